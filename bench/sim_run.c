@@ -50,7 +50,8 @@ static void person(void *ctx, size_t client, struct fl_person *ret)
 {
     const struct bench *b = ctx;
 
-    *ret = (struct fl_person){b->names[client], b->c->samples, 0, client + 1};
+    *ret =
+        (struct fl_person){.name = b->names[client], .samples = b->c->samples, .seed = client + 1};
 }
 
 /* A window of the pool: thousands of clients share what lies in memory. */

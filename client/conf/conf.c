@@ -15,6 +15,9 @@ static const char *const memories[] = {
 static const char *const augments[] = {
     [FL_AUGMENT_NONE] = "none", [FL_AUGMENT_FLIP_CROP] = "flip_crop", NULL};
 
+static const char *const reloads[] = {
+    [FL_RELOAD_BEFORE_TASK] = "before_task", [FL_RELOAD_NEVER] = "never", NULL};
+
 static const struct fl_opt_spec main_specs[] = {
     {FL_OPT(struct fl_client_main, STRING, server), .flags = FL_OPT_REQUIRED | FL_CLIENT_DAEMON,
      .help = "Address of fl-serverd: host:port, [v6]:port or unix:/path"},
@@ -33,7 +36,7 @@ static const struct fl_opt_spec main_specs[] = {
      .help = "Plaintext to other hosts too: anybody on the way can read and change updates"},
     {FL_OPT(struct fl_client_main, ENUM, trainer), .def = "builtin", .choices = fl_client_trainers,
      .help = "Who trains: the built-in engine, which needs OpenBLAS, or a program of yours"},
-    {FL_OPT(struct fl_client_main, MAP, labels),
+    {FL_OPT(struct fl_client_main, MAP, labels), .flags = FL_CLIENT_DAEMON,
      .help = "Free names and values that flctl clients shows; at most 64, 2048 bytes in all"},
     {FL_OPT(struct fl_client_main, ENUM, log_level), .flags = FL_CLIENT_DAEMON, .def = "info",
      .choices = fl_log_names, .help = "Lines above this level are not written"},
@@ -48,8 +51,14 @@ static const struct fl_opt_spec main_specs[] = {
      .help = "Take part in algorithms whose clients tell something of their data itself: means of "
              "a few samples each, with fedmix and naivemix, which the server gives to all clients. "
              "Without a yes the client leaves such a federation, and says so"},
-    {FL_OPT(struct fl_client_main, INT, seed), .flags = FL_CLIENT_DAEMON, .def = "0", .min = 0,
-     .max = 9e15, .help = "Of the jitter of reconnects; 0 derives it from the name"},
+    {FL_OPT(struct fl_client_main, INT, least_group), .def = "10", .min = 2, .max = 1e9,
+     .help =
+         "With offers: no mean is of fewer samples. A server that asks for less is refused, and "
+         "a client with fewer samples sends no means. 10, as publishers of health statistics "
+         "show no count of fewer than 5 to 11 people; more hides more (docs/"
+         "what-updates-tell.md)"},
+    {FL_OPT(struct fl_client_main, INT, seed), .def = "0", .min = 0, .max = 9e15,
+     .help = "Of the jitter of reconnects; 0 derives it from the name"},
     {FL_OPT(struct fl_client_main, ENUM, instructions), .flags = FL_CLIENT_DAEMON, .def = "auto",
      .choices = fl_kernels_names,
      .help = "Of this machine's processor, that the built-in engine trains with; one that the "
@@ -85,6 +94,14 @@ static const struct fl_opt_spec data_specs[] = {
      .help = "Share of the training part kept for evaluation when there is no test part"},
     {FL_OPT(struct fl_client_data, ENUM, augment), .def = "none", .choices = augments,
      .help = "Of training pictures; flip_crop: mirrored or not, shifted by up to 4 pixels"},
+    {FL_OPT(struct fl_client_data, ENUM, reload), .flags = FL_CLIENT_DAEMON, .def = "before_task",
+     .choices = reloads,
+     .help =
+         "before_task: the files are looked at before each task (names, sizes, times, inodes); "
+         "changed ones are read again and the client reconnects with the new number of samples; "
+         "without them it leaves until they are back. A program that trains reads its data by "
+         "itself: only a folder that is gone counts. never: trains on what was read at the "
+         "start, also when the files are gone"},
     FL_OPT_END_OF(struct fl_client_data)};
 
 static const struct fl_opt_spec command_specs[] = {
@@ -132,10 +149,12 @@ static const struct fl_opt_spec reconnect_specs[] = {
     {FL_OPT(struct fl_client_reconnect, DURATION, first), .def = "1s", .min = 10, .max = 3.6e6,
      .help = "First wait after a lost connection; doubled each time, with 20 % jitter"},
     {FL_OPT(struct fl_client_reconnect, DURATION, longest), .def = "1m", .min = 10, .max = 8.64e7,
-     .help = "The waits grow to this"},
+     .help = "The waits grow to this. A client that was refused for what an operator can cure (it "
+             "is disabled, a clock or a certificate is wrong) asks again within it"},
     {FL_OPT(struct fl_client_reconnect, DURATION, after_refusal), .def = "15m", .min = 0,
      .max = 8.64e7,
-     .help = "Wait after the server refused this client for good; 0s: exit with code 7"},
+     .help = "Wait after the server refused this client for good (its certificate is not believed "
+             "any more, its version or data do not fit); 0s: exit with code 7 after any refusal"},
     {FL_OPT(struct fl_client_reconnect, DURATION, when_done), .def = "1m", .min = 10, .max = 8.64e7,
      .help = "All rounds are done, and the server ends the session of a client that stays: the "
              "waits grow to this. A minute is soon enough for an operator who adds rounds, and "
@@ -154,6 +173,22 @@ static const struct fl_opt_spec limits_specs[] = {
      .max = (double)FL_RATE_MAX,
      .help = "The same of models and whatever else it fetches; the server is given credit at this "
              "rate, so nothing piles up on the way"},
+    {FL_OPT(struct fl_client_limits, INT, least_samples), .flags = FL_CLIENT_DAEMON, .def = "10",
+     .min = 1, .max = 1e12,
+     .help = "An update is made of so many training samples: a client that has fewer, or that is "
+             "asked for fewer (training.steps times batch_size), leaves and says so. One of a few "
+             "samples nearly is those samples (docs/what-updates-tell.md)"},
+    {FL_OPT(struct fl_client_limits, INT, least_steps), .flags = FL_CLIENT_DAEMON, .def = "1",
+     .min = 1, .max = 1e9,
+     .help = "And in so many mini-batch steps: later steps blur what the first one tells"},
+    {FL_OPT(struct fl_client_limits, BYTES, largest_model), .flags = FL_CLIENT_DAEMON, .def = "4G",
+     .min = 0, .max = 1.1e12,
+     .help = "A server with more bytes of parameters is refused before memory is taken for them; "
+             "training takes three to five times as much memory. 0: no limit"},
+    {FL_OPT(struct fl_client_limits, INT, rounds_per_day), .flags = FL_CLIENT_DAEMON, .def = "0",
+     .min = 0, .max = 1e9,
+     .help = "This client trains in no more rounds on one day (UTC), restarts included; after them "
+             "it leaves and comes back on the next day. 0: no limit"},
     FL_OPT_END_OF(struct fl_client_limits)};
 
 static const struct fl_conf_section sections[] = {
@@ -168,8 +203,7 @@ static const struct fl_conf_section sections[] = {
                      struct fl_client_reconnect),
      .flags = FL_CLIENT_DAEMON},
     {FL_CONF_SECTION("limits", limits_specs, struct fl_client_conf, limits,
-                     struct fl_client_limits),
-     .flags = FL_CLIENT_DAEMON},
+                     struct fl_client_limits)},
     {.name = NULL}};
 
 /* What a Hello and the server have room for: nothing is left out that the operator wrote. */
@@ -214,10 +248,12 @@ static int check_identity(const struct fl_client_conf *conf, struct fl_err *err)
         return fl_conf_error(fl_conf_field(conf->file, &m->name), err,
                              "a client without a certificate ('insecure: yes') needs a 'name'");
     }
-    if (m->name[0] != '\0' && !fl_name_valid(m->name)) {
-        return fl_conf_error(fl_conf_field(conf->file, &m->name), err,
-                             "expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
-                             FL_NAME_MAX - 1, m->name);
+    if (m->name[0] != '\0' && !fl_name_allowed(m->name)) {
+        return fl_conf_error(
+            fl_conf_field(conf->file, &m->name), err,
+            "expected 1 to %d characters of A-Z a-z 0-9 . _ -, the first a letter, "
+            "a digit or _, found '%s'",
+            FL_NAME_MAX - 1, m->name);
     }
     if ((tls->certificate[0] == '\0') != (tls->key[0] == '\0')) {
         return fl_conf_error(fl_conf_section(conf->file, tls), err,
@@ -270,15 +306,10 @@ static int check_command(const struct fl_client_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
-static int check(const struct fl_client_conf *conf, struct fl_err *err)
+static int check_trainer(const struct fl_client_conf *conf, struct fl_err *err)
 {
-    const struct fl_client_main *m = conf->main;
-    bool command = m->trainer == FL_TRAINER_COMMAND;
-    int rv = check_identity(conf, err);
+    bool command = conf->main->trainer == FL_TRAINER_COMMAND;
 
-    if (rv != FL_OK) {
-        return rv;
-    }
     if (command && (conf->command->program.n == 0 || conf->command->program.list[0][0] == '\0')) {
         return fl_conf_error(fl_conf_field(conf->file, &conf->command->program), err,
                              "trainer 'command' needs command.program");
@@ -292,8 +323,7 @@ static int check(const struct fl_client_conf *conf, struct fl_err *err)
         return fl_conf_error(fl_conf_field(conf->file, &conf->data->path), err,
                              "trainer 'builtin' needs data.path");
     }
-    rv = check_command(conf, err);
-    return rv == FL_OK ? check_labels(conf, err) : rv;
+    return FL_OK;
 }
 
 static int choose_kernels(struct fl_client_conf *conf, struct fl_err *err)
@@ -306,7 +336,18 @@ static int choose_kernels(struct fl_client_conf *conf, struct fl_err *err)
                        : fl_conf_error(fl_conf_field(conf->file, instructions), err, "%s", why.msg);
 }
 
-int fl_client_conf_load(const char *path, struct fl_client_conf **ret, struct fl_err *err)
+static int check(struct fl_client_conf *conf, struct fl_findings *all, struct fl_err *err)
+{
+    int rv = fl_findings_keep(all, choose_kernels(conf, err), err);
+
+    rv = rv == FL_OK ? fl_findings_keep(all, check_identity(conf, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, check_trainer(conf, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, check_command(conf, err), err) : rv;
+    return rv == FL_OK ? fl_findings_keep(all, check_labels(conf, err), err) : rv;
+}
+
+int fl_client_conf_load(const char *path, struct fl_findings *all, struct fl_client_conf **ret,
+                        struct fl_err *err)
 {
     struct fl_client_conf *conf = calloc(1, sizeof(*conf));
     int rv;
@@ -314,11 +355,9 @@ int fl_client_conf_load(const char *path, struct fl_client_conf **ret, struct fl
     if (conf == NULL) {
         return FL_ENOMEM;
     }
-    rv = fl_conf_read(path, sections, NULL, conf, &conf->file, err);
-    rv = rv == FL_OK ? choose_kernels(conf, err) : rv;
-    if (rv == FL_OK) {
-        rv = check(conf, err);
-    }
+    rv = fl_conf_read(path, sections, NULL, all, conf, &conf->file, err);
+    rv = rv == FL_OK ? fl_findings_first(all, err) : rv;
+    rv = rv == FL_OK ? check(conf, all, err) : rv;
     if (rv != FL_OK) {
         fl_client_conf_free(conf);
         return rv;
@@ -345,6 +384,11 @@ int fl_client_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node
     }
     *ret = conf;
     return FL_OK;
+}
+
+int fl_client_conf_daemons(const struct fl_client_conf *conf, struct fl_buf *out)
+{
+    return fl_conf_given(conf->file, FL_CLIENT_DAEMON, "client.", out);
 }
 
 bool fl_client_conf_is_daemons(const char *key)

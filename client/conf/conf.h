@@ -8,6 +8,7 @@
  * Ownership: everything belongs to the struct; free with fl_client_conf_free().
  */
 
+#include "libfl/base/findings.h"
 #include "libfl/base/log_out.h"
 #include "libfl/conf/sections.h"
 #include "libfl/data/dataset.h"
@@ -22,6 +23,7 @@ struct fl_client_main {
     const char *name; /* "": that of the certificate */
     const char *state_dir;
     bool insecure, insecure_remote, exit_when_done, offers;
+    int64_t least_group;
     enum fl_client_trainer trainer;
     struct fl_opt_map labels;
     enum fl_log_level log_level;
@@ -42,6 +44,7 @@ struct fl_client_data {
     const char *path; /* "": none */
     double validation;
     enum fl_data_augment augment;
+    enum fl_client_data_reload { FL_RELOAD_BEFORE_TASK, FL_RELOAD_NEVER } reload;
 };
 
 struct fl_client_command {
@@ -61,9 +64,11 @@ struct fl_client_reconnect {
     uint64_t first_ms, longest_ms, after_refusal_ms, when_done_ms, connect_timeout_ms;
 };
 
-/* Of payload: bytes of DATA frames per second; 0: no limit. */
+/* Rates of payload: bytes of DATA frames per second; 0: no limit. */
 struct fl_client_limits {
     uint64_t upload_rate_per_s, download_rate_per_s;
+    int64_t least_samples, least_steps, rounds_per_day; /* rounds_per_day 0: no limit */
+    uint64_t largest_model;                             /* 0: no limit */
 };
 
 struct fl_client_conf {
@@ -86,8 +91,13 @@ enum {
 /* The words for an enum fl_client_trainer. */
 extern const char *const fl_client_trainers[];
 
-FL_MUST_CHECK int fl_client_conf_load(const char *path, struct fl_client_conf **ret,
-                                      struct fl_err *err);
+/*
+ * With `all` (findings.h) errors are put there, and a configuration that can be looked at further
+ * is returned with FL_OK nevertheless: fl_findings_first() says whether it may be used. NULL: the
+ * first error is returned.
+ */
+FL_MUST_CHECK int fl_client_conf_load(const char *path, struct fl_findings *all,
+                                      struct fl_client_conf **ret, struct fl_err *err);
 /*
  * The same keys below a mapping of another document, which has to outlive `*ret`; NULL: not given.
  * What only a daemon has (FL_CLIENT_DAEMON) need not be there, and whether the trainer has what it
@@ -97,6 +107,8 @@ FL_MUST_CHECK int fl_client_conf_read(const struct fl_conf_doc *doc, const struc
                                       struct fl_client_conf **ret, struct fl_err *err);
 /* Is it a key, or a section ("reconnect.first", "reconnect"), that only a daemon has? */
 bool fl_client_conf_is_daemons(const char *key);
+/* Those that the file gives, "client.reconnect, client.name"; appends. FL_ENOMEM, FL_ELIMIT. */
+FL_MUST_CHECK int fl_client_conf_daemons(const struct fl_client_conf *conf, struct fl_buf *out);
 void fl_client_conf_free(struct fl_client_conf *conf);
 FL_MUST_CHECK int fl_client_conf_reference(struct fl_buf *out);
 

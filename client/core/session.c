@@ -122,9 +122,10 @@ void fl__session_move(struct fl_session *s, enum fl_session_state state, const c
 
 /* --- waits --- */
 
-uint64_t fl__backoff_next(struct fl_session *s, struct fl__backoff *backoff, uint64_t max_ms)
+/* The next wait of a series that begins with `wait`. */
+static uint64_t next_wait(struct fl_session *s, struct fl__backoff *backoff, uint64_t wait,
+                          uint64_t max_ms)
 {
-    uint64_t wait = s->conf.backoff_ms;
     uint64_t fifth;
     unsigned i;
 
@@ -136,6 +137,20 @@ uint64_t fl__backoff_next(struct fl_session *s, struct fl__backoff *backoff, uin
     }
     fifth = wait / 5;
     return wait - fifth + fl_rng_below(&s->rng, 2 * fifth + 1);
+}
+
+uint64_t fl__backoff_next(struct fl_session *s, struct fl__backoff *backoff, uint64_t max_ms)
+{
+    return next_wait(s, backoff, s->conf.backoff_ms, max_ms);
+}
+
+/* The longest wait of a lost connection, up to a fifth shorter. */
+static uint64_t curable_wait(struct fl_session *s)
+{
+    uint64_t wait =
+        s->conf.backoff_max_ms < s->conf.refused_ms ? s->conf.backoff_max_ms : s->conf.refused_ms;
+
+    return wait - fl_rng_below(&s->rng, wait / 5 + 1);
 }
 
 /* A wait that the server or the operator set: never shorter. */
@@ -154,6 +169,7 @@ static void go_offline(struct fl_session *s, uint64_t now_ms, uint64_t wait, con
     s->last_wait_ms = wait;
     s->told_when = false;
     s->wake_at = fl__later(now_ms, wait);
+    (void)snprintf(s->offline_reason, sizeof(s->offline_reason), "%s", why);
     fl__session_move(s, FL_SESSION_OFFLINE,
                      fl__session_text(s, "%s, again in %" PRIu64 " ms", why, wait));
 }
@@ -248,23 +264,40 @@ static void on_connected(struct fl_session *s, uint64_t now_ms)
     fl__session_emit(s, FL_CEFF_HELLO, s->held);
 }
 
+static uint64_t wait_after(struct fl_session *s, uint64_t now_ms, enum fl_session_refusal kind)
+{
+    uint64_t max = s->conf.refused_ms;
+
+    if (kind == FL_SESSION_REFUSED_FINAL) {
+        return at_least(s, max);
+    }
+    if (kind == FL_SESSION_REFUSED_CURABLE) {
+        return curable_wait(s);
+    }
+    if (now_ms - s->welcomed_at >= max) {
+        s->fenced.n = 0;
+    }
+    return next_wait(s, &s->fenced, s->conf.backoff_max_ms < max ? s->conf.backoff_max_ms : max,
+                     max);
+}
+
 /* Neither side can change that by itself: wait for an operator, or give up. */
-static void hopeless(struct fl_session *s, uint64_t now_ms, enum fl_session_exit code,
-                     const char *why)
+static void refused(struct fl_session *s, uint64_t now_ms, enum fl_session_refusal kind,
+                    enum fl_session_exit code, const char *why)
 {
     if (s->conf.refused_ms == 0) {
         stop(s, code, why);
         return;
     }
     fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
-    stay_away(s, now_ms, at_least(s, s->conf.refused_ms), why);
+    stay_away(s, now_ms, wait_after(s, now_ms, kind), why);
 }
 
-/* As hopeless(), but the connection is gone already. */
+/* As refused(), but the connection is gone already. */
 static void refused_by_transport(struct fl_session *s, uint64_t now_ms, const char *why)
 {
     if (s->conf.refused_ms != 0) {
-        stay_away(s, now_ms, at_least(s, s->conf.refused_ms), why);
+        stay_away(s, now_ms, curable_wait(s), why);
         return;
     }
     go_offline(s, now_ms, 0, why);
@@ -291,9 +324,9 @@ static void on_disconnected(struct fl_session *s, const struct fl_session_event 
 static void on_welcome(struct fl_session *s, const struct fl_session_event *event)
 {
     if (!event->u.welcome.model_fits) {
-        hopeless(s, event->now_ms, FL_SESSION_EXIT_MODEL,
-                 fl__session_text(s, "the model does not fit: %s",
-                                  reason_or(event->u.welcome.reason, "no reason given")));
+        refused(s, event->now_ms, FL_SESSION_REFUSED_FINAL, FL_SESSION_EXIT_MODEL,
+                fl__session_text(s, "the model does not fit: %s",
+                                 reason_or(event->u.welcome.reason, "no reason given")));
         return;
     }
     if (s->held.round != 0 && event->u.welcome.held_unfit != NULL) {
@@ -313,7 +346,7 @@ static void on_refused(struct fl_session *s, const struct fl_session_event *even
         fl__session_text(s, "refused: %s", reason_or(event->u.refused.reason, "no reason given"));
 
     if (event->u.refused.retry_after_ms == 0) {
-        hopeless(s, event->now_ms, FL_SESSION_EXIT_REFUSED, why);
+        refused(s, event->now_ms, event->u.refused.kind, FL_SESSION_EXIT_REFUSED, why);
         return;
     }
     fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
@@ -586,6 +619,11 @@ uint64_t fl_session_deadline(const struct fl_session *session)
 enum fl_session_state fl_session_state(const struct fl_session *session)
 {
     return (enum fl_session_state)session->sm.state;
+}
+
+const char *fl_session_offline_reason(const struct fl_session *session)
+{
+    return session->sm.state == FL_SESSION_OFFLINE ? session->offline_reason : "";
 }
 
 const char *fl_session_state_name(enum fl_session_state state)

@@ -45,8 +45,16 @@
  * Back-off: `backoff_ms`, doubled with each attempt up to `backoff_max_ms`, each time
  * +-20 %; a session that outlived the wait before it starts the series anew. A wait that
  * the server asks for is never cut short, but up to 20 % longer so that clients do not
- * come back all at once (a day at most). A refusal may be the transport's as well, of a certificate
- * say: a connection that it ended waits as long. Fetches and pushes that fail for a while are
+ * come back all at once (a day at most).
+ *
+ * Refusals: a final one waits `refused_ms`. One that an operator can cure, and any of the
+ * transport's (of a certificate, say), asks again within `backoff_max_ms`, for as long as it takes:
+ * a minute by default, which costs the server one handshake. A client that another session of its
+ * name ended begins with that wait and doubles it up to `refused_ms`, so that two hosts with one
+ * name do not end each other's sessions all the time; a session of `refused_ms` begins the series
+ * again.
+ *
+ * Fetches and pushes that fail for a while are
  * tried again after the same series of waits as long as the round stands.
  *
  * The glue: after a CANCEL effect events of what was cancelled may still come, they are
@@ -81,7 +89,7 @@ struct fl_session_conf {
     uint64_t seed;           /* of the jitter */
     uint64_t backoff_ms;     /* first wait after a lost connection */
     uint64_t backoff_max_ms; /* doubled up to this, each time +-20 % */
-    uint64_t refused_ms;     /* wait after a permanent refusal, 0: give up */
+    uint64_t refused_ms;     /* wait after a final refusal; 0: give up after any */
     bool exit_when_done;     /* a Drain without reconnect ends the process */
     /* Longest wait while a server whose rounds are done ends our sessions; 0: backoff_max_ms. */
     uint64_t done_max_ms;
@@ -119,6 +127,13 @@ enum fl_session_event_type {
     FL_CEV_STOP             /* SIGTERM */
 };
 
+/* What has to change before a client that was refused is let in. */
+enum fl_session_refusal {
+    FL_SESSION_REFUSED_FINAL,   /* the client: its configuration, version or certificate */
+    FL_SESSION_REFUSED_CURABLE, /* an operator's word, a clock, a certificate of either side */
+    FL_SESSION_REFUSED_FENCED   /* another host with this client's name has to stop */
+};
+
 struct fl_session_event {
     enum fl_session_event_type type;
     uint64_t now_ms;
@@ -132,7 +147,8 @@ struct fl_session_event {
             const char *held_unfit; /* why the held result is of no use for it; NULL: it is */
         } welcome;
         struct {
-            uint32_t retry_after_ms; /* 0: permanent */
+            uint32_t retry_after_ms; /* 0: as `kind` says */
+            enum fl_session_refusal kind;
             const char *reason;
         } refused;
         struct {
@@ -152,6 +168,7 @@ struct fl_session_event {
             const char *reason;
             bool permanent;
             bool diverged; /* not finite: the same task would fail again */
+            bool keeps;    /* PUSH_FAILED, permanent: the held result stays for a verdict */
         } failed;
         struct {
             uint64_t round;
@@ -242,6 +259,9 @@ void fl_session_step(struct fl_session *session, const struct fl_session_event *
 /* When the next FL_CEV_TICK is due; UINT64_MAX: never. */
 uint64_t fl_session_deadline(const struct fl_session *session);
 enum fl_session_state fl_session_state(const struct fl_session *session);
+/* Why there is no session, with the wait: valid in FL_SESSION_OFFLINE, else "". Until the next
+ * step. */
+const char *fl_session_offline_reason(const struct fl_session *session);
 const char *fl_session_state_name(enum fl_session_state state);
 
 #endif

@@ -9,9 +9,10 @@
 
 #define FL__NEVER UINT64_MAX
 /* More than any event causes: a new task that replaces everything causes nine. */
-#define FL__EFFECTS_MAX 24
-#define FL__LINES_MAX   8
-#define FL__LINE_SIZE   384
+#define FL__EFFECTS_MAX         24
+#define FL__LINES_MAX           8
+#define FL__LINE_SIZE           384
+#define FL__OFFLINE_REASON_SIZE 256
 
 /* Waits that double. */
 struct fl__backoff {
@@ -26,11 +27,12 @@ struct fl_session {
 
     /* The connection. */
     struct fl__backoff lost;
-    struct fl__backoff done; /* sessions that a finished server ended */
-    uint64_t last_wait_ms;   /* before the session that stands */
-    uint64_t wake_at;        /* OFFLINE: connect again */
-    bool told_when;          /* OFFLINE: the server asked for this wait */
-    uint64_t greet_until;    /* GREETING: Welcome is due */
+    struct fl__backoff done;   /* sessions that a finished server ended */
+    struct fl__backoff fenced; /* sessions that another one of the same name ended */
+    uint64_t last_wait_ms;     /* before the session that stands */
+    uint64_t wake_at;          /* OFFLINE: connect again */
+    bool told_when;            /* OFFLINE: the server asked for this wait */
+    uint64_t greet_until;      /* GREETING: Welcome is due */
     uint64_t welcomed_at;
     uint64_t done_at; /* DONE since */
     uint64_t heartbeat_ms;
@@ -56,6 +58,7 @@ struct fl_session {
     char lines[FL__LINES_MAX][FL__LINE_SIZE];
     size_t n_lines;
     const char *why; /* of the move that is being made */
+    char offline_reason[FL__OFFLINE_REASON_SIZE];
 };
 
 static const struct fl_round_key fl__no_round = {0, 0};

@@ -261,7 +261,9 @@ static void give_up(struct fl_session *s, const struct fl_session_event *event, 
 
     e->text = text;
     e->diverged = event->u.failed.diverged;
-    drop_held(s);
+    if (!event->u.failed.keeps) {
+        drop_held(s);
+    }
     fl__round_end(s, text);
 }
 

@@ -1,10 +1,12 @@
 #include "client/daemon/client.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "client/daemon/commands.h"
 #include "client/daemon/credentials.h"
+#include "client/daemon/data_watch.h"
 #include "client/daemon/delivery.h"
 #include "client/daemon/enrol.h"
 #include "client/daemon/events.h"
@@ -13,11 +15,13 @@
 #include "client/daemon/reload.h"
 #include "client/daemon/resting.h"
 #include "client/daemon/status_line.h"
+#include "client/daemon/trainer_start.h"
 #include "libfl/base/descriptors.h"
 #include "libfl/base/fs.h"
 #include "libfl/net/failed_start.h"
 #include "libfl/net/notify.h"
 #include "libfl/net/status.h"
+#include "libfl/net/stop_limit.h"
 #include "libfl/net/watchdog.h"
 
 struct fl_clientd {
@@ -31,6 +35,7 @@ struct fl_clientd {
 
     struct fl_jobs jobs; /* with the loop, the lane and the session */
     struct fl_local_data data;
+    struct fl_data_watch watch; /* of `data` */
     struct fl_worker worker;
     struct fl_held held;
     struct fl_wanted wanted;
@@ -46,6 +51,7 @@ struct fl_clientd {
     struct fl_joining joining;
     struct fl_commands commands;
     struct fl_resting resting;
+    struct fl_trainer_starting starting; /* of a persistent trainer */
 };
 
 /* As configured, or as its certificate says: the two are the same when both are there. */
@@ -76,18 +82,27 @@ static void leave(struct fl_clientd *cli, const struct fl_session_effect *e)
     stop(cli);
 }
 
+/* The data is as the next Hello will say, or cannot be trained on. */
+static void on_data(void *ctx, const char *why)
+{
+    struct fl_clientd *cli = ctx;
+    struct fl_err err = {0};
+    int rv = FL_OK;
+
+    if (why == NULL) {
+        rv = fl_connection_open(cli->connection, &err);
+        why = rv != FL_OK ? fl_err_text(&err, rv) : NULL;
+    }
+    if (why != NULL) {
+        fl_stepper_failed(cli->jobs.stepper, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
+                          FL_FAULT_PASSING, why);
+    }
+}
+
 static void connect_to_server(struct fl_clientd *cli)
 {
-    struct fl_err err = {0};
-    int rv;
-
-    if (!fl_renewal_may_connect(cli->renewal)) {
-        return;
-    }
-    rv = fl_connection_open(cli->connection, &err);
-    if (rv != FL_OK) {
-        fl_stepper_failed(cli->jobs.stepper, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
-                          FL_FAULT_PASSING, fl_err_text(&err, rv));
+    if (fl_renewal_may_connect(cli->renewal)) {
+        fl_data_watch_refresh(&cli->watch, on_data, cli);
     }
 }
 
@@ -103,6 +118,7 @@ static void train(struct fl_clientd *cli, struct fl_round_key key)
 {
     struct fl_inputs inputs;
 
+    fl_joining_count_round(&cli->joining);
     fl_evaluations_leave(&cli->evaluations);
     fl_downloads_take(&cli->downloads, &inputs);
     fl_trainings_begin(&cli->trainings, &cli->wanted.task, key, &inputs);
@@ -197,9 +213,19 @@ static void on_reload(void *arg, int signum)
 static void fill_status(void *arg, char *out, size_t size)
 {
     const struct fl_clientd *cli = arg;
+    const struct fl_trainer_starting *starting = &cli->starting;
 
+    if (cli->data.asks && !starting->ready) {
+        (void)snprintf(out, size, "%s%s",
+                       starting->failures > 0 ? "the trainer does not start, retrying: "
+                                              : "starting the trainer",
+                       starting->why);
+        return;
+    }
     (void)fl_client_status_line(fl_session_state(fl_stepper_session(cli->jobs.stepper)),
-                                cli->wanted.task.key.round, cli->conf->main->server, out, size);
+                                cli->wanted.task.key.round, cli->conf->main->server,
+                                fl_session_offline_reason(fl_stepper_session(cli->jobs.stepper)),
+                                out, size);
 }
 
 static void on_signal(void *arg, int signum)
@@ -220,6 +246,17 @@ static int take_state(struct fl_clientd *cli, struct fl_err *err)
     return rv == FL_OK ? fl_fs_lock_dir(dir, &cli->lock_fd, err) : rv;
 }
 
+static struct fl_worker_terms terms_of(const struct fl_client_conf *conf)
+{
+    const struct fl_client_limits *limits = conf->limits;
+
+    return (struct fl_worker_terms){.offers = conf->main->offers,
+                                    .least_group = (uint64_t)conf->main->least_group,
+                                    .least_samples = (uint64_t)limits->least_samples,
+                                    .least_steps = (uint64_t)limits->least_steps,
+                                    .largest_model = limits->largest_model};
+}
+
 static int open_state(struct fl_clientd *cli, struct fl_err *err)
 {
     const char *dir = cli->conf->main->state_dir;
@@ -229,6 +266,7 @@ static int open_state(struct fl_clientd *cli, struct fl_err *err)
     cli->worker.log = cli->log;
     cli->worker.seed = seed_of(cli);
     cli->worker.release = true;
+    cli->worker.terms = terms_of(cli->conf);
     rv = fl_keeps_open(dir, cli->log, &cli->worker.keeps, err);
     if (rv != FL_OK) {
         return rv;
@@ -282,16 +320,21 @@ static int put_together(struct fl_clientd *cli)
                                            .worker = worker,
                                            .wanted = &cli->wanted,
                                            .evaluations = &cli->evaluations};
-    cli->deliveries = (struct fl_deliveries){jobs, c, worker, &cli->held, NULL};
-    cli->joining = (struct fl_joining){.jobs = jobs,
-                                       .connection = c,
-                                       .worker = worker,
-                                       .held = &cli->held,
-                                       .trainings = &cli->trainings,
-                                       .evaluations = &cli->evaluations,
-                                       .downloads = &cli->downloads,
-                                       .offering = &cli->offering,
-                                       .may_offer = cli->conf->main->offers};
+    cli->deliveries =
+        (struct fl_deliveries){.jobs = jobs, .connection = c, .worker = worker, .held = &cli->held};
+    cli->watch = (struct fl_data_watch){
+        .conf = cli->conf, .jobs = jobs, .worker = worker, .data = &cli->data};
+    cli->joining =
+        (struct fl_joining){.jobs = jobs,
+                            .watch = &cli->watch,
+                            .connection = c,
+                            .worker = worker,
+                            .held = &cli->held,
+                            .trainings = &cli->trainings,
+                            .evaluations = &cli->evaluations,
+                            .downloads = &cli->downloads,
+                            .offering = &cli->offering,
+                            .rounds_per_day = (uint64_t)cli->conf->limits->rounds_per_day};
     cli->commands =
         (struct fl_commands){cli->log, jobs->stepper, c, &cli->wanted, &cli->joining, cli->renewal};
     return FL_OK;
@@ -315,7 +358,7 @@ static int start(struct fl_clientd *cli, uint64_t descriptors, struct fl_err *er
 {
     int rv;
 
-    rv = fl_client_preflight_places(cli->conf, &cli->exit_code, err);
+    rv = fl_client_preflight_places(cli->conf, NULL, &cli->exit_code, err);
     if (rv == FL_OK) {
         cli->exit_code = FL_EXIT_STATE;
         rv = take_state(cli, err);
@@ -351,13 +394,27 @@ static int start(struct fl_clientd *cli, uint64_t descriptors, struct fl_err *er
                        : rv;
 }
 
-static void finish(struct fl_clientd *cli)
+/* Below TimeoutStopSec= of the unit: a thread that waits for a hung disk cannot be joined. */
+#define STOP_LIMIT_MS 25000
+
+static void stop_last_words(void *ctx, char *out, size_t size)
+{
+    const struct fl_clientd *cli = ctx;
+
+    (void)snprintf(out, size,
+                   "the current step of the task has not finished; the disk of '%s' or of the data "
+                   "may not answer",
+                   cli->conf->main->state_dir);
+}
+
+static void finish_work(struct fl_clientd *cli)
 {
     fl_stepper_stop(cli->jobs.stepper);
     fl_renewal_stop(cli->renewal);
     fl_connection_free(cli->connection);
     fl_trainings_cancel(&cli->trainings);
     fl_evaluations_leave(&cli->evaluations);
+    fl_trainer_starting_stop(&cli->starting);
     fl_resting_stop(&cli->resting);
     fl_resting_end(&cli->jobs, &cli->worker);
     fl_lane_free(cli->jobs.lane);
@@ -376,6 +433,20 @@ static void finish(struct fl_clientd *cli)
     if (cli->lock_fd >= 0) {
         (void)close(cli->lock_fd);
     }
+}
+
+static void finish(struct fl_clientd *cli)
+{
+    struct fl_stop_limit *limit = NULL;
+    struct fl_err err = {0};
+    int rv = fl_stop_limit_begin(STOP_LIMIT_MS, cli->log, "client", FL_EXIT_FAILURE,
+                                 stop_last_words, cli, &limit, &err);
+
+    if (rv != FL_OK) { /* The stop goes on without. */
+        fl_log(cli->log, FL_LOG_WARNING, "client", "%s", fl_err_text(&err, rv));
+    }
+    finish_work(cli);
+    fl_stop_limit_end(limit);
 }
 
 /* What the loop hears beside the network. */
@@ -412,6 +483,41 @@ static void listen_no_more(struct fl_clientd *cli, struct listening *to)
     fl_signal_ignore(SIGHUP);
 }
 
+/* The session begins when the number of samples is known. */
+static void join(struct fl_clientd *cli)
+{
+    struct fl_session_event event = {.type = FL_CEV_START};
+
+    if (cli->held.result != NULL) {
+        event.u.held = cli->held.result->key;
+    }
+    fl_stepper_step(cli->jobs.stepper, &event);
+}
+
+static void on_trainer(void *arg)
+{
+    struct fl_clientd *cli = arg;
+
+    fl_status_changed(cli->status);
+    if (cli->starting.ready) {
+        join(cli);
+    }
+}
+
+static int start_trainer(struct fl_clientd *cli)
+{
+    if (!cli->data.asks) {
+        return FL_OK;
+    }
+    cli->starting = (struct fl_trainer_starting){.jobs = &cli->jobs,
+                                                 .trainer = cli->worker.trainer,
+                                                 .data = &cli->data,
+                                                 .changed = on_trainer,
+                                                 .arg = cli};
+    fl_log(cli->log, FL_LOG_INFO, "client", "starting '%s'", cli->conf->command->program.list[0]);
+    return fl_trainer_starting_begin(&cli->starting);
+}
+
 int fl_client_run(const struct fl_client_conf *conf, const char *path, struct fl_log *log,
                   struct fl_log_out *out)
 {
@@ -420,7 +526,6 @@ int fl_client_run(const struct fl_client_conf *conf, const char *path, struct fl
                              .reload = {path, conf, log, out, NULL},
                              .lock_fd = -1,
                              .jobs = {.log = log}};
-    struct fl_session_event event = {.type = FL_CEV_START};
     struct listening to = {NULL};
     struct fl_err err = {0};
     uint64_t descriptors = 0;
@@ -429,14 +534,14 @@ int fl_client_run(const struct fl_client_conf *conf, const char *path, struct fl
     (void)fl_descriptors_raise(&descriptors);
     rv = start(&cli, descriptors, &err);
     rv = rv == FL_OK ? listen_to(&cli, &to) : rv;
+    rv = rv == FL_OK ? start_trainer(&cli) : rv;
     if (rv == FL_OK) {
         cli.exit_code = FL_EXIT_OK;
         fl_notify_ready();
         fl_start_succeeded();
-        if (cli.held.result != NULL) {
-            event.u.held = cli.held.result->key;
+        if (!cli.data.asks) {
+            join(&cli);
         }
-        fl_stepper_step(cli.jobs.stepper, &event);
         fl_loop_run(cli.jobs.loop);
         fl_notify_stopping();
     } else if (rv == FL_ECANCELED) { /* Asked to stop while it was joining. */

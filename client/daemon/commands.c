@@ -43,6 +43,9 @@ static void on_task(struct fl_commands *c, const struct fl_wire_task *task)
     if (task->has_plan && !check_plan(c, task->plan.units, task->plan.n_units)) {
         return;
     }
+    if (!fl_joining_may_train(c->joining, key)) {
+        return;
+    }
     fl_wanted_task(c->wanted, task);
     event.u.task.has_plan = task->has_plan;
     event.u.task.units = task->plan.units;
@@ -67,13 +70,15 @@ static void on_evaluate(struct fl_commands *c, const struct fl_wire_command *w)
     fl_stepper_step(c->stepper, &event);
 }
 
-static void on_refused(struct fl_commands *c, uint32_t retry_ms, const char *reason)
+static void on_refused(struct fl_commands *c, uint32_t retry_ms, enum fl_session_refusal kind,
+                       const char *reason)
 {
     struct fl_session_event event = {.type = FL_CEV_REFUSED};
 
     fl_log_peer(c->log, FL_LOG_ERROR, "client", FL_WORK_SERVER,
                 "the server refused this client: %s", reason);
     event.u.refused.retry_after_ms = retry_ms;
+    event.u.refused.kind = kind;
     event.u.refused.reason = reason;
     fl_stepper_step(c->stepper, &event);
 }
@@ -84,8 +89,8 @@ static void on_verdict(struct fl_commands *c, const struct fl_wire_command *w)
 
     if (w->type == FL_WIRE_REJECTED) {
         fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                    "round %llu: the server rejected us: %s", (unsigned long long)key.round,
-                    w->u.verdict.reason);
+                    "round %llu: update rejected by the server, the result is dropped: %s",
+                    (unsigned long long)key.round, w->u.verdict.reason);
         fl_stepper_failed(c->stepper, FL_CEV_REJECTED, key, FL_FAULT_LASTING, w->u.verdict.reason);
         return;
     }
@@ -122,7 +127,7 @@ static void on_command(struct fl_commands *c, struct fl_wire_command *w)
         fl_joining_welcome(c->joining, &w->u.welcome);
         break;
     case FL_WIRE_REFUSED:
-        on_refused(c, w->u.refused.retry_after_ms, w->u.refused.message);
+        on_refused(c, w->u.refused.retry_after_ms, FL_SESSION_REFUSED_FINAL, w->u.refused.message);
         break;
     case FL_WIRE_TASK:
         on_task(c, &w->u.task);
@@ -163,8 +168,10 @@ static void on_message(void *ctx, const uint8_t *data, size_t len)
     }
     rv = fl_wire_command_decode(data, len, &command, &err);
     if (rv != FL_OK) {
-        fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                    "bad command from the server: %s", fl_err_text(&err, rv));
+        fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "%s: %s",
+                    rv == FL_ENOMEM ? "cannot read a command of the server, reconnecting"
+                                    : "bad command from the server",
+                    fl_err_text(&err, rv));
         fl_connection_give_up(c->connection);
         return;
     }
@@ -204,15 +211,19 @@ static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)
     if (fl_joining_told(c->joining)) {
         fl_log(c->log, FL_LOG_DEBUG, "client", "the server was told");
     } else if (status == FL_GRPC_ABORTED) {
-        on_refused(c, 0, message != NULL ? message : "another session took over");
+        on_refused(c, 0, FL_SESSION_REFUSED_FENCED,
+                   message != NULL ? message : "another session took over");
     } else if (status == FL_GRPC_UNIMPLEMENTED) {
-        on_refused(c, 0,
+        on_refused(c, 0, FL_SESSION_REFUSED_FINAL,
                    "no federation is at this address: is it one of `listen_admin`, or another "
                    "service? `server` has to be one of `listen` of the server");
     } else if (status == FL_GRPC_INVALID_ARGUMENT || status == FL_GRPC_PERMISSION_DENIED ||
                status == FL_GRPC_UNAUTHENTICATED)
     {
-        on_refused(c, 0, message != NULL ? message : fl_grpc_status_name(status));
+        on_refused(c, 0,
+                   status == FL_GRPC_PERMISSION_DENIED ? FL_SESSION_REFUSED_CURABLE
+                                                       : FL_SESSION_REFUSED_FINAL,
+                   message != NULL ? message : fl_grpc_status_name(status));
     } else if (status != FL_GRPC_OK && !fl_stepper_stopped(c->stepper)) {
         fl_log_peer(c->log, FL_LOG_INFO, "client", FL_WORK_SERVER, "control stream ended: %s%s%s",
                     fl_grpc_status_name(status), message != NULL && message[0] != '\0' ? ", " : "",

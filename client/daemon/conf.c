@@ -37,12 +37,25 @@ static int check_server(const struct fl_client_conf *conf, struct fl_err *err)
     return m->insecure ? check_plain(conf, err) : FL_OK;
 }
 
-int fl_clientd_conf_load(const char *path, struct fl_client_conf **ret, struct fl_err *err)
+static int check_server_name(const struct fl_client_conf *conf, struct fl_err *err)
+{
+    const struct fl_client_tls *tls = conf->tls;
+    struct fl_err inner = {0};
+
+    return tls->server_name[0] == '\0' || fl_address_check_host(tls->server_name, &inner) == FL_OK
+               ? FL_OK
+               : fl_conf_error(fl_conf_field(conf->file, &tls->server_name), err, "%s", inner.msg);
+}
+
+int fl_clientd_conf_load(const char *path, struct fl_findings *all, struct fl_client_conf **ret,
+                         struct fl_err *err)
 {
     struct fl_client_conf *conf = NULL;
-    int rv = fl_client_conf_load(path, &conf, err);
+    int rv = fl_client_conf_load(path, all, &conf, err);
 
-    rv = rv == FL_OK ? check_server(conf, err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, check_server(conf, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, check_server_name(conf, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_first(all, err) : rv;
     if (rv != FL_OK) {
         fl_client_conf_free(conf);
         return rv;

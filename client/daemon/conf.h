@@ -5,8 +5,11 @@
 
 #include "client/conf/conf.h"
 
-/* As fl_client_conf_load(), and the server's address checked; free with fl_client_conf_free(). */
-FL_MUST_CHECK int fl_clientd_conf_load(const char *path, struct fl_client_conf **ret,
-                                       struct fl_err *err);
+/*
+ * The file, and the server's address checked; free with fl_client_conf_free(). `all` (may be NULL):
+ * every error is put there, not only the first one, which is returned in any case.
+ */
+FL_MUST_CHECK int fl_clientd_conf_load(const char *path, struct fl_findings *all,
+                                       struct fl_client_conf **ret, struct fl_err *err);
 
 #endif

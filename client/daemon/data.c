@@ -11,11 +11,29 @@
 /* A first run of a program that may be waited for; what hangs holds a round no longer. */
 #define FIRST_LIMIT_MS 600000
 
+/* Normal for one client of many, so no warning; a label that was meant as a name shows here. */
+static void note_missing(const struct fl_local_data *data, const struct fl_log *log)
+{
+    const struct fl_dataset *const sets[] = {data->train, data->test};
+    char text[256];
+    size_t n = 0;
+
+    if (fl_dataset_missing(sets, 2, 0, text, sizeof(text), &n) == FL_OK && n > 0) {
+        fl_log(log, FL_LOG_NOTICE, "client",
+               "no sample here has class %s: labels are class numbers from 0 on, %zu of %zu "
+               "classes are empty; if other clients have no such samples either, number the labels "
+               "anew",
+               text, n, data->train->classes);
+    }
+}
+
 static int open_data(const struct fl_client_conf *conf, const struct fl_log *log,
                      struct fl_local_data *data, struct fl_err *err)
 {
-    int rv = fl_client_open_data(conf, &data->train, &data->test, err);
+    int rv;
 
+    data->stamp = fl_dataset_stamp(conf->data->path);
+    rv = fl_client_open_data(conf, &data->train, &data->test, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -24,6 +42,7 @@ static int open_data(const struct fl_client_conf *conf, const struct fl_log *log
     fl_log(log, FL_LOG_INFO, "client", "data '%s': samples=%zu values=%zu classes=%zu test=%llu",
            conf->data->path, data->train->n, data->train->dim, data->train->classes,
            (unsigned long long)data->evaluation_samples);
+    note_missing(data, log);
     return FL_OK;
 }
 
@@ -58,19 +77,17 @@ char **fl_local_environment(const struct fl_client_conf *conf)
 }
 
 static int open_resident(const struct fl_client_conf *conf, const char *name,
-                         const struct fl_command_conf *command, const struct fl_log *log,
-                         struct fl_local_data *data, struct fl_trainer **ret, struct fl_err *err)
+                         const struct fl_command_conf *command, struct fl_local_data *data,
+                         struct fl_trainer **ret, struct fl_err *err)
 {
     const struct fl_client_command *c = conf->command;
     const struct fl_resident_options options = {.client = name,
                                                 .start_limit_ms = c->start_limit_ms,
                                                 .cancel_grace_ms = c->cancel_grace_ms,
-                                                .idle_exit_ms = c->idle_exit_ms,
-                                                .log = log};
+                                                .idle_exit_ms = c->idle_exit_ms};
 
-    fl_log(log, FL_LOG_INFO, "client", "starting '%s'", c->program.list[0]);
-    return fl_trainer_resident(command, &options, ret, &data->samples, &data->evaluation_samples,
-                               err);
+    data->asks = true;
+    return fl_trainer_resident(command, &options, ret, err);
 }
 
 static int open_per_task(const struct fl_client_conf *conf, struct fl_command_conf command,
@@ -103,12 +120,13 @@ static int open_command(const struct fl_client_conf *conf, const char *name, uin
                                       .memory_of = c->memory_of,
                                       .descriptors = descriptors,
                                       .samples = (uint64_t)c->samples,
+                                      .log = log,
                                       .data =
                                           conf->data->path[0] != '\0' ? conf->data->path : NULL};
     int rv = FL_ENOMEM;
 
     if (environment != NULL) {
-        rv = c->resident ? open_resident(conf, name, &command, log, data, ret, err)
+        rv = c->resident ? open_resident(conf, name, &command, data, ret, err)
                          : open_per_task(conf, command, data, ret, err);
     }
     fl_str_list_free(environment);

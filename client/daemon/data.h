@@ -10,6 +10,8 @@
 struct fl_local_data {
     struct fl_dataset *train, *test; /* owned; NULL: a program has the data, or there is none */
     uint64_t samples, evaluation_samples;
+    bool asks;      /* the trainer's program knows them once it is started (trainer_start.h) */
+    uint64_t stamp; /* of the files, before they were read */
 };
 
 /*

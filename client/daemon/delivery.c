@@ -3,6 +3,11 @@
  * the granted units into one byte string (code.c); header and chunks go out from there, a few
  * at a time; the reply, or Accepted on the control stream, ends it.
  * A temporary failure goes back to the session, which tries again from PushStatus.
+ *
+ * Only Rejected or Dismissed on the control stream, or FAILED_PRECONDITION, drops the result.
+ * INVALID_ARGUMENT alone says that the server could not read a message, and the update is still
+ * asked for: the upload is retried a few times, then the server is told with Failed, so that its
+ * round does not wait, and the result stays until the server answers.
  */
 
 #include "client/daemon/delivery.h"
@@ -14,6 +19,8 @@
 #include "libfl/base/sm.h"
 
 #define STATUS_TIMEOUT_MS 60000
+/* Uploads of one update that the server answers with INVALID_ARGUMENT before it is told. */
+#define MALFORMED_MAX 5
 
 enum delivery_state {
     DELIVERY_ASKING,   /* PushStatus */
@@ -114,6 +121,26 @@ static int send_header(struct fl_delivery *p)
 
 /* --- what came of it --- */
 
+static void refused_as_malformed(struct fl_delivery *p, const char *text)
+{
+    struct fl_deliveries *d = p->owner;
+    const struct fl_jobs *jobs = d->jobs;
+    bool same = d->malformed.round == p->key.round && d->malformed.attempt == p->key.attempt;
+
+    d->malformed = p->key;
+    d->n_malformed = same ? d->n_malformed + 1 : 1;
+    fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
+                "round %llu: the server refused the upload as malformed (time %u of %d), the "
+                "result is kept: %s",
+                (unsigned long long)p->key.round, d->n_malformed, MALFORMED_MAX, text);
+    if (d->n_malformed < MALFORMED_MAX) {
+        fl_stepper_failed(jobs->stepper, FL_CEV_PUSH_FAILED, p->key, FL_FAULT_PASSING, text);
+    } else {
+        d->n_malformed = 0;
+        fl_stepper_failed(jobs->stepper, FL_CEV_PUSH_FAILED, p->key, FL_FAULT_UNDELIVERED, text);
+    }
+}
+
 static void report_end(struct fl_delivery *p, enum fl_grpc_status status, const char *message)
 {
     const struct fl_jobs *jobs = p->owner->jobs;
@@ -126,9 +153,7 @@ static void report_end(struct fl_delivery *p, enum fl_grpc_status status, const 
     }
     switch (status) {
     case FL_GRPC_INVALID_ARGUMENT:
-        fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                    "round %llu: update rejected: %s", (unsigned long long)p->key.round, text);
-        fl_stepper_failed(jobs->stepper, FL_CEV_REJECTED, p->key, FL_FAULT_LASTING, text);
+        refused_as_malformed(p, text);
         break;
     case FL_GRPC_FAILED_PRECONDITION:
         fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,

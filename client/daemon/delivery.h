@@ -16,6 +16,8 @@ struct fl_deliveries {
     const struct fl_worker *worker;   /* whose it is */
     const struct fl_held *held;       /* what is delivered */
     struct fl_delivery *newest;       /* NULL: none */
+    struct fl_round_key malformed;    /* upload that the server could not read; round 0: none */
+    unsigned n_malformed;             /* how often in a row */
 };
 
 /* `units` [n_units] that are granted, NULL: all. In place of the one before. */

@@ -123,7 +123,9 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     }
     if (rv != FL_OK) {
         fl_log_peer(f->owner->jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                    "bad chunk from the server: %s", fl_err_text(&err, rv));
+                    rv == FL_ENOMEM ? "cannot take a chunk of the server, retrying: %s"
+                                    : "bad chunk from the server: %s",
+                    fl_err_text(&err, rv));
         fl_call_cancel(call);
     }
     return true;
@@ -307,8 +309,8 @@ void fl_downloads_begin_task(struct fl_downloads *d, struct fl_round_key key)
         return;
     }
     d->task->key = key;
-    if (!fl_settling_begin(d->worker, d->worker->setup, &d->wanted->listed, key,
-                           d->wanted->task.counted, &settling))
+    if (!fl_settling_begin(d->worker, d->worker->setup, &d->wanted->listed, &d->wanted->task,
+                           &settling))
     {
         start(d->task, &settling);
         fl_settling_done(&settling);

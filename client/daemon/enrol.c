@@ -18,6 +18,9 @@
 #define START_MS 600000
 /* A server that takes longer to sign is asked again. */
 #define CALL_MS 60000
+/* A refusal is logged this often; with another reason than the last logged one, this often. */
+#define SAME_REFUSAL_MS  UINT64_C(86400000)
+#define OTHER_REFUSAL_MS UINT64_C(3600000)
 /* A clock that waits to be set is looked at this often. */
 #define CLOCK_MS 1000
 
@@ -26,7 +29,7 @@
  *   WAITING ------> TRYING -------> ASKING -----> OVER
  *      ^              |               |            ^
  *      +--------------+---------------+            |
- *      lost, refused for now          +------------+ refused for good, tries used up
+ *      lost, refused                  +------------+ refused for good, tries used up
  */
 enum enrol_state { ENROL_WAITING, ENROL_TRYING, ENROL_ASKING, ENROL_OVER, ENROL_STATES };
 
@@ -49,6 +52,8 @@ struct enrol {
     struct fl_enrolling *enrolling;  /* of this try */
     bool clock_told;
     unsigned failures;
+    char refusal[FL_ERR_BUF_SIZE]; /* the reason that was logged last, "": none */
+    uint64_t refusal_ms;           /* when */
 
     /* Of this try, until its channel is gone; then of the whole. */
     int rv;
@@ -91,6 +96,37 @@ static uint64_t pause_after(const struct enrol *e)
     return pause < e->setup->longest_ms ? pause : e->setup->longest_ms;
 }
 
+/*
+ * Somebody has to cure it: another invitation, the right server, a clock. Nobody is at an
+ * unattended host, so it asks again, and neither the server nor a log suffers from it.
+ */
+static void wait_refused(struct enrol *e)
+{
+    const char *why = fl_err_text(&e->err, e->rv);
+    uint64_t pause = e->setup->refused_ms;
+    uint64_t now = fl_clock_ms();
+    uint64_t since = now - e->refusal_ms;
+    char text[FL_ERR_BUF_SIZE + 128];
+
+    e->failures = 0;
+    if (e->refusal[0] == '\0' || since >= SAME_REFUSAL_MS ||
+        (since >= OTHER_REFUSAL_MS && strcmp(e->refusal, why) != 0))
+    {
+        fl_log(e->setup->log, FL_LOG_ERROR, "client",
+               "joining at '%s' was refused, asking again every %" PRIu64
+               " s (the same refusal is logged once a day): %s",
+               e->address, (pause + 999) / 1000, why);
+        (void)snprintf(e->refusal, sizeof(e->refusal), "%s", why);
+        e->refusal_ms = now;
+    }
+    (void)snprintf(text, sizeof(text), "joining at %s was refused, asking again later: %s",
+                   e->address, why);
+    fl_notify_status(text);
+    fl_notify_extend(START_MS + pause);
+    fl_sm_move(&e->sm, ENROL_WAITING);
+    fl_timer_start(e->timer, pause);
+}
+
 /* What `rv`, `local` and `err` say of it. */
 static void ended(struct enrol *e)
 {
@@ -101,6 +137,10 @@ static void ended(struct enrol *e)
     e->enrolling = NULL;
     e->failures++;
     last = e->setup->tries != 0 && e->failures >= e->setup->tries;
+    if (e->rv == FL_EPERM && !e->local && e->setup->refused_ms > 0) {
+        wait_refused(e);
+        return;
+    }
     if (e->rv == FL_OK || e->rv == FL_EPERM || last) {
         over(e);
         return;
@@ -207,21 +247,19 @@ static void on_up(void *ctx)
 
     fl_sm_move(&e->sm, ENROL_ASKING);
     fl_buf_init(&buf, FL_WIRE_MAX_IDENTITY);
+    buf.secret = true;
     rv = encode(e, &buf);
     if (rv == FL_OK) {
         rv = fl_grpc_call(e->channel, "/fl.v1.Identity/Join", CALL_MS, &handler, e, &call);
     }
     if (rv == FL_OK) {
-        piece = (struct fl_piece){.data = buf.data, .len = buf.len};
+        piece = (struct fl_piece){.data = buf.data, .len = buf.len, .secret = true};
         rv = fl_call_send(call, &piece, 1);
         fl_call_end(call);
     }
     if (rv != FL_OK) {
         note(e, rv, fl_strerror(rv));
         fl_grpc_channel_close(e->channel);
-    }
-    if (buf.data != NULL) {
-        explicit_bzero(buf.data, buf.cap);
     }
     fl_buf_done(&buf);
 }

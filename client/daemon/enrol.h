@@ -4,8 +4,8 @@
 /*
  * Joining a federation with an invitation: a connection on which the server proves that it is the
  * one of the line, one call that brings the first certificate, and files in place. Tried again
- * until it succeeds, is refused for good, or the caller's tries are used up; a kill at any point is
- * followed by the same, with the same line.
+ * until it succeeds or the caller's tries are used up; after a refusal rarely or not at all. A kill
+ * at any point is followed by the same, with the same line.
  *
  * Threading: the loop, which fl_enrol_run() runs.
  */
@@ -25,7 +25,8 @@ struct fl_enrol_setup {
     const struct fl_invite *invite;
     const char *name; /* wanted; "": that of the invitation */
     uint64_t first_ms, longest_ms, connect_timeout_ms;
-    unsigned tries; /* 0: no end */
+    uint64_t refused_ms; /* pause after a refusal; 0: a refusal is final */
+    unsigned tries;      /* 0: no end */
 };
 
 struct fl_enrolled {
@@ -34,7 +35,7 @@ struct fl_enrolled {
 };
 
 /*
- * FL_EPERM: refused, by the server or by a check of ours: another try is no better. FL_ECANCELED:
+ * FL_EPERM: refused, by the server or by a check of ours, and `refused_ms` is 0. FL_ECANCELED:
  * the loop was stopped meanwhile. Errors of the own disk, with `*ret_local` set. Else why the last
  * try failed.
  */

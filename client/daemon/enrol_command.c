@@ -49,7 +49,7 @@ static int complain(int exit_code, const struct fl_err *err, int rv)
 static int of_configuration(struct order *o, struct fl_err *err)
 {
     const struct fl_enrol_options *given = o->options;
-    int rv = fl_clientd_conf_load(o->config, &o->conf, err);
+    int rv = fl_clientd_conf_load(o->config, NULL, &o->conf, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -91,7 +91,7 @@ static int prepare(struct order *o, struct fl_err *err)
 
     o->config = o->options->config != NULL ? o->options->config : FL_ENROL_CONFIG;
     rv = fl_fs_exists(o->config) ? of_configuration(o, err) : of_options(o);
-    if (rv == FL_OK && o->name[0] != '\0' && !fl_name_valid(o->name)) {
+    if (rv == FL_OK && o->name[0] != '\0' && !fl_name_allowed(o->name)) {
         rv = fl_err_set(err, FL_ECONF,
                         "--name: expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
                         FL_NAME_MAX - 1, o->name);
@@ -236,18 +236,22 @@ static int start_or_tell(const struct order *o, struct fl_err *err)
 {
     char unit[FL_NAME_MAX + 16];
     bool has_unit = fl_unit_name(o->config, o->state_dir, unit, sizeof(unit));
-    int rv;
 
     if (!has_data(o)) {
         (void)printf("next: put the data into %s, or set data.path in %s; then: ",
                      o->options->data != NULL ? o->options->data : FL_CLIENT_FIRST_DATA, o->config);
     } else if (has_unit && !o->options->no_start && fl_unit_can_start()) {
         (void)fflush(stdout);
-        rv = fl_unit_start(unit, err);
-        if (rv != FL_OK) {
-            return complain(FL_EXIT_FAILURE, err, rv);
+        if (fl_unit_start(unit, err) == FL_OK) {
+            (void)printf("%s runs, now and after each boot\n", unit);
+        } else {
+            /* Joining succeeded and the invitation is spent: an exit code would ask for a retry
+             * that cannot work. */
+            (void)fprintf(stderr,
+                          "fl-clientd: warning: joined, but the service does not run: %s; fix "
+                          "that, then: systemctl enable %s && systemctl restart %s\n",
+                          err->msg, unit, unit);
         }
-        (void)printf("%s runs, now and after each boot\n", unit);
         return FL_EXIT_OK;
     } else {
         (void)printf("next: ");

@@ -57,6 +57,7 @@ static int join_with(const struct fl_client_conf *conf, const char *credential,
                                    .name = conf->main->name,
                                    .first_ms = conf->reconnect->first_ms,
                                    .longest_ms = conf->reconnect->longest_ms,
+                                   .refused_ms = conf->reconnect->after_refusal_ms,
                                    .connect_timeout_ms = conf->reconnect->connect_timeout_ms};
     int rv = fl_invitation_read(credential, &invite, err);
 

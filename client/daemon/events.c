@@ -57,6 +57,9 @@ void fl_event_report(struct fl_connection *connection, const struct fl_result *r
     w->has_trained = r->has_trained;
     w->trained = figures(&r->trained);
     w->previous_dot = r->previous_dot;
+    w->has_kept = r->has_kept;
+    w->kept_round = r->kept.round;
+    w->kept_attempt = r->kept.attempt;
     fl_connection_send(connection, &event);
 }
 

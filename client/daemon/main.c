@@ -9,15 +9,19 @@
 #include "client/daemon/client.h"
 #include "client/daemon/enrol_command.h"
 #include "client/daemon/exit_codes.h"
+#include "client/daemon/export_model.h"
 #include "client/daemon/init_trainer.h"
 #include "client/daemon/invitation.h"
 #include "client/daemon/preflight.h"
 #include "client/daemon/try_trainer.h"
 #include "libfl/base/buf.h"
 #include "libfl/base/fs.h"
+#include "libfl/base/owner.h"
 #include "libfl/base/str.h"
+#include "libfl/base/undumpable.h"
 #include "libfl/net/failed_start.h"
 #include "libfl/net/loop.h"
+#include "libfl/net/uv_memory.h"
 
 static void usage(FILE *out)
 {
@@ -26,12 +30,14 @@ static void usage(FILE *out)
         "       fl-clientd --join [--invitation FILE] [CONFIG.yaml]\n"
         "       fl-clientd --init-trainer pytorch|numpy [FILE.py]\n"
         "       fl-clientd --try-trainer [--model FILE.safetensors] CONFIG.yaml\n"
+        "       fl-clientd --export-model FILE [--model FILE.safetensors] CONFIG.yaml\n"
         "\n"
         "Takes part in a federation: receives the model, trains on local data that never\n"
         "leaves this machine, and uploads the layers that the server asks for. Comes back by\n"
         "itself after any loss of the connection.\n"
         "\n"
-        "  -c, --check-config  check the file and all that a start needs, start nothing\n"
+        "  -c, --check-config  check the file and all that a start needs, start nothing;\n"
+        "                      root checks as the owner of the state folder\n"
         "  -j, --join          get a certificate with the line that flctl invite printed, and "
         "write\n"
         "                      CONFIG (/etc/fl/client.yaml) when there is none. The line is read "
@@ -52,6 +58,11 @@ static void usage(FILE *out)
         "      --epochs N      likewise (1)\n"
         "      --batch-size N  likewise (16)\n"
         "      --json          what was found as JSON\n"
+        "      --export-model FILE  write the personal model of this client, as flctl export "
+        "writes the\n"
+        "                      global one. The daemon may run. Where only some tensors stay on "
+        "the\n"
+        "                      client, --model is the global model that they are put into\n"
         "      --reference     print all configuration keys with defaults (Markdown)\n"
         "  -h, --help          this text\n"
         "  -V, --version       version\n"
@@ -80,11 +91,36 @@ static int reference(void)
 /* What is wrong with a folder or a data set needs somebody. */
 #define LONGEST_PAUSE_MS (5 * 60 * 1000)
 
+/* Only the event loop needs memory that cannot be refused: libuv would abort() without a line. */
+static void on_reserve_used(void *ctx, size_t bytes)
+{
+    fl_log(ctx, FL_LOG_WARNING, "client",
+           "out of memory for %zu bytes of the event loop: used the memory kept back for it; free "
+           "some memory or raise MemoryMax=, else the client ends the next time",
+           bytes);
+}
+
+static void on_exhausted(void *ctx, size_t bytes)
+{
+    (void)bytes;
+    fl_log(ctx, FL_LOG_ERROR, "client",
+           "out of memory for the event loop: ending here, a finished result is on disk and sent "
+           "after the next start");
+    _exit(FL_EXIT_FAILURE);
+}
+
 static int take_part(const struct fl_client_conf *conf, const char *path, struct fl_log *log,
                      struct fl_log_out *out)
 {
+    static const struct fl_uv_memory_cbs memory = {.reserve_used = on_reserve_used,
+                                                   .exhausted = on_exhausted};
     int exit_code;
 
+    fl_undumpable();
+    if (fl_uv_memory_init(&memory, log) != FL_OK) {
+        fl_log(log, FL_LOG_ERROR, "client", "cannot start: out of memory");
+        return FL_EXIT_FAILURE;
+    }
     fl_signal_ignore(SIGHUP); /* Until it runs there is nothing to take up. */
     exit_code = fl_client_run(conf, path, log, out);
     if (exit_code != FL_EXIT_OK && exit_code != FL_EXIT_REFUSED &&
@@ -99,47 +135,89 @@ static int take_part(const struct fl_client_conf *conf, const char *path, struct
 /* What the command line asks for. */
 struct command {
     bool check_only, join, try_trainer;
-    const char *init; /* a kind of script; NULL: none */
+    const char *init;         /* a kind of script; NULL: none */
+    const char *export_model; /* where to; NULL: no export */
     struct fl_enrol_options enrol;
     bool enrol_given; /* any of those */
     struct fl_try_options trial;
     bool trial_given; /* any of those */
+    bool trial_other; /* another one of those than --model */
 };
+
+static void complain(void *ctx, const char *text)
+{
+    fl_log_out_complain(ctx, "fl-clientd", text);
+}
+
+static void print_note(void *ctx, const char *note)
+{
+    (void)ctx;
+    (void)printf("%s\n", note);
+}
+
+/* As the user whose the state folder is: root may all that a service may not. */
+static int check_config(const struct fl_client_conf *conf, const char *path, struct fl_log_out *out)
+{
+    static struct fl_findings errors;
+    static struct fl_findings notes;
+    struct fl_err err = {0};
+    int exit_code = FL_EXIT_FAILURE;
+    int rv = fl_owner_become(conf->main->state_dir, path, &notes, &err);
+
+    rv = rv == FL_OK ? fl_client_preflight(conf, &errors, &exit_code, &err) : rv;
+    if (rv == FL_OK) {
+        exit_code = FL_EXIT_OK;
+        (void)printf("%s: ok: client '%s' of '%s', trainer %s\n", path,
+                     conf->main->name[0] != '\0' ? conf->main->name : "(as its certificate says)",
+                     conf->main->server, fl_client_trainers[conf->main->trainer]);
+    } else if (errors.n == 0) {
+        complain(out, fl_err_text(&err, rv));
+    }
+    fl_findings_each(&errors, complain, out);
+    fl_findings_each(&notes, print_note, NULL);
+    return fflush(stdout) == 0 ? exit_code : FL_EXIT_FAILURE;
+}
+
+static int load(const char *path, struct fl_log_out *out, struct fl_client_conf **ret)
+{
+    static struct fl_findings all;
+    struct fl_err err = {0};
+    int rv = fl_clientd_conf_load(path, &all, ret, &err);
+
+    if (rv == FL_ENOENT && !fl_fs_exists(path)) {
+        (void)fl_err_set(&err, rv,
+                         "there is no configuration '%.200s': fl-clientd --join makes a first "
+                         "one; fl-clientd --reference prints all that can be in it",
+                         path);
+    }
+    fl_findings_each(&all, complain, out);
+    if (rv != FL_OK && all.n == 0) {
+        complain(out, fl_err_text(&err, rv));
+    }
+    return rv;
+}
 
 static int run(const char *path, const struct command *command)
 {
     struct fl_client_conf *conf = NULL;
     static struct fl_log_limit limit = FL_LOG_LIMIT_INIT;
-    struct fl_err err = {0};
     struct fl_log_out out;
     struct fl_log log = {
         .level = FL_LOG_INFO, .sink = fl_log_out_sink, .ctx = &out, .limit = &limit};
-    int exit_code = FL_EXIT_OK;
-    int rv;
+    int exit_code;
 
     fl_log_out_init(&out, STDERR_FILENO);
-    rv = fl_clientd_conf_load(path, &conf, &err);
-    if (rv != FL_OK) {
-        if (rv == FL_ENOENT && !fl_fs_exists(path)) {
-            (void)fl_err_set(&err, rv,
-                             "there is no configuration '%.200s': fl-clientd --join makes a first "
-                             "one; fl-clientd --reference prints all that can be in it",
-                             path);
-        }
-        fl_log_out_complain(&out, "fl-clientd", fl_err_text(&err, rv));
+    if (load(path, &out, &conf) != FL_OK) {
         return FL_EXIT_CONFIG;
     }
     atomic_store(&log.level, (int)conf->main->log_level);
     atomic_store(&out.format, (int)conf->main->log_format);
-    if (command->try_trainer) {
+    if (command->export_model != NULL) {
+        exit_code = fl_export_model(conf, command->export_model, command->trial.model);
+    } else if (command->try_trainer) {
         exit_code = fl_try_trainer(conf, &command->trial);
-    } else if (command->check_only && (rv = fl_client_preflight(conf, &exit_code, &err)) != FL_OK) {
-        fl_log_out_complain(&out, "fl-clientd", fl_err_text(&err, rv));
     } else if (command->check_only) {
-        exit_code = FL_EXIT_OK;
-        (void)printf("%s: ok: client '%s' of '%s', trainer %s\n", path,
-                     conf->main->name[0] != '\0' ? conf->main->name : "(as its certificate says)",
-                     conf->main->server, fl_client_trainers[conf->main->trainer]);
+        exit_code = check_config(conf, path, &out);
     } else {
         exit_code = take_part(conf, path, &log, &out);
     }
@@ -163,6 +241,7 @@ enum {
     OPT_NO_START,
     OPT_INIT_TRAINER,
     OPT_TRY_TRAINER,
+    OPT_EXPORT_MODEL,
     OPT_MODEL,
     OPT_LEARNING_RATE,
     OPT_EPOCHS,
@@ -236,7 +315,7 @@ static bool take_trial_option(struct fl_try_options *trial, int opt, const char 
 static int init_trainer(const struct command *command, int n, char **operands)
 {
     if (n > 1 || command->check_only || command->join || command->try_trainer ||
-        command->enrol_given || command->trial_given)
+        command->enrol_given || command->trial_given || command->export_model != NULL)
     {
         return misuse("--init-trainer takes one file to be written, and no other option");
     }
@@ -247,9 +326,14 @@ static int check_trial(const struct command *command)
 {
     const struct fl_try_options *trial = &command->trial;
 
+    if (command->export_model != NULL) {
+        return command->trial_other || command->try_trainer || command->check_only || command->join
+                   ? misuse("--export-model goes with --model only")
+                   : FL_EXIT_OK;
+    }
     if (command->trial_given && !command->try_trainer) {
         return misuse("--model, --learning-rate, --epochs, --batch-size and --json belong to "
-                      "--try-trainer");
+                      "--try-trainer, --model to --export-model too");
     }
     if (command->try_trainer && (command->check_only || command->join)) {
         return misuse("--try-trainer goes with neither --check-config nor --join");
@@ -296,6 +380,7 @@ static const struct option options[] = {
     {"no-start", no_argument, NULL, OPT_NO_START},
     {"init-trainer", required_argument, NULL, OPT_INIT_TRAINER},
     {"try-trainer", no_argument, NULL, OPT_TRY_TRAINER},
+    {"export-model", required_argument, NULL, OPT_EXPORT_MODEL},
     {"model", required_argument, NULL, OPT_MODEL},
     {"learning-rate", required_argument, NULL, OPT_LEARNING_RATE},
     {"epochs", required_argument, NULL, OPT_EPOCHS},
@@ -331,6 +416,9 @@ int main(int argc, char **argv)
         case OPT_TRY_TRAINER:
             command.try_trainer = true;
             break;
+        case OPT_EXPORT_MODEL:
+            command.export_model = optarg;
+            break;
         case OPT_REFERENCE:
             return reference();
         case 'h':
@@ -344,6 +432,7 @@ int main(int argc, char **argv)
                 command.enrol_given = true;
             } else if (take_trial_option(&command.trial, opt, optarg)) {
                 command.trial_given = true;
+                command.trial_other = command.trial_other || opt != OPT_MODEL;
             } else {
                 (void)fputs("try fl-clientd --help\n", stderr);
                 return FL_EXIT_USAGE;

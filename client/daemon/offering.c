@@ -19,6 +19,7 @@ struct offer_job {
     struct fl_offering *owner;
     struct fl_offer offer;
     int code;
+    struct fl_err err;
 };
 
 void fl_offering_init(struct fl_offering *o, const struct fl_jobs *jobs,
@@ -51,14 +52,14 @@ static void offer_work(void *arg)
 {
     struct offer_job *job = arg;
 
-    job->code = fl_offer_make(job->owner->worker, &job->offer);
+    job->code = fl_offer_make(job->owner->worker, &job->offer, &job->err);
 }
 
-/* Come again: without an offer nothing is asked of us. */
-static void out_of_memory(struct fl_offering *o)
+/* Without a summary, or an empty one, the server does not select this client. */
+static void reconnect(struct fl_offering *o, const char *why)
 {
-    fl_log(o->jobs->log, FL_LOG_ERROR, "client",
-           "out of memory: cannot tell the server of the data, coming again");
+    fl_log(o->jobs->log, FL_LOG_ERROR, "client", "cannot send the data summary, reconnecting: %s",
+           why);
     fl_connection_give_up(o->connection);
 }
 
@@ -73,7 +74,7 @@ static void offer_done(void *arg)
     if (job->code == FL_OK && !stopped) {
         fl_offering_go_on(o);
     } else if (!stopped) {
-        out_of_memory(o);
+        reconnect(o, fl_err_text(&job->err, job->code));
     }
     free(job);
 }
@@ -99,7 +100,7 @@ void fl_offering_begin(struct fl_offering *o)
         }
         free(job);
     }
-    out_of_memory(o);
+    reconnect(o, fl_strerror(FL_ENOMEM));
 }
 
 void fl_offering_stop(struct fl_offering *o)

@@ -8,23 +8,34 @@
 #include "libfl/base/fs.h"
 #include "libfl/num/gemm.h"
 
-int fl_client_preflight_places(const struct fl_client_conf *conf, int *ret_exit, struct fl_err *err)
+/* An error of what a start with that exit code needs. With `all` the next check follows. */
+static int keep(struct fl_findings *all, int exit_code, int *ret_exit, int rv, struct fl_err *err)
 {
-    int rv;
+    if (rv != FL_OK && (all == NULL || all->n == 0)) {
+        *ret_exit = exit_code;
+    }
+    return fl_findings_keep(all, rv, err);
+}
 
-    *ret_exit = FL_EXIT_STATE;
-    rv = fl_fs_check_folder(conf->main->state_dir, err);
+int fl_client_preflight_places(const struct fl_client_conf *conf, struct fl_findings *all,
+                               int *ret_exit, struct fl_err *err)
+{
+    bool builtin = conf->main->trainer != FL_TRAINER_COMMAND;
+    int rv = fl_fs_check_folder(conf->main->state_dir, err);
+
+    rv = rv == FL_OK ? rv : fl_conf_blame(conf->file, &conf->main->state_dir, rv, err);
+    rv = keep(all, FL_EXIT_STATE, ret_exit, rv, err);
     if (rv != FL_OK) {
-        return fl_conf_blame(conf->file, &conf->main->state_dir, rv, err);
+        return rv;
     }
-    if (conf->main->trainer != FL_TRAINER_COMMAND) {
-        *ret_exit = FL_EXIT_CONFIG;
+    if (builtin) {
         rv = fl_gemm_init(err);
-        return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "trainer 'builtin'");
+        rv = rv == FL_OK ? rv : fl_err_wrap(err, rv, "trainer 'builtin'");
+    } else {
+        rv = fl_trainer_command_find(conf->command->program.list[0], err);
+        rv = rv == FL_OK ? rv : fl_conf_blame(conf->file, &conf->command->program, rv, err);
     }
-    *ret_exit = FL_EXIT_DATA;
-    rv = fl_trainer_command_find(conf->command->program.list[0], err);
-    return rv == FL_OK ? FL_OK : fl_conf_blame(conf->file, &conf->command->program, rv, err);
+    return keep(all, builtin ? FL_EXIT_CONFIG : FL_EXIT_DATA, ret_exit, rv, err);
 }
 
 /* The part to evaluate on; NULL when there is none. */
@@ -74,19 +85,23 @@ static int check_credentials(const struct fl_client_conf *conf, int *ret_exit, s
     return rv == FL_ENOENT && fl_invitation_credential(path, sizeof(path)) != NULL ? FL_OK : rv;
 }
 
-int fl_client_preflight(const struct fl_client_conf *conf, int *ret_exit, struct fl_err *err)
+int fl_client_preflight(const struct fl_client_conf *conf, struct fl_findings *all, int *ret_exit,
+                        struct fl_err *err)
 {
     struct fl_dataset *train = NULL;
     struct fl_dataset *test = NULL;
-    int rv = fl_client_preflight_places(conf, ret_exit, err);
+    int exit_code = FL_EXIT_STATE;
+    int rv = fl_client_preflight_places(conf, all, ret_exit, err);
 
-    rv = rv == FL_OK ? check_credentials(conf, ret_exit, err) : rv;
-    if (rv != FL_OK || conf->main->trainer == FL_TRAINER_COMMAND) {
-        return rv;
+    if (rv == FL_OK) {
+        rv = check_credentials(conf, &exit_code, err);
+        rv = keep(all, exit_code, ret_exit, rv, err);
     }
-    *ret_exit = FL_EXIT_DATA;
-    rv = fl_client_open_data(conf, &train, &test, err);
-    fl_dataset_free(train);
-    fl_dataset_free(test);
-    return rv;
+    if (rv == FL_OK && conf->main->trainer != FL_TRAINER_COMMAND) {
+        rv = fl_client_open_data(conf, &train, &test, err);
+        rv = keep(all, FL_EXIT_DATA, ret_exit, rv, err);
+        fl_dataset_free(train);
+        fl_dataset_free(test);
+    }
+    return rv == FL_OK ? fl_findings_first(all, err) : rv;
 }

@@ -9,10 +9,12 @@
  */
 
 #include "client/daemon/conf.h"
+#include "libfl/base/findings.h"
 
 /* What costs nothing: the state folder can be used; the program, or what the built-in one needs, is
- * there. */
-FL_MUST_CHECK int fl_client_preflight_places(const struct fl_client_conf *conf, int *ret_exit,
+ * there. `all` (may be NULL): errors go there, and the next check follows. */
+FL_MUST_CHECK int fl_client_preflight_places(const struct fl_client_conf *conf,
+                                             struct fl_findings *all, int *ret_exit,
                                              struct fl_err *err);
 /*
  * The training part of data.path as it is trained on, and the part to evaluate on: the folder's,
@@ -21,8 +23,8 @@ FL_MUST_CHECK int fl_client_preflight_places(const struct fl_client_conf *conf, 
 FL_MUST_CHECK int fl_client_open_data(const struct fl_client_conf *conf,
                                       struct fl_dataset **ret_train, struct fl_dataset **ret_test,
                                       struct fl_err *err);
-/* All of them. */
-FL_MUST_CHECK int fl_client_preflight(const struct fl_client_conf *conf, int *ret_exit,
-                                      struct fl_err *err);
+/* All of them; errors go to `all` (may be NULL) too, `*ret_exit` is of the first one. */
+FL_MUST_CHECK int fl_client_preflight(const struct fl_client_conf *conf, struct fl_findings *all,
+                                      int *ret_exit, struct fl_err *err);
 
 #endif

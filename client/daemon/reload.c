@@ -41,7 +41,7 @@ void fl_client_reload(const struct fl_client_reload *r)
     int rv;
 
     fl_notify_reloading();
-    rv = fl_clientd_conf_load(r->path, &fresh, &err);
+    rv = fl_clientd_conf_load(r->path, NULL, &fresh, &err);
     rv = rv == FL_OK ? take_up(r, fresh, &err) : rv;
     if (rv == FL_OK) {
         tell(r, fresh);

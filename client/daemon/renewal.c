@@ -26,6 +26,7 @@ struct fl_renewal {
     struct fl_connection *connection;
     struct fl_stepper *stepper;
     struct fl_timer *timer;
+    uint64_t look_ms; /* when the files are looked at next; retries do not put it off */
     bool stopped;
 
     bool waits_for_clock; /* with connecting */
@@ -261,8 +262,11 @@ static void set_timer(struct fl_renewal *r)
 {
     int64_t left = fl_renewing_due_ms(who(r)) - wall_ms();
     uint64_t now = fl_clock_ms();
-    uint64_t delay = r->waits_for_clock ? CLOCK_MS : LOOK_MS;
+    uint64_t delay = r->look_ms > now ? r->look_ms - now : 0;
 
+    if (r->waits_for_clock && delay > CLOCK_MS) {
+        delay = CLOCK_MS;
+    }
     if (left < (int64_t)delay && fl_credentials_identity(r->credentials)->ours) {
         uint64_t due = now + (uint64_t)(left > 0 ? left : 0);
 
@@ -319,6 +323,7 @@ static void on_timer(void *arg)
     bool set = clock_was_set(r);
     char when[FL_WHEN_TEXT];
 
+    r->look_ms = fl_clock_ms() + LOOK_MS;
     if (r->waits_for_clock) {
         go_on_with_connecting(r);
     }
@@ -423,6 +428,7 @@ int fl_renewal_create(struct fl_loop *loop, const struct fl_log *log,
                              .credentials = credentials,
                              .connection = connection,
                              .stepper = stepper,
+                             .look_ms = fl_clock_ms() + LOOK_MS,
                              .offset_ms = wall_ms() - (int64_t)fl_clock_ms()};
     if (credentials != NULL) {
         rv = fl_timer_create(loop, on_timer, r, &r->timer);

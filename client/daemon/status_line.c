@@ -8,7 +8,7 @@ static const char *of_server(enum fl_session_state state)
 {
     switch (state) {
     case FL_SESSION_OFFLINE:
-        return "no connection, waiting before the next try to reach";
+        return "disconnected, reconnecting later to";
     case FL_SESSION_CONNECTING:
         return "connecting to";
     case FL_SESSION_GREETING:
@@ -53,11 +53,13 @@ static const char *of_round(enum fl_session_state state)
 }
 
 const char *fl_client_status_line(enum fl_session_state state, uint64_t round, const char *server,
-                                  char *out, size_t size)
+                                  const char *reason, char *out, size_t size)
 {
     const char *text = of_server(state);
 
-    if (text != NULL && round > 0) {
+    if (state == FL_SESSION_OFFLINE && reason[0] != '\0') {
+        (void)snprintf(out, size, "disconnected from %s, reconnecting later: %s", server, reason);
+    } else if (text != NULL && round > 0) {
         (void)snprintf(out, size, "%s %s; last task: round %" PRIu64, text, server, round);
     } else if (text != NULL) {
         (void)snprintf(out, size, "%s %s", text, server);

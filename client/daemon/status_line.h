@@ -7,8 +7,9 @@
 
 #include "client/core/session.h"
 
-/* `round`: of the newest task; 0: none yet. Returns `out`. */
+/* `round`: of the newest task; 0: none yet. `reason`: why the client is offline; "": not known.
+ * Returns `out`. */
 const char *fl_client_status_line(enum fl_session_state state, uint64_t round, const char *server,
-                                  char *out, size_t size);
+                                  const char *reason, char *out, size_t size);
 
 #endif

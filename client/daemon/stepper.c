@@ -120,6 +120,7 @@ void fl_stepper_failed(struct fl_stepper *s, enum fl_session_event_type type,
     event.u.failed.reason = reason;
     event.u.failed.permanent = fault != FL_FAULT_PASSING;
     event.u.failed.diverged = fault == FL_FAULT_DIVERGED;
+    event.u.failed.keeps = fault == FL_FAULT_UNDELIVERED;
     fl_stepper_step(s, &event);
 }
 

@@ -123,6 +123,12 @@ void fl_trainings_begin(struct fl_trainings *t, const struct fl_task *task, stru
     }
 }
 
+bool fl_trainings_is(const struct fl_trainings *t, struct fl_round_key key)
+{
+    return t->newest != NULL && t->newest->key.round == key.round &&
+           t->newest->key.attempt == key.attempt;
+}
+
 void fl_trainings_cancel(struct fl_trainings *t)
 {
     if (t->newest != NULL) {

@@ -19,6 +19,8 @@ struct fl_trainings {
 /* `task` is the newest; takes `inputs`. */
 void fl_trainings_begin(struct fl_trainings *trainings, const struct fl_task *task,
                         struct fl_round_key key, struct fl_inputs *inputs);
+/* Is the newest of this round? */
+bool fl_trainings_is(const struct fl_trainings *trainings, struct fl_round_key key);
 /* It ends as soon as it can. */
 void fl_trainings_cancel(struct fl_trainings *trainings);
 

@@ -42,13 +42,15 @@ static void trial_pause(void *ctx, uint64_t ms)
     (void)poll(NULL, 0, (int)ms);
 }
 
+/* What it writes to stderr is seen as it comes. */
 static void keep_warning(void *ctx, enum fl_log_level level, const char *component,
                          const char *text)
 {
     struct fl__try *t = ctx;
 
-    (void)component;
-    if (level <= FL_LOG_WARNING) {
+    if (strcmp(component, "program") == 0) {
+        (void)fprintf(stderr, "%s\n", text);
+    } else if (level <= FL_LOG_WARNING) {
         (void)snprintf(t->warning, sizeof(t->warning), "%s", text);
     }
 }
@@ -241,6 +243,34 @@ static bool try_model(struct fl__try *t)
 
 /* --- training --- */
 
+/* What training leaves alone travels for nothing: a frozen parameter, a constant. */
+static void tell_unchanged(struct fl__try *t)
+{
+    const char *first = NULL;
+    size_t bytes = 0;
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < fl_layout_tensors(t->layout); i++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(t->layout, i);
+
+        if (memcmp(t->plain + tensor->offset, t->model + tensor->offset,
+                   tensor->count * sizeof(float)) == 0)
+        {
+            first = first != NULL ? first : tensor->name;
+            bytes += tensor->count * sizeof(float);
+            n++;
+        }
+    }
+    if (n > 0) {
+        fl_try_say(&t->report, FL_TRY_WARNING, "unchanged",
+                   "training changes nothing in %zu tensors with %zu B of the model's %zu B, '%s' "
+                   "first: they are sent in every round for nothing; leave them out of the model's "
+                   "file (fl_trainer leaves out frozen parameters)",
+                   n, bytes, t->count * sizeof(float), first);
+    }
+}
+
 /* The norms that a report has, which is what the server chooses by. */
 static void tell_change(struct fl__try *t)
 {
@@ -264,6 +294,8 @@ static void tell_change(struct fl__try *t)
         fl_try_say(&t->report, FL_TRY_WARNING, "change",
                    "the trained model is the one that was handed over: nothing was learned, or "
                    "nothing was written");
+    } else {
+        tell_unchanged(t);
     }
 }
 
@@ -556,7 +588,7 @@ int fl_try_trainer(const struct fl_client_conf *conf, const struct fl_try_option
                     stderr);
         return FL_EXIT_CONFIG;
     }
-    t.log = (struct fl_log){.level = FL_LOG_WARNING, .sink = keep_warning, .ctx = &t};
+    t.log = (struct fl_log){.level = FL_LOG_INFO, .sink = keep_warning, .ctx = &t};
     t.clock = (struct fl_resident_clock){trial_now, trial_pause, &t};
     atomic_init(&t.cancel, false);
     return run(&t);

@@ -35,8 +35,9 @@ int fl__folder_check(const char *dir, struct fl_err *err)
         return fl_err_set(
             err, FL_EPERM,
             "'%s': expected a folder of this user (uid %ld), found one of uid %ld: its "
-            "owner can change this identity; chown it, or start as that user",
-            dir, (long)geteuid(), (long)st.st_uid);
+            "owner can change this identity; %s",
+            dir, (long)geteuid(), (long)st.st_uid,
+            geteuid() == 0 ? "run this as that user" : "chown it, or run this as that user");
     }
     if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
         return fl_err_set(err, FL_EPERM,

@@ -12,10 +12,12 @@ struct fl_keeps {
     char *dir;   /* owned; NULL: there is none */
     bool sync;   /* what is written outlives the machine */
     bool loaded; /* `index` is that of the disk */
+    bool told;   /* the layout that is bound is on disk */
     const struct fl_log *log;
     const struct fl_layout *layout; /* NULL: nothing is bound */
     struct fl_keeps_spec wanted[FL_KEEPS_MAX];
     size_t n_wanted;
+    uint64_t epoch; /* of the last task; 0: the server does not tell it */
     struct fl__keep_index index;
 };
 
@@ -199,6 +201,7 @@ int fl_keeps_bind(struct fl_keeps *k, const struct fl_keeps_home *home,
         return rv;
     }
     k->layout = n > 0 ? home->layout : NULL;
+    k->told = false;
     k->n_wanted = n;
     if (n == 0) {
         return FL_OK;
@@ -230,15 +233,37 @@ bool fl_keeps_wanted(const struct fl_keeps *k)
 
 /* --- changing the index --- */
 
+/* Without it only fl_keep_read() has less: what was trained is not given up for that. */
+static void tell_layout(struct fl_keeps *k)
+{
+    struct fl_err err = {0};
+    int rv;
+
+    if (!k->sync || k->told) {
+        return; /* A simulation has no one who reads it. */
+    }
+    rv = fl__keep_layout_write(k->dir, k->layout, k->sync, &err);
+    k->told = rv == FL_OK;
+    if (rv != FL_OK) {
+        fl_log(k->log, FL_LOG_WARNING, "keep",
+               "the layout of the model is not on disk, so fl-clientd --export-model cannot read "
+               "what is kept; the next round tries again: %s",
+               fl_err_text(&err, rv));
+    }
+}
+
 /* Make `next` the state: takes its contents on success. */
 static int commit(struct fl_keeps *k, struct fl__keep_index *next, struct fl_err *err)
 {
     int rv = fl_fs_mkdirs(k->dir, err);
 
     if (rv == FL_OK) {
+        tell_layout(k);
         rv = fl__keep_index_write(k->dir, next, k->sync, err);
     }
     if (rv != FL_OK) {
+        /* After a failed sync the disk may hold the new index: no file that it names changes. */
+        k->index.serial = next->serial;
         return rv;
     }
     fl__keep_index_done(&k->index);
@@ -302,7 +327,7 @@ static void log_lost(const struct fl_keeps *k, const char *name, const struct fl
 
 /* The pending values of the granted units over the kept ones, as a block of its own. */
 static int merge(struct fl_keeps *k, struct fl__keep_index *next, struct fl__keep_entry *e,
-                 struct fl_err *err)
+                 bool *lost, struct fl_err *err)
 {
     struct fl__keep_block block = block_of(k, e->name, next->pending);
     struct fl_err inner = {0};
@@ -314,12 +339,14 @@ static int merge(struct fl_keeps *k, struct fl__keep_index *next, struct fl__kee
     if (is_damage(rv)) {
         log_lost(k, e->name, &inner, rv);
         e->kept = 0;
+        *lost = true;
         return FL_OK;
     }
     if (rv == FL_OK && e->kept != 0) {
         rv = fl__keep_block_read(k->dir, &block, e->kept, &old, &inner);
         if (is_damage(rv)) {
             log_lost(k, e->name, &inner, rv);
+            *lost = true;
             rv = FL_OK;
         }
     }
@@ -345,11 +372,13 @@ static int merge(struct fl_keeps *k, struct fl__keep_index *next, struct fl__kee
 
 static int take_over(struct fl_keeps *k, struct fl__keep_index *next, struct fl_err *err)
 {
+    bool lost = false;
     size_t i;
     int rv = FL_OK;
 
     for (i = 0; rv == FL_OK && i < k->n_wanted; i++) {
         struct fl__keep_entry *e = fl__keep_find(next, k->wanted[i].name);
+        bool damaged = false;
 
         if (e == NULL || e->pending == 0) {
             continue;
@@ -357,10 +386,11 @@ static int take_over(struct fl_keeps *k, struct fl__keep_index *next, struct fl_
         if (!k->wanted[i].per_unit || fl__keep_all_granted(next)) {
             e->kept = e->pending;
         } else if (fl__keep_any_granted(next)) {
-            rv = merge(k, next, e, err);
+            rv = merge(k, next, e, &damaged, err);
         }
+        lost = lost || (damaged && k->wanted[i].summed);
     }
-    next->kept = next->pending;
+    next->kept = lost && k->epoch != 0 ? (struct fl_round_key){0} : next->pending;
     fl__keep_clear_pending(next);
     return rv;
 }
@@ -381,18 +411,33 @@ static void drop_pending(const struct fl_keeps *k, struct fl__keep_index *next,
     fl__keep_clear_pending(next);
 }
 
-/* What is kept is not of the round that the server counts. */
+/*
+ * What is kept is not of the round that the server counts. Where the server's sum has a part of it,
+ * that it is lost is remembered (kept of round 0), and so reported, until another round counts.
+ */
 static void forget_kept(const struct fl_keeps *k, struct fl__keep_index *next,
-                        struct fl_round_key counted)
+                        struct fl_round_key counted, uint64_t epoch)
 {
+    bool newer = next->kept.round > counted.round; /* The server went back behind it. */
+    bool remembered = false;
     size_t i;
 
     if (counted.round == 0) {
         fl_log(k->log, FL_LOG_NOTICE, "keep",
                "forgetting what is kept of round %llu/%u: the server has never counted this client",
                (unsigned long long)next->kept.round, next->kept.attempt);
+    } else if (newer) {
+        fl_log(
+            k->log, FL_LOG_NOTICE, "keep",
+            "forgetting what is kept of round %llu/%u: the server went back, the last round that "
+            "it counts of this client is %llu/%u",
+            (unsigned long long)next->kept.round, next->kept.attempt,
+            (unsigned long long)counted.round, counted.attempt);
     }
     for (i = 0; counted.round != 0 && i < k->n_wanted; i++) {
+        remembered = remembered || (k->wanted[i].summed && epoch != 0 && counted.round >= epoch);
+    }
+    for (i = 0; counted.round != 0 && counted.round >= epoch && !newer && i < k->n_wanted; i++) {
         const struct fl__keep_entry *e = fl__keep_find(next, k->wanted[i].name);
         char have[64] = "nothing is";
 
@@ -408,18 +453,63 @@ static void forget_kept(const struct fl_keeps *k, struct fl__keep_index *next,
     for (i = 0; i < next->n; i++) {
         next->entries[i].kept = 0;
     }
-    next->kept = counted;
+    next->kept = remembered ? (struct fl_round_key){0} : counted;
+}
+
+static bool is_outdated(const struct fl_keeps *k, const struct fl__keep_index *index, size_t i,
+                        uint64_t epoch)
+{
+    size_t j = 0;
+
+    while (j < index->n && strcmp(index->entries[j].name, k->wanted[i].name) != 0) {
+        j++;
+    }
+    return k->wanted[i].summed && index->kept.round < epoch && j < index->n &&
+           index->entries[j].kept != 0;
+}
+
+static bool has_outdated(const struct fl_keeps *k, uint64_t epoch)
+{
+    size_t i = 0;
+
+    while (i < k->n_wanted && !is_outdated(k, &k->index, i, epoch)) {
+        i++;
+    }
+    return i < k->n_wanted;
+}
+
+/* The server's sum restarted at zero without them. */
+static void drop_outdated(const struct fl_keeps *k, struct fl__keep_index *next, uint64_t epoch)
+{
+    size_t i;
+
+    for (i = 0; i < k->n_wanted; i++) {
+        if (is_outdated(k, next, i, epoch)) {
+            fl_log(k->log, FL_LOG_NOTICE, "keep",
+                   "the kept '%s' of round %llu is dropped: the server begins a new sum with "
+                   "round %llu",
+                   k->wanted[i].name, (unsigned long long)next->kept.round,
+                   (unsigned long long)epoch);
+            fl__keep_find(next, k->wanted[i].name)->kept = 0;
+        }
+    }
+}
+
+struct fl_round_key fl_keeps_of(const struct fl_keeps *k)
+{
+    return k->index.kept;
 }
 
 int fl_keeps_settle(struct fl_keeps *k, struct fl_round_key task, struct fl_round_key counted,
-                    struct fl_err *err)
+                    uint64_t epoch, struct fl_err *err)
 {
     const struct fl__keep_index *now = &k->index;
     struct fl__keep_index next;
     int rv;
 
-    if (k->n_wanted == 0 ||
-        (same(now->kept, counted) && (now->pending.round == 0 || same(now->pending, task))))
+    k->epoch = epoch;
+    if (k->n_wanted == 0 || (same(now->kept, counted) && !has_outdated(k, epoch) &&
+                             (now->pending.round == 0 || same(now->pending, task))))
     {
         return FL_OK;
     }
@@ -434,9 +524,10 @@ int fl_keeps_settle(struct fl_keeps *k, struct fl_round_key task, struct fl_roun
         drop_pending(k, &next, counted);
     }
     if (rv == FL_OK && !same(next.kept, counted)) {
-        forget_kept(k, &next, counted);
+        forget_kept(k, &next, counted, epoch);
     }
     if (rv == FL_OK) {
+        drop_outdated(k, &next, epoch);
         rv = commit(k, &next, err);
     }
     fl__keep_index_done(&next);
@@ -444,6 +535,18 @@ int fl_keeps_settle(struct fl_keeps *k, struct fl_round_key task, struct fl_roun
 }
 
 /* --- reading --- */
+
+static bool is_summed(const struct fl_keeps *k, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < k->n_wanted; i++) {
+        if (strcmp(k->wanted[i].name, name) == 0) {
+            return k->wanted[i].summed;
+        }
+    }
+    return false;
+}
 
 bool fl_keeps_has(const struct fl_keeps *k, const char *name)
 {
@@ -472,6 +575,9 @@ int fl_keeps_load(struct fl_keeps *k, const char *name, float **ret, struct fl_e
     if (is_damage(rv)) {
         log_lost(k, name, &inner, rv);
         e->kept = 0;
+        if (is_summed(k, name) && k->epoch != 0) {
+            k->index.kept = (struct fl_round_key){0};
+        }
         rv = FL_ENOENT;
     }
     return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));

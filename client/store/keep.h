@@ -13,6 +13,7 @@
  *
  * Files, all in <state_dir>/keep:
  *   NAME.SERIAL.keep  one block with a checked head, never changed once it is there;
+ *   layout            the textual layout of the model, for who reads the folder (keep_read.h)
  *   index             which of them are kept and which pending, of which rounds, for which
  *                     federation, model and kept_line, and the units that the pending round was
  * granted. Each change writes new blocks first, then replaces the index, then removes what no index
@@ -38,6 +39,8 @@ struct fl_keeps_spec {
     char name[FL_NAME_MAX]; /* fl_name_valid() */
     /* Only the granted units are taken over, the others stay (docs/formulas.md#partial-uploads). */
     bool per_unit;
+    /* The server has the sum of all clients' (SCAFFOLD's control): it belongs to an epoch. */
+    bool summed;
     size_t floats; /* 0: as many as the layout has; another number does not go with per_unit */
 };
 
@@ -85,10 +88,16 @@ bool fl_keeps_wanted(const struct fl_keeps *keeps);
  * A Task for `task` is here, and the server says that it counted `counted` (round 0: none).
  * Pending values of `counted` are taken over; those of another round are dropped unless they
  * belong to `task` itself. Kept values of another round than `counted` are forgotten with a
- * message. FL_EIO and others of the disk: nothing has changed, call again.
+ * message. Summed ones of a round before `epoch` are dropped: the server's sum is without them.
+ * FL_EIO and others of the disk: nothing has changed, call again.
  */
 FL_MUST_CHECK int fl_keeps_settle(struct fl_keeps *keeps, struct fl_round_key task,
-                                  struct fl_round_key counted, struct fl_err *err);
+                                  struct fl_round_key counted, uint64_t epoch, struct fl_err *err);
+/*
+ * The round that what is kept is of: the last `counted`, or round 0 when something of it that the
+ * server counts on is lost.
+ */
+struct fl_round_key fl_keeps_of(const struct fl_keeps *keeps);
 
 /* Is there a kept value of that name, as far as the index knows? */
 bool fl_keeps_has(const struct fl_keeps *keeps, const char *name);

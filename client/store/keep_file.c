@@ -243,6 +243,65 @@ int fl__keep_index_read(const char *dir, struct fl__keep_index *ret, struct fl_e
                             : rv;
 }
 
+/* --- the layout --- */
+
+/* Far above the text of FL_LAYOUT_MAX_TENSORS tensors. */
+#define LAYOUT_MAX (8u << 20)
+
+static int layout_path(const char *dir, char path[FL__KEEP_PATH], struct fl_err *err)
+{
+    return fl_fs_join(path, FL__KEEP_PATH, dir, "layout") == FL_OK
+               ? FL_OK
+               : fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", dir);
+}
+
+int fl__keep_layout_read(const char *dir, const uint8_t digest[FL_DIGEST_SIZE],
+                         struct fl_layout **ret, struct fl_err *err)
+{
+    char path[FL__KEEP_PATH];
+    struct fl_layout *layout = NULL;
+    struct fl_buf file;
+    int rv = layout_path(dir, path, err);
+
+    rv = rv == FL_OK ? fl_fs_read(path, LAYOUT_MAX, &file, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_layout_from_text((const char *)file.data, file.len, &layout, NULL);
+    fl_buf_done(&file);
+    if (rv == FL_ENOMEM) {
+        return rv;
+    }
+    if (rv != FL_OK || memcmp(fl_layout_digest(layout), digest, FL_DIGEST_SIZE) != 0) {
+        fl_layout_free(layout);
+        return fl_err_set(err, FL_EFORMAT,
+                          "'%s' is not the layout of the model that is kept beside it", path);
+    }
+    *ret = layout;
+    return FL_OK;
+}
+
+int fl__keep_layout_write(const char *dir, const struct fl_layout *layout, bool sync,
+                          struct fl_err *err)
+{
+    char path[FL__KEEP_PATH];
+    struct fl_layout *there = NULL;
+    struct fl_buf text;
+    int rv = fl__keep_layout_read(dir, fl_layout_digest(layout), &there, NULL);
+
+    fl_layout_free(there);
+    if (rv == FL_OK) {
+        return rv;
+    }
+    rv = layout_path(dir, path, err);
+    rv = rv == FL_OK ? fl_layout_text(layout, &text) : rv;
+    if (rv == FL_OK) {
+        rv = fl_fs_replace(path, text.data, text.len, sync, err);
+        fl_buf_done(&text);
+    }
+    return rv;
+}
+
 /* --- blocks --- */
 
 static int block_name(const char *name, uint64_t serial, char *out, size_t size)

@@ -55,6 +55,15 @@ FL_MUST_CHECK int fl__keep_block_write(const char *dir, const struct fl__keep_bl
 /* Owned, free(). FL_ENOENT, FL_EFORMAT: not there, or not whole. */
 FL_MUST_CHECK int fl__keep_block_read(const char *dir, const struct fl__keep_block *block,
                                       uint64_t serial, float **ret, struct fl_err *err);
+/*
+ * The textual layout that the blocks are of, <dir>/layout: nothing here needs it but who reads the
+ * folder without a server (keep_read.h). Written when it is not there or another; read only when it
+ * has this digest: FL_ENOENT, FL_EFORMAT.
+ */
+FL_MUST_CHECK int fl__keep_layout_write(const char *dir, const struct fl_layout *layout, bool sync,
+                                        struct fl_err *err);
+FL_MUST_CHECK int fl__keep_layout_read(const char *dir, const uint8_t digest[FL_DIGEST_SIZE],
+                                       struct fl_layout **ret, struct fl_err *err);
 /* Remove every block and temporary file that the index does not name. */
 void fl__keep_sweep(const char *dir, const struct fl__keep_index *index);
 

@@ -14,14 +14,15 @@
 /*
  * "FLRESULT", then a version: the layout below, integers little-endian as on x86 and ARM;
  * behind it divergence, delta, what is sent beside it, and the mask. Version 1 had only the
- * first two, version 2 not the line.
+ * first two, version 2 not the line. Version 3, which is read too, had no `kept_…`.
  */
 #define RESULT_MAGIC    "FLRESULT"
-#define RESULT_VERSION  3
+#define RESULT_VERSION  4
+#define RESULT_UNKEPT   3
 #define RESULT_PATH     4096
 #define RESULT_SENT_MAX 15
 
-enum { HAS_RECEIVED = 1u << 0, HAS_TRAINED = 1u << 1, HAS_PENDING = 1u << 2 };
+enum { HAS_RECEIVED = 1u << 0, HAS_TRAINED = 1u << 1, HAS_PENDING = 1u << 2, HAS_KEPT = 1u << 3 };
 
 struct head {
     char magic[8];
@@ -35,6 +36,7 @@ struct head {
     double trained_loss_sum;
     uint8_t layout[FL_DIGEST_SIZE], line[FL_DIGEST_SIZE];
     uint64_t n_units, n_floats, n_sent, n_mask;
+    uint64_t kept_round, kept_attempt;
     uint8_t sha256[32]; /* over the SHA-256s of all that is behind the head, run by run */
     uint8_t head[32];   /* over the fields above */
 };
@@ -120,7 +122,7 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
                         .previous_dot = r->previous_dot,
                         .flags = (r->has_received ? HAS_RECEIVED : 0u) |
                                  (r->has_trained ? HAS_TRAINED : 0u) |
-                                 (r->pending ? HAS_PENDING : 0u),
+                                 (r->pending ? HAS_PENDING : 0u) | (r->has_kept ? HAS_KEPT : 0u),
                         .eval_samples = r->received.samples,
                         .eval_correct = r->received.correct,
                         .eval_loss_sum = r->received.loss_sum,
@@ -130,7 +132,9 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
                         .n_units = r->n_units,
                         .n_floats = r->n_floats,
                         .n_sent = r->n_sent,
-                        .n_mask = r->n_mask};
+                        .n_mask = r->n_mask,
+                        .kept_round = r->kept.round,
+                        .kept_attempt = r->kept.attempt};
     struct fl_run runs[1 + N_RUNS];
     char path[RESULT_PATH];
     size_t n;
@@ -154,20 +158,46 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
 
 /* --- reading --- */
 
-static bool check_head(const struct head *head, uint64_t size)
+/* `size`: on the disk. FL_EFORMAT: not whole. Of another version only that is read. */
+static int read_head(int fd, struct head *head, size_t *size)
 {
+    const size_t added = offsetof(struct head, sha256) - offsetof(struct head, kept_round);
+    uint8_t *bytes = (uint8_t *)head;
     uint8_t sha[32];
+    int rv;
+
+    (void)memset(head, 0, sizeof(*head));
+    rv = fl_fs_pread(fd, head, offsetof(struct head, attempt), 0);
+    if (rv != FL_OK || (head->version != RESULT_VERSION && head->version != RESULT_UNKEPT)) {
+        return rv;
+    }
+    *size = sizeof(*head) - (head->version == RESULT_UNKEPT ? added : 0);
+    rv = fl_fs_pread(fd, head, *size, 0);
+    if (rv == FL_OK) {
+        rv = fl_sha256(head, *size - sizeof(sha), sha);
+    }
+    if (rv == FL_OK && memcmp(sha, bytes + *size - sizeof(sha), sizeof(sha)) != 0) {
+        rv = FL_EFORMAT;
+    }
+    if (rv == FL_OK && head->version == RESULT_UNKEPT) {
+        (void)memmove(head->sha256, bytes + offsetof(struct head, kept_round),
+                      sizeof(head->sha256));
+        head->kept_round = head->kept_attempt = 0;
+    }
+    return rv;
+}
+
+static bool check_sizes(const struct head *head, size_t head_size, uint64_t size)
+{
     uint64_t body;
 
-    if (fl_sha256(head, offsetof(struct head, head), sha) != FL_OK ||
-        memcmp(sha, head->head, sizeof(sha)) != 0 || head->n_units > FL_LAYOUT_MAX_UNITS ||
-        head->n_floats > FL_LAYOUT_MAX_FLOATS || head->n_sent > RESULT_SENT_MAX ||
-        head->n_mask > FL_LAYOUT_MAX_FLOATS)
+    if (head->n_units > FL_LAYOUT_MAX_UNITS || head->n_floats > FL_LAYOUT_MAX_FLOATS ||
+        head->n_sent > RESULT_SENT_MAX || head->n_mask > FL_LAYOUT_MAX_FLOATS)
     {
         return false;
     }
     body = (head->n_units + head->n_floats * (1 + head->n_sent)) * sizeof(float) + head->n_mask;
-    return size == sizeof(*head) + body;
+    return size == head_size + body;
 }
 
 static int take_memory(struct fl_result *r)
@@ -202,6 +232,8 @@ static void take_head(const struct head *head, struct fl_result *r)
     r->has_received = (head->flags & HAS_RECEIVED) != 0;
     r->has_trained = (head->flags & HAS_TRAINED) != 0;
     r->pending = (head->flags & HAS_PENDING) != 0;
+    r->has_kept = (head->flags & HAS_KEPT) != 0;
+    r->kept = (struct fl_round_key){head->kept_round, (uint32_t)head->kept_attempt};
     r->received =
         (struct fl_result_evaluation){head->eval_samples, head->eval_correct, head->eval_loss_sum};
     r->trained = (struct fl_result_evaluation){head->trained_samples, head->trained_correct,
@@ -214,10 +246,9 @@ static void take_head(const struct head *head, struct fl_result *r)
     (void)memcpy(r->line, head->line, sizeof(r->line));
 }
 
-static int read_body(int fd, const struct head *head, struct fl_result *r)
+static int read_body(int fd, const struct head *head, uint64_t offset, struct fl_result *r)
 {
     struct fl_run runs[N_RUNS];
-    uint64_t offset = sizeof(*head);
     uint8_t sha[32];
     size_t n;
     size_t i;
@@ -241,18 +272,14 @@ static int read_file(int fd, const char *path, struct fl_result *r, struct fl_er
 {
     struct head head;
     struct stat st;
+    size_t size = 0;
     int rv = fstat(fd, &st) == 0 ? FL_OK : fl_err_from_errno(errno);
 
     if (rv == FL_OK) {
-        rv = fl_fs_pread(fd, &head, sizeof(head), 0);
-    }
-    /* An older head may be shorter, with a small model: look at its first bytes alone. */
-    if (rv == FL_EFORMAT) {
-        (void)memset(&head, 0, sizeof(head));
-        rv = fl_fs_pread(fd, &head, offsetof(struct head, attempt), 0);
+        rv = read_head(fd, &head, &size);
     }
     if (rv == FL_OK && memcmp(head.magic, RESULT_MAGIC, sizeof(head.magic)) == 0 &&
-        head.version != RESULT_VERSION)
+        head.version != RESULT_VERSION && head.version != RESULT_UNKEPT)
     {
         return fl_whole_is_newer(head.version, RESULT_VERSION)
                    ? fl_whole_newer(path, head.version, RESULT_VERSION, err)
@@ -261,13 +288,13 @@ static int read_file(int fd, const char *path, struct fl_result *r, struct fl_er
                                 path, head.version, RESULT_VERSION);
     }
     if (rv == FL_OK && (memcmp(head.magic, RESULT_MAGIC, sizeof(head.magic)) != 0 ||
-                        !check_head(&head, (uint64_t)st.st_size)))
+                        !check_sizes(&head, size, (uint64_t)st.st_size)))
     {
         rv = FL_EFORMAT;
     }
     if (rv == FL_OK) {
         take_head(&head, r);
-        rv = read_body(fd, &head, r);
+        rv = read_body(fd, &head, size, r);
     }
     if (rv == FL_EFORMAT) {
         return fl_err_set(err, rv, "'%s' is not a whole result file", path);

@@ -30,6 +30,8 @@ struct fl_result {
     double previous_dot;
     /* A pending set was written with it (keep.h): without that it is of no use. */
     bool pending;
+    bool has_kept;                  /* of the round that it was trained with what was kept of */
+    struct fl_round_key kept;       /* round 0: nothing was */
     uint8_t digest[FL_DIGEST_SIZE]; /* of the layout */
     uint8_t line[FL_DIGEST_SIZE];   /* Welcome's */
     size_t n_units, n_floats, n_sent, n_mask;

@@ -201,7 +201,9 @@ static int make_solver(const struct fl__walk *w, bool adapting, struct fl_solver
         .anchor = task->anchor,
         .inputs = task->inputs,
         .kept = task->kept,
-        .own_offer = {b->own_offer.data, b->own_offer.len},
+        .own_offer = task->own_offer.data != NULL
+                         ? task->own_offer
+                         : (struct fl_solver_bytes){b->own_offer.data, b->own_offer.len},
     };
 
     return b->solver->create(b->options, &setup, ret, err);
@@ -262,7 +264,9 @@ static int solve(const struct fl__walk *w, struct fl_train_result *ret, struct f
         rv = fl__train_extras(fl_solver_names(fl_solver_sends(b->solver, b->options)), &ret->sent,
                               &ret->n_sent, err);
     }
-    rv = rv == FL_OK ? fl__offer_own(b, w->task->offer_seed, err) : rv;
+    if (rv == FL_OK && w->task->own_offer.data == NULL) {
+        rv = fl__offer_own(b, w->task->offer_seed, err);
+    }
     if (rv == FL_OK) {
         rv = make_solver(w, /* adapting= */ false, &solver, err);
     }
@@ -401,6 +405,11 @@ static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, 
     return fl__offer_make(b, seed, out, err);
 }
 
+static uint64_t samples(const struct fl_trainer *trainer)
+{
+    return ((const struct fl__builtin *)(const void *)trainer)->train->n;
+}
+
 int fl_trainer_builtin(const struct fl_dataset *train, const struct fl_dataset *test,
                        const struct fl_kernels *kernels, struct fl_trainer **ret,
                        struct fl_err *err)
@@ -409,6 +418,7 @@ int fl_trainer_builtin(const struct fl_dataset *train, const struct fl_dataset *
                                                .prepare = prepare,
                                                .run = run,
                                                .offer = offer,
+                                               .samples = samples,
                                                .adapt = adapt,
                                                .evaluate = evaluate,
                                                .set_data = fl__builtin_set_data};

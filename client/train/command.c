@@ -25,6 +25,7 @@ struct command {
     char work_dir[PATH_MAX];
     char failed[PATH_MAX]; /* folder of the last failed task; "" when there is none */
     uint64_t memory_bytes, descriptors;
+    const struct fl_log *log;
     enum fl_program_memory memory_of;
     struct fl__limit limit;
     /* Of the last prepare(); layout NULL: none. */
@@ -203,7 +204,8 @@ static int run_program(const struct command *c, const struct fl_train_task *task
                  .additions = (const char *const *)additions,
                  .memory_bytes = c->memory_bytes,
                  .memory_of = c->memory_of,
-                 .descriptors = c->descriptors},
+                 .descriptors = c->descriptors,
+                 .log = c->log},
         .stderr_file = paths->stderr_tail,
         .time_limit_ms = fl__limit_of(&c->limit, task->deadline_ms),
         .limit_note = fl__limit_note(&c->limit, task->deadline_ms),
@@ -376,6 +378,7 @@ static int copy_conf(struct command *c, const struct fl_command_conf *conf, stru
     c->memory_bytes = conf->memory_bytes;
     c->memory_of = conf->memory_of;
     c->descriptors = conf->descriptors;
+    c->log = conf->log;
     return FL_OK;
 }
 

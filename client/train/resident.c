@@ -392,6 +392,27 @@ static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, 
     return rv;
 }
 
+static uint64_t samples(const struct fl_trainer *trainer)
+{
+    const struct resident *c = (const struct resident *)(const void *)trainer;
+
+    return fl_resident_ready(c->r)->samples;
+}
+
+static int start(struct fl_trainer *trainer, uint64_t *ret_samples, uint64_t *ret_test_samples,
+                 struct fl_err *err)
+{
+    struct resident *c = resident_of(trainer);
+    int rv = fl_resident_start(c->r, err);
+
+    if (rv == FL_OK) {
+        *ret_samples = fl_resident_ready(c->r)->samples;
+        *ret_test_samples =
+            fl_resident_can(c->r, FL_RESIDENT_EVALUATE) ? fl_resident_ready(c->r)->test_samples : 0;
+    }
+    return rv;
+}
+
 static uint64_t rest(struct fl_trainer *trainer)
 {
     return fl_resident_rest(resident_of(trainer)->r);
@@ -424,9 +445,8 @@ static int open_program(struct resident *c, const struct fl_command_conf *conf,
                                              .cancel_grace_ms = options->cancel_grace_ms,
                                              .idle_exit_ms = options->idle_exit_ms,
                                              .clock = options->clock,
-                                             .log = options->log};
+                                             .log = conf->log};
     size_t i;
-    int rv;
 
     for (i = 0; i < FL_RESIDENT_KINDS; i++) {
         c->limit[i] = fl__limit_from(conf);
@@ -435,20 +455,21 @@ static int open_program(struct resident *c, const struct fl_command_conf *conf,
     if (c->program == NULL) {
         return fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
     }
-    rv = fl_resident_create(&program, &c->r, err);
-    return rv == FL_OK ? fl_resident_start(c->r, err) : rv;
+    return fl_resident_create(&program, &c->r, err);
 }
 
 int fl_trainer_resident(const struct fl_command_conf *conf,
                         const struct fl_resident_options *options, struct fl_trainer **ret,
-                        uint64_t *ret_samples, uint64_t *ret_test_samples, struct fl_err *err)
+                        struct fl_err *err)
 {
     static const struct fl__trainer_ops ops = {.free = resident_free,
                                                .prepare = prepare,
                                                .run = run,
                                                .offer = offer,
+                                               .samples = samples,
                                                .adapt = adapt,
                                                .evaluate = evaluate,
+                                               .start = start,
                                                .rest = rest,
                                                .stop = stop,
                                                .interrupt = interrupt};
@@ -464,9 +485,6 @@ int fl_trainer_resident(const struct fl_command_conf *conf,
         resident_free(&c->base);
         return rv;
     }
-    *ret_samples = fl_resident_ready(c->r)->samples;
-    *ret_test_samples =
-        fl_resident_can(c->r, FL_RESIDENT_EVALUATE) ? fl_resident_ready(c->r)->test_samples : 0;
     *ret = &c->base;
     return FL_OK;
 }

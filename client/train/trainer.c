@@ -125,6 +125,11 @@ int fl_trainer_run(struct fl_trainer *trainer, const struct fl_train_task *task,
     return FL_OK;
 }
 
+uint64_t fl_trainer_samples(const struct fl_trainer *trainer)
+{
+    return trainer->ops->samples != NULL ? trainer->ops->samples(trainer) : 0;
+}
+
 int fl_trainer_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
                      struct fl_err *err)
 {
@@ -146,6 +151,13 @@ int fl_trainer_evaluate(struct fl_trainer *trainer, const float *model, atomic_b
 {
     return trainer->ops->evaluate(trainer, model, cancel, ret_samples, ret_correct, ret_loss_sum,
                                   err);
+}
+
+int fl_trainer_start(struct fl_trainer *trainer, uint64_t *ret_samples, uint64_t *ret_test_samples,
+                     struct fl_err *err)
+{
+    FL_REQUIRE(trainer->ops->start != NULL);
+    return trainer->ops->start(trainer, ret_samples, ret_test_samples, err);
 }
 
 uint64_t fl_trainer_rest(struct fl_trainer *trainer)

@@ -44,7 +44,8 @@ struct fl_train_task {
     bool evaluate_trained; /* fill `trained` of the result when there is test data */
     double learning_rate;
     uint64_t seed;
-    uint64_t offer_seed; /* what fl_trainer_offer() was called with */
+    uint64_t offer_seed;              /* what fl_trainer_offer() was called with */
+    struct fl_solver_bytes own_offer; /* what was told with it; NULL: what it makes with it now */
     /* Of the one order that `steps` walk through, the same in every round; 0: not told. */
     uint64_t order_seed;
     uint64_t deadline_ms; /* span; the command is ended after it */
@@ -115,6 +116,7 @@ struct fl_command_conf {
     uint64_t descriptors;           /* soft limit of open ones; 0: that of this process */
     uint64_t samples;               /* told to the server before the program ever ran */
     const char *data;               /* told to the program in task.json as its data; NULL: none */
+    const struct fl_log *log;       /* gets what it writes to stderr; may be NULL */
 };
 FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
                                      struct fl_err *err);
@@ -124,16 +126,21 @@ struct fl_resident_options {
     uint64_t start_limit_ms, cancel_grace_ms;
     uint64_t idle_exit_ms;                 /* 0: never */
     const struct fl_resident_clock *clock; /* as in fl_resident_conf */
-    const struct fl_log *log;
 };
 /*
- * Starts it; `*ret_samples` and `*ret_test_samples` are what it says it has, the latter 0 when it
- * cannot evaluate. Of `conf` work_dir and samples are not used. The errors of fl_resident_start().
+ * Starts nothing. Of `conf` work_dir and samples are not used. FL_ENOENT, FL_EPERM: no such
+ * program; FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_trainer_resident(const struct fl_command_conf *conf,
                                       const struct fl_resident_options *options,
-                                      struct fl_trainer **ret, uint64_t *ret_samples,
-                                      uint64_t *ret_test_samples, struct fl_err *err);
+                                      struct fl_trainer **ret, struct fl_err *err);
+/*
+ * Start the program of such a trainer when it does not run, before anything else is asked of it;
+ * `*ret_samples` and `*ret_test_samples` are what it says it has, the latter 0 when it cannot
+ * evaluate. After an error it may be called again. The errors of fl_resident_start().
+ */
+FL_MUST_CHECK int fl_trainer_start(struct fl_trainer *trainer, uint64_t *ret_samples,
+                                   uint64_t *ret_test_samples, struct fl_err *err);
 /* Is the program there, in PATH when it has no slash, and may it be run? Says what is wrong. */
 FL_MUST_CHECK int fl_trainer_command_find(const char *program, struct fl_err *err);
 void fl_trainer_free(struct fl_trainer *trainer);
@@ -150,6 +157,8 @@ FL_MUST_CHECK int fl_trainer_prepare(struct fl_trainer *trainer, const struct fl
  */
 FL_MUST_CHECK int fl_trainer_run(struct fl_trainer *trainer, const struct fl_train_task *task,
                                  struct fl_train_result *ret, struct fl_err *err);
+/* Training samples that it has now; 0: not known. */
+uint64_t fl_trainer_samples(const struct fl_trainer *trainer);
 /*
  * What the solver tells of the data (fl_solver_ops.offer), appended to `out`. FL_EUNIMPL: a
  * command trainer; FL_ESTATE: the solver offers nothing.

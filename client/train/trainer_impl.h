@@ -12,6 +12,7 @@ struct fl__trainer_ops {
     int (*run)(struct fl_trainer *trainer, const struct fl_train_task *task,
                struct fl_train_result *ret, struct fl_err *err);
     int (*offer)(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, struct fl_err *err);
+    uint64_t (*samples)(const struct fl_trainer *trainer); /* NULL: not known */
     int (*adapt)(struct fl_trainer *trainer, const struct fl_train_task *task,
                  struct fl_train_evaluation *ret_received, struct fl_train_evaluation *ret_adapted,
                  struct fl_err *err);
@@ -22,6 +23,8 @@ struct fl__trainer_ops {
     int (*set_data)(struct fl_trainer *trainer, const struct fl_dataset *train,
                     const struct fl_dataset *test, struct fl_err *err);
     /* NULL: nothing runs between tasks. */
+    int (*start)(struct fl_trainer *trainer, uint64_t *ret_samples, uint64_t *ret_test_samples,
+                 struct fl_err *err);
     uint64_t (*rest)(struct fl_trainer *trainer);
     void (*stop)(struct fl_trainer *trainer);
     void (*interrupt)(struct fl_trainer *trainer);

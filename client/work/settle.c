@@ -5,14 +5,17 @@
 #include "client/store/cache.h"
 
 bool fl_settling_begin(const struct fl_worker *worker, struct fl_setup *setup,
-                       struct fl_inputs *listed, struct fl_round_key task,
-                       struct fl_round_key counted, struct fl_settling *ret)
+                       struct fl_inputs *listed, const struct fl_task *task,
+                       struct fl_settling *ret)
 {
     const char *name = setup->solver->offered;
     const struct fl_input *in = name != NULL ? fl_inputs_find(listed, name) : NULL;
     bool cached = in != NULL && in->has_digest && in->bytes > 0;
 
-    *ret = (struct fl_settling){.setup = fl_setup_ref(setup), .task = task, .counted = counted};
+    *ret = (struct fl_settling){.setup = fl_setup_ref(setup),
+                                .task = task->key,
+                                .counted = task->counted,
+                                .epoch = task->epoch};
     if (cached) {
         ret->cached = *in;
     }
@@ -21,7 +24,7 @@ bool fl_settling_begin(const struct fl_worker *worker, struct fl_setup *setup,
 
 int fl_settling_run(struct fl_settling *s, const struct fl_worker *worker, struct fl_err *err)
 {
-    int rv = fl_keeps_settle(worker->keeps, s->task, s->counted, err);
+    int rv = fl_keeps_settle(worker->keeps, s->task, s->counted, s->epoch, err);
 
     if (rv == FL_OK && s->setup->personal->own) {
         rv = fl_keeps_load(worker->keeps, FL_KEEP_PERSONAL, &s->own, err);

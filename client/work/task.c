@@ -9,7 +9,8 @@ void fl_wanted_task(struct fl_wanted *wanted, const struct fl_wire_task *task)
                                     .order_seed = task->order_seed,
                                     .deadline_ms = task->deadline_ms,
                                     .n_selected = task->selected,
-                                    .population = task->population};
+                                    .population = task->population,
+                                    .epoch = task->epoch};
     fl_inputs_list(&wanted->listed, task);
 }
 

@@ -17,6 +17,7 @@ struct fl_task {
     uint64_t order_seed; /* of the one order that `steps` walk through; 0: not told */
     uint64_t deadline_ms;
     uint32_t n_selected, population; /* 0: not told */
+    uint64_t epoch; /* first round whose kept values are in the server's sum; 0: not told */
 };
 
 struct fl_wanted_evaluation {

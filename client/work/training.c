@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/store/summary.h"
 #include "client/work/local.h"
 
 /* Solvers have two inputs and a keep at most; far above it, and checked. */
@@ -16,8 +17,11 @@ struct fl_training {
     struct fl_train_result result;
     struct fl_inputs in;
     struct fl_solver_bytes inputs[EXTRAS_MAX], kept[EXTRAS_MAX];
+    bool has_kept;
+    struct fl_round_key kept_of; /* the round that `kept` is of */
     size_t n_inputs, n_kept;
-    float *start; /* the block where training starts, inside `in` */
+    struct fl_buf summary; /* that this client sent; empty: none */
+    float *start;          /* the block where training starts, inside `in` */
     float *anchor;
     float *local;  /* what stays here of what was trained, packed; NULL: nothing does */
     bool received; /* `start` came with the task, and is the anchor from now on */
@@ -36,6 +40,7 @@ void fl_training_free(struct fl_training *t)
     for (i = 0; i < t->n_kept; i++) {
         free((void *)(uintptr_t)t->kept[i].data);
     }
+    fl_buf_done(&t->summary);
     free(t->anchor);
     free(t->local);
     fl_inputs_done(&t->in);
@@ -135,6 +140,10 @@ static int load_kept(struct fl_training *t)
         t->kept[i].len = data != NULL ? fl_layout_count(setup->layout) * sizeof(*data) : 0;
         t->n_kept = i + 1;
     }
+    t->has_kept = fl_keeps_wanted(t->worker->keeps);
+    if (t->has_kept) { /* Reading may have found it damaged. */
+        t->kept_of = fl_keeps_of(t->worker->keeps);
+    }
     return FL_OK;
 }
 
@@ -148,6 +157,46 @@ static void gather_inputs(struct fl_training *t)
         t->inputs[t->n_inputs] = (struct fl_solver_bytes){in != NULL ? in->data : NULL,
                                                           in != NULL ? (size_t)in->bytes : 0};
         t->n_inputs++;
+    }
+}
+
+/* What this client sent of its data is not mixed with that data. */
+static int load_summary(struct fl_training *t)
+{
+    const struct fl_worker *worker = t->worker;
+    int rv;
+
+    if (t->setup->solver->offer == NULL || worker->state_dir == NULL) {
+        return FL_OK;
+    }
+    fl_buf_init(&t->summary, FL_OFFER_MAX);
+    rv = fl_summary_load(worker->state_dir, &t->summary, &t->err);
+    if (rv == FL_OK && t->summary.len > 0) {
+        t->task.own_offer = (struct fl_solver_bytes){t->summary.data, t->summary.len};
+    }
+    /* Without the file the trainer makes its summary of the data again. */
+    return rv == FL_ENOENT || rv == FL_EFORMAT || rv == FL_EVERSION ? FL_OK : rv;
+}
+
+/* When a collection comes for the first time: its client reads why nobody gets its summary. */
+static void tell_left_out(const struct fl_training *t)
+{
+    const struct fl_buf *own = &t->summary;
+    size_t i;
+
+    for (i = 0; own->len > 0 && i < t->in.n; i++) {
+        const struct fl_input *in = &t->in.list[i];
+
+        if (in->opaque && !in->cached && !in->lent &&
+            memmem(in->data, (size_t)in->bytes, own->data, own->len) == NULL)
+        {
+            fl_log_peer(t->worker->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
+                        "the server hands out no data summary of this client: its values are out "
+                        "of the range of the others (limits.offer_range of the server), an "
+                        "operator dropped it or it came after the first round began; 'flctl "
+                        "summaries' at the server says which. Training goes on with those of the "
+                        "others");
+        }
     }
 }
 
@@ -172,6 +221,11 @@ static int prepare(struct fl_training *t)
         return rv;
     }
     gather_inputs(t);
+    rv = load_summary(t);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    tell_left_out(t);
     if (t->worker->state_dir != NULL) {
         fl_inputs_save(&t->in, t->worker->state_dir, t->worker->log);
     }
@@ -193,6 +247,7 @@ static void release_inputs(struct fl_training *t)
         free((void *)(uintptr_t)t->kept[i].data);
     }
     t->n_kept = 0;
+    fl_buf_done(&t->summary);
     free(t->anchor);
     t->anchor = NULL;
     for (i = 0; i < t->in.n; i++) {
@@ -404,6 +459,8 @@ static void take_result(struct fl_training *t)
     struct fl_result *made = t->made;
 
     made->key = t->key;
+    made->has_kept = t->has_kept;
+    made->kept = t->kept_of;
     made->samples = r->samples;
     made->steps = r->steps;
     made->train_loss = r->train_loss;

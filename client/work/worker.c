@@ -46,6 +46,7 @@ static int wanted(const struct fl_setup *s, struct fl_keeps_spec specs[FL_KEEPS_
         const struct fl_keep *keep = &s->solver->keeps[i];
 
         specs[n].per_unit = keep->per_unit;
+        specs[n].summed = fl_solver_sums_kept(s->solver);
         rv = fl_kept_name(s->solver, keep->name, specs[n++].name);
     }
     if (rv == FL_OK && s->welcome.wants_previous_dot) {

@@ -29,14 +29,24 @@
 #define FL_KEEP_RESIDUAL "codec.residual"
 #define FL_KEEP_LOCAL    "model.local"
 
+/* What the operator of this client lets a server ask for. All zero: no limits, and no summary. */
+struct fl_worker_terms {
+    bool offers;            /* a data summary may be sent */
+    uint64_t least_group;   /* samples in each of its means at least */
+    uint64_t least_samples; /* that an update is made of; this and the next: 0 is 1 */
+    uint64_t least_steps;
+    uint64_t largest_model; /* bytes of its parameters; 0: no limit */
+};
+
 struct fl_worker {
     struct fl_trainer *trainer; /* owned; NULL: none yet, which prepares nothing */
     struct fl_keeps *keeps;     /* owned */
     struct fl_setup *setup;     /* what both are prepared for, a reference; NULL: nothing */
     const char *state_dir;      /* borrowed; NULL: nothing but `keeps` touches the disk */
     const struct fl_log *log;   /* borrowed; may be NULL */
-    uint64_t seed;              /* of this client, the same in every run */
-    bool release;               /* fl_train_task.release: other programs want the memory */
+    struct fl_worker_terms terms;
+    uint64_t seed; /* of this client, the same in every run */
+    bool release;  /* fl_train_task.release: other programs want the memory */
 };
 
 /* The seed of the client of that name: `configured`, or, when that is 0, one made of the name. */

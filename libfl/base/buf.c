@@ -13,6 +13,7 @@ struct fl_blob {
     const uint8_t *data;
     uint8_t *own; /* NULL when the bytes are borrowed. */
     size_t len;
+    bool secret; /* `own` is wiped */
     fl_blob_free_cb release;
     void *ctx;
 };
@@ -22,8 +23,16 @@ void fl_buf_init(struct fl_buf *buf, size_t max)
     *buf = (struct fl_buf){.max = max};
 }
 
+static void wipe(const struct fl_buf *buf)
+{
+    if (buf->secret && buf->data != NULL) {
+        explicit_bzero(buf->data, buf->cap);
+    }
+}
+
 void fl_buf_done(struct fl_buf *buf)
 {
+    wipe(buf);
     free(buf->data);
     buf->data = NULL;
     buf->len = 0;
@@ -55,9 +64,14 @@ int fl_buf_reserve(struct fl_buf *buf, size_t extra)
     if (cap > buf->max) {
         cap = buf->max;
     }
-    data = realloc(buf->data, cap);
+    data = buf->secret ? malloc(cap) : realloc(buf->data, cap); /* which may leave a copy */
     if (data == NULL) {
         return FL_ENOMEM;
+    }
+    if (buf->secret && buf->data != NULL) {
+        (void)memcpy(data, buf->data, buf->len);
+        wipe(buf);
+        free(buf->data);
     }
     buf->data = data;
     buf->cap = cap;
@@ -148,6 +162,11 @@ int fl_blob_wrap(const void *data, size_t len, fl_blob_free_cb release, void *ct
     return FL_OK;
 }
 
+void fl_blob_set_secret(struct fl_blob *blob)
+{
+    blob->secret = true;
+}
+
 int fl_blob_from_buf(struct fl_buf *buf, struct fl_blob **ret)
 {
     struct fl_blob *blob = calloc(1, sizeof(*blob));
@@ -159,6 +178,7 @@ int fl_blob_from_buf(struct fl_buf *buf, struct fl_blob **ret)
     blob->own = buf->data;
     blob->data = buf->data;
     blob->len = buf->len;
+    blob->secret = buf->secret;
     buf->data = NULL;
     buf->len = 0;
     buf->cap = 0;
@@ -176,6 +196,9 @@ void fl_blob_unref(struct fl_blob *blob)
 {
     if (blob == NULL || atomic_fetch_sub_explicit(&blob->refs, 1, memory_order_acq_rel) != 1) {
         return;
+    }
+    if (blob->secret) {
+        explicit_bzero(blob->own, blob->len);
     }
     free(blob->own);
     if (blob->release != NULL) {

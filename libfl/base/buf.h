@@ -10,6 +10,7 @@
  * thread; its count is atomic and its bytes never change after creation.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct fl_buf {
     size_t len;
     size_t cap;
     size_t max;
+    bool secret; /* set after fl_buf_init(): memory is wiped before it is freed */
 };
 
 /* A limit that was configured, as this machine can count it: with 32 bits nothing larger is
@@ -51,6 +53,8 @@ FL_MUST_CHECK int fl_blob_create(size_t len, struct fl_blob **ret);
 /* A blob over borrowed bytes; `release(ctx)` runs when the last reference goes. */
 FL_MUST_CHECK int fl_blob_wrap(const void *data, size_t len, fl_blob_free_cb release, void *ctx,
                                struct fl_blob **ret);
+/* Its own memory (fl_blob_create()) is wiped before it is freed; before the blob is shared. */
+void fl_blob_set_secret(struct fl_blob *blob);
 /* Takes the contents of `buf` (which is left empty); on error `buf` is unchanged. */
 FL_MUST_CHECK int fl_blob_from_buf(struct fl_buf *buf, struct fl_blob **ret);
 struct fl_blob *fl_blob_ref(struct fl_blob *blob);

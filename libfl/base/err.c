@@ -69,6 +69,8 @@ int fl_err_from_errno(int errnum)
     case 0:
         return FL_OK;
     case ENOMEM:
+    case EMFILE: /* as want of memory: it says nothing about the file, and passes */
+    case ENFILE:
         return FL_ENOMEM;
     case ENOENT:
     case ENOTDIR:

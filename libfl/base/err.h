@@ -17,7 +17,7 @@
 #define FL_NORETURN                  __attribute__((noreturn))
 #define FL_UNUSED                    __attribute__((unused))
 
-#define FL_ERR_BUF_SIZE 512
+#define FL_ERR_BUF_SIZE 1024
 
 /* clang-format off */
 #define FL_ERR_MAP(X)                                               \

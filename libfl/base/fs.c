@@ -8,9 +8,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "libfl/base/str.h"
+
 #define FL_FS_PATH_MAX 4096
+#define LOCK_WAIT_MS   10000
+#define LOCK_NAP_MS    20
 
 static int fail(struct fl_err *err, const char *what, const char *path)
 {
@@ -26,28 +31,64 @@ int fl_fs_join(char *out, size_t size, const char *a, const char *b)
     return n >= 0 && (size_t)n < size ? FL_OK : FL_ELIMIT;
 }
 
+static int parent_of(const char *path, char *out, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    size_t len = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);
+
+    if (len >= size) {
+        return FL_ELIMIT;
+    }
+    (void)memcpy(out, slash == NULL ? "." : path, len);
+    out[len] = '\0';
+    return FL_OK;
+}
+
+/*
+ * A new folder is on the disk, with all that is synced in it, only when its parent is. A parent
+ * that may not be opened for reading, or whose file system cannot sync folders, is left to the
+ * system.
+ */
+static int make_folder(const char *path, struct fl_err *err)
+{
+    char parent[FL_FS_PATH_MAX];
+    int rv = FL_OK;
+    int fd;
+
+    if (mkdir(path, 0750) != 0) {
+        return errno == EEXIST ? FL_OK : fail(err, "cannot create folder", path);
+    }
+    fd = parent_of(path, parent, sizeof(parent)) == FL_OK
+             ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+             : -1;
+    if (fd >= 0) {
+        rv = fsync(fd) == 0 || errno == EINVAL ? FL_OK : fail(err, "cannot sync folder", parent);
+        (void)close(fd);
+    }
+    return rv;
+}
+
 int fl_fs_mkdirs(const char *path, struct fl_err *err)
 {
     char part[FL_FS_PATH_MAX];
     struct stat st;
     size_t i;
+    int rv = FL_OK;
 
     if (strlen(path) >= sizeof(part)) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
     }
     (void)memcpy(part, path, strlen(path) + 1);
-    for (i = 1; part[i] != '\0'; i++) {
-        if (part[i] != '/') {
-            continue;
+    for (i = 1; rv == FL_OK && part[i] != '\0'; i++) {
+        if (part[i] == '/') {
+            part[i] = '\0';
+            rv = make_folder(part, err);
+            part[i] = '/';
         }
-        part[i] = '\0';
-        if (mkdir(part, 0750) != 0 && errno != EEXIST) {
-            return fail(err, "cannot create folder", part);
-        }
-        part[i] = '/';
     }
-    if (mkdir(part, 0750) != 0 && errno != EEXIST) {
-        return fail(err, "cannot create folder", part);
+    rv = rv == FL_OK ? make_folder(part, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
     }
     if (stat(part, &st) != 0) {
         return fail(err, "cannot use folder", part);
@@ -142,19 +183,6 @@ int fl_fs_pread(int fd, void *data, size_t len, uint64_t offset)
         len -= (size_t)n;
         offset += (uint64_t)n;
     }
-    return FL_OK;
-}
-
-static int parent_of(const char *path, char *out, size_t size)
-{
-    const char *slash = strrchr(path, '/');
-    size_t len = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);
-
-    if (len >= size) {
-        return FL_ELIMIT;
-    }
-    (void)memcpy(out, slash == NULL ? "." : path, len);
-    out[len] = '\0';
     return FL_OK;
 }
 
@@ -315,4 +343,40 @@ int fl_fs_lock_dir(const char *dir, int *ret_fd, struct fl_err *err)
     }
     *ret_fd = fd;
     return FL_OK;
+}
+
+long fl_fs_lock_holder(const char *dir)
+{
+    char path[FL_FS_PATH_MAX];
+    char text[32] = "";
+    uint64_t pid = 0;
+    bool held;
+    int fd;
+
+    if (fl_fs_join(path, sizeof(path), dir, ".lock") != FL_OK) {
+        return 0;
+    }
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!held || pread(fd, text, sizeof(text) - 1, 0) <= 0 || fl_str_to_u64(text, &pid) != FL_OK) {
+        pid = 0;
+    }
+    (void)close(fd);
+    return (long)pid;
+}
+
+int fl_fs_lock_dir_wait(const char *dir, int *ret_fd, struct fl_err *err)
+{
+    const struct timespec nap = {.tv_nsec = LOCK_NAP_MS * 1000000L};
+    int rv = fl_fs_lock_dir(dir, ret_fd, err);
+    int i;
+
+    for (i = 0; rv == FL_EINUSE && i < LOCK_WAIT_MS / LOCK_NAP_MS; i++) {
+        (void)nanosleep(&nap, NULL);
+        rv = fl_fs_lock_dir(dir, ret_fd, err);
+    }
+    return rv;
 }

@@ -13,7 +13,7 @@
 #include "libfl/base/buf.h"
 #include "libfl/base/err.h"
 
-/* Create `path` and its parents with mode 0750; an existing folder is fine. */
+/* Create `path` and its parents with mode 0750, durably; an existing folder is fine. */
 FL_MUST_CHECK int fl_fs_mkdirs(const char *path, struct fl_err *err);
 /* Read a whole file; FL_ELIMIT when it is longer than `max`. `buf` is initialised here. */
 FL_MUST_CHECK int fl_fs_read(const char *path, size_t max, struct fl_buf *ret_buf,
@@ -52,6 +52,16 @@ FL_MUST_CHECK int fl_fs_remove_each(const char *folder, fl_fs_goes_cb *goes, con
  * process that holds it. The descriptor is returned; closing it gives the lock up.
  */
 FL_MUST_CHECK int fl_fs_lock_dir(const char *dir, int *ret_fd, struct fl_err *err);
+/*
+ * The process that holds the lock of `dir`, as it wrote itself down; 0: none, or not to be known.
+ * Makes and changes nothing; a process that takes the lock at that very moment finds it taken.
+ */
+long fl_fs_lock_holder(const char *dir);
+/*
+ * The same where every holder needs the lock for a moment only, to write some files: waits for it
+ * for up to 10 s. Sleeps meanwhile; not for a thread that serves connections.
+ */
+FL_MUST_CHECK int fl_fs_lock_dir_wait(const char *dir, int *ret_fd, struct fl_err *err);
 /* `path` from the root on, by the current folder. FL_ELIMIT when it does not fit. */
 FL_MUST_CHECK int fl_fs_absolute(const char *path, char *out, size_t size, struct fl_err *err);
 /*

@@ -1,13 +1,13 @@
 /* Whether a path can be used, without changing anything. */
 #include <errno.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/base/owner.h"
 
 int fl_fs_absolute(const char *path, char *out, size_t size, struct fl_err *err)
 {
@@ -26,21 +26,6 @@ int fl_fs_absolute(const char *path, char *out, size_t size, struct fl_err *err)
                : fl_err_set(err, FL_ELIMIT, "the path '%.100s…' is too long", path);
 }
 
-/* The name of a user, or the number where it has none. */
-static const char *user(uid_t id, char out[64])
-{
-    struct passwd entry;
-    struct passwd *found = NULL;
-    char room[2048];
-
-    if (getpwuid_r(id, &entry, room, sizeof(room), &found) != 0 || found == NULL) {
-        (void)snprintf(out, 64, "%lu", (unsigned long)id);
-    } else {
-        (void)snprintf(out, 64, "%s", found->pw_name);
-    }
-    return out;
-}
-
 int fl_fs_denied(struct fl_err *err, int errnum, const char *what, const char *path)
 {
     char owner[64];
@@ -53,9 +38,12 @@ int fl_fs_denied(struct fl_err *err, int errnum, const char *what, const char *p
     }
     return fl_err_set(
         err, FL_EPERM,
-        "cannot %s '%s': %s: it belongs to user '%s', and this program runs as '%s': run "
-        "it as that user, or let this one have it (chown -R)",
-        what, path, strerror(errnum), user(st.st_uid, owner), user(geteuid(), own));
+        "cannot %s '%s': %s: it belongs to user '%s', and this program runs as '%s': run it as "
+        "that user%s",
+        what, path, strerror(errnum), fl_owner_name(st.st_uid, owner),
+        fl_owner_name(geteuid(), own),
+        geteuid() == 0 ? ""
+                       : ", or, when no service of that user needs it, chown -R it to this one");
 }
 
 static int check_existing(const char *path, const char *what, struct fl_err *err)

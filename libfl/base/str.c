@@ -173,6 +173,11 @@ const char *fl_str_nearest(const char *word, const char *const *names, size_t n)
     return best;
 }
 
+bool fl_name_allowed(const char *name)
+{
+    return name[0] != '-' && fl_name_valid(name);
+}
+
 bool fl_name_valid(const char *name)
 {
     size_t i;

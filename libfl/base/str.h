@@ -34,6 +34,11 @@ const char *fl_str_nearest(const char *word, const char *const *names, size_t n)
  * characters of [A-Za-z0-9._-], not starting with a dot.
  */
 bool fl_name_valid(const char *name);
+/*
+ * May something new have this name? It must not begin with '-' either, which programs take for an
+ * option. Names that are known already, from versions that allowed it, are only valid.
+ */
+bool fl_name_allowed(const char *name);
 /* Length of the UTF-8 sequence at `s`, 0 when it is none (Unicode 15, table 3-7); len > 0. */
 size_t fl_str_utf8(const uint8_t *s, size_t len);
 /*

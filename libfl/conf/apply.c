@@ -87,7 +87,8 @@ int fl_conf_only(const struct fl_conf_node *map, const char *const *known, struc
 
     for (i = 0; rv == FL_OK && i < fl_conf_size(map); i++) {
         if (!listed(known, fl_conf_key(map, i))) {
-            rv = unknown_entry(map, i, known, count_names(known), err);
+            rv = fl_findings_keep(map->doc->all,
+                                  unknown_entry(map, i, known, count_names(known), err), err);
         }
     }
     return rv;
@@ -200,23 +201,25 @@ static int check_required(const struct fl_conf_doc *doc, const struct fl_conf_no
     const struct fl_opt_spec *spec = fl_options_specs(options);
     const char *dot = where != NULL && where[0] != '\0' ? "." : "";
     char want[320];
+    int rv = FL_OK;
 
-    for (; spec->name != NULL; spec++) {
+    for (; rv == FL_OK && spec->name != NULL; spec++) {
         if ((spec->flags & (unsigned)FL_OPT_REQUIRED) == 0 || (spec->flags & optional) != 0 ||
-            fl_options_given(options, spec))
+            fl_options_given(options, spec) || fl_conf_get(map, spec->name) != NULL)
         {
-            continue;
+            continue; /* One that is there and wrong has its finding. */
         }
         (void)fl__opt_describe(spec, want, sizeof(want));
         if (map != NULL) {
-            return fl_conf_error(map, err, "the required key '%s' is missing (%s)", spec->name,
-                                 want);
+            rv = fl_conf_error(map, err, "the required key '%s' is missing (%s)", spec->name, want);
+        } else {
+            rv = fl_err_set(err, FL_ECONF, "%s: the required key '%s%s%s' is missing (%s)",
+                            doc != NULL ? fl__conf_name(doc) : "configuration",
+                            where != NULL ? where : "", dot, spec->name, want);
         }
-        return fl_err_set(err, FL_ECONF, "%s: the required key '%s%s%s' is missing (%s)",
-                          doc != NULL ? fl__conf_name(doc) : "configuration",
-                          where != NULL ? where : "", dot, spec->name, want);
+        rv = fl_findings_keep(doc != NULL ? doc->all : NULL, rv, err);
     }
-    return FL_OK;
+    return rv;
 }
 
 int fl__conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map, const char *where,
@@ -230,6 +233,9 @@ int fl__conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map
     if (map != NULL) {
         rv = check_map(map, err);
     }
+    if (rv != FL_OK) {
+        return fl_findings_keep(map->doc->all, rv, err);
+    }
     for (i = 0; rv == FL_OK && map != NULL && i < fl_conf_size(map); i++) {
         const char *key = fl_conf_key(map, i);
         const struct fl_opt_spec *spec = fl__opt_find(specs, key);
@@ -239,6 +245,7 @@ int fl__conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map
         }
         rv = spec != NULL ? apply_one(fl_conf_at(map, i), spec, options, err)
                           : unknown_option(map, i, specs, others, err);
+        rv = fl_findings_keep(map->doc->all, rv, err);
     }
     return rv == FL_OK ? check_required(doc, map, where, optional, options, err) : rv;
 }

@@ -7,6 +7,7 @@
  */
 
 #include "libfl/base/buf.h"
+#include "libfl/base/findings.h"
 #include "libfl/conf/options.h"
 #include "libfl/conf/yaml.h"
 
@@ -132,6 +133,7 @@ struct fl_conf_doc {
     struct fl_conf_node *nodes;
     size_t n_nodes;
     struct fl__conf_place *places;
+    struct fl_findings *all; /* the caller's; NULL: the first error ends the reading */
 };
 
 /*

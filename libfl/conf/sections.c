@@ -96,8 +96,8 @@ static int read_sections(struct fl_conf_file *file, const char *const *others, v
 }
 
 int fl_conf_read(const char *path, const struct fl_conf_section *sections,
-                 const char *const *others, void *base, struct fl_conf_file **ret,
-                 struct fl_err *err)
+                 const char *const *others, struct fl_findings *all, void *base,
+                 struct fl_conf_file **ret, struct fl_err *err)
 {
     struct fl_conf_file *file = NULL;
     int rv = make_file(sections, &file);
@@ -107,6 +107,7 @@ int fl_conf_read(const char *path, const struct fl_conf_section *sections,
     }
     rv = fl_conf_load(path, &file->own, err);
     if (rv == FL_OK) {
+        fl_conf_collect(file->own, all);
         file->doc = file->own;
         file->map = fl_conf_root(file->doc);
         rv = read_sections(file, others, base, err);
@@ -221,6 +222,35 @@ int fl_conf_blame(const struct fl_conf_file *file, const void *field, int rv, st
     }
     (void)fl_conf_error(fl_conf_field(file, field), err, "%s", fl_err_text(&inner, rv));
     err->code = rv;
+    return rv;
+}
+
+static int add_given(const char *prefix, const char *section, const char *key, struct fl_buf *out)
+{
+    return fl_buf_printf(out, "%s%s%s%s%s", out->len > 0 ? ", " : "", prefix, section,
+                         section[0] != '\0' && key[0] != '\0' ? "." : "", key);
+}
+
+int fl_conf_given(const struct fl_conf_file *file, unsigned flags, const char *prefix,
+                  struct fl_buf *out)
+{
+    size_t i;
+    size_t k;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < file->n; i++) {
+        const struct fl_conf_section *section = &file->sections[i];
+        bool all = (section->flags & flags) != 0;
+
+        for (k = 0; rv == FL_OK && k < file->options[i]->n; k++) {
+            const struct fl_opt_spec *spec = &section->specs[k];
+
+            if ((all || (spec->flags & flags) != 0) && fl_options_given(file->options[i], spec)) {
+                rv = add_given(prefix, section->name, all ? "" : spec->name, out);
+                k = all ? file->options[i]->n : k;
+            }
+        }
+    }
     return rv;
 }
 

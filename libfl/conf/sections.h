@@ -32,14 +32,16 @@ struct fl_conf_section {
 
 struct fl_conf_file;
 struct fl_buf;
+struct fl_findings;
 
 /*
  * Read `path` through `sections` (ended by a row without name) and point the fields of `base` at
  * the structs. `others` (NULL-terminated, may be NULL): keys of the root that are the caller's.
+ * `all`: as fl_conf_collect(), may be NULL.
  */
 FL_MUST_CHECK int fl_conf_read(const char *path, const struct fl_conf_section *sections,
-                               const char *const *others, void *base, struct fl_conf_file **ret,
-                               struct fl_err *err);
+                               const char *const *others, struct fl_findings *all, void *base,
+                               struct fl_conf_file **ret, struct fl_err *err);
 /*
  * The same of a mapping inside a document, which stays the caller's and has to outlive `*ret`;
  * NULL: it is not given. Rows with one of the owner's flags in `optional` need not be given.
@@ -68,6 +70,14 @@ const struct fl_conf_node *fl_conf_field(const struct fl_conf_file *file, const 
 int fl_conf_blame(const struct fl_conf_file *file, const void *field, int rv, struct fl_err *err);
 /* The same of a section as a whole, by its struct. */
 const struct fl_conf_node *fl_conf_section(const struct fl_conf_file *file, const void *values);
+
+/*
+ * Appends the keys with one of `flags` (of their row or section) that the file gives, ", " between
+ * them, each behind `prefix` ("server."); a section whose flags say it by its name alone.
+ * FL_ENOMEM, FL_ELIMIT of the buffer.
+ */
+FL_MUST_CHECK int fl_conf_given(const struct fl_conf_file *file, unsigned flags, const char *prefix,
+                                struct fl_buf *out);
 
 /*
  * Flags of the row of `key` ("round.retry") together with its section's, or of a section ("round"):

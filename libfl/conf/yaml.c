@@ -383,6 +383,11 @@ int fl_conf_parse(const char *name, const void *data, size_t len, struct fl_conf
     return FL_OK;
 }
 
+void fl_conf_collect(struct fl_conf_doc *doc, struct fl_findings *all)
+{
+    doc->all = all;
+}
+
 int fl_conf_load(const char *path, struct fl_conf_doc **ret, struct fl_err *err)
 {
     struct fl_buf buf;

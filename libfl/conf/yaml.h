@@ -16,12 +16,19 @@ enum fl_conf_kind { FL_CONF_SCALAR, FL_CONF_MAP, FL_CONF_SEQ };
 
 struct fl_conf_node;
 struct fl_conf_doc;
+struct fl_findings;
 
 FL_MUST_CHECK int fl_conf_load(const char *path, struct fl_conf_doc **ret, struct fl_err *err);
 /* The same from memory; `name` stands in messages for the file. */
 FL_MUST_CHECK int fl_conf_parse(const char *name, const void *data, size_t len,
                                 struct fl_conf_doc **ret, struct fl_err *err);
 void fl_conf_free(struct fl_conf_doc *doc);
+/*
+ * From here on an error of one key goes to `all` (the caller's, outlives the reading) and the next
+ * key is read: what is read then returns FL_OK with the default in place of what was wrong, and the
+ * caller asks fl_findings_first(). NULL, as at first: the first error ends the reading.
+ */
+void fl_conf_collect(struct fl_conf_doc *doc, struct fl_findings *all);
 
 const struct fl_conf_node *fl_conf_root(const struct fl_conf_doc *doc);
 enum fl_conf_kind fl_conf_kind(const struct fl_conf_node *node);

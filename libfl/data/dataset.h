@@ -80,7 +80,8 @@ FL_MUST_CHECK int fl_dataset_view(const struct fl_dataset *of, const uint32_t *i
 
 /*
  * Open the part `part` ("train" or "test") of a folder in any known format:
- *   IDX     <part>-images-idx3-ubyte[.gz] and -labels-idx1-ubyte[.gz] ("t10k" for test)
+ *   IDX     <part>-images-idx3-ubyte[.gz] and -labels-idx1-ubyte[.gz] ("t10k" for test);
+ *           emnist-<split>-<part>-... as EMNIST is distributed, one split in a folder
  *   CIFAR   data_batch_*.bin[.gz] (all that are there) or test_batch.bin[.gz]
  *   NPY     <part>-x.npy[.gz] and <part>-y.npy[.gz]
  *   CSV     <part>.csv[.gz], label in the last column
@@ -102,6 +103,12 @@ FL_MUST_CHECK int fl_dataset_open(const char *folder, const char *part, struct f
 
 /* Whether any file of that part is there, in whatever format and state. */
 bool fl_dataset_has(const char *folder, const char *part);
+
+/*
+ * A number that changes when a file of any part in `folder` does: of their names, sizes, times and
+ * inodes, without a look into them. 0: none is there, or the folder cannot be read.
+ */
+uint64_t fl_dataset_stamp(const char *folder);
 
 /*
  * Say how many classes the task has. FL_ERANGE, naming the file and the first offending
@@ -161,6 +168,15 @@ static inline size_t fl_dataset_place(const struct fl_dataset *ds, size_t i)
 }
 /* Samples per class into counts[ds->classes]. */
 void fl_dataset_histogram(const struct fl_dataset *ds, size_t *counts);
+/*
+ * Which of the classes below `classes` have no sample in any of `sets` (some may be NULL), for
+ * people: "0 to 2, 4 to 6" into `out`, cut with "..." where it does not fit. `*ret`: how many; 0:
+ * `out` is empty. `classes` 0: the largest of the sets. Labels are class numbers: who has the
+ * labels 3 and 7 has eight classes, six of them empty, which is normal for one client and rarely
+ * meant of a whole data set. FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_dataset_missing(const struct fl_dataset *const *sets, size_t n, size_t classes,
+                                     char *out, size_t size, size_t *ret);
 /*
  * Move a random share of the samples (0 <= share < 1, at least 1 when share > 0 and n > 1) to a
  * new set; the seed decides which. The old set keeps floor((1 - share) n) samples; both keep the

@@ -163,6 +163,16 @@ static int read_x_header(struct fl_source *src, struct fl__npy_header *h, size_t
                           "dimension(s)",
                           src->name, h->n_dims);
     }
+    if (h->n_dims == 4 && h->shape[1] > 4 && h->shape[2] > 4 &&
+        (h->shape[3] == 1 || h->shape[3] == 3 || h->shape[3] == 4))
+    {
+        return fl_err_set(err, FL_ESHAPE,
+                          "'%s': expected shape (n, channels, height, width), found (%" PRIu64
+                          ", %" PRIu64 ", %" PRIu64 ", %" PRIu64
+                          "), which looks like channels last: save numpy.ascontiguousarray("
+                          "a.transpose(0, 3, 1, 2)) instead",
+                          src->name, h->shape[0], h->shape[1], h->shape[2], h->shape[3]);
+    }
     rv = fl__data_check_size(src->name, h->shape[0], h->shape + 1, h->n_dims - 1,
                              h->size == 1 ? 1 : 4, err);
     if (rv != FL_OK) {

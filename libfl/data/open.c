@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/base/rng.h"
 #include "libfl/base/str.h"
 #include "libfl/data/format.h"
 
@@ -89,10 +91,18 @@ static int load_pair(const struct place *at, const char *format, const char *x_n
     return rv;
 }
 
-static const char *const idx_names[2][2] = {
-    {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
-    {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
-};
+/* MNIST and its kin; then EMNIST as it is distributed, of which a folder has one split. */
+static const struct {
+    const char *begin, *test;
+} idx_sets[] = {{"", "t10k"},
+                {"emnist-byclass-", "test"},
+                {"emnist-bymerge-", "test"},
+                {"emnist-balanced-", "test"},
+                {"emnist-letters-", "test"},
+                {"emnist-digits-", "test"},
+                {"emnist-mnist-", "test"}};
+#define N_IDX_SETS (sizeof(idx_sets) / sizeof(idx_sets[0]))
+#define IDX_NAME   64
 static const char *const npy_names[2][2] = {
     {"train-x.npy", "train-y.npy"},
     {"test-x.npy", "test-y.npy"},
@@ -106,15 +116,49 @@ static bool has_either(const struct place *at, const char *const names[2])
     return find_file(at, names[0], path) || find_file(at, names[1], path);
 }
 
+/* Names of the images and of the labels. */
+static void idx_names(const struct place *at, size_t set, char names[2][IDX_NAME])
+{
+    const char *begin = idx_sets[set].begin;
+    const char *part = at->test ? idx_sets[set].test : "train";
+
+    (void)snprintf(names[0], IDX_NAME, "%s%s-images-idx3-ubyte", begin, part);
+    (void)snprintf(names[1], IDX_NAME, "%s%s-labels-idx1-ubyte", begin, part);
+}
+
+/* The first set from `set` on that is there; N_IDX_SETS: none. */
+static size_t idx_find(const struct place *at, size_t set, char names[2][IDX_NAME])
+{
+    for (; set < N_IDX_SETS; set++) {
+        const char *both[2] = {names[0], names[1]};
+
+        idx_names(at, set, names);
+        if (has_either(at, both)) {
+            break;
+        }
+    }
+    return set;
+}
+
 static bool idx_probe(const struct place *at)
 {
-    return has_either(at, idx_names[at->test]);
+    char names[2][IDX_NAME];
+
+    return idx_find(at, 0, names) < N_IDX_SETS;
 }
 
 static int idx_load(const struct place *at, struct fl_dataset **ret, struct fl_err *err)
 {
-    const char *const *names = idx_names[at->test];
+    char names[2][IDX_NAME];
+    char more[2][IDX_NAME];
+    size_t set = idx_find(at, 0, names);
 
+    if (idx_find(at, set + 1, more) < N_IDX_SETS) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "folder '%s' holds two data sets, '%s' and '%s': give each a folder of "
+                          "its own",
+                          at->folder, names[0], more[0]);
+    }
     return load_pair(at, "idx", names[0], names[1], fl__idx_read, ret, err);
 }
 
@@ -270,8 +314,8 @@ static const struct format {
     int (*load)(const struct place *at, struct fl_dataset **ret, struct fl_err *err);
 } formats[] = {
     {"IDX",
-     {"train-images-idx3-ubyte[.gz] and train-labels-idx1-ubyte[.gz]",
-      "t10k-images-idx3-ubyte[.gz] and t10k-labels-idx1-ubyte[.gz]"},
+     {"train-images-idx3-ubyte[.gz] and train-labels-idx1-ubyte[.gz] (or emnist-SPLIT-train-...)",
+      "t10k-images-idx3-ubyte[.gz] and t10k-labels-idx1-ubyte[.gz] (or emnist-SPLIT-test-...)"},
      idx_probe,
      idx_load},
     {"CIFAR", {"data_batch_*.bin[.gz]", "test_batch.bin[.gz]"}, cifar_probe, cifar_load},
@@ -311,6 +355,50 @@ bool fl_dataset_has(const char *folder, const char *part)
         found = found || formats[i].probe(&at);
     }
     return found;
+}
+
+/* What the names of files of a part begin with, in every format. */
+static bool is_ours(const char *name)
+{
+    static const char *const begins[] = {"train",   "test",       "t10k",
+                                         "emnist-", "data_batch", "norm.npy"};
+    bool found = false;
+    size_t i;
+
+    for (i = 0; i < sizeof(begins) / sizeof(*begins); i++) {
+        found = found || strncmp(name, begins[i], strlen(begins[i])) == 0;
+    }
+    return found;
+}
+
+/* The order of names in a folder is not to matter: numbers are added up. */
+static int add_stamp(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    uint64_t *sum = ctx;
+    char path[PATH_SIZE];
+    struct stat st;
+    uint64_t of[6];
+
+    (void)err;
+    if (!is_ours(name) || fl_fs_join(path, sizeof(path), folder, name) != FL_OK ||
+        stat(path, &st) != 0) {
+        return FL_OK;
+    }
+    of[0] = fl_hash64(name, strlen(name));
+    of[1] = (uint64_t)st.st_size;
+    of[2] = (uint64_t)st.st_mtim.tv_sec;
+    of[3] = (uint64_t)st.st_mtim.tv_nsec;
+    of[4] = (uint64_t)st.st_ino;
+    of[5] = (uint64_t)st.st_dev;
+    *sum += fl_hash64(of, sizeof(of));
+    return FL_OK;
+}
+
+uint64_t fl_dataset_stamp(const char *folder)
+{
+    uint64_t sum = 0;
+
+    return fl_fs_each(folder, add_stamp, &sum, NULL) == FL_OK ? sum : 0;
 }
 
 /* The standardisation, where there is one. */

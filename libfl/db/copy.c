@@ -39,6 +39,33 @@ int fl_db_open_as_is(struct fl_db *db, const struct fl_db_kind *kind, const char
     return rv;
 }
 
+int fl_db_first_row(const struct fl_db_kind *kind, const char *path, const char *sql, char *text,
+                    size_t size, uint64_t *ret_number, struct fl_err *err)
+{
+    struct fl_db db;
+    sqlite3_stmt *st = NULL;
+    int rc = SQLITE_ERROR;
+    int rv = fl_db_open_as_is(&db, kind, path, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (sqlite3_prepare_v2(db.handle, sql, -1, &st, NULL) == SQLITE_OK) {
+        rc = sqlite3_step(st);
+    }
+    if (rc == SQLITE_ROW) {
+        const char *found = (const char *)sqlite3_column_text(st, 0);
+
+        *ret_number = (uint64_t)sqlite3_column_int64(st, 1);
+        rv = found != NULL ? fl_str_copy(text, size, found) : FL_ENOMEM;
+    } else {
+        rv = rc == SQLITE_DONE ? FL_ENOENT : fl_db_error(&db, err);
+    }
+    (void)sqlite3_finalize(st);
+    fl_db_close(&db);
+    return rv;
+}
+
 int fl_db_verify(struct fl_db *db, struct fl_err *err)
 {
     int rv = fl__db_integrity_check(db, err);

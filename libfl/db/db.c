@@ -130,12 +130,15 @@ static int set_sync(struct fl_db *db, enum fl_db_sync sync)
    in WAL mode; nor can OFF by our own death, but by that of the machine. */
 static int set_up(struct fl_db *db, struct fl_err *err)
 {
-    static const char pragmas[] = "PRAGMA journal_mode = WAL;"
-                                  "PRAGMA foreign_keys = ON;"
-                                  "PRAGMA trusted_schema = OFF;"
-                                  "PRAGMA cell_size_check = ON;"
-                                  "PRAGMA cache_size = -32768;" /* the records of 100 000 clients */
-                                  "PRAGMA temp_store = MEMORY;";
+    static const char pragmas[] =
+        "PRAGMA journal_mode = WAL;"
+        "PRAGMA wal_autocheckpoint = 1000;"     /* pages: 4 MB */
+        "PRAGMA journal_size_limit = 16777216;" /* of a log that was longer */
+        "PRAGMA foreign_keys = ON;"
+        "PRAGMA trusted_schema = OFF;"
+        "PRAGMA cell_size_check = ON;"
+        "PRAGMA cache_size = -32768;" /* the records of 100 000 clients */
+        "PRAGMA temp_store = MEMORY;";
     (void)sqlite3_extended_result_codes(db->handle, 1);
     (void)sqlite3_busy_timeout(db->handle, FL__DB_BUSY_MS);
     /* SQLite opens a file that it may not write for reading, silently. */

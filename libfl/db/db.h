@@ -76,6 +76,13 @@ FL_MUST_CHECK int fl_db_open(struct fl_db *db, const struct fl_db_kind *kind, co
  */
 FL_MUST_CHECK int fl_db_open_as_is(struct fl_db *db, const struct fl_db_kind *kind,
                                    const char *path, struct fl_err *err);
+/*
+ * The first row of `sql`, a text and a number, of a database that is opened as it is for that
+ * alone. FL_ENOENT: there is no row; other errors as fl_db_open_as_is().
+ */
+FL_MUST_CHECK int fl_db_first_row(const struct fl_db_kind *kind, const char *path, const char *sql,
+                                  char *text, size_t size, uint64_t *ret_number,
+                                  struct fl_err *err);
 /* Is it whole, and is every row what was written? FL_EFORMAT. Of one that is open as it is. */
 FL_MUST_CHECK int fl_db_verify(struct fl_db *db, struct fl_err *err);
 /* The version of its schema; 0: it is empty. FL_ESTATE: of another program; FL_EVERSION: newer. */

@@ -46,8 +46,8 @@
                  "asked for, 8 for an inner product")                                              \
     /* Personal "own": only a mixture, or the model for one that was never counted. */             \
     X(U64, downlink_bytes, downlink_bytes, TOTALS, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,     \
-      .meaning = "4 (d + s) a selected client and model-shaped bundle, and offers that a client "  \
-                 "is told for the first time")                                                     \
+      .meaning = "4 (d + s) a selected client and model-shaped bundle, and the offers once a "     \
+                 "client; what it fetches again because one was removed is not counted")           \
     X(U64, started_ms, started_ms, OWN, .unit = FL_UNIT_MS, .over = FL_OVER_FIRST,                 \
       .meaning = "When its clients were drawn, or a server that was started went on with it")      \
     X(U64, ended_ms, ended_ms, OWN, .unit = FL_UNIT_MS,                                            \
@@ -77,7 +77,18 @@
       .meaning = "Over how many clients the attention was spread; not known: there is none")       \
     X(F64, self_weight, self_weight, TOTALS, .unit = FL_UNIT_WEIGHT, .over = FL_OVER_KNOWN,        \
       .lead = FL_ROUND_effective,                                                                  \
-      .meaning = "Share of a client's own model in its mixture, mean over the clients")
+      .meaning = "Share of a client's own model in its mixture, mean over the clients")           \
+    X(U32, n_capped, capped, OWN, .key = "capped", .unit = FL_UNIT_COUNT, .over = FL_OVER_SUM,     \
+      .shown = FL_SHOWN_LOG, .label = "capped",                                                    \
+      .meaning = "Responders that counted with fewer samples than they report: for the cap "       \
+                 "(round.weight_cap), or because they announced fewer")                            \
+    X(F64, norm_ratio, norm_ratio, OWN, .unit = FL_UNIT_COUNT, .over = FL_OVER_KNOWN,              \
+      .lead = FL_ROUND_norm_ratio,                                                                 \
+      .meaning = "Norm of the largest update, in terms of the median one "                         \
+                 "(round.norm_cap); not known: fewer than 3 updates")                              \
+    X(U32, n_left_out, left_out, OWN, .key = "left_out", .unit = FL_UNIT_COUNT,                    \
+      .over = FL_OVER_SUM, .shown = FL_SHOWN_LOG, .label = "left_out",                             \
+      .meaning = "Updates that were accepted and then left out for their norm (round.norm_cap)")
 /* clang-format on */
 
 struct fl_round_rec {

@@ -14,14 +14,21 @@
 
 struct fl_grpc_server;
 
+#define FL_GRPC_RESERVE 4
+
 struct fl_grpc_server_setup {
     struct fl_loop *loop;
     struct fl_rpc_limits limits;
-    /* More make room at the cost of the oldest of which nobody has vouched for a call, those
-       without any call first; with none such the new one is closed. */
+    /* More make room at the cost of those without an authenticated call: one from the
+       address of the new one first, then one without a certificate, then one without any call,
+       the oldest of them; with none such the new one is closed. */
     uint32_t max_connections;
+    /* Of one client, by its certificate, else by the name that was vouched for; of more the
+       oldest is closed. 0: no limit. */
+    uint32_t peer_connections;
     /* What all connections together make us hold (libfl/base/budget.h), beside
-       limits.memory of each; 0: no limit. */
+       limits.memory of each; 0: no limit. One part in FL_GRPC_RESERVE of it is for those that
+       somebody has vouched for. */
     size_t memory;
     /* A peer lost a call or its connection because of what it does or fails to do, or was
        turned away: for logs. `reason` is a literal that is the same for what is alike. The

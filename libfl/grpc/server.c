@@ -28,7 +28,8 @@ struct session {
     bool idle_drain;     /* Asked to go because it was idle. */
     bool expelled;       /* Asked to go because it is not what it was. */
     char peer[64];
-    bool leaving; /* Its descriptor is closed, a newer connection has its place. */
+    bool leaving;       /* Its descriptor is closed, a newer connection has its place. */
+    bool shown_nothing; /* It came over TLS without a certificate. */
 };
 
 /*
@@ -42,12 +43,19 @@ struct fl_grpc_server {
     struct session *oldest;
     size_t n_sessions;
     size_t n_leaving;
+    size_t n_shown_nothing;
     struct fl_budget budget;
     struct fl_timer *closer; /* Made beforehand: closing must not fail. */
     bool closing;
     fl_loop_cb closed;
     void *closed_ctx;
 };
+
+static void forget_shown(struct session *session)
+{
+    session->listener->server->n_shown_nothing -= session->shown_nothing ? 1 : 0;
+    session->shown_nothing = false;
+}
 
 static void session_free(struct session *session)
 {
@@ -65,6 +73,7 @@ static void session_free(struct session *session)
     }
     server->n_sessions--;
     server->n_leaving -= session->leaving ? 1 : 0;
+    forget_shown(session);
     free(session);
     if (server->closing && server->n_sessions == 0) {
         fl_timer_start(server->closer, 0);
@@ -113,12 +122,20 @@ static void on_call_notice(void *ctx, const struct fl_call *call, const char *re
 }
 
 /* The account whose connection has to go; it lies in the session of its link. */
-static void on_evict(void *ctx, struct fl_account *account)
+static void on_evict(void *ctx, struct fl_account *account, enum fl_evict why)
 {
     const struct fl_grpc_server *server = ctx;
     struct fl__link *link = account->owner;
     char line[256];
 
+    if (why == FL_EVICT_PLACES) {
+        (void)snprintf(line, sizeof(line),
+                       "it is closed: '%s' has more than %u connections, and this is the oldest",
+                       account->party->name, server->budget.party_accounts);
+        tell(server, fl_stream_peer(link->stream), "too many connections", line);
+        fl__link_abort(link, FL_ELIMIT, "newer connections of the same client have its place");
+        return;
+    }
     (void)snprintf(line, sizeof(line),
                    "it is closed: %zu bytes are unfinished or unread there, of %zu that all "
                    "together may have",
@@ -136,15 +153,103 @@ static uint32_t who_is(const struct session *session, const struct fl_identity *
     return rule->who != NULL ? rule->who(rule->who_ctx, identity, why) : FL_WHO_PLAIN;
 }
 
+/* Without the port, which is another one with each connection. */
+static bool same_address(const char *peer, const char *other)
+{
+    const char *port = strrchr(peer, ':');
+    size_t n = port != NULL ? (size_t)(port - peer) + 1 : strlen(peer) + 1;
+
+    return strncmp(peer, other, n) == 0;
+}
+
+/* Of two without an authenticated client, of which `found` is older: does `session` go first? */
+static bool goes_before(const struct session *session, const struct session *found,
+                        const char *peer)
+{
+    bool same = same_address(peer, session->peer);
+    bool party = fl_h2_account(session->link.h2)->party != NULL;
+    bool found_party;
+
+    if (found == NULL) {
+        return true;
+    }
+    if (same != same_address(peer, found->peer)) {
+        return same;
+    }
+    found_party = fl_h2_account(found->link.h2)->party != NULL;
+    if (party != found_party) {
+        return found_party;
+    }
+    return fl_h2_calls(session->link.h2) == 0 && fl_h2_calls(found->link.h2) > 0;
+}
+
+/*
+ * The connection that a new one of `peer` replaces: of those without an authenticated client one
+ * from the same address, else one without a client's certificate, else one without any call, else
+ * the oldest; `shown_nothing`: only of those that came over TLS without a certificate. So many
+ * connections from one address replace each other, and no other connection.
+ */
+static struct session *stranger(const struct fl_grpc_server *server, const char *peer,
+                                bool shown_nothing)
+{
+    struct session *found = NULL;
+    struct session *session;
+
+    for (session = server->oldest; session != NULL; session = session->prev) {
+        if (session->leaving || session->link.mute ||
+            fl_h2_account(session->link.h2)->vouched > 0 ||
+            (shown_nothing && !session->shown_nothing))
+        {
+            continue;
+        }
+        found = goes_before(session, found, peer) ? session : found;
+    }
+    return found;
+}
+
+static bool make_room(struct fl_grpc_server *server, const char *peer, bool shown_nothing)
+{
+    struct session *session = stranger(server, peer, shown_nothing);
+
+    if (session == NULL) {
+        return false;
+    }
+    tell(server, fl_stream_peer(session->link.stream), "replaced",
+         "it is closed: another connection needs its place");
+    session->leaving = true;
+    server->n_leaving++;
+    forget_shown(session);
+    fl__link_abort(&session->link, FL_ELIMIT, "it makes room for others");
+    return true;
+}
+
+/* The other places are for clients, who find one without pushing anybody out. */
+static size_t most_shown_nothing(const struct fl_grpc_server *server)
+{
+    return server->setup.max_connections - server->setup.max_connections / FL_GRPC_RESERVE;
+}
+
 static void on_arrived(struct fl__link *link)
 {
     struct session *session = (struct session *)link;
     const struct fl_identity *identity = fl_stream_identity(link->stream);
+    struct fl_grpc_server *server = session->listener->server;
     const char *why;
     uint32_t who = who_is(session, identity, &why);
 
     if (fl_h2_identify(link->h2, who, why, identity) != FL_OK) {
         fl__link_abort(link, FL_ENOMEM, "out of memory for its identity");
+        return;
+    }
+    if (session->listener->rule.filter != NULL && (who & (FL_WHO_STRANGER)) != 0) {
+        session->shown_nothing = true;
+        server->n_shown_nothing++;
+        if (server->n_shown_nothing > most_shown_nothing(server)) {
+            (void)make_room(server, session->peer, /* shown_nothing= */ true);
+        }
+    }
+    if (identity != NULL && (who & (FL_WHO_CLIENT | FL_WHO_LAPSED)) != 0) {
+        fl_account_join(fl_h2_account(link->h2), identity->name);
     }
 }
 
@@ -160,21 +265,22 @@ static void review(struct session *session)
 {
     struct fl_h2 *h2 = session->link.h2;
     const char *why;
+    uint32_t before;
     uint32_t who;
 
     if (h2 == NULL || !session->link.arrived || session->link.mute || session->expelled) {
         return;
     }
     who = who_is(session, fl_h2_identity(h2), &why);
-    if (who == fl_h2_who(h2)) {
+    before = fl_h2_who(h2);
+    if (who == before) {
         return;
-    }
-    if ((fl_h2_who(h2) & ~who) != 0) {
-        expel(session, why != NULL ? why : "it is not what it was when it came");
     }
     /* Whatever comes before the connection has ended is judged by what the peer is now. */
     if (fl_h2_identify(h2, who, why, fl_h2_identity(h2)) != FL_OK) {
         fl__link_abort(&session->link, FL_ENOMEM, "out of memory for its identity");
+    } else if ((before & ~who) != 0) {
+        expel(session, why != NULL ? why : "it is not what it was when it came");
     }
 }
 
@@ -258,47 +364,14 @@ static int start_session(const struct listener *listener, struct fl_stream *stre
     return FL_OK;
 }
 
-/* The oldest connection that nobody has vouched for; one without any call if there is one. */
-static struct session *stranger(const struct fl_grpc_server *server)
-{
-    struct session *found = NULL;
-    struct session *session;
-
-    for (session = server->oldest; session != NULL; session = session->prev) {
-        if (session->leaving || session->link.mute || fl_h2_account(session->link.h2)->vouched > 0)
-        {
-            continue;
-        }
-        if (fl_h2_calls(session->link.h2) == 0) {
-            return session;
-        }
-        found = found != NULL ? found : session;
-    }
-    return found;
-}
-
-static bool make_room(struct fl_grpc_server *server)
-{
-    struct session *session = stranger(server);
-
-    if (session == NULL) {
-        return false;
-    }
-    tell(server, fl_stream_peer(session->link.stream), "replaced",
-         "it is closed: another connection needs its place");
-    session->leaving = true;
-    server->n_leaving++;
-    fl__link_abort(&session->link, FL_ELIMIT, "it makes room for others");
-    return true;
-}
-
 static void on_accept(void *ctx, struct fl_stream *stream)
 {
     const struct listener *listener = ctx;
     struct fl_grpc_server *server = listener->server;
 
     if (server->n_sessions - server->n_leaving >= server->setup.max_connections &&
-        !make_room(server)) {
+        !make_room(server, fl_stream_peer(stream), /* shown_nothing= */ false))
+    {
         tell(server, fl_stream_peer(stream), "turned away",
              "it is turned away: there are as many connections as may be");
         fl_stream_close(stream);
@@ -342,6 +415,8 @@ int fl_grpc_server_create(const struct fl_grpc_server_setup *setup, struct fl_gr
     server->setup = *setup;
     fl_budget_init(&server->budget, setup->memory > 0 ? setup->memory : SIZE_MAX,
                    2 * setup->limits.message_bytes, on_evict, server);
+    server->budget.reserve = setup->memory / FL_GRPC_RESERVE;
+    server->budget.party_accounts = setup->peer_connections;
     if (fl_timer_create(setup->loop, on_closer, server, &server->closer) != FL_OK) {
         free(server);
         return fl_err_set(err, FL_ENOMEM, "gRPC server: out of memory");

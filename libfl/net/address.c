@@ -133,6 +133,30 @@ int fl_address_parse(const char *text, struct fl_address *ret, struct fl_err *er
     return FL_OK;
 }
 
+int fl_address_check_host(const char *host, struct fl_err *err)
+{
+    struct fl_address a = {.kind = FL_ADDRESS_ANY};
+    unsigned char raw[sizeof(struct in6_addr)];
+    const char *why = NULL;
+
+    if (strstr(host, "://") != NULL) {
+        why = "expected the name or the address of a host alone, found a URL: leave out what is "
+              "before and after the host";
+    } else if (inet_pton(AF_INET6, host, raw) == 1) {
+        return FL_OK;
+    } else if (host[0] == '[' || strchr(host, ':') != NULL) {
+        why = "expected the name or the address of a host alone, without brackets and port";
+    } else if (strchr(host, '/') != NULL) {
+        why = "expected the name or the address of a host alone, without a path";
+    } else if (fl_str_copy(a.host, sizeof(a.host), host) != FL_OK) {
+        why = "the host name is too long";
+    } else {
+        why = classify(&a, /* bracketed= */ false);
+        why = why == NULL && a.kind == FL_ADDRESS_ANY ? "'*' is no host that can be reached" : why;
+    }
+    return why == NULL ? FL_OK : fl_err_set(err, FL_EINVAL, "'%s': %s", host, why);
+}
+
 bool fl_address_is_loopback(const char *text)
 {
     struct fl_address address;

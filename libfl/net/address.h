@@ -33,5 +33,10 @@ struct fl_address {
 
 /* FL_EINVAL with a text that quotes `text` and says what is wrong; `*ret` is then unchanged. */
 FL_MUST_CHECK int fl_address_parse(const char *text, struct fl_address *ret, struct fl_err *err);
+/*
+ * A host alone, as a certificate names it: a name, an IPv4 or an IPv6 address without brackets; no
+ * URL, no port, no "*". FL_EINVAL with a text that says what is wrong.
+ */
+FL_MUST_CHECK int fl_address_check_host(const char *host, struct fl_err *err);
 
 #endif

@@ -37,6 +37,11 @@ typedef void (*fl_accept_cb)(void *ctx, struct fl_stream *stream);
  */
 FL_MUST_CHECK int fl_listen(struct fl_loop *loop, const char *address, fl_accept_cb on_accept,
                             void *ctx, struct fl_listener **ret, struct fl_err *err);
+/*
+ * Could fl_listen() have this address now? It is bound and given up again; a socket file is only
+ * looked at. Nobody can connect meanwhile, and nothing is made. FL_EINUSE: another process has it.
+ */
+FL_MUST_CHECK int fl_listen_check(const char *address, struct fl_err *err);
 /* The bound port (after port 0), or 0 for unix sockets. */
 unsigned fl_listener_port(const struct fl_listener *listener);
 void fl_listener_close(struct fl_listener *listener); /* NULL is allowed */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/clock.h"
 #include "libfl/net/net_impl.h"
 
 struct fl_thread {
@@ -97,6 +98,8 @@ struct fl_lane {
     struct job *head;
     struct job **tail;
     unsigned pending;
+    bool running; /* a job, since started_ms */
+    uint64_t started_ms;
     bool ending;
 };
 
@@ -115,6 +118,8 @@ static struct job *take_job(struct fl_lane *lane)
         if (lane->head == NULL) {
             lane->tail = &lane->head;
         }
+        lane->running = true;
+        lane->started_ms = fl_clock_ms();
     }
     (void)pthread_mutex_unlock(&lane->lock);
     return job;
@@ -129,6 +134,7 @@ static void *lane_main(void *arg)
         job->work(job->post.arg);
         (void)pthread_mutex_lock(&lane->lock);
         lane->pending--;
+        lane->running = false;
         (void)pthread_mutex_unlock(&lane->lock);
         if (job->loop != NULL) {
             fl__loop_post(job->loop, &job->post);
@@ -193,6 +199,19 @@ unsigned fl_lane_pending(struct fl_lane *lane)
     pending = lane->pending;
     (void)pthread_mutex_unlock(&lane->lock);
     return pending;
+}
+
+uint64_t fl_lane_busy_ms(struct fl_lane *lane)
+{
+    uint64_t age;
+
+    if (lane == NULL) {
+        return 0;
+    }
+    (void)pthread_mutex_lock(&lane->lock);
+    age = lane->running ? fl_clock_ms() - lane->started_ms : 0;
+    (void)pthread_mutex_unlock(&lane->lock);
+    return age;
 }
 
 void fl_lane_free(struct fl_lane *lane)

@@ -141,10 +141,12 @@ static bool is_served(const char *path)
     return served;
 }
 
-static int clear_old_socket(const char *path, struct fl_err *err)
+/* `*ret_old`: there is a socket file of a process that has ended. */
+static int look_at_socket(const char *path, bool *ret_old, struct fl_err *err)
 {
     struct stat st;
 
+    *ret_old = false;
     if (lstat(path, &st) != 0) {
         return FL_OK; /* Nothing there, or bind() will say what is wrong. */
     }
@@ -156,12 +158,21 @@ static int clear_old_socket(const char *path, struct fl_err *err)
         return fl_err_set(err, FL_EINUSE, "cannot listen on unix:%s: another process listens there",
                           path);
     }
-    if (unlink(path) != 0 && errno != ENOENT) {
+    *ret_old = true;
+    return FL_OK;
+}
+
+static int clear_old_socket(const char *path, struct fl_err *err)
+{
+    bool old = false;
+    int rv = look_at_socket(path, &old, err);
+
+    if (rv == FL_OK && old && unlink(path) != 0 && errno != ENOENT) {
         return fl_err_set(err, fl_err_from_errno(errno),
                           "cannot listen on unix:%s: the old socket cannot be removed: %s", path,
                           strerror(errno));
     }
-    return FL_OK;
+    return rv;
 }
 
 /* The descriptor is the listener's, or closed. */
@@ -225,6 +236,19 @@ static const struct sockaddr_storage *preferred(const struct fl__resolved *found
     return &found->addrs[0];
 }
 
+static int resolve(const struct fl_address *address, const char *text, struct fl__resolved *ret,
+                   struct fl_err *err)
+{
+    if (address->kind != FL_ADDRESS_NAME) {
+        fl__resolve_literal(address, ret);
+        return FL_OK;
+    }
+    fl__resolve_now(address->host, address->port, ret);
+    return ret->status == 0 ? FL_OK
+                            : fl_err_set(err, FL_EINVAL, "cannot listen on %s: %s", text,
+                                         gai_strerror(ret->status));
+}
+
 static int bind_tcp(struct fl_listener *listener, const struct fl_address *address,
                     const char *text, struct fl_err *err)
 {
@@ -232,15 +256,10 @@ static int bind_tcp(struct fl_listener *listener, const struct fl_address *addre
     unsigned i;
     int status;
     int fd;
+    int rv = resolve(address, text, &found, err);
 
-    if (address->kind == FL_ADDRESS_NAME) {
-        fl__resolve_now(address->host, address->port, &found);
-        if (found.status != 0) {
-            return fl_err_set(err, FL_EINVAL, "cannot listen on %s: %s", text,
-                              gai_strerror(found.status));
-        }
-    } else {
-        fl__resolve_literal(address, &found);
+    if (rv != FL_OK) {
+        return rv;
     }
     for (i = 0; i < found.n; i++) {
         fd = fl__inherited_take((const struct sockaddr *)&found.addrs[i], sizeof(found.addrs[i]));
@@ -327,6 +346,61 @@ int fl_listen(struct fl_loop *loop, const char *address, fl_accept_cb on_accept,
     }
     *ret = listener;
     return FL_OK;
+}
+
+/* As libuv binds it. 0, or errno. */
+static int try_bind(const struct sockaddr_storage *at)
+{
+    const struct sockaddr *addr = (const struct sockaddr *)at;
+    socklen_t len =
+        at->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    int on = 1;
+    int fd = socket(at->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int code = fd < 0 ? errno : 0;
+
+    if (code == 0 && (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+                      bind(fd, addr, len) != 0))
+    {
+        code = errno;
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return code;
+}
+
+static int check_tcp(const struct fl_address *address, const char *text, struct fl_err *err)
+{
+    struct fl__resolved found;
+    int code;
+    int rv = resolve(address, text, &found, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    code = try_bind(address->kind == FL_ADDRESS_NAME ? preferred(&found) : &found.addrs[0]);
+    if (code == EAFNOSUPPORT && address->kind == FL_ADDRESS_ANY) {
+        code = try_bind(&found.addrs[1]);
+    }
+    return code == 0 ? FL_OK
+                     : fl_err_set(err, fl_err_from_errno(code), "cannot listen on %s: %s%s", text,
+                                  strerror(code),
+                                  code == EACCES          ? ": ports below 1024 are root's"
+                                  : code == EADDRNOTAVAIL ? ": this machine has no such address"
+                                                          : "");
+}
+
+int fl_listen_check(const char *address, struct fl_err *err)
+{
+    struct fl_address parsed;
+    bool old;
+    int rv = fl_address_parse(address, &parsed, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return parsed.kind == FL_ADDRESS_UNIX ? look_at_socket(parsed.path, &old, err)
+                                          : check_tcp(&parsed, address, err);
 }
 
 unsigned fl_listener_port(const struct fl_listener *listener)

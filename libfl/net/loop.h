@@ -60,6 +60,8 @@ FL_MUST_CHECK int fl_lane_submit(struct fl_lane *lane, fl_loop_cb work, struct f
                                  fl_loop_cb done, void *arg);
 /* Jobs queued or running. */
 unsigned fl_lane_pending(struct fl_lane *lane);
+/* Age of the job that runs now in ms; 0: none runs. Any thread; NULL is an idle lane. */
+uint64_t fl_lane_busy_ms(struct fl_lane *lane);
 /* Finish what is queued, join the thread, free. */
 void fl_lane_free(struct fl_lane *lane);
 

@@ -15,6 +15,8 @@ struct fl_watchdog {
     struct fl_loop *asked;
     struct fl_timer *timer;
     uint64_t every_ms;
+    fl_watchdog_healthy_fn *healthy; /* NULL: always */
+    void *ctx;
     atomic_int state;
 };
 
@@ -43,7 +45,7 @@ static void on_timer(void *arg)
     int state = atomic_load(&w->state);
 
     fl_timer_start(w->timer, w->every_ms);
-    if (w->asked == NULL || state == ANSWERED) {
+    if ((w->asked == NULL || state == ANSWERED) && (w->healthy == NULL || w->healthy(w->ctx))) {
         fl_notify_alive();
     }
     if (w->asked != NULL && state != ASKED) {
@@ -71,6 +73,12 @@ int fl_watchdog_create(struct fl_loop *loop, struct fl_loop *asked, struct fl_wa
     }
     *ret = w;
     return FL_OK;
+}
+
+void fl_watchdog_heed(struct fl_watchdog *w, fl_watchdog_healthy_fn *healthy, void *ctx)
+{
+    w->healthy = healthy;
+    w->ctx = ctx;
 }
 
 void fl_watchdog_close(struct fl_watchdog *w)

@@ -19,6 +19,12 @@ struct fl_watchdog;
  */
 FL_MUST_CHECK int fl_watchdog_create(struct fl_loop *loop, struct fl_loop *asked,
                                      struct fl_watchdog **ret);
+/*
+ * Before each time the service manager is fed, `healthy`(ctx) is asked on `loop`; false: it is not
+ * fed. For what neither loop notices, as a worker thread that never returns from a job.
+ */
+typedef bool fl_watchdog_healthy_fn(void *ctx);
+void fl_watchdog_heed(struct fl_watchdog *watchdog, fl_watchdog_healthy_fn *healthy, void *ctx);
 /* Feeds no more. NULL is allowed. */
 void fl_watchdog_close(struct fl_watchdog *watchdog);
 

@@ -193,6 +193,12 @@ static int check_mode(const struct stat *st, const char *path, struct fl_err *er
         }
         return FL_OK;
     }
+    if (st->st_uid != 0 && geteuid() == 0) {
+        return fl_err_set(err, FL_EPERM,
+                          "'%s' belongs to user %u, this program runs as root: run it as that "
+                          "user, whose key it is",
+                          path, (unsigned)st->st_uid);
+    }
     if (st->st_uid != 0) {
         return fl_err_set(
             err, FL_EPERM,

@@ -13,6 +13,7 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
+#include "libfl/program/lines.h"
 #include "libfl/program/program_impl.h"
 
 /* How often the memory of the group is looked at: it takes a look at every process there is. */
@@ -25,6 +26,8 @@ struct fl_program {
     bool reaped;
     char tail[FL_PROGRAM_TAIL];
     uint64_t tail_bytes; /* ever written */
+    struct fl_lines lines;
+    uint64_t now_ms; /* of the last look */
     bool ending;
     uint64_t term_ms;        /* when SIGTERM went out */
     uint64_t resident_limit; /* 0: none */
@@ -89,6 +92,7 @@ int fl_program_start(const struct fl_program_conf *conf, struct fl_program **ret
         free(p);
         return fl_err_set(err, FL_ENOMEM, "starting '%.200s': out of memory", conf->argv[0]);
     }
+    fl_lines_init(&p->lines, conf->log);
     p->resident_limit = conf->memory_of == FL_PROGRAM_RESIDENT ? conf->memory_bytes : 0;
     rv = fl_program_find(conf->argv[0], path, sizeof(path), err);
     if (rv == FL_OK) {
@@ -122,6 +126,9 @@ static void read_tail(struct fl_program *p)
         for (i = 0; i < n; i++) {
             p->tail[p->tail_bytes++ % FL_PROGRAM_TAIL] = block[i];
         }
+        if (n > 0) {
+            fl_lines_take(&p->lines, block, (size_t)n, p->now_ms);
+        }
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
             (void)close(p->err_fd);
             p->err_fd = -1;
@@ -141,15 +148,43 @@ size_t fl_program_tail(const struct fl_program *p, char out[FL_PROGRAM_TAIL])
     return len;
 }
 
+/* On one line, in place: line ends and indentation become a space each. Returns its length. */
+static size_t squeeze(char *text, size_t len)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+
+        if (c > ' ' && c != 0x7f) {
+            text[n++] = text[i];
+        } else if (n > 0 && text[n - 1] != ' ') {
+            text[n++] = ' ';
+        }
+    }
+    return n > 0 && text[n - 1] == ' ' ? n - 1 : n;
+}
+
+/* Where the last `show` bytes begin, at the beginning of a line if one is among them. */
+static size_t last_lines(const char *text, size_t len, size_t show)
+{
+    size_t first = len > show ? len - show : 0;
+    const char *end =
+        first > 0 && text[first - 1] != '\n' ? memchr(text + first, '\n', len - first) : NULL;
+    size_t line = end != NULL ? (size_t)(end - text) + 1 : first;
+
+    return line < len && strspn(text + line, " \t\r\n") < len - line ? line : first;
+}
+
 void fl_program_add_tail(const struct fl_program *p, struct fl_err *err)
 {
     static const char link[] = "; its stderr ends: ";
-    char text[FL_PROGRAM_TAIL];
+    char text[FL_PROGRAM_TAIL + 1];
     size_t len = fl_program_tail(p, text);
-    size_t show = FL_PROGRAM_TAIL_SHOWN;
-    size_t used;
     size_t room;
-    size_t i;
+    size_t used;
+    size_t first;
 
     if (err == NULL) {
         return;
@@ -162,17 +197,15 @@ void fl_program_add_tail(const struct fl_program *p, struct fl_err *err)
     if (len == 0 || room <= sizeof(link)) {
         return;
     }
-    show = show < len ? show : len;
-    show = show < room - sizeof(link) ? show : room - sizeof(link);
+    text[len] = '\0';
+    room -= sizeof(link);
+    /* The end is what matters: that is where the message of an exception is. */
+    first = last_lines(text, len, room < FL_PROGRAM_TAIL_SHOWN ? room : FL_PROGRAM_TAIL_SHOWN);
+    len = squeeze(text + first, len - first);
     (void)memcpy(err->msg + used, link, sizeof(link) - 1);
     used += sizeof(link) - 1;
-    /* The end is what matters: that is where the message of an exception is. */
-    for (i = len - show; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-
-        err->msg[used++] = c < 0x20 || c == 0x7f ? ' ' : text[i];
-    }
-    err->msg[used] = '\0';
+    (void)memcpy(err->msg + used, text + first, len);
+    err->msg[used + len] = '\0';
 }
 
 /* --- its end --- */
@@ -206,6 +239,7 @@ bool fl_program_look(struct fl_program *p, uint64_t now_ms)
     if (p->reaped) {
         return true;
     }
+    p->now_ms = now_ms;
     read_tail(p);
     look_at_memory(p, now_ms);
     if (p->ending && now_ms - p->term_ms >= FL_PROGRAM_GRACE_MS) {
@@ -238,6 +272,7 @@ static int reap(struct fl_program *p)
     }
     (void)kill(-p->pid, SIGKILL); /* What the program left behind. */
     read_tail(p);
+    fl_lines_end(&p->lines, p->now_ms);
     while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {
     }
     p->reaped = true;

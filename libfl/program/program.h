@@ -2,9 +2,9 @@
 #define FL_PROGRAM_PROGRAM_H
 
 /*
- * A program of the user as a child: its own process group, its limits, and the end of what it
- * writes to stderr. stdin is /dev/null, stdout goes where our own messages go. Nothing of its group
- * is left when it was freed.
+ * A program of the user as a child: its own process group, its limits, and what it writes to
+ * stderr: each line goes to the log (lines.h), and the end is kept for errors. stdin is /dev/null,
+ * stdout goes where our own messages go. Nothing of its group is left when it was freed.
  *
  * Nothing here waits but fl_program_reap(): who runs a program polls, and calls fl_program_look()
  * every FL_PROGRAM_TICK_MS at least.
@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libfl/base/err.h"
+#include "libfl/base/log.h"
 
 /* How much of the end of what it wrote to stderr is kept. */
 #define FL_PROGRAM_TAIL ((size_t)16 << 10)
@@ -48,7 +48,8 @@ struct fl_program_conf {     /* borrowed for fl_program_start() */
     size_t n_inherited;
     uint64_t memory_bytes; /* 0: no limit */
     enum fl_program_memory memory_of;
-    uint64_t descriptors; /* its soft limit of them; 0: as ours */
+    uint64_t descriptors;     /* its soft limit of them; 0: as ours */
+    const struct fl_log *log; /* kept: gets the lines of its stderr; NULL: only the end is kept */
 };
 
 struct fl_program;
@@ -78,7 +79,7 @@ bool fl_program_ending(const struct fl_program *program);
 FL_MUST_CHECK int fl_program_reap(struct fl_program *program, struct fl_err *err);
 /* The end of stderr, in order. Returns its length. */
 size_t fl_program_tail(const struct fl_program *program, char out[FL_PROGRAM_TAIL]);
-/* Put that behind the message of `err`, as much as it has room for, on one line. */
+/* Put its last lines behind the message of `err`, as many as there is room for, on one line. */
 void fl_program_add_tail(const struct fl_program *program, struct fl_err *err);
 /* Kills what is left of it. NULL is allowed. */
 void fl_program_free(struct fl_program *program);

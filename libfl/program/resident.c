@@ -154,7 +154,8 @@ static int spawn(struct fl_resident *r, struct fl_err *err)
                                    .n_inherited = 3,
                                    .memory_bytes = r->conf.memory_bytes,
                                    .memory_of = r->conf.memory_of,
-                                   .descriptors = r->conf.descriptors};
+                                   .descriptors = r->conf.descriptors,
+                                   .log = r->conf.log};
     const char **additions;
     size_t n = 0;
     int rv;
@@ -602,6 +603,9 @@ uint64_t fl_resident_rest(struct fl_resident *r)
 {
     uint64_t idle;
 
+    if (r->program != NULL) {
+        (void)fl_program_look(r->program, fl__resident_now(r)); /* Its stderr, to the log. */
+    }
     if (r->program == NULL || r->conf.idle_exit_ms == 0 ||
         (r->sm.state != FL__RESIDENT_IDLE && r->sm.state != FL__RESIDENT_READY))
     {

@@ -128,9 +128,12 @@ void fl_call_discharge(struct fl_call *call, size_t n)
     fl_account_give(&call->conn->account, n);
 }
 
-void fl_call_vouch(struct fl_call *call)
+void fl_call_vouch(struct fl_call *call, const char *name)
 {
     if (!call->vouched) {
+        if (name != NULL) {
+            fl_account_join(&call->conn->account, name);
+        }
         call->vouched = true;
         fl_account_vouch(&call->conn->account, true);
     }
@@ -251,6 +254,11 @@ void fl_call_cancel(struct fl_call *call)
 const char *fl_call_peer(const struct fl_call *call)
 {
     return call->conn->peer;
+}
+
+uint64_t fl_call_received(const struct fl_call *call)
+{
+    return call->received;
 }
 
 const char *fl_call_path(const struct fl_call *call)

@@ -80,6 +80,7 @@ struct fl_piece {
     size_t len;
     struct fl_blob *blob;
     bool own;
+    bool secret; /* the copy is wiped when it was sent */
 };
 
 /*
@@ -116,8 +117,12 @@ void fl_call_cancel(struct fl_call *call);
  */
 FL_MUST_CHECK int fl_call_charge(struct fl_call *call, size_t n);
 void fl_call_discharge(struct fl_call *call, size_t n);
-/* We know who this is: as long as the call lives, its connection goes after unknown ones. */
-void fl_call_vouch(struct fl_call *call);
+/*
+ * We know who this is: as long as the call lives, its connection goes after unknown ones. `name` is
+ * that of the client; connections of one name share what one may have (libfl/base/budget.h). The
+ * name of a certificate counts before it; NULL: none.
+ */
+void fl_call_vouch(struct fl_call *call, const char *name);
 /*
  * Server: a call that waits for its peer ends after one to two times fl_rpc_limits.idle_ms: with
  * DEADLINE_EXCEEDED when it has to send something, with a reset when it takes no byte of what is
@@ -137,6 +142,8 @@ void fl_call_set_bulk(struct fl_call *call, enum fl_call_bulk bulk);
 /* "127.0.0.1:50312" or "unix"; for logs. */
 const char *fl_call_peer(const struct fl_call *call);
 const char *fl_call_path(const struct fl_call *call);
+/* Bytes that the peer has sent in it, those of a message that is not complete included. */
+uint64_t fl_call_received(const struct fl_call *call);
 /* Request metadata value (server) or NULL; names in lower case. */
 const char *fl_call_metadata(const struct fl_call *call, const char *name);
 
@@ -152,7 +159,9 @@ enum fl_who {
     FL_WHO_ADMIN = 16,   /* with an admin's */
     FL_WHO_LOCAL = 32,   /* at the admin socket, may do everything there */
     FL_WHO_VIEWER = 64,  /* at the admin socket, may look only */
-    FL_WHO_ANYBODY = 127
+    FL_WHO_ANYBODY = 127,
+    /* With a certificate that is not believed any more, which no method takes: UNAUTHENTICATED */
+    FL_WHO_DISOWNED = 128
 };
 
 /* Who the call's peer is, verified; NULL: nobody knows. Valid until the call is closed. */

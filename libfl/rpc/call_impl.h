@@ -47,9 +47,10 @@ struct fl_call {
     struct fl_call_peer_headers peer;
     uint64_t timeout_ms;
     uint64_t deadline;
-    uint64_t idle_at; /* the peer's patience is over; 0: not anchored */
-    bool stirred;     /* something moved since the tick before */
-    bool patient;     /* the peer may be silent */
+    uint64_t idle_at;  /* the peer's time limit passes; 0: not anchored */
+    bool stirred;      /* something moved since the tick before */
+    uint64_t received; /* bytes of messages, and parts of them, that the peer has sent */
+    bool patient;      /* the peer may be silent */
     bool vouched;
     enum fl_call_bulk bulk;
 

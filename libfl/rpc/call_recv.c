@@ -303,6 +303,7 @@ void fl_call_recv_data(struct fl_call *call, const uint8_t *data, size_t len)
     size_t off = 0;
     bool more = true;
 
+    call->received += len;
     /* To send is no answer to not reading. */
     call->stirred = call->stirred || (len > 0 && call->queued == 0);
     while (more && call->sm.state == FL_CALL_OPEN) {

@@ -99,6 +99,9 @@ int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n)
         if (pieces[i].blob != NULL) {
             fl_segq_push(&call->out, pieces[i].data, pieces[i].len, pieces[i].blob, 0);
         } else if (pieces[i].len > 0) {
+            if (pieces[i].secret) {
+                fl_blob_set_secret(blob);
+            }
             (void)memcpy(fill, pieces[i].data, pieces[i].len);
             fl_segq_push(&call->out, fill, pieces[i].len, blob, 0);
             fill += pieces[i].len;

@@ -73,6 +73,11 @@ static const char *shown_by(uint32_t who)
     }
 }
 
+static enum fl_grpc_status refused_as(const struct fl_rpc_conn *conn)
+{
+    return (conn->who & FL_WHO_DISOWNED) != 0 ? FL_GRPC_UNAUTHENTICATED : FL_GRPC_PERMISSION_DENIED;
+}
+
 enum fl_grpc_status fl_call_check_peer(const struct fl_call *call,
                                        const struct fl_rpc_method *method, char *text, size_t size)
 {
@@ -83,7 +88,7 @@ enum fl_grpc_status fl_call_check_peer(const struct fl_call *call,
     }
     if (conn->why != NULL) {
         (void)snprintf(text, size, "%s", conn->why);
-        return FL_GRPC_PERMISSION_DENIED;
+        return refused_as(conn);
     }
     if ((conn->who & (FL_WHO_STRANGER | FL_WHO_LAPSED)) != 0) {
         (void)snprintf(text, size, "%s: %s", method->path,
@@ -98,5 +103,5 @@ enum fl_grpc_status fl_call_check_peer(const struct fl_call *call,
 
 void fl_call_expel(struct fl_call *call, const char *why)
 {
-    fl__call_fail(call, FL_GRPC_PERMISSION_DENIED, "%s", why);
+    fl__call_fail(call, refused_as(call->conn), "%s", why);
 }

@@ -58,8 +58,19 @@ struct fl_agg_part {
      * a round cancel only when updates weigh the same, too.
      */
     bool weighs_equally;
+    /*
+     * The state is the sum of what all clients keep between rounds: it restarts at zero, as an
+     * epoch, when a part of it belongs to no client any more
+     * (docs/algorithms.md#scaffolds-control).
+     */
+    bool sums_kept;
     /* Nothing of it is of whole units: masks may leave entries out, which freeze its state. */
     bool takes_masks;
+    /*
+     * The state is the server's step itself: 0 where nobody sent a unit or an entry, for there the
+     * model did not move. Other states freeze.
+     */
+    bool is_step;
     /* fl_agg_block.scaled is wanted, in place of `takes`: they are not sent then. NULL: no. */
     bool (*wants_scaled)(const struct fl_options *o);
 };

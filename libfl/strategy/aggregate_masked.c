@@ -41,6 +41,17 @@ void fl__presence_divide(const struct fl__presence *p, double *sum, size_t n)
     }
 }
 
+void fl__presence_zero(const struct fl__presence *p, float *now, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (!(p->weight[i] > 0)) {
+            now[i] = 0;
+        }
+    }
+}
+
 void fl__presence_freeze(const struct fl__presence *p, float *now, const float *before, size_t n)
 {
     size_t i;

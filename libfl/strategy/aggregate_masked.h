@@ -24,6 +24,8 @@ void fl__presence_clear(struct fl__presence *p, size_t n);
 void fl__presence_add(struct fl__presence *p, double *sum, double w, const float *x, size_t n);
 /* From sums with weights of the unit to means over those that sent the entry. */
 void fl__presence_divide(const struct fl__presence *p, double *sum, size_t n);
+/* now[i] = 0 where nobody sent the entry. */
+void fl__presence_zero(const struct fl__presence *p, float *now, size_t n);
 /* now[i] = before[i] where nobody sent the entry. */
 void fl__presence_freeze(const struct fl__presence *p, float *now, const float *before, size_t n);
 

@@ -145,6 +145,12 @@ static bool block_finite(const struct fl__agg_pass *p, size_t offset, size_t n)
     return finite;
 }
 
+/* Is state `s` the step itself (fl_agg_part.is_step)? */
+static bool is_step(const struct fl_agg_job *job, size_t s)
+{
+    return job->extra != NULL && job->extra->is_step && s >= job->ops->n_state;
+}
+
 /* What nobody sent is never fed a zero, whatever the step made of it. */
 static void freeze_absent(const struct fl__agg_pass *p, size_t offset, size_t n)
 {
@@ -153,7 +159,11 @@ static void freeze_absent(const struct fl__agg_pass *p, size_t offset, size_t n)
 
     fl__presence_freeze(p->presence, job->theta_new + offset, job->theta + offset, n);
     for (s = 0; s < p->n_state; s++) {
-        fl__presence_freeze(p->presence, job->state_new[s] + offset, job->state[s] + offset, n);
+        if (is_step(job, s)) {
+            fl__presence_zero(p->presence, job->state_new[s] + offset, n);
+        } else {
+            fl__presence_freeze(p->presence, job->state_new[s] + offset, job->state[s] + offset, n);
+        }
     }
 }
 
@@ -203,14 +213,27 @@ static int step_unit(const struct fl__agg_pass *p, size_t l)
     return rv == FL_OK ? fl__agg_close(p, l, p->n_bundles) : rv;
 }
 
+/* Nobody sent it: frozen, state included, which is never fed a zero; no step was made. */
+static void freeze(const struct fl_agg_job *job, size_t offset, size_t n)
+{
+    size_t n_state = job->ops->n_state + (job->extra != NULL ? job->extra->n_state : 0);
+    size_t s;
+
+    fl__agg_keep(job, offset, n);
+    for (s = 0; s < n_state; s++) {
+        if (is_step(job, s)) {
+            (void)memset(job->state_new[s] + offset, 0, n * sizeof(float));
+        }
+    }
+}
+
 static int run_unit(struct fl__agg_pass *p, size_t l)
 {
     const struct fl_unit *unit = fl_layout_unit(p->job->layout, l);
     int rv;
 
     if (!fl__agg_weigh(p, l)) {
-        /* Frozen, state included: never fed a zero. */
-        fl__agg_keep(p->job, unit->offset, unit->count);
+        freeze(p->job, unit->offset, unit->count);
         return FL_OK;
     }
     rv = fl__agg_attend_unit(p, l);
@@ -278,7 +301,7 @@ int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl
         *job->info = (struct fl_agg_info){0};
     }
     if (job->n_clients == 0) {
-        fl__agg_keep(job, 0, fl_layout_count(job->layout));
+        freeze(job, 0, fl_layout_count(job->layout));
         return FL_OK;
     }
     rv = fl__agg_init(&p);

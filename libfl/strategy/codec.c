@@ -123,16 +123,19 @@ static void drop_absent(const struct fl_codec_decoder *d, float *block, size_t n
     }
 }
 
-int fl_codec_validate(struct fl_codec_decoder *d, double *ret_norm_sq)
+int fl_codec_measure(struct fl_codec_decoder *d, struct fl_codec_size *ret)
 {
+    struct fl_codec_size size = {.n = fl__coded_trainable(d),
+                                 .n_buffers = fl__coded_count(d) - fl__coded_trainable(d)};
     float block[VALIDATE_BLOCK];
-    double norm_sq = 0;
     size_t tensor = 0;
     size_t count;
     bool buffer;
     int rv;
 
     while (fl__unit_next_run(d->layout, d->unit, &tensor, &count, &buffer)) {
+        double *sum = buffer ? &size.buffers_sq : &size.norm_sq;
+
         while (count > 0) {
             size_t n = count < VALIDATE_BLOCK ? count : VALIDATE_BLOCK;
 
@@ -140,16 +143,25 @@ int fl_codec_validate(struct fl_codec_decoder *d, double *ret_norm_sq)
             if (rv != FL_OK) {
                 return rv;
             }
-            if (!buffer) {
-                drop_absent(d, block, n);
-                norm_sq += fl_vec_dot(block, block, n);
-            }
+            drop_absent(d, block, n);
+            *sum += fl_vec_dot(block, block, n);
             count -= n;
         }
     }
     rv = d->ops->close(d);
     if (rv == FL_OK) {
-        *ret_norm_sq = norm_sq;
+        *ret = size;
+    }
+    return rv;
+}
+
+int fl_codec_validate(struct fl_codec_decoder *d, double *ret_norm_sq)
+{
+    struct fl_codec_size size;
+    int rv = fl_codec_measure(d, &size);
+
+    if (rv == FL_OK) {
+        *ret_norm_sq = size.norm_sq;
     }
     return rv;
 }

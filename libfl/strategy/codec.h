@@ -119,9 +119,16 @@ FL_MUST_CHECK int fl_codec_add(struct fl_codec_decoder *d, double w, double *sum
 /*
  * Decode an opened unit to its end and throw the values away: the validation that an
  * upload passes before it is accepted. `*ret_norm_sq` is the squared norm over the
- * trainable entries that are there; it may overflow to infinity with finite entries.
+ * trainable entries that are there, in double: entries of float cannot overflow it.
  */
 FL_MUST_CHECK int fl_codec_validate(struct fl_codec_decoder *d, double *ret_norm_sq);
+/* Of what a unit holds: what neurons that a mask leaves out would have is not counted. */
+struct fl_codec_size {
+    double norm_sq, buffers_sq; /* squared norm of the trainable entries, and of the others */
+    size_t n, n_buffers;        /* how many of each */
+};
+/* The same, with more figures. */
+FL_MUST_CHECK int fl_codec_measure(struct fl_codec_decoder *d, struct fl_codec_size *ret);
 
 /* A reader over bytes in memory, which must outlive it. */
 struct fl_codec_memory {

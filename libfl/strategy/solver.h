@@ -108,6 +108,16 @@ struct fl_solver_ops {
        dim, classes 0: not known. NULL without offers. */
     int (*offer_check)(const struct fl_options *o, const void *data, size_t len, size_t dim,
                        size_t classes, struct fl_err *err);
+    /*
+     * Samples that offer() averages into one mean at least; 0: all of the client's. And the means
+     * in an offer that offer_check() accepts. A client compares both with what it allows. NULL
+     * without offers.
+     */
+    uint64_t (*offer_group)(const struct fl_options *o);
+    uint64_t (*offer_means)(const void *data, size_t len);
+    /* Largest magnitude of the values in an offer that offer_check() accepts, for comparing it with
+       those of others. NULL without offers. */
+    double (*offer_largest)(const void *data, size_t len);
     /* Does it go with this aggregate? FL_ECONF with the reason. NULL: with all. */
     int (*fits)(const struct fl_options *o, const struct fl_aggregate_ops *aggregate,
                 struct fl_err *err);
@@ -155,6 +165,11 @@ struct fl_solver_ops {
 /* Names in a NULL-terminated list, which may be NULL. */
 size_t fl_solver_names(const char *const *names);
 size_t fl_solver_keeps(const struct fl_keep *keeps);
+/* Its part on the server is the sum of what clients keep (fl_agg_part.sums_kept). */
+static inline bool fl_solver_sums_kept(const struct fl_solver_ops *ops)
+{
+    return ops->server != NULL && ops->server->sums_kept;
+}
 /* What it sends with these options: NULL when the server's part rebuilds that from the updates
    (fl_agg_part.wants_scaled), else ops->sends. */
 const char *const *fl_solver_sends(const struct fl_solver_ops *ops, const struct fl_options *o);

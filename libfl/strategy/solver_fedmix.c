@@ -25,7 +25,7 @@
  *
  * Options: lambda, q (fedmix), group, mu (proximal term). State beside sgd's: one batch of
  * inputs and targets; fedmix a second of inputs, and another batch of activations. Cost: naivemix
- * sgd's, fedmix twice that. Bytes: up 16 + ceil(n_k / group) * 4 (dim + classes) once, down V once
+ * sgd's, fedmix twice that. Bytes: up 16 + floor(n_k / group) * 4 (dim + classes) once, down V once
  * per client.
  */
 #include <stdlib.h>
@@ -231,7 +231,9 @@ static int outside_begin(const struct fl_options *o, const struct fl_outside_tas
      .help = "Share of the other clients' means in a sample; 0 is sgd."}
 #define GROUP(S) \
     {FL_OPT(S, INT, group), .def = "0", .min = 0, .max = 1e9, \
-     .help = "Samples that are averaged into one pair, at least 2; 0: all of a client."}
+     .help = "Samples that are averaged into one pair, at least 2; the last pair of a client has the " \
+             "rest too; 0: all of a client. A client allows no less than its own least_group, " \
+             "by default 10."}
 /* clang-format on */
 
 static const char *const factors[] = {
@@ -265,6 +267,9 @@ const struct fl_solver_ops fl_solver_fedmix = {
     .offered = "mixup",
     .offer = fl__mix_offer,
     .offer_check = fl__mix_check,
+    .offer_group = fl__mix_group,
+    .offer_means = fl__mix_means,
+    .offer_largest = fl__mix_largest,
     .create = create,
     .destroy = destroy,
     .step = step,
@@ -284,6 +289,9 @@ const struct fl_solver_ops fl_solver_naivemix = {
     .offered = "mixup",
     .offer = fl__mix_offer,
     .offer_check = fl__mix_check,
+    .offer_group = fl__mix_group,
+    .offer_means = fl__mix_means,
+    .offer_largest = fl__mix_largest,
     .create = create_naive,
     .destroy = destroy,
     .step = step,

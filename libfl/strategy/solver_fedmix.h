@@ -32,6 +32,10 @@ FL_MUST_CHECK int fl__mix_offer(const struct fl_options *o, const struct fl_solv
                                 uint64_t seed, struct fl_buf *out, struct fl_err *err);
 FL_MUST_CHECK int fl__mix_check(const struct fl_options *o, const void *data, size_t len,
                                 size_t dim, size_t classes, struct fl_err *err);
+/* fl_solver_ops.offer_group, offer_means and offer_largest. */
+uint64_t fl__mix_group(const struct fl_options *o);
+uint64_t fl__mix_means(const void *data, size_t len);
+double fl__mix_largest(const void *data, size_t len);
 /* policy.check of the option `group`. */
 FL_MUST_CHECK int fl__mix_check_options(const struct fl_options *o, struct fl_err *err);
 

@@ -38,6 +38,13 @@ int fl__mix_check_options(const struct fl_options *o, struct fl_err *err)
     return FL_OK;
 }
 
+uint64_t fl__mix_group(const struct fl_options *o)
+{
+    const struct fl__mix_options *v = fl_options_values(o);
+
+    return (uint64_t)v->group;
+}
+
 /* --- making one --- */
 
 struct sums {
@@ -81,6 +88,7 @@ static int add_groups(const struct fl_solver_data *data, size_t group, uint64_t 
 {
     struct fl_rng rng;
     size_t at;
+    size_t n;
     int rv = FL_OK;
 
     for (at = 0; at < data->n; at++) {
@@ -88,9 +96,10 @@ static int add_groups(const struct fl_solver_data *data, size_t group, uint64_t 
     }
     fl_rng_key(&rng, seed, FL_RNG_SOLVER, 0, 0);
     fl_rng_shuffle(&rng, order, data->n);
-    for (at = 0; rv == FL_OK && at < data->n; at += group) {
-        /* A short last group keeps its own mean. */
-        rv = add_group(data, order + at, data->n - at < group ? data->n - at : group, s, out, err);
+    for (at = 0; rv == FL_OK && at < data->n; at += n) {
+        /* The last group takes the rest: no mean is of fewer samples than `group`. */
+        n = data->n - at < 2 * group ? data->n - at : group;
+        rv = add_group(data, order + at, n, s, out, err);
     }
     return rv;
 }
@@ -109,7 +118,7 @@ int fl__mix_offer(const struct fl_options *o, const struct fl_solver_data *data,
 
     FL_REQUIRE(data->n > 0 && data->n <= UINT32_MAX && data->dim <= UINT32_MAX);
     group = group == 0 || group > data->n ? data->n : group;
-    pairs = (data->n + group - 1) / group;
+    pairs = data->n / group;
     if (pair_bytes(data->dim, data->classes) > (FL_OFFER_MAX - FL__MIX_HEADER) / pairs) {
         return fl_err_set(err, FL_ELIMIT,
                           "%" PRIu64 " means of %zu values are more than the %zu MiB that a client "
@@ -237,6 +246,37 @@ int fl__mix_check(const struct fl_options *o, const void *data, size_t len, size
                         used, len - used);
     }
     return rv;
+}
+
+uint64_t fl__mix_means(const void *data, size_t len)
+{
+    struct header header = {.pairs = 0};
+
+    if (len >= sizeof(header)) {
+        (void)memcpy(&header, data, sizeof(header));
+    }
+    return header.pairs;
+}
+
+double fl__mix_largest(const void *data, size_t len)
+{
+    const uint8_t *pair = (const uint8_t *)data + sizeof(struct header);
+    struct header header;
+    double largest = 0.0;
+    uint32_t i;
+    size_t j;
+
+    FL_REQUIRE(len >= sizeof(header)); /* It was checked. */
+    (void)memcpy(&header, data, sizeof(header));
+    for (i = 0; i < header.pairs; i++, pair += pair_bytes(header.dim, header.classes)) {
+        for (j = 0; j < header.dim; j++) {
+            float v;
+
+            (void)memcpy(&v, pair + j * sizeof(v), sizeof(v));
+            largest = fmax(largest, fabs((double)v));
+        }
+    }
+    return largest;
 }
 
 /* --- the union --- */

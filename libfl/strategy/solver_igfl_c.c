@@ -8,8 +8,8 @@
  * delta_k is the client's own displacement in the last round that counted it, whole whatever
  * was uploaded of it; delta_ps is the server's last step, made by whatever aggregate. In the
  * first round both are 0 and a round is sgd with (1 + 1/S) learning_rate. With all clients in
- * every round, delta_ps follows FedAvgM with momentum 1 - 1/S and gain 1 + 1/S. A unit that
- * nobody sent keeps its part of delta_ps, as momentum would, and so does a neuron.
+ * every round, delta_ps follows FedAvgM with momentum 1 - 1/S and gain 1 + 1/S. Of a unit or a
+ * neuron that nobody sent delta_ps is 0: the model did not move (step 2 of the client).
  *
  * Momentum and weight decay of the client belong to the gradient's half of the step: v is
  * sgd's, weight decay and proximal term in it; h_k stands outside, it must add up to T h_k.
@@ -263,6 +263,7 @@ static const struct fl_agg_part server = {
     .n_state = 1,
     .state_names = displacement,
     .takes_masks = true,
+    .is_step = true,
     .step = server_step,
 };
 

@@ -309,6 +309,7 @@ static const struct fl_agg_part server = {
     .tell = tell,
     .takes = control_change,
     .weighs_equally = true,
+    .sums_kept = true,
     .step = server_step,
     .wants_scaled = rebuilds,
 };

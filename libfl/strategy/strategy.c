@@ -203,6 +203,11 @@ static const struct fl_agg_part *part_of(const struct fl_strategy *strategy, siz
     return strategy->solver->server;
 }
 
+bool fl_strategy_sums_kept(const struct fl_strategy *strategy)
+{
+    return fl_solver_sums_kept(strategy->solver);
+}
+
 bool fl_strategy_tells_state(const struct fl_strategy *strategy, size_t i)
 {
     const struct fl_agg_part *part = part_of(strategy, &i);

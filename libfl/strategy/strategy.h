@@ -68,6 +68,8 @@ enum fl_distance fl_strategy_distance(const struct fl_strategy *strategy);
 bool fl_strategy_needs_divergence(const struct fl_strategy *strategy);
 /* Reports must hold the inner product with the client's previous displacement. */
 bool fl_strategy_needs_previous_dot(const struct fl_strategy *strategy);
+/* The solver's part keeps the sum of what clients keep (fl_agg_part.sums_kept). */
+bool fl_strategy_sums_kept(const struct fl_strategy *strategy);
 /* State vectors that the server keeps beside the model: the aggregate's, then the solver's. */
 size_t fl_strategy_states(const struct fl_strategy *strategy);
 /* Name of the i-th of them. */

@@ -135,7 +135,22 @@ FL_MUST_CHECK int fl_wire_forgotten_encode(const struct fl_wire_forgotten *reply
 FL_MUST_CHECK int fl_wire_forgotten_decode(const void *data, size_t len,
                                            struct fl_wire_forgotten *ret, struct fl_err *err);
 
-/* ControlRequest: Pause, Resume, Drain and AbortRound. */
+/* SummaryInfo: texts are owned where it was decoded. */
+struct fl_wire_summary {
+    char *client, *state;
+    uint64_t bytes;
+    double largest, bound; /* bound 0: none */
+};
+FL_MUST_CHECK int fl_wire_summary_encode(const struct fl_wire_summary *summary, struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_summary_decode(const void *data, size_t len, struct fl_wire_summary *ret,
+                                         struct fl_err *err);
+void fl_wire_summary_done(struct fl_wire_summary *summary);
+/* DropSummaryRequest: the name of a client; its reply is an empty message. */
+FL_MUST_CHECK int fl_wire_drop_summary_encode(const char *client, struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_drop_summary_decode(const void *data, size_t len,
+                                              char ret_client[FL_NAME_MAX], struct fl_err *err);
+
+/* ControlRequest: Pause, Resume, Drain, AbortRound and ResetControls. */
 struct fl_wire_control {
     char *reason; /* "": none; at most FL_WIRE_MAX_REASON bytes */
 };

@@ -261,6 +261,7 @@ int fl_wire_deny_encode(const struct fl_wire_deny *deny, struct fl_buf *out)
         msg.key = fl__wire_bytes(deny->key, sizeof(deny->key));
         break;
     }
+    msg.force = deny->force;
     msg.reason = fl__wire_clean(&arena, deny->reason);
     if (msg.reason != NULL) {
         rv = fl__wire_pack(&msg.base, out);
@@ -293,6 +294,7 @@ static int take_deny(const Fl__V1__DenyRequest *msg, struct fl_wire_deny *ret, s
         rv = fl_err_set(err, FL_EPROTO, "DenyRequest.reason: more than %d bytes",
                         FL_WIRE_MAX_REASON);
     }
+    ret->force = msg->force != 0;
     return rv != FL_OK ? rv
                        : fl__wire_take_text("DenyRequest.reason", msg->reason, &ret->reason, err);
 }

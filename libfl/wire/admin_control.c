@@ -1,4 +1,4 @@
-/* fl.v1.Admin/Pause, Resume, Drain and AbortRound. */
+/* fl.v1.Admin/Pause, Resume, Drain, AbortRound and ResetControls. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -95,6 +95,7 @@ struct fl_wire_deny {
     size_t serial_len;
     uint8_t key[FL_WIRE_KEY_HASH];
     char *reason; /* "": none; at most FL_WIRE_MAX_REASON bytes */
+    bool force;   /* Revoke, Disable: although nobody is known by it */
 };
 
 /* DenyReply. */

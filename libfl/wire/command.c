@@ -109,6 +109,7 @@ static int encode_task(struct fl__arena *arena, const struct fl_wire_task *task,
     msg.deadline_ms = task->deadline_ms;
     msg.selected = task->selected;
     msg.population = task->population;
+    msg.epoch = task->epoch;
     if (task->counted_round != 0) {
         counted.round = task->counted_round;
         counted.attempt = task->counted_attempt;
@@ -334,6 +335,7 @@ static int decode_task(const Fl__V1__Task *msg, struct fl_wire_task *ret, struct
     ret->deadline_ms = msg->deadline_ms;
     ret->selected = msg->selected;
     ret->population = msg->population;
+    ret->epoch = msg->epoch;
     if ((rv = take_round("ServerCommand.task.round", msg->round, &ret->round, err)) != FL_OK ||
         (rv = take_counted(msg->counted, ret, err)) != FL_OK ||
         (rv = take_bundles(msg, ret, err)) != FL_OK ||

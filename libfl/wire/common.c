@@ -23,6 +23,7 @@ static void *capped_alloc(void *ctx, size_t size)
     }
     head = malloc(sizeof(*head) + size);
     if (head == NULL) {
+        u->no_memory = true;
         return NULL;
     }
     head->total = sizeof(*head) + size;
@@ -43,10 +44,46 @@ static void capped_free(void *ctx, void *p)
     free(head);
 }
 
+/* Messages within messages of ours are far less deep; of what is deeper nothing is decoded. */
+#define DEEPEST 16
+
+/*
+ * protobuf-c hands out a text up to its first NUL byte, which is another text than was sent: a name
+ * that passes a check here and differs for others. Malformed bytes are left to its own decoder.
+ */
+static bool has_nul(const ProtobufCMessageDescriptor *type, const void *data, size_t len,
+                    unsigned depth)
+{
+    struct fl__scan scan;
+    struct fl__field field;
+
+    fl__scan_init(&scan, data, len);
+    while (depth < DEEPEST && fl__scan_next(&scan, &field) == 1) {
+        const ProtobufCFieldDescriptor *of =
+            protobuf_c_message_descriptor_get_field(type, field.number);
+
+        if (of == NULL || field.type != FL__BYTES) {
+            continue;
+        }
+        if (of->type == PROTOBUF_C_TYPE_STRING && memchr(field.data, 0, field.len) != NULL) {
+            return true;
+        }
+        if (of->type == PROTOBUF_C_TYPE_MESSAGE &&
+            has_nul(of->descriptor, field.data, field.len, depth + 1))
+        {
+            return true;
+        }
+    }
+    return depth == DEEPEST;
+}
+
 int fl__wire_unpack_capped(const ProtobufCMessageDescriptor *type, const void *data, size_t len,
                            size_t cap, struct fl__unpacked *ret, struct fl_err *err)
 {
     *ret = (struct fl__unpacked){.cap = cap};
+    if (has_nul(type, data, len, 0)) {
+        return fl_err_set(err, FL_EPROTO, "%s: a text with a NUL byte in it", type->short_name);
+    }
     ret->allocator = (ProtobufCAllocator){capped_alloc, capped_free, ret};
     ret->msg =
         protobuf_c_message_unpack(type, &ret->allocator, len, len > 0 ? data : (const uint8_t *)"");
@@ -57,6 +94,10 @@ int fl__wire_unpack_capped(const ProtobufCMessageDescriptor *type, const void *d
         return fl_err_set(err, FL_ELIMIT,
                           "%s: %zu bytes would take more than %zu bytes of memory to decode",
                           type->short_name, len, cap);
+    }
+    if (ret->no_memory) { /* This says nothing about the bytes: the peer may send them again. */
+        return fl_err_set(err, FL_ENOMEM, "%s: out of memory while decoding %zu bytes",
+                          type->short_name, len);
     }
     return fl_err_set(err, FL_EPROTO, "%s: %zu bytes are no protobuf message of this type",
                       type->short_name, len);

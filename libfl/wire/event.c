@@ -88,8 +88,10 @@ static int encode_report(const struct fl_wire_report *report, struct fl_buf *out
     Fl__V1__Report msg;
     Fl__V1__Evaluation received;
     Fl__V1__Evaluation trained;
+    Fl__V1__Held kept;
 
     fl__v1__report__init(&msg);
+    fl__v1__held__init(&kept);
     fl__v1__evaluation__init(&received);
     fl__v1__evaluation__init(&trained);
     msg.round = report->round;
@@ -108,6 +110,11 @@ static int encode_report(const struct fl_wire_report *report, struct fl_buf *out
         msg.trained = &trained;
     }
     msg.previous_dot = report->previous_dot;
+    if (report->has_kept) {
+        kept.round = report->kept_round;
+        kept.attempt = report->kept_attempt;
+        msg.kept = &kept;
+    }
     return pack_event(FL__V1__CLIENT_EVENT__EVENT_REPORT, &msg, out);
 }
 
@@ -216,6 +223,16 @@ static int take_held(const Fl__V1__Held *msg, struct fl_wire_hello *ret, struct 
     return fl__wire_check_range("ClientEvent.hello.held.round", msg->round, 1, UINT64_MAX, err);
 }
 
+static int take_client(const Fl__V1__Hello *msg, char **ret, struct fl_err *err)
+{
+    if (msg->client[0] == '-') {
+        return fl_err_set(err, FL_EPROTO,
+                          "ClientEvent.hello.client: a name that begins with '-' is not taken, for "
+                          "programs take it for an option: choose another `name`");
+    }
+    return fl__wire_take_name("ClientEvent.hello.client", msg->client, ret, err);
+}
+
 static int decode_hello(const Fl__V1__Hello *msg, struct fl_wire_hello *ret, struct fl_err *err)
 {
     int rv;
@@ -228,8 +245,7 @@ static int decode_hello(const Fl__V1__Hello *msg, struct fl_wire_hello *ret, str
                                    err)) != FL_OK ||
         (rv = fl__wire_check_range("ClientEvent.hello.version_max", msg->version_max,
                                    msg->version_min, UINT32_MAX, err)) != FL_OK ||
-        (rv = fl__wire_take_name("ClientEvent.hello.client", msg->client, &ret->client, err)) !=
-            FL_OK ||
+        (rv = take_client(msg, &ret->client, err)) != FL_OK ||
         (rv = fl__wire_check_range("ClientEvent.hello.samples", msg->samples, 0,
                                    FL_WIRE_MAX_SAMPLES, err)) != FL_OK ||
         (rv = fl__wire_check_range("ClientEvent.hello.evaluation_samples", msg->evaluation_samples,
@@ -309,6 +325,9 @@ static int decode_report(const Fl__V1__Report *msg, struct fl_wire_report *ret, 
         return rv;
     }
     ret->previous_dot = msg->previous_dot;
+    ret->has_kept = msg->kept != NULL;
+    ret->kept_round = ret->has_kept ? msg->kept->round : 0;
+    ret->kept_attempt = ret->has_kept ? msg->kept->attempt : 0;
     ret->has_received = msg->received != NULL;
     ret->has_trained = msg->trained != NULL;
     rv = ret->has_received ? take_evaluation(&received, msg->received, &ret->received, err) : FL_OK;

@@ -38,6 +38,9 @@
 /* Four bundles of every unit. */
 #define FL_WIRE_MAX_PARTS 16384
 /* Counts of samples and steps: far above any, and a sum over a million clients fits 64 bits. */
+/* Of one task: more would keep a client at work for good. */
+#define FL_WIRE_MAX_EPOCHS  1000000
+#define FL_WIRE_MAX_STEPS   1000000000
 #define FL_WIRE_MAX_SAMPLES (UINT64_C(1) << 40)
 #define FL_WIRE_SESSION     16
 /* Largest data of a chunk, and room for the fields around it. */
@@ -114,6 +117,9 @@ struct fl_wire_report {
     bool has_trained;
     struct fl_wire_evaluation trained;
     double previous_dot;
+    bool has_kept; /* what this client trained with is of that round; round 0: it had nothing */
+    uint64_t kept_round;
+    uint32_t kept_attempt;
 };
 
 /* A piece of what a client tells of its data before it can be selected. */
@@ -241,6 +247,7 @@ struct fl_wire_task {
     uint32_t selected, population; /* K_t and N; 0: not told */
     uint64_t counted_round;        /* 0: none */
     uint32_t counted_attempt;
+    uint64_t epoch; /* first round whose kept values are in the server's sum; 0: not told */
 };
 
 struct fl_wire_command {

@@ -387,6 +387,10 @@ static int take_training(const Fl__V1__TrainingOptions *msg, struct fl_wire_trai
     int rv;
 
     if ((rv = fl__wire_check_set("ServerCommand.welcome.training", msg, err)) != FL_OK ||
+        (rv = fl__wire_check_range("ServerCommand.welcome.training.epochs", msg->epochs, 0,
+                                   FL_WIRE_MAX_EPOCHS, err)) != FL_OK ||
+        (rv = fl__wire_check_range("ServerCommand.welcome.training.steps", msg->steps, 0,
+                                   FL_WIRE_MAX_STEPS, err)) != FL_OK ||
         (rv = fl__wire_check_range("ServerCommand.welcome.training.batch_size", msg->batch_size, 1,
                                    UINT32_MAX, err)) != FL_OK ||
         (rv = fl__wire_check_finite("ServerCommand.welcome.training.momentum", msg->momentum,

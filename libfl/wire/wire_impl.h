@@ -19,7 +19,8 @@ struct fl__unpacked {
     ProtobufCAllocator allocator;
     size_t used;
     size_t cap;
-    bool refused; /* the cap was hit */
+    bool refused;   /* the cap was hit */
+    bool no_memory; /* malloc() failed */
 };
 
 /*

@@ -3,18 +3,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A round must be able to begin with the connections that are allowed. */
-static int check_clients(const struct fl_server_conf *conf, struct fl_err *err)
+/* Of the clients that a round waits for, the largest number, and its key. */
+static int64_t needed(const struct fl_server_conf *conf, const int64_t **ret_field)
 {
     const struct fl_server_round *r = conf->round;
-    bool start = r->start_clients > conf->limits->clients;
-    long long needs = (long long)(start ? r->start_clients : r->min_clients);
 
-    if (needs > conf->limits->clients) {
-        return fl_conf_error(fl_conf_field(conf->file, &conf->limits->clients), err,
+    *ret_field = &r->min_clients;
+    if (r->start_clients > **ret_field) {
+        *ret_field = &r->start_clients;
+    }
+    if (r->min_responders_given && r->min_responders > **ret_field) {
+        *ret_field = &r->min_responders;
+    }
+    return **ret_field;
+}
+
+/* A round must be able to begin with the connections and names that are allowed. */
+static int check_clients(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_server_limits *l = conf->limits;
+    const int64_t *least = l->clients < l->known_clients ? &l->clients : &l->known_clients;
+    const int64_t *field;
+    int64_t needs = needed(conf, &field);
+
+    if (needs > *least) {
+        return fl_conf_error(fl_conf_field(conf->file, least), err,
                              "expected at least round.%s, %lld, found %lld",
-                             start ? "start_clients" : "min_clients", needs,
-                             (long long)conf->limits->clients);
+                             field == &conf->round->min_clients     ? "min_clients"
+                             : field == &conf->round->start_clients ? "start_clients"
+                                                                    : "min_responders",
+                             (long long)needs, (long long)*least);
     }
     return FL_OK;
 }
@@ -66,21 +84,48 @@ static int check_rate(const struct fl_server_conf *conf, struct fl_err *err)
                                        err, "%s", why.msg);
 }
 
+/* Steps of size 0 are for simulations that compare: a federation with them never learns. */
+static int check_steps(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_server_training *t = conf->training;
+    const double *zero = t->learning_rate == 0.0         ? &t->learning_rate
+                         : t->learning_rate_decay == 0.0 ? &t->learning_rate_decay
+                                                         : NULL;
+
+    return zero == NULL ? FL_OK
+                        : fl_conf_error(fl_conf_field(conf->file, zero), err,
+                                        "expected a number above 0: with %s no client changes the "
+                                        "model",
+                                        zero == &t->learning_rate ? "a step size of 0"
+                                                                  : "a step size of 0 from the "
+                                                                    "second round on");
+}
+
 /* `daemon`: what only a daemon has, too. */
-static int check(const struct fl_server_conf *conf, bool daemon, struct fl_err *err)
+static int check_name(const struct fl_server_conf *conf, bool daemon, struct fl_err *err)
 {
     const char *name = conf->main->federation;
-    int rv;
 
-    if (daemon && !fl_name_valid(name)) {
-        return fl_conf_error(fl_conf_field(conf->file, &conf->main->federation), err,
-                             "expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
-                             FL_NAME_MAX - 1, name);
+    if ((daemon || name[0] != '\0') && !fl_name_allowed(name)) {
+        return fl_conf_error(
+            fl_conf_field(conf->file, &conf->main->federation), err,
+            "expected 1 to %d characters of A-Z a-z 0-9 . _ -, the first a letter, "
+            "a digit or _, found '%s'",
+            FL_NAME_MAX - 1, name);
     }
-    rv = check_training(conf, err);
-    rv = rv == FL_OK ? check_evaluation(conf, err) : rv;
-    rv = rv == FL_OK && daemon ? check_clients(conf, err) : rv;
-    return rv == FL_OK ? check_rate(conf, err) : rv;
+    return FL_OK;
+}
+
+static int check(const struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
+                 struct fl_err *err)
+{
+    int rv = fl_findings_keep(all, check_name(conf, daemon, err), err);
+
+    rv = rv == FL_OK ? fl_findings_keep(all, check_training(conf, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, check_evaluation(conf, err), err) : rv;
+    rv = rv == FL_OK && daemon ? fl_findings_keep(all, check_clients(conf, err), err) : rv;
+    rv = rv == FL_OK && daemon ? fl_findings_keep(all, check_steps(conf, err), err) : rv;
+    return rv == FL_OK ? fl_findings_keep(all, check_rate(conf, err), err) : rv;
 }
 
 static int load_strategy(struct fl_server_conf *conf, struct fl_err *err)
@@ -103,15 +148,24 @@ static int choose_kernels(struct fl_server_conf *conf, struct fl_err *err)
                        : fl_conf_error(fl_conf_field(conf->file, instructions), err, "%s", why.msg);
 }
 
-/* Of the sections that are read into `conf`; takes it. */
-static int finish(struct fl_server_conf *conf, bool daemon, struct fl_server_conf **ret,
-                  struct fl_err *err)
+/* Where one of the sections is wrong, what follows from them says nothing. */
+static int look_at(struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
+                   struct fl_err *err)
 {
-    int rv = load_strategy(conf, err);
+    int rv = fl_findings_keep(all, load_strategy(conf, err), err);
 
-    rv = rv == FL_OK ? fl__server_conf_model(conf, err) : rv;
-    rv = rv == FL_OK ? choose_kernels(conf, err) : rv;
-    rv = rv == FL_OK ? check(conf, daemon, err) : rv;
+    rv = rv == FL_OK ? fl_findings_first(all, err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, fl__server_conf_model(conf, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, choose_kernels(conf, err), err) : rv;
+    return rv == FL_OK ? check(conf, daemon, all, err) : rv;
+}
+
+/* Of the sections that are read into `conf`; takes it. */
+static int finish(struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
+                  struct fl_server_conf **ret, struct fl_err *err)
+{
+    int rv = look_at(conf, daemon, all, err);
+
     if (rv != FL_OK) {
         fl_server_conf_free(conf);
         return rv;
@@ -123,32 +177,40 @@ static int finish(struct fl_server_conf *conf, bool daemon, struct fl_server_con
 /* Keys of the root that are no section's. */
 static const char *const others[] = {"algorithm", "strategy", NULL};
 
-int fl_server_conf_load(const char *path, struct fl_server_conf **ret, struct fl_err *err)
+int fl_server_conf_load(const char *path, struct fl_findings *all, struct fl_server_conf **ret,
+                        struct fl_err *err)
 {
     struct fl_server_conf *conf = calloc(1, sizeof(*conf));
-    int rv = conf != NULL ? fl_conf_read(path, fl__server_sections, others, conf, &conf->file, err)
-                          : FL_ENOMEM;
+    int rv = conf != NULL
+                 ? fl_conf_read(path, fl__server_sections, others, all, conf, &conf->file, err)
+                 : FL_ENOMEM;
 
     if (rv != FL_OK) {
         fl_server_conf_free(conf);
         return rv;
     }
-    return finish(conf, /* daemon= */ true, ret, err);
+    return finish(conf, /* daemon= */ true, all, ret, err);
 }
 
 int fl_server_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
                         struct fl_server_conf **ret, struct fl_err *err)
 {
     struct fl_server_conf *conf = calloc(1, sizeof(*conf));
-    int rv = conf != NULL ? fl_conf_read_map(doc, map, fl__server_sections, others,
-                                             FL_SERVER_DAEMON, conf, &conf->file, err)
-                          : FL_ENOMEM;
+    int rv = conf != NULL
+                 ? fl_conf_read_map(doc, map, fl__server_sections, others,
+                                    FL_SERVER_DAEMON | FL_SERVER_NEEDED, conf, &conf->file, err)
+                 : FL_ENOMEM;
 
     if (rv != FL_OK) {
         fl_server_conf_free(conf);
         return rv;
     }
-    return finish(conf, /* daemon= */ false, ret, err);
+    return finish(conf, /* daemon= */ false, NULL, ret, err);
+}
+
+int fl_server_conf_daemons(const struct fl_server_conf *conf, struct fl_buf *out)
+{
+    return fl_conf_given(conf->file, FL_SERVER_DAEMON, "server.", out);
 }
 
 bool fl_server_conf_is_daemons(const char *key)
@@ -182,6 +244,9 @@ void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_con
         .patience = r->patience,
         .patience_least_ms = r->patience_least_ms,
         .over_selection = r->over_selection,
+        .weight_cap = r->weight_cap,
+        .norm_cap = r->norm_cap,
+        .over_grace = r->over_selected == FL_OVER_GRACE,
         .train_ms = r->train_deadline_ms,
         .upload_ms = r->upload_deadline_ms,
         .lost_grace_ms = r->lost_grace_ms,

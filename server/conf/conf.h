@@ -9,6 +9,7 @@
  * Errors: FL_ECONF with file, line, key and what was expected.
  */
 
+#include "libfl/base/findings.h"
 #include "libfl/conf/sections.h"
 #include "libfl/nn/net.h"
 #include "libfl/strategy/strategy.h"
@@ -43,16 +44,35 @@ struct fl_server_conf {
 FL_MUST_CHECK int fl_server_conf_go_on(struct fl_server_conf *conf, const struct fl_layout *begun,
                                        bool *ret, struct fl_err *err);
 
-FL_MUST_CHECK int fl_server_conf_load(const char *path, struct fl_server_conf **ret,
-                                      struct fl_err *err);
+/*
+ * With `all` (findings.h) errors are put there, and a configuration that can be looked at further
+ * is returned with FL_OK nevertheless: fl_findings_first() says whether it may be used. NULL: the
+ * first error is returned.
+ */
+FL_MUST_CHECK int fl_server_conf_load(const char *path, struct fl_findings *all,
+                                      struct fl_server_conf **ret, struct fl_err *err);
+/* Values that are allowed and hardly meant, as warnings with file, line and key. */
+void fl_server_conf_odd(const struct fl_server_conf *conf, struct fl_findings *notes);
+/*
+ * Whether what the solver sends beside the update (SCAFFOLD's control) takes away what the codec
+ * saves, since it goes as float32: then why, with the bytes, into `out`. For fl-sim; a server says
+ * it by fl_server_conf_odd().
+ */
+bool fl_server_conf_beside(const struct fl_server_conf *conf, char *out, size_t size);
 /*
  * The same keys below a mapping of another document, which has to outlive `*ret`; NULL: not given.
- * What only a daemon has (FL_SERVER_DAEMON) need not be there, and is not checked beyond its type.
+ * What only a daemon has (FL_SERVER_DAEMON, FL_SERVER_NEEDED) need not be there; FL_SERVER_DAEMON
+ * is not checked beyond its type.
  */
 FL_MUST_CHECK int fl_server_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
                                       struct fl_server_conf **ret, struct fl_err *err);
 /* Is it a key, or a section ("limits.idle", "limits"), that only a daemon has? */
 bool fl_server_conf_is_daemons(const char *key);
+/* Those that the file gives, "server.limits.idle, server.tls"; appends. FL_ENOMEM, FL_ELIMIT. */
+FL_MUST_CHECK int fl_server_conf_daemons(const struct fl_server_conf *conf, struct fl_buf *out);
+/* The model of model.file into theta [layout], when it is set. */
+FL_MUST_CHECK int fl_server_conf_model(const struct fl_server_conf *conf, float *theta,
+                                       struct fl_err *err);
 void fl_server_conf_free(struct fl_server_conf *conf);
 /* The coordinator's part; strategy and layout are referenced. */
 void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_conf *ret);

@@ -5,6 +5,7 @@
 
 #include "libfl/model/safetensors.h"
 #include "libfl/model/units.h"
+#include "libfl/num/vec.h"
 #include "server/conf/conf_impl.h"
 
 /* Item `i` of a list, or all of the list where it was written as one text. */
@@ -228,6 +229,21 @@ int fl__server_conf_model(struct fl_server_conf *conf, struct fl_err *err)
     rv = rv == FL_OK ? check_local(conf, err) : rv;
     rv = rv == FL_OK ? mark_local(conf, err) : rv;
     return rv == FL_OK ? check_norm(conf, err) : rv;
+}
+
+int fl_server_conf_model(const struct fl_server_conf *conf, float *theta, struct fl_err *err)
+{
+    int rv;
+
+    if (conf->model->file[0] == '\0') {
+        return FL_OK;
+    }
+    rv = fl_st_load(conf->model->file, conf->layout, theta, err);
+    if (rv == FL_OK && !fl_vec_finite(theta, fl_layout_count(conf->layout))) {
+        rv = fl_err_set(err, FL_ENUMERIC, "'%s' holds a value that is not finite",
+                        conf->model->file);
+    }
+    return rv == FL_OK ? FL_OK : fl_conf_blame(conf->file, &conf->model->file, rv, err);
 }
 
 int fl_server_conf_go_on(struct fl_server_conf *conf, const struct fl_layout *begun, bool *ret,

@@ -12,11 +12,13 @@ static const char *const durabilities[] = {
     [FL_DURABLE_PROCESS] = "process", [FL_DURABLE_POWER] = "power", NULL};
 static const char *const norm_choices[] = {
     [FL_NORM_SHARED] = "shared", [FL_NORM_LOCAL] = "local", NULL};
+static const char *const over_choices[] = {
+    [FL_OVER_STOP] = "stop", [FL_OVER_GRACE] = "grace", NULL};
 static const char *const finish_choices[] = {
     [FL_FINISHED_STAY] = "stay", [FL_FINISHED_EXIT] = "exit", NULL};
 
 const struct fl_opt_spec fl_server_main_specs[] = {
-    {FL_OPT(struct fl_server_main, STRING, federation), .flags = FL_OPT_REQUIRED | FL_SERVER_DAEMON,
+    {FL_OPT(struct fl_server_main, STRING, federation), .flags = FL_OPT_REQUIRED | FL_SERVER_NEEDED,
      .help = "Name of the federation: 1 to 127 of A-Z a-z 0-9 . _ -"},
     {FL_OPT(struct fl_server_main, STRING, state_dir), .flags = FL_OPT_REQUIRED | FL_SERVER_DAEMON,
      .help = "Folder for the database, checkpoints and the upload spool; made when missing"},
@@ -26,7 +28,8 @@ const struct fl_opt_spec fl_server_main_specs[] = {
              "TLS on both sides, unless `insecure` says otherwise"},
     {FL_OPT(struct fl_server_main, STRING_LIST, listen_insecure), .flags = FL_SERVER_DAEMON,
      .help = "Addresses for clients in plaintext beside those of `listen`, for a federation that "
-             "has both; loopback only without insecure_remote"},
+             "has both; loopback only without insecure_remote. A name that has a certificate or "
+             "is denied is refused there (docs/access.md)"},
     {FL_OPT(struct fl_server_main, STRING_LIST, listen_admin), .flags = FL_SERVER_DAEMON,
      .help = "Addresses where flctl may come over TLS with an admin's certificate; none by "
              "default"},
@@ -127,16 +130,31 @@ const struct fl_opt_spec fl_server_round_specs[] = {
      .help = "Fewer responders than this repeat the round; not set: half of the clients that the "
              "round wants, rounded up"},
     {FL_OPT(struct fl_server_round, FLOAT, over_selection), .def = "1", .min = 1, .max = 10,
-     .help = "Select this many times more clients than the fraction says"},
+     .help = "Select this many times more clients than the K that the fraction says, rounded up, "
+             "against stragglers (docs/algorithms.md#over-selection)"},
+    {FL_OPT(struct fl_server_round, ENUM, over_selected), .def = "stop", .choices = over_choices,
+     .help = "Once K clients of an over-selected round are in: the others are told to stop, or "
+             "are aggregated too when they arrive within lost_grace (grace)"},
+    {FL_OPT(struct fl_server_round, FLOAT, weight_cap), .def = "100", .min = 0, .max = 1e12,
+     .help = "A client counts with this many times the samples of the median client at most, in "
+             "the draw and in the aggregation (docs/formulas.md#the-weight-of-a-client); 0: no "
+             "bound"},
+    {FL_OPT(struct fl_server_round, FLOAT, norm_cap), .def = "100", .min = 0, .max = 1e30,
+     .help = "Leave out updates whose norm is more than this many times the median one of the "
+             "round, of 3 at least (docs/formulas.md#the-norm-of-an-update); 0: none"},
     {FL_OPT(struct fl_server_round, DURATION, train_deadline), .def = "1h", .min = 100,
      .max = 6.048e8, .help = "From the task to the report of a client"},
     {FL_OPT(struct fl_server_round, FLOAT, patience), .def = "10", .min = 0, .max = 1e6,
-     .help = "Once half of the reports are in, the others have this many times as long as those "
-             "took, more with more samples; 0: the whole train_deadline"},
+     .help = "Straggler timeout. Once half of the reports are in, the others have this many times "
+             "as long as those took, more with more samples. Once half of the uploads are in, a "
+             "client that sends nothing of its upload for this many times as long as those took is "
+             "lost; before, only when no upload moves. 0: the whole deadlines"},
     {FL_OPT(struct fl_server_round, DURATION, patience_least), .def = "2m", .min = 0,
-     .max = 6.048e8, .help = "And so long at least"},
+     .max = 6.048e8,
+     .help = "And so long at least; more than two heartbeats, which tell of uploads"},
     {FL_OPT(struct fl_server_round, DURATION, upload_deadline), .def = "1h", .min = 100,
-     .max = 6.048e8, .help = "From the plan to the accepted upload"},
+     .max = 6.048e8,
+     .help = "From the plan to the accepted upload, also for a client whose bytes arrive slowly"},
     {FL_OPT(struct fl_server_round, DURATION, lost_grace), .def = "10s", .min = 0, .max = 6.048e8,
      .help = "A disconnected client may come back into its round for so long"},
     {FL_OPT(struct fl_server_round, DURATION, retry), .def = "5s", .min = 10, .max = 3.6e6,
@@ -150,7 +168,7 @@ const struct fl_opt_spec fl_server_round_specs[] = {
 const struct fl_opt_spec fl_server_evaluation_specs[] = {
     {FL_OPT(struct fl_server_evaluation, INT, every), .def = "1", .min = 0, .max = 1e6,
      .help = "Evaluate every so many rounds, and the last one; 0: never"},
-    {FL_OPT(struct fl_server_evaluation, STRING, data),
+    {FL_OPT(struct fl_server_evaluation, STRING, data), .flags = FL_SERVER_DAEMON,
      .help = "Folder whose test part the server evaluates on"},
     {FL_OPT(struct fl_server_evaluation, BOOL, clients), .def = "no",
      .help = "Ask the connected clients to evaluate on their own test data"},
@@ -159,14 +177,15 @@ const struct fl_opt_spec fl_server_evaluation_specs[] = {
     {FL_OPT(struct fl_server_evaluation, STRING_LIST, command),
      .help = "Program and arguments: it evaluates in place of the built-in engine, for models that "
              "this does not know; started once, and told of 'data' (docs/trainer-protocol.md)"},
-    {FL_OPT(struct fl_server_evaluation, DURATION, command_limit), .def = "10m", .min = 100,
-     .max = 6.048e8,
+    {FL_OPT(struct fl_server_evaluation, DURATION, command_limit), .flags = FL_SERVER_DAEMON,
+     .def = "10m", .min = 100, .max = 6.048e8,
      .help = "An evaluation of that program is ended after it: the round goes on "
              "without accuracy"},
-    {FL_OPT(struct fl_server_evaluation, DURATION, command_start_limit), .def = "2m", .min = 100,
-     .max = 6.048e8, .help = "Until that program must be ready"},
-    {FL_OPT(struct fl_server_evaluation, BYTES, command_memory), .def = "0", .min = 0,
-     .max = 1.1e12, .help = "That program is ended when it has more in memory; 0: no limit"},
+    {FL_OPT(struct fl_server_evaluation, DURATION, command_start_limit), .flags = FL_SERVER_DAEMON,
+     .def = "2m", .min = 100, .max = 6.048e8, .help = "Until that program must be ready"},
+    {FL_OPT(struct fl_server_evaluation, BYTES, command_memory), .flags = FL_SERVER_DAEMON,
+     .def = "0", .min = 0, .max = 1.1e12,
+     .help = "That program is ended when it has more in memory; 0: no limit"},
     FL_OPT_END_OF(struct fl_server_evaluation)};
 
 const struct fl_opt_spec fl_server_checkpoint_specs[] = {
@@ -187,7 +206,12 @@ const struct fl_opt_spec fl_server_limit_specs[] = {
     {FL_OPT(struct fl_server_limits, INT, clients), .flags = FL_SERVER_DAEMON, .def = "10000",
      .min = 1, .max = 1e6,
      .help = "Connections at once, as far as descriptors allow (two for each); one more takes the "
-             "place of the oldest that is no client's, or is closed"},
+             "place of one that is no client's (from the same address first, else the oldest), or "
+             "is closed"},
+    {FL_OPT(struct fl_server_limits, INT, client_connections), .flags = FL_SERVER_DAEMON,
+     .def = "4", .min = 1, .max = 1000,
+     .help = "Connections at once of one client, and so `streams` times as many calls; one more "
+             "closes its oldest. A client needs one, and a second while it reconnects"},
     {FL_OPT(struct fl_server_limits, INT, known_clients), .flags = FL_SERVER_DAEMON,
      .def = "100000", .min = 1, .max = 1e7,
      .help =
@@ -206,13 +230,18 @@ const struct fl_opt_spec fl_server_limit_specs[] = {
      .help = "Held for all connections together: unfinished messages, replies that are not read, "
              "old models that a transfer keeps, what TLS has ready for a client. With half of it "
              "used TLS makes less ready; past it connections without a client go first, those that "
-             "hold most before others. 0: four times upload_memory"},
+             "hold most before others; a quarter of it is for clients only. All connections of "
+             "one client have one fair share. 0: four times upload_memory"},
     {FL_OPT(struct fl_server_limits, BYTES, peer_memory), .flags = FL_SERVER_DAEMON, .def = "16M",
      .min = 65536, .max = 1099511627776.0,
      .help = "The same for one connection: what is in flight (connection_window), as much again "
              "that waits for it"},
     {FL_OPT(struct fl_server_limits, BYTES, offer), .def = "1M", .min = 1024, .max = 67108864,
      .help = "What one client may tell of its data before the first round (solver fedmix)"},
+    {FL_OPT(struct fl_server_limits, FLOAT, offer_range), .def = "10", .min = 0, .max = 1e30,
+     .help = "Largest value of a data summary (solver fedmix), as a multiple of the median of the "
+             "others' largest values: a summary with a larger one is left out, its client takes "
+             "part without. With fewer than three summaries none is. 0: without a bound"},
     {FL_OPT(struct fl_server_limits, BYTES, connection_window), .flags = FL_SERVER_DAEMON,
      .def = "8M", .min = 65536, .max = 1073741824, .help = "Bytes in flight from a connection"},
     {FL_OPT(struct fl_server_limits, DURATION, handshake), .flags = FL_SERVER_DAEMON, .def = "10s",

@@ -47,7 +47,8 @@ struct fl_server_training {
 struct fl_server_round {
     int64_t population, start_clients, min_clients, min_responders;
     bool min_responders_given;
-    double over_selection, patience, norm_bound;
+    double over_selection, patience, norm_bound, weight_cap, norm_cap;
+    enum { FL_OVER_STOP, FL_OVER_GRACE } over_selected;
     uint64_t forget_after_ms, train_deadline_ms, patience_least_ms, upload_deadline_ms;
     uint64_t lost_grace_ms, retry_ms;
     bool backfill;
@@ -68,9 +69,10 @@ struct fl_server_checkpoints {
 };
 
 struct fl_server_limits {
-    int64_t clients, known_clients, streams, resets;
+    int64_t clients, client_connections, known_clients, streams, resets;
     uint64_t header_bytes, upload_memory, memory, peer_memory, offer, connection_window;
     uint64_t handshake_ms, idle_ms;
+    double offer_range;
 };
 
 /* What the server shows and whom it believes when an operator has a PKI of his own. */
@@ -98,7 +100,9 @@ enum {
     /* The clients' rate: of what an update means, when the solver scales updates by it. */
     FL_SERVER_RATE = FL_OPT_OWNERS << 1,
     /* Where it is, who may come, what they may hold: says nothing to a simulation. */
-    FL_SERVER_DAEMON = FL_OPT_OWNERS << 2
+    FL_SERVER_DAEMON = FL_OPT_OWNERS << 2,
+    /* A daemon cannot do without it; a simulation has one of its own, which this replaces. */
+    FL_SERVER_NEEDED = FL_OPT_OWNERS << 3
 };
 
 extern const struct fl_opt_spec fl_server_main_specs[];

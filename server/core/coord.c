@@ -112,6 +112,7 @@ static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resu
     size_t i;
     int rv;
 
+    c->clients.epoch = resume->epoch != 0 ? resume->epoch : c->clients.epoch;
     for (i = 0; i < resume->n_clients; i++) {
         size_t id = resume->clients[i].id;
 
@@ -125,7 +126,6 @@ static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resu
         rv = resume_client(c, &resume->clients[i], i, resume->committed, err);
     }
     c->expected = (size_t)resume->expected;
-    c->departed = c->departed_on_disk = resume->departed;
     return rv == FL_OK ? resume_away(c, resume, err) : rv;
 }
 
@@ -294,6 +294,8 @@ int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resu
     c->n_model_inputs =
         fl_solver_names(conf->strategy->solver->inputs) - (conf->strategy->solver->offered != NULL);
     c->attempt = 1;
+    c->clients.epoch = 1;
+    c->clients.most_samples = (double)INFINITY;
     c->clients.first_dirty = c->clients.first_grave = FL__NONE;
     fl__coord_sm_init(c);
     fl__coord_round_done(c);
@@ -537,6 +539,9 @@ static void take_contribution(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_UPLOAD_UNSTORED:
         fl__coord_upload_unstored(c, ev);
         break;
+    case FL_EV_UPLOAD_PROGRESS:
+        fl__straggler_progress(c, ev);
+        break;
     case FL_EV_EVAL_REPORT:
         fl__coord_eval_report(c, ev);
         break;
@@ -598,6 +603,7 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_UPLOAD_STORED:
     case FL_EV_UPLOAD_INVALID:
     case FL_EV_UPLOAD_UNSTORED:
+    case FL_EV_UPLOAD_PROGRESS:
     case FL_EV_EVAL_REPORT:
         take_contribution(c, ev);
         break;
@@ -619,6 +625,9 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
         break;
     case FL_EV_ABORT_ROUND:
         fl__coord_abort_round(c, ev->u.reason);
+        break;
+    case FL_EV_NEW_EPOCH:
+        fl__coord_new_epoch(c);
         break;
     case FL_EV_STOP:
         fl__coord_stop(c, ev->u.reason);
@@ -644,6 +653,7 @@ static void tell_time(struct fl_coord *c, const struct fl_event *ev)
 
     c->up_ms += c->clocked ? span : 0;
     c->clocked = true;
+    c->ticking = ev->type == FL_EV_TICK;
     c->now_ms += span;
     c->wall_ms = ev->wall_ms;
 }

@@ -34,8 +34,9 @@
  * What goes wrong, and what follows:
  *
  *   client silent past the deadline, or past the
- *   patience of the round, or lost for               it is LOST: leaves the responders,
- *   longer than the grace, or failed                 DISMISSED when it is connected
+ *   straggler timeout (no report, or no bytes of
+ *   its upload), or lost for longer than the         it is LOST: leaves the responders,
+ *   grace, or failed                                 DISMISSED when it is connected
  *   bad report or upload                             REJECTED for this round
  *   evaluation that cannot be true in a report       left out; the update counts
  *   too few responders left                          attempt aborted: a record of that is
@@ -45,12 +46,15 @@
  *   (disk full, no memory)                           up to 64 times; why() says so
  *   the aggregation blames a client                  its update is left out and counted as
  *                                                    rejected; ACCEPTED is not taken back
+ *   an update is far larger than the median one      left out when all are in (norm_cap), counted
+ *                                                    as rejected; ACCEPTED is not taken back
  *   the new model is not finite                      attempt aborted, PAUSED with the reason;
  *                                                    RESUME begins attempt + 1 of the round
- *   a client's training diverged                     it is LOST, as failed. An attempt that is
- *                                                    aborted and would not be if such clients
- *                                                    had answered: PAUSED as above, for the
- *                                                    same model and rates would do it again
+ *   a client's training diverged                     it is LOST, as failed; one whose update is not
+ *                                                    finite, or was left out, is REJECTED. An
+ *                                                    attempt that is aborted and would not be if
+ *                                                    such clients had answered: PAUSED as above,
+ *                                                    for the same model and rates would do it again
  *   evaluation fails                                 committed without accuracy
  *   server dies                                      resumes at the last record: accepted
  *                                                    updates count, the others are asked again
@@ -102,16 +106,32 @@ struct fl_coord_conf {
      */
     uint32_t min_responders;
     /*
-     * Select ceil(K * this), aggregate whoever arrives; >= 1. Once K are in, the others
-     * have lost_grace_ms left.
+     * Select ceil(K * this); >= 1. The first K that are in are aggregated, the others are DISMISSED
+     * then; with over_grace they have lost_grace_ms left, and are aggregated when they arrive.
+     * In: reports where the plan needs feedback (K of them are planned for), else updates, and
+     * reports of clients of whom nothing is asked.
      */
     double over_selection;
+    bool over_grace;
     /*
-     * Once half of the reports are in, the others have this many times as long as those took, more
-     * by as much as they have more samples, and patience_least_ms at least; 0: the whole deadline.
+     * The straggler timeout. Once half of the reports are in, the others have this many times as
+     * long as those took, more by as much as they have more samples, and patience_least_ms at
+     * least. Once half of the uploads are in, a client that was asked for one and of which no byte
+     * arrives for so many times as long as those took, and for patience_least_ms at least, is lost;
+     * before, only when no byte of any upload arrives for so long. 0: the whole deadline.
      */
     double patience;
     uint64_t patience_least_ms;
+    /*
+     * A client counts with this many times the samples of the median client at most, of those that
+     * are connected when a round is drawn: in the draw and in the aggregation. 0: without a bound.
+     */
+    double weight_cap;
+    /*
+     * An accepted update whose norm is more than this many times the median one of the round is
+     * left out, of three at least (docs/formulas.md#the-norm-of-an-update). 0: none is.
+     */
+    double norm_cap;
     uint64_t train_ms;    /* deadline from task to report */
     uint64_t upload_ms;   /* deadline from plan to accepted upload */
     uint64_t evaluate_ms; /* deadline of client evaluation */
@@ -154,7 +174,7 @@ struct fl_coord_resume {
     const struct fl_client_rec *clients;
     size_t n_clients;
     uint64_t expected; /* as of the last PERSIST_SELECTION */
-    uint64_t departed; /* as of the last FORGET_CLIENTS */
+    uint64_t epoch;    /* as of the last effect that told it; 0: none has */
     uint64_t up_ms;    /* newest of the clock of seen_up_ms that anything on disk tells */
     /* The open round, when a selection was persisted and no commit: parts that are not
        ACCEPTED start over, ACCEPTED ones count as they are. n_parts 0: none is open, the
@@ -195,8 +215,12 @@ enum fl_event_type {
     FL_EV_CLIENT_FAILED,  /* u.failed */
     FL_EV_UPLOAD_STORED,  /* u.upload: complete, valid, on disk */
     FL_EV_UPLOAD_INVALID, /* u.upload.reason */
-    /* u.upload.reason: the server cannot store it now. Its client tries again, and is not late. */
+    /* u.upload.reason, code: the server cannot store it now. Its client tries again, and is not
+       late; with FL_EIO, which concerns its file alone, it has no more time, and being late does
+       not count against it. */
     FL_EV_UPLOAD_UNSTORED,
+    /* u.upload.client, round, attempt: more of its upload arrived, or lies with the server. */
+    FL_EV_UPLOAD_PROGRESS,
     FL_EV_EVAL_REPORT, /* u.eval: a client's evaluation */
     FL_EV_PERSISTED,   /* u.seq */
     FL_EV_AGGREGATED,  /* u.aggregated */
@@ -207,6 +231,7 @@ enum fl_event_type {
     FL_EV_PAUSE, /* u.reason, may be NULL: no new round; PAUSED after the open one, until RESUME */
     FL_EV_RESUME,
     FL_EV_DRAIN,       /* no new round; after the open one: STOPPED */
+    FL_EV_NEW_EPOCH,   /* what a solver's part sums up restarts at zero with the next round */
     FL_EV_ABORT_ROUND, /* u.reason, may be NULL: attempt + 1 at once, or PAUSED or STOPPED */
     /*
      * u.reason, for the clients: the process ends. What they say does not count any more, they say
@@ -247,6 +272,9 @@ struct fl_event {
             size_t n_divergence;
             double previous_dot;
             struct fl_eval_rec received, trained;
+            bool has_kept; /* what it trained with is of that round; 0: it had nothing */
+            uint64_t kept_round;
+            uint32_t kept_attempt;
         } report;
         struct {
             uint32_t client;
@@ -260,7 +288,9 @@ struct fl_event {
             uint64_t round;
             uint32_t attempt;
             uint64_t bytes;
+            int code; /* INVALID, UNSTORED: of the error */
             const char *reason;
+            const struct fl_norms *norms; /* STORED; NULL: not known */
         } upload;
         struct {
             uint32_t client;
@@ -307,12 +337,12 @@ enum fl_effect_type {
      * held under the number, and answer RELEASED when no event of it can come any more: from
      * then on the number may be another client's. Who comes back under the name is new, and is
      * told so by a task that names no counted round. The N of the next round's size is without
-     * it; its members are not: what it put into a solver's state stays there, and the client
-     * that it was counts in the mean for good.
+     * it, and so are its members: a solver's part that sums up what clients keep restarts at zero
+     * with the next round (fl_round_size.epoch).
      */
     FL_EFF_RELEASE,
     /* seq; clients: their records are to go, or with `forgotten` to stay with that mark for as
-       long as the open round needs them; departed. */
+       long as the open round needs them. */
     FL_EFF_FORGET_CLIENTS,
     /* Answer to FORGET, of a client: it is nobody, also to a server that is killed now. With text:
        that could not be written, and a killed server knows it again; it is tried again. */
@@ -369,7 +399,7 @@ struct fl_effect {
     struct fl_round_size size; /* of the open round, in every effect about it */
     bool mixture;
     uint64_t expected; /* PERSIST_SELECTION: clients that the next selection can count on */
-    uint64_t departed; /* FORGET_CLIENTS: how many that were counted are forgotten by now */
+    uint64_t epoch;    /* of the next round's size; on disk before what the effect asks for */
 };
 
 struct fl_effects {
@@ -420,6 +450,9 @@ double fl_coord_score(const struct fl_coord *coord, uint32_t client);
 bool fl_coord_connected(const struct fl_coord *coord, uint32_t client);
 /* The client's part in the open round, or NULL. */
 const struct fl_part_rec *fl_coord_part(const struct fl_coord *coord, uint32_t client);
+/* Its part is LOST for no fault of its own: enough others were in (over_selection), or the server
+   lost its update. */
+bool fl_coord_blameless(const struct fl_coord *coord, uint32_t client);
 /*
  * May `client` push for (round, attempt) now? FL_OK, FL_EEXIST when it was accepted
  * already, FL_ESTATE with the reason in `err`. On FL_OK `*ret_units` is its grant.

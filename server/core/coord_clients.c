@@ -3,6 +3,7 @@
  * known and then for another one's; order is by name. Whatever happens to one client costs
  * about the same with ten of them and with a hundred thousand.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,10 +193,18 @@ static bool is_member(const struct fl__clients *t, uint32_t client)
            (t->live[client].connected || took_part(&t->recs[client]));
 }
 
-/* Who was counted once is in what solvers keep, with or without data. */
+/* What it keeps is in what a solver's part sums up. */
+static bool is_summed(const struct fl__clients *t, uint32_t client)
+{
+    uint64_t counted = t->recs[client].counted_round;
+
+    return counted != 0 && counted >= t->epoch;
+}
+
+/* Who was counted in this epoch is in what solvers keep, with or without data. */
 static bool is_counted(const struct fl__clients *t, uint32_t client)
 {
-    return !t->live[client].gone && (is_alive(t, client) || t->recs[client].counted_round != 0);
+    return !t->live[client].gone && (is_alive(t, client) || is_summed(t, client));
 }
 
 void fl__clients_uncount(struct fl__clients *t, uint32_t client)
@@ -210,6 +219,30 @@ void fl__clients_count(struct fl__clients *t, uint32_t client)
     t->n_alive += is_alive(t, client);
     t->n_members += is_member(t, client);
     t->n_counted += is_counted(t, client);
+}
+
+bool fl__coord_is_summed(const struct fl_coord *c, uint32_t client)
+{
+    return fl_strategy_sums_kept(c->conf.strategy) && is_summed(&c->clients, client);
+}
+
+void fl__coord_begin_epoch(struct fl_coord *c, const char *fmt, ...)
+{
+    struct fl__clients *t = &c->clients;
+    bool open = c->round.round != 0 && !c->round.closing;
+    struct fl_order_at at = {0};
+    uint32_t client;
+    va_list ap;
+
+    va_start(ap, fmt);
+    fl__coord_warn(c, "%s: the server's sum of them restarts at zero with round %" PRIu64,
+                   fl__coord_vtext(c, fmt, ap), (open ? c->round.round : c->committed) + 1);
+    va_end(ap);
+    t->epoch = (open ? c->round.round : c->committed) + 1;
+    t->n_counted = 0;
+    while ((client = fl_order_next(&t->names, &at)) != FL__NONE) {
+        t->n_counted += is_counted(t, client);
+    }
 }
 
 void fl__clients_away(struct fl_coord *c, uint32_t client)

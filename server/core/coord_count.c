@@ -1,4 +1,5 @@
 /* What a committed round leaves behind: the figures of its record, and who was counted. */
+#include <inttypes.h>
 #include <math.h>
 
 #include "server/core/coord_impl.h"
@@ -123,6 +124,7 @@ void fl__coord_count_round(struct fl_coord *c)
         }
         if (is_responder(part)) {
             rec->n_responders++;
+            rec->n_capped += part->samples < c->clients.recs[part->client].samples;
             samples += (double)part->samples;
             loss += (double)part->samples * part->train_loss;
         }
@@ -138,11 +140,13 @@ void fl__coord_count_round(struct fl_coord *c)
     rec->uplink_bytes_full = c->full_bytes * rec->n_responders;
     rec->train_loss = samples > 0.0 ? loss / samples : 0.0;
     rec->ended_ms = c->wall_ms;
+    fl__coord_count_norms(c, rec);
     count_personal(c);
 }
 
 void fl__coord_mark_counted(struct fl_coord *c)
 {
+    bool gone = false;
     size_t i;
 
     for (i = 0; i < c->round.n; i++) {
@@ -151,12 +155,17 @@ void fl__coord_mark_counted(struct fl_coord *c)
 
         if (is_responder(part)) {
             fl__clients_uncount(&c->clients, part->client);
-            c->departed += c->clients.live[part->client].gone && rec->counted_round == 0;
             rec->counted_round = c->round.round;
             rec->counted_attempt = c->round.attempt;
             rec->counted_update = part->state == FL_PART_ACCEPTED;
             fl__clients_count(&c->clients, part->client);
             fl__clients_settle(c, part->client);
+            gone = gone || c->clients.live[part->client].gone;
         }
+    }
+    if (gone && fl_strategy_sums_kept(c->conf.strategy)) {
+        fl__coord_begin_epoch(
+            c, "a client that is gone was counted in round %" PRIu64 " with its control",
+            c->round.round);
     }
 }

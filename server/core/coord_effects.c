@@ -80,6 +80,7 @@ struct fl_effect *fl__coord_emit(struct fl_coord *c, enum fl_effect_type type)
     e->round = c->round.round != 0 ? c->round.round : c->committed + 1;
     e->attempt = c->round.round != 0 ? c->round.attempt : c->attempt;
     e->size = c->round.size;
+    e->epoch = c->clients.epoch;
     return e;
 }
 

@@ -189,12 +189,15 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
 
 enum verdict { UPDATE_GOOD, UPDATE_BAD, UPDATE_GONE };
 
+/* Times that the file of one accepted update is tried before the round goes on without it. */
+#define READ_TRIES 3
+
 /*
  * What failing to use an accepted update says about it. Its client answers for what it sent and
- * reported; a file that is gone, or does not hold what was accepted, is our disk's fault. All else
- * (no memory, no descriptors, an error of reading) says nothing: the same may work later.
+ * reported; a file that is gone, does not hold what was accepted or could not be read several times
+ * is our disk's fault. All else (no memory, no descriptors) says nothing: the same may work later.
  */
-static enum verdict judge(int code)
+static enum verdict judge(struct fl__part *part, int code)
 {
     switch (code) {
     case FL_ENUMERIC:
@@ -205,6 +208,8 @@ static enum verdict judge(int code)
     case FL_ESHAPE:
     case FL_ENOENT:
         return UPDATE_GONE;
+    case FL_EIO:
+        return ++part->n_unread < READ_TRIES ? UPDATE_GOOD : UPDATE_GONE;
     default:
         return UPDATE_GOOD;
     }
@@ -221,7 +226,8 @@ static void drop_update(struct fl_coord *c, uint32_t client, bool gone, const ch
     char clean[FL__CLEAN_SIZE];
 
     fl__part_set(c, i, gone ? FL_PART_LOST : FL_PART_REJECTED);
-    c->round.live[i].damaged = gone;
+    c->round.live[i].blameless = gone;
+    fl__coord_forget_norms(&c->round.parts[i]);
     fl__coord_trace(c, "client '%s': its update is %s: %s", fl__coord_name(c, client),
                     gone ? "lost on this server, and left out without counting against it"
                          : "left out",
@@ -239,15 +245,19 @@ void fl__coord_aggregate_failed(struct fl_coord *c, const struct fl_event *ev)
 {
     const char *reason = ev->u.failed_work.reason;
     uint32_t client = ev->u.failed_work.client;
-    enum verdict verdict = judge(ev->u.failed_work.code);
+    enum verdict verdict = UPDATE_GOOD;
     char clean[FL__CLEAN_SIZE];
     uint32_t i = fl__clients_used(&c->clients, client) ? c->clients.live[client].part : FL__NONE;
 
-    if (aggregate_again(c)) {
+    if (i != FL__NONE && c->round.parts[i].state == FL_PART_ACCEPTED) {
+        verdict = judge(&c->round.live[i], ev->u.failed_work.code);
+    }
+    if (verdict != UPDATE_GOOD) {
+        c->round.stale = false; /* What is aggregated next is listed again. */
+        drop_update(c, client, verdict == UPDATE_GONE, reason);
         return;
     }
-    if (i != FL__NONE && c->round.parts[i].state == FL_PART_ACCEPTED && verdict != UPDATE_GOOD) {
-        drop_update(c, client, verdict == UPDATE_GONE, reason);
+    if (aggregate_again(c)) {
         return;
     }
     if (ev->u.failed_work.code != FL_ENUMERIC) {
@@ -255,7 +265,8 @@ void fl__coord_aggregate_failed(struct fl_coord *c, const struct fl_event *ev)
         return;
     }
     /* Going on would only repeat it: a person has to look at rates and data first. */
-    fl__coord_pause_diverged(c, "%s", fl__coord_clean(clean, sizeof(clean), reason));
+    fl__coord_pause_diverged(c, "%s%s", fl__coord_clean(clean, sizeof(clean), reason),
+                             fl__coord_deviant_text(c));
 }
 
 void fl__coord_evaluated(struct fl_coord *c, const struct fl_event *ev)

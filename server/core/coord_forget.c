@@ -23,7 +23,10 @@ static void condemn(struct fl_coord *c, uint32_t client)
     struct fl__clients *t = &c->clients;
 
     t->recs[client].forgotten = true;
-    c->departed += t->recs[client].counted_round != 0;
+    if (fl__coord_is_summed(c, client)) {
+        fl__coord_begin_epoch(c, "client '%s' is gone, and its control is in the sum",
+                              fl__coord_name(c, client));
+    }
     t->live[client].next_grave = FL__NONE;
     if (t->first_grave != FL__NONE) {
         t->live[t->last_grave].next_grave = client;
@@ -114,18 +117,6 @@ void fl__coord_age(struct fl_coord *c)
     }
 }
 
-/* Those of them that were counted and whose records go. */
-static uint64_t counted(const struct fl__clients *t)
-{
-    uint64_t n = 0;
-    size_t i;
-
-    for (i = 0; i < t->n_buried; i++) {
-        n += t->buried[i].counted_round != 0 && !t->buried[i].forgotten;
-    }
-    return n;
-}
-
 /* Can its record go, or the mark be put on it? */
 static bool can_bury(const struct fl_coord *c, uint32_t client)
 {
@@ -183,7 +174,6 @@ void fl__coord_bury(struct fl_coord *c)
     e->seq = fl__coord_pend(c, FL__PENDING_FORGET, FL__NONE);
     e->clients = t->buried;
     e->n_clients = t->n_buried;
-    e->departed = c->departed_on_disk + counted(t);
 }
 
 /* Back into the graves, before the others. */
@@ -199,7 +189,6 @@ void fl__coord_buried(struct fl_coord *c)
     struct fl__clients *t = &c->clients;
     size_t i;
 
-    c->departed_on_disk += counted(t);
     t->burying = false;
     t->bury_ms = 0;
     for (i = t->n_buried; i > 0; i--) {

@@ -92,12 +92,14 @@ struct fl__clients {
     uint32_t first_grave, last_grave; /* gone, and the record is still on disk */
     size_t n_alive;                   /* connected and with samples */
     size_t n_members;                 /* alive, or known from a committed round and with samples */
-    size_t n_counted;                 /* alive, or counted in a committed round */
+    size_t n_counted;                 /* alive, or counted in a round of the epoch */
+    uint64_t epoch;                   /* of the next round's size */
     uint64_t bury_ms;                 /* a write failed: when to try again */
     bool burying;                     /* one is under way */
     struct fl_client_rec buried[FL__BURY]; /* what FORGET_CLIENTS points to */
     size_t n_buried;
     struct fl_score_sums sums; /* over all that have a score */
+    double most_samples;       /* that a client counts with, as of the last draw; INFINITY: any */
     /* Scratch for the policies, [cap_scratch] each. */
     double *scores;
     double *samples;
@@ -112,10 +114,21 @@ struct fl__clients {
 struct fl__part {
     bool reported; /* its report is in */
     bool stored;   /* a valid upload is on disk, not yet recorded */
-    bool damaged;  /* it is lost because what we stored of it went bad: not counted against it */
+    /* To lose it is not counted against it: enough others were in, or what we stored went bad. */
+    bool blameless;
+    unsigned n_unread; /* times that its accepted update could not be read */
+    uint64_t asked_ms; /* when it could begin to upload */
+    uint64_t moved_ms; /* when more of its upload arrived; 0: never */
     uint64_t stored_bytes;
     uint64_t store_seq;      /* its record is being written */
     uint64_t store_retry_ms; /* writing failed: when to try again, 0: not */
+};
+
+/* How far a client's upload is from those of the others. */
+struct fl__deviant {
+    uint32_t client;
+    size_t kind;                /* index of fl_norms.rms */
+    double norm, median, ratio; /* ratio 0: not known */
 };
 
 /* Evaluations on clients, added up. */
@@ -146,7 +159,11 @@ struct fl__round {
     size_t n_records;
     size_t n_listed;
     size_t count[FL_PART_LOST + 1]; /* parts by state */
-    size_t n_diverged;              /* of the lost ones: their training diverged */
+    /* Of the lost and rejected ones: their training diverged, or their update is not finite or was
+       left out for its size. With the same model and rates they would do it again. */
+    size_t n_diverged;
+    size_t n_unusable;   /* of those: for what they sent */
+    uint32_t not_finite; /* the first whose update was not finite; FL__NONE: none */
     bool has_distance;
     bool planned;
     bool backfilled;
@@ -158,6 +175,11 @@ struct fl__round {
     bool unusable;                /* what was resumed does not fit the configuration */
     uint64_t opened_ms;           /* when the tasks went out */
     uint64_t deadline_ms;
+    bool half_uploaded;                 /* as many uploads are in as are missing */
+    uint64_t moved_ms;                  /* when more of any upload arrived */
+    uint64_t upload_span_ms;            /* the longest upload of the first half */
+    uint64_t excused_ms;                /* no client is late for what was before: our own trouble */
+    uint64_t quiet_ms;                  /* when to look for uploads that do not move */
     uint64_t grace_ms;                  /* first time at which a lost client is to be given up */
     uint64_t store_retry_ms;            /* first time at which a record is to be written again */
     size_t n_asked;                     /* client evaluations awaited */
@@ -233,6 +255,7 @@ struct fl_coord {
     uint64_t now_ms;
     uint64_t wall_ms;
     bool clocked; /* an event told the time */
+    bool ticking; /* this step is a TICK */
     bool started;
     bool draining;
     bool stopping;
@@ -251,10 +274,8 @@ struct fl_coord {
     uint64_t not_before_ms;
     uint64_t settle_ms; /* restarted: the known clients have until then to come back */
     bool restarted;
-    size_t expected;   /* n_members when the server died */
-    uint64_t departed; /* forgotten clients that were counted */
-    uint64_t departed_on_disk;
-    uint64_t up_ms; /* as fl_client_rec.seen_up_ms */
+    size_t expected; /* n_members when the server died */
+    uint64_t up_ms;  /* as fl_client_rec.seen_up_ms */
     struct fl__clients clients;
     struct fl__round round;
     struct fl__work work;
@@ -316,6 +337,13 @@ uint32_t fl__clients_find(const struct fl__clients *clients, const char *name);
 bool fl__clients_used(const struct fl__clients *clients, uint32_t client);
 /* Room was reserved, the name is valid and new. `id` FL__NONE: any free number. */
 uint32_t fl__clients_add(struct fl__clients *clients, const char *name, uint32_t id);
+/*
+ * What a solver's part sums up is not the sum of what clients keep any more, for this reason: it
+ * restarts at zero with the next round.
+ */
+FL_PRINTF(2, 3) void fl__coord_begin_epoch(struct fl_coord *c, const char *fmt, ...);
+/* Is what the client keeps in that sum? */
+bool fl__coord_is_summed(const struct fl_coord *c, uint32_t client);
 /* Take it out of what is counted before something about it changes, and put it back after. */
 void fl__clients_uncount(struct fl__clients *clients, uint32_t client);
 void fl__clients_count(struct fl__clients *clients, uint32_t client);
@@ -370,6 +398,7 @@ void fl__coord_pause(struct fl_coord *c, const char *reason);
 FL_PRINTF(2, 3) void fl__coord_pause_for(struct fl_coord *c, const char *fmt, ...);
 void fl__coord_resume(struct fl_coord *c);
 void fl__coord_drain(struct fl_coord *c);
+void fl__coord_new_epoch(struct fl_coord *c);
 void fl__coord_abort_round(struct fl_coord *c, const char *reason);
 /* Write down what has changed of the pause. */
 void fl__coord_keep_pause(struct fl_coord *c);
@@ -402,6 +431,8 @@ uint32_t fl__coord_need(const struct fl_coord *c);
 /* min_responders of the open round. */
 uint32_t fl__coord_least(const struct fl_coord *c);
 void fl__coord_ensure_scores(struct fl_coord *c);
+/* The samples that a client counts with. */
+double fl__coord_weight(const struct fl_coord *c, uint32_t client);
 /* What records that were read have together: shares are told before the first draw. */
 void fl__coord_add_scores(struct fl_coord *c);
 bool fl__coord_select(struct fl_coord *c);
@@ -463,6 +494,42 @@ bool fl__coord_has_feedback(const struct fl_coord *c);
 bool fl__coord_empty_told(const struct fl_coord *c);
 void fl__coord_accepted(struct fl_coord *c, size_t i);
 
+/* --- coord_straggler.c: clients that are much slower than the others, or silent --- */
+
+/* Training: the others' reports shorten the deadline. True when it has passed by that. */
+bool fl__straggler_training(struct fl_coord *c);
+/* The part may upload from now on. */
+void fl__straggler_asked(struct fl_coord *c, size_t i);
+/* The phase of uploads begins, or goes on in another process. */
+void fl__straggler_begin_uploads(struct fl_coord *c);
+/* Its upload is complete. */
+void fl__straggler_stored(struct fl_coord *c, size_t i);
+void fl__straggler_progress(struct fl_coord *c, const struct fl_event *ev);
+/* The server's own trouble: no client was late until now. */
+void fl__straggler_excuse(struct fl_coord *c);
+/* Uploading: clients of which nothing arrives are lost. */
+void fl__straggler_uploading(struct fl_coord *c);
+/* When a part whose upload is awaited is lost if nothing more of it arrives; FL__NEVER: not
+   before the deadline. */
+uint64_t fl__straggler_due(const struct fl_coord *c, size_t i);
+
+/* --- coord_over.c --- */
+
+/* More were asked than are needed and K are in: the others leave the round, and are told so. */
+void fl__coord_stop_spares(struct fl_coord *c);
+/* The same with over_grace: they have the grace of a lost client left. True: that is over now. */
+bool fl__coord_shorten_deadline(struct fl_coord *c);
+
+/* --- coord_norm.c --- */
+
+/* Leave out the accepted updates that are larger than norm_cap times the median. */
+void fl__coord_cap_norms(struct fl_coord *c);
+/* It is not compared with others any more. */
+void fl__coord_forget_norms(struct fl_part_rec *part);
+void fl__coord_count_norms(const struct fl_coord *c, struct fl_round_rec *rec);
+/* "; client 'x' deviates most, ...", or "" when none is known to. */
+const char *fl__coord_deviant_text(struct fl_coord *c);
+
 /* --- coord_backfill.c --- */
 
 /* Ask the next-ranked for the units of uploaders that failed; true when somebody is asked. */
@@ -494,6 +561,8 @@ void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_upload_invalid(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_upload_unstored(struct fl_coord *c, const struct fl_event *ev);
+/* Write the part's record, as accepted, empty or rejected. */
+void fl__coord_persist_update(struct fl_coord *c, size_t i);
 /* Nothing that it sent for the open round counts. */
 void fl__coord_exclude(struct fl_coord *c, uint32_t client, const char *reason);
 void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t seq);

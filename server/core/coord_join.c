@@ -69,6 +69,10 @@ static void take_hello(struct fl_coord *c, uint32_t id, const struct fl_event *e
         fl__list_remove(&c->clients, id);
     }
     if (rec->samples != samples) {
+        if (rec->samples != 0 && samples != 0) {
+            fl__coord_trace(c, "client '%s' has %" PRIu64 " samples, %" PRIu64 " before", rec->name,
+                            samples, rec->samples);
+        }
         rec->samples = samples;
         fl__clients_dirty(&c->clients, id);
     }
@@ -199,7 +203,7 @@ void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why)
     fl__coord_leave(c, client);
     if (t->recs[client].scored) {
         t->sums.scores -= t->recs[client].score;
-        t->sums.samples -= (double)t->recs[client].samples;
+        t->sums.samples -= fl__coord_weight(c, client);
     }
     if (live->part != FL__NONE) {
         c->round.grace_ms = c->now_ms; /* Nobody waits for it. */

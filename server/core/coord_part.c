@@ -21,7 +21,7 @@ static void free_arrays(struct fl__round *r)
 
 int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units)
 {
-    struct fl__round fresh = {.n = n};
+    struct fl__round fresh = {.n = n, .not_finite = FL__NONE};
 
     if (n > SIZE_MAX / n_units / sizeof(float)) {
         return FL_ENOMEM;
@@ -46,6 +46,7 @@ int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units)
     }
     fresh.deadline_ms = FL__NEVER;
     fresh.grace_ms = FL__NEVER;
+    fresh.quiet_ms = FL__NEVER;
     fresh.store_retry_ms = FL__NEVER;
     fl_figures_init(&fl_round_rows, &fresh.rec);
     *r = fresh;
@@ -67,8 +68,10 @@ void fl__coord_round_done(struct fl_coord *c)
     }
     fl__coord_unpend_updates(c);
     free_arrays(&c->round);
-    c->round = (struct fl__round){.round = 0, .deadline_ms = FL__NEVER, .grace_ms = FL__NEVER};
+    c->round = (struct fl__round){
+        .round = 0, .deadline_ms = FL__NEVER, .grace_ms = FL__NEVER, .not_finite = FL__NONE};
     c->round.store_retry_ms = FL__NEVER;
+    c->round.quiet_ms = FL__NEVER;
 }
 
 void fl__part_set(struct fl_coord *c, size_t i, enum fl_part_state state)
@@ -185,6 +188,7 @@ void fl__part_reject(struct fl_coord *c, size_t i, const char *reason)
     struct fl_effect *e;
 
     fl__part_set(c, i, FL_PART_REJECTED);
+    fl__coord_forget_norms(&c->round.parts[i]);
     c->round.live[i].store_retry_ms = 0;
     fl__coord_warn(c, "client '%s' is rejected: %s", fl__coord_name(c, client),
                    fl__coord_clean(clean, sizeof(clean), reason));
@@ -242,7 +246,7 @@ void fl__coord_round_account(struct fl_coord *c)
         rec->n_selected++;
         rec->n_accepted += c->round.parts[i].state == FL_PART_ACCEPTED;
         rec->n_rejected += c->round.parts[i].state == FL_PART_REJECTED;
-        rec->n_lost += c->round.parts[i].state == FL_PART_LOST && !c->round.live[i].damaged;
+        rec->n_lost += c->round.parts[i].state == FL_PART_LOST && !c->round.live[i].blameless;
         fl__clients_count(&c->clients, client);
         fl__clients_settle(c, client);
         fl__clients_dirty(&c->clients, client);

@@ -195,6 +195,21 @@ void fl__coord_resume(struct fl_coord *c)
     }
 }
 
+/* It is written with the pause, which is what else an operator asks for. */
+void fl__coord_new_epoch(struct fl_coord *c)
+{
+    if (!fl_strategy_sums_kept(c->conf.strategy)) {
+        answer(c, FL_ESTATE, "solver '%s' has no controls: there is nothing to reset",
+               c->conf.strategy->solver->policy.name);
+        return;
+    }
+    fl__coord_begin_epoch(c, "the operator resets the controls");
+    c->pause.dirty = true;
+    await(c, FL__WISH_KEPT,
+          "controls restart at zero with round %" PRIu64 ", on the server and on all clients",
+          c->clients.epoch);
+}
+
 void fl__coord_abort_round(struct fl_coord *c, const char *reason)
 {
     bool given = reason != NULL && reason[0] != '\0';

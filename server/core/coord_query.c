@@ -39,7 +39,8 @@ uint64_t fl_coord_deadline(const struct fl_coord *c)
     case FL_PHASE_TRAINING:
     case FL_PHASE_UPLOADING:
         if (c->work.kind == FL__WORK_NONE) {
-            at = sooner(at, sooner(sooner(r->deadline_ms, r->grace_ms), r->store_retry_ms));
+            at = sooner(at, sooner(sooner(r->deadline_ms, r->grace_ms),
+                                   sooner(r->store_retry_ms, r->quiet_ms)));
         }
         break;
     case FL_PHASE_EVALUATING:
@@ -139,6 +140,14 @@ const struct fl_part_rec *fl_coord_part(const struct fl_coord *c, uint32_t clien
     uint32_t i = fl__clients_used(&c->clients, client) ? c->clients.live[client].part : FL__NONE;
 
     return i != FL__NONE && !c->round.closing ? &c->round.parts[i] : NULL;
+}
+
+bool fl_coord_blameless(const struct fl_coord *c, uint32_t client)
+{
+    const struct fl_part_rec *part = fl_coord_part(c, client);
+
+    return part != NULL && part->state == FL_PART_LOST &&
+           c->round.live[part - c->round.parts].blameless;
 }
 
 static int check_part(const struct fl_coord *c, const struct fl_part_rec *part, struct fl_err *err)

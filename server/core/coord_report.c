@@ -123,7 +123,7 @@ static const char *check_report(struct fl_coord *c, const struct fl_event *ev)
     return NULL;
 }
 
-static void persist_update(struct fl_coord *c, size_t i)
+void fl__coord_persist_update(struct fl_coord *c, size_t i)
 {
     struct fl__round *r = &c->round;
     struct fl__part *live = &r->live[i];
@@ -162,6 +162,57 @@ static struct fl_eval_rec take_evaluation(struct fl_coord *c, uint32_t client, c
     return *eval;
 }
 
+/*
+ * The round counts a client with the samples that it announced before it was drawn: what a report
+ * says beside that counts from the next draw on, where it is held to the cap like any other. A
+ * report of fewer (it trained on a part of them) counts with those.
+ */
+static void take_samples(struct fl_coord *c, struct fl_part_rec *part, uint64_t samples)
+{
+    struct fl_client_rec *rec = &c->clients.recs[part->client];
+
+    if (samples > part->samples && samples > rec->samples) {
+        fl__coord_warn(c,
+                       "client '%s' reports %" PRIu64 " samples and announced %" PRIu64
+                       ": round %" PRIu64 " counts it with %" PRIu64,
+                       rec->name, samples, rec->samples, c->round.round, part->samples);
+        fl__coord_client_error(c, part->client,
+                               "it reports more samples than it announced; the round counts it "
+                               "with those that it announced");
+    } else if (samples != rec->samples) {
+        fl__coord_trace(c, "client '%s' has %" PRIu64 " samples, %" PRIu64 " before", rec->name,
+                        samples, rec->samples);
+    }
+    part->samples = samples < part->samples ? samples : part->samples;
+    fl__clients_uncount(&c->clients, part->client); /* Its data may have changed since it joined. */
+    rec->samples = samples;
+    fl__clients_count(&c->clients, part->client);
+}
+
+/*
+ * Is what it trained with of the round that the server counts on? If not, what it had told of its
+ * own is in the sum, and the client goes on with nothing.
+ */
+static void check_kept(struct fl_coord *c, uint32_t client, const struct fl_event *ev)
+{
+    const struct fl_client_rec *rec = &c->clients.recs[client];
+
+    if (!ev->u.report.has_kept || !fl__coord_is_summed(c, client) ||
+        (ev->u.report.kept_round == rec->counted_round &&
+         ev->u.report.kept_attempt == rec->counted_attempt))
+    {
+        return;
+    }
+    fl__coord_client_error(c, client,
+                           fl__coord_text(c,
+                                          "it lost what it kept of round %" PRIu64
+                                          ": was its state folder "
+                                          "removed, or an older one put in its place?",
+                                          rec->counted_round));
+    fl__coord_begin_epoch(c, "client '%s' lost its control, which is in the sum",
+                          fl__coord_name(c, client));
+}
+
 static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
 {
     struct fl__round *r = &c->round;
@@ -172,7 +223,7 @@ static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
         fl__part_reject(c, i, bad);
         return;
     }
-    part->samples = ev->u.report.samples;
+    take_samples(c, part, ev->u.report.samples);
     part->steps = ev->u.report.steps;
     part->train_loss = ev->u.report.train_loss;
     part->previous_dot = c->needs_previous_dot ? ev->u.report.previous_dot : 0.0;
@@ -181,23 +232,22 @@ static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
         part->trained = take_evaluation(c, part->client, "trained", &ev->u.report.trained);
     }
     r->live[i].reported = true;
+    check_kept(c, part->client, ev);
     if (ev->u.report.n_divergence > 0) {
         part->divergence = r->divergence + i * c->n_units;
         (void)memcpy(part->divergence, ev->u.report.divergence, c->n_units * sizeof(float));
     }
     c->clients.recs[part->client].last_loss = part->train_loss;
-    fl__clients_uncount(&c->clients, part->client); /* Its data may have grown since it joined. */
-    c->clients.recs[part->client].samples = part->samples;
-    fl__clients_count(&c->clients, part->client);
     fl__part_set(c, i, FL_PART_REPORTED);
     if (fl__coord_has_feedback(c)) {
         return;
     }
+    fl__straggler_asked(c, i);
     if (fl__units_empty(part->units, c->n_units)) {
         r->live[i].stored = true; /* Nothing is asked of it: its report is its update. */
     }
     if (r->live[i].stored) {
-        persist_update(c, i);
+        fl__coord_persist_update(c, i);
     }
 }
 
@@ -303,10 +353,15 @@ void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev)
         return;
     }
     live->stored = true;
+    live->blameless = false;
+    fl__straggler_stored(c, i);
     c->round.trouble[0] = '\0';
     live->stored_bytes = ev->u.upload.bytes;
+    if (ev->u.upload.norms != NULL) {
+        (void)memcpy(c->round.parts[i].rms, ev->u.upload.norms->rms, sizeof(c->round.parts[i].rms));
+    }
     if (c->round.parts[i].state != FL_PART_SELECTED) {
-        persist_update(c, i);
+        fl__coord_persist_update(c, i);
     }
 }
 
@@ -314,14 +369,22 @@ void fl__coord_upload_invalid(struct fl_coord *c, const struct fl_event *ev)
 {
     uint32_t i = part_of(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
 
-    if (i != FL__NONE && welcome_upload(c, i) && !c->round.live[i].stored) {
-        fl__part_reject(c, i, ev->u.upload.reason != NULL ? ev->u.upload.reason : "bad upload");
+    if (i == FL__NONE || !welcome_upload(c, i) || c->round.live[i].stored) {
+        return;
     }
+    if (ev->u.upload.code == FL_ENUMERIC) {
+        c->round.n_diverged++;
+        c->round.n_unusable++;
+        c->round.not_finite =
+            c->round.not_finite == FL__NONE ? ev->u.upload.client : c->round.not_finite;
+    }
+    fl__part_reject(c, i, ev->u.upload.reason != NULL ? ev->u.upload.reason : "bad upload");
 }
 
 /*
  * The server's own trouble is no client's fault: from the last of it on, who still has to upload
- * has the whole time again. Not the spare ones, when enough are in.
+ * has the whole time again. Not the spare ones, when enough are in. An I/O error concerns the file
+ * of this client alone: it moves no deadline, and the others do not wait for that file.
  */
 void fl__coord_upload_unstored(struct fl_coord *c, const struct fl_event *ev)
 {
@@ -329,13 +392,22 @@ void fl__coord_upload_unstored(struct fl_coord *c, const struct fl_event *ev)
     uint32_t i = part_of(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
     uint64_t until = fl__coord_after(c, c->conf.upload_ms);
     bool first = r->trouble[0] == '\0';
+    char reason[FL__CLEAN_SIZE];
 
     if (i == FL__NONE || !welcome_upload(c, i) || r->live[i].stored || r->late || r->expired) {
         return;
     }
-    (void)fl__coord_clean(r->trouble, sizeof(r->trouble),
+    (void)fl__coord_clean(reason, sizeof(reason),
                           ev->u.upload.reason != NULL ? ev->u.upload.reason : "no reason is known");
+    if (ev->u.upload.code == FL_EIO) {
+        r->live[i].blameless = true;
+        fl__coord_warn(c, "the upload of client '%s' could not be stored, the client retries: %s",
+                       fl__coord_name(c, ev->u.upload.client), reason);
+        return;
+    }
+    (void)memcpy(r->trouble, reason, sizeof(r->trouble));
     r->deadline_ms = until > r->deadline_ms ? until : r->deadline_ms;
+    fl__straggler_excuse(c);
     if (first) {
         fl__coord_trace(c,
                         "round %" PRIu64
@@ -377,9 +449,10 @@ void fl__coord_exclude(struct fl_coord *c, uint32_t client, const char *reason)
     } else {
         fl__part_reject(c, i, reason);
     }
+    fl__coord_forget_norms(&r->parts[i]);
     r->stale = r->stale || (c->sm.state == FL_PHASE_AGGREGATING && state == FL_PART_ACCEPTED);
     if (state == FL_PART_ACCEPTED || r->live[i].store_seq != 0) {
-        persist_update(c, i);
+        fl__coord_persist_update(c, i);
     }
 }
 
@@ -434,7 +507,7 @@ void fl__coord_store_again(struct fl_coord *c)
         uint64_t at = r->live[i].store_retry_ms;
 
         if (at != 0 && c->now_ms >= at) {
-            persist_update(c, i);
+            fl__coord_persist_update(c, i);
         } else if (at != 0 && at < r->store_retry_ms) {
             r->store_retry_ms = at;
         }

@@ -79,7 +79,11 @@ void fl__coord_resume_round(struct fl_coord *c)
     }
     r->deadline_ms = fl__coord_after(c, r->planned ? c->conf.upload_ms : c->conf.train_ms);
     r->opened_ms = c->now_ms;
+    r->excused_ms = c->now_ms;
     r->rec.started_ms = c->wall_ms;
+    if (r->planned) {
+        fl__straggler_begin_uploads(c);
+    }
     fl__coord_move(c, r->planned ? FL_PHASE_UPLOADING : FL_PHASE_TRAINING,
                    "resumed with %zu of %zu accepted", r->count[FL_PART_ACCEPTED], r->n);
     (void)fl__coord_emit(c, FL_EFF_ROUND_OPEN);
@@ -120,6 +124,7 @@ void fl__coord_planned(struct fl_coord *c)
     r->late = false;
     r->expired = false;
     r->deadline_ms = fl__coord_after(c, c->conf.upload_ms);
+    fl__straggler_begin_uploads(c);
     if (c->sm.state == FL_PHASE_PLANNING) {
         fl__coord_move(c, FL_PHASE_UPLOADING, "%zu clients have %" PRIu64 " ms, %zu send nothing",
                        r->count[FL_PART_PLANNED], c->conf.upload_ms, r->count[FL_PART_EMPTY]);
@@ -127,6 +132,9 @@ void fl__coord_planned(struct fl_coord *c)
     for (i = 0; i < r->n; i++) {
         uint32_t client = r->parts[i].client;
 
+        if (r->parts[i].state == FL_PART_PLANNED) {
+            fl__straggler_asked(c, i);
+        }
         if (r->parts[i].state == FL_PART_PLANNED && c->clients.live[client].connected) {
             fl__coord_tell(c, FL_EFF_PLAN, client)->units = r->parts[i].units;
         } else if (r->parts[i].state == FL_PART_EMPTY && fl__coord_empty_told(c)) {
@@ -201,78 +209,6 @@ static void give_up_late(struct fl_coord *c)
     }
 }
 
-/*
- * More were asked than are needed (over-selection) and enough are in: the others have
- * the grace of a lost client left, no more. True when that is nothing at all.
- */
-static bool shorten_deadline(struct fl_coord *c)
-{
-    struct fl__round *r = &c->round;
-    size_t out = r->count[FL_PART_LOST] + r->count[FL_PART_REJECTED];
-    size_t in = r->n - out - r->count[fl__coord_round_wanted(c)];
-    uint64_t grace = fl__coord_after(c, c->conf.lost_grace_ms);
-
-    if (r->late || r->n <= r->size.selected || in < r->size.selected || grace >= r->deadline_ms) {
-        return false;
-    }
-    r->late = true;
-    r->deadline_ms = grace;
-    fl__coord_trace(c, "round %" PRIu64 ": %zu are in as wanted, the others have %" PRIu64 " ms",
-                    r->round, in, c->conf.lost_grace_ms);
-    return c->now_ms >= grace;
-}
-
-/* How many times the samples of those that are in the largest of the others has; 1 at least. */
-static double more_samples(const struct fl_coord *c)
-{
-    const struct fl__round *r = &c->round;
-    double most = 0.0;
-    double sum = 0.0;
-    size_t n = 0;
-    size_t i;
-
-    for (i = 0; i < r->n; i++) {
-        double samples = (double)r->parts[i].samples;
-
-        if (r->parts[i].state == FL_PART_SELECTED) {
-            most = samples > most ? samples : most;
-        } else if (r->parts[i].state != FL_PART_LOST && r->parts[i].state != FL_PART_REJECTED) {
-            sum += samples;
-            n++;
-        }
-    }
-    return n > 0 && most * (double)n > sum && sum > 0.0 ? most * (double)n / sum : 1.0;
-}
-
-/*
- * A program that hangs answers never, and a deadline is set for the slowest training that anybody
- * can think of. What the others took says more.
- */
-static bool lose_patience(struct fl_coord *c)
-{
-    struct fl__round *r = &c->round;
-    size_t in =
-        r->n - r->count[FL_PART_LOST] - r->count[FL_PART_REJECTED] - r->count[FL_PART_SELECTED];
-    double span;
-    uint64_t until;
-
-    if (!(c->conf.patience > 0.0) || r->hurried || in == 0 || 2 * in < r->n) {
-        return false;
-    }
-    r->hurried = true;
-    span = c->conf.patience * (double)(c->now_ms - r->opened_ms) * more_samples(c);
-    span = span < 1e15 ? span : 1e15;
-    span = span > (double)c->conf.patience_least_ms ? span : (double)c->conf.patience_least_ms;
-    until = fl__coord_after(c, (uint64_t)span);
-    if (until >= r->deadline_ms) {
-        return false;
-    }
-    r->deadline_ms = until;
-    fl__coord_trace(c, "round %" PRIu64 ": %zu of %zu reports are in, the others have %.0f ms",
-                    r->round, in, r->n, span);
-    return c->now_ms >= until;
-}
-
 bool fl__coord_too_few(const struct fl_coord *c)
 {
     const struct fl__round *r = &c->round;
@@ -319,6 +255,7 @@ bool fl__coord_training(struct fl_coord *c)
     struct fl__round *r = &c->round;
 
     fl__coord_store_again(c);
+    fl__coord_stop_spares(c);
     give_up_lost(c);
     give_up_late(c);
     if (fl__coord_too_few(c)) {
@@ -326,9 +263,9 @@ bool fl__coord_training(struct fl_coord *c)
         return true;
     }
     if (r->count[FL_PART_SELECTED] > 0) {
-        bool over = lose_patience(c);
+        bool over = fl__straggler_training(c);
 
-        return shorten_deadline(c) || over;
+        return fl__coord_shorten_deadline(c) || over;
     }
     if (fl__coord_has_feedback(c)) {
         make_plan(c);
@@ -337,6 +274,7 @@ bool fl__coord_training(struct fl_coord *c)
     r->late = false;
     r->expired = false;
     r->deadline_ms = fl__coord_after(c, c->conf.upload_ms);
+    fl__straggler_begin_uploads(c);
     fl__coord_move(c, FL_PHASE_UPLOADING, "%zu of %zu reports, %zu accepted",
                    fl__coord_round_waiting(c) + fl__coord_round_responders(c), r->n,
                    fl__coord_round_responders(c));
@@ -362,14 +300,21 @@ bool fl__coord_uploading(struct fl_coord *c)
         return false; /* What is asked in addition is being written down. */
     }
     fl__coord_store_again(c);
+    fl__coord_stop_spares(c);
     give_up_lost(c);
     give_up_late(c);
+    fl__straggler_uploading(c);
     if (fl__coord_too_few(c)) {
         fl__coord_abort_few(c, "fewer than %" PRIu32 " can still answer", fl__coord_least(c));
         return true;
     }
     if (fl__coord_round_waiting(c) > 0) {
-        return shorten_deadline(c);
+        return fl__coord_shorten_deadline(c);
+    }
+    fl__coord_cap_norms(c);
+    if (fl__coord_too_few(c)) {
+        fl__coord_abort_few(c, "too few good updates");
+        return true;
     }
     if (fl__coord_backfill(c)) {
         return false;
@@ -440,7 +385,7 @@ void fl__coord_abort_now(struct fl_coord *c, const char *fmt, ...)
 
 void fl__coord_pause_diverged(struct fl_coord *c, const char *fmt, ...)
 {
-    char what[FL__CLEAN_SIZE];
+    char what[FL__TEXT_SIZE];
     va_list ap;
 
     va_start(ap, fmt);
@@ -470,8 +415,13 @@ void fl__coord_abort_few(struct fl_coord *c, const char *fmt, ...)
     va_end(ap);
     if (r->n_diverged > 0 && left + r->n_diverged >= fl__coord_least(c)) {
         fl__coord_pause_diverged(c,
-                                 "%zu of %zu clients report that training left the finite numbers",
-                                 r->n_diverged, r->n);
+                                 "%zu of %zu clients report that training left the finite numbers"
+                                 "%s%s",
+                                 r->n_diverged, r->n,
+                                 r->n_unusable > 0 ? ", or sent an update that is not finite or "
+                                                     "too large"
+                                                   : "",
+                                 fl__coord_deviant_text(c));
         return;
     }
     fl__coord_abort(c, "%s", why);

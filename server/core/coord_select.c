@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/core/coord_impl.h"
@@ -14,12 +15,10 @@ size_t fl__coord_population(const struct fl_coord *c)
 /*
  * Clients whose mean a solver's part keeps (SCAFFOLD's control): a fixed N that is larger stands
  * for clients that have yet to come; a smaller one would make the mean of fewer than are in it.
- * Who was counted once is in it for good, also when it is forgotten: nobody but the client knows
- * what its part of the sum was.
  */
 static size_t members(const struct fl_coord *c)
 {
-    size_t n = c->clients.n_counted + (size_t)c->departed;
+    size_t n = c->clients.n_counted;
 
     return n > c->conf.population ? n : c->conf.population;
 }
@@ -28,7 +27,8 @@ struct fl_round_size fl__coord_size(const struct fl_coord *c, size_t selected)
 {
     return (struct fl_round_size){.selected = (uint32_t)selected,
                                   .population = (uint32_t)fl__coord_population(c),
-                                  .members = (uint32_t)members(c)};
+                                  .members = (uint32_t)members(c),
+                                  .epoch = c->clients.epoch};
 }
 
 /* How many responders are asked for whoever is selected; half of them are no number of their own.
@@ -57,6 +57,47 @@ uint32_t fl__coord_need(const struct fl_coord *c)
     return need > 0 ? need : 1;
 }
 
+/* --- what a client counts for --- */
+
+static int compare_samples(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+double fl__coord_weight(const struct fl_coord *c, uint32_t client)
+{
+    double samples = (double)c->clients.recs[client].samples;
+
+    return samples < c->clients.most_samples ? samples : c->clients.most_samples;
+}
+
+/* So many times the median of the candidates; of two in the middle the smaller one, since one of
+   two clients must not be its own measure. */
+static void set_most_samples(struct fl_coord *c)
+{
+    struct fl__clients *t = &c->clients;
+    struct fl_order_at at = {0};
+    uint32_t client;
+    double most;
+    size_t n = 0;
+
+    t->most_samples = (double)INFINITY;
+    while ((client = fl_order_next(&t->here, &at)) != FL__NONE) {
+        if (t->recs[client].samples > 0) {
+            t->samples[n++] = (double)t->recs[client].samples;
+        }
+    }
+    if (n == 0 || !(c->conf.weight_cap > 0.0)) {
+        return;
+    }
+    qsort(t->samples, n, sizeof(*t->samples), compare_samples);
+    most = floor(c->conf.weight_cap * t->samples[(n - 1) / 2]);
+    t->most_samples = most > 1.0 ? most : 1.0;
+}
+
 static struct fl_score_sums add_up(const struct fl_coord *c)
 {
     struct fl_score_sums sums = {0};
@@ -68,7 +109,7 @@ static struct fl_score_sums add_up(const struct fl_coord *c)
 
         if (rec->scored) {
             sums.scores += rec->score;
-            sums.samples += (double)rec->samples;
+            sums.samples += fl__coord_weight(c, client);
         }
     }
     return sums;
@@ -105,10 +146,10 @@ void fl__coord_ensure_scores(struct fl_coord *c)
         if (rec->samples == 0 || (rec->scored && !anew)) {
             continue;
         }
-        rec->score = ops->join(o, (double)rec->samples, sums);
+        rec->score = ops->join(o, fl__coord_weight(c, client), sums);
         rec->scored = true;
         sums->scores += rec->score;
-        sums->samples += (double)rec->samples;
+        sums->samples += fl__coord_weight(c, client);
         fl__clients_dirty(&c->clients, client);
     }
 }
@@ -127,7 +168,7 @@ static size_t gather_candidates(struct fl_coord *c)
         if (rec->samples > 0) {
             t->index[n] = rec->id;
             t->scores[n] = rec->score;
-            t->samples[n] = (double)rec->samples;
+            t->samples[n] = fl__coord_weight(c, client);
             n++;
         }
     }
@@ -136,6 +177,7 @@ static size_t gather_candidates(struct fl_coord *c)
 
 static void fill_parts(struct fl_coord *c, const uint32_t *chosen)
 {
+    struct fl__names names = {.used = 0};
     struct fl__round *r = &c->round;
     uint32_t i;
 
@@ -145,11 +187,21 @@ static void fill_parts(struct fl_coord *c, const uint32_t *chosen)
         uint32_t id = c->clients.index[chosen[i]];
 
         r->parts[i].client = id;
-        r->parts[i].samples = c->clients.recs[id].samples;
+        r->parts[i].samples = (uint64_t)fl__coord_weight(c, id);
+        if (r->parts[i].samples < c->clients.recs[id].samples) {
+            fl__names_add(&names, fl__coord_name(c, id));
+        }
         r->parts[i].state = FL_PART_SELECTED;
         c->clients.live[id].part = i;
     }
     r->count[FL_PART_SELECTED] = r->n;
+    if (names.total > 0) {
+        fl__coord_warn(c,
+                       "round %" PRIu64 ": counted with %.0f samples, %g times the median, and no "
+                       "more (round.weight_cap): %s",
+                       r->round, c->clients.most_samples, c->conf.weight_cap,
+                       fl__names_text(&names));
+    }
 }
 
 static bool plan_all(struct fl_coord *c)
@@ -198,6 +250,7 @@ static bool draw(struct fl_coord *c, size_t want, size_t ask)
     struct fl_select_input in = {.want = ask};
     struct fl_rng rng;
 
+    set_most_samples(c);
     fl__coord_ensure_scores(c);
     in.n = gather_candidates(c);
     in.scores = c->clients.scores;
@@ -207,6 +260,10 @@ static bool draw(struct fl_coord *c, size_t want, size_t ask)
         return false;
     }
     fill_parts(c, c->clients.who);
+    /* It was to begin behind an attempt that was aborted since: then it begins here. */
+    if (c->clients.epoch > c->committed + 1) {
+        c->clients.epoch = c->committed + 1;
+    }
     c->round.size = fl__coord_size(c, want);
     c->round.rec.started_ms = c->wall_ms;
     return plan_all(c);

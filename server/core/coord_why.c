@@ -134,6 +134,12 @@ static void add_away(const struct fl_coord *c, uint64_t now_ms, enum fl_part_sta
     }
 }
 
+/* A client that is here: until when it is waited for if nothing more of it arrives. */
+static uint64_t still_waits(const struct fl_coord *c, size_t i)
+{
+    return c->sm.state == FL_PHASE_UPLOADING ? fl__straggler_due(c, i) : FL__NEVER;
+}
+
 /* The time that TRAINING and UPLOADING can still take: only the grace when nobody is here. */
 static uint64_t waits_until(const struct fl_coord *c, enum fl_part_state wanted)
 {
@@ -144,7 +150,8 @@ static uint64_t waits_until(const struct fl_coord *c, enum fl_part_state wanted)
         uint32_t client = c->round.parts[i].client;
 
         if (c->round.parts[i].state == wanted) {
-            uint64_t at = c->clients.live[client].connected ? FL__NEVER : given_up_at(c, client);
+            uint64_t at =
+                c->clients.live[client].connected ? still_waits(c, i) : given_up_at(c, client);
 
             last = at > last ? at : last;
         }

@@ -51,6 +51,20 @@ struct fl_client_error {
     char text[FL_CLIENT_ERROR_SIZE];
 };
 
+/* Model-shaped vectors that an upload holds at most, the update first. */
+#define FL_NORMS_BUNDLES 4
+/* Behind them: the buffers of the update. */
+#define FL_NORMS_BUFFERS FL_NORMS_BUNDLES
+#define FL_NORMS_N       (FL_NORMS_BUNDLES + 1)
+
+/* How large an upload is (docs/formulas.md#the-norm-of-an-update). */
+struct fl_norms {
+    /* Root mean square of the entries that were sent, of the trainable ones of each bundle and of
+       the update's buffers; 0: they are zero, or were not sent. */
+    double rms[FL_NORMS_N];
+    float *unit; /* [n_units] Euclidean norm of the update; negative: not sent. NULL: not known */
+};
+
 /* How far a selected client has come in a round. */
 enum fl_part_state {
     FL_PART_SELECTED = 1, /* task sent or to be sent */
@@ -76,6 +90,7 @@ struct fl_part_rec {
     uint8_t *units;    /* [n_units] grant, or NULL before the plan */
     uint64_t upload_bytes;
     double previous_dot;
+    double rms[FL_NORMS_N];      /* fl_norms of a valid upload; 0: not known */
     struct fl_eval_rec received; /* the model it was given, on its own test data */
     struct fl_eval_rec trained;  /* its personal model after training */
 };
@@ -88,6 +103,8 @@ struct fl_round_size {
     uint32_t selected;   /* K_t, what a share of the uploads is taken of; 0: not known */
     uint32_t population; /* N, what the fraction is taken of */
     uint32_t members; /* clients whose mean a solver's part keeps; all that are selected and more */
+    /* First round whose kept values are in the sum that a solver's part keeps; 1: all are. */
+    uint64_t epoch;
 };
 
 const char *fl_part_state_name(enum fl_part_state state);

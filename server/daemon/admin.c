@@ -12,6 +12,10 @@
 #include "server/daemon/audit_note.h"
 #include "server/daemon/driver.h"
 #include "server/daemon/front_impl.h"
+#include "server/daemon/stall.h"
+
+/* How often a command that is not answered looks whether the disk hangs. */
+#define ANSWER_LOOK_MS 2000
 
 static void request_free(struct fl_admin_request *r)
 {
@@ -113,6 +117,9 @@ static const char *deed(const struct fl_admin_request *r, char *object, size_t s
                            r->forget.unseen_for_ms / 1000);
         }
         return "forget";
+    case FL_ADMIN_DROP_SUMMARY:
+        (void)snprintf(object, size, "%s", r->drop);
+        return "summaries drop";
     case FL_ADMIN_EXPORT:
     case FL_ADMIN_HOLD:
     case FL_ADMIN_ROLLBACK:
@@ -127,17 +134,20 @@ static const char *deed(const struct fl_admin_request *r, char *object, size_t s
     case FL_ADMIN_PAUSE:
     case FL_ADMIN_RESUME:
     case FL_ADMIN_DRAIN:
+    case FL_ADMIN_RESET_CONTROLS:
     case FL_ADMIN_ABORT_ROUND:
         (void)snprintf(object, size, "%s", r->control.reason != NULL ? r->control.reason : "");
-        return r->type == FL_ADMIN_PAUSE    ? "pause"
-               : r->type == FL_ADMIN_RESUME ? "resume"
-               : r->type == FL_ADMIN_DRAIN  ? "drain"
-                                            : "abort-round";
+        return r->type == FL_ADMIN_PAUSE            ? "pause"
+               : r->type == FL_ADMIN_RESUME         ? "resume"
+               : r->type == FL_ADMIN_DRAIN          ? "drain"
+               : r->type == FL_ADMIN_RESET_CONTROLS ? "controls reset"
+                                                    : "abort-round";
     case FL_ADMIN_STATUS:
     case FL_ADMIN_WHY:
     case FL_ADMIN_ROUNDS:
     case FL_ADMIN_CLIENTS:
     case FL_ADMIN_CHECKPOINTS:
+    case FL_ADMIN_SUMMARIES:
         break;
     }
     return NULL;
@@ -193,6 +203,8 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         r->force = rv == FL_OK && rollback.force;
     } else if (r->type == FL_ADMIN_FORGET) {
         rv = fl_wire_forget_decode(data, len, &r->forget, &r->err);
+    } else if (r->type == FL_ADMIN_DROP_SUMMARY) {
+        rv = fl_wire_drop_summary_decode(data, len, r->drop, &r->err);
     } else if (r->type >= FL_ADMIN_PAUSE && r->type <= FL_ADMIN_ABORT_ROUND) {
         rv = fl_wire_control_decode(data, len, &r->control, &r->err);
     }
@@ -203,6 +215,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         return true;
     }
     up->request = r;
+    fl_timer_start(r->timer, ANSWER_LOOK_MS);
     fl_driver_post(r->srv->driver, up);
     return true;
 }
@@ -226,6 +239,32 @@ static void on_end(struct fl_call *call, void *ctx)
     }
 }
 
+/*
+ * A command whose promise cannot be kept now is not left without an answer. It stays with the
+ * coordinator, which carries it out when the disk answers. An export reads for as long as it takes.
+ */
+static void on_answer_timer(void *arg)
+{
+    struct fl_admin_request *r = arg;
+    struct fl_stall stall = fl_stall_find(r->srv);
+    char text[FL_ERR_BUF_SIZE];
+    char why[FL_ERR_BUF_SIZE];
+
+    if (r->answered || r->type == FL_ADMIN_EXPORT) {
+        return;
+    }
+    if (stall.for_ms < FL_STALL_REPORT_MS) {
+        fl_timer_start(r->timer, ANSWER_LOOK_MS);
+        return;
+    }
+    (void)snprintf(
+        text, sizeof(text),
+        "%s: the command is not on disk yet and may be carried out when the disk answers; "
+        "'flctl why' shows what holds",
+        fl_stall_text(r->srv, stall, why, sizeof(why)));
+    fl_call_finish(r->call, FL_GRPC_UNAVAILABLE, text);
+}
+
 static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
                       const char *message)
 {
@@ -235,6 +274,8 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     (void)status;
     (void)message;
     r->call = NULL;
+    fl_timer_close(r->timer);
+    r->timer = NULL;
     if (r->answered || !r->asked) {
         request_free(r);
     }
@@ -248,7 +289,8 @@ static void start(struct fl_call *call, struct fl_front *front, enum fl_admin_ty
     const struct fl_identity *who = fl_call_identity(call);
     struct fl_admin_request *r = calloc(1, sizeof(*r));
 
-    if (r == NULL) {
+    if (r == NULL || fl_timer_create(front->srv->net, on_answer_timer, r, &r->timer) != FL_OK) {
+        free(r);
         fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
@@ -329,6 +371,21 @@ static void start_abort_round(struct fl_call *call, void *ctx)
     start(call, ctx, FL_ADMIN_ABORT_ROUND);
 }
 
+static void start_reset_controls(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_RESET_CONTROLS);
+}
+
+static void start_summaries(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_SUMMARIES);
+}
+
+static void start_drop_summary(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_DROP_SUMMARY);
+}
+
 /* Who may look, and who may do something. */
 #define ACTS  (FL_WHO_LOCAL | FL_WHO_ADMIN)
 #define LOOKS (ACTS | FL_WHO_VIEWER)
@@ -350,5 +407,8 @@ size_t fl_admin_methods(struct fl_front *front, struct fl_rpc_method *methods)
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Resume", ACTS, start_resume, front};
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Drain", ACTS, start_drain, front};
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/AbortRound", ACTS, start_abort_round, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ResetControls", ACTS, start_reset_controls, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListSummaries", LOOKS, start_summaries, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/DropSummary", ACTS, start_drop_summary, front};
     return (size_t)(m - methods);
 }

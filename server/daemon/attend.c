@@ -26,8 +26,8 @@ const char *fl_attend_who(const struct fl_attend *attend)
     return attend->joined ? attend->name : fl_call_peer(attend->call);
 }
 
-static void refuse(struct fl_attend *attend, enum fl_wire_reason reason, uint32_t retry_ms,
-                   const char *message)
+void fl_attend_refuse(struct fl_attend *attend, enum fl_wire_reason reason, uint32_t retry_ms,
+                      const char *message)
 {
     struct fl_wire_command command = {.type = FL_WIRE_REFUSED};
 
@@ -52,7 +52,7 @@ static bool hello_fits(struct fl_attend *attend, const struct fl_wire_hello *hel
     if (hello->version_min > FL_WIRE_VERSION || hello->version_max < FL_WIRE_VERSION) {
         (void)snprintf(text, sizeof(text), "the server speaks wire version %d, the client %u to %u",
                        FL_WIRE_VERSION, hello->version_min, hello->version_max);
-        refuse(attend, FL_WIRE_REASON_VERSION, 0, text);
+        fl_attend_refuse(attend, FL_WIRE_REASON_VERSION, 0, text);
         return false;
     }
     if (hello->has_digest && memcmp(hello->digest, fl_layout_digest(layout), FL_DIGEST_SIZE) != 0) {
@@ -65,7 +65,7 @@ static bool hello_fits(struct fl_attend *attend, const struct fl_wire_hello *hel
                        fl_hex(have, hello->digest, FL_DIGEST_SIZE),
                        fl_hex(want, fl_layout_digest(layout), FL_DIGEST_SIZE),
                        fl_layout_units(layout), fl_layout_count(layout));
-        refuse(attend, FL_WIRE_REASON_MODEL, 0, text);
+        fl_attend_refuse(attend, FL_WIRE_REASON_MODEL, 0, text);
         return false;
     }
     return true;
@@ -85,8 +85,13 @@ static bool name_fits(struct fl_attend *attend)
                    "its certificate is for '%s', and it says that it is '%s': `name` in the "
                    "client's configuration has to be that of its certificate, or is left out",
                    identity->name, attend->name);
-    refuse(attend, FL_WIRE_REASON_DENIED, 0, text);
+    fl_attend_refuse(attend, FL_WIRE_REASON_DENIED, 0, text);
     return false;
+}
+
+static size_t *greeted_of(struct fl_attend *attend)
+{
+    return attend->verified ? &attend->front->n_verified : &attend->front->n_plain;
 }
 
 static void on_hello(struct fl_attend *attend, struct fl_wire_event *event)
@@ -104,16 +109,25 @@ static void on_hello(struct fl_attend *attend, struct fl_wire_event *event)
         return;
     }
     attend->greeted = true;
+    *greeted_of(attend) += 1;
     fl_call_set_patient(attend->call, true); /* Heartbeats tell whether it lives. */
     up->session = attend->id;
     up->event = *event;
     *event = (struct fl_wire_event){0};
-    fl_attend_ask(attend, up);
+    if (attend->front->srv->guard == NULL) { /* No name has a certificate. */
+        fl_attend_ask(attend, up);
+    } else if (attend->verified) {
+        fl_attend_shown(attend, fl_call_identity(attend->call));
+        fl_attend_ask(attend, up);
+    } else {
+        fl_attend_ask_plain(attend, up);
+    }
 }
 
 /* The coordinator keeps when a client was last heard, and need not know it to the millisecond. */
 static void tell_heard(struct fl_attend *attend)
 {
+    struct fl_session_key progress;
     struct fl_up *up;
 
     if (attend->heard_ms < attend->told_ms + HEARD_EVERY_MS) {
@@ -123,6 +137,11 @@ static void tell_heard(struct fl_attend *attend)
     if (up != NULL) { /* Else with the next sign of life. */
         attend->told_ms = attend->heard_ms;
         up->client = attend->client;
+        if (fl_push_progress(attend->front->slots[attend->client].push, &progress)) {
+            up->type = FL_UP_PROGRESS;
+            up->round = progress.round;
+            up->attempt = progress.attempt;
+        }
         fl_front_up(attend->front, up);
     }
 }
@@ -213,7 +232,9 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     attend->heard_ms = fl_clock_ms();
     if (rv != FL_OK) {
         fl_log_peer(attend->front->srv->log, FL_LOG_WARNING, "attend", fl_attend_who(attend),
-                    "bad event from %s: %s", fl_call_peer(call), fl_err_text(&err, rv));
+                    "%s from %s: %s",
+                    rv == FL_ENOMEM ? "cannot read an event, ending the session" : "bad event",
+                    fl_call_peer(call), fl_err_text(&err, rv));
         fl_front_fail(call, rv,
                       &err); /* too large is RESOURCE_EXHAUSTED, the rest INVALID_ARGUMENT */
         return true;
@@ -269,6 +290,9 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
                 fl_grpc_status_name(status), message != NULL && message[0] != '\0' ? ", " : "",
                 message != NULL ? message : "");
     attend->call = NULL;
+    if (attend->greeted) {
+        *greeted_of(attend) -= 1;
+    }
     fl_attend_ask_no_more(attend);
     tell_lost(attend);
     if (attend->prev != NULL) {
@@ -315,7 +339,7 @@ void fl_attend_start(struct fl_call *call, void *ctx)
 
 /* --- from the coordinator --- */
 
-static struct fl_attend *by_id(struct fl_front *front, uint64_t id)
+struct fl_attend *fl_attend_find(struct fl_front *front, uint64_t id)
 {
     struct fl_attend *a = front->attends;
 
@@ -382,7 +406,7 @@ void fl_attend_joined(struct fl_front *front, const struct fl_down *down)
     slot->attend = attend;
     attend->client = down->client;
     attend->joined = true;
-    fl_call_vouch(attend->call);
+    fl_call_vouch(attend->call, attend->name);
     attend->wants_offer = down->wants_offer;
     (void)memcpy(attend->token.id, &attend->client, sizeof(attend->client));
     if (older != NULL && older->call != NULL) {
@@ -418,16 +442,16 @@ void fl_attend_refused(struct fl_front *front, const struct fl_down *down)
     struct fl_attend *attend = fl_attend_answered(front, down->session);
 
     if (attend != NULL && attend->call != NULL) {
-        refuse(attend, FL_WIRE_REASON_FULL, 60000, down->text);
+        fl_attend_refuse(attend, FL_WIRE_REASON_FULL, 60000, down->text);
     }
 }
 
 void fl_attend_bad_offer(struct fl_front *front, const struct fl_down *down)
 {
-    struct fl_attend *attend = by_id(front, down->session);
+    struct fl_attend *attend = fl_attend_find(front, down->session);
 
     if (attend != NULL && attend->call != NULL) {
-        fl_call_finish(attend->call, fl_grpc_status_from_err(down->code), down->text);
+        fl_front_finish(front, attend->call, fl_grpc_status_from_err(down->code), down->text);
     }
 }
 

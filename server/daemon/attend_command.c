@@ -105,7 +105,8 @@ static void make_task(const struct fl_front *front, const struct fl_down *down,
                                       .selected = down->n_selected,
                                       .population = down->population,
                                       .counted_round = down->counted_round,
-                                      .counted_attempt = down->counted_attempt};
+                                      .counted_attempt = down->counted_attempt,
+                                      .epoch = down->epoch};
 }
 
 static void make_command(const struct fl_front *front, const struct fl_down *down,
@@ -137,6 +138,9 @@ static void make_command(const struct fl_front *front, const struct fl_down *dow
                                                    : FL_WIRE_DISMISSED;
         c->u.verdict.round = down->round;
         c->u.verdict.attempt = down->attempt;
+        if (down->text != NULL) { /* It becomes no longer. */
+            (void)fl_front_public(front, down->text, down->text, strlen(down->text) + 1);
+        }
         c->u.verdict.reason = down->text;
         break;
     }

@@ -29,29 +29,50 @@ static int check_address(const struct fl_server_conf *conf, const void *field, c
 }
 
 static int check_list(const struct fl_server_conf *conf, const struct fl_opt_texts *list,
-                      bool plain, struct fl_err *err)
+                      bool plain, struct fl_findings *all, struct fl_err *err)
 {
     int rv = FL_OK;
     size_t i;
 
     for (i = 0; rv == FL_OK && i < list->n; i++) {
-        rv = check_address(conf, list, list->list[i], plain, err);
+        rv = fl_findings_keep(all, check_address(conf, list, list->list[i], plain, err), err);
     }
     return rv;
 }
 
-static int check_addresses(const struct fl_server_conf *conf, struct fl_err *err)
+static int check_addresses(const struct fl_server_conf *conf, struct fl_findings *all,
+                           struct fl_err *err)
 {
     const struct fl_server_main *m = conf->main;
     int rv;
 
     if (m->listen.n == 0 && m->listen_insecure.n == 0) {
-        return fl_conf_error(fl_conf_field(conf->file, &conf->main->listen), err,
-                             "expected at least one address");
+        rv = fl_conf_error(fl_conf_field(conf->file, &m->listen), err,
+                           "expected at least one address");
+        return fl_findings_keep(all, rv, err);
     }
-    rv = check_list(conf, &m->listen, m->insecure, err);
-    rv = rv == FL_OK ? check_list(conf, &m->listen_insecure, true, err) : rv;
-    return rv == FL_OK ? check_list(conf, &m->listen_admin, false, err) : rv;
+    rv = check_list(conf, &m->listen, m->insecure, all, err);
+    rv = rv == FL_OK ? check_list(conf, &m->listen_insecure, true, all, err) : rv;
+    return rv == FL_OK ? check_list(conf, &m->listen_admin, false, all, err) : rv;
+}
+
+/* Into certificates and invitations: what is no host there is found by the last client only. */
+static int check_hosts(const struct fl_server_conf *conf, struct fl_findings *all,
+                       struct fl_err *err)
+{
+    const struct fl_opt_texts *hosts = &conf->identity->hosts;
+    int rv = FL_OK;
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < hosts->n; i++) {
+        struct fl_err inner = {0};
+
+        if (fl_address_check_host(hosts->list[i], &inner) != FL_OK) {
+            rv = fl_conf_error(fl_conf_field(conf->file, hosts), err, "%s", inner.msg);
+            rv = fl_findings_keep(all, rv, err);
+        }
+    }
+    return rv;
 }
 
 bool fl_serverd_conf_has_tls(const struct fl_serverd_conf *own)
@@ -217,16 +238,25 @@ static int go_on(struct fl_serverd_conf *own, struct fl_err *err)
     return rv;
 }
 
-int fl_serverd_conf_load(const char *path, struct fl_serverd_conf **ret, struct fl_err *err)
+static int check(struct fl_serverd_conf *own, struct fl_findings *all, struct fl_err *err)
+{
+    int rv = fl_findings_keep(all, check_memory(own, err), err);
+
+    rv = rv == FL_OK ? check_addresses(own->conf, all, err) : rv;
+    rv = rv == FL_OK ? check_hosts(own->conf, all, err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, check_tls(own, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, resolve_paths(own, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_first(all, err) : rv;
+    return rv == FL_OK ? go_on(own, err) : rv;
+}
+
+int fl_serverd_conf_load(const char *path, struct fl_findings *all, struct fl_serverd_conf **ret,
+                         struct fl_err *err)
 {
     struct fl_serverd_conf *own = calloc(1, sizeof(*own));
-    int rv = own != NULL ? fl_server_conf_load(path, &own->conf, err) : FL_ENOMEM;
+    int rv = own != NULL ? fl_server_conf_load(path, all, &own->conf, err) : FL_ENOMEM;
 
-    rv = rv == FL_OK ? check_memory(own, err) : rv;
-    rv = rv == FL_OK ? check_addresses(own->conf, err) : rv;
-    rv = rv == FL_OK ? check_tls(own, err) : rv;
-    rv = rv == FL_OK ? resolve_paths(own, err) : rv;
-    rv = rv == FL_OK ? go_on(own, err) : rv;
+    rv = rv == FL_OK ? check(own, all, err) : rv;
     if (rv != FL_OK) {
         fl_serverd_conf_free(own);
         return rv;

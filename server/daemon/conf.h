@@ -26,8 +26,12 @@ struct fl_serverd_conf {
     bool begun_units;     /* the layout has units of the state folder, not those by default */
 };
 
-FL_MUST_CHECK int fl_serverd_conf_load(const char *path, struct fl_serverd_conf **ret,
-                                       struct fl_err *err);
+/*
+ * `all` (may be NULL): every error is put there, not only the first one, which is returned in any
+ * case. Of keys first; what follows from several of them is looked at when each is right.
+ */
+FL_MUST_CHECK int fl_serverd_conf_load(const char *path, struct fl_findings *all,
+                                       struct fl_serverd_conf **ret, struct fl_err *err);
 /* Does any address use TLS? */
 bool fl_serverd_conf_has_tls(const struct fl_serverd_conf *own);
 void fl_serverd_conf_free(struct fl_serverd_conf *own);

@@ -21,6 +21,7 @@ void fl_up_free(struct fl_up *up)
     }
     fl_buf_done(&up->offer);
     free(up->text);
+    free(up->norms.unit);
     free(up);
 }
 
@@ -72,6 +73,8 @@ static void command(struct fl_driver *driver, const struct fl_effect *e, enum fl
 {
     struct fl_down *down = fl_down_new(driver, type);
     size_t n = fl_layout_units(driver->srv->conf->layout);
+    /* Of a round before clients restarted their state, they have nothing, and have lost nothing. */
+    bool counted = e->counted_round > driver->federation.line.kept_since;
 
     down->client = e->client;
     down->round = e->round;
@@ -81,10 +84,11 @@ static void command(struct fl_driver *driver, const struct fl_effect *e, enum fl
     down->order_seed = e->order_seed;
     down->deadline_ms = e->deadline_ms;
     down->text = fl_down_text(driver, e->text);
-    down->counted_round = e->counted_round;
-    down->counted_attempt = e->counted_attempt;
+    down->counted_round = counted ? e->counted_round : 0;
+    down->counted_attempt = counted ? e->counted_attempt : 0;
     down->n_selected = e->size.selected;
     down->population = e->size.population;
+    down->epoch = e->size.epoch;
     if (e->mixture) { /* After damage it may be gone. */
         down->mixture = fl_bundles_has_mixture(&driver->progress,
                                                fl_coord_client(driver->coord, e->client)->name);
@@ -274,7 +278,7 @@ void fl_driver_step(struct fl_driver *driver, struct fl_event *event)
     if (driver->stopped) {
         return;
     }
-    event->now_ms = fl_clock_ms();
+    event->now_ms = fl_driver_now(driver);
     event->wall_ms = fl_clock_wall_ms();
     rv = fl_coord_step(driver->coord, event, &effects);
     if (rv != FL_OK) { /* FL_ENOMEM only. */
@@ -293,7 +297,7 @@ void fl_driver_step(struct fl_driver *driver, struct fl_event *event)
     if (deadline == UINT64_MAX) {
         fl_timer_stop(driver->timer);
     } else {
-        uint64_t now = fl_clock_ms();
+        uint64_t now = fl_driver_now(driver);
 
         fl_timer_start(driver->timer, deadline > now ? deadline - now : 0);
     }
@@ -344,6 +348,9 @@ static void on_report(struct fl_driver *driver, const struct fl_up *up)
     event.u.report.divergence = r->divergence;
     event.u.report.n_divergence = r->n_divergence;
     event.u.report.previous_dot = r->previous_dot;
+    event.u.report.has_kept = r->has_kept;
+    event.u.report.kept_round = r->kept_round;
+    event.u.report.kept_attempt = r->kept_attempt;
     event.u.report.received = eval_rec(r->has_received, &r->received);
     event.u.report.trained = eval_rec(r->has_trained, &r->trained);
     fl_driver_step(driver, &event);
@@ -393,15 +400,19 @@ static void taken(struct fl_driver *driver, const struct fl_up *up)
 
 static void on_upload(struct fl_driver *driver, const struct fl_up *up)
 {
-    struct fl_event event = {.type = up->type == FL_UP_STORED    ? FL_EV_UPLOAD_STORED
-                                     : up->type == FL_UP_INVALID ? FL_EV_UPLOAD_INVALID
-                                                                 : FL_EV_UPLOAD_UNSTORED};
+    struct fl_event event = {.type = up->type == FL_UP_STORED     ? FL_EV_UPLOAD_STORED
+                                     : up->type == FL_UP_INVALID  ? FL_EV_UPLOAD_INVALID
+                                     : up->type == FL_UP_UNSTORED ? FL_EV_UPLOAD_UNSTORED
+                                                                  : FL_EV_UPLOAD_PROGRESS};
 
     event.u.upload.client = up->client;
     event.u.upload.round = up->round;
     event.u.upload.attempt = up->attempt;
     event.u.upload.bytes = up->bytes;
+    event.u.upload.code = up->code;
     event.u.upload.reason = up->text;
+    event.u.upload.norms = up->norms.unit != NULL ? &up->norms : NULL;
+    fl_driver_own_failure(driver, up->type == FL_UP_UNSTORED ? up->text : NULL);
     fl_driver_step(driver, &event);
 }
 
@@ -440,6 +451,7 @@ static void on_up(void *arg)
     case FL_UP_STORED:
     case FL_UP_INVALID:
     case FL_UP_UNSTORED:
+    case FL_UP_PROGRESS:
         on_upload(driver, up);
         break;
     case FL_UP_EXCLUDE:
@@ -506,6 +518,9 @@ int fl_driver_create(struct fl_serverd *srv, struct fl_driver **ret, int *ret_ex
     if (rv == FL_OK) {
         rv = fl_driver_status_create(driver);
     }
+    if (rv == FL_OK) {
+        rv = fl_driver_stall_create(driver);
+    }
     if (rv != FL_OK) {
         fl_driver_free(driver);
         return rv;
@@ -554,6 +569,7 @@ void fl_driver_free(struct fl_driver *driver)
     }
     driver->stopped = true;
     fl_timer_close(driver->timer);
+    fl_timer_close(driver->look);
     fl_status_close(driver->status);
     driver->status = NULL;
     if (driver->loop != NULL) {

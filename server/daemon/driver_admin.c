@@ -35,12 +35,18 @@ void fl_driver_answer(struct fl_driver *driver, struct fl_admin_request *request
 }
 
 /* The answer of `why`, which `status` shows too. Returns how many are missing. */
-static size_t why_text(const struct fl_driver *driver, char *text, size_t size,
-                       const char **missing, size_t max)
+static size_t why_text(struct fl_driver *driver, char *text, size_t size, const char **missing,
+                       size_t max)
 {
+    size_t used;
     size_t n = 0;
 
-    fl_coord_why(driver->coord, fl_clock_ms(), text, size, missing, max, &n);
+    fl_driver_stall_text(driver, text, size);
+    used = strlen(text);
+    if (used > 0) {
+        used += (size_t)snprintf(text + used, size - used, ", all deadlines wait for it; ");
+    }
+    fl_coord_why(driver->coord, fl_driver_now(driver), text + used, size - used, missing, max, &n);
     fl_driver_add_error(driver, text, size);
     return n < max ? n : max;
 }
@@ -332,6 +338,7 @@ void fl_driver_admin(struct fl_driver *driver, struct fl_admin_request *request)
     case FL_ADMIN_PAUSE:
     case FL_ADMIN_RESUME:
     case FL_ADMIN_DRAIN:
+    case FL_ADMIN_RESET_CONTROLS:
     case FL_ADMIN_ABORT_ROUND:
         fl_driver_wish(driver, request);
         break;
@@ -350,6 +357,10 @@ void fl_driver_admin(struct fl_driver *driver, struct fl_admin_request *request)
         break;
     case FL_ADMIN_HOLD:
         on_db_lane(driver, request, hold_work);
+        break;
+    case FL_ADMIN_SUMMARIES:
+    case FL_ADMIN_DROP_SUMMARY:
+        fl_driver_summaries(driver, request);
         break;
     case FL_ADMIN_ROLLBACK:
         on_db_lane(driver, request, rollback_work);

@@ -48,8 +48,8 @@ void fl_driver_round_open(struct fl_driver *driver, const struct fl_effect *e)
 {
     struct opening o = {driver, e->round};
 
-    if (fl_bundles_open(&driver->federation, &driver->progress, e->size.members, tell, &o) != FL_OK)
-    {
+    if (fl_bundles_open(&driver->federation, &driver->progress, e->round, &e->size, tell, &o) !=
+        FL_OK) {
         fl_serverd_no_memory(driver->srv, "what clients are told of the server's state");
     }
 }

@@ -68,6 +68,8 @@ static void forget_name(struct fl_driver *driver, struct fl_admin_request *reque
 
     if (number != UINT32_MAX) {
         forget_number(driver, request, number, names);
+        request->n_waits++;
+        fl_driver_forget_summary(driver, name, request);
         return;
     }
     add_name(driver, names, name);
@@ -191,6 +193,9 @@ void fl_driver_exclude(struct fl_driver *driver, const char *name, bool forgets)
     struct fl_event event = {.type = FL_EV_EXCLUDE};
     uint32_t number = fl_coord_find(driver->coord, name);
 
+    if (forgets) {
+        fl_driver_forget_summary(driver, name, NULL);
+    }
     if (number == UINT32_MAX) {
         return;
     }

@@ -9,6 +9,7 @@
 #include "server/daemon/driver.h"
 #include "server/daemon/errors.h"
 #include "server/daemon/labels.h"
+#include "server/daemon/stall.h"
 #include "server/store/files.h"
 #include "server/work/evaluator.h"
 #include "server/work/offers.h"
@@ -30,6 +31,7 @@ struct fl_driver {
 
     struct fl_federation federation; /* its store is used by the db lane only, after start */
     struct fl_progress progress;
+    bool offers_stale;           /* the collection could not be made again without a client's */
     bool norms_told;             /* that clients' batch-norms lie apart */
     const struct fl_up *joining; /* what the step is about that runs now */
 
@@ -46,6 +48,11 @@ struct fl_driver {
     size_t n_forgetting;
     struct fl_wishes wishes;
     struct fl_status *status; /* for systemd; after each step */
+    struct fl_timer *look;    /* whether the disk answers */
+    struct fl_stall_clock clock;
+    bool stall_reported;
+    uint64_t stall_ms;                 /* of the stall that was reported, at the last look */
+    char own_failure[FL_ERR_BUF_SIZE]; /* of the server's own work; "": it succeeded since */
     bool stopped;
     bool finished;
 };
@@ -73,9 +80,19 @@ void fl_driver_bundle(struct fl_driver *driver, const char *name, uint64_t round
 void fl_driver_round_open(struct fl_driver *driver, const struct fl_effect *effect);
 void fl_driver_round_bundles_closed(struct fl_driver *driver, uint64_t round);
 
-/* driver_offers.c: what clients tell of their data before the first round. */
+/* driver_offers.c: data summaries. */
 /* Takes what is in up->offer. */
 void fl_driver_offer(struct fl_driver *driver, struct fl_up *up);
+/* What a job on the store's thread left of the collection, and its code: takes offered->file. */
+void fl_driver_offered(struct fl_driver *driver, struct fl_offered *offered, int code);
+/*
+ * The client of this name is gone: its summary goes too. `request`, or NULL, waits for it as for
+ * fl_driver_forgot(). Known or not: a client that was never selected has one and no record.
+ */
+void fl_driver_forget_summary(struct fl_driver *driver, const char *name,
+                              struct fl_admin_request *request);
+/* SUMMARIES and DROP_SUMMARY. */
+void fl_driver_summaries(struct fl_driver *driver, struct fl_admin_request *request);
 /* Start the work of an effect on its lane; the answer comes back as an event. */
 void fl_driver_persist(struct fl_driver *driver, const struct fl_effect *effect);
 void fl_driver_aggregate(struct fl_driver *driver, const struct fl_effect *effect);
@@ -119,8 +136,17 @@ void fl_driver_wish_answered(struct fl_driver *driver, const struct fl_effect *e
 /* Nobody waits any longer. */
 void fl_driver_wish_done(struct fl_driver *driver);
 
+/* driver_stall.c: a disk that does not answer. */
+FL_MUST_CHECK int fl_driver_stall_create(struct fl_driver *driver);
+/* The coordinator's time: fl_clock_ms() without the time in which the disk did not answer. */
+uint64_t fl_driver_now(struct fl_driver *driver);
+/* Writes to `out` what fl_stall_text() says, once operators are to read of it; else "". */
+void fl_driver_stall_text(const struct fl_driver *driver, char *out, size_t size);
+
 /* driver_status.c */
 FL_MUST_CHECK int fl_driver_status_create(struct fl_driver *driver);
+/* The server's own work failed, and is retried; NULL: it succeeded. */
+void fl_driver_own_failure(struct fl_driver *driver, const char *reason);
 
 /* Send a message to the network; takes `down`. */
 void fl_driver_down(struct fl_driver *driver, struct fl_down *down);

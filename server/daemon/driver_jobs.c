@@ -107,6 +107,7 @@ void fl_driver_work_failed(struct fl_driver *driver, uint64_t seq, int code, con
     struct fl_event event = {.type = FL_EV_WORK_FAILED};
 
     fl_log(driver->srv->log, FL_LOG_ERROR, "server", "work failed: %s", reason);
+    fl_driver_own_failure(driver, reason);
     if (code == FL_ENOSPC) { /* It is tried again. */
         fl_driver_down(driver, fl_down_new(driver, FL_DOWN_NO_SPACE));
     }
@@ -154,6 +155,7 @@ void fl_job_submit(struct fl_driver *driver, struct fl_lane *lane, struct fl_job
 bool fl_job_failed(struct fl_job *job)
 {
     if (job->code == FL_OK) {
+        fl_driver_own_failure(job->driver, NULL);
         return false;
     }
     fl_driver_work_failed(job->driver, job->e.seq, job->code, fl_err_text(&job->err, job->code),
@@ -168,7 +170,7 @@ static void persist_work(void *arg)
     struct fl_job *job = arg;
 
     job->code = fl_persist_run(&job->driver->federation, &job->e,
-                               job->fix_offers ? &job->offered : NULL, &job->err);
+                               job->has_offers ? &job->offered : NULL, &job->err);
 }
 
 static void persist_done(void *arg)
@@ -176,7 +178,9 @@ static void persist_done(void *arg)
     struct fl_job *job = arg;
     struct fl_event event = {.type = FL_EV_PERSISTED};
 
-    fl_progress_offered(&job->driver->progress, &job->offered);
+    if (job->has_offers) {
+        fl_driver_offered(job->driver, &job->offered, job->code);
+    }
     if (!fl_job_failed(job)) {
         event.u.seq = job->e.seq;
         fl_driver_step(job->driver, &event);
@@ -189,8 +193,10 @@ void fl_driver_persist(struct fl_driver *driver, const struct fl_effect *e)
     struct fl_job *job = fl_job_new(driver, e);
 
     if (job != NULL) {
-        job->fix_offers = e->type == FL_EFF_PERSIST_SELECTION &&
-                          fl_offering_wanted(&driver->federation, &driver->progress);
+        job->has_offers =
+            e->type == FL_EFF_FORGET_CLIENTS ||
+            (e->type == FL_EFF_PERSIST_SELECTION &&
+             (driver->offers_stale || fl_offering_wanted(&driver->federation, &driver->progress)));
     }
     fl_job_submit(driver, driver->srv->db, job, e, persist_work, persist_done);
 }
@@ -241,24 +247,24 @@ static void commit_work(void *arg)
                                      .record = &job->record,
                                      .clients = job->clients,
                                      .n_clients = job->e.n_clients,
-                                     .wall_ms = fl_clock_wall_ms()};
+                                     .wall_ms = fl_clock_wall_ms(),
+                                     .epoch = job->e.epoch};
 
     job->code = fl_commit_run(&job->driver->federation, &commit, &job->err);
 }
 
 static void report_round(const struct fl_driver *driver, const struct fl_round_rec *r)
 {
-    char up[32];
-    char full[32];
     char figures[256];
 
-    fl_log(
-        driver->srv->log, FL_LOG_NOTICE, "server",
-        "round %llu committed: selected=%u responders=%u%s train_loss=%.4f uplink='%s' full='%s'",
-        (unsigned long long)r->round, r->n_selected, r->n_responders,
-        fl_figures_log(&fl_round_rows, r, figures, sizeof(figures)), r->train_loss,
-        fl_str_bytes(up, sizeof(up), r->uplink_bytes),
-        fl_str_bytes(full, sizeof(full), r->uplink_bytes_full));
+    /* Round and bytes are numbers of their own: log_format json makes members of them. */
+    fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
+           "round %llu committed: round=%llu selected=%u responders=%u%s train_loss=%.4f "
+           "uplink_bytes=%llu uplink_bytes_full=%llu",
+           (unsigned long long)r->round, (unsigned long long)r->round, r->n_selected,
+           r->n_responders, fl_figures_log(&fl_round_rows, r, figures, sizeof(figures)),
+           r->train_loss, (unsigned long long)r->uplink_bytes,
+           (unsigned long long)r->uplink_bytes_full);
 }
 
 static void commit_done(void *arg)

@@ -15,7 +15,7 @@ struct fl_job {
     struct fl_part_rec *parts;     /* deep copy */
     struct fl_client_rec *clients; /* of the parts (AGGREGATE), or as the effect */
     struct fl_round_rec record;
-    bool fix_offers;           /* PERSIST_SELECTION */
+    bool has_offers;           /* the collection of data summaries may become another */
     char pause[FL_PAUSE_SIZE]; /* PERSIST_PAUSE */
     /* Inputs kept alive, and results. */
     struct fl_blob *theta;

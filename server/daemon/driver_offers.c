@@ -1,11 +1,12 @@
-/* Offers on their way from clients to the disk. */
+/* Data summaries: on their way from clients to the disk, listed, and removed. */
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/daemon/driver_impl.h"
 
-static void offered(struct fl_driver *driver, uint32_t client, const char *name)
+static void step_offered(struct fl_driver *driver, uint32_t client, const char *name)
 {
     struct fl_event event = {.type = FL_EV_CLIENT_OFFERED};
 
@@ -55,7 +56,7 @@ static void put_done(void *arg)
                fl_offering_is_theirs(job->code) ? job->code : FL_EUNAVAIL,
                fl_err_text(&job->err, job->code));
     } else {
-        offered(job->driver, job->client, job->name);
+        step_offered(job->driver, job->client, job->name);
     }
     fl_buf_done(&job->data);
     free(job);
@@ -76,7 +77,7 @@ void fl_driver_offer(struct fl_driver *driver, struct fl_up *up)
         char known[FL_NAME_MAX];
 
         FL_REQUIRE(fl_str_copy(known, sizeof(known), name) == FL_OK);
-        offered(driver, up->client, known);
+        step_offered(driver, up->client, known);
         return;
     }
     job = calloc(1, sizeof(*job));
@@ -96,4 +97,154 @@ void fl_driver_offer(struct fl_driver *driver, struct fl_up *up)
             free(job);
         }
     }
+}
+
+void fl_driver_offered(struct fl_driver *driver, struct fl_offered *offered, int code)
+{
+    /* Until it is made again no round is selected: the selection makes it. */
+    driver->offers_stale = code != FL_OK || (driver->offers_stale && offered->file == NULL);
+    fl_progress_offered(&driver->progress, offered);
+}
+
+/* --- removing one --- */
+
+struct forget_job {
+    struct fl_driver *driver;
+    struct fl_client_rec client; /* its name alone */
+    struct fl_offered offered;
+    struct fl_admin_request *request; /* NULL: nobody waits */
+    int code;
+    struct fl_err err;
+};
+
+static void forget_work(void *arg)
+{
+    struct forget_job *job = arg;
+
+    job->code =
+        fl_offering_forget(&job->driver->federation, &job->client, 1, &job->offered, &job->err);
+}
+
+static void forget_done(void *arg)
+{
+    struct forget_job *job = arg;
+    const char *why = job->code != FL_OK ? fl_err_text(&job->err, job->code) : NULL;
+
+    fl_driver_offered(job->driver, &job->offered, job->code);
+    if (why != NULL) {
+        fl_log(job->driver->srv->log, FL_LOG_ERROR, "round",
+               "the data summary of client '%s' is not removed, the next selection or start "
+               "tries again: %s",
+               job->client.name, why);
+    }
+    if (job->request != NULL) {
+        fl_driver_forgot(job->driver, job->request, why);
+    }
+    fl_file_unref(job->offered.file);
+    free(job);
+}
+
+void fl_driver_forget_summary(struct fl_driver *driver, const char *name,
+                              struct fl_admin_request *request)
+{
+    struct forget_job *job = calloc(1, sizeof(*job));
+
+    if (job == NULL) {
+        fl_serverd_no_memory(driver->srv, "a data summary that is to be removed");
+    }
+    job->driver = driver;
+    job->request = request;
+    FL_REQUIRE(fl_str_copy(job->client.name, sizeof(job->client.name), name) == FL_OK);
+    if (fl_lane_submit(driver->srv->db, forget_work, driver->loop, forget_done, job) != FL_OK) {
+        fl_serverd_no_memory(driver->srv, "a data summary that is to be removed");
+    }
+}
+
+/* --- what operators ask for --- */
+
+static const char *state_text(const struct fl_offer_info *info, bool fixed)
+{
+    switch (info->state) {
+    case FL_OFFER_TAKEN:
+        return fixed ? "handed out" : "waits for the first round";
+    case FL_OFFER_EMPTY:
+        return "empty";
+    case FL_OFFER_DROPPED:
+        return "dropped";
+    case FL_OFFER_UNFIT:
+        return "left out: damaged, or of another configuration";
+    case FL_OFFER_OUT_OF_RANGE:
+        return "left out: above the bound (limits.offer_range)";
+    }
+    return "";
+}
+
+static int add_summary(void *ctx, const struct fl_offer_info *info)
+{
+    struct fl_admin_request *request = ctx;
+    bool fixed = fl_offers_fixed(request->srv->driver->federation.state_dir);
+    struct fl_wire_summary w = {.bytes = info->bytes,
+                                .largest = info->largest,
+                                .bound = isfinite(info->bound) ? info->bound : 0.0,
+                                .client = fl_wire_lend(info->client),
+                                .state = fl_wire_lend(state_text(info, fixed))};
+
+    FL_ADMIN_REPLY(request, fl_wire_summary_encode, &w);
+    return request->code;
+}
+
+struct operator_job {
+    struct fl_driver *driver;
+    struct fl_admin_request *request;
+    struct fl_offered offered;
+};
+
+static void operator_work(void *arg)
+{
+    struct operator_job *job = arg;
+    struct fl_admin_request *r = job->request;
+    struct fl_federation *f = &job->driver->federation;
+    struct fl_buf empty;
+
+    if (r->type == FL_ADMIN_SUMMARIES) {
+        r->code = fl_offering_list(f, add_summary, r, &r->err);
+        return;
+    }
+    r->code = fl_offering_drop(f, r->drop, &job->offered, &r->err);
+    if (r->code == FL_OK) {
+        fl_log(f->log, FL_LOG_NOTICE, "round",
+               "the data summary of client '%s' is dropped by the operator", r->drop);
+        fl_buf_init(&empty, 1);
+        r->code = fl_admin_reply(r, &empty);
+    }
+}
+
+static void operator_done(void *arg)
+{
+    struct operator_job *job = arg;
+    struct fl_admin_request *r = job->request;
+
+    /* Nothing is stale when there was nothing to remove. */
+    if (r->type == FL_ADMIN_DROP_SUMMARY && r->code != FL_ENOENT && r->code != FL_ESTATE) {
+        fl_driver_offered(job->driver, &job->offered, r->code);
+    }
+    fl_file_unref(job->offered.file);
+    fl_driver_answer(job->driver, r);
+    free(job);
+}
+
+void fl_driver_summaries(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    struct operator_job *job = calloc(1, sizeof(*job));
+
+    if (job != NULL) {
+        *job = (struct operator_job){.driver = driver, .request = request};
+        if (fl_lane_submit(driver->srv->db, operator_work, driver->loop, operator_done, job) ==
+            FL_OK) {
+            return;
+        }
+        free(job);
+    }
+    request->code = FL_ENOMEM;
+    fl_driver_answer(driver, request);
 }

@@ -1,9 +1,26 @@
-/* What `systemctl status` says of the server: the round, told by the coordinator thread. */
+/* What `systemctl status` says of the server: what is wrong with it, and the round. Coordinator
+ * thread. */
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "libfl/base/str.h"
 #include "server/daemon/driver_impl.h"
+
+/* The server's own trouble comes first: the line is cut at its end. */
+static void status_trouble(const struct fl_driver *driver, char *out, size_t size)
+{
+    fl_driver_stall_text(driver, out, size);
+    if (out[0] == '\0' && driver->own_failure[0] != '\0') {
+        (void)snprintf(out, size, "failed, retrying: %s", driver->own_failure);
+    }
+    if (out[0] != '\0') {
+        size_t used = strlen(out);
+
+        (void)snprintf(out + used, size - used, "; ");
+    }
+}
 
 static void fill(void *ctx, char *out, size_t size)
 {
@@ -11,7 +28,12 @@ static void fill(void *ctx, char *out, size_t size)
     const struct fl_coord *coord = driver->coord;
     uint64_t rounds = driver->coord_conf.rounds;
     char total[32] = "";
+    size_t used;
 
+    status_trouble(driver, out, size);
+    used = strlen(out);
+    out += used;
+    size -= used;
     if (rounds != 0) {
         (void)snprintf(total, sizeof(total), " of %" PRIu64, rounds);
     }
@@ -29,4 +51,10 @@ static void fill(void *ctx, char *out, size_t size)
 int fl_driver_status_create(struct fl_driver *driver)
 {
     return fl_status_create(driver->loop, fill, driver, &driver->status);
+}
+
+void fl_driver_own_failure(struct fl_driver *driver, const char *reason)
+{
+    (void)fl_str_clean(fl_str_ends(driver->own_failure, sizeof(driver->own_failure),
+                                   reason != NULL ? reason : ""));
 }

@@ -1,6 +1,6 @@
 /*
- * What the operator wishes of the rounds (pause, resume, drain, abort-round). The core takes one at
- * a time, and its answer is a promise that no kill takes back.
+ * What the operator wishes of the rounds (pause, resume, drain, abort-round, controls reset). The
+ * core takes one at a time, and its answer is a promise that no kill takes back.
  */
 
 #include "server/daemon/driver_impl.h"
@@ -14,6 +14,8 @@ static enum fl_event_type event_of(enum fl_admin_type type)
         return FL_EV_RESUME;
     case FL_ADMIN_DRAIN:
         return FL_EV_DRAIN;
+    case FL_ADMIN_RESET_CONTROLS:
+        return FL_EV_NEW_EPOCH;
     default:
         return FL_EV_ABORT_ROUND;
     }

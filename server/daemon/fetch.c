@@ -54,7 +54,7 @@ struct read {
 static void end(struct fl_fetch *f, enum fl_grpc_status status, const char *message)
 {
     fl_sm_move(&f->sm, FETCH_ENDED);
-    fl_call_finish(f->call, status, message);
+    fl_front_finish(f->front, f->call, status, message);
 }
 
 static void cancel(struct fl_fetch *f)
@@ -237,7 +237,7 @@ static int begin(struct fl_fetch *f, const uint8_t *data, size_t len, struct fl_
                           (unsigned long long)request.offset,
                           (unsigned long long)fl_bytes_len(&bundle->bytes));
     }
-    fl_call_vouch(f->call);
+    fl_call_vouch(f->call, attend->name);
     f->bytes = fl_bytes_ref(&bundle->bytes);
     f->offset = request.offset;
     if (f->bytes.file != NULL) {

@@ -49,6 +49,32 @@ void fl_front_fail(struct fl_call *call, int code, const struct fl_err *err)
     fl_call_finish(call, fl_grpc_status_from_err(code), fl_err_text(err, code));
 }
 
+const char *fl_front_public(const struct fl_front *front, const char *text, char *out, size_t size)
+{
+    const char *dir = front->srv->state_dir;
+    size_t skip = dir != NULL && dir[0] == '/' && dir[1] != '\0' ? strlen(dir) : 0;
+    size_t at = 0;
+
+    while (*text != '\0' && at + 1 < size) {
+        if (skip > 0 && strncmp(text, dir, skip) == 0) {
+            text += skip + (text[skip] == '/');
+        } else {
+            out[at++] = *text++;
+        }
+    }
+    out[at] = '\0';
+    return out;
+}
+
+void fl_front_finish(const struct fl_front *front, struct fl_call *call, enum fl_grpc_status status,
+                     const char *message)
+{
+    char text[FL_ERR_BUF_SIZE];
+
+    fl_call_finish(call, status,
+                   message != NULL ? fl_front_public(front, message, text, sizeof(text)) : NULL);
+}
+
 void fl_front_fail_request(struct fl_call *call, int code, const struct fl_err *err)
 {
     fl_call_finish(call, fl_front_request_status(code), fl_err_text(err, code));
@@ -295,6 +321,7 @@ int fl_front_exclude(struct fl_front *front, const char *name, bool forgets)
 void fl_front_review(struct fl_front *front)
 {
     if (front->server != NULL && front->admin != NULL) {
+        fl_attend_review_plain(front);
         fl_grpc_server_review(front->server);
         fl_grpc_server_review(front->admin);
     }
@@ -346,6 +373,7 @@ int fl_front_create(struct fl_serverd *srv, struct fl_front **ret, struct fl_err
         .loop = srv->net,
         .limits = srv->own->rpc,
         .max_connections = (uint32_t)srv->max_connections,
+        .peer_connections = (uint32_t)srv->conf->limits->client_connections,
         .memory = fl_addressable(srv->own->memory),
         .notice = on_notice,
         .notice_ctx = front,
@@ -370,6 +398,7 @@ int fl_front_create(struct fl_serverd *srv, struct fl_front **ret, struct fl_err
         front->n_open_servers++;
         setup.methods = front->admin_methods;
         setup.max_connections = FL_SERVERD_ADMIN_CONNECTIONS;
+        setup.peer_connections = 0;
         setup.memory = 0;
         rv = fl_grpc_server_create(&setup, &front->admin, err);
     }

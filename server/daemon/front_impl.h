@@ -35,6 +35,7 @@ struct fl_attend {
     uint64_t heard_ms;
     uint64_t told_ms; /* when the coordinator was told of that last */
     uint64_t heartbeat;
+    bool ended;       /* by fl_attend_review_plain(): its call is about to close */
     bool wants_offer; /* an offer, or the rest of it, may come */
     uint64_t offer_total;
     struct fl_buf offer;
@@ -87,6 +88,7 @@ struct fl_front {
     struct fl_timer *sweep;
     struct fl_attend *attends;
     size_t n_events, most_events; /* posted to the coordinator and not taken yet; at most */
+    size_t n_plain, n_verified;   /* sessions that said hello, without a certificate and with one */
     size_t n_asked; /* hellos that the coordinator has not answered, of ended calls too */
     struct fl_hellos asked, waiting;
     struct fl_slot_rec *slots;
@@ -122,6 +124,14 @@ FL_MUST_CHECK int fl_front_on_disk(struct fl_front *front, fl_loop_cb work, fl_l
 struct fl_up *fl_up_new(enum fl_up_type type);
 /* Finish a call with a code of ours and a message. */
 void fl_front_fail(struct fl_call *call, int code, const struct fl_err *err);
+/*
+ * fl_call_finish() with a text that may name files: without the state folder's path, which is not
+ * for peers.
+ */
+void fl_front_finish(const struct fl_front *front, struct fl_call *call, enum fl_grpc_status status,
+                     const char *message);
+/* `text` without that path; returns `out`. */
+const char *fl_front_public(const struct fl_front *front, const char *text, char *out, size_t size);
 /* The same for a request of a session: FL_EPERM says that there is no such session. */
 void fl_front_fail_request(struct fl_call *call, int code, const struct fl_err *err);
 enum fl_grpc_status fl_front_request_status(int code);
@@ -136,6 +146,10 @@ void fl_front_notice(struct fl_front *front, const char *peer, const char *reaso
 void fl_attend_start(struct fl_call *call, void *ctx);
 /* For fl_log_peer(): many clients may come from one address, but strangers choose their names. */
 const char *fl_attend_who(const struct fl_attend *attend);
+struct fl_attend *fl_attend_find(struct fl_front *front, uint64_t id); /* or NULL */
+/* A Refused, a line in the log, and the end of the call; 0: the client chooses when it retries. */
+void fl_attend_refuse(struct fl_attend *attend, enum fl_wire_reason reason, uint32_t retry_ms,
+                      const char *message);
 void fl_attend_joined(struct fl_front *front, const struct fl_down *down);
 void fl_attend_refused(struct fl_front *front, const struct fl_down *down);
 void fl_attend_bad_offer(struct fl_front *front, const struct fl_down *down);
@@ -155,6 +169,15 @@ struct fl_attend *fl_attend_answered(struct fl_front *front, uint64_t session);
  * an older one ended would reach it afterwards, and it would take a client for lost that is there.
  */
 bool fl_attend_asked(const struct fl_front *front, const char *name);
+/* attend_plain.c; with a guard only */
+/* fl_attend_ask() of a client without TLS, unless its name is refused in plaintext; takes `up`. */
+void fl_attend_ask_plain(struct fl_attend *attend, struct fl_up *up);
+/* The client has shown a certificate: from now on its name is refused in plaintext. */
+void fl_attend_shown(const struct fl_attend *attend, const struct fl_identity *identity);
+/* `name` has a certificate: ends sessions in plaintext under it. */
+void fl_attend_certified(struct fl_front *front, const char *name);
+/* Ends sessions in plaintext under names that are denied; does nothing without a guard. */
+void fl_attend_review_plain(struct fl_front *front);
 /* attend_command.c */
 void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *command);
 void fl_attend_down(struct fl_front *front, struct fl_down *down); /* may take its units */
@@ -188,6 +211,11 @@ void fl_push_withdraw(struct fl_slot_rec *slot, uint64_t round, uint32_t attempt
 /* True, and the bytes on disk, when `push` (may be NULL) is for (round, attempt). */
 bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attempt,
                      uint64_t *ret_written);
+/*
+ * Has more of `push` (may be NULL) arrived since the last question, or does it wait for our disk or
+ * verdict? `*ret_key` is what it is for.
+ */
+bool fl_push_progress(struct fl_push *push, struct fl_session_key *ret_key);
 /* Ends what is still on its way for (round, attempt). */
 void fl_push_round_closed(struct fl_front *front, uint64_t round, uint32_t attempt);
 /* Its client is forgotten. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "libfl/base/clock.h"
+#include "libfl/base/str.h"
 #include "libfl/pki/when.h"
 #include "libfl/tls/tls.h"
 #include "server/daemon/exit_codes.h"
@@ -79,7 +80,7 @@ uint32_t fl_guard_who(void *guard, const struct fl_identity *who, const char **w
     }
     if (fl_denials_has(g->denials, who, g->why, sizeof(g->why))) {
         *why = g->why;
-        return 0;
+        return fl_denials_passing(g->denials, who) ? 0 : FL_WHO_DISOWNED;
     }
     if (fl_trust_listed(g->trust, who, g->why, sizeof(g->why))) {
         *why = g->why;
@@ -92,6 +93,15 @@ uint32_t fl_guard_who(void *guard, const struct fl_identity *who, const char **w
     return who->role == FL_ROLE_CLIENT  ? FL_WHO_CLIENT
            : who->role == FL_ROLE_ADMIN ? FL_WHO_ADMIN
                                         : FL_WHO_STRANGER;
+}
+
+bool fl_guard_denies(struct fl_guard *guard, const char *name, const char **why)
+{
+    struct fl_identity who = {.kind = FL_IDENTITY_NONE};
+
+    *why = guard->why;
+    return fl_str_copy(who.name, sizeof(who.name), name) == FL_OK &&
+           fl_denials_has(guard->denials, &who, guard->why, sizeof(guard->why));
 }
 
 /* --- what is in force --- */
@@ -212,6 +222,11 @@ static int submit(struct fl_guard *g, struct job what)
 int fl_guard_submit(struct fl_guard *g, fl_guard_work_cb work, fl_loop_cb done, void *arg)
 {
     return submit(g, (struct job){.work = work, .done = done, .arg = arg});
+}
+
+uint64_t fl_guard_busy_ms(struct fl_guard *g)
+{
+    return fl_lane_busy_ms(g->lane);
 }
 
 void fl_guard_look(struct fl_guard *g, bool all)

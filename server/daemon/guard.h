@@ -33,8 +33,15 @@ void fl_guard_free(struct fl_guard *guard); /* after the loop has run out; NULL 
 
 /* Over each connection that uses TLS; lives as long as the guard. */
 const struct fl_stream_filter *fl_guard_filter(const struct fl_guard *guard);
+/* Are certificates of the operator's own PKI? */
+bool fl_guard_own_pki(const struct fl_serverd_conf *own);
+/* Age of the job that runs on the guard's lane; see fl_lane_busy_ms(). Any thread. */
+uint64_t fl_guard_busy_ms(struct fl_guard *guard);
 /* As in struct fl_grpc_listen, with the guard as its context. */
 uint32_t fl_guard_who(void *guard, const struct fl_identity *identity, const char **why);
+
+/* Is this name denied? `*why` is valid until the next call; for peers that show no certificate. */
+bool fl_guard_denies(struct fl_guard *guard, const char *name, const char **why);
 
 /*
  * Run work(authority, arg) on the guard's lane, in order, then done(arg) on the loop, by when what
@@ -44,7 +51,7 @@ typedef void (*fl_guard_work_cb)(struct fl_authority *authority, void *arg);
 FL_MUST_CHECK int fl_guard_submit(struct fl_guard *guard, fl_guard_work_cb work, fl_loop_cb done,
                                   void *arg);
 /*
- * Each client whose newest certificate is denied; `forgets`: for longer than until it is enabled.
+ * Each client whose newest certificate is denied; `forgets`: for good, so its record goes.
  * An error of `cb` ends it.
  */
 typedef int fl_guard_denied_cb(void *ctx, const char *name, bool forgets);

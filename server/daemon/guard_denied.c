@@ -24,8 +24,8 @@ static int tell(const struct newest *newest)
     }
     switch (newest->state) {
     case FL_CERTIFICATE_REVOKED:
-    case FL_CERTIFICATE_EVICTED:
         return newest->cb(newest->ctx, newest->name, /* forgets= */ true);
+    case FL_CERTIFICATE_EVICTED: /* It may join again, and what it contributed stays known. */
     case FL_CERTIFICATE_DISABLED:
         return newest->cb(newest->ctx, newest->name, /* forgets= */ false);
     case FL_CERTIFICATE_VALID:

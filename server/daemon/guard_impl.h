@@ -47,6 +47,5 @@ void fl_guard_tell_dates(const struct fl_serverd *srv, const struct fl_chain *ch
                          int64_t *said_s);
 
 struct fl_authority *fl_guard_authority(struct fl_guard *guard);
-bool fl_guard_own_pki(const struct fl_serverd_conf *own);
 
 #endif

@@ -1,17 +1,15 @@
 /* The guard without a server: fl-serverd --init, and the look before a start. */
 
-#include <errno.h>
-#include <grp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
+#include "libfl/base/owner.h"
 #include "libfl/pki/when.h"
 #include "server/daemon/exit_codes.h"
 #include "server/daemon/guard_impl.h"
+#include "server/daemon/preflight.h"
 
 static int64_t now_ms(void)
 {
@@ -34,25 +32,6 @@ static void print_made(const struct fl_serverd_conf *own, const struct fl_guard_
                  "next: start the server, then for each client: flctl invite NAME\n");
 }
 
-/*
- * What root makes for a service has to be the service's, or it could not read it: the state folder
- * says whose it is. A folder that is not there is made by whoever runs this.
- */
-static int become_its_owner(const char *state_dir, struct fl_err *err)
-{
-    struct stat st;
-
-    if (geteuid() != 0 || stat(state_dir, &st) != 0 || st.st_uid == 0) {
-        return FL_OK;
-    }
-    if (setgroups(0, NULL) != 0 || setgid(st.st_gid) != 0 || setuid(st.st_uid) != 0) {
-        return fl_err_set(err, FL_EPERM,
-                          "cannot become user %u, whose folder '%s' is: %s; run this as that user",
-                          (unsigned)st.st_uid, state_dir, strerror(errno));
-    }
-    return FL_OK;
-}
-
 int fl_guard_init(const struct fl_serverd_conf *own, const struct fl_log *log, bool renew_root)
 {
     struct fl_guard_place place;
@@ -66,7 +45,9 @@ int fl_guard_init(const struct fl_serverd_conf *own, const struct fl_log *log, b
         return FL_EXIT_CONFIG;
     }
     fl_guard_place(own, log, &place);
-    rv = become_its_owner(own->state_dir, &err);
+    /* What root makes for a service has to be the service's, or it could not read it. */
+    rv = fl_owner_become(own->state_dir, own->path, NULL, &err);
+    rv = rv == FL_OK ? fl_preflight_federation(own, &err) : rv;
     if (rv == FL_OK) {
         rv = renew_root ? fl_authority_renew_root(&place.conf, now_ms(), &err)
                         : fl_authority_init(&place.conf, now_ms(), &err);

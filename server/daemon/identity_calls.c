@@ -101,7 +101,9 @@ static void send_answer(struct fl_identity_request *r)
     if (rv == FL_ELIMIT && r->code == FL_OK) {
         return; /* on_writable comes. */
     }
-    if (rv != FL_OK) {
+    if (rv != FL_OK && is_strangers(r)) {
+        fl_front_finish(r->front, r->call, fl_grpc_status_from_err(rv), fl_err_text(&r->err, rv));
+    } else if (rv != FL_OK) {
         fl_front_fail(r->call, rv, &r->err);
     } else {
         fl_call_finish(r->call, FL_GRPC_OK, NULL);
@@ -125,6 +127,9 @@ static void on_done(void *arg)
 
     r->front->n_strangers -= is_strangers(r);
     r->submitted = false;
+    if (r->certified[0] != '\0') {
+        fl_attend_certified(r->front, r->certified);
+    }
     if (r->code == FL_OK && r->kind->landed != NULL) {
         r->kind->landed(r);
     }
@@ -288,6 +293,7 @@ static void work_join(struct fl_authority *authority, struct fl_identity_request
         r->code = FL_EPERM; /* No such token is not something that is missing here. */
     }
     if (r->code == FL_OK) {
+        (void)snprintf(r->certified, sizeof(r->certified), "%s", joined.name);
         answer_join(r, &joined);
     }
     fl_joined_done(&joined);

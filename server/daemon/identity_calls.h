@@ -48,7 +48,9 @@ struct fl_identity_request {
     struct fl_replies replies;
     int code;
     struct fl_err err;
-    struct fl_identity fresh; /* Renew: who the peer is now */
+    struct fl_identity fresh;    /* Renew: who the peer is now */
+    char certified[FL_NAME_MAX]; /* Join, IssueAdmin: the name that has a certificate now */
+    bool connected;              /* Revoke, Disable: a client of that name, when it was asked for */
     size_t n_denied;
     char excluded[FL_NAME_MAX]; /* the client that is denied now, or "" */
     bool forgotten;             /* for longer than until it is enabled */
@@ -73,6 +75,7 @@ struct fl_identity_rpc {
         struct fl_buf buf_;                                      \
                                                                  \
         fl_buf_init(&buf_, FL_WIRE_MAX_CONTROL);                 \
+        buf_.secret = true; /* an invitation */                  \
         (request)->code = encode(item, &buf_);                   \
         if ((request)->code == FL_OK) {                          \
             (request)->code = fl_identity_reply(request, &buf_); \

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/base/owner.h"
+#include "libfl/base/undumpable.h"
 #include "libfl/model/units.h"
 #include "libfl/net/failed_start.h"
 #include "libfl/net/loop.h"
@@ -29,7 +31,7 @@ static void usage(FILE *out)
         "aggregates, and keeps everything it accepted on disk.\n"
         "\n"
         "  -c, --check-config  check the file and all that a start needs, print the units of the\n"
-        "                      model, start nothing\n"
+        "                      model, start nothing; root checks as the owner of the state folder\n"
         "      --init          make what the federation is recognised by: its root, what signs "
         "day\n"
         "                      by day, the server's certificate; nothing that is there is lost\n"
@@ -97,6 +99,11 @@ static int serve(const struct fl_serverd_conf *own, struct fl_log *log, struct f
     int exit_code;
 
     share_heap();
+    fl_undumpable();
+    if (fl_serverd_keep_back_memory(log) != FL_OK) {
+        fl_log(log, FL_LOG_ERROR, "server", "cannot start: out of memory");
+        return FL_EXIT_FAILURE;
+    }
     fl_signal_ignore(SIGHUP); /* Until it serves there is nothing to take up. */
     exit_code = fl_server_run(own, log, out);
     if (exit_code != FL_EXIT_OK &&
@@ -111,15 +118,24 @@ static int serve(const struct fl_serverd_conf *own, struct fl_log *log, struct f
 
 enum task { TASK_RUN, TASK_CHECK, TASK_RECOVER, TASK_INIT, TASK_RENEW_ROOT };
 
-static void print_note(const char *path, const char *note)
+static void print_note(void *ctx, const char *note)
 {
-    if (note[0] != '\0') {
-        (void)printf("%s: %s\n", path, note);
-    }
+    (void)ctx;
+    (void)printf("%s\n", note);
 }
 
-/* What a start would do, and the units that it would ask for. */
-static void tell_good(const struct fl_serverd_conf *own, const struct fl_preflight_notes *notes)
+static void complain(void *ctx, const char *text)
+{
+    fl_log_out_complain(ctx, "fl-serverd", text);
+}
+
+static void warn(void *ctx, const char *text)
+{
+    fl_log(ctx, FL_LOG_WARNING, "server", "%s", text);
+}
+
+/* What a start would do and say, and the units that it would ask for. */
+static void tell_good(const struct fl_serverd_conf *own, const struct fl_findings *notes)
 {
     const struct fl_server_conf *conf = own->conf;
     struct fl_buf table;
@@ -127,8 +143,7 @@ static void tell_good(const struct fl_serverd_conf *own, const struct fl_preflig
     (void)printf("%s: ok: federation '%s', algorithm %s, %zu units, %zu parameters\n", own->path,
                  conf->main->federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
                  fl_layout_count(conf->layout));
-    print_note(own->path, notes->fewer);
-    print_note(own->path, notes->dates);
+    fl_findings_each(notes, print_note, NULL);
     fl_buf_init(&table, (size_t)FL_LAYOUT_MAX_UNITS * 2 * FL_NAME_MAX);
     if (fl_layout_table(conf->layout, &table) == FL_OK) {
         (void)fwrite(table.data, 1, table.len, stdout);
@@ -136,30 +151,61 @@ static void tell_good(const struct fl_serverd_conf *own, const struct fl_preflig
     fl_buf_done(&table);
 }
 
+/* As the user whose the state folder is: root may all that a service may not. */
+static int check_config(const struct fl_serverd_conf *own, struct fl_log_out *out)
+{
+    static struct fl_preflight_report report;
+    struct fl_err err = {0};
+    int exit_code = FL_EXIT_FAILURE;
+    int rv = fl_owner_become(own->state_dir, own->path, &report.notes, &err);
+
+    rv = rv == FL_OK ? fl_preflight(own, &report, &exit_code, &err) : rv;
+    if (rv == FL_OK) {
+        tell_good(own, &report.notes);
+        exit_code = FL_EXIT_OK;
+    } else {
+        if (report.errors.n == 0) {
+            complain(out, fl_err_text(&err, rv));
+        }
+        fl_findings_each(&report.errors, complain, out);
+        fl_findings_each(&report.notes, print_note, NULL);
+    }
+    return fflush(stdout) == 0 ? exit_code : FL_EXIT_FAILURE;
+}
+
+static int load(const char *path, struct fl_log_out *out, struct fl_serverd_conf **ret)
+{
+    static struct fl_findings all;
+    struct fl_err err = {0};
+    int rv = fl_gemm_init(&err); /* First, else the network's key would be blamed. */
+
+    rv = rv == FL_OK ? fl_serverd_conf_load(path, &all, ret, &err) : rv;
+    if (rv == FL_ENOENT && !fl_fs_exists(path)) {
+        (void)fl_err_set(&err, rv,
+                         "there is no configuration '%.200s': write one: fl-serverd "
+                         "--reference prints all that can be in it",
+                         path);
+    }
+    fl_findings_each(&all, complain, out);
+    if (rv != FL_OK && all.n == 0) {
+        complain(out, fl_err_text(&err, rv));
+    }
+    return rv;
+}
+
 static int run(const char *path, enum task task)
 {
     struct fl_serverd_conf *own = NULL;
     const struct fl_server_conf *conf;
     static struct fl_log_limit limit = FL_LOG_LIMIT_INIT;
-    struct fl_err err = {0};
+    static struct fl_findings odd;
     struct fl_log_out out;
     struct fl_log log = {
         .level = FL_LOG_INFO, .sink = fl_log_out_sink, .ctx = &out, .limit = &limit};
-    struct fl_preflight_notes notes = {.fewer = ""};
     int exit_code;
-    int rv;
 
     fl_log_out_init(&out, STDERR_FILENO);
-    rv = fl_gemm_init(&err); /* First, else the network's key would be blamed. */
-    rv = rv == FL_OK ? fl_serverd_conf_load(path, &own, &err) : rv;
-    if (rv != FL_OK) {
-        if (rv == FL_ENOENT && !fl_fs_exists(path)) {
-            (void)fl_err_set(&err, rv,
-                             "there is no configuration '%.200s': write one: fl-serverd "
-                             "--reference prints all that can be in it",
-                             path);
-        }
-        fl_log_out_complain(&out, "fl-serverd", fl_err_text(&err, rv));
+    if (load(path, &out, &own) != FL_OK) {
         return FL_EXIT_CONFIG;
     }
     conf = own->conf;
@@ -169,12 +215,11 @@ static int run(const char *path, enum task task)
         exit_code = fl_server_recover(own, &log);
     } else if (task == TASK_INIT || task == TASK_RENEW_ROOT) {
         exit_code = fl_guard_init(own, &log, task == TASK_RENEW_ROOT);
-    } else if (task == TASK_CHECK && (rv = fl_preflight(own, &exit_code, &notes, &err)) != FL_OK) {
-        fl_log_out_complain(&out, "fl-serverd", fl_err_text(&err, rv));
     } else if (task == TASK_CHECK) {
-        tell_good(own, &notes);
-        exit_code = FL_EXIT_OK;
+        exit_code = check_config(own, &out);
     } else {
+        fl_server_conf_odd(conf, &odd);
+        fl_findings_each(&odd, warn, &log);
         exit_code = serve(own, &log, &out);
     }
     fl_serverd_conf_free(own);

@@ -7,9 +7,8 @@
 
 #include "libfl/base/descriptors.h"
 #include "libfl/base/fs.h"
-#include "libfl/model/safetensors.h"
 #include "libfl/net/address.h"
-#include "libfl/num/vec.h"
+#include "libfl/net/conn.h"
 #include "libfl/program/program.h"
 #include "server/daemon/admin_access.h"
 #include "server/daemon/descriptors.h"
@@ -25,35 +24,118 @@ static bool in_state(const struct fl_serverd_conf *own, const char *path)
            strchr(path + n + 1, '/') == NULL;
 }
 
-/* Whether somebody listens there already is seen when it is bound. */
-static int check_socket(const struct fl_serverd_conf *own, const char *address, struct fl_err *err)
+/* An error of what a start with that exit code needs. With a report the next check follows. */
+static int keep(struct fl_preflight_report *report, int exit_code, int *ret_exit, int rv,
+                struct fl_err *err)
 {
-    struct fl_address a;
-    struct stat st;
-    int rv = fl_address_parse(address, &a, err);
-
-    if (rv != FL_OK || a.kind != FL_ADDRESS_UNIX || in_state(own, a.path)) {
-        return rv;
+    if (rv != FL_OK && (report == NULL || report->errors.n == 0)) {
+        *ret_exit = exit_code;
     }
-    if (stat(a.path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
-        return fl_err_set(err, FL_EEXIST, "'%s' is there and is no socket", a.path);
-    }
-    return fl_fs_check_place(a.path, err);
+    return fl_findings_keep(report != NULL ? &report->errors : NULL, rv, err);
 }
 
-int fl_preflight_model(const struct fl_server_conf *conf, float *theta, struct fl_err *err)
+/*
+ * The folder of a socket below /run that is not there: a unit makes it (RuntimeDirectory=) when it
+ * starts, and takes it away when it ends.
+ */
+static bool left_to_unit(const char *socket, char *folder, size_t size)
 {
-    int rv;
+    const char *slash = strrchr(socket, '/');
 
-    if (conf->model->file[0] == '\0') {
+    (void)snprintf(folder, size, "%.*s", (int)(slash - socket), socket);
+    return strncmp(folder, "/run/", 5) == 0 && !fl_fs_exists(folder);
+}
+
+/* The place of a socket file. Of a start: whether another one listens there is seen when it is
+ * bound. */
+static int check_place(const struct fl_serverd_conf *own, const char *path,
+                       struct fl_preflight_report *report, struct fl_err *err)
+{
+    char folder[FL_ADDRESS_PATH_MAX];
+    struct stat st;
+
+    if (in_state(own, path)) {
         return FL_OK;
     }
-    rv = fl_st_load(conf->model->file, conf->layout, theta, err);
-    if (rv == FL_OK && !fl_vec_finite(theta, fl_layout_count(conf->layout))) {
-        rv = fl_err_set(err, FL_ENUMERIC, "'%s' holds a value that is not finite",
-                        conf->model->file);
+    if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+        return fl_err_set(err, FL_EEXIST, "'%s' is there and is no socket", path);
     }
-    return rv == FL_OK ? FL_OK : fl_conf_blame(conf->file, &conf->model->file, rv, err);
+    if (report != NULL && left_to_unit(path, folder, sizeof(folder))) {
+        fl_findings_note(&report->notes,
+                         "%s: the folder '%s' is not there: RuntimeDirectory= of the unit makes it "
+                         "at the start",
+                         own->path, folder);
+        return FL_OK;
+    }
+    return fl_fs_check_place(path, err);
+}
+
+/* `running`: the server of this folder, 0: none. It has its addresses, which are then in use. */
+static int try_address(const struct fl_serverd_conf *own, const char *address, long running,
+                       struct fl_preflight_report *report, struct fl_err *err)
+{
+    int rv = fl_listen_check(address, err);
+
+    if (rv == FL_EINUSE && running != 0) {
+        fl_findings_note(&report->notes,
+                         "%s: '%s' is in use, by the server of this state folder that is running "
+                         "(process %ld) unless the address is new",
+                         own->path, address, running);
+        return FL_OK;
+    }
+    return rv != FL_EINUSE
+               ? rv
+               : fl_err_wrap(err, rv,
+                             "in use by another process, and no server of this state folder is "
+                             "running (see `ss -lp`; a socket unit that is active has it for this "
+                             "server: stop that one for a check)");
+}
+
+static int check_socket(const struct fl_serverd_conf *own, const char *address, long running,
+                        struct fl_preflight_report *report, struct fl_err *err)
+{
+    struct fl_address a;
+    int rv = fl_address_parse(address, &a, err);
+
+    if (rv == FL_OK && a.kind == FL_ADDRESS_UNIX) {
+        rv = check_place(own, a.path, report, err);
+    }
+    return rv == FL_OK && report != NULL ? try_address(own, address, running, report, err) : rv;
+}
+
+static int check_list(const struct fl_serverd_conf *own, const struct fl_opt_texts *list,
+                      long running, struct fl_preflight_report *report, int *ret_exit,
+                      struct fl_err *err)
+{
+    int rv = FL_OK;
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < list->n; i++) {
+        rv = check_socket(own, list->list[i], running, report, err);
+        rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, list, rv, err);
+        rv = keep(report, FL_EXIT_LISTEN, ret_exit, rv, err);
+    }
+    return rv;
+}
+
+static int check_sockets(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
+                         int *ret_exit, struct fl_err *err)
+{
+    const struct fl_server_main *m = own->conf->main;
+    long running = report != NULL ? fl_fs_lock_holder(own->state_dir) : 0;
+    int rv = check_list(own, &m->listen, running, report, ret_exit, err);
+
+    rv = rv == FL_OK ? check_list(own, &m->listen_insecure, running, report, ret_exit, err) : rv;
+    rv = rv == FL_OK ? check_list(own, &m->listen_admin, running, report, ret_exit, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_socket(own, own->admin, running, report, err);
+    if (rv != FL_OK) {
+        rv = fl_conf_blame(own->conf->file,
+                           m->admin_socket[0] != '\0' ? &m->admin_socket : &m->state_dir, rv, err);
+    }
+    return keep(report, FL_EXIT_LISTEN, ret_exit, rv, err);
 }
 
 /* A folder that was used before has its model, and does not need the first one any more. */
@@ -68,43 +150,47 @@ static int check_model(const struct fl_serverd_conf *own, struct fl_err *err)
         return rv;
     }
     theta = malloc(fl_layout_count(conf->layout) * sizeof(*theta));
-    rv = theta == NULL ? FL_ENOMEM : fl_preflight_model(conf, theta, err);
+    rv = theta == NULL ? FL_ENOMEM : fl_server_conf_model(conf, theta, err);
     free(theta);
     return rv;
 }
 
-int fl_preflight_places(const struct fl_serverd_conf *own, int *ret_exit, struct fl_err *err)
+/* Each of the two databases takes its name when it is made: they are compared before that. */
+int fl_preflight_federation(const struct fl_serverd_conf *own, struct fl_err *err)
 {
-    const struct fl_server_conf *conf = own->conf;
-    const struct fl_server_main *m = conf->main;
-    struct fl_admin_access access;
-    size_t i;
-    int rv;
+    const char *federation = own->conf->main->federation;
+    int rv = fl_store_check_name(own->state_dir, federation, err);
 
-    *ret_exit = FL_EXIT_CONFIG;
-    rv = fl_admin_access_init(own, &access, err);
+    return rv == FL_OK ? fl_authority_check_name(own->state_dir, federation, err) : rv;
+}
+
+/* Of another federation, and of this one. */
+static int check_state(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
+                       int *ret_exit, struct fl_err *err)
+{
+    const struct fl_server_main *m = own->conf->main;
+    int rv = fl_fs_check_folder(own->state_dir, err);
+
+    rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, &m->state_dir, rv, err);
+    rv = keep(report, FL_EXIT_STATE, ret_exit, rv, err);
     if (rv != FL_OK) {
         return rv;
     }
-    *ret_exit = FL_EXIT_STATE;
-    rv = fl_fs_check_folder(own->state_dir, err);
-    if (rv != FL_OK) {
-        return fl_conf_blame(conf->file, &m->state_dir, rv, err);
-    }
-    *ret_exit = FL_EXIT_LISTEN;
-    for (i = 0; i < m->listen.n; i++) {
-        rv = check_socket(own, m->listen.list[i], err);
-        if (rv != FL_OK) {
-            return fl_conf_blame(conf->file, &m->listen, rv, err);
-        }
-    }
-    rv = check_socket(own, own->admin, err);
-    if (rv != FL_OK) {
-        return fl_conf_blame(
-            conf->file, m->admin_socket[0] != '\0' ? &m->admin_socket : &m->state_dir, rv, err);
-    }
-    *ret_exit = FL_EXIT_DATA;
-    return check_model(own, err);
+    rv = fl_preflight_federation(own, err);
+    rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, &m->federation, rv, err);
+    return keep(report, FL_EXIT_STATE, ret_exit, rv, err);
+}
+
+int fl_preflight_places(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
+                        int *ret_exit, struct fl_err *err)
+{
+    struct fl_admin_access access;
+    int rv = fl_admin_access_init(own, &access, err);
+
+    rv = keep(report, FL_EXIT_CONFIG, ret_exit, rv, err);
+    rv = rv == FL_OK ? check_state(own, report, ret_exit, err) : rv;
+    rv = rv == FL_OK ? check_sockets(own, report, ret_exit, err) : rv;
+    return rv == FL_OK ? keep(report, FL_EXIT_DATA, ret_exit, check_model(own, err), err) : rv;
 }
 
 static int fits(const struct fl_dataset *test, const struct fl_net *net, const char *folder,
@@ -195,33 +281,38 @@ int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descrip
     return FL_OK;
 }
 
-int fl_preflight(const struct fl_serverd_conf *own, int *ret_exit,
-                 struct fl_preflight_notes *ret_notes, struct fl_err *err)
+int fl_preflight(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
+                 int *ret_exit, struct fl_err *err)
 {
-    const struct fl_server_conf *conf = own->conf;
     struct fl_evaluator *evaluator = NULL;
+    char text[FL_ERR_BUF_SIZE] = "";
     uint64_t connections;
-    int rv = fl_preflight_places(own, ret_exit, err);
+    int rv;
 
-    *ret_notes = (struct fl_preflight_notes){.fewer = ""};
+    fl_server_conf_odd(own->conf, &report->notes);
+    rv = fl_preflight_places(own, report, ret_exit, err);
     if (rv == FL_OK) {
-        *ret_exit = FL_EXIT_STATE;
-        rv = fl_store_check(own->state_dir, err);
-    }
-    if (rv == FL_OK) {
-        *ret_exit = FL_EXIT_IDENTITY;
-        rv = fl_guard_check(own, ret_notes->dates, sizeof(ret_notes->dates), err);
+        rv = keep(report, FL_EXIT_STATE, ret_exit, fl_store_check(own->state_dir, err), err);
     }
     if (rv == FL_OK) {
-        *ret_exit = FL_EXIT_FAILURE;
-        rv = fl_preflight_connections(conf, fl_descriptors_most(), &connections, ret_notes->fewer,
-                                      sizeof(ret_notes->fewer), err);
+        rv = fl_preflight_connections(own->conf, fl_descriptors_most(), &connections, text,
+                                      sizeof(text), err);
+        rv = keep(report, FL_EXIT_FAILURE, ret_exit, rv, err);
     }
-    if (rv != FL_OK) {
-        return rv;
+    if (text[0] != '\0') {
+        fl_findings_note(&report->notes, "%s: %s", own->path, text);
     }
-    *ret_exit = FL_EXIT_DATA;
-    rv = fl_preflight_evaluation(conf, NULL, &evaluator, err);
-    fl_evaluator_free(evaluator);
-    return rv;
+    if (rv == FL_OK) {
+        rv = fl_guard_check(own, text, sizeof(text), err);
+        rv = keep(report, FL_EXIT_IDENTITY, ret_exit, rv, err);
+    }
+    if (text[0] != '\0') {
+        fl_findings_note(&report->notes, "%s: %s", own->path, text);
+    }
+    if (rv == FL_OK) {
+        rv = fl_preflight_evaluation(own->conf, NULL, &evaluator, err);
+        rv = keep(report, FL_EXIT_DATA, ret_exit, rv, err);
+        fl_evaluator_free(evaluator);
+    }
+    return rv == FL_OK ? fl_findings_first(&report->errors, err) : rv;
 }

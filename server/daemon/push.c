@@ -63,6 +63,7 @@ struct fl_push {
     struct fl_session_key key;
     uint64_t bytes;                 /* of the manifest */
     uint64_t written;               /* bytes in the file */
+    uint64_t noted;                 /* bytes that had arrived at the last fl_push_progress() */
     struct fl_spool_writer *writer; /* NULL before OPENING, and when the file is given up */
 };
 
@@ -129,7 +130,7 @@ static void fail(struct fl_push *p, enum fl_grpc_status status, const char *mess
                     p->name[0] != '?' ? p->name : fl_call_peer(p->call),
                     "upload of client '%s' for round %llu ended: %s", p->name,
                     (unsigned long long)p->key.round, message);
-        fl_call_finish(p->call, status, message);
+        fl_front_finish(p->front, p->call, status, message);
     }
 }
 
@@ -152,12 +153,15 @@ static struct fl_up *news(const struct fl_push *p, enum fl_up_type type, const c
     return up;
 }
 
-/* What failed is ours: its client tries again, and the coordinator hears why it is not in yet. */
-static void fail_ours(struct fl_push *p, const char *reason)
+/* The server's own fault: the client retries, and the coordinator learns why the update is not in.
+ */
+static void fail_ours(struct fl_push *p, int code, const char *reason)
 {
-    struct fl_up *up = news(p, FL_UP_UNSTORED, reason);
+    /* Before its header an upload belongs to no client and no round. */
+    struct fl_up *up = p->key.round != 0 ? news(p, FL_UP_UNSTORED, reason) : NULL;
 
-    if (up != NULL) { /* Else the round's deadline stays as it is. */
+    if (up != NULL) { /* Without memory for that the round's deadline stays as it is. */
+        up->code = code;
         fl_front_up(p->front, up);
     }
     fail(p, FL_GRPC_UNAVAILABLE, reason);
@@ -186,8 +190,8 @@ static void reply(struct fl_push *p, bool accepted, uint64_t received)
     }
 }
 
-/* Tell the coordinator that the update is there, or why it is none. */
-static void judge(struct fl_push *p, int code, const struct fl_err *err)
+/* Tell the coordinator that the update is there, of what size, or why it is none. */
+static void judge(struct fl_push *p, int code, struct fl_norms *norms, const struct fl_err *err)
 {
     struct fl_up *up = news(p, code == FL_OK ? FL_UP_STORED : FL_UP_INVALID,
                             code == FL_OK ? NULL : fl_err_text(err, code));
@@ -196,8 +200,11 @@ static void judge(struct fl_push *p, int code, const struct fl_err *err)
         fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
         return;
     }
+    up->code = code;
     if (code == FL_OK) {
         p->front->slots[p->client].stored = p->key;
+        up->norms = *norms;
+        norms->unit = NULL;
     }
     move(p, PUSH_JUDGED);
     fl_front_up(p->front, up);
@@ -221,7 +228,7 @@ static void settle(struct fl_push *p)
         return;
     }
     if (fl_spool_writer_finish(p->writer) != FL_OK) {
-        fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+        fail_ours(p, FL_ENOMEM, "out of memory");
         return;
     }
     move(p, PUSH_FINISHING);
@@ -234,7 +241,7 @@ static void opened(void *ctx, int code, uint64_t received, const struct fl_err *
     if (code == FL_EINUSE) { /* An earlier Push of it still writes. */
         fail(p, FL_GRPC_UNAVAILABLE, fl_err_text(err, code));
     } else if (code != FL_OK) {
-        fail_ours(p, fl_err_text(err, code));
+        fail_ours(p, code, fl_err_text(err, code));
     } else {
         p->written = received;
         if (p->sm.state == PUSH_OPENING) {
@@ -257,19 +264,19 @@ static void appended(void *ctx, int code, uint64_t received, size_t memory_len,
     } else if (code == FL_ERANGE || code == FL_ELIMIT) { /* An offset or a length is the peer's. */
         fail(p, fl_grpc_status_from_err(code), fl_err_text(err, code));
     } else {
-        fail_ours(p, fl_err_text(err, code));
+        fail_ours(p, code, fl_err_text(err, code));
     }
     release(p);
 }
 
-static void finished(void *ctx, int code, const struct fl_err *err)
+static void finished(void *ctx, int code, struct fl_norms *norms, const struct fl_err *err)
 {
     struct fl_push *p = ctx;
 
     if (code == FL_OK || fl_spool_is_bad(code)) {
-        judge(p, code, err);
+        judge(p, code, norms, err);
     } else {
-        fail_ours(p, fl_err_text(err, code));
+        fail_ours(p, code, fl_err_text(err, code));
     }
     release(p);
 }
@@ -300,7 +307,8 @@ static void open_file(struct fl_push *p, const struct fl_wire_push_header *h,
     int rv = fl_sent_parts(conf->layout, conf->strategy, h, slot->units, &parts, &err);
 
     if (rv != FL_OK && rv != FL_ENOMEM) {
-        judge(p, rv, &err); /* A wrong shape never becomes right: the client leaves the round. */
+        judge(p, rv, NULL,
+              &err); /* A wrong shape never becomes right: the client leaves the round. */
         return;
     }
     if (rv == FL_OK) {
@@ -309,7 +317,7 @@ static void open_file(struct fl_push *p, const struct fl_wire_push_header *h,
     }
     if (rv != FL_OK) {
         free(parts);
-        fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+        fail_ours(p, FL_ENOMEM, "out of memory");
         return;
     }
     move(p, PUSH_OPENING);
@@ -326,11 +334,12 @@ static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
         return;
     }
     slot = &p->front->slots[attend->client];
-    fl_call_vouch(p->call);
+    fl_call_vouch(p->call, attend->name);
     p->client = attend->client;
     (void)memcpy(p->name, attend->name, sizeof(p->name));
     p->key = (struct fl_session_key){h->round, h->attempt};
     p->bytes = h->bytes;
+    p->noted = fl_call_received(p->call); /* A header says nothing of the update's progress. */
     if (fl_session_is(&slot->accepted, h->round, h->attempt)) {
         reply(p, /* accepted= */ true, h->bytes);
         return;
@@ -379,14 +388,14 @@ static bool on_chunk(struct fl_push *p, const struct fl_wire_chunk *chunk, const
     }
     piece.memory = fl_call_take(p->call);
     if (piece.memory == NULL) {
-        fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+        fail_ours(p, FL_ENOMEM, "out of memory");
         return true;
     }
     /* A short message was lent from the read buffer. */
     piece.data = piece.memory + (chunk->data - message);
     if (fl_spool_writer_append(p->writer, &piece) != FL_OK) {
         free(piece.memory);
-        fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+        fail_ours(p, FL_ENOMEM, "out of memory");
         return true;
     }
     return false;
@@ -408,6 +417,10 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         return true; /* The answer is on its way. */
     }
     rv = fl_wire_push_decode(data, len, &is_header, &header, &chunk, &err);
+    if (rv == FL_ENOMEM) { /* This says nothing about the message. */
+        fail_ours(p, rv, fl_err_text(&err, rv));
+        return true;
+    }
     if (rv != FL_OK) {
         fail(p, fl_front_request_status(rv), fl_err_text(&err, rv));
         return true;
@@ -518,6 +531,26 @@ bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attemp
         return false;
     }
     *ret_written = push->written;
+    return true;
+}
+
+/* A message may take a slow link minutes: bytes count, not messages. */
+bool fl_push_progress(struct fl_push *push, struct fl_session_key *ret_key)
+{
+    uint64_t arrived;
+    bool ours;
+
+    if (push == NULL || push->call == NULL || push->key.round == 0) {
+        return false;
+    }
+    arrived = fl_call_received(push->call);
+    ours = push->sm.state == PUSH_FINISHING || push->sm.state == PUSH_JUDGED ||
+           (push->writer != NULL && !fl_spool_writer_idle(push->writer));
+    if (arrived == push->noted && !ours) {
+        return false;
+    }
+    push->noted = arrived;
+    *ret_key = push->key;
     return true;
 }
 

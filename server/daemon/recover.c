@@ -29,6 +29,7 @@ static struct fl_federation federation_of(const struct fl_serverd_conf *own,
                       .span_ms = c->keep_for_ms,
                       .parts = (uint32_t)c->keep_parts},
         .offer_max = fl_addressable(conf->limits->offer),
+        .offer_range = conf->limits->offer_range,
         .inputs = conf->inputs,
         .classes = conf->classes,
     };
@@ -45,7 +46,7 @@ static int first_model(void *ctx, float *theta, struct fl_err *err)
 {
     const struct first *first = ctx;
     const struct fl_server_conf *conf = first->conf;
-    int rv = conf->model->file[0] != '\0' ? fl_preflight_model(conf, theta, err)
+    int rv = conf->model->file[0] != '\0' ? fl_server_conf_model(conf, theta, err)
                                           : fl_opening_draw(&conf->net, first->seed, theta, err);
 
     *first->exit = rv == FL_OK ? FL_EXIT_STATE : FL_EXIT_DATA;
@@ -137,6 +138,7 @@ int fl_server_recover(const struct fl_serverd_conf *own, const struct fl_log *lo
     int rv = fl_fs_exists(dir) ? fl_fs_lock_dir(dir, &lock, &err)
                                : fl_err_set(&err, FL_ENOENT, "there is no state folder '%s'", dir);
 
+    rv = rv == FL_OK ? fl_preflight_federation(own, &err) : rv;
     rv = rv == FL_OK ? rebuild(own, log, &err) : rv;
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-serverd: cannot recover: %s\n", fl_err_text(&err, rv));

@@ -47,7 +47,7 @@ void fl_server_reload(struct fl_serverd *srv)
     int rv;
 
     fl_notify_reloading();
-    rv = fl_serverd_conf_load(srv->own->path, &fresh, &err);
+    rv = fl_serverd_conf_load(srv->own->path, NULL, &fresh, &err);
     rv = rv == FL_OK ? take_up(srv, fresh, &err) : rv;
     if (rv == FL_OK) {
         tell(srv, fresh);

@@ -6,13 +6,11 @@ void fl_replies_init(struct fl_replies *replies)
 {
     *replies = (struct fl_replies){.next = 0};
     fl_buf_init(&replies->messages, FL_REPLIES_MAX);
+    replies->messages.secret = true; /* Invitations are among them. */
 }
 
 void fl_replies_done(struct fl_replies *replies)
 {
-    if (replies->messages.data != NULL) {
-        explicit_bzero(replies->messages.data, replies->messages.len);
-    }
     fl_buf_done(&replies->messages);
 }
 
@@ -38,6 +36,7 @@ int fl_replies_send(struct fl_replies *replies, struct fl_call *call)
         (void)memcpy(&len, from->data + replies->next, sizeof(len));
         piece.data = from->data + replies->next + sizeof(len);
         piece.len = len;
+        piece.secret = true;
         rv = fl_call_send(call, &piece, 1);
         if (rv == FL_OK) {
             replies->next += sizeof(len) + len;

@@ -9,6 +9,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/net/failed_start.h"
 #include "libfl/net/notify.h"
+#include "libfl/net/stop_limit.h"
 #include "libfl/net/watchdog.h"
 #include "libfl/num/gemm.h"
 #include "server/daemon/driver.h"
@@ -19,6 +20,7 @@
 #include "server/daemon/hints.h"
 #include "server/daemon/preflight.h"
 #include "server/daemon/reload.h"
+#include "server/daemon/stall.h"
 
 /*
  * Calls get this long to end; a peer that reads nothing then costs the link's second for
@@ -30,6 +32,11 @@
  * for the commit of a large model on a slow disk.
  */
 #define STOP_PATIENCE_MS 5000
+/*
+ * And the whole stop this long, below TimeoutStopSec= of the unit: a thread that waits for a disk
+ * which does not answer cannot be joined. The next start goes on from what is on disk.
+ */
+#define STOP_LIMIT_MS 25000
 
 struct stop {
     struct fl_serverd *srv;
@@ -53,12 +60,37 @@ static void on_patience(void *arg)
     stop_now(srv);
 }
 
+static void stop_last_words(void *ctx, char *out, size_t size)
+{
+    struct fl_serverd *srv = ctx;
+
+    (void)snprintf(out, size, "%s has not finished; the disk of '%s' may not answer",
+                   atomic_load(&srv->stop_waits_for), srv->state_dir);
+}
+
+static void limit_stop(struct fl_serverd *srv)
+{
+    struct fl_err err = {0};
+    int rv;
+
+    if (srv->stop_limit != NULL) {
+        return;
+    }
+    atomic_store(&srv->stop_waits_for, "the coordinator");
+    rv = fl_stop_limit_begin(STOP_LIMIT_MS, srv->log, "server", FL_EXIT_FAILURE, stop_last_words,
+                             srv, &srv->stop_limit, &err);
+    if (rv != FL_OK) { /* The stop goes on without. */
+        fl_log(srv->log, FL_LOG_WARNING, "server", "%s", fl_err_text(&err, rv));
+    }
+}
+
 /* The coordinator ends it as soon as nothing is being written. */
 static void begin_stop(struct fl_serverd *srv, const char *why)
 {
     struct fl_up *up = fl_up_new(FL_UP_STOP);
 
     srv->stopping = true;
+    limit_stop(srv);
     if (up != NULL) {
         up->text = fl_str_dup(why);
     }
@@ -108,6 +140,7 @@ void fl_server_stopped(struct fl_serverd *srv)
     if (!srv->stopping) {
         srv->stopping = true;
         fl_log(srv->log, FL_LOG_NOTICE, "server", "stopping: the operator drained the server");
+        limit_stop(srv);
     }
     fl_loop_stop(srv->net);
 }
@@ -167,7 +200,7 @@ static int start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
 {
     int rv;
 
-    rv = fl_preflight_places(srv->own, ret_exit, err);
+    rv = fl_preflight_places(srv->own, NULL, ret_exit, err);
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;
         rv = limit_connections(srv, err);
@@ -211,6 +244,7 @@ static void stop_all(struct fl_serverd *srv)
 {
     struct stop stop = {.srv = srv};
 
+    limit_stop(srv); /* A start that failed stops too. */
     if (srv->front != NULL) {
         fl_front_close(srv->front, STOP_GRACE_MS, on_front_closed, &stop);
         while (!stop.done) {
@@ -220,10 +254,14 @@ static void stop_all(struct fl_serverd *srv)
     if (srv->driver != NULL) {
         fl_driver_stop(srv->driver);
     }
+    atomic_store(&srv->stop_waits_for, "thread identity");
     fl_guard_close(srv->guard);
+    atomic_store(&srv->stop_waits_for, "thread io");
     fl_lane_free(srv->io);
     srv->io = NULL; /* What comes back from it, or from the coordinator, may ask for more. */
+    atomic_store(&srv->stop_waits_for, "thread work");
     fl_lane_free(srv->work);
+    atomic_store(&srv->stop_waits_for, "thread db");
     fl_lane_free(srv->db);
     fl_driver_free(srv->driver);
     srv->driver = NULL;
@@ -232,6 +270,8 @@ static void stop_all(struct fl_serverd *srv)
     }
     fl_front_free(srv->front);
     fl_guard_free(srv->guard);
+    fl_stop_limit_end(srv->stop_limit);
+    srv->stop_limit = NULL;
 }
 
 /* What the network loop hears beside the network. */
@@ -239,6 +279,12 @@ struct listening {
     struct fl_signal *term, *interrupt, *reload;
     struct fl_watchdog *watchdog;
 };
+
+/* Fed while no thread waits so long for its disk that only another process can help. */
+static bool disk_answers(void *arg)
+{
+    return fl_stall_find(arg).for_ms < FL_STALL_WATCHDOG_MS;
+}
 
 static int listen_to(struct fl_serverd *srv, struct listening *to)
 {
@@ -253,8 +299,13 @@ static int listen_to(struct fl_serverd *srv, struct listening *to)
     if (rv == FL_OK) {
         rv = fl_signal_create(srv->net, SIGHUP, on_reload, srv, &to->reload);
     }
-    return rv == FL_OK ? fl_watchdog_create(srv->net, fl_driver_loop(srv->driver), &to->watchdog)
-                       : rv;
+    if (rv == FL_OK) {
+        rv = fl_watchdog_create(srv->net, fl_driver_loop(srv->driver), &to->watchdog);
+    }
+    if (rv == FL_OK) {
+        fl_watchdog_heed(to->watchdog, disk_answers, srv);
+    }
+    return rv;
 }
 
 static void listen_no_more(struct fl_serverd *srv, struct listening *to)

@@ -15,6 +15,8 @@
  * fl_down (towards the network).
  */
 
+#include <stdatomic.h>
+
 #include "libfl/base/log_out.h"
 #include "libfl/grpc/endpoint.h"
 #include "libfl/wire/admin.h"
@@ -25,6 +27,7 @@
 struct fl_front;
 struct fl_driver;
 struct fl_guard;
+struct fl_stop_limit;
 
 struct fl_serverd {
     const struct fl_server_conf *conf;
@@ -40,9 +43,11 @@ struct fl_serverd {
     struct fl_driver *driver;
     struct fl_guard *guard; /* NULL: no address uses TLS */
     uint64_t started_ms;
-    uint64_t max_connections;  /* limits.clients, or what descriptors allow */
-    bool again, stopping;      /* start anew after the stop; network loop only */
-    struct fl_timer *patience; /* of a stop, with the coordinator */
+    uint64_t max_connections;         /* limits.clients, or what descriptors allow */
+    bool again, stopping;             /* start again after the stop; network loop only */
+    struct fl_timer *patience;        /* of a stop, with the coordinator */
+    struct fl_stop_limit *stop_limit; /* NULL: it does not stop */
+    _Atomic(const char *) stop_waits_for;
 };
 
 /* What the network tells the coordinator. */
@@ -55,7 +60,8 @@ enum fl_up_type {
     FL_UP_OFFER,    /* session, client, offer: all of it */
     FL_UP_STORED,   /* client, round, attempt, bytes */
     FL_UP_INVALID,  /* client, round, attempt, text */
-    FL_UP_UNSTORED, /* client, round, attempt, text: our own trouble */
+    FL_UP_UNSTORED, /* client, round, attempt, code, text: our own trouble */
+    FL_UP_PROGRESS, /* client, round, attempt: HEARD, and more of its upload has arrived */
     FL_UP_EXCLUDE,  /* text: name of a client whose certificate is denied; forgets */
     FL_UP_ADMIN,    /* request */
     FL_UP_STOP      /* text: why, for clients; answered by STOPPED */
@@ -71,8 +77,10 @@ struct fl_up {
     uint64_t round;
     uint32_t attempt;
     uint64_t bytes;
+    int code;
     bool forgets;               /* nothing is kept of it */
     char *text;                 /* owned */
+    struct fl_norms norms;      /* STORED; owned */
     struct fl_wire_event event; /* owned; JOIN: the hello */
     struct fl_buf offer;        /* owned */
     struct fl_admin_request *request;
@@ -114,6 +122,7 @@ struct fl_down {
     double learning_rate;
     uint64_t seed;
     uint64_t order_seed;
+    uint64_t epoch; /* fl_round_size */
     uint64_t deadline_ms;
     uint8_t *units; /* owned, [n_units] or NULL */
     char *text;     /* owned */
@@ -141,19 +150,23 @@ enum fl_admin_type {
     FL_ADMIN_CHECKPOINTS,
     FL_ADMIN_HOLD,
     FL_ADMIN_ROLLBACK,
+    FL_ADMIN_SUMMARIES,
+    FL_ADMIN_DROP_SUMMARY,
     FL_ADMIN_PAUSE,
     FL_ADMIN_RESUME,
     FL_ADMIN_DRAIN,
+    FL_ADMIN_RESET_CONTROLS,
     FL_ADMIN_ABORT_ROUND
 };
 
 struct fl_admin_request {
     enum fl_admin_type type;
     struct fl_serverd *srv;
-    struct fl_call *call; /* network side only; NULL when the peer went away */
-    bool asked;           /* network side only: the coordinator has it, or had it */
-    bool answered;        /* network side only */
-    bool known;           /* network side only: `who` is */
+    struct fl_call *call;   /* network side only; NULL when the peer went away */
+    struct fl_timer *timer; /* network side only, while `call` is: looks whether the disk hangs */
+    bool asked;             /* network side only: the coordinator has it, or had it */
+    bool answered;          /* network side only */
+    bool known;             /* network side only: `who` is */
     struct fl_identity who;
     struct fl_wire_list_rounds list;    /* ROUNDS */
     uint64_t round;                     /* EXPORT, HOLD, ROLLBACK */
@@ -162,6 +175,7 @@ struct fl_admin_request {
     struct fl_wire_control control;     /* PAUSE to ABORT_ROUND */
     struct fl_admin_request *next_wish; /* and who waits behind it; coordinator side only */
     struct fl_wire_forget forget;
+    char drop[FL_NAME_MAX]; /* DROP_SUMMARY: of this client */
     struct fl_wire_forgotten forgotten;
     size_t n_waits;            /* FORGET: for so many things to be on disk */
     struct fl_replies replies; /* the answer */
@@ -183,6 +197,9 @@ FL_MUST_CHECK int fl_admin_reply(struct fl_admin_request *request, const struct 
  * can be refused is refused instead (docs/architecture.md#contracts-worth-knowing). Any thread.
  */
 FL_NORETURN void fl_serverd_no_memory(const struct fl_serverd *srv, const char *what);
+/* Keep memory back for the event loops, before the first of them; the process ends with a line when
+   that does not suffice. Borrows `log` for good. FL_ENOMEM. */
+FL_MUST_CHECK int fl_serverd_keep_back_memory(struct fl_log *log);
 /* Network loop: stop as on a signal, tell clients to come back soon, and start anew. */
 void fl_server_again(struct fl_serverd *srv, const char *why);
 /* Network loop: the coordinator has stopped. */

@@ -17,10 +17,11 @@ struct fl_spool_writer {
 
 struct job {
     struct fl_spool_writer *writer;
-    int (*work)(struct job *job);        /* on the lane */
-    void (*tell)(const struct job *job); /* on the loop, while somebody listens */
-    struct fl_spool_piece piece;         /* of an append */
+    int (*work)(struct job *job);  /* on the lane */
+    void (*tell)(struct job *job); /* on the loop, while somebody listens */
+    struct fl_spool_piece piece;   /* of an append */
     uint64_t received;
+    struct fl_norms norms; /* of a file that was finished; owned */
     int code;
     struct fl_err err;
 };
@@ -52,6 +53,7 @@ static void complete(void *arg)
     if (w->cbs != NULL) {
         job->tell(job);
     }
+    free(job->norms.unit);
     free(job);
     unref(w);
 }
@@ -86,7 +88,7 @@ static int open_work(struct job *job)
                           w->n_parts, &w->spool, &job->received, &job->err);
 }
 
-static void opened(const struct job *job)
+static void opened(struct job *job)
 {
     job->writer->cbs->opened(job->writer->ctx, job->code, job->received, &job->err);
 }
@@ -142,7 +144,7 @@ static int append_work(struct job *job)
     return rv;
 }
 
-static void appended(const struct job *job)
+static void appended(struct job *job)
 {
     job->writer->cbs->appended(job->writer->ctx, job->code, job->received, job->piece.memory_len,
                                &job->err);
@@ -167,15 +169,16 @@ static int finish_work(struct job *job)
     rv = fl_spool_finish(w->spool, conf->layout, conf->round->norm_bound, conf->main->durability,
                          &job->err);
     if (rv == FL_OK) { /* Without its lock before it is accepted: a backup takes one of its own. */
+        job->norms = fl_spool_take_norms(w->spool);
         fl_spool_close(w->spool);
         w->spool = NULL;
     }
     return rv;
 }
 
-static void finished(const struct job *job)
+static void finished(struct job *job)
 {
-    job->writer->cbs->finished(job->writer->ctx, job->code, &job->err);
+    job->writer->cbs->finished(job->writer->ctx, job->code, &job->norms, &job->err);
 }
 
 int fl_spool_writer_finish(struct fl_spool_writer *w)

@@ -33,8 +33,8 @@ struct fl_spool_writer_cbs {
     /* As fl_spool_write(); of a piece that had `memory_len`. */
     void (*appended)(void *ctx, int code, uint64_t received, size_t memory_len,
                      const struct fl_err *err);
-    /* As fl_spool_finish(). */
-    void (*finished)(void *ctx, int code, const struct fl_err *err);
+    /* As fl_spool_finish(). `norms` of a good one; what is taken out of them is the callee's. */
+    void (*finished)(void *ctx, int code, struct fl_norms *norms, const struct fl_err *err);
 };
 
 /* Open, or continue, the file of (`key`, `client`). Takes `parts`. FL_ENOMEM, FL_ECLOSED. */

@@ -63,12 +63,48 @@ static int check_conf(const struct fl_authority_conf *conf, struct fl_err *err)
 /* --- the lock of the folder: for the moment of a change only, since --init may run beside us ---
  */
 
-static int lock_folder(const struct fl_authority_conf *conf, int *ret_fd, struct fl_err *err)
+/* A command waits for a server that is looking at the files; a server looks again later. */
+static int lock_folder(const struct fl_authority_conf *conf, bool wait, int *ret_fd,
+                       struct fl_err *err)
 {
     char path[FL__PATH_MAX];
     int rv = fl__files_path(path, conf, "", err);
 
-    return rv == FL_OK ? fl_fs_lock_dir(path, ret_fd, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return wait ? fl_fs_lock_dir_wait(path, ret_fd, err) : fl_fs_lock_dir(path, ret_fd, err);
+}
+
+static int other_federation(const char *path, const char *name, const char *federation, bool empty,
+                            struct fl_err *err)
+{
+    return fl_err_set(err, FL_ESTATE,
+                      "'%s' is of federation '%s', and this is '%s': correct `federation`, or use "
+                      "another state folder%s",
+                      path, name, federation,
+                      empty ? "; it has issued no certificate to a client: to begin again under "
+                              "the new name remove the folder that it is in, then run "
+                              "fl-serverd --init"
+                            : "");
+}
+
+int fl_authority_check_name(const char *state_dir, const char *federation, struct fl_err *err)
+{
+    const struct fl_authority_conf conf = {.state_dir = state_dir};
+    char path[FL__PATH_MAX];
+    char name[FL_NAME_MAX];
+    uint64_t certificates = 0;
+
+    if (fl__files_path(path, &conf, "identity.db", NULL) != FL_OK || !fl_fs_exists(path) ||
+        fl_db_first_row(&fl__identity_db, path,
+                        "SELECT name, (SELECT COUNT(*) FROM certificate) FROM federation", name,
+                        sizeof(name), &certificates, NULL) != FL_OK ||
+        strcmp(name, federation) == 0)
+    {
+        return FL_OK;
+    }
+    return other_federation(path, name, federation, certificates == 0, err);
 }
 
 static int open_db(const struct fl_authority_conf *conf, struct fl_db *db, struct fl_err *err)
@@ -95,11 +131,7 @@ static int open_db(const struct fl_authority_conf *conf, struct fl_db *db, struc
         const char *name = fl_column_text(&q);
 
         if (strcmp(name, conf->federation) != 0) {
-            rv =
-                fl_err_set(err, FL_ESTATE,
-                           "'%s' is of federation '%s', and this is '%s': correct `federation`, or "
-                           "use another state folder",
-                           path, name, conf->federation);
+            rv = other_federation(path, name, conf->federation, /* empty= */ false, err);
         }
     }
     fl_query_reset(&q);
@@ -128,7 +160,7 @@ static int change(const struct fl_authority_conf *given, int64_t now_ms, bool re
     fill_spans(&conf.spans);
     rv = check_conf(&conf, err);
     rv = rv == FL_OK ? fl__files_make_folder(&conf, err) : rv;
-    rv = rv == FL_OK ? lock_folder(&conf, &lock, err) : rv;
+    rv = rv == FL_OK ? lock_folder(&conf, /* wait= */ true, &lock, err) : rv;
     rv = rv == FL_OK ? open_db(&conf, &db, err) : rv;
     if (rv == FL_OK && !conf.own_pki) {
         rv = fl__files_load(&conf, &files, err);
@@ -231,6 +263,7 @@ static int use(struct fl_authority *a, struct fl__files *files, int64_t now_ms, 
     fl__files_done(&a->files);
     a->roots = roots;
     a->trust = trust;
+    fl__files_drop_root_keys(files); /* A server signs with the intermediate's. */
     a->files = *files;
     *files = (struct fl__files){0};
     return FL_OK;
@@ -267,7 +300,7 @@ static int refresh_files(struct fl_authority *a, int64_t now_ms, bool *ret_chang
     int lock = -1;
     int rv = fl__files_check_folder(&a->conf, err);
 
-    rv = rv == FL_OK ? lock_folder(&a->conf, &lock, err) : rv;
+    rv = rv == FL_OK ? lock_folder(&a->conf, /* wait= */ false, &lock, err) : rv;
     rv = rv == FL_OK ? fl__files_load(&a->conf, &files, err) : rv;
     if (rv == FL_OK &&
         (files.root == NULL || files.intermediate == NULL || files.intermediate_key == NULL))
@@ -324,6 +357,7 @@ static int forget(struct fl_authority *a, int64_t then_ms, int64_t now_ms, struc
     } steps[] = {{FL__SQL_DROP_INVITATIONS, then_ms - FORGOTTEN_MS},
                  {FL__SQL_DROP_USES, -1},
                  {FL__SQL_DROP_CERTIFICATES, ended},
+                 {FL__SQL_DROP_SHOWN, ended},
                  {FL__SQL_DROP_DENIALS, then_ms / 1000 - DAY_MS / 1000},
                  {FL__SQL_SET_CLEANED, now_ms}};
     int rv = FL_OK;

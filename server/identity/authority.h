@@ -78,6 +78,12 @@ struct fl_authority_conf {
 FL_MUST_CHECK int fl_authority_init(const struct fl_authority_conf *conf, int64_t now_ms,
                                     struct fl_err *err);
 /*
+ * Is the identity below `state_dir` that of `federation`, as far as it says whose it is? FL_ESTATE:
+ * of another one. What is missing, or cannot be read, says nothing here. Touches nothing.
+ */
+FL_MUST_CHECK int fl_authority_check_name(const char *state_dir, const char *federation,
+                                          struct fl_err *err);
+/*
  * `fl-serverd --init --renew-root`: a root with a new key. From now on clients are told of both
  * with every certificate; after leaf + grace, when all that are not lost have heard of it, the new
  * one signs (fl_authority_refresh), and after as long again the old one is believed no more. The

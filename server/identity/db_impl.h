@@ -51,6 +51,11 @@
         " ORDER BY issued_ms DESC LIMIT 1")                                                 \
     X(OTHER_NAME, "SELECT name FROM certificate WHERE key = ? AND name <> ?"                \
         " AND not_after >= ? LIMIT 1")                                                      \
+    X(HAS_CERTIFICATE, "SELECT 1 FROM certificate WHERE name = ?1"                          \
+        " UNION ALL SELECT 1 FROM shown WHERE name = ?1 LIMIT 1")                           \
+    X(GET_SHOWN, "SELECT not_after FROM shown WHERE name = ?")                              \
+    X(PUT_SHOWN, "INSERT OR REPLACE INTO shown (name, not_after) VALUES (?, ?)")            \
+    X(DROP_SHOWN, "DELETE FROM shown WHERE not_after < ?")                                  \
     X(COUNT_RECENT, "SELECT COUNT(*) FROM certificate WHERE name = ? AND issued_ms > ?")    \
     X(DROP_CERTIFICATES, "DELETE FROM certificate WHERE not_after < ?")                     \
     X(GET_DENIAL, "SELECT verb, why, by, at_ms" FL__DENIED_BY)                              \

@@ -120,17 +120,31 @@ static void tell(char *out, size_t size, enum fl_denial_verb verb, const char *w
                    named ? advice[verb].after : "");
 }
 
-bool fl_denials_has(const struct fl_denials *denials, const struct fl_identity *who, char *why,
-                    size_t size)
+static const struct denial *denial_of(const struct fl_denials *denials,
+                                      const struct fl_identity *who)
 {
     const struct denial *found = NULL;
-    int n;
 
     if (who->kind == FL_IDENTITY_CERTIFICATE) {
         found = find(denials, FL__DENY_SERIAL, who->serial, who->serial_len);
         found = found != NULL ? found : find(denials, FL__DENY_KEY, who->key, sizeof(who->key));
     }
-    found = found != NULL ? found : find(denials, FL__DENY_NAME, who->name, strlen(who->name));
+    return found != NULL ? found : find(denials, FL__DENY_NAME, who->name, strlen(who->name));
+}
+
+bool fl_denials_passing(const struct fl_denials *denials, const struct fl_identity *who)
+{
+    const struct denial *found = denial_of(denials, who);
+
+    return found != NULL && found->verb == FL_DENIAL_DISABLED;
+}
+
+bool fl_denials_has(const struct fl_denials *denials, const struct fl_identity *who, char *why,
+                    size_t size)
+{
+    const struct denial *found = denial_of(denials, who);
+    int n;
+
     if (found != NULL && why != NULL) {
         n = snprintf(why, size, "'%s' was ", who->name);
         if (n > 0 && (size_t)n < size) {

@@ -31,6 +31,8 @@ void fl_denials_unref(struct fl_denials *denials); /* NULL is allowed. */
  */
 bool fl_denials_has(const struct fl_denials *denials, const struct fl_identity *who, char *why,
                     size_t size);
+/* Is what fl_denials_has() finds a denial until `flctl enable`, and not of the certificate? */
+bool fl_denials_passing(const struct fl_denials *denials, const struct fl_identity *who);
 size_t fl_denials_len(const struct fl_denials *denials);
 
 /*

@@ -202,6 +202,14 @@ int fl__files_load(const struct fl_authority_conf *conf, struct fl__files *ret, 
     return FL_OK;
 }
 
+void fl__files_drop_root_keys(struct fl__files *files)
+{
+    fl_key_unref(files->root_key);
+    fl_key_unref(files->next_root_key);
+    files->root_key = NULL;
+    files->next_root_key = NULL;
+}
+
 void fl__files_done(struct fl__files *files)
 {
     fl_chain_unref(files->root);

@@ -28,6 +28,8 @@ FL_MUST_CHECK int fl__files_make_folder(const struct fl_authority_conf *conf, st
 FL_MUST_CHECK int fl__files_load(const struct fl_authority_conf *conf, struct fl__files *ret,
                                  struct fl_err *err);
 void fl__files_done(struct fl__files *files);
+/* Free, and so wipe, the keys of roots: they are read again when something has to be signed. */
+void fl__files_drop_root_keys(struct fl__files *files);
 /* Save, and keep a reference in `*slot` instead of what is there. */
 FL_MUST_CHECK int fl__files_put_chain(const struct fl_authority_conf *conf, const char *name,
                                       struct fl_chain *chain, struct fl_chain **slot,

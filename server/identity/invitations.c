@@ -54,7 +54,7 @@ static bool pattern_valid(const char *pattern)
     for (i = 0; plain[i] != '\0'; i++) {
         plain[i] = plain[i] == '*' || plain[i] == '?' ? 'x' : plain[i];
     }
-    return fl_name_valid(plain);
+    return fl_name_allowed(plain);
 }
 
 /* --- labels --- */

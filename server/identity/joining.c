@@ -133,8 +133,10 @@ static int choose_name(const struct invitation *in, const char *wanted, char *ou
                           "NAME",
                           in->name);
     }
-    if (wanted[0] != '\0' && !fl_name_valid(wanted)) {
-        return fl_err_set(err, FL_EINVAL, "the wanted name is no name: 1 to %d of [A-Za-z0-9._-]",
+    if (wanted[0] != '\0' && !fl_name_allowed(wanted)) {
+        return fl_err_set(err, FL_EINVAL,
+                          "the wanted name is no name: 1 to %d of [A-Za-z0-9._-], not starting "
+                          "with a dot or '-'",
                           FL_IDENTITY_NAME_MAX - 1);
     }
     if (wanted[0] != '\0' && !fl_invitation_fits(in->name, wanted)) {

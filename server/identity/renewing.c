@@ -226,8 +226,10 @@ int fl_authority_issue_admin(struct fl_authority *authority, const char *name,
     uint8_t hash[FL_KEY_HASH];
     int rv = fl__issues(authority, err);
 
-    if (rv == FL_OK && !fl_name_valid(name)) {
-        rv = fl_err_set(err, FL_EINVAL, "the name of an admin is 1 to %d of [A-Za-z0-9._-]",
+    if (rv == FL_OK && !fl_name_allowed(name)) {
+        rv = fl_err_set(err, FL_EINVAL,
+                        "the name of an admin is 1 to %d of [A-Za-z0-9._-], not starting with a "
+                        "dot or '-'",
                         FL_IDENTITY_NAME_MAX - 1);
     }
     rv = rv == FL_OK ? fl_csr_check(request, request_len, &key, err) : rv;

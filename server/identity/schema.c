@@ -76,6 +76,14 @@ static const char *const migrations[] = {
     " sum INTEGER"
     ") STRICT;"
     "CREATE INDEX audit_peer ON audit (peer, number);",
+    /* 2: names that were shown with a certificate of an operator's own PKI, with the latest end of
+       such a certificate (s). */
+    "CREATE TABLE shown ("
+    " id INTEGER PRIMARY KEY,"
+    " name TEXT NOT NULL UNIQUE,"
+    " not_after INTEGER NOT NULL,"
+    " sum INTEGER"
+    ") STRICT;",
 };
 
 static const char *const statements[] = {

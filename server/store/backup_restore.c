@@ -10,6 +10,7 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
+#include "libfl/model/digest.h"
 #include "server/store/backup_impl.h"
 
 #define DATABASE FL__BACKUP_STATE "/federation.db"
@@ -192,12 +193,17 @@ static int look(struct restoring *s, const char *path, struct fl_err *err)
 /* Until a start has carried it out, the numbers of rounds to come may be known to clients. */
 static int note(struct restoring *s, struct fl_err *err)
 {
-    char text[96];
+    uint8_t random[FL__RESTORED_NAME / 2];
+    char name[FL__RESTORED_NAME + 1];
+    char text[96 + FL__RESTORED_NAME];
     char path[FL__STORE_PATH_MAX];
-    int rv;
+    int rv = fl_random_bytes(random, sizeof(random));
 
-    (void)snprintf(text, sizeof(text), "restored from a backup of round %" PRIu64 "\n",
-                   s->r->found.committed);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "no random bytes: %s", fl_strerror(rv));
+    }
+    (void)snprintf(text, sizeof(text), "restored from a backup of round %" PRIu64 "\n%s\n",
+                   s->r->found.committed, fl_hex(name, random, sizeof(random)));
     rv = join(path, s->r->dir, FL__RESTORED_NOTE, err);
     rv = rv == FL_OK ? fl_fs_replace(path, text, strlen(text), /* sync= */ true, err) : rv;
     return rv == FL_OK ? give(s, path, err) : rv;

@@ -41,9 +41,10 @@
     X(COUNT_CLIENTS, "SELECT COUNT(*) FROM client")                                         \
     X(DROP_CLIENT, "DELETE FROM client WHERE id = ?")                                       \
     X(MARK_CLIENT, "UPDATE client SET forgotten = 1 WHERE id = ?")                          \
-    X(GET_COUNTS, "SELECT expected, departed FROM federation")                              \
+    /* What clients keep may have restarted as a whole, since the epoch was written. */\
+    X(GET_COUNTS, "SELECT expected, epoch, MAX(epoch, kept_since + 1) FROM federation")     \
     X(SET_EXPECTED, "UPDATE federation SET expected = ?")                                   \
-    X(SET_DEPARTED, "UPDATE federation SET departed = ?")                                   \
+    X(SET_EPOCH, "UPDATE federation SET epoch = ?")                                         \
     X(PUT_CLIENT, "INSERT INTO client (" FL__SQL_CLIENT(FL__SQL_NAME) "agent, id, name)"    \
         " VALUES (" FL__SQL_CLIENT(FL__SQL_MARK) "?, ?, ?)")                                \
     /* Hundreds of them in a commit: one that fails ends the transaction, so that SQLite need   */\
@@ -64,10 +65,10 @@
     X(COUNT_RECORDS, "SELECT (SELECT COUNT(*) FROM client) + (SELECT COUNT(*) FROM round)"  \
         " + (SELECT COUNT(*) FROM open_round)")                                             \
     X(GET_OPEN, "SELECT round, attempt, planned, n_selected, population, members,"          \
-        " meaning IS (SELECT meaning FROM federation) FROM open_round")                     \
+        " epoch, meaning IS (SELECT meaning FROM federation) FROM open_round")                     \
     X(PUT_OPEN, "INSERT OR REPLACE INTO open_round (one, round, attempt, planned,"          \
-        " n_selected, population, members, meaning)"                                        \
-        " VALUES (1, ?, ?, 0, ?, ?, ?, (SELECT meaning FROM federation))")                  \
+        " n_selected, population, members, epoch, meaning)"                                 \
+        " VALUES (1, ?, ?, 0, ?, ?, ?, ?, (SELECT meaning FROM federation))")                  \
     X(SET_PLANNED, "UPDATE open_round SET planned = 1")                                     \
     X(DROP_OPEN, "DELETE FROM open_round")                                                  \
     X(DROP_PARTS, "DELETE FROM part")                                                       \
@@ -75,17 +76,17 @@
     /* Without a place: behind all that are there. */\
     X(PUT_PART, "INSERT INTO part (client, state, samples, steps, train_loss, divergence,"  \
         " units, upload_bytes, previous_dot, received_samples, received_correct,"           \
-        " received_loss, trained_samples, trained_correct, trained_loss, place)"            \
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"        \
-        " COALESCE(?16, (SELECT COALESCE(MAX(place) + 1, 0) FROM part)))")                  \
+        " received_loss, trained_samples, trained_correct, trained_loss, rms, place)"       \
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"   \
+        " COALESCE(?17, (SELECT COALESCE(MAX(place) + 1, 0) FROM part)))")                  \
     X(SET_PART, "UPDATE part SET state = ?2, samples = ?3, steps = ?4, train_loss = ?5,"    \
         " divergence = ?6, units = ?7, upload_bytes = ?8, previous_dot = ?9,"               \
         " received_samples = ?10, received_correct = ?11, received_loss = ?12,"             \
-        " trained_samples = ?13, trained_correct = ?14, trained_loss = ?15"                 \
+        " trained_samples = ?13, trained_correct = ?14, trained_loss = ?15, rms = ?16"      \
         " WHERE client = ?1")                                                               \
     X(GET_PARTS, "SELECT client, state, samples, steps, train_loss, divergence, units,"     \
         " upload_bytes, previous_dot, received_samples, received_correct, received_loss,"   \
-        " trained_samples, trained_correct, trained_loss FROM part ORDER BY place")         \
+        " trained_samples, trained_correct, trained_loss, rms FROM part ORDER BY place")    \
     X(PUT_ROUND, "INSERT INTO round (" FL__SQL_ROUND "line)"                                \
         " VALUES (" FL_ROUND_FIGURES(FL__SQL_MARK) "(SELECT line FROM federation))")        \
     X(GET_ROUNDS, "SELECT * FROM (SELECT " FL__SQL_ROUND "line FROM round"                  \

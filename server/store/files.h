@@ -5,8 +5,9 @@
  * Byte strings for clients that lie in files, not in memory.
  *
  *   <dir>/mixtures/NNNNNN.mix    the personal models that round N mixed, of all clients
- *   <dir>/offers/<client>.offer  what a client told of its data
- *   <dir>/offers/fixed           those of all clients, fixed when the first round began
+ *   <dir>/offers/<client>.offer  the data summary of a client
+ *   <dir>/offers/fixed           those of all clients, fixed when the first round began, and made
+ *                                again without one that was removed
  *   <dir>/offers/all             the same of an earlier version, without checksums
  *
  * Everything is written beside, synced and renamed: a file is there as a whole or not at
@@ -94,27 +95,70 @@ FL_MUST_CHECK int fl_mixtures_clean(const char *dir, uint64_t oldest, uint64_t n
  */
 FL_MUST_CHECK int fl_mixtures_set_aside(const char *dir, uint64_t round, struct fl_err *err);
 
-/* --- offers --- */
+/* --- data summaries ("offers") --- */
 
-/* Replace what `client` offered, durably. */
+/* Replace the data summary of `client`, durably. FL_EEXIST: they are fixed, it is too late. */
 FL_MUST_CHECK int fl_offers_put(const char *dir, const char *client, const void *data, size_t len,
                                 struct fl_err *err);
 /* false: none, or one that is not whole. */
 bool fl_offers_has(const char *dir, const char *client);
+/* Was it removed by fl_offers_remove(), and the client stays? */
+bool fl_offers_dropped(const char *dir, const char *client);
+/* Is there a collection, whole or not? */
+bool fl_offers_fixed(const char *dir);
+/*
+ * Remove the data summary of `client`, durably; fl_offers_renew() takes it out of the collection.
+ * With `stays` it is remembered that it was dropped, and the client is not asked for one again.
+ * FL_ENOENT: there is none, or it was dropped before.
+ */
+FL_MUST_CHECK int fl_offers_remove(const char *dir, const char *client, bool stays,
+                                   struct fl_err *err);
 /* Forget all of them, fixed or not. */
 FL_MUST_CHECK int fl_offers_clear(const char *dir, struct fl_err *err);
-/* Is this an offer? FL_EFORMAT with the reason. */
-typedef int (*fl_offers_check_cb)(void *ctx, const void *data, size_t len, struct fl_err *err);
+
+enum fl_offer_state {
+    FL_OFFER_TAKEN = 1,   /* it is, or will be, in the collection */
+    FL_OFFER_EMPTY,       /* the client has none */
+    FL_OFFER_DROPPED,     /* an operator removed it */
+    FL_OFFER_UNFIT,       /* damaged, or none for this configuration */
+    FL_OFFER_OUT_OF_RANGE /* largest > bound */
+};
+struct fl_offer_info {
+    char client[FL_NAME_MAX];
+    enum fl_offer_state state;
+    uint64_t bytes;
+    double largest, bound; /* fl_summary_bounds(); of those that are taken or out of range */
+};
+/* Which summaries are taken. */
+struct fl_offers_rule {
+    size_t max;   /* bytes of one */
+    double range; /* fl_summary_bounds(), 0: none */
+    void *ctx;
+    /* Is this a summary, and what is its largest magnitude? FL_EFORMAT with the reason. */
+    int (*check)(void *ctx, const void *data, size_t len, double *ret_largest, struct fl_err *err);
+    /* It is UNFIT for this reason, or OUT_OF_RANGE (`why` NULL). May be NULL. */
+    void (*left_out)(void *ctx, const struct fl_offer_info *info, const char *why);
+};
 /*
- * Fix the offers of all clients, one after the other in client order; those that `check`
- * refuses are left out, their number goes to `*ret_bad`. An offer has at most `max` bytes.
- * Nothing to do when they are fixed already.
+ * Fix the summaries of all clients that are taken, one after the other in client order. Nothing to
+ * do when they are fixed already.
  */
-FL_MUST_CHECK int fl_offers_fix(const char *dir, size_t max, fl_offers_check_cb check, void *ctx,
-                                size_t *ret_bad, struct fl_err *err);
+FL_MUST_CHECK int fl_offers_fix(const char *dir, const struct fl_offers_rule *rule,
+                                struct fl_err *err);
 /*
- * What was fixed is damaged: rename it, so that it is fixed anew. As nothing is put once it
- * is fixed, the same comes out of it.
+ * Make the collection, if there is one, again unless it is made of the files that are there now,
+ * with this `range`; `*ret_new` tells. Readers of the old one keep it. On an error the old one is
+ * there, and a later call makes it again.
+ */
+FL_MUST_CHECK int fl_offers_renew(const char *dir, const struct fl_offers_rule *rule, bool *ret_new,
+                                  struct fl_err *err);
+/* All files of clients, in client order; an error of `cb` ends it. Calls no left_out(). */
+typedef int fl_offers_list_cb(void *ctx, const struct fl_offer_info *info);
+FL_MUST_CHECK int fl_offers_list(const char *dir, const struct fl_offers_rule *rule,
+                                 fl_offers_list_cb *cb, void *ctx, struct fl_err *err);
+/*
+ * What was fixed is damaged: rename it, so that it is made again of the clients' files. As nothing
+ * is put once it is fixed, the same comes out of it.
  */
 FL_MUST_CHECK int fl_offers_set_aside(const char *dir, struct fl_err *err);
 /* What was fixed, with its SHA-256. FL_ENOENT: it is not yet; FL_EFORMAT: damaged. */

@@ -174,8 +174,6 @@ static int consequences(struct fl_store *store, struct fl__line_row *row,
         rv = fl_offers_clear(store->dir, err);
     }
     rv = rv == FL_OK ? put_differences(store, e, wall_ms, err) : rv;
-    /* What clients that are gone left in the server's part is gone with it. */
-    rv = rv == FL_OK && e->kept_anew ? run_from(store, FL__DB_SET_DEPARTED, 0, err) : rv;
     if (rv == FL_OK && e->new_line) {
         rv = drop_open(store, e, wall_ms, err);
         rv = rv == FL_OK ? hold_before(store, e, wall_ms, err) : rv;
@@ -293,7 +291,6 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
     change = (struct fl_change_rec){round + 1, row.line, why->wall_ms, "the model", before, after};
     rv = fl__line_write(store, &row, err);
     rv = rv == FL_OK ? fl__line_put_change(store, &change, err) : rv;
-    rv = rv == FL_OK && why->keep_anew ? run_from(store, FL__DB_SET_DEPARTED, 0, err) : rv;
     rv = rv == FL_OK ? run_from(store, FL__DB_ABANDON_ROUNDS, round, err) : rv;
     rv = rv == FL_OK ? run_from(store, FL__DB_DROP_ROUNDS, round, err) : rv;
     /* The same numbers come again: no client may take them for those of before. */

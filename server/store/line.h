@@ -90,8 +90,8 @@ struct fl_restored {
  * Carry out what fl_backup_restore() noted: begin another line under another identity, so that no
  * client takes a round to come for one that it knows. The open attempt goes on, as what was
  * accepted for it was made of this model; but with `keep_anew` what clients and the server keep
- * together begins anew, and it is dropped. FL_ENOENT: nothing is noted. A death in between carries
- * it out twice, which only costs a number of a line.
+ * together restarts at zero, and it is dropped. FL_ENOENT: nothing is noted, or it
+ * was carried out already and only the note was left, by a kill or a power loss.
  */
 FL_MUST_CHECK int fl_store_carry_restored(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
                                           struct fl_restored *ret, struct fl_err *err);

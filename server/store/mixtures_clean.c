@@ -1,6 +1,5 @@
 /* Which files of mixtures go, and those that turned out to be bad. */
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,9 +68,5 @@ int fl_mixtures_set_aside(const char *dir, uint64_t round, struct fl_err *err)
         return rv;
     }
     rv = remove_each(dir, is_aside, NULL, err);
-    if (rv == FL_OK && rename(from, to) != 0) {
-        rv = fl_err_from_errno(errno);
-        (void)fl_err_set(err, rv, "cannot rename '%s' to '%s': %s", from, to, strerror(errno));
-    }
-    return rv;
+    return rv == FL_OK ? fl_fs_publish(from, to, /* sync= */ true, err) : rv;
 }

@@ -156,5 +156,6 @@ int fl_models_set_aside(const char *dir, uint64_t round, struct fl_err *err)
 
     rv = rv == FL_OK ? fl__models_each(folder, find_last, &a, err) : rv;
     rv = rv == FL_OK ? fl__models_each(folder, rename_one, &a, err) : rv;
-    return rv == FL_OK ? fl__models_each(folder, drop_oldest, &a, err) : rv;
+    rv = rv == FL_OK ? fl__models_each(folder, drop_oldest, &a, err) : rv;
+    return rv == FL_OK && fl_fs_exists(folder) ? fl_fs_sync_dir(folder, err) : rv;
 }

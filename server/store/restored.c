@@ -16,11 +16,33 @@ static int path_of(const char *dir, char path[FL__STORE_PATH_MAX], struct fl_err
                : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }
 
-/* One line of it, without what would not be text. */
-static int read_note(const char *path, char *out, size_t size, struct fl_err *err)
+/* Which restore a note is of. */
+struct note {
+    bool named; /* it says which restore it is of; one of an earlier version does not */
+    uint8_t identity[FL_DIGEST_SIZE]; /* of the restored folder, with `named`; its first bytes */
+};
+
+/* Without what would not be text. Returns how many bytes were read. */
+static size_t take_line(const struct fl_buf *buf, size_t from, char *out, size_t size)
 {
-    struct fl_buf buf;
     size_t n = 0;
+
+    while (from + n < buf->len && n + 1 < size && buf->data[from + n] >= ' ' &&
+           buf->data[from + n] <= '~')
+    {
+        out[n] = (char)buf->data[from + n];
+        n++;
+    }
+    out[n] = '\0';
+    return n;
+}
+
+static int read_note(const char *path, struct note *ret, char *text, size_t size,
+                     struct fl_err *err)
+{
+    char name[FL__RESTORED_NAME + 1];
+    struct fl_buf buf;
+    size_t n;
     int rv;
 
     if (!fl_fs_exists(path)) {
@@ -30,13 +52,13 @@ static int read_note(const char *path, char *out, size_t size, struct fl_err *er
     if (rv != FL_OK) {
         return rv;
     }
-    while (n < buf.len && n + 1 < size && buf.data[n] >= ' ' && buf.data[n] <= '~') {
-        out[n] = (char)buf.data[n];
-        n++;
-    }
-    out[n] = '\0';
+    n = take_line(&buf, 0, text, size);
+    ret->named = take_line(&buf, n + 1, name, sizeof(name)) == FL__RESTORED_NAME;
     fl_buf_done(&buf);
-    return FL_OK;
+    if (ret->named) {
+        rv = fl_sha256(name, FL__RESTORED_NAME, ret->identity);
+    }
+    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
 }
 
 static int find_dropped(struct fl_store *store, struct fl_restored *r, struct fl_err *err)
@@ -66,12 +88,15 @@ static int begin_line(struct fl_store *store, const struct fl_restored *r, uint6
     return rv == FL_OK ? fl__line_put_change(store, &change, err) : rv;
 }
 
-static int be_another(struct fl_store *store, bool keep_anew, struct fl_err *err)
+static int be_another(struct fl_store *store, const struct note *note, bool keep_anew,
+                      struct fl_err *err)
 {
     struct fl__line_row row;
     int rv = fl__line_read(store, &row, err);
 
-    if (rv == FL_OK && fl_random_bytes(row.identity, sizeof(row.identity)) != FL_OK) {
+    if (rv == FL_OK && note->named) {
+        (void)memcpy(row.identity, note->identity, sizeof(row.identity));
+    } else if (rv == FL_OK && fl_random_bytes(row.identity, sizeof(row.identity)) != FL_OK) {
         rv = fl_err_set(err, FL_EIO, "no random bytes for the state folder");
     }
     if (rv == FL_OK && keep_anew) {
@@ -80,8 +105,8 @@ static int be_another(struct fl_store *store, bool keep_anew, struct fl_err *err
     return rv == FL_OK ? fl__line_write(store, &row, err) : rv;
 }
 
-static int carry_out(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
-                     struct fl_restored *r, struct fl_err *err)
+static int carry_out(struct fl_store *store, const struct note *note, bool keep_anew,
+                     uint64_t wall_ms, struct fl_restored *r, struct fl_err *err)
 {
     const struct fl_rewind why = {.reason = r->note, .keep_anew = true, .wall_ms = wall_ms};
     int rv = fl__store_last_round(store, &r->committed, err);
@@ -92,27 +117,48 @@ static int carry_out(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
     } else if (rv == FL_OK) {
         rv = begin_line(store, r, wall_ms, err);
     }
-    return rv == FL_OK ? be_another(store, keep_anew, err) : rv;
+    return rv == FL_OK ? be_another(store, note, keep_anew, err) : rv;
+}
+
+/* A start was ended before it removed the note, or the power went before that was on the disk. */
+static int is_done(struct fl_store *store, const struct note *note, bool *ret, struct fl_err *err)
+{
+    struct fl__line_row row;
+    int rv = fl__line_read(store, &row, err);
+
+    *ret = rv == FL_OK && note->named && memcmp(row.identity, note->identity, FL__IDENTITY) == 0;
+    return rv;
+}
+
+static int remove_note(const struct fl_store *store, const char *path, struct fl_err *err)
+{
+    int rv = fl_fs_remove(path);
+
+    return rv == FL_OK ? fl_fs_sync_dir(store->dir, err)
+                       : fl_err_set(err, rv, "cannot remove '%s': %s", path, fl_strerror(rv));
 }
 
 int fl_store_carry_restored(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
                             struct fl_restored *ret, struct fl_err *err)
 {
     struct fl_restored r = {.committed = 0};
+    struct note note = {.named = false};
     char path[FL__STORE_PATH_MAX];
+    bool done = false;
     int rv = path_of(store->dir, path, err);
 
-    rv = rv == FL_OK ? read_note(path, r.note, sizeof(r.note), err) : rv;
-    rv = rv == FL_OK ? fl_db_begin_durable(&store->db, err) : rv;
-    if (rv != FL_OK) {
-        return rv;
+    rv = rv == FL_OK ? read_note(path, &note, r.note, sizeof(r.note), err) : rv;
+    rv = rv == FL_OK ? is_done(store, &note, &done, err) : rv;
+    if (rv == FL_OK && !done) {
+        rv = fl_db_begin_durable(&store->db, err);
+        rv = rv == FL_OK
+                 ? fl_db_end(&store->db, carry_out(store, &note, keep_anew, wall_ms, &r, err), err)
+                 : rv;
     }
-    rv = fl_db_end(&store->db, carry_out(store, keep_anew, wall_ms, &r, err), err);
-    if (rv == FL_OK && (rv = fl_fs_remove(path)) != FL_OK) {
-        (void)fl_err_set(err, rv, "cannot remove '%s': %s", path, fl_strerror(rv));
+    rv = rv == FL_OK ? remove_note(store, path, err) : rv;
+    if (rv != FL_OK || done) {
+        return rv == FL_OK ? FL_ENOENT : rv;
     }
-    if (rv == FL_OK) {
-        *ret = r;
-    }
-    return rv;
+    *ret = r;
+    return FL_OK;
 }

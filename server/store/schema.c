@@ -193,6 +193,22 @@ static const char *const migrations[] = {
        one, and what clients keep need not begin anew for it (restored.c). */
     "ALTER TABLE federation ADD COLUMN kept_identity BLOB;"
     "UPDATE federation SET kept_identity = identity;",
+    /* 13: responders that counted with fewer samples than they report. */
+    "ALTER TABLE round ADD COLUMN n_capped INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE abandoned ADD COLUMN n_capped INTEGER NOT NULL DEFAULT 0;",
+    /* 14: the first round whose kept values are in a solver's sum. Forgotten clients were in it for
+       good before (`departed`, which is not read any more): then it restarts at zero. */
+    "ALTER TABLE federation ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE open_round ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE federation SET epoch = 1 + (SELECT COALESCE(MAX(round), 0) FROM"
+    " (SELECT round FROM round UNION ALL SELECT round FROM open_round)) WHERE departed > 0;",
+    /* 15: root mean squares of what an upload holds, the largest of a round in terms of the median,
+       and how many were left out for it. */
+    "ALTER TABLE part ADD COLUMN rms BLOB;"
+    "ALTER TABLE round ADD COLUMN norm_ratio REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE abandoned ADD COLUMN norm_ratio REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE round ADD COLUMN n_left_out INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE abandoned ADD COLUMN n_left_out INTEGER NOT NULL DEFAULT 0;",
 };
 
 static const char *const statements[] = {

@@ -22,7 +22,8 @@ struct fl_spares {
     struct spare *list; /* by name */
     size_t n, cap;
     size_t n_gone;
-    size_t next; /* those before are gone */
+    size_t next;  /* those before are gone */
+    size_t n_bad; /* quarantined files that were found */
 };
 
 int fl_spares_create(const char *dir, struct fl_spares **ret, struct fl_err *err)
@@ -51,7 +52,7 @@ static void forget(struct fl_spares *s)
     while (s->n > 0) {
         free(s->list[--s->n].name);
     }
-    s->n_gone = s->next = 0;
+    s->n_gone = s->next = s->n_bad = 0;
 }
 
 void fl_spares_free(struct fl_spares *spares)
@@ -122,6 +123,10 @@ static int add(void *ctx, const char *folder, const char *name, struct fl_err *e
         copy = has_room(s) ? fl_str_dup(name) : NULL;
         if (copy != NULL) {
             s->list[s->n++] = (struct spare){.name = copy};
+            return FL_OK;
+        }
+    } else if (fl_str_ends_with(name, FL__SPOOL_SUFFIX FL__SPOOL_BAD)) {
+        if (++s->n_bad <= FL__SPOOL_BAD_MAX) {
             return FL_OK;
         }
     } else if (!fl_str_ends_with(name, FL__SPOOL_SUFFIX_ONCE)) {

@@ -31,6 +31,7 @@ struct fl_spool {
     struct fl__spool_head head;
     bool headed;          /* the head is in the file */
     struct fl__sums sums; /* of what was received, as it came */
+    struct fl_norms norms;
 };
 
 static int fail(struct fl_err *err, const char *what, const char *path)
@@ -38,6 +39,21 @@ static int fail(struct fl_err *err, const char *what, const char *path)
     int saved = errno;
 
     return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
+}
+
+int fl__spool_quarantine(const char *path, int code, struct fl_err *err)
+{
+    char bad[FL__STORE_PATH_MAX];
+    char text[FL_ERR_BUF_SIZE];
+    int n = snprintf(bad, sizeof(bad), "%s" FL__SPOOL_BAD, path);
+
+    if (n < 0 || (size_t)n >= sizeof(bad) || fl_str_ends_with(path, FL__SPOOL_BAD) ||
+        rename(path, bad) != 0)
+    {
+        return code;
+    }
+    (void)snprintf(text, sizeof(text), "%s", fl_err_text(err, code));
+    return fl_err_set(err, code, "%s; the file is quarantined as '%s'", text, bad);
 }
 
 static bool same_parts(const struct fl__spool_head *a, const struct fl__spool_head *b)
@@ -155,6 +171,12 @@ static int begin(struct fl_spool *s, bool begun_before, struct fl_err *err)
     return begun_before ? count(s, 0, err) : FL_OK;
 }
 
+/* Passes `rv` on. After an error of the disk the file is no upload's any more. */
+static int check_disk(const struct fl_spool *s, int rv, struct fl_err *err)
+{
+    return rv == FL_EIO ? fl__spool_quarantine(s->path, rv, err) : rv;
+}
+
 /* Continue what is there when it is the same upload, else begin anew. */
 static int adopt(struct fl_spool *s, struct fl_err *err)
 {
@@ -229,7 +251,8 @@ static int open_file(struct fl_spool *s, struct fl_spares *spares, struct fl_err
 
     s->fd = open(s->path, O_RDWR | O_CLOEXEC);
     if (s->fd < 0 && errno != ENOENT) {
-        return fail(err, "cannot open", s->path);
+        rv = fail(err, "cannot open", s->path);
+        return rv == FL_EIO || rv == FL_EPERM ? fl__spool_quarantine(s->path, rv, err) : rv;
     }
     if (s->fd >= 0) {
         if (spares != NULL) {
@@ -252,7 +275,7 @@ static int open_file(struct fl_spool *s, struct fl_spares *spares, struct fl_err
     if (rv != FL_OK) {
         return rv;
     }
-    return made ? begin(s, false, err) : adopt(s, err);
+    return check_disk(s, made ? begin(s, false, err) : adopt(s, err), err);
 }
 
 int fl__spool_open(const char *dir, struct fl_spares *spares, uint64_t round, uint32_t attempt,
@@ -318,13 +341,14 @@ int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, si
     }
     rv = fl_fs_pwrite(spool->fd, data, len, spool->head.start + offset);
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "cannot write '%s': %s", spool->path, fl_strerror(rv));
+        (void)fl_err_set(err, rv, "cannot write '%s': %s", spool->path, fl_strerror(rv));
+    } else {
+        rv = count(spool, offset + len, err);
     }
-    rv = count(spool, offset + len, err);
     if (rv == FL_OK) {
         fl__sums_add(&spool->sums, data, len);
     }
-    return rv;
+    return check_disk(spool, rv, err);
 }
 
 /* Decode everything once. */
@@ -336,11 +360,28 @@ static int validate(struct fl_spool *s, const struct fl_layout *layout, double n
                               .end = s->head.start + s->head.bytes,
                               .sums = s->sums.list,
                               .cap = VALIDATE_BUFFER};
-    int rv = fl__spool_validate(&s->head, &ahead, layout, norm_bound, err);
+    int rv = fl__spool_validate(&s->head, &ahead, layout, norm_bound, &s->norms, err);
 
     if (ahead.damaged) { /* They came otherwise: the disk's fault. Begun anew they may be right. */
-        (void)unlink(s->path);
         return fl_err_set(err, FL_EIO, "'%s' does not hold the bytes that were received", s->path);
+    }
+    if (ahead.errnum != 0) {
+        return fl_err_set(err, rv, "cannot read '%s': %s", s->path, strerror(ahead.errnum));
+    }
+    return rv;
+}
+
+/*
+ * The kernel marks pages as clean that it failed to write, so a second sync would say that they are
+ * on disk: after the first that fails nothing of the file counts.
+ */
+static int sync_file(const struct fl_spool *s, struct fl_err *err)
+{
+    int rv =
+        fdatasync(s->fd) == 0 ? fl_fs_sync_dir(s->folder, err) : fail(err, "cannot sync", s->path);
+
+    if (rv != FL_OK && rv != FL_EIO) { /* Of those check_disk() knows. */
+        (void)unlink(s->path);
     }
     return rv;
 }
@@ -368,12 +409,17 @@ int fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, doub
         }
     }
     if (rv == FL_OK && durability == FL_DURABLE_POWER) {
-        if (fdatasync(spool->fd) != 0) {
-            return fail(err, "cannot sync", spool->path);
-        }
-        rv = fl_fs_sync_dir(spool->folder, err);
+        rv = sync_file(spool, err);
     }
-    return rv;
+    return check_disk(spool, rv, err);
+}
+
+struct fl_norms fl_spool_take_norms(struct fl_spool *spool)
+{
+    struct fl_norms norms = spool->norms;
+
+    spool->norms = (struct fl_norms){.unit = NULL};
+    return norms;
 }
 
 uint64_t fl_spool_received(const struct fl_spool *spool)
@@ -391,6 +437,7 @@ void fl_spool_close(struct fl_spool *spool)
     }
     fl__spool_head_done(&spool->head);
     fl__sums_done(&spool->sums);
+    fl__norms_done(&spool->norms);
     free(spool->path);
     free(spool->folder);
     free(spool);

@@ -123,17 +123,21 @@ int fl__spool_find(const char *dir, uint64_t round, uint32_t attempt, const char
                    size_t size, struct fl_err *err)
 {
     char name[64 + FL_NAME_MAX];
-    char once[FL__STORE_PATH_MAX];
+    char other[FL__STORE_PATH_MAX];
     int n;
     int rv = fl__spool_path(dir, client, out, size, err);
 
     if (rv != FL_OK || fl_fs_exists(out)) {
         return rv;
     }
-    (void)upload_text(round, attempt, client, name, sizeof(name));
-    n = snprintf(once, sizeof(once), "%s/spool/%s", dir, name);
-    return n >= 0 && (size_t)n < sizeof(once) && fl_fs_exists(once) ? fl_str_copy(out, size, once)
-                                                                    : FL_OK;
+    n = snprintf(other, sizeof(other), "%s" FL__SPOOL_BAD, out);
+    if (n < 0 || (size_t)n >= sizeof(other) || !fl_fs_exists(other)) {
+        (void)upload_text(round, attempt, client, name, sizeof(name));
+        n = snprintf(other, sizeof(other), "%s/spool/%s", dir, name);
+    }
+    return n >= 0 && (size_t)n < sizeof(other) && fl_fs_exists(other)
+               ? fl_str_copy(out, size, other)
+               : FL_OK;
 }
 
 static bool rises(const struct fl_spool_part *a, const struct fl_spool_part *b)

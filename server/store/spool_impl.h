@@ -24,6 +24,9 @@ struct fl__spool_head {
 #define FL__SPOOL_SUFFIX      ".upload"
 #define FL__SPOOL_SUFFIX_ONCE ".upd" /* of an earlier version, fl__spool_find() */
 
+#define FL__SPOOL_BAD     ".bad" /* behind the name of a quarantined one */
+#define FL__SPOOL_BAD_MAX 16
+
 /* The version that is written; of those before, finished files are read. */
 #define FL__SPOOL_VERSION      4
 #define FL__SPOOL_NAMED        4 /* from here on with name, boot id and count */
@@ -34,6 +37,13 @@ FL_MUST_CHECK int fl__spool_open(const char *dir, struct fl_spares *spares, uint
                                  uint32_t attempt, const char *client,
                                  const struct fl_spool_part *parts, size_t n_parts,
                                  struct fl_spool **ret, uint64_t *ret_received, struct fl_err *err);
+/*
+ * After an error of the disk: rename the file, so that no upload is written into it and its blocks
+ * are not used again. Its readers find it there (fl__spool_find()). One of a client is kept, and
+ * FL__SPOOL_BAD_MAX from one round to the next. Returns `code`; `err`, which holds the error, says
+ * so.
+ */
+int fl__spool_quarantine(const char *path, int code, struct fl_err *err);
 /* The descriptor of one, which has the name `path` now; -1: there is none. */
 int fl__spares_take(struct fl_spares *spares, const char *path);
 /* `path` is written by its own client. */
@@ -41,7 +51,8 @@ void fl__spares_keep(struct fl_spares *spares, const char *path);
 /* Path of a client's spool file. FL_EINVAL: not a valid client name. */
 FL_MUST_CHECK int fl__spool_path(const char *dir, const char *client, char *out, size_t size,
                                  struct fl_err *err);
-/* For reading what may have been received by an earlier version, under another name. */
+/* For reading what may be quarantined, or was received by an earlier version, under another name.
+ */
 FL_MUST_CHECK int fl__spool_find(const char *dir, uint64_t round, uint32_t attempt,
                                  const char *client, char *out, size_t size, struct fl_err *err);
 /* Copies `parts` and checks them: rising, at least one, sane sizes. */
@@ -94,12 +105,14 @@ void fl__ahead_done(struct fl__ahead *a);
 struct fl__ahead fl__ahead_memory(const void *data, uint64_t len);
 
 /*
- * Decode all parts of an upload once, block by block; nothing of it is kept. FL_EFORMAT,
- * FL_ENUMERIC, FL_ERANGE (a norm over `norm_bound`; 0: none) with the unit's name.
+ * Decode all parts of an upload once, block by block; nothing of it is kept but its norms, in
+ * place of those in `*ret`, which owns them: fl__norms_done(). FL_EFORMAT, FL_ENUMERIC, FL_ERANGE
+ * (a norm over `norm_bound`; 0: none) with the unit's name; FL_ENOMEM.
  */
 FL_MUST_CHECK int fl__spool_validate(const struct fl__spool_head *head, struct fl__ahead *ahead,
                                      const struct fl_layout *layout, double norm_bound,
-                                     struct fl_err *err);
+                                     struct fl_norms *ret, struct fl_err *err);
+void fl__norms_done(struct fl_norms *norms);
 /* A reader of what `client` sent, which is `data` and outlives it. */
 FL_MUST_CHECK int fl__spool_reader_memory(const char *client, const struct fl__spool_head *head,
                                           const void *data, const struct fl_layout *layout,

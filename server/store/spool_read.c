@@ -345,6 +345,9 @@ int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t attempt, cons
         return rv;
     }
     rv = load_head(r, fl__spool_upload(round, attempt, client), err);
+    if (rv == FL_EIO) {
+        (void)fl__spool_quarantine(path, rv, err);
+    }
     if (rv != FL_OK) {
         fl_spool_reader_close(r);
         return rv;
@@ -410,6 +413,9 @@ void fl_spool_reader_explain(const struct fl_spool_reader *reader, int code, str
         if (reader->ahead[b].errnum != 0) {
             (void)fl_err_set(err, code, "cannot read '%s': %s", reader->path,
                              strerror(reader->ahead[b].errnum));
+            if (code == FL_EIO) {
+                (void)fl__spool_quarantine(reader->path, code, err);
+            }
             return;
         }
     }

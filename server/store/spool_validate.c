@@ -1,4 +1,4 @@
-/* Is an upload any good? Of those in files and of those in memory. */
+/* Is an upload any good, and how large is it? Of those in files and of those in memory. */
 
 #include <inttypes.h>
 #include <math.h>
@@ -6,8 +6,7 @@
 
 #include "server/store/spool_impl.h"
 
-/* Floats that are decoded at a time. */
-#define VALIDATE_BLOCK ((size_t)16384)
+_Static_assert(FL_NORMS_BUNDLES == FL_SPOOL_MAX_BUNDLES, "each bundle has a norm");
 
 static const char *reason(int rv)
 {
@@ -21,24 +20,8 @@ static const char *reason(int rv)
     }
 }
 
-/* Decode to the end without the norm, which would cost a third more. */
-static int drain(struct fl_codec_decoder *d, float *block)
-{
-    size_t count = fl_layout_unit(d->layout, d->unit)->count;
-    int rv = FL_OK;
-
-    while (rv == FL_OK && count > 0) {
-        size_t n = count < VALIDATE_BLOCK ? count : VALIDATE_BLOCK;
-
-        rv = fl_codec_add(d, 1.0, NULL, block, n);
-        count -= n;
-    }
-    return rv == FL_OK ? d->ops->close(d) : rv;
-}
-
-/* `block` is NULL when the norm is wanted. */
 static int validate_part(const struct fl_spool_part *part, struct fl__spool_unit *place,
-                         const struct fl_layout *layout, float *block, double *norm_sq,
+                         const struct fl_layout *layout, struct fl_codec_size *ret,
                          struct fl_err *err)
 {
     struct fl_codec_decoder d;
@@ -50,7 +33,7 @@ static int validate_part(const struct fl_spool_part *part, struct fl__spool_unit
     }
     rv = fl__spool_unit_open(place, layout, part, &d);
     if (rv == FL_OK) {
-        rv = block != NULL ? drain(&d, block) : fl_codec_validate(&d, norm_sq);
+        rv = fl_codec_measure(&d, ret);
     }
     if (rv == FL_OK) {
         return FL_OK;
@@ -60,46 +43,95 @@ static int validate_part(const struct fl_spool_part *part, struct fl__spool_unit
                       reason(rv));
 }
 
+/* Sums of squares, and of how many entries. */
+struct sums {
+    double square[FL_NORMS_N];
+    double n[FL_NORMS_N];
+};
+
+static void add(struct sums *s, struct fl_norms *norms, const struct fl_spool_part *part,
+                const struct fl_codec_size *size)
+{
+    s->square[part->bundle] += size->norm_sq;
+    s->n[part->bundle] += (double)size->n;
+    if (part->bundle == 0) {
+        s->square[FL_NORMS_BUFFERS] += size->buffers_sq;
+        s->n[FL_NORMS_BUFFERS] += (double)size->n_buffers;
+        norms->unit[part->unit] = (float)sqrt(size->norm_sq);
+    }
+}
+
+/* The bound is for what moves the model: what is beside it has a scale of its own. */
+static int check_bound(const struct fl_layout *layout, const struct fl_norms *norms, double norm,
+                       double bound, struct fl_err *err)
+{
+    size_t worst = 0;
+    size_t l;
+
+    if (!(bound > 0.0) || norm <= bound) {
+        return FL_OK;
+    }
+    for (l = 1; l < fl_layout_units(layout); l++) {
+        worst = norms->unit[l] > norms->unit[worst] ? l : worst;
+    }
+    return fl_err_set(err, FL_ERANGE,
+                      "the norm %.6g of the upload is over the bound %.6g, most of it in unit '%s'",
+                      norm, bound, fl_layout_unit(layout, worst)->name);
+}
+
+static int norms_new(const struct fl_layout *layout, struct fl_norms *ret)
+{
+    size_t n = fl_layout_units(layout);
+    size_t l;
+
+    *ret = (struct fl_norms){.unit = malloc(n * sizeof(*ret->unit))};
+    for (l = 0; ret->unit != NULL && l < n; l++) {
+        ret->unit[l] = -1.0f;
+    }
+    return ret->unit != NULL ? FL_OK : FL_ENOMEM;
+}
+
+void fl__norms_done(struct fl_norms *norms)
+{
+    free(norms->unit);
+    *norms = (struct fl_norms){.unit = NULL};
+}
+
 int fl__spool_validate(const struct fl__spool_head *head, struct fl__ahead *ahead,
-                       const struct fl_layout *layout, double norm_bound, struct fl_err *err)
+                       const struct fl_layout *layout, double norm_bound, struct fl_norms *ret,
+                       struct fl_err *err)
 {
     struct fl__spool_unit place = {.ahead = ahead, .start = head->start};
-    float *block = NULL;
-    double sum = 0.0;
-    double worst = -1.0;
-    uint32_t worst_unit = 0;
+    struct sums sums = {.n = {0}};
+    struct fl_norms norms;
     size_t i;
-    int rv = FL_OK;
+    int rv = norms_new(layout, &norms);
 
-    if (!(norm_bound > 0.0)) {
-        block = malloc(VALIDATE_BLOCK * sizeof(*block));
-        if (block == NULL) {
-            return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
-        }
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s", fl_strerror(rv));
     }
     for (i = 0; rv == FL_OK && i < head->n_parts; i++) {
-        double norm_sq = 0.0;
+        struct fl_codec_size size = {.n = 0};
 
         place.bytes = head->parts[i].bytes;
-        rv = validate_part(&head->parts[i], &place, layout, block, &norm_sq, err);
+        rv = validate_part(&head->parts[i], &place, layout, &size, err);
         place.start += place.bytes;
-        if (head->parts[i].bundle != 0) {
-            continue; /* Has a scale of its own: the bound is for what moves the model. */
-        }
-        sum += norm_sq;
-        if (norm_sq > worst) {
-            worst = norm_sq;
-            worst_unit = head->parts[i].unit;
+        if (rv == FL_OK) {
+            add(&sums, &norms, &head->parts[i], &size);
         }
     }
     fl__ahead_done(ahead);
-    free(block);
-    /* The sum may be infinite with finite entries: that is over any bound. */
-    if (rv == FL_OK && norm_bound > 0.0 && !(sqrt(sum) <= norm_bound)) {
-        rv = fl_err_set(err, FL_ERANGE,
-                        "the norm %.6g of the upload is over the bound %.6g, most of it in unit "
-                        "'%s'",
-                        sqrt(sum), norm_bound, fl_layout_unit(layout, worst_unit)->name);
+    for (i = 0; i < FL_NORMS_N; i++) {
+        norms.rms[i] = sums.n[i] > 0.0 ? sqrt(sums.square[i] / sums.n[i]) : 0.0;
     }
-    return rv;
+    if (rv == FL_OK) {
+        rv = check_bound(layout, &norms, sqrt(sums.square[0]), norm_bound, err);
+    }
+    if (rv != FL_OK) {
+        fl__norms_done(&norms);
+        return rv;
+    }
+    fl__norms_done(ret);
+    *ret = norms;
+    return FL_OK;
 }

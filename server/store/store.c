@@ -69,6 +69,49 @@ static int give_id(struct fl_store *store, const uint8_t id[FL__STORE_ID_SIZE], 
     return in_durable(store, &q, err);
 }
 
+static int other_federation(const char *dir, const char *name, const char *federation, bool empty,
+                            struct fl_err *err)
+{
+    return fl_err_set(
+        err, FL_ESTATE,
+        "state folder '%s' belongs to federation '%s', not '%s': use another folder, or the name "
+        "it had%s",
+        dir, name, federation,
+        empty ? "; no round is committed in it: to begin again under the new name remove "
+                "federation.db*, models and spool there"
+              : "");
+}
+
+int fl_store_check_name(const char *dir, const char *federation, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    char name[FL_NAME_MAX];
+    uint64_t rounds = 0;
+
+    if (fl_fs_join(path, sizeof(path), dir, "federation.db") != FL_OK || !fl_fs_exists(path) ||
+        fl_db_first_row(&fl__store_db, path,
+                        "SELECT name, (SELECT COUNT(*) FROM round) FROM federation", name,
+                        sizeof(name), &rounds, NULL) != FL_OK ||
+        strcmp(name, federation) == 0)
+    {
+        return FL_OK;
+    }
+    return other_federation(dir, name, federation, rounds == 0, err);
+}
+
+bool fl_store_knows_client(const char *dir, const char *name)
+{
+    char path[FL__STORE_PATH_MAX];
+    char sql[64 + FL_NAME_MAX];
+    char found[FL_NAME_MAX];
+    uint64_t id;
+
+    FL_REQUIRE(fl_name_allowed(name)); /* so it has no quote */
+    (void)snprintf(sql, sizeof(sql), "SELECT name, id FROM client WHERE name = '%s'", name);
+    return fl_fs_join(path, sizeof(path), dir, "federation.db") == FL_OK && fl_fs_exists(path) &&
+           fl_db_first_row(&fl__store_db, path, sql, found, sizeof(found), &id, NULL) == FL_OK;
+}
+
 static int check_row(struct fl_query *q, const char *dir, const char *federation,
                      const struct fl_layout *layout, const char *model, struct fl_err *err)
 {
@@ -77,10 +120,7 @@ static int check_row(struct fl_query *q, const char *dir, const char *federation
     const void *digest = fl_column_blob(q, &len);
 
     if (strcmp(name, federation) != 0) {
-        return fl_err_set(err, FL_ESTATE,
-                          "state folder '%s' belongs to federation '%s', not '%s': use another "
-                          "folder, or the name it had",
-                          dir, name, federation);
+        return other_federation(dir, name, federation, /* empty= */ false, err);
     }
     if (len != FL_DIGEST_SIZE || memcmp(digest, fl_layout_shape_digest(layout), len) != 0) {
         return fl_err_set(err, FL_ESTATE,
@@ -321,6 +361,7 @@ static struct fl_query part_query(struct fl_store *store, enum fl__db_statement 
     fl_query_f64(&q, p->previous_dot);
     put_eval(&q, &p->received);
     put_eval(&q, &p->trained);
+    fl_query_blob(&q, p->rms, sizeof(p->rms));
     return q;
 }
 
@@ -423,8 +464,27 @@ int fl_store_put_clients(struct fl_store *store, const struct fl_client_rec *cli
     return fl_db_end(&store->db, put_clients(store, clients, n, err), err);
 }
 
+int fl_store_put_epoch(struct fl_store *store, uint64_t epoch, struct fl_err *err)
+{
+    struct fl_query q;
+    int rv = FL_OK;
+
+    if (epoch == 0 || epoch == store->epoch) {
+        return FL_OK;
+    }
+    rv = fl_db_begin_durable(&store->db, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    q = fl_db_query(&store->db, FL__DB_SET_EPOCH);
+    fl_query_u64(&q, epoch);
+    rv = fl_db_end(&store->db, fl_query_run(&q, err), err);
+    store->epoch = rv == FL_OK ? epoch : store->epoch;
+    return rv;
+}
+
 int fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
-                    uint64_t departed, struct fl_err *err)
+                    struct fl_err *err)
 {
     struct fl_query q;
     /* The operator was told: that has to survive the machine too. */
@@ -434,9 +494,6 @@ int fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients,
     if (rv != FL_OK) {
         return rv;
     }
-    q = fl_db_query(&store->db, FL__DB_SET_DEPARTED);
-    fl_query_u64(&q, departed);
-    rv = fl_query_run(&q, err);
     for (i = 0; rv == FL_OK && i < n; i++) {
         q = fl_db_query(&store->db, clients[i].forgotten ? FL__DB_MARK_CLIENT : FL__DB_DROP_CLIENT);
         fl_query_u64(&q, clients[i].id);
@@ -479,6 +536,7 @@ static int write_selection(struct fl_store *store, const struct fl_selection *se
     fl_query_u64(&q, sel->size.selected);
     fl_query_u64(&q, sel->size.population);
     fl_query_u64(&q, sel->size.members);
+    fl_query_u64(&q, sel->size.epoch);
     rv = fl_query_run(&q, err);
     if (rv == FL_OK) {
         q = fl_db_query(&store->db, FL__DB_SET_EXPECTED);

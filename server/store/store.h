@@ -44,6 +44,18 @@ struct fl_store;
 FL_MUST_CHECK int fl_store_check(const char *dir, struct fl_err *err);
 
 /*
+ * Is the folder that of `federation`, as far as it says whose it is? FL_ESTATE: of another one. A
+ * database that is missing, or cannot be read, says nothing here: fl_store_open() says why.
+ */
+FL_MUST_CHECK int fl_store_check_name(const char *dir, const char *federation, struct fl_err *err);
+
+/*
+ * Has the folder a record of a client of this name, which is a valid one? A database that cannot be
+ * read has none. Any thread; also while the store is open.
+ */
+bool fl_store_knows_client(const char *dir, const char *name);
+
+/*
  * Open or create. `federation` and the layout digest must match what is there
  * (FL_ESTATE). FL_EFORMAT: a damaged database; FL_EPERM: not writable. A folder with
  * checkpoints or uploads whose database is missing, empty or without a federation is
@@ -85,10 +97,13 @@ struct fl_selection {
 
 FL_MUST_CHECK int fl_store_put_selection(struct fl_store *store,
                                          const struct fl_selection *selection, struct fl_err *err);
-/* Remove the records with the numbers of these clients, or mark those that are `forgotten`;
-   `departed` as fl_coord_resume. Durable. FL_ESTATE: one to be removed is in the open round. */
+/* Remove the records with the numbers of these clients, or mark those that are `forgotten`.
+   Durable. FL_ESTATE: one to be removed is in the open round. */
 FL_MUST_CHECK int fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients,
-                                  size_t n, uint64_t departed, struct fl_err *err);
+                                  size_t n, struct fl_err *err);
+/* The epoch of what a solver's part sums up, for the next round (fl_coord_resume); 0: as it is.
+   Durable, before whatever was decided with it. */
+FL_MUST_CHECK int fl_store_put_epoch(struct fl_store *store, uint64_t epoch, struct fl_err *err);
 /* Why the federation is paused; NULL: it is not. Durable. */
 FL_MUST_CHECK int fl_store_put_pause(struct fl_store *store, const char *reason,
                                      struct fl_err *err);
@@ -292,7 +307,8 @@ struct fl_spool;
  * whatever was there before, and so does an upload that was not finished when the machine went
  * down. A new one is not there before its first bytes.
  * FL_EINUSE: somebody has it open for writing; FL_EINVAL: no valid name, or parts that do not rise
- * (by unit, then by bundle).
+ * (by unit, then by bundle). FL_EIO, here and below: the file cannot be read, cut or written; it is
+ * renamed to "….upload.bad", and the next call makes a new one.
  */
 FL_MUST_CHECK int fl_spool_open(const char *dir, uint64_t round, uint32_t attempt,
                                 const char *client, const struct fl_spool_part *parts,
@@ -307,12 +323,15 @@ FL_MUST_CHECK int fl_spool_write(struct fl_spool *spool, uint64_t offset, const 
  * norm bound of the update (0: none), sync when `durability` asks. FL_EFORMAT, FL_ENUMERIC,
  * FL_ERANGE (norm) with the unit's name: the upload is bad (fl_spool_is_bad()), and the file
  * removed. FL_ESTATE: bytes are missing. Anything else is ours and says nothing about the upload;
- * FL_EIO also when the disk does not hold what was received, which is then begun anew.
+ * FL_EIO also when the disk does not hold what was received. After FL_EIO, and after a sync that
+ * failed, the upload is not there any more: it starts over in a new file.
  * From then on the file carries checksums of its coded bytes.
  */
 FL_MUST_CHECK int fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout,
                                   double norm_bound, enum fl_durability durability,
                                   struct fl_err *err);
+/* Of a file that is finished; `unit` is the caller's. */
+struct fl_norms fl_spool_take_norms(struct fl_spool *spool);
 static inline bool fl_spool_is_bad(int code)
 {
     return code == FL_EFORMAT || code == FL_ENUMERIC || code == FL_ERANGE;
@@ -333,7 +352,8 @@ FL_MUST_CHECK int fl_spool_clean(const char *dir, uint64_t round, uint32_t attem
  * Keeps a reference to `layout`. FL_EFORMAT: not complete or damaged; FL_ESHAPE: of
  * another model. What is read is checked against its checksum first: what a decoder then
  * reads is FL_EFORMAT when it changed, FL_ENOENT when the file is gone (fl_spool_is_lost()); other
- * errors of reading may pass.
+ * errors of reading may pass. After FL_EIO the file is renamed to "….upload.bad" and still found by
+ * fl_spool_reader_open(), so that it can be tried again but holds no further upload.
  */
 struct fl_spool_reader;
 FL_MUST_CHECK int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t attempt,

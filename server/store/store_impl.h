@@ -10,8 +10,10 @@
 #define FL__STORE_PATH_MAX 4096
 #define FL__STORE_ID_SIZE  ((FL_STORE_ID_TEXT - 1) / 2)
 
-/* A file with a line for people, until the first start of a folder that was restored. */
+/* A file with a line for people and a random name of this restore, until the first start of a
+   folder that was restored. */
 #define FL__RESTORED_NOTE "restored"
+#define FL__RESTORED_NAME 32
 
 /* Bytes that tell this state folder from every other one. */
 #define FL__IDENTITY 16
@@ -19,6 +21,7 @@
 struct fl_store {
     struct fl_db db;
     size_t n_units;
+    uint64_t epoch; /* as it is on disk, after fl_store_load() */
     char id[FL_STORE_ID_TEXT];
     uint8_t layout[FL_DIGEST_SIZE];
     char dir[FL__STORE_PATH_MAX];

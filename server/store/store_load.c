@@ -103,6 +103,7 @@ static int read_part(struct fl_store *store, struct fl_query *q, struct fl_part_
     uint64_t state = fl_column_u64(q);
     void *divergence = NULL;
     void *units = NULL;
+    void *rms = NULL;
     int rv;
 
     *p = (struct fl_part_rec){0};
@@ -124,6 +125,13 @@ static int read_part(struct fl_store *store, struct fl_query *q, struct fl_part_
     p->previous_dot = fl_column_f64(q);
     read_eval(q, &p->received);
     read_eval(q, &p->trained);
+    if (rv == FL_OK) {
+        rv = read_blob(store, q, sizeof(p->rms), &rms, err);
+    }
+    if (rms != NULL) { /* An earlier version did not measure. */
+        (void)memcpy(p->rms, rms, sizeof(p->rms));
+        free(rms);
+    }
     return rv;
 }
 
@@ -165,6 +173,7 @@ static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct f
         r->size.selected = (uint32_t)fl_column_u64(&q);
         r->size.population = (uint32_t)fl_column_u64(&q);
         r->size.members = (uint32_t)fl_column_u64(&q);
+        r->size.epoch = fl_column_u64(&q);
         same = fl_column_u64(&q) != 0;
     }
     fl_query_reset(&q);
@@ -186,7 +195,8 @@ static int load_counts(struct fl_store *store, struct fl_coord_resume *r, struct
 
     if (rv == FL_OK) {
         r->expected = fl_column_u64(&q);
-        r->departed = fl_column_u64(&q);
+        store->epoch = fl_column_u64(&q);
+        r->epoch = fl_column_u64(&q);
     }
     fl_query_reset(&q);
     return rv;

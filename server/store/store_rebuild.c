@@ -153,7 +153,16 @@ static int try_round(struct search *s, uint64_t round, struct fl_err *err)
                        : rv;
 }
 
-/* The newest good one; those before it in the list are bad for certain. */
+/*
+ * Cannot be used, by this start or a later one. An operator asks for this: a file that the disk
+ * cannot read (EIO) would end every start, and is only renamed, so that another disk may read it.
+ */
+static bool is_unusable(int rv)
+{
+    return fl_models_is_bad(rv) || rv == FL_ENOENT || rv == FL_EIO;
+}
+
+/* The newest good one; those before it in the list cannot be used. */
 static int find_good(struct search *s, size_t *ret_i, struct fl_err *err)
 {
     size_t i;
@@ -165,7 +174,7 @@ static int find_good(struct search *s, size_t *ret_i, struct fl_err *err)
             *ret_i = i;
             return FL_OK;
         }
-        if (!fl_models_is_bad(rv) && rv != FL_ENOENT) {
+        if (!is_unusable(rv)) {
             return rv;
         }
         fl_log(s->r->log, FL_LOG_WARNING, "server",
@@ -342,11 +351,14 @@ static int check_whole(const struct search *s, struct fl_store *store, uint64_t 
                                      s->found.mixtures, &m, err);
         fl_mixtures_close(m);
     }
-    if (rv != FL_ENOENT && rv != FL_EFORMAT) {
+    if (rv != FL_ENOENT && rv != FL_EFORMAT && rv != FL_EIO) {
         return rv;
     }
     fl_log(r->log, FL_LOG_WARNING, "server", "%s: what goes on with it begins anew",
            fl_err_text(err, rv));
+    if (rv == FL_EIO && (rv = fl_mixtures_set_aside(r->dir, round, err)) != FL_OK) {
+        return rv;
+    }
     return FL_ENOENT;
 }
 
@@ -369,7 +381,7 @@ static int rebuild_kept(struct search *s, struct fl_store *store, struct fl_err 
         r->unchanged = rv == FL_OK;
         return rv == FL_ENOENT ? fl__store_restore(store, r->round, err) : rv;
     }
-    if (!fl_models_is_bad(rv) && rv != FL_ENOENT) {
+    if (!is_unusable(rv)) {
         return rv;
     }
     rv = find_good(s, &i, err);

@@ -12,6 +12,7 @@
 struct fl_upload {
     struct fl__spool_head head; /* `start` 0: there is only what is coded */
     struct fl_blob *bytes;
+    struct fl_norms norms;
     /* In a collection: */
     char client[FL_NAME_MAX];
     uint64_t round;
@@ -61,7 +62,7 @@ int fl_upload_make(const struct fl_spool_part *parts, size_t n_parts, struct fl_
     }
     if (rv == FL_OK) {
         ahead = fl__ahead_memory(fl_blob_data(bytes), fl_blob_len(bytes));
-        rv = fl__spool_validate(&u->head, &ahead, layout, norm_bound, err);
+        rv = fl__spool_validate(&u->head, &ahead, layout, norm_bound, &u->norms, err);
     }
     if (rv != FL_OK) {
         fl_upload_free(u);
@@ -76,9 +77,18 @@ void fl_upload_free(struct fl_upload *upload)
 {
     if (upload != NULL) {
         fl__spool_head_done(&upload->head);
+        fl__norms_done(&upload->norms);
         fl_blob_unref(upload->bytes);
         free(upload);
     }
+}
+
+struct fl_norms fl_upload_take_norms(struct fl_upload *upload)
+{
+    struct fl_norms norms = upload->norms;
+
+    upload->norms = (struct fl_norms){.unit = NULL};
+    return norms;
 }
 
 /* --- all --- */

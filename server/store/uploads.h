@@ -24,6 +24,8 @@ struct fl_upload;
 FL_MUST_CHECK int fl_upload_make(const struct fl_spool_part *parts, size_t n_parts,
                                  struct fl_blob *bytes, const struct fl_layout *layout,
                                  double norm_bound, struct fl_upload **ret, struct fl_err *err);
+/* As fl_spool_take_norms(). */
+struct fl_norms fl_upload_take_norms(struct fl_upload *upload);
 void fl_upload_free(struct fl_upload *upload); /* NULL is allowed. */
 
 /* Those of the rounds that are open, by client. */

@@ -98,14 +98,14 @@ static int open_one(const struct opening *o, const struct fl_bundle_name *name)
     return rv;
 }
 
-int fl_bundles_open(const struct fl_federation *federation, const struct fl_progress *progress,
-                    size_t members, fl_bundle_cb cb, void *ctx)
+int fl_bundles_open(const struct fl_federation *federation, struct fl_progress *progress,
+                    uint64_t round, const struct fl_round_size *size, fl_bundle_cb cb, void *ctx)
 {
-    const struct opening o = {federation, progress, members, cb, ctx};
+    const struct opening o = {federation, progress, size->members, cb, ctx};
     struct fl_bundle_name list[FL_BUNDLES_MAX];
     size_t n = fl_bundles_of(federation->strategy, list);
     size_t i;
-    int rv = FL_OK;
+    int rv = fl_progress_enter(federation, progress, round, size->epoch);
 
     for (i = 0; rv == FL_OK && i < n; i++) {
         rv = open_one(&o, &list[i]);

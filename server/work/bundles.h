@@ -76,12 +76,13 @@ struct fl_bundle {
 
 typedef void (*fl_bundle_cb)(void *ctx, const struct fl_bundle *bundle);
 /*
- * All that a round offers that begins with what `progress` committed; `members` as fl_round_size.
- * FL_ENOMEM, with some of them left out.
+ * All that `round` offers, which begins with what `progress` committed, and for which a new epoch
+ * may begin: then what a solver's part summed up before it goes. FL_ENOMEM, with some of them left
+ * out.
  */
 FL_MUST_CHECK int fl_bundles_open(const struct fl_federation *federation,
-                                  const struct fl_progress *progress, size_t members,
-                                  fl_bundle_cb cb, void *ctx);
+                                  struct fl_progress *progress, uint64_t round,
+                                  const struct fl_round_size *size, fl_bundle_cb cb, void *ctx);
 /* Is a mixture among them for this client? */
 bool fl_bundles_has_mixture(const struct fl_progress *progress, const char *client);
 

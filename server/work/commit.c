@@ -1,5 +1,7 @@
 #include "server/work/commit.h"
 
+#include <string.h>
+
 #include "server/work/checkpoints.h"
 
 void fl_progress_done(struct fl_progress *progress)
@@ -24,10 +26,31 @@ void fl_progress_aggregated(struct fl_progress *progress, struct fl_outcome *out
 
 void fl_progress_offered(struct fl_progress *progress, struct fl_offered *offered)
 {
-    if (progress->offered.file == NULL) {
+    if (offered->file != NULL) {
+        fl_file_unref(progress->offered.file); /* An open round keeps its own reference. */
         progress->offered = *offered;
         offered->file = NULL;
     }
+}
+
+int fl_progress_enter(const struct fl_federation *f, struct fl_progress *progress, uint64_t round,
+                      uint64_t epoch)
+{
+    struct fl_model_state *model = &progress->committed.model;
+    size_t i = f->strategy->aggregate->n_state;
+
+    for (; fl_strategy_sums_kept(f->strategy) && epoch >= round && i < f->n_state; i++) {
+        struct fl_blob *zero = NULL; /* Transfers may share the old one. */
+        int rv = fl_blob_create(fl_blob_len(model->state[i]), &zero);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+        (void)memset(fl_blob_fill(zero), 0, fl_blob_len(zero));
+        fl_blob_unref(model->state[i]);
+        model->state[i] = zero;
+    }
+    return FL_OK;
 }
 
 static int save(const struct fl_federation *f, const struct fl_progress *progress, uint64_t round,
@@ -76,6 +99,9 @@ int fl_commit_run(const struct fl_federation *federation, const struct fl_commit
     uint64_t round = commit->record->round;
     int rv = save(federation, commit->progress, round, err);
 
+    if (rv == FL_OK) {
+        rv = fl_store_put_epoch(federation->store, commit->epoch, err);
+    }
     if (rv == FL_OK) {
         rv = fl_store_commit(federation->store, commit->record, commit->clients, commit->n_clients,
                              err);

@@ -28,7 +28,7 @@ void fl_progress_done(struct fl_progress *progress);
 const struct fl_model_state *fl_progress_model(const struct fl_progress *progress);
 /* Takes what was aggregated, in place of what was before. */
 void fl_progress_aggregated(struct fl_progress *progress, struct fl_outcome *outcome);
-/* Takes the offers that were fixed, if there are none yet. */
+/* Takes the collection of data summaries, if `offered` has one, in place of the one before. */
 void fl_progress_offered(struct fl_progress *progress, struct fl_offered *offered);
 
 struct fl_commit {
@@ -37,6 +37,7 @@ struct fl_commit {
     const struct fl_client_rec *clients; /* whose records changed */
     size_t n_clients;
     uint64_t wall_ms;
+    uint64_t epoch; /* of the next round; 0: as it is on disk */
 };
 /*
  * On the store's thread: the checkpoint with its vectors and the seal of its mixtures, the records
@@ -45,6 +46,12 @@ struct fl_commit {
  */
 FL_MUST_CHECK int fl_commit_run(const struct fl_federation *federation,
                                 const struct fl_commit *commit, struct fl_err *err);
+/*
+ * `round` begins behind what is committed, in this epoch (fl_round_size): when it is the first of
+ * it, nothing is in the sums of what clients keep. FL_ENOMEM: nothing changed.
+ */
+FL_MUST_CHECK int fl_progress_enter(const struct fl_federation *federation,
+                                    struct fl_progress *progress, uint64_t round, uint64_t epoch);
 /* The commit was carried out: the federation goes on from its round. */
 void fl_progress_committed(struct fl_progress *progress, const struct fl_round_rec *record);
 

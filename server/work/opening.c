@@ -103,9 +103,10 @@ static int find_pair(const struct search *s, uint64_t *ret, struct fl_err *err)
             return rv;
         }
         if (rv != FL_OK && rv != FL_ENOENT && !fl_models_is_bad(rv)) {
-            return fl_err_wrap(err, rv,
-                               "the checkpoint of round %llu was not read, and is left alone",
-                               (unsigned long long)s->rounds[i]);
+            return fl_err_wrap(
+                err, rv, "the checkpoint of round %llu was not read, and is left alone%s",
+                (unsigned long long)s->rounds[i],
+                rv == FL_EIO ? " ('fl-serverd --recover CONFIG' goes on without it)" : "");
         }
         if (rv != FL_OK) {
             fl_log(o->f->log, FL_LOG_WARNING, "server",

@@ -15,15 +15,28 @@ static int select_clients(const struct fl_federation *f, const struct fl_effect 
     return fl_offering_select(f, &selection, offers, err);
 }
 
+/* The record last: without it nothing would ask again for what failed before. */
+static int forget_clients(const struct fl_federation *f, const struct fl_effect *e,
+                          struct fl_offered *offers, struct fl_err *err)
+{
+    int rv = offers != NULL ? fl_offering_forget(f, e->clients, e->n_clients, offers, err) : FL_OK;
+
+    return rv == FL_OK ? fl_store_forget(f->store, e->clients, e->n_clients, err) : rv;
+}
+
 int fl_persist_run(const struct fl_federation *federation, const struct fl_effect *effect,
                    struct fl_offered *offers, struct fl_err *err)
 {
     const struct fl_effect *e = effect;
     struct fl_store *store = federation->store;
+    int rv = fl_store_put_epoch(store, e->epoch, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
     switch (e->type) {
     case FL_EFF_FORGET_CLIENTS:
-        return fl_store_forget(store, e->clients, e->n_clients, e->departed, err);
+        return forget_clients(federation, e, offers, err);
     case FL_EFF_PERSIST_PAUSE:
         return fl_store_put_pause(store, e->text, err);
     case FL_EFF_PERSIST_SELECTION:

@@ -6,9 +6,9 @@
 #include "server/work/offers.h"
 
 /*
- * On the store's thread: what FORGET_CLIENTS or a PERSIST effect names, in one transaction. With a
- * selection what was offered is fixed before, into `offers` (fl_offering_select()). Errors of the
- * store: nothing of it is there.
+ * On the store's thread: what FORGET_CLIENTS or a PERSIST effect names, in one transaction. Before
+ * it data summaries are fixed (fl_offering_select()) or removed (fl_offering_forget()), into
+ * `offers`; NULL: they are left alone. Errors of the store: nothing of the transaction is there.
  */
 FL_MUST_CHECK int fl_persist_run(const struct fl_federation *federation,
                                  const struct fl_effect *effect, struct fl_offered *offers,

@@ -27,7 +27,7 @@ struct work {
     uint64_t seq, round;
     uint32_t attempt;
     size_t n_parts, n_clients;
-    uint64_t expected, departed;
+    uint64_t expected, epoch;
     bool pauses; /* PERSIST_PAUSE: or ends */
     struct fl_part_rec parts[N_CLIENTS];
     float divergence[N_CLIENTS][N_UNITS];
@@ -160,7 +160,7 @@ static void write_disk(struct disk *d, const struct work *w)
         (void)snprintf(r->pause, sizeof(r->pause), "%s", w->pauses ? "for some reason" : "");
     }
     if (w->type == FL_EFF_FORGET_CLIENTS) {
-        r->departed = w->departed;
+        r->epoch = w->epoch;
         drop_clients(d, w);
     } else {
         put_clients(d, w);
@@ -201,7 +201,7 @@ static void keep(struct world *w, const struct fl_effect *e)
     *k = (struct work){.type = e->type, .seq = e->seq, .round = e->round, .attempt = e->attempt};
     k->expected = e->expected;
     k->pauses = e->type == FL_EFF_PERSIST_PAUSE && e->text != NULL;
-    k->departed = e->departed;
+    k->epoch = e->epoch;
     for (i = 0; i < e->n_parts; i++) {
         copy_part(&k->parts[i], k->divergence[i], k->units[i], &e->parts[i]);
     }
@@ -485,7 +485,7 @@ static void event(struct world *w, uint8_t what, uint8_t arg)
         failed(w, arg);
         break;
     case 6:
-        upload(w, FL_EV_UPLOAD_STORED, arg);
+        upload(w, (arg & 0x40) != 0 ? FL_EV_UPLOAD_PROGRESS : FL_EV_UPLOAD_STORED, arg);
         break;
     case 7:
         upload(w, (arg & 0x80) != 0 ? FL_EV_UPLOAD_UNSTORED : FL_EV_UPLOAD_INVALID, arg);
@@ -613,6 +613,7 @@ static void configure(struct world *w, uint8_t bits)
         .min_clients = 1,
         .min_responders = (bits >> 2) & 1,
         .over_selection = (bits & 8) != 0 ? 1.5 : 1.0,
+        .over_grace = (bits & 128) != 0,
         .train_ms = 100,
         .upload_ms = 100,
         .evaluate_ms = (bits & 16) != 0 ? 0 : 100,

@@ -105,9 +105,16 @@ goes_on "a client's host lost its power"
 check "edge-002 is sent away" on server flctl evict edge-002 --reason "stolen, and found again"
 wait_for "it to be gone" connected 1
 wait_for "it to know why" in_journal client2 fl-clientd "stolen, and found again"
+status_says() { prop "$1" "$2" StatusText | grep -qF "$3"; } # host, unit, text
+wait_for "systemctl status to say why" status_says client2 fl-clientd "stolen, and found again"
 on client2 sh -c 'systemctl stop fl-clientd; rm -rf /var/lib/fl-clientd/identity'
 line=$(on server flctl invite edge-002 2>/dev/null)
-check "it joins again" on client2 fl-clientd --join <<<"$line"
+on client2 sh -c 'd=/etc/systemd/system/fl-clientd.service.d; mkdir -p $d; printf "[Service]\nExecStartPre=/bin/false\n" >$d/broken.conf
+  systemctl daemon-reload'
+on client2 fl-clientd --join <<<"$line" >"$dir/join.out" 2>"$dir/join.err"
+equal "joining succeeds also when the service does not start" 0 $?
+has_line "and says that it does not run" "$dir/join.err" "warning: joined, but the service does not run: 'systemctl restart fl-clientd' failed"
+on client2 sh -c 'rm -r /etc/systemd/system/fl-clientd.service.d; systemctl daemon-reload; systemctl reset-failed fl-clientd'
 check "and comes" on client2 systemctl start fl-clientd
 wait_for "both clients" connected 2
 renewed() { on server flctl audit --json | json 'any(l["what"] == "renew" and l["object"] == "edge-002" for l in d)'; }
@@ -117,7 +124,7 @@ goes_on "a certificate was renewed"
 equal "over the running session" "$joins" "$(times_in_journal client2 fl-clientd "joined federation")"
 
 ### A client that is revoked
-check "edge-001 is revoked" on server flctl revoke edge-001 --reason "sold"
+check "edge-001 is revoked" on server flctl revoke edge-001 --yes --reason "sold"
 wait_for "it to be gone" connected 1
 wait_for "it to know why" in_journal client1 fl-clientd "sold"
 goes_on "a client was revoked"

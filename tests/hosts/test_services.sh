@@ -14,6 +14,10 @@ here() { # host, unit: lines of the run that is there now, or was last
   on "$1" journalctl --no-pager -o cat "_SYSTEMD_INVOCATION_ID=$(prop "$1" "$2" InvocationID)" "${@:3}"
 }
 said_error() { here "$1" "$2" -p err | grep -qF -- "$3"; }
+# Of a run that ended at once a busy journal knows the unit, but not always the invocation.
+before=0
+errors_until_now() { before=$(journal "$1" "$2" -p err | wc -l); } # host, unit
+said_since() { journal "$1" "$2" -p err | tail -n "+$((before + 1))" | grep -qF -- "$3"; }
 failed_with() { # host, unit, exit code
   is_prop "$1" "$2" ActiveState failed && is_prop "$1" "$2" ExecMainStatus "$3"
 }
@@ -24,10 +28,11 @@ drop_in() { # host, unit, name: lines on standard input
 }
 
 ### No configuration: said once, as an error, and not tried again
+errors_until_now server fl-serverd
 check "a start without a configuration fails" fails on server systemctl start fl-serverd
 check "for good, with code 3" failed_with server fl-serverd 3
 equal "without another try" 0 "$(prop server fl-serverd NRestarts)"
-wait_for "the text, as an error" said_error server fl-serverd "$conf/server.yaml"
+wait_for "the text, as an error" said_since server fl-serverd "$conf/server.yaml"
 
 ### A federation
 server_yaml 0 | put server "$conf/server.yaml"
@@ -37,6 +42,8 @@ check "the server starts" on server systemctl -q enable --now fl-serverd
 check "client 1 starts" on client1 systemctl -q enable --now fl-clientd
 check "client 2 starts" on client2 systemctl -q enable --now fl-clientd
 wait_for "a round" reached 1
+
+equal "the admin socket belongs to the group of operators" "660 fl-admin" "$(on server stat -c '%a %G' /run/fl-serverd/admin.sock)"
 
 ### The sandbox is real
 for host in server client1; do
@@ -73,9 +80,10 @@ equal "nobody was started again" "$pid 0 0" \
 goes_on "reloads"
 
 ### A wrong key at a start
+errors_until_now server fl-serverd
 check "a restart with a wrong key fails" fails on server systemctl restart fl-serverd
 check "for good" failed_with server fl-serverd 3
-wait_for "line and key, as an error" said_error server fl-serverd "train_dedline"
+wait_for "line and key, as an error" said_since server fl-serverd "train_dedline"
 server_yaml 0 | put server "$conf/server.yaml"
 
 ### An address that comes late: pauses grow, then it serves
@@ -95,8 +103,9 @@ check "the data set goes" on client2 mv /var/lib/fl-data/client /var/lib/fl-data
 check "a restart without data fails" fails on client2 systemctl restart fl-clientd
 wait_for "a pause" waits client2 fl-clientd 2 2
 wait_for "a longer one" waits client2 fl-clientd 3 4
+errors_until_now client2 fl-clientd
 check "a restart in the pause fails at once" fails on client2 systemctl restart fl-clientd
-wait_for "the reason, as an error" said_error client2 fl-clientd "/var/lib/fl-data/client"
+wait_for "the reason, as an error" said_since client2 fl-clientd "/var/lib/fl-data/client"
 equal "it is a first failure again" 0 "$(here client2 fl-clientd | grep -c failures=)"
 check "the data set comes back" on client2 mv /var/lib/fl-data/away /var/lib/fl-data/client
 check "and a restart serves" on client2 systemctl restart fl-clientd

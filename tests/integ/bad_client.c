@@ -154,6 +154,9 @@ static void send_data(struct bad *b)
     if (is(b, "nan") || is(b, "inf")) {
         update[n / 2] = is(b, "nan") ? (float)NAN : (float)INFINITY;
     }
+    if (is(b, "large") || is(b, "largest")) {
+        update[n / 2] = is(b, "large") ? 1e30f : 3.4e38f;
+    }
     if (is(b, "gap")) {
         send_chunk(b, b->resume + 4, data, 4);
     } else if (is(b, "restart")) {

@@ -370,7 +370,7 @@ static void on_hello(struct bad *b)
         play(b);
         return;
     }
-    say_welcome(b, SMALL, state == TRAINING ? 1u << 30 : 1);
+    say_welcome(b, SMALL, state == TRAINING ? 1000000000 : 1);
     if (state == DONE) {
         struct fl_wire_command c = {.type = FL_WIRE_DRAIN};
 

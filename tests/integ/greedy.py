@@ -6,6 +6,7 @@ A foreign HTTP/2 peer of an fl-serverd that asks for much and gives little.
     greedy.py ADDRESS unread N           N connections that ask for replies and read none
     greedy.py ADDRESS silent PATH        one call that is opened and then left alone
     greedy.py ADDRESS idle N             N connections without any call
+    greedy.py ADDRESS crowd N FOLDER N connections over TLS with the certificate in FOLDER
     greedy.py ADDRESS bad N              N calls, one after the other, each bad in its own way
 
 It prints "ready" when it has done so. `silent` waits until the server has ended the call and
@@ -13,7 +14,9 @@ prints its status; the others wait until standard input ends, then say how many 
 the server has closed.
 """
 
+import select
 import socket
+import ssl
 import struct
 import sys
 
@@ -128,6 +131,43 @@ def idle(address, n):
     return peers
 
 
+def secure(address, folder):
+    """As a client with that certificate; None when the server closed it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    context.load_cert_chain(folder + "/client.pem", folder + "/client.key")
+    host, port = address.rsplit(":", 1)
+    try:
+        s = context.wrap_socket(socket.create_connection((host, int(port))))
+        s.sendall(PREFACE + frame(SETTINGS, 0, 0, b""))
+        s.setblocking(False)
+        return s
+    except OSError:
+        return None
+
+
+def is_open(s):
+    try:
+        while s is not None and s.recv(1 << 16):
+            pass
+    except ssl.SSLWantReadError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def crowd(address, n, folder):
+    """Always N connections, whatever the server does, until standard input ends."""
+    peers = [secure(address, folder) for _ in range(n)]
+    print("ready", flush=True)
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        peers = [s if is_open(s) else secure(address, folder) for s in peers]
+    print("open", sum(is_open(s) for s in peers), "of", n)
+
+
 def silent(address, path):
     s = connect(address)
     s.sendall(request(1, path))
@@ -166,6 +206,9 @@ def main():
     address, what, arg = sys.argv[1:4]
     if what == "silent":
         silent(address, arg)
+        return
+    if what == "crowd":
+        crowd(address, int(arg), sys.argv[4])
         return
     peers = {"unfinished": unfinished, "unread": unread, "idle": idle, "bad": bad}[what](address, int(arg))
     print("ready", flush=True)

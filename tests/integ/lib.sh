@@ -274,6 +274,20 @@ start_client() {
   run_client "$1"
 }
 
+# A service manager that notes what daemons started from now on tell it: lines in $dir/notify.log.
+notify_socket() {
+  "$python" - "$dir/notify.sock" >"$dir/notify.log" 2>&1 <<'PY' &
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+while True:
+    print(s.recv(65536).decode(), flush=True)
+PY
+  pid_of[notify]=$!
+  wait_for "the notify socket" test -S "$dir/notify.sock"
+  export NOTIFY_SOCKET=$dir/notify.sock
+}
+
 # --- what a server says ---
 
 ctl() { # server, arguments of flctl…

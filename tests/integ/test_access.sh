@@ -16,7 +16,7 @@ config() { # name, federation
     echo "listen_admin: [\"127.0.0.1:0\"]"
     # Certificates may begin a day ago: there are some that are over already.
     echo "identity: {hosts: [localhost], back_date: 24h, grace: 12h}"
-    echo "model: {preset: mlr}"
+    echo "model: {preset: mlr60}"
   } >"$dir/$1.yaml"
 }
 config srv integ
@@ -33,11 +33,12 @@ wait_for "the admin socket" grep -q "^admin unix:" "$dir/srv.out"
 port=$(sed -n 's/^listening 127.0.0.1://p' "$dir/srv.out" | sed -n 1p)
 plain_port=$(sed -n 's/^listening 127.0.0.1://p' "$dir/srv.out" | sed -n 2p)
 admin_port=$(sed -n 's/^admin 127.0.0.1://p' "$dir/srv.out")
-check "a serial is revoked" "$flctl" -d "$state" revoke --serial "$(serial_of revoked-serial)"
-check "a key is revoked" "$flctl" -d "$state" revoke --public-key "$(key_of revoked-key)"
-check "a name is revoked" "$flctl" -d "$state" revoke revoked-name
-check "an admin is revoked" "$flctl" -d "$state" revoke revoked-admin
-check "a client is disabled" "$flctl" -d "$state" disable disabled
+# --force: these certificates were not issued by the server.
+check "a serial is revoked" "$flctl" -d "$state" revoke --yes --force --serial "$(serial_of revoked-serial)"
+check "a key is revoked" "$flctl" -d "$state" revoke --yes --force --public-key "$(key_of revoked-key)"
+check "a name is revoked" "$flctl" -d "$state" revoke --yes --force revoked-name
+check "an admin is revoked" "$flctl" -d "$state" revoke --yes --force revoked-admin
+check "a client is disabled" "$flctl" -d "$state" disable --force disabled
 
 # address, what it is, who calls (a column of the table, or nobody), arguments of the probe
 call() {
@@ -120,6 +121,35 @@ lines=$("$flctl" -d "$state" audit --last 1000 --json | json 'sum(l["what"] == "
 printf 'server: "localhost:%s"\nname: edge-01\nstate_dir: "%s"\ndata: {path: "%s"}\n' "$port" "$dir/edge.state" "$dir/data/client-000" >"$dir/edge.yaml"
 "$flctl" -d "$state" invite edge-01 2>/dev/null >"$dir/line"
 check "an invited one joins from the same address" "$build/fl-clientd" --join "$dir/edge.yaml" <"$dir/line"
+
+### A client without TLS: any name but one that has a certificate, or is denied
+plain_client() { # name of the files, name that it says
+  write_client "$1" "$dir/data/client-000" "name: $2" "exit_when_done: no" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 0s}"
+  run_client "$1"
+}
+refused() { # what, name of the files, text
+  wait_end "$2"
+  equal "$1" 7 "$rc"
+  has_line "$1: it hears why" "$dir/$2.log" "$3"
+}
+address=127.0.0.1:$plain_port
+plain_client own edge-01
+refused "a name that has joined is refused in plaintext" own "'edge-01' has a certificate and is refused without TLS"
+plain_client out revoked-name
+refused "a revoked name is refused in plaintext" out "'revoked-name' was revoked"
+"$flctl" -d "$state" disable --force edge-07 >/dev/null 2>&1
+plain_client off edge-07
+refused "a disabled name that never had a certificate, too" off "'edge-07' was disabled"
+for k in 2 3; do
+  plain_client plain-$k edge-0$k
+  wait_for "edge-0$k without TLS" in_log srv "client 'edge-0$k' joined from"
+done
+"$flctl" -d "$state" revoke --yes edge-03 >/dev/null 2>&1
+refused "a name that is revoked loses its session in plaintext" plain-3 "'edge-03' was revoked"
+"$flctl" -d "$state" invite edge-02 2>/dev/null >"$dir/line"
+sed "s,edge,edge-02,; s,^name:.*,name: edge-02," "$dir/edge.yaml" >"$dir/edge-02.yaml"
+check "its name joins with a certificate" "$build/fl-clientd" --join "$dir/edge-02.yaml" <"$dir/line"
+refused "a name that gets a certificate loses its session in plaintext" plain-2 "'edge-02' has a certificate"
 
 ### The other way round: nobody is taken for a server but a server
 equal "a server is" "/t.T/M reached" "$("$probe" serve "$dir/c" server 2>>"$dir/probe.log")"

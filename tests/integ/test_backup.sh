@@ -119,6 +119,7 @@ check "restoring it" restore anew b-kept
 go_on anew c
 has_line "else it begins anew" "$dir/anew.log" "what solver 'scaffold' keeps on the server and on clients begins anew"
 has_line "on clients, too" "$dir/c0.log" "what was kept"
+lacks_line "which is no loss of theirs" "$dir/c0.log" "is lost"
 
 ### At any moment: what is removed meanwhile is in the backup, or the backup is of later
 server busy fedavgm 100000 "checkpoints: {keep: 1, keep_for: 0s, keep_best: 0}"

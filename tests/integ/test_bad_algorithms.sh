@@ -158,7 +158,7 @@ again bit 4 "algorithm: scaffold" "$everybody"
 has_line "a flipped bit is noticed, and what it costs" "$dir/bit-1.log" "'scaffold.control' is lost, going on without it"
 
 lossy index 2 "algorithm: igfl" "$everybody"
-for f in "$dir/index-2.state/keep/"*; do case $f in *.keep) ;; *) index=$f ;; esac; done
+index=$dir/index-2.state/keep/index
 flip "$index"
 again index 4 "algorithm: igfl" "$everybody"
 has_line "so is one in the index" "$dir/index-2.log" "everything kept between rounds is lost"

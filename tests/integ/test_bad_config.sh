@@ -78,7 +78,7 @@ server "no work" "${m}training: {epochs: 0}\n" "6: key 'training.epochs': expect
 server "a step that the solver cannot make" "${m}algorithm: pfedme\ntraining: {learning_rate: 0.5}\n" \
   "7: key 'training.learning_rate': solver 'pfedme' needs training.learning_rate * lambda of at most 1, it is 0.5 * 15 = 7.5: lower one of them"
 server "!a bad name" 'federation: "a b"\nstate_dir: s\ninsecure: yes\nmodel: {preset: dnn}\n' \
-  "1: key 'federation': expected 1 to 127 characters of A-Z a-z 0-9 . _ -, found 'a b'"
+  "1: key 'federation': expected 1 to 127 characters of A-Z a-z 0-9 . _ -, the first a letter, a digit or _, found 'a b'"
 
 ### Algorithms, policies, networks: the nearest name is told
 server "algorithm" "${m}algorithm: fedav\n" "6: key 'algorithm': no algorithm 'fedav'; did you mean 'fedavg'?"
@@ -174,14 +174,17 @@ client "a long label" "$(labels 1 "$(printf 'x%.0s' {1..1025})")" \
 printf "$client_ok$(labels 64 x)" >c.yaml
 says "64 labels" 0 "c.yaml: ok" "$clientd" -c c.yaml
 client "!name" 'server: localhost:1\nname: a/b\nstate_dir: s\ninsecure: yes\ndata: {path: x}\n' \
-  "2: key 'name': expected 1 to 127 characters of A-Z a-z 0-9 . _ -, found 'a/b'"
+  "2: key 'name': expected 1 to 127 characters of A-Z a-z 0-9 . _ -, the first a letter, a digit or _, found 'a/b'"
+client "!an option as name" 'server: localhost:1\nname: "-a"\nstate_dir: s\ninsecure: yes\ndata: {path: x}\n' \
+  "2: key 'name': expected 1 to 127 characters of A-Z a-z 0-9 . _ -, the first a letter, a digit or _, found '-a'"
 client "!no server" 'name: a\nstate_dir: s\n' "1: the required key 'server' is missing (a text)"
 client "!no name" 'server: localhost:1\nstate_dir: s\ninsecure: yes\ndata: {path: x}\n' \
   "1: a client without a certificate ('insecure: yes') needs a 'name'"
-client "a certificate alone" 'tls: {certificate: c.pem}\ndata: {path: x}\n' \
-  "5: key 'tls': expected tls.certificate and tls.key, found one without the other"
-client "no roots" 'tls: {certificate: c.pem, key: c.key}\ndata: {path: x}\n' \
-  "5: key 'tls': a certificate of your own needs tls.ca: the roots that the server is believed by"
+tls='server: localhost:7800\nstate_dir: s\n'
+client "!a certificate alone" "${tls}tls: {certificate: c.pem}\ndata: {path: x}\n" \
+  "3: key 'tls': expected tls.certificate and tls.key, found one without the other"
+client "!no roots" "${tls}tls: {certificate: c.pem, key: c.key}\ndata: {path: x}\n" \
+  "3: key 'tls': a certificate of your own needs tls.ca: the roots that the server is believed by"
 client "certificates in plaintext" 'tls: {ca: c.pem}\ndata: {path: x}\n' \
   "5: key 'tls': 'insecure: yes' is plaintext, which has no certificates: expected one of the two"
 client "!remote" 'server: 10.1.1.1:7800\nname: a\nstate_dir: s\ninsecure: yes\ndata: {path: x}\n' \

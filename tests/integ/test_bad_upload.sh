@@ -15,8 +15,9 @@ with_bad() {
   shift
   write_server "$name" "rounds: 3" "model: $model" "training: $steps" "round: {start_clients: 3}" ${codec:+"$codec"}
   start_server "$name"
-  start_client "$name-0" "$dir/data/client-000"
-  start_client "$name-1" "$dir/data/client-001"
+  # One name in all federations: what a client draws depends on it.
+  start_client "$name-0" "$dir/data/client-000" "name: honest-0"
+  start_client "$name-1" "$dir/data/client-001" "name: honest-1"
   timeout -k 5 "$patience" "$bad" "$address" bad "$@" >"$dir/$name.bad" 2>&1 || code=$?
   equal "$name: the bad client came through" 0 "$code"
   wait_for "the federation to go on" at_round "$name" 3
@@ -111,4 +112,25 @@ costs codec "unit 'fc1' comes in codec 7, not float32"
 costs bundle "part 0: bundle 'model' is none that was asked for"
 costs nan "unit 'fc1' of the upload holds a value that is not finite"
 costs inf "unit 'fc1' of the upload holds a value that is not finite"
+
+tensors() { # server: a digest of its model behind the header, which names the federation
+  "$python" - "$dir/$1.safetensors" <<'PY'
+import hashlib, struct, sys
+raw = open(sys.argv[1], "rb").read()
+print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())
+PY
+}
+### Finite, accepted, and far larger than the others': it is left out when all are in, as if it were not there
+for word in large largest; do
+  with_bad $word $word
+  answer $word $word OK "accepted=1"
+  has_line "$word: the log names the client and the norm" "$dir/$word.log" \
+    "round 1: left out for more than 100 times the median norm (round.norm_cap): bad; most of all 'bad', the update of norm "
+  equal "$word: counted as rejected" "0 1" "$(of_bad $word accepted) $(of_bad $word rejected)"
+  equal "$word: the record tells" "3 2 1" \
+    "$(ctl $word rounds --json | json '"%d %d %d" % (d[0]["selected"], d[0]["responders"], d[0]["left_out"])')"
+  equal "$word: the model is that of the federation without it, bit for bit" \
+    "$(tensors nan)" "$(tensors $word)"
+  ends $word
+done
 finish

@@ -197,6 +197,27 @@ equal "and what was measured is written" "good" "$(of_line 1 'r["benchmark"]')"
 equal "that alone" 1 "$(wc -l <"$dir/out.jsonl")"
 wait_for "the benchmark to be ended too" gone
 
+# SIGTERM while a benchmark is being started: sent from inside Popen, when its process is there and nothing has its number yet.
+cat >"$dir/signalled.py" <<'EOF'
+import os, runpy, signal, subprocess, sys
+class Signalled(subprocess.Popen):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        if kwargs.get("start_new_session"):
+            os.kill(os.getpid(), signal.SIGTERM)
+subprocess.Popen = Signalled
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+EOF
+rm -f "$dir/made/pids" "$dir/out.jsonl"
+plan "1 hangs"
+program hangs <<<'echo $$ >"$FL_BUILDDIR/pids"; exec cat "$FL_BUILDDIR/never"'
+"$python" "$dir/signalled.py" "$srcdir/bench/all" --build "$dir/made" --plan "$dir/plan" --output "$dir/out.jsonl" 2>"$dir/stopped.log"
+equal "SIGTERM inside Popen ends the run" 143 $?
+none_runs() { ! pgrep -f "$dir/made/bench/hangs|$dir/made/never" >/dev/null; }
+wait_for "the benchmark that was being started to be ended" none_runs
+
 # A real one.
 check "the short rounds run" "${all[@]}" --quick --only round --build "$build" --output "$dir/round.jsonl"
 says "and compare with themselves" 0 "round[clients=" "${compare[@]}" "$dir/round.jsonl" "$dir/round.jsonl"

@@ -49,7 +49,10 @@ change() {
   ctl "$name" checkpoints >"$dir/$name.kept"
   check "$name: and is listed as held" grep -Eq "^ *$round .*held: before strategy" "$dir/$name.kept"
   check "$name: it can be taken out" ctl "$name" export --round "$round" --output "$dir/$name.model"
-  for i in 0 1 2; do stop "$name-$i"; done
+  for i in 0 1 2; do
+    stop "$name-$i"
+    lacks_line "$name: what restarts at zero is no loss of a client" "$dir/$name-$i.log" "is lost"
+  done
   equal "$name: as it was" "$(tensors "$dir/$name.state/models/round-$(printf %06d "$round").safetensors")" \
     "$(tensors "$dir/$name.model")"
   check "$name: and released" ctl "$name" release --round "$round"

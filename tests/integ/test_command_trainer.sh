@@ -14,15 +14,15 @@ program() { # arguments…: a YAML list
 }
 field() { ctl "$1" clients --json | json "next(c['$3'] for c in d if c['name'] == '$2')"; }
 
-### Two programs and a built-in trainer learn together
-write_server mixed "rounds: 5" "model: {preset: dnn60}" "algorithm: fedldf" \
+### Two programs and a built-in trainer learn together; in round 1 programs count with the samples that they announce
+write_server mixed "rounds: 8" "model: {preset: dnn60}" "algorithm: fedldf" \
   "strategy: {fraction: {fraction: 1}, upload: {n: 2}}" "round: {start_clients: 3}" \
   "evaluation: {every: 1, data: \"$dir/data/server\"}"
 start_server mixed
 start_client py0 "$(data 0)" "trainer: command" "$(program "$python" "$trainer" "{task}")"
 start_client py1 "$(data 1)" "trainer: command" "$(program "$python" "$trainer" "{task}")"
 start_client own "$(data 2)"
-wait_for "five rounds of three kinds of clients" at_round mixed 5
+wait_for "eight rounds of three kinds of clients" at_round mixed 8
 ctl mixed rounds --json >"$dir/mixed.json"
 equal "all respond in all rounds" True \
   "$(json 'all(r["selected"] == r["responders"] == 3 for r in d)' <"$dir/mixed.json")"

@@ -62,6 +62,28 @@ assert conf["identity"]["hosts"] == [documents["Service"]["metadata"]["name"]]
 PY
 fi
 
+### The init container of the clients, with the capabilities that the manifest leaves it, at the first start and at the next
+if "$python" -c 'import yaml' 2>/dev/null && [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+  "$python" - "$container/kubernetes/clients.yaml" "$dir/lib" >"$dir/init" <<'PY'
+import sys, yaml
+init = yaml.safe_load(open(sys.argv[1]))["spec"]["template"]["spec"]["initContainers"][0]
+have = init["securityContext"]["capabilities"]
+assert have["drop"] == ["ALL"]
+print("-all," + ",".join("+" + name.lower() for name in have["add"]))
+for word in init["command"]:
+    print(word.replace("/host", sys.argv[2]))
+PY
+  mapfile -t init <"$dir/init"
+  mkdir -p "$dir/lib/fl-clientd" # as the kubelet does for type DirectoryOrCreate
+  chmod 711 "$dir"
+  as_kubelet() { setpriv --bounding-set "${init[0]}" --inh-caps=-all "${init[@]:1}"; }
+  as_client() { setpriv --reuid 7801 --regid 7801 --clear-groups --bounding-set=-all "$@"; }
+  check "the folder is prepared" as_kubelet
+  equal "for the client's user" "7801 750" "$(stat -c '%u %a' "$dir/lib/fl-clientd")"
+  check "the client creates its state folder in it" as_client mkdir -m 0700 "$dir/lib/fl-clientd/state"
+  check "the next start of the pod" as_kubelet
+fi
+
 ### The images
 command -v buildah >/dev/null || skip "buildah is not installed (deploy/packages.sh); the manifests: $checks checks, $failures failures"
 packages_wanted

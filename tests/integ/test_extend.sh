@@ -76,6 +76,28 @@ start_client m2 "$dir/data/client-002" "offers: yes"
 wait_for "a round of those who agreed" at_round mix 1
 equal "without the one that did not" 0 "$(ctl mix clients --json | json 'sum(c["accepted"] for c in d if c["name"] == "shy")')"
 stop shy
+# A client decides of how many samples each mean is, and sends one summary in its life.
+stop mix
+stop m1
+stop m2
+write_server small "rounds: 1" "strategy: {solver: {policy: fedmix, group: 9}}" "model: {preset: dnn60}"
+start_server small
+start_client fresh "$dir/data/client-001" "offers: yes" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 24h}"
+wait_for "the server to read that its groups are small" \
+  in_log small "client 'fresh' does not take part: the server asks for means of 9 samples each (strategy.solver.group), and 'least_group' of this client is 10"
+has_line "so does the client's operator" "$dir/fresh.log" "this federation does not fit: the server asks for means of 9 samples each"
+check "nothing was sent" test ! -e "$dir/fresh.state/summary.bin"
+stop fresh
+stop small
+write_server regroup "rounds: 1" "strategy: {solver: {policy: naivemix, group: 20}}" "model: {preset: dnn60}"
+start_server regroup
+cp "$dir/m1.state/summary.bin" "$dir/summary.bin"
+start_client m1 "$dir/data/client-001" "offers: yes" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 24h}"
+wait_for "another server to read that the samples were summarised otherwise" \
+  in_log regroup "client 'm1' does not take part: the server asks for means with strategy.solver.group 20, and this client sent its summary with 0"
+check "the summary is the one that was sent" cmp "$dir/summary.bin" "$dir/m1.state/summary.bin"
+stop m1
+stop regroup
 write_server plain "rounds: 1" "model: {preset: dnn60}"
 start_server plain
 start_client other "$dir/data/client-000" "offers: no"

@@ -54,6 +54,26 @@ else
   echo "not run: an identity of another user (only root can make it)"
 fi
 
+### A misspelt `federation` is compared with both databases before either takes its name
+misspelt() { sed 's/^federation:.*/federation: misspelt/' "$1" >misspelt.yaml; }
+write_own named
+check "an identity alone" "$serverd" --init named.yaml
+misspelt named.yaml
+documented identity-federation-empty "$serverd" misspelt.yaml
+documented identity-federation-empty "$serverd" --check-config misspelt.yaml
+check "nothing is written under that name" test ! -e named.state/federation.db
+says "nor by --recover" 4 "is of federation 'integ'" "$serverd" --recover misspelt.yaml
+write_own fresh
+misspelt fresh.yaml
+says "a first start with a misspelt name, without an identity" 8 "there is no identity" "$serverd" misspelt.yaml
+says "--init compares with the records" 8 "belongs to federation 'misspelt'" "$serverd" --init fresh.yaml
+check "and makes no identity" test ! -e fresh.state/identity
+documented state-federation-empty "$serverd" fresh.yaml
+rm -r fresh.state/federation.db* fresh.state/models fresh.state/spool # as it says
+check "the documented way out: the identity of the right name" "$serverd" --init fresh.yaml
+start_server fresh
+stop fresh
+
 ### Lines
 start_server srv || finish
 invite() { ctl srv invite "$@" 2>invite.out || note_failure "flctl invite $*: $(cat invite.out)"; }
@@ -121,7 +141,7 @@ nothing_made name-pattern
 join "$many"
 documented name-missing "${joining[@]}"
 nothing_made name-missing
-ctl srv revoke edge-1 --reason stolen >/dev/null
+ctl srv revoke edge-1 --yes --reason stolen >/dev/null
 join "$many" --name edge-1
 documented name-revoked "${joining[@]}"
 nothing_made name-revoked
@@ -200,7 +220,7 @@ documented_log clock-behind behind.log
 leave behind
 before=$(wc -l <srv.log)
 away +6y ahead "$clientd" new.yaml
-wait_for "a clock that is years ahead" in_log ahead "asking again in 1"
+wait_for "a clock that is years ahead" in_log ahead "asking again in "
 documented_log clock-ahead ahead.log
 tail -n "+$((before + 1))" srv.log >there.log
 documented_log clock-ahead-there there.log
@@ -212,5 +232,8 @@ wait_for "a clock that was never set" in_log unset "waiting for the time service
 documented_log clock-unset unset.log
 leave unset
 stop srv
+rm -r named.state/identity && cp -rp srv.state/identity named.state/
+misspelt named.yaml
+documented identity-federation "$serverd" misspelt.yaml
 documented server-clock-behind env LD_PRELOAD="$faketime" FAKETIME=-6y "$serverd" srv.yaml
 finish

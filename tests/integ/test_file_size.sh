@@ -40,6 +40,7 @@ says "the start names the file" 4 "cannot start: cannot write '$models/round-000
 ### Uploads and results that are larger than the limit
 start_server srv
 stop srv
+notify_socket
 limited start_server srv
 for i in 0 1; do limited start_client "c$i" "$dir/data/client-00$i"; done
 for i in 0 1; do
@@ -49,6 +50,7 @@ for i in 0 1; do
     "upload of client 'c$i' for round 1 ended: cannot write '$dir/srv.state/spool/c$i.upload': $full"
   tells "c$i" "it hears of it" "upload for round 1 interrupted: cannot write"
 done
+wait_for "systemctl status to show it" in_log notify "STATUS=failed, retrying: cannot write '"
 for name in srv c0 c1; do # no signal ended them
   check "$name goes on" running "$name" || finish
 done

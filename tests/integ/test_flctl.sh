@@ -62,7 +62,7 @@ wait_for "three rounds" at_round srv 3
 for i in 0 1 2; do wait_end "c$i"; done
 c "rounds for people" 0 "     3        3          3" rounds
 equal "the newest two" "2 3" "$(ctl srv rounds --last 2 --json | json '" ".join(str(r["round"]) for r in d)')"
-has_keys rounds "accuracy attempt downlink_bytes effective_clients ended_ms feedback_bytes loss personal_accuracy personal_clients personal_mean received_accuracy received_mean responders round selected self_weight started_ms train_loss uplink_bytes uplink_bytes_full" "$(ctl srv rounds --json)"
+has_keys rounds "accuracy attempt capped downlink_bytes effective_clients ended_ms feedback_bytes left_out loss norm_ratio personal_accuracy personal_clients personal_mean received_accuracy received_mean responders round selected self_weight started_ms train_loss uplink_bytes uplink_bytes_full" "$(ctl srv rounds --json)"
 equal "rounds: sound values" True "$(ctl srv rounds --json | json \
   'all(0 < r["accuracy"] <= 1 and r["loss"] > 0 and r["ended_ms"] >= r["started_ms"] > 1.6e12 for r in d)')"
 c "clients for people" 0 "c2 " clients
@@ -133,6 +133,13 @@ c "fewer" 0 " 1070000 " --abandoned --last 2 rounds
 
 ### Export
 c "export" 0 "$dir/m.safetensors: model after round 3, " -o "$dir/m.safetensors" export
+# A sanitizer wants to be the first library itself.
+if ! ldd "$build/flctl" | grep -qE 'lib(a|t|m)san' &&
+   ${CC:-cc} -shared -fPIC -O1 -o "$dir/order.so" "$srcdir/tests/integ/order.c" -ldl 2>"$dir/cc.out"; then
+  FL_ORDER=$dir/order LD_PRELOAD=$dir/order.so c "export, watched" 0 "model after round 3" -o "$dir/w.safetensors" export
+  equal "a model is synced, then renamed, then its folder synced" \
+    "sync $dir/w.safetensors.tmp rename $dir/w.safetensors.tmp sync $dir" "$(paste -sd ' ' "$dir/order")"
+fi
 c "export as JSON" 0 '"round": 3' -j -o "$dir/n.safetensors" export
 check "the same model twice is the same file" cmp "$dir/m.safetensors" "$dir/n.safetensors"
 check "without leftovers" test -z "$(find "$dir" -name '*.safetensors.tmp')"
@@ -180,4 +187,7 @@ fi
 equal "a full disk is told by the exit code" 1 $?
 stop srv
 c "a server that is gone" 3 "no fl-serverd at" status
+### An instance of the unit's template
+says "--instance names the socket of fl-serverd@NAME" 3 "/run/fl-serverd-no.such_one/admin.sock" "$flctl" --instance no.such_one status
+says "a path is no instance" 2 "--instance: expected the NAME of fl-serverd@NAME, found '../x'" "$flctl" --instance ../x status
 finish

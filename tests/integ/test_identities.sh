@@ -51,12 +51,12 @@ close() { # rule, tolerance, federation, federation
   check "$1" near "$2" "$model" "$dir/$3.safetensors" "$dir/$4.safetensors"
 }
 
-# name: three rounds of the preset with a step size of zero leave the model bit for bit
+# name: three rounds of the preset with a step size that is zero in float32 (zero itself is refused) leave the model bit for bit
 zero() {
   local name=z-${1//+/-} momentum=0.5
   [[ $1 != pfedme* ]] || momentum=0 # it refuses any
   federation "$name" "algorithm: $1" "evaluation: {every: 0}" \
-    "training: {learning_rate: 0, momentum: $momentum, weight_decay: 0.01}" || return
+    "training: {learning_rate: 1e-60, momentum: $momentum, weight_decay: 0.01}" || return
   same "$1: a step size of zero leaves the model bit for bit" beginning "$name"
   rm -rf "${dir:?}/$name"*
 }

@@ -20,6 +20,19 @@ for program in "$(value_of sbindir)"/fl-{serverd,clientd} "$(value_of bindir)"/{
   check "$program runs" "$root$program" --version
 done
 
+if command -v readelf >/dev/null && [ "$(uname -m)" = x86_64 ]; then
+  for program in "$(value_of sbindir)"/fl-{serverd,clientd} "$(value_of bindir)"/flctl; do
+    # Built without: another compiler, or flags of the operator's.
+    grep -q -- '-fcf-protection' "$build/Makefile" || continue
+    check "$program allows shadow stacks" bash -c 'readelf -n "$1" | grep -q SHSTK' sh "$root$program"
+  done
+fi
+for unit in "$build"/systemd/fl-{serverd,clientd}{,@}.service; do
+  [ -e "$unit" ] || continue
+  check "$unit writes no core dump" grep -qx LimitCORE=0 "$unit"
+  check "$unit has a limit of memory" grep -q ^MemoryMax= "$unit"
+done
+
 ### What the examples name
 for yaml in server client; do
   example=$root$docdir/examples/$yaml.yaml

@@ -27,7 +27,7 @@ c "a bad line" 2 "$dir/names:4: 'bad/2' is neither a name (1 to 127 of [A-Za-z0-
 c "revoke whom" 2 "revoke: expected a name, or --serial, or --public-key" revoke
 c "revoke twice" 2 "revoke: expected a name, or --serial, or --public-key" revoke a --serial 12
 c "evict is for names" 2 "evict: expected the name of a client: all of its certificates go" evict --serial 12
-c "no serial" 2 "--serial: expected up to 20 bytes in hexadecimal digits" revoke --serial 1g
+c "no serial" 2 "--serial: expected up to 20 bytes in hexadecimal digits" revoke --yes --serial 1g
 c "no key" 2 "--public-key: expected 64 hexadecimal digits" disable --public-key 1234
 c "no prefix" 2 "uninvite: expected the four letters" uninvite abc
 c "a slip" 2 "unknown command 'invit', did you mean 'invite'?" invit
@@ -37,7 +37,7 @@ c "a server without an identity" 2 "--server needs --identity DIR" --server loca
 ### A server that knows no certificates
 write_server srv "model: {preset: dnn60}"
 start_server srv
-for command in "invite a" invitations "uninvite abcd" certificates "revoke a" "evict a" "disable a" "enable a" audit; do
+for command in "invite a" invitations "uninvite abcd" certificates "revoke a --yes" "evict a" "disable a" "enable a" audit; do
   # shellcheck disable=SC2086
   c "$command without TLS" 1 "FAILED_PRECONDITION: no address of this server uses TLS" $command
 done
@@ -97,6 +97,37 @@ equal "by the invitation" "['invitation $prefix']" "$("$flctl" -d "$state" certi
 c "its key is told with its name" 0 "public key " certificates edge-01
 c "the invitation is used" 0 "used          1 of 1" invitations --all
 c "who is somebody's slip" 1 "did you mean 'edge-01'?" evict edge-1
+c "a slip is not denied for good" 1 "NOT_FOUND: 'edge-1' is not known here: it has no certificate, no invitation and no record" revoke edge-1 --yes
+has_line "and is told what was meant" "$dir/says.out" "to revoke it all the same, add --force; did you mean 'edge-01'?"
+c "nor disabled" 1 "'nobody' is not known here" disable nobody
+c "nor is a certificate" 1 "the certificate 5f0a is not known here" revoke --serial 5f0a --yes
+c "with --force it is" 0 "'sold-1' is revoked for good and nobody joins by this name again: 0 certificates" revoke sold-1 --force --yes
+c "and cannot be invited" 1 "PERMISSION_DENIED: the name 'sold-1' is revoked" invite sold-1
+check "a name is invited" "$flctl" -d "$state" invite lent-1 >/dev/null 2>&1
+c "so it is denied" 0 "'lent-1' is not let in until flctl enable" disable lent-1
+c "a revocation wants a yes" 2 "revoke: it is for good: without a terminal to ask at, add --yes" revoke edge-01
+cat >"$dir/answer.py" <<'PY'
+# What is typed at a terminal, then the command: its exit code, what is printed.
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+said = b""
+while b"[y/N]" not in said:
+    said += os.read(fd, 4096)
+os.write(fd, sys.argv[1].encode() + b"\n")
+try:
+    while chunk := os.read(fd, 4096):
+        said += chunk
+except OSError:
+    pass
+print(said.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+PY
+says "at a terminal it is asked for" 1 "not confirmed, nothing is changed" \
+  "$python" "$dir/answer.py" n "$flctl" -d "$state" revoke edge-01
+has_line "and says what it means" "$dir/says.out" "revoke client or admin 'edge-01' for good, with its certificates, their keys and the name?"
+c "nothing is changed" 0 "edge-01              client valid" certificates
 c "a client is disabled" 0 "'edge-01' is not let in until flctl enable: 1 certificate, 1 session; it ends within a second" disable edge-01 --reason "looks odd"
 wait_for "it to be away" connected 0
 c "that is seen" 0 "edge-01              client disabled" certificates
@@ -105,11 +136,11 @@ stop edge
 run_client edge
 wait_for "it to be told why" in_log edge "looks odd"
 stop edge
-c "and enabled" 0 "'edge-01' is let in again: 1 certificate" enable edge-01
+c "and enabled" 0 "'edge-01' is let in again, when it asks next: within a minute" enable edge-01
 run_client edge
 wait_for "it to be back" connected 1
 serial=$("$flctl" -d "$state" certificates edge-01 --json | json 'd[0]["serial"]')
-c "one certificate is revoked" 0 "the certificate $serial is revoked for good" revoke --serial "$serial" --reason stolen
+c "one certificate is revoked" 0 "the certificate $serial is revoked for good" revoke --yes --serial "$serial" --reason stolen
 wait_for "it to be away" connected 0
 stop edge
 

@@ -153,6 +153,20 @@ joined_twice() { [ "$(grep -c "joined federation" "$dir/fleet.log")" = 2 ]; }
 wait_for "and comes again without it" joined_twice
 stop fleet
 
+### One that meets the wrong server asks again, rarely, until it is the right one or somebody stops it
+sed 's/fleet-7/fleet-8/; s/fleet.state/fleet8.state/' "$dir/fleet.yaml" >"$dir/fleet8.yaml"
+awk -F: -v OFS=: '{$(NF-1) = "0000000000000000000000000000000000000000000" substr($(NF-1), 44)} 1' "$dir/credentials/invitation" >"$dir/wrong"
+mkdir "$dir/wrong.d" && mv "$dir/wrong" "$dir/wrong.d/invitation"
+CREDENTIALS_DIRECTORY=$dir/wrong.d run_client fleet8
+wait_for "that it waits" in_log fleet8 "was refused, asking again every 900 s"
+check "it goes on" running fleet8
+stop fleet8
+equal "and ends when it is told to" 0 "$rc"
+echo "reconnect: {after_refusal: 0s}" >>"$dir/fleet8.yaml"
+CREDENTIALS_DIRECTORY=$dir/wrong.d run_client fleet8
+wait_end fleet8
+equal "with after_refusal: 0s a refusal is final" 7 "$rc"
+
 ### Root on a host with systemd: the service is started, once all is there that it needs. Here in folders of its own,
 ### and systemctl(1) is one that writes down what it is asked.
 cat >"$dir/with_systemd" <<TEXT
@@ -183,7 +197,7 @@ fi
 sed -i '$a reconnect: {first: 50ms, longest: 200ms, after_refusal: 0s}' "$dir/edge-002.yaml"
 run_client edge-002
 wait_for "edge-002 to take part" accepted edge-002
-ctl srv revoke edge-002 --reason test >/dev/null
+ctl srv revoke edge-002 --yes --reason test >/dev/null
 wait_end edge-002
 equal "who is revoked is refused for good" 7 "$rc"
 stop srv

@@ -52,6 +52,22 @@ for k in 1 2; do
 done
 wait_for "2 rounds" at_round srv 2
 
+### A name that was shown with a certificate is refused without TLS, also after a restart and while its client is away
+serve server "listen_insecure: [\"unix:$dir/plain.sock\"]"
+for k in 1 2; do
+  write_tls_client "edge-$k" "$dir/data/client-00$((k - 1))" "edge-$k" ca "name: edge-$k"
+  run_client "edge-$k"
+done
+for k in 1 2; do wait_end "edge-$k"; done
+serve server "listen_insecure: [\"unix:$dir/plain.sock\"]"
+tls_address=$address address=unix:$dir/plain.sock
+write_client plain "$dir/data/client-000" "name: edge-1" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 0s}"
+address=$tls_address
+run_client plain
+wait_end plain
+equal "it is refused" 7 "$rc"
+has_line "and hears why" plain.log "'edge-1' has a certificate and is refused without TLS"
+
 ### Files of the client: the start says the same as --check-config
 file=$dir/data/client-001
 client_files() { # what, text, certificate, key, roots

@@ -38,20 +38,35 @@ done
 
 # OpenBLAS is loaded by name (libfl/num/blas.c), which no tool finds in the programs.
 field() { dpkg-deb -f "$(find "$packages" -name "$1_*.deb")" "$2"; } # package, field
-for name in fl-server fl-sim; do check "$name depends on OpenBLAS" grep -qw libopenblas0 <<<"$(field $name Depends)"; done
-check "fl-client recommends OpenBLAS" grep -q libopenblas0 <<<"$(field fl-client Recommends)"
+for name in fl-server fl-client fl-sim; do check "$name depends on OpenBLAS" grep -qw libopenblas0 <<<"$(field $name Depends)"; done
+# Instances of a template are restarted by the package's own lines, which have to come after debhelper's daemon-reload.
+restarts_after_reload() { # package
+  dpkg-deb -I "$(find "$packages" -name "$1_*.deb")" postinst |
+    awk '/daemon-reload/ { reload = NR } /try-restart .fl-[a-z]*@/ { restart = NR } END { exit !(reload && restart > reload) }'
+}
+for name in fl-server fl-client; do check "$name: daemon-reload before instances restart" restarts_after_reload $name; done
 # So is libipsec-mb (libfl/tls/aes.c), which nobody needs.
 if [ "$(dpkg --print-architecture)" = amd64 ]; then
   for name in fl-server fl-client; do
     check "$name recommends libipsec-mb" grep -qw libipsec-mb1 <<<"$(field $name Recommends)"
   done
 fi
-for name in fl-client fl-tools; do equal "$name does not depend on it" "" "$(field $name Depends | grep -o libopenblas)"; done
+equal "fl-tools does not depend on OpenBLAS" "" "$(field fl-tools Depends | grep -o libopenblas)"
 
 ### A clean machine
 contents >"$dir/before"
 install -d "$root/debs"
 cp "${debs[@]}" "$root/debs/"
+# What a unit names as its documentation is in the same package: `man:NAME(SECTION)`.
+documented() { # package
+  local files page
+  files=$(dpkg-deb -c "$(find "$packages" -name "$1_*.deb")")
+  for page in $(sed -n 's/^Documentation=//p' "$build/systemd/${1}d.service"); do
+    page=$(sed -E 's,man:(.*)\((.)\),man\2/\1.\2.gz,' <<<"$page")
+    grep -qF "/$page" <<<"$files" || return 1
+  done
+}
+for name in fl-server fl-client; do check "$name has the pages that its unit names" documented $name; done
 check "they install" inside sh -c 'dpkg -i /debs/*.deb'
 equal "nothing is half installed" "" "$(inside dpkg --audit)"
 for user in fl-serverd fl-clientd; do
@@ -68,7 +83,8 @@ for user in fl-serverd fl-clientd; do
     check "$unit" inside systemd-analyze verify --man=no "/lib/systemd/system/${unit/@./@one.}"
   done
 done
-check "the group of operators is there" inside getent group fl-admin
+equal "fl-admin: the server is a member, so that it can give its socket to the group" "fl-serverd" \
+  "$(inside getent group fl-admin | cut -d : -f 4)"
 check "the template for several federations" test -s "$root/lib/systemd/system/fl-serverd@.service"
 equal "fl-serverd.socket is installed, not enabled" disabled "$(inside systemctl is-enabled fl-serverd.socket 2>/dev/null)"
 equal "/etc/fl" "drwxr-xr-x root:root" "$(stat -c '%A %U:%G' "$root/etc/fl")"

@@ -31,7 +31,7 @@ check "the client lives" running one
 stop one
 equal "the client ends well" 0 "$rc"
 lacks_line "nothing of another model was sent" "$dir/bad.out" leak
-has_line "the server's words are in the log" "$dir/one.log" "the server rejected us: so?there"
+has_line "the server's words are in the log" "$dir/one.log" "update rejected by the server, the result is dropped: so?there"
 equal "no control character of its is" 0 "$(LC_ALL=C grep -c '[[:cntrl:]]' "$dir/one.log")"
 n=0
 while read -r state command outcome; do

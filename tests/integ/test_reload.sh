@@ -65,4 +65,13 @@ stop a
 equal "exit code of the client" 0 "$rc"
 stop srv
 equal "exit code of the server" 0 "$rc"
+
+### log_format json: what a round came to is numbers, not text
+write_server jsn "rounds: 1" "model: {preset: dnn60}" "log_format: json" "when_finished: exit"
+start_server jsn
+start_client b "$dir/data/client-000"
+wait_end jsn
+equal "round, clients and bytes are numbers" "[1, 1, 1, 5720, 5720, 'float']" \
+  "$(grep -F '"message":"round 1 committed:"' "$dir/jsn.log" |
+    json '[d["round"], d["selected"], d["responders"], d["uplink_bytes"], d["uplink_bytes_full"], type(d["train_loss"]).__name__]')"
 finish

@@ -4,6 +4,8 @@
 # come back.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/integ/failures.sh
+. "$srcdir/tests/integ/failures.sh"
 fake=$build/tests/lib/fake_trainer
 [ -x "$fake" ] || skip "$fake is not built"
 synthetic "$dir/data" 1 --seed 3
@@ -63,9 +65,32 @@ equal "nothing of the lost one is accepted" 0 "$(field hard lost accepted)"
 wait_end good
 stop hard
 
-### A start that fails is told, with the last words
-write_client bad "" "trainer: command" "$(program bad exits_start)"
-says "no start without the program" 5 "its stderr ends: cannot find my data" "$build/fl-clientd" "$dir/bad.yaml"
+### A first start that fails is retried, with the last words in the log
+cat >"$dir/late.sh" <<TEXT
+[ -e "$dir/mended" ] && exec "$fake" good "$dir/late.notes" 0.001
+printf 'Traceback:\\n  cannot find my data\\n' >&2
+exit 3
+TEXT
+write_server later "rounds: 1" "model: {preset: dnn60}" "round: {start_clients: 1}"
+start_server later
+start_client late "" "trainer: command" "command: {program: [/bin/sh, \"$dir/late.sh\"], resident: yes}"
+wait_for "a second attempt" in_log late "the trainer does not start, retrying in 2 s"
+has_line "the log has the reason" "$dir/late.log" "ended with exit code 3; 'ready' was expected; its stderr ends: Traceback: cannot find my data"
+documented_log trainer-start "$dir/late.log"
+has_line "and all of stderr, line by line" "$dir/late.log" "stderr:   cannot find my data"
+check "the client runs" running late
+touch "$dir/mended"
+wait_for "the round of the mended program" at_round later 1
+wait_end late
+equal "it ends well" 0 "$rc"
+stop later
+start_client never "" "trainer: command" "$(program never exits_start)"
+wait_for "a start that fails" in_log never "the trainer does not start"
+kill -TERM "${pid_of[never]}"
+wait_end never
+equal "SIGTERM ends a client whose trainer never started" 0 "$rc"
+write_client gone "" "trainer: command" "command: {program: [\"$dir/no-such-program\"], resident: yes}"
+documented trainer-missing "$build/fl-clientd" "$dir/gone.yaml"
 write_client file "" "trainer: command" "command: {program: [\"$fake\", \"{task}\"], resident: yes}"
 says "a task file is for the other kind" 3 "has no task file" "$build/fl-clientd" "$dir/file.yaml"
 

@@ -27,7 +27,7 @@ begin() { # name
       write_client "$name-$k" "" "name: edge-3" "exit_when_done: no" "trainer: command" \
         "command: {program: [/bin/sh, \"$dir/hold.sh\"], samples: 10, time_limit: 1h, first_limit: 1h}"
     else
-      write_client "$name-$k" "$dir/data/client-00$((k - 1))" "name: edge-$k" "exit_when_done: no"
+      write_client "$name-$k" "$dir/data/client-00$((k - 1))" "name: edge-$k" "exit_when_done: no" "reconnect: {first: 50ms, longest: 13s}"
     fi
     sed -i '/^insecure:/d' "$dir/$name-$k.yaml"
     check "$name: edge-$k joins" "$build/fl-clientd" --join "$dir/$name-$k.yaml" <"$dir/line"
@@ -39,6 +39,7 @@ accepted() { # name, number
   [ "$(grep -c "update of .* accepted\|accepted 1\.1" "$dir/$1.log")" -ge "$2" ] ||
     [ "$(ctl "$1" clients --json | json '[c["state"] for c in d].count("accepted")')" = "$2" ]
 }
+connected() { ctl "$1" status | grep -qF "$2 connected"; } # name, number
 # What came of the round.
 outcome() { # name
   touch "$dir/gate"
@@ -60,7 +61,7 @@ end plain
 for verb in revoke evict disable; do
   begin "$verb"
   says "$verb: it is said what follows" 0 "what it was uploading is not aggregated" \
-    "$build/flctl" --state-dir "$dir/$verb.state" "$verb" edge-1 --reason "lost on a train"
+    "$build/flctl" --state-dir "$dir/$verb.state" "$verb" edge-1 --yes --reason "lost on a train"
   wait_for "$verb: the client to hear why" in_log "$verb-1" "lost on a train"
   wait_for "$verb: that it waits" in_log "$verb-1" "asking again in"
   case $verb in # by name, for test_failures.sh looks whether each row is provoked
@@ -69,14 +70,25 @@ for verb in revoke evict disable; do
     disable) documented_log denied-disable "$dir/disable-1.log"; documented_log denied-disable-there "$dir/disable.log" ;;
   esac
   equal "$verb: one of three is counted" "1 of 3" "$(outcome "$verb")"
+  known=yes
+  [ "$verb" != revoke ] || known=no
+  equal "$verb: its record stays: $known" "$known" \
+    "$(ctl "$verb" clients --json | json '"yes" if [c for c in d if c["name"] == "edge-1" and c["selected"] == 1] else "no"')"
   says "$verb: the others are there" 0 "2 connected" "$build/flctl" --state-dir "$dir/$verb.state" status
+  if [ "$verb" != disable ]; then
+    check "$verb: the client asks rarely" grep -qE "asking again in (9[0-9]{2}|10[0-9]{2}) s" "$dir/$verb-1.log"
+  else
+    check "disable: the client asks soon" grep -qE "asking again in 1[0-3] s" "$dir/$verb-1.log"
+    says "enable says what to expect" 0 "within a minute" "$build/flctl" --state-dir "$dir/$verb.state" enable edge-1
+    wait_for "the client that is enabled again" connected "$verb" 3 # within `longest`, not `after_refusal`
+  fi
   end "$verb"
 done
 
 ### By its certificate, and the server is killed right after
 begin killed
 serial=$(ctl killed certificates edge-1 --json | json 'd[0]["serial"]')
-ctl killed revoke --serial "$serial" --reason "lost on a train" >/dev/null
+ctl killed revoke --serial "$serial" --yes --reason "lost on a train" >/dev/null
 kill_hard killed
 start_server killed
 equal "also after a kill one of three is counted" "1 of 3" "$(outcome killed)"

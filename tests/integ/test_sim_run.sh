@@ -116,6 +116,20 @@ mkdir -p mine && touch mine/thesis.txt
 equal "a folder with something else: exit code" "$?" 1
 check "it is left alone" test -e mine/thesis.txt
 
+# --- what a daemon's file has ---
+experiment first.yaml "stop: {rounds: 3}"
+check "a run leaves a model" "$fl_sim" run first.yaml --quiet --keep-state --out first
+model=first/base/seed-1/state/server/models/round-000003.safetensors
+last() { "$python" -c 'import json, sys; print(json.loads(open(sys.argv[1]).readlines()[-1])["accuracy"])' "$1/base/seed-1/rounds.jsonl"; }
+experiment goes-on.yaml "stop: {rounds: 1}"
+check "a federation begins with the model of server.model.file" "$fl_sim" run goes-on.yaml --quiet --out goes-on \
+  --set "server.model.file=$model" --set server.training.learning_rate=0 --set server.evaluation.every=1
+equal "its accuracy is that of the model in the file" "$(last goes-on)" "$(last first)"
+refused "a model file that is missing" "server.model.file" goes-on.yaml --set server.model.file=nowhere.safetensors
+"$fl_sim" run goes-on.yaml --quiet --out warned --set server.listen=[] --set client.tls.ca=x --set server.limits.idle=9s >/dev/null 2>warned.err
+equal "keys without effect are named in a warning" "$(cat warned.err)" \
+  "fl-sim run: warning: without effect in a simulation: server.listen, server.limits.idle, client.tls"
+
 # --- a trial that diverges ends, the others go on ---
 experiment diverges.yaml "stop: {rounds: 4}" "sweep:" "  - {label: tame, server.training.weight_decay: 0}" "  - {label: wild, server.training.learning_rate: 1000, server.training.weight_decay: 10}"
 check "the experiment goes on" "$fl_sim" run diverges.yaml --quiet --out diverges

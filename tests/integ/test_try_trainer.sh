@@ -85,6 +85,10 @@ tried random
 equal "a training that cannot be repeated is worth a warning" 0 "$rc"
 has_line "which is said" "$dir/random.out" "warning   repeatable"
 
+tried frozen
+equal "so is a tensor that is sent and never changes" 0 "$rc"
+has_line "with its bytes" "$dir/frozen.out" "warning   unchanged: training changes nothing in 1 tensors with 12 B of the model's 36 B, 'fc.bias' first"
+
 ### What cannot be tried
 more="samples: 1" client task "$(command -v "$python")" "{task}"
 says "a program for each task" 3 "resident: yes" "$clientd" --try-trainer "$dir/task.yaml" --model "$model"

@@ -46,8 +46,10 @@ exposure() {
 }
 for unit in fl-serverd.service fl-clientd.service fl-serverd@one.service fl-clientd@one.service; do
   level=$(exposure "$dir/verify/$unit")
-  check "the exposure of $unit is at most 1.3, found $level" \
-    "$python" -c 'import sys; sys.exit(float(sys.argv[1]) > 1.3)' "$level"
+  # chown, for the group of the admin socket, is a tenth.
+  case $unit in fl-serverd*) most=1.4 ;; *) most=1.3 ;; esac
+  check "the exposure of $unit is at most $most, found $level" \
+    "$python" -c 'import sys; sys.exit(float(sys.argv[1]) > float(sys.argv[2]))' "$level" "$most"
 done
 
 ### Users and folders

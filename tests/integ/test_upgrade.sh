@@ -114,7 +114,7 @@ write_client b "$dir/data/b"
 cp "$dir/b.state/result.bin" "$dir/result"
 later "$dir/b.state/result.bin" 8
 says "a result of a later version" 4 \
-  "'$dir/b.state/result.bin' is in version 9 of the format, this program knows up to 3: use the newer program" \
+  "'$dir/b.state/result.bin' is in version 9 of the format, this program knows up to 4: use the newer program" \
   "$clientd" "$dir/b.yaml"
 check "it is still there" cmp -s -n 8 "$dir/result" "$dir/b.state/result.bin"
 cp "$dir/result" "$dir/b.state/result.bin"

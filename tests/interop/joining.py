@@ -77,5 +77,5 @@ def joining(folder):
     one(folder, "joining", start % "", joins, [1, 2, 2, 4, 4])
     one(folder, "more-to-come", start % ", population: 10", joins, [10] * 5)
     # More than it says that there are: all of them are in the mean. It used to end the server.
-    one(folder, "too-few", start % ", population: 2, min_responders: 1, over_selection: 2", joins,
-        [2, 2, 2, 4, 4])
+    one(folder, "too-few", start % ", population: 2, min_responders: 1, over_selection: 2, "
+        "over_selected: grace", joins, [2, 2, 2, 4, 4])

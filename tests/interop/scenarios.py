@@ -317,19 +317,55 @@ class StatusAccepted(Good):
         equal("StatusAccepted: pushes", self.pushes, 0)
 
 
-class PushRejected(Good):
+class PushUnwanted(Good):
     finishes = False
-    said = ("update rejected: too strange",)
-    answer = (grpc.StatusCode.INVALID_ARGUMENT, "too strange")
+    said = ("update not wanted: too late",)
 
     def take(self, requests, context, limit=1 << 30):
         self.over = 1
-        context.abort(*self.answer)
+        context.abort(grpc.StatusCode.FAILED_PRECONDITION, "too late")
 
 
-class PushUnwanted(PushRejected):
-    said = ("update not wanted: too late",)
-    answer = (grpc.StatusCode.FAILED_PRECONDITION, "too late")
+class PushRejected(Good):
+    """Rejected on the control stream drops the result."""
+    finishes = False
+    said = ("update rejected by the server, the result is dropped: too strange",)
+
+    def take(self, requests, context, limit=1 << 30):
+        self.inbox.put(("pushed", None))
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, "too strange")
+
+    def on_pushed(self):
+        self.over = 1
+        yield pb.ServerCommand(rejected=pb.Rejected(round=7, attempt=3, reason="too strange"))
+
+
+class PushUnreadOnce(Good):
+    """INVALID_ARGUMENT without Rejected: the update is still asked for, and comes again."""
+    said = ("refused the upload as malformed (time 1 of 5), the result is kept: once",)
+
+    def take(self, requests, context, limit=1 << 30):
+        if self.pushes == 1:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "once")
+        return super().take(requests, context, limit)
+
+    def judge(self, log):
+        super().judge(log)
+        equal("PushUnreadOnce: pushes", self.pushes, 2)
+
+
+class PushUnreadAlways(Good):
+    """What the server never reads is told with Failed, so that its round does not wait."""
+    finishes = False
+    said = ("refused the upload as malformed (time 5 of 5)",)
+
+    def take(self, requests, context, limit=1 << 30):
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, "always")
+
+    def judge(self, log):
+        super().judge(log)
+        equal("PushUnreadAlways: pushes", self.pushes, 5)
+        contains("PushUnreadAlways: the server is told", self.failed or "", "pushing failed: always")
 
 
 # --- control streams that break -------------------------------------------------------------------
@@ -531,6 +567,7 @@ class OtherSolver(RefusedForGood):
 
 ALL = [Good, AllUnits, FetchBroken, FetchShort, FetchWrongOffset, FetchTooLong, FetchNotFound,
        NotANumber, PushBroken, PushIncomplete, StatusBroken, StatusAccepted, PushRejected,
+       PushUnreadOnce, PushUnreadAlways,
        PushUnwanted, Unavailable, EndsAtOnce, WelcomeDigest, WelcomeEmpty, WelcomeVersion,
        EmptyCommand, PlanTooLong, Silent, Reattend, Dismissed, Drained, RefusedForNow,
        *REASONS.values(), Aborted, Denied, OtherInput, OtherSolver]

@@ -35,9 +35,9 @@ static inline struct fl_trainer *both_open(struct both *f, const char *name, con
     uint64_t test_samples = 0;
 
     (void)snprintf(f->path, sizeof(f->path), "%s/tests/lib/%s", build != NULL ? build : ".", name);
-    ck_assert_msg(
-        fl_trainer_resident(&conf, &options, &trainer, &samples, &test_samples, &f->err) == FL_OK,
-        "%s", f->err.msg);
+    ck_assert_msg(fl_trainer_resident(&conf, &options, &trainer, &f->err) == FL_OK &&
+                      fl_trainer_start(trainer, &samples, &test_samples, &f->err) == FL_OK,
+                  "%s", f->err.msg);
     ck_assert_uint_eq(samples, strcmp(name, "nn_trainer") == 0 ? SAMPLES : 270);
     return trainer;
 }

@@ -268,7 +268,7 @@ static int settle(struct rig *r, const struct fl_task *task, struct fl_inputs *l
     struct fl_settling s;
     int rv = FL_OK;
 
-    if (fl_settling_begin(&r->worker, r->setup, listed, task->key, task->counted, &s)) {
+    if (fl_settling_begin(&r->worker, r->setup, listed, task, &s)) {
         rv = fl_settling_run(&s, &r->worker, &r->err);
     }
     if (rv == FL_OK) {

@@ -41,7 +41,7 @@ struct fl_server_conf *conf_drawn_load(const struct fl_buf *yaml, uint64_t seed)
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq((int)write(fd, yaml->data, yaml->len), (int)yaml->len);
     (void)close(fd);
-    rv = fl_server_conf_load(path, &conf, &err);
+    rv = fl_server_conf_load(path, NULL, &conf, &err);
     (void)unlink(path);
     ck_assert_msg(rv == FL_OK || (rv == FL_ECONF && has_line(err.msg, path)),
                   "seed %" PRIu64 ": %s: %s", seed, fl_strerror(rv), err.msg);

@@ -12,7 +12,8 @@ enum fact {
     FACT_ACCEPTED, /* durable: its update, or that nothing is asked of it */
     FACT_UPDATE,   /* durable: its update */
     FACT_TOLD,     /* ACCEPTED was emitted in this life */
-    FACT_BAD       /* the aggregation blamed it, or it was excluded */
+    FACT_BAD,      /* the aggregation blamed it, or it was excluded or left out */
+    FACT_UNREAD    /* the aggregation could not read it; three times make it bad */
 };
 
 struct check_fact {
@@ -20,6 +21,7 @@ struct check_fact {
     uint64_t round;
     uint32_t attempt;
     uint32_t client;
+    unsigned times;
 };
 
 /* What becomes true when the work of this number is answered. */
@@ -59,27 +61,39 @@ static void *grow(void *array, size_t *cap, size_t n, size_t size)
     return grown;
 }
 
-static bool has(const struct coord_check *c, enum fact what, uint64_t round, uint32_t attempt,
-                uint32_t client)
+static struct check_fact *find(const struct coord_check *c, enum fact what, uint64_t round,
+                               uint32_t attempt, uint32_t client)
 {
     size_t i;
 
     for (i = 0; i < c->n_facts; i++) {
-        const struct check_fact *f = &c->facts[i];
+        struct check_fact *f = &c->facts[i];
 
         if (f->what == what && f->round == round && f->attempt == attempt && f->client == client) {
-            return true;
+            return f;
         }
     }
-    return false;
+    return NULL;
 }
 
-static void add(struct coord_check *c, const struct check_fact *fact)
+static bool has(const struct coord_check *c, enum fact what, uint64_t round, uint32_t attempt,
+                uint32_t client)
 {
-    if (!has(c, fact->what, fact->round, fact->attempt, fact->client)) {
+    return find(c, what, round, attempt, client) != NULL;
+}
+
+/* Returns how often it was added. */
+static unsigned add(struct coord_check *c, const struct check_fact *fact)
+{
+    struct check_fact *known = find(c, fact->what, fact->round, fact->attempt, fact->client);
+
+    if (known == NULL) {
         c->facts = grow(c->facts, &c->cap_facts, c->n_facts + 1, sizeof(*c->facts));
-        c->facts[c->n_facts++] = *fact;
+        known = &c->facts[c->n_facts++];
+        *known = *fact;
+        known->times = 0;
     }
+    return ++known->times;
 }
 
 /* Forget what belongs to a life, or rounds long past, so that long runs stay fast. */
@@ -90,7 +104,7 @@ static void drop(struct coord_check *c, bool life)
 
     for (i = 0; i < c->n_facts; i++) {
         enum fact what = c->facts[i].what;
-        bool old = life ? what == FACT_TOLD || what == FACT_BAD : c->facts[i].round < c->committed;
+        bool old = life ? what >= FACT_TOLD : c->facts[i].round < c->committed;
 
         if (!old) {
             c->facts[kept++] = c->facts[i];
@@ -113,7 +127,8 @@ static void drop_told(struct coord_check *c, uint32_t client)
     c->n_facts = kept;
 }
 
-/* It is on disk that what the client sent for the round does not count. */
+/* It is on disk that what the client sent for the round does not count. That it was accepted is not
+   taken back: one that missed it may still be told. */
 static void drop_update(struct coord_check *c, const struct check_fact *of)
 {
     size_t kept = 0;
@@ -123,7 +138,7 @@ static void drop_update(struct coord_check *c, const struct check_fact *of)
         const struct check_fact *f = &c->facts[i];
         bool its = f->round == of->round && f->attempt == of->attempt && f->client == of->client;
 
-        if (!its || (f->what != FACT_UPDATE && f->what != FACT_ACCEPTED)) {
+        if (!its || f->what != FACT_UPDATE) {
             c->facts[kept++] = *f;
         }
     }
@@ -183,7 +198,7 @@ static void take_part(struct coord_check *c, const struct fl_part_rec *part, uin
         f[i].round = round;
         f[i].attempt = attempt;
         f[i].client = part->client;
-        add(c, &f[i]);
+        (void)add(c, &f[i]);
     }
 }
 
@@ -205,10 +220,10 @@ void coord_check_resume(struct coord_check *c, const struct fl_coord_resume *res
     for (i = 0; i < resume->n_clients; i++) {
         const struct fl_client_rec *rec = &resume->clients[i];
         struct check_fact counted = {FACT_ACCEPTED, rec->counted_round, rec->counted_attempt,
-                                     rec->id};
+                                     rec->id, 0};
 
         if (rec->counted_round != 0 && rec->counted_round <= resume->committed) {
-            add(c, &counted);
+            (void)add(c, &counted);
         }
     }
     for (i = 0; i < resume->n_parts; i++) {
@@ -310,13 +325,18 @@ void coord_check_event(struct coord_check *c, const struct fl_event *ev)
         if (take_work(c, ev->u.failed_work.seq, &w)) {
             int code = ev->u.failed_work.code;
 
-            if (w.type == FL_EFF_AGGREGATE && (code == FL_EFORMAT || code == FL_EINVAL ||
-                                               code == FL_ENUMERIC || code == FL_ENOENT))
+            if (w.type == FL_EFF_AGGREGATE &&
+                (code == FL_EFORMAT || code == FL_EINVAL || code == FL_ENUMERIC ||
+                 code == FL_ENOENT || code == FL_EIO))
             {
+                bad.what = code == FL_EIO ? FACT_UNREAD : FACT_BAD;
                 bad.round = w.round;
                 bad.attempt = w.attempt;
                 bad.client = ev->u.failed_work.client;
-                add(c, &bad);
+                if (add(c, &bad) == 3 && bad.what == FACT_UNREAD) {
+                    bad.what = FACT_BAD;
+                    (void)add(c, &bad);
+                }
             }
             free(w.facts);
         }
@@ -325,7 +345,7 @@ void coord_check_event(struct coord_check *c, const struct fl_event *ev)
     if ((ev->type == FL_EV_PERSISTED || ev->type == FL_EV_COMMITTED) && take_work(c, ev->u.seq, &w))
     {
         for (i = 0; i < w.n; i++) {
-            add(c, &w.facts[i]);
+            (void)add(c, &w.facts[i]);
         }
         if (w.rejects) {
             drop_update(c, &w.facts[0]);
@@ -368,6 +388,16 @@ static void check_aggregate(struct coord_check *c, const struct fl_coord *coord,
     }
 }
 
+/* What was accepted does not count after all, from now on. */
+static void check_left_out(struct coord_check *c, const struct fl_effect *e)
+{
+    const struct check_fact bad = {FACT_BAD, e->round, e->attempt, e->parts[0].client, 0};
+
+    if (e->parts[0].state == FL_PART_REJECTED) {
+        (void)add(c, &bad);
+    }
+}
+
 static void check_counted(struct coord_check *c, const struct fl_effect *e)
 {
     uint32_t n = 0;
@@ -389,7 +419,7 @@ static void check_counted(struct coord_check *c, const struct fl_effect *e)
         update = has(c, FACT_UPDATE, e->round, e->attempt, rec->id);
         if (rec->counted_attempt != e->attempt ||
             !has(c, FACT_ACCEPTED, e->round, e->attempt, rec->id) ||
-            (update && has(c, FACT_BAD, e->round, e->attempt, rec->id)))
+            has(c, FACT_BAD, e->round, e->attempt, rec->id))
         {
             fail(c, "'%s' is counted in round %" PRIu64, rec->name, e->round);
         }
@@ -485,7 +515,7 @@ static void check_begin(struct coord_check *c, const struct fl_effect *e)
 static void check_effect(struct coord_check *c, const struct fl_coord *coord,
                          const struct fl_effect *e)
 {
-    struct check_fact told = {FACT_TOLD, e->round, e->attempt, e->client};
+    struct check_fact told = {FACT_TOLD, e->round, e->attempt, e->client, 0};
 
     switch (e->type) {
     case FL_EFF_TASK:
@@ -506,7 +536,7 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
         if (e->round >= c->committed && !has(c, FACT_ACCEPTED, e->round, e->attempt, e->client)) {
             fail(c, "ACCEPTED to %" PRIu32 " before it is durable", e->client);
         }
-        add(c, &told);
+        (void)add(c, &told);
         break;
     case FL_EFF_REJECTED:
     case FL_EFF_DISMISSED:
@@ -522,6 +552,10 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
     case FL_EFF_RELEASE:
         check_release(c, e->client);
         break;
+    case FL_EFF_PERSIST_UPDATE:
+        check_left_out(c, e);
+        note_work(c, e);
+        break;
     case FL_EFF_PERSIST_SELECTION:
         check_begin(c, e);
         check_counted(c, e);
@@ -533,7 +567,6 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
         break;
     case FL_EFF_FORGET_CLIENTS:
     case FL_EFF_PERSIST_PLAN:
-    case FL_EFF_PERSIST_UPDATE:
     case FL_EFF_EVALUATE:
         note_work(c, e);
         break;
@@ -579,7 +612,7 @@ static void check_excluded(struct coord_check *c, const struct fl_coord *coord,
     if (part != NULL && part->state == FL_PART_REJECTED) {
         bad.round = fl_coord_round(coord);
         bad.attempt = fl_coord_attempt(coord);
-        add(c, &bad);
+        (void)add(c, &bad);
     }
 }
 

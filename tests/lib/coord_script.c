@@ -507,13 +507,24 @@ void script_invalid(struct script *s, const char *name, const char *reason)
     script_step(s, &ev);
 }
 
-void script_unstored(struct script *s, const char *name, const char *reason)
+void script_progress(struct script *s, const char *name)
+{
+    struct fl_event ev = {.type = FL_EV_UPLOAD_PROGRESS};
+
+    ev.u.upload.client = script_id(s, name);
+    ev.u.upload.round = fl_coord_round(s->coord);
+    ev.u.upload.attempt = fl_coord_attempt(s->coord);
+    script_step(s, &ev);
+}
+
+void script_unstored(struct script *s, const char *name, int code, const char *reason)
 {
     struct fl_event ev = {.type = FL_EV_UPLOAD_UNSTORED};
 
     ev.u.upload.client = script_id(s, name);
     ev.u.upload.round = fl_coord_round(s->coord);
     ev.u.upload.attempt = fl_coord_attempt(s->coord);
+    ev.u.upload.code = code;
     ev.u.upload.reason = reason;
     script_step(s, &ev);
 }

@@ -80,7 +80,9 @@ void script_report_of(struct script *s, const char *name, uint64_t round, uint32
 void script_stored(struct script *s, const char *name);
 void script_invalid(struct script *s, const char *name, const char *reason);
 /* The server itself cannot store it. */
-void script_unstored(struct script *s, const char *name, const char *reason);
+void script_unstored(struct script *s, const char *name, int code, const char *reason);
+/* More of its upload arrives. */
+void script_progress(struct script *s, const char *name);
 void script_failed(struct script *s, const char *name, const char *reason);
 void script_diverged(struct script *s, const char *name, const char *reason);
 void script_simple(struct script *s, enum fl_event_type type);

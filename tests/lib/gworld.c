@@ -131,7 +131,9 @@ static void start_hold(struct fl_call *call, void *ctx)
 
 static void start_known(struct fl_call *call, void *ctx)
 {
-    fl_call_vouch(call);
+    const struct world *world = ctx;
+
+    fl_call_vouch(call, world->known_as);
     start_hold(call, ctx);
 }
 
@@ -268,6 +270,7 @@ void gworld_begin(struct world *world, const char *listen_on)
     ck_assert_int_eq(fl_loop_create(&world->loop, NULL), FL_OK);
     setup.loop = world->loop;
     setup.limits = world->limits;
+    setup.peer_connections = world->peer_connections;
     setup.max_connections = world->max_connections != 0 ? world->max_connections : CLIENTS;
     ck_assert_int_eq(fl_grpc_server_create(&setup, &world->server, &err), FL_OK);
     ck_assert_msg(fl_grpc_server_listen(world->server, &listen, &port, &err) == FL_OK, "%s",

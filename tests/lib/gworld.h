@@ -56,7 +56,8 @@ struct world {
     struct fl_loop *loop;
     struct fl_grpc_server *server;
     struct fl_rpc_limits limits;
-    uint32_t max_connections;
+    uint32_t max_connections, peer_connections;
+    const char *known_as; /* name of the clients that call Known; NULL: each is another one */
     char address[64];
     struct client client[CLIENTS];
     unsigned n_clients;

@@ -7,6 +7,7 @@
 char text_ok[] = "ok";
 char text_slash[] = "a/b";
 char text_dot[] = ".hidden";
+char text_option[] = "-x";
 char text_empty[] = "";
 char text_latin[] = "caf\xe9";
 char text_surrogate[] = "\xed\xa0\x80";

@@ -7,7 +7,7 @@
 
 #include "libfl/wire/messages.h"
 
-extern char text_ok[], text_slash[], text_dot[], text_empty[];
+extern char text_ok[], text_slash[], text_dot[], text_option[], text_empty[];
 extern char text_latin[], text_surrogate[], text_overlong[]; /* no UTF-8 */
 extern char text_long_name[FL_NAME_MAX + 1];
 extern char text_long[FL_WIRE_MAX_TEXT + 2];

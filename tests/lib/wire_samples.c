@@ -109,7 +109,10 @@ static int report_personal(struct fl_buf *out)
                                              .train_loss = 0.5,
                                              .has_trained = true,
                                              .trained = {10, 10, (double)NAN},
-                                             .previous_dot = -0.125};
+                                             .previous_dot = -0.125,
+                                             .has_kept = true,
+                                             .kept_round = 5,
+                                             .kept_attempt = 2};
     return fl_wire_event_encode(&event, out);
 }
 
@@ -237,7 +240,8 @@ static int task(struct fl_buf *out)
                                            .selected = 10,
                                            .population = 1000000,
                                            .counted_round = 5,
-                                           .counted_attempt = 3};
+                                           .counted_attempt = 3,
+                                           .epoch = 4};
     return fl_wire_command_encode(&command, out);
 }
 
@@ -429,7 +433,10 @@ static struct fl_round_rec round_rec(void)
                                  .received_accuracy = 0.0,
                                  .received_mean = 0.125,
                                  .effective = 2.5,
-                                 .self_weight = 0.75};
+                                 .self_weight = 0.75,
+                                 .n_capped = 6,
+                                 .norm_ratio = 3.5,
+                                 .n_left_out = 2};
 }
 
 static int status(struct fl_buf *out)
@@ -573,6 +580,37 @@ static int recode_checkpoint(const void *data, size_t len, struct fl_buf *out, s
     rv = fl_wire_checkpoint_encode(&msg, out);
     fl_wire_checkpoint_done(&msg);
     return rv;
+}
+
+static int summary(struct fl_buf *out)
+{
+    return fl_wire_summary_encode(
+        &(struct fl_wire_summary){text_reason, text_reason, 1016, 3e38, 15.0}, out);
+}
+
+static int recode_summary(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_summary msg;
+    int rv = fl_wire_summary_decode(data, len, &msg, err);
+
+    if (rv == FL_OK) {
+        rv = fl_wire_summary_encode(&msg, out);
+        fl_wire_summary_done(&msg);
+    }
+    return rv;
+}
+
+static int drop(struct fl_buf *out)
+{
+    return fl_wire_drop_summary_encode("edge-1", out);
+}
+
+static int recode_drop(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    char client[FL_NAME_MAX];
+    int rv = fl_wire_drop_summary_decode(data, len, client, err);
+
+    return rv != FL_OK ? rv : fl_wire_drop_summary_encode(client, out);
 }
 
 static int hold(struct fl_buf *out)
@@ -738,6 +776,8 @@ const struct wire_sample wire_samples[] = {
     {"admin_hold", hold, recode_hold},
     {"admin_export_request", export_request, recode_export_request},
     {"admin_forget", forget, recode_forget},
+    {"admin_summary", summary, recode_summary},
+    {"admin_drop_summary", drop, recode_drop},
     {"admin_forgotten", forgotten, recode_forgotten},
     {"admin_rollback", rollback, recode_rollback},
     {"admin_control", control, recode_control},

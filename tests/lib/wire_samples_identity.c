@@ -216,7 +216,8 @@ int wire_sample_issued_admin_(struct fl_buf *out)
 int wire_sample_deny_(struct fl_buf *out)
 {
     return fl_wire_deny_encode(
-        &(struct fl_wire_deny){.what = FL_WIRE_DENY_NAME, .name = "edge-04", .reason = text_reason},
+        &(struct fl_wire_deny){
+            .what = FL_WIRE_DENY_NAME, .name = "edge-04", .reason = text_reason, .force = true},
         out);
 }
 

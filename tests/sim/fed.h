@@ -59,7 +59,9 @@ struct fed_plan {
     uint64_t rounds;
     uint32_t min_responders;
     double over_selection;
+    bool over_grace;
     bool backfill;
+    double norm_cap;
     bool evaluate;
     bool real_sessions; /* fl_session instead of the scripted client */
     bool stay;          /* which stays when all rounds are done */
@@ -122,6 +124,8 @@ struct fed_msg {
     float mixture[FED_FLOATS];
     uint64_t counted_round; /* task */
     uint32_t counted_attempt;
+    uint64_t epoch;
+    struct fl_round_key kept; /* report */
     /* Push: as it is announced, and its bytes. */
     struct fl_wire_part parts[FED_PARTS];
     size_t n_parts;
@@ -140,7 +144,6 @@ struct fed_upload {
     uint64_t round;
     uint32_t attempt;
     uint8_t units[FED_UNITS];
-    float change[FED_FLOATS], scaffold[FED_FLOATS];
 };
 
 /* What the world knows of a committed round. */
@@ -151,11 +154,7 @@ struct fed_model {
     /* The personal models as they must be by now: what stands for each. No server knows them. */
     bool has_own[FED_MAX];
     uint64_t own[FED_MAX];
-    /* What each client has put into the controls since it is known. */
-    double share[FED_MAX][FED_FLOATS], scaffold[FED_MAX][FED_FLOATS];
-    /* And what those put into them that are forgotten; how many of them. */
-    double ghost[FED_FLOATS], ghost_scaffold[FED_FLOATS];
-    uint32_t n_ghosts;
+    uint64_t counted[FED_MAX]; /* the newest round with it in */
 };
 
 /* What a client keeps once it has settled. */
@@ -185,6 +184,8 @@ struct fed_server {
     struct fl_coord_conf conf;
     struct fl_strategy *strategy; /* the coordinator's */
     struct fl_strategy *work;     /* what clients and server compute */
+    struct fl_strategy
+        drawn; /* the coordinator's of a drawn configuration, with the solver of `work` */
     struct fl_layout *layout;
     char dir[FED_PATH];
     /* While it lives. */
@@ -347,8 +348,9 @@ bool fed_work_train(struct fed_client *c);
 bool fed_work_code(struct fed_client *c, const uint8_t *units);
 /* Nothing is held any more. */
 void fed_work_drop(struct fed_client *c);
-/* What is kept of all on the disk of client `i` when `counted` is its newest counted round. */
-void fed_work_settled(struct fed *fed, uint32_t i, struct fl_round_key counted,
+/* What is kept of all on the disk of client `i` when `counted` is its newest counted round, in this
+   epoch. */
+void fed_work_settled(struct fed *fed, uint32_t i, struct fl_round_key counted, uint64_t epoch,
                       struct fed_kept *ret);
 
 extern const struct fl_sim_node_cbs fed_server_cbs;

@@ -44,6 +44,7 @@ void fed_client_report(struct fed_client *c, uint64_t round, uint32_t attempt)
 
     msg.samples = c->samples;
     msg.loss = c->member.held.result->train_loss;
+    msg.kept = c->member.held.result->kept;
     for (l = 0; l < FED_UNITS; l++) {
         msg.divergence[l] = c->member.held.result->divergence[l];
     }

@@ -21,9 +21,9 @@ int __real_fl_store_commit(struct fl_store *store, const struct fl_round_rec *ro
 int __wrap_fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
                            const struct fl_client_rec *clients, size_t n, struct fl_err *err);
 int __real_fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
-                           uint64_t departed, struct fl_err *err);
+                           struct fl_err *err);
 int __wrap_fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
-                           uint64_t departed, struct fl_err *err);
+                           struct fl_err *err);
 int __real_fl_store_put_selection(struct fl_store *store, const struct fl_selection *selection,
                                   struct fl_err *err);
 int __wrap_fl_store_put_selection(struct fl_store *store, const struct fl_selection *selection,
@@ -52,9 +52,9 @@ int __wrap_fl_store_commit(struct fl_store *store, const struct fl_round_rec *ro
 }
 
 int __wrap_fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
-                           uint64_t departed, struct fl_err *err)
+                           struct fl_err *err)
 {
-    return fed_write() ? __real_fl_store_forget(store, clients, n, departed, err) : FL_EIO;
+    return fed_write() ? __real_fl_store_forget(store, clients, n, err) : FL_EIO;
 }
 
 int __wrap_fl_store_put_selection(struct fl_store *store, const struct fl_selection *selection,
@@ -89,6 +89,7 @@ struct fed_job {
     uint32_t from;
     struct fed_msg push;
     struct fl_aggregation aggregation;
+    struct fl_norms norms;
     struct fl_event event; /* what comes of it */
     struct fl_err err;
 };
@@ -121,6 +122,7 @@ static void free_job(struct fed_job *job)
         fl_aggregation_done(&job->aggregation);
         free(job->parts);
         free(job->clients);
+        free(job->norms.unit);
         free(job);
     }
 }
@@ -205,7 +207,8 @@ static int commit(struct fed *fed, struct fed_job *job)
                                 .record = &job->record,
                                 .clients = job->clients,
                                 .n_clients = job->e.n_clients,
-                                .wall_ms = fl_sim_now(fed->sim)};
+                                .wall_ms = fl_sim_now(fed->sim),
+                                .epoch = job->e.epoch};
     int rv;
 
     fed_model_count(fed, &job->e);
@@ -258,6 +261,9 @@ static int write_upload(struct fed *fed, struct fed_job *job, const struct fl_sp
     if (rv == FL_OK) {
         rv = fl_spool_finish(spool, f->layout, 0, FL_DURABLE_PROCESS, &job->err);
     }
+    if (rv == FL_OK) {
+        job->norms = fl_spool_take_norms(spool);
+    }
     fl_spool_close(spool);
     fed_tears(false);
     return rv;
@@ -285,6 +291,7 @@ static int upload(struct fed *fed, struct fed_job *job)
         job->event.u.upload.round = push->round;
         job->event.u.upload.attempt = push->attempt;
         job->event.u.upload.bytes = push->n_bytes;
+        job->event.u.upload.norms = &job->norms;
     }
     return rv;
 }
@@ -461,7 +468,7 @@ void fed_disk_bundles(struct fed *fed, const struct fl_effect *e)
 
     s->n_bundles = 0;
     ck_assert_int_eq(
-        fl_bundles_open(&s->federation, &s->progress, e->size.members, note_bundle, fed), FL_OK);
+        fl_bundles_open(&s->federation, &s->progress, e->round, &e->size, note_bundle, fed), FL_OK);
 }
 
 const float *fed_disk_bundle(const struct fed *fed, const char *name, uint32_t i)

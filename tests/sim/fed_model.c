@@ -28,17 +28,8 @@ uint32_t fed_index(const struct fed *fed, uint32_t number)
 
 static void forget(struct fed_model *model, uint32_t i)
 {
-    unsigned k;
-
-    for (k = 0; k < FED_FLOATS; k++) {
-        model->ghost[k] += model->share[i][k];
-        model->ghost_scaffold[k] += model->scaffold[i][k];
-    }
-    model->n_ghosts += model->has_own[i];
     model->sent[i] = false;
     model->has_own[i] = false;
-    (void)memset(model->share[i], 0, sizeof(model->share[i]));
-    (void)memset(model->scaffold[i], 0, sizeof(model->scaffold[i]));
 }
 
 void fed_model_forget(struct fed *fed, uint32_t i)
@@ -47,28 +38,41 @@ void fed_model_forget(struct fed *fed, uint32_t i)
     forget(&fed->server.next, i);
 }
 
+/* Field by field: what stands between them is nobody's. */
+static bool same_size(const struct fl_round_size *a, const struct fl_round_size *b)
+{
+    return a->selected == b->selected && a->population == b->population &&
+           a->members == b->members && a->epoch == b->epoch;
+}
+
 void fed_model_size(struct fed *fed, const struct fl_effect *e)
 {
     struct fed_server *s = &fed->server;
-    size_t least = s->model.n_ghosts;
+    size_t least = 0;
     size_t most = fed->plan.n_clients + fed->n_forgotten; /* Before a crash more may be known. */
     unsigned i;
 
     if (s->sized_round == e->round && s->sized_attempt == e->attempt &&
-        memcmp(&s->size, &e->size, sizeof(s->size)) != 0)
-    {
-        fed_fail(fed, "round %" PRIu64 ".%" PRIu32 " had %" PRIu32 " members, now it has %" PRIu32,
-                 e->round, e->attempt, s->size.members, e->size.members);
+        !same_size(&s->size, &e->size)) {
+        fed_fail(fed,
+                 "round %" PRIu64 ".%" PRIu32 " had %" PRIu32 " selected of %" PRIu32 ", %" PRIu32
+                 " members and epoch %" PRIu64 ", now %" PRIu32 " of %" PRIu32 ", %" PRIu32
+                 " and %" PRIu64,
+                 e->round, e->attempt, s->size.selected, s->size.population, s->size.members,
+                 s->size.epoch, e->size.selected, e->size.population, e->size.members,
+                 e->size.epoch);
     }
     s->sized_round = e->round;
     s->sized_attempt = e->attempt;
     s->size = e->size;
     for (i = 0; i < fed->plan.n_clients; i++) {
-        least += s->model.has_own[i]; /* It was counted, so it has a control. */
+        /* It was counted in this epoch, so it has a control. */
+        least += s->model.has_own[i] && s->model.counted[i] >= e->size.epoch;
     }
     least = least > fed->plan.population ? least : fed->plan.population;
     most = most > fed->plan.population ? most : fed->plan.population;
-    if (e->size.members < least || e->size.members > most) {
+    /* With `own` nothing is summed, and a client that is gone may have been counted since. */
+    if (!fed->plan.own && (e->size.members < least || e->size.members > most)) {
         fed_fail(fed, "round %" PRIu64 ".%" PRIu32 " has %" PRIu32 " members, not %zu to %zu",
                  e->round, e->attempt, e->size.members, least, most);
     }
@@ -130,7 +134,6 @@ static void part_of(const struct fed_msg *push, const char *bundle, float ret[FE
 void fed_model_stored(struct fed *fed, uint32_t i, const struct fed_msg *push)
 {
     struct fed_upload *u = &fed->server.uploads[i];
-    const float *told = fed_disk_bundle(fed, "told", i);
     float update[FED_FLOATS];
     float want[FED_FLOATS];
     unsigned k;
@@ -138,7 +141,6 @@ void fed_model_stored(struct fed *fed, uint32_t i, const struct fed_msg *push)
     *u = (struct fed_upload){.round = push->round, .attempt = push->attempt};
     (void)memcpy(u->units, push->units, sizeof(u->units));
     part_of(push, "update", update);
-    part_of(push, "change", u->change);
     update_of(fed, i, push->round, push->attempt, want);
     for (k = 0; k < FED_FLOATS; k++) {
         bool sent = u->units[fed_unit(k)] != 0;
@@ -146,7 +148,6 @@ void fed_model_stored(struct fed *fed, uint32_t i, const struct fed_msg *push)
         if (sent && memcmp(&update[k], &want[k], sizeof(want[k])) != 0) {
             fed_fail(fed, "the update of %s is of another model", fed->clients[i].name);
         }
-        u->scaffold[k] = sent && told != NULL ? fed_scaffold(told[k], update[k]) : 0;
     }
 }
 
@@ -178,8 +179,6 @@ static void add(struct fed *fed, const struct fl_aggregation *a, size_t part, st
         if (u->units[fed_unit(k)] != 0) {
             sums->theta[k] += weight * (double)update[k];
             sums->weight[k] += weight;
-            s->next.share[i][k] += (double)u->change[k];
-            s->next.scaffold[i][k] += (double)u->scaffold[k];
         }
     }
     s->next.sent[i] = true;
@@ -258,6 +257,7 @@ void fed_model_count(struct fed *fed, const struct fl_effect *e)
                      rec->counted_update ? "with an" : "without its");
         }
         s->next.has_own[i] = true;
+        s->next.counted[i] = rec->counted_round;
         s->next.own[i] = made_by(fed, i, rec->counted_round, rec->counted_attempt);
     }
 }
@@ -281,7 +281,7 @@ void fed_model_committed(struct fed *fed, uint64_t round)
  * forgotten and not counted since will drop what it has with its next task.
  */
 static void check_client(struct fed *fed, uint32_t i, const struct fl_client_rec *rec,
-                         double sum[FED_FLOATS], double scaffold[FED_FLOATS])
+                         uint64_t epoch, double sum[FED_FLOATS], double scaffold[FED_FLOATS])
 {
     struct fl_round_key counted = {rec->counted_round, rec->counted_attempt};
     struct fed_kept kept;
@@ -291,7 +291,7 @@ static void check_client(struct fed *fed, uint32_t i, const struct fl_client_rec
     if (rec->counted_round == 0 && fed->forgotten[i]) {
         return;
     }
-    fed_work_settled(fed, i, counted, &kept);
+    fed_work_settled(fed, i, counted, epoch, &kept);
     for (k = 0; k < FED_FLOATS; k++) {
         sum[k] += (double)kept.control[k];
         scaffold[k] += (double)kept.scaffold[k];
@@ -302,26 +302,26 @@ static void check_client(struct fed *fed, uint32_t i, const struct fl_client_rec
     }
 }
 
-/* Of a forgotten client its control stays in the sum. */
-static void check_sums(struct fed *fed, const double sum[FED_FLOATS],
+/* In the first round of an epoch the sum is 0, whatever the checkpoint before it holds. */
+static void check_sums(struct fed *fed, uint64_t epoch, const double sum[FED_FLOATS],
                        const double scaffold[FED_FLOATS])
 {
     const struct fl_model_state *m = &fed->server.progress.committed.model;
-    const struct fed_model *known = &fed->server.model;
+    const bool begins = epoch > fed->server.committed;
     unsigned k;
 
     for (k = 0; k < FED_FLOATS; k++) {
-        double control = (double)fl_blob_floats(m->state[0])[k];
-        double of_scaffold = (double)fl_blob_floats(m->state[1])[k];
+        double control = begins ? 0 : (double)fl_blob_floats(m->state[0])[k];
+        double of_scaffold = begins ? 0 : (double)fl_blob_floats(m->state[1])[k];
 
-        if (!fed->plan.rebuild && !(fabs(sum[k] + known->ghost[k] - control) < 0.5)) {
+        if (!fed->plan.rebuild && !(fabs(sum[k] - control) < 0.5)) {
             fed_fail(fed, "round %" PRIu64 ": the control of entry %u is not the clients' sum",
                      fed->server.committed, k);
         }
         /* One rounding a round on either side, of numbers that a handful of clients make. */
-        if (!(fabs(scaffold[k] + known->ghost_scaffold[k] - of_scaffold) <= 1e-5)) {
+        if (!(fabs(scaffold[k] - of_scaffold) <= 1e-5)) {
             fed_fail(fed, "round %" PRIu64 ": the controls of entry %u add up to %g, not %g",
-                     fed->server.committed, k, scaffold[k] + known->ghost_scaffold[k], of_scaffold);
+                     fed->server.committed, k, scaffold[k], of_scaffold);
         }
     }
 }
@@ -332,21 +332,23 @@ void fed_model_check(struct fed *fed)
     struct fl_coord_resume disk = fed_disk_read(fed);
     double sum[FED_FLOATS] = {0};
     double scaffold[FED_FLOATS] = {0};
+    uint64_t epoch;
     size_t k;
 
     for (k = 0; k < disk.n_clients; k++) {
         uint32_t i = fed_named(fed, disk.clients[k].name);
 
         if (i < FED_MAX) {
-            check_client(fed, i, &disk.clients[k], sum, scaffold);
+            check_client(fed, i, &disk.clients[k], disk.epoch, sum, scaffold);
         }
     }
+    epoch = disk.epoch;
     fl_store_resume_done(&disk);
     if (memcmp(fl_blob_floats(m->theta), fed->server.model.theta, sizeof(float) * FED_FLOATS) != 0)
     {
         fed_fail(fed, "the model of round %" PRIu64 " is another", fed->server.committed);
     }
     if (!fed->plan.own) {
-        check_sums(fed, sum, scaffold);
+        check_sums(fed, epoch, sum, scaffold);
     }
 }

@@ -72,6 +72,7 @@ static void fill_task(struct fed *fed, const struct fl_effect *e, uint32_t i, st
     }
     msg->counted_round = e->counted_round;
     msg->counted_attempt = e->counted_attempt;
+    msg->epoch = e->size.epoch;
     msg->has_mixture = e->mixture && fl_bundles_has_mixture(&s->progress, fed->clients[i].name);
     while (n-- > 0) {
         const float *data = fed_disk_bundle(fed, list[n].name, i);
@@ -507,6 +508,9 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
         ev.u.report.train_loss = msg.loss;
         ev.u.report.divergence = msg.divergence;
         ev.u.report.n_divergence = FED_UNITS;
+        ev.u.report.has_kept = true;
+        ev.u.report.kept_round = msg.kept.round;
+        ev.u.report.kept_attempt = msg.kept.attempt;
     } else if (msg.type == FED_FAILED) {
         ev.type = FL_EV_CLIENT_FAILED;
         ev.u.failed.client = fed->server.number[client];
@@ -567,11 +571,15 @@ void fed_server_init(struct fed *fed)
     s->layout = fed_work_layout();
     s->work = fed_strategy(plan);
     if (plan->conf != NULL) {
+        s->drawn = *plan->conf->strategy;
+        s->drawn.solver = s->work->solver; /* Of it the core knows what the server keeps. */
         s->conf = *plan->conf;
         s->conf.layout = s->layout;
+        s->conf.strategy = &s->drawn;
         return;
     }
     make_strategy(plan, &s->strategy);
+    s->strategy->solver = s->work->solver;
     s->conf = (struct fl_coord_conf){
         .seed = plan->seed,
         .rounds = plan->rounds,
@@ -580,6 +588,7 @@ void fed_server_init(struct fed *fed)
         .min_clients = plan->min_clients != 0 ? plan->min_clients : 1,
         .min_responders = plan->min_responders,
         .over_selection = plan->over_selection,
+        .over_grace = plan->over_grace,
         .train_ms = 1000,
         .upload_ms = 1000,
         .evaluate_ms = 500,
@@ -592,6 +601,7 @@ void fed_server_init(struct fed *fed)
         .learning_rate = 0.1,
         .learning_rate_decay = 1.0,
         .backfill = plan->backfill,
+        .norm_cap = plan->norm_cap,
         .strategy = s->strategy,
         .layout = s->layout,
     };

@@ -172,6 +172,7 @@ static const struct fl_agg_part server = {
     .tell = tell,
     .takes = sends,
     .weighs_equally = true,
+    .sums_kept = true,
     .step = server_step,
     .wants_scaled = rebuilds,
 };

@@ -234,6 +234,7 @@ bool fed_work_fetch(struct fed_client *c)
     const struct fed_msg *msg = &c->task;
     const struct fl_task task = {.key = {msg->round, msg->attempt},
                                  .counted = {msg->counted_round, msg->counted_attempt},
+                                 .epoch = msg->epoch,
                                  .learning_rate = 0.1};
     const size_t size = sizeof(msg->model);
     struct fl_member_bundle bundles[4] = {{"model", msg->model, size, false}};
@@ -334,7 +335,7 @@ static void load(struct fed *fed, struct fl_member *m, const char *name, float t
     free(data);
 }
 
-void fed_work_settled(struct fed *fed, uint32_t i, struct fl_round_key counted,
+void fed_work_settled(struct fed *fed, uint32_t i, struct fl_round_key counted, uint64_t epoch,
                       struct fed_kept *ret)
 {
     struct fl_member m;
@@ -351,7 +352,8 @@ void fed_work_settled(struct fed *fed, uint32_t i, struct fl_round_key counted,
     ck_assert_int_eq(fl_fs_mkdirs(keep, NULL), FL_OK);
     ck_assert_int_eq(fl_fs_each(from, link_one, keep, NULL), FL_OK);
     open_in(fed, dir, &m);
-    rv = fl_keeps_settle(m.worker.keeps, (struct fl_round_key){UINT64_MAX, 1}, counted, NULL);
+    rv =
+        fl_keeps_settle(m.worker.keeps, (struct fl_round_key){UINT64_MAX, 1}, counted, epoch, NULL);
     ck_assert_int_eq(rv, FL_OK);
     load(fed, &m, "sim.control", ret->control);
     load(fed, &m, "sim.scaffold", ret->scaffold);

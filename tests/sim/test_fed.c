@@ -127,6 +127,7 @@ static struct fed_plan trouble(uint64_t seed, bool real_sessions)
     plan.upload = fl_rng_below(&rng, 6) == 0 ? "random_layer" : NULL;
     plan.min_responders = (uint32_t)fl_rng_below(&rng, plan.n_clients < 3 ? plan.n_clients + 1 : 3);
     plan.over_selection = fl_rng_below(&rng, 3) == 0 ? 1.5 : 1.0;
+    plan.over_grace = (seed & 1) != 0;
     plan.backfill = fl_rng_below(&rng, 3) == 0;
     plan.evaluate = fl_rng_below(&rng, 2) == 0;
     plan.train_ms_max = fl_rng_below(&rng, 2) == 0 ? 300 : 1500;
@@ -146,6 +147,10 @@ static struct fed_plan trouble(uint64_t seed, bool real_sessions)
     plan.rounds = 4 + fl_rng_below(&rng, 20);
     plan.forget_every = fl_rng_below(&rng, 3) == 0 ? 500 : 0;
     plan.forget_after_ms = fl_rng_below(&rng, 4) == 0 ? 200 : 0;
+    if (fl_rng_below(&rng, 3) == 0) {
+        plan.norm_cap = 1.2;            /* Honest updates differ by that much: some are left out. */
+        plan.failed_aggregate_rate = 0; /* Too few beside those would pause it. */
+    }
     return plan;
 }
 

@@ -81,6 +81,7 @@ static void draw(struct fl_buf *yaml, struct fl_rng *rng)
         fl_buf_printf(yaml, ", over_selection: %g",
                       fl_rng_below(rng, 2) == 0 ? 1 : 1 + 9 * fl_rng_unit(rng) * fl_rng_unit(rng)),
         FL_OK);
+    conf_drawn_add(yaml, fl_rng_below(rng, 2) == 0 ? ", over_selected: grace" : "");
     conf_drawn_add(yaml, fl_rng_below(rng, 3) == 0 ? ", backfill: yes" : "");
     conf_drawn_add(yaml, fl_rng_below(rng, 3) == 0 ? ", forget_after: 200ms" : "");
     conf_drawn_add(yaml, fl_rng_below(rng, 3) == 0 ? ", patience: 1, patience_least: 50ms" : "");

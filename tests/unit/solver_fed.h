@@ -271,6 +271,7 @@ static inline bool fed_push(struct fed *f, const struct fed_plan *plan, size_t k
 {
     uint8_t units[FED_UNITS];
     struct fl_err err = {0};
+    struct fl_norms norms;
     struct fl_code code;
     size_t l;
 
@@ -281,7 +282,9 @@ static inline bool fed_push(struct fed *f, const struct fed_plan *plan, size_t k
         return false;
     }
     ck_assert_msg(fl_member_code(&f->client[k], units, &code, &err) == FL_OK, "%s", err.msg);
-    ck_assert_msg(fl_member_upload(&f->federation, name, &code, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_member_upload(&f->federation, name, &code, &norms, &err) == FL_OK, "%s",
+                  err.msg);
+    free(norms.unit);
     fl_code_done(&code);
     f->counted[k] = (struct fl_round_key){f->round, 1};
     return true;
@@ -329,7 +332,8 @@ static inline void fed_settle(struct fed *f, size_t k)
 
     ck_assert_int_eq(fl_kept_name(f->ops, f->ops->keeps[0].name, name), FL_OK);
     ck_assert_int_eq(
-        fl_keeps_settle(keeps, (struct fl_round_key){f->round + 1, 1}, f->counted[k], NULL), FL_OK);
+        fl_keeps_settle(keeps, (struct fl_round_key){f->round + 1, 1}, f->counted[k], 0, NULL),
+        FL_OK);
     rv = fl_keeps_load(keeps, name, &kept, NULL);
     ck_assert(rv == FL_OK || rv == FL_ENOENT);
     if (rv == FL_OK) {

@@ -372,11 +372,15 @@ static void take_step(const struct fl_options *o, const struct fl_agg_block *b)
     }
 }
 
-START_TEST(a_part_of_steps_goes_with_masks_and_freezes_with_the_neuron)
+/* _i: a part whose state is the step itself, or any other. */
+START_TEST(where_nobody_sent_a_neuron_a_state_that_is_the_step_is_0_and_others_freeze)
 {
     static const char *const names[] = {"displacement", NULL};
-    static const struct fl_agg_part part = {
-        .n_state = 1, .state_names = names, .takes_masks = true, .step = take_step};
+    const struct fl_agg_part part = {.n_state = 1,
+                                     .state_names = names,
+                                     .takes_masks = true,
+                                     .is_step = _i == 0,
+                                     .step = take_step};
     struct fed f;
     size_t frozen = 0;
     size_t i;
@@ -394,7 +398,8 @@ START_TEST(a_part_of_steps_goes_with_masks_and_freezes_with_the_neuron)
         }
         if (!there) {
             frozen++;
-            ck_assert_uint_eq(bits_of(f.state_new[0][i]), bits_of(f.state[0][i]));
+            ck_assert_uint_eq(bits_of(f.state_new[0][i]),
+                              _i == 0 ? bits_of(0.0f) : bits_of(f.state[0][i]));
         } else if (!is_buffer(&f, i)) {
             ck_assert_double_eq_tol((double)f.state_new[0][i],
                                     (double)f.theta_new[i] - (double)f.theta[i], 1e-6);
@@ -432,7 +437,8 @@ int main(void)
     tcase_add_test(tc, a_neuron_that_all_sent_is_averaged_as_without_masks_bit_for_bit);
     tcase_add_test(tc, zeros_of_a_codec_count_and_absent_neurons_do_not);
     tcase_add_test(tc, distances_need_whole_updates);
-    tcase_add_test(tc, a_part_of_steps_goes_with_masks_and_freezes_with_the_neuron);
+    tcase_add_loop_test(
+        tc, where_nobody_sent_a_neuron_a_state_that_is_the_step_is_0_and_others_freeze, 0, 2);
     tcase_add_test(tc, a_part_of_whole_units_does_not_go_with_masks);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);

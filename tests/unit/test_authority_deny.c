@@ -6,6 +6,7 @@
 
 #include "client/identity/renewing.h"
 #include "server/identity/certificates.h"
+#include "server/identity/plain_names.h"
 #include "tests/lib/authority_rig.h"
 
 static struct rig r;
@@ -314,6 +315,70 @@ START_TEST(of_ten_thousand_that_joined_in_one_second_no_second_sees_more_than_on
 }
 END_TEST
 
+/* --- names without TLS --- */
+
+static int plain(const char *name)
+{
+    return fl_authority_check_plain(r.a, name, &r.err);
+}
+
+START_TEST(a_name_with_a_certificate_is_refused_in_plaintext_until_its_grace_has_passed)
+{
+    struct fl_denied whom = {.name = "edge-001"};
+
+    ck_assert_int_eq(plain("edge-002"), FL_OK);
+    ck_assert_int_eq(plain("edge-001"), FL_EPERM);
+    rig_says(&r, "'edge-001' has a certificate and is refused without TLS");
+    (void)deny(fl_authority_evict, &whom);
+    ck_assert_int_eq(plain("edge-001"), FL_EPERM);
+    rig_close(&r);
+    rig_open(&r);
+    ck_assert_int_eq(plain("edge-001"), FL_EPERM);
+    /* What has ended is forgotten as of the time of the clean-up before, so there are two. */
+    r.now_ms += 400 * RIG_DAY_MS;
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
+    r.now_ms += 2 * RIG_DAY_MS;
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
+    ck_assert_int_eq(plain("edge-001"), FL_OK);
+}
+END_TEST
+
+START_TEST(a_name_that_is_denied_is_refused_in_plaintext)
+{
+    struct fl_denied revoked = {.name = "edge-003"};
+    struct fl_denied disabled = {.name = "edge-004"};
+
+    (void)deny(fl_authority_revoke, &revoked);
+    (void)deny(fl_authority_disable, &disabled);
+    ck_assert_int_eq(plain("edge-003"), FL_EPERM);
+    rig_says(&r, "'edge-003' was revoked");
+    ck_assert_int_eq(plain("edge-004"), FL_EPERM);
+    ck_assert_int_eq(fl_authority_enable(r.a, &disabled, "uid 0 (root)", r.now_ms, NULL, &r.err),
+                     FL_OK);
+    ck_assert_int_eq(plain("edge-004"), FL_OK);
+}
+END_TEST
+
+START_TEST(a_name_shown_with_a_certificate_of_an_own_pki_is_refused_in_plaintext)
+{
+    int64_t not_after = r.now_ms / 1000 + 100;
+
+    /* Where certificates are issued here, those in the database count. */
+    ck_assert_int_eq(fl_authority_note_shown(r.a, "edge-005", not_after, &r.err), FL_OK);
+    ck_assert_int_eq(plain("edge-005"), FL_OK);
+    rig_close(&r);
+    r.conf.own_pki = true;
+    rig_open(&r);
+    ck_assert_int_eq(fl_authority_note_shown(r.a, "edge-005", not_after, &r.err), FL_OK);
+    ck_assert_int_eq(fl_authority_note_shown(r.a, "edge-005", not_after - 50, &r.err), FL_OK);
+    ck_assert_int_eq(plain("edge-005"), FL_EPERM);
+    rig_close(&r);
+    rig_open(&r);
+    ck_assert_int_eq(plain("edge-005"), FL_EPERM);
+    ck_assert_int_eq(plain("edge-006"), FL_OK);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("authority_deny");
@@ -331,6 +396,10 @@ static Suite *suite(void)
     tcase_add_test(verbs, a_thousand_denials_are_found_each);
     tcase_add_test(
         verbs, of_ten_thousand_that_joined_in_one_second_no_second_sees_more_than_one_in_a_hundred);
+    tcase_add_test(verbs,
+                   a_name_with_a_certificate_is_refused_in_plaintext_until_its_grace_has_passed);
+    tcase_add_test(verbs, a_name_that_is_denied_is_refused_in_plaintext);
+    tcase_add_test(verbs, a_name_shown_with_a_certificate_of_an_own_pki_is_refused_in_plaintext);
     suite_add_tcase(s, verbs);
     return s;
 }

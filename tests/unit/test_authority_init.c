@@ -2,7 +2,7 @@
 #include <check.h>
 
 #include <errno.h>
-
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +10,14 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
+#include "server/identity/authority_impl.h"
 #include "server/identity/certificates.h"
 #include "tests/lib/authority_rig.h"
 
@@ -147,6 +149,17 @@ START_TEST(init_makes_what_is_missing_for_its_user_alone_and_is_as_good_twice_as
 }
 END_TEST
 
+START_TEST(a_server_that_runs_does_not_keep_the_roots_key_in_memory)
+{
+    rig_init(&r);
+    ck_assert_ptr_null(r.a->files.root_key);
+    ck_assert_ptr_nonnull(r.a->files.intermediate_key);
+    r.now_ms += 2 * 3600 * 1000;
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
+    ck_assert_ptr_null(r.a->files.root_key);
+}
+END_TEST
+
 START_TEST(another_name_of_the_server_makes_its_certificate_anew_and_nothing_else)
 {
     static const char *const more[] = {"fl.example.org", "10.77.0.1", "fl2.example.org"};
@@ -247,7 +260,7 @@ START_TEST(a_database_of_a_newer_program_is_refused_with_both_versions)
                      SQLITE_OK);
     ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
     ck_assert_int_eq(fl_authority_open(&r.conf, r.now_ms, &r.a, &r.err), FL_EVERSION);
-    rig_says(&r, "schema version 77, this program knows up to 1");
+    rig_says(&r, "schema version 77, this program knows up to 2");
 }
 END_TEST
 
@@ -278,13 +291,35 @@ START_TEST(while_another_process_changes_the_files_what_is_in_use_stays_and_is_l
     shown = fl_authority_chain(r.a);
     r.now_ms += 25 * RIG_DAY_MS;
     ck_assert_int_eq(fl_fs_lock_dir(rig_path(&r, "", path), &lock, &r.err), FL_OK);
-    ck_assert_int_eq(fl_authority_init(&r.conf, r.now_ms, &r.err), FL_EINUSE);
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_EINUSE);
     ck_assert_ptr_eq(fl_authority_chain(r.a), shown);
     ck_assert(fl_authority_due(r.a, r.now_ms + 300 * 1000));
     ck_assert_int_eq(close(lock), 0);
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
     ck_assert_ptr_ne(fl_authority_chain(r.a), shown);
+}
+END_TEST
+
+static void *give_lock_up(void *lock)
+{
+    const struct timespec moment = {.tv_nsec = 200 * 1000000L};
+
+    (void)nanosleep(&moment, NULL);
+    (void)close(*(int *)lock);
+    return NULL;
+}
+
+START_TEST(init_waits_for_a_server_that_is_looking_at_the_files)
+{
+    pthread_t server;
+    char path[256];
+    int lock = -1;
+
+    rig_init(&r);
+    ck_assert_int_eq(fl_fs_lock_dir(rig_path(&r, "", path), &lock, &r.err), FL_OK);
+    ck_assert_int_eq(pthread_create(&server, NULL, give_lock_up, &lock), 0);
+    ck_assert_int_eq(fl_authority_renew_root(&r.conf, r.now_ms, &r.err), FL_OK);
+    ck_assert_int_eq(pthread_join(server, NULL), 0);
 }
 END_TEST
 
@@ -708,6 +743,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(files, setup, teardown);
     tcase_add_test(files,
                    init_makes_what_is_missing_for_its_user_alone_and_is_as_good_twice_as_once);
+    tcase_add_test(files, a_server_that_runs_does_not_keep_the_roots_key_in_memory);
     tcase_add_test(files, another_name_of_the_server_makes_its_certificate_anew_and_nothing_else);
     tcase_add_test(files, the_servers_certificate_is_renewed_by_itself_at_two_thirds);
     tcase_add_test(files, a_folder_of_somebody_else_is_refused_with_both_names);
@@ -717,6 +753,7 @@ static Suite *suite(void)
     tcase_add_test(files, a_denial_that_a_bit_was_turned_in_stops_the_start);
     tcase_add_test(
         files, while_another_process_changes_the_files_what_is_in_use_stays_and_is_looked_at_soon);
+    tcase_add_test(files, init_waits_for_a_server_that_is_looking_at_the_files);
     tcase_add_test(files, what_a_clock_made_that_was_years_ahead_is_mended_by_init);
     tcase_add_test(files, a_server_that_ran_with_a_clock_ahead_looks_again_when_it_is_set_back);
     suite_add_tcase(s, files);

@@ -405,6 +405,10 @@ START_TEST(ten_thousand_invitations_are_one_transaction_all_or_none)
         (void)snprintf(names[i], sizeof(names[i]), "edge-%05zu", i);
         list_of[i].name = names[i];
     }
+    list_of[N - 1].name = "-edge";
+    ck_assert_int_eq(
+        fl_authority_invite(r.a, list_of, N, "uid 0 (root)", r.now_ms, count_line, &fleet, &r.err),
+        FL_EINVAL);
     list_of[N - 1].name = "not a name";
     lines = audit()->n;
     ck_assert_int_eq(

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,8 +17,40 @@
 #include "libfl/base/rng.h"
 #include "libfl/base/sm.h"
 #include "libfl/base/str.h"
+#include "libfl/base/undumpable.h"
 #include "libfl/base/utc.h"
 #include "tests/lib/folder.h"
+
+START_TEST(a_process_that_keeps_keys_is_not_dumped)
+{
+#ifndef __SANITIZE_ADDRESS__
+    ck_assert_int_eq(prctl(PR_GET_DUMPABLE), 1);
+    fl_undumpable();
+    ck_assert_int_eq(prctl(PR_GET_DUMPABLE), 0);
+#endif
+}
+END_TEST
+
+START_TEST(a_secret_buffer_keeps_what_is_in_it_when_it_grows)
+{
+    struct fl_buf buf;
+    struct fl_blob *blob = NULL;
+    size_t i;
+
+    fl_buf_init(&buf, 1 << 16);
+    buf.secret = true;
+    for (i = 0; i < 1000; i++) {
+        ck_assert_int_eq(fl_buf_add(&buf, "token", 5), FL_OK);
+    }
+    ck_assert_uint_eq(buf.len, 5000);
+    ck_assert_int_eq(fl_blob_from_buf(&buf, &blob), FL_OK);
+    for (i = 0; i < 1000; i++) {
+        ck_assert_mem_eq(fl_blob_data(blob) + 5 * i, "token", 5);
+    }
+    fl_blob_unref(blob);
+    fl_buf_done(&buf);
+}
+END_TEST
 
 START_TEST(every_error_code_has_its_own_text)
 {
@@ -460,6 +493,8 @@ int main(void)
     SRunner *runner;
     int failed;
 
+    tcase_add_test(tc, a_process_that_keeps_keys_is_not_dumped);
+    tcase_add_test(tc, a_secret_buffer_keeps_what_is_in_it_when_it_grows);
     tcase_add_test(tc, the_soft_limit_of_descriptors_is_raised_to_the_hard_one);
     tcase_add_test(tc, every_error_code_has_its_own_text);
     tcase_add_test(tc, wrapping_puts_the_outer_words_first);

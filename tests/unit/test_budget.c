@@ -11,14 +11,16 @@ struct world {
     struct fl_account account[N];
     unsigned n_evicted;
     struct fl_account *evicted[N];
+    enum fl_evict why; /* of the last one */
 };
 
 static struct world w;
 
-static void evict(void *ctx, struct fl_account *account)
+static void evict(void *ctx, struct fl_account *account, enum fl_evict why)
 {
     struct world *world = ctx;
 
+    world->why = why;
     ck_assert_uint_lt(world->n_evicted, N);
     world->evicted[world->n_evicted++] = account;
 }
@@ -47,8 +49,13 @@ static void end(void)
     }
     ck_assert_uint_eq(w.budget.used, 0);
     ck_assert_uint_eq(w.budget.leaving, 0);
+    ck_assert_uint_eq(w.budget.unknown, 0);
+    ck_assert_uint_eq(w.budget.unknown_leaving, 0);
     ck_assert_uint_eq(w.budget.n_known, 0);
     ck_assert_ptr_null(w.budget.accounts);
+    for (i = 0; i < FL_BUDGET_BUCKETS; i++) {
+        ck_assert_ptr_null(w.budget.parties[i]);
+    }
 }
 
 static void gone(struct fl_account *account)
@@ -203,6 +210,74 @@ START_TEST(what_is_spare_ends_at_half_of_the_account_and_of_the_budget)
 }
 END_TEST
 
+/* Three of the four known ones are connections of one client: there are two shares. */
+START_TEST(all_accounts_of_a_party_have_one_fair_share)
+{
+    unsigned i;
+
+    begin(400, 0, 1000, 0);
+    for (i = 0; i < 4; i++) {
+        fl_account_join(&w.account[i], i < 3 ? "hog" : "honest");
+        fl_account_vouch(&w.account[i], true);
+    }
+    ck_assert_uint_eq(w.budget.n_known, 2);
+    ck_assert_int_eq(fl_account_take(&w.account[0], 90), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[1], 70), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[2], 80), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[3], 160), FL_OK);
+    ck_assert_uint_eq(w.n_evicted, 0);
+    ck_assert_int_eq(fl_account_take(&w.account[3], 40), FL_OK); /* its share of 200 */
+    ck_assert_uint_eq(w.n_evicted, 1);
+    ck_assert_ptr_eq(w.evicted[0], &w.account[0]); /* what holds most of those of the hog */
+    ck_assert_int_eq(w.why, FL_EVICT_MEMORY);
+    gone(&w.account[0]);
+    fl_account_vouch(&w.account[1], false);
+    ck_assert_uint_eq(w.budget.n_known, 2);
+    fl_account_vouch(&w.account[2], false);
+    ck_assert_uint_eq(w.budget.n_known, 1);
+    end();
+}
+END_TEST
+
+START_TEST(of_more_accounts_than_a_party_may_have_the_oldest_goes)
+{
+    begin(400, 0, 1000, 0);
+    w.budget.party_accounts = 2;
+    fl_account_join(&w.account[2], "edge-1");
+    fl_account_join(&w.account[4], "edge-1");
+    fl_account_join(&w.account[5], "edge-2");
+    ck_assert_uint_eq(w.n_evicted, 0);
+    fl_account_join(&w.account[6], "edge-1");
+    ck_assert_uint_eq(w.n_evicted, 1);
+    ck_assert_ptr_eq(w.evicted[0], &w.account[2]);
+    ck_assert_int_eq(w.why, FL_EVICT_PLACES);
+    fl_account_join(&w.account[7], "edge-1"); /* the first one has not gone yet */
+    ck_assert_uint_eq(w.n_evicted, 2);
+    ck_assert_ptr_eq(w.evicted[1], &w.account[4]);
+    fl_account_join(&w.account[7], "edge-3"); /* It is edge-1 for good. */
+    ck_assert_str_eq(w.account[7].party->name, "edge-1");
+    end();
+}
+END_TEST
+
+START_TEST(unknown_peers_never_get_what_is_reserved_for_known_ones)
+{
+    begin(400, 0, 1000, 1);
+    w.budget.reserve = 100;
+    ck_assert_int_eq(fl_account_take(&w.account[1], 301), FL_ELIMIT);
+    ck_assert_int_eq(fl_account_take(&w.account[1], 200), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[2], 100), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[2], 1), FL_ENOMEM);
+    ck_assert_uint_eq(w.n_evicted, 1);
+    ck_assert_ptr_eq(w.evicted[0], &w.account[1]);
+    /* A known one takes it, and no client has to go. */
+    ck_assert_int_eq(fl_account_take(&w.account[0], 100), FL_OK);
+    ck_assert_uint_eq(w.n_evicted, 1);
+    ck_assert_uint_eq(w.budget.used, 400);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("budget");
@@ -218,6 +293,9 @@ int main(void)
     tcase_add_test(tc, what_is_always_allowed_is_no_reason_to_go);
     tcase_add_test(tc, who_is_no_longer_vouched_for_is_unknown_again);
     tcase_add_test(tc, what_is_spare_ends_at_half_of_the_account_and_of_the_budget);
+    tcase_add_test(tc, all_accounts_of_a_party_have_one_fair_share);
+    tcase_add_test(tc, of_more_accounts_than_a_party_may_have_the_oldest_goes);
+    tcase_add_test(tc, unknown_peers_never_get_what_is_reserved_for_known_ones);
     tcase_add_test(tc, without_a_budget_only_the_own_limit_counts);
     suite_add_tcase(s, tc);
     runner = srunner_create(s);

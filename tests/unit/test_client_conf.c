@@ -112,7 +112,7 @@ static void refused(const char *before, const struct refused *row)
     struct fl_err err = {0};
 
     refused_write(before, row->line, path);
-    ck_assert_msg(fl_client_conf_load(path, &conf, &err) == FL_ECONF, "%s", row->line);
+    ck_assert_msg(fl_client_conf_load(path, NULL, &conf, &err) == FL_ECONF, "%s", row->line);
     refused_says(before, row, path, &err);
 }
 
@@ -141,7 +141,7 @@ START_TEST(what_may_be_said_of_a_program_is_read)
                   "  patience: 0\n  patience_least: 0s\n  memory_limit: 1G\n  memory_of: resident\n"
                   "  environment: {_A1: \"\", CUDA_VISIBLE_DEVICES: \"1,2\"}",
                   path);
-    ck_assert_msg(fl_client_conf_load(path, &conf, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_client_conf_load(path, NULL, &conf, &err) == FL_OK, "%s", err.msg);
     c = conf->command;
     ck_assert_uint_eq(c->program.n, 1);
     ck_assert_str_eq(c->program.list[0], "python3");

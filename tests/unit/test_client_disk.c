@@ -228,7 +228,7 @@ static struct fl_settling settling_of(struct rig *r, const struct fl_task *task)
     struct fl_inputs listed = {.n = 0};
     struct fl_settling s;
 
-    ck_assert(fl_settling_begin(&r->worker, r->setup, &listed, task->key, task->counted, &s));
+    ck_assert(fl_settling_begin(&r->worker, r->setup, &listed, task, &s));
     return s;
 }
 

@@ -33,7 +33,7 @@ static struct fl_client_conf *written(void)
     struct fl_err err = {0};
 
     ck_assert_msg(fl_client_first_write(path, &first, &err) == FL_OK, "%s", err.msg);
-    ck_assert_msg(fl_client_conf_load(path, &conf, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_client_conf_load(path, NULL, &conf, &err) == FL_OK, "%s", err.msg);
     return conf;
 }
 

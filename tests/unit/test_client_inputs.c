@@ -428,8 +428,7 @@ END_TEST
 
 START_TEST(a_client_that_keeps_and_caches_nothing_has_nothing_to_settle)
 {
-    const struct fl_round_key task = {1, 1};
-    const struct fl_round_key none = {0, 0};
+    const struct fl_task task = {.key = {1, 1}};
     struct rig_bundle list[2];
     struct fl_inputs listed = {.n = 0};
     struct fl_settling s;
@@ -438,18 +437,18 @@ START_TEST(a_client_that_keeps_and_caches_nothing_has_nothing_to_settle)
     rig_init(&r, &plain, false);
     list[0] = model_of(&r);
     rig_list(list, 1, &listed);
-    ck_assert(!fl_settling_begin(&r.worker, r.setup, &listed, task, none, &s));
+    ck_assert(!fl_settling_begin(&r.worker, r.setup, &listed, &task, &s));
     fl_settling_done(&s);
     rig_describe(&r, &own); /* It keeps something. */
-    ck_assert(fl_settling_begin(&r.worker, r.setup, &listed, task, none, &s));
+    ck_assert(fl_settling_begin(&r.worker, r.setup, &listed, &task, &s));
     fl_settling_done(&s);
     rig_describe(&r, &mixing);
-    ck_assert(!fl_settling_begin(&r.worker, r.setup, &listed, task, none, &s));
+    ck_assert(!fl_settling_begin(&r.worker, r.setup, &listed, &task, &s));
     fl_settling_done(&s);
     list[0] = model_of(&r); /* Each description has a model of its own. */
     list[1] = (struct rig_bundle){"mixup", offers, UNION_BYTES, true};
     rig_list(list, 2, &listed); /* It can be on the disk. */
-    ck_assert(fl_settling_begin(&r.worker, r.setup, &listed, task, none, &s));
+    ck_assert(fl_settling_begin(&r.worker, r.setup, &listed, &task, &s));
     fl_settling_done(&s);
     fl_inputs_done(&listed);
     rig_done(&r);
@@ -470,7 +469,7 @@ START_TEST(what_cannot_be_chosen_leaves_the_earlier_try)
     ck_assert_uint_eq(rig_fetch(&r, &task, &model, 1, &in), 1);
     model.len -= 4;
     rig_list(&model, 1, &listed);
-    (void)fl_settling_begin(&r.worker, r.setup, &listed, task.key, task.counted, &s);
+    (void)fl_settling_begin(&r.worker, r.setup, &listed, &task, &s);
     ck_assert_int_eq(fl_settling_choose(&s, &listed, &r.log, &in, &r.err), FL_EPROTO);
     fl_settling_done(&s);
     ck_assert_mem_eq(fl_inputs_find(&in, "model")->data, r.theta, bytes(&r));

@@ -132,7 +132,7 @@ START_TEST(settling_without_memory_has_changed_nothing)
         size_t counted;
         int rv;
 
-        ck_assert(fl_settling_begin(&r.worker, r.setup, &listed, task.key, task.counted, &s));
+        ck_assert(fl_settling_begin(&r.worker, r.setup, &listed, &task, &s));
         failmalloc_start(round > 2 ? round - 3 : SIZE_MAX, false);
         rv = fl_settling_run(&s, &r.worker, NULL);
         counted = failmalloc_stop();
@@ -231,6 +231,7 @@ START_TEST(an_offer_or_a_push_without_memory_is_not_begun)
     int rv[2];
 
     rig_init(&r, &mixing, false);
+    r.worker.terms = (struct fl_worker_terms){.offers = true, .least_group = 10};
     result = rig_train_plain(&r, &task);
     failmalloc_start(0, true);
     rv[0] = fl_code_begin(&code, &r.worker, result, NULL, 0);
@@ -238,7 +239,7 @@ START_TEST(an_offer_or_a_push_without_memory_is_not_begun)
     ck_assert_int_eq(rv[0], FL_ENOMEM);
     do {
         failmalloc_start(n++, false);
-        rv[1] = fl_offer_make(&r.worker, &offer);
+        rv[1] = fl_offer_make(&r.worker, &offer, &r.err);
         (void)failmalloc_stop();
         ck_assert(rv[1] == FL_OK || rv[1] == FL_ENOMEM);
         ck_assert((offer.data.len > 0) == (rv[1] == FL_OK)); /* Not taken for an empty one. */

@@ -161,20 +161,20 @@ START_TEST(a_result_of_an_older_version_is_named)
     ck_assert_int_eq(fl_fs_replace(path, old, sizeof(old), false, NULL), FL_OK);
     ck_assert_int_eq(fl_result_load(dir, &r, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(
-        strstr(err.msg, "is a result in version 1 of the format, this program has 3"));
+        strstr(err.msg, "is a result in version 1 of the format, this program has 4"));
 }
 END_TEST
 
 START_TEST(a_result_of_a_later_version_is_neither_read_nor_taken_for_none)
 {
-    static const char later[16] = {'F', 'L', 'R', 'E', 'S', 'U', 'L', 'T', 4};
+    static const char later[16] = {'F', 'L', 'R', 'E', 'S', 'U', 'L', 'T', 5};
     struct fl_held held = {.state_dir = dir};
     struct fl_err err = {0};
 
     ck_assert_int_eq(fl_fs_replace(path, later, sizeof(later), false, NULL), FL_OK);
     ck_assert_int_eq(fl_held_load(&held, &err), FL_EVERSION);
     ck_assert_ptr_nonnull(
-        strstr(err.msg, "is in version 4 of the format, this program knows up to 3"));
+        strstr(err.msg, "is in version 5 of the format, this program knows up to 4"));
     ck_assert(fl_fs_exists(path));
 }
 END_TEST

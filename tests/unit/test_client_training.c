@@ -347,7 +347,7 @@ START_TEST(the_pending_set_is_written_before_the_held_result)
     spy_describe(&r, &plain);
     published[0] = '\0';
     fl_result_unref(rig_train_plain(&r, &task));
-    ck_assert_str_eq(published, "spy.one.1.keep spy.two.2.keep index result.bin ");
+    ck_assert_str_eq(published, "spy.one.1.keep spy.two.2.keep layout index result.bin ");
     rig_done(&r);
 }
 END_TEST

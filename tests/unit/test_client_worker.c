@@ -50,10 +50,10 @@ START_TEST(what_is_kept_is_what_solver_codec_and_personal_policy_need)
     ck_assert(fl_keeps_wanted(r.worker.keeps) == (rows[_i].names[0] != NULL));
     for (i = 0; rows[_i].names[i] != NULL; i++) {
         ck_assert(wants(&r, rows[_i].names[i]));
-        ck_assert_int_eq(fl_keeps_settle(r.worker.keeps, next, first, &r.err), FL_OK);
+        ck_assert_int_eq(fl_keeps_settle(r.worker.keeps, next, first, 0, &r.err), FL_OK);
         ck_assert(fl_keeps_has(r.worker.keeps, rows[_i].names[i]));
-        ck_assert_int_eq(fl_keeps_settle(r.worker.keeps, first, (struct fl_round_key){0}, &r.err),
-                         FL_OK);
+        ck_assert_int_eq(
+            fl_keeps_settle(r.worker.keeps, first, (struct fl_round_key){0}, 0, &r.err), FL_OK);
     }
     rig_done(&r);
 }

@@ -21,6 +21,9 @@ static struct fl_loop *loop;
 static struct fl_enrolled enrolled;
 static struct fl_err err;
 static bool local;
+static uint64_t refused_ms; /* of the next joins */
+static unsigned n_refusals; /* lines that say so */
+static bool shows_right_root;
 
 static void setup(void)
 {
@@ -29,6 +32,9 @@ static void setup(void)
     ck_assert_int_eq(fl_loop_create(&loop, NULL), FL_OK);
     enrol_server_begin(&server, &rig, &rig.pki, loop);
     err = (struct fl_err){0};
+    refused_ms = 0;
+    n_refusals = 0;
+    shows_right_root = false;
 }
 
 static void teardown(void)
@@ -39,9 +45,38 @@ static void teardown(void)
     rig_identity_teardown(&rig);
 }
 
+/* The operator corrects the server once the log has a refusal. */
+static void show_right_root(void)
+{
+    const struct fl_trust_setup trusted = {.roots = rig.pki.root, .federation = "demo"};
+    struct fl_trust *trust = NULL;
+
+    ck_assert_int_eq(fl_trust_create(&trusted, &trust, NULL), FL_OK);
+    ck_assert_int_eq(fl_tls_renew(server.tls, rig.pki.server, rig.pki.server_key, trust, NULL),
+                     FL_OK);
+    fl_trust_unref(trust);
+}
+
+static void on_line(void *ctx, enum fl_log_level level, const char *component, const char *text)
+{
+    (void)ctx;
+    (void)component;
+    if (strstr(text, "was refused, asking again every") != NULL) {
+        ck_assert_int_eq(level, FL_LOG_ERROR);
+        n_refusals++;
+        if (shows_right_root) {
+            show_right_root();
+        }
+    }
+}
+
+static const struct fl_log capture = {.level = FL_LOG_INFO, .sink = on_line};
+
 static int join(unsigned tries)
 {
     struct fl_enrol_setup enrol = {.loop = loop,
+                                   .log = &capture,
+                                   .refused_ms = refused_ms,
                                    .dir = rig.dir,
                                    .invite = &rig.invite,
                                    .name = "",
@@ -113,6 +148,35 @@ START_TEST(a_server_with_another_root_never_sees_the_token)
     ck_assert_int_eq(join(0), FL_EPERM);
     ck_assert_uint_eq(server.joins, 0);
     ck_assert_msg(strstr(err.msg, server.address) != NULL, "%s", err.msg);
+    rig_pki_free(&other);
+}
+END_TEST
+
+/* Only then is the refusal final, as above, where an operator joins by hand. */
+START_TEST(an_unattended_join_asks_again_after_a_refusal_and_logs_the_same_one_once)
+{
+    refused_ms = 10;
+    server.mode = ENROL_DENIES;
+    server.modes_left = 5;
+    ck_assert_msg(join(0) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(server.joins, 6);
+    ck_assert_uint_eq(n_refusals, 1);
+    ck_assert(has_identity());
+}
+END_TEST
+
+START_TEST(an_unattended_join_that_met_the_wrong_server_goes_on_with_the_right_one)
+{
+    struct rig_pki other;
+
+    rig_pki_make(&other, "demo", enrol_server_now());
+    enrol_server_end(&server);
+    enrol_server_begin(&server, &rig, &other, loop);
+    refused_ms = 10;
+    shows_right_root = true;
+    ck_assert_msg(join(0) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(server.joins, 1);
+    ck_assert_uint_eq(n_refusals, 1);
     rig_pki_free(&other);
 }
 END_TEST
@@ -317,6 +381,8 @@ int main(void)
     tcase_add_test(tc, a_server_that_has_no_time_is_asked_again);
     tcase_add_test(tc, a_refusal_is_final_and_the_servers_words_are_told);
     tcase_add_test(tc, a_server_with_another_root_never_sees_the_token);
+    tcase_add_test(tc, an_unattended_join_asks_again_after_a_refusal_and_logs_the_same_one_once);
+    tcase_add_test(tc, an_unattended_join_that_met_the_wrong_server_goes_on_with_the_right_one);
     tcase_add_test(tc, a_server_that_is_away_is_tried_as_often_as_wanted);
     tcase_add_test(tc, a_folder_that_others_can_write_to_ends_it_before_anybody_is_asked);
     tcase_add_test(tc, it_can_be_stopped_and_goes_on_with_the_same_line);

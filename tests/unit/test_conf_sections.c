@@ -53,7 +53,7 @@ static int read_text(const char *text, struct conf *conf, struct fl_conf_file **
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(write(fd, text, strlen(text)), (int)strlen(text));
     ck_assert_int_eq(close(fd), 0);
-    rv = fl_conf_read(path, sections, others, conf, ret, err);
+    rv = fl_conf_read(path, sections, others, NULL, conf, ret, err);
     (void)unlink(path);
     /* The folder's name changes, the rest of a message does not. */
     place = strstr(err->msg, path);
@@ -228,7 +228,7 @@ START_TEST(a_table_for_another_struct_is_our_own_bug)
     /* Nothing of it is left when this test ends as it should. */
     ck_assert_int_eq(unlink(path), 0);
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    ck_assert_int_eq(fl_conf_read(path, wrong, NULL, &conf, &file, NULL), FL_OK);
+    ck_assert_int_eq(fl_conf_read(path, wrong, NULL, NULL, &conf, &file, NULL), FL_OK);
 }
 END_TEST
 

@@ -384,7 +384,7 @@ START_TEST(whose_upload_the_server_cannot_store_is_not_late)
     script_stored(s, "a");
     for (at = 500; at <= 5000; at += 500) { /* The deadline is 1000. */
         script_run_to(s, at);
-        script_unstored(s, "b", "no space left");
+        script_unstored(s, "b", FL_ENOSPC, "no space left");
     }
     script_why(s, "round 1 is UPLOADING: 1 of 2 uploads are in, waiting 1.0 s more for: b; "
                   "the server cannot store uploads now: no space left");
@@ -408,7 +408,7 @@ START_TEST(after_the_trouble_a_client_has_its_whole_time_and_no_more)
     script_report(s, "b", NULL);
     script_stored(s, "a");
     script_run_to(s, 900);
-    script_unstored(s, "b", "no space left");
+    script_unstored(s, "b", FL_ENOSPC, "no space left");
     script_run_to(s, 1899);
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "b"))->n_lost, 0);
     script_run_to(s, 1900);
@@ -417,46 +417,25 @@ START_TEST(after_the_trouble_a_client_has_its_whole_time_and_no_more)
 }
 END_TEST
 
-START_TEST(over_selection_waits_for_the_rest_no_longer_than_the_grace)
+START_TEST(trouble_with_one_clients_file_moves_no_deadline_and_is_not_counted_against_it)
 {
     struct script *s = fedavg();
+    uint64_t at;
 
-    s->conf.population = 2; /* K = 2 */
-    s->conf.over_selection = 1.5;
-    s->conf.start_clients = 3;
     s->conf.rounds = 1;
-    script_create(s, NULL);
-    script_start(s);
-    script_join(s, "a", 1);
-    script_join(s, "b", 1);
-    script_join(s, "c", 1);
-    script_forget(s);
-    script_run_to(s, 10);
+    two(s);
     script_report(s, "a", NULL);
     script_report(s, "b", NULL);
-    script_stored(s, "b");
     script_stored(s, "a");
-    script_run_to(s, 500);
-    script_expect(
-        s,
-        "[   10] - round 1: 2 are in as wanted, the others have 100 ms\n"
-        "[   10] persist update 1.1 b:accepted:111\n"
-        "[   10] b ACCEPTED 1.1\n"
-        "[   10] persist update 1.1 a:accepted:111\n"
-        "[   10] a ACCEPTED 1.1\n"
-        "[  110] c DISMISSED 1.1\n"
-        "[  110] - round 1: late: c\n"
-        "[  110] - round 1 attempt 1: TRAINING -> UPLOADING, 2 of 3 reports, 2 accepted\n"
-        "[  110] - round 1 attempt 1: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
-        "[  110] aggregate 1.1 a:accepted:111 b:accepted:111\n"
-        "[  110] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 112 of 112 bytes up\n"
-        "[  110] commit 1.1\n"
-        "[  110] closed 1.1\n"
-        "[  110] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 3 clients\n"
-        "[  110] * DRAIN 2.1 (all rounds are done)\n"
-        "[  110] - round 2 attempt 1: IDLE -> DRAINING, all rounds are done\n"
-        "[  110] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
-        "[  110] FINISHED\n");
+    for (at = 100; at < 1000; at += 100) {
+        script_run_to(s, at);
+        script_unstored(s, "b", FL_EIO, "cannot read 'b.upload': Input/output error");
+    }
+    script_run_to(s, 1000);
+    script_answer_all(s);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 1);
+    ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "b"))->n_lost, 0);
     script_free(s);
 }
 END_TEST
@@ -712,9 +691,10 @@ static Suite *suite(void)
     tcase_add_test(tc, too_few_responders_abort_the_attempt_and_back_off);
     tcase_add_test(tc, the_back_off_doubles_up_to_64_times);
     tcase_add_test(tc, with_no_responders_wanted_an_empty_round_is_committed);
-    tcase_add_test(tc, over_selection_waits_for_the_rest_no_longer_than_the_grace);
     tcase_add_test(tc, whose_upload_the_server_cannot_store_is_not_late);
     tcase_add_test(tc, after_the_trouble_a_client_has_its_whole_time_and_no_more);
+    tcase_add_test(tc,
+                   trouble_with_one_clients_file_moves_no_deadline_and_is_not_counted_against_it);
     tcase_add_test(tc, backfill_asks_the_next_ranked_once);
     tcase_add_test(tc, clients_evaluate_and_are_not_waited_for_without_end);
     tcase_add_test(tc, a_client_that_could_not_evaluate_holds_no_round_up);

@@ -360,6 +360,126 @@ START_TEST(who_has_not_told_of_its_data_is_not_selected_before_it_has)
 }
 END_TEST
 
+/* --- the weight of a client --- */
+
+#define MANY (UINT64_C(1) << 40)
+
+static struct script *weighing(const char *preset, double cap)
+{
+    struct script *s = script_new(preset);
+
+    script_option(s, FL_SLOT_FRACTION, strcmp(preset, "adafl") == 0 ? "start" : "fraction", "1");
+    s->conf.start_clients = 3;
+    s->conf.weight_cap = cap;
+    script_create(s, NULL);
+    script_start(s);
+    return s;
+}
+
+static uint64_t weight_of(const struct script *s, const char *name)
+{
+    return fl_coord_part(s->coord, script_id(s, name))->samples;
+}
+
+static void report_samples(struct script *s, const char *name, uint64_t samples, double loss)
+{
+    script_report_of(s, name, fl_coord_round(s->coord), fl_coord_attempt(s->coord), samples, loss,
+                     NULL, 0);
+}
+
+START_TEST(a_report_counts_with_no_more_samples_than_were_announced)
+{
+    struct script *s = weighing("fedavg", 10);
+
+    script_join(s, "a", 100);
+    script_join(s, "b", 100);
+    script_join(s, "c", 100);
+    report_samples(s, "a", 100, 1);
+    report_samples(s, "b", 40, 1); /* It trained on a part of them. */
+    report_samples(s, "c", MANY, 4);
+    ck_assert_uint_eq(weight_of(s, "b"), 40);
+    ck_assert_uint_eq(weight_of(s, "c"), 100);
+    ck_assert_str_eq(s->warning, "client 'c' reports 1099511627776 samples and announced 100: "
+                                 "round 1 counts it with 100");
+    ck_assert_str_eq(s->error, "c: it reports more samples than it announced; the round counts it "
+                               "with those that it announced");
+    script_stored(s, "a");
+    script_stored(s, "b");
+    script_stored(s, "c");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_capped, 1);
+    ck_assert_double_eq_tol(s->record.train_loss, (100 + 40 + 400) / 240.0, 1e-12);
+    ck_assert_uint_eq(weight_of(s, "c"), 1000); /* In the next draw the cap holds. */
+    script_free(s);
+}
+END_TEST
+
+START_TEST(the_weight_of_a_client_is_capped_at_a_multiple_of_the_median)
+{
+    struct script *s = weighing("fedavg", 10);
+
+    script_join(s, "a", 100);
+    script_join(s, "b", 120);
+    script_join(s, "c", MANY);
+    ck_assert_uint_eq(weight_of(s, "c"), 1200);
+    ck_assert_str_eq(s->warning, "round 1: counted with 1200 samples, 10 times the median, and no "
+                                 "more (round.weight_cap): c");
+    report_samples(s, "c", MANY, 1);
+    ck_assert_uint_eq(weight_of(s, "c"), 1200);
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_stored(s, "a");
+    script_stored(s, "b");
+    script_stored(s, "c");
+    ck_assert_uint_eq(s->record.n_capped, 1);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(of_two_clients_the_smaller_one_is_the_measure)
+{
+    struct script *s = script_new("fedavg");
+
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    s->conf.start_clients = 2;
+    s->conf.weight_cap = 3;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 100);
+    script_join(s, "b", MANY);
+    ck_assert_uint_eq(weight_of(s, "b"), 300);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(without_a_cap_and_below_it_weights_stay)
+{
+    static const double caps[] = {0, 50};
+    struct script *s = weighing("fedavg", caps[_i]);
+
+    script_join(s, "a", 10);
+    script_join(s, "b", 100);
+    script_join(s, "c", 5000);
+    ck_assert_uint_eq(weight_of(s, "a"), 10);
+    ck_assert_uint_eq(weight_of(s, "b"), 100);
+    ck_assert_uint_eq(weight_of(s, "c"), 5000);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(the_cap_holds_for_attention_whoever_comes_first)
+{
+    struct script *s = weighing("adafl", 10);
+
+    script_join(s, "a", _i == 0 ? MANY : 100);
+    script_join(s, "b", 100);
+    script_join(s, "c", _i == 0 ? 100 : MANY);
+    ck_assert_double_eq_tol(fl_coord_score(s->coord, script_id(s, _i == 0 ? "a" : "c")),
+                            1000.0 / 1200, 1e-12);
+    script_free(s);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("coord_counts");
@@ -376,6 +496,11 @@ static Suite *suite(void)
     tcase_add_test(tc, a_later_client_gets_its_score_at_the_next_selection);
     tcase_add_test(tc, participation_is_counted_once_an_attempt_is_over);
     tcase_add_test(tc, who_has_not_told_of_its_data_is_not_selected_before_it_has);
+    tcase_add_test(tc, a_report_counts_with_no_more_samples_than_were_announced);
+    tcase_add_test(tc, the_weight_of_a_client_is_capped_at_a_multiple_of_the_median);
+    tcase_add_test(tc, of_two_clients_the_smaller_one_is_the_measure);
+    tcase_add_loop_test(tc, without_a_cap_and_below_it_weights_stay, 0, 2);
+    tcase_add_loop_test(tc, the_cap_holds_for_attention_whoever_comes_first, 0, 2);
     suite_add_tcase(s, tc);
     return s;
 }

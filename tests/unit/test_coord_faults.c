@@ -218,6 +218,31 @@ START_TEST(an_update_that_went_bad_on_our_disk_does_not_count_against_its_client
 }
 END_TEST
 
+START_TEST(an_update_that_cannot_be_read_three_times_leaves_the_round)
+{
+    struct script *s = aggregating();
+    const struct fl_client_rec *a;
+    size_t i;
+
+    for (i = 0; i < 3; i++) {
+        ck_assert_uint_eq(fl_coord_part(s->coord, script_id(s, "a"))->state, FL_PART_ACCEPTED);
+        script_forget(s);
+        script_fail(s, FL_EIO, "cannot read 'a.upload'", script_id(s, "a"));
+        script_run_to(s, (i + 1) * 100000);
+    }
+    script_answer(s);
+    script_expect(s, "[200000] - client 'a': its update is lost on this server, and left out "
+                     "without counting against it: cannot read 'a.upload'\n"
+                     "[200000] aggregate 1.1 b:accepted:111\n"
+                     "[300000] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 56 of "
+                     "56 bytes up\n"
+                     "[300000] commit 1.1\n");
+    a = fl_coord_client(s->coord, script_id(s, "a"));
+    ck_assert_uint_eq(a->n_rejected + a->n_lost + a->n_accepted, 0);
+    script_free(s);
+}
+END_TEST
+
 START_TEST(when_all_updates_are_bad_the_attempt_is_aborted)
 {
     struct script *s = aggregating();
@@ -387,6 +412,7 @@ static Suite *suite(void)
     tcase_add_test(tc, trouble_of_our_own_while_reading_is_tried_again);
     tcase_add_loop_test(tc, an_update_that_went_bad_on_our_disk_does_not_count_against_its_client,
                         0, 2);
+    tcase_add_test(tc, an_update_that_cannot_be_read_three_times_leaves_the_round);
     tcase_add_test(tc, when_all_updates_are_bad_the_attempt_is_aborted);
     tcase_add_test(tc, a_model_that_is_not_finite_pauses_the_federation);
     tcase_add_test(tc, a_failed_evaluation_commits_without_accuracy);

@@ -39,6 +39,7 @@ static const struct odd odds[] = {
     {FL_EV_CLIENT_FAILED, 0, 9, 1},   {FL_EV_UPLOAD_STORED, 77, 1, 1},
     {FL_EV_UPLOAD_STORED, 0, 1, 9},   {FL_EV_UPLOAD_INVALID, 0, 9, 1},
     {FL_EV_UPLOAD_UNSTORED, 0, 9, 1}, {FL_EV_UPLOAD_UNSTORED, 77, 1, 1},
+    {FL_EV_UPLOAD_PROGRESS, 0, 9, 1}, {FL_EV_UPLOAD_PROGRESS, 77, 1, 1},
     {FL_EV_UPLOAD_INVALID, 77, 1, 1}, {FL_EV_EVAL_REPORT, 0, 1, 0},
     {FL_EV_EVAL_REPORT, 77, 1, 0},    {FL_EV_PERSISTED, 999, 0, 0},
     {FL_EV_PERSISTED, 0, 0, 0},       {FL_EV_AGGREGATED, 999, 0, 0},
@@ -48,6 +49,7 @@ static const struct odd odds[] = {
     {FL_EV_RESUME, 0, 0, 0},          {FL_EV_CLIENT_HEARD, 77, 0, 0},
     {FL_EV_FORGET, 77, 0, 0},         {FL_EV_RELEASED, 77, 0, 0},
     {FL_EV_RELEASED, 0, 0, 0},        {FL_EV_EXCLUDE, 77, 0, 0},
+    {FL_EV_NEW_EPOCH, 0, 0, 0},
 };
 
 static void odd_event(const struct odd *odd, struct fl_event *ev)
@@ -77,6 +79,7 @@ static void odd_event(const struct odd *odd, struct fl_event *ev)
     case FL_EV_UPLOAD_STORED:
     case FL_EV_UPLOAD_INVALID:
     case FL_EV_UPLOAD_UNSTORED:
+    case FL_EV_UPLOAD_PROGRESS:
         ev->u.upload.client = odd->client;
         ev->u.upload.round = odd->round;
         ev->u.upload.attempt = odd->attempt;
@@ -106,6 +109,7 @@ static void odd_event(const struct odd *odd, struct fl_event *ev)
     case FL_EV_PAUSE:
     case FL_EV_RESUME:
     case FL_EV_DRAIN:
+    case FL_EV_NEW_EPOCH:
     case FL_EV_ABORT_ROUND:
     case FL_EV_STOP:
         break;
@@ -310,6 +314,7 @@ START_TEST(names_that_cannot_be_and_too_many_are_not_admitted)
                      "[    0] a is client 0\n"
                      "[    0] - client 'b' is not admitted: too many clients\n"
                      "[    0] * is client 4294967295\n"
+                     "[    0] - client 'a' has 2 samples, 1 before\n"
                      "[    0] - client 'a' is back, 2 samples\n"
                      "[    0] a is client 0\n");
     script_free(s);

@@ -180,6 +180,169 @@ START_TEST(without_patience_the_deadline_stays)
 }
 END_TEST
 
+/* All reports of a round of n clients are in at 20 ms, with an hour to upload. */
+static struct script *uploading(unsigned n)
+{
+    struct script *s = script_new("fedavg");
+    unsigned i;
+
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    s->conf.start_clients = n;
+    s->conf.min_responders = 1;
+    s->conf.patience = 10;
+    s->conf.patience_least_ms = 50;
+    s->conf.train_ms = 100000;
+    s->conf.upload_ms = 3600000;
+    script_create(s, NULL);
+    script_start(s);
+    for (i = 0; i < n; i++) {
+        script_join(s, names[i], 100);
+    }
+    script_run_to(s, 20);
+    for (i = 0; i < n; i++) {
+        script_report(s, names[i], NULL);
+    }
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    return s;
+}
+
+START_TEST(an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout)
+{
+    struct script *s = uploading(3);
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    script_stored(s, "b");
+    script_why(s, "round 1 is UPLOADING: 2 of 3 uploads are in, waiting 0.2 s more for: c");
+    script_run_to(s, 219);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    script_run_to(s, 220); /* Ten times the 20 ms that the others took. */
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 2);
+    ck_assert_uint_eq(s->clients[2].n_lost, 1);
+    ck_assert_str_eq(s->error, "c: timed out: nothing of its update arrived for too long, see "
+                               "round.patience");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_upload_that_moves_has_until_the_deadline)
+{
+    struct script *s = uploading(2);
+    uint64_t at;
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    for (at = 100; at < 3600000; at += 190) {
+        script_run_to(s, at);
+        script_progress(s, "b");
+        ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    }
+    script_stored(s, "b");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 2);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_upload_that_stops_half_way_is_lost)
+{
+    struct script *s = uploading(2);
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    script_run_to(s, 100);
+    script_progress(s, "b");
+    script_run_to(s, 299);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    script_run_to(s, 300);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 1);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(before_half_are_in_none_is_lost_while_any_upload_moves)
+{
+    struct script *s = uploading(4);
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    script_run_to(s, 200);
+    script_progress(s, "b");
+    script_run_to(s, 399); /* c and d are silent for longer than 200 ms. */
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    script_stored(s, "b"); /* The longest of the first half: 379 ms. */
+    script_run_to(s, 20 + 3789);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    script_run_to(s, 20 + 3790);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 2);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(when_no_upload_moves_all_of_them_are_lost)
+{
+    struct script *s = uploading(2);
+
+    script_run_to(s, 69);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    script_run_to(s, 70);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
+    ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_upload_is_not_late_for_the_server_s_own_trouble)
+{
+    struct script *s = uploading(2);
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    script_run_to(s, 200);
+    script_unstored(s, "b", FL_ENOSPC, "disk full");
+    script_run_to(s, 399);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    script_run_to(s, 400);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(the_time_of_a_planned_upload_runs_from_its_plan)
+{
+    const float d[] = {1.0f, 2.0f, 3.0f};
+    const float less[] = {0.5f, 0.5f, 0.5f};
+    struct script *s = script_new("fedldf");
+
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    s->conf.start_clients = 2;
+    s->conf.min_responders = 1;
+    s->conf.patience = 10;
+    s->conf.patience_least_ms = 50;
+    s->conf.upload_ms = 3600000;
+    s->conf.backfill = true;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 100);
+    script_join(s, "b", 100);
+    script_run_to(s, 500);
+    script_report(s, "a", less);
+    script_report(s, "b", d); /* It claims the most in all units, and sends none. */
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    script_run_to(s, 549);
+    ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "b"))->state, FL_PART_PLANNED);
+    script_run_to(s, 550);
+    ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "a"))->state, FL_PART_PLANNED);
+    script_stored(s, "a");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->clients[1].n_lost, 1);
+    script_free(s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("coord_patience");
@@ -195,6 +358,13 @@ int main(void)
     tcase_add_test(tc, the_patience_has_a_least_and_never_exceeds_the_deadline);
     tcase_add_test(tc, who_has_more_samples_has_more_time);
     tcase_add_test(tc, without_patience_the_deadline_stays);
+    tcase_add_test(tc, an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout);
+    tcase_add_test(tc, an_upload_that_moves_has_until_the_deadline);
+    tcase_add_test(tc, an_upload_that_stops_half_way_is_lost);
+    tcase_add_test(tc, before_half_are_in_none_is_lost_while_any_upload_moves);
+    tcase_add_test(tc, when_no_upload_moves_all_of_them_are_lost);
+    tcase_add_test(tc, an_upload_is_not_late_for_the_server_s_own_trouble);
+    tcase_add_test(tc, the_time_of_a_planned_upload_runs_from_its_plan);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);

@@ -77,6 +77,51 @@ START_TEST(idx_is_read_plain_and_packed)
 }
 END_TEST
 
+static void write_idx(const char *begin)
+{
+    const uint8_t pixels[18] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 255};
+    const uint8_t labels[3] = {5, 0, 7};
+    char name[64];
+
+    (void)snprintf(name, sizeof(name), "%s-images-idx3-ubyte.gz", begin);
+    t_idx(dir, name, 0x803, (const uint32_t[]){3, 2, 3}, 3, pixels, sizeof(pixels));
+    (void)snprintf(name, sizeof(name), "%s-labels-idx1-ubyte.gz", begin);
+    t_idx(dir, name, 0x801, (const uint32_t[]){3}, 1, labels, sizeof(labels));
+}
+
+START_TEST(emnist_is_read_by_the_names_that_it_is_distributed_with)
+{
+    static const char *const splits[] = {"byclass", "bymerge", "balanced",
+                                         "letters", "digits",  "mnist"};
+    char begin[64];
+    uint64_t stamp;
+
+    stamp = fl_dataset_stamp(dir);
+    (void)snprintf(begin, sizeof(begin), "emnist-%s-train", splits[_i]);
+    write_idx(begin);
+    ck_assert(fl_dataset_has(dir, "train"));
+    ck_assert(!fl_dataset_has(dir, "test"));
+    (void)snprintf(begin, sizeof(begin), "emnist-%s-test", splits[_i]);
+    write_idx(begin);
+    check_idx(dir);
+    fl_dataset_free(open_good(dir, "train"));
+    ck_assert_uint_ne(fl_dataset_stamp(dir), stamp); /* A change is seen by a client. */
+}
+END_TEST
+
+START_TEST(two_splits_of_emnist_in_a_folder_are_refused_with_both_names)
+{
+    struct fl_dataset *ds = NULL;
+    struct fl_err err = {0};
+
+    write_idx("emnist-letters-train");
+    write_idx("emnist-digits-train");
+    ck_assert_int_eq(fl_dataset_open(dir, "train", &ds, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "emnist-letters-train-images-idx3-ubyte"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "emnist-digits-train-images-idx3-ubyte"));
+}
+END_TEST
+
 START_TEST(cifar_takes_all_batches_in_order)
 {
     uint8_t *raw = calloc(2, 3073);
@@ -551,6 +596,38 @@ START_TEST(cifar_test_part_has_a_thousand_of_each_class)
 }
 END_TEST
 
+static void put(const char *name, const char *text)
+{
+    char path[T_PATH];
+
+    ck_assert_int_eq(fl_fs_join(path, sizeof(path), dir, name), FL_OK);
+    ck_assert_int_eq(fl_fs_replace(path, text, strlen(text), false, NULL), FL_OK);
+}
+
+START_TEST(a_stamp_changes_with_the_files_of_the_data_and_with_nothing_else)
+{
+    char path[T_PATH];
+    uint64_t first;
+    uint64_t second;
+
+    ck_assert_uint_eq(fl_dataset_stamp("/no/such/folder"), 0);
+    ck_assert_uint_eq(fl_dataset_stamp(dir), 0);
+    put("train.csv", "1,2,0\n");
+    first = fl_dataset_stamp(dir);
+    ck_assert_uint_ne(first, 0);
+    put("notes.txt", "nothing of ours");
+    ck_assert_uint_eq(fl_dataset_stamp(dir), first);
+    put("train.csv", "1,3,0\n"); /* the same size, within the same tick: another inode */
+    second = fl_dataset_stamp(dir);
+    ck_assert_uint_ne(second, first);
+    put("test.csv", "1,3,0\n");
+    ck_assert_uint_ne(fl_dataset_stamp(dir), second);
+    ck_assert_int_eq(fl_fs_join(path, sizeof(path), dir, "test.csv"), FL_OK);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_uint_eq(fl_dataset_stamp(dir), second);
+}
+END_TEST
+
 static Suite *data_suite(void)
 {
     Suite *s = suite_create("data");
@@ -558,6 +635,8 @@ static Suite *data_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, idx_is_read_plain_and_packed, 0, 2);
+    tcase_add_loop_test(tc, emnist_is_read_by_the_names_that_it_is_distributed_with, 0, 6);
+    tcase_add_test(tc, two_splits_of_emnist_in_a_folder_are_refused_with_both_names);
     tcase_add_test(tc, cifar_takes_all_batches_in_order);
     tcase_add_loop_test(tc, npy_of_every_accepted_type_is_read, 0, 4);
     tcase_add_test(tc, npy_that_is_written_is_read_back);
@@ -576,6 +655,7 @@ static Suite *data_suite(void)
     tcase_add_test(tc, split_depends_on_the_seed_and_on_nothing_else);
     tcase_add_test(tc, split_counts_keep_the_floor_of_the_rest);
     tcase_add_test(tc, split_refuses_a_share_outside_its_range);
+    tcase_add_test(tc, a_stamp_changes_with_the_files_of_the_data_and_with_nothing_else);
     tcase_add_test(tc, classes_may_be_more_but_never_fewer_than_the_labels_need);
     suite_add_tcase(s, tc);
     return s;

@@ -268,6 +268,10 @@ static const struct npy_case {
      "train-x.npy", ": expected values in C order, found Fortran order"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 8, NPY_Y, 2, FL_ESHAPE,
      "train-x.npy", ": expected shape (n, d), (n, h, w) or (n, c, h, w), found 1 dimension(s)"},
+    {"{'descr': '|u1', 'fortran_order': False, 'shape': (2, 8, 8, 3), }", 64, NPY_Y, 2, FL_ESHAPE,
+     "train-x.npy",
+     ": expected shape (n, channels, height, width), found (2, 8, 8, 3), which looks like channels "
+     "last: save numpy.ascontiguousarray(a.transpose(0, 3, 1, 2)) instead"},
     {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 1, 1, 1), }", 8, NPY_Y, 2,
      FL_EFORMAT, "train-x.npy", ": NPY header: expected a shape of at most 4 dimensions, found '{"},
     {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 1), }", 8, NPY_Y, 2,

@@ -201,6 +201,43 @@ START_TEST(classes_of_a_view_are_those_of_its_samples)
 }
 END_TEST
 
+START_TEST(classes_without_a_sample_are_named_over_all_sets)
+{
+    const size_t dims[] = {1};
+    struct fl_dataset *a = NULL;
+    struct fl_dataset *b = NULL;
+    const struct fl_dataset *sets[3];
+    char text[64];
+    char small[16];
+    size_t n = 9;
+
+    ck_assert_int_eq(fl_dataset_create(FL_DATA_F32, 2, dims, 1, &a, NULL), FL_OK);
+    ck_assert_int_eq(fl_dataset_create(FL_DATA_F32, 1, dims, 1, &b, NULL), FL_OK);
+    a->y[0] = 3;
+    a->y[1] = 7;
+    a->classes = 8;
+    b->y[0] = 5;
+    b->classes = 6;
+    sets[0] = a;
+    sets[1] = b;
+    sets[2] = NULL;
+    ck_assert_int_eq(fl_dataset_missing(sets, 3, 10, text, sizeof(text), &n), FL_OK);
+    ck_assert_str_eq(text, "0 to 2, 4, 6, 8 to 9");
+    ck_assert_uint_eq(n, 7);
+    ck_assert_int_eq(fl_dataset_missing(sets, 1, 0, small, sizeof(small), &n), FL_OK);
+    ck_assert_uint_eq(n, 6);
+    ck_assert_str_eq(small, "0 to 2, ...");
+    a->y[0] = 0;
+    a->y[1] = 1;
+    a->classes = 2;
+    ck_assert_int_eq(fl_dataset_missing(sets, 1, 0, text, sizeof(text), &n), FL_OK);
+    ck_assert_uint_eq(n, 0);
+    ck_assert_str_eq(text, "");
+    fl_dataset_free(a);
+    fl_dataset_free(b);
+}
+END_TEST
+
 static Suite *view_suite(void)
 {
     Suite *s = suite_create("data_view");
@@ -209,6 +246,7 @@ static Suite *view_suite(void)
     tcase_add_loop_test(tc, a_view_delivers_what_a_copy_delivers, 0, 2);
     tcase_add_test(tc, a_view_copies_no_features);
     tcase_add_loop_test(tc, a_view_is_split_as_a_copy_is, 0, 4);
+    tcase_add_test(tc, classes_without_a_sample_are_named_over_all_sets);
     tcase_add_test(tc, classes_of_a_view_are_those_of_its_samples);
     suite_add_tcase(s, tc);
     return s;

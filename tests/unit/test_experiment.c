@@ -119,6 +119,7 @@ static const struct {
      "x.yaml:8: key 'sweep[1].server.seed': the seeds of all points"},
     {HEAD "sweep:\n  server.listen: [a, b]\n", "only a daemon has 'server.listen'"},
     {HEAD "sweep:\n  server.limits: [{idle: 3s}]\n", "only a daemon has 'server.limits.idle'"},
+    {HEAD "sweep:\n- {client: {labels: {a: b}}}\n", "only a daemon has 'client.labels'"},
     {HEAD "sweep:\n  client.reconnect.first: [1s]\n", "only a daemon has 'client.reconnect.first'"},
     {HEAD "sweep:\n  server.training.lerning_rate: [0.1, 0.2]\n",
      "x.yaml:6: key 'server.training': unknown key 'lerning_rate', did you mean 'learning_rate'? "
@@ -186,7 +187,7 @@ END_TEST
 
 START_TEST(a_file_without_sweep_is_one_point_and_one_trial)
 {
-    static const char text[] = HEAD "world: lte\nclient: {offers: yes, labels: {a: b}}\n";
+    static const char text[] = HEAD "world: lte\nclient: {offers: yes}\n";
     struct fl_experiment *e = load(text);
     struct fl_experiment_point *p = open_point(e, 0, 0);
 
@@ -200,7 +201,6 @@ START_TEST(a_file_without_sweep_is_one_point_and_one_trial)
     ck_assert_int_eq(p->stop.rounds, 5);
     ck_assert_uint_eq(p->server->inputs, 60);
     ck_assert(p->client->main->offers);
-    ck_assert_uint_eq(p->client->main->labels.n, 1);
     ck_assert_str_eq(fl_conf_text(p->world), "lte");
     ck_assert_str_eq(fl_conf_path(p->data), "data");
     fl_experiment_free(e);
@@ -209,10 +209,160 @@ START_TEST(a_file_without_sweep_is_one_point_and_one_trial)
 }
 END_TEST
 
+/* --- each key of a daemon's file --- */
+
+/* Keys that a simulation obeys, each by code that reads it. */
+static const char *const obeyed[] = {
+    "server.federation", "server.seed", "server.rounds", "server.model.preset",
+    "server.model.input", "server.model.layers", "server.model.file", "server.model.norm",
+    "server.model.local", "server.training.epochs", "server.training.steps",
+    "server.training.batch_size", "server.training.learning_rate",
+    "server.training.learning_rate_decay", "server.training.momentum",
+    "server.training.weight_decay", "server.round.population", "server.round.forget_after",
+    "server.round.start_clients", "server.round.min_clients", "server.round.min_responders",
+    "server.round.over_selection", "server.round.over_selected", "server.round.train_deadline",
+    "server.round.patience", "server.round.patience_least", "server.round.upload_deadline",
+    "server.round.lost_grace", "server.round.retry", "server.round.backfill",
+    "server.round.norm_bound", "server.round.norm_cap", "server.round.weight_cap",
+    "server.evaluation.every", "server.evaluation.clients", "server.evaluation.deadline",
+    /* With --keep-state. */
+    "server.checkpoints.keep", "server.checkpoints.keep_for", "server.checkpoints.keep_parts",
+    "server.checkpoints.keep_best", "server.checkpoints.every", "server.limits.offer",
+    "server.limits.offer_range", "client.offers", "client.least_group", "client.seed",
+    "client.data.validation", "client.data.augment", "client.limits.upload_rate",
+    "client.limits.download_rate", NULL};
+/* And those that it refuses. */
+static const char *const refused[] = {"server.model.units", "server.evaluation.command",
+                                      "client.trainer", "client.data.path", NULL};
+
+static bool is_in(const char *const *list, const char *key)
+{
+    while (*list != NULL && strcmp(*list, key) != 0) {
+        list++;
+    }
+    return *list != NULL;
+}
+
+/* A value for a row of a reference: its default, or one of its type. */
+static const char *value_for(const char *key, const char *type, const char *def)
+{
+    static const char *const values[][2] = {{"text", "x"},          {"list of texts", "[x]"},
+                                            {"map of texts", "{}"}, {"integer", "1"},
+                                            {"duration", "1h"},     {"rate", "1Mbit/s"}};
+    size_t i;
+
+    if (strcmp(key, "client.trainer") == 0) {
+        return "command";
+    }
+    for (i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        if (def[0] == '\0' && strcmp(type, values[i][0]) == 0) {
+            return values[i][1];
+        }
+    }
+    return def;
+}
+
+static void check_row(const char *key, const char *type, const char *def)
+{
+    struct fl_experiment *e = NULL;
+    struct fl_experiment_point *p;
+    struct fl_err err = {0};
+    struct fl_buf named;
+    char set[256];
+    const char *const sets[] = {set};
+
+    if (is_in(obeyed, key)) {
+        return;
+    }
+    (void)snprintf(set, sizeof(set), "%s=%s", key, value_for(key, type, def));
+    if (is_in(refused, key)) {
+        ck_assert_msg(load_set(HEAD, sets, 1, &e, &err) == FL_ECONF, "%s is taken", set);
+        return;
+    }
+    ck_assert_msg(load_set(HEAD, sets, 1, &e, &err) == FL_OK, "%s: %s", set, err.msg);
+    p = open_point(e, 0, 0);
+    fl_buf_init(&named, 4096);
+    ck_assert_int_eq(fl_experiment_without_effect(p, &named), FL_OK);
+    ck_assert_int_eq(fl_buf_add(&named, "", 1), FL_OK);
+    ck_assert_msg(named.len > 1 && strncmp(key, (const char *)named.data, named.len - 1) == 0,
+                  "'%s' is neither obeyed by a simulation, refused, nor named as one without "
+                  "effect (found: '%s'): flag its row FL_SERVER_DAEMON or FL_CLIENT_DAEMON, or "
+                  "make fl-sim obey it and list it in this test",
+                  key, (const char *)named.data);
+    fl_buf_done(&named);
+    fl_experiment_close(p);
+    fl_experiment_free(e);
+}
+
+/* Text between `from` and the next `end`, without the quotes of a key; returns what follows. */
+static char *cut(char *from, const char *end, char **ret)
+{
+    char *stop = strstr(from, end);
+
+    ck_assert_ptr_nonnull(stop);
+    *stop = '\0';
+    *ret = from + (from[0] == '`');
+    if (from[0] == '`') {
+        stop[-1] = '\0';
+    }
+    return stop + strlen(end);
+}
+
+/* All rows of a daemon's tables, out of the reference that is printed from them. */
+static size_t check_rows(int (*reference)(struct fl_buf *), const char *daemon)
+{
+    struct fl_buf text;
+    char *line;
+    char *next;
+    size_t n = 0;
+
+    fl_buf_init(&text, 1u << 20);
+    ck_assert_int_eq(reference(&text), FL_OK);
+    ck_assert_int_eq(fl_buf_add(&text, "\n", 2), FL_OK);
+    for (line = (char *)text.data; *line == '|'; line = next) {
+        char key[128];
+        char *name;
+        char *type;
+        char *def;
+
+        next = strchr(line, '\n') + 1;
+        next[-1] = '\0';
+        if (strncmp(line, "| `", 3) == 0) {
+            (void)cut(cut(cut(line + 2, " | ", &name), " | ", &type), " | ", &def);
+            (void)snprintf(key, sizeof(key), "%.6s.%.100s", daemon, name);
+            check_row(key, type, strcmp(def, "required") == 0 ? "" : def);
+            n++;
+        }
+    }
+    fl_buf_done(&text);
+    return n;
+}
+
+START_TEST(each_key_of_a_daemon_is_obeyed_refused_or_named_as_one_without_effect)
+{
+    ck_assert_uint_gt(check_rows(fl_server_conf_reference, "server"), 70);
+    ck_assert_uint_gt(check_rows(fl_client_conf_reference, "client"), 30);
+}
+END_TEST
+
+START_TEST(a_program_that_evaluates_is_refused_with_its_line)
+{
+    struct fl_experiment *e = NULL;
+    struct fl_err err = {0};
+    static const char text[] =
+        "server:\n  model: {preset: mlr60}\n  rounds: 5\n  evaluation:\n    command: [x]\n"
+        "data: {}\n";
+
+    ck_assert_int_eq(load_set(text, NULL, 0, &e, &err), FL_ECONF);
+    ck_assert_ptr_nonnull(strstr(err.msg, "x.yaml:5: key 'server.evaluation.command': a simulated "
+                                          "server evaluates with the built-in engine"));
+}
+END_TEST
+
 START_TEST(what_only_a_daemon_has_changes_nothing)
 {
     static const char own[] =
-        "server:\n  federation: a b\n  state_dir: /x\n  listen: []\n  insecure: no\n"
+        "server:\n  federation: ab\n  state_dir: /x\n  listen: []\n  insecure: no\n"
         "  limits: {clients: 1, known_clients: 1, memory: 1}\n  round: {start_clients: 9}\n"
         "  model: {preset: mlr60}\n  rounds: 5\ndata: {synthetic: {clients: 10}}\n"
         "client:\n  server: nowhere\n  name: a b\n  state_dir: /x\n  reconnect: {first: 1s}\n";
@@ -253,7 +403,7 @@ START_TEST(a_list_of_points_sets_on_top_and_is_labelled)
              "- {}\n"
              "- {server: {algorithm: fedprox, strategy: {solver: {mu: 0.1}}}}\n"
              "- {label: my own / name, server.training: {epochs: 2}, world: {base: lte}}\n"
-             "- {server.model: {preset: mlp200}, client.labels: {a.b: c}, data: {path: [/x, y]}}\n";
+             "- {server.model: {preset: mlp200}, client.seed: 7, data: {path: [/x, y]}}\n";
     struct fl_experiment *e = load(text);
     struct fl_experiment_point *p = open_point(e, 3, 0);
 
@@ -262,9 +412,9 @@ START_TEST(a_list_of_points_sets_on_top_and_is_labelled)
     ck_assert_str_eq(fl_experiment_label(e, 1), "algorithm=fedprox mu=0.1");
     ck_assert_str_eq(fl_experiment_label(e, 2), "my own / name");
     ck_assert_str_eq(fl_experiment_slug(e, 2), "3-my_own_-_name");
-    ck_assert_str_eq(fl_experiment_label(e, 3), "preset=mlp200 labels={a.b:c} data={path:[/x,y]}");
+    ck_assert_str_eq(fl_experiment_label(e, 3), "preset=mlp200 seed=7 data={path:[/x,y]}");
     ck_assert_int_eq(p->server->main->rounds, 5);
-    ck_assert_str_eq(p->client->main->labels.list[0].key, "a.b");
+    ck_assert_int_eq(p->client->main->seed, 7);
     ck_assert_uint_eq(fl_conf_size(p->data), 1); /* It takes the place of the file's. */
     fl_experiment_close(p);
     fl_experiment_free(e);
@@ -527,6 +677,8 @@ int main(void)
                         (int)(sizeof(bad_set) / sizeof(bad_set[0])));
     tcase_add_test(tc, a_file_without_sweep_is_one_point_and_one_trial);
     tcase_add_test(tc, what_only_a_daemon_has_changes_nothing);
+    tcase_add_test(tc, each_key_of_a_daemon_is_obeyed_refused_or_named_as_one_without_effect);
+    tcase_add_test(tc, a_program_that_evaluates_is_refused_with_its_line);
     tcase_add_test(tc, a_grid_has_all_combinations_and_its_first_key_is_the_slowest);
     tcase_add_test(tc, a_list_of_points_sets_on_top_and_is_labelled);
     tcase_add_test(tc, keys_in_labels_are_as_long_as_they_have_to_be);

@@ -67,7 +67,10 @@ static void person(void *ctx, size_t client, struct fl_person *ret)
 {
     const struct run *r = ctx;
 
-    *ret = (struct fl_person){r->names[client], N_SAMPLES, N_SAMPLES, 7 + client};
+    *ret = (struct fl_person){.name = r->names[client],
+                              .samples = N_SAMPLES,
+                              .evaluation_samples = N_SAMPLES,
+                              .seed = 7 + client};
 }
 
 static int data(void *ctx, size_t client, struct fl_person_data *ret, struct fl_err *err)

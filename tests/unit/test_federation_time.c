@@ -24,7 +24,7 @@ struct run {
     struct fl_sim_round rounds[ROUNDS_MAX];
     size_t n;
     size_t states[ROUNDS_MAX][FL_PART_LOST + 1];
-    size_t dropped;
+    size_t dropped, stopped;
     uint64_t bytes_up;
 };
 
@@ -32,7 +32,7 @@ static void person(void *ctx, size_t client, struct fl_person *ret)
 {
     const struct run *r = ctx;
 
-    *ret = (struct fl_person){r->names[client], N_SAMPLES, 0, 7 + client};
+    *ret = (struct fl_person){.name = r->names[client], .samples = N_SAMPLES, .seed = 7 + client};
 }
 
 /* Nothing is computed. */
@@ -57,6 +57,7 @@ static void on_part(void *ctx, const struct fl_fed_part *p)
 
     r->states[r->n][p->state]++;
     r->dropped += p->dropped;
+    r->stopped += p->stopped;
     r->bytes_up += p->bytes_up;
 }
 
@@ -183,6 +184,33 @@ START_TEST(a_round_takes_what_its_slowest_client_takes_with_the_way_of_each_mess
 }
 END_TEST
 
+START_TEST(a_client_sends_and_fetches_at_the_slower_one_of_its_link_and_its_own_limit)
+{
+    static const struct {
+        const char *world;          /* NULL: none */
+        double limit, up_s, down_s; /* limit: seconds for an upload; half of it for a download */
+    } cases[] = {{NULL, 10, 10, 5},
+                 {"{}", 10, 10, 5},
+                 {"{uplink: 1Gbit/s, downlink: 1Gbit/s}", 10, 10, 5},
+                 {"{uplink: 4kbit/s, downlink: 4kbit/s}", 1, 2.072, 2.072},
+                 {"{uplink: 4kbit/s, downlink: 4kbit/s}", 0, 2.072, 2.072}};
+    size_t i;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct run *r = begin("fedavg", 1, cases[i].world != NULL ? cases[i].world : "{}");
+        double bytes = (double)(fl_layout_count(r->server.model.layout) * sizeof(float));
+
+        r->conf.world = cases[i].world != NULL ? r->world : NULL;
+        r->conf.upload_rate = cases[i].limit > 0 ? bytes / cases[i].limit : 0;
+        r->conf.download_rate = 2 * r->conf.upload_rate;
+        ck_assert_int_eq(go(r), FL_FED_DONE);
+        ck_assert_double_eq_tol((double)r->rounds[0].upload_us / 1e6, cases[i].up_s, 1e-3);
+        ck_assert_double_eq_tol((double)r->rounds[0].download_us / 1e6, cases[i].down_s, 1e-3);
+        finish(r);
+    }
+}
+END_TEST
+
 START_TEST(with_feedback_the_plan_goes_to_all_when_the_last_report_is_in)
 {
     struct run *r = begin("fedldf", 8, "latency: 50ms\ntrain: {fixed: 2s}\n");
@@ -217,6 +245,22 @@ START_TEST(who_is_late_is_waited_for_to_the_deadline_and_named_and_its_bytes_are
         ck_assert_uint_lt(r->rounds[k].up_wasted_bytes, late * 100);
         ck_assert_str_ne(r->rounds[k].waiting_for, "");
     }
+    finish(r);
+}
+END_TEST
+
+START_TEST(an_over_selected_round_ends_with_the_update_that_is_enough)
+{
+    struct run *r = begin("fedavg-0.5", 10, "{uplink: {uniform: [8kbit/s, 80kbit/s]}}");
+
+    r->conf.coord.over_selection = 1.5;
+    ck_assert_int_eq(go(r), FL_FED_DONE);
+    ck_assert_uint_eq(r->states[0][FL_PART_ACCEPTED], 5);
+    ck_assert_uint_eq(r->states[0][FL_PART_LOST], 3);
+    ck_assert_uint_eq(r->stopped, 6); /* in two rounds */
+    ck_assert_uint_eq(r->rounds[0].n_late, 0);
+    ck_assert_uint_eq(r->rounds[0].late_us, 0);
+    ck_assert_uint_gt(r->rounds[0].up_wasted_bytes, 0);
     finish(r);
 }
 END_TEST
@@ -285,9 +329,11 @@ int main(void)
 
     tcase_add_test(tc, transfers_of_one_moment_share_the_servers_link);
     tcase_add_test(tc, a_round_takes_what_its_slowest_client_takes_with_the_way_of_each_message);
+    tcase_add_test(tc, a_client_sends_and_fetches_at_the_slower_one_of_its_link_and_its_own_limit);
     tcase_add_test(tc, with_feedback_the_plan_goes_to_all_when_the_last_report_is_in);
     tcase_add_test(tc,
                    who_is_late_is_waited_for_to_the_deadline_and_named_and_its_bytes_are_wasted);
+    tcase_add_test(tc, an_over_selected_round_ends_with_the_update_that_is_enough);
     tcase_add_test(tc, who_drops_in_the_middle_goes_on_where_it_was_when_it_is_back_in_time);
     tcase_add_test(tc, who_does_not_come_back_within_the_grace_is_lost_and_what_it_sent_is_wasted);
     tcase_add_test(tc, a_training_that_does_not_fit_into_a_machine_fails_there);

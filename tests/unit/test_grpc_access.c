@@ -65,7 +65,8 @@ END_TEST
 
 START_TEST(a_peer_that_is_nothing_is_told_why)
 {
-    ck_assert_int_eq(status_of("/t.T/Echo", 0, "revoked"), FL_GRPC_PERMISSION_DENIED);
+    ck_assert_int_eq(status_of("/t.T/Echo", 0, "disabled"), FL_GRPC_PERMISSION_DENIED);
+    ck_assert_int_eq(status_of("/t.T/Echo", FL_WHO_DISOWNED, "revoked"), FL_GRPC_UNAUTHENTICATED);
 }
 END_TEST
 

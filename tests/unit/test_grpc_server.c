@@ -82,15 +82,22 @@ START_TEST(a_server_without_connections_closes_later_too)
 }
 END_TEST
 
-static int raw_client(const struct world *world)
+static int raw_client_from(const struct world *world, uint32_t from)
 {
     struct sockaddr_in addr = {.sin_family = AF_INET};
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr = {htonl(from)}};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&own, sizeof(own)), 0);
     addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     addr.sin_port = htons((uint16_t)strtoul(strrchr(world->address, ':') + 1, NULL, 10));
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
     return fd;
+}
+
+static int raw_client(const struct world *world)
+{
+    return raw_client_from(world, INADDR_LOOPBACK);
 }
 
 struct poll {
@@ -360,6 +367,77 @@ START_TEST(a_connection_beyond_those_that_are_known_is_turned_away)
 }
 END_TEST
 
+static bool second_down(struct world *world)
+{
+    return world->client[1].down > 0;
+}
+
+static bool is_open(int fd)
+{
+    char byte[4096];
+    ssize_t n;
+
+    do {
+        n = recv(fd, byte, sizeof(byte), MSG_DONTWAIT); /* the server's SETTINGS */
+    } while (n > 0);
+    return n < 0;
+}
+
+/* The oldest is from another host, which is about to join, say. */
+START_TEST(a_new_connection_takes_the_place_of_one_from_its_own_address_first)
+{
+    struct world world = {.max_connections = 3};
+    int other;
+
+    gworld_begin(&world, "127.0.0.1:0");
+    other = raw_client_from(&world, INADDR_LOOPBACK + 1);
+    run_polling(&world, has_one_connection);
+    world.client[0].call_on_up = true;
+    world.client[0].path = "/t.T/Known";
+    (void)gworld_connect(&world, world.address, 5000);
+    (void)gworld_connect(&world, world.address, 5000);
+    world.done = two_are_there;
+    fl_loop_run(world.loop);
+    (void)gworld_connect(&world, world.address, 5000);
+    world.done = second_down;
+    fl_loop_run(world.loop);
+    ck_assert_uint_eq(world.client[0].down, 0);
+    ck_assert(is_open(other));
+    (void)close(other);
+    gworld_end(&world);
+}
+END_TEST
+
+static bool first_is_down(struct world *world)
+{
+    return world->client[0].down > 0 && world->server_calls == 3;
+}
+
+START_TEST(of_more_connections_than_a_client_may_have_the_oldest_is_closed)
+{
+    struct world world = {.peer_connections = 2, .known_as = "edge-1", .done = two_are_there};
+    unsigned i;
+
+    gworld_begin(&world, "127.0.0.1:0");
+    for (i = 0; i < 3; i++) {
+        world.client[i].call_on_up = true;
+        world.client[i].path = "/t.T/Known";
+    }
+    (void)gworld_connect(&world, world.address, 5000);
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    ck_assert_uint_eq(world.notices, 0);
+    (void)gworld_connect(&world, world.address, 5000);
+    world.done = first_is_down;
+    fl_loop_run(world.loop);
+    ck_assert_uint_eq(world.client[1].down + world.client[2].down, 0);
+    ck_assert_uint_eq(world.notices, 1);
+    ck_assert_str_eq(world.notice,
+                     "it is closed: 'edge-1' has more than 2 connections, and this is the oldest");
+    gworld_end(&world);
+}
+END_TEST
+
 static bool all_up(struct world *world)
 {
     return world->client[world->n_clients - 1].up > 0 &&
@@ -423,6 +501,8 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, a_call_that_crosses_the_goaway_for_idleness_is_served);
     tcase_add_test(tc, a_connection_is_idle_from_the_end_of_its_last_call_on);
     tcase_add_test(tc, a_new_connection_takes_the_place_of_the_oldest_that_nobody_knows);
+    tcase_add_test(tc, a_new_connection_takes_the_place_of_one_from_its_own_address_first);
+    tcase_add_test(tc, of_more_connections_than_a_client_may_have_the_oldest_is_closed);
     tcase_add_test(tc, a_connection_beyond_those_that_are_known_is_turned_away);
 }
 

@@ -104,8 +104,9 @@ static void on_notice(void *ctx, const struct fl_call *call, const char *reason,
     ck_assert_int_eq(fl_str_copy(notice, sizeof(notice), text), FL_OK);
 }
 
-static void on_evict(void *ctx, struct fl_account *account)
+static void on_evict(void *ctx, struct fl_account *account, enum fl_evict why)
 {
+    (void)why;
     (void)ctx;
     (void)account;
     n_evicted++;
@@ -344,7 +345,7 @@ START_TEST(what_its_handler_charges_goes_with_the_call)
     ck_assert_int_eq(fl_call_charge(last, 2 * MIB), FL_ELIMIT);
     ck_assert_int_eq(fl_call_charge(last, 600 * KIB), FL_ENOMEM);
     fl_call_discharge(last, 100 * KIB);
-    fl_call_vouch(last);
+    fl_call_vouch(last, NULL);
     ck_assert_uint_eq(budget.n_known, 1);
     fl_call_cancel(last);
     rawpeer_run(&raw[0]);

@@ -154,8 +154,8 @@ static void offer(struct world *w, const struct fl_member *a, const struct fl_me
     if (w->setup->solver->offer == NULL) {
         return;
     }
-    ck_assert_int_eq(fl_offer_make(&a->worker, &x), FL_OK);
-    ck_assert_int_eq(fl_offer_make(&b->worker, &y), FL_OK);
+    ck_assert_int_eq(fl_offer_make(&a->worker, &x, NULL), FL_OK);
+    ck_assert_int_eq(fl_offer_make(&b->worker, &y, NULL), FL_OK);
     ck_assert_uint_gt(x.data.len, 0);
     ck_assert_uint_eq(x.data.len, y.data.len);
     ck_assert_mem_eq(x.data.data, y.data.data, x.data.len);
@@ -351,6 +351,7 @@ START_TEST(who_comes_for_a_round_and_goes_is_who_stays_for_every_preset)
     }
     for (round = 1; round <= ROUNDS; round++) {
         for (k = 0; k < CLIENTS; k++) {
+            struct fl_norms norms[2];
             struct fl_code a;
             struct fl_code b;
 
@@ -360,10 +361,13 @@ START_TEST(who_comes_for_a_round_and_goes_is_who_stays_for_every_preset)
             same_result(stays[k].held.result, comes.held.result);
             same_push(&a, &b);
             (void)snprintf(name, sizeof(name), "c%zu", k);
-            ck_assert_msg(fl_member_upload(&w.files.fed, name, &a, &w.err) == FL_OK, "%s",
-                          w.err.msg);
-            ck_assert_msg(fl_member_upload(&w.memory.fed, name, &b, &w.err) == FL_OK, "%s",
-                          w.err.msg);
+            ck_assert_msg(fl_member_upload(&w.files.fed, name, &a, &norms[0], &w.err) == FL_OK,
+                          "%s", w.err.msg);
+            ck_assert_msg(fl_member_upload(&w.memory.fed, name, &b, &norms[1], &w.err) == FL_OK,
+                          "%s", w.err.msg);
+            ck_assert_mem_eq(norms[0].rms, norms[1].rms, sizeof(norms[0].rms));
+            free(norms[0].unit);
+            free(norms[1].unit);
             fl_code_done(&a);
             fl_code_done(&b);
             fl_member_close(&comes);

@@ -1,5 +1,6 @@
 #include <check.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -407,6 +408,28 @@ static void wait_for_gate(void *arg)
     (void)pthread_mutex_unlock(gate);
 }
 
+START_TEST(a_lane_says_how_long_its_job_has_been_running)
+{
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    struct fl_lane *lane = NULL;
+
+    ck_assert_uint_eq(fl_lane_busy_ms(NULL), 0);
+    ck_assert_int_eq(fl_lane_create("lane", &lane, NULL), FL_OK);
+    ck_assert_uint_eq(fl_lane_busy_ms(lane), 0);
+    (void)pthread_mutex_lock(&gate);
+    ck_assert_int_eq(fl_lane_submit(lane, wait_for_gate, NULL, NULL, &gate), FL_OK);
+    while (fl_lane_busy_ms(lane) < 3) { /* It only grows. */
+        (void)sched_yield();
+    }
+    (void)pthread_mutex_unlock(&gate);
+    while (fl_lane_pending(lane) > 0) {
+        (void)sched_yield();
+    }
+    ck_assert_uint_eq(fl_lane_busy_ms(lane), 0);
+    fl_lane_free(lane);
+}
+END_TEST
+
 START_TEST(freeing_a_lane_finishes_what_is_queued)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
@@ -468,6 +491,7 @@ int main(void)
     tcase_add_test(tc, a_write_past_the_limit_of_file_sizes_is_an_error_and_no_end);
     tcase_add_test(tc, a_signal_reaches_the_loop);
     tcase_add_test(tc, a_lane_does_its_jobs_in_order_and_tells_the_loop);
+    tcase_add_test(tc, a_lane_says_how_long_its_job_has_been_running);
     tcase_add_test(tc, freeing_a_lane_finishes_what_is_queued);
     tcase_add_test(tc, our_threads_take_no_signals);
     suite_add_tcase(suite, tc);

@@ -153,6 +153,30 @@ START_TEST(a_loop_that_hangs_beside_one_that_turns_is_not_fed)
 }
 END_TEST
 
+static bool is_healthy;
+
+static bool healthy(void *ctx)
+{
+    return *(bool *)ctx;
+}
+
+START_TEST(the_watchdog_is_not_fed_while_the_daemon_is_not_healthy)
+{
+    struct fl_watchdog *watchdog = NULL;
+
+    open_loops();
+    ck_assert_int_eq(fl_watchdog_create(loop, NULL, &watchdog), FL_OK);
+    fl_watchdog_heed(watchdog, healthy, &is_healthy);
+    is_healthy = false;
+    run_until(fifty);
+    ck_assert_uint_eq(n_fed, 0);
+    is_healthy = true;
+    run_until(fed);
+    fl_watchdog_close(watchdog);
+    close_loops();
+}
+END_TEST
+
 START_TEST(nobody_is_fed_who_was_not_asked_to)
 {
     struct fl_watchdog *watchdog = NULL;
@@ -281,6 +305,7 @@ int main(void)
     if (TELLS) {
         tcase_add_test(tc, a_loop_that_turns_feeds_the_watchdog);
         tcase_add_test(tc, a_loop_that_hangs_beside_one_that_turns_is_not_fed);
+        tcase_add_test(tc, the_watchdog_is_not_fed_while_the_daemon_is_not_healthy);
         tcase_add_test(tc, the_status_is_told_when_it_changes_and_not_with_every_event);
     }
     tcase_add_test(tc, nobody_is_fed_who_was_not_asked_to);

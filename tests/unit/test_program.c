@@ -2,6 +2,7 @@
 #include <check.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -120,6 +121,102 @@ START_TEST(an_address_space_that_is_limited_is_that_of_the_program)
 }
 END_TEST
 
+/* --- stderr --- */
+
+struct written {
+    char text[4096]; /* the last lines, '|' behind each */
+    size_t lines, left_out;
+};
+
+static void keep_line(void *ctx, enum fl_log_level level, const char *component, const char *text)
+{
+    struct written *w = ctx;
+    size_t used = strlen(w->text);
+
+    ck_assert_str_eq(component, "program");
+    if (strstr(text, " lines of stderr left out") != NULL) {
+        ck_assert_int_eq(level, FL_LOG_WARNING);
+        w->left_out += strtoull(text, NULL, 10);
+        return;
+    }
+    ck_assert_int_eq(level, FL_LOG_INFO);
+    w->lines++;
+    if (used + strlen(text) + 2 < sizeof(w->text)) {
+        (void)snprintf(w->text + used, sizeof(w->text) - used, "%s|", text);
+    }
+}
+
+static void written_by(const char *script, struct written *w)
+{
+    struct fl_log log = {.level = FL_LOG_INFO, .sink = keep_line, .ctx = w};
+    struct fl_program_conf conf = {.log = &log};
+    struct fl_program *p;
+
+    *w = (struct written){.lines = 0};
+    p = sh(script, conf);
+    ck_assert_int_eq(end_of(p, NULL), FL_OK);
+    fl_program_free(p);
+}
+
+START_TEST(each_line_of_stderr_goes_to_the_log)
+{
+    struct written w;
+
+    written_by("printf 'a b\\n\\n  c\\n' >&2; printf d >&2; printf 'e\\nno end' >&2", &w);
+    ck_assert_str_eq(w.text, "stderr: a b|stderr:   c|stderr: de|stderr: no end|");
+    /* As a terminal shows it. */
+    written_by("printf '10 %%\\r20 %%\\rdone\\r\\nnext\\r\\n' >&2", &w);
+    ck_assert_str_eq(w.text, "stderr: done|stderr: next|");
+}
+END_TEST
+
+START_TEST(a_long_line_of_stderr_is_several_with_whole_characters)
+{
+    char expected[4096];
+    char part[1025] = "";
+    struct written w;
+    size_t i;
+
+    /* 1023 bytes and the first of two. */
+    for (i = 0; i < 1023; i++) {
+        part[i] = 'x';
+    }
+    written_by("printf '%01023d\\303\\244end\\n' 0 | tr 0 x >&2", &w);
+    (void)snprintf(expected, sizeof(expected), "stderr: %s|stderr: \303\244end|", part);
+    ck_assert_str_eq(w.text, expected);
+}
+END_TEST
+
+START_TEST(stderr_beyond_the_rate_is_counted)
+{
+    struct written w;
+
+    written_by("seq 1 200000 >&2", &w);
+    ck_assert_uint_gt(w.left_out, 0);
+    ck_assert_uint_gt(w.lines, 30000);
+    ck_assert_uint_eq(w.lines + w.left_out, 200000);
+}
+END_TEST
+
+START_TEST(an_error_has_the_last_whole_lines_of_stderr)
+{
+    struct fl_err err = {0};
+    struct fl_program *p =
+        sh("printf 'Traceback\\n  File \"%01000d\"\\n  File \"%0400d\"\\n' 1 2 >&2;"
+           "printf '    train()\\nValueError: nan\\n' >&2; exit 1",
+           (struct fl_program_conf){0});
+    const char *at;
+
+    ck_assert_int_eq(end_of(p, &err), FL_EIO);
+    fl_program_add_tail(p, &err);
+    at = strstr(err.msg, "; its stderr ends: File \"000");
+    ck_assert_msg(at != NULL, "%s", err.msg);
+    ck_assert_ptr_nonnull(strstr(at, "2\" train() ValueError: nan"));
+    ck_assert_uint_gt(strlen(err.msg), 450);
+    fl_program_free(p);
+}
+END_TEST
+
 START_TEST(a_folder_and_an_empty_name_are_no_programs)
 {
     char found[64];
@@ -148,6 +245,10 @@ int main(void)
     tcase_add_test(tc, inherited_descriptors_stand_at_3_4_5_and_no_others_are_open);
     tcase_add_test(tc, freeing_kills_it_and_what_it_started);
     tcase_add_test(tc, an_address_space_that_is_limited_is_that_of_the_program);
+    tcase_add_test(tc, each_line_of_stderr_goes_to_the_log);
+    tcase_add_test(tc, a_long_line_of_stderr_is_several_with_whole_characters);
+    tcase_add_test(tc, stderr_beyond_the_rate_is_counted);
+    tcase_add_test(tc, an_error_has_the_last_whole_lines_of_stderr);
     tcase_add_test(tc, a_folder_and_an_empty_name_are_no_programs);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);

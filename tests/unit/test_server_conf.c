@@ -52,7 +52,7 @@ START_TEST(a_value_of_evaluation_command_that_cannot_be_is_told_with_what_was_ex
     struct fl_err err = {0};
 
     refused_write(head, rows[_i].line, path);
-    ck_assert_msg(fl_server_conf_load(path, &conf, &err) == FL_ECONF, "%s", rows[_i].line);
+    ck_assert_msg(fl_server_conf_load(path, NULL, &conf, &err) == FL_ECONF, "%s", rows[_i].line);
     refused_says(head, &rows[_i], path, &err);
 }
 END_TEST
@@ -67,7 +67,7 @@ START_TEST(what_may_be_said_of_the_program_is_read)
                   "command: [python3, evaluate.py]\n  command_limit: 168h\n"
                   "  command_start_limit: 100ms\n  command_memory: 2G\n  data: d",
                   path);
-    ck_assert_msg(fl_server_conf_load(path, &conf, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_server_conf_load(path, NULL, &conf, &err) == FL_OK, "%s", err.msg);
     ck_assert_uint_eq(conf->evaluation->command.n, 2);
     ck_assert_str_eq(conf->evaluation->command.list[1], "evaluate.py");
     ck_assert_uint_eq(conf->evaluation->command_limit_ms, 168 * UINT64_C(3600000));

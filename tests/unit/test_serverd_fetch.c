@@ -55,8 +55,9 @@ int __wrap_fl_file_read(const struct fl_file *file, uint64_t offset, void *out, 
     return __real_fl_file_read(file, offset, out, len);
 }
 
-static void on_evict(void *ctx, struct fl_account *account)
+static void on_evict(void *ctx, struct fl_account *account, enum fl_evict why)
 {
+    (void)why;
     (void)ctx;
     (void)account;
     ck_abort_msg("nobody has to go: the connection's own limit comes first");

@@ -50,7 +50,7 @@ static void load_conf(void)
                   "rounds: 1\nmodel: {preset: mlr60}\nidentity: {hosts: [localhost], grace: 60m}\n",
                   dir);
     ck_assert_int_eq(fclose(yaml), 0);
-    ck_assert_msg(fl_serverd_conf_load(path, &own, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_serverd_conf_load(path, NULL, &own, &err) == FL_OK, "%s", err.msg);
 }
 
 static void setup(void)
@@ -211,7 +211,7 @@ START_TEST(what_the_lane_has_changed_is_in_force_when_it_is_told)
     ck_assert_int_eq(r.code, FL_OK);
     ck_assert(!pthread_equal(r.thread, pthread_self()));
     ck_assert_uint_eq(r.before, FL_WHO_CLIENT);
-    ck_assert_uint_eq(r.after, 0);
+    ck_assert_uint_eq(r.after, FL_WHO_DISOWNED);
     ck_assert_msg(strstr(r.why, "stolen") != NULL, "%s", r.why);
     ck_assert_uint_eq(n_changed, 1);
 }

@@ -102,7 +102,7 @@ static void load_conf(void)
                   "tls: {certificate: %s, key: %s, ca: [%s]}\n",
                   dir, path[CERTIFICATE], path[KEY], path[ROOTS]);
     ck_assert_int_eq(fclose(yaml), 0);
-    ck_assert_msg(fl_serverd_conf_load(name, &own, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_serverd_conf_load(name, NULL, &own, &err) == FL_OK, "%s", err.msg);
     ck_assert_int_eq(mkdir(own->state_dir, 0700), 0);
 }
 

@@ -39,7 +39,15 @@ int __real_fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *d
 int __wrap_fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, size_t len,
                           struct fl_err *err);
 
-static unsigned n_written, fail_write; /* 1: the first */
+int __real_fl_wire_push_decode(const void *data, size_t len, bool *ret_is_header,
+                               struct fl_wire_push_header *ret_header,
+                               struct fl_wire_chunk *ret_chunk, struct fl_err *err);
+int __wrap_fl_wire_push_decode(const void *data, size_t len, bool *ret_is_header,
+                               struct fl_wire_push_header *ret_header,
+                               struct fl_wire_chunk *ret_chunk, struct fl_err *err);
+
+static unsigned n_decoded, fail_decode; /* 1: the header */
+static unsigned n_written, fail_write;  /* 1: the first */
 static int fail_code;
 
 void __wrap_fl_front_up(struct fl_front *f, struct fl_up *up)
@@ -50,6 +58,7 @@ void __wrap_fl_front_up(struct fl_front *f, struct fl_up *up)
     ck_assert_uint_eq(up->client, 0);
     ck_assert_uint_eq(up->round, ROUND);
     ck_assert_uint_eq(up->attempt, ATTEMPT);
+    ck_assert(up->type != FL_UP_UNSTORED || up->code == (fail_decode > 0 ? FL_ENOMEM : fail_code));
     (void)snprintf(heard + at, sizeof(heard) - at, "%s;",
                    up->type == FL_UP_STORED     ? "stored"
                    : up->type == FL_UP_INVALID  ? "invalid"
@@ -65,6 +74,16 @@ int __wrap_fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *d
         return fl_err_set(err, fail_code, "as the test wants it");
     }
     return __real_fl_spool_write(spool, offset, data, len, err);
+}
+
+int __wrap_fl_wire_push_decode(const void *data, size_t len, bool *ret_is_header,
+                               struct fl_wire_push_header *ret_header,
+                               struct fl_wire_chunk *ret_chunk, struct fl_err *err)
+{
+    if (++n_decoded == fail_decode) {
+        return fl_err_set(err, FL_ENOMEM, "as the test wants it");
+    }
+    return __real_fl_wire_push_decode(data, len, ret_is_header, ret_header, ret_chunk, err);
 }
 
 static void load_conf(void)
@@ -83,7 +102,7 @@ static void load_conf(void)
                   "insecure: yes\nrounds: 1\nmodel: {preset: dnn60}\n",
                   dir, dir);
     ck_assert_int_eq(fclose(yaml), 0);
-    ck_assert_msg(fl_serverd_conf_load(path, &own, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_serverd_conf_load(path, NULL, &own, &err) == FL_OK, "%s", err.msg);
     conf = own->conf;
 }
 
@@ -118,6 +137,7 @@ static void setup(void)
     fl_buf_init(&body, 16 << 20);
     heard[0] = '\0';
     n_written = fail_write = 0;
+    n_decoded = fail_decode = 0;
 }
 
 static void on_lane(void *arg)
@@ -234,6 +254,55 @@ START_TEST(bytes_on_the_disk_are_told_while_it_goes_on)
 }
 END_TEST
 
+START_TEST(bytes_of_a_message_that_is_not_complete_are_progress)
+{
+    struct fl_session_key key = {0};
+    uint8_t frame[9 + 100] = {0, 0, 100};
+    int32_t id;
+
+    ck_assert(!fl_push_progress(NULL, &key));
+    fl_buf_clear(&body);
+    push_body_header(&body, conf->layout, ROUND, ATTEMPT);
+    id = rawpeer_request(&raw, "/fl.v1.Federation/Push", NULL, body.data, body.len, false);
+    settle();
+    fl_buf_clear(&body);
+    push_body_chunk(&body, 0, 500);
+    frame[8] = (uint8_t)id; /* DATA: the first bytes of a chunk. */
+    (void)memcpy(frame + 9, body.data, 100);
+    ck_assert_int_eq(rawpeer_bytes(&raw, frame, sizeof(frame)), FL_OK);
+    settle();
+    ck_assert_uint_eq(n_decoded, 1); /* The header alone is a message. */
+    ck_assert(fl_push_progress(slot.push, &key));
+    ck_assert_uint_eq(key.round, ROUND);
+    ck_assert_uint_eq(key.attempt, ATTEMPT);
+    ck_assert(!fl_push_progress(slot.push, &key));
+}
+END_TEST
+
+START_TEST(a_header_alone_is_no_progress)
+{
+    struct fl_session_key key = {0};
+
+    push(0, false);
+    settle();
+    ck_assert_ptr_nonnull(slot.push);
+    ck_assert(!fl_push_progress(slot.push, &key));
+}
+END_TEST
+
+START_TEST(an_upload_that_waits_for_the_server_is_not_late)
+{
+    struct fl_session_key key = {0};
+
+    push(3000, false);
+    rawpeer_run(&raw); /* Nothing is written yet. */
+    ck_assert(fl_push_progress(slot.push, &key));
+    ck_assert(fl_push_progress(slot.push, &key));
+    settle();
+    ck_assert(!fl_push_progress(slot.push, &key));
+}
+END_TEST
+
 START_TEST(a_newer_push_of_the_same_client_goes_on_where_the_older_one_was)
 {
     struct fl_buf rest;
@@ -312,6 +381,33 @@ START_TEST(what_our_disk_refuses_is_tried_again_and_told)
     ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=14"));
     ck_assert_str_eq(heard, "unstored;"); /* Once, whatever waited behind it. */
     ck_assert_uint_eq(on_disk(), 500);
+}
+END_TEST
+
+/* The log and the operator have the whole path. */
+START_TEST(a_text_for_a_client_does_not_say_where_the_state_folder_is)
+{
+    char text[1024];
+    char out[256];
+
+    (void)snprintf(text, sizeof(text), "cannot write '%s/spool/1.part', '%s' is full",
+                   srv.state_dir, srv.state_dir);
+    ck_assert_str_eq(fl_front_public(&front, text, out, sizeof(out)),
+                     "cannot write 'spool/1.part', '' is full");
+    ck_assert_str_eq(fl_front_public(&front, text, text, sizeof(text)), out);
+    ck_assert_str_eq(fl_front_public(&front, "the round is over", out, 6), "the r");
+}
+END_TEST
+
+/* INVALID_ARGUMENT (3) would blame the client, and the round would wait for it until its deadline.
+ */
+START_TEST(a_message_that_there_is_no_memory_to_decode_is_our_fault)
+{
+    fail_decode = 1 + (unsigned)_i;
+    push(5000, true);
+    settle();
+    ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=14"));
+    ck_assert_str_eq(heard, _i == 0 ? "" : "unstored;"); /* Without a header it is nobody's. */
 }
 END_TEST
 
@@ -408,9 +504,10 @@ static void appended(void *ctx, int code, uint64_t received, size_t memory_len,
     note("appended", code, received);
 }
 
-static void finished(void *ctx, int code, const struct fl_err *err)
+static void finished(void *ctx, int code, struct fl_norms *norms, const struct fl_err *err)
 {
     (void)ctx;
+    (void)norms;
     (void)err;
     note("finished", code, 0);
 }
@@ -518,12 +615,17 @@ int main(void)
     tcase_add_loop_test(tc, an_update_that_is_there_is_told_and_the_verdict_is_the_answer, 0, 2);
     tcase_add_test(tc, a_stream_that_ends_early_is_answered_when_all_of_it_is_written);
     tcase_add_test(tc, bytes_on_the_disk_are_told_while_it_goes_on);
+    tcase_add_test(tc, bytes_of_a_message_that_is_not_complete_are_progress);
+    tcase_add_test(tc, a_header_alone_is_no_progress);
+    tcase_add_test(tc, an_upload_that_waits_for_the_server_is_not_late);
     tcase_add_test(tc, a_newer_push_of_the_same_client_goes_on_where_the_older_one_was);
     tcase_add_test(tc, a_peer_that_hangs_up_leaves_what_came_and_frees_the_rest);
     tcase_add_test(tc, what_is_complete_is_judged_though_its_peer_has_hung_up);
     tcase_add_test(tc, an_update_of_another_shape_is_judged_before_a_byte_is_stored);
     tcase_add_test(tc, nothing_is_stored_of_what_was_not_asked_for);
+    tcase_add_test(tc, a_text_for_a_client_does_not_say_where_the_state_folder_is);
     tcase_add_test(tc, what_our_disk_refuses_is_tried_again_and_told);
+    tcase_add_loop_test(tc, a_message_that_there_is_no_memory_to_decode_is_our_fault, 0, 3);
     tcase_add_test(tc, a_full_disk_takes_the_files_that_are_kept_for_later);
     tcase_add_test(tc, a_chunk_at_another_offset_ends_the_push_out_of_range);
     tcase_add_loop_test(tc, the_round_may_close_in_every_state_of_a_push, 0, 3);

@@ -158,7 +158,7 @@ static int run_daemon(void)
     ck_assert_ptr_nonnull(yaml);
     (void)fprintf(yaml, text, dir, dir);
     ck_assert_int_eq(fclose(yaml), 0);
-    ck_assert_msg(fl_serverd_conf_load(path, &own, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_serverd_conf_load(path, NULL, &own, &err) == FL_OK, "%s", err.msg);
     code = fl_server_run(own, NULL, NULL);
     fl_serverd_conf_free(own);
     return code;

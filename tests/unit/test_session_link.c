@@ -80,6 +80,10 @@ START_TEST(a_refusal_with_a_time_is_waited_out)
           "        > notice: refused: full; asking again in 11 s\n"
           "          GREETING -> OFFLINE: refused: full, again in 11311 ms\n"
           "[    0] < disconnected\n");
+    /* For systemctl status: a refusal is not a lost connection. */
+    ck_assert_str_eq(fl_session_offline_reason(world.session), "refused: full");
+    session_trace_tick(&world);
+    ck_assert_str_eq(fl_session_offline_reason(world.session), "");
 }
 END_TEST
 
@@ -173,7 +177,7 @@ START_TEST(a_connection_that_is_refused_is_a_refusal)
 }
 END_TEST
 
-START_TEST(a_client_that_stays_waits_after_a_refused_connection_as_after_a_refusal)
+START_TEST(a_client_that_stays_asks_within_the_longest_wait_after_a_refused_connection)
 {
     static const struct fl_session_conf conf = {
         .seed = 7, .backoff_ms = 1000, .backoff_max_ms = 8000, .refused_ms = 900000};
@@ -184,8 +188,69 @@ START_TEST(a_client_that_stays_waits_after_a_refused_connection_as_after_a_refus
     session_trace_skip(&world);
     go(refused_certificate());
     TRACE("[    0] < disconnected\n"
-          "        > notice: certificate expired; asking again in 1053 s\n"
-          "          CONNECTING -> OFFLINE: certificate expired, again in 1053544 ms\n");
+          "        > notice: certificate expired; asking again in 6626 ms\n"
+          "          CONNECTING -> OFFLINE: certificate expired, again in 6626 ms\n");
+}
+END_TEST
+
+/* The wait after a refusal of that kind, of a session that stood for `stood_ms`. */
+static uint64_t wait_after_refusal(enum fl_session_refusal kind, uint64_t stood_ms)
+{
+    struct fl_session_event event = session_event(FL_CEV_REFUSED);
+    struct fl_session_event welcome = session_event(FL_CEV_WELCOME);
+
+    welcome.u.welcome.heartbeat_ms = 100000000;
+    welcome.u.welcome.model_fits = true;
+    if (fl_session_state(world.session) == FL_SESSION_OFFLINE) {
+        world.now_ms = fl_session_deadline(world.session);
+        go(session_event(FL_CEV_TICK));
+    }
+    go(session_event(FL_CEV_CONNECTED));
+    go(welcome);
+    world.now_ms += stood_ms;
+    event.u.refused.kind = kind;
+    event.u.refused.reason = "refused";
+    go(event);
+    return fl_session_deadline(world.session) - world.now_ms;
+}
+
+static void stay_after_refusals(void)
+{
+    static const struct fl_session_conf conf = {
+        .seed = 7, .backoff_ms = 1000, .backoff_max_ms = 60000, .refused_ms = 900000};
+
+    session_trace_done(&world);
+    session_trace_init(&world, &conf);
+    go(session_event_key(FL_CEV_START, 0, 0));
+}
+
+START_TEST(what_an_operator_can_cure_is_asked_again_within_the_longest_wait)
+{
+    int i;
+
+    stay_after_refusals();
+    for (i = 0; i < 100; i++) { /* for as long as it takes, and no sooner */
+        uint64_t wait = wait_after_refusal(FL_SESSION_REFUSED_CURABLE, 0);
+
+        ck_assert_uint_le(wait, 60000);
+        ck_assert_uint_ge(wait, 48000);
+        session_trace_skip(&world);
+    }
+    ck_assert_uint_ge(wait_after_refusal(FL_SESSION_REFUSED_FINAL, 0), 900000);
+}
+END_TEST
+
+START_TEST(two_hosts_of_one_name_end_each_others_sessions_ever_more_rarely)
+{
+    int i;
+
+    stay_after_refusals();
+    ck_assert_uint_le(wait_after_refusal(FL_SESSION_REFUSED_FENCED, 0), 72000);
+    for (i = 0; i < 5; i++) { /* The other one comes as soon. */
+        (void)wait_after_refusal(FL_SESSION_REFUSED_FENCED, 60000);
+    }
+    ck_assert_uint_ge(wait_after_refusal(FL_SESSION_REFUSED_FENCED, 60000), 720000);
+    ck_assert_uint_le(wait_after_refusal(FL_SESSION_REFUSED_FENCED, 900000), 72000);
 }
 END_TEST
 
@@ -369,7 +434,9 @@ int main(void)
     tcase_add_test(tc, the_end_of_the_federation_ends_the_client);
     tcase_add_test(tc, a_draining_server_is_left_for_the_time_it_names);
     tcase_add_test(tc, a_connection_that_is_refused_is_a_refusal);
-    tcase_add_test(tc, a_client_that_stays_waits_after_a_refused_connection_as_after_a_refusal);
+    tcase_add_test(tc, a_client_that_stays_asks_within_the_longest_wait_after_a_refused_connection);
+    tcase_add_test(tc, what_an_operator_can_cure_is_asked_again_within_the_longest_wait);
+    tcase_add_test(tc, two_hosts_of_one_name_end_each_others_sessions_ever_more_rarely);
     tcase_add_test(tc, what_kept_a_client_away_is_over_and_it_asks_at_once);
     tcase_add_test(tc, a_wait_that_the_server_asked_for_is_not_cut_short);
     tcase_add_test(tc, stopping_ends_what_is_under_way_and_keeps_the_result);

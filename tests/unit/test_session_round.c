@@ -306,6 +306,26 @@ START_TEST(a_push_that_fails_for_a_while_is_tried_again)
 }
 END_TEST
 
+START_TEST(an_upload_that_the_server_cannot_read_is_told_and_its_result_stays)
+{
+    struct fl_session_event event =
+        session_event_failed(FL_CEV_PUSH_FAILED, 7, 1, "no such message", true);
+
+    event.u.failed.keeps = true;
+    join_and_report();
+    go(session_event_plan(7, 1, "10"));
+    session_trace_skip(&world);
+    go(event);
+    go(session_event_failed(FL_CEV_REJECTED, 7, 1, "because of it", true));
+    TRACE("[    0] < push failed 7/1\n"
+          "        > failed 7/1: pushing failed: no such message\n"
+          "        > cancel push 7/1\n"
+          "          PUSHING -> READY: pushing failed: no such message\n"
+          "[    0] < rejected 7/1\n"
+          "        > drop 7/1\n");
+}
+END_TEST
+
 START_TEST(a_fetch_that_fails_for_a_while_is_tried_again)
 {
     join();
@@ -551,6 +571,7 @@ int main(void)
     tcase_add_test(tc, a_rejected_update_is_dropped);
     tcase_add_test(tc, verdicts_after_a_reconnect_reach_what_is_kept);
     tcase_add_test(tc, a_push_that_fails_for_a_while_is_tried_again);
+    tcase_add_test(tc, an_upload_that_the_server_cannot_read_is_told_and_its_result_stays);
     tcase_add_test(tc, a_fetch_that_fails_for_a_while_is_tried_again);
     tcase_add_test(tc, a_failed_training_is_told_to_the_server);
     tcase_add_test(tc, what_diverged_is_told_as_that);

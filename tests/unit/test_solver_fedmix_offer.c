@@ -122,8 +122,8 @@ START_TEST(an_offer_is_the_means_of_groups)
         const char *group;
         size_t n, size, pairs;
     } rows[] = {
-        {"group=0", ROWS, ROWS, 1},  {"group=4", ROWS, 4, 3}, {"group=5", ROWS, 5, 2},
-        {"group=99", ROWS, ROWS, 1}, {"group=2", 1, 1, 1},
+        {"group=0", ROWS, ROWS, 1},  {"group=4", ROWS, 4, 2},    {"group=5", ROWS, 5, 2},
+        {"group=99", ROWS, ROWS, 1}, {"group=9", ROWS, ROWS, 1}, {"group=3", ROWS, 3, 3},
     };
     struct fl_buf out = offer(rows[_i].group, 8, rows[_i].n);
     size_t width = INPUTS + CLASSES;
@@ -138,8 +138,9 @@ START_TEST(an_offer_is_the_means_of_groups)
     ck_assert_uint_eq(words[1], CLASSES);
     ck_assert_uint_eq(words[2], rows[_i].pairs);
     for (i = 0; i < rows[_i].pairs; i++) {
-        size_t left = rows[_i].n - i * rows[_i].size;
-        size_t size = left < rows[_i].size ? left : rows[_i].size;
+        /* No mean is of fewer samples than a group: the last one has the rest. */
+        size_t rest = rows[_i].n % rows[_i].size;
+        size_t size = rows[_i].size + (i + 1 == rows[_i].pairs ? rest : 0);
 
         for (j = 0; j < width; j++) {
             float v;
@@ -298,7 +299,7 @@ int main(void)
 
     tcase_add_test(tc, the_clients_own_offer_is_left_out_once);
     tcase_add_test(tc, the_union_is_all_pairs_in_the_order_of_the_offers);
-    tcase_add_loop_test(tc, an_offer_is_the_means_of_groups, 0, 5);
+    tcase_add_loop_test(tc, an_offer_is_the_means_of_groups, 0, 6);
     tcase_add_test(tc, the_seed_decides_who_is_grouped_with_whom);
     tcase_add_test(tc, data_that_cannot_be_offered_is_refused);
     tcase_add_loop_test(tc, a_malformed_offer_is_refused, 0, 22);

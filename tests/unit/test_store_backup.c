@@ -105,13 +105,18 @@ END_TEST
 
 /* --- the first start --- */
 
-static void note(void)
+static void put_note(const char *words)
 {
-    static const char words[] = "restored from a backup of round 1\nmore\n";
     char path[RIG_PATH_MAX];
 
     ck_assert_int_eq(fl_fs_replace(rig_path(path, "restored"), words, strlen(words), false, NULL),
                      FL_OK);
+}
+
+/* Of an earlier version: it does not say of which restore it is. */
+static void note(void)
+{
+    put_note("restored from a backup of round 1\nmore\n");
 }
 
 static void carry_out(struct fl_store *store, bool keep_anew, struct fl_restored *ret)
@@ -231,6 +236,40 @@ START_TEST(a_note_is_carried_out_once)
 }
 END_TEST
 
+/* A kill before the note is removed, or a power loss before that is on the disk. */
+START_TEST(a_note_that_is_still_there_after_it_was_carried_out_changes_nothing)
+{
+    static const char once[] =
+        "restored from a backup of round 1\n0123456789abcdef0123456789abcdef\n";
+    static const char twice[] =
+        "restored from a backup of round 1\nf123456789abcdef0123456789abcdef\n";
+    struct fl_store *store;
+    struct fl_restored r;
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+    struct fl_line first;
+    struct fl_line line;
+
+    left_by(_i == 0 ? "fedavg" : "scaffold");
+    put_note(once);
+    store = open_store();
+    carry_out(store, _i == 1, &r);
+    first = line_of(store);
+    put_note(once);
+    fl_store_close(store);
+    store = open_store();
+    ck_assert_int_eq(fl_store_carry_restored(store, _i == 1, 4000, &r, &err), FL_ENOENT);
+    ck_assert(!fl_fs_exists(rig_path(path, "restored")));
+    line = line_of(store);
+    ck_assert_mem_eq(&line, &first, sizeof(line));
+    put_note(twice); /* That is another restore. */
+    carry_out(store, _i == 1, &r);
+    line = line_of(store);
+    ck_assert_int_ne(memcmp(line.tag, first.tag, sizeof(line.tag)), 0);
+    fl_store_close(store);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("store backup");
@@ -247,6 +286,8 @@ int main(void)
     tcase_add_test(rules, the_open_attempt_of_a_restored_folder_goes_on_with_what_was_accepted);
     tcase_add_test(rules, what_server_and_clients_keep_together_begins_anew_in_a_restored_folder);
     tcase_add_test(rules, a_note_is_carried_out_once);
+    tcase_add_loop_test(rules, a_note_that_is_still_there_after_it_was_carried_out_changes_nothing,
+                        0, 2);
     suite_add_tcase(suite, rules);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,4 +1,4 @@
-/* Mixtures and offers: files that are there as a whole or not at all. */
+/* Mixtures: files that are there as a whole or not at all. */
 
 #include <check.h>
 #include <fcntl.h>
@@ -391,120 +391,6 @@ START_TEST(a_full_disk_is_told)
 }
 END_TEST
 
-/* --- offers --- */
-
-static void offer(const char *client, const char *text)
-{
-    struct fl_err err = {0};
-
-    ck_assert_msg(fl_offers_put(dir, client, text, strlen(text), &err) == FL_OK, "%s", err.msg);
-}
-
-static int no_x(void *ctx, const void *data, size_t len, struct fl_err *err)
-{
-    ++*(int *)ctx;
-    return memchr(data, 'x', len) == NULL ? FL_OK : fl_err_set(err, FL_EFORMAT, "an x");
-}
-
-static void fix(size_t want_bad)
-{
-    struct fl_err err = {0};
-    size_t bad = 99;
-    int checked = 0;
-
-    ck_assert_msg(fl_offers_fix(dir, 100, no_x, &checked, &bad, &err) == FL_OK, "%s", err.msg);
-    ck_assert_uint_eq(bad, want_bad);
-}
-
-static void fixed_are(const char *want)
-{
-    struct fl_file *f = NULL;
-    struct fl_err err = {0};
-    uint8_t digest[FL_DIGEST_SIZE];
-    uint8_t expected[FL_DIGEST_SIZE];
-    char got[256] = "";
-
-    ck_assert_msg(fl_offers_open(dir, &f, digest, &err) == FL_OK, "%s", err.msg);
-    ck_assert_uint_eq(fl_file_size(f), strlen(want));
-    ck_assert_int_eq(fl_file_read(f, 0, got, strlen(want)), FL_OK);
-    ck_assert_str_eq(got, want);
-    ck_assert_int_eq(fl_sha256(want, strlen(want), expected), FL_OK);
-    ck_assert_mem_eq(digest, expected, sizeof(digest));
-    fl_file_unref(f);
-}
-
-START_TEST(offers_are_joined_in_client_order)
-{
-    offer("zoe", "last");
-    offer("a-b", "first");
-    offer("a.b", "second");
-    offer("mia", "");
-    fix(0);
-    fixed_are("firstsecondlast");
-}
-END_TEST
-
-START_TEST(a_newer_offer_replaces_until_they_are_fixed)
-{
-    uint8_t digest[FL_DIGEST_SIZE];
-    struct fl_file *f = NULL;
-    struct fl_err err = {0};
-
-    ck_assert(!fl_offers_has(dir, "ann"));
-    offer("ann", "old");
-    ck_assert(fl_offers_has(dir, "ann"));
-    offer("ann", "new");
-    ck_assert_int_eq(fl_offers_open(dir, &f, digest, &err), FL_ENOENT);
-    fix(0);
-    fixed_are("new");
-    offer("ann", "late");
-    offer("bob", "late");
-    fix(0);
-    fixed_are("new");
-}
-END_TEST
-
-START_TEST(offers_that_do_not_fit_are_left_out)
-{
-    char large[102];
-
-    (void)memset(large, 'a', sizeof(large));
-    large[101] = '\0';
-    offer("ann", "ok");
-    offer("bob", "x");
-    offer("cid", large);
-    fix(2);
-    fixed_are("ok");
-}
-END_TEST
-
-START_TEST(no_offers_at_all_are_fixed_too)
-{
-    fix(0);
-    fixed_are("");
-    offer("ann", "late");
-    fix(0);
-    fixed_are("");
-}
-END_TEST
-
-START_TEST(only_names_of_clients_are_offered)
-{
-    struct fl_err err = {0};
-    char path[RIG_PATH_MAX];
-
-    ck_assert_int_eq(fl_offers_put(dir, "../x", "a", 1, &err), FL_EINVAL);
-    ck_assert_int_eq(fl_fs_replace(rig_path(path, "offers/.hidden.offer"), "h", 1, false, &err),
-                     FL_OK);
-    ck_assert_int_eq(fl_fs_replace(rig_path(path, "offers/ann.offer.tmp"), "t", 1, false, &err),
-                     FL_OK);
-    ck_assert_int_eq(fl_fs_replace(rig_path(path, "offers/.offer"), "n", 1, false, &err), FL_OK);
-    offer("all", "mine"); /* a client may be called as the file is */
-    fix(0);
-    fixed_are("mine");
-}
-END_TEST
-
 static void add_tests(TCase *tc)
 {
     tcase_add_test(tc, each_client_gets_its_own_mixture);
@@ -522,11 +408,6 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, bad_mixtures_are_kept_aside_one_at_a_time);
     tcase_add_test(tc, cleaning_keeps_the_rounds_it_is_told);
     tcase_add_test(tc, a_full_disk_is_told);
-    tcase_add_test(tc, offers_are_joined_in_client_order);
-    tcase_add_test(tc, a_newer_offer_replaces_until_they_are_fixed);
-    tcase_add_test(tc, offers_that_do_not_fit_are_left_out);
-    tcase_add_test(tc, no_offers_at_all_are_fixed_too);
-    tcase_add_test(tc, only_names_of_clients_are_offered);
 }
 
 int main(void)

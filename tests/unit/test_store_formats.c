@@ -333,13 +333,26 @@ END_TEST
 
 static uint8_t offers[2 * OFFER];
 
-static int any(void *ctx, const void *data, size_t len, struct fl_err *err)
+static size_t n_left_out;
+
+static int any(void *ctx, const void *data, size_t len, double *ret_largest, struct fl_err *err)
 {
     (void)ctx;
     (void)data;
     (void)err;
+    *ret_largest = 1.0;
     return len == OFFER ? FL_OK : FL_EFORMAT;
 }
+
+static void count(void *ctx, const struct fl_offer_info *info, const char *why)
+{
+    (void)ctx;
+    (void)info;
+    (void)why;
+    n_left_out++;
+}
+
+static const struct fl_offers_rule rule = {.max = OFFER, .check = any, .left_out = count};
 
 static void put_offers(void)
 {
@@ -356,10 +369,10 @@ static void put_offers(void)
 static void fix(size_t want_bad)
 {
     struct fl_err err = {0};
-    size_t bad = 99;
 
-    ck_assert_msg(fl_offers_fix(dir, OFFER, any, NULL, &bad, &err) == FL_OK, "%s", err.msg);
-    ck_assert_uint_eq(bad, want_bad);
+    n_left_out = 0;
+    ck_assert_msg(fl_offers_fix(dir, &rule, &err) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(n_left_out, want_bad);
 }
 
 static int open_offers(void)
@@ -456,11 +469,11 @@ static const size_t fixed_flips[] = {0,
                                      15,
                                      16,
                                      23,
-                                     24,
-                                     24 + 16384,
-                                     24 + 2 * OFFER - 1,
-                                     24 + 2 * OFFER,
-                                     24 + 2 * OFFER + 3 * 8 - 1};
+                                     32,
+                                     32 + 16384,
+                                     32 + 2 * OFFER - 1,
+                                     32 + 2 * OFFER,
+                                     32 + 2 * OFFER + 3 * 8 - 1};
 
 /* Renamed, and made again out of the same offers. */
 static void fixed_again(void)
@@ -483,7 +496,8 @@ START_TEST(fixed_offers_with_one_byte_changed_are_refused_and_fixed_again_alike)
 }
 END_TEST
 
-static const size_t fixed_cuts[] = {0, 8, 23, 24, 25, OFFER, 24 + 2 * OFFER, 24 + 2 * OFFER + 23};
+static const size_t fixed_cuts[] = {
+    0, 8, 23, 24, 32, 33, OFFER, 32 + 2 * OFFER, 32 + 2 * OFFER + 23};
 
 START_TEST(fixed_offers_that_are_cut_are_refused_and_fixed_again_alike)
 {
@@ -493,6 +507,46 @@ START_TEST(fixed_offers_that_are_cut_are_refused_and_fixed_again_alike)
     fix(0);
     rig_cut(rig_path(path, "offers/fixed"), fixed_cuts[_i]);
     fixed_again();
+}
+END_TEST
+
+/* Version 1 is version 2 without what it was made of, which lies behind the first 24 bytes. */
+START_TEST(a_collection_of_version_1_is_read_and_made_again)
+{
+    static uint8_t v1[24 + 2 * OFFER + 3 * 8];
+    char path[RIG_PATH_MAX];
+    struct fl_buf buf;
+    bool made = false;
+
+    put_offers();
+    fix(0);
+    ck_assert_int_eq(fl_fs_read(rig_path(path, "offers/fixed"), 1 << 20, &buf, NULL), FL_OK);
+    ck_assert_uint_eq(buf.len, sizeof(v1) + 8);
+    (void)memcpy(v1, buf.data, 24);
+    (void)memcpy(v1 + 7, "S", 1);
+    (void)memcpy(v1 + 24, buf.data + 32, sizeof(v1) - 24);
+    fl_buf_done(&buf);
+    put_file("offers/fixed", v1, sizeof(v1));
+    fixed_are(offers, sizeof(offers));
+    ck_assert_int_eq(fl_offers_renew(dir, &rule, &made, NULL), FL_OK);
+    ck_assert(made);
+    fixed_are(offers, sizeof(offers));
+    ck_assert_int_eq(fl_offers_renew(dir, &rule, &made, NULL), FL_OK);
+    ck_assert(!made);
+}
+END_TEST
+
+/* Where it says what it was made of: it cannot be trusted, and is made again alike. */
+START_TEST(a_collection_made_of_other_files_is_made_again)
+{
+    bool made = false;
+
+    put_offers();
+    fix(0);
+    flip("offers/fixed", 24 + (size_t)_i);
+    ck_assert_int_eq(fl_offers_renew(dir, &rule, &made, NULL), FL_OK);
+    ck_assert(made);
+    fixed_are(offers, sizeof(offers));
 }
 END_TEST
 
@@ -533,6 +587,8 @@ static void add_tests(TCase *tc)
                         COUNT(fixed_flips));
     tcase_add_loop_test(tc, fixed_offers_that_are_cut_are_refused_and_fixed_again_alike, 0,
                         COUNT(fixed_cuts));
+    tcase_add_test(tc, a_collection_of_version_1_is_read_and_made_again);
+    tcase_add_loop_test(tc, a_collection_made_of_other_files_is_made_again, 0, 8);
     tcase_add_test(tc, forgetting_offers_forgets_what_was_fixed_of_them);
 }
 

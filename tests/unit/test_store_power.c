@@ -4,6 +4,7 @@
  */
 
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -59,6 +60,29 @@ static void copy(const char *from, const char *to)
 /* --- the disk: what SQLite syncs is what a power cut leaves --- */
 
 static bool watching;
+static char folders[4096]; /* that were synced, a line each */
+
+static void note_folder(int fd)
+{
+    char link[64];
+    char path[RIG_PATH_MAX] = "";
+    size_t len = strlen(folders);
+    struct stat st;
+
+    (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) && readlink(link, path, sizeof(path) - 1) > 0) {
+        (void)snprintf(folders + len, sizeof(folders) - len, "%s\n", path);
+    }
+}
+
+static bool was_synced(const char *folder)
+{
+    char path[RIG_PATH_MAX];
+    char line[RIG_PATH_MAX + 1];
+
+    (void)snprintf(line, sizeof(line), "%s\n", folder[0] != '\0' ? rig_path(path, folder) : dir);
+    return strstr(folders, line) != NULL;
+}
 
 static void keep_synced(int fd)
 {
@@ -85,6 +109,7 @@ int fdatasync(int fd);
 /* In place of libc's for the whole process, SQLite included. */
 int fsync(int fd)
 {
+    note_folder(fd);
     keep_synced(fd);
     return (int)syscall(SYS_fsync, fd);
 }
@@ -93,6 +118,26 @@ int fdatasync(int fd)
 {
     keep_synced(fd);
     return (int)syscall(SYS_fdatasync, fd);
+}
+
+static const char *unreadable; /* reading this file ends with an error; NULL: none */
+
+ssize_t pread(int fd, void *data, size_t len, off_t offset);
+
+ssize_t pread(int fd, void *data, size_t len, off_t offset)
+{
+    char link[64];
+    char path[RIG_PATH_MAX] = "";
+    char bad[RIG_PATH_MAX];
+
+    (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    if (unreadable != NULL && readlink(link, path, sizeof(path) - 1) > 0 &&
+        strcmp(path, rig_path(bad, unreadable)) == 0)
+    {
+        errno = EIO;
+        return -1;
+    }
+    return (ssize_t)syscall(SYS_pread64, fd, data, len, offset);
 }
 
 /* --- a federation --- */
@@ -549,6 +594,98 @@ START_TEST(an_id_stays_and_is_given_to_a_database_that_has_none)
 }
 END_TEST
 
+/* With its database, and with one that is lost; its model, and what goes with it. */
+START_TEST(recovering_passes_a_checkpoint_that_cannot_be_read)
+{
+    static const char *const files[] = {"models/round-000004.safetensors",
+                                        "models/round-000004.control.safetensors"};
+    struct fl_store_rebuild r;
+    char path[RIG_PATH_MAX];
+    char bad[RIG_PATH_MAX];
+    unsigned i;
+    unsigned n = 0;
+
+    run(4);
+    unreadable = files[_i % 2];
+    if (_i >= 2) {
+        ck_assert_int_eq(fl_fs_remove(rig_path(path, "federation.db")), FL_OK);
+    }
+    ck_assert_int_eq(rebuild_of(false, 1, 0, &r), FL_OK);
+    ck_assert_uint_eq(r.round, 3);
+    ck_assert(!fl_fs_exists(rig_path(path, files[_i % 2])));
+    for (i = 1; i <= 2; i++) { /* The two are numbered in the order of the folder. */
+        (void)snprintf(bad, sizeof(bad), "%s.bad-%u", files[_i % 2], i);
+        n += fl_fs_exists(rig_path(path, bad));
+    }
+    ck_assert_uint_eq(n, 1);
+    ck_assert_int_eq(rebuild_of(false, 1, 0, &r), FL_OK);
+    ck_assert(r.unchanged);
+}
+END_TEST
+
+/* --- what has to be on the disk beside the files --- */
+
+START_TEST(the_parents_of_new_folders_are_synced)
+{
+    char path[RIG_PATH_MAX];
+
+    folders[0] = '\0';
+    ck_assert_int_eq(fl_fs_mkdirs(rig_path(path, "one/two/three"), NULL), FL_OK);
+    ck_assert(was_synced(""));
+    ck_assert(was_synced("one"));
+    ck_assert(was_synced("one/two"));
+    folders[0] = '\0';
+    ck_assert_int_eq(fl_fs_mkdirs(path, NULL), FL_OK);
+    ck_assert_str_eq(folders, "");
+}
+END_TEST
+
+START_TEST(the_renames_of_quarantined_files_are_synced)
+{
+    char path[RIG_PATH_MAX];
+
+    run(2);
+    folders[0] = '\0';
+    ck_assert_int_eq(fl_models_set_aside(dir, 2, NULL), FL_OK);
+    ck_assert(was_synced("models"));
+    ck_assert_int_eq(fl_fs_replace(rig_path(path, "mixtures/000001.mix"), "x", 1, false, NULL),
+                     FL_OK);
+    ck_assert_int_eq(fl_mixtures_set_aside(dir, 1, NULL), FL_OK);
+    ck_assert(!fl_fs_exists(path));
+    ck_assert(was_synced("mixtures"));
+    ck_assert_int_eq(fl_fs_replace(rig_path(path, "offers/fixed"), "x", 1, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_offers_set_aside(dir, NULL), FL_OK);
+    ck_assert(!fl_fs_exists(path));
+    ck_assert(was_synced("offers"));
+}
+END_TEST
+
+/* A backup that reads, or one large commit, makes it long: it does not stay so. */
+START_TEST(the_log_of_the_database_gives_its_room_back)
+{
+    enum { MANY = 300000, LIMIT = 16 << 20 };
+    struct fl_client_rec *recs = calloc(MANY, sizeof(*recs));
+    struct fl_round_rec r = {.round = 1, .attempt = 1, .accuracy = -1.0};
+    struct fl_store *s = open_store(dir, FL_DURABLE_PROCESS);
+    char path[RIG_PATH_MAX];
+    uint32_t i;
+
+    ck_assert_ptr_nonnull(recs);
+    for (i = 0; i < MANY; i++) {
+        recs[i] = (struct fl_client_rec){.id = i, .agent = "fl-clientd/0.1.0"};
+        (void)snprintf(recs[i].name, sizeof(recs[i].name), "edge-%u", (unsigned)i);
+    }
+    ck_assert_int_eq(fl_store_commit(s, &r, recs, MANY, NULL), FL_OK);
+    ck_assert_uint_gt(rig_size(rig_path(path, "federation.db-wal")), LIMIT);
+    for (r.round = 2; r.round < 5; r.round++) {
+        ck_assert_int_eq(fl_store_commit(s, &r, NULL, 0, NULL), FL_OK);
+    }
+    ck_assert_uint_le(rig_size(path), LIMIT);
+    fl_store_close(s);
+    free(recs);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("store_power");
@@ -568,6 +705,10 @@ int main(void)
     tcase_add_test(tc, a_vector_of_the_server_alone_is_not_made_zero_by_recovering);
     tcase_add_loop_test(tc, a_good_model_whose_mixtures_cannot_be_used_is_gone_on_from_once, 0, 4);
     tcase_add_test(tc, without_a_good_checkpoint_nothing_is_rebuilt);
+    tcase_add_loop_test(tc, recovering_passes_a_checkpoint_that_cannot_be_read, 0, 4);
+    tcase_add_test(tc, the_log_of_the_database_gives_its_room_back);
+    tcase_add_test(tc, the_parents_of_new_folders_are_synced);
+    tcase_add_test(tc, the_renames_of_quarantined_files_are_synced);
     tcase_add_test(tc, the_database_is_as_private_as_the_models);
     tcase_add_test(tc, an_id_stays_and_is_given_to_a_database_that_has_none);
     tcase_set_timeout(tc, 600);

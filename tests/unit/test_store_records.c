@@ -70,7 +70,10 @@ static struct fl_round_rec round_rec(uint64_t round, double personal)
                                  .received_mean = personal - 0.375,
                                  .n_personal = 7,
                                  .effective = personal > 0.0 ? 3.5 : 0.0,
-                                 .self_weight = 0.25};
+                                 .self_weight = 0.25,
+                                 .n_capped = 2,
+                                 .norm_ratio = 2.5,
+                                 .n_left_out = 1};
 }
 
 static void commit(struct fl_store *s, const struct fl_round_rec *r)
@@ -196,6 +199,7 @@ START_TEST(a_part_keeps_what_the_client_measured)
                                .state = FL_PART_REPORTED,
                                .samples = 5,
                                .previous_dot = -0.625,
+                               .rms = {3.4e38, 0.5, 0, 0, 2},
                                .received = {10, 4, 12.5},
                                .trained = {11, 9, (double)NAN}};
     struct fl_coord_resume r;
@@ -211,6 +215,7 @@ START_TEST(a_part_keeps_what_the_client_measured)
     ck_assert_uint_eq(r.size.population, 7);
     ck_assert_uint_eq(r.size.members, 9);
     ck_assert_double_eq(r.parts[0].previous_dot, -0.625);
+    ck_assert_mem_eq(r.parts[0].rms, part.rms, sizeof(part.rms));
     ck_assert_uint_eq(r.parts[0].received.samples, 10);
     ck_assert_uint_eq(r.parts[0].received.correct, 4);
     ck_assert_double_eq(r.parts[0].received.loss_sum, 12.5);
@@ -241,6 +246,9 @@ START_TEST(a_round_keeps_the_figures_of_personal_models)
     ck_assert_uint_eq(got.n_personal, 7);
     ck_assert_double_eq(got.effective, 3.5);
     ck_assert_double_eq(got.self_weight, 0.25);
+    ck_assert_uint_eq(got.n_capped, 2);
+    ck_assert_double_eq(got.norm_ratio, 2.5);
+    ck_assert_uint_eq(got.n_left_out, 1);
     /* The totals keep the newest that is known. */
     commit(s, &unknown);
     ck_assert_int_eq(fl_store_totals(s, &got, NULL), FL_OK);

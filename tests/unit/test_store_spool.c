@@ -360,6 +360,35 @@ START_TEST(the_norm_bound_counts_all_units)
 }
 END_TEST
 
+/* Of an entry of what was sent, whatever was; the largest float does not overflow it. */
+START_TEST(a_finished_upload_tells_its_norms)
+{
+    struct fl_spool *s;
+    struct fl_norms norms;
+    double sum = 0.0;
+    double unit = 0.0;
+    size_t i;
+
+    update[3] = _i == 0 ? update[3] : 3.4028235e38f;
+    for (i = 0; i < RIG_FC1 + RIG_FC3; i++) {
+        unit += i < RIG_FC1 ? (double)update[i] * (double)update[i] : 0.0;
+        sum += (double)update[i] * (double)update[i];
+    }
+    s = whole_spool();
+    ck_assert_int_eq(fl_spool_finish(s, layout, 0.0, FL_DURABLE_PROCESS, NULL), FL_OK);
+    norms = fl_spool_take_norms(s);
+    ck_assert_ptr_nonnull(norms.unit);
+    ck_assert_double_eq_tol(norms.rms[0] / sqrt(sum / (RIG_FC1 + RIG_FC3)), 1, 1e-9);
+    ck_assert_double_eq(norms.rms[1], 0);
+    ck_assert_double_eq(norms.rms[FL_NORMS_BUFFERS], 0);
+    ck_assert_double_eq_tol((double)norms.unit[0] / sqrt(unit), 1, 1e-6);
+    ck_assert_double_lt((double)norms.unit[1], 0); /* It was not asked for. */
+    ck_assert_double_ge((double)norms.unit[2], 0);
+    free(norms.unit);
+    fl_spool_close(s);
+}
+END_TEST
+
 START_TEST(finite_values_with_an_infinite_norm_are_over_every_bound)
 {
     struct fl_spool *s;
@@ -711,6 +740,7 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, two_writers_of_one_upload_are_refused);
     tcase_add_loop_test(tc, a_value_that_is_not_finite_is_refused_and_removed, 0, 6);
     tcase_add_test(tc, the_norm_bound_counts_all_units);
+    tcase_add_loop_test(tc, a_finished_upload_tells_its_norms, 0, 2);
     tcase_add_test(tc, finite_values_with_an_infinite_norm_are_over_every_bound);
     tcase_add_loop_test(tc, a_manifest_that_lies_is_refused_at_the_end, 0,
                         (int)(sizeof(lies) / sizeof(lies[0])));

@@ -570,10 +570,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("tls_aes");
-    TCase *of_cipher = tcase_create("cipher");
-    TCase *refuses = tcase_create("refuses");
-    TCase *tls = tcase_create("tls");
+    Suite *suite;
+    TCase *of_cipher;
+    TCase *refuses;
+    TCase *tls;
     SRunner *runner;
     char text[FL_TLS_AES_TEXT];
     int failed;
@@ -583,6 +583,10 @@ int main(void)
                fl__tls_aes_text(FL_TLS_AES_AUTO, text, sizeof(text)));
         return 77;
     }
+    suite = suite_create("tls_aes");
+    of_cipher = tcase_create("cipher");
+    refuses = tcase_create("refuses");
+    tls = tcase_create("tls");
     tcase_add_test(of_cipher, who_does_not_ask_for_it_gets_openssls_own);
     tcase_add_loop_test(of_cipher, it_says_what_it_is, 0, 2);
     tcase_add_loop_test(of_cipher, the_vectors_of_mcgrew_and_viega_come_out, 0, (int)N_VECTORS);

@@ -24,11 +24,12 @@ static void end(void)
     tlsrig_end(&rig);
 }
 
-static void close_it(void *ctx, struct fl_account *goes)
+static void close_it(void *ctx, struct fl_account *goes, enum fl_evict why)
 {
     const struct end *owner = goes->owner;
 
     (void)ctx;
+    (void)why;
     evicted++;
     fl_stream_close(owner->stream);
 }

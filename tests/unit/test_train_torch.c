@@ -60,8 +60,8 @@ static void open_torch(struct both *f)
     ck_assert_ptr_nonnull(realpath(top(), absolute));
     (void)snprintf(script, sizeof(script), "%.4000s/tests/lib/torch_trainer.py", absolute);
     (void)snprintf(path, sizeof(path), "PYTHONPATH=%.4000s/client/python", absolute);
-    ck_assert_msg(fl_trainer_resident(&conf, &options, &f->program, &samples, &test_samples,
-                                      &f->err) == FL_OK,
+    ck_assert_msg(fl_trainer_resident(&conf, &options, &f->program, &f->err) == FL_OK &&
+                      fl_trainer_start(f->program, &samples, &test_samples, &f->err) == FL_OK,
                   "%s", f->err.msg);
     ck_assert_uint_eq(samples, SAMPLES);
     ck_assert_uint_eq(test_samples, 40);
@@ -184,8 +184,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("train_torch");
-    TCase *tc = tcase_create("all");
+    Suite *s;
+    TCase *tc;
     SRunner *sr;
     int failed;
 
@@ -193,6 +193,8 @@ int main(void)
         (void)printf("skipped: torch (package python3-torch) is not there for %s\n", python());
         return 77;
     }
+    s = suite_create("train_torch");
+    tc = tcase_create("all");
     tcase_add_loop_test(tc, a_round_in_pytorch_is_the_built_in_trainers, 0, N_ROWS);
     tcase_add_test(tc, an_offer_in_pytorch_is_the_built_in_trainers);
     suite_add_tcase(s, tc);

@@ -381,7 +381,7 @@ static int all_of(struct trial *x, const char *name, const char *mode, bool with
         fl_st_save(model_path, x->server.model.layout, x->server.theta, NULL, 0, false, &err),
         FL_OK);
     options.model = with_model ? model_path : NULL;
-    ck_assert_msg(fl_client_conf_load(conf_path, &conf, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_client_conf_load(conf_path, NULL, &conf, &err) == FL_OK, "%s", err.msg);
 
     (void)fflush(stdout);
     ours = dup(STDOUT_FILENO);

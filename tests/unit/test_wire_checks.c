@@ -91,11 +91,45 @@ static const char *spoil_hello(int row, Fl__V1__Hello *m)
         return "ClientEvent.hello.client: "
                "'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...' is not a name (1 "
                "to 127 of [A-Za-z0-9._-], not starting with a dot)";
+    case 17:
+        m->client = text_option;
+        return "ClientEvent.hello.client: a name that begins with '-' is not taken, for programs "
+               "take it for an option: choose another `name`";
     default:
         return NULL;
     }
 }
-#define N_HELLO 17
+#define N_HELLO 18
+
+/* protobuf-c would hand out what stands before the NUL. */
+START_TEST(a_text_with_a_nul_byte_is_refused_and_not_cut)
+{
+    static const char *const parts[] = {"client-Z", "agent-Z", "key-Z", "value-Z"};
+    struct fl_wire_pair label = {.key = fl_wire_lend("key-Z"), .value = fl_wire_lend("value-Z")};
+    struct fl_wire_event hello = {.type = FL_WIRE_HELLO};
+    struct fl_wire_event event;
+    struct fl_err err = {0};
+    struct fl_buf buf;
+    uint8_t *at;
+
+    hello.u.hello = (struct fl_wire_hello){.version_min = 1,
+                                           .version_max = 1,
+                                           .client = fl_wire_lend("client-Z"),
+                                           .agent = fl_wire_lend("agent-Z"),
+                                           .labels = &label,
+                                           .n_labels = 1};
+    fl_buf_init(&buf, 1 << 16);
+    ck_assert_int_eq(fl_wire_event_encode(&hello, &buf), FL_OK);
+    ck_assert_int_eq(fl_wire_event_decode(buf.data, buf.len, &event, &err), FL_OK);
+    fl_wire_event_done(&event);
+    at = memmem(buf.data, buf.len, parts[_i], strlen(parts[_i]));
+    ck_assert_ptr_nonnull(at);
+    at[strlen(parts[_i]) - 1] = 0;
+    ck_assert_int_eq(fl_wire_event_decode(buf.data, buf.len, &event, &err), FL_EPROTO);
+    ck_assert_ptr_nonnull(strstr(err.msg, "a text with a NUL byte"));
+    fl_buf_done(&buf);
+}
+END_TEST
 
 START_TEST(a_bad_hello_is_refused)
 {
@@ -348,6 +382,7 @@ int main(void)
     int failed;
 
     tcase_add_checked_fixture(tc, bad_setup, NULL);
+    tcase_add_loop_test(tc, a_text_with_a_nul_byte_is_refused_and_not_cut, 0, 4);
     tcase_add_loop_test(tc, a_bad_hello_is_refused, 0, N_HELLO);
     tcase_add_loop_test(tc, a_bad_report_is_refused, 0, N_REPORT);
     tcase_add_test(tc, measured_numbers_pass_as_they_are);

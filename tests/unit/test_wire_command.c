@@ -202,11 +202,19 @@ static const char *spoil_welcome(int row, struct welcome *w)
         w->solver.n_options = FL_WIRE_MAX_PAIRS + 1;
         m->solver = &w->codec;
         return "ServerCommand.welcome.personal.options: 65 entries, at most 64 are taken";
+    case 22:
+        w->training.steps = UINT32_MAX;
+        return "ServerCommand.welcome.training.steps: 4294967295 is out of range, expected 0 to "
+               "1000000000";
+    case 23:
+        w->training.epochs = FL_WIRE_MAX_EPOCHS + 1;
+        return "ServerCommand.welcome.training.epochs: 1000001 is out of range, expected 0 to "
+               "1000000";
     default:
         return NULL;
     }
 }
-#define N_WELCOME 22
+#define N_WELCOME 24
 
 START_TEST(a_bad_welcome_is_refused)
 {

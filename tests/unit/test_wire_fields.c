@@ -64,6 +64,7 @@ START_TEST(a_task_says_who_takes_part_and_what_was_counted)
     ck_assert_uint_eq(task->order_seed, UINT64_MAX - 2);
     ck_assert_uint_eq(task->counted_round, 5);
     ck_assert_uint_eq(task->counted_attempt, 3);
+    ck_assert_uint_eq(task->epoch, 4);
     ck_assert_uint_eq(task->n_bundles, 2);
     ck_assert_str_eq(task->bundles[1].name, "control");
     ck_assert(!task->bundles[1].has_digest);
@@ -160,9 +161,13 @@ START_TEST(a_report_tells_of_the_trained_model)
     ck_assert_uint_eq(report->trained.samples, 10);
     ck_assert_uint_eq(report->trained.correct, 10);
     ck_assert_double_eq(report->previous_dot, -0.125);
+    ck_assert(report->has_kept);
+    ck_assert_uint_eq(report->kept_round, 5);
+    ck_assert_uint_eq(report->kept_attempt, 2);
     fl_wire_event_done(&event);
     event = event_of("event_report");
     ck_assert(!event.u.report.has_trained);
+    ck_assert(!event.u.report.has_kept);
     ck_assert_double_eq(event.u.report.previous_dot, 0.0);
     fl_wire_event_done(&event);
 }

@@ -43,11 +43,18 @@ static void note(void *ctx, const struct fl_bundle *b)
     ck_assert(!fl_bytes_are(&kept) && fl_bytes_len(&kept) == 0);
 }
 
+static const char *open_in(size_t members, uint64_t epoch)
+{
+    const struct fl_round_size size = {.members = (uint32_t)members, .epoch = epoch};
+
+    opened[0] = '\0';
+    ck_assert_int_eq(fl_bundles_open(&rig.fed, &rig.progress, 2, &size, note, NULL), FL_OK);
+    return opened;
+}
+
 static const char *open_for(size_t members)
 {
-    opened[0] = '\0';
-    ck_assert_int_eq(fl_bundles_open(&rig.fed, &rig.progress, members, note, NULL), FL_OK);
-    return opened;
+    return open_in(members, 1);
 }
 
 START_TEST(the_model_is_what_the_last_committed_round_left)
@@ -73,6 +80,21 @@ START_TEST(a_vector_is_told_as_the_algorithm_says)
 }
 END_TEST
 
+START_TEST(the_sum_of_controls_is_zero_where_an_epoch_begins)
+{
+    work_rig_open(&rig, "scaffold");
+    work_rig_rounds(&rig, 1, 1);
+    ck_assert_str_eq(open_in(4, 1), "model * 35328 1\ncontrol * 35328 0.5\n");
+    ck_assert_str_eq(open_in(4, 2), "model * 35328 1\ncontrol * 35328 0\n");
+    /* And what the round adds up begins with that. */
+    ck_assert_double_eq(fl_blob_floats(rig.progress.committed.model.state[0])[7], 0);
+    work_rig_close(&rig);
+    work_rig_open(&rig, "igfl_c"); /* Nothing that clients keep is added up. */
+    work_rig_rounds(&rig, 2, 2);
+    ck_assert_str_eq(open_in(4, 2), "model * 35328 2\ndisplacement * 35328 4\n");
+}
+END_TEST
+
 static void count(void *ctx, const struct fl_bundle *b)
 {
     (void)b;
@@ -81,13 +103,14 @@ static void count(void *ctx, const struct fl_bundle *b)
 
 START_TEST(without_memory_for_what_is_told_nothing_is_told_of_it)
 {
+    const struct fl_round_size size = {.members = 4};
     size_t n = 0;
     int rv;
 
     work_rig_open(&rig, "scaffold");
     work_rig_rounds(&rig, 1, 1);
     failmalloc_start(0, true);
-    rv = fl_bundles_open(&rig.fed, &rig.progress, 4, count, &n);
+    rv = fl_bundles_open(&rig.fed, &rig.progress, 2, &size, count, &n);
     (void)failmalloc_stop();
     ck_assert_int_eq(rv, FL_ENOMEM);
     ck_assert_uint_eq(n, 1);
@@ -162,6 +185,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_model_is_what_the_last_committed_round_left);
     tcase_add_test(tc, a_vector_is_told_as_the_algorithm_says);
+    tcase_add_test(tc, the_sum_of_controls_is_zero_where_an_epoch_begins);
     tcase_add_test(tc, without_memory_for_what_is_told_nothing_is_told_of_it);
     tcase_add_test(tc, every_client_that_has_one_is_offered_its_own_mixture);
     tcase_add_test(tc, offers_are_there_once_they_are_fixed);

@@ -26,7 +26,6 @@ static void begin(const char *algorithm)
     work_rig_open(&rig, algorithm);
     rig.fed.inputs = INPUTS;
     rig.fed.classes = CLASSES;
-    rig.fed.offer_max = 1 << 20;
 }
 
 /* One good offer of `n` pairs. */
@@ -128,13 +127,12 @@ START_TEST(with_the_first_selection_offers_are_fixed_for_good)
     ck_assert_ptr_null(offered.file);
     ck_assert(!fl_offering_wanted(&rig.fed, &rig.progress));
     ck_assert(!fl_offering_waits(&rig.fed, &rig.progress, "late"));
-    /* Fixed a second time they are the same, and those that are there stay. */
+    /* Fixed a second time they are the same. */
     ck_assert_int_eq(choose(2, 1, &later, NULL), FL_OK);
     ck_assert_uint_eq(fl_file_size(later.file), size);
     ck_assert_mem_eq(later.digest, rig.progress.offered.digest, sizeof(later.digest));
     fl_progress_offered(&rig.progress, &later);
-    ck_assert_ptr_nonnull(later.file);
-    fl_file_unref(later.file);
+    ck_assert_ptr_null(later.file);
     work_rig_close(&rig);
     begin("fedmix");
     ck_assert_ptr_nonnull(rig.progress.offered.file);
@@ -181,7 +179,7 @@ START_TEST(offers_that_do_not_fit_are_left_out_and_counted)
     ck_assert_int_eq(take("b", 2, NULL), FL_OK);
     rig.fed.classes = CLASSES + 1; /* Another configuration, between two starts. */
     ck_assert_int_eq(choose(1, 1, &offered, NULL), FL_OK);
-    ck_assert_ptr_nonnull(strstr(rig.logged, "2 offers do not fit this configuration"));
+    ck_assert_ptr_nonnull(strstr(rig.logged, "data summary of client 'b' is left out"));
     fl_file_unref(offered.file);
 }
 END_TEST
@@ -208,6 +206,140 @@ START_TEST(fixed_offers_that_are_damaged_are_put_together_again)
 }
 END_TEST
 
+/* One summary each of which all values are `value`, for a to d. */
+static void take_values(const float value[4])
+{
+    static const char *const names[] = {"a", "b", "c", "d"};
+    struct fl_solver_bytes bytes;
+    struct fl_buf buf;
+    size_t i, j;
+
+    for (i = 0; i < 4; i++) {
+        fl_buf_init(&buf, 1 << 20);
+        bytes = put_offer(&buf, 1, 1, 1);
+        for (j = 0; j < INPUTS; j++) {
+            (void)memcpy(buf.data + 16 + j * sizeof(float), &value[i], sizeof(float));
+        }
+        ck_assert_int_eq(fl_offering_take(&rig.fed, names[i], bytes.data, bytes.len, NULL), FL_OK);
+        fl_buf_done(&buf);
+    }
+}
+
+static void fix_all(void)
+{
+    struct fl_offered offered = {.file = NULL};
+
+    ck_assert_int_eq(choose(1, 1, &offered, NULL), FL_OK);
+    fl_progress_offered(&rig.progress, &offered);
+    ck_assert_ptr_nonnull(rig.progress.offered.file);
+}
+
+/* Summaries in the collection. */
+static uint64_t n_fixed(void)
+{
+    return fl_file_size(rig.progress.offered.file) / (16 + (INPUTS + CLASSES) * sizeof(float));
+}
+
+START_TEST(a_summary_with_an_enormous_value_is_left_out_by_name)
+{
+    const float value[] = {1.0f, -2.0f, -3e38f, 1.5f};
+
+    begin("fedmix");
+    rig.fed.offer_range = 10.0;
+    take_values(value);
+    fix_all();
+    ck_assert_uint_eq(n_fixed(), 3);
+    ck_assert_ptr_nonnull(strstr(rig.logged, "data summary of client 'c' is left out: its largest "
+                                             "value 3e+38 is above 15, 10 times the median"));
+    ck_assert_ptr_null(strstr(rig.logged, "client 'b' is left out"));
+}
+END_TEST
+
+static int persist(enum fl_effect_type type, uint64_t round, const struct fl_client_rec *client,
+                   const struct fl_part_rec *part, struct fl_offered *offers);
+
+START_TEST(a_client_that_is_forgotten_takes_its_summary_along)
+{
+    const float value[] = {1.0f, 2.0f, 3.0f, 4.0f};
+    struct fl_client_rec client = {.id = 1, .name = "b", .agent = "t", .samples = 5};
+    struct fl_offered offered = {.file = NULL};
+    struct fl_file *old;
+
+    begin("fedmix");
+    take_values(value);
+    fix_all();
+    old = fl_file_ref(rig.progress.offered.file);
+    client.forgotten = _i != 0; /* with a part in the open round, or not */
+    ck_assert_int_eq(persist(FL_EFF_FORGET_CLIENTS, 1, &client, NULL, &offered), FL_OK);
+    ck_assert_ptr_nonnull(strstr(rig.logged, "summary of client 'b', which is gone, is removed"));
+    fl_progress_offered(&rig.progress, &offered);
+    ck_assert_uint_eq(n_fixed(), 3);
+    ck_assert_uint_gt(fl_file_size(old), fl_file_size(rig.progress.offered.file));
+    fl_file_unref(old);
+    /* It has none any more: nothing is made again. */
+    client.forgotten = false;
+    ck_assert_int_eq(persist(FL_EFF_FORGET_CLIENTS, 1, &client, NULL, &offered), FL_OK);
+    ck_assert_ptr_null(offered.file);
+    work_rig_close(&rig);
+    begin("fedmix");
+    ck_assert_uint_eq(n_fixed(), 3);
+}
+END_TEST
+
+START_TEST(a_removal_that_was_cut_short_is_finished_when_the_folder_is_opened)
+{
+    const float value[] = {1.0f, 2.0f, 3.0f, 4.0f};
+
+    begin("fedmix");
+    take_values(value);
+    fix_all();
+    ck_assert_int_eq(fl_offers_remove(rig.fed.state_dir, "d", false, NULL), FL_OK);
+    work_rig_close(&rig);
+    begin("fedmix");
+    ck_assert_uint_eq(n_fixed(), 3);
+    ck_assert_ptr_nonnull(strstr(rig.logged, "collection of data summaries is made again"));
+}
+END_TEST
+
+START_TEST(of_a_client_whose_summary_was_dropped_no_other_is_taken)
+{
+    const float value[] = {1.0f, 2.0f, 3.0f, 4.0f};
+    struct fl_offered offered = {.file = NULL};
+    struct fl_err err = {0};
+
+    begin("fedmix");
+    take_values(value);
+    if (_i != 0) {
+        fix_all();
+    }
+    ck_assert_int_eq(fl_offering_drop(&rig.fed, "b", &offered, &err), FL_OK);
+    ck_assert((offered.file != NULL) == (_i != 0));
+    fl_file_unref(offered.file);
+    ck_assert_int_eq(fl_offering_drop(&rig.fed, "b", &offered, &err), FL_ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "no data summary of client 'b'"));
+    ck_assert_int_eq(take("b", 1, &err), FL_OK);
+    ck_assert(!fl_offering_waits(&rig.fed, &rig.progress, "b"));
+    ck_assert(fl_offers_dropped(rig.fed.state_dir, "b"));
+    if (_i == 0) {
+        ck_assert_ptr_nonnull(strstr(rig.logged, "is not taken: an operator dropped it"));
+    }
+    fix_all();
+    ck_assert_uint_eq(n_fixed(), 3);
+}
+END_TEST
+
+START_TEST(an_algorithm_without_summaries_has_none_to_drop)
+{
+    struct fl_offered offered = {.file = NULL};
+    struct fl_err err = {0};
+
+    begin("fedavg");
+    ck_assert_int_eq(fl_offering_drop(&rig.fed, "a", &offered, &err), FL_ESTATE);
+    ck_assert_int_eq(fl_offering_list(&rig.fed, NULL, NULL, &err), FL_ESTATE);
+    ck_assert_ptr_nonnull(strstr(err.msg, "the algorithm has no data summaries"));
+}
+END_TEST
+
 /* What the core asks for, as it comes. */
 static int persist(enum fl_effect_type type, uint64_t round, const struct fl_client_rec *client,
                    const struct fl_part_rec *part, struct fl_offered *offers)
@@ -219,7 +351,7 @@ static int persist(enum fl_effect_type type, uint64_t round, const struct fl_cli
                                      .n_clients = client != NULL,
                                      .parts = part,
                                      .n_parts = part != NULL,
-                                     .departed = 4};
+                                     .epoch = 4};
 
     return fl_persist_run(&rig.fed, &effect, offers, NULL);
 }
@@ -251,7 +383,7 @@ START_TEST(every_record_that_the_core_asks_for_is_on_disk)
     ck_assert_int_eq(persist(FL_EFF_FORGET_CLIENTS, 2, &client, NULL, NULL), FL_OK);
     ck_assert_int_eq(fl_store_load(rig.fed.store, &resume, NULL), FL_OK);
     ck_assert_uint_eq(resume.n_clients, 0);
-    ck_assert_uint_eq(resume.departed, 4);
+    ck_assert_uint_eq(resume.epoch, 4);
     fl_store_resume_done(&resume);
     ck_assert_int_eq(persist(FL_EFF_TRACE, 2, NULL, NULL, NULL), FL_EINVAL);
 }
@@ -273,6 +405,11 @@ int main(void)
     tcase_add_test(tc, without_offers_that_are_fixed_nobody_is_selected);
     tcase_add_test(tc, offers_that_do_not_fit_are_left_out_and_counted);
     tcase_add_test(tc, fixed_offers_that_are_damaged_are_put_together_again);
+    tcase_add_test(tc, a_summary_with_an_enormous_value_is_left_out_by_name);
+    tcase_add_loop_test(tc, a_client_that_is_forgotten_takes_its_summary_along, 0, 2);
+    tcase_add_test(tc, a_removal_that_was_cut_short_is_finished_when_the_folder_is_opened);
+    tcase_add_loop_test(tc, of_a_client_whose_summary_was_dropped_no_other_is_taken, 0, 2);
+    tcase_add_test(tc, an_algorithm_without_summaries_has_none_to_drop);
     tcase_add_test(tc, every_record_that_the_core_asks_for_is_on_disk);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

@@ -21,6 +21,7 @@ static const char summary[] =
     "label has. Of a folder made by 'fl-data split', a line per client. Everything is read\n"
     "and checked. Known are\n"
     "  IDX    train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-... (.gz too)\n"
+    "         emnist-SPLIT-train-images-idx3-ubyte, ... as EMNIST is distributed\n"
     "  CIFAR  data_batch_*.bin, test_batch.bin (.gz too)\n"
     "  NPY    train-x.npy, train-y.npy, test-x.npy, test-y.npy (.gz too)\n"
     "  CSV    train.csv, test.csv (.gz too), the label in the last column\n";
@@ -103,6 +104,7 @@ static void print_part(const json_t *part)
     const json_t *shape = json_object_get(part, "shape");
     json_int_t n = number(part, "samples");
     json_int_t most = 0;
+    size_t empty = 0;
     size_t i;
 
     (void)printf("%s: %s, %lld samples of ", text(part, "part"), text(part, "format"),
@@ -112,6 +114,12 @@ static void print_part(const json_t *part)
                      (long long)json_integer_value(json_array_get(shape, i)));
     }
     (void)printf(" (%s), %lld classes", text(part, "type"), (long long)number(part, "classes"));
+    for (i = 0; i < json_array_size(labels); i++) {
+        empty += json_integer_value(json_array_get(labels, i)) == 0;
+    }
+    if (empty > 0) {
+        (void)printf(", %zu of them without a sample", empty);
+    }
     if (strcmp(text(part, "standardised_per"), "none") != 0) {
         (void)printf(", standardised per %s", text(part, "standardised_per"));
     }

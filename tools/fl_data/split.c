@@ -173,6 +173,22 @@ static void report(const struct split *s)
     (void)printf("\n");
 }
 
+/* Of the whole data set: one client may well lack most classes. */
+static void warn_missing(const struct split *s)
+{
+    const struct fl_dataset *const sets[] = {s->set.train, s->set.test};
+    char text[256];
+    size_t n = 0;
+
+    if (fl_dataset_missing(sets, 2, 0, text, sizeof(text), &n) == FL_OK && n > 0) {
+        (void)fprintf(stderr,
+                      "fl-data split: warning: no sample of '%s' has class %s: labels are class "
+                      "numbers from 0 on, so %zu of %zu classes are empty; number the labels anew "
+                      "if that is not meant\n",
+                      s->input, text, n, s->set.train->classes);
+    }
+}
+
 static int run(struct split *s, struct fl_err *err)
 {
     struct output out;
@@ -209,6 +225,7 @@ int cmd_split(int argc, char **argv)
     catch_signals();
     rv = run(&s, &err);
     if (rv == FL_OK) {
+        warn_missing(&s);
         report(&s);
     } else {
         (void)fprintf(stderr, "fl-data split: %s\n", fl_err_text(&err, rv));

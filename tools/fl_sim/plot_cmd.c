@@ -47,8 +47,8 @@ static void print_help(void)
         "                    sent), time (simulated) or models (uplink in full models)\n"
         "  --y FIGURE        accuracy, loss, personal_accuracy, client_accuracy_worst_tenth, "
         "wall_us,\n"
-        "                    or any other key of rounds.jsonl; default: accuracy, or\n"
-        "                    personal_accuracy where there is none\n"
+        "                    or any other key of rounds.jsonl; default: accuracy, else\n"
+        "                    personal_accuracy, else (--no-training) uplink_bytes\n"
         "  --out NAME        default: the figure, in the current folder\n"
         "  --title TEXT      above the picture\n"
         "  --smooth N        mean over N rounds in which the figure is known (odd)\n"
@@ -225,8 +225,44 @@ static int make_curves(struct drawn *d, const struct options *o, enum fl_axis ax
         known = known || d->series[i].curve.n > 0;
     }
     return known ? FL_OK
-                 : fl_err_set(err, FL_ENOENT, "no round of these results knows '%s'",
+                 : fl_err_set(err, FL_ENOENT,
+                              "no round of these results knows '%s': what is not evaluated, or not "
+                              "computed with --no-training, cannot be drawn; uplink_bytes, "
+                              "downlink_bytes and wall_us are always known",
                               fl_figure_key(y->figure));
+}
+
+static bool knows(const struct drawn *d, const char *key)
+{
+    struct fl_row_figure figure;
+    bool known = false;
+    size_t i;
+
+    FL_REQUIRE(fl_row_find(key, &figure));
+    for (i = 0; !known && i < d->n; i++) {
+        struct fl_curve curve = {.n = 0};
+
+        known = fl_curve_make(d->points[i], FL_AXIS_ROUNDS, &figure, 1, FL_BAND_NONE, &curve,
+                              NULL) == FL_OK &&
+                curve.n > 0;
+        fl_curve_done(&curve);
+    }
+    return known;
+}
+
+/* A run with --no-training has bytes and times only. */
+static const char *default_figure(const struct drawn *d)
+{
+    const char *quality = fl_read_quality(&d->set);
+
+    if (d->n == 0 || knows(d, quality)) {
+        return quality;
+    }
+    (void)fprintf(
+        stderr, "fl-sim " COMMAND ": no round of these results knows an accuracy (--no-training, "
+                "or no evaluation): drawing uplink_bytes; --y downlink_bytes or --y wall_us draws "
+                "others that they know\n");
+    return "uplink_bytes";
 }
 
 /* *ret_drawn: whether anything was spent on that axis. */
@@ -301,7 +337,7 @@ static int plot(const struct options *o, char *const *paths, size_t n, struct fl
 
     rv = rv == FL_OK ? take_points(d, err) : rv;
     if (rv == FL_OK) {
-        FL_REQUIRE(fl_row_find(o->y != NULL ? o->y : fl_read_quality(&d->set), &y));
+        FL_REQUIRE(fl_row_find(o->y != NULL ? o->y : default_figure(d), &y));
         rv = draw_all(d, o, &y, err);
     }
     drawn_free(d);

@@ -8,6 +8,7 @@
 #include "libfl/base/checksum.h"
 #include "libfl/base/fs.h"
 #include "libfl/num/gemm.h"
+#include "tools/fl_sim/extend.h"
 #include "tools/fl_sim/fl_sim.h"
 #include "tools/fl_sim/fleet.h"
 #include "tools/fl_sim/run.h"
@@ -37,6 +38,7 @@ static void catch_signals(void)
 /* --- the command --- */
 
 struct job {
+    struct extend *extend; /* NULL: the folder is new, or of the same experiment */
     struct run_options o;
     const struct fleet *fleet; /* NULL: this process alone */
     struct run run;
@@ -90,22 +92,17 @@ static int list_points(struct job *j)
     return FL_OK;
 }
 
-/* What is left out of the arithmetic, or out of the rows, makes other results. */
-static const char *fingerprint_of(const struct job *j, char out[FL_CHECKSUM_TEXT])
-{
-    return fl_checksum_text(fl_experiment_fingerprint(j->experiment) ^
-                                (j->o.dry ? UINT64_C(0x9e3779b97f4a7c15) : 0),
-                            out);
-}
-
 /* Before data is kept in it. */
-static int check_out(const struct job *j, struct fl_err *err)
+static int check_out(struct job *j, struct fl_err *err)
 {
     char fingerprint[FL_CHECKSUM_TEXT];
-    const struct fl_run_info info = {.name = fl_experiment_name(j->experiment),
-                                     .fingerprint = fingerprint_of(j, fingerprint)};
+    struct fl_run_info info = {.name = fl_experiment_name(j->experiment),
+                               .fingerprint =
+                                   extend_fingerprint(j->experiment, j->o.dry, fingerprint)};
+    int rv = extend_plan(j->out, j->experiment, j->o.dry, &j->extend, err);
 
-    return fl_results_check(j->out, &info, err);
+    info.extends = j->extend != NULL ? extend_from(j->extend) : NULL;
+    return rv == FL_OK ? fl_results_check(j->out, &info, err) : rv;
 }
 
 static int open_results(struct job *j, int argc, char **argv, struct fl_err *err)
@@ -113,7 +110,11 @@ static int open_results(struct job *j, int argc, char **argv, struct fl_err *err
     int rv = list_points(j);
 
     j->info = (struct fl_run_info){.name = fl_experiment_name(j->experiment),
-                                   .fingerprint = fingerprint_of(j, j->fingerprint),
+                                   .fingerprint =
+                                       extend_fingerprint(j->experiment, j->o.dry, j->fingerprint),
+                                   .extends = j->extend != NULL ? extend_from(j->extend) : NULL,
+                                   .extend = extend_apply,
+                                   .extend_ctx = j->extend,
                                    .file = j->o.file,
                                    .sets = j->o.sets,
                                    .n_sets = j->o.n_sets,
@@ -185,6 +186,24 @@ static int open_data(struct job *j, struct fl_err *err)
     return fl_sim_data_cache_new(keep, &j->run.data, err);
 }
 
+/* One line names what a daemon's file has that changes nothing here. */
+static int warn(const struct job *j, struct fl_err *err)
+{
+    struct fl_experiment_point *point = NULL;
+    struct fl_buf keys;
+    int rv = fl_experiment_open(j->experiment, 0, 0, &point, err);
+
+    fl_buf_init(&keys, FILE_MAX);
+    rv = rv == FL_OK ? fl_experiment_without_effect(point, &keys) : rv;
+    if (rv == FL_OK && keys.len > 0) {
+        (void)fprintf(stderr, "fl-sim run: warning: without effect in a simulation: %.*s\n",
+                      (int)keys.len, (const char *)keys.data);
+    }
+    fl_buf_done(&keys);
+    fl_experiment_close(point);
+    return rv;
+}
+
 static int prepare(struct job *j, struct fl_err *err)
 {
     int rv = fl_experiment_load(j->o.file, j->o.sets, j->o.n_sets, &j->experiment, err);
@@ -206,6 +225,7 @@ static int prepare(struct job *j, struct fl_err *err)
     rv = rv == FL_OK ? check_out(j, err) : rv;
     rv = rv == FL_OK ? open_data(j, err) : rv;
     rv = rv == FL_OK ? run_check_all(&j->check, err) : rv;
+    rv = rv == FL_OK ? warn(j, err) : rv;
     return rv == FL_OK && !j->o.force
                ? run_check_memory(&j->check, j->fleet != NULL ? j->fleet->local : 1, j->at_once,
                                   err)
@@ -262,6 +282,7 @@ static void close_job(struct job *j)
 {
     progress_free(j->run.progress);
     fl_results_free(j->run.results);
+    extend_free(j->extend);
     fl_sim_data_cache_free(j->run.data);
     fl_experiment_free(j->experiment);
     fl_buf_done(&j->text);

@@ -55,6 +55,10 @@ FL_MUST_CHECK int setting_open(const struct run *run, size_t point, size_t trial
 void setting_close(struct setting *setting);
 /* FL_ECONF: the model does not fit the data, or clients do not allow what the algorithm needs. */
 FL_MUST_CHECK int setting_check(const struct setting *setting, struct fl_err *err);
+/*
+ * The first model of server.model.file; NULL: there is none, and it is drawn. The caller frees it.
+ */
+FL_MUST_CHECK int setting_model(const struct setting *setting, float **ret, struct fl_err *err);
 /* Bytes that it takes to run it on `threads` threads, samples not included. */
 FL_MUST_CHECK int setting_memory(const struct setting *setting, unsigned threads, uint64_t *ret,
                                  struct fl_err *err);

@@ -9,22 +9,56 @@
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 
-static int add_partition(struct run_check *c, const char *label, const char *hash)
+static bool is_new(const struct run_check *c, const char *hash)
 {
     size_t i;
 
     for (i = 0; i < c->n_partitions; i++) {
         if (strcmp(c->hashes[i], hash) == 0) {
-            return FL_OK;
+            return false;
         }
     }
-    if (c->n_partitions == c->cap) {
+    return true;
+}
+
+static int add_partition(struct run_check *c, const char *label, const char *hash)
+{
+    size_t i = c->n_partitions;
+
+    if (!is_new(c, hash) || c->n_partitions == c->cap) {
         return FL_OK; /* As many as were made room for: one a point and seed. */
     }
     (void)snprintf(c->hashes[i], sizeof(c->hashes[i]), "%s", hash);
     c->partitions[i] = (struct fl_run_partition){.data = label, .hash = c->hashes[i]};
     c->n_partitions++;
     return FL_OK;
+}
+
+/* Each data set once, under the label of the first point that has it. */
+static void warn_missing(const struct setting *s, const char *label)
+{
+    const struct fl_dataset *const sets[] = {fl_sim_data_samples(s->data),
+                                             fl_sim_data_server(s->data)};
+    size_t classes = s->point->server->classes;
+    char text[256];
+    size_t n = 0;
+
+    if (fl_dataset_missing(sets, 2, classes, text, sizeof(text), &n) == FL_OK && n > 0) {
+        classes = classes > sets[0]->classes ? classes : sets[0]->classes;
+        (void)fprintf(stderr,
+                      "fl-sim run: warning: '%s': no sample of any client has class %s: labels are "
+                      "class numbers from 0 on, %zu of %zu classes of data and model are empty\n",
+                      label, text, n, classes);
+    }
+}
+
+static void warn_beside(const struct setting *s, const char *label)
+{
+    char text[400];
+
+    if (fl_server_conf_beside(s->point->server, text, sizeof(text))) {
+        (void)fprintf(stderr, "fl-sim run: warning: '%s': %s\n", label, text);
+    }
 }
 
 static int check_one(struct run_check *c, size_t point, size_t trial, bool *ret_by_trial,
@@ -42,6 +76,12 @@ static int check_one(struct run_check *c, size_t point, size_t trial, bool *ret_
     c->most = bytes > c->most ? bytes : c->most;
     bytes = fl_sim_data_bytes(s.data);
     c->data_bytes = bytes > c->data_bytes ? bytes : c->data_bytes;
+    if (rv == FL_OK && trial == 0) {
+        warn_beside(&s, fl_experiment_label(c->run->experiment, point));
+    }
+    if (rv == FL_OK && is_new(c, fl_sim_data_hash(s.data))) {
+        warn_missing(&s, fl_experiment_label(c->run->experiment, point));
+    }
     rv = rv == FL_OK ? add_partition(c, fl_experiment_label(c->run->experiment, point),
                                      fl_sim_data_hash(s.data))
                      : rv;

@@ -1,6 +1,8 @@
 /* What a trial is run with, and whether it goes together. */
 #include <math.h>
+#include <stdlib.h>
 
+#include "client/work/offer.h"
 #include "libfl/nn/net.h"
 #include "tools/fl_sim/engine/federation.h"
 #include "tools/fl_sim/run.h"
@@ -72,6 +74,26 @@ int setting_memory(const struct setting *s, unsigned threads, uint64_t *ret, str
     return FL_OK;
 }
 
+int setting_model(const struct setting *s, float **ret, struct fl_err *err)
+{
+    const struct fl_server_conf *server = s->point->server;
+    float *theta;
+    int rv;
+
+    *ret = NULL;
+    if (server->model->file[0] == '\0') {
+        return FL_OK;
+    }
+    theta = malloc(fl_layout_count(server->layout) * sizeof(*theta));
+    rv = theta != NULL ? fl_server_conf_model(server, theta, err) : FL_ENOMEM;
+    if (rv != FL_OK) {
+        free(theta);
+        return rv;
+    }
+    *ret = theta;
+    return FL_OK;
+}
+
 /* --- whether it goes together --- */
 
 static int check_model(const struct setting *s, struct fl_err *err)
@@ -113,18 +135,38 @@ static int check_clients(const struct setting *s, struct fl_err *err)
                                n, (long long)*needs);
 }
 
+/* What the clients would refuse. */
+static int check_offers(const struct setting *s, struct fl_err *err)
+{
+    const struct fl_strategy *strategy = s->point->server->strategy;
+    const struct fl_client_conf *client = s->point->client;
+    const struct fl_worker_terms terms = {.offers = true,
+                                          .least_group = (uint64_t)client->main->least_group};
+    struct fl_err why = {0};
+
+    if (strategy->solver->offer == NULL) {
+        return FL_OK;
+    }
+    if (!client->main->offers) {
+        return fl_conf_error(fl_conf_field(client->file, &client->main->offers), err,
+                             "expected client.offers: yes, as the solver '%s' has clients tell "
+                             "means of their samples",
+                             strategy->solver->policy.name);
+    }
+    return fl_offer_allowed(&terms, strategy->solver, strategy->options[FL_SLOT_SOLVER], &why) ==
+                   FL_OK
+               ? FL_OK
+               : fl_conf_error(fl_conf_field(client->file, &client->main->least_group), err, "%s",
+                               why.msg);
+}
+
 int setting_check(const struct setting *s, struct fl_err *err)
 {
-    const struct fl_server_conf *server = s->point->server;
-    const struct fl_client_conf *client = s->point->client;
+    float *first = NULL;
     int rv = check_model(s, err);
 
+    rv = rv == FL_OK ? setting_model(s, &first, err) : rv;
+    free(first);
     rv = rv == FL_OK ? check_clients(s, err) : rv;
-    if (rv == FL_OK && server->strategy->solver->offer != NULL && !client->main->offers) {
-        rv = fl_conf_error(fl_conf_field(client->file, &client->main->offers), err,
-                           "expected client.offers: yes, as the solver '%s' has clients tell means "
-                           "of their samples",
-                           server->strategy->solver->policy.name);
-    }
-    return rv;
+    return rv == FL_OK ? check_offers(s, err) : rv;
 }

@@ -39,6 +39,7 @@ static void person(void *ctx, size_t client, struct fl_person *ret)
 
     *ret = (struct fl_person){.name = fl_sim_data_name(t->setting.data, client)};
     ret->seed = fl_worker_seed(ret->name, (uint64_t)conf->main->seed);
+    ret->least_group = (uint64_t)conf->main->least_group;
     fl_sim_data_counts(t->setting.data, client, conf->data->validation, &ret->samples,
                        &ret->evaluation_samples);
 }
@@ -75,7 +76,10 @@ static enum fl_sim_fate fate(const struct fl_fed_part *p)
     case FL_PART_REJECTED:
         return FL_SIM_FATE_REJECTED;
     default:
-        return p->failed ? FL_SIM_FATE_FAILED : p->dropped ? FL_SIM_FATE_DROPPED : FL_SIM_FATE_LATE;
+        return p->stopped   ? FL_SIM_FATE_STOPPED
+               : p->failed  ? FL_SIM_FATE_FAILED
+               : p->dropped ? FL_SIM_FATE_DROPPED
+                            : FL_SIM_FATE_LATE;
     }
 }
 
@@ -205,6 +209,7 @@ static struct fl_retention retention_of(const struct trial *t)
 static struct fl_fed_conf conf_of(struct trial *t, const struct fl_people *people,
                                   const char *journal)
 {
+    const struct fl_client_limits *limits = t->setting.point->client->limits;
     const struct fl_server_conf *server = t->setting.point->server;
     const struct fl_server_training *training = server->training;
     struct fl_fed_conf conf = {
@@ -220,12 +225,15 @@ static struct fl_fed_conf conf_of(struct trial *t, const struct fl_people *peopl
         .inputs = server->inputs,
         .classes = server->classes,
         .offer_max = (size_t)server->limits->offer,
+        .offer_range = server->limits->offer_range,
         .norm_bound = server->round->norm_bound,
         .retention = retention_of(t),
         .settings = &t->settings,
         .people = people,
         .test = fl_sim_data_server(t->setting.data),
         .world = t->setting.world,
+        .upload_rate = (double)limits->upload_rate_per_s,
+        .download_rate = (double)limits->download_rate_per_s,
         .journal = journal,
         .dry = t->run->dry,
         .threads = t->run->threads,
@@ -238,7 +246,6 @@ static struct fl_fed_conf conf_of(struct trial *t, const struct fl_people *peopl
     fl_server_conf_coord(server, &conf.coord);
     conf.coord.max_clients = (uint32_t)people->n + 1;
     conf.coord.evaluate_server = conf.test != NULL && !t->run->dry;
-    conf.coord.evaluate_clients = conf.coord.evaluate_clients && !t->run->dry;
     set_start(&t->setting, &conf.coord);
     return conf;
 }
@@ -256,13 +263,17 @@ static int run_federation(struct trial *t, struct fl_err *err)
     struct fl_fed_conf conf;
     struct fl_fed *fed = NULL;
     enum fl_fed_end end = FL_FED_DONE;
+    float *first = NULL;
     int rv = fl_fs_join(journal, sizeof(journal), fl_trial_state_dir(t->out), "journal");
 
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "path '%s' is too long", fl_trial_state_dir(t->out));
     }
     conf = conf_of(t, &people, t->run->dry ? NULL : journal);
-    rv = fl_fed_create(&conf, &fed, err);
+    rv = setting_model(&t->setting, &first, err);
+    conf.first_model = first;
+    rv = rv == FL_OK ? fl_fed_create(&conf, &fed, err) : rv;
+    free(first);
     rv = rv == FL_OK ? fl_fed_run(fed, &end, err) : rv;
     if (rv == FL_OK && (end == FL_FED_DIVERGED || end == FL_FED_STUCK)) {
         (void)snprintf(t->reason, sizeof(t->reason), "%s", fl_fed_why(fed));

@@ -10,6 +10,8 @@
 #define CONNECT_MS 3000
 /* A change is answered when it is on disk, which may be slow or full. */
 #define CALL_MS 600000
+/* Who waits for longer wants to know that it is not this program that hangs. */
+#define PATIENCE_MS 10000
 
 struct call {
     const struct fl_ctl_command *command;
@@ -17,6 +19,7 @@ struct call {
     struct fl_ctl_out *out;
     struct fl_loop *loop;
     struct fl_grpc_channel *channel;
+    struct fl_timer *patience;
     const char *where;
     const char *hint;
     bool up, ended;
@@ -35,12 +38,23 @@ FL_PRINTF(1, 2) static void complain(const char *fmt, ...)
     (void)fprintf(stderr, "flctl: %s\n", fl_str_clean(text));
 }
 
+static void on_patience(void *ctx)
+{
+    (void)ctx;
+    (void)fprintf(stderr,
+                  "flctl: no answer for %d s: the server has the command and waits, perhaps "
+                  "for its disk: `flctl why` and its log say for what; giving up after %d "
+                  "min\n",
+                  PATIENCE_MS / 1000, CALL_MS / 60000);
+}
+
 static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct call *c = ctx;
     struct fl_err err = {0};
     int rv = c->command->message(c->out, data, len, &err);
 
+    fl_timer_stop(c->patience);
     if (rv != FL_OK) {
         complain("%s", fl_err_text(&err, rv));
         c->exit_code = FL_CTL_FAILED;
@@ -56,6 +70,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
 
     (void)call;
     c->ended = true;
+    fl_timer_stop(c->patience);
     if (status != FL_GRPC_OK && c->exit_code == FL_CTL_OK) {
         complain("%s: %s", fl_grpc_status_name(status),
                  message != NULL && message[0] != '\0' ? message : "the call failed");
@@ -83,6 +98,7 @@ static void on_up(void *ctx)
         return;
     }
     fl_call_end(call);
+    fl_timer_start(c->patience, PATIENCE_MS);
 }
 
 static void on_down(void *ctx, int code, const char *text)
@@ -112,6 +128,11 @@ static int run(struct call *c, const char *address, const struct fl_stream_filte
     if (rv != FL_OK) {
         return rv;
     }
+    rv = fl_timer_create(c->loop, on_patience, c, &c->patience);
+    if (rv != FL_OK) {
+        fl_loop_free(c->loop);
+        return fl_err_set(err, rv, "no timer");
+    }
     fl_rpc_limits_default(&limits);
     rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = c->loop,
                                                          .address = address,
@@ -124,6 +145,7 @@ static int run(struct call *c, const char *address, const struct fl_stream_filte
     if (rv == FL_OK) {
         fl_loop_run(c->loop);
     }
+    fl_timer_close(c->patience);
     fl_loop_free(c->loop);
     return rv;
 }

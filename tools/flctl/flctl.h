@@ -54,13 +54,14 @@ struct fl_ctl_backup {
 /* The command line. */
 struct fl_ctl_args {
     char socket[FL_CTL_PATH];
+    char instance_dir[FL_CTL_PATH]; /* state folder of --instance */
     struct fl_ctl_remote remote;
     struct fl_ctl_out out;
     bool has_output;
     uint64_t last;
     uint64_t round;
     bool has_round;
-    bool force;
+    bool force, yes;
     char *reason;
     struct fl_wire_forget forget;
     const char *name;                /* of a client, a pattern, or the beginning of a token */
@@ -99,6 +100,8 @@ int fl_ctl_complain(const struct fl_ctl_args *args, int code, const char *fmt, .
 /* requests.c */
 int fl_ctl_round_arg(struct fl_ctl_args *args, int n, char **words);
 int fl_ctl_forget_args(struct fl_ctl_args *args, int n, char **words);
+int fl_ctl_summary_arg(struct fl_ctl_args *args, int n, char **words);
+int fl_ctl_ask_drop(struct fl_ctl_args *args, struct fl_buf *request);
 int fl_ctl_ask_rounds(struct fl_ctl_args *args, struct fl_buf *request);
 int fl_ctl_ask_forget(struct fl_ctl_args *args, struct fl_buf *request);
 int fl_ctl_ask_control(struct fl_ctl_args *args, struct fl_buf *request);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "libfl/base/str.h"
 #include "tools/flctl/flctl.h"
@@ -263,10 +264,48 @@ int fl_ctl_deny_args(struct fl_ctl_args *args, int n, char **words)
     return no_more(args, n, words, 1);
 }
 
+/*
+ * A revocation is for good: on a terminal it is asked for, and a script says --yes. What is neither
+ * is refused, so that no pipe answers in place of a person.
+ */
+static int confirm(const struct fl_ctl_args *args)
+{
+    const char *whom = args->name != NULL     ? args->name
+                       : args->serial != NULL ? args->serial
+                                              : args->public_key;
+    char answer[16] = "";
+
+    if (args->yes || strcmp(args->command->name, "revoke") != 0) {
+        return FL_CTL_OK;
+    }
+    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+        return fl_ctl_complain(args, FL_CTL_USAGE,
+                               "it is for good: without a terminal to ask at, add --yes (to keep a "
+                               "client out for a while: flctl disable)");
+    }
+    (void)fprintf(
+        stderr, "revoke %s '%s' for good%s? It cannot be taken back; flctl disable can. [y/N] ",
+        args->name != NULL     ? "client or admin"
+        : args->serial != NULL ? "certificate"
+                               : "key",
+        whom, args->name != NULL ? ", with its certificates, their keys and the name" : "");
+    if (fgets(answer, sizeof(answer), stdin) == NULL ||
+        (strcmp(answer, "y\n") != 0 && strcmp(answer, "yes\n") != 0))
+    {
+        return fl_ctl_complain(args, FL_CTL_FAILED, "not confirmed, nothing is changed");
+    }
+    return FL_CTL_OK;
+}
+
 int fl_ctl_ask_deny(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    struct fl_wire_deny deny = {.reason = args->reason};
+    struct fl_wire_deny deny = {.reason = args->reason, .force = args->force};
     size_t len = 0;
+    int code = confirm(args);
+
+    if (code != FL_CTL_OK) {
+        return code;
+    }
 
     if (args->name != NULL) {
         deny.what = FL_WIRE_DENY_NAME;

@@ -29,7 +29,8 @@ enum {
     OPT_MANY,
     OPT_ALL,
     OPT_SERIAL,
-    OPT_PUBLIC_KEY
+    OPT_PUBLIC_KEY,
+    OPT_YES
 };
 
 static void usage(FILE *out)
@@ -50,6 +51,8 @@ static void usage(FILE *out)
         "  -s, --socket PATH     admin socket of the server; default: $FL_ADMIN_SOCKET, then\n"
         "                        /run/fl-serverd/admin.sock\n"
         "  -d, --state-dir DIR   the same as --socket DIR/admin.sock\n"
+        "  -i, --instance NAME   the server that fl-serverd@NAME runs: its socket\n"
+        "                        /run/fl-serverd-NAME/admin.sock and its state folder\n"
         "      --server ADDRESS  over TLS instead, host:port: one of the server's listen_admin\n"
         "      --identity DIR    with --server: the folder that admin-certificate made; or, each\n"
         "      --certificate F   by itself, the admin's certificate and what leads to a root,\n"
@@ -61,7 +64,9 @@ static void usage(FILE *out)
         "  -m, --reason TEXT     pause, abort-round, revoke, evict, disable: why, for whoever "
         "looks;\n"
         "                        at most 300 bytes\n"
-        "  -f, --force           rollback: although clients and server keep state between rounds\n"
+        "  -f, --force           rollback: although clients and server keep state between rounds;\n"
+        "                        revoke, disable: although the server knows nobody by it\n"
+        "      --yes             revoke: do not ask; needed where there is no terminal to ask at\n"
         "  -r, --round N         export, hold, release: of which round; export without: the last\n"
         "  -u, --unseen-for SPAN clients forget: all that are away for so long, such as 720h\n"
         "  -o, --output FILE     export: where to write; default model.safetensors.\n"
@@ -191,6 +196,9 @@ static int parse_word(struct fl_ctl_args *a, int opt, const char *arg)
     case OPT_ALL:
         a->out.all = true;
         return -1;
+    case OPT_YES:
+        a->yes = true;
+        return -1;
     case OPT_SERIAL:
         a->serial = arg;
         return -1;
@@ -201,6 +209,22 @@ static int parse_word(struct fl_ctl_args *a, int opt, const char *arg)
         (void)fputs("try flctl --help\n", stderr);
         return FL_CTL_USAGE;
     }
+}
+
+/* Socket and state folder of an instance of the unit's template (systemd/fl-serverd.service.in). */
+static int parse_instance(struct fl_ctl_args *a, const char *name)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.-";
+    bool ok = name[0] != '\0' && strspn(name, allowed) == strlen(name) &&
+              strlen(name) < sizeof(a->instance_dir) - 64;
+
+    if (ok) {
+        (void)snprintf(a->socket, sizeof(a->socket), "/run/fl-serverd-%s/admin.sock", name);
+        (void)snprintf(a->instance_dir, sizeof(a->instance_dir), "/var/lib/fl-serverd-%s", name);
+        a->backup.state_dir = a->instance_dir;
+    }
+    return taken(ok, "instance", "the NAME of fl-serverd@NAME", name);
 }
 
 /* An exit code to end with, or -1 to go on. */
@@ -219,6 +243,8 @@ static int parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         a->backup.state_dir = arg;
         return fl_fs_join(a->socket, sizeof(a->socket), arg, "admin.sock") == FL_OK ? -1
                                                                                     : FL_CTL_USAGE;
+    case 'i':
+        return parse_instance(a, arg);
     case 'j':
         a->out.json = true;
         return -1;
@@ -311,6 +337,7 @@ static int parse(int argc, char **argv, struct fl_ctl_args *a)
     static const struct option options[] = {
         {"socket", required_argument, NULL, 's'},
         {"state-dir", required_argument, NULL, 'd'},
+        {"instance", required_argument, NULL, 'i'},
         {"json", no_argument, NULL, 'j'},
         {"last", required_argument, NULL, 'l'},
         {"abandoned", no_argument, NULL, 'a'},
@@ -336,6 +363,7 @@ static int parse(int argc, char **argv, struct fl_ctl_args *a)
         {"all", no_argument, NULL, OPT_ALL},
         {"serial", required_argument, NULL, OPT_SERIAL},
         {"public-key", required_argument, NULL, OPT_PUBLIC_KEY},
+        {"yes", no_argument, NULL, OPT_YES},
         {NULL, 0, NULL, 0}};
     const char *env = getenv("FL_ADMIN_SOCKET");
     char path[FL_CTL_PATH];
@@ -348,7 +376,7 @@ static int parse(int argc, char **argv, struct fl_ctl_args *a)
     {
         return FL_CTL_USAGE;
     }
-    while ((opt = getopt_long(argc, argv, "s:d:jl:r:o:u:m:afhV", options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, "s:d:i:jl:r:o:u:m:afhV", options, NULL)) != -1) {
         code = parse_option(a, opt, optarg);
         if (code >= 0) {
             return code;
@@ -393,6 +421,10 @@ static int export_model(struct fl_ctl_args *a, const struct fl_buf *request)
         return FL_CTL_FAILED;
     }
     code = fl_ctl_call(a, request);
+    if (code == FL_CTL_OK && (fflush(a->out.export) != 0 || fsync(fileno(a->out.export)) != 0)) {
+        perror(tmp);
+        code = FL_CTL_FAILED;
+    }
     if (fclose(a->out.export) != 0 && code == FL_CTL_OK) {
         perror(tmp);
         code = FL_CTL_FAILED;

@@ -350,6 +350,44 @@ static int on_checkpoint(struct fl_ctl_out *out, const uint8_t *data, size_t len
     return FL_OK;
 }
 
+static int on_summary(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+{
+    struct fl_wire_summary s;
+    char largest[24] = "-";
+    char bound[24] = "-";
+    int rv = fl_wire_summary_decode(data, len, &s, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (out->json) {
+        json_t *o = json_object();
+
+        (void)json_object_set_new(o, "client", json_string(s.client));
+        (void)json_object_set_new(o, "bytes", fl_json_whole(s.bytes));
+        (void)json_object_set_new(o, "largest", fl_json_real(s.largest, s.bytes > 0));
+        (void)json_object_set_new(o, "bound", fl_json_real(s.bound, s.bound > 0.0));
+        (void)json_object_set_new(o, "state", json_string(s.state));
+        (void)json_array_append_new(out->array, o);
+    } else {
+        if (out->n == 0) {
+            (void)printf("%-20s %10s %12s %12s  %s\n", "client", "bytes", "largest", "bound",
+                         "state");
+        }
+        if (s.bytes > 0) {
+            (void)snprintf(largest, sizeof(largest), "%.4g", s.largest);
+        }
+        if (s.bound > 0.0) {
+            (void)snprintf(bound, sizeof(bound), "%.4g", s.bound);
+        }
+        (void)printf("%-20s %10" PRIu64 " %12s %12s  %s\n", s.client, s.bytes, largest, bound,
+                     s.state);
+    }
+    out->n++;
+    fl_wire_summary_done(&s);
+    return FL_OK;
+}
+
 /* An empty message: it is done. */
 static int on_done(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
 {
@@ -478,6 +516,15 @@ const struct fl_ctl_command fl_ctl_commands[] = {
     {"abort-round", "/fl.v1.Admin/AbortRound",
      "end the open attempt now; the next one follows (--reason TEXT)", NULL, fl_ctl_ask_control,
      on_controlled, NULL},
+    {"controls reset", "/fl.v1.Admin/ResetControls",
+     "SCAFFOLD: controls begin with 0 from the next round on, on the server and on clients", NULL,
+     fl_ctl_ask_control, on_controlled, NULL},
+    {"summaries", "/fl.v1.Admin/ListSummaries",
+     "FedMix: data summaries of clients, their largest values, and which are left out", NULL, NULL,
+     on_summary, fl_ctl_finish_list},
+    {"summaries drop", "/fl.v1.Admin/DropSummary",
+     "NAME: hand the data summary of this client to no client any more, and take no other of it",
+     fl_ctl_summary_arg, fl_ctl_ask_drop, on_done, NULL},
     {"export", "/fl.v1.Admin/ExportModel",
      "the current model, or a kept one (--round N), as safetensors (--output FILE)", NULL,
      fl_ctl_ask_export, on_export, finish_export},

@@ -132,7 +132,7 @@ int fl_ctl_remote_open(const struct fl_ctl_remote *remote, struct fl_tls **ret, 
 
 int fl_ctl_admin_args(struct fl_ctl_args *args, int n, char **words)
 {
-    if (n != 1 || !fl_name_valid(words[0])) {
+    if (n != 1 || !fl_name_allowed(words[0])) {
         return fl_ctl_complain(args, FL_CTL_USAGE, "expected the name of an operator");
     }
     if (!args->has_output) {

@@ -35,6 +35,20 @@ int fl_ctl_forget_args(struct fl_ctl_args *args, int n, char **words)
     return fl_ctl_complain(args, FL_CTL_USAGE, "expected the name of a client, or --unseen-for");
 }
 
+int fl_ctl_summary_arg(struct fl_ctl_args *args, int n, char **words)
+{
+    if (n == 1 && fl_name_valid(words[0])) {
+        args->name = words[0];
+        return -1;
+    }
+    return fl_ctl_complain(args, FL_CTL_USAGE, "expected the name of a client");
+}
+
+int fl_ctl_ask_drop(struct fl_ctl_args *args, struct fl_buf *request)
+{
+    return encoded(args, fl_wire_drop_summary_encode(args->name, request));
+}
+
 int fl_ctl_ask_rounds(struct fl_ctl_args *args, struct fl_buf *request)
 {
     const struct fl_wire_list_rounds list = {(uint32_t)args->last, args->out.abandoned};

@@ -32,7 +32,7 @@ def losses(scores, y):
 
 def train(model, task):
     optimizer = task.optimizer()
-    for some in task.batches(len(y)):
+    for some in task.batches(samples=len(y)):
         scores = scores_of(model, x[some])
         away = (1 / (1 + np.exp(-scores)) - y[some]) / len(some)
         optimizer.step({"linear.weight": (away @ x[some])[None, :], "linear.bias": away.sum(keepdims=True)})

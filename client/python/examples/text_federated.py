@@ -57,7 +57,7 @@ x, y = x[:-80], y[:-80]
 
 def train(model, task):
     optimizer = task.optimizer()
-    for some in task.batches(len(y)):
+    for some in task.batches(samples=len(y)):
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x[some]), y[some])
         loss.backward()

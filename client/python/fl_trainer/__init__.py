@@ -17,7 +17,7 @@
 trains alone. docs/python.md has the whole of it.
 """
 
-from ._api import data_path, run, save
+from ._api import data_path, load, run, save
 from ._memory import FormatError
 from ._models import Adapter, ModelError
 from ._parts import PartError
@@ -40,6 +40,7 @@ __all__ = [
     "Task",
     "Trained",
     "data_path",
+    "load",
     "run",
     "save",
 ]

@@ -10,7 +10,7 @@ from . import _memory
 from ._alone import run_alone
 from ._files import TaskFile
 from ._loop import Resident
-from ._models import CLOSURE_PARTS, LOSS_PARTS, ModelError, backend_of
+from ._models import CLOSURE_PARTS, LOSS_PARTS, ModelError, backend_of, check_names
 from ._task import Task
 from ._wire import Gone, ProtocolError
 from ._work import Program, show
@@ -211,11 +211,13 @@ def _line_by_line() -> None:
 def save(model: Any, path: "str | os.PathLike[str]") -> None:
     """Write `model` as safetensors, for `model.file` of a server: what travels, as float32.
 
-    The file takes the place of an older one in one step.
+    Raises ModelError for a tensor that no server takes. The file takes the place of an older one in
+    one step.
     """
     backend = backend_of(model)
-    entries = backend.entries()
-    places = _memory.packed((e.name, e.shape) for e in entries)
+    tensors = [(e.name, e.shape) for e in backend.entries()]
+    check_names(tensors)
+    places = _memory.packed(tensors)
     backend.fit(places)
     target = os.fspath(path)
     temporary = f"{target}.{os.getpid()}.tmp"
@@ -228,3 +230,20 @@ def save(model: Any, path: "str | os.PathLike[str]") -> None:
         if os.path.exists(temporary):
             os.unlink(temporary)
         raise
+
+
+def load(model: Any, path: "str | os.PathLike[str]") -> Any:
+    """Read a federation's model (save() or flctl export) into `model`, in place.
+
+    Strict: all that travels of `model` has to be there with its shape, and nothing else. Tied tensors
+    are read once; what does not travel (frozen parameters, counters) stays. Returns the model, for
+    which a function may stand as in run().
+    """
+    backend = backend_of(model)
+    block = _memory.open_file(os.fspath(path))
+    try:
+        backend.fit(block.places, "file")
+    except ModelError as e:
+        raise ModelError(f"{os.fspath(path)}: {e}") from e
+    backend.load(block)
+    return backend.model

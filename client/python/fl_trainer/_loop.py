@@ -21,6 +21,7 @@ from ._work import (
     from_environment,
     is_broken_device,
     last_line,
+    note,
     show,
 )
 
@@ -131,6 +132,8 @@ class Resident:
         try:
             self._check_solver(program, message)
             program.backend.fit(places)
+            if program.backend.staying() or program.backend.taken_along:
+                note(program.backend.travels())
         except Exception as e:
             text = str(e) if type(e).__module__.startswith("fl_trainer") else last_line(e)
             return {"type": "failed", "error": text[:900]}

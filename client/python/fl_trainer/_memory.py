@@ -146,20 +146,22 @@ def shape_text(shape: Sequence[int]) -> str:
     return "x".join(str(d) for d in shape) if len(shape) else "a single number"
 
 
-def first_difference(have: List[Tuple[str, Shape]], want: Dict[str, Shape]) -> Optional[str]:
-    """What the program's tensors `have` and the server's `want` differ in first, or None."""
+def first_difference(
+    have: List[Tuple[str, Shape]], want: Dict[str, Shape], theirs: str = "server"
+) -> Optional[str]:
+    """What the program's tensors `have` and the server's (or a file's) `want` differ in first, or None."""
     mine = dict(have)
     for name, shape in want.items():
         if name not in mine:
-            return f"tensor '{name}' ({shape_text(shape)}) of the server's model is not in the program's"
+            return f"tensor '{name}' ({shape_text(shape)}) of the {theirs}'s model is not in the program's"
         if tuple(mine[name]) != tuple(shape):
             return (
                 f"tensor '{name}' is {shape_text(mine[name])} in the program, "
-                f"{shape_text(shape)} on the server"
+                f"{shape_text(shape)} {'on the server' if theirs == 'server' else f'in the {theirs}'}"
             )
     for name, shape in have:
         if name not in want:
-            return f"tensor '{name}' ({shape_text(shape)}) of the program's model is not in the server's"
+            return f"tensor '{name}' ({shape_text(shape)}) of the program's model is not in the {theirs}'s"
     return None
 
 

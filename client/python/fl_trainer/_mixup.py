@@ -18,11 +18,14 @@ _MAGIC = b"FLMX"
 
 
 def make_offer(examples: Any, classes: int, group: int, seed: int, room: int) -> bytes:
-    """Means of groups of `group` samples (0: of all) and of their labels, each group drawn by `seed`."""
+    """Means of groups of `group` samples (0: of all) and of their labels, drawn by `seed`.
+
+    The last group takes the rest, so that no mean is of fewer samples.
+    """
     n = len(examples)
     group = n if group == 0 else min(group, n)
     dim = torch.as_tensor(examples[0][0]).numel()
-    pairs = -(-n // group)
+    pairs = n // group
     if _HEADER.size + pairs * 4 * (dim + classes) > room:
         raise ValueError(
             f"{pairs} means of {dim + classes} values are more than the {room} bytes that a client may "
@@ -32,8 +35,9 @@ def make_offer(examples: Any, classes: int, group: int, seed: int, room: int) ->
     generator.manual_seed(seed)
     order = torch.randperm(n, generator=generator).tolist()
     offer = bytearray(_HEADER.pack(_MAGIC, dim, classes, pairs))
-    for at in range(0, n, group):
-        mean = _mean(examples, order[at : at + group], dim, classes)
+    for pair in range(pairs):
+        end = n if pair == pairs - 1 else (pair + 1) * group
+        mean = _mean(examples, order[pair * group : end], dim, classes)
         offer += struct.pack(f"<{dim + classes}f", *mean.tolist())
     return bytes(offer)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import contextlib
 import math
+import re
 import struct
 import sys
 from typing import Any, Callable, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -20,6 +21,12 @@ STEP_PARTS = ("pull", "gradient", "drift", "per_fedavg")
 CLOSURE_PARTS = ("pfedme",)
 #: With task.loss() and samples to tell of.
 LOSS_PARTS = ("mixup",)
+
+
+#: What a server takes (libfl/model/layout.h).
+NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,126}")
+MAX_DIMS = 8
+MAX_TENSORS = 16384
 
 
 class ModelError(Exception):
@@ -61,6 +68,22 @@ class Entry(NamedTuple):
     also: Tuple[str, ...] = ()
 
 
+def check_names(tensors: Sequence[Tuple[str, Shape]]) -> None:
+    """Raises ModelError with the first tensor that no server takes."""
+    if not tensors:
+        raise ModelError("nothing of the model travels: it has no trainable parameter")
+    if len(tensors) > MAX_TENSORS:
+        raise ModelError(f"{len(tensors)} tensors travel, a server takes {MAX_TENSORS}")
+    for name, shape in tensors:
+        if NAME.fullmatch(name) is None or name == "unit":
+            raise ModelError(
+                f"tensor '{name}': no server takes that name: expected 1 to 127 of A-Z a-z 0-9 . _ -, not '.' "
+                "first and not 'unit'; rename the module (the key of a ModuleDict, say) or parameter"
+            )
+        if len(shape) > MAX_DIMS:
+            raise ModelError(f"tensor '{name}' has {len(shape)} dimensions, a server takes {MAX_DIMS}")
+
+
 class Backend:
     """A kind of model. Subclasses implement entries(), _read() and _write()."""
 
@@ -75,9 +98,34 @@ class Backend:
         self.model = model
         self._bound: List[Tuple[Entry, Tuple[str, ...]]] = []
         self._aliases: Dict[str, str] = {}
+        #: Names of staying() that the server's model has.
+        self.taken_along: List[str] = []
 
     def entries(self) -> List[Entry]:
         raise NotImplementedError
+
+    def staying(self) -> Dict[str, Shape]:
+        """Tensors that do not travel unless the server's model has them: what is not trained."""
+        return {}
+
+    def travels(self) -> str:
+        """What travels and what stays, in numbers; after fit()."""
+
+        def count(shapes: Sequence[Shape]) -> str:
+            return f"{len(shapes)} tensors of {sum(math.prod(s) for s in shapes)} numbers"
+
+        stays = list(self.staying().values())
+        text = f"{count([entry.shape for entry, _ in self._bound])} travel"
+        text += f", {count(stays)} stay here, as they are not trained" if stays else ""
+        if self.taken_along:
+            text += (
+                f"; {len(self.taken_along)} of those that travel are frozen ('{self.taken_along[0]}' first), "
+                "since the server's model has them: save it again without (fl_trainer.save)"
+            )
+        return text
+
+    def _take_along(self, names: Sequence[str]) -> None:
+        """The server's model has these of staying(): they travel from now on."""
 
     def _read(self, entry: Entry, block: Block, name: str) -> None:
         """From the block into the model."""
@@ -87,16 +135,19 @@ class Backend:
         """From the model into the block."""
         raise NotImplementedError
 
-    def fit(self, places: Dict[str, Place]) -> None:
-        """Agree on what travels. Raises ModelError with the first difference."""
+    def fit(self, places: Dict[str, Place], theirs: str = "server") -> None:
+        """Agree on what travels with a server, or a file. Raises ModelError with the first difference."""
         bound = []
         shapes = {name: place.shape for name, place in places.items()}
+        along = [name for name in self.staying() if name in shapes]
+        self.taken_along += along
+        self._take_along(along)
         entries = self.entries()
         for entry in entries:
             names = tuple(n for n in (entry.name, *entry.also) if n in shapes)
             bound.append((entry, names))
         have = [(n, e.shape) for e, names in bound for n in (names or (e.name,))]
-        difference = first_difference(have, shapes)
+        difference = first_difference(have, shapes, theirs)
         if difference is not None:
             raise ModelError(difference + self._hint(shapes))
         self._bound = bound

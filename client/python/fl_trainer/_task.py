@@ -206,14 +206,28 @@ class Task:
         """0 .. n - 1 in the order of an epoch, the same whenever this task is repeated."""
         return self._backend.order(n, (self.seed * 1000003 + epoch) % 2**63)
 
-    def batches(self, n: Optional[int] = None) -> Iterator[Any]:
+    def batches(
+        self, *number: int, samples: Optional[int] = None, batch_size: Optional[int] = None
+    ) -> Iterator[Any]:
         """Indices of all batches of this task, as `epochs` or `steps` say.
 
+        Over `samples` samples (all that run() was told of) in batches of `batch_size` (the server's).
         Epochs take a fresh order each. Steps walk through one order, the same in every round, and
         go on where the round before ended. Indices are a tensor, an array or a list, as the model is.
         """
-        n = self.samples if n is None else n
-        size = min(self.batch_size, n)
+        if number:
+            raise TypeError(
+                f"task.batches({', '.join(map(str, number))}): say what is meant: samples={number[0]} takes "
+                f"the first {number[0]} samples, batch_size={number[0]} makes batches of so many"
+            )
+        n = self.samples if samples is None else samples
+        size = self.batch_size if batch_size is None else batch_size
+        if n < 0 or size < 1:
+            raise ValueError(f"task.batches(): {n} samples in batches of {size}")
+        return self._batches(n, size)
+
+    def _batches(self, n: int, size: int) -> Iterator[Any]:
+        size = min(size, n)
         if n <= 0:
             return
         a_pass = -(-n // size)

@@ -6,12 +6,12 @@ import contextlib
 import functools
 import types
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
 
 import torch
 
 from ._losses import Losses
-from ._memory import Block
+from ._memory import Block, Shape
 from ._mixup import Mixture, make_offer
 from ._models import CLOSURE_PARTS, LOSS_PARTS, STEP_PARTS, Backend, Entry, ModelError
 from ._parts import PartError, PerFedAvg, PFedMe, Step, step_of
@@ -55,6 +55,23 @@ def _count(shape: Any) -> int:
     return n
 
 
+def _untrained(model: Any, tensors: Dict[str, Any]) -> Set[str]:
+    """Frozen parameters, and the buffers of modules in evaluation mode whose parameters are all frozen.
+
+    Of a memory with several names the first counts: tied tensors are frozen together.
+    """
+    stays = {n for n, t in tensors.items() if isinstance(t, torch.nn.Parameter) and not t.requires_grad}
+    for prefix, module in model.named_modules():
+        own = list(module.parameters(recurse=False))
+        if module.training or not own or any(p.requires_grad for p in own):
+            continue
+        for name, _ in module.named_buffers(recurse=False):
+            full = f"{prefix}.{name}" if prefix else name
+            if full in tensors:
+                stays.add(full)
+    return stays
+
+
 class TorchBackend(Backend):
     """torch.nn.Module: what its state_dict() holds of floating point numbers, in that order."""
 
@@ -65,9 +82,21 @@ class TorchBackend(Backend):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self._modes = {m: m.training for m in model.modules()}
+        self._stays: Set[str] = set()
+        self._stays = _untrained(_unwrapped(model), self.tensors())
+
+    def staying(self) -> Dict[str, Shape]:
+        everything = self._all()
+        return {name: tuple(everything[name].shape) for name in self._stays}
+
+    def _take_along(self, names: Sequence[str]) -> None:
+        self._stays -= set(names)
 
     def tensors(self) -> Dict[str, Any]:
         """The tensors that travel, by name, as the model holds them now."""
+        return {name: t for name, t in self._all().items() if name not in self._stays}
+
+    def _all(self) -> Dict[str, Any]:
         found = {}
         for name, t in _unwrapped(self.model).state_dict(keep_vars=True).items():
             if not isinstance(t, torch.Tensor):

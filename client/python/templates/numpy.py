@@ -35,7 +35,7 @@ def train(model, task):
     """Train the model that is handed in, in place, for so long as the server says."""
     x, y = train_data
     optimizer = task.optimizer()
-    for i in task.batches(len(y)):
+    for i in task.batches(samples=len(y)):
         p = probabilities(model, x[i])
         task.count(-np.log(p[np.arange(len(i)), y[i]] + 1e-9).mean(), len(i))
         p[np.arange(len(i)), y[i]] -= 1  # now the gradient of the loss by z

@@ -249,7 +249,7 @@ class Batches(unittest.TestCase):
         seen = []
 
         def train(model, task):
-            seen.append([list(b) for b in task.batches(12)])
+            seen.append([list(b) for b in task.batches(samples=12)])
             return 0.0
 
         client = Threaded(TENSORS, Plain(), train)
@@ -258,6 +258,18 @@ class Batches(unittest.TestCase):
         done = client.ask(client.task(**fields))
         client.bye()
         return done, seen[0]
+
+    def test_a_number_of_batches_without_a_name_is_refused(self):
+        task = fl_trainer.Task({"epochs": 1, "batch_size": 5}, None, kind="train", samples=12)
+        self.assertRaisesRegex(TypeError, "samples=20 takes the first 20 samples", task.batches, 20)
+
+    def test_batches_have_the_size_that_is_said(self):
+        order = fl_trainer._models.Backend(None)
+        task = fl_trainer.Task({"epochs": 1, "batch_size": 5}, order, kind="train", samples=12)
+        self.assertEqual([5, 5, 2], [len(b) for b in task.batches()])
+        self.assertEqual([4, 4, 4], [len(b) for b in task.batches(batch_size=4)])
+        self.assertEqual([5, 3], [len(b) for b in task.batches(samples=8)])
+        self.assertRaisesRegex(ValueError, "batches of 0", task.batches, batch_size=0)
 
     def test_epochs_take_every_sample_once_in_fresh_orders(self):
         done, batches = self.batches(epochs=2, batch_size=5)

@@ -174,15 +174,15 @@ class Mixed(Losses):
         for a, b in zip(numbers, torch.cat([X.mean(0), share]).tolist()):
             self.assertAlmostEqual(a, b, 6)
 
-    def test_groups_are_drawn_from_the_seed_and_the_last_one_may_be_short(self):
+    def test_groups_are_drawn_from_the_seed_and_the_last_one_takes_the_rest(self):
         client = self.client()
         raw = self.offer(client, "6")
-        self.assertEqual(4, struct.unpack("<4sIII", raw[:16])[3])
+        self.assertEqual(3, struct.unpack("<4sIII", raw[:16])[3])
         self.assertEqual(raw, self.offer(client, "6"))
         self.assertEqual(raw, self.offer(self.client(), "6"))
         self.assertNotEqual(raw, self.offer(client, "6", 7))
-        sums = torch.tensor(struct.unpack("<28f", raw[16:])).reshape(4, 7)
-        mean = (sums * torch.tensor([[6.0], [6.0], [6.0], [2.0]])).sum(0) / 20
+        sums = torch.tensor(struct.unpack("<21f", raw[16:])).reshape(3, 7)
+        mean = (sums * torch.tensor([[6.0], [6.0], [8.0]])).sum(0) / 20
         self.assertLess((mean[:4] - X.mean(0)).abs().max().item(), 1e-6)
 
     def test_an_offer_that_cannot_be_is_told(self):

@@ -212,6 +212,75 @@ class HandOver(Torch):
             fl_trainer.save(Tied(), f.name)
             self.assertEqual(["embed.weight"], list(_memory.open_file(f.name).places))
 
+    def test_tied_tensors_are_loaded_back_strictly(self):
+        class Tied(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embed = nn.Embedding(3, 2)
+                self.out = nn.Linear(2, 3, bias=False)
+                self.out.weight = self.embed.weight
+
+        saved, model = Tied(), Tied()
+        with tempfile.NamedTemporaryFile() as f:
+            fl_trainer.save(saved, f.name)
+            self.assertIs(model, fl_trainer.load(model, f.name))
+            self.assertTrue(torch.equal(saved.out.weight, model.out.weight))
+            self.assertIs(model.embed.weight, model.out.weight)
+            self.assertRaisesRegex(
+                fl_trainer.ModelError,
+                "the file's model is not in the program's",
+                fl_trainer.load,
+                nn.Linear(2, 3, bias=False),
+                f.name,
+            )
+
+    def test_frozen_parameters_do_not_travel(self):
+        def half(training):
+            model = small()
+            model[0].requires_grad_(False)
+            model[1].requires_grad_(False)
+            return model.train(training)
+
+        evaluating = half(True)
+        evaluating[1].eval()
+        travels = [(n, s) for n, s in shapes(small()) if n.startswith("3.")]
+        statistics = [(n, s) for n, s in shapes(small()) if "running" in n]
+        with tempfile.NamedTemporaryFile() as f:
+            # Statistics of a frozen norm that is in training mode go on changing.
+            for model, expected in ((evaluating, travels), (half(True), statistics + travels)):
+                fl_trainer.save(model, f.name)
+                self.assertEqual(expected, [(n, p.shape) for n, p in _memory.open_file(f.name).places.items()])
+            before = evaluating[0].weight.clone()
+            fl_trainer.save(evaluating, f.name)
+            fl_trainer.load(evaluating, f.name)
+        client = self.client(evaluating, tensors=travels)
+        client.weights.put("model", range(18))
+        self.train(client)
+        self.assertTrue(torch.equal(before, evaluating[0].weight))
+        # The server decides: what its model has travels.
+        client = self.client(half(False), tensors=shapes(small()))
+        client.weights.put("model", flat(small()).tolist())
+        self.train(client)
+        self.assertTrue(torch.equal(torch.tensor(client.result.get("model")[:20]), small()[0].weight.flatten()))
+        for tensors, words in (
+            (travels, "^2 tensors of 18 numbers travel, 6 tensors of 45 numbers stay here"),
+            (shapes(small()), "^8 tensors of 63 numbers travel; 6 of those that travel are frozen"),
+        ):
+            backend = fl_trainer._models.backend_of(half(False))
+            backend.fit(_memory.packed(tensors))
+            self.assertRegex(backend.travels(), words)
+        frozen = small().requires_grad_(False)
+        self.assertRaisesRegex(fl_trainer.ModelError, "no trainable", fl_trainer.save, frozen.eval(), "/dev/null/x")
+
+    def test_names_that_no_server_takes_are_refused_on_save(self):
+        for key in ("a b", "a/b", "\u00e9", "x" * 121):
+            model = nn.ModuleDict({key: nn.Linear(1, 1)})
+            self.assertRaisesRegex(
+                fl_trainer.ModelError, "no server takes that name", fl_trainer.save, model, "/dev/null/x"
+            )
+        deep = nn.ParameterDict({"w": nn.Parameter(torch.zeros(*[1] * 9))})
+        self.assertRaisesRegex(fl_trainer.ModelError, "9 dimensions", fl_trainer.save, deep, "/dev/null/x")
+
     def test_wrappers_do_not_change_names(self):
         class Compiled(nn.Module):  # as torch.compile makes one
             def __init__(self, model):

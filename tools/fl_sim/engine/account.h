@@ -20,6 +20,7 @@ struct fl_fed_part {
     enum fl_part_state state; /* as the coordinator has it at the end of the attempt */
     bool committed;           /* the attempt was */
     bool dropped, failed;     /* it lost its connection in it, or said that it cannot */
+    bool stopped;             /* enough others were in (over-selection) */
     uint64_t samples, steps;
     double train_loss;
     const uint8_t *units; /* [n_units] granted; NULL: there was no plan */

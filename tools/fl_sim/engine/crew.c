@@ -12,6 +12,13 @@ void fl_job_answer_done(struct fl_job_answer *answer)
     answer->n_units = 0;
 }
 
+void fl_job_answer_coded(struct fl_job_answer *answer, const struct fl_norms *norms, size_t n_units)
+{
+    answer->n_units = n_units;
+    answer->divergence = norms->unit;
+    (void)memcpy(answer->rms, norms->rms, sizeof(answer->rms));
+}
+
 /* --- the queue; the lock is held --- */
 
 static void enqueue(struct fl_crew *crew, struct fl_job *job)

@@ -34,9 +34,14 @@ struct fl_job_answer {
     struct fl_eval_rec received, trained;
     uint64_t bytes; /* of the upload or offer */
     size_t n_units;
-    float *divergence; /* [n_units], owned; NULL: none was measured */
+    /* [n_units], owned; NULL: none was measured. Of CODE: of what was sent, fl_norms.unit. */
+    float *divergence;
+    double rms[FL_NORMS_N]; /* of CODE: fl_norms */
 };
 void fl_job_answer_done(struct fl_job_answer *answer);
+/* It is that of an upload, in a model of `n_units`; takes norms.unit. */
+void fl_job_answer_coded(struct fl_job_answer *answer, const struct fl_norms *norms,
+                         size_t n_units);
 
 struct fl_job;
 struct fl_crew;
@@ -50,6 +55,7 @@ struct fl_crew_conf {
     struct fl_setup *setup; /* a reference is taken */
     const char *dir;        /* of the clients' folders */
     bool dry;               /* nothing is computed: what is told is drawn from `seed` */
+    size_t classes;         /* of the network; dry: of the data summaries */
     uint64_t seed;
     const struct fl_kernels *kernels; /* that clients train with; NULL: the fastest */
     const struct fl_log *log;

@@ -187,6 +187,7 @@ static int take_upload(struct fl_job *job, struct fl__team_rest *rest,
     struct fl_result result = {.key = job->task.key};
     struct fl_code code = {.result = &result, .n_parts = (size_t)said->n_parts};
     struct fl_person person;
+    struct fl_norms norms;
     int rv = said->n_parts <= n_units * FL_BUNDLES_MAX ? FL_OK : FL_EFORMAT;
 
     job->crew->conf.people->person(job->crew->conf.people->ctx, job->client, &person);
@@ -204,7 +205,11 @@ static int take_upload(struct fl_job *job, struct fl__team_rest *rest,
         rv = fl__team_read(rest, code.parts, code.n_parts * sizeof(*code.parts));
     }
     rv = rv == FL_OK ? fl__team_read_blob(rest, said->n_upload, &code.bytes) : rv;
-    rv = rv == FL_OK ? fl_member_upload(job->crew->conf.federation, person.name, &code, err) : rv;
+    rv = rv == FL_OK ? fl_member_upload(job->crew->conf.federation, person.name, &code, &norms, err)
+                     : rv;
+    if (rv == FL_OK) {
+        fl_job_answer_coded(&job->answer, &norms, n_units);
+    }
     fl_blob_unref(code.bytes);
     free(code.parts);
     free(code.units);

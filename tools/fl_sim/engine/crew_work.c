@@ -25,6 +25,7 @@ static int begin_member(struct fl_crew *crew, uint32_t client, struct fl_member 
     }
     crew->conf.people->person(crew->conf.people->ctx, client, &person);
     place.seed = person.seed;
+    place.least_group = person.least_group;
     place.dir = dir;
     n = snprintf(dir, sizeof(dir), "%s/%s", crew->conf.dir, person.name);
     if (n < 0 || (size_t)n >= sizeof(dir)) {
@@ -182,6 +183,7 @@ static int train(struct fl_job *job, struct fl_member *m, struct fl_err *err)
 static int code(struct fl_job *job, struct fl_member *m, struct fl_err *err)
 {
     struct fl_code code = {.setup = NULL};
+    struct fl_norms norms;
     struct fl_person person;
     int rv;
 
@@ -194,7 +196,10 @@ static int code(struct fl_job *job, struct fl_member *m, struct fl_err *err)
     if (rv == FL_OK) {
         job->answer.bytes = fl_blob_len(code.bytes);
         if (job->crew->conf.federation != NULL) {
-            rv = fl_member_upload(job->crew->conf.federation, person.name, &code, err);
+            rv = fl_member_upload(job->crew->conf.federation, person.name, &code, &norms, err);
+            if (rv == FL_OK) {
+                fl_job_answer_coded(&job->answer, &norms, fl_layout_units(m->worker.setup->layout));
+            }
         } else {
             job->parts = code.parts;
             job->n_parts = code.n_parts;
@@ -225,10 +230,10 @@ static int evaluate(struct fl_job *job, struct fl_member *m, struct fl_err *err)
     return rv;
 }
 
-static int offer(struct fl_job *job, struct fl_member *m)
+static int offer(struct fl_job *job, struct fl_member *m, struct fl_err *err)
 {
     struct fl_offer made;
-    int rv = fl_offer_make(&m->worker, &made);
+    int rv = fl_offer_make(&m->worker, &made, err);
 
     if (rv == FL_OK) {
         rv = fl_buf_add(&job->bytes, made.data.data, made.data.len);
@@ -249,7 +254,7 @@ static int carry_out(struct fl_job *job, struct fl_member *m, struct fl_err *err
         return evaluate(job, m, err);
     case FL_JOB_OFFER:
     default:
-        return offer(job, m);
+        return offer(job, m, err);
     }
 }
 

@@ -195,6 +195,7 @@ static void tick(struct fl_fed *fed)
     if (n > 0) {
         (void)snprintf(fed->account.missing, sizeof(fed->account.missing), "%s", missing[0]);
     }
+    fl__push_progress(fed);
     fl__fed_step(fed, &event);
 }
 
@@ -291,6 +292,11 @@ static int first_model(void *ctx, float *theta, struct fl_err *err)
 {
     const struct fl_fed *fed = ctx;
 
+    if (fed->conf.first_model != NULL) {
+        (void)memcpy(theta, fed->conf.first_model,
+                     fl_layout_count(fed->conf.coord.layout) * sizeof(*theta));
+        return FL_OK;
+    }
     return fl_opening_draw(&fed->conf.net, fed->conf.coord.seed, theta, err);
 }
 
@@ -312,6 +318,7 @@ static int open_server(struct fl_fed *fed, struct fl_err *err)
                                              .momentum = fed->conf.training.momentum,
                                              .retention = fed->conf.retention,
                                              .offer_max = fed->conf.offer_max,
+                                             .offer_range = fed->conf.offer_range,
                                              .inputs = fed->conf.inputs,
                                              .classes = fed->conf.classes,
                                              .norm_bound = fed->conf.norm_bound,
@@ -370,6 +377,7 @@ static int measure_training(struct fl_fed *fed, struct fl_err *err)
     if (rv == FL_OK) {
         memory = fl_net_memory(net);
         fed->training_bytes = memory.all + 3 * model;
+        fed->classes = fl_net_classes(net);
         fl_net_free(net);
     }
     return rv;
@@ -384,6 +392,7 @@ static int open_crew(struct fl_fed *fed, struct fl_err *err)
                                       .setup = fed->setup,
                                       .dir = fed->clients_dir,
                                       .dry = fed->conf.dry,
+                                      .classes = fed->classes,
                                       .seed = fed->conf.coord.seed,
                                       .kernels = fed->conf.net.kernels,
                                       .log = fed->conf.log};

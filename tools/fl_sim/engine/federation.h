@@ -42,16 +42,20 @@ struct fl_fed_conf {
     struct fl_coord_conf coord;
     struct fl_net_spec net;
     struct fl_wire_training training;
-    size_t inputs, classes, offer_max;  /* as fl_federation */
+    size_t inputs, classes, offer_max; /* as fl_federation */
+    double offer_range;
     double norm_bound;                  /* of an update; 0: none */
     struct fl_retention retention;      /* all zero: the newest checkpoint */
     const struct fl_settings *settings; /* that the folder remembers; NULL: those of the strategy */
     const struct fl_people *people;
     const struct fl_dataset *test; /* the server's; NULL: none */
     const struct fl_world *world;  /* NULL: nothing takes time */
-    const char *journal;           /* path; NULL: none */
-    bool dry;                      /* no arithmetic: what depends on it is drawn or left out */
-    bool keep_records;             /* selections, plans and updates go to the database too */
+    /* Each client limits its own payload to these, bytes/s; 0: no limit. */
+    double upload_rate, download_rate;
+    const float *first_model; /* [layout], read by fl_fed_create(); NULL: drawn from the seed */
+    const char *journal;      /* path; NULL: none */
+    bool dry;                 /* no arithmetic: what depends on it is drawn or left out */
+    bool keep_records;        /* selections, plans and updates go to the database too */
     unsigned threads;
     const struct fl_team *team; /* others who do clients' work too; NULL: none */
     const struct fl_log *log;   /* may be NULL */

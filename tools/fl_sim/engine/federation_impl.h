@@ -160,10 +160,13 @@ struct fl_fed {
     struct fl__fed_answer *queue; /* [n_queue], from `first` on under way */
     size_t first, n_queue, cap_queue;
     struct fl_account account;
-    uint64_t offered_bytes; /* of the bundle of all offers */
-    struct fl_buf scratch;  /* of a message that is measured */
+    uint64_t offered_bytes;     /* of the bundle of all offers */
+    uint64_t dry_offered_bytes; /* dry: of the offers before the first selection */
+    bool offers_fixed;          /* there was a first selection */
+    struct fl_buf scratch;      /* of a message that is measured */
     uint64_t welcome_bytes;
     uint64_t training_bytes; /* of memory that a client needs */
+    size_t classes;          /* of the network */
     bool begun, finished;
     enum fl_fed_end end;
     char why[FL_PAUSE_SIZE];
@@ -265,6 +268,8 @@ void fl__fetch_begin(struct fl_fed *fed, struct fl__active *a);
 void fl__fetch_cancel(struct fl_fed *fed, struct fl__active *a);
 void fl__push_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key,
                     const uint8_t *units, size_t n_units);
+/* Tell the coordinator of the uploads that move, as heartbeats have a daemon do. */
+void fl__push_progress(struct fl_fed *fed);
 void fl__push_cancel(struct fl_fed *fed, struct fl__active *a);
 /* The round ends while it sends: what went so far is of that round. */
 void fl__push_cut(struct fl_fed *fed, struct fl__active *a);

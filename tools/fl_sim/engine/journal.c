@@ -8,7 +8,7 @@
 
 #include "libfl/base/checksum.h"
 
-#define MAGIC UINT64_C(0x314c4e524a4d5346) /* "FSMJRNL1" */
+#define MAGIC UINT64_C(0x324c4e524a4d5346) /* "FSMJRNL2" */
 /* Above any record: the divergences of a model with as many units as there can be. */
 #define RECORD_MAX (UINT32_C(64) << 20)
 
@@ -27,6 +27,7 @@ struct job_record {
     int32_t code;
     uint64_t samples, steps, bytes, n_units;
     double train_loss, previous_dot;
+    double rms[FL_NORMS_N];
     struct fl_eval_rec received, trained;
     uint8_t has_received, has_trained, has_divergence, unused[5];
     char why[96];
@@ -184,6 +185,7 @@ int fl_journal_take(struct fl_journal *j, enum fl_job_kind kind, uint32_t client
                                   .n_units = (size_t)r.n_units,
                                   .divergence = divergence};
     (void)memcpy(ret->why, r.why, sizeof(ret->why));
+    (void)memcpy(ret->rms, r.rms, sizeof(ret->rms));
     return rv;
 }
 
@@ -296,6 +298,7 @@ int fl_journal_put(struct fl_journal *j, enum fl_job_kind kind, uint32_t client,
     r.has_trained = answer->has_trained;
     r.has_divergence = has;
     (void)memcpy(r.why, answer->why, sizeof(r.why));
+    (void)memcpy(r.rms, answer->rms, sizeof(r.rms));
     return put(j, RECORD_JOB, &r, sizeof(r), answer->divergence,
                has ? answer->n_units * sizeof(float) : 0);
 }

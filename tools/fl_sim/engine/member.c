@@ -35,7 +35,9 @@ int fl_member_begin(struct fl_member *m, const struct fl_member_place *place,
     int rv;
 
     *m = (struct fl_member){.begun = true,
-                            .worker = {.log = place->log, .seed = place->seed},
+                            .worker = {.log = place->log,
+                                       .terms = {.offers = true, .least_group = place->least_group},
+                                       .seed = place->seed},
                             .held = {.log = place->log}};
     rv = fl_keeps_open_scratch(place->dir, place->log, &m->worker.keeps, err);
     rv = rv == FL_OK ? fl_worker_prepare(&m->worker, setup, err) : rv;
@@ -96,8 +98,7 @@ static int settle(struct fl_member *m, struct fl_inputs *listed, struct fl_err *
     struct fl_settling settling;
     int rv = FL_OK;
 
-    if (fl_settling_begin(&m->worker, m->worker.setup, listed, m->task.key, m->task.counted,
-                          &settling)) {
+    if (fl_settling_begin(&m->worker, m->worker.setup, listed, &m->task, &settling)) {
         rv = fl_settling_run(&settling, &m->worker, err);
     }
     if (rv == FL_OK) {
@@ -227,7 +228,7 @@ int fl_member_setup(const struct fl_described *of, struct fl_setup **ret, struct
 
 static int upload_to_file(const struct fl_federation *f, const char *name,
                           const struct fl_code *code, const struct fl_spool_part *parts,
-                          struct fl_err *err)
+                          struct fl_norms *ret, struct fl_err *err)
 {
     const struct fl_round_key key = code->result->key;
     struct fl_spool *spool = NULL;
@@ -242,13 +243,16 @@ static int upload_to_file(const struct fl_federation *f, const char *name,
     if (rv == FL_OK) {
         rv = fl_spool_finish(spool, f->layout, f->norm_bound, FL_DURABLE_PROCESS, err);
     }
+    if (rv == FL_OK) {
+        *ret = fl_spool_take_norms(spool);
+    }
     fl_spool_close(spool);
     return rv;
 }
 
 static int upload_to_memory(const struct fl_federation *f, const char *name,
                             const struct fl_code *code, const struct fl_spool_part *parts,
-                            struct fl_err *err)
+                            struct fl_norms *ret, struct fl_err *err)
 {
     const struct fl_round_key key = code->result->key;
     struct fl_upload *upload = NULL;
@@ -258,24 +262,27 @@ static int upload_to_memory(const struct fl_federation *f, const char *name,
     if (rv != FL_OK) {
         return rv;
     }
+    *ret = fl_upload_take_norms(upload);
     rv = fl_uploads_put(f->uploads, key.round, key.attempt, name, upload);
     if (rv != FL_OK) {
         fl_upload_free(upload);
+        free(ret->unit);
+        ret->unit = NULL;
         rv = fl_err_set(err, rv, "the upload of '%s': %s", name, fl_strerror(rv));
     }
     return rv;
 }
 
 int fl_member_upload(const struct fl_federation *f, const char *name, const struct fl_code *code,
-                     struct fl_err *err)
+                     struct fl_norms *ret, struct fl_err *err)
 {
     const struct fl_wire_push_header header = {.parts = code->parts, .n_parts = code->n_parts};
     struct fl_spool_part *parts = NULL;
     int rv = fl_sent_parts(f->layout, f->strategy, &header, code->units, &parts, err);
 
     if (rv == FL_OK) {
-        rv = f->uploads != NULL ? upload_to_memory(f, name, code, parts, err)
-                                : upload_to_file(f, name, code, parts, err);
+        rv = f->uploads != NULL ? upload_to_memory(f, name, code, parts, ret, err)
+                                : upload_to_file(f, name, code, parts, ret, err);
     }
     free(parts);
     return rv;

@@ -56,6 +56,7 @@ struct fl_member_place {
     const char *dir; /* made by the first write; NULL: nothing may be kept (fl_worker_keeps()) */
     const struct fl_log *log; /* may be NULL, is borrowed */
     uint64_t seed;            /* as above */
+    uint64_t least_group;     /* as fl_worker_terms */
 };
 /*
  * Prepared for `setup`, to which it takes a reference, without a trainer; what it held when it was
@@ -101,9 +102,10 @@ FL_MUST_CHECK int fl_member_setup(const struct fl_described *of, struct fl_setup
 /*
  * What a member coded, as the server takes it: what is announced, the bytes, and whether they are
  * any good. Into the federation's uploads where it has a place for them in memory, else into a
- * spool file. Errors of sent.h and of the spool, fl_spool_is_bad().
+ * spool file. `ret->unit` is the caller's. Errors of sent.h and of the spool, fl_spool_is_bad().
  */
 FL_MUST_CHECK int fl_member_upload(const struct fl_federation *federation, const char *name,
-                                   const struct fl_code *code, struct fl_err *err);
+                                   const struct fl_code *code, struct fl_norms *ret,
+                                   struct fl_err *err);
 
 #endif

@@ -1,5 +1,6 @@
 /* What clients and server say to each other: the contents of the contract's messages. */
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,7 +131,8 @@ static int encode_command(const struct fl_fed *fed, const struct fl__message *m,
                                                .selected = m->task.n_selected,
                                                .population = m->task.population,
                                                .counted_round = m->task.counted.round,
-                                               .counted_attempt = m->task.counted.attempt};
+                                               .counted_attempt = m->task.counted.attempt,
+                                               .epoch = m->task.epoch};
         break;
     case FL__SAYS_PLAN:
         command.type = FL_WIRE_PLAN;
@@ -199,6 +201,7 @@ static void take_offer(struct fl_fed *fed, uint32_t client)
     }
     if (fl__fed_take(fed, job, FL_JOB_OFFER, client, (struct fl_round_key){0}, &answer) == FL_OK) {
         fed->account.sim.up_offer_bytes += answer.bytes;
+        fed->dry_offered_bytes += fed->conf.dry && !fed->offers_fixed ? answer.bytes : 0;
         rv = answer.code;
         if (rv == FL_OK && job != NULL && !fed->conf.dry &&
             fl_offering_waits(&fed->federation, &fed->progress, name))
@@ -239,32 +242,45 @@ static void hear_hello(struct fl_fed *fed, const struct fl__message *m)
     fed->joining = UINT32_MAX;
 }
 
+/* Without arithmetic a loss or an evaluation has only its length. */
+static struct fl_job_answer known_of(const struct fl_fed *fed, const struct fl__message *m)
+{
+    struct fl_job_answer known = m->answer;
+
+    if (fed->conf.dry) {
+        known.train_loss = 0;
+        known.has_received = known.has_trained = false;
+        known.received = known.trained = (struct fl_eval_rec){0};
+    }
+    return known;
+}
+
 static void hear_report(struct fl_fed *fed, const struct fl__message *m)
 {
+    const struct fl_job_answer known = known_of(fed, m);
     struct fl_fed_part *p = fl_account_part(&fed->account, m->client);
     struct fl_event event = {.type = FL_EV_REPORT};
 
     event.u.report.client = fed->clients[m->client].number;
     event.u.report.round = m->key.round;
     event.u.report.attempt = m->key.attempt;
-    event.u.report.samples = m->answer.samples;
-    event.u.report.steps = m->answer.steps;
-    event.u.report.train_loss = m->answer.train_loss;
-    event.u.report.divergence = m->answer.divergence;
-    event.u.report.n_divergence = m->answer.n_units;
-    event.u.report.previous_dot = m->answer.previous_dot;
-    event.u.report.received = m->answer.received;
-    event.u.report.trained = m->answer.trained;
+    event.u.report.samples = known.samples;
+    event.u.report.steps = known.steps;
+    event.u.report.train_loss = known.train_loss;
+    event.u.report.divergence = known.divergence;
+    event.u.report.n_divergence = known.n_units;
+    event.u.report.previous_dot = known.previous_dot;
+    event.u.report.received = known.received;
+    event.u.report.trained = known.trained;
     if (p != NULL && p->round == m->key.round && p->attempt == m->key.attempt) {
         p->reported_us = fed->now_us;
-        p->samples = m->answer.samples;
-        p->steps = m->answer.steps;
-        p->train_loss = m->answer.train_loss;
-        p->received = m->answer.received;
-        p->trained = m->answer.trained;
+        p->samples = known.samples;
+        p->steps = known.steps;
+        p->train_loss = fed->conf.dry ? (double)NAN : known.train_loss;
+        p->received = known.received;
+        p->trained = known.trained;
         fed->account.last_report = (size_t)(p - fed->account.parts);
-        if (m->answer.has_trained &&
-            fl_account_evaluated(&fed->account, &m->answer.trained) != FL_OK) {
+        if (known.has_trained && fl_account_evaluated(&fed->account, &known.trained) != FL_OK) {
             fl__fed_fail(fed, FL_ENOMEM, NULL, "the account of a round");
         }
     }
@@ -289,14 +305,15 @@ static void hear_failed(struct fl_fed *fed, const struct fl__message *m)
 
 static void hear_evaluation(struct fl_fed *fed, const struct fl__message *m)
 {
+    const struct fl_job_answer known = known_of(fed, m);
     const struct fl_personal_ops *personal = fed->federation.strategy->personal;
-    const struct fl_eval_rec *found = personal->adapts ? &m->answer.trained : &m->answer.received;
+    const struct fl_eval_rec *found = personal->adapts ? &known.trained : &known.received;
     struct fl_event event = {.type = FL_EV_EVAL_REPORT};
 
     event.u.eval.client = fed->clients[m->client].number;
     event.u.eval.round = m->key.round;
-    event.u.eval.result = m->answer.received;
-    event.u.eval.adapted = m->answer.trained;
+    event.u.eval.result = known.received;
+    event.u.eval.adapted = known.trained;
     if (!personal->trained && fl_account_evaluated(&fed->account, found) != FL_OK) {
         fl__fed_fail(fed, FL_ENOMEM, NULL, "the account of a round");
     }

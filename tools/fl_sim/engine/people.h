@@ -12,7 +12,8 @@
 struct fl_person {
     const char *name; /* fl_name_valid(); as long as the people */
     uint64_t samples, evaluation_samples;
-    uint64_t seed; /* as fl_worker.seed */
+    uint64_t seed;        /* as fl_worker.seed */
+    uint64_t least_group; /* as fl_worker_terms */
 };
 
 /* What it trains and evaluates on; `of` is the owner's own. */

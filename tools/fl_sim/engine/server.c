@@ -1,5 +1,6 @@
 /* What the coordinator asks for, by server/work, and what it is told. */
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,17 @@ static bool needs_record(const struct fl_fed *fed, const struct fl_effect *e, bo
     return fed->conf.keep_records || (e->type == FL_EFF_PERSIST_SELECTION && offers);
 }
 
+/* The first selection fixes what all clients fetch of each other's data from then on. */
+static void fix_offers(struct fl_fed *fed)
+{
+    const struct fl_file *file = fed->progress.offered.file;
+
+    fed->offers_fixed = true;
+    fed->offered_bytes = fed->conf.dry  ? fed->dry_offered_bytes
+                         : file != NULL ? fl_file_size(file)
+                                        : 0;
+}
+
 static void persist(struct fl_fed *fed, const struct fl_effect *e)
 {
     bool live = !fl__fed_replays(fed) && !fed->conf.dry;
@@ -92,6 +104,9 @@ static void persist(struct fl_fed *fed, const struct fl_effect *e)
         rv = fl_persist_run(&fed->federation, e, offers ? &offered : NULL, &err);
         fl_progress_offered(&fed->progress, &offered);
         fl_file_unref(offered.file);
+    }
+    if (rv == FL_OK && e->type == FL_EFF_PERSIST_SELECTION && e->n_parts > 0) {
+        fix_offers(fed);
     }
     if (rv != FL_OK) {
         failed(fed, e->seq, rv, &err, FL_NO_CLIENT);
@@ -112,7 +127,6 @@ static void aggregated(struct fl_fed *fed, const struct fl_effect *e, struct fl_
     answer->event = *event;
     answer->event.u.aggregated.seq = e->seq;
     answer->distance = distance;
-    fed->offered_bytes = event->u.aggregated.offered_bytes;
 }
 
 static void aggregate_live(struct fl_fed *fed, const struct fl_effect *e)
@@ -168,6 +182,7 @@ static void aggregate_dry(struct fl_fed *fed, const struct fl_effect *e)
     double *distance = e->want_distance ? malloc((e->n_parts + 1) * sizeof(*distance)) : NULL;
     size_t i;
 
+    event.u.aggregated.offered_bytes = fed->offered_bytes;
     for (i = 0; distance != NULL && i < e->n_parts; i++) {
         distance[i] = 1;
     }
@@ -242,12 +257,13 @@ static void end_parts(struct fl_fed *fed, bool committed)
             fl__push_cut(fed, fed->clients[p->client].active);
         }
         p->state = rec != NULL ? rec->state : FL_PART_LOST;
+        p->stopped = fl_coord_blameless(fed->coord, fed->clients[p->client].number);
         p->committed = committed;
         p->units = rec != NULL ? rec->units : NULL;
         p->n_units = fl_layout_units(fed->federation.layout);
         counts = committed && p->state == FL_PART_ACCEPTED;
         a->sim.n_dropped += p->dropped;
-        a->sim.n_late += p->state == FL_PART_LOST && !p->dropped && !p->failed;
+        a->sim.n_late += p->state == FL_PART_LOST && !p->dropped && !p->failed && !p->stopped;
         a->sim.n_failed += p->failed || p->state == FL_PART_REJECTED;
         *(counts ? &a->sim.up_update_bytes : &a->sim.up_wasted_bytes) += p->bytes_up;
         if (fed->conf.watch.part != NULL) {
@@ -261,12 +277,16 @@ static void tell_committed(struct fl_fed *fed, const struct fl_round_rec *record
 {
     struct fl_account *a = &fed->account;
     double full = 4.0 * (double)fl_layout_count(fed->federation.layout);
+    struct fl_round_rec told = *record;
 
+    if (fed->conf.dry) {
+        told.train_loss = (double)NAN; /* Nothing was trained. */
+    }
     fl_account_end(a, fed->now_us);
     end_parts(fed, /* committed= */ true);
     a->sim.full_models = (double)record->uplink_bytes / full;
     if (fed->conf.watch.committed != NULL &&
-        !fed->conf.watch.committed(fed->conf.watch.ctx, record, &a->sim))
+        !fed->conf.watch.committed(fed->conf.watch.ctx, &told, &a->sim))
     {
         fed->end = FL_FED_ENOUGH;
         fed->finished = true;
@@ -280,7 +300,8 @@ static int commit_live(struct fl_fed *fed, const struct fl_effect *e, struct fl_
                                      .record = e->record,
                                      .clients = e->clients,
                                      .n_clients = e->n_clients,
-                                     .wall_ms = e->record->ended_ms};
+                                     .wall_ms = e->record->ended_ms,
+                                     .epoch = e->epoch};
     int rv = fed->journal != NULL ? fl_journal_put_commit(fed->journal, e->round, err) : FL_OK;
 
     rv = rv == FL_OK ? fl_commit_run(&fed->federation, &commit, err) : rv;
@@ -327,7 +348,7 @@ static void open_round(struct fl_fed *fed, const struct fl_effect *e)
     fl_shelf_unref(fed->shelf);
     fed->shelf = NULL;
     if (!fl__fed_replays(fed)) {
-        rv = fl_shelf_open(&fed->federation, &fed->progress, e->size.members, &fed->shelf);
+        rv = fl_shelf_open(&fed->federation, &fed->progress, e->round, &e->size, &fed->shelf);
     }
     if (rv != FL_OK) {
         fl__fed_fail(fed, rv, NULL, "what clients fetch");

@@ -58,8 +58,8 @@ static void put(void *ctx, const struct fl_bundle *bundle)
     }
 }
 
-int fl_shelf_open(const struct fl_federation *federation, const struct fl_progress *progress,
-                  size_t members, struct fl_shelf **ret)
+int fl_shelf_open(const struct fl_federation *federation, struct fl_progress *progress,
+                  uint64_t round, const struct fl_round_size *size, struct fl_shelf **ret)
 {
     struct fl_shelf *shelf = calloc(1, sizeof(*shelf));
     struct filling f = {shelf, FL_OK};
@@ -69,7 +69,7 @@ int fl_shelf_open(const struct fl_federation *federation, const struct fl_progre
         return FL_ENOMEM;
     }
     atomic_init(&shelf->refs, 1);
-    rv = fl_bundles_open(federation, progress, members, put, &f);
+    rv = fl_bundles_open(federation, progress, round, size, put, &f);
     rv = rv == FL_OK ? f.code : rv;
     if (rv != FL_OK) {
         fl_shelf_unref(shelf);

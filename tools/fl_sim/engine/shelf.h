@@ -26,10 +26,10 @@ struct fl_shelf {
     size_t n_common, n_own, cap_common, cap_own;
 };
 
-/* All that the round offers, with one reference. FL_ENOMEM. */
+/* As fl_bundles_open(), with one reference. FL_ENOMEM. */
 FL_MUST_CHECK int fl_shelf_open(const struct fl_federation *federation,
-                                const struct fl_progress *progress, size_t members,
-                                struct fl_shelf **ret);
+                                struct fl_progress *progress, uint64_t round,
+                                const struct fl_round_size *size, struct fl_shelf **ret);
 /* One of these items, everybody's, and of a client's own (NULL: none). Their bytes are shared. */
 FL_MUST_CHECK int fl_shelf_make(const struct fl_shelf_item *common, size_t n_common,
                                 const struct fl_shelf_item *own, struct fl_shelf **ret);

@@ -82,7 +82,8 @@ static void tell_task(struct fl_fed *fed, const struct fl_effect *e)
                                .order_seed = e->order_seed,
                                .deadline_ms = e->deadline_ms,
                                .n_selected = e->size.selected,
-                               .population = e->size.population};
+                               .population = e->size.population,
+                               .epoch = e->size.epoch};
     m->mixture = e->mixture;
     fl__fed_send(fed, m);
 }

@@ -24,23 +24,30 @@ static struct fl_fed_part *part_of(struct fl_fed *fed, const struct fl__active *
     return p != NULL && p->round == key.round && p->attempt == key.attempt ? p : NULL;
 }
 
-/* What its link allows now; asked again when that may change. */
+/* The smaller of two rates; 0: unlimited. */
+static double smaller(double link, double limit)
+{
+    return link > 0 && (link < limit || !(limit > 0)) ? link : limit;
+}
+
+/* What its link and its own limit allow now; asked again when that may change. */
 static double rate_now(struct fl_fed *fed, uint32_t client, bool up)
 {
     struct fl__fed_client *c = &fed->clients[client];
     uint64_t until = UINT64_MAX;
+    double limit = up ? fed->conf.upload_rate : fed->conf.download_rate;
     double rate_up = 0;
     double rate_down = 0;
 
     if (fed->conf.world == NULL) {
-        return 0;
+        return limit;
     }
     fl_world_link(fed->conf.world, client, fed->now_us, &rate_up, &rate_down, &until);
     if (until != UINT64_MAX && (c->link_us <= fed->now_us || until < c->link_us)) {
         c->link_us = until;
         fl__fed_at(fed, until, FL__AT_LINK, client, 0, NULL);
     }
-    return up ? rate_up : rate_down;
+    return smaller(up ? rate_up : rate_down, limit);
 }
 
 /* What is awaited when it is done (FL__AT_LOADED and the like). */
@@ -284,6 +291,23 @@ void fl__push_cancel(struct fl_fed *fed, struct fl__active *a)
     count_up(fed, a, went);
 }
 
+void fl__push_progress(struct fl_fed *fed)
+{
+    size_t i;
+
+    for (i = 0; i < fed->conf.people->n; i++) {
+        const struct fl__active *a = fed->clients[i].active;
+        struct fl_event event = {.type = FL_EV_UPLOAD_PROGRESS};
+
+        if (a != NULL && a->awaits_push != 0) {
+            event.u.upload.client = fed->clients[i].number;
+            event.u.upload.round = a->pushing.round;
+            event.u.upload.attempt = a->pushing.attempt;
+            fl__fed_step(fed, &event);
+        }
+    }
+}
+
 void fl__push_cut(struct fl_fed *fed, struct fl__active *a)
 {
     uint64_t bytes = a->up.bytes;
@@ -383,6 +407,7 @@ static void pushed(struct fl_fed *fed, struct fl__active *a)
 {
     bool good = a->code.code == FL_OK;
     struct fl_event event = {.type = good ? FL_EV_UPLOAD_STORED : FL_EV_UPLOAD_INVALID};
+    struct fl_norms norms = {.unit = a->code.divergence};
     struct fl_fed_part *p = part_of(fed, a, a->pushing);
 
     a->awaits_push = 0;
@@ -395,6 +420,9 @@ static void pushed(struct fl_fed *fed, struct fl__active *a)
     event.u.upload.attempt = a->pushing.attempt;
     event.u.upload.bytes = a->code.bytes;
     event.u.upload.reason = good ? NULL : a->code.why;
+    event.u.upload.code = a->code.code;
+    (void)memcpy(norms.rms, a->code.rms, sizeof(norms.rms));
+    event.u.upload.norms = norms.unit != NULL ? &norms : NULL;
     fl__fed_step(fed, &event);
 }
 

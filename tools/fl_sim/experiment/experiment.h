@@ -41,8 +41,8 @@ struct fl_experiment_stop {
 /* One point with the seed of one trial. */
 struct fl_experiment_point {
     struct fl_conf_doc *doc;       /* owns the nodes, and what the configurations refer to */
-    struct fl_server_conf *server; /* main->seed is the trial's; what only a daemon has is unset */
-    struct fl_client_conf *client; /* of all clients: data (but path), labels, offers */
+    struct fl_server_conf *server; /* main->seed is the trial's */
+    struct fl_client_conf *client; /* of all clients; without data.path */
     const struct fl_conf_node *data;
     const struct fl_conf_node *world; /* NULL: not given, there is nothing between them */
     struct fl_experiment_stop stop;
@@ -89,6 +89,12 @@ FL_MUST_CHECK int fl_experiment_text(const struct fl_experiment *experiment, siz
 FL_MUST_CHECK int fl_experiment_open(const struct fl_experiment *experiment, size_t point,
                                      size_t trial, struct fl_experiment_point **ret,
                                      struct fl_err *err);
+/*
+ * The keys of this point that a simulation has no use for, "server.listen, client.tls"; the same
+ * for all points, since they cannot be swept. Appends. FL_ENOMEM, FL_ELIMIT of the buffer.
+ */
+FL_MUST_CHECK int fl_experiment_without_effect(const struct fl_experiment_point *point,
+                                               struct fl_buf *out);
 void fl_experiment_close(struct fl_experiment_point *point); /* NULL is allowed. */
 
 /* The keys of the file that are not the daemons', as Markdown; appended to `out`. */

@@ -108,6 +108,17 @@ static int check_stop(const struct fl_experiment_point *p, struct fl_err *err)
     return FL_OK;
 }
 
+static int check_evaluation(const struct fl_experiment_point *p, struct fl_err *err)
+{
+    const struct fl_opt_texts *command = &p->server->evaluation->command;
+
+    return command->n == 0
+               ? FL_OK
+               : fl_conf_error(fl_conf_field(p->server->file, command), err,
+                               "a simulated server evaluates with the built-in engine, on the test "
+                               "part that 'data:' has for it: expected no evaluation.command");
+}
+
 static int read_client(struct fl_experiment_point *p, struct fl_err *err)
 {
     const struct fl_conf_node *map = fl_conf_get(fl_conf_root(p->doc), "client");
@@ -161,6 +172,7 @@ int fl_experiment_open(const struct fl_experiment *e, size_t point, size_t trial
     rv = rv == FL_OK ? read_stop(p, err) : rv;
     rv = rv == FL_OK ? read_server(p, err) : rv;
     rv = rv == FL_OK ? check_stop(p, err) : rv;
+    rv = rv == FL_OK ? check_evaluation(p, err) : rv;
     rv = rv == FL_OK ? read_client(p, err) : rv;
     if (rv != FL_OK) {
         fl_experiment_close(p);
@@ -170,6 +182,13 @@ int fl_experiment_open(const struct fl_experiment *e, size_t point, size_t trial
     p->world = fl_conf_get(fl_conf_root(p->doc), "world");
     *ret = p;
     return FL_OK;
+}
+
+int fl_experiment_without_effect(const struct fl_experiment_point *p, struct fl_buf *out)
+{
+    int rv = fl_server_conf_daemons(p->server, out);
+
+    return rv == FL_OK ? fl_client_conf_daemons(p->client, out) : rv;
 }
 
 void fl_experiment_close(struct fl_experiment_point *p)

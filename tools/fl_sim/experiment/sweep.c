@@ -102,12 +102,11 @@ static int add_setting(struct fl__point *p, const char *path, bool lent,
 
 /*
  * A mapping for what the server or the clients are configured as comes on top of what is there, key
- * by key; labels, and all else, take its place.
+ * by key; all else takes its place.
  */
 static bool on_top(const char *path, const struct fl_conf_node *value)
 {
-    return fl_conf_kind(value) == FL_CONF_MAP && (below(path, "server") || below(path, "client")) &&
-           strcmp(path, "client.labels") != 0;
+    return fl_conf_kind(value) == FL_CONF_MAP && (below(path, "server") || below(path, "client"));
 }
 
 static int set_value(struct fl__point *p, const char *path, bool lent,

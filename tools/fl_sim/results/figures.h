@@ -154,6 +154,7 @@ uint64_t fl_sim_round_down(const struct fl_sim_round *sim);
     X(ACCEPTED, accepted)  \
     X(EMPTY, empty)        \
     X(LATE, late)          \
+    X(STOPPED, stopped)    \
     X(DROPPED, dropped)    \
     X(FAILED, failed)      \
     X(REJECTED, rejected)  \

@@ -101,7 +101,9 @@ static int check_folder(const char *dir, const struct fl_run_info *info, json_t 
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "%s", why.msg);
     }
-    if (strcmp(old_text(old, "fingerprint"), info->fingerprint) != 0) {
+    if (strcmp(old_text(old, "fingerprint"), info->fingerprint) != 0 &&
+        (info->extends == NULL || strcmp(old_text(old, "fingerprint"), info->extends) != 0))
+    {
         rv = fl_err_set(err, FL_EEXIST,
                         "'%s' holds the results of experiment '%s' (%s), and this is '%s' (%s): "
                         "choose another folder with --out, or remove it",
@@ -178,6 +180,10 @@ int fl_results_open(const char *dir, const struct fl_run_info *info, struct fl_r
     rv = rv == FL_OK ? fl_fs_mkdirs(dir, err) : rv;
     rv = rv == FL_OK ? fl_fs_lock_dir(dir, &r->lock_fd, err) : rv;
     rv = rv == FL_OK ? check_folder(dir, info, &old, err) : rv;
+    if (rv == FL_OK && old != NULL && strcmp(old_text(old, "fingerprint"), info->fingerprint) != 0)
+    {
+        rv = info->extend(info->extend_ctx, err);
+    }
     rv = rv == FL_OK ? fl_run_json_make(info, old, &r->run_json, err) : rv;
     rv = rv == FL_OK ? fl_run_json_write(dir, r->run_json, err) : rv;
     json_decref(old);

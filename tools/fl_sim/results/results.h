@@ -52,12 +52,48 @@ struct fl_run_info {
     const char *blas_kernel;    /* fl_gemm_kernel(); may be NULL */
     const char *const *command; /* argv */
     size_t n_command;
+    /*
+     * The folder may have the fingerprint `extends` instead, of which this experiment is more: then
+     * extend() is called under its lock, before run.json says that it is this one. May be NULL.
+     */
+    const char *extends;
+    int (*extend)(void *ctx, struct fl_err *err);
+    void *extend_ctx;
     bool clients;    /* clients.jsonl is asked for */
     bool keep_state; /* of finished trials */
 };
 
 struct fl_results;
 struct fl_trial;
+
+/* --- a folder that goes on with more than it was begun with (past.c) --- */
+
+struct fl_results_past;
+/* What `dir` says of its experiment. FL_ENOENT: nothing is there; FL_EFORMAT: no results of ours;
+   FL_ENOMEM. Owned: fl_results_past_free(). */
+FL_MUST_CHECK int fl_results_past_read(const char *dir, struct fl_results_past **ret,
+                                       struct fl_err *err);
+void fl_results_past_free(struct fl_results_past *past); /* NULL is allowed. */
+const char *fl_results_past_fingerprint(const struct fl_results_past *past);
+/* The text of its file, the name of that and what was set; all borrowed. */
+const char *fl_results_past_text(const struct fl_results_past *past, const char **ret_file,
+                                 const char *const **ret_sets, size_t *ret_n_sets);
+/*
+ * The folder of a point gets another name, and the summary of a trial says it, as its point is
+ * called now. What is not there is fine: a run that was killed in between does it again.
+ */
+FL_MUST_CHECK int fl_results_rename_point(const char *dir, const char *from, const char *to,
+                                          struct fl_err *err);
+FL_MUST_CHECK int fl_results_rename_trial(const char *dir, const struct fl_run_point *point,
+                                          uint64_t seed, struct fl_err *err);
+/*
+ * A trial that ended with its last round is finished no more (*ret_reopened); one that another rule
+ * ended, or that diverged, stays. *ret_kept: its state is there, so it goes on.
+ */
+FL_MUST_CHECK int fl_results_reopen_trial(const char *dir, const char *point, uint64_t seed,
+                                          bool *ret_reopened, bool *ret_kept, struct fl_err *err);
+
+/* --- a run --- */
 
 /*
  * Make `dir` or go on in it, and lock it. `info` is borrowed until fl_results_free().

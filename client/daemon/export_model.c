@@ -1,0 +1,119 @@
+/*
+ * fl-clientd --export-model: a personal model (FedMCSA, FedAMP, local training), or the norms that
+ * stay on this client put into a global model. Not for algorithms with one model for all: those
+ * keep none here, and flctl export writes it.
+ */
+#include "client/daemon/export_model.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "client/daemon/exit_codes.h"
+#include "client/store/keep_read.h"
+#include "client/work/local.h"
+#include "client/work/worker.h"
+#include "libfl/model/safetensors.h"
+
+static const struct fl_keep_wish wishes[] = {{FL_KEEP_PERSONAL, false}, {FL_KEEP_LOCAL, true}};
+
+/* Local tensors of this client over the global model in `base`. */
+static int complete(struct fl_keep_found *found, const char *base, struct fl_err *err)
+{
+    float *model;
+    int rv;
+
+    if (base == NULL) {
+        return fl_err_set(err, FL_EINVAL,
+                          "this client keeps only the tensors that stay on it, not a whole model: "
+                          "give the global model that they belong to, from flctl export, with "
+                          "--model FILE");
+    }
+    model = malloc((fl_layout_count(found->layout) + 1) * sizeof(*model));
+    rv = model != NULL ? fl_st_load(base, found->layout, model, err) : FL_ENOMEM;
+    if (rv != FL_OK) {
+        free(model);
+        return rv;
+    }
+    fl_local_put(found->layout, found->data, model);
+    free(found->data);
+    found->data = model;
+    return FL_OK;
+}
+
+static int save(const struct fl_client_conf *conf, const struct fl_keep_found *found,
+                const char *file, struct fl_err *err)
+{
+    char round[24];
+    const struct fl_st_meta meta[] = {
+        {"federation", found->federation}, {"round", round}, {"client", conf->main->name}};
+    size_t n = conf->main->name[0] != '\0' ? 3 : 2;
+
+    (void)snprintf(round, sizeof(round), "%" PRIu64, found->key.round);
+    return fl_st_save(file, found->layout, found->data, meta, n, /* sync= */ true, err);
+}
+
+/* A rename would put a file in the place of a device or a folder. */
+static int check_place(const char *file, struct fl_err *err)
+{
+    struct stat st;
+
+    return stat(file, &st) == 0 && !S_ISREG(st.st_mode)
+               ? fl_err_set(err, FL_EINVAL, "'%s' is not a regular file, choose another one", file)
+               : FL_OK;
+}
+
+static int find(const char *state_dir, struct fl_keep_found *found, struct fl_err *err)
+{
+    int rv = fl_keep_read(state_dir, wishes, sizeof(wishes) / sizeof(wishes[0]), found, err);
+
+    if (rv == FL_ENOENT) {
+        return fl_err_set(err, rv,
+                          "no personal model is kept in '%s': this client has not trained one yet, "
+                          "or the algorithm has one model for all clients, which flctl export "
+                          "writes",
+                          state_dir);
+    }
+    return rv;
+}
+
+static void say(const struct fl_keep_found *found, const char *file)
+{
+    (void)printf("%s of round %" PRIu64 " in '%s', %zu parameters, is in %s\n",
+                 wishes[found->wish].local ? "the given model with the local tensors"
+                                           : "the personal model",
+                 found->key.round, found->federation, fl_layout_count(found->layout), file);
+    if (found->pending) {
+        (void)printf("the server has not confirmed yet that it aggregated this round\n");
+    }
+}
+
+int fl_export_model(const struct fl_client_conf *conf, const char *file, const char *base)
+{
+    struct fl_keep_found found = {.wish = 0};
+    struct fl_err err = {0};
+    int exit_code = FL_EXIT_FAILURE;
+    int rv = check_place(file, &err);
+
+    if (rv == FL_OK) {
+        rv = find(conf->main->state_dir, &found, &err);
+        exit_code = FL_EXIT_STATE;
+    }
+    if (rv == FL_OK && wishes[found.wish].local) {
+        rv = complete(&found, base, &err);
+        exit_code = FL_EXIT_DATA;
+    }
+    if (rv == FL_OK) {
+        rv = save(conf, &found, file, &err);
+        exit_code = FL_EXIT_FAILURE;
+    }
+    if (rv == FL_OK) {
+        say(&found, file);
+        exit_code = FL_EXIT_OK;
+    } else {
+        (void)fprintf(stderr, "fl-clientd: %s\n", fl_err_text(&err, rv));
+    }
+    fl_keep_found_done(&found);
+    return exit_code;
+}

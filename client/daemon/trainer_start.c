@@ -1,0 +1,71 @@
+#include "client/daemon/trainer_start.h"
+
+#include <stdio.h>
+
+#define FIRST_PAUSE_MS   UINT64_C(1000)
+#define LONGEST_PAUSE_MS UINT64_C(60000)
+
+static void start_work(void *arg)
+{
+    struct fl_trainer_starting *s = arg;
+
+    s->err = (struct fl_err){0};
+    s->code = fl_trainer_start(s->trainer, &s->samples, &s->evaluation_samples, &s->err);
+}
+
+static void failed(struct fl_trainer_starting *s, int code, const struct fl_err *err)
+{
+    uint64_t pause = LONGEST_PAUSE_MS;
+
+    if (s->failures < 6) {
+        pause = FIRST_PAUSE_MS << s->failures;
+    }
+    s->failures++;
+    (void)snprintf(s->why, sizeof(s->why), "%s", fl_err_text(err, code));
+    fl_log(s->jobs->log, FL_LOG_ERROR, "client",
+           "the trainer does not start, retrying in %llu s: %s", (unsigned long long)pause / 1000,
+           s->why);
+    fl_timer_start(s->timer, pause);
+}
+
+static void start_done(void *arg)
+{
+    struct fl_trainer_starting *s = arg;
+
+    if (s->timer == NULL) {
+        return; /* The client ends. */
+    }
+    if (s->code == FL_OK) {
+        s->ready = true;
+        s->data->samples = s->samples;
+        s->data->evaluation_samples = s->evaluation_samples;
+    } else {
+        failed(s, s->code, &s->err);
+    }
+    s->changed(s->arg);
+}
+
+static void try_start(void *arg)
+{
+    struct fl_trainer_starting *s = arg;
+
+    if (fl_jobs_submit(s->jobs, start_work, start_done, s) != FL_OK) {
+        failed(s, FL_ENOMEM, NULL);
+    }
+}
+
+int fl_trainer_starting_begin(struct fl_trainer_starting *s)
+{
+    int rv = fl_timer_create(s->jobs->loop, try_start, s, &s->timer);
+
+    if (rv == FL_OK) {
+        fl_timer_start(s->timer, 0);
+    }
+    return rv;
+}
+
+void fl_trainer_starting_stop(struct fl_trainer_starting *s)
+{
+    fl_timer_close(s->timer);
+    s->timer = NULL;
+}

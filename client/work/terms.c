@@ -1,0 +1,54 @@
+#include "client/work/terms.h"
+
+#include <inttypes.h>
+
+int fl_terms_check_model(const struct fl_worker_terms *terms, const struct fl_setup *setup,
+                         struct fl_err *err)
+{
+    uint64_t bytes = (uint64_t)fl_layout_count(setup->layout) * sizeof(float);
+
+    if (terms->largest_model == 0 || bytes <= terms->largest_model) {
+        return FL_OK;
+    }
+    return fl_err_set(err, FL_EPERM,
+                      "the server's model has %" PRIu64
+                      " bytes, and limits.largest_model of this client is %" PRIu64,
+                      bytes, terms->largest_model);
+}
+
+/* Mini-batch steps of a round; `samples` 0: not known. */
+static uint64_t steps_of(const struct fl_wire_training *t, uint64_t samples)
+{
+    uint64_t batch = t->batch_size > 0 ? t->batch_size : 1;
+    uint64_t in_epoch = samples / batch + (samples % batch > 0);
+
+    return t->epochs > 0 ? t->epochs * in_epoch : t->steps;
+}
+
+int fl_terms_check_training(const struct fl_worker *worker, struct fl_err *err)
+{
+    const struct fl_worker_terms *terms = &worker->terms;
+    const struct fl_wire_training *t = &worker->setup->welcome.training;
+    uint64_t has = worker->trainer != NULL ? fl_trainer_samples(worker->trainer) : 0;
+    uint64_t steps = steps_of(t, has);
+    uint64_t used = t->epochs > 0 ? has : steps * t->batch_size;
+
+    if (t->epochs > 0 && has == 0) {
+        return FL_OK; /* All samples of a program that does not tell how many. */
+    }
+    used = has > 0 && used > has ? has : used;
+    if (used < terms->least_samples) {
+        return fl_err_set(err, FL_EPERM,
+                          "an update would be made of %" PRIu64 " samples (%" PRIu64
+                          " here, %" PRIu64 " steps of %" PRIu32
+                          "), and limits.least_samples of this client is %" PRIu64,
+                          used, has, steps, t->batch_size, terms->least_samples);
+    }
+    if (steps < terms->least_steps) {
+        return fl_err_set(err, FL_EPERM,
+                          "an update would be made in %" PRIu64
+                          " steps, and limits.least_steps of this client is %" PRIu64,
+                          steps, terms->least_steps);
+    }
+    return FL_OK;
+}

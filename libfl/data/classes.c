@@ -1,0 +1,70 @@
+/* Which classes a data set has no samples of. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/data/dataset.h"
+
+/* "a" or "a to b" behind what is there; what does not fit any more ends it with "...". */
+static void add_range(char *out, size_t size, size_t from, size_t to)
+{
+    size_t len = strlen(out);
+    const char *comma = len > 0 ? ", " : "";
+    char range[64];
+
+    if (from == to) {
+        (void)snprintf(range, sizeof(range), "%s%zu", comma, from);
+    } else {
+        (void)snprintf(range, sizeof(range), "%s%zu to %zu", comma, from, to);
+    }
+    if (len + strlen(range) + sizeof(", ...") <= size) {
+        (void)snprintf(out + len, size - len, "%s", range);
+    } else if (len >= 3 && len + sizeof(", ...") <= size && strcmp(out + len - 3, "...") != 0) {
+        (void)snprintf(out + len, size - len, ", ...");
+    }
+}
+
+static size_t describe(const bool *there, size_t classes, char *out, size_t size)
+{
+    size_t missing = 0;
+    size_t c = 0;
+
+    out[0] = '\0';
+    while (c < classes) {
+        size_t from = c;
+
+        for (; c < classes && !there[c]; c++) {
+        }
+        if (c > from) {
+            missing += c - from;
+            add_range(out, size, from, c - 1);
+        }
+        for (; c < classes && there[c]; c++) {
+        }
+    }
+    return missing;
+}
+
+int fl_dataset_missing(const struct fl_dataset *const *sets, size_t n, size_t classes, char *out,
+                       size_t size, size_t *ret)
+{
+    bool *there;
+    size_t k;
+    size_t i;
+
+    for (k = 0; k < n; k++) {
+        classes = sets[k] != NULL && sets[k]->classes > classes ? sets[k]->classes : classes;
+    }
+    there = calloc(classes + 1, sizeof(*there));
+    if (there == NULL) {
+        return FL_ENOMEM;
+    }
+    for (k = 0; k < n; k++) {
+        for (i = 0; sets[k] != NULL && i < sets[k]->n; i++) {
+            there[fl_dataset_label(sets[k], i)] = true;
+        }
+    }
+    *ret = describe(there, classes, out, size);
+    free(there);
+    return FL_OK;
+}

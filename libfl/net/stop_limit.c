@@ -1,0 +1,83 @@
+#include "libfl/net/stop_limit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "libfl/net/net_impl.h"
+
+struct fl_stop_limit {
+    pthread_t thread;
+    int ended_fd; /* eventfd: readable when the stop has ended */
+    uint64_t limit_ms;
+    const struct fl_log *log;
+    const char *component;
+    int exit_code;
+    fl_stop_last_words_fn *last_words;
+    void *ctx;
+};
+
+static void *stop_limit_main(void *arg)
+{
+    struct fl_stop_limit *limit = arg;
+    struct pollfd ended = {.fd = limit->ended_fd, .events = POLLIN};
+    char text[FL_ERR_BUF_SIZE] = "";
+    int n;
+
+    /* All signals are blocked in this thread: it is not interrupted. */
+    n = poll(&ended, 1, (int)limit->limit_ms);
+    if (n == 0) {
+        limit->last_words(limit->ctx, text, sizeof(text));
+        fl_log(limit->log, FL_LOG_ERROR, limit->component,
+               "not stopped after %" PRIu64 " s: %s; ending now, as a kill would",
+               limit->limit_ms / 1000, text);
+        _exit(limit->exit_code);
+    }
+    return NULL;
+}
+
+int fl_stop_limit_begin(uint64_t limit_ms, const struct fl_log *log, const char *component,
+                        int exit_code, fl_stop_last_words_fn *last_words, void *ctx,
+                        struct fl_stop_limit **ret, struct fl_err *err)
+{
+    struct fl_stop_limit *limit = calloc(1, sizeof(*limit));
+    int rv;
+
+    if (limit == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "time limit of the stop: out of memory");
+    }
+    *limit = (struct fl_stop_limit){.ended_fd = eventfd(0, EFD_CLOEXEC),
+                                    .limit_ms = limit_ms,
+                                    .log = log,
+                                    .component = component,
+                                    .exit_code = exit_code,
+                                    .last_words = last_words,
+                                    .ctx = ctx};
+    rv = limit->ended_fd >= 0
+             ? fl__thread_start(&limit->thread, "fl-stop", false, stop_limit_main, limit)
+             : fl_err_from_errno(errno);
+    if (rv != FL_OK) {
+        if (limit->ended_fd >= 0) {
+            (void)close(limit->ended_fd);
+        }
+        free(limit);
+        return fl_err_set(err, rv, "time limit of the stop: %s", fl_strerror(rv));
+    }
+    *ret = limit;
+    return FL_OK;
+}
+
+void fl_stop_limit_end(struct fl_stop_limit *limit)
+{
+    if (limit == NULL) {
+        return;
+    }
+    FL_REQUIRE(eventfd_write(limit->ended_fd, 1) == 0);
+    FL_REQUIRE(pthread_join(limit->thread, NULL) == 0);
+    (void)close(limit->ended_fd);
+    free(limit);
+}

@@ -1,0 +1,63 @@
+#include "server/core/summary_range.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* A place in `sorted` at which `value` stands. */
+static size_t find(const double *sorted, size_t n, double value)
+{
+    size_t low = 0;
+    size_t high = n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (sorted[middle] < value) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/*
+ * Without the one at `left_out`. Of two in the middle their mean: with one summary that is false
+ * among three, the smaller one would let it refuse both others, the larger one would let it pass.
+ */
+static double median(const double *sorted, size_t n, size_t left_out)
+{
+    size_t low = (n - 2) / 2;
+    size_t high = (n - 1) / 2;
+
+    return 0.5 * sorted[low + (low >= left_out)] + 0.5 * sorted[high + (high >= left_out)];
+}
+
+int fl_summary_bounds(const double *largest, size_t n, double factor, double *ret_bounds)
+{
+    double *sorted = malloc((n + 1) * sizeof(*sorted));
+    size_t i;
+
+    if (sorted == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < n; i++) {
+        sorted[i] = largest[i];
+    }
+    qsort(sorted, n, sizeof(*sorted), compare);
+    for (i = 0; i < n; i++) {
+        double middle = n >= 3 ? median(sorted, n, find(sorted, n, largest[i])) : 0.0;
+
+        ret_bounds[i] = factor > 0.0 && middle > 0.0 ? factor * middle : (double)INFINITY;
+    }
+    free(sorted);
+    return FL_OK;
+}

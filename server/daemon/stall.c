@@ -1,0 +1,53 @@
+#include "server/daemon/stall.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "server/daemon/guard.h"
+#include "server/daemon/server.h"
+
+static void stall_longest(struct fl_stall *stall, const char *thread, uint64_t busy_ms)
+{
+    if (busy_ms > stall->for_ms) {
+        *stall = (struct fl_stall){thread, busy_ms};
+    }
+}
+
+struct fl_stall fl_stall_find(struct fl_serverd *srv)
+{
+    struct fl_stall stall = {.thread = "io"};
+
+    stall_longest(&stall, "io", fl_lane_busy_ms(srv->io));
+    stall_longest(&stall, "db", fl_lane_busy_ms(srv->db));
+    if (srv->guard != NULL) {
+        stall_longest(&stall, "identity", fl_guard_busy_ms(srv->guard));
+    }
+    return stall;
+}
+
+const char *fl_stall_text(const struct fl_serverd *srv, struct fl_stall stall, char *out,
+                          size_t size)
+{
+    (void)snprintf(out, size, "the disk of '%s' has not answered for %" PRIu64 " s (thread %s)",
+                   srv->state_dir, stall.for_ms / 1000, stall.thread);
+    return out;
+}
+
+uint64_t fl_stall_clock_read(struct fl_stall_clock *clock, uint64_t now_ms, uint64_t busy_ms)
+{
+    bool stalls = busy_ms >= FL_STALL_CLOCK_MS;
+
+    if (clock->stopped && stalls) {
+        return clock->last_ms;
+    }
+    if (clock->stopped) { /* Goes on from where it stopped. */
+        clock->stalled_ms = now_ms - clock->last_ms;
+    } else {
+        uint64_t began = now_ms - clock->stalled_ms - (stalls ? busy_ms : 0);
+
+        /* It may have been read since the job began. */
+        clock->last_ms = began > clock->last_ms ? began : clock->last_ms;
+    }
+    clock->stopped = stalls;
+    return clock->last_ms;
+}

@@ -1,0 +1,47 @@
+#ifndef FL_SERVERD_STALL_H
+#define FL_SERVERD_STALL_H
+
+/*
+ * A disk that does not answer: one of the threads that wait for it (io, db, identity) is at the
+ * same job for long. Nothing of that is the clients' fault, so the coordinator's time stands still
+ * meanwhile; operators see it in the log, in STATUS, in `flctl why` and in the answer of a command;
+ * and after a while the watchdog is no longer fed (docs/operating.md#a-disk-that-does-not-answer).
+ *
+ * Threading: fl_stall_find() any thread, once the daemon has started; a clock is its owner's.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fl_serverd;
+
+/* From this age of a job on: the coordinator's time stands still, */
+#define FL_STALL_CLOCK_MS 2000
+/* operators read of it, */
+#define FL_STALL_REPORT_MS 10000
+/* the service manager ends the process. A commit of a large model on a slow disk takes minutes. */
+#define FL_STALL_WATCHDOG_MS 600000
+
+struct fl_stall {
+    const char *thread; /* "io", "db" or "identity" */
+    uint64_t for_ms;    /* 0: none of them has a job */
+};
+
+/* The oldest job of the threads that wait for a disk. */
+struct fl_stall fl_stall_find(struct fl_serverd *srv);
+/* "the disk of '/var/lib/fl-serverd' has not answered for 35 s (thread io)". Returns `out`. */
+const char *fl_stall_text(const struct fl_serverd *srv, struct fl_stall stall, char *out,
+                          size_t size);
+
+/* Time without the stalls; all zero at first. */
+struct fl_stall_clock {
+    uint64_t last_ms;    /* the newest time that was read */
+    uint64_t stalled_ms; /* all stalls so far */
+    bool stopped;        /* at last_ms */
+};
+
+/* `now_ms`: fl_clock_ms(); `busy_ms`: how long the oldest job has been running. Never goes back. */
+uint64_t fl_stall_clock_read(struct fl_stall_clock *clock, uint64_t now_ms, uint64_t busy_ms);
+
+#endif

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SCAFFOLD's control is the mean of the controls of the clients that are there: also after a client lost its
+# folder, was forgotten, or the operator reset the controls.
+# shellcheck source=tests/integ/lib.sh
+. "$(dirname "$0")/lib.sh"
+synthetic "$dir/data" 3 --seed 3
+# server, round, clients…: the sum in the checkpoint is that of the newest controls on the clients' disks
+sums_up() {
+  "$python" - "$dir" "$@" <<'PY'
+import array, glob, os, struct, sys
+dir, server, round, *clients = sys.argv[1:]
+def floats(data):
+    a = array.array("f")
+    a.frombytes(data)
+    return a
+with open("%s/%s.state/models/round-%06d.control_sum.safetensors" % (dir, server, int(round)), "rb") as f:
+    data = f.read()
+total = floats(data[8 + struct.unpack("<Q", data[:8])[0]:])
+sums = [0.0] * len(total)
+for c in clients:
+    files = glob.glob("%s/%s.state/keep/scaffold.control.*.keep" % (dir, c))
+    newest = max(files, key=lambda p: int(p.split(".")[-2]))
+    with open(newest, "rb") as f:
+        own = floats(f.read()[-4 * len(total):])
+    sums = [s + x for s, x in zip(sums, own)]
+largest = max(abs(s) for s in sums)
+apart = max(abs(s - t) for s, t in zip(sums, total))
+print("largest %g, apart %g" % (largest, apart))
+sys.exit(not (largest > 0 and apart < 1e-4 * largest))
+PY
+}
+goes_on() { # rounds, clients
+  write_server fed "rounds: $1" "seed: 4" "model: {preset: dnn60}" "training: {learning_rate: 0.02}" \
+    "algorithm: scaffold" "round: {start_clients: 1, min_clients: $2, min_responders: $2, lost_grace: 1s}"
+  start_server fed || finish
+}
+ends() {
+  wait_for "round $1" at_round fed "$1"
+  stop fed
+  for i in 0 1 2; do running "c$i" && stop "c$i"; done
+}
+goes_on 3 3
+for i in 0 1 2; do start_client "c$i" "$dir/data/client-00$i"; done
+ends 3
+check "the sum is that of all controls" sums_up fed 3 c0 c1 c2
+
+### A client loses its folder
+rm -r "$dir/c2.state"
+goes_on 6 3
+for i in 0 1 2; do run_client "c$i"; done
+ends 6
+has_line "the server says that a control is lost" "$dir/fed.log" "client 'c2' lost its control, which is in the sum"
+has_line "and when another sum begins" "$dir/fed.log" "the server's sum of them restarts at zero with round 5"
+has_line "the client says what is lost" "$dir/c2.log" "but its 'scaffold.control' of that round is lost"
+has_line "the others drop theirs" "$dir/c0.log" "the kept 'scaffold.control' of round 4 is dropped"
+check "after the loss it is the sum of all controls" sums_up fed 6 c0 c1 c2
+equal "it is lost once" 1 "$(grep -c "lost its control" "$dir/fed.log")"
+
+### A client is forgotten
+goes_on 9 2
+check "it is forgotten" ctl fed clients forget c2
+for i in 0 1; do run_client "c$i"; done
+ends 9
+has_line "its control is in no later sum" "$dir/fed.log" "client 'c2' is gone, and its control is in the sum"
+check "then it is the sum of those that are there" sums_up fed 9 c0 c1
+
+### The operator's word, and a kill behind it
+goes_on 11 2
+says "it is answered when it is on disk" 0 "controls restart at zero with round 10" \
+  "$build/flctl" --state-dir "$dir/fed.state" controls reset
+kill_hard fed
+goes_on 11 2
+for i in 0 1; do run_client "c$i"; done
+ends 11
+has_line "a server that was killed goes on with it" "$dir/c1.log" "begins a new sum with round 10"
+check "and it is the sum" sums_up fed 11 c0 c1
+finish

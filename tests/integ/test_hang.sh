@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# A disk that does not answer: the server reports it, times out no client meanwhile, answers operators, goes on
+# when the disk answers again, and ends after the limit of a stop when it does not.
+# shellcheck source=tests/integ/lib.sh
+. "$(dirname "$0")/lib.sh"
+if ldd "$build/fl-serverd" | grep -qE 'lib(a|t|m)san'; then
+  skip "this build has a sanitizer, which wants to be the first library, as does the one that stands in for the disk"
+fi
+hang=$dir/hang
+${CC:-cc} -shared -fPIC -O1 -o "$dir/hang.so" "$srcdir/tests/integ/hang.c" -ldl >"$dir/cc.out" 2>&1 ||
+  skip "no C compiler for the library that stands in for the disk: $(head -n 1 "$dir/cc.out")"
+synthetic "$dir/data" 2 --seed 5
+write_server srv "model: {preset: mlr60}" "rounds: 100000" \
+  "round: {start_clients: 2, min_responders: 2, train_deadline: 5s, upload_deadline: 5s}"
+notify_socket
+FL_HANG=$hang LD_PRELOAD=$dir/hang.so start_server srv
+start_client c0 "$dir/data/client-000"
+start_client c1 "$dir/data/client-001"
+wait_for "a round" at_round srv 1
+
+### Uploads cannot be written
+echo "srv.state/spool" >"$hang"
+wait_for "a line of the log" in_log srv "the disk of '$dir/srv.state' has not answered for 1"
+check "the line says what waits and where to look" in_log srv \
+  "(thread io): rounds and commands wait for it, no client is timed out meanwhile; look at the kernel's messages"
+says "why names the disk before the clients" 0 \
+  "the disk of '$dir/srv.state' has not answered for " timeout 60 "$build/flctl" -d "$dir/srv.state" why
+wait_for "systemctl status to show it" in_log notify "STATUS=the disk of '$dir/srv.state' has not answered for "
+before=$(status_of srv rounds_committed)
+equal "the round waits for uploads" UPLOADING "$(status_of srv phase)"
+rm "$hang"
+wait_for "the disk" in_log srv "answers again after "
+wait_for "the next round" at_round srv $((before + 2))
+lacks_line "the deadlines of 5 s passed for no client in 10 s of waiting" "$dir/srv.log" ": late: "
+lacks_line "nor was a round aborted" "$dir/srv.log" "aborted"
+equal "both are in every round" 0 "$(ctl srv rounds --json | json 'sum(r["selected"] - r["responders"] for r in d)')"
+
+### Records cannot be written
+echo "srv.state/" >"$hang"
+says "a command whose promise cannot be kept is answered" 1 \
+  "the command is not on disk yet and may be carried out when the disk answers" \
+  timeout 300 "$build/flctl" -d "$dir/srv.state" pause
+rm "$hang"
+wait_for "the pause" in_phase srv PAUSED
+
+### The disk never answers
+echo "srv.state/" >"$hang"
+"$build/flctl" -d "$dir/srv.state" resume >/dev/null 2>&1 &
+wait_for "a job that hangs" in_log srv "(thread db): rounds and commands wait for it"
+kill -TERM "${pid_of[srv]}"
+wait_end srv
+equal "the stop ends as a failure" 1 "$rc"
+has_line "and says what it waited for" "$dir/srv.log" "not stopped after 25 s: "
+rm "$hang"
+start_server srv
+equal "what was not on disk is as it was" PAUSED "$(status_of srv phase)"
+before=$(status_of srv rounds_committed)
+check "and can be asked for again" "$build/flctl" -d "$dir/srv.state" resume
+wait_for "rounds after it" at_round srv $((before + 2))
+stop srv
+equal "and an orderly end" 0 "$rc"
+
+### The files of the identity cannot be written: who is waited for says so
+{
+  echo "federation: integ"
+  echo "state_dir: \"$dir/tls.state\""
+  echo "listen: [\"127.0.0.1:0\"]"
+  echo "identity: {hosts: [localhost, 127.0.0.1]}"
+  echo "model: {preset: mlr60}"
+} >"$dir/tls.yaml"
+check "a federation with an identity" "$build/fl-serverd" --init "$dir/tls.yaml"
+FL_HANG=$hang LD_PRELOAD=$dir/hang.so start_server tls
+echo "tls.state/identity" >"$hang"
+timeout 300 "$build/flctl" -d "$dir/tls.state" invite later >"$dir/invite.out" 2>&1 &
+invite=$!
+waits() { grep -qF "no answer for 10 s: the server has the command and waits" "$dir/invite.out"; }
+wait_for "flctl to say that it waits" waits
+rm "$hang"
+check "the invitation is made when the disk answers" wait "$invite"
+stop tls
+finish

@@ -1,0 +1,124 @@
+/* What a client's operator lets a server ask for. */
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/store/day.h"
+#include "client/work/terms.h"
+#include "libfl/base/fs.h"
+#include "tests/lib/client_rig.h"
+#include "tests/unit/train_fixture.h"
+
+static const struct rig_server plain = {.solver = "sgd"};
+
+START_TEST(an_update_of_too_few_samples_or_steps_is_refused)
+{
+    static const struct {
+        uint32_t epochs, steps, batch;
+        struct fl_worker_terms terms;
+        const char *says; /* NULL: allowed */
+    } rows[] = {
+        {0, 1, 1, {.least_samples = 2}, "made of 1 samples (103 here, 1 steps of 1), and limits"},
+        {0, 1, 9, {.least_samples = 10}, "made of 9 samples"},
+        {0, 1, 10, {.least_samples = 10}, NULL},
+        {0, 10, 1, {.least_samples = 10}, NULL},
+        {1, 0, 1, {.least_samples = 103}, NULL},
+        {1, 0, 1, {.least_samples = 104}, "made of 103 samples"},
+        {0, 500, 10, {.least_samples = 104}, "made of 103 samples"}, /* again and again */
+        {0,
+         4,
+         50,
+         {.least_steps = 5},
+         "made in 4 steps, and limits.least_steps of this client is 5"},
+        {0, 5, 50, {.least_steps = 5}, NULL},
+        {2, 0, 50, {.least_steps = 6}, NULL},
+        {2, 0, 50, {.least_steps = 7}, "made in 6 steps"},
+        {0, UINT32_MAX, UINT32_MAX, {.least_samples = 103}, NULL},
+        {0, 0, 10, {.least_samples = 1}, "made of 0 samples"},
+    };
+    struct fl_wire_training *t;
+    struct rig r;
+
+    rig_init(&r, &plain, false);
+    t = &r.setup->welcome.training;
+    t->epochs = rows[_i].epochs;
+    t->steps = rows[_i].steps;
+    t->batch_size = rows[_i].batch;
+    r.worker.terms = rows[_i].terms;
+    if (rows[_i].says == NULL) {
+        ck_assert_msg(fl_terms_check_training(&r.worker, &r.err) == FL_OK, "%s", r.err.msg);
+    } else {
+        ck_assert_int_eq(fl_terms_check_training(&r.worker, &r.err), FL_EPERM);
+        ck_assert_msg(strstr(r.err.msg, rows[_i].says) != NULL, "%s", r.err.msg);
+    }
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(a_model_above_the_largest_is_refused)
+{
+    struct fl_worker_terms terms = {.largest_model = 0};
+    uint64_t bytes;
+    struct rig r;
+
+    rig_init(&r, &plain, false);
+    bytes = (uint64_t)r.count * sizeof(float);
+    ck_assert_int_eq(fl_terms_check_model(&terms, r.setup, &r.err), FL_OK);
+    terms.largest_model = bytes;
+    ck_assert_int_eq(fl_terms_check_model(&terms, r.setup, &r.err), FL_OK);
+    terms.largest_model = bytes - 1;
+    ck_assert_int_eq(fl_terms_check_model(&terms, r.setup, &r.err), FL_EPERM);
+    ck_assert_msg(strstr(r.err.msg, "limits.largest_model of this client") != NULL, "%s",
+                  r.err.msg);
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(the_rounds_of_a_day_are_counted_over_restarts)
+{
+    static const char *const damaged[] = {"", "x 3\n", "20000", "20000-3\n"};
+    uint64_t n = 9;
+    struct rig r;
+    size_t i;
+
+    rig_init(&r, &plain, false);
+    ck_assert_int_eq(fl_day_rounds(r.dir, 20000, &n, &r.err), FL_OK);
+    ck_assert_uint_eq(n, 0);
+    ck_assert_int_eq(fl_day_add(r.dir, 20000, &r.err), FL_OK);
+    ck_assert_int_eq(fl_day_add(r.dir, 20000, &r.err), FL_OK);
+    ck_assert_int_eq(fl_day_rounds(r.dir, 20000, &n, &r.err), FL_OK);
+    ck_assert_uint_eq(n, 2);
+    ck_assert_int_eq(fl_day_rounds(r.dir, 20001, &n, &r.err), FL_OK);
+    ck_assert_uint_eq(n, 0);
+    ck_assert_int_eq(fl_day_add(r.dir, 20001, &r.err), FL_OK);
+    ck_assert_int_eq(fl_day_rounds(r.dir, 20001, &n, &r.err), FL_OK);
+    ck_assert_uint_eq(n, 1);
+    for (i = 0; i < sizeof(damaged) / sizeof(*damaged); i++) {
+        ck_assert_int_eq(fl_fs_replace(rig_path(&r, "rounds-today"), damaged[i], strlen(damaged[i]),
+                                       false, NULL),
+                         FL_OK);
+        ck_assert_int_eq(fl_day_rounds(r.dir, 20000, &n, &r.err), FL_OK);
+        ck_assert_uint_eq(n, 0);
+    }
+    rig_done(&r);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("client_terms");
+    TCase *tc = tcase_create("client_terms");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_loop_test(tc, an_update_of_too_few_samples_or_steps_is_refused, 0, 13);
+    tcase_add_test(tc, a_model_above_the_largest_is_refused);
+    tcase_add_test(tc, the_rounds_of_a_day_are_counted_over_restarts);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,285 @@
+#include "tools/fl_sim/extend.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/conf/differ.h"
+
+struct extend {
+    char *dir; /* owned */
+    const struct fl_experiment *now;
+    struct fl_results_past *past;
+    struct fl_experiment *before;
+    size_t *point_of; /* [points of `before`]: the same point of `now` */
+    bool *longer;     /* [points of `before`]: it has more rounds now */
+};
+
+/* What is left out of the arithmetic, or out of the rows, makes other results. */
+const char *extend_fingerprint(const struct fl_experiment *experiment, bool dry,
+                               char out[FL_CHECKSUM_TEXT])
+{
+    return fl_checksum_text(
+        fl_experiment_fingerprint(experiment) ^ (dry ? UINT64_C(0x9e3779b97f4a7c15) : 0), out);
+}
+
+const char *extend_from(const struct extend *extend)
+{
+    return fl_results_past_fingerprint(extend->past);
+}
+
+void extend_free(struct extend *x)
+{
+    if (x != NULL) {
+        fl_experiment_free(x->before);
+        fl_results_past_free(x->past);
+        free(x->point_of);
+        free(x->longer);
+        free(x->dir);
+        free(x);
+    }
+}
+
+/* --- what changed --- */
+
+/* The keys that differ between a point then and a point now, but for the rounds. 0: none. */
+static int differ(const struct fl_experiment *before, size_t i, const struct fl_experiment *now,
+                  size_t k, char *keys, size_t size, size_t *ret, struct fl_err *err)
+{
+    static const char *const except[] = {"stop.rounds", "server.rounds", "server.seed", "trials",
+                                         NULL};
+    struct fl_experiment_point *a = NULL;
+    struct fl_experiment_point *b = NULL;
+    int rv = fl_experiment_open(before, i, 0, &a, err);
+
+    rv = rv == FL_OK ? fl_experiment_open(now, k, 0, &b, err) : rv;
+    if (rv == FL_OK) {
+        *ret = fl_conf_differ(fl_conf_root(a->doc), fl_conf_root(b->doc), except, keys, size);
+    }
+    fl_experiment_close(a);
+    fl_experiment_close(b);
+    return rv;
+}
+
+static int rounds_of(const struct fl_experiment *e, size_t i, int64_t *ret, struct fl_err *err)
+{
+    struct fl_experiment_point *p = NULL;
+    int rv = fl_experiment_open(e, i, 0, &p, err);
+
+    if (rv == FL_OK) {
+        *ret = p->stop.rounds != 0 ? p->stop.rounds : INT64_MAX;
+    }
+    fl_experiment_close(p);
+    return rv;
+}
+
+static int refuse(const struct extend *x, struct fl_err *err, const char *what)
+{
+    return fl_err_set(err, FL_EEXIST,
+                      "'%s' holds the results of experiment '%s', this is '%s', and %s: it goes on "
+                      "with more rounds, trials or points and otherwise as it is; for this choose "
+                      "another folder with --out, or remove it",
+                      x->dir, fl_experiment_name(x->before), fl_experiment_name(x->now), what);
+}
+
+static int check_rounds(struct extend *x, size_t i, struct fl_err *err)
+{
+    char what[FL_EXPERIMENT_LABEL + 128];
+    int64_t then = 0;
+    int64_t now = 0;
+    int rv = rounds_of(x->before, i, &then, err);
+
+    rv = rv == FL_OK ? rounds_of(x->now, x->point_of[i], &now, err) : rv;
+    if (rv == FL_OK && now < then) {
+        (void)snprintf(what, sizeof(what), "stop.rounds of '%s' is less now, %" PRId64,
+                       fl_experiment_label(x->before, i), now);
+        return refuse(x, err, what);
+    }
+    x->longer[i] = now > then;
+    return rv;
+}
+
+/*
+ * The point of now that is the same as point `i` of then. It is looked for behind that of the point
+ * before first, so that a long sweep does not take the square of its points.
+ */
+static int find_point(struct extend *x, size_t i, struct fl_err *err)
+{
+    size_t n = fl_experiment_points(x->now);
+    char fewest[256] = "";
+    char what[FL_EXPERIMENT_LABEL + 320];
+    size_t least = SIZE_MAX;
+    size_t first = i > 0 ? x->point_of[i - 1] + 1 : 0;
+    size_t j;
+
+    for (j = 0; j < n; j++) {
+        size_t k = (first + j) % n;
+        char keys[256] = "";
+        size_t changed = 0;
+        int rv = differ(x->before, i, x->now, k, keys, sizeof(keys), &changed, err);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (changed == 0) {
+            x->point_of[i] = k;
+            return check_rounds(x, i, err);
+        }
+        if (changed < least) {
+            least = changed;
+            (void)snprintf(fewest, sizeof(fewest), "%s", keys);
+        }
+    }
+    (void)snprintf(what, sizeof(what), "its point '%s' is another one now (%s changed)",
+                   fl_experiment_label(x->before, i), fewest);
+    return refuse(x, err, what);
+}
+
+static int check_seeds(const struct extend *x, struct fl_err *err)
+{
+    char what[96];
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < fl_experiment_trials(x->before); i++) {
+        uint64_t seed = fl_experiment_seed(x->before, i);
+
+        for (k = 0; k < fl_experiment_trials(x->now) && fl_experiment_seed(x->now, k) != seed; k++)
+        {
+        }
+        if (k == fl_experiment_trials(x->now)) {
+            (void)snprintf(what, sizeof(what), "its trial with seed %" PRIu64 " is not in trials",
+                           seed);
+            return refuse(x, err, what);
+        }
+    }
+    return FL_OK;
+}
+
+static int compare(struct extend *x, struct fl_err *err)
+{
+    size_t n = fl_experiment_points(x->before);
+    size_t i;
+    int rv = FL_OK;
+
+    x->point_of = calloc(n + 1, sizeof(*x->point_of));
+    x->longer = calloc(n + 1, sizeof(*x->longer));
+    if (x->point_of == NULL || x->longer == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = find_point(x, i, err);
+    }
+    return rv == FL_OK ? check_seeds(x, err) : rv;
+}
+
+/* --- from the folder --- */
+
+/* FL_ENOENT: nothing there can be extended. */
+static int open_past(struct extend *x, bool dry, struct fl_err *err)
+{
+    char fingerprint[FL_CHECKSUM_TEXT];
+    const char *const *sets;
+    const char *file;
+    const char *text;
+    size_t n_sets;
+    int rv = fl_results_past_read(x->dir, &x->past, NULL);
+
+    if (rv != FL_OK) {
+        return rv == FL_ENOMEM ? rv : FL_ENOENT;
+    }
+    if (strcmp(extend_from(x), extend_fingerprint(x->now, dry, fingerprint)) == 0) {
+        return FL_ENOENT; /* The same: it goes on. */
+    }
+    text = fl_results_past_text(x->past, &file, &sets, &n_sets);
+    rv = fl_experiment_parse(file, text, strlen(text), sets, n_sets, &x->before, NULL);
+    if (rv != FL_OK) {
+        return rv == FL_ENOMEM ? rv : FL_ENOENT; /* Of a version that read other files. */
+    }
+    if (strcmp(extend_from(x), extend_fingerprint(x->before, !dry, fingerprint)) == 0) {
+        return refuse(x, err, dry ? "that run trained" : "that run had --no-training");
+    }
+    return strcmp(extend_from(x), extend_fingerprint(x->before, dry, fingerprint)) == 0 ? FL_OK
+                                                                                        : FL_ENOENT;
+}
+
+int extend_plan(const char *dir, const struct fl_experiment *now, bool dry, struct extend **ret,
+                struct fl_err *err)
+{
+    struct extend *x = calloc(1, sizeof(*x));
+    int rv;
+
+    *ret = NULL;
+    if (x == NULL) {
+        return FL_ENOMEM;
+    }
+    x->now = now;
+    x->dir = fl_str_dup(dir);
+    rv = x->dir != NULL ? open_past(x, dry, err) : FL_ENOMEM;
+    rv = rv == FL_OK ? compare(x, err) : rv;
+    if (rv != FL_OK) {
+        extend_free(x);
+        return rv == FL_ENOENT ? FL_OK : rv;
+    }
+    *ret = x;
+    return FL_OK;
+}
+
+/* --- done --- */
+
+static int move_point(const struct extend *x, size_t i, struct fl_err *err)
+{
+    const struct fl_run_point to = {fl_experiment_slug(x->now, x->point_of[i]),
+                                    fl_experiment_label(x->now, x->point_of[i])};
+    const char *from = fl_experiment_slug(x->before, i);
+    size_t t;
+    int rv = FL_OK;
+
+    if (strcmp(from, to.slug) != 0) {
+        rv = fl_results_rename_point(x->dir, from, to.slug, err);
+    }
+    for (t = 0; rv == FL_OK && t < fl_experiment_trials(x->before); t++) {
+        rv = fl_results_rename_trial(x->dir, &to, fl_experiment_seed(x->before, t), err);
+    }
+    return rv;
+}
+
+static int reopen_trials(const struct extend *x, size_t i, struct fl_err *err)
+{
+    const char *slug = fl_experiment_slug(x->now, x->point_of[i]);
+    size_t t;
+    int rv = FL_OK;
+
+    for (t = 0; rv == FL_OK && t < fl_experiment_trials(x->before); t++) {
+        uint64_t seed = fl_experiment_seed(x->before, t);
+        bool reopened = false;
+        bool kept = false;
+
+        rv = fl_results_reopen_trial(x->dir, slug, seed, &reopened, &kept, err);
+        if (reopened) {
+            (void)fprintf(stderr, "fl-sim run: more rounds: %s/seed-%" PRIu64 " %s\n", slug, seed,
+                          kept ? "goes on from its last round"
+                               : "runs again from its first round, its state was not kept "
+                                 "(--keep-state)");
+        }
+    }
+    return rv;
+}
+
+int extend_apply(void *extend, struct fl_err *err)
+{
+    const struct extend *x = extend;
+    size_t n = fl_experiment_points(x->before);
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = move_point(x, i, err);
+    }
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = x->longer[i] ? reopen_trials(x, i, err) : FL_OK;
+    }
+    return rv;
+}

@@ -1,0 +1,184 @@
+/* What a run before left in a folder, and how that is made ready for more of it. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/json/json.h"
+#include "tools/fl_sim/results/results_impl.h"
+
+#define SUMMARY_MAX ((size_t)1 << 20)
+
+struct fl_results_past {
+    json_t *root;
+    const char *file, *text, *fingerprint;
+    const char **sets; /* [n_sets], of the tree */
+    size_t n_sets;
+};
+
+int fl_results_past_read(const char *dir, struct fl_results_past **ret, struct fl_err *err)
+{
+    struct fl_results_past *p = calloc(1, sizeof(*p));
+    const json_t *experiment;
+    const json_t *sets;
+    size_t i;
+    int rv = p != NULL ? fl_run_json_read(dir, &p->root, err) : FL_ENOMEM;
+
+    if (rv != FL_OK) {
+        free(p);
+        return rv;
+    }
+    experiment = json_object_get(p->root, "experiment");
+    sets = json_object_get(experiment, "set");
+    p->file = json_string_value(json_object_get(experiment, "file"));
+    p->text = json_string_value(json_object_get(experiment, "text"));
+    p->fingerprint = json_string_value(json_object_get(experiment, "fingerprint"));
+    p->sets = calloc(json_array_size(sets) + 1, sizeof(*p->sets));
+    for (i = 0; p->sets != NULL && i < json_array_size(sets); i++) {
+        const char *set = json_string_value(json_array_get(sets, i));
+
+        if (set != NULL) {
+            p->sets[p->n_sets++] = set;
+        }
+    }
+    if (p->sets == NULL || p->text == NULL || p->fingerprint == NULL) {
+        rv = p->sets == NULL ? FL_ENOMEM : FL_EFORMAT;
+        fl_results_past_free(p);
+        return rv;
+    }
+    *ret = p;
+    return FL_OK;
+}
+
+void fl_results_past_free(struct fl_results_past *past)
+{
+    if (past != NULL) {
+        json_decref(past->root);
+        free(past->sets);
+        free(past);
+    }
+}
+
+const char *fl_results_past_fingerprint(const struct fl_results_past *past)
+{
+    return past->fingerprint;
+}
+
+const char *fl_results_past_text(const struct fl_results_past *past, const char **ret_file,
+                                 const char *const **ret_sets, size_t *ret_n_sets)
+{
+    *ret_file = past->file != NULL ? past->file : "experiment.yaml";
+    *ret_sets = past->sets;
+    *ret_n_sets = past->n_sets;
+    return past->text;
+}
+
+/* --- summaries --- */
+
+static int summary_path(const char *dir, const char *point, uint64_t seed, const char *name,
+                        char out[FL_RESULTS_PATH], struct fl_err *err)
+{
+    int n = snprintf(out, FL_RESULTS_PATH, "%s/%s/seed-%llu/%s", dir, point,
+                     (unsigned long long)seed, name);
+
+    return n >= 0 && n < FL_RESULTS_PATH ? FL_OK
+                                         : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+}
+
+/* FL_ENOENT: the trial is not finished. What is no summary counts as none. */
+static int read_summary(const char *path, json_t **ret, struct fl_err *err)
+{
+    struct fl_buf text;
+    int rv = fl_fs_read(path, SUMMARY_MAX, &text, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    *ret = json_loadb((const char *)text.data, text.len, 0, NULL);
+    fl_buf_done(&text);
+    return *ret != NULL ? FL_OK : FL_ENOENT;
+}
+
+static int write_summary(const char *path, const json_t *summary, struct fl_err *err)
+{
+    struct fl_buf text;
+    int rv;
+
+    fl_buf_init(&text, SUMMARY_MAX);
+    rv = fl_json_add(&text, summary);
+    rv = rv == FL_OK ? fl_fs_replace(path, text.data, text.len, /* sync= */ true, NULL) : rv;
+    fl_buf_done(&text);
+    return rv == FL_OK ? FL_OK : fl_results_write_error(err, rv, path);
+}
+
+static bool says(const json_t *summary, const char *key, const char *text)
+{
+    const char *value = json_string_value(json_object_get(summary, key));
+
+    return value != NULL && strcmp(value, text) == 0;
+}
+
+int fl_results_rename_trial(const char *dir, const struct fl_run_point *point, uint64_t seed,
+                            struct fl_err *err)
+{
+    char path[FL_RESULTS_PATH];
+    json_t *summary = NULL;
+    int rv = summary_path(dir, point->slug, seed, "summary.json", path, err);
+
+    rv = rv == FL_OK ? read_summary(path, &summary, err) : rv;
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? FL_OK : rv;
+    }
+    if (!says(summary, "point", point->slug) || !says(summary, "label", point->label)) {
+        (void)json_object_set_new(summary, "point", json_string(point->slug));
+        (void)json_object_set_new(summary, "label", json_string(point->label));
+        rv = write_summary(path, summary, err);
+    }
+    json_decref(summary);
+    return rv;
+}
+
+int fl_results_rename_point(const char *dir, const char *from, const char *to, struct fl_err *err)
+{
+    char old[FL_RESULTS_PATH];
+    char new[FL_RESULTS_PATH];
+
+    if (fl_fs_join(old, sizeof(old), dir, from) != FL_OK ||
+        fl_fs_join(new, sizeof(new), dir, to) != FL_OK)
+    {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    if (!fl_fs_exists(old)) {
+        return FL_OK; /* Done before a kill, or never begun. */
+    }
+    if (fl_fs_exists(new)) {
+        return fl_err_set(err, FL_EEXIST, "'%s' is in the way of '%s': remove one of them", new,
+                          old);
+    }
+    return fl_fs_publish(old, new, /* sync= */ false, err);
+}
+
+int fl_results_reopen_trial(const char *dir, const char *point, uint64_t seed, bool *ret_reopened,
+                            bool *ret_kept, struct fl_err *err)
+{
+    char path[FL_RESULTS_PATH];
+    char state[FL_RESULTS_PATH];
+    json_t *summary = NULL;
+    const char *ended;
+    int rv = summary_path(dir, point, seed, "summary.json", path, err);
+
+    *ret_reopened = *ret_kept = false;
+    rv = rv == FL_OK ? summary_path(dir, point, seed, "state/journal", state, err) : rv;
+    rv = rv == FL_OK ? read_summary(path, &summary, err) : rv;
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? FL_OK : rv;
+    }
+    ended = json_string_value(json_object_get(summary, "ended"));
+    *ret_reopened = ended != NULL && strcmp(ended, fl_trial_how_text(FL_TRIAL_DONE)) == 0;
+    *ret_kept = fl_fs_exists(state);
+    json_decref(summary);
+    if (*ret_reopened && fl_fs_remove(path) != FL_OK) {
+        return fl_err_set(err, FL_EIO, "cannot remove '%s'", path);
+    }
+    return FL_OK;
+}
