@@ -260,7 +260,7 @@ int main(int argc, char **argv)
     struct secure secure;
 
     peers_open_files();
-    secure_make(&secure, FL_TLS_AES_AUTO);
+    secure_make(&secure);
     nameless = fl_tls_filter(secure.nameless);
     measure((struct sides){.clients = n}, "no", "no");
     measure((struct sides){n, &secure.server_filter, &nameless, ""}, "yes", "no");

@@ -43,13 +43,12 @@ static void make_leaf(enum fl_role role, const char *name, uint8_t serial, struc
     must_err(fl_issue_leaf(ca, ca_key, *key, &leaf, chain, &err), &err);
 }
 
-static struct fl_tls *make_client(bool nameless, enum fl_tls_aes aes)
+static struct fl_tls *make_client(bool nameless)
 {
     const struct fl_tls_setup setup = {.chain = nameless ? NULL : client_chain,
                                        .key = nameless ? NULL : client_key,
                                        .trust = trust,
                                        .host = HOST,
-                                       .aes = aes,
                                        .now = now};
     struct fl_tls *tls = NULL;
     struct fl_err err = {0};
@@ -58,9 +57,9 @@ static struct fl_tls *make_client(bool nameless, enum fl_tls_aes aes)
     return tls;
 }
 
-void secure_make(struct secure *secure, enum fl_tls_aes aes)
+void secure_make(struct secure *secure)
 {
-    struct fl_tls_setup server = {.server = true, .ask = true, .aes = aes, .now = now};
+    struct fl_tls_setup server = {.server = true, .ask = true, .now = now};
     struct fl_trust_setup believe = {.federation = "bench"};
     struct fl_issue of = issue(1);
     struct fl_err err = {0};
@@ -78,8 +77,8 @@ void secure_make(struct secure *secure, enum fl_tls_aes aes)
     server.key = server_key;
     server.trust = trust;
     must_err(fl_tls_create(&server, &secure->server, &err), &err);
-    secure->client = make_client(false, aes);
-    secure->nameless = make_client(true, aes);
+    secure->client = make_client(false);
+    secure->nameless = make_client(true);
     secure->server_filter = fl_tls_filter(secure->server);
     secure->client_filter = fl_tls_filter(secure->client);
 }

@@ -12,7 +12,7 @@ struct secure {
     struct fl_stream_filter server_filter, client_filter;
 };
 
-void secure_make(struct secure *secure, enum fl_tls_aes aes);
+void secure_make(struct secure *secure);
 void secure_free(struct secure *secure);
 
 #endif

@@ -292,7 +292,7 @@ int main(int argc, char **argv)
     int fd;
 
     peers_open_files();
-    secure_make(&secure, FL_TLS_AES_AUTO);
+    secure_make(&secure);
     server = peer_start(run_server, args.insecure ? NULL : &secure.server_filter, &fd);
     peer_hear(fd, &port, sizeof(port), "the server did not start");
     (void)snprintf(address, sizeof(address), "127.0.0.1:%u", port);

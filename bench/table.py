@@ -32,7 +32,7 @@ ROWS = (
     ("a round of 100 clients with 1 430 parameters", "{round.seconds/1e-3} ms",
      "round --clients 100 --parameters 1430 --rounds 100"),
     ("calls beside a raw TCP stream, up and down", "{wire.upload_ratio} and {wire.download_ratio} times its "
-     "{wire.raw_tcp_mb_s/1e3} GB/s; over TLS {tls.upload_mb_s/1e3} and {tls.download_mb_s/1e3} GB/s",
+     "{wire.raw_tcp_mb_s/1e3} GB/s",
      "wire --mb 1024 --runs 5 --tls --cpu"),
     ("an idle client at the server, over TLS with its certificate", "{idle[certificate=yes].bytes/1e3} KB", "idle"),
     ("the commit of 100 responders among 100 000 known clients", "{commit[known=100000].commit_ms} ms", "commit"),

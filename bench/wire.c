@@ -34,11 +34,9 @@ static const char usage[] =
     "  --control    send small messages beside the upload and print their round trips\n"
     "  --rate RATE  keep both directions to it, as fl-clientd does with limits (10Mbit/s, 1MB/s);\n"
     "               the ratios are then to the rate\n"
-    "  --tls[=openssl]\n"
-    "               measure the same over TLS too, in the same run, and print\n"
-    "               tls: upload_mb_s=… download_mb_s=… upload_ratio=… download_ratio=… aes=…\n"
-    "               with ratios to the calls without TLS, and who encrypts; openssl: OpenSSL,\n"
-    "               whatever else is installed\n"
+    "  --tls        measure the same over TLS too, in the same run, and print\n"
+    "               tls: upload_mb_s=… download_mb_s=… upload_ratio=… download_ratio=…\n"
+    "               with ratios to the calls without TLS\n"
     "  --cpu        print processor seconds per measurement as well\n"
     "  --help       this text\n"
     "Prints one line (MB are 10^6 bytes, ratios are to the raw TCP stream):\n"
@@ -51,7 +49,6 @@ struct args {
     bool cpu;
     bool control;
     bool tls;
-    enum fl_tls_aes aes;
     uint64_t rate; /* 0: none */
 };
 
@@ -248,7 +245,6 @@ struct client {
     struct fl_loop *loop;
     struct fl_grpc_channel *channel;
     struct fl_grpc_channel *secure; /* the same over TLS, or NULL */
-    const struct fl_tls *tls;       /* of it */
     struct stream stream;
     uint64_t messages; /* of this measurement */
     uint64_t received;
@@ -408,14 +404,10 @@ static double cpu_seconds(void)
            ((double)use.ru_utime.tv_usec + (double)use.ru_stime.tv_usec) / 1e6;
 }
 
-static void print_tls(const struct client *client, const double plain[2], double up, double down)
+static void print_tls(const double plain[2], double up, double down)
 {
-    char aes[FL_TLS_AES_TEXT];
-
-    printf("tls: upload_mb_s=%.0f download_mb_s=%.0f upload_ratio=%.2f download_ratio=%.2f "
-           "aes=%s\n",
-           up, down, up / plain[0], down / plain[1],
-           fl_tls_aes_text(client->tls, aes, sizeof(aes)));
+    printf("tls: upload_mb_s=%.0f download_mb_s=%.0f upload_ratio=%.2f download_ratio=%.2f\n", up,
+           down, up / plain[0], down / plain[1]);
 }
 
 static double measure_raw(const struct fl_blob *blob, uint64_t messages)
@@ -483,8 +475,7 @@ static void measure(struct client *client, const struct args *args)
            "download_ratio=%.2f\n",
            mid[1], mid[2], mid[0], mid[1] / mid[0], mid[2] / mid[0]);
     if (client->secure != NULL) {
-        print_tls(client, mid + 1, bench_median(tls_up, args->runs),
-                  bench_median(tls_down, args->runs));
+        print_tls(mid + 1, bench_median(tls_up, args->runs), bench_median(tls_down, args->runs));
     }
 }
 
@@ -522,7 +513,6 @@ static void run_client(const char *address, const char *tls_address, const struc
     must_err(fl_loop_create(&client.loop, &err), &err);
     client.channel = connect_to(&client, address, &limits, NULL);
     if (args->tls) {
-        client.tls = secure->client;
         client.secure = connect_to(&client, tls_address, &limits, &secure->client_filter);
     }
     measure(&client, args);
@@ -545,7 +535,7 @@ static struct args parse(int argc, char **argv)
         {"cpu", no_argument, NULL, 'c'},
         {"control", no_argument, NULL, 'k'},
         {"rate", required_argument, NULL, 'l'},
-        {"tls", optional_argument, NULL, 't'},
+        {"tls", no_argument, NULL, 't'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -580,11 +570,7 @@ static struct args parse(int argc, char **argv)
             args.control = true;
             break;
         case 't':
-            if (optarg != NULL && strcmp(optarg, "openssl") != 0) {
-                die("--tls wants nothing, or openssl");
-            }
             args.tls = true;
-            args.aes = optarg != NULL ? FL_TLS_AES_OPENSSL : FL_TLS_AES_AUTO;
             break;
         case 'h':
             (void)fputs(usage, stdout);
@@ -615,7 +601,7 @@ int main(int argc, char **argv)
                        (long)getpid());
     }
     if (args.tls) {
-        secure_make(&place.secure, args.aes);
+        secure_make(&place.secure);
     }
     pid = peer_start(run_server, &place, &fd);
     peer_hear(fd, port, sizeof(port), "the server did not start");

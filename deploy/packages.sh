@@ -10,8 +10,6 @@ FL_BUILD_PACKAGES=(
   protobuf-c-compiler protobuf-compiler libprotobuf-c-dev
   libuv1-dev libnghttp2-dev libssl-dev libopenblas-serial-dev/libopenblas-pthread-dev libyaml-dev libsqlite3-dev
   zlib1g-dev libjansson-dev libxxhash-dev libsystemd-dev check)
-# Its header; Intel has it for its own processors and what runs their programs.
-[ "$(dpkg --print-architecture 2>/dev/null)" != amd64 ] || FL_BUILD_PACKAGES+=(libipsec-mb-dev)
 # Open MPI is for fl-sim-mpi: 11 MB to fetch, 48 MB on disk.
 # shellcheck disable=SC2034
 FL_TEST_PACKAGES=(

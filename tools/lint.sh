@@ -125,7 +125,6 @@ only 'uv\.h' 'libfl/net/|tests/' libuv
 only 'nghttp2/' 'libfl/h2/|tests/' nghttp2
 only 'openssl/' 'libfl/pki/|libfl/tls/|libfl/model/digest|tests/' OpenSSL
 only 'openssl/ssl' 'libfl/tls/|tests/' libssl
-only 'intel-ipsec-mb\.h' 'libfl/tls/gcm\.h' libipsec-mb
 only 'sqlite3\.h' 'libfl/db/|tests/' SQLite
 only 'cblas\.h|openblas' 'libfl/num/blas\.h' BLAS
 only 'yaml\.h' 'libfl/conf/' libyaml

@@ -81,10 +81,6 @@ static const struct fl_opt_spec tls_specs[] = {
      .help =
          "DNS name or address that the server's certificate has to be for; not set: the host of "
          "'server'"},
-    {FL_OPT(struct fl_client_tls, BOOL, ipsec_mb), .def = "yes",
-     .help = "Encrypt with AES-GCM of Intel's libipsec-mb (Debian: libipsec-mb1) where that is "
-             "installed and the processor has VAES and AVX-512: several times as fast as OpenSSL "
-             "3.0. no: OpenSSL encrypts (docs/tls.md)"},
     FL_OPT_END_OF(struct fl_client_tls)};
 
 static const struct fl_opt_spec data_specs[] = {

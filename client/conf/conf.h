@@ -37,7 +37,6 @@ struct fl_client_tls {
     const char *certificate, *key, *ca;
     struct fl_opt_texts crl;
     const char *server_name;
-    bool ipsec_mb;
 };
 
 struct fl_client_data {

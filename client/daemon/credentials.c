@@ -107,15 +107,10 @@ static int make_tls(struct fl_credentials *c, struct fl_err *err)
                                        .key = c->identity.key,
                                        .trust = c->identity.trust,
                                        .host = c->host,
-                                       .aes = c->conf->tls->ipsec_mb ? FL_TLS_AES_AUTO
-                                                                     : FL_TLS_AES_OPENSSL,
                                        .now = fl_wall_seconds};
-    char aes[FL_TLS_AES_TEXT];
     int rv = fl_tls_create(&setup, &c->tls, err);
 
     if (rv == FL_OK) {
-        fl_log(c->log, FL_LOG_NOTICE, "tls", "AES-GCM is of %s",
-               fl_tls_aes_text(c->tls, aes, sizeof(aes)));
         c->filter = fl_tls_filter(c->tls);
     }
     return rv;

@@ -337,7 +337,6 @@ static int prepare(struct enrol *e, struct fl_err *err)
     const struct fl_tls_setup setup = {.pin = invite->pin,
                                        .federation = invite->federation,
                                        .host = invite->host,
-                                       .aes = FL_TLS_AES_OPENSSL, /* It is a few bytes. */
                                        .now = fl_wall_seconds};
     int rv = fl_tls_create(&setup, &e->tls, err);
 

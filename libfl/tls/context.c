@@ -7,7 +7,6 @@
 #include "libfl/base/str.h"
 #include "libfl/net/address.h"
 #include "libfl/pki/native.h"
-#include "libfl/tls/aes.h"
 #include "libfl/tls/tls_impl.h"
 
 /* The first: half the time of 256 bits, and no weaker in any way that is known to matter. The last
@@ -121,8 +120,7 @@ int fl__tls_context(struct fl_tls *tls, const struct fl_chain *chain, const stru
     int rv;
 
     ERR_clear_error();
-    ctx = SSL_CTX_new_ex(NULL, fl__tls_aes_query(tls->aes),
-                         tls->server ? TLS_server_method() : TLS_client_method());
+    ctx = SSL_CTX_new(tls->server ? TLS_server_method() : TLS_client_method());
     if (ctx == NULL || !set_protocol(ctx, tls->server)) {
         rv = fail_ssl(err, FL_ENOMEM, "TLS", "");
         goto fail;
@@ -194,7 +192,6 @@ int fl_tls_create(const struct fl_tls_setup *setup, struct fl_tls **ret, struct 
                            .server = setup->server,
                            .ask = setup->ask,
                            .has_pin = setup->pin != NULL,
-                           .aes = setup->aes,
                            .now = setup->now,
                            .now_ctx = setup->now_ctx,
                            .notice = setup->notice,
@@ -249,11 +246,6 @@ void fl_tls_unref(struct fl_tls *tls)
     free(tls->federation);
     free(tls->host);
     free(tls);
-}
-
-const char *fl_tls_aes_text(const struct fl_tls *tls, char *out, size_t size)
-{
-    return fl__tls_aes_text(tls->aes, out, size);
 }
 
 struct fl_stream_filter fl_tls_filter(struct fl_tls *tls)

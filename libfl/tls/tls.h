@@ -38,12 +38,6 @@
 /* What one side shows and whom it believes. Counted: streams keep a reference. */
 struct fl_tls;
 
-/* Who encrypts with AES-GCM. */
-enum fl_tls_aes {
-    FL_TLS_AES_AUTO,   /* Intel's libipsec-mb, where there is one that is faster, or OpenSSL */
-    FL_TLS_AES_OPENSSL /* OpenSSL */
-};
-
 struct fl_tls_setup {
     bool server;
     /* Referenced. A client that joins has neither. */
@@ -58,7 +52,6 @@ struct fl_tls_setup {
     const char *federation;
     /* A client: the name or address that the server's certificate must have, copied. */
     const char *host;
-    enum fl_tls_aes aes;
     /* Seconds since 1970. */
     int64_t (*now)(void *ctx);
     void *now_ctx;
@@ -81,11 +74,6 @@ FL_MUST_CHECK int fl_tls_create(const struct fl_tls_setup *setup, struct fl_tls 
 FL_MUST_CHECK int fl_tls_renew(struct fl_tls *tls, struct fl_chain *chain, struct fl_key *key,
                                struct fl_trust *trust, struct fl_err *err);
 void fl_tls_unref(struct fl_tls *tls); /* NULL is allowed. */
-
-/* Longest text of fl_tls_aes_text(), with its end. */
-#define FL_TLS_AES_TEXT 320
-/* Who encrypts with AES-GCM, with its version, and why not the other; returns `out`. */
-const char *fl_tls_aes_text(const struct fl_tls *tls, char *out, size_t size);
 
 /* Keeps no reference: `tls` outlives the filter, its streams may outlive both. */
 struct fl_stream_filter fl_tls_filter(struct fl_tls *tls);

@@ -5,8 +5,6 @@
  * What the files of this room share. Nothing outside includes it, but for its tests.
  *
  *   context.c  what one side shows and believes, as OpenSSL has it; new credentials
- *   aes.c      who encrypts with AES-GCM
- *   gcm.c      AES-GCM of libipsec-mb as a cipher of OpenSSL
  *   stream.c   the table of a stream, bytes in and out
  *   shake.c    handshakes, and whose turn it is
  *   verify.c   whether a peer is believed, and who it is
@@ -49,7 +47,6 @@ struct fl_tls {
     bool server;
     bool ask;
     bool has_pin;
-    enum fl_tls_aes aes;
     uint8_t pin[FL_KEY_HASH];
     char *federation;
     char *host;

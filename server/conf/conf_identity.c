@@ -23,10 +23,6 @@ const struct fl_opt_spec fl_server_tls_specs[] = {
      .help = "Rules, the first that fits counts, that say who a certificate of an own PKI is for: "
              "\"client dns:{name}.edge.example.org\", \"admin email:{name}@example.org\" "
              "(docs/joining.md)"},
-    {FL_OPT(struct fl_server_tls, BOOL, ipsec_mb), .flags = FL_SERVER_DAEMON, .def = "yes",
-     .help = "Encrypt with AES-GCM of Intel's libipsec-mb (Debian: libipsec-mb1) where that is "
-             "installed and the processor has VAES and AVX-512: several times as fast as OpenSSL "
-             "3.0. no: OpenSSL encrypts (docs/tls.md)"},
     FL_OPT_END_OF(struct fl_server_tls)};
 
 const struct fl_opt_spec fl_server_identity_specs[] = {

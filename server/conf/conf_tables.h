@@ -79,7 +79,6 @@ struct fl_server_limits {
 struct fl_server_tls {
     const char *certificate, *key; /* "": those of the federation's own authority */
     struct fl_opt_texts ca, crl, names;
-    bool ipsec_mb;
 };
 
 /* The federation's own authority (docs/joining.md). */

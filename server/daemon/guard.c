@@ -271,7 +271,6 @@ static void on_notice(void *ctx, const char *peer, const char *reason, const cha
 static int make_tls(struct fl_guard *g, struct fl_err *err)
 {
     struct fl_credentials c = {NULL, NULL, NULL};
-    char aes[FL_TLS_AES_TEXT];
     int rv = FL_OK;
 
     if (fl_guard_own_pki(g->srv->own)) {
@@ -285,9 +284,6 @@ static int make_tls(struct fl_guard *g, struct fl_err *err)
                                                   .key = c.key,
                                                   .trust = c.trust,
                                                   .ask = true,
-                                                  .aes = g->srv->conf->tls->ipsec_mb
-                                                             ? FL_TLS_AES_AUTO
-                                                             : FL_TLS_AES_OPENSSL,
                                                   .now = now_s,
                                                   .notice = on_notice,
                                                   .notice_ctx = g},
@@ -298,8 +294,6 @@ static int make_tls(struct fl_guard *g, struct fl_err *err)
         g->chain = fl_chain_ref(c.chain);
         fl_guard_tell_dates(g->srv, g->chain, now_s(NULL), &g->dates_said_s);
         g->filter = fl_tls_filter(g->tls);
-        fl_log(g->srv->log, FL_LOG_NOTICE, "tls", "AES-GCM is of %s",
-               fl_tls_aes_text(g->tls, aes, sizeof(aes)));
     }
     fl_credentials_done(&c);
     return rv;

@@ -45,12 +45,6 @@ restarts_after_reload() { # package
     awk '/daemon-reload/ { reload = NR } /try-restart .fl-[a-z]*@/ { restart = NR } END { exit !(reload && restart > reload) }'
 }
 for name in fl-server fl-client; do check "$name: daemon-reload before instances restart" restarts_after_reload $name; done
-# So is libipsec-mb (libfl/tls/aes.c), which nobody needs.
-if [ "$(dpkg --print-architecture)" = amd64 ]; then
-  for name in fl-server fl-client; do
-    check "$name recommends libipsec-mb" grep -qw libipsec-mb1 <<<"$(field $name Recommends)"
-  done
-fi
 equal "fl-tools does not depend on OpenBLAS" "" "$(field fl-tools Depends | grep -o libopenblas)"
 
 ### A clean machine

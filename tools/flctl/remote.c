@@ -69,12 +69,8 @@ static int make_tls(const struct fl_ctl_remote *remote, struct fl_chain *chain, 
     rv = rv == FL_OK ? make_trust(chain, ca, &trust, err) : rv;
     if (rv == FL_OK) {
         rv = fl_tls_create(
-            &(struct fl_tls_setup){.chain = chain,
-                                   .key = key,
-                                   .trust = trust,
-                                   .host = host,
-                                   .aes = FL_TLS_AES_OPENSSL, /* It is started for a few bytes. */
-                                   .now = now_s},
+            &(struct fl_tls_setup){
+                .chain = chain, .key = key, .trust = trust, .host = host, .now = now_s},
             ret, err);
     }
     fl_trust_unref(trust);
