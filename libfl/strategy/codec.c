@@ -123,6 +123,29 @@ static void drop_absent(const struct fl_codec_decoder *d, float *block, size_t n
     }
 }
 
+/* Clients may add up squares as float32: about as far off as sums of 10^7 of them are. */
+#define CLAIM_SLACK (1.0 / 256)
+/* Below it the squares of float32 underflow. */
+#define CLAIM_LEAST 1e-18
+
+/*
+ * Under a mask the neurons that moved most are there, so none that is absent moved more than the
+ * mean of those: at most rows / kept times their square in all.
+ */
+static void set_bounds(const struct fl_codec_decoder *d, struct fl_codec_size *size)
+{
+    const struct fl_codec_ops *ops = d->inner != NULL ? d->inner : d->ops;
+    double norm = sqrt(size->norm_sq);
+
+    size->low = size->high = norm;
+    if (ops->bounds != NULL) {
+        ops->bounds(d, norm, &size->low, &size->high);
+    }
+    size->high *= sqrt((double)d->rows / (double)d->kept);
+    size->low = fmax(size->low * (1 - CLAIM_SLACK) - CLAIM_LEAST, 0);
+    size->high = size->high * (1 + CLAIM_SLACK) + CLAIM_LEAST;
+}
+
 int fl_codec_measure(struct fl_codec_decoder *d, struct fl_codec_size *ret)
 {
     struct fl_codec_size size = {.n = fl__coded_trainable(d),
@@ -150,6 +173,7 @@ int fl_codec_measure(struct fl_codec_decoder *d, struct fl_codec_size *ret)
     }
     rv = d->ops->close(d);
     if (rv == FL_OK) {
+        set_bounds(d, &size);
         *ret = size;
     }
     return rv;

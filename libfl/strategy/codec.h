@@ -89,6 +89,13 @@ struct fl_codec_ops {
     int (*add)(struct fl_codec_decoder *d, double w, double *sum, float *block, size_t n);
     /* After the last entry: FL_EFORMAT when coded bytes are left over. */
     int (*close)(struct fl_codec_decoder *d);
+    /*
+     * Lossy codecs: between which norms the trainable entries can have been before they were coded,
+     * of a decoder that was read to its end and whose decoded entries have the norm `norm`. In
+     * exact arithmetic: no slack for rounding.
+     */
+    void (*bounds)(const struct fl_codec_decoder *d, double norm, double *ret_low,
+                   double *ret_high);
 };
 
 extern const struct fl_codec_ops fl_codec_float32;
@@ -126,6 +133,12 @@ FL_MUST_CHECK int fl_codec_validate(struct fl_codec_decoder *d, double *ret_norm
 struct fl_codec_size {
     double norm_sq, buffers_sq; /* squared norm of the trainable entries, and of the others */
     size_t n, n_buffers;        /* how many of each */
+    /*
+     * What a client that keeps no residual can have reported as the divergence of the unit
+     * (docs/formulas.md#a-reported-divergence-and-the-upload): of the whole unit, with slack
+     * for clients that compute in float32. `high` may be INFINITY.
+     */
+    double low, high;
 };
 /* The same, with more figures. */
 FL_MUST_CHECK int fl_codec_measure(struct fl_codec_decoder *d, struct fl_codec_size *ret);

@@ -8,6 +8,8 @@
  * (0x7f7f, 3.39e38) becomes that value with its sign. Options: residual, decay. Cost: 2 bytes an
  * entry; the range of float32 with 8 significant bits.
  */
+#include <math.h>
+
 #include "libfl/strategy/codec_impl.h"
 
 #define LARGEST 0x7f7fu
@@ -53,6 +55,15 @@ static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
     return fl__codec_read(d, out, n, read_body);
 }
 
+/* An entry is off by 2^-8 of itself, the largest ones included; or by half of 2^-133. */
+static void bounds(const struct fl_codec_decoder *d, double norm, double *ret_low, double *ret_high)
+{
+    double tiny = 0x1p-134 * sqrt((double)fl__coded_trainable(d));
+
+    *ret_low = (norm - tiny) / (1 + 0x1p-8);
+    *ret_high = (norm + tiny) / (1 - 0x1p-8);
+}
+
 const struct fl_codec_ops fl_codec_bfloat16 = {
     .policy =
         {
@@ -68,4 +79,5 @@ const struct fl_codec_ops fl_codec_bfloat16 = {
     .open = fl__half_open,
     .read = read_entries,
     .close = fl__codec_close,
+    .bounds = bounds,
 };

@@ -8,6 +8,8 @@
  * sign. What rounds beyond 65504 becomes 65504 with its sign: one large entry is not
  * worth a lost update. Options: residual, decay. Cost: 2 bytes an entry.
  */
+#include <math.h>
+
 #include "libfl/strategy/codec_impl.h"
 
 #define LARGEST 0x7bffu /* 65504 */
@@ -80,6 +82,18 @@ static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
     return fl__codec_read(d, out, n, read_body);
 }
 
+/*
+ * An entry is off by 2^-11 of itself, or by half of 2^-24 when it is small. One that became 65504
+ * may have been of any size, but then the norm is no smaller.
+ */
+static void bounds(const struct fl_codec_decoder *d, double norm, double *ret_low, double *ret_high)
+{
+    double tiny = 0x1p-25 * sqrt((double)fl__coded_trainable(d));
+
+    *ret_low = (norm - tiny) / (1 + 0x1p-11);
+    *ret_high = norm < 65503.0 ? (norm + tiny) / (1 - 0x1p-11) : (double)INFINITY;
+}
+
 const struct fl_codec_ops fl_codec_float16 = {
     .policy =
         {
@@ -95,4 +109,5 @@ const struct fl_codec_ops fl_codec_float16 = {
     .open = fl__half_open,
     .read = read_entries,
     .close = fl__codec_close,
+    .bounds = bounds,
 };

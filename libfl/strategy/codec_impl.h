@@ -102,6 +102,8 @@ FL_MUST_CHECK int fl__int8_encode(const struct fl_options *o, const float *x, si
                                   struct fl_buf *out);
 FL_MUST_CHECK int fl__int8_open(struct fl_codec_decoder *d);
 FL_MUST_CHECK int fl__int8_read(struct fl_codec_decoder *d, float *out, size_t n);
+void fl__int8_bounds(const struct fl_codec_decoder *d, double norm, double *ret_low,
+                     double *ret_high);
 
 /* 16-bit codecs: 2 bytes an entry. */
 typedef uint16_t (*fl__half_of)(uint32_t float_bits);
@@ -125,5 +127,7 @@ FL_MUST_CHECK int fl__ternary_read(struct fl_codec_decoder *d, float *out, size_
 FL_MUST_CHECK int fl__ternary_add(struct fl_codec_decoder *d, double w, double *sum, float *block,
                                   size_t n);
 FL_MUST_CHECK int fl__ternary_close(struct fl_codec_decoder *d);
+void fl__ternary_bounds(const struct fl_codec_decoder *d, double norm, double *ret_low,
+                        double *ret_high);
 
 #endif

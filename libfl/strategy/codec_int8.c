@@ -112,6 +112,17 @@ int fl__int8_read(struct fl_codec_decoder *d, float *out, size_t n)
     return FL_OK;
 }
 
+/* An entry is off by half a level, m / 254. */
+void fl__int8_bounds(const struct fl_codec_decoder *d, double norm, double *ret_low,
+                     double *ret_high)
+{
+    double m = (double)fl__float_of((uint32_t)d->state[STATE_SCALE]);
+    double off = m / (2 * LEVELS) * sqrt((double)fl__coded_trainable(d));
+
+    *ret_low = norm - off;
+    *ret_high = norm + off;
+}
+
 static int encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
                   const float *delta, struct fl_buf *out)
 {
@@ -143,4 +154,5 @@ const struct fl_codec_ops fl_codec_int8 = {
     .open = fl__int8_open,
     .read = read_entries,
     .close = fl__codec_close,
+    .bounds = fl__int8_bounds,
 };

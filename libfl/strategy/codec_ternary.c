@@ -263,4 +263,5 @@ const struct fl_codec_ops fl_codec_ternary = {
     .read = fl__ternary_read,
     .add = fl__ternary_add,
     .close = fl__ternary_close,
+    .bounds = fl__ternary_bounds,
 };

@@ -384,3 +384,28 @@ int fl__ternary_close(struct fl_codec_decoder *d)
     }
     return fl__codec_close(d);
 }
+
+/*
+ * With k of n entries kept and their mean magnitude mu the decoded norm is mu sqrt(k). The kept
+ * entries themselves had no smaller one (mean of squares, square of the mean) and at most k mu,
+ * when one of them was nearly all; what was left out was below the smallest of them. The sum of
+ * both is convex in that smallest one, so it is largest at 0, k mu, or at mu, sqrt(n) mu.
+ */
+void fl__ternary_bounds(const struct fl_codec_decoder *d, double norm, double *ret_low,
+                        double *ret_high)
+{
+    double n = (double)fl__coded_trainable(d);
+    struct sparse s;
+    double k;
+
+    if (d->state[STATE_TAG] == FL__TERNARY_INT8) {
+        fl__int8_bounds(d, norm, ret_low, ret_high);
+        return;
+    }
+    load(d, &s);
+    *ret_low = *ret_high = norm;
+    if (norm > 0) {
+        k = norm / (double)s.values[0] * (norm / (double)s.values[0]);
+        *ret_high = norm * fmax(sqrt(k), sqrt(n / k));
+    }
+}

@@ -37,7 +37,8 @@
  *   straggler timeout (no report, or no bytes of
  *   its upload), or lost for longer than the         it is LOST: leaves the responders,
  *   grace, or failed                                 DISMISSED when it is connected
- *   bad report or upload                             REJECTED for this round
+ *   bad report or upload, or an upload that cannot   REJECTED for this round
+ *   have the divergences of its report
  *   evaluation that cannot be true in a report       left out; the update counts
  *   too few responders left                          attempt aborted: a record of that is
  *                                                    persisted, then DISMISSED and

@@ -117,6 +117,8 @@ struct fl__part {
     /* To lose it is not counted against it: enough others were in, or what we stored went bad. */
     bool blameless;
     unsigned n_unread; /* times that its accepted update could not be read */
+    bool measured;     /* fl__round.sent holds what its upload has */
+    bool repeated;     /* a second report of it tells of another training */
     uint64_t asked_ms; /* when it could begin to upload */
     uint64_t moved_ms; /* when more of its upload arrived; 0: never */
     uint64_t stored_bytes;
@@ -146,6 +148,7 @@ struct fl__round {
     struct fl_part_rec *parts; /* in client order */
     struct fl__part *live;
     float *divergence;          /* [n][n_units], the memory of parts[].divergence */
+    struct fl_unit_norm *sent;  /* [n][n_units], of the uploads that are `measured` */
     uint8_t *units;             /* [n][n_units], the memory of parts[].units */
     uint8_t *grant;             /* [n][n_units], scratch of the plan */
     float *feedback;            /* [n][n_units], scratch of the plan */
@@ -247,6 +250,7 @@ struct fl_coord {
     struct fl_coord_conf conf;
     size_t n_units;
     bool needs_divergence; /* reports hold one per unit */
+    bool compares_claims;  /* fl__claims_compared() */
     bool needs_previous_dot;
     uint64_t full_bytes;     /* 4 (d + s) */
     uint64_t n_model_inputs; /* bundles of that size that the solver needs beside the model */
@@ -529,6 +533,17 @@ void fl__coord_forget_norms(struct fl_part_rec *part);
 void fl__coord_count_norms(const struct fl_coord *c, struct fl_round_rec *rec);
 /* "; client 'x' deviates most, ...", or "" when none is known to. */
 const char *fl__coord_deviant_text(struct fl_coord *c);
+
+/* --- coord_claim.c --- */
+
+/* Reported divergences are compared with uploads: they matter, and no residual hides them. */
+bool fl__claims_compared(const struct fl_strategy *s);
+/* What the part's upload has. */
+void fl__claim_take(struct fl_coord *c, size_t i, const struct fl_norms *norms);
+/* One more report of a part whose first one counts. */
+void fl__claim_repeated(struct fl_coord *c, size_t i, const struct fl_event *ev);
+/* Why its report and upload do not go together; NULL: they do, or one of them is not there yet. */
+const char *fl__claim_bad(struct fl_coord *c, size_t i);
 
 /* --- coord_backfill.c --- */
 

@@ -10,6 +10,7 @@ static void free_arrays(struct fl__round *r)
     free(r->parts);
     free(r->live);
     free(r->divergence);
+    free(r->sent);
     free(r->units);
     free(r->grant);
     free(r->feedback);
@@ -23,12 +24,13 @@ int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units)
 {
     struct fl__round fresh = {.n = n, .not_finite = FL__NONE};
 
-    if (n > SIZE_MAX / n_units / sizeof(float)) {
+    if (n > SIZE_MAX / n_units / sizeof(*fresh.sent)) {
         return FL_ENOMEM;
     }
     fresh.parts = calloc(n, sizeof(*fresh.parts));
     fresh.live = calloc(n, sizeof(*fresh.live));
     fresh.divergence = calloc(n * n_units, sizeof(*fresh.divergence));
+    fresh.sent = calloc(n * n_units, sizeof(*fresh.sent));
     fresh.units = calloc(n * n_units, sizeof(*fresh.units));
     fresh.grant = calloc(n * n_units, sizeof(*fresh.grant));
     fresh.feedback = calloc(n * n_units, sizeof(*fresh.feedback));
@@ -37,9 +39,9 @@ int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units)
     fresh.saved = calloc(n, sizeof(*fresh.saved));
     fresh.records = calloc(n + FL__DIRTY_STEP, sizeof(*fresh.records));
     if (fresh.parts == NULL || fresh.live == NULL || fresh.divergence == NULL ||
-        fresh.units == NULL || fresh.grant == NULL || fresh.feedback == NULL ||
-        fresh.distance == NULL || fresh.listed == NULL || fresh.saved == NULL ||
-        fresh.records == NULL)
+        fresh.sent == NULL || fresh.units == NULL || fresh.grant == NULL ||
+        fresh.feedback == NULL || fresh.distance == NULL || fresh.listed == NULL ||
+        fresh.saved == NULL || fresh.records == NULL)
     {
         free_arrays(&fresh);
         return FL_ENOMEM;

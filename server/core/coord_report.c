@@ -246,7 +246,10 @@ static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
     if (fl__units_empty(part->units, c->n_units)) {
         r->live[i].stored = true; /* Nothing is asked of it: its report is its update. */
     }
-    if (r->live[i].stored) {
+    bad = fl__claim_bad(c, i);
+    if (bad != NULL) {
+        fl__part_reject(c, i, bad);
+    } else if (r->live[i].stored) {
         fl__coord_persist_update(c, i);
     }
 }
@@ -266,6 +269,7 @@ void fl__coord_report(struct fl_coord *c, const struct fl_event *ev)
         }
         break;
     case FL_PART_PLANNED: /* It came back and reports again: it has missed its plan. */
+        fl__claim_repeated(c, i, ev);
         if (c->sm.state == FL_PHASE_UPLOADING && c->work.kind != FL__WORK_PLAN) {
             fl__coord_tell(c, FL_EFF_PLAN, client)->units = c->round.parts[i].units;
         }
@@ -279,6 +283,8 @@ void fl__coord_report(struct fl_coord *c, const struct fl_event *ev)
         fl__coord_accepted(c, i);
         break;
     case FL_PART_REPORTED: /* Twice; the first one counts. */
+        fl__claim_repeated(c, i, ev);
+        break;
     case FL_PART_REJECTED:
     case FL_PART_LOST:
         break;
@@ -340,6 +346,7 @@ void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev)
 {
     uint32_t i = part_of(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
     struct fl__part *live;
+    const char *bad;
 
     if (i == FL__NONE) {
         return;
@@ -359,8 +366,12 @@ void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev)
     live->stored_bytes = ev->u.upload.bytes;
     if (ev->u.upload.norms != NULL) {
         (void)memcpy(c->round.parts[i].rms, ev->u.upload.norms->rms, sizeof(c->round.parts[i].rms));
+        fl__claim_take(c, i, ev->u.upload.norms);
     }
-    if (c->round.parts[i].state != FL_PART_SELECTED) {
+    bad = fl__claim_bad(c, i);
+    if (bad != NULL) {
+        fl__part_reject(c, i, bad);
+    } else if (c->round.parts[i].state != FL_PART_SELECTED) {
         fl__coord_persist_update(c, i);
     }
 }

@@ -57,12 +57,19 @@ struct fl_client_error {
 #define FL_NORMS_BUFFERS FL_NORMS_BUNDLES
 #define FL_NORMS_N       (FL_NORMS_BUNDLES + 1)
 
+/* Of one unit of an update: how large it is, and what its client can have reported of it
+   (docs/formulas.md#a-reported-divergence-and-the-upload). */
+struct fl_unit_norm {
+    float norm; /* Euclidean, of the trainable entries as decoded; negative: not sent */
+    float low, high;
+};
+
 /* How large an upload is (docs/formulas.md#the-norm-of-an-update). */
 struct fl_norms {
     /* Root mean square of the entries that were sent, of the trainable ones of each bundle and of
        the update's buffers; 0: they are zero, or were not sent. */
     double rms[FL_NORMS_N];
-    float *unit; /* [n_units] Euclidean norm of the update; negative: not sent. NULL: not known */
+    struct fl_unit_norm *unit; /* [n_units]; NULL: not known */
 };
 
 /* How far a selected client has come in a round. */

@@ -1,5 +1,6 @@
 /* Is an upload any good, and how large is it? Of those in files and of those in memory. */
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -49,6 +50,12 @@ struct sums {
     double n[FL_NORMS_N];
 };
 
+/* Beyond the largest one: infinite. */
+static float float_of(double x)
+{
+    return x <= (double)FLT_MAX ? (float)x : INFINITY;
+}
+
 static void add(struct sums *s, struct fl_norms *norms, const struct fl_spool_part *part,
                 const struct fl_codec_size *size)
 {
@@ -57,7 +64,9 @@ static void add(struct sums *s, struct fl_norms *norms, const struct fl_spool_pa
     if (part->bundle == 0) {
         s->square[FL_NORMS_BUFFERS] += size->buffers_sq;
         s->n[FL_NORMS_BUFFERS] += (double)size->n_buffers;
-        norms->unit[part->unit] = (float)sqrt(size->norm_sq);
+        norms->unit[part->unit] = (struct fl_unit_norm){.norm = float_of(sqrt(size->norm_sq)),
+                                                        .low = float_of(size->low),
+                                                        .high = float_of(size->high)};
     }
 }
 
@@ -72,7 +81,7 @@ static int check_bound(const struct fl_layout *layout, const struct fl_norms *no
         return FL_OK;
     }
     for (l = 1; l < fl_layout_units(layout); l++) {
-        worst = norms->unit[l] > norms->unit[worst] ? l : worst;
+        worst = norms->unit[l].norm > norms->unit[worst].norm ? l : worst;
     }
     return fl_err_set(err, FL_ERANGE,
                       "the norm %.6g of the upload is over the bound %.6g, most of it in unit '%s'",
@@ -86,7 +95,7 @@ static int norms_new(const struct fl_layout *layout, struct fl_norms *ret)
 
     *ret = (struct fl_norms){.unit = malloc(n * sizeof(*ret->unit))};
     for (l = 0; ret->unit != NULL && l < n; l++) {
-        ret->unit[l] = -1.0f;
+        ret->unit[l] = (struct fl_unit_norm){.norm = -1.0f};
     }
     return ret->unit != NULL ? FL_OK : FL_ENOMEM;
 }

@@ -1,5 +1,6 @@
 /* Updates that are far larger than those of the other clients. */
 #include <check.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ static struct script *training(const char *preset, unsigned n, uint32_t min_resp
 
 static void stored(struct script *s, const char *name, size_t kind, double norm)
 {
-    float unit[SCRIPT_UNITS] = {1, 2, 3};
+    struct fl_unit_norm unit[SCRIPT_UNITS] = {{1, 0, INFINITY}, {2, 0, INFINITY}, {3, 0, INFINITY}};
     struct fl_norms norms = {.rms = {1, 1, 1, 1, 1}, .unit = unit};
     struct fl_event ev = {.type = FL_EV_UPLOAD_STORED};
 

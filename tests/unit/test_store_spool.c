@@ -381,9 +381,9 @@ START_TEST(a_finished_upload_tells_its_norms)
     ck_assert_double_eq_tol(norms.rms[0] / sqrt(sum / (RIG_FC1 + RIG_FC3)), 1, 1e-9);
     ck_assert_double_eq(norms.rms[1], 0);
     ck_assert_double_eq(norms.rms[FL_NORMS_BUFFERS], 0);
-    ck_assert_double_eq_tol((double)norms.unit[0] / sqrt(unit), 1, 1e-6);
-    ck_assert_double_lt((double)norms.unit[1], 0); /* It was not asked for. */
-    ck_assert_double_ge((double)norms.unit[2], 0);
+    ck_assert_double_eq_tol((double)norms.unit[0].norm / sqrt(unit), 1, 1e-6);
+    ck_assert_double_lt((double)norms.unit[1].norm, 0); /* It was not asked for. */
+    ck_assert_double_ge((double)norms.unit[2].norm, 0);
     free(norms.unit);
     fl_spool_close(s);
 }

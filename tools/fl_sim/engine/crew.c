@@ -12,11 +12,24 @@ void fl_job_answer_done(struct fl_job_answer *answer)
     answer->n_units = 0;
 }
 
+#define UNIT_FLOATS (sizeof(struct fl_unit_norm) / sizeof(float))
+
 void fl_job_answer_coded(struct fl_job_answer *answer, const struct fl_norms *norms, size_t n_units)
 {
-    answer->n_units = n_units;
-    answer->divergence = norms->unit;
+    answer->n_units = n_units * UNIT_FLOATS;
+    answer->divergence = (float *)(void *)norms->unit;
     (void)memcpy(answer->rms, norms->rms, sizeof(answer->rms));
+}
+
+struct fl_norms fl_job_answer_norms(const struct fl_job_answer *answer, size_t n_units)
+{
+    struct fl_norms norms = {.unit = NULL};
+
+    if (answer->n_units == n_units * UNIT_FLOATS) {
+        norms.unit = (struct fl_unit_norm *)(void *)answer->divergence;
+    }
+    (void)memcpy(norms.rms, answer->rms, sizeof(norms.rms));
+    return norms;
 }
 
 /* --- the queue; the lock is held --- */

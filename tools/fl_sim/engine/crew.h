@@ -34,7 +34,8 @@ struct fl_job_answer {
     struct fl_eval_rec received, trained;
     uint64_t bytes; /* of the upload or offer */
     size_t n_units;
-    /* [n_units], owned; NULL: none was measured. Of CODE: of what was sent, fl_norms.unit. */
+    /* [n_units], owned; NULL: none was measured. Of CODE: fl_norms.unit as floats, as many as
+       fl_unit_norm has of each unit. */
     float *divergence;
     double rms[FL_NORMS_N]; /* of CODE: fl_norms */
 };
@@ -42,6 +43,8 @@ void fl_job_answer_done(struct fl_job_answer *answer);
 /* It is that of an upload, in a model of `n_units`; takes norms.unit. */
 void fl_job_answer_coded(struct fl_job_answer *answer, const struct fl_norms *norms,
                          size_t n_units);
+/* The norms of an upload in a model of `n_units`, as long as the answer; no `unit`: not known. */
+struct fl_norms fl_job_answer_norms(const struct fl_job_answer *answer, size_t n_units);
 
 struct fl_job;
 struct fl_crew;

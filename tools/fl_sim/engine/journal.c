@@ -8,7 +8,7 @@
 
 #include "libfl/base/checksum.h"
 
-#define MAGIC UINT64_C(0x324c4e524a4d5346) /* "FSMJRNL2" */
+#define MAGIC UINT64_C(0x334c4e524a4d5346) /* "FSMJRNL3" */
 /* Above any record: the divergences of a model with as many units as there can be. */
 #define RECORD_MAX (UINT32_C(64) << 20)
 

@@ -407,7 +407,7 @@ static void pushed(struct fl_fed *fed, struct fl__active *a)
 {
     bool good = a->code.code == FL_OK;
     struct fl_event event = {.type = good ? FL_EV_UPLOAD_STORED : FL_EV_UPLOAD_INVALID};
-    struct fl_norms norms = {.unit = a->code.divergence};
+    struct fl_norms norms = fl_job_answer_norms(&a->code, fl_layout_units(fed->conf.coord.layout));
     struct fl_fed_part *p = part_of(fed, a, a->pushing);
 
     a->awaits_push = 0;
@@ -421,7 +421,6 @@ static void pushed(struct fl_fed *fed, struct fl__active *a)
     event.u.upload.bytes = a->code.bytes;
     event.u.upload.reason = good ? NULL : a->code.why;
     event.u.upload.code = a->code.code;
-    (void)memcpy(norms.rms, a->code.rms, sizeof(norms.rms));
     event.u.upload.norms = norms.unit != NULL ? &norms : NULL;
     fl__fed_step(fed, &event);
 }
