@@ -137,6 +137,56 @@ def rounds_beside_clientd(folder, data, algorithm, more):
         c.ended(0)
 
 
+def hostile_claims(folder, data):
+    """One of us claims divergences that its updates cannot have: rejected, named, in no layer."""
+    server = h.Server(folder, "claims",
+                      "algorithm: fedldf\nrounds: 2\nwhen_finished: exit\n"
+                      "strategy: {fraction: {fraction: 1}, upload: {n: 1}}\n"
+                      "model: {input: [60], layers: [dense 20, relu, dense 10]}\n"
+                      "training: {epochs: 1, batch_size: 50, learning_rate: 0.001}\n"
+                      "round: {start_clients: 3, population: 3, backfill: yes, norm_cap: 0}\n")
+    clients = [h.clientd(folder, "claims-edge-%d" % i, server.address, d)
+               for i, d in enumerate(data)]
+    text = "contradicts its report: divergence 3e+38 reported"
+    with server.channel() as channel:
+        p = join(channel, "hostile")
+        n_units = len(p.welcome.model.units)
+        old = None
+        for round in (1, 2):
+            task = p.expect("task", DEADLINE)
+            equal("round of the task", task.round, round)
+            model = peer.floats(p.fetch(task.round))
+            if old is not None:
+                change = [abs(a - b) for a, b in zip(model, old)]
+                check("the others' layers are in the model, and ours in none",
+                      all(0 < max(change[a:b]) < 5 for a, b in peer.unit_ranges(p.welcome.model)),
+                      max(change))
+            old = model
+            p.report(task, [3e38] * n_units)
+            plan = p.expect("plan", DEADLINE)
+            equal("it is asked for every layer", peer.planned_units(plan, n_units),
+                  list(range(n_units)))
+            parts, bytes_ = p.update([10.0] * len(model), plan)
+            ends("the push", "INVALID_ARGUMENT", lambda: p.push(task, parts, bytes_,
+                                                                timeout=DEADLINE), text)
+            verdict = p.expect("rejected", DEADLINE)
+            equal("rejected", (verdict.round, verdict.attempt), (task.round, task.attempt))
+            contains("its reason", verdict.reason, text)
+            if round == 1:
+                seen = json.loads(server.flctl("clients", "--json"))
+                seen = seen if isinstance(seen, list) else seen["clients"]
+                contains("error in flctl clients",
+                         json.dumps([c for c in seen if c["name"] == "hostile"]), text)
+        equal("drained for good", p.expect("drain", DEADLINE).reconnect_after_ms, 0)
+    server.ended(0)
+    for c in clients:
+        c.ended(0)
+    log = server.log()
+    contains("the log names it", log, "client 'hostile' is rejected: layer 'fc1' " + text)
+    check("and nobody else", "'claims-edge-" not in "".join(
+        line for line in log.splitlines() if "is rejected" in line), log)
+
+
 def answer_evaluation(p, round):
     """Fetch what is to be evaluated, say what came out; returns the model."""
     ask = p.expect("evaluate", DEADLINE)
@@ -642,6 +692,7 @@ def main():
     rounds_beside_clientd(folder, data, "fedavg", "")
     rounds_beside_clientd(folder, data, "adafl+fedldf",
                           "strategy: {fraction: {start: 1.0, end: 1.0}, upload: {share: 0.33}}\n")
+    hostile_claims(folder, data)
     alone(folder)
 
 

@@ -154,7 +154,7 @@ static void run_init(struct run *r, const char *algorithm, const char *codec)
     }
     r->test = make_data(N_SAMPLES, INPUTS, CLASSES, 99);
     if (getenv("FL_CLAIM_ROUNDS") != NULL) {
-        r->rounds = (unsigned)atoi(getenv("FL_CLAIM_ROUNDS"));
+        r->rounds = (unsigned)strtoul(getenv("FL_CLAIM_ROUNDS"), NULL, 10);
     }
 }
 
