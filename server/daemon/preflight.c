@@ -14,6 +14,7 @@
 #include "server/daemon/descriptors.h"
 #include "server/daemon/exit_codes.h"
 #include "server/daemon/guard.h"
+#include "server/store/moved.h"
 
 /* A socket below the state folder: that folder is made before it. */
 static bool in_state(const struct fl_serverd_conf *own, const char *path)
@@ -159,8 +160,9 @@ static int check_model(const struct fl_serverd_conf *own, struct fl_err *err)
 int fl_preflight_federation(const struct fl_serverd_conf *own, struct fl_err *err)
 {
     const char *federation = own->conf->main->federation;
-    int rv = fl_store_check_name(own->state_dir, federation, err);
+    int rv = fl_moved_check(own->state_dir, err);
 
+    rv = rv == FL_OK ? fl_store_check_name(own->state_dir, federation, err) : rv;
     return rv == FL_OK ? fl_authority_check_name(own->state_dir, federation, err) : rv;
 }
 
@@ -171,6 +173,7 @@ static int check_state(const struct fl_serverd_conf *own, struct fl_preflight_re
     const struct fl_server_main *m = own->conf->main;
     int rv = fl_fs_check_folder(own->state_dir, err);
 
+    rv = rv == FL_OK ? fl_moved_check(own->state_dir, err) : rv;
     rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, &m->state_dir, rv, err);
     rv = keep(report, FL_EXIT_STATE, ret_exit, rv, err);
     if (rv != FL_OK) {

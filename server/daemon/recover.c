@@ -9,6 +9,7 @@
 #include "server/daemon/driver_impl.h"
 #include "server/daemon/exit_codes.h"
 #include "server/daemon/preflight.h"
+#include "server/store/moved.h"
 #include "server/work/opening.h"
 
 static struct fl_federation federation_of(const struct fl_serverd_conf *own,
@@ -67,6 +68,7 @@ static int open_folder(struct fl_driver *driver, int *ret_exit, struct fl_err *e
     int rv = fl_fs_mkdirs(driver->srv->state_dir, err);
 
     rv = rv == FL_OK ? fl_fs_lock_dir(driver->srv->state_dir, &driver->lock_fd, err) : rv;
+    rv = rv == FL_OK ? fl_moved_check(driver->srv->state_dir, err) : rv; /* not before the lock */
     rv = rv == FL_OK ? fl_server_conf_settings(conf, &settings) : rv;
     if (rv == FL_OK) {
         rv = fl_opening_run(&driver->federation, &opening, &driver->progress, &driver->resume, err);

@@ -77,7 +77,16 @@ clients t
 wait_for "three rounds" at_round third 3
 stop third
 for i in 0 1 2; do stop "t$i"; done
-check "a backup of a server that is down" backup third b3
+### Fenced: once it has moved, nothing starts from the old folder
+check "a backup that moves" backup third b3 --moved
+documented moved-start "$build/fl-serverd" "$dir/third.yaml"
+says "nor does a check pass" 4 "state folder '$dir/third.state' was moved at 20" "$build/fl-serverd" --check-config "$dir/third.yaml"
+says "nor a recovery" 4 "with the backup '$dir/b3'" "$build/fl-serverd" --recover "$dir/third.yaml"
+says "it moves once" 1 "was moved at 20" "$flctl" --state-dir "$dir/third.state" backup "$dir/b3-again" --moved
+check "which made nothing" test ! -e "$dir/b3-again"
+check "a plain backup of it is still made" backup third b3-plain
+check "no backup carries the mark" test ! -e "$dir/b3/state/moved" -a ! -e "$dir/b3-plain/state/moved"
+says "unmove takes no folder" 2 "flctl --state-dir DIR unmove" "$flctl" --state-dir "$dir/third.state" unmove "$dir/b3"
 server fourth fedavgm 6 "log_level: debug"
 check "moving" restore fourth b3 --moved
 start_server fourth
@@ -87,7 +96,18 @@ clients m
 wait_for "six rounds" at_round fourth 6
 equal "with the same bits" "$want" "$(model_of fourth)"
 clients_end m
+documented moved-running "$flctl" --state-dir "$dir/fourth.state" backup "$dir/b4" --moved
+check "a server that runs is not fenced" test ! -e "$dir/fourth.state/moved" -a ! -e "$dir/b4"
 stop fourth
+### Called off
+says "a folder that was not moved" 1 "is not marked as moved" "$flctl" --state-dir "$dir/fourth.state" unmove
+says "the move is called off" 0 "a server may start from $dir/third.state again" "$flctl" --state-dir "$dir/third.state" unmove
+: >"$dir/third.state/moved" # a damaged mark is one
+says "whatever the mark holds" 4 "was moved at ? after round ?" "$build/fl-serverd" --check-config "$dir/third.yaml"
+check "it is removed" "$flctl" --state-dir "$dir/third.state" unmove
+start_server third
+stop third
+equal "and it starts again" 0 "$rc"
 
 ### What solver and clients keep together: it goes on after a move, and else begins anew on both sides
 server kept scaffold 3
@@ -257,7 +277,7 @@ broken "a list without the database" "does not name 'state/federation.db'" "sed 
 broken "a form of a later version" "is a backup of another version" \
   "sed -i '1s/1/2/' BACKUP; sed -i '/BACKUP/d' SHA256SUMS; sha256sum BACKUP >>SHA256SUMS"
 says "no state folder is said" 2 "expected 'flctl --state-dir DIR backup TARGET" "$flctl" backup "$dir/x"
-says "an option of the other" 2 "--moved is for restore" "$flctl" --state-dir "$dir/kept.state" backup "$dir/x" --moved
+says "an option of the other" 2 "--without-keys is for backup" "$flctl" --state-dir "$dir/kept.state" restore "$dir/x" --without-keys
 
 ### A checkpoint that is damaged in the state folder: better no backup than one that does not start
 printf x | dd of="$dir/kept.state/models/round-000003.safetensors" bs=1 seek=3000 conv=notrunc status=none

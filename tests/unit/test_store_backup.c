@@ -2,8 +2,10 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "server/store/backup.h"
+#include "server/store/moved.h"
 #include "tests/unit/store_change_fixture.h"
 
 /* --- a server that goes on just when the backup looks for its files --- */
@@ -100,6 +102,125 @@ START_TEST(a_checkpoint_that_is_gone_for_good_is_named)
     ck_assert_ptr_nonnull(strstr(err.msg, "round-000001.velocity.safetensors"));
     ck_assert(!fl_fs_exists(rig_path(path, "backup/SHA256SUMS")));
     fl_store_close(server);
+}
+END_TEST
+
+/* --- the mark of a folder that was moved --- */
+
+#define KILLED 9
+
+static unsigned killed_at; /* this rename, counted from 1, kills the process; 0: none */
+static bool killed_before; /* it is made */
+
+/* What is durable becomes so by a rename (fl_fs_replace()). */
+int rename(const char *from, const char *to)
+{
+    int (*real)(const char *, const char *) =
+        (int (*)(const char *, const char *))(uintptr_t)dlsym(RTLD_NEXT, "rename");
+    int rv;
+
+    if (killed_at == 0 || --killed_at > 0) {
+        return real(from, to);
+    }
+    rv = killed_before ? 0 : real(from, to);
+    _exit(rv == 0 ? KILLED : 1);
+}
+
+static int move(const char *target, struct fl_err *err)
+{
+    char path[RIG_PATH_MAX];
+    struct fl_backup b = {.dir = dir,
+                          .target = rig_path(path, target),
+                          .program = "a test",
+                          .wall_ms = 1796000000000};
+
+    return fl_moved_make(&b, err);
+}
+
+START_TEST(a_folder_that_was_moved_is_refused_until_that_is_undone)
+{
+    struct fl_err err = {0};
+
+    open_server();
+    fl_store_close(server);
+    ck_assert_int_eq(fl_moved_check(dir, &err), FL_OK);
+    ck_assert_int_eq(fl_moved_undo(dir, &err), FL_ENOENT);
+    ck_assert_msg(move("backup", &err) == FL_OK, "%s", err.msg);
+    ck_assert_int_eq(fl_moved_check(dir, &err), FL_ESTATE);
+    ck_assert_ptr_nonnull(strstr(err.msg, "moved at 2026-11-30T00:53:20Z after round 1"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "/backup'"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "unmove"));
+    ck_assert_int_eq(move("again", &err), FL_ESTATE);
+    ck_assert_int_eq(fl_moved_undo(dir, &err), FL_OK);
+    ck_assert_int_eq(fl_moved_check(dir, &err), FL_OK);
+}
+END_TEST
+
+START_TEST(a_folder_in_use_or_without_a_whole_backup_is_not_marked)
+{
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+    int lock = -1;
+
+    open_server();
+    fl_store_close(server);
+    ck_assert_int_eq(fl_fs_lock_dir(dir, &lock, NULL), FL_OK);
+    ck_assert_int_eq(move("used", &err), FL_EINUSE);
+    ck_assert_int_eq(fl_moved_undo(dir, &err), FL_EINUSE);
+    (void)close(lock);
+    ck_assert(!fl_fs_exists(rig_path(path, "used")));
+    ck_assert_int_eq(fl_models_path(dir, 1, "velocity", path, sizeof(path)), FL_OK);
+    ck_assert_int_eq(fl_fs_remove(path), FL_OK);
+    ck_assert_int_eq(move("damaged", &err), FL_EFORMAT);
+    ck_assert_int_eq(fl_moved_check(dir, &err), FL_OK);
+}
+END_TEST
+
+/* Returns whether the process was killed, and not done. */
+static bool move_killed(unsigned at, bool before, const char *target)
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        killed_at = at;
+        killed_before = before;
+        _exit(move(target, NULL) == FL_OK ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_ne(WEXITSTATUS(status), 1);
+    return WEXITSTATUS(status) == KILLED;
+}
+
+START_TEST(a_kill_at_any_step_leaves_no_mark_without_a_whole_backup)
+{
+    char target[16];
+    char sums[RIG_PATH_MAX];
+    unsigned n_marked = 0;
+    unsigned at;
+    bool killed = true;
+
+    open_server();
+    fl_store_close(server);
+    for (at = 1; killed; at++) {
+        char name[32];
+        bool marked;
+
+        (void)snprintf(target, sizeof(target), "backup-%u", at);
+        killed = move_killed(at, _i == 0, target);
+        marked = fl_moved_check(dir, NULL) != FL_OK;
+        (void)snprintf(name, sizeof(name), "%s/SHA256SUMS", target);
+        ck_assert_msg(!marked || fl_fs_exists(rig_path(sums, name)), "killed at %u", at);
+        ck_assert_msg(killed || marked, "done at %u without a mark", at);
+        n_marked += killed && marked;
+        if (marked) {
+            ck_assert_int_eq(fl_moved_undo(dir, NULL), FL_OK);
+        }
+    }
+    ck_assert_uint_eq(at - 2, 3); /* BACKUP, SHA256SUMS, moved */
+    ck_assert_uint_eq(n_marked, _i == 0 ? 0 : 1);
 }
 END_TEST
 
@@ -282,6 +403,9 @@ int main(void)
     tcase_add_loop_test(
         rules, a_backup_is_of_one_instant_however_often_the_server_goes_on_meanwhile, 0, 3);
     tcase_add_test(rules, a_checkpoint_that_is_gone_for_good_is_named);
+    tcase_add_test(rules, a_folder_that_was_moved_is_refused_until_that_is_undone);
+    tcase_add_test(rules, a_folder_in_use_or_without_a_whole_backup_is_not_marked);
+    tcase_add_loop_test(rules, a_kill_at_any_step_leaves_no_mark_without_a_whole_backup, 0, 2);
     tcase_add_test(rules, a_restored_folder_has_another_line_whatever_the_other_one_comes_to);
     tcase_add_test(rules, the_open_attempt_of_a_restored_folder_goes_on_with_what_was_accepted);
     tcase_add_test(rules, what_server_and_clients_keep_together_begins_anew_in_a_restored_folder);

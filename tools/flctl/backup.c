@@ -1,10 +1,10 @@
-/* flctl backup and restore: no call to a server, but its state folder. */
+/* flctl backup, restore and unmove: no call to a server, but its state folder. */
 
 #include <stdio.h>
 #include <string.h>
 
 #include "libfl/base/clock.h"
-#include "server/store/backup.h"
+#include "server/store/moved.h"
 #include "tools/flctl/flctl.h"
 
 static int failed(const char *what, const struct fl_err *err, int rv)
@@ -36,12 +36,17 @@ static int make(const struct fl_ctl_backup *o, const char *target)
                           .without_keys = o->without_keys,
                           .wall_ms = fl_clock_wall_ms()};
     struct fl_err err = {0};
-    int rv = fl_backup_make(&b, &err);
+    int rv = o->moved ? fl_moved_make(&b, &err) : fl_backup_make(&b, &err);
 
     if (rv != FL_OK) {
         return failed("backup", &err, rv);
     }
     say(target, &b);
+    if (o->moved) {
+        (void)printf("no server starts from %s any more; on the other host: flctl --state-dir DIR "
+                     "restore %s --moved\n",
+                     o->state_dir, target);
+    }
     if (b.keys) {
         (void)printf("it holds the keys of the federation: keep it as secret as the server\n");
     }
@@ -65,19 +70,49 @@ static int restore(const struct fl_ctl_backup *o, const char *backup)
     return FL_CTL_OK;
 }
 
+static int unmove(const struct fl_ctl_backup *o)
+{
+    struct fl_err err = {0};
+    int rv = fl_moved_undo(o->state_dir, &err);
+
+    if (rv != FL_OK) {
+        return failed("unmove", &err, rv);
+    }
+    (void)printf("a server may start from %s again: never start one from the backup it was moved "
+                 "with\n",
+                 o->state_dir);
+    return FL_CTL_OK;
+}
+
+bool fl_ctl_is_backup(const char *word)
+{
+    return strcmp(word, "backup") == 0 || strcmp(word, "restore") == 0 ||
+           strcmp(word, "unmove") == 0;
+}
+
+static int wrong(const char *word)
+{
+    (void)fprintf(stderr, "flctl: expected 'flctl --state-dir DIR %s'\n",
+                  strcmp(word, "backup") == 0    ? "backup TARGET [--without-keys | --moved]"
+                  : strcmp(word, "restore") == 0 ? "restore BACKUP [--moved]"
+                                                 : "unmove");
+    return FL_CTL_USAGE;
+}
+
 int fl_ctl_backup(const struct fl_ctl_backup *o, int n, char **words)
 {
     bool makes = strcmp(words[0], "backup") == 0;
+    bool undoes = strcmp(words[0], "unmove") == 0;
 
-    if (n != 2 || o->state_dir == NULL) {
-        (void)fprintf(stderr, "flctl: expected 'flctl --state-dir DIR %s'\n",
-                      makes ? "backup TARGET [--without-keys]" : "restore BACKUP [--moved]");
+    if (n != (undoes ? 1 : 2) || o->state_dir == NULL || (undoes && o->moved)) {
+        return wrong(words[0]);
+    }
+    if (o->without_keys && (!makes || o->moved)) {
+        (void)fprintf(stderr,
+                      "flctl: %s: --without-keys is for backup without --moved: a server "
+                      "that moves needs its keys\n",
+                      words[0]);
         return FL_CTL_USAGE;
     }
-    if (makes ? o->moved : o->without_keys) {
-        (void)fprintf(stderr, "flctl: %s: --%s is for %s\n", words[0],
-                      makes ? "moved" : "without-keys", makes ? "restore" : "backup");
-        return FL_CTL_USAGE;
-    }
-    return makes ? make(o, words[1]) : restore(o, words[1]);
+    return undoes ? unmove(o) : makes ? make(o, words[1]) : restore(o, words[1]);
 }

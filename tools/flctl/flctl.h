@@ -45,7 +45,7 @@ struct fl_ctl_remote {
     const char *certificate, *key, *ca; /* files */
 };
 
-/* What "backup TARGET" and "restore BACKUP" take beside. */
+/* What "backup TARGET", "restore BACKUP" and "unmove" take beside. */
 struct fl_ctl_backup {
     const char *state_dir; /* NULL: not said */
     bool without_keys, moved;
@@ -155,6 +155,7 @@ int fl_ctl_call(struct fl_ctl_args *args, const struct fl_buf *request);
 
 /* backup.c. `words`: the command and what follows it; returns an exit code, errors are printed. */
 int fl_ctl_backup(const struct fl_ctl_backup *options, int n, char **words);
+bool fl_ctl_is_backup(const char *word);
 
 /* reference.c: print the figures of rounds and clients (Markdown). */
 void fl_ctl_reference(void);

@@ -44,7 +44,9 @@ static void usage(FILE *out)
     (void)fputs(
         "  backup TARGET  copy the state folder of --state-dir into a new folder, as of one\n"
         "                 instant, whether its server runs or not\n"
-        "  restore BACKUP make the state folder of --state-dir from a backup\n",
+        "  restore BACKUP make the state folder of --state-dir from a backup\n"
+        "  unmove         let the state folder of --state-dir be started again after backup\n"
+        "                 --moved, when no other server was or will be started from that backup\n",
         out);
     (void)fputs(
         "\noptions:\n"
@@ -80,8 +82,9 @@ static void usage(FILE *out)
         "Prints a\n"
         "                        name, a tab and its line for each, or nothing when one is wrong\n"
         "      --without-keys    backup: leave out keys and certificates\n"
-        "      --moved           restore: the server was stopped before the backup and never\n"
-        "                        started since; the federation goes on as after a restart\n"
+        "      --moved           backup: the server is stopped, and its state folder is marked\n"
+        "                        so that no server starts from it again; restore: of such a\n"
+        "                        backup, the federation goes on as after a restart\n"
         "      --all             invitations, certificates: those too that are of no use any more\n"
         "      --serial HEX      revoke, disable, enable: one certificate, as certificates lists "
         "it\n"
@@ -311,7 +314,7 @@ static int parse_command(int n, char **words, struct fl_ctl_args *a)
         (void)fprintf(stderr, "flctl: expected a command (see flctl --help)\n");
         return FL_CTL_USAGE;
     }
-    if (strcmp(words[0], "backup") == 0 || strcmp(words[0], "restore") == 0) {
+    if (fl_ctl_is_backup(words[0])) {
         return fl_ctl_backup(&a->backup, n, words);
     }
     if (n >= 2 && snprintf(both, sizeof(both), "%s %s", words[0], words[1]) < (int)sizeof(both)) {

@@ -1,0 +1,205 @@
+/* The mark of a state folder whose federation was moved. */
+
+#include "server/store/moved.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/utc.h"
+#include "server/store/store_impl.h"
+
+#define MARK     "moved"
+#define FORM     "fl-serverd moved 1"
+#define MARK_MAX (2 * FL__STORE_PATH_MAX)
+/* Characters of a line of the mark that a message shows. */
+#define SHOWN 256
+
+static int path_of(const char *dir, const char *name, char path[FL__STORE_PATH_MAX],
+                   struct fl_err *err)
+{
+    return fl_fs_join(path, FL__STORE_PATH_MAX, dir, name) == FL_OK
+               ? FL_OK
+               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+}
+
+/* What root makes, the owner of the folder has to read. */
+static int give(const char *dir, const char *path, struct fl_err *err)
+{
+    struct stat st;
+    int saved;
+
+    if (geteuid() != 0 || (stat(dir, &st) == 0 && chown(path, st.st_uid, st.st_gid) == 0)) {
+        return FL_OK;
+    }
+    saved = errno;
+    return fl_err_set(err, fl_err_from_errno(saved), "cannot give '%s' to the owner of '%s': %s",
+                      path, dir, strerror(saved));
+}
+
+/* --- reading --- */
+
+/* The rest of the line that begins with `key`, as far as it is text; "?": there is none. */
+static void take(const struct fl_buf *buf, const char *key, char out[SHOWN])
+{
+    size_t len = strlen(key);
+    size_t at = 0;
+    size_t n = 0;
+
+    (void)memcpy(out, "?", 2);
+    while (at < buf->len) {
+        const uint8_t *end = memchr(buf->data + at, '\n', buf->len - at);
+        size_t stop = end != NULL ? (size_t)(end - buf->data) : buf->len;
+
+        if (stop - at > len && memcmp(buf->data + at, key, len) == 0) {
+            for (at += len; at < stop && n + 1 < SHOWN; at++) {
+                out[n++] = buf->data[at] >= ' ' && buf->data[at] <= '~' ? (char)buf->data[at] : '?';
+            }
+            out[n] = '\0';
+            return;
+        }
+        at = stop + 1;
+    }
+}
+
+int fl_moved_check(const char *dir, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    char to[SHOWN] = "?";
+    char at[SHOWN] = "?";
+    char round[SHOWN] = "?";
+    struct fl_buf buf = {.len = 0};
+    struct stat st;
+    int rv = path_of(dir, MARK, path, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (lstat(path, &st) != 0) {
+        int saved = errno;
+
+        return saved == ENOENT || saved == ENOTDIR
+                   ? FL_OK
+                   : fl_err_set(err, fl_err_from_errno(saved), "cannot look at '%s': %s", path,
+                                strerror(saved));
+    }
+    /* One that cannot be read marks the folder as well. */
+    if (fl_fs_read(path, MARK_MAX, &buf, NULL) == FL_OK) {
+        take(&buf, "to ", to);
+        take(&buf, "at ", at);
+        take(&buf, "round ", round);
+        fl_buf_done(&buf);
+    }
+    return fl_err_set(err, FL_ESTATE,
+                      "state folder '%s' was moved at %s after round %s, with the backup '%s' "
+                      "('flctl backup --moved'): starting it again could run two servers of one "
+                      "identity. Start the server that was restored from that backup; only if none "
+                      "ever was started and none will be, 'flctl --state-dir %s unmove' undoes the "
+                      "move",
+                      dir, at, round, to, dir);
+}
+
+/* --- writing --- */
+
+static int mark(const struct fl_backup *b, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    char target[FL__STORE_PATH_MAX];
+    char text[MARK_MAX];
+    char when[32] = "?";
+    struct tm tm;
+    int n;
+    int rv = path_of(b->dir, MARK, path, err);
+
+    rv = rv == FL_OK ? fl_fs_absolute(b->target, target, sizeof(target), err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fl_utc((int64_t)(b->wall_ms / 1000), &tm)) {
+        (void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    }
+    n = snprintf(text, sizeof(text), FORM "\nto %s\nat %s\nround %" PRIu64 "\nby %s\n", target,
+                 when, b->committed, b->program);
+    if (n < 0 || (size_t)n >= sizeof(text)) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", target);
+    }
+    rv = fl_fs_replace(path, text, (size_t)n, /* sync= */ true, err);
+    return rv == FL_OK ? give(b->dir, path, err) : rv;
+}
+
+/* A folder of something else gets no lock file. */
+static int lock_folder(const char *dir, int *ret_lock, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    int rv = path_of(dir, "federation.db", path, err);
+
+    if (rv != FL_OK || !fl_fs_exists(path)) {
+        return rv;
+    }
+    rv = fl_fs_lock_dir(dir, ret_lock, err);
+    rv = rv == FL_OK ? path_of(dir, ".lock", path, err) : rv;
+    return rv == FL_OK ? give(dir, path, err) : rv;
+}
+
+static int make(struct fl_backup *backup, struct fl_err *err)
+{
+    struct fl_err inner = {0};
+    int rv = fl_moved_check(backup->dir, err);
+
+    rv = rv == FL_OK ? fl_backup_make(backup, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = mark(backup, &inner);
+    return rv == FL_OK ? FL_OK
+                       : fl_err_set(err, rv,
+                                    "the backup is whole, but the state folder is not marked as "
+                                    "moved and could be started again: %.600s; cure that, remove "
+                                    "'%s', and do it again",
+                                    fl_err_text(&inner, rv), backup->target);
+}
+
+int fl_moved_make(struct fl_backup *backup, struct fl_err *err)
+{
+    int lock = -1;
+    int rv = lock_folder(backup->dir, &lock, err);
+
+    rv = rv == FL_OK ? make(backup, err) : rv;
+    if (lock >= 0) {
+        (void)close(lock);
+    }
+    return rv;
+}
+
+static int remove_mark(const char *dir, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    int rv = path_of(dir, MARK, path, err);
+
+    if (rv == FL_OK && unlink(path) != 0) {
+        int saved = errno;
+
+        return saved == ENOENT
+                   ? fl_err_set(err, FL_ENOENT, "state folder '%s' is not marked as moved", dir)
+                   : fl_err_set(err, fl_err_from_errno(saved), "cannot remove '%s': %s", path,
+                                strerror(saved));
+    }
+    return rv == FL_OK ? fl_fs_sync_dir(dir, err) : rv;
+}
+
+int fl_moved_undo(const char *dir, struct fl_err *err)
+{
+    int lock = -1;
+    int rv = lock_folder(dir, &lock, err);
+
+    rv = rv == FL_OK ? remove_mark(dir, err) : rv;
+    if (lock >= 0) {
+        (void)close(lock);
+    }
+    return rv;
+}
