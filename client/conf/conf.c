@@ -146,11 +146,12 @@ static const struct fl_opt_spec reconnect_specs[] = {
      .help = "First wait after a lost connection; doubled each time, with 20 % jitter"},
     {FL_OPT(struct fl_client_reconnect, DURATION, longest), .def = "1m", .min = 10, .max = 8.64e7,
      .help = "The waits grow to this. A client that was refused for what an operator can cure (it "
-             "is disabled, a clock or a certificate is wrong) asks again within it"},
+             "is disabled, a clock or a certificate is wrong), joining too, asks again within it"},
     {FL_OPT(struct fl_client_reconnect, DURATION, after_refusal), .def = "15m", .min = 0,
      .max = 8.64e7,
      .help = "Wait after the server refused this client for good (its certificate is not believed "
-             "any more, its version or data do not fit); 0s: exit with code 7 after any refusal"},
+             "any more, its invitation is spent, its version or data do not fit); 0s: exit with "
+             "code 7 after any refusal"},
     {FL_OPT(struct fl_client_reconnect, DURATION, when_done), .def = "1m", .min = 10, .max = 8.64e7,
      .help = "All rounds are done, and the server ends the session of a client that stays: the "
              "waits grow to this. A minute is soon enough for an operator who adds rounds, and "

@@ -127,7 +127,10 @@ static void on_command(struct fl_commands *c, struct fl_wire_command *w)
         fl_joining_welcome(c->joining, &w->u.welcome);
         break;
     case FL_WIRE_REFUSED:
-        on_refused(c, w->u.refused.retry_after_ms, FL_SESSION_REFUSED_FINAL, w->u.refused.message);
+        on_refused(c, w->u.refused.retry_after_ms,
+                   w->u.refused.reason == FL_WIRE_REASON_DENIED ? FL_SESSION_REFUSED_CURABLE
+                                                                : FL_SESSION_REFUSED_FINAL,
+                   w->u.refused.message);
         break;
     case FL_WIRE_TASK:
         on_task(c, &w->u.task);

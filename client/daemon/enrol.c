@@ -8,8 +8,10 @@
 #include "client/identity/enrolling.h"
 #include "client/identity/renewing.h"
 #include "libfl/base/clock.h"
+#include "libfl/base/rng.h"
 #include "libfl/base/sm.h"
 #include "libfl/grpc/endpoint.h"
+#include "libfl/model/digest.h"
 #include "libfl/net/notify.h"
 #include "libfl/pki/when.h"
 #include "libfl/tls/tls.h"
@@ -52,12 +54,14 @@ struct enrol {
     struct fl_enrolling *enrolling;  /* of this try */
     bool clock_told;
     unsigned failures;
+    struct fl_rng rng;             /* jitter of the waits after refusals */
     char refusal[FL_ERR_BUF_SIZE]; /* the reason that was logged last, "": none */
     uint64_t refusal_ms;           /* when */
 
     /* Of this try, until its channel is gone; then of the whole. */
     int rv;
     bool local;
+    bool final; /* with FL_EPERM: it takes another line, nothing on the server cures it */
     struct fl_err err;
     struct fl_enrolled enrolled;
 };
@@ -97,13 +101,26 @@ static uint64_t pause_after(const struct enrol *e)
 }
 
 /*
- * Somebody has to cure it: another invitation, the right server, a clock. Nobody is at an
- * unattended host, so it asks again, and neither the server nor a log suffers from it.
+ * As a session after a refusal (client/core/session.c): what an operator of the server or a clock
+ * can cure is asked again within the longest wait of a lost connection, what takes another line
+ * rarely. Jitter keeps hosts that were started together apart. `*ret_most`: the wait without it.
  */
+static uint64_t refused_wait(struct enrol *e, uint64_t *ret_most)
+{
+    uint64_t rare = e->setup->refused_ms;
+    uint64_t soon = e->setup->longest_ms < rare ? e->setup->longest_ms : rare;
+    uint64_t most = e->final ? rare + rare / 5 : soon;
+
+    *ret_most = most;
+    return most - fl_rng_below(&e->rng, (e->final ? rare : soon) / 5 + 1);
+}
+
+/* Nobody is at an unattended host, so it asks again, and neither server nor log suffers from it. */
 static void wait_refused(struct enrol *e)
 {
     const char *why = fl_err_text(&e->err, e->rv);
-    uint64_t pause = e->setup->refused_ms;
+    uint64_t most;
+    uint64_t pause = refused_wait(e, &most);
     uint64_t now = fl_clock_ms();
     uint64_t since = now - e->refusal_ms;
     char text[FL_ERR_BUF_SIZE + 128];
@@ -113,14 +130,17 @@ static void wait_refused(struct enrol *e)
         (since >= OTHER_REFUSAL_MS && strcmp(e->refusal, why) != 0))
     {
         fl_log(e->setup->log, FL_LOG_ERROR, "client",
-               "joining at '%s' was refused, asking again every %" PRIu64
-               " s (the same refusal is logged once a day): %s",
-               e->address, (pause + 999) / 1000, why);
+               "joining at '%s' was refused, asking again within %" PRIu64
+               " s (the same refusal is logged once a day): %s; %s",
+               e->address, (most + 999) / 1000, why,
+               e->final ? "put a new line in place of the invitation, then restart this client"
+                        : "when that is corrected, this client joins by itself");
         (void)snprintf(e->refusal, sizeof(e->refusal), "%s", why);
         e->refusal_ms = now;
     }
-    (void)snprintf(text, sizeof(text), "joining at %s was refused, asking again later: %s",
-                   e->address, why);
+    (void)snprintf(text, sizeof(text),
+                   "joining at %s was refused, asking again within %" PRIu64 " s: %s", e->address,
+                   (most + 999) / 1000, why);
     fl_notify_status(text);
     fl_notify_extend(START_MS + pause);
     fl_sm_move(&e->sm, ENROL_WAITING);
@@ -188,18 +208,25 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         e->enrolled.labels = reply.labels;
         reply.labels = (struct fl_wire_labels){NULL};
     } else {
+        e->final = rv == FL_EPROTO;
         note(e, rv == FL_EPROTO ? FL_EPERM : rv, fl_err_text(&err, rv));
     }
     fl_wire_joined_done(&reply);
     return true;
 }
 
-/* Which answers no other try changes. */
-static bool is_refusal(enum fl_grpc_status status)
+/* The operator of the server can take such a refusal back. */
+static bool is_curable(enum fl_grpc_status status)
 {
     return status == FL_GRPC_PERMISSION_DENIED || status == FL_GRPC_UNAUTHENTICATED ||
-           status == FL_GRPC_INVALID_ARGUMENT || status == FL_GRPC_FAILED_PRECONDITION ||
-           status == FL_GRPC_ALREADY_EXISTS || status == FL_GRPC_NOT_FOUND ||
+           status == FL_GRPC_ALREADY_EXISTS;
+}
+
+/* Which answers no other try changes before somebody cured the cause. */
+static bool is_refusal(enum fl_grpc_status status)
+{
+    return is_curable(status) || status == FL_GRPC_INVALID_ARGUMENT ||
+           status == FL_GRPC_FAILED_PRECONDITION || status == FL_GRPC_NOT_FOUND ||
            status == FL_GRPC_UNIMPLEMENTED;
 }
 
@@ -210,6 +237,9 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     const char *why = message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
 
     (void)call;
+    if (e->rv == FL_ECLOSED) {
+        e->final = !is_curable(status);
+    }
     if (status == FL_GRPC_OK) {
         note(e, FL_EPERM, "the server sent no certificate");
     } else {
@@ -310,6 +340,7 @@ static void try_once(void *arg)
     }
     fl_sm_move(&e->sm, ENROL_TRYING);
     e->rv = FL_ECLOSED; /* Nothing is known yet. */
+    e->final = false;
     e->err = (struct fl_err){0};
     rv = fl_enrolling_join(s->dir, s->invite, s->name, &e->enrolling, &e->err);
     e->local = rv != FL_OK;
@@ -364,11 +395,13 @@ int fl_enrol_run(const struct fl_enrol_setup *setup, struct fl_enrolled *ret, bo
                  struct fl_err *err)
 {
     struct enrol e = {.setup = setup};
-    int rv;
+    uint64_t seed = 0;
+    int rv = fl_random_bytes(&seed, sizeof(seed));
 
     (void)fl_enrol_address(setup->invite, e.address);
     fl_sm_init(&e.sm, enrol_states, ENROL_STATES, ENROL_WAITING);
-    rv = prepare(&e, err);
+    fl_rng_key(&e.rng, seed, FL_RNG_JITTER, 0, 0);
+    rv = rv == FL_OK ? prepare(&e, err) : fl_err_set(err, rv, "no random bytes for waits");
     if (rv == FL_OK) {
         fl_timer_start(e.timer, 0);
         fl_loop_run(setup->loop);

@@ -25,8 +25,12 @@ struct fl_enrol_setup {
     const struct fl_invite *invite;
     const char *name; /* wanted; "": that of the invitation */
     uint64_t first_ms, longest_ms, connect_timeout_ms;
-    uint64_t refused_ms; /* pause after a refusal; 0: a refusal is final */
-    unsigned tries;      /* 0: no end */
+    /*
+     * Wait after a refusal that takes another line; longest_ms at most after one that an operator
+     * of the server or a clock can cure. 0: any refusal is final.
+     */
+    uint64_t refused_ms;
+    unsigned tries; /* 0: no end */
 };
 
 struct fl_enrolled {

@@ -85,7 +85,7 @@ static bool name_fits(struct fl_attend *attend)
                    "its certificate is for '%s', and it says that it is '%s': `name` in the "
                    "client's configuration has to be that of its certificate, or is left out",
                    identity->name, attend->name);
-    fl_attend_refuse(attend, FL_WIRE_REASON_DENIED, 0, text);
+    fl_attend_refuse(attend, FL_WIRE_REASON_NAME, 0, text);
     return false;
 }
 

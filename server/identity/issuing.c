@@ -49,8 +49,8 @@ void fl__certificate_done(struct fl__certificate *certificate)
 
 bool fl__is_refusal(int rv)
 {
-    return rv == FL_ENOENT || rv == FL_EAGAIN || rv == FL_EPERM || rv == FL_EEXIST ||
-           rv == FL_EINVAL || rv == FL_EFORMAT || rv == FL_ELIMIT;
+    return rv == FL_ENOENT || rv == FL_EAGAIN || rv == FL_EPERM || rv == FL_EREFUSED ||
+           rv == FL_EEXIST || rv == FL_EINVAL || rv == FL_EFORMAT || rv == FL_ELIMIT;
 }
 
 void fl_joined_done(struct fl_joined *joined)

@@ -105,14 +105,14 @@ static int check_open(const struct invitation *in, int64_t now_ms, struct fl_err
 
     if (in->withdrawn_ms != 0) {
         return fl_err_set(
-            err, FL_EPERM,
+            err, FL_EREFUSED,
             "this invitation (%s) was withdrawn at %s: for a new one run on the server: "
             "flctl invite %s",
             in->prefix, fl_when_text(when, sizeof(when), in->withdrawn_ms / 1000), ask_again(in));
     }
     if (in->ends_ms <= now_ms) {
         return fl_err_set(
-            err, FL_EPERM,
+            err, FL_EREFUSED,
             "this invitation (%s) ended at %s, %s ago by the server's clock: for a new "
             "one run on the server: flctl invite %s",
             in->prefix, fl_when_text(when, sizeof(when), in->ends_ms / 1000),
@@ -141,7 +141,7 @@ static int choose_name(const struct invitation *in, const char *wanted, char *ou
     }
     if (wanted[0] != '\0' && !fl_invitation_fits(in->name, wanted)) {
         return fl_err_set(
-            err, FL_EPERM,
+            err, FL_EREFUSED,
             "this invitation is for '%s', and '%s' was asked for: join by a name that "
             "it is for, or run on the server: flctl invite %s",
             in->name, wanted, wanted);
@@ -169,13 +169,13 @@ static int used_up(struct fl_authority *a, const struct invitation *in, struct f
     }
     if (in->uses > 1) {
         return fl_err_set(
-            err, FL_EPERM,
+            err, FL_EREFUSED,
             "this invitation (%s) was used by %u other keys, as often as it may be: for "
             "a new one run on the server: flctl invite %s",
             in->prefix, in->used, ask_again(in));
     }
     return fl_err_set(
-        err, FL_EPERM,
+        err, FL_EREFUSED,
         "this invitation (%s) was used by another key, for '%s' at %s: if that was not "
         "you, tell whoever runs the server (flctl evict %s); for a new one: flctl invite "
         "%s",
@@ -213,7 +213,7 @@ static int given_before(struct fl_authority *a, const struct invitation *in, con
         return rv;
     }
     if (strcmp(had, name) != 0) {
-        return fl_err_set(err, FL_EPERM,
+        return fl_err_set(err, FL_EREFUSED,
                           "this key joined by this invitation as '%s', and now '%s' is asked for",
                           had, name);
     }

@@ -13,7 +13,7 @@
 /* The refusal that such a client is sent; takes the name. */
 #define FL_PLAIN_NAME_REFUSED                                                                \
     "'%s' has a certificate and is refused without TLS: connect to an address with TLS, or " \
-    "choose another name"
+    "choose another name; a client whose certificate is lost needs flctl invite on the server"
 
 /* FL_OK; FL_EPERM: `name` is refused in plaintext, the text says why and what to do. */
 FL_MUST_CHECK int fl_authority_check_plain(struct fl_authority *authority, const char *name,

@@ -140,6 +140,14 @@ refused "a revoked name is refused in plaintext" out "'revoked-name' was revoked
 "$flctl" -d "$state" disable --force edge-07 >/dev/null 2>&1
 plain_client off edge-07
 refused "a disabled name that never had a certificate, too" off "'edge-07' was disabled"
+"$flctl" -d "$state" disable --force edge-08 >/dev/null 2>&1
+write_client cured "$dir/data/client-000" "name: edge-08" "exit_when_done: no" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 24h}"
+run_client cured
+wait_for "that it is refused" in_log cured "the server refused this client: 'edge-08' was disabled"
+has_line "the client logs when it asks again" "$dir/cured.log" "flctl enable edge-08 on the server); asking again in "
+"$flctl" -d "$state" enable edge-08 >/dev/null 2>&1
+wait_for "a name that is enabled again joins within longest, not after_refusal" in_log srv "client 'edge-08' joined from"
+stop cured
 for k in 2 3; do
   plain_client plain-$k edge-0$k
   wait_for "edge-0$k without TLS" in_log srv "client 'edge-0$k' joined from"

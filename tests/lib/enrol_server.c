@@ -46,6 +46,9 @@ static bool answers(struct enrol_server *s, struct fl_call *call)
     case ENROL_DENIES:
         fl_call_finish(call, FL_GRPC_PERMISSION_DENIED, "this invitation is over");
         return false;
+    case ENROL_EXPIRED:
+        fl_call_finish(call, FL_GRPC_FAILED_PRECONDITION, "this invitation has expired");
+        return false;
     }
     return false;
 }

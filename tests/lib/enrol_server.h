@@ -14,7 +14,8 @@ enum enrol_mode {
     ENROL_ANSWERS,
     ENROL_LOSES,   /* signs, and the reply never comes */
     ENROL_IS_BUSY, /* RESOURCE_EXHAUSTED */
-    ENROL_DENIES   /* PERMISSION_DENIED */
+    ENROL_DENIES,  /* PERMISSION_DENIED */
+    ENROL_EXPIRED  /* FAILED_PRECONDITION */
 };
 
 struct enrol_server {

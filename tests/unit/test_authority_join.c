@@ -99,7 +99,7 @@ START_TEST(another_key_is_refused_and_told_whose_it_is)
 
     rig_invite(&r, "edge-001", 0, &in);
     ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
-    ck_assert_int_eq(rig_join(&r, &in, other, "", NULL), FL_EPERM);
+    ck_assert_int_eq(rig_join(&r, &in, other, "", NULL), FL_EREFUSED);
     rig_says(&r, "used by another key, for 'edge-001'");
     rig_says(&r, "flctl evict edge-001");
     ck_assert_uint_eq(certificates("").n, 1);
@@ -115,7 +115,7 @@ START_TEST(a_line_that_ended_or_was_withdrawn_says_so_and_names_the_command)
 
     rig_invite(&r, "edge-001", 0, &in);
     r.now_ms += 3600 * 1000 + 7200 * 1000;
-    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_EPERM);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_EREFUSED);
     rig_says(&r, "ended at 2026-");
     rig_says(&r, "2 hours ago");
     rig_says(&r, "flctl invite edge-001");
@@ -124,7 +124,7 @@ START_TEST(a_line_that_ended_or_was_withdrawn_says_so_and_names_the_command)
     ck_assert_int_eq(
         fl_authority_withdraw(r.a, prefix, "uid 0 (root)", r.now_ms, name, &used, &r.err), FL_OK);
     ck_assert_str_eq(name, "edge-002");
-    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_EPERM);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_EREFUSED);
     rig_says(&r, "was withdrawn");
     rig_says(&r, "flctl invite edge-002");
     ck_assert_int_eq(
@@ -142,14 +142,14 @@ START_TEST(a_pattern_lets_in_whom_it_fits_as_often_as_it_says)
     rig_invite(&r, "edge-*", 2, &in);
     ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_EINVAL);
     rig_says(&r, "say which");
-    ck_assert_int_eq(rig_join(&r, &in, key, "desk-1", NULL), FL_EPERM);
+    ck_assert_int_eq(rig_join(&r, &in, key, "desk-1", NULL), FL_EREFUSED);
     rig_says(&r, "is for 'edge-*'");
     rig_says(&r, "flctl invite desk-1");
     ck_assert_int_eq(rig_join(&r, &in, key, "edge-1", NULL), FL_OK);
-    ck_assert_int_eq(rig_join(&r, &in, key, "edge-2", NULL), FL_EPERM);
+    ck_assert_int_eq(rig_join(&r, &in, key, "edge-2", NULL), FL_EREFUSED);
     rig_says(&r, "as 'edge-1'");
     ck_assert_int_eq(rig_join(&r, &in, other, "edge-2", NULL), FL_OK);
-    ck_assert_int_eq(rig_join(&r, &in, third, "edge-3", NULL), FL_EPERM);
+    ck_assert_int_eq(rig_join(&r, &in, third, "edge-3", NULL), FL_EREFUSED);
     rig_says(&r, "used by 2 other keys");
     ck_assert_int_eq(rig_join(&r, &in, key, "edge-1", NULL), FL_OK);
     fl_key_unref(third);

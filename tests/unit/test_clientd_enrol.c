@@ -23,6 +23,7 @@ static struct fl_err err;
 static bool local;
 static uint64_t refused_ms; /* of the next joins */
 static unsigned n_refusals; /* lines that say so */
+static bool refusal_says_final;
 static bool shows_right_root;
 
 static void setup(void)
@@ -61,7 +62,8 @@ static void on_line(void *ctx, enum fl_log_level level, const char *component, c
 {
     (void)ctx;
     (void)component;
-    if (strstr(text, "was refused, asking again every") != NULL) {
+    if (strstr(text, "was refused, asking again within") != NULL) {
+        refusal_says_final = strstr(text, "put a new line in place") != NULL;
         ck_assert_int_eq(level, FL_LOG_ERROR);
         n_refusals++;
         if (shows_right_root) {
@@ -165,6 +167,38 @@ START_TEST(an_unattended_join_asks_again_after_a_refusal_and_logs_the_same_one_o
 }
 END_TEST
 
+static void stop(void *arg)
+{
+    fl_loop_stop(arg);
+}
+
+/* With a wait of an hour in one of the two it ends only in the other. */
+START_TEST(an_unattended_join_asks_within_the_longest_wait_what_an_operator_can_cure)
+{
+    refused_ms = 3600000;
+    server.mode = ENROL_DENIES;
+    server.modes_left = 3;
+    ck_assert_msg(join(0) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(server.joins, 4);
+    ck_assert(!refusal_says_final);
+}
+END_TEST
+
+START_TEST(an_unattended_join_asks_rarely_what_takes_another_line)
+{
+    struct fl_timer *timer = NULL;
+
+    refused_ms = 3600000;
+    server.mode = ENROL_EXPIRED;
+    ck_assert_int_eq(fl_timer_create(loop, stop, loop, &timer), FL_OK);
+    fl_timer_start(timer, 300);
+    ck_assert_int_eq(join(0), FL_ECANCELED);
+    fl_timer_close(timer);
+    ck_assert_uint_eq(server.joins, 1);
+    ck_assert(refusal_says_final);
+}
+END_TEST
+
 START_TEST(an_unattended_join_that_met_the_wrong_server_goes_on_with_the_right_one)
 {
     struct rig_pki other;
@@ -200,11 +234,6 @@ START_TEST(a_folder_that_others_can_write_to_ends_it_before_anybody_is_asked)
     ck_assert_uint_eq(server.joins, 0);
 }
 END_TEST
-
-static void stop(void *arg)
-{
-    fl_loop_stop(arg);
-}
 
 START_TEST(it_can_be_stopped_and_goes_on_with_the_same_line)
 {
@@ -382,6 +411,8 @@ int main(void)
     tcase_add_test(tc, a_refusal_is_final_and_the_servers_words_are_told);
     tcase_add_test(tc, a_server_with_another_root_never_sees_the_token);
     tcase_add_test(tc, an_unattended_join_asks_again_after_a_refusal_and_logs_the_same_one_once);
+    tcase_add_test(tc, an_unattended_join_asks_within_the_longest_wait_what_an_operator_can_cure);
+    tcase_add_test(tc, an_unattended_join_asks_rarely_what_takes_another_line);
     tcase_add_test(tc, an_unattended_join_that_met_the_wrong_server_goes_on_with_the_right_one);
     tcase_add_test(tc, a_server_that_is_away_is_tried_as_often_as_wanted);
     tcase_add_test(tc, a_folder_that_others_can_write_to_ends_it_before_anybody_is_asked);
