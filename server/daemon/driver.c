@@ -455,7 +455,7 @@ static void on_up(void *arg)
         on_upload(driver, up);
         break;
     case FL_UP_EXCLUDE:
-        fl_driver_exclude(driver, up->text, up->forgets);
+        fl_driver_exclude(driver, up->text, up->keeps);
         break;
     case FL_UP_ADMIN:
         fl_driver_admin(driver, up->request);

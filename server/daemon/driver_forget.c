@@ -188,12 +188,12 @@ void fl_driver_forget_done(struct fl_driver *driver)
     driver->n_forgetting = 0;
 }
 
-void fl_driver_exclude(struct fl_driver *driver, const char *name, bool forgets)
+void fl_driver_exclude(struct fl_driver *driver, const char *name, enum fl_denied_keeps keeps)
 {
     struct fl_event event = {.type = FL_EV_EXCLUDE};
     uint32_t number = fl_coord_find(driver->coord, name);
 
-    if (forgets) {
+    if (keeps != FL_DENIED_KEEPS_ALL) {
         fl_driver_forget_summary(driver, name, NULL);
     }
     if (number == UINT32_MAX) {
@@ -202,7 +202,7 @@ void fl_driver_exclude(struct fl_driver *driver, const char *name, bool forgets)
     event.u.excluded.client = number;
     event.u.excluded.reason = "its certificate is denied";
     fl_driver_step(driver, &event);
-    if (forgets) {
+    if (keeps == FL_DENIED_KEEPS_NOTHING) {
         event = (struct fl_event){.type = FL_EV_FORGET};
         event.u.client = number;
         fl_driver_step(driver, &event);

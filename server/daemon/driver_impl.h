@@ -120,8 +120,9 @@ void fl_driver_answer(struct fl_driver *driver, struct fl_admin_request *request
 
 /* driver_forget.c: clients that an operator wants to be nobody. */
 void fl_driver_forget(struct fl_driver *driver, struct fl_admin_request *request);
-/* What this client sent for the open round does not count; `forgets`: and nobody knows it. */
-void fl_driver_exclude(struct fl_driver *driver, const char *name, bool forgets);
+/* What this client sent for the open round is not aggregated; of the rest stays what `keeps` says.
+ */
+void fl_driver_exclude(struct fl_driver *driver, const char *name, enum fl_denied_keeps keeps);
 /* FORGOTTEN: whoever waits for it is answered with the last one. */
 void fl_driver_forgotten(struct fl_driver *driver, const struct fl_effect *e);
 /* One thing that `request` waits for is on disk; else `why`. */

@@ -302,13 +302,13 @@ void fl_front_post(struct fl_down *down)
     }
 }
 
-int fl_front_exclude(struct fl_front *front, const char *name, bool forgets)
+int fl_front_exclude(struct fl_front *front, const char *name, enum fl_denied_keeps keeps)
 {
     struct fl_up *up = fl_up_new(FL_UP_EXCLUDE);
 
     if (up != NULL) {
         up->text = fl_str_dup(name);
-        up->forgets = forgets;
+        up->keeps = keeps;
     }
     if (up == NULL || up->text == NULL) {
         fl_up_free(up);

@@ -15,10 +15,11 @@ FL_MUST_CHECK int fl_front_create(struct fl_serverd *srv, struct fl_front **ret,
 /* Bind all addresses; prints and logs them. `*ret_exit` says how to exit on error. */
 FL_MUST_CHECK int fl_front_listen(struct fl_front *front, struct fl_err *err);
 /*
- * This client is denied: what it sent for the open round does not count; `forgets`: its record goes
- * too. Its calls end by fl_front_review(). FL_ENOMEM.
+ * This client is denied: what it sent for the open round is not aggregated, and of the rest stays
+ * what `keeps` says. Its calls end by fl_front_review(). FL_ENOMEM.
  */
-FL_MUST_CHECK int fl_front_exclude(struct fl_front *front, const char *name, bool forgets);
+FL_MUST_CHECK int fl_front_exclude(struct fl_front *front, const char *name,
+                                   enum fl_denied_keeps keeps);
 /* Look again at what each peer is (fl_guard_who()). */
 void fl_front_review(struct fl_front *front);
 /* Takes `down`. */

@@ -51,10 +51,9 @@ typedef void (*fl_guard_work_cb)(struct fl_authority *authority, void *arg);
 FL_MUST_CHECK int fl_guard_submit(struct fl_guard *guard, fl_guard_work_cb work, fl_loop_cb done,
                                   void *arg);
 /*
- * Each client whose newest certificate is denied; `forgets`: for good, so its record goes.
- * An error of `cb` ends it.
+ * Each client whose newest certificate is denied, and what stays of it. An error of `cb` ends it.
  */
-typedef int fl_guard_denied_cb(void *ctx, const char *name, bool forgets);
+typedef int fl_guard_denied_cb(void *ctx, const char *name, enum fl_denied_keeps keeps);
 /* On the guard's lane; of those only who has a certificate that `target` means (NULL: all). */
 FL_MUST_CHECK int fl_guard_each_denied(struct fl_authority *authority,
                                        const struct fl_denied *target, fl_guard_denied_cb *cb,

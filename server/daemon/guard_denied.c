@@ -24,10 +24,11 @@ static int tell(const struct newest *newest)
     }
     switch (newest->state) {
     case FL_CERTIFICATE_REVOKED:
-        return newest->cb(newest->ctx, newest->name, /* forgets= */ true);
+        return newest->cb(newest->ctx, newest->name, FL_DENIED_KEEPS_NOTHING);
     case FL_CERTIFICATE_EVICTED: /* It may join again, and what it contributed stays known. */
+        return newest->cb(newest->ctx, newest->name, FL_DENIED_KEEPS_RECORD);
     case FL_CERTIFICATE_DISABLED:
-        return newest->cb(newest->ctx, newest->name, /* forgets= */ false);
+        return newest->cb(newest->ctx, newest->name, FL_DENIED_KEEPS_ALL);
     case FL_CERTIFICATE_VALID:
     case FL_CERTIFICATE_LAPSED:
     case FL_CERTIFICATE_OVER:

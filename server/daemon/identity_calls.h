@@ -53,7 +53,7 @@ struct fl_identity_request {
     bool connected;              /* Revoke, Disable: a client of that name, when it was asked for */
     size_t n_denied;
     char excluded[FL_NAME_MAX]; /* the client that is denied now, or "" */
-    bool forgotten;             /* for longer than until it is enabled */
+    enum fl_denied_keeps keeps; /* with `excluded` */
     char near[FL_NAME_MAX];     /* a name like the one that nobody has, or "" */
 };
 

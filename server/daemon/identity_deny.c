@@ -123,25 +123,25 @@ static void find_near(struct fl_authority *authority, struct fl_identity_request
     free(names);
 }
 
-static int on_excluded(void *ctx, const char *name, bool forgets)
+static int on_excluded(void *ctx, const char *name, enum fl_denied_keeps keeps)
 {
     struct fl_identity_request *r = ctx;
 
     (void)snprintf(r->excluded, sizeof(r->excluded), "%s", name);
-    r->forgotten = forgets;
+    r->keeps = keeps;
     return FL_OK;
 }
 
 /* Whose update of the open round counts no more. In a PKI of the operator's own names are all that
    is known. */
 static void find_excluded(struct fl_authority *authority, const struct fl_denied *target,
-                          bool forgets, struct fl_identity_request *r)
+                          enum fl_denied_keeps keeps, struct fl_identity_request *r)
 {
     struct fl_err err = {0};
     int rv;
 
     if (target->name != NULL) {
-        (void)on_excluded(r, target->name, forgets);
+        (void)on_excluded(r, target->name, keeps);
         return;
     }
     rv = fl_guard_each_denied(authority, target, on_excluded, r, &err);
@@ -238,7 +238,11 @@ static void deny(struct fl_authority *authority, struct fl_identity_request *r, 
     }
     if (r->code == FL_OK && !enables) {
         /* Of one that is evicted the record stays: what it contributed is no secret of its. */
-        find_excluded(authority, &target, /* forgets= */ revokes, r);
+        find_excluded(authority, &target,
+                      revokes    ? FL_DENIED_KEEPS_NOTHING
+                      : disables ? FL_DENIED_KEEPS_ALL
+                                 : FL_DENIED_KEEPS_RECORD,
+                      r);
     }
     if (asked->what == FL_WIRE_DENY_NAME &&
         (r->code == FL_ENOENT || (r->code == FL_OK && r->n_denied == 0)))
@@ -318,7 +322,7 @@ void fl_deny_landed(struct fl_identity_request *r)
     char text[FL_WIRE_MAX_TEXT];
     int n;
 
-    if (r->excluded[0] != '\0' && fl_front_exclude(r->front, r->excluded, r->forgotten) != FL_OK) {
+    if (r->excluded[0] != '\0' && fl_front_exclude(r->front, r->excluded, r->keeps) != FL_OK) {
         fl_serverd_no_memory(r->front->srv, "a client that is denied");
     }
     verb_text(r, target_text(asked, target), what, sizeof(what));

@@ -189,11 +189,11 @@ static void on_guard_changed(void *arg)
     }
 }
 
-static int exclude(void *ctx, const char *name, bool forgets)
+static int exclude(void *ctx, const char *name, enum fl_denied_keeps keeps)
 {
     const struct fl_serverd *srv = ctx;
 
-    return fl_front_exclude(srv->front, name, forgets);
+    return fl_front_exclude(srv->front, name, keeps);
 }
 
 static int start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)

@@ -62,12 +62,19 @@ enum fl_up_type {
     FL_UP_INVALID,  /* client, round, attempt, text */
     FL_UP_UNSTORED, /* client, round, attempt, code, text: our own trouble */
     FL_UP_PROGRESS, /* client, round, attempt: HEARD, and more of its upload has arrived */
-    FL_UP_EXCLUDE,  /* text: name of a client whose certificate is denied; forgets */
+    FL_UP_EXCLUDE,  /* text: name of a client whose certificate is denied; keeps */
     FL_UP_ADMIN,    /* request */
     FL_UP_STOP      /* text: why, for clients; answered by STOPPED */
 };
 
 struct fl_admin_request;
+
+/* What stays of a client whose certificate is denied, beside what it contributed. */
+enum fl_denied_keeps {
+    FL_DENIED_KEEPS_ALL,    /* disabled: it goes on when it is enabled */
+    FL_DENIED_KEEPS_RECORD, /* evicted: its data summary is removed */
+    FL_DENIED_KEEPS_NOTHING /* revoked */
+};
 
 struct fl_up {
     enum fl_up_type type;
@@ -78,7 +85,7 @@ struct fl_up {
     uint32_t attempt;
     uint64_t bytes;
     int code;
-    bool forgets;               /* nothing is kept of it */
+    enum fl_denied_keeps keeps; /* EXCLUDE */
     char *text;                 /* owned */
     struct fl_norms norms;      /* STORED; owned */
     struct fl_wire_event event; /* owned; JOIN: the hello */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Data summaries (FedMix) are taken back: one with an enormous value is left out, and that of a client that an operator drops,
-# forgets or revokes is handed out no more: with the next round, after a restart, and after a kill in between.
+# forgets, revokes or evicts is handed out no more: with the next round, after a restart, and after a kill in between.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 synthetic "$dir/data" 4 --seed 3
@@ -91,7 +91,7 @@ check "its file too" test ! -e "$dir/b.state/offers/b0.offer"
 stop b
 equal "the server ends well" 0 "$rc"
 
-### Revoked, and evicted: an evicted client keeps what it contributed until it is forgotten
+### Revoked, and evicted: of an evicted client its record stays, its summary goes
 joined() { # server, client
   ctl "$1" invite "$2" >"$dir/line" 2>/dev/null
   write_client "$2" "$dir/data/client-00${2: -1}" "exit_when_done: no" "$3"
@@ -116,10 +116,12 @@ start_server c
 removed() { [ ! -e "$dir/c.state/offers/c3.offer" ] && collects c c0 c1 c2; }
 wait_for "a kill behind the answer takes nothing back" removed
 check "another is evicted" ctl c evict c2 --reason "moves"
-check "its summary stays with its record" collects c c0 c1 c2
-check "until it is forgotten" ctl c clients forget c2
-forgotten() { [ ! -e "$dir/c.state/offers/c2.offer" ] && collects c c0 c1; }
-check "then its summary goes" forgotten
+evicted() { [ ! -e "$dir/c.state/offers/c2.offer" ] && collects c c0 c1; }
+wait_for "its summary to be removed" evicted
+equal "its record stays" 1 "$(ctl c clients --json | json 'sum(l["name"] == "c2" for l in d)')"
+check "a client is disabled" ctl c disable c1
+check "its summary stays" collects c c0 c1
+check "until it is enabled" ctl c enable c1
 ctl c resume >/dev/null
 wait_for "the rounds without them" at_round c 3
 for i in 0 1; do # What it was given last is what was made last.
