@@ -384,6 +384,7 @@ int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *ou
     msg.state = fl__wire_clean(&arena, client->state);
     msg.last_error = fl__wire_clean(&arena, client->last_error != NULL ? client->last_error : "");
     msg.last_error_ms = client->last_error_ms;
+    msg.takeovers = client->takeovers;
     msg.connected = client->connected;
     put_client(&client->figures, &msg);
     if (msg.agent != NULL && msg.state != NULL && msg.last_error != NULL &&
@@ -404,6 +405,7 @@ static int take_client(const Fl__V1__ClientInfo *msg, struct fl_wire_client *ret
     FL_CLIENT_FIGURES(TAKE)
     ret->connected = msg->connected != 0;
     ret->last_error_ms = msg->last_error_ms;
+    ret->takeovers = msg->takeovers;
     if ((rv = fl__wire_take_name("ClientInfo.name", msg->name, &ret->name, err)) != FL_OK ||
         (rv = fl__wire_take_text("ClientInfo.agent", msg->agent, &ret->agent, err)) != FL_OK ||
         (rv = fl__wire_take_text("ClientInfo.state", msg->state, &ret->state, err)) != FL_OK ||

@@ -41,6 +41,7 @@ struct fl_wire_client {
     struct fl_client_figures figures;
     char *last_error; /* "": none */
     uint64_t last_error_ms;
+    uint64_t takeovers;
     struct fl_wire_pair *labels;
     size_t n_labels; /* at most FL_WIRE_MAX_PAIRS */
 };

@@ -258,6 +258,30 @@ static void say_lost(struct fl_front *front, uint32_t client)
     fl_front_up(front, up);
 }
 
+/* Left unsaid, one is not counted. */
+static void end_older(struct fl_attend *attend, struct fl_attend *older)
+{
+    struct fl_front *front = attend->front;
+    struct fl_up *up = fl_up_new(FL_UP_TAKEOVER);
+    char text[256];
+
+    (void)snprintf(text, sizeof(text), "from %s to %s", fl_call_peer(older->call),
+                   fl_call_peer(attend->call));
+    fl_log_peer(front->srv->log, FL_LOG_WARNING, "attend", fl_attend_who(attend),
+                "client '%s': a newer session took over, %s: if this repeats, two machines use one "
+                "identity",
+                attend->name, text);
+    fl_call_finish(older->call, FL_GRPC_ABORTED,
+                   "a newer session with the same client name took over: if this repeats, two "
+                   "machines use one identity (a copied state folder or disk image): give the "
+                   "second one its own invitation");
+    if (up != NULL) {
+        up->client = attend->client;
+        up->text = fl_str_dup(text);
+        fl_front_up(front, up);
+    }
+}
+
 static void tell_lost(struct fl_attend *attend)
 {
     struct fl_front *front = attend->front;
@@ -410,12 +434,7 @@ void fl_attend_joined(struct fl_front *front, const struct fl_down *down)
     attend->wants_offer = down->wants_offer;
     (void)memcpy(attend->token.id, &attend->client, sizeof(attend->client));
     if (older != NULL && older->call != NULL) {
-        fl_log_peer(front->srv->log, FL_LOG_WARNING, "attend", fl_attend_who(attend),
-                    "a second session of client '%s' from %s takes over from %s: is the name used "
-                    "twice?",
-                    attend->name, fl_call_peer(attend->call), fl_call_peer(older->call));
-        fl_call_finish(older->call, FL_GRPC_ABORTED,
-                       "a newer session with the same client name took over");
+        end_older(attend, older);
     }
     fl_log_peer(front->srv->log, FL_LOG_INFO, "attend", fl_attend_who(attend),
                 "client '%s' joined from %s", attend->name, fl_call_peer(attend->call));

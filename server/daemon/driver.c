@@ -167,6 +167,7 @@ static void commit(struct fl_driver *driver, const struct fl_effect *e)
 static void release(struct fl_driver *driver, const struct fl_effect *e)
 {
     fl_labels_drop(&driver->labels, e->client);
+    fl_takeovers_drop(&driver->takeovers, e->client);
     command(driver, e, FL_DOWN_RELEASE);
 }
 
@@ -436,6 +437,9 @@ static void on_up(void *arg)
         event.u.client = up->client;
         fl_driver_step(driver, &event);
         break;
+    case FL_UP_TAKEOVER:
+        fl_driver_takeover(driver, up->client, up->text);
+        break;
     case FL_UP_RELEASED:
         event.type = FL_EV_RELEASED;
         event.u.client = up->client;
@@ -583,6 +587,7 @@ void fl_driver_free(struct fl_driver *driver)
     fl_progress_done(&driver->progress);
     fl_errors_done(&driver->errors);
     fl_labels_done(&driver->labels);
+    fl_takeovers_done(&driver->takeovers);
     fl_evaluator_free(driver->evaluator);
     if (driver->lock_fd >= 0) {
         (void)close(driver->lock_fd);

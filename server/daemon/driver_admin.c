@@ -47,6 +47,7 @@ static size_t why_text(struct fl_driver *driver, char *text, size_t size, const 
         used += (size_t)snprintf(text + used, size - used, ", all deadlines wait for it; ");
     }
     fl_coord_why(driver->coord, fl_driver_now(driver), text + used, size - used, missing, max, &n);
+    fl_driver_add_takeovers(driver, text, size);
     fl_driver_add_error(driver, text, size);
     return n < max ? n : max;
 }
@@ -107,6 +108,7 @@ static void add_client(struct fl_driver *driver, struct fl_admin_request *reques
         .figures = fl_client_rec_figures(c),
         .last_error = fl_wire_lend(error != NULL ? error->text : ""),
         .last_error_ms = error != NULL ? error->at_ms : 0,
+        .takeovers = fl_takeovers_of(&driver->takeovers, number),
     };
 
     w.figures.score = fl_coord_score(driver->coord, number);

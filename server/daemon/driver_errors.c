@@ -79,6 +79,63 @@ void fl_driver_client_error(struct fl_driver *driver, const struct fl_effect *e)
     write_down(driver, &error);
 }
 
+/* --- two machines with one identity --- */
+
+#define TAKEOVER_ADVICE                                                                           \
+    "two machines use its identity (a copied state folder or disk image?): stop one and give it " \
+    "its own invitation, or flctl evict it and invite both again"
+
+void fl_driver_takeover(struct fl_driver *driver, uint32_t client, const char *text)
+{
+    uint64_t now = fl_clock_ms();
+    struct fl_effect e = {.type = FL_EFF_CLIENT_ERROR, .client = client};
+    char error[512];
+
+    if (fl_takeovers_count(&driver->takeovers, client, now) != FL_OK ||
+        !fl_takeovers_tell(&driver->takeovers, client, now))
+    {
+        return;
+    }
+    (void)snprintf(error, sizeof(error),
+                   "%llu sessions took over from one that stood since the server started, the "
+                   "newest %s: " TAKEOVER_ADVICE,
+                   (unsigned long long)fl_takeovers_of(&driver->takeovers, client),
+                   text != NULL ? text : "");
+    e.text = error;
+    fl_driver_client_error(driver, &e);
+}
+
+void fl_driver_add_takeovers(const struct fl_driver *driver, char *text, size_t size)
+{
+    uint64_t now = fl_clock_ms();
+    const char *first = NULL;
+    size_t used = strlen(text);
+    size_t more = 0;
+    uint32_t client;
+
+    for (client = 0; client < driver->takeovers.n; client++) {
+        const struct fl_client_rec *rec = fl_takeovers_many(&driver->takeovers, client, now)
+                                              ? fl_coord_client(driver->coord, client)
+                                              : NULL;
+
+        more += rec != NULL && first != NULL;
+        first = first == NULL && rec != NULL ? rec->name : first;
+    }
+    if (first == NULL) {
+        return;
+    }
+    if (more == 0) {
+        (void)snprintf(text + used, size - used,
+                       "; sessions of client '%s' take over from each other: " TAKEOVER_ADVICE,
+                       first);
+    } else {
+        (void)snprintf(text + used, size - used,
+                       "; sessions of client '%s' and %zu others take over from each other: for "
+                       "each, " TAKEOVER_ADVICE,
+                       first, more);
+    }
+}
+
 /* --- forgetting them --- */
 
 struct drop_job {

@@ -10,6 +10,7 @@
 #include "server/daemon/errors.h"
 #include "server/daemon/labels.h"
 #include "server/daemon/stall.h"
+#include "server/daemon/takeovers.h"
 #include "server/store/files.h"
 #include "server/work/evaluator.h"
 #include "server/work/offers.h"
@@ -40,6 +41,7 @@ struct fl_driver {
 
     struct fl_errors errors;
     struct fl_labels labels;
+    struct fl_takeovers takeovers;
     char newest_error[FL_NAME_MAX]; /* whose it is; "": none since the last commit */
     size_t n_error_jobs;
     uint64_t errors_look_ms; /* when to look for old ones */
@@ -59,6 +61,10 @@ struct fl_driver {
 
 /* driver_errors.c */
 void fl_driver_client_error(struct fl_driver *driver, const struct fl_effect *e);
+/* A session of this client ended another that stood: "from ADDRESS to ADDRESS". */
+void fl_driver_takeover(struct fl_driver *driver, uint32_t client, const char *text);
+/* Clients whose sessions take over from each other, behind the line of `why`. */
+void fl_driver_add_takeovers(const struct fl_driver *driver, char *text, size_t size);
 /*
  * Those of these names are not known any more. Takes `list`. `request` (or NULL) hears of it with
  * fl_driver_forgot() when that is on disk.

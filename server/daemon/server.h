@@ -55,6 +55,7 @@ enum fl_up_type {
     FL_UP_JOIN = 1, /* session, name, agent, samples */
     FL_UP_LOST,     /* client */
     FL_UP_HEARD,    /* client: it is there */
+    FL_UP_TAKEOVER, /* client, text: a newer session ended one that stood, from where to where */
     FL_UP_RELEASED, /* client: answer to RELEASE, nothing comes under that number any more */
     FL_UP_EVENT,    /* session, client, event: report, failed or evaluation; answered by TAKEN */
     FL_UP_OFFER,    /* session, client, offer: all of it */

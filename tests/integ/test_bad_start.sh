@@ -164,10 +164,22 @@ start_client newer "$one" "name: same"
 wait_end older
 equal "the older one ends with 7" 7 "$rc"
 has_line "and says why" "$dir/older.log" "a newer session with the same client name took over"
-has_line "the server tells the operator" "$dir/names.log" "is the name used twice?"
+has_line "the server tells the operator" "$dir/names.log" "client 'same': a newer session took over, from "
 before=$(status_of names rounds_committed)
 wait_for "the newer one serves" at_round names $((before + 2))
 check "by itself" running newer
+equal "one takeover is counted, and no error" "1 None" "$(ctl names clients --json | json '"%d %s" % (d[0]["takeovers"], d[0]["last_error"])')"
+lacks_takeover() { ! ctl names why | grep -q "take over from each other"; }
+check "why says nothing of it" lacks_takeover
+start_client clone "$one" "name: same"
+flips() { [ "$(ctl names clients --json | json 'd[0]["takeovers"]')" -ge 4 ]; }
+wait_for "a copied machine and the first one take over from each other" flips
+says "clients says what to do" 0 "two machines use its identity (a copied state folder or disk image?): stop one and give it its own invitation" \
+  "$build/flctl" --state-dir "$dir/names.state" clients
+has_line "and how often" "$dir/says.out" "sessions took over from one that stood"
+says "so does why" 0 "sessions of client 'same' take over from each other: two machines use its identity" \
+  "$build/flctl" --state-dir "$dir/names.state" why
+kill_hard clone
 kill_hard newer
 stop names
 

@@ -66,7 +66,7 @@ has_keys rounds "accuracy attempt capped downlink_bytes effective_clients ended_
 equal "rounds: sound values" True "$(ctl srv rounds --json | json \
   'all(0 < r["accuracy"] <= 1 and r["loss"] > 0 and r["ended_ms"] >= r["started_ms"] > 1.6e12 for r in d)')"
 c "clients for people" 0 "c2 " clients
-has_keys clients "accepted agent connected labels last_error last_error_ms last_loss last_seen_ms lost name rejected samples score selected state" "$(ctl srv clients --json)"
+has_keys clients "accepted agent connected labels last_error last_error_ms last_loss last_seen_ms lost name rejected samples score selected state takeovers" "$(ctl srv clients --json)"
 c "labels for people" 0 "labels site=north rack=7" clients
 c "without control characters" 0 "labels site=south?end" clients
 equal "labels as JSON" "{} {'site': 'north', 'rack': '7'} {'site': 'south\\tend'}" \

@@ -247,6 +247,7 @@ static json_t *client_json(const struct fl_wire_client *c)
     (void)json_object_set_new(o, "last_error",
                               c->last_error[0] != '\0' ? json_string(c->last_error) : json_null());
     (void)json_object_set_new(o, "last_error_ms", fl_json_whole(c->last_error_ms));
+    (void)json_object_set_new(o, "takeovers", fl_json_whole(c->takeovers));
     (void)json_object_set_new(o, "labels", labels_json(c));
     return o;
 }
@@ -290,6 +291,10 @@ static int on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
                      fl_figures_columns(&fl_client_rows, &c.figures, line, sizeof(line)),
                      fl_ctl_when(seen, sizeof(seen), c.figures.last_seen_ms));
         print_labels(&c);
+        if (c.takeovers > 0) {
+            (void)printf("  %llu sessions took over from one that stood\n",
+                         (unsigned long long)c.takeovers);
+        }
         if (c.last_error[0] != '\0') {
             (void)printf("  last error %s: %s\n", fl_ctl_when(seen, sizeof(seen), c.last_error_ms),
                          fl_str_clean(c.last_error));

@@ -1,0 +1,80 @@
+#include "server/daemon/takeovers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int reserve(struct fl_takeovers *t, uint32_t client)
+{
+    size_t n = t->n > 0 ? t->n : 16;
+    struct fl_takeover *grown;
+
+    if (client < t->n) {
+        return FL_OK;
+    }
+    while (n <= client) {
+        n *= 2;
+    }
+    grown = realloc(t->list, n * sizeof(*grown));
+    if (grown == NULL) {
+        return FL_ENOMEM;
+    }
+    (void)memset(&grown[t->n], 0, (n - t->n) * sizeof(*grown));
+    t->list = grown;
+    t->n = n;
+    return FL_OK;
+}
+
+int fl_takeovers_count(struct fl_takeovers *t, uint32_t client, uint64_t now_ms)
+{
+    int rv = reserve(t, client);
+    struct fl_takeover *one;
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    one = &t->list[client];
+    one->at_ms[one->n % FL_TAKEOVERS_MANY] = now_ms;
+    one->n++;
+    return FL_OK;
+}
+
+uint64_t fl_takeovers_of(const struct fl_takeovers *t, uint32_t client)
+{
+    return client < t->n ? t->list[client].n : 0;
+}
+
+bool fl_takeovers_many(const struct fl_takeovers *t, uint32_t client, uint64_t now_ms)
+{
+    const struct fl_takeover *one = client < t->n ? &t->list[client] : NULL;
+    uint64_t oldest; /* of the newest FL_TAKEOVERS_MANY */
+
+    if (one == NULL || one->n < FL_TAKEOVERS_MANY) {
+        return false;
+    }
+    oldest = one->at_ms[one->n % FL_TAKEOVERS_MANY];
+    return now_ms - oldest < FL_TAKEOVERS_SPAN_MS;
+}
+
+bool fl_takeovers_tell(struct fl_takeovers *t, uint32_t client, uint64_t now_ms)
+{
+    if (!fl_takeovers_many(t, client, now_ms) ||
+        (t->list[client].told_ms != 0 && now_ms - t->list[client].told_ms < FL_TAKEOVERS_TELL_MS))
+    {
+        return false;
+    }
+    t->list[client].told_ms = now_ms;
+    return true;
+}
+
+void fl_takeovers_drop(struct fl_takeovers *t, uint32_t client)
+{
+    if (client < t->n) {
+        t->list[client] = (struct fl_takeover){0};
+    }
+}
+
+void fl_takeovers_done(struct fl_takeovers *t)
+{
+    free(t->list);
+    *t = (struct fl_takeovers){0};
+}

@@ -1,0 +1,97 @@
+/* Sessions of one identity that end each other: counted, and told apart from a reconnect. */
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "server/daemon/takeovers.h"
+
+#define MINUTE UINT64_C(60000)
+
+static struct fl_takeovers t;
+
+static void setup(void)
+{
+    t = (struct fl_takeovers){0};
+}
+
+static void teardown(void)
+{
+    fl_takeovers_done(&t);
+}
+
+static void count(uint32_t client, uint64_t now_ms)
+{
+    ck_assert_int_eq(fl_takeovers_count(&t, client, now_ms), FL_OK);
+}
+
+START_TEST(three_within_an_hour_are_two_machines)
+{
+    count(40, 5 * MINUTE);
+    count(40, 20 * MINUTE);
+    ck_assert(!fl_takeovers_many(&t, 40, 20 * MINUTE));
+    count(40, 64 * MINUTE);
+    ck_assert(fl_takeovers_many(&t, 40, 64 * MINUTE));
+    ck_assert(!fl_takeovers_many(&t, 40, 65 * MINUTE));
+    ck_assert(!fl_takeovers_many(&t, 39, 64 * MINUTE));
+    ck_assert_uint_eq(fl_takeovers_of(&t, 40), 3);
+    ck_assert_uint_eq(fl_takeovers_of(&t, 39), 0);
+    ck_assert_uint_eq(fl_takeovers_of(&t, 4000), 0);
+}
+END_TEST
+
+START_TEST(reconnects_that_are_rare_are_counted_only)
+{
+    uint64_t i;
+
+    for (i = 1; i <= 50; i++) {
+        count(0, i * 31 * MINUTE);
+        ck_assert(!fl_takeovers_tell(&t, 0, i * 31 * MINUTE));
+    }
+    ck_assert_uint_eq(fl_takeovers_of(&t, 0), 50);
+}
+END_TEST
+
+START_TEST(however_often_they_change_an_error_is_recorded_once_a_minute)
+{
+    uint64_t now;
+    unsigned told = 0;
+
+    for (now = 1; now < 10 * MINUTE; now += 100) {
+        count(7, now);
+        told += fl_takeovers_tell(&t, 7, now);
+    }
+    ck_assert_uint_eq(told, 10);
+}
+END_TEST
+
+START_TEST(another_client_under_the_number_begins_with_none)
+{
+    count(3, 1);
+    count(3, 2);
+    count(3, 3);
+    fl_takeovers_drop(&t, 3);
+    fl_takeovers_drop(&t, 4000);
+    ck_assert_uint_eq(fl_takeovers_of(&t, 3), 0);
+    ck_assert(!fl_takeovers_many(&t, 3, 3));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("srv_takeovers");
+    TCase *tc = tcase_create("takeovers");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, three_within_an_hour_are_two_machines);
+    tcase_add_test(tc, reconnects_that_are_rare_are_counted_only);
+    tcase_add_test(tc, however_often_they_change_an_error_is_recorded_once_a_minute);
+    tcase_add_test(tc, another_client_under_the_number_begins_with_none);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
