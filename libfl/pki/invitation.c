@@ -87,10 +87,12 @@ int fl_invite_write(char *out, size_t size, const struct fl_invite *invite, stru
             "an invitation needs the name or address and the port by which clients reach "
             "this server");
     }
-    if (!fl_name_valid(invite->federation)) {
+    if (!fl_name_allowed(invite->federation)) {
         return fl_err_set(
             err, FL_EINVAL,
-            "an invitation needs a federation's name of 1 to 127 of A-Z a-z 0-9 . _ -");
+            "an invitation needs a federation's name of 1 to %d of A-Z a-z 0-9 . _ -, "
+            "not starting with a dot or '-'",
+            FL_NAME_MAX - 1);
     }
     to_text(invite->pin, sizeof(invite->pin), pin, sizeof(pin));
     to_text(invite->token, sizeof(invite->token), token, sizeof(token));
@@ -173,7 +175,7 @@ static const char *parse(const char *text, size_t len, struct fl_invite *invite)
     }
     if (!cut_last(text, &len, &part, &n) ||
         !copy_part(invite->federation, sizeof(invite->federation), part, n) ||
-        !fl_name_valid(invite->federation))
+        !fl_name_allowed(invite->federation))
     {
         return "the name of the federation in it is none";
     }

@@ -39,8 +39,11 @@ static int check_conf(const struct fl_authority_conf *conf, struct fl_err *err)
     const struct fl_authority_spans *s = &conf->spans;
 
     FL_REQUIRE(conf->state_dir != NULL && conf->n_hosts <= FL_AUTHORITY_HOSTS);
-    if (!fl_name_valid(conf->federation)) {
-        return fl_err_set(err, FL_ECONF, "the name of the federation is not valid");
+    if (!fl_name_allowed(conf->federation)) {
+        return fl_err_set(err, FL_ECONF,
+                          "the name of the federation is not valid: 1 to %d of [A-Za-z0-9._-] were "
+                          "expected, not starting with a dot or '-'",
+                          FL_NAME_MAX - 1);
     }
     if (conf->own_pki) {
         return FL_OK;

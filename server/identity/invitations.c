@@ -125,13 +125,13 @@ static int check(struct fl_authority *a, const struct fl_invitation *in, struct 
     int rv;
 
     if (in->name == NULL || !pattern_valid(in->name)) {
-        return fl_err_set(err, FL_EINVAL,
-                          "%s is no name: 1 to %d of [A-Za-z0-9._-], not a dot first; * stands for "
-                          "any letters, ? for one",
-                          in->name != NULL
-                              ? fl_log_quote(quoted, sizeof(quoted), in->name, strlen(in->name))
-                              : "nothing",
-                          FL_IDENTITY_NAME_MAX - 1);
+        return fl_err_set(
+            err, FL_EINVAL,
+            "%s is no name: 1 to %d of [A-Za-z0-9._-], not starting with a dot or '-'; "
+            "* stands for any letters, ? for one",
+            in->name != NULL ? fl_log_quote(quoted, sizeof(quoted), in->name, strlen(in->name))
+                             : "nothing",
+            FL_IDENTITY_NAME_MAX - 1);
     }
     if (in->uses > FL_INVITATION_USES_MAX || (in->uses > 1 && !is_pattern(in->name))) {
         return fl_err_set(err, FL_EINVAL,

@@ -79,6 +79,10 @@ server "a step that the solver cannot make" "${m}algorithm: pfedme\ntraining: {l
   "7: key 'training.learning_rate': solver 'pfedme' needs training.learning_rate * lambda of at most 1, it is 0.5 * 15 = 7.5: lower one of them"
 server "!a bad name" 'federation: "a b"\nstate_dir: s\ninsecure: yes\nmodel: {preset: dnn}\n' \
   "1: key 'federation': expected 1 to 127 characters of A-Z a-z 0-9 . _ -, the first a letter, a digit or _, found 'a b'"
+server "!an option as federation" 'federation: "-a"\nstate_dir: s\ninsecure: yes\nmodel: {preset: dnn}\n' \
+  "1: key 'federation': expected 1 to 127 characters of A-Z a-z 0-9 . _ -, the first a letter, a digit or _, found '-a'"
+server "!a NUL in it" 'federation: "a\\0b"\nstate_dir: s\ninsecure: yes\nmodel: {preset: dnn}\n' \
+  "1: a text must not have a NUL character"
 
 ### Algorithms, policies, networks: the nearest name is told
 server "algorithm" "${m}algorithm: fedav\n" "6: key 'algorithm': no algorithm 'fedav'; did you mean 'fedavg'?"

@@ -74,6 +74,7 @@ equal "a line for each" "fleet-1 fleet-2" "$(cut -f 1 "$dir/many" | paste -sd ' 
 equal "three are invited" 3 "$("$flctl" -d "$state" invitations --json | json 'len(d)')"
 second=$(sed -n 's/^fleet-2.*:\(....\)[^:]*$/\1/p' "$dir/many")
 c "one is taken back" 0 "nobody joins by this invitation for 'fleet-2' any more" uninvite -- "$second"
+c "nobody is invited by an option's name" 1 "'-fleet'" invite -- -fleet
 c "twice is as good as once" 0 "nobody joins by this invitation" uninvite -- "$second"
 c "which is not there" 1 "NOT_FOUND: no invitation begins with 'zzzz'" uninvite zzzz
 equal "two are left" 2 "$("$flctl" -d "$state" invitations --json | json 'len(d)')"

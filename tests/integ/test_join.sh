@@ -125,6 +125,7 @@ what="another root" join_new 7 "127.0.0.1" "$(sed 's/:[^:]*:\([^:]*\)$/:'"$(prin
 what="half a line" join_new 3 "new.line" "${line:0:60}"
 what="no line at all" join_new 3 "new.line" ""
 what="another name than the invitation's" join_new 7 "this invitation is for 'edge-003', and 'edge-004' was asked for" "$(invite edge-003)" --name edge-004
+what="a name that is an option" join_new 3 "expected 1 to 127 characters of A-Z a-z 0-9 . _ -" "$(invite edge-003)" --name=-edge
 what="nobody there" join_new 1 "the same command with the same line goes on" "$(sed 's/^\(fl1:[^:]*\):[0-9]*:/\1:1:/' <<<"$line")"
 says "a line among the arguments" 2 "not taken from the arguments" "$clientd" --join "$line"
 nowhere "what is said of that" "$dir/says.out"

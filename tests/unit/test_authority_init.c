@@ -247,6 +247,14 @@ START_TEST(the_folder_of_another_federation_is_refused_with_both_names)
 }
 END_TEST
 
+START_TEST(a_federation_has_no_name_that_programs_take_for_an_option)
+{
+    r.conf.federation = "-digits";
+    ck_assert_int_eq(fl_authority_init(&r.conf, r.now_ms, &r.err), FL_ECONF);
+    rig_says(&r, "not starting with a dot or '-'");
+}
+END_TEST
+
 START_TEST(a_database_of_a_newer_program_is_refused_with_both_versions)
 {
     char path[256];
@@ -749,6 +757,7 @@ static Suite *suite(void)
     tcase_add_test(files, a_folder_of_somebody_else_is_refused_with_both_names);
     tcase_add_test(files, a_folder_or_a_key_that_others_may_read_is_refused);
     tcase_add_test(files, the_folder_of_another_federation_is_refused_with_both_names);
+    tcase_add_test(files, a_federation_has_no_name_that_programs_take_for_an_option);
     tcase_add_test(files, a_database_of_a_newer_program_is_refused_with_both_versions);
     tcase_add_test(files, a_denial_that_a_bit_was_turned_in_stops_the_start);
     tcase_add_test(

@@ -145,6 +145,8 @@ START_TEST(a_pattern_lets_in_whom_it_fits_as_often_as_it_says)
     ck_assert_int_eq(rig_join(&r, &in, key, "desk-1", NULL), FL_EREFUSED);
     rig_says(&r, "is for 'edge-*'");
     rig_says(&r, "flctl invite desk-1");
+    ck_assert_int_eq(rig_join(&r, &in, key, "-edge", NULL), FL_EINVAL);
+    rig_says(&r, "not starting with a dot or '-'");
     ck_assert_int_eq(rig_join(&r, &in, key, "edge-1", NULL), FL_OK);
     ck_assert_int_eq(rig_join(&r, &in, key, "edge-2", NULL), FL_EREFUSED);
     rig_says(&r, "as 'edge-1'");
@@ -616,6 +618,8 @@ START_TEST(an_admin_is_given_the_next_certificate_in_the_last_third_of_the_one_b
     struct fl_identity who;
     int64_t first_ends;
 
+    ck_assert_int_eq(issue_admin("-jane", key), FL_EINVAL);
+    rig_says(&r, "not starting with a dot or '-'");
     ck_assert_int_eq(issue_admin("jane", key), FL_OK);
     who = rig_who(&r);
     first_ends = who.not_after;

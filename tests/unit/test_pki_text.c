@@ -253,16 +253,24 @@ START_TEST(a_bad_invitation_is_refused_and_its_token_not_repeated)
     bad_line(line, 40, '/', "hash of a key");
     bad_line(line, 30, 'B', "hash of a key"); /* another spelling of the same bytes */
     bad_line(line, 29 + 43 + 2, '!', "name of the federation");
+    bad_line(line, 29 + 43 + 1 + strlen(in.federation), '-', "name of the federation");
     bad_line(line, 29 + 43 + 1 + 7, 'x', "port");
     bad_line(line, strlen(line) - 5, '*', "host");
     for (i = 1; i < strlen(line); i++) {
         ck_assert_int_eq(fl_invite_parse(line, i, &out, &err), FL_EFORMAT);
     }
+    (void)memcpy(large, line, strlen(line));
+    large[strlen(line) - (29 + 43 + 2)] = '\0'; /* no end of the name */
+    ck_assert_int_eq(fl_invite_parse(large, strlen(line), &out, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "name of the federation"));
     ck_assert_int_eq(fl_invite_parse(" \n", 2, &out, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(err.msg, "there is no invitation"));
     (void)memset(large, 'x', sizeof(large));
     ck_assert_int_eq(fl_invite_parse(large, sizeof(large), &out, &err), FL_EFORMAT);
     in = sample("not a host");
+    ck_assert_int_eq(fl_invite_write(line, sizeof(line), &in, &err), FL_EINVAL);
+    in = sample("host");
+    in.federation[0] = '-';
     ck_assert_int_eq(fl_invite_write(line, sizeof(line), &in, &err), FL_EINVAL);
     in = sample("host");
     in.port = 0;
