@@ -137,8 +137,11 @@ static const struct fl_opt_spec command_specs[] = {
      .help =
          "A resident program that has had nothing to do for so long is ended, and started again "
          "for the next task; 0: it stays"},
-    {FL_OPT(struct fl_client_command, INT, samples), .def = "1", .min = 1, .max = 1e12,
-     .help = "Training samples to announce before the program ever ran"},
+    {FL_OPT(struct fl_client_command, INT, samples),
+     FL_OPT_GIVEN(struct fl_client_command, samples), .def = "1", .min = 1, .max = 1e12,
+     .help = "Training samples to announce before the program ever ran. Without it the client "
+             "leaves where limits.least_samples or limits.least_steps need the number; what the "
+             "program says in a result is compared with both, too"},
     FL_OPT_END_OF(struct fl_client_command)};
 
 static const struct fl_opt_spec reconnect_specs[] = {

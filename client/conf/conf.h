@@ -54,6 +54,7 @@ struct fl_client_command {
     uint64_t memory_limit;
     enum fl_program_memory memory_of;
     int64_t samples;
+    bool samples_given;
     bool resident;
     uint64_t start_limit_ms, cancel_grace_ms, idle_exit_ms;
     struct fl_opt_map environment;

@@ -100,7 +100,7 @@ static int open_per_task(const struct fl_client_conf *conf, struct fl_command_co
     if (rv == FL_OK) {
         rv = fl_fs_mkdirs(work, err);
     }
-    data->samples = command.samples;
+    data->samples = (uint64_t)conf->command->samples;
     return rv == FL_OK ? fl_trainer_command(&command, ret, err) : rv;
 }
 
@@ -119,7 +119,7 @@ static int open_command(const struct fl_client_conf *conf, const char *name, uin
                                       .memory_bytes = c->memory_limit,
                                       .memory_of = c->memory_of,
                                       .descriptors = descriptors,
-                                      .samples = (uint64_t)c->samples,
+                                      .samples = c->samples_given ? (uint64_t)c->samples : 0,
                                       .log = log,
                                       .data =
                                           conf->data->path[0] != '\0' ? conf->data->path : NULL};

@@ -58,12 +58,14 @@ static void failed(const struct fl_trainings *t, struct fl_round_key key, int co
                    const struct fl_err *err)
 {
     const char *text = fl_err_text(err, code);
+    /* What the limits of this client refuse, they refuse at every other try. */
+    enum fl_fault fault = code == FL_EPERM ? FL_FAULT_LASTING : fl_fault_of(code);
 
     if (code != FL_ECANCELED) {
         fl_log(t->jobs->log, FL_LOG_ERROR, "client", "training round %llu failed: %s",
                (unsigned long long)key.round, text);
     }
-    fl_stepper_failed(t->jobs->stepper, FL_CEV_TRAIN_FAILED, key, fl_fault_of(code), text);
+    fl_stepper_failed(t->jobs->stepper, FL_CEV_TRAIN_FAILED, key, fault, text);
 }
 
 static void train_done(void *arg)

@@ -25,6 +25,7 @@ struct command {
     char work_dir[PATH_MAX];
     char failed[PATH_MAX]; /* folder of the last failed task; "" when there is none */
     uint64_t memory_bytes, descriptors;
+    uint64_t samples; /* of the last result, before it as configured; 0: not known */
     const struct fl_log *log;
     enum fl_program_memory memory_of;
     struct fl__limit limit;
@@ -296,6 +297,7 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
     }
     if (rv == FL_OK) {
         fl__limit_good(&c->limit, took_ms);
+        c->samples = ret->samples;
     }
     if (rv == FL_OK || rv == FL_ECANCELED) {
         remove_folder(paths.folder);
@@ -303,6 +305,11 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
         (void)memcpy(c->failed, paths.folder, sizeof(c->failed));
     }
     return rv;
+}
+
+static uint64_t samples(const struct fl_trainer *trainer)
+{
+    return ((const struct command *)(const void *)trainer)->samples;
 }
 
 static int evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
@@ -378,6 +385,7 @@ static int copy_conf(struct command *c, const struct fl_command_conf *conf, stru
     c->memory_bytes = conf->memory_bytes;
     c->memory_of = conf->memory_of;
     c->descriptors = conf->descriptors;
+    c->samples = conf->samples;
     c->log = conf->log;
     return FL_OK;
 }
@@ -388,6 +396,7 @@ int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **r
     static const struct fl__trainer_ops ops = {.free = command_free,
                                                .prepare = prepare,
                                                .run = run,
+                                               .samples = samples,
                                                .offer = offer,
                                                .adapt = adapt,
                                                .evaluate = evaluate};

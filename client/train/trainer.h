@@ -114,7 +114,7 @@ struct fl_command_conf {
     enum fl_program_memory memory_of;
     const char *const *environment; /* "NAME=value", NULL-terminated; NULL: as ours */
     uint64_t descriptors;           /* soft limit of open ones; 0: that of this process */
-    uint64_t samples;               /* told to the server before the program ever ran */
+    uint64_t samples;               /* that it has, before the first result says; 0: not known */
     const char *data;               /* told to the program in task.json as its data; NULL: none */
     const struct fl_log *log;       /* gets what it writes to stderr; may be NULL */
 };

@@ -25,6 +25,16 @@ static uint64_t steps_of(const struct fl_wire_training *t, uint64_t samples)
     return t->epochs > 0 ? t->epochs * in_epoch : t->steps;
 }
 
+static int not_told(const char *what, const char *limit, uint64_t least, struct fl_err *err)
+{
+    return fl_err_set(err, FL_EPERM,
+                      "limits.%s of this client is %" PRIu64
+                      ", and its training program does not tell how many %s an update is made of: "
+                      "set 'command.samples' of this client to the number of its training samples, "
+                      "or 'limits.%s: 1'",
+                      limit, least, what, limit);
+}
+
 int fl_terms_check_training(const struct fl_worker *worker, struct fl_err *err)
 {
     const struct fl_worker_terms *terms = &worker->terms;
@@ -33,8 +43,13 @@ int fl_terms_check_training(const struct fl_worker *worker, struct fl_err *err)
     uint64_t steps = steps_of(t, has);
     uint64_t used = t->epochs > 0 ? has : steps * t->batch_size;
 
-    if (t->epochs > 0 && has == 0) {
-        return FL_OK; /* All samples of a program that does not tell how many. */
+    if (has == 0 && terms->least_samples > 1) {
+        return not_told("samples", "least_samples", terms->least_samples, err);
+    }
+    if (has == 0 && t->epochs > 0) {
+        return terms->least_steps > 1
+                   ? not_told("steps of its epochs", "least_steps", terms->least_steps, err)
+                   : FL_OK;
     }
     used = has > 0 && used > has ? has : used;
     if (used < terms->least_samples) {
@@ -51,4 +66,21 @@ int fl_terms_check_training(const struct fl_worker *worker, struct fl_err *err)
                           steps, terms->least_steps);
     }
     return FL_OK;
+}
+
+int fl_terms_check_result(const struct fl_worker_terms *terms, uint64_t samples, uint64_t steps,
+                          struct fl_err *err)
+{
+    bool few = samples < terms->least_samples;
+
+    /* A least of 1 is the default: a program that counts no steps tells 0. */
+    if (!few && (terms->least_steps <= 1 || steps >= terms->least_steps)) {
+        return FL_OK;
+    }
+    return fl_err_set(err, FL_EPERM,
+                      "the training reports an update of %" PRIu64 " %s, and limits.%s of this "
+                      "client is %" PRIu64 ": the update is not sent",
+                      few ? samples : steps, few ? "samples" : "steps",
+                      few ? "least_samples" : "least_steps",
+                      few ? terms->least_samples : terms->least_steps);
 }

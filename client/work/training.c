@@ -5,6 +5,7 @@
 
 #include "client/store/summary.h"
 #include "client/work/local.h"
+#include "client/work/terms.h"
 
 /* Solvers have two inputs and a keep at most; far above it, and checked. */
 #define EXTRAS_MAX FL_WIRE_MAX_BUNDLES
@@ -550,10 +551,15 @@ int fl_training_new(const struct fl_worker *worker, const struct fl_task *task,
 
 int fl_training_run(struct fl_training *t, struct fl_err *err)
 {
-    int rv = prepare(t);
+    /* The result of the task before may have told that there are too few samples. */
+    int rv = fl_terms_check_training(t->worker, &t->err);
 
+    rv = rv == FL_OK ? prepare(t) : rv;
     if (rv == FL_OK) {
         rv = fl_trainer_run(t->worker->trainer, &t->task, &t->result, &t->err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_terms_check_result(&t->worker->terms, t->result.samples, t->result.steps, &t->err);
     }
     if (rv == FL_OK) {
         rv = keep_result(t);

@@ -152,7 +152,7 @@ echo '{"samples": 10, "steps": 1, "train_loss": 1.0}' >"$(value "$1" result)"
 [ -z "$XDG_CACHE_HOME" ] || echo compiled >"$XDG_CACHE_HOME/kernel"
 ls /dev >/var/lib/fl-clientd/dev.new && mv /var/lib/fl-clientd/dev.new /var/lib/fl-clientd/dev
 TEXT
-client_yaml edge-002 "trainer: command" 'command: {program: [/bin/sh, /opt/trainer.sh, "{task}"]}' |
+client_yaml edge-002 "trainer: command" 'command: {program: [/bin/sh, /opt/trainer.sh, "{task}"], samples: 10}' |
   put client2 "$conf/client.yaml"
 check "a device" on client2 touch /dev/gpu0
 check "a trainer of one's own" on client2 systemctl restart fl-clientd

@@ -56,6 +56,78 @@ START_TEST(an_update_of_too_few_samples_or_steps_is_refused)
 }
 END_TEST
 
+/* A program that says how many samples it has, or does not (0), as the worker's trainer. */
+static void use_program(struct rig *r, uint64_t samples)
+{
+    static const char *const argv[] = {"sh", NULL};
+    struct fl_command_conf conf = {.argv = argv, .work_dir = r->dir, .samples = samples};
+
+    fl_trainer_free(r->worker.trainer);
+    r->worker.trainer = NULL;
+    ck_assert_msg(fl_trainer_command(&conf, &r->worker.trainer, &r->err) == FL_OK, "%s",
+                  r->err.msg);
+}
+
+START_TEST(a_program_that_tells_no_count_is_refused_where_a_limit_needs_it)
+{
+    static const struct {
+        uint64_t told;
+        uint32_t epochs, steps;
+        struct fl_worker_terms terms;
+        const char *says; /* NULL: allowed */
+    } rows[] = {
+        {0, 1, 0, {.least_samples = 10}, "limits.least_samples of this client is 10, and its "},
+        {0, 0, 50, {.least_samples = 10}, "'command.samples' of this client"},
+        {0, 1, 0, {.least_samples = 1, .least_steps = 2}, "or 'limits.least_steps: 1'"},
+        {0, 0, 5, {.least_samples = 1, .least_steps = 5}, NULL}, /* The server says them. */
+        {0, 0, 4, {.least_samples = 1, .least_steps = 5}, "made in 4 steps"},
+        {0, 1, 0, {.least_samples = 1, .least_steps = 1}, NULL},
+        {0, 1, 0, {.least_samples = 0}, NULL},
+        {9, 1, 0, {.least_samples = 10}, "made of 9 samples"},
+        {10, 1, 0, {.least_samples = 10}, NULL},
+        {10, 3, 0, {.least_samples = 10, .least_steps = 3}, NULL},
+    };
+    struct fl_wire_training *t;
+    struct rig r;
+
+    rig_init(&r, &plain, false);
+    use_program(&r, rows[_i].told);
+    t = &r.setup->welcome.training;
+    t->epochs = rows[_i].epochs;
+    t->steps = rows[_i].steps;
+    t->batch_size = 10;
+    r.worker.terms = rows[_i].terms;
+    if (rows[_i].says == NULL) {
+        ck_assert_msg(fl_terms_check_training(&r.worker, &r.err) == FL_OK, "%s", r.err.msg);
+    } else {
+        ck_assert_int_eq(fl_terms_check_training(&r.worker, &r.err), FL_EPERM);
+        ck_assert_msg(strstr(r.err.msg, rows[_i].says) != NULL, "%s", r.err.msg);
+    }
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(a_result_that_reports_less_than_a_limit_is_refused)
+{
+    static const struct {
+        uint64_t samples, steps;
+        struct fl_worker_terms terms;
+        const char *says; /* NULL: allowed */
+    } rows[] = {
+        {9, 5, {.least_samples = 10}, "an update of 9 samples, and limits.least_samples of this"},
+        {10, 5, {.least_samples = 10, .least_steps = 5}, NULL},
+        {10, 4, {.least_samples = 10, .least_steps = 5}, "4 steps, and limits.least_steps"},
+        {10, 0, {.least_samples = 10, .least_steps = 1}, NULL},
+        {1, 0, {.least_samples = 0}, NULL},
+    };
+    struct fl_err err = {0};
+    int rv = fl_terms_check_result(&rows[_i].terms, rows[_i].samples, rows[_i].steps, &err);
+
+    ck_assert_int_eq(rv, rows[_i].says == NULL ? FL_OK : FL_EPERM);
+    ck_assert_msg(rv == FL_OK || strstr(err.msg, rows[_i].says) != NULL, "%s", err.msg);
+}
+END_TEST
+
 START_TEST(a_model_above_the_largest_is_refused)
 {
     struct fl_worker_terms terms = {.largest_model = 0};
@@ -113,6 +185,8 @@ int main(void)
     int failed;
 
     tcase_add_loop_test(tc, an_update_of_too_few_samples_or_steps_is_refused, 0, 13);
+    tcase_add_loop_test(tc, a_program_that_tells_no_count_is_refused_where_a_limit_needs_it, 0, 10);
+    tcase_add_loop_test(tc, a_result_that_reports_less_than_a_limit_is_refused, 0, 5);
     tcase_add_test(tc, a_model_above_the_largest_is_refused);
     tcase_add_test(tc, the_rounds_of_a_day_are_counted_over_restarts);
     suite_add_tcase(suite, tc);
