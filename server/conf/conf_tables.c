@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "libfl/base/buf.h"
+#include "libfl/base/rate.h"
 #include "libfl/num/kernels.h"
 #include "server/conf/conf_impl.h"
 
@@ -148,10 +149,17 @@ const struct fl_opt_spec fl_server_round_specs[] = {
      .help = "Straggler timeout. Once half of the reports are in, the others have this many times "
              "as long as those took, more with more samples. Once half of the uploads are in, a "
              "client that sends nothing of its upload for this many times as long as those took is "
-             "lost; before, only when no upload moves. 0: the whole deadlines"},
+             "lost (or too little, patience_rate); before, only when no upload moves. 0: the whole "
+             "deadlines"},
     {FL_OPT(struct fl_server_round, DURATION, patience_least), .def = "2m", .min = 0,
      .max = 6.048e8,
      .help = "And so long at least; more than two heartbeats, which tell of uploads"},
+    {FL_OPT(struct fl_server_round, RATE, patience_rate), .flags = FL_SERVER_DAEMON,
+     .def = "4kbit/s", .min = 0, .max = (double)FL_RATE_MAX,
+     .help = "Least rate of an upload. Once half of the uploads are in, a client is lost, too, "
+             "when over such a time its upload is slower than this and than the slowest of that "
+             "half divided by patience. The default lets a link of 20 kbit/s be down for most of "
+             "the time; a federation on fast links can set more. none: any byte is enough"},
     {FL_OPT(struct fl_server_round, DURATION, upload_deadline), .def = "1h", .min = 100,
      .max = 6.048e8,
      .help = "From the plan to the accepted upload, also for a client whose bytes arrive slowly"},

@@ -35,7 +35,7 @@
  *
  *   client silent past the deadline, or past the
  *   straggler timeout (no report, or no bytes of
- *   its upload), or lost for longer than the         it is LOST: leaves the responders,
+ *   its upload, or too few), or lost for longer than the         it is LOST: leaves the responders,
  *   grace, or failed                                 DISMISSED when it is connected
  *   bad report or upload, or an upload that cannot   REJECTED for this round
  *   have the divergences of its report
@@ -120,9 +120,13 @@ struct fl_coord_conf {
      * least. Once half of the uploads are in, a client that was asked for one and of which no byte
      * arrives for so many times as long as those took, and for patience_least_ms at least, is lost;
      * before, only when no byte of any upload arrives for so long. 0: the whole deadline.
+     *
+     * An upload that moves is held to a least rate, too, from then on: in each such span as many
+     * bytes arrive as at patience_rate bytes a second, or as at 1/patience of the lowest rate among
+     * the first half, whichever is less. 0: any byte is enough.
      */
     double patience;
-    uint64_t patience_least_ms;
+    uint64_t patience_least_ms, patience_rate;
     /*
      * A client counts with this many times the samples of the median client at most, of those that
      * are connected when a round is drawn: in the draw and in the aggregation. 0: without a bound.
@@ -220,7 +224,8 @@ enum fl_event_type {
        late; with FL_EIO, which concerns its file alone, it has no more time, and being late does
        not count against it. */
     FL_EV_UPLOAD_UNSTORED,
-    /* u.upload.client, round, attempt: more of its upload arrived, or lies with the server. */
+    /* u.upload.client, round, attempt, bytes (of the upload, as far as they have arrived), held:
+       more of its upload arrived, or lies with the server. */
     FL_EV_UPLOAD_PROGRESS,
     FL_EV_EVAL_REPORT, /* u.eval: a client's evaluation */
     FL_EV_PERSISTED,   /* u.seq */
@@ -289,7 +294,8 @@ struct fl_event {
             uint64_t round;
             uint32_t attempt;
             uint64_t bytes;
-            int code; /* INVALID, UNSTORED: of the error */
+            bool held; /* PROGRESS: it waits for the server, whatever has arrived */
+            int code;  /* INVALID, UNSTORED: of the error */
             const char *reason;
             const struct fl_norms *norms; /* STORED; NULL: not known */
         } upload;

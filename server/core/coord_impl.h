@@ -121,6 +121,9 @@ struct fl__part {
     bool repeated;     /* a second report of it tells of another training */
     uint64_t asked_ms; /* when it could begin to upload */
     uint64_t moved_ms; /* when more of its upload arrived; 0: never */
+    /* Since when, and from how many bytes on, its upload has to keep the least rate. */
+    uint64_t paced_ms, paced_bytes;
+    uint64_t arrived_bytes;
     uint64_t stored_bytes;
     uint64_t store_seq;      /* its record is being written */
     uint64_t store_retry_ms; /* writing failed: when to try again, 0: not */
@@ -181,6 +184,7 @@ struct fl__round {
     bool half_uploaded;                 /* as many uploads are in as are missing */
     uint64_t moved_ms;                  /* when more of any upload arrived */
     uint64_t upload_span_ms;            /* the longest upload of the first half */
+    double upload_rate;                 /* the lowest of the first half, bytes a ms; 0: none */
     uint64_t excused_ms;                /* no client is late for what was before: our own trouble */
     uint64_t quiet_ms;                  /* when to look for uploads that do not move */
     uint64_t grace_ms;                  /* first time at which a lost client is to be given up */
@@ -506,14 +510,15 @@ bool fl__straggler_training(struct fl_coord *c);
 void fl__straggler_asked(struct fl_coord *c, size_t i);
 /* The phase of uploads begins, or goes on in another process. */
 void fl__straggler_begin_uploads(struct fl_coord *c);
-/* Its upload is complete. */
-void fl__straggler_stored(struct fl_coord *c, size_t i);
+/* Its upload is complete, with that many bytes. */
+void fl__straggler_stored(struct fl_coord *c, size_t i, uint64_t bytes);
 void fl__straggler_progress(struct fl_coord *c, const struct fl_event *ev);
 /* The server's own trouble: no client was late until now. */
 void fl__straggler_excuse(struct fl_coord *c);
-/* Uploading: clients of which nothing arrives are lost. */
+/* Uploading: clients of which nothing arrives, or too little, are lost. */
 void fl__straggler_uploading(struct fl_coord *c);
-/* When a part whose upload is awaited is lost if nothing more of it arrives; FL__NEVER: not
+/* When a part whose upload is awaited is lost if nothing more of it arrives (less than the least
+   rate, once half are in); FL__NEVER: not
    before the deadline. */
 uint64_t fl__straggler_due(const struct fl_coord *c, size_t i);
 

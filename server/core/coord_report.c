@@ -361,7 +361,7 @@ void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev)
     }
     live->stored = true;
     live->blameless = false;
-    fl__straggler_stored(c, i);
+    fl__straggler_stored(c, i, ev->u.upload.bytes);
     c->round.trouble[0] = '\0';
     live->stored_bytes = ev->u.upload.bytes;
     if (ev->u.upload.norms != NULL) {

@@ -2,10 +2,15 @@
  * The straggler timeout (round.patience): clients that take much longer than the others.
  *
  * A report is one message, so a training that hangs and a slow one look alike: the others' times
- * say how long is long. An upload shows that it lives by the bytes that arrive. One that moves has
- * until the deadline, however slow its link is; one that does not move is lost after as many times
- * what the uploads took that are in. While fewer than half are in, the server or its network may be
- * why an upload stands: then none is lost while any other moves.
+ * say how long is long. An upload shows that it lives by the bytes that arrive. One that does not
+ * move is lost after as many times what the uploads took that are in. While fewer than half are in,
+ * the server or its network may be why an upload stands: then none is lost while any other moves.
+ *
+ * A client that sends a byte now and then moves, and would hold the round until the deadline. So
+ * once half are in an upload has to keep a least rate, over spans as long as that timeout: what
+ * the slowest of the first half made per second, divided by the patience, so that the size of the
+ * update does not matter; and never more than round.patience_rate, which slow honest links reach.
+ * One that keeps it has until the deadline.
  */
 #include <inttypes.h>
 
@@ -83,15 +88,55 @@ void fl__straggler_begin_uploads(struct fl_coord *c)
     c->round.quiet_ms = c->now_ms; /* Look at once. */
 }
 
-void fl__straggler_stored(struct fl_coord *c, size_t i)
+void fl__straggler_stored(struct fl_coord *c, size_t i, uint64_t bytes)
 {
     struct fl__round *r = &c->round;
     uint64_t asked_ms = r->live[i].asked_ms;
+    double rate;
 
     r->moved_ms = c->now_ms;
     /* Those of the second half may be stragglers: no measure for others. */
-    if (!r->half_uploaded && asked_ms != 0 && c->now_ms - asked_ms > r->upload_span_ms) {
+    if (r->half_uploaded || asked_ms == 0) {
+        return;
+    }
+    if (c->now_ms - asked_ms > r->upload_span_ms) {
         r->upload_span_ms = c->now_ms - asked_ms;
+    }
+    rate = (double)bytes / (double)(c->now_ms > asked_ms ? c->now_ms - asked_ms : 1);
+    if (bytes > 0 && (r->upload_rate <= 0.0 || rate < r->upload_rate)) {
+        r->upload_rate = rate;
+    }
+}
+
+/* In bytes a ms; 0: any byte is enough. */
+static double least_rate(const struct fl_coord *c)
+{
+    double of_others = c->conf.patience > 0.0 ? c->round.upload_rate / c->conf.patience : 0.0;
+    double configured = (double)c->conf.patience_rate / 1000.0;
+
+    return of_others < configured ? of_others : configured;
+}
+
+/* Since when part i has to keep the least rate, as far as is known. */
+static uint64_t paced_since(const struct fl_coord *c, size_t i)
+{
+    const struct fl__part *live = &c->round.live[i];
+    uint64_t since = live->paced_ms > live->asked_ms ? live->paced_ms : live->asked_ms;
+
+    return since > c->round.excused_ms ? since : c->round.excused_ms;
+}
+
+/* A span that kept the rate is over, and the next one begins. Bytes that come twice count once. */
+static void keep_pace(struct fl_coord *c, size_t i, uint64_t bytes, bool excused)
+{
+    struct fl__part *live = &c->round.live[i];
+    double gained = bytes > live->paced_bytes ? (double)(bytes - live->paced_bytes) : 0.0;
+    double span_ms = (double)(c->now_ms - paced_since(c, i));
+
+    live->arrived_bytes = bytes > live->arrived_bytes ? bytes : live->arrived_bytes;
+    if (excused || !c->round.half_uploaded || gained >= least_rate(c) * span_ms) {
+        live->paced_ms = c->now_ms;
+        live->paced_bytes = live->arrived_bytes;
     }
 }
 
@@ -109,6 +154,8 @@ void fl__straggler_progress(struct fl_coord *c, const struct fl_event *ev)
     if (i != FL__NONE && r->round == ev->u.upload.round && r->attempt == ev->u.upload.attempt &&
         fl__part_waiting(c, i))
     {
+        /* The time before its first bytes is not a part of its rate. */
+        keep_pace(c, i, ev->u.upload.bytes, ev->u.upload.held || r->live[i].moved_ms == 0);
         r->live[i].moved_ms = c->now_ms;
         r->moved_ms = c->now_ms;
     }
@@ -133,6 +180,10 @@ uint64_t fl__straggler_due(const struct fl_coord *c, size_t i)
     if (!r->half_uploaded && r->moved_ms > since) {
         since = r->moved_ms;
     }
+    if (r->half_uploaded && live->moved_ms > 0 && least_rate(c) > 0.0 && paced_since(c, i) < since)
+    {
+        since = paced_since(c, i);
+    }
     return since > FL__NEVER - span ? FL__NEVER : since + span;
 }
 
@@ -141,11 +192,18 @@ static void note_half(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
 
-    if (!r->half_uploaded && r->count[FL_PART_ACCEPTED] > 0 &&
-        r->count[FL_PART_ACCEPTED] >= fl__coord_round_waiting(c))
+    size_t i;
+
+    if (r->half_uploaded || r->count[FL_PART_ACCEPTED] == 0 ||
+        r->count[FL_PART_ACCEPTED] < fl__coord_round_waiting(c))
     {
-        r->half_uploaded = true;
-        r->quiet_ms = c->now_ms;
+        return;
+    }
+    r->half_uploaded = true;
+    r->quiet_ms = c->now_ms;
+    for (i = 0; i < r->n; i++) { /* Before, the others' uploads may have taken the rate from it. */
+        r->live[i].paced_ms = c->now_ms;
+        r->live[i].paced_bytes = r->live[i].arrived_bytes;
     }
 }
 
@@ -172,9 +230,10 @@ void fl__straggler_uploading(struct fl_coord *c)
             uint32_t client = r->parts[i].client;
 
             fl__names_add(&names, fl__coord_name(c, client));
-            fl__coord_client_error(c, client,
-                                   "timed out: nothing of its update arrived for too long, see "
-                                   "round.patience");
+            fl__coord_client_error(
+                c, client,
+                "timed out: nothing of its update, or too little, arrived for too long, see "
+                "round.patience and round.patience_rate");
             fl__part_lose(c, i);
         } else {
             next = due < next ? due : next;
@@ -182,8 +241,11 @@ void fl__straggler_uploading(struct fl_coord *c)
     }
     r->quiet_ms = next;
     if (names.total > 0) {
-        fl__coord_warn(
-            c, "round %" PRIu64 ": timed out, nothing of the update arrived for %" PRIu64 " ms: %s",
-            r->round, straggler_span(c, (double)r->upload_span_ms), fl__names_text(&names));
+        fl__coord_warn(c,
+                       "round %" PRIu64
+                       ": timed out, nothing of the update, or less than %.0f bytes/s, "
+                       "arrived for %" PRIu64 " ms: %s",
+                       r->round, least_rate(c) * 1000.0,
+                       straggler_span(c, (double)r->upload_span_ms), fl__names_text(&names));
     }
 }

@@ -127,7 +127,7 @@ static void on_hello(struct fl_attend *attend, struct fl_wire_event *event)
 /* The coordinator keeps when a client was last heard, and need not know it to the millisecond. */
 static void tell_heard(struct fl_attend *attend)
 {
-    struct fl_session_key progress;
+    struct fl_push_progress progress;
     struct fl_up *up;
 
     if (attend->heard_ms < attend->told_ms + HEARD_EVERY_MS) {
@@ -139,8 +139,10 @@ static void tell_heard(struct fl_attend *attend)
         up->client = attend->client;
         if (fl_push_progress(attend->front->slots[attend->client].push, &progress)) {
             up->type = FL_UP_PROGRESS;
-            up->round = progress.round;
-            up->attempt = progress.attempt;
+            up->round = progress.key.round;
+            up->attempt = progress.key.attempt;
+            up->bytes = progress.bytes;
+            up->held = progress.held;
         }
         fl_front_up(attend->front, up);
     }

@@ -410,6 +410,7 @@ static void on_upload(struct fl_driver *driver, const struct fl_up *up)
     event.u.upload.round = up->round;
     event.u.upload.attempt = up->attempt;
     event.u.upload.bytes = up->bytes;
+    event.u.upload.held = up->held;
     event.u.upload.code = up->code;
     event.u.upload.reason = up->text;
     event.u.upload.norms = up->norms.unit != NULL ? &up->norms : NULL;

@@ -211,11 +211,16 @@ void fl_push_withdraw(struct fl_slot_rec *slot, uint64_t round, uint32_t attempt
 /* True, and the bytes on disk, when `push` (may be NULL) is for (round, attempt). */
 bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attempt,
                      uint64_t *ret_written);
+struct fl_push_progress {
+    struct fl_session_key key; /* what it is for */
+    uint64_t bytes;            /* of the update that have arrived, those on disk and on their way */
+    bool held;                 /* it has waited for our disk since the last question, or verdict */
+};
 /*
  * Has more of `push` (may be NULL) arrived since the last question, or does it wait for our disk or
- * verdict? `*ret_key` is what it is for.
+ * verdict?
  */
-bool fl_push_progress(struct fl_push *push, struct fl_session_key *ret_key);
+bool fl_push_progress(struct fl_push *push, struct fl_push_progress *ret);
 /* Ends what is still on its way for (round, attempt). */
 void fl_push_round_closed(struct fl_front *front, uint64_t round, uint32_t attempt);
 /* Its client is forgotten. */

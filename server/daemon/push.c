@@ -61,9 +61,11 @@ struct fl_push {
     uint32_t client; /* of the header, as is what follows */
     char name[FL_NAME_MAX];
     struct fl_session_key key;
-    uint64_t bytes;                 /* of the manifest */
-    uint64_t written;               /* bytes in the file */
-    uint64_t noted;                 /* bytes that had arrived at the last fl_push_progress() */
+    uint64_t bytes;   /* of the manifest */
+    uint64_t written; /* bytes in the file */
+    /* At the last fl_push_progress(): bytes that had arrived in this call, and were in the file. */
+    uint64_t noted, noted_written;
+    uint64_t whole; /* bytes that had arrived when the file was last seen to have grown */
     struct fl_spool_writer *writer; /* NULL before OPENING, and when the file is given up */
 };
 
@@ -339,7 +341,8 @@ static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
     (void)memcpy(p->name, attend->name, sizeof(p->name));
     p->key = (struct fl_session_key){h->round, h->attempt};
     p->bytes = h->bytes;
-    p->noted = fl_call_received(p->call); /* A header says nothing of the update's progress. */
+    p->whole = fl_call_received(p->call);
+    p->noted = p->whole; /* A header says nothing of the update's progress. */
     if (fl_session_is(&slot->accepted, h->round, h->attempt)) {
         reply(p, /* accepted= */ true, h->bytes);
         return;
@@ -535,22 +538,31 @@ bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attemp
 }
 
 /* A message may take a slow link minutes: bytes count, not messages. */
-bool fl_push_progress(struct fl_push *push, struct fl_session_key *ret_key)
+bool fl_push_progress(struct fl_push *push, struct fl_push_progress *ret)
 {
     uint64_t arrived;
-    bool ours;
+    uint64_t begun;
+    bool judging;
+    bool writing;
+    bool grown;
 
     if (push == NULL || push->call == NULL || push->key.round == 0) {
         return false;
     }
     arrived = fl_call_received(push->call);
-    ours = push->sm.state == PUSH_FINISHING || push->sm.state == PUSH_JUDGED ||
-           (push->writer != NULL && !fl_spool_writer_idle(push->writer));
-    if (arrived == push->noted && !ours) {
+    judging = push->sm.state == PUSH_FINISHING || push->sm.state == PUSH_JUDGED;
+    writing = push->writer != NULL && !fl_spool_writer_idle(push->writer);
+    if (arrived == push->noted && !judging && !writing) {
         return false;
     }
+    grown = push->written != push->noted_written;
     push->noted = arrived;
-    *ret_key = push->key;
+    push->noted_written = push->written;
+    push->whole = grown ? arrived : push->whole;
+    /* Of a message that is not whole no more can be the update's than a chunk has. */
+    begun = arrived - push->whole < FL_WIRE_CHUNK ? arrived - push->whole : FL_WIRE_CHUNK;
+    *ret = (struct fl_push_progress){
+        .key = push->key, .bytes = push->written + begun, .held = judging || (writing && !grown)};
     return true;
 }
 

@@ -87,6 +87,7 @@ struct fl_up {
     uint64_t bytes;
     int code;
     enum fl_denied_keeps keeps; /* EXCLUDE */
+    bool held;                  /* PROGRESS: it waits for the server */
     char *text;                 /* owned */
     struct fl_norms norms;      /* STORED; owned */
     struct fl_wire_event event; /* owned; JOIN: the hello */

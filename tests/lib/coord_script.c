@@ -507,10 +507,11 @@ void script_invalid(struct script *s, const char *name, const char *reason)
     script_step(s, &ev);
 }
 
-void script_progress(struct script *s, const char *name)
+void script_progress(struct script *s, const char *name, uint64_t bytes)
 {
     struct fl_event ev = {.type = FL_EV_UPLOAD_PROGRESS};
 
+    ev.u.upload.bytes = bytes;
     ev.u.upload.client = script_id(s, name);
     ev.u.upload.round = fl_coord_round(s->coord);
     ev.u.upload.attempt = fl_coord_attempt(s->coord);

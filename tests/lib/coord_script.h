@@ -82,7 +82,8 @@ void script_invalid(struct script *s, const char *name, const char *reason);
 /* The server itself cannot store it. */
 void script_unstored(struct script *s, const char *name, int code, const char *reason);
 /* More of its upload arrives. */
-void script_progress(struct script *s, const char *name);
+/* So many bytes of its upload have arrived. */
+void script_progress(struct script *s, const char *name, uint64_t bytes);
 void script_failed(struct script *s, const char *name, const char *reason);
 void script_diverged(struct script *s, const char *name, const char *reason);
 void script_simple(struct script *s, enum fl_event_type type);

@@ -180,8 +180,11 @@ START_TEST(without_patience_the_deadline_stays)
 }
 END_TEST
 
-/* All reports of a round of n clients are in at 20 ms, with an hour to upload. */
-static struct script *uploading(unsigned n)
+/*
+ * All reports of a round of n clients are in at 20 ms, with an hour to upload, at `rate` bytes a
+ * second at least.
+ */
+static struct script *uploading_at(unsigned n, uint64_t rate)
 {
     struct script *s = script_new("fedavg");
     unsigned i;
@@ -191,6 +194,7 @@ static struct script *uploading(unsigned n)
     s->conf.min_responders = 1;
     s->conf.patience = 10;
     s->conf.patience_least_ms = 50;
+    s->conf.patience_rate = rate;
     s->conf.train_ms = 100000;
     s->conf.upload_ms = 3600000;
     script_create(s, NULL);
@@ -204,6 +208,11 @@ static struct script *uploading(unsigned n)
     }
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
     return s;
+}
+
+static struct script *uploading(unsigned n)
+{
+    return uploading_at(n, 0);
 }
 
 START_TEST(an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout)
@@ -220,13 +229,13 @@ START_TEST(an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->record.n_responders, 2);
     ck_assert_uint_eq(s->clients[2].n_lost, 1);
-    ck_assert_str_eq(s->error, "c: timed out: nothing of its update arrived for too long, see "
-                               "round.patience");
+    ck_assert_str_eq(s->error, "c: timed out: nothing of its update, or too little, arrived for "
+                               "too long, see round.patience and round.patience_rate");
     script_free(s);
 }
 END_TEST
 
-START_TEST(an_upload_that_moves_has_until_the_deadline)
+START_TEST(without_a_least_rate_an_upload_that_moves_has_until_the_deadline)
 {
     struct script *s = uploading(2);
     uint64_t at;
@@ -235,10 +244,130 @@ START_TEST(an_upload_that_moves_has_until_the_deadline)
     script_stored(s, "a");
     for (at = 100; at < 3600000; at += 190) {
         script_run_to(s, at);
-        script_progress(s, "b");
+        script_progress(s, "b", 1);
         ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
     }
     script_stored(s, "b");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 2);
+    script_free(s);
+}
+END_TEST
+
+/* Bytes of a client, `per_ms` every ms from `from` on, until `until` or the round is over. */
+static void trickle(struct script *s, const char *name, double per_ms, uint64_t from,
+                    uint64_t until)
+{
+    uint64_t at;
+
+    for (at = from; at <= until && fl_coord_phase(s->coord) == FL_PHASE_UPLOADING; at += 10) {
+        script_run_to(s, at);
+        if (fl_coord_phase(s->coord) == FL_PHASE_UPLOADING) {
+            script_progress(s, name, 1 + (uint64_t)((double)(at - from) * per_ms));
+        }
+    }
+}
+
+START_TEST(an_upload_that_trickles_is_lost_once_half_are_in)
+{
+    struct script *s = uploading_at(2, 100);
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    trickle(s, "b", 0.09, 100, 290);
+    script_why(s, "round 1 is UPLOADING: 1 of 2 uploads are in, waiting 0.0 s more for: b");
+    script_run_to(s, 299);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    script_run_to(s, 300);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 1);
+    ck_assert_uint_eq(s->clients[1].n_lost, 1);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_upload_at_the_least_rate_has_until_the_deadline)
+{
+    struct script *s = uploading_at(2, 100);
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    trickle(s, "b", 0.1, 100, 3599990);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    script_stored(s, "b");
+    ck_assert_uint_eq(s->record.n_responders, 2);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_patience)
+{
+    unsigned lost;
+
+    for (lost = 0; lost <= 1; lost++) {
+        struct script *s = uploading_at(2, UINT64_C(1) << 40);
+        double others = 4.0 * (double)fl_layout_count(s->layout) / 20.0; /* Bytes a ms. */
+
+        script_run_to(s, 40);
+        script_stored(s, "a");
+        trickle(s, "b", others / 10.0 * (lost ? 0.9 : 1.1), 100, 5000);
+        ck_assert_int_eq(fl_coord_phase(s->coord) == FL_PHASE_UPLOADING, lost == 0);
+        script_free(s);
+    }
+}
+END_TEST
+
+START_TEST(bytes_that_arrive_twice_do_not_count_as_progress)
+{
+    struct script *s = uploading_at(2, 100);
+    uint64_t at;
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    for (at = 100; at < 300; at += 10) {
+        script_run_to(s, at);
+        script_progress(s, "b", at % 20 == 0 ? 1000 : 1);
+    }
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    script_run_to(s, 301);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_upload_that_the_server_holds_back_is_not_too_slow)
+{
+    struct script *s = uploading_at(2, 100);
+    struct fl_event ev = {.type = FL_EV_UPLOAD_PROGRESS};
+    uint64_t at;
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    ev.u.upload.client = script_id(s, "b");
+    ev.u.upload.round = fl_coord_round(s->coord);
+    ev.u.upload.attempt = fl_coord_attempt(s->coord);
+    ev.u.upload.bytes = 7;
+    ev.u.upload.held = true;
+    for (at = 100; at < 2000; at += 100) {
+        script_run_to(s, at);
+        script_step(s, &ev);
+    }
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_rate_before_half_are_in_is_held_against_no_client)
+{
+    struct script *s = uploading_at(4, 100);
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    trickle(s, "c", 0.001, 50, 1020);
+    script_stored(s, "b"); /* The longest of the first half: 1000 ms. */
+    trickle(s, "c", 0.001, 1030, 11010);
+    ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "c"))->state, FL_PART_REPORTED);
+    script_run_to(s, 11021);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->record.n_responders, 2);
     script_free(s);
@@ -252,7 +381,7 @@ START_TEST(an_upload_that_stops_half_way_is_lost)
     script_run_to(s, 40);
     script_stored(s, "a");
     script_run_to(s, 100);
-    script_progress(s, "b");
+    script_progress(s, "b", 1);
     script_run_to(s, 299);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
     script_run_to(s, 300);
@@ -269,7 +398,7 @@ START_TEST(before_half_are_in_none_is_lost_while_any_upload_moves)
     script_run_to(s, 40);
     script_stored(s, "a");
     script_run_to(s, 200);
-    script_progress(s, "b");
+    script_progress(s, "b", 1);
     script_run_to(s, 399); /* c and d are silent for longer than 200 ms. */
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
     script_stored(s, "b"); /* The longest of the first half: 379 ms. */
@@ -359,7 +488,13 @@ int main(void)
     tcase_add_test(tc, who_has_more_samples_has_more_time);
     tcase_add_test(tc, without_patience_the_deadline_stays);
     tcase_add_test(tc, an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout);
-    tcase_add_test(tc, an_upload_that_moves_has_until_the_deadline);
+    tcase_add_test(tc, without_a_least_rate_an_upload_that_moves_has_until_the_deadline);
+    tcase_add_test(tc, an_upload_that_trickles_is_lost_once_half_are_in);
+    tcase_add_test(tc, an_upload_at_the_least_rate_has_until_the_deadline);
+    tcase_add_test(tc, no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_patience);
+    tcase_add_test(tc, bytes_that_arrive_twice_do_not_count_as_progress);
+    tcase_add_test(tc, an_upload_that_the_server_holds_back_is_not_too_slow);
+    tcase_add_test(tc, a_rate_before_half_are_in_is_held_against_no_client);
     tcase_add_test(tc, an_upload_that_stops_half_way_is_lost);
     tcase_add_test(tc, before_half_are_in_none_is_lost_while_any_upload_moves);
     tcase_add_test(tc, when_no_upload_moves_all_of_them_are_lost);

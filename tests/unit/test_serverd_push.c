@@ -256,11 +256,11 @@ END_TEST
 
 START_TEST(bytes_of_a_message_that_is_not_complete_are_progress)
 {
-    struct fl_session_key key = {0};
+    struct fl_push_progress progress = {.bytes = 0};
     uint8_t frame[9 + 100] = {0, 0, 100};
     int32_t id;
 
-    ck_assert(!fl_push_progress(NULL, &key));
+    ck_assert(!fl_push_progress(NULL, &progress));
     fl_buf_clear(&body);
     push_body_header(&body, conf->layout, ROUND, ATTEMPT);
     id = rawpeer_request(&raw, "/fl.v1.Federation/Push", NULL, body.data, body.len, false);
@@ -272,34 +272,37 @@ START_TEST(bytes_of_a_message_that_is_not_complete_are_progress)
     ck_assert_int_eq(rawpeer_bytes(&raw, frame, sizeof(frame)), FL_OK);
     settle();
     ck_assert_uint_eq(n_decoded, 1); /* The header alone is a message. */
-    ck_assert(fl_push_progress(slot.push, &key));
-    ck_assert_uint_eq(key.round, ROUND);
-    ck_assert_uint_eq(key.attempt, ATTEMPT);
-    ck_assert(!fl_push_progress(slot.push, &key));
+    ck_assert(fl_push_progress(slot.push, &progress));
+    ck_assert_uint_eq(progress.key.round, ROUND);
+    ck_assert_uint_eq(progress.key.attempt, ATTEMPT);
+    ck_assert_uint_eq(progress.bytes, 100);
+    ck_assert(!progress.held);
+    ck_assert(!fl_push_progress(slot.push, &progress));
 }
 END_TEST
 
 START_TEST(a_header_alone_is_no_progress)
 {
-    struct fl_session_key key = {0};
+    struct fl_push_progress progress = {.bytes = 0};
 
     push(0, false);
     settle();
     ck_assert_ptr_nonnull(slot.push);
-    ck_assert(!fl_push_progress(slot.push, &key));
+    ck_assert(!fl_push_progress(slot.push, &progress));
 }
 END_TEST
 
 START_TEST(an_upload_that_waits_for_the_server_is_not_late)
 {
-    struct fl_session_key key = {0};
+    struct fl_push_progress progress = {.bytes = 0};
 
     push(3000, false);
     rawpeer_run(&raw); /* Nothing is written yet. */
-    ck_assert(fl_push_progress(slot.push, &key));
-    ck_assert(fl_push_progress(slot.push, &key));
+    ck_assert(fl_push_progress(slot.push, &progress));
+    ck_assert(fl_push_progress(slot.push, &progress));
+    ck_assert(progress.held);
     settle();
-    ck_assert(!fl_push_progress(slot.push, &key));
+    ck_assert(!fl_push_progress(slot.push, &progress));
 }
 END_TEST
 
