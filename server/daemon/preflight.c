@@ -166,7 +166,7 @@ int fl_preflight_federation(const struct fl_serverd_conf *own, struct fl_err *er
     return rv == FL_OK ? fl_authority_check_name(own->state_dir, federation, err) : rv;
 }
 
-/* Of another federation, and of this one. */
+/* Of this federation, and of this model. */
 static int check_state(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
                        int *ret_exit, struct fl_err *err)
 {
@@ -181,6 +181,12 @@ static int check_state(const struct fl_serverd_conf *own, struct fl_preflight_re
     }
     rv = fl_preflight_federation(own, err);
     rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, &m->federation, rv, err);
+    rv = keep(report, FL_EXIT_STATE, ret_exit, rv, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_store_check_model(own->state_dir, own->conf->layout, err);
+    rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, &m->state_dir, rv, err);
     return keep(report, FL_EXIT_STATE, ret_exit, rv, err);
 }
 

@@ -25,9 +25,9 @@ struct fl_preflight_report {
 };
 
 /*
- * What comes before anything is made: the state folder is of this federation, it and the places of
- * sockets can be used, the first model is there and fits when the folder is new. With a report the
- * addresses are tried, too, as far as no running server of this folder has them.
+ * What comes before anything is made: the state folder is of this federation and model, it and the
+ * places of sockets can be used, the first model is there and fits when the folder is new. With a
+ * report the addresses are tried, too, as far as no running server of this folder has them.
  */
 FL_MUST_CHECK int fl_preflight_places(const struct fl_serverd_conf *own,
                                       struct fl_preflight_report *report, int *ret_exit,

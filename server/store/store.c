@@ -112,6 +112,36 @@ bool fl_store_knows_client(const char *dir, const char *name)
            fl_db_first_row(&fl__store_db, path, sql, found, sizeof(found), &id, NULL) == FL_OK;
 }
 
+static int other_model(const char *dir, const char *had, const char *makes, struct fl_err *err)
+{
+    return fl_err_set(
+        err, FL_ESTATE,
+        "state folder '%s' belongs to another model (%s), the configuration makes %s: "
+        "use another folder, or the model it had",
+        dir, had, makes);
+}
+
+int fl_store_check_model(const char *dir, const struct fl_layout *layout, struct fl_err *err)
+{
+    char digest[2 * FL_DIGEST_SIZE + 1];
+    char sql[64 + sizeof(digest)];
+    char path[FL__STORE_PATH_MAX];
+    char had[128];
+    char makes[128];
+    uint64_t same = 0;
+
+    (void)snprintf(sql, sizeof(sql), "SELECT model, layout = x'%s' FROM federation",
+                   fl_hex(digest, fl_layout_shape_digest(layout), FL_DIGEST_SIZE));
+    if (fl_fs_join(path, sizeof(path), dir, "federation.db") != FL_OK || !fl_fs_exists(path) ||
+        fl_db_first_row(&fl__store_db, path, sql, had, sizeof(had), &same, NULL) != FL_OK ||
+        same != 0)
+    {
+        return FL_OK;
+    }
+    describe_model(layout, makes, sizeof(makes));
+    return other_model(dir, had, makes, err);
+}
+
 static int check_row(struct fl_query *q, const char *dir, const char *federation,
                      const struct fl_layout *layout, const char *model, struct fl_err *err)
 {
@@ -123,10 +153,7 @@ static int check_row(struct fl_query *q, const char *dir, const char *federation
         return other_federation(dir, name, federation, /* empty= */ false, err);
     }
     if (len != FL_DIGEST_SIZE || memcmp(digest, fl_layout_shape_digest(layout), len) != 0) {
-        return fl_err_set(err, FL_ESTATE,
-                          "state folder '%s' belongs to another model (%s), the configuration "
-                          "makes %s: use another folder, or the model it had",
-                          dir, fl_column_text(q), model);
+        return other_model(dir, fl_column_text(q), model, err);
     }
     (void)fl_column_text(q);
     return FL_OK;

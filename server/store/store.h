@@ -50,6 +50,13 @@ FL_MUST_CHECK int fl_store_check(const char *dir, struct fl_err *err);
 FL_MUST_CHECK int fl_store_check_name(const char *dir, const char *federation, struct fl_err *err);
 
 /*
+ * Is the folder that of a model of these units, tensors and shapes, as far as it says so?
+ * FL_ESTATE: of another one, with the message of fl_store_open(). Nothing is changed.
+ */
+FL_MUST_CHECK int fl_store_check_model(const char *dir, const struct fl_layout *layout,
+                                       struct fl_err *err);
+
+/*
  * Has the folder a record of a client of this name, which is a valid one? A database that cannot be
  * read has none. Any thread; also while the store is open.
  */

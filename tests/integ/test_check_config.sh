@@ -93,6 +93,15 @@ says "a start needs it" 6 "key 'admin_socket': cannot use folder '/run/fl-test-n
 sed 's/^federation:.*/federation: other/' "$dir/held.yaml" >"$dir/other.yaml"
 says "another federation's folder" 4 "belongs to federation 'integ', not 'other'" "$serverd" --check-config "$dir/other.yaml"
 
+### Another model than that of the folder, with the message of a start, and nothing is written
+sed 's/preset: dnn60/preset: mlp200/' "$dir/held.yaml" >"$dir/model.yaml"
+folder() { (cd "$dir/held.state" && find . -type f -exec sha256sum {} + | sort); }
+before=$(folder)
+says "another model's folder" 4 "belongs to another model (" "$serverd" --check-config "$dir/model.yaml"
+grep -o "belongs to another model.*" "$dir/says.out" >"$dir/checked"
+equal "nothing is written" "$before" "$(folder)"
+says "a start says so, too" 4 "$(cat "$dir/checked")" "$serverd" "$dir/model.yaml"
+
 ### Root checks as the owner of the state folder
 if [ "$(id -u)" -eq 0 ] && setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$serverd"; then
   chmod 755 "$dir"
