@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Fresh Debian 12 to a passed test suite: installs what is missing, then lint, a werror build with
-# the tests, and the tests once more under ASan and UBSan, but for plain_tests (Makefile.am). Every part runs,
-# whatever became of the one before; the last line counts what all of them checked: N passed, N failed, N skipped.
-#   deploy/test.sh [--fast]     --fast leaves the sanitizer run out
+# Fresh Debian 12 to a passed test suite: installs what is missing, then lint, a werror build with its tests, and a
+# build with ASan and UBSan with its tests (without plain_tests, Makefile.am). Every stage runs, even after a failed one.
+# The run ends with its ten slowest tests, and the last line counts all checks: N passed, N failed, N skipped.
+#   deploy/test.sh [--fast | --all]
+#     --fast    without the sanitizer build
+#     --all     also extended_tests (Makefile.am) and every variant of a test: all presets, more random seeds
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-fast=no
+scope=everyday
 case "${1:-}" in
-  --fast) fast=yes ;;
-  -h|--help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  --fast | --all) scope=${1#--} ;;
+  -h|--help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
   "") ;;
   *) echo "test.sh: unknown argument '$1' (see --help)" >&2; exit 2 ;;
 esac
@@ -18,6 +20,10 @@ esac
 fl_install_packages "${FL_BUILD_PACKAGES[@]}" "${FL_TEST_PACKAGES[@]}" || exit 2
 
 jobs=$(nproc)
+# Tests at a time: more than processors, as many of them mostly wait, for a heartbeat, a timeout or a disk; with half a
+# gigabyte of memory for each.
+at_once=$(awk -v most=$((3 * jobs)) -v least="$jobs" '/^MemAvailable:/ { n = int($2 / 524288); exit }
+  END { print n > most ? most : n < least ? least : n }' /proc/meminfo)
 root=$PWD
 passed=0 failed=0 skipped=0
 say() { printf '\n== %s\n' "$*"; }
@@ -40,19 +46,41 @@ checks_of() {
     END { print passed + 0, failed + 0, skipped + 0 }'
 }
 
-run_suite() { # build folder, configure arguments…
-  local dir=$1 found
+# folders: the ten slowest tests of this run, from the last lines of their logs, which tests/lib/timed.sh writes
+slowest() {
+  local dir trs
+  for dir in "$@"; do
+    find "$dir/tests" -name '*.trs' | while read -r trs; do
+      tail -n 1 "${trs%.trs}.log" | awk -v name="${trs%.trs}" -v dir="$dir" '
+        $1 == "took" { printf "%7.1f s, %7.1f s of the processors: %s (%s)\n", $2, $5 + $8, substr(name, length(dir) + 2), dir }'
+    done
+  done | sort -rn | head -n 10
+}
+
+# folder, arguments of configure…: the programs and the tests; what fails is in FOLDER/build.out
+build() {
+  local dir=$1
   shift
   mkdir -p "$dir"
-  if ! (cd "$dir" && { [ -f Makefile ] || "$root/configure" -q "$@"; } && make -s -j"$jobs" all); then
-    echo "the build in $dir failed"
+  rm -f "$dir/built"
+  (cd "$dir" && { [ -f Makefile ] || "$root/configure" -q "$@"; } && make -s -j"$jobs" all &&
+    make -s -k -j"$jobs" check TESTS=) >"$dir/build.out" 2>&1 && touch "$dir/built"
+}
+
+# folder: runs the tests of a build
+run_suite() {
+  local dir=$1 found wanted
+  # shellcheck disable=SC2016 # make expands it
+  if [ "$scope" = all ]; then wanted='TESTS=$(all_tests)'; else wanted='TESTS=$(everyday_tests)'; fi
+  if [ ! -e "$dir/built" ]; then
+    tail -n 40 "$dir/build.out"
+    echo "the build failed: all of it is in $dir/build.out"
     count 0 1 0
     return
   fi
   find "$dir" -name '*.trs' -delete
-  # -k: every test runs, so that one failure does not hide the next. Twice as many at a time as there are
-  # processors: many of them mostly wait, for a heartbeat, a timeout or a disk.
-  (cd "$dir" && make -s -j"$((2 * jobs))" -k check VERBOSE=1) >"$dir/check.out" 2>&1 || {
+  # -k: every test runs, so that one failure does not hide the next.
+  (cd "$dir" && make -s -j"$at_once" -k check VERBOSE=1 "$wanted") >"$dir/check.out" 2>&1 || {
     grep -E '^(FAIL|ERROR|XPASS):|^# |%: Checks|:[FE]:|Error|^FAILED' "$dir/check.out" | head -n 120
     tail -n 60 "$dir/check.out"
   }
@@ -70,19 +98,34 @@ say "configure script"
 say "lint"
 if bash tools/lint.sh; then count 1 0 0; else count 0 1 0; fi
 
+# Without the variants of a test whose rules its others prove.
+[ "$scope" = all ] || export FL_SLOW_TESTS=no
 say "werror build and tests"
-run_suite build-test --enable-werror
+build build-test --enable-werror
+builds=(build-test)
+if [ "$scope" != fast ]; then
+  # Beside the tests of the first build, many of which wait, and behind them where both want a processor.
+  builds+=(build-asan)
+  (
+    renice -n 10 "$BASHPID" >/dev/null
+    build build-asan --enable-werror --enable-sanitize=address,undefined CFLAGS='-O1 -g'
+  ) &
+fi
+run_suite build-test
 
-if [ "$fast" = no ]; then
+if [ "$scope" != fast ]; then
   say "the tests under ASan and UBSan"
+  wait
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
   export UBSAN_OPTIONS=print_stacktrace=1
-  # Trainings that take minutes here, and hours in such a build.
   export FL_SLOW_TESTS=no
-  # Of what is drawn, fewer: the werror build has tried them all.
+  # Fewer random seeds: the werror build has tried them all.
   export FL_SIM_SEEDS=60 FL_CONF_SEEDS=300
-  run_suite build-asan --enable-werror --enable-sanitize=address,undefined CFLAGS='-O1 -g'
+  run_suite build-asan
 fi
+
+say "ten slowest tests"
+slowest "${builds[@]}"
 
 say "totals"
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -113,6 +113,19 @@ presets_of_help() {
   "$build/fl-serverd" --help | sed -n '/^algorithms:/,/^networks:/s/^  \([^ ]*\) .*/\1/p'
 }
 
+# 1 or 2: as few of them as hold every policy of every slot, or every pair of policies that some preset combines.
+# Options do not count: igfl_sa is igfl with another kind of attention.
+covering_presets() {
+  "$build/tests/integ/preset_parts" | "$python" -c '
+import itertools, sys
+presets = {words[0]: set(itertools.combinations(enumerate(words[1:]), int(sys.argv[1]))) for words in map(str.split, sys.stdin)}
+missing = set().union(*presets.values())
+while missing:
+    name = max(presets, key=lambda p: len(presets[p] & missing))
+    missing -= presets[name]
+    print(name)' "$1"
+}
+
 # items…: shares them out among three ($workers) runs of this script as "--worker ITEMS…", which mostly
 # wait for their federations, and takes over what they found.
 share_out() {

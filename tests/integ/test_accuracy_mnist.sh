@@ -5,7 +5,6 @@
 . "$(dirname "$0")/lib.sh"
 mnist=${FL_DATA_DIR:-../shared/data}/mnist
 [ -d "$mnist" ] || skip "no MNIST in $mnist (set FL_DATA_DIR)"
-[ "${FL_SLOW_TESTS:-yes}" != no ] || skip "FL_SLOW_TESTS=no"
 wanted=0.97 rounds=15
 
 check "MNIST is split" "$build/fl-data" split --input "$mnist" --output "$dir/data" --clients 10 \

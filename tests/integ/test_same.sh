@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Simulation is the deployment: every preset of fl-serverd --help runs the same small federation through
+# Simulation is the deployment: presets of fl-serverd --help run the same small federation through
 # fl-sim and through daemons over loopback, with one client that is killed in the second round and comes
 # back, and one that is late whenever it is asked for an update. What they leave behind is the same, bit for
 # bit (same.py says what is looked at; docs/simulation.md what is not predicted).
+# All presets; under sanitizers those that hold every pair of policies, and with FL_SLOW_TESTS=no every policy: what a
+# preset adds to its policies, test_presets.sh runs through fl-sim in all builds.
 #   test_same.sh [NAME…]     those presets only
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -109,6 +111,7 @@ daemons() {
   done
   ctl "$n" rounds --json >"$dir/$n.rounds"
   stop "$n"
+  equal "$n: the server ends well" 0 "$rc"
   ! disturbed "$n" || return 2
   # What it keeps is of a committed round once more.
   is_told "$n" "$killed" 3 || is_told "$n" "$killed" 4 || return 1
@@ -226,8 +229,15 @@ if [ "${1:-}" = --worker ]; then
 fi
 
 presets=("$@")
-[ $# -gt 0 ] || mapfile -t presets < <(presets_of_help)
-check "fl-serverd --help lists presets" test "${#presets[@]}" -ge 1
+if [ $# = 0 ]; then
+  mapfile -t presets < <(case ${FL_SLOW_TESTS:-yes},${FL_SANITIZED:-no} in
+    no,*) covering_presets 1 ;;
+    *,yes) covering_presets 2 ;;
+    *) presets_of_help ;;
+  esac)
+  echo "presets: ${presets[*]}"
+fi
+check "there are presets" test "${#presets[@]}" -ge 8
 workers=6
 share_out "${presets[@]}"
 finish
