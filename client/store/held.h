@@ -12,7 +12,7 @@ struct fl_held {
     struct fl_result *result; /* a reference, NULL: none */
 };
 
-/* What an earlier process left; a file that is damaged or of an older version counts as none.
+/* What an earlier process left; a file that is damaged counts as none.
    FL_EVERSION: it is of a later one, and stays. */
 FL_MUST_CHECK int fl_held_load(struct fl_held *held, struct fl_err *err);
 /* Is it that of `key`? */

@@ -14,10 +14,9 @@
 #include "libfl/base/str.h"
 #include "libfl/model/digest.h"
 
-#define INDEX_MAGIC "FLKEEPIX"
-#define BLOCK_MAGIC "FLKEEPBL"
-/* 2: with the line that it belongs to. */
-#define KEEP_VERSION 2
+#define INDEX_MAGIC  "FLKEEPIX"
+#define BLOCK_MAGIC  "FLKEEPBL"
+#define KEEP_VERSION 1
 /* Far above an index of FL_KEEPS_MAX entries and FL_LAYOUT_MAX_UNITS units. */
 #define INDEX_MAX (64u << 10)
 

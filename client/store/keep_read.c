@@ -40,9 +40,7 @@ static int read_of(const char *dir, struct fl__keep_index *index, const struct f
     }
     rv = fl__keep_layout_read(dir, index->layout, &found->layout, err);
     if (rv == FL_ENOENT) {
-        (void)fl_err_set(err, rv,
-                         "'%s/layout' is not there: an earlier version kept this state, and the "
-                         "next round of the daemon writes that file",
+        (void)fl_err_set(err, rv, "'%s/layout' is missing: the next round of the daemon writes it",
                          dir);
     }
     if (rv == FL_OK) {

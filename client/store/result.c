@@ -13,12 +13,10 @@
 
 /*
  * "FLRESULT", then a version: the layout below, integers little-endian as on x86 and ARM;
- * behind it divergence, delta, what is sent beside it, and the mask. Version 1 had only the
- * first two, version 2 not the line. Version 3, which is read too, had no `kept_…`.
+ * behind it divergence, delta, what is sent beside it, and the mask.
  */
 #define RESULT_MAGIC    "FLRESULT"
-#define RESULT_VERSION  4
-#define RESULT_UNKEPT   3
+#define RESULT_VERSION  1
 #define RESULT_PATH     4096
 #define RESULT_SENT_MAX 15
 
@@ -158,36 +156,25 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
 
 /* --- reading --- */
 
-/* `size`: on the disk. FL_EFORMAT: not whole. Of another version only that is read. */
-static int read_head(int fd, struct head *head, size_t *size)
+/* FL_EFORMAT: not whole. Of another version only that is read. */
+static int read_head(int fd, struct head *head)
 {
-    const size_t added = offsetof(struct head, sha256) - offsetof(struct head, kept_round);
-    uint8_t *bytes = (uint8_t *)head;
     uint8_t sha[32];
     int rv;
 
     (void)memset(head, 0, sizeof(*head));
     rv = fl_fs_pread(fd, head, offsetof(struct head, attempt), 0);
-    if (rv != FL_OK || (head->version != RESULT_VERSION && head->version != RESULT_UNKEPT)) {
+    if (rv != FL_OK || head->version != RESULT_VERSION) {
         return rv;
     }
-    *size = sizeof(*head) - (head->version == RESULT_UNKEPT ? added : 0);
-    rv = fl_fs_pread(fd, head, *size, 0);
+    rv = fl_fs_pread(fd, head, sizeof(*head), 0);
     if (rv == FL_OK) {
-        rv = fl_sha256(head, *size - sizeof(sha), sha);
+        rv = fl_sha256(head, offsetof(struct head, head), sha);
     }
-    if (rv == FL_OK && memcmp(sha, bytes + *size - sizeof(sha), sizeof(sha)) != 0) {
-        rv = FL_EFORMAT;
-    }
-    if (rv == FL_OK && head->version == RESULT_UNKEPT) {
-        (void)memmove(head->sha256, bytes + offsetof(struct head, kept_round),
-                      sizeof(head->sha256));
-        head->kept_round = head->kept_attempt = 0;
-    }
-    return rv;
+    return rv == FL_OK && memcmp(sha, head->head, sizeof(sha)) != 0 ? FL_EFORMAT : rv;
 }
 
-static bool check_sizes(const struct head *head, size_t head_size, uint64_t size)
+static bool check_sizes(const struct head *head, uint64_t size)
 {
     uint64_t body;
 
@@ -197,7 +184,7 @@ static bool check_sizes(const struct head *head, size_t head_size, uint64_t size
         return false;
     }
     body = (head->n_units + head->n_floats * (1 + head->n_sent)) * sizeof(float) + head->n_mask;
-    return size == head_size + body;
+    return size == sizeof(*head) + body;
 }
 
 static int take_memory(struct fl_result *r)
@@ -246,8 +233,9 @@ static void take_head(const struct head *head, struct fl_result *r)
     (void)memcpy(r->line, head->line, sizeof(r->line));
 }
 
-static int read_body(int fd, const struct head *head, uint64_t offset, struct fl_result *r)
+static int read_body(int fd, const struct head *head, struct fl_result *r)
 {
+    uint64_t offset = sizeof(*head);
     struct fl_run runs[N_RUNS];
     uint8_t sha[32];
     size_t n;
@@ -272,29 +260,25 @@ static int read_file(int fd, const char *path, struct fl_result *r, struct fl_er
 {
     struct head head;
     struct stat st;
-    size_t size = 0;
     int rv = fstat(fd, &st) == 0 ? FL_OK : fl_err_from_errno(errno);
 
     if (rv == FL_OK) {
-        rv = read_head(fd, &head, &size);
+        rv = read_head(fd, &head);
     }
     if (rv == FL_OK && memcmp(head.magic, RESULT_MAGIC, sizeof(head.magic)) == 0 &&
-        head.version != RESULT_VERSION && head.version != RESULT_UNKEPT)
+        fl_whole_is_newer(head.version, RESULT_VERSION))
     {
-        return fl_whole_is_newer(head.version, RESULT_VERSION)
-                   ? fl_whole_newer(path, head.version, RESULT_VERSION, err)
-                   : fl_err_set(err, FL_EFORMAT,
-                                "'%s' is a result in version %u of the format, this program has %d",
-                                path, head.version, RESULT_VERSION);
+        return fl_whole_newer(path, head.version, RESULT_VERSION, err);
     }
-    if (rv == FL_OK && (memcmp(head.magic, RESULT_MAGIC, sizeof(head.magic)) != 0 ||
-                        !check_sizes(&head, size, (uint64_t)st.st_size)))
+    if (rv == FL_OK &&
+        (memcmp(head.magic, RESULT_MAGIC, sizeof(head.magic)) != 0 ||
+         head.version != RESULT_VERSION || !check_sizes(&head, (uint64_t)st.st_size)))
     {
         rv = FL_EFORMAT;
     }
     if (rv == FL_OK) {
         take_head(&head, r);
-        rv = read_body(fd, &head, size, r);
+        rv = read_body(fd, &head, r);
     }
     if (rv == FL_EFORMAT) {
         return fl_err_set(err, rv, "'%s' is not a whole result file", path);

@@ -3,7 +3,7 @@
 
 /*
  * A finished result, in memory and on disk: <state_dir>/result.bin, written whole. A file
- * that is damaged, of an older version of this program, or of another model counts as none; one of
+ * that is damaged, or of another model, counts as none; one of
  * a later version ends the start (FL_EVERSION).
  *
  * Counted, because the lane codes a result for a push while the session may drop it.

@@ -67,7 +67,7 @@ int fl_db_error(const struct fl_db *db, struct fl_err *err)
 
 /*
  * SQLite makes a file for everybody to read, and the others (-wal, -shm) like it: it is made
- * here first, and those of earlier versions lose what they gave to others.
+ * here first, and one that was copied here loses what it gives to others.
  */
 static int make_private(const char *path, unsigned mode, const char *what, struct fl_err *err)
 {

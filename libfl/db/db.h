@@ -29,11 +29,17 @@ struct fl_db_kind {
     const char *const *statements;
     size_t n_statements;
     /*
-     * A new version appends one; what was released is never edited. Each runs in a transaction of
-     * its own together with its row in `migration`, so a crash between two leaves the older
-     * schema, whole. The newest row there is the version; `PRAGMA user_version` is not used and
-     * says nothing. A database of a newer one is FL_EVERSION. Tables with a column `sum INTEGER`
-     * have checksums (sums.c).
+     * The statements that create its tables, as they are in this version. Tables with a column
+     * `sum INTEGER` have checksums (sums.c).
+     */
+    const char *schema;
+    /*
+     * How a released database becomes one of this version: migration i leads from version i + 1 to
+     * i + 2, so the version is 1 + n_migrations. A release that changes `schema` appends one; what
+     * was released is never edited. Each runs in a transaction of its own together with its row in
+     * `migration`, so a crash between two leaves the older schema, whole. The newest row there is
+     * the version; `PRAGMA user_version` is not used and says nothing. A newer version is
+     * FL_EVERSION.
      */
     const char *const *migrations;
     size_t n_migrations;

@@ -1,4 +1,4 @@
-/* The schema as a list of migrations. */
+/* A new database gets the schema of this version in one step, a released one by migrations. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -27,7 +27,9 @@ static int execute(struct fl_db *db, const char *sql, struct fl_err *err)
                                                                         : fl_db_error(db, err);
 }
 
-static int migrate(struct fl_db *db, uint64_t version, struct fl_err *err)
+/* `first` creates the tables of all databases. */
+static int apply(struct fl_db *db, const char *sql, uint64_t version, bool first,
+                 struct fl_err *err)
 {
     char note[160];
     int rv = execute(db, "BEGIN IMMEDIATE", err);
@@ -35,14 +37,14 @@ static int migrate(struct fl_db *db, uint64_t version, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    if (version == 1) {
+    if (first) {
         (void)snprintf(note, sizeof(note),
-                       "PRAGMA application_id = %" PRIu32 "; CREATE TABLE migration"
-                       " (version INTEGER PRIMARY KEY, applied_ms INTEGER NOT NULL) STRICT",
+                       "PRAGMA application_id = %" PRIu32 "; CREATE TABLE migration (version"
+                       " INTEGER PRIMARY KEY, applied_ms INTEGER NOT NULL, sum INTEGER) STRICT",
                        db->kind->id);
         rv = execute(db, note, err);
     }
-    rv = rv == FL_OK ? execute(db, db->kind->migrations[version - 1], err) : rv;
+    rv = rv == FL_OK ? execute(db, sql, err) : rv;
     (void)snprintf(note, sizeof(note),
                    "INSERT INTO migration (version, applied_ms) VALUES (%" PRIu64 ", %" PRIu64 ")",
                    version, fl_clock_wall_ms());
@@ -55,9 +57,14 @@ static int migrate(struct fl_db *db, uint64_t version, struct fl_err *err)
     return rv;
 }
 
+static uint64_t newest_version(const struct fl_db *db)
+{
+    return 1 + db->kind->n_migrations;
+}
+
 int fl_db_version(struct fl_db *db, uint64_t *ret, struct fl_err *err)
 {
-    uint64_t newest = db->kind->n_migrations;
+    uint64_t newest = newest_version(db);
     uint64_t tables = 0;
     uint64_t id = 0;
     uint64_t version = 0;
@@ -92,8 +99,11 @@ int fl__db_schema_update(struct fl_db *db, struct fl_err *err)
     uint64_t version = 0;
     int rv = fl_db_version(db, &version, err);
 
-    while (rv == FL_OK && version < db->kind->n_migrations) {
-        rv = migrate(db, ++version, err);
+    if (rv == FL_OK && version == 0) {
+        return apply(db, db->kind->schema, newest_version(db), true, err);
+    }
+    for (; rv == FL_OK && version < newest_version(db); version++) {
+        rv = apply(db, db->kind->migrations[version - 1], version + 1, false, err);
     }
     return rv;
 }

@@ -7,8 +7,8 @@
  * distributions' libraries, and refuse a file that another program has opened and checkpointed, as
  * a look with sqlite3 after a kill does.
  *
- * A row whose sum is NULL is taken as it is and gets one: it was written by a version before sums,
- * or by somebody who vouches for it (docs/operating.md#the-database).
+ * A row whose sum is NULL is taken as it is and gets one: a migration changed its table, or
+ * somebody wrote it who vouches for it (docs/operating.md#the-database).
  */
 
 #include <endian.h>

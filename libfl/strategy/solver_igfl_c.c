@@ -82,7 +82,7 @@ static int divisor(const struct fl_options *o, uint32_t n_selected, uint32_t pop
     if (n == 0) {
         return fl_err_set(err, FL_ESTATE,
                           "solver 'igfl_c' divides by the number of %s clients, which the server "
-                          "did not tell: it is too old for this solver",
+                          "did not tell",
                           all ? "all" : "selected");
     }
     *ret = n;

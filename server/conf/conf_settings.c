@@ -47,8 +47,8 @@ static int add_section(const struct fl_server_conf *conf, size_t i, struct fl_se
 }
 
 /*
- * Where nothing is local there is nothing to remember, so that a folder of an earlier version goes
- * on as it was. What clients keep of it begins anew when it is of other tensors.
+ * Where nothing is local there is nothing to remember. What clients keep of it begins anew when it
+ * is of other tensors.
  */
 static int add_local(const struct fl_server_conf *conf, struct fl_settings *s)
 {

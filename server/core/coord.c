@@ -166,19 +166,14 @@ static void resume_part(struct fl_coord *c, size_t i, const struct fl_part_rec *
     c->clients.live[part->client].part = (uint32_t)i;
 }
 
-/* As it was written down; a version before this one did not: then as near as can be told. */
-static struct fl_round_size resume_size(const struct fl_coord *c,
-                                        const struct fl_coord_resume *resume)
+/* Within what the parts of the open round allow. */
+static struct fl_round_size resume_size(const struct fl_coord_resume *resume)
 {
     struct fl_round_size size = resume->size;
     uint32_t n = (uint32_t)resume->n_parts;
 
-    if (size.selected == 0) {
-        /* K_t, not the over-selection. */
-        size = fl__coord_size(
-            c, c->conf.over_selection > 1.0 ? fl__coord_count(c, fl__coord_population(c)) : n);
-    }
-    size.selected = size.selected < n ? size.selected : n;
+    size.selected = size.selected > 0 && size.selected < n ? size.selected : n;
+    size.population = size.population > n ? size.population : n;
     size.members = size.members > n ? size.members : n;
     return size;
 }
@@ -198,7 +193,7 @@ static int resume_parts(struct fl_coord *c, const struct fl_coord_resume *resume
     }
     r->round = resume->open_round;
     r->attempt = resume->open_attempt;
-    r->size = resume_size(c, resume);
+    r->size = resume_size(resume);
     r->planned = resume->planned && fl__coord_has_feedback(c);
     r->unusable = resume->planned && !fl__coord_has_feedback(c);
     for (i = 0; i < resume->n_parts; i++) {

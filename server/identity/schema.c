@@ -1,9 +1,10 @@
-/* The schema of identity.db, as a list of migrations (libfl/db/db.h). */
+/*
+ * The schema of identity.db. Times end in _ms where they are of our clock, in ms since 1970; those
+ * of certificates are seconds.
+ */
 #include "server/identity/db_impl.h"
 
-static const char *const migrations[] = {
-    /* 1: the first. Times end in _ms where they are of our clock, in ms since 1970; those of
-       certificates are seconds. */
+static const char schema[] =
     "CREATE TABLE federation ("
     " one INTEGER PRIMARY KEY CHECK (one = 1),"
     " name TEXT NOT NULL,"
@@ -75,16 +76,15 @@ static const char *const migrations[] = {
     " peer INTEGER NOT NULL," /* 1: a peer can cause it at will */
     " sum INTEGER"
     ") STRICT;"
-    "CREATE INDEX audit_peer ON audit (peer, number);",
-    /* 2: names that were shown with a certificate of an operator's own PKI, with the latest end of
+    "CREATE INDEX audit_peer ON audit (peer, number);"
+    /* Names that were shown with a certificate of an operator's own PKI, with the latest end of
        such a certificate (s). */
     "CREATE TABLE shown ("
     " id INTEGER PRIMARY KEY,"
     " name TEXT NOT NULL UNIQUE,"
     " not_after INTEGER NOT NULL,"
     " sum INTEGER"
-    ") STRICT;",
-};
+    ") STRICT;";
 
 static const char *const statements[] = {
 #define X(name, sql) [FL__SQL_##name] = (sql),
@@ -98,6 +98,5 @@ const struct fl_db_kind fl__identity_db = {
     .mode = 0600,
     .statements = statements,
     .n_statements = FL__IDENTITY_STATEMENT_COUNT,
-    .migrations = migrations,
-    .n_migrations = sizeof(migrations) / sizeof(migrations[0]),
+    .schema = schema,
 };

@@ -98,8 +98,7 @@ static int open_uploads(struct fl__making *m, struct fl_err *err)
         size_t before = m->files.n;
         char path[FL__STORE_PATH_MAX];
 
-        rv = fl__spool_find(m->b->dir, m->needs.open_round, m->needs.open_attempt,
-                            m->needs.accepted[i], path, sizeof(path), err);
+        rv = fl__spool_find(m->b->dir, m->needs.accepted[i], path, sizeof(path), err);
         rv = rv == FL_OK ? fl__making_open(m, "spool", strrchr(path, '/') + 1, err) : rv;
         if (rv == FL_OK && m->files.n > before)
         { /* So that no later upload is written into it (spares.h). */

@@ -86,7 +86,6 @@ static int check_checkpoint(const char *dir, const struct fl__backup_needs *need
     rv = rv == FL_OK ? fl_st_layout(path, &c.layout, err) : rv;
     if (rv == FL_OK) {
         rv = fl_st_meta(path, FL__MODELS_STATES_KEY, states, sizeof(states), err);
-        rv = rv == FL_ENOENT ? FL_OK : rv; /* of an earlier version */
     }
     if (rv == FL_OK) {
         c.theta = calloc(fl_layout_count(c.layout) + 1, sizeof(*c.theta));
@@ -106,15 +105,15 @@ static int check_checkpoint(const char *dir, const struct fl__backup_needs *need
 
 /* --- uploads --- */
 
-/* The coded bytes against their checksums; an upload of an earlier version has none. */
+/* The coded bytes against their checksums. */
 static int check_blocks(int fd, const struct fl__spool_head *head)
 {
     uint8_t block[FL__SUM_BLOCK];
     uint64_t *sums = NULL;
     uint64_t at;
-    int rv = fl__spool_tail_size(head) > 0 ? fl__spool_tail_read(fd, head, &sums) : FL_OK;
+    int rv = fl__spool_tail_read(fd, head, &sums);
 
-    for (at = 0; rv == FL_OK && sums != NULL && at < head->bytes; at += sizeof(block)) {
+    for (at = 0; rv == FL_OK && at < head->bytes; at += sizeof(block)) {
         size_t n = head->bytes - at < sizeof(block) ? (size_t)(head->bytes - at) : sizeof(block);
 
         rv = fl_fs_pread(fd, block, n, head->start + at);
@@ -133,8 +132,7 @@ static int check_upload(const char *dir, const struct fl__backup_needs *needs, c
     char path[FL__STORE_PATH_MAX];
     struct stat st;
     int fd;
-    int rv = fl__spool_find(dir, needs->open_round, needs->open_attempt, client, path, sizeof(path),
-                            err);
+    int rv = fl__spool_find(dir, client, path, sizeof(path), err);
 
     if (rv != FL_OK) {
         return rv;
@@ -185,14 +183,10 @@ static int prepare(struct fl_db *db, const char *sql, sqlite3_stmt **ret, struct
 }
 
 /* FL_ENOENT: there is no such row. */
-static int read_federation(struct fl_db *db, uint64_t version, struct fl__backup_needs *ret,
-                           struct fl_err *err)
+static int read_federation(struct fl_db *db, struct fl__backup_needs *ret, struct fl_err *err)
 {
     sqlite3_stmt *st = NULL;
-    const char *sql = version >= 6   ? "SELECT name, lower(hex(id)), kept_since FROM federation"
-                      : version == 5 ? "SELECT name, lower(hex(id)), 0 FROM federation"
-                                     : "SELECT name, '', 0 FROM federation";
-    int rv = prepare(db, sql, &st, err);
+    int rv = prepare(db, "SELECT name, lower(hex(id)), kept_since FROM federation", &st, err);
 
     rv = rv == FL_OK ? next_row(st, db, err) : rv;
     if (rv == FL_OK) {
@@ -273,7 +267,7 @@ int fl__backup_read_needs(struct fl_db *db, struct fl__backup_needs *ret, struct
     int rv = fl_db_version(db, &version, err);
 
     rv = rv == FL_OK && version == 0 ? FL_ENOENT : rv;
-    rv = rv == FL_OK ? read_federation(db, version, &needs, err) : rv;
+    rv = rv == FL_OK ? read_federation(db, &needs, err) : rv;
     if (rv == FL_ENOENT) {
         return fl_err_set(err, FL_ESTATE, "'%s' holds no federation", db->path);
     }

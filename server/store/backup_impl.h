@@ -50,7 +50,7 @@ FL_MUST_CHECK int fl__backup_check_empty(const char *dir, const char *but, struc
 /* What the records of a state folder need. */
 struct fl__backup_needs {
     char federation[FL_NAME_MAX];
-    char id[FL_STORE_ID_TEXT];      /* "": of a version before there were ids */
+    char id[FL_STORE_ID_TEXT];
     uint64_t committed, open_round; /* 0: none is open */
     uint32_t open_attempt;
     uint64_t kept_since;           /* fl_line.kept_since */

@@ -11,8 +11,15 @@
 
 #define FL__SQL_NAME(type, member, ...)   #member ", "
 #define FL__SQL_NAME_A(type, member, ...) "a." #member ", "
-#define FL__SQL_MARK(type, member, ...)   "?, "
-#define FL__SQL_SET(type, member, ...)    #member " = ?, "
+/* In CREATE TABLE. */
+#define FL__SQL_COLUMN(type, member, ...) #member FL__SQL_TYPE_##type ", "
+#define FL__SQL_TYPE_U64                  " INTEGER NOT NULL"
+#define FL__SQL_TYPE_U32                  " INTEGER NOT NULL"
+#define FL__SQL_TYPE_F64                  " REAL"
+#define FL__SQL_TYPE_BOOL                 " INTEGER NOT NULL"
+
+#define FL__SQL_MARK(type, member, ...) "?, "
+#define FL__SQL_SET(type, member, ...)  #member " = ?, "
 
 #define FL__SQL_BIND(type, member, ...) FL__SQL_BIND_##type(q, rec->member);
 #define FL__SQL_BIND_U64(q, value)      fl_query_u64(q, value)

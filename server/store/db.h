@@ -13,7 +13,6 @@
     X(GET_FEDERATION, "SELECT name, layout, model, id FROM federation")                     \
     X(PUT_FEDERATION, "INSERT INTO federation (one, name, layout, model, id, identity,"     \
         " kept_identity) VALUES (1, ?1, ?2, ?3, ?4, ?5, ?5)")                               \
-    X(SET_ID, "UPDATE federation SET id = ?")                                               \
     X(HAS_ROUND, "SELECT COUNT(*) FROM round WHERE round = ?")                              \
     X(GET_LINE, "SELECT identity, kept_identity, meaning, line, kept_line, kept_since,"     \
         " used_round, used_attempt FROM federation")                                        \

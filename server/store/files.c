@@ -150,11 +150,6 @@ int fl_file_read(const struct fl_file *file, uint64_t offset, void *out, size_t 
     return rv;
 }
 
-bool fl_file_checked(const struct fl_file *file)
-{
-    return file->sums != NULL;
-}
-
 int fl_file_verify(const struct fl_file *file)
 {
     uint8_t *piece = malloc(VERIFY_PIECE);

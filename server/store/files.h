@@ -8,14 +8,12 @@
  *   <dir>/offers/<client>.offer  the data summary of a client
  *   <dir>/offers/fixed           those of all clients, fixed when the first round began, and made
  *                                again without one that was removed
- *   <dir>/offers/all             the same of an earlier version, without checksums
  *
  * Everything is written beside, synced and renamed: a file is there as a whole or not at
  * all, whatever dies when. Which mixtures count is said by the database: those of the last
  * committed round; the round before keeps its own with its checkpoint until the next one is
  * aggregated, so that there is something to go back to. The checkpoint of a round names its
- * mixtures by their seal. What is read of them is checked against checksums that they carry; files
- * of earlier versions have none.
+ * mixtures by their seal. What is read of them is checked against checksums that they carry.
  *
  * Threading: fl_file from any thread, reads included; the rest belongs to whoever made it.
  * Errors: as store.h.
@@ -36,8 +34,6 @@ uint64_t fl_file_size(const struct fl_file *file);
 FL_MUST_CHECK int fl_file_read(const struct fl_file *file, uint64_t offset, void *out, size_t len);
 /* Read all of it once, for its checksums. */
 FL_MUST_CHECK int fl_file_verify(const struct fl_file *file);
-/* false: of an earlier version, which wrote none. */
-bool fl_file_checked(const struct fl_file *file);
 
 /* --- mixtures --- */
 
@@ -69,8 +65,6 @@ size_t fl_mixtures_count(const struct fl_mixtures *m);
 const char *fl_mixtures_name(const struct fl_mixtures *m, size_t i);
 /* The bytes of the i-th client, to be given back with fl_file_unref(); NULL without memory. */
 struct fl_file *fl_mixtures_file(const struct fl_mixtures *m, size_t i);
-/* false: a file of an earlier version, without checksums of the models. */
-bool fl_mixtures_checked(const struct fl_mixtures *m);
 /* Read all models once, for their checksums. FL_EFORMAT: damaged. */
 FL_MUST_CHECK int fl_mixtures_verify(const struct fl_mixtures *m, struct fl_err *err);
 /* Stands for all that is in the file, for fl_models_tag.mixtures. */

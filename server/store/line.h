@@ -31,7 +31,7 @@ struct fl_line {
 struct fl_store_entered {
     struct fl_line line;
     bool first;   /* a new folder: nothing was written down before */
-    bool unknown; /* a folder of an older version, which did not write it down */
+    bool unknown; /* the database was rebuilt, and what was written down is lost */
     bool new_line, kept_anew;
     struct fl_settings before; /* owned; what the texts of the verdict point to */
     struct fl_settings_verdict verdict;

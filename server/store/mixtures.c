@@ -4,7 +4,7 @@
  *
  *   offset  size   what (integers little-endian)
  *   0       8      "FLMIXED\n"
- *   8       4      version, 2
+ *   8       4      version, 1
  *   12      4      n: number of clients
  *   16      8      round
  *   24      8      bytes of one model
@@ -13,8 +13,6 @@
  *   …       8      XXH3 of everything before
  *   …              zeros up to a multiple of 4096
  *   start          the models, float32 in exported order, one after the other
- *
- * Version 1 has no checksums of models, and fl_hash64() of its head.
  */
 
 #include <errno.h>
@@ -26,15 +24,13 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
-#include "libfl/base/rng.h"
 #include "libfl/base/str.h"
 #include "server/store/files_impl.h"
 #include "server/store/store_impl.h"
 #include "server/store/sums.h"
 
 #define MAGIC       "FLMIXED\n"
-#define MIX_VERSION 2
-#define MIX_OLD     1
+#define MIX_VERSION 1
 #define FIXED_SIZE  32
 #define HASH_SIZE   8
 #define PAGE        4096
@@ -53,24 +49,19 @@ int fl__mixtures_path(const char *dir, uint64_t round, const char *more, char *o
                                       : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }
 
-static size_t sums_size(uint32_t version, uint64_t bytes)
+static size_t sums_size(uint64_t bytes)
 {
-    return version == MIX_OLD ? 0 : fl__sums_blocks(bytes) * sizeof(uint64_t);
+    return fl__sums_blocks(bytes) * sizeof(uint64_t);
 }
 
-static size_t used_size(uint32_t version, size_t n, uint64_t bytes)
+static size_t used_size(size_t n, uint64_t bytes)
 {
-    return FIXED_SIZE + n * (FL_NAME_MAX + sums_size(version, bytes)) + HASH_SIZE;
+    return FIXED_SIZE + n * (FL_NAME_MAX + sums_size(bytes)) + HASH_SIZE;
 }
 
-static size_t head_size(uint32_t version, size_t n, uint64_t bytes)
+static size_t head_size(size_t n, uint64_t bytes)
 {
-    return (used_size(version, n, bytes) + PAGE - 1) / PAGE * PAGE;
-}
-
-static uint64_t head_hash(uint32_t version, const void *data, size_t len)
-{
-    return version == MIX_OLD ? fl_hash64(data, len) : fl_checksum(data, len);
+    return (used_size(n, bytes) + PAGE - 1) / PAGE * PAGE;
 }
 
 /* --- writing --- */
@@ -94,9 +85,9 @@ static int no_memory(struct fl_err *err)
 /* When all is written: only then its checksums are known. */
 static int write_head(const struct fl_mixtures_writer *w)
 {
-    size_t used = used_size(MIX_VERSION, w->n, w->bytes);
-    size_t size = head_size(MIX_VERSION, w->n, w->bytes);
-    size_t sums = sums_size(MIX_VERSION, w->bytes);
+    size_t used = used_size(w->n, w->bytes);
+    size_t size = head_size(w->n, w->bytes);
+    size_t sums = sums_size(w->bytes);
     uint8_t *raw = calloc(1, size);
     uint32_t version = MIX_VERSION;
     uint32_t n = (uint32_t)w->n;
@@ -121,7 +112,7 @@ static int write_head(const struct fl_mixtures_writer *w)
     for (i = 0; sums > 0 && i < w->n; i++) {
         (void)memcpy(at + i * sums, w->sums[i].list, sums);
     }
-    hash = head_hash(MIX_VERSION, raw, used - HASH_SIZE);
+    hash = fl_checksum(raw, used - HASH_SIZE);
     (void)memcpy(raw + used - HASH_SIZE, &hash, sizeof(hash));
     rv = fl_fs_pwrite(w->fd, raw, size, 0);
     free(raw);
@@ -198,8 +189,7 @@ int fl_mixtures_write(struct fl_mixtures_writer *w, size_t client, uint64_t offs
     }
     rv = fl__sums_reserve(sums, len);
     if (rv == FL_OK) {
-        rv = fl_fs_pwrite(w->fd, data, len,
-                          head_size(MIX_VERSION, w->n, w->bytes) + client * w->bytes + offset);
+        rv = fl_fs_pwrite(w->fd, data, len, head_size(w->n, w->bytes) + client * w->bytes + offset);
     }
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "cannot write '%s': %s", w->tmp, fl_strerror(rv));
@@ -279,16 +269,15 @@ struct fl_mixtures {
     char (*names)[FL_NAME_MAX]; /* [n], owned */
     size_t n;
     uint64_t bytes;
-    uint32_t version;
-    uint64_t *sums; /* [n][blocks]; NULL: the first version */
+    uint64_t *sums; /* [n][blocks] */
     uint64_t hash;  /* of the head */
 };
 
 /* The head after its fixed part; FL_EFORMAT when it is not ours or not whole. */
 static int load_head(struct fl_mixtures *m, const uint8_t *fixed)
 {
-    size_t used = used_size(m->version, m->n, m->bytes);
-    size_t sums = m->n * sums_size(m->version, m->bytes);
+    size_t used = used_size(m->n, m->bytes);
+    size_t sums = m->n * sums_size(m->bytes);
     uint8_t *raw = malloc(used);
     uint64_t hash = 0;
     size_t i;
@@ -296,8 +285,7 @@ static int load_head(struct fl_mixtures *m, const uint8_t *fixed)
 
     if (rv == FL_OK) {
         (void)memcpy(&hash, raw + used - HASH_SIZE, sizeof(hash));
-        rv = hash == head_hash(m->version, raw, used - HASH_SIZE) &&
-                     memcmp(raw, fixed, FIXED_SIZE) == 0
+        rv = hash == fl_checksum(raw, used - HASH_SIZE) && memcmp(raw, fixed, FIXED_SIZE) == 0
                  ? FL_OK
                  : FL_EFORMAT;
     }
@@ -320,6 +308,7 @@ static int load(struct fl_mixtures *m, uint64_t round)
 {
     uint8_t fixed[FIXED_SIZE];
     uint64_t of_round;
+    uint32_t version;
     uint32_t n;
     uint64_t bytes;
     int rv = fl_file_read(m->file, 0, fixed, sizeof(fixed));
@@ -327,15 +316,14 @@ static int load(struct fl_mixtures *m, uint64_t round)
     if (rv != FL_OK) {
         return rv;
     }
-    (void)memcpy(&m->version, fixed + 8, sizeof(m->version));
+    (void)memcpy(&version, fixed + 8, sizeof(version));
     (void)memcpy(&n, fixed + 12, sizeof(n));
     (void)memcpy(&of_round, fixed + 16, sizeof(of_round));
     (void)memcpy(&bytes, fixed + 24, sizeof(bytes));
     m->n = n;
-    if (memcmp(fixed, MAGIC, strlen(MAGIC)) != 0 ||
-        (m->version != MIX_VERSION && m->version != MIX_OLD) || of_round != round ||
+    if (memcmp(fixed, MAGIC, strlen(MAGIC)) != 0 || version != MIX_VERSION || of_round != round ||
         bytes != m->bytes || n > MAX_CLIENTS ||
-        fl_file_size(m->file) != head_size(m->version, n, bytes) + n * m->bytes)
+        fl_file_size(m->file) != head_size(n, bytes) + n * m->bytes)
     {
         return FL_EFORMAT;
     }
@@ -386,7 +374,7 @@ const char *fl_mixtures_name(const struct fl_mixtures *m, size_t i)
 
 struct fl_file *fl_mixtures_file(const struct fl_mixtures *m, size_t i)
 {
-    size_t size = sums_size(m->version, m->bytes);
+    size_t size = sums_size(m->bytes);
     uint64_t *sums = NULL;
 
     FL_REQUIRE(i < m->n);
@@ -397,13 +385,7 @@ struct fl_file *fl_mixtures_file(const struct fl_mixtures *m, size_t i)
         }
         (void)memcpy(sums, m->sums + i * (size / sizeof(*sums)), size);
     }
-    return fl__file_part(m->file, head_size(m->version, m->n, m->bytes) + i * m->bytes, m->bytes,
-                         sums);
-}
-
-bool fl_mixtures_checked(const struct fl_mixtures *m)
-{
-    return m->version != MIX_OLD;
+    return fl__file_part(m->file, head_size(m->n, m->bytes) + i * m->bytes, m->bytes, sums);
 }
 
 int fl_mixtures_verify(const struct fl_mixtures *m, struct fl_err *err)

@@ -114,24 +114,32 @@ int fl_models_save(const char *dir, uint64_t round, const struct fl_models_tag *
 struct said {
     char round[24], database[FL_STORE_ID_TEXT], checksum[FL_CHECKSUM_TEXT],
         states[FL__MODELS_STATES_MAX];
-    bool has_states;
+    bool checked, has_states;
     struct fl_models_found found;
 };
 
 static int check_said(const char *path, uint64_t round, const struct fl_models_tag *tag,
-                      const struct said *said, struct fl_err *err)
+                      const struct said *said, bool is_model, struct fl_err *err)
 {
     uint64_t found = 0;
 
+    if (!said->checked || said->round[0] == '\0' || said->database[0] == '\0' ||
+        said->has_states != is_model)
+    {
+        return fl_err_set(err, FL_EFORMAT,
+                          "'%s' is damaged: its %s is missing, which this server writes into every "
+                          "checkpoint",
+                          path,
+                          !said->checked              ? "checksum"
+                          : said->round[0] == '\0'    ? "round"
+                          : said->database[0] == '\0' ? "database"
+                                                      : "list of state vectors");
+    }
     /* A file that was copied over another round's would pass every other check. */
-    if (said->round[0] != '\0' && (fl_str_to_u64(said->round, &found) != FL_OK || found != round)) {
+    if (fl_str_to_u64(said->round, &found) != FL_OK || found != round) {
         return fl_err_set(err, FL_EFORMAT, "'%s' is of round '%s'", path, said->round);
     }
-    /* What has one key of this version has all of them. */
-    if (said->database[0] != '\0' && !said->found.checked) {
-        return fl_err_set(err, FL_EFORMAT, "'%s' is damaged: its checksum is gone", path);
-    }
-    if (said->database[0] != '\0' && strcmp(said->database, tag->database) != 0) {
+    if (strcmp(said->database, tag->database) != 0) {
         return fl_err_set(err, FL_ESTATE,
                           "'%s' was written by another state database (%s, this one is %s)", path,
                           said->database, tag->database);
@@ -160,12 +168,12 @@ static int load_one(const char *dir, uint64_t round, const struct fl_models_tag 
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
     rv = fl_st_load_fields(path, layout, values, fields, sizeof(fields) / sizeof(fields[0]),
-                           &said->found.checked, err);
+                           &said->checked, err);
     if (rv == FL_ENOENT) {
         return fl_err_set(err, rv, "checkpoint '%s' is missing", path);
     }
     said->has_states = rv == FL_OK && fields[3].found;
-    rv = rv == FL_OK ? check_said(path, round, tag, said, err) : rv;
+    rv = rv == FL_OK ? check_said(path, round, tag, said, state_name == NULL, err) : rv;
     if (rv == FL_OK && !fl_vec_finite(values, fl_layout_count(layout))) {
         rv = fl_err_set(err, FL_EFORMAT, "'%s' holds a value that is not finite", path);
     }
@@ -199,21 +207,18 @@ static int load_state(const char *dir, uint64_t round, const struct fl_models_ta
     char want[FL_CHECKSUM_TEXT] = "";
     bool part = find_state(model->states, name, want);
     struct said said = {.has_states = false};
-    int rv = FL_ENOENT;
+    int rv;
 
-    *ret_lacks = false;
-    if (part || !model->has_states) {
-        rv = load_one(dir, round, tag, name, layout, values, &said, err);
-    }
-    if (part && rv == FL_ENOENT) {
-        return FL_EFORMAT; /* The message names the file. */
-    }
-    if (rv == FL_ENOENT) {
-        *ret_lacks = true;
+    *ret_lacks = !part;
+    if (!part) {
         (void)memset(values, 0, fl_layout_count(layout) * sizeof(*values));
         return FL_OK;
     }
-    if (rv == FL_OK && part && strcmp(want, said.checksum) != 0) {
+    rv = load_one(dir, round, tag, name, layout, values, &said, err);
+    if (rv == FL_ENOENT) {
+        return FL_EFORMAT; /* The message names the file. */
+    }
+    if (rv == FL_OK && strcmp(want, said.checksum) != 0) {
         rv =
             fl_err_set(err, FL_EFORMAT,
                        "the '%s' of round %" PRIu64 " is not the one that was saved with its model",
@@ -340,13 +345,13 @@ static int collect(void *ctx, const char *folder, const char *name, uint64_t rou
                                                                    : FL_OK;
 }
 
-/* Written by this database, or before there were ids. One that cannot be read stays. */
+/* Written by this database. One that cannot be read, or does not say it, stays. */
 static bool is_ours(const char *path, const struct fl_models_tag *tag)
 {
     char database[FL_STORE_ID_TEXT] = "";
-    int rv = fl_st_meta(path, FL__MODELS_DATABASE_KEY, database, sizeof(database), NULL);
 
-    return rv == FL_OK ? strcmp(database, tag->database) == 0 : rv == FL_ENOENT;
+    return fl_st_meta(path, FL__MODELS_DATABASE_KEY, database, sizeof(database), NULL) == FL_OK &&
+           strcmp(database, tag->database) == 0;
 }
 
 static bool is_held(const struct fl_models_tag *tag, uint64_t round)

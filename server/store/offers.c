@@ -101,9 +101,7 @@ bool fl_offers_fixed(const char *dir)
 {
     char path[FL__STORE_PATH_MAX];
 
-    return (fl__offers_path(dir, FL__OFFERS_FIXED, "", path, NULL) == FL_OK &&
-            fl_fs_exists(path)) ||
-           (fl__offers_path(dir, FL__OFFERS_ALL, "", path, NULL) == FL_OK && fl_fs_exists(path));
+    return fl__offers_path(dir, FL__OFFERS_FIXED, "", path, NULL) == FL_OK && fl_fs_exists(path);
 }
 
 static int put(const char *dir, const char *client, const void *data, size_t len, uint64_t checksum,
@@ -178,8 +176,7 @@ static bool is_ours(const void *ctx, const char *name)
     char client[FL_NAME_MAX];
 
     (void)ctx;
-    return fl__offer_client(name, client) || strcmp(name, FL__OFFERS_ALL) == 0 ||
-           /* or set aside, or not done */
+    return fl__offer_client(name, client) || /* or set aside, or not done */
            strncmp(name, FL__OFFERS_FIXED, strlen(FL__OFFERS_FIXED)) == 0;
 }
 

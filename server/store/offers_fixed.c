@@ -115,7 +115,7 @@ static int look_at(const char *dir, const struct fl_offers_rule *rule, struct fl
         info->state = FL_OFFER_DROPPED;
         rv = FL_OK;
     } else if (rv == FL_EFORMAT || rv == FL_ELIMIT) {
-        /* Damaged, or of an earlier configuration: without it is as if it were late. */
+        /* Damaged, or made under another configuration: without it is as if it were late. */
         leave_out(rule, info, FL_OFFER_UNFIT, fl_err_text(&why, rv));
         rv = FL_OK;
     }

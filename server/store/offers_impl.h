@@ -9,20 +9,16 @@
 
 /*
  *   <client>.offer:  "FLOFFER\n", length (8), XXH3 of what follows (8), the summary; a length and
- * an XXH3 of 0: an operator dropped it fixed:           "FLOFFER2", length (8), XXH3 of the
- * checksums (8), XXH3 of what it was made of (8), all summaries, XXH3 of each block of 16 KiB of
- * them (8 b). Version 1 is "FLOFFERS", without what it was made of all:             the summaries
- * alone: what an earlier version fixed
+ *                    an XXH3 of 0: an operator dropped it
+ *   fixed:           "FLOFFERS", length (8), XXH3 of the checksums (8), XXH3 of what it was made of
+ *                    (8), all summaries, XXH3 of each block of 16 KiB of them (8 b)
  */
-#define FL__OFFER_SUFFIX   ".offer"
-#define FL__OFFERS_FIXED   "fixed"
-#define FL__OFFERS_ALL     "all"
-#define FL__OFFER_MAGIC    "FLOFFER\n"
-#define FL__OFFERS_MAGIC_1 "FLOFFERS"
-#define FL__OFFERS_MAGIC   "FLOFFER2"
-#define FL__OFFER_HEAD     24
-#define FL__OFFERS_HEAD_1  24
-#define FL__OFFERS_HEAD    32
+#define FL__OFFER_SUFFIX ".offer"
+#define FL__OFFERS_FIXED "fixed"
+#define FL__OFFER_MAGIC  "FLOFFER\n"
+#define FL__OFFERS_MAGIC "FLOFFERS"
+#define FL__OFFER_HEAD   24
+#define FL__OFFERS_HEAD  32
 
 /* <dir>/offers/<name><suffix> */
 FL_MUST_CHECK int fl__offers_path(const char *dir, const char *name, const char *suffix,

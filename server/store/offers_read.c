@@ -16,11 +16,10 @@
 /* What is served of the file: the summaries, with what they are checked by. */
 static int open_part(struct fl_file *whole, struct fl_file **ret)
 {
-    uint8_t head[FL__OFFERS_HEAD_1];
+    uint8_t head[FL__OFFERS_HEAD];
     uint64_t *sums = NULL;
     uint64_t len = 0;
     uint64_t checksum = 0;
-    uint64_t start;
     size_t size;
     int rv = fl_file_read(whole, 0, head, sizeof(head));
 
@@ -29,17 +28,14 @@ static int open_part(struct fl_file *whole, struct fl_file **ret)
     }
     (void)memcpy(&len, head + 8, sizeof(len));
     (void)memcpy(&checksum, head + 16, sizeof(checksum));
-    start = memcmp(head, FL__OFFERS_MAGIC, 8) == 0     ? FL__OFFERS_HEAD
-            : memcmp(head, FL__OFFERS_MAGIC_1, 8) == 0 ? FL__OFFERS_HEAD_1
-                                                       : 0;
-    if (start == 0 || len > fl_file_size(whole) ||
-        fl_file_size(whole) != start + len + fl__sums_blocks(len) * sizeof(*sums))
+    if (memcmp(head, FL__OFFERS_MAGIC, 8) != 0 || len > fl_file_size(whole) ||
+        fl_file_size(whole) != FL__OFFERS_HEAD + len + fl__sums_blocks(len) * sizeof(*sums))
     {
         return FL_EFORMAT;
     }
     size = fl__sums_blocks(len) * sizeof(*sums);
     sums = malloc(size + 1);
-    rv = sums != NULL ? fl_file_read(whole, start + len, sums, size) : FL_ENOMEM;
+    rv = sums != NULL ? fl_file_read(whole, FL__OFFERS_HEAD + len, sums, size) : FL_ENOMEM;
     if (rv == FL_OK && fl_checksum(sums, size) != checksum) {
         rv = FL_EFORMAT;
     }
@@ -47,7 +43,7 @@ static int open_part(struct fl_file *whole, struct fl_file **ret)
         free(sums);
         return rv;
     }
-    *ret = fl__file_part(whole, start, len, sums);
+    *ret = fl__file_part(whole, FL__OFFERS_HEAD, len, sums);
     return *ret != NULL ? fl_file_verify(*ret) : FL_ENOMEM;
 }
 
@@ -121,10 +117,6 @@ int fl_offers_open(const char *dir, struct fl_file **ret, uint8_t digest[FL_DIGE
     int rv = fl__offers_path(dir, FL__OFFERS_FIXED, "", path, err);
 
     rv = rv == FL_OK ? open_fixed(path, &file, err) : rv;
-    if (rv == FL_ENOENT) {
-        rv = fl__offers_path(dir, FL__OFFERS_ALL, "", path, err);
-        rv = rv == FL_OK ? fl_file_open(path, &file, err) : rv;
-    }
     if (rv != FL_OK) {
         return rv;
     }

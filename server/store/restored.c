@@ -18,8 +18,7 @@ static int path_of(const char *dir, char path[FL__STORE_PATH_MAX], struct fl_err
 
 /* Which restore a note is of. */
 struct note {
-    bool named; /* it says which restore it is of; one of an earlier version does not */
-    uint8_t identity[FL_DIGEST_SIZE]; /* of the restored folder, with `named`; its first bytes */
+    uint8_t identity[FL_DIGEST_SIZE]; /* of the restored folder: its first bytes */
 };
 
 /* Without what would not be text. Returns how many bytes were read. */
@@ -53,11 +52,15 @@ static int read_note(const char *path, struct note *ret, char *text, size_t size
         return rv;
     }
     n = take_line(&buf, 0, text, size);
-    ret->named = take_line(&buf, n + 1, name, sizeof(name)) == FL__RESTORED_NAME;
+    n = take_line(&buf, n + 1, name, sizeof(name));
     fl_buf_done(&buf);
-    if (ret->named) {
-        rv = fl_sha256(name, FL__RESTORED_NAME, ret->identity);
+    if (n != FL__RESTORED_NAME) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "'%s' is damaged: its second line is not the name of a restore; restore "
+                          "the folder again ('flctl restore')",
+                          path);
     }
+    rv = fl_sha256(name, FL__RESTORED_NAME, ret->identity);
     return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
 }
 
@@ -94,15 +97,14 @@ static int be_another(struct fl_store *store, const struct note *note, bool keep
     struct fl__line_row row;
     int rv = fl__line_read(store, &row, err);
 
-    if (rv == FL_OK && note->named) {
-        (void)memcpy(row.identity, note->identity, sizeof(row.identity));
-    } else if (rv == FL_OK && fl_random_bytes(row.identity, sizeof(row.identity)) != FL_OK) {
-        rv = fl_err_set(err, FL_EIO, "no random bytes for the state folder");
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && keep_anew) {
+    (void)memcpy(row.identity, note->identity, sizeof(row.identity));
+    if (keep_anew) {
         (void)memcpy(row.kept_identity, row.identity, sizeof(row.identity));
     }
-    return rv == FL_OK ? fl__line_write(store, &row, err) : rv;
+    return fl__line_write(store, &row, err);
 }
 
 static int carry_out(struct fl_store *store, const struct note *note, bool keep_anew,
@@ -126,7 +128,7 @@ static int is_done(struct fl_store *store, const struct note *note, bool *ret, s
     struct fl__line_row row;
     int rv = fl__line_read(store, &row, err);
 
-    *ret = rv == FL_OK && note->named && memcmp(row.identity, note->identity, FL__IDENTITY) == 0;
+    *ret = rv == FL_OK && memcmp(row.identity, note->identity, FL__IDENTITY) == 0;
     return rv;
 }
 
@@ -142,7 +144,7 @@ int fl_store_carry_restored(struct fl_store *store, bool keep_anew, uint64_t wal
                             struct fl_restored *ret, struct fl_err *err)
 {
     struct fl_restored r = {.committed = 0};
-    struct note note = {.named = false};
+    struct note note = {{0}};
     char path[FL__STORE_PATH_MAX];
     bool done = false;
     int rv = path_of(store->dir, path, err);

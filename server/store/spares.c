@@ -112,7 +112,7 @@ static bool has_room(struct fl_spares *s)
     return s->n < s->cap;
 }
 
-/* What cannot be kept, for want of memory or because an earlier version wrote it, is removed. */
+/* What cannot be kept, for want of memory or because too many are quarantined, is removed. */
 static int add(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
     struct fl_spares *s = ctx;
@@ -129,7 +129,7 @@ static int add(void *ctx, const char *folder, const char *name, struct fl_err *e
         if (++s->n_bad <= FL__SPOOL_BAD_MAX) {
             return FL_OK;
         }
-    } else if (!fl_str_ends_with(name, FL__SPOOL_SUFFIX_ONCE)) {
+    } else {
         return FL_OK;
     }
     rv = remove_named(s, name);

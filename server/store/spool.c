@@ -74,9 +74,8 @@ static bool same_parts(const struct fl__spool_head *a, const struct fl__spool_he
 }
 
 /*
- * Coded bytes that may be gone on with. Without a count, from before FL__SPOOL_NAMED: those of a
- * finished file, which says so by its length. One that the machine went down on counts only when it
- * is finished, checksums and all.
+ * Coded bytes that may be gone on with. One that the machine went down on counts only when it is
+ * finished, checksums and all.
  */
 static uint64_t coded_bytes(int fd, const struct fl__spool_head *head)
 {
@@ -84,9 +83,7 @@ static uint64_t coded_bytes(int fd, const struct fl__spool_head *head)
     struct stat st;
     uint64_t there;
 
-    if (fstat(fd, &st) != 0 || st.st_size < 0 || (uint64_t)st.st_size < head->start ||
-        head->version != FL__SPOOL_VERSION)
-    {
+    if (fstat(fd, &st) != 0 || st.st_size < 0 || (uint64_t)st.st_size < head->start) {
         return UINT64_MAX;
     }
     there = (uint64_t)st.st_size - head->start;
@@ -499,14 +496,8 @@ static bool is_of(const struct cleaning *c, const char *name)
 static bool is_over(const void *ctx, const char *name)
 {
     const struct cleaning *c = ctx;
-    char prefix[48];
 
-    if (fl_str_ends_with(name, FL__SPOOL_SUFFIX)) {
-        return c->round == 0 || !is_of(c, name);
-    }
-    (void)snprintf(prefix, sizeof(prefix), "%06" PRIu64 "-%03" PRIu32 "-", c->round, c->attempt);
-    return fl_str_ends_with(name, FL__SPOOL_SUFFIX_ONCE) &&
-           (c->round == 0 || strncmp(name, prefix, strlen(prefix)) != 0);
+    return fl_str_ends_with(name, FL__SPOOL_SUFFIX) && (c->round == 0 || !is_of(c, name));
 }
 
 int fl_spool_clean(const char *dir, uint64_t round, uint32_t attempt, struct fl_err *err)

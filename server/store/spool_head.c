@@ -3,12 +3,12 @@
  *
  *   offset  size  what (integers little-endian)
  *   0       8     "FLSPOOL\n"
- *   8       4     version, 4
+ *   8       4     version, 1
  *   12      4     n: number of parts, one a unit and bundle
  *   16      8     coded bytes that follow the header when the upload is complete
  *   24      24 n  manifest: unit (4), bundle (4), codec (4), 1 when masked (4), coded bytes
  *                 (8); units rise, and bundles in a unit
- *   …       8     fl_hash64() of "NNNNNN-AAA-<client>.upd" of round and attempt: which upload it is
+ *   …       8     fl_hash64() of "NNNNNN-AAA-<client>" of round and attempt: which upload it is
  *   …       8     fl_hash64() of the boot id: the run of this machine in which it was begun
  *   …       8     fl_hash64() of everything before
  *   …       8     coded bytes that are there, by exclusive or with that hash
@@ -17,9 +17,7 @@
  *   …       8 b   XXH3 of each block of 16 KiB of them, the last one shorter
  *   …       8     XXH3 of these, by exclusive or with the hash of which it is
  *
- * What is behind the coded parts is written when the upload is found good. Version 3 did not say
- * which upload it is, had no boot id and no count (its length said it), version 2 no checksums
- * either; their finished files are still read.
+ * What is behind the coded parts is written when the upload is found good.
  *
  * A file may have been that of an earlier upload (spares.h): whatever was written then is behind
  * the new header, or in its place. It survives a kill -9 at any instant because the count is
@@ -42,14 +40,15 @@
 #include "libfl/base/str.h"
 #include "server/store/spool_impl.h"
 
-#define MAGIC      "FLSPOOL\n"
-#define FIXED_SIZE 24
-#define PART_SIZE  24
-#define NAMED_SIZE 16
-#define HASH_SIZE  8
-#define COUNT_SIZE 8
-#define PAGE       4096
-#define MAX_PARTS  (FL_SPOOL_MAX_BUNDLES * FL_LAYOUT_MAX_UNITS)
+#define MAGIC        "FLSPOOL\n"
+#define HEAD_VERSION 1
+#define FIXED_SIZE   24
+#define PART_SIZE    24
+#define NAMED_SIZE   16
+#define HASH_SIZE    8
+#define COUNT_SIZE   8
+#define PAGE         4096
+#define MAX_PARTS    (FL_SPOOL_MAX_BUNDLES * FL_LAYOUT_MAX_UNITS)
 
 #define FLAG_MASKED 1u
 
@@ -79,17 +78,14 @@ static uint64_t get64(const uint8_t *p)
 }
 
 /* Length of what its hash is of. */
-static size_t hashed_size(uint32_t version, size_t n_parts)
+static size_t hashed_size(size_t n_parts)
 {
-    return FIXED_SIZE + PART_SIZE * n_parts + (version >= FL__SPOOL_NAMED ? NAMED_SIZE : 0);
+    return FIXED_SIZE + PART_SIZE * n_parts + NAMED_SIZE;
 }
 
-static size_t padded_size(uint32_t version, size_t n_parts)
+static size_t padded_size(size_t n_parts)
 {
-    size_t used =
-        hashed_size(version, n_parts) + HASH_SIZE + (version >= FL__SPOOL_NAMED ? COUNT_SIZE : 0);
-
-    return (used + PAGE - 1) / PAGE * PAGE;
+    return (hashed_size(n_parts) + HASH_SIZE + COUNT_SIZE + PAGE - 1) / PAGE * PAGE;
 }
 
 int fl__spool_path(const char *dir, const char *client, char *out, size_t size, struct fl_err *err)
@@ -104,25 +100,16 @@ int fl__spool_path(const char *dir, const char *client, char *out, size_t size, 
                                       : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }
 
-/* Once that was the name of its file. */
-static int upload_text(uint64_t round, uint32_t attempt, const char *client, char *out, size_t size)
-{
-    return snprintf(out, size, "%06" PRIu64 "-%03" PRIu32 "-%s" FL__SPOOL_SUFFIX_ONCE, round,
-                    attempt, client);
-}
-
 uint64_t fl__spool_upload(uint64_t round, uint32_t attempt, const char *client)
 {
     char text[64 + FL_NAME_MAX];
-    int n = upload_text(round, attempt, client, text, sizeof(text));
+    int n = snprintf(text, sizeof(text), "%06" PRIu64 "-%03" PRIu32 "-%s", round, attempt, client);
 
     return n > 0 && (size_t)n < sizeof(text) ? fl_hash64(text, (size_t)n) : 0;
 }
 
-int fl__spool_find(const char *dir, uint64_t round, uint32_t attempt, const char *client, char *out,
-                   size_t size, struct fl_err *err)
+int fl__spool_find(const char *dir, const char *client, char *out, size_t size, struct fl_err *err)
 {
-    char name[64 + FL_NAME_MAX];
     char other[FL__STORE_PATH_MAX];
     int n;
     int rv = fl__spool_path(dir, client, out, size, err);
@@ -131,10 +118,6 @@ int fl__spool_find(const char *dir, uint64_t round, uint32_t attempt, const char
         return rv;
     }
     n = snprintf(other, sizeof(other), "%s" FL__SPOOL_BAD, out);
-    if (n < 0 || (size_t)n >= sizeof(other) || !fl_fs_exists(other)) {
-        (void)upload_text(round, attempt, client, name, sizeof(name));
-        n = snprintf(other, sizeof(other), "%s/spool/%s", dir, name);
-    }
     return n >= 0 && (size_t)n < sizeof(other) && fl_fs_exists(other)
                ? fl_str_copy(out, size, other)
                : FL_OK;
@@ -172,8 +155,7 @@ int fl__spool_head_make(const struct fl_spool_part *parts, size_t n, struct fl__
         }
         head.bytes += parts[i].bytes;
     }
-    head.start = padded_size(FL__SPOOL_VERSION, n);
-    head.version = FL__SPOOL_VERSION;
+    head.start = padded_size(n);
     head.parts = calloc(n, sizeof(*head.parts));
     if (head.parts == NULL) {
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
@@ -215,7 +197,7 @@ uint64_t fl__spool_boot(void)
 
 int fl__spool_head_write(int fd, struct fl__spool_head *head)
 {
-    size_t hashed = hashed_size(FL__SPOOL_VERSION, head->n_parts);
+    size_t hashed = hashed_size(head->n_parts);
     uint8_t *raw = calloc(1, (size_t)head->start);
     size_t i;
     int rv;
@@ -224,7 +206,7 @@ int fl__spool_head_write(int fd, struct fl__spool_head *head)
         return FL_ENOMEM;
     }
     (void)memcpy(raw, MAGIC, strlen(MAGIC));
-    put32(raw + 8, FL__SPOOL_VERSION);
+    put32(raw + 8, HEAD_VERSION);
     put32(raw + 12, (uint32_t)head->n_parts);
     put64(raw + 16, head->bytes);
     for (i = 0; i < head->n_parts; i++) {
@@ -251,8 +233,7 @@ int fl__spool_count_write(int fd, const struct fl__spool_head *head)
     uint8_t raw[COUNT_SIZE];
 
     put64(raw, head->received ^ head->hash);
-    return fl_fs_pwrite(fd, raw, sizeof(raw),
-                        hashed_size(FL__SPOOL_VERSION, head->n_parts) + HASH_SIZE);
+    return fl_fs_pwrite(fd, raw, sizeof(raw), hashed_size(head->n_parts) + HASH_SIZE);
 }
 
 /* Manifest out of a header whose hash was right; a wrong one was not written by us. */
@@ -286,12 +267,8 @@ static int parse(const uint8_t *raw, size_t n, struct fl__spool_head *ret)
 /* Of a header whose hash was right: what stands in it beside the manifest. */
 static int take_named(const uint8_t *raw, uint64_t upload, struct fl__spool_head *head)
 {
-    size_t hashed = hashed_size(head->version, head->n_parts);
+    size_t hashed = hashed_size(head->n_parts);
 
-    head->start = padded_size(head->version, head->n_parts);
-    if (head->version < FL__SPOOL_NAMED) {
-        return FL_OK;
-    }
     head->upload = get64(raw + hashed - NAMED_SIZE);
     head->boot = get64(raw + hashed - NAMED_SIZE + 8);
     head->hash = get64(raw + hashed);
@@ -304,7 +281,6 @@ int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_head *ret)
     struct fl__spool_head head = {0};
     uint8_t first[PAGE]; /* which is all of it for models of a few units */
     uint8_t *raw;
-    uint32_t version;
     size_t hashed;
     size_t size;
     size_t n;
@@ -314,14 +290,13 @@ int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_head *ret)
         return rv;
     }
     n = get32(first + 12);
-    version = get32(first + 8);
-    if (memcmp(first, MAGIC, strlen(MAGIC)) != 0 || version < FL__SPOOL_WITHOUT_SUMS ||
-        version > FL__SPOOL_VERSION || n == 0 || n > MAX_PARTS)
+    if (memcmp(first, MAGIC, strlen(MAGIC)) != 0 || get32(first + 8) != HEAD_VERSION || n == 0 ||
+        n > MAX_PARTS)
     {
         return FL_EFORMAT;
     }
-    hashed = hashed_size(version, n);
-    size = padded_size(version, n);
+    hashed = hashed_size(n);
+    size = padded_size(n);
     raw = malloc(size);
     if (raw == NULL) {
         return FL_ENOMEM;
@@ -332,10 +307,7 @@ int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_head *ret)
         rv = FL_EFORMAT;
     }
     rv = rv == FL_OK ? parse(raw, n, &head) : rv;
-    if (rv == FL_OK) {
-        head.version = version;
-        rv = take_named(raw, upload, &head);
-    }
+    rv = rv == FL_OK ? take_named(raw, upload, &head) : rv;
     free(raw);
     if (rv != FL_OK) {
         fl__spool_head_done(&head);
@@ -347,20 +319,14 @@ int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_head *ret)
 
 uint64_t fl__spool_tail_size(const struct fl__spool_head *head)
 {
-    return head->version == FL__SPOOL_WITHOUT_SUMS
-               ? 0
-               : (fl__sums_blocks(head->bytes) + 1) * sizeof(uint64_t);
+    return (fl__sums_blocks(head->bytes) + 1) * sizeof(uint64_t);
 }
 
 bool fl__spool_whole(const struct fl__spool_head *head, uint64_t size)
 {
-    uint64_t whole = head->start + head->bytes + fl__spool_tail_size(head);
-
-    if (head->version < FL__SPOOL_NAMED) {
-        return size == whole;
-    }
+    /* A longer upload may have been there. */
     return head->received == head->bytes &&
-           size >= whole; /* A longer upload may have been there. */
+           size >= head->start + head->bytes + fl__spool_tail_size(head);
 }
 
 int fl__spool_tail_write(int fd, const struct fl__spool_head *head, const struct fl__sums *sums)

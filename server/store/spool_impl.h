@@ -12,25 +12,17 @@
 struct fl__spool_head {
     struct fl_spool_part *parts; /* owned */
     size_t n_parts;
-    uint64_t start; /* first coded byte: length of the header */
-    uint64_t bytes; /* all coded bytes */
-    uint32_t version;
-    uint64_t upload;   /* which one it is, fl__spool_upload(); 0 before FL__SPOOL_NAMED */
+    uint64_t start;    /* first coded byte: length of the header */
+    uint64_t bytes;    /* all coded bytes */
+    uint64_t upload;   /* which one it is, fl__spool_upload() */
     uint64_t boot;     /* the run of this machine in which it was begun, fl__spool_boot() */
     uint64_t received; /* coded bytes that are there */
     uint64_t hash;     /* of the head, since it was written or read */
 };
 
-#define FL__SPOOL_SUFFIX      ".upload"
-#define FL__SPOOL_SUFFIX_ONCE ".upd" /* of an earlier version, fl__spool_find() */
-
+#define FL__SPOOL_SUFFIX  ".upload"
 #define FL__SPOOL_BAD     ".bad" /* behind the name of a quarantined one */
 #define FL__SPOOL_BAD_MAX 16
-
-/* The version that is written; of those before, finished files are read. */
-#define FL__SPOOL_VERSION      4
-#define FL__SPOOL_NAMED        4 /* from here on with name, boot id and count */
-#define FL__SPOOL_WITHOUT_SUMS 2
 
 /* As fl_spool_open(); a file that has to be made is one of `spares`, where there is one. */
 FL_MUST_CHECK int fl__spool_open(const char *dir, struct fl_spares *spares, uint64_t round,
@@ -51,10 +43,9 @@ void fl__spares_keep(struct fl_spares *spares, const char *path);
 /* Path of a client's spool file. FL_EINVAL: not a valid client name. */
 FL_MUST_CHECK int fl__spool_path(const char *dir, const char *client, char *out, size_t size,
                                  struct fl_err *err);
-/* For reading what may be quarantined, or was received by an earlier version, under another name.
- */
-FL_MUST_CHECK int fl__spool_find(const char *dir, uint64_t round, uint32_t attempt,
-                                 const char *client, char *out, size_t size, struct fl_err *err);
+/* For reading what may be quarantined. */
+FL_MUST_CHECK int fl__spool_find(const char *dir, const char *client, char *out, size_t size,
+                                 struct fl_err *err);
 /* Copies `parts` and checks them: rising, at least one, sane sizes. */
 FL_MUST_CHECK int fl__spool_head_make(const struct fl_spool_part *parts, size_t n,
                                       struct fl__spool_head *ret, struct fl_err *err);

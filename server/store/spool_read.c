@@ -194,7 +194,7 @@ struct fl_spool_reader {
     /* One a bundle: the bundles of a unit are read in turn, and would throw each other out. */
     struct fl__ahead ahead[FL_SPOOL_MAX_BUNDLES];
     size_t n_bundles;
-    uint64_t *sums;       /* of the coded bytes; NULL: a file of an earlier version */
+    uint64_t *sums;       /* of the coded bytes */
     uint8_t *units;       /* [n_units] */
     struct place *places; /* [n_bundles][n_units] */
 };
@@ -245,7 +245,7 @@ static int check_length(const struct fl_spool_reader *r, const struct fl__spool_
     if (fl__spool_whole(head, size)) {
         return FL_OK;
     }
-    if (head->version >= FL__SPOOL_NAMED && head->received != head->bytes) {
+    if (head->received != head->bytes) {
         return fl_err_set(err, FL_EFORMAT,
                           "'%s' has %" PRIu64 " coded bytes, its header says %" PRIu64, r->path,
                           head->received, head->bytes);
@@ -291,7 +291,7 @@ static int load_head(struct fl_spool_reader *r, uint64_t upload, struct fl_err *
     } else {
         rv = check_length(r, &head, (uint64_t)st.st_size, err);
     }
-    if (rv == FL_OK && head.version != FL__SPOOL_WITHOUT_SUMS) {
+    if (rv == FL_OK) {
         rv = fl__spool_tail_read(fd, &head, &r->sums);
         if (rv != FL_OK) {
             (void)fl_err_set(err, rv, "'%s' has no whole checksums: %s", r->path, fl_strerror(rv));
@@ -338,7 +338,7 @@ int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t attempt, cons
 {
     char path[FL__STORE_PATH_MAX];
     struct fl_spool_reader *r = NULL;
-    int rv = fl__spool_find(dir, round, attempt, client, path, sizeof(path), err);
+    int rv = fl__spool_find(dir, client, path, sizeof(path), err);
 
     rv = rv == FL_OK ? make_reader(path, layout, &r, err) : rv;
     if (rv != FL_OK) {
@@ -398,11 +398,6 @@ void fl_spool_reader_share(struct fl_spool_reader *reader, size_t n_readers)
 const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader)
 {
     return reader->units;
-}
-
-bool fl_spool_reader_checked(const struct fl_spool_reader *reader)
-{
-    return reader->sums != NULL || reader->in_memory;
 }
 
 void fl_spool_reader_explain(const struct fl_spool_reader *reader, int code, struct fl_err *err)

@@ -31,17 +31,6 @@ static const enum fl_db_sync sync_of[] = {[FL_DURABLE_PROCESS] = FL_DB_SYNC_NORM
                                           [FL_DURABLE_POWER] = FL_DB_SYNC_FULL,
                                           [FL_DURABLE_SCRATCH] = FL_DB_SYNC_NEVER};
 
-/* It has to be as durable as what is written under it. */
-static int in_durable(struct fl_store *store, struct fl_query *q, struct fl_err *err)
-{
-    int rv = fl_db_begin_durable(&store->db, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_db_end(&store->db, fl_query_run(q, err), err);
-}
-
 static int claim(struct fl_store *store, const char *federation, const struct fl_layout *layout,
                  const char *model, const uint8_t id[FL__STORE_ID_SIZE], struct fl_err *err)
 {
@@ -52,21 +41,17 @@ static int claim(struct fl_store *store, const char *federation, const struct fl
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "no random bytes for the state folder");
     }
+    /* It has to be as durable as what is written under it. */
+    rv = fl_db_begin_durable(&store->db, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     fl_query_text(&q, federation);
     fl_query_blob(&q, fl_layout_shape_digest(layout), FL_DIGEST_SIZE);
     fl_query_text(&q, model);
     fl_query_blob(&q, id, FL__STORE_ID_SIZE);
     fl_query_blob(&q, identity, sizeof(identity));
-    return in_durable(store, &q, err);
-}
-
-/* A database of an earlier version gets its id now. */
-static int give_id(struct fl_store *store, const uint8_t id[FL__STORE_ID_SIZE], struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, FL__DB_SET_ID);
-
-    fl_query_blob(&q, id, FL__STORE_ID_SIZE);
-    return in_durable(store, &q, err);
+    return fl_db_end(&store->db, fl_query_run(&q, err), err);
 }
 
 static int other_federation(const char *dir, const char *name, const char *federation, bool empty,
@@ -143,11 +128,13 @@ int fl_store_check_model(const char *dir, const struct fl_layout *layout, struct
 }
 
 static int check_row(struct fl_query *q, const char *dir, const char *federation,
-                     const struct fl_layout *layout, const char *model, struct fl_err *err)
+                     const struct fl_layout *layout, const char *model,
+                     uint8_t ret_id[FL__STORE_ID_SIZE], struct fl_err *err)
 {
     const char *name = fl_column_text(q);
     size_t len = 0;
     const void *digest = fl_column_blob(q, &len);
+    const void *id;
 
     if (strcmp(name, federation) != 0) {
         return other_federation(dir, name, federation, /* empty= */ false, err);
@@ -156,6 +143,11 @@ static int check_row(struct fl_query *q, const char *dir, const char *federation
         return other_model(dir, fl_column_text(q), model, err);
     }
     (void)fl_column_text(q);
+    id = fl_column_blob(q, &len);
+    if (len != FL__STORE_ID_SIZE) {
+        return fl_err_set(err, FL_EFORMAT, "state database '%s' is damaged: no id", q->db->path);
+    }
+    (void)memcpy(ret_id, id, len);
     return FL_OK;
 }
 
@@ -166,38 +158,24 @@ static int check_owner(struct fl_store *store, const char *dir, const char *fede
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_FEDERATION);
     uint8_t id[FL__STORE_ID_SIZE];
     char model[128];
-    bool has_id = false;
-    int rv = fl_random_bytes(id, sizeof(id));
+    int rv = fl_query_next(&q, err);
 
-    if (rv != FL_OK) {
-        return fl_err_set(err, rv, "no random bytes for the id of a state database");
-    }
-    rv = fl_query_next(&q, err);
     describe_model(layout, model, sizeof(model));
-    if (rv == FL_OK) {
-        rv = check_row(&q, dir, federation, layout, model, err);
-        if (rv == FL_OK) {
-            size_t len = 0;
-            const void *data = fl_column_blob(&q, &len);
-
-            has_id = len == sizeof(id);
-            if (has_id) {
-                (void)memcpy(id, data, sizeof(id));
-            }
-            rv = has_id ? FL_OK : FL_EAGAIN;
-        }
-    }
+    rv = rv == FL_OK ? check_row(&q, dir, federation, layout, model, id, err) : rv;
     fl_query_reset(&q);
     if (rv == FL_ENOENT) {
-        rv = rebuild != NULL ? FL_OK : fl__store_check_new(dir, "holds no federation", err);
         if (rebuild != NULL) {
             (void)memcpy(id, rebuild, sizeof(id));
+            rv = FL_OK;
+        } else {
+            rv = fl__store_check_new(dir, "holds no federation", err);
+            rv = rv == FL_OK ? fl_random_bytes(id, sizeof(id)) : rv;
         }
         rv = rv == FL_OK ? claim(store, federation, layout, model, id, err) : rv;
-    } else if (rv == FL_EAGAIN) {
-        rv = give_id(store, id, err);
     }
-    (void)fl_hex(store->id, id, sizeof(id));
+    if (rv == FL_OK) {
+        (void)fl_hex(store->id, id, sizeof(id));
+    }
     return rv;
 }
 

@@ -4,7 +4,7 @@
 /*
  * State on disk: SQLite for records, safetensors checkpoints, spool files.
  *
- *   <dir>/federation.db          records, schema version with migrations (WAL)
+ *   <dir>/federation.db          records, version of the folder (WAL)
  *   <dir>/models/round-NNNNNN.safetensors, round-NNNNNN.<state>.safetensors
  *   <dir>/spool/<client>.upload
  *
@@ -197,18 +197,16 @@ FL_MUST_CHECK int fl_models_draft_seal(struct fl_models_draft *draft, uint64_t r
 void fl_models_draft_free(struct fl_models_draft *draft); /* NULL is allowed. */
 /* What a checkpoint says beside its numbers. Whether it can be gone on from is for the caller. */
 struct fl_models_found {
-    bool checked;      /* false: of an earlier version, which carries no checksums */
     uint32_t lacks;    /* bit i: state vector i is no part of it, and was made zero */
     char made[96];     /* tag.made; "": not said */
-    char mixtures[48]; /* tag.mixtures; "": none, or of an earlier version */
+    char mixtures[48]; /* tag.mixtures; "": none */
 };
 /*
  * Load the checkpoint of `round` (0: the initial model). A state vector that is no part of it is
- * zero, and `ret->lacks` says so: the policy was changed, it is the initial model, or an earlier
- * version did not keep it.
+ * zero, and `ret->lacks` says so: the policy was changed, or it is the initial model.
  * FL_ENOENT: it is not there. Provably not to be used (fl_models_is_bad()): FL_EFORMAT, damaged:
- * header, a checksum, a value that is not finite, or a vector that belongs to it is missing or
- * another; FL_ESHAPE: of another model; FL_ESTATE: written by another database. Anything else
+ * header, metadata, checksum, a value that is not finite, or a vector that belongs to it is missing
+ * or another; FL_ESHAPE: of another model; FL_ESTATE: written by another database. Anything else
  * (FL_EPERM, FL_EIO, FL_ENOMEM …) says nothing about the file.
  */
 FL_MUST_CHECK int fl_models_load(const char *dir, uint64_t round, const struct fl_models_tag *tag,
@@ -376,8 +374,6 @@ static inline bool fl_spool_is_lost(int code)
 /* Before the first decoder: this reader is one of `n_readers`. 16 KiB to 256 KiB each; none where
    the upload lies in memory (uploads.h). */
 void fl_spool_reader_share(struct fl_spool_reader *reader, size_t n_readers);
-/* false: a file of an earlier version, without checksums. */
-bool fl_spool_reader_checked(const struct fl_spool_reader *reader);
 /* After a decoder failed with `code`: where reading itself failed, `err` names the file and why. */
 void fl_spool_reader_explain(const struct fl_spool_reader *reader, int code, struct fl_err *err);
 const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader);

@@ -128,7 +128,7 @@ static int read_part(struct fl_store *store, struct fl_query *q, struct fl_part_
     if (rv == FL_OK) {
         rv = read_blob(store, q, sizeof(p->rms), &rms, err);
     }
-    if (rms != NULL) { /* An earlier version did not measure. */
+    if (rms != NULL) {
         (void)memcpy(p->rms, rms, sizeof(p->rms));
         free(rms);
     }

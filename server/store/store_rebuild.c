@@ -56,7 +56,6 @@ int fl__store_check_new(const char *dir, const char *what, struct fl_err *err)
     static const struct {
         const char *folder, *suffix, *what;
     } left[] = {{"spool", ".upload", "uploads"},
-                {"spool", ".upd", "uploads"}, /* of an earlier version */
                 {"mixtures", ".mix", "personal models"},
                 {"offers", ".offer", "what clients offered"}};
     uint64_t *rounds = NULL;
@@ -139,8 +138,7 @@ static int read_id(struct search *s, uint64_t round, struct fl_err *err)
 
     s->id[0] = '\0';
     rv = rv == FL_OK ? fl_st_meta(path, FL__MODELS_DATABASE_KEY, s->id, sizeof(s->id), err) : rv;
-    /* None in one of an earlier version. */
-    return rv == FL_ENOENT && fl_fs_exists(path) ? FL_OK : rv == FL_ELIMIT ? FL_EFORMAT : rv;
+    return rv == FL_ELIMIT || (rv == FL_ENOENT && fl_fs_exists(path)) ? FL_EFORMAT : rv;
 }
 
 static int try_round(struct search *s, uint64_t round, struct fl_err *err)

@@ -50,15 +50,6 @@ static int open_unit(void *ctx, size_t client, size_t bundle, size_t unit,
                : FL_ENOENT;
 }
 
-static void note_unchecked(const struct pass *a, size_t i)
-{
-    if (!fl_spool_reader_checked(a->readers[i])) {
-        fl_log(a->f->log, FL_LOG_NOTICE, "round",
-               "the update of client '%s' was stored by an earlier version and carries no checksum",
-               a->job->clients[i].name);
-    }
-}
-
 /* In memory, or else in its file. */
 static int open_reader(const struct pass *a, const char *client, struct fl_spool_reader **ret)
 {
@@ -90,7 +81,6 @@ static int open_readers(struct pass *a)
             job->bad_client = part->client; /* The core judges by the code whose fault it is. */
             return rv;
         }
-        note_unchecked(a, i);
         fl_spool_reader_share(a->readers[i], job->n_parts);
         c->weight = (double)part->samples;
         c->units = fl_spool_reader_units(a->readers[i]);

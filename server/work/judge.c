@@ -32,10 +32,11 @@ static int refuse(const struct fl_federation *federation, uint64_t round, size_t
 
     return fl_err_set(
         err, FL_EVERSION,
-        "the checkpoint of round %" PRIu64 " holds no '%s', which '%s' goes on from: an earlier "
-        "version wrote it, or 'models/round-%06" PRIu64 ".%s.safetensors' is gone. %s another "
-        "algorithm goes on from the model alone, another state_dir begins at the beginning",
-        round, name, s->algorithm, round, name,
+        "the checkpoint of round %" PRIu64 " holds no '%s', which '%s' goes on from: another "
+        "version of the server wrote it. %s another algorithm goes on from the model alone, "
+        "another "
+        "state_dir begins at the beginning",
+        round, name, s->algorithm,
         goes_with_clients(s, i)
             ? "'fl-serverd --recover CONFIG' goes on from the model, and what the server and "
               "clients keep begins anew;"
@@ -111,41 +112,17 @@ int fl_judge_mixtures(const struct fl_federation *federation, uint64_t round,
 {
     const struct fl_strategy *s = federation->strategy;
 
-    if (!s->aggregate->mixes || found->mixtures[0] == '\0' || began_anew(federation, round)) {
+    if (!s->aggregate->mixes || began_anew(federation, round)) {
+        return FL_OK;
+    }
+    if (found->mixtures[0] == '\0') {
+        fl_log(federation->log, FL_LOG_NOTICE, "server",
+               "the checkpoint of round %" PRIu64
+               " names no mixtures: clients go on from their own models",
+               round);
         return FL_OK;
     }
     return fl_mixtures_open_sealed(federation->state_dir, round,
                                    fl_federation_floats(federation) * sizeof(float),
                                    found->mixtures, ret, err);
-}
-
-int fl_judge_unnamed_mixtures(const struct fl_federation *federation, uint64_t round,
-                              struct fl_mixtures **ret, struct fl_err *err)
-{
-    const struct fl_log *log = federation->log;
-    uint64_t bytes = fl_federation_floats(federation) * sizeof(float);
-    int rv;
-
-    if (!federation->strategy->aggregate->mixes || *ret != NULL || began_anew(federation, round)) {
-        return FL_OK;
-    }
-    rv = fl_mixtures_open(federation->state_dir, round, bytes, ret, err);
-    if (rv == FL_OK) {
-        rv = fl_mixtures_verify(*ret, err);
-    }
-    if (rv == FL_OK && !fl_mixtures_checked(*ret)) {
-        fl_log(log, FL_LOG_NOTICE, "server",
-               "the mixtures of round %llu are of an earlier version and carry no checksums",
-               (unsigned long long)round);
-    }
-    if (rv != FL_ENOENT && rv != FL_EFORMAT) {
-        return rv;
-    }
-    fl_mixtures_close(*ret);
-    *ret = NULL;
-    fl_log(log, FL_LOG_WARNING, "server",
-           "no mixtures of round %llu, and its checkpoint names none: clients go on from their own "
-           "models: %s",
-           (unsigned long long)round, fl_err_text(err, rv));
-    return FL_OK;
 }

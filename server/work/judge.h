@@ -27,10 +27,6 @@ FL_MUST_CHECK int fl_judge_checkpoint(const struct fl_federation *federation, ui
 FL_MUST_CHECK int fl_judge_mixtures(const struct fl_federation *federation, uint64_t round,
                                     const struct fl_models_found *found, struct fl_mixtures **ret,
                                     struct fl_err *err);
-/* Those of the last round when its checkpoint, of an earlier version, names none (`*ret` is NULL):
-   without them clients go on from their own models. */
-FL_MUST_CHECK int fl_judge_unnamed_mixtures(const struct fl_federation *federation, uint64_t round,
-                                            struct fl_mixtures **ret, struct fl_err *err);
 /* What clients kept began anew behind the last `round`: so does the server's part of it. */
 void fl_judge_begin_anew(const struct fl_federation *federation, uint64_t round,
                          struct fl_outcome *committed);

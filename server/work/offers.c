@@ -106,17 +106,6 @@ bool fl_offering_is_theirs(int code)
            code == FL_EINVAL;
 }
 
-static int open_fixed(const struct fl_federation *f, struct fl_offered *ret, struct fl_err *err)
-{
-    int rv = fl_offers_open(f->state_dir, &ret->file, ret->digest, err);
-
-    if (rv == FL_OK && !fl_file_checked(ret->file)) {
-        fl_log(f->log, FL_LOG_NOTICE, "server",
-               "what clients offered was fixed by an earlier version and carries no checksums");
-    }
-    return rv;
-}
-
 /* The collection is that of the files of clients, also when a removal was cut short. */
 static int renew(const struct fl_federation *f, bool *ret_new, struct fl_err *err)
 {
@@ -142,19 +131,18 @@ int fl_offering_open(const struct fl_federation *federation, struct fl_offered *
     if (federation->strategy->solver->offer == NULL) {
         return FL_OK;
     }
-    rv = open_fixed(federation, ret, err);
+    rv = fl_offers_open(federation->state_dir, &ret->file, ret->digest, err);
     if (rv == FL_EFORMAT) {
         fl_log(federation->log, FL_LOG_WARNING, "server",
                "what clients offered is put together again before the next round: %s",
                fl_err_text(err, rv));
         rv = fl_offers_set_aside(federation->state_dir, err);
-    } else if (rv == FL_OK && fl_file_checked(ret->file)) {
-        /* Files of clients beside an older one cannot be read any more. */
+    } else if (rv == FL_OK) {
         rv = renew(federation, &made, err);
         if (made) {
             fl_file_unref(ret->file);
             ret->file = NULL;
-            rv = open_fixed(federation, ret, err);
+            rv = fl_offers_open(federation->state_dir, &ret->file, ret->digest, err);
         }
     }
     return rv == FL_ENOENT ? FL_OK : rv;
@@ -169,7 +157,7 @@ static int fix(const struct fl_federation *f, struct fl_offered *ret, struct fl_
 
     tell_left_out(&ruling);
     rv = rv == FL_OK ? renew(f, &made, err) : rv; /* When a removal could not be finished. */
-    return rv == FL_OK ? open_fixed(f, ret, err) : rv;
+    return rv == FL_OK ? fl_offers_open(f->state_dir, &ret->file, ret->digest, err) : rv;
 }
 
 static int renew_for(const struct fl_federation *f, struct fl_offered *ret, struct fl_err *err)
@@ -177,7 +165,7 @@ static int renew_for(const struct fl_federation *f, struct fl_offered *ret, stru
     bool made = false;
     int rv = renew(f, &made, err);
 
-    return rv == FL_OK && made ? open_fixed(f, ret, err) : rv;
+    return rv == FL_OK && made ? fl_offers_open(f->state_dir, &ret->file, ret->digest, err) : rv;
 }
 
 int fl_offering_forget(const struct fl_federation *federation, const struct fl_client_rec *clients,

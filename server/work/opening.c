@@ -65,11 +65,6 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
     rv = fl_models_load(o->f->state_dir, round, &s->tag, o->f->layout,
                         fl_blob_fill_floats(o->progress->committed.model.theta), state,
                         o->f->state_names, o->f->n_state, &found, err);
-    if (rv == FL_OK && !found.checked) {
-        fl_log(o->f->log, FL_LOG_NOTICE, "server",
-               "the checkpoint of round %llu is of an earlier version and carries no checksum",
-               (unsigned long long)round);
-    }
     rv = rv == FL_OK ? fl_judge_checkpoint(o->f, round, &found, anew, err) : rv;
     return rv == FL_OK
                ? fl_judge_mixtures(o->f, round, &found, &o->progress->committed.mixtures, err)
@@ -79,7 +74,7 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
 /*
  * The newest round that has both a record and a checkpoint, and the mixtures that this names.
  * Passed over is only what is gone or provably bad; an error of reading says nothing about the
- * file, and ends the start; so does one that an earlier version wrote without what is needed now.
+ * file, and ends the start; so does one that another version wrote without what is needed now.
  */
 static int find_pair(const struct search *s, uint64_t *ret, struct fl_err *err)
 {
@@ -217,8 +212,8 @@ static void tell_entered(const struct fl_log *log, const struct fl_store_entered
     }
     if (e->unknown) {
         fl_log(log, FL_LOG_NOTICE, "server",
-               "the state folder is of an older version, which did not write down under which "
-               "settings it was made");
+               "the state database was rebuilt: under which settings the model was made is not "
+               "known");
     }
     if (e->dropped_round != 0) {
         fl_log(log, FL_LOG_NOTICE, "server",
@@ -317,7 +312,7 @@ static int open_model(const struct opening *o, struct fl_err *err)
     rv = fl_models_prune(f->state_dir, &tag, last, UINT32_MAX, 0, err); /* Temporary files. */
     /* Those of a round that was aggregated and not committed never were. */
     rv = rv == FL_OK ? fl_checkpoints_prune_mixtures(f, last, err) : rv;
-    return rv == FL_OK ? fl_judge_unnamed_mixtures(f, last, &committed->mixtures, err) : rv;
+    return rv;
 }
 
 int fl_opening_run(struct fl_federation *federation, const struct fl_opening *opening,

@@ -17,27 +17,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define FIXED  24
 #define PART   24
-#define NAMED  16 /* behind the manifest from version 4 on */
+#define NAMED  16 /* behind the manifest */
 #define UPLOAD 7  /* what its name's hash is said to be */
 
 static void put_hash(uint8_t *file, size_t size)
 {
     size_t n = (size_t)file[12] | (size_t)file[13] << 8;
-    size_t named = file[8] >= 4 ? NAMED : 0;
-    size_t at = FIXED + PART * n + named;
+    size_t at = FIXED + PART * n + NAMED;
     uint64_t hash;
     size_t i;
 
     if (at + 8 <= size) {
-        if (named > 0) {
-            (void)memset(file + at - NAMED, 0, 8);
-            file[at - NAMED] = UPLOAD;
-        }
+        (void)memset(file + at - NAMED, 0, 8);
+        file[at - NAMED] = UPLOAD;
         hash = fl_hash64(file, at);
         for (i = 0; i < 8; i++) {
             file[at + i] = (uint8_t)(hash >> (8 * i));
         }
-        for (i = 0; named > 0 && i < 8 && at + 16 <= size; i++) { /* the count is kept so */
+        for (i = 0; i < 8 && at + 16 <= size; i++) { /* the count is kept so */
             file[at + 8 + i] ^= file[at + i];
         }
     }
@@ -88,9 +85,7 @@ static void check(int fd, struct fl__spool_head *head, const uint8_t *file, size
     }
     FL_REQUIRE(fl__ahead_read(&ahead, ahead.end, &byte, 1) == FL_EFORMAT);
     fl__ahead_done(&ahead);
-    if (head->version == FL__SPOOL_VERSION) { /* Older ones are not written any more. */
-        check_again(fd, head);
-    }
+    check_again(fd, head);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -72,6 +72,7 @@ documented database-other "$serverd" "$dir/srv.yaml"
 again
 sql "INSERT INTO migration (version, applied_ms) VALUES (99, 0)"
 documented state-newer "$serverd" "$dir/srv.yaml"
+says "no backup is made of it" 1 "has schema version 99" "$build/flctl" --state-dir "$dir/srv.state" backup "$dir/later"
 again
 rm "$dir"/srv.state/models/*
 cp "$dir/data/client-000/train-y.npy" "$dir/srv.state/models/round-000007.safetensors"

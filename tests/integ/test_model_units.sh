@@ -86,7 +86,7 @@ bad "personal models have their own" 5 "norm': with 'fedamp' each client keeps a
   "model: {$model, norm: local}" "algorithm: fedamp"
 
 ### A folder that was begun with other units goes on with them
-# Those by default of earlier versions: a batch-norm by itself.
+# A batch-norm by itself.
 write_server begun "model: {$model, units: [f.1.*, f.0.*]}" "round: {start_clients: 1}" "rounds: 4"
 start_server begun
 adds one 0.5

@@ -220,7 +220,7 @@ static void expect_none(struct fl_keeps *k, const char *name)
     ck_assert_int_eq(fl_keeps_load(k, name, &have, NULL), FL_ENOENT);
 }
 
-static size_t files(void)
+static size_t files(void) /* without the layout of the model */
 {
     char path[128];
     struct dirent *file;
@@ -230,7 +230,7 @@ static size_t files(void)
     (void)snprintf(path, sizeof(path), "%s/keep", dir);
     d = opendir(path);
     while (d != NULL && (file = readdir(d)) != NULL) {
-        n += file->d_name[0] != '.';
+        n += file->d_name[0] != '.' && strcmp(file->d_name, "layout") != 0;
     }
     if (d != NULL) {
         (void)closedir(d);
@@ -575,7 +575,7 @@ START_TEST(an_index_of_a_later_version_ends_the_start_and_stays)
     ck_assert_int_eq(fl_fs_replace(path, file.data, file.len, false, NULL), FL_OK);
     ck_assert_int_eq(fl_keeps_open(dir, NULL, &k, &err), FL_EVERSION);
     ck_assert_ptr_nonnull(
-        strstr(err.msg, "keep/index' is in version 3 of the format, this program knows up to 2"));
+        strstr(err.msg, "keep/index' is in version 2 of the format, this program knows up to 1"));
     ck_assert_uint_eq(files(), 4);
     fl_buf_done(&file);
 }

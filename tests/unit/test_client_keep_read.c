@@ -152,7 +152,7 @@ START_TEST(without_its_layout_the_error_says_how_to_get_it)
     (void)snprintf(path, sizeof(path), "%s/keep/layout", dir);
     ck_assert_int_eq(remove(path), 0);
     ck_assert_int_eq(read_model(&found, &err), FL_EFORMAT);
-    ck_assert_ptr_nonnull(strstr(err.msg, "the next round of the daemon writes that file"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "the next round of the daemon writes it"));
     fl_keep_found_done(&found);
     bind("own.personal", 0); /* As after a reconnect. */
     put("own.personal", 2);

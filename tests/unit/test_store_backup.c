@@ -234,10 +234,14 @@ static void put_note(const char *words)
                      FL_OK);
 }
 
-/* Of an earlier version: it does not say of which restore it is. */
+/* Each of another restore. */
 static void note(void)
 {
-    put_note("restored from a backup of round 1\nmore\n");
+    static unsigned n;
+    char words[128];
+
+    (void)snprintf(words, sizeof(words), "restored from a backup of round 1\n%032u\n", ++n);
+    put_note(words);
 }
 
 static void carry_out(struct fl_store *store, bool keep_anew, struct fl_restored *ret)

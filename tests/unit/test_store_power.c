@@ -561,7 +561,7 @@ START_TEST(the_database_is_as_private_as_the_models)
         ck_assert_int_eq((int)(st.st_mode & 0777), 0640);
     }
     fl_store_close(s);
-    /* One of an earlier version. */
+    /* One that was copied here. */
     ck_assert_int_eq(chmod(rig_path(path, files[0]), 0644), 0);
     s = open_store(dir, FL_DURABLE_PROCESS);
     for (i = 0; i < 3; i++) {
@@ -572,21 +572,13 @@ START_TEST(the_database_is_as_private_as_the_models)
 }
 END_TEST
 
-START_TEST(an_id_stays_and_is_given_to_a_database_that_has_none)
+START_TEST(an_id_stays)
 {
     char id[FL_STORE_ID_TEXT];
     struct fl_store *s = open_store(dir, FL_DURABLE_PROCESS);
 
     (void)memcpy(id, fl_store_id(s), sizeof(id));
     ck_assert_uint_eq(strlen(id), FL_STORE_ID_TEXT - 1);
-    fl_store_close(s);
-    s = open_store(dir, FL_DURABLE_PROCESS);
-    ck_assert_str_eq(fl_store_id(s), id);
-    fl_store_close(s);
-    rig_sql("UPDATE federation SET id = NULL");
-    s = open_store(dir, FL_DURABLE_PROCESS);
-    ck_assert_str_ne(fl_store_id(s), id);
-    (void)memcpy(id, fl_store_id(s), sizeof(id));
     fl_store_close(s);
     s = open_store(dir, FL_DURABLE_PROCESS);
     ck_assert_str_eq(fl_store_id(s), id);
@@ -710,7 +702,7 @@ int main(void)
     tcase_add_test(tc, the_parents_of_new_folders_are_synced);
     tcase_add_test(tc, the_renames_of_quarantined_files_are_synced);
     tcase_add_test(tc, the_database_is_as_private_as_the_models);
-    tcase_add_test(tc, an_id_stays_and_is_given_to_a_database_that_has_none);
+    tcase_add_test(tc, an_id_stays);
     tcase_set_timeout(tc, 600);
     suite_add_tcase(s, tc);
     srunner_run_all(sr, CK_ENV);

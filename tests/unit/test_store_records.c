@@ -83,70 +83,11 @@ static void commit(struct fl_store *s, const struct fl_round_rec *r)
     ck_assert_msg(fl_store_commit(s, r, NULL, 0, &err) == FL_OK, "%s", err.msg);
 }
 
-/* The tables of the first version, written by hand: they never change again. */
-static const char first_schema[] =
-    "PRAGMA application_id = 1718380132;"
-    "CREATE TABLE migration (version INTEGER PRIMARY KEY, applied_ms INTEGER NOT NULL) STRICT;"
-    "INSERT INTO migration VALUES (1, 0);"
-    "CREATE TABLE federation (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL,"
-    " layout BLOB NOT NULL, model TEXT NOT NULL) STRICT;"
-    "CREATE TABLE client (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent TEXT NOT NULL,"
-    " samples INTEGER NOT NULL, score REAL, scored INTEGER NOT NULL, n_selected INTEGER NOT NULL,"
-    " n_accepted INTEGER NOT NULL, n_rejected INTEGER NOT NULL, n_lost INTEGER NOT NULL,"
-    " last_loss REAL, last_seen_ms INTEGER NOT NULL) STRICT;"
-    "CREATE TABLE round (round INTEGER PRIMARY KEY, attempt INTEGER NOT NULL,"
-    " n_selected INTEGER NOT NULL, n_responders INTEGER NOT NULL, accuracy REAL, loss REAL,"
-    " train_loss REAL, uplink_bytes INTEGER NOT NULL, feedback_bytes INTEGER NOT NULL,"
-    " uplink_bytes_full INTEGER NOT NULL, downlink_bytes INTEGER NOT NULL,"
-    " started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL) STRICT;"
-    "CREATE TABLE open_round (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL,"
-    " attempt INTEGER NOT NULL, planned INTEGER NOT NULL) STRICT;"
-    "CREATE TABLE part (client INTEGER PRIMARY KEY REFERENCES client (id),"
-    " place INTEGER NOT NULL, state INTEGER NOT NULL, samples INTEGER NOT NULL,"
-    " steps INTEGER NOT NULL, train_loss REAL, divergence BLOB, units BLOB,"
-    " upload_bytes INTEGER NOT NULL) STRICT;"
-    "INSERT INTO client VALUES (0, 'edge-00', 'old', 600, 0.5, 1, 4, 3, 1, 0, 0.75, 1700);"
-    "INSERT INTO round VALUES (1, 2, 4, 3, 0.5, 1.5, 2.5, 10, 1, 20, 30, 40, 50);"
-    "INSERT INTO open_round VALUES (1, 2, 1, 0);"
-    "INSERT INTO part VALUES (0, 0, 2, 600, 60, 0.25, NULL, NULL, 99);";
-
 static int one_round(void *ctx, const struct fl_round_rec *r)
 {
     *(struct fl_round_rec *)ctx = *r;
     return FL_OK;
 }
-
-START_TEST(a_folder_of_the_first_version_goes_on)
-{
-    struct fl_coord_resume r;
-    struct fl_round_rec last = {0};
-    struct fl_store *s;
-
-    rig_sql(first_schema);
-    s = open_store();
-    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
-    ck_assert_uint_eq(r.committed, 1);
-    ck_assert_uint_eq(r.n_clients, 1);
-    ck_assert_uint_eq(r.clients[0].samples, 600);
-    ck_assert_uint_eq(r.clients[0].counted_round, 0);
-    ck_assert(!r.clients[0].counted_update);
-    ck_assert_uint_eq(r.n_parts, 1);
-    ck_assert_uint_eq(r.size.selected, 0); /* It was not written down. */
-    ck_assert_uint_eq(r.parts[0].steps, 60);
-    ck_assert_uint_eq(r.parts[0].upload_bytes, 99);
-    ck_assert_uint_eq(r.parts[0].trained.samples, 0);
-    ck_assert_double_eq(r.parts[0].previous_dot, 0.0);
-    fl_store_resume_done(&r);
-    ck_assert_int_eq(fl_store_rounds(s, 0, one_round, &last, NULL), FL_OK);
-    ck_assert_double_eq(last.accuracy, 0.5);
-    ck_assert_double_eq(last.personal_accuracy, -1.0); /* not known, as it was not */
-    ck_assert_double_eq(last.received_mean, -1.0);
-    ck_assert_double_eq(last.effective, 0.0);
-    fl_store_close(s);
-    rig_check_db();
-    fl_store_close(open_store()); /* and is now one of the newest */
-}
-END_TEST
 
 START_TEST(what_counted_a_client_comes_back)
 {
@@ -259,51 +200,6 @@ START_TEST(a_round_keeps_the_figures_of_personal_models)
     ck_assert_uint_eq(got.n_personal, 7);
     ck_assert_double_eq(got.effective, 3.5);
     fl_store_close(s);
-}
-END_TEST
-
-/* A column of the newest schema. */
-static bool has_column(const char *table, const char *column)
-{
-    char path[RIG_PATH_MAX];
-    sqlite3 *db = NULL;
-    sqlite3_stmt *st = NULL;
-    bool found;
-
-    ck_assert_int_eq(sqlite3_open(rig_path(path, "federation.db"), &db), SQLITE_OK);
-    ck_assert_int_eq(
-        sqlite3_prepare_v2(db, "SELECT 1 FROM pragma_table_info(?) WHERE name = ?", -1, &st, NULL),
-        SQLITE_OK);
-    ck_assert_int_eq(sqlite3_bind_text(st, 1, table, -1, SQLITE_STATIC), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_bind_text(st, 2, column, -1, SQLITE_STATIC), SQLITE_OK);
-    found = sqlite3_step(st) == SQLITE_ROW;
-    (void)sqlite3_finalize(st);
-    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
-    return found;
-}
-
-START_TEST(every_figure_has_its_column)
-{
-    static const struct {
-        const char *table;
-        const struct fl_figures *figures;
-    } all[] = {
-        {"round", &fl_round_rows}, {"abandoned", &fl_round_rows}, {"client", &fl_client_rows}};
-    struct fl_store *s = NULL;
-    size_t i;
-
-    /* Without a column it does not open; the tables are there all the same. */
-    if (fl_store_open(dir, "fed", layout, FL_DURABLE_PROCESS, &s, NULL) == FL_OK) {
-        fl_store_close(s);
-    }
-    for (i = 0; i < all[_i].figures->n; i++) {
-        const char *name = all[_i].figures->rows[i].member;
-
-        ck_assert_msg(has_column(all[_i].table, name),
-                      "figure '%s' has no column in table '%s': add a migration to "
-                      "server/store/schema.c",
-                      name, all[_i].table);
-    }
 }
 END_TEST
 
@@ -509,7 +405,6 @@ int main(void)
 
     suite_add_tcase(suite, tc);
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_folder_of_the_first_version_goes_on);
     tcase_add_test(tc, what_counted_a_client_comes_back);
     tcase_add_test(tc, going_back_uncounts_the_rounds_that_are_run_again);
     tcase_add_test(tc, a_part_keeps_what_the_client_measured);
@@ -518,7 +413,6 @@ int main(void)
     tcase_add_test(tc,
                    a_flood_of_names_with_an_error_each_takes_no_more_of_the_disk_than_the_newest);
     tcase_add_test(tc, a_round_keeps_the_figures_of_personal_models);
-    tcase_add_loop_test(tc, every_figure_has_its_column, 0, 3);
     tcase_add_test(tc, every_figure_of_a_round_comes_back);
     tcase_add_test(tc, every_figure_of_a_client_comes_back);
     srunner_run_all(runner, CK_ENV);

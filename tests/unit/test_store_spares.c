@@ -337,25 +337,6 @@ START_TEST(a_file_that_is_longer_than_the_new_upload_needs_is_cut)
 }
 END_TEST
 
-/* They have another name, and no head says whose they are. */
-START_TEST(a_file_of_an_earlier_version_goes_with_its_round)
-{
-    char once[RIG_PATH_MAX];
-    char path[RIG_PATH_MAX];
-
-    upload(1, "a", &small, before);
-    (void)rig_path(once, "spool/000001-001-a.upd");
-    ck_assert_int_eq(rename(path_of(path, "a"), once), 0);
-    expect(1, "a", &small, before);
-    ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "a"), 0); /* What was accepted is only read. */
-    ck_assert_int_eq(fl_spool_clean(dir, 1, 1, NULL), FL_OK);
-    expect(1, "a", &small, before);
-    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
-    ck_assert_uint_eq(fl_spares_count(spares), 0);
-    ck_assert(!fl_fs_exists(once));
-}
-END_TEST
-
 /* Bytes of the new manifest must not be taken for those of the old one by whoever comes next. */
 START_TEST(another_manifest_takes_away_what_was_counted_before_its_first_byte)
 {
@@ -547,7 +528,6 @@ int main(void)
     tcase_add_test(tc, the_same_bytes_again_have_to_be_found_good_again);
     tcase_add_test(tc, a_head_of_which_only_the_first_pages_are_new_counts_as_not_there);
     tcase_add_test(tc, a_file_that_is_longer_than_the_new_upload_needs_is_cut);
-    tcase_add_test(tc, a_file_of_an_earlier_version_goes_with_its_round);
     tcase_add_test(tc, another_manifest_takes_away_what_was_counted_before_its_first_byte);
     tcase_add_test(tc, what_was_not_finished_when_the_machine_went_down_begins_anew);
     tcase_add_test(tc, what_was_finished_is_there_after_a_boot_unless_the_disk_lost_some_of_it);

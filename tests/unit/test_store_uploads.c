@@ -128,7 +128,6 @@ START_TEST(an_upload_comes_back_as_it_was_sent)
     ck_assert_int_eq(open_reader(7, 2, "edge-01", &r, NULL), FL_OK);
     ck_assert(fl_spool_reader_units(r)[0] == 1 && fl_spool_reader_units(r)[1] == 0 &&
               fl_spool_reader_units(r)[2] == 1);
-    ck_assert(fl_spool_reader_checked(r));
     fl_spool_reader_share(r, 100000);
     compare_unit(r, 0, update, 7);
     compare_unit(r, 2, update + RIG_FC1, RIG_FC1);

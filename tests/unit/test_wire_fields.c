@@ -239,7 +239,7 @@ START_TEST(an_abandoned_round_says_its_line_and_what_gave_it_up)
     ck_assert_str_eq(round.abandoned_by, "disk full: é");
     fl_wire_round_done(&round);
     fl_buf_done(&buf);
-    ck_assert_int_eq(fl_wire_round_decode("", 0, &round, NULL), FL_OK); /* An earlier server's. */
+    ck_assert_int_eq(fl_wire_round_decode("", 0, &round, NULL), FL_OK); /* It was not abandoned. */
     ck_assert_str_eq(round.abandoned_by, "");
     fl_wire_round_done(&round);
 }

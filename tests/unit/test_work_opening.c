@@ -248,32 +248,6 @@ START_TEST(a_checkpoint_that_lacks_a_vector_of_these_settings_ends_it)
 }
 END_TEST
 
-START_TEST(a_file_of_an_earlier_version_is_taken_and_told)
-{
-    char path[RIG_PATH_MAX];
-    FILE *f;
-    size_t n = RIG_FC1 + RIG_FC2 + RIG_FC3;
-    static const float zero[RIG_FC1 + RIG_FC2 + RIG_FC3];
-    static const char head[] =
-        "{\"fc1.weight\":{\"dtype\":\"F32\",\"shape\":[84,100],\"data_offsets\":[0,33600]},"
-        "\"fc2.weight\":{\"dtype\":\"F32\",\"shape\":[20,20],\"data_offsets\":[33600,35200]},"
-        "\"fc2.running_mean\":{\"dtype\":\"F32\",\"shape\":[10],\"data_offsets\":[35200,35240]},"
-        "\"fc3.weight\":{\"dtype\":\"F32\",\"shape\":[22],\"data_offsets\":[35240,35328]}}";
-    uint64_t len = sizeof(head) - 1;
-
-    folder_of("fedavg", 0);
-    f = fopen(rig_path(path, "models/round-000000.safetensors"), "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert(fwrite(&len, sizeof(len), 1, f) == 1 && fwrite(head, len, 1, f) == 1 &&
-              fwrite(zero, sizeof(float), n, f) == n);
-    ck_assert_int_eq(fclose(f), 0);
-    work_rig_open(&rig, "fedavg");
-    ck_assert_uint_eq(rig.n_first, 1);
-    ck_assert_double_eq_tol(work_rig_theta(&rig), 0, 1e-9);
-    ck_assert(says("the checkpoint of round 0 is of an earlier version and carries no checksum"));
-}
-END_TEST
-
 START_TEST(mixtures_that_a_checkpoint_names_and_that_are_gone_make_it_a_bad_one)
 {
     static const char *const names[] = {"a"};
@@ -406,12 +380,12 @@ START_TEST(a_model_file_is_ignored_once_there_is_a_model)
 }
 END_TEST
 
-START_TEST(a_folder_that_does_not_say_its_settings_is_told)
+START_TEST(a_rebuilt_database_that_does_not_know_its_settings_is_told)
 {
     folder_of("fedavg", 1);
     rig_sql("DELETE FROM setting; UPDATE federation SET meaning = NULL");
     work_rig_open(&rig, "fedavg");
-    ck_assert(says("did not write down under which settings it was made"));
+    ck_assert(says("under which settings the model was made is not known"));
 }
 END_TEST
 
@@ -463,7 +437,6 @@ int main(void)
     tcase_add_test(tc, an_older_database_in_its_place_is_told);
     tcase_add_test(tc, a_checkpoint_without_its_record_is_left_until_its_round_comes_again);
     tcase_add_test(tc, a_checkpoint_that_lacks_a_vector_of_these_settings_ends_it);
-    tcase_add_test(tc, a_file_of_an_earlier_version_is_taken_and_told);
     tcase_add_test(tc, mixtures_that_a_checkpoint_names_and_that_are_gone_make_it_a_bad_one);
     tcase_add_test(tc, mixtures_of_a_round_that_was_not_committed_are_removed);
     tcase_add_test(tc, behind_an_older_round_what_goes_with_the_clients_begins_anew);
@@ -471,7 +444,7 @@ int main(void)
     tcase_add_test(tc, a_change_is_told_with_what_follows_from_it);
     tcase_add_test(tc, offers_are_asked_for_again_when_they_would_be_others);
     tcase_add_test(tc, a_model_file_is_ignored_once_there_is_a_model);
-    tcase_add_test(tc, a_folder_that_does_not_say_its_settings_is_told);
+    tcase_add_test(tc, a_rebuilt_database_that_does_not_know_its_settings_is_told);
     tcase_add_test(tc, a_lost_database_is_made_anew_behind_the_newest_good_checkpoint);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
