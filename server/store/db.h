@@ -11,23 +11,25 @@
 /* clang-format off */
 #define FL__DB_STATEMENTS(X)                                                                \
     X(GET_FEDERATION, "SELECT name, layout, model, id FROM federation")                     \
-    X(PUT_FEDERATION, "INSERT INTO federation (one, name, layout, model, id, identity,"     \
-        " kept_identity) VALUES (1, ?1, ?2, ?3, ?4, ?5, ?5)")                               \
+    X(PUT_FEDERATION, "INSERT INTO federation (" FL__LINE_ROW(FL__ROW_NAME)                 \
+        "name, layout, model, id, identity, kept_identity, one)"                            \
+        " VALUES (" FL__LINE_ROW(FL__ROW_MARK) "?, ?, ?, ?, ?, ?, 1)")                      \
     X(HAS_ROUND, "SELECT COUNT(*) FROM round WHERE round = ?")                              \
-    X(GET_LINE, "SELECT identity, kept_identity, meaning, line, kept_line, kept_since,"     \
-        " used_round, used_attempt FROM federation")                                        \
-    X(PUT_LINE, "UPDATE federation SET identity = ?, kept_identity = ?, meaning = ?,"       \
-        " line = ?, kept_line = ?, kept_since = ?, used_round = ?, used_attempt = ?")       \
+    X(GET_LINE, "SELECT " FL__LINE_ROW(FL__ROW_NAME) "identity, kept_identity, meaning"     \
+        " FROM federation")                                                                 \
+    X(PUT_LINE, "UPDATE federation SET " FL__LINE_ROW(FL__ROW_SET)                          \
+        "identity = ?, kept_identity = ?, meaning = ?")                                     \
     X(GET_USED, "SELECT used_round, used_attempt FROM federation")                          \
     X(GET_SETTINGS, "SELECT kind, name, value FROM setting ORDER BY rowid")                 \
     X(DROP_SETTINGS, "DELETE FROM setting")                                                 \
     X(PUT_SETTING, "INSERT INTO setting (kind, name, value) VALUES (?, ?, ?)")              \
-    X(PUT_CHANGE, "INSERT INTO change (round, line, at_ms, name, before, after)"            \
-        " VALUES (?, ?, ?, ?, ?, ?)")                                                       \
-    X(GET_CHANGES, "SELECT round, line, at_ms, name, before, after FROM change"             \
+    X(PUT_CHANGE, "INSERT INTO change (" FL__CHANGE_ROW(FL__ROW_NAME) "id)"                 \
+        " VALUES (" FL__CHANGE_ROW(FL__ROW_MARK) "NULL)")                                   \
+    X(GET_CHANGES, "SELECT " FL__CHANGE_ROW(FL__ROW_NAME) "id FROM change"                  \
         " WHERE round BETWEEN ? AND ? ORDER BY id")                                         \
-    X(PUT_HOLD, "INSERT OR REPLACE INTO hold (round, reason, at_ms) VALUES (?, ?, ?)")      \
-    X(GET_HOLDS, "SELECT round, reason, at_ms FROM hold ORDER BY round")                    \
+    X(PUT_HOLD, "INSERT OR REPLACE INTO hold (" FL__HOLD_ROW(FL__ROW_NAME) "sum)"           \
+        " VALUES (" FL__HOLD_ROW(FL__ROW_MARK) "NULL)")                                     \
+    X(GET_HOLDS, "SELECT " FL__HOLD_ROW(FL__ROW_NAME) "sum FROM hold ORDER BY round")       \
     X(DROP_HOLD, "DELETE FROM hold WHERE round = ?")                                        \
     X(DROP_SCORES, "UPDATE client SET scored = 0, score = 0")                               \
     X(GET_ATTEMPT, "SELECT round, attempt, (SELECT COUNT(*) FROM part WHERE state = ?)"     \
@@ -44,13 +46,13 @@
     X(GET_COUNTS, "SELECT expected, epoch, MAX(epoch, kept_since + 1) FROM federation")     \
     X(SET_EXPECTED, "UPDATE federation SET expected = ?")                                   \
     X(SET_EPOCH, "UPDATE federation SET epoch = ?")                                         \
-    X(PUT_CLIENT, "INSERT INTO client (" FL__SQL_CLIENT(FL__SQL_NAME) "agent, id, name)"    \
-        " VALUES (" FL__SQL_CLIENT(FL__SQL_MARK) "?, ?, ?)")                                \
+    X(PUT_CLIENT, "INSERT INTO client (" FL__SQL_CLIENT(FL__ROW_NAME) "agent, id, name)"    \
+        " VALUES (" FL__SQL_CLIENT(FL__ROW_MARK) "?, ?, ?)")                                \
     /* Hundreds of them in a commit: one that fails ends the transaction, so that SQLite need   */\
     /* not keep a copy of the page for each. */                                              \
-    X(SET_CLIENT, "UPDATE OR ROLLBACK client SET " FL__SQL_CLIENT(FL__SQL_SET) "agent = ?"              \
+    X(SET_CLIENT, "UPDATE OR ROLLBACK client SET " FL__SQL_CLIENT(FL__ROW_SET) "agent = ?"              \
         " WHERE id = ? AND name = ?")                                                       \
-    X(GET_CLIENTS, "SELECT " FL__SQL_CLIENT(FL__SQL_NAME) "agent, id, name FROM client"     \
+    X(GET_CLIENTS, "SELECT " FL__SQL_CLIENT(FL__ROW_NAME) "agent, id, name FROM client"     \
         " ORDER BY id")                                                                     \
     X(PUT_ERROR, "INSERT OR REPLACE INTO client_error (name, at_ms, up_ms, text)"           \
         " VALUES (?, ?, ?, ?)")                                                             \
@@ -63,31 +65,26 @@
     X(LAST_ROUND, "SELECT COALESCE(MAX(round), 0) FROM round")                              \
     X(COUNT_RECORDS, "SELECT (SELECT COUNT(*) FROM client) + (SELECT COUNT(*) FROM round)"  \
         " + (SELECT COUNT(*) FROM open_round)")                                             \
-    X(GET_OPEN, "SELECT round, attempt, planned, n_selected, population, members,"          \
-        " epoch, meaning IS (SELECT meaning FROM federation) FROM open_round")                     \
-    X(PUT_OPEN, "INSERT OR REPLACE INTO open_round (one, round, attempt, planned,"          \
-        " n_selected, population, members, epoch, meaning)"                                 \
-        " VALUES (1, ?, ?, 0, ?, ?, ?, ?, (SELECT meaning FROM federation))")                  \
+    X(GET_OPEN, "SELECT round, attempt, planned, " FL__SIZE_ROW(FL__ROW_NAME)               \
+        "meaning IS (SELECT meaning FROM federation) FROM open_round")                     \
+    X(PUT_OPEN, "INSERT OR REPLACE INTO open_round (round, attempt, "                       \
+        FL__SIZE_ROW(FL__ROW_NAME) "one, planned, meaning) VALUES (?, ?, "                  \
+        FL__SIZE_ROW(FL__ROW_MARK) "1, 0, (SELECT meaning FROM federation))")               \
     X(SET_PLANNED, "UPDATE open_round SET planned = 1")                                     \
     X(DROP_OPEN, "DELETE FROM open_round")                                                  \
     X(DROP_PARTS, "DELETE FROM part")                                                       \
     X(COUNT_PARTS, "SELECT COUNT(*) FROM part")                                             \
-    /* Without a place: behind all that are there. */\
-    X(PUT_PART, "INSERT INTO part (client, state, samples, steps, train_loss, divergence,"  \
-        " units, upload_bytes, previous_dot, received_samples, received_correct,"           \
-        " received_loss, trained_samples, trained_correct, trained_loss, rms, place)"       \
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"   \
-        " COALESCE(?17, (SELECT COALESCE(MAX(place) + 1, 0) FROM part)))")                  \
-    X(SET_PART, "UPDATE part SET state = ?2, samples = ?3, steps = ?4, train_loss = ?5,"    \
-        " divergence = ?6, units = ?7, upload_bytes = ?8, previous_dot = ?9,"               \
-        " received_samples = ?10, received_correct = ?11, received_loss = ?12,"             \
-        " trained_samples = ?13, trained_correct = ?14, trained_loss = ?15, rms = ?16"      \
-        " WHERE client = ?1")                                                               \
-    X(GET_PARTS, "SELECT client, state, samples, steps, train_loss, divergence, units,"     \
-        " upload_bytes, previous_dot, received_samples, received_correct, received_loss,"   \
-        " trained_samples, trained_correct, trained_loss, rms FROM part ORDER BY place")    \
+    /* Without a place: behind all that are there. */                                       \
+    X(PUT_PART, "INSERT INTO part (" FL__PART_ROW(FL__ROW_NAME)                             \
+        "state, divergence, units, rms, client, place)"                                     \
+        " VALUES (" FL__PART_ROW(FL__ROW_MARK) "?, ?, ?, ?, ?,"                             \
+        " COALESCE(?, (SELECT COALESCE(MAX(place) + 1, 0) FROM part)))")                    \
+    X(SET_PART, "UPDATE part SET " FL__PART_ROW(FL__ROW_SET)                                \
+        "state = ?, divergence = ?, units = ?, rms = ? WHERE client = ?")                   \
+    X(GET_PARTS, "SELECT " FL__PART_ROW(FL__ROW_NAME)                                       \
+        "state, divergence, units, rms, client FROM part ORDER BY place")                   \
     X(PUT_ROUND, "INSERT INTO round (" FL__SQL_ROUND "line)"                                \
-        " VALUES (" FL_ROUND_FIGURES(FL__SQL_MARK) "(SELECT line FROM federation))")        \
+        " VALUES (" FL_ROUND_FIGURES(FL__ROW_MARK) "(SELECT line FROM federation))")        \
     X(GET_ROUNDS, "SELECT * FROM (SELECT " FL__SQL_ROUND "line FROM round"                  \
         " ORDER BY round DESC LIMIT ?) ORDER BY round")                                     \
     X(GET_ROUND, "SELECT " FL__SQL_ROUND "line FROM round WHERE round = ?")                 \

@@ -30,7 +30,7 @@ static int read_settings(struct fl_store *store, struct fl_settings *ret, struct
         char *name = fl_str_dup(fl_column_text(&q));
         int added = FL_ENOMEM;
 
-        if (name != NULL) { /* A later version may know more kinds: those are only told. */
+        if (name != NULL) { /* Kinds that are not known are only told. */
             added = fl_settings_add(ret,
                                     kind >= FL_SETTING_FIGURE && kind <= FL_SETTING_SCORE
                                         ? (enum fl_setting_kind)kind
@@ -81,15 +81,13 @@ static int run_from(struct fl_store *store, enum fl__db_statement which, uint64_
     return fl_query_run(&q, err);
 }
 
-static int put_hold(struct fl_store *store, uint64_t round, const char *reason, uint64_t wall_ms,
-                    struct fl_err *err)
+static int put_hold(struct fl_store *store, const struct fl_hold_rec *rec, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_HOLD);
+    struct fl_query query = fl_db_query(&store->db, FL__DB_PUT_HOLD);
+    struct fl_query *q = &query;
 
-    fl_query_u64(&q, round);
-    fl_query_text(&q, reason);
-    fl_query_u64(&q, wall_ms);
-    return fl_query_run(&q, err);
+    FL__HOLD_ROW(FL__ROW_BIND)
+    return fl_query_run(q, err);
 }
 
 /* The open attempt is over: the next one of its round begins with nobody in it. */
@@ -156,7 +154,9 @@ static int hold_before(struct fl_store *store, struct fl_store_entered *e, uint6
     (void)snprintf(reason, sizeof(reason), "before %s changed",
                    i < e->verdict.n ? e->verdict.list[i].name : "the settings");
     e->held = e->committed;
-    return put_hold(store, e->committed, reason, wall_ms, err);
+    return put_hold(
+        store, &(struct fl_hold_rec){.round = e->committed, .at_ms = wall_ms, .reason = reason},
+        err);
 }
 
 static int consequences(struct fl_store *store, struct fl__line_row *row,
@@ -315,38 +315,33 @@ int fl_store_rewind(struct fl_store *store, uint64_t round, const struct fl_rewi
 int fl_store_changes(struct fl_store *store, uint64_t first, uint64_t last, fl_store_change_cb cb,
                      void *ctx, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_CHANGES);
+    struct fl_query query = fl_db_query(&store->db, FL__DB_GET_CHANGES);
+    struct fl_query *q = &query;
+    struct fl_change_rec change;
+    struct fl_change_rec *rec = &change;
     int rv;
 
-    fl_query_u64(&q, first);
-    fl_query_u64(&q, last);
-    while ((rv = fl_query_next(&q, err)) == FL_OK) {
-        struct fl_change_rec c = {.round = fl_column_u64(&q)};
-
-        c.line = fl_column_u64(&q);
-        c.at_ms = fl_column_u64(&q);
-        c.name = fl_column_text(&q);
-        c.before = fl_column_text(&q);
-        c.after = fl_column_text(&q);
-        rv = cb(ctx, &c);
+    fl_query_u64(q, first);
+    fl_query_u64(q, last);
+    while ((rv = fl_query_next(q, err)) == FL_OK) {
+        FL__CHANGE_ROW(FL__ROW_READ)
+        rv = cb(ctx, rec);
         if (rv != FL_OK) {
-            fl_query_reset(&q);
+            fl_query_reset(q);
             return rv;
         }
     }
-    fl_query_reset(&q);
+    fl_query_reset(q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
 int fl_store_hold(struct fl_store *store, uint64_t round, const char *reason, uint64_t wall_ms,
                   struct fl_err *err)
 {
+    const struct fl_hold_rec hold = {.round = round, .at_ms = wall_ms, .reason = reason};
     int rv = fl_db_begin_durable(&store->db, err);
 
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_db_end(&store->db, put_hold(store, round, reason, wall_ms, err), err);
+    return rv == FL_OK ? fl_db_end(&store->db, put_hold(store, &hold, err), err) : rv;
 }
 
 static int find_hold(void *ctx, const struct fl_hold_rec *hold)
@@ -372,20 +367,20 @@ int fl_store_release(struct fl_store *store, uint64_t round, struct fl_err *err)
 
 int fl_store_holds(struct fl_store *store, fl_store_hold_cb cb, void *ctx, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_HOLDS);
+    struct fl_query query = fl_db_query(&store->db, FL__DB_GET_HOLDS);
+    struct fl_query *q = &query;
+    struct fl_hold_rec hold;
+    struct fl_hold_rec *rec = &hold;
     int rv;
 
-    while ((rv = fl_query_next(&q, err)) == FL_OK) {
-        struct fl_hold_rec h = {.round = fl_column_u64(&q)};
-
-        h.reason = fl_column_text(&q);
-        h.at_ms = fl_column_u64(&q);
-        rv = cb(ctx, &h);
+    while ((rv = fl_query_next(q, err)) == FL_OK) {
+        FL__HOLD_ROW(FL__ROW_READ)
+        rv = cb(ctx, rec);
         if (rv != FL_OK) {
-            fl_query_reset(&q);
+            fl_query_reset(q);
             return rv;
         }
     }
-    fl_query_reset(&q);
+    fl_query_reset(q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }

@@ -15,12 +15,12 @@ struct fl__line_row {
     uint64_t used_round, used_attempt;
 };
 
-FL_MUST_CHECK int fl__line_read(struct fl_store *store, struct fl__line_row *ret,
+FL_MUST_CHECK int fl__line_read(struct fl_store *store, struct fl__line_row *rec,
                                 struct fl_err *err);
-FL_MUST_CHECK int fl__line_write(struct fl_store *store, const struct fl__line_row *row,
+FL_MUST_CHECK int fl__line_write(struct fl_store *store, const struct fl__line_row *rec,
                                  struct fl_err *err);
 FL_MUST_CHECK int fl__line_of(const struct fl__line_row *row, struct fl_line *ret);
-FL_MUST_CHECK int fl__line_put_change(struct fl_store *store, const struct fl_change_rec *change,
+FL_MUST_CHECK int fl__line_put_change(struct fl_store *store, const struct fl_change_rec *rec,
                                       struct fl_err *err);
 
 #endif

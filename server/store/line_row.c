@@ -21,46 +21,40 @@ static int read_identity(struct fl_store *store, struct fl_query *q, uint8_t out
     return FL_OK;
 }
 
-int fl__line_read(struct fl_store *store, struct fl__line_row *ret, struct fl_err *err)
+int fl__line_read(struct fl_store *store, struct fl__line_row *rec, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_LINE);
-    int rv = fl_query_next(&q, err);
+    struct fl_query query = fl_db_query(&store->db, FL__DB_GET_LINE);
+    struct fl_query *q = &query;
+    int rv = fl_query_next(q, err);
 
     if (rv == FL_OK) {
         size_t n_meaning = 0;
         const void *meaning = NULL;
 
-        *ret = (struct fl__line_row){.known = false};
-        rv = read_identity(store, &q, ret->identity, err);
-        rv = rv == FL_OK ? read_identity(store, &q, ret->kept_identity, err) : rv;
-        meaning = fl_column_blob(&q, &n_meaning);
-        if (n_meaning == sizeof(ret->meaning)) {
-            (void)memcpy(ret->meaning, meaning, sizeof(ret->meaning));
-            ret->known = true;
+        *rec = (struct fl__line_row){.known = false};
+        FL__LINE_ROW(FL__ROW_READ)
+        rv = read_identity(store, q, rec->identity, err);
+        rv = rv == FL_OK ? read_identity(store, q, rec->kept_identity, err) : rv;
+        meaning = rv == FL_OK ? fl_column_blob(q, &n_meaning) : NULL;
+        if (meaning != NULL && n_meaning == sizeof(rec->meaning)) {
+            (void)memcpy(rec->meaning, meaning, sizeof(rec->meaning));
+            rec->known = true;
         }
-        ret->line = fl_column_u64(&q);
-        ret->kept_line = fl_column_u64(&q);
-        ret->kept_since = fl_column_u64(&q);
-        ret->used_round = fl_column_u64(&q);
-        ret->used_attempt = fl_column_u64(&q);
     }
-    fl_query_reset(&q);
+    fl_query_reset(q);
     return rv;
 }
 
-int fl__line_write(struct fl_store *store, const struct fl__line_row *row, struct fl_err *err)
+int fl__line_write(struct fl_store *store, const struct fl__line_row *rec, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_LINE);
+    struct fl_query query = fl_db_query(&store->db, FL__DB_PUT_LINE);
+    struct fl_query *q = &query;
 
-    fl_query_blob(&q, row->identity, sizeof(row->identity));
-    fl_query_blob(&q, row->kept_identity, sizeof(row->kept_identity));
-    fl_query_blob(&q, row->known ? row->meaning : NULL, sizeof(row->meaning));
-    fl_query_u64(&q, row->line);
-    fl_query_u64(&q, row->kept_line);
-    fl_query_u64(&q, row->kept_since);
-    fl_query_u64(&q, row->used_round);
-    fl_query_u64(&q, row->used_attempt);
-    return fl_query_run(&q, err);
+    FL__LINE_ROW(FL__ROW_BIND)
+    fl_query_blob(q, rec->identity, sizeof(rec->identity));
+    fl_query_blob(q, rec->kept_identity, sizeof(rec->kept_identity));
+    fl_query_blob(q, rec->known ? rec->meaning : NULL, sizeof(rec->meaning));
+    return fl_query_run(q, err);
 }
 
 /* SHA-256 of what it is, whose, the number, and what an update means (NULL: no part of it). */
@@ -95,15 +89,11 @@ int fl__line_of(const struct fl__line_row *row, struct fl_line *ret)
     return rv;
 }
 
-int fl__line_put_change(struct fl_store *store, const struct fl_change_rec *c, struct fl_err *err)
+int fl__line_put_change(struct fl_store *store, const struct fl_change_rec *rec, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_CHANGE);
+    struct fl_query query = fl_db_query(&store->db, FL__DB_PUT_CHANGE);
+    struct fl_query *q = &query;
 
-    fl_query_u64(&q, c->round);
-    fl_query_u64(&q, c->line);
-    fl_query_u64(&q, c->at_ms);
-    fl_query_text(&q, c->name);
-    fl_query_text(&q, c->before);
-    fl_query_text(&q, c->after);
-    return fl_query_run(&q, err);
+    FL__CHANGE_ROW(FL__ROW_BIND)
+    return fl_query_run(q, err);
 }

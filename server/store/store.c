@@ -15,7 +15,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "libfl/model/digest.h"
-#include "server/store/line.h"
+#include "server/store/line_impl.h"
 #include "server/store/store_impl.h"
 
 static void describe_model(const struct fl_layout *layout, char *out, size_t size)
@@ -34,7 +34,10 @@ static const enum fl_db_sync sync_of[] = {[FL_DURABLE_PROCESS] = FL_DB_SYNC_NORM
 static int claim(struct fl_store *store, const char *federation, const struct fl_layout *layout,
                  const char *model, const uint8_t id[FL__STORE_ID_SIZE], struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_FEDERATION);
+    const struct fl__line_row line = {.line = 1, .kept_line = 1};
+    const struct fl__line_row *rec = &line;
+    struct fl_query query = fl_db_query(&store->db, FL__DB_PUT_FEDERATION);
+    struct fl_query *q = &query;
     uint8_t identity[FL__IDENTITY];
     int rv = fl_random_bytes(identity, sizeof(identity));
 
@@ -46,12 +49,14 @@ static int claim(struct fl_store *store, const char *federation, const struct fl
     if (rv != FL_OK) {
         return rv;
     }
-    fl_query_text(&q, federation);
-    fl_query_blob(&q, fl_layout_shape_digest(layout), FL_DIGEST_SIZE);
-    fl_query_text(&q, model);
-    fl_query_blob(&q, id, FL__STORE_ID_SIZE);
-    fl_query_blob(&q, identity, sizeof(identity));
-    return fl_db_end(&store->db, fl_query_run(&q, err), err);
+    FL__LINE_ROW(FL__ROW_BIND)
+    fl_query_text(q, federation);
+    fl_query_blob(q, fl_layout_shape_digest(layout), FL_DIGEST_SIZE);
+    fl_query_text(q, model);
+    fl_query_blob(q, id, FL__STORE_ID_SIZE);
+    fl_query_blob(q, identity, sizeof(identity));
+    fl_query_blob(q, identity, sizeof(identity));
+    return fl_db_end(&store->db, fl_query_run(q, err), err);
 }
 
 static int other_federation(const char *dir, const char *name, const char *federation, bool empty,
@@ -343,31 +348,19 @@ static int put_client(struct fl_store *store, const struct fl_client_rec *c, str
 /* Floats lie in the file as on every machine we run on. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "float blobs are written as they lie");
 
-static void put_eval(struct fl_query *q, const struct fl_eval_rec *e)
-{
-    fl_query_u64(q, e->samples);
-    fl_query_u64(q, e->correct);
-    fl_query_f64(q, e->loss_sum);
-}
-
 static struct fl_query part_query(struct fl_store *store, enum fl__db_statement which,
-                                  const struct fl_part_rec *p)
+                                  const struct fl_part_rec *rec)
 {
-    struct fl_query q = fl_db_query(&store->db, which);
+    struct fl_query query = fl_db_query(&store->db, which);
+    struct fl_query *q = &query;
 
-    fl_query_u64(&q, p->client);
-    fl_query_u64(&q, (uint64_t)p->state);
-    fl_query_u64(&q, p->samples);
-    fl_query_u64(&q, p->steps);
-    fl_query_f64(&q, p->train_loss);
-    fl_query_blob(&q, p->divergence, store->n_units * sizeof(*p->divergence));
-    fl_query_blob(&q, p->units, store->n_units);
-    fl_query_u64(&q, p->upload_bytes);
-    fl_query_f64(&q, p->previous_dot);
-    put_eval(&q, &p->received);
-    put_eval(&q, &p->trained);
-    fl_query_blob(&q, p->rms, sizeof(p->rms));
-    return q;
+    FL__PART_ROW(FL__ROW_BIND)
+    fl_query_u64(q, (uint64_t)rec->state);
+    fl_query_blob(q, rec->divergence, store->n_units * sizeof(*rec->divergence));
+    fl_query_blob(q, rec->units, store->n_units);
+    fl_query_blob(q, rec->rms, sizeof(rec->rms));
+    fl_query_u64(q, rec->client);
+    return query;
 }
 
 /* Those of a selection, in its order: there are no others. */
@@ -529,24 +522,23 @@ int fl_store_put_pause(struct fl_store *store, const char *reason, struct fl_err
 static int write_selection(struct fl_store *store, const struct fl_selection *sel,
                            struct fl_err *err)
 {
-    struct fl_query q;
+    const struct fl_round_size *rec = &sel->size;
+    struct fl_query query;
+    struct fl_query *q = &query;
     int rv = check_after_last(store, sel->round, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    q = fl_db_query(&store->db, FL__DB_PUT_OPEN);
-    fl_query_u64(&q, sel->round);
-    fl_query_u64(&q, sel->attempt);
-    fl_query_u64(&q, sel->size.selected);
-    fl_query_u64(&q, sel->size.population);
-    fl_query_u64(&q, sel->size.members);
-    fl_query_u64(&q, sel->size.epoch);
-    rv = fl_query_run(&q, err);
+    query = fl_db_query(&store->db, FL__DB_PUT_OPEN);
+    fl_query_u64(q, sel->round);
+    fl_query_u64(q, sel->attempt);
+    FL__SIZE_ROW(FL__ROW_BIND)
+    rv = fl_query_run(q, err);
     if (rv == FL_OK) {
-        q = fl_db_query(&store->db, FL__DB_SET_EXPECTED);
-        fl_query_u64(&q, sel->expected);
-        rv = fl_query_run(&q, err);
+        query = fl_db_query(&store->db, FL__DB_SET_EXPECTED);
+        fl_query_u64(q, sel->expected);
+        rv = fl_query_run(q, err);
     }
     if (rv == FL_OK) {
         rv = put_clients(store, sel->clients, sel->n_clients, err);

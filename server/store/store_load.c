@@ -89,50 +89,38 @@ static int read_blob(struct fl_store *store, struct fl_query *q, size_t want, vo
     return FL_OK;
 }
 
-static void read_eval(struct fl_query *q, struct fl_eval_rec *e)
-{
-    e->samples = fl_column_u64(q);
-    e->correct = fl_column_u64(q);
-    e->loss_sum = fl_column_f64(q);
-}
-
-static int read_part(struct fl_store *store, struct fl_query *q, struct fl_part_rec *p,
+static int read_part(struct fl_store *store, struct fl_query *q, struct fl_part_rec *rec,
                      struct fl_err *err)
 {
-    uint64_t client = fl_column_u64(q);
-    uint64_t state = fl_column_u64(q);
+    uint64_t client;
+    uint64_t state;
     void *divergence = NULL;
     void *units = NULL;
     void *rms = NULL;
     int rv;
 
-    *p = (struct fl_part_rec){0};
+    *rec = (struct fl_part_rec){0};
+    FL__PART_ROW(FL__ROW_READ)
+    state = fl_column_u64(q);
+    rv = read_blob(store, q, store->n_units * sizeof(*rec->divergence), &divergence, err);
+    rec->divergence = divergence;
+    rv = rv == FL_OK ? read_blob(store, q, store->n_units, &units, err) : rv;
+    rec->units = units;
+    rv = rv == FL_OK ? read_blob(store, q, sizeof(rec->rms), &rms, err) : rv;
+    if (rms != NULL) {
+        (void)memcpy(rec->rms, rms, sizeof(rec->rms));
+        free(rms);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    client = fl_column_u64(q);
     if (client >= FL_CLIENT_NUMBERS || state < FL_PART_SELECTED || state > FL_PART_LOST) {
         return damaged(store, "a part has no client or state", err);
     }
-    p->client = (uint32_t)client;
-    p->state = (enum fl_part_state)state;
-    p->samples = fl_column_u64(q);
-    p->steps = fl_column_u64(q);
-    p->train_loss = fl_column_f64(q);
-    rv = read_blob(store, q, store->n_units * sizeof(*p->divergence), &divergence, err);
-    p->divergence = divergence;
-    if (rv == FL_OK) {
-        rv = read_blob(store, q, store->n_units, &units, err);
-        p->units = units;
-    }
-    p->upload_bytes = fl_column_u64(q);
-    p->previous_dot = fl_column_f64(q);
-    read_eval(q, &p->received);
-    read_eval(q, &p->trained);
-    if (rv == FL_OK) {
-        rv = read_blob(store, q, sizeof(p->rms), &rms, err);
-    }
-    if (rms != NULL) {
-        (void)memcpy(p->rms, rms, sizeof(p->rms));
-        free(rms);
-    }
-    return rv;
+    rec->client = (uint32_t)client;
+    rec->state = (enum fl_part_state)state;
+    return FL_OK;
 }
 
 static int load_parts(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
@@ -162,21 +150,20 @@ static int load_parts(struct fl_store *store, struct fl_coord_resume *r, struct 
 
 static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_OPEN);
+    struct fl_query query = fl_db_query(&store->db, FL__DB_GET_OPEN);
+    struct fl_query *q = &query;
+    struct fl_round_size *rec = &r->size;
     bool same = true;
-    int rv = fl_query_next(&q, err);
+    int rv = fl_query_next(q, err);
 
     if (rv == FL_OK) {
-        r->open_round = fl_column_u64(&q);
-        r->open_attempt = (uint32_t)fl_column_u64(&q);
-        r->planned = fl_column_u64(&q) != 0;
-        r->size.selected = (uint32_t)fl_column_u64(&q);
-        r->size.population = (uint32_t)fl_column_u64(&q);
-        r->size.members = (uint32_t)fl_column_u64(&q);
-        r->size.epoch = fl_column_u64(&q);
-        same = fl_column_u64(&q) != 0;
+        r->open_round = fl_column_u64(q);
+        r->open_attempt = (uint32_t)fl_column_u64(q);
+        r->planned = fl_column_u64(q) != 0;
+        FL__SIZE_ROW(FL__ROW_READ)
+        same = fl_column_u64(q) != 0;
     }
-    fl_query_reset(&q);
+    fl_query_reset(q);
     if (rv == FL_ENOENT) {
         return FL_OK;
     }
@@ -197,18 +184,6 @@ static int load_counts(struct fl_store *store, struct fl_coord_resume *r, struct
         r->expected = fl_column_u64(&q);
         store->epoch = fl_column_u64(&q);
         r->epoch = fl_column_u64(&q);
-    }
-    fl_query_reset(&q);
-    return rv;
-}
-
-static int load_up(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, FL__DB_NEWEST_UP);
-    int rv = fl_query_next(&q, err);
-
-    if (rv == FL_OK) {
-        r->up_ms = fl_column_u64(&q);
     }
     fl_query_reset(&q);
     return rv;
@@ -244,13 +219,8 @@ static int load_pause(struct fl_store *store, struct fl_coord_resume *r, struct 
 int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl_err *err)
 {
     struct fl_coord_resume r = {0};
-    struct fl_query q = fl_db_query(&store->db, FL__DB_LAST_ROUND);
-    int rv = fl_query_next(&q, err);
+    int rv = fl__store_last_round(store, &r.committed, err);
 
-    if (rv == FL_OK) {
-        r.committed = fl_column_u64(&q);
-    }
-    fl_query_reset(&q);
     if (rv == FL_OK) {
         rv = load_clients(store, &r, err);
     }
@@ -258,7 +228,7 @@ int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl
         rv = load_counts(store, &r, err);
     }
     if (rv == FL_OK) {
-        rv = load_up(store, &r, err);
+        rv = fl__store_number(store, FL__DB_NEWEST_UP, &r.up_ms, err);
     }
     if (rv == FL_OK) {
         rv = load_used(store, &r, err);
