@@ -14,7 +14,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "libfl/data/npy.h"
-#include "tools/fl_sim/data/data.h"
+#include "tools/fl_sim/data/sim_data.h"
 
 static const char usage[] =
     "usage: bench/data [options]\n"

@@ -84,7 +84,7 @@ static void report(void *arg)
 
     now.allocated = (now.allocated - server->before.allocated) / server->clients;
     now.mapped = (now.mapped - server->before.mapped) / server->clients;
-    peer_tell(server->fd, &now, sizeof(now));
+    peer_send(server->fd, &now, sizeof(now));
 }
 
 static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
@@ -134,7 +134,7 @@ static void run_server(const void *ctx, int fd)
     must_err(fl_grpc_server_listen(server.grpc, &listen, &port, &err), &err);
     must(fl_timer_create(server.loop, report, &server, &server.settled), "timer");
     server.before = usage_now();
-    peer_tell(fd, &port, sizeof(port));
+    peer_send(fd, &port, sizeof(port));
     fl_loop_run(server.loop); /* until it is killed */
 }
 
@@ -211,10 +211,10 @@ static void measure(struct sides sides, const char *tls, const char *certificate
     int clients_fd;
 
     server = peer_start(run_server, &sides, &server_fd);
-    peer_hear(server_fd, &port, sizeof(port), "the server did not start");
+    peer_receive(server_fd, &port, sizeof(port), "the server did not start");
     (void)snprintf(sides.address, sizeof(sides.address), "127.0.0.1:%u", port);
     clients = peer_start(run_clients, &sides, &clients_fd);
-    peer_hear(server_fd, &cost, sizeof(cost), "not all clients came");
+    peer_receive(server_fd, &cost, sizeof(cost), "not all clients came");
     (void)close(clients_fd);
     (void)close(server_fd);
     peer_kill(clients);

@@ -59,14 +59,14 @@ pid_t peer_start(void (*run)(const void *ctx, int fd), const void *ctx, int *ret
     return pid;
 }
 
-void peer_tell(int fd, const void *data, size_t len)
+void peer_send(int fd, const void *data, size_t len)
 {
     if (write(fd, data, len) != (ssize_t)len) {
         die("pipe");
     }
 }
 
-void peer_hear(int fd, void *data, size_t len, const char *what)
+void peer_receive(int fd, void *data, size_t len, const char *what)
 {
     if (read(fd, data, len) != (ssize_t)len) {
         die(what);

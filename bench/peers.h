@@ -26,9 +26,9 @@ void peers_open_files(void);
 /* `run` in a process of its own, which ends with it. What it writes to `fd` can be read from
  *ret_fd, which the caller closes. */
 pid_t peer_start(void (*run)(const void *ctx, int fd), const void *ctx, int *ret_fd);
-void peer_tell(int fd, const void *data, size_t len);
+void peer_send(int fd, const void *data, size_t len);
 /* Waits for as many bytes as the peer tells at once; `what` if it ends without. */
-void peer_hear(int fd, void *data, size_t len, const char *what);
+void peer_receive(int fd, void *data, size_t len, const char *what);
 void peer_kill(pid_t pid);
 
 /* For tables of handlers: each message goes back; the end of a call is nobody's business. */

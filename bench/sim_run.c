@@ -9,7 +9,7 @@
 #include "bench/sim.h"
 #include "client/train/trainer.h"
 #include "libfl/base/clock.h"
-#include "tools/fl_sim/engine/federation.h"
+#include "tools/fl_sim/engine/sim_federation.h"
 
 /* Of a phase: longer than any takes, as nobody is late here. */
 #define FOREVER_MS 1000000000
@@ -27,7 +27,7 @@ struct bench {
     struct fl_dataset *pool, *test;
     uint32_t *items; /* [pool->n] */
     char (*names)[24];
-    struct fl_people people;
+    struct fl_sim_clients sim_clients;
     uint64_t began_ns, last_ns;
     double last_cpu;
     double spans[MAX_ROUNDS], cpu[MAX_ROUNDS];
@@ -46,16 +46,16 @@ static double cpu_s(void)
 
 /* --- clients --- */
 
-static void person(void *ctx, size_t client, struct fl_person *ret)
+static void sim_client(void *ctx, size_t client, struct fl_sim_client *ret)
 {
     const struct bench *b = ctx;
 
-    *ret =
-        (struct fl_person){.name = b->names[client], .samples = b->c->samples, .seed = client + 1};
+    *ret = (struct fl_sim_client){
+        .name = b->names[client], .samples = b->c->samples, .seed = client + 1};
 }
 
 /* A window of the pool: thousands of clients share what lies in memory. */
-static int data(void *ctx, size_t client, struct fl_person_data *ret, struct fl_err *err)
+static int data(void *ctx, size_t client, struct fl_sim_client_data *ret, struct fl_err *err)
 {
     const struct bench *b = ctx;
     size_t from = client * b->c->samples % (b->pool->n - b->c->samples + 1);
@@ -68,7 +68,7 @@ static int data(void *ctx, size_t client, struct fl_person_data *ret, struct fl_
     return rv;
 }
 
-static void release(void *ctx, struct fl_person_data *of)
+static void release(void *ctx, struct fl_sim_client_data *of)
 {
     (void)ctx;
     fl_dataset_free(of->of[0]);
@@ -132,7 +132,7 @@ static int make_data(struct bench *b, struct fl_err *err)
     for (i = 0; i < b->c->clients; i++) {
         (void)snprintf(b->names[i], sizeof(b->names[i]), "c%07zu", i);
     }
-    b->people = (struct fl_people){b->c->clients, person, data, release, b};
+    b->sim_clients = (struct fl_sim_clients){b->c->clients, sim_client, data, release, b};
     return FL_OK;
 }
 
@@ -145,7 +145,7 @@ static int train_all(struct bench *b, struct fl_trainer *t, const float *theta, 
     int rv = FL_OK;
 
     for (i = 0; rv == FL_OK && i < b->c->selected; i++) {
-        struct fl_person_data of = {.train = NULL};
+        struct fl_sim_client_data of = {.train = NULL};
         struct fl_train_result made = {0};
 
         rv = data(b, i, &of, err);
@@ -238,7 +238,7 @@ static struct fl_fed_conf conf_of(struct bench *b, const char *dir)
                                 .training = {.epochs = c->epochs, .batch_size = c->batch},
                                 .inputs = fl_net_inputs(b->net),
                                 .classes = fl_net_classes(b->net),
-                                .people = &b->people,
+                                .sim_clients = &b->sim_clients,
                                 .test = b->test,
                                 .threads = c->threads,
                                 .watch = {.committed = committed, .ctx = b}};

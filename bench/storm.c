@@ -60,7 +60,7 @@ static void run_server(const void *filter, int fd)
     must_err(fl_loop_create(&setup.loop, &err), &err);
     must_err(fl_grpc_server_create(&setup, &server, &err), &err);
     must_err(fl_grpc_server_listen(server, &listen, &port, &err), &err);
-    peer_tell(fd, &port, sizeof(port));
+    peer_send(fd, &port, sizeof(port));
     fl_loop_run(setup.loop); /* until it is killed */
 }
 
@@ -201,7 +201,7 @@ static void run_storm(const void *ctx, int fd)
     struct crowd crowd = {.n = new->n};
 
     bring(&crowd, new->address, new->filter);
-    peer_tell(fd, "u", 1);
+    peer_send(fd, "u", 1);
     (void)pause(); /* until it is killed */
 }
 
@@ -294,7 +294,7 @@ int main(int argc, char **argv)
     peers_open_files();
     secure_make(&secure);
     server = peer_start(run_server, args.insecure ? NULL : &secure.server_filter, &fd);
-    peer_hear(fd, &port, sizeof(port), "the server did not start");
+    peer_receive(fd, &port, sizeof(port), "the server did not start");
     (void)snprintf(address, sizeof(address), "127.0.0.1:%u", port);
     new.address = address;
     new.filter = args.insecure ? NULL : &secure.client_filter;

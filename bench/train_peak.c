@@ -49,8 +49,8 @@ double train_gemm_peak(double seconds)
 #define CHAINS 12
 #define TURNS  20000
 
-#define REGISTER_LOOP(name, lanes, target)                                             \
-    typedef float name##_v __attribute__((vector_size((lanes) * sizeof(float))));      \
+#define REGISTER_LOOP(name, threads, target)                                           \
+    typedef float name##_v __attribute__((vector_size((threads) * sizeof(float))));    \
     target static float name(void)                                                     \
     {                                                                                  \
         name##_v a0 = {0.0f}, a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0;             \
@@ -88,7 +88,7 @@ REGISTER_LOOP(loop_plain, 4, )
 
 struct loop {
     float (*run)(void);
-    double lanes;
+    double threads;
 };
 
 static struct loop loop_of(const char *instructions)
@@ -123,7 +123,7 @@ double train_fma_peak(const char *instructions, double seconds)
 
         before = fl_clock_ns();
         sink += loop.run();
-        rate = 2.0 * loop.lanes * CHAINS * TURNS / (double)(fl_clock_ns() - before + 1);
+        rate = 2.0 * loop.threads * CHAINS * TURNS / (double)(fl_clock_ns() - before + 1);
         best = rate > best ? rate : best;
     } while (before < end);
     (void)sink;

@@ -17,7 +17,7 @@ static void count(void *ctx, enum fl_net_part part, size_t layer)
     uint64_t now = fl_clock_ns();
 
     times->ns[layer][part] += (double)(now - times->last);
-    times->steps += part == FL_NET_OUTSIDE ? 1 : 0;
+    times->steps += part == FL_NET_EXTERNAL ? 1 : 0;
     times->last = now;
 }
 
@@ -83,7 +83,7 @@ void train_profile(struct train_work *work, double seconds)
         print_layer(work, times, i, all);
     }
     print_rest("loss", times->ns[0][FL_NET_LOSS], times, all);
-    print_rest("outside the network", times->ns[0][FL_NET_OUTSIDE], times, all);
+    print_rest("outside the network", times->ns[0][FL_NET_EXTERNAL], times, all);
     print_rest("all", all, times, all);
     free(times);
 }

@@ -232,7 +232,7 @@ static void run_server(const void *ctx, int fd)
         must_err(fl_grpc_server_listen(server.grpc, &with_tls, &port[1], &err), &err);
     }
     must(fl_signal_create(server.loop, SIGTERM, on_term, &server, &term), "signal");
-    peer_tell(fd, port, sizeof(port));
+    peer_send(fd, port, sizeof(port));
     fl_loop_run(server.loop);
     fl_signal_close(term);
     fl_loop_free(server.loop);
@@ -604,7 +604,7 @@ int main(int argc, char **argv)
         secure_make(&place.secure);
     }
     pid = peer_start(run_server, &place, &fd);
-    peer_hear(fd, port, sizeof(port), "the server did not start");
+    peer_receive(fd, port, sizeof(port), "the server did not start");
     if (!args.over_unix) {
         (void)snprintf(place.address, sizeof(place.address), "127.0.0.1:%u", port[0]);
     }

@@ -92,8 +92,8 @@ for f in $files; do
             say "$f: a federation in one process has no daemon and no network: $inc" ;;
         esac
         case "$room:$inc" in
-          engine:tools/fl_sim/engine/*|engine:tools/fl_sim/world/*|engine:tools/fl_sim/results/figures.h|world:tools/fl_sim/world/*) ;;
-          experiment:tools/fl_sim/experiment/*|experiment:tools/fl_sim/world/*|experiment:tools/fl_sim/data/data.h|data:tools/fl_sim/data/*|results:tools/fl_sim/results/*) ;;
+          engine:tools/fl_sim/engine/*|engine:tools/fl_sim/world/*|engine:tools/fl_sim/results/result_columns.h|world:tools/fl_sim/world/*) ;;
+          experiment:tools/fl_sim/experiment/*|experiment:tools/fl_sim/world/*|experiment:tools/fl_sim/data/sim_data.h|data:tools/fl_sim/data/*|results:tools/fl_sim/results/*) ;;
           engine:tools/*|world:tools/*|experiment:tools/*|data:tools/*|results:tools/*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
           world:libfl/base/*|world:libfl/conf/*|world:libfl/sim/*) ;;
           results:libfl/base/*|results:libfl/figures/*|results:libfl/json/*) ;;

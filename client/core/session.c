@@ -67,7 +67,7 @@ const char *fl__session_text(struct fl_session *s, const char *fmt, ...)
     FL_REQUIRE(s->n_lines < FL__LINES_MAX);
     line = s->lines[s->n_lines++];
     va_start(ap, fmt);
-    (void)vsnprintf(line, FL__LINE_SIZE, fmt, ap);
+    (void)vsnprintf(line, FL__GENERATION_SIZE, fmt, ap);
     va_end(ap);
     return line;
 }

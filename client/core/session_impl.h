@@ -11,7 +11,7 @@
 /* More than any event causes: a new task that replaces everything causes nine. */
 #define FL__EFFECTS_MAX         24
 #define FL__LINES_MAX           8
-#define FL__LINE_SIZE           384
+#define FL__GENERATION_SIZE     384
 #define FL__OFFLINE_REASON_SIZE 256
 
 /* Waits that double. */
@@ -55,7 +55,7 @@ struct fl_session {
     /* Effects of the last step and the texts they point to. */
     struct fl_session_effect effects[FL__EFFECTS_MAX];
     size_t n_effects;
-    char lines[FL__LINES_MAX][FL__LINE_SIZE];
+    char lines[FL__LINES_MAX][FL__GENERATION_SIZE];
     size_t n_lines;
     const char *why; /* of the move that is being made */
     char offline_reason[FL__OFFLINE_REASON_SIZE];

@@ -253,7 +253,7 @@ static void try_later(struct fl_session *s, const struct fl_session_event *event
 static void give_up(struct fl_session *s, const struct fl_session_event *event, const char *what)
 {
     const char *reason = event->u.failed.reason != NULL ? event->u.failed.reason : "";
-    char ends[FL__LINE_SIZE - 32];
+    char ends[FL__GENERATION_SIZE - 32];
     /* The last words of a program are at the end. */
     const char *text =
         fl__session_text(s, "%s failed: %s", what, fl_str_ends(ends, sizeof(ends), reason));

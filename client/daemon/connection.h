@@ -9,7 +9,7 @@
  * Threading: everything on the loop. Callbacks never run inside the function that caused them.
  */
 
-#include "client/conf/conf.h"
+#include "client/conf/client_conf.h"
 #include "libfl/base/log.h"
 #include "libfl/grpc/endpoint.h"
 #include "libfl/wire/messages.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/daemon/clock.h"
-#include "client/daemon/exit_codes.h"
-#include "client/identity/renewing.h"
+#include "client/daemon/clientd_exit.h"
+#include "client/daemon/session_clock.h"
+#include "client/identity/cert_renewal.h"
 #include "client/work/worker.h"
 #include "libfl/base/fs.h"
 #include "libfl/pki/invitation.h"

@@ -9,8 +9,8 @@
  * Threading: the loop.
  */
 
-#include "client/conf/conf.h"
-#include "client/identity/identity.h"
+#include "client/conf/client_conf.h"
+#include "client/identity/client_identity.h"
 #include "libfl/base/log.h"
 #include "libfl/net/stream.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/daemon/preflight.h"
+#include "client/daemon/clientd_preflight.h"
 #include "libfl/base/fs.h"
 
 struct reading_job {

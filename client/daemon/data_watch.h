@@ -10,7 +10,7 @@
  * Threading: the loop.
  */
 
-#include "client/daemon/data.h"
+#include "client/daemon/client_data.h"
 #include "client/daemon/jobs.h"
 #include "client/work/worker.h"
 

@@ -344,7 +344,7 @@ static int begin(struct fl_deliveries *d, struct fl_round_key key, const uint8_t
     struct fl_delivery *p;
     int rv;
 
-    if (d->worker->setup == NULL || !fl_held_is(d->held, key)) {
+    if (d->worker->setup == NULL || !fl_pending_result_is(d->held, key)) {
         return fl_err_set(err, FL_ESTATE, "the kept result is gone");
     }
     p = calloc(1, sizeof(*p));

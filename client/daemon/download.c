@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#include "client/work/settle.h"
+#include "client/work/settle_state.h"
 #include "libfl/base/sm.h"
 
 enum download_state {

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/daemon/clock.h"
+#include "client/daemon/session_clock.h"
+#include "client/identity/cert_renewal.h"
 #include "client/identity/enrolling.h"
-#include "client/identity/renewing.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/rng.h"
 #include "libfl/base/sm.h"

@@ -10,12 +10,12 @@
  * Threading: the loop, which fl_enrol_run() runs.
  */
 
-#include "client/conf/conf.h"
+#include "client/conf/client_conf.h"
 #include "libfl/base/identity.h"
 #include "libfl/base/log.h"
 #include "libfl/net/loop.h"
 #include "libfl/pki/invitation.h"
-#include "libfl/wire/identity.h"
+#include "libfl/wire/wire_identity.h"
 
 /* All borrowed. */
 struct fl_enrol_setup {

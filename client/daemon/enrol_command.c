@@ -7,13 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/conf/first.h"
-#include "client/daemon/conf.h"
+#include "client/conf/first_conf.h"
+#include "client/daemon/clientd_conf.h"
+#include "client/daemon/clientd_exit.h"
 #include "client/daemon/credentials.h"
 #include "client/daemon/enrol.h"
-#include "client/daemon/exit_codes.h"
-#include "client/daemon/invitation.h"
-#include "client/daemon/unit.h"
+#include "client/daemon/invitation_file.h"
+#include "client/daemon/service_unit.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/log_out.h"
 #include "libfl/pki/when.h"

@@ -2,10 +2,10 @@
 
 #include <signal.h>
 
+#include "client/daemon/clientd_exit.h"
 #include "client/daemon/credentials.h"
 #include "client/daemon/enrol.h"
-#include "client/daemon/exit_codes.h"
-#include "client/daemon/invitation.h"
+#include "client/daemon/invitation_file.h"
 #include "libfl/pki/when.h"
 
 #define PATH_BYTES 4096

@@ -3,9 +3,9 @@
 
 /* What this client says on the control stream. */
 
-#include "client/daemon/conf.h"
+#include "client/daemon/client_data.h"
+#include "client/daemon/clientd_conf.h"
 #include "client/daemon/connection.h"
-#include "client/daemon/data.h"
 #include "client/store/result.h"
 #include "client/work/evaluation.h"
 

@@ -10,16 +10,17 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "client/daemon/exit_codes.h"
-#include "client/store/keep_read.h"
-#include "client/work/local.h"
+#include "client/daemon/clientd_exit.h"
+#include "client/store/client_state_read.h"
+#include "client/work/local_model.h"
 #include "client/work/worker.h"
 #include "libfl/model/safetensors.h"
 
-static const struct fl_keep_wish wishes[] = {{FL_KEEP_PERSONAL, false}, {FL_KEEP_LOCAL, true}};
+static const struct fl_client_state_request wishes[] = {{FL_KEEP_PERSONAL, false},
+                                                        {FL_KEEP_LOCAL, true}};
 
 /* Local tensors of this client over the global model in `base`. */
-static int complete(struct fl_keep_found *found, const char *base, struct fl_err *err)
+static int complete(struct fl_client_state_found *found, const char *base, struct fl_err *err)
 {
     float *model;
     int rv;
@@ -42,7 +43,7 @@ static int complete(struct fl_keep_found *found, const char *base, struct fl_err
     return FL_OK;
 }
 
-static int save(const struct fl_client_conf *conf, const struct fl_keep_found *found,
+static int save(const struct fl_client_conf *conf, const struct fl_client_state_found *found,
                 const char *file, struct fl_err *err)
 {
     char round[24];
@@ -64,9 +65,10 @@ static int check_place(const char *file, struct fl_err *err)
                : FL_OK;
 }
 
-static int find(const char *state_dir, struct fl_keep_found *found, struct fl_err *err)
+static int find(const char *state_dir, struct fl_client_state_found *found, struct fl_err *err)
 {
-    int rv = fl_keep_read(state_dir, wishes, sizeof(wishes) / sizeof(wishes[0]), found, err);
+    int rv =
+        fl_client_state_read(state_dir, wishes, sizeof(wishes) / sizeof(wishes[0]), found, err);
 
     if (rv == FL_ENOENT) {
         return fl_err_set(err, rv,
@@ -78,7 +80,7 @@ static int find(const char *state_dir, struct fl_keep_found *found, struct fl_er
     return rv;
 }
 
-static void say(const struct fl_keep_found *found, const char *file)
+static void say(const struct fl_client_state_found *found, const char *file)
 {
     (void)printf("%s of round %" PRIu64 " in '%s', %zu parameters, is in %s\n",
                  wishes[found->wish].local ? "the given model with the local tensors"
@@ -91,7 +93,7 @@ static void say(const struct fl_keep_found *found, const char *file)
 
 int fl_export_model(const struct fl_client_conf *conf, const char *file, const char *base)
 {
-    struct fl_keep_found found = {.wish = 0};
+    struct fl_client_state_found found = {.wish = 0};
     struct fl_err err = {0};
     int exit_code = FL_EXIT_FAILURE;
     int rv = check_place(file, &err);
@@ -114,6 +116,6 @@ int fl_export_model(const struct fl_client_conf *conf, const char *file, const c
     } else {
         (void)fprintf(stderr, "fl-clientd: %s\n", fl_err_text(&err, rv));
     }
-    fl_keep_found_done(&found);
+    fl_client_state_found_done(&found);
     return exit_code;
 }

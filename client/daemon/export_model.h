@@ -6,7 +6,7 @@
  * the format of flctl export. Reads the state folder only; the daemon may run.
  */
 
-#include "client/conf/conf.h"
+#include "client/conf/client_conf.h"
 
 /*
  * To `file`, which is replaced in one step. `base`: the global model (flctl export) that local

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/daemon/exit_codes.h"
+#include "client/daemon/clientd_exit.h"
 #include "client/daemon/templates.h"
 #include "libfl/base/fs.h"
 

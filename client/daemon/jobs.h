@@ -12,7 +12,7 @@
 struct fl_jobs {
     const struct fl_log *log;
     struct fl_loop *loop;
-    struct fl_lane *lane;
+    struct fl_worker_thread *thread;
     struct fl_stepper *stepper;
 };
 
@@ -20,7 +20,7 @@ struct fl_jobs {
 static inline int fl_jobs_submit(const struct fl_jobs *jobs, fl_loop_cb work, fl_loop_cb done,
                                  void *arg)
 {
-    return fl_lane_submit(jobs->lane, work, jobs->loop, done, arg);
+    return fl_worker_thread_submit(jobs->thread, work, jobs->loop, done, arg);
 }
 
 #endif

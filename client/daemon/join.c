@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-#include "client/daemon/clock.h"
 #include "client/daemon/events.h"
+#include "client/daemon/session_clock.h"
 #include "client/store/day.h"
 #include "client/work/terms.h"
 
@@ -122,7 +122,7 @@ static bool leave_for_data(struct fl_joining *j, struct fl_round_key key)
 bool fl_joining_may_train(struct fl_joining *j, struct fl_round_key key)
 {
     /* What is trained already, or still in training, is none more. */
-    return fl_held_is(j->held, key) || fl_trainings_is(j->trainings, key) ||
+    return fl_pending_result_is(j->held, key) || fl_trainings_is(j->trainings, key) ||
            !(leave_for_data(j, key) || leave_for_today(j, key));
 }
 
@@ -149,7 +149,7 @@ void fl_joining_forget(struct fl_joining *j)
 /* Is anything on the lane that uses the description, or not yet heard of? */
 static bool busy(const struct fl_joining *j)
 {
-    return j->trainings->newest != NULL || fl_lane_pending(j->jobs->lane) > 0;
+    return j->trainings->newest != NULL || fl_worker_thread_pending(j->jobs->thread) > 0;
 }
 
 /* Another description than the one that is prepared. Takes the contents of `w`. */

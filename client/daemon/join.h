@@ -11,15 +11,15 @@
 
 #include "client/daemon/data_watch.h"
 #include "client/daemon/download.h"
-#include "client/daemon/offering.h"
+#include "client/daemon/summary_upload.h"
 #include "client/daemon/training_job.h"
 
 struct fl_joining {
-    const struct fl_jobs *jobs;       /* borrowed, as the next eight */
-    struct fl_data_watch *watch;      /* of the data that tasks are for */
-    struct fl_connection *connection; /* what Welcome came on */
-    struct fl_worker *worker;         /* who is prepared */
-    const struct fl_held *held;       /* which may not fit any more */
+    const struct fl_jobs *jobs;           /* borrowed, as the next eight */
+    struct fl_data_watch *watch;          /* of the data that tasks are for */
+    struct fl_connection *connection;     /* what Welcome came on */
+    struct fl_worker *worker;             /* who is prepared */
+    const struct fl_pending_result *held; /* which may not fit any more */
     struct fl_trainings *trainings;
     struct fl_evaluations *evaluations;
     struct fl_downloads *downloads;

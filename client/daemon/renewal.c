@@ -2,13 +2,13 @@
 
 #include <stdlib.h>
 
-#include "client/daemon/clock.h"
+#include "client/daemon/session_clock.h"
+#include "client/identity/cert_renewal.h"
 #include "client/identity/enrolling.h"
-#include "client/identity/renewing.h"
 #include "client/work/worker.h"
 #include "libfl/base/clock.h"
 #include "libfl/pki/when.h"
-#include "libfl/wire/identity.h"
+#include "libfl/wire/wire_identity.h"
 
 /* Files are looked at, and the clock is compared, this often. */
 #define LOOK_MS 2000

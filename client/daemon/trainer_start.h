@@ -7,7 +7,7 @@
  * minute, for as long as it takes.
  */
 
-#include "client/daemon/data.h"
+#include "client/daemon/client_data.h"
 #include "client/daemon/jobs.h"
 
 struct fl_trainer_starting {

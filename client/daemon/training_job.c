@@ -50,7 +50,7 @@ static void trained(struct fl_trainings *t, struct fl_training_job *job)
            "trained round %llu: samples=%llu steps=%llu loss=%.4f",
            (unsigned long long)job->key.round, (unsigned long long)result->samples,
            (unsigned long long)result->steps, result->train_loss);
-    fl_held_put(t->held, result);
+    fl_pending_result_put(t->held, result);
     fl_stepper_key(t->jobs->stepper, FL_CEV_TRAINED, job->key);
 }
 

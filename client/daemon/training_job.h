@@ -4,7 +4,7 @@
 /* Trainings on the lane, and what the session hears of them. Threading: the loop. */
 
 #include "client/daemon/jobs.h"
-#include "client/store/held.h"
+#include "client/store/pending_result.h"
 #include "client/work/training.h"
 
 struct fl_training_job;
@@ -12,7 +12,7 @@ struct fl_training_job;
 struct fl_trainings {
     const struct fl_jobs *jobs;     /* borrowed, as the next two */
     const struct fl_worker *worker; /* what trains */
-    struct fl_held *held;           /* where results go */
+    struct fl_pending_result *held; /* where results go */
     struct fl_training_job *newest; /* NULL: none */
 };
 

@@ -18,23 +18,23 @@
  */
 struct probe {
     const char *part;
-    const char *nothing, *something; /* `do` */
-    enum fl_resident_vector vector;  /* MODEL: none */
-    float value;                     /* of `something`'s vector */
-    bool beside_model;               /* that is added to the model */
+    const char *nothing, *something;  /* `do` */
+    enum fl_persistent_vector vector; /* MODEL: none */
+    float value;                      /* of `something`'s vector */
+    bool beside_model;                /* that is added to the model */
 };
 
 static const struct probe probes[] = {
-    {"pull", "{\"pull\": {\"mu\": 0.0}}", "{\"pull\": {\"mu\": 0.5}}", FL_RESIDENT_ANCHOR, 0.1F,
+    {"pull", "{\"pull\": {\"mu\": 0.0}}", "{\"pull\": {\"mu\": 0.5}}", FL_PERSISTENT_ANCHOR, 0.1F,
      true},
-    {"gradient", "{\"gradient\": {}}", "{\"gradient\": {}}", FL_RESIDENT_GRADIENT, 0.1F, false},
-    {"drift", "{\"drift\": {}}", "{\"drift\": {}}", FL_RESIDENT_DRIFT, 0.01F, false},
+    {"gradient", "{\"gradient\": {}}", "{\"gradient\": {}}", FL_PERSISTENT_GRADIENT, 0.1F, false},
+    {"drift", "{\"drift\": {}}", "{\"drift\": {}}", FL_PERSISTENT_DRIFT, 0.01F, false},
     {"pfedme", NULL,
      "{\"pfedme\": {\"inner_steps\": 2, \"inner_learning_rate\": 0.01, \"lambda\": 15.0, "
      "\"personal\": \"theta\"}}",
-     FL_RESIDENT_MODEL, 0.0F, false},
+     FL_PERSISTENT_MODEL, 0.0F, false},
     {"per_fedavg", NULL, "{\"per_fedavg\": {\"variant\": \"fo\", \"alpha\": 0.01}}",
-     FL_RESIDENT_MODEL, 0.0F, false},
+     FL_PERSISTENT_MODEL, 0.0F, false},
 };
 
 static const struct probe *probe_of(const char *part)
@@ -67,11 +67,11 @@ static void fill(struct fl__try *t, float value, bool beside_model)
 static int train_with(struct fl__try *t, const struct probe *probe, const char *parts, float value,
                       struct fl_err *err)
 {
-    struct fl_resident_task task = fl__try_task(t);
-    struct fl_resident_answer answer;
+    struct fl_persistent_task task = fl__try_task(t);
+    struct fl_persistent_answer answer;
 
     task.parts = parts;
-    if (probe->vector != FL_RESIDENT_MODEL) {
+    if (probe->vector != FL_PERSISTENT_MODEL) {
         fill(t, value, probe->beside_model);
         task.given[probe->vector] = t->vector;
     }
@@ -113,15 +113,15 @@ static void try_part(struct fl__try *t, const struct probe *probe, const char *w
 
 void fl__try_parts(struct fl__try *t)
 {
-    const struct fl_resident_ready *ready = fl_resident_ready(t->r);
+    const struct fl_persistent_ready *ready = fl_persistent_ready(t->r);
     struct fl_err err = {0};
     size_t n = ready->n_parts;
     size_t i;
 
     for (i = 0; i < n; i++) {
-        const char *part = fl_resident_ready(t->r)->parts[i];
+        const char *part = fl_persistent_ready(t->r)->parts[i];
         const struct probe *probe = probe_of(part);
-        char what[FL_RESIDENT_PART + 8];
+        char what[FL_PERSISTENT_PART + 8];
 
         (void)snprintf(what, sizeof(what), "part %s", part);
         if (probe != NULL) {
@@ -142,20 +142,20 @@ void fl__try_parts(struct fl__try *t)
 
 void fl__try_cancel(struct fl__try *t)
 {
-    struct fl_resident_task task = fl__try_task(t);
-    struct fl_resident_answer answer;
+    struct fl_persistent_task task = fl__try_task(t);
+    struct fl_persistent_answer answer;
     struct fl_err err = {0};
     uint64_t longer = 1 + LONG_MS / (t->task_ms + 1);
     uint64_t took;
     int rv;
 
-    if (!fl_resident_runs(t->r)) {
+    if (!fl_persistent_runs(t->r)) {
         fl_try_say(&t->report, FL_TRY_NOT_TRIED, "cancel", "the program does not run any more");
         return;
     }
     task.epochs *= (uint32_t)longer;
     t->cancel_at_ms = fl_clock_ms() + CANCEL_MS;
-    rv = fl_resident_run(t->r, &task, &answer, &err);
+    rv = fl_persistent_run(t->r, &task, &answer, &err);
     took = fl_clock_ms() - t->cancel_at_ms;
     t->cancel_at_ms = 0;
     atomic_store(&t->cancel, false);
@@ -163,7 +163,7 @@ void fl__try_cancel(struct fl__try *t)
         fl_try_say(&t->report, FL_TRY_NOT_TRIED, "cancel",
                    "%" PRIu32 " epochs were over before a training could be cancelled",
                    task.epochs);
-    } else if (rv != FL_ECANCELED || !fl_resident_runs(t->r)) {
+    } else if (rv != FL_ECANCELED || !fl_persistent_runs(t->r)) {
         fl_try_say(&t->report, FL_TRY_FAILED, "cancel", "expected 'canceled' or 'done', found: %s",
                    fl_err_text(&err, rv));
     } else {
@@ -222,8 +222,8 @@ void fl__try_shape(struct fl__try *t)
 {
     struct fl_layout *layout = NULL;
     const struct fl_tensor *tensor;
-    struct fl_resident_task task = fl__try_task(t);
-    struct fl_resident_answer answer;
+    struct fl_persistent_task task = fl__try_task(t);
+    struct fl_persistent_answer answer;
     struct fl_err err = {0};
     int rv = other_layout(t->layout, &layout, &tensor, &err);
 
@@ -233,9 +233,9 @@ void fl__try_shape(struct fl__try *t)
     }
     rv = fl__try_describe(t, layout, NULL, &err);
     if (rv == FL_OK && tensor != NULL) { /* It may be told of it with the next task only. */
-        task.kind =
-            fl_resident_can(t->r, FL_RESIDENT_TRAIN) ? FL_RESIDENT_TRAIN : FL_RESIDENT_EVALUATE;
-        rv = fl_resident_run(t->r, &task, &answer, &err);
+        task.kind = fl_persistent_can(t->r, FL_PERSISTENT_TRAIN) ? FL_PERSISTENT_TRAIN
+                                                                 : FL_PERSISTENT_EVALUATE;
+        rv = fl_persistent_run(t->r, &task, &answer, &err);
     }
     if (tensor == NULL) {
         fl_try_say(&t->report, FL_TRY_NOT_TRIED, "other model", "no tensor's shape can be changed");

@@ -3,10 +3,10 @@
 
 /* Inside a trial: what it is about, and what its parts ask of each other. */
 
-#include "client/daemon/conf.h"
+#include "client/daemon/clientd_conf.h"
 #include "client/daemon/try_report.h"
 #include "client/daemon/try_trainer.h"
-#include "libfl/program/resident.h"
+#include "libfl/program/persistent.h"
 
 struct fl__try {
     const struct fl_client_conf *conf;
@@ -14,8 +14,8 @@ struct fl__try {
     struct fl_try_report report;
     struct fl_log log;
     char warning[512]; /* the last one of the room that runs the program; empty: none */
-    struct fl_resident_clock clock;
-    struct fl_resident *r;
+    struct fl_persistent_clock clock;
+    struct fl_persistent *r;
     struct fl_layout *layout;
     size_t count;
     unsigned vectors; /* that the declared parts need */
@@ -33,10 +33,10 @@ struct fl__try {
 FL_MUST_CHECK int fl__try_describe(struct fl__try *t, const struct fl_layout *layout,
                                    const char *part, struct fl_err *err);
 /* A training as the options say. */
-struct fl_resident_task fl__try_task(struct fl__try *t);
+struct fl_persistent_task fl__try_task(struct fl__try *t);
 /* Carry out a training, and copy what it made to `out`; all of it has to be finite. */
-FL_MUST_CHECK int fl__try_train(struct fl__try *t, const struct fl_resident_task *task, float *out,
-                                struct fl_resident_answer *ret, struct fl_err *err);
+FL_MUST_CHECK int fl__try_train(struct fl__try *t, const struct fl_persistent_task *task,
+                                float *out, struct fl_persistent_answer *ret, struct fl_err *err);
 /* Is it the same as `plain`, but for what no rounding explains? */
 bool fl__try_same(const struct fl__try *t, const float *other);
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/daemon/data.h"
-#include "client/daemon/exit_codes.h"
+#include "client/daemon/client_data.h"
+#include "client/daemon/clientd_exit.h"
 #include "client/daemon/try_impl.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/str.h"
@@ -61,39 +61,39 @@ int fl__try_describe(struct fl__try *t, const struct fl_layout *layout, const ch
                      struct fl_err *err)
 {
     const char *parts[] = {part, NULL};
-    const struct fl_resident_model model = {.layout = layout,
-                                            .solver = "{\"name\": \"sgd\", \"options\": {}}",
-                                            .personal = "{\"name\": \"none\", \"options\": {}}",
-                                            .parts = parts,
-                                            .epochs = t->options->epochs,
-                                            .batch_size = t->options->batch_size,
-                                            .vectors = t->vectors};
+    const struct fl_persistent_model model = {.layout = layout,
+                                              .solver = "{\"name\": \"sgd\", \"options\": {}}",
+                                              .personal = "{\"name\": \"none\", \"options\": {}}",
+                                              .parts = parts,
+                                              .epochs = t->options->epochs,
+                                              .batch_size = t->options->batch_size,
+                                              .vectors = t->vectors};
 
-    return fl_resident_describe(t->r, &model, t->conf->command->start_limit_ms, err);
+    return fl_persistent_describe(t->r, &model, t->conf->command->start_limit_ms, err);
 }
 
-struct fl_resident_task fl__try_task(struct fl__try *t)
+struct fl_persistent_task fl__try_task(struct fl__try *t)
 {
-    return (struct fl_resident_task){.kind = FL_RESIDENT_TRAIN,
-                                     .given = {[FL_RESIDENT_MODEL] = t->model},
-                                     .round = 1,
-                                     .seed = SEED,
-                                     .order_seed = ORDER_SEED,
-                                     .learning_rate = t->options->learning_rate,
-                                     .epochs = t->options->epochs,
-                                     .batch_size = t->options->batch_size,
-                                     .limit_ms = t->conf->command->time_limit_ms,
-                                     .limit_note = " (command.time_limit)",
-                                     .cancel = &t->cancel};
+    return (struct fl_persistent_task){.kind = FL_PERSISTENT_TRAIN,
+                                       .given = {[FL_PERSISTENT_MODEL] = t->model},
+                                       .round = 1,
+                                       .seed = SEED,
+                                       .order_seed = ORDER_SEED,
+                                       .learning_rate = t->options->learning_rate,
+                                       .epochs = t->options->epochs,
+                                       .batch_size = t->options->batch_size,
+                                       .limit_ms = t->conf->command->time_limit_ms,
+                                       .limit_note = " (command.time_limit)",
+                                       .cancel = &t->cancel};
 }
 
-int fl__try_train(struct fl__try *t, const struct fl_resident_task *task, float *out,
-                  struct fl_resident_answer *ret, struct fl_err *err)
+int fl__try_train(struct fl__try *t, const struct fl_persistent_task *task, float *out,
+                  struct fl_persistent_answer *ret, struct fl_err *err)
 {
     size_t l;
-    int rv = fl_resident_run(t->r, task, ret, err);
+    int rv = fl_persistent_run(t->r, task, ret, err);
 
-    rv = rv == FL_OK ? fl_resident_result(t->r, out, err) : rv;
+    rv = rv == FL_OK ? fl_persistent_result(t->r, out, err) : rv;
     for (l = 0; rv == FL_OK && l < fl_layout_units(t->layout); l++) {
         const struct fl_unit *unit = fl_layout_unit(t->layout, l);
 
@@ -123,22 +123,22 @@ bool fl__try_same(const struct fl__try *t, const float *other)
 
 /* --- the start --- */
 
-static void list_can(const struct fl_resident *r, char *out, size_t size)
+static void list_can(const struct fl_persistent *r, char *out, size_t size)
 {
-    const struct fl_resident_ready *ready = fl_resident_ready(r);
+    const struct fl_persistent_ready *ready = fl_persistent_ready(r);
     size_t used = 0;
     size_t i;
 
     out[0] = '\0';
-    for (i = 0; i < FL_RESIDENT_KINDS + ready->n_parts; i++) {
-        bool part = i >= FL_RESIDENT_KINDS;
-        const char *word = part ? ready->parts[i - FL_RESIDENT_KINDS] : fl_resident_kinds[i];
+    for (i = 0; i < FL_PERSISTENT_KINDS + ready->n_parts; i++) {
+        bool part = i >= FL_PERSISTENT_KINDS;
+        const char *word = part ? ready->parts[i - FL_PERSISTENT_KINDS] : fl_persistent_kinds[i];
 
-        if (part || fl_resident_can(r, (enum fl_resident_kind)i)) {
+        if (part || fl_persistent_can(r, (enum fl_persistent_kind)i)) {
             int n = snprintf(out + used, size - used, "%s%s",
-                             i == FL_RESIDENT_KINDS ? "; parts: "
-                             : used > 0             ? ", "
-                                                    : "",
+                             i == FL_PERSISTENT_KINDS ? "; parts: "
+                             : used > 0               ? ", "
+                                                      : "",
                              word);
 
             used = n > 0 && (size_t)n < size - used ? used + (size_t)n : used;
@@ -148,14 +148,14 @@ static void list_can(const struct fl_resident *r, char *out, size_t size)
 
 static void tell_lists(struct fl__try *t)
 {
-    const struct fl_resident_ready *ready = fl_resident_ready(t->r);
+    const struct fl_persistent_ready *ready = fl_persistent_ready(t->r);
     json_t *can = json_array();
     json_t *parts = json_array();
     size_t i;
 
-    for (i = 0; i < FL_RESIDENT_KINDS; i++) {
-        if (fl_resident_can(t->r, (enum fl_resident_kind)i)) {
-            (void)json_array_append_new(can, json_string(fl_resident_kinds[i]));
+    for (i = 0; i < FL_PERSISTENT_KINDS; i++) {
+        if (fl_persistent_can(t->r, (enum fl_persistent_kind)i)) {
+            (void)json_array_append_new(can, json_string(fl_persistent_kinds[i]));
         }
     }
     for (i = 0; i < ready->n_parts; i++) {
@@ -169,15 +169,15 @@ static bool try_start(struct fl__try *t)
 {
     uint64_t began = fl_clock_ms();
     struct fl_err err = {0};
-    const struct fl_resident_ready *ready;
+    const struct fl_persistent_ready *ready;
     char can[512];
-    int rv = fl_resident_start(t->r, &err);
+    int rv = fl_persistent_start(t->r, &err);
 
     if (rv != FL_OK) {
         fl_try_say(&t->report, FL_TRY_FAILED, "start", "%s", fl_err_text(&err, rv));
         return false;
     }
-    ready = fl_resident_ready(t->r);
+    ready = fl_persistent_ready(t->r);
     list_can(t->r, can, sizeof(can));
     fl_try_say(&t->report, FL_TRY_OK, "start",
                "software='%.200s' samples=%" PRIu64 " test_samples=%" PRIu64 " ready after %" PRIu64
@@ -220,12 +220,12 @@ static bool try_model(struct fl__try *t)
     char bytes[32];
     int rv;
 
-    t->vectors = (fl_resident_has_part(t->r, "pull") ? 1u << FL_RESIDENT_ANCHOR : 0) |
-                 (fl_resident_has_part(t->r, "gradient") ? 1u << FL_RESIDENT_GRADIENT : 0) |
-                 (fl_resident_has_part(t->r, "drift") ? 1u << FL_RESIDENT_DRIFT : 0);
+    t->vectors = (fl_persistent_has_part(t->r, "pull") ? 1u << FL_PERSISTENT_ANCHOR : 0) |
+                 (fl_persistent_has_part(t->r, "gradient") ? 1u << FL_PERSISTENT_GRADIENT : 0) |
+                 (fl_persistent_has_part(t->r, "drift") ? 1u << FL_PERSISTENT_DRIFT : 0);
     rv = fl__try_describe(t, t->layout, NULL, &err);
     took = fl_clock_ms() - began;
-    if (rv != FL_OK || !fl_resident_runs(t->r)) {
+    if (rv != FL_OK || !fl_persistent_runs(t->r)) {
         fl_try_say(&t->report, FL_TRY_FAILED, "model", "%s",
                    rv != FL_OK ? fl_err_text(&err, rv) : t->warning);
         return false;
@@ -304,12 +304,12 @@ struct timing {
 };
 
 /* A training between two looks at the clock: model in, task, model out. */
-static int timed(struct fl__try *t, const struct fl_resident_task *task, float *out,
-                 struct fl_resident_answer *ret, struct timing *timing, struct fl_err *err)
+static int timed(struct fl__try *t, const struct fl_persistent_task *task, float *out,
+                 struct fl_persistent_answer *ret, struct timing *timing, struct fl_err *err)
 {
     double began = (double)fl_clock_ns() / 1e6;
     double ended;
-    int rv = fl_resident_run(t->r, task, ret, err);
+    int rv = fl_persistent_run(t->r, task, ret, err);
 
     ended = (double)fl_clock_ns() / 1e6;
     if (rv != FL_OK) {
@@ -317,7 +317,7 @@ static int timed(struct fl__try *t, const struct fl_resident_task *task, float *
     }
     timing->task_ms = fmin((double)ret->took_ms, ended - began);
     timing->in_ms = ended - began - timing->task_ms;
-    rv = fl_resident_result(t->r, out, err);
+    rv = fl_persistent_result(t->r, out, err);
     timing->out_ms = (double)fl_clock_ns() / 1e6 - ended;
     return rv;
 }
@@ -338,9 +338,9 @@ static int by_whole(const void *a, const void *b)
 /* The first is not among them: memory is touched there that stays. */
 static void tell_times(struct fl__try *t)
 {
-    struct fl_resident_task task = fl__try_task(t);
+    struct fl_persistent_task task = fl__try_task(t);
     struct timing timings[TIMINGS];
-    struct fl_resident_answer answer;
+    struct fl_persistent_answer answer;
     struct fl_err err = {0};
     uint64_t began = fl_clock_ms();
     const struct timing *median;
@@ -375,8 +375,8 @@ static void tell_times(struct fl__try *t)
 
 static bool try_train(struct fl__try *t)
 {
-    struct fl_resident_task task = fl__try_task(t);
-    struct fl_resident_answer answer;
+    struct fl_persistent_task task = fl__try_task(t);
+    struct fl_persistent_answer answer;
     struct fl_err err = {0};
     int rv = fl__try_train(t, &task, t->plain, &answer, &err);
 
@@ -399,14 +399,14 @@ static bool try_train(struct fl__try *t)
 
 static void try_evaluate(struct fl__try *t)
 {
-    struct fl_resident_task task = fl__try_task(t);
-    struct fl_resident_answer answer;
+    struct fl_persistent_task task = fl__try_task(t);
+    struct fl_persistent_answer answer;
     struct fl_err err = {0};
-    uint64_t expected = fl_resident_ready(t->r)->test_samples;
+    uint64_t expected = fl_persistent_ready(t->r)->test_samples;
     int rv;
 
-    task.kind = FL_RESIDENT_EVALUATE;
-    rv = fl_resident_run(t->r, &task, &answer, &err);
+    task.kind = FL_PERSISTENT_EVALUATE;
+    rv = fl_persistent_run(t->r, &task, &answer, &err);
     if (rv != FL_OK) {
         fl_try_say(&t->report, FL_TRY_FAILED, "evaluate", "%s", fl_err_text(&err, rv));
         return;
@@ -426,13 +426,13 @@ static void try_evaluate(struct fl__try *t)
 
 static void try_adapt(struct fl__try *t)
 {
-    struct fl_resident_task task = fl__try_task(t);
-    struct fl_resident_answer answer;
+    struct fl_persistent_task task = fl__try_task(t);
+    struct fl_persistent_answer answer;
     struct fl_err err = {0};
     int rv;
 
-    task.kind = FL_RESIDENT_ADAPT;
-    rv = fl_resident_run(t->r, &task, &answer, &err);
+    task.kind = FL_PERSISTENT_ADAPT;
+    rv = fl_persistent_run(t->r, &task, &answer, &err);
     if (rv != FL_OK) {
         fl_try_say(&t->report, FL_TRY_FAILED, "adapt", "%s", fl_err_text(&err, rv));
         return;
@@ -447,8 +447,8 @@ static void try_adapt(struct fl__try *t)
 /* Fields may be added to messages: one that nobody knows has to change nothing. */
 static void try_unknown_field(struct fl__try *t)
 {
-    struct fl_resident_task task = fl__try_task(t);
-    struct fl_resident_answer answer;
+    struct fl_persistent_task task = fl__try_task(t);
+    struct fl_persistent_answer answer;
     struct fl_err err = {0};
     int rv;
 
@@ -470,12 +470,12 @@ static void try_bye(struct fl__try *t)
     uint64_t began = fl_clock_ms();
     uint64_t took;
 
-    if (!fl_resident_runs(t->r)) {
+    if (!fl_persistent_runs(t->r)) {
         fl_try_say(&t->report, FL_TRY_NOT_TRIED, "bye", "the program does not run any more");
         return;
     }
     t->warning[0] = '\0';
-    fl_resident_stop(t->r);
+    fl_persistent_stop(t->r);
     took = fl_clock_ms() - began;
     if (t->warning[0] != '\0' && took >= BYE_MS) {
         /* It had answered all that was asked: that costs nothing, and a busy machine is slow. */
@@ -495,7 +495,7 @@ static void try_bye(struct fl__try *t)
 
 static void try_tasks(struct fl__try *t)
 {
-    if (!fl_resident_can(t->r, FL_RESIDENT_TRAIN)) {
+    if (!fl_persistent_can(t->r, FL_PERSISTENT_TRAIN)) {
         fl_try_say(&t->report, FL_TRY_NOT_TRIED, "train", "it is not declared");
     } else if (try_train(t)) {
         try_unknown_field(t);
@@ -504,13 +504,13 @@ static void try_tasks(struct fl__try *t)
     } else {
         return; /* What follows would say the same again. */
     }
-    if (fl_resident_can(t->r, FL_RESIDENT_EVALUATE)) {
+    if (fl_persistent_can(t->r, FL_PERSISTENT_EVALUATE)) {
         try_evaluate(t);
     }
-    if (fl_resident_can(t->r, FL_RESIDENT_ADAPT)) {
+    if (fl_persistent_can(t->r, FL_PERSISTENT_ADAPT)) {
         try_adapt(t);
     }
-    if (fl_resident_can(t->r, FL_RESIDENT_OFFER)) {
+    if (fl_persistent_can(t->r, FL_PERSISTENT_OFFER)) {
         fl_try_say(&t->report, FL_TRY_NOT_TRIED, "offer", "it needs the options of a federation");
     }
     fl__try_shape(t);
@@ -536,7 +536,7 @@ static void carry_out(struct fl__try *t)
 static int create(struct fl__try *t, char **environment, struct fl_err *err)
 {
     const struct fl_client_command *c = t->conf->command;
-    const struct fl_resident_conf conf = {
+    const struct fl_persistent_conf conf = {
         .argv = c->program.list,
         .environment = (const char *const *)environment,
         .memory_bytes = c->memory_limit,
@@ -549,7 +549,7 @@ static int create(struct fl__try *t, char **environment, struct fl_err *err)
         .clock = &t->clock,
         .log = &t->log};
 
-    return fl_resident_create(&conf, &t->r, err);
+    return fl_persistent_create(&conf, &t->r, err);
 }
 
 static int run(struct fl__try *t)
@@ -567,7 +567,7 @@ static int run(struct fl__try *t)
     } else {
         (void)fprintf(stderr, "fl-clientd: %s\n", fl_err_text(&err, rv));
     }
-    fl_resident_free(t->r);
+    fl_persistent_free(t->r);
     fl_layout_free(t->layout);
     free(t->model);
     free(t->plain);
@@ -581,7 +581,7 @@ int fl_try_trainer(const struct fl_client_conf *conf, const struct fl_try_option
 {
     struct fl__try t = {.conf = conf, .options = options};
 
-    if (conf->main->trainer != FL_TRAINER_COMMAND || !conf->command->resident) {
+    if (conf->main->trainer != FL_TRAINER_COMMAND || !conf->command->persistent) {
         (void)fputs("fl-clientd: --try-trainer tries a program that stays: expected 'trainer: "
                     "command' and 'command: {resident: yes}'. One that is started for each task is "
                     "tried by hand, with a task file in FL_TASK (docs/trainer-command.md)\n",
@@ -589,7 +589,7 @@ int fl_try_trainer(const struct fl_client_conf *conf, const struct fl_try_option
         return FL_EXIT_CONFIG;
     }
     t.log = (struct fl_log){.level = FL_LOG_INFO, .sink = keep_warning, .ctx = &t};
-    t.clock = (struct fl_resident_clock){trial_now, trial_pause, &t};
+    t.clock = (struct fl_persistent_clock){trial_now, trial_pause, &t};
     atomic_init(&t.cancel, false);
     return run(&t);
 }

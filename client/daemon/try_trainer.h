@@ -7,7 +7,7 @@
  * protocol.
  */
 
-#include "client/daemon/conf.h"
+#include "client/daemon/clientd_conf.h"
 
 struct fl_try_options {
     const char *model; /* a safetensors file; NULL: only the start is tried */

@@ -10,10 +10,10 @@
  * Threading: none; blocking, small files. Times are seconds since 1970.
  */
 
-#include "client/identity/identity.h"
+#include "client/identity/client_identity.h"
 #include "libfl/base/buf.h"
 #include "libfl/pki/invitation.h"
-#include "libfl/wire/identity.h"
+#include "libfl/wire/wire_identity.h"
 
 struct fl_enrolling;
 

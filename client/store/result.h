@@ -28,7 +28,7 @@ struct fl_result {
     bool has_received, has_trained;
     struct fl_result_evaluation received, trained;
     double previous_dot;
-    /* A pending set was written with it (keep.h): without that it is of no use. */
+    /* A pending set was written with it (data_cache.h): without that it is of no use. */
     bool pending;
     bool has_kept;                  /* of the round that it was trained with what was kept of */
     struct fl_round_key kept;       /* round 0: nothing was */

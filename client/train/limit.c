@@ -4,8 +4,8 @@ struct fl__limit fl__limit_from(const struct fl_command_conf *conf)
 {
     return (struct fl__limit){.time_limit_ms = conf->time_limit_ms,
                               .first_limit_ms = conf->first_limit_ms,
-                              .patience = conf->patience,
-                              .patience_least_ms = conf->patience_least_ms};
+                              .straggler_factor = conf->straggler_factor,
+                              .straggler_min_ms = conf->straggler_min_ms};
 }
 
 static uint64_t shorter(uint64_t a, uint64_t b)
@@ -16,15 +16,16 @@ static uint64_t shorter(uint64_t a, uint64_t b)
 /* A first run has none before it, so how long it may take has to be said. */
 uint64_t fl__limit_of(const struct fl__limit *l, uint64_t deadline_ms)
 {
-    double patience = l->patience * (double)l->longest_ms;
+    double straggler_factor = l->straggler_factor * (double)l->longest_ms;
     uint64_t limit = shorter(deadline_ms, l->time_limit_ms);
 
     if (l->longest_ms == 0) {
         limit = shorter(limit, l->first_limit_ms);
-    } else if (patience > 0.0) {
-        patience =
-            patience > (double)l->patience_least_ms ? patience : (double)l->patience_least_ms;
-        limit = shorter(limit, patience < 1e15 ? (uint64_t)patience : 0);
+    } else if (straggler_factor > 0.0) {
+        straggler_factor = straggler_factor > (double)l->straggler_min_ms
+                               ? straggler_factor
+                               : (double)l->straggler_min_ms;
+        limit = shorter(limit, straggler_factor < 1e15 ? (uint64_t)straggler_factor : 0);
     }
     return limit;
 }

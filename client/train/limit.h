@@ -10,8 +10,8 @@
 
 struct fl__limit {
     uint64_t time_limit_ms, first_limit_ms; /* 0: none */
-    double patience;
-    uint64_t patience_least_ms;
+    double straggler_factor;
+    uint64_t straggler_min_ms;
     uint64_t longest_ms; /* of the good ones; 0: none was good yet */
 };
 

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "libfl/data/dataset.h"
-#include "libfl/program/resident.h"
+#include "libfl/program/persistent.h"
 #include "libfl/strategy/strategy.h"
 
 /* What the server described in Welcome; borrowed by fl_trainer_prepare() for the call. */
@@ -105,11 +105,11 @@ struct fl_command_conf {
     uint64_t time_limit_ms;  /* 0: only the task's deadline */
     uint64_t first_limit_ms; /* of runs before the first good one; 0: only the other two */
     /*
-     * Ended after so many times its longest good run, patience_least_ms at least; 0: only after the
+     * Ended after so many times its longest good run, straggler_min_ms at least; 0: only after the
      * time limit and the deadline.
      */
-    double patience;
-    uint64_t patience_least_ms;
+    double straggler_factor;
+    uint64_t straggler_min_ms;
     uint64_t memory_bytes; /* 0: none */
     enum fl_program_memory memory_of;
     const char *const *environment; /* "NAME=value", NULL-terminated; NULL: as ours */
@@ -121,23 +121,23 @@ struct fl_command_conf {
 FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
                                      struct fl_err *err);
 /* Of a program that stays (docs/trainer-protocol.md). */
-struct fl_resident_options {
+struct fl_persistent_options {
     const char *client; /* told to the program */
     uint64_t start_limit_ms, cancel_grace_ms;
-    uint64_t idle_exit_ms;                 /* 0: never */
-    const struct fl_resident_clock *clock; /* as in fl_resident_conf */
+    uint64_t idle_exit_ms;                   /* 0: never */
+    const struct fl_persistent_clock *clock; /* as in fl_persistent_conf */
 };
 /*
  * Starts nothing. Of `conf` work_dir and samples are not used. FL_ENOENT, FL_EPERM: no such
  * program; FL_ENOMEM.
  */
-FL_MUST_CHECK int fl_trainer_resident(const struct fl_command_conf *conf,
-                                      const struct fl_resident_options *options,
-                                      struct fl_trainer **ret, struct fl_err *err);
+FL_MUST_CHECK int fl_trainer_persistent(const struct fl_command_conf *conf,
+                                        const struct fl_persistent_options *options,
+                                        struct fl_trainer **ret, struct fl_err *err);
 /*
  * Start the program of such a trainer when it does not run, before anything else is asked of it;
  * `*ret_samples` and `*ret_test_samples` are what it says it has, the latter 0 when it cannot
- * evaluate. After an error it may be called again. The errors of fl_resident_start().
+ * evaluate. After an error it may be called again. The errors of fl_persistent_start().
  */
 FL_MUST_CHECK int fl_trainer_start(struct fl_trainer *trainer, uint64_t *ret_samples,
                                    uint64_t *ret_test_samples, struct fl_err *err);

@@ -2,7 +2,7 @@
  * An update on its way to the bytes of a Push, on the lane. The units that are granted, and
  * what the codec loses by coding them (its residual), join the pending set of the round
  * before the first byte goes out: when the server counts the round, so does the residual
- * (keep.h). Until then the kept residual does not change, so a Push that is resumed, even
+ * (data_cache.h). Until then the kept residual does not change, so a Push that is resumed, even
  * by another process, has the same bytes.
  */
 
@@ -118,7 +118,7 @@ static int code_units(struct fl_code *code, float *residual)
 /* The kept residual, to be replaced in place; zeros when there is none yet. */
 static int load_residual(const struct fl_code *code, float **ret, struct fl_err *err)
 {
-    int rv = fl_keeps_load(code->keeps, FL_KEEP_RESIDUAL, ret, err);
+    int rv = fl_client_state_load(code->keeps, FL_KEEP_RESIDUAL, ret, err);
 
     if (rv != FL_ENOENT) {
         return rv;
@@ -131,7 +131,7 @@ int fl_code_run(struct fl_code *code, struct fl_err *err)
 {
     const struct fl_setup *setup = code->setup;
     const char *why = fl_setup_unfit(setup, code->result);
-    struct fl_keeps_value value = {FL_KEEP_RESIDUAL, NULL};
+    struct fl_client_state_value value = {FL_KEEP_RESIDUAL, NULL};
     float *residual = NULL;
     int rv = FL_OK;
 
@@ -144,10 +144,10 @@ int fl_code_run(struct fl_code *code, struct fl_err *err)
     if (rv == FL_OK) {
         rv = code_units(code, residual);
     }
-    if (rv == FL_OK && fl_keeps_wanted(code->keeps)) {
+    if (rv == FL_OK && fl_client_state_wanted(code->keeps)) {
         value.data = residual;
-        rv = fl_keeps_grant(code->keeps, code->result->key, code->units,
-                            residual != NULL ? &value : NULL, err);
+        rv = fl_client_state_grant(code->keeps, code->result->key, code->units,
+                                   residual != NULL ? &value : NULL, err);
     }
     free(residual);
     return rv;

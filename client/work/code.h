@@ -6,10 +6,10 @@
 #include "client/work/worker.h"
 
 struct fl_code {
-    struct fl_setup *setup;   /* a reference */
-    struct fl_keeps *keeps;   /* bound to the layout of `setup` */
-    struct fl_result *result; /* a reference, made under `setup` */
-    uint8_t *units;           /* [units], granted; owned */
+    struct fl_setup *setup;        /* a reference */
+    struct fl_client_state *keeps; /* bound to the layout of `setup` */
+    struct fl_result *result;      /* a reference, made under `setup` */
+    uint8_t *units;                /* [units], granted; owned */
     struct fl_wire_part *parts;
     size_t n_parts;
     struct fl_blob *bytes;

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "client/work/local.h"
+#include "client/work/local_model.h"
 
 static int evaluate(const struct fl_worker *worker, const struct fl_setup *setup,
                     const struct fl_task *task, const float *model, double rate,

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/store/summary.h"
-#include "client/work/local.h"
+#include "client/store/own_summary.h"
+#include "client/work/local_model.h"
 #include "client/work/terms.h"
 
 /* Solvers have two inputs and a keep at most; far above it, and checked. */
@@ -71,7 +71,7 @@ static int start_own(struct fl_training *t)
 {
     struct fl_input *in = fl_inputs_find(&t->in, "mixture");
     float *anchor = NULL;
-    int rv = fl_keeps_load(t->worker->keeps, FL_KEEP_ANCHOR, &anchor, &t->err);
+    int rv = fl_client_state_load(t->worker->keeps, FL_KEEP_ANCHOR, &anchor, &t->err);
 
     if (rv != FL_OK && rv != FL_ENOENT) {
         return rv;
@@ -107,7 +107,7 @@ static int start_received(struct fl_training *t, struct fl_input *in)
     int rv = FL_ENOENT;
 
     if (fl_layout_local(layout) > 0) {
-        rv = fl_keeps_load(t->worker->keeps, FL_KEEP_LOCAL, &kept, &t->err);
+        rv = fl_client_state_load(t->worker->keeps, FL_KEEP_LOCAL, &kept, &t->err);
     }
     if (rv == FL_OK) {
         rv = fl_input_own(in);
@@ -132,7 +132,7 @@ static int load_kept(struct fl_training *t)
         int rv = fl_kept_name(setup->solver, setup->solver->keeps[i].name, name);
 
         if (rv == FL_OK) {
-            rv = fl_keeps_load(t->worker->keeps, name, &data, &t->err);
+            rv = fl_client_state_load(t->worker->keeps, name, &data, &t->err);
         }
         if (rv != FL_OK && rv != FL_ENOENT) {
             return rv;
@@ -141,9 +141,9 @@ static int load_kept(struct fl_training *t)
         t->kept[i].len = data != NULL ? fl_layout_count(setup->layout) * sizeof(*data) : 0;
         t->n_kept = i + 1;
     }
-    t->has_kept = fl_keeps_wanted(t->worker->keeps);
+    t->has_kept = fl_client_state_wanted(t->worker->keeps);
     if (t->has_kept) { /* Reading may have found it damaged. */
-        t->kept_of = fl_keeps_of(t->worker->keeps);
+        t->kept_of = fl_client_state_of(t->worker->keeps);
     }
     return FL_OK;
 }
@@ -286,7 +286,7 @@ static int take_previous(struct fl_training *t)
     if (!t->setup->welcome.wants_previous_dot) {
         return FL_OK;
     }
-    rv = fl_keeps_load(t->worker->keeps, FL_KEEP_PREVIOUS, &previous, &t->err);
+    rv = fl_client_state_load(t->worker->keeps, FL_KEEP_PREVIOUS, &previous, &t->err);
     if (rv == FL_OK) {
         t->made->previous_dot = inner_product(t->setup->layout, previous, t->result.delta);
     }
@@ -368,7 +368,7 @@ static int take_local(struct fl_training *t)
 }
 
 /* What the solver keeps from now on; an empty one stays as it was. */
-static int solver_values(struct fl_training *t, struct fl_keeps_value *values,
+static int solver_values(struct fl_training *t, struct fl_client_state_value *values,
                          char names[][FL_NAME_MAX], size_t *n)
 {
     const struct fl_solver_ops *solver = t->setup->solver;
@@ -385,7 +385,7 @@ static int solver_values(struct fl_training *t, struct fl_keeps_value *values,
         if (rv == FL_OK) {
             rv = fl_kept_name(solver, solver->keeps[i].name, names[*n]);
         }
-        values[*n] = (struct fl_keeps_value){names[*n], (const float *)(void *)block->data};
+        values[*n] = (struct fl_client_state_value){names[*n], (const float *)(void *)block->data};
         (*n)++;
     }
     return rv;
@@ -394,30 +394,30 @@ static int solver_values(struct fl_training *t, struct fl_keeps_value *values,
 static int write_pending(struct fl_training *t)
 {
     const struct fl_setup *setup = t->setup;
-    struct fl_keeps *keeps = t->worker->keeps;
-    struct fl_keeps_value values[EXTRAS_MAX + 4];
+    struct fl_client_state *keeps = t->worker->keeps;
+    struct fl_client_state_value values[EXTRAS_MAX + 4];
     char names[EXTRAS_MAX][FL_NAME_MAX];
     size_t n = 0;
     int rv;
 
-    if (!fl_keeps_wanted(keeps)) {
+    if (!fl_client_state_wanted(keeps)) {
         return FL_OK;
     }
     rv = solver_values(t, values, names, &n);
     if (setup->welcome.wants_previous_dot) {
-        values[n++] = (struct fl_keeps_value){FL_KEEP_PREVIOUS, t->result.delta};
+        values[n++] = (struct fl_client_state_value){FL_KEEP_PREVIOUS, t->result.delta};
     }
     if (setup->personal->own) { /* What was trained, not how far it went. */
-        values[n++] = (struct fl_keeps_value){FL_KEEP_PERSONAL, t->result.delta};
+        values[n++] = (struct fl_client_state_value){FL_KEEP_PERSONAL, t->result.delta};
     }
     if (setup->personal->own && t->received) {
-        values[n++] = (struct fl_keeps_value){FL_KEEP_ANCHOR, t->start};
+        values[n++] = (struct fl_client_state_value){FL_KEEP_ANCHOR, t->start};
     }
     if (t->local != NULL) {
-        values[n++] = (struct fl_keeps_value){FL_KEEP_LOCAL, t->local};
+        values[n++] = (struct fl_client_state_value){FL_KEEP_LOCAL, t->local};
     }
     if (rv == FL_OK) {
-        rv = fl_keeps_put(keeps, t->key, values, n, &t->err);
+        rv = fl_client_state_put(keeps, t->key, values, n, &t->err);
     }
     t->made->pending = rv == FL_OK;
     for (n = 0; n < t->result.n_kept; n++) {

@@ -5,7 +5,7 @@
  * One training: what it starts from is put together, the trainer runs, and what came of it is
  * written in an order that every crash survives:
  *
- *   1  the pending set (keep.h): nothing of it counts before the server counts the round;
+ *   1  the pending set (data_cache.h): nothing of it counts before the server counts the round;
  *   2  the held result, which says that a pending set belongs to it;
  *   3  only then does anybody hear of it.
  *

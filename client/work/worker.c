@@ -14,7 +14,7 @@ uint64_t fl_worker_seed(const char *name, uint64_t configured)
 void fl_worker_done(struct fl_worker *worker)
 {
     fl_trainer_free(worker->trainer);
-    fl_keeps_free(worker->keeps);
+    fl_client_state_free(worker->keeps);
     fl_setup_unref(worker->setup);
     *worker = (struct fl_worker){.seed = 0};
 }
@@ -26,21 +26,23 @@ int fl_kept_name(const struct fl_solver_ops *solver, const char *name, char ret[
     return n > 0 && n < FL_NAME_MAX ? FL_OK : FL_ELIMIT;
 }
 
-static int want_own(struct fl_keeps_spec *specs, size_t *n, const char *name, bool per_unit)
+static int want_own(struct fl_client_state_spec *specs, size_t *n, const char *name, bool per_unit)
 {
     specs[*n].per_unit = per_unit;
     return fl_str_copy(specs[(*n)++].name, FL_NAME_MAX, name);
 }
 
 /* What has to be kept between rounds for all of this. */
-static int wanted(const struct fl_setup *s, struct fl_keeps_spec specs[FL_KEEPS_MAX], size_t *ret_n)
+static int wanted(const struct fl_setup *s, struct fl_client_state_spec specs[FL_CLIENT_STATE_MAX],
+                  size_t *ret_n)
 {
     size_t n_solver = fl_solver_keeps(s->solver->keeps);
     size_t n = 0;
     size_t i;
-    int rv = n_solver + 4 + (fl_layout_local(s->layout) > 0) <= FL_KEEPS_MAX ? FL_OK : FL_ELIMIT;
+    int rv =
+        n_solver + 4 + (fl_layout_local(s->layout) > 0) <= FL_CLIENT_STATE_MAX ? FL_OK : FL_ELIMIT;
 
-    (void)memset(specs, 0, FL_KEEPS_MAX * sizeof(*specs));
+    (void)memset(specs, 0, FL_CLIENT_STATE_MAX * sizeof(*specs));
 
     for (i = 0; rv == FL_OK && i < n_solver; i++) {
         const struct fl_keep *keep = &s->solver->keeps[i];
@@ -69,19 +71,21 @@ static int wanted(const struct fl_setup *s, struct fl_keeps_spec specs[FL_KEEPS_
     return rv;
 }
 
-static int prepare_keeps(struct fl_keeps *keeps, const struct fl_setup *s, struct fl_err *err)
+static int prepare_keeps(struct fl_client_state *keeps, const struct fl_setup *s,
+                         struct fl_err *err)
 {
-    struct fl_keeps_spec specs[FL_KEEPS_MAX];
-    const struct fl_keeps_home home = {s->welcome.federation, s->layout, s->welcome.kept_line};
+    struct fl_client_state_spec specs[FL_CLIENT_STATE_MAX];
+    const struct fl_client_state_home home = {s->welcome.federation, s->layout,
+                                              s->welcome.kept_line};
     size_t n = 0;
     int rv = wanted(s, specs, &n);
 
-    return rv == FL_OK ? fl_keeps_bind(keeps, &home, specs, n, err) : rv;
+    return rv == FL_OK ? fl_client_state_bind(keeps, &home, specs, n, err) : rv;
 }
 
-bool fl_worker_keeps(const struct fl_setup *setup)
+bool fl_worker_client_state(const struct fl_setup *setup)
 {
-    struct fl_keeps_spec specs[FL_KEEPS_MAX];
+    struct fl_client_state_spec specs[FL_CLIENT_STATE_MAX];
     size_t n = 0;
 
     return wanted(setup, specs, &n) != FL_OK || n > 0;
@@ -146,7 +150,7 @@ int fl_worker_prepare(struct fl_worker *worker, struct fl_setup *setup, struct f
 
 void fl_worker_forget(struct fl_worker *worker)
 {
-    fl_keeps_unbind(worker->keeps);
+    fl_client_state_unbind(worker->keeps);
     fl_setup_unref(worker->setup);
     worker->setup = NULL;
 }
@@ -155,8 +159,8 @@ const char *fl_worker_unfit(const struct fl_worker *worker, const struct fl_resu
 {
     const char *why = fl_setup_unfit(worker->setup, result);
 
-    if (why == NULL && (result->pending != fl_keeps_wanted(worker->keeps) ||
-                        (result->pending && !fl_keeps_pending(worker->keeps, result->key))))
+    if (why == NULL && (result->pending != fl_client_state_wanted(worker->keeps) ||
+                        (result->pending && !fl_client_state_pending(worker->keeps, result->key))))
     {
         why = "what has to be kept with it is not there";
     }

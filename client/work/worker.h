@@ -4,8 +4,8 @@
 /*
  * The room: what a client does with a task, as plain functions that return when it is done. They
  * know no connection, loop, lane or clock, so that a daemon, a test and a simulator run the same.
- * setup.h is what a server described, settle.h what comes before the bundles of a task are
- * fetched, inputs.h those bundles, training.h a training, evaluation.h an evaluation, code.h an
+ * setup.h is what a server described, settle_state.h what comes before the bundles of a task are
+ * fetched, inputs.h those bundles, sim_training.h a training, evaluation.h an evaluation, code.h an
  * update on its way to its bytes.
  *
  * A worker is who does it: a trainer and what is kept between rounds, both prepared for one
@@ -15,7 +15,7 @@
  * way. The rest of a worker does not change.
  */
 
-#include "client/store/keep.h"
+#include "client/store/client_state.h"
 #include "client/train/trainer.h"
 #include "client/work/setup.h"
 
@@ -39,11 +39,11 @@ struct fl_worker_terms {
 };
 
 struct fl_worker {
-    struct fl_trainer *trainer; /* owned; NULL: none yet, which prepares nothing */
-    struct fl_keeps *keeps;     /* owned */
-    struct fl_setup *setup;     /* what both are prepared for, a reference; NULL: nothing */
-    const char *state_dir;      /* borrowed; NULL: nothing but `keeps` touches the disk */
-    const struct fl_log *log;   /* borrowed; may be NULL */
+    struct fl_trainer *trainer;    /* owned; NULL: none yet, which prepares nothing */
+    struct fl_client_state *keeps; /* owned */
+    struct fl_setup *setup;        /* what both are prepared for, a reference; NULL: nothing */
+    const char *state_dir;         /* borrowed; NULL: nothing but `keeps` touches the disk */
+    const struct fl_log *log;      /* borrowed; may be NULL */
     struct fl_worker_terms terms;
     uint64_t seed; /* of this client, the same in every run */
     bool release;  /* fl_train_task.release: other programs want the memory */
@@ -65,7 +65,7 @@ FL_MUST_CHECK int fl_worker_prepare(struct fl_worker *worker, struct fl_setup *s
 FL_MUST_CHECK int fl_worker_prepare_trainer(struct fl_trainer *trainer,
                                             const struct fl_setup *setup, struct fl_err *err);
 /* Does a client of `setup` keep something between rounds? */
-bool fl_worker_keeps(const struct fl_setup *setup);
+bool fl_worker_client_state(const struct fl_setup *setup);
 /* Nothing is described any more. */
 void fl_worker_forget(struct fl_worker *worker);
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "libfl/base/err.h"
-#include "libfl/figures/client.h"
-#include "libfl/figures/round.h"
+#include "libfl/figures/client_figures.h"
+#include "libfl/figures/round_figures.h"
 
 #define TOLD_TOTALS true
 #define TOLD_OWN    false

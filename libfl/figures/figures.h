@@ -2,9 +2,9 @@
 #define FL_FIGURES_FIGURES_H
 
 /*
- * What is counted and measured of a round (round.h) and of a client (client.h), one row a figure.
- * Members of the records, SQL columns, fields on the wire, JSON, text and log lines come from the
- * rows: CONTRIBUTING.md#a-figure says what a new one takes.
+ * What is counted and measured of a round (round_figures.h) and of a client (client.h), one row a
+ * figure. Members of the records, SQL columns, fields on the wire, JSON, text and log lines come
+ * from the rows: CONTRIBUTING.md#a-figure says what a new one takes.
  *
  * A row begins X(type, member, wire, …): its C type, the member of the record, which is also the
  * SQL column, and where it lies in the message of proto/fl/v1/admin.proto. What follows are members

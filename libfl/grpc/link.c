@@ -52,11 +52,11 @@ static void look(struct fl__link *link)
     if (link->mute) {
         return; /* It was closed by what we called. */
     }
-    if (fl__unread_due(&link->unread, link->idle_ms) <= now_ms) {
+    if (fl__backlog_due(&link->unread, link->idle_ms) <= now_ms) {
         fl__link_abort(link, FL_ETIMEOUT, "it does not take what is sent");
         return;
     }
-    at = earlier(at, fl__unread_due(&link->unread, link->idle_ms));
+    at = earlier(at, fl__backlog_due(&link->unread, link->idle_ms));
     if (link->grace_at <= now_ms) {
         fl__link_close(link, FL_OK, NULL);
         return;
@@ -176,14 +176,14 @@ static int output(void *ctx, struct iovec *iov, int max)
     }
     n = fl_h2_output(link->h2, iov, max);
     if (n > 0) {
-        fl__pace_busy(&link->pace, fl_loop_now(link->loop));
-        fl__unread_wait(&link->unread, fl_loop_now(link->loop), bytes_of(iov, n));
-        set_timer(link, earlier(link->timer_at, fl__unread_due(&link->unread, link->idle_ms)),
+        fl__pacing_busy(&link->pace, fl_loop_now(link->loop));
+        fl__backlog_wait(&link->unread, fl_loop_now(link->loop), bytes_of(iov, n));
+        set_timer(link, earlier(link->timer_at, fl__backlog_due(&link->unread, link->idle_ms)),
                   fl_loop_now(link->loop));
         return n;
     }
-    fl__unread_none(&link->unread);
-    fl__pace_idle(&link->pace, fl_loop_now(link->loop));
+    fl__backlog_none(&link->unread);
+    fl__pacing_idle(&link->pace, fl_loop_now(link->loop));
     if (n < 0 && link->code == FL_OK) {
         link->code = n;
         return n;
@@ -198,9 +198,9 @@ static void sent(void *ctx, size_t n)
 {
     struct fl__link *link = ctx;
 
-    fl__unread_taken(&link->unread, fl_loop_now(link->loop), n);
+    fl__backlog_taken(&link->unread, fl_loop_now(link->loop), n);
     fl_h2_sent(link->h2, n);
-    fl_h2_set_pace(link->h2, fl__pace_sent(&link->pace, fl_loop_now(link->loop), n));
+    fl_h2_set_pacing(link->h2, fl__pacing_sent(&link->pace, fl_loop_now(link->loop), n));
 }
 
 static void on_close(void *ctx, int code, const char *text)
@@ -269,8 +269,8 @@ int fl__link_start(struct fl__link *link, const char *peer, struct fl_h2_setup *
     setup->ctx = link;
     rv = server ? fl_h2_server_create(setup, &link->h2) : fl_h2_client_create(setup, &link->h2);
     if (rv == FL_OK) {
-        fl__pace_init(&link->pace, fl_loop_now(link->loop));
-        fl_h2_set_pace(link->h2, link->pace.value);
+        fl__pacing_init(&link->pace, fl_loop_now(link->loop));
+        fl_h2_set_pacing(link->h2, link->pace.value);
     }
     return rv;
 }

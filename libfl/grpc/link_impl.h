@@ -9,8 +9,8 @@
  * its memory. Threading: one loop.
  */
 
-#include "libfl/grpc/pace_impl.h"
-#include "libfl/grpc/unread_impl.h"
+#include "libfl/grpc/backlog_impl.h"
+#include "libfl/grpc/pacing_impl.h"
 #include "libfl/h2/h2.h"
 #include "libfl/net/conn.h"
 
@@ -37,10 +37,10 @@ struct fl__link {
     struct fl_h2 *h2;         /* NULL before it stands and after it is gone. */
     struct fl_timer *timer;
     const struct fl__link_ops *ops;
-    struct fl__pace pace;
+    struct fl__pacing pace;
     uint64_t timer_at; /* When `timer` fires; UINT64_MAX: it does not run. */
     uint64_t grace_at; /* A draining connection is closed then. */
-    struct fl__unread unread;
+    struct fl__backlog unread;
     uint32_t idle_ms; /* In it the peer has to take what waits. */
     int code;         /* Why we close it; FL_OK: nobody's fault. */
     const char *why;  /* The same in words, kept; NULL: the text of the code. */

@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "libfl/h2/session_impl.h"
+#include "libfl/h2/h2_session_impl.h"
 
 /* A portion is what the rate gives in this time: timers are exact to a millisecond or two. */
 #define FL_PORTION_PER_S 100

@@ -2,7 +2,7 @@
    except on_stream_close and on_frame_send, which sending causes too. */
 #include <string.h>
 
-#include "libfl/h2/session_impl.h"
+#include "libfl/h2/h2_session_impl.h"
 
 /* A frame or header that ends the connection: what fl__h2_fail() recorded is the reason. */
 static int verdict(int code)

@@ -67,7 +67,7 @@ void fl_h2_sent(struct fl_h2 *h2, size_t n);
  * is what it does unasked). Bulk is then cut into frames of half of it: what has been
  * offered cannot be overtaken by control any more, so a slow link wants little.
  */
-void fl_h2_set_pace(struct fl_h2 *h2, size_t bytes);
+void fl_h2_set_pacing(struct fl_h2 *h2, size_t bytes);
 /* Deliver due callbacks (on_writable, on_closed of cancelled calls). */
 void fl_h2_dispatch(struct fl_h2 *h2);
 /* Deadlines of calls; `now_ms` monotonic. Runs callbacks. */

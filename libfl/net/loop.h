@@ -53,17 +53,18 @@ void fl_signal_ignore(int signum);
 /*
  * A worker lane: one thread that runs jobs one after the other, away from the loops.
  */
-struct fl_lane;
-FL_MUST_CHECK int fl_lane_create(const char *name, struct fl_lane **ret, struct fl_err *err);
+struct fl_worker_thread;
+FL_MUST_CHECK int fl_worker_thread_create(const char *name, struct fl_worker_thread **ret,
+                                          struct fl_err *err);
 /* Queue work(arg) on the lane; afterwards done(arg) is posted to `loop` (when not NULL). */
-FL_MUST_CHECK int fl_lane_submit(struct fl_lane *lane, fl_loop_cb work, struct fl_loop *loop,
-                                 fl_loop_cb done, void *arg);
+FL_MUST_CHECK int fl_worker_thread_submit(struct fl_worker_thread *thread, fl_loop_cb work,
+                                          struct fl_loop *loop, fl_loop_cb done, void *arg);
 /* Jobs queued or running. */
-unsigned fl_lane_pending(struct fl_lane *lane);
+unsigned fl_worker_thread_pending(struct fl_worker_thread *thread);
 /* Age of the job that runs now in ms; 0: none runs. Any thread; NULL is an idle lane. */
-uint64_t fl_lane_busy_ms(struct fl_lane *lane);
+uint64_t fl_worker_thread_busy_ms(struct fl_worker_thread *thread);
 /* Finish what is queued, join the thread, free. */
-void fl_lane_free(struct fl_lane *lane);
+void fl_worker_thread_free(struct fl_worker_thread *thread);
 
 /* A thread that runs a loop. */
 struct fl_thread;

@@ -3,7 +3,7 @@
 
 /*
  * What a service manager is told (sd_notify(3)); nothing happens where there is none, or in a build
- * without libsystemd. watchdog.h and status.h are what loops tell by and by.
+ * without libsystemd. watchdog.h and rpc_status.h are what loops tell by and by.
  *
  * Threading: any thread.
  */

@@ -34,7 +34,7 @@ bool fl__layer_word(const char **args, char *word, size_t size)
 }
 
 void fl__layer_backward_twice(const struct fl__layer *layer, const struct fl__pass *pass,
-                              const struct fl__io *io, const struct fl__along *along)
+                              const struct fl__io *io, const struct fl__jvp *along)
 {
     struct fl__io tangents = *io;
 

@@ -58,11 +58,11 @@ struct fl__io {
 };
 
 /*
- * The same along a direction (net.h, fl_net_pass_along()): rx and ry are the tangents of x and y,
+ * The same along a direction (net.h, fl_net_pass_jvp()): rx and ry are the tangents of x and y,
  * sy and sx the adjoints of those, like dy and dx. What a layer decided in the forward pass, which
  * side of ReLU, which pixel of a window, which numbers were dropped, is frozen.
  */
-struct fl__along {
+struct fl__jvp {
     const float *params; /* the direction of the network's block; NULL: it stays */
     const float *rx;     /* stride ldx; NULL: zero */
     float *ry;           /* stride ldy */
@@ -106,12 +106,12 @@ struct fl__layer_ops {
                      const struct fl__io *io);
     /*
      * As forward, which came before with the same x and y, and as backward. Without a tangent a
-     * layer that has no params is not asked. `backward_along` does both: dy and dx too.
+     * layer that has no params is not asked. `backward_jvp` does both: dy and dx too.
      */
-    void (*forward_along)(const struct fl__layer *layer, const struct fl__pass *pass,
-                          const struct fl__io *io, const struct fl__along *along);
-    void (*backward_along)(const struct fl__layer *layer, const struct fl__pass *pass,
-                           const struct fl__io *io, const struct fl__along *along);
+    void (*forward_jvp)(const struct fl__layer *layer, const struct fl__pass *pass,
+                        const struct fl__io *io, const struct fl__jvp *along);
+    void (*backward_jvp)(const struct fl__layer *layer, const struct fl__pass *pass,
+                         const struct fl__io *io, const struct fl__jvp *along);
     /*
      * Only with params. Blocks of the whole model; the layer knows its offsets in both.
      * init draws in exported order, so that a seed gives the same model for any kernel's layout.
@@ -143,7 +143,7 @@ struct fl__layer {
     size_t offset;    /* in the internal block */
     size_t n_block;   /* floats there, a multiple of 16 */
     size_t n_scratch; /* floats of scratch that a pass needs */
-    size_t n_along;   /* and one along a direction, when that is more */
+    size_t n_jvp;     /* and one along a direction, when that is more */
     size_t n_state;   /* floats that forward leaves to backward; along a direction as many more */
     size_t n_index;   /* bytes a sample that forward leaves to backward */
     double macs;      /* products of a weight in one sample's forward pass */
@@ -182,9 +182,9 @@ int fl__layer_need_image(const struct fl__layer *layer, struct fl_err *err);
  * end. Words are separated by blanks.
  */
 bool fl__layer_word(const char **args, char *word, size_t size);
-/* backward_along() of a layer that multiplies by what it froze: sx of sy as dx of dy. */
+/* backward_jvp() of a layer that multiplies by what it froze: sx of sy as dx of dy. */
 void fl__layer_backward_twice(const struct fl__layer *layer, const struct fl__pass *pass,
-                              const struct fl__io *io, const struct fl__along *along);
+                              const struct fl__io *io, const struct fl__jvp *along);
 /* to += from, n numbers in each of `batch` rows of ld; what is behind them stays. */
 void fl__layer_add(float *to, const float *from, size_t ld, size_t n, size_t batch);
 /* n numbers drawn uniformly from +-bound, one every `step` floats. */

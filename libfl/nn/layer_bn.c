@@ -113,13 +113,13 @@ static void bn_backward(const struct fl__layer *layer, const struct fl__pass *pa
     pass->update(pass->ctx, offset_of(layer, BETA), bn->c, beta, dbeta);
 }
 
-static struct fl_bn_along bn_along(const struct fl__layer *layer, const struct fl__pass *pass,
-                                   const struct fl__along *along)
+static struct fl_bn_jvp bn_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                               const struct fl__jvp *along)
 {
     size_t padded = fl__layer_padded(layer->is.bn.c);
     bool moves = along->params != NULL;
 
-    return (struct fl_bn_along){
+    return (struct fl_bn_jvp){
         .mean = layer->state,
         .var = layer->state + padded,
         .rmean = layer->rstate,
@@ -130,15 +130,15 @@ static struct fl_bn_along bn_along(const struct fl__layer *layer, const struct f
     };
 }
 
-static void bn_forward_along(const struct fl__layer *layer, const struct fl__pass *pass,
-                             const struct fl__io *io, const struct fl__along *along)
+static void bn_forward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                           const struct fl__io *io, const struct fl__jvp *along)
 {
     const struct fl_bn *bn = &layer->is.bn;
-    const struct fl_bn_along at = bn_along(layer, pass, along);
+    const struct fl_bn_jvp at = bn_jvp(layer, pass, along);
 
-    fl_bn_moments_along(bn, layer->rstate, layer->rstate + fl__layer_padded(bn->c), along->rx,
-                        io->x, io->ldx, at.mean, at.var, pass->batch);
-    fl_bn_forward_along(bn, along->ry, io->ldy, along->rx, io->x, io->ldx, &at, pass->batch);
+    fl_bn_moments_jvp(bn, layer->rstate, layer->rstate + fl__layer_padded(bn->c), along->rx, io->x,
+                      io->ldx, at.mean, at.var, pass->batch);
+    fl_bn_forward_jvp(bn, along->ry, io->ldy, along->rx, io->x, io->ldx, &at, pass->batch);
     if (layer->relu) {
         fl_relu_backward(layer->kernels, along->ry, io->ldy, io->y, io->ldy, pass->batch,
                          bn->pixels * bn->c);
@@ -146,11 +146,11 @@ static void bn_forward_along(const struct fl__layer *layer, const struct fl__pas
 }
 
 /* There is always a layer with weights below, so that dx and sx are wanted. */
-static void bn_backward_along(const struct fl__layer *layer, const struct fl__pass *pass,
-                              const struct fl__io *io, const struct fl__along *along)
+static void bn_backward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                            const struct fl__io *io, const struct fl__jvp *along)
 {
     const struct fl_bn *bn = &layer->is.bn;
-    const struct fl_bn_along at = bn_along(layer, pass, along);
+    const struct fl_bn_jvp at = bn_jvp(layer, pass, along);
     const struct fl_bn_streams streams = {.x = io->x,
                                           .rx = along->rx,
                                           .dy = io->dy,
@@ -168,7 +168,7 @@ static void bn_backward_along(const struct fl__layer *layer, const struct fl__pa
         fl_relu_backward(layer->kernels, along->sy, io->ldy, io->y, io->ldy, pass->batch,
                          bn->pixels * bn->c);
     }
-    fl_bn_backward_along(bn, &streams, &at, dgamma, dbeta, pass->batch);
+    fl_bn_backward_jvp(bn, &streams, &at, dgamma, dbeta, pass->batch);
     pass->update(pass->ctx, offset_of(layer, GAMMA), bn->c, pass->params + offset_of(layer, GAMMA),
                  dgamma);
     pass->update(pass->ctx, offset_of(layer, BETA), bn->c, pass->params + offset_of(layer, BETA),
@@ -226,8 +226,8 @@ const struct fl__layer_ops fl__layer_bn = {
     .needs = bn_needs,
     .forward = bn_forward,
     .backward = bn_backward,
-    .forward_along = bn_forward_along,
-    .backward_along = bn_backward_along,
+    .forward_jvp = bn_forward_jvp,
+    .backward_jvp = bn_backward_jvp,
     .init = bn_init,
     .import = bn_import,
     .export = bn_export,

@@ -114,8 +114,7 @@ static int conv_shape(struct fl__layer *layer, struct fl__layer *next, struct fl
     }
     layer->normalised = next != NULL && next->ops == &fl__layer_bn;
     layer->n_scratch = scratch_of(layer);
-    layer->n_along =
-        layer->max_batch > 0 ? fl_conv_scratch(conv, layer->max_batch, FL_CONV_ALONG) : 0;
+    layer->n_jvp = layer->max_batch > 0 ? fl_conv_scratch(conv, layer->max_batch, FL_CONV_JVP) : 0;
     return FL_OK;
 }
 
@@ -207,8 +206,8 @@ static void conv_backward(const struct fl__layer *layer, const struct fl__pass *
 }
 
 /* As a dense layer: ry = rx * w + x * v + rb where y is above zero. */
-static void conv_forward_along(const struct fl__layer *layer, const struct fl__pass *pass,
-                               const struct fl__io *io, const struct fl__along *along)
+static void conv_forward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                             const struct fl__io *io, const struct fl__jvp *along)
 {
     const struct fl_conv *conv = &layer->is.conv;
     bool both = along->rx != NULL && along->params != NULL;
@@ -245,8 +244,8 @@ static void backward_data(const struct fl__layer *layer, const struct fl__pass *
                      pass->scratch);
 }
 
-static void conv_backward_along(const struct fl__layer *layer, const struct fl__pass *pass,
-                                const struct fl__io *io, const struct fl__along *along)
+static void conv_backward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                              const struct fl__io *io, const struct fl__jvp *along)
 {
     struct weights_update u = {.pass = pass, .offset = layer->offset};
 
@@ -333,8 +332,8 @@ const struct fl__layer_ops fl__layer_conv = {
     .needs = conv_needs,
     .forward = conv_forward,
     .backward = conv_backward,
-    .forward_along = conv_forward_along,
-    .backward_along = conv_backward_along,
+    .forward_jvp = conv_forward_jvp,
+    .backward_jvp = conv_backward_jvp,
     .init = conv_init,
     .import = conv_import,
     .export = conv_export,

@@ -41,7 +41,7 @@ static int dense_shape(struct fl__layer *layer, struct fl__layer *next, struct f
         next->skip = true;
     }
     layer->n_scratch = fl_dense_scratch(layer->in.c, layer->is.width);
-    layer->n_along = 2 * fl_dense_stride(layer->n_scratch);
+    layer->n_jvp = 2 * fl_dense_stride(layer->n_scratch);
     return FL_OK;
 }
 
@@ -122,8 +122,8 @@ static void dense_backward(const struct fl__layer *layer, const struct fl__pass 
 }
 
 /* ry = rx W + x V + rb where y is above zero. */
-static void dense_forward_along(const struct fl__layer *layer, const struct fl__pass *pass,
-                                const struct fl__io *io, const struct fl__along *along)
+static void dense_forward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                              const struct fl__io *io, const struct fl__jvp *along)
 {
     size_t in = layer->in.c;
     size_t out = layer->is.width;
@@ -148,8 +148,8 @@ static void dense_forward_along(const struct fl__layer *layer, const struct fl__
 }
 
 /* dx = dy W^T + sy V^T, sx = sy W^T, dW = x^T dy + rx^T sy; see net.h. */
-static void dense_backward_along(const struct fl__layer *layer, const struct fl__pass *pass,
-                                 const struct fl__io *io, const struct fl__along *along)
+static void dense_backward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                               const struct fl__io *io, const struct fl__jvp *along)
 {
     struct weights_update u = {.pass = pass, .offset = layer->offset};
     const float *w = pass->params + layer->offset;
@@ -171,9 +171,8 @@ static void dense_backward_along(const struct fl__layer *layer, const struct fl_
                                along->params + layer->offset, pass->batch, in, out);
         fl__layer_add(io->dx, along->spare, io->lddx, in, pass->batch);
     }
-    fl_dense_backward_weights_along(layer->kernels, io->x, along->rx, io->ldx, io->dy, along->sy,
-                                    io->ldy, pass->batch, in, out, pass->scratch, update_weights,
-                                    &u);
+    fl_dense_backward_weights_jvp(layer->kernels, io->x, along->rx, io->ldx, io->dy, along->sy,
+                                  io->ldy, pass->batch, in, out, pass->scratch, update_weights, &u);
 }
 
 /* How far apart in W neighbouring inputs and neighbouring outputs are. */
@@ -276,8 +275,8 @@ const struct fl__layer_ops fl__layer_dense = {
     .needs = dense_needs,
     .forward = dense_forward,
     .backward = dense_backward,
-    .forward_along = dense_forward_along,
-    .backward_along = dense_backward_along,
+    .forward_jvp = dense_forward_jvp,
+    .backward_jvp = dense_backward_jvp,
     .init = dense_init,
     .import = dense_import,
     .export = dense_export,

@@ -87,8 +87,8 @@ static void dropout_backward(const struct fl__layer *layer, const struct fl__pas
 }
 
 /* The mask is that of forward. */
-static void dropout_forward_along(const struct fl__layer *layer, const struct fl__pass *pass,
-                                  const struct fl__io *io, const struct fl__along *along)
+static void dropout_forward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                                const struct fl__io *io, const struct fl__jvp *along)
 {
     size_t n = layer->n_index;
     float scale = (float)(1.0 / (1.0 - layer->is.rate));
@@ -115,6 +115,6 @@ const struct fl__layer_ops fl__layer_dropout = {
     .needs = dropout_needs,
     .forward = dropout_forward,
     .backward = dropout_backward,
-    .forward_along = dropout_forward_along,
-    .backward_along = fl__layer_backward_twice,
+    .forward_jvp = dropout_forward_jvp,
+    .backward_jvp = fl__layer_backward_twice,
 };

@@ -7,7 +7,7 @@ static int lrn_shape(struct fl__layer *layer, struct fl__layer *next, struct fl_
     (void)next;
     layer->out = layer->in;
     layer->n_scratch = fl_lrn_scratch(layer->in.c);
-    layer->n_along = fl_lrn_scratch_along(layer->in.c);
+    layer->n_jvp = fl_lrn_scratch_jvp(layer->in.c);
     return fl__layer_need_image(layer, err);
 }
 
@@ -27,23 +27,23 @@ static void lrn_backward(const struct fl__layer *layer, const struct fl__pass *p
     }
 }
 
-static void lrn_forward_along(const struct fl__layer *layer, const struct fl__pass *pass,
-                              const struct fl__io *io, const struct fl__along *along)
+static void lrn_forward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                            const struct fl__io *io, const struct fl__jvp *along)
 {
-    fl_lrn_forward_along(along->ry, io->ldy, along->rx, io->x, io->ldx, layer->in.c,
-                         layer->in.h * layer->in.w, pass->batch, pass->scratch);
+    fl_lrn_forward_jvp(along->ry, io->ldy, along->rx, io->x, io->ldx, layer->in.c,
+                       layer->in.h * layer->in.w, pass->batch, pass->scratch);
 }
 
-static void lrn_backward_along(const struct fl__layer *layer, const struct fl__pass *pass,
-                               const struct fl__io *io, const struct fl__along *along)
+static void lrn_backward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                             const struct fl__io *io, const struct fl__jvp *along)
 {
     size_t pixels = layer->in.h * layer->in.w;
 
     if (io->dx != NULL) {
         fl_lrn_backward(along->sx, io->lddx, along->sy, io->ldy, io->x, io->ldx, layer->in.c,
                         pixels, pass->batch, pass->scratch);
-        fl_lrn_backward_along(io->dx, io->lddx, io->dy, along->sy, io->ldy, along->rx, io->x,
-                              io->ldx, layer->in.c, pixels, pass->batch, pass->scratch);
+        fl_lrn_backward_jvp(io->dx, io->lddx, io->dy, along->sy, io->ldy, along->rx, io->x, io->ldx,
+                            layer->in.c, pixels, pass->batch, pass->scratch);
     }
 }
 
@@ -61,6 +61,6 @@ const struct fl__layer_ops fl__layer_lrn = {
     .needs = lrn_needs,
     .forward = lrn_forward,
     .backward = lrn_backward,
-    .forward_along = lrn_forward_along,
-    .backward_along = lrn_backward_along,
+    .forward_jvp = lrn_forward_jvp,
+    .backward_jvp = lrn_backward_jvp,
 };

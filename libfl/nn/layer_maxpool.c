@@ -95,8 +95,8 @@ static void maxpool_backward(const struct fl__layer *layer, const struct fl__pas
     }
 }
 
-static void maxpool_forward_along(const struct fl__layer *layer, const struct fl__pass *pass,
-                                  const struct fl__io *io, const struct fl__along *along)
+static void maxpool_forward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                                const struct fl__io *io, const struct fl__jvp *along)
 {
     fl_pool_take(&layer->is.pool, along->ry, io->ldy, io->index, along->rx, io->ldx, pass->batch);
 }
@@ -114,6 +114,6 @@ const struct fl__layer_ops fl__layer_maxpool = {
     .needs = maxpool_needs,
     .forward = maxpool_forward,
     .backward = maxpool_backward,
-    .forward_along = maxpool_forward_along,
-    .backward_along = fl__layer_backward_twice,
+    .forward_jvp = maxpool_forward_jvp,
+    .backward_jvp = fl__layer_backward_twice,
 };

@@ -47,8 +47,8 @@ static void relu_backward(const struct fl__layer *layer, const struct fl__pass *
     }
 }
 
-static void relu_forward_along(const struct fl__layer *layer, const struct fl__pass *pass,
-                               const struct fl__io *io, const struct fl__along *along)
+static void relu_forward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                             const struct fl__io *io, const struct fl__jvp *along)
 {
     size_t n = fl__shape_count(&layer->in);
     size_t b;
@@ -73,6 +73,6 @@ const struct fl__layer_ops fl__layer_relu = {
     .needs = relu_needs,
     .forward = relu_forward,
     .backward = relu_backward,
-    .forward_along = relu_forward_along,
-    .backward_along = fl__layer_backward_twice,
+    .forward_jvp = relu_forward_jvp,
+    .backward_jvp = fl__layer_backward_twice,
 };

@@ -76,8 +76,8 @@ double fl__softmax_ce_soft(const struct fl_kernels *kernels, const float *z, siz
 }
 
 /* With q = softmax(z) and m = <q, rz>: dL_y = m - rz_y, by rz q - onehot(y), by z q (rz - m). */
-double fl__softmax_ce_along(const struct fl_kernels *kernels, const struct fl__ce_along *in,
-                            float *dz, float *sz, double *ret_slope)
+double fl__softmax_ce_jvp(const struct fl_kernels *kernels, const struct fl__ce_jvp *in, float *dz,
+                          float *sz, double *ret_slope)
 {
     double total = in->target != NULL ? fl__softmax_ce_soft(kernels, in->z, in->ld, in->target,
                                                             in->batch, in->classes, in->loss, dz)

@@ -32,7 +32,7 @@ double fl__softmax_ce_soft(const struct fl_kernels *kernels, const float *z, siz
  * takes the place of L_target. dz and sz are the objective's derivatives by z and by rz, zero in
  * the columns classes..ld. Returns the sum of L_target, and of dL_y in *ret_slope.
  */
-struct fl__ce_along {
+struct fl__ce_jvp {
     const float *z, *rz;
     size_t ld;
     const int32_t *y;
@@ -40,7 +40,7 @@ struct fl__ce_along {
     size_t batch, classes;
     float loss, slope;
 };
-double fl__softmax_ce_along(const struct fl_kernels *kernels, const struct fl__ce_along *in,
-                            float *dz, float *sz, double *ret_slope);
+double fl__softmax_ce_jvp(const struct fl_kernels *kernels, const struct fl__ce_jvp *in, float *dz,
+                          float *sz, double *ret_slope);
 
 #endif

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "libfl/nn/loss.h"
-#include "libfl/nn/net_impl.h"
+#include "libfl/nn/network_impl.h"
 
 const struct fl_layout *fl_net_layout(const struct fl_net *net)
 {
@@ -252,7 +252,7 @@ struct fl__pass fl__net_begin(struct fl_net *net, const struct fl_net_pass *how,
                               fl_net_update_cb update, void *ctx)
 {
     FL_REQUIRE(how->batch >= 1 && how->batch <= net->max_batch);
-    fl__net_mark(net, FL_NET_OUTSIDE, 0);
+    fl__net_mark(net, FL_NET_EXTERNAL, 0);
     if (net->watch.call != NULL) {
         net->watch.update = update;
         net->watch.update_ctx = ctx;

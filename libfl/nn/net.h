@@ -175,9 +175,9 @@ FL_MUST_CHECK int fl_net_take_tangents(struct fl_net *net, struct fl_err *err);
  * *ret_slope is the derivative of L_y. `how->y` is looked at with soft targets too. The hook may
  * read direction->params and must not write it. After fl_net_take_tangents().
  */
-double fl_net_pass_along(struct fl_net *net, const struct fl_net_pass *how,
-                         const struct fl_net_direction *direction, fl_net_update_cb update,
-                         void *ctx, double *ret_slope);
+double fl_net_pass_jvp(struct fl_net *net, const struct fl_net_pass *how,
+                       const struct fl_net_direction *direction, fl_net_update_cb update, void *ctx,
+                       double *ret_slope);
 /*
  * Samples that an evaluation takes at a time: 64, or fewer where with their activations they have
  * more than 16 MiB. It depends on the description of the network and on nothing else, max_batch
@@ -202,7 +202,7 @@ double fl_net_gradient(struct fl_net *net, const float *x, const int32_t *y, siz
  * as after fl_net_create(): no calls, and no cost.
  */
 enum fl_net_part {
-    FL_NET_OUTSIDE,  /* the pass begins */
+    FL_NET_EXTERNAL, /* the pass begins */
     FL_NET_FORWARD,  /* of a layer; of the first one with the change of the batch's order */
     FL_NET_LOSS,     /* with its gradient */
     FL_NET_BACKWARD, /* of a layer, without what its update hook took */

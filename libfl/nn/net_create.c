@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "libfl/base/log.h"
-#include "libfl/nn/net_impl.h"
+#include "libfl/nn/network_impl.h"
 #include "libfl/num/gemm.h"
 
 /*

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "libfl/nn/net_impl.h"
+#include "libfl/nn/network_impl.h"
 
 /*
  * What an evaluation may take for activations. Part of what decides the bits of its result: not to

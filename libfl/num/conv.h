@@ -48,7 +48,7 @@ size_t fl_conv_place(const struct fl_conv *conv, size_t i);
 enum fl_conv_use {
     FL_CONV_FORWARD,
     FL_CONV_BACKWARD,
-    FL_CONV_ALONG, /* backward with a second product */
+    FL_CONV_JVP, /* backward with a second product */
 };
 /* For batches up to `batch`. */
 size_t fl_conv_scratch(const struct fl_conv *conv, size_t batch, enum fl_conv_use use);

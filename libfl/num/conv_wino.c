@@ -40,7 +40,7 @@ struct work {
     float *g; /* the gradient of all weights, when it is made of several parts; else NULL */
 };
 
-static size_t tiles_along(size_t side, size_t m)
+static size_t tiles_jvp(size_t side, size_t m)
 {
     return (side + m - 1) / m;
 }
@@ -57,7 +57,7 @@ static const struct fl__wino_form *form_of(const struct fl_conv *conv)
 
 static size_t image_tiles(const struct fl_conv *conv, const struct fl__wino_form *form)
 {
-    return tiles_along(conv->oh, form->m) * tiles_along(conv->ow, form->m);
+    return tiles_jvp(conv->oh, form->m) * tiles_jvp(conv->ow, form->m);
 }
 
 static bool fits(const struct fl_conv *conv)
@@ -129,7 +129,7 @@ static size_t lay_out(struct work *work, const struct fl_conv *conv, size_t batc
                           .image = image_tiles(conv, form),
                           .block = block_of(conv, form, total),
                           .n_w = conv->kh * conv->kw};
-    whole = use == FL_CONV_ALONG || (use == FL_CONV_BACKWARD && total > work->block);
+    whole = use == FL_CONV_JVP || (use == FL_CONV_BACKWARD && total > work->block);
     work->plane_v = work->block * conv->c + 16;
     work->plane_m = work->block * conv->k + 16;
     work->plane_p = work->block * FL__PANEL + 16;
@@ -286,7 +286,7 @@ static void backward(const struct fl_conv *conv, const struct fl_conv_backward *
     struct fl_conv_backward other = *io;
     struct work work;
 
-    (void)lay_out(&work, conv, io->batch, second ? FL_CONV_ALONG : FL_CONV_BACKWARD, scratch);
+    (void)lay_out(&work, conv, io->batch, second ? FL_CONV_JVP : FL_CONV_BACKWARD, scratch);
     if (io->dx != NULL) {
         (void)memset(io->dx, 0, io->batch * io->lddx * sizeof(*io->dx));
     }

@@ -120,14 +120,14 @@ void fl_dense_backward_weights(const struct fl_kernels *kernels, const float *x,
                                const float *dy, size_t lddy, size_t batch, size_t in, size_t out,
                                float *scratch, fl_dense_update_cb update, void *ctx)
 {
-    fl_dense_backward_weights_along(kernels, x, NULL, ldx, dy, NULL, lddy, batch, in, out, scratch,
-                                    update, ctx);
+    fl_dense_backward_weights_jvp(kernels, x, NULL, ldx, dy, NULL, lddy, batch, in, out, scratch,
+                                  update, ctx);
 }
 
-void fl_dense_backward_weights_along(const struct fl_kernels *kernels, const float *x,
-                                     const float *rx, size_t ldx, const float *dy, const float *sy,
-                                     size_t lddy, size_t batch, size_t in, size_t out,
-                                     float *scratch, fl_dense_update_cb update, void *ctx)
+void fl_dense_backward_weights_jvp(const struct fl_kernels *kernels, const float *x,
+                                   const float *rx, size_t ldx, const float *dy, const float *sy,
+                                   size_t lddy, size_t batch, size_t in, size_t out, float *scratch,
+                                   fl_dense_update_cb update, void *ctx)
 {
     bool narrow = fl_dense_narrow(in, out);
     const struct fl__dense_kern *kern = kern_for(kernels, narrow, batch);

@@ -64,10 +64,10 @@ void fl_dense_backward_weights(const struct fl_kernels *kernels, const float *x,
  * dW = x^T dy + rx^T sy, likewise, in twice the scratch (the second half begins at a multiple of 16
  * floats). rx NULL: without the second product.
  */
-void fl_dense_backward_weights_along(const struct fl_kernels *kernels, const float *x,
-                                     const float *rx, size_t ldx, const float *dy, const float *sy,
-                                     size_t lddy, size_t batch, size_t in, size_t out,
-                                     float *scratch, fl_dense_update_cb update, void *ctx);
+void fl_dense_backward_weights_jvp(const struct fl_kernels *kernels, const float *x,
+                                   const float *rx, size_t ldx, const float *dy, const float *sy,
+                                   size_t lddy, size_t batch, size_t in, size_t out, float *scratch,
+                                   fl_dense_update_cb update, void *ctx);
 /*
  * db[j] = sum over the batch of dy[.][j], and zero behind them up to fl_dense_stride(out). With y,
  * the rows that forward with `relu` made, dy goes through fl_relu_backward() on the way.

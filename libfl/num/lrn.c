@@ -106,7 +106,7 @@ void fl_lrn_backward(float *dx, size_t lddx, const float *dy, size_t lddy, const
 }
 
 /* Four rows of channels, each with RADIUS zeros on both sides. */
-size_t fl_lrn_scratch_along(size_t c)
+size_t fl_lrn_scratch_jvp(size_t c)
 {
     return 4 * (c + 2 * RADIUS);
 }
@@ -128,8 +128,8 @@ static void windows(float *restrict to, const float *restrict from, size_t c)
 }
 
 /* rs[0..c), the derivative of s: 2 alpha times the window sums of x * rx. */
-static void scales_along(float *restrict rs, float *restrict products, const float *restrict x,
-                         const float *restrict rx, size_t c)
+static void scales_jvp(float *restrict rs, float *restrict products, const float *restrict x,
+                       const float *restrict rx, size_t c)
 {
     size_t i;
 
@@ -142,15 +142,15 @@ static void scales_along(float *restrict rs, float *restrict products, const flo
     }
 }
 
-void fl_lrn_forward_along(float *ry, size_t ldy, const float *rx, const float *x, size_t ldx,
-                          size_t c, size_t pixels, size_t batch, float *scratch)
+void fl_lrn_forward_jvp(float *ry, size_t ldy, const float *rx, const float *x, size_t ldx,
+                        size_t c, size_t pixels, size_t batch, float *scratch)
 {
     size_t row = c + 2 * RADIUS;
     float *s = scratch + row;
     float *rs = scratch + 2 * row;
     size_t b, p, i;
 
-    (void)memset(scratch, 0, fl_lrn_scratch_along(c) * sizeof(*scratch));
+    (void)memset(scratch, 0, fl_lrn_scratch_jvp(c) * sizeof(*scratch));
     for (b = 0; b < batch; b++) {
         for (p = 0; p < pixels; p++) {
             const float *at = x + b * ldx + p * c;
@@ -158,7 +158,7 @@ void fl_lrn_forward_along(float *ry, size_t ldy, const float *rx, const float *x
             float *to = ry + b * ldy + p * c;
 
             scales(s, scratch, at, c);
-            scales_along(rs, scratch, at, along, c);
+            scales_jvp(rs, scratch, at, along, c);
             for (i = 0; i < c; i++) {
                 to[i] = inverse_power(s[i]) * (along[i] - 0.75f * at[i] * rs[i] / s[i]);
             }
@@ -171,8 +171,8 @@ void fl_lrn_forward_along(float *ry, size_t ldy, const float *rx, const float *x
  *     dx[i] += -0.75 sy[i] s[i]^-1.75 rs[i] - 1.5 alpha (rx[i] T[i] + x[i] RT[i]),
  *     rt = sy s^-1.75 (rx - 1.75 x rs / s)
  */
-static void lrn_pixel_along(float *restrict dx, const float *restrict sy, const float *restrict rx,
-                            const float *restrict x, size_t c, float *restrict scratch)
+static void lrn_pixel_jvp(float *restrict dx, const float *restrict sy, const float *restrict rx,
+                          const float *restrict x, size_t c, float *restrict scratch)
 {
     size_t row = c + 2 * RADIUS;
     float *terms = scratch;
@@ -182,7 +182,7 @@ static void lrn_pixel_along(float *restrict dx, const float *restrict sy, const 
     size_t i;
 
     scales(s, terms, x, c);
-    scales_along(rs, terms, x, rx, c);
+    scales_jvp(rs, terms, x, rx, c);
     for (i = 0; i < c; i++) {
         float power = sy[i] * inverse_power(s[i]) / s[i];
 
@@ -197,9 +197,9 @@ static void lrn_pixel_along(float *restrict dx, const float *restrict sy, const 
     }
 }
 
-void fl_lrn_backward_along(float *dx, size_t lddx, const float *dy, const float *sy, size_t lddy,
-                           const float *rx, const float *x, size_t ldx, size_t c, size_t pixels,
-                           size_t batch, float *scratch)
+void fl_lrn_backward_jvp(float *dx, size_t lddx, const float *dy, const float *sy, size_t lddy,
+                         const float *rx, const float *x, size_t ldx, size_t c, size_t pixels,
+                         size_t batch, float *scratch)
 {
     size_t b, p;
 
@@ -207,11 +207,11 @@ void fl_lrn_backward_along(float *dx, size_t lddx, const float *dy, const float 
     if (rx == NULL) {
         return;
     }
-    (void)memset(scratch, 0, fl_lrn_scratch_along(c) * sizeof(*scratch));
+    (void)memset(scratch, 0, fl_lrn_scratch_jvp(c) * sizeof(*scratch));
     for (b = 0; b < batch; b++) {
         for (p = 0; p < pixels; p++) {
-            lrn_pixel_along(dx + b * lddx + p * c, sy + b * lddy + p * c, rx + b * ldx + p * c,
-                            x + b * ldx + p * c, c, scratch);
+            lrn_pixel_jvp(dx + b * lddx + p * c, sy + b * lddy + p * c, rx + b * ldx + p * c,
+                          x + b * ldx + p * c, c, scratch);
         }
     }
 }

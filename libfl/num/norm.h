@@ -58,20 +58,20 @@ void fl_bn_backward_data(const struct fl_kernels *kernels, const struct fl_bn *b
  * Along a direction: rx, ry, rgamma, rbeta are the derivatives of x, y, gamma and beta, sy and sx
  * the adjoints of ry and rx, dy and dx those of y and x. rx NULL: zero; so are rgamma and rbeta.
  */
-struct fl_bn_along {
+struct fl_bn_jvp {
     const float *mean, *var;    /* of the batch, fl_bn_moments() */
-    const float *rmean, *slope; /* fl_bn_moments_along() */
+    const float *rmean, *slope; /* fl_bn_moments_jvp() */
     const float *gamma;
     const float *rgamma, *rbeta;
 };
 
 /* rmean: mean of rx; slope: mean of xhat * rx. */
-void fl_bn_moments_along(const struct fl_bn *bn, float *rmean, float *slope, const float *rx,
-                         const float *x, size_t ldx, const float *mean, const float *var,
-                         size_t batch);
+void fl_bn_moments_jvp(const struct fl_bn *bn, float *rmean, float *slope, const float *rx,
+                       const float *x, size_t ldx, const float *mean, const float *var,
+                       size_t batch);
 /* ry, without ReLU. */
-void fl_bn_forward_along(const struct fl_bn *bn, float *ry, size_t ldy, const float *rx,
-                         const float *x, size_t ldx, const struct fl_bn_along *at, size_t batch);
+void fl_bn_forward_jvp(const struct fl_bn *bn, float *ry, size_t ldy, const float *rx,
+                       const float *x, size_t ldx, const struct fl_bn_jvp *at, size_t batch);
 
 /* Rows of ldx floats: x, rx, dx, sx; of ldy floats: dy, sy. */
 struct fl_bn_streams {
@@ -80,8 +80,8 @@ struct fl_bn_streams {
     size_t ldx, ldy;
 };
 /* dx and sx, wholly overwritten, and the gradients dgamma and dbeta. */
-void fl_bn_backward_along(const struct fl_bn *bn, const struct fl_bn_streams *io,
-                          const struct fl_bn_along *at, float *dgamma, float *dbeta, size_t batch);
+void fl_bn_backward_jvp(const struct fl_bn *bn, const struct fl_bn_streams *io,
+                        const struct fl_bn_jvp *at, float *dgamma, float *dbeta, size_t batch);
 
 /*
  * y[i] = x[i] / s[i]^0.75, s[i] = 1 + 0.001 / 9 * sum of x[j]^2 over |j - i| <= 4: TensorFlow's
@@ -96,13 +96,13 @@ void fl_lrn_backward(float *dx, size_t lddx, const float *dy, size_t lddy, const
 
 /*
  * Along a direction: ry of rx; and backward, dx of dy and sy, for the sx that fl_lrn_backward()
- * makes of sy. `scratch`: fl_lrn_scratch_along() floats.
+ * makes of sy. `scratch`: fl_lrn_scratch_jvp() floats.
  */
-size_t fl_lrn_scratch_along(size_t c);
-void fl_lrn_forward_along(float *ry, size_t ldy, const float *rx, const float *x, size_t ldx,
-                          size_t c, size_t pixels, size_t batch, float *scratch);
-void fl_lrn_backward_along(float *dx, size_t lddx, const float *dy, const float *sy, size_t lddy,
-                           const float *rx, const float *x, size_t ldx, size_t c, size_t pixels,
-                           size_t batch, float *scratch);
+size_t fl_lrn_scratch_jvp(size_t c);
+void fl_lrn_forward_jvp(float *ry, size_t ldy, const float *rx, const float *x, size_t ldx,
+                        size_t c, size_t pixels, size_t batch, float *scratch);
+void fl_lrn_backward_jvp(float *dx, size_t lddx, const float *dy, const float *sy, size_t lddy,
+                         const float *rx, const float *x, size_t ldx, size_t c, size_t pixels,
+                         size_t batch, float *scratch);
 
 #endif

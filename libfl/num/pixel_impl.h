@@ -16,7 +16,7 @@
 #define COLS 4
 
 /* Calls f(cols, lanes, ...) for all channels; the arguments may use j, the first of a call. */
-#define ALONG_CHANNELS(f, channels, ...)                             \
+#define JVP_CHANNELS(f, channels, ...)                               \
     do {                                                             \
         size_t left = (channels);                                    \
         size_t j = 0;                                                \
@@ -130,9 +130,9 @@ INLINE void bias_cols(size_t cols, size_t lanes, float *y, const float *bias, si
 static void add_bias(float *y, size_t ld, const float *bias, size_t rows, size_t n, bool relu)
 {
     if (relu) {
-        ALONG_CHANNELS(bias_cols, n, y + j, bias + j, ld, rows, true);
+        JVP_CHANNELS(bias_cols, n, y + j, bias + j, ld, rows, true);
     } else {
-        ALONG_CHANNELS(bias_cols, n, y + j, bias + j, ld, rows, false);
+        JVP_CHANNELS(bias_cols, n, y + j, bias + j, ld, rows, false);
     }
 }
 
@@ -180,7 +180,7 @@ static void sums(double *total, const float *dy, size_t ld, size_t rows, size_t 
     size_t r;
 
     for (r = 0; r < rows; r += run_of(rows - r)) {
-        ALONG_CHANNELS(sums_run, n, total + j, NULL, dy + r * ld + j, NULL, ld, run_of(rows - r));
+        JVP_CHANNELS(sums_run, n, total + j, NULL, dy + r * ld + j, NULL, ld, run_of(rows - r));
     }
 }
 
@@ -189,8 +189,8 @@ static void mask_sums(double *total, float *dy, const float *y, size_t ld, size_
     size_t r;
 
     for (r = 0; r < rows; r += run_of(rows - r)) {
-        ALONG_CHANNELS(sums_run, n, total + j, dy + r * ld + j, dy + r * ld + j, y + r * ld + j, ld,
-                       run_of(rows - r));
+        JVP_CHANNELS(sums_run, n, total + j, dy + r * ld + j, dy + r * ld + j, y + r * ld + j, ld,
+                     run_of(rows - r));
     }
 }
 
@@ -222,8 +222,8 @@ static void spread(double *total, double *square, const float *x, const float *a
     size_t r;
 
     for (r = 0; r < rows; r += run_of(rows - r)) {
-        ALONG_CHANNELS(spread_run, n, total + j, square + j, x + r * ld + j, about + j, ld,
-                       run_of(rows - r));
+        JVP_CHANNELS(spread_run, n, total + j, square + j, x + r * ld + j, about + j, ld,
+                     run_of(rows - r));
     }
 }
 
@@ -251,11 +251,11 @@ static void affine(float *y, const float *x, const struct fl__pixel_bn *bn, size
                    size_t n, bool relu)
 {
     if (relu) {
-        ALONG_CHANNELS(affine_cols, n, y + j, x + j, bn->mean + j, bn->scale + j, bn->shift + j, ld,
-                       rows, true);
+        JVP_CHANNELS(affine_cols, n, y + j, x + j, bn->mean + j, bn->scale + j, bn->shift + j, ld,
+                     rows, true);
     } else {
-        ALONG_CHANNELS(affine_cols, n, y + j, x + j, bn->mean + j, bn->scale + j, bn->shift + j, ld,
-                       rows, false);
+        JVP_CHANNELS(affine_cols, n, y + j, x + j, bn->mean + j, bn->scale + j, bn->shift + j, ld,
+                     rows, false);
     }
 }
 
@@ -307,11 +307,11 @@ static void products(double *total, double *product, const float *dy, const floa
 
     for (r = 0; r < rows; r += run_of(rows - r)) {
         if (relu) {
-            ALONG_CHANNELS(products_run, n, j, total, product, dy + r * ld, x + r * ld, bn, ld,
-                           run_of(rows - r), true);
+            JVP_CHANNELS(products_run, n, j, total, product, dy + r * ld, x + r * ld, bn, ld,
+                         run_of(rows - r), true);
         } else {
-            ALONG_CHANNELS(products_run, n, j, total, product, dy + r * ld, x + r * ld, bn, ld,
-                           run_of(rows - r), false);
+            JVP_CHANNELS(products_run, n, j, total, product, dy + r * ld, x + r * ld, bn, ld,
+                         run_of(rows - r), false);
         }
     }
 }
@@ -347,9 +347,9 @@ static void combine(float *dx, const float *dy, const float *x, const struct fl_
                     size_t ld, size_t rows, size_t n, bool relu)
 {
     if (relu) {
-        ALONG_CHANNELS(combine_cols, n, j, dx, dy, x, bn, ld, rows, true);
+        JVP_CHANNELS(combine_cols, n, j, dx, dy, x, bn, ld, rows, true);
     } else {
-        ALONG_CHANNELS(combine_cols, n, j, dx, dy, x, bn, ld, rows, false);
+        JVP_CHANNELS(combine_cols, n, j, dx, dy, x, bn, ld, rows, false);
     }
 }
 

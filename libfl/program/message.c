@@ -3,15 +3,15 @@
 
 #include "libfl/program/fields.h"
 
-const char *const fl_resident_kinds[] = {[FL_RESIDENT_TRAIN] = "train",
-                                         [FL_RESIDENT_EVALUATE] = "evaluate",
-                                         [FL_RESIDENT_ADAPT] = "adapt",
-                                         [FL_RESIDENT_OFFER] = "offer"};
+const char *const fl_persistent_kinds[] = {[FL_PERSISTENT_TRAIN] = "train",
+                                           [FL_PERSISTENT_EVALUATE] = "evaluate",
+                                           [FL_PERSISTENT_ADAPT] = "adapt",
+                                           [FL_PERSISTENT_OFFER] = "offer"};
 
-static const char *const vector_names[] = {[FL_RESIDENT_MODEL] = "model",
-                                           [FL_RESIDENT_ANCHOR] = "anchor",
-                                           [FL_RESIDENT_GRADIENT] = "gradient",
-                                           [FL_RESIDENT_DRIFT] = "drift"};
+static const char *const vector_names[] = {[FL_PERSISTENT_MODEL] = "model",
+                                           [FL_PERSISTENT_ANCHOR] = "anchor",
+                                           [FL_PERSISTENT_GRADIENT] = "gradient",
+                                           [FL_PERSISTENT_DRIFT] = "drift"};
 
 /* `json` as one line of text; takes it. */
 static char *text_of(json_t *json)
@@ -37,14 +37,14 @@ static json_t *names(const char *const *list)
     return array;
 }
 
-char *fl_message_start(const struct fl_resident_conf *conf)
+char *fl_message_start(const struct fl_persistent_conf *conf)
 {
     return text_of(json_pack("{s:s, s:i, s:s, s:s?, s:s}", "type", "start", "protocol",
-                             FL_RESIDENT_VERSION, "client", conf->client, "data", conf->data,
+                             FL_PERSISTENT_VERSION, "client", conf->client, "data", conf->data,
                              "purpose", conf->purpose));
 }
 
-json_t *fl_message_description(const struct fl_resident_model *m)
+json_t *fl_message_description(const struct fl_persistent_model *m)
 {
     json_t *training =
         json_pack("{s:I, s:I, s:I, s:f, s:f}", "epochs", (json_int_t)m->epochs, "steps",
@@ -81,7 +81,7 @@ char *fl_message_model(json_t *description, const struct fl_slots *slots)
     json_t *json;
     size_t i;
 
-    for (i = 0; i < FL_RESIDENT_VECTORS; i++) {
+    for (i = 0; i < FL_PERSISTENT_VECTORS; i++) {
         add_slot(weights, vector_names[i], &slots->vectors[i], true);
     }
     add_slot(weights, "mixup", &slots->mixup, false);
@@ -97,12 +97,12 @@ char *fl_message_model(json_t *description, const struct fl_slots *slots)
     return text_of(json);
 }
 
-static json_t *given(const struct fl_resident_task *task)
+static json_t *given(const struct fl_persistent_task *task)
 {
     json_t *list = json_array();
     size_t i;
 
-    for (i = 0; i < FL_RESIDENT_VECTORS; i++) {
+    for (i = 0; i < FL_PERSISTENT_VECTORS; i++) {
         if (task->given[i] != NULL) {
             (void)json_array_append_new(list, json_string(vector_names[i]));
         }
@@ -114,7 +114,7 @@ static json_t *given(const struct fl_resident_task *task)
 }
 
 /* What makes steps: training, and fitting before an evaluation. */
-static json_t *steps_of(const struct fl_resident_task *t)
+static json_t *steps_of(const struct fl_persistent_task *t)
 {
     return json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:o, s:o}", "round",
                      (json_int_t)t->round, "seed", (json_int_t)t->seed, "order_seed",
@@ -124,12 +124,12 @@ static json_t *steps_of(const struct fl_resident_task *t)
                      "given", given(t), "do", t->parts != NULL ? parsed(t->parts) : json_object());
 }
 
-static json_t *fields_of(const struct fl_resident_task *t)
+static json_t *fields_of(const struct fl_persistent_task *t)
 {
     json_t *json = NULL;
 
     switch (t->kind) {
-    case FL_RESIDENT_TRAIN:
+    case FL_PERSISTENT_TRAIN:
         json = steps_of(t);
         if (json != NULL) {
             (void)json_object_set_new(json, "attempt", json_integer((json_int_t)t->attempt));
@@ -137,28 +137,28 @@ static json_t *fields_of(const struct fl_resident_task *t)
             (void)json_object_set_new(json, "evaluate_trained", json_boolean(t->evaluate_trained));
         }
         break;
-    case FL_RESIDENT_ADAPT:
+    case FL_PERSISTENT_ADAPT:
         json = steps_of(t);
         if (json != NULL) {
             (void)json_object_set_new(json, "on", json_string(t->on_test ? "test" : "train"));
         }
         break;
-    case FL_RESIDENT_EVALUATE:
+    case FL_PERSISTENT_EVALUATE:
         json = json_pack("{s:o}", "given", given(t));
         break;
-    case FL_RESIDENT_OFFER:
+    case FL_PERSISTENT_OFFER:
         json = json_pack("{s:I, s:o}", "seed", (json_int_t)t->seed, "solver", parsed(t->solver));
         break;
-    case FL_RESIDENT_KINDS:
+    case FL_PERSISTENT_KINDS:
         break;
     }
     return json;
 }
 
-char *fl_message_task(const struct fl_resident_task *task, uint64_t id)
+char *fl_message_task(const struct fl_persistent_task *task, uint64_t id)
 {
     json_t *json =
-        json_pack("{s:s, s:I}", "type", fl_resident_kinds[task->kind], "id", (json_int_t)id);
+        json_pack("{s:s, s:I}", "type", fl_persistent_kinds[task->kind], "id", (json_int_t)id);
     json_t *fields = fields_of(task);
     json_t *more = task->more != NULL ? parsed(task->more) : json_object();
 

@@ -12,9 +12,9 @@ const char *const fl_answer_types[] = {
     [FL_ANSWER_FAILED] = "failed",     [FL_ANSWER_CANCELED] = "canceled"};
 
 /* A text for people, cut and cleaned; "" when there is none. */
-static void read_text(const json_t *json, const char *key, char out[FL_RESIDENT_TEXT])
+static void read_text(const json_t *json, const char *key, char out[FL_PERSISTENT_TEXT])
 {
-    (void)fl_str_ends(out, FL_RESIDENT_TEXT, json_string_value(json_object_get(json, key)));
+    (void)fl_str_ends(out, FL_PERSISTENT_TEXT, json_string_value(json_object_get(json, key)));
     (void)fl_str_clean(out);
 }
 
@@ -40,21 +40,22 @@ static int get_list(const json_t *json, const char *key, const json_t **ret, str
 }
 
 /* Names that nobody knows here do no harm. */
-static void read_ready_lists(const json_t *can, const json_t *parts, struct fl_resident_ready *ret)
+static void read_ready_lists(const json_t *can, const json_t *parts,
+                             struct fl_persistent_ready *ret)
 {
     const char *name;
     size_t i;
     int kind;
 
     for (i = 0; i < json_array_size(can); i++) {
-        kind =
-            find(fl_resident_kinds, FL_RESIDENT_KINDS, json_string_value(json_array_get(can, i)));
+        kind = find(fl_persistent_kinds, FL_PERSISTENT_KINDS,
+                    json_string_value(json_array_get(can, i)));
         ret->can |= kind >= 0 ? 1u << kind : 0;
     }
-    for (i = 0; i < json_array_size(parts) && ret->n_parts < FL_RESIDENT_PARTS; i++) {
+    for (i = 0; i < json_array_size(parts) && ret->n_parts < FL_PERSISTENT_PARTS; i++) {
         name = json_string_value(json_array_get(parts, i));
-        if (name != NULL && fl_str_copy(ret->parts[ret->n_parts], FL_RESIDENT_PART, name) == FL_OK)
-        {
+        if (name != NULL &&
+            fl_str_copy(ret->parts[ret->n_parts], FL_PERSISTENT_PART, name) == FL_OK) {
             ret->n_parts++;
         }
     }
@@ -62,13 +63,13 @@ static void read_ready_lists(const json_t *can, const json_t *parts, struct fl_r
 
 static int read_ready(const json_t *json, struct fl_answer *ret, struct fl_err *err)
 {
-    struct fl_resident_ready *ready = &ret->ready;
+    struct fl_persistent_ready *ready = &ret->ready;
     const json_t *can = NULL;
     const json_t *parts = NULL;
     int rv = fl_field_count(json, "'ready'", "protocol", &ret->protocol, err);
 
     /* Of another version nothing else is known. */
-    if (rv != FL_OK || ret->protocol != FL_RESIDENT_VERSION) {
+    if (rv != FL_OK || ret->protocol != FL_PERSISTENT_VERSION) {
         return rv;
     }
     rv = get_list(json, "can", &can, err);
@@ -86,7 +87,7 @@ static int read_ready(const json_t *json, struct fl_answer *ret, struct fl_err *
     }
     read_ready_lists(can, parts, ready);
     read_text(json, "software", ready->software);
-    if ((ready->can & 1u << FL_RESIDENT_TRAIN) != 0 && ready->samples == 0) {
+    if ((ready->can & 1u << FL_PERSISTENT_TRAIN) != 0 && ready->samples == 0) {
         return fl_err_set(err, FL_EFORMAT,
                           "'ready': 'samples' is 0, and who can train has 1 at least");
     }
@@ -94,20 +95,20 @@ static int read_ready(const json_t *json, struct fl_answer *ret, struct fl_err *
 }
 
 static int read_evaluation(const json_t *json, const char *key, bool *ret_has,
-                           struct fl_resident_evaluation *ret, struct fl_err *err)
+                           struct fl_persistent_evaluation *ret, struct fl_err *err)
 {
     return fl_field_evaluation(json, "'done'", key, ret_has, &ret->samples, &ret->correct,
                                &ret->loss_sum, err);
 }
 
-static int wanted(bool has, const char *key, enum fl_resident_kind asked, struct fl_err *err)
+static int wanted(bool has, const char *key, enum fl_persistent_kind asked, struct fl_err *err)
 {
     return has ? FL_OK
                : fl_err_set(err, FL_EFORMAT, "'done' of '%s': '%s' must be there",
-                            fl_resident_kinds[asked], key);
+                            fl_persistent_kinds[asked], key);
 }
 
-static int read_trained(const json_t *json, struct fl_resident_answer *ret, struct fl_err *err)
+static int read_trained(const json_t *json, struct fl_persistent_answer *ret, struct fl_err *err)
 {
     int rv = fl_field_count(json, "'done'", "samples", &ret->samples, err);
 
@@ -124,8 +125,8 @@ static int read_trained(const json_t *json, struct fl_resident_answer *ret, stru
     return rv;
 }
 
-static int read_done(const json_t *json, enum fl_resident_kind asked,
-                     struct fl_resident_answer *ret, struct fl_err *err)
+static int read_done(const json_t *json, enum fl_persistent_kind asked,
+                     struct fl_persistent_answer *ret, struct fl_err *err)
 {
     int rv = read_evaluation(json, "received", &ret->has_received, &ret->received, err);
 
@@ -139,22 +140,22 @@ static int read_done(const json_t *json, enum fl_resident_kind asked,
         return rv;
     }
     switch (asked) {
-    case FL_RESIDENT_TRAIN:
+    case FL_PERSISTENT_TRAIN:
         return read_trained(json, ret, err);
-    case FL_RESIDENT_ADAPT:
+    case FL_PERSISTENT_ADAPT:
         rv = wanted(ret->has_adapted, "adapted", asked, err);
         return rv == FL_OK ? wanted(ret->has_received, "received", asked, err) : rv;
-    case FL_RESIDENT_EVALUATE:
+    case FL_PERSISTENT_EVALUATE:
         return wanted(ret->has_received, "received", asked, err);
-    case FL_RESIDENT_OFFER:
+    case FL_PERSISTENT_OFFER:
         return fl_field_count(json, "'done'", "bytes", &ret->offer_bytes, err);
-    case FL_RESIDENT_KINDS:
+    case FL_PERSISTENT_KINDS:
         break;
     }
     return FL_OK;
 }
 
-static int read_fields(const json_t *json, enum fl_resident_kind asked, struct fl_answer *ret,
+static int read_fields(const json_t *json, enum fl_persistent_kind asked, struct fl_answer *ret,
                        struct fl_err *err)
 {
     switch (ret->type) {
@@ -179,7 +180,7 @@ static int read_fields(const json_t *json, enum fl_resident_kind asked, struct f
     return FL_OK;
 }
 
-int fl_answer_parse(const char *text, size_t len, enum fl_resident_kind asked,
+int fl_answer_parse(const char *text, size_t len, enum fl_persistent_kind asked,
                     struct fl_answer *ret, struct fl_err *err)
 {
     char shown[64];

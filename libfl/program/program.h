@@ -37,7 +37,7 @@ enum fl_program_memory {
      * to time, and over it the program is ended. For frameworks that reserve much more than
      * they use, as those with GPUs do.
      */
-    FL_PROGRAM_RESIDENT
+    FL_PROGRAM_PERSISTENT
 };
 
 struct fl_program_conf {     /* borrowed for fl_program_start() */

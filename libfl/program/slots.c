@@ -1,5 +1,5 @@
 /* What lies where in the shared memory. */
-#include "libfl/program/resident_impl.h"
+#include "libfl/program/persistent_impl.h"
 
 /* Where numbers begin: what vector units and GPUs like. */
 #define ALIGN UINT64_C(64)
@@ -11,7 +11,7 @@ static uint64_t up_to(uint64_t n, uint64_t multiple)
 }
 
 /* A whole safetensors file, from `*at` on. */
-static struct fl_slot place_model(const struct fl_resident *r, uint64_t *at)
+static struct fl_slot place_model(const struct fl_persistent *r, uint64_t *at)
 {
     uint64_t data = up_to(*at + r->header.len, ALIGN);
     uint64_t bytes = r->header.len + (uint64_t)fl_layout_count(r->layout) * sizeof(float);
@@ -33,14 +33,14 @@ static struct fl_slot place_bytes(size_t bytes, uint64_t *at)
     return slot;
 }
 
-int fl__resident_place(struct fl_resident *r, struct fl_err *err)
+int fl__persistent_place(struct fl_persistent *r, struct fl_err *err)
 {
     struct fl_slots s = {0};
     uint64_t weights = 0;
     uint64_t result = 0;
     size_t i;
 
-    for (i = 0; i < FL_RESIDENT_VECTORS; i++) {
+    for (i = 0; i < FL_PERSISTENT_VECTORS; i++) {
         if ((r->vectors & 1u << i) != 0) {
             s.vectors[i] = place_model(r, &weights);
         }
@@ -63,13 +63,13 @@ int fl__resident_place(struct fl_resident *r, struct fl_err *err)
     return FL_OK;
 }
 
-bool fl__resident_fits(const struct fl_resident *r)
+bool fl__persistent_fits(const struct fl_persistent *r)
 {
     return r->weights.bytes == 0 ||
            (r->slots.weights_bytes <= r->weights.bytes && r->slots.result_bytes <= r->result.bytes);
 }
 
-int fl__resident_lay_out(struct fl_resident *r, struct fl_err *err)
+int fl__persistent_lay_out(struct fl_persistent *r, struct fl_err *err)
 {
     const struct fl_slots *s = &r->slots;
     int rv = FL_OK;
@@ -83,7 +83,7 @@ int fl__resident_lay_out(struct fl_resident *r, struct fl_err *err)
     }
     r->slots.weights_bytes = r->weights.bytes;
     r->slots.result_bytes = r->result.bytes;
-    for (i = 0; rv == FL_OK && i < FL_RESIDENT_VECTORS; i++) {
+    for (i = 0; rv == FL_OK && i < FL_PERSISTENT_VECTORS; i++) {
         if (s->vectors[i].bytes > 0) {
             rv = fl_shared_write(&r->weights, s->vectors[i].offset, r->header.data, r->header.len,
                                  err);
@@ -94,14 +94,14 @@ int fl__resident_lay_out(struct fl_resident *r, struct fl_err *err)
                : rv;
 }
 
-int fl__resident_hand_over(struct fl_resident *r, const struct fl_resident_task *task,
-                           struct fl_err *err)
+int fl__persistent_hand_over(struct fl_persistent *r, const struct fl_persistent_task *task,
+                             struct fl_err *err)
 {
     size_t bytes = fl_layout_count(r->layout) * sizeof(float);
     int rv = FL_OK;
     size_t i;
 
-    for (i = 0; rv == FL_OK && i < FL_RESIDENT_VECTORS; i++) {
+    for (i = 0; rv == FL_OK && i < FL_PERSISTENT_VECTORS; i++) {
         if (task->given[i] != NULL) {
             FL_REQUIRE(r->slots.vectors[i].bytes > 0);
             rv = fl_shared_write(&r->weights, r->slots.vectors[i].data, task->given[i], bytes, err);

@@ -152,13 +152,13 @@ const char *fl_call_metadata(const struct fl_call *call, const char *name);
  * says what those are whom he lets in (libfl/grpc/endpoint.h).
  */
 enum fl_who {
-    FL_WHO_PLAIN = 1,    /* without TLS: believed by the name that it says */
-    FL_WHO_STRANGER = 2, /* over TLS, without a certificate */
-    FL_WHO_LAPSED = 4,   /* with a client's certificate that is over, within the grace */
-    FL_WHO_CLIENT = 8,   /* with a client's certificate */
-    FL_WHO_ADMIN = 16,   /* with an admin's */
-    FL_WHO_LOCAL = 32,   /* at the admin socket, may do everything there */
-    FL_WHO_VIEWER = 64,  /* at the admin socket, may look only */
+    FL_WHO_PLAIN = 1,           /* without TLS: believed by the name that it says */
+    FL_WHO_UNAUTHENTICATED = 2, /* over TLS, without a certificate */
+    FL_WHO_LAPSED = 4,          /* with a client's certificate that is over, within the grace */
+    FL_WHO_CLIENT = 8,          /* with a client's certificate */
+    FL_WHO_ADMIN = 16,          /* with an admin's */
+    FL_WHO_LOCAL = 32,          /* at the admin socket, may do everything there */
+    FL_WHO_VIEWER = 64,         /* at the admin socket, may look only */
     FL_WHO_ANYBODY = 127,
     /* With a certificate that is not believed any more, which no method takes: UNAUTHENTICATED */
     FL_WHO_DISOWNED = 128

@@ -90,7 +90,7 @@ enum fl_grpc_status fl_call_check_peer(const struct fl_call *call,
         (void)snprintf(text, size, "%s", conn->why);
         return refused_as(conn);
     }
-    if ((conn->who & (FL_WHO_STRANGER | FL_WHO_LAPSED)) != 0) {
+    if ((conn->who & (FL_WHO_UNAUTHENTICATED | FL_WHO_LAPSED)) != 0) {
         (void)snprintf(text, size, "%s: %s", method->path,
                        (conn->who & FL_WHO_LAPSED) != 0
                            ? "the certificate is over, only renewing it is left to it"

@@ -4,7 +4,7 @@
 /*
  * Between a call and what carries it (libfl/h2). The transport drives the call with the
  * fl_call_recv_*, fl_call_out_* … functions below; the call asks its transport for
- * something through struct fl_rpc_transport. Users of calls include call.h only.
+ * something through struct fl_rpc_transport. Users of calls include admin_call.h only.
  *
  *      client   OPEN ----------------------> CLOSED -> DONE
  *      server   HEADERS -> OPEN -> ENDING -> CLOSED -> DONE

@@ -160,8 +160,8 @@ struct fl_agg_client {
  * client did not send are not mixed and not told: it keeps its own. FL_OK, or an error
  * that ends the pass and is returned by it, with what it wrote to fl_aggregate_run()'s `err`.
  */
-typedef int (*fl_agg_mixture_cb)(void *ctx, size_t client, size_t offset, const float *values,
-                                 size_t n);
+typedef int (*fl_agg_personal_model_cb)(void *ctx, size_t client, size_t offset,
+                                        const float *values, size_t n);
 
 /* How concentrated the attention was, for logs; 0 without attention. */
 struct fl_agg_info {
@@ -201,7 +201,7 @@ struct fl_agg_job {
      * Needed and allowed when ops->mixes only. What is sent is then the clients' parameters,
      * not their displacement, and theta_new the mean of what was sent. `ctx` as above.
      */
-    fl_agg_mixture_cb mixture;
+    fl_agg_personal_model_cb mixture;
     /* Entries offset … offset + n - 1 of theta_new and state_new are what they stay: unit by unit,
        in rising order. May be NULL. */
     void (*made)(void *ctx, size_t offset, size_t n);

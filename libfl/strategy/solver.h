@@ -65,8 +65,8 @@ struct fl_solver_setup {
 };
 
 struct fl_solver;
-struct fl_outside;
-struct fl_outside_task;
+struct fl_external;
+struct fl_external_task;
 
 /* The training data, for fl_solver_ops.offer: one sample at a time into x[dim]; its label. */
 struct fl_solver_data {
@@ -149,14 +149,15 @@ struct fl_solver_ops {
      */
     void (*personal)(struct fl_solver *solver);
     /*
-     * For a trainer that makes the steps itself: outside.h, whose functions know what NULLs mean.
-     * parts NULL: none; begin NULL: nothing to hand over; finish NULL: nothing kept or sent.
+     * For a trainer that makes the steps itself: external_training.h, whose functions know what
+     * NULLs mean. parts NULL: none; begin NULL: nothing to hand over; finish NULL: nothing kept or
+     * sent.
      */
-    struct fl_solver_outside {
+    struct fl_solver_external {
         unsigned (*parts)(const struct fl_options *o, bool adapting);
-        int (*begin)(const struct fl_options *o, const struct fl_outside_task *task,
-                     struct fl_outside *ret, struct fl_err *err);
-        int (*finish)(const struct fl_options *o, const struct fl_outside_task *task,
+        int (*begin)(const struct fl_options *o, const struct fl_external_task *task,
+                     struct fl_external *ret, struct fl_err *err);
+        int (*finish)(const struct fl_options *o, const struct fl_external_task *task,
                       const float *trained, uint64_t steps, struct fl_buf *kept,
                       struct fl_buf *sent, struct fl_err *err);
     } outside;

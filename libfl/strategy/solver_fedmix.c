@@ -12,7 +12,7 @@
  *
  * The first two terms are one cross-entropy with a soft target; the third is lambda q times the
  * derivative of the mean loss towards y_b when every sample moves along xbar. Its gradient comes
- * out of the same pass (fl_net_pass_along(), exact: a difference quotient crosses bends of ReLU and
+ * out of the same pass (fl_net_pass_jvp(), exact: a difference quotient crosses bends of ReLU and
  * is mostly error). It is the mean of the samples' own terms; public code averages it twice, which
  * makes it B times too small. naivemix is the control without that term: z_b = (1 - lambda) x_b +
  * lambda xbar.
@@ -89,7 +89,7 @@ static void mix_targets(struct fl_solver *solver, const int32_t *y, size_t batch
 }
 
 /* With the third term: every sample moves along the mean. */
-static double step_along(struct fl_solver *solver, const struct fl_net_pass *pass)
+static double step_jvp(struct fl_solver *solver, const struct fl_net_pass *pass)
 {
     const struct fl_net_direction direction = {
         .x = solver->along, .loss = 1, .slope = solver->taylor};
@@ -100,7 +100,7 @@ static double step_along(struct fl_solver *solver, const struct fl_net_pass *pas
     for (b = 0; b < pass->batch; b++) {
         (void)memcpy(solver->along + b * dim, solver->mean, dim * sizeof(float));
     }
-    loss = fl_net_pass_along(solver->sgd.net, pass, &direction, update, solver, &slope);
+    loss = fl_net_pass_jvp(solver->sgd.net, pass, &direction, update, solver, &slope);
     return loss + solver->taylor * slope;
 }
 
@@ -117,7 +117,7 @@ static double step(struct fl_solver *solver, const float *x, const int32_t *y, s
     mix_targets(solver, y, batch);
     pass.target = solver->targets;
     if (solver->along != NULL && fl_vec_norm2(solver->mean, solver->means.dim) > 0) {
-        return step_along(solver, &pass);
+        return step_jvp(solver, &pass);
     }
     return fl_net_pass(solver->sgd.net, &pass, update, solver);
 }
@@ -210,12 +210,12 @@ static unsigned outside_parts(const struct fl_options *o, bool adapting)
 {
     const struct fl__mix_options *v = fl_options_values(o);
 
-    return (v->mu > 0 ? FL_PART_PULL : 0u) |
-           (v->lambda > 0 && !adapting ? (unsigned)FL_PART_MIXUP : 0u);
+    return (v->mu > 0 ? FL_CAPABILITY_PULL : 0u) |
+           (v->lambda > 0 && !adapting ? (unsigned)FL_CAPABILITY_MIXUP : 0u);
 }
 
-static int outside_begin(const struct fl_options *o, const struct fl_outside_task *task,
-                         struct fl_outside *ret, struct fl_err *err)
+static int outside_begin(const struct fl_options *o, const struct fl_external_task *task,
+                         struct fl_external *ret, struct fl_err *err)
 {
     const struct fl__mix_options *v = fl_options_values(o);
 

@@ -164,12 +164,12 @@ static unsigned outside_parts(const struct fl_options *o, bool adapting)
 {
     const struct options *v = fl_options_values(o);
 
-    return (v->mu > 0 ? FL_PART_PULL : 0u) | (adapting ? 0u : FL_PART_DRIFT);
+    return (v->mu > 0 ? FL_CAPABILITY_PULL : 0u) | (adapting ? 0u : FL_CAPABILITY_DRIFT);
 }
 
 /* T h_k: the share of a step is taken by who knows how many there are. */
-static int outside_begin(const struct fl_options *o, const struct fl_outside_task *task,
-                         struct fl_outside *ret, struct fl_err *err)
+static int outside_begin(const struct fl_options *o, const struct fl_external_task *task,
+                         struct fl_external *ret, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
     size_t n = fl_layout_count(task->layout);
@@ -184,10 +184,10 @@ static int outside_begin(const struct fl_options *o, const struct fl_outside_tas
     }
     rv = divisor(o, task->n_selected, task->population, &over, err);
     if (rv == FL_OK) {
-        rv = fl__outside_take(task->layout, task->inputs, "displacement", &ret->drift, err);
+        rv = fl__external_take(task->layout, task->inputs, "displacement", &ret->drift, err);
     }
     if (rv == FL_OK) {
-        rv = fl__outside_take(task->layout, task->kept, "this client's displacement", &own, err);
+        rv = fl__external_take(task->layout, task->kept, "this client's displacement", &own, err);
     }
     if (rv != FL_OK) {
         return rv;
@@ -201,7 +201,7 @@ static int outside_begin(const struct fl_options *o, const struct fl_outside_tas
     return FL_OK;
 }
 
-static int outside_finish(const struct fl_options *o, const struct fl_outside_task *task,
+static int outside_finish(const struct fl_options *o, const struct fl_external_task *task,
                           const float *trained, uint64_t steps, struct fl_buf *kept,
                           struct fl_buf *sent, struct fl_err *err)
 {
@@ -216,7 +216,7 @@ static int outside_finish(const struct fl_options *o, const struct fl_outside_ta
         return fl_err_set(err, FL_ENOMEM, "displacement of %zu parameters: out of memory", n);
     }
     fl_vec_sub(moved, trained, task->model, n);
-    rv = fl__outside_put(task->layout, moved, &kept[0], err);
+    rv = fl__external_put(task->layout, moved, &kept[0], err);
     free(moved);
     return rv;
 }

@@ -4,7 +4,7 @@
 /* What solvers share: the SGD update that most of them end in, the pull to an anchor, and
    model-shaped vectors between their exported bytes and the internal order. */
 
-#include "libfl/strategy/outside.h"
+#include "libfl/strategy/external_training.h"
 
 /* Floats that a solver works on at a time, on the stack: a quarter of a core's first cache. */
 #define FL__SOLVER_CHUNK 2048
@@ -66,11 +66,11 @@ FL_MUST_CHECK int fl__solver_take(const struct fl_net *net, const struct fl_solv
 FL_MUST_CHECK int fl__solver_put(const struct fl_net *net, const float *block, struct fl_buf *out,
                                  struct fl_err *err);
 /* The same two without a network, in the exported order. */
-FL_MUST_CHECK int fl__outside_take(const struct fl_layout *layout,
-                                   const struct fl_solver_bytes *bytes, const char *name,
-                                   float **ret, struct fl_err *err);
-FL_MUST_CHECK int fl__outside_put(const struct fl_layout *layout, const float *block,
-                                  struct fl_buf *out, struct fl_err *err);
+FL_MUST_CHECK int fl__external_take(const struct fl_layout *layout,
+                                    const struct fl_solver_bytes *bytes, const char *name,
+                                    float **ret, struct fl_err *err);
+FL_MUST_CHECK int fl__external_put(const struct fl_layout *layout, const float *block,
+                                   struct fl_buf *out, struct fl_err *err);
 /* A copy of the network's parameters (owned, free()). */
 FL_MUST_CHECK int fl__solver_copy(struct fl_net *net, float **ret, struct fl_err *err);
 

@@ -5,7 +5,7 @@
  *     fo:  w <- w - learning_rate g(w'; D2)
  *     hf:  w <- w - learning_rate (g' - alpha H(w; D3) g'),  g' = g(w'; D2)
  *
- * The product of the Hessian is exact, from one pass (fl_net_pass_along()).
+ * The product of the Hessian is exact, from one pass (fl_net_pass_jvp()).
  *
  * A step sees one batch, so that an iteration takes two steps (hf: three): R iterations are 2 R
  * (3 R) steps, D1, D2 (and D3) the batches in the order they come. An iteration that the round
@@ -141,7 +141,7 @@ static double curve(struct fl_solver *solver, const float *x, const int32_t *y, 
 
     fl__runs_copy(&solver->buffers, solver->w, params);
     (void)memcpy(params, solver->w, fl_net_block(net) * sizeof(float));
-    return fl_net_pass_along(net, &pass, &direction, bend, solver, &slope);
+    return fl_net_pass_jvp(net, &pass, &direction, bend, solver, &slope);
 }
 
 static double advance(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
@@ -241,7 +241,7 @@ static unsigned outside_parts(const struct fl_options *o, bool adapting)
 {
     (void)o;
     (void)adapting;
-    return FL_PART_PER_FEDAVG;
+    return FL_CAPABILITY_PER_FEDAVG;
 }
 
 static const char *const variants[] = {[FIRST_ORDER] = "fo", [HESSIAN_FREE] = "hf", NULL};

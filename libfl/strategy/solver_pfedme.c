@@ -208,7 +208,7 @@ static unsigned outside_parts(const struct fl_options *o, bool adapting)
 {
     (void)o;
     (void)adapting;
-    return FL_PART_PFEDME;
+    return FL_CAPABILITY_PFEDME;
 }
 
 static int check(const struct fl_options *o, struct fl_err *err)

@@ -81,11 +81,11 @@ static double step(struct fl_solver *solver, const float *x, const int32_t *y, s
 static unsigned outside_parts(const struct fl_options *o, bool adapting)
 {
     (void)adapting;
-    return strength(o) > 0 ? FL_PART_PULL : 0;
+    return strength(o) > 0 ? FL_CAPABILITY_PULL : 0;
 }
 
-static int outside_begin(const struct fl_options *o, const struct fl_outside_task *task,
-                         struct fl_outside *ret, struct fl_err *err)
+static int outside_begin(const struct fl_options *o, const struct fl_external_task *task,
+                         struct fl_external *ret, struct fl_err *err)
 {
     (void)task;
     (void)err;

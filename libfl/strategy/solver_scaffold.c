@@ -207,11 +207,11 @@ static unsigned outside_parts(const struct fl_options *o, bool adapting)
 {
     const struct options *v = fl_options_values(o);
 
-    return (v->mu > 0 ? FL_PART_PULL : 0u) | (adapting ? 0u : FL_PART_GRADIENT);
+    return (v->mu > 0 ? FL_CAPABILITY_PULL : 0u) | (adapting ? 0u : FL_CAPABILITY_GRADIENT);
 }
 
-static int outside_begin(const struct fl_options *o, const struct fl_outside_task *task,
-                         struct fl_outside *ret, struct fl_err *err)
+static int outside_begin(const struct fl_options *o, const struct fl_external_task *task,
+                         struct fl_external *ret, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
     float *own = NULL;
@@ -221,9 +221,9 @@ static int outside_begin(const struct fl_options *o, const struct fl_outside_tas
     if (task->adapting) {
         return FL_OK;
     }
-    rv = fl__outside_take(task->layout, task->inputs, "control", &ret->gradient, err);
+    rv = fl__external_take(task->layout, task->inputs, "control", &ret->gradient, err);
     if (rv == FL_OK) {
-        rv = fl__outside_take(task->layout, task->kept, "this client's control", &own, err);
+        rv = fl__external_take(task->layout, task->kept, "this client's control", &own, err);
     }
     if (rv == FL_OK) {
         fl_vec_sub(ret->gradient, ret->gradient, own, fl_layout_count(task->layout));
@@ -233,7 +233,7 @@ static int outside_begin(const struct fl_options *o, const struct fl_outside_tas
     return rv;
 }
 
-static int outside_finish(const struct fl_options *o, const struct fl_outside_task *task,
+static int outside_finish(const struct fl_options *o, const struct fl_external_task *task,
                           const float *trained, uint64_t steps, struct fl_buf *kept,
                           struct fl_buf *sent, struct fl_err *err)
 {
@@ -242,17 +242,17 @@ static int outside_finish(const struct fl_options *o, const struct fl_outside_ta
     size_t n = fl_layout_count(task->layout);
     float *control = NULL;
     float *own = NULL;
-    int rv = fl__outside_take(task->layout, task->inputs, "control", &control, err);
+    int rv = fl__external_take(task->layout, task->inputs, "control", &control, err);
 
     if (rv == FL_OK) {
-        rv = fl__outside_take(task->layout, task->kept, "this client's control", &own, err);
+        rv = fl__external_take(task->layout, task->kept, "this client's control", &own, err);
     }
     if (rv == FL_OK) { /* dc_k takes the place of c, entry by entry. */
         change_control(inverse, told, trained, task->model, control, control, own, n);
-        rv = fl__outside_put(task->layout, own, &kept[0], err);
+        rv = fl__external_put(task->layout, own, &kept[0], err);
     }
     if (rv == FL_OK && !rebuilds(o)) {
-        rv = fl__outside_put(task->layout, control, &sent[0], err);
+        rv = fl__external_put(task->layout, control, &sent[0], err);
     }
     free(control);
     free(own);

@@ -208,14 +208,14 @@ bool fl_strategy_sums_kept(const struct fl_strategy *strategy)
     return fl_solver_sums_kept(strategy->solver);
 }
 
-bool fl_strategy_tells_state(const struct fl_strategy *strategy, size_t i)
+bool fl_strategy_describes_state(const struct fl_strategy *strategy, size_t i)
 {
     const struct fl_agg_part *part = part_of(strategy, &i);
 
     return part == NULL || part->tell == NULL;
 }
 
-size_t fl_strategy_told_from(const struct fl_strategy *strategy, const char *name)
+size_t fl_strategy_described_from(const struct fl_strategy *strategy, const char *name)
 {
     size_t n = fl_strategy_states(strategy);
     size_t i;
@@ -223,7 +223,7 @@ size_t fl_strategy_told_from(const struct fl_strategy *strategy, const char *nam
     for (i = 0; i < n; i++) {
         const char *told = fl_strategy_state_name(strategy, i);
 
-        if (!fl_strategy_tells_state(strategy, i)) {
+        if (!fl_strategy_describes_state(strategy, i)) {
             size_t at = i;
 
             told = part_of(strategy, &at)->tells[at];
@@ -235,8 +235,8 @@ size_t fl_strategy_told_from(const struct fl_strategy *strategy, const char *nam
     return n;
 }
 
-void fl_strategy_tell(const struct fl_strategy *strategy, size_t i, const float *state,
-                      size_t members, float *told, size_t n)
+void fl_strategy_describe(const struct fl_strategy *strategy, size_t i, const float *state,
+                          size_t members, float *told, size_t n)
 {
     const struct fl_agg_part *part = part_of(strategy, &i);
 

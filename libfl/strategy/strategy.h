@@ -75,12 +75,12 @@ size_t fl_strategy_states(const struct fl_strategy *strategy);
 /* Name of the i-th of them. */
 const char *fl_strategy_state_name(const struct fl_strategy *strategy, size_t i);
 /* Of which of them the bundle `name` is that clients are told; fl_strategy_states(): of none. */
-size_t fl_strategy_told_from(const struct fl_strategy *strategy, const char *name);
+size_t fl_strategy_described_from(const struct fl_strategy *strategy, const char *name);
 /* Clients are told the i-th as it is. */
-bool fl_strategy_tells_state(const struct fl_strategy *strategy, size_t i);
+bool fl_strategy_describes_state(const struct fl_strategy *strategy, size_t i);
 /* told[n] of a piece of the i-th, in a round of so many members (fl_agg_job). */
-void fl_strategy_tell(const struct fl_strategy *strategy, size_t i, const float *state,
-                      size_t members, float *told, size_t n);
+void fl_strategy_describe(const struct fl_strategy *strategy, size_t i, const float *state,
+                          size_t members, float *told, size_t n);
 
 /*
  * What a federation was run under, as text, to be compared when it is started again. Appends.

@@ -112,7 +112,7 @@ static int check_bundles(const struct fl_strategy *s, struct fl_err *err)
     const char *const *name;
 
     for (name = s->solver->inputs; name != NULL && *name != NULL; name++) {
-        if (fl_strategy_told_from(s, *name) == fl_strategy_states(s) &&
+        if (fl_strategy_described_from(s, *name) == fl_strategy_states(s) &&
             !(offered != NULL && strcmp(offered, *name) == 0))
         {
             return fl_err_set(err, FL_ECONF,

@@ -6,7 +6,7 @@
  *
  *   context.c  what one side shows and believes, as OpenSSL has it; new credentials
  *   stream.c   the table of a stream, bytes in and out
- *   shake.c    handshakes, and whose turn it is
+ *   handshakes.c    handshakes, and whose turn it is
  *   verify.c   whether a peer is believed, and who it is
  *   ticket.c   sessions that are resumed
  *   text.c     what went wrong, for people
@@ -23,7 +23,7 @@
 /* The payload of the largest record (RFC 8446, section 5.1). */
 #define FL__TLS_RECORD ((size_t)16 * 1024)
 /* What is made of the user's bytes at a time. Half of it is a twentieth slower; over a slow link
-   HTTP/2 offers less (libfl/grpc/pace.c), so an urgent message waits for no more there. */
+   HTTP/2 offers less (libfl/grpc/pacing.c), so an urgent message waits for no more there. */
 #define FL__TLS_BATCH ((size_t)256 * 1024)
 /* When memory for peers is scarce. Smaller records would be made of heads and tags. */
 #define FL__TLS_BATCH_LEAST ((size_t)4 * 1024)
@@ -169,13 +169,13 @@ void fl__tls_set_pause(struct fl__tls_stream *s);
 /* OpenSSL may have made something to send. */
 void fl__tls_wake_if_output(struct fl__tls_stream *s);
 
-/* shake.c */
+/* handshakes.c */
 /* There is something to do for the handshake. */
-void fl__tls_shake_soon(struct fl__tls_stream *s);
+void fl__tls_handshakes_soon(struct fl__tls_stream *s);
 /* Its turn has come. */
-void fl__tls_shake(struct fl__tls_stream *s);
+void fl__tls_handshakes(struct fl__tls_stream *s);
 /* It waits no longer, and gives back its turn. */
-void fl__tls_shake_leave(struct fl__tls_stream *s);
+void fl__tls_handshakes_leave(struct fl__tls_stream *s);
 
 /* verify.c */
 int fl__tls_on_verify(X509_STORE_CTX *store, void *arg);

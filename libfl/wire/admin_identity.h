@@ -4,8 +4,8 @@
 /* Messages of fl.v1.Admin about who takes part: invitations, certificates, denials, the audit. As
  * messages.h. */
 
-#include "libfl/wire/admin.h"
-#include "libfl/wire/identity.h"
+#include "libfl/wire/wire_admin.h"
+#include "libfl/wire/wire_identity.h"
 
 /* The public beginning of a token, as text (base64url), with its NUL. */
 #define FL_WIRE_PREFIX_SIZE 5

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "fl/v1/admin.pb-c.h"
-#include "libfl/wire/admin.h"
+#include "libfl/wire/wire_admin.h"
 #include "libfl/wire/wire_impl.h"
 
 /* A number or two and a line of text. */

@@ -3,7 +3,7 @@
 
 #include "fl/v1/admin.pb-c.h"
 #include "libfl/base/str.h"
-#include "libfl/wire/admin.h"
+#include "libfl/wire/wire_admin.h"
 #include "libfl/wire/wire_impl.h"
 
 #define MAX_BYTES 4096

@@ -4,7 +4,7 @@
 /* What messages about certificates have in common; inside libfl/wire. */
 
 #include "fl/v1/identity.pb-c.h"
-#include "libfl/wire/identity.h"
+#include "libfl/wire/wire_identity.h"
 #include "libfl/wire/wire_impl.h"
 
 /* `min` to `max` bytes. */

@@ -4,7 +4,7 @@
 
 #include "grpc/health.pb-c.h"
 #include "grpc/reflection.pb-c.h"
-#include "libfl/wire/admin.h"
+#include "libfl/wire/wire_admin.h"
 #include "libfl/wire/wire_impl.h"
 
 #define REQUEST_MAX 4096

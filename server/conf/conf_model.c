@@ -6,7 +6,7 @@
 #include "libfl/model/safetensors.h"
 #include "libfl/model/units.h"
 #include "libfl/num/vec.h"
-#include "server/conf/conf_impl.h"
+#include "server/conf/server_conf_impl.h"
 
 /* Item `i` of a list, or all of the list where it was written as one text. */
 static const struct fl_conf_node *item_of(const struct fl_server_conf *conf,

@@ -4,8 +4,8 @@
 
 #include "libfl/base/rng.h"
 #include "libfl/strategy/codec_masked.h"
-#include "server/conf/conf.h"
-#include "server/conf/conf_impl.h"
+#include "server/conf/server_conf.h"
+#include "server/conf/server_conf_impl.h"
 
 /* Above it plain SGD diverges on nearly every model; adaptive servers take 1 or less as well. */
 #define ODD_RATE 10

@@ -2,7 +2,7 @@
 
 #include "libfl/model/digest.h"
 #include "libfl/wire/messages.h"
-#include "server/conf/conf_impl.h"
+#include "server/conf/server_conf_impl.h"
 
 /* "784; dense 200; relu; dense 10", or nothing for a model from a file. */
 static int add_network(const struct fl_server_conf *conf, struct fl_settings *s)

@@ -7,7 +7,7 @@
 #include "libfl/base/buf.h"
 #include "libfl/base/rate.h"
 #include "libfl/num/kernels.h"
-#include "server/conf/conf_impl.h"
+#include "server/conf/server_conf_impl.h"
 
 static const char *const durabilities[] = {
     [FL_DURABLE_PROCESS] = "process", [FL_DURABLE_POWER] = "power", NULL};
@@ -145,14 +145,13 @@ const struct fl_opt_spec fl_server_round_specs[] = {
              "round, of 3 at least (docs/formulas.md#the-norm-of-an-update); 0: none"},
     {FL_OPT(struct fl_server_round, DURATION, train_deadline), .def = "1h", .min = 100,
      .max = 6.048e8, .help = "From the task to the report of a client"},
-    {FL_OPT(struct fl_server_round, FLOAT, patience), .def = "10", .min = 0, .max = 1e6,
+    {FL_OPT(struct fl_server_round, FLOAT, straggler_factor), .def = "10", .min = 0, .max = 1e6,
      .help = "Straggler timeout. Once half of the reports are in, the others have this many times "
              "as long as those took, more with more samples. Once half of the uploads are in, a "
              "client that sends nothing of its upload for this many times as long as those took is "
              "lost (or too little, patience_rate); before, only when no upload moves. 0: the whole "
              "deadlines"},
-    {FL_OPT(struct fl_server_round, DURATION, patience_least), .def = "2m", .min = 0,
-     .max = 6.048e8,
+    {FL_OPT(struct fl_server_round, DURATION, straggler_min), .def = "2m", .min = 0, .max = 6.048e8,
      .help = "And so long at least; more than two heartbeats, which tell of uploads"},
     {FL_OPT(struct fl_server_round, RATE, patience_rate), .flags = FL_SERVER_DAEMON,
      .def = "4kbit/s", .min = 0, .max = (double)FL_RATE_MAX,

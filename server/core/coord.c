@@ -97,7 +97,7 @@ static int resume_away(struct fl_coord *c, const struct fl_coord_resume *resume,
     }
     qsort(seen, n, sizeof(*seen), compare_seen);
     for (i = 0; i < n; i++) {
-        fl__clients_away(c, seen[i].client);
+        fl__clients_disconnected(c, seen[i].client);
     }
     /* While the server was down nobody could be seen: the clock goes on from where it was. */
     c->up_ms = n > 0 && seen[n - 1].seen_ms > resume->up_ms ? seen[n - 1].seen_ms : resume->up_ms;
@@ -130,10 +130,11 @@ static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resu
 }
 
 /* A stored part; what was not written down goes back to where its client starts again. */
-static void resume_part(struct fl_coord *c, size_t i, const struct fl_part_rec *from, bool planned)
+static void resume_part(struct fl_coord *c, size_t i, const struct fl_participant_rec *from,
+                        bool planned)
 {
     struct fl__round *r = &c->round;
-    struct fl_part_rec *part = &r->parts[i];
+    struct fl_participant_rec *part = &r->parts[i];
     size_t n = c->n_units;
 
     *part = *from;
@@ -147,21 +148,26 @@ static void resume_part(struct fl_coord *c, size_t i, const struct fl_part_rec *
         part->units = r->units + i * n;
         (void)memcpy(part->units, from->units, n);
     }
-    if (fl__part_waiting(c, i) && c->clients.recs[part->client].forgotten) {
-        part->state = FL_PART_LOST; /* Nobody will ever answer. */
-    } else if (fl__part_waiting(c, i)) {
-        bool asked = planned && from->state == FL_PART_PLANNED;
+    if (fl__participant_waiting(c, i) && c->clients.recs[part->client].forgotten) {
+        part->state = FL_PARTICIPANT_LOST; /* Nobody will ever answer. */
+    } else if (fl__participant_waiting(c, i)) {
+        bool asked = planned && from->state == FL_PARTICIPANT_PLANNED;
 
         /* A plan leaves nobody undecided; who is nevertheless was not part of it. */
-        part->state = asked ? FL_PART_PLANNED : planned ? FL_PART_LOST : FL_PART_SELECTED;
+        part->state = asked     ? FL_PARTICIPANT_PLANNED
+                      : planned ? FL_PARTICIPANT_LOST
+                                : FL_PARTICIPANT_SELECTED;
         r->unusable = r->unusable || (part->units == NULL && (asked || !fl__coord_has_feedback(c)));
     }
     /* With backfill an empty part may still be asked for units. */
-    if (part->state == FL_PART_ACCEPTED || (part->state == FL_PART_EMPTY && !c->conf.backfill)) {
+    if (part->state == FL_PARTICIPANT_ACCEPTED ||
+        (part->state == FL_PARTICIPANT_EMPTY && !c->conf.backfill))
+    {
         c->clients.live[part->client].accepted_round = r->round;
         c->clients.live[part->client].accepted_attempt = r->attempt;
     }
-    r->live[i].reported = part->state != FL_PART_SELECTED && part->state != FL_PART_LOST;
+    r->live[i].reported =
+        part->state != FL_PARTICIPANT_SELECTED && part->state != FL_PARTICIPANT_LOST;
     r->count[part->state]++;
     c->clients.live[part->client].part = (uint32_t)i;
 }
@@ -197,10 +203,10 @@ static int resume_parts(struct fl_coord *c, const struct fl_coord_resume *resume
     r->planned = resume->planned && fl__coord_has_feedback(c);
     r->unusable = resume->planned && !fl__coord_has_feedback(c);
     for (i = 0; i < resume->n_parts; i++) {
-        const struct fl_part_rec *part = &resume->parts[i];
+        const struct fl_participant_rec *part = &resume->parts[i];
 
-        if (!fl__clients_used(&c->clients, part->client) || part->state < FL_PART_SELECTED ||
-            part->state > FL_PART_LOST || c->clients.live[part->client].part != FL__NONE)
+        if (!fl__clients_used(&c->clients, part->client) || part->state < FL_PARTICIPANT_SELECTED ||
+            part->state > FL_PARTICIPANT_LOST || c->clients.live[part->client].part != FL__NONE)
         {
             return fl_err_set(err, FL_EFORMAT, "part %zu of the stored round: bad or repeated", i);
         }
@@ -292,7 +298,7 @@ int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resu
     c->attempt = 1;
     c->clients.epoch = 1;
     c->clients.most_samples = (double)INFINITY;
-    c->clients.first_dirty = c->clients.first_grave = FL__NONE;
+    c->clients.first_dirty = c->clients.first_deletion = FL__NONE;
     fl__coord_sm_init(c);
     fl__coord_round_done(c);
     if (resume != NULL) {
@@ -378,7 +384,7 @@ static void work_failed(struct fl_coord *c, const struct fl_event *ev)
         } else if (p.kind == FL__PENDING_PAUSE) {
             fl__coord_pause_failed(c, reason);
         } else {
-            fl__coord_failed_to_bury(c, reason);
+            fl__coord_deletion_failed(c, reason);
         }
         return;
     }
@@ -637,7 +643,7 @@ static void go_on(struct fl_coord *c)
         fl__coord_work(c, c->work.kind);
     }
     fl__coord_age(c);
-    fl__coord_bury(c);
+    fl__coord_delete_queued(c);
     fl__coord_keep_pause(c);
     advance(c);
 }

@@ -116,17 +116,17 @@ struct fl_coord_conf {
     bool over_grace;
     /*
      * The straggler timeout. Once half of the reports are in, the others have this many times as
-     * long as those took, more by as much as they have more samples, and patience_least_ms at
+     * long as those took, more by as much as they have more samples, and straggler_min_ms at
      * least. Once half of the uploads are in, a client that was asked for one and of which no byte
-     * arrives for so many times as long as those took, and for patience_least_ms at least, is lost;
+     * arrives for so many times as long as those took, and for straggler_min_ms at least, is lost;
      * before, only when no byte of any upload arrives for so long. 0: the whole deadline.
      *
      * An upload that moves is held to a least rate, too, from then on: in each such span as many
      * bytes arrive as at patience_rate bytes a second, or as at 1/patience of the lowest rate among
      * the first half, whichever is less. 0: any byte is enough.
      */
-    double patience;
-    uint64_t patience_least_ms, patience_rate;
+    double straggler_factor;
+    uint64_t straggler_min_ms, patience_rate;
     /*
      * A client counts with this many times the samples of the median client at most, of those that
      * are connected when a round is drawn: in the draw and in the aggregation. 0: without a bound.
@@ -188,7 +188,7 @@ struct fl_coord_resume {
     uint32_t open_attempt;
     bool planned; /* a plan was persisted */
     struct fl_round_size size;
-    const struct fl_part_rec *parts;
+    const struct fl_participant_rec *parts;
     size_t n_parts;
     /*
      * The owner went back to an older model: attempts of rounds up to used_round begin behind
@@ -393,7 +393,7 @@ struct fl_effect {
     const char *text;     /* reason or trace line */
     bool warning;         /* TRACE: an operator should know of it */
     int code;             /* ANSWER */
-    const struct fl_part_rec *parts;
+    const struct fl_participant_rec *parts;
     size_t n_parts;
     const struct fl_client_rec *clients;
     size_t n_clients;
@@ -456,7 +456,7 @@ const struct fl_client_rec *fl_coord_part_client(const struct fl_coord *coord, u
 double fl_coord_score(const struct fl_coord *coord, uint32_t client);
 bool fl_coord_connected(const struct fl_coord *coord, uint32_t client);
 /* The client's part in the open round, or NULL. */
-const struct fl_part_rec *fl_coord_part(const struct fl_coord *coord, uint32_t client);
+const struct fl_participant_rec *fl_coord_part(const struct fl_coord *coord, uint32_t client);
 /* Its part is LOST for no fault of its own: enough others were in (over_selection), or the server
    lost its update. */
 bool fl_coord_blameless(const struct fl_coord *coord, uint32_t client);

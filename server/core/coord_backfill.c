@@ -8,9 +8,9 @@
 
 #include "server/core/coord_impl.h"
 
-static bool failed(enum fl_part_state state)
+static bool failed(enum fl_participant_state state)
 {
-    return state == FL_PART_LOST || state == FL_PART_REJECTED;
+    return state == FL_PARTICIPANT_LOST || state == FL_PARTICIPANT_REJECTED;
 }
 
 /* The connected client with an empty part that moved most in unit `l` and is not asked yet;
@@ -22,10 +22,10 @@ static size_t next_ranked(const struct fl_coord *c, size_t l)
     size_t i;
 
     for (i = 0; i < r->n; i++) {
-        const struct fl_part_rec *part = &r->parts[i];
+        const struct fl_participant_rec *part = &r->parts[i];
 
-        if (part->state != FL_PART_EMPTY || part->divergence == NULL || part->units[l] != 0 ||
-            !c->clients.live[part->client].connected)
+        if (part->state != FL_PARTICIPANT_EMPTY || part->divergence == NULL ||
+            part->units[l] != 0 || !c->clients.live[part->client].connected)
         {
             continue;
         }
@@ -60,8 +60,9 @@ bool fl__coord_backfill(struct fl_coord *c)
         }
     }
     for (i = 0; i < r->n; i++) {
-        if (r->parts[i].state == FL_PART_EMPTY && !fl__units_empty(r->parts[i].units, c->n_units)) {
-            fl__part_set(c, i, FL_PART_PLANNED);
+        if (r->parts[i].state == FL_PARTICIPANT_EMPTY &&
+            !fl__units_empty(r->parts[i].units, c->n_units)) {
+            fl__participant_set(c, i, FL_PARTICIPANT_PLANNED);
             n_asked++;
         }
     }

@@ -36,7 +36,7 @@ void fl__claim_take(struct fl_coord *c, size_t i, const struct fl_norms *norms)
 
 void fl__claim_repeated(struct fl_coord *c, size_t i, const struct fl_event *ev)
 {
-    const struct fl_part_rec *part = &c->round.parts[i];
+    const struct fl_participant_rec *part = &c->round.parts[i];
 
     if (!c->compares_claims || part->divergence == NULL || c->round.live[i].repeated ||
         ev->u.report.n_divergence != c->n_units)

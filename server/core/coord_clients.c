@@ -245,7 +245,7 @@ void fl__coord_begin_epoch(struct fl_coord *c, const char *fmt, ...)
     }
 }
 
-void fl__clients_away(struct fl_coord *c, uint32_t client)
+void fl__clients_disconnected(struct fl_coord *c, uint32_t client)
 {
     struct fl__clients *t = &c->clients;
 
@@ -258,7 +258,7 @@ void fl__clients_settle(struct fl_coord *c, uint32_t client)
     struct fl__clients *t = &c->clients;
 
     if (t->live[client].list == &t->strangers && took_part(&t->recs[client])) {
-        fl__clients_away(c, client);
+        fl__clients_disconnected(c, client);
     }
 }
 

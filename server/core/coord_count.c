@@ -4,12 +4,12 @@
 
 #include "server/core/coord_impl.h"
 
-static bool is_responder(const struct fl_part_rec *part)
+static bool is_responder(const struct fl_participant_rec *part)
 {
-    return part->state == FL_PART_ACCEPTED || part->state == FL_PART_EMPTY;
+    return part->state == FL_PARTICIPANT_ACCEPTED || part->state == FL_PARTICIPANT_EMPTY;
 }
 
-bool fl__coord_has_mixture(const struct fl_coord *c, uint32_t client)
+bool fl__coord_has_personal_model(const struct fl_coord *c, uint32_t client)
 {
     const struct fl_client_rec *rec = &c->clients.recs[client];
 
@@ -97,7 +97,8 @@ static void count_personal(struct fl_coord *c)
 static uint64_t downlink(const struct fl_coord *c, uint32_t client)
 {
     bool first = c->clients.recs[client].counted_round == 0;
-    bool model = first || !c->conf.strategy->personal->own || fl__coord_has_mixture(c, client);
+    bool model =
+        first || !c->conf.strategy->personal->own || fl__coord_has_personal_model(c, client);
 
     return c->full_bytes * (c->n_model_inputs + model) + (first ? c->round.offered_bytes : 0);
 }
@@ -111,7 +112,7 @@ void fl__coord_count_round(struct fl_coord *c)
     size_t i;
 
     for (i = 0; i < r->n; i++) {
-        const struct fl_part_rec *part = &r->parts[i];
+        const struct fl_participant_rec *part = &r->parts[i];
 
         if (part->divergence != NULL && c->needs_divergence) {
             rec->feedback_bytes += 4 * (uint64_t)c->n_units;
@@ -119,7 +120,7 @@ void fl__coord_count_round(struct fl_coord *c)
         if (r->live[i].reported && c->needs_previous_dot) {
             rec->feedback_bytes += 8;
         }
-        if (part->state == FL_PART_ACCEPTED) {
+        if (part->state == FL_PARTICIPANT_ACCEPTED) {
             rec->uplink_bytes += part->upload_bytes;
         }
         if (is_responder(part)) {
@@ -150,14 +151,14 @@ void fl__coord_mark_counted(struct fl_coord *c)
     size_t i;
 
     for (i = 0; i < c->round.n; i++) {
-        const struct fl_part_rec *part = &c->round.parts[i];
+        const struct fl_participant_rec *part = &c->round.parts[i];
         struct fl_client_rec *rec = &c->clients.recs[part->client];
 
         if (is_responder(part)) {
             fl__clients_uncount(&c->clients, part->client);
             rec->counted_round = c->round.round;
             rec->counted_attempt = c->round.attempt;
-            rec->counted_update = part->state == FL_PART_ACCEPTED;
+            rec->counted_update = part->state == FL_PARTICIPANT_ACCEPTED;
             fl__clients_count(&c->clients, part->client);
             fl__clients_settle(c, part->client);
             gone = gone || c->clients.live[part->client].gone;

@@ -84,7 +84,8 @@ struct fl_effect *fl__coord_emit(struct fl_coord *c, enum fl_effect_type type)
     return e;
 }
 
-struct fl_effect *fl__coord_tell(struct fl_coord *c, enum fl_effect_type type, uint32_t client)
+struct fl_effect *fl__coord_effect_for(struct fl_coord *c, enum fl_effect_type type,
+                                       uint32_t client)
 {
     struct fl_effect *e = fl__coord_emit(c, type);
 
@@ -159,7 +160,7 @@ static bool invariant(const struct fl_sm *sm, unsigned previous)
     size_t i;
 
     (void)previous;
-    for (i = 0; i <= FL_PART_LOST; i++) {
+    for (i = 0; i <= FL_PARTICIPANT_LOST; i++) {
         sum += r->count[i];
     }
     if (sum != r->n || (r->round != 0 && r->round != c->committed + 1)) {
@@ -172,11 +173,11 @@ static bool invariant(const struct fl_sm *sm, unsigned previous)
     case FL_PHASE_DRAINING:
         return r->round == 0 || r->closing || c->stopping;
     case FL_PHASE_SELECTING:
-        return r->n > 0 && r->count[FL_PART_SELECTED] == r->n;
+        return r->n > 0 && r->count[FL_PARTICIPANT_SELECTED] == r->n;
     case FL_PHASE_TRAINING:
         return r->n > 0 && !r->closing;
     case FL_PHASE_PLANNING:
-        return r->count[FL_PART_SELECTED] == 0 && r->count[FL_PART_REPORTED] == 0;
+        return r->count[FL_PARTICIPANT_SELECTED] == 0 && r->count[FL_PARTICIPANT_REPORTED] == 0;
     case FL_PHASE_UPLOADING:
         return !r->closing;
     case FL_PHASE_AGGREGATING:

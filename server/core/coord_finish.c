@@ -13,7 +13,7 @@ void fl__coord_list_accepted(struct fl_coord *c)
 
     r->n_listed = 0;
     for (i = 0; i < r->n; i++) {
-        if (r->parts[i].state == FL_PART_ACCEPTED) {
+        if (r->parts[i].state == FL_PARTICIPANT_ACCEPTED) {
             r->listed[r->n_listed++] = r->parts[i];
         }
     }
@@ -43,7 +43,7 @@ static bool responder_distance(const struct fl_coord *c, size_t i, size_t listed
         return true;
     case FL_DISTANCE_NEW:
         *ret = r->has_distance && listed < r->n_listed ? r->distance[listed] : 0.0;
-        return r->has_distance && r->parts[i].state == FL_PART_ACCEPTED;
+        return r->has_distance && r->parts[i].state == FL_PARTICIPANT_ACCEPTED;
     case FL_DISTANCE_OLD:
         if (r->parts[i].divergence == NULL) {
             return false;
@@ -65,10 +65,10 @@ static void update_scores(struct fl_coord *c)
     size_t i;
 
     for (i = 0; ops->update != NULL && i < r->n; i++) {
-        bool accepted = r->parts[i].state == FL_PART_ACCEPTED;
+        bool accepted = r->parts[i].state == FL_PARTICIPANT_ACCEPTED;
         uint32_t client = r->parts[i].client;
 
-        if ((accepted || r->parts[i].state == FL_PART_EMPTY) && t->recs[client].scored) {
+        if ((accepted || r->parts[i].state == FL_PARTICIPANT_EMPTY) && t->recs[client].scored) {
             if (!responder_distance(c, i, listed, &t->distance[n])) {
                 fl__coord_trace(c, "round %" PRIu64 ": no distances, the scores stay", r->round);
                 return;
@@ -122,7 +122,8 @@ static size_t ask_clients(struct fl_coord *c)
             live->asked = true;
             live->answer = (uint32_t)n;
             c->clients.answers[n++] = (struct fl__answer){.result = {0}};
-            fl__coord_tell(c, FL_EFF_EVALUATE_CLIENT, client)->deadline_ms = c->conf.evaluate_ms;
+            fl__coord_effect_for(c, FL_EFF_EVALUATE_CLIENT, client)->deadline_ms =
+                c->conf.evaluate_ms;
         }
     }
     c->round.n_answers = n;
@@ -197,7 +198,7 @@ enum verdict { UPDATE_GOOD, UPDATE_BAD, UPDATE_GONE };
  * reported; a file that is gone, does not hold what was accepted or could not be read several times
  * is our disk's fault. All else (no memory, no descriptors) says nothing: the same may work later.
  */
-static enum verdict judge(struct fl__part *part, int code)
+static enum verdict judge(struct fl__participant *part, int code)
 {
     switch (code) {
     case FL_ENUMERIC:
@@ -225,7 +226,7 @@ static void drop_update(struct fl_coord *c, uint32_t client, bool gone, const ch
     uint32_t i = c->clients.live[client].part;
     char clean[FL__CLEAN_SIZE];
 
-    fl__part_set(c, i, gone ? FL_PART_LOST : FL_PART_REJECTED);
+    fl__participant_set(c, i, gone ? FL_PARTICIPANT_LOST : FL_PARTICIPANT_REJECTED);
     c->round.live[i].blameless = gone;
     fl__coord_forget_norms(&c->round.parts[i]);
     fl__coord_trace(c, "client '%s': its update is %s: %s", fl__coord_name(c, client),
@@ -249,7 +250,7 @@ void fl__coord_aggregate_failed(struct fl_coord *c, const struct fl_event *ev)
     char clean[FL__CLEAN_SIZE];
     uint32_t i = fl__clients_used(&c->clients, client) ? c->clients.live[client].part : FL__NONE;
 
-    if (i != FL__NONE && c->round.parts[i].state == FL_PART_ACCEPTED) {
+    if (i != FL__NONE && c->round.parts[i].state == FL_PARTICIPANT_ACCEPTED) {
         verdict = judge(&c->round.live[i], ev->u.failed_work.code);
     }
     if (verdict != UPDATE_GOOD) {

@@ -18,7 +18,7 @@
 #define FL__STRANGERS 1024
 
 /* Its record, which is on disk, is to go. */
-static void condemn(struct fl_coord *c, uint32_t client)
+static void queue_deletion(struct fl_coord *c, uint32_t client)
 {
     struct fl__clients *t = &c->clients;
 
@@ -27,13 +27,13 @@ static void condemn(struct fl_coord *c, uint32_t client)
         fl__coord_begin_epoch(c, "client '%s' is gone, and its control is in the sum",
                               fl__coord_name(c, client));
     }
-    t->live[client].next_grave = FL__NONE;
-    if (t->first_grave != FL__NONE) {
-        t->live[t->last_grave].next_grave = client;
+    t->live[client].next_deletion = FL__NONE;
+    if (t->first_deletion != FL__NONE) {
+        t->live[t->last_deletion].next_deletion = client;
     } else {
-        t->first_grave = client;
+        t->first_deletion = client;
     }
-    t->last_grave = client;
+    t->last_deletion = client;
 }
 
 void fl__coord_forget(struct fl_coord *c, uint32_t client, const char *why)
@@ -45,7 +45,7 @@ void fl__coord_forget(struct fl_coord *c, uint32_t client, const char *why)
     }
     fl__coord_drop(c, client, why);
     if (live->recorded) {
-        condemn(c, client);
+        queue_deletion(c, client);
     }
 }
 
@@ -78,7 +78,7 @@ void fl__coord_resume_forgotten(struct fl_coord *c, uint32_t client)
     fl__coord_leave(c, client);
     live->released = true; /* No connection is older than this process. */
     live->marked = true;
-    condemn(c, client);
+    queue_deletion(c, client);
 }
 
 void fl__coord_released(struct fl_coord *c, uint32_t client)
@@ -118,7 +118,7 @@ void fl__coord_age(struct fl_coord *c)
 }
 
 /* Can its record go, or the mark be put on it? */
-static bool can_bury(const struct fl_coord *c, uint32_t client)
+static bool can_delete(const struct fl_coord *c, uint32_t client)
 {
     const struct fl__client *live = &c->clients.live[client];
 
@@ -128,48 +128,48 @@ static bool can_bury(const struct fl_coord *c, uint32_t client)
 }
 
 /* Take those who can be buried out of the graves, others stay in their order. */
-static void dig(struct fl_coord *c)
+static void collect_deletions(struct fl_coord *c)
 {
     struct fl__clients *t = &c->clients;
-    uint32_t client = t->first_grave;
+    uint32_t client = t->first_deletion;
     uint32_t kept = FL__NONE; /* the last one that stays */
 
     t->n_buried = 0;
-    while (client != FL__NONE && t->n_buried < FL__BURY) {
-        uint32_t next = t->live[client].next_grave;
+    while (client != FL__NONE && t->n_buried < FL__DELETE) {
+        uint32_t next = t->live[client].next_deletion;
 
-        if (!can_bury(c, client)) {
+        if (!can_delete(c, client)) {
             kept = client;
         } else {
             t->buried[t->n_buried] = t->recs[client];
             t->buried[t->n_buried++].forgotten = t->live[client].part != FL__NONE;
             if (kept == FL__NONE) {
-                t->first_grave = next;
+                t->first_deletion = next;
             } else {
-                t->live[kept].next_grave = next;
+                t->live[kept].next_deletion = next;
             }
-            t->last_grave = next == FL__NONE ? kept : t->last_grave;
+            t->last_deletion = next == FL__NONE ? kept : t->last_deletion;
         }
         client = next;
     }
 }
 
 /* Not while a commit is on its way: it may write such a record again. */
-void fl__coord_bury(struct fl_coord *c)
+void fl__coord_delete_queued(struct fl_coord *c)
 {
     struct fl__clients *t = &c->clients;
     struct fl_effect *e;
 
-    if (t->first_grave == FL__NONE || t->burying || c->now_ms < t->bury_ms ||
+    if (t->first_deletion == FL__NONE || t->deleting || c->now_ms < t->deletion_ms ||
         c->work.kind == FL__WORK_COMMIT)
     {
         return;
     }
-    dig(c);
+    collect_deletions(c);
     if (t->n_buried == 0) {
         return;
     }
-    t->burying = true;
+    t->deleting = true;
     e = fl__coord_emit(c, FL_EFF_FORGET_CLIENTS);
     e->seq = fl__coord_pend(c, FL__PENDING_FORGET, FL__NONE);
     e->clients = t->buried;
@@ -177,11 +177,11 @@ void fl__coord_bury(struct fl_coord *c)
 }
 
 /* Back into the graves, before the others. */
-static void rebury(struct fl__clients *t, uint32_t client)
+static void requeue_deletion(struct fl__clients *t, uint32_t client)
 {
-    t->live[client].next_grave = t->first_grave;
-    t->last_grave = t->first_grave == FL__NONE ? client : t->last_grave;
-    t->first_grave = client;
+    t->live[client].next_deletion = t->first_deletion;
+    t->last_deletion = t->first_deletion == FL__NONE ? client : t->last_deletion;
+    t->first_deletion = client;
 }
 
 void fl__coord_buried(struct fl_coord *c)
@@ -189,14 +189,14 @@ void fl__coord_buried(struct fl_coord *c)
     struct fl__clients *t = &c->clients;
     size_t i;
 
-    t->burying = false;
-    t->bury_ms = 0;
+    t->deleting = false;
+    t->deletion_ms = 0;
     for (i = t->n_buried; i > 0; i--) {
         uint32_t client = t->buried[i - 1].id;
 
         if (t->buried[i - 1].forgotten) {
             t->live[client].marked = true;
-            rebury(t, client);
+            requeue_deletion(t, client);
         } else {
             t->live[client].recorded = false;
             fl__clients_recycle(t, client);
@@ -205,17 +205,17 @@ void fl__coord_buried(struct fl_coord *c)
     }
 }
 
-void fl__coord_failed_to_bury(struct fl_coord *c, const char *reason)
+void fl__coord_deletion_failed(struct fl_coord *c, const char *reason)
 {
     struct fl__clients *t = &c->clients;
     char clean[FL__CLEAN_SIZE];
     const char *text = fl__coord_text(c, "%s", fl__coord_clean(clean, sizeof(clean), reason));
     size_t i;
 
-    t->burying = false;
-    t->bury_ms = fl__coord_after(c, fl__coord_backoff(c, 1));
+    t->deleting = false;
+    t->deletion_ms = fl__coord_after(c, fl__coord_backoff(c, 1));
     for (i = t->n_buried; i > 0; i--) {
-        rebury(t, t->buried[i - 1].id);
+        requeue_deletion(t, t->buried[i - 1].id);
         forgotten(c, t->buried[i - 1].id, text);
     }
     fl__coord_trace(c, "%zu forgotten clients are still on disk: %s", t->n_buried, text);

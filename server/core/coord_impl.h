@@ -29,7 +29,7 @@
 /* Clients that are forgotten for their age in one step: the rest in the next ones. */
 #define FL__AGE_STEP 64
 /* Records that one write removes. */
-#define FL__BURY 128
+#define FL__DELETE 128
 /* Records beside those of the round that a commit brings up to date. */
 #define FL__DIRTY_STEP 64
 /* Back-off doubles up to 2^6 = 64 times its first value. */
@@ -63,7 +63,7 @@ struct fl__client {
     uint32_t accepted_attempt;
     struct fl__list *list; /* the one of `away`, `strangers` or `free` that it is in, or NULL */
     uint32_t previous, next;
-    uint32_t next_dirty, next_grave;
+    uint32_t next_dirty, next_deletion;
 };
 
 /* What a client found of a round's new model; 0 samples: nothing, or not yet. */
@@ -89,14 +89,14 @@ struct fl__clients {
     struct fl__list strangers; /* those of them that no committed round has counted */
     struct fl__list free;
     uint32_t first_dirty, last_dirty;
-    uint32_t first_grave, last_grave; /* gone, and the record is still on disk */
-    size_t n_alive;                   /* connected and with samples */
-    size_t n_members;                 /* alive, or known from a committed round and with samples */
-    size_t n_counted;                 /* alive, or counted in a round of the epoch */
-    uint64_t epoch;                   /* of the next round's size */
-    uint64_t bury_ms;                 /* a write failed: when to try again */
-    bool burying;                     /* one is under way */
-    struct fl_client_rec buried[FL__BURY]; /* what FORGET_CLIENTS points to */
+    uint32_t first_deletion, last_deletion; /* gone, and the record is still on disk */
+    size_t n_alive;                         /* connected and with samples */
+    size_t n_members;     /* alive, or known from a committed round and with samples */
+    size_t n_counted;     /* alive, or counted in a round of the epoch */
+    uint64_t epoch;       /* of the next round's size */
+    uint64_t deletion_ms; /* a write failed: when to try again */
+    bool deleting;        /* one is under way */
+    struct fl_client_rec buried[FL__DELETE]; /* what FORGET_CLIENTS points to */
     size_t n_buried;
     struct fl_score_sums sums; /* over all that have a score */
     double most_samples;       /* that a client counts with, as of the last draw; INFINITY: any */
@@ -111,7 +111,7 @@ struct fl__clients {
 };
 
 /* Beside a part's record; not persisted. */
-struct fl__part {
+struct fl__participant {
     bool reported; /* its report is in */
     bool stored;   /* a valid upload is on disk, not yet recorded */
     /* To lose it is not counted against it: enough others were in, or what we stored went bad. */
@@ -148,23 +148,23 @@ struct fl__round {
     uint32_t attempt;
     struct fl_round_size size;
     size_t n;
-    struct fl_part_rec *parts; /* in client order */
-    struct fl__part *live;
-    float *divergence;          /* [n][n_units], the memory of parts[].divergence */
-    struct fl_unit_norm *sent;  /* [n][n_units], of the uploads that are `measured` */
-    uint8_t *units;             /* [n][n_units], the memory of parts[].units */
-    uint8_t *grant;             /* [n][n_units], scratch of the plan */
-    float *feedback;            /* [n][n_units], scratch of the plan */
-    double *distance;           /* [n], by index in `listed` */
-    struct fl_part_rec *listed; /* the accepted ones, for the aggregation */
-    struct fl_part_rec *saved;  /* [n], what PERSIST_UPDATE points to */
-    bool stale;                 /* an update that is being added up does not count any more */
+    struct fl_participant_rec *parts; /* in client order */
+    struct fl__participant *live;
+    float *divergence;                 /* [n][n_units], the memory of parts[].divergence */
+    struct fl_unit_norm *sent;         /* [n][n_units], of the uploads that are `measured` */
+    uint8_t *units;                    /* [n][n_units], the memory of parts[].units */
+    uint8_t *grant;                    /* [n][n_units], scratch of the plan */
+    float *feedback;                   /* [n][n_units], scratch of the plan */
+    double *distance;                  /* [n], by index in `listed` */
+    struct fl_participant_rec *listed; /* the accepted ones, for the aggregation */
+    struct fl_participant_rec *saved;  /* [n], what PERSIST_UPDATE points to */
+    bool stale; /* an update that is being added up does not count any more */
     /* [n + FL__DIRTY_STEP], what PERSIST_SELECTION (clients that are new on disk) and COMMIT
        (all whose records changed) point to. */
     struct fl_client_rec *records;
     size_t n_records;
     size_t n_listed;
-    size_t count[FL_PART_LOST + 1]; /* parts by state */
+    size_t count[FL_PARTICIPANT_LOST + 1]; /* parts by state */
     /* Of the lost and rejected ones: their training diverged, or their update is not finite or was
        left out for its size. With the same model and rates they would do it again. */
     size_t n_diverged;
@@ -232,15 +232,15 @@ struct fl__pause {
     char reason[FL_PAUSE_SIZE];
 };
 
-enum fl__wish_kind {
-    FL__WISH_NONE,
-    FL__WISH_KEPT,  /* answered when the pause is on disk as it is now */
-    FL__WISH_CLOSED /* answered when the end of the open attempt is */
+enum fl__command_kind {
+    FL__COMMAND_NONE,
+    FL__COMMAND_KEPT,  /* answered when the pause is on disk as it is now */
+    FL__COMMAND_CLOSED /* answered when the end of the open attempt is */
 };
 
 /* The operator's, that has no answer yet. */
-struct fl__wish {
-    enum fl__wish_kind awaited;
+struct fl__command {
+    enum fl__command_kind awaited;
     char text[FL__TEXT_SIZE];
 };
 
@@ -270,8 +270,8 @@ struct fl_coord {
     bool finished;
     bool aborting; /* the open attempt is to end as soon as nothing of it is being written */
     struct fl__pause pause;
-    struct fl__wish wish;
-    char abort_wish[FL__CLEAN_SIZE];
+    struct fl__command wish;
+    char abort_command[FL__CLEAN_SIZE];
     char stop_reason[FL__CLEAN_SIZE];
     char abort_reason[FL__CLEAN_SIZE];
     uint64_t committed;
@@ -306,7 +306,8 @@ uint32_t fl__coord_first_attempt(const struct fl_coord *c, uint64_t round);
 FL_MUST_CHECK int fl__coord_reserve(struct fl_coord *c);
 struct fl_effect *fl__coord_emit(struct fl_coord *c, enum fl_effect_type type);
 /* An effect about the open round to a client. */
-struct fl_effect *fl__coord_tell(struct fl_coord *c, enum fl_effect_type type, uint32_t client);
+struct fl_effect *fl__coord_effect_for(struct fl_coord *c, enum fl_effect_type type,
+                                       uint32_t client);
 FL_PRINTF(2, 3) const char *fl__coord_text(struct fl_coord *c, const char *fmt, ...);
 FL_PRINTF(2, 0) const char *fl__coord_vtext(struct fl_coord *c, const char *fmt, va_list ap);
 FL_PRINTF(2, 3) void fl__coord_trace(struct fl_coord *c, const char *fmt, ...);
@@ -360,7 +361,7 @@ void fl__clients_recycle(struct fl__clients *clients, uint32_t client);
 void fl__list_add(struct fl__clients *clients, struct fl__list *list, uint32_t client);
 void fl__list_remove(struct fl__clients *clients, uint32_t client);
 /* It is away: into the list that it belongs to, at the end of it. */
-void fl__clients_away(struct fl_coord *c, uint32_t client);
+void fl__clients_disconnected(struct fl_coord *c, uint32_t client);
 /* It was counted while it is away. */
 void fl__clients_settle(struct fl_coord *c, uint32_t client);
 /* Something was heard of the client. */
@@ -395,9 +396,9 @@ void fl__coord_released(struct fl_coord *c, uint32_t client);
 /* Clients that are away for too long, or too many of those that never took part. */
 void fl__coord_age(struct fl_coord *c);
 /* Take records of those that are gone off the disk. */
-void fl__coord_bury(struct fl_coord *c);
+void fl__coord_delete_queued(struct fl_coord *c);
 void fl__coord_buried(struct fl_coord *c);
-void fl__coord_failed_to_bury(struct fl_coord *c, const char *reason);
+void fl__coord_deletion_failed(struct fl_coord *c, const char *reason);
 
 /* --- coord_pause.c: what the operator wishes of the rounds, and the end --- */
 
@@ -419,7 +420,7 @@ bool fl__coord_aborting(struct fl_coord *c);
 /* The end of the attempt is on disk; else `trouble`. */
 void fl__coord_abort_closed(struct fl_coord *c, const char *trouble);
 /* A client, or all of them (FL__NONE), are told that rounds or server are at their end. */
-struct fl_effect *fl__coord_send_away(struct fl_coord *c, uint32_t client);
+struct fl_effect *fl__coord_disconnect(struct fl_coord *c, uint32_t client);
 void fl__coord_begin_drain(struct fl_coord *c);
 bool fl__coord_draining(struct fl_coord *c);
 bool fl__coord_paused(struct fl_coord *c);
@@ -449,8 +450,8 @@ bool fl__coord_select(struct fl_coord *c);
 
 FL_MUST_CHECK int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units);
 void fl__coord_round_done(struct fl_coord *c);
-void fl__part_set(struct fl_coord *c, size_t i, enum fl_part_state state);
-bool fl__part_waiting(const struct fl_coord *c, size_t i);
+void fl__participant_set(struct fl_coord *c, size_t i, enum fl_participant_state state);
+bool fl__participant_waiting(const struct fl_coord *c, size_t i);
 bool fl__units_empty(const uint8_t *units, size_t n);
 size_t fl__coord_round_waiting(const struct fl_coord *c);
 size_t fl__coord_round_responders(const struct fl_coord *c);
@@ -458,14 +459,14 @@ size_t fl__coord_round_responders(const struct fl_coord *c);
    without memory, nothing changed. */
 bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feedback);
 /* The client leaves the round; DISMISSED when it is connected. */
-void fl__part_lose(struct fl_coord *c, size_t i);
-void fl__part_reject(struct fl_coord *c, size_t i, const char *reason);
+void fl__participant_lose(struct fl_coord *c, size_t i);
+void fl__participant_reject(struct fl_coord *c, size_t i, const char *reason);
 /* Tell what went wrong with a client. `text` lives until the next step. */
 void fl__coord_client_error(struct fl_coord *c, uint32_t client, const char *text);
 /* Nothing more is needed of the client: its upload is on disk and only its record is not. */
-bool fl__part_stored(const struct fl_coord *c, size_t i);
+bool fl__participant_stored(const struct fl_coord *c, size_t i);
 /* The state of the parts that TRAINING or UPLOADING waits for. */
-enum fl_part_state fl__coord_round_wanted(const struct fl_coord *c);
+enum fl_participant_state fl__coord_round_wanted(const struct fl_coord *c);
 /* Participation counters of the records, once an attempt is over. */
 void fl__coord_round_account(struct fl_coord *c);
 
@@ -534,7 +535,7 @@ bool fl__coord_shorten_deadline(struct fl_coord *c);
 /* Leave out the accepted updates that are larger than norm_cap times the median. */
 void fl__coord_cap_norms(struct fl_coord *c);
 /* It is not compared with others any more. */
-void fl__coord_forget_norms(struct fl_part_rec *part);
+void fl__coord_forget_norms(struct fl_participant_rec *part);
 void fl__coord_count_norms(const struct fl_coord *c, struct fl_round_rec *rec);
 /* "; client 'x' deviates most, ...", or "" when none is known to. */
 const char *fl__coord_deviant_text(struct fl_coord *c);
@@ -558,7 +559,7 @@ bool fl__coord_backfill(struct fl_coord *c);
 /* --- coord_count.c: what a committed round leaves behind --- */
 
 /* The last commit made a mixture for it (personal "own"). */
-bool fl__coord_has_mixture(const struct fl_coord *c, uint32_t client);
+bool fl__coord_has_personal_model(const struct fl_coord *c, uint32_t client);
 /* Nothing, or an evaluation that can be true: why it is not, or NULL. */
 const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct fl_eval_rec *eval);
 void fl__figures_add(struct fl__figures *figures, const struct fl_eval_rec *eval);
@@ -587,7 +588,7 @@ void fl__coord_persist_update(struct fl_coord *c, size_t i);
 void fl__coord_exclude(struct fl_coord *c, uint32_t client, const char *reason);
 void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t seq);
 void fl__coord_update_failed(struct fl_coord *c, uint32_t client, uint64_t seq, const char *reason);
-void fl__coord_store_again(struct fl_coord *c);
+void fl__coord_store_retry(struct fl_coord *c);
 
 /* --- coord_finish.c: from the aggregation to the commit --- */
 

@@ -119,7 +119,7 @@ void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
                         "what its reports tell is shown as 'received'",
                         name);
     }
-    (void)fl__coord_tell(c, FL_EFF_CLIENT_ID, id);
+    (void)fl__coord_effect_for(c, FL_EFF_CLIENT_ID, id);
     fl__coord_welcome(c, id);
 }
 
@@ -173,7 +173,7 @@ void fl__coord_lost(struct fl_coord *c, uint32_t client)
         fl__coord_drop(c, client, "");
         return;
     }
-    fl__clients_away(c, client);
+    fl__clients_disconnected(c, client);
     fl__clients_dirty(&c->clients, client);
     give_up = fl__coord_after(c, c->conf.lost_grace_ms);
     if (live->part != FL__NONE && give_up < c->round.grace_ms) {
@@ -208,5 +208,5 @@ void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why)
     if (live->part != FL__NONE) {
         c->round.grace_ms = c->now_ms; /* Nobody waits for it. */
     }
-    fl__coord_tell(c, FL_EFF_RELEASE, client)->text = why;
+    fl__coord_effect_for(c, FL_EFF_RELEASE, client)->text = why;
 }

@@ -19,11 +19,11 @@ static const char *const kinds[FL_NORMS_N] = {
     "the update", "what is sent beside the update", "what is sent beside the update",
     "what is sent beside the update", "the buffers of the update"};
 
-static bool is_left_out(const struct fl_part_rec *part)
+static bool is_left_out(const struct fl_participant_rec *part)
 {
     size_t kind;
 
-    for (kind = 0; part->state == FL_PART_REJECTED && kind < FL_NORMS_N; kind++) {
+    for (kind = 0; part->state == FL_PARTICIPANT_REJECTED && kind < FL_NORMS_N; kind++) {
         if (part->rms[kind] > 0.0) {
             return true;
         }
@@ -31,9 +31,9 @@ static bool is_left_out(const struct fl_part_rec *part)
     return false;
 }
 
-static bool has_norm(const struct fl_part_rec *part, size_t kind)
+static bool has_norm(const struct fl_participant_rec *part, size_t kind)
 {
-    return part->rms[kind] > 0.0 && (part->state == FL_PART_ACCEPTED || is_left_out(part));
+    return part->rms[kind] > 0.0 && (part->state == FL_PARTICIPANT_ACCEPTED || is_left_out(part));
 }
 
 static int compare(const void *a, const void *b)
@@ -80,7 +80,8 @@ static void medians(const struct fl_coord *c, size_t least, double out[FL_NORMS_
 }
 
 /* How far the part is from the others, in the kind where it is furthest. */
-static struct fl__deviant deviation(const struct fl_part_rec *part, const double middle[FL_NORMS_N])
+static struct fl__deviant deviation(const struct fl_participant_rec *part,
+                                    const double middle[FL_NORMS_N])
 {
     struct fl__deviant d = {.client = part->client};
     size_t kind;
@@ -116,7 +117,7 @@ static struct fl__deviant worst(const struct fl_coord *c, size_t least)
 /* It was told ACCEPTED, and that is not taken back: it has forgotten the result. */
 static void leave_out(struct fl_coord *c, size_t i)
 {
-    fl__part_set(c, i, FL_PART_REJECTED);
+    fl__participant_set(c, i, FL_PARTICIPANT_REJECTED);
     c->round.n_unusable++;
     c->round.n_diverged++; /* With the same model, seeds and rates it would send the same again. */
     fl__coord_client_error(c, c->round.parts[i].client,
@@ -137,9 +138,10 @@ void fl__coord_cap_norms(struct fl_coord *c)
     }
     medians(c, LEAST, middle); /* Before the first is left out. */
     for (i = 0; i < c->round.n; i++) {
-        const struct fl_part_rec *part = &c->round.parts[i];
+        const struct fl_participant_rec *part = &c->round.parts[i];
 
-        if (part->state == FL_PART_ACCEPTED && deviation(part, middle).ratio > c->conf.norm_cap) {
+        if (part->state == FL_PARTICIPANT_ACCEPTED &&
+            deviation(part, middle).ratio > c->conf.norm_cap) {
             fl__names_add(&names, fl__coord_name(c, part->client));
             leave_out(c, i);
         }
@@ -154,7 +156,7 @@ void fl__coord_cap_norms(struct fl_coord *c)
     }
 }
 
-void fl__coord_forget_norms(struct fl_part_rec *part)
+void fl__coord_forget_norms(struct fl_participant_rec *part)
 {
     size_t kind;
 

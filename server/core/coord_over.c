@@ -11,15 +11,15 @@
 static bool part_is_in(const struct fl_coord *c, size_t i)
 {
     switch (c->round.parts[i].state) {
-    case FL_PART_ACCEPTED:
-    case FL_PART_EMPTY:
+    case FL_PARTICIPANT_ACCEPTED:
+    case FL_PARTICIPANT_EMPTY:
         return true;
-    case FL_PART_REPORTED:
-        return fl__coord_has_feedback(c) || fl__part_stored(c, i);
-    case FL_PART_SELECTED:
-    case FL_PART_PLANNED:
-    case FL_PART_REJECTED:
-    case FL_PART_LOST:
+    case FL_PARTICIPANT_REPORTED:
+        return fl__coord_has_feedback(c) || fl__participant_stored(c, i);
+    case FL_PARTICIPANT_SELECTED:
+    case FL_PARTICIPANT_PLANNED:
+    case FL_PARTICIPANT_REJECTED:
+    case FL_PARTICIPANT_LOST:
         break;
     }
     return false;
@@ -59,9 +59,9 @@ void fl__coord_stop_spares(struct fl_coord *c)
         return;
     }
     for (i = 0; i < r->n; i++) {
-        if (fl__part_waiting(c, i) && !part_is_in(c, i)) {
+        if (fl__participant_waiting(c, i) && !part_is_in(c, i)) {
             fl__names_add(&names, fl__coord_name(c, r->parts[i].client));
-            fl__part_lose(c, i);
+            fl__participant_lose(c, i);
             r->live[i].blameless = true;
         }
     }
@@ -78,7 +78,7 @@ void fl__coord_stop_spares(struct fl_coord *c)
 bool fl__coord_shorten_deadline(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
-    size_t out = r->count[FL_PART_LOST] + r->count[FL_PART_REJECTED];
+    size_t out = r->count[FL_PARTICIPANT_LOST] + r->count[FL_PARTICIPANT_REJECTED];
     size_t in = r->n - out - r->count[fl__coord_round_wanted(c)];
     uint64_t grace = fl__coord_after(c, c->conf.lost_grace_ms);
 

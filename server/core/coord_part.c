@@ -76,7 +76,7 @@ void fl__coord_round_done(struct fl_coord *c)
     c->round.quiet_ms = FL__NEVER;
 }
 
-void fl__part_set(struct fl_coord *c, size_t i, enum fl_part_state state)
+void fl__participant_set(struct fl_coord *c, size_t i, enum fl_participant_state state)
 {
     struct fl__round *r = &c->round;
 
@@ -85,45 +85,47 @@ void fl__part_set(struct fl_coord *c, size_t i, enum fl_part_state state)
     r->parts[i].state = state;
 }
 
-bool fl__part_waiting(const struct fl_coord *c, size_t i)
+bool fl__participant_waiting(const struct fl_coord *c, size_t i)
 {
     switch (c->round.parts[i].state) {
-    case FL_PART_SELECTED:
-    case FL_PART_REPORTED:
-    case FL_PART_PLANNED:
+    case FL_PARTICIPANT_SELECTED:
+    case FL_PARTICIPANT_REPORTED:
+    case FL_PARTICIPANT_PLANNED:
         return true;
-    case FL_PART_ACCEPTED:
-    case FL_PART_EMPTY:
-    case FL_PART_REJECTED:
-    case FL_PART_LOST:
+    case FL_PARTICIPANT_ACCEPTED:
+    case FL_PARTICIPANT_EMPTY:
+    case FL_PARTICIPANT_REJECTED:
+    case FL_PARTICIPANT_LOST:
         break;
     }
     return false;
 }
 
-bool fl__part_stored(const struct fl_coord *c, size_t i)
+bool fl__participant_stored(const struct fl_coord *c, size_t i)
 {
-    return c->round.live[i].stored && c->round.parts[i].state != FL_PART_SELECTED;
+    return c->round.live[i].stored && c->round.parts[i].state != FL_PARTICIPANT_SELECTED;
 }
 
-enum fl_part_state fl__coord_round_wanted(const struct fl_coord *c)
+enum fl_participant_state fl__coord_round_wanted(const struct fl_coord *c)
 {
     if (c->sm.state == FL_PHASE_TRAINING) {
-        return FL_PART_SELECTED;
+        return FL_PARTICIPANT_SELECTED;
     }
-    return c->conf.strategy->upload->needs_feedback ? FL_PART_PLANNED : FL_PART_REPORTED;
+    return c->conf.strategy->upload->needs_feedback ? FL_PARTICIPANT_PLANNED
+                                                    : FL_PARTICIPANT_REPORTED;
 }
 
 size_t fl__coord_round_waiting(const struct fl_coord *c)
 {
     const size_t *count = c->round.count;
 
-    return count[FL_PART_SELECTED] + count[FL_PART_REPORTED] + count[FL_PART_PLANNED];
+    return count[FL_PARTICIPANT_SELECTED] + count[FL_PARTICIPANT_REPORTED] +
+           count[FL_PARTICIPANT_PLANNED];
 }
 
 size_t fl__coord_round_responders(const struct fl_coord *c)
 {
-    return c->round.count[FL_PART_ACCEPTED] + c->round.count[FL_PART_EMPTY];
+    return c->round.count[FL_PARTICIPANT_ACCEPTED] + c->round.count[FL_PARTICIPANT_EMPTY];
 }
 
 bool fl__units_empty(const uint8_t *units, size_t n)
@@ -172,24 +174,24 @@ bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *who, size_t n, boo
     return true;
 }
 
-void fl__part_lose(struct fl_coord *c, size_t i)
+void fl__participant_lose(struct fl_coord *c, size_t i)
 {
     uint32_t client = c->round.parts[i].client;
 
-    fl__part_set(c, i, FL_PART_LOST);
+    fl__participant_set(c, i, FL_PARTICIPANT_LOST);
     c->round.live[i].store_retry_ms = 0;
     if (c->clients.live[client].connected) {
-        (void)fl__coord_tell(c, FL_EFF_DISMISSED, client);
+        (void)fl__coord_effect_for(c, FL_EFF_DISMISSED, client);
     }
 }
 
-void fl__part_reject(struct fl_coord *c, size_t i, const char *reason)
+void fl__participant_reject(struct fl_coord *c, size_t i, const char *reason)
 {
     uint32_t client = c->round.parts[i].client;
     char clean[FL__CLEAN_SIZE];
     struct fl_effect *e;
 
-    fl__part_set(c, i, FL_PART_REJECTED);
+    fl__participant_set(c, i, FL_PARTICIPANT_REJECTED);
     fl__coord_forget_norms(&c->round.parts[i]);
     c->round.live[i].store_retry_ms = 0;
     fl__coord_warn(c, "client '%s' is rejected: %s", fl__coord_name(c, client),
@@ -197,14 +199,14 @@ void fl__part_reject(struct fl_coord *c, size_t i, const char *reason)
     reason = fl__coord_text(c, "%s", clean);
     fl__coord_client_error(c, client, reason);
     if (c->clients.live[client].connected) {
-        e = fl__coord_tell(c, FL_EFF_REJECTED, client);
+        e = fl__coord_effect_for(c, FL_EFF_REJECTED, client);
         e->text = reason;
     }
 }
 
 void fl__coord_client_error(struct fl_coord *c, uint32_t client, const char *text)
 {
-    fl__coord_tell(c, FL_EFF_CLIENT_ERROR, client)->text = text;
+    fl__coord_effect_for(c, FL_EFF_CLIENT_ERROR, client)->text = text;
 }
 
 const char *fl__diverged_text(const struct fl_coord *c, char *out, size_t size)
@@ -246,9 +248,10 @@ void fl__coord_round_account(struct fl_coord *c)
 
         fl__clients_uncount(&c->clients, client);
         rec->n_selected++;
-        rec->n_accepted += c->round.parts[i].state == FL_PART_ACCEPTED;
-        rec->n_rejected += c->round.parts[i].state == FL_PART_REJECTED;
-        rec->n_lost += c->round.parts[i].state == FL_PART_LOST && !c->round.live[i].blameless;
+        rec->n_accepted += c->round.parts[i].state == FL_PARTICIPANT_ACCEPTED;
+        rec->n_rejected += c->round.parts[i].state == FL_PARTICIPANT_REJECTED;
+        rec->n_lost +=
+            c->round.parts[i].state == FL_PARTICIPANT_LOST && !c->round.live[i].blameless;
         fl__clients_count(&c->clients, client);
         fl__clients_settle(c, client);
         fl__clients_dirty(&c->clients, client);

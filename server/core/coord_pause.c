@@ -33,12 +33,12 @@ static void answer(struct fl_coord *c, int code, const char *fmt, ...)
     e->text = fl__coord_vtext(c, fmt, ap);
     va_end(ap);
     e->code = code;
-    c->wish.awaited = FL__WISH_NONE;
+    c->wish.awaited = FL__COMMAND_NONE;
 }
 
 /* To be answered with this when it is on disk. */
 FL_PRINTF(3, 4)
-static void await(struct fl_coord *c, enum fl__wish_kind what, const char *fmt, ...)
+static void await(struct fl_coord *c, enum fl__command_kind what, const char *fmt, ...)
 {
     va_list ap;
 
@@ -49,7 +49,7 @@ static void await(struct fl_coord *c, enum fl__wish_kind what, const char *fmt, 
 }
 
 /* It is on disk, or could not be put there (`trouble`). */
-static void answer_awaited(struct fl_coord *c, enum fl__wish_kind what, const char *trouble)
+static void answer_awaited(struct fl_coord *c, enum fl__command_kind what, const char *trouble)
 {
     char clean[FL__CLEAN_SIZE];
 
@@ -93,7 +93,7 @@ void fl__coord_pause_persisted(struct fl_coord *c)
 {
     c->pause.seq = 0;
     if (!c->pause.dirty) {
-        answer_awaited(c, FL__WISH_KEPT, NULL);
+        answer_awaited(c, FL__COMMAND_KEPT, NULL);
     }
 }
 
@@ -108,7 +108,7 @@ void fl__coord_pause_failed(struct fl_coord *c, const char *reason)
     fl__coord_trace(c, "that the federation %s is not on disk: %s, next try in %" PRIu64 " ms",
                     c->pause.on ? "pauses" : "goes on",
                     fl__coord_clean(clean, sizeof(clean), reason), span);
-    answer_awaited(c, FL__WISH_KEPT, reason);
+    answer_awaited(c, FL__COMMAND_KEPT, reason);
 }
 
 static void set_pause(struct fl_coord *c, bool on)
@@ -135,21 +135,21 @@ static void await_pause(struct fl_coord *c, const char *already)
     const char *reason = c->pause.reason;
 
     if (is_over(c) && c->finished) {
-        await(c, FL__WISH_KEPT,
+        await(c, FL__COMMAND_KEPT,
               "%sall %" PRIu64 " rounds are done; a server that is started with more of them is "
               "paused: %s",
               already, c->committed, reason);
     } else if (c->draining) {
-        await(c, FL__WISH_KEPT,
+        await(c, FL__COMMAND_KEPT,
               "%sthe server stops%s%s, and is paused when it is started again: %s", already,
               is_open(c) ? " when the open round is finished" : "", "", reason);
     } else if (is_open(c)) {
-        await(c, FL__WISH_KEPT,
+        await(c, FL__COMMAND_KEPT,
               "%sround %" PRIu64 " is finished first, then the federation pauses: %s", already,
               c->round.round, reason);
     } else {
-        await(c, FL__WISH_KEPT, "%sthe federation is paused before round %" PRIu64 ": %s", already,
-              c->committed + 1, reason);
+        await(c, FL__COMMAND_KEPT, "%sthe federation is paused before round %" PRIu64 ": %s",
+              already, c->committed + 1, reason);
     }
 }
 
@@ -167,21 +167,21 @@ void fl__coord_pause(struct fl_coord *c, const char *reason)
     }
     await_pause(c, already ? "it is so already: " : "");
     if (fl__coord_pause_kept(c)) {
-        answer_awaited(c, FL__WISH_KEPT, NULL);
+        answer_awaited(c, FL__COMMAND_KEPT, NULL);
     }
 }
 
 void fl__coord_resume(struct fl_coord *c)
 {
     if (!c->pause.on) {
-        await(c, FL__WISH_KEPT, "it is so already: the federation is not paused");
+        await(c, FL__COMMAND_KEPT, "it is so already: the federation is not paused");
     } else if (c->draining || is_over(c)) {
-        await(c, FL__WISH_KEPT, "a server that is started again is not paused");
+        await(c, FL__COMMAND_KEPT, "a server that is started again is not paused");
     } else if (is_open(c)) {
-        await(c, FL__WISH_KEPT, "round %" PRIu64 " goes on, and the next one follows it",
+        await(c, FL__COMMAND_KEPT, "round %" PRIu64 " goes on, and the next one follows it",
               c->round.round);
     } else {
-        await(c, FL__WISH_KEPT, "the federation goes on with round %" PRIu64, c->committed + 1);
+        await(c, FL__COMMAND_KEPT, "the federation goes on with round %" PRIu64, c->committed + 1);
     }
     if (c->pause.on) {
         set_pause(c, false);
@@ -191,7 +191,7 @@ void fl__coord_resume(struct fl_coord *c)
         fl__coord_move(c, FL_PHASE_IDLE, "resumed");
     }
     if (fl__coord_pause_kept(c)) {
-        answer_awaited(c, FL__WISH_KEPT, NULL);
+        answer_awaited(c, FL__COMMAND_KEPT, NULL);
     }
 }
 
@@ -205,7 +205,7 @@ void fl__coord_new_epoch(struct fl_coord *c)
     }
     fl__coord_begin_epoch(c, "the operator resets the controls");
     c->pause.dirty = true;
-    await(c, FL__WISH_KEPT,
+    await(c, FL__COMMAND_KEPT,
           "controls restart at zero with round %" PRIu64 ", on the server and on all clients",
           c->clients.epoch);
 }
@@ -227,9 +227,9 @@ void fl__coord_abort_round(struct fl_coord *c, const char *reason)
         return;
     }
     c->aborting = true;
-    (void)snprintf(c->abort_wish, sizeof(c->abort_wish), "by the operator%s%s", given ? ": " : "",
-                   given ? fl__coord_clean(clean, sizeof(clean), reason) : "");
-    await(c, FL__WISH_CLOSED, "round %" PRIu64 " attempt %" PRIu32 " is aborted; %s",
+    (void)snprintf(c->abort_command, sizeof(c->abort_command), "by the operator%s%s",
+                   given ? ": " : "", given ? fl__coord_clean(clean, sizeof(clean), reason) : "");
+    await(c, FL__COMMAND_CLOSED, "round %" PRIu64 " attempt %" PRIu32 " is aborted; %s",
           c->round.round, c->round.attempt,
           c->draining   ? "the server stops"
           : c->pause.on ? "the federation pauses"
@@ -241,21 +241,21 @@ bool fl__coord_aborting(struct fl_coord *c)
     if (!c->aborting) {
         return false;
     }
-    fl__coord_abort_now(c, "%s", c->abort_wish);
+    fl__coord_abort_now(c, "%s", c->abort_command);
     return true;
 }
 
 void fl__coord_abort_closed(struct fl_coord *c, const char *trouble)
 {
     c->aborting = false;
-    answer_awaited(c, FL__WISH_CLOSED, trouble);
+    answer_awaited(c, FL__COMMAND_CLOSED, trouble);
 }
 
 /* --- the end --- */
 
-struct fl_effect *fl__coord_send_away(struct fl_coord *c, uint32_t client)
+struct fl_effect *fl__coord_disconnect(struct fl_coord *c, uint32_t client)
 {
-    struct fl_effect *e = fl__coord_tell(c, FL_EFF_DRAIN_CLIENTS, client);
+    struct fl_effect *e = fl__coord_effect_for(c, FL_EFF_DRAIN_CLIENTS, client);
 
     bool over = c->finished && !c->stopping;
 
@@ -266,7 +266,7 @@ struct fl_effect *fl__coord_send_away(struct fl_coord *c, uint32_t client)
 
 void fl__coord_begin_drain(struct fl_coord *c)
 {
-    fl__coord_move(c, FL_PHASE_DRAINING, "%s", fl__coord_send_away(c, FL__NONE)->text);
+    fl__coord_move(c, FL_PHASE_DRAINING, "%s", fl__coord_disconnect(c, FL__NONE)->text);
 }
 
 void fl__coord_drain(struct fl_coord *c)
@@ -291,7 +291,7 @@ void fl__coord_drain(struct fl_coord *c)
 
 bool fl__coord_draining(struct fl_coord *c)
 {
-    if (c->n_pending > 0 || c->clients.first_grave != FL__NONE || !fl__coord_pause_kept(c)) {
+    if (c->n_pending > 0 || c->clients.first_deletion != FL__NONE || !fl__coord_pause_kept(c)) {
         return false;
     }
     fl__coord_move(c, FL_PHASE_STOPPED, "everything is on disk");
@@ -325,7 +325,7 @@ void fl__coord_stop(struct fl_coord *c, const char *reason)
     (void)fl__coord_clean(c->stop_reason, sizeof(c->stop_reason),
                           reason != NULL ? reason : "the server stops");
     if (c->sm.state == FL_PHASE_STOPPED) {
-        (void)fl__coord_send_away(c, FL__NONE);
+        (void)fl__coord_disconnect(c, FL__NONE);
         (void)fl__coord_emit(c, FL_EFF_STOPPED);
     }
 }

@@ -24,8 +24,8 @@ uint64_t fl_coord_deadline(const struct fl_coord *c)
         return FL__NEVER;
     }
 
-    if (c->clients.first_grave != FL__NONE && c->work.kind != FL__WORK_COMMIT) {
-        at = sooner(at, to_come(c, c->clients.bury_ms));
+    if (c->clients.first_deletion != FL__NONE && c->work.kind != FL__WORK_COMMIT) {
+        at = sooner(at, to_come(c, c->clients.deletion_ms));
     }
     if (c->pause.dirty && c->pause.seq == 0) {
         at = sooner(at, to_come(c, c->pause.retry_ms));
@@ -135,7 +135,7 @@ bool fl_coord_connected(const struct fl_coord *c, uint32_t client)
     return fl__clients_used(&c->clients, client) && c->clients.live[client].connected;
 }
 
-const struct fl_part_rec *fl_coord_part(const struct fl_coord *c, uint32_t client)
+const struct fl_participant_rec *fl_coord_part(const struct fl_coord *c, uint32_t client)
 {
     uint32_t i = fl__clients_used(&c->clients, client) ? c->clients.live[client].part : FL__NONE;
 
@@ -144,32 +144,33 @@ const struct fl_part_rec *fl_coord_part(const struct fl_coord *c, uint32_t clien
 
 bool fl_coord_blameless(const struct fl_coord *c, uint32_t client)
 {
-    const struct fl_part_rec *part = fl_coord_part(c, client);
+    const struct fl_participant_rec *part = fl_coord_part(c, client);
 
-    return part != NULL && part->state == FL_PART_LOST &&
+    return part != NULL && part->state == FL_PARTICIPANT_LOST &&
            c->round.live[part - c->round.parts].blameless;
 }
 
-static int check_part(const struct fl_coord *c, const struct fl_part_rec *part, struct fl_err *err)
+static int check_part(const struct fl_coord *c, const struct fl_participant_rec *part,
+                      struct fl_err *err)
 {
     bool feedback = fl__coord_has_feedback(c);
 
     switch (part->state) {
-    case FL_PART_ACCEPTED:
+    case FL_PARTICIPANT_ACCEPTED:
         return FL_EEXIST;
-    case FL_PART_EMPTY:
+    case FL_PARTICIPANT_EMPTY:
         return fl_err_set(err, FL_ESTATE, "no upload is asked of this client");
-    case FL_PART_REJECTED:
+    case FL_PARTICIPANT_REJECTED:
         return fl_err_set(err, FL_ESTATE, "the client was rejected in this round");
-    case FL_PART_LOST:
+    case FL_PARTICIPANT_LOST:
         return fl_err_set(err, FL_ESTATE, "the round goes on without this client");
-    case FL_PART_SELECTED:
-    case FL_PART_REPORTED:
+    case FL_PARTICIPANT_SELECTED:
+    case FL_PARTICIPANT_REPORTED:
         if (feedback) {
             return fl_err_set(err, FL_ESTATE, "the plan is not made yet");
         }
         break;
-    case FL_PART_PLANNED:
+    case FL_PARTICIPANT_PLANNED:
         break;
     }
     if ((c->sm.state != FL_PHASE_TRAINING && c->sm.state != FL_PHASE_UPLOADING) ||
@@ -183,7 +184,7 @@ static int check_part(const struct fl_coord *c, const struct fl_part_rec *part, 
 int fl_coord_may_push(const struct fl_coord *c, uint32_t client, uint64_t round, uint32_t attempt,
                       const uint8_t **ret_units, struct fl_err *err)
 {
-    const struct fl_part_rec *part = fl_coord_part(c, client);
+    const struct fl_participant_rec *part = fl_coord_part(c, client);
     int rv;
 
     if (fl_coord_client(c, client) == NULL) {

@@ -16,7 +16,7 @@ static void answer(struct fl_coord *c, enum fl_effect_type type, uint32_t client
                    uint32_t attempt)
 {
     if (c->clients.live[client].connected) {
-        struct fl_effect *e = fl__coord_tell(c, type, client);
+        struct fl_effect *e = fl__coord_effect_for(c, type, client);
 
         e->round = round;
         e->attempt = attempt;
@@ -41,7 +41,8 @@ static uint32_t part_of(struct fl_coord *c, uint32_t client, uint64_t round, uin
         if (r->closing) {
             return FL__NONE; /* It hears about that once it is on disk. */
         }
-        if (r->parts[i].state != FL_PART_LOST && r->parts[i].state != FL_PART_REJECTED) {
+        if (r->parts[i].state != FL_PARTICIPANT_LOST &&
+            r->parts[i].state != FL_PARTICIPANT_REJECTED) {
             return i;
         }
     }
@@ -57,7 +58,7 @@ void fl__coord_welcome(struct fl_coord *c, uint32_t client)
     uint32_t i = live->part;
 
     if (c->sm.state == FL_PHASE_STOPPED || c->sm.state == FL_PHASE_DRAINING) {
-        (void)fl__coord_send_away(c, client);
+        (void)fl__coord_disconnect(c, client);
         return;
     }
     if (i == FL__NONE) {
@@ -70,23 +71,23 @@ void fl__coord_welcome(struct fl_coord *c, uint32_t client)
         return;
     }
     switch (c->round.parts[i].state) {
-    case FL_PART_SELECTED:
-    case FL_PART_REPORTED:
-    case FL_PART_PLANNED:
+    case FL_PARTICIPANT_SELECTED:
+    case FL_PARTICIPANT_REPORTED:
+    case FL_PARTICIPANT_PLANNED:
         fl__coord_task(c, i);
         break;
-    case FL_PART_EMPTY:
+    case FL_PARTICIPANT_EMPTY:
         if (!fl__coord_empty_told(c)) {
             fl__coord_task(c, i);
             break;
         }
         fl__coord_accepted(c, i);
         break;
-    case FL_PART_ACCEPTED:
+    case FL_PARTICIPANT_ACCEPTED:
         fl__coord_accepted(c, i);
         break;
-    case FL_PART_REJECTED:
-    case FL_PART_LOST:
+    case FL_PARTICIPANT_REJECTED:
+    case FL_PARTICIPANT_LOST:
         (void)part_of(c, client, c->round.round, c->round.attempt);
         break;
     }
@@ -126,18 +127,19 @@ static const char *check_report(struct fl_coord *c, const struct fl_event *ev)
 void fl__coord_persist_update(struct fl_coord *c, size_t i)
 {
     struct fl__round *r = &c->round;
-    struct fl__part *live = &r->live[i];
-    struct fl_part_rec *saved = &r->saved[i];
+    struct fl__participant *live = &r->live[i];
+    struct fl_participant_rec *saved = &r->saved[i];
     struct fl_effect *e;
 
     *saved = r->parts[i];
     saved->upload_bytes = live->stored_bytes;
-    if (saved->state != FL_PART_REJECTED) {
-        saved->state = fl__units_empty(saved->units, c->n_units) ? FL_PART_EMPTY : FL_PART_ACCEPTED;
+    if (saved->state != FL_PARTICIPANT_REJECTED) {
+        saved->state = fl__units_empty(saved->units, c->n_units) ? FL_PARTICIPANT_EMPTY
+                                                                 : FL_PARTICIPANT_ACCEPTED;
     }
     live->store_retry_ms = 0;
     live->store_seq = fl__coord_pend(c, FL__PENDING_UPDATE, saved->client);
-    e = fl__coord_tell(c, FL_EFF_PERSIST_UPDATE, saved->client);
+    e = fl__coord_effect_for(c, FL_EFF_PERSIST_UPDATE, saved->client);
     e->seq = live->store_seq;
     e->parts = saved;
     e->n_parts = 1;
@@ -167,7 +169,7 @@ static struct fl_eval_rec take_evaluation(struct fl_coord *c, uint32_t client, c
  * says beside that counts from the next draw on, where it is held to the cap like any other. A
  * report of fewer (it trained on a part of them) counts with those.
  */
-static void take_samples(struct fl_coord *c, struct fl_part_rec *part, uint64_t samples)
+static void take_samples(struct fl_coord *c, struct fl_participant_rec *part, uint64_t samples)
 {
     struct fl_client_rec *rec = &c->clients.recs[part->client];
 
@@ -216,11 +218,11 @@ static void check_kept(struct fl_coord *c, uint32_t client, const struct fl_even
 static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
 {
     struct fl__round *r = &c->round;
-    struct fl_part_rec *part = &r->parts[i];
+    struct fl_participant_rec *part = &r->parts[i];
     const char *bad = check_report(c, ev);
 
     if (bad != NULL) {
-        fl__part_reject(c, i, bad);
+        fl__participant_reject(c, i, bad);
         return;
     }
     take_samples(c, part, ev->u.report.samples);
@@ -238,7 +240,7 @@ static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
         (void)memcpy(part->divergence, ev->u.report.divergence, c->n_units * sizeof(float));
     }
     c->clients.recs[part->client].last_loss = part->train_loss;
-    fl__part_set(c, i, FL_PART_REPORTED);
+    fl__participant_set(c, i, FL_PARTICIPANT_REPORTED);
     if (fl__coord_has_feedback(c)) {
         return;
     }
@@ -248,7 +250,7 @@ static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
     }
     bad = fl__claim_bad(c, i);
     if (bad != NULL) {
-        fl__part_reject(c, i, bad);
+        fl__participant_reject(c, i, bad);
     } else if (r->live[i].stored) {
         fl__coord_persist_update(c, i);
     }
@@ -263,30 +265,30 @@ void fl__coord_report(struct fl_coord *c, const struct fl_event *ev)
         return;
     }
     switch (c->round.parts[i].state) {
-    case FL_PART_SELECTED:
+    case FL_PARTICIPANT_SELECTED:
         if (c->sm.state == FL_PHASE_TRAINING) {
             take_report(c, i, ev);
         }
         break;
-    case FL_PART_PLANNED: /* It came back and reports again: it has missed its plan. */
+    case FL_PARTICIPANT_PLANNED: /* It came back and reports again: it has missed its plan. */
         fl__claim_repeated(c, i, ev);
         if (c->sm.state == FL_PHASE_UPLOADING && c->work.kind != FL__WORK_PLAN) {
-            fl__coord_tell(c, FL_EFF_PLAN, client)->units = c->round.parts[i].units;
+            fl__coord_effect_for(c, FL_EFF_PLAN, client)->units = c->round.parts[i].units;
         }
         break;
-    case FL_PART_EMPTY:
+    case FL_PARTICIPANT_EMPTY:
         if (fl__coord_empty_told(c)) {
             fl__coord_accepted(c, i);
         }
         break;
-    case FL_PART_ACCEPTED:
+    case FL_PARTICIPANT_ACCEPTED:
         fl__coord_accepted(c, i);
         break;
-    case FL_PART_REPORTED: /* Twice; the first one counts. */
+    case FL_PARTICIPANT_REPORTED: /* Twice; the first one counts. */
         fl__claim_repeated(c, i, ev);
         break;
-    case FL_PART_REJECTED:
-    case FL_PART_LOST:
+    case FL_PARTICIPANT_REJECTED:
+    case FL_PARTICIPANT_LOST:
         break;
     }
 }
@@ -318,7 +320,8 @@ void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev)
         return;
     }
     i = part_of(c, client, ev->u.failed.round, ev->u.failed.attempt);
-    if (i == FL__NONE || !in_round(c) || !fl__part_waiting(c, i) || fl__part_stored(c, i)) {
+    if (i == FL__NONE || !in_round(c) || !fl__participant_waiting(c, i) ||
+        fl__participant_stored(c, i)) {
         return;
     }
     fl__coord_warn(c, "client '%s' %s: %s", fl__coord_name(c, client),
@@ -326,32 +329,33 @@ void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev)
                    fl__coord_clean(clean, sizeof(clean), ev->u.failed.reason));
     fl__coord_client_error(c, client, fl__coord_text(c, "%s", clean));
     c->round.n_diverged += ev->u.failed.diverged;
-    fl__part_set(c, i, FL_PART_LOST);
+    fl__participant_set(c, i, FL_PARTICIPANT_LOST);
 }
 
 /* An upload is welcome of a part that was asked for units; without feedback it may
    overtake the report, which is on another stream. */
 static bool welcome_upload(const struct fl_coord *c, size_t i)
 {
-    enum fl_part_state state = c->round.parts[i].state;
+    enum fl_participant_state state = c->round.parts[i].state;
 
     if (!in_round(c) || c->work.kind == FL__WORK_PLAN) {
         return false;
     }
-    return fl__coord_has_feedback(c) ? state == FL_PART_PLANNED
-                                     : state == FL_PART_SELECTED || state == FL_PART_REPORTED;
+    return fl__coord_has_feedback(c)
+               ? state == FL_PARTICIPANT_PLANNED
+               : state == FL_PARTICIPANT_SELECTED || state == FL_PARTICIPANT_REPORTED;
 }
 
 void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev)
 {
     uint32_t i = part_of(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
-    struct fl__part *live;
+    struct fl__participant *live;
     const char *bad;
 
     if (i == FL__NONE) {
         return;
     }
-    if (c->round.parts[i].state == FL_PART_ACCEPTED) {
+    if (c->round.parts[i].state == FL_PARTICIPANT_ACCEPTED) {
         fl__coord_accepted(c, i);
         return;
     }
@@ -370,8 +374,8 @@ void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev)
     }
     bad = fl__claim_bad(c, i);
     if (bad != NULL) {
-        fl__part_reject(c, i, bad);
-    } else if (c->round.parts[i].state != FL_PART_SELECTED) {
+        fl__participant_reject(c, i, bad);
+    } else if (c->round.parts[i].state != FL_PARTICIPANT_SELECTED) {
         fl__coord_persist_update(c, i);
     }
 }
@@ -389,7 +393,7 @@ void fl__coord_upload_invalid(struct fl_coord *c, const struct fl_event *ev)
         c->round.not_finite =
             c->round.not_finite == FL__NONE ? ev->u.upload.client : c->round.not_finite;
     }
-    fl__part_reject(c, i, ev->u.upload.reason != NULL ? ev->u.upload.reason : "bad upload");
+    fl__participant_reject(c, i, ev->u.upload.reason != NULL ? ev->u.upload.reason : "bad upload");
 }
 
 /*
@@ -436,13 +440,15 @@ void fl__coord_exclude(struct fl_coord *c, uint32_t client, const char *reason)
 {
     struct fl__round *r = &c->round;
     uint32_t i = c->clients.live[client].part;
-    enum fl_part_state state;
+    enum fl_participant_state state;
 
     if (i == FL__NONE || r->closing) {
         return;
     }
     state = r->parts[i].state;
-    if (state == FL_PART_REJECTED || state == FL_PART_LOST || state == FL_PART_EMPTY) {
+    if (state == FL_PARTICIPANT_REJECTED || state == FL_PARTICIPANT_LOST ||
+        state == FL_PARTICIPANT_EMPTY)
+    {
         return;
     }
     if (c->sm.state == FL_PHASE_EVALUATING || c->sm.state == FL_PHASE_COMMITTING) {
@@ -452,17 +458,18 @@ void fl__coord_exclude(struct fl_coord *c, uint32_t client, const char *reason)
                        fl__coord_name(c, client), r->round);
         return;
     }
-    if (state == FL_PART_ACCEPTED) { /* It was told so, and that is not taken back. */
-        fl__part_set(c, i, FL_PART_REJECTED);
+    if (state == FL_PARTICIPANT_ACCEPTED) { /* It was told so, and that is not taken back. */
+        fl__participant_set(c, i, FL_PARTICIPANT_REJECTED);
         fl__coord_warn(c, "client '%s' is excluded, its update does not count: %s",
                        fl__coord_name(c, client), reason);
         fl__coord_client_error(c, client, reason);
     } else {
-        fl__part_reject(c, i, reason);
+        fl__participant_reject(c, i, reason);
     }
     fl__coord_forget_norms(&r->parts[i]);
-    r->stale = r->stale || (c->sm.state == FL_PHASE_AGGREGATING && state == FL_PART_ACCEPTED);
-    if (state == FL_PART_ACCEPTED || r->live[i].store_seq != 0) {
+    r->stale =
+        r->stale || (c->sm.state == FL_PHASE_AGGREGATING && state == FL_PARTICIPANT_ACCEPTED);
+    if (state == FL_PARTICIPANT_ACCEPTED || r->live[i].store_seq != 0) {
         fl__coord_persist_update(c, i);
     }
 }
@@ -477,10 +484,10 @@ void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t se
     }
     c->round.live[i].store_seq = 0;
     c->round.parts[i].upload_bytes = c->round.saved[i].upload_bytes;
-    if (c->round.parts[i].state == FL_PART_REJECTED) {
+    if (c->round.parts[i].state == FL_PARTICIPANT_REJECTED) {
         return; /* It was excluded, and that is on disk now. */
     }
-    fl__part_set(c, i, c->round.saved[i].state);
+    fl__participant_set(c, i, c->round.saved[i].state);
     fl__coord_accepted(c, i);
 }
 
@@ -496,16 +503,16 @@ void fl__coord_update_failed(struct fl_coord *c, uint32_t client, uint64_t seq, 
     c->round.live[i].store_seq = 0;
     fl__coord_trace(c, "the update of '%s' could not be recorded: %s", fl__coord_name(c, client),
                     fl__coord_clean(clean, sizeof(clean), reason));
-    if (c->round.expired && fl__part_waiting(c, i))
+    if (c->round.expired && fl__participant_waiting(c, i))
     { /* The others are in, it was all that was missing. */
-        fl__part_lose(c, i);
+        fl__participant_lose(c, i);
         return;
     }
     c->round.live[i].store_retry_ms = again;
     c->round.store_retry_ms = again < c->round.store_retry_ms ? again : c->round.store_retry_ms;
 }
 
-void fl__coord_store_again(struct fl_coord *c)
+void fl__coord_store_retry(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
     size_t i;

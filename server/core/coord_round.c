@@ -23,9 +23,9 @@ bool fl__coord_has_feedback(const struct fl_coord *c)
 
 void fl__coord_task(struct fl_coord *c, size_t i)
 {
-    const struct fl_part_rec *part = &c->round.parts[i];
+    const struct fl_participant_rec *part = &c->round.parts[i];
     const char *name = fl__coord_name(c, part->client);
-    struct fl_effect *e = fl__coord_tell(c, FL_EFF_TASK, part->client);
+    struct fl_effect *e = fl__coord_effect_for(c, FL_EFF_TASK, part->client);
     struct fl_rng rng;
 
     /* By name, not by number: what a client draws does not depend on who came before it. */
@@ -40,7 +40,7 @@ void fl__coord_task(struct fl_coord *c, size_t i)
     e->units = fl__coord_has_feedback(c) ? NULL : part->units;
     e->counted_round = c->clients.recs[part->client].counted_round;
     e->counted_attempt = c->clients.recs[part->client].counted_attempt;
-    e->mixture = fl__coord_has_mixture(c, part->client);
+    e->mixture = fl__coord_has_personal_model(c, part->client);
 }
 
 /* The selection is on disk: the round exists. */
@@ -85,7 +85,7 @@ void fl__coord_resume_round(struct fl_coord *c)
         fl__straggler_begin_uploads(c);
     }
     fl__coord_move(c, r->planned ? FL_PHASE_UPLOADING : FL_PHASE_TRAINING,
-                   "resumed with %zu of %zu accepted", r->count[FL_PART_ACCEPTED], r->n);
+                   "resumed with %zu of %zu accepted", r->count[FL_PARTICIPANT_ACCEPTED], r->n);
     (void)fl__coord_emit(c, FL_EFF_ROUND_OPEN);
     while ((client = fl_order_next(&c->clients.here, &at)) != FL__NONE) {
         fl__coord_welcome(c, client);
@@ -100,7 +100,7 @@ void fl__coord_accepted(struct fl_coord *c, size_t i)
     live->accepted_round = c->round.round;
     live->accepted_attempt = c->round.attempt;
     if (live->connected) {
-        (void)fl__coord_tell(c, FL_EFF_ACCEPTED, client);
+        (void)fl__coord_effect_for(c, FL_EFF_ACCEPTED, client);
     }
 }
 
@@ -127,17 +127,18 @@ void fl__coord_planned(struct fl_coord *c)
     fl__straggler_begin_uploads(c);
     if (c->sm.state == FL_PHASE_PLANNING) {
         fl__coord_move(c, FL_PHASE_UPLOADING, "%zu clients have %" PRIu64 " ms, %zu send nothing",
-                       r->count[FL_PART_PLANNED], c->conf.upload_ms, r->count[FL_PART_EMPTY]);
+                       r->count[FL_PARTICIPANT_PLANNED], c->conf.upload_ms,
+                       r->count[FL_PARTICIPANT_EMPTY]);
     }
     for (i = 0; i < r->n; i++) {
         uint32_t client = r->parts[i].client;
 
-        if (r->parts[i].state == FL_PART_PLANNED) {
+        if (r->parts[i].state == FL_PARTICIPANT_PLANNED) {
             fl__straggler_asked(c, i);
         }
-        if (r->parts[i].state == FL_PART_PLANNED && c->clients.live[client].connected) {
-            fl__coord_tell(c, FL_EFF_PLAN, client)->units = r->parts[i].units;
-        } else if (r->parts[i].state == FL_PART_EMPTY && fl__coord_empty_told(c)) {
+        if (r->parts[i].state == FL_PARTICIPANT_PLANNED && c->clients.live[client].connected) {
+            fl__coord_effect_for(c, FL_EFF_PLAN, client)->units = r->parts[i].units;
+        } else if (r->parts[i].state == FL_PARTICIPANT_EMPTY && fl__coord_empty_told(c)) {
             fl__coord_accepted(c, i);
         }
     }
@@ -158,7 +159,7 @@ static void give_up_lost(struct fl_coord *c)
         const struct fl__client *live = &c->clients.live[client];
         uint64_t away;
 
-        if (live->connected || !fl__part_waiting(c, i) || fl__part_stored(c, i) ||
+        if (live->connected || !fl__participant_waiting(c, i) || fl__participant_stored(c, i) ||
             (live->lost_ms == FL__NEVER && !live->gone))
         {
             continue;
@@ -168,7 +169,7 @@ static void give_up_lost(struct fl_coord *c)
             fl__names_add(&names, fl__coord_name(c, client));
             fl__coord_client_error(c, client,
                                    "disconnected in a round, and did not come back in time");
-            fl__part_lose(c, i);
+            fl__participant_lose(c, i);
         } else if (c->now_ms + (c->conf.lost_grace_ms - away) < next) {
             next = c->now_ms + (c->conf.lost_grace_ms - away);
         }
@@ -183,7 +184,7 @@ static void give_up_lost(struct fl_coord *c)
 /* The deadline of the phase: what is not in now (or being written down) is lost. */
 static void give_up_late(struct fl_coord *c)
 {
-    enum fl_part_state wanted = fl__coord_round_wanted(c);
+    enum fl_participant_state wanted = fl__coord_round_wanted(c);
     struct fl__names names = {.used = 0};
     size_t i;
 
@@ -201,7 +202,7 @@ static void give_up_late(struct fl_coord *c)
                                    c->sm.state == FL_PHASE_TRAINING
                                        ? "late: its report did not come before the deadline"
                                        : "late: its update did not come before the deadline");
-            fl__part_lose(c, i);
+            fl__participant_lose(c, i);
         }
     }
     if (names.total > 0) {
@@ -213,12 +214,13 @@ bool fl__coord_too_few(const struct fl_coord *c)
 {
     const struct fl__round *r = &c->round;
 
-    return r->n - r->count[FL_PART_LOST] - r->count[FL_PART_REJECTED] < fl__coord_least(c);
+    return r->n - r->count[FL_PARTICIPANT_LOST] - r->count[FL_PARTICIPANT_REJECTED] <
+           fl__coord_least(c);
 }
 
 bool fl__coord_no_update(const struct fl_coord *c)
 {
-    return c->round.count[FL_PART_ACCEPTED] == 0 && fl__coord_least(c) > 0 &&
+    return c->round.count[FL_PARTICIPANT_ACCEPTED] == 0 && fl__coord_least(c) > 0 &&
            !c->conf.strategy->upload->never;
 }
 
@@ -229,7 +231,7 @@ static void make_plan(struct fl_coord *c)
     uint32_t i;
 
     for (i = 0; i < r->n; i++) {
-        if (r->parts[i].state == FL_PART_REPORTED) {
+        if (r->parts[i].state == FL_PARTICIPANT_REPORTED) {
             c->clients.who[n++] = i;
         }
     }
@@ -239,10 +241,11 @@ static void make_plan(struct fl_coord *c)
         return;
     }
     for (i = 0; i < r->n; i++) {
-        if (r->parts[i].state == FL_PART_REPORTED) {
-            fl__part_set(c, i,
-                         fl__units_empty(r->parts[i].units, c->n_units) ? FL_PART_EMPTY
-                                                                        : FL_PART_PLANNED);
+        if (r->parts[i].state == FL_PARTICIPANT_REPORTED) {
+            fl__participant_set(c, i,
+                                fl__units_empty(r->parts[i].units, c->n_units)
+                                    ? FL_PARTICIPANT_EMPTY
+                                    : FL_PARTICIPANT_PLANNED);
         }
     }
     r->deadline_ms = FL__NEVER;
@@ -254,7 +257,7 @@ bool fl__coord_training(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
 
-    fl__coord_store_again(c);
+    fl__coord_store_retry(c);
     fl__coord_stop_spares(c);
     give_up_lost(c);
     give_up_late(c);
@@ -262,7 +265,7 @@ bool fl__coord_training(struct fl_coord *c)
         fl__coord_abort_few(c, "fewer than %" PRIu32 " can still answer", fl__coord_least(c));
         return true;
     }
-    if (r->count[FL_PART_SELECTED] > 0) {
+    if (r->count[FL_PARTICIPANT_SELECTED] > 0) {
         bool over = fl__straggler_training(c);
 
         return fl__coord_shorten_deadline(c) || over;
@@ -286,7 +289,7 @@ static void tell_empty(struct fl_coord *c)
     size_t i;
 
     for (i = 0; i < c->round.n && !fl__coord_empty_told(c); i++) {
-        if (c->round.parts[i].state == FL_PART_EMPTY) {
+        if (c->round.parts[i].state == FL_PARTICIPANT_EMPTY) {
             fl__coord_accepted(c, i);
         }
     }
@@ -299,7 +302,7 @@ bool fl__coord_uploading(struct fl_coord *c)
     if (c->work.kind == FL__WORK_PLAN) {
         return false; /* What is asked in addition is being written down. */
     }
-    fl__coord_store_again(c);
+    fl__coord_store_retry(c);
     fl__coord_stop_spares(c);
     give_up_lost(c);
     give_up_late(c);
@@ -406,7 +409,7 @@ void fl__coord_pause_diverged(struct fl_coord *c, const char *fmt, ...)
 void fl__coord_abort_few(struct fl_coord *c, const char *fmt, ...)
 {
     const struct fl__round *r = &c->round;
-    size_t left = r->n - r->count[FL_PART_LOST] - r->count[FL_PART_REJECTED];
+    size_t left = r->n - r->count[FL_PARTICIPANT_LOST] - r->count[FL_PARTICIPANT_REJECTED];
     char why[FL__CLEAN_SIZE];
     va_list ap;
 
@@ -436,12 +439,12 @@ void fl__coord_closed(struct fl_coord *c)
     fl__coord_work_done(c);
     for (i = 0; i < r->n; i++) {
         uint32_t client = r->parts[i].client;
-        bool untold =
-            fl__part_waiting(c, i) || (r->parts[i].state == FL_PART_EMPTY &&
-                                       !fl__coord_was_accepted(c, client, r->round, r->attempt));
+        bool untold = fl__participant_waiting(c, i) ||
+                      (r->parts[i].state == FL_PARTICIPANT_EMPTY &&
+                       !fl__coord_was_accepted(c, client, r->round, r->attempt));
 
         if (untold && c->clients.live[client].connected) {
-            (void)fl__coord_tell(c, FL_EFF_DISMISSED, client);
+            (void)fl__coord_effect_for(c, FL_EFF_DISMISSED, client);
         }
     }
     (void)fl__coord_emit(c, FL_EFF_ROUND_CLOSED);

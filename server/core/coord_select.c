@@ -191,10 +191,10 @@ static void fill_parts(struct fl_coord *c, const uint32_t *chosen)
         if (r->parts[i].samples < c->clients.recs[id].samples) {
             fl__names_add(&names, fl__coord_name(c, id));
         }
-        r->parts[i].state = FL_PART_SELECTED;
+        r->parts[i].state = FL_PARTICIPANT_SELECTED;
         c->clients.live[id].part = i;
     }
-    r->count[FL_PART_SELECTED] = r->n;
+    r->count[FL_PARTICIPANT_SELECTED] = r->n;
     if (names.total > 0) {
         fl__coord_warn(c,
                        "round %" PRIu64 ": counted with %.0f samples, %g times the median, and no "

@@ -1,5 +1,5 @@
 /*
- * The straggler timeout (round.patience): clients that take much longer than the others.
+ * The straggler timeout (round.straggler_factor): clients that take much longer than the others.
  *
  * A report is one message, so a training that hangs and a slow one look alike: the others' times
  * say how long is long. An upload shows that it lives by the bytes that arrive. One that does not
@@ -16,13 +16,13 @@
 
 #include "server/core/coord_impl.h"
 
-/* As many times `took_ms` as is configured, patience_least_ms at least. */
+/* As many times `took_ms` as is configured, straggler_min_ms at least. */
 static uint64_t straggler_span(const struct fl_coord *c, double took_ms)
 {
-    double span = c->conf.patience * took_ms;
+    double span = c->conf.straggler_factor * took_ms;
 
     span = span < 1e15 ? span : 1e15;
-    return span > (double)c->conf.patience_least_ms ? (uint64_t)span : c->conf.patience_least_ms;
+    return span > (double)c->conf.straggler_min_ms ? (uint64_t)span : c->conf.straggler_min_ms;
 }
 
 /* How many times the samples of those that are in the largest of the others has; 1 at least. */
@@ -37,9 +37,10 @@ static double more_samples(const struct fl_coord *c)
     for (i = 0; i < r->n; i++) {
         double samples = (double)r->parts[i].samples;
 
-        if (r->parts[i].state == FL_PART_SELECTED) {
+        if (r->parts[i].state == FL_PARTICIPANT_SELECTED) {
             most = samples > most ? samples : most;
-        } else if (r->parts[i].state != FL_PART_LOST && r->parts[i].state != FL_PART_REJECTED) {
+        } else if (r->parts[i].state != FL_PARTICIPANT_LOST &&
+                   r->parts[i].state != FL_PARTICIPANT_REJECTED) {
             sum += samples;
             n++;
         }
@@ -54,12 +55,12 @@ static double more_samples(const struct fl_coord *c)
 bool fl__straggler_training(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
-    size_t in =
-        r->n - r->count[FL_PART_LOST] - r->count[FL_PART_REJECTED] - r->count[FL_PART_SELECTED];
+    size_t in = r->n - r->count[FL_PARTICIPANT_LOST] - r->count[FL_PARTICIPANT_REJECTED] -
+                r->count[FL_PARTICIPANT_SELECTED];
     uint64_t span;
     uint64_t until;
 
-    if (!(c->conf.patience > 0.0) || r->hurried || in == 0 || 2 * in < r->n) {
+    if (!(c->conf.straggler_factor > 0.0) || r->hurried || in == 0 || 2 * in < r->n) {
         return false;
     }
     r->hurried = true;
@@ -111,7 +112,8 @@ void fl__straggler_stored(struct fl_coord *c, size_t i, uint64_t bytes)
 /* In bytes a ms; 0: any byte is enough. */
 static double least_rate(const struct fl_coord *c)
 {
-    double of_others = c->conf.patience > 0.0 ? c->round.upload_rate / c->conf.patience : 0.0;
+    double of_others =
+        c->conf.straggler_factor > 0.0 ? c->round.upload_rate / c->conf.straggler_factor : 0.0;
     double configured = (double)c->conf.patience_rate / 1000.0;
 
     return of_others < configured ? of_others : configured;
@@ -120,7 +122,7 @@ static double least_rate(const struct fl_coord *c)
 /* Since when part i has to keep the least rate, as far as is known. */
 static uint64_t paced_since(const struct fl_coord *c, size_t i)
 {
-    const struct fl__part *live = &c->round.live[i];
+    const struct fl__participant *live = &c->round.live[i];
     uint64_t since = live->paced_ms > live->asked_ms ? live->paced_ms : live->asked_ms;
 
     return since > c->round.excused_ms ? since : c->round.excused_ms;
@@ -129,7 +131,7 @@ static uint64_t paced_since(const struct fl_coord *c, size_t i)
 /* A span that kept the rate is over, and the next one begins. Bytes that come twice count once. */
 static void keep_pace(struct fl_coord *c, size_t i, uint64_t bytes, bool excused)
 {
-    struct fl__part *live = &c->round.live[i];
+    struct fl__participant *live = &c->round.live[i];
     double gained = bytes > live->paced_bytes ? (double)(bytes - live->paced_bytes) : 0.0;
     double span_ms = (double)(c->now_ms - paced_since(c, i));
 
@@ -152,7 +154,7 @@ void fl__straggler_progress(struct fl_coord *c, const struct fl_event *ev)
     fl__clients_heard(c, client);
     i = c->clients.live[client].part;
     if (i != FL__NONE && r->round == ev->u.upload.round && r->attempt == ev->u.upload.attempt &&
-        fl__part_waiting(c, i))
+        fl__participant_waiting(c, i))
     {
         /* The time before its first bytes is not a part of its rate. */
         keep_pace(c, i, ev->u.upload.bytes, ev->u.upload.held || r->live[i].moved_ms == 0);
@@ -169,11 +171,11 @@ void fl__straggler_excuse(struct fl_coord *c)
 uint64_t fl__straggler_due(const struct fl_coord *c, size_t i)
 {
     const struct fl__round *r = &c->round;
-    const struct fl__part *live = &r->live[i];
+    const struct fl__participant *live = &r->live[i];
     uint64_t since = live->moved_ms > live->asked_ms ? live->moved_ms : live->asked_ms;
     uint64_t span = straggler_span(c, (double)r->upload_span_ms);
 
-    if (!(c->conf.patience > 0.0) || fl__part_stored(c, i)) {
+    if (!(c->conf.straggler_factor > 0.0) || fl__participant_stored(c, i)) {
         return FL__NEVER;
     }
     since = since > r->excused_ms ? since : r->excused_ms;
@@ -194,8 +196,8 @@ static void note_half(struct fl_coord *c)
 
     size_t i;
 
-    if (r->half_uploaded || r->count[FL_PART_ACCEPTED] == 0 ||
-        r->count[FL_PART_ACCEPTED] < fl__coord_round_waiting(c))
+    if (r->half_uploaded || r->count[FL_PARTICIPANT_ACCEPTED] == 0 ||
+        r->count[FL_PARTICIPANT_ACCEPTED] < fl__coord_round_waiting(c))
     {
         return;
     }
@@ -213,7 +215,7 @@ static void note_half(struct fl_coord *c)
  */
 void fl__straggler_uploading(struct fl_coord *c)
 {
-    enum fl_part_state wanted = fl__coord_round_wanted(c);
+    enum fl_participant_state wanted = fl__coord_round_wanted(c);
     struct fl__round *r = &c->round;
     struct fl__names names = {.used = 0};
     uint64_t next = FL__NEVER;
@@ -233,8 +235,8 @@ void fl__straggler_uploading(struct fl_coord *c)
             fl__coord_client_error(
                 c, client,
                 "timed out: nothing of its update, or too little, arrived for too long, see "
-                "round.patience and round.patience_rate");
-            fl__part_lose(c, i);
+                "round.straggler_factor and round.patience_rate");
+            fl__participant_lose(c, i);
         } else {
             next = due < next ? due : next;
         }

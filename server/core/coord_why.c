@@ -102,7 +102,7 @@ static uint64_t given_up_at(const struct fl_coord *c, uint32_t client)
  * Who is here has the deadline, who is away its grace: "waiting 12.3 s more for: a, b; 1 of them
  * disconnected: b, given up after 7.0 s more".
  */
-static void add_away(const struct fl_coord *c, uint64_t now_ms, enum fl_part_state wanted,
+static void add_away(const struct fl_coord *c, uint64_t now_ms, enum fl_participant_state wanted,
                      char *out, size_t size)
 {
     struct fl__names names = {.used = 0};
@@ -141,7 +141,7 @@ static uint64_t still_waits(const struct fl_coord *c, size_t i)
 }
 
 /* The time that TRAINING and UPLOADING can still take: only the grace when nobody is here. */
-static uint64_t waits_until(const struct fl_coord *c, enum fl_part_state wanted)
+static uint64_t waits_until(const struct fl_coord *c, enum fl_participant_state wanted)
 {
     uint64_t last = 0;
     size_t i;
@@ -164,7 +164,7 @@ static void why_clients(const struct fl_coord *c, uint64_t now_ms, char *out, si
                         struct missing *m)
 {
     const struct fl__round *r = &c->round;
-    enum fl_part_state wanted = fl__coord_round_wanted(c);
+    enum fl_participant_state wanted = fl__coord_round_wanted(c);
     bool training = c->sm.state == FL_PHASE_TRAINING;
     size_t out_of = r->n;
     char until[64];
@@ -178,11 +178,11 @@ static void why_clients(const struct fl_coord *c, uint64_t now_ms, char *out, si
         }
     }
     if (training) {
-        in =
-            r->n - r->count[FL_PART_SELECTED] - r->count[FL_PART_LOST] - r->count[FL_PART_REJECTED];
+        in = r->n - r->count[FL_PARTICIPANT_SELECTED] - r->count[FL_PARTICIPANT_LOST] -
+             r->count[FL_PARTICIPANT_REJECTED];
     } else {
-        in = r->count[FL_PART_ACCEPTED];
-        out_of = r->n - r->count[FL_PART_EMPTY];
+        in = r->count[FL_PARTICIPANT_ACCEPTED];
+        out_of = r->n - r->count[FL_PARTICIPANT_EMPTY];
     }
     (void)snprintf(out, size, "round %" PRIu64 " is %s: %zu of %zu %s are in%s, waiting %s for: %s",
                    r->round, fl_sm_name(&c->sm), in, out_of, training ? "reports" : "uploads",

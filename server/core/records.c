@@ -1,21 +1,21 @@
 #include "server/core/records.h"
 
-const char *fl_part_state_name(enum fl_part_state state)
+const char *fl_part_state_name(enum fl_participant_state state)
 {
     switch (state) {
-    case FL_PART_SELECTED:
+    case FL_PARTICIPANT_SELECTED:
         return "selected";
-    case FL_PART_REPORTED:
+    case FL_PARTICIPANT_REPORTED:
         return "reported";
-    case FL_PART_PLANNED:
+    case FL_PARTICIPANT_PLANNED:
         return "planned";
-    case FL_PART_ACCEPTED:
+    case FL_PARTICIPANT_ACCEPTED:
         return "accepted";
-    case FL_PART_EMPTY:
+    case FL_PARTICIPANT_EMPTY:
         return "empty";
-    case FL_PART_REJECTED:
+    case FL_PARTICIPANT_REJECTED:
         return "rejected";
-    case FL_PART_LOST:
+    case FL_PARTICIPANT_LOST:
         return "lost";
     }
     return "unknown";

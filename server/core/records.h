@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "libfl/base/str.h"
-#include "libfl/figures/client.h"
-#include "libfl/figures/round.h"
+#include "libfl/figures/client_figures.h"
+#include "libfl/figures/round_figures.h"
 
 /* What is written of a client beside its figures: X(type, member and SQL column, meaning). */
 #define FL_FIGURE_C_BOOL bool
@@ -73,14 +73,14 @@ struct fl_norms {
 };
 
 /* How far a selected client has come in a round. */
-enum fl_part_state {
-    FL_PART_SELECTED = 1, /* task sent or to be sent */
-    FL_PART_REPORTED,     /* trained, report is in */
-    FL_PART_PLANNED,      /* asked to upload */
-    FL_PART_ACCEPTED,     /* upload on disk and acknowledged */
-    FL_PART_EMPTY,        /* the plan asks nothing of it: takes part without upload */
-    FL_PART_REJECTED,
-    FL_PART_LOST /* silent, failed or late */
+enum fl_participant_state {
+    FL_PARTICIPANT_SELECTED = 1, /* task sent or to be sent */
+    FL_PARTICIPANT_REPORTED,     /* trained, report is in */
+    FL_PARTICIPANT_PLANNED,      /* asked to upload */
+    FL_PARTICIPANT_ACCEPTED,     /* upload on disk and acknowledged */
+    FL_PARTICIPANT_EMPTY,        /* the plan asks nothing of it: takes part without upload */
+    FL_PARTICIPANT_REJECTED,
+    FL_PARTICIPANT_LOST /* silent, failed or late */
 };
 
 struct fl_eval_rec {
@@ -88,9 +88,9 @@ struct fl_eval_rec {
     double loss_sum;
 };
 
-struct fl_part_rec {
+struct fl_participant_rec {
     uint32_t client;
-    enum fl_part_state state;
+    enum fl_participant_state state;
     uint64_t samples, steps;
     double train_loss;
     float *divergence; /* [n_units] or NULL */
@@ -114,6 +114,6 @@ struct fl_round_size {
     uint64_t epoch;
 };
 
-const char *fl_part_state_name(enum fl_part_state state);
+const char *fl_part_state_name(enum fl_participant_state state);
 
 #endif

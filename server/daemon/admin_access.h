@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #include "libfl/base/identity.h"
-#include "server/daemon/conf.h"
+#include "server/daemon/serverd_conf.h"
 
 struct fl_admin_group {
     bool is; /* there is one */

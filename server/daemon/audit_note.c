@@ -82,7 +82,7 @@ void fl_audit_note(struct fl_serverd *srv, const struct fl_audit_note *note, fl_
     (void)snprintf(n->result, sizeof(n->result), "%s", note->result);
     n->then = then;
     n->arg = arg;
-    if (srv->guard != NULL && fl_guard_submit(srv->guard, on_lane, on_done, n) == FL_OK) {
+    if (srv->auth != NULL && fl_auth_submit(srv->auth, on_lane, on_done, n) == FL_OK) {
         return;
     }
     log_note(n);

@@ -6,7 +6,7 @@
  * audit) and in the log, from there; without, where nobody has a certificate, in the log alone.
  */
 
-#include "server/daemon/server.h"
+#include "server/daemon/serverd.h"
 
 struct fl_audit_note {
     const struct fl_identity *who; /* NULL: only `peer` is known; copied */

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "server/daemon/front_impl.h"
+#include "server/daemon/frontend_impl.h"
 
 /* Two: while the loop deals with one the lane has the next. */
 #define ON_LANE_MAX 2
@@ -57,16 +57,16 @@ static void back(void *arg);
 
 static int submit(struct fl_disk_job *job)
 {
-    int rv = fl_front_on_disk(job->front, on_lane, back, job);
+    int rv = fl_frontend_on_disk(job->frontend, on_lane, back, job);
 
-    job->front->disk.n_on_lane += rv == FL_OK ? 1 : 0;
+    job->frontend->disk.n_on_lane += rv == FL_OK ? 1 : 0;
     return rv;
 }
 
 static void back(void *arg)
 {
     struct fl_disk_job *job = arg;
-    struct fl_disk *disk = &job->front->disk;
+    struct fl_disk *disk = &job->frontend->disk;
     struct fl_disk_job *next;
 
     disk->n_on_lane--;
@@ -81,13 +81,13 @@ static void back(void *arg)
     finish(job);
 }
 
-int fl_disk_ask(struct fl_front *front, struct fl_disk_job *job)
+int fl_disk_ask(struct fl_frontend *frontend, struct fl_disk_job *job)
 {
-    job->front = front;
-    if (front->disk.n_on_lane < ON_LANE_MAX) {
+    job->frontend = frontend;
+    if (frontend->disk.n_on_lane < ON_LANE_MAX) {
         return submit(job);
     }
-    link_last(&front->disk, job);
+    link_last(&frontend->disk, job);
     return FL_OK;
 }
 
@@ -98,7 +98,7 @@ void fl_disk_forget(struct fl_disk_job *job)
     }
     job->forgotten = true;
     if (job->waits) {
-        unlink_job(&job->front->disk, job);
+        unlink_job(&job->frontend->disk, job);
         finish(job);
     }
 }

@@ -13,7 +13,7 @@
 
 #include "libfl/net/loop.h"
 
-struct fl_front;
+struct fl_frontend;
 
 /* Lies first in what its owner makes with calloc(). */
 struct fl_disk_job {
@@ -23,7 +23,7 @@ struct fl_disk_job {
     int code;                                 /* of `work`, or why it could not run */
     /* From here on private. */
     struct fl_disk_job *next, *prev;
-    struct fl_front *front;
+    struct fl_frontend *frontend;
     bool waits, forgotten;
 };
 
@@ -34,7 +34,7 @@ struct fl_disk {
 };
 
 /* Takes `job`. FL_ENOMEM; FL_ECLOSED: all ends. */
-FL_MUST_CHECK int fl_disk_ask(struct fl_front *front, struct fl_disk_job *job);
+FL_MUST_CHECK int fl_disk_ask(struct fl_frontend *frontend, struct fl_disk_job *job);
 /* Nobody waits for it any more. NULL is allowed. */
 void fl_disk_forget(struct fl_disk_job *job);
 

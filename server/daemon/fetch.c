@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "libfl/base/sm.h"
-#include "server/daemon/front_impl.h"
+#include "server/daemon/frontend_impl.h"
 
 /* Read at a time from a file, and queued at most. */
 #define FILE_CHUNK ((size_t)128 << 10)
@@ -30,7 +30,7 @@ static const struct fl_sm_state states[] = {
 
 /* A bundle that a client is sent. */
 struct fl_fetch {
-    struct fl_front *front;
+    struct fl_frontend *frontend;
     struct fl_fetch *next, *prev;
     struct fl_call *call;
     struct fl_sm sm;
@@ -54,7 +54,7 @@ struct read {
 static void end(struct fl_fetch *f, enum fl_grpc_status status, const char *message)
 {
     fl_sm_move(&f->sm, FETCH_ENDED);
-    fl_front_finish(f->front, f->call, status, message);
+    fl_frontend_finish(f->frontend, f->call, status, message);
 }
 
 static void cancel(struct fl_fetch *f)
@@ -130,7 +130,7 @@ static void read_done(struct fl_disk_job *job)
         return;
     }
     if (job->code != FL_OK) {
-        fl_log_peer(f->front->srv->log, FL_LOG_ERROR, "fetch", fl_call_peer(f->call),
+        fl_log_peer(f->frontend->srv->log, FL_LOG_ERROR, "fetch", fl_call_peer(f->call),
                     "cannot serve %s: %s", fl_call_peer(f->call), fl_strerror(job->code));
         end(f, FL_GRPC_UNAVAILABLE, "the server cannot read what it serves");
         return;
@@ -167,7 +167,7 @@ static int ask_file(struct fl_fetch *f, size_t n)
                        .file = fl_file_ref(f->bytes.file),
                        .offset = f->offset,
                        .len = n};
-    rv = fl_disk_ask(f->front, &r->job);
+    rv = fl_disk_ask(f->frontend, &r->job);
     if (rv != FL_OK) {
         fl_file_unref(r->file);
         free(r);
@@ -190,8 +190,8 @@ static void read_ahead(struct fl_fetch *f)
         return;
     }
     if (fl_call_charge(f->call, n) != FL_OK) {
-        fl_front_notice(f->front, fl_call_peer(f->call), "unread",
-                        "its transfer is ended: too much is unfinished or unread");
+        fl_frontend_notice(f->frontend, fl_call_peer(f->call), "unread",
+                           "its transfer is ended: too much is unfinished or unread");
         end(f, FL_GRPC_RESOURCE_EXHAUSTED,
             "too much is unfinished or unread on this connection, or on all of them");
         return;
@@ -216,18 +216,18 @@ static void go_on(struct fl_fetch *f)
 static int begin(struct fl_fetch *f, const uint8_t *data, size_t len, struct fl_err *err)
 {
     const struct fl_bundle_rec *bundle;
-    const struct fl_attend *attend;
+    const struct fl_control_stream *attend;
     struct fl_wire_fetch request;
     int rv = fl_wire_fetch_decode(data, len, &request, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    attend = fl_front_session(f->front, f->call, &request.session);
+    attend = fl_frontend_session(f->frontend, f->call, &request.session);
     if (attend == NULL) {
         return fl_err_set(err, FL_EPERM, "unknown session: attend first, or a newer one took over");
     }
-    bundle = fl_fetch_bundle(f->front, request.bundle, request.round, attend->client);
+    bundle = fl_fetch_bundle(f->frontend, request.bundle, request.round, attend->client);
     if (bundle == NULL) {
         return fl_err_set(err, FL_ENOENT, "no bundle '%s' of round %llu is open", request.bundle,
                           (unsigned long long)request.round);
@@ -262,7 +262,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     rv = begin(f, data, len, &err);
     if (rv != FL_OK) {
         fl_sm_move(&f->sm, FETCH_ENDED);
-        fl_front_fail_request(call, rv, &err);
+        fl_frontend_fail_request(call, rv, &err);
         return true;
     }
     fl_sm_move(&f->sm, FETCH_SENDING);
@@ -301,7 +301,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     if (f->prev != NULL) {
         f->prev->next = f->next;
     } else {
-        f->front->fetches = f->next;
+        f->frontend->fetches = f->next;
     }
     if (f->next != NULL) {
         f->next->prev = f->prev;
@@ -316,7 +316,7 @@ static const struct fl_call_handler fetch_handler = {
 
 void fl_fetch_start(struct fl_call *call, void *ctx)
 {
-    struct fl_front *front = ctx;
+    struct fl_frontend *frontend = ctx;
     struct fl_fetch *f = calloc(1, sizeof(*f));
 
     if (f == NULL) {
@@ -324,13 +324,13 @@ void fl_fetch_start(struct fl_call *call, void *ctx)
         return;
     }
     fl_sm_init(&f->sm, states, FETCH_ENDED + 1, FETCH_REQUEST);
-    f->front = front;
+    f->frontend = frontend;
     f->call = call;
-    f->next = front->fetches;
+    f->next = frontend->fetches;
     if (f->next != NULL) {
         f->next->prev = f;
     }
-    front->fetches = f;
+    frontend->fetches = f;
     fl_call_set_handler(call, &fetch_handler, f);
 }
 
@@ -341,34 +341,35 @@ static bool is_bundle(const struct fl_bundle_rec *b, const char *name, uint64_t 
     return b->name[0] != '\0' && b->round == round && strcmp(b->name, name) == 0;
 }
 
-const struct fl_bundle_rec *fl_fetch_bundle(const struct fl_front *front, const char *name,
+const struct fl_bundle_rec *fl_fetch_bundle(const struct fl_frontend *frontend, const char *name,
                                             uint64_t round, uint32_t client)
 {
-    const struct fl_bundle_rec *own = client < front->n_slots ? front->slots[client].mixture : NULL;
+    const struct fl_bundle_rec *own =
+        client < frontend->n_slots ? frontend->slots[client].mixture : NULL;
     size_t i;
 
     if (own != NULL && is_bundle(own, name, round)) {
         return own;
     }
-    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
-        if (is_bundle(&front->bundles[i], name, round)) {
-            return &front->bundles[i];
+    for (i = 0; i < FL_FRONTEND_MAX_BUNDLES; i++) {
+        if (is_bundle(&frontend->bundles[i], name, round)) {
+            return &frontend->bundles[i];
         }
     }
     return NULL;
 }
 
 /* `blob` is no longer served: transfers that keep it are charged with all of it from now on. */
-static void charge_keepers(struct fl_front *front, const struct fl_blob *blob)
+static void charge_keepers(struct fl_frontend *frontend, const struct fl_blob *blob)
 {
     struct fl_fetch *f;
 
-    for (f = front->fetches; f != NULL; f = f->next) {
+    for (f = frontend->fetches; f != NULL; f = f->next) {
         /* The one who is being sent the last of it keeps it as much as the one who began. */
         if (f->bytes.blob == blob && blob != NULL &&
             fl_call_charge(f->call, fl_blob_len(blob)) != FL_OK) {
-            fl_front_notice(front, fl_call_peer(f->call), "superseded",
-                            "its transfer of a model that is no longer served is ended");
+            fl_frontend_notice(frontend, fl_call_peer(f->call), "superseded",
+                               "its transfer of a model that is no longer served is ended");
             if (f->sm.state == FETCH_ENDED) { /* Its last bytes wait for the peer. */
                 fl_call_cancel(f->call);
             } else {
@@ -378,7 +379,7 @@ static void charge_keepers(struct fl_front *front, const struct fl_blob *blob)
     }
 }
 
-void fl_fetch_drop_mixture(struct fl_slot_rec *slot)
+void fl_fetch_drop_personal_model(struct fl_slot_rec *slot)
 {
     if (slot->mixture != NULL) {
         fl_bytes_done(&slot->mixture->bytes);
@@ -388,21 +389,22 @@ void fl_fetch_drop_mixture(struct fl_slot_rec *slot)
 }
 
 /* Where the bundle is or goes; NULL: nowhere. */
-static struct fl_bundle_rec *bundle_place(struct fl_front *front, const struct fl_down *down)
+static struct fl_bundle_rec *bundle_place(struct fl_frontend *frontend,
+                                          const struct fl_net_msg *down)
 {
     struct fl_bundle_rec *place = NULL;
     struct fl_slot_rec *slot;
     size_t i;
 
     if (down->client != FL_EVERYBODY) {
-        slot = fl_front_slot(front, down->client);
+        slot = fl_frontend_slot(frontend, down->client);
         if (slot != NULL && slot->mixture == NULL) {
             slot->mixture = calloc(1, sizeof(*slot->mixture));
         }
         return slot != NULL ? slot->mixture : NULL;
     }
-    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
-        struct fl_bundle_rec *b = &front->bundles[i];
+    for (i = 0; i < FL_FRONTEND_MAX_BUNDLES; i++) {
+        struct fl_bundle_rec *b = &frontend->bundles[i];
 
         if (strcmp(b->name, down->text) == 0) {
             return b;
@@ -415,29 +417,29 @@ static struct fl_bundle_rec *bundle_place(struct fl_front *front, const struct f
 }
 
 /* Nobody may fetch these bytes under their old name any more; another name may have them too. */
-static void supersede(struct fl_front *front, struct fl_bytes *bytes)
+static void supersede(struct fl_frontend *frontend, struct fl_bytes *bytes)
 {
     size_t i = 0;
 
-    while (i < FL_FRONT_MAX_BUNDLES && front->bundles[i].bytes.blob != bytes->blob) {
+    while (i < FL_FRONTEND_MAX_BUNDLES && frontend->bundles[i].bytes.blob != bytes->blob) {
         i++;
     }
-    if (i == FL_FRONT_MAX_BUNDLES) {
-        charge_keepers(front, bytes->blob);
+    if (i == FL_FRONTEND_MAX_BUNDLES) {
+        charge_keepers(frontend, bytes->blob);
     }
     fl_bytes_done(bytes);
 }
 
-void fl_fetch_serve(struct fl_front *front, struct fl_down *down)
+void fl_fetch_serve(struct fl_frontend *frontend, struct fl_net_msg *down)
 {
-    struct fl_bundle_rec *place = bundle_place(front, down);
+    struct fl_bundle_rec *place = bundle_place(frontend, down);
     struct fl_bytes old;
 
     if (place == NULL && down->client != FL_EVERYBODY) {
-        fl_serverd_no_memory(front->srv, "a mixture that its client is told of");
+        fl_serverd_no_memory(frontend->srv, "a mixture that its client is told of");
     }
     if (place == NULL) {
-        fl_log(front->srv->log, FL_LOG_ERROR, "server", "no room to serve '%s'", down->text);
+        fl_log(frontend->srv->log, FL_LOG_ERROR, "server", "no room to serve '%s'", down->text);
         return;
     }
     old = place->bytes;
@@ -451,5 +453,5 @@ void fl_fetch_serve(struct fl_front *front, struct fl_down *down)
         (void)memcpy(place->digest, down->digest, sizeof(place->digest));
         down->bytes = (struct fl_bytes){0};
     }
-    supersede(front, &old);
+    supersede(frontend, &old);
 }

@@ -37,7 +37,7 @@ static void tell_local(const struct fl_server_conf *conf, const struct fl_log *l
     }
 }
 
-void fl_hints_tell(const struct fl_serverd_conf *own, const struct fl_log *log)
+void fl_hints_log(const struct fl_serverd_conf *own, const struct fl_log *log)
 {
     const struct fl_server_conf *conf = own->conf;
 

@@ -4,8 +4,8 @@
 /* What a configuration means that its writer may not expect: said once, at the start. */
 
 #include "libfl/base/log.h"
-#include "server/daemon/conf.h"
+#include "server/daemon/serverd_conf.h"
 
-void fl_hints_tell(const struct fl_serverd_conf *own, const struct fl_log *log);
+void fl_hints_log(const struct fl_serverd_conf *own, const struct fl_log *log);
 
 #endif

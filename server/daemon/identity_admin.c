@@ -1,4 +1,4 @@
-/* What operators ask the authority: invitations, certificates, the audit; identity_deny.c denies.
+/* What operators ask the authority: invitations, certificates, the audit; identity_revoke.c denies.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/guard.h"
+#include "server/daemon/auth.h"
 #include "server/daemon/identity_calls.h"
-#include "server/daemon/identity_deny.h"
+#include "server/daemon/identity_revoke.h"
 #include "server/identity/audit.h"
 #include "server/identity/certificates.h"
 #include "server/identity/invitations.h"
@@ -71,7 +71,7 @@ static void work_invite(struct fl_authority *authority, struct fl_identity_reque
                                          .uses = one->uses,
                                          .valid_ms = (int64_t)one->valid_ms};
     }
-    fl_authority_bound(authority, r->front->port);
+    fl_authority_bound(authority, r->frontend->port);
     r->code = fl_authority_invite(authority, list, asked->n, by(r, who), now_ms(), on_invited, r,
                                   &r->err);
     free(list);
@@ -230,9 +230,13 @@ const struct fl_identity_rpc fl_identity_admin_kinds[] = {
     {"/fl.v1.Admin/WithdrawInvitation", ACTS, decode_withdraw, work_withdraw, NULL, NULL},
     {"/fl.v1.Admin/ListCertificates", LOOKS, decode_certificates, work_certificates, NULL, NULL},
     {"/fl.v1.Admin/IssueAdmin", ACTS, decode_issue_admin, work_issue_admin, NULL, done_issue_admin},
-    {"/fl.v1.Admin/Revoke", ACTS, fl_deny_decode, fl_deny_revoke, fl_deny_landed, fl_deny_done},
-    {"/fl.v1.Admin/Evict", ACTS, fl_deny_decode, fl_deny_evict, fl_deny_landed, fl_deny_done},
-    {"/fl.v1.Admin/Disable", ACTS, fl_deny_decode, fl_deny_disable, fl_deny_landed, fl_deny_done},
-    {"/fl.v1.Admin/Enable", ACTS, fl_deny_decode, fl_deny_enable, fl_deny_landed, fl_deny_done},
+    {"/fl.v1.Admin/Revoke", ACTS, fl_revocation_decode, fl_revocation_revoke, fl_revocation_landed,
+     fl_revocation_done},
+    {"/fl.v1.Admin/Evict", ACTS, fl_revocation_decode, fl_revocation_evict, fl_revocation_landed,
+     fl_revocation_done},
+    {"/fl.v1.Admin/Disable", ACTS, fl_revocation_decode, fl_revocation_disable,
+     fl_revocation_landed, fl_revocation_done},
+    {"/fl.v1.Admin/Enable", ACTS, fl_revocation_decode, fl_revocation_enable, fl_revocation_landed,
+     fl_revocation_done},
     {"/fl.v1.Admin/ListAudit", LOOKS, decode_audit, work_audit, NULL, NULL},
     {.path = NULL}};

@@ -12,9 +12,9 @@
  * Requests of strangers that wait for the lane at a time: each of them signs and waits for the
  * disk. Who comes when there are more comes again after its back-off.
  */
-#define STRANGERS_MAX 64
+#define UNAUTHENTICATED_MAX 64
 
-static bool is_strangers(const struct fl_identity_request *r)
+static bool is_never_selected(const struct fl_identity_request *r)
 {
     return (r->is & (FL_WHO_LOCAL | FL_WHO_ADMIN | FL_WHO_VIEWER)) == 0;
 }
@@ -101,10 +101,11 @@ static void send_answer(struct fl_identity_request *r)
     if (rv == FL_ELIMIT && r->code == FL_OK) {
         return; /* on_writable comes. */
     }
-    if (rv != FL_OK && is_strangers(r)) {
-        fl_front_finish(r->front, r->call, fl_grpc_status_from_err(rv), fl_err_text(&r->err, rv));
+    if (rv != FL_OK && is_never_selected(r)) {
+        fl_frontend_finish(r->frontend, r->call, fl_grpc_status_from_err(rv),
+                           fl_err_text(&r->err, rv));
     } else if (rv != FL_OK) {
-        fl_front_fail(r->call, rv, &r->err);
+        fl_frontend_fail(r->call, rv, &r->err);
     } else {
         fl_call_finish(r->call, FL_GRPC_OK, NULL);
     }
@@ -114,7 +115,7 @@ static void on_lane(struct fl_authority *authority, void *arg)
 {
     struct fl_identity_request *r = arg;
 
-    if (is_strangers(r) && atomic_load(&r->left)) {
+    if (is_never_selected(r) && atomic_load(&r->left)) {
         r->code = FL_ECLOSED; /* A certificate that nobody takes; who comes again asks again. */
         return;
     }
@@ -125,10 +126,10 @@ static void on_done(void *arg)
 {
     struct fl_identity_request *r = arg;
 
-    r->front->n_strangers -= is_strangers(r);
+    r->frontend->n_never_selected -= is_never_selected(r);
     r->submitted = false;
     if (r->certified[0] != '\0') {
-        fl_attend_certified(r->front, r->certified);
+        fl_control_stream_certified(r->frontend, r->certified);
     }
     if (r->code == FL_OK && r->kind->landed != NULL) {
         r->kind->landed(r);
@@ -146,24 +147,24 @@ static void on_done(void *arg)
 /* FL_OK: the lane has it. */
 static int submit(struct fl_identity_request *r)
 {
-    struct fl_front *front = r->front;
-    struct fl_guard *guard = front->srv->guard;
+    struct fl_frontend *frontend = r->frontend;
+    struct fl_auth *auth = frontend->srv->auth;
     int rv;
 
-    if (guard == NULL) {
+    if (auth == NULL) {
         return fl_err_set(
             &r->err, FL_ESTATE,
             "no address of this server uses TLS: it knows no certificates and invites "
             "nobody (docs/joining.md)");
     }
-    if (is_strangers(r) && front->n_strangers >= STRANGERS_MAX) {
+    if (is_never_selected(r) && frontend->n_never_selected >= UNAUTHENTICATED_MAX) {
         return fl_err_set(&r->err, FL_EAGAIN, "too many ask for certificates, come again");
     }
-    r->expelled = front->n_expelled;
-    rv = fl_guard_submit(guard, on_lane, on_done, r);
+    r->expelled = frontend->n_expelled;
+    rv = fl_auth_submit(auth, on_lane, on_done, r);
     if (rv == FL_OK) {
         r->submitted = true;
-        front->n_strangers += is_strangers(r);
+        frontend->n_never_selected += is_never_selected(r);
     }
     return rv;
 }
@@ -182,7 +183,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     fl_call_set_patient(call, true);
     rv = rv == FL_OK ? submit(r) : rv;
     if (rv != FL_OK) {
-        fl_front_fail(call, rv, &r->err);
+        fl_frontend_fail(call, rv, &r->err);
     }
     return true;
 }
@@ -235,7 +236,7 @@ static void start(struct fl_call *call, void *ctx)
         return;
     }
     r->kind = method->kind;
-    r->front = method->front;
+    r->frontend = method->frontend;
     r->call = call;
     r->is = fl_call_who(call);
     r->known = who != NULL;
@@ -265,7 +266,7 @@ static void answer_join(struct fl_identity_request *r, const struct fl_joined *j
                                    .time_ms = fl_clock_wall_ms()};
 
     (void)snprintf(reply.name, sizeof(reply.name), "%s", joined->name);
-    (void)snprintf(reply.federation, sizeof(reply.federation), "%s", r->front->srv->federation);
+    (void)snprintf(reply.federation, sizeof(reply.federation), "%s", r->frontend->srv->federation);
     r->code = fl_identity_chain(joined->chain, &reply.chain);
     if (r->code == FL_OK) {
         r->code = fl_identity_chain(joined->roots, &reply.roots);
@@ -356,37 +357,39 @@ static void landed_renew(struct fl_identity_request *r)
     if (r->call != NULL && (r->is & FL_WHO_CLIENT) != 0 &&
         fl_call_set_identity(r->call, &r->fresh) != FL_OK)
     {
-        fl_log(r->front->srv->log, FL_LOG_WARNING, "identity",
+        fl_log(r->frontend->srv->log, FL_LOG_WARNING, "identity",
                "%s: out of memory for its new certificate: the session ends with the old one",
                r->peer);
     }
 }
 
 static const struct fl_identity_rpc client_kinds[] = {
-    {"/fl.v1.Identity/Join", FL_WHO_STRANGER | FL_WHO_LAPSED | FL_WHO_CLIENT, decode_join,
+    {"/fl.v1.Identity/Join", FL_WHO_UNAUTHENTICATED | FL_WHO_LAPSED | FL_WHO_CLIENT, decode_join,
      work_join, NULL, done_join},
     {"/fl.v1.Identity/Renew", FL_WHO_LAPSED | FL_WHO_CLIENT, decode_renew, work_renew, landed_renew,
      done_renew},
     {.path = NULL}};
 
-static struct fl_rpc_method *add(struct fl_front *front, const struct fl_identity_rpc *kind,
+static struct fl_rpc_method *add(struct fl_frontend *frontend, const struct fl_identity_rpc *kind,
                                  struct fl_identity_method *slot, struct fl_rpc_method *m)
 {
     for (; kind->path != NULL; kind++, slot++) {
-        *slot = (struct fl_identity_method){front, kind};
+        *slot = (struct fl_identity_method){frontend, kind};
         *m++ = (struct fl_rpc_method){kind->path, kind->who, start, slot};
     }
     return m;
 }
 
-struct fl_rpc_method *fl_identity_client_methods(struct fl_front *front, struct fl_rpc_method *m)
+struct fl_rpc_method *fl_identity_client_methods(struct fl_frontend *frontend,
+                                                 struct fl_rpc_method *m)
 {
-    return add(front, client_kinds, front->identity_methods, m);
+    return add(frontend, client_kinds, frontend->identity_methods, m);
 }
 
-struct fl_rpc_method *fl_identity_admin_methods(struct fl_front *front, struct fl_rpc_method *m)
+struct fl_rpc_method *fl_identity_admin_methods(struct fl_frontend *frontend,
+                                                struct fl_rpc_method *m)
 {
     size_t used = sizeof(client_kinds) / sizeof(client_kinds[0]) - 1;
 
-    return add(front, fl_identity_admin_kinds, front->identity_methods + used, m);
+    return add(frontend, fl_identity_admin_kinds, frontend->identity_methods + used, m);
 }

@@ -8,21 +8,21 @@
  * meanwhile leaves its request to be freed when it is done; a stranger's or a client's that the
  * lane has not begun with is not done at all. What an operator asked for is done.
  *
- * Between the files of this part; front.c needs the functions at the end.
+ * Between the files of this part; frontend.c needs the functions at the end.
  */
 
 #include <stdatomic.h>
 
 #include "libfl/wire/admin_identity.h"
-#include "server/daemon/front_impl.h"
-#include "server/daemon/guard.h"
+#include "server/daemon/auth.h"
+#include "server/daemon/frontend_impl.h"
 
 /* "uid 1000 (alice)", "admin ops-1, serial 5f0a…", an address. */
 #define FL_BY_TEXT 256
 
 struct fl_identity_request {
     const struct fl_identity_rpc *kind;
-    struct fl_front *front;
+    struct fl_frontend *frontend;
     struct fl_call *call; /* NULL: the peer went away */
     atomic_bool left;     /* the same for the lane */
     bool asked;

@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "libfl/net/uv_memory.h"
-#include "server/daemon/exit_codes.h"
-#include "server/daemon/server.h"
+#include "server/daemon/serverd.h"
+#include "server/daemon/serverd_exit.h"
 
 FL_NORETURN static void end(const struct fl_log *log, const char *what)
 {

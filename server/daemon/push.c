@@ -26,9 +26,9 @@
 #include <string.h>
 
 #include "libfl/base/sm.h"
-#include "server/daemon/driver.h"
+#include "server/daemon/runtime.h"
 #include "server/daemon/spool_writer.h"
-#include "server/work/sent.h"
+#include "server/work/payload_sizes.h"
 
 enum push_state {
     PUSH_HEADER,
@@ -54,7 +54,7 @@ static const struct fl_sm_state states[] = {
 
 /* An update that a client sends. */
 struct fl_push {
-    struct fl_front *front;
+    struct fl_frontend *frontend;
     struct fl_push *next, *prev;
     struct fl_call *call; /* NULL after it closed */
     struct fl_sm sm;
@@ -88,8 +88,8 @@ static void move(struct fl_push *p, enum push_state to)
 /* Before it has a client it has no slot; the comparison covers that. */
 static void leave_slot(struct fl_push *p)
 {
-    if (p->client < p->front->n_slots && p->front->slots[p->client].push == p) {
-        p->front->slots[p->client].push = NULL;
+    if (p->client < p->frontend->n_slots && p->frontend->slots[p->client].push == p) {
+        p->frontend->slots[p->client].push = NULL;
     }
 }
 
@@ -113,7 +113,7 @@ static void release(struct fl_push *p)
     if (p->prev != NULL) {
         p->prev->next = p->next;
     } else {
-        p->front->pushes = p->next;
+        p->frontend->pushes = p->next;
     }
     if (p->next != NULL) {
         p->next->prev = p->prev;
@@ -128,17 +128,18 @@ static void fail(struct fl_push *p, enum fl_grpc_status status, const char *mess
     }
     end(p);
     if (p->call != NULL) {
-        fl_log_peer(p->front->srv->log, FL_LOG_WARNING, "push",
+        fl_log_peer(p->frontend->srv->log, FL_LOG_WARNING, "push",
                     p->name[0] != '?' ? p->name : fl_call_peer(p->call),
                     "upload of client '%s' for round %llu ended: %s", p->name,
                     (unsigned long long)p->key.round, message);
-        fl_front_finish(p->front, p->call, status, message);
+        fl_frontend_finish(p->frontend, p->call, status, message);
     }
 }
 
-static struct fl_up *news(const struct fl_push *p, enum fl_up_type type, const char *text)
+static struct fl_coord_msg *news(const struct fl_push *p, enum fl_coord_msg_type type,
+                                 const char *text)
 {
-    struct fl_up *up = fl_up_new(type);
+    struct fl_coord_msg *up = fl_coord_msg_new(type);
 
     if (up == NULL) {
         return NULL;
@@ -149,7 +150,7 @@ static struct fl_up *news(const struct fl_push *p, enum fl_up_type type, const c
     up->bytes = p->bytes;
     up->text = text != NULL ? fl_str_dup(text) : NULL;
     if (text != NULL && up->text == NULL) {
-        fl_up_free(up);
+        fl_coord_msg_free(up);
         return NULL;
     }
     return up;
@@ -160,11 +161,11 @@ static struct fl_up *news(const struct fl_push *p, enum fl_up_type type, const c
 static void fail_ours(struct fl_push *p, int code, const char *reason)
 {
     /* Before its header an upload belongs to no client and no round. */
-    struct fl_up *up = p->key.round != 0 ? news(p, FL_UP_UNSTORED, reason) : NULL;
+    struct fl_coord_msg *up = p->key.round != 0 ? news(p, FL_COORD_MSG_UNSTORED, reason) : NULL;
 
     if (up != NULL) { /* Without memory for that the round's deadline stays as it is. */
         up->code = code;
-        fl_front_up(p->front, up);
+        fl_frontend_up(p->frontend, up);
     }
     fail(p, FL_GRPC_UNAVAILABLE, reason);
 }
@@ -182,7 +183,7 @@ static void reply(struct fl_push *p, bool accepted, uint64_t received)
     fl_buf_init(&buf, 256);
     rv = fl_wire_push_reply_encode(&r, &buf);
     if (rv == FL_OK) {
-        rv = fl_front_send(p->call, &buf);
+        rv = fl_frontend_send(p->call, &buf);
     }
     fl_buf_done(&buf);
     if (rv == FL_OK) {
@@ -195,8 +196,8 @@ static void reply(struct fl_push *p, bool accepted, uint64_t received)
 /* Tell the coordinator that the update is there, of what size, or why it is none. */
 static void judge(struct fl_push *p, int code, struct fl_norms *norms, const struct fl_err *err)
 {
-    struct fl_up *up = news(p, code == FL_OK ? FL_UP_STORED : FL_UP_INVALID,
-                            code == FL_OK ? NULL : fl_err_text(err, code));
+    struct fl_coord_msg *up = news(p, code == FL_OK ? FL_COORD_MSG_STORED : FL_COORD_MSG_INVALID,
+                                   code == FL_OK ? NULL : fl_err_text(err, code));
 
     if (up == NULL) {
         fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
@@ -204,12 +205,12 @@ static void judge(struct fl_push *p, int code, struct fl_norms *norms, const str
     }
     up->code = code;
     if (code == FL_OK) {
-        p->front->slots[p->client].stored = p->key;
+        p->frontend->slots[p->client].stored = p->key;
         up->norms = *norms;
         norms->unit = NULL;
     }
     move(p, PUSH_JUDGED);
-    fl_front_up(p->front, up);
+    fl_frontend_up(p->frontend, up);
 }
 
 /* --- the file --- */
@@ -303,7 +304,7 @@ static void take_slot(struct fl_push *p, struct fl_slot_rec *slot)
 static void open_file(struct fl_push *p, const struct fl_wire_push_header *h,
                       const struct fl_slot_rec *slot)
 {
-    const struct fl_server_conf *conf = p->front->srv->conf;
+    const struct fl_server_conf *conf = p->frontend->srv->conf;
     struct fl_spool_part *parts = NULL;
     struct fl_err err = {0};
     int rv = fl_sent_parts(conf->layout, conf->strategy, h, slot->units, &parts, &err);
@@ -314,7 +315,7 @@ static void open_file(struct fl_push *p, const struct fl_wire_push_header *h,
         return;
     }
     if (rv == FL_OK) {
-        rv = fl_spool_writer_open(p->front, &p->key, p->name, parts, h->n_parts, &writer_cbs, p,
+        rv = fl_spool_writer_open(p->frontend, &p->key, p->name, parts, h->n_parts, &writer_cbs, p,
                                   &p->writer);
     }
     if (rv != FL_OK) {
@@ -327,7 +328,7 @@ static void open_file(struct fl_push *p, const struct fl_wire_push_header *h,
 
 static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
 {
-    struct fl_attend *attend = fl_front_session(p->front, p->call, &h->session);
+    struct fl_control_stream *attend = fl_frontend_session(p->frontend, p->call, &h->session);
     struct fl_slot_rec *slot;
     struct fl_err err = {0};
 
@@ -335,7 +336,7 @@ static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
         fail(p, FL_GRPC_UNAUTHENTICATED, "unknown session: attend first, or a newer one took over");
         return;
     }
-    slot = &p->front->slots[attend->client];
+    slot = &p->frontend->slots[attend->client];
     fl_call_vouch(p->call, attend->name);
     p->client = attend->client;
     (void)memcpy(p->name, attend->name, sizeof(p->name));
@@ -425,7 +426,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         return true;
     }
     if (rv != FL_OK) {
-        fail(p, fl_front_request_status(rv), fl_err_text(&err, rv));
+        fail(p, fl_frontend_request_status(rv), fl_err_text(&err, rv));
         return true;
     }
     if (is_header != (p->sm.state == PUSH_HEADER)) {
@@ -471,7 +472,7 @@ static const struct fl_call_handler push_handler = {
 
 void fl_push_start(struct fl_call *call, void *ctx)
 {
-    struct fl_front *front = ctx;
+    struct fl_frontend *frontend = ctx;
     struct fl_push *p = calloc(1, sizeof(*p));
 
     if (p == NULL) {
@@ -479,14 +480,14 @@ void fl_push_start(struct fl_call *call, void *ctx)
         return;
     }
     fl_sm_init(&p->sm, states, PUSH_ENDED + 1, PUSH_HEADER);
-    p->front = front;
+    p->frontend = frontend;
     p->call = call;
     p->name[0] = '?';
-    p->next = front->pushes;
+    p->next = frontend->pushes;
     if (p->next != NULL) {
         p->next->prev = p;
     }
-    front->pushes = p;
+    frontend->pushes = p;
     fl_call_set_handler(call, &push_handler, p);
 }
 
@@ -502,9 +503,9 @@ void fl_push_withdraw(struct fl_slot_rec *slot, uint64_t round, uint32_t attempt
     }
 }
 
-void fl_push_verdict(struct fl_front *front, const struct fl_down *down, int code)
+void fl_push_verdict(struct fl_frontend *frontend, const struct fl_net_msg *down, int code)
 {
-    struct fl_slot_rec *slot = fl_front_slot(front, down->client);
+    struct fl_slot_rec *slot = fl_frontend_slot(frontend, down->client);
     struct fl_push *p = slot != NULL ? slot->push : NULL;
 
     if (slot == NULL) {
@@ -566,11 +567,11 @@ bool fl_push_progress(struct fl_push *push, struct fl_push_progress *ret)
     return true;
 }
 
-void fl_push_round_closed(struct fl_front *front, uint64_t round, uint32_t attempt)
+void fl_push_round_closed(struct fl_frontend *frontend, uint64_t round, uint32_t attempt)
 {
     struct fl_push *p, *next;
 
-    for (p = front->pushes; p != NULL; p = next) {
+    for (p = frontend->pushes; p != NULL; p = next) {
         next = p->next;
         if (p->sm.state != PUSH_ENDED && fl_session_is(&p->key, round, attempt)) {
             fail(p, FL_GRPC_FAILED_PRECONDITION, "the round is over");
@@ -579,9 +580,9 @@ void fl_push_round_closed(struct fl_front *front, uint64_t round, uint32_t attem
     }
 }
 
-void fl_push_release(struct fl_front *front, uint32_t client)
+void fl_push_release(struct fl_frontend *frontend, uint32_t client)
 {
-    struct fl_push *p = front->slots[client].push;
+    struct fl_push *p = frontend->slots[client].push;
 
     if (p != NULL) {
         fail(p, FL_GRPC_ABORTED, "the client is forgotten");

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/front_impl.h"
+#include "server/daemon/frontend_impl.h"
 
 struct question {
-    struct fl_front *front;
+    struct fl_frontend *frontend;
     struct fl_call *call;
     bool asked;
     struct fl_wire_push_status status;
@@ -34,7 +34,7 @@ static void answer(struct question *q)
     fl_buf_init(&buf, 256);
     rv = fl_wire_push_status_reply_encode(&q->status, &buf);
     if (rv == FL_OK) {
-        rv = fl_front_send(q->call, &buf);
+        rv = fl_frontend_send(q->call, &buf);
     }
     fl_buf_done(&buf);
     fl_call_finish(q->call, fl_grpc_status_from_err(rv), NULL);
@@ -58,7 +58,7 @@ static void peek_done(struct fl_disk_job *job)
     if (job->code == FL_OK) {
         answer(q);
     } else {
-        fl_front_fail(q->call, job->code, NULL);
+        fl_frontend_fail(q->call, job->code, NULL);
     }
 }
 
@@ -70,15 +70,15 @@ static void ask_file(struct question *q, const char *client)
     if (p != NULL) {
         *p = (struct peek){.job = {.work = peek_work, .done = peek_done},
                            .question = q,
-                           .dir = q->front->srv->state_dir,
+                           .dir = q->frontend->srv->state_dir,
                            .round = q->status.round,
                            .attempt = q->status.attempt};
         (void)memcpy(p->client, client, sizeof(p->client));
-        rv = fl_disk_ask(q->front, &p->job);
+        rv = fl_disk_ask(q->frontend, &p->job);
     }
     if (rv != FL_OK) {
         free(p);
-        fl_front_fail(q->call, rv, NULL);
+        fl_frontend_fail(q->call, rv, NULL);
         return;
     }
     q->peek = p;
@@ -89,7 +89,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
 {
     struct question *q = ctx;
     struct fl_wire_push_status *s = &q->status;
-    const struct fl_attend *attend;
+    const struct fl_control_stream *attend;
     const struct fl_slot_rec *slot;
     struct fl_err err = {0};
     int rv;
@@ -101,15 +101,15 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     q->asked = true;
     rv = fl_wire_push_status_request_decode(data, len, s, &err);
     if (rv != FL_OK) {
-        fl_front_fail_request(call, rv, &err);
+        fl_frontend_fail_request(call, rv, &err);
         return true;
     }
-    attend = fl_front_session(q->front, call, &s->session);
+    attend = fl_frontend_session(q->frontend, call, &s->session);
     if (attend == NULL) {
         fl_call_finish(call, FL_GRPC_UNAUTHENTICATED, "unknown session: attend first");
         return true;
     }
-    slot = &q->front->slots[attend->client];
+    slot = &q->frontend->slots[attend->client];
     s->accepted = fl_session_is(&slot->accepted, s->round, s->attempt);
     if (s->accepted || fl_push_written(slot->push, s->round, s->attempt, &s->received)) {
         answer(q);
@@ -151,7 +151,7 @@ void fl_push_status_start(struct fl_call *call, void *ctx)
         fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
-    q->front = ctx;
+    q->frontend = ctx;
     q->call = call;
     fl_call_set_handler(call, &handler, q);
 }

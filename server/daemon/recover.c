@@ -6,9 +6,9 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
-#include "server/daemon/driver_impl.h"
-#include "server/daemon/exit_codes.h"
-#include "server/daemon/preflight.h"
+#include "server/daemon/runtime_impl.h"
+#include "server/daemon/serverd_exit.h"
+#include "server/daemon/serverd_preflight.h"
 #include "server/store/moved.h"
 #include "server/work/opening.h"
 
@@ -54,40 +54,41 @@ static int first_model(void *ctx, float *theta, struct fl_err *err)
     return rv;
 }
 
-static int open_folder(struct fl_driver *driver, int *ret_exit, struct fl_err *err)
+static int open_folder(struct fl_runtime *runtime, int *ret_exit, struct fl_err *err)
 {
-    const struct fl_server_conf *conf = driver->srv->conf;
+    const struct fl_server_conf *conf = runtime->srv->conf;
     struct fl_settings settings = {.n = 0};
-    struct first first = {conf, driver->coord_conf.seed, ret_exit};
-    const struct fl_opening opening = {.name = driver->srv->federation,
+    struct first first = {conf, runtime->coord_conf.seed, ret_exit};
+    const struct fl_opening opening = {.name = runtime->srv->federation,
                                        .durability = conf->main->durability,
                                        .settings = &settings,
                                        .wall_ms = fl_clock_wall_ms(),
                                        .first_model = first_model,
                                        .ctx = &first};
-    int rv = fl_fs_mkdirs(driver->srv->state_dir, err);
+    int rv = fl_fs_mkdirs(runtime->srv->state_dir, err);
 
-    rv = rv == FL_OK ? fl_fs_lock_dir(driver->srv->state_dir, &driver->lock_fd, err) : rv;
-    rv = rv == FL_OK ? fl_moved_check(driver->srv->state_dir, err) : rv; /* not before the lock */
+    rv = rv == FL_OK ? fl_fs_lock_dir(runtime->srv->state_dir, &runtime->lock_fd, err) : rv;
+    rv = rv == FL_OK ? fl_moved_check(runtime->srv->state_dir, err) : rv; /* not before the lock */
     rv = rv == FL_OK ? fl_server_conf_settings(conf, &settings) : rv;
     if (rv == FL_OK) {
-        rv = fl_opening_run(&driver->federation, &opening, &driver->progress, &driver->resume, err);
+        rv = fl_opening_run(&runtime->federation, &opening, &runtime->progress, &runtime->resume,
+                            err);
     }
     fl_settings_done(&settings);
-    return rv == FL_OK ? fl_driver_load_errors(driver, err) : rv;
+    return rv == FL_OK ? fl_runtime_load_errors(runtime, err) : rv;
 }
 
-int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *err)
+int fl_runtime_recover(struct fl_runtime *runtime, int *ret_exit, struct fl_err *err)
 {
-    const struct fl_server_conf *conf = driver->srv->conf;
+    const struct fl_server_conf *conf = runtime->srv->conf;
     int rv;
 
-    driver->federation = federation_of(driver->srv->own, driver->srv->log);
+    runtime->federation = federation_of(runtime->srv->own, runtime->srv->log);
     *ret_exit = FL_EXIT_DATA;
-    rv = fl_preflight_evaluation(conf, driver->srv->log, &driver->evaluator, err);
+    rv = fl_preflight_evaluation(conf, runtime->srv->log, &runtime->evaluator, err);
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_STATE;
-        rv = open_folder(driver, ret_exit, err);
+        rv = open_folder(runtime, ret_exit, err);
     }
     return rv;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 struct fl_spool_writer {
-    struct fl_front *front;
+    struct fl_frontend *frontend;
     unsigned refs; /* its owner's, and one for each job */
     unsigned n_jobs;
     const struct fl_spool_writer_cbs *cbs; /* NULL: closed */
@@ -68,7 +68,7 @@ static int submit(struct fl_spool_writer *w, const struct job *what)
     }
     *job = *what;
     job->writer = w;
-    rv = fl_front_on_disk(w->front, work, complete, job);
+    rv = fl_frontend_on_disk(w->frontend, work, complete, job);
     if (rv != FL_OK) {
         free(job);
         return rv;
@@ -84,8 +84,8 @@ static int open_work(struct job *job)
 {
     struct fl_spool_writer *w = job->writer;
 
-    return fl_spares_open(w->front->spares, w->key.round, w->key.attempt, w->client, w->parts,
-                          w->n_parts, &w->spool, &job->received, &job->err);
+    return fl_recycled_open(w->frontend->spares, w->key.round, w->key.attempt, w->client, w->parts,
+                            w->n_parts, &w->spool, &job->received, &job->err);
 }
 
 static void opened(struct job *job)
@@ -93,7 +93,7 @@ static void opened(struct job *job)
     job->writer->cbs->opened(job->writer->ctx, job->code, job->received, &job->err);
 }
 
-int fl_spool_writer_open(struct fl_front *front, const struct fl_session_key *key,
+int fl_spool_writer_open(struct fl_frontend *frontend, const struct fl_session_key *key,
                          const char *client, struct fl_spool_part *parts, size_t n_parts,
                          const struct fl_spool_writer_cbs *cbs, void *ctx,
                          struct fl_spool_writer **ret)
@@ -104,7 +104,7 @@ int fl_spool_writer_open(struct fl_front *front, const struct fl_session_key *ke
     if (w == NULL) {
         return FL_ENOMEM;
     }
-    *w = (struct fl_spool_writer){.front = front,
+    *w = (struct fl_spool_writer){.frontend = frontend,
                                   .refs = 1,
                                   .cbs = cbs,
                                   .ctx = ctx,
@@ -136,8 +136,8 @@ static int append_work(struct job *job)
         return fl_err_set(&job->err, FL_ESTATE, "the spool file could not be opened");
     }
     rv = fl_spool_write(spool, piece->offset, piece->data, piece->len, &job->err);
-    if (rv == FL_ENOSPC && fl_spares_count(job->writer->front->spares) > 0) {
-        fl_spares_drop(job->writer->front->spares);
+    if (rv == FL_ENOSPC && fl_recycled_count(job->writer->frontend->spares) > 0) {
+        fl_recycled_drop(job->writer->frontend->spares);
         rv = fl_spool_write(spool, piece->offset, piece->data, piece->len, &job->err);
     }
     job->received = fl_spool_received(spool);
@@ -160,7 +160,7 @@ int fl_spool_writer_append(struct fl_spool_writer *w, const struct fl_spool_piec
 static int finish_work(struct job *job)
 {
     struct fl_spool_writer *w = job->writer;
-    const struct fl_server_conf *conf = w->front->srv->conf;
+    const struct fl_server_conf *conf = w->frontend->srv->conf;
     int rv;
 
     if (w->spool == NULL) {

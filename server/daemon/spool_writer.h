@@ -13,7 +13,7 @@
  * hears nothing more. Threading: the network loop.
  */
 
-#include "server/daemon/front_impl.h"
+#include "server/daemon/frontend_impl.h"
 
 struct fl_spool_writer;
 
@@ -38,10 +38,11 @@ struct fl_spool_writer_cbs {
 };
 
 /* Open, or continue, the file of (`key`, `client`). Takes `parts`. FL_ENOMEM, FL_ECLOSED. */
-FL_MUST_CHECK int fl_spool_writer_open(struct fl_front *front, const struct fl_session_key *key,
-                                       const char *client, struct fl_spool_part *parts,
-                                       size_t n_parts, const struct fl_spool_writer_cbs *cbs,
-                                       void *ctx, struct fl_spool_writer **ret);
+FL_MUST_CHECK int fl_spool_writer_open(struct fl_frontend *frontend,
+                                       const struct fl_session_key *key, const char *client,
+                                       struct fl_spool_part *parts, size_t n_parts,
+                                       const struct fl_spool_writer_cbs *cbs, void *ctx,
+                                       struct fl_spool_writer **ret);
 /* Takes the piece's memory. FL_ENOMEM, FL_ECLOSED. */
 FL_MUST_CHECK int fl_spool_writer_append(struct fl_spool_writer *w,
                                          const struct fl_spool_piece *piece);

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "server/daemon/guard.h"
-#include "server/daemon/server.h"
+#include "server/daemon/auth.h"
+#include "server/daemon/serverd.h"
 
 static void stall_longest(struct fl_stall *stall, const char *thread, uint64_t busy_ms)
 {
@@ -17,10 +17,10 @@ struct fl_stall fl_stall_find(struct fl_serverd *srv)
 {
     struct fl_stall stall = {.thread = "io"};
 
-    stall_longest(&stall, "io", fl_lane_busy_ms(srv->io));
-    stall_longest(&stall, "db", fl_lane_busy_ms(srv->db));
-    if (srv->guard != NULL) {
-        stall_longest(&stall, "identity", fl_guard_busy_ms(srv->guard));
+    stall_longest(&stall, "io", fl_worker_thread_busy_ms(srv->io));
+    stall_longest(&stall, "db", fl_worker_thread_busy_ms(srv->db));
+    if (srv->auth != NULL) {
+        stall_longest(&stall, "identity", fl_auth_busy_ms(srv->auth));
     }
     return stall;
 }

@@ -73,7 +73,7 @@ void fl__audit_refusal(struct fl_authority *a, const char *address, const char *
     uint32_t before = 0;
     int rv;
 
-    if (!fl__tries_tell(&a->tries, address, now_ms, &before)) {
+    if (!fl__join_attempts_tell(&a->tries, address, now_ms, &before)) {
         return;
     }
     (void)snprintf(more, sizeof(more), "refused: %.*s", FL__AUDIT_TEXT - 1, result);
@@ -99,7 +99,7 @@ int fl__audit_counted(struct fl_authority *a, bool all, int64_t now_ms, struct f
     uint32_t n = 0;
     int rv = FL_OK;
 
-    while (rv == FL_OK && fl__tries_untold(&a->tries, now_ms, all, address, &n)) {
+    while (rv == FL_OK && fl__join_attempts_untold(&a->tries, now_ms, all, address, &n)) {
         (void)snprintf(text, sizeof(text), "refused %u more times", n);
         rv = fl__authority_begin(a, err);
         if (rv == FL_OK) {

@@ -470,7 +470,7 @@ void fl_authority_close(struct fl_authority *authority)
     fl__files_done(&authority->files);
     fl_chain_unref(authority->roots);
     fl_trust_unref(authority->trust);
-    fl_denials_unref(authority->denials);
+    fl_revocations_unref(authority->denials);
     fl_buf_done(&authority->told);
     free(authority);
 }

@@ -4,10 +4,10 @@
 #include "libfl/base/buf.h"
 #include "libfl/wire/messages.h"
 #include "server/identity/authority.h"
-#include "server/identity/db_impl.h"
-#include "server/identity/denials.h"
-#include "server/identity/files_impl.h"
-#include "server/identity/tries_impl.h"
+#include "server/identity/identity_db_impl.h"
+#include "server/identity/identity_files_impl.h"
+#include "server/identity/join_attempts_impl.h"
+#include "server/identity/revocations.h"
 
 /* Lines of one transaction that are said one by one; of more, how many. */
 #define FL__TOLD_MAX 8192
@@ -22,9 +22,9 @@ struct fl_authority {
     struct fl__files files;
     struct fl_chain *roots; /* all that are believed */
     struct fl_trust *trust;
-    struct fl_denials *denials;
+    struct fl_revocations *denials;
     bool denials_old;
-    struct fl__tries tries;
+    struct fl__join_attempts tries;
     struct fl_buf told; /* lines of the transaction, each with its NUL */
     size_t n_told;      /* of them, those that did not fit too */
     int64_t due_ms;

@@ -21,10 +21,10 @@ static enum fl_certificate_state state_of(const struct fl_authority *a,
                                           const struct fl__certificate *c, int verb, int64_t now)
 {
     static const enum fl_certificate_state denied[] = {
-        [FL_DENIAL_REVOKED] = FL_CERTIFICATE_REVOKED,
-        [FL_DENIAL_EVICTED] = FL_CERTIFICATE_EVICTED,
-        [FL_DENIAL_REPLACED] = FL_CERTIFICATE_REPLACED,
-        [FL_DENIAL_DISABLED] = FL_CERTIFICATE_DISABLED,
+        [FL_REVOCATION_REVOKED] = FL_CERTIFICATE_REVOKED,
+        [FL_REVOCATION_EVICTED] = FL_CERTIFICATE_EVICTED,
+        [FL_REVOCATION_REPLACED] = FL_CERTIFICATE_REPLACED,
+        [FL_REVOCATION_DISABLED] = FL_CERTIFICATE_DISABLED,
     };
 
     if (verb != 0) {

@@ -7,7 +7,7 @@
  */
 
 #include "server/identity/authority.h"
-#include "server/identity/denials.h"
+#include "server/identity/revocations.h"
 
 enum fl_certificate_state {
     FL_CERTIFICATE_VALID,

@@ -15,7 +15,7 @@
 #include "libfl/pki/issue.h"
 #include "libfl/pki/when.h"
 #include "server/identity/authority_impl.h"
-#include "server/identity/files_impl.h"
+#include "server/identity/identity_files_impl.h"
 
 static int64_t min_s(int64_t a, int64_t b)
 {

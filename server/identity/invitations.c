@@ -149,7 +149,7 @@ static int check(struct fl_authority *a, const struct fl_invitation *in, struct 
         return FL_OK;
     }
     rv = fl__denied_by(a, NULL, 0, NULL, in->name, &verb, why, sizeof(why), err);
-    if (rv == FL_OK && verb == FL_DENIAL_REVOKED) {
+    if (rv == FL_OK && verb == FL_REVOCATION_REVOKED) {
         rv = fl_err_set(err, FL_EPERM,
                         "the name '%s' is %s, for good: invite that host by another name", in->name,
                         why);

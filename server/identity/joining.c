@@ -79,7 +79,7 @@ static int wrong_token(struct fl_authority *a, const struct fl_joining *join, in
     char address[FL__ADDRESS_TEXT];
     int64_t wait_ms = 0;
 
-    if (!fl__tries_wrong(&a->tries, join->address, now_ms, &wait_ms)) {
+    if (!fl__join_attempts_wrong(&a->tries, join->address, now_ms, &wait_ms)) {
         fl__address(join->address, address);
         return fl_err_set(
             err, FL_EAGAIN,
@@ -245,7 +245,7 @@ static int replace(struct fl_authority *a, const char *name, const uint8_t *key,
 
     (void)snprintf(why, sizeof(why), "another host joined by this name, invitation %s", prefix);
     fl_query_text(&q, name);
-    fl_query_u64(&q, FL_DENIAL_REPLACED);
+    fl_query_u64(&q, FL_REVOCATION_REPLACED);
     fl_query_text(&q, why);
     fl_query_text(&q, "join");
     fl_query_u64(&q, (uint64_t)now_ms);

@@ -7,7 +7,7 @@
  * what he was given already, since the reply was lost, gets the same certificate.
  */
 
-#include "libfl/wire/identity.h"
+#include "libfl/wire/wire_identity.h"
 #include "server/identity/authority.h"
 
 struct fl_joining {

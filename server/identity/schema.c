@@ -2,7 +2,7 @@
  * The schema of identity.db. Times end in _ms where they are of our clock, in ms since 1970; those
  * of certificates are seconds.
  */
-#include "server/identity/db_impl.h"
+#include "server/identity/identity_db_impl.h"
 
 static const char schema[] =
     "CREATE TABLE federation ("
@@ -58,7 +58,7 @@ static const char schema[] =
     " id INTEGER PRIMARY KEY,"
     " kind INTEGER NOT NULL," /* enum fl__denial_kind */
     " value BLOB NOT NULL,"   /* serial, hash of the key, or name */
-    " verb INTEGER NOT NULL," /* enum fl_denial_verb */
+    " verb INTEGER NOT NULL," /* enum fl_revocation_verb */
     " why TEXT NOT NULL,"
     " by TEXT NOT NULL,"
     " at_ms INTEGER NOT NULL,"

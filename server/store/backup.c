@@ -18,9 +18,9 @@
 #include "libfl/base/str.h"
 #include "libfl/base/utc.h"
 #include "server/store/backup_impl.h"
-#include "server/store/files_impl.h"
 #include "server/store/models_impl.h"
 #include "server/store/spool_impl.h"
+#include "server/store/store_files_impl.h"
 
 #define DATABASE "federation.db"
 #define IDENTITY "identity"
@@ -57,13 +57,14 @@ static int open_model(void *ctx, const char *folder, const char *name, struct fl
     return fl__making_open(o->m, o->folder, name, err);
 }
 
-static int open_mixtures(void *ctx, const char *folder, const char *name, struct fl_err *err)
+static int open_personal_models(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
     struct opening *o = ctx;
 
     (void)folder;
-    return fl_str_ends_with(name, FL__MIXTURES_SUFFIX) ? fl__making_open(o->m, o->folder, name, err)
-                                                       : FL_OK;
+    return fl_str_ends_with(name, FL__PERSONAL_MODELS_SUFFIX)
+               ? fl__making_open(o->m, o->folder, name, err)
+               : FL_OK;
 }
 
 /* None of them is taken back; one that is written just now is a name that ends otherwise. */
@@ -101,7 +102,7 @@ static int open_uploads(struct fl__making *m, struct fl_err *err)
         rv = fl__spool_find(m->b->dir, m->needs.accepted[i], path, sizeof(path), err);
         rv = rv == FL_OK ? fl__making_open(m, "spool", strrchr(path, '/') + 1, err) : rv;
         if (rv == FL_OK && m->files.n > before)
-        { /* So that no later upload is written into it (spares.h). */
+        { /* So that no later upload is written into it (recycled_files.h). */
             (void)flock(m->files.list[before].fd, LOCK_SH | LOCK_NB);
         }
     }
@@ -112,7 +113,7 @@ static int open_files(struct fl__making *m, struct fl_err *err)
 {
     int rv = open_folder(m, "models", open_model, err);
 
-    rv = rv == FL_OK ? open_folder(m, "mixtures", open_mixtures, err) : rv;
+    rv = rv == FL_OK ? open_folder(m, "mixtures", open_personal_models, err) : rv;
     rv = rv == FL_OK ? open_uploads(m, err) : rv;
     return rv == FL_OK ? open_folder(m, "offers", open_offer, err) : rv;
 }

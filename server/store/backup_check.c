@@ -12,10 +12,10 @@
 #include "libfl/base/str.h"
 #include "libfl/model/safetensors.h"
 #include "server/store/backup_impl.h"
-#include "server/store/files.h"
 #include "server/store/models_impl.h"
+#include "server/store/server_vectors.h"
 #include "server/store/spool_impl.h"
-#include "server/store/sums.h"
+#include "server/store/store_files.h"
 
 /* --- the checkpoint --- */
 
@@ -53,16 +53,16 @@ static int check_vectors(const struct checkpoint *c, const char *states, struct 
     return rv;
 }
 
-static int check_mixtures(const struct checkpoint *c, const char *path, struct fl_err *err)
+static int check_personal_models(const struct checkpoint *c, const char *path, struct fl_err *err)
 {
-    struct fl_mixtures *m = NULL;
-    char seal[FL_MIXTURES_SEAL];
+    struct fl_personal_models *m = NULL;
+    char seal[FL_PERSONAL_MODELS_SEAL];
     int rv = fl_st_meta(path, FL__MODELS_MIXED_KEY, seal, sizeof(seal), err);
 
     if (rv == FL_OK) {
-        rv = fl_mixtures_open_sealed(c->dir, c->round, fl_layout_count(c->layout) * sizeof(float),
-                                     seal, &m, err);
-        fl_mixtures_close(m);
+        rv = fl_personal_models_open_sealed(
+            c->dir, c->round, fl_layout_count(c->layout) * sizeof(float), seal, &m, err);
+        fl_personal_models_close(m);
         return rv;
     }
     return rv == FL_ENOENT ? FL_OK : rv; /* It mixed nothing. */
@@ -95,7 +95,7 @@ static int check_checkpoint(const char *dir, const struct fl__backup_needs *need
                  : fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
     if (rv == FL_OK && needs->kept_since < c.round) {
-        rv = check_mixtures(&c, path, err);
+        rv = check_personal_models(&c, path, err);
     }
     free(c.theta);
     free(c.state);
@@ -245,7 +245,7 @@ static int read_accepted(struct fl_db *db, struct fl__backup_needs *ret, struct 
                      "p.state = ? ORDER BY c.name",
                      &st, err);
 
-    if (rv == FL_OK && sqlite3_bind_int64(st, 1, FL_PART_ACCEPTED) != SQLITE_OK) {
+    if (rv == FL_OK && sqlite3_bind_int64(st, 1, FL_PARTICIPANT_ACCEPTED) != SQLITE_OK) {
         rv = fl_db_error(db, err);
     }
     while (rv == FL_OK && (rv = next_row(st, db, err)) == FL_OK) {

@@ -53,7 +53,7 @@ struct fl__backup_needs {
     char id[FL_STORE_ID_TEXT];
     uint64_t committed, open_round; /* 0: none is open */
     uint32_t open_attempt;
-    uint64_t kept_since;           /* fl_line.kept_since */
+    uint64_t kept_since;           /* fl_generation.kept_since */
     char (*accepted)[FL_NAME_MAX]; /* owned: clients whose updates of the open attempt are here */
     size_t n_accepted;
 };

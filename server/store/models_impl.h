@@ -1,11 +1,11 @@
 #ifndef FL_STORE_MODELS_IMPL_H
 #define FL_STORE_MODELS_IMPL_H
 
-/* Shared by models.c (saving, loading, pruning), models_draft.c and models_aside.c. */
+/* Shared by models.c (saving, loading, pruning), models_draft.c and models_quarantine.c. */
 
 #include "libfl/model/safetensors.h"
-#include "server/store/rollback.h"
 #include "server/store/store_impl.h"
+#include "server/store/store_rollback.h"
 
 #define FL__MODELS_PREFIX "round-"
 #define FL__MODELS_SUFFIX ".safetensors"

@@ -6,7 +6,7 @@
  * The columns of figures come from their rows (columns_impl.h). Numbers of 64 bits are stored as
  * signed; a real number is NULL for NaN.
  */
-#include "server/store/db.h"
+#include "server/store/store_db.h"
 
 /* clang-format off */
 static const char schema[] =
@@ -16,7 +16,7 @@ static const char schema[] =
     " layout BLOB NOT NULL," /* digest */
     " model TEXT NOT NULL," /* for people */
     " id BLOB NOT NULL," /* whose checkpoints are whose */
-    /* What all of it was made under (line.h). What clients keep has an identity of its own: a
+    /* What all of it was made under (generation.h). What clients keep has an identity of its own: a
        folder that was restored gets another one, and what clients keep goes on (restored.c). */
     " identity BLOB NOT NULL,"
     " kept_identity BLOB NOT NULL,"

@@ -201,9 +201,9 @@ static int adopt(struct fl_spool *s, struct fl_err *err)
     return begin(s, begun_before, err);
 }
 
-static int make_file(struct fl_spool *s, struct fl_spares *spares, struct fl_err *err)
+static int make_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_err *err)
 {
-    s->fd = spares != NULL ? fl__spares_take(spares, s->path) : -1;
+    s->fd = spares != NULL ? fl__recycled_take(spares, s->path) : -1;
     if (s->fd < 0) {
         s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
     }
@@ -241,7 +241,7 @@ static int lock_file(struct fl_spool *s, struct fl_err *err)
                : fail(err, "cannot lock", s->path);
 }
 
-static int open_file(struct fl_spool *s, struct fl_spares *spares, struct fl_err *err)
+static int open_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_err *err)
 {
     bool made = false;
     int rv = FL_EINUSE;
@@ -253,7 +253,7 @@ static int open_file(struct fl_spool *s, struct fl_spares *spares, struct fl_err
     }
     if (s->fd >= 0) {
         if (spares != NULL) {
-            fl__spares_keep(spares, s->path);
+            fl__recycled_keep(spares, s->path);
         }
         rv = lock_file(s, err);
         if (rv == FL_EINUSE && only_copied(s)) {
@@ -275,7 +275,7 @@ static int open_file(struct fl_spool *s, struct fl_spares *spares, struct fl_err
     return check_disk(s, made ? begin(s, false, err) : adopt(s, err), err);
 }
 
-int fl__spool_open(const char *dir, struct fl_spares *spares, uint64_t round, uint32_t attempt,
+int fl__spool_open(const char *dir, struct fl_recycled *spares, uint64_t round, uint32_t attempt,
                    const char *client, const struct fl_spool_part *parts, size_t n_parts,
                    struct fl_spool **ret, uint64_t *ret_received, struct fl_err *err)
 {

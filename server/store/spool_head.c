@@ -19,8 +19,8 @@
  *
  * What is behind the coded parts is written when the upload is found good.
  *
- * A file may have been that of an earlier upload (spares.h): whatever was written then is behind
- * the new header, or in its place. It survives a kill -9 at any instant because the count is
+ * A file may have been that of an earlier upload (recycled_files.h): whatever was written then is
+ * behind the new header, or in its place. It survives a kill -9 at any instant because the count is
  * written after the bytes that it counts, and the first of them before the header: a header that is
  * not complete, does not match its hash or is that of another upload counts as not there. So does a
  * count that another header left, which can be alone on the page behind, and so do checksums with

@@ -4,10 +4,10 @@
 /* Spool files from the inside, for the files of this room only. The format stands in spool_head.c.
  */
 
-#include "server/store/spares.h"
+#include "server/store/recycled_files.h"
+#include "server/store/server_vectors.h"
 #include "server/store/store.h"
 #include "server/store/store_impl.h"
-#include "server/store/sums.h"
 
 struct fl__spool_head {
     struct fl_spool_part *parts; /* owned */
@@ -25,7 +25,7 @@ struct fl__spool_head {
 #define FL__SPOOL_BAD_MAX 16
 
 /* As fl_spool_open(); a file that has to be made is one of `spares`, where there is one. */
-FL_MUST_CHECK int fl__spool_open(const char *dir, struct fl_spares *spares, uint64_t round,
+FL_MUST_CHECK int fl__spool_open(const char *dir, struct fl_recycled *spares, uint64_t round,
                                  uint32_t attempt, const char *client,
                                  const struct fl_spool_part *parts, size_t n_parts,
                                  struct fl_spool **ret, uint64_t *ret_received, struct fl_err *err);
@@ -37,9 +37,9 @@ FL_MUST_CHECK int fl__spool_open(const char *dir, struct fl_spares *spares, uint
  */
 int fl__spool_quarantine(const char *path, int code, struct fl_err *err);
 /* The descriptor of one, which has the name `path` now; -1: there is none. */
-int fl__spares_take(struct fl_spares *spares, const char *path);
+int fl__recycled_take(struct fl_recycled *spares, const char *path);
 /* `path` is written by its own client. */
-void fl__spares_keep(struct fl_spares *spares, const char *path);
+void fl__recycled_keep(struct fl_recycled *spares, const char *path);
 /* Path of a client's spool file. FL_EINVAL: not a valid client name. */
 FL_MUST_CHECK int fl__spool_path(const char *dir, const char *client, char *out, size_t size,
                                  struct fl_err *err);

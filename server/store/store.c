@@ -15,7 +15,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "libfl/model/digest.h"
-#include "server/store/line_impl.h"
+#include "server/store/generation_impl.h"
 #include "server/store/store_impl.h"
 
 static void describe_model(const struct fl_layout *layout, char *out, size_t size)
@@ -34,8 +34,8 @@ static const enum fl_db_sync sync_of[] = {[FL_DURABLE_PROCESS] = FL_DB_SYNC_NORM
 static int claim(struct fl_store *store, const char *federation, const struct fl_layout *layout,
                  const char *model, const uint8_t id[FL__STORE_ID_SIZE], struct fl_err *err)
 {
-    const struct fl__line_row line = {.line = 1, .kept_line = 1};
-    const struct fl__line_row *rec = &line;
+    const struct fl__generation_row line = {.line = 1, .kept_line = 1};
+    const struct fl__generation_row *rec = &line;
     struct fl_query query = fl_db_query(&store->db, FL__DB_PUT_FEDERATION);
     struct fl_query *q = &query;
     uint8_t identity[FL__IDENTITY];
@@ -349,7 +349,7 @@ static int put_client(struct fl_store *store, const struct fl_client_rec *c, str
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "float blobs are written as they lie");
 
 static struct fl_query part_query(struct fl_store *store, enum fl__db_statement which,
-                                  const struct fl_part_rec *rec)
+                                  const struct fl_participant_rec *rec)
 {
     struct fl_query query = fl_db_query(&store->db, which);
     struct fl_query *q = &query;
@@ -364,7 +364,7 @@ static struct fl_query part_query(struct fl_store *store, enum fl__db_statement 
 }
 
 /* Those of a selection, in its order: there are no others. */
-static int put_first_parts(struct fl_store *store, const struct fl_part_rec *parts, size_t n,
+static int put_first_parts(struct fl_store *store, const struct fl_participant_rec *parts, size_t n,
                            struct fl_err *err)
 {
     size_t i;
@@ -379,7 +379,7 @@ static int put_first_parts(struct fl_store *store, const struct fl_part_rec *par
     return rv;
 }
 
-static int put_parts(struct fl_store *store, const struct fl_part_rec *parts, size_t n,
+static int put_parts(struct fl_store *store, const struct fl_participant_rec *parts, size_t n,
                      struct fl_err *err)
 {
     size_t i;
@@ -561,7 +561,7 @@ int fl_store_put_selection(struct fl_store *store, const struct fl_selection *se
 }
 
 int fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
-                      const struct fl_part_rec *parts, size_t n, struct fl_err *err)
+                      const struct fl_participant_rec *parts, size_t n, struct fl_err *err)
 {
     int rv = fl_db_begin(&store->db, err);
 
@@ -579,7 +579,7 @@ int fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
 }
 
 int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
-                        const struct fl_part_rec *part, struct fl_err *err)
+                        const struct fl_participant_rec *part, struct fl_err *err)
 {
     int rv = fl_db_begin(&store->db, err);
 

@@ -94,7 +94,7 @@ FL_MUST_CHECK int fl_store_put_clients(struct fl_store *store, const struct fl_c
 struct fl_selection {
     uint64_t round;
     uint32_t attempt;
-    const struct fl_part_rec *parts;
+    const struct fl_participant_rec *parts;
     size_t n_parts;
     const struct fl_client_rec *clients; /* records that are new or newer */
     size_t n_clients;
@@ -115,9 +115,10 @@ FL_MUST_CHECK int fl_store_put_epoch(struct fl_store *store, uint64_t epoch, str
 FL_MUST_CHECK int fl_store_put_pause(struct fl_store *store, const char *reason,
                                      struct fl_err *err);
 FL_MUST_CHECK int fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
-                                    const struct fl_part_rec *parts, size_t n, struct fl_err *err);
+                                    const struct fl_participant_rec *parts, size_t n,
+                                    struct fl_err *err);
 FL_MUST_CHECK int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
-                                      const struct fl_part_rec *part, struct fl_err *err);
+                                      const struct fl_participant_rec *part, struct fl_err *err);
 /* Round record, the clients' records that changed; closes the open round. One transaction. */
 FL_MUST_CHECK int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
                                   const struct fl_client_rec *clients, size_t n_clients,
@@ -161,8 +162,8 @@ FL_MUST_CHECK int fl_store_errors(struct fl_store *store, fl_store_error_cb cb, 
 /* Who wrote a checkpoint, in its metadata. */
 struct fl_models_tag {
     const char *database; /* fl_store_id() */
-    const char *made;     /* under which line and settings (fl_line.made); NULL: not said */
-    const char *mixtures; /* fl_mixtures_seal() of what the round mixed; NULL: nothing */
+    const char *made;     /* under which line and settings (fl_generation.made); NULL: not said */
+    const char *mixtures; /* fl_personal_models_seal() of what the round mixed; NULL: nothing */
     /* Rounds whose checkpoints stay whatever the rules of pruning say. */
     const uint64_t *held;
     size_t n_held;
@@ -233,12 +234,12 @@ FL_MUST_CHECK int fl_models_list(const char *dir, uint64_t **ret, size_t *ret_n,
  */
 FL_MUST_CHECK int fl_models_layout(const char *dir, struct fl_layout **ret, struct fl_err *err);
 /* Files that are set aside, at most; the oldest goes. */
-#define FL_MODELS_ASIDE 16
+#define FL_MODELS_QUARANTINED 16
 /*
  * Rename the files of `round` to "….bad-N", so that nothing reads or replaces them: for a
  * person to look at.
  */
-FL_MUST_CHECK int fl_models_set_aside(const char *dir, uint64_t round, struct fl_err *err);
+FL_MUST_CHECK int fl_models_quarantine(const char *dir, uint64_t round, struct fl_err *err);
 /* Path of a checkpoint. */
 FL_MUST_CHECK int fl_models_path(const char *dir, uint64_t round, const char *state_name, char *out,
                                  size_t size);

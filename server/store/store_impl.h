@@ -3,8 +3,8 @@
 
 /* Shared between the files of this room only. */
 
-#include "server/store/db.h"
 #include "server/store/store.h"
+#include "server/store/store_db.h"
 
 /* Longest path that this room makes. */
 #define FL__STORE_PATH_MAX 4096
@@ -58,7 +58,7 @@ FL_MUST_CHECK int fl__store_open_attempt(struct fl_store *store, uint64_t *ret_r
                                          uint32_t *ret_attempt, uint64_t *ret_updates,
                                          struct fl_err *err);
 struct fl_rewind;
-/* line.c: as fl_store_rewind(), within a transaction. */
+/* generation.c: as fl_store_rewind(), within a transaction. */
 FL_MUST_CHECK int fl__store_rewind(struct fl_store *store, uint64_t round,
                                    const struct fl_rewind *why, struct fl_err *err);
 

@@ -89,7 +89,7 @@ static int read_blob(struct fl_store *store, struct fl_query *q, size_t want, vo
     return FL_OK;
 }
 
-static int read_part(struct fl_store *store, struct fl_query *q, struct fl_part_rec *rec,
+static int read_part(struct fl_store *store, struct fl_query *q, struct fl_participant_rec *rec,
                      struct fl_err *err)
 {
     uint64_t client;
@@ -99,7 +99,7 @@ static int read_part(struct fl_store *store, struct fl_query *q, struct fl_part_
     void *rms = NULL;
     int rv;
 
-    *rec = (struct fl_part_rec){0};
+    *rec = (struct fl_participant_rec){0};
     FL__PART_ROW(FL__ROW_READ)
     state = fl_column_u64(q);
     rv = read_blob(store, q, store->n_units * sizeof(*rec->divergence), &divergence, err);
@@ -115,18 +115,19 @@ static int read_part(struct fl_store *store, struct fl_query *q, struct fl_part_
         return rv;
     }
     client = fl_column_u64(q);
-    if (client >= FL_CLIENT_NUMBERS || state < FL_PART_SELECTED || state > FL_PART_LOST) {
+    if (client >= FL_CLIENT_NUMBERS || state < FL_PARTICIPANT_SELECTED ||
+        state > FL_PARTICIPANT_LOST) {
         return damaged(store, "a part has no client or state", err);
     }
     rec->client = (uint32_t)client;
-    rec->state = (enum fl_part_state)state;
+    rec->state = (enum fl_participant_state)state;
     return FL_OK;
 }
 
 static int load_parts(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_PARTS);
-    struct fl_part_rec *parts;
+    struct fl_participant_rec *parts;
     uint64_t n = 0;
     int rv = fl__store_number(store, FL__DB_COUNT_PARTS, &n, err);
 
@@ -282,7 +283,7 @@ int fl__store_open_attempt(struct fl_store *store, uint64_t *ret_round, uint32_t
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ATTEMPT);
     int rv;
 
-    fl_query_u64(&q, FL_PART_ACCEPTED);
+    fl_query_u64(&q, FL_PARTICIPANT_ACCEPTED);
     rv = fl_query_next(&q, err);
     if (rv == FL_OK) {
         *ret_round = fl_column_u64(&q);

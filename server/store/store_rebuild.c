@@ -11,8 +11,8 @@
 #include "libfl/base/str.h"
 #include "libfl/model/digest.h"
 #include "libfl/model/safetensors.h"
-#include "server/store/files.h"
 #include "server/store/models_impl.h"
+#include "server/store/store_files.h"
 #include "server/store/store_impl.h"
 
 /* Databases that were set aside, at most: the last number is used again and again. */
@@ -316,7 +316,7 @@ static int set_bad_aside(const struct search *s, size_t n, struct fl_err *err)
     int rv = FL_OK;
 
     for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = fl_models_set_aside(s->r->dir, s->rounds[i], err);
+        rv = fl_models_quarantine(s->r->dir, s->rounds[i], err);
     }
     return rv;
 }
@@ -330,10 +330,10 @@ static int check_whole(const struct search *s, struct fl_store *store, uint64_t 
                        struct fl_err *err)
 {
     const struct fl_store_rebuild *r = s->r;
-    struct fl_mixtures *m = NULL;
-    struct fl_line line;
+    struct fl_personal_models *m = NULL;
+    struct fl_generation line;
     size_t i = r->n_own;
-    int rv = fl_store_line(store, &line, err);
+    int rv = fl_store_generation(store, &line, err);
 
     if (rv != FL_OK || line.kept_since >= round) {
         return rv;
@@ -345,16 +345,16 @@ static int check_whole(const struct search *s, struct fl_store *store, uint64_t 
         rv = fl_err_set(err, FL_ENOENT, "the checkpoint of round %" PRIu64 " holds no '%s'", round,
                         r->state_names[i]);
     } else if (r->mixes && s->found.mixtures[0] != '\0') {
-        rv = fl_mixtures_open_sealed(r->dir, round, fl_layout_count(r->layout) * sizeof(float),
-                                     s->found.mixtures, &m, err);
-        fl_mixtures_close(m);
+        rv = fl_personal_models_open_sealed(
+            r->dir, round, fl_layout_count(r->layout) * sizeof(float), s->found.mixtures, &m, err);
+        fl_personal_models_close(m);
     }
     if (rv != FL_ENOENT && rv != FL_EFORMAT && rv != FL_EIO) {
         return rv;
     }
     fl_log(r->log, FL_LOG_WARNING, "server", "%s: what goes on with it begins anew",
            fl_err_text(err, rv));
-    if (rv == FL_EIO && (rv = fl_mixtures_set_aside(r->dir, round, err)) != FL_OK) {
+    if (rv == FL_EIO && (rv = fl_personal_models_quarantine(r->dir, round, err)) != FL_OK) {
         return rv;
     }
     return FL_ENOENT;

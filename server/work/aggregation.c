@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "server/work/norms.h"
-#include "server/work/sent.h"
+#include "server/work/payload_sizes.h"
 
 /* What a pass reads beside the update, at most. */
 #define TAKES_MAX (FL_SPOOL_MAX_BUNDLES * 2)
@@ -17,8 +17,8 @@ struct pass {
     struct fl_agg_client *clients;
     size_t spool_bundle[TAKES_MAX]; /* by bundle of the pass: where it stands in the upload */
     size_t n_bundles;
-    struct fl_mixtures_writer *mixtures; /* NULL: nobody gets one */
-    size_t *place;                       /* [n_parts] in the mixtures; SIZE_MAX: none */
+    struct fl_personal_models_writer *mixtures; /* NULL: nobody gets one */
+    size_t *place;                              /* [n_parts] in the mixtures; SIZE_MAX: none */
 };
 
 static void map_takes(struct pass *a, const char *const *takes)
@@ -73,7 +73,7 @@ static int open_readers(struct pass *a)
     size_t i;
 
     for (i = 0; i < job->n_parts; i++) {
-        const struct fl_part_rec *part = &job->parts[i];
+        const struct fl_participant_rec *part = &job->parts[i];
         struct fl_agg_client *c = &a->clients[i];
         int rv = open_reader(a, job->clients[i].name, &a->readers[i]);
 
@@ -95,13 +95,14 @@ static int open_readers(struct pass *a)
 
 /* --- mixtures --- */
 
-static int take_mixture(void *ctx, size_t client, size_t offset, const float *values, size_t n)
+static int take_personal_model(void *ctx, size_t client, size_t offset, const float *values,
+                               size_t n)
 {
     struct pass *a = ctx;
 
     return a->place[client] != SIZE_MAX
-               ? fl_mixtures_write(a->mixtures, a->place[client], offset * sizeof(float), values,
-                                   n * sizeof(float), a->err)
+               ? fl_personal_models_write(a->mixtures, a->place[client], offset * sizeof(float),
+                                          values, n * sizeof(float), a->err)
                : FL_OK;
 }
 
@@ -111,7 +112,7 @@ static bool sent_all(const struct fl_agg_client *c, size_t n_units)
     return memchr(c->units, 0, n_units) == NULL;
 }
 
-static int open_mixtures(struct pass *a)
+static int open_personal_models(struct pass *a)
 {
     struct fl_aggregation *job = a->job;
     size_t n_units = fl_layout_units(a->f->layout);
@@ -134,16 +135,17 @@ static int open_mixtures(struct pass *a)
         }
     }
     /* Those before the last are of no use any more: never are there more than two at a time. */
-    rv = fl_mixtures_clean(a->f->state_dir, job->round - 1, job->round - 1, a->err);
+    rv = fl_personal_models_clean(a->f->state_dir, job->round - 1, job->round - 1, a->err);
     if (rv != FL_OK) {
         free(names);
         return rv;
     }
-    rv = fl_mixtures_create(a->f->state_dir, job->round, names, n,
-                            fl_federation_floats(a->f) * sizeof(float), &a->mixtures, a->err);
+    rv =
+        fl_personal_models_create(a->f->state_dir, job->round, names, n,
+                                  fl_federation_floats(a->f) * sizeof(float), &a->mixtures, a->err);
     free(names);
     if (rv == FL_OK && a->f->scratch) {
-        fl_mixtures_scratch(a->mixtures);
+        fl_personal_models_scratch(a->mixtures);
     }
     return rv;
 }
@@ -205,7 +207,7 @@ static int run_aggregation(struct pass *a)
         .extra_options = strategy->options[FL_SLOT_SOLVER],
         .state = state,
         .state_new = state_new,
-        .mixture = strategy->aggregate->mixes ? take_mixture : NULL,
+        .mixture = strategy->aggregate->mixes ? take_personal_model : NULL,
         .made = job->next.draft != NULL ? draft_unit : NULL,
         .info = &job->info,
         .want_distance = job->want_distance,
@@ -240,7 +242,7 @@ static int aggregate(struct pass *a)
         rv = open_readers(a);
     }
     if (rv == FL_OK && mixes) {
-        rv = open_mixtures(a);
+        rv = open_personal_models(a);
     } else if (rv == FL_OK && a->f->store != NULL) {
         begin_draft(a); /* Else it names mixtures, whose seal is not known yet. */
     }
@@ -252,15 +254,15 @@ static int aggregate(struct pass *a)
                             fl_blob_floats(job->next.model.theta), &job->norms_apart);
     }
     if (rv == FL_OK && mixes) {
-        struct fl_mixtures_writer *w = a->mixtures;
+        struct fl_personal_models_writer *w = a->mixtures;
 
         a->mixtures = NULL;
-        rv = fl_mixtures_publish(w, a->err);
+        rv = fl_personal_models_publish(w, a->err);
     }
     if (rv == FL_OK && mixes) { /* Here, where a want of descriptors is only tried again. */
-        rv = fl_mixtures_open(a->f->state_dir, job->round,
-                              fl_federation_floats(a->f) * sizeof(float), &job->next.mixtures,
-                              a->err);
+        rv = fl_personal_models_open(a->f->state_dir, job->round,
+                                     fl_federation_floats(a->f) * sizeof(float),
+                                     &job->next.mixtures, a->err);
     }
     return rv;
 }
@@ -280,7 +282,7 @@ int fl_aggregation_run(const struct fl_federation *federation, struct fl_aggrega
     for (i = 0; a.readers != NULL && i < aggregation->n_parts; i++) {
         fl_spool_reader_close(a.readers[i]);
     }
-    fl_mixtures_abandon(a.mixtures);
+    fl_personal_models_abandon(a.mixtures);
     free(a.readers);
     free(a.clients);
     free(a.place);

@@ -15,10 +15,10 @@ struct fl_aggregation {
     /* In; borrowed for the call. */
     uint64_t round;
     uint32_t attempt;
-    uint64_t members;                    /* of the federation, as fl_round_size */
-    double learning_rate;                /* of the round */
-    const struct fl_part_rec *parts;     /* [n_parts], of the responders */
-    const struct fl_client_rec *clients; /* [n_parts], whose they are */
+    uint64_t members;                       /* of the federation, as fl_round_size */
+    double learning_rate;                   /* of the round */
+    const struct fl_participant_rec *parts; /* [n_parts], of the responders */
+    const struct fl_client_rec *clients;    /* [n_parts], whose they are */
     size_t n_parts;
     const struct fl_model_state *model; /* what the round began with */
     bool want_distance;

@@ -9,7 +9,7 @@ size_t fl_bundles_of(const struct fl_strategy *strategy, struct fl_bundle_name l
 
     list[n++] = (struct fl_bundle_name){.kind = FL_BUNDLE_IS_MODEL, .name = FL_BUNDLE_MODEL};
     for (; name != NULL && *name != NULL; name++) {
-        size_t state = fl_strategy_told_from(strategy, *name);
+        size_t state = fl_strategy_described_from(strategy, *name);
         bool is_state = state < fl_strategy_states(strategy);
 
         FL_REQUIRE(n + 1 < FL_BUNDLES_MAX); /* of our own policies */
@@ -18,7 +18,8 @@ size_t fl_bundles_of(const struct fl_strategy *strategy, struct fl_bundle_name l
                                     .name = *name,
                                     .state = state};
     }
-    list[n++] = (struct fl_bundle_name){.kind = FL_BUNDLE_IS_MIXTURE, .name = FL_BUNDLE_MIXTURE};
+    list[n++] = (struct fl_bundle_name){.kind = FL_BUNDLE_IS_PERSONAL_MODEL,
+                                        .name = FL_BUNDLE_PERSONAL_MODEL};
     return n;
 }
 
@@ -38,29 +39,29 @@ static int told_of(const struct opening *o, size_t i, struct fl_blob **ret)
     struct fl_blob *told = NULL;
     int rv;
 
-    if (fl_strategy_tells_state(strategy, i)) {
+    if (fl_strategy_describes_state(strategy, i)) {
         *ret = fl_blob_ref(state);
         return FL_OK;
     }
     rv = fl_blob_create(fl_blob_len(state), &told);
     if (rv == FL_OK) {
-        fl_strategy_tell(strategy, i, fl_blob_floats(state), o->members, fl_blob_fill_floats(told),
-                         fl_federation_floats(o->f));
+        fl_strategy_describe(strategy, i, fl_blob_floats(state), o->members,
+                             fl_blob_fill_floats(told), fl_federation_floats(o->f));
         *ret = told;
     }
     return rv;
 }
 
-static int open_mixtures(const struct opening *o)
+static int open_personal_models(const struct opening *o)
 {
-    const struct fl_mixtures *m = o->progress->committed.mixtures;
-    size_t n = m != NULL ? fl_mixtures_count(m) : 0;
+    const struct fl_personal_models *m = o->progress->committed.mixtures;
+    size_t n = m != NULL ? fl_personal_models_count(m) : 0;
     size_t i;
 
     for (i = 0; i < n; i++) {
-        struct fl_bundle b = {.name = FL_BUNDLE_MIXTURE,
-                              .client = fl_mixtures_name(m, i),
-                              .bytes = {.file = fl_mixtures_file(m, i)}};
+        struct fl_bundle b = {.name = FL_BUNDLE_PERSONAL_MODEL,
+                              .client = fl_personal_models_name(m, i),
+                              .bytes = {.file = fl_personal_models_file(m, i)}};
 
         if (b.bytes.file == NULL) {
             return FL_ENOMEM;
@@ -88,8 +89,8 @@ static int open_one(const struct opening *o, const struct fl_bundle_name *name)
         b.bytes.file = p->offered.file != NULL ? fl_file_ref(p->offered.file) : NULL;
         b.digest = p->offered.digest;
         break;
-    case FL_BUNDLE_IS_MIXTURE:
-        return open_mixtures(o);
+    case FL_BUNDLE_IS_PERSONAL_MODEL:
+        return open_personal_models(o);
     }
     if (rv == FL_OK && fl_bytes_are(&b.bytes)) {
         o->cb(o->ctx, &b);
@@ -113,9 +114,9 @@ int fl_bundles_open(const struct fl_federation *federation, struct fl_progress *
     return rv;
 }
 
-bool fl_bundles_has_mixture(const struct fl_progress *progress, const char *client)
+bool fl_bundles_has_personal_model(const struct fl_progress *progress, const char *client)
 {
-    const struct fl_mixtures *m = progress->committed.mixtures;
+    const struct fl_personal_models *m = progress->committed.mixtures;
 
-    return m != NULL && fl_mixtures_find(m, client) < fl_mixtures_count(m);
+    return m != NULL && fl_personal_models_find(m, client) < fl_personal_models_count(m);
 }

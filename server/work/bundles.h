@@ -3,7 +3,7 @@
 
 /*
  * Which named byte strings go down in a round: one rule for what clients may fetch and for what a
- * task lists. What comes up is sent.h.
+ * task lists. What comes up is payload_sizes.h.
  */
 
 #include "server/work/commit.h"
@@ -13,7 +13,7 @@
 /* The aggregated model that clients are asked to evaluate. */
 #define FL_BUNDLE_CANDIDATE "candidate"
 /* The bundle that only its client may fetch: the personal model that was mixed for it. */
-#define FL_BUNDLE_MIXTURE "mixture"
+#define FL_BUNDLE_PERSONAL_MODEL "mixture"
 
 /* Bytes that clients fetch: in memory or in a file. Neither: there are none. */
 struct fl_bytes {
@@ -46,9 +46,9 @@ static inline void fl_bytes_done(struct fl_bytes *b)
 
 enum fl_bundle_kind {
     FL_BUNDLE_IS_MODEL,
-    FL_BUNDLE_IS_STATE,  /* a vector beside the model, as clients are told of it */
-    FL_BUNDLE_IS_OFFERS, /* what all clients told of their data */
-    FL_BUNDLE_IS_MIXTURE /* of one client alone */
+    FL_BUNDLE_IS_STATE,         /* a vector beside the model, as clients are told of it */
+    FL_BUNDLE_IS_OFFERS,        /* what all clients told of their data */
+    FL_BUNDLE_IS_PERSONAL_MODEL /* of one client alone */
 };
 
 struct fl_bundle_name {
@@ -84,6 +84,6 @@ FL_MUST_CHECK int fl_bundles_open(const struct fl_federation *federation,
                                   struct fl_progress *progress, uint64_t round,
                                   const struct fl_round_size *size, fl_bundle_cb cb, void *ctx);
 /* Is a mixture among them for this client? */
-bool fl_bundles_has_mixture(const struct fl_progress *progress, const char *client);
+bool fl_bundles_has_personal_model(const struct fl_progress *progress, const char *client);
 
 #endif

@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
-#include "server/store/rollback.h"
+#include "server/store/store_rollback.h"
 
 struct list {
     struct fl_checkpoint *list; /* oldest first */
     size_t n;
 };
 
-static int mark_held(void *ctx, const struct fl_hold_rec *hold)
+static int mark_held(void *ctx, const struct fl_pin_rec *hold)
 {
     struct list *l = ctx;
     size_t i;
@@ -49,7 +49,7 @@ static int collect(const struct fl_federation *federation, uint64_t committed, u
             .round = rounds[n], .made_ms = rec.ended_ms, .accuracy = rec.accuracy};
     }
     free(rounds);
-    rv = rv == FL_OK ? fl_store_holds(federation->store, mark_held, &l, err) : rv;
+    rv = rv == FL_OK ? fl_store_pins(federation->store, mark_held, &l, err) : rv;
     if (rv != FL_OK) {
         free(l.list);
         return rv;
@@ -116,7 +116,7 @@ struct naming {
     size_t size;
 };
 
-static int add_reason(void *ctx, const struct fl_hold_rec *hold)
+static int add_reason(void *ctx, const struct fl_pin_rec *hold)
 {
     const struct naming *n = ctx;
     size_t used = strlen(n->out);
@@ -165,7 +165,7 @@ int fl_checkpoints_each(const struct fl_federation *federation, uint64_t wall_ms
         const char *text = reasons(&l.list[i], why, sizeof(why));
 
         if (l.list[i].held) {
-            rv = fl_store_holds(federation->store, add_reason, &naming, err);
+            rv = fl_store_pins(federation->store, add_reason, &naming, err);
         }
         rv = rv == FL_OK ? cb(ctx, &l.list[i], text) : rv;
     }
@@ -173,8 +173,8 @@ int fl_checkpoints_each(const struct fl_federation *federation, uint64_t wall_ms
     return rv == FL_OK ? each_abandoned(federation, cb, ctx, err) : rv;
 }
 
-int fl_checkpoints_hold(const struct fl_federation *federation, uint64_t round, uint64_t wall_ms,
-                        struct fl_err *err)
+int fl_checkpoints_pin(const struct fl_federation *federation, uint64_t round, uint64_t wall_ms,
+                       struct fl_err *err)
 {
     uint64_t *rounds = NULL;
     size_t n = 0;
@@ -189,17 +189,16 @@ int fl_checkpoints_hold(const struct fl_federation *federation, uint64_t round, 
         return rv;
     }
     return i < n
-               ? fl_store_hold(federation->store, round, "by the operator", wall_ms, err)
+               ? fl_store_pin(federation->store, round, "by the operator", wall_ms, err)
                : fl_err_set(err, FL_ENOENT,
                             "no checkpoint of round %llu is kept ('flctl checkpoints' lists them)",
                             (unsigned long long)round);
 }
 
-int fl_checkpoints_release(const struct fl_federation *federation, uint64_t round,
-                           struct fl_err *err)
+int fl_checkpoints_unpin(const struct fl_federation *federation, uint64_t round, struct fl_err *err)
 {
     struct fl_err other = {0};
-    int rv = fl_store_release(federation->store, round, err);
+    int rv = fl_store_unpin(federation->store, round, err);
     int code;
 
     if (rv != FL_ENOENT) {
@@ -233,8 +232,8 @@ int fl_checkpoints_read(const struct fl_federation *federation, uint64_t round,
 }
 
 /* Those of the round before serve only who goes back to it, which takes its checkpoint. */
-int fl_checkpoints_prune_mixtures(const struct fl_federation *federation, uint64_t last,
-                                  struct fl_err *err)
+int fl_checkpoints_prune_personal_models(const struct fl_federation *federation, uint64_t last,
+                                         struct fl_err *err)
 {
     const char *dir = federation->state_dir;
     uint64_t before = last > 0 ? last - 1 : 0;
@@ -242,5 +241,5 @@ int fl_checkpoints_prune_mixtures(const struct fl_federation *federation, uint64
     bool kept =
         fl_models_path(dir, before, NULL, path, sizeof(path)) == FL_OK && fl_fs_exists(path);
 
-    return fl_mixtures_clean(dir, kept ? before : last, last, err);
+    return fl_personal_models_clean(dir, kept ? before : last, last, err);
 }

@@ -59,11 +59,11 @@ static int save(const struct fl_federation *f, const struct fl_progress *progres
     const struct fl_model_state *model = fl_progress_model(progress);
     struct fl_models_tag tag = fl_federation_tag(f);
     const float *state[FL_AGG_MAX_STATE] = {NULL};
-    char seal[FL_MIXTURES_SEAL];
+    char seal[FL_PERSONAL_MODELS_SEAL];
     size_t i;
 
     if (progress->next.mixtures != NULL) {
-        fl_mixtures_seal(progress->next.mixtures, seal);
+        fl_personal_models_seal(progress->next.mixtures, seal);
         tag.mixtures = seal;
     }
     for (i = 0; i < f->n_state; i++) {
@@ -86,7 +86,7 @@ static void prune(const struct fl_federation *f, uint64_t round, uint64_t wall_m
     struct fl_err err = {0};
     int rv = fl_checkpoints_prune(f, round, wall_ms, &err);
 
-    rv = rv == FL_OK ? fl_checkpoints_prune_mixtures(f, round, &err) : rv;
+    rv = rv == FL_OK ? fl_checkpoints_prune_personal_models(f, round, &err) : rv;
     if (rv != FL_OK) {
         fl_log(f->log, FL_LOG_WARNING, "server", "old checkpoints cannot be removed, ignoring: %s",
                fl_err_text(&err, rv));
@@ -118,7 +118,7 @@ void fl_progress_committed(struct fl_progress *progress, const struct fl_round_r
         fl_model_state_done(&progress->committed.model);
         progress->committed.model = progress->next.model;
     }
-    fl_mixtures_close(progress->committed.mixtures);
+    fl_personal_models_close(progress->committed.mixtures);
     progress->committed.mixtures = progress->next.mixtures;
     fl_models_draft_free(progress->next.draft);
     progress->next = (struct fl_outcome){.mixtures = NULL};

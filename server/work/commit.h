@@ -3,9 +3,9 @@
 
 /* How far a federation is: the last committed round, what was aggregated behind it, the commit. */
 
-#include "server/work/federation.h"
+#include "server/work/server_work.h"
 
-/* What clients told of their data (offers.h). */
+/* What clients told of their data (summary_work.h). */
 struct fl_offered {
     struct fl_file *file; /* owned; NULL: not fixed, or not wanted */
     uint8_t digest[FL_DIGEST_SIZE];

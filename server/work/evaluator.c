@@ -3,14 +3,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "libfl/program/resident.h"
+#include "libfl/program/persistent.h"
 #include "server/work/measure.h"
 
 struct fl_evaluator {
     /* Our own; NULL with a program. */
     struct fl_dataset *test;
     struct fl_net *net;
-    struct fl_resident *program;
+    struct fl_persistent *program;
     uint64_t limit_ms;
 };
 
@@ -33,33 +33,33 @@ int fl_evaluator_builtin(struct fl_dataset *test, struct fl_net *net, struct fl_
 static int start_program(struct fl_evaluator *e, const struct fl_evaluator_program *conf,
                          struct fl_err *err)
 {
-    struct fl_resident_conf resident = {.argv = conf->argv,
-                                        .client = conf->federation,
-                                        .data = conf->data,
-                                        .purpose = "evaluate",
-                                        .memory_bytes = conf->memory_bytes,
-                                        .memory_of = FL_PROGRAM_RESIDENT,
-                                        .descriptors = conf->descriptors,
-                                        .start_limit_ms = conf->start_limit_ms,
-                                        .cancel_grace_ms = FL_PROGRAM_GRACE_MS,
-                                        .log = conf->log};
-    struct fl_resident_model model = {.layout = conf->layout,
-                                      .input = conf->net->input,
-                                      .n_input = conf->net->n_input,
-                                      .layers = conf->net->layers,
-                                      .n_layers = conf->net->n_layers};
-    int rv = fl_resident_create(&resident, &e->program, err);
+    struct fl_persistent_conf resident = {.argv = conf->argv,
+                                          .client = conf->federation,
+                                          .data = conf->data,
+                                          .purpose = "evaluate",
+                                          .memory_bytes = conf->memory_bytes,
+                                          .memory_of = FL_PROGRAM_PERSISTENT,
+                                          .descriptors = conf->descriptors,
+                                          .start_limit_ms = conf->start_limit_ms,
+                                          .cancel_grace_ms = FL_PROGRAM_GRACE_MS,
+                                          .log = conf->log};
+    struct fl_persistent_model model = {.layout = conf->layout,
+                                        .input = conf->net->input,
+                                        .n_input = conf->net->n_input,
+                                        .layers = conf->net->layers,
+                                        .n_layers = conf->net->n_layers};
+    int rv = fl_persistent_create(&resident, &e->program, err);
 
     if (rv == FL_OK) {
-        rv = fl_resident_start(e->program, err);
+        rv = fl_persistent_start(e->program, err);
     }
-    if (rv == FL_OK && !fl_resident_can(e->program, FL_RESIDENT_EVALUATE)) {
+    if (rv == FL_OK && !fl_persistent_can(e->program, FL_PERSISTENT_EVALUATE)) {
         rv = fl_err_set(err, FL_EUNIMPL,
                         "'%.100s' does not evaluate: its `ready` has no \"evaluate\" in `can` "
                         "(docs/trainer-protocol.md)",
                         conf->argv[0]);
     }
-    return rv == FL_OK ? fl_resident_describe(e->program, &model, conf->start_limit_ms, err) : rv;
+    return rv == FL_OK ? fl_persistent_describe(e->program, &model, conf->start_limit_ms, err) : rv;
 }
 
 int fl_evaluator_program(const struct fl_evaluator_program *conf, struct fl_evaluator **ret,
@@ -87,9 +87,9 @@ void fl_evaluator_free(struct fl_evaluator *e)
         return;
     }
     if (e->program != NULL) {
-        fl_resident_stop(e->program);
+        fl_persistent_stop(e->program);
     }
-    fl_resident_free(e->program);
+    fl_persistent_free(e->program);
     fl_dataset_free(e->test);
     fl_net_free(e->net);
     free(e);
@@ -98,13 +98,13 @@ void fl_evaluator_free(struct fl_evaluator *e)
 static int run_program(struct fl_evaluator *e, const float *theta, const atomic_bool *cancel,
                        double *ret_accuracy, double *ret_loss, struct fl_err *err)
 {
-    struct fl_resident_task task = {.kind = FL_RESIDENT_EVALUATE,
-                                    .given = {[FL_RESIDENT_MODEL] = theta},
-                                    .limit_ms = e->limit_ms,
-                                    .limit_note = " (evaluation.command_limit)",
-                                    .cancel = cancel};
-    struct fl_resident_answer answer = {.samples = 0};
-    int rv = fl_resident_run(e->program, &task, &answer, err);
+    struct fl_persistent_task task = {.kind = FL_PERSISTENT_EVALUATE,
+                                      .given = {[FL_PERSISTENT_MODEL] = theta},
+                                      .limit_ms = e->limit_ms,
+                                      .limit_note = " (evaluation.command_limit)",
+                                      .cancel = cancel};
+    struct fl_persistent_answer answer = {.samples = 0};
+    int rv = fl_persistent_run(e->program, &task, &answer, err);
 
     if (rv != FL_OK) {
         return rv;

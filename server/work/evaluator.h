@@ -34,7 +34,8 @@ struct fl_evaluator_program {          /* copied but for the log */
 };
 /*
  * Starts the program and tells it of the model. Errors name it, with the end of its stderr: as
- * libfl/program/resident.h; FL_EUNIMPL: it evaluates nothing; FL_ESHAPE: the model is not its own.
+ * libfl/program/persistent.h; FL_EUNIMPL: it evaluates nothing; FL_ESHAPE: the model is not its
+ * own.
  */
 FL_MUST_CHECK int fl_evaluator_program(const struct fl_evaluator_program *conf,
                                        struct fl_evaluator **ret, struct fl_err *err);

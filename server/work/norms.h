@@ -7,7 +7,7 @@
  * client's data look.
  */
 
-#include "server/store/files.h"
+#include "server/store/store_files.h"
 
 /* Above this one batch-norm for all fits nobody well: where it comes from is in the document. */
 #define FL_NORMS_APART 0.1

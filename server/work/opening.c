@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/work/checkpoint_choice.h"
 #include "server/work/checkpoints.h"
-#include "server/work/judge.h"
-#include "server/work/offers.h"
-#include "server/work/restored.h"
+#include "server/work/restored_state.h"
 #include "server/work/rollback.h"
+#include "server/work/summary_work.h"
 
 /* What is opened, and what came of it so far. */
 struct opening {
@@ -33,7 +33,7 @@ static int go_back(const struct opening *o, uint64_t round, struct fl_err *err)
                s->solver->policy.name, (unsigned long long)(o->resume->committed - round));
     }
     if (rv == FL_OK) {
-        rv = fl_store_line(o->f->store, &o->f->line, err);
+        rv = fl_store_generation(o->f->store, &o->f->line, err);
     }
     if (rv == FL_OK) {
         fl_store_resume_done(o->resume);
@@ -66,9 +66,9 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
                         fl_blob_fill_floats(o->progress->committed.model.theta), state,
                         o->f->state_names, o->f->n_state, &found, err);
     rv = rv == FL_OK ? fl_judge_checkpoint(o->f, round, &found, anew, err) : rv;
-    return rv == FL_OK
-               ? fl_judge_mixtures(o->f, round, &found, &o->progress->committed.mixtures, err)
-               : rv;
+    return rv == FL_OK ? fl_judge_personal_models(o->f, round, &found,
+                                                  &o->progress->committed.mixtures, err)
+                       : rv;
 }
 
 /*
@@ -120,9 +120,9 @@ static int set_aside(const struct search *s, uint64_t after, struct fl_err *err)
 
     for (i = 0; rv == FL_OK && i < s->n; i++) {
         if (s->rounds[i] > after && s->rounds[i] <= s->o->resume->committed) {
-            rv = fl_models_set_aside(s->o->f->state_dir, s->rounds[i], err);
+            rv = fl_models_quarantine(s->o->f->state_dir, s->rounds[i], err);
             if (rv == FL_OK) {
-                rv = fl_mixtures_set_aside(s->o->f->state_dir, s->rounds[i], err);
+                rv = fl_personal_models_quarantine(s->o->f->state_dir, s->rounds[i], err);
             }
         }
     }
@@ -159,7 +159,7 @@ static int use_pair(const struct search *s, struct fl_err *err)
         return no_pair(s, err);
     }
     if (rv == FL_ENOENT) { /* The first model can be made again; what was begun with it cannot. */
-        int code = s->n > 0 ? fl_models_set_aside(o->f->state_dir, 0, err) : FL_OK;
+        int code = s->n > 0 ? fl_models_quarantine(o->f->state_dir, 0, err) : FL_OK;
 
         code = code == FL_OK && s->n > 0 ? go_back(o, 0, err) : code;
         return code == FL_OK ? FL_ENOENT : code;
@@ -311,7 +311,7 @@ static int open_model(const struct opening *o, struct fl_err *err)
     tag = fl_federation_tag(f);
     rv = fl_models_prune(f->state_dir, &tag, last, UINT32_MAX, 0, err); /* Temporary files. */
     /* Those of a round that was aggregated and not committed never were. */
-    rv = rv == FL_OK ? fl_checkpoints_prune_mixtures(f, last, err) : rv;
+    rv = rv == FL_OK ? fl_checkpoints_prune_personal_models(f, last, err) : rv;
     return rv;
 }
 

@@ -3,7 +3,7 @@
 
 /* The records that the core wants on disk before it goes on. */
 
-#include "server/work/offers.h"
+#include "server/work/summary_work.h"
 
 /*
  * On the store's thread: what FORGET_CLIENTS or a PERSIST effect names, in one transaction. Before

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/store/rollback.h"
-#include "server/work/judge.h"
+#include "server/store/store_rollback.h"
+#include "server/work/checkpoint_choice.h"
 
 /* Kept rounds that a refusal names, newest first; the rest is counted. */
 #define NAMED 16

@@ -7,7 +7,7 @@
  * thread of the store.
  */
 
-#include "server/work/federation.h"
+#include "server/work/server_work.h"
 
 /*
  * Write the wish down, when it can be done. FL_ENOENT: no such checkpoint is kept, there is

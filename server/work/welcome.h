@@ -5,14 +5,14 @@
 
 #include "libfl/nn/net.h"
 #include "libfl/wire/messages.h"
-#include "server/work/federation.h"
+#include "server/work/server_work.h"
 
 struct fl_described {
     const char *federation; /* its name */
     const struct fl_strategy *strategy;
     const struct fl_layout *layout;
     const struct fl_net_spec *net;
-    const struct fl_line *line;
+    const struct fl_generation *line;
     struct fl_wire_training training;
 };
 

@@ -29,7 +29,7 @@ struct work {
     size_t n_parts, n_clients;
     uint64_t expected, epoch;
     bool pauses; /* PERSIST_PAUSE: or ends */
-    struct fl_part_rec parts[N_CLIENTS];
+    struct fl_participant_rec parts[N_CLIENTS];
     float divergence[N_CLIENTS][N_UNITS];
     uint8_t units[N_CLIENTS][N_UNITS];
     struct fl_client_rec clients[N_CLIENTS];
@@ -38,7 +38,7 @@ struct work {
 struct disk {
     struct fl_coord_resume resume;
     struct fl_client_rec clients[N_CLIENTS];
-    struct fl_part_rec parts[N_CLIENTS];
+    struct fl_participant_rec parts[N_CLIENTS];
     float divergence[N_CLIENTS][N_UNITS];
     uint8_t units[N_CLIENTS][N_UNITS];
 };
@@ -65,8 +65,8 @@ static void require(bool ok, const char *what)
 
 /* --- the disk --- */
 
-static void copy_part(struct fl_part_rec *to, float *divergence, uint8_t *units,
-                      const struct fl_part_rec *from)
+static void copy_part(struct fl_participant_rec *to, float *divergence, uint8_t *units,
+                      const struct fl_participant_rec *from)
 {
     *to = *from;
     to->divergence = NULL;
@@ -545,9 +545,9 @@ static void behave(struct world *w)
 
     answer_all(w);
     for (i = 0; i < fl_coord_numbers(w->coord); i++) {
-        const struct fl_part_rec *part = fl_coord_part(w->coord, i);
+        const struct fl_participant_rec *part = fl_coord_part(w->coord, i);
 
-        if (part != NULL && part->state == FL_PART_SELECTED) {
+        if (part != NULL && part->state == FL_PARTICIPANT_SELECTED) {
             report(w, i);
         }
     }

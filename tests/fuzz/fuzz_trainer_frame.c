@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/program/frame.h"
 #include "libfl/program/message.h"
+#include "libfl/program/program_frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,15 +24,15 @@ static void parse(const uint8_t *text, size_t len)
     struct fl_err err = {0};
     unsigned kind;
 
-    for (kind = 0; kind < FL_RESIDENT_KINDS; kind++) {
-        if (fl_answer_parse((const char *)text, len, (enum fl_resident_kind)kind, &answer, &err) !=
-            FL_OK) {
+    for (kind = 0; kind < FL_PERSISTENT_KINDS; kind++) {
+        if (fl_answer_parse((const char *)text, len, (enum fl_persistent_kind)kind, &answer,
+                            &err) != FL_OK) {
             expect(err.msg[0] != '\0');
             continue;
         }
         expect(answer.type < FL_ANSWER_TYPES);
         expect(memchr(answer.error, '\0', sizeof(answer.error)) != NULL);
-        expect(answer.ready.n_parts <= FL_RESIDENT_PARTS);
+        expect(answer.ready.n_parts <= FL_PERSISTENT_PARTS);
         expect(answer.figures.received.correct <= answer.figures.received.samples);
     }
 }

@@ -23,7 +23,7 @@
 #include "libfl/grpc/endpoint.h"
 #include "libfl/pki/issue.h"
 #include "libfl/tls/tls.h"
-#include "libfl/wire/identity.h"
+#include "libfl/wire/wire_identity.h"
 #include "libfl/wire/wire_impl.h"
 
 static const uint8_t descriptor_set[] = {

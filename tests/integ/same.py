@@ -101,7 +101,7 @@ def server(folder):
             yield from whole(folder, name)
 
 
-# --- a client's folder: formats of client/store/keep_file.c and result.c ---
+# --- a client's folder: formats of client/store/client_state_file.c and result.c ---
 
 INDEX = struct.Struct("<8sIIQQQQII128s32s32s32s")
 ENTRY = struct.Struct("<128sQQ")

@@ -16,7 +16,7 @@
 #include "client/train/validation.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
-#include "tools/fl_sim/data/data.h"
+#include "tools/fl_sim/data/sim_data.h"
 
 #define VALIDATION 0.3
 

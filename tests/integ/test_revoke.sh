@@ -17,7 +17,7 @@ begin() { # name
   rm -f "$dir/gate"
   port=$(free_port)
   write_server "$name" "listen: [\"127.0.0.1:$port\"]" "rounds: 1" "model: {preset: dnn60}" "algorithm: fedavg-1.0" \
-    "round: {start_clients: 3, min_clients: 1, min_responders: 1, patience: 0}" "checkpoints: {keep: 1}"
+    "round: {start_clients: 3, min_clients: 1, min_responders: 1, straggler_factor: 0}" "checkpoints: {keep: 1}"
   sed -i '/^insecure:/d' "$dir/$name.yaml"
   check "$name: init" "$build/fl-serverd" --init "$dir/$name.yaml"
   start_server "$name" || finish

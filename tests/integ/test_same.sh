@@ -33,7 +33,7 @@ federation() { # preset, seed, upload deadline: lines of the server's configurat
   echo "evaluation: {every: 1, clients: yes, data: \"$dir/data/server\"}"
   # No round begins without the killed client; what is lost is lost soon; who is late is so by the
   # deadline of uploads alone.
-  echo "round: {start_clients: 8, min_clients: 8, lost_grace: 100ms, retry: 50ms, patience: 0, upload_deadline: $3}"
+  echo "round: {start_clients: 8, min_clients: 8, lost_grace: 100ms, retry: 50ms, straggler_factor: 0, upload_deadline: $3}"
   echo "checkpoints: {keep: 100}"
 }
 

@@ -27,7 +27,7 @@ cat >compare.py <<'END'
 import glob, json, os, sys
 
 EXACT = ["uplink_bytes", "downlink_bytes", "up_update_bytes", "up_offer_bytes", "up_wasted_bytes",
-         "down_model_bytes", "down_state_bytes", "down_mixture_bytes", "down_offer_bytes",
+         "down_model_bytes", "down_state_bytes", "down_personal_model_bytes", "down_offer_bytes",
          "down_evaluation_bytes"]
 CLOSE = ["up_report_bytes", "up_control_bytes", "down_control_bytes"]
 ABSENT = ["train_loss", "accuracy", "loss", "client_accuracy_mean", "client_loss_mean"]

@@ -4,7 +4,7 @@
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 synthetic "$dir/data" 3 --seed 3
-round="round: {start_clients: 3, min_responders: 2, patience: 2, patience_least: 3s, upload_deadline: 1h"
+round="round: {start_clients: 3, min_responders: 2, straggler_factor: 2, straggler_min: 3s, upload_deadline: 1h"
 lost_of() { ctl "$1" clients --json | json "next(c['lost'] for c in d if c['name'] == '$2')"; }
 with_slow() { # server, name and rate of the slow client, line of the round's options
   write_server "$1" "rounds: 1" "model: {preset: dnn60}" "heartbeat: 1s" "when_finished: stay" "$4"
@@ -21,7 +21,7 @@ equal "the one that trickles is lost" 1 "$(lost_of srv trickles)"
 has_line "the server's log says why" "$dir/srv.log" "timed out, nothing of the update, or less than "
 has_line "and whose upload it was" "$dir/srv.log" " ms: trickles"
 equal "flctl says it, too" True "$(ctl srv clients --json |
-  json '"see round.patience and round.patience_rate" in next(str(c) for c in d if c["name"] == "trickles")')"
+  json '"see round.straggler_factor and round.patience_rate" in next(str(c) for c in d if c["name"] == "trickles")')"
 stop srv
 
 # 5720 bytes take it 12 s, four times the straggler timeout.

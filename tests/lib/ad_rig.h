@@ -24,7 +24,7 @@ struct rig {
     const struct ref_net *ref;
     struct fl_net *net;
     size_t count, block, batch, inputs, classes;
-    float *x, *target, *along_x;
+    float *x, *target, *jvp_x;
     int32_t *y;
     float *exported, *along;    /* [count] */
     double *params, *direction; /* the same */
@@ -86,7 +86,7 @@ static inline void rig_up_with(struct rig *rig, const struct fl_kernels *kernels
     rig->inputs = fl_net_inputs(rig->net);
     rig->classes = fl_net_classes(rig->net);
     rig->x = must(batch * rig->inputs, sizeof(float));
-    rig->along_x = must(batch * rig->inputs, sizeof(float));
+    rig->jvp_x = must(batch * rig->inputs, sizeof(float));
     rig->target = must(batch * rig->classes, sizeof(float));
     rig->y = must(batch, sizeof(*rig->y));
     rig->exported = must(rig->count, sizeof(float));
@@ -98,7 +98,7 @@ static inline void rig_up_with(struct rig *rig, const struct fl_kernels *kernels
     fl_net_init(rig->net, &rng);
     fl_net_get(rig->net, rig->exported);
     normals(&rng, rig->x, batch * rig->inputs);
-    normals(&rng, rig->along_x, batch * rig->inputs);
+    normals(&rng, rig->jvp_x, batch * rig->inputs);
     normals(&rng, rig->along, rig->count);
     for (b = 0; b < batch; b++) {
         rig->y[b] = (int32_t)fl_rng_below(&rng, rig->classes);
@@ -118,7 +118,7 @@ static inline void rig_down(struct rig *rig)
 {
     fl_net_free(rig->net);
     free(rig->x);
-    free(rig->along_x);
+    free(rig->jvp_x);
     free(rig->target);
     free(rig->y);
     free(rig->exported);
@@ -159,7 +159,7 @@ static inline struct ad_result both_ways(struct rig *rig, size_t mode, float *ha
 {
     struct fl_rng rng;
     const struct fl_net_pass pass = pass_of(rig, modes[mode].soft);
-    const struct fl_net_direction direction = {.x = modes[mode].x ? rig->along_x : NULL,
+    const struct fl_net_direction direction = {.x = modes[mode].x ? rig->jvp_x : NULL,
                                                .params = modes[mode].params ? rig->internal : NULL,
                                                .loss = modes[mode].loss,
                                                .slope = modes[mode].slope};
@@ -170,7 +170,7 @@ static inline struct ad_result both_ways(struct rig *rig, size_t mode, float *ha
                                .target = pass.target,
                                .batch = rig->batch,
                                .rng = &rng,
-                               .along_x = direction.x,
+                               .jvp_x = direction.x,
                                .along = modes[mode].params ? rig->direction : NULL,
                                .loss = modes[mode].loss,
                                .slope = modes[mode].slope};
@@ -180,7 +180,7 @@ static inline struct ad_result both_ways(struct rig *rig, size_t mode, float *ha
 
     fl_rng_seed(&rng, SEED);
     fl_net_seed(rig->net, SEED);
-    loss = fl_net_pass_along(rig->net, &pass, &direction, keep, grad, &slope);
+    loss = fl_net_pass_jvp(rig->net, &pass, &direction, keep, grad, &slope);
     fl_net_export(rig->net, have, grad);
     seen = ad_gradient(&job, rig->count, want);
     ck_assert_double_eq_tol(loss, seen.loss, 1e-5 * (1 + fabs(seen.loss)));

@@ -406,7 +406,7 @@ static struct grid input(struct tape *t, const struct ad_job *job)
     size_t i;
 
     for (i = 0; i < g.batch * each(&g); i++) {
-        g.at[i] = leaf(t, (double)job->x[i], job->along_x != NULL ? (double)job->along_x[i] : 0);
+        g.at[i] = leaf(t, (double)job->x[i], job->jvp_x != NULL ? (double)job->jvp_x[i] : 0);
     }
     return g;
 }

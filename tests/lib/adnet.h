@@ -5,7 +5,7 @@
  * The networks of refnet.h with automatic differentiation written out: every product and sum goes
  * on a tape in double, with its derivative along a direction, and a sweep back over the tape gives
  * gradients and their derivatives along that direction. No formula of a layer's derivative is in
- * here, and no code of libfl/nn or libfl/num. The oracle of fl_net_pass_along().
+ * here, and no code of libfl/nn or libfl/num. The oracle of fl_net_pass_jvp().
  *
  * ReLU has the derivative 0 at 0, the first of several maxima of a window counts.
  */
@@ -19,10 +19,10 @@ struct ad_job {
     const int32_t *y;
     const float *target; /* [batch][classes]; NULL: y */
     size_t batch;
-    struct fl_rng *rng;   /* that dropout draws from; moved on. NULL without dropout */
-    const float *along_x; /* [batch][inputs], or NULL */
-    const double *along;  /* exported order, or NULL */
-    double loss, slope;   /* as in struct fl_net_direction */
+    struct fl_rng *rng;  /* that dropout draws from; moved on. NULL without dropout */
+    const float *jvp_x;  /* [batch][inputs], or NULL */
+    const double *along; /* exported order, or NULL */
+    double loss, slope;  /* as in struct fl_net_direction */
 };
 
 struct ad_result {

@@ -166,11 +166,11 @@ int rig_renew(struct rig *r, const struct fl_identity *who, const struct fl_key 
 
 bool rig_denied(struct rig *r, const struct fl_identity *who, char *why, size_t size)
 {
-    struct fl_denials *denials = NULL;
+    struct fl_revocations *denials = NULL;
     bool has;
 
-    ck_assert_int_eq(fl_authority_denials(r->a, &denials, &r->err), FL_OK);
-    has = fl_denials_has(denials, who, why, size);
-    fl_denials_unref(denials);
+    ck_assert_int_eq(fl_authority_revocations(r->a, &denials, &r->err), FL_OK);
+    has = fl_revocations_has(denials, who, why, size);
+    fl_revocations_unref(denials);
     return has;
 }

@@ -11,9 +11,9 @@
 #include "libfl/base/rng.h"
 #include "libfl/pki/invitation.h"
 #include "server/identity/authority.h"
-#include "server/identity/denials.h"
 #include "server/identity/invitations.h"
 #include "server/identity/joining.h"
+#include "server/identity/revocations.h"
 #include "tests/lib/folder.h"
 
 /* 2026-11-22 18:15:00Z */

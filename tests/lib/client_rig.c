@@ -127,7 +127,7 @@ static void begin_process(struct rig *r)
     r->worker = (struct fl_worker){.state_dir = r->dir, .log = &r->log, .seed = RIG_SEED};
     ck_assert_int_eq(fl_trainer_builtin(r->train, r->test, NULL, &r->worker.trainer, &r->err),
                      FL_OK);
-    ck_assert_msg(fl_keeps_open(r->dir, &r->log, &r->worker.keeps, &r->err) == FL_OK, "%s",
+    ck_assert_msg(fl_client_state_open(r->dir, &r->log, &r->worker.keeps, &r->err) == FL_OK, "%s",
                   r->err.msg);
 }
 
@@ -357,7 +357,7 @@ float *rig_kept(struct rig *r, const char *name)
 {
     float *data = NULL;
 
-    ck_assert_msg(fl_keeps_load(r->worker.keeps, name, &data, &r->err) == FL_OK, "%s: %s", name,
-                  r->err.msg);
+    ck_assert_msg(fl_client_state_load(r->worker.keeps, name, &data, &r->err) == FL_OK, "%s: %s",
+                  name, r->err.msg);
     return data;
 }

@@ -9,7 +9,7 @@
 
 #include "client/work/code.h"
 #include "client/work/evaluation.h"
-#include "client/work/settle.h"
+#include "client/work/settle_state.h"
 #include "client/work/training.h"
 #include "libfl/data/dataset.h"
 #include "tests/lib/folder.h"

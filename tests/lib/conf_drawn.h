@@ -7,7 +7,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
-#include "server/conf/conf.h"
+#include "server/conf/server_conf.h"
 
 void conf_drawn_add(struct fl_buf *yaml, const char *text);
 const char *conf_drawn_preset(struct fl_rng *rng);

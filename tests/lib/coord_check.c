@@ -169,25 +169,25 @@ void coord_check_done(struct coord_check *c)
 }
 
 /* What a stored part says about its client. */
-static size_t facts_of(const struct fl_part_rec *part, bool plan, struct check_fact out[3])
+static size_t facts_of(const struct fl_participant_rec *part, bool plan, struct check_fact out[3])
 {
     size_t n = 0;
 
     out[n++].what = FACT_SELECTED;
-    if (plan && part->state == FL_PART_PLANNED) {
+    if (plan && part->state == FL_PARTICIPANT_PLANNED) {
         out[n++].what = FACT_PLANNED;
     }
-    if (part->state == FL_PART_EMPTY) {
+    if (part->state == FL_PARTICIPANT_EMPTY) {
         out[n++].what = FACT_ACCEPTED;
     }
-    if (part->state == FL_PART_ACCEPTED) {
+    if (part->state == FL_PARTICIPANT_ACCEPTED) {
         out[n++].what = FACT_ACCEPTED;
         out[n++].what = FACT_UPDATE;
     }
     return n;
 }
 
-static void take_part(struct coord_check *c, const struct fl_part_rec *part, uint64_t round,
+static void take_part(struct coord_check *c, const struct fl_participant_rec *part, uint64_t round,
                       uint32_t attempt)
 {
     struct check_fact f[3];
@@ -263,7 +263,7 @@ static void note_work(struct coord_check *c, const struct fl_effect *e)
     {
         return;
     }
-    w->rejects = e->type == FL_EFF_PERSIST_UPDATE && e->parts[0].state == FL_PART_REJECTED;
+    w->rejects = e->type == FL_EFF_PERSIST_UPDATE && e->parts[0].state == FL_PARTICIPANT_REJECTED;
     w->facts = calloc(3 * e->n_parts + 1, sizeof(*w->facts));
     if (w->facts == NULL) {
         abort();
@@ -393,7 +393,7 @@ static void check_left_out(struct coord_check *c, const struct fl_effect *e)
 {
     const struct check_fact bad = {FACT_BAD, e->round, e->attempt, e->parts[0].client, 0};
 
-    if (e->parts[0].state == FL_PART_REJECTED) {
+    if (e->parts[0].state == FL_PARTICIPANT_REJECTED) {
         (void)add(c, &bad);
     }
 }
@@ -607,9 +607,9 @@ static void check_excluded(struct coord_check *c, const struct fl_coord *coord,
                            const struct fl_event *ev)
 {
     struct check_fact bad = {.what = FACT_BAD, .client = ev->u.excluded.client};
-    const struct fl_part_rec *part = fl_coord_part(coord, bad.client);
+    const struct fl_participant_rec *part = fl_coord_part(coord, bad.client);
 
-    if (part != NULL && part->state == FL_PART_REJECTED) {
+    if (part != NULL && part->state == FL_PARTICIPANT_REJECTED) {
         bad.round = fl_coord_round(coord);
         bad.attempt = fl_coord_attempt(coord);
         (void)add(c, &bad);

@@ -115,7 +115,7 @@ static void put_parts(struct script *s, const struct fl_effect *e)
     size_t i;
 
     for (i = 0; i < e->n_parts; i++) {
-        const struct fl_part_rec *p = &e->parts[i];
+        const struct fl_participant_rec *p = &e->parts[i];
 
         put(s, " %s:%s", name_of(s, p->client), fl_part_state_name(p->state));
         if (p->units != NULL) {

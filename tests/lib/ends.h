@@ -3,7 +3,7 @@
 
 /*
  * Connections for tests: up to four ends on one loop that record what happens to them, check
- * the rules of stream.h at every callback, and stop the loop when a test's condition holds.
+ * the rules of tls_stream.h at every callback, and stop the loop when a test's condition holds.
  */
 
 #include <check.h>

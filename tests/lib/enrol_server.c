@@ -193,7 +193,7 @@ static uint32_t who(void *ctx, const struct fl_identity *identity, const char **
     (void)ctx;
     *why = "who knows";
     if (identity == NULL || identity->kind != FL_IDENTITY_CERTIFICATE) {
-        return FL_WHO_STRANGER;
+        return FL_WHO_UNAUTHENTICATED;
     }
     return identity->lapsed ? FL_WHO_LAPSED : FL_WHO_CLIENT;
 }
@@ -221,7 +221,8 @@ void enrol_server_begin(struct enrol_server *s, struct rig_identity *rig, const 
                   "%s", err.msg);
     fl_trust_unref(trust);
     s->filter = fl_tls_filter(s->tls);
-    s->methods[0] = (struct fl_rpc_method){"/fl.v1.Identity/Join", FL_WHO_STRANGER, start_join, s};
+    s->methods[0] =
+        (struct fl_rpc_method){"/fl.v1.Identity/Join", FL_WHO_UNAUTHENTICATED, start_join, s};
     s->methods[1] = (struct fl_rpc_method){"/fl.v1.Identity/Renew", FL_WHO_CLIENT | FL_WHO_LAPSED,
                                            start_renew, s};
     s->methods[2] =

@@ -6,9 +6,9 @@
  * invitations that are bound to the first key that used them, replies as messages carry them.
  */
 
+#include "client/identity/client_identity.h"
 #include "client/identity/enrolling.h"
-#include "client/identity/identity.h"
-#include "libfl/wire/identity.h"
+#include "libfl/wire/wire_identity.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/pki_rig.h"
 

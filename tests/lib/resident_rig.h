@@ -12,7 +12,7 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
-#include "libfl/program/resident.h"
+#include "libfl/program/persistent.h"
 #include "tests/lib/folder.h"
 
 /* More than any test takes: only a hang could reach it. */
@@ -30,11 +30,11 @@ struct rig {
     char dir[FOLDER_PATH], notes[128], program[PATH_MAX], number[16];
     const char *argv[5];
     struct rig_time time;
-    struct fl_resident_clock clock;
-    struct fl_resident_conf conf;
-    struct fl_resident *r;
+    struct fl_persistent_clock clock;
+    struct fl_persistent_conf conf;
+    struct fl_persistent *r;
     struct fl_layout *layout;
-    struct fl_resident_model model;
+    struct fl_persistent_model model;
     size_t count;
     float given[16], out[16];
     uint64_t progressed;
@@ -85,18 +85,18 @@ static inline void rig_init(struct rig *rig, const char *mode)
     rig->argv[0] = rig->program;
     rig->argv[1] = mode;
     rig->argv[2] = rig->notes;
-    rig->clock = (struct fl_resident_clock){rig_now, rig_pause, &rig->time};
-    rig->conf = (struct fl_resident_conf){.argv = rig->argv,
-                                          .client = "edge-1",
-                                          .data = "/srv/data",
-                                          .purpose = "train",
-                                          .start_limit_ms = RIG_LONG,
-                                          .cancel_grace_ms = RIG_LONG,
-                                          .idle_exit_ms = 60000,
-                                          .clock = &rig->clock};
+    rig->clock = (struct fl_persistent_clock){rig_now, rig_pause, &rig->time};
+    rig->conf = (struct fl_persistent_conf){.argv = rig->argv,
+                                            .client = "edge-1",
+                                            .data = "/srv/data",
+                                            .purpose = "train",
+                                            .start_limit_ms = RIG_LONG,
+                                            .cancel_grace_ms = RIG_LONG,
+                                            .idle_exit_ms = 60000,
+                                            .clock = &rig->clock};
     rig->layout = rig_layout(4);
     rig->count = fl_layout_count(rig->layout);
-    rig->model = (struct fl_resident_model){
+    rig->model = (struct fl_persistent_model){
         .layout = rig->layout, .solver = "{\"name\": \"sgd\", \"options\": {}}", .epochs = 1};
     for (i = 0; i < rig->count; i++) {
         rig->given[i] = (float)i;
@@ -106,12 +106,13 @@ static inline void rig_init(struct rig *rig, const char *mode)
 
 static inline void rig_create(struct rig *rig)
 {
-    ck_assert_msg(fl_resident_create(&rig->conf, &rig->r, &rig->err) == FL_OK, "%s", rig->err.msg);
+    ck_assert_msg(fl_persistent_create(&rig->conf, &rig->r, &rig->err) == FL_OK, "%s",
+                  rig->err.msg);
 }
 
 static inline void rig_describe(struct rig *rig)
 {
-    ck_assert_msg(fl_resident_describe(rig->r, &rig->model, RIG_LONG, &rig->err) == FL_OK, "%s",
+    ck_assert_msg(fl_persistent_describe(rig->r, &rig->model, RIG_LONG, &rig->err) == FL_OK, "%s",
                   rig->err.msg);
 }
 
@@ -125,7 +126,7 @@ static inline void rig_open(struct rig *rig, const char *mode)
 
 static inline void rig_done(struct rig *rig)
 {
-    fl_resident_free(rig->r);
+    fl_persistent_free(rig->r);
     fl_layout_free(rig->layout);
     folder_remove(rig->dir);
 }
@@ -138,28 +139,28 @@ static inline void rig_progress(void *ctx, uint64_t done, uint64_t total)
     rig->progressed = done;
 }
 
-static inline struct fl_resident_task rig_task(struct rig *rig, enum fl_resident_kind kind)
+static inline struct fl_persistent_task rig_task(struct rig *rig, enum fl_persistent_kind kind)
 {
-    return (struct fl_resident_task){.kind = kind,
-                                     .given = {rig->given},
-                                     .round = 3,
-                                     .seed = 5,
-                                     .learning_rate = 0.1,
-                                     .epochs = 1,
-                                     .batch_size = 20,
-                                     .solver = "{\"name\": \"fedmix\", \"options\": {}}",
-                                     .cancel = &rig->cancel,
-                                     .progress = rig_progress,
-                                     .ctx = rig};
+    return (struct fl_persistent_task){.kind = kind,
+                                       .given = {rig->given},
+                                       .round = 3,
+                                       .seed = 5,
+                                       .learning_rate = 0.1,
+                                       .epochs = 1,
+                                       .batch_size = 20,
+                                       .solver = "{\"name\": \"fedmix\", \"options\": {}}",
+                                       .cancel = &rig->cancel,
+                                       .progress = rig_progress,
+                                       .ctx = rig};
 }
 
-static inline int rig_run(struct rig *rig, enum fl_resident_kind kind,
-                          struct fl_resident_answer *ret)
+static inline int rig_run(struct rig *rig, enum fl_persistent_kind kind,
+                          struct fl_persistent_answer *ret)
 {
-    struct fl_resident_task task = rig_task(rig, kind);
+    struct fl_persistent_task task = rig_task(rig, kind);
 
     rig->err = (struct fl_err){0};
-    return fl_resident_run(rig->r, &task, ret, &rig->err);
+    return fl_persistent_run(rig->r, &task, ret, &rig->err);
 }
 
 static inline bool rig_says(const struct rig *rig, const char *text)

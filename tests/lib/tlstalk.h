@@ -3,7 +3,7 @@
 
 /*
  * A client and a server of a tlsrig joined by a memlink, each with an end (ends.h) that records
- * what happens to it and checks the rules of stream.h.
+ * what happens to it and checks the rules of tls_stream.h.
  */
 
 #include "libfl/base/budget.h"

@@ -3,8 +3,8 @@
 
 /* One filled-in message of every kind on the wire, for tests and as seeds for fuzzing. */
 
-#include "libfl/wire/admin.h"
 #include "libfl/wire/messages.h"
+#include "libfl/wire/wire_admin.h"
 
 struct wire_sample {
     const char *name;

@@ -111,24 +111,24 @@ void work_rig_mix(struct work_rig *rig, uint64_t round, const char *const *names
     size_t n_floats = fl_federation_floats(&rig->fed);
     uint64_t bytes = n_floats * sizeof(float);
     float *values = calloc(n_floats, sizeof(*values));
-    struct fl_mixtures_writer *w = NULL;
+    struct fl_personal_models_writer *w = NULL;
     size_t i;
 
     ck_assert_ptr_nonnull(values);
     for (i = 0; i < n_floats; i++) {
         values[i] = value;
     }
-    ck_assert_int_eq(fl_mixtures_create(rig->fed.state_dir, round, names, n, bytes, &w, NULL),
-                     FL_OK);
-    for (i = 0; i < n; i++) {
-        ck_assert_int_eq(fl_mixtures_write(w, i, 0, values, (size_t)bytes, NULL), FL_OK);
-    }
-    ck_assert_int_eq(fl_mixtures_publish(w, NULL), FL_OK);
-    fl_mixtures_close(rig->progress.next.mixtures);
-    rig->progress.next.mixtures = NULL;
     ck_assert_int_eq(
-        fl_mixtures_open(rig->fed.state_dir, round, bytes, &rig->progress.next.mixtures, NULL),
-        FL_OK);
+        fl_personal_models_create(rig->fed.state_dir, round, names, n, bytes, &w, NULL), FL_OK);
+    for (i = 0; i < n; i++) {
+        ck_assert_int_eq(fl_personal_models_write(w, i, 0, values, (size_t)bytes, NULL), FL_OK);
+    }
+    ck_assert_int_eq(fl_personal_models_publish(w, NULL), FL_OK);
+    fl_personal_models_close(rig->progress.next.mixtures);
+    rig->progress.next.mixtures = NULL;
+    ck_assert_int_eq(fl_personal_models_open(rig->fed.state_dir, round, bytes,
+                                             &rig->progress.next.mixtures, NULL),
+                     FL_OK);
     free(values);
 }
 

@@ -22,7 +22,7 @@
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
 #include "libfl/sim/sim.h"
-#include "server/store/spares.h"
+#include "server/store/recycled_files.h"
 #include "server/work/aggregation.h"
 #include "server/work/bundles.h"
 #include "tests/lib/coord_check.h"
@@ -120,7 +120,7 @@ struct fed_msg {
     /* Task: its bundles. */
     float model[FED_FLOATS];
     float control[FED_FLOATS], told[FED_FLOATS];
-    bool has_mixture;
+    bool has_personal_model;
     float mixture[FED_FLOATS];
     uint64_t counted_round; /* task */
     uint32_t counted_attempt;
@@ -190,7 +190,7 @@ struct fed_server {
     char dir[FED_PATH];
     /* While it lives. */
     struct fl_federation federation;
-    struct fl_spares *spares;
+    struct fl_recycled *spares;
     struct fl_progress progress;
     struct fl_coord_resume resume;
     struct fed_bundle bundles[2 * FED_MAX];

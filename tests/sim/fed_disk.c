@@ -10,8 +10,8 @@
 
 #include "libfl/base/fs.h"
 #include "server/work/opening.h"
+#include "server/work/payload_sizes.h"
 #include "server/work/persist.h"
-#include "server/work/sent.h"
 #include "tests/sim/fed.h"
 
 /* --- death at a transaction --- */
@@ -29,13 +29,13 @@ int __real_fl_store_put_selection(struct fl_store *store, const struct fl_select
 int __wrap_fl_store_put_selection(struct fl_store *store, const struct fl_selection *selection,
                                   struct fl_err *err);
 int __real_fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
-                             const struct fl_part_rec *parts, size_t n, struct fl_err *err);
+                             const struct fl_participant_rec *parts, size_t n, struct fl_err *err);
 int __wrap_fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
-                             const struct fl_part_rec *parts, size_t n, struct fl_err *err);
+                             const struct fl_participant_rec *parts, size_t n, struct fl_err *err);
 int __real_fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
-                               const struct fl_part_rec *part, struct fl_err *err);
+                               const struct fl_participant_rec *part, struct fl_err *err);
 int __wrap_fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
-                               const struct fl_part_rec *part, struct fl_err *err);
+                               const struct fl_participant_rec *part, struct fl_err *err);
 
 int __real_fl_store_put_pause(struct fl_store *store, const char *reason, struct fl_err *err);
 int __wrap_fl_store_put_pause(struct fl_store *store, const char *reason, struct fl_err *err);
@@ -64,13 +64,13 @@ int __wrap_fl_store_put_selection(struct fl_store *store, const struct fl_select
 }
 
 int __wrap_fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
-                             const struct fl_part_rec *parts, size_t n, struct fl_err *err)
+                             const struct fl_participant_rec *parts, size_t n, struct fl_err *err)
 {
     return fed_write() ? __real_fl_store_put_plan(store, round, attempt, parts, n, err) : FL_EIO;
 }
 
 int __wrap_fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
-                               const struct fl_part_rec *part, struct fl_err *err)
+                               const struct fl_participant_rec *part, struct fl_err *err)
 {
     return fed_write() ? __real_fl_store_put_update(store, round, attempt, part, err) : FL_EIO;
 }
@@ -81,7 +81,7 @@ struct fed_job {
     struct fl_effect e;
     struct fl_round_rec record;
     struct fl_client_rec *clients;
-    struct fl_part_rec *parts;
+    struct fl_participant_rec *parts;
     char pause[FL_PAUSE_SIZE];
     float divergence[FED_MAX][FED_UNITS];
     uint8_t units[FED_MAX][FED_UNITS];
@@ -127,9 +127,9 @@ static void free_job(struct fed_job *job)
     }
 }
 
-static void copy_part(struct fed_job *job, size_t i, const struct fl_part_rec *from)
+static void copy_part(struct fed_job *job, size_t i, const struct fl_participant_rec *from)
 {
-    struct fl_part_rec *p = &job->parts[i];
+    struct fl_participant_rec *p = &job->parts[i];
 
     *p = *from;
     if (from->divergence != NULL) {
@@ -249,8 +249,9 @@ static int write_upload(struct fed *fed, struct fed_job *job, const struct fl_sp
     int rv;
 
     fed_tears(fed->plan.tears);
-    rv = fl_spares_open(fed->server.spares, push->round, push->attempt,
-                        fed->clients[job->from].name, parts, push->n_parts, &spool, &at, &job->err);
+    rv = fl_recycled_open(fed->server.spares, push->round, push->attempt,
+                          fed->clients[job->from].name, parts, push->n_parts, &spool, &at,
+                          &job->err);
     while (rv == FL_OK && at < push->n_bytes) {
         size_t left = push->n_bytes - (size_t)at;
         size_t n = left > (push->n_bytes + 1) / 2 ? (push->n_bytes + 1) / 2 : left;
@@ -391,7 +392,7 @@ bool fed_disk_open(struct fed *fed)
                                            .state_dir = s->dir,
                                            .log = &fed->work_log,
                                            .retention = {.keep = 1}};
-    ck_assert_int_eq(fl_spares_create(s->dir, &s->spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_create(s->dir, &s->spares, NULL), FL_OK);
     s->writer.dead = false;
     fed_writes(&s->writer);
     rv = open_folder(fed, &err);
@@ -430,7 +431,7 @@ void fed_disk_close(struct fed *fed)
     s->resume = (struct fl_coord_resume){.committed = 0};
     fl_store_close(s->federation.store);
     s->federation.store = NULL;
-    fl_spares_free(s->spares);
+    fl_recycled_free(s->spares);
     s->spares = NULL;
 }
 

@@ -202,19 +202,19 @@ static void check_theta(struct fed *fed, const struct fl_aggregation *a, const s
     }
 }
 
-static void take_mixtures(struct fed *fed, const struct fl_aggregation *a)
+static void take_personal_models(struct fed *fed, const struct fl_aggregation *a)
 {
     struct fed_model *next = &fed->server.next;
-    const struct fl_mixtures *m = a->next.mixtures;
-    size_t n = m != NULL ? fl_mixtures_count(m) : 0;
+    const struct fl_personal_models *m = a->next.mixtures;
+    size_t n = m != NULL ? fl_personal_models_count(m) : 0;
     size_t j;
 
     if (fed->plan.own && n != a->n_parts) {
         fed_fail(fed, "of %zu models %zu were mixed", a->n_parts, n);
     }
     for (j = 0; j < n; j++) {
-        uint32_t i = fed_named(fed, fl_mixtures_name(m, j));
-        struct fl_file *file = fl_mixtures_file(m, j);
+        uint32_t i = fed_named(fed, fl_personal_models_name(m, j));
+        struct fl_file *file = fl_personal_models_file(m, j);
 
         ck_assert_uint_lt(i, FED_MAX);
         if (!next->sent[i] || fl_file_read(file, 0, next->mixture[i], sizeof(next->theta)) != FL_OK)
@@ -237,7 +237,7 @@ void fed_model_aggregated(struct fed *fed, const struct fl_aggregation *a)
         add(fed, a, i, &sums);
     }
     check_theta(fed, a, &sums);
-    take_mixtures(fed, a);
+    take_personal_models(fed, a);
 }
 
 void fed_model_count(struct fed *fed, const struct fl_effect *e)

@@ -73,15 +73,16 @@ static void fill_task(struct fed *fed, const struct fl_effect *e, uint32_t i, st
     msg->counted_round = e->counted_round;
     msg->counted_attempt = e->counted_attempt;
     msg->epoch = e->size.epoch;
-    msg->has_mixture = e->mixture && fl_bundles_has_mixture(&s->progress, fed->clients[i].name);
+    msg->has_personal_model =
+        e->mixture && fl_bundles_has_personal_model(&s->progress, fed->clients[i].name);
     while (n-- > 0) {
         const float *data = fed_disk_bundle(fed, list[n].name, i);
-        float *to = list[n].kind == FL_BUNDLE_IS_MODEL     ? msg->model
-                    : list[n].kind == FL_BUNDLE_IS_MIXTURE ? msg->mixture
-                    : list[n].state == 0                   ? msg->control
-                                                           : msg->told;
+        float *to = list[n].kind == FL_BUNDLE_IS_MODEL            ? msg->model
+                    : list[n].kind == FL_BUNDLE_IS_PERSONAL_MODEL ? msg->mixture
+                    : list[n].state == 0                          ? msg->control
+                                                                  : msg->told;
 
-        if (list[n].kind == FL_BUNDLE_IS_MIXTURE && !msg->has_mixture) {
+        if (list[n].kind == FL_BUNDLE_IS_PERSONAL_MODEL && !msg->has_personal_model) {
             continue;
         }
         if (data == NULL) {
@@ -260,7 +261,7 @@ static void take_effect(struct fed *fed, const struct fl_effect *e)
         break;
     case FL_EFF_ROUND_CLOSED:
         s->n_bundles = 0;
-        ck_assert_int_eq(fl_spares_collect(s->spares, NULL), FL_OK);
+        ck_assert_int_eq(fl_recycled_collect(s->spares, NULL), FL_OK);
         break;
     case FL_EFF_TRACE:
         fed_log(fed, "- %s", e->text);
@@ -334,7 +335,7 @@ static void aggregated(struct fed *fed, uint64_t job)
         for (i = 0; i < fed->plan.n_clients; i++) { /* Sometimes one client's, sometimes our own. */
             number = fed->server.number[i];
             if (number != UINT32_MAX && fl_coord_part(fed->server.coord, number) != NULL &&
-                fl_coord_part(fed->server.coord, number)->state == FL_PART_ACCEPTED &&
+                fl_coord_part(fed->server.coord, number)->state == FL_PARTICIPANT_ACCEPTED &&
                 fed_chance(fed, 0.5))
             {
                 ev.u.failed_work.client = number;

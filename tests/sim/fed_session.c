@@ -88,7 +88,7 @@ static void push(struct fed_client *c, const struct fl_session_effect *e)
 {
     static const uint8_t all[FED_UNITS] = {1, 1, 1};
 
-    if (!fl_held_is(&c->member.held, e->key)) {
+    if (!fl_pending_result_is(&c->member.held, e->key)) {
         fed_fail(c->fed, "%s is to push what it does not hold", c->name);
     } else if (fed_work_code(c, e->units != NULL ? e->units : all)) {
         c->granting = ++c->generation;
@@ -130,7 +130,7 @@ static void take_effect(struct fed_client *c, const struct fl_session_effect *e)
         c->training = 0;
         break;
     case FL_CEFF_REPORT:
-        if (fl_held_is(&c->member.held, e->key)) {
+        if (fl_pending_result_is(&c->member.held, e->key)) {
             fed_client_report(c, e->key.round, e->key.attempt);
         } else {
             say(c, FED_FAILED, &e->key);
@@ -148,7 +148,7 @@ static void take_effect(struct fed_client *c, const struct fl_session_effect *e)
     case FL_CEFF_CANCEL_FETCH:
         break;
     case FL_CEFF_DROP:
-        if (fl_held_is(&c->member.held, e->key)) {
+        if (fl_pending_result_is(&c->member.held, e->key)) {
             fed_work_drop(c);
         }
         break;

@@ -246,7 +246,7 @@ bool fed_work_fetch(struct fed_client *c)
         bundles[n++] = (struct fl_member_bundle){"control", msg->control, size, false};
         bundles[n++] = (struct fl_member_bundle){"told", msg->told, size, false};
     }
-    if (msg->has_mixture) {
+    if (msg->has_personal_model) {
         bundles[n++] = (struct fl_member_bundle){"mixture", msg->mixture, size, false};
     }
     work(c);
@@ -267,7 +267,7 @@ bool fed_work_train(struct fed_client *c)
 void fed_work_drop(struct fed_client *c)
 {
     work(c);
-    fl_held_drop(&c->member.held, fed_work_held(c));
+    fl_pending_result_drop(&c->member.held, fed_work_held(c));
     (void)over(c, FL_OK, NULL, "");
 }
 
@@ -324,7 +324,7 @@ static int link_one(void *ctx, const char *folder, const char *name, struct fl_e
 static void load(struct fed *fed, struct fl_member *m, const char *name, float to[FED_FLOATS])
 {
     float *data = NULL;
-    int rv = fl_keeps_load(m->worker.keeps, name, &data, NULL);
+    int rv = fl_client_state_load(m->worker.keeps, name, &data, NULL);
 
     (void)memset(to, 0, FED_FLOATS * sizeof(*to));
     if (rv == FL_OK) {
@@ -352,8 +352,8 @@ void fed_work_settled(struct fed *fed, uint32_t i, struct fl_round_key counted, 
     ck_assert_int_eq(fl_fs_mkdirs(keep, NULL), FL_OK);
     ck_assert_int_eq(fl_fs_each(from, link_one, keep, NULL), FL_OK);
     open_in(fed, dir, &m);
-    rv =
-        fl_keeps_settle(m.worker.keeps, (struct fl_round_key){UINT64_MAX, 1}, counted, epoch, NULL);
+    rv = fl_client_state_settle(m.worker.keeps, (struct fl_round_key){UINT64_MAX, 1}, counted,
+                                epoch, NULL);
     ck_assert_int_eq(rv, FL_OK);
     load(fed, &m, "sim.control", ret->control);
     load(fed, &m, "sim.scaffold", ret->scaffold);

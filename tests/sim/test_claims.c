@@ -13,7 +13,7 @@
 
 #include "tests/lib/folder.h"
 #include "tests/unit/train_fixture.h"
-#include "tools/fl_sim/engine/federation.h"
+#include "tools/fl_sim/engine/sim_federation.h"
 
 #define N_CLIENTS 6
 #define N_SAMPLES 40
@@ -94,8 +94,8 @@ static void on_part(void *ctx, const struct fl_fed_part *part)
 {
     struct run *r = ctx;
 
-    r->rejected += part->state == FL_PART_REJECTED;
-    r->accepted_of_first += part->state == FL_PART_ACCEPTED && strcmp(part->name, "c0") == 0;
+    r->rejected += part->state == FL_PARTICIPANT_REJECTED;
+    r->accepted_of_first += part->state == FL_PARTICIPANT_ACCEPTED && strcmp(part->name, "c0") == 0;
 }
 
 static bool on_commit(void *ctx, const struct fl_round_rec *record, const struct fl_sim_round *sim)
@@ -107,26 +107,26 @@ static bool on_commit(void *ctx, const struct fl_round_rec *record, const struct
     return true;
 }
 
-static void person(void *ctx, size_t client, struct fl_person *ret)
+static void sim_client(void *ctx, size_t client, struct fl_sim_client *ret)
 {
     const struct run *r = ctx;
 
-    *ret = (struct fl_person){.name = r->names[client],
-                              .samples = N_SAMPLES,
-                              .evaluation_samples = N_SAMPLES,
-                              .seed = 7 + client};
+    *ret = (struct fl_sim_client){.name = r->names[client],
+                                  .samples = N_SAMPLES,
+                                  .evaluation_samples = N_SAMPLES,
+                                  .seed = 7 + client};
 }
 
-static int data(void *ctx, size_t client, struct fl_person_data *ret, struct fl_err *err)
+static int data(void *ctx, size_t client, struct fl_sim_client_data *ret, struct fl_err *err)
 {
     const struct run *r = ctx;
 
     (void)err;
-    *ret = (struct fl_person_data){r->train[client], r->test, {NULL}};
+    *ret = (struct fl_sim_client_data){r->train[client], r->test, {NULL}};
     return FL_OK;
 }
 
-static void release(void *ctx, struct fl_person_data *of)
+static void release(void *ctx, struct fl_sim_client_data *of)
 {
     (void)ctx;
     (void)of;
@@ -173,7 +173,7 @@ static void run_done(struct run *r)
 
 static void go(struct run *r)
 {
-    const struct fl_people people = {N_CLIENTS, person, data, release, r};
+    const struct fl_sim_clients sim_clients = {N_CLIENTS, sim_client, data, release, r};
     const struct fl_fed_conf conf = {
         .dir = r->dir,
         .name = "f",
@@ -196,7 +196,7 @@ static void go(struct run *r)
         .inputs = INPUTS,
         .classes = CLASSES,
         .offer_max = 1u << 20,
-        .people = &people,
+        .sim_clients = &sim_clients,
         .threads = 1,
         .watch = {.part = on_part, .committed = on_commit, .ctx = r},
     };

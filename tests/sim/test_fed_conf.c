@@ -84,7 +84,8 @@ static void draw(struct fl_buf *yaml, struct fl_rng *rng)
     conf_drawn_add(yaml, fl_rng_below(rng, 2) == 0 ? ", over_selected: grace" : "");
     conf_drawn_add(yaml, fl_rng_below(rng, 3) == 0 ? ", backfill: yes" : "");
     conf_drawn_add(yaml, fl_rng_below(rng, 3) == 0 ? ", forget_after: 200ms" : "");
-    conf_drawn_add(yaml, fl_rng_below(rng, 3) == 0 ? ", patience: 1, patience_least: 50ms" : "");
+    conf_drawn_add(yaml,
+                   fl_rng_below(rng, 3) == 0 ? ", straggler_factor: 1, straggler_min: 50ms" : "");
     ck_assert_int_eq(fl_buf_printf(yaml,
                                    "}\nevaluation: {every: %" PRIu64 ", clients: %s, deadline: "
                                    "500ms}\n",

@@ -18,8 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/identity/client_identity.h"
 #include "client/identity/enrolling.h"
-#include "client/identity/identity.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "libfl/db/db.h"

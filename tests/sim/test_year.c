@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/identity/cert_renewal.h"
+#include "client/identity/client_identity.h"
 #include "client/identity/enrolling.h"
-#include "client/identity/identity.h"
-#include "client/identity/renewing.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/authority_rig.h"
 

@@ -166,8 +166,8 @@ static inline bool fed_is_buffer(const struct fed *f, size_t i)
     return fed_tensor_of(f, i)->buffer;
 }
 
-static inline int fed_mixture(void *ctx, size_t client, size_t offset, const float *values,
-                              size_t n)
+static inline int fed_personal_model(void *ctx, size_t client, size_t offset, const float *values,
+                                     size_t n)
 {
     struct fed *f = ctx;
     size_t i;
@@ -203,7 +203,7 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
         .extra_options = f->extra_options,
         .state = (const float *const *)f->state,
         .state_new = f->state_new,
-        .mixture = ops->mixes ? fed_mixture : NULL,
+        .mixture = ops->mixes ? fed_personal_model : NULL,
         .info = &f->info,
         .want_distance = f->distances,
         .distance = f->distance,

@@ -119,7 +119,7 @@ static inline struct fl_dataset *fed_data(struct fl_rng *rng, size_t k)
 
 static inline void fed_open_client(struct fed *f, size_t k, const struct fl_solver_ops *watch)
 {
-    const struct fl_line line = {.made = 0};
+    const struct fl_generation line = {.made = 0};
     const struct fl_described of = {.federation = "fed",
                                     .strategy = f->strategy,
                                     .layout = f->layout,
@@ -293,7 +293,7 @@ static inline bool fed_push(struct fed *f, const struct fed_plan *plan, size_t k
 /* The server: the pass over what was sent. */
 static inline void fed_aggregate(struct fed *f, const struct fed_plan *plan)
 {
-    struct fl_part_rec parts[FED_CLIENTS] = {{0}};
+    struct fl_participant_rec parts[FED_CLIENTS] = {{0}};
     struct fl_client_rec clients[FED_CLIENTS] = {{0}};
     struct fl_aggregation a = {.round = f->round,
                                .attempt = 1,
@@ -309,8 +309,8 @@ static inline void fed_aggregate(struct fed *f, const struct fed_plan *plan)
         struct fl_client_rec *rec = &clients[a.n_parts];
 
         (void)snprintf(rec->name, sizeof(rec->name), "c%zu", k);
-        parts[a.n_parts] =
-            (struct fl_part_rec){.client = (uint32_t)k, .samples = 1, .steps = f->n_steps[k]};
+        parts[a.n_parts] = (struct fl_participant_rec){
+            .client = (uint32_t)k, .samples = 1, .steps = f->n_steps[k]};
         a.n_parts += plan->trains[k] && fed_push(f, plan, k, rec->name);
     }
     ck_assert_msg(fl_aggregation_run(&f->federation, &a, &err) == FL_OK, "%s", err.msg);
@@ -325,16 +325,16 @@ static inline void fed_aggregate(struct fed *f, const struct fed_plan *plan)
 /* The clients learn what was counted. */
 static inline void fed_settle(struct fed *f, size_t k)
 {
-    struct fl_keeps *keeps = f->client[k].worker.keeps;
+    struct fl_client_state *keeps = f->client[k].worker.keeps;
     char name[FL_NAME_MAX];
     float *kept = NULL;
     int rv;
 
     ck_assert_int_eq(fl_kept_name(f->ops, f->ops->keeps[0].name, name), FL_OK);
-    ck_assert_int_eq(
-        fl_keeps_settle(keeps, (struct fl_round_key){f->round + 1, 1}, f->counted[k], 0, NULL),
-        FL_OK);
-    rv = fl_keeps_load(keeps, name, &kept, NULL);
+    ck_assert_int_eq(fl_client_state_settle(keeps, (struct fl_round_key){f->round + 1, 1},
+                                            f->counted[k], 0, NULL),
+                     FL_OK);
+    rv = fl_client_state_load(keeps, name, &kept, NULL);
     ck_assert(rv == FL_OK || rv == FL_ENOENT);
     if (rv == FL_OK) {
         (void)memcpy(f->own[k], kept, f->count * sizeof(float));
@@ -345,7 +345,7 @@ static inline void fed_settle(struct fed *f, size_t k)
 /* What clients are told now. */
 static inline void fed_tell(struct fed *f)
 {
-    fl_strategy_tell(f->strategy, 0, f->state, f->members, f->told, f->count);
+    fl_strategy_describe(f->strategy, 0, f->state, f->members, f->told, f->count);
 }
 
 static inline void fed_round(struct fed *f, const struct fed_plan *plan)

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
-#include "server/store/files.h"
-#include "server/store/rollback.h"
+#include "server/store/store_files.h"
+#include "server/store/store_rollback.h"
 #include "tests/lib/coord_script.h"
 #include "tests/lib/store_rig.h"
 
@@ -144,8 +144,9 @@ static inline void leave_open(struct fl_store *store, uint64_t round, uint32_t a
 {
     float divergence[SCRIPT_UNITS] = {1.0f, 2.0f, 3.0f};
     uint8_t units[SCRIPT_UNITS] = {1, 1, 1};
-    struct fl_part_rec parts[2] = {{.client = 0, .state = FL_PART_SELECTED, .samples = 100},
-                                   {.client = 1, .state = FL_PART_SELECTED, .samples = 100}};
+    struct fl_participant_rec parts[2] = {
+        {.client = 0, .state = FL_PARTICIPANT_SELECTED, .samples = 100},
+        {.client = 1, .state = FL_PARTICIPANT_SELECTED, .samples = 100}};
 
     parts[0].units = parts[1].units = feedback ? NULL : units;
     ck_assert_int_eq(fl_store_put_selection(store,
@@ -160,10 +161,10 @@ static inline void leave_open(struct fl_store *store, uint64_t round, uint32_t a
     parts[0].units = parts[1].units = units;
     parts[0].divergence = parts[1].divergence = divergence;
     if (feedback) {
-        parts[0].state = parts[1].state = FL_PART_PLANNED;
+        parts[0].state = parts[1].state = FL_PARTICIPANT_PLANNED;
         ck_assert_int_eq(fl_store_put_plan(store, round, attempt, parts, 2, NULL), FL_OK);
     }
-    parts[0].state = FL_PART_ACCEPTED;
+    parts[0].state = FL_PARTICIPANT_ACCEPTED;
     parts[0].upload_bytes = 56;
     parts[0].train_loss = 1.5;
     ck_assert_int_eq(fl_store_put_update(store, round, attempt, &parts[0], NULL), FL_OK);
@@ -254,13 +255,14 @@ static inline uint32_t finish_round(const char *preset, const struct fl_coord_re
     for (turns = 0; turns < 40 && fl_coord_committed(s->coord) < 2; turns++) {
         script_run_to(s, s->now + 10);
         for (who = 0; who < 2; who++) {
-            const struct fl_part_rec *part = fl_coord_part(s->coord, (uint32_t)who);
+            const struct fl_participant_rec *part = fl_coord_part(s->coord, (uint32_t)who);
             const char *name = who == 0 ? "a" : "b";
 
-            if (part != NULL && part->state == FL_PART_SELECTED) {
+            if (part != NULL && part->state == FL_PARTICIPANT_SELECTED) {
                 script_report(s, name, divergence);
-            } else if (part != NULL &&
-                       (part->state == FL_PART_REPORTED || part->state == FL_PART_PLANNED)) {
+            } else if (part != NULL && (part->state == FL_PARTICIPANT_REPORTED ||
+                                        part->state == FL_PARTICIPANT_PLANNED))
+            {
                 script_stored(s, name);
             }
         }
@@ -286,7 +288,7 @@ static inline int add_change(void *ctx, const struct fl_change_rec *c)
     return FL_OK;
 }
 
-static inline int add_hold(void *ctx, const struct fl_hold_rec *h)
+static inline int add_hold(void *ctx, const struct fl_pin_rec *h)
 {
     size_t used = strlen(text);
 
@@ -300,7 +302,7 @@ static inline const char *record(struct fl_store *store)
 {
     text[0] = '\0';
     ck_assert_int_eq(fl_store_changes(store, 0, 99, add_change, NULL, NULL), FL_OK);
-    ck_assert_int_eq(fl_store_holds(store, add_hold, NULL, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_pins(store, add_hold, NULL, NULL), FL_OK);
     return text;
 }
 

@@ -404,7 +404,7 @@ START_TEST(models_of_zeros_stay_zeros)
 END_TEST
 
 /* Identity 15. */
-START_TEST(permuting_clients_permutes_their_mixtures)
+START_TEST(permuting_clients_permutes_their_personal_models)
 {
     static const size_t to[] = {3, 0, 4, 1, 2};
     struct fed f, g;
@@ -562,7 +562,7 @@ static void threes(const struct fl_options *o, const struct fl_attention *in, do
     }
 }
 
-START_TEST(a_mixture_that_overflows_is_refused)
+START_TEST(a_personal_model_that_overflows_is_refused)
 {
     static const struct fl_aggregate_ops ops = {.policy = {.name = "test", .options = fl_opt_none},
                                                 .scope = of_unit,
@@ -605,7 +605,7 @@ START_TEST(one_nan_upload_is_blamed_and_then_is_that_client_absent_bit_for_bit)
 }
 END_TEST
 
-START_TEST(an_error_of_whoever_takes_the_mixtures_ends_the_pass)
+START_TEST(an_error_of_whoever_takes_the_personal_models_ends_the_pass)
 {
     struct fed f;
 
@@ -655,15 +655,15 @@ int main(void)
     tcase_add_loop_test(tc, scaling_a_component_of_one_client_does_not_change_the_weights, 0, 5);
     tcase_add_loop_test(tc, a_component_of_zeros_is_like_itself_only, 0, 2);
     tcase_add_loop_test(tc, models_of_zeros_stay_zeros, 0, KINDS);
-    tcase_add_loop_test(tc, permuting_clients_permutes_their_mixtures, 0, KINDS);
+    tcase_add_loop_test(tc, permuting_clients_permutes_their_personal_models, 0, KINDS);
     tcase_add_loop_test(tc, rows_are_never_negative_and_sum_to_one, 0, KINDS);
     tcase_add_test(tc, fedamp_never_takes_more_of_the_others_than_there_is);
     tcase_add_test(tc, fedamp_takes_models_closer_than_rounding_for_equal);
     tcase_add_loop_test(tc, what_is_not_finite_never_gets_through, 0, KINDS);
-    tcase_add_test(tc, a_mixture_that_overflows_is_refused);
+    tcase_add_test(tc, a_personal_model_that_overflows_is_refused);
     tcase_add_loop_test(tc, one_nan_upload_is_blamed_and_then_is_that_client_absent_bit_for_bit, 0,
                         KINDS);
-    tcase_add_test(tc, an_error_of_whoever_takes_the_mixtures_ends_the_pass);
+    tcase_add_test(tc, an_error_of_whoever_takes_the_personal_models_ends_the_pass);
     tcase_add_loop_test(tc, nobody_sending_anything_leaves_theta_and_tells_nobody, 0, KINDS);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);

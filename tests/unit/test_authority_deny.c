@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/identity/renewing.h"
+#include "client/identity/cert_renewal.h"
 #include "server/identity/certificates.h"
 #include "server/identity/plain_names.h"
 #include "tests/lib/authority_rig.h"
@@ -33,10 +33,10 @@ static void teardown(void)
     rig_end(&r);
 }
 
-typedef int deny_fn(struct fl_authority *, const struct fl_denied *, const char *, const char *,
+typedef int deny_fn(struct fl_authority *, const struct fl_revoked *, const char *, const char *,
                     int64_t, size_t *, struct fl_err *);
 
-static size_t deny(deny_fn *verb, const struct fl_denied *whom)
+static size_t deny(deny_fn *verb, const struct fl_revoked *whom)
 {
     size_t n = 0;
 
@@ -61,7 +61,7 @@ static int nothing(void *ctx, size_t i, const struct fl_invited *invited)
 
 START_TEST(a_name_that_is_revoked_is_out_for_good_with_all_its_keys)
 {
-    struct fl_denied whom = {.name = "edge-001"};
+    struct fl_revoked whom = {.name = "edge-001"};
     struct fl_invitation in = {.name = "edge-001"};
     struct fl_invite line;
     struct fl_identity renewed;
@@ -102,8 +102,8 @@ END_TEST
 
 START_TEST(a_certificate_or_key_that_is_revoked_leaves_the_name)
 {
-    struct fl_denied serial = {.serial = who.serial, .serial_len = who.serial_len};
-    struct fl_denied by_key = {.key = who.key};
+    struct fl_revoked serial = {.serial = who.serial, .serial_len = who.serial_len};
+    struct fl_revoked by_key = {.key = who.key};
     struct fl_identity next;
     struct fl_identity altered;
     struct fl_invite line;
@@ -133,7 +133,7 @@ END_TEST
 
 START_TEST(who_was_evicted_joins_again_by_a_new_invitation_even_with_the_same_key)
 {
-    struct fl_denied whom = {.name = "edge-001"};
+    struct fl_revoked whom = {.name = "edge-001"};
     struct fl_identity again;
     struct fl_invite line;
 
@@ -154,7 +154,7 @@ END_TEST
 
 START_TEST(the_line_of_who_was_evicted_does_not_let_him_in_again)
 {
-    struct fl_denied whom = {.name = "edge-002"};
+    struct fl_revoked whom = {.name = "edge-002"};
     struct fl_invite line;
 
     rig_invite(&r, "edge-002", 0, &line);
@@ -167,7 +167,7 @@ END_TEST
 
 START_TEST(who_is_disabled_is_kept_and_comes_back_when_enabled)
 {
-    struct fl_denied whom = {.name = "edge-001"};
+    struct fl_revoked whom = {.name = "edge-001"};
     char why[512];
 
     ck_assert_uint_eq(deny(fl_authority_disable, &whom), 1);
@@ -188,7 +188,7 @@ START_TEST(a_name_of_an_own_pki_is_kept_out_by_its_name)
                                  .name = "desk-1",
                                  .serial = {7},
                                  .serial_len = 1};
-    struct fl_denied whom = {.name = "desk-1"};
+    struct fl_revoked whom = {.name = "desk-1"};
     struct fl_invitation in = {.name = "desk-1"};
 
     rig_close(&r);
@@ -206,7 +206,7 @@ END_TEST
 
 START_TEST(a_clock_that_was_years_ahead_for_an_hour_has_forgotten_no_denial)
 {
-    struct fl_denied whom = {.name = "edge-001"};
+    struct fl_revoked whom = {.name = "edge-001"};
     int64_t right = r.now_ms;
 
     ck_assert_uint_eq(deny(fl_authority_evict, &whom), 1);
@@ -229,31 +229,31 @@ END_TEST
 
 START_TEST(a_snapshot_stays_what_it_was_and_is_the_same_until_something_changes)
 {
-    struct fl_denied whom = {.name = "edge-001"};
-    struct fl_denials *before = NULL;
-    struct fl_denials *same = NULL;
-    struct fl_denials *now = NULL;
+    struct fl_revoked whom = {.name = "edge-001"};
+    struct fl_revocations *before = NULL;
+    struct fl_revocations *same = NULL;
+    struct fl_revocations *now = NULL;
 
-    ck_assert_int_eq(fl_authority_denials(r.a, &before, &r.err), FL_OK);
-    ck_assert_int_eq(fl_authority_denials(r.a, &same, &r.err), FL_OK);
+    ck_assert_int_eq(fl_authority_revocations(r.a, &before, &r.err), FL_OK);
+    ck_assert_int_eq(fl_authority_revocations(r.a, &same, &r.err), FL_OK);
     ck_assert_ptr_eq(before, same);
     ck_assert_uint_eq(deny(fl_authority_disable, &whom), 1);
-    ck_assert_int_eq(fl_authority_denials(r.a, &now, &r.err), FL_OK);
+    ck_assert_int_eq(fl_authority_revocations(r.a, &now, &r.err), FL_OK);
     ck_assert_ptr_ne(before, now);
-    ck_assert(!fl_denials_has(before, &who, NULL, 0));
-    ck_assert(fl_denials_has(now, &who, NULL, 0));
-    ck_assert_uint_eq(fl_denials_len(now), 1);
-    fl_denials_unref(before);
-    fl_denials_unref(same);
-    fl_denials_unref(now);
+    ck_assert(!fl_revocations_has(before, &who, NULL, 0));
+    ck_assert(fl_revocations_has(now, &who, NULL, 0));
+    ck_assert_uint_eq(fl_revocations_len(now), 1);
+    fl_revocations_unref(before);
+    fl_revocations_unref(same);
+    fl_revocations_unref(now);
 }
 END_TEST
 
 START_TEST(a_thousand_denials_are_found_each)
 {
-    struct fl_denied whom = {.name = NULL};
+    struct fl_revoked whom = {.name = NULL};
     struct fl_identity one = who;
-    struct fl_denials *denials = NULL;
+    struct fl_revocations *denials = NULL;
     uint32_t i;
 
     for (i = 0; i < 1000; i++) {
@@ -263,17 +263,17 @@ START_TEST(a_thousand_denials_are_found_each)
         whom.serial_len = 1 + i % 4;
         (void)deny(fl_authority_revoke, &whom);
     }
-    ck_assert_int_eq(fl_authority_denials(r.a, &denials, &r.err), FL_OK);
+    ck_assert_int_eq(fl_authority_revocations(r.a, &denials, &r.err), FL_OK);
     for (i = 0; i < 1000; i++) {
         uint8_t serial[4] = {(uint8_t)(1 + i % 7), (uint8_t)(i >> 8), (uint8_t)i, 9};
 
         (void)memcpy(one.serial, serial, 4);
         one.serial_len = 1 + i % 4;
-        ck_assert(fl_denials_has(denials, &one, NULL, 0));
+        ck_assert(fl_revocations_has(denials, &one, NULL, 0));
         one.serial[one.serial_len - 1] = 200;
-        ck_assert(!fl_denials_has(denials, &one, NULL, 0));
+        ck_assert(!fl_revocations_has(denials, &one, NULL, 0));
     }
-    fl_denials_unref(denials);
+    fl_revocations_unref(denials);
 }
 END_TEST
 
@@ -324,7 +324,7 @@ static int plain(const char *name)
 
 START_TEST(a_name_with_a_certificate_is_refused_in_plaintext_until_its_grace_has_passed)
 {
-    struct fl_denied whom = {.name = "edge-001"};
+    struct fl_revoked whom = {.name = "edge-001"};
 
     ck_assert_int_eq(plain("edge-002"), FL_OK);
     ck_assert_int_eq(plain("edge-001"), FL_EPERM);
@@ -345,8 +345,8 @@ END_TEST
 
 START_TEST(a_name_that_is_denied_is_refused_in_plaintext)
 {
-    struct fl_denied revoked = {.name = "edge-003"};
-    struct fl_denied disabled = {.name = "edge-004"};
+    struct fl_revoked revoked = {.name = "edge-003"};
+    struct fl_revoked disabled = {.name = "edge-004"};
 
     (void)deny(fl_authority_revoke, &revoked);
     (void)deny(fl_authority_disable, &disabled);

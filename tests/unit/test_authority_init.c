@@ -274,7 +274,7 @@ END_TEST
 
 START_TEST(a_denial_that_a_bit_was_turned_in_stops_the_start)
 {
-    struct fl_denied whom = {.name = "edge-001"};
+    struct fl_revoked whom = {.name = "edge-001"};
     char path[256];
     sqlite3 *db = NULL;
 

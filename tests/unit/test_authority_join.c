@@ -346,7 +346,7 @@ END_TEST
 START_TEST(what_is_done_leaves_a_line_and_no_secret)
 {
     struct fl_invite in;
-    struct fl_denied whom = {.name = "edge-001"};
+    struct fl_revoked whom = {.name = "edge-001"};
     char line[FL_INVITE_MAX];
     struct lines *l;
 
@@ -378,14 +378,14 @@ END_TEST
 
 /* --- fleets --- */
 
-struct fleet {
+struct ranks {
     size_t n;
     struct fl_invite last;
 };
 
 static int count_line(void *ctx, size_t i, const struct fl_invited *invited)
 {
-    struct fleet *f = ctx;
+    struct ranks *f = ctx;
 
     ck_assert_uint_eq(i, f->n);
     f->n++;
@@ -398,7 +398,7 @@ START_TEST(ten_thousand_invitations_are_one_transaction_all_or_none)
     enum { N = 10000 };
     struct fl_invitation *list_of = calloc(N, sizeof(*list_of));
     char(*names)[16] = calloc(N, sizeof(*names));
-    struct fleet fleet = {0};
+    struct ranks ranks = {0};
     size_t lines;
     size_t i;
 
@@ -409,25 +409,25 @@ START_TEST(ten_thousand_invitations_are_one_transaction_all_or_none)
     }
     list_of[N - 1].name = "-edge";
     ck_assert_int_eq(
-        fl_authority_invite(r.a, list_of, N, "uid 0 (root)", r.now_ms, count_line, &fleet, &r.err),
+        fl_authority_invite(r.a, list_of, N, "uid 0 (root)", r.now_ms, count_line, &ranks, &r.err),
         FL_EINVAL);
     list_of[N - 1].name = "not a name";
     lines = audit()->n;
     ck_assert_int_eq(
-        fl_authority_invite(r.a, list_of, N, "uid 0 (root)", r.now_ms, count_line, &fleet, &r.err),
+        fl_authority_invite(r.a, list_of, N, "uid 0 (root)", r.now_ms, count_line, &ranks, &r.err),
         FL_EINVAL);
     rig_says(&r, "number 10000 of 10000, none of which was made");
     rig_says(&r, "'not a name'");
-    ck_assert_uint_eq(fleet.n, 0);
+    ck_assert_uint_eq(ranks.n, 0);
     ck_assert_uint_eq(audit()->n, lines);
     list_of[N - 1].name = names[N - 1];
     ck_assert_int_eq(
-        fl_authority_invite(r.a, list_of, N, "uid 0 (root)", r.now_ms, count_line, &fleet, &r.err),
+        fl_authority_invite(r.a, list_of, N, "uid 0 (root)", r.now_ms, count_line, &ranks, &r.err),
         FL_OK);
-    ck_assert_uint_eq(fleet.n, N);
+    ck_assert_uint_eq(ranks.n, N);
     ck_assert_uint_eq(audit()->n, lines + N);
     rig_said(&r, "more lines (flctl audit)");
-    ck_assert_int_eq(rig_join(&r, &fleet.last, key, "", NULL), FL_OK);
+    ck_assert_int_eq(rig_join(&r, &ranks.last, key, "", NULL), FL_OK);
     ck_assert_str_eq(r.joined.name, names[N - 1]);
     free(list_of);
     free(names);
@@ -458,12 +458,12 @@ START_TEST(invitations_are_listed_by_state_and_hand_on_their_labels)
 {
     struct fl_wire_pair labels[] = {{(char *)(uintptr_t) "site", (char *)(uintptr_t) "kiel"}};
     struct fl_invitation in = {.name = "edge-*", .uses = 2, .labels = labels, .n_labels = 1};
-    struct fleet fleet = {0};
+    struct ranks ranks = {0};
     char text[2000] = "";
 
-    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &fleet, &r.err),
+    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &ranks, &r.err),
                      FL_OK);
-    ck_assert_int_eq(rig_join(&r, &fleet.last, key, "edge-1", NULL), FL_OK);
+    ck_assert_int_eq(rig_join(&r, &ranks.last, key, "edge-1", NULL), FL_OK);
     ck_assert_uint_eq(r.joined.n_labels, 1);
     ck_assert_str_eq(r.joined.labels[0].key, "site");
     ck_assert_str_eq(r.joined.labels[0].value, "kiel");
@@ -489,16 +489,16 @@ END_TEST
 START_TEST(an_invitation_that_makes_no_sense_is_refused)
 {
     struct fl_invitation in = {.name = "edge-1", .uses = 2};
-    struct fleet fleet = {0};
+    struct ranks ranks = {0};
 
-    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &fleet, &r.err),
+    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &ranks, &r.err),
                      FL_EINVAL);
     rig_says(&r, "has one use");
     in = (struct fl_invitation){.name = "../etc"};
-    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &fleet, &r.err),
+    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &ranks, &r.err),
                      FL_EINVAL);
     in = (struct fl_invitation){.name = "a", .valid_ms = INT64_MAX};
-    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &fleet, &r.err),
+    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &ranks, &r.err),
                      FL_EINVAL);
     rig_says(&r, "a year at most");
 }

@@ -111,12 +111,12 @@ static int renew(void)
 
 static int denials(void)
 {
-    struct fl_denied whom = {.name = "edge-001"};
-    struct fl_denials *list = NULL;
+    struct fl_revoked whom = {.name = "edge-001"};
+    struct fl_revocations *list = NULL;
     int rv = fl_authority_disable(r.a, &whom, "", "ops", r.now_ms, NULL, &r.err);
 
-    rv = rv == FL_OK ? fl_authority_denials(r.a, &list, &r.err) : rv;
-    fl_denials_unref(list);
+    rv = rv == FL_OK ? fl_authority_revocations(r.a, &list, &r.err) : rv;
+    fl_revocations_unref(list);
     return rv;
 }
 

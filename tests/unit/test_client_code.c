@@ -9,7 +9,7 @@
 #include "client/work/code.h"
 
 static char dir[64];
-static struct fl_keeps *keeps;
+static struct fl_client_state *keeps;
 
 static void setup(void)
 {
@@ -17,12 +17,12 @@ static void setup(void)
 
     (void)snprintf(dir, sizeof(dir), "/tmp/fl-code-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(dir));
-    ck_assert_int_eq(fl_keeps_open(dir, NULL, &keeps, &err), FL_OK);
+    ck_assert_int_eq(fl_client_state_open(dir, NULL, &keeps, &err), FL_OK);
 }
 
 static void teardown(void)
 {
-    fl_keeps_free(keeps);
+    fl_client_state_free(keeps);
     ck_assert_int_eq(rmdir(dir), 0);
 }
 

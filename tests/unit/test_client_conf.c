@@ -1,6 +1,6 @@
 /* What `command` of a client must not say: each value with file, line, key and what was expected.
  */
-#include "client/conf/conf.h"
+#include "client/conf/client_conf.h"
 #include "tests/lib/conf_refused.h"
 
 /* clang-format off */
@@ -44,13 +44,16 @@ static const struct refused rows[] = {
      "key 'command.first_limit': expected a duration such as 10s, 100ms to 168h, found '0s'"},
     {"first_limit: 169h",
      "key 'command.first_limit': expected a duration such as 10s, 100ms to 168h, found '169h'"},
-    {"patience: -1", "key 'command.patience': expected a number, 0 to 1000000, found '-1'"},
-    {"patience: 1e7", "key 'command.patience': expected a number, 0 to 1000000, found '1e7'"},
-    {"patience: ten", "key 'command.patience': expected a number, 0 to 1000000, found 'ten'"},
-    {"patience_least: 169h",
-     "key 'command.patience_least': expected a duration such as 10s, 0s to 168h, found '169h'"},
-    {"patience_least: -2m",
-     "key 'command.patience_least': expected a duration such as 10s, 0s to 168h, found '-2m'"},
+    {"straggler_factor: -1",
+     "key 'command.straggler_factor': expected a number, 0 to 1000000, found '-1'"},
+    {"straggler_factor: 1e7",
+     "key 'command.straggler_factor': expected a number, 0 to 1000000, found '1e7'"},
+    {"straggler_factor: ten",
+     "key 'command.straggler_factor': expected a number, 0 to 1000000, found 'ten'"},
+    {"straggler_min: 169h",
+     "key 'command.straggler_min': expected a duration such as 10s, 0s to 168h, found '169h'"},
+    {"straggler_min: -2m",
+     "key 'command.straggler_min': expected a duration such as 10s, 0s to 168h, found '-2m'"},
     {"time_limit: 50ms",
      "key 'command.time_limit': expected a duration such as 10s, 100ms to 168h, found '50ms'"},
     {"time_limit: 169h",
@@ -135,17 +138,18 @@ START_TEST(what_may_be_said_of_a_program_is_read)
     struct fl_err err = {0};
     const struct fl_client_command *c;
 
-    refused_write(HEAD "resident: yes\n  ",
-                  "program: python3 # a text alone is a list of one\n"
-                  "  start_limit: 100ms\n  cancel_grace: 0s\n  idle_exit: 0s\n  first_limit: 168h\n"
-                  "  patience: 0\n  patience_least: 0s\n  memory_limit: 1G\n  memory_of: resident\n"
-                  "  environment: {_A1: \"\", CUDA_VISIBLE_DEVICES: \"1,2\"}",
-                  path);
+    refused_write(
+        HEAD "resident: yes\n  ",
+        "program: python3 # a text alone is a list of one\n"
+        "  start_limit: 100ms\n  cancel_grace: 0s\n  idle_exit: 0s\n  first_limit: 168h\n"
+        "  straggler_factor: 0\n  straggler_min: 0s\n  memory_limit: 1G\n  memory_of: resident\n"
+        "  environment: {_A1: \"\", CUDA_VISIBLE_DEVICES: \"1,2\"}",
+        path);
     ck_assert_msg(fl_client_conf_load(path, NULL, &conf, &err) == FL_OK, "%s", err.msg);
     c = conf->command;
     ck_assert_uint_eq(c->program.n, 1);
     ck_assert_str_eq(c->program.list[0], "python3");
-    ck_assert(c->resident && c->memory_of == FL_PROGRAM_RESIDENT);
+    ck_assert(c->persistent && c->memory_of == FL_PROGRAM_PERSISTENT);
     ck_assert_uint_eq(c->start_limit_ms, 100);
     ck_assert_uint_eq(c->cancel_grace_ms, 0);
     ck_assert_uint_eq(c->idle_exit_ms, 0);

@@ -173,7 +173,7 @@ START_TEST(a_path_that_is_too_long_is_called_that)
     const struct fl_run run = {"x", 1};
     struct fl_result *r = fl_result_new();
     struct fl_result *loaded = NULL;
-    struct fl_keeps *keeps = NULL;
+    struct fl_client_state *keeps = NULL;
     uint8_t *data = NULL;
     struct fl_err err = {0};
 
@@ -185,9 +185,9 @@ START_TEST(a_path_that_is_too_long_is_called_that)
     expect_too_long(fl_result_remove(path, &err), &err);
     expect_too_long(fl_cache_save(path, "x", 1, &err), &err);
     ck_assert_int_eq(fl_cache_load(path, digest, 1, &data), FL_ENOENT);
-    expect_too_long(fl_keeps_open(path, NULL, &keeps, &err), &err);
+    expect_too_long(fl_client_state_open(path, NULL, &keeps, &err), &err);
     path[4089] = '\0'; /* "/keep" still fits, "/keep/index" does not. */
-    expect_too_long(fl_keeps_open(path, NULL, &keeps, &err), &err);
+    expect_too_long(fl_client_state_open(path, NULL, &keeps, &err), &err);
     fl_result_unref(r);
 }
 END_TEST
@@ -209,11 +209,11 @@ END_TEST
 
 START_TEST(a_folder_of_kept_state_that_cannot_be_read_stops_the_start)
 {
-    struct fl_keeps *keeps = NULL;
+    struct fl_client_state *keeps = NULL;
     struct fl_err err = {0};
 
     ck_assert_int_eq(fl_fs_mkdirs(in_dir("keep/index"), NULL), FL_OK);
-    ck_assert_int_ne(fl_keeps_open(dir, NULL, &keeps, &err), FL_OK);
+    ck_assert_int_ne(fl_client_state_open(dir, NULL, &keeps, &err), FL_OK);
     ck_assert_ptr_nonnull(strstr(err.msg, "keep/index"));
     ck_assert_ptr_null(keeps);
 }
@@ -247,8 +247,8 @@ START_TEST(settling_that_fails_has_changed_nothing_and_can_be_done_again)
     s = settling_of(&r, &task);
     break_call(_i == 0 ? PWRITE : _i == 1 ? FSYNC : RENAME, 0);
     ck_assert_int_eq(fl_settling_run(&s, &r.worker, &r.err), FL_ENOSPC);
-    ck_assert(!fl_keeps_has(r.worker.keeps, "spy.two"));
-    ck_assert(fl_keeps_pending(r.worker.keeps, (struct fl_round_key){1, 1}));
+    ck_assert(!fl_client_state_has(r.worker.keeps, "spy.two"));
+    ck_assert(fl_client_state_pending(r.worker.keeps, (struct fl_round_key){1, 1}));
     ck_assert_int_eq(fl_settling_run(&s, &r.worker, &r.err), FL_OK);
     two = rig_kept(&r, "spy.two");
     ck_assert_double_eq((double)two[0], 100);

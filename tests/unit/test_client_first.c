@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/conf/conf.h"
-#include "client/conf/first.h"
+#include "client/conf/client_conf.h"
+#include "client/conf/first_conf.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/folder.h"
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/store/keep.h"
+#include "client/store/client_state.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/wrap_pwrite.h"
@@ -120,31 +120,32 @@ static void teardown(void)
     fl_layout_free(layout);
 }
 
-static const struct fl_keeps_spec specs[] = {{"scaffold.control", true, true, 0},
-                                             {"own.personal", false, false, 0},
-                                             {"codec.residual", true, false, 0}};
+static const struct fl_client_state_spec specs[] = {{"scaffold.control", true, true, 0},
+                                                    {"own.personal", false, false, 0},
+                                                    {"codec.residual", true, false, 0}};
 static const uint8_t all[] = {1, 1, 1}, first[] = {1, 0, 0}, last[] = {0, 0, 1};
 
 static const uint8_t one_line[FL_DIGEST_SIZE] = {1}, other_line[FL_DIGEST_SIZE] = {2};
 
-static struct fl_keeps_home home_of(const char *federation, const struct fl_layout *model)
+static struct fl_client_state_home home_of(const char *federation, const struct fl_layout *model)
 {
-    return (struct fl_keeps_home){federation, model, one_line};
+    return (struct fl_client_state_home){federation, model, one_line};
 }
 
-static struct fl_keeps *bind_to(const char *federation, const struct fl_layout *model, size_t n)
+static struct fl_client_state *bind_to(const char *federation, const struct fl_layout *model,
+                                       size_t n)
 {
-    struct fl_keeps_home home = home_of(federation, model);
-    struct fl_keeps *k = NULL;
+    struct fl_client_state_home home = home_of(federation, model);
+    struct fl_client_state *k = NULL;
 
-    ck_assert_int_eq(fl_keeps_open(dir, &log_, &k, NULL), FL_OK);
-    ck_assert_int_eq(fl_keeps_bind(k, &home, specs, n, NULL), FL_OK);
+    ck_assert_int_eq(fl_client_state_open(dir, &log_, &k, NULL), FL_OK);
+    ck_assert_int_eq(fl_client_state_bind(k, &home, specs, n, NULL), FL_OK);
     return k;
 }
 
-static struct fl_keeps *reopen(struct fl_keeps *k)
+static struct fl_client_state *reopen(struct fl_client_state *k)
 {
-    fl_keeps_free(k);
+    fl_client_state_free(k);
     return bind_to("fed", layout, 3);
 }
 
@@ -153,9 +154,10 @@ static struct fl_round_key at(uint64_t round, uint32_t attempt)
     return (struct fl_round_key){round, attempt};
 }
 
-static void settle(struct fl_keeps *k, uint64_t task, uint64_t counted)
+static void settle(struct fl_client_state *k, uint64_t task, uint64_t counted)
 {
-    ck_assert_int_eq(fl_keeps_settle(k, at(task, 1), at(counted, counted != 0), 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_client_state_settle(k, at(task, 1), at(counted, counted != 0), 0, NULL),
+                     FL_OK);
 }
 
 static void fill(float *block, float value)
@@ -168,40 +170,41 @@ static void fill(float *block, float value)
 }
 
 /* What a training of round `round` leaves: control `round` hundreds, personal one more. */
-static int try_put(struct fl_keeps *k, uint64_t round)
+static int try_put(struct fl_client_state *k, uint64_t round)
 {
     float control[N_FLOATS];
     float personal[N_FLOATS];
-    struct fl_keeps_value values[] = {{"scaffold.control", control}, {"own.personal", personal}};
+    struct fl_client_state_value values[] = {{"scaffold.control", control},
+                                             {"own.personal", personal}};
 
     fill(control, (float)(100 * round));
     fill(personal, (float)(100 * round + 50));
-    return fl_keeps_put(k, at(round, 1), values, 2, NULL);
+    return fl_client_state_put(k, at(round, 1), values, 2, NULL);
 }
 
-static void put(struct fl_keeps *k, uint64_t round)
+static void put(struct fl_client_state *k, uint64_t round)
 {
     ck_assert_int_eq(try_put(k, round), FL_OK);
 }
 
-static void grant(struct fl_keeps *k, uint64_t round, const uint8_t *units)
+static void grant(struct fl_client_state *k, uint64_t round, const uint8_t *units)
 {
     float residual[N_FLOATS];
-    struct fl_keeps_value value = {"codec.residual", residual};
+    struct fl_client_state_value value = {"codec.residual", residual};
 
     fill(residual, (float)(100 * round + 20));
-    ck_assert_int_eq(fl_keeps_grant(k, at(round, 1), units, &value, NULL), FL_OK);
+    ck_assert_int_eq(fl_client_state_grant(k, at(round, 1), units, &value, NULL), FL_OK);
 }
 
 /* Units a, b, c of the kept block are of these values; below 0: zeros. */
-static void expect(struct fl_keeps *k, const char *name, float a, float b, float c)
+static void expect(struct fl_client_state *k, const char *name, float a, float b, float c)
 {
     const float want[] = {a, b, c};
     float *have = NULL;
     size_t l;
     size_t i;
 
-    ck_assert_msg(fl_keeps_load(k, name, &have, NULL) == FL_OK, "'%s' is not kept", name);
+    ck_assert_msg(fl_client_state_load(k, name, &have, NULL) == FL_OK, "'%s' is not kept", name);
     for (l = 0; l < 3; l++) {
         const struct fl_unit *unit = fl_layout_unit(layout, l);
 
@@ -212,12 +215,12 @@ static void expect(struct fl_keeps *k, const char *name, float a, float b, float
     free(have);
 }
 
-static void expect_none(struct fl_keeps *k, const char *name)
+static void expect_none(struct fl_client_state *k, const char *name)
 {
     float *have = NULL;
 
-    ck_assert(!fl_keeps_has(k, name));
-    ck_assert_int_eq(fl_keeps_load(k, name, &have, NULL), FL_ENOENT);
+    ck_assert(!fl_client_state_has(k, name));
+    ck_assert_int_eq(fl_client_state_load(k, name, &have, NULL), FL_ENOENT);
 }
 
 static size_t files(void) /* without the layout of the model */
@@ -242,22 +245,22 @@ static size_t files(void) /* without the layout of the model */
 
 START_TEST(a_client_that_keeps_nothing_writes_nothing)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 0);
+    struct fl_client_state *k = bind_to("fed", layout, 0);
 
-    ck_assert(!fl_keeps_wanted(k));
+    ck_assert(!fl_client_state_wanted(k));
     settle(k, 4, 3);
-    ck_assert(!fl_keeps_pending(k, at(4, 1)));
+    ck_assert(!fl_client_state_pending(k, at(4, 1)));
     expect_none(k, "scaffold.control");
     ck_assert_uint_eq(files(), 0);
     ck_assert_str_eq(lines, "");
-    fl_keeps_free(k);
+    fl_client_state_free(k);
     ck_assert_int_eq(rmdir(dir), 0);
 }
 END_TEST
 
 START_TEST(pending_values_are_taken_over_when_their_round_is_counted)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
 
     settle(k, 1, 0);
     put(k, 1);
@@ -265,23 +268,23 @@ START_TEST(pending_values_are_taken_over_when_their_round_is_counted)
     grant(k, 1, all);
     expect_none(k, "scaffold.control");
     k = reopen(k);
-    ck_assert(fl_keeps_pending(k, at(1, 1)));
+    ck_assert(fl_client_state_pending(k, at(1, 1)));
     settle(k, 4, 1);
     expect(k, "scaffold.control", 100, 100, 100);
     expect(k, "own.personal", 150, 150, 150);
     expect(k, "codec.residual", 120, 120, 120);
-    ck_assert(!fl_keeps_pending(k, at(1, 1)));
+    ck_assert(!fl_client_state_pending(k, at(1, 1)));
     k = reopen(k);
     expect(k, "scaffold.control", 100, 100, 100);
     ck_assert_uint_eq(files(), 4);
     ck_assert_str_eq(lines, "");
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(only_granted_units_of_a_value_per_unit_are_taken_over)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
 
     put(k, 1);
     grant(k, 1, first);
@@ -295,39 +298,39 @@ START_TEST(only_granted_units_of_a_value_per_unit_are_taken_over)
     expect(k, "codec.residual", 120, -1, 220);
     expect(k, "own.personal", 250, 250, 250);
     ck_assert_uint_eq(files(), 4);
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(a_counted_round_without_a_grant_moves_only_whole_values)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
 
     put(k, 1);
     settle(k, 2, 1);
     expect_none(k, "scaffold.control");
     expect(k, "own.personal", 150, 150, 150);
     ck_assert_str_eq(lines, "");
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(a_newer_plan_replaces_the_grant_before)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
 
     put(k, 1);
     grant(k, 1, all);
     grant(k, 1, first);
     settle(k, 2, 1);
     expect(k, "scaffold.control", 100, -1, -1);
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(pending_values_are_dropped_when_another_round_is_counted)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
 
     put(k, 1);
     grant(k, 1, all);
@@ -337,66 +340,66 @@ START_TEST(pending_values_are_dropped_when_another_round_is_counted)
     ck_assert_str_eq(lines, "");
     settle(k, 3, 1);
     expect(k, "scaffold.control", 100, 100, 100);
-    ck_assert(!fl_keeps_pending(k, at(2, 1)));
+    ck_assert(!fl_client_state_pending(k, at(2, 1)));
     ck_assert_ptr_nonnull(strstr(lines, "2 dropping what round 2/1 left here: its update was sent, "
                                         "but the last round that the server counts is 1/1\n"));
     ck_assert_uint_eq(files(), 4);
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(another_attempt_of_the_round_is_another_round)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
 
     put(k, 1);
     grant(k, 1, all);
-    ck_assert_int_eq(fl_keeps_settle(k, at(2, 1), at(1, 2), 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_client_state_settle(k, at(2, 1), at(1, 2), 0, NULL), FL_OK);
     expect_none(k, "scaffold.control");
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(the_task_that_made_pending_values_leaves_them_when_it_comes_again)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
 
     settle(k, 1, 0);
     put(k, 1);
     grant(k, 1, all);
     k = reopen(k);
     settle(k, 1, 0);
-    ck_assert(fl_keeps_pending(k, at(1, 1)));
+    ck_assert(fl_client_state_pending(k, at(1, 1)));
     settle(k, 2, 1);
     expect(k, "scaffold.control", 100, 100, 100);
     ck_assert_str_eq(lines, "");
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(a_value_that_training_did_not_make_again_stays)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
 
     put(k, 1);
     grant(k, 1, all);
     settle(k, 2, 1);
-    ck_assert_int_eq(fl_keeps_put(k, at(2, 1), NULL, 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_client_state_put(k, at(2, 1), NULL, 0, NULL), FL_OK);
     settle(k, 3, 2);
     expect(k, "own.personal", 150, 150, 150);
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(a_grant_needs_the_pending_values_of_its_round)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
     struct fl_err err = {0};
 
     put(k, 1);
-    ck_assert_int_eq(fl_keeps_grant(k, at(1, 2), all, NULL, &err), FL_ESTATE);
+    ck_assert_int_eq(fl_client_state_grant(k, at(1, 2), all, NULL, &err), FL_ESTATE);
     ck_assert_str_eq(err.msg, "nothing is pending of round 1/2");
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
@@ -404,7 +407,7 @@ END_TEST
 
 START_TEST(a_lost_folder_is_told_with_the_names_of_what_was_in_it)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
 
     settle(k, 9, 7);
     ck_assert_ptr_nonnull(strstr(lines, "1 the server counts round 7/1 of this client, but its "
@@ -421,27 +424,27 @@ START_TEST(a_lost_folder_is_told_with_the_names_of_what_was_in_it)
     grant(k, 11, all);
     settle(k, 12, 11);
     expect(k, "scaffold.control", 1100, 1100, 1100);
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(what_the_running_round_made_outlives_the_loss_of_what_was_kept)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
 
     put(k, 9);
     settle(k, 9, 7);
     ck_assert_ptr_nonnull(strstr(lines, "'own.personal' of that round is lost"));
-    ck_assert(fl_keeps_pending(k, at(9, 1)));
+    ck_assert(fl_client_state_pending(k, at(9, 1)));
     settle(k, 10, 9);
     expect(k, "own.personal", 950, 950, 950);
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(values_of_another_round_than_the_counted_one_are_forgotten)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
 
     put(k, 5);
     grant(k, 5, all);
@@ -452,13 +455,13 @@ START_TEST(values_of_another_round_than_the_counted_one_are_forgotten)
         lines, _i == 0 ? "'scaffold.control' of that round is lost (that of round 5/1 is here)"
                        : "forgetting what is kept of round 5/1: the server went back, "));
     ck_assert(_i == 0 || strstr(lines, "lost") == NULL);
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(a_server_that_never_counted_us_starts_us_from_nothing)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
 
     put(k, 5);
     grant(k, 5, all);
@@ -467,7 +470,7 @@ START_TEST(a_server_that_never_counted_us_starts_us_from_nothing)
     expect_none(k, "own.personal");
     ck_assert_ptr_nonnull(strstr(lines, "2 forgetting what is kept of round 5/1: the server has "
                                         "never counted this client\n"));
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
@@ -497,9 +500,9 @@ static void spoil(const char *prefix, long offset)
     (void)closedir(d);
 }
 
-static struct fl_keeps *one_round(void)
+static struct fl_client_state *one_round(void)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
 
     put(k, 1);
     grant(k, 1, first);
@@ -510,7 +513,7 @@ static struct fl_keeps *one_round(void)
 START_TEST(a_damaged_block_counts_as_none_and_is_named)
 {
     static const long offsets[] = {0, 9, 20, 40, 200, 300, -1};
-    struct fl_keeps *k = one_round();
+    struct fl_client_state *k = one_round();
 
     spoil("scaffold.control", offsets[_i]);
     k = reopen(k);
@@ -518,17 +521,17 @@ START_TEST(a_damaged_block_counts_as_none_and_is_named)
     {
         float *have = NULL;
 
-        ck_assert_int_eq(fl_keeps_load(k, "scaffold.control", &have, NULL), FL_ENOENT);
+        ck_assert_int_eq(fl_client_state_load(k, "scaffold.control", &have, NULL), FL_ENOENT);
     }
     ck_assert_ptr_nonnull(strstr(lines, "1 the kept 'scaffold.control' is lost, going on without"));
-    ck_assert(!fl_keeps_has(k, "scaffold.control"));
-    fl_keeps_free(k);
+    ck_assert(!fl_client_state_has(k, "scaffold.control"));
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(a_damaged_block_of_an_older_round_leaves_the_new_units)
 {
-    struct fl_keeps *k = one_round();
+    struct fl_client_state *k = one_round();
 
     put(k, 2);
     spoil("scaffold.control.4", -1);
@@ -538,15 +541,15 @@ START_TEST(a_damaged_block_of_an_older_round_leaves_the_new_units)
     ck_assert_ptr_nonnull(strstr(lines, "1 the kept 'scaffold.control' is lost, going on without"));
     expect(k, "scaffold.control", -1, -1, 200);
     expect(k, "codec.residual", 120, -1, 220);
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(a_damaged_index_loses_everything_and_says_so)
 {
-    struct fl_keeps *k = one_round();
+    struct fl_client_state *k = one_round();
 
-    fl_keeps_free(k);
+    fl_client_state_free(k);
     spoil("index", 3L * _i + 1);
     k = bind_to("fed", layout, 3);
     ck_assert_ptr_nonnull(strstr(lines,
@@ -557,23 +560,23 @@ START_TEST(a_damaged_index_loses_everything_and_says_so)
     settle(k, 2, 1);
     ck_assert_ptr_nonnull(strstr(lines, "'scaffold.control' of that round is lost"));
     ck_assert_uint_eq(files(), 1);
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(an_index_of_a_later_version_ends_the_start_and_stays)
 {
-    struct fl_keeps *k = one_round();
+    struct fl_client_state *k = one_round();
     struct fl_err err = {0};
     char path[128];
     struct fl_buf file;
 
-    fl_keeps_free(k);
+    fl_client_state_free(k);
     (void)snprintf(path, sizeof(path), "%s/keep/index", dir);
     ck_assert_int_eq(fl_fs_read(path, 65536, &file, NULL), FL_OK);
     file.data[8]++;
     ck_assert_int_eq(fl_fs_replace(path, file.data, file.len, false, NULL), FL_OK);
-    ck_assert_int_eq(fl_keeps_open(dir, NULL, &k, &err), FL_EVERSION);
+    ck_assert_int_eq(fl_client_state_open(dir, NULL, &k, &err), FL_EVERSION);
     ck_assert_ptr_nonnull(
         strstr(err.msg, "keep/index' is in version 2 of the format, this program knows up to 1"));
     ck_assert_uint_eq(files(), 4);
@@ -584,90 +587,91 @@ END_TEST
 START_TEST(what_is_kept_for_another_federation_or_model_is_not_used)
 {
     struct fl_layout *other = make_layout(3);
-    struct fl_keeps *k = one_round();
+    struct fl_client_state *k = one_round();
 
-    fl_keeps_free(k);
+    fl_client_state_free(k);
     k = _i == 0 ? bind_to("other", layout, 3) : bind_to("fed", other, 3);
     expect_none(k, "scaffold.control");
     ck_assert_ptr_nonnull(strstr(lines, _i == 0 ? "is of another federation: dropped"
                                                 : "is for another model: dropped"));
     ck_assert_uint_eq(files(), 4); /* Nothing is removed before something is written. */
-    ck_assert_int_eq(fl_keeps_put(k, at(1, 1), NULL, 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_client_state_put(k, at(1, 1), NULL, 0, NULL), FL_OK);
     ck_assert_uint_eq(files(), 1);
-    fl_keeps_free(k);
+    fl_client_state_free(k);
     fl_layout_free(other);
 }
 END_TEST
 
 START_TEST(what_was_kept_before_the_server_began_anew_is_not_used)
 {
-    struct fl_keeps_home home = home_of("fed", layout);
-    struct fl_keeps *k = one_round();
+    struct fl_client_state_home home = home_of("fed", layout);
+    struct fl_client_state *k = one_round();
 
     put(k, 2); /* Pending values were made from kept ones: they go too. */
     home.kept_line = other_line;
-    ck_assert_int_eq(fl_keeps_bind(k, &home, specs, 3, NULL), FL_OK);
+    ck_assert_int_eq(fl_client_state_bind(k, &home, specs, 3, NULL), FL_OK);
     expect_none(k, "scaffold.control");
-    ck_assert(!fl_keeps_pending(k, at(2, 1)));
+    ck_assert(!fl_client_state_pending(k, at(2, 1)));
     ck_assert_ptr_nonnull(strstr(lines, "before the server began such state anew: dropped"));
-    ck_assert_int_eq(fl_keeps_put(k, at(3, 1), NULL, 0, NULL), FL_OK);
-    fl_keeps_free(k);
+    ck_assert_int_eq(fl_client_state_put(k, at(3, 1), NULL, 0, NULL), FL_OK);
+    fl_client_state_free(k);
     /* The first line never comes again, but if it did nothing would be there. */
     k = bind_to("fed", layout, 3);
     expect_none(k, "scaffold.control");
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(what_another_solver_kept_is_removed)
 {
-    struct fl_keeps_spec other = {"igfl_c.previous", false, false, 0};
-    struct fl_keeps_home home = home_of("fed", layout);
-    struct fl_keeps *k = one_round();
+    struct fl_client_state_spec other = {"igfl_c.previous", false, false, 0};
+    struct fl_client_state_home home = home_of("fed", layout);
+    struct fl_client_state *k = one_round();
 
-    ck_assert_int_eq(fl_keeps_bind(k, &home, &other, 1, NULL), FL_OK);
+    ck_assert_int_eq(fl_client_state_bind(k, &home, &other, 1, NULL), FL_OK);
     expect_none(k, "igfl_c.previous");
-    ck_assert_int_eq(fl_keeps_put(k, at(2, 1), NULL, 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_client_state_put(k, at(2, 1), NULL, 0, NULL), FL_OK);
     ck_assert_uint_eq(files(), 1);
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 START_TEST(a_name_is_wanted_once_and_fits_a_file)
 {
-    struct fl_keeps_spec bad[] = {{.name = "a/b"}, {.name = "x"}, {.name = "x", .per_unit = true}};
-    struct fl_keeps_home home = home_of("fed", layout);
-    struct fl_keeps *k = bind_to("fed", layout, 0);
+    struct fl_client_state_spec bad[] = {
+        {.name = "a/b"}, {.name = "x"}, {.name = "x", .per_unit = true}};
+    struct fl_client_state_home home = home_of("fed", layout);
+    struct fl_client_state *k = bind_to("fed", layout, 0);
     struct fl_err err = {0};
 
-    ck_assert_int_eq(fl_keeps_bind(k, &home, bad, 1, &err), FL_EINVAL);
+    ck_assert_int_eq(fl_client_state_bind(k, &home, bad, 1, &err), FL_EINVAL);
     ck_assert_str_eq(err.msg, "'a/b' cannot be the name of something kept");
-    ck_assert_int_eq(fl_keeps_bind(k, &home, bad + 1, 2, &err), FL_EINVAL);
+    ck_assert_int_eq(fl_client_state_bind(k, &home, bad + 1, 2, &err), FL_EINVAL);
     ck_assert_str_eq(err.msg, "'x' would be kept twice");
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 
 /* --- killed anywhere --- */
 
-typedef void (*story_part)(struct fl_keeps *k);
+typedef void (*story_part)(struct fl_client_state *k);
 
-static void train_again(struct fl_keeps *k)
+static void train_again(struct fl_client_state *k)
 {
     put(k, 2);
 }
 
-static void begin_push(struct fl_keeps *k)
+static void begin_push(struct fl_client_state *k)
 {
     grant(k, 2, last);
 }
 
-static void next_task(struct fl_keeps *k)
+static void next_task(struct fl_client_state *k)
 {
     settle(k, 3, 2);
 }
 
-static void next_task_that_drops(struct fl_keeps *k)
+static void next_task_that_drops(struct fl_client_state *k)
 {
     settle(k, 3, 1);
 }
@@ -680,12 +684,12 @@ static bool killed_after(story_part part, long n)
 
     ck_assert_int_ge(child, 0);
     if (child == 0) {
-        struct fl_keeps *k = bind_to("fed", layout, 3);
+        struct fl_client_state *k = bind_to("fed", layout, 3);
 
         steps_left = n;
         part(k);
         steps_left = -1;
-        fl_keeps_free(k);
+        fl_client_state_free(k);
         _exit(0);
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -697,7 +701,7 @@ static bool killed_after(story_part part, long n)
 /* The same story up to `part`, in a fresh folder; killed in it, done again, told to the end. */
 static bool survives(const story_part *story, size_t n_parts, size_t killed, long n, bool taken)
 {
-    struct fl_keeps *k;
+    struct fl_client_state *k;
     bool whole;
     size_t i;
 
@@ -707,7 +711,7 @@ static bool survives(const story_part *story, size_t n_parts, size_t killed, lon
     for (i = 0; i < killed; i++) {
         story[i](k);
     }
-    fl_keeps_free(k);
+    fl_client_state_free(k);
     whole = killed_after(story[killed], n);
     k = bind_to("fed", layout, 3);
     for (i = killed; i < n_parts; i++) {
@@ -718,7 +722,7 @@ static bool survives(const story_part *story, size_t n_parts, size_t killed, lon
     expect(k, "own.personal", taken ? 250 : 150, taken ? 250 : 150, taken ? 250 : 150);
     ck_assert_uint_eq(files(), 4);
     ck_assert_ptr_null(strstr(lines, " is lost"));
-    fl_keeps_free(k);
+    fl_client_state_free(k);
     return whole;
 }
 
@@ -739,7 +743,7 @@ END_TEST
 
 START_TEST(no_file_changes_that_an_index_names_which_may_be_on_the_disk)
 {
-    struct fl_keeps *k = bind_to("fed", layout, 3);
+    struct fl_client_state *k = bind_to("fed", layout, 3);
 
     put(k, 1);
     syncs_left = 5; /* Of two blocks and their folder, then of the index: it has its name. */
@@ -747,12 +751,12 @@ START_TEST(no_file_changes_that_an_index_names_which_may_be_on_the_disk)
     syncs_left = _i;
     ck_assert_int_ne(try_put(k, 3), FL_OK);
     k = reopen(k);
-    ck_assert(fl_keeps_pending(k, at(2, 1)));
-    ck_assert_int_eq(fl_keeps_grant(k, at(2, 1), all, NULL, NULL), FL_OK);
+    ck_assert(fl_client_state_pending(k, at(2, 1)));
+    ck_assert_int_eq(fl_client_state_grant(k, at(2, 1), all, NULL, NULL), FL_OK);
     settle(k, 4, 2);
     expect(k, "scaffold.control", 200, 200, 200);
     expect(k, "own.personal", 250, 250, 250);
-    fl_keeps_free(k);
+    fl_client_state_free(k);
 }
 END_TEST
 

@@ -1,4 +1,5 @@
-/* Reading what a client keeps beside the daemon that keeps it (client/store/keep_read.h). */
+/* Reading what a client keeps beside the daemon that keeps it (client/store/client_state_read.h).
+ */
 
 #include <check.h>
 #include <pthread.h>
@@ -7,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/store/keep.h"
-#include "client/store/keep_read.h"
+#include "client/store/client_state.h"
+#include "client/store/client_state_read.h"
 #include "tests/lib/folder.h"
 
 #define N_FLOATS 9
@@ -16,9 +17,10 @@
 
 static char dir[FOLDER_PATH];
 static struct fl_layout *layout;
-static struct fl_keeps *keeps;
+static struct fl_client_state *keeps;
 
-static const struct fl_keep_wish wishes[] = {{"own.personal", false}, {"model.local", true}};
+static const struct fl_client_state_request wishes[] = {{"own.personal", false},
+                                                        {"model.local", true}};
 
 static bool norms_stay(void *ctx, const struct fl_layout *of, const struct fl_tensor *tensor)
 {
@@ -40,12 +42,12 @@ static void setup(void)
     ck_assert_int_eq(fl_layout_finish(all, NULL), FL_OK);
     ck_assert_int_eq(fl_layout_copy(all, norms_stay, NULL, &layout, NULL), FL_OK);
     fl_layout_free(all);
-    ck_assert_int_eq(fl_keeps_open(dir, NULL, &keeps, NULL), FL_OK);
+    ck_assert_int_eq(fl_client_state_open(dir, NULL, &keeps, NULL), FL_OK);
 }
 
 static void teardown(void)
 {
-    fl_keeps_free(keeps);
+    fl_client_state_free(keeps);
     fl_layout_free(layout);
     folder_remove(dir);
 }
@@ -53,41 +55,42 @@ static void teardown(void)
 static void bind(const char *name, size_t floats)
 {
     static const uint8_t line[FL_DIGEST_SIZE];
-    const struct fl_keeps_home home = {"f", layout, line};
-    struct fl_keeps_spec spec = {.floats = floats};
+    const struct fl_client_state_home home = {"f", layout, line};
+    struct fl_client_state_spec spec = {.floats = floats};
 
     (void)snprintf(spec.name, sizeof(spec.name), "%s", name);
-    ck_assert_int_eq(fl_keeps_bind(keeps, &home, &spec, 1, NULL), FL_OK);
+    ck_assert_int_eq(fl_client_state_bind(keeps, &home, &spec, 1, NULL), FL_OK);
 }
 
 /* What round `round` made: its number everywhere. */
 static void put(const char *name, uint64_t round)
 {
     float data[N_FLOATS];
-    const struct fl_keeps_value value = {name, data};
+    const struct fl_client_state_value value = {name, data};
     size_t i;
 
     for (i = 0; i < N_FLOATS; i++) {
         data[i] = (float)round;
     }
-    ck_assert_int_eq(fl_keeps_put(keeps, (struct fl_round_key){round, 1}, &value, 1, NULL), FL_OK);
+    ck_assert_int_eq(fl_client_state_put(keeps, (struct fl_round_key){round, 1}, &value, 1, NULL),
+                     FL_OK);
 }
 
 static void settle(uint64_t task, uint64_t counted)
 {
-    ck_assert_int_eq(fl_keeps_settle(keeps, (struct fl_round_key){task, 1},
-                                     (struct fl_round_key){counted, counted > 0}, 0, NULL),
+    ck_assert_int_eq(fl_client_state_settle(keeps, (struct fl_round_key){task, 1},
+                                            (struct fl_round_key){counted, counted > 0}, 0, NULL),
                      FL_OK);
 }
 
-static int read_model(struct fl_keep_found *ret, struct fl_err *err)
+static int read_model(struct fl_client_state_found *ret, struct fl_err *err)
 {
-    return fl_keep_read(dir, wishes, 2, ret, err);
+    return fl_client_state_read(dir, wishes, 2, ret, err);
 }
 
 static void expect(uint64_t round, bool pending)
 {
-    struct fl_keep_found found;
+    struct fl_client_state_found found;
     struct fl_err err = {0};
 
     ck_assert_msg(read_model(&found, &err) == FL_OK, "%s", err.msg);
@@ -98,7 +101,7 @@ static void expect(uint64_t round, bool pending)
     ck_assert(fl_layout_equal(found.layout, layout));
     ck_assert_double_eq((double)found.data[0], (double)round);
     ck_assert_double_eq((double)found.data[N_FLOATS - 1], (double)round);
-    fl_keep_found_done(&found);
+    fl_client_state_found_done(&found);
 }
 
 START_TEST(the_newest_model_is_read_with_its_layout_and_round)
@@ -117,34 +120,34 @@ END_TEST
 
 START_TEST(of_local_tensors_only_those_are_read)
 {
-    struct fl_keep_found found;
+    struct fl_client_state_found found;
 
     bind("model.local", 3);
     put("model.local", 4);
     ck_assert_int_eq(read_model(&found, NULL), FL_OK);
     ck_assert_uint_eq(found.wish, 1);
     ck_assert_double_eq((double)found.data[2], 4);
-    fl_keep_found_done(&found);
+    fl_client_state_found_done(&found);
 }
 END_TEST
 
 START_TEST(where_no_model_is_kept_there_is_none)
 {
-    struct fl_keep_found found;
+    struct fl_client_state_found found;
     struct fl_err err = {0};
 
     ck_assert_int_eq(read_model(&found, &err), FL_ENOENT);
     bind("scaffold.control", 0);
     put("scaffold.control", 1);
     ck_assert_int_eq(read_model(&found, &err), FL_ENOENT);
-    ck_assert_int_eq(fl_keep_read("/nonexistent", wishes, 2, &found, &err), FL_ENOENT);
+    ck_assert_int_eq(fl_client_state_read("/nonexistent", wishes, 2, &found, &err), FL_ENOENT);
 }
 END_TEST
 
 START_TEST(without_its_layout_the_error_says_how_to_get_it)
 {
     char path[FOLDER_PATH + 32];
-    struct fl_keep_found found;
+    struct fl_client_state_found found;
     struct fl_err err = {0};
 
     bind("own.personal", 0);
@@ -153,7 +156,7 @@ START_TEST(without_its_layout_the_error_says_how_to_get_it)
     ck_assert_int_eq(remove(path), 0);
     ck_assert_int_eq(read_model(&found, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(err.msg, "the next round of the daemon writes it"));
-    fl_keep_found_done(&found);
+    fl_client_state_found_done(&found);
     bind("own.personal", 0); /* As after a reconnect. */
     put("own.personal", 2);
     expect(2, true);
@@ -163,7 +166,7 @@ END_TEST
 START_TEST(a_damaged_model_is_named)
 {
     char path[FOLDER_PATH + 64];
-    struct fl_keep_found found;
+    struct fl_client_state_found found;
     struct fl_err err = {0};
     FILE *f;
 
@@ -177,7 +180,7 @@ START_TEST(a_damaged_model_is_named)
     ck_assert_int_eq(fclose(f), 0);
     ck_assert_int_eq(read_model(&found, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(err.msg, "own.personal.1.keep"));
-    fl_keep_found_done(&found);
+    fl_client_state_found_done(&found);
 }
 END_TEST
 
@@ -206,7 +209,7 @@ START_TEST(beside_a_daemon_that_trains_each_reading_is_one_whole_round)
     put("own.personal", 1);
     ck_assert_int_eq(pthread_create(&daemon, NULL, train, NULL), 0);
     while (!atomic_load(&ended) || readings == 0) {
-        struct fl_keep_found found;
+        struct fl_client_state_found found;
         struct fl_err err = {0};
 
         ck_assert_msg(read_model(&found, &err) == FL_OK, "%s", err.msg);
@@ -215,7 +218,7 @@ START_TEST(beside_a_daemon_that_trains_each_reading_is_one_whole_round)
         ck_assert_double_eq((double)found.data[N_FLOATS - 1], (double)found.key.round);
         last = found.key.round;
         readings++;
-        fl_keep_found_done(&found);
+        fl_client_state_found_done(&found);
     }
     ck_assert_int_eq(pthread_join(daemon, NULL), 0);
     expect(ROUNDS, true);

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/work/local.h"
+#include "client/work/local_model.h"
 #include "tests/lib/client_rig.h"
 
 #define KILLED 77

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "client/store/cache.h"
-#include "client/work/offer.h"
+#include "client/work/data_summary.h"
 #include "libfl/model/digest.h"
 #include "tests/lib/client_rig.h"
 #include "tests/lib/failmalloc.h"
@@ -109,7 +109,7 @@ START_TEST(a_worker_without_memory_is_not_prepared)
         rv = fl_worker_prepare(&r.worker, r.setup, NULL);
         (void)failmalloc_stop();
         ck_assert_msg(rv == FL_ENOMEM, "allocation %zu of %zu: %d", i, n, rv);
-        ck_assert(!fl_keeps_wanted(r.worker.keeps));
+        ck_assert(!fl_client_state_wanted(r.worker.keeps));
     }
     ck_assert_int_eq(fl_worker_prepare(&r.worker, r.setup, NULL), FL_OK);
     rig_done(&r);
@@ -254,7 +254,7 @@ END_TEST
 START_TEST(what_lies_on_the_disk_is_not_lost_without_memory)
 {
     struct fl_result *result = NULL;
-    struct fl_keeps *keeps = NULL;
+    struct fl_client_state *keeps = NULL;
     uint8_t sha[FL_DIGEST_SIZE];
     uint8_t *data = NULL;
     struct rig r;
@@ -268,7 +268,7 @@ START_TEST(what_lies_on_the_disk_is_not_lost_without_memory)
     failmalloc_start(0, true);
     rv[0] = fl_result_load(r.dir, &result, NULL);
     rv[1] = fl_cache_load(r.dir, sha, 5, &data);
-    rv[2] = fl_keeps_open(r.dir, NULL, &keeps, NULL);
+    rv[2] = fl_client_state_open(r.dir, NULL, &keeps, NULL);
     (void)failmalloc_stop();
     for (i = 0; i < 3; i++) {
         ck_assert_int_eq(rv[i], FL_ENOMEM);
@@ -284,15 +284,15 @@ START_TEST(what_lies_on_the_disk_is_not_lost_without_memory)
     fl_result_unref(result);
     for (i = 0; rv[2] != FL_OK; i++) {
         failmalloc_start(i, false);
-        rv[2] = fl_keeps_open(r.dir, NULL, &keeps, NULL);
+        rv[2] = fl_client_state_open(r.dir, NULL, &keeps, NULL);
         (void)failmalloc_stop();
         ck_assert(rv[2] == FL_OK || rv[2] == FL_ENOMEM);
     }
-    fl_keeps_free(keeps);
+    fl_client_state_free(keeps);
     ck_assert_int_eq(fl_cache_load(r.dir, sha, 5, &data), FL_OK);
     free(data);
     rig_restart(&r);
-    ck_assert(fl_keeps_pending(r.worker.keeps, (struct fl_round_key){1, 1}));
+    ck_assert(fl_client_state_pending(r.worker.keeps, (struct fl_round_key){1, 1}));
     rig_done(&r);
 }
 END_TEST

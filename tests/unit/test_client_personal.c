@@ -86,7 +86,7 @@ START_TEST(a_client_without_anything_starts_from_the_model_and_keeps_both)
 }
 END_TEST
 
-START_TEST(a_mixture_is_blended_with_the_anchor_by_beta)
+START_TEST(a_personal_model_is_blended_with_the_anchor_by_beta)
 {
     struct rig r;
 
@@ -104,7 +104,7 @@ START_TEST(a_mixture_is_blended_with_the_anchor_by_beta)
 }
 END_TEST
 
-START_TEST(with_beta_1_a_mixture_is_where_it_starts)
+START_TEST(with_beta_1_a_personal_model_is_where_it_starts)
 {
     struct rig r;
 
@@ -116,7 +116,7 @@ START_TEST(with_beta_1_a_mixture_is_where_it_starts)
 }
 END_TEST
 
-START_TEST(a_mixture_of_a_round_that_was_not_counted_is_no_anchor)
+START_TEST(a_personal_model_of_a_round_that_was_not_counted_is_no_anchor)
 {
     struct rig r;
 
@@ -129,7 +129,7 @@ START_TEST(a_mixture_of_a_round_that_was_not_counted_is_no_anchor)
 }
 END_TEST
 
-START_TEST(without_a_mixture_a_client_trains_on_from_its_own_model_to_its_anchor)
+START_TEST(without_a_personal_model_a_client_trains_on_from_its_own_model_to_its_anchor)
 {
     struct rig r;
 
@@ -146,7 +146,7 @@ START_TEST(without_a_mixture_a_client_trains_on_from_its_own_model_to_its_anchor
 }
 END_TEST
 
-START_TEST(without_a_mixture_a_client_with_its_own_model_fetches_nothing)
+START_TEST(without_a_personal_model_a_client_with_its_own_model_fetches_nothing)
 {
     struct fl_task task = rig_task(2, 1);
     struct fl_inputs in = {.n = 0};
@@ -291,11 +291,12 @@ int main(void)
     int failed;
 
     tcase_add_test(tc, a_client_without_anything_starts_from_the_model_and_keeps_both);
-    tcase_add_test(tc, a_mixture_is_blended_with_the_anchor_by_beta);
-    tcase_add_test(tc, with_beta_1_a_mixture_is_where_it_starts);
-    tcase_add_test(tc, a_mixture_of_a_round_that_was_not_counted_is_no_anchor);
-    tcase_add_test(tc, without_a_mixture_a_client_trains_on_from_its_own_model_to_its_anchor);
-    tcase_add_test(tc, without_a_mixture_a_client_with_its_own_model_fetches_nothing);
+    tcase_add_test(tc, a_personal_model_is_blended_with_the_anchor_by_beta);
+    tcase_add_test(tc, with_beta_1_a_personal_model_is_where_it_starts);
+    tcase_add_test(tc, a_personal_model_of_a_round_that_was_not_counted_is_no_anchor);
+    tcase_add_test(tc,
+                   without_a_personal_model_a_client_trains_on_from_its_own_model_to_its_anchor);
+    tcase_add_test(tc, without_a_personal_model_a_client_with_its_own_model_fetches_nothing);
     tcase_add_test(tc, a_client_whose_own_model_is_damaged_starts_from_the_model_again);
     tcase_add_test(tc, without_its_anchor_a_client_is_pulled_to_its_own_model);
     tcase_add_test(tc, what_a_client_with_its_own_model_trained_is_judged_on_its_test_data);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/identity/renewing.h"
+#include "client/identity/cert_renewal.h"
 #include "libfl/base/rng.h"
 
 #define NOW  INT64_C(1795198500) /* 2026-11-20 18:15:00Z */

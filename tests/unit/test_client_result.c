@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "client/store/cache.h"
-#include "client/store/held.h"
+#include "client/store/pending_result.h"
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
 
@@ -155,11 +155,11 @@ END_TEST
 START_TEST(a_result_of_a_later_version_is_neither_read_nor_taken_for_none)
 {
     static const char later[16] = {'F', 'L', 'R', 'E', 'S', 'U', 'L', 'T', 2};
-    struct fl_held held = {.state_dir = dir};
+    struct fl_pending_result held = {.state_dir = dir};
     struct fl_err err = {0};
 
     ck_assert_int_eq(fl_fs_replace(path, later, sizeof(later), false, NULL), FL_OK);
-    ck_assert_int_eq(fl_held_load(&held, &err), FL_EVERSION);
+    ck_assert_int_eq(fl_pending_result_load(&held, &err), FL_EVERSION);
     ck_assert_ptr_nonnull(
         strstr(err.msg, "is in version 2 of the format, this program knows up to 1"));
     ck_assert(fl_fs_exists(path));
@@ -180,23 +180,23 @@ static void count(void *ctx, enum fl_log_level level, const char *component, con
 
 START_TEST(a_held_result_is_that_of_its_round_and_goes_with_its_file)
 {
-    struct fl_held held = {.state_dir = dir};
+    struct fl_pending_result held = {.state_dir = dir};
     struct fl_err err = {0};
 
-    ck_assert_int_eq(fl_held_load(&held, &err), FL_OK); /* None is fine. */
-    ck_assert(!fl_held_is(&held, (struct fl_round_key){0, 0}));
-    fl_held_put(&held, make());
+    ck_assert_int_eq(fl_pending_result_load(&held, &err), FL_OK); /* None is fine. */
+    ck_assert(!fl_pending_result_is(&held, (struct fl_round_key){0, 0}));
+    fl_pending_result_put(&held, make());
     ck_assert_int_eq(fl_result_save(dir, held.result, NULL), FL_OK);
-    fl_held_put(&held, make()); /* In place of the one before. */
-    ck_assert(fl_held_is(&held, (struct fl_round_key){7, 3}));
-    ck_assert(!fl_held_is(&held, (struct fl_round_key){7, 2}));
-    ck_assert(!fl_held_is(&held, (struct fl_round_key){6, 3}));
-    fl_held_drop(&held, (struct fl_round_key){7, 2});
+    fl_pending_result_put(&held, make()); /* In place of the one before. */
+    ck_assert(fl_pending_result_is(&held, (struct fl_round_key){7, 3}));
+    ck_assert(!fl_pending_result_is(&held, (struct fl_round_key){7, 2}));
+    ck_assert(!fl_pending_result_is(&held, (struct fl_round_key){6, 3}));
+    fl_pending_result_drop(&held, (struct fl_round_key){7, 2});
     ck_assert_ptr_nonnull(held.result);
-    fl_held_done(&held);
-    ck_assert_int_eq(fl_held_load(&held, &err), FL_OK); /* What is on disk stayed. */
-    ck_assert(fl_held_is(&held, (struct fl_round_key){7, 3}));
-    fl_held_drop(&held, (struct fl_round_key){7, 3});
+    fl_pending_result_done(&held);
+    ck_assert_int_eq(fl_pending_result_load(&held, &err), FL_OK); /* What is on disk stayed. */
+    ck_assert(fl_pending_result_is(&held, (struct fl_round_key){7, 3}));
+    fl_pending_result_drop(&held, (struct fl_round_key){7, 3});
     ck_assert_ptr_null(held.result);
     ck_assert_int_ne(access(path, F_OK), 0);
 }
@@ -206,10 +206,10 @@ START_TEST(a_damaged_held_result_counts_as_none_and_is_told)
 {
     size_t lines = 0;
     struct fl_log log = {.level = FL_LOG_INFO, .sink = count, .ctx = &lines};
-    struct fl_held held = {.state_dir = dir, .log = &log};
+    struct fl_pending_result held = {.state_dir = dir, .log = &log};
 
     ck_assert_int_eq(fl_fs_replace(path, "junk", 4, false, NULL), FL_OK);
-    ck_assert_int_eq(fl_held_load(&held, NULL), FL_OK);
+    ck_assert_int_eq(fl_pending_result_load(&held, NULL), FL_OK);
     ck_assert_ptr_null(held.result);
     ck_assert_uint_eq(lines, 1);
 }
@@ -219,11 +219,11 @@ START_TEST(a_held_result_whose_file_cannot_go_is_dropped_and_told)
 {
     size_t lines = 0;
     struct fl_log log = {.level = FL_LOG_INFO, .sink = count, .ctx = &lines};
-    struct fl_held held = {.state_dir = dir, .log = &log};
+    struct fl_pending_result held = {.state_dir = dir, .log = &log};
 
-    fl_held_put(&held, make());
+    fl_pending_result_put(&held, make());
     ck_assert_int_eq(mkdir(path, 0700), 0);
-    fl_held_drop(&held, (struct fl_round_key){7, 3});
+    fl_pending_result_drop(&held, (struct fl_round_key){7, 3});
     ck_assert_ptr_null(held.result);
     ck_assert_uint_eq(lines, 1);
     ck_assert_int_eq(rmdir(path), 0);

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/store/summary.h"
-#include "client/work/offer.h"
+#include "client/store/own_summary.h"
+#include "client/work/data_summary.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/client_rig.h"
 #include "tests/unit/train_fixture.h"

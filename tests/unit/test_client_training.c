@@ -275,7 +275,7 @@ START_TEST(what_the_counted_round_made_is_kept_and_of_another_is_dropped)
     spy_describe(&r, &plain);
     spy.keeps[1] = 100;
     fl_result_unref(rig_train_plain(&r, &task));
-    ck_assert(!fl_keeps_has(r.worker.keeps, "spy.two")); /* Not before it counts. */
+    ck_assert(!fl_client_state_has(r.worker.keeps, "spy.two")); /* Not before it counts. */
     task = rig_task(2, 1);
     spy.keeps[1] = 200;
     fl_result_unref(rig_train_plain(&r, &task));
@@ -377,7 +377,7 @@ START_TEST(a_client_that_is_killed_before_its_result_is_held_trains_again)
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == KILLED);
     rig_restart(&r);
     ck_assert_int_eq(fl_result_load(r.dir, &held, &r.err), FL_ENOENT);
-    ck_assert(fl_keeps_pending(r.worker.keeps, task.key) == (_i == 3));
+    ck_assert(fl_client_state_pending(r.worker.keeps, task.key) == (_i == 3));
     again = rig_train_plain(&r, &task);
     ck_assert_ptr_null(fl_worker_unfit(&r.worker, again));
     ck_assert_int_eq(fl_result_load(r.dir, &held, &r.err), FL_OK);
@@ -432,7 +432,7 @@ START_TEST(a_cancelled_training_ends_and_leaves_nothing)
     ck_assert_int_eq(fl_training_run(t, &r.err), FL_ECANCELED);
     ck_assert_ptr_null(fl_training_take(t));
     fl_training_free(t);
-    ck_assert(!fl_keeps_pending(r.worker.keeps, task.key));
+    ck_assert(!fl_client_state_pending(r.worker.keeps, task.key));
     ck_assert(!rig_has_file(&r, "result.bin"));
     rig_done(&r);
 }
@@ -452,7 +452,7 @@ START_TEST(a_divergence_is_told_as_one_and_leaves_nothing)
     ck_assert_int_eq(rig_try(&r, &task, &model, 1, &result), FL_ENUMERIC);
     ck_assert_int_ne(r.err.msg[0], '\0');
     ck_assert_ptr_null(result);
-    ck_assert(!fl_keeps_pending(r.worker.keeps, task.key));
+    ck_assert(!fl_client_state_pending(r.worker.keeps, task.key));
     ck_assert(!rig_has_file(&r, "result.bin"));
     rig_done(&r);
 }

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/work/data_summary.h"
 #include "client/work/fault.h"
-#include "client/work/offer.h"
 #include "client/work/task.h"
 #include "tests/lib/client_rig.h"
 

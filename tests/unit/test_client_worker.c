@@ -16,16 +16,16 @@ static const struct rig_server plain;
 
 static bool wants(struct rig *r, const char *name)
 {
-    struct fl_keeps_value value = {name, r->theta};
+    struct fl_client_state_value value = {name, r->theta};
     const uint8_t all[] = {1, 1};
     const struct fl_round_key key = {1, 1};
 
     /* Only what is wanted may be put; what else is there is dropped by this. */
-    if (!fl_keeps_wanted(r->worker.keeps)) {
+    if (!fl_client_state_wanted(r->worker.keeps)) {
         return false;
     }
-    ck_assert_int_eq(fl_keeps_put(r->worker.keeps, key, &value, 1, &r->err), FL_OK);
-    ck_assert_int_eq(fl_keeps_grant(r->worker.keeps, key, all, NULL, &r->err), FL_OK);
+    ck_assert_int_eq(fl_client_state_put(r->worker.keeps, key, &value, 1, &r->err), FL_OK);
+    ck_assert_int_eq(fl_client_state_grant(r->worker.keeps, key, all, NULL, &r->err), FL_OK);
     return true;
 }
 
@@ -47,13 +47,14 @@ START_TEST(what_is_kept_is_what_solver_codec_and_personal_policy_need)
     size_t i;
 
     rig_init(&r, &rows[_i].server, false);
-    ck_assert(fl_keeps_wanted(r.worker.keeps) == (rows[_i].names[0] != NULL));
+    ck_assert(fl_client_state_wanted(r.worker.keeps) == (rows[_i].names[0] != NULL));
     for (i = 0; rows[_i].names[i] != NULL; i++) {
         ck_assert(wants(&r, rows[_i].names[i]));
-        ck_assert_int_eq(fl_keeps_settle(r.worker.keeps, next, first, 0, &r.err), FL_OK);
-        ck_assert(fl_keeps_has(r.worker.keeps, rows[_i].names[i]));
+        ck_assert_int_eq(fl_client_state_settle(r.worker.keeps, next, first, 0, &r.err), FL_OK);
+        ck_assert(fl_client_state_has(r.worker.keeps, rows[_i].names[i]));
         ck_assert_int_eq(
-            fl_keeps_settle(r.worker.keeps, first, (struct fl_round_key){0}, 0, &r.err), FL_OK);
+            fl_client_state_settle(r.worker.keeps, first, (struct fl_round_key){0}, 0, &r.err),
+            FL_OK);
     }
     rig_done(&r);
 }
@@ -71,7 +72,7 @@ START_TEST(a_network_that_does_not_fit_the_data_leaves_nothing_prepared)
     ck_assert_int_eq(fl_setup_create(&w, &s, &r.err), FL_OK);
     ck_assert_int_eq(fl_worker_prepare(&r.worker, s, &r.err), FL_ESHAPE);
     ck_assert_int_ne(r.err.msg[0], '\0');
-    ck_assert(!fl_keeps_wanted(r.worker.keeps));
+    ck_assert(!fl_client_state_wanted(r.worker.keeps));
     fl_setup_unref(s);
     rig_done(&r);
 }
@@ -83,36 +84,36 @@ START_TEST(a_forgotten_description_keeps_nothing)
     struct rig r;
 
     rig_init(&r, &server, false);
-    ck_assert(fl_keeps_wanted(r.worker.keeps));
+    ck_assert(fl_client_state_wanted(r.worker.keeps));
     fl_worker_forget(&r.worker);
-    ck_assert(!fl_keeps_wanted(r.worker.keeps));
+    ck_assert(!fl_client_state_wanted(r.worker.keeps));
     ck_assert_int_eq(fl_worker_prepare(&r.worker, r.setup, &r.err), FL_OK);
-    ck_assert(fl_keeps_wanted(r.worker.keeps));
+    ck_assert(fl_client_state_wanted(r.worker.keeps));
     rig_done(&r);
 }
 END_TEST
 
 START_TEST(a_solver_that_keeps_too_much_is_refused)
 {
-    struct fl_keep many[FL_KEEPS_MAX];
-    char names[FL_KEEPS_MAX][8];
+    struct fl_keep many[FL_CLIENT_STATE_MAX];
+    char names[FL_CLIENT_STATE_MAX][8];
     struct fl_solver_ops greedy = spy_solver;
     struct rig r;
     size_t i;
 
     rig_init(&r, &plain, false);
-    for (i = 0; i < FL_KEEPS_MAX - 1; i++) {
+    for (i = 0; i < FL_CLIENT_STATE_MAX - 1; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "k%zu", i);
         many[i] = (struct fl_keep){names[i], false};
     }
     greedy.keeps = many;
     r.setup->solver = &greedy;
-    many[FL_KEEPS_MAX - 4] = (struct fl_keep){NULL, false}; /* 12, and room for our own 4. */
+    many[FL_CLIENT_STATE_MAX - 4] = (struct fl_keep){NULL, false}; /* 12, and room for our own 4. */
     ck_assert_int_eq(fl_worker_prepare(&r.worker, r.setup, &r.err), FL_OK);
-    many[FL_KEEPS_MAX - 4] = (struct fl_keep){names[FL_KEEPS_MAX - 4], false};
-    many[FL_KEEPS_MAX - 3] = (struct fl_keep){NULL, false};
+    many[FL_CLIENT_STATE_MAX - 4] = (struct fl_keep){names[FL_CLIENT_STATE_MAX - 4], false};
+    many[FL_CLIENT_STATE_MAX - 3] = (struct fl_keep){NULL, false};
     ck_assert_int_eq(fl_worker_prepare(&r.worker, r.setup, &r.err), FL_ELIMIT);
-    ck_assert(!fl_keeps_wanted(r.worker.keeps));
+    ck_assert(!fl_client_state_wanted(r.worker.keeps));
     rig_done(&r);
 }
 END_TEST

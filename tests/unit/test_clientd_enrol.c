@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/daemon/clientd_exit.h"
 #include "client/daemon/enrol.h"
 #include "client/daemon/enrol_command.h"
-#include "client/daemon/exit_codes.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/enrol_server.h"
 

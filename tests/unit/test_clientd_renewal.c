@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/daemon/conf.h"
+#include "client/daemon/clientd_conf.h"
 #include "client/daemon/renewal.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/enrol_server.h"

@@ -3,7 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "client/daemon/unit.h"
+#include "client/daemon/service_unit.h"
 
 static const char *unit(const char *config, const char *state_dir)
 {

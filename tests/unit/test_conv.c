@@ -35,7 +35,7 @@ static float *normals(uint64_t seed, size_t n)
 /* With a guard behind it. */
 static float *scratch_of(const struct fl_conv *conv, size_t batch)
 {
-    size_t n = fl_conv_scratch(conv, batch, FL_CONV_ALONG);
+    size_t n = fl_conv_scratch(conv, batch, FL_CONV_JVP);
     float *p = aligned_alloc(64, (n + 16) / 16 * 16 * sizeof(*p));
 
     ck_assert_ptr_nonnull(p);
@@ -175,7 +175,7 @@ static void collect(void *ctx, size_t offset, size_t n, const float *grad)
 
 static void rig_down(struct rig *rig)
 {
-    ck_assert(rig->scratch[fl_conv_scratch(&rig->conv, rig->batch, FL_CONV_ALONG)] == GUARD);
+    ck_assert(rig->scratch[fl_conv_scratch(&rig->conv, rig->batch, FL_CONV_JVP)] == GUARD);
     free(rig->x);
     free(rig->y);
     free(rig->w);

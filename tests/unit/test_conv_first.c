@@ -130,7 +130,7 @@ static bool rig_up(struct rig *rig, const struct fl_conv *shape, size_t row, siz
     rig->bias = samples(6, 1, conv->k, 0);
     rig->dw = samples(7, 1, fl_conv_weights(conv), 0);
     rig->scratch = samples(8, 1, fl_conv_scratch(conv, batch, false), 0);
-    rig->scratch_back = samples(8, 1, fl_conv_scratch(conv, batch, FL_CONV_ALONG), 0);
+    rig->scratch_back = samples(8, 1, fl_conv_scratch(conv, batch, FL_CONV_JVP), 0);
     rig->updates = 0;
     return true;
 }

@@ -51,7 +51,7 @@ static void stored(struct script *s, const char *name, const float norm[SCRIPT_U
     script_step(s, &ev);
 }
 
-static enum fl_part_state state_of(const struct script *s, const char *name)
+static enum fl_participant_state state_of(const struct script *s, const char *name)
 {
     return fl_coord_part(s->coord, script_id(s, name))->state;
 }
@@ -70,9 +70,9 @@ START_TEST(a_client_that_claims_more_than_it_sends_is_rejected_and_named)
     struct script *s = training("fedldf", false);
 
     reported(s, hostile);
-    ck_assert_int_eq(state_of(s, "a"), FL_PART_PLANNED);
+    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_PLANNED);
     stored(s, "a", moved);
-    ck_assert_int_eq(state_of(s, "a"), FL_PART_REJECTED);
+    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_REJECTED);
     ck_assert_str_eq(s->error, "a: layer 'a' contradicts its report: divergence 3e+38 reported, "
                                "norm 1 uploaded, 0.9 to 1.1 expected; so do 2 more layers");
     ck_assert_ptr_nonnull(strstr(s->warning, "client 'a' is rejected: layer 'a' contradicts"));
@@ -93,8 +93,8 @@ START_TEST(with_backfill_its_layers_are_asked_of_the_next_client)
     reported(s, hostile);
     stored(s, "a", moved);
     stored(s, "b", moved);
-    ck_assert_int_eq(state_of(s, "c"), FL_PART_PLANNED);
-    ck_assert_int_eq(state_of(s, "d"), FL_PART_EMPTY);
+    ck_assert_int_eq(state_of(s, "c"), FL_PARTICIPANT_PLANNED);
+    ck_assert_int_eq(state_of(s, "d"), FL_PARTICIPANT_EMPTY);
     stored(s, "c", moved);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->aggregate.n_parts, 2);
@@ -106,18 +106,18 @@ START_TEST(what_the_codec_allows_is_no_contradiction_and_what_is_not_sent_is_not
 {
     static const struct {
         float sent[SCRIPT_UNITS];
-        enum fl_part_state state;
+        enum fl_participant_state state;
     } rows[] = {
-        {{1, 2, 3}, FL_PART_ACCEPTED},    {{.92f, 2.2f, 2.8f}, FL_PART_ACCEPTED},
-        {{-1, 2, -1}, FL_PART_ACCEPTED},  {{1, 2, 2.7f}, FL_PART_REJECTED},
-        {{1, 2.3f, 3}, FL_PART_REJECTED}, /* It claimed less. */
+        {{1, 2, 3}, FL_PARTICIPANT_ACCEPTED},    {{.92f, 2.2f, 2.8f}, FL_PARTICIPANT_ACCEPTED},
+        {{-1, 2, -1}, FL_PARTICIPANT_ACCEPTED},  {{1, 2, 2.7f}, FL_PARTICIPANT_REJECTED},
+        {{1, 2.3f, 3}, FL_PARTICIPANT_REJECTED}, /* It claimed less. */
     };
     struct script *s = training("fedldf", false);
 
     reported(s, moved);
     s->manual = true;
     stored(s, "a", rows[_i].sent);
-    if (rows[_i].state == FL_PART_ACCEPTED) {
+    if (rows[_i].state == FL_PARTICIPANT_ACCEPTED) {
         script_answer(s);
     }
     ck_assert_int_eq(state_of(s, "a"), rows[_i].state);
@@ -153,7 +153,7 @@ START_TEST(a_report_after_the_upload_is_compared_with_it)
     script_option(s, FL_SLOT_UPLOAD, "n", "4");
     stored(s, "a", moved);
     script_report(s, "a", _i == 0 ? hostile : moved);
-    ck_assert_int_eq(state_of(s, "a"), _i == 0 ? FL_PART_REJECTED : FL_PART_ACCEPTED);
+    ck_assert_int_eq(state_of(s, "a"), _i == 0 ? FL_PARTICIPANT_REJECTED : FL_PARTICIPANT_ACCEPTED);
     script_free(s);
 }
 END_TEST
@@ -163,11 +163,11 @@ START_TEST(a_second_report_of_another_training_leaves_room_of_a_factor_of_two_an
 {
     static const struct {
         const float first[SCRIPT_UNITS];
-        enum fl_part_state state;
+        enum fl_participant_state state;
     } rows[] = {
-        {{1.5f, 3, 4}, FL_PART_ACCEPTED},
-        {{3e38f, 3e38f, 3e38f}, FL_PART_REJECTED},
-        {{2.5f, 5, 8}, FL_PART_REJECTED},
+        {{1.5f, 3, 4}, FL_PARTICIPANT_ACCEPTED},
+        {{3e38f, 3e38f, 3e38f}, FL_PARTICIPANT_REJECTED},
+        {{2.5f, 5, 8}, FL_PARTICIPANT_REJECTED},
     };
     struct script *s = training("fedldf", false);
 
@@ -175,7 +175,7 @@ START_TEST(a_second_report_of_another_training_leaves_room_of_a_factor_of_two_an
     script_report(s, "a", moved);
     s->manual = true;
     stored(s, "a", moved);
-    if (rows[_i].state == FL_PART_ACCEPTED) {
+    if (rows[_i].state == FL_PARTICIPANT_ACCEPTED) {
         script_answer(s);
     }
     ck_assert_int_eq(state_of(s, "a"), rows[_i].state);
@@ -192,14 +192,14 @@ START_TEST(a_server_that_comes_back_rejects_the_same_client)
     };
     uint8_t units[] = {1, 1, 1};
     float claims[2][SCRIPT_UNITS] = {{3e38f, 3e38f, 3e38f}, {1, 2, 3}};
-    struct fl_part_rec parts[] = {
+    struct fl_participant_rec parts[] = {
         {.client = 0,
-         .state = FL_PART_PLANNED,
+         .state = FL_PARTICIPANT_PLANNED,
          .samples = 100,
          .units = units,
          .divergence = claims[0]},
         {.client = 1,
-         .state = FL_PART_PLANNED,
+         .state = FL_PARTICIPANT_PLANNED,
          .samples = 100,
          .units = units,
          .divergence = claims[1]},
@@ -220,7 +220,7 @@ START_TEST(a_server_that_comes_back_rejects_the_same_client)
     script_join(s, "a", 100);
     script_join(s, "b", 100);
     stored(s, "a", moved);
-    ck_assert_int_eq(state_of(s, "a"), FL_PART_REJECTED);
+    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_REJECTED);
     stored(s, "b", moved);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->record.n_responders, 1);

@@ -192,7 +192,7 @@ START_TEST(an_update_that_is_missing_because_it_diverged_pauses)
     script_report(s, "b", moved);
     script_report(s, "c", moved);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
-    ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "b"))->state, FL_PART_EMPTY);
+    ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "b"))->state, FL_PARTICIPANT_EMPTY);
     script_diverged(s, "a", "the codec has no such number");
     script_why(s, "round 1 is PAUSED: round 1 attempt 1 diverged: 1 of 3 clients report that "
                   "training left the finite numbers" WHAT_TO_DO GOES_ON);

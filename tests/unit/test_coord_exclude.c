@@ -29,7 +29,7 @@ static void respond(struct script *s, const char *name)
     script_stored(s, name);
 }
 
-static enum fl_part_state state_of(const struct script *s, const char *name)
+static enum fl_participant_state state_of(const struct script *s, const char *name)
 {
     return fl_coord_part(s->coord, script_id(s, name))->state;
 }
@@ -39,9 +39,9 @@ START_TEST(what_was_accepted_of_it_is_not_aggregated)
     struct script *s = open_round();
 
     respond(s, "a");
-    ck_assert_int_eq(state_of(s, "a"), FL_PART_ACCEPTED);
+    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_ACCEPTED);
     script_exclude(s, "a");
-    ck_assert_int_eq(state_of(s, "a"), FL_PART_REJECTED);
+    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_REJECTED);
     respond(s, "b");
     respond(s, "c");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
@@ -77,7 +77,7 @@ START_TEST(a_record_that_is_on_its_way_is_taken_back_and_nobody_told_that_it_cou
     script_forget(s);
     script_answer_all(s);
     script_expect(s, "");
-    ck_assert_int_eq(state_of(s, "a"), FL_PART_REJECTED);
+    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_REJECTED);
     script_free(s);
 }
 END_TEST
@@ -166,7 +166,7 @@ START_TEST(a_model_that_is_made_stays_and_the_operator_is_told)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_EVALUATING);
     script_exclude(s, "a");
     ck_assert_ptr_nonnull(strstr(s->warning, "flctl rollback"));
-    ck_assert_int_eq(state_of(s, "a"), FL_PART_ACCEPTED);
+    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_ACCEPTED);
     s->manual = false;
     script_answer_all(s);
     ck_assert_uint_eq(s->record.n_responders, 3);

@@ -185,7 +185,8 @@ START_TEST(trouble_of_our_own_while_reading_is_tried_again)
     for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
         script_forget(s);
         script_fail(s, codes[i], "too many open files", script_id(s, "a"));
-        ck_assert_uint_eq(fl_coord_part(s->coord, script_id(s, "a"))->state, FL_PART_ACCEPTED);
+        ck_assert_uint_eq(fl_coord_part(s->coord, script_id(s, "a"))->state,
+                          FL_PARTICIPANT_ACCEPTED);
         script_run_to(s, (i + 1) * 100000);
     }
     script_answer(s);
@@ -225,7 +226,8 @@ START_TEST(an_update_that_cannot_be_read_three_times_leaves_the_round)
     size_t i;
 
     for (i = 0; i < 3; i++) {
-        ck_assert_uint_eq(fl_coord_part(s->coord, script_id(s, "a"))->state, FL_PART_ACCEPTED);
+        ck_assert_uint_eq(fl_coord_part(s->coord, script_id(s, "a"))->state,
+                          FL_PARTICIPANT_ACCEPTED);
         script_forget(s);
         script_fail(s, FL_EIO, "cannot read 'a.upload'", script_id(s, "a"));
         script_run_to(s, (i + 1) * 100000);

@@ -64,7 +64,7 @@ static struct fl_event report_of(const struct script *s, const char *name)
 
 /* --- personal models --- */
 
-START_TEST(only_who_uploaded_in_the_last_round_has_a_mixture)
+START_TEST(only_who_uploaded_in_the_last_round_has_a_personal_model)
 {
     struct script *s = fedavg();
 
@@ -101,7 +101,7 @@ START_TEST(a_lost_uploader_is_left_out_of_the_mixing)
         script_report(s, names[i], NULL);
     }
     for (i = 0; i < 3; i++) {
-        if (fl_coord_part(s->coord, i)->state == FL_PART_EMPTY) {
+        if (fl_coord_part(s->coord, i)->state == FL_PARTICIPANT_EMPTY) {
             continue;
         }
         if (lost) {
@@ -195,7 +195,7 @@ START_TEST(a_missing_inner_product_is_rejected_only_when_it_is_needed)
     ev.u.report.previous_dot = (double)NAN;
     script_step(s, &ev);
     ck_assert_int_eq(fl_coord_part(s->coord, 0)->state,
-                     _i == 1 ? FL_PART_REJECTED : FL_PART_REPORTED);
+                     _i == 1 ? FL_PARTICIPANT_REJECTED : FL_PARTICIPANT_REPORTED);
     ck_assert_double_eq(fl_coord_part(s->coord, 0)->previous_dot, 0.0);
     script_free(s);
 }
@@ -462,7 +462,7 @@ START_TEST(bundles_of_the_solver_are_counted_and_offers_once)
 }
 END_TEST
 
-START_TEST(own_models_go_down_as_mixtures_only)
+START_TEST(own_models_go_down_as_personal_models_only)
 {
     struct script *s = fedavg();
 
@@ -487,7 +487,7 @@ END_TEST
 
 static void add_figures(TCase *tc)
 {
-    tcase_add_test(tc, only_who_uploaded_in_the_last_round_has_a_mixture);
+    tcase_add_test(tc, only_who_uploaded_in_the_last_round_has_a_personal_model);
     tcase_add_test(tc, a_lost_uploader_is_left_out_of_the_mixing);
     tcase_add_test(tc, without_uploads_by_design_a_round_is_whole_without_an_update);
     tcase_add_test(tc, without_uploads_too_few_reports_abort_nevertheless);
@@ -503,7 +503,7 @@ static void add_figures(TCase *tc)
     tcase_add_test(tc, what_clients_find_adds_up_to_the_same_bits_whoever_is_first);
     tcase_add_test(tc, the_attention_of_the_aggregation_is_on_record);
     tcase_add_test(tc, bundles_of_the_solver_are_counted_and_offers_once);
-    tcase_add_test(tc, own_models_go_down_as_mixtures_only);
+    tcase_add_test(tc, own_models_go_down_as_personal_models_only);
 }
 
 int main(void)

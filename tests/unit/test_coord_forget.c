@@ -401,7 +401,7 @@ START_TEST(no_mark_while_a_selection_may_write_the_record_without_it)
 END_TEST
 
 /* What a killed server finds: a record with its mark, and a part of it in the open round. */
-static struct script *restarted(enum fl_part_state state)
+static struct script *restarted(enum fl_participant_state state)
 {
     static uint8_t units[SCRIPT_UNITS] = {1, 1, 1};
     static const struct fl_client_rec clients[] = {
@@ -413,9 +413,9 @@ static struct script *restarted(enum fl_part_state state)
          .forgotten = true},
         {.id = 1, .name = "b", .samples = 1, .n_accepted = 1, .counted_round = 1},
     };
-    const struct fl_part_rec parts[] = {
+    const struct fl_participant_rec parts[] = {
         {.client = 0, .state = state, .samples = 1, .units = units, .upload_bytes = 56},
-        {.client = 1, .state = FL_PART_SELECTED, .samples = 1, .units = units},
+        {.client = 1, .state = FL_PARTICIPANT_SELECTED, .samples = 1, .units = units},
     };
     const struct fl_coord_resume resume = {.committed = 1,
                                            .clients = clients,
@@ -438,11 +438,12 @@ static struct script *restarted(enum fl_part_state state)
 
 START_TEST(a_restart_knows_a_marked_client_for_its_part_only)
 {
-    struct script *s = restarted(FL_PART_SELECTED);
+    struct script *s = restarted(FL_PARTICIPANT_SELECTED);
 
     ck_assert_uint_eq(fl_coord_n_known(s->coord), 1);
     ck_assert_uint_eq(script_id(s, "a"), UINT32_MAX);
-    ck_assert_int_eq(fl_coord_part(s->coord, 0)->state, FL_PART_LOST); /* Nobody waits for it. */
+    ck_assert_int_eq(fl_coord_part(s->coord, 0)->state,
+                     FL_PARTICIPANT_LOST); /* Nobody waits for it. */
     script_join(s, "a", 100);
     ck_assert_uint_eq(script_id(s, "a"), 2);
     ck_assert_ptr_null(fl_coord_part(s->coord, 2));
@@ -459,7 +460,7 @@ END_TEST
 
 START_TEST(what_a_marked_client_delivered_counts_after_a_restart)
 {
-    struct script *s = restarted(FL_PART_ACCEPTED);
+    struct script *s = restarted(FL_PARTICIPANT_ACCEPTED);
 
     script_join(s, "b", 200);
     respond(s, "b");

@@ -80,16 +80,16 @@ static void answer_all(struct script *s)
     uint32_t i;
 
     for (i = 0; i < fl_coord_n_known(s->coord); i++) {
-        const struct fl_part_rec *part = fl_coord_part(s->coord, i);
+        const struct fl_participant_rec *part = fl_coord_part(s->coord, i);
 
-        if (part != NULL && part->state == FL_PART_SELECTED) {
+        if (part != NULL && part->state == FL_PARTICIPANT_SELECTED) {
             script_report(s, fl_coord_client(s->coord, i)->name, d);
         }
     }
     for (i = 0; i < fl_coord_n_known(s->coord); i++) {
-        const struct fl_part_rec *part = fl_coord_part(s->coord, i);
+        const struct fl_participant_rec *part = fl_coord_part(s->coord, i);
 
-        if (part != NULL && part->state == FL_PART_PLANNED) {
+        if (part != NULL && part->state == FL_PARTICIPANT_PLANNED) {
             script_stored(s, fl_coord_client(s->coord, i)->name);
         }
     }

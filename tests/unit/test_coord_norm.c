@@ -74,7 +74,7 @@ static size_t aggregated(const struct script *s)
     return 0;
 }
 
-static enum fl_part_state state_of(const struct script *s, const char *name)
+static enum fl_participant_state state_of(const struct script *s, const char *name)
 {
     return fl_coord_part(s->coord, script_id(s, name))->state;
 }
@@ -92,9 +92,9 @@ START_TEST(the_round_goes_on_without_an_update_beyond_the_cap)
     script_answer(s);
     script_answer(s);
     script_answer(s);
-    ck_assert_int_eq(state_of(s, "b"), FL_PART_ACCEPTED); /* All are to be in first. */
+    ck_assert_int_eq(state_of(s, "b"), FL_PARTICIPANT_ACCEPTED); /* All are to be in first. */
     script_answer(s);
-    ck_assert_int_eq(state_of(s, "b"), FL_PART_REJECTED);
+    ck_assert_int_eq(state_of(s, "b"), FL_PARTICIPANT_REJECTED);
     ck_assert_str_eq(s->error, "b: its update is left out: it is much larger than those of the "
                                "other clients (round.norm_cap)");
     ck_assert_ptr_nonnull(strstr(s->warning, "round 1: left out for more than 1000 times the "
@@ -273,12 +273,12 @@ START_TEST(with_backfill_another_client_is_asked_for_what_was_left_out)
     script_report(s, "c", large);
     script_report(s, "d", moved);
     script_report(s, "e", moved);
-    ck_assert_int_eq(state_of(s, "d"), FL_PART_EMPTY);
+    ck_assert_int_eq(state_of(s, "d"), FL_PARTICIPANT_EMPTY);
     stored(s, "a", 0, 1e30);
     stored(s, "b", 0, 1);
     stored(s, "c", 0, 1);
-    ck_assert_int_eq(state_of(s, "a"), FL_PART_REJECTED);
-    ck_assert_int_eq(state_of(s, "d"), FL_PART_PLANNED);
+    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_REJECTED);
+    ck_assert_int_eq(state_of(s, "d"), FL_PARTICIPANT_PLANNED);
     stored(s, "d", 0, 1.5);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->record.n_responders, 4); /* e sends nothing. */
@@ -296,14 +296,14 @@ START_TEST(a_server_that_comes_back_leaves_out_the_same_update)
         {.id = 2, .name = "c", .samples = 100},
     };
     uint8_t units[] = {1, 1, 1};
-    struct fl_part_rec parts[] = {
-        {.client = 0, .state = FL_PART_ACCEPTED, .samples = 100, .units = units, .rms = {2}},
+    struct fl_participant_rec parts[] = {
+        {.client = 0, .state = FL_PARTICIPANT_ACCEPTED, .samples = 100, .units = units, .rms = {2}},
         {.client = 1,
-         .state = _i == 0 ? FL_PART_ACCEPTED : FL_PART_REJECTED,
+         .state = _i == 0 ? FL_PARTICIPANT_ACCEPTED : FL_PARTICIPANT_REJECTED,
          .samples = 100,
          .units = units,
          .rms = {1e30}},
-        {.client = 2, .state = FL_PART_ACCEPTED, .samples = 100, .units = units, .rms = {3}},
+        {.client = 2, .state = FL_PARTICIPANT_ACCEPTED, .samples = 100, .units = units, .rms = {3}},
     };
     const struct fl_coord_resume resume = {.clients = clients,
                                            .n_clients = 3,

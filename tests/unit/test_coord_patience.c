@@ -15,8 +15,8 @@ static struct script *half_of(unsigned n)
     script_option(s, FL_SLOT_FRACTION, "fraction", "1");
     s->conf.start_clients = n;
     s->conf.min_responders = FL_RESPONDERS_HALF;
-    s->conf.patience = 10;
-    s->conf.patience_least_ms = 50;
+    s->conf.straggler_factor = 10;
+    s->conf.straggler_min_ms = 50;
     s->conf.train_ms = 100000;
     script_create(s, NULL);
     script_start(s);
@@ -148,7 +148,7 @@ START_TEST(who_has_more_samples_has_more_time)
 
     script_option(s, FL_SLOT_FRACTION, "fraction", "1");
     s->conf.start_clients = 3;
-    s->conf.patience = 10;
+    s->conf.straggler_factor = 10;
     s->conf.train_ms = 100000;
     script_create(s, NULL);
     script_start(s);
@@ -192,8 +192,8 @@ static struct script *uploading_at(unsigned n, uint64_t rate)
     script_option(s, FL_SLOT_FRACTION, "fraction", "1");
     s->conf.start_clients = n;
     s->conf.min_responders = 1;
-    s->conf.patience = 10;
-    s->conf.patience_least_ms = 50;
+    s->conf.straggler_factor = 10;
+    s->conf.straggler_min_ms = 50;
     s->conf.patience_rate = rate;
     s->conf.train_ms = 100000;
     s->conf.upload_ms = 3600000;
@@ -230,7 +230,7 @@ START_TEST(an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout)
     ck_assert_uint_eq(s->record.n_responders, 2);
     ck_assert_uint_eq(s->clients[2].n_lost, 1);
     ck_assert_str_eq(s->error, "c: timed out: nothing of its update, or too little, arrived for "
-                               "too long, see round.patience and round.patience_rate");
+                               "too long, see round.straggler_factor and round.patience_rate");
     script_free(s);
 }
 END_TEST
@@ -366,7 +366,7 @@ START_TEST(a_rate_before_half_are_in_is_held_against_no_client)
     trickle(s, "c", 0.001, 50, 1020);
     script_stored(s, "b"); /* The longest of the first half: 1000 ms. */
     trickle(s, "c", 0.001, 1030, 11010);
-    ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "c"))->state, FL_PART_REPORTED);
+    ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "c"))->state, FL_PARTICIPANT_REPORTED);
     script_run_to(s, 11021);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->record.n_responders, 2);
@@ -449,8 +449,8 @@ START_TEST(the_time_of_a_planned_upload_runs_from_its_plan)
     script_option(s, FL_SLOT_FRACTION, "fraction", "1");
     s->conf.start_clients = 2;
     s->conf.min_responders = 1;
-    s->conf.patience = 10;
-    s->conf.patience_least_ms = 50;
+    s->conf.straggler_factor = 10;
+    s->conf.straggler_min_ms = 50;
     s->conf.upload_ms = 3600000;
     s->conf.backfill = true;
     script_create(s, NULL);
@@ -462,9 +462,9 @@ START_TEST(the_time_of_a_planned_upload_runs_from_its_plan)
     script_report(s, "b", d); /* It claims the most in all units, and sends none. */
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
     script_run_to(s, 549);
-    ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "b"))->state, FL_PART_PLANNED);
+    ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "b"))->state, FL_PARTICIPANT_PLANNED);
     script_run_to(s, 550);
-    ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "a"))->state, FL_PART_PLANNED);
+    ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "a"))->state, FL_PARTICIPANT_PLANNED);
     script_stored(s, "a");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->clients[1].n_lost, 1);

@@ -174,7 +174,8 @@ START_TEST(a_restart_finishes_the_open_round_before_the_pause)
 {
     static const struct fl_client_rec clients[] = {{.id = 0, .name = "a", .samples = 100}};
     static uint8_t all[] = {1, 1, 1};
-    const struct fl_part_rec part = {.client = 0, .state = FL_PART_SELECTED, .units = all};
+    const struct fl_participant_rec part = {
+        .client = 0, .state = FL_PARTICIPANT_SELECTED, .units = all};
     const struct fl_coord_resume resume = {.clients = clients,
                                            .n_clients = 1,
                                            .open_round = 1,

@@ -21,7 +21,8 @@ static struct fl_client_rec clients[] = {
     {.id = 2, .name = "c", .samples = 200, .n_accepted = 1},
 };
 
-static struct fl_coord_resume resume_of(const struct fl_part_rec *parts, size_t n, bool planned)
+static struct fl_coord_resume resume_of(const struct fl_participant_rec *parts, size_t n,
+                                        bool planned)
 {
     return (struct fl_coord_resume){
         .committed = 4,
@@ -48,9 +49,9 @@ static struct script *restarted(const char *preset, const struct fl_coord_resume
 
 START_TEST(an_open_selection_waits_for_its_clients)
 {
-    const struct fl_part_rec parts[] = {
-        {.client = 0, .state = FL_PART_SELECTED, .samples = 100},
-        {.client = 1, .state = FL_PART_SELECTED, .samples = 300},
+    const struct fl_participant_rec parts[] = {
+        {.client = 0, .state = FL_PARTICIPANT_SELECTED, .samples = 100},
+        {.client = 1, .state = FL_PARTICIPANT_SELECTED, .samples = 300},
     };
     struct fl_coord_resume resume = resume_of(parts, 2, false);
     struct script *s = restarted("fedldf", &resume);
@@ -81,14 +82,14 @@ END_TEST
 
 START_TEST(accepted_updates_stay_accepted)
 {
-    const struct fl_part_rec parts[] = {
+    const struct fl_participant_rec parts[] = {
         {.client = 0,
-         .state = FL_PART_ACCEPTED,
+         .state = FL_PARTICIPANT_ACCEPTED,
          .samples = 100,
          .train_loss = 1,
          .units = all,
          .upload_bytes = 56},
-        {.client = 1, .state = FL_PART_SELECTED, .samples = 300, .units = all},
+        {.client = 1, .state = FL_PARTICIPANT_SELECTED, .samples = 300, .units = all},
     };
     struct fl_coord_resume resume = resume_of(parts, 2, false);
     struct script *s = restarted("fedavg", &resume);
@@ -129,9 +130,17 @@ END_TEST
 
 START_TEST(with_everything_accepted_nobody_is_waited_for)
 {
-    const struct fl_part_rec parts[] = {
-        {.client = 1, .state = FL_PART_ACCEPTED, .samples = 1, .units = all, .upload_bytes = 56},
-        {.client = 0, .state = FL_PART_ACCEPTED, .samples = 1, .units = all, .upload_bytes = 56},
+    const struct fl_participant_rec parts[] = {
+        {.client = 1,
+         .state = FL_PARTICIPANT_ACCEPTED,
+         .samples = 1,
+         .units = all,
+         .upload_bytes = 56},
+        {.client = 0,
+         .state = FL_PARTICIPANT_ACCEPTED,
+         .samples = 1,
+         .units = all,
+         .upload_bytes = 56},
     };
     struct fl_coord_resume resume = resume_of(parts, 2, false);
     struct script *s = restarted("fedavg", &resume);
@@ -150,18 +159,18 @@ END_TEST
 
 START_TEST(a_plan_on_disk_is_the_plan)
 {
-    const struct fl_part_rec parts[] = {
+    const struct fl_participant_rec parts[] = {
         {.client = 0,
-         .state = FL_PART_PLANNED,
+         .state = FL_PARTICIPANT_PLANNED,
          .samples = 100,
          .divergence = divergence_b,
          .units = first}, /* not what the policy would grant: it is not asked again */
         {.client = 1,
-         .state = FL_PART_EMPTY,
+         .state = FL_PARTICIPANT_EMPTY,
          .samples = 300,
          .divergence = divergence_a,
          .units = none},
-        {.client = 2, .state = FL_PART_LOST, .samples = 200},
+        {.client = 2, .state = FL_PARTICIPANT_LOST, .samples = 200},
     };
     struct fl_coord_resume resume = resume_of(parts, 3, true);
     struct script *s = restarted("fedldf", &resume);
@@ -267,9 +276,9 @@ END_TEST
 
 START_TEST(a_round_of_other_options_is_closed)
 {
-    const struct fl_part_rec parts[] = {
-        {.client = 0, .state = FL_PART_SELECTED, .samples = 100},
-        {.client = 1, .state = FL_PART_SELECTED, .samples = 300},
+    const struct fl_participant_rec parts[] = {
+        {.client = 0, .state = FL_PARTICIPANT_SELECTED, .samples = 100},
+        {.client = 1, .state = FL_PARTICIPANT_SELECTED, .samples = 300},
     };
     struct fl_coord_resume resume = resume_of(parts, 2, false);
     struct script *s = restarted("fedavg", &resume); /* It was of fedldf: no grants are there. */
@@ -306,7 +315,8 @@ END_TEST
 
 START_TEST(what_is_left_of_a_committed_round_is_ignored)
 {
-    const struct fl_part_rec parts[] = {{.client = 0, .state = FL_PART_ACCEPTED, .units = all}};
+    const struct fl_participant_rec parts[] = {
+        {.client = 0, .state = FL_PARTICIPANT_ACCEPTED, .units = all}};
     struct fl_coord_resume resume = resume_of(parts, 1, false);
     struct script *s;
 
@@ -333,10 +343,10 @@ END_TEST
 
 START_TEST(the_same_clients_get_the_same_scores_after_a_crash)
 {
-    const struct fl_part_rec parts[] = {
-        {.client = 0, .state = FL_PART_ACCEPTED, .samples = 100, .units = all},
-        {.client = 1, .state = FL_PART_ACCEPTED, .samples = 300, .units = all},
-        {.client = 2, .state = FL_PART_ACCEPTED, .samples = 200, .units = all},
+    const struct fl_participant_rec parts[] = {
+        {.client = 0, .state = FL_PARTICIPANT_ACCEPTED, .samples = 100, .units = all},
+        {.client = 1, .state = FL_PARTICIPANT_ACCEPTED, .samples = 300, .units = all},
+        {.client = 2, .state = FL_PARTICIPANT_ACCEPTED, .samples = 200, .units = all},
     };
     struct fl_coord_resume resume = resume_of(parts, 3, false);
     struct script *s = script_new("adafl");
@@ -377,10 +387,11 @@ END_TEST
 static const struct fl_client_rec unnamed[] = {{.id = 0, .name = ""}};
 static const struct fl_client_rec twice[] = {{.id = 0, .name = "a"}, {.id = 1, .name = "a"}};
 static const struct fl_client_rec misnumbered[] = {{.id = FL_CLIENT_NUMBERS, .name = "a"}};
-static const struct fl_part_rec of_nobody[] = {{.client = 3, .state = FL_PART_SELECTED}};
-static const struct fl_part_rec in_no_state[] = {{.client = 0}};
-static const struct fl_part_rec doubled[] = {{.client = 0, .state = FL_PART_LOST},
-                                             {.client = 0, .state = FL_PART_LOST}};
+static const struct fl_participant_rec of_nobody[] = {
+    {.client = 3, .state = FL_PARTICIPANT_SELECTED}};
+static const struct fl_participant_rec in_no_state[] = {{.client = 0}};
+static const struct fl_participant_rec doubled[] = {{.client = 0, .state = FL_PARTICIPANT_LOST},
+                                                    {.client = 0, .state = FL_PARTICIPANT_LOST}};
 
 static const struct {
     struct fl_coord_resume resume;

@@ -287,32 +287,32 @@ static const struct state {
     const char *name;
     struct script *(*bring)(void);
     enum fl_phase phase;
-    int part; /* fl_part_state, 0: none */
+    int part; /* fl_participant_state, 0: none */
 } states[] = {
     {"UNKNOWN", unknown, FL_PHASE_IDLE, 0},
-    {"FORGOTTEN", forgotten, FL_PHASE_TRAINING, FL_PART_LOST},
-    {"AWAY", away, FL_PHASE_TRAINING, FL_PART_SELECTED},
+    {"FORGOTTEN", forgotten, FL_PHASE_TRAINING, FL_PARTICIPANT_LOST},
+    {"AWAY", away, FL_PHASE_TRAINING, FL_PARTICIPANT_SELECTED},
     {"IDLE", idle, FL_PHASE_IDLE, 0},
     {"BESIDE", beside, FL_PHASE_TRAINING, 0},
-    {"SELECTING", selecting, FL_PHASE_SELECTING, FL_PART_SELECTED},
-    {"SELECTED", selected, FL_PHASE_TRAINING, FL_PART_SELECTED},
-    {"REPORTED", reported, FL_PHASE_TRAINING, FL_PART_REPORTED},
-    {"PLANNING", planning, FL_PHASE_PLANNING, FL_PART_PLANNED},
-    {"PLANNED", planned, FL_PHASE_UPLOADING, FL_PART_PLANNED},
-    {"GRANTED", granted, FL_PHASE_TRAINING, FL_PART_SELECTED},
-    {"EARLY", early, FL_PHASE_TRAINING, FL_PART_SELECTED},
-    {"OWING", owing, FL_PHASE_TRAINING, FL_PART_REPORTED},
-    {"RECORDING", recording, FL_PHASE_UPLOADING, FL_PART_PLANNED},
-    {"ACCEPTED", accepted, FL_PHASE_UPLOADING, FL_PART_ACCEPTED},
-    {"EMPTY", empty, FL_PHASE_UPLOADING, FL_PART_EMPTY},
-    {"SPARE", spare, FL_PHASE_UPLOADING, FL_PART_EMPTY},
-    {"REJECTED", rejected, FL_PHASE_UPLOADING, FL_PART_REJECTED},
-    {"LOST", lost, FL_PHASE_UPLOADING, FL_PART_LOST},
+    {"SELECTING", selecting, FL_PHASE_SELECTING, FL_PARTICIPANT_SELECTED},
+    {"SELECTED", selected, FL_PHASE_TRAINING, FL_PARTICIPANT_SELECTED},
+    {"REPORTED", reported, FL_PHASE_TRAINING, FL_PARTICIPANT_REPORTED},
+    {"PLANNING", planning, FL_PHASE_PLANNING, FL_PARTICIPANT_PLANNED},
+    {"PLANNED", planned, FL_PHASE_UPLOADING, FL_PARTICIPANT_PLANNED},
+    {"GRANTED", granted, FL_PHASE_TRAINING, FL_PARTICIPANT_SELECTED},
+    {"EARLY", early, FL_PHASE_TRAINING, FL_PARTICIPANT_SELECTED},
+    {"OWING", owing, FL_PHASE_TRAINING, FL_PARTICIPANT_REPORTED},
+    {"RECORDING", recording, FL_PHASE_UPLOADING, FL_PARTICIPANT_PLANNED},
+    {"ACCEPTED", accepted, FL_PHASE_UPLOADING, FL_PARTICIPANT_ACCEPTED},
+    {"EMPTY", empty, FL_PHASE_UPLOADING, FL_PARTICIPANT_EMPTY},
+    {"SPARE", spare, FL_PHASE_UPLOADING, FL_PARTICIPANT_EMPTY},
+    {"REJECTED", rejected, FL_PHASE_UPLOADING, FL_PARTICIPANT_REJECTED},
+    {"LOST", lost, FL_PHASE_UPLOADING, FL_PARTICIPANT_LOST},
     {"CLOSING", closing, FL_PHASE_IDLE, 0},
-    {"AGGREGATING", aggregating, FL_PHASE_AGGREGATING, FL_PART_ACCEPTED},
-    {"ASKED", asked, FL_PHASE_EVALUATING, FL_PART_ACCEPTED},
-    {"EVALUATED", evaluated, FL_PHASE_EVALUATING, FL_PART_ACCEPTED},
-    {"COMMITTING", committing, FL_PHASE_COMMITTING, FL_PART_ACCEPTED},
+    {"AGGREGATING", aggregating, FL_PHASE_AGGREGATING, FL_PARTICIPANT_ACCEPTED},
+    {"ASKED", asked, FL_PHASE_EVALUATING, FL_PARTICIPANT_ACCEPTED},
+    {"EVALUATED", evaluated, FL_PHASE_EVALUATING, FL_PARTICIPANT_ACCEPTED},
+    {"COMMITTING", committing, FL_PHASE_COMMITTING, FL_PARTICIPANT_ACCEPTED},
     {"COUNTED", counted, FL_PHASE_PAUSED, 0},
     {"PAUSED", paused, FL_PHASE_PAUSED, 0},
     {"STOPPED", stopped, FL_PHASE_STOPPED, 0},
@@ -400,17 +400,18 @@ static char *taken_log(struct script *s)
 static void carry_on(struct script *s, const char *name)
 {
     uint32_t id = script_id(s, name);
-    const struct fl_part_rec *part = fl_coord_part(s->coord, id);
+    const struct fl_participant_rec *part = fl_coord_part(s->coord, id);
     enum fl_phase phase = fl_coord_phase(s->coord);
     struct fl_event ev;
 
     if (phase == FL_PHASE_EVALUATING && id != UINT32_MAX) {
         ev = evaluation(id, fl_coord_round(s->coord));
         script_step(s, &ev);
-    } else if (part != NULL && phase == FL_PHASE_TRAINING && part->state == FL_PART_SELECTED) {
+    } else if (part != NULL && phase == FL_PHASE_TRAINING && part->state == FL_PARTICIPANT_SELECTED)
+    {
         script_report(s, name, moved_else);
     } else if (part != NULL && phase == FL_PHASE_UPLOADING &&
-               (part->state == FL_PART_PLANNED || part->state == FL_PART_REPORTED))
+               (part->state == FL_PARTICIPANT_PLANNED || part->state == FL_PARTICIPANT_REPORTED))
     {
         script_stored(s, name);
     }
@@ -505,7 +506,7 @@ START_TEST(each_state_is_what_it_is_called)
     const struct state *state = &states[_i];
     struct script *s = state->bring();
     uint32_t id = script_id(s, "a");
-    const struct fl_part_rec *part = fl_coord_part(s->coord, id);
+    const struct fl_participant_rec *part = fl_coord_part(s->coord, id);
 
     ck_assert_int_eq(fl_coord_phase(s->coord), state->phase);
     if (id != UINT32_MAX) {

@@ -4,19 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/core/told.h"
+#include "server/core/decision_log.h"
 #include "tests/lib/coord_script.h"
 
 static struct fl_buf told;
 
 static int step(struct fl_coord *coord, const struct fl_event *ev, struct fl_effects *ret)
 {
-    char line[FL_TOLD_SIZE];
+    char line[FL_DECISION_LOG_SIZE];
     int rv = fl_coord_step(coord, ev, ret);
     size_t i;
 
     for (i = 0; rv == FL_OK && i < ret->n; i++) {
-        if (fl_told(coord, &ret->list[i], SCRIPT_UNITS, line) != NULL) {
+        if (fl_decision_log(coord, &ret->list[i], SCRIPT_UNITS, line) != NULL) {
             ck_assert_int_eq(fl_buf_printf(&told, "%s\n", line), FL_OK);
         }
     }
@@ -93,9 +93,9 @@ START_TEST(a_list_of_units_that_does_not_fit_is_cut)
     struct script *s = begin("fedavg");
     static const uint8_t units[FL_LAYOUT_MAX_UNITS] = {1};
     const struct fl_effect plan = {.type = FL_EFF_PLAN, .round = 1, .attempt = 1, .units = units};
-    char line[FL_TOLD_SIZE];
+    char line[FL_DECISION_LOG_SIZE];
 
-    ck_assert_ptr_nonnull(fl_told(s->coord, &plan, FL_LAYOUT_MAX_UNITS, line));
+    ck_assert_ptr_nonnull(fl_decision_log(s->coord, &plan, FL_LAYOUT_MAX_UNITS, line));
     ck_assert_ptr_nonnull(strstr(line, "units=100000"));
     ck_assert_str_eq(line + strlen(line) - 6, "000...");
     script_free(s);

@@ -221,7 +221,7 @@ static const char *const obeyed[] = {
     "server.training.weight_decay", "server.round.population", "server.round.forget_after",
     "server.round.start_clients", "server.round.min_clients", "server.round.min_responders",
     "server.round.over_selection", "server.round.over_selected", "server.round.train_deadline",
-    "server.round.patience", "server.round.patience_least", "server.round.upload_deadline",
+    "server.round.straggler_factor", "server.round.straggler_min", "server.round.upload_deadline",
     "server.round.lost_grace", "server.round.retry", "server.round.backfill",
     "server.round.norm_bound", "server.round.norm_cap", "server.round.weight_cap",
     "server.evaluation.every", "server.evaluation.clients", "server.evaluation.deadline",

@@ -12,7 +12,7 @@
 #include "libfl/model/safetensors.h"
 #include "tests/lib/folder.h"
 #include "tests/unit/train_fixture.h"
-#include "tools/fl_sim/engine/federation.h"
+#include "tools/fl_sim/engine/sim_federation.h"
 
 #define N_CLIENTS 4
 #define N_SAMPLES 40
@@ -26,20 +26,20 @@ struct run {
     uint64_t committed;
     unsigned reported, evaluated; /* trainings; rounds that clients evaluated */
     char names[N_CLIENTS][16];
-    struct fl_people people;
+    struct fl_sim_clients sim_clients;
     char journal[FOLDER_PATH + 16]; /* "": none */
     unsigned threads;
     const struct fl_world *world;
     unsigned late;
-    const struct fl_team *team; /* NULL: this process alone */
-    uint64_t figures;           /* of all rounds, as they were told last */
+    const struct fl_ranks *ranks; /* NULL: this process alone */
+    uint64_t figures;             /* of all rounds, as they were told last */
 };
 
 static void on_part(void *ctx, const struct fl_fed_part *part)
 {
     struct run *r = ctx;
 
-    if (part->state == FL_PART_ACCEPTED || part->state == FL_PART_EMPTY) {
+    if (part->state == FL_PARTICIPANT_ACCEPTED || part->state == FL_PARTICIPANT_EMPTY) {
         ck_assert_uint_eq(part->samples, N_SAMPLES);
         r->reported++;
     }
@@ -63,26 +63,26 @@ static bool on_commit(void *ctx, const struct fl_round_rec *record, const struct
 
 /* --- who they are --- */
 
-static void person(void *ctx, size_t client, struct fl_person *ret)
+static void sim_client(void *ctx, size_t client, struct fl_sim_client *ret)
 {
     const struct run *r = ctx;
 
-    *ret = (struct fl_person){.name = r->names[client],
-                              .samples = N_SAMPLES,
-                              .evaluation_samples = N_SAMPLES,
-                              .seed = 7 + client};
+    *ret = (struct fl_sim_client){.name = r->names[client],
+                                  .samples = N_SAMPLES,
+                                  .evaluation_samples = N_SAMPLES,
+                                  .seed = 7 + client};
 }
 
-static int data(void *ctx, size_t client, struct fl_person_data *ret, struct fl_err *err)
+static int data(void *ctx, size_t client, struct fl_sim_client_data *ret, struct fl_err *err)
 {
     const struct run *r = ctx;
 
     (void)err;
-    *ret = (struct fl_person_data){r->train[client], r->test, {NULL}};
+    *ret = (struct fl_sim_client_data){r->train[client], r->test, {NULL}};
     return FL_OK;
 }
 
-static void release(void *ctx, struct fl_person_data *of)
+static void release(void *ctx, struct fl_sim_client_data *of)
 {
     (void)ctx;
     (void)of;
@@ -102,7 +102,7 @@ static void run_init(struct run *r, const char *algorithm)
         r->train[k] = make_data(N_SAMPLES, INPUTS, CLASSES, 1 + k);
         (void)snprintf(r->names[k], sizeof(r->names[k]), "c%zu", k);
     }
-    r->people = (struct fl_people){N_CLIENTS, person, data, release, r};
+    r->sim_clients = (struct fl_sim_clients){N_CLIENTS, sim_client, data, release, r};
     r->test = make_data(N_SAMPLES, INPUTS, CLASSES, 99);
 }
 
@@ -144,10 +144,10 @@ static struct fl_fed_conf conf_of(struct run *r, uint64_t rounds)
         .inputs = INPUTS,
         .classes = CLASSES,
         .offer_max = 1u << 20,
-        .people = &r->people,
+        .sim_clients = &r->sim_clients,
         .journal = r->journal[0] != '\0' ? r->journal : NULL,
         .threads = r->threads,
-        .team = r->team,
+        .ranks = r->ranks,
         .watch = {.part = on_part, .committed = on_commit, .ctx = r},
     };
 }
@@ -243,8 +243,8 @@ struct letter {
 
 struct process {
     struct post *post;
-    struct fl_team team;
-    const struct fl_people *people;
+    struct fl_ranks ranks;
+    const struct fl_sim_clients *sim_clients;
     struct letter *first, **end;
     pthread_t thread;
     unsigned heard;
@@ -306,11 +306,11 @@ static void *serve(void *ctx)
 {
     struct process *p = ctx;
 
-    p->code = fl_team_serve(&p->team, p->people, NULL, 1, NULL, &p->err);
+    p->code = fl_ranks_serve(&p->ranks, p->sim_clients, NULL, 1, NULL, &p->err);
     return NULL;
 }
 
-static void post_begin(struct post *post, unsigned n, const struct fl_people *people)
+static void post_begin(struct post *post, unsigned n, const struct fl_sim_clients *sim_clients)
 {
     unsigned k;
 
@@ -319,9 +319,9 @@ static void post_begin(struct post *post, unsigned n, const struct fl_people *pe
         struct process *p = &post->processes[k];
 
         p->post = post;
-        p->people = people;
+        p->sim_clients = sim_clients;
         p->end = &p->first;
-        p->team = (struct fl_team){n, k, post_send, post_receive, p};
+        p->ranks = (struct fl_ranks){n, k, post_send, post_receive, p};
     }
     for (k = 1; k < n; k++) {
         ck_assert_int_eq(
@@ -335,8 +335,8 @@ static void post_end(struct post *post)
     struct process *leader = &post->processes[0];
     unsigned k;
 
-    ck_assert_int_eq(fl_team_end(&leader->team, NULL), FL_OK);
-    for (k = 1; k < leader->team.n; k++) {
+    ck_assert_int_eq(fl_ranks_end(&leader->ranks, NULL), FL_OK);
+    for (k = 1; k < leader->ranks.n; k++) {
         (void)pthread_join(post->processes[k].thread, NULL);
         ck_assert_msg(post->processes[k].code == FL_OK, "%s", post->processes[k].err.msg);
         ck_assert_uint_gt(post->processes[k].heard, 2);
@@ -366,8 +366,8 @@ START_TEST(processes_that_share_the_clients_work_come_to_the_same_bits)
     for (n = 2; n <= TEAM_MAX; n++) {
         run_init(&r, preset(_i));
         (void)snprintf(r.journal, sizeof(r.journal), "%s/journal", r.dir);
-        post_begin(&post, n, &r.people);
-        r.team = &post.processes[0].team;
+        post_begin(&post, n, &r.sim_clients);
+        r.ranks = &post.processes[0].ranks;
         go(&r, 2); /* The clients' folders are all that is left of it. */
         go(&r, 4);
         post_end(&post);
@@ -436,7 +436,7 @@ START_TEST(a_federation_that_waits_for_more_clients_than_come_says_so)
     struct run r;
 
     run_init(&r, "fedavg");
-    r.people.n = 3;
+    r.sim_clients.n = 3;
     conf = conf_of(&r, 1);
     ck_assert_msg(fl_fed_create(&conf, &fed, &err) == FL_OK, "%s", err.msg);
     ck_assert_int_eq(fl_fed_run(fed, &end, &err), FL_OK);

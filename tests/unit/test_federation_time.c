@@ -8,7 +8,7 @@
 #include "libfl/conf/yaml.h"
 #include "tests/lib/folder.h"
 #include "tests/unit/train_fixture.h"
-#include "tools/fl_sim/engine/federation.h"
+#include "tools/fl_sim/engine/sim_federation.h"
 
 enum { N_CLIENTS = 100, ROUNDS_MAX = 16, N_SAMPLES = 40 };
 
@@ -17,26 +17,27 @@ struct run {
     struct fl_strategy *strategy;
     struct server server;
     char names[N_CLIENTS][32];
-    struct fl_people people;
+    struct fl_sim_clients sim_clients;
     struct fl_conf_doc *doc;
     struct fl_world *world;
     struct fl_fed_conf conf;
     struct fl_sim_round rounds[ROUNDS_MAX];
     size_t n;
-    size_t states[ROUNDS_MAX][FL_PART_LOST + 1];
+    size_t states[ROUNDS_MAX][FL_PARTICIPANT_LOST + 1];
     size_t dropped, stopped;
     uint64_t bytes_up;
 };
 
-static void person(void *ctx, size_t client, struct fl_person *ret)
+static void sim_client(void *ctx, size_t client, struct fl_sim_client *ret)
 {
     const struct run *r = ctx;
 
-    *ret = (struct fl_person){.name = r->names[client], .samples = N_SAMPLES, .seed = 7 + client};
+    *ret =
+        (struct fl_sim_client){.name = r->names[client], .samples = N_SAMPLES, .seed = 7 + client};
 }
 
 /* Nothing is computed. */
-static int data(void *ctx, size_t client, struct fl_person_data *ret, struct fl_err *err)
+static int data(void *ctx, size_t client, struct fl_sim_client_data *ret, struct fl_err *err)
 {
     (void)ctx;
     (void)client;
@@ -45,7 +46,7 @@ static int data(void *ctx, size_t client, struct fl_person_data *ret, struct fl_
     return FL_ESTATE;
 }
 
-static void release(void *ctx, struct fl_person_data *of)
+static void release(void *ctx, struct fl_sim_client_data *of)
 {
     (void)ctx;
     (void)of;
@@ -85,7 +86,7 @@ static struct run *begin(const char *algorithm, size_t clients, const char *worl
     for (k = 0; k < clients; k++) {
         (void)snprintf(r->names[k], sizeof(r->names[k]), "c%02zu", k);
     }
-    r->people = (struct fl_people){clients, person, data, release, r};
+    r->sim_clients = (struct fl_sim_clients){clients, sim_client, data, release, r};
     ck_assert_msg(fl_conf_parse("world", world, strlen(world), &r->doc, &err) == FL_OK, "%s",
                   err.msg);
     ask.node = fl_conf_root(r->doc);
@@ -112,7 +113,7 @@ static struct run *begin(const char *algorithm, size_t clients, const char *worl
         .training = {.epochs = 1, .batch_size = 10},
         .inputs = INPUTS,
         .classes = CLASSES,
-        .people = &r->people,
+        .sim_clients = &r->sim_clients,
         .world = r->world,
         .dry = true,
         .watch = {.part = on_part, .committed = on_commit, .ctx = r},
@@ -234,10 +235,10 @@ START_TEST(who_is_late_is_waited_for_to_the_deadline_and_named_and_its_bytes_are
     r->conf.coord.train_ms = 5000;
     ck_assert_int_eq(go(r), FL_FED_DONE);
     for (k = 0; k < 2; k++) {
-        size_t late = r->states[k][FL_PART_LOST];
+        size_t late = r->states[k][FL_PARTICIPANT_LOST];
 
         ck_assert_uint_gt(late, 0);
-        ck_assert_uint_eq(late + r->states[k][FL_PART_ACCEPTED], 20);
+        ck_assert_uint_eq(late + r->states[k][FL_PARTICIPANT_ACCEPTED], 20);
         ck_assert_uint_eq(r->rounds[k].n_late, late);
         ck_assert_uint_gt(r->rounds[k].late_us, 4000000);
         ck_assert_uint_eq(r->rounds[k].up_update_bytes, (20 - late) * model_bytes(r));
@@ -255,8 +256,8 @@ START_TEST(an_over_selected_round_ends_with_the_update_that_is_enough)
 
     r->conf.coord.over_selection = 1.5;
     ck_assert_int_eq(go(r), FL_FED_DONE);
-    ck_assert_uint_eq(r->states[0][FL_PART_ACCEPTED], 5);
-    ck_assert_uint_eq(r->states[0][FL_PART_LOST], 3);
+    ck_assert_uint_eq(r->states[0][FL_PARTICIPANT_ACCEPTED], 5);
+    ck_assert_uint_eq(r->states[0][FL_PARTICIPANT_LOST], 3);
     ck_assert_uint_eq(r->stopped, 6); /* in two rounds */
     ck_assert_uint_eq(r->rounds[0].n_late, 0);
     ck_assert_uint_eq(r->rounds[0].late_us, 0);
@@ -273,7 +274,7 @@ START_TEST(who_drops_in_the_middle_goes_on_where_it_was_when_it_is_back_in_time)
     ck_assert_int_eq(go(r), FL_FED_DONE);
     ck_assert_uint_eq(r->dropped, 8);
     ck_assert_uint_eq(one->n_dropped, 4);
-    ck_assert_uint_eq(r->states[0][FL_PART_ACCEPTED], 4);
+    ck_assert_uint_eq(r->states[0][FL_PARTICIPANT_ACCEPTED], 4);
     ck_assert_uint_eq(one->up_update_bytes, 4 * model_bytes(r)); /* Nothing is sent twice. */
     ck_assert_uint_eq(one->wall_us, span(model_bytes(r), 10000) + 3000000);
     finish(r);
@@ -289,7 +290,7 @@ START_TEST(who_does_not_come_back_within_the_grace_is_lost_and_what_it_sent_is_w
     r->conf.coord.rounds = 1;
     ck_assert_int_eq(go(r), FL_FED_DONE);
     ck_assert_uint_gt(one->n_dropped, 0);
-    ck_assert_uint_eq(r->states[0][FL_PART_LOST], one->n_dropped);
+    ck_assert_uint_eq(r->states[0][FL_PARTICIPANT_LOST], one->n_dropped);
     ck_assert_uint_eq(one->up_wasted_bytes, one->n_dropped * (model_bytes(r) / 2));
     /* The coordinator counts in milliseconds. */
     ck_assert_uint_eq(one->late_us, span(model_bytes(r) / 2, 10000) / 1000 * 1000 + 10000000 -
@@ -304,7 +305,7 @@ START_TEST(a_training_that_does_not_fit_into_a_machine_fails_there)
 
     ck_assert_int_eq(go(r), FL_FED_DONE);
     ck_assert_uint_gt(r->rounds[0].n_failed, 0);
-    ck_assert_uint_eq(r->rounds[0].n_failed + r->states[0][FL_PART_ACCEPTED], 20);
+    ck_assert_uint_eq(r->rounds[0].n_failed + r->states[0][FL_PARTICIPANT_ACCEPTED], 20);
     finish(r);
 }
 END_TEST

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/figures/client.h"
-#include "libfl/figures/round.h"
-#include "libfl/figures/text.h"
+#include "libfl/figures/client_figures.h"
+#include "libfl/figures/figures_text.h"
+#include "libfl/figures/round_figures.h"
 
 static const struct fl_figures *const tables[] = {&fl_round_rows, &fl_client_rows};
 

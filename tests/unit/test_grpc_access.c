@@ -58,7 +58,8 @@ END_TEST
 
 START_TEST(who_has_to_show_a_certificate_first_is_told_so)
 {
-    ck_assert_int_eq(status_of("/t.T/Members", FL_WHO_STRANGER, NULL), FL_GRPC_UNAUTHENTICATED);
+    ck_assert_int_eq(status_of("/t.T/Members", FL_WHO_UNAUTHENTICATED, NULL),
+                     FL_GRPC_UNAUTHENTICATED);
     ck_assert_int_eq(status_of("/t.T/Members", FL_WHO_LAPSED, NULL), FL_GRPC_UNAUTHENTICATED);
 }
 END_TEST

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "libfl/grpc/endpoint.h"
-#include "libfl/wire/admin.h"
+#include "libfl/wire/wire_admin.h"
 
 struct fl_call {
     const struct fl_call_handler *handler;

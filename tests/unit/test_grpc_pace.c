@@ -2,75 +2,75 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/grpc/pace_impl.h"
+#include "libfl/grpc/pacing_impl.h"
 #include "libfl/h2/h2.h"
 
 /* The estimate. */
 
 /* `link` bytes a millisecond leave, always something to send; returns the last value. */
-static size_t run_link(struct fl__pace *pace, uint64_t *now_ms, size_t rate, unsigned ms)
+static size_t run_link(struct fl__pacing *pace, uint64_t *now_ms, size_t rate, unsigned ms)
 {
     size_t value = pace->value;
     unsigned i;
 
-    fl__pace_busy(pace, *now_ms);
+    fl__pacing_busy(pace, *now_ms);
     for (i = 0; i < ms; i++) {
         *now_ms += 1;
-        value = fl__pace_sent(pace, *now_ms, rate);
+        value = fl__pacing_sent(pace, *now_ms, rate);
     }
     return value;
 }
 
 START_TEST(a_fast_link_gets_large_writes_step_by_step)
 {
-    struct fl__pace pace;
+    struct fl__pacing pace;
     uint64_t now_ms = 1000;
 
-    fl__pace_init(&pace, now_ms);
-    ck_assert_uint_eq(run_link(&pace, &now_ms, 1000 * 1000, 19), FL__PACE_START);
-    ck_assert_uint_eq(run_link(&pace, &now_ms, 1000 * 1000, 1), FL__PACE_START * 2);
-    ck_assert_uint_eq(run_link(&pace, &now_ms, 1000 * 1000, 100), FL__PACE_MAX);
+    fl__pacing_init(&pace, now_ms);
+    ck_assert_uint_eq(run_link(&pace, &now_ms, 1000 * 1000, 19), FL__PACING_START);
+    ck_assert_uint_eq(run_link(&pace, &now_ms, 1000 * 1000, 1), FL__PACING_START * 2);
+    ck_assert_uint_eq(run_link(&pace, &now_ms, 1000 * 1000, 100), FL__PACING_MAX);
 }
 END_TEST
 
 START_TEST(a_slow_link_gets_what_it_takes_in_the_horizon)
 {
-    struct fl__pace pace;
+    struct fl__pacing pace;
     uint64_t now_ms = 1000;
 
-    fl__pace_init(&pace, now_ms);
+    fl__pacing_init(&pace, now_ms);
     /* 2 Mbit/s. */
-    ck_assert_uint_eq(run_link(&pace, &now_ms, 250, 200), 250 * FL__PACE_HORIZON_MS);
+    ck_assert_uint_eq(run_link(&pace, &now_ms, 250, 200), 250 * FL__PACING_HORIZON_MS);
     /* And never less than is worth a frame. */
-    ck_assert_uint_eq(run_link(&pace, &now_ms, 1, 200), FL__PACE_MIN);
+    ck_assert_uint_eq(run_link(&pace, &now_ms, 1, 200), FL__PACING_MIN);
 }
 END_TEST
 
 START_TEST(one_stall_of_a_second_is_seen_at_once)
 {
-    struct fl__pace pace;
+    struct fl__pacing pace;
     uint64_t now_ms = 1000;
 
-    fl__pace_init(&pace, now_ms);
+    fl__pacing_init(&pace, now_ms);
     (void)run_link(&pace, &now_ms, 1000 * 1000, 200);
     now_ms += 1000;
-    ck_assert_uint_eq(fl__pace_sent(&pace, now_ms, 250000), 12500);
+    ck_assert_uint_eq(fl__pacing_sent(&pace, now_ms, 250000), 12500);
 }
 END_TEST
 
 START_TEST(time_without_anything_to_send_does_not_count)
 {
-    struct fl__pace pace;
+    struct fl__pacing pace;
     uint64_t now_ms = 1000;
     size_t value;
 
-    fl__pace_init(&pace, now_ms);
+    fl__pacing_init(&pace, now_ms);
     (void)run_link(&pace, &now_ms, 4000, 200);
     value = pace.value;
-    ck_assert_uint_eq(value, 4000 * FL__PACE_HORIZON_MS);
-    fl__pace_idle(&pace, now_ms);
+    ck_assert_uint_eq(value, 4000 * FL__PACING_HORIZON_MS);
+    fl__pacing_idle(&pace, now_ms);
     now_ms += 100;
-    fl__pace_idle(&pace, now_ms);
+    fl__pacing_idle(&pace, now_ms);
     now_ms += 60000;
     ck_assert_uint_eq(run_link(&pace, &now_ms, 4000, 60), value);
 }
@@ -146,7 +146,7 @@ START_TEST(a_session_offers_about_its_pace)
     fl_h2_sent(h2, offered(h2));
     ck_assert_int_eq(fl_h2_call(h2, "/t.T/M", 0, 0, &handler, NULL, &call), FL_OK);
     ck_assert_int_eq(fl_call_send(call, &piece, 1), FL_OK);
-    fl_h2_set_pace(h2, paces[_i].pace);
+    fl_h2_set_pacing(h2, paces[_i].pace);
     ck_assert_uint_ge(offered(h2), paces[_i].least);
     while ((n = offered(h2)) > 0) {
         size_t part = n > 1 ? n / 2 : n;

@@ -305,7 +305,7 @@ START_TEST(a_slow_pace_leaves_little_before_a_control_message)
 
     callpair_init(&pair);
     callpair_open(&pair);
-    fl_h2_set_pace(pair.client, pace);
+    fl_h2_set_pacing(pair.client, pace);
     bulk = callpair_call(&pair, "Sum", 0);
     control = callpair_call(&pair, "Echo", 0);
     callpair_run(&pair);

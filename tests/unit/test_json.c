@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/figures/client.h"
-#include "libfl/figures/round.h"
+#include "libfl/figures/client_figures.h"
+#include "libfl/figures/round_figures.h"
 #include "libfl/json/json.h"
 
 /* Each key of "key=value key=value" has that value in `object`, which is taken. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/work/offer.h"
+#include "client/work/data_summary.h"
 #include "libfl/base/fs.h"
 #include "server/work/aggregation.h"
 #include "tests/lib/folder.h"
@@ -68,7 +68,7 @@ static void side_done(struct side *s)
 
 static void world_init(struct world *w, const char *preset)
 {
-    const struct fl_line line = {.made = {0}};
+    const struct fl_generation line = {.made = {0}};
 
     *w = (struct world){.setup = NULL};
     server_init(&w->server);
@@ -281,7 +281,7 @@ static void same_push(const struct fl_code *a, const struct fl_code *b)
 /* The next model of a server, and how far each update is from it. */
 static void aggregate(struct side *s, uint64_t round, double distance[CLIENTS])
 {
-    struct fl_part_rec parts[CLIENTS] = {{0}};
+    struct fl_participant_rec parts[CLIENTS] = {{0}};
     struct fl_client_rec clients[CLIENTS] = {{0}};
     struct fl_aggregation a = {.round = round,
                                .attempt = 1,
@@ -299,7 +299,8 @@ static void aggregate(struct side *s, uint64_t round, double distance[CLIENTS])
 
     for (k = 0; k < CLIENTS; k++) {
         (void)snprintf(clients[k].name, sizeof(clients[k].name), "c%zu", k);
-        parts[k] = (struct fl_part_rec){.client = (uint32_t)k, .samples = 10 + k, .steps = 4};
+        parts[k] =
+            (struct fl_participant_rec){.client = (uint32_t)k, .samples = 10 + k, .steps = 4};
     }
     ck_assert_msg(fl_aggregation_run(&s->fed, &a, &err) == FL_OK, "%s", err.msg);
     (void)memcpy(distance, a.distance, CLIENTS * sizeof(*distance)); /* zeros, or measured */
@@ -396,7 +397,7 @@ START_TEST(a_folder_is_made_only_where_something_is_kept)
         take_part(&w, &m, 0, 1, &code);
         fl_code_done(&code);
         path_of(&w, "begun", 0, dir);
-        ck_assert_int_eq(stat(dir, &st) == 0, fl_worker_keeps(w.setup));
+        ck_assert_int_eq(stat(dir, &st) == 0, fl_worker_client_state(w.setup));
     }
     fl_member_close(&m);
     world_done(&w);
@@ -410,12 +411,12 @@ START_TEST(where_something_is_kept_there_has_to_be_a_folder)
     struct world w;
 
     world_init(&w, "scaffold");
-    ck_assert(fl_worker_keeps(w.setup));
+    ck_assert(fl_worker_client_state(w.setup));
     ck_assert_int_eq(fl_member_begin(&m, &nowhere, w.setup, &w.err), FL_EINVAL);
     ck_assert_ptr_nonnull(strstr(w.err.msg, "no folder"));
     world_done(&w);
     world_init(&w, "fedavg");
-    ck_assert(!fl_worker_keeps(w.setup));
+    ck_assert(!fl_worker_client_state(w.setup));
     ck_assert_int_eq(fl_member_begin(&m, &nowhere, w.setup, &w.err), FL_OK);
     fl_member_close(&m);
     world_done(&w);

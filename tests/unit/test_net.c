@@ -343,7 +343,7 @@ END_TEST
 
 struct lane_test {
     struct fl_loop *loop;
-    struct fl_lane *lane;
+    struct fl_worker_thread *thread;
     pthread_t here;
     unsigned worked;
     unsigned done;
@@ -385,14 +385,16 @@ START_TEST(a_lane_does_its_jobs_in_order_and_tells_the_loop)
     struct lane_job jobs[JOBS];
     unsigned i;
 
-    ck_assert_int_eq(fl_lane_create("a name longer than sixteen", &test.lane, NULL), FL_OK);
+    ck_assert_int_eq(fl_worker_thread_create("a name longer than sixteen", &test.thread, NULL),
+                     FL_OK);
     for (i = 0; i < JOBS; i++) {
         jobs[i] = (struct lane_job){&test, i};
-        ck_assert_int_eq(fl_lane_submit(test.lane, work, test.loop, work_done, &jobs[i]), FL_OK);
+        ck_assert_int_eq(fl_worker_thread_submit(test.thread, work, test.loop, work_done, &jobs[i]),
+                         FL_OK);
     }
     fl_loop_run(test.loop);
-    ck_assert_uint_eq(fl_lane_pending(test.lane), 0);
-    fl_lane_free(test.lane);
+    ck_assert_uint_eq(fl_worker_thread_pending(test.thread), 0);
+    fl_worker_thread_free(test.thread);
     fl_loop_free(test.loop);
     ck_assert_uint_eq(test.worked, JOBS);
     ck_assert_uint_eq(test.done, JOBS);
@@ -411,42 +413,42 @@ static void wait_for_gate(void *arg)
 START_TEST(a_lane_says_how_long_its_job_has_been_running)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-    struct fl_lane *lane = NULL;
+    struct fl_worker_thread *thread = NULL;
 
-    ck_assert_uint_eq(fl_lane_busy_ms(NULL), 0);
-    ck_assert_int_eq(fl_lane_create("lane", &lane, NULL), FL_OK);
-    ck_assert_uint_eq(fl_lane_busy_ms(lane), 0);
+    ck_assert_uint_eq(fl_worker_thread_busy_ms(NULL), 0);
+    ck_assert_int_eq(fl_worker_thread_create("lane", &thread, NULL), FL_OK);
+    ck_assert_uint_eq(fl_worker_thread_busy_ms(thread), 0);
     (void)pthread_mutex_lock(&gate);
-    ck_assert_int_eq(fl_lane_submit(lane, wait_for_gate, NULL, NULL, &gate), FL_OK);
-    while (fl_lane_busy_ms(lane) < 3) { /* It only grows. */
+    ck_assert_int_eq(fl_worker_thread_submit(thread, wait_for_gate, NULL, NULL, &gate), FL_OK);
+    while (fl_worker_thread_busy_ms(thread) < 3) { /* It only grows. */
         (void)sched_yield();
     }
     (void)pthread_mutex_unlock(&gate);
-    while (fl_lane_pending(lane) > 0) {
+    while (fl_worker_thread_pending(thread) > 0) {
         (void)sched_yield();
     }
-    ck_assert_uint_eq(fl_lane_busy_ms(lane), 0);
-    fl_lane_free(lane);
+    ck_assert_uint_eq(fl_worker_thread_busy_ms(thread), 0);
+    fl_worker_thread_free(thread);
 }
 END_TEST
 
 START_TEST(freeing_a_lane_finishes_what_is_queued)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-    struct fl_lane *lane = NULL;
+    struct fl_worker_thread *thread = NULL;
     unsigned count = 0;
     unsigned i;
 
-    ck_assert_int_eq(fl_lane_create("lane", &lane, NULL), FL_OK);
+    ck_assert_int_eq(fl_worker_thread_create("lane", &thread, NULL), FL_OK);
     (void)pthread_mutex_lock(&gate);
-    ck_assert_int_eq(fl_lane_submit(lane, wait_for_gate, NULL, NULL, &gate), FL_OK);
+    ck_assert_int_eq(fl_worker_thread_submit(thread, wait_for_gate, NULL, NULL, &gate), FL_OK);
     for (i = 0; i < 10; i++) {
-        ck_assert_int_eq(fl_lane_submit(lane, count_up, NULL, NULL, &count), FL_OK);
+        ck_assert_int_eq(fl_worker_thread_submit(thread, count_up, NULL, NULL, &count), FL_OK);
     }
-    ck_assert_uint_eq(fl_lane_pending(lane), 11);
+    ck_assert_uint_eq(fl_worker_thread_pending(thread), 11);
     (void)pthread_mutex_unlock(&gate);
-    fl_lane_free(lane);
-    fl_lane_free(NULL);
+    fl_worker_thread_free(thread);
+    fl_worker_thread_free(NULL);
     ck_assert_uint_eq(count, 10);
 }
 END_TEST

@@ -12,7 +12,7 @@ static bool normalises_responses(const struct ref_net *net)
     return net->layers[i].kind == REF_LRN;
 }
 
-START_TEST(gradients_along_a_direction_agree_with_automatic_differentiation)
+START_TEST(gradients_jvp_a_direction_agree_with_automatic_differentiation)
 {
     static const size_t batches[] = {2, 3, 7};
     const struct ref_net *ref = &nets[(size_t)_i / N_ROWS];
@@ -138,7 +138,7 @@ static float *hessian_times(struct rig *rig, const float *v)
 
     fl_net_import(rig->net, internal, v);
     fl_net_seed(rig->net, SEED);
-    (void)fl_net_pass_along(rig->net, &pass, &direction, keep, grad, &slope);
+    (void)fl_net_pass_jvp(rig->net, &pass, &direction, keep, grad, &slope);
     fl_net_export(rig->net, ret, grad);
     free(internal);
     free(grad);
@@ -209,7 +209,7 @@ START_TEST(without_a_slope_it_is_an_ordinary_pass)
     rig_up(&rig, &nets[_i], 4, 5);
     pass = pass_of(&rig, _i % 2 == 0);
     pass.track = true;
-    direction = (struct fl_net_direction){.x = rig.along_x, .params = rig.internal, .loss = 1};
+    direction = (struct fl_net_direction){.x = rig.jvp_x, .params = rig.internal, .loss = 1};
     a = must(rig.block, sizeof(float));
     b = must(rig.block, sizeof(float));
     after_a = must(rig.count, sizeof(float));
@@ -219,7 +219,7 @@ START_TEST(without_a_slope_it_is_an_ordinary_pass)
     fl_net_get(rig.net, after_a);
     fl_net_set(rig.net, rig.exported);
     fl_net_seed(rig.net, SEED);
-    ck_assert_double_eq(fl_net_pass_along(rig.net, &pass, &direction, keep, b, &slope), loss);
+    ck_assert_double_eq(fl_net_pass_jvp(rig.net, &pass, &direction, keep, b, &slope), loss);
     fl_net_get(rig.net, after_b);
     for (i = 0; i < rig.block; i++) {
         ck_assert_double_eq_tol((double)a[i], (double)b[i], 1e-6);
@@ -247,7 +247,7 @@ START_TEST(the_slope_is_the_gradient_times_the_direction)
     direction = (struct fl_net_direction){.params = rig.internal, .loss = 1};
     grad = must(rig.block, sizeof(float));
     fl_net_seed(rig.net, SEED);
-    (void)fl_net_pass_along(rig.net, &pass, &direction, keep, grad, &slope);
+    (void)fl_net_pass_jvp(rig.net, &pass, &direction, keep, grad, &slope);
     ck_assert_double_eq_tol(slope, dot(grad, rig.internal, rig.block), 1e-5 * (1 + fabs(slope)));
     free(grad);
     rig_down(&rig);
@@ -281,9 +281,9 @@ START_TEST(passes_do_not_notice_what_was_there_before)
     a = must(rig.count, sizeof(float));
     b = must(rig.count, sizeof(float));
     for (s = 0; s < 6; s++) {
-        bool along_x = s % 3 != 1;
+        bool jvp_x = s % 3 != 1;
 
-        direction = (struct fl_net_direction){.x = along_x ? rig.along_x : NULL,
+        direction = (struct fl_net_direction){.x = jvp_x ? rig.jvp_x : NULL,
                                               .params = s % 3 != 0 ? rig.internal : NULL,
                                               .loss = 1,
                                               .slope = 0.1};
@@ -292,8 +292,8 @@ START_TEST(passes_do_not_notice_what_was_there_before)
         fl_net_evaluate(rig.net, rig.x, rig.y, 6, &loss, &correct);
         fl_net_seed(rig.net, s);
         fl_net_seed(other.net, s);
-        (void)fl_net_pass_along(rig.net, &pass, &direction, descend, NULL, &slope);
-        (void)fl_net_pass_along(other.net, &pass, &direction, descend, NULL, &loss);
+        (void)fl_net_pass_jvp(rig.net, &pass, &direction, descend, NULL, &slope);
+        (void)fl_net_pass_jvp(other.net, &pass, &direction, descend, NULL, &loss);
         ck_assert_double_eq(slope, loss);
         ck_assert(isfinite(slope));
     }
@@ -319,10 +319,10 @@ START_TEST(a_pass_allocates_nothing_and_memory_is_taken_once)
     rig_up(&rig, &nets[_i], 4, 2);
     memory = fl_net_memory(rig.net);
     direction =
-        (struct fl_net_direction){.x = rig.along_x, .params = rig.internal, .loss = 1, .slope = 1};
+        (struct fl_net_direction){.x = rig.jvp_x, .params = rig.internal, .loss = 1, .slope = 1};
     pass = pass_of(&rig, true);
     failmalloc_start(SIZE_MAX, false);
-    (void)fl_net_pass_along(rig.net, &pass, &direction, descend, NULL, &slope);
+    (void)fl_net_pass_jvp(rig.net, &pass, &direction, descend, NULL, &slope);
     n = failmalloc_stop();
     ck_assert_uint_eq(n, 0);
     ck_assert_int_eq(fl_net_take_tangents(rig.net, NULL), FL_OK);
@@ -356,12 +356,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("nn_along");
+    Suite *s = suite_create("nn_jvp");
     TCase *tc = tcase_create("all");
     SRunner *sr;
     int failed;
 
-    tcase_add_loop_test(tc, gradients_along_a_direction_agree_with_automatic_differentiation, 0,
+    tcase_add_loop_test(tc, gradients_jvp_a_direction_agree_with_automatic_differentiation, 0,
                         N(nets) * N_ROWS);
     tcase_add_loop_test(tc, bends_nearby_do_not_matter, 0, N(bent));
     tcase_add_loop_test(tc, a_number_of_exactly_zero_is_on_the_flat_side, 0, N(bent));

@@ -104,7 +104,7 @@ START_TEST(steps_of_every_layer_agree_with_automatic_differentiation)
 }
 END_TEST
 
-START_TEST(gradients_along_a_direction_agree_with_automatic_differentiation)
+START_TEST(gradients_jvp_a_direction_agree_with_automatic_differentiation)
 {
     const struct fl_kernels *row = fl__kernels_row((size_t)_i % N_ROWS);
     struct rig rig;
@@ -207,7 +207,7 @@ int main(void)
                         N(wide) * N_ROWS);
     tcase_add_loop_test(tc, steps_of_every_layer_agree_with_automatic_differentiation, 0,
                         N(nets) * N_ROWS);
-    tcase_add_loop_test(tc, gradients_along_a_direction_agree_with_automatic_differentiation, 0,
+    tcase_add_loop_test(tc, gradients_jvp_a_direction_agree_with_automatic_differentiation, 0,
                         N(wide) * N_ROWS);
     tcase_add_loop_test(tc, evaluations_agree_with_the_plain_network, 0, N(wide) * N_ROWS);
     tcase_add_loop_test(tc, these_networks_take_every_way_there_is, 0, N_ROWS);

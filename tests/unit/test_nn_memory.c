@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "libfl/nn/net_impl.h"
+#include "libfl/nn/network_impl.h"
 #include "libfl/num/dense.h"
 
 #define N(list) (sizeof(list) / sizeof((list)[0]))
@@ -271,7 +271,7 @@ START_TEST(an_evaluation_does_not_notice_what_was_there_before)
 END_TEST
 
 /* Resident bytes of whole pages in it. */
-static size_t resident(const float *p, size_t n)
+static size_t persistent(const float *p, size_t n)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t from = ((uintptr_t)p + page - 1) / page * page;
@@ -315,13 +315,13 @@ START_TEST(memory_that_goes_back_is_taken_again_and_no_bit_changes)
             struct fl_net *net = nets_of[i];
             size_t n = net->n_activations;
 
-            loss[i] = fl_net_pass_along(net, &how, &direction, descend, NULL, &slope[i]);
+            loss[i] = fl_net_pass_jvp(net, &how, &direction, descend, NULL, &slope[i]);
             fl_net_evaluate(net, d.x, d.y, 24, &sum[i], &right[i]);
-            ck_assert_uint_gt(resident(net->activations, n), n);
+            ck_assert_uint_gt(persistent(net->activations, n), n);
             if (i == 1) {
                 fl_net_release(net);
-                ck_assert_uint_le(resident(net->activations, n), 1 << 17); /* at both ends */
-                ck_assert_uint_le(resident(net->along.memory, net->along.n), 1 << 17);
+                ck_assert_uint_le(persistent(net->activations, n), 1 << 17); /* at both ends */
+                ck_assert_uint_le(persistent(net->along.memory, net->along.n), 1 << 17);
             }
         }
         ck_assert_double_eq(loss[0], loss[1]);

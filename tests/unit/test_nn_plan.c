@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/nn/net_impl.h"
+#include "libfl/nn/network_impl.h"
 
 #define N(list) (sizeof(list) / sizeof((list)[0]))
 #define BATCH   7
@@ -238,7 +238,7 @@ static void hear(void *ctx, enum fl_net_part part, size_t i)
     struct fl_net *net = p->net;
     const struct fl__layer *layer = &net->layers[i];
 
-    if (part == FL_NET_OUTSIDE) {
+    if (part == FL_NET_EXTERNAL) {
         poison(net->activations, NULL, net->n_activations);
         poison_all_but(p, SIZE_MAX);
     } else if (part == FL_NET_FORWARD) {
@@ -298,7 +298,7 @@ static double pass(struct fl_net *net, const struct samples *s, size_t batch, bo
     const struct fl_net_direction direction = {
         .x = s->along, .params = s->params, .loss = 0.5, .slope = 0.25};
     double slope = 0.0;
-    double loss = along ? fl_net_pass_along(net, &how, &direction, descend, NULL, &slope)
+    double loss = along ? fl_net_pass_jvp(net, &how, &direction, descend, NULL, &slope)
                         : fl_net_pass(net, &how, descend, NULL);
 
     return loss + slope;

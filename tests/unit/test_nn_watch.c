@@ -110,7 +110,7 @@ START_TEST(parts_come_forward_up_then_loss_then_backward_down_with_each_update_a
 
     fl_net_watch(net, hear, &h);
     (void)step(net, &h);
-    ck_assert_int_eq(h.part[0], FL_NET_OUTSIDE);
+    ck_assert_int_eq(h.part[0], FL_NET_EXTERNAL);
     for (i = 1; i < loss; i++) {
         ck_assert_int_eq(h.part[i], FL_NET_FORWARD);
         ck_assert_uint_eq(h.layer[i], up[i - 1]);
@@ -130,7 +130,7 @@ START_TEST(parts_come_forward_up_then_loss_then_backward_down_with_each_update_a
 }
 END_TEST
 
-START_TEST(a_pass_along_a_direction_is_watched_too)
+START_TEST(a_pass_jvp_a_direction_is_watched_too)
 {
     struct fl_net *net = make();
     struct heard h = {0};
@@ -145,8 +145,8 @@ START_TEST(a_pass_along_a_direction_is_watched_too)
     ck_assert_ptr_nonnull(direction);
     ck_assert_msg(fl_net_take_tangents(net, &err) == FL_OK, "%s", err.msg);
     fl_net_watch(net, hear, &h);
-    (void)fl_net_pass_along(net, &how, &along, descend, &h, &slope);
-    ck_assert_uint_eq(count(&h, FL_NET_OUTSIDE), 1);
+    (void)fl_net_pass_jvp(net, &how, &along, descend, &h, &slope);
+    ck_assert_uint_eq(count(&h, FL_NET_EXTERNAL), 1);
     ck_assert_uint_eq(count(&h, FL_NET_FORWARD), 10);
     ck_assert_uint_eq(count(&h, FL_NET_LOSS), 1);
     ck_assert_uint_eq(count(&h, FL_NET_UPDATE), h.updates);
@@ -166,7 +166,7 @@ int main(void)
     tcase_add_test(tc, a_watched_step_computes_the_same_bits_and_one_that_is_not_calls_nobody);
     tcase_add_test(
         tc, parts_come_forward_up_then_loss_then_backward_down_with_each_update_at_its_layer);
-    tcase_add_test(tc, a_pass_along_a_direction_is_watched_too);
+    tcase_add_test(tc, a_pass_jvp_a_direction_is_watched_too);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

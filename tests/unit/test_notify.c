@@ -12,7 +12,7 @@
 
 #include "libfl/net/failed_start.h"
 #include "libfl/net/notify.h"
-#include "libfl/net/status.h"
+#include "libfl/net/systemd_status.h"
 #include "libfl/net/watchdog.h"
 #include "tests/lib/folder.h"
 

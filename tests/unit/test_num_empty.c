@@ -52,10 +52,10 @@ static void teardown(void)
 
 static void untouched(const float *p)
 {
-    const float guard = GUARD;
+    const float auth = GUARD;
 
     /* The first one, and each of the others as the one before it. */
-    ck_assert(memcmp(p, &guard, sizeof(guard)) == 0);
+    ck_assert(memcmp(p, &auth, sizeof(auth)) == 0);
     ck_assert(memcmp(p, p + 1, (FLOATS - 1) * sizeof(*p)) == 0);
 }
 
@@ -102,7 +102,7 @@ START_TEST(a_convolution_of_nothing_is_nothing_and_its_weights_have_no_gradient)
         return; /* This processor lacks its instructions. */
     }
     fl_conv_plan(&conv, kernels);
-    ck_assert_uint_le(fl_conv_scratch(&conv, 0, FL_CONV_ALONG), FLOATS);
+    ck_assert_uint_le(fl_conv_scratch(&conv, 0, FL_CONV_JVP), FLOATS);
     ck_assert_uint_le(fl_conv_weights(&conv), FLOATS);
     ld = fl_dense_stride(conv.oh * conv.ow * conv.k);
     back.lddx = back.ldx = fl_dense_stride(conv.c * conv.h * conv.w);

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "libfl/program/frame.h"
 #include "libfl/program/message.h"
+#include "libfl/program/program_frame.h"
 
 struct pair {
     int fds[2];
@@ -141,42 +141,42 @@ START_TEST(what_was_said_before_the_end_is_heard)
 END_TEST
 
 static const struct {
-    enum fl_resident_kind asked;
+    enum fl_persistent_kind asked;
     const char *text;
     const char *says; /* NULL: it is fine */
 } answers[] = {
-    {FL_RESIDENT_TRAIN, "{\"type\": \"accepted\", \"more\": [1, {}]}", NULL},
-    {FL_RESIDENT_TRAIN,
+    {FL_PERSISTENT_TRAIN, "{\"type\": \"accepted\", \"more\": [1, {}]}", NULL},
+    {FL_PERSISTENT_TRAIN,
      "{\"type\": \"done\", \"id\": 1, \"samples\": 3, \"steps\": 0, \"train_loss\": 0}", NULL},
-    {FL_RESIDENT_TRAIN, "{\"type\": \"progress\", \"id\": 1, \"done\": \"half\"}", NULL},
-    {FL_RESIDENT_TRAIN, "[1]", "no JSON object"},
-    {FL_RESIDENT_TRAIN, "{\"type\": 5}", "no JSON object with a 'type'"},
-    {FL_RESIDENT_TRAIN, "{\"type\": \"done\", \"type\": \"done\"}", "not JSON"},
-    {FL_RESIDENT_TRAIN, "{\"type\": \"done\"} {}", "not JSON"},
-    {FL_RESIDENT_TRAIN,
+    {FL_PERSISTENT_TRAIN, "{\"type\": \"progress\", \"id\": 1, \"done\": \"half\"}", NULL},
+    {FL_PERSISTENT_TRAIN, "[1]", "no JSON object"},
+    {FL_PERSISTENT_TRAIN, "{\"type\": 5}", "no JSON object with a 'type'"},
+    {FL_PERSISTENT_TRAIN, "{\"type\": \"done\", \"type\": \"done\"}", "not JSON"},
+    {FL_PERSISTENT_TRAIN, "{\"type\": \"done\"} {}", "not JSON"},
+    {FL_PERSISTENT_TRAIN,
      "{\"type\": \"done\", \"id\": 1, \"samples\": 0, \"steps\": 1, \"train_loss\": 0}",
      "'samples' is 0"},
-    {FL_RESIDENT_TRAIN, "{\"type\": \"done\", \"id\": 1, \"samples\": 9007199254740992}",
+    {FL_PERSISTENT_TRAIN, "{\"type\": \"done\", \"id\": 1, \"samples\": 9007199254740992}",
      "'samples'"},
-    {FL_RESIDENT_TRAIN, "{\"type\": \"done\", \"id\": 1, \"samples\": -1}", "'samples'"},
-    {FL_RESIDENT_TRAIN, "{\"type\": \"done\", \"id\": 1, \"samples\": 1, \"steps\": 1.5}",
+    {FL_PERSISTENT_TRAIN, "{\"type\": \"done\", \"id\": 1, \"samples\": -1}", "'samples'"},
+    {FL_PERSISTENT_TRAIN, "{\"type\": \"done\", \"id\": 1, \"samples\": 1, \"steps\": 1.5}",
      "'steps'"},
-    {FL_RESIDENT_EVALUATE, "{\"type\": \"done\", \"id\": 1}", "'received' must be there"},
-    {FL_RESIDENT_EVALUATE,
+    {FL_PERSISTENT_EVALUATE, "{\"type\": \"done\", \"id\": 1}", "'received' must be there"},
+    {FL_PERSISTENT_EVALUATE,
      "{\"type\": \"done\", \"received\": {\"samples\": 1, \"correct\": 2, \"loss_sum\": 1}}",
      "more correct than samples"},
-    {FL_RESIDENT_ADAPT,
+    {FL_PERSISTENT_ADAPT,
      "{\"type\": \"done\", \"received\": {\"samples\": 2, \"correct\": 2, \"loss_sum\": 1}}",
      "'adapted' must be there"},
-    {FL_RESIDENT_OFFER, "{\"type\": \"done\", \"id\": 1}", "'bytes' must be there"},
-    {FL_RESIDENT_TRAIN, "{\"type\": \"ready\"}", "'protocol' must be there"},
-    {FL_RESIDENT_TRAIN, "{\"type\": \"ready\", \"protocol\": 1, \"can\": \"train\"}",
+    {FL_PERSISTENT_OFFER, "{\"type\": \"done\", \"id\": 1}", "'bytes' must be there"},
+    {FL_PERSISTENT_TRAIN, "{\"type\": \"ready\"}", "'protocol' must be there"},
+    {FL_PERSISTENT_TRAIN, "{\"type\": \"ready\", \"protocol\": 1, \"can\": \"train\"}",
      "'can' must be there and be a list"},
-    {FL_RESIDENT_TRAIN,
+    {FL_PERSISTENT_TRAIN,
      "{\"type\": \"ready\", \"protocol\": 1, \"can\": [1, \"train\"], \"parts\": [], "
      "\"samples\": 1}",
      "'test_samples'"},
-    {FL_RESIDENT_TRAIN, "{\"type\": \"failed\"}", NULL},
+    {FL_PERSISTENT_TRAIN, "{\"type\": \"failed\"}", NULL},
 };
 
 START_TEST(an_answer_is_checked_field_by_field)
@@ -196,17 +196,17 @@ END_TEST
 START_TEST(a_task_says_what_the_page_says)
 {
     const float x = 0;
-    struct fl_resident_task task = {.kind = FL_RESIDENT_TRAIN,
-                                    .given = {&x, NULL, &x, NULL},
-                                    .round = 3,
-                                    .attempt = 1,
-                                    .seed = 1234,
-                                    .order_seed = 99,
-                                    .learning_rate = 0.05,
-                                    .epochs = 1,
-                                    .batch_size = 20,
-                                    .parts = "{\"gradient\": {}}",
-                                    .limit_ms = 600000};
+    struct fl_persistent_task task = {.kind = FL_PERSISTENT_TRAIN,
+                                      .given = {&x, NULL, &x, NULL},
+                                      .round = 3,
+                                      .attempt = 1,
+                                      .seed = 1234,
+                                      .order_seed = 99,
+                                      .learning_rate = 0.05,
+                                      .epochs = 1,
+                                      .batch_size = 20,
+                                      .parts = "{\"gradient\": {}}",
+                                      .limit_ms = 600000};
     char *text = fl_message_task(&task, 7);
     json_t *got = json_loads(text, 0, NULL);
     json_t *want = json_loads(
@@ -228,9 +228,9 @@ END_TEST
 START_TEST(more_fields_take_nothing_from_a_task)
 {
     const float x = 0;
-    struct fl_resident_task task = {.kind = FL_RESIDENT_EVALUATE,
-                                    .given = {&x},
-                                    .more = "{\"x\": {\"y\": 1}, \"id\": 8, \"type\": \"bye\"}"};
+    struct fl_persistent_task task = {.kind = FL_PERSISTENT_EVALUATE,
+                                      .given = {&x},
+                                      .more = "{\"x\": {\"y\": 1}, \"id\": 8, \"type\": \"bye\"}"};
     char *text = fl_message_task(&task, 7);
     json_t *got = json_loads(text, 0, NULL);
     json_t *want = json_loads("{\"type\": \"evaluate\", \"id\": 7, \"given\": [\"model\"], "

@@ -329,7 +329,7 @@ static int open_unit(void *ctx, size_t client, size_t bundle, size_t unit,
                                       : fl_codec_open(d, r->s->codec, r->layout, unit, &reader);
 }
 
-static int no_mixture(void *ctx, size_t client, size_t offset, const float *values, size_t n)
+static int no_personal_model(void *ctx, size_t client, size_t offset, const float *values, size_t n)
 {
     (void)ctx;
     (void)client;
@@ -339,7 +339,7 @@ static int no_mixture(void *ctx, size_t client, size_t offset, const float *valu
     return FL_OK;
 }
 
-/* As server/daemon/driver_aggregate.c does it. */
+/* As server/daemon/runtime_aggregate.c does it. */
 static void aggregate(struct rig *r, const struct fl_effect *e)
 {
     const struct fl_server_conf *conf = r->conf;
@@ -359,7 +359,7 @@ static void aggregate(struct rig *r, const struct fl_effect *e)
                              .extra_options = r->s->options[FL_SLOT_SOLVER],
                              .state = (const float *const *)r->state,
                              .state_new = r->state_new,
-                             .mixture = r->s->aggregate->mixes ? no_mixture : NULL,
+                             .mixture = r->s->aggregate->mixes ? no_personal_model : NULL,
                              .want_distance = e->want_distance,
                              .distance = r->distance};
     struct fl_event ev = {.type = FL_EV_AGGREGATED};
@@ -370,7 +370,7 @@ static void aggregate(struct rig *r, const struct fl_effect *e)
 
     ck_assert_uint_le(e->n_parts, CLIENTS);
     for (i = 0; i < e->n_parts; i++) {
-        const struct fl_part_rec *part = &e->parts[i];
+        const struct fl_participant_rec *part = &e->parts[i];
 
         r->senders[i] = part->client;
         clients[i] = (struct fl_agg_client){.weight = (double)part->samples,
@@ -421,7 +421,7 @@ static void round_open(struct rig *r, const struct fl_effect *e)
     size_t i;
 
     for (i = 0; i < r->n_state; i++) {
-        fl_strategy_tell(r->s, i, r->state[i], e->size.members, r->told, r->count);
+        fl_strategy_describe(r->s, i, r->state[i], e->size.members, r->told, r->count);
     }
 }
 

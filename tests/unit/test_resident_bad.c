@@ -45,18 +45,18 @@ static const struct {
 
 START_TEST(what_it_does_wrong_costs_the_task_and_is_told)
 {
-    struct fl_resident_answer a;
+    struct fl_persistent_answer a;
     struct rig rig;
 
     rig_open(&rig, rows[_i].mode);
-    ck_assert_msg(rig_run(&rig, FL_RESIDENT_TRAIN, &a) == rows[_i].code, "%s: %s", rows[_i].mode,
+    ck_assert_msg(rig_run(&rig, FL_PERSISTENT_TRAIN, &a) == rows[_i].code, "%s: %s", rows[_i].mode,
                   rig.err.msg);
     ck_assert_msg(rig_says(&rig, rows[_i].says[0]), "%s: %s", rows[_i].mode, rig.err.msg);
     ck_assert_msg(rig_says(&rig, rows[_i].says[1]), "%s: %s", rows[_i].mode, rig.err.msg);
     ck_assert_msg(rig_says(&rig, "fake_trainer'"), "%s: %s", rows[_i].mode, rig.err.msg);
-    ck_assert_msg(fl_resident_runs(rig.r) == rows[_i].stays, "%s", rows[_i].mode);
+    ck_assert_msg(fl_persistent_runs(rig.r) == rows[_i].stays, "%s", rows[_i].mode);
     /* The next task starts it again. */
-    ck_assert_int_eq(rig_run(&rig, FL_RESIDENT_TRAIN, &a), rows[_i].code);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), rows[_i].code);
     ck_assert_msg((strstr(strstr(rig_notes(&rig), "train 1"), "start") != NULL) == !rows[_i].stays,
                   "%s", rig_notes(&rig));
     rig_done(&rig);
@@ -68,14 +68,14 @@ static const char *const late_modes[] = {"twice_later", "unasked", "two", "secon
 
 START_TEST(an_answer_to_nothing_costs_the_next_task)
 {
-    struct fl_resident_answer a;
+    struct fl_persistent_answer a;
     struct rig rig;
     int rv = FL_OK;
     int i;
 
     rig_open(&rig, late_modes[_i]);
     for (i = 0; i < 100 && rv == FL_OK; i++) {
-        rv = rig_run(&rig, FL_RESIDENT_TRAIN, &a);
+        rv = rig_run(&rig, FL_PERSISTENT_TRAIN, &a);
     }
     ck_assert_int_eq(rv, FL_EPROTO);
     ck_assert_msg(i <= 100 && rig_says(&rig, "broke the trainer protocol: it said '"), "%s",
@@ -90,8 +90,8 @@ END_TEST
  */
 START_TEST(two_programs_that_read_one_socket_cost_tasks_and_never_mix_their_results)
 {
-    struct fl_resident_answer a;
-    struct fl_resident_task task;
+    struct fl_persistent_answer a;
+    struct fl_persistent_task task;
     struct rig rig;
     size_t i;
     int rv;
@@ -101,13 +101,13 @@ START_TEST(two_programs_that_read_one_socket_cost_tasks_and_never_mix_their_resu
     rig_create(&rig);
     rig_describe(&rig);
     for (i = 0; i < 20; i++) {
-        task = rig_task(&rig, FL_RESIDENT_TRAIN);
+        task = rig_task(&rig, FL_PERSISTENT_TRAIN);
         task.limit_ms = 100;
         rig.given[1] = (float)i;
         rig.err = (struct fl_err){0};
-        rv = fl_resident_run(rig.r, &task, &a, &rig.err);
+        rv = fl_persistent_run(rig.r, &task, &a, &rig.err);
         if (rv == FL_OK) {
-            ck_assert_int_eq(fl_resident_result(rig.r, rig.out, &rig.err), FL_OK);
+            ck_assert_int_eq(fl_persistent_result(rig.r, rig.out, &rig.err), FL_OK);
             ck_assert_double_eq((double)rig.out[1], (double)i + 0.5);
         } else {
             ck_assert_msg(rv == FL_EPROTO || rv == FL_EIO || rv == FL_ETIMEOUT, "%d", rv);
@@ -142,9 +142,9 @@ START_TEST(a_start_that_fails_is_told)
         rig.conf.start_limit_ms = 100;
     }
     rig_create(&rig);
-    ck_assert_msg(fl_resident_start(rig.r, &rig.err) == starts[_i].code, "%s", rig.err.msg);
+    ck_assert_msg(fl_persistent_start(rig.r, &rig.err) == starts[_i].code, "%s", rig.err.msg);
     ck_assert_msg(rig_says(&rig, starts[_i].says), "%s", rig.err.msg);
-    ck_assert(!fl_resident_runs(rig.r));
+    ck_assert(!fl_persistent_runs(rig.r));
     rig_done(&rig);
 }
 END_TEST
@@ -155,7 +155,7 @@ START_TEST(a_program_that_is_not_there_is_named)
 
     rig_init(&rig, "good");
     rig.argv[0] = "/nonexistent/trainer";
-    ck_assert_int_eq(fl_resident_create(&rig.conf, &rig.r, &rig.err), FL_ENOENT);
+    ck_assert_int_eq(fl_persistent_create(&rig.conf, &rig.r, &rig.err), FL_ENOENT);
     ck_assert_msg(rig_says(&rig, "cannot run '/nonexistent/trainer'"), "%s", rig.err.msg);
     rig_done(&rig);
 }
@@ -163,7 +163,7 @@ END_TEST
 
 START_TEST(it_is_started_again_after_longer_and_longer_waits_until_a_task_succeeds)
 {
-    struct fl_resident_answer a;
+    struct fl_persistent_answer a;
     uint64_t before = 0;
     static const uint64_t waits[] = {0, 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000};
     struct rig rig;
@@ -172,7 +172,7 @@ START_TEST(it_is_started_again_after_longer_and_longer_waits_until_a_task_succee
     rig_open(&rig, "exits_start");
     rig.time.stands = true;
     for (i = 0; i < 9; i++) {
-        ck_assert_int_eq(rig_run(&rig, FL_RESIDENT_TRAIN, &a), FL_EIO);
+        ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_EIO);
         ck_assert_uint_eq(rig.time.paused_ms - before, waits[i]);
         before = rig.time.paused_ms;
     }
@@ -180,9 +180,9 @@ START_TEST(it_is_started_again_after_longer_and_longer_waits_until_a_task_succee
     rig_open(&rig, "exits_once");
     rig.time.stands = true;
     for (i = 0; i < 2; i++) {
-        ck_assert_int_eq(rig_run(&rig, FL_RESIDENT_TRAIN, &a), FL_EIO);
+        ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_EIO);
         before = rig.time.paused_ms;
-        ck_assert_msg(rig_run(&rig, FL_RESIDENT_TRAIN, &a) == FL_OK, "%s", rig.err.msg);
+        ck_assert_msg(rig_run(&rig, FL_PERSISTENT_TRAIN, &a) == FL_OK, "%s", rig.err.msg);
         ck_assert_uint_eq(rig.time.paused_ms - before, 1000); /* The first wait again. */
         ck_assert_int_eq(unlink(rig.notes), 0);
     }
@@ -192,14 +192,14 @@ END_TEST
 
 START_TEST(waiting_for_a_new_start_can_be_cancelled)
 {
-    struct fl_resident_answer a;
+    struct fl_persistent_answer a;
     struct rig rig;
 
     rig_open(&rig, "exits");
     rig.time.ahead_ms = 1;
-    ck_assert_int_eq(rig_run(&rig, FL_RESIDENT_TRAIN, &a), FL_EIO);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_EIO);
     atomic_store(&rig.cancel, true);
-    ck_assert_int_eq(rig_run(&rig, FL_RESIDENT_TRAIN, &a), FL_ECANCELED);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_ECANCELED);
     ck_assert_uint_eq(rig.time.paused_ms, 0);
     rig_done(&rig);
 }
@@ -207,18 +207,18 @@ END_TEST
 
 START_TEST(one_that_ends_between_two_tasks_costs_none_of_them)
 {
-    struct fl_resident_answer a;
+    struct fl_persistent_answer a;
     struct rig rig;
     int i;
 
     rig_open(&rig, "exits_after");
     for (i = 0; i < 5; i++) {
-        ck_assert_msg(rig_run(&rig, FL_RESIDENT_TRAIN, &a) == FL_OK, "%s", rig.err.msg);
-        ck_assert_int_eq(fl_resident_result(rig.r, rig.out, &rig.err), FL_OK);
+        ck_assert_msg(rig_run(&rig, FL_PERSISTENT_TRAIN, &a) == FL_OK, "%s", rig.err.msg);
+        ck_assert_int_eq(fl_persistent_result(rig.r, rig.out, &rig.err), FL_OK);
         ck_assert_double_eq((double)rig.out[1], 1.5);
-        while (fl_resident_runs(rig.r) && !atomic_load(&rig.cancel)) {
+        while (fl_persistent_runs(rig.r) && !atomic_load(&rig.cancel)) {
             /* Its end is seen when it is looked at. */
-            if (fl_resident_describe(rig.r, &rig.model, 0, NULL) != FL_OK) {
+            if (fl_persistent_describe(rig.r, &rig.model, 0, NULL) != FL_OK) {
                 break;
             }
         }
@@ -231,19 +231,19 @@ END_TEST
 /* --- hanging --- */
 
 /* The task is over after a moment; how the program ends then takes no time here. */
-static int run_over_time(struct rig *rig, struct fl_resident_answer *a)
+static int run_over_time(struct rig *rig, struct fl_persistent_answer *a)
 {
-    struct fl_resident_task task = rig_task(rig, FL_RESIDENT_TRAIN);
+    struct fl_persistent_task task = rig_task(rig, FL_PERSISTENT_TRAIN);
 
     task.limit_ms = 100;
-    return fl_resident_run(rig->r, &task, a, &rig->err);
+    return fl_persistent_run(rig->r, &task, a, &rig->err);
 }
 
 static const char *const hanging[] = {"hangs", "floods", "child_hangs", "stubborn"};
 
 START_TEST(one_that_hangs_is_ended_after_its_grace)
 {
-    struct fl_resident_answer a;
+    struct fl_persistent_answer a;
     struct rig rig;
 
     rig_init(&rig, hanging[_i]);
@@ -254,14 +254,14 @@ START_TEST(one_that_hangs_is_ended_after_its_grace)
     ck_assert_msg(rig_says(&rig, "ended, as it did not answer 'cancel' within 100 ms"), "%s",
                   rig.err.msg);
     ck_assert_msg(rig_says(&rig, "time limit of 100 ms"), "%s", rig.err.msg);
-    ck_assert(!fl_resident_runs(rig.r));
+    ck_assert(!fl_persistent_runs(rig.r));
     rig_done(&rig);
 }
 END_TEST
 
 START_TEST(one_that_reads_nothing_does_not_block_us)
 {
-    struct fl_resident_answer a;
+    struct fl_persistent_answer a;
     struct rig rig;
     struct fl_layout *large = NULL;
     char name[32];
@@ -280,7 +280,7 @@ START_TEST(one_that_reads_nothing_does_not_block_us)
     rig.conf.start_limit_ms = 300;
     rig_create(&rig);
     rig_describe(&rig);
-    ck_assert_int_eq(rig_run(&rig, FL_RESIDENT_TRAIN, &a), FL_ETIMEOUT);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_ETIMEOUT);
     ck_assert_msg(rig_says(&rig, "did not answer 'model' within 300 ms"), "%s", rig.err.msg);
     rig_done(&rig);
     fl_layout_free(large);
@@ -317,7 +317,7 @@ static const char *const forking[] = {"child", "child_hangs"};
 
 START_TEST(nothing_of_its_group_is_left)
 {
-    struct fl_resident_answer a;
+    struct fl_persistent_answer a;
     struct rig rig;
     pid_t child;
 
@@ -328,7 +328,7 @@ START_TEST(nothing_of_its_group_is_left)
     ck_assert_int_eq(run_over_time(&rig, &a) == FL_OK, _i == 0);
     while ((child = child_of(&rig)) == 0) {
     }
-    fl_resident_stop(rig.r);
+    fl_persistent_stop(rig.r);
     while (!is_gone(child)) {
     }
     rig_done(&rig);
@@ -337,13 +337,13 @@ END_TEST
 
 START_TEST(the_weights_cannot_be_written_to)
 {
-    struct fl_resident_answer a;
+    struct fl_persistent_answer a;
     struct rig rig;
 
     rig_open(&rig, "writes");
-    ck_assert_msg(rig_run(&rig, FL_RESIDENT_TRAIN, &a) == FL_OK, "%s", rig.err.msg);
+    ck_assert_msg(rig_run(&rig, FL_PERSISTENT_TRAIN, &a) == FL_OK, "%s", rig.err.msg);
     ck_assert_str_eq(rig_notes(&rig), "start edge-1 /srv/data train;model;train 1;");
-    ck_assert_int_eq(fl_resident_result(rig.r, rig.out, &rig.err), FL_OK);
+    ck_assert_int_eq(fl_persistent_result(rig.r, rig.out, &rig.err), FL_OK);
     ck_assert_double_eq((double)rig.out[3], 3.5);
     rig_done(&rig);
 }
@@ -351,11 +351,11 @@ END_TEST
 
 START_TEST(memory_that_it_sealed_itself_is_told)
 {
-    struct fl_resident_answer a;
+    struct fl_persistent_answer a;
     struct rig rig;
 
     rig_open(&rig, "seals");
-    ck_assert_int_eq(rig_run(&rig, FL_RESIDENT_TRAIN, &a), FL_EPROTO);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_EPROTO);
     ck_assert_msg(rig_says(&rig, "has sealed the shared memory (result) itself"), "%s",
                   rig.err.msg);
     rig_done(&rig);
@@ -364,14 +364,14 @@ END_TEST
 
 START_TEST(an_offer_beyond_its_slot_is_no_offer)
 {
-    struct fl_resident_answer a;
+    struct fl_persistent_answer a;
     struct rig rig;
 
     rig_init(&rig, "offers_much");
     rig.model.offer_bytes = 100;
     rig_create(&rig);
     rig_describe(&rig);
-    ck_assert_int_eq(rig_run(&rig, FL_RESIDENT_OFFER, &a), FL_EPROTO);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_OFFER, &a), FL_EPROTO);
     ck_assert_msg(rig_says(&rig, "an offer of 101 bytes in a slot of 100"), "%s", rig.err.msg);
     rig_done(&rig);
 }
@@ -381,15 +381,15 @@ static const char *const greedy[] = {"memory", "child_memory"};
 
 START_TEST(one_that_takes_more_memory_than_it_may_is_ended)
 {
-    struct fl_resident_answer a;
+    struct fl_persistent_answer a;
     struct rig rig;
 
     rig_init(&rig, greedy[_i]);
     rig.conf.memory_bytes = UINT64_C(48) << 20;
-    rig.conf.memory_of = FL_PROGRAM_RESIDENT;
+    rig.conf.memory_of = FL_PROGRAM_PERSISTENT;
     rig_create(&rig);
     rig_describe(&rig);
-    ck_assert_int_eq(rig_run(&rig, FL_RESIDENT_TRAIN, &a), FL_ELIMIT);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_ELIMIT);
     ck_assert_msg(rig_says(&rig, " in memory, and its limit is 50.3 MB") ||
                       rig_says(&rig, " in memory, and its limit is 48"),
                   "%s", rig.err.msg);

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "libfl/base/fs.h"
-#include "libfl/figures/text.h"
+#include "libfl/figures/figures_text.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/results_rig.h"
 #include "tools/fl_sim/results/row.h"

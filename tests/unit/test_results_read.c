@@ -9,7 +9,7 @@
 #include "tests/lib/results_rig.h"
 #include "tools/fl_sim/results/compare.h"
 #include "tools/fl_sim/results/plot.h"
-#include "tools/fl_sim/results/table.h"
+#include "tools/fl_sim/results/results_table.h"
 
 static char dir[FOLDER_PATH];
 

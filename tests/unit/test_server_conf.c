@@ -1,6 +1,6 @@
 /* What `evaluation` of a server must not say of its program: each value with file, line, key and
  * what was expected. */
-#include "server/conf/conf.h"
+#include "server/conf/server_conf.h"
 #include "tests/lib/conf_refused.h"
 
 static const char head[] = "federation: x\n"

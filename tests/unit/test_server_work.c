@@ -13,7 +13,7 @@
 #include "server/work/aggregation.h"
 #include "server/work/measure.h"
 #include "server/work/norms.h"
-#include "server/work/sent.h"
+#include "server/work/payload_sizes.h"
 #include "tests/lib/store_rig.h"
 
 enum { CLIENTS = 3, ROUND = 7, ATTEMPT = 2 };
@@ -24,7 +24,7 @@ static struct fl_federation fed;
 static struct fl_model_state model;
 static float *update;
 static size_t n_floats;
-static struct fl_part_rec parts[CLIENTS];
+static struct fl_participant_rec parts[CLIENTS];
 static struct fl_client_rec clients[CLIENTS];
 
 static void setup(void)
@@ -39,7 +39,8 @@ static void setup(void)
     (void)memset(parts, 0, sizeof(parts));
     (void)memset(clients, 0, sizeof(clients));
     for (i = 0; i < CLIENTS; i++) {
-        parts[i] = (struct fl_part_rec){.client = (uint32_t)(10 + i), .samples = 100 * (i + 1)};
+        parts[i] =
+            (struct fl_participant_rec){.client = (uint32_t)(10 + i), .samples = 100 * (i + 1)};
         clients[i].id = parts[i].client;
         (void)snprintf(clients[i].name, sizeof(clients[i].name), "edge-%zu", i);
     }
@@ -307,9 +308,9 @@ START_TEST(mixtures_are_made_for_those_that_sent_a_whole_model)
     upload(2, 1, 0.7f, 0);
     ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
     ck_assert_ptr_nonnull(a.next.mixtures);
-    ck_assert_uint_eq(fl_mixtures_count(a.next.mixtures), 2);
-    ck_assert_str_eq(fl_mixtures_name(a.next.mixtures, 0), "edge-0");
-    ck_assert_str_eq(fl_mixtures_name(a.next.mixtures, 1), "edge-1");
+    ck_assert_uint_eq(fl_personal_models_count(a.next.mixtures), 2);
+    ck_assert_str_eq(fl_personal_models_name(a.next.mixtures, 0), "edge-0");
+    ck_assert_str_eq(fl_personal_models_name(a.next.mixtures, 1), "edge-1");
     fl_aggregation_done(&a);
 }
 END_TEST

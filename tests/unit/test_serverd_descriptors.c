@@ -2,7 +2,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "server/daemon/descriptors.h"
+#include "server/daemon/descriptor_limit.h"
 
 #define RESERVE (FL_SERVERD_ADMIN_CONNECTIONS + FL_SERVERD_OWN_DESCRIPTORS)
 

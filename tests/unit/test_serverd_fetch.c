@@ -13,17 +13,17 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
-#include "server/daemon/front_impl.h"
+#include "server/daemon/frontend_impl.h"
 #include "tests/lib/rawpeer.h"
 
 #define KIB     ((size_t)1024)
 #define MIB     (KIB * KIB)
 #define IDLE_MS 1000
 
-static struct fl_front front;
+static struct fl_frontend frontend;
 static struct fl_serverd srv;
 static struct fl_slot_rec slot;
-static struct fl_attend attend;
+static struct fl_control_stream attend;
 static struct fl_budget budget;
 static struct fl_rpc_method methods[3];
 static struct rawpeer raw;
@@ -78,12 +78,12 @@ static void begin(size_t peer_memory, uint32_t window)
 
     memset(&attend, 0, sizeof(attend)); /* Client 0, token of zeros. */
     slot = (struct fl_slot_rec){.attend = &attend};
-    srv = (struct fl_serverd){.front = &front};
-    front = (struct fl_front){.srv = &srv, .slots = &slot, .n_slots = 1};
-    methods[0] =
-        (struct fl_rpc_method){"/fl.v1.Federation/Fetch", FL_WHO_ANYBODY, fl_fetch_start, &front};
+    srv = (struct fl_serverd){.frontend = &frontend};
+    frontend = (struct fl_frontend){.srv = &srv, .slots = &slot, .n_slots = 1};
+    methods[0] = (struct fl_rpc_method){"/fl.v1.Federation/Fetch", FL_WHO_ANYBODY, fl_fetch_start,
+                                        &frontend};
     methods[1] = (struct fl_rpc_method){"/fl.v1.Federation/PushStatus", FL_WHO_ANYBODY,
-                                        fl_push_status_start, &front};
+                                        fl_push_status_start, &frontend};
     fl_budget_init(&budget, 64 * MIB, 0, on_evict, NULL);
     fl_rpc_limits_default(&setup.limits);
     setup.limits.idle_ms = IDLE_MS;
@@ -100,7 +100,7 @@ static void begin(size_t peer_memory, uint32_t window)
     ck_assert_int_eq(sem_init(&disk, 0, 0), 0);
     notice[0] = '\0';
     ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
-    ck_assert_int_eq(fl_lane_create("io", &srv.io, NULL), FL_OK);
+    ck_assert_int_eq(fl_worker_thread_create("io", &srv.io, NULL), FL_OK);
     ck_assert_int_eq(fl_h2_server_create(&setup, &server), FL_OK);
     rawpeer_open(&raw, server, /* server= */ false, window);
     rawpeer_run(&raw);
@@ -113,7 +113,7 @@ static void hang_up(void)
         raw.session = NULL;
     }
     ck_assert_uint_eq(budget.used, 0);
-    ck_assert_ptr_null(front.fetches);
+    ck_assert_ptr_null(frontend.fetches);
 }
 
 static void end(void)
@@ -121,11 +121,11 @@ static void end(void)
     size_t i;
 
     hang_up();
-    fl_lane_free(srv.io);
+    fl_worker_thread_free(srv.io);
     srv.io = NULL;
     ck_assert(!read_by_loop);
-    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
-        fl_bytes_done(&front.bundles[i].bytes);
+    for (i = 0; i < FL_FRONTEND_MAX_BUNDLES; i++) {
+        fl_bytes_done(&frontend.bundles[i].bytes);
     }
     fl_loop_free(srv.net);
 }
@@ -161,25 +161,26 @@ static void settle(void)
 {
     do {
         rawpeer_run(&raw);
-        ck_assert_int_eq(fl_lane_submit(srv.io, on_lane, srv.net, stop_loop, srv.net), FL_OK);
+        ck_assert_int_eq(fl_worker_thread_submit(srv.io, on_lane, srv.net, stop_loop, srv.net),
+                         FL_OK);
         fl_loop_run(srv.net);
         rawpeer_run(&raw);
-    } while (front.disk.n_on_lane > 0);
+    } while (frontend.disk.n_on_lane > 0);
 }
 
 /* As the coordinator does when a round begins; takes what is in `bytes`. */
 static void serve(const char *name, uint64_t round, struct fl_bytes bytes)
 {
-    struct fl_down *down = calloc(1, sizeof(*down));
+    struct fl_net_msg *down = calloc(1, sizeof(*down));
 
     ck_assert_ptr_nonnull(down);
-    *down = (struct fl_down){.type = FL_DOWN_BUNDLE,
-                             .front = &front,
-                             .client = FL_EVERYBODY,
-                             .round = round,
-                             .text = fl_str_dup(name),
-                             .bytes = bytes};
-    fl_front_post(down);
+    *down = (struct fl_net_msg){.type = FL_NET_MSG_BUNDLE,
+                                .frontend = &frontend,
+                                .client = FL_EVERYBODY,
+                                .round = round,
+                                .text = fl_str_dup(name),
+                                .bytes = bytes};
+    fl_frontend_post(down);
     ck_assert_int_eq(fl_loop_post(srv.net, stop_loop, srv.net), FL_OK);
     fl_loop_run(srv.net);
 }
@@ -283,7 +284,7 @@ START_TEST(a_model_that_is_no_longer_served_costs_each_transfer_all_of_it_until_
     ck_assert_uint_eq(n_freed, 0);
     tick_until(2 * IDLE_MS + 2);
     ck_assert_str_eq(notice, "the client has taken nothing of what is sent for 1000 ms");
-    ck_assert_ptr_null(front.fetches);
+    ck_assert_ptr_null(frontend.fetches);
     ck_assert_uint_eq(n_freed, 1);
     ck_assert_uint_eq(budget.used, 0);
     end();
@@ -302,7 +303,7 @@ START_TEST(a_transfer_that_would_keep_too_much_of_what_is_no_longer_served_ends)
     serve_blob("model", 3, 8 * MIB); /* One of the two old ones is room for. */
     rawpeer_run(&raw);
     ck_assert_uint_eq(n_freed, 1);
-    ck_assert_ptr_nonnull(front.fetches);
+    ck_assert_ptr_nonnull(frontend.fetches);
     ck_assert_uint_eq(fl_h2_calls(raw.other), 1);
     ck_assert_uint_lt(budget.used, 8 * MIB + 16 * KIB);
     serve_blob("model", 0, 0); /* None is served any more. */
@@ -366,7 +367,7 @@ START_TEST(of_a_file_that_nobody_reads_a_short_queue_is_held_and_ends_after_the_
     ck_assert_uint_gt(budget.used, n_read); /* Nothing is read that is not counted. */
     ck_assert_uint_le(budget.used, 2 * 512 * KIB + 16 * KIB);
     tick_until(2 * IDLE_MS + 2);
-    ck_assert_ptr_null(front.fetches);
+    ck_assert_ptr_null(frontend.fetches);
     ck_assert_uint_eq(budget.used, 0);
     end();
 }
@@ -402,7 +403,7 @@ START_TEST(a_file_arrives_whole_and_in_order_where_it_is_read)
     }
     ck_assert_uint_eq(at, len);
     ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=0"));
-    ck_assert_ptr_null(front.fetches);
+    ck_assert_ptr_null(frontend.fetches);
     fl_buf_done(&got);
     end();
 }
@@ -441,7 +442,7 @@ START_TEST(of_peers_that_hang_up_while_the_disk_is_slow_little_is_left)
     for (i = 0; i < 20; i++) {
         fetch("mixture", 1);
     }
-    ck_assert_uint_le(fl_lane_pending(srv.io), 2);
+    ck_assert_uint_le(fl_worker_thread_pending(srv.io), 2);
     hang_up(); /* One read is on its way, one is next. */
     slow = false;
     ck_assert_int_eq(sem_post(&disk), 0);
@@ -461,7 +462,8 @@ START_TEST(files_are_read_in_turn)
     fetch("offers", 1);
     fetch("mixture", 1);
     while (fl_h2_calls(raw.other) == 4) {
-        ck_assert_int_eq(fl_lane_submit(srv.io, on_lane, srv.net, stop_loop, srv.net), FL_OK);
+        ck_assert_int_eq(fl_worker_thread_submit(srv.io, on_lane, srv.net, stop_loop, srv.net),
+                         FL_OK);
         fl_loop_run(srv.net);
         rawpeer_run(&raw);
     }
@@ -479,7 +481,7 @@ START_TEST(a_file_that_cannot_be_read_ends_its_call)
     serve("mixture", 1, new_file(MIB));
     fetch_file("mixture", 1);
     ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=14"));
-    ck_assert_ptr_null(front.fetches);
+    ck_assert_ptr_null(frontend.fetches);
     end();
 }
 END_TEST

@@ -10,8 +10,8 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/pki/request.h"
-#include "server/daemon/exit_codes.h"
 #include "server/daemon/identity_calls.h"
+#include "server/daemon/serverd_exit.h"
 #include "server/identity/invitations.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/rawpeer.h"
@@ -22,7 +22,7 @@
 static char dir[FOLDER_PATH];
 static struct fl_serverd_conf *own;
 static struct fl_serverd srv;
-static struct fl_front front;
+static struct fl_frontend frontend;
 static struct fl_budget budget;
 static unsigned n_changed;
 
@@ -61,27 +61,27 @@ static void setup(void)
 
     ck_assert(folder_make("fl-guard", dir));
     load_conf();
-    ck_assert_int_eq(fl_guard_init(own, &log, /* renew_root= */ false), FL_EXIT_OK);
-    srv = (struct fl_serverd){.front = &front,
+    ck_assert_int_eq(fl_auth_init(own, &log, /* renew_root= */ false), FL_EXIT_OK);
+    srv = (struct fl_serverd){.frontend = &frontend,
                               .conf = own->conf,
                               .own = own,
                               .log = (struct fl_log *)(uintptr_t)&log,
                               .state_dir = own->state_dir,
                               .federation = own->conf->main->federation};
-    front = (struct fl_front){.srv = &srv};
+    frontend = (struct fl_frontend){.srv = &srv};
     n_changed = 0;
     ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
-    ck_assert_msg(fl_guard_create(&srv, on_changed, NULL, &srv.guard, &exit_code, &err) == FL_OK,
+    ck_assert_msg(fl_auth_create(&srv, on_changed, NULL, &srv.auth, &exit_code, &err) == FL_OK,
                   "%s", err.msg);
     fl_budget_init(&budget, SIZE_MAX, 0, NULL, NULL);
 }
 
 static void teardown(void)
 {
-    fl_guard_close(srv.guard);
+    fl_auth_close(srv.auth);
     fl_loop_free(srv.net);
-    fl_guard_free(srv.guard);
-    ck_assert_uint_eq(front.n_strangers, 0);
+    fl_auth_free(srv.auth);
+    ck_assert_uint_eq(frontend.n_never_selected, 0);
     ck_assert_uint_eq(budget.used, 0);
     fl_serverd_conf_free(own);
     folder_remove(dir);
@@ -101,7 +101,7 @@ static void nothing(struct fl_authority *authority, void *arg)
 /* Until what the lane has now is done and told. */
 static void after_lane(void)
 {
-    ck_assert_int_eq(fl_guard_submit(srv.guard, nothing, stop_loop, srv.net), FL_OK);
+    ck_assert_int_eq(fl_auth_submit(srv.auth, nothing, stop_loop, srv.net), FL_OK);
     fl_loop_run(srv.net);
 }
 
@@ -119,7 +119,7 @@ static void hold(struct fl_authority *authority, void *arg)
 static void hold_lane(void)
 {
     held = true;
-    ck_assert_int_eq(fl_guard_submit(srv.guard, hold, NULL, NULL), FL_OK);
+    ck_assert_int_eq(fl_auth_submit(srv.auth, hold, NULL, NULL), FL_OK);
 }
 
 static void let_go(void)
@@ -166,11 +166,11 @@ START_TEST(a_peer_is_what_its_certificate_says_as_long_as_it_lasts)
         struct fl_identity who = somebody(cases[i].role, cases[i].ends_in_s);
 
         why = NULL;
-        ck_assert_uint_eq(fl_guard_who(srv.guard, &who, &why), cases[i].is);
+        ck_assert_uint_eq(fl_auth_who(srv.auth, &who, &why), cases[i].is);
         ck_assert(cases[i].why != NULL ? strstr(why, cases[i].why) != NULL : why == NULL);
     }
-    ck_assert_uint_eq(fl_guard_who(srv.guard, NULL, &why), FL_WHO_STRANGER);
-    ck_assert_uint_eq(fl_guard_who(srv.guard, &local, &why), FL_WHO_STRANGER);
+    ck_assert_uint_eq(fl_auth_who(srv.auth, NULL, &why), FL_WHO_UNAUTHENTICATED);
+    ck_assert_uint_eq(fl_auth_who(srv.auth, &local, &why), FL_WHO_UNAUTHENTICATED);
 }
 END_TEST
 
@@ -189,7 +189,7 @@ static void revoke_one(struct fl_authority *authority, void *arg)
 
     r->thread = pthread_self();
     r->code =
-        fl_authority_revoke(authority, &(struct fl_denied){.name = "edge-001"}, "stolen",
+        fl_authority_revoke(authority, &(struct fl_revoked){.name = "edge-001"}, "stolen",
                             "uid 0 (root)", (int64_t)fl_clock_wall_ms(), /* ret_n= */ NULL, &err);
 }
 
@@ -197,7 +197,7 @@ static void revoked(void *arg)
 {
     struct revoking *r = arg;
 
-    r->after = fl_guard_who(srv.guard, &r->who, &r->why);
+    r->after = fl_auth_who(srv.auth, &r->who, &r->why);
     fl_loop_stop(srv.net);
 }
 
@@ -205,8 +205,8 @@ START_TEST(what_the_lane_has_changed_is_in_force_when_it_is_told)
 {
     struct revoking r = {.who = somebody(FL_ROLE_CLIENT, 3600), .why = ""};
 
-    r.before = fl_guard_who(srv.guard, &r.who, &r.why);
-    ck_assert_int_eq(fl_guard_submit(srv.guard, revoke_one, revoked, &r), FL_OK);
+    r.before = fl_auth_who(srv.auth, &r.who, &r.why);
+    ck_assert_int_eq(fl_auth_submit(srv.auth, revoke_one, revoked, &r), FL_OK);
     fl_loop_run(srv.net);
     ck_assert_int_eq(r.code, FL_OK);
     ck_assert(!pthread_equal(r.thread, pthread_self()));
@@ -233,12 +233,12 @@ START_TEST(one_that_ends_finishes_what_it_has_and_takes_no_more)
 
     hold_lane();
     for (i = 0; i < 5; i++) {
-        ck_assert_int_eq(fl_guard_submit(srv.guard, append, NULL, letters), FL_OK);
+        ck_assert_int_eq(fl_auth_submit(srv.auth, append, NULL, letters), FL_OK);
     }
     let_go();
-    fl_guard_close(srv.guard);
+    fl_auth_close(srv.auth);
     ck_assert_str_eq(letters, "abcde");
-    ck_assert_int_eq(fl_guard_submit(srv.guard, append, NULL, letters), FL_ECLOSED);
+    ck_assert_int_eq(fl_auth_submit(srv.auth, append, NULL, letters), FL_ECLOSED);
     ck_assert_str_eq(letters, "abcde");
 }
 END_TEST
@@ -256,8 +256,8 @@ static void peer_begin(struct peer *p, uint32_t who)
     struct fl_h2 *h2 = NULL;
 
     (void)memset(p, 0, sizeof(*p));
-    *(who == FL_WHO_LOCAL ? fl_identity_admin_methods(&front, p->methods)
-                          : fl_identity_client_methods(&front, p->methods)) =
+    *(who == FL_WHO_LOCAL ? fl_identity_admin_methods(&frontend, p->methods)
+                          : fl_identity_client_methods(&frontend, p->methods)) =
         (struct fl_rpc_method){.path = NULL};
     fl_rpc_limits_default(&setup.limits);
     setup.limits.streams = 2 * WAITING;
@@ -315,7 +315,7 @@ static void frame(struct fl_buf *message, struct fl_buf *body)
 
 static void make_invitation(struct fl_invite *line)
 {
-    ck_assert_int_eq(fl_guard_submit(srv.guard, invite, NULL, line), FL_OK);
+    ck_assert_int_eq(fl_auth_submit(srv.auth, invite, NULL, line), FL_OK);
     after_lane();
 }
 
@@ -369,14 +369,14 @@ START_TEST(so_many_strangers_wait_and_no_more)
     join_body(&join);
     fl_buf_init(&nobody, 16);
     frame(&nobody, &empty);
-    peer_begin(&strangers, FL_WHO_STRANGER);
+    peer_begin(&strangers, FL_WHO_UNAUTHENTICATED);
     peer_begin(&operator, FL_WHO_LOCAL);
     hold_lane();
     for (i = 0; i < WAITING; i++) {
         ask(&strangers, "/fl.v1.Identity/Join", &join);
     }
     ck_assert_uint_eq(heard(&strangers, "grpc-status"), 0);
-    ck_assert_uint_eq(front.n_strangers, WAITING);
+    ck_assert_uint_eq(frontend.n_never_selected, WAITING);
     ask(&strangers, "/fl.v1.Identity/Join", &join);
     ck_assert_uint_eq(heard(&strangers, "grpc-status=14"), 1); /* UNAVAILABLE */
     ck_assert_uint_eq(heard(&strangers, "too many ask for certificates"), 1);
@@ -408,15 +408,15 @@ START_TEST(one_who_goes_away_while_he_waits_leaves_nothing_behind)
     make_invitation(&line);
     join_by(&line, &join);
     join_by(&line, &another);
-    peer_begin(&stranger, FL_WHO_STRANGER);
-    peer_begin(&other, FL_WHO_STRANGER);
+    peer_begin(&stranger, FL_WHO_UNAUTHENTICATED);
+    peer_begin(&other, FL_WHO_UNAUTHENTICATED);
     hold_lane();
     ask(&stranger, "/fl.v1.Identity/Join", &join);
-    ck_assert_uint_eq(front.n_strangers, 1);
+    ck_assert_uint_eq(frontend.n_never_selected, 1);
     rawpeer_close(&stranger.raw);
     let_go();
     after_lane();
-    ck_assert_uint_eq(front.n_strangers, 0); /* and teardown() looks for memory */
+    ck_assert_uint_eq(frontend.n_never_selected, 0); /* and teardown() looks for memory */
     ask(&other, "/fl.v1.Identity/Join", &another);
     after_lane();
     ck_assert_uint_eq(heard(&other, "grpc-status=0"), 1);
@@ -440,7 +440,7 @@ START_TEST(what_an_operator_asked_for_is_done_though_he_went_away)
     ck_assert_int_eq(fl_wire_withdraw_encode(prefix, &message), FL_OK);
     frame(&message, &withdraw);
     peer_begin(&operator, FL_WHO_LOCAL);
-    peer_begin(&stranger, FL_WHO_STRANGER);
+    peer_begin(&stranger, FL_WHO_UNAUTHENTICATED);
     hold_lane();
     ask(&operator, "/fl.v1.Admin/WithdrawInvitation", &withdraw);
     rawpeer_close(&operator.raw);
@@ -458,16 +458,16 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("serverd_identity");
-    TCase *guard = tcase_create("guard");
+    TCase *auth = tcase_create("guard");
     TCase *calls = tcase_create("calls");
     SRunner *runner;
     int failed;
 
-    tcase_add_checked_fixture(guard, setup, teardown);
-    tcase_add_test(guard, a_peer_is_what_its_certificate_says_as_long_as_it_lasts);
-    tcase_add_test(guard, what_the_lane_has_changed_is_in_force_when_it_is_told);
-    tcase_add_test(guard, one_that_ends_finishes_what_it_has_and_takes_no_more);
-    suite_add_tcase(suite, guard);
+    tcase_add_checked_fixture(auth, setup, teardown);
+    tcase_add_test(auth, a_peer_is_what_its_certificate_says_as_long_as_it_lasts);
+    tcase_add_test(auth, what_the_lane_has_changed_is_in_force_when_it_is_told);
+    tcase_add_test(auth, one_that_ends_finishes_what_it_has_and_takes_no_more);
+    suite_add_tcase(suite, auth);
     tcase_add_checked_fixture(calls, setup, teardown);
     tcase_add_test(calls, so_many_strangers_wait_and_no_more);
     tcase_add_test(calls, one_who_goes_away_while_he_waits_leaves_nothing_behind);

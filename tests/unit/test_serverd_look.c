@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/exit_codes.h"
-#include "server/daemon/front_impl.h"
-#include "server/daemon/guard.h"
+#include "server/daemon/auth.h"
+#include "server/daemon/frontend_impl.h"
+#include "server/daemon/serverd_exit.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/pki_rig.h"
 #include "tests/lib/tlstalk.h"
@@ -121,16 +121,16 @@ static void setup(void)
                               .federation = own->conf->main->federation};
     said[0] = '\0';
     ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
-    ck_assert_msg(fl_guard_create(&srv, NULL, NULL, &srv.guard, &exit_code, &err) == FL_OK, "%s",
+    ck_assert_msg(fl_auth_create(&srv, NULL, NULL, &srv.auth, &exit_code, &err) == FL_OK, "%s",
                   err.msg);
-    rig.filter[TLSRIG_SERVER] = *fl_guard_filter(srv.guard);
+    rig.filter[TLSRIG_SERVER] = *fl_auth_filter(srv.auth);
 }
 
 static void teardown(void)
 {
-    fl_guard_close(srv.guard);
+    fl_auth_close(srv.auth);
     fl_loop_free(srv.net);
-    fl_guard_free(srv.guard);
+    fl_auth_free(srv.auth);
     fl_serverd_conf_free(own);
     fl_chain_unref(second);
     fl_key_unref(second_key);
@@ -152,8 +152,8 @@ static void nothing(struct fl_authority *authority, void *arg)
 static void look(bool all)
 {
     said[0] = '\0';
-    fl_guard_look(srv.guard, all);
-    ck_assert_int_eq(fl_guard_submit(srv.guard, nothing, stop_loop, srv.net), FL_OK);
+    fl_auth_look(srv.auth, all);
+    ck_assert_int_eq(fl_auth_submit(srv.auth, nothing, stop_loop, srv.net), FL_OK);
     fl_loop_run(srv.net);
 }
 

@@ -9,63 +9,63 @@
 #include <unistd.h>
 
 #include "libfl/base/log_out.h"
-#include "server/daemon/driver_impl.h"
-#include "server/daemon/exit_codes.h"
-#include "server/daemon/front_impl.h"
+#include "server/daemon/frontend_impl.h"
+#include "server/daemon/runtime_impl.h"
+#include "server/daemon/serverd_exit.h"
 #include "tests/lib/failmalloc.h"
 
 /* What the linker renames: what the coordinator hears. */
-void __wrap_fl_front_up(struct fl_front *front, struct fl_up *up);
+void __wrap_fl_front_up(struct fl_frontend *frontend, struct fl_coord_msg *up);
 
 static struct fl_log_out out = {.fd = STDERR_FILENO};
 static struct fl_log log_ = {.level = FL_LOG_INFO, .sink = fl_log_out_sink, .ctx = &out};
 static struct fl_serverd srv = {.log = &log_};
-static struct fl_driver driver = {.srv = &srv};
-static struct fl_front front = {.srv = &srv, .n_units = 2};
-static struct fl_up *heard;
+static struct fl_runtime runtime = {.srv = &srv};
+static struct fl_frontend frontend = {.srv = &srv, .n_units = 2};
+static struct fl_coord_msg *heard;
 
-void __wrap_fl_front_up(struct fl_front *to, struct fl_up *up)
+void __wrap_fl_front_up(struct fl_frontend *to, struct fl_coord_msg *up)
 {
-    ck_assert_ptr_eq(to, &front);
+    ck_assert_ptr_eq(to, &frontend);
     ck_assert_ptr_null(heard);
     heard = up;
 }
 
 static void tear_down(void)
 {
-    fl_up_free(heard);
+    fl_coord_msg_free(heard);
     heard = NULL;
-    if (front.n_slots > 0) {
-        free(front.slots[0].units);
+    if (frontend.n_slots > 0) {
+        free(frontend.slots[0].units);
     }
-    free(front.slots);
-    front.slots = NULL;
-    front.n_slots = 0;
+    free(frontend.slots);
+    frontend.slots = NULL;
+    frontend.n_slots = 0;
 }
 
 /* Each of these ends the process with FL_EXIT_FAILURE; the test fails when it comes back. */
 START_TEST(a_command_ends_the_server_rather_than_to_be_lost)
 {
     const uint8_t units[2] = {1, 0};
-    struct fl_down grant = {.type = FL_DOWN_PLAN, .units = (uint8_t *)(uintptr_t)units};
+    struct fl_net_msg grant = {.type = FL_NET_MSG_PLAN, .units = (uint8_t *)(uintptr_t)units};
 
     failmalloc_start(0, true);
     switch (_i) {
     case 0:
-        (void)fl_down_new(&driver, FL_DOWN_TASK);
+        (void)fl_net_msg_new(&runtime, FL_NET_MSG_TASK);
         break;
     case 1: /* The plan of a Task; without it the Task would say another thing. */
-        (void)fl_down_copy(&driver, units, sizeof(units));
+        (void)fl_net_msg_copy(&runtime, units, sizeof(units));
         break;
     case 2:
-        (void)fl_down_text(&driver, "why");
+        (void)fl_net_msg_text(&runtime, "why");
         break;
     case 3: /* The client is not here yet, and will push by this grant. */
-        fl_attend_down(&front, &grant);
+        fl_control_stream_down(&frontend, &grant);
         break;
     default: /* The session is gone, and there is no way to say so. */
         grant.text = (char *)(uintptr_t) "edge";
-        fl_attend_joined(&front, &grant);
+        fl_control_stream_joined(&frontend, &grant);
         break;
     }
     (void)failmalloc_stop();
@@ -74,41 +74,41 @@ END_TEST
 
 START_TEST(what_is_not_there_is_not_copied)
 {
-    ck_assert_ptr_null(fl_down_text(&driver, NULL));
-    ck_assert_ptr_null(fl_down_copy(&driver, NULL, 5));
+    ck_assert_ptr_null(fl_net_msg_text(&runtime, NULL));
+    ck_assert_ptr_null(fl_net_msg_copy(&runtime, NULL, 5));
 }
 END_TEST
 
 START_TEST(a_grant_needs_no_memory_of_its_own)
 {
-    struct fl_down down = {.type = FL_DOWN_PLAN, .round = 7, .attempt = 2};
+    struct fl_net_msg down = {.type = FL_NET_MSG_PLAN, .round = 7, .attempt = 2};
     uint8_t *units = calloc(2, 1);
     size_t n;
 
     ck_assert_ptr_nonnull(units);
-    ck_assert_ptr_nonnull(fl_front_slot(&front, 0));
+    ck_assert_ptr_nonnull(fl_frontend_slot(&frontend, 0));
     down.units = units;
     failmalloc_start(0, true);
-    fl_attend_down(&front, &down);
+    fl_control_stream_down(&frontend, &down);
     n = failmalloc_stop();
     ck_assert_uint_eq(n, 0);
     ck_assert_ptr_null(down.units);
-    ck_assert_ptr_eq(front.slots[0].units, units);
-    ck_assert_uint_eq(front.slots[0].grant.round, 7);
-    ck_assert_uint_eq(front.slots[0].grant.attempt, 2);
+    ck_assert_ptr_eq(frontend.slots[0].units, units);
+    ck_assert_uint_eq(frontend.slots[0].grant.round, 7);
+    ck_assert_uint_eq(frontend.slots[0].grant.attempt, 2);
 }
 END_TEST
 
 START_TEST(a_session_that_finds_no_place_is_told_as_lost)
 {
     char name[] = "edge";
-    struct fl_down down = {.type = FL_DOWN_JOINED, .client = 3, .text = name};
+    struct fl_net_msg down = {.type = FL_NET_MSG_JOINED, .client = 3, .text = name};
 
     failmalloc_start(0, false); /* Its place; then there is memory again. */
-    fl_attend_joined(&front, &down);
+    fl_control_stream_joined(&frontend, &down);
     (void)failmalloc_stop();
     ck_assert_ptr_nonnull(heard);
-    ck_assert_int_eq(heard->type, FL_UP_LOST);
+    ck_assert_int_eq(heard->type, FL_COORD_MSG_LOST);
     ck_assert_uint_eq(heard->client, 3);
 }
 END_TEST

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/daemon/driver.h"
+#include "server/daemon/runtime.h"
 #include "server/daemon/spool_writer.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/push_body.h"
@@ -21,10 +21,10 @@
 static char dir[64];
 static struct fl_serverd_conf *own;
 static const struct fl_server_conf *conf;
-static struct fl_front front;
+static struct fl_frontend frontend;
 static struct fl_serverd srv;
 static struct fl_slot_rec slot;
-static struct fl_attend attend;
+static struct fl_control_stream attend;
 static struct fl_budget budget;
 static struct fl_rpc_method methods[2];
 static struct rawpeer raw;
@@ -33,7 +33,7 @@ static uint64_t size; /* of the update */
 static char heard[256];
 
 /* What the linker renames. */
-void __wrap_fl_front_up(struct fl_front *f, struct fl_up *up);
+void __wrap_fl_front_up(struct fl_frontend *f, struct fl_coord_msg *up);
 int __real_fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, size_t len,
                           struct fl_err *err);
 int __wrap_fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, size_t len,
@@ -50,21 +50,22 @@ static unsigned n_decoded, fail_decode; /* 1: the header */
 static unsigned n_written, fail_write;  /* 1: the first */
 static int fail_code;
 
-void __wrap_fl_front_up(struct fl_front *f, struct fl_up *up)
+void __wrap_fl_front_up(struct fl_frontend *f, struct fl_coord_msg *up)
 {
     size_t at = strlen(heard);
 
-    ck_assert_ptr_eq(f, &front);
+    ck_assert_ptr_eq(f, &frontend);
     ck_assert_uint_eq(up->client, 0);
     ck_assert_uint_eq(up->round, ROUND);
     ck_assert_uint_eq(up->attempt, ATTEMPT);
-    ck_assert(up->type != FL_UP_UNSTORED || up->code == (fail_decode > 0 ? FL_ENOMEM : fail_code));
+    ck_assert(up->type != FL_COORD_MSG_UNSTORED ||
+              up->code == (fail_decode > 0 ? FL_ENOMEM : fail_code));
     (void)snprintf(heard + at, sizeof(heard) - at, "%s;",
-                   up->type == FL_UP_STORED     ? "stored"
-                   : up->type == FL_UP_INVALID  ? "invalid"
-                   : up->type == FL_UP_UNSTORED ? "unstored"
-                                                : "?");
-    fl_up_free(up);
+                   up->type == FL_COORD_MSG_STORED     ? "stored"
+                   : up->type == FL_COORD_MSG_INVALID  ? "invalid"
+                   : up->type == FL_COORD_MSG_UNSTORED ? "unstored"
+                                                       : "?");
+    fl_coord_msg_free(up);
 }
 
 int __wrap_fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, size_t len,
@@ -120,14 +121,14 @@ static void setup(void)
     ck_assert_ptr_nonnull(slot.units);
     (void)memset(slot.units, 1, n_units);
     ck_assert_int_eq(fl_str_copy(attend.name, sizeof(attend.name), "edge"), FL_OK);
-    srv =
-        (struct fl_serverd){.front = &front, .conf = conf, .own = own, .state_dir = own->state_dir};
-    front = (struct fl_front){.srv = &srv, .slots = &slot, .n_slots = 1};
-    ck_assert_int_eq(fl_spares_create(srv.state_dir, &front.spares, NULL), FL_OK);
+    srv = (struct fl_serverd){
+        .frontend = &frontend, .conf = conf, .own = own, .state_dir = own->state_dir};
+    frontend = (struct fl_frontend){.srv = &srv, .slots = &slot, .n_slots = 1};
+    ck_assert_int_eq(fl_recycled_create(srv.state_dir, &frontend.spares, NULL), FL_OK);
     ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
-    ck_assert_int_eq(fl_lane_create("io", &srv.io, NULL), FL_OK);
+    ck_assert_int_eq(fl_worker_thread_create("io", &srv.io, NULL), FL_OK);
     methods[0] =
-        (struct fl_rpc_method){"/fl.v1.Federation/Push", FL_WHO_ANYBODY, fl_push_start, &front};
+        (struct fl_rpc_method){"/fl.v1.Federation/Push", FL_WHO_ANYBODY, fl_push_start, &frontend};
     fl_budget_init(&budget, SIZE_MAX, 0, NULL, NULL);
     fl_rpc_limits_default(&server.limits);
     server.methods = methods;
@@ -153,7 +154,7 @@ static void stop_loop(void *arg)
 /* Until what the lane has now is done and told. */
 static void after_lane(void)
 {
-    ck_assert_int_eq(fl_lane_submit(srv.io, on_lane, srv.net, stop_loop, srv.net), FL_OK);
+    ck_assert_int_eq(fl_worker_thread_submit(srv.io, on_lane, srv.net, stop_loop, srv.net), FL_OK);
     fl_loop_run(srv.net);
 }
 
@@ -175,13 +176,13 @@ static void teardown(void)
     if (raw.session != NULL) {
         rawpeer_close(&raw);
     }
-    fl_lane_free(srv.io);
+    fl_worker_thread_free(srv.io);
     srv.io = NULL;
     fl_loop_free(srv.net);
-    ck_assert_ptr_null(front.pushes);
+    ck_assert_ptr_null(frontend.pushes);
     ck_assert_ptr_null(slot.push);
     ck_assert_uint_eq(budget.used, 0);
-    fl_spares_free(front.spares);
+    fl_recycled_free(frontend.spares);
     free(slot.units);
     fl_buf_done(&body);
     fl_serverd_conf_free(own);
@@ -209,9 +210,9 @@ static uint64_t on_disk(void)
 
 static void verdict(int code)
 {
-    struct fl_down down = {.round = ROUND, .attempt = ATTEMPT};
+    struct fl_net_msg down = {.round = ROUND, .attempt = ATTEMPT};
 
-    fl_push_verdict(&front, &down, code);
+    fl_push_verdict(&frontend, &down, code);
     rawpeer_run(&raw);
 }
 
@@ -329,7 +330,7 @@ START_TEST(a_peer_that_hangs_up_leaves_what_came_and_frees_the_rest)
     push(3000, false);
     rawpeer_run(&raw);
     hang_up(); /* While its file is being opened and its chunks wait behind that. */
-    ck_assert_ptr_null(front.pushes);
+    ck_assert_ptr_null(frontend.pushes);
     ck_assert_ptr_null(slot.push);
 }
 END_TEST
@@ -348,7 +349,7 @@ START_TEST(what_is_complete_is_judged_though_its_peer_has_hung_up)
     after_lane();
     ck_assert_str_eq(heard, "stored;");
     ck_assert_uint_eq(slot.stored.round, ROUND);
-    ck_assert_ptr_null(front.pushes);
+    ck_assert_ptr_null(frontend.pushes);
 }
 END_TEST
 
@@ -395,10 +396,10 @@ START_TEST(a_text_for_a_client_does_not_say_where_the_state_folder_is)
 
     (void)snprintf(text, sizeof(text), "cannot write '%s/spool/1.part', '%s' is full",
                    srv.state_dir, srv.state_dir);
-    ck_assert_str_eq(fl_front_public(&front, text, out, sizeof(out)),
+    ck_assert_str_eq(fl_frontend_public(&frontend, text, out, sizeof(out)),
                      "cannot write 'spool/1.part', '' is full");
-    ck_assert_str_eq(fl_front_public(&front, text, text, sizeof(text)), out);
-    ck_assert_str_eq(fl_front_public(&front, "the round is over", out, 6), "the r");
+    ck_assert_str_eq(fl_frontend_public(&frontend, text, text, sizeof(text)), out);
+    ck_assert_str_eq(fl_frontend_public(&frontend, "the round is over", out, 6), "the r");
 }
 END_TEST
 
@@ -432,7 +433,7 @@ START_TEST(a_full_disk_takes_the_files_that_are_kept_for_later)
 {
     leave_upload("a");
     leave_upload("b");
-    ck_assert_int_eq(fl_spares_collect(front.spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(frontend.spares, NULL), FL_OK);
     n_written = 0;
     fail_write = 2;
     fail_code = FL_ENOSPC;
@@ -440,7 +441,7 @@ START_TEST(a_full_disk_takes_the_files_that_are_kept_for_later)
     settle();
     ck_assert_str_eq(heard, "stored;");
     ck_assert_uint_eq(on_disk(), size);
-    ck_assert_uint_eq(fl_spares_count(front.spares), 0);
+    ck_assert_uint_eq(fl_recycled_count(frontend.spares), 0);
 }
 END_TEST
 
@@ -466,10 +467,10 @@ START_TEST(the_round_may_close_in_every_state_of_a_push)
         rawpeer_run(&raw);
     }
     ck_assert_ptr_nonnull(slot.push);
-    fl_push_round_closed(&front, ROUND, ATTEMPT);
+    fl_push_round_closed(&frontend, ROUND, ATTEMPT);
     settle();
     ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=9"));
-    ck_assert_ptr_null(front.pushes);
+    ck_assert_ptr_null(frontend.pushes);
 }
 END_TEST
 
@@ -527,7 +528,7 @@ static void open_writer(size_t n_parts)
     order[0] = '\0';
     close_at_once = false;
     ck_assert_int_eq(
-        fl_spool_writer_open(&front, &key, "edge", parts, n_parts, &cbs, NULL, &writer), FL_OK);
+        fl_spool_writer_open(&frontend, &key, "edge", parts, n_parts, &cbs, NULL, &writer), FL_OK);
 }
 
 static void append(uint64_t offset)
@@ -598,7 +599,7 @@ START_TEST(without_a_lane_it_is_freed_all_the_same)
 
     open_writer(1);
     append(0);
-    fl_lane_free(srv.io);
+    fl_worker_thread_free(srv.io);
     srv.io = NULL;
     ck_assert_int_eq(fl_spool_writer_append(writer, &piece), FL_ECLOSED);
     fl_spool_writer_close(writer); /* What the lane has done is heard by nobody. */

@@ -12,14 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/daemon/driver_impl.h"
-#include "server/daemon/front_impl.h"
+#include "server/daemon/frontend_impl.h"
+#include "server/daemon/runtime_impl.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/push_body.h"
 #include "tests/lib/rawpeer.h"
 
 static char dir[64];
-static enum fl_down_type last_words; /* 0: none */
+static enum fl_net_msg_type last_words; /* 0: none */
 static bool with_upload;
 static unsigned n_finished, n_closed;
 static struct fl_loop *net;
@@ -28,8 +28,8 @@ static sem_t hung_up;
 
 /* What the linker renames. */
 void __wrap_fl_notify_ready(const char *status);
-void __real_fl_driver_stop(struct fl_driver *driver);
-void __wrap_fl_driver_stop(struct fl_driver *driver);
+void __real_fl_driver_stop(struct fl_runtime *runtime);
+void __wrap_fl_driver_stop(struct fl_runtime *runtime);
 int __real_fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, double bound,
                            enum fl_durability durability, struct fl_err *err);
 int __wrap_fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, double bound,
@@ -49,24 +49,24 @@ static void stop_loop(void *arg)
 }
 
 /* An upload whose client has hung up is checked on its lane: all of it had come. */
-static void add_upload(struct fl_front *front)
+static void add_upload(struct fl_frontend *frontend)
 {
     static struct fl_budget budget;
-    static struct fl_attend attend; /* Client 0, token of zeros. */
+    static struct fl_control_stream attend; /* Client 0, token of zeros. */
     struct fl_rpc_method methods[2] = {
-        {"/fl.v1.Federation/Push", FL_WHO_ANYBODY, fl_push_start, front}};
+        {"/fl.v1.Federation/Push", FL_WHO_ANYBODY, fl_push_start, frontend}};
     struct fl_h2_setup setup = {.peer = "raw:9", .budget = &budget, .methods = methods};
-    const struct fl_layout *layout = front->srv->conf->layout;
-    struct fl_slot_rec *slot = fl_front_slot(front, 0);
+    const struct fl_layout *layout = frontend->srv->conf->layout;
+    struct fl_slot_rec *slot = fl_frontend_slot(frontend, 0);
     struct fl_h2 *server = NULL;
     struct rawpeer raw;
     struct fl_buf body;
 
     ck_assert_int_eq(fl_str_copy(attend.name, sizeof(attend.name), "edge"), FL_OK);
     *slot = (struct fl_slot_rec){.attend = &attend, .grant = {1, 1}};
-    slot->units = malloc(front->n_units);
+    slot->units = malloc(frontend->n_units);
     ck_assert_ptr_nonnull(slot->units);
-    (void)memset(slot->units, 1, front->n_units);
+    (void)memset(slot->units, 1, frontend->n_units);
     fl_budget_init(&budget, SIZE_MAX, 0, NULL, NULL);
     fl_rpc_limits_default(&setup.limits);
     ck_assert_int_eq(fl_h2_server_create(&setup, &server), FL_OK);
@@ -75,10 +75,11 @@ static void add_upload(struct fl_front *front)
     push_body(&body, layout, 1, 1, push_body_size(layout));
     (void)rawpeer_request(&raw, "/fl.v1.Federation/Push", NULL, body.data, body.len, true);
     ck_assert_int_eq(sem_init(&hung_up, 0, 0), 0);
-    net = front->srv->net;
+    net = frontend->srv->net;
     while (!atomic_load(&checking)) {
         rawpeer_run(&raw);
-        ck_assert_int_eq(fl_lane_submit(front->srv->io, stop_loop, NULL, NULL, net), FL_OK);
+        ck_assert_int_eq(fl_worker_thread_submit(frontend->srv->io, stop_loop, NULL, NULL, net),
+                         FL_OK);
         fl_loop_run(net);
     }
     rawpeer_close(&raw);
@@ -88,41 +89,41 @@ static void add_upload(struct fl_front *front)
     fl_buf_done(&body);
 }
 
-static void say(struct fl_driver *driver, enum fl_down_type type)
+static void say(struct fl_runtime *runtime, enum fl_net_msg_type type)
 {
-    struct fl_down *down = fl_down_new(driver, type);
+    struct fl_net_msg *down = fl_net_msg_new(runtime, type);
 
-    down->client = type == FL_DOWN_BUNDLE || type == FL_DOWN_DRAIN ? FL_EVERYBODY : 0;
+    down->client = type == FL_NET_MSG_BUNDLE || type == FL_NET_MSG_DRAIN ? FL_EVERYBODY : 0;
     down->round = 1;
     down->attempt = 1;
     down->text = fl_str_dup("model");
-    if (type == FL_DOWN_BUNDLE) {
-        down->bytes.blob = fl_blob_ref(driver->progress.committed.model.theta);
-    } else if (type == FL_DOWN_ADMIN) {
+    if (type == FL_NET_MSG_BUNDLE) {
+        down->bytes.blob = fl_blob_ref(runtime->progress.committed.model.theta);
+    } else if (type == FL_NET_MSG_ADMIN) {
         down->request = calloc(1, sizeof(*down->request));
         ck_assert_ptr_nonnull(down->request);
-        down->request->srv = driver->srv;
+        down->request->srv = runtime->srv;
         down->request->type = FL_ADMIN_ROLLBACK;
         down->request->asked = true;
-    } else if (type == FL_DOWN_TASK || type == FL_DOWN_PLAN) {
-        down->units = calloc(fl_layout_units(driver->srv->conf->layout), 1);
+    } else if (type == FL_NET_MSG_TASK || type == FL_NET_MSG_PLAN) {
+        down->units = calloc(fl_layout_units(runtime->srv->conf->layout), 1);
     }
-    fl_driver_down(driver, down);
+    fl_runtime_down(runtime, down);
 }
 
 /* Here the network side has closed; its loop turns once more, when the coordinator is gone. */
-void __wrap_fl_driver_stop(struct fl_driver *driver)
+void __wrap_fl_driver_stop(struct fl_runtime *runtime)
 {
-    struct fl_front *front = driver->srv->front;
+    struct fl_frontend *frontend = runtime->srv->frontend;
 
-    __real_fl_driver_stop(driver);
-    ck_assert_ptr_null(front->server);
-    ck_assert_ptr_nonnull(fl_front_slot(front, 0));
+    __real_fl_driver_stop(runtime);
+    ck_assert_ptr_null(frontend->server);
+    ck_assert_ptr_nonnull(fl_frontend_slot(frontend, 0));
     if (with_upload) {
-        add_upload(front);
+        add_upload(frontend);
     }
     if (last_words != 0) {
-        say(driver, last_words);
+        say(runtime, last_words);
     }
 }
 
@@ -166,7 +167,7 @@ static int run_daemon(void)
 
 START_TEST(whatever_the_coordinator_says_last_finds_nobody_and_harms_nobody)
 {
-    last_words = (enum fl_down_type)_i;
+    last_words = (enum fl_net_msg_type)_i;
     ck_assert_int_eq(run_daemon(), 0);
 }
 END_TEST
@@ -183,7 +184,7 @@ END_TEST
 START_TEST(a_verdict_on_an_upload_that_nobody_waits_for_any_more_closes_it_too)
 {
     with_upload = true;
-    last_words = (enum fl_down_type)_i;
+    last_words = (enum fl_net_msg_type)_i;
     ck_assert_int_eq(run_daemon(), 0);
     ck_assert_uint_eq(n_closed, 1);
 }
@@ -210,10 +211,10 @@ int main(void)
     tcase_set_timeout(tc, 600);
     tcase_add_unchecked_fixture(tc, make_folder, remove_folder);
     tcase_add_loop_test(tc, whatever_the_coordinator_says_last_finds_nobody_and_harms_nobody, 0,
-                        FL_DOWN_FINISHED + 1);
+                        FL_NET_MSG_FINISHED + 1);
     tcase_add_test(tc, an_upload_that_is_checked_while_the_server_stops_is_closed);
     tcase_add_loop_test(tc, a_verdict_on_an_upload_that_nobody_waits_for_any_more_closes_it_too,
-                        FL_DOWN_ACCEPTED, FL_DOWN_DISMISSED + 1);
+                        FL_NET_MSG_ACCEPTED, FL_NET_MSG_DISMISSED + 1);
     suite_add_tcase(s, tc);
     runner = srunner_create(s);
     srunner_run_all(runner, CK_ENV);

@@ -58,7 +58,7 @@ START_TEST(parts_are_found_by_client_in_whatever_order_they_were_given)
 }
 END_TEST
 
-START_TEST(a_round_without_plan_is_cut_along_the_client_whose_upload_came_last)
+START_TEST(a_round_without_plan_is_cut_jvp_the_client_whose_upload_came_last)
 {
     struct fl_account a = {.n_parts = 0};
 
@@ -82,7 +82,7 @@ START_TEST(a_round_without_plan_is_cut_along_the_client_whose_upload_came_last)
 }
 END_TEST
 
-START_TEST(a_round_with_a_plan_is_cut_along_the_last_report_and_then_the_last_upload)
+START_TEST(a_round_with_a_plan_is_cut_jvp_the_last_report_and_then_the_last_upload)
 {
     struct fl_account a = {.n_parts = 0};
     struct fl_fed_part *three;
@@ -215,8 +215,8 @@ int main(void)
     int failed;
 
     tcase_add_test(tc, parts_are_found_by_client_in_whatever_order_they_were_given);
-    tcase_add_test(tc, a_round_without_plan_is_cut_along_the_client_whose_upload_came_last);
-    tcase_add_test(tc, a_round_with_a_plan_is_cut_along_the_last_report_and_then_the_last_upload);
+    tcase_add_test(tc, a_round_without_plan_is_cut_jvp_the_client_whose_upload_came_last);
+    tcase_add_test(tc, a_round_with_a_plan_is_cut_jvp_the_last_report_and_then_the_last_upload);
     tcase_add_test(tc, time_of_which_nobody_had_use_is_late_and_has_the_name_of_who_was_missing);
     tcase_add_test(tc, attempts_before_the_last_one_are_retries_and_their_messages_are_forgotten);
     tcase_add_test(tc, what_clients_found_does_not_depend_on_who_answered_first);

@@ -412,7 +412,7 @@ START_TEST(a_mean_of_zero_is_label_smoothing_of_smaller_inputs)
 }
 END_TEST
 
-START_TEST(naivemix_trains_on_the_mixture)
+START_TEST(naivemix_trains_on_the_personal_model)
 {
     struct fl_solver_setup how = {.learning_rate = 0.1};
     struct fixture f;
@@ -538,7 +538,7 @@ int main(void)
     tcase_add_test(tc, the_oracle_agrees_with_differences_in_double);
     tcase_add_loop_test(tc, the_third_term_agrees_with_the_r_operator, 0, 3);
     tcase_add_loop_test(tc, a_mean_of_zero_is_label_smoothing_of_smaller_inputs, 0, 2);
-    tcase_add_loop_test(tc, naivemix_trains_on_the_mixture, 0, 2);
+    tcase_add_loop_test(tc, naivemix_trains_on_the_personal_model, 0, 2);
     tcase_add_test(tc, the_third_term_moves_no_statistics_and_draws_no_mask);
     tcase_add_test(tc, seed_and_round_decide_which_means_are_drawn);
     tcase_add_test(tc, a_malformed_union_is_refused_before_training);

@@ -4,7 +4,7 @@
  */
 #include <check.h>
 
-#include "libfl/strategy/outside.h"
+#include "libfl/strategy/external_training.h"
 #include "tests/unit/solver_fixture.h"
 
 /*
@@ -37,7 +37,7 @@ struct side {
 
 /* What the step of a program is, entry by entry. */
 struct stepper {
-    const struct fl_outside *outside;
+    const struct fl_external *outside;
     const struct fl_solver_setup *how;
     float *anchor, *gradient, *drift, *velocity; /* internal order; NULL: none */
 };
@@ -72,21 +72,21 @@ static float *internal(const struct fixture *f, const float *exported)
     return block;
 }
 
-static struct fl_outside_task task_of(const struct fixture *f, const struct fl_solver_setup *how,
-                                      const struct side *side, const float *start,
-                                      const struct fl_solver_bytes *inputs,
-                                      const struct fl_solver_bytes *kept)
+static struct fl_external_task task_of(const struct fixture *f, const struct fl_solver_setup *how,
+                                       const struct side *side, const float *start,
+                                       const struct fl_solver_bytes *inputs,
+                                       const struct fl_solver_bytes *kept)
 {
-    return (struct fl_outside_task){.layout = fl_net_layout(f->net),
-                                    .model = start,
-                                    .anchor = side->anchor,
-                                    .learning_rate = how->learning_rate,
-                                    .momentum = how->momentum,
-                                    .n_selected = how->n_selected,
-                                    .population = how->population,
-                                    .adapting = how->adapting,
-                                    .inputs = inputs,
-                                    .kept = kept};
+    return (struct fl_external_task){.layout = fl_net_layout(f->net),
+                                     .model = start,
+                                     .anchor = side->anchor,
+                                     .learning_rate = how->learning_rate,
+                                     .momentum = how->momentum,
+                                     .n_selected = how->n_selected,
+                                     .population = how->population,
+                                     .adapting = how->adapting,
+                                     .inputs = inputs,
+                                     .kept = kept};
 }
 
 static void replace(struct fl_buf *of, struct fl_buf *with)
@@ -104,8 +104,8 @@ static void round_outside(struct fixture *f, const struct fl_solver_ops *ops,
     const struct fl_solver_bytes inputs = {side->told.data, side->told.len};
     const struct fl_solver_bytes kept = {side->kept.data, side->kept.len};
     float *start = calloc(f->count, sizeof(float));
-    struct fl_outside_task task;
-    struct fl_outside outside = {0};
+    struct fl_external_task task;
+    struct fl_external outside = {0};
     struct fl_buf kept_now = {0};
     struct fl_buf sent_now = {0};
     struct stepper s = {&outside, how, NULL, NULL, NULL, calloc(f->block, sizeof(float))};
@@ -115,15 +115,15 @@ static void round_outside(struct fixture *f, const struct fl_solver_ops *ops,
     task = task_of(f, how, side, start, &inputs, &kept);
     fl_buf_init(&kept_now, SIZE_MAX);
     fl_buf_init(&sent_now, SIZE_MAX);
-    ck_assert_int_eq(fl_outside_begin(ops, o, &task, &outside, NULL), FL_OK);
-    ck_assert_uint_eq(outside.parts, fl_outside_parts(ops, o, how->adapting));
-    if ((outside.parts & FL_PART_PULL) != 0) {
+    ck_assert_int_eq(fl_external_begin(ops, o, &task, &outside, NULL), FL_OK);
+    ck_assert_uint_eq(outside.parts, fl_external_parts(ops, o, how->adapting));
+    if ((outside.parts & FL_CAPABILITY_PULL) != 0) {
         s.anchor = internal(f, side->anchor != NULL ? side->anchor : start);
     }
     s.gradient = internal(f, outside.gradient);
     s.drift = internal(f, outside.drift);
-    ck_assert_int_eq(s.gradient != NULL, (outside.parts & FL_PART_GRADIENT) != 0);
-    ck_assert_int_eq(s.drift != NULL, (outside.parts & FL_PART_DRIFT) != 0);
+    ck_assert_int_eq(s.gradient != NULL, (outside.parts & FL_CAPABILITY_GRADIENT) != 0);
+    ck_assert_int_eq(s.drift != NULL, (outside.parts & FL_CAPABILITY_DRIFT) != 0);
     fl_net_set(f->net, start);
     for (i = 0; i < STEPS; i++) {
         (void)fl_net_step(f->net, f->x[i], f->y[i], BATCH, update, &s);
@@ -131,7 +131,7 @@ static void round_outside(struct fixture *f, const struct fl_solver_ops *ops,
     fl_net_get(f->net, side->model);
     if (!how->adapting) {
         ck_assert_int_eq(
-            fl_outside_finish(ops, o, &task, side->model, STEPS, &kept_now, &sent_now, NULL),
+            fl_external_finish(ops, o, &task, side->model, STEPS, &kept_now, &sent_now, NULL),
             FL_OK);
     }
     replace(&side->kept, &kept_now);
@@ -141,7 +141,7 @@ static void round_outside(struct fixture *f, const struct fl_solver_ops *ops,
     free(s.drift);
     free(s.velocity);
     free(start);
-    fl_outside_done(&outside);
+    fl_external_done(&outside);
 }
 
 /* The same round by the solver. */
@@ -281,7 +281,7 @@ END_TEST
 static unsigned parts_of(const struct fl_solver_ops *ops, const char *option, bool adapting)
 {
     struct fl_options *o = options_of(&ops->policy, option, NULL, NULL);
-    unsigned parts = fl_outside_parts(ops, o, adapting);
+    unsigned parts = fl_external_parts(ops, o, adapting);
 
     fl_options_free(o);
     return parts;
@@ -292,13 +292,14 @@ START_TEST(a_solver_asks_for_the_parts_that_it_needs_and_no_others)
 {
     ck_assert_uint_eq(parts_of(&fl_solver_sgd, NULL, false), 0);
     ck_assert_uint_eq(parts_of(&fl_solver_prox, "mu=0", false), 0);
-    ck_assert_uint_eq(parts_of(&fl_solver_prox, "mu=1", true), FL_PART_PULL);
-    ck_assert_uint_eq(parts_of(&fl_solver_scaffold, NULL, false), FL_PART_GRADIENT);
-    ck_assert_uint_eq(parts_of(&fl_solver_scaffold, "mu=1", true), FL_PART_PULL);
-    ck_assert_uint_eq(parts_of(&fl_solver_igfl_c, "mu=1", false), FL_PART_PULL | FL_PART_DRIFT);
-    ck_assert_uint_eq(parts_of(&fl_solver_pfedme, NULL, false), FL_PART_PFEDME);
-    ck_assert_uint_eq(parts_of(&fl_solver_per_fedavg, NULL, true), FL_PART_PER_FEDAVG);
-    ck_assert_uint_eq(parts_of(&fl_solver_fedmix, NULL, false), FL_PART_MIXUP);
+    ck_assert_uint_eq(parts_of(&fl_solver_prox, "mu=1", true), FL_CAPABILITY_PULL);
+    ck_assert_uint_eq(parts_of(&fl_solver_scaffold, NULL, false), FL_CAPABILITY_GRADIENT);
+    ck_assert_uint_eq(parts_of(&fl_solver_scaffold, "mu=1", true), FL_CAPABILITY_PULL);
+    ck_assert_uint_eq(parts_of(&fl_solver_igfl_c, "mu=1", false),
+                      FL_CAPABILITY_PULL | FL_CAPABILITY_DRIFT);
+    ck_assert_uint_eq(parts_of(&fl_solver_pfedme, NULL, false), FL_CAPABILITY_PFEDME);
+    ck_assert_uint_eq(parts_of(&fl_solver_per_fedavg, NULL, true), FL_CAPABILITY_PER_FEDAVG);
+    ck_assert_uint_eq(parts_of(&fl_solver_fedmix, NULL, false), FL_CAPABILITY_MIXUP);
     ck_assert_uint_eq(parts_of(&fl_solver_fedmix, "lambda=0", false), 0);
     ck_assert_uint_eq(parts_of(&fl_solver_naivemix, NULL, true), 0);
 }
@@ -310,19 +311,19 @@ START_TEST(what_peers_sent_in_another_size_or_not_finite_is_refused)
     struct fl_options *o = options_of(&fl_solver_scaffold.policy, NULL, NULL, NULL);
     struct side side = {NULL};
     struct fl_solver_bytes inputs;
-    struct fl_outside_task task;
-    struct fl_outside outside;
+    struct fl_external_task task;
+    struct fl_external outside;
     struct fl_err err = {0};
 
     fixture_init(f);
     tell(&side, f->count, 0);
     inputs = (struct fl_solver_bytes){side.told.data, side.told.len - sizeof(float)};
     task = task_of(f, &setups[0], &side, f->start, &inputs, NULL);
-    ck_assert_int_eq(fl_outside_begin(&fl_solver_scaffold, o, &task, &outside, &err), FL_EFORMAT);
+    ck_assert_int_eq(fl_external_begin(&fl_solver_scaffold, o, &task, &outside, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(err.msg, "'control' has"));
     inputs.len = side.told.len;
     ((float *)(void *)side.told.data)[3] = NAN;
-    ck_assert_int_eq(fl_outside_begin(&fl_solver_scaffold, o, &task, &outside, &err), FL_ENUMERIC);
+    ck_assert_int_eq(fl_external_begin(&fl_solver_scaffold, o, &task, &outside, &err), FL_ENUMERIC);
     side_done(&side);
     fl_options_free(o);
     fixture_done(f);
@@ -335,13 +336,13 @@ START_TEST(a_count_that_the_server_did_not_tell_is_said)
     struct fixture *f = calloc(1, sizeof(*f));
     struct fl_options *o = options_of(&fl_solver_igfl_c.policy, NULL, NULL, NULL);
     struct side side = {NULL};
-    struct fl_outside_task task;
-    struct fl_outside outside;
+    struct fl_external_task task;
+    struct fl_external outside;
     struct fl_err err = {0};
 
     fixture_init(f);
     task = task_of(f, &setups[0], &side, f->start, NULL, NULL);
-    ck_assert_int_eq(fl_outside_begin(&fl_solver_igfl_c, o, &task, &outside, &err), FL_ESTATE);
+    ck_assert_int_eq(fl_external_begin(&fl_solver_igfl_c, o, &task, &outside, &err), FL_ESTATE);
     ck_assert_ptr_nonnull(strstr(err.msg, "did not tell"));
     fl_options_free(o);
     fixture_done(f);

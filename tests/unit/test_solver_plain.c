@@ -48,12 +48,12 @@ double __real_fl_net_step(struct fl_net *net, const float *x, const int32_t *y, 
                           fl_net_update_cb update, void *ctx);
 double __wrap_fl_net_step(struct fl_net *net, const float *x, const int32_t *y, size_t batch,
                           fl_net_update_cb update, void *ctx);
-double __real_fl_net_pass_along(struct fl_net *net, const struct fl_net_pass *how,
-                                const struct fl_net_direction *direction, fl_net_update_cb update,
-                                void *ctx, double *ret_slope);
-double __wrap_fl_net_pass_along(struct fl_net *net, const struct fl_net_pass *how,
-                                const struct fl_net_direction *direction, fl_net_update_cb update,
-                                void *ctx, double *ret_slope);
+double __real_fl_net_pass_jvp(struct fl_net *net, const struct fl_net_pass *how,
+                              const struct fl_net_direction *direction, fl_net_update_cb update,
+                              void *ctx, double *ret_slope);
+double __wrap_fl_net_pass_jvp(struct fl_net *net, const struct fl_net_pass *how,
+                              const struct fl_net_direction *direction, fl_net_update_cb update,
+                              void *ctx, double *ret_slope);
 
 double __wrap_fl_net_step(struct fl_net *net, const float *x, const int32_t *y, size_t batch,
                           fl_net_update_cb update, void *ctx)
@@ -66,12 +66,12 @@ double __wrap_fl_net_step(struct fl_net *net, const float *x, const int32_t *y, 
     return loss;
 }
 
-double __wrap_fl_net_pass_along(struct fl_net *net, const struct fl_net_pass *how,
-                                const struct fl_net_direction *direction, fl_net_update_cb update,
-                                void *ctx, double *ret_slope)
+double __wrap_fl_net_pass_jvp(struct fl_net *net, const struct fl_net_pass *how,
+                              const struct fl_net_direction *direction, fl_net_update_cb update,
+                              void *ctx, double *ret_slope)
 {
     double loss =
-        __real_fl_net_pass_along(net, how, direction, plain.on ? keep : update, ctx, ret_slope);
+        __real_fl_net_pass_jvp(net, how, direction, plain.on ? keep : update, ctx, ret_slope);
 
     if (plain.on) {
         update_all(net, update, ctx);

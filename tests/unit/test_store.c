@@ -18,7 +18,7 @@ static struct fl_layout *layout;
 static const char *dir;
 
 static int put_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
-                         const struct fl_part_rec *parts, size_t n, struct fl_err *err)
+                         const struct fl_participant_rec *parts, size_t n, struct fl_err *err)
 {
     const struct fl_selection selection = {
         .round = round, .attempt = attempt, .parts = parts, .n_parts = n};
@@ -138,9 +138,9 @@ static void commit(struct fl_store *s, uint64_t round)
 /* Two parts, the higher number first: the order of the selection is kept. */
 static void select_two(struct fl_store *s, uint64_t round, uint32_t attempt)
 {
-    const struct fl_part_rec parts[] = {
-        {.client = 2, .state = FL_PART_SELECTED},
-        {.client = 0, .state = FL_PART_SELECTED},
+    const struct fl_participant_rec parts[] = {
+        {.client = 2, .state = FL_PARTICIPANT_SELECTED},
+        {.client = 0, .state = FL_PARTICIPANT_SELECTED},
     };
     struct fl_err err = {0};
 
@@ -153,15 +153,15 @@ static uint8_t nothing[RIG_UNITS];
 
 static void plan_two(struct fl_store *s, uint64_t round, uint32_t attempt)
 {
-    const struct fl_part_rec parts[] = {
+    const struct fl_participant_rec parts[] = {
         {.client = 2,
-         .state = FL_PART_PLANNED,
+         .state = FL_PARTICIPANT_PLANNED,
          .samples = 602,
          .steps = 61,
          .train_loss = 0.75,
          .divergence = divergence,
          .units = grant},
-        {.client = 0, .state = FL_PART_EMPTY, .divergence = divergence, .units = nothing},
+        {.client = 0, .state = FL_PARTICIPANT_EMPTY, .divergence = divergence, .units = nothing},
     };
 
     ck_assert_int_eq(fl_store_put_plan(s, round, attempt, parts, 2, NULL), FL_OK);
@@ -169,9 +169,9 @@ static void plan_two(struct fl_store *s, uint64_t round, uint32_t attempt)
 
 static void accept_one(struct fl_store *s, uint64_t round, uint32_t attempt)
 {
-    const struct fl_part_rec part = {
+    const struct fl_participant_rec part = {
         .client = 2,
-        .state = FL_PART_ACCEPTED,
+        .state = FL_PARTICIPANT_ACCEPTED,
         .samples = 602,
         .steps = 61,
         .train_loss = (double)NAN,
@@ -248,7 +248,7 @@ START_TEST(a_restart_after_the_selection_finds_it)
     ck_assert_uint_eq(r.n_parts, 2);
     ck_assert_uint_eq(r.parts[0].client, 2);
     ck_assert_uint_eq(r.parts[1].client, 0);
-    ck_assert_int_eq(r.parts[0].state, FL_PART_SELECTED);
+    ck_assert_int_eq(r.parts[0].state, FL_PARTICIPANT_SELECTED);
     ck_assert_ptr_null(r.parts[0].units);
     ck_assert_ptr_null(r.parts[0].divergence);
     fl_store_resume_done(&r);
@@ -269,13 +269,13 @@ START_TEST(a_restart_after_the_plan_finds_it)
     ck_assert(r.planned);
     ck_assert_uint_eq(r.n_parts, 2);
     ck_assert_uint_eq(r.parts[0].client, 2);
-    ck_assert_int_eq(r.parts[0].state, FL_PART_PLANNED);
+    ck_assert_int_eq(r.parts[0].state, FL_PARTICIPANT_PLANNED);
     ck_assert_uint_eq(r.parts[0].samples, 602);
     ck_assert_uint_eq(r.parts[0].steps, 61);
     ck_assert_double_eq(r.parts[0].train_loss, 0.75);
     ck_assert_mem_eq(r.parts[0].divergence, divergence, sizeof(divergence));
     ck_assert_mem_eq(r.parts[0].units, grant, sizeof(grant));
-    ck_assert_int_eq(r.parts[1].state, FL_PART_EMPTY);
+    ck_assert_int_eq(r.parts[1].state, FL_PARTICIPANT_EMPTY);
     ck_assert_mem_eq(r.parts[1].units, nothing, sizeof(nothing));
     fl_store_resume_done(&r);
     fl_store_close(s);
@@ -294,10 +294,10 @@ START_TEST(a_restart_after_some_updates_finds_them)
     s = reopen(s);
     ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
     ck_assert_uint_eq(r.n_parts, 2);
-    ck_assert_int_eq(r.parts[0].state, FL_PART_ACCEPTED);
+    ck_assert_int_eq(r.parts[0].state, FL_PARTICIPANT_ACCEPTED);
     ck_assert_uint_eq(r.parts[0].upload_bytes, 33688);
     ck_assert(isnan(r.parts[0].train_loss));
-    ck_assert_int_eq(r.parts[1].state, FL_PART_EMPTY);
+    ck_assert_int_eq(r.parts[1].state, FL_PARTICIPANT_EMPTY);
     ck_assert(r.planned);
     fl_store_resume_done(&r);
     fl_store_close(s);
@@ -330,7 +330,8 @@ END_TEST
 START_TEST(what_does_not_fit_the_open_round_changes_nothing)
 {
     struct fl_store *s = open_store();
-    struct fl_part_rec part = {.client = 2, .state = FL_PART_ACCEPTED, .units = grant};
+    struct fl_participant_rec part = {
+        .client = 2, .state = FL_PARTICIPANT_ACCEPTED, .units = grant};
     struct fl_round_rec done = round_rec(1);
     struct fl_client_rec far = client(7);
     struct fl_client_rec twin = client(3);
@@ -364,7 +365,7 @@ START_TEST(what_does_not_fit_the_open_round_changes_nothing)
     ck_assert_uint_eq(r.open_round, 2);
     ck_assert(!r.planned);
     ck_assert_uint_eq(r.n_parts, 2);
-    ck_assert_int_eq(r.parts[0].state, FL_PART_SELECTED);
+    ck_assert_int_eq(r.parts[0].state, FL_PARTICIPANT_SELECTED);
     fl_store_resume_done(&r);
     fl_store_close(s);
 }
@@ -530,7 +531,7 @@ END_TEST
 START_TEST(a_selection_brings_new_clients_and_how_many_there_are)
 {
     struct fl_store *s = open_store();
-    const struct fl_part_rec part = {.client = 1, .state = FL_PART_SELECTED};
+    const struct fl_participant_rec part = {.client = 1, .state = FL_PARTICIPANT_SELECTED};
     struct fl_client_rec c = client(1);
     struct fl_selection sel = {
         .round = 1, .attempt = 1, .parts = &part, .n_parts = 1, .expected = 12345};
@@ -728,7 +729,7 @@ START_TEST(what_was_persisted_survives_a_kill)
     ck_assert_uint_eq(r.committed, 1);
     ck_assert_uint_eq(r.open_round, 2);
     ck_assert(r.planned);
-    ck_assert_int_eq(r.parts[0].state, FL_PART_ACCEPTED);
+    ck_assert_int_eq(r.parts[0].state, FL_PARTICIPANT_ACCEPTED);
     fl_store_resume_done(&r);
     fl_store_close(s);
     rig_check_db();

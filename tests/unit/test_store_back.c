@@ -38,7 +38,7 @@ START_TEST(rounds_that_come_again_are_behind_what_began_anew_before_them)
     const struct fl_rewind back = {.reason = "a test"};
     struct fl_store *store;
     struct fl_store_entered e;
-    struct fl_line line;
+    struct fl_generation line;
 
     left_by("fedavg");
     store = open_store();
@@ -48,10 +48,10 @@ START_TEST(rounds_that_come_again_are_behind_what_began_anew_before_them)
     ck_assert_uint_eq(e.line.kept_since, 3);
     commit(store, 4, 1);
     ck_assert_int_eq(fl_store_rewind(store, 3, &back, NULL), FL_OK);
-    ck_assert_int_eq(fl_store_line(store, &line, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_generation(store, &line, NULL), FL_OK);
     ck_assert_uint_eq(line.kept_since, 3);
     ck_assert_int_eq(fl_store_rewind(store, 1, &back, NULL), FL_OK);
-    ck_assert_int_eq(fl_store_line(store, &line, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_generation(store, &line, NULL), FL_OK);
     ck_assert_uint_eq(line.kept_since, 1);
     ck_assert_uint_eq(line.kept_number, e.line.kept_number);
     fl_store_close(store);
@@ -89,8 +89,8 @@ static struct fl_store *asked_to_go_back(void)
         save_model(store, round);
     }
     leave_open(store, 5, 2, false);
-    ck_assert_int_eq(fl_store_hold(store, 3, "by the operator", 0, NULL), FL_OK);
-    ck_assert_int_eq(fl_store_hold(store, 1, "by the operator", 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_pin(store, 3, "by the operator", 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_pin(store, 1, "by the operator", 0, NULL), FL_OK);
     ck_assert_int_eq(fl_store_ask_rollback(store, 2, 1000, NULL), FL_OK);
     return store;
 }

@@ -252,20 +252,20 @@ static void carry_out(struct fl_store *store, bool keep_anew, struct fl_restored
     ck_assert_msg(rv == FL_OK, "%s", err.msg);
 }
 
-static struct fl_line line_of(struct fl_store *store)
+static struct fl_generation line_of(struct fl_store *store)
 {
-    struct fl_line line;
+    struct fl_generation line;
 
-    ck_assert_int_eq(fl_store_line(store, &line, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_generation(store, &line, NULL), FL_OK);
     return line;
 }
 
 START_TEST(a_restored_folder_has_another_line_whatever_the_other_one_comes_to)
 {
     struct fl_store *store;
-    struct fl_line before;
-    struct fl_line here;
-    struct fl_line there;
+    struct fl_generation before;
+    struct fl_generation here;
+    struct fl_generation there;
     struct fl_restored r;
 
     left_by("fedavg");
@@ -311,7 +311,7 @@ START_TEST(the_open_attempt_of_a_restored_folder_goes_on_with_what_was_accepted)
     ck_assert_int_eq(fl_store_load(store, &resume, NULL), FL_OK);
     ck_assert_uint_eq(resume.open_round, 2);
     ck_assert_uint_eq(resume.open_attempt, 1);
-    ck_assert_int_eq((int)resume.parts[0].state, FL_PART_ACCEPTED);
+    ck_assert_int_eq((int)resume.parts[0].state, FL_PARTICIPANT_ACCEPTED);
     fl_store_resume_done(&resume);
     ck_assert_str_eq(record(store),
                      "2/2 the state folder: as it was -> restored from a backup of round 1\n");
@@ -322,8 +322,8 @@ END_TEST
 START_TEST(what_server_and_clients_keep_together_begins_anew_in_a_restored_folder)
 {
     struct fl_store *store;
-    struct fl_line before;
-    struct fl_line line;
+    struct fl_generation before;
+    struct fl_generation line;
     struct fl_coord_resume resume;
     struct fl_restored r;
 
@@ -372,8 +372,8 @@ START_TEST(a_note_that_is_still_there_after_it_was_carried_out_changes_nothing)
     struct fl_restored r;
     struct fl_err err = {0};
     char path[RIG_PATH_MAX];
-    struct fl_line first;
-    struct fl_line line;
+    struct fl_generation first;
+    struct fl_generation line;
 
     left_by(_i == 0 ? "fedavg" : "scaffold");
     put_note(once);

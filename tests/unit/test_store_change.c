@@ -45,7 +45,7 @@ static bool keeps_the_same(const struct fl_strategy *a, const struct fl_strategy
     return same;
 }
 
-static void check_pair(const char *from, const char *to, const struct fl_line *before)
+static void check_pair(const char *from, const char *to, const struct fl_generation *before)
 {
     struct fl_strategy *a = strategy_of(from);
     struct fl_strategy *b = strategy_of(to);
@@ -60,13 +60,13 @@ static void check_pair(const char *from, const char *to, const struct fl_line *b
     attempt = finish_round(to, &r);
     if (same) {
         ck_assert_msg(!e.new_line && r.n_parts == 2, "%s -> %s drops a good attempt", from, to);
-        ck_assert_int_eq(memcmp(e.line.tag, before->tag, FL_LINE_TAG), 0);
+        ck_assert_int_eq(memcmp(e.line.tag, before->tag, FL_GENERATION_TAG), 0);
         ck_assert(has_upload(2, 1));
         ck_assert_uint_eq(attempt, 1);
     } else {
         ck_assert_msg(e.new_line && r.n_parts == 0 && r.open_attempt == 2,
                       "%s -> %s goes on with an update of before", from, to);
-        ck_assert_int_ne(memcmp(e.line.tag, before->tag, FL_LINE_TAG), 0);
+        ck_assert_int_ne(memcmp(e.line.tag, before->tag, FL_GENERATION_TAG), 0);
         ck_assert_uint_eq(e.dropped_round, 2);
         ck_assert_uint_eq(e.dropped_updates, 1);
         ck_assert_uint_eq(e.held, 1);
@@ -77,7 +77,8 @@ static void check_pair(const char *from, const char *to, const struct fl_line *b
     ck_assert_uint_eq(n_aggregated, 1);
     /* What clients keep goes on only where the server's part of it does. */
     ck_assert_int_eq(e.kept_anew, !keeps_the_same(a, b));
-    ck_assert_int_eq(memcmp(e.line.kept_tag, before->kept_tag, FL_LINE_TAG) != 0, e.kept_anew);
+    ck_assert_int_eq(memcmp(e.line.kept_tag, before->kept_tag, FL_GENERATION_TAG) != 0,
+                     e.kept_anew);
     ck_assert_uint_eq(e.line.kept_since, e.kept_anew ? 1 : 0);
     fl_store_resume_done(&r);
     fl_store_close(store);
@@ -89,13 +90,13 @@ static void check_pair(const char *from, const char *to, const struct fl_line *b
 START_TEST(no_pair_of_presets_aggregates_what_meant_something_else)
 {
     const struct fl_preset *presets = fl_strategy_presets();
-    struct fl_line line;
+    struct fl_generation line;
     struct fl_store *store;
     size_t i;
 
     left_by(presets[_i].name);
     store = open_store();
-    ck_assert_int_eq(fl_store_line(store, &line, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_generation(store, &line, NULL), FL_OK);
     fl_store_close(store);
     save_folder();
     for (i = 0; i < N_PRESETS; i++) {
@@ -136,8 +137,8 @@ START_TEST(a_change_stands_in_the_record_with_what_followed)
     e = enter(store, "scaffold", "0.1"); /* The next start finds nothing new. */
     ck_assert(!e.new_line && !e.kept_anew && !e.verdict.rewrite);
     ck_assert_uint_eq(e.dropped_round, 0);
-    ck_assert_int_eq(fl_store_release(store, 1, NULL), FL_OK);
-    ck_assert_int_eq(fl_store_release(store, 1, NULL), FL_ENOENT);
+    ck_assert_int_eq(fl_store_unpin(store, 1, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_unpin(store, 1, NULL), FL_ENOENT);
     fl_store_close(store);
 }
 END_TEST
@@ -163,17 +164,17 @@ END_TEST
 START_TEST(a_change_and_back_gives_other_lines)
 {
     struct fl_store *store;
-    struct fl_line first;
+    struct fl_generation first;
     struct fl_store_entered e;
 
     left_by("scaffold");
     store = open_store();
-    ck_assert_int_eq(fl_store_line(store, &first, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_generation(store, &first, NULL), FL_OK);
     (void)enter(store, "fedavg", "0.1");
     e = enter(store, "scaffold", "0.1");
     ck_assert_uint_eq(e.line.number, 3);
-    ck_assert_int_ne(memcmp(e.line.tag, first.tag, FL_LINE_TAG), 0);
-    ck_assert_int_ne(memcmp(e.line.kept_tag, first.kept_tag, FL_LINE_TAG), 0);
+    ck_assert_int_ne(memcmp(e.line.tag, first.tag, FL_GENERATION_TAG), 0);
+    ck_assert_int_ne(memcmp(e.line.kept_tag, first.kept_tag, FL_GENERATION_TAG), 0);
     fl_store_close(store);
 }
 END_TEST
@@ -181,8 +182,8 @@ END_TEST
 START_TEST(two_folders_never_have_the_same_line)
 {
     struct fl_store *store = open_store();
-    struct fl_line one;
-    struct fl_line two;
+    struct fl_generation one;
+    struct fl_generation two;
     char path[RIG_PATH_MAX];
 
     one = enter(store, "fedavg", "0.1").line;
@@ -192,8 +193,8 @@ START_TEST(two_folders_never_have_the_same_line)
     two = enter(store, "fedavg", "0.1").line;
     fl_store_close(store);
     ck_assert_uint_eq(one.number, two.number);
-    ck_assert_int_ne(memcmp(one.tag, two.tag, FL_LINE_TAG), 0);
-    ck_assert_int_ne(memcmp(one.kept_tag, two.kept_tag, FL_LINE_TAG), 0);
+    ck_assert_int_ne(memcmp(one.tag, two.tag, FL_GENERATION_TAG), 0);
+    ck_assert_int_ne(memcmp(one.kept_tag, two.kept_tag, FL_GENERATION_TAG), 0);
 }
 END_TEST
 

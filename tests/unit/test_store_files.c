@@ -10,7 +10,7 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
-#include "server/store/files.h"
+#include "server/store/store_files.h"
 #include "tests/lib/store_rig.h"
 
 #define MODEL  5000
@@ -44,18 +44,18 @@ static void teardown(void)
 }
 
 /* As the aggregation pass does: of each span all clients in turn. */
-static struct fl_mixtures_writer *write_up_to(uint64_t round, size_t n, uint64_t end)
+static struct fl_personal_models_writer *write_up_to(uint64_t round, size_t n, uint64_t end)
 {
-    struct fl_mixtures_writer *w = NULL;
+    struct fl_personal_models_writer *w = NULL;
     struct fl_err err = {0};
     uint64_t at;
     size_t i;
 
-    ck_assert_msg(fl_mixtures_create(dir, round, names, n, MODEL, &w, &err) == FL_OK, "%s",
+    ck_assert_msg(fl_personal_models_create(dir, round, names, n, MODEL, &w, &err) == FL_OK, "%s",
                   err.msg);
     for (at = 0; at < end; at += 500) {
         for (i = 0; i < n; i++) {
-            ck_assert_int_eq(fl_mixtures_write(w, i, at, model[i] + at, 500, &err), FL_OK);
+            ck_assert_int_eq(fl_personal_models_write(w, i, at, model[i] + at, 500, &err), FL_OK);
         }
     }
     return w;
@@ -65,25 +65,26 @@ static void publish(uint64_t round, size_t n)
 {
     struct fl_err err = {0};
 
-    ck_assert_msg(fl_mixtures_publish(write_up_to(round, n, MODEL), &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_personal_models_publish(write_up_to(round, n, MODEL), &err) == FL_OK, "%s",
+                  err.msg);
 }
 
-static struct fl_mixtures *open_round(uint64_t round)
+static struct fl_personal_models *open_round(uint64_t round)
 {
-    struct fl_mixtures *m = NULL;
+    struct fl_personal_models *m = NULL;
     struct fl_err err = {0};
 
-    ck_assert_msg(fl_mixtures_open(dir, round, MODEL, &m, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_personal_models_open(dir, round, MODEL, &m, &err) == FL_OK, "%s", err.msg);
     return m;
 }
 
 static int try_open(uint64_t round, uint64_t bytes)
 {
-    struct fl_mixtures *m = NULL;
+    struct fl_personal_models *m = NULL;
     struct fl_err err = {0};
-    int rv = fl_mixtures_open(dir, round, bytes, &m, &err);
+    int rv = fl_personal_models_open(dir, round, bytes, &m, &err);
 
-    fl_mixtures_close(m);
+    fl_personal_models_close(m);
     ck_assert(rv == FL_OK || err.msg[0] != '\0');
     return rv;
 }
@@ -95,19 +96,19 @@ static bool exists(const char *name)
     return fl_fs_exists(rig_path(path, name));
 }
 
-START_TEST(each_client_gets_its_own_mixture)
+START_TEST(each_client_gets_its_own_personal_model)
 {
-    struct fl_mixtures *m;
+    struct fl_personal_models *m;
     uint8_t got[MODEL];
     size_t i;
 
     publish(3, 3);
     m = open_round(3);
-    ck_assert_uint_eq(fl_mixtures_count(m), 3);
+    ck_assert_uint_eq(fl_personal_models_count(m), 3);
     for (i = 0; i < 3; i++) {
-        struct fl_file *f = fl_mixtures_file(m, fl_mixtures_find(m, names[i]));
+        struct fl_file *f = fl_personal_models_file(m, fl_personal_models_find(m, names[i]));
 
-        ck_assert_str_eq(fl_mixtures_name(m, i), names[i]);
+        ck_assert_str_eq(fl_personal_models_name(m, i), names[i]);
         ck_assert_ptr_nonnull(f);
         ck_assert_uint_eq(fl_file_size(f), MODEL);
         ck_assert_int_eq(fl_file_read(f, 0, got, MODEL), FL_OK);
@@ -119,34 +120,34 @@ START_TEST(each_client_gets_its_own_mixture)
         ck_assert_int_eq(fl_file_read(f, MODEL + 1, got, 0), FL_EFORMAT);
         fl_file_unref(f);
     }
-    ck_assert_uint_eq(fl_mixtures_find(m, "bea"), 3);
-    ck_assert_uint_eq(fl_mixtures_find(m, ""), 3);
-    ck_assert_uint_eq(fl_mixtures_find(m, "dog"), 3);
-    fl_mixtures_close(m);
+    ck_assert_uint_eq(fl_personal_models_find(m, "bea"), 3);
+    ck_assert_uint_eq(fl_personal_models_find(m, ""), 3);
+    ck_assert_uint_eq(fl_personal_models_find(m, "dog"), 3);
+    fl_personal_models_close(m);
 }
 END_TEST
 
-START_TEST(a_mixture_outlives_its_removal_while_it_is_read)
+START_TEST(a_personal_model_outlives_its_removal_while_it_is_read)
 {
-    struct fl_mixtures *m;
+    struct fl_personal_models *m;
     struct fl_file *f;
     uint8_t got[MODEL];
 
     publish(3, 2);
     m = open_round(3);
-    f = fl_mixtures_file(m, 1);
-    fl_mixtures_close(m);
-    ck_assert_int_eq(fl_mixtures_clean(dir, 0, 0, NULL), FL_OK);
+    f = fl_personal_models_file(m, 1);
+    fl_personal_models_close(m);
+    ck_assert_int_eq(fl_personal_models_clean(dir, 0, 0, NULL), FL_OK);
     ck_assert(!exists(FILE_3));
     ck_assert_int_eq(fl_file_read(f, 0, got, MODEL), FL_OK);
     ck_assert_mem_eq(got, model[1], MODEL);
     fl_file_unref(f);
     fl_file_unref(NULL);
-    fl_mixtures_close(NULL);
+    fl_personal_models_close(NULL);
 }
 END_TEST
 
-START_TEST(a_round_without_mixtures_has_none)
+START_TEST(a_round_without_personal_models_has_none)
 {
     ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
     publish(3, 0);
@@ -157,15 +158,15 @@ END_TEST
 
 START_TEST(what_is_not_whole_is_not_there)
 {
-    struct fl_mixtures_writer *w = write_up_to(3, 2, MODEL - 500);
+    struct fl_personal_models_writer *w = write_up_to(3, 2, MODEL - 500);
     struct fl_err err = {0};
 
-    ck_assert_int_eq(fl_mixtures_publish(w, &err), FL_ESTATE);
+    ck_assert_int_eq(fl_personal_models_publish(w, &err), FL_ESTATE);
     ck_assert_str_eq(err.msg, "mixture 0 has 4500 of 5000 bytes");
     ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
     ck_assert(!exists(FILE_3 ".tmp"));
-    fl_mixtures_abandon(write_up_to(3, 2, 1000));
-    fl_mixtures_abandon(NULL);
+    fl_personal_models_abandon(write_up_to(3, 2, 1000));
+    fl_personal_models_abandon(NULL);
     ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
     ck_assert(!exists(FILE_3 ".tmp"));
 }
@@ -173,34 +174,34 @@ END_TEST
 
 START_TEST(bytes_come_once_and_in_order)
 {
-    struct fl_mixtures_writer *w = write_up_to(3, 2, 1000);
+    struct fl_personal_models_writer *w = write_up_to(3, 2, 1000);
     struct fl_err err = {0};
 
-    ck_assert_int_eq(fl_mixtures_write(w, 1, 1500, model[1], 500, &err), FL_ERANGE);
-    ck_assert_int_eq(fl_mixtures_write(w, 1, 500, model[1], 500, &err), FL_ERANGE);
-    ck_assert_int_eq(fl_mixtures_write(w, 1, 1000, model[1], MODEL, &err), FL_ERANGE);
+    ck_assert_int_eq(fl_personal_models_write(w, 1, 1500, model[1], 500, &err), FL_ERANGE);
+    ck_assert_int_eq(fl_personal_models_write(w, 1, 500, model[1], 500, &err), FL_ERANGE);
+    ck_assert_int_eq(fl_personal_models_write(w, 1, 1000, model[1], MODEL, &err), FL_ERANGE);
     ck_assert_str_eq(err.msg, "mixture 1 goes on at byte 1000 of 5000, not at 1000");
-    fl_mixtures_abandon(w);
+    fl_personal_models_abandon(w);
 }
 END_TEST
 
 /* The old set stays the valid one until the new one is published; then both are there. */
 START_TEST(a_new_set_does_not_touch_the_old_one)
 {
-    struct fl_mixtures_writer *w;
-    struct fl_mixtures *m;
+    struct fl_personal_models_writer *w;
+    struct fl_personal_models *m;
 
     publish(3, 3);
     w = write_up_to(4, 2, 2500);
     m = open_round(3);
-    ck_assert_uint_eq(fl_mixtures_count(m), 3);
-    fl_mixtures_close(m);
+    ck_assert_uint_eq(fl_personal_models_count(m), 3);
+    fl_personal_models_close(m);
     ck_assert_int_eq(try_open(4, MODEL), FL_ENOENT);
-    fl_mixtures_abandon(w);
+    fl_personal_models_abandon(w);
     publish(4, 2);
     ck_assert_int_eq(try_open(3, MODEL), FL_OK);
     /* The commit says which of them counts. */
-    ck_assert_int_eq(fl_mixtures_clean(dir, 4, 4, NULL), FL_OK);
+    ck_assert_int_eq(fl_personal_models_clean(dir, 4, 4, NULL), FL_OK);
     ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
     ck_assert_int_eq(try_open(4, MODEL), FL_OK);
 }
@@ -209,15 +210,15 @@ END_TEST
 /* An aggregation that is repeated with other clients leaves nothing of its first try. */
 START_TEST(beginning_again_removes_what_the_round_had)
 {
-    struct fl_mixtures *m;
+    struct fl_personal_models *m;
 
     publish(3, 3);
-    fl_mixtures_abandon(write_up_to(3, 1, 500));
+    fl_personal_models_abandon(write_up_to(3, 1, 500));
     ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
     publish(3, 1);
     m = open_round(3);
-    ck_assert_uint_eq(fl_mixtures_count(m), 1);
-    fl_mixtures_close(m);
+    ck_assert_uint_eq(fl_personal_models_count(m), 1);
+    fl_personal_models_close(m);
 }
 END_TEST
 
@@ -238,7 +239,7 @@ START_TEST(a_writer_that_is_killed_leaves_the_old_set)
     ck_assert_int_eq(try_open(3, MODEL), FL_OK);
     ck_assert_int_eq(try_open(4, MODEL), FL_ENOENT);
     ck_assert(exists("mixtures/000004.mix.tmp"));
-    ck_assert_int_eq(fl_mixtures_clean(dir, 2, 3, NULL), FL_OK);
+    ck_assert_int_eq(fl_personal_models_clean(dir, 2, 3, NULL), FL_OK);
     ck_assert(!exists("mixtures/000004.mix.tmp"));
     ck_assert_int_eq(try_open(3, MODEL), FL_OK);
 }
@@ -263,14 +264,14 @@ END_TEST
 
 START_TEST(a_short_file_is_found_at_once_and_while_it_is_read)
 {
-    struct fl_mixtures *m;
+    struct fl_personal_models *m;
     struct fl_file *f;
     uint8_t got[MODEL];
     char path[RIG_PATH_MAX];
 
     publish(3, 2);
     m = open_round(3);
-    f = fl_mixtures_file(m, 1);
+    f = fl_personal_models_file(m, 1);
     (void)rig_path(path, FILE_3);
     rig_cut(path, rig_size(path) - 1);
     ck_assert_int_eq(fl_file_read(f, 0, got, MODEL), FL_EFORMAT);
@@ -278,13 +279,13 @@ START_TEST(a_short_file_is_found_at_once_and_while_it_is_read)
     rig_cut(path, 20);
     ck_assert_int_eq(try_open(3, MODEL), FL_EFORMAT);
     fl_file_unref(f);
-    fl_mixtures_close(m);
+    fl_personal_models_close(m);
 }
 END_TEST
 
-START_TEST(a_flipped_bit_of_a_mixture_is_found_when_it_is_read)
+START_TEST(a_flipped_bit_of_a_personal_model_is_found_when_it_is_read)
 {
-    struct fl_mixtures *m;
+    struct fl_personal_models *m;
     struct fl_file *f;
     uint8_t got[MODEL];
     char path[RIG_PATH_MAX];
@@ -293,39 +294,39 @@ START_TEST(a_flipped_bit_of_a_mixture_is_found_when_it_is_read)
     (void)rig_path(path, FILE_3);
     rig_damage(path, rig_size(path) - MODEL + 17, 1); /* in the second one's */
     m = open_round(3);
-    ck_assert_int_eq(fl_mixtures_verify(m, NULL), FL_EFORMAT);
-    f = fl_mixtures_file(m, 0);
+    ck_assert_int_eq(fl_personal_models_verify(m, NULL), FL_EFORMAT);
+    f = fl_personal_models_file(m, 0);
     ck_assert_int_eq(fl_file_read(f, 0, got, MODEL), FL_OK);
     fl_file_unref(f);
-    f = fl_mixtures_file(m, 1);
+    f = fl_personal_models_file(m, 1);
     ck_assert_int_eq(fl_file_read(f, 100, got, 10), FL_EFORMAT);
     fl_file_unref(f);
-    fl_mixtures_close(m);
+    fl_personal_models_close(m);
 }
 END_TEST
 
 static int open_sealed(uint64_t round, const char *seal)
 {
-    struct fl_mixtures *m = NULL;
+    struct fl_personal_models *m = NULL;
     struct fl_err err = {0};
-    int rv = fl_mixtures_open_sealed(dir, round, MODEL, seal, &m, &err);
+    int rv = fl_personal_models_open_sealed(dir, round, MODEL, seal, &m, &err);
 
     /* Who is told of it has to find it. */
     ck_assert_msg(rv == FL_OK || strstr(err.msg, FILE_3) != NULL, "%s", err.msg);
-    fl_mixtures_close(m);
+    fl_personal_models_close(m);
     return rv;
 }
 
-START_TEST(a_seal_opens_the_mixtures_that_it_was_made_for_and_no_others)
+START_TEST(a_seal_opens_the_personal_models_that_it_was_made_for_and_no_others)
 {
-    char seal[FL_MIXTURES_SEAL];
-    struct fl_mixtures *m;
+    char seal[FL_PERSONAL_MODELS_SEAL];
+    struct fl_personal_models *m;
     char path[RIG_PATH_MAX];
 
     publish(3, 3);
     m = open_round(3);
-    fl_mixtures_seal(m, seal);
-    fl_mixtures_close(m);
+    fl_personal_models_seal(m, seal);
+    fl_personal_models_close(m);
     ck_assert_int_eq(open_sealed(3, seal), FL_OK);
     publish(3, 2);
     ck_assert_int_eq(open_sealed(3, seal), FL_EFORMAT);
@@ -346,17 +347,17 @@ START_TEST(a_seal_opens_the_mixtures_that_it_was_made_for_and_no_others)
 }
 END_TEST
 
-START_TEST(bad_mixtures_are_kept_aside_one_at_a_time)
+START_TEST(bad_personal_models_are_kept_aside_one_at_a_time)
 {
     publish(3, 2);
     publish(4, 2);
-    ck_assert_int_eq(fl_mixtures_set_aside(dir, 4, NULL), FL_OK);
+    ck_assert_int_eq(fl_personal_models_quarantine(dir, 4, NULL), FL_OK);
     ck_assert_int_eq(try_open(4, MODEL), FL_ENOENT);
-    ck_assert_int_eq(fl_mixtures_clean(dir, 2, 3, NULL), FL_OK);
+    ck_assert_int_eq(fl_personal_models_clean(dir, 2, 3, NULL), FL_OK);
     ck_assert(exists("mixtures/000004.mix.bad"));
-    ck_assert_int_eq(fl_mixtures_set_aside(dir, 7, NULL), FL_OK); /* There are none. */
+    ck_assert_int_eq(fl_personal_models_quarantine(dir, 7, NULL), FL_OK); /* There are none. */
     ck_assert(exists("mixtures/000004.mix.bad"));
-    ck_assert_int_eq(fl_mixtures_set_aside(dir, 3, NULL), FL_OK);
+    ck_assert_int_eq(fl_personal_models_quarantine(dir, 3, NULL), FL_OK);
     ck_assert(exists(FILE_3 ".bad"));
     ck_assert(!exists("mixtures/000004.mix.bad"));
 }
@@ -369,7 +370,7 @@ START_TEST(cleaning_keeps_the_rounds_it_is_told)
     for (round = 1; round <= 5; round++) {
         publish(round, 1);
     }
-    ck_assert_int_eq(fl_mixtures_clean(dir, 3, 4, NULL), FL_OK);
+    ck_assert_int_eq(fl_personal_models_clean(dir, 3, 4, NULL), FL_OK);
     for (round = 1; round <= 5; round++) {
         ck_assert_int_eq(try_open(round, MODEL), round == 3 || round == 4 ? FL_OK : FL_ENOENT);
     }
@@ -378,23 +379,23 @@ END_TEST
 
 START_TEST(a_full_disk_is_told)
 {
-    struct fl_mixtures_writer *w = NULL;
+    struct fl_personal_models_writer *w = NULL;
     struct fl_err err = {0};
 
     rig_limit_files(6000);
-    ck_assert_int_eq(fl_mixtures_create(dir, 3, names, 2, MODEL, &w, &err), FL_OK);
-    ck_assert_int_ne(fl_mixtures_write(w, 0, 0, model[0], MODEL, &err), FL_OK);
+    ck_assert_int_eq(fl_personal_models_create(dir, 3, names, 2, MODEL, &w, &err), FL_OK);
+    ck_assert_int_ne(fl_personal_models_write(w, 0, 0, model[0], MODEL, &err), FL_OK);
     ck_assert_ptr_nonnull(strstr(err.msg, "cannot write '"));
-    fl_mixtures_abandon(w);
+    fl_personal_models_abandon(w);
     rig_limit_files(0);
 }
 END_TEST
 
 static void add_tests(TCase *tc)
 {
-    tcase_add_test(tc, each_client_gets_its_own_mixture);
-    tcase_add_test(tc, a_mixture_outlives_its_removal_while_it_is_read);
-    tcase_add_test(tc, a_round_without_mixtures_has_none);
+    tcase_add_test(tc, each_client_gets_its_own_personal_model);
+    tcase_add_test(tc, a_personal_model_outlives_its_removal_while_it_is_read);
+    tcase_add_test(tc, a_round_without_personal_models_has_none);
     tcase_add_test(tc, what_is_not_whole_is_not_there);
     tcase_add_test(tc, bytes_come_once_and_in_order);
     tcase_add_test(tc, a_new_set_does_not_touch_the_old_one);
@@ -402,9 +403,9 @@ static void add_tests(TCase *tc)
     tcase_add_loop_test(tc, a_writer_that_is_killed_leaves_the_old_set, 0, 11);
     tcase_add_loop_test(tc, damage_is_found, 0, (int)(sizeof(damages) / sizeof(damages[0])));
     tcase_add_test(tc, a_short_file_is_found_at_once_and_while_it_is_read);
-    tcase_add_test(tc, a_flipped_bit_of_a_mixture_is_found_when_it_is_read);
-    tcase_add_test(tc, a_seal_opens_the_mixtures_that_it_was_made_for_and_no_others);
-    tcase_add_test(tc, bad_mixtures_are_kept_aside_one_at_a_time);
+    tcase_add_test(tc, a_flipped_bit_of_a_personal_model_is_found_when_it_is_read);
+    tcase_add_test(tc, a_seal_opens_the_personal_models_that_it_was_made_for_and_no_others);
+    tcase_add_test(tc, bad_personal_models_are_kept_aside_one_at_a_time);
     tcase_add_test(tc, cleaning_keeps_the_rounds_it_is_told);
     tcase_add_test(tc, a_full_disk_is_told);
 }

@@ -11,7 +11,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/base/rng.h"
 #include "libfl/model/digest.h"
-#include "server/store/files.h"
+#include "server/store/store_files.h"
 #include "tests/lib/store_rig.h"
 
 #define PAGE 4096
@@ -135,26 +135,26 @@ END_TEST
 #define MIXED     "mixtures/000003.mix"
 #define MIX_MODEL 600
 
-static void put_mixtures(void)
+static void put_personal_models(void)
 {
     static const char *const names[] = {"ant", "bee"};
-    struct fl_mixtures_writer *w = NULL;
+    struct fl_personal_models_writer *w = NULL;
     uint8_t model[MIX_MODEL] = {1};
     size_t i;
 
-    ck_assert_int_eq(fl_mixtures_create(dir, 3, names, 2, MIX_MODEL, &w, NULL), FL_OK);
+    ck_assert_int_eq(fl_personal_models_create(dir, 3, names, 2, MIX_MODEL, &w, NULL), FL_OK);
     for (i = 0; i < 2; i++) {
-        ck_assert_int_eq(fl_mixtures_write(w, i, 0, model, MIX_MODEL, NULL), FL_OK);
+        ck_assert_int_eq(fl_personal_models_write(w, i, 0, model, MIX_MODEL, NULL), FL_OK);
     }
-    ck_assert_int_eq(fl_mixtures_publish(w, NULL), FL_OK);
+    ck_assert_int_eq(fl_personal_models_publish(w, NULL), FL_OK);
 }
 
-static int open_mixtures(void)
+static int open_personal_models(void)
 {
-    struct fl_mixtures *m = NULL;
-    int rv = fl_mixtures_open(dir, 3, MIX_MODEL, &m, NULL);
+    struct fl_personal_models *m = NULL;
+    int rv = fl_personal_models_open(dir, 3, MIX_MODEL, &m, NULL);
 
-    fl_mixtures_close(m);
+    fl_personal_models_close(m);
     return rv;
 }
 
@@ -162,12 +162,12 @@ static int open_mixtures(void)
 static const size_t mixed_flips[] = {
     0, 8, 12, 16, 24, 32, 32 + FL_NAME_MAX, 32 + 2 * FL_NAME_MAX, 32 + 2 * FL_NAME_MAX + 16};
 
-START_TEST(a_damaged_head_of_mixtures_is_found)
+START_TEST(a_damaged_head_of_personal_models_is_found)
 {
-    put_mixtures();
-    ck_assert_int_eq(open_mixtures(), FL_OK);
+    put_personal_models();
+    ck_assert_int_eq(open_personal_models(), FL_OK);
     flip(MIXED, mixed_flips[_i]);
-    ck_assert_int_eq(open_mixtures(), FL_EFORMAT);
+    ck_assert_int_eq(open_personal_models(), FL_EFORMAT);
 }
 END_TEST
 
@@ -178,16 +178,16 @@ START_TEST(mixtures_of_another_length_are_found)
     uint8_t longer[PAGE + 2 * MIX_MODEL + 1] = {0};
     size_t i;
 
-    put_mixtures();
+    put_personal_models();
     file = get_file(MIXED);
     ck_assert_uint_eq(file.len, sizeof(longer) - 1);
     for (i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
         put_file(MIXED, file.data, cuts[i]);
-        ck_assert_int_eq(open_mixtures(), FL_EFORMAT);
+        ck_assert_int_eq(open_personal_models(), FL_EFORMAT);
     }
     (void)memcpy(longer, file.data, file.len);
     put_file(MIXED, longer, sizeof(longer));
-    ck_assert_int_eq(open_mixtures(), FL_EFORMAT);
+    ck_assert_int_eq(open_personal_models(), FL_EFORMAT);
     fl_buf_done(&file);
 }
 END_TEST
@@ -197,13 +197,13 @@ START_TEST(mixtures_of_an_unknown_version_are_refused)
     const size_t hashed = 32 + 2 * (FL_NAME_MAX + 8);
     struct fl_buf file;
 
-    put_mixtures();
+    put_personal_models();
     file = get_file(MIXED);
     (void)put_le(file.data + 8, 2, 4);
     (void)put_le(file.data + hashed, fl_checksum(file.data, hashed), 8);
     put_file(MIXED, file.data, file.len);
     fl_buf_done(&file);
-    ck_assert_int_eq(open_mixtures(), FL_EFORMAT);
+    ck_assert_int_eq(open_personal_models(), FL_EFORMAT);
 }
 END_TEST
 
@@ -336,7 +336,7 @@ static const size_t fixed_flips[] = {0,
 static void fixed_again(void)
 {
     ck_assert_int_eq(open_offers(), FL_EFORMAT);
-    ck_assert_int_eq(fl_offers_set_aside(dir, NULL), FL_OK);
+    ck_assert_int_eq(fl_offers_quarantine(dir, NULL), FL_OK);
     ck_assert(exists("offers/fixed.bad-1"));
     ck_assert_int_eq(open_offers(), FL_ENOENT);
     fix(0);
@@ -398,7 +398,7 @@ END_TEST
 static void add_tests(TCase *tc)
 {
     tcase_add_test(tc, an_upload_of_an_unknown_version_is_lost_and_begun_anew);
-    tcase_add_loop_test(tc, a_damaged_head_of_mixtures_is_found, 0, COUNT(mixed_flips));
+    tcase_add_loop_test(tc, a_damaged_head_of_personal_models_is_found, 0, COUNT(mixed_flips));
     tcase_add_test(tc, mixtures_of_another_length_are_found);
     tcase_add_test(tc, mixtures_of_an_unknown_version_are_refused);
     tcase_add_test(tc, an_offer_without_a_head_is_asked_for_again_and_never_joined);

@@ -550,13 +550,13 @@ START_TEST(bad_files_are_kept_aside_and_their_number_is_bounded)
     size_t n = 0;
     uint64_t t;
 
-    for (t = 1; t <= FL_MODELS_ASIDE / 2 + 1; t++) {
+    for (t = 1; t <= FL_MODELS_QUARANTINED / 2 + 1; t++) {
         save(t, 1);
-        ck_assert_int_eq(fl_models_set_aside(dir, t, NULL), FL_OK);
+        ck_assert_int_eq(fl_models_quarantine(dir, t, NULL), FL_OK);
         ck_assert(!there(t, NULL) && !there(t, "momentum"));
     }
     ck_assert_int_eq(fl_models_prune(dir, &tag, 100, 1, 0, NULL), FL_OK);
-    for (t = 1, n = 0; t <= FL_MODELS_ASIDE + 2; t++) {
+    for (t = 1, n = 0; t <= FL_MODELS_QUARANTINED + 2; t++) {
         (void)snprintf(name, sizeof(name), "models/round-%06u.safetensors.bad-%u",
                        (unsigned)((t + 1) / 2), (unsigned)t);
         n += fl_fs_exists(rig_path(path, name));
@@ -564,7 +564,7 @@ START_TEST(bad_files_are_kept_aside_and_their_number_is_bounded)
                        (unsigned)((t + 1) / 2), (unsigned)t);
         n += fl_fs_exists(rig_path(path, name));
     }
-    ck_assert_uint_eq(n, FL_MODELS_ASIDE);
+    ck_assert_uint_eq(n, FL_MODELS_QUARANTINED);
     save(3, 0);
     save(30, 0);
     ck_assert_int_eq(fl_models_list(dir, &rounds, &n, NULL), FL_OK);

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
-#include "server/store/files.h"
-#include "server/store/line.h"
+#include "server/store/generation.h"
 #include "server/store/store.h"
+#include "server/store/store_files.h"
 #include "tests/lib/store_rig.h"
 
 static const char *const names[] = {"control"};
@@ -415,22 +415,22 @@ END_TEST
 /* --- a checkpoint without what goes with the clients --- */
 
 /* Two clients' mixtures; the seal that names them. */
-static void save_mixtures(uint64_t round, char seal[FL_MIXTURES_SEAL])
+static void save_personal_models(uint64_t round, char seal[FL_PERSONAL_MODELS_SEAL])
 {
     static const char *const clients[] = {"a", "b"};
     size_t bytes = fl_layout_count(layout) * sizeof(float);
-    struct fl_mixtures_writer *w = NULL;
-    struct fl_mixtures *m = NULL;
+    struct fl_personal_models_writer *w = NULL;
+    struct fl_personal_models *m = NULL;
     size_t i;
 
-    ck_assert_int_eq(fl_mixtures_create(dir, round, clients, 2, bytes, &w, NULL), FL_OK);
+    ck_assert_int_eq(fl_personal_models_create(dir, round, clients, 2, bytes, &w, NULL), FL_OK);
     for (i = 0; i < 2; i++) {
-        ck_assert_int_eq(fl_mixtures_write(w, i, 0, theta, bytes, NULL), FL_OK);
+        ck_assert_int_eq(fl_personal_models_write(w, i, 0, theta, bytes, NULL), FL_OK);
     }
-    ck_assert_int_eq(fl_mixtures_publish(w, NULL), FL_OK);
-    ck_assert_int_eq(fl_mixtures_open(dir, round, bytes, &m, NULL), FL_OK);
-    fl_mixtures_seal(m, seal);
-    fl_mixtures_close(m);
+    ck_assert_int_eq(fl_personal_models_publish(w, NULL), FL_OK);
+    ck_assert_int_eq(fl_personal_models_open(dir, round, bytes, &m, NULL), FL_OK);
+    fl_personal_models_seal(m, seal);
+    fl_personal_models_close(m);
 }
 
 /* The model of one more round, with neither vector nor mixtures, or with a name of these. */
@@ -448,9 +448,9 @@ static void add_round(uint64_t round, const char *seal)
 static uint64_t anew_since(void)
 {
     struct fl_store *s = open_store(dir, FL_DURABLE_PROCESS);
-    struct fl_line line;
+    struct fl_generation line;
 
-    ck_assert_int_eq(fl_store_line(s, &line, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_generation(s, &line, NULL), FL_OK);
     fl_store_close(s);
     return line.kept_since;
 }
@@ -500,14 +500,14 @@ START_TEST(a_vector_of_the_server_alone_is_not_made_zero_by_recovering)
 END_TEST
 
 /* _i: 0 they are there, 1 they are gone, 2 one is damaged, 3 others are in their place. */
-START_TEST(a_good_model_whose_mixtures_cannot_be_used_is_gone_on_from_once)
+START_TEST(a_good_model_whose_personal_models_cannot_be_used_is_gone_on_from_once)
 {
     struct fl_store_rebuild r;
-    char seal[FL_MIXTURES_SEAL];
+    char seal[FL_PERSONAL_MODELS_SEAL];
     char path[RIG_PATH_MAX];
 
     run(3);
-    save_mixtures(4, seal);
+    save_personal_models(4, seal);
     add_round(4, seal);
     (void)rig_path(path, "mixtures/000004.mix");
     if (_i == 1) {
@@ -516,7 +516,7 @@ START_TEST(a_good_model_whose_mixtures_cannot_be_used_is_gone_on_from_once)
         rig_damage(path, rig_size(path) - 1, 1);
     } else if (_i == 3) {
         theta[0]++;
-        save_mixtures(4, seal);
+        save_personal_models(4, seal);
     }
     ck_assert_int_eq(rebuild_of(true, 0, 0, &r), FL_OK);
     ck_assert_uint_eq(r.round, 4);
@@ -638,15 +638,15 @@ START_TEST(the_renames_of_quarantined_files_are_synced)
 
     run(2);
     folders[0] = '\0';
-    ck_assert_int_eq(fl_models_set_aside(dir, 2, NULL), FL_OK);
+    ck_assert_int_eq(fl_models_quarantine(dir, 2, NULL), FL_OK);
     ck_assert(was_synced("models"));
     ck_assert_int_eq(fl_fs_replace(rig_path(path, "mixtures/000001.mix"), "x", 1, false, NULL),
                      FL_OK);
-    ck_assert_int_eq(fl_mixtures_set_aside(dir, 1, NULL), FL_OK);
+    ck_assert_int_eq(fl_personal_models_quarantine(dir, 1, NULL), FL_OK);
     ck_assert(!fl_fs_exists(path));
     ck_assert(was_synced("mixtures"));
     ck_assert_int_eq(fl_fs_replace(rig_path(path, "offers/fixed"), "x", 1, false, NULL), FL_OK);
-    ck_assert_int_eq(fl_offers_set_aside(dir, NULL), FL_OK);
+    ck_assert_int_eq(fl_offers_quarantine(dir, NULL), FL_OK);
     ck_assert(!fl_fs_exists(path));
     ck_assert(was_synced("offers"));
 }
@@ -695,7 +695,8 @@ int main(void)
     tcase_add_test(tc, a_folder_that_is_whole_is_left_as_it_is);
     tcase_add_test(tc, a_good_model_without_the_solvers_vector_is_gone_on_from_once);
     tcase_add_test(tc, a_vector_of_the_server_alone_is_not_made_zero_by_recovering);
-    tcase_add_loop_test(tc, a_good_model_whose_mixtures_cannot_be_used_is_gone_on_from_once, 0, 4);
+    tcase_add_loop_test(tc, a_good_model_whose_personal_models_cannot_be_used_is_gone_on_from_once,
+                        0, 4);
     tcase_add_test(tc, without_a_good_checkpoint_nothing_is_rebuilt);
     tcase_add_loop_test(tc, recovering_passes_a_checkpoint_that_cannot_be_read, 0, 4);
     tcase_add_test(tc, the_log_of_the_database_gives_its_room_back);

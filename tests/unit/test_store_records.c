@@ -8,15 +8,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "server/store/line.h"
-#include "server/store/rollback.h"
+#include "server/store/generation.h"
+#include "server/store/store_rollback.h"
 #include "tests/lib/store_rig.h"
 
 static struct fl_layout *layout;
 static const char *dir;
 
 static int put_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
-                         const struct fl_part_rec *parts, size_t n, struct fl_err *err)
+                         const struct fl_participant_rec *parts, size_t n, struct fl_err *err)
 {
     const struct fl_selection selection = {
         .round = round, .attempt = attempt, .parts = parts, .n_parts = n, .size = {1, 7, 9}};
@@ -136,19 +136,19 @@ END_TEST
 START_TEST(a_part_keeps_what_the_client_measured)
 {
     struct fl_store *s = open_store();
-    struct fl_part_rec part = {.client = 0,
-                               .state = FL_PART_REPORTED,
-                               .samples = 5,
-                               .previous_dot = -0.625,
-                               .rms = {3.4e38, 0.5, 0, 0, 2},
-                               .received = {10, 4, 12.5},
-                               .trained = {11, 9, (double)NAN}};
+    struct fl_participant_rec part = {.client = 0,
+                                      .state = FL_PARTICIPANT_REPORTED,
+                                      .samples = 5,
+                                      .previous_dot = -0.625,
+                                      .rms = {3.4e38, 0.5, 0, 0, 2},
+                                      .received = {10, 4, 12.5},
+                                      .trained = {11, 9, (double)NAN}};
     struct fl_coord_resume r;
 
     put_client(s, 0, 0);
     ck_assert_int_eq(put_selection(s, 1, 1, &part, 1, NULL), FL_OK);
     part.trained.correct = 10;
-    part.state = FL_PART_EMPTY;
+    part.state = FL_PARTICIPANT_EMPTY;
     ck_assert_int_eq(fl_store_put_update(s, 1, 1, &part, NULL), FL_OK);
     ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
     ck_assert_uint_eq(r.n_parts, 1);

@@ -14,7 +14,7 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
-#include "server/store/files.h"
+#include "server/store/store_files.h"
 #include "tests/lib/store_rig.h"
 
 static struct fl_layout *layout;

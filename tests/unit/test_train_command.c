@@ -173,7 +173,7 @@ START_TEST(a_run_that_takes_many_times_longer_than_the_longest_is_ended)
                           "sh",
                           "{task}",
                           NULL};
-    struct fl_command_conf conf = {.argv = argv, .patience = 1, .patience_least_ms = 200};
+    struct fl_command_conf conf = {.argv = argv, .straggler_factor = 1, .straggler_min_ms = 200};
     struct fl_train_result r = {0};
     struct fixture f;
     char path[PATH_MAX];
@@ -221,8 +221,8 @@ START_TEST(a_run_before_the_first_good_one_has_a_limit_of_its_own)
     struct fl_command_conf conf = {.argv = argv,
                                    .time_limit_ms = 3600000,
                                    .first_limit_ms = 600000,
-                                   .patience = 1e-9,
-                                   .patience_least_ms = 900000};
+                                   .straggler_factor = 1e-9,
+                                   .straggler_min_ms = 900000};
     struct fl_train_result r = {0};
     struct fixture f;
     char path[PATH_MAX];

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "client/daemon/exit_codes.h"
+#include "client/daemon/clientd_exit.h"
 #include "client/daemon/try_impl.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
@@ -117,7 +117,7 @@ static void no_pause(void *ctx, uint64_t ms)
 static void trial_open(struct trial *x, const char *name, const char *mode, uint64_t grace_ms)
 {
     const char *argv[] = {program(name), mode, NULL};
-    struct fl_resident_conf conf = {
+    struct fl_persistent_conf conf = {
         .argv = argv, .client = "tried", .purpose = "try", .clock = &x->t.clock};
     struct fl_err err = {0};
 
@@ -134,29 +134,30 @@ static void trial_open(struct trial *x, const char *name, const char *mode, uint
     x->conf.command = &x->command;
     x->t.conf = &x->conf;
     x->t.options = &x->options;
-    x->t.clock = (struct fl_resident_clock){now_of, no_pause, x};
+    x->t.clock = (struct fl_persistent_clock){now_of, no_pause, x};
     x->t.layout = (struct fl_layout *)(uintptr_t)x->server.model.layout;
     x->t.count = x->server.count;
     x->t.model = x->server.theta;
     x->t.plain = x->block;
     x->t.other = x->block + x->server.count;
     x->t.vector = x->t.other + x->server.count;
-    x->t.vectors = 1u << FL_RESIDENT_ANCHOR | 1u << FL_RESIDENT_GRADIENT | 1u << FL_RESIDENT_DRIFT;
+    x->t.vectors =
+        1u << FL_PERSISTENT_ANCHOR | 1u << FL_PERSISTENT_GRADIENT | 1u << FL_PERSISTENT_DRIFT;
     x->t.repeatable = true;
     atomic_init(&x->t.cancel, false);
     conf.start_limit_ms = LONG;
     conf.cancel_grace_ms = grace_ms;
     fl_try_report_begin(&x->t.report, open_memstream(&x->text, &x->len), false);
-    ck_assert_msg(fl_resident_create(&conf, &x->t.r, &err) == FL_OK, "%s", err.msg);
-    ck_assert_msg(fl_resident_start(x->t.r, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_persistent_create(&conf, &x->t.r, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_persistent_start(x->t.r, &err) == FL_OK, "%s", err.msg);
 }
 
 /* The model that it makes without any part is t.plain. */
 static void trial_train(struct trial *x)
 {
-    struct fl_resident_answer answer;
+    struct fl_persistent_answer answer;
     struct fl_err err = {0};
-    struct fl_resident_task task = fl__try_task(&x->t);
+    struct fl_persistent_task task = fl__try_task(&x->t);
 
     ck_assert_msg(fl__try_describe(&x->t, x->t.layout, NULL, &err) == FL_OK, "%s", err.msg);
     ck_assert_msg(fl__try_train(&x->t, &task, x->t.plain, &answer, &err) == FL_OK, "%s", err.msg);
@@ -171,7 +172,7 @@ static void trial_says(const struct trial *x, const char *line)
 
 static void trial_done(struct trial *x)
 {
-    fl_resident_free(x->t.r);
+    fl_persistent_free(x->t.r);
     (void)fclose(x->t.report.out);
     free(x->text);
     free(x->block);

@@ -98,7 +98,7 @@ static void check_gradients(const struct fl_conv *conv, const char *name, struct
     float *dy = numbers(rng, batch * ny, 1.0f);
     float *dx = numbers(rng, batch * nx, 1.0f);
     float *dw = numbers(rng, nw, 1.0f);
-    float *scratch = numbers(rng, fl_conv_scratch(conv, batch, FL_CONV_ALONG), 1.0f);
+    float *scratch = numbers(rng, fl_conv_scratch(conv, batch, FL_CONV_JVP), 1.0f);
     struct fl_conv_backward io = {.batch = batch,
                                   .dy = dy,
                                   .lddy = ny,

@@ -11,7 +11,7 @@
 
 #include "fl/v1/admin.pb-c.h"
 #include "fl/v1/federation.pb-c.h"
-#include "libfl/wire/admin.h"
+#include "libfl/wire/wire_admin.h"
 #include "tests/lib/wire_bad.h"
 
 static void expect_event(Fl__V1__ClientEvent *msg, const char *expected)

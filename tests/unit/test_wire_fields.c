@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/wire/admin.h"
+#include "libfl/wire/wire_admin.h"
 #include "tests/lib/wire_samples.h"
 
 static void sample(const char *name, struct fl_buf *out)

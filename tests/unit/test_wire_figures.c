@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fl/v1/admin.pb-c.h"
-#include "libfl/wire/admin.h"
+#include "libfl/wire/wire_admin.h"
 
 /* Fields of the rows, as "personal->mean". */
 #define FIELD(type, member, field, ...) #field,

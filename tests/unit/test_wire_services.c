@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "grpc/reflection.pb-c.h"
-#include "libfl/wire/admin.h"
+#include "libfl/wire/wire_admin.h"
 #include "libfl/wire/wire_impl.h"
 
 typedef Grpc__Reflection__V1alpha__ServerReflectionRequest request_msg;

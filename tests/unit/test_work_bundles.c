@@ -117,19 +117,19 @@ START_TEST(without_memory_for_what_is_told_nothing_is_told_of_it)
 }
 END_TEST
 
-START_TEST(every_client_that_has_one_is_offered_its_own_mixture)
+START_TEST(every_client_that_has_one_is_offered_its_own_personal_model)
 {
     static const char *const names[] = {"a", "b"};
 
     work_rig_open(&rig, "fedmcsa");
     work_rig_aggregate(&rig, 1);
     work_rig_mix(&rig, 1, names, 2, 7);
-    ck_assert(!fl_bundles_has_mixture(&rig.progress, "a"));
+    ck_assert(!fl_bundles_has_personal_model(&rig.progress, "a"));
     ck_assert_int_eq(work_rig_commit(&rig, 1, NULL), FL_OK);
     ck_assert_str_eq(open_for(2), "model * 35328 1\nmixture a 35328 7\nmixture b 35328 7\n");
-    ck_assert(fl_bundles_has_mixture(&rig.progress, "a"));
-    ck_assert(fl_bundles_has_mixture(&rig.progress, "b"));
-    ck_assert(!fl_bundles_has_mixture(&rig.progress, "c"));
+    ck_assert(fl_bundles_has_personal_model(&rig.progress, "a"));
+    ck_assert(fl_bundles_has_personal_model(&rig.progress, "b"));
+    ck_assert(!fl_bundles_has_personal_model(&rig.progress, "c"));
 }
 END_TEST
 
@@ -148,7 +148,7 @@ START_TEST(offers_are_there_once_they_are_fixed)
 END_TEST
 
 /* What may be fetched by somebody is what a task can list, in its order. */
-START_TEST(the_list_is_the_model_what_the_solver_takes_and_the_mixture)
+START_TEST(the_list_is_the_model_what_the_solver_takes_and_the_personal_model)
 {
     static const struct {
         const char *algorithm, *names;
@@ -169,7 +169,7 @@ START_TEST(the_list_is_the_model_what_the_solver_takes_and_the_mixture)
         size_t used = strlen(names);
 
         (void)snprintf(names + used, sizeof(names) - used, "%s ", list[i].name);
-        ck_assert((list[i].kind == FL_BUNDLE_IS_MIXTURE) == (i == n - 1));
+        ck_assert((list[i].kind == FL_BUNDLE_IS_PERSONAL_MODEL) == (i == n - 1));
     }
     ck_assert_str_eq(names, want[_i].names);
 }
@@ -187,9 +187,10 @@ int main(void)
     tcase_add_test(tc, a_vector_is_told_as_the_algorithm_says);
     tcase_add_test(tc, the_sum_of_controls_is_zero_where_an_epoch_begins);
     tcase_add_test(tc, without_memory_for_what_is_told_nothing_is_told_of_it);
-    tcase_add_test(tc, every_client_that_has_one_is_offered_its_own_mixture);
+    tcase_add_test(tc, every_client_that_has_one_is_offered_its_own_personal_model);
     tcase_add_test(tc, offers_are_there_once_they_are_fixed);
-    tcase_add_loop_test(tc, the_list_is_the_model_what_the_solver_takes_and_the_mixture, 0, 4);
+    tcase_add_loop_test(tc, the_list_is_the_model_what_the_solver_takes_and_the_personal_model, 0,
+                        4);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

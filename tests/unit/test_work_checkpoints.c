@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
-#include "server/store/rollback.h"
+#include "server/store/store_rollback.h"
 #include "server/work/checkpoints.h"
 #include "tests/lib/work_rig.h"
 
@@ -69,10 +69,10 @@ END_TEST
 START_TEST(a_held_checkpoint_stays_until_it_is_released)
 {
     work_rig_rounds(&rig, 1, 1);
-    ck_assert_int_eq(fl_checkpoints_hold(&rig.fed, 1, 5, NULL), FL_OK);
+    ck_assert_int_eq(fl_checkpoints_pin(&rig.fed, 1, 5, NULL), FL_OK);
     work_rig_rounds(&rig, 2, 4);
     ck_assert_str_eq(list(0), "1 held: by the operator\n3 newest\n4 newest\n");
-    ck_assert_int_eq(fl_checkpoints_release(&rig.fed, 1, NULL), FL_OK);
+    ck_assert_int_eq(fl_checkpoints_unpin(&rig.fed, 1, NULL), FL_OK);
     ck_assert_str_eq(list(0), "1 goes with the next round\n3 newest\n4 newest\n");
     work_rig_rounds(&rig, 5, 5);
     ck_assert_str_eq(list(0), "4 newest\n5 newest\n");
@@ -84,9 +84,9 @@ START_TEST(only_what_is_there_is_held_or_released)
     struct fl_err err = {0};
 
     work_rig_rounds(&rig, 1, 1);
-    ck_assert_int_eq(fl_checkpoints_hold(&rig.fed, 7, 5, &err), FL_ENOENT);
+    ck_assert_int_eq(fl_checkpoints_pin(&rig.fed, 7, 5, &err), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "no checkpoint of round 7 is kept"));
-    ck_assert_int_eq(fl_checkpoints_release(&rig.fed, 1, NULL), FL_ENOENT);
+    ck_assert_int_eq(fl_checkpoints_unpin(&rig.fed, 1, NULL), FL_ENOENT);
 }
 END_TEST
 
@@ -100,9 +100,9 @@ START_TEST(an_abandoned_checkpoint_is_listed_until_it_is_released)
     ck_assert_int_eq(fl_store_roll_back(rig.fed.store, false, 5, &r, NULL), FL_OK);
     ck_assert_int_eq(fl_store_finish_rollback(rig.fed.store, NULL), FL_OK);
     ck_assert_ptr_nonnull(strstr(list(0), "\n3 abandoned: models/round-000003.safetensors.line-"));
-    ck_assert_int_eq(fl_checkpoints_release(&rig.fed, 3, NULL), FL_OK);
+    ck_assert_int_eq(fl_checkpoints_unpin(&rig.fed, 3, NULL), FL_OK);
     ck_assert_str_eq(list(0), "0 newest\n1 newest\n");
-    ck_assert_int_eq(fl_checkpoints_release(&rig.fed, 3, NULL), FL_ENOENT);
+    ck_assert_int_eq(fl_checkpoints_unpin(&rig.fed, 3, NULL), FL_ENOENT);
 }
 END_TEST
 
@@ -140,13 +140,13 @@ START_TEST(mixtures_of_the_round_before_stay_as_long_as_its_checkpoint)
     ck_assert_int_eq(
         fl_fs_replace(rig_path(path, "models/round-000003.safetensors"), "", 0, false, NULL),
         FL_OK);
-    ck_assert_int_eq(fl_checkpoints_prune_mixtures(&rig.fed, 4, NULL), FL_OK);
+    ck_assert_int_eq(fl_checkpoints_prune_personal_models(&rig.fed, 4, NULL), FL_OK);
     ck_assert(!work_rig_there("mixtures/000001.mix") && !work_rig_there("mixtures/000002.mix"));
     ck_assert(work_rig_there("mixtures/000003.mix") && work_rig_there("mixtures/000004.mix"));
     ck_assert_int_eq(remove(path), 0);
-    ck_assert_int_eq(fl_checkpoints_prune_mixtures(&rig.fed, 4, NULL), FL_OK);
+    ck_assert_int_eq(fl_checkpoints_prune_personal_models(&rig.fed, 4, NULL), FL_OK);
     ck_assert(!work_rig_there("mixtures/000003.mix") && work_rig_there("mixtures/000004.mix"));
-    ck_assert_int_eq(fl_checkpoints_prune_mixtures(&rig.fed, 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_checkpoints_prune_personal_models(&rig.fed, 0, NULL), FL_OK);
     ck_assert(!work_rig_there("mixtures/000004.mix"));
 }
 END_TEST

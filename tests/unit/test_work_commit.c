@@ -149,11 +149,11 @@ START_TEST(a_round_for_which_nothing_was_aggregated_ends_with_the_model_it_began
 }
 END_TEST
 
-START_TEST(a_checkpoint_names_the_mixtures_of_its_round_and_only_those)
+START_TEST(a_checkpoint_names_the_personal_models_of_its_round_and_only_those)
 {
     static const char *const names[] = {"a", "b"};
     struct fl_models_found found;
-    char seal[FL_MIXTURES_SEAL];
+    char seal[FL_PERSONAL_MODELS_SEAL];
     float *theta;
 
     work_rig_open(&rig, "fedmcsa");
@@ -161,7 +161,7 @@ START_TEST(a_checkpoint_names_the_mixtures_of_its_round_and_only_those)
     ck_assert_ptr_nonnull(theta);
     work_rig_aggregate(&rig, 1);
     work_rig_mix(&rig, 1, names, 2, 7);
-    fl_mixtures_seal(rig.progress.next.mixtures, seal);
+    fl_personal_models_seal(rig.progress.next.mixtures, seal);
     ck_assert_int_eq(work_rig_commit(&rig, 1, NULL), FL_OK);
     ck_assert_int_eq(load(1, theta, NULL, &found), FL_OK);
     ck_assert_str_eq(found.mixtures, seal);
@@ -250,7 +250,7 @@ int main(void)
     tcase_add_test(tc, a_draft_of_another_round_is_not_what_is_committed);
     tcase_add_test(tc, the_records_of_clients_come_with_the_round);
     tcase_add_test(tc, a_round_for_which_nothing_was_aggregated_ends_with_the_model_it_began_with);
-    tcase_add_test(tc, a_checkpoint_names_the_mixtures_of_its_round_and_only_those);
+    tcase_add_test(tc, a_checkpoint_names_the_personal_models_of_its_round_and_only_those);
     tcase_add_test(tc, without_its_checkpoint_a_round_has_no_record);
     tcase_add_test(tc, a_round_is_committed_once);
     tcase_add_test(tc, older_checkpoints_go_with_the_commit_by_the_rules_of_retention);

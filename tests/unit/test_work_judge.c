@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/work/judge.h"
+#include "server/work/checkpoint_choice.h"
 #include "tests/lib/store_rig.h"
 
 #define MEANING "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -183,24 +183,24 @@ END_TEST
 
 /* --- mixtures --- */
 
-static void save_mixtures(uint64_t round, char seal[FL_MIXTURES_SEAL])
+static void save_personal_models(uint64_t round, char seal[FL_PERSONAL_MODELS_SEAL])
 {
     static const char *const clients[] = {"a", "b"};
     size_t bytes = fl_federation_floats(&fed) * sizeof(float);
     float *values = calloc(1, bytes);
-    struct fl_mixtures_writer *w = NULL;
-    struct fl_mixtures *m = NULL;
+    struct fl_personal_models_writer *w = NULL;
+    struct fl_personal_models *m = NULL;
     size_t i;
 
     ck_assert_ptr_nonnull(values);
-    ck_assert_int_eq(fl_mixtures_create(dir, round, clients, 2, bytes, &w, NULL), FL_OK);
+    ck_assert_int_eq(fl_personal_models_create(dir, round, clients, 2, bytes, &w, NULL), FL_OK);
     for (i = 0; i < 2; i++) {
-        ck_assert_int_eq(fl_mixtures_write(w, i, 0, values, bytes, NULL), FL_OK);
+        ck_assert_int_eq(fl_personal_models_write(w, i, 0, values, bytes, NULL), FL_OK);
     }
-    ck_assert_int_eq(fl_mixtures_publish(w, NULL), FL_OK);
-    ck_assert_int_eq(fl_mixtures_open(dir, round, bytes, &m, NULL), FL_OK);
-    fl_mixtures_seal(m, seal);
-    fl_mixtures_close(m);
+    ck_assert_int_eq(fl_personal_models_publish(w, NULL), FL_OK);
+    ck_assert_int_eq(fl_personal_models_open(dir, round, bytes, &m, NULL), FL_OK);
+    fl_personal_models_seal(m, seal);
+    fl_personal_models_close(m);
     free(values);
 }
 
@@ -209,18 +209,18 @@ static int join(uint64_t round, const char *seal)
     struct fl_models_found found = {.lacks = 0};
 
     (void)snprintf(found.mixtures, sizeof(found.mixtures), "%s", seal);
-    fl_mixtures_close(committed.mixtures);
+    fl_personal_models_close(committed.mixtures);
     committed.mixtures = NULL;
-    return fl_judge_mixtures(&fed, round, &found, &committed.mixtures, NULL);
+    return fl_judge_personal_models(&fed, round, &found, &committed.mixtures, NULL);
 }
 
-START_TEST(the_mixtures_that_a_checkpoint_names_have_to_be_there)
+START_TEST(the_personal_models_that_a_checkpoint_names_have_to_be_there)
 {
-    char seal[FL_MIXTURES_SEAL];
+    char seal[FL_PERSONAL_MODELS_SEAL];
     char path[RIG_PATH_MAX];
 
     runs("fedmcsa", 0);
-    save_mixtures(3, seal);
+    save_personal_models(3, seal);
     ck_assert_int_eq(join(3, seal), FL_OK);
     ck_assert_ptr_nonnull(committed.mixtures);
     ck_assert_int_eq(join(3, "2 0011223344556677"), FL_EFORMAT);
@@ -237,7 +237,7 @@ START_TEST(the_mixtures_that_a_checkpoint_names_have_to_be_there)
 }
 END_TEST
 
-START_TEST(where_a_checkpoint_names_no_mixtures_clients_go_on_from_their_own_models)
+START_TEST(where_a_checkpoint_names_no_personal_models_clients_go_on_from_their_own_models)
 {
     runs("fedmcsa", 0);
     ck_assert_int_eq(join(3, ""), FL_OK);
@@ -266,8 +266,9 @@ int main(void)
     tcase_add_test(tc, a_vector_that_goes_with_the_clients_is_zero_only_where_both_begin_anew);
     tcase_add_test(tc, the_first_model_has_no_vectors);
     tcase_add_test(tc, what_the_server_had_of_clients_is_dropped_where_they_began_anew);
-    tcase_add_test(tc, the_mixtures_that_a_checkpoint_names_have_to_be_there);
-    tcase_add_test(tc, where_a_checkpoint_names_no_mixtures_clients_go_on_from_their_own_models);
+    tcase_add_test(tc, the_personal_models_that_a_checkpoint_names_have_to_be_there);
+    tcase_add_test(tc,
+                   where_a_checkpoint_names_no_personal_models_clients_go_on_from_their_own_models);
     suite_add_tcase(s, tc);
     srunner_run_all(sr, CK_ENV);
     failed = srunner_ntests_failed(sr);

@@ -45,7 +45,7 @@ static int take(const char *client, uint32_t n, struct fl_err *err)
 static int choose(uint64_t round, size_t n_parts, struct fl_offered *offers, struct fl_err *err)
 {
     const struct fl_client_rec client = {.name = "a", .agent = "t", .samples = 5};
-    const struct fl_part_rec part = {.state = FL_PART_SELECTED};
+    const struct fl_participant_rec part = {.state = FL_PARTICIPANT_SELECTED};
     const struct fl_selection selection = {.round = round,
                                            .attempt = 1,
                                            .parts = &part,
@@ -256,9 +256,9 @@ START_TEST(a_summary_with_an_enormous_value_is_left_out_by_name)
 END_TEST
 
 static int persist(enum fl_effect_type type, uint64_t round, const struct fl_client_rec *client,
-                   const struct fl_part_rec *part, struct fl_offered *offers);
+                   const struct fl_participant_rec *part, struct fl_offered *offers);
 
-START_TEST(a_client_that_is_forgotten_takes_its_summary_along)
+START_TEST(a_client_that_is_forgotten_takes_its_summary_jvp)
 {
     const float value[] = {1.0f, 2.0f, 3.0f, 4.0f};
     struct fl_client_rec client = {.id = 1, .name = "b", .agent = "t", .samples = 5};
@@ -342,7 +342,7 @@ END_TEST
 
 /* What the core asks for, as it comes. */
 static int persist(enum fl_effect_type type, uint64_t round, const struct fl_client_rec *client,
-                   const struct fl_part_rec *part, struct fl_offered *offers)
+                   const struct fl_participant_rec *part, struct fl_offered *offers)
 {
     const struct fl_effect effect = {.type = type,
                                      .round = round,
@@ -360,7 +360,7 @@ START_TEST(every_record_that_the_core_asks_for_is_on_disk)
 {
     const struct fl_client_rec client = {.name = "a", .agent = "t", .samples = 5};
     uint8_t units[RIG_UNITS] = {1, 0, 1};
-    struct fl_part_rec part = {.state = FL_PART_SELECTED};
+    struct fl_participant_rec part = {.state = FL_PARTICIPANT_SELECTED};
     struct fl_offered offered = {.file = NULL};
     struct fl_coord_resume resume;
 
@@ -368,14 +368,14 @@ START_TEST(every_record_that_the_core_asks_for_is_on_disk)
     ck_assert_int_eq(persist(FL_EFF_PERSIST_SELECTION, 1, &client, &part, &offered), FL_OK);
     ck_assert_ptr_nonnull(offered.file);
     fl_file_unref(offered.file);
-    part.state = FL_PART_PLANNED;
+    part.state = FL_PARTICIPANT_PLANNED;
     part.units = units;
     ck_assert_int_eq(persist(FL_EFF_PERSIST_PLAN, 1, NULL, &part, NULL), FL_OK);
-    part.state = FL_PART_ACCEPTED;
+    part.state = FL_PARTICIPANT_ACCEPTED;
     ck_assert_int_eq(persist(FL_EFF_PERSIST_UPDATE, 1, NULL, &part, NULL), FL_OK);
     ck_assert_int_eq(fl_store_load(rig.fed.store, &resume, NULL), FL_OK);
     ck_assert(resume.open_round == 1 && resume.planned && resume.n_parts == 1);
-    ck_assert_int_eq(resume.parts[0].state, FL_PART_ACCEPTED);
+    ck_assert_int_eq(resume.parts[0].state, FL_PARTICIPANT_ACCEPTED);
     ck_assert_mem_eq(resume.parts[0].units, units, sizeof(units));
     fl_store_resume_done(&resume);
     /* Behind its round it may go. */
@@ -406,7 +406,7 @@ int main(void)
     tcase_add_test(tc, offers_that_do_not_fit_are_left_out_and_counted);
     tcase_add_test(tc, fixed_offers_that_are_damaged_are_put_together_again);
     tcase_add_test(tc, a_summary_with_an_enormous_value_is_left_out_by_name);
-    tcase_add_loop_test(tc, a_client_that_is_forgotten_takes_its_summary_along, 0, 2);
+    tcase_add_loop_test(tc, a_client_that_is_forgotten_takes_its_summary_jvp, 0, 2);
     tcase_add_test(tc, a_removal_that_was_cut_short_is_finished_when_the_folder_is_opened);
     tcase_add_loop_test(tc, of_a_client_whose_summary_was_dropped_no_other_is_taken, 0, 2);
     tcase_add_test(tc, an_algorithm_without_summaries_has_none_to_drop);

@@ -312,7 +312,7 @@ END_TEST
 static void select_client(uint64_t round)
 {
     const struct fl_client_rec client = {.name = "edge", .agent = "t", .samples = 5};
-    const struct fl_part_rec part = {.state = FL_PART_SELECTED};
+    const struct fl_participant_rec part = {.state = FL_PARTICIPANT_SELECTED};
     const struct fl_selection selection = {.round = round,
                                            .attempt = 1,
                                            .parts = &part,

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/store/rollback.h"
+#include "server/store/store_rollback.h"
 #include "server/work/checkpoints.h"
 #include "server/work/rollback.h"
 #include "tests/lib/work_rig.h"
@@ -140,7 +140,7 @@ END_TEST
 START_TEST(the_open_attempt_goes_with_the_rounds)
 {
     const struct fl_client_rec client = {.name = "edge", .agent = "t", .samples = 5};
-    const struct fl_part_rec part = {.state = FL_PART_ACCEPTED};
+    const struct fl_participant_rec part = {.state = FL_PARTICIPANT_ACCEPTED};
     const struct fl_selection selection = {
         .round = 4, .attempt = 2, .parts = &part, .n_parts = 1, .clients = &client, .n_clients = 1};
 

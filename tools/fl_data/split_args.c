@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/fl_data/split.h"
+#include "tools/fl_data/split_cmd.h"
 
 #define MAX_OPTIONS 32
 #define HELP_SIZE   200

@@ -4,14 +4,14 @@
 /*
  * Processes that were started together for one run, on one machine or many that see the same
  * files: under mpirun. The first of them leads: it checks, holds the folder and writes what is not
- * a trial's. fl-sim-mpi is linked with mpi/, fl-sim with fleet_alone.c.
+ * a trial's. fl-sim-mpi is linked with mpi/, fl-sim with one_process.c.
  *
  * Threading: one thread, but for what is said.
  */
 
 #include "tools/fl_sim/run.h"
 
-struct fleet {
+struct ranks {
     unsigned n, me;
     unsigned local;   /* how many of them are on this machine */
     unsigned threads; /* that this one may use, by default */
@@ -30,6 +30,6 @@ struct fleet {
 
 /* *ret NULL: nobody else is there. `argv` as of a command; all of them compute with `kernels`. */
 FL_MUST_CHECK int fleet_begin(int argc, char **argv, const struct fl_kernels *kernels,
-                              const struct fleet **ret, struct fl_err *err);
+                              const struct ranks **ret, struct fl_err *err);
 
 #endif

@@ -40,7 +40,7 @@ static void catch_signals(void)
 struct job {
     struct extend *extend; /* NULL: the folder is new, or of the same experiment */
     struct run_options o;
-    const struct fleet *fleet; /* NULL: this process alone */
+    const struct ranks *ranks; /* NULL: this process alone */
     struct run run;
     struct fl_run_info info; /* of run.results */
     struct fl_experiment *experiment;
@@ -55,17 +55,17 @@ struct job {
 /* The others do as the leader found, and write nothing that is not of their trials. */
 static bool leads(const struct job *j)
 {
-    return j->fleet == NULL || j->fleet->me == 0;
+    return j->ranks == NULL || j->ranks->me == 0;
 }
 
 static void share_threads(struct job *j)
 {
     size_t trials = fl_experiment_points(j->experiment) * fl_experiment_trials(j->experiment);
-    long cores = j->fleet != NULL ? (long)j->fleet->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    long cores = j->ranks != NULL ? (long)j->ranks->threads : sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t jobs = j->o.jobs != 0 ? j->o.jobs : cores > 0 ? (uint64_t)cores : 1;
 
     jobs = jobs > JOBS_MAX ? JOBS_MAX : jobs;
-    if (j->fleet != NULL) { /* A process has one trial at a time. */
+    if (j->ranks != NULL) { /* A process has one trial at a time. */
         trials = 1;
     }
     j->at_once = (unsigned)(trials < jobs ? trials : jobs);
@@ -227,7 +227,7 @@ static int prepare(struct job *j, struct fl_err *err)
     rv = rv == FL_OK ? run_check_all(&j->check, err) : rv;
     rv = rv == FL_OK ? warn(j, err) : rv;
     return rv == FL_OK && !j->o.force
-               ? run_check_memory(&j->check, j->fleet != NULL ? j->fleet->local : 1, j->at_once,
+               ? run_check_memory(&j->check, j->ranks != NULL ? j->ranks->local : 1, j->at_once,
                                   err)
                : rv;
 }
@@ -242,7 +242,7 @@ static int run_opened(struct job *j, struct fl_err *err)
         return rv;
     }
     catch_signals();
-    rv = j->fleet != NULL ? trials_spread(&j->run, j->fleet, err)
+    rv = j->ranks != NULL ? trials_spread(&j->run, j->ranks, err)
                           : trials_run(&j->run, j->at_once, err);
     progress_clear(j->run.progress);
     if (!leads(j)) {
@@ -266,12 +266,12 @@ static int run_job(struct job *j, int argc, char **argv, struct fl_err *err)
     int rv = leads(j) ? open_all(j, argc, argv, err) : FL_OK;
     int leaders = rv;
 
-    if (j->fleet != NULL) {
-        j->fleet->share(&leaders, sizeof(leaders));
+    if (j->ranks != NULL) {
+        j->ranks->share(&leaders, sizeof(leaders));
         if (leaders == FL_OK && !leads(j)) {
             rv = open_all(j, argc, argv, err);
             if (rv != FL_OK) {
-                j->fleet->fail(rv, err);
+                j->ranks->fail(rv, err);
             }
         }
     }
@@ -325,11 +325,11 @@ int cmd_run(int argc, char **argv)
         return status;
     }
     rv = fl_gemm_init(&err);
-    rv = rv == FL_OK ? fleet_begin(argc, argv, j->o.kernels, &j->fleet, &err) : rv;
+    rv = rv == FL_OK ? fleet_begin(argc, argv, j->o.kernels, &j->ranks, &err) : rv;
     rv = rv == FL_OK ? run_job(j, argc, argv, &err) : rv;
     status = say_end(j, rv, &err);
-    if (j->fleet != NULL) {
-        j->fleet->end();
+    if (j->ranks != NULL) {
+        j->ranks->end();
     }
     close_job(j);
     free(j);

@@ -11,8 +11,8 @@
 
 #define JOBS_MAX 1024
 
-#include "tools/fl_sim/data/data.h"
-#include "tools/fl_sim/engine/team.h"
+#include "tools/fl_sim/data/sim_data.h"
+#include "tools/fl_sim/engine/ranks.h"
 #include "tools/fl_sim/experiment/experiment.h"
 #include "tools/fl_sim/results/results.h"
 #include "tools/fl_sim/world/world.h"
@@ -65,20 +65,20 @@ FL_MUST_CHECK int setting_memory(const struct setting *setting, unsigned threads
 
 /* All trials of this run, so many at once. FL_ECANCELED: interrupted. */
 FL_MUST_CHECK int trials_run(struct run *run, unsigned at_once, struct fl_err *err);
-struct fleet;
-/* The same by all processes of the fleet (fleet.h), each of which calls it. */
-FL_MUST_CHECK int trials_spread(struct run *run, const struct fleet *fleet, struct fl_err *err);
+struct ranks;
+/* The same by all processes of the fleet (mpi_ranks.h), each of which calls it. */
+FL_MUST_CHECK int trials_spread(struct run *run, const struct ranks *ranks, struct fl_err *err);
 /* Trial `i` of all: point by point of one seed, so that pairs are there early. */
-FL_MUST_CHECK int trials_one(const struct run *run, size_t i, const struct fl_team *team,
+FL_MUST_CHECK int trials_one(const struct run *run, size_t i, const struct fl_ranks *ranks,
                              struct fl_err *err);
 
 /* FL_ECANCELED: interrupted, and not finished. `team`: others do clients' work too, and this is
    their leader; NULL: nobody does. */
 FL_MUST_CHECK int trial_run(const struct run *run, size_t point, size_t trial,
-                            const struct fl_team *team, struct fl_err *err);
+                            const struct fl_ranks *ranks, struct fl_err *err);
 /* Do clients' work of that trial until its leader has come to its end. */
 FL_MUST_CHECK int trial_serve(const struct run *run, size_t point, size_t trial,
-                              const struct fl_team *team, struct fl_err *err);
+                              const struct fl_ranks *ranks, struct fl_err *err);
 
 /* progress.c: one line on stderr while a person is looking. Any thread. */
 FL_MUST_CHECK int progress_new(size_t trials, bool quiet, struct progress **ret);

@@ -2,9 +2,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "client/work/offer.h"
+#include "client/work/data_summary.h"
 #include "libfl/nn/net.h"
-#include "tools/fl_sim/engine/federation.h"
+#include "tools/fl_sim/engine/sim_federation.h"
 #include "tools/fl_sim/run.h"
 
 int setting_open(const struct run *run, size_t point, size_t trial, struct setting *ret,

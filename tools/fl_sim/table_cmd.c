@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/fl_sim/fl_sim.h"
-#include "tools/fl_sim/results/table.h"
+#include "tools/fl_sim/results/results_table.h"
 
 #define COMMAND "table"
 #define USUAL   "trials,rounds,%s,uplink@0.9,uplink@0.95,time@0.9,time@0.95,bytes,time"
@@ -66,9 +66,10 @@ static int parse(int argc, char **argv, struct options *o)
             break;
         case 'm':
             if (fl_str_to_u64(optarg, &o->mean_of) != FL_OK || o->mean_of < 1 ||
-                o->mean_of > FL_COURSE_WINDOW) {
+                o->mean_of > FL_TRAJECTORY_WINDOW)
+            {
                 return usage_error(COMMAND, "--mean-of: expected 1 to %d, found '%s'",
-                                   FL_COURSE_WINDOW, optarg);
+                                   FL_TRAJECTORY_WINDOW, optarg);
             }
             break;
         case 'f':

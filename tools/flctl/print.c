@@ -5,7 +5,7 @@
 
 #include "libfl/base/str.h"
 #include "libfl/base/utc.h"
-#include "libfl/figures/text.h"
+#include "libfl/figures/figures_text.h"
 #include "libfl/json/json.h"
 #include "tools/flctl/flctl.h"
 

@@ -7,7 +7,7 @@
 #include "libfl/base/str.h"
 #include "libfl/data/split.h"
 #include "libfl/data/synthetic.h"
-#include "tools/fl_sim/data/data.h"
+#include "tools/fl_sim/data/sim_data.h"
 
 #define FL__DATA_PATH 4096
 /* Digits of a SHA-256, and NUL. */

@@ -8,7 +8,7 @@
  */
 
 #include "server/core/records.h"
-#include "tools/fl_sim/results/figures.h"
+#include "tools/fl_sim/results/result_columns.h"
 
 /* Of one client in one attempt of a round. Times since the start of the run; 0: it did not come so
    far. */
@@ -17,10 +17,10 @@ struct fl_fed_part {
     uint32_t attempt;
     size_t client;
     const char *name;
-    enum fl_part_state state; /* as the coordinator has it at the end of the attempt */
-    bool committed;           /* the attempt was */
-    bool dropped, failed;     /* it lost its connection in it, or said that it cannot */
-    bool stopped;             /* enough others were in (over-selection) */
+    enum fl_participant_state state; /* as the coordinator has it at the end of the attempt */
+    bool committed;                  /* the attempt was */
+    bool dropped, failed;            /* it lost its connection in it, or said that it cannot */
+    bool stopped;                    /* enough others were in (over-selection) */
     uint64_t samples, steps;
     double train_loss;
     const uint8_t *units; /* [n_units] granted; NULL: there was no plan */

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "tools/fl_sim/engine/federation_impl.h"
+#include "tools/fl_sim/engine/sim_federation_impl.h"
 
 /* --- who has something to do --- */
 
@@ -25,7 +25,7 @@ struct fl__active *fl__fed_active(struct fl_fed *fed, uint32_t client)
 void fl__active_free(struct fl_fed *fed, struct fl__active *a)
 {
     fl_session_free(a->session);
-    fl_shelf_unref(a->shelf);
+    fl_model_cache_unref(a->model_cache);
     fl_job_free(a->training);
     fl_job_free(a->coding);
     fl_job_free(a->evaluation);
@@ -158,7 +158,7 @@ void fl__fed_begin_clients(struct fl_fed *fed)
     uint64_t until;
     uint32_t i;
 
-    for (i = 0; fed->code == FL_OK && i < fed->conf.people->n; i++) {
+    for (i = 0; fed->code == FL_OK && i < fed->conf.sim_clients->n; i++) {
         if (machine_up(fed, i, &until)) {
             greet(fed, i);
         }

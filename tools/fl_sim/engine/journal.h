@@ -14,7 +14,7 @@
  */
 
 #include "server/core/coord.h"
-#include "tools/fl_sim/engine/crew.h"
+#include "tools/fl_sim/engine/worker_pool.h"
 
 struct fl_journal;
 

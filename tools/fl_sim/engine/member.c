@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "libfl/model/digest.h"
-#include "server/work/sent.h"
+#include "server/work/payload_sizes.h"
 
 /* --- a process --- */
 
@@ -17,11 +17,11 @@ int fl_member_open(struct fl_member *m, const char *dir, struct fl_trainer *trai
     *m = (struct fl_member){.worker = {.trainer = trainer, .log = log, .seed = seed}};
     m->worker.state_dir = m->dir;
     rv = fl_str_copy(m->dir, sizeof(m->dir), dir);
-    rv = rv == FL_OK ? fl_keeps_open(m->dir, log, &m->worker.keeps, err)
+    rv = rv == FL_OK ? fl_client_state_open(m->dir, log, &m->worker.keeps, err)
                      : fl_err_set(err, rv, "this path is too long: '%s'", dir);
-    m->held = (struct fl_held){.state_dir = m->dir, .log = log};
+    m->held = (struct fl_pending_result){.state_dir = m->dir, .log = log};
     if (rv == FL_OK) {
-        rv = fl_held_load(&m->held, err);
+        rv = fl_pending_result_load(&m->held, err);
     }
     if (rv != FL_OK) {
         fl_member_close(m);
@@ -39,7 +39,7 @@ int fl_member_begin(struct fl_member *m, const struct fl_member_place *place,
                                        .terms = {.offers = true, .least_group = place->least_group},
                                        .seed = place->seed},
                             .held = {.log = place->log}};
-    rv = fl_keeps_open_scratch(place->dir, place->log, &m->worker.keeps, err);
+    rv = fl_client_state_open_scratch(place->dir, place->log, &m->worker.keeps, err);
     rv = rv == FL_OK ? fl_worker_prepare(&m->worker, setup, err) : rv;
     if (rv != FL_OK) {
         fl_member_close(m);
@@ -59,7 +59,7 @@ void fl_member_close(struct fl_member *m)
         m->worker.trainer = NULL; /* It goes back to whom it belongs to. */
     }
     fl_inputs_done(&m->inputs);
-    fl_held_done(&m->held);
+    fl_pending_result_done(&m->held);
     fl_worker_done(&m->worker);
     *m = (struct fl_member){.dir = ""};
 }
@@ -184,7 +184,7 @@ int fl_member_train(struct fl_member *m, struct fl_err *err)
     }
     rv = fl_training_run(training, err);
     if (rv == FL_OK) {
-        fl_held_put(&m->held, fl_training_take(training));
+        fl_pending_result_put(&m->held, fl_training_take(training));
     }
     fl_training_free(training);
     return rv;

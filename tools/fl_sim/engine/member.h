@@ -15,9 +15,9 @@
  * counted.
  */
 
-#include "client/store/held.h"
+#include "client/store/pending_result.h"
 #include "client/work/code.h"
-#include "client/work/settle.h"
+#include "client/work/settle_state.h"
 #include "client/work/training.h"
 #include "server/work/welcome.h"
 
@@ -27,7 +27,7 @@ struct fl_member {
     struct fl_worker worker;
     struct fl_task task;
     struct fl_inputs inputs; /* of the task, whole */
-    struct fl_held held;
+    struct fl_pending_result held;
 };
 
 /* A bundle as a server lists and serves it; borrowed. */
@@ -53,7 +53,8 @@ void fl_member_close(struct fl_member *member);
  * its part in a round, and gone again. Only its folder is there in between, if anything is kept.
  */
 struct fl_member_place {
-    const char *dir; /* made by the first write; NULL: nothing may be kept (fl_worker_keeps()) */
+    const char
+        *dir; /* made by the first write; NULL: nothing may be kept (fl_worker_client_state()) */
     const struct fl_log *log; /* may be NULL, is borrowed */
     uint64_t seed;            /* as above */
     uint64_t least_group;     /* as fl_worker_terms */
@@ -80,12 +81,12 @@ const char *fl_member_unfit(const struct fl_member *member);
 
 /*
  * What comes before a training: settle by task->counted, choose of what is listed, and copy of it
- * what is not here. Errors of settle.h and inputs.h; called again it goes on.
+ * what is not here. Errors of settle_state.h and inputs.h; called again it goes on.
  */
 FL_MUST_CHECK int fl_member_fetch(struct fl_member *member, const struct fl_task *task,
                                   const struct fl_member_bundle *bundles, size_t n,
                                   struct fl_err *err);
-/* Train for the task that was fetched: what comes of it is held. Errors of training.h. */
+/* Train for the task that was fetched: what comes of it is held. Errors of sim_training.h. */
 FL_MUST_CHECK int fl_member_train(struct fl_member *member, struct fl_err *err);
 /*
  * The granted `units` (NULL: all) of what is held as the bytes of a Push, and its part of what is
@@ -102,7 +103,8 @@ FL_MUST_CHECK int fl_member_setup(const struct fl_described *of, struct fl_setup
 /*
  * What a member coded, as the server takes it: what is announced, the bytes, and whether they are
  * any good. Into the federation's uploads where it has a place for them in memory, else into a
- * spool file. `ret->unit` is the caller's. Errors of sent.h and of the spool, fl_spool_is_bad().
+ * spool file. `ret->unit` is the caller's. Errors of payload_sizes.h and of the spool,
+ * fl_spool_is_bad().
  */
 FL_MUST_CHECK int fl_member_upload(const struct fl_federation *federation, const char *name,
                                    const struct fl_code *code, struct fl_norms *ret,

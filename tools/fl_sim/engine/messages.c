@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/work/offers.h"
-#include "tools/fl_sim/engine/federation_impl.h"
+#include "server/work/summary_work.h"
+#include "tools/fl_sim/engine/sim_federation_impl.h"
 
 void fl__message_free(struct fl__message *m)
 {
@@ -41,7 +41,7 @@ static struct fl_wire_evaluation evaluation(const struct fl_eval_rec *e)
 static int encode_event(const struct fl_fed *fed, const struct fl__message *m, struct fl_buf *out)
 {
     struct fl_wire_event event = {.type = FL_WIRE_HELLO};
-    struct fl_person person;
+    struct fl_sim_client sim_client;
 
     switch (m->type) {
     case FL__SAYS_REPORT:
@@ -73,10 +73,10 @@ static int encode_event(const struct fl_fed *fed, const struct fl__message *m, s
         event.u.evaluation.adapted = evaluation(&m->answer.trained);
         break;
     default:
-        fed->conf.people->person(fed->conf.people->ctx, m->client, &person);
-        event.u.hello.client = fl_wire_lend(person.name);
-        event.u.hello.samples = person.samples;
-        event.u.hello.evaluation_samples = person.evaluation_samples;
+        fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, m->client, &sim_client);
+        event.u.hello.client = fl_wire_lend(sim_client.name);
+        event.u.hello.samples = sim_client.samples;
+        event.u.hello.evaluation_samples = sim_client.evaluation_samples;
         event.u.hello.agent = fl_wire_lend("fl-sim");
         break;
     }
@@ -94,7 +94,7 @@ static size_t list_bundles(const struct fl_fed *fed, bool mixture,
     size_t i;
 
     for (i = 0; i < n; i++) {
-        if (names[i].kind != FL_BUNDLE_IS_MIXTURE || mixture) {
+        if (names[i].kind != FL_BUNDLE_IS_PERSONAL_MODEL || mixture) {
             list[listed++] = (struct fl_wire_bundle){
                 .name = fl_wire_lend(names[i].name),
                 .bytes = names[i].kind == FL_BUNDLE_IS_OFFERS ? fed->offered_bytes : model,
@@ -193,7 +193,7 @@ static void take_offer(struct fl_fed *fed, uint32_t client)
     int rv = FL_OK;
 
     if (!fl__fed_replays(fed)) {
-        job = fl_crew_offer(fed->crew, client);
+        job = fl_worker_pool_offer(fed->pool, client);
         if (job == NULL) {
             fl__fed_fail(fed, FL_ENOMEM, NULL, "an offer");
             return;
@@ -222,7 +222,7 @@ static void hear_hello(struct fl_fed *fed, const struct fl__message *m)
 {
     struct fl__fed_client *c = &fed->clients[m->client];
     struct fl_event event = {.type = FL_EV_CLIENT_JOINED};
-    struct fl_person person;
+    struct fl_sim_client sim_client;
 
     if (c->connection != m->connection) {
         return; /* Gone before it was heard. */
@@ -231,12 +231,12 @@ static void hear_hello(struct fl_fed *fed, const struct fl__message *m)
         c->offered = true;
         take_offer(fed, m->client);
     }
-    fed->conf.people->person(fed->conf.people->ctx, m->client, &person);
+    fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, m->client, &sim_client);
     c->joined = m->connection;
-    event.u.joined.name = person.name;
+    event.u.joined.name = sim_client.name;
     event.u.joined.agent = "fl-sim";
-    event.u.joined.samples = person.samples;
-    event.u.joined.evaluation_samples = person.evaluation_samples;
+    event.u.joined.samples = sim_client.samples;
+    event.u.joined.evaluation_samples = sim_client.evaluation_samples;
     fed->joining = m->client;
     fl__fed_step(fed, &event);
     fed->joining = UINT32_MAX;
@@ -329,7 +329,7 @@ static void hear_lost(struct fl_fed *fed, const struct fl__message *m)
     fl__fed_step(fed, &event);
 }
 
-void fl__fed_hear(struct fl_fed *fed, struct fl__message *m)
+void fl__fed_receive(struct fl_fed *fed, struct fl__message *m)
 {
     if (m->type == FL__SAYS_HELLO) {
         hear_hello(fed, m);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/fl_sim/engine/federation_impl.h"
+#include "tools/fl_sim/engine/sim_federation_impl.h"
 
 /* Of a flow's tag: whose it is, and what. */
 #define TAG_OF_TASK 0 /* its update, or its bundles */
@@ -128,7 +128,7 @@ static int choose(struct fl_fed *fed, struct fl__active *a, struct fl_err *err)
     for (i = 0; i < n; i++) {
         struct fl_input *in = &listed.list[listed.n];
 
-        if (names[i].kind == FL_BUNDLE_IS_MIXTURE && !a->mixture) {
+        if (names[i].kind == FL_BUNDLE_IS_PERSONAL_MODEL && !a->mixture) {
             continue;
         }
         *in = (struct fl_input){.bytes = names[i].kind == FL_BUNDLE_IS_OFFERS ? fed->offered_bytes
@@ -145,10 +145,10 @@ static int choose(struct fl_fed *fed, struct fl__active *a, struct fl_err *err)
             continue; /* On its disk since it first came. */
         }
         a->fetch.n++;
-        *(in->opaque                                 ? &a->fetch.offers
-          : strcmp(in->name, FL_BUNDLE_MODEL) == 0   ? &a->fetch.model
-          : strcmp(in->name, FL_BUNDLE_MIXTURE) == 0 ? &a->fetch.mixture
-                                                     : &a->fetch.state) += in->bytes;
+        *(in->opaque                                        ? &a->fetch.offers
+          : strcmp(in->name, FL_BUNDLE_MODEL) == 0          ? &a->fetch.model
+          : strcmp(in->name, FL_BUNDLE_PERSONAL_MODEL) == 0 ? &a->fetch.mixture
+                                                            : &a->fetch.state) += in->bytes;
     }
     if (rv == FL_OK) {
         fl_inputs_done(&chosen);
@@ -193,7 +193,7 @@ static void fetch_done(struct fl_fed *fed, struct fl__active *a)
     a->down.on = false;
     sim->down_model_bytes += a->fetch.model;
     sim->down_state_bytes += a->fetch.state;
-    sim->down_mixture_bytes += a->fetch.mixture;
+    sim->down_personal_model_bytes += a->fetch.mixture;
     sim->down_offer_bytes += a->fetch.offers;
     fed->clients[a->client].has_offers |= a->fetch.offers > 0;
     if (p != NULL) {
@@ -263,7 +263,7 @@ void fl__push_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_ke
         }
         a->pushing = key;
         if (!fl__fed_replays(fed)) {
-            a->coding = fl_crew_code(fed->crew, a->client, key, a->units);
+            a->coding = fl_worker_pool_code(fed->pool, a->client, key, a->units);
             if (a->coding == NULL) {
                 fl__fed_fail(fed, FL_ENOMEM, NULL, "an upload");
             }
@@ -295,7 +295,7 @@ void fl__push_progress(struct fl_fed *fed)
 {
     size_t i;
 
-    for (i = 0; i < fed->conf.people->n; i++) {
+    for (i = 0; i < fed->conf.sim_clients->n; i++) {
         const struct fl__active *a = fed->clients[i].active;
         struct fl_event event = {.type = FL_EV_UPLOAD_PROGRESS};
 

@@ -17,9 +17,9 @@
  * Threading: read-only once it was loaded; points may be opened by several threads.
  */
 
-#include "client/conf/conf.h"
+#include "client/conf/client_conf.h"
 #include "libfl/base/buf.h"
-#include "server/conf/conf.h"
+#include "server/conf/server_conf.h"
 
 /* Runs of one experiment, points times trials. */
 #define FL_EXPERIMENT_RUNS 100000

@@ -10,10 +10,10 @@
 
 #include <mpi.h>
 
-#include "tools/fl_sim/engine/team.h"
+#include "tools/fl_sim/engine/ranks.h"
 #include "tools/fl_sim/fleet.h"
 
-/* --- wait.c --- */
+/* --- mpi_wait.c --- */
 
 /* Longer each time that nothing came; 0 to begin with. */
 void mpi__nap(unsigned *times);
@@ -27,11 +27,11 @@ struct mpi__channel;
 FL_MUST_CHECK int mpi__channel_open(MPI_Comm comm, struct mpi__channel **ret);
 /* What was sent has arrived; answers that nobody waits for any more are taken and forgotten. */
 void mpi__channel_close(struct mpi__channel *channel);
-const struct fl_team *mpi__channel_team(const struct mpi__channel *channel);
+const struct fl_ranks *mpi__channel_ranks(const struct mpi__channel *channel);
 
-/* --- spread.c: fleet.run --- */
+/* --- mpi_trials.c: fleet.run --- */
 
 int mpi__run(const struct run *run, const uint64_t *trials, size_t n, uint64_t *wall_ns);
-extern const struct fleet *mpi__fleet;
+extern const struct ranks *mpi__ranks;
 
 #endif

@@ -10,7 +10,7 @@
 
 /* Both trials of a seed. */
 struct pair {
-    struct fl_course course[2];
+    struct fl_trajectory trajectory[2];
     struct fl_spent spent[2];
 };
 
@@ -28,8 +28,8 @@ static const struct fl_read_trial *find_trial(const struct fl_read_point *p, uin
 
 static void take(struct pair *pair, int side, const struct fl_read_trial *trial, const char *key)
 {
-    fl_course_init(&pair->course[side], key, fl_targets, FL_N_TARGETS);
-    fl_read_course(trial, &pair->course[side], &pair->spent[side]);
+    fl_trajectory_init(&pair->trajectory[side], key, fl_targets, FL_N_TARGETS);
+    fl_read_trajectory(trial, &pair->trajectory[side], &pair->spent[side]);
 }
 
 static size_t match(const struct fl_read_point *a, const struct fl_read_point *b, const char *key,
@@ -65,19 +65,19 @@ static double best_of(const struct pair *pair, int side, size_t target, enum fl_
 {
     (void)target;
     (void)axis;
-    return pair->course[side].known ? pair->course[side].best : (double)NAN;
+    return pair->trajectory[side].known ? pair->trajectory[side].best : (double)NAN;
 }
 
 static double last_of(const struct pair *pair, int side, size_t target, enum fl_axis axis)
 {
     (void)target;
     (void)axis;
-    return pair->course[side].known ? pair->course[side].last : (double)NAN;
+    return pair->trajectory[side].known ? pair->trajectory[side].last : (double)NAN;
 }
 
 static double reached_of(const struct pair *pair, int side, size_t target, enum fl_axis axis)
 {
-    const struct fl_spent *spent = &pair->course[side].reached[target];
+    const struct fl_spent *spent = &pair->trajectory[side].reached[target];
 
     return spent->round > 0 ? fl_axis_value(axis, spent) : (double)NAN;
 }
@@ -106,8 +106,9 @@ static bool all_reached(const struct pair *pairs, size_t n, size_t target)
     size_t i;
 
     for (i = 0; i < n; i++) {
-        if (pairs[i].course[0].reached[target].round == 0 ||
-            pairs[i].course[1].reached[target].round == 0) {
+        if (pairs[i].trajectory[0].reached[target].round == 0 ||
+            pairs[i].trajectory[1].reached[target].round == 0)
+        {
             return false;
         }
     }

@@ -3,10 +3,10 @@
 
 /* Two points against each other, trial by trial on the same seeds. */
 
-#include "tools/fl_sim/results/course.h"
 #include "tools/fl_sim/results/read.h"
 #include "tools/fl_sim/results/scale.h"
 #include "tools/fl_sim/results/stats.h"
+#include "tools/fl_sim/results/trajectory.h"
 
 /* Best and last, and three axes for each of two accuracies. */
 #define FL_COMPARED_ROWS 8

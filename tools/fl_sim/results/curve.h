@@ -11,8 +11,8 @@
  * Threading: pure functions.
  */
 
-#include "tools/fl_sim/results/course.h"
 #include "tools/fl_sim/results/read.h"
+#include "tools/fl_sim/results/trajectory.h"
 
 enum fl_band { FL_BAND_RANGE, FL_BAND_DEVIATION, FL_BAND_NONE };
 

@@ -6,8 +6,8 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/json/json.h"
-#include "tools/fl_sim/results/course.h"
 #include "tools/fl_sim/results/results_impl.h"
+#include "tools/fl_sim/results/trajectory.h"
 
 #define ROUNDS_MAX  ((size_t)2 << 30)
 #define SUMMARY_MAX ((size_t)1 << 20)
@@ -346,15 +346,15 @@ int fl_read_run(const char *path, struct fl_read_run **ret, struct fl_err *err)
     return FL_OK;
 }
 
-void fl_read_course(const struct fl_read_trial *trial, struct fl_course *course,
-                    struct fl_spent *ret_spent)
+void fl_read_trajectory(const struct fl_read_trial *trial, struct fl_trajectory *trajectory,
+                        struct fl_spent *ret_spent)
 {
     struct fl_spent spent = {0};
     size_t i;
 
     for (i = 0; i < trial->n_rows; i++) {
         fl_spent_add(&spent, &trial->rows[i]);
-        fl_course_add(course, &trial->rows[i], &spent);
+        fl_trajectory_add(trajectory, &trial->rows[i], &spent);
     }
     *ret_spent = spent;
 }

@@ -58,13 +58,13 @@ const char *fl_read_label(const struct fl_read_set *set, const struct fl_read_ru
                           const struct fl_read_point *point, char *out, size_t size);
 
 /*
- * Feed all rounds of a trial to `course`, which was made by fl_course_init(). Returns what the
+ * Feed all rounds of a trial to `course`, which was made by fl_trajectory_init(). Returns what the
  * trial spent.
  */
-struct fl_course;
+struct fl_trajectory;
 struct fl_spent;
-void fl_read_course(const struct fl_read_trial *trial, struct fl_course *course,
-                    struct fl_spent *ret_spent);
+void fl_read_trajectory(const struct fl_read_trial *trial, struct fl_trajectory *trajectory,
+                        struct fl_spent *ret_spent);
 /*
  * The key that says how good a model is: "accuracy" when a trial of the set knows it in any round,
  * else "personal_accuracy".

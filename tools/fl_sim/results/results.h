@@ -21,7 +21,7 @@
  * trial is under way; trials of one fl_results by several threads at once, each by one at a time.
  */
 
-#include "tools/fl_sim/results/figures.h"
+#include "tools/fl_sim/results/result_columns.h"
 
 /* A point of a sweep. */
 struct fl_run_point {

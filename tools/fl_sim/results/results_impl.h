@@ -5,8 +5,8 @@
 
 #include <pthread.h>
 
-#include "tools/fl_sim/results/course.h"
 #include "tools/fl_sim/results/results.h"
+#include "tools/fl_sim/results/trajectory.h"
 
 #define FL_RESULTS_PATH 4096
 /* A folder, with room for the names of the files in it. */
@@ -45,7 +45,7 @@ struct fl_summary {
     uint64_t seed;
     uint64_t rounds;
     struct fl_row totals; /* of fl_figures_add() */
-    struct fl_course accuracy, personal;
+    struct fl_trajectory accuracy, personal;
 };
 
 /* Replace `path`, synced. */

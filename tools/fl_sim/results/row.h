@@ -11,7 +11,7 @@
 #include "libfl/json/json.h"
 
 #include "libfl/base/buf.h"
-#include "tools/fl_sim/results/figures.h"
+#include "tools/fl_sim/results/result_columns.h"
 
 struct fl_row {
     struct fl_round_rec record;

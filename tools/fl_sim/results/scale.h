@@ -3,7 +3,7 @@
 
 /* Units that people read, by the size of a value. Pure functions. */
 
-#include "tools/fl_sim/results/course.h"
+#include "tools/fl_sim/results/trajectory.h"
 
 /* A value divided by `per` is in `unit`; the unit of a plain number is "". */
 struct fl_scale {

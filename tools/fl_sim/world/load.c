@@ -17,7 +17,7 @@ static const struct fl__prop_spec props[FL__N_PROPS] = {
     [FL__TRAIN_JITTER] = {"train", "jitter", FL__NUMBER, false},
     [FL__DROP_CHANCE] = {"drop", "chance", FL__SHARE, false},
     [FL__DROP_AT] = {"drop", "at", FL__SHARE, false},
-    [FL__DROP_AWAY] = {"drop", "away", FL__TIME, false},
+    [FL__DROP_DISCONNECTED] = {"drop", "away", FL__TIME, false},
     [FL__UP_FROM] = {"availability", "from", FL__TIME, false},
     [FL__UP_FOR] = {"availability", "up_for", FL__TIME, false},
 };

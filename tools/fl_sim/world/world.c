@@ -50,7 +50,7 @@ static void make_ideal(struct fl_world *world)
         [FL__LATENCY] = FL__TIME,        [FL__MEMORY] = FL__SIZE,
         [FL__TRAIN_FIXED] = FL__TIME,    [FL__TRAIN_SPEED] = FL__SPEED,
         [FL__TRAIN_JITTER] = FL__NUMBER, [FL__DROP_CHANCE] = FL__SHARE,
-        [FL__DROP_AT] = FL__SHARE,       [FL__DROP_AWAY] = FL__TIME,
+        [FL__DROP_AT] = FL__SHARE,       [FL__DROP_DISCONNECTED] = FL__TIME,
         [FL__UP_FROM] = FL__TIME,        [FL__UP_FOR] = FL__TIME,
     };
     size_t i;
@@ -215,6 +215,6 @@ bool fl_world_drop(const struct fl_world *world, uint64_t client, uint64_t round
         return false;
     }
     *ret_share = draw_again(world, FL__DROP_AT, client, round, attempt);
-    *ret_away_us = fl__us(draw_again(world, FL__DROP_AWAY, client, round, attempt));
+    *ret_away_us = fl__us(draw_again(world, FL__DROP_DISCONNECTED, client, round, attempt));
     return true;
 }

@@ -145,7 +145,7 @@ enum fl__prop {
     FL__TRAIN_JITTER,
     FL__DROP_CHANCE,
     FL__DROP_AT,
-    FL__DROP_AWAY,
+    FL__DROP_DISCONNECTED,
     FL__UP_FROM,
     FL__UP_FOR,
     FL__N_PROPS,

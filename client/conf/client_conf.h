@@ -1,0 +1,115 @@
+#ifndef FL_CLIENT_CONF_H
+#define FL_CLIENT_CONF_H
+
+/*
+ * What is configured of a client: a YAML file, read through option tables. Whether its server can
+ * be reached so is the daemon's to check (client/daemon/clientd_conf.h).
+ *
+ * Ownership: everything belongs to the struct; free with fl_client_conf_free().
+ */
+
+#include "libfl/base/findings.h"
+#include "libfl/base/log_out.h"
+#include "libfl/conf/sections.h"
+#include "libfl/data/dataset.h"
+#include "libfl/num/kernels.h"
+#include "libfl/program/program.h"
+
+enum fl_client_trainer { FL_TRAINER_BUILTIN, FL_TRAINER_COMMAND };
+
+/* What the keys mean, their ranges and defaults stand in the tables (fl-clientd --reference). */
+struct fl_client_main {
+    const char *server;
+    const char *name; /* "": that of the certificate */
+    const char *state_dir;
+    bool insecure, insecure_remote, exit_when_done, offers;
+    int64_t least_group;
+    enum fl_client_trainer trainer;
+    struct fl_opt_map labels;
+    enum fl_log_level log_level;
+    enum fl_log_format log_format;
+    int64_t seed;
+    int instructions; /* of fl_kernels_names */
+};
+
+/* "" and none: what fl-clientd --join left in the state folder. */
+struct fl_client_tls {
+    const char *certificate, *key, *ca;
+    struct fl_opt_texts crl;
+    const char *server_name;
+};
+
+struct fl_client_data {
+    const char *path; /* "": none */
+    double validation;
+    enum fl_data_augment augment;
+    enum fl_client_data_reload { FL_RELOAD_BEFORE_TASK, FL_RELOAD_NEVER } reload;
+};
+
+struct fl_client_command {
+    struct fl_opt_texts program;
+    uint64_t time_limit_ms, first_limit_ms, straggler_min_ms;
+    bool time_limit_given, first_limit_given;
+    double straggler_factor;
+    uint64_t memory_limit;
+    enum fl_program_memory memory_of;
+    int64_t samples;
+    bool samples_given;
+    bool persistent;
+    uint64_t start_limit_ms, cancel_grace_ms, idle_exit_ms;
+    struct fl_opt_map environment;
+};
+
+struct fl_client_reconnect {
+    uint64_t first_ms, longest_ms, after_refusal_ms, when_done_ms, connect_timeout_ms;
+};
+
+/* Rates of payload: bytes of DATA frames per second; 0: no limit. */
+struct fl_client_limits {
+    uint64_t upload_rate_per_s, download_rate_per_s;
+    int64_t least_samples, least_steps, rounds_per_day; /* rounds_per_day 0: no limit */
+    uint64_t largest_model;                             /* 0: no limit */
+};
+
+struct fl_client_conf {
+    struct fl_conf_file *file; /* owns what the next six point to */
+    const struct fl_client_main *main;
+    const struct fl_client_tls *tls;
+    const struct fl_client_data *data;
+    const struct fl_client_command *command;
+    const struct fl_client_reconnect *reconnect;
+    const struct fl_client_limits *limits;
+    const struct fl_kernels *kernels; /* those of main->instructions */
+};
+
+/* Flags of rows and sections. */
+enum {
+    /* Whom to reach and how, how programs are run: says nothing to a simulation. */
+    FL_CLIENT_DAEMON = FL_OPT_OWNERS
+};
+
+/* The words for an enum fl_client_trainer. */
+extern const char *const fl_client_trainers[];
+
+/*
+ * With `all` (findings.h) errors are put there, and a configuration that can be looked at further
+ * is returned with FL_OK nevertheless: fl_findings_first() says whether it may be used. NULL: the
+ * first error is returned.
+ */
+FL_MUST_CHECK int fl_client_conf_load(const char *path, struct fl_findings *all,
+                                      struct fl_client_conf **ret, struct fl_err *err);
+/*
+ * The same keys below a mapping of another document, which has to outlive `*ret`; NULL: not given.
+ * What only a daemon has (FL_CLIENT_DAEMON) need not be there, and whether the trainer has what it
+ * needs is not checked.
+ */
+FL_MUST_CHECK int fl_client_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
+                                      struct fl_client_conf **ret, struct fl_err *err);
+/* Is it a key, or a section ("reconnect.first", "reconnect"), that only a daemon has? */
+bool fl_client_conf_is_daemons(const char *key);
+/* Those that the file gives, "client.reconnect, client.name"; appends. FL_ENOMEM, FL_ELIMIT. */
+FL_MUST_CHECK int fl_client_conf_daemons(const struct fl_client_conf *conf, struct fl_buf *out);
+void fl_client_conf_free(struct fl_client_conf *conf);
+FL_MUST_CHECK int fl_client_conf_reference(struct fl_buf *out);
+
+#endif

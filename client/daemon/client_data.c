@@ -1,0 +1,159 @@
+#include "client/daemon/client_data.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/daemon/clientd_preflight.h"
+#include "libfl/base/fs.h"
+#include "libfl/num/gemm.h"
+
+/* A first run of a program that may be waited for; what hangs holds a round no longer. */
+#define FIRST_LIMIT_MS 600000
+
+/* Normal for one client of many, so no warning; a label that was meant as a name shows here. */
+static void note_missing(const struct fl_local_data *data, const struct fl_log *log)
+{
+    const struct fl_dataset *const sets[] = {data->train, data->test};
+    char text[256];
+    size_t n = 0;
+
+    if (fl_dataset_missing(sets, 2, 0, text, sizeof(text), &n) == FL_OK && n > 0) {
+        fl_log(log, FL_LOG_NOTICE, "client",
+               "no sample here has class %s: labels are class numbers from 0 on, %zu of %zu "
+               "classes are empty; if other clients have no such samples either, number the labels "
+               "anew",
+               text, n, data->train->classes);
+    }
+}
+
+static int open_data(const struct fl_client_conf *conf, const struct fl_log *log,
+                     struct fl_local_data *data, struct fl_err *err)
+{
+    int rv;
+
+    data->stamp = fl_dataset_stamp(conf->data->path);
+    rv = fl_client_open_data(conf, &data->train, &data->test, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    data->samples = data->train->n;
+    data->evaluation_samples = data->test != NULL ? data->test->n : 0;
+    fl_log(log, FL_LOG_INFO, "client", "data '%s': samples=%zu values=%zu classes=%zu test=%llu",
+           conf->data->path, data->train->n, data->train->dim, data->train->classes,
+           (unsigned long long)data->evaluation_samples);
+    note_missing(data, log);
+    return FL_OK;
+}
+
+/* How long a program may take that nothing is known of. */
+static uint64_t first_limit(const struct fl_client_command *c)
+{
+    if (c->first_limit_given) {
+        return c->first_limit_ms;
+    }
+    /* Who says how long a run may take, or wants it never cut short, means the first one too. */
+    return c->time_limit_given || !(c->straggler_factor > 0.0) ? 0 : FIRST_LIMIT_MS;
+}
+
+char **fl_local_environment(const struct fl_client_conf *conf)
+{
+    const struct fl_opt_map *map = &conf->command->environment;
+    char **list = calloc(map->n + 1, sizeof(*list));
+    size_t i;
+
+    for (i = 0; list != NULL && i < map->n; i++) {
+        const struct fl_opt_pair *pair = &map->list[i];
+        size_t size = strlen(pair->key) + strlen(pair->value) + 2;
+
+        list[i] = malloc(size);
+        if (list[i] == NULL) {
+            fl_str_list_free(list);
+            return NULL;
+        }
+        (void)snprintf(list[i], size, "%s=%s", pair->key, pair->value);
+    }
+    return list;
+}
+
+static int open_resident(const struct fl_client_conf *conf, const char *name,
+                         const struct fl_command_conf *command, struct fl_local_data *data,
+                         struct fl_trainer **ret, struct fl_err *err)
+{
+    const struct fl_client_command *c = conf->command;
+    const struct fl_persistent_options options = {.client = name,
+                                                  .start_limit_ms = c->start_limit_ms,
+                                                  .cancel_grace_ms = c->cancel_grace_ms,
+                                                  .idle_exit_ms = c->idle_exit_ms};
+
+    data->asks = true;
+    return fl_trainer_persistent(command, &options, ret, err);
+}
+
+static int open_per_task(const struct fl_client_conf *conf, struct fl_command_conf command,
+                         struct fl_local_data *data, struct fl_trainer **ret, struct fl_err *err)
+{
+    char work[4096];
+    int rv = fl_fs_join(work, sizeof(work), conf->main->state_dir, "tasks");
+
+    command.work_dir = work;
+    if (rv == FL_OK) {
+        rv = fl_fs_mkdirs(work, err);
+    }
+    data->samples = (uint64_t)conf->command->samples;
+    return rv == FL_OK ? fl_trainer_command(&command, ret, err) : rv;
+}
+
+static int open_command(const struct fl_client_conf *conf, const char *name, uint64_t descriptors,
+                        const struct fl_log *log, struct fl_local_data *data,
+                        struct fl_trainer **ret, struct fl_err *err)
+{
+    const struct fl_client_command *c = conf->command;
+    char **environment = fl_local_environment(conf);
+    struct fl_command_conf command = {.argv = c->program.list,
+                                      .environment = (const char *const *)environment,
+                                      .time_limit_ms = c->time_limit_ms,
+                                      .first_limit_ms = first_limit(c),
+                                      .straggler_factor = c->straggler_factor,
+                                      .straggler_min_ms = c->straggler_min_ms,
+                                      .memory_bytes = c->memory_limit,
+                                      .memory_of = c->memory_of,
+                                      .descriptors = descriptors,
+                                      .samples = c->samples_given ? (uint64_t)c->samples : 0,
+                                      .log = log,
+                                      .data =
+                                          conf->data->path[0] != '\0' ? conf->data->path : NULL};
+    int rv = FL_ENOMEM;
+
+    if (environment != NULL) {
+        rv = c->persistent ? open_resident(conf, name, &command, data, ret, err)
+                           : open_per_task(conf, command, data, ret, err);
+    }
+    fl_str_list_free(environment);
+    return rv;
+}
+
+int fl_local_data_open(const struct fl_client_conf *conf, const char *name, uint64_t descriptors,
+                       const struct fl_log *log, struct fl_local_data *data,
+                       struct fl_trainer **ret, struct fl_err *err)
+{
+    int rv;
+
+    if (conf->main->trainer == FL_TRAINER_COMMAND) {
+        return open_command(conf, name, descriptors, log, data, ret, err);
+    }
+    rv = open_data(conf, log, data, err);
+    if (rv == FL_OK) {
+        fl_log(log, FL_LOG_NOTICE, "client", "trains itself: kernels=%s blas=%s",
+               fl_kernels_name(conf->kernels), fl_gemm_kernel());
+        rv = fl_trainer_builtin(data->train, data->test, conf->kernels, ret, err);
+    }
+    return rv;
+}
+
+void fl_local_data_done(struct fl_local_data *data)
+{
+    fl_dataset_free(data->train);
+    fl_dataset_free(data->test);
+    *data = (struct fl_local_data){.samples = 0};
+}

@@ -1,0 +1,556 @@
+#include "client/daemon/clientd.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "client/daemon/clientd_exit.h"
+#include "client/daemon/clientd_preflight.h"
+#include "client/daemon/clientd_reload.h"
+#include "client/daemon/commands.h"
+#include "client/daemon/credentials.h"
+#include "client/daemon/data_watch.h"
+#include "client/daemon/delivery.h"
+#include "client/daemon/enrol.h"
+#include "client/daemon/events.h"
+#include "client/daemon/idle_trainer.h"
+#include "client/daemon/status_line.h"
+#include "client/daemon/trainer_start.h"
+#include "libfl/base/descriptors.h"
+#include "libfl/base/fs.h"
+#include "libfl/net/failed_start.h"
+#include "libfl/net/notify.h"
+#include "libfl/net/stop_limit.h"
+#include "libfl/net/systemd_status.h"
+#include "libfl/net/watchdog.h"
+
+struct fl_clientd {
+    const struct fl_client_conf *conf;
+    const struct fl_log *log;
+    struct fl_client_reload reload;
+    struct fl_status *status; /* for systemd */
+    int lock_fd;
+    int exit_code;
+    uint64_t heartbeats; /* said so far */
+
+    struct fl_jobs jobs; /* with the loop, the lane and the session */
+    struct fl_local_data data;
+    struct fl_data_watch watch; /* of `data` */
+    struct fl_worker worker;
+    struct fl_pending_result held;
+    struct fl_wanted wanted;
+    struct fl_credentials *credentials; /* NULL: plaintext */
+    struct fl_connection *connection;
+    struct fl_renewal *renewal;
+
+    struct fl_trainings trainings;
+    struct fl_evaluations evaluations;
+    struct fl_offering offering;
+    struct fl_downloads downloads;
+    struct fl_deliveries deliveries;
+    struct fl_joining joining;
+    struct fl_commands commands;
+    struct fl_resting resting;
+    struct fl_trainer_starting starting; /* of a persistent trainer */
+};
+
+/* As configured, or as its certificate says: the two are the same when both are there. */
+static const char *name_of(const struct fl_clientd *cli)
+{
+    const char *name = cli->conf->main->name;
+
+    return name[0] != '\0' ? name : fl_credentials_identity(cli->credentials)->who.name;
+}
+
+static uint64_t seed_of(const struct fl_clientd *cli)
+{
+    return fl_worker_seed(name_of(cli), (uint64_t)cli->conf->main->seed);
+}
+
+/* --- effects --- */
+
+static void stop(struct fl_clientd *cli)
+{
+    fl_stepper_stop(cli->jobs.stepper);
+    fl_loop_stop(cli->jobs.loop);
+}
+
+static void leave(struct fl_clientd *cli, const struct fl_session_effect *e)
+{
+    cli->exit_code = e->code == 0 ? FL_EXIT_OK : FL_EXIT_REFUSED;
+    fl_log(cli->log, FL_LOG_NOTICE, "client", "leaving: %s", e->text != NULL ? e->text : "done");
+    stop(cli);
+}
+
+/* The data is as the next Hello will say, or cannot be trained on. */
+static void on_data(void *ctx, const char *why)
+{
+    struct fl_clientd *cli = ctx;
+    struct fl_err err = {0};
+    int rv = FL_OK;
+
+    if (why == NULL) {
+        rv = fl_connection_open(cli->connection, &err);
+        why = rv != FL_OK ? fl_err_text(&err, rv) : NULL;
+    }
+    if (why != NULL) {
+        fl_stepper_failed(cli->jobs.stepper, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
+                          FL_FAULT_PASSING, why);
+    }
+}
+
+static void connect_to_server(struct fl_clientd *cli)
+{
+    if (fl_renewal_may_connect(cli->renewal)) {
+        fl_data_watch_refresh(&cli->watch, on_data, cli);
+    }
+}
+
+static void disconnect(struct fl_clientd *cli, const char *why)
+{
+    if (why != NULL) {
+        fl_log(cli->log, FL_LOG_WARNING, "client", "ending the session: %s", why);
+    }
+    fl_connection_close(cli->connection);
+}
+
+static void train(struct fl_clientd *cli, struct fl_round_key key)
+{
+    struct fl_inputs inputs;
+
+    fl_joining_count_round(&cli->joining);
+    fl_evaluations_leave(&cli->evaluations);
+    fl_downloads_take(&cli->downloads, &inputs);
+    fl_trainings_begin(&cli->trainings, &cli->wanted.task, key, &inputs);
+}
+
+static void report(struct fl_clientd *cli, struct fl_round_key key)
+{
+    if (fl_pending_result_is(&cli->held, key)) {
+        fl_event_report(cli->connection, cli->held.result);
+    } else { /* Kept for another model, see fl_worker_unfit(). */
+        fl_event_failed(cli->connection, key, "the kept result is gone", false);
+    }
+}
+
+static void no_evaluation(struct fl_clientd *cli, const struct fl_session_effect *e)
+{
+    fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "%s", e->text);
+    fl_event_evaluation(cli->connection, e->key.round, &(struct fl_evaluation){.received = {0}});
+}
+
+static void carry_out(void *ctx, const struct fl_session_effect *e)
+{
+    struct fl_clientd *cli = ctx;
+
+    switch (e->type) {
+    case FL_CEFF_CONNECT:
+        connect_to_server(cli);
+        break;
+    case FL_CEFF_DISCONNECT:
+        disconnect(cli, e->text);
+        break;
+    case FL_CEFF_HELLO:
+        fl_event_hello(cli->connection, cli->conf, name_of(cli), &cli->data, e->key);
+        break;
+    case FL_CEFF_HEARTBEAT:
+        fl_event_heartbeat(cli->connection, ++cli->heartbeats);
+        break;
+    case FL_CEFF_FETCH:
+        fl_downloads_begin_task(&cli->downloads, e->key);
+        break;
+    case FL_CEFF_CANCEL_FETCH:
+        fl_downloads_cancel_task(&cli->downloads);
+        break;
+    case FL_CEFF_TRAIN:
+        train(cli, e->key);
+        break;
+    case FL_CEFF_CANCEL_TRAIN:
+        fl_trainings_cancel(&cli->trainings);
+        break;
+    case FL_CEFF_REPORT:
+        report(cli, e->key);
+        break;
+    case FL_CEFF_FAILED:
+        fl_event_failed(cli->connection, e->key, e->text, e->diverged);
+        break;
+    case FL_CEFF_PUSH:
+        fl_deliveries_begin(&cli->deliveries, e->key, e->units, e->n_units);
+        break;
+    case FL_CEFF_CANCEL_PUSH:
+        fl_deliveries_cancel(&cli->deliveries);
+        break;
+    case FL_CEFF_DROP:
+        fl_pending_result_drop(&cli->held, e->key);
+        break;
+    case FL_CEFF_EVALUATE:
+        fl_downloads_begin_model(&cli->downloads);
+        break;
+    case FL_CEFF_NO_EVALUATION:
+        no_evaluation(cli, e);
+        break;
+    case FL_CEFF_TRACE:
+        fl_status_changed(cli->status);
+        fl_log(cli->log, FL_LOG_DEBUG, "session", "%s", e->text);
+        break;
+    case FL_CEFF_NOTICE:
+        fl_log(cli->log, FL_LOG_NOTICE, "client", "%s", e->text);
+        break;
+    case FL_CEFF_EXIT:
+        leave(cli, e);
+        break;
+    }
+}
+
+static void on_reload(void *arg, int signum)
+{
+    const struct fl_clientd *cli = arg;
+
+    (void)signum;
+    fl_client_reload(&cli->reload);
+}
+
+static void fill_status(void *arg, char *out, size_t size)
+{
+    const struct fl_clientd *cli = arg;
+    const struct fl_trainer_starting *starting = &cli->starting;
+
+    if (cli->data.asks && !starting->ready) {
+        (void)snprintf(out, size, "%s%s",
+                       starting->failures > 0 ? "the trainer does not start, retrying: "
+                                              : "starting the trainer",
+                       starting->why);
+        return;
+    }
+    (void)fl_client_status_line(fl_session_state(fl_stepper_session(cli->jobs.stepper)),
+                                cli->wanted.task.key.round, cli->conf->main->server,
+                                fl_session_offline_reason(fl_stepper_session(cli->jobs.stepper)),
+                                out, size);
+}
+
+static void on_signal(void *arg, int signum)
+{
+    struct fl_clientd *cli = arg;
+
+    fl_log(cli->log, FL_LOG_NOTICE, "client", "stopping on signal %d", signum);
+    stop(cli);
+}
+
+/* --- life --- */
+
+static int take_state(struct fl_clientd *cli, struct fl_err *err)
+{
+    const char *dir = cli->conf->main->state_dir;
+    int rv = fl_fs_mkdirs(dir, err);
+
+    return rv == FL_OK ? fl_fs_lock_dir(dir, &cli->lock_fd, err) : rv;
+}
+
+static struct fl_worker_terms terms_of(const struct fl_client_conf *conf)
+{
+    const struct fl_client_limits *limits = conf->limits;
+
+    return (struct fl_worker_terms){.offers = conf->main->offers,
+                                    .least_group = (uint64_t)conf->main->least_group,
+                                    .least_samples = (uint64_t)limits->least_samples,
+                                    .least_steps = (uint64_t)limits->least_steps,
+                                    .largest_model = limits->largest_model};
+}
+
+static int open_state(struct fl_clientd *cli, struct fl_err *err)
+{
+    const char *dir = cli->conf->main->state_dir;
+    int rv;
+
+    cli->worker.state_dir = dir;
+    cli->worker.log = cli->log;
+    cli->worker.seed = seed_of(cli);
+    cli->worker.release = true;
+    cli->worker.terms = terms_of(cli->conf);
+    rv = fl_client_state_open(dir, cli->log, &cli->worker.keeps, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    cli->held.state_dir = dir;
+    cli->held.log = cli->log;
+    return fl_pending_result_load(&cli->held, err);
+}
+
+static int open_session(struct fl_clientd *cli)
+{
+    const struct fl_client_reconnect *r = cli->conf->reconnect;
+    struct fl_session_conf conf = {
+        .seed = seed_of(cli),
+        .backoff_ms = r->first_ms,
+        .backoff_max_ms = r->longest_ms,
+        .refused_ms = r->after_refusal_ms,
+        .done_max_ms = r->when_done_ms,
+        .exit_when_done = cli->conf->main->exit_when_done,
+    };
+
+    return fl_stepper_create(&conf, cli->jobs.loop, carry_out, cli, &cli->jobs.stepper);
+}
+
+/* Who knows whom. */
+static int put_together(struct fl_clientd *cli)
+{
+    struct fl_jobs *jobs = &cli->jobs;
+    struct fl_worker *worker = &cli->worker;
+    struct fl_connection *c;
+    int rv = fl_connection_create(
+        jobs->loop, cli->log, cli->conf->main->server,
+        cli->credentials != NULL ? fl_credentials_filter(cli->credentials) : NULL,
+        (uint32_t)cli->conf->reconnect->connect_timeout_ms, cli->conf->limits, &fl_commands_cbs,
+        &cli->commands, &cli->connection);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    c = cli->connection;
+    rv = fl_renewal_create(jobs->loop, cli->log, cli->credentials, c, jobs->stepper, &cli->renewal);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    cli->reload.renewal = cli->renewal;
+    cli->trainings = (struct fl_trainings){jobs, worker, &cli->held, NULL};
+    cli->evaluations = (struct fl_evaluations){jobs, worker, c, NULL};
+    fl_offering_init(&cli->offering, jobs, worker, c);
+    cli->downloads = (struct fl_downloads){.jobs = jobs,
+                                           .connection = c,
+                                           .worker = worker,
+                                           .wanted = &cli->wanted,
+                                           .evaluations = &cli->evaluations};
+    cli->deliveries =
+        (struct fl_deliveries){.jobs = jobs, .connection = c, .worker = worker, .held = &cli->held};
+    cli->watch = (struct fl_data_watch){
+        .conf = cli->conf, .jobs = jobs, .worker = worker, .data = &cli->data};
+    cli->joining =
+        (struct fl_joining){.jobs = jobs,
+                            .watch = &cli->watch,
+                            .connection = c,
+                            .worker = worker,
+                            .held = &cli->held,
+                            .trainings = &cli->trainings,
+                            .evaluations = &cli->evaluations,
+                            .downloads = &cli->downloads,
+                            .offering = &cli->offering,
+                            .rounds_per_day = (uint64_t)cli->conf->limits->rounds_per_day};
+    cli->commands =
+        (struct fl_commands){cli->log, jobs->stepper, c, &cli->wanted, &cli->joining, cli->renewal};
+    return FL_OK;
+}
+
+/* Who it is: by its certificate, which an invitation that was put there gets it first. */
+static int open_credentials(struct fl_clientd *cli, struct fl_err *err)
+{
+    int rv;
+
+    if (cli->conf->main->insecure) {
+        return FL_OK;
+    }
+    rv = fl_enrol_by_credential(cli->conf, cli->jobs.loop, cli->log, &cli->exit_code, err);
+    return rv == FL_OK
+               ? fl_credentials_open(cli->conf, cli->log, &cli->credentials, &cli->exit_code, err)
+               : rv;
+}
+
+static int start(struct fl_clientd *cli, uint64_t descriptors, struct fl_err *err)
+{
+    int rv;
+
+    rv = fl_client_preflight_places(cli->conf, NULL, &cli->exit_code, err);
+    if (rv == FL_OK) {
+        cli->exit_code = FL_EXIT_STATE;
+        rv = take_state(cli, err);
+    }
+    if (rv == FL_OK) {
+        cli->exit_code = FL_EXIT_FAILURE;
+        rv = fl_loop_create(&cli->jobs.loop, err);
+    }
+    if (rv == FL_OK) {
+        rv = open_credentials(cli, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    cli->exit_code = FL_EXIT_FAILURE;
+    rv = open_session(cli);
+    if (rv == FL_OK) {
+        rv = put_together(cli);
+    }
+    if (rv == FL_OK) {
+        cli->exit_code = FL_EXIT_STATE;
+        rv = open_state(cli, err);
+    }
+    if (rv == FL_OK) {
+        cli->exit_code = FL_EXIT_DATA;
+        rv = fl_local_data_open(cli->conf, name_of(cli), descriptors, cli->log, &cli->data,
+                                &cli->worker.trainer, err);
+    }
+    rv = rv == FL_OK ? fl_worker_thread_create("fl-train", &cli->jobs.thread, err) : rv;
+    return rv == FL_OK ? fl_resting_start(
+                             &cli->resting, &cli->jobs, &cli->worker,
+                             cli->conf->command->persistent ? cli->conf->command->idle_exit_ms : 0)
+                       : rv;
+}
+
+/* Below TimeoutStopSec= of the unit: a thread that waits for a hung disk cannot be joined. */
+#define STOP_LIMIT_MS 25000
+
+static void stop_last_words(void *ctx, char *out, size_t size)
+{
+    const struct fl_clientd *cli = ctx;
+
+    (void)snprintf(out, size,
+                   "the current step of the task has not finished; the disk of '%s' or of the data "
+                   "may not answer",
+                   cli->conf->main->state_dir);
+}
+
+static void finish_work(struct fl_clientd *cli)
+{
+    fl_stepper_stop(cli->jobs.stepper);
+    fl_renewal_stop(cli->renewal);
+    fl_connection_free(cli->connection);
+    fl_trainings_cancel(&cli->trainings);
+    fl_evaluations_leave(&cli->evaluations);
+    fl_trainer_starting_stop(&cli->starting);
+    fl_resting_stop(&cli->resting);
+    fl_resting_end(&cli->jobs, &cli->worker);
+    fl_worker_thread_free(cli->jobs.thread);
+    if (cli->jobs.loop != NULL) { /* What the lane finished is heard, by nobody who acts on it. */
+        fl_loop_free(cli->jobs.loop);
+    }
+    fl_renewal_free(cli->renewal);
+    fl_credentials_free(cli->credentials);
+    fl_downloads_cancel_task(&cli->downloads);
+    fl_offering_forget(&cli->offering);
+    fl_stepper_free(cli->jobs.stepper);
+    fl_wanted_done(&cli->wanted);
+    fl_worker_done(&cli->worker);
+    fl_local_data_done(&cli->data);
+    fl_pending_result_done(&cli->held);
+    if (cli->lock_fd >= 0) {
+        (void)close(cli->lock_fd);
+    }
+}
+
+static void finish(struct fl_clientd *cli)
+{
+    struct fl_stop_limit *limit = NULL;
+    struct fl_err err = {0};
+    int rv = fl_stop_limit_begin(STOP_LIMIT_MS, cli->log, "client", FL_EXIT_FAILURE,
+                                 stop_last_words, cli, &limit, &err);
+
+    if (rv != FL_OK) { /* The stop goes on without. */
+        fl_log(cli->log, FL_LOG_WARNING, "client", "%s", fl_err_text(&err, rv));
+    }
+    finish_work(cli);
+    fl_stop_limit_end(limit);
+}
+
+/* What the loop hears beside the network. */
+struct listening {
+    struct fl_signal *term, *interrupt, *reload;
+    struct fl_watchdog *watchdog;
+};
+
+static int listen_to(struct fl_clientd *cli, struct listening *to)
+{
+    struct fl_loop *loop = cli->jobs.loop;
+    int rv = fl_signal_create(loop, SIGTERM, on_signal, cli, &to->term);
+
+    if (rv == FL_OK) {
+        rv = fl_signal_create(loop, SIGINT, on_signal, cli, &to->interrupt);
+    }
+    if (rv == FL_OK) {
+        rv = fl_signal_create(loop, SIGHUP, on_reload, cli, &to->reload);
+    }
+    if (rv == FL_OK) {
+        rv = fl_watchdog_create(loop, NULL, &to->watchdog);
+    }
+    return rv == FL_OK ? fl_status_create(loop, fill_status, cli, &cli->status) : rv;
+}
+
+static void listen_no_more(struct fl_clientd *cli, struct listening *to)
+{
+    fl_status_close(cli->status);
+    cli->status = NULL;
+    fl_watchdog_close(to->watchdog);
+    fl_signal_close(to->term);
+    fl_signal_close(to->interrupt);
+    fl_signal_close(to->reload);
+    fl_signal_ignore(SIGHUP);
+}
+
+/* The session begins when the number of samples is known. */
+static void join(struct fl_clientd *cli)
+{
+    struct fl_session_event event = {.type = FL_CEV_START};
+
+    if (cli->held.result != NULL) {
+        event.u.held = cli->held.result->key;
+    }
+    fl_stepper_step(cli->jobs.stepper, &event);
+}
+
+static void on_trainer(void *arg)
+{
+    struct fl_clientd *cli = arg;
+
+    fl_status_changed(cli->status);
+    if (cli->starting.ready) {
+        join(cli);
+    }
+}
+
+static int start_trainer(struct fl_clientd *cli)
+{
+    if (!cli->data.asks) {
+        return FL_OK;
+    }
+    cli->starting = (struct fl_trainer_starting){.jobs = &cli->jobs,
+                                                 .trainer = cli->worker.trainer,
+                                                 .data = &cli->data,
+                                                 .changed = on_trainer,
+                                                 .arg = cli};
+    fl_log(cli->log, FL_LOG_INFO, "client", "starting '%s'", cli->conf->command->program.list[0]);
+    return fl_trainer_starting_begin(&cli->starting);
+}
+
+int fl_client_run(const struct fl_client_conf *conf, const char *path, struct fl_log *log,
+                  struct fl_log_out *out)
+{
+    struct fl_clientd cli = {.conf = conf,
+                             .log = log,
+                             .reload = {path, conf, log, out, NULL},
+                             .lock_fd = -1,
+                             .jobs = {.log = log}};
+    struct listening to = {NULL};
+    struct fl_err err = {0};
+    uint64_t descriptors = 0;
+    int rv;
+
+    (void)fl_descriptors_raise(&descriptors);
+    rv = start(&cli, descriptors, &err);
+    rv = rv == FL_OK ? listen_to(&cli, &to) : rv;
+    rv = rv == FL_OK ? start_trainer(&cli) : rv;
+    if (rv == FL_OK) {
+        cli.exit_code = FL_EXIT_OK;
+        fl_notify_ready();
+        fl_start_succeeded();
+        if (!cli.data.asks) {
+            join(&cli);
+        }
+        fl_loop_run(cli.jobs.loop);
+        fl_notify_stopping();
+    } else if (rv == FL_ECANCELED) { /* Asked to stop while it was joining. */
+        fl_log(log, FL_LOG_NOTICE, "client", "%s", fl_err_text(&err, rv));
+    } else {
+        fl_log(log, FL_LOG_ERROR, "client", "cannot start: %s%s", fl_err_text(&err, rv),
+               rv == FL_ENOSPC ? ": make room on that disk (df -h), then start it again" : "");
+    }
+    listen_no_more(&cli, &to);
+    finish(&cli);
+    return cli.exit_code;
+}

@@ -1,0 +1,65 @@
+#include "client/daemon/clientd_conf.h"
+
+#include "libfl/net/address.h"
+#include "libfl/net/conn.h"
+
+static int check_plain(const struct fl_client_conf *conf, struct fl_err *err)
+{
+    const struct fl_client_main *m = conf->main;
+    const struct fl_client_tls *tls = conf->tls;
+
+    if (tls->certificate[0] != '\0' || tls->ca[0] != '\0' || tls->crl.n > 0) {
+        return fl_conf_error(
+            fl_conf_section(conf->file, tls), err,
+            "'insecure: yes' is plaintext, which has no certificates: expected one "
+            "of the two");
+    }
+    if (!fl_address_is_loopback(m->server) && !m->insecure_remote) {
+        return fl_conf_error(fl_conf_field(conf->file, &m->server), err,
+                             "'%s' is not a loopback address; plaintext there needs "
+                             "'insecure_remote: yes' too",
+                             m->server);
+    }
+    return FL_OK;
+}
+
+static int check_server(const struct fl_client_conf *conf, struct fl_err *err)
+{
+    const struct fl_client_main *m = conf->main;
+    struct fl_address parsed;
+    struct fl_err inner = {0};
+    int rv = fl_address_parse(m->server, &parsed, &inner);
+
+    if (rv != FL_OK) {
+        return fl_conf_error(fl_conf_field(conf->file, &m->server), err, "%s",
+                             fl_err_text(&inner, rv));
+    }
+    return m->insecure ? check_plain(conf, err) : FL_OK;
+}
+
+static int check_server_name(const struct fl_client_conf *conf, struct fl_err *err)
+{
+    const struct fl_client_tls *tls = conf->tls;
+    struct fl_err inner = {0};
+
+    return tls->server_name[0] == '\0' || fl_address_check_host(tls->server_name, &inner) == FL_OK
+               ? FL_OK
+               : fl_conf_error(fl_conf_field(conf->file, &tls->server_name), err, "%s", inner.msg);
+}
+
+int fl_clientd_conf_load(const char *path, struct fl_findings *all, struct fl_client_conf **ret,
+                         struct fl_err *err)
+{
+    struct fl_client_conf *conf = NULL;
+    int rv = fl_client_conf_load(path, all, &conf, err);
+
+    rv = rv == FL_OK ? fl_findings_keep(all, check_server(conf, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, check_server_name(conf, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_first(all, err) : rv;
+    if (rv != FL_OK) {
+        fl_client_conf_free(conf);
+        return rv;
+    }
+    *ret = conf;
+    return FL_OK;
+}

@@ -1,0 +1,15 @@
+#ifndef FL_CLIENTD_CONF_H
+#define FL_CLIENTD_CONF_H
+
+/* The configuration of fl-clientd: that of its client (client/conf), and a server to connect to. */
+
+#include "client/conf/client_conf.h"
+
+/*
+ * The file, and the server's address checked; free with fl_client_conf_free(). `all` (may be NULL):
+ * every error is put there, not only the first one, which is returned in any case.
+ */
+FL_MUST_CHECK int fl_clientd_conf_load(const char *path, struct fl_findings *all,
+                                       struct fl_client_conf **ret, struct fl_err *err);
+
+#endif

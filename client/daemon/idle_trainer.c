@@ -1,0 +1,77 @@
+#include "client/daemon/idle_trainer.h"
+
+/* Of the span, and at least and at most so often. */
+#define SHARE    4
+#define LEAST_MS 50
+#define MOST_MS  30000
+
+static void rest_work(void *arg)
+{
+    const struct fl_resting *r = arg;
+
+    (void)fl_trainer_rest(r->worker->trainer);
+}
+
+static void rest_done(void *arg)
+{
+    struct fl_resting *r = arg;
+
+    r->asked = false;
+    if (r->timer != NULL) {
+        fl_timer_start(r->timer, r->every_ms);
+    }
+}
+
+static void look(void *arg)
+{
+    struct fl_resting *r = arg;
+
+    if (!r->asked && fl_worker_thread_pending(r->jobs->thread) == 0 &&
+        fl_jobs_submit(r->jobs, rest_work, rest_done, r) == FL_OK)
+    {
+        r->asked = true;
+        return;
+    }
+    fl_timer_start(r->timer, r->every_ms);
+}
+
+int fl_resting_start(struct fl_resting *r, const struct fl_jobs *jobs,
+                     const struct fl_worker *worker, uint64_t idle_exit_ms)
+{
+    uint64_t every = idle_exit_ms / SHARE;
+    int rv;
+
+    *r = (struct fl_resting){.jobs = jobs, .worker = worker};
+    if (idle_exit_ms == 0) {
+        return FL_OK;
+    }
+    r->every_ms = every < LEAST_MS ? LEAST_MS : every > MOST_MS ? MOST_MS : every;
+    rv = fl_timer_create(jobs->loop, look, r, &r->timer);
+    if (rv == FL_OK) {
+        fl_timer_start(r->timer, r->every_ms);
+    }
+    return rv;
+}
+
+void fl_resting_stop(struct fl_resting *r)
+{
+    fl_timer_close(r->timer);
+    r->timer = NULL;
+}
+
+static void stop_work(void *arg)
+{
+    fl_trainer_stop(arg);
+}
+
+void fl_resting_end(const struct fl_jobs *jobs, const struct fl_worker *worker)
+{
+    if (worker->trainer == NULL || jobs->thread == NULL) {
+        return;
+    }
+    fl_trainer_interrupt(worker->trainer);
+    if (fl_worker_thread_submit(jobs->thread, stop_work, NULL, NULL, worker->trainer) != FL_OK) {
+        /* It ends with the lane's thread (program.h), only less kindly. */
+        fl_log(jobs->log, FL_LOG_WARNING, "client", "out of memory: the program is killed");
+    }
+}

@@ -1,0 +1,117 @@
+#include "client/daemon/summary_upload.h"
+
+#include <stdlib.h>
+
+enum offering_state {
+    OFFERING_NONE,   /* nothing was made for this description */
+    OFFERING_MAKING, /* on the lane */
+    OFFERING_MADE,
+    OFFERING_STATES
+};
+
+static const struct fl_sm_state offering_states[OFFERING_STATES] = {
+    [OFFERING_NONE] = {"NONE", FL_SM_TO(OFFERING_MAKING)},
+    [OFFERING_MAKING] = {"MAKING", FL_SM_TO(OFFERING_NONE) | FL_SM_TO(OFFERING_MADE)},
+    [OFFERING_MADE] = {"MADE", FL_SM_TO(OFFERING_NONE)},
+};
+
+struct offer_job {
+    struct fl_offering *owner;
+    struct fl_offer offer;
+    int code;
+    struct fl_err err;
+};
+
+void fl_offering_init(struct fl_offering *o, const struct fl_jobs *jobs,
+                      const struct fl_worker *worker, struct fl_connection *connection)
+{
+    *o = (struct fl_offering){.jobs = jobs, .worker = worker, .connection = connection};
+    fl_sm_init(&o->sm, offering_states, OFFERING_STATES, OFFERING_NONE);
+}
+
+void fl_offering_go_on(struct fl_offering *o)
+{
+    struct fl_wire_event event = {.type = FL_WIRE_OFFER};
+
+    if (!o->wanted || o->sm.state != OFFERING_MADE) {
+        return;
+    }
+    /* Above half of its limit, the stream tells when it is below it again. */
+    while (fl_connection_has_room(o->connection)) {
+        if (!fl_offer_next(&o->offer, &event.u.offer)) {
+            o->wanted = false;
+            fl_log(o->jobs->log, FL_LOG_INFO, "client", "told the server of the data: %zu bytes",
+                   o->offer.data.len);
+            return;
+        }
+        fl_connection_send(o->connection, &event);
+    }
+}
+
+static void offer_work(void *arg)
+{
+    struct offer_job *job = arg;
+
+    job->code = fl_offer_make(job->owner->worker, &job->offer, &job->err);
+}
+
+/* Without a summary, or an empty one, the server does not select this client. */
+static void reconnect(struct fl_offering *o, const char *why)
+{
+    fl_log(o->jobs->log, FL_LOG_ERROR, "client", "cannot send the data summary, reconnecting: %s",
+           why);
+    fl_connection_give_up(o->connection);
+}
+
+static void offer_done(void *arg)
+{
+    struct offer_job *job = arg;
+    struct fl_offering *o = job->owner;
+    bool stopped = fl_stepper_stopped(o->jobs->stepper);
+
+    fl_sm_move(&o->sm, job->code == FL_OK ? OFFERING_MADE : OFFERING_NONE);
+    o->offer = job->offer;
+    if (job->code == FL_OK && !stopped) {
+        fl_offering_go_on(o);
+    } else if (!stopped) {
+        reconnect(o, fl_err_text(&job->err, job->code));
+    }
+    free(job);
+}
+
+void fl_offering_begin(struct fl_offering *o)
+{
+    struct offer_job *job;
+
+    o->wanted = true;
+    if (o->sm.state == OFFERING_MADE) {
+        fl_offer_rewind(&o->offer);
+        fl_offering_go_on(o);
+    }
+    if (o->sm.state != OFFERING_NONE) {
+        return;
+    }
+    job = calloc(1, sizeof(*job));
+    if (job != NULL) {
+        job->owner = o;
+        if (fl_jobs_submit(o->jobs, offer_work, offer_done, job) == FL_OK) {
+            fl_sm_move(&o->sm, OFFERING_MAKING);
+            return;
+        }
+        free(job);
+    }
+    reconnect(o, fl_strerror(FL_ENOMEM));
+}
+
+void fl_offering_stop(struct fl_offering *o)
+{
+    o->wanted = false;
+}
+
+void fl_offering_forget(struct fl_offering *o)
+{
+    if (o->sm.state == OFFERING_MADE) {
+        fl_offer_done(&o->offer);
+        fl_sm_move(&o->sm, OFFERING_NONE);
+    }
+}

@@ -1,0 +1,89 @@
+#include "client/identity/cert_renewal.h"
+
+#include <string.h>
+
+#include "libfl/base/rng.h"
+#include "libfl/pki/when.h"
+
+/* In thousandths of the validity. */
+#define WINDOW_BEGIN 600
+#define WINDOW       120
+
+#define PAUSE_FIRST_MS INT64_C(60000)
+#define PAUSE_MAX_MS   INT64_C(3600000)
+#define PAUSE_MIN_MS   INT64_C(1000)
+/* Tries that fit into what is left. */
+#define TRIES_LEFT 20
+
+/* What key and serial draw; `number` tells the draws apart. */
+static uint64_t draw(const struct fl_identity *who, uint64_t number)
+{
+    uint8_t bytes[sizeof(who->key) + FL_SERIAL_MAX + sizeof(number)];
+    size_t at = sizeof(who->key);
+
+    (void)memcpy(bytes, who->key, at);
+    (void)memcpy(bytes + at, who->serial, who->serial_len);
+    at += who->serial_len;
+    (void)memcpy(bytes + at, &number, sizeof(number));
+    return fl_hash64(bytes, at + sizeof(number));
+}
+
+int64_t fl_renewing_due_ms(const struct fl_identity *who)
+{
+    int64_t span = who->not_after - who->not_before;
+    uint64_t window;
+
+    if (span <= 0) {
+        return who->not_before * 1000;
+    }
+    window = (uint64_t)span * WINDOW; /* s / 1000 are ms */
+    return who->not_before * 1000 + span * WINDOW_BEGIN +
+           (int64_t)(window > 0 ? draw(who, 0) % window : 0);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t fl_renewing_pause_ms(const struct fl_identity *who, unsigned failures, int64_t now_ms)
+{
+    int64_t left = who->not_after * 1000 - now_ms;
+    int64_t pause = PAUSE_FIRST_MS;
+    int64_t fifth;
+    unsigned i;
+
+    for (i = 1; i < failures && pause < PAUSE_MAX_MS; i++) {
+        pause *= 2;
+    }
+    pause = least(pause, PAUSE_MAX_MS);
+    if (left > 0) { /* One that is over is retried with the connection. */
+        pause = least(pause, left / TRIES_LEFT);
+    }
+    fifth = pause / 5;
+    pause += (int64_t)(draw(who, failures) % (uint64_t)(2 * fifth + 1)) - fifth;
+    return (uint64_t)(pause > PAUSE_MIN_MS ? pause : PAUSE_MIN_MS);
+}
+
+/* --- the clock --- */
+
+int fl_renewing_clock(int64_t now, int64_t built, const struct fl_identity *who, struct fl_err *err)
+{
+    /* The certificate first: what is said of a host must not hang on the day of its build. */
+    bool by_certificate = who != NULL && who->not_before > now;
+    int64_t known = by_certificate ? who->not_before : built;
+    char ours[FL_WHEN_TEXT];
+    char theirs[FL_WHEN_TEXT];
+    char span[FL_WHEN_TEXT];
+
+    if (now >= known) {
+        return FL_OK;
+    }
+    return fl_err_set(
+        err, FL_EAGAIN,
+        "the clock of this host says %s, but %s %s, %s later: waiting for the time "
+        "service to set it (see timedatectl)",
+        fl_when_text(ours, sizeof(ours), now),
+        by_certificate ? "the certificate of this client begins at" : "this program was built at",
+        fl_when_text(theirs, sizeof(theirs), known), fl_span_text(span, sizeof(span), known - now));
+}

@@ -1,0 +1,270 @@
+#include "client/identity/client_identity.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/identity/folder_impl.h"
+#include "libfl/base/fs.h"
+#include "libfl/base/rng.h"
+#include "libfl/pki/names.h"
+
+/* Readings of files that another process is replacing. */
+#define READINGS 3
+
+/* What was read, before it is one identity. */
+struct reading {
+    struct fl_chain *chain;
+    struct fl_key *key;
+    struct fl_chain *roots;
+};
+
+static void reading_done(struct reading *r)
+{
+    fl_chain_unref(r->chain);
+    fl_key_unref(r->key);
+    fl_chain_unref(r->roots);
+    *r = (struct reading){.chain = NULL};
+}
+
+static bool given(const char *path)
+{
+    return path != NULL && path[0] != '\0';
+}
+
+static int none(const char *dir, struct fl_err *err)
+{
+    return fl_err_set(err, FL_ENOENT,
+                      "no certificate in '%s' yet: ask who runs the server for an invitation "
+                      "(flctl invite NAME), and give its line to: fl-clientd --join",
+                      dir);
+}
+
+/* --- reading --- */
+
+static bool is_there(const char *dir, const char *name)
+{
+    char path[FL__PATH_MAX];
+
+    return fl__identity_path(path, dir, name, NULL) == FL_OK && fl_fs_exists(path);
+}
+
+/* next.key, when it is the one of the certificate: the change to it was not finished. */
+static int read_next_key(const char *dir, struct reading *r)
+{
+    char path[FL__PATH_MAX];
+    struct fl_key *key = NULL;
+    int rv = fl__identity_path(path, dir, FL__NEXT_KEY, NULL);
+
+    if (rv != FL_OK || !fl_fs_exists(path) || fl_key_load(path, &key, NULL) != FL_OK) {
+        return FL_ENOENT;
+    }
+    if (fl_chain_fits(r->chain, key, NULL) != FL_OK) {
+        fl_key_unref(key);
+        return FL_ENOENT;
+    }
+    r->key = key;
+    return FL_OK;
+}
+
+static int read_key(const char *dir, struct reading *r, struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    int rv = fl__identity_path(path, dir, FL__KEY, err);
+
+    rv = rv == FL_OK ? fl_key_load(path, &r->key, err) : rv;
+    return rv == FL_OK ? fl_chain_fits(r->chain, r->key, err) : rv;
+}
+
+static int read_folder(const char *dir, struct reading *r, struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    const char *roots = FL__ROOTS;
+    int rv = fl_fs_exists(dir) ? fl__folder_check(dir, err) : none(dir, err);
+
+    if (rv == FL_OK && !is_there(dir, FL__CERTIFICATE)) {
+        rv = none(dir, err);
+    }
+    rv = rv == FL_OK ? fl__identity_path(path, dir, FL__CERTIFICATE, err) : rv;
+    rv = rv == FL_OK ? fl_chain_load(path, &r->chain, err) : rv;
+    if (rv == FL_OK && read_next_key(dir, r) != FL_OK) {
+        rv = read_key(dir, r, err);
+    } else if (rv == FL_OK && is_there(dir, FL__NEXT_ROOTS)) {
+        roots = FL__NEXT_ROOTS;
+    }
+    rv = rv == FL_OK ? fl__identity_path(path, dir, roots, err) : rv;
+    return rv == FL_OK ? fl_chain_load(path, &r->roots, err) : rv;
+}
+
+static int read_files(const struct fl_client_identity_files *files, struct reading *r,
+                      struct fl_err *err)
+{
+    int rv = FL_OK;
+    int i;
+
+    if (given(files->certificate)) {
+        return fl_credentials_load(files->certificate, files->key, &r->chain, &r->key, err);
+    }
+    for (i = 0; i < READINGS; i++) {
+        reading_done(r);
+        rv = read_folder(files->dir, r, err);
+        if (rv != FL_ECONF) {
+            break;
+        }
+    }
+    return rv;
+}
+
+/* --- judging --- */
+
+/*
+ * Whom it believes. A certificate of ours says the federation that it is of, and its server has to
+ * be of the same one; an operator's own PKI has no such name, and the host is what counts.
+ */
+static int make_trust(const struct fl_client_identity_files *files, const struct reading *r,
+                      const char *federation, bool lists, struct fl_trust **ret, struct fl_err *err)
+{
+    const char *ca[] = {files->ca};
+    struct fl_trust_setup setup = {.roots = given(files->ca) ? NULL : r->roots,
+                                   .root_files = ca,
+                                   .n_root_files = given(files->ca) ? 1 : 0,
+                                   .crl_files = files->crl,
+                                   .n_crl_files = lists ? files->n_crl : 0,
+                                   .federation = federation};
+    int rv = FL_OK;
+
+    if (federation == NULL) {
+        rv = fl_rules_create(NULL, 0, &setup.rules, NULL, err);
+    }
+    rv = rv == FL_OK ? fl_trust_create(&setup, ret, err) : rv;
+    fl_rules_unref(setup.rules);
+    return rv;
+}
+
+/* Whose it says it is; that it is over, or not yet valid, is no matter here. */
+static int check_ours(const struct fl_client_identity_files *files, const struct reading *r,
+                      const struct fl_uri_name *name, struct fl_identity *ret, struct fl_err *err)
+{
+    struct fl_trust *trust = NULL;
+    struct fl_cert_info info;
+    int rv = make_trust(files, r, name->federation, /* lists= */ false, &trust, err);
+
+    if (rv == FL_OK) {
+        fl_chain_info(r->chain, 0, &info);
+        rv = fl_trust_verify(trust, r->chain, FL_ROLE_CLIENT, NULL, info.not_after, ret, NULL, err);
+        if (rv != FL_OK && rv != FL_ENOMEM) {
+            rv = fl_err_wrap(err, FL_EFORMAT, "'%s'", fl_chain_origin(r->chain));
+        }
+    }
+    fl_trust_unref(trust);
+    return rv;
+}
+
+/* Of an operator's own PKI: what it says as it stands, for the server's rules are not known here.
+ */
+static void take_as_it_is(const struct reading *r, struct fl_identity *ret)
+{
+    struct fl_cert_info info;
+
+    fl_chain_info(r->chain, 0, &info);
+    *ret = (struct fl_identity){.kind = FL_IDENTITY_CERTIFICATE,
+                                .role = FL_ROLE_CLIENT,
+                                .serial_len = info.serial_len,
+                                .not_before = info.not_before,
+                                .not_after = info.not_after};
+    (void)memcpy(ret->serial, info.serial, sizeof(ret->serial));
+    (void)memcpy(ret->key, info.key, sizeof(ret->key));
+}
+
+static int judge(const struct fl_client_identity_files *files, const struct reading *r,
+                 struct fl_client_identity *ret, struct fl_err *err)
+{
+    struct fl_uri_name name;
+    int rv = fl_chain_name(r->chain, &name);
+
+    if (rv == FL_OK && name.role != FL_ROLE_CLIENT) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "'%s': expected a client's certificate, found one of a %s",
+                          fl_chain_origin(r->chain), fl_role_text(name.role));
+    }
+    if (rv == FL_OK) {
+        rv = check_ours(files, r, &name, &ret->who, err);
+    } else if (rv == FL_ENOENT && !ret->ours) {
+        take_as_it_is(r, &ret->who);
+        rv = FL_OK;
+    } else if (rv != FL_ENOMEM) {
+        rv = fl_err_set(
+            err, FL_EFORMAT,
+            "'%s': expected one name fl://FEDERATION/client/NAME in the certificate, found "
+            "%s: join again with an invitation (fl-clientd --join)",
+            fl_chain_origin(r->chain), rv == FL_ENOENT ? "none" : "others");
+    }
+    return rv == FL_OK
+               ? make_trust(files, r, ret->who.federation[0] != '\0' ? name.federation : NULL,
+                            /* lists= */ true, &ret->trust, err)
+               : rv;
+}
+
+int fl_client_identity_load(const struct fl_client_identity_files *files,
+                            struct fl_client_identity *ret, struct fl_err *err)
+{
+    struct fl_client_identity made = {.ours = !given(files->certificate)};
+    struct reading r = {.chain = NULL};
+    int rv = read_files(files, &r, err);
+
+    rv = rv == FL_OK ? judge(files, &r, &made, err) : rv;
+    if (rv == FL_OK) {
+        made.chain = fl_chain_ref(r.chain);
+        made.key = fl_key_ref(r.key);
+        *ret = made;
+    }
+    reading_done(&r);
+    return rv;
+}
+
+void fl_client_identity_done(struct fl_client_identity *identity)
+{
+    fl_chain_unref(identity->chain);
+    fl_key_unref(identity->key);
+    fl_trust_unref(identity->trust);
+    *identity = (struct fl_client_identity){.chain = NULL};
+}
+
+/* --- did they change? --- */
+
+static uint64_t mark_of(uint64_t mark, const char *path)
+{
+    struct stat st;
+    uint64_t seen[5] = {mark};
+
+    if (stat(path, &st) != 0) {
+        return mark;
+    }
+    seen[1] = (uint64_t)st.st_ino;
+    seen[2] = (uint64_t)st.st_size;
+    seen[3] = (uint64_t)st.st_mtim.tv_sec;
+    seen[4] = (uint64_t)st.st_mtim.tv_nsec;
+    return fl_hash64(seen, sizeof(seen));
+}
+
+static uint64_t mark_in(uint64_t mark, const char *given_path, const char *dir, const char *name)
+{
+    char path[FL__PATH_MAX];
+
+    if (given(given_path)) {
+        return mark_of(mark, given_path);
+    }
+    return fl__identity_path(path, dir, name, NULL) == FL_OK ? mark_of(mark, path) : mark;
+}
+
+uint64_t fl_client_identity_mark(const struct fl_client_identity_files *files)
+{
+    uint64_t mark = mark_in(0, files->certificate, files->dir, FL__CERTIFICATE);
+    size_t i;
+
+    mark = mark_in(mark, files->key, files->dir, FL__KEY);
+    mark = mark_in(mark, files->ca, files->dir, FL__ROOTS);
+    for (i = 0; i < files->n_crl; i++) {
+        mark = mark_of(mark, files->crl[i]);
+    }
+    return mark;
+}

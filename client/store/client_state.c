@@ -1,0 +1,693 @@
+#include "client/store/client_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/store/client_state_impl.h"
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+
+struct fl_client_state {
+    char *dir;   /* owned; NULL: there is none */
+    bool sync;   /* what is written outlives the machine */
+    bool loaded; /* `index` is that of the disk */
+    bool told;   /* the layout that is bound is on disk */
+    const struct fl_log *log;
+    const struct fl_layout *layout; /* NULL: nothing is bound */
+    struct fl_client_state_spec wanted[FL_CLIENT_STATE_MAX];
+    size_t n_wanted;
+    uint64_t epoch; /* of the last task; 0: the server does not tell it */
+    struct fl__client_state_index index;
+};
+
+static bool same(struct fl_round_key a, struct fl_round_key b)
+{
+    return a.round == b.round && a.attempt == b.attempt;
+}
+
+static struct fl__client_state_block block_of(const struct fl_client_state *k, const char *name,
+                                              struct fl_round_key key)
+{
+    size_t floats = fl_layout_count(k->layout);
+    size_t i;
+
+    for (i = 0; i < k->n_wanted; i++) {
+        if (k->wanted[i].floats > 0 && strcmp(k->wanted[i].name, name) == 0) {
+            floats = k->wanted[i].floats;
+        }
+    }
+    return (struct fl__client_state_block){
+        .name = name, .key = key, .layout = fl_layout_digest(k->layout), .n_floats = floats};
+}
+
+/* --- opening and binding --- */
+
+static int place(struct fl_client_state *k, const char *state_dir, struct fl_err *err)
+{
+    char path[FL__CLIENT_STATE_PATH];
+
+    if (fl_fs_join(path, sizeof(path), state_dir, "keep") != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", state_dir);
+    }
+    k->dir = fl_str_dup(path);
+    return k->dir != NULL ? FL_OK : FL_ENOMEM;
+}
+
+/* What is on the disk. */
+static int load(struct fl_client_state *k, struct fl_err *err)
+{
+    struct fl_err inner = {0};
+    int rv = fl__client_state_index_read(k->dir, &k->index, &inner);
+
+    if (rv == FL_OK) {
+        fl__client_state_sweep(k->dir, &k->index);
+    } else if (rv == FL_EFORMAT) {
+        fl_log(k->log, FL_LOG_WARNING, "keep",
+               "%s: everything kept between rounds is lost, ignoring", inner.msg);
+    } else if (rv != FL_ENOENT) {
+        return fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+    }
+    k->loaded = true;
+    return FL_OK;
+}
+
+int fl_client_state_open(const char *state_dir, const struct fl_log *log,
+                         struct fl_client_state **ret, struct fl_err *err)
+{
+    struct fl_client_state *k = NULL;
+    int rv = fl_client_state_open_scratch(state_dir, log, &k, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    k->sync = true;
+    rv = load(k, err);
+    if (rv != FL_OK) {
+        fl_client_state_free(k);
+        return rv;
+    }
+    *ret = k;
+    return FL_OK;
+}
+
+int fl_client_state_open_scratch(const char *state_dir, const struct fl_log *log,
+                                 struct fl_client_state **ret, struct fl_err *err)
+{
+    struct fl_client_state *k = calloc(1, sizeof(*k));
+    int rv = FL_OK;
+
+    if (k == NULL) {
+        return FL_ENOMEM;
+    }
+    k->log = log;
+    if (state_dir != NULL) {
+        rv = place(k, state_dir, err);
+    }
+    if (rv != FL_OK) {
+        free(k);
+        return rv;
+    }
+    *ret = k;
+    return FL_OK;
+}
+
+void fl_client_state_free(struct fl_client_state *keeps)
+{
+    if (keeps != NULL) {
+        free(keeps->dir);
+        fl__client_state_index_done(&keeps->index);
+        free(keeps);
+    }
+}
+
+static int check_wanted(const struct fl_client_state_spec *wanted, size_t n, struct fl_err *err)
+{
+    size_t i;
+    size_t j;
+
+    if (n > FL_CLIENT_STATE_MAX) {
+        return fl_err_set(err, FL_EINVAL, "%zu names to keep, at most %d", n, FL_CLIENT_STATE_MAX);
+    }
+    for (i = 0; i < n; i++) {
+        FL_REQUIRE(!wanted[i].per_unit || wanted[i].floats == 0);
+        if (!fl_name_valid(wanted[i].name)) {
+            return fl_err_set(err, FL_EINVAL, "'%s' cannot be the name of something kept",
+                              wanted[i].name);
+        }
+        for (j = 0; j < i; j++) {
+            if (strcmp(wanted[i].name, wanted[j].name) == 0) {
+                return fl_err_set(err, FL_EINVAL, "'%s' would be kept twice", wanted[i].name);
+            }
+        }
+    }
+    return FL_OK;
+}
+
+static bool holds_something(const struct fl__client_state_index *index)
+{
+    return index->kept.round != 0 || index->pending.round != 0;
+}
+
+/* Begin with nothing, under the next serials so that no file changes that an index names. */
+static int start_over(struct fl_client_state *k, const struct fl_client_state_home *home)
+{
+    struct fl__client_state_index fresh = {.serial = k->index.serial,
+                                           .n_units = fl_layout_units(k->layout)};
+    int rv = fl_str_copy(fresh.federation, sizeof(fresh.federation), home->federation);
+
+    fresh.granted = calloc(fresh.n_units + 1, 1);
+    if (rv != FL_OK || fresh.granted == NULL) {
+        free(fresh.granted);
+        return rv != FL_OK ? rv : FL_ENOMEM;
+    }
+    (void)memcpy(fresh.layout, fl_layout_digest(k->layout), sizeof(fresh.layout));
+    (void)memcpy(fresh.line, home->kept_line, sizeof(fresh.line));
+    fl__client_state_index_done(&k->index);
+    k->index = fresh;
+    return FL_OK;
+}
+
+/* Why what is there does not belong to `home`; NULL: it does. */
+static const char *foreign(const struct fl__client_state_index *index,
+                           const struct fl_client_state_home *home)
+{
+    if (strcmp(index->federation, home->federation) != 0) {
+        return "of another federation";
+    }
+    if (memcmp(index->layout, fl_layout_digest(home->layout), FL_DIGEST_SIZE) != 0 ||
+        index->n_units != fl_layout_units(home->layout))
+    {
+        return "for another model";
+    }
+    return memcmp(index->line, home->kept_line, FL_DIGEST_SIZE) != 0
+               ? "from before the server began such state anew"
+               : NULL;
+}
+
+int fl_client_state_bind(struct fl_client_state *k, const struct fl_client_state_home *home,
+                         const struct fl_client_state_spec *wanted, size_t n, struct fl_err *err)
+{
+    const char *why;
+    int rv = check_wanted(wanted, n, err);
+
+    if (rv == FL_OK && n > 0 && k->dir == NULL) {
+        rv = fl_err_set(err, FL_EINVAL, "'%s' has to be kept, and there is no folder for it",
+                        wanted[0].name);
+    }
+    if (rv == FL_OK && n > 0 && !k->loaded) {
+        rv = load(k, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    k->layout = n > 0 ? home->layout : NULL;
+    k->told = false;
+    k->n_wanted = n;
+    if (n == 0) {
+        return FL_OK;
+    }
+    (void)memcpy(k->wanted, wanted, n * sizeof(*wanted));
+    why = foreign(&k->index, home);
+    if (why == NULL) {
+        return FL_OK;
+    }
+    if (holds_something(&k->index)) {
+        fl_log(k->log, FL_LOG_NOTICE, "keep",
+               "what was kept of round %llu/%u in federation '%s' is %s: dropped",
+               (unsigned long long)k->index.kept.round, k->index.kept.attempt, k->index.federation,
+               why);
+    }
+    return start_over(k, home);
+}
+
+void fl_client_state_unbind(struct fl_client_state *k)
+{
+    k->layout = NULL;
+    k->n_wanted = 0;
+}
+
+bool fl_client_state_wanted(const struct fl_client_state *k)
+{
+    return k->n_wanted > 0;
+}
+
+/* --- changing the index --- */
+
+/* Without it only fl_client_state_read() has less: what was trained is not given up for that. */
+static void tell_layout(struct fl_client_state *k)
+{
+    struct fl_err err = {0};
+    int rv;
+
+    if (!k->sync || k->told) {
+        return; /* A simulation has no one who reads it. */
+    }
+    rv = fl__client_state_layout_write(k->dir, k->layout, k->sync, &err);
+    k->told = rv == FL_OK;
+    if (rv != FL_OK) {
+        fl_log(k->log, FL_LOG_WARNING, "keep",
+               "the layout of the model is not on disk, so fl-clientd --export-model cannot read "
+               "what is kept; the next round tries again: %s",
+               fl_err_text(&err, rv));
+    }
+}
+
+/* Make `next` the state: takes its contents on success. */
+static int commit(struct fl_client_state *k, struct fl__client_state_index *next,
+                  struct fl_err *err)
+{
+    int rv = fl_fs_mkdirs(k->dir, err);
+
+    if (rv == FL_OK) {
+        tell_layout(k);
+        rv = fl__client_state_index_write(k->dir, next, k->sync, err);
+    }
+    if (rv != FL_OK) {
+        /* After a failed sync the disk may hold the new index: no file that it names changes. */
+        k->index.serial = next->serial;
+        return rv;
+    }
+    fl__client_state_index_done(&k->index);
+    k->index = *next;
+    *next = (struct fl__client_state_index){0};
+    fl__client_state_sweep(k->dir, &k->index);
+    return FL_OK;
+}
+
+/* A block of its own file; its serial goes into `*ret_serial`. */
+static int write_block(struct fl_client_state *k, struct fl__client_state_index *next,
+                       const char *name, struct fl_round_key key, const float *data,
+                       uint64_t *ret_serial, struct fl_err *err)
+{
+    struct fl__client_state_block block = block_of(k, name, key);
+    int rv = fl__client_state_block_write(k->dir, &block, next->serial + 1, data, k->sync, err);
+
+    if (rv == FL_OK) {
+        *ret_serial = ++next->serial;
+    }
+    return rv;
+}
+
+static bool is_wanted(const struct fl_client_state *k, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < k->n_wanted; i++) {
+        if (strcmp(k->wanted[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void drop_unwanted(const struct fl_client_state *k, struct fl__client_state_index *next)
+{
+    size_t i = 0;
+
+    while (i < next->n) {
+        if (is_wanted(k, next->entries[i].name)) {
+            i++;
+        } else {
+            next->entries[i] = next->entries[--next->n];
+        }
+    }
+}
+
+/* --- settling --- */
+
+static bool is_damage(int rv)
+{
+    return rv == FL_EFORMAT || rv == FL_ENOENT;
+}
+
+static void log_lost(const struct fl_client_state *k, const char *name, const struct fl_err *err,
+                     int rv)
+{
+    fl_log(k->log, FL_LOG_WARNING, "keep", "the kept '%s' is lost, going on without it: %s", name,
+           fl_err_text(err, rv));
+}
+
+/* The pending values of the granted units over the kept ones, as a block of its own. */
+static int merge(struct fl_client_state *k, struct fl__client_state_index *next,
+                 struct fl__client_state_entry *e, bool *lost, struct fl_err *err)
+{
+    struct fl__client_state_block block = block_of(k, e->name, next->pending);
+    struct fl_err inner = {0};
+    float *old = NULL;
+    float *new = NULL;
+    size_t l;
+    int rv = fl__client_state_block_read(k->dir, &block, e->pending, &new, &inner);
+
+    if (is_damage(rv)) {
+        log_lost(k, e->name, &inner, rv);
+        e->kept = 0;
+        *lost = true;
+        return FL_OK;
+    }
+    if (rv == FL_OK && e->kept != 0) {
+        rv = fl__client_state_block_read(k->dir, &block, e->kept, &old, &inner);
+        if (is_damage(rv)) {
+            log_lost(k, e->name, &inner, rv);
+            *lost = true;
+            rv = FL_OK;
+        }
+    }
+    for (l = 0; rv == FL_OK && l < next->n_units; l++) {
+        const struct fl_unit *unit = fl_layout_unit(k->layout, l);
+
+        if (next->granted[l] != 0) {
+            continue;
+        }
+        if (old != NULL) {
+            (void)memcpy(new + unit->offset, old + unit->offset, unit->count * sizeof(*new));
+        } else {
+            (void)memset(new + unit->offset, 0, unit->count * sizeof(*new));
+        }
+    }
+    free(old);
+    if (rv == FL_OK) {
+        rv = write_block(k, next, e->name, next->pending, new, &e->kept, &inner);
+    }
+    free(new);
+    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+}
+
+static int take_over(struct fl_client_state *k, struct fl__client_state_index *next,
+                     struct fl_err *err)
+{
+    bool lost = false;
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < k->n_wanted; i++) {
+        struct fl__client_state_entry *e = fl__client_state_find(next, k->wanted[i].name);
+        bool damaged = false;
+
+        if (e == NULL || e->pending == 0) {
+            continue;
+        }
+        if (!k->wanted[i].per_unit || fl__client_state_all_granted(next)) {
+            e->kept = e->pending;
+        } else if (fl__client_state_any_granted(next)) {
+            rv = merge(k, next, e, &damaged, err);
+        }
+        lost = lost || (damaged && k->wanted[i].summed);
+    }
+    next->kept = lost && k->epoch != 0 ? (struct fl_round_key){0} : next->pending;
+    fl__client_state_clear_pending(next);
+    return rv;
+}
+
+static void drop_pending(const struct fl_client_state *k, struct fl__client_state_index *next,
+                         struct fl_round_key counted)
+{
+    if (fl__client_state_any_granted(next)) {
+        fl_log(k->log, FL_LOG_NOTICE, "keep",
+               "dropping what round %llu/%u left here: its update was sent, but the last round "
+               "that the server counts is %llu/%u",
+               (unsigned long long)next->pending.round, next->pending.attempt,
+               (unsigned long long)counted.round, counted.attempt);
+    } else {
+        fl_log(k->log, FL_LOG_DEBUG, "keep", "dropping what round %llu/%u left here",
+               (unsigned long long)next->pending.round, next->pending.attempt);
+    }
+    fl__client_state_clear_pending(next);
+}
+
+/*
+ * What is kept is not of the round that the server counts. Where the server's sum has a part of it,
+ * that it is lost is remembered (kept of round 0), and so reported, until another round counts.
+ */
+static void forget_kept(const struct fl_client_state *k, struct fl__client_state_index *next,
+                        struct fl_round_key counted, uint64_t epoch)
+{
+    bool newer = next->kept.round > counted.round; /* The server went back behind it. */
+    bool remembered = false;
+    size_t i;
+
+    if (counted.round == 0) {
+        fl_log(k->log, FL_LOG_NOTICE, "keep",
+               "forgetting what is kept of round %llu/%u: the server has never counted this client",
+               (unsigned long long)next->kept.round, next->kept.attempt);
+    } else if (newer) {
+        fl_log(
+            k->log, FL_LOG_NOTICE, "keep",
+            "forgetting what is kept of round %llu/%u: the server went back, the last round that "
+            "it counts of this client is %llu/%u",
+            (unsigned long long)next->kept.round, next->kept.attempt,
+            (unsigned long long)counted.round, counted.attempt);
+    }
+    for (i = 0; counted.round != 0 && i < k->n_wanted; i++) {
+        remembered = remembered || (k->wanted[i].summed && epoch != 0 && counted.round >= epoch);
+    }
+    for (i = 0; counted.round != 0 && counted.round >= epoch && !newer && i < k->n_wanted; i++) {
+        const struct fl__client_state_entry *e = fl__client_state_find(next, k->wanted[i].name);
+        char have[64] = "nothing is";
+
+        if (e != NULL && e->kept != 0) {
+            (void)snprintf(have, sizeof(have), "that of round %llu/%u is",
+                           (unsigned long long)next->kept.round, next->kept.attempt);
+        }
+        fl_log(k->log, FL_LOG_WARNING, "keep",
+               "the server counts round %llu/%u of this client, but its '%s' of that round is "
+               "lost (%s here): training goes on without it",
+               (unsigned long long)counted.round, counted.attempt, k->wanted[i].name, have);
+    }
+    for (i = 0; i < next->n; i++) {
+        next->entries[i].kept = 0;
+    }
+    next->kept = remembered ? (struct fl_round_key){0} : counted;
+}
+
+static bool is_outdated(const struct fl_client_state *k, const struct fl__client_state_index *index,
+                        size_t i, uint64_t epoch)
+{
+    size_t j = 0;
+
+    while (j < index->n && strcmp(index->entries[j].name, k->wanted[i].name) != 0) {
+        j++;
+    }
+    return k->wanted[i].summed && index->kept.round < epoch && j < index->n &&
+           index->entries[j].kept != 0;
+}
+
+static bool has_outdated(const struct fl_client_state *k, uint64_t epoch)
+{
+    size_t i = 0;
+
+    while (i < k->n_wanted && !is_outdated(k, &k->index, i, epoch)) {
+        i++;
+    }
+    return i < k->n_wanted;
+}
+
+/* The server's sum restarted at zero without them. */
+static void drop_outdated(const struct fl_client_state *k, struct fl__client_state_index *next,
+                          uint64_t epoch)
+{
+    size_t i;
+
+    for (i = 0; i < k->n_wanted; i++) {
+        if (is_outdated(k, next, i, epoch)) {
+            fl_log(k->log, FL_LOG_NOTICE, "keep",
+                   "the kept '%s' of round %llu is dropped: the server begins a new sum with "
+                   "round %llu",
+                   k->wanted[i].name, (unsigned long long)next->kept.round,
+                   (unsigned long long)epoch);
+            fl__client_state_find(next, k->wanted[i].name)->kept = 0;
+        }
+    }
+}
+
+struct fl_round_key fl_client_state_of(const struct fl_client_state *k)
+{
+    return k->index.kept;
+}
+
+int fl_client_state_settle(struct fl_client_state *k, struct fl_round_key task,
+                           struct fl_round_key counted, uint64_t epoch, struct fl_err *err)
+{
+    const struct fl__client_state_index *now = &k->index;
+    struct fl__client_state_index next;
+    int rv;
+
+    k->epoch = epoch;
+    if (k->n_wanted == 0 || (same(now->kept, counted) && !has_outdated(k, epoch) &&
+                             (now->pending.round == 0 || same(now->pending, task))))
+    {
+        return FL_OK;
+    }
+    rv = fl__client_state_index_copy(now, &next);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    drop_unwanted(k, &next);
+    if (counted.round != 0 && same(next.pending, counted)) {
+        rv = take_over(k, &next, err);
+    } else if (next.pending.round != 0 && !same(next.pending, task)) {
+        drop_pending(k, &next, counted);
+    }
+    if (rv == FL_OK && !same(next.kept, counted)) {
+        forget_kept(k, &next, counted, epoch);
+    }
+    if (rv == FL_OK) {
+        drop_outdated(k, &next, epoch);
+        rv = commit(k, &next, err);
+    }
+    fl__client_state_index_done(&next);
+    return rv;
+}
+
+/* --- reading --- */
+
+static bool is_summed(const struct fl_client_state *k, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < k->n_wanted; i++) {
+        if (strcmp(k->wanted[i].name, name) == 0) {
+            return k->wanted[i].summed;
+        }
+    }
+    return false;
+}
+
+bool fl_client_state_has(const struct fl_client_state *k, const char *name)
+{
+    size_t i;
+
+    for (i = 0; k->n_wanted > 0 && i < k->index.n; i++) {
+        if (strcmp(k->index.entries[i].name, name) == 0) {
+            return k->index.entries[i].kept != 0;
+        }
+    }
+    return false;
+}
+
+int fl_client_state_load(struct fl_client_state *k, const char *name, float **ret,
+                         struct fl_err *err)
+{
+    struct fl__client_state_entry *e =
+        k->n_wanted > 0 ? fl__client_state_find(&k->index, name) : NULL;
+    struct fl__client_state_block block;
+    struct fl_err inner = {0};
+    int rv;
+
+    if (e == NULL || e->kept == 0) {
+        return fl_err_set(err, FL_ENOENT, "no '%s' is kept", name);
+    }
+    block = block_of(k, name, k->index.kept);
+    rv = fl__client_state_block_read(k->dir, &block, e->kept, ret, &inner);
+    if (is_damage(rv)) {
+        log_lost(k, name, &inner, rv);
+        e->kept = 0;
+        if (is_summed(k, name) && k->epoch != 0) {
+            k->index.kept = (struct fl_round_key){0};
+        }
+        rv = FL_ENOENT;
+    }
+    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+}
+
+int fl_client_state_newest(struct fl_client_state *k, const char *name, float **ret,
+                           struct fl_err *err)
+{
+    const struct fl__client_state_entry *e =
+        k->n_wanted > 0 ? fl__client_state_find(&k->index, name) : NULL;
+    struct fl__client_state_block block;
+    struct fl_err inner = {0};
+    int rv;
+
+    if (e == NULL || e->pending == 0) {
+        return fl_client_state_load(k, name, ret, err);
+    }
+    block = block_of(k, name, k->index.pending);
+    rv = fl__client_state_block_read(k->dir, &block, e->pending, ret, &inner);
+    if (is_damage(rv)) {
+        return fl_client_state_load(k, name, ret, err);
+    }
+    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+}
+
+/* --- the pending set --- */
+
+static int add_pending(struct fl_client_state *k, struct fl__client_state_index *next,
+                       struct fl_round_key key, const struct fl_client_state_value *value,
+                       struct fl_err *err)
+{
+    struct fl__client_state_entry *e = fl__client_state_find(next, value->name);
+    uint64_t serial = 0;
+    int rv;
+
+    FL_REQUIRE(is_wanted(k, value->name));
+    rv = write_block(k, next, value->name, key, value->data, &serial, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (e == NULL) { /* At most FL_CLIENT_STATE_MAX are wanted, and the others were dropped. */
+        e = &next->entries[next->n++];
+        *e = (struct fl__client_state_entry){0};
+        rv = fl_str_copy(e->name, sizeof(e->name), value->name);
+    }
+    e->pending = serial;
+    return rv;
+}
+
+int fl_client_state_put(struct fl_client_state *k, struct fl_round_key key,
+                        const struct fl_client_state_value *values, size_t n, struct fl_err *err)
+{
+    struct fl__client_state_index next;
+    size_t i;
+    int rv;
+
+    FL_REQUIRE(k->n_wanted > 0 && key.round != 0);
+    rv = fl_fs_mkdirs(k->dir, err);
+    if (rv != FL_OK || (rv = fl__client_state_index_copy(&k->index, &next)) != FL_OK) {
+        return rv;
+    }
+    drop_unwanted(k, &next);
+    fl__client_state_clear_pending(&next);
+    next.pending = key;
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = add_pending(k, &next, key, &values[i], err);
+    }
+    if (rv == FL_OK) {
+        rv = commit(k, &next, err);
+    }
+    fl__client_state_index_done(&next);
+    return rv;
+}
+
+bool fl_client_state_pending(const struct fl_client_state *k, struct fl_round_key key)
+{
+    return k->n_wanted > 0 && key.round != 0 && same(k->index.pending, key);
+}
+
+int fl_client_state_grant(struct fl_client_state *k, struct fl_round_key key, const uint8_t *units,
+                          const struct fl_client_state_value *more, struct fl_err *err)
+{
+    struct fl__client_state_index next;
+    size_t l;
+    int rv;
+
+    if (!fl_client_state_pending(k, key)) {
+        return fl_err_set(err, FL_ESTATE, "nothing is pending of round %llu/%u",
+                          (unsigned long long)key.round, key.attempt);
+    }
+    rv = fl__client_state_index_copy(&k->index, &next);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (l = 0; l < next.n_units; l++) {
+        next.granted[l] = units[l] != 0;
+    }
+    if (more != NULL) {
+        rv = add_pending(k, &next, key, more, err);
+    }
+    if (rv == FL_OK) {
+        rv = commit(k, &next, err);
+    }
+    fl__client_state_index_done(&next);
+    return rv;
+}

@@ -1,0 +1,440 @@
+/*
+ * The built-in engine: mini-batch training over a data set in memory with the solver that
+ * the server named. Which samples a step sees is builtin_batches.c's.
+ *
+ * Memory: the network with the activations of one batch, the solver's state, the samples of
+ * one batch or one piece of an evaluation, and 4 bytes a sample for the order.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/train/builtin_impl.h"
+#include "libfl/num/vec.h"
+
+static struct fl__builtin *builtin_of(struct fl_trainer *trainer)
+{
+    return (struct fl__builtin *)(void *)trainer;
+}
+
+static void forget(struct fl__builtin *b)
+{
+    fl_net_free(b->net);
+    fl_options_free(b->options);
+    fl__builtin_forget_data(b);
+    b->net = NULL;
+    b->options = NULL;
+}
+
+static void builtin_free(struct fl_trainer *trainer)
+{
+    struct fl__builtin *b = builtin_of(trainer);
+
+    forget(b);
+    free(b);
+}
+
+static int check_model(const struct fl_train_model *model, struct fl_err *err)
+{
+    if (model->net.n_layers == 0) {
+        return fl_err_set(err, FL_EUNIMPL,
+                          "the server describes its model by units only: the built-in trainer "
+                          "cannot make it, use 'trainer: command'");
+    }
+    if (model->batch_size == 0 || (model->epochs == 0 && model->steps == 0)) {
+        return fl_err_set(err, FL_EPROTO,
+                          "the server's training options make no step: epochs %" PRIu32
+                          ", steps %" PRIu32 ", batch size %" PRIu32,
+                          model->epochs, model->steps, model->batch_size);
+    }
+    return FL_OK;
+}
+
+static int make_net(struct fl__builtin *b, const struct fl_train_model *model, struct fl_err *err)
+{
+    char diff[256];
+    int rv = fl__builtin_describe(b, &model->net);
+
+    rv = rv == FL_OK ? fl__builtin_make_net(b, err)
+                     : fl_err_set(err, rv, "the server's network: out of memory");
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (!fl_layout_equal(fl_net_layout(b->net), model->layout)) {
+        fl_layout_diff(fl_net_layout(b->net), model->layout, diff, sizeof(diff));
+        return fl_err_set(err, FL_ESHAPE,
+                          "the server's layers do not make the units that it lists: %s", diff);
+    }
+    return fl__builtin_check_data(b, b->train, b->test, err);
+}
+
+static void take_description(struct fl__builtin *b, const struct fl_train_model *model)
+{
+    const struct fl_personal_adapt_options *adapt;
+
+    b->solver = model->solver;
+    b->epochs = model->epochs;
+    b->steps = model->steps;
+    b->batch_size = model->batch_size;
+    b->momentum = model->momentum;
+    b->weight_decay = model->weight_decay;
+    b->adapts = model->personal != NULL && model->personal->adapts;
+    b->adapt_on_test = false;
+    b->adapt_steps = 0;
+    b->adapt_epochs = 0;
+    if (b->adapts) {
+        adapt = fl_options_values(model->personal_options);
+        b->adapt_on_test = adapt->data == FL_ADAPT_TEST;
+        b->adapt_steps = (uint32_t)adapt->steps;
+        b->adapt_epochs = adapt->steps == 0 ? (uint32_t)adapt->epochs : 0;
+    }
+}
+
+static int prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
+                   struct fl_err *err)
+{
+    struct fl__builtin *b = builtin_of(trainer);
+    int rv = check_model(model, err);
+
+    forget(b);
+    if (rv == FL_OK) {
+        take_description(b, model);
+        rv = make_net(b, model, err);
+    }
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_options_copy(model->solver_options, &b->options);
+    if (rv != FL_OK) {
+        rv = fl_err_set(err, rv, "solver options: %s", fl_strerror(rv));
+        goto fail;
+    }
+    rv = fl__builtin_take_memory(b, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return FL_OK;
+fail:
+    forget(b);
+    return rv;
+}
+
+static int canceled(struct fl_err *err)
+{
+    return fl_err_set(err, FL_ECANCELED, "training was cancelled while the model was evaluated");
+}
+
+/* Evaluates what is in the network. */
+static int evaluate_net(struct fl__builtin *b, const atomic_bool *cancel, uint64_t *ret_samples,
+                        uint64_t *ret_correct, double *ret_loss_sum)
+{
+    size_t piece = fl_net_piece(b->net);
+    uint64_t correct = 0;
+    double loss_sum = 0;
+    size_t at;
+    size_t i;
+
+    for (at = 0; at < b->test->n; at += piece) {
+        size_t n = b->test->n - at < piece ? b->test->n - at : piece;
+        size_t right = 0;
+        double loss = 0;
+
+        if (cancel != NULL && atomic_load_explicit(cancel, memory_order_relaxed)) {
+            return FL_ECANCELED;
+        }
+        for (i = 0; i < n; i++) {
+            b->order_test[i] = (uint32_t)(at + i);
+        }
+        fl_dataset_gather(b->test, b->order_test, n, b->x, b->y);
+        fl_net_evaluate(b->net, b->x, b->y, n, &loss, &right);
+        loss_sum += loss;
+        correct += right;
+    }
+    *ret_samples = b->test->n;
+    *ret_correct = correct;
+    *ret_loss_sum = loss_sum;
+    return FL_OK;
+}
+
+static int check_evaluation(const struct fl__builtin *b, struct fl_err *err)
+{
+    if (b->test == NULL || b->test->n == 0) {
+        return fl_err_set(err, FL_ENOENT, "this client has no test data");
+    }
+    if (b->net == NULL) {
+        return fl_err_set(err, FL_ESTATE, "evaluation before the server described its model");
+    }
+    return FL_OK;
+}
+
+static int evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
+                    uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
+                    struct fl_err *err)
+{
+    struct fl__builtin *b = builtin_of(trainer);
+    int rv = check_evaluation(b, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_net_set(b->net, model);
+    return evaluate_net(b, cancel, ret_samples, ret_correct, ret_loss_sum) == FL_OK ? FL_OK
+                                                                                    : canceled(err);
+}
+
+static int make_solver(const struct fl__walk *w, bool adapting, struct fl_solver **ret,
+                       struct fl_err *err)
+{
+    const struct fl__builtin *b = w->b;
+    const struct fl_train_task *task = w->task;
+    struct fl_solver_setup setup = {
+        .net = b->net,
+        .learning_rate = task->learning_rate,
+        .momentum = b->momentum,
+        .weight_decay = b->weight_decay,
+        .n_steps = (size_t)w->n_steps,
+        .round = task->round,
+        .seed = task->seed,
+        .n_selected = task->n_selected,
+        .population = task->population,
+        .adapting = adapting,
+        .anchor = task->anchor,
+        .inputs = task->inputs,
+        .kept = task->kept,
+        .own_offer = task->own_offer.data != NULL
+                         ? task->own_offer
+                         : (struct fl_solver_bytes){b->own_offer.data, b->own_offer.len},
+    };
+
+    return b->solver->create(b->options, &setup, ret, err);
+}
+
+/* The model of a task into the network, and dropout's stream to its start. */
+static int load(struct fl__builtin *b, const struct fl_train_task *task, struct fl_err *err)
+{
+    size_t count = fl_layout_count(fl_net_layout(b->net));
+    struct fl_rng rng;
+
+    FL_REQUIRE(task->round > 0);
+    if (!fl_vec_finite(task->model, count)) {
+        return fl_err_set(err, FL_ENUMERIC, "the received model is not finite");
+    }
+    if (task->anchor != NULL && !fl_vec_finite(task->anchor, count)) {
+        return fl_err_set(err, FL_ENUMERIC, "the model that training is pulled to is not finite");
+    }
+    fl_net_set(b->net, task->model);
+    fl_rng_key(&rng, task->seed, FL_RNG_DROPOUT, task->round, 0);
+    fl_net_seed(b->net, fl_rng_u64(&rng));
+    return FL_OK;
+}
+
+static bool has_test(const struct fl__builtin *b)
+{
+    return b->test != NULL && b->test->n > 0;
+}
+
+/* The personal model, which the solver may have kept apart from what is uploaded. */
+static int judge_trained(struct fl__builtin *b, const struct fl_train_task *task,
+                         struct fl_solver *solver, struct fl_train_result *ret, struct fl_err *err)
+{
+    if (!task->evaluate_trained || !has_test(b)) {
+        return FL_OK;
+    }
+    if (b->solver->personal != NULL) {
+        b->solver->personal(solver);
+    }
+    if (evaluate_net(b, task->cancel, &ret->trained.samples, &ret->trained.correct,
+                     &ret->trained.loss_sum) != FL_OK)
+    {
+        return canceled(err);
+    }
+    ret->has_trained = true;
+    return FL_OK;
+}
+
+static int solve(const struct fl__walk *w, struct fl_train_result *ret, struct fl_err *err)
+{
+    struct fl__builtin *b = w->b;
+    struct fl__walk_sums sums;
+    struct fl_solver *solver = NULL;
+    size_t count = fl_layout_count(fl_net_layout(b->net));
+    int rv = fl__train_extras(fl_solver_keeps(b->solver->keeps), &ret->kept, &ret->n_kept, err);
+
+    if (rv == FL_OK) {
+        rv = fl__train_extras(fl_solver_names(fl_solver_sends(b->solver, b->options)), &ret->sent,
+                              &ret->n_sent, err);
+    }
+    if (rv == FL_OK && w->task->own_offer.data == NULL) {
+        rv = fl__offer_own(b, w->task->offer_seed, err);
+    }
+    if (rv == FL_OK) {
+        rv = make_solver(w, /* adapting= */ false, &solver, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__walk_run(w, solver, &sums, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    ret->steps = w->n_steps;
+    ret->samples = w->ds->n;
+    ret->train_loss = sums.samples > 0 ? sums.loss / (double)sums.samples : 0;
+    if (b->solver->finish != NULL) {
+        rv = b->solver->finish(solver, ret->kept, ret->sent, err);
+    }
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (w->task->release) {
+        fl_net_release(b->net);
+    }
+    ret->delta = malloc(count * sizeof(*ret->delta));
+    if (ret->delta == NULL) {
+        rv = fl_err_set(err, FL_ENOMEM, "update of %zu parameters: out of memory", count);
+        goto done;
+    }
+    fl_net_get(b->net, ret->delta);
+    rv = judge_trained(b, w->task, solver, ret, err);
+done:
+    b->solver->destroy(solver);
+    return rv;
+}
+
+static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
+               struct fl_train_result *ret, struct fl_err *err)
+{
+    struct fl__builtin *b = builtin_of(trainer);
+    struct fl__walk w;
+    int rv;
+
+    if (b->net == NULL) {
+        return fl_err_set(err, FL_ESTATE, "training before the server described its model");
+    }
+    rv = load(b, task, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (has_test(b)) {
+        if (evaluate_net(b, task->cancel, &ret->eval_samples, &ret->eval_correct,
+                         &ret->eval_loss_sum) != FL_OK)
+        {
+            return canceled(err);
+        }
+        ret->has_received = true;
+    }
+    w = fl__walk_passes(b, task, b->train, b->epochs, b->steps);
+    rv = solve(&w, ret, err);
+    return rv == FL_OK ? fl__train_finish(fl_net_layout(b->net), task, ret, err) : rv;
+}
+
+/* The steps of personal.adapt, on what is in the network. */
+static int fit(struct fl__builtin *b, const struct fl_train_task *task, struct fl_err *err)
+{
+    const struct fl_dataset *ds = b->adapt_on_test ? b->test : b->train;
+    struct fl__walk_sums sums;
+    struct fl_solver *solver = NULL;
+    struct fl__walk w = fl__walk_passes(b, task, ds, b->epochs, b->steps);
+    int rv;
+
+    if (b->adapt_epochs > 0) {
+        w = fl__walk_passes(b, task, ds, b->adapt_epochs, 0);
+    } else if (b->adapt_steps > 0) {
+        /* In the order that training has: fresh passes, or the cycle. */
+        w.n_steps = b->adapt_steps;
+        w.cyclic = w.cyclic > 0 ? b->adapt_steps : 0;
+    }
+    rv = make_solver(&w, /* adapting= */ true, &solver, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__walk_run(&w, solver, &sums, err);
+    b->solver->destroy(solver);
+    return rv;
+}
+
+static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
+                 struct fl_train_evaluation *ret_received, struct fl_train_evaluation *ret_adapted,
+                 struct fl_err *err)
+{
+    struct fl__builtin *b = builtin_of(trainer);
+    int rv = check_evaluation(b, err);
+
+    if (rv == FL_OK) {
+        rv = load(b, task, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (evaluate_net(b, task->cancel, &ret_received->samples, &ret_received->correct,
+                     &ret_received->loss_sum) != FL_OK)
+    {
+        return canceled(err);
+    }
+    if (!b->adapts) {
+        return FL_OK;
+    }
+    rv = fit(b, task, err);
+    if (rv != FL_OK) {
+        return fl_err_wrap(err, rv, "fitting the model before its evaluation");
+    }
+    if (!fl_vec_finite(fl_net_params(b->net), fl_net_block(b->net))) {
+        return fl_err_set(err, FL_ENUMERIC,
+                          "the model that was fitted before its evaluation is not finite: fitting "
+                          "diverged; a smaller learning rate than %g helps",
+                          task->learning_rate);
+    }
+    if (evaluate_net(b, task->cancel, &ret_adapted->samples, &ret_adapted->correct,
+                     &ret_adapted->loss_sum) != FL_OK)
+    {
+        return canceled(err);
+    }
+    return FL_OK;
+}
+
+static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl__builtin *b = builtin_of(trainer);
+
+    if (b->net == NULL) {
+        return fl_err_set(err, FL_ESTATE, "an offer before the server described its model");
+    }
+    if (b->solver->offer == NULL) {
+        return fl_err_set(err, FL_ESTATE, "the solver '%s' offers nothing", b->solver->policy.name);
+    }
+    return fl__offer_make(b, seed, out, err);
+}
+
+static uint64_t samples(const struct fl_trainer *trainer)
+{
+    return ((const struct fl__builtin *)(const void *)trainer)->train->n;
+}
+
+int fl_trainer_builtin(const struct fl_dataset *train, const struct fl_dataset *test,
+                       const struct fl_kernels *kernels, struct fl_trainer **ret,
+                       struct fl_err *err)
+{
+    static const struct fl__trainer_ops ops = {.free = builtin_free,
+                                               .prepare = prepare,
+                                               .run = run,
+                                               .offer = offer,
+                                               .samples = samples,
+                                               .adapt = adapt,
+                                               .evaluate = evaluate,
+                                               .set_data = fl__builtin_set_data};
+    struct fl__builtin *b;
+
+    if (train->n == 0) {
+        return fl_err_set(err, FL_EINVAL, "the training data has no samples");
+    }
+    b = calloc(1, sizeof(*b));
+    if (b == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
+    }
+    b->base.ops = &ops;
+    b->train = train;
+    b->test = test;
+    b->kernels = kernels;
+    *ret = &b->base;
+    return FL_OK;
+}

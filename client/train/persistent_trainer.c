@@ -1,0 +1,493 @@
+/*
+ * The user's own program as a trainer that stays (libfl/program/persistent.h). What the server's
+ * solver needs of a step it is told (libfl/strategy/external_training.h); what the solver keeps and
+ * sends is made here of the model before and after.
+ */
+#include <stdlib.h>
+
+#include "client/train/persistent_trainer_impl.h"
+#include "libfl/program/fields.h"
+
+/*
+ * Joining waits so long for the program to know the model, as it holds up the connection; a slower
+ * one is waited for by the first task.
+ */
+#define KNOWS_MODEL_MS 2000
+
+struct persistent {
+    struct fl_trainer base;
+    struct fl_persistent *r;
+    char *program;
+    struct fl__limit limit[FL_PERSISTENT_KINDS];
+    /* Of the last prepare(); layout NULL: none. */
+    struct fl_layout *layout;
+    const struct fl_solver_ops *solver;
+    struct fl_options *options;
+    char *solver_text;
+    uint32_t epochs, steps, batch_size;
+    double momentum, weight_decay;
+    uint32_t adapt_epochs, adapt_steps; /* both 0: as the training */
+    bool adapts, adapt_on_test;
+};
+
+static struct persistent *resident_of(struct fl_trainer *trainer)
+{
+    return (struct persistent *)(void *)trainer;
+}
+
+static void forget(struct persistent *c)
+{
+    size_t i;
+
+    fl_persistent_forget(c->r);
+    fl_layout_free(c->layout);
+    fl_options_free(c->options);
+    free(c->solver_text);
+    c->layout = NULL;
+    c->options = NULL;
+    c->solver_text = NULL;
+    for (i = 0; i < FL_PERSISTENT_KINDS; i++) {
+        fl__limit_forget(&c->limit[i]); /* Another model, or another amount of work. */
+    }
+}
+
+static void resident_free(struct fl_trainer *trainer)
+{
+    struct persistent *c = resident_of(trainer);
+
+    if (c->r != NULL) {
+        forget(c);
+    }
+    fl_persistent_free(c->r);
+    free(c->program);
+    free(c);
+}
+
+static void take_adapting(struct persistent *c, const struct fl_train_model *m)
+{
+    const struct fl_personal_adapt_options *adapt;
+
+    c->adapts = m->personal != NULL && m->personal->adapts;
+    c->adapt_on_test = false;
+    c->adapt_epochs = c->adapt_steps = 0;
+    if (c->adapts) {
+        adapt = fl_options_values(m->personal_options);
+        c->adapt_on_test = adapt->data == FL_ADAPT_TEST;
+        c->adapt_steps = (uint32_t)adapt->steps;
+        c->adapt_epochs = adapt->steps == 0 ? (uint32_t)adapt->epochs : 0;
+    }
+}
+
+static int describe(struct persistent *c, const struct fl_train_model *m, struct fl_err *err)
+{
+    const char *parts[FL__PARTS_MAX + 1];
+    unsigned all = fl_external_parts(m->solver, m->solver_options, false);
+    struct fl_persistent_model model = {.layout = m->layout,
+                                        .input = m->net.input,
+                                        .n_input = m->net.n_input,
+                                        .layers = m->net.layers,
+                                        .n_layers = m->net.n_layers,
+                                        .solver = c->solver_text,
+                                        .parts = parts,
+                                        .epochs = m->epochs,
+                                        .steps = m->steps,
+                                        .batch_size = m->batch_size,
+                                        .momentum = m->momentum,
+                                        .weight_decay = m->weight_decay,
+                                        .offer_bytes = m->solver->offer != NULL ? FL_OFFER_MAX : 0};
+    char *personal = NULL;
+    int rv;
+
+    fl__parts_names(all, parts);
+    all |= c->adapts ? fl_external_parts(m->solver, m->solver_options, true) : 0;
+    model.vectors = fl__parts_vectors(all);
+    if (m->personal != NULL) {
+        personal = fl__policy_text(&m->personal->policy, m->personal_options);
+        if (personal == NULL) {
+            return fl_err_set(err, FL_ENOMEM, "description of the model: out of memory");
+        }
+    }
+    model.personal = personal;
+    rv = fl_persistent_describe(c->r, &model, KNOWS_MODEL_MS, err);
+    free(personal);
+    return rv;
+}
+
+static int prepare(struct fl_trainer *trainer, const struct fl_train_model *m, struct fl_err *err)
+{
+    struct persistent *c = resident_of(trainer);
+    int rv = fl__parts_check(c->r, c->program, m, err);
+
+    forget(c);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    c->solver = m->solver;
+    c->epochs = m->epochs;
+    c->steps = m->steps;
+    c->batch_size = m->batch_size;
+    c->momentum = m->momentum;
+    c->weight_decay = m->weight_decay;
+    take_adapting(c, m);
+    c->solver_text = fl__policy_text(&m->solver->policy, m->solver_options);
+    rv = fl_layout_copy(m->layout, NULL, NULL, &c->layout, err);
+    if (rv == FL_OK &&
+        (c->solver_text == NULL || fl_options_copy(m->solver_options, &c->options) != FL_OK))
+    {
+        rv = fl_err_set(err, FL_ENOMEM, "solver options: out of memory");
+    }
+    rv = rv == FL_OK ? describe(c, m, err) : rv;
+    if (rv != FL_OK) {
+        forget(c);
+    }
+    return rv;
+}
+
+/* --- tasks --- */
+
+/* What was made of it is no message of the server's. */
+static int outcome(int rv)
+{
+    return rv == FL_EPROTO ? FL_EIO : rv;
+}
+
+static int carry_out(struct persistent *c, struct fl_persistent_task *task, uint64_t deadline_ms,
+                     struct fl_persistent_answer *ret, struct fl_err *err)
+{
+    struct fl__limit *limit = &c->limit[task->kind];
+    int rv;
+
+    task->limit_ms = fl__limit_of(limit, deadline_ms);
+    task->limit_note = fl__limit_note(limit, deadline_ms);
+    rv = fl_persistent_run(c->r, task, ret, err);
+    if (rv == FL_OK) {
+        fl__limit_good(limit, ret->took_ms);
+    }
+    return outcome(rv);
+}
+
+static struct fl_external_task outside_task(const struct persistent *c,
+                                            const struct fl_train_task *task, bool adapting)
+{
+    return (struct fl_external_task){.layout = c->layout,
+                                     .model = task->model,
+                                     .anchor = task->anchor,
+                                     .learning_rate = task->learning_rate,
+                                     .momentum = c->momentum,
+                                     .n_selected = task->n_selected,
+                                     .population = task->population,
+                                     .adapting = adapting,
+                                     .inputs = task->inputs,
+                                     .kept = task->kept};
+}
+
+/* `do`, owned. */
+static char *parts_text(const struct persistent *c, const struct fl_train_task *task,
+                        const struct fl_external *outside)
+{
+    return fl__parts_text(c->solver, c->options, outside, task->offer_seed & FL_FIELD_EXACT);
+}
+
+/* A task that makes steps. `parts` is borrowed. */
+static struct fl_persistent_task steps_task(const struct persistent *c,
+                                            const struct fl_train_task *task,
+                                            const struct fl_external *outside, const char *parts)
+{
+    struct fl_persistent_task t = {.kind = FL_PERSISTENT_TRAIN,
+                                   .given = {[FL_PERSISTENT_MODEL] = task->model,
+                                             [FL_PERSISTENT_GRADIENT] = outside->gradient,
+                                             [FL_PERSISTENT_DRIFT] = outside->drift},
+                                   .round = task->round,
+                                   .attempt = task->attempt,
+                                   .seed = task->seed & FL_FIELD_EXACT,
+                                   .order_seed = task->order_seed & FL_FIELD_EXACT,
+                                   .learning_rate = outside->learning_rate,
+                                   .momentum = c->momentum,
+                                   .weight_decay = c->weight_decay,
+                                   .epochs = c->epochs,
+                                   .steps = c->steps,
+                                   .batch_size = c->batch_size,
+                                   .evaluate_trained = task->evaluate_trained,
+                                   .parts = parts,
+                                   .cancel = task->cancel,
+                                   .progress = task->progress,
+                                   .ctx = task->ctx};
+
+    if ((outside->parts & FL_CAPABILITY_PULL) != 0) {
+        t.given[FL_PERSISTENT_ANCHOR] = task->anchor;
+    }
+    if (outside->mixup != NULL) {
+        t.mixup = outside->mixup->data;
+        t.mixup_len = outside->mixup->len;
+    }
+    return t;
+}
+
+/* Kept and sent, of a result that was copied out and checked. */
+static int finish(struct persistent *c, const struct fl_train_task *task,
+                  const struct fl_external_task *of, struct fl_train_result *ret,
+                  struct fl_err *err)
+{
+    int rv = fl__train_check(c->layout, ret->delta, err);
+
+    if (rv == FL_OK) {
+        rv = fl__train_extras(fl_solver_keeps(c->solver->keeps), &ret->kept, &ret->n_kept, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl__train_extras(fl_solver_names(fl_solver_sends(c->solver, c->options)), &ret->sent,
+                              &ret->n_sent, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_external_finish(c->solver, c->options, of, ret->delta, ret->steps, ret->kept,
+                                ret->sent, err);
+    }
+    return rv == FL_OK ? fl__train_finish(c->layout, task, ret, err) : rv;
+}
+
+static void take_answer(const struct fl_train_task *task, const struct fl_persistent_answer *a,
+                        struct fl_train_result *ret)
+{
+    ret->samples = a->samples;
+    ret->steps = a->steps;
+    ret->train_loss = a->train_loss;
+    ret->has_received = a->has_received;
+    ret->eval_samples = a->received.samples;
+    ret->eval_correct = a->received.correct;
+    ret->eval_loss_sum = a->received.loss_sum;
+    ret->has_trained = a->has_trained && task->evaluate_trained;
+    ret->trained =
+        (struct fl_train_evaluation){a->trained.samples, a->trained.correct, a->trained.loss_sum};
+}
+
+static int train(struct persistent *c, const struct fl_train_task *task,
+                 const struct fl_external_task *of, const struct fl_external *outside,
+                 struct fl_train_result *ret, struct fl_err *err)
+{
+    char *parts = parts_text(c, task, outside);
+    struct fl_persistent_task t = steps_task(c, task, outside, parts);
+    struct fl_persistent_answer answer = {0};
+    int rv = parts != NULL ? carry_out(c, &t, task->deadline_ms, &answer, err)
+                           : fl_err_set(err, FL_ENOMEM, "parts of a step: out of memory");
+
+    free(parts);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    take_answer(task, &answer, ret);
+    ret->delta = malloc(fl_layout_count(c->layout) * sizeof(*ret->delta));
+    if (ret->delta == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "result of %zu parameters: out of memory",
+                          fl_layout_count(c->layout));
+    }
+    rv = fl_persistent_result(c->r, ret->delta, err);
+    return rv == FL_OK ? finish(c, task, of, ret, err) : rv;
+}
+
+static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
+               struct fl_train_result *ret, struct fl_err *err)
+{
+    struct persistent *c = resident_of(trainer);
+    struct fl_external outside = {0};
+    struct fl_external_task of;
+    int rv;
+
+    if (c->layout == NULL) {
+        return fl_err_set(err, FL_ESTATE, "training before the server described its model");
+    }
+    of = outside_task(c, task, false);
+    rv = fl_external_begin(c->solver, c->options, &of, &outside, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = train(c, task, &of, &outside, ret, err);
+    fl_external_done(&outside);
+    return rv;
+}
+
+static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
+                 struct fl_train_evaluation *ret_received, struct fl_train_evaluation *ret_adapted,
+                 struct fl_err *err)
+{
+    struct persistent *c = resident_of(trainer);
+    struct fl_persistent_answer a = {0};
+    struct fl_external outside = {0};
+    struct fl_external_task of;
+    struct fl_persistent_task t;
+    char *parts;
+    int rv;
+
+    if (c->layout == NULL) {
+        return fl_err_set(err, FL_ESTATE, "fitting before the server described its model");
+    }
+    of = outside_task(c, task, true);
+    rv = fl_external_begin(c->solver, c->options, &of, &outside, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    parts = parts_text(c, task, &outside);
+    t = steps_task(c, task, &outside, parts);
+    t.kind = FL_PERSISTENT_ADAPT;
+    t.on_test = c->adapt_on_test;
+    if (c->adapt_epochs + c->adapt_steps > 0) {
+        t.epochs = c->adapt_epochs;
+        t.steps = c->adapt_steps;
+    }
+    rv = parts != NULL ? carry_out(c, &t, task->deadline_ms, &a, err)
+                       : fl_err_set(err, FL_ENOMEM, "parts of a step: out of memory");
+    free(parts);
+    fl_external_done(&outside);
+    if (rv == FL_OK) {
+        *ret_received = (struct fl_train_evaluation){a.received.samples, a.received.correct,
+                                                     a.received.loss_sum};
+        *ret_adapted =
+            (struct fl_train_evaluation){a.adapted.samples, a.adapted.correct, a.adapted.loss_sum};
+    }
+    return rv;
+}
+
+static int evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
+                    uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
+                    struct fl_err *err)
+{
+    struct persistent *c = resident_of(trainer);
+    struct fl_persistent_task t = {
+        .kind = FL_PERSISTENT_EVALUATE, .given = {model}, .cancel = cancel};
+    struct fl_persistent_answer a = {0};
+    int rv;
+
+    if (!fl_persistent_can(c->r, FL_PERSISTENT_EVALUATE)) {
+        return fl_err_set(err, FL_ENOENT, "'%.100s' did not declare that it can 'evaluate'",
+                          c->program);
+    }
+    rv = carry_out(c, &t, 0, &a, err);
+    if (rv == FL_OK) {
+        *ret_samples = a.received.samples;
+        *ret_correct = a.received.correct;
+        *ret_loss_sum = a.received.loss_sum;
+    }
+    return rv;
+}
+
+static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, struct fl_err *err)
+{
+    struct persistent *c = resident_of(trainer);
+    struct fl_persistent_task t = {
+        .kind = FL_PERSISTENT_OFFER, .seed = seed & FL_FIELD_EXACT, .solver = c->solver_text};
+    struct fl_persistent_answer a = {0};
+    size_t len;
+    int rv;
+
+    if (c->layout == NULL || c->solver->offer == NULL) {
+        return fl_err_set(err, FL_ESTATE, "an offer that no solver asks for");
+    }
+    rv = carry_out(c, &t, 0, &a, err);
+    len = (size_t)a.offer_bytes;
+    rv = rv == FL_OK ? fl_buf_reserve(out, len) : rv;
+    if (rv != FL_OK || len == 0) {
+        return rv;
+    }
+    rv = fl_persistent_offer(c->r, out->data + out->len, len, err);
+    if (rv == FL_OK && c->solver->offer_check != NULL) {
+        rv = c->solver->offer_check(c->options, out->data + out->len, len, 0, 0, err);
+    }
+    out->len += rv == FL_OK ? len : 0;
+    return rv;
+}
+
+static uint64_t samples(const struct fl_trainer *trainer)
+{
+    const struct persistent *c = (const struct persistent *)(const void *)trainer;
+
+    return fl_persistent_ready(c->r)->samples;
+}
+
+static int start(struct fl_trainer *trainer, uint64_t *ret_samples, uint64_t *ret_test_samples,
+                 struct fl_err *err)
+{
+    struct persistent *c = resident_of(trainer);
+    int rv = fl_persistent_start(c->r, err);
+
+    if (rv == FL_OK) {
+        *ret_samples = fl_persistent_ready(c->r)->samples;
+        *ret_test_samples = fl_persistent_can(c->r, FL_PERSISTENT_EVALUATE)
+                                ? fl_persistent_ready(c->r)->test_samples
+                                : 0;
+    }
+    return rv;
+}
+
+static uint64_t rest(struct fl_trainer *trainer)
+{
+    return fl_persistent_rest(resident_of(trainer)->r);
+}
+
+static void stop(struct fl_trainer *trainer)
+{
+    fl_persistent_stop(resident_of(trainer)->r);
+}
+
+static void interrupt(struct fl_trainer *trainer)
+{
+    fl_persistent_interrupt(resident_of(trainer)->r);
+}
+
+/* --- life --- */
+
+static int open_program(struct persistent *c, const struct fl_command_conf *conf,
+                        const struct fl_persistent_options *options, struct fl_err *err)
+{
+    const struct fl_persistent_conf program = {.argv = conf->argv,
+                                               .environment = conf->environment,
+                                               .memory_bytes = conf->memory_bytes,
+                                               .memory_of = conf->memory_of,
+                                               .descriptors = conf->descriptors,
+                                               .client = options->client,
+                                               .data = conf->data,
+                                               .purpose = "train",
+                                               .start_limit_ms = options->start_limit_ms,
+                                               .cancel_grace_ms = options->cancel_grace_ms,
+                                               .idle_exit_ms = options->idle_exit_ms,
+                                               .clock = options->clock,
+                                               .log = conf->log};
+    size_t i;
+
+    for (i = 0; i < FL_PERSISTENT_KINDS; i++) {
+        c->limit[i] = fl__limit_from(conf);
+    }
+    c->program = fl_str_dup(conf->argv[0]);
+    if (c->program == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
+    }
+    return fl_persistent_create(&program, &c->r, err);
+}
+
+int fl_trainer_persistent(const struct fl_command_conf *conf,
+                          const struct fl_persistent_options *options, struct fl_trainer **ret,
+                          struct fl_err *err)
+{
+    static const struct fl__trainer_ops ops = {.free = resident_free,
+                                               .prepare = prepare,
+                                               .run = run,
+                                               .offer = offer,
+                                               .samples = samples,
+                                               .adapt = adapt,
+                                               .evaluate = evaluate,
+                                               .start = start,
+                                               .rest = rest,
+                                               .stop = stop,
+                                               .interrupt = interrupt};
+    struct persistent *c = calloc(1, sizeof(*c));
+    int rv;
+
+    if (c == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
+    }
+    c->base.ops = &ops;
+    rv = open_program(c, conf, options, err);
+    if (rv != FL_OK) {
+        resident_free(&c->base);
+        return rv;
+    }
+    *ret = &c->base;
+    return FL_OK;
+}

@@ -1,0 +1,148 @@
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/train/persistent_trainer_impl.h"
+
+void fl__parts_names(unsigned parts, const char *ret[FL__PARTS_MAX + 1])
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; fl_capability_names[i] != NULL; i++) {
+        if ((parts & 1u << i) != 0) {
+            ret[n++] = fl_capability_names[i];
+        }
+    }
+    ret[n] = NULL;
+}
+
+unsigned fl__parts_vectors(unsigned parts)
+{
+    unsigned vectors = 1u << FL_PERSISTENT_MODEL;
+
+    vectors |= (parts & FL_CAPABILITY_PULL) != 0 ? 1u << FL_PERSISTENT_ANCHOR : 0;
+    vectors |= (parts & FL_CAPABILITY_GRADIENT) != 0 ? 1u << FL_PERSISTENT_GRADIENT : 0;
+    vectors |= (parts & FL_CAPABILITY_DRIFT) != 0 ? 1u << FL_PERSISTENT_DRIFT : 0;
+    return vectors;
+}
+
+static int check_kind(const struct fl_persistent *r, const char *program,
+                      enum fl_persistent_kind kind, const char *why, const char *name,
+                      struct fl_err *err)
+{
+    return fl_persistent_can(r, kind)
+               ? FL_OK
+               : fl_err_set(err, FL_EUNIMPL,
+                            "the server's %s '%s' needs a program that can '%s', which '%.100s' "
+                            "did not declare in 'ready'",
+                            why, name, fl_persistent_kinds[kind], program);
+}
+
+int fl__parts_check(const struct fl_persistent *r, const char *program,
+                    const struct fl_train_model *m, struct fl_err *err)
+{
+    const struct fl_solver_ops *s = m->solver;
+    bool adapts = m->personal != NULL && m->personal->adapts;
+    unsigned parts = fl_external_parts(s, m->solver_options, false);
+    const char *names[FL__PARTS_MAX + 1];
+    size_t i;
+    int rv;
+
+    if (s->outside.parts == NULL &&
+        (s->offer != NULL || fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) > 0))
+    {
+        return fl_err_set(err, FL_EUNIMPL,
+                          "the server's solver '%s' cannot be carried out by a program: use "
+                          "'trainer: builtin'",
+                          s->policy.name);
+    }
+    parts |= adapts ? fl_external_parts(s, m->solver_options, true) : 0;
+    fl__parts_names(parts, names);
+    for (i = 0; names[i] != NULL; i++) {
+        if (!fl_persistent_has_part(r, names[i])) {
+            return fl_err_set(err, FL_EUNIMPL,
+                              "the server's solver '%s' needs the part '%s' in every step, which "
+                              "'%.100s' did not declare in 'ready' (docs/trainer-protocol.md)",
+                              s->policy.name, names[i], program);
+        }
+    }
+    rv = check_kind(r, program, FL_PERSISTENT_TRAIN, "solver", s->policy.name, err);
+    if (rv == FL_OK && s->offer != NULL) {
+        rv = check_kind(r, program, FL_PERSISTENT_OFFER, "solver", s->policy.name, err);
+    }
+    if (rv == FL_OK && adapts) {
+        rv = check_kind(r, program, FL_PERSISTENT_ADAPT, "personal", m->personal->policy.name, err);
+    }
+    return rv;
+}
+
+/* An option with its own type: programs compute with it. */
+static json_t *value_of(const struct fl_options *o, const struct fl_opt_spec *spec)
+{
+    char text[256];
+    const char *shown = fl_options_show(o, spec, text, sizeof(text));
+    int64_t whole;
+    double number;
+
+    if (spec->type == FL_OPT_INT && fl_str_to_i64(shown, &whole) == FL_OK) {
+        return json_integer((json_int_t)whole);
+    }
+    if (spec->type == FL_OPT_FLOAT && fl_str_to_double(shown, &number) == FL_OK) {
+        return json_real(number);
+    }
+    return json_string(shown);
+}
+
+/* All options of the solver, whose own steps these are. */
+static json_t *options_of(const struct fl_options *o)
+{
+    const struct fl_opt_spec *spec = fl_options_specs(o);
+    json_t *json = json_object();
+
+    for (; spec->name != NULL; spec++) {
+        (void)json_object_set_new(json, spec->name, value_of(o, spec));
+    }
+    return json;
+}
+
+/* `offer_seed`: with it the program makes its own offer again, to leave it out. */
+static json_t *mixup_of(const struct fl_solver_ops *solver, const struct fl_options *o,
+                        uint64_t offer_seed)
+{
+    json_t *json = options_of(o);
+
+    (void)json_object_set_new(json, "naive", json_boolean(solver == &fl_solver_naivemix));
+    (void)json_object_set_new(json, "seed", json_integer((json_int_t)offer_seed));
+    return json;
+}
+
+char *fl__parts_text(const struct fl_solver_ops *solver, const struct fl_options *o,
+                     const struct fl_external *outside, uint64_t offer_seed)
+{
+    json_t *json = json_object();
+    json_t *part;
+    char *text;
+    size_t i;
+
+    for (i = 0; fl_capability_names[i] != NULL; i++) {
+        unsigned bit = outside->parts & 1u << i;
+
+        if (bit == 0) {
+            continue;
+        }
+        if (bit == FL_CAPABILITY_PULL) {
+            part = json_pack("{s:f}", "mu", outside->mu);
+        } else if (bit == FL_CAPABILITY_GRADIENT || bit == FL_CAPABILITY_DRIFT) {
+            part = json_object();
+        } else if (bit == FL_CAPABILITY_MIXUP) {
+            part = mixup_of(solver, o, offer_seed);
+        } else {
+            part = options_of(o);
+        }
+        (void)json_object_set_new(json, fl_capability_names[i], part);
+    }
+    text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return text;
+}

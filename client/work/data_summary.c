@@ -1,0 +1,174 @@
+/* The data summary of this client: made once, kept for ever, checked against the client's terms. */
+#include "client/work/data_summary.h"
+
+#include <inttypes.h>
+
+#include "client/store/own_summary.h"
+
+/*
+ * No mean may be of fewer samples than was asked for and allowed, also in the summary of a program:
+ * a trainer of the user's makes its own.
+ */
+static int check_means(const struct fl_worker *worker, const struct fl_buf *made, uint64_t samples,
+                       struct fl_err *err)
+{
+    const struct fl_setup *setup = worker->setup;
+    uint64_t group = setup->solver->offer_group(setup->solver_options);
+    uint64_t least = worker->terms.least_group > 1 ? worker->terms.least_group : 1;
+    uint64_t means = setup->solver->offer_means(made->data, made->len);
+
+    if (group == 0 || group > samples) {
+        group = samples;
+    }
+    if (means <= 1 || means <= samples / (group > least ? group : least)) {
+        return FL_OK;
+    }
+    return fl_err_set(err, FL_EPERM,
+                      "%" PRIu64 " means of %" PRIu64 " samples are not all of %" PRIu64
+                      " samples at least: a short last group has to be joined to the one before",
+                      means, samples, group > least ? group : least);
+}
+
+static int make_new(const struct fl_worker *worker, struct fl_buf *out, struct fl_err *err)
+{
+    uint64_t least = worker->terms.least_group;
+    uint64_t samples = fl_trainer_samples(worker->trainer);
+    int rv;
+
+    if (samples < least) {
+        return fl_err_set(err, FL_EPERM,
+                          "a mean has to be of %" PRIu64 " samples at least ('least_group' of this "
+                          "client), and the client has %" PRIu64,
+                          least, samples);
+    }
+    rv = fl_trainer_offer(worker->trainer, worker->seed, out, err);
+    return rv == FL_OK && out->len > 0 ? check_means(worker, out, samples, err) : rv;
+}
+
+/* FL_ENOENT: none was sent yet. */
+static int load_sent(const struct fl_worker *worker, struct fl_buf *out, struct fl_err *err)
+{
+    return worker->state_dir != NULL ? fl_summary_load(worker->state_dir, out, err) : FL_ENOENT;
+}
+
+/* Before a byte of it is sent. */
+static int save_new(const struct fl_worker *worker, const struct fl_buf *made, struct fl_err *err)
+{
+    const struct fl_setup *setup = worker->setup;
+
+    return worker->state_dir != NULL && made->len > 0
+               ? fl_summary_save(worker->state_dir,
+                                 setup->solver->offer_group(setup->solver_options), made->data,
+                                 made->len, err)
+               : FL_OK;
+}
+
+int fl_offer_make(const struct fl_worker *worker, struct fl_offer *ret, struct fl_err *err)
+{
+    int rv;
+    bool made = false;
+
+    *ret = (struct fl_offer){.told = 0};
+    fl_buf_init(&ret->data, FL_OFFER_MAX);
+    rv = load_sent(worker, &ret->data, err);
+    if (rv == FL_ENOENT) {
+        made = true;
+        rv = make_new(worker, &ret->data, err);
+    }
+    if (rv == FL_OK && made) {
+        rv = save_new(worker, &ret->data, err);
+        made = false;
+    }
+    if (rv == FL_OK) {
+        return rv;
+    }
+    fl_buf_done(&ret->data);
+    fl_buf_init(&ret->data, 0);
+    if (rv == FL_ENOMEM || (!made && rv != FL_EFORMAT && rv != FL_EVERSION)) {
+        return rv;
+    }
+    fl_log(worker->log, FL_LOG_WARNING, "client",
+           "no data summary is sent, taking part without: %s", fl_err_text(err, rv));
+    return FL_OK;
+}
+
+void fl_offer_rewind(struct fl_offer *offer)
+{
+    offer->told = 0;
+    offer->told_all = false;
+}
+
+bool fl_offer_next(struct fl_offer *offer, struct fl_wire_offer *ret)
+{
+    size_t left = offer->data.len - offer->told;
+
+    if (offer->told_all) {
+        return false;
+    }
+    ret->offset = offer->told;
+    ret->total = offer->data.len;
+    ret->len = left < FL_WIRE_OFFER_PIECE ? left : FL_WIRE_OFFER_PIECE;
+    ret->data = ret->len > 0 ? offer->data.data + offer->told : NULL;
+    offer->told += ret->len;
+    offer->told_all = offer->told == offer->data.len;
+    return true;
+}
+
+void fl_offer_done(struct fl_offer *offer)
+{
+    fl_buf_done(&offer->data);
+    *offer = (struct fl_offer){.told = 0};
+}
+
+int fl_offer_allowed(const struct fl_worker_terms *terms, const struct fl_solver_ops *solver,
+                     const struct fl_options *options, struct fl_err *err)
+{
+    uint64_t group = solver->offer != NULL ? solver->offer_group(options) : 0;
+
+    if (!terms->offers) {
+        return fl_err_set(err, FL_EPERM,
+                          "with the solver '%s' means of this client's samples leave the machine, "
+                          "for all other clients, and its configuration does not say 'offers: yes'",
+                          solver->policy.name);
+    }
+    if (group != 0 && group < terms->least_group) {
+        return fl_err_set(err, FL_EPERM,
+                          "the server asks for means of %" PRIu64 " samples each "
+                          "(strategy.solver.group), and 'least_group' of this client is %" PRIu64,
+                          group, terms->least_group);
+    }
+    return FL_OK;
+}
+
+/* Of the summary that was sent: its groups are the only ones that are ever told of. */
+static int check_sent(const struct fl_worker *worker, struct fl_err *err)
+{
+    const struct fl_setup *setup = worker->setup;
+    uint64_t asked = setup->solver->offer_group(setup->solver_options);
+    uint64_t sent = 0;
+    int rv =
+        worker->state_dir != NULL ? fl_summary_group(worker->state_dir, &sent, err) : FL_ENOENT;
+
+    if (rv == FL_OK && sent != asked) {
+        rv = fl_err_set(err, FL_EPERM,
+                        "the server asks for means with strategy.solver.group %" PRIu64
+                        ", and this client sent its summary with %" PRIu64
+                        ": two summaries of the same samples would give single samples away "
+                        "(docs/what-updates-tell.md)",
+                        asked, sent);
+    }
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+int fl_offer_check(const struct fl_worker *worker, bool wants, struct fl_err *err)
+{
+    const struct fl_setup *setup = worker->setup;
+    bool made = setup->solver->offer != NULL;
+    int rv;
+
+    if (!wants && !made) {
+        return FL_OK;
+    }
+    rv = fl_offer_allowed(&worker->terms, setup->solver, setup->solver_options, err);
+    return rv == FL_OK && made ? check_sent(worker, err) : rv;
+}

@@ -1,0 +1,101 @@
+/* Figures as lines for people: columns, what stands behind them, and "name=value" of a log. */
+
+#include "libfl/figures/figures_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *fl_figure_unit_text(const struct fl_figure *figure)
+{
+    switch (figure->unit) {
+    case FL_UNIT_COUNT:
+        return "number";
+    case FL_UNIT_BYTES:
+        return "bytes";
+    case FL_UNIT_MS:
+        return "ms since 1970";
+    case FL_UNIT_SHARE:
+        return "share, 0 to 1";
+    case FL_UNIT_WEIGHT:
+        return "weight, 0 to 1";
+    case FL_UNIT_LOSS:
+        return "loss";
+    case FL_UNIT_US:
+        return "microseconds";
+    case FL_UNIT_INSTANT:
+        return "microseconds since the start";
+    }
+    return "";
+}
+
+const char *fl_figure_text(const struct fl_figures *figures, const struct fl_figure *figure,
+                           const void *record, int decimals, char out[FL_FIGURE_TEXT])
+{
+    if (!fl_figure_known(figures, figure, record)) {
+        (void)snprintf(out, FL_FIGURE_TEXT, "-");
+    } else if (figure->type == FL_FIGURE_F64) {
+        (void)snprintf(out, FL_FIGURE_TEXT, "%.*f", decimals, fl_figure_real(figure, record));
+    } else {
+        (void)snprintf(out, FL_FIGURE_TEXT, "%" PRIu64, fl_figure_whole(figure, record));
+    }
+    return out;
+}
+
+const char *fl_figures_columns(const struct fl_figures *figures, const void *record, char *out,
+                               size_t size)
+{
+    char text[FL_FIGURE_TEXT];
+    size_t used = 0;
+    size_t i;
+
+    out[0] = '\0';
+    for (i = 0; i < figures->n; i++) {
+        const struct fl_figure *f = &figures->rows[i];
+
+        if ((f->shown & FL_SHOWN_COLUMN) == 0) {
+            continue;
+        }
+        (void)snprintf(out + used, size - used, "%s%*s", used > 0 ? " " : "", f->width,
+                       record != NULL ? fl_figure_text(figures, f, record, f->decimals, text)
+                                      : f->label);
+        used += strlen(out + used);
+    }
+    return out;
+}
+
+/* "label=value" of what is known and shown there. A lead begins a group: two blanks before it. */
+static const char *pairs(const struct fl_figures *figures, const void *record, unsigned shown,
+                         char *out, size_t size)
+{
+    bool behind = shown == FL_SHOWN_BEHIND;
+    char text[FL_FIGURE_TEXT];
+    size_t used = 0;
+    size_t i;
+
+    out[0] = '\0';
+    for (i = 0; i < figures->n; i++) {
+        const struct fl_figure *f = &figures->rows[i];
+        bool begins = f->lead == 0 || f->lead == i;
+
+        if ((f->shown & shown) == 0 || !fl_figure_known(figures, f, record)) {
+            continue;
+        }
+        (void)snprintf(out + used, size - used, "%s%s=%s", behind && begins ? "  " : " ", f->label,
+                       fl_figure_text(figures, f, record, behind ? f->decimals : 4, text));
+        used += strlen(out + used);
+    }
+    return out;
+}
+
+const char *fl_figures_behind(const struct fl_figures *figures, const void *record, char *out,
+                              size_t size)
+{
+    return pairs(figures, record, FL_SHOWN_BEHIND, out, size);
+}
+
+const char *fl_figures_log(const struct fl_figures *figures, const void *record, char *out,
+                           size_t size)
+{
+    return pairs(figures, record, FL_SHOWN_LOG, out, size);
+}

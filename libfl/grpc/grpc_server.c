@@ -1,0 +1,501 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/grpc/endpoint.h"
+#include "libfl/grpc/link_impl.h"
+
+/* A client without calls gets a GOAWAY and this long to answer it. */
+#define IDLE_GRACE_MS 1000
+
+/* One that is expelled gets this long to read why. */
+#define EXPELLED_GRACE_MS 500
+
+struct listener {
+    struct listener *next;
+    struct fl_grpc_server *server;
+    struct fl_listener *net;    /* NULL: closed, but its sessions may still be there */
+    struct fl_grpc_listen rule; /* but for its address */
+};
+
+struct session {
+    struct fl__link link; /* First: the link's callbacks lead here. */
+    const struct listener *listener;
+    struct session *next;
+    struct session *prev;
+    uint64_t accepted_at;
+    uint64_t idle_since; /* UINT64_MAX while it has calls. */
+    bool idle_drain;     /* Asked to go because it was idle. */
+    bool expelled;       /* Asked to go because it is not what it was. */
+    char peer[64];
+    bool leaving;       /* Its descriptor is closed, a newer connection has its place. */
+    bool shown_nothing; /* It came over TLS without a certificate. */
+};
+
+/*
+ * Life: serving -> closing (no listeners, sessions end) -> `closed` and freed, from a timer so
+ * that it never happens inside fl_grpc_server_close().
+ */
+struct fl_grpc_server {
+    struct fl_grpc_server_setup setup;
+    struct listener *listeners;
+    struct session *sessions; /* the newest first */
+    struct session *oldest;
+    size_t n_sessions;
+    size_t n_leaving;
+    size_t n_shown_nothing;
+    struct fl_budget budget;
+    struct fl_timer *closer; /* Made beforehand: closing must not fail. */
+    bool closing;
+    fl_loop_cb closed;
+    void *closed_ctx;
+};
+
+static void forget_shown(struct session *session)
+{
+    session->listener->server->n_shown_nothing -= session->shown_nothing ? 1 : 0;
+    session->shown_nothing = false;
+}
+
+static void session_free(struct session *session)
+{
+    struct fl_grpc_server *server = session->listener->server;
+
+    if (session->next != NULL) {
+        session->next->prev = session->prev;
+    } else {
+        server->oldest = session->prev;
+    }
+    if (session->prev != NULL) {
+        session->prev->next = session->next;
+    } else {
+        server->sessions = session->next;
+    }
+    server->n_sessions--;
+    server->n_leaving -= session->leaving ? 1 : 0;
+    forget_shown(session);
+    free(session);
+    if (server->closing && server->n_sessions == 0) {
+        fl_timer_start(server->closer, 0);
+    }
+}
+
+static void tell(const struct fl_grpc_server *server, const char *peer, const char *reason,
+                 const char *text)
+{
+    if (server->setup.notice != NULL) {
+        server->setup.notice(server->setup.notice_ctx, peer, reason, text);
+    }
+}
+
+/* What the stream says of its end, without the peer's name that it begins with. */
+static const char *without_peer(const char *text, const char *peer)
+{
+    size_t n = strlen(peer);
+
+    return strncmp(text, peer, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+}
+
+static void on_gone(struct fl__link *link, int code, const char *text)
+{
+    struct session *session = (struct session *)link;
+
+    /* Other errors are the network's: the calls that were open tell of them. Who had to make room
+       was named then. */
+    if (code == FL_EPROTO || (code == FL_ETIMEOUT && link->why != NULL) ||
+        (code == FL_ELIMIT && link->why == NULL))
+    {
+        tell(session->listener->server, session->peer, "broken",
+             link->why != NULL ? link->why : without_peer(text, session->peer));
+    }
+    session_free(session);
+}
+
+static void on_call_notice(void *ctx, const struct fl_call *call, const char *reason,
+                           const char *text)
+{
+    const struct session *session = ctx;
+    char line[512];
+
+    (void)snprintf(line, sizeof(line), "%.200s: %s", fl_call_path(call), text);
+    tell(session->listener->server, fl_call_peer(call), reason, line);
+}
+
+/* The account whose connection has to go; it lies in the session of its link. */
+static void on_evict(void *ctx, struct fl_account *account, enum fl_evict why)
+{
+    const struct fl_grpc_server *server = ctx;
+    struct fl__link *link = account->owner;
+    char line[256];
+
+    if (why == FL_EVICT_PLACES) {
+        (void)snprintf(line, sizeof(line),
+                       "it is closed: '%s' has more than %u connections, and this is the oldest",
+                       account->party->name, server->budget.party_accounts);
+        tell(server, fl_stream_peer(link->stream), "too many connections", line);
+        fl__link_abort(link, FL_ELIMIT, "newer connections of the same client have its place");
+        return;
+    }
+    (void)snprintf(line, sizeof(line),
+                   "it is closed: %zu bytes are unfinished or unread there, of %zu that all "
+                   "together may have",
+                   account->used, server->budget.limit);
+    tell(server, fl_stream_peer(link->stream), "evicted", line);
+    fl__link_abort(link, FL_ELIMIT, "it makes room for others");
+}
+
+static uint32_t who_is(const struct session *session, const struct fl_identity *identity,
+                       const char **why)
+{
+    const struct fl_grpc_listen *rule = &session->listener->rule;
+
+    *why = NULL;
+    return rule->who != NULL ? rule->who(rule->who_ctx, identity, why) : FL_WHO_PLAIN;
+}
+
+/* Without the port, which is another one with each connection. */
+static bool same_address(const char *peer, const char *other)
+{
+    const char *port = strrchr(peer, ':');
+    size_t n = port != NULL ? (size_t)(port - peer) + 1 : strlen(peer) + 1;
+
+    return strncmp(peer, other, n) == 0;
+}
+
+/* Of two without an authenticated client, of which `found` is older: does `session` go first? */
+static bool goes_before(const struct session *session, const struct session *found,
+                        const char *peer)
+{
+    bool same = same_address(peer, session->peer);
+    bool party = fl_h2_account(session->link.h2)->party != NULL;
+    bool found_party;
+
+    if (found == NULL) {
+        return true;
+    }
+    if (same != same_address(peer, found->peer)) {
+        return same;
+    }
+    found_party = fl_h2_account(found->link.h2)->party != NULL;
+    if (party != found_party) {
+        return found_party;
+    }
+    return fl_h2_calls(session->link.h2) == 0 && fl_h2_calls(found->link.h2) > 0;
+}
+
+/*
+ * The connection that a new one of `peer` replaces: of those without an authenticated client one
+ * from the same address, else one without a client's certificate, else one without any call, else
+ * the oldest; `shown_nothing`: only of those that came over TLS without a certificate. So many
+ * connections from one address replace each other, and no other connection.
+ */
+static struct session *stranger(const struct fl_grpc_server *server, const char *peer,
+                                bool shown_nothing)
+{
+    struct session *found = NULL;
+    struct session *session;
+
+    for (session = server->oldest; session != NULL; session = session->prev) {
+        if (session->leaving || session->link.mute ||
+            fl_h2_account(session->link.h2)->vouched > 0 ||
+            (shown_nothing && !session->shown_nothing))
+        {
+            continue;
+        }
+        found = goes_before(session, found, peer) ? session : found;
+    }
+    return found;
+}
+
+static bool make_room(struct fl_grpc_server *server, const char *peer, bool shown_nothing)
+{
+    struct session *session = stranger(server, peer, shown_nothing);
+
+    if (session == NULL) {
+        return false;
+    }
+    tell(server, fl_stream_peer(session->link.stream), "replaced",
+         "it is closed: another connection needs its place");
+    session->leaving = true;
+    server->n_leaving++;
+    forget_shown(session);
+    fl__link_abort(&session->link, FL_ELIMIT, "it makes room for others");
+    return true;
+}
+
+/* The other places are for clients, who find one without pushing anybody out. */
+static size_t most_shown_nothing(const struct fl_grpc_server *server)
+{
+    return server->setup.max_connections - server->setup.max_connections / FL_GRPC_RESERVE;
+}
+
+static void on_arrived(struct fl__link *link)
+{
+    struct session *session = (struct session *)link;
+    const struct fl_identity *identity = fl_stream_identity(link->stream);
+    struct fl_grpc_server *server = session->listener->server;
+    const char *why;
+    uint32_t who = who_is(session, identity, &why);
+
+    if (fl_h2_identify(link->h2, who, why, identity) != FL_OK) {
+        fl__link_abort(link, FL_ENOMEM, "out of memory for its identity");
+        return;
+    }
+    if (session->listener->rule.filter != NULL && (who & (FL_WHO_UNAUTHENTICATED)) != 0) {
+        session->shown_nothing = true;
+        server->n_shown_nothing++;
+        if (server->n_shown_nothing > most_shown_nothing(server)) {
+            (void)make_room(server, session->peer, /* shown_nothing= */ true);
+        }
+    }
+    if (identity != NULL && (who & (FL_WHO_CLIENT | FL_WHO_LAPSED)) != 0) {
+        fl_account_join(fl_h2_account(link->h2), identity->name);
+    }
+}
+
+static void expel(struct session *session, const char *why)
+{
+    tell(session->listener->server, session->peer, "expelled", why);
+    session->expelled = true;
+    fl_h2_expel(session->link.h2, why);
+    fl__link_drain(&session->link, EXPELLED_GRACE_MS);
+}
+
+static void review(struct session *session)
+{
+    struct fl_h2 *h2 = session->link.h2;
+    const char *why;
+    uint32_t before;
+    uint32_t who;
+
+    if (h2 == NULL || !session->link.arrived || session->link.mute || session->expelled) {
+        return;
+    }
+    who = who_is(session, fl_h2_identity(h2), &why);
+    before = fl_h2_who(h2);
+    if (who == before) {
+        return;
+    }
+    /* Whatever comes before the connection has ended is judged by what the peer is now. */
+    if (fl_h2_identify(h2, who, why, fl_h2_identity(h2)) != FL_OK) {
+        fl__link_abort(&session->link, FL_ENOMEM, "out of memory for its identity");
+    } else if ((before & ~who) != 0) {
+        expel(session, why != NULL ? why : "it is not what it was when it came");
+    }
+}
+
+static uint64_t check(struct fl__link *link, uint64_t now_ms)
+{
+    struct session *session = (struct session *)link;
+    const struct fl_rpc_limits *limits = &session->listener->server->setup.limits;
+    uint64_t at;
+
+    if (!link->ready) {
+        at = session->accepted_at + limits->handshake_ms;
+        if (now_ms >= at) {
+            fl__link_close(link, FL_ETIMEOUT, "no HTTP/2 handshake in time");
+        }
+        return at;
+    }
+    if (fl_h2_calls(link->h2) > 0) {
+        session->idle_since = UINT64_MAX;
+        if (session->idle_drain) {
+            /* A call crossed our GOAWAY: it has all the time it needs. */
+            session->idle_drain = false;
+            link->grace_at = UINT64_MAX;
+        }
+        return UINT64_MAX;
+    }
+    if (link->grace_at != UINT64_MAX) {
+        return UINT64_MAX; /* Draining already. */
+    }
+    if (session->idle_since == UINT64_MAX) {
+        session->idle_since = now_ms;
+    }
+    at = session->idle_since + limits->idle_ms;
+    if (now_ms < at) {
+        return at;
+    }
+    session->idle_drain = true;
+    fl__link_drain(link, IDLE_GRACE_MS);
+    return UINT64_MAX;
+}
+
+static const struct fl__link_ops ops = {.arrived = on_arrived, .check = check, .gone = on_gone};
+
+static int start_session(const struct listener *listener, struct fl_stream *stream)
+{
+    struct fl_grpc_server *server = listener->server;
+    struct fl_h2_setup setup = {.limits = server->setup.limits,
+                                .methods = server->setup.methods,
+                                .budget = &server->budget,
+                                .notice = on_call_notice};
+    struct session *session = calloc(1, sizeof(*session));
+    int rv;
+
+    if (session == NULL) {
+        return FL_ENOMEM;
+    }
+    rv = fl__link_init(&session->link, server->setup.loop, &ops);
+    if (rv != FL_OK) {
+        free(session);
+        return rv;
+    }
+    rv = fl__link_start(&session->link, fl_stream_peer(stream), &setup, true);
+    if (rv != FL_OK) {
+        fl__link_done(&session->link);
+        free(session);
+        return rv;
+    }
+    session->listener = listener;
+    (void)snprintf(session->peer, sizeof(session->peer), "%s", fl_stream_peer(stream));
+    session->accepted_at = fl_loop_now(server->setup.loop);
+    session->idle_since = UINT64_MAX;
+    session->next = server->sessions;
+    if (server->sessions != NULL) {
+        server->sessions->prev = session;
+    } else {
+        server->oldest = session;
+    }
+    server->sessions = session;
+    server->n_sessions++;
+    fl_stream_charge(stream, fl_h2_account(session->link.h2));
+    fl__link_attach(&session->link, stream);
+    return FL_OK;
+}
+
+static void on_accept(void *ctx, struct fl_stream *stream)
+{
+    const struct listener *listener = ctx;
+    struct fl_grpc_server *server = listener->server;
+
+    if (server->n_sessions - server->n_leaving >= server->setup.max_connections &&
+        !make_room(server, fl_stream_peer(stream), /* shown_nothing= */ false))
+    {
+        tell(server, fl_stream_peer(stream), "turned away",
+             "it is turned away: there are as many connections as may be");
+        fl_stream_close(stream);
+        return;
+    }
+    if (fl_stream_wrap(listener->rule.filter, &stream) != FL_OK ||
+        start_session(listener, stream) != FL_OK)
+    {
+        tell(server, fl_stream_peer(stream), "no memory", "it is turned away: out of memory");
+        fl_stream_close(stream);
+    }
+}
+
+static void on_closer(void *arg)
+{
+    struct fl_grpc_server *server = arg;
+    struct listener *listener;
+    fl_loop_cb closed = server->closed;
+    void *ctx = server->closed_ctx;
+
+    fl_timer_close(server->closer);
+    while ((listener = server->listeners) != NULL) {
+        server->listeners = listener->next;
+        free(listener);
+    }
+    free(server);
+    if (closed != NULL) {
+        closed(ctx);
+    }
+}
+
+int fl_grpc_server_create(const struct fl_grpc_server_setup *setup, struct fl_grpc_server **ret,
+                          struct fl_err *err)
+{
+    struct fl_grpc_server *server = calloc(1, sizeof(*server));
+
+    FL_REQUIRE(setup->methods != NULL);
+    if (server == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "gRPC server: out of memory");
+    }
+    server->setup = *setup;
+    fl_budget_init(&server->budget, setup->memory > 0 ? setup->memory : SIZE_MAX,
+                   2 * setup->limits.message_bytes, on_evict, server);
+    server->budget.reserve = setup->memory / FL_GRPC_RESERVE;
+    server->budget.party_accounts = setup->peer_connections;
+    if (fl_timer_create(setup->loop, on_closer, server, &server->closer) != FL_OK) {
+        free(server);
+        return fl_err_set(err, FL_ENOMEM, "gRPC server: out of memory");
+    }
+    *ret = server;
+    return FL_OK;
+}
+
+int fl_grpc_server_listen(struct fl_grpc_server *server, const struct fl_grpc_listen *listen,
+                          unsigned *ret_port, struct fl_err *err)
+{
+    struct listener *listener;
+    int rv;
+
+    FL_REQUIRE(!server->closing);
+    listener = calloc(1, sizeof(*listener));
+    if (listener == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "listening: out of memory");
+    }
+    listener->server = server;
+    listener->rule = *listen;
+    listener->rule.address = NULL;
+    rv = fl_listen(server->setup.loop, listen->address, on_accept, listener, &listener->net, err);
+    if (rv != FL_OK) {
+        free(listener);
+        return rv;
+    }
+    listener->next = server->listeners;
+    server->listeners = listener;
+    if (ret_port != NULL) {
+        *ret_port = fl_listener_port(listener->net);
+    }
+    return FL_OK;
+}
+
+size_t fl_grpc_server_connections(const struct fl_grpc_server *server)
+{
+    return server->n_sessions;
+}
+
+void fl_grpc_server_review(struct fl_grpc_server *server)
+{
+    struct session *session;
+
+    /* Nothing is freed here: sessions end in callbacks. */
+    for (session = server->sessions; session != NULL; session = session->next) {
+        review(session);
+    }
+}
+
+const struct fl_budget *fl_grpc_server_budget(const struct fl_grpc_server *server)
+{
+    return &server->budget;
+}
+
+void fl_grpc_server_close(struct fl_grpc_server *server, uint32_t grace_ms, fl_loop_cb closed,
+                          void *ctx)
+{
+    struct listener *listener;
+    struct session *session;
+
+    FL_REQUIRE(!server->closing);
+    server->closing = true;
+    server->closed = closed;
+    server->closed_ctx = ctx;
+    for (listener = server->listeners; listener != NULL; listener = listener->next) {
+        fl_listener_close(listener->net);
+        listener->net = NULL;
+    }
+    /* Nothing is freed here: sessions end in callbacks. */
+    for (session = server->sessions; session != NULL; session = session->next) {
+        session->idle_drain = false;
+        if (session->link.ready) {
+            fl__link_drain(&session->link, grace_ms);
+        } else {
+            fl__link_close(&session->link, FL_OK, NULL);
+        }
+    }
+    if (server->n_sessions == 0) {
+        fl_timer_start(server->closer, 0);
+    }
+}

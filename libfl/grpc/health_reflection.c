@@ -1,0 +1,317 @@
+/*
+ * The services that every gRPC tool knows. Health/Check answers once; Health/Watch stays open and
+ * is told each change; reflection answers question by question until the peer has no more.
+ *
+ * Failure modes: a request that does not decode ends the call with INVALID_ARGUMENT; a peer that
+ * asks without reading the answers fills its send queue and is ended with RESOURCE_EXHAUSTED.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/grpc/endpoint.h"
+#include "libfl/wire/wire_admin.h"
+
+#define REPLY_MAX (1u << 20)
+/* Watches that have asked may stay for ever: more of them than any set of load balancers needs are
+   not let in. */
+#define WATCHERS_MAX 64
+
+static const char health_service[] = "grpc.health.v1.Health";
+static const char reflection_service[] = "grpc.reflection.v1alpha.ServerReflection";
+
+/* One open Health/Watch. */
+struct watcher {
+    struct fl_grpc_builtin *builtin;
+    struct fl_call *call;
+    struct watcher *next;
+    struct watcher **back; /* what points at this one */
+    bool asked;
+    bool known; /* the service asked for is offered here */
+};
+
+struct fl_grpc_builtin {
+    const char **services; /* ours and the caller's, ended by NULL */
+    bool serving;
+    struct watcher *watchers;
+    unsigned n_watching; /* those that have asked */
+};
+
+/* Send what was encoded with `rv`, or end the call with the reason why not. */
+static void reply(struct fl_call *call, int rv, const struct fl_buf *out, const char *reason)
+{
+    struct fl_piece piece = {.data = out->data, .len = out->len};
+
+    if (rv == FL_OK) {
+        rv = fl_call_send(call, &piece, 1);
+        reason = "answers are not read";
+    }
+    if (rv == FL_ENOMEM || rv == FL_ELIMIT) {
+        fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, reason);
+    } else if (rv != FL_OK && rv != FL_ECLOSED) {
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, reason);
+    }
+}
+
+static void request_missing(struct fl_call *call)
+{
+    fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "the request is missing");
+}
+
+/* --- health --- */
+
+static bool offered(const struct fl_grpc_builtin *builtin, const char *service)
+{
+    size_t i;
+
+    for (i = 0; builtin->services[i] != NULL; i++) {
+        if (strcmp(builtin->services[i], service) == 0) {
+            return true;
+        }
+    }
+    return service[0] == '\0'; /* the server as a whole */
+}
+
+static void send_health(struct fl_call *call, int status)
+{
+    struct fl_buf out;
+    int rv;
+
+    fl_buf_init(&out, REPLY_MAX);
+    rv = fl_wire_health_reply_encode(status, &out);
+    reply(call, rv, &out, "out of memory");
+    fl_buf_done(&out);
+}
+
+static int health_of(const struct fl_grpc_builtin *builtin)
+{
+    return builtin->serving ? FL_WIRE_SERVING : FL_WIRE_NOT_SERVING;
+}
+
+static bool check_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    const struct fl_grpc_builtin *builtin = ctx;
+    char service[FL_NAME_MAX];
+    struct fl_err err = {0};
+    int rv = fl_wire_health_request_decode(data, len, service, &err);
+
+    if (rv != FL_OK) {
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, fl_err_text(&err, rv));
+    } else if (!offered(builtin, service)) {
+        fl_call_finish(call, FL_GRPC_NOT_FOUND, "no such service");
+    } else {
+        send_health(call, health_of(builtin));
+        fl_call_finish(call, FL_GRPC_OK, NULL);
+    }
+    return true;
+}
+
+static void check_end(struct fl_call *call, void *ctx)
+{
+    (void)ctx;
+    request_missing(call); /* does nothing when it was answered */
+}
+
+static void ignore_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                          const char *message)
+{
+    (void)call;
+    (void)ctx;
+    (void)status;
+    (void)message;
+}
+
+static void check_start(struct fl_call *call, void *ctx)
+{
+    static const struct fl_call_handler handler = {check_message, check_end, NULL, ignore_closed};
+
+    fl_call_set_handler(call, &handler, ctx);
+}
+
+static bool watch_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct watcher *watcher = ctx;
+    char service[FL_NAME_MAX];
+    struct fl_err err = {0};
+    int rv = fl_wire_health_request_decode(data, len, service, &err);
+
+    if (watcher->asked) {
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "a second request on the same call");
+        return true;
+    }
+    if (rv != FL_OK) {
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, fl_err_text(&err, rv));
+        return true;
+    }
+    if (watcher->builtin->n_watching >= WATCHERS_MAX) {
+        fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "too many watch already");
+        return true;
+    }
+    watcher->asked = true;
+    watcher->builtin->n_watching++;
+    fl_call_set_patient(call, true); /* From now on it is our turn, each time health changes. */
+    /* An unknown service may come later, so the protocol keeps this call open. */
+    watcher->known = offered(watcher->builtin, service);
+    send_health(call, watcher->known ? health_of(watcher->builtin) : FL_WIRE_SERVICE_UNKNOWN);
+    return true;
+}
+
+static void watch_end(struct fl_call *call, void *ctx)
+{
+    const struct watcher *watcher = ctx;
+
+    if (!watcher->asked) {
+        request_missing(call);
+    }
+}
+
+static void watch_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                         const char *message)
+{
+    struct watcher *watcher = ctx;
+
+    (void)call;
+    (void)status;
+    (void)message;
+    watcher->builtin->n_watching -= watcher->asked ? 1 : 0;
+    *watcher->back = watcher->next;
+    if (watcher->next != NULL) {
+        watcher->next->back = watcher->back;
+    }
+    free(watcher);
+}
+
+static void watch_start(struct fl_call *call, void *ctx)
+{
+    static const struct fl_call_handler handler = {watch_message, watch_end, NULL, watch_closed};
+    struct fl_grpc_builtin *builtin = ctx;
+    struct watcher *watcher = calloc(1, sizeof(*watcher));
+
+    if (watcher == NULL) {
+        check_start(call, ctx);
+        fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
+    *watcher = (struct watcher){
+        .builtin = builtin, .call = call, .next = builtin->watchers, .back = &builtin->watchers};
+    if (watcher->next != NULL) {
+        watcher->next->back = &watcher->next;
+    }
+    builtin->watchers = watcher;
+    fl_call_set_handler(call, &handler, watcher);
+}
+
+/* --- reflection --- */
+
+static bool reflect_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    const struct fl_grpc_builtin *builtin = ctx;
+    struct fl_err err = {0};
+    struct fl_buf out;
+    int rv;
+
+    fl_buf_init(&out, REPLY_MAX);
+    rv = fl_wire_reflect(data, len, builtin->services, &out, &err);
+    reply(call, rv, &out, fl_err_text(&err, rv));
+    fl_buf_done(&out);
+    return true;
+}
+
+static void reflect_end(struct fl_call *call, void *ctx)
+{
+    (void)ctx;
+    fl_call_finish(call, FL_GRPC_OK, NULL);
+}
+
+static void reflect_start(struct fl_call *call, void *ctx)
+{
+    static const struct fl_call_handler handler = {reflect_message, reflect_end, NULL,
+                                                   ignore_closed};
+
+    fl_call_set_handler(call, &handler, ctx);
+}
+
+/* --- the whole --- */
+
+static void add_service(const char **services, size_t *n, const char *service)
+{
+    size_t i;
+
+    for (i = 0; i < *n; i++) {
+        if (strcmp(services[i], service) == 0) {
+            return;
+        }
+    }
+    services[(*n)++] = service;
+}
+
+int fl_grpc_builtin_create(const char *const *services, struct fl_grpc_builtin **ret)
+{
+    struct fl_grpc_builtin *builtin = calloc(1, sizeof(*builtin));
+    size_t n = 0;
+    size_t i;
+
+    if (builtin == NULL) {
+        return FL_ENOMEM;
+    }
+    while (services[n] != NULL) {
+        n++;
+    }
+    builtin->services = calloc(n + 3, sizeof(*builtin->services));
+    if (builtin->services == NULL) {
+        free(builtin);
+        return FL_ENOMEM;
+    }
+    for (i = 0, n = 0; services[i] != NULL; i++) {
+        add_service(builtin->services, &n, services[i]);
+    }
+    add_service(builtin->services, &n, health_service);
+    add_service(builtin->services, &n, reflection_service);
+    builtin->serving = true;
+    *ret = builtin;
+    return FL_OK;
+}
+
+void fl_grpc_builtin_free(struct fl_grpc_builtin *builtin)
+{
+    if (builtin == NULL) {
+        return;
+    }
+    FL_REQUIRE(builtin->watchers == NULL);
+    free(builtin->services);
+    free(builtin);
+}
+
+/* Who has not shown who he is, or is no longer, reaches what lets him in and nothing else. */
+#define MEMBERS (FL_WHO_ANYBODY & ~(uint32_t)(FL_WHO_UNAUTHENTICATED | FL_WHO_LAPSED))
+
+size_t fl_grpc_builtin_methods(struct fl_grpc_builtin *builtin, struct fl_rpc_method *methods)
+{
+    methods[0] =
+        (struct fl_rpc_method){"/grpc.health.v1.Health/Check", MEMBERS, check_start, builtin};
+    methods[1] =
+        (struct fl_rpc_method){"/grpc.health.v1.Health/Watch", MEMBERS, watch_start, builtin};
+    methods[2] =
+        (struct fl_rpc_method){"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                               MEMBERS, reflect_start, builtin};
+    /* The same messages under the name that they got later. */
+    methods[3] = (struct fl_rpc_method){"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+                                        MEMBERS, reflect_start, builtin};
+    return 4;
+}
+
+void fl_grpc_builtin_serving(struct fl_grpc_builtin *builtin, bool serving)
+{
+    struct watcher *watcher;
+
+    if (builtin->serving == serving) {
+        return;
+    }
+    builtin->serving = serving;
+    /* Callbacks never run inside the calls made here, so the list stands still. */
+    for (watcher = builtin->watchers; watcher != NULL; watcher = watcher->next) {
+        if (watcher->asked && watcher->known) {
+            send_health(watcher->call, health_of(builtin));
+        }
+    }
+}

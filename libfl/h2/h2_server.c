@@ -1,0 +1,149 @@
+/* The server's side: requests in, response headers and trailers out. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/h2/h2_session_impl.h"
+#include "libfl/rpc/headers.h"
+
+int fl_h2_server_create(const struct fl_h2_setup *setup, struct fl_h2 **ret)
+{
+    FL_REQUIRE(setup->methods != NULL);
+    return fl__h2_create(setup, /* server= */ true, ret);
+}
+
+/* nghttp2 declares its input without const and copies it. */
+nghttp2_nv fl__h2_nv(const char *name, const char *value)
+{
+    return (nghttp2_nv){.name = (uint8_t *)(uintptr_t)name,
+                        .namelen = strlen(name),
+                        .value = (uint8_t *)(uintptr_t)value,
+                        .valuelen = strlen(value),
+                        .flags = NGHTTP2_NV_FLAG_NONE};
+}
+
+int fl__h2_submit_status(struct fl_h2 *h2, const struct h2_stream *s, unsigned http_status,
+                         enum fl_grpc_status status, const char *message)
+{
+    char http_text[12];
+    char status_text[12];
+    nghttp2_nv nv[5];
+    size_t n = 0;
+    int rv;
+
+    (void)snprintf(http_text, sizeof(http_text), "%u", http_status);
+    (void)snprintf(status_text, sizeof(status_text), "%u", (unsigned)status);
+    if (!s->submitted) {
+        nv[n++] = fl__h2_nv(":status", http_text);
+        nv[n++] = fl__h2_nv("content-type", FL_GRPC_CONTENT_TYPE);
+        nv[n++] = fl__h2_nv("grpc-accept-encoding", "identity");
+    }
+    nv[n++] = fl__h2_nv("grpc-status", status_text);
+    if (message != NULL) {
+        nv[n++] = fl__h2_nv("grpc-message", message);
+    }
+    if (s->submitted) {
+        rv = nghttp2_submit_trailer(h2->session, s->id, nv, n);
+    } else {
+        rv = nghttp2_submit_response(h2->session, s->id, nv, n, NULL);
+    }
+    return fl__h2_check(h2, rv);
+}
+
+/* Refuse a request before any user has seen it. */
+static int refuse(struct fl_h2 *h2, struct h2_stream *s, unsigned http_status,
+                  enum fl_grpc_status status, const char *text)
+{
+    char *encoded = fl_grpc_message_encode(text);
+    int rv = fl__h2_submit_status(h2, s, http_status, status, encoded);
+
+    free(encoded);
+    fl__h2_stream_free(s);
+    return rv;
+}
+
+static const struct fl_rpc_method *find_method(const struct fl_h2 *h2, const char *path)
+{
+    const struct fl_rpc_method *m;
+
+    for (m = h2->methods; m->path != NULL; m++) {
+        if (strcmp(m->path, path) == 0) {
+            return m;
+        }
+    }
+    return NULL;
+}
+
+static int submit_headers(struct fl_h2 *h2, struct h2_stream *s)
+{
+    nghttp2_nv nv[] = {fl__h2_nv(":status", "200"), fl__h2_nv("content-type", FL_GRPC_CONTENT_TYPE),
+                       /* Asked for by gRPC's compression page: we take nothing compressed. */
+                       fl__h2_nv("grpc-accept-encoding", "identity")};
+    nghttp2_data_provider provider = {.source = {.ptr = NULL}, .read_callback = fl__h2_read_cb};
+
+    s->submitted = true;
+    return fl__h2_check(
+        h2, nghttp2_submit_response(h2->session, s->id, nv, sizeof(nv) / sizeof(nv[0]), &provider));
+}
+
+int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
+{
+    const struct fl_rpc_method *method = NULL;
+    enum fl_grpc_status status;
+    const char *message = NULL;
+    unsigned http_status = 200;
+    bool denied = false;
+    char text[256];
+    int rv;
+
+    status = fl_call_check_request(s->call, &http_status, text, sizeof(text));
+    if (status == FL_GRPC_OK) {
+        method = find_method(h2, fl_call_path(s->call));
+    }
+    if (status == FL_GRPC_OK && method == NULL) {
+        status = FL_GRPC_UNIMPLEMENTED;
+        (void)snprintf(text, sizeof(text), "unknown method %s", fl_call_path(s->call));
+        /* A probe of anybody's is no news; of one who was let in it is a wrong address. */
+        denied = (h2->conn.who & (FL_WHO_CLIENT | FL_WHO_ADMIN)) != 0;
+    } else if (status == FL_GRPC_OK) {
+        status = fl_call_check_peer(s->call, method, text, sizeof(text));
+        denied = status != FL_GRPC_OK;
+    }
+    if (denied && h2->conn.notice != NULL) {
+        h2->conn.notice(h2->conn.notice_ctx, s->call,
+                        method == NULL ? "unknown method" : "not allowed", text);
+    }
+    if (status != FL_GRPC_OK) {
+        return refuse(h2, s, http_status, status, text);
+    }
+    fl__h2_stream_count(s);
+    fl_call_start(s->call, method);
+    if (!s->attached) {
+        return h2->code; /* cancelled by its method */
+    }
+    if (fl_call_out_end(s->call) && fl_call_out_bytes(s->call) == 0) {
+        status = fl_call_out_status(s->call, &message);
+        fl__ring_remove(&s->ready);
+        return fl__h2_submit_status(h2, s, 200, status, message);
+    }
+    rv = submit_headers(h2, s);
+    if (rv == FL_OK && end) {
+        fl_call_recv_end(s->call);
+    }
+    return rv != FL_OK ? rv : h2->code;
+}
+
+void fl_h2_expel(struct fl_h2 *h2, const char *why)
+{
+    struct fl__ring *link;
+    struct fl__ring *next;
+
+    for (link = h2->all.next; link != &h2->all; link = next) {
+        struct h2_stream *s = FL__RING_OF(link, struct h2_stream, all);
+
+        next = link->next;
+        if (s->attached && s->counted) {
+            fl_call_expel(s->call, why);
+        }
+    }
+}

@@ -1,0 +1,376 @@
+#include "libfl/h2/h2_session_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+
+/* Frames without content, per allowed reset: gRPC peers ping a few times a second. */
+#define FL_IDLE_FRAMES_PER_RESET 10
+#define FL_RATE_MS               1000
+
+int fl__h2_fail(struct fl_h2 *h2, int code)
+{
+    if (h2->code == FL_OK) {
+        h2->code = code;
+    }
+    return h2->code;
+}
+
+int fl__h2_check(struct fl_h2 *h2, int nghttp2_code)
+{
+    switch (nghttp2_code) {
+    case 0:
+        return FL_OK;
+    case NGHTTP2_ERR_NOMEM:
+        return fl__h2_fail(h2, FL_ENOMEM);
+    case NGHTTP2_ERR_FLOODED:
+        return fl__h2_fail(h2, FL_ELIMIT);
+    case NGHTTP2_ERR_CALLBACK_FAILURE: /* the callback has said why */
+    case NGHTTP2_ERR_BAD_CLIENT_MAGIC:
+        return fl__h2_fail(h2, FL_EPROTO);
+    default:
+        /* Below NGHTTP2_ERR_FATAL the session may only be deleted. */
+        return nghttp2_code < NGHTTP2_ERR_FATAL ? fl__h2_fail(h2, FL_EPROTO) : FL_ESTATE;
+    }
+}
+
+static void wake(struct fl_h2 *h2, bool *flag)
+{
+    if (!*flag && !h2->freeing) {
+        *flag = true;
+        if (h2->wake != NULL) {
+            h2->wake(h2->ctx);
+        }
+    }
+}
+
+void fl__h2_wake_output(struct fl_h2 *h2)
+{
+    wake(h2, &h2->woken_output);
+}
+
+void fl__h2_wake_dispatch(struct fl_h2 *h2)
+{
+    wake(h2, &h2->woken_dispatch);
+}
+
+static int create_session(struct fl_h2 *h2)
+{
+    nghttp2_mem mem = fl__h2_mem();
+    nghttp2_session_callbacks *cbs = NULL;
+    nghttp2_option *option = NULL;
+    int rv = FL_ENOMEM;
+
+    if (nghttp2_session_callbacks_new(&cbs) != 0 || nghttp2_option_new(&option) != 0) {
+        goto out;
+    }
+    fl__h2_set_callbacks(cbs);
+    fl__h2_set_output_callbacks(cbs);
+    nghttp2_option_set_no_auto_window_update(option, 1);
+    /* Closed streams would be kept for the priority tree, which we do not use. */
+    nghttp2_option_set_no_closed_streams(option, 1);
+    if (h2->server) {
+        rv = nghttp2_session_server_new3(&h2->session, cbs, h2, option, &mem);
+    } else {
+        rv = nghttp2_session_client_new3(&h2->session, cbs, h2, option, &mem);
+    }
+    rv = rv == 0 ? FL_OK : FL_ENOMEM;
+out:
+    nghttp2_option_del(option);
+    nghttp2_session_callbacks_del(cbs);
+    return rv;
+}
+
+static uint32_t clamp(uint32_t value, uint32_t low, uint32_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* Bring the limits into what HTTP/2 can say and what keeps calls from standing still. */
+static void set_limits(struct fl_rpc_limits *to, const struct fl_rpc_limits *from)
+{
+    uint32_t window;
+
+    *to = *from;
+    /* The credit of a message comes back when it is complete, and nghttp2 tells the peer
+       when half the window is to be had: less than two messages would be a deadlock. */
+    window = to->message_bytes < FL_H2_WINDOW_MAX / 2 ? (uint32_t)to->message_bytes * 2
+                                                      : FL_H2_WINDOW_MAX;
+    window = clamp(window, FL_H2_WINDOW_MIN, FL_H2_WINDOW_MAX);
+    to->stream_window = clamp(to->stream_window, window, FL_H2_WINDOW_MAX);
+    to->conn_window = clamp(to->conn_window, to->stream_window, FL_H2_WINDOW_MAX);
+    /* A message that is being received behind a window of them that the user holds. */
+    if (to->memory < (size_t)to->stream_window + to->message_bytes) {
+        to->memory = (size_t)to->stream_window + to->message_bytes;
+    }
+    to->frame_bytes = clamp(to->frame_bytes, FL_H2_FRAME_MIN, FL_H2_FRAME_MAX);
+}
+
+static int submit_settings(struct fl_h2 *h2)
+{
+    const struct fl_rpc_limits *l = &h2->conn.limits;
+    nghttp2_settings_entry iv[] = {
+        /* At a rate a transfer has no window but the credit that it is given. */
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, h2->takes != NULL ? 0 : l->stream_window},
+        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, l->frame_bytes},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, l->header_bytes},
+        {h2->server ? NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS : NGHTTP2_SETTINGS_ENABLE_PUSH,
+         h2->server ? l->streams : 0},
+    };
+    int rv =
+        nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, iv, sizeof(iv) / sizeof(iv[0]));
+
+    if (rv == 0) {
+        rv = nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0,
+                                                   (int32_t)l->conn_window);
+    }
+    return rv == 0 ? FL_OK : FL_ENOMEM;
+}
+
+int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **ret)
+{
+    struct fl_h2 *h2 = calloc(1, sizeof(*h2));
+    int rv = FL_ENOMEM;
+
+    if (h2 == NULL) {
+        return FL_ENOMEM;
+    }
+    h2->server = server;
+    h2->secure = setup->secure;
+    h2->wake = setup->wake;
+    h2->ctx = setup->ctx;
+    h2->methods = setup->methods;
+    h2->conn.ops = &fl__h2_transport;
+    set_limits(&h2->conn.limits, &setup->limits);
+    fl_account_open(&h2->conn.account, setup->budget, h2->conn.limits.memory, setup->ctx);
+    h2->conn.notice = setup->notice;
+    h2->conn.notice_ctx = setup->ctx;
+    fl_h2_set_pacing(h2, SIZE_MAX);
+    fl__ring_init(&h2->all);
+    fl__ring_init(&h2->ready);
+    fl__ring_init(&h2->due);
+    h2->peer = fl_str_dup(setup->peer != NULL ? setup->peer : "");
+    h2->authority = fl_str_dup(setup->authority != NULL ? setup->authority : "localhost");
+    h2->conn.peer = h2->peer;
+    h2->conn.who = FL_WHO_PLAIN;
+    if (h2->peer == NULL || h2->authority == NULL) {
+        goto fail;
+    }
+    rv = fl__h2_bulk_new(server ? 0 : setup->limits.send_rate, &h2->sends);
+    if (rv == FL_OK) {
+        rv = fl__h2_bulk_new(server ? 0 : setup->limits.take_rate, &h2->takes);
+    }
+    if (rv == FL_OK) {
+        rv = create_session(h2);
+    }
+    if (rv == FL_OK) {
+        rv = submit_settings(h2);
+    }
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    *ret = h2;
+    return FL_OK;
+fail:
+    fl_h2_free(h2);
+    return rv;
+}
+
+void fl_h2_free(struct fl_h2 *h2)
+{
+    struct fl__ring *link;
+
+    if (h2 == NULL) {
+        return;
+    }
+    FL_REQUIRE(h2->depth == 0);
+    h2->freeing = true;
+    h2->going_away = true;
+    (void)fl__h2_fail(h2, FL_ECLOSED);
+    for (link = h2->all.next; link != &h2->all; link = link->next) {
+        fl_call_closed(FL__RING_OF(link, struct h2_stream, all)->call, FL_GRPC_UNAVAILABLE,
+                       "the connection is closed");
+    }
+    fl__h2_deliver(h2);
+    FL_REQUIRE(fl__ring_alone(&h2->all));
+    nghttp2_session_del(h2->session);
+    fl__h2_output_done(h2);
+    fl_account_close(&h2->conn.account);
+    fl_rpc_conn_done(&h2->conn);
+    free(h2->sends);
+    free(h2->takes);
+    free(h2->peer);
+    free(h2->authority);
+    free(h2);
+}
+
+int fl_h2_recv(struct fl_h2 *h2, const void *data, size_t len)
+{
+    ssize_t n;
+
+    FL_REQUIRE(h2->depth == 0);
+    if (h2->code != FL_OK) {
+        return h2->code;
+    }
+    h2->depth++;
+    n = nghttp2_session_mem_recv(h2->session, data, len);
+    if (n < 0) {
+        (void)fl__h2_check(h2, (int)n);
+    }
+    h2->depth--;
+    /* Answers to what came; a GOAWAY for a broken connection is noticed here. */
+    fl__h2_pump(h2, /* data= */ false);
+    fl__h2_deliver(h2);
+    return h2->code;
+}
+
+void fl__h2_deliver(struct fl_h2 *h2)
+{
+    FL_REQUIRE(h2->depth == 0);
+    h2->woken_dispatch = false;
+    h2->depth++;
+    while (!fl__ring_alone(&h2->due)) {
+        struct h2_stream *s = FL__RING_OF(h2->due.next, struct h2_stream, due);
+
+        fl__ring_remove(&s->due);
+        if (fl_call_dispatch(s->call)) {
+            fl__h2_stream_free(s);
+        }
+    }
+    h2->depth--;
+}
+
+void fl_h2_dispatch(struct fl_h2 *h2)
+{
+    fl__h2_deliver(h2);
+}
+
+static int count(struct fl_h2 *h2, uint32_t *counter, uint64_t limit)
+{
+    *counter += 1;
+    return *counter > limit ? fl__h2_fail(h2, FL_ELIMIT) : FL_OK;
+}
+
+int fl__h2_count_reset(struct fl_h2 *h2)
+{
+    return count(h2, &h2->resets, h2->conn.limits.resets);
+}
+
+int fl__h2_count_idle(struct fl_h2 *h2)
+{
+    return count(h2, &h2->idle_frames, (uint64_t)h2->conn.limits.resets * FL_IDLE_FRAMES_PER_RESET);
+}
+
+/* Time is known at ticks only: the second begins with the first tick after an event. */
+static void tick_rates(struct fl_h2 *h2, uint64_t now_ms)
+{
+    if (h2->resets == 0 && h2->idle_frames == 0) {
+        return;
+    }
+    if (!h2->rate_anchored) {
+        h2->rate_anchored = true;
+        h2->rate_end = now_ms + FL_RATE_MS;
+    } else if (now_ms >= h2->rate_end) {
+        h2->rate_anchored = false;
+        h2->resets = 0;
+        h2->idle_frames = 0;
+    }
+}
+
+void fl_h2_tick(struct fl_h2 *h2, uint64_t now_ms)
+{
+    struct fl__ring *link;
+
+    tick_rates(h2, now_ms);
+    fl__h2_bulk_tick(h2, now_ms);
+    for (link = h2->all.next; link != &h2->all; link = link->next) {
+        fl_call_tick(FL__RING_OF(link, struct h2_stream, all)->call, now_ms);
+    }
+    fl__h2_deliver(h2);
+}
+
+uint64_t fl_h2_deadline(const struct fl_h2 *h2)
+{
+    uint64_t deadline = fl__h2_bulk_deadline(h2);
+    struct fl__ring *link;
+
+    if (h2->resets > 0 || h2->idle_frames > 0) {
+        deadline = h2->rate_anchored ? h2->rate_end : 0;
+    }
+    for (link = h2->all.next; link != &h2->all; link = link->next) {
+        uint64_t d = fl_call_deadline(FL__RING_OF(link, struct h2_stream, all)->call);
+
+        deadline = d < deadline ? d : deadline;
+    }
+    return deadline;
+}
+
+bool fl_h2_finished(const struct fl_h2 *h2)
+{
+    if (h2->code != FL_OK) {
+        return true;
+    }
+    if (h2->drain == FL_H2_NOTICED) {
+        return false; /* calls may be on their way to us */
+    }
+    return nghttp2_session_want_read(h2->session) == 0 &&
+           nghttp2_session_want_write(h2->session) == 0 && h2->n_calls == 0;
+}
+
+bool fl_h2_ready(const struct fl_h2 *h2)
+{
+    return h2->greeted;
+}
+
+int fl_h2_identify(struct fl_h2 *h2, uint32_t who, const char *why,
+                   const struct fl_identity *identity)
+{
+    return fl_rpc_conn_identify(&h2->conn, who, why, identity);
+}
+
+uint32_t fl_h2_who(const struct fl_h2 *h2)
+{
+    return h2->conn.who;
+}
+
+const struct fl_identity *fl_h2_identity(const struct fl_h2 *h2)
+{
+    return h2->conn.identity;
+}
+
+struct fl_account *fl_h2_account(struct fl_h2 *h2)
+{
+    return &h2->conn.account;
+}
+
+size_t fl_h2_calls(const struct fl_h2 *h2)
+{
+    return h2->n_calls;
+}
+
+/*
+ * A server announces first and closes after a ping has come back: calls that were
+ * already on their way are still served (RFC 9113 section 6.8).
+ */
+void fl_h2_drain(struct fl_h2 *h2)
+{
+    int rv;
+
+    if (h2->code != FL_OK || h2->drain != FL_H2_SERVING) {
+        return;
+    }
+    if (h2->server) {
+        h2->drain = FL_H2_NOTICED;
+        rv = nghttp2_submit_shutdown_notice(h2->session);
+        if (rv == 0) {
+            rv = nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, NULL);
+        }
+    } else {
+        h2->drain = FL_H2_DRAINED;
+        h2->going_away = true;
+        rv = nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, NULL, 0);
+    }
+    (void)fl__h2_check(h2, rv);
+    fl__h2_wake_output(h2);
+}

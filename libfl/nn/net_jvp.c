@@ -1,0 +1,179 @@
+/*
+ * Derivatives of gradients along a direction (R-operator; Pearlmutter 1994, "Fast exact
+ * multiplication by the Hessian"): tangents forward beside the numbers, then adjoints of both
+ * backward. With z' = f(z), R z' = f'(z) R z the objective is a function of the two, and its
+ * reverse pass carries two streams: s, the adjoint of the tangent, goes the way of an ordinary
+ * gradient; d, the adjoint of the number, gets beside its own what the tangent owes to the number.
+ *
+ *     y = x W + b        R y = (R x) W + x V + v       d_x = d_y W^T + s_y V^T    s_x = s_y W^T
+ *                                                      d_W = x^T d_y + (R x)^T s_y
+ */
+#include <string.h>
+
+#include "libfl/nn/loss.h"
+#include "libfl/nn/network_impl.h"
+
+static void lay_out(struct fl_net *net, struct fl__arena *arena)
+{
+    struct fl__tangents *t = &net->along;
+    float *batch = fl__arena_take(arena, net->n_batch);
+    uint64_t widest = fl__net_widest(net);
+    uint64_t scratch = 16;
+    size_t i;
+
+    for (i = 0; i < net->n_layers; i++) {
+        struct fl__layer *layer = &net->layers[i];
+
+        scratch = layer->n_scratch > scratch ? layer->n_scratch : scratch;
+        scratch = layer->n_jvp > scratch ? layer->n_jvp : scratch;
+        if (!layer->skip) {
+            layer->ry = batch != NULL ? batch + layer->at_y : NULL;
+            layer->sy = batch != NULL && i >= net->first ? batch + layer->at_dy : NULL;
+            layer->rstate = fl__arena_take(arena, layer->n_state);
+        }
+    }
+    t->image = batch != NULL && net->image_first ? batch + net->at_image : NULL;
+    t->spare = fl__arena_take(arena, net->max_batch * widest);
+    t->zeros = fl__arena_take(arena, widest);
+    t->scratch = fl__arena_take(arena, scratch);
+}
+
+int fl_net_take_tangents(struct fl_net *net, struct fl_err *err)
+{
+    struct fl__arena arena = {0};
+    uint64_t all;
+
+    FL_REQUIRE(net->max_batch > 0);
+    if (net->along.memory != NULL) {
+        return FL_OK;
+    }
+    lay_out(net, &arena);
+    all = arena.used + net->n_before + net->n_activations;
+    if (all > FL__NET_MAX_FLOATS) {
+        return fl_err_set(err, FL_ECONF,
+                          "the network needs more than 2 GiB for second derivatives with batches "
+                          "of %zu",
+                          net->max_batch);
+    }
+    net->along.memory = fl__net_floats(arena.used);
+    if (net->along.memory == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "the network needs %llu MB for second derivatives",
+                          (unsigned long long)(arena.used * sizeof(float) >> 20));
+    }
+    net->along.n = (size_t)arena.used;
+    arena = (struct fl__arena){.base = net->along.memory};
+    lay_out(net, &arena);
+    (void)memset(net->along.memory, 0, net->along.n * sizeof(float));
+    return FL_OK;
+}
+
+static struct fl__io io_of(const struct fl__layer *layer, const struct fl__view *x)
+{
+    return (struct fl__io){
+        .x = x->data, .ldx = x->ld, .y = layer->y, .ldy = layer->ldy, .index = layer->index};
+}
+
+/* The tangent of layer i beside what it makes: rviews[i + 1] of rviews[i]. */
+static void tangent(const struct fl_net *net, const struct fl__pass *pass, size_t i,
+                    const float *direction, const struct fl__view *views, struct fl__view *rviews)
+{
+    const struct fl__layer *layer = &net->layers[i];
+    const struct fl__io io = io_of(layer, &views[i]);
+    const struct fl__jvp along = {.params = direction,
+                                  .rx = rviews[i].data,
+                                  .ry = layer->ry,
+                                  .spare = net->along.spare,
+                                  .zeros = net->along.zeros};
+    bool moves = along.rx != NULL || (along.params != NULL && layer->n_block > 0);
+
+    rviews[i + 1] = layer->skip ? rviews[i] : (struct fl__view){NULL, layer->ldy};
+    if (!layer->skip && moves) {
+        layer->ops->forward_jvp(layer, pass, &io, &along);
+        fl__net_clear_padding(layer->ry, layer->ldy, fl__shape_count(&layer->out), pass->batch);
+        fl__net_mark(net, FL_NET_FORWARD, i);
+        rviews[i + 1].data = layer->ry;
+    }
+}
+
+/* Number and tangent of a layer before the next: what only its own passes read may go then. */
+static void forward_jvp(const struct fl_net *net, const struct fl__pass *pass, const float *x,
+                        const struct fl_net_direction *direction, struct fl__view *views,
+                        struct fl__view *rviews)
+{
+    size_t i;
+
+    views[0] = fl__net_input(net, net->image, x, pass->batch);
+    rviews[0] = (struct fl__view){NULL, views[0].ld};
+    if (direction->x != NULL) {
+        rviews[0] = fl__net_input(net, net->along.image, direction->x, pass->batch);
+    }
+    for (i = 0; i < net->n_layers; i++) {
+        fl__net_forward(net, pass, i, views);
+        tangent(net, pass, i, direction->params, views, rviews);
+    }
+}
+
+static void backward_jvp(struct fl_net *net, const struct fl__pass *pass, const float *direction,
+                         const struct fl__view *views, const struct fl__view *rviews)
+{
+    size_t i;
+
+    for (i = net->n_layers; i > net->first; i--) {
+        const struct fl__layer *layer = &net->layers[i - 1];
+        bool last = i - 1 == net->first;
+        const struct fl__layer *below = last ? NULL : &net->layers[fl__net_below(net, i - 1)];
+        struct fl__io io = io_of(layer, &views[i - 1]);
+        const struct fl__jvp along = {.params = direction,
+                                      .rx = rviews[i - 1].data,
+                                      .sy = layer->sy,
+                                      .sx = last ? NULL : below->sy,
+                                      .spare = net->along.spare,
+                                      .zeros = net->along.zeros};
+
+        if (layer->skip) {
+            continue;
+        }
+        io.dy = layer->dy;
+        io.dx = last ? NULL : below->dy;
+        io.lddx = last ? 0 : views[i - 1].ld;
+        net->watch.layer = i - 1;
+        layer->ops->backward_jvp(layer, pass, &io, &along);
+        if (!last) {
+            fl__net_clear_padding(io.dx, io.lddx, io.lddx, pass->batch);
+            fl__net_clear_padding(along.sx, io.lddx, io.lddx, pass->batch);
+        }
+        fl__net_mark(net, FL_NET_BACKWARD, i - 1);
+    }
+}
+
+double fl_net_pass_jvp(struct fl_net *net, const struct fl_net_pass *how,
+                       const struct fl_net_direction *direction, fl_net_update_cb update, void *ctx,
+                       double *ret_slope)
+{
+    struct fl__pass pass = fl__net_begin(net, how, update, ctx);
+    struct fl__view views[FL_NET_MAX_LAYERS + 1];
+    struct fl__view rviews[FL_NET_MAX_LAYERS + 1];
+    const struct fl__layer *top = &net->layers[net->n_layers - 1];
+    double batch = (double)how->batch;
+    struct fl__ce_jvp ce = {.y = how->y,
+                            .target = how->target,
+                            .batch = how->batch,
+                            .classes = net->classes,
+                            .loss = (float)(direction->loss / batch),
+                            .slope = (float)(direction->slope / batch)};
+    double loss;
+
+    FL_REQUIRE(net->along.memory != NULL && (direction->x != NULL || direction->params != NULL));
+    pass.scratch = net->along.scratch;
+    forward_jvp(net, &pass, how->x, direction, views, rviews);
+    ce.z = views[net->n_layers].data;
+    ce.rz = rviews[net->n_layers].data;
+    ce.ld = views[net->n_layers].ld;
+    loss = fl__softmax_ce_jvp(net->layers[0].kernels, &ce, top->dy, top->sy, ret_slope);
+    fl__net_clear_padding(top->dy, top->ldy, top->ldy, how->batch);
+    fl__net_clear_padding(top->sy, top->ldy, top->ldy, how->batch);
+    fl__net_mark(net, FL_NET_LOSS, 0);
+    backward_jvp(net, &pass, direction->params, views, rviews);
+    *ret_slope /= batch;
+    return loss / batch;
+}

@@ -1,0 +1,629 @@
+#include "libfl/program/persistent.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/base/str.h"
+#include "libfl/model/safetensors.h"
+#include "libfl/program/persistent_impl.h"
+
+/* How long a program may take to end after `bye`. */
+#define BYE_MS 2000
+
+/* --- time --- */
+
+static uint64_t real_now(void *ctx)
+{
+    (void)ctx;
+    return fl_clock_ms();
+}
+
+static void real_pause(void *ctx, uint64_t ms)
+{
+    (void)ctx;
+    (void)poll(NULL, 0, (int)ms);
+}
+
+static const struct fl_persistent_clock real_clock = {real_now, real_pause, NULL};
+
+/* --- life --- */
+
+static bool copy_texts(struct fl_persistent *r, const struct fl_persistent_conf *conf)
+{
+    r->argv = fl_str_list_dup(conf->argv);
+    r->environment = fl_str_list_dup(conf->environment);
+    r->client = fl_str_dup(conf->client);
+    r->purpose = fl_str_dup(conf->purpose);
+    r->data = conf->data != NULL ? fl_str_dup(conf->data) : NULL;
+    r->conf.argv = (const char *const *)r->argv;
+    r->conf.environment = (const char *const *)r->environment;
+    r->conf.client = r->client;
+    r->conf.purpose = r->purpose;
+    r->conf.data = r->data;
+    return r->argv != NULL && r->environment != NULL && r->client != NULL && r->purpose != NULL &&
+           (conf->data == NULL || r->data != NULL);
+}
+
+int fl_persistent_create(const struct fl_persistent_conf *conf, struct fl_persistent **ret,
+                         struct fl_err *err)
+{
+    struct fl_persistent *r;
+    char found[4096];
+    int rv = fl_program_find(conf->argv[0], found, sizeof(found), err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    r = calloc(1, sizeof(*r));
+    if (r == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
+    }
+    r->conf = *conf;
+    r->conf.clock = conf->clock != NULL ? conf->clock : &real_clock;
+    r->sockets[0] = r->sockets[1] = -1;
+    r->weights.fd = r->weights.theirs = r->result.fd = r->result.theirs = -1;
+    atomic_init(&r->interrupted, false);
+    fl_sm_init(&r->sm, fl__persistent_states, FL__PERSISTENT_STATES, FL__PERSISTENT_OFF);
+    if (!copy_texts(r, conf)) {
+        fl_persistent_free(r);
+        return fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
+    }
+    *ret = r;
+    return FL_OK;
+}
+
+void fl_persistent_forget(struct fl_persistent *r)
+{
+    fl_layout_free(r->layout);
+    json_decref(r->description);
+    fl_buf_done(&r->header);
+    r->layout = NULL;
+    r->description = NULL;
+    r->mixup_bytes = 0;
+    r->told = false;
+}
+
+void fl_persistent_free(struct fl_persistent *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    if (r->program != NULL) {
+        fl__persistent_shutdown(r, 0);
+    }
+    fl_persistent_forget(r);
+    fl_str_list_free(r->argv);
+    fl_str_list_free(r->environment);
+    free(r->client);
+    free(r->purpose);
+    free(r->data);
+    free(r);
+}
+
+bool fl_persistent_runs(const struct fl_persistent *r)
+{
+    return r->program != NULL;
+}
+
+void fl_persistent_interrupt(struct fl_persistent *r)
+{
+    atomic_store(&r->interrupted, true);
+}
+
+const struct fl_persistent_ready *fl_persistent_ready(const struct fl_persistent *r)
+{
+    return &r->ready;
+}
+
+bool fl_persistent_can(const struct fl_persistent *r, enum fl_persistent_kind kind)
+{
+    return (r->ready.can & 1u << kind) != 0;
+}
+
+bool fl_persistent_has_part(const struct fl_persistent *r, const char *part)
+{
+    size_t i;
+
+    for (i = 0; i < r->ready.n_parts; i++) {
+        if (strcmp(r->ready.parts[i], part) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- starting --- */
+
+#define STARTS_WITH \
+    "FL_TRAINER_PROTOCOL=1", "FL_TRAINER_SOCKET=3", "FL_TRAINER_WEIGHTS=4", "FL_TRAINER_RESULT=5"
+#define N_STARTS_WITH 4
+
+static int spawn(struct fl_persistent *r, struct fl_err *err)
+{
+    static const char *const told[N_STARTS_WITH] = {STARTS_WITH};
+    const int inherited[] = {r->sockets[1], r->weights.theirs, r->result.theirs};
+    struct fl_program_conf conf = {.argv = r->conf.argv,
+                                   .inherited = inherited,
+                                   .n_inherited = 3,
+                                   .memory_bytes = r->conf.memory_bytes,
+                                   .memory_of = r->conf.memory_of,
+                                   .descriptors = r->conf.descriptors,
+                                   .log = r->conf.log};
+    const char **additions;
+    size_t n = 0;
+    int rv;
+
+    while (r->environment[n] != NULL) {
+        n++;
+    }
+    additions = calloc(N_STARTS_WITH + n + 1, sizeof(*additions));
+    if (additions == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "environment of the program: out of memory");
+    }
+    (void)memcpy(additions, told, sizeof(told));
+    (void)memcpy(additions + N_STARTS_WITH, r->environment, n * sizeof(*additions));
+    conf.additions = additions;
+    rv = fl_program_start(&conf, &r->program, err);
+    free(additions);
+    return rv;
+}
+
+static void close_sockets(struct fl_persistent *r)
+{
+    size_t i;
+
+    for (i = 0; i < 2; i++) {
+        if (r->sockets[i] >= 0) {
+            (void)close(r->sockets[i]);
+        }
+        r->sockets[i] = -1;
+    }
+}
+
+/* The program runs, or nothing is left of the attempt. */
+static int launch(struct fl_persistent *r, struct fl_err *err)
+{
+    int rv = fl_shared_create(FL_SHARED_WEIGHTS, &r->weights, err);
+
+    if (rv == FL_OK) {
+        rv = fl_shared_create(FL_SHARED_RESULT, &r->result, err);
+    }
+    if (rv == FL_OK && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, r->sockets) != 0) {
+        rv = fl_err_set(err, fl_err_from_errno(errno), "socketpair: %s", strerror(errno));
+    }
+    if (rv == FL_OK) {
+        rv = spawn(r, err);
+    }
+    if (rv != FL_OK) {
+        close_sockets(r);
+        fl_shared_done(&r->weights);
+        fl_shared_done(&r->result);
+        return rv;
+    }
+    (void)close(r->sockets[1]);
+    r->sockets[1] = -1;
+    fl_framed_init(&r->framed, r->sockets[0]);
+    fl_sm_move(&r->sm, FL__PERSISTENT_STARTING);
+    return FL_OK;
+}
+
+/* It was told so, and has not done it: it is ended. */
+static int too_late(struct fl_persistent *r, int rv, const char *what, uint64_t limit_ms,
+                    struct fl_err *err)
+{
+    if (rv == FL_ECANCELED) {
+        (void)fl_err_set(err, rv, "cancelled while '%.100s' was at '%s'", r->argv[0], what);
+    } else {
+        (void)fl_err_set(err, rv,
+                         "'%.100s' did not answer '%s' within %" PRIu64 " ms and was ended",
+                         r->argv[0], what, limit_ms);
+    }
+    fl__persistent_end(r, err);
+    return rv;
+}
+
+/* What it says of itself is checked as far as we can. */
+static int take_ready(struct fl_persistent *r, const struct fl_answer *answer, struct fl_err *err)
+{
+    int rv = FL_OK;
+
+    if (answer->type == FL_ANSWER_FAILED) {
+        rv = fl_err_set(err, FL_EIO, "'%.100s' cannot start: %.300s", r->argv[0], answer->error);
+    } else if (answer->protocol != FL_PERSISTENT_VERSION) {
+        rv = fl_err_set(err, FL_EVERSION,
+                        "'%.100s' speaks version %" PRIu64
+                        " of the trainer protocol, expected version %d",
+                        r->argv[0], answer->protocol, FL_PERSISTENT_VERSION);
+    }
+    if (rv != FL_OK) {
+        fl__persistent_end(r, err);
+        return rv;
+    }
+    r->ready = answer->ready;
+    fl_sm_move(&r->sm, FL__PERSISTENT_READY);
+    r->idle_since_ms = fl__persistent_now(r);
+    fl_log(r->conf.log, FL_LOG_INFO, "trainer",
+           "'%.100s' is ready: samples=%" PRIu64 " test_samples=%" PRIu64 " software='%.200s'",
+           r->argv[0], r->ready.samples, r->ready.test_samples, r->ready.software);
+    return FL_OK;
+}
+
+static int start(struct fl_persistent *r, const atomic_bool *cancel, struct fl_err *err)
+{
+    struct fl_answer answer;
+    uint64_t limit = r->conf.start_limit_ms;
+    int rv = launch(r, err);
+
+    if (rv != FL_OK) {
+        fl__persistent_back_off(r);
+        return rv;
+    }
+    rv = fl__persistent_say(r, fl_message_start(&r->conf), "start", err);
+    if (rv != FL_OK) {
+        fl__persistent_end(r, NULL);
+        return rv;
+    }
+    rv = fl__persistent_await(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX, cancel,
+                              &answer, err);
+    if (rv == FL_ETIMEOUT || rv == FL_ECANCELED) {
+        return too_late(r, rv, "start", limit, err);
+    }
+    return rv == FL_OK ? take_ready(r, &answer, err) : rv;
+}
+
+int fl_persistent_start(struct fl_persistent *r, struct fl_err *err)
+{
+    return r->program != NULL ? FL_OK : start(r, NULL, err);
+}
+
+/* Until a program that failed may be started again. */
+static int wait_for_turn(struct fl_persistent *r, const atomic_bool *cancel, struct fl_err *err)
+{
+    uint64_t now = fl__persistent_now(r);
+
+    while (r->failures > 0 && now < r->retry_ms) {
+        uint64_t left = r->retry_ms - now;
+
+        if (fl__persistent_canceled(r, cancel)) {
+            return fl_err_set(err, FL_ECANCELED, "cancelled before '%.100s' was started again",
+                              r->argv[0]);
+        }
+        r->conf.clock->pause(r->conf.clock->ctx,
+                             left < FL_PROGRAM_TICK_MS ? left : FL_PROGRAM_TICK_MS);
+        now = fl__persistent_now(r);
+    }
+    return FL_OK;
+}
+
+/* --- the model --- */
+
+static int take_accepted(struct fl_persistent *r, const struct fl_answer *answer,
+                         struct fl_err *err)
+{
+    fl_sm_move(&r->sm,
+               answer->type == FL_ANSWER_ACCEPTED ? FL__PERSISTENT_IDLE : FL__PERSISTENT_READY);
+    r->idle_since_ms = fl__persistent_now(r);
+    r->told = answer->type == FL_ANSWER_ACCEPTED;
+    return r->told ? FL_OK
+                   : fl_err_set(err, FL_ESHAPE,
+                                "the server's model is not the one of '%.100s', which says: %.300s",
+                                r->argv[0], answer->error);
+}
+
+/* `model`, unless it was said already, and its answer. FL_ETIMEOUT: not by `until_ms`. */
+static int tell(struct fl_persistent *r, uint64_t until_ms, const atomic_bool *cancel,
+                struct fl_err *err)
+{
+    struct fl_answer answer;
+    int rv = FL_OK;
+
+    if (r->sm.state != FL__PERSISTENT_DESCRIBING) {
+        rv = fl__persistent_lay_out(r, err);
+        if (rv == FL_OK) {
+            rv = fl__persistent_say(r, fl_message_model(r->description, &r->slots), "model", err);
+        }
+        if (rv != FL_OK) {
+            fl__persistent_end(r, NULL);
+            return rv;
+        }
+        fl_sm_move(&r->sm, FL__PERSISTENT_DESCRIBING);
+    }
+    rv = fl__persistent_await(r, until_ms, cancel, &answer, err);
+    return rv == FL_OK ? take_accepted(r, &answer, err) : rv;
+}
+
+/* All of what was described, or nothing. */
+static int take_model(struct fl_persistent *r, const struct fl_persistent_model *m,
+                      struct fl_err *err)
+{
+    int rv = fl_layout_copy(m->layout, NULL, NULL, &r->layout, err);
+
+    if (rv == FL_OK) {
+        rv = fl_st_header(r->layout, NULL, 0, &r->header);
+    }
+    if (rv == FL_OK) {
+        r->description = fl_message_description(m);
+        rv = r->description != NULL ? FL_OK : FL_ENOMEM;
+    }
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "description of the model for the program: %s",
+                          rv == FL_ENOMEM ? "out of memory or a name that is not UTF-8"
+                                          : fl_strerror(rv));
+    }
+    r->vectors = m->vectors | 1u << FL_PERSISTENT_MODEL;
+    r->offer_bytes = m->offer_bytes;
+    return fl__persistent_place(r, err);
+}
+
+/* A model that is not the program's is known now; what else goes wrong is the next task's. */
+static int tell_early(struct fl_persistent *r, uint64_t wait_ms, struct fl_err *err)
+{
+    struct fl_err why = {0};
+    int rv = fl__persistent_check_quiet(r, &why);
+
+    if (rv == FL_OK) {
+        rv = tell(r, fl__persistent_now(r) + wait_ms, NULL, &why);
+    }
+    if (rv == FL_ESHAPE || rv == FL_ELIMIT) {
+        return fl_err_set(err, rv, "%s", why.msg);
+    }
+    if (rv != FL_OK && rv != FL_ETIMEOUT && rv != FL_ECANCELED && rv != FL_ECLOSED) {
+        fl_log(r->conf.log, FL_LOG_WARNING, "trainer", "%s", fl_err_text(&why, rv));
+    }
+    return FL_OK;
+}
+
+int fl_persistent_describe(struct fl_persistent *r, const struct fl_persistent_model *model,
+                           uint64_t wait_ms, struct fl_err *err)
+{
+    /* The answer to the model before is not one to this. */
+    bool open = r->sm.state == FL__PERSISTENT_DESCRIBING;
+    int rv;
+
+    fl_persistent_forget(r);
+    rv = take_model(r, model, err);
+    if (rv == FL_OK && open) {
+        fl_persistent_stop(r);
+    }
+    if (rv == FL_OK && r->program != NULL && fl__persistent_fits(r)) {
+        rv = tell_early(r, wait_ms, err);
+    }
+    if (rv != FL_OK) {
+        fl_persistent_forget(r);
+    }
+    return rv;
+}
+
+/* --- a task --- */
+
+/* The slot of the mixture is as long as it has to be; then what was told is not true any more. */
+static int fit_mixup(struct fl_persistent *r, const struct fl_persistent_task *task,
+                     struct fl_err *err)
+{
+    if (task->mixup == NULL || task->mixup_len == r->mixup_bytes) {
+        return FL_OK;
+    }
+    r->mixup_bytes = task->mixup_len;
+    r->told = false;
+    return fl__persistent_place(r, err);
+}
+
+/* It runs, and knows the model. */
+static int get_ready(struct fl_persistent *r, const struct fl_persistent_task *task,
+                     struct fl_err *err)
+{
+    uint64_t limit = r->conf.start_limit_ms;
+    int rv = fit_mixup(r, task, err);
+
+    if (rv == FL_OK && r->program != NULL && r->sm.state != FL__PERSISTENT_DESCRIBING) {
+        rv = fl__persistent_check_quiet(r, err);
+        rv = rv == FL_ECLOSED ? FL_OK : rv;
+    }
+    if (rv == FL_OK && r->program != NULL && !fl__persistent_fits(r)) {
+        fl_persistent_stop(r); /* Its memory cannot grow. */
+    }
+    if (rv == FL_OK && r->program == NULL) {
+        rv = wait_for_turn(r, task->cancel, err);
+        rv = rv == FL_OK ? start(r, task->cancel, err) : rv;
+    }
+    if (rv == FL_OK && !r->told) {
+        rv = tell(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX, task->cancel, err);
+        if (rv == FL_ETIMEOUT || rv == FL_ECANCELED) {
+            rv = too_late(r, rv, "model", limit, err);
+        }
+    }
+    return rv;
+}
+
+/* The end of the open task as the program tells it. */
+static int take_answer(struct fl_persistent *r, const struct fl_answer *answer,
+                       struct fl_persistent_answer *ret, struct fl_err *err)
+{
+    uint64_t handed = ret->handed_ms;
+    int rv = FL_OK;
+
+    if (answer->type == FL_ANSWER_DONE && r->task->kind == FL_PERSISTENT_OFFER &&
+        answer->figures.offer_bytes > r->slots.offer.bytes)
+    {
+        rv = fl_err_set(err, FL_EPROTO,
+                        "'%.100s' broke the trainer protocol: an offer of %" PRIu64
+                        " bytes in a slot of %zu",
+                        r->argv[0], answer->figures.offer_bytes, r->slots.offer.bytes);
+        fl__persistent_end(r, err);
+        return rv;
+    }
+    fl_sm_move(&r->sm, FL__PERSISTENT_IDLE);
+    r->idle_since_ms = fl__persistent_now(r);
+    if (answer->type == FL_ANSWER_FAILED) {
+        rv = fl_err_set(err, answer->diverged ? FL_ENUMERIC : FL_EIO, "'%.100s' failed at '%s': %s",
+                        r->argv[0], fl_persistent_kinds[r->task->kind], answer->error);
+        fl_program_add_tail(r->program, err);
+        return rv;
+    }
+    if (answer->type == FL_ANSWER_DONE) {
+        *ret = answer->figures;
+        ret->handed_ms = handed;
+        ret->took_ms = r->idle_since_ms - handed;
+        r->failures = 0;
+    }
+    /* A second answer that came along with the first. */
+    return fl__persistent_check_silent(r, err);
+}
+
+static int canceled(struct fl_persistent *r, int why, struct fl_err *err)
+{
+    const struct fl_persistent_task *t = r->task;
+    const char *note = t->limit_note != NULL ? t->limit_note : "";
+
+    return why == FL_ECANCELED
+               ? fl_err_set(err, why, "'%s' was cancelled in '%.100s'",
+                            fl_persistent_kinds[t->kind], r->argv[0])
+               : fl_err_set(err, why,
+                            "'%.100s' was stopped at '%s' after its time limit of %" PRIu64 " ms%s",
+                            r->argv[0], fl_persistent_kinds[t->kind], t->limit_ms, note);
+}
+
+/* The task is over for us: the program has `cancel_grace` to say that it is for it, too. */
+static int cancel(struct fl_persistent *r, int why, struct fl_persistent_answer *ret,
+                  struct fl_err *err)
+{
+    struct fl_answer answer;
+    int rv = fl__persistent_say(r, fl_message_cancel(r->id), "cancel", err);
+
+    fl_sm_move(&r->sm, FL__PERSISTENT_CANCELING);
+    if (rv == FL_OK) {
+        rv = fl__persistent_await(r, fl__persistent_now(r) + r->conf.cancel_grace_ms, NULL, &answer,
+                                  err);
+    }
+    if (rv == FL_ETIMEOUT || rv == FL_ENOMEM) {
+        (void)canceled(r, why, err);
+        (void)fl_err_wrap(err, why, "ended, as it did not answer 'cancel' within %" PRIu64 " ms",
+                          r->conf.cancel_grace_ms);
+        fl__persistent_end(r, err);
+        return why;
+    }
+    if (rv != FL_OK) {
+        return why == FL_ECANCELED ? canceled(r, why, err) : rv;
+    }
+    rv = take_answer(r, &answer, ret, err);
+    /* It was on its way. */
+    if (rv == FL_OK && why == FL_ETIMEOUT && answer.type == FL_ANSWER_DONE) {
+        return FL_OK;
+    }
+    return canceled(r, why, err);
+}
+
+static int carry_out(struct fl_persistent *r, const struct fl_persistent_task *task,
+                     struct fl_persistent_answer *ret, struct fl_err *err)
+{
+    struct fl_answer answer;
+    uint64_t now;
+    int rv;
+
+    r->task = task;
+    r->id++;
+    rv = fl__persistent_hand_over(r, task, err);
+    if (rv == FL_OK) {
+        rv = fl__persistent_say(r, fl_message_task(task, r->id), fl_persistent_kinds[task->kind],
+                                err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_sm_move(&r->sm, FL__PERSISTENT_BUSY);
+    now = fl__persistent_now(r);
+    *ret = (struct fl_persistent_answer){.handed_ms = now};
+    rv = fl__persistent_await(r, task->limit_ms > 0 ? now + task->limit_ms : UINT64_MAX,
+                              task->cancel, &answer, err);
+    if (rv == FL_ETIMEOUT || rv == FL_ECANCELED) {
+        return cancel(r, rv, ret, err);
+    }
+    return rv == FL_OK ? take_answer(r, &answer, ret, err) : rv;
+}
+
+int fl_persistent_run(struct fl_persistent *r, const struct fl_persistent_task *task,
+                      struct fl_persistent_answer *ret, struct fl_err *err)
+{
+    struct fl_persistent_answer answer = {0};
+    struct fl_err why = {0};
+    int rv;
+
+    if (r->layout == NULL) {
+        return fl_err_set(err, FL_ESTATE, "a task before the server described its model");
+    }
+    rv = get_ready(r, task, &why);
+    if (rv == FL_OK) {
+        rv = carry_out(r, task, &answer, &why);
+    }
+    r->task = NULL;
+    if (rv == FL_OK) {
+        *ret = answer;
+    } else if (err != NULL) {
+        *err = why;
+    }
+    return rv;
+}
+
+int fl_persistent_result(const struct fl_persistent *r, float *out, struct fl_err *err)
+{
+    if (r->result.bytes == 0 || r->layout == NULL) {
+        return fl_err_set(err, FL_ESTATE, "'%.100s' does not run any more", r->argv[0]);
+    }
+    return fl_shared_read(&r->result, r->slots.result.data, out,
+                          fl_layout_count(r->layout) * sizeof(*out), err);
+}
+
+int fl_persistent_offer(const struct fl_persistent *r, void *out, size_t len, struct fl_err *err)
+{
+    if (r->result.bytes == 0 || r->layout == NULL) {
+        return fl_err_set(err, FL_ESTATE, "'%.100s' does not run any more", r->argv[0]);
+    }
+    FL_REQUIRE(len <= r->slots.offer.bytes);
+    return fl_shared_read(&r->result, r->slots.offer.offset, out, len, err);
+}
+
+/* --- resting --- */
+
+void fl_persistent_stop(struct fl_persistent *r)
+{
+    struct fl_err err = {0};
+
+    if (r->program == NULL) {
+        return;
+    }
+    if (fl__persistent_say(r, fl_message_bye(), "bye", &err) != FL_OK) {
+        fl_log(r->conf.log, FL_LOG_WARNING, "trainer", "%s", err.msg);
+    }
+    fl_sm_move(&r->sm, FL__PERSISTENT_LEAVING);
+    fl__persistent_shutdown(r, BYE_MS);
+}
+
+uint64_t fl_persistent_rest(struct fl_persistent *r)
+{
+    uint64_t idle;
+
+    if (r->program != NULL) {
+        (void)fl_program_look(r->program, fl__persistent_now(r)); /* Its stderr, to the log. */
+    }
+    if (r->program == NULL || r->conf.idle_exit_ms == 0 ||
+        (r->sm.state != FL__PERSISTENT_IDLE && r->sm.state != FL__PERSISTENT_READY))
+    {
+        return 0;
+    }
+    idle = fl__persistent_now(r) - r->idle_since_ms;
+    if (idle < r->conf.idle_exit_ms) {
+        return r->conf.idle_exit_ms - idle;
+    }
+    fl_log(r->conf.log, FL_LOG_INFO, "trainer",
+           "'%.100s' had nothing to do for %" PRIu64 " ms: bye until the next task", r->argv[0],
+           idle);
+    fl_persistent_stop(r);
+    return 0;
+}

@@ -1,0 +1,173 @@
+#include <stdlib.h>
+
+#include <openssl/err.h>
+
+#include "libfl/tls/tls_impl.h"
+
+/*
+ * Steps of handshakes in a turn of the loop: 1 to 4 ms of it. A step is made in `on_wake` of the
+ * stream below, which comes in the next turn of the loop, and only those that have their turn are
+ * woken; so nothing here needs to know when a turn begins.
+ */
+#define TURNS 4
+
+static void give_turns(struct fl_tls *tls)
+{
+    while (tls->n_turns < TURNS && tls->waiting != NULL) {
+        struct fl__tls_stream *s = tls->waiting;
+
+        tls->waiting = s->next;
+        if (s->next != NULL) {
+            s->next->prev = NULL;
+        } else {
+            tls->last_waiting = NULL;
+        }
+        s->next = NULL;
+        s->queued = false;
+        s->has_turn = true;
+        tls->n_turns++;
+        fl_stream_wake(s->below);
+    }
+}
+
+void fl__tls_handshakes_soon(struct fl__tls_stream *s)
+{
+    struct fl_tls *tls = s->tls;
+
+    if (s->queued || s->has_turn) {
+        return;
+    }
+    s->queued = true;
+    s->prev = tls->last_waiting;
+    if (tls->last_waiting != NULL) {
+        tls->last_waiting->next = s;
+    } else {
+        tls->waiting = s;
+    }
+    tls->last_waiting = s;
+    give_turns(tls);
+    fl__tls_set_pause(s); /* Who waits sends no more than was read already. */
+}
+
+void fl__tls_handshakes_leave(struct fl__tls_stream *s)
+{
+    struct fl_tls *tls = s->tls;
+
+    if (s->queued) {
+        *(s->prev != NULL ? &s->prev->next : &tls->waiting) = s->next;
+        *(s->next != NULL ? &s->next->prev : &tls->last_waiting) = s->prev;
+        s->next = NULL;
+        s->prev = NULL;
+        s->queued = false;
+    }
+    if (s->has_turn) {
+        s->has_turn = false;
+        tls->n_turns--;
+        give_turns(tls);
+    }
+}
+
+/* In OpenSSL, on the first step only: who connects and says nothing costs little. */
+static bool make_ssl(struct fl__tls_stream *s)
+{
+    struct fl_tls *tls = s->tls;
+    BIO *bio;
+
+    s->ssl = SSL_new(tls->ctx);
+    if (s->ssl == NULL || SSL_set_app_data(s->ssl, s) != 1) {
+        return false;
+    }
+    bio = fl__tls_bio(s);
+    if (bio == NULL) {
+        return false;
+    }
+    SSL_set_bio(s->ssl, bio, bio);
+    if (tls->server) {
+        SSL_set_accept_state(s->ssl);
+        return true;
+    }
+    SSL_set_connect_state(s->ssl);
+    if (tls->names_host && SSL_set_tlsext_host_name(s->ssl, tls->host) != 1) {
+        return false;
+    }
+    fl__tls_resume(s);
+    return true;
+}
+
+static bool speaks_h2(const struct fl__tls_stream *s)
+{
+    const unsigned char *name = NULL;
+    unsigned len = 0;
+
+    SSL_get0_alpn_selected(s->ssl, &name, &len);
+    return len == 2 && name[0] == 'h' && name[1] == '2';
+}
+
+/*
+ * A server knows who its peer is and has sent the ticket: the rest would be half of what an idle
+ * client costs. Sessions of a server are in no cache, so nobody else has this one.
+ */
+static void drop_certificates(struct fl__tls_stream *s)
+{
+    STACK_OF(X509) *chain = SSL_get_peer_cert_chain(s->ssl);
+
+    while (chain != NULL && sk_X509_num(chain) > 0) {
+        X509_free(sk_X509_pop(chain));
+    }
+    (void)SSL_SESSION_set1_ticket_appdata(SSL_get_session(s->ssl), NULL, 0);
+    fl_chain_unref(s->shown);
+    s->shown = NULL;
+}
+
+static void done(struct fl__tls_stream *s)
+{
+    if (SSL_session_reused(s->ssl) == 1) {
+        s->identity = s->resumed != NULL ? *s->resumed : (struct fl_identity){0};
+    }
+    free(s->resumed);
+    s->resumed = NULL;
+    if (s->tls->server) {
+        drop_certificates(s);
+    }
+    if (!speaks_h2(s)) {
+        fl__tls_fail(s, FL_EPROTO,
+                     "it speaks TLS, but not HTTP/2 (\"h2\" in ALPN): is this another service?");
+        return;
+    }
+    fl__tls_opened(s);
+}
+
+void fl__tls_handshakes(struct fl__tls_stream *s)
+{
+    const char *why = NULL;
+    int rv;
+
+    fl__tls_handshakes_leave(s); /* The next one's turn is in the next turn of the loop. */
+    fl__tls_set_pause(s);
+    if (s->sm.state != FL__TLS_SHAKING) {
+        return;
+    }
+    if (!s->judged && s->in_len > 0) {
+        s->judged = true;
+        why = fl__tls_not_tls(s);
+    }
+    if (why != NULL) {
+        s->refusal_reason = "no TLS"; /* of a notice, if one is due */
+        /* One that speaks without TLS does so until somebody changes a configuration. */
+        fl__tls_fail(s, fl__tls_is_plain_server(s) ? FL_EPERM : FL_EPROTO, why);
+        return;
+    }
+    ERR_clear_error();
+    if (s->ssl == NULL && !make_ssl(s)) {
+        fl__tls_fail(s, FL_ENOMEM, "out of memory for a TLS connection");
+        return;
+    }
+    rv = SSL_do_handshake(s->ssl);
+    if (rv == 1) {
+        done(s);
+    } else if (SSL_get_error(s->ssl, rv) != SSL_ERROR_WANT_READ) {
+        fl__tls_fail_ssl(s);
+    }
+    fl__tls_keep_rest(s);
+    fl__tls_wake_if_output(s);
+}

@@ -1,0 +1,268 @@
+#include "server/conf/server_conf_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the clients that a round waits for, the largest number, and its key. */
+static int64_t needed(const struct fl_server_conf *conf, const int64_t **ret_field)
+{
+    const struct fl_server_round *r = conf->round;
+
+    *ret_field = &r->min_clients;
+    if (r->start_clients > **ret_field) {
+        *ret_field = &r->start_clients;
+    }
+    if (r->min_responders_given && r->min_responders > **ret_field) {
+        *ret_field = &r->min_responders;
+    }
+    return **ret_field;
+}
+
+/* A round must be able to begin with the connections and names that are allowed. */
+static int check_clients(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_server_limits *l = conf->limits;
+    const int64_t *least = l->clients < l->known_clients ? &l->clients : &l->known_clients;
+    const int64_t *field;
+    int64_t needs = needed(conf, &field);
+
+    if (needs > *least) {
+        return fl_conf_error(fl_conf_field(conf->file, least), err,
+                             "expected at least round.%s, %lld, found %lld",
+                             field == &conf->round->min_clients     ? "min_clients"
+                             : field == &conf->round->start_clients ? "start_clients"
+                                                                    : "min_responders",
+                             (long long)needs, (long long)*least);
+    }
+    return FL_OK;
+}
+
+static int check_training(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    if (conf->training->epochs == 0 && conf->training->steps == 0) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->training->epochs), err,
+                             "expected epochs or steps above 0");
+    }
+    if (conf->evaluation->data[0] != '\0' && conf->net.n_layers == 0 &&
+        conf->evaluation->command.n == 0)
+    {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->evaluation->data), err,
+                             "the built-in engine can evaluate only networks given as preset or "
+                             "layers, not a model from a file: have a program do it "
+                             "(evaluation.command)");
+    }
+    return FL_OK;
+}
+
+static int check_evaluation(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_opt_texts *command = &conf->evaluation->command;
+    size_t i;
+
+    if (command->n > 0 && command->list[0][0] == '\0') {
+        return fl_conf_error(fl_conf_field(conf->file, command), err,
+                             "expected a program and its arguments, found an empty name");
+    }
+    for (i = 0; i < command->n; i++) {
+        if (strstr(command->list[i], "{task}") != NULL) {
+            return fl_conf_error(fl_conf_field(conf->file, command), err,
+                                 "a program that stays has no task file for '{task}': it is told "
+                                 "its tasks (docs/trainer-protocol.md)");
+        }
+    }
+    return FL_OK;
+}
+
+static int check_rate(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    struct fl_err why = {0};
+    int rv = fl_strategy_check_training(conf->strategy, conf->training->learning_rate,
+                                        conf->training->momentum, &why);
+
+    return rv == FL_OK ? FL_OK
+                       : fl_conf_error(fl_conf_field(conf->file, &conf->training->learning_rate),
+                                       err, "%s", why.msg);
+}
+
+/* Steps of size 0 are for simulations that compare: a federation with them never learns. */
+static int check_steps(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_server_training *t = conf->training;
+    const double *zero = t->learning_rate == 0.0         ? &t->learning_rate
+                         : t->learning_rate_decay == 0.0 ? &t->learning_rate_decay
+                                                         : NULL;
+
+    return zero == NULL ? FL_OK
+                        : fl_conf_error(fl_conf_field(conf->file, zero), err,
+                                        "expected a number above 0: with %s no client changes the "
+                                        "model",
+                                        zero == &t->learning_rate ? "a step size of 0"
+                                                                  : "a step size of 0 from the "
+                                                                    "second round on");
+}
+
+/* `daemon`: what only a daemon has, too. */
+static int check_name(const struct fl_server_conf *conf, bool daemon, struct fl_err *err)
+{
+    const char *name = conf->main->federation;
+
+    if ((daemon || name[0] != '\0') && !fl_name_allowed(name)) {
+        return fl_conf_error(
+            fl_conf_field(conf->file, &conf->main->federation), err,
+            "expected 1 to %d characters of A-Z a-z 0-9 . _ -, the first a letter, "
+            "a digit or _, found '%s'",
+            FL_NAME_MAX - 1, name);
+    }
+    return FL_OK;
+}
+
+static int check(const struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
+                 struct fl_err *err)
+{
+    int rv = fl_findings_keep(all, check_name(conf, daemon, err), err);
+
+    rv = rv == FL_OK ? fl_findings_keep(all, check_training(conf, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, check_evaluation(conf, err), err) : rv;
+    rv = rv == FL_OK && daemon ? fl_findings_keep(all, check_clients(conf, err), err) : rv;
+    rv = rv == FL_OK && daemon ? fl_findings_keep(all, check_steps(conf, err), err) : rv;
+    return rv == FL_OK ? fl_findings_keep(all, check_rate(conf, err), err) : rv;
+}
+
+static int load_strategy(struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_conf_doc *doc = fl_conf_file_doc(conf->file);
+    const struct fl_conf_node *map = fl_conf_file_map(conf->file);
+
+    return fl_strategy_load(doc, fl_conf_get(map, "algorithm"), fl_conf_get(map, "strategy"),
+                            &conf->strategy, err);
+}
+
+/* Into the network: what it is made of does not depend on who computes it. */
+static int choose_kernels(struct fl_server_conf *conf, struct fl_err *err)
+{
+    const int *instructions = &conf->main->instructions;
+    struct fl_err why = {0};
+    int rv = fl_kernels_named(fl_kernels_names[*instructions], &conf->net.kernels, &why);
+
+    return rv == FL_OK ? FL_OK
+                       : fl_conf_error(fl_conf_field(conf->file, instructions), err, "%s", why.msg);
+}
+
+/* Where one of the sections is wrong, what follows from them says nothing. */
+static int look_at(struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
+                   struct fl_err *err)
+{
+    int rv = fl_findings_keep(all, load_strategy(conf, err), err);
+
+    rv = rv == FL_OK ? fl_findings_first(all, err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, fl__server_conf_model(conf, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, choose_kernels(conf, err), err) : rv;
+    return rv == FL_OK ? check(conf, daemon, all, err) : rv;
+}
+
+/* Of the sections that are read into `conf`; takes it. */
+static int finish(struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
+                  struct fl_server_conf **ret, struct fl_err *err)
+{
+    int rv = look_at(conf, daemon, all, err);
+
+    if (rv != FL_OK) {
+        fl_server_conf_free(conf);
+        return rv;
+    }
+    *ret = conf;
+    return FL_OK;
+}
+
+/* Keys of the root that are no section's. */
+static const char *const others[] = {"algorithm", "strategy", NULL};
+
+int fl_server_conf_load(const char *path, struct fl_findings *all, struct fl_server_conf **ret,
+                        struct fl_err *err)
+{
+    struct fl_server_conf *conf = calloc(1, sizeof(*conf));
+    int rv = conf != NULL
+                 ? fl_conf_read(path, fl__server_sections, others, all, conf, &conf->file, err)
+                 : FL_ENOMEM;
+
+    if (rv != FL_OK) {
+        fl_server_conf_free(conf);
+        return rv;
+    }
+    return finish(conf, /* daemon= */ true, all, ret, err);
+}
+
+int fl_server_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
+                        struct fl_server_conf **ret, struct fl_err *err)
+{
+    struct fl_server_conf *conf = calloc(1, sizeof(*conf));
+    int rv = conf != NULL
+                 ? fl_conf_read_map(doc, map, fl__server_sections, others,
+                                    FL_SERVER_DAEMON | FL_SERVER_NEEDED, conf, &conf->file, err)
+                 : FL_ENOMEM;
+
+    if (rv != FL_OK) {
+        fl_server_conf_free(conf);
+        return rv;
+    }
+    return finish(conf, /* daemon= */ false, NULL, ret, err);
+}
+
+int fl_server_conf_daemons(const struct fl_server_conf *conf, struct fl_buf *out)
+{
+    return fl_conf_given(conf->file, FL_SERVER_DAEMON, "server.", out);
+}
+
+bool fl_server_conf_is_daemons(const char *key)
+{
+    return (fl_conf_key_flags(fl__server_sections, key) & (unsigned)FL_SERVER_DAEMON) != 0;
+}
+
+void fl_server_conf_free(struct fl_server_conf *conf)
+{
+    if (conf == NULL) {
+        return;
+    }
+    fl_strategy_free(conf->strategy);
+    fl_layout_free(conf->layout);
+    fl_conf_file_free(conf->file);
+    free(conf);
+}
+
+void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_conf *ret)
+{
+    const struct fl_server_round *r = conf->round;
+
+    *ret = (struct fl_coord_conf){
+        .seed = (uint64_t)conf->main->seed,
+        .rounds = (uint64_t)conf->main->rounds,
+        .population = (uint32_t)r->population,
+        .start_clients = (uint32_t)r->start_clients,
+        .min_clients = (uint32_t)r->min_clients,
+        .min_responders =
+            r->min_responders_given ? (uint32_t)r->min_responders : FL_RESPONDERS_HALF,
+        .straggler_factor = r->straggler_factor,
+        .straggler_min_ms = r->straggler_min_ms,
+        .patience_rate = r->patience_rate_per_s,
+        .over_selection = r->over_selection,
+        .weight_cap = r->weight_cap,
+        .norm_cap = r->norm_cap,
+        .over_grace = r->over_selected == FL_OVER_GRACE,
+        .train_ms = r->train_deadline_ms,
+        .upload_ms = r->upload_deadline_ms,
+        .lost_grace_ms = r->lost_grace_ms,
+        .evaluate_ms = conf->evaluation->deadline_ms,
+        .restart_ms = FL_RESTART_MS,
+        .retry_ms = r->retry_ms,
+        .evaluate_every = (uint32_t)conf->evaluation->every,
+        .evaluate_server = conf->evaluation->data[0] != '\0' || conf->evaluation->command.n > 0,
+        .evaluate_clients = conf->evaluation->clients,
+        .forget_after_ms = r->forget_after_ms,
+        .max_clients = (uint32_t)conf->limits->known_clients,
+        .learning_rate = conf->training->learning_rate,
+        .learning_rate_decay = conf->training->learning_rate_decay,
+        .backfill = r->backfill,
+        .strategy = conf->strategy,
+        .layout = conf->layout,
+    };
+}

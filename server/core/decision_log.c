@@ -1,0 +1,97 @@
+#include "server/core/decision_log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Longest list of units that is written out, "..." included. */
+#define UNITS_SHOWN 160
+
+/* '1': granted; "-": the plan is yet to come. */
+static const char *units_text(const uint8_t *units, size_t n, char out[UNITS_SHOWN])
+{
+    bool all = n < UNITS_SHOWN;
+    size_t shown = all ? n : UNITS_SHOWN - 4;
+    size_t i;
+
+    if (units == NULL) {
+        return "-";
+    }
+    for (i = 0; i < shown; i++) {
+        out[i] = units[i] != 0 ? '1' : '0';
+    }
+    (void)memcpy(out + shown, all ? "" : "...", all ? 1 : 4);
+    return out;
+}
+
+/* The numbers with all their digits: two that differ in the last bit are two. */
+static void task(const struct fl_effect *e, const char *name, const char *units,
+                 char out[FL_DECISION_LOG_SIZE])
+{
+    (void)snprintf(out, FL_DECISION_LOG_SIZE,
+                   "task '%s' round=%" PRIu64 " attempt=%" PRIu32 " counted=%" PRIu64 "/%" PRIu32
+                   " selected=%" PRIu32 " population=%" PRIu32 " members=%" PRIu32 " epoch=%" PRIu64
+                   " units=%s rate=%.17g seed=%" PRIu64 " order=%" PRIu64 " mixture=%s",
+                   name, e->round, e->attempt, e->counted_round, e->counted_attempt,
+                   e->size.selected, e->size.population, e->size.members, e->size.epoch, units,
+                   e->learning_rate, e->client_seed, e->order_seed, e->mixture ? "yes" : "no");
+}
+
+static void update(const struct fl_effect *e, const char *name, const char *units,
+                   char out[FL_DECISION_LOG_SIZE])
+{
+    const struct fl_participant_rec *part = &e->parts[0];
+
+    (void)snprintf(out, FL_DECISION_LOG_SIZE,
+                   "update '%s' round=%" PRIu64 " attempt=%" PRIu32 " units=%s bytes=%" PRIu64
+                   " samples=%" PRIu64 " steps=%" PRIu64 " loss=%.17g",
+                   name, e->round, e->attempt, units, part->upload_bytes, part->samples,
+                   part->steps, part->train_loss);
+}
+
+static void command(const char *what, const struct fl_effect *e, const char *name,
+                    char out[FL_DECISION_LOG_SIZE])
+{
+    (void)snprintf(out, FL_DECISION_LOG_SIZE, "%s '%s' round=%" PRIu64 " attempt=%" PRIu32, what,
+                   name, e->round, e->attempt);
+}
+
+const char *fl_decision_log(const struct fl_coord *coord, const struct fl_effect *e, size_t n_units,
+                            char out[FL_DECISION_LOG_SIZE])
+{
+    const struct fl_client_rec *client = fl_coord_part_client(coord, e->client);
+    char units[UNITS_SHOWN];
+    size_t used;
+
+    if (client == NULL) {
+        return NULL;
+    }
+    switch (e->type) {
+    case FL_EFF_TASK:
+        task(e, client->name, units_text(e->units, n_units, units), out);
+        return out;
+    case FL_EFF_PERSIST_UPDATE:
+        update(e, client->name, units_text(e->parts[0].units, n_units, units), out);
+        return out;
+    case FL_EFF_PLAN:
+        command("plan", e, client->name, out);
+        used = strlen(out);
+        (void)snprintf(out + used, FL_DECISION_LOG_SIZE - used, " units=%s",
+                       units_text(e->units, n_units, units));
+        return out;
+    case FL_EFF_ACCEPTED:
+        command("accepted", e, client->name, out);
+        return out;
+    case FL_EFF_REJECTED:
+        command("rejected", e, client->name, out);
+        return out;
+    case FL_EFF_DISMISSED:
+        command("dismissed", e, client->name, out);
+        return out;
+    case FL_EFF_EVALUATE_CLIENT:
+        command("evaluate", e, client->name, out);
+        return out;
+    default:
+        return NULL;
+    }
+}

@@ -1,0 +1,416 @@
+/*
+ * Admin calls on the unix socket: the question goes to the coordinator's side, which fills
+ * the answer; it is sent from here. A peer that goes away leaves its request to be freed
+ * when the answer comes.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/daemon/audit_note.h"
+#include "server/daemon/frontend_impl.h"
+#include "server/daemon/runtime.h"
+#include "server/daemon/stall.h"
+
+/* How often a command that is not answered looks whether the disk hangs. */
+#define ANSWER_LOOK_MS 2000
+
+static void request_free(struct fl_admin_request *r)
+{
+    fl_replies_done(&r->replies);
+    fl_buf_done(&r->header);
+    fl_blob_unref(r->model);
+    fl_wire_control_done(&r->control);
+    free(r);
+}
+
+/* Bytes [offset, +n) of the exported file: header, then the model block. */
+static int send_export_piece(struct fl_admin_request *r, size_t n)
+{
+    struct fl_wire_export_chunk chunk = {.round = r->model_round};
+    struct fl_buf buf;
+    size_t head = r->header.len;
+    int rv;
+
+    if (r->offset < head) {
+        size_t at = (size_t)r->offset;
+
+        chunk.data = r->header.data + at;
+        chunk.len = n < head - at ? n : head - at;
+    } else {
+        size_t at = (size_t)r->offset - head;
+        size_t left = fl_blob_len(r->model) - at;
+
+        chunk.data = fl_blob_data(r->model) + at;
+        chunk.len = n < left ? n : left;
+    }
+    fl_buf_init(&buf, n + 4096);
+    rv = fl_wire_export_encode(&chunk, &buf);
+    if (rv == FL_OK) {
+        rv = fl_frontend_send(r->call, &buf);
+    }
+    fl_buf_done(&buf);
+    if (rv == FL_OK) {
+        r->offset += chunk.len;
+    }
+    return rv;
+}
+
+static int send_export(struct fl_admin_request *r)
+{
+    size_t total = r->header.len + fl_blob_len(r->model);
+    int rv = FL_OK;
+
+    while (rv == FL_OK && r->offset < total) {
+        rv = send_export_piece(r, 256u << 10);
+    }
+    return rv;
+}
+
+static void send_answer(struct fl_admin_request *r)
+{
+    int rv = r->code;
+
+    if (rv == FL_OK) {
+        rv = r->type == FL_ADMIN_EXPORT ? send_export(r) : fl_replies_send(&r->replies, r->call);
+    }
+    if (rv == FL_ELIMIT && r->code == FL_OK) {
+        return; /* on_writable comes. */
+    }
+    if (rv != FL_OK) {
+        fl_frontend_fail(r->call, rv, &r->err);
+    } else {
+        fl_call_finish(r->call, FL_GRPC_OK, NULL);
+    }
+}
+
+static void answer(void *arg)
+{
+    struct fl_admin_request *r = arg;
+    struct fl_serverd *srv = r->srv;
+    /* Whether the peer is still there or not. */
+    bool again = r->type == FL_ADMIN_ROLLBACK && r->code == FL_OK;
+
+    r->answered = true;
+    if (r->call == NULL) {
+        request_free(r);
+    } else {
+        send_answer(r);
+    }
+    if (again) {
+        fl_server_again(srv, "the server goes back to an older model");
+    }
+}
+
+/* What it is in the audit; NULL: it only looks. `object` says whom or what it is about. */
+static const char *deed(const struct fl_admin_request *r, char *object, size_t size)
+{
+    object[0] = '\0';
+    switch (r->type) {
+    case FL_ADMIN_FORGET:
+        if (r->forget.name[0] != '\0') {
+            (void)snprintf(object, size, "%s", r->forget.name);
+        } else {
+            (void)snprintf(object, size, "all unseen for %" PRIu64 " s",
+                           r->forget.unseen_for_ms / 1000);
+        }
+        return "forget";
+    case FL_ADMIN_DROP_SUMMARY:
+        (void)snprintf(object, size, "%s", r->drop);
+        return "summaries drop";
+    case FL_ADMIN_EXPORT:
+    case FL_ADMIN_HOLD:
+    case FL_ADMIN_ROLLBACK:
+        if (r->round == 0 && r->type == FL_ADMIN_EXPORT) {
+            (void)snprintf(object, size, "the current model");
+        } else {
+            (void)snprintf(object, size, "round %" PRIu64, r->round);
+        }
+        return r->type == FL_ADMIN_EXPORT ? "export"
+               : r->type == FL_ADMIN_HOLD ? (r->release ? "release" : "hold")
+                                          : "rollback";
+    case FL_ADMIN_PAUSE:
+    case FL_ADMIN_RESUME:
+    case FL_ADMIN_DRAIN:
+    case FL_ADMIN_RESET_CONTROLS:
+    case FL_ADMIN_ABORT_ROUND:
+        (void)snprintf(object, size, "%s", r->control.reason != NULL ? r->control.reason : "");
+        return r->type == FL_ADMIN_PAUSE            ? "pause"
+               : r->type == FL_ADMIN_RESUME         ? "resume"
+               : r->type == FL_ADMIN_DRAIN          ? "drain"
+               : r->type == FL_ADMIN_RESET_CONTROLS ? "controls reset"
+                                                    : "abort-round";
+    case FL_ADMIN_STATUS:
+    case FL_ADMIN_WHY:
+    case FL_ADMIN_ROUNDS:
+    case FL_ADMIN_CLIENTS:
+    case FL_ADMIN_CHECKPOINTS:
+    case FL_ADMIN_SUMMARIES:
+        break;
+    }
+    return NULL;
+}
+
+void fl_admin_answered(struct fl_admin_request *r)
+{
+    char object[FL_WIRE_MAX_REASON + 64];
+    const char *what = deed(r, object, sizeof(object));
+
+    if (what == NULL) {
+        answer(r);
+        return;
+    }
+    /* The answer comes when it is known who asked for it. */
+    fl_audit_note(
+        r->srv,
+        &(struct fl_audit_note){.who = r->known ? &r->who : NULL,
+                                .peer = "unix",
+                                .what = what,
+                                .object = object,
+                                .result = r->code == FL_OK ? "ok" : fl_err_text(&r->err, r->code)},
+        answer, r);
+}
+
+static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct fl_admin_request *r = ctx;
+    struct fl_coord_msg *up;
+    int rv = FL_OK;
+
+    if (r->asked) { /* The first one may be on its way on another thread. */
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "a second request");
+        return true;
+    }
+    r->asked = true;
+    fl_call_set_patient(call, true);
+    if (r->type == FL_ADMIN_ROUNDS) {
+        rv = fl_wire_list_rounds_decode(data, len, &r->list, &r->err);
+    } else if (r->type == FL_ADMIN_EXPORT) {
+        rv = fl_wire_export_request_decode(data, len, &r->round, &r->err);
+    } else if (r->type == FL_ADMIN_HOLD) {
+        struct fl_wire_hold hold;
+
+        rv = fl_wire_hold_decode(data, len, &hold, &r->err);
+        r->round = rv == FL_OK ? hold.round : 0;
+        r->release = rv == FL_OK && hold.release;
+    } else if (r->type == FL_ADMIN_ROLLBACK) {
+        struct fl_wire_rollback rollback;
+
+        rv = fl_wire_rollback_decode(data, len, &rollback, &r->err);
+        r->round = rv == FL_OK ? rollback.round : 0;
+        r->force = rv == FL_OK && rollback.force;
+    } else if (r->type == FL_ADMIN_FORGET) {
+        rv = fl_wire_forget_decode(data, len, &r->forget, &r->err);
+    } else if (r->type == FL_ADMIN_DROP_SUMMARY) {
+        rv = fl_wire_drop_summary_decode(data, len, r->drop, &r->err);
+    } else if (r->type >= FL_ADMIN_PAUSE && r->type <= FL_ADMIN_ABORT_ROUND) {
+        rv = fl_wire_control_decode(data, len, &r->control, &r->err);
+    }
+    up = rv == FL_OK ? fl_coord_msg_new(FL_COORD_MSG_ADMIN) : NULL;
+    if (up == NULL) {
+        fl_frontend_fail(call, rv != FL_OK ? rv : FL_ENOMEM, &r->err);
+        r->answered = true;
+        return true;
+    }
+    up->request = r;
+    fl_timer_start(r->timer, ANSWER_LOOK_MS);
+    fl_runtime_post(r->srv->runtime, up);
+    return true;
+}
+
+static void on_writable(struct fl_call *call, void *ctx)
+{
+    struct fl_admin_request *r = ctx;
+
+    (void)call;
+    if (r->answered) {
+        send_answer(r);
+    }
+}
+
+static void on_end(struct fl_call *call, void *ctx)
+{
+    const struct fl_admin_request *r = ctx;
+
+    if (!r->asked) {
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "the request is missing");
+    }
+}
+
+/*
+ * A command whose promise cannot be kept now is not left without an answer. It stays with the
+ * coordinator, which carries it out when the disk answers. An export reads for as long as it takes.
+ */
+static void on_answer_timer(void *arg)
+{
+    struct fl_admin_request *r = arg;
+    struct fl_stall stall = fl_stall_find(r->srv);
+    char text[FL_ERR_BUF_SIZE];
+    char why[FL_ERR_BUF_SIZE];
+
+    if (r->answered || r->type == FL_ADMIN_EXPORT) {
+        return;
+    }
+    if (stall.for_ms < FL_STALL_REPORT_MS) {
+        fl_timer_start(r->timer, ANSWER_LOOK_MS);
+        return;
+    }
+    (void)snprintf(
+        text, sizeof(text),
+        "%s: the command is not on disk yet and may be carried out when the disk answers; "
+        "'flctl why' shows what holds",
+        fl_stall_text(r->srv, stall, why, sizeof(why)));
+    fl_call_finish(r->call, FL_GRPC_UNAVAILABLE, text);
+}
+
+static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                      const char *message)
+{
+    struct fl_admin_request *r = ctx;
+
+    (void)call;
+    (void)status;
+    (void)message;
+    r->call = NULL;
+    fl_timer_close(r->timer);
+    r->timer = NULL;
+    if (r->answered || !r->asked) {
+        request_free(r);
+    }
+}
+
+static const struct fl_call_handler admin_handler = {
+    .on_message = on_message, .on_end = on_end, .on_writable = on_writable, .on_closed = on_closed};
+
+static void start(struct fl_call *call, struct fl_frontend *frontend, enum fl_admin_type type)
+{
+    const struct fl_identity *who = fl_call_identity(call);
+    struct fl_admin_request *r = calloc(1, sizeof(*r));
+
+    if (r == NULL || fl_timer_create(frontend->srv->net, on_answer_timer, r, &r->timer) != FL_OK) {
+        free(r);
+        fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
+    r->type = type;
+    r->srv = frontend->srv;
+    r->call = call;
+    r->known = who != NULL;
+    if (who != NULL) {
+        r->who = *who;
+    }
+    fl_replies_init(&r->replies);
+    fl_buf_init(&r->header, 0);
+    fl_call_set_handler(call, &admin_handler, r);
+}
+
+static void start_status(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_STATUS);
+}
+
+static void start_why(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_WHY);
+}
+
+static void start_rounds(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_ROUNDS);
+}
+
+static void start_clients(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_CLIENTS);
+}
+
+static void start_forget(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_FORGET);
+}
+
+static void start_export(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_EXPORT);
+}
+
+static void start_checkpoints(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_CHECKPOINTS);
+}
+
+static void start_hold(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_HOLD);
+}
+
+static void start_rollback(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_ROLLBACK);
+}
+
+static void start_pause(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_PAUSE);
+}
+
+static void start_resume(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_RESUME);
+}
+
+static void start_drain(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_DRAIN);
+}
+
+static void start_abort_round(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_ABORT_ROUND);
+}
+
+static void start_reset_controls(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_RESET_CONTROLS);
+}
+
+static void start_summaries(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_SUMMARIES);
+}
+
+static void start_drop_summary(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_DROP_SUMMARY);
+}
+
+/* Who may look, and who may do something. */
+#define ACTS  (FL_WHO_LOCAL | FL_WHO_ADMIN)
+#define LOOKS (ACTS | FL_WHO_VIEWER)
+
+size_t fl_admin_methods(struct fl_frontend *frontend, struct fl_rpc_method *methods)
+{
+    struct fl_rpc_method *m = methods;
+
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Status", LOOKS, start_status, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Why", LOOKS, start_why, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListRounds", LOOKS, start_rounds, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListClients", LOOKS, start_clients, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ForgetClients", ACTS, start_forget, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ExportModel", ACTS, start_export, frontend};
+    *m++ =
+        (struct fl_rpc_method){"/fl.v1.Admin/ListCheckpoints", LOOKS, start_checkpoints, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/HoldCheckpoint", ACTS, start_hold, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Rollback", ACTS, start_rollback, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Pause", ACTS, start_pause, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Resume", ACTS, start_resume, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Drain", ACTS, start_drain, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/AbortRound", ACTS, start_abort_round, frontend};
+    *m++ =
+        (struct fl_rpc_method){"/fl.v1.Admin/ResetControls", ACTS, start_reset_controls, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListSummaries", LOOKS, start_summaries, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/DropSummary", ACTS, start_drop_summary, frontend};
+    return (size_t)(m - methods);
+}

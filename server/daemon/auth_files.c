@@ -1,0 +1,224 @@
+/* What the guard shows and believes: from an operator's own PKI, or from the federation's
+ * authority. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/checksum.h"
+#include "libfl/base/fs.h"
+#include "libfl/net/address.h"
+#include "server/daemon/auth_impl.h"
+
+bool fl_auth_own_pki(const struct fl_serverd_conf *own)
+{
+    return own->conf->tls->certificate[0] != '\0';
+}
+
+/* --- names --- */
+
+static void add_host(struct fl_auth_place *place, const char *host)
+{
+    size_t n = place->conf.n_hosts;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (strcmp(place->hosts[i], host) == 0) {
+            return;
+        }
+    }
+    if (n < FL_AUTHORITY_HOSTS &&
+        fl_str_copy(place->host_texts[n], sizeof(place->host_texts[n]), host) == FL_OK)
+    {
+        place->hosts[n] = place->host_texts[n];
+        place->conf.n_hosts++;
+    }
+}
+
+static void say(void *ctx, enum fl_log_level level, const char *text)
+{
+    fl_log(ctx, level, "identity", "%s", text);
+}
+
+/* Where the operator names none: those he listens on, then the name of the machine. */
+static void guess_hosts(const struct fl_server_conf *conf, struct fl_auth_place *place)
+{
+    char name[256] = "";
+    size_t i;
+
+    for (i = 0; i < conf->main->listen.n; i++) {
+        struct fl_address a;
+
+        if (fl_address_parse(conf->main->listen.list[i], &a, NULL) == FL_OK && a.host[0] != '\0' &&
+            strcmp(a.host, "0.0.0.0") != 0 && strcmp(a.host, "::") != 0)
+        {
+            add_host(place, a.host);
+        }
+    }
+    if (gethostname(name, sizeof(name) - 1) == 0 && name[0] != '\0') {
+        add_host(place, name);
+    }
+    if (place->conf.n_hosts == 0) {
+        add_host(place, "localhost");
+    }
+}
+
+static uint16_t port_of(const struct fl_server_conf *conf)
+{
+    struct fl_address a;
+
+    return conf->main->listen.n > 0 &&
+                   fl_address_parse(conf->main->listen.list[0], &a, NULL) == FL_OK
+               ? a.port
+               : 0;
+}
+
+void fl_auth_place(const struct fl_serverd_conf *own, const struct fl_log *log,
+                   struct fl_auth_place *ret)
+{
+    const struct fl_server_identity *id = own->conf->identity;
+    size_t i;
+
+    *ret = (struct fl_auth_place){.conf = {0}};
+    ret->conf = (struct fl_authority_conf){
+        .state_dir = own->state_dir,
+        .federation = own->conf->main->federation,
+        .hosts = ret->hosts,
+        .port = port_of(own->conf),
+        .spans = {.root = (int64_t)(id->root_validity_ms / 1000),
+                  .intermediate = (int64_t)(id->intermediate_validity_ms / 1000),
+                  .leaf = (int64_t)(id->validity_ms / 1000),
+                  .grace = (int64_t)(id->grace_ms / 1000),
+                  .token = (int64_t)(id->invitation_validity_ms / 1000),
+                  .back_date = (int64_t)(id->back_date_ms / 1000)},
+        .root_key = id->root_key[0] != '\0' ? id->root_key : NULL,
+        .credentials = getenv("CREDENTIALS_DIRECTORY"),
+        .own_pki = fl_auth_own_pki(own),
+        .say = say,
+        .say_ctx = (void *)(uintptr_t)log,
+    };
+    for (i = 0; i < id->hosts.n; i++) {
+        add_host(ret, id->hosts.list[i]);
+    }
+    if (id->hosts.n == 0) {
+        guess_hosts(own->conf, ret);
+    }
+}
+
+/* --- credentials --- */
+
+void fl_credentials_done(struct fl_credentials *c)
+{
+    fl_chain_unref(c->chain);
+    fl_key_unref(c->key);
+    fl_trust_unref(c->trust);
+    *c = (struct fl_credentials){NULL, NULL, NULL};
+}
+
+void fl_credentials_of(const struct fl_authority *authority, struct fl_credentials *ret)
+{
+    ret->chain = fl_chain_ref(fl_authority_chain(authority));
+    ret->key = fl_key_ref(fl_authority_key(authority));
+    ret->trust = fl_trust_ref(fl_authority_trust(authority));
+}
+
+static int own_trust(const struct fl_serverd_conf *own, struct fl_trust **ret, struct fl_err *err)
+{
+    const struct fl_server_tls *t = own->conf->tls;
+    struct fl_rules *rules = NULL;
+    struct fl_trust_setup setup = {.root_files = t->ca.list,
+                                   .n_root_files = t->ca.n,
+                                   .crl_files = t->crl.list,
+                                   .n_crl_files = t->crl.n,
+                                   .federation = own->conf->main->federation};
+    int rv = FL_OK;
+
+    if (t->names.n > 0) {
+        struct fl_err inner = {0};
+
+        rv = fl_rules_create(t->names.list, t->names.n, &rules, NULL, &inner);
+        if (rv != FL_OK) {
+            return fl_conf_error(fl_conf_field(own->conf->file, &t->names), err, "%s",
+                                 fl_err_text(&inner, rv));
+        }
+        setup.rules = rules;
+        setup.federation = NULL;
+    }
+    rv = fl_trust_create(&setup, ret, err);
+    fl_rules_unref(rules);
+    return rv;
+}
+
+int fl_credentials_own_pki(const struct fl_serverd_conf *own, struct fl_credentials *ret,
+                           struct fl_err *err)
+{
+    const struct fl_server_tls *t = own->conf->tls;
+    struct fl_credentials c = {NULL, NULL, NULL};
+    int rv = fl_credentials_load(t->certificate, t->key, &c.chain, &c.key, err);
+
+    if (rv == FL_OK) {
+        rv = own_trust(own, &c.trust, err);
+    }
+    if (rv != FL_OK) {
+        fl_credentials_done(&c);
+        return rv;
+    }
+    *ret = c;
+    return FL_OK;
+}
+
+/* --- changes --- */
+
+/* Which file it is, how long, and when it was written, behind what was seen of those before. */
+static uint64_t look_at(const char *path, uint64_t before)
+{
+    uint64_t seen[5] = {before, 0, 0, 0, 0};
+    struct stat st;
+
+    if (stat(path, &st) == 0) {
+        seen[1] = (uint64_t)st.st_ino;
+        seen[2] = (uint64_t)st.st_size;
+        seen[3] = (uint64_t)st.st_mtim.tv_sec;
+        seen[4] = (uint64_t)st.st_mtim.tv_nsec;
+    }
+    return fl_checksum(seen, sizeof(seen));
+}
+
+static uint64_t look_at_all(const struct fl_opt_texts *list, uint64_t before)
+{
+    size_t i;
+
+    for (i = 0; i < list->n; i++) {
+        before = look_at(list->list[i], before);
+    }
+    return before;
+}
+
+static uint64_t look_at_authority(const struct fl_serverd_conf *own)
+{
+    static const char *const names[] = {"root.pem", "intermediate.pem", "intermediate.key",
+                                        "server.pem", "server.key"};
+    char path[FL_SERVER_PATH_MAX + 32];
+    uint64_t seen = 0;
+    size_t i;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        (void)snprintf(path, sizeof(path), "%s/identity/%s", own->state_dir, names[i]);
+        seen = look_at(path, seen);
+    }
+    return seen;
+}
+
+bool fl_credentials_changed(const struct fl_serverd_conf *own, uint64_t *seen)
+{
+    const struct fl_server_tls *t = own->conf->tls;
+    uint64_t before = *seen;
+
+    *seen =
+        fl_auth_own_pki(own)
+            ? look_at_all(&t->crl, look_at_all(&t->ca, look_at(t->key, look_at(t->certificate, 0))))
+            : look_at_authority(own);
+    return *seen != before;
+}

@@ -1,0 +1,116 @@
+/* The guard without a server: fl-serverd --init, and the look before a start. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/base/fs.h"
+#include "libfl/base/owner.h"
+#include "libfl/pki/when.h"
+#include "server/daemon/auth_impl.h"
+#include "server/daemon/serverd_exit.h"
+#include "server/daemon/serverd_preflight.h"
+
+static int64_t now_ms(void)
+{
+    return (int64_t)fl_clock_wall_ms();
+}
+
+/* What clients will be told, for the operator to see whether it is what he meant. */
+static void print_made(const struct fl_serverd_conf *own, const struct fl_auth_place *place)
+{
+    size_t i;
+
+    (void)printf("federation '%s' has its identity in %s/identity\n", place->conf.federation,
+                 own->state_dir);
+    (void)printf("clients reach it as");
+    for (i = 0; i < place->conf.n_hosts; i++) {
+        (void)printf("%s %s", i == 0 ? "" : ",", place->hosts[i]);
+    }
+    (void)printf(" on port %u (`identity: hosts` names others)\n", (unsigned)place->conf.port);
+    (void)printf("root.key is needed only for a new intermediate: keep it elsewhere, offline\n"
+                 "next: start the server, then for each client: flctl invite NAME\n");
+}
+
+int fl_auth_init(const struct fl_serverd_conf *own, const struct fl_log *log, bool renew_root)
+{
+    struct fl_auth_place place;
+    struct fl_err err = {0};
+    int rv;
+
+    if (fl_auth_own_pki(own)) {
+        (void)fprintf(stderr,
+                      "fl-serverd: `tls: certificate` says that certificates are the operator's "
+                      "own: there is nothing to make here\n");
+        return FL_EXIT_CONFIG;
+    }
+    fl_auth_place(own, log, &place);
+    /* What root makes for a service has to be the service's, or it could not read it. */
+    rv = fl_owner_become(own->state_dir, own->path, NULL, &err);
+    rv = rv == FL_OK ? fl_preflight_federation(own, &err) : rv;
+    if (rv == FL_OK) {
+        rv = renew_root ? fl_authority_renew_root(&place.conf, now_ms(), &err)
+                        : fl_authority_init(&place.conf, now_ms(), &err);
+    }
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
+        return FL_EXIT_IDENTITY;
+    }
+    print_made(own, &place);
+    return fflush(stdout) == 0 ? FL_EXIT_OK : FL_EXIT_FAILURE;
+}
+
+/* What a start would warn of goes to `dates`; what it would fail of is an error. */
+static int check_authority(const struct fl_serverd_conf *own, char *dates, size_t size,
+                           struct fl_err *err)
+{
+    struct fl_err soon = {0};
+    char certificate[FL_SERVER_PATH_MAX + 32];
+    char key[FL_SERVER_PATH_MAX + 32];
+    struct fl_chain *chain = NULL;
+    struct fl_key *pair = NULL;
+    int rv;
+
+    (void)snprintf(certificate, sizeof(certificate), "%s/identity/server.pem", own->state_dir);
+    (void)snprintf(key, sizeof(key), "%s/identity/server.key", own->state_dir);
+    if (!fl_fs_exists(certificate)) {
+        return fl_err_set(err, FL_ENOENT,
+                          "'%s' is not there: the federation has no identity yet; make it with "
+                          "`fl-serverd --init` and this configuration, or say `insecure: yes`",
+                          certificate);
+    }
+    rv = fl_credentials_load(certificate, key, &chain, &pair, err);
+    if (rv == FL_OK) {
+        rv = fl_auth_dated_authority(own, chain, now_ms() / 1000, &soon);
+    }
+    if (rv == FL_EAGAIN) {
+        (void)snprintf(dates, size, "%s", soon.msg);
+        rv = FL_OK;
+    } else if (soon.msg[0] != '\0' && err != NULL) {
+        *err = soon;
+    }
+    fl_chain_unref(chain);
+    fl_key_unref(pair);
+    return rv;
+}
+
+int fl_auth_check(const struct fl_serverd_conf *own, char *dates, size_t size, struct fl_err *err)
+{
+    struct fl_credentials c = {NULL, NULL, NULL};
+    struct fl_err found = {0};
+    int rv;
+
+    dates[0] = '\0';
+    if (!fl_serverd_conf_has_tls(own)) {
+        return FL_OK;
+    }
+    if (!fl_auth_own_pki(own)) {
+        return check_authority(own, dates, size, err);
+    }
+    rv = fl_credentials_own_pki(own, &c, err);
+    if (rv == FL_OK && fl_auth_dated(own, c.chain, now_ms() / 1000, &found) != FL_OK) {
+        (void)snprintf(dates, size, "%s", found.msg); /* A start only warns of it. */
+    }
+    fl_credentials_done(&c);
+    return rv;
+}

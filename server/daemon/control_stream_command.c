@@ -1,0 +1,191 @@
+/* Commands to clients: what the coordinator told, as messages on their control streams. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/daemon/frontend_impl.h"
+
+_Static_assert(FL_BUNDLES_MAX <= FL_WIRE_MAX_BUNDLES, "a task lists all of them");
+
+void fl_control_stream_command(struct fl_control_stream *attend,
+                               const struct fl_wire_command *command)
+{
+    struct fl_buf buf;
+    int rv;
+
+    if (attend->call == NULL) {
+        return;
+    }
+    fl_buf_init(&buf, FL_WIRE_MAX_CONTROL + 65536);
+    rv = fl_wire_command_encode(command, &buf);
+    if (rv == FL_OK) {
+        rv = fl_frontend_send(attend->call, &buf);
+    }
+    fl_buf_done(&buf);
+    if (rv != FL_OK && rv != FL_ECLOSED) {
+        /* It does not read its control stream: a session without commands is no session. */
+        fl_log_peer(attend->frontend->srv->log, FL_LOG_WARNING, "attend",
+                    fl_control_stream_who(attend),
+                    "client '%s' at %s does not take commands (%s), ending its session",
+                    attend->name, fl_call_peer(attend->call), fl_strerror(rv));
+        fl_call_cancel(attend->call);
+    }
+}
+
+/* Takes the units: what the client was told is what it may push. */
+static void grant(struct fl_frontend *frontend, struct fl_net_msg *down)
+{
+    struct fl_slot_rec *slot = fl_frontend_slot(frontend, down->client);
+
+    if (slot == NULL) {
+        fl_serverd_no_memory(frontend->srv, "a grant");
+    }
+    slot->grant = (struct fl_session_key){down->round, down->attempt};
+    free(slot->units);
+    slot->units = down->units;
+    down->units = NULL;
+}
+
+/* All model-shaped bundles have the same length. */
+static struct fl_wire_bundle model_ref(const struct fl_frontend *frontend, const char *name)
+{
+    return (struct fl_wire_bundle){.name = fl_wire_lend(name),
+                                   .bytes = fl_layout_count(frontend->srv->conf->layout) *
+                                            sizeof(float)};
+}
+
+/* The bundle as it lies here; one that is not there has no bytes. */
+static struct fl_wire_bundle bundle_ref(const struct fl_frontend *frontend, const char *name,
+                                        uint64_t round)
+{
+    const struct fl_bundle_rec *b = fl_fetch_bundle(frontend, name, round, FL_EVERYBODY);
+    struct fl_wire_bundle ref = {.name = fl_wire_lend(name)};
+
+    if (b != NULL) {
+        ref.bytes = fl_bytes_len(&b->bytes);
+        ref.has_digest = b->has_digest;
+        (void)memcpy(ref.digest, b->digest, sizeof(ref.digest));
+    }
+    return ref;
+}
+
+/* What the client needs for this task; all that have the model's shape are as long as it. */
+static size_t list_bundles(const struct fl_frontend *frontend, const struct fl_net_msg *down,
+                           struct fl_wire_bundle *list)
+{
+    struct fl_bundle_name names[FL_BUNDLES_MAX];
+    size_t n_names = fl_bundles_of(frontend->srv->conf->strategy, names);
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < n_names; i++) {
+        if (names[i].kind == FL_BUNDLE_IS_MODEL ||
+            (names[i].kind == FL_BUNDLE_IS_PERSONAL_MODEL && down->mixture))
+        {
+            list[n++] = model_ref(frontend, names[i].name);
+        } else if (names[i].kind != FL_BUNDLE_IS_PERSONAL_MODEL) {
+            list[n++] = bundle_ref(frontend, names[i].name, down->round);
+        }
+    }
+    return n;
+}
+
+static void make_task(const struct fl_frontend *frontend, const struct fl_net_msg *down,
+                      struct fl_wire_bundle *bundles, const struct fl_wire_plan *plan,
+                      struct fl_wire_command *c)
+{
+    c->type = FL_WIRE_TASK;
+    c->u.task = (struct fl_wire_task){.round = down->round,
+                                      .attempt = down->attempt,
+                                      .bundles = bundles,
+                                      .n_bundles = list_bundles(frontend, down, bundles),
+                                      .learning_rate = down->learning_rate,
+                                      .seed = down->seed,
+                                      .order_seed = down->order_seed,
+                                      .has_plan = down->units != NULL,
+                                      .plan = *plan,
+                                      .deadline_ms = down->deadline_ms,
+                                      .selected = down->n_selected,
+                                      .population = down->population,
+                                      .counted_round = down->counted_round,
+                                      .counted_attempt = down->counted_attempt,
+                                      .epoch = down->epoch};
+}
+
+static void make_command(const struct fl_frontend *frontend, const struct fl_net_msg *down,
+                         struct fl_wire_bundle *bundles, struct fl_wire_command *c)
+{
+    struct fl_wire_plan plan = {.round = down->round,
+                                .attempt = down->attempt,
+                                .units = down->units,
+                                .n_units = down->units != NULL ? frontend->n_units : 0};
+
+    switch (down->type) {
+    case FL_NET_MSG_TASK:
+        make_task(frontend, down, bundles, &plan, c);
+        break;
+    case FL_NET_MSG_PLAN:
+        c->type = FL_WIRE_PLAN;
+        c->u.plan = plan;
+        break;
+    case FL_NET_MSG_EVALUATE:
+        c->type = FL_WIRE_EVALUATE;
+        c->u.evaluate.bundle = model_ref(frontend, FL_BUNDLE_CANDIDATE);
+        c->u.evaluate.round = down->round;
+        c->u.evaluate.deadline_ms = down->deadline_ms;
+        c->u.evaluate.learning_rate = down->learning_rate;
+        break;
+    default:
+        c->type = down->type == FL_NET_MSG_ACCEPTED   ? FL_WIRE_ACCEPTED
+                  : down->type == FL_NET_MSG_REJECTED ? FL_WIRE_REJECTED
+                                                      : FL_WIRE_DISMISSED;
+        c->u.verdict.round = down->round;
+        c->u.verdict.attempt = down->attempt;
+        if (down->text != NULL) { /* It becomes no longer. */
+            (void)fl_frontend_public(frontend, down->text, down->text, strlen(down->text) + 1);
+        }
+        c->u.verdict.reason = down->text;
+        break;
+    }
+}
+
+void fl_control_stream_down(struct fl_frontend *frontend, struct fl_net_msg *down)
+{
+    struct fl_wire_bundle bundles[FL_BUNDLES_MAX];
+    struct fl_wire_command command = {0};
+    struct fl_control_stream *attend;
+
+    attend = down->client < frontend->n_slots ? frontend->slots[down->client].attend : NULL;
+    if (attend != NULL) {
+        make_command(frontend, down, bundles, &command);
+        fl_control_stream_command(attend, &command);
+    }
+    if (down->units != NULL && (down->type == FL_NET_MSG_TASK || down->type == FL_NET_MSG_PLAN)) {
+        grant(frontend, down);
+    }
+}
+
+/* A server that stays keeps the sessions of those who stay too: it may be extended. */
+static bool keeps_sessions(const struct fl_frontend *frontend, uint64_t reconnect_ms)
+{
+    return reconnect_ms == 0 && frontend->srv->conf->main->when_finished == FL_FINISHED_STAY;
+}
+
+void fl_control_stream_drain(struct fl_frontend *frontend, uint32_t client, const char *reason,
+                             uint64_t reconnect_ms)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_DRAIN};
+    struct fl_control_stream *a;
+
+    command.u.drain.reason = fl_wire_lend(reason);
+    command.u.drain.reconnect_after_ms = reconnect_ms;
+    for (a = frontend->attends; a != NULL; a = a->next) {
+        if (a->call == NULL || !a->joined || (client != FL_EVERYBODY && a->client != client)) {
+            continue;
+        }
+        fl_control_stream_command(a, &command);
+        if (!keeps_sessions(frontend, reconnect_ms)) {
+            fl_call_finish(a->call, reconnect_ms == 0 ? FL_GRPC_OK : FL_GRPC_UNAVAILABLE, reason);
+        }
+    }
+}

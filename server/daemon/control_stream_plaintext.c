@@ -1,0 +1,195 @@
+/*
+ * Sessions without TLS beside others with it (`listen_insecure`). Such a peer is believed by the
+ * name that it sends, unless that name has a certificate or is denied: else anybody who reaches the
+ * plaintext address could take over the session of a client with a certificate. The database of
+ * certificates belongs to the guard's lane, so a plaintext hello waits for its answer. What changes
+ * later ends a session: a denial at the next review, a certificate for the name at its issue.
+ *
+ * Threading: the network loop; look_up() runs on the guard's lane.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/daemon/auth.h"
+#include "server/daemon/frontend_impl.h"
+#include "server/daemon/runtime.h"
+#include "server/identity/plain_names.h"
+
+/* A name on the guard's lane. */
+struct plain_name {
+    struct fl_frontend *frontend;
+    uint64_t session;
+    struct fl_coord_msg *up; /* owned; NULL: the name was shown with a certificate */
+    char name[FL_NAME_MAX];
+    int64_t not_after;
+    int code;
+    struct fl_err err;
+};
+
+static struct plain_name *plain_name_new(const struct fl_control_stream *attend)
+{
+    struct plain_name *p = calloc(1, sizeof(*p));
+
+    if (p != NULL) {
+        p->frontend = attend->frontend;
+        p->session = attend->id;
+        (void)memcpy(p->name, attend->name, sizeof(p->name));
+    }
+    return p;
+}
+
+static bool is_plain(const struct fl_control_stream *attend)
+{
+    return attend->call != NULL && attend->greeted && !attend->verified;
+}
+
+/* A session with a certificate, however far its hello has come. */
+static bool is_in_use(const struct fl_frontend *frontend, const char *name)
+{
+    const struct fl_control_stream *a = frontend->n_verified > 0 ? frontend->attends : NULL;
+
+    while (a != NULL && !(a->verified && a->greeted && strcmp(a->name, name) == 0)) {
+        a = a->next;
+    }
+    return a != NULL;
+}
+
+static void look_up(struct fl_authority *authority, void *arg)
+{
+    struct plain_name *p = arg;
+
+    p->code = fl_authority_check_plain(authority, p->name, &p->err);
+}
+
+static void on_looked_up(void *arg)
+{
+    struct plain_name *p = arg;
+    struct fl_control_stream *attend = fl_control_stream_find(p->frontend, p->session);
+
+    if (p->code == FL_OK && is_in_use(p->frontend, p->name)) {
+        p->code =
+            fl_err_set(&p->err, FL_EPERM,
+                       "'%s' is connected with a certificate and is refused without TLS", p->name);
+    }
+    if (attend == NULL || attend->call == NULL || attend->ended) {
+        fl_coord_msg_free(p->up);
+    } else if (p->code == FL_OK) {
+        fl_control_stream_ask(attend, p->up);
+    } else {
+        fl_coord_msg_free(p->up);
+        if (p->code == FL_EPERM) {
+            fl_control_stream_refuse(attend, FL_WIRE_REASON_DENIED, 0, p->err.msg);
+        } else {
+            fl_frontend_finish(p->frontend, attend->call, fl_grpc_status_from_err(p->code),
+                               fl_err_text(&p->err, p->code));
+        }
+    }
+    free(p);
+}
+
+void fl_control_stream_ask_plain(struct fl_control_stream *attend, struct fl_coord_msg *up)
+{
+    struct plain_name *p = plain_name_new(attend);
+    int rv = FL_ENOMEM;
+
+    if (p != NULL) {
+        p->up = up;
+        rv = fl_auth_submit(attend->frontend->srv->auth, look_up, on_looked_up, p);
+    }
+    if (rv != FL_OK) {
+        fl_coord_msg_free(up);
+        free(p);
+        fl_call_finish(attend->call,
+                       rv == FL_ENOMEM ? FL_GRPC_RESOURCE_EXHAUSTED : FL_GRPC_UNAVAILABLE,
+                       rv == FL_ENOMEM ? "out of memory" : "the server is stopping");
+    }
+}
+
+/* --- names that are shown with a certificate of an operator's own PKI --- */
+
+static void note(struct fl_authority *authority, void *arg)
+{
+    struct plain_name *p = arg;
+
+    p->code = fl_authority_note_shown(authority, p->name, p->not_after, &p->err);
+}
+
+static void on_noted(void *arg)
+{
+    struct plain_name *p = arg;
+
+    if (p->code != FL_OK) {
+        fl_log(p->frontend->srv->log, FL_LOG_WARNING, "identity",
+               "the certificate of '%s' is not noted, a client without TLS may use the name once "
+               "'%s' is disconnected: %s",
+               p->name, p->name, fl_err_text(&p->err, p->code));
+    }
+    free(p);
+}
+
+void fl_control_stream_shown(const struct fl_control_stream *attend,
+                             const struct fl_identity *identity)
+{
+    struct fl_frontend *frontend = attend->frontend;
+    struct plain_name *p;
+    int rv = FL_ENOMEM;
+
+    fl_control_stream_certified(frontend, attend->name);
+    if (!fl_auth_own_pki(frontend->srv->own)) {
+        return; /* Its issue is in the database. */
+    }
+    p = plain_name_new(attend);
+    if (p != NULL) {
+        p->not_after = identity->not_after;
+        rv = fl_auth_submit(frontend->srv->auth, note, on_noted, p);
+    }
+    if (rv == FL_ENOMEM) { /* With its next session. */
+        fl_log(frontend->srv->log, FL_LOG_WARNING, "identity",
+               "out of memory to note the certificate of '%s'", attend->name);
+    }
+    if (rv != FL_OK) {
+        free(p);
+    }
+}
+
+/* --- sessions that may not go on --- */
+
+static void end_plain(struct fl_control_stream *attend, const char *why)
+{
+    fl_log_peer(attend->frontend->srv->log, FL_LOG_WARNING, "attend", fl_call_peer(attend->call),
+                "client '%s' at %s without TLS, ending its session: %s", attend->name,
+                fl_call_peer(attend->call), why);
+    fl_call_finish(attend->call, FL_GRPC_PERMISSION_DENIED, why);
+}
+
+void fl_control_stream_certified(struct fl_frontend *frontend, const char *name)
+{
+    struct fl_control_stream *a = frontend->n_plain > 0 ? frontend->attends : NULL;
+    char why[FL_NAME_MAX + sizeof(FL_PLAIN_NAME_REFUSED)];
+
+    for (; a != NULL; a = a->next) {
+        if (is_plain(a) && !a->ended && strcmp(a->name, name) == 0) {
+            a->ended = true;
+            (void)snprintf(why, sizeof(why), FL_PLAIN_NAME_REFUSED, name);
+            end_plain(a, why);
+        }
+    }
+}
+
+void fl_control_stream_review_plain(struct fl_frontend *frontend)
+{
+    struct fl_control_stream *a = frontend->n_plain > 0 ? frontend->attends : NULL;
+    const char *why = NULL;
+
+    if (frontend->srv->auth == NULL) {
+        return;
+    }
+    for (; a != NULL; a = a->next) {
+        if (is_plain(a) && !a->ended && fl_auth_is_revoked(frontend->srv->auth, a->name, &why)) {
+            a->ended = true;
+            end_plain(a, why);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+/*
+ * What a client tells of its data, in pieces of its Attend stream (wants_offer). They are put
+ * together here, within limits.offer, and go to the coordinator as a whole.
+ */
+
+#include <stdio.h>
+
+#include "server/daemon/frontend_impl.h"
+
+static void refuse(struct fl_control_stream *attend, enum fl_grpc_status status, const char *text)
+{
+    fl_log_peer(attend->frontend->srv->log, FL_LOG_WARNING, "attend", fl_control_stream_who(attend),
+                "offer of client '%s' at %s: %s", attend->name, fl_call_peer(attend->call), text);
+    fl_buf_done(&attend->offer);
+    attend->wants_offer = false;
+    fl_call_finish(attend->call, status, text);
+}
+
+/* NULL, or why the piece does not go on from the ones before. */
+static const char *misfit(const struct fl_control_stream *attend, const struct fl_wire_offer *piece)
+{
+    if (!attend->wants_offer) {
+        return "nothing, or nothing more, is to be offered in this session";
+    }
+    if (piece->offset != attend->offer.len) {
+        return "the pieces of an offer have gaps or overlap";
+    }
+    if (piece->offset > 0 && piece->total != attend->offer_total) {
+        return "the pieces of an offer are of different totals";
+    }
+    return piece->len == 0 && piece->total > 0 ? "an empty piece of an offer that is not" : NULL;
+}
+
+static void tell_coordinator(struct fl_control_stream *attend)
+{
+    struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_OFFER);
+
+    if (up == NULL) {
+        refuse(attend, FL_GRPC_UNAVAILABLE, "out of memory");
+        return;
+    }
+    up->session = attend->id;
+    up->client = attend->client;
+    up->offer = attend->offer;
+    fl_call_discharge(attend->call, attend->offer.len);
+    fl_buf_init(&attend->offer, 0);
+    attend->wants_offer = false;
+    fl_frontend_up(attend->frontend, up);
+}
+
+void fl_control_stream_offer(struct fl_control_stream *attend, const struct fl_wire_offer *piece)
+{
+    const char *why = misfit(attend, piece);
+    char text[160];
+    int rv;
+
+    if (why != NULL) {
+        refuse(attend, FL_GRPC_INVALID_ARGUMENT, why);
+        return;
+    }
+    if (piece->total > attend->offer.max) {
+        (void)snprintf(text, sizeof(text), "%llu bytes are more than the %zu of limits.offer",
+                       (unsigned long long)piece->total, attend->offer.max);
+        refuse(attend, FL_GRPC_RESOURCE_EXHAUSTED, text);
+        return;
+    }
+    attend->offer_total = piece->total;
+    rv = fl_call_charge(attend->call, piece->len);
+    if (rv == FL_OK) {
+        rv = fl_buf_add(&attend->offer, piece->data, piece->len);
+    }
+    if (rv != FL_OK) {
+        refuse(attend, fl_grpc_status_from_err(rv), fl_strerror(rv));
+        return;
+    }
+    if (attend->offer.len == piece->total) {
+        tell_coordinator(attend);
+    }
+}

@@ -1,0 +1,596 @@
+#include "server/daemon/frontend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/net/inherited.h"
+#include "server/daemon/auth.h"
+#include "server/daemon/descriptor_limit.h"
+#include "server/daemon/frontend_impl.h"
+#include "server/daemon/runtime.h"
+
+static const char *const services[] = {"fl.v1.Federation", "grpc.health.v1.Health",
+                                       "grpc.reflection.v1alpha.ServerReflection", NULL};
+
+struct fl_coord_msg *fl_coord_msg_new(enum fl_coord_msg_type type)
+{
+    struct fl_coord_msg *up = calloc(1, sizeof(*up));
+
+    if (up != NULL) {
+        up->type = type;
+    }
+    return up;
+}
+
+void fl_frontend_up(struct fl_frontend *frontend, struct fl_coord_msg *up)
+{
+    if (frontend->srv->runtime == NULL)
+    { /* While all ends, what it still had to say is heard here. */
+        fl_coord_msg_free(up);
+        return;
+    }
+    fl_runtime_post(frontend->srv->runtime, up);
+}
+
+int fl_frontend_on_disk(struct fl_frontend *frontend, fl_loop_cb work, fl_loop_cb done, void *arg)
+{
+    struct fl_serverd *srv = frontend->srv;
+
+    if (srv->io == NULL) {
+        return FL_ECLOSED;
+    }
+    return fl_worker_thread_submit(srv->io, work, done != NULL ? srv->net : NULL, done, arg);
+}
+
+void fl_frontend_fail(struct fl_call *call, int code, const struct fl_err *err)
+{
+    fl_call_finish(call, fl_grpc_status_from_err(code), fl_err_text(err, code));
+}
+
+const char *fl_frontend_public(const struct fl_frontend *frontend, const char *text, char *out,
+                               size_t size)
+{
+    const char *dir = frontend->srv->state_dir;
+    size_t skip = dir != NULL && dir[0] == '/' && dir[1] != '\0' ? strlen(dir) : 0;
+    size_t at = 0;
+
+    while (*text != '\0' && at + 1 < size) {
+        if (skip > 0 && strncmp(text, dir, skip) == 0) {
+            text += skip + (text[skip] == '/');
+        } else {
+            out[at++] = *text++;
+        }
+    }
+    out[at] = '\0';
+    return out;
+}
+
+void fl_frontend_finish(const struct fl_frontend *frontend, struct fl_call *call,
+                        enum fl_grpc_status status, const char *message)
+{
+    char text[FL_ERR_BUF_SIZE];
+
+    fl_call_finish(call, status,
+                   message != NULL ? fl_frontend_public(frontend, message, text, sizeof(text))
+                                   : NULL);
+}
+
+void fl_frontend_fail_request(struct fl_call *call, int code, const struct fl_err *err)
+{
+    fl_call_finish(call, fl_frontend_request_status(code), fl_err_text(err, code));
+}
+
+enum fl_grpc_status fl_frontend_request_status(int code)
+{
+    return code == FL_EPERM ? FL_GRPC_UNAUTHENTICATED : fl_grpc_status_from_err(code);
+}
+
+int fl_frontend_send(struct fl_call *call, const struct fl_buf *message)
+{
+    struct fl_piece piece = {.data = message->data, .len = message->len};
+
+    return fl_call_send(call, &piece, 1);
+}
+
+struct fl_slot_rec *fl_frontend_slot(struct fl_frontend *frontend, uint32_t client)
+{
+    if (client >= frontend->n_slots) {
+        size_t n = frontend->n_slots < 64 ? 64 : frontend->n_slots * 2;
+        struct fl_slot_rec *slots;
+
+        while (n <= client) {
+            n *= 2;
+        }
+        slots = realloc(frontend->slots, n * sizeof(*slots));
+        if (slots == NULL) {
+            return NULL;
+        }
+        (void)memset(slots + frontend->n_slots, 0, (n - frontend->n_slots) * sizeof(*slots));
+        frontend->slots = slots;
+        frontend->n_slots = n;
+    }
+    return &frontend->slots[client];
+}
+
+/* A renewed certificate is another one of the same name; without one nobody is told apart. */
+static bool is_of(const struct fl_control_stream *attend, const struct fl_identity *identity)
+{
+    if (identity == NULL || identity->kind != FL_IDENTITY_CERTIFICATE) {
+        return !attend->verified;
+    }
+    return attend->verified && strcmp(identity->name, attend->name) == 0;
+}
+
+/* The first four bytes of a token are the client's number, the rest is unguessable. */
+struct fl_control_stream *fl_frontend_session(struct fl_frontend *frontend,
+                                              const struct fl_call *call,
+                                              const struct fl_wire_session *token)
+{
+    struct fl_control_stream *attend;
+    unsigned char differ = 0;
+    uint32_t client;
+    size_t i;
+
+    (void)memcpy(&client, token->id, sizeof(client));
+    if (client >= frontend->n_slots || frontend->slots[client].attend == NULL) {
+        return NULL;
+    }
+    attend = frontend->slots[client].attend;
+    for (i = 0; i < sizeof(token->id); i++) {
+        differ |= (unsigned char)(token->id[i] ^ attend->token.id[i]);
+    }
+    return differ == 0 && is_of(attend, fl_call_identity(call)) ? attend : NULL;
+}
+
+void fl_frontend_notice(struct fl_frontend *frontend, const char *peer, const char *reason,
+                        const char *text)
+{
+    fl_log_reason(frontend->srv->log, FL_LOG_WARNING, "net", peer, reason, "%s: %s", peer, text);
+}
+
+static void on_notice(void *ctx, const char *peer, const char *reason, const char *text)
+{
+    struct fl_frontend *frontend = ctx;
+
+    frontend->n_expelled += strcmp(reason, "expelled") == 0;
+    fl_frontend_notice(frontend, peer, reason, text);
+}
+
+static void collect_spares(void *arg)
+{
+    struct fl_frontend *frontend = arg;
+    struct fl_err err = {0};
+    int rv = fl_recycled_collect(frontend->spares, &err);
+
+    if (rv != FL_OK) {
+        fl_log(frontend->srv->log, FL_LOG_WARNING, "server",
+               "spool files stay behind, ignoring: %s", fl_err_text(&err, rv));
+    }
+}
+
+/* There is no next round that would use them, or no room for them. */
+static void drop_spares(void *arg)
+{
+    struct fl_frontend *frontend = arg;
+
+    fl_recycled_drop(frontend->spares);
+}
+
+static void ask_spares(struct fl_frontend *frontend, fl_loop_cb work)
+{
+    int rv = fl_frontend_on_disk(frontend, work, NULL, frontend);
+
+    if (rv != FL_OK && rv != FL_ECLOSED) { /* While all ends: the next start removes them. */
+        fl_log(frontend->srv->log, FL_LOG_WARNING, "server", "spool files stay behind: %s",
+               fl_strerror(rv));
+    }
+}
+
+static void round_closed(struct fl_frontend *frontend, const struct fl_net_msg *down)
+{
+    size_t i;
+
+    for (i = 0; i < frontend->n_slots; i++) {
+        struct fl_slot_rec *slot = &frontend->slots[i];
+
+        fl_push_withdraw(slot, down->round, down->attempt);
+        if (slot->mixture != NULL && slot->mixture->round == down->round) {
+            fl_fetch_drop_personal_model(slot);
+        }
+    }
+    fl_push_round_closed(frontend, down->round, down->attempt);
+    ask_spares(frontend, collect_spares);
+}
+
+/* All that is held under a number goes, and the coordinator hears that it did. */
+static void release(struct fl_frontend *frontend, const struct fl_net_msg *down)
+{
+    struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_RELEASED);
+
+    if (down->client < frontend->n_slots) {
+        struct fl_slot_rec *slot = &frontend->slots[down->client];
+
+        fl_control_stream_release(frontend, down);
+        fl_push_release(frontend, down->client);
+        fl_fetch_drop_personal_model(slot);
+        free(slot->units);
+        *slot = (struct fl_slot_rec){.attend = NULL};
+    }
+    if (up == NULL) { /* The number is not used again before the next start. */
+        fl_log(frontend->srv->log, FL_LOG_WARNING, "server", "out of memory for a client's number");
+        return;
+    }
+    up->client = down->client;
+    fl_frontend_up(frontend, up);
+}
+
+static void finished(struct fl_frontend *frontend)
+{
+    ask_spares(frontend, drop_spares);
+    if (frontend->srv->conf->main->when_finished == FL_FINISHED_EXIT) {
+        fl_control_stream_drain(frontend, FL_EVERYBODY, "all rounds are done", 0);
+        fl_loop_stop(frontend->srv->net);
+    }
+}
+
+static void on_down(void *arg)
+{
+    struct fl_net_msg *down = arg;
+    struct fl_frontend *frontend = down->frontend;
+
+    switch (down->type) {
+    case FL_NET_MSG_BUNDLE:
+        fl_fetch_serve(frontend, down);
+        break;
+    case FL_NET_MSG_ROUND_CLOSED:
+        round_closed(frontend, down);
+        break;
+    case FL_NET_MSG_DRAIN:
+        fl_control_stream_drain(frontend, down->client,
+                                down->text != NULL ? down->text : "the server drains",
+                                down->deadline_ms);
+        break;
+    case FL_NET_MSG_FINISHED:
+        finished(frontend);
+        break;
+    case FL_NET_MSG_NO_SPACE:
+        ask_spares(frontend, drop_spares);
+        break;
+    case FL_NET_MSG_STOPPED:
+        fl_server_stopped(frontend->srv);
+        break;
+    case FL_NET_MSG_ADMIN:
+        fl_admin_answered(down->request);
+        break;
+    case FL_NET_MSG_ACCEPTED:
+        fl_push_verdict(frontend, down, FL_OK);
+        fl_control_stream_down(frontend, down);
+        break;
+    case FL_NET_MSG_REJECTED:
+        fl_push_verdict(frontend, down, FL_EINVAL);
+        fl_control_stream_down(frontend, down);
+        break;
+    case FL_NET_MSG_DISMISSED:
+        fl_push_verdict(frontend, down, FL_ESTATE);
+        fl_control_stream_down(frontend, down);
+        break;
+    case FL_NET_MSG_JOINED:
+        fl_control_stream_joined(frontend, down);
+        break;
+    case FL_NET_MSG_REFUSED:
+        fl_control_stream_refused(frontend, down);
+        break;
+    case FL_NET_MSG_BAD_OFFER:
+        fl_control_stream_bad_offer(frontend, down);
+        break;
+    case FL_NET_MSG_RELEASE:
+        release(frontend, down);
+        break;
+    case FL_NET_MSG_TAKEN:
+        fl_control_stream_taken(frontend, down);
+        break;
+    case FL_NET_MSG_TASK:
+    case FL_NET_MSG_PLAN:
+    case FL_NET_MSG_EVALUATE:
+        fl_control_stream_down(frontend, down);
+        break;
+    }
+    fl_net_msg_free(down);
+}
+
+void fl_frontend_post(struct fl_net_msg *down)
+{
+    if (fl_loop_post(down->frontend->srv->net, on_down, down) != FL_OK) {
+        fl_serverd_no_memory(down->frontend->srv, "a command");
+    }
+}
+
+int fl_frontend_exclude(struct fl_frontend *frontend, const char *name, enum fl_denied_keeps keeps)
+{
+    struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_EXCLUDE);
+
+    if (up != NULL) {
+        up->text = fl_str_dup(name);
+        up->keeps = keeps;
+    }
+    if (up == NULL || up->text == NULL) {
+        fl_coord_msg_free(up);
+        return FL_ENOMEM;
+    }
+    fl_frontend_up(frontend, up);
+    return FL_OK;
+}
+
+void fl_frontend_review(struct fl_frontend *frontend)
+{
+    if (frontend->server != NULL && frontend->admin != NULL) {
+        fl_control_stream_review_plain(frontend);
+        fl_grpc_server_review(frontend->server);
+        fl_grpc_server_review(frontend->admin);
+    }
+}
+
+static uint64_t sweep_interval(const struct fl_frontend *frontend)
+{
+    uint64_t beat = frontend->srv->conf->main->heartbeat_ms;
+
+    return beat < 2000 ? beat / 2 + 1 : 1000;
+}
+
+static void on_sweep(void *arg)
+{
+    struct fl_frontend *frontend = arg;
+    uint64_t now = fl_clock_ms();
+
+    fl_control_stream_sweep(frontend, now);
+    fl_frontend_review(frontend);
+    if (frontend->srv->auth != NULL) {
+        fl_auth_sweep(frontend->srv->auth, now);
+    }
+    fl_log_left_out(frontend->srv->log, /* all= */ false);
+    fl_timer_start(frontend->sweep, sweep_interval(frontend));
+}
+
+/* Who may take part. */
+#define CLIENTS (FL_WHO_PLAIN | FL_WHO_CLIENT)
+
+static void make_methods(struct fl_frontend *frontend)
+{
+    struct fl_rpc_method *m = frontend->methods;
+
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Attend", CLIENTS, fl_control_stream_start,
+                                  frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Fetch", CLIENTS, fl_fetch_start, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Push", CLIENTS, fl_push_start, frontend};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/PushStatus", CLIENTS, fl_push_status_start,
+                                  frontend};
+    m += fl_grpc_builtin_methods(frontend->builtin, m);
+    (void)fl_identity_client_methods(frontend, m);
+    m = frontend->admin_methods + fl_admin_methods(frontend, frontend->admin_methods);
+    (void)fl_identity_admin_methods(frontend, m);
+}
+
+int fl_frontend_create(struct fl_serverd *srv, struct fl_frontend **ret, struct fl_err *err)
+{
+    struct fl_frontend *frontend = calloc(1, sizeof(*frontend));
+    struct fl_grpc_server_setup setup = {
+        .loop = srv->net,
+        .limits = srv->own->rpc,
+        .max_connections = (uint32_t)srv->max_connections,
+        .peer_connections = (uint32_t)srv->conf->limits->client_connections,
+        .memory = fl_addressable(srv->own->memory),
+        .notice = on_notice,
+        .notice_ctx = frontend,
+    };
+    int rv;
+
+    if (frontend == NULL) {
+        return FL_ENOMEM;
+    }
+    frontend->srv = srv;
+    frontend->n_units = fl_layout_units(srv->conf->layout);
+    rv = fl_recycled_create(srv->state_dir, &frontend->spares, err);
+    if (rv == FL_OK) {
+        rv = fl_grpc_builtin_create(services, &frontend->builtin);
+    }
+    if (rv == FL_OK) {
+        make_methods(frontend);
+        setup.methods = frontend->methods;
+        rv = fl_grpc_server_create(&setup, &frontend->server, err);
+    }
+    if (rv == FL_OK) {
+        frontend->n_open_servers++;
+        setup.methods = frontend->admin_methods;
+        setup.max_connections = FL_SERVERD_ADMIN_CONNECTIONS;
+        setup.peer_connections = 0;
+        setup.memory = 0;
+        rv = fl_grpc_server_create(&setup, &frontend->admin, err);
+    }
+    if (rv == FL_OK) {
+        frontend->n_open_servers++;
+        rv = fl_timer_create(srv->net, on_sweep, frontend, &frontend->sweep);
+    }
+    *ret = frontend; /* Half-built too: close and free take it. */
+    return rv;
+}
+
+/* Where it listens goes to standard output too: port 0 is known only here. */
+static void announce(const struct fl_frontend *frontend, const char *kind, const char *address,
+                     unsigned port)
+{
+    const char *colon = strrchr(address, ':');
+
+    if (fl_log_is_journal(STDOUT_FILENO)) {
+        /* The line below stands there too. */
+    } else if (port != 0 && colon != NULL) {
+        (void)printf("%s %.*s:%u\n", kind, (int)(colon - address), address, port);
+    } else {
+        (void)printf("%s %s\n", kind, address);
+    }
+    (void)fflush(stdout);
+    fl_log(frontend->srv->log, FL_LOG_NOTICE, "server", "%s on '%s' port=%u", kind, address, port);
+}
+
+static int listen_one(struct fl_frontend *frontend, struct fl_grpc_server *server, const char *kind,
+                      const struct fl_grpc_listen *listen, struct fl_err *err)
+{
+    unsigned port = 0;
+    int rv = fl_grpc_server_listen(server, listen, &port, err);
+
+    if (rv == FL_OK) {
+        announce(frontend, kind, listen->address, port);
+        if (server == frontend->server && listen->filter != NULL && frontend->port == 0) {
+            frontend->port = (uint16_t)port;
+        }
+    }
+    return rv;
+}
+
+static int listen_admin(struct fl_frontend *frontend, struct fl_err *err)
+{
+    struct fl_admin_access *access = &frontend->access;
+    const char *address = frontend->srv->own->admin;
+    int rv = fl_admin_access_init(frontend->srv->own, access, err);
+
+    if (rv == FL_OK) {
+        rv = fl_grpc_server_listen(frontend->admin,
+                                   &(struct fl_grpc_listen){.address = address,
+                                                            .who = fl_admin_access_who,
+                                                            .who_ctx = access},
+                                   NULL, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_admin_access_socket(access, address + strlen("unix:"), err);
+    }
+    if (rv == FL_OK) {
+        announce(frontend, "admin", address, 0);
+    }
+    return rv;
+}
+
+/* A socket unit of another address would take connections that nobody answers. */
+static int check_inherited(const struct fl_frontend *frontend, struct fl_err *err)
+{
+    const struct fl_server_conf *conf = frontend->srv->conf;
+    char address[256];
+
+    if (!fl_inherited_unused(address, sizeof(address))) {
+        return FL_OK;
+    }
+    return fl_conf_error(fl_conf_field(conf->file, &conf->main->listen), err,
+                         "systemd listens on '%s' for this server, which is not among these "
+                         "addresses: add it here, or change ListenStream= of the socket unit",
+                         address);
+}
+
+/* All of a list, over TLS or in plaintext. */
+static int listen_list(struct fl_frontend *frontend, struct fl_grpc_server *server,
+                       const char *kind, const struct fl_opt_texts *list, bool plain,
+                       struct fl_err *err)
+{
+    struct fl_auth *auth = frontend->srv->auth;
+    struct fl_grpc_listen listen = {.address = NULL};
+    size_t i;
+    int rv = FL_OK;
+
+    if (!plain && list->n > 0) {
+        FL_REQUIRE(auth != NULL);
+        listen.filter = fl_auth_filter(auth);
+        listen.who = fl_auth_who;
+        listen.who_ctx = auth;
+    }
+    for (i = 0; rv == FL_OK && i < list->n; i++) {
+        listen.address = list->list[i];
+        rv = listen_one(frontend, server, kind, &listen, err);
+    }
+    return rv;
+}
+
+int fl_frontend_listen(struct fl_frontend *frontend, struct fl_err *err)
+{
+    const struct fl_server_main *m = frontend->srv->conf->main;
+    int rv = listen_list(frontend, frontend->server, "listening", &m->listen, m->insecure, err);
+
+    if (rv == FL_OK) {
+        rv = listen_list(frontend, frontend->server, "listening", &m->listen_insecure, true, err);
+    }
+    if (rv == FL_OK) {
+        rv = listen_list(frontend, frontend->admin, "admin", &m->listen_admin, false, err);
+    }
+    if (rv == FL_OK) {
+        rv = listen_admin(frontend, err);
+    }
+    rv = rv == FL_OK ? check_inherited(frontend, err) : rv;
+    if (rv == FL_OK) {
+        fl_grpc_builtin_serving(frontend->builtin, true);
+        fl_timer_start(frontend->sweep, sweep_interval(frontend));
+    }
+    return rv;
+}
+
+static void one_closed(void *arg)
+{
+    struct fl_frontend *frontend = arg;
+
+    if (--frontend->n_open_servers == 0) {
+        frontend->closed(frontend->closed_ctx);
+    }
+}
+
+void fl_frontend_close(struct fl_frontend *frontend, uint32_t grace_ms, fl_loop_cb closed,
+                       void *ctx)
+{
+    if (frontend->server != NULL) {
+        const struct fl_budget *held = fl_grpc_server_budget(frontend->server);
+
+        fl_log(frontend->srv->log, FL_LOG_INFO, "net",
+               "held for clients at most bytes=%zu limit=%zu", held->peak, held->limit);
+        fl_log(frontend->srv->log, FL_LOG_INFO, "net",
+               "waited for the coordinator at most events=%zu", frontend->most_events);
+    }
+    frontend->closing = true;
+    frontend->closed = closed;
+    frontend->closed_ctx = ctx;
+    if (frontend->builtin != NULL) {
+        fl_grpc_builtin_serving(frontend->builtin, false);
+    }
+    fl_timer_close(frontend->sweep);
+    frontend->sweep = NULL;
+    if (frontend->admin != NULL) {
+        fl_grpc_server_close(frontend->admin, grace_ms, one_closed, frontend);
+        frontend->admin = NULL;
+    }
+    if (frontend->server != NULL) {
+        fl_grpc_server_close(frontend->server, grace_ms, one_closed, frontend);
+        frontend->server = NULL;
+    }
+    if (frontend->n_open_servers == 0) {
+        closed(ctx);
+    }
+}
+
+void fl_frontend_free(struct fl_frontend *frontend)
+{
+    size_t i;
+
+    if (frontend == NULL) {
+        return;
+    }
+    for (i = 0; i < FL_FRONTEND_MAX_BUNDLES; i++) {
+        fl_bytes_done(&frontend->bundles[i].bytes);
+    }
+    for (i = 0; i < frontend->n_slots; i++) {
+        free(frontend->slots[i].units);
+        fl_fetch_drop_personal_model(&frontend->slots[i]);
+    }
+    free(frontend->slots);
+    if (frontend->spares != NULL) {
+        fl_recycled_drop(frontend->spares);
+    }
+    fl_recycled_free(frontend->spares);
+    fl_grpc_builtin_free(frontend->builtin);
+    free(frontend);
+}

@@ -1,0 +1,348 @@
+/*
+ * Revoke, evict, disable, enable. Decoding and landing run on the network loop, the verbs on the
+ * lane of the authority.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "server/daemon/auth.h"
+#include "server/daemon/identity_revoke.h"
+#include "server/identity/certificates.h"
+#include "server/identity/invitations.h"
+
+static int64_t now_ms(void)
+{
+    return (int64_t)fl_clock_wall_ms();
+}
+
+static bool is_connected(const struct fl_frontend *frontend, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < frontend->n_slots; i++) {
+        const struct fl_control_stream *attend = frontend->slots[i].attend;
+
+        if (attend != NULL && strcmp(attend->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int fl_revocation_decode(struct fl_identity_request *r, const void *data, size_t len)
+{
+    int rv = fl_wire_deny_decode(data, len, &r->in.deny, &r->err);
+
+    if (rv == FL_OK && r->in.deny.what == FL_WIRE_DENY_NAME) {
+        r->connected = is_connected(r->frontend, r->in.deny.name);
+    }
+    return rv;
+}
+
+void fl_revocation_done(struct fl_identity_request *r)
+{
+    fl_wire_deny_done(&r->in.deny);
+}
+
+static struct fl_revoked whom(const struct fl_wire_deny *deny)
+{
+    return (struct fl_revoked){.name = deny->what == FL_WIRE_DENY_NAME ? deny->name : NULL,
+                               .serial = deny->serial,
+                               .serial_len =
+                                   deny->what == FL_WIRE_DENY_SERIAL ? deny->serial_len : 0,
+                               .key = deny->what == FL_WIRE_DENY_KEY ? deny->key : NULL};
+}
+
+#define FL_DENY_TARGET (2 * FL_NAME_MAX)
+
+/* "'edge-04'", "the certificate 5f0a…", "the key 01ab…" */
+static const char *target_text(const struct fl_wire_deny *deny, char out[FL_DENY_TARGET])
+{
+    const uint8_t *data = deny->what == FL_WIRE_DENY_KEY ? deny->key : deny->serial;
+    size_t n = deny->what == FL_WIRE_DENY_KEY ? sizeof(deny->key) : deny->serial_len;
+    size_t at;
+    size_t i;
+
+    if (deny->what == FL_WIRE_DENY_NAME) {
+        (void)snprintf(out, FL_DENY_TARGET, "'%s'", deny->name);
+        return out;
+    }
+    at = (size_t)snprintf(out, FL_DENY_TARGET, "%s ",
+                          deny->what == FL_WIRE_DENY_KEY ? "the key" : "the certificate");
+    for (i = 0; i < n; i++) {
+        (void)snprintf(out + at + 2 * i, 3, "%02x", data[i]);
+    }
+    return out;
+}
+
+/* Names that somebody has, for a slip of an operator: the first so many. */
+#define NAMES_MAX 10000
+
+struct names {
+    const char *list[NAMES_MAX];
+    size_t n;
+};
+
+static int on_name(void *ctx, const struct fl_certificate *c)
+{
+    struct names *names = ctx;
+    char *copy;
+
+    if (names->n == NAMES_MAX || (names->n > 0 && strcmp(names->list[names->n - 1], c->name) == 0))
+    {
+        return FL_OK;
+    }
+    copy = fl_str_dup(c->name);
+    if (copy == NULL) {
+        return FL_ENOMEM;
+    }
+    names->list[names->n++] = copy;
+    return FL_OK;
+}
+
+static void find_near(struct fl_authority *authority, struct fl_identity_request *r)
+{
+    struct names *names = calloc(1, sizeof(*names));
+    const char *near = NULL;
+    size_t i;
+
+    if (names != NULL &&
+        fl_authority_certificates(authority, "", now_ms(), on_name, names, NULL) == FL_OK)
+    {
+        near = fl_str_nearest(r->in.deny.name, names->list, names->n);
+    }
+    if (near != NULL && strcmp(near, r->in.deny.name) != 0) {
+        (void)snprintf(r->near, sizeof(r->near), "%s", near);
+    }
+    for (i = 0; names != NULL && i < names->n; i++) {
+        free((char *)(uintptr_t)names->list[i]);
+    }
+    free(names);
+}
+
+static int on_excluded(void *ctx, const char *name, enum fl_denied_keeps keeps)
+{
+    struct fl_identity_request *r = ctx;
+
+    (void)snprintf(r->excluded, sizeof(r->excluded), "%s", name);
+    r->keeps = keeps;
+    return FL_OK;
+}
+
+/* Whose update of the open round counts no more. In a PKI of the operator's own names are all that
+   is known. */
+static void find_excluded(struct fl_authority *authority, const struct fl_revoked *target,
+                          enum fl_denied_keeps keeps, struct fl_identity_request *r)
+{
+    struct fl_err err = {0};
+    int rv;
+
+    if (target->name != NULL) {
+        (void)on_excluded(r, target->name, keeps);
+        return;
+    }
+    rv = fl_auth_each_revoked(authority, target, on_excluded, r, &err);
+    if (rv != FL_OK) {
+        fl_log(r->frontend->srv->log, FL_LOG_ERROR, "identity",
+               "what was denied is not known to the open round before the next start: %s",
+               fl_err_text(&err, rv));
+    }
+}
+
+/* --- a name that nobody has --- */
+
+struct sought {
+    const struct fl_revoked *whom;
+    bool found;
+};
+
+static int seek_certificate(void *ctx, const struct fl_certificate *c)
+{
+    struct sought *s = ctx;
+    const struct fl_revoked *whom = s->whom;
+
+    s->found = s->found ||
+               (whom->name != NULL     ? strcmp(whom->name, c->name) == 0
+                : whom->serial_len > 0 ? whom->serial_len == c->serial_len &&
+                                             memcmp(whom->serial, c->serial, c->serial_len) == 0
+                                       : memcmp(whom->key, c->key, sizeof(c->key)) == 0);
+    return FL_OK;
+}
+
+static int seek_invitation(void *ctx, const struct fl_invitation_info *info)
+{
+    struct sought *s = ctx;
+
+    s->found = s->found || strcmp(s->whom->name, info->name) == 0;
+    return FL_OK;
+}
+
+/*
+ * A denial of a slip is found by nobody, and a revocation is for good: what has neither
+ * certificate, invitation nor record is denied only with `force`. Serial numbers and keys of the
+ * operator's own PKI are not known here.
+ */
+static int check_known(struct fl_authority *authority, const struct fl_identity_request *r,
+                       const struct fl_revoked *whom, const char *verb, struct fl_err *err)
+{
+    const struct fl_serverd_conf *own = r->frontend->srv->own;
+    const struct fl_wire_deny *asked = &r->in.deny;
+    struct sought s = {.whom = whom, .found = r->connected};
+    char target[FL_DENY_TARGET];
+    int rv;
+
+    if (asked->force || (whom->name == NULL && fl_auth_own_pki(own))) {
+        return FL_OK;
+    }
+    rv = fl_authority_certificates(authority, whom->name != NULL ? whom->name : "", now_ms(),
+                                   seek_certificate, &s, err);
+    if (rv == FL_OK && whom->name != NULL && !s.found) {
+        rv = fl_authority_invitations(authority, now_ms(), seek_invitation, &s, err);
+    }
+    if (rv == FL_OK && whom->name != NULL && !s.found) {
+        s.found = fl_store_knows_client(own->state_dir, whom->name);
+    }
+    if (rv != FL_OK || s.found) {
+        return rv;
+    }
+    return fl_err_set(err, FL_ENOENT,
+                      "%s is not known here: it has no certificate, no invitation and no record "
+                      "(flctl certificates and flctl clients list those there are); to %s it all "
+                      "the same, add --force",
+                      target_text(asked, target), verb);
+}
+
+typedef int (*deny_fn)(struct fl_authority *authority, const struct fl_revoked *whom,
+                       const char *reason, const char *by, int64_t now_ms, size_t *ret_n,
+                       struct fl_err *err);
+
+static void deny(struct fl_authority *authority, struct fl_identity_request *r, deny_fn verb)
+{
+    bool enables = strcmp(r->kind->path, "/fl.v1.Admin/Enable") == 0;
+    bool revokes = strcmp(r->kind->path, "/fl.v1.Admin/Revoke") == 0;
+    bool disables = strcmp(r->kind->path, "/fl.v1.Admin/Disable") == 0;
+    const struct fl_wire_deny *asked = &r->in.deny;
+    const struct fl_revoked target = whom(asked);
+    char who[FL_BY_TEXT];
+
+    r->code = revokes || disables
+                  ? check_known(authority, r, &target, revokes ? "revoke" : "disable", &r->err)
+                  : FL_OK;
+    if (r->code == FL_OK) {
+        r->code = verb(authority, &target, asked->reason,
+                       fl_identity_by(r->known ? &r->who : NULL, r->peer, who), now_ms(),
+                       &r->n_denied, &r->err);
+    }
+    if (r->code == FL_OK && !enables) {
+        /* Of one that is evicted the record stays: what it contributed is no secret of its. */
+        find_excluded(authority, &target,
+                      revokes    ? FL_DENIED_KEEPS_NOTHING
+                      : disables ? FL_DENIED_KEEPS_ALL
+                                 : FL_DENIED_KEEPS_RECORD,
+                      r);
+    }
+    if (asked->what == FL_WIRE_DENY_NAME &&
+        (r->code == FL_ENOENT || (r->code == FL_OK && r->n_denied == 0)))
+    {
+        find_near(authority, r);
+    }
+    if (r->code == FL_ENOENT && r->near[0] != '\0') {
+        struct fl_err inner = r->err;
+
+        (void)fl_err_set(&r->err, FL_ENOENT, "%s; did you mean '%s'?",
+                         fl_err_text(&inner, FL_ENOENT), r->near);
+    }
+}
+
+void fl_revocation_revoke(struct fl_authority *authority, struct fl_identity_request *r)
+{
+    deny(authority, r, fl_authority_revoke);
+}
+
+void fl_revocation_evict(struct fl_authority *authority, struct fl_identity_request *r)
+{
+    deny(authority, r, fl_authority_evict);
+}
+
+void fl_revocation_disable(struct fl_authority *authority, struct fl_identity_request *r)
+{
+    deny(authority, r, fl_authority_disable);
+}
+
+static int enable(struct fl_authority *authority, const struct fl_revoked *target,
+                  const char *reason, const char *who, int64_t now, size_t *ret_n,
+                  struct fl_err *err)
+{
+    (void)reason;
+    return fl_authority_enable(authority, target, who, now, ret_n, err);
+}
+
+void fl_revocation_enable(struct fl_authority *authority, struct fl_identity_request *r)
+{
+    deny(authority, r, enable);
+}
+
+/* Which follows what the verb means for whom it is about. */
+static void verb_text(const struct fl_identity_request *r, const char *target, char *out,
+                      size_t size)
+{
+    const struct fl_wire_deny *asked = &r->in.deny;
+    bool name = asked->what == FL_WIRE_DENY_NAME;
+    const char *verb = strrchr(r->kind->path, '/') + 1;
+
+    if (strcmp(verb, "Revoke") == 0) {
+        (void)snprintf(out, size, "%s is revoked for good%s", target,
+                       name ? " and nobody joins by this name again"
+                            : "; with another key and a new invitation its name may join again");
+    } else if (strcmp(verb, "Evict") == 0) {
+        (void)snprintf(out, size, "%s is sent away; flctl invite %s lets it come back", target,
+                       asked->name);
+    } else if (strcmp(verb, "Disable") == 0) {
+        (void)snprintf(out, size, "%s is not let in until flctl enable", target);
+    } else {
+        (void)snprintf(out, size,
+                       "%s is let in again, when it asks next: within a minute (`longest` of its "
+                       "`reconnect`)",
+                       target);
+    }
+}
+
+/* When the sessions that it ends are told so: how many there were is known only now. */
+void fl_revocation_landed(struct fl_identity_request *r)
+{
+    const struct fl_wire_deny *asked = &r->in.deny;
+    struct fl_wire_denied reply = {.certificates = (uint32_t)r->n_denied,
+                                   .sessions = (uint32_t)(r->frontend->n_expelled - r->expelled)};
+    bool enabled = strcmp(r->kind->path, "/fl.v1.Admin/Enable") == 0;
+    char target[FL_DENY_TARGET];
+    char what[512];
+    char text[FL_WIRE_MAX_TEXT];
+    int n;
+
+    if (r->excluded[0] != '\0' && fl_frontend_exclude(r->frontend, r->excluded, r->keeps) != FL_OK)
+    {
+        fl_serverd_no_memory(r->frontend->srv, "a client that is denied");
+    }
+    verb_text(r, target_text(asked, target), what, sizeof(what));
+    n = snprintf(text, sizeof(text), "%s: %zu certificate%s", what, r->n_denied,
+                 r->n_denied == 1 ? "" : "s");
+    if (!enabled && n > 0 && (size_t)n < sizeof(text)) {
+        n += snprintf(text + n, sizeof(text) - (size_t)n,
+                      reply.sessions > 0
+                          ? ", %u session%s; it ends within a second, and what it was uploading "
+                            "is not aggregated"
+                          : ", %u session%s",
+                      reply.sessions, reply.sessions == 1 ? "" : "s");
+    }
+    if (!enabled && r->n_denied == 0 && n > 0 && (size_t)n < sizeof(text)) {
+        (void)snprintf(text + n, sizeof(text) - (size_t)n,
+                       "; none was issued here that could still be used%s%s%s",
+                       r->near[0] != '\0' ? ", did you mean '" : "", r->near,
+                       r->near[0] != '\0' ? "'?" : "");
+    }
+    reply.text = text;
+    FL_IDENTITY_REPLY(r, fl_wire_denied_encode, &reply);
+}

@@ -1,0 +1,598 @@
+#include "server/daemon/runtime.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/clock.h"
+#include "server/core/decision_log.h"
+#include "server/daemon/frontend.h"
+#include "server/daemon/runtime_impl.h"
+
+void fl_coord_msg_free(struct fl_coord_msg *up)
+{
+    if (up == NULL) {
+        return;
+    }
+    if (up->event.type != 0) {
+        fl_wire_event_done(&up->event);
+    }
+    fl_buf_done(&up->offer);
+    free(up->text);
+    free(up->norms.unit);
+    free(up);
+}
+
+void fl_net_msg_free(struct fl_net_msg *down)
+{
+    if (down == NULL) {
+        return;
+    }
+    fl_bytes_done(&down->bytes);
+    free(down->units);
+    free(down->text);
+    free(down);
+}
+
+struct fl_net_msg *fl_net_msg_new(struct fl_runtime *runtime, enum fl_net_msg_type type)
+{
+    struct fl_net_msg *down = calloc(1, sizeof(*down));
+
+    if (down == NULL) {
+        fl_serverd_no_memory(runtime->srv, "a command");
+    }
+    down->type = type;
+    down->frontend = runtime->srv->frontend;
+    return down;
+}
+
+void fl_runtime_down(struct fl_runtime *runtime, struct fl_net_msg *down)
+{
+    (void)runtime;
+    fl_frontend_post(down);
+}
+
+void *fl_net_msg_copy(const struct fl_runtime *runtime, const void *data, size_t len)
+{
+    void *copy = data != NULL ? malloc(len > 0 ? len : 1) : NULL;
+
+    if (data != NULL && copy == NULL) {
+        fl_serverd_no_memory(runtime->srv, "a command");
+    }
+    return copy != NULL ? memcpy(copy, data, len) : NULL;
+}
+
+char *fl_net_msg_text(const struct fl_runtime *runtime, const char *text)
+{
+    return text != NULL ? fl_net_msg_copy(runtime, text, strlen(text) + 1) : NULL;
+}
+
+static void command(struct fl_runtime *runtime, const struct fl_effect *e,
+                    enum fl_net_msg_type type)
+{
+    struct fl_net_msg *down = fl_net_msg_new(runtime, type);
+    size_t n = fl_layout_units(runtime->srv->conf->layout);
+    /* Of a round before clients restarted their state, they have nothing, and have lost nothing. */
+    bool counted = e->counted_round > runtime->federation.line.kept_since;
+
+    down->client = e->client;
+    down->round = e->round;
+    down->attempt = e->attempt;
+    down->learning_rate = e->learning_rate;
+    down->seed = e->client_seed;
+    down->order_seed = e->order_seed;
+    down->deadline_ms = e->deadline_ms;
+    down->text = fl_net_msg_text(runtime, e->text);
+    down->counted_round = counted ? e->counted_round : 0;
+    down->counted_attempt = counted ? e->counted_attempt : 0;
+    down->n_selected = e->size.selected;
+    down->population = e->size.population;
+    down->epoch = e->size.epoch;
+    if (e->mixture) { /* After damage it may be gone. */
+        down->mixture = fl_bundles_has_personal_model(
+            &runtime->progress, fl_coord_client(runtime->coord, e->client)->name);
+    }
+    down->units = fl_net_msg_copy(runtime, e->units, n);
+    fl_runtime_down(runtime, down);
+}
+
+/* A client that adapts the model to its data before does so as in the round's training. */
+static void evaluate(struct fl_runtime *runtime, const struct fl_effect *e)
+{
+    struct fl_effect with_rate = *e;
+
+    with_rate.learning_rate = fl_coord_learning_rate(&runtime->coord_conf, e->round);
+    command(runtime, &with_rate, FL_NET_MSG_EVALUATE);
+}
+
+static void round_closed(struct fl_runtime *runtime, const struct fl_effect *e)
+{
+    fl_runtime_round_bundles_closed(runtime, e->round);
+    command(runtime, e, FL_NET_MSG_ROUND_CLOSED);
+}
+
+static void finished(struct fl_runtime *runtime)
+{
+    runtime->finished = true;
+    fl_log(runtime->srv->log, FL_LOG_NOTICE, "server", "all rounds are done rounds=%llu",
+           (unsigned long long)fl_coord_committed(runtime->coord));
+    fl_runtime_down(runtime, fl_net_msg_new(runtime, FL_NET_MSG_FINISHED));
+}
+
+static void refuse(struct fl_runtime *runtime, uint64_t session, const char *text)
+{
+    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_REFUSED);
+
+    down->session = session;
+    down->text = fl_net_msg_text(runtime, text);
+    fl_runtime_down(runtime, down);
+}
+
+static void keep_labels(struct fl_runtime *runtime, uint32_t client,
+                        const struct fl_wire_hello *hello)
+{
+    if (fl_labels_set(&runtime->labels, client, hello->labels, hello->n_labels) != FL_OK) {
+        fl_log_peer(runtime->srv->log, FL_LOG_WARNING, "server", hello->client,
+                    "no memory for the labels of client '%s', they are not shown", hello->client);
+    }
+}
+
+static void client_id(struct fl_runtime *runtime, const struct fl_effect *e)
+{
+    struct fl_net_msg *down;
+
+    if (runtime->joining == NULL) {
+        return; /* It was here before, and joined with what it has only now. */
+    }
+    if (e->text != NULL) {
+        refuse(runtime, runtime->joining->session, e->text);
+        return;
+    }
+    keep_labels(runtime, e->client, &runtime->joining->event.u.hello);
+    down = fl_net_msg_new(runtime, FL_NET_MSG_JOINED);
+    down->session = runtime->joining->session;
+    down->client = e->client;
+    down->text = fl_net_msg_text(runtime, runtime->joining->event.u.hello.client);
+    down->wants_offer = fl_offering_wanted(&runtime->federation, &runtime->progress);
+    fl_runtime_down(runtime, down);
+}
+
+static void commit(struct fl_runtime *runtime, const struct fl_effect *e)
+{
+    runtime->newest_error[0] = '\0';
+    fl_runtime_commit(runtime, e);
+}
+
+static void release(struct fl_runtime *runtime, const struct fl_effect *e)
+{
+    fl_labels_drop(&runtime->labels, e->client);
+    fl_takeovers_drop(&runtime->takeovers, e->client);
+    command(runtime, e, FL_NET_MSG_RELEASE);
+}
+
+/* Lines about one client are those that it can cause at will, by coming and going, say. */
+static void trace(const struct fl_runtime *runtime, enum fl_log_level level, const char *text)
+{
+    static const char about[] = "client '";
+    const char *name = text + sizeof(about) - 1;
+    const char *end;
+    char who[FL_NAME_MAX];
+
+    if (strncmp(text, about, sizeof(about) - 1) != 0 || (end = strchr(name, '\'')) == NULL) {
+        fl_log(runtime->srv->log, level, "round", "%s", text);
+        return;
+    }
+    (void)snprintf(who, sizeof(who), "%.*s", (int)(end - name), name);
+    fl_log_peer(runtime->srv->log, level, "round", who, "%s", text);
+}
+
+static void note_told(const struct fl_runtime *runtime, const struct fl_effect *e)
+{
+    size_t n = fl_layout_units(runtime->srv->conf->layout);
+    char line[FL_DECISION_LOG_SIZE];
+
+    if (runtime->srv->log != NULL && atomic_load(&runtime->srv->log->level) >= FL_LOG_DEBUG &&
+        fl_decision_log(runtime->coord, e, n, line) != NULL)
+    {
+        fl_log(runtime->srv->log, FL_LOG_DEBUG, "told", "%s", line);
+    }
+}
+
+/* Effects that are one command to clients, and nothing else. */
+static const enum fl_net_msg_type command_of[] = {
+    [FL_EFF_TASK] = FL_NET_MSG_TASK,           [FL_EFF_PLAN] = FL_NET_MSG_PLAN,
+    [FL_EFF_ACCEPTED] = FL_NET_MSG_ACCEPTED,   [FL_EFF_REJECTED] = FL_NET_MSG_REJECTED,
+    [FL_EFF_DISMISSED] = FL_NET_MSG_DISMISSED, [FL_EFF_DRAIN_CLIENTS] = FL_NET_MSG_DRAIN,
+};
+
+static void carry_out(struct fl_runtime *runtime, const struct fl_effect *e)
+{
+    switch (e->type) {
+    case FL_EFF_TASK:
+    case FL_EFF_PLAN:
+    case FL_EFF_ACCEPTED:
+    case FL_EFF_REJECTED:
+    case FL_EFF_DISMISSED:
+    case FL_EFF_DRAIN_CLIENTS:
+        command(runtime, e, command_of[e->type]);
+        break;
+    case FL_EFF_EVALUATE_CLIENT:
+        evaluate(runtime, e);
+        break;
+    case FL_EFF_CLIENT_ID:
+        client_id(runtime, e);
+        break;
+    case FL_EFF_RELEASE:
+        release(runtime, e);
+        break;
+    case FL_EFF_FORGOTTEN:
+        fl_runtime_forgotten(runtime, e);
+        break;
+    case FL_EFF_ANSWER:
+        fl_runtime_command_answered(runtime, e);
+        break;
+    case FL_EFF_FORGET_CLIENTS:
+    case FL_EFF_PERSIST_PAUSE:
+    case FL_EFF_PERSIST_SELECTION:
+    case FL_EFF_PERSIST_PLAN:
+    case FL_EFF_PERSIST_UPDATE:
+        fl_runtime_persist(runtime, e);
+        break;
+    case FL_EFF_AGGREGATE:
+        fl_runtime_aggregate(runtime, e);
+        break;
+    case FL_EFF_EVALUATE:
+        fl_runtime_evaluate(runtime, e);
+        break;
+    case FL_EFF_COMMIT:
+        commit(runtime, e);
+        break;
+    case FL_EFF_ROUND_OPEN:
+        fl_runtime_round_open(runtime, e);
+        break;
+    case FL_EFF_ROUND_CLOSED:
+        round_closed(runtime, e);
+        break;
+    case FL_EFF_CLIENT_ERROR:
+        fl_runtime_client_error(runtime, e);
+        break;
+    case FL_EFF_TRACE:
+        trace(runtime, e->warning ? FL_LOG_WARNING : FL_LOG_INFO, e->text);
+        break;
+    case FL_EFF_FINISHED:
+        finished(runtime);
+        break;
+    case FL_EFF_STOPPED:
+        fl_runtime_down(runtime, fl_net_msg_new(runtime, FL_NET_MSG_STOPPED));
+        break;
+    }
+}
+
+void fl_runtime_step(struct fl_runtime *runtime, struct fl_event *event)
+{
+    struct fl_effects effects = {0};
+    uint64_t deadline;
+    size_t i;
+    int rv;
+
+    if (runtime->stopped) {
+        return;
+    }
+    event->now_ms = fl_runtime_now(runtime);
+    event->wall_ms = fl_clock_wall_ms();
+    rv = fl_coord_step(runtime->coord, event, &effects);
+    if (rv != FL_OK) { /* FL_ENOMEM only. */
+        fl_serverd_no_memory(runtime->srv, "a step of the coordinator");
+    }
+    for (i = 0; i < effects.n; i++) {
+        if (effects.list[i].type == FL_EFF_EVALUATE_CLIENT &&
+            runtime->progress.next.model.theta != NULL) {
+            fl_runtime_bundle(runtime, FL_BUNDLE_CANDIDATE, effects.list[i].round,
+                              runtime->progress.next.model.theta);
+        }
+        note_told(runtime, &effects.list[i]);
+        carry_out(runtime, &effects.list[i]);
+    }
+    deadline = fl_coord_deadline(runtime->coord);
+    if (deadline == UINT64_MAX) {
+        fl_timer_stop(runtime->timer);
+    } else {
+        uint64_t now = fl_runtime_now(runtime);
+
+        fl_timer_start(runtime->timer, deadline > now ? deadline - now : 0);
+    }
+    fl_runtime_age_errors(runtime);
+    fl_status_changed(runtime->status);
+}
+
+static void on_timer(void *arg)
+{
+    struct fl_event event = {.type = FL_EV_TICK};
+
+    fl_runtime_step(arg, &event);
+}
+
+static void on_join(struct fl_runtime *runtime, const struct fl_coord_msg *up)
+{
+    const struct fl_wire_hello *hello = &up->event.u.hello;
+    struct fl_event event = {.type = FL_EV_CLIENT_JOINED};
+
+    event.u.joined.name = hello->client;
+    event.u.joined.agent = hello->agent != NULL ? hello->agent : "";
+    event.u.joined.samples = hello->samples;
+    event.u.joined.evaluation_samples = hello->evaluation_samples;
+    event.u.joined.offer_missing =
+        fl_offering_waits(&runtime->federation, &runtime->progress, hello->client);
+    runtime->joining = up;
+    fl_runtime_step(runtime, &event);
+    runtime->joining = NULL;
+}
+
+static struct fl_eval_rec eval_rec(bool has, const struct fl_wire_evaluation *e)
+{
+    return has ? (struct fl_eval_rec){e->samples, e->correct, e->loss_sum}
+               : (struct fl_eval_rec){0};
+}
+
+static void on_report(struct fl_runtime *runtime, const struct fl_coord_msg *up)
+{
+    const struct fl_wire_report *r = &up->event.u.report;
+    struct fl_event event = {.type = FL_EV_REPORT};
+
+    event.u.report.client = up->client;
+    event.u.report.round = r->round;
+    event.u.report.attempt = r->attempt;
+    event.u.report.samples = r->samples;
+    event.u.report.steps = r->steps;
+    event.u.report.train_loss = r->train_loss;
+    event.u.report.divergence = r->divergence;
+    event.u.report.n_divergence = r->n_divergence;
+    event.u.report.previous_dot = r->previous_dot;
+    event.u.report.has_kept = r->has_kept;
+    event.u.report.kept_round = r->kept_round;
+    event.u.report.kept_attempt = r->kept_attempt;
+    event.u.report.received = eval_rec(r->has_received, &r->received);
+    event.u.report.trained = eval_rec(r->has_trained, &r->trained);
+    fl_runtime_step(runtime, &event);
+}
+
+static void on_client_event(struct fl_runtime *runtime, const struct fl_coord_msg *up)
+{
+    struct fl_event event = {0};
+
+    switch (up->event.type) {
+    case FL_WIRE_REPORT:
+        on_report(runtime, up);
+        return;
+    case FL_WIRE_FAILED:
+        event.type = FL_EV_CLIENT_FAILED;
+        event.u.failed.client = up->client;
+        event.u.failed.round = up->event.u.failed.round;
+        event.u.failed.attempt = up->event.u.failed.attempt;
+        event.u.failed.reason = up->event.u.failed.reason;
+        event.u.failed.diverged = up->event.u.failed.diverged;
+        break;
+    case FL_WIRE_EVALUATION:
+        event.type = FL_EV_EVAL_REPORT;
+        event.u.eval.client = up->client;
+        event.u.eval.round = up->event.u.evaluation.round;
+        event.u.eval.result = eval_rec(true, &up->event.u.evaluation.result);
+        event.u.eval.adapted =
+            eval_rec(up->event.u.evaluation.has_adapted, &up->event.u.evaluation.adapted);
+        break;
+    case FL_WIRE_OFFER: /* The network side collects offers. */
+    case FL_WIRE_HELLO:
+    case FL_WIRE_HEARTBEAT_EVENT:
+        return;
+    }
+    fl_runtime_step(runtime, &event);
+}
+
+/* The next event of that session may come. */
+static void taken(struct fl_runtime *runtime, const struct fl_coord_msg *up)
+{
+    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_TAKEN);
+
+    down->session = up->session;
+    down->client = up->client;
+    fl_runtime_down(runtime, down);
+}
+
+static void on_upload(struct fl_runtime *runtime, const struct fl_coord_msg *up)
+{
+    struct fl_event event = {.type = up->type == FL_COORD_MSG_STORED     ? FL_EV_UPLOAD_STORED
+                                     : up->type == FL_COORD_MSG_INVALID  ? FL_EV_UPLOAD_INVALID
+                                     : up->type == FL_COORD_MSG_UNSTORED ? FL_EV_UPLOAD_UNSTORED
+                                                                         : FL_EV_UPLOAD_PROGRESS};
+
+    event.u.upload.client = up->client;
+    event.u.upload.round = up->round;
+    event.u.upload.attempt = up->attempt;
+    event.u.upload.bytes = up->bytes;
+    event.u.upload.held = up->held;
+    event.u.upload.code = up->code;
+    event.u.upload.reason = up->text;
+    event.u.upload.norms = up->norms.unit != NULL ? &up->norms : NULL;
+    fl_runtime_own_failure(runtime, up->type == FL_COORD_MSG_UNSTORED ? up->text : NULL);
+    fl_runtime_step(runtime, &event);
+}
+
+static void on_up(void *arg)
+{
+    struct fl_coord_msg *up = arg;
+    struct fl_runtime *runtime = up->runtime;
+    struct fl_event event = {0};
+
+    switch (up->type) {
+    case FL_COORD_MSG_JOIN:
+        on_join(runtime, up);
+        break;
+    case FL_COORD_MSG_LOST:
+        event.type = FL_EV_CLIENT_LOST;
+        event.u.client = up->client;
+        fl_runtime_step(runtime, &event);
+        break;
+    case FL_COORD_MSG_HEARD:
+        event.type = FL_EV_CLIENT_HEARD;
+        event.u.client = up->client;
+        fl_runtime_step(runtime, &event);
+        break;
+    case FL_COORD_MSG_TAKEOVER:
+        fl_runtime_takeover(runtime, up->client, up->text);
+        break;
+    case FL_COORD_MSG_RELEASED:
+        event.type = FL_EV_RELEASED;
+        event.u.client = up->client;
+        fl_runtime_step(runtime, &event);
+        break;
+    case FL_COORD_MSG_EVENT:
+        on_client_event(runtime, up);
+        taken(runtime, up);
+        break;
+    case FL_COORD_MSG_OFFER:
+        fl_runtime_offer(runtime, up);
+        break;
+    case FL_COORD_MSG_STORED:
+    case FL_COORD_MSG_INVALID:
+    case FL_COORD_MSG_UNSTORED:
+    case FL_COORD_MSG_PROGRESS:
+        on_upload(runtime, up);
+        break;
+    case FL_COORD_MSG_EXCLUDE:
+        fl_runtime_exclude(runtime, up->text, up->keeps);
+        break;
+    case FL_COORD_MSG_ADMIN:
+        fl_runtime_admin(runtime, up->request);
+        break;
+    case FL_COORD_MSG_STOP:
+        event.type = FL_EV_STOP;
+        event.u.reason = up->text;
+        fl_runtime_step(runtime, &event);
+        break;
+    }
+    fl_coord_msg_free(up);
+}
+
+void fl_runtime_post(struct fl_runtime *runtime, struct fl_coord_msg *up)
+{
+    up->runtime = runtime;
+    if (fl_loop_post(runtime->loop, on_up, up) != FL_OK) {
+        fl_serverd_no_memory(runtime->srv, "news for the coordinator");
+    }
+}
+
+static void on_start(void *arg)
+{
+    struct fl_runtime *runtime = arg;
+    struct fl_event event = {.type = FL_EV_START};
+
+    fl_runtime_step(runtime, &event);
+}
+
+static void thread_main(void *arg)
+{
+    struct fl_runtime *runtime = arg;
+
+    fl_loop_run(runtime->loop);
+}
+
+int fl_runtime_create(struct fl_serverd *srv, struct fl_runtime **ret, int *ret_exit,
+                      struct fl_err *err)
+{
+    struct fl_runtime *runtime = calloc(1, sizeof(*runtime));
+    int rv;
+
+    if (runtime == NULL) {
+        return FL_ENOMEM;
+    }
+    runtime->srv = srv;
+    runtime->lock_fd = -1;
+    fl_server_conf_coord(srv->conf, &runtime->coord_conf);
+    srv->line = &runtime->federation.line;
+    rv = fl_runtime_recover(runtime, ret_exit, err);
+    if (rv == FL_OK) {
+        rv = fl_coord_create(&runtime->coord_conf, &runtime->resume, &runtime->coord, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_loop_create(&runtime->loop, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_timer_create(runtime->loop, on_timer, runtime, &runtime->timer);
+    }
+    if (rv == FL_OK) {
+        rv = fl_runtime_status_create(runtime);
+    }
+    if (rv == FL_OK) {
+        rv = fl_runtime_stall_create(runtime);
+    }
+    if (rv != FL_OK) {
+        fl_runtime_free(runtime);
+        return rv;
+    }
+    *ret = runtime;
+    return FL_OK;
+}
+
+int fl_runtime_start(struct fl_runtime *runtime, struct fl_err *err)
+{
+    int rv = fl_thread_create("fl-coord", thread_main, runtime, &runtime->thread, err);
+
+    return rv == FL_OK ? fl_loop_post(runtime->loop, on_start, runtime) : rv;
+}
+
+struct fl_loop *fl_runtime_loop(struct fl_runtime *runtime)
+{
+    return runtime->loop;
+}
+
+static void on_stop(void *arg)
+{
+    struct fl_runtime *runtime = arg;
+
+    runtime->stopped = true;
+    fl_loop_stop(runtime->loop);
+}
+
+void fl_runtime_stop(struct fl_runtime *runtime)
+{
+    if (runtime->thread == NULL) {
+        return;
+    }
+    atomic_store(&runtime->cancel, true);
+    if (fl_loop_post(runtime->loop, on_stop, runtime) != FL_OK) {
+        fl_serverd_no_memory(runtime->srv, "stopping the coordinator");
+    }
+    fl_thread_join(runtime->thread);
+    runtime->thread = NULL;
+}
+
+void fl_runtime_free(struct fl_runtime *runtime)
+{
+    if (runtime == NULL) {
+        return;
+    }
+    runtime->stopped = true;
+    fl_timer_close(runtime->timer);
+    fl_timer_close(runtime->look);
+    fl_status_close(runtime->status);
+    runtime->status = NULL;
+    if (runtime->loop != NULL) {
+        fl_loop_free(runtime->loop);
+    }
+    fl_runtime_forget_done(runtime);
+    fl_runtime_command_done(runtime);
+    fl_coord_free(runtime->coord);
+    fl_store_close(runtime->federation.store);
+    fl_store_resume_done(&runtime->resume);
+    fl_progress_done(&runtime->progress);
+    fl_errors_done(&runtime->errors);
+    fl_labels_done(&runtime->labels);
+    fl_takeovers_done(&runtime->takeovers);
+    fl_evaluator_free(runtime->evaluator);
+    if (runtime->lock_fd >= 0) {
+        (void)close(runtime->lock_fd);
+    }
+    free(runtime);
+}

@@ -1,0 +1,374 @@
+/* Answers for flctl, made where the coordinator's state is. */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/model/safetensors.h"
+#include "server/daemon/runtime_impl.h"
+#include "server/store/store_rollback.h"
+#include "server/work/checkpoints.h"
+#include "server/work/rollback.h"
+
+/* Names that `why` lists; the rest is counted. */
+#define FL_WHY_MAX 64
+
+int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *message)
+{
+    int rv = fl_replies_add(&request->replies, message);
+
+    return rv == FL_ELIMIT ? fl_err_set(&request->err, rv,
+                                        "the answer would be longer than %u MB, the most that is "
+                                        "sent; of rounds, ask for fewer (flctl rounds --last N)",
+                                        FL_REPLIES_MAX >> 20)
+                           : rv;
+}
+
+void fl_runtime_answer(struct fl_runtime *runtime, struct fl_admin_request *request)
+{
+    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_ADMIN);
+
+    down->request = request;
+    fl_runtime_down(runtime, down);
+}
+
+/* The answer of `why`, which `status` shows too. Returns how many are missing. */
+static size_t why_text(struct fl_runtime *runtime, char *text, size_t size, const char **missing,
+                       size_t max)
+{
+    size_t used;
+    size_t n = 0;
+
+    fl_runtime_stall_text(runtime, text, size);
+    used = strlen(text);
+    if (used > 0) {
+        used += (size_t)snprintf(text + used, size - used, ", all deadlines wait for it; ");
+    }
+    fl_coord_why(runtime->coord, fl_runtime_now(runtime), text + used, size - used, missing, max,
+                 &n);
+    fl_runtime_add_takeovers(runtime, text, size);
+    fl_runtime_add_error(runtime, text, size);
+    return n < max ? n : max;
+}
+
+static void status(struct fl_runtime *runtime, struct fl_admin_request *request)
+{
+    const struct fl_serverd *srv = runtime->srv;
+    bool over = runtime->coord_conf.rounds != 0 &&
+                fl_coord_committed(runtime->coord) >= runtime->coord_conf.rounds;
+    char text[FL_WIRE_MAX_TEXT];
+    struct fl_wire_status s = {
+        .federation = fl_wire_lend(srv->federation),
+        .phase = fl_wire_lend(fl_phase_name(fl_coord_phase(runtime->coord))),
+        .algorithm = fl_wire_lend(srv->conf->strategy->algorithm),
+        .version = fl_wire_lend(PACKAGE_VERSION),
+        .round = over ? fl_coord_committed(runtime->coord) : fl_coord_round(runtime->coord),
+        .rounds_committed = fl_coord_committed(runtime->coord),
+        .rounds_total = runtime->coord_conf.rounds,
+        .clients_known = (uint32_t)fl_coord_n_known(runtime->coord),
+        .clients_connected = (uint32_t)fl_coord_n_connected(runtime->coord),
+        .uptime_ms = fl_clock_ms() - srv->started_ms,
+        .totals = runtime->progress.totals,
+        .why = text,
+    };
+
+    (void)why_text(runtime, text, sizeof(text), NULL, 0);
+    FL_ADMIN_REPLY(request, fl_wire_status_encode, &s);
+    fl_runtime_answer(runtime, request);
+}
+
+static void why(struct fl_runtime *runtime, struct fl_admin_request *request)
+{
+    const char *missing[FL_WHY_MAX];
+    char *names[FL_WHY_MAX];
+    char text[FL_WIRE_MAX_TEXT];
+    struct fl_wire_why w = {.text = text, .missing = names};
+    size_t i;
+
+    w.n_missing = why_text(runtime, text, sizeof(text), missing, FL_WHY_MAX);
+    for (i = 0; i < w.n_missing; i++) {
+        names[i] = fl_wire_lend(missing[i]);
+    }
+    FL_ADMIN_REPLY(request, fl_wire_why_encode, &w);
+    fl_runtime_answer(runtime, request);
+}
+
+static void add_client(struct fl_runtime *runtime, struct fl_admin_request *request,
+                       uint32_t number, const struct fl_client_rec *c)
+{
+    const struct fl_participant_rec *part = fl_coord_part(runtime->coord, number);
+    const struct fl_client_error *error = fl_errors_find(&runtime->errors, c->name);
+    const struct fl_label_set *labels = fl_labels_find(&runtime->labels, number);
+    struct fl_wire_client w = {
+        .name = fl_wire_lend(c->name),
+        .agent = fl_wire_lend(c->agent),
+        .state = fl_wire_lend(part != NULL ? fl_part_state_name(part->state) : "idle"),
+        .connected = fl_coord_connected(runtime->coord, number),
+        .figures = fl_client_rec_figures(c),
+        .last_error = fl_wire_lend(error != NULL ? error->text : ""),
+        .last_error_ms = error != NULL ? error->at_ms : 0,
+        .takeovers = fl_takeovers_of(&runtime->takeovers, number),
+    };
+
+    w.figures.score = fl_coord_score(runtime->coord, number);
+    if (labels != NULL) {
+        w.labels = (struct fl_wire_pair *)(uintptr_t)labels->pairs;
+        w.n_labels = labels->n;
+    }
+    FL_ADMIN_REPLY(request, fl_wire_client_encode, &w);
+}
+
+/* Whoever never took part is forgotten when it goes; what was wrong with it is worth a line. */
+static void add_error(struct fl_admin_request *request, const struct fl_client_error *error)
+{
+    struct fl_wire_client w = {.name = fl_wire_lend(error->name),
+                               .agent = fl_wire_lend(""),
+                               .state = fl_wire_lend("gone"),
+                               .figures = {.last_seen_ms = error->at_ms},
+                               .last_error = fl_wire_lend(error->text),
+                               .last_error_ms = error->at_ms};
+
+    FL_ADMIN_REPLY(request, fl_wire_client_encode, &w);
+}
+
+static void clients(struct fl_runtime *runtime, struct fl_admin_request *request)
+{
+    const struct fl_errors *errors = &runtime->errors;
+    size_t n = fl_coord_numbers(runtime->coord);
+    bool *known = calloc(errors->n + 1, sizeof(*known));
+    uint32_t i;
+
+    request->code = known != NULL ? FL_OK : FL_ENOMEM;
+    for (i = 0; i < n && request->code == FL_OK; i++) {
+        const struct fl_client_rec *c = fl_coord_client(runtime->coord, i);
+        const struct fl_client_error *error = c != NULL ? fl_errors_find(errors, c->name) : NULL;
+
+        if (error != NULL) {
+            known[error - errors->list] = true;
+        }
+        if (c != NULL) {
+            add_client(runtime, request, i, c);
+        }
+    }
+    for (i = 0; i < errors->n && request->code == FL_OK; i++) {
+        if (!known[i]) {
+            add_error(request, &errors->list[i]);
+        }
+    }
+    free(known);
+    fl_runtime_answer(runtime, request);
+}
+
+/* "strategy.solver: 'sgd' -> 'scaffold'", as one line however long the texts are. */
+static int add_change(void *ctx, const struct fl_change_rec *c)
+{
+    struct fl_wire_round *w = ctx;
+    char line[FL_WIRE_MAX_TEXT / 2];
+
+    if (w->n_changes == FL_WIRE_MAX_CHANGES) {
+        return FL_OK;
+    }
+    (void)snprintf(line, sizeof(line), "%.100s '%.180s' -> '%.180s'", c->name, c->before, c->after);
+    w->changes[w->n_changes] = fl_str_dup(line);
+    if (w->changes[w->n_changes] == NULL) {
+        return FL_ENOMEM;
+    }
+    w->n_changes++;
+    return FL_OK;
+}
+
+static int add_round(void *ctx, const struct fl_round_rec *r)
+{
+    struct fl_admin_request *request = ctx;
+    struct fl_wire_round w = {.figures = *r};
+    char *changes[FL_WIRE_MAX_CHANGES];
+    size_t i;
+
+    w.changes = changes;
+    request->code = fl_store_changes(request->srv->runtime->federation.store, r->round, r->round,
+                                     add_change, &w, &request->err);
+    if (request->code == FL_OK) {
+        FL_ADMIN_REPLY(request, fl_wire_round_encode, &w);
+    }
+    for (i = 0; i < w.n_changes; i++) {
+        free(changes[i]);
+    }
+    return request->code;
+}
+
+static int add_abandoned(void *ctx, const struct fl_abandoned_round *r)
+{
+    struct fl_admin_request *request = ctx;
+    struct fl_wire_round w = {.figures = r->round};
+
+    w.line = r->line;
+    w.abandoned_ms = r->at_ms;
+    w.abandoned_by = fl_wire_lend(r->by);
+    FL_ADMIN_REPLY(request, fl_wire_round_encode, &w);
+    return request->code;
+}
+
+static void rounds_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+    struct fl_store *store = request->srv->runtime->federation.store;
+    uint32_t last = request->list.last;
+
+    request->code = request->list.abandoned
+                        ? fl_store_abandoned(store, last, add_abandoned, request, &request->err)
+                        : fl_store_rounds(store, last, add_round, request, &request->err);
+}
+
+static void lane_done(void *arg)
+{
+    struct fl_admin_request *request = arg;
+
+    fl_runtime_answer(request->srv->runtime, request);
+}
+
+static int export_header(const struct fl_runtime *runtime, struct fl_admin_request *request)
+{
+    char round[24];
+    struct fl_st_meta meta[] = {{"federation", runtime->srv->federation}, {"round", round}};
+
+    (void)snprintf(round, sizeof(round), "%llu", (unsigned long long)request->model_round);
+    return fl_st_header(runtime->srv->conf->layout, meta, 2, &request->header);
+}
+
+static void export_current(struct fl_runtime *runtime, struct fl_admin_request *request)
+{
+    request->model_round = fl_coord_committed(runtime->coord);
+    request->code = export_header(runtime, request);
+    if (request->code == FL_OK) {
+        request->model = fl_blob_ref(runtime->progress.committed.model.theta);
+    }
+    fl_runtime_answer(runtime, request);
+}
+
+/* --- on the database lane --- */
+
+static void export_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+    struct fl_runtime *runtime = request->srv->runtime;
+
+    request->model_round = request->round;
+    request->code =
+        fl_checkpoints_read(&runtime->federation, request->round, &request->model, &request->err);
+    if (request->code == FL_OK) {
+        request->code = export_header(runtime, request);
+    }
+}
+
+static int add_checkpoint(void *ctx, const struct fl_checkpoint *c, const char *why)
+{
+    struct fl_admin_request *request = ctx;
+    struct fl_wire_checkpoint w = {.round = c->round,
+                                   .made_ms = c->made_ms,
+                                   .accuracy = c->accuracy,
+                                   .why = fl_wire_lend(why)};
+
+    FL_ADMIN_REPLY(request, fl_wire_checkpoint_encode, &w);
+    return request->code;
+}
+
+static void checkpoints_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+
+    request->code = fl_checkpoints_each(&request->srv->runtime->federation, fl_clock_wall_ms(),
+                                        add_checkpoint, request, &request->err);
+}
+
+static void hold_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+    struct fl_runtime *runtime = request->srv->runtime;
+    struct fl_buf empty;
+
+    request->code = request->release
+                        ? fl_checkpoints_unpin(&runtime->federation, request->round, &request->err)
+                        : fl_checkpoints_pin(&runtime->federation, request->round,
+                                             fl_clock_wall_ms(), &request->err);
+    if (request->code == FL_OK) {
+        fl_log(runtime->srv->log, FL_LOG_NOTICE, "server",
+               "the checkpoint of round %llu is %s by the operator",
+               (unsigned long long)request->round,
+               request->release ? "released" : "held until it is released");
+        fl_buf_init(&empty, 1);
+        request->code = fl_admin_reply(request, &empty);
+    }
+}
+
+static void rollback_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+    struct fl_buf empty;
+
+    request->code = fl_rollback_ask(&request->srv->runtime->federation, request->round,
+                                    request->force, fl_clock_wall_ms(), &request->err);
+    if (request->code == FL_OK) {
+        fl_buf_init(&empty, 1);
+        request->code = fl_admin_reply(request, &empty);
+    }
+}
+
+static void on_db_lane(struct fl_runtime *runtime, struct fl_admin_request *request,
+                       fl_loop_cb work)
+{
+    if (fl_worker_thread_submit(runtime->srv->db, work, runtime->loop, lane_done, request) != FL_OK)
+    {
+        request->code = FL_ENOMEM;
+        fl_runtime_answer(runtime, request);
+    }
+}
+
+void fl_runtime_admin(struct fl_runtime *runtime, struct fl_admin_request *request)
+{
+    switch (request->type) {
+    case FL_ADMIN_STATUS:
+        status(runtime, request);
+        break;
+    case FL_ADMIN_WHY:
+        why(runtime, request);
+        break;
+    case FL_ADMIN_CLIENTS:
+        clients(runtime, request);
+        break;
+    case FL_ADMIN_FORGET:
+        fl_runtime_forget(runtime, request);
+        break;
+    case FL_ADMIN_PAUSE:
+    case FL_ADMIN_RESUME:
+    case FL_ADMIN_DRAIN:
+    case FL_ADMIN_RESET_CONTROLS:
+    case FL_ADMIN_ABORT_ROUND:
+        fl_runtime_command(runtime, request);
+        break;
+    case FL_ADMIN_EXPORT:
+        if (request->round == 0) {
+            export_current(runtime, request);
+        } else {
+            on_db_lane(runtime, request, export_work);
+        }
+        break;
+    case FL_ADMIN_ROUNDS:
+        on_db_lane(runtime, request, rounds_work);
+        break;
+    case FL_ADMIN_CHECKPOINTS:
+        on_db_lane(runtime, request, checkpoints_work);
+        break;
+    case FL_ADMIN_HOLD:
+        on_db_lane(runtime, request, hold_work);
+        break;
+    case FL_ADMIN_SUMMARIES:
+    case FL_ADMIN_DROP_SUMMARY:
+        fl_runtime_summaries(runtime, request);
+        break;
+    case FL_ADMIN_ROLLBACK:
+        on_db_lane(runtime, request, rollback_work);
+        break;
+    }
+}

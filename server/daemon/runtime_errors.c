@@ -1,0 +1,259 @@
+/* What goes wrong with clients: remembered, written down, and shown. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "server/daemon/runtime_impl.h"
+
+/* Records on their way to the disk; what goes past that is remembered until the restart only. */
+#define PENDING_MAX 64
+
+/* How often old ones are looked for. */
+#define LOOK_MS UINT64_C(60000)
+
+struct error_job {
+    struct fl_runtime *runtime;
+    struct fl_client_error error;
+    int code;
+    struct fl_err err;
+};
+
+static void put_work(void *arg)
+{
+    struct error_job *job = arg;
+
+    job->code = fl_store_put_error(job->runtime->federation.store, &job->error, &job->err);
+}
+
+static void put_done(void *arg)
+{
+    struct error_job *job = arg;
+
+    job->runtime->n_error_jobs--;
+    if (job->code != FL_OK) {
+        fl_log(job->runtime->srv->log, FL_LOG_WARNING, "server",
+               "the error of client '%s' is not recorded: %s", job->error.name,
+               fl_err_text(&job->err, job->code));
+    }
+    free(job);
+}
+
+static void write_down(struct fl_runtime *runtime, const struct fl_client_error *error)
+{
+    struct error_job *job;
+
+    if (runtime->n_error_jobs >= PENDING_MAX) {
+        return;
+    }
+    job = calloc(1, sizeof(*job));
+    if (job != NULL) {
+        job->runtime = runtime;
+        job->error = *error;
+        if (fl_worker_thread_submit(runtime->srv->db, put_work, runtime->loop, put_done, job) ==
+            FL_OK) {
+            runtime->n_error_jobs++;
+            return;
+        }
+        free(job);
+    }
+    fl_log(runtime->srv->log, FL_LOG_WARNING, "server",
+           "the error of client '%s' is not recorded: out of memory", error->name);
+}
+
+void fl_runtime_client_error(struct fl_runtime *runtime, const struct fl_effect *e)
+{
+    const struct fl_client_rec *rec = fl_coord_client(runtime->coord, e->client);
+    struct fl_client_error error = {.at_ms = fl_clock_wall_ms(),
+                                    .up_ms = fl_coord_up_ms(runtime->coord)};
+
+    if (rec == NULL || e->text == NULL) {
+        return;
+    }
+    (void)snprintf(error.name, sizeof(error.name), "%s", rec->name);
+    (void)fl_str_ends(error.text, sizeof(error.text), e->text);
+    if (fl_errors_set(&runtime->errors, &error) != FL_OK) {
+        return; /* It stands in the log. */
+    }
+    (void)snprintf(runtime->newest_error, sizeof(runtime->newest_error), "%s", error.name);
+    write_down(runtime, &error);
+}
+
+/* --- two machines with one identity --- */
+
+#define TAKEOVER_ADVICE                                                                           \
+    "two machines use its identity (a copied state folder or disk image?): stop one and give it " \
+    "its own invitation, or flctl evict it and invite both again"
+
+void fl_runtime_takeover(struct fl_runtime *runtime, uint32_t client, const char *text)
+{
+    uint64_t now = fl_clock_ms();
+    struct fl_effect e = {.type = FL_EFF_CLIENT_ERROR, .client = client};
+    char error[512];
+
+    if (fl_takeovers_count(&runtime->takeovers, client, now) != FL_OK ||
+        !fl_takeovers_tell(&runtime->takeovers, client, now))
+    {
+        return;
+    }
+    (void)snprintf(error, sizeof(error),
+                   "%llu sessions took over from one that stood since the server started, the "
+                   "newest %s: " TAKEOVER_ADVICE,
+                   (unsigned long long)fl_takeovers_of(&runtime->takeovers, client),
+                   text != NULL ? text : "");
+    e.text = error;
+    fl_runtime_client_error(runtime, &e);
+}
+
+void fl_runtime_add_takeovers(const struct fl_runtime *runtime, char *text, size_t size)
+{
+    uint64_t now = fl_clock_ms();
+    const char *first = NULL;
+    size_t used = strlen(text);
+    size_t more = 0;
+    uint32_t client;
+
+    for (client = 0; client < runtime->takeovers.n; client++) {
+        const struct fl_client_rec *rec = fl_takeovers_many(&runtime->takeovers, client, now)
+                                              ? fl_coord_client(runtime->coord, client)
+                                              : NULL;
+
+        more += rec != NULL && first != NULL;
+        first = first == NULL && rec != NULL ? rec->name : first;
+    }
+    if (first == NULL) {
+        return;
+    }
+    if (more == 0) {
+        (void)snprintf(text + used, size - used,
+                       "; sessions of client '%s' take over from each other: " TAKEOVER_ADVICE,
+                       first);
+    } else {
+        (void)snprintf(text + used, size - used,
+                       "; sessions of client '%s' and %zu others take over from each other: for "
+                       "each, " TAKEOVER_ADVICE,
+                       first, more);
+    }
+}
+
+/* --- forgetting them --- */
+
+struct drop_job {
+    struct fl_runtime *runtime;
+    struct fl_client_error *list;
+    size_t n;
+    struct fl_admin_request *request;
+    int code;
+    struct fl_err err;
+};
+
+static void drop_work(void *arg)
+{
+    struct drop_job *job = arg;
+
+    job->code = fl_store_drop_errors(job->runtime->federation.store, job->list, job->n, &job->err);
+}
+
+static void drop_done(void *arg)
+{
+    struct drop_job *job = arg;
+    const char *why = job->code != FL_OK ? fl_err_text(&job->err, job->code) : NULL;
+    size_t i;
+
+    for (i = 0; why != NULL && i < job->n; i++) { /* To be seen, and to be asked for again. */
+        if (fl_errors_find(&job->runtime->errors, job->list[i].name) == NULL &&
+            fl_errors_set(&job->runtime->errors, &job->list[i]) != FL_OK)
+        {
+            break; /* The restart shows it. */
+        }
+    }
+    if (job->request != NULL) {
+        fl_runtime_forgot(job->runtime, job->request, why);
+    } else if (why != NULL) {
+        fl_log(job->runtime->srv->log, FL_LOG_WARNING, "server",
+               "%zu old errors of clients are not removed from the disk: %s", job->n, why);
+    }
+    free(job->list);
+    free(job);
+}
+
+void fl_runtime_drop_errors(struct fl_runtime *runtime, struct fl_client_error *list, size_t n,
+                            struct fl_admin_request *request)
+{
+    struct drop_job *job = calloc(1, sizeof(*job));
+    size_t i;
+
+    if (job == NULL) { /* All of them stay: they can be asked for again, or age on. */
+        free(list);
+        if (request != NULL) {
+            fl_runtime_forgot(runtime, request, fl_strerror(FL_ENOMEM));
+        }
+        return;
+    }
+    for (i = 0; i < n; i++) {
+        fl_errors_drop(&runtime->errors, list[i].name);
+        if (strcmp(runtime->newest_error, list[i].name) == 0) {
+            runtime->newest_error[0] = '\0';
+        }
+    }
+    *job = (struct drop_job){.runtime = runtime, .list = list, .n = n, .request = request};
+    if (fl_worker_thread_submit(runtime->srv->db, drop_work, runtime->loop, drop_done, job) !=
+        FL_OK) {
+        job->code = FL_ENOMEM;
+        drop_done(job);
+    }
+}
+
+static bool is_known(void *ctx, const char *name)
+{
+    const struct fl_runtime *runtime = ctx;
+
+    return fl_coord_find(runtime->coord, name) != UINT32_MAX;
+}
+
+void fl_runtime_age_errors(struct fl_runtime *runtime)
+{
+    uint64_t limit = runtime->coord_conf.forget_after_ms;
+    uint64_t now = fl_clock_ms();
+    struct fl_client_error *old;
+    size_t n;
+
+    if (limit == 0 || runtime->errors.n == 0 || now < runtime->errors_look_ms) {
+        return;
+    }
+    runtime->errors_look_ms = now + (limit < LOOK_MS ? limit : LOOK_MS);
+    old = calloc(runtime->errors.n, sizeof(*old));
+    if (old == NULL) {
+        return; /* Later. */
+    }
+    n = fl_errors_old(&runtime->errors, fl_coord_up_ms(runtime->coord), limit, is_known, runtime,
+                      old);
+    if (n > 0) {
+        fl_runtime_drop_errors(runtime, old, n, NULL);
+    } else {
+        free(old);
+    }
+}
+
+void fl_runtime_add_error(const struct fl_runtime *runtime, char *text, size_t size)
+{
+    const struct fl_client_error *e = fl_errors_find(&runtime->errors, runtime->newest_error);
+    uint64_t now = fl_clock_wall_ms();
+    size_t used = strlen(text);
+
+    if (e != NULL) {
+        (void)snprintf(text + used, size - used, "; newest error, of '%s' %.1f s ago: %s", e->name,
+                       now > e->at_ms ? (double)(now - e->at_ms) / 1000.0 : 0.0, e->text);
+    }
+}
+
+static int take(void *ctx, const struct fl_client_error *error)
+{
+    return fl_errors_set(ctx, error);
+}
+
+int fl_runtime_load_errors(struct fl_runtime *runtime, struct fl_err *err)
+{
+    return fl_store_errors(runtime->federation.store, take, &runtime->errors, err);
+}

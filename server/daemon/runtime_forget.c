@@ -1,0 +1,212 @@
+/*
+ * Clients that an operator wants to be nobody. The answer is a promise: it goes out when all that
+ * it speaks of is on disk, so that no kill of the server takes it back.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "server/daemon/runtime_impl.h"
+
+/* Names whose last errors go along. */
+struct names {
+    struct fl_client_error *list;
+    size_t n;
+};
+
+/* Who is connected is seen now, whatever its record says. */
+static bool unseen(const struct fl_runtime *runtime, uint32_t number, uint64_t span_ms)
+{
+    const struct fl_client_rec *c = fl_coord_client(runtime->coord, number);
+    uint64_t now = fl_clock_wall_ms();
+
+    return c != NULL && !fl_coord_connected(runtime->coord, number) && now > c->last_seen_ms &&
+           now - c->last_seen_ms >= span_ms;
+}
+
+/* Nobody has the name; only what went wrong with it is known. */
+static bool unseen_error(const struct fl_runtime *runtime, const struct fl_client_error *error,
+                         uint64_t span_ms)
+{
+    uint64_t now = fl_clock_wall_ms();
+
+    return fl_coord_find(runtime->coord, error->name) == UINT32_MAX && now > error->at_ms &&
+           now - error->at_ms >= span_ms;
+}
+
+/* There is room for all errors that are known. */
+static void add_name(const struct fl_runtime *runtime, struct names *names, const char *name)
+{
+    const struct fl_client_error *error = fl_errors_find(&runtime->errors, name);
+
+    if (error != NULL) {
+        names->list[names->n++] = *error;
+    }
+}
+
+static void forget_number(struct fl_runtime *runtime, struct fl_admin_request *request,
+                          uint32_t number, struct names *names)
+{
+    struct fl_event event = {.type = FL_EV_FORGET};
+
+    request->forgotten.forgotten++;
+    request->forgotten.in_round += fl_coord_part(runtime->coord, number) != NULL;
+    request->n_waits++;
+    runtime->forgetting[number] = request;
+    add_name(runtime, names, fl_coord_client(runtime->coord, number)->name);
+    event.u.client = number;
+    fl_runtime_step(runtime, &event);
+}
+
+static void forget_name(struct fl_runtime *runtime, struct fl_admin_request *request,
+                        struct names *names)
+{
+    const char *name = request->forget.name;
+    uint32_t number = fl_coord_find(runtime->coord, name);
+
+    if (number != UINT32_MAX) {
+        forget_number(runtime, request, number, names);
+        request->n_waits++;
+        fl_runtime_forget_summary(runtime, name, request);
+        return;
+    }
+    add_name(runtime, names, name);
+    request->forgotten.forgotten += names->n;
+    if (names->n == 0) {
+        request->code = fl_err_set(&request->err, FL_ENOENT, "no client '%s' is known", name);
+    }
+}
+
+static void forget_unseen(struct fl_runtime *runtime, struct fl_admin_request *request,
+                          struct names *names)
+{
+    uint64_t span_ms = request->forget.unseen_for_ms;
+    size_t n = fl_coord_numbers(runtime->coord);
+    uint32_t number;
+    size_t i;
+
+    for (i = 0; i < runtime->errors.n; i++) {
+        if (unseen_error(runtime, &runtime->errors.list[i], span_ms)) {
+            request->forgotten.forgotten++;
+            names->list[names->n++] = runtime->errors.list[i];
+        }
+    }
+    for (number = 0; number < n; number++) {
+        if (unseen(runtime, number, span_ms)) {
+            forget_number(runtime, request, number, names);
+        }
+    }
+}
+
+/* Room for whoever can be forgotten now. */
+static int reserve(struct fl_runtime *runtime, struct names *names)
+{
+    size_t n = fl_coord_numbers(runtime->coord);
+    struct fl_admin_request **grown;
+
+    if (n > runtime->n_forgetting) {
+        grown = realloc(runtime->forgetting, n * sizeof(*grown));
+        if (grown == NULL) {
+            return FL_ENOMEM;
+        }
+        (void)memset(grown + runtime->n_forgetting, 0,
+                     (n - runtime->n_forgetting) * sizeof(*grown));
+        runtime->forgetting = grown;
+        runtime->n_forgetting = n;
+    }
+    names->list = calloc(runtime->errors.n + 1, sizeof(*names->list));
+    return names->list != NULL ? FL_OK : FL_ENOMEM;
+}
+
+void fl_runtime_forget(struct fl_runtime *runtime, struct fl_admin_request *request)
+{
+    struct names names = {.n = 0};
+
+    request->code = reserve(runtime, &names);
+    if (request->code != FL_OK) {
+        fl_runtime_answer(runtime, request);
+        return;
+    }
+    request->n_waits = 1; /* Until all is asked for. */
+    if (request->forget.name[0] != '\0') {
+        forget_name(runtime, request, &names);
+    } else {
+        forget_unseen(runtime, request, &names);
+    }
+    if (names.n > 0) {
+        request->n_waits++;
+        fl_runtime_drop_errors(runtime, names.list, names.n, request);
+    } else {
+        free(names.list);
+    }
+    fl_runtime_forgot(runtime, request, NULL);
+}
+
+void fl_runtime_forgot(struct fl_runtime *runtime, struct fl_admin_request *request,
+                       const char *why)
+{
+    if (why != NULL && request->code == FL_OK) {
+        request->code =
+            fl_err_set(&request->err, FL_EIO,
+                       "they take no part any more, but that is not on disk: %.300s; a server that "
+                       "is killed now knows them again: make room, and ask again",
+                       why);
+    }
+    if (--request->n_waits > 0) {
+        return;
+    }
+    if (request->code == FL_OK) {
+        fl_log(runtime->srv->log, FL_LOG_NOTICE, "server", "the operator forgets %llu clients",
+               (unsigned long long)request->forgotten.forgotten);
+        FL_ADMIN_REPLY(request, fl_wire_forgotten_encode, &request->forgotten);
+    }
+    fl_runtime_answer(runtime, request);
+}
+
+void fl_runtime_forgotten(struct fl_runtime *runtime, const struct fl_effect *e)
+{
+    struct fl_admin_request *request =
+        e->client < runtime->n_forgetting ? runtime->forgetting[e->client] : NULL;
+
+    if (request != NULL) {
+        runtime->forgetting[e->client] = NULL;
+        fl_runtime_forgot(runtime, request, e->text);
+    }
+}
+
+void fl_runtime_forget_done(struct fl_runtime *runtime)
+{
+    size_t i;
+
+    for (i = 0; i < runtime->n_forgetting; i++) {
+        if (runtime->forgetting[i] != NULL) {
+            fl_runtime_forgot(runtime, runtime->forgetting[i], "the server stops");
+        }
+    }
+    free(runtime->forgetting);
+    runtime->forgetting = NULL;
+    runtime->n_forgetting = 0;
+}
+
+void fl_runtime_exclude(struct fl_runtime *runtime, const char *name, enum fl_denied_keeps keeps)
+{
+    struct fl_event event = {.type = FL_EV_EXCLUDE};
+    uint32_t number = fl_coord_find(runtime->coord, name);
+
+    if (keeps != FL_DENIED_KEEPS_ALL) {
+        fl_runtime_forget_summary(runtime, name, NULL);
+    }
+    if (number == UINT32_MAX) {
+        return;
+    }
+    event.u.excluded.client = number;
+    event.u.excluded.reason = "its certificate is denied";
+    fl_runtime_step(runtime, &event);
+    if (keeps == FL_DENIED_KEEPS_NOTHING) {
+        event = (struct fl_event){.type = FL_EV_FORGET};
+        event.u.client = number;
+        fl_runtime_step(runtime, &event);
+    }
+}

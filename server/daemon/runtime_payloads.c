@@ -1,0 +1,70 @@
+/* What clients may fetch in a round, told to the network. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/daemon/runtime_impl.h"
+
+void fl_runtime_bundle(struct fl_runtime *runtime, const char *name, uint64_t round,
+                       struct fl_blob *blob)
+{
+    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_BUNDLE);
+
+    down->text = fl_net_msg_text(runtime, name);
+    down->client = FL_EVERYBODY;
+    down->round = round;
+    down->bytes.blob = blob != NULL ? fl_blob_ref(blob) : NULL;
+    fl_runtime_down(runtime, down);
+}
+
+struct opening {
+    struct fl_runtime *runtime;
+    uint64_t round;
+};
+
+static void tell(void *ctx, const struct fl_bundle *bundle)
+{
+    const struct opening *o = ctx;
+    uint32_t client =
+        bundle->client != NULL ? fl_coord_find(o->runtime->coord, bundle->client) : FL_EVERYBODY;
+    struct fl_net_msg *down;
+
+    if (bundle->client != NULL && client == UINT32_MAX) {
+        return; /* It was forgotten since. */
+    }
+    down = fl_net_msg_new(o->runtime, FL_NET_MSG_BUNDLE);
+    down->text = fl_str_dup(bundle->name);
+    down->client = client;
+    down->round = o->round;
+    down->bytes = fl_bytes_ref(&bundle->bytes);
+    down->has_digest = bundle->digest != NULL;
+    if (down->has_digest) {
+        (void)memcpy(down->digest, bundle->digest, sizeof(down->digest));
+    }
+    fl_runtime_down(o->runtime, down);
+}
+
+void fl_runtime_round_open(struct fl_runtime *runtime, const struct fl_effect *e)
+{
+    struct opening o = {runtime, e->round};
+
+    if (fl_bundles_open(&runtime->federation, &runtime->progress, e->round, &e->size, tell, &o) !=
+        FL_OK)
+    {
+        fl_serverd_no_memory(runtime->srv, "what clients are told of the server's state");
+    }
+}
+
+void fl_runtime_round_bundles_closed(struct fl_runtime *runtime, uint64_t round)
+{
+    struct fl_bundle_name list[FL_BUNDLES_MAX];
+    size_t n = fl_bundles_of(runtime->federation.strategy, list);
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (list[i].kind != FL_BUNDLE_IS_PERSONAL_MODEL) { /* Which is known by its round. */
+            fl_runtime_bundle(runtime, list[i].name, round, NULL);
+        }
+    }
+    fl_runtime_bundle(runtime, FL_BUNDLE_CANDIDATE, round, NULL);
+}

@@ -1,0 +1,60 @@
+/* What `systemctl status` says of the server: what is wrong with it, and the round. Coordinator
+ * thread. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "server/daemon/runtime_impl.h"
+
+/* The server's own trouble comes first: the line is cut at its end. */
+static void status_trouble(const struct fl_runtime *runtime, char *out, size_t size)
+{
+    fl_runtime_stall_text(runtime, out, size);
+    if (out[0] == '\0' && runtime->own_failure[0] != '\0') {
+        (void)snprintf(out, size, "failed, retrying: %s", runtime->own_failure);
+    }
+    if (out[0] != '\0') {
+        size_t used = strlen(out);
+
+        (void)snprintf(out + used, size - used, "; ");
+    }
+}
+
+static void fill(void *ctx, char *out, size_t size)
+{
+    const struct fl_runtime *runtime = ctx;
+    const struct fl_coord *coord = runtime->coord;
+    uint64_t rounds = runtime->coord_conf.rounds;
+    char total[32] = "";
+    size_t used;
+
+    status_trouble(runtime, out, size);
+    used = strlen(out);
+    out += used;
+    size -= used;
+    if (rounds != 0) {
+        (void)snprintf(total, sizeof(total), " of %" PRIu64, rounds);
+    }
+    if (rounds != 0 && fl_coord_committed(coord) >= rounds) {
+        (void)snprintf(out, size, "all %" PRIu64 " rounds are done; clients: %zu connected", rounds,
+                       fl_coord_n_connected(coord));
+        return;
+    }
+    (void)snprintf(out, size,
+                   "round %" PRIu64 "%s: %s; clients: %zu connected; committed rounds: %" PRIu64,
+                   fl_coord_round(coord), total, fl_phase_name(fl_coord_phase(coord)),
+                   fl_coord_n_connected(coord), fl_coord_committed(coord));
+}
+
+int fl_runtime_status_create(struct fl_runtime *runtime)
+{
+    return fl_status_create(runtime->loop, fill, runtime, &runtime->status);
+}
+
+void fl_runtime_own_failure(struct fl_runtime *runtime, const char *reason)
+{
+    (void)fl_str_clean(fl_str_ends(runtime->own_failure, sizeof(runtime->own_failure),
+                                   reason != NULL ? reason : ""));
+}

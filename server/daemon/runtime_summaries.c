@@ -1,0 +1,254 @@
+/* Data summaries: on their way from clients to the disk, listed, and removed. */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/daemon/runtime_impl.h"
+
+static void step_offered(struct fl_runtime *runtime, uint32_t client, const char *name)
+{
+    struct fl_event event = {.type = FL_EV_CLIENT_OFFERED};
+
+    event.u.offered.client = client;
+    event.u.offered.name = name;
+    fl_runtime_step(runtime, &event);
+}
+
+struct offer_job {
+    struct fl_runtime *runtime;
+    uint64_t session;
+    uint32_t client;
+    char name[FL_NAME_MAX];
+    struct fl_buf data;
+    int code;
+    struct fl_err err;
+};
+
+static void refuse(struct fl_runtime *runtime, uint64_t session, const char *name, int code,
+                   const char *text)
+{
+    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_BAD_OFFER);
+
+    fl_log(runtime->srv->log, FL_LOG_WARNING, "round", "what client '%s' tells of its data: %s",
+           name, text);
+    down->session = session;
+    down->code = code;
+    down->text = fl_net_msg_text(runtime, text);
+    fl_runtime_down(runtime, down);
+}
+
+static void put_work(void *arg)
+{
+    struct offer_job *job = arg;
+
+    job->code = fl_offering_take(&job->runtime->federation, job->name, job->data.data,
+                                 job->data.len, &job->err);
+}
+
+static void put_done(void *arg)
+{
+    struct offer_job *job = arg;
+
+    if (job->code != FL_OK) {
+        /* What failed here is ours: it may try again. */
+        refuse(job->runtime, job->session, job->name,
+               fl_offering_is_theirs(job->code) ? job->code : FL_EUNAVAIL,
+               fl_err_text(&job->err, job->code));
+    } else {
+        step_offered(job->runtime, job->client, job->name);
+    }
+    fl_buf_done(&job->data);
+    free(job);
+}
+
+void fl_runtime_offer(struct fl_runtime *runtime, struct fl_coord_msg *up)
+{
+    const struct fl_client_rec *rec = fl_coord_client(runtime->coord, up->client);
+    struct offer_job *job;
+    const char *name;
+
+    if (rec == NULL) {
+        return; /* It was forgotten in the meantime. */
+    }
+    name = rec->name;
+    if (!fl_offering_wanted(&runtime->federation, &runtime->progress)) {
+        /* Too late to count. A copy, for it has to outlive the step. */
+        char known[FL_NAME_MAX];
+
+        FL_REQUIRE(fl_str_copy(known, sizeof(known), name) == FL_OK);
+        step_offered(runtime, up->client, known);
+        return;
+    }
+    job = calloc(1, sizeof(*job));
+    if (job != NULL) {
+        job->runtime = runtime;
+        job->session = up->session;
+        job->client = up->client;
+        FL_REQUIRE(fl_str_copy(job->name, sizeof(job->name), name) == FL_OK);
+        job->data = up->offer;
+        fl_buf_init(&up->offer, 0);
+    }
+    if (job == NULL ||
+        fl_worker_thread_submit(runtime->srv->db, put_work, runtime->loop, put_done, job) != FL_OK)
+    {
+        refuse(runtime, up->session, name, FL_ENOMEM, "out of memory");
+        if (job != NULL) {
+            fl_buf_done(&job->data);
+            free(job);
+        }
+    }
+}
+
+void fl_runtime_offered(struct fl_runtime *runtime, struct fl_offered *offered, int code)
+{
+    /* Until it is made again no round is selected: the selection makes it. */
+    runtime->offers_stale = code != FL_OK || (runtime->offers_stale && offered->file == NULL);
+    fl_progress_offered(&runtime->progress, offered);
+}
+
+/* --- removing one --- */
+
+struct forget_job {
+    struct fl_runtime *runtime;
+    struct fl_client_rec client; /* its name alone */
+    struct fl_offered offered;
+    struct fl_admin_request *request; /* NULL: nobody waits */
+    int code;
+    struct fl_err err;
+};
+
+static void forget_work(void *arg)
+{
+    struct forget_job *job = arg;
+
+    job->code =
+        fl_offering_forget(&job->runtime->federation, &job->client, 1, &job->offered, &job->err);
+}
+
+static void forget_done(void *arg)
+{
+    struct forget_job *job = arg;
+    const char *why = job->code != FL_OK ? fl_err_text(&job->err, job->code) : NULL;
+
+    fl_runtime_offered(job->runtime, &job->offered, job->code);
+    if (why != NULL) {
+        fl_log(job->runtime->srv->log, FL_LOG_ERROR, "round",
+               "the data summary of client '%s' is not removed, the next selection or start "
+               "tries again: %s",
+               job->client.name, why);
+    }
+    if (job->request != NULL) {
+        fl_runtime_forgot(job->runtime, job->request, why);
+    }
+    fl_file_unref(job->offered.file);
+    free(job);
+}
+
+void fl_runtime_forget_summary(struct fl_runtime *runtime, const char *name,
+                               struct fl_admin_request *request)
+{
+    struct forget_job *job = calloc(1, sizeof(*job));
+
+    if (job == NULL) {
+        fl_serverd_no_memory(runtime->srv, "a data summary that is to be removed");
+    }
+    job->runtime = runtime;
+    job->request = request;
+    FL_REQUIRE(fl_str_copy(job->client.name, sizeof(job->client.name), name) == FL_OK);
+    if (fl_worker_thread_submit(runtime->srv->db, forget_work, runtime->loop, forget_done, job) !=
+        FL_OK)
+    {
+        fl_serverd_no_memory(runtime->srv, "a data summary that is to be removed");
+    }
+}
+
+/* --- what operators ask for --- */
+
+static const char *state_text(const struct fl_offer_info *info, bool fixed)
+{
+    switch (info->state) {
+    case FL_OFFER_TAKEN:
+        return fixed ? "handed out" : "waits for the first round";
+    case FL_OFFER_EMPTY:
+        return "empty";
+    case FL_OFFER_DROPPED:
+        return "dropped";
+    case FL_OFFER_UNFIT:
+        return "left out: damaged, or of another configuration";
+    case FL_OFFER_OUT_OF_RANGE:
+        return "left out: above the bound (limits.offer_range)";
+    }
+    return "";
+}
+
+static int add_summary(void *ctx, const struct fl_offer_info *info)
+{
+    struct fl_admin_request *request = ctx;
+    bool fixed = fl_offers_fixed(request->srv->runtime->federation.state_dir);
+    struct fl_wire_summary w = {.bytes = info->bytes,
+                                .largest = info->largest,
+                                .bound = isfinite(info->bound) ? info->bound : 0.0,
+                                .client = fl_wire_lend(info->client),
+                                .state = fl_wire_lend(state_text(info, fixed))};
+
+    FL_ADMIN_REPLY(request, fl_wire_summary_encode, &w);
+    return request->code;
+}
+
+struct operator_job {
+    struct fl_runtime *runtime;
+    struct fl_admin_request *request;
+    struct fl_offered offered;
+};
+
+static void operator_work(void *arg)
+{
+    struct operator_job *job = arg;
+    struct fl_admin_request *r = job->request;
+    struct fl_federation *f = &job->runtime->federation;
+    struct fl_buf empty;
+
+    if (r->type == FL_ADMIN_SUMMARIES) {
+        r->code = fl_offering_list(f, add_summary, r, &r->err);
+        return;
+    }
+    r->code = fl_offering_drop(f, r->drop, &job->offered, &r->err);
+    if (r->code == FL_OK) {
+        fl_log(f->log, FL_LOG_NOTICE, "round",
+               "the data summary of client '%s' is dropped by the operator", r->drop);
+        fl_buf_init(&empty, 1);
+        r->code = fl_admin_reply(r, &empty);
+    }
+}
+
+static void operator_done(void *arg)
+{
+    struct operator_job *job = arg;
+    struct fl_admin_request *r = job->request;
+
+    /* Nothing is stale when there was nothing to remove. */
+    if (r->type == FL_ADMIN_DROP_SUMMARY && r->code != FL_ENOENT && r->code != FL_ESTATE) {
+        fl_runtime_offered(job->runtime, &job->offered, r->code);
+    }
+    fl_file_unref(job->offered.file);
+    fl_runtime_answer(job->runtime, r);
+    free(job);
+}
+
+void fl_runtime_summaries(struct fl_runtime *runtime, struct fl_admin_request *request)
+{
+    struct operator_job *job = calloc(1, sizeof(*job));
+
+    if (job != NULL) {
+        *job = (struct operator_job){.runtime = runtime, .request = request};
+        if (fl_worker_thread_submit(runtime->srv->db, operator_work, runtime->loop, operator_done,
+                                    job) == FL_OK)
+        {
+            return;
+        }
+        free(job);
+    }
+    request->code = FL_ENOMEM;
+    fl_runtime_answer(runtime, request);
+}

@@ -1,0 +1,277 @@
+#include "server/daemon/serverd_conf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/net/address.h"
+#include "libfl/net/conn.h"
+#include "libfl/wire/messages.h"
+
+/* One of `listen`, `listen_insecure` or `listen_admin`, which `field` is. */
+static int check_address(const struct fl_server_conf *conf, const void *field, const char *address,
+                         bool plain, struct fl_err *err)
+{
+    struct fl_address parsed;
+    struct fl_err inner = {0};
+    int rv = fl_address_parse(address, &parsed, &inner);
+
+    if (rv != FL_OK) {
+        return fl_conf_error(fl_conf_field(conf->file, field), err, "%s", fl_err_text(&inner, rv));
+    }
+    if (plain && !fl_address_is_loopback(address) && !conf->main->insecure_remote) {
+        return fl_conf_error(fl_conf_field(conf->file, field), err,
+                             "'%s' is not a loopback address; plaintext there needs "
+                             "'insecure_remote: yes' too",
+                             address);
+    }
+    return FL_OK;
+}
+
+static int check_list(const struct fl_server_conf *conf, const struct fl_opt_texts *list,
+                      bool plain, struct fl_findings *all, struct fl_err *err)
+{
+    int rv = FL_OK;
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < list->n; i++) {
+        rv = fl_findings_keep(all, check_address(conf, list, list->list[i], plain, err), err);
+    }
+    return rv;
+}
+
+static int check_addresses(const struct fl_server_conf *conf, struct fl_findings *all,
+                           struct fl_err *err)
+{
+    const struct fl_server_main *m = conf->main;
+    int rv;
+
+    if (m->listen.n == 0 && m->listen_insecure.n == 0) {
+        rv = fl_conf_error(fl_conf_field(conf->file, &m->listen), err,
+                           "expected at least one address");
+        return fl_findings_keep(all, rv, err);
+    }
+    rv = check_list(conf, &m->listen, m->insecure, all, err);
+    rv = rv == FL_OK ? check_list(conf, &m->listen_insecure, true, all, err) : rv;
+    return rv == FL_OK ? check_list(conf, &m->listen_admin, false, all, err) : rv;
+}
+
+/* Into certificates and invitations: what is no host there is found by the last client only. */
+static int check_hosts(const struct fl_server_conf *conf, struct fl_findings *all,
+                       struct fl_err *err)
+{
+    const struct fl_opt_texts *hosts = &conf->identity->hosts;
+    int rv = FL_OK;
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < hosts->n; i++) {
+        struct fl_err inner = {0};
+
+        if (fl_address_check_host(hosts->list[i], &inner) != FL_OK) {
+            rv = fl_conf_error(fl_conf_field(conf->file, hosts), err, "%s", inner.msg);
+            rv = fl_findings_keep(all, rv, err);
+        }
+    }
+    return rv;
+}
+
+bool fl_serverd_conf_has_tls(const struct fl_serverd_conf *own)
+{
+    const struct fl_server_main *m = own->conf->main;
+
+    return (m->listen.n > 0 && !m->insecure) || m->listen_admin.n > 0;
+}
+
+/* All that an own PKI needs, or nothing of it. */
+static int check_tls(const struct fl_serverd_conf *own, struct fl_err *err)
+{
+    const struct fl_server_conf *conf = own->conf;
+    const struct fl_server_tls *t = conf->tls;
+    bool pki = t->certificate[0] != '\0';
+    const void *field = pki ? (const void *)&t->key : (const void *)&t->certificate;
+
+    if (pki != (t->key[0] != '\0')) {
+        return fl_conf_error(fl_conf_field(conf->file, field), err,
+                             "expected certificate and key, found only %s",
+                             pki ? "certificate" : "key");
+    }
+    if (pki != (t->ca.n > 0)) {
+        return fl_conf_error(fl_conf_field(conf->file, &t->ca), err,
+                             pki ? "expected the roots that clients' certificates lead to"
+                                 : "without certificate and key the federation's own authority "
+                                   "is believed, and no other root");
+    }
+    if (pki && !fl_serverd_conf_has_tls(own)) {
+        return fl_conf_error(fl_conf_field(conf->file, &t->certificate), err,
+                             "no address uses TLS: take `insecure` or this away");
+    }
+    return FL_OK;
+}
+
+/*
+ * Paths from the root on: the daemon and those who call it may stand in other folders. The admin
+ * socket's address has to be one whoever wrote its path.
+ */
+static int resolve_paths(struct fl_serverd_conf *own, struct fl_err *err)
+{
+    const struct fl_server_conf *conf = own->conf;
+    const char *state_dir = conf->main->state_dir;
+    const char *admin = conf->main->admin_socket;
+    bool given = admin[0] != '\0';
+    char path[FL_SERVER_PATH_MAX - sizeof("unix:/admin.sock")];
+    struct fl_address parsed;
+    struct fl_err inner = {0};
+    int rv = fl_fs_absolute(state_dir, path, sizeof(path), &inner);
+
+    if (rv != FL_OK) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->main->state_dir), err, "%s",
+                             fl_err_text(&inner, rv));
+    }
+    (void)snprintf(own->state_dir, sizeof(own->state_dir), "%s", path);
+    rv = given ? fl_fs_absolute(admin, path, sizeof(path), &inner) : FL_OK;
+    (void)snprintf(own->admin, sizeof(own->admin), "unix:%s%s", path, given ? "" : "/admin.sock");
+    if (rv == FL_OK) {
+        rv = fl_address_parse(own->admin, &parsed, &inner);
+    }
+    return rv == FL_OK ? FL_OK
+                       : fl_conf_error(
+                             fl_conf_field(conf->file, given ? &conf->main->admin_socket
+                                                             : &conf->main->state_dir),
+                             err, "%s%s", fl_err_text(&inner, rv),
+                             given ? "" : ": this is the socket for flctl, admin_socket moves it");
+}
+
+/* Uploads at full speed must fit beside everything else, one connection in the whole. */
+static int check_memory(struct fl_serverd_conf *own, struct fl_err *err)
+{
+    const struct fl_server_conf *conf = own->conf;
+    uint64_t uploads = conf->limits->upload_memory;
+    uint64_t peer = conf->limits->peer_memory;
+
+    own->memory = conf->limits->memory;
+    if (own->memory == 0) {
+        own->memory = 4 * uploads > peer ? 4 * uploads : peer;
+    }
+    if (own->memory / 2 < uploads) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->limits->memory), err,
+                             "expected at least twice upload_memory (%llu bytes), found %llu",
+                             (unsigned long long)uploads, (unsigned long long)own->memory);
+    }
+    if (peer > own->memory) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->limits->peer_memory), err,
+                             "expected at most memory (%llu bytes), found %llu",
+                             (unsigned long long)own->memory, (unsigned long long)peer);
+    }
+    return FL_OK;
+}
+
+/* A chunk so small that its frame and its message cost more than its bytes is none. */
+#define CHUNK_MIN (32u << 10)
+/* Fields around the data of a chunk, rounded up. */
+#define CHUNK_HEAD (4u << 10)
+/* Two chunks leave that much of a window twice: so much of a third is sent before they are written.
+ */
+_Static_assert(2 * CHUNK_HEAD <= FL_CALL_BEGUN, "the third chunk of each upload takes memory");
+/* More in flight than this does not make one upload faster on any link we know. */
+#define WINDOW_MAX (6u << 20)
+/* Bytes of one part in the header of a Push, and of one label of a Hello. */
+#define PART_BYTES 64
+
+/*
+ * What one upload may have in memory: its share of limits.upload_memory, at least three
+ * messages: two in the window, so that a sender is not stopped in the middle of one while
+ * the last one is being written, and the memory of the next one. Ours takes little of the third
+ * (FL_CALL_BEGUN); a sender of shorter messages may have it taken as a whole.
+ */
+static void size_uploads(struct fl_serverd_conf *own)
+{
+    const struct fl_server_conf *conf = own->conf;
+    uint64_t population = (uint64_t)conf->round->population;
+    uint64_t start = (uint64_t)conf->round->start_clients;
+    uint64_t share = conf->limits->upload_memory / (population > start ? population : start);
+    const struct fl_strategy *s = conf->strategy;
+    uint64_t bundles = 1 + fl_solver_names(fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]));
+    uint64_t least = fl_layout_units(conf->layout) * bundles * PART_BYTES + CHUNK_HEAD;
+    uint64_t chunk;
+
+    share = share > WINDOW_MAX ? WINDOW_MAX : share;
+    chunk = share / 3 > CHUNK_MIN + CHUNK_HEAD ? share / 3 - CHUNK_HEAD : CHUNK_MIN;
+    chunk = (chunk > FL_WIRE_CHUNK ? FL_WIRE_CHUNK : chunk) / 4096 * 4096;
+    own->chunk_bytes = (uint32_t)chunk;
+    if (s->solver->offer != NULL && least < FL_WIRE_OFFER_PIECE + CHUNK_HEAD) {
+        least = FL_WIRE_OFFER_PIECE + CHUNK_HEAD;
+    }
+    own->rpc.message_bytes = (size_t)(chunk + CHUNK_HEAD > least ? chunk + CHUNK_HEAD : least);
+    own->rpc.stream_window = 2 * (uint32_t)own->rpc.message_bytes;
+}
+
+static void fill_limits(struct fl_serverd_conf *own)
+{
+    const struct fl_server_limits *l = own->conf->limits;
+
+    fl_rpc_limits_default(&own->rpc);
+    own->rpc.streams = (uint32_t)l->streams;
+    own->rpc.header_bytes = (uint32_t)l->header_bytes;
+    size_uploads(own);
+    own->rpc.conn_window = (uint32_t)l->connection_window;
+    own->rpc.memory = fl_addressable(l->peer_memory);
+    own->rpc.handshake_ms = (uint32_t)l->handshake_ms;
+    own->rpc.idle_ms = (uint32_t)l->idle_ms;
+    own->rpc.resets = (uint32_t)l->resets;
+}
+
+/*
+ * The units that the state folder was begun with stand where none are given. What cannot be read
+ * here is told, or got over, when the folder is opened.
+ */
+static int go_on(struct fl_serverd_conf *own, struct fl_err *err)
+{
+    struct fl_layout *begun = NULL;
+    struct fl_err ignored;
+    int rv;
+
+    if (fl_models_layout(own->state_dir, &begun, &ignored) != FL_OK) {
+        return FL_OK;
+    }
+    rv = fl_server_conf_go_on(own->conf, begun, &own->begun_units, err);
+    fl_layout_free(begun);
+    return rv;
+}
+
+static int check(struct fl_serverd_conf *own, struct fl_findings *all, struct fl_err *err)
+{
+    int rv = fl_findings_keep(all, check_memory(own, err), err);
+
+    rv = rv == FL_OK ? check_addresses(own->conf, all, err) : rv;
+    rv = rv == FL_OK ? check_hosts(own->conf, all, err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, check_tls(own, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, resolve_paths(own, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_first(all, err) : rv;
+    return rv == FL_OK ? go_on(own, err) : rv;
+}
+
+int fl_serverd_conf_load(const char *path, struct fl_findings *all, struct fl_serverd_conf **ret,
+                         struct fl_err *err)
+{
+    struct fl_serverd_conf *own = calloc(1, sizeof(*own));
+    int rv = own != NULL ? fl_server_conf_load(path, all, &own->conf, err) : FL_ENOMEM;
+
+    rv = rv == FL_OK ? check(own, all, err) : rv;
+    if (rv != FL_OK) {
+        fl_serverd_conf_free(own);
+        return rv;
+    }
+    fill_limits(own);
+    own->path = path;
+    *ret = own;
+    return FL_OK;
+}
+
+void fl_serverd_conf_free(struct fl_serverd_conf *own)
+{
+    if (own == NULL) {
+        return;
+    }
+    fl_server_conf_free(own->conf);
+    free(own);
+}

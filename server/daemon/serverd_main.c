@@ -1,0 +1,272 @@
+/* fl-serverd: coordinates a federation described in one YAML file. */
+
+#include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/owner.h"
+#include "libfl/base/undumpable.h"
+#include "libfl/model/units.h"
+#include "libfl/net/failed_start.h"
+#include "libfl/net/loop.h"
+#include "libfl/num/gemm.h"
+#include "server/daemon/auth.h"
+#include "server/daemon/serverd.h"
+#include "server/daemon/serverd_exit.h"
+#include "server/daemon/serverd_preflight.h"
+
+static void usage(FILE *out)
+{
+    const struct fl_preset *p;
+    const char *const *n;
+
+    (void)fputs(
+        "usage: fl-serverd [--check-config | --init [--renew-root] | --recover] CONFIG.yaml\n"
+        "\n"
+        "Coordinates a federation: picks clients, sends them the model, asks for updates,\n"
+        "aggregates, and keeps everything it accepted on disk.\n"
+        "\n"
+        "  -c, --check-config  check the file and all that a start needs, print the units of the\n"
+        "                      model, start nothing; root checks as the owner of the state folder\n"
+        "      --init          make what the federation is recognised by: its root, what signs "
+        "day\n"
+        "                      by day, the server's certificate; nothing that is there is lost\n"
+        "      --renew-root    with --init: another root, believed beside the old one for a while\n"
+        "      --recover       where the state database is lost or damaged: make the newest\n"
+        "                      good checkpoint the last committed round, say what is lost,\n"
+        "                      start nothing\n"
+        "      --reference     print all configuration keys with defaults (Markdown)\n"
+        "  -h, --help          this text\n"
+        "  -V, --version       version\n"
+        "\n"
+        "SIGTERM and SIGINT stop it with everything committed; a new start goes on.\n"
+        "SIGHUP reads the file again and takes up what a running server can.\n"
+        "exit codes: 0 done, 1 failure while running, 2 usage, 3 configuration,\n"
+        "            4 state folder or database, 5 data set or model file, 6 address,\n"
+        "            8 certificates and keys\n"
+        "\n"
+        "algorithms:\n",
+        out);
+    for (p = fl_strategy_presets(); p->name != NULL; p++) {
+        (void)fprintf(out, "  %-16s %s\n", p->name, p->help);
+    }
+    (void)fputs("networks:\n ", out);
+    for (n = fl_net_presets(); *n != NULL; n++) {
+        (void)fprintf(out, " %s", *n);
+    }
+    (void)fputc('\n', out);
+}
+
+static int reference(void)
+{
+    struct fl_buf buf;
+    int rv;
+
+    fl_buf_init(&buf, 1u << 20);
+    rv = fl_server_conf_reference(&buf);
+    if (rv == FL_OK) {
+        (void)fwrite(buf.data, 1, buf.len, stdout);
+    }
+    fl_buf_done(&buf);
+    return rv == FL_OK && fflush(stdout) == 0 ? FL_EXIT_OK : FL_EXIT_FAILURE;
+}
+
+/*
+ * One heap for all threads: what uploads gave back serves the aggregation that follows,
+ * and an idle daemon is small. Lanes allocate per job, not per value, so nobody queues.
+ */
+static void share_heap(void)
+{
+    (void)mallopt(M_ARENA_MAX, 1);
+    /*
+     * Chunks of uploads come from the heap and not from a mapping each, and what they leave at its
+     * end stays there for the next ones; the work lane gives it back before it aggregates.
+     */
+    (void)mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
+}
+
+/* An address may come by itself, and soon; a folder or a data set needs somebody. */
+#define LONGEST_PAUSE_ADDRESS_MS (30 * 1000)
+#define LONGEST_PAUSE_MS         (5 * 60 * 1000)
+
+static int serve(const struct fl_serverd_conf *own, struct fl_log *log, struct fl_log_out *out)
+{
+    int exit_code;
+
+    share_heap();
+    fl_undumpable();
+    if (fl_serverd_keep_back_memory(log) != FL_OK) {
+        fl_log(log, FL_LOG_ERROR, "server", "cannot start: out of memory");
+        return FL_EXIT_FAILURE;
+    }
+    fl_signal_ignore(SIGHUP); /* Until it serves there is nothing to take up. */
+    exit_code = fl_server_run(own, log, out);
+    if (exit_code != FL_EXIT_OK &&
+        !fl_start_failed(log,
+                         exit_code == FL_EXIT_LISTEN ? LONGEST_PAUSE_ADDRESS_MS : LONGEST_PAUSE_MS))
+    {
+        exit_code = FL_EXIT_OK; /* It was told to stop. */
+    }
+    fl_log_left_out(log, /* all= */ true);
+    return exit_code;
+}
+
+enum task { TASK_RUN, TASK_CHECK, TASK_RECOVER, TASK_INIT, TASK_RENEW_ROOT };
+
+static void print_note(void *ctx, const char *note)
+{
+    (void)ctx;
+    (void)printf("%s\n", note);
+}
+
+static void complain(void *ctx, const char *text)
+{
+    fl_log_out_complain(ctx, "fl-serverd", text);
+}
+
+static void warn(void *ctx, const char *text)
+{
+    fl_log(ctx, FL_LOG_WARNING, "server", "%s", text);
+}
+
+/* What a start would do and say, and the units that it would ask for. */
+static void tell_good(const struct fl_serverd_conf *own, const struct fl_findings *notes)
+{
+    const struct fl_server_conf *conf = own->conf;
+    struct fl_buf table;
+
+    (void)printf("%s: ok: federation '%s', algorithm %s, %zu units, %zu parameters\n", own->path,
+                 conf->main->federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
+                 fl_layout_count(conf->layout));
+    fl_findings_each(notes, print_note, NULL);
+    fl_buf_init(&table, (size_t)FL_LAYOUT_MAX_UNITS * 2 * FL_NAME_MAX);
+    if (fl_layout_table(conf->layout, &table) == FL_OK) {
+        (void)fwrite(table.data, 1, table.len, stdout);
+    }
+    fl_buf_done(&table);
+}
+
+/* As the user whose the state folder is: root may all that a service may not. */
+static int check_config(const struct fl_serverd_conf *own, struct fl_log_out *out)
+{
+    static struct fl_preflight_report report;
+    struct fl_err err = {0};
+    int exit_code = FL_EXIT_FAILURE;
+    int rv = fl_owner_become(own->state_dir, own->path, &report.notes, &err);
+
+    rv = rv == FL_OK ? fl_preflight(own, &report, &exit_code, &err) : rv;
+    if (rv == FL_OK) {
+        tell_good(own, &report.notes);
+        exit_code = FL_EXIT_OK;
+    } else {
+        if (report.errors.n == 0) {
+            complain(out, fl_err_text(&err, rv));
+        }
+        fl_findings_each(&report.errors, complain, out);
+        fl_findings_each(&report.notes, print_note, NULL);
+    }
+    return fflush(stdout) == 0 ? exit_code : FL_EXIT_FAILURE;
+}
+
+static int load(const char *path, struct fl_log_out *out, struct fl_serverd_conf **ret)
+{
+    static struct fl_findings all;
+    struct fl_err err = {0};
+    int rv = fl_gemm_init(&err); /* First, else the network's key would be blamed. */
+
+    rv = rv == FL_OK ? fl_serverd_conf_load(path, &all, ret, &err) : rv;
+    if (rv == FL_ENOENT && !fl_fs_exists(path)) {
+        (void)fl_err_set(&err, rv,
+                         "there is no configuration '%.200s': write one: fl-serverd "
+                         "--reference prints all that can be in it",
+                         path);
+    }
+    fl_findings_each(&all, complain, out);
+    if (rv != FL_OK && all.n == 0) {
+        complain(out, fl_err_text(&err, rv));
+    }
+    return rv;
+}
+
+static int run(const char *path, enum task task)
+{
+    struct fl_serverd_conf *own = NULL;
+    const struct fl_server_conf *conf;
+    static struct fl_log_limit limit = FL_LOG_LIMIT_INIT;
+    static struct fl_findings odd;
+    struct fl_log_out out;
+    struct fl_log log = {
+        .level = FL_LOG_INFO, .sink = fl_log_out_sink, .ctx = &out, .limit = &limit};
+    int exit_code;
+
+    fl_log_out_init(&out, STDERR_FILENO);
+    if (load(path, &out, &own) != FL_OK) {
+        return FL_EXIT_CONFIG;
+    }
+    conf = own->conf;
+    atomic_store(&log.level, (int)conf->main->log_level);
+    atomic_store(&out.format, (int)conf->main->log_format);
+    if (task == TASK_RECOVER) {
+        exit_code = fl_server_recover(own, &log);
+    } else if (task == TASK_INIT || task == TASK_RENEW_ROOT) {
+        exit_code = fl_auth_init(own, &log, task == TASK_RENEW_ROOT);
+    } else if (task == TASK_CHECK) {
+        exit_code = check_config(own, &out);
+    } else {
+        fl_server_conf_odd(conf, &odd);
+        fl_findings_each(&odd, warn, &log);
+        exit_code = serve(own, &log, &out);
+    }
+    fl_serverd_conf_free(own);
+    return exit_code;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"check-config", no_argument, NULL, 'c'}, {"reference", no_argument, NULL, 'r'},
+        {"recover", no_argument, NULL, 'R'},      {"init", no_argument, NULL, 'i'},
+        {"renew-root", no_argument, NULL, 'n'},   {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
+    enum task task = TASK_RUN;
+    int opt;
+
+    while ((opt = getopt_long(argc, argv, "chV", options, NULL)) != -1) {
+        switch (opt) {
+        case 'c':
+            task = TASK_CHECK;
+            break;
+        case 'i':
+            task = task == TASK_RENEW_ROOT ? task : TASK_INIT;
+            break;
+        case 'n':
+            task = TASK_RENEW_ROOT;
+            break;
+        case 'R':
+            task = TASK_RECOVER;
+            break;
+        case 'r':
+            return reference();
+        case 'h':
+            usage(stdout);
+            return FL_EXIT_OK;
+        case 'V':
+            (void)printf("fl-serverd %s\n", PACKAGE_VERSION);
+            return FL_EXIT_OK;
+        default:
+            (void)fputs("try fl-serverd --help\n", stderr);
+            return FL_EXIT_USAGE;
+        }
+    }
+    if (argc - optind != 1) {
+        (void)fprintf(stderr, "fl-serverd: expected one configuration file, found %d arguments\n",
+                      argc - optind);
+        return FL_EXIT_USAGE;
+    }
+    return run(argv[optind], task);
+}

@@ -1,0 +1,327 @@
+#include "server/daemon/serverd_preflight.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "libfl/base/descriptors.h"
+#include "libfl/base/fs.h"
+#include "libfl/net/address.h"
+#include "libfl/net/conn.h"
+#include "libfl/program/program.h"
+#include "server/daemon/admin_access.h"
+#include "server/daemon/auth.h"
+#include "server/daemon/descriptor_limit.h"
+#include "server/daemon/serverd_exit.h"
+#include "server/store/moved.h"
+
+/* A socket below the state folder: that folder is made before it. */
+static bool in_state(const struct fl_serverd_conf *own, const char *path)
+{
+    size_t n = strlen(own->state_dir);
+
+    return strncmp(path, own->state_dir, n) == 0 && path[n] == '/' &&
+           strchr(path + n + 1, '/') == NULL;
+}
+
+/* An error of what a start with that exit code needs. With a report the next check follows. */
+static int keep(struct fl_preflight_report *report, int exit_code, int *ret_exit, int rv,
+                struct fl_err *err)
+{
+    if (rv != FL_OK && (report == NULL || report->errors.n == 0)) {
+        *ret_exit = exit_code;
+    }
+    return fl_findings_keep(report != NULL ? &report->errors : NULL, rv, err);
+}
+
+/*
+ * The folder of a socket below /run that is not there: a unit makes it (RuntimeDirectory=) when it
+ * starts, and takes it away when it ends.
+ */
+static bool left_to_unit(const char *socket, char *folder, size_t size)
+{
+    const char *slash = strrchr(socket, '/');
+
+    (void)snprintf(folder, size, "%.*s", (int)(slash - socket), socket);
+    return strncmp(folder, "/run/", 5) == 0 && !fl_fs_exists(folder);
+}
+
+/* The place of a socket file. Of a start: whether another one listens there is seen when it is
+ * bound. */
+static int check_place(const struct fl_serverd_conf *own, const char *path,
+                       struct fl_preflight_report *report, struct fl_err *err)
+{
+    char folder[FL_ADDRESS_PATH_MAX];
+    struct stat st;
+
+    if (in_state(own, path)) {
+        return FL_OK;
+    }
+    if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+        return fl_err_set(err, FL_EEXIST, "'%s' is there and is no socket", path);
+    }
+    if (report != NULL && left_to_unit(path, folder, sizeof(folder))) {
+        fl_findings_note(&report->notes,
+                         "%s: the folder '%s' is not there: RuntimeDirectory= of the unit makes it "
+                         "at the start",
+                         own->path, folder);
+        return FL_OK;
+    }
+    return fl_fs_check_place(path, err);
+}
+
+/* `running`: the server of this folder, 0: none. It has its addresses, which are then in use. */
+static int try_address(const struct fl_serverd_conf *own, const char *address, long running,
+                       struct fl_preflight_report *report, struct fl_err *err)
+{
+    int rv = fl_listen_check(address, err);
+
+    if (rv == FL_EINUSE && running != 0) {
+        fl_findings_note(&report->notes,
+                         "%s: '%s' is in use, by the server of this state folder that is running "
+                         "(process %ld) unless the address is new",
+                         own->path, address, running);
+        return FL_OK;
+    }
+    return rv != FL_EINUSE
+               ? rv
+               : fl_err_wrap(err, rv,
+                             "in use by another process, and no server of this state folder is "
+                             "running (see `ss -lp`; a socket unit that is active has it for this "
+                             "server: stop that one for a check)");
+}
+
+static int check_socket(const struct fl_serverd_conf *own, const char *address, long running,
+                        struct fl_preflight_report *report, struct fl_err *err)
+{
+    struct fl_address a;
+    int rv = fl_address_parse(address, &a, err);
+
+    if (rv == FL_OK && a.kind == FL_ADDRESS_UNIX) {
+        rv = check_place(own, a.path, report, err);
+    }
+    return rv == FL_OK && report != NULL ? try_address(own, address, running, report, err) : rv;
+}
+
+static int check_list(const struct fl_serverd_conf *own, const struct fl_opt_texts *list,
+                      long running, struct fl_preflight_report *report, int *ret_exit,
+                      struct fl_err *err)
+{
+    int rv = FL_OK;
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < list->n; i++) {
+        rv = check_socket(own, list->list[i], running, report, err);
+        rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, list, rv, err);
+        rv = keep(report, FL_EXIT_LISTEN, ret_exit, rv, err);
+    }
+    return rv;
+}
+
+static int check_sockets(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
+                         int *ret_exit, struct fl_err *err)
+{
+    const struct fl_server_main *m = own->conf->main;
+    long running = report != NULL ? fl_fs_lock_holder(own->state_dir) : 0;
+    int rv = check_list(own, &m->listen, running, report, ret_exit, err);
+
+    rv = rv == FL_OK ? check_list(own, &m->listen_insecure, running, report, ret_exit, err) : rv;
+    rv = rv == FL_OK ? check_list(own, &m->listen_admin, running, report, ret_exit, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_socket(own, own->admin, running, report, err);
+    if (rv != FL_OK) {
+        rv = fl_conf_blame(own->conf->file,
+                           m->admin_socket[0] != '\0' ? &m->admin_socket : &m->state_dir, rv, err);
+    }
+    return keep(report, FL_EXIT_LISTEN, ret_exit, rv, err);
+}
+
+/* A folder that was used before has its model, and does not need the first one any more. */
+static int check_model(const struct fl_serverd_conf *own, struct fl_err *err)
+{
+    const struct fl_server_conf *conf = own->conf;
+    char database[FL_SERVER_PATH_MAX + sizeof("/federation.db")];
+    float *theta;
+    int rv = fl_fs_join(database, sizeof(database), own->state_dir, "federation.db");
+
+    if (rv != FL_OK || fl_fs_exists(database)) {
+        return rv;
+    }
+    theta = malloc(fl_layout_count(conf->layout) * sizeof(*theta));
+    rv = theta == NULL ? FL_ENOMEM : fl_server_conf_model(conf, theta, err);
+    free(theta);
+    return rv;
+}
+
+/* Each of the two databases takes its name when it is made: they are compared before that. */
+int fl_preflight_federation(const struct fl_serverd_conf *own, struct fl_err *err)
+{
+    const char *federation = own->conf->main->federation;
+    int rv = fl_moved_check(own->state_dir, err);
+
+    rv = rv == FL_OK ? fl_store_check_name(own->state_dir, federation, err) : rv;
+    return rv == FL_OK ? fl_authority_check_name(own->state_dir, federation, err) : rv;
+}
+
+/* Of this federation, and of this model. */
+static int check_state(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
+                       int *ret_exit, struct fl_err *err)
+{
+    const struct fl_server_main *m = own->conf->main;
+    int rv = fl_fs_check_folder(own->state_dir, err);
+
+    rv = rv == FL_OK ? fl_moved_check(own->state_dir, err) : rv;
+    rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, &m->state_dir, rv, err);
+    rv = keep(report, FL_EXIT_STATE, ret_exit, rv, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_preflight_federation(own, err);
+    rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, &m->federation, rv, err);
+    rv = keep(report, FL_EXIT_STATE, ret_exit, rv, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_store_check_model(own->state_dir, own->conf->layout, err);
+    rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, &m->state_dir, rv, err);
+    return keep(report, FL_EXIT_STATE, ret_exit, rv, err);
+}
+
+int fl_preflight_places(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
+                        int *ret_exit, struct fl_err *err)
+{
+    struct fl_admin_access access;
+    int rv = fl_admin_access_init(own, &access, err);
+
+    rv = keep(report, FL_EXIT_CONFIG, ret_exit, rv, err);
+    rv = rv == FL_OK ? check_state(own, report, ret_exit, err) : rv;
+    rv = rv == FL_OK ? check_sockets(own, report, ret_exit, err) : rv;
+    return rv == FL_OK ? keep(report, FL_EXIT_DATA, ret_exit, check_model(own, err), err) : rv;
+}
+
+static int fits(const struct fl_dataset *test, const struct fl_net *net, const char *folder,
+                struct fl_err *err)
+{
+    return test->dim == fl_net_inputs(net) && test->classes <= fl_net_classes(net)
+               ? FL_OK
+               : fl_err_set(err, FL_ESHAPE,
+                            "'%s' has %zu values and %zu classes, the network takes %zu values and "
+                            "has %zu classes",
+                            folder, test->dim, test->classes, fl_net_inputs(net),
+                            fl_net_classes(net));
+}
+
+static int open_network(const struct fl_server_conf *conf, struct fl_evaluator **ret,
+                        struct fl_err *err)
+{
+    const char *folder = conf->evaluation->data;
+    struct fl_dataset *test = NULL;
+    struct fl_net *net = NULL;
+    int rv = fl_dataset_open(folder, "test", &test, err);
+
+    if (rv == FL_OK) {
+        rv = fl_net_create_evaluator(&conf->net, &net, err);
+    }
+    if (rv == FL_OK) {
+        rv = fits(test, net, folder, err);
+    }
+    if (rv != FL_OK) {
+        fl_dataset_free(test);
+        fl_net_free(net);
+        return fl_conf_blame(conf->file, &conf->evaluation->data, rv, err);
+    }
+    return fl_evaluator_builtin(test, net, ret, err);
+}
+
+/* A check leaves the program alone: it may take long, and wants a machine with its data. */
+static int open_program(const struct fl_server_conf *conf, const struct fl_log *log,
+                        struct fl_evaluator **ret, struct fl_err *err)
+{
+    const struct fl_server_evaluation *e = conf->evaluation;
+    const struct fl_evaluator_program program = {.argv = e->command.list,
+                                                 .federation = conf->main->federation,
+                                                 .data = e->data[0] != '\0' ? e->data : NULL,
+                                                 .layout = conf->layout,
+                                                 .net = &conf->net,
+                                                 .limit_ms = e->command_limit_ms,
+                                                 .start_limit_ms = e->command_start_limit_ms,
+                                                 .memory_bytes = e->command_memory,
+                                                 .log = log};
+    char path[FL_SERVER_PATH_MAX];
+    int rv = log != NULL ? fl_evaluator_program(&program, ret, err)
+                         : fl_program_find(e->command.list[0], path, sizeof(path), err);
+
+    return rv == FL_OK ? FL_OK : fl_conf_blame(conf->file, &e->command, rv, err);
+}
+
+int fl_preflight_evaluation(const struct fl_server_conf *conf, const struct fl_log *log,
+                            struct fl_evaluator **ret, struct fl_err *err)
+{
+    *ret = NULL;
+    if (conf->evaluation->command.n > 0) {
+        return open_program(conf, log, ret, err);
+    }
+    return conf->evaluation->data[0] != '\0' ? open_network(conf, ret, err) : FL_OK;
+}
+
+int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descriptors, uint64_t *ret,
+                             char *fewer, size_t size, struct fl_err *err)
+{
+    uint64_t wanted = (uint64_t)conf->limits->clients;
+    uint64_t start = (uint64_t)conf->round->start_clients;
+    uint64_t least = (uint64_t)conf->round->min_clients;
+    const int64_t *field = start > least ? &conf->round->start_clients : &conf->round->min_clients;
+    int rv = fl_serverd_connections(descriptors, wanted, start > least ? start : least, ret, err);
+
+    fewer[0] = '\0';
+    if (rv != FL_OK) {
+        return fl_conf_blame(conf->file, field, rv, err);
+    }
+    if (*ret < wanted) {
+        (void)snprintf(fewer, size,
+                       "%llu descriptors are room for %llu connections, limits.clients allows "
+                       "%llu: raise the hard limit of open files for more",
+                       (unsigned long long)descriptors, (unsigned long long)*ret,
+                       (unsigned long long)wanted);
+    }
+    return FL_OK;
+}
+
+int fl_preflight(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
+                 int *ret_exit, struct fl_err *err)
+{
+    struct fl_evaluator *evaluator = NULL;
+    char text[FL_ERR_BUF_SIZE] = "";
+    uint64_t connections;
+    int rv;
+
+    fl_server_conf_odd(own->conf, &report->notes);
+    rv = fl_preflight_places(own, report, ret_exit, err);
+    if (rv == FL_OK) {
+        rv = keep(report, FL_EXIT_STATE, ret_exit, fl_store_check(own->state_dir, err), err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_preflight_connections(own->conf, fl_descriptors_most(), &connections, text,
+                                      sizeof(text), err);
+        rv = keep(report, FL_EXIT_FAILURE, ret_exit, rv, err);
+    }
+    if (text[0] != '\0') {
+        fl_findings_note(&report->notes, "%s: %s", own->path, text);
+    }
+    if (rv == FL_OK) {
+        rv = fl_auth_check(own, text, sizeof(text), err);
+        rv = keep(report, FL_EXIT_IDENTITY, ret_exit, rv, err);
+    }
+    if (text[0] != '\0') {
+        fl_findings_note(&report->notes, "%s: %s", own->path, text);
+    }
+    if (rv == FL_OK) {
+        rv = fl_preflight_evaluation(own->conf, NULL, &evaluator, err);
+        rv = keep(report, FL_EXIT_DATA, ret_exit, rv, err);
+        fl_evaluator_free(evaluator);
+    }
+    return rv == FL_OK ? fl_findings_first(&report->errors, err) : rv;
+}

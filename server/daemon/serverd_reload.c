@@ -1,0 +1,66 @@
+#include "server/daemon/serverd_reload.h"
+
+#include "libfl/base/log_out.h"
+#include "libfl/conf/differ.h"
+#include "libfl/net/notify.h"
+#include "server/daemon/audit_note.h"
+#include "server/daemon/auth.h"
+
+/* Keys, and whole sections, that take_up() takes up. */
+static const char *const live[] = {"log_level", "log_format", NULL};
+
+/* First what can fail, and then nothing was changed; last what cannot. */
+static int take_up(struct fl_serverd *srv, const struct fl_serverd_conf *fresh, struct fl_err *err)
+{
+    const struct fl_server_main *m = fresh->conf->main;
+
+    (void)err;
+    if (srv->log != NULL) {
+        atomic_store(&srv->log->level, (int)m->log_level);
+        atomic_store(&srv->log_out->format, (int)m->log_format);
+    }
+    if (srv->auth != NULL) {
+        fl_auth_look(srv->auth, /* all= */ true); /* Certificates, keys, roots, lists. */
+    }
+    return FL_OK;
+}
+
+static void tell(const struct fl_serverd *srv, const struct fl_serverd_conf *fresh)
+{
+    const struct fl_server_main *m = fresh->conf->main;
+    char keys[1024];
+
+    fl_log(srv->log, FL_LOG_NOTICE, "server", "reloaded '%s' log_level=%s log_format=%s",
+           fresh->path, fl_log_names[m->log_level], fl_log_formats[m->log_format]);
+    if (fl_conf_differ(fl_conf_file_map(srv->conf->file), fl_conf_file_map(fresh->conf->file), live,
+                       keys, sizeof(keys)) > 0)
+    {
+        fl_log(srv->log, FL_LOG_WARNING, "server",
+               "changed in the file, and taken up only by a restart: %s", keys);
+    }
+}
+
+void fl_server_reload(struct fl_serverd *srv)
+{
+    struct fl_serverd_conf *fresh = NULL;
+    struct fl_err err = {0};
+    int rv;
+
+    fl_notify_reloading();
+    rv = fl_serverd_conf_load(srv->own->path, NULL, &fresh, &err);
+    rv = rv == FL_OK ? take_up(srv, fresh, &err) : rv;
+    if (rv == FL_OK) {
+        tell(srv, fresh);
+    } else {
+        fl_log(srv->log, FL_LOG_ERROR, "server", "cannot reload, nothing is changed: %s",
+               fl_err_text(&err, rv));
+    }
+    fl_audit_note(srv,
+                  &(struct fl_audit_note){.peer = "signal SIGHUP",
+                                          .what = "reload",
+                                          .object = srv->own->path,
+                                          .result = rv == FL_OK ? "ok" : fl_err_text(&err, rv)},
+                  NULL, NULL);
+    fl_serverd_conf_free(fresh);
+    fl_notify_ready();
+}

@@ -1,0 +1,265 @@
+/* Folder and files of an authority: reading, writing, and whose they are. */
+#include "server/identity/identity_files_impl.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/model/digest.h"
+
+void fl__say(const struct fl_authority_conf *conf, enum fl_log_level level, const char *fmt, ...)
+{
+    char text[FL_ERR_BUF_SIZE];
+    va_list args;
+
+    if (conf->say == NULL) {
+        return;
+    }
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    conf->say(conf->say_ctx, level, text);
+}
+
+int fl__random(const struct fl_authority_conf *conf, void *out, size_t len, struct fl_err *err)
+{
+    int rv =
+        conf->random != NULL ? conf->random(conf->random_ctx, out, len) : fl_random_bytes(out, len);
+
+    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "no random bytes: %s", fl_strerror(rv));
+}
+
+int fl__files_path(char out[FL__PATH_MAX], const struct fl_authority_conf *conf, const char *name,
+                   struct fl_err *err)
+{
+    int n = snprintf(out, FL__PATH_MAX, "%s/identity%s%s", conf->state_dir,
+                     name[0] != '\0' ? "/" : "", name);
+
+    return n > 0 && n < FL__PATH_MAX
+               ? FL_OK
+               : fl_err_set(err, FL_ELIMIT, "path '%.100s…' is too long", conf->state_dir);
+}
+
+static const char *user_name(uid_t uid, char *out, size_t size)
+{
+    char space[1024];
+    struct passwd entry;
+    struct passwd *found = NULL;
+
+    if (getpwuid_r(uid, &entry, space, sizeof(space), &found) == 0 && found != NULL) {
+        (void)snprintf(out, size, "'%s'", found->pw_name);
+    } else {
+        (void)snprintf(out, size, "uid %lu", (unsigned long)uid);
+    }
+    return out;
+}
+
+/* FL_ENOENT when there is none. */
+static int check_owner(const char *path, mode_t not_for, struct fl_err *err)
+{
+    char owner[80];
+    char we[80];
+    struct stat st;
+
+    if (lstat(path, &st) != 0) {
+        return fl_err_set(err, fl_err_from_errno(errno), "folder '%s': %s", path, strerror(errno));
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        return fl_err_set(err, FL_EEXIST, "'%s' is not a folder", path);
+    }
+    if (st.st_uid != geteuid()) {
+        return fl_err_set(err, FL_EPERM,
+                          "folder '%s' belongs to %s, and this is %s: run it as the user whose "
+                          "federation it is, or give it another state folder",
+                          path, user_name(st.st_uid, owner, sizeof(owner)),
+                          user_name(geteuid(), we, sizeof(we)));
+    }
+    if ((st.st_mode & not_for) != 0) {
+        return fl_err_set(err, FL_EPERM,
+                          "others than %s may look into folder '%s' (mode %04o), where keys are: "
+                          "chmod 700 '%s', and see who was there",
+                          user_name(st.st_uid, owner, sizeof(owner)), path,
+                          (unsigned)(st.st_mode & 07777), path);
+    }
+    return FL_OK;
+}
+
+int fl__files_check_folder(const struct fl_authority_conf *conf, struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    int rv = fl__files_path(path, conf, "", err);
+
+    rv = rv == FL_OK ? check_owner(path, 077, err) : rv;
+    return rv != FL_ENOENT
+               ? rv
+               : fl_err_set(err, rv,
+                            "there is no identity in '%s' yet: run fl-serverd --init with this "
+                            "configuration",
+                            path);
+}
+
+int fl__files_make_folder(const struct fl_authority_conf *conf, struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    int rv = fl__files_path(path, conf, "", err);
+
+    rv = rv == FL_OK ? fl_fs_mkdirs(conf->state_dir, err) : rv;
+    rv = rv == FL_OK ? check_owner(conf->state_dir, 0, err) : rv;
+    if (rv == FL_OK && mkdir(path, 0700) != 0 && errno != EEXIST) {
+        rv = fl_err_set(err, fl_err_from_errno(errno), "cannot create folder '%s': %s", path,
+                        strerror(errno));
+    }
+    rv = rv == FL_OK ? check_owner(path, 077, err) : rv;
+    return rv == FL_OK ? fl_fs_sync_dir(conf->state_dir, err) : rv;
+}
+
+static int load_chain(const struct fl_authority_conf *conf, const char *name,
+                      struct fl_chain **slot, struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    int rv = fl__files_path(path, conf, name, err);
+
+    return rv != FL_OK || !fl_fs_exists(path) ? rv : fl_chain_load(path, slot, err);
+}
+
+static int load_key(const struct fl_authority_conf *conf, const char *name, struct fl_key **slot,
+                    struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    int rv = fl__files_path(path, conf, name, err);
+
+    return rv != FL_OK || !fl_fs_exists(path) ? rv : fl_key_load(path, slot, err);
+}
+
+/* A credential of systemd goes before the file. */
+static int load_credential(const struct fl_authority_conf *conf, const char *name,
+                           struct fl_key **slot, struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+
+    if (conf->credentials != NULL &&
+        fl_fs_join(path, sizeof(path), conf->credentials, name) == FL_OK && fl_fs_exists(path))
+    {
+        return fl_key_load(path, slot, err);
+    }
+    return load_key(conf, name, slot, err);
+}
+
+/* Kept elsewhere, it may be away. */
+static int load_root_key(const struct fl_authority_conf *conf, struct fl_key **slot,
+                         struct fl_err *err)
+{
+    if (conf->root_key == NULL) {
+        return load_key(conf, "root.key", slot, err);
+    }
+    return fl_fs_exists(conf->root_key) ? fl_key_load(conf->root_key, slot, err) : FL_OK;
+}
+
+/* One that is not of `chain` is of a change that is on its way, or put there by mistake. */
+static void drop_unauthenticated(const struct fl_authority_conf *conf,
+                                 const struct fl__files *files, struct fl_key **slot)
+{
+    struct fl_err err = {0};
+
+    if (*slot != NULL && files->root != NULL && fl_chain_fits(files->root, *slot, &err) != FL_OK) {
+        if (files->next_root == NULL) {
+            fl__say(conf, FL_LOG_WARNING, "%s is not used: %s", fl_key_origin(*slot), err.msg);
+        }
+        fl_key_unref(*slot);
+        *slot = NULL;
+    }
+}
+
+int fl__files_load(const struct fl_authority_conf *conf, struct fl__files *ret, struct fl_err *err)
+{
+    struct fl__files files = {0};
+    int rv = load_chain(conf, "root.pem", &files.root, err);
+
+    rv = rv == FL_OK ? load_root_key(conf, &files.root_key, err) : rv;
+    rv = rv == FL_OK ? load_chain(conf, "next-root.pem", &files.next_root, err) : rv;
+    rv = rv == FL_OK ? load_key(conf, "next-root.key", &files.next_root_key, err) : rv;
+    rv =
+        rv == FL_OK ? load_chain(conf, "next-intermediate.pem", &files.next_intermediate, err) : rv;
+    rv = rv == FL_OK ? load_chain(conf, "intermediate.pem", &files.intermediate, err) : rv;
+    rv = rv == FL_OK ? load_credential(conf, "intermediate.key", &files.intermediate_key, err) : rv;
+    rv = rv == FL_OK ? load_chain(conf, "server.pem", &files.server, err) : rv;
+    rv = rv == FL_OK ? load_credential(conf, "server.key", &files.server_key, err) : rv;
+    if (rv == FL_OK && files.intermediate != NULL && files.intermediate_key != NULL) {
+        rv = fl_chain_fits(files.intermediate, files.intermediate_key, err);
+    }
+    if (rv != FL_OK) {
+        fl__files_done(&files);
+        return rv;
+    }
+    drop_unauthenticated(conf, &files, &files.root_key);
+    *ret = files;
+    return FL_OK;
+}
+
+void fl__files_drop_root_keys(struct fl__files *files)
+{
+    fl_key_unref(files->root_key);
+    fl_key_unref(files->next_root_key);
+    files->root_key = NULL;
+    files->next_root_key = NULL;
+}
+
+void fl__files_done(struct fl__files *files)
+{
+    fl_chain_unref(files->root);
+    fl_key_unref(files->root_key);
+    fl_chain_unref(files->next_root);
+    fl_chain_unref(files->next_intermediate);
+    fl_key_unref(files->next_root_key);
+    fl_chain_unref(files->intermediate);
+    fl_chain_unref(files->server);
+    fl_key_unref(files->intermediate_key);
+    fl_key_unref(files->server_key);
+    *files = (struct fl__files){0};
+}
+
+int fl__files_put_chain(const struct fl_authority_conf *conf, const char *name,
+                        struct fl_chain *chain, struct fl_chain **slot, struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    int rv = fl__files_path(path, conf, name, err);
+
+    rv = rv == FL_OK ? fl_chain_save(chain, path, true, err) : rv;
+    if (rv == FL_OK) {
+        fl_chain_unref(*slot);
+        *slot = fl_chain_ref(chain);
+    }
+    return rv;
+}
+
+int fl__files_make_key(const struct fl_authority_conf *conf, const char *name, struct fl_key **slot,
+                       struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    struct fl_key *key = NULL;
+    int rv = fl__files_path(path, conf, name, err);
+
+    FL_REQUIRE(*slot == NULL);
+    if (rv == FL_OK && fl_fs_exists(path)) {
+        return fl_err_set(err, FL_EEXIST, "'%s' is there already: a key is never written over",
+                          path);
+    }
+    if (rv == FL_OK) {
+        rv = fl_key_make(&key);
+        rv = rv == FL_OK ? FL_OK : fl_err_set(err, rv, "cannot make a key: %s", fl_strerror(rv));
+    }
+    rv = rv == FL_OK ? fl_key_save(key, path, true, err) : rv;
+    if (rv != FL_OK) {
+        fl_key_unref(key);
+        return rv;
+    }
+    fl__say(conf, FL_LOG_NOTICE, "made the key %s", path);
+    *slot = key;
+    return FL_OK;
+}

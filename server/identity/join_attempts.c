@@ -1,0 +1,152 @@
+#include "server/identity/join_attempts_impl.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "server/identity/audit.h"
+
+void fl__address(const char *peer, char out[FL__ADDRESS_TEXT])
+{
+    struct in6_addr six;
+    char text[FL__ADDRESS_TEXT];
+    const char *end = strrchr(peer, ':');
+    const char *begin = peer;
+    size_t len = strlen(peer);
+
+    if (peer[0] == '[' && strchr(peer, ']') != NULL) {
+        begin = peer + 1;
+        len = (size_t)(strchr(peer, ']') - begin);
+    } else if (end != NULL && strchr(peer, ':') == end) {
+        len = (size_t)(end - peer); /* v4 or a name, and a port */
+    }
+    (void)snprintf(text, sizeof(text), "%.*s", (int)(len < sizeof(text) ? len : sizeof(text) - 1),
+                   begin);
+    if (strchr(text, '%') != NULL) {
+        *strchr(text, '%') = '\0'; /* the interface of a link-local address */
+    }
+    if (inet_pton(AF_INET6, text, &six) == 1) {
+        if (IN6_IS_ADDR_V4MAPPED(&six)) {
+            (void)inet_ntop(AF_INET, &six.s6_addr[12], out, FL__ADDRESS_TEXT);
+            return;
+        }
+        (void)memset(&six.s6_addr[8], 0, 8);
+        (void)inet_ntop(AF_INET6, &six, text, sizeof(text));
+        (void)snprintf(out, FL__ADDRESS_TEXT, "%.50s/64", text);
+        return;
+    }
+    (void)memcpy(out, fl_str_clean(text), FL__ADDRESS_TEXT);
+    if (out[0] == '\0') {
+        (void)memcpy(out, "?", 2);
+    }
+}
+
+/* Its place; one that is not known takes a free one, or that of the one heard of longest ago. */
+static struct fl__try *find(struct fl__join_attempts *tries, const char *peer, int64_t now_ms)
+{
+    struct fl__try *oldest = &tries->list[0];
+    char address[FL__ADDRESS_TEXT] = "";
+    size_t i;
+
+    fl__address(peer, address);
+    for (i = 0; i < FL__JOIN_ATTEMPTS; i++) {
+        struct fl__try *t = &tries->list[i];
+
+        if (strcmp(t->address, address) == 0) {
+            t->heard_ms = now_ms;
+            return t;
+        }
+        if (oldest->address[0] != '\0' && (t->address[0] == '\0' || t->heard_ms < oldest->heard_ms))
+        {
+            oldest = t;
+        }
+    }
+    if (oldest->untold > 0) {
+        tries->untold += oldest->untold;
+        tries->untold_addresses++;
+    }
+    *oldest = (struct fl__try){
+        .heard_ms = now_ms, .full_ms = now_ms, .told_ms = now_ms - FL__JOIN_ATTEMPTS_HOUR};
+    (void)memcpy(oldest->address, address, sizeof(address));
+    return oldest;
+}
+
+bool fl__join_attempts_wrong(struct fl__join_attempts *tries, const char *peer, int64_t now_ms,
+                             int64_t *ret_wait_ms)
+{
+    struct fl__try *t = find(tries, peer, now_ms);
+
+    /* A clock that was set back makes nobody wait for longer than a burst takes. */
+    if (t->full_ms < now_ms ||
+        t->full_ms > now_ms + FL__JOIN_ATTEMPTS_BURST * FL__JOIN_ATTEMPTS_ONE_MS) {
+        t->full_ms = t->full_ms < now_ms
+                         ? now_ms
+                         : now_ms + FL__JOIN_ATTEMPTS_BURST * FL__JOIN_ATTEMPTS_ONE_MS;
+    }
+    *ret_wait_ms = t->full_ms - now_ms - (FL__JOIN_ATTEMPTS_BURST - 1) * FL__JOIN_ATTEMPTS_ONE_MS;
+    if (*ret_wait_ms > 0) {
+        return false;
+    }
+    t->full_ms += FL__JOIN_ATTEMPTS_ONE_MS;
+    return true;
+}
+
+bool fl__join_attempts_tell(struct fl__join_attempts *tries, const char *peer, int64_t now_ms,
+                            uint32_t *ret_before)
+{
+    struct fl__try *t = find(tries, peer, now_ms);
+
+    if (now_ms - tries->hour_ms >= FL__JOIN_ATTEMPTS_HOUR || now_ms < tries->hour_ms) {
+        tries->hour_ms = now_ms;
+        tries->lines = 0;
+    }
+    if ((now_ms - t->told_ms < FL__JOIN_ATTEMPTS_HOUR && now_ms >= t->told_ms) ||
+        tries->lines >= FL_AUDIT_REFUSALS)
+    {
+        t->untold += t->untold < UINT32_MAX;
+        return false;
+    }
+    tries->lines++;
+    *ret_before = t->untold;
+    t->untold = 0;
+    t->told_ms = now_ms;
+    return true;
+}
+
+bool fl__join_attempts_untold(struct fl__join_attempts *tries, int64_t now_ms, bool all,
+                              char address[FL__ADDRESS_TEXT], uint32_t *ret_n)
+{
+    size_t i;
+
+    if (tries->lines >= FL_AUDIT_REFUSALS && !all) {
+        return false; /* their hour comes */
+    }
+    for (i = 0; i < FL__JOIN_ATTEMPTS; i++) {
+        struct fl__try *t = &tries->list[i];
+
+        if (t->untold == 0 || (!all && now_ms - t->told_ms < FL__JOIN_ATTEMPTS_HOUR)) {
+            continue;
+        }
+        if (tries->lines >= FL_AUDIT_REFUSALS) {
+            tries->untold += t->untold; /* one line for all that are left */
+            tries->untold_addresses++;
+            t->untold = 0;
+            continue;
+        }
+        (void)memcpy(address, t->address, FL__ADDRESS_TEXT);
+        *ret_n = t->untold;
+        t->untold = 0;
+        t->told_ms = now_ms;
+        tries->lines++;
+        return true;
+    }
+    if (tries->untold == 0) {
+        return false;
+    }
+    address[0] = '\0';
+    *ret_n = tries->untold;
+    tries->untold = 0;
+    tries->untold_addresses = 0;
+    return true;
+}

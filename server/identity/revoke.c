@@ -1,0 +1,280 @@
+/* The verbs: revoke, evict, disable, enable. */
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/model/digest.h"
+#include "server/identity/authority_impl.h"
+
+struct verb {
+    enum fl_revocation_verb verb;
+    const char *what;
+    const char *reason, *by;
+    int64_t now_ms;
+};
+
+static enum fl__denial_kind kind_of(const struct fl_revoked *whom)
+{
+    return whom->name != NULL     ? FL__DENY_NAME
+           : whom->serial_len > 0 ? FL__DENY_SERIAL
+                                  : FL__DENY_KEY;
+}
+
+static const void *value_of(const struct fl_revoked *whom, size_t *ret_len)
+{
+    *ret_len = whom->name != NULL     ? strlen(whom->name)
+               : whom->serial_len > 0 ? whom->serial_len
+                                      : FL_KEY_HASH;
+    return whom->name != NULL     ? (const void *)whom->name
+           : whom->serial_len > 0 ? whom->serial
+                                  : whom->key;
+}
+
+/* "edge-001", "serial 5f0a…", "key 5f0a…". */
+static void object_of(const struct fl_revoked *whom, char *out, size_t size)
+{
+    char hex[2 * FL_IDENTITY_NAME_MAX + 1];
+    size_t len;
+    const void *value = value_of(whom, &len);
+
+    if (whom->name != NULL) {
+        (void)snprintf(out, size, "%s", whom->name);
+    } else {
+        (void)snprintf(out, size, "%s %s", whom->serial_len > 0 ? "serial" : "key",
+                       fl_hex(hex, value, len));
+    }
+}
+
+static int check_whom(const struct fl_revoked *whom, const char *reason, struct fl_err *err)
+{
+    FL_REQUIRE((whom->name != NULL) + (whom->serial_len > 0) + (whom->key != NULL) == 1);
+    if (whom->name != NULL && !fl_name_valid(whom->name)) {
+        return fl_err_set(err, FL_EINVAL, "a name is 1 to %d of [A-Za-z0-9._-]",
+                          FL_IDENTITY_NAME_MAX - 1);
+    }
+    if (whom->serial_len > FL_SERIAL_MAX) {
+        return fl_err_set(err, FL_EINVAL, "a serial number has at most %d bytes", FL_SERIAL_MAX);
+    }
+    return strlen(reason) < FL__AUDIT_TEXT
+               ? FL_OK
+               : fl_err_set(err, FL_EINVAL, "a reason has at most %d bytes", FL__AUDIT_TEXT - 1);
+}
+
+static int put(struct fl_authority *a, enum fl__denial_kind kind, const void *value, size_t len,
+               const struct verb *v, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_PUT_DENIAL);
+
+    fl_query_u64(&q, (uint64_t)kind);
+    fl_query_blob(&q, value, len);
+    fl_query_u64(&q, (uint64_t)v->verb);
+    fl_query_text(&q, v->reason);
+    fl_query_text(&q, v->by);
+    fl_query_u64(&q, (uint64_t)v->now_ms);
+    fl_query_u64(&q, 0);
+    return fl_query_run(&q, err);
+}
+
+static int put_certificates(struct fl_authority *a, const char *name, const struct verb *v,
+                            struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_DENY_NAME);
+
+    fl_query_text(&q, name);
+    fl_query_u64(&q, (uint64_t)v->verb);
+    fl_query_text(&q, v->reason);
+    fl_query_text(&q, v->by);
+    fl_query_u64(&q, (uint64_t)v->now_ms);
+    fl_query_u64(&q, (uint64_t)a->conf.spans.grace);
+    fl_query_blob(&q, "", 0);
+    return fl_query_run(&q, err);
+}
+
+static int put_keys(struct fl_authority *a, const char *name, const struct verb *v,
+                    struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_DENY_KEYS);
+
+    fl_query_text(&q, name);
+    fl_query_u64(&q, (uint64_t)v->verb);
+    fl_query_text(&q, v->reason);
+    fl_query_text(&q, v->by);
+    fl_query_u64(&q, (uint64_t)v->now_ms);
+    return fl_query_run(&q, err);
+}
+
+/* Certificates that it is about and that could be used or renewed. */
+static int count(struct fl_authority *a, const struct fl_revoked *whom, int64_t now_ms,
+                 size_t *ret_n, struct fl_err *err)
+{
+    static const int statements[] = {[FL__DENY_SERIAL] = FL__SQL_GET_CERTIFICATE,
+                                     [FL__DENY_KEY] = FL__SQL_COUNT_KEY,
+                                     [FL__DENY_NAME] = FL__SQL_COUNT_NAME};
+    enum fl__denial_kind kind = kind_of(whom);
+    struct fl_query q = fl_db_query(&a->db, (size_t)statements[kind]);
+    size_t len;
+    const void *value = value_of(whom, &len);
+    int rv;
+
+    if (kind == FL__DENY_NAME) {
+        fl_query_text(&q, whom->name);
+    } else {
+        fl_query_blob(&q, value, len);
+    }
+    if (kind != FL__DENY_SERIAL) {
+        fl_query_u64(&q, (uint64_t)(now_ms / 1000 - a->conf.spans.grace));
+    }
+    rv = fl_query_next(&q, err);
+    *ret_n = rv != FL_OK ? 0 : kind == FL__DENY_SERIAL ? 1 : (size_t)fl_column_u64(&q);
+    fl_query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+/* What this very name, serial or key is denied as. */
+static int denied_as(struct fl_authority *a, const struct fl_revoked *whom, int *ret_verb,
+                     char *why, size_t size, struct fl_err *err)
+{
+    return fl__denied_by(a, whom->serial, whom->serial_len, whom->key, whom->name, ret_verb, why,
+                         size, err);
+}
+
+static int apply(struct fl_authority *a, const struct fl_revoked *whom, const struct verb *v,
+                 size_t *ret_n, struct fl_err *err)
+{
+    char object[3 * FL_IDENTITY_NAME_MAX];
+    char why[2 * FL__AUDIT_TEXT];
+    char result[2 * FL__AUDIT_TEXT];
+    size_t len;
+    const void *value = value_of(whom, &len);
+    int before = 0;
+    int rv = count(a, whom, v->now_ms, ret_n, err);
+
+    object_of(whom, object, sizeof(object));
+    rv = rv == FL_OK ? denied_as(a, whom, &before, why, sizeof(why), err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (before != 0 && before < (int)v->verb) {
+        return fl_err_set(err, FL_EEXIST, "'%s' was %s already", object, why);
+    }
+    if (v->verb == FL_REVOCATION_EVICTED && *ret_n == 0) {
+        return fl_err_set(
+            err, FL_ENOENT,
+            "'%s' has no certificate of ours: flctl certificates lists those there are; "
+            "to keep out who has one of an own PKI: flctl disable %s",
+            object, object);
+    }
+    if (v->verb != FL_REVOCATION_EVICTED) {
+        rv = put(a, kind_of(whom), value, len, v, err);
+    }
+    if (rv == FL_OK && v->verb != FL_REVOCATION_DISABLED && whom->name != NULL) {
+        rv = put_certificates(a, whom->name, v, err);
+        if (rv == FL_OK && v->verb == FL_REVOCATION_REVOKED) {
+            rv = put_keys(a, whom->name, v, err);
+        }
+    }
+    (void)snprintf(result, sizeof(result), "ok, %zu certificate%s%s%s", *ret_n,
+                   *ret_n == 1 ? "" : "s", v->reason[0] != '\0' ? ": " : "", v->reason);
+    return rv == FL_OK ? fl__audit(a, false, v->by, v->what, object, result, v->now_ms, err) : rv;
+}
+
+static int deny(struct fl_authority *a, const struct fl_revoked *whom, const struct verb *v,
+                size_t *ret_n, struct fl_err *err)
+{
+    size_t n = 0;
+    int rv = check_whom(whom, v->reason, err);
+
+    rv = rv == FL_OK ? fl__authority_begin(a, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = apply(a, whom, v, &n, err);
+    rv = fl__authority_end(a, rv, err);
+    a->denials_old = true;
+    if (rv == FL_OK && ret_n != NULL) {
+        *ret_n = n;
+    }
+    return rv;
+}
+
+int fl_authority_revoke(struct fl_authority *authority, const struct fl_revoked *whom,
+                        const char *reason, const char *by, int64_t now_ms, size_t *ret_n,
+                        struct fl_err *err)
+{
+    struct verb v = {FL_REVOCATION_REVOKED, "revoke", reason, by, now_ms};
+
+    return deny(authority, whom, &v, ret_n, err);
+}
+
+int fl_authority_evict(struct fl_authority *authority, const struct fl_revoked *whom,
+                       const char *reason, const char *by, int64_t now_ms, size_t *ret_n,
+                       struct fl_err *err)
+{
+    struct verb v = {FL_REVOCATION_EVICTED, "evict", reason, by, now_ms};
+
+    if (whom->name == NULL) {
+        return fl_err_set(
+            err, FL_EINVAL,
+            "a name is evicted, with all its certificates; one serial number or key is "
+            "revoked: flctl revoke");
+    }
+    return deny(authority, whom, &v, ret_n, err);
+}
+
+int fl_authority_disable(struct fl_authority *authority, const struct fl_revoked *whom,
+                         const char *reason, const char *by, int64_t now_ms, size_t *ret_n,
+                         struct fl_err *err)
+{
+    struct verb v = {FL_REVOCATION_DISABLED, "disable", reason, by, now_ms};
+
+    return deny(authority, whom, &v, ret_n, err);
+}
+
+static int enable(struct fl_authority *a, const struct fl_revoked *whom, const char *by,
+                  int64_t now_ms, size_t *ret_n, struct fl_err *err)
+{
+    struct fl_query q;
+    char object[3 * FL_IDENTITY_NAME_MAX];
+    char why[2 * FL__AUDIT_TEXT];
+    char result[64];
+    size_t len;
+    const void *value = value_of(whom, &len);
+    int verb = 0;
+    int rv = denied_as(a, whom, &verb, why, sizeof(why), err);
+
+    object_of(whom, object, sizeof(object));
+    if (rv == FL_OK && verb != FL_REVOCATION_DISABLED) {
+        return fl_err_set(err, FL_ENOENT, "'%s' is not disabled%s%s", object,
+                          verb != 0 ? ": it was " : "", verb != 0 ? why : "");
+    }
+    rv = rv == FL_OK ? count(a, whom, now_ms, ret_n, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    q = fl_db_query(&a->db, FL__SQL_DROP_DENIAL);
+    fl_query_u64(&q, (uint64_t)kind_of(whom));
+    fl_query_blob(&q, value, len);
+    fl_query_u64(&q, FL_REVOCATION_DISABLED);
+    rv = fl_query_run(&q, err);
+    (void)snprintf(result, sizeof(result), "ok, %zu certificate%s", *ret_n, *ret_n == 1 ? "" : "s");
+    return rv == FL_OK ? fl__audit(a, false, by, "enable", object, result, now_ms, err) : rv;
+}
+
+int fl_authority_enable(struct fl_authority *authority, const struct fl_revoked *whom,
+                        const char *by, int64_t now_ms, size_t *ret_n, struct fl_err *err)
+{
+    size_t n = 0;
+    int rv = check_whom(whom, "", err);
+
+    rv = rv == FL_OK ? fl__authority_begin(authority, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = enable(authority, whom, by, now_ms, &n, err);
+    rv = fl__authority_end(authority, rv, err);
+    authority->denials_old = true;
+    if (rv == FL_OK && ret_n != NULL) {
+        *ret_n = n;
+    }
+    return rv;
+}

@@ -1,0 +1,386 @@
+#include "server/store/generation.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/model/digest.h"
+#include "server/store/generation_impl.h"
+#include "server/store/store_files.h"
+
+int fl_store_generation(struct fl_store *store, struct fl_generation *ret, struct fl_err *err)
+{
+    struct fl__generation_row row;
+    int rv = fl__generation_read(store, &row, err);
+
+    return rv == FL_OK ? fl__generation_of(&row, ret) : rv;
+}
+
+/* --- settings --- */
+
+static int read_settings(struct fl_store *store, struct fl_settings *ret, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_SETTINGS);
+    int rv;
+
+    while ((rv = fl_query_next(&q, err)) == FL_OK) {
+        uint64_t kind = fl_column_u64(&q);
+        char *name = fl_str_dup(fl_column_text(&q));
+        int added = FL_ENOMEM;
+
+        if (name != NULL) { /* Kinds that are not known are only told. */
+            added = fl_settings_add(ret,
+                                    kind >= FL_SETTING_FIGURE && kind <= FL_SETTING_SCORE
+                                        ? (enum fl_setting_kind)kind
+                                        : FL_SETTING_FIGURE,
+                                    name, fl_column_text(&q));
+        }
+        free(name);
+        if (added != FL_OK) {
+            rv = fl_err_set(err, added, "%s", fl_strerror(added));
+            break;
+        }
+    }
+    fl_query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+static int write_settings(struct fl_store *store, const struct fl_settings *s, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&store->db, FL__DB_DROP_SETTINGS);
+    int rv = fl_query_run(&q, err);
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < s->n; i++) {
+        q = fl_db_query(&store->db, FL__DB_PUT_SETTING);
+        fl_query_u64(&q, (uint64_t)s->list[i].kind);
+        fl_query_text(&q, s->list[i].name);
+        fl_query_text(&q, s->list[i].value);
+        rv = fl_query_run(&q, err);
+    }
+    return rv;
+}
+
+/* --- entering --- */
+
+static int run(struct fl_store *store, enum fl__db_statement which, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&store->db, which);
+
+    return fl_query_run(&q, err);
+}
+
+static int run_from(struct fl_store *store, enum fl__db_statement which, uint64_t round,
+                    struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&store->db, which);
+
+    fl_query_u64(&q, round);
+    return fl_query_run(&q, err);
+}
+
+static int put_hold(struct fl_store *store, const struct fl_pin_rec *rec, struct fl_err *err)
+{
+    struct fl_query query = fl_db_query(&store->db, FL__DB_PUT_HOLD);
+    struct fl_query *q = &query;
+
+    FL__HOLD_ROW(FL__ROW_BIND)
+    return fl_query_run(q, err);
+}
+
+/* The open attempt is over: the next one of its round begins with nobody in it. */
+static int drop_open(struct fl_store *store, struct fl_store_entered *e, uint64_t wall_ms,
+                     struct fl_err *err)
+{
+    char text[96];
+    int rv = fl__store_open_attempt(store, &e->dropped_round, &e->dropped_attempt,
+                                    &e->dropped_updates, err);
+
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? FL_OK : rv;
+    }
+    rv = run(store, FL__DB_DROP_PARTS, err);
+    rv = rv == FL_OK ? run(store, FL__DB_REOPEN, err) : rv;
+    if (rv == FL_OK) {
+        const struct fl_change_rec change = {e->dropped_round, e->line.number, wall_ms,
+                                             "attempt",        text,           "dropped"};
+
+        (void)snprintf(text, sizeof(text), "%" PRIu32 " with %" PRIu64 " updates",
+                       e->dropped_attempt, e->dropped_updates);
+        rv = fl__generation_put_change(store, &change, err);
+    }
+    return rv;
+}
+
+static int put_differences(struct fl_store *store, const struct fl_store_entered *e,
+                           uint64_t wall_ms, struct fl_err *err)
+{
+    const struct fl_settings_verdict *v = &e->verdict;
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < v->n; i++) {
+        const struct fl_settings_difference *d = &v->list[i];
+        const struct fl_change_rec change = {e->committed + 1, e->line.number, wall_ms,
+                                             d->name,          d->before,      d->after};
+
+        rv = fl__generation_put_change(store, &change, err);
+    }
+    if (rv == FL_OK && e->kept_anew && !e->first) {
+        const struct fl_change_rec change = {e->committed + 1, e->line.number,
+                                             wall_ms,          "state of solver and clients",
+                                             "kept",           "begun anew"};
+
+        rv = fl__generation_put_change(store, &change, err);
+    }
+    return rv;
+}
+
+/* The model of before the change is worth more than disk space. */
+static int hold_before(struct fl_store *store, struct fl_store_entered *e, uint64_t wall_ms,
+                       struct fl_err *err)
+{
+    char reason[FL_NAME_MAX + 64];
+    size_t i = 0;
+
+    if (e->committed == 0 || !e->verdict.update) {
+        return FL_OK;
+    }
+    while (i < e->verdict.n && !e->verdict.list[i].update) {
+        i++;
+    }
+    (void)snprintf(reason, sizeof(reason), "before %s changed",
+                   i < e->verdict.n ? e->verdict.list[i].name : "the settings");
+    e->held = e->committed;
+    return put_hold(store,
+                    &(struct fl_pin_rec){.round = e->committed, .at_ms = wall_ms, .reason = reason},
+                    err);
+}
+
+static int consequences(struct fl_store *store, struct fl__generation_row *row,
+                        const struct fl_settings *now, uint64_t wall_ms, struct fl_store_entered *e,
+                        struct fl_err *err)
+{
+    int rv = fl__generation_write(store, row, err);
+
+    if (rv != FL_OK || !(e->first || e->unknown || e->verdict.rewrite)) {
+        return rv;
+    }
+    rv = write_settings(store, now, err);
+    /* Before the change is durable: it would not be seen a second time. */
+    if (rv == FL_OK && e->verdict.offer) {
+        rv = fl_offers_clear(store->dir, err);
+    }
+    rv = rv == FL_OK ? put_differences(store, e, wall_ms, err) : rv;
+    if (rv == FL_OK && e->new_line) {
+        rv = drop_open(store, e, wall_ms, err);
+        rv = rv == FL_OK ? hold_before(store, e, wall_ms, err) : rv;
+    }
+    return rv == FL_OK && e->verdict.score ? run(store, FL__DB_DROP_SCORES, err) : rv;
+}
+
+static int enter(struct fl_store *store, const struct fl_settings *now, uint64_t wall_ms,
+                 struct fl_store_entered *e, struct fl_err *err)
+{
+    const char *keeps = fl_settings_find(now, "kept");
+    struct fl__generation_row row;
+    int rv = fl__store_last_round(store, &e->committed, err);
+
+    rv = rv == FL_OK ? fl__generation_read(store, &row, err) : rv;
+    rv = rv == FL_OK ? read_settings(store, &e->before, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (row.known) {
+        rv = fl_settings_compare(&e->before, now, &e->verdict);
+    } else {
+        rv = fl__store_is_new(store, &e->first, err);
+        e->unknown = !e->first;
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    e->new_line = e->unknown || e->verdict.update;
+    e->kept_anew = e->verdict.kept || (e->unknown && keeps != NULL && keeps[0] != '\0');
+    row.line += e->new_line;
+    if (e->kept_anew) {
+        row.kept_line++;
+        row.kept_since = e->committed;
+    }
+    rv = fl_settings_meaning(now, store->layout, row.meaning);
+    row.known = true;
+    rv = rv == FL_OK ? fl__generation_of(&row, &e->line) : rv;
+    return rv == FL_OK ? consequences(store, &row, now, wall_ms, e, err) : rv;
+}
+
+int fl_store_enter(struct fl_store *store, const struct fl_settings *now, uint64_t wall_ms,
+                   struct fl_store_entered *ret, struct fl_err *err)
+{
+    struct fl_store_entered e = {.committed = 0};
+    int rv = fl_db_begin_durable(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_db_end(&store->db, enter(store, now, wall_ms, &e, err), err);
+    if (rv != FL_OK) {
+        fl_store_entered_done(&e);
+        return rv;
+    }
+    *ret = e;
+    return FL_OK;
+}
+
+void fl_store_entered_done(struct fl_store_entered *entered)
+{
+    fl_settings_verdict_done(&entered->verdict);
+    fl_settings_done(&entered->before);
+}
+
+int fl_store_clean_spool(const char *dir, const struct fl_coord_resume *resume, struct fl_err *err)
+{
+    return fl_spool_clean(dir, resume->n_parts > 0 ? resume->open_round : 0, resume->open_attempt,
+                          err);
+}
+
+/* --- going back --- */
+
+/* The highest round and attempt behind `round` that clients may have heard of. */
+static int note_used(struct fl_store *store, uint64_t round, struct fl__generation_row *row,
+                     struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&store->db, FL__DB_LAST_ATTEMPT);
+    int rv;
+
+    fl_query_u64(&q, round);
+    rv = fl_query_next(&q, err);
+    if (rv == FL_OK) {
+        uint64_t used_round = fl_column_u64(&q);
+        uint64_t used_attempt = fl_column_u64(&q);
+
+        row->used_round = used_round > row->used_round ? used_round : row->used_round;
+        row->used_attempt = used_attempt > row->used_attempt ? used_attempt : row->used_attempt;
+    }
+    fl_query_reset(&q);
+    return rv;
+}
+
+int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rewind *why,
+                     struct fl_err *err)
+{
+    char before[32];
+    char after[256];
+    uint64_t last = 0;
+    struct fl__generation_row row;
+    struct fl_change_rec change;
+    int rv = fl__store_last_round(store, &last, err);
+
+    rv = rv == FL_OK ? fl__generation_read(store, &row, err) : rv;
+    rv = rv == FL_OK ? note_used(store, round, &row, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    row.line++;
+    row.kept_line += why->keep_anew;
+    /* The rounds up to then come again, and are of now. */
+    row.kept_since = why->keep_anew || row.kept_since > round ? round : row.kept_since;
+    (void)snprintf(before, sizeof(before), "%" PRIu64, last);
+    (void)snprintf(after, sizeof(after), "%" PRIu64 ": %s", round, why->reason);
+    change = (struct fl_change_rec){round + 1, row.line, why->wall_ms, "the model", before, after};
+    rv = fl__generation_write(store, &row, err);
+    rv = rv == FL_OK ? fl__generation_put_change(store, &change, err) : rv;
+    rv = rv == FL_OK ? run_from(store, FL__DB_ABANDON_ROUNDS, round, err) : rv;
+    rv = rv == FL_OK ? run_from(store, FL__DB_DROP_ROUNDS, round, err) : rv;
+    /* The same numbers come again: no client may take them for those of before. */
+    rv = rv == FL_OK ? run_from(store, FL__DB_UNCOUNT, round, err) : rv;
+    rv = rv == FL_OK ? run(store, FL__DB_DROP_PARTS, err) : rv;
+    return rv == FL_OK ? run(store, FL__DB_DROP_OPEN, err) : rv;
+}
+
+int fl_store_rewind(struct fl_store *store, uint64_t round, const struct fl_rewind *why,
+                    struct fl_err *err)
+{
+    int rv = fl_db_begin_durable(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_db_end(&store->db, fl__store_rewind(store, round, why, err), err);
+}
+
+/* --- reading the record --- */
+
+int fl_store_changes(struct fl_store *store, uint64_t first, uint64_t last, fl_store_change_cb cb,
+                     void *ctx, struct fl_err *err)
+{
+    struct fl_query query = fl_db_query(&store->db, FL__DB_GET_CHANGES);
+    struct fl_query *q = &query;
+    struct fl_change_rec change;
+    struct fl_change_rec *rec = &change;
+    int rv;
+
+    fl_query_u64(q, first);
+    fl_query_u64(q, last);
+    while ((rv = fl_query_next(q, err)) == FL_OK) {
+        FL__CHANGE_ROW(FL__ROW_READ)
+        rv = cb(ctx, rec);
+        if (rv != FL_OK) {
+            fl_query_reset(q);
+            return rv;
+        }
+    }
+    fl_query_reset(q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+int fl_store_pin(struct fl_store *store, uint64_t round, const char *reason, uint64_t wall_ms,
+                 struct fl_err *err)
+{
+    const struct fl_pin_rec hold = {.round = round, .at_ms = wall_ms, .reason = reason};
+    int rv = fl_db_begin_durable(&store->db, err);
+
+    return rv == FL_OK ? fl_db_end(&store->db, put_hold(store, &hold, err), err) : rv;
+}
+
+static int find_hold(void *ctx, const struct fl_pin_rec *hold)
+{
+    return hold->round == *(const uint64_t *)ctx ? FL_EEXIST : FL_OK;
+}
+
+int fl_store_unpin(struct fl_store *store, uint64_t round, struct fl_err *err)
+{
+    int rv = fl_db_begin_durable(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_store_pins(store, find_hold, &round, err);
+    if (rv == FL_OK) {
+        rv = fl_err_set(err, FL_ENOENT, "the checkpoint of round %" PRIu64 " is not held", round);
+    } else if (rv == FL_EEXIST) {
+        rv = run_from(store, FL__DB_DROP_HOLD, round, err);
+    }
+    return fl_db_end(&store->db, rv, err);
+}
+
+int fl_store_pins(struct fl_store *store, fl_store_pin_cb cb, void *ctx, struct fl_err *err)
+{
+    struct fl_query query = fl_db_query(&store->db, FL__DB_GET_HOLDS);
+    struct fl_query *q = &query;
+    struct fl_pin_rec hold;
+    struct fl_pin_rec *rec = &hold;
+    int rv;
+
+    while ((rv = fl_query_next(q, err)) == FL_OK) {
+        FL__HOLD_ROW(FL__ROW_READ)
+        rv = cb(ctx, rec);
+        if (rv != FL_OK) {
+            fl_query_reset(q);
+            return rv;
+        }
+    }
+    fl_query_reset(q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}

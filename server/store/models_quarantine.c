@@ -1,0 +1,161 @@
+/* Which checkpoints there are, and those that turned out to be bad. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "server/store/models_impl.h"
+#include "server/store/store_impl.h"
+
+#define ASIDE ".bad-"
+
+/* --- listing --- */
+
+struct list {
+    uint64_t *rounds;
+    size_t n, cap;
+};
+
+/* "round-000012.safetensors", without a state's name and with nothing behind it. */
+static bool is_model(const char *name)
+{
+    const char *dot = strchr(name, '.');
+
+    return dot != NULL && strcmp(dot, FL__MODELS_SUFFIX) == 0;
+}
+
+static int add(void *ctx, const char *folder, const char *name, uint64_t round)
+{
+    struct list *l = ctx;
+
+    (void)folder;
+    if (!is_model(name)) {
+        return FL_OK;
+    }
+    if (l->n == l->cap) {
+        size_t cap = l->cap == 0 ? 64 : l->cap * 2;
+        uint64_t *grown = realloc(l->rounds, cap * sizeof(*grown));
+
+        if (grown == NULL) {
+            return FL_ENOMEM;
+        }
+        l->rounds = grown;
+        l->cap = cap;
+    }
+    l->rounds[l->n++] = round;
+    return FL_OK;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static int folder_of(const char *dir, char *out, size_t size, struct fl_err *err)
+{
+    return fl_fs_join(out, size, dir, "models") == FL_OK
+               ? FL_OK
+               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+}
+
+int fl_models_list(const char *dir, uint64_t **ret, size_t *ret_n, struct fl_err *err)
+{
+    char folder[FL__STORE_PATH_MAX];
+    struct list l = {0};
+    int rv = folder_of(dir, folder, sizeof(folder), err);
+
+    rv = rv == FL_OK ? fl__models_each(folder, add, &l, err) : rv;
+    if (rv != FL_OK) {
+        free(l.rounds);
+        return rv;
+    }
+    if (l.n > 0) {
+        qsort(l.rounds, l.n, sizeof(*l.rounds), newest_first);
+    }
+    *ret = l.rounds;
+    *ret_n = l.n;
+    return FL_OK;
+}
+
+/* --- setting aside --- */
+
+struct aside {
+    uint64_t round;
+    uint64_t last; /* number that was given */
+};
+
+/* The number behind ".bad-"; false: it is none that was set aside. */
+static bool number_of(const char *name, uint64_t *ret)
+{
+    const char *at = strstr(name, ASIDE);
+
+    return at != NULL && fl_str_to_u64(at + strlen(ASIDE), ret) == FL_OK;
+}
+
+static int find_last(void *ctx, const char *folder, const char *name, uint64_t round)
+{
+    struct aside *a = ctx;
+    uint64_t number = 0;
+
+    (void)folder;
+    (void)round;
+    if (number_of(name, &number) && number > a->last) {
+        a->last = number;
+    }
+    return FL_OK;
+}
+
+static int rename_one(void *ctx, const char *folder, const char *name, uint64_t round)
+{
+    struct aside *a = ctx;
+    char from[FL__STORE_PATH_MAX];
+    char to[FL__STORE_PATH_MAX];
+    size_t len = strlen(name);
+    size_t tail = strlen(FL__MODELS_SUFFIX);
+    int n;
+
+    if (round != a->round || len < tail || strcmp(name + len - tail, FL__MODELS_SUFFIX) != 0) {
+        return FL_OK;
+    }
+    n = snprintf(to, sizeof(to), "%s/%s" ASIDE "%" PRIu64, folder, name, a->last + 1);
+    if (n < 0 || (size_t)n >= sizeof(to) || fl_fs_join(from, sizeof(from), folder, name) != FL_OK) {
+        return FL_ELIMIT;
+    }
+    if (rename(from, to) != 0) {
+        return fl_err_from_errno(errno);
+    }
+    a->last++;
+    return FL_OK;
+}
+
+static int drop_oldest(void *ctx, const char *folder, const char *name, uint64_t round)
+{
+    const struct aside *a = ctx;
+    char path[FL__STORE_PATH_MAX];
+    uint64_t number = 0;
+
+    (void)round;
+    if (!number_of(name, &number) || number + FL_MODELS_QUARANTINED > a->last) {
+        return FL_OK;
+    }
+    return fl_fs_join(path, sizeof(path), folder, name) == FL_OK ? fl_fs_remove(path) : FL_ELIMIT;
+}
+
+int fl_models_quarantine(const char *dir, uint64_t round, struct fl_err *err)
+{
+    char folder[FL__STORE_PATH_MAX];
+    struct aside a = {.round = round};
+    int rv = folder_of(dir, folder, sizeof(folder), err);
+
+    rv = rv == FL_OK ? fl__models_each(folder, find_last, &a, err) : rv;
+    rv = rv == FL_OK ? fl__models_each(folder, rename_one, &a, err) : rv;
+    rv = rv == FL_OK ? fl__models_each(folder, drop_oldest, &a, err) : rv;
+    return rv == FL_OK && fl_fs_exists(folder) ? fl_fs_sync_dir(folder, err) : rv;
+}

@@ -1,0 +1,211 @@
+#include "server/store/recycled_files.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "server/store/spool_impl.h"
+
+struct spare {
+    char *name; /* in the folder */
+    bool gone;  /* it holds an upload of this round, or was removed */
+};
+
+struct fl_recycled {
+    char *dir;
+    char *folder;
+    struct spare *list; /* by name */
+    size_t n, cap;
+    size_t n_gone;
+    size_t next;  /* those before are gone */
+    size_t n_bad; /* quarantined files that were found */
+};
+
+int fl_recycled_create(const char *dir, struct fl_recycled **ret, struct fl_err *err)
+{
+    char folder[FL__STORE_PATH_MAX];
+    struct fl_recycled *s;
+
+    if (fl_fs_join(folder, sizeof(folder), dir, "spool") != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    s = calloc(1, sizeof(*s));
+    if (s != NULL) {
+        s->dir = fl_str_dup(dir);
+        s->folder = fl_str_dup(folder);
+    }
+    if (s == NULL || s->dir == NULL || s->folder == NULL) {
+        fl_recycled_free(s);
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    *ret = s;
+    return FL_OK;
+}
+
+static void forget(struct fl_recycled *s)
+{
+    while (s->n > 0) {
+        free(s->list[--s->n].name);
+    }
+    s->n_gone = s->next = s->n_bad = 0;
+}
+
+void fl_recycled_free(struct fl_recycled *spares)
+{
+    if (spares == NULL) {
+        return;
+    }
+    forget(spares);
+    free(spares->list);
+    free(spares->folder);
+    free(spares->dir);
+    free(spares);
+}
+
+size_t fl_recycled_count(const struct fl_recycled *spares)
+{
+    return spares->n - spares->n_gone;
+}
+
+/* --- collecting --- */
+
+static int remove_named(const struct fl_recycled *s, const char *name)
+{
+    char path[FL__STORE_PATH_MAX];
+    int rv = fl_fs_join(path, sizeof(path), s->folder, name);
+
+    return rv == FL_OK ? fl_fs_remove(path) : rv;
+}
+
+static void set_gone(struct fl_recycled *s, struct spare *spare)
+{
+    s->n_gone += spare->gone ? 0 : 1;
+    spare->gone = true;
+}
+
+void fl_recycled_drop(struct fl_recycled *spares)
+{
+    size_t i;
+
+    for (i = spares->next; i < spares->n; i++) {
+        if (!spares->list[i].gone) {
+            (void)remove_named(spares, spares->list[i].name); /* Else the next start takes it. */
+            set_gone(spares, &spares->list[i]);
+        }
+    }
+}
+
+static bool has_room(struct fl_recycled *s)
+{
+    if (s->n == s->cap) {
+        size_t cap = s->cap > 0 ? 2 * s->cap : 16;
+        struct spare *grown = realloc(s->list, cap * sizeof(*grown));
+
+        s->list = grown != NULL ? grown : s->list;
+        s->cap = grown != NULL ? cap : s->cap;
+    }
+    return s->n < s->cap;
+}
+
+/* What cannot be kept, for want of memory or because too many are quarantined, is removed. */
+static int add(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    struct fl_recycled *s = ctx;
+    char *copy;
+    int rv;
+
+    if (fl_str_ends_with(name, FL__SPOOL_SUFFIX)) {
+        copy = has_room(s) ? fl_str_dup(name) : NULL;
+        if (copy != NULL) {
+            s->list[s->n++] = (struct spare){.name = copy};
+            return FL_OK;
+        }
+    } else if (fl_str_ends_with(name, FL__SPOOL_SUFFIX FL__SPOOL_BAD)) {
+        if (++s->n_bad <= FL__SPOOL_BAD_MAX) {
+            return FL_OK;
+        }
+    } else {
+        return FL_OK;
+    }
+    rv = remove_named(s, name);
+    return rv == FL_OK ? FL_OK
+                       : fl_err_set(err, rv, "cannot remove '%s' in '%s': %s", name, folder,
+                                    fl_strerror(rv));
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct spare *)a)->name, ((const struct spare *)b)->name);
+}
+
+int fl_recycled_collect(struct fl_recycled *spares, struct fl_err *err)
+{
+    int rv;
+
+    fl_recycled_drop(spares);
+    forget(spares);
+    rv = fl_fs_each(spares->folder, add, spares, err);
+    if (spares->n > 1) {
+        qsort(spares->list, spares->n, sizeof(*spares->list), by_name);
+    }
+    return rv;
+}
+
+/* --- using --- */
+
+void fl__recycled_keep(struct fl_recycled *spares, const char *path)
+{
+    struct spare key = {.name = (char *)(uintptr_t)strrchr(path, '/') + 1}; /* only read */
+    struct spare *found =
+        spares->n > 0 ? bsearch(&key, spares->list, spares->n, sizeof(*spares->list), by_name)
+                      : NULL;
+
+    if (found != NULL) {
+        set_gone(spares, found);
+    }
+}
+
+/* A client may go on sending what is over: its file has a lock and is left to it. */
+static int take(const struct fl_recycled *s, const char *name, const char *path)
+{
+    char old[FL__STORE_PATH_MAX];
+    int fd = -1;
+
+    if (fl_fs_join(old, sizeof(old), s->folder, name) == FL_OK) {
+        fd = open(old, O_RDWR | O_CLOEXEC);
+    }
+    if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) != 0 || rename(old, path) != 0)) {
+        (void)unlink(old);
+        (void)close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+int fl__recycled_take(struct fl_recycled *spares, const char *path)
+{
+    int fd = -1;
+
+    while (fd < 0 && spares->next < spares->n) {
+        struct spare *spare = &spares->list[spares->next++];
+
+        if (!spare->gone) {
+            fd = take(spares, spare->name, path);
+            set_gone(spares, spare);
+        }
+    }
+    return fd;
+}
+
+int fl_recycled_open(struct fl_recycled *spares, uint64_t round, uint32_t attempt,
+                     const char *client, const struct fl_spool_part *parts, size_t n_parts,
+                     struct fl_spool **ret, uint64_t *ret_received, struct fl_err *err)
+{
+    return fl__spool_open(spares->dir, spares, round, attempt, client, parts, n_parts, ret,
+                          ret_received, err);
+}

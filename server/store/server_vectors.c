@@ -1,0 +1,90 @@
+#include "server/store/server_vectors.h"
+
+#include <stdlib.h>
+
+size_t fl__sums_blocks(uint64_t bytes)
+{
+    return (size_t)((bytes + FL__SUM_BLOCK - 1) / FL__SUM_BLOCK);
+}
+
+int fl__sums_reserve(struct fl__sums *sums, size_t len)
+{
+    size_t want = fl__sums_blocks(sums->bytes + len);
+    int rv = sums->open == NULL ? fl_summer_new(&sums->open) : FL_OK;
+
+    if (rv == FL_OK && want > sums->cap) {
+        size_t cap = want + want / 2;
+        uint64_t *grown = realloc(sums->list, cap * sizeof(*grown));
+
+        if (grown == NULL) {
+            return FL_ENOMEM;
+        }
+        sums->list = grown;
+        sums->cap = cap;
+    }
+    return rv;
+}
+
+static void close_block(struct fl__sums *sums)
+{
+    FL_REQUIRE(sums->n < sums->cap);
+    sums->list[sums->n++] = fl_summer_value(sums->open);
+    fl_summer_reset(sums->open);
+}
+
+void fl__sums_add(struct fl__sums *sums, const void *data, size_t len)
+{
+    const uint8_t *at = data;
+
+    while (len > 0) {
+        size_t room = FL__SUM_BLOCK - (size_t)(sums->bytes % FL__SUM_BLOCK);
+        size_t n = len < room ? len : room;
+
+        if (n == FL__SUM_BLOCK) { /* In one go where it came so: faster on some machines. */
+            FL_REQUIRE(sums->n < sums->cap);
+            sums->list[sums->n++] = fl_checksum(at, n);
+            sums->bytes += n;
+        } else {
+            fl_summer_add(sums->open, at, n);
+            sums->bytes += n;
+            if (n == room) {
+                close_block(sums);
+            }
+        }
+        at += n;
+        len -= n;
+    }
+}
+
+void fl__sums_end(struct fl__sums *sums)
+{
+    if (sums->n < fl__sums_blocks(sums->bytes)) {
+        close_block(sums);
+    }
+}
+
+void fl__sums_done(struct fl__sums *sums)
+{
+    free(sums->list);
+    fl_summer_free(sums->open);
+    *sums = (struct fl__sums){0};
+}
+
+bool fl__sums_match(const uint64_t *list, uint64_t offset, const void *data, size_t len)
+{
+    const uint8_t *at = data;
+    size_t block = (size_t)(offset / FL__SUM_BLOCK);
+
+    FL_REQUIRE(offset % FL__SUM_BLOCK == 0);
+    while (len > 0) {
+        size_t n = len < FL__SUM_BLOCK ? len : FL__SUM_BLOCK;
+
+        if (fl_checksum(at, n) != list[block]) {
+            return false;
+        }
+        block++;
+        at += n;
+        len -= n;
+    }
+    return true;
+}

@@ -1,0 +1,205 @@
+#include "server/store/store_rollback.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/store/models_impl.h"
+#include "server/store/store_impl.h"
+
+/* What is asked. `line` is 0 until it is carried out, then the line that was left. */
+struct asked {
+    uint64_t round, last, line;
+};
+
+static int read_asked(struct fl_store *store, struct asked *ret, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ROLLBACK);
+    int rv = fl_query_next(&q, err);
+
+    if (rv == FL_OK) {
+        ret->round = fl_column_u64(&q);
+        ret->last = fl_column_u64(&q);
+        ret->line = fl_column_u64(&q);
+    }
+    fl_query_reset(&q);
+    return rv;
+}
+
+static int ask(struct fl_store *store, uint64_t round, uint64_t wall_ms, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_ROLLBACK);
+
+    fl_query_u64(&q, round);
+    fl_query_u64(&q, wall_ms);
+    return fl_query_run(&q, err);
+}
+
+int fl_store_ask_rollback(struct fl_store *store, uint64_t round, uint64_t wall_ms,
+                          struct fl_err *err)
+{
+    int rv = fl_db_begin_durable(&store->db, err);
+
+    return rv == FL_OK ? fl_db_end(&store->db, ask(store, round, wall_ms, err), err) : rv;
+}
+
+int fl_store_asked_rollback(struct fl_store *store, uint64_t *ret_round, struct fl_err *err)
+{
+    struct asked asked = {.line = 0};
+    int rv = read_asked(store, &asked, err);
+
+    *ret_round = asked.round;
+    return rv == FL_OK && asked.line != 0 ? FL_ENOENT : rv;
+}
+
+static int drop(struct fl_store *store, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&store->db, FL__DB_DROP_ROLLBACK);
+
+    return fl_query_run(&q, err);
+}
+
+int fl_store_drop_rollback(struct fl_store *store, struct fl_err *err)
+{
+    int rv = fl_db_begin_durable(&store->db, err);
+
+    return rv == FL_OK ? fl_db_end(&store->db, drop(store, err), err) : rv;
+}
+
+static int open_attempt(struct fl_store *store, struct fl_rolled_back *r, struct fl_err *err)
+{
+    int rv = fl__store_open_attempt(store, &r->dropped_round, &r->dropped_attempt,
+                                    &r->dropped_updates, err);
+
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+static int note_done(struct fl_store *store, uint64_t last, uint64_t line, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&store->db, FL__DB_NOTE_ROLLBACK);
+
+    fl_query_u64(&q, last);
+    fl_query_u64(&q, line);
+    return fl_query_run(&q, err);
+}
+
+static int roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
+                     struct fl_rolled_back *r, struct fl_err *err)
+{
+    char reason[128];
+    const struct fl_rewind why = {.reason = reason, .keep_anew = keep_anew, .wall_ms = wall_ms};
+    struct asked asked = {.line = 0};
+    struct fl_generation line;
+    int rv = read_asked(store, &asked, err);
+
+    rv = rv == FL_OK ? fl_store_generation(store, &line, err) : rv;
+    rv = rv == FL_OK ? fl__store_last_round(store, &r->last, err) : rv;
+    rv = rv == FL_OK ? open_attempt(store, r, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    r->round = asked.round;
+    (void)snprintf(reason, sizeof(reason),
+                   "rolled back to round %" PRIu64 ", rounds %" PRIu64 " to %" PRIu64 " abandoned",
+                   r->round, r->round + 1, r->last);
+    rv = fl__store_rewind(store, r->round, &why, err);
+    return rv == FL_OK ? note_done(store, r->last, line.number, err) : rv;
+}
+
+int fl_store_roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
+                       struct fl_rolled_back *ret, struct fl_err *err)
+{
+    struct fl_rolled_back r = {.round = 0};
+    int rv = fl_db_begin_durable(&store->db, err);
+
+    if (rv == FL_OK) {
+        rv = fl_db_end(&store->db, roll_back(store, keep_anew, wall_ms, &r, err), err);
+    }
+    if (rv == FL_OK) {
+        *ret = r;
+    }
+    return rv;
+}
+
+/* --- the checkpoints --- */
+
+struct kept {
+    uint64_t *rounds;
+    size_t n, cap;
+};
+
+static int keep(struct kept *k, uint64_t round)
+{
+    if (k->n == k->cap) {
+        size_t cap = k->cap == 0 ? 16 : k->cap * 2;
+        uint64_t *grown = realloc(k->rounds, cap * sizeof(*grown));
+
+        if (grown == NULL) {
+            return FL_ENOMEM;
+        }
+        k->rounds = grown;
+        k->cap = cap;
+    }
+    k->rounds[k->n++] = round;
+    return FL_OK;
+}
+
+static int keep_held(void *ctx, const struct fl_pin_rec *hold)
+{
+    return keep(ctx, hold->round);
+}
+
+/* The numbers come again: a hold on one of them was not meant for the checkpoint to come. */
+static int forget_asked(struct fl_store *store, uint64_t round, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&store->db, FL__DB_DROP_HOLDS_AFTER);
+    int rv;
+
+    fl_query_u64(&q, round);
+    rv = fl_query_run(&q, err);
+    return rv == FL_OK ? drop(store, err) : rv;
+}
+
+int fl_store_finish_rollback(struct fl_store *store, struct fl_err *err)
+{
+    struct asked asked = {.line = 0};
+    struct kept k = {.n = 0};
+    int rv = read_asked(store, &asked, err);
+
+    if (rv != FL_OK || asked.line == 0) {
+        return rv == FL_ENOENT ? FL_OK : rv;
+    }
+    rv = keep(&k, asked.last);
+    rv = rv == FL_OK ? fl_store_pins(store, keep_held, &k, err) : rv;
+    rv = rv == FL_OK ? fl__models_abandon(store->dir, asked.round, asked.line, k.rounds, k.n, err)
+                     : rv;
+    free(k.rounds);
+    rv = rv == FL_OK ? fl_db_begin_durable(&store->db, err) : rv;
+    return rv == FL_OK ? fl_db_end(&store->db, forget_asked(store, asked.round, err), err) : rv;
+}
+
+int fl_store_abandoned(struct fl_store *store, uint32_t last, fl_store_abandoned_cb cb, void *ctx,
+                       struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ABANDONED);
+    struct fl_abandoned_round r;
+    int rv;
+
+    fl_query_u64(&q, last == 0 ? (uint64_t)INT64_MAX : last);
+    while ((rv = fl_query_next(&q, err)) == FL_OK) {
+        fl__store_read_round(&q, &r.round);
+        r.line = fl_column_u64(&q);
+        r.at_ms = fl_column_u64(&q);
+        r.by = fl_column_text(&q);
+        if (r.by[0] == '\0') {
+            r.by = "not recorded";
+        }
+        rv = cb(ctx, &r);
+        if (rv != FL_OK) {
+            fl_query_reset(&q);
+            return rv;
+        }
+    }
+    fl_query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}

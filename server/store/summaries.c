@@ -1,0 +1,190 @@
+/*
+ * The data summaries of clients (FedMix), a file each. They stay beside the collection that is made
+ * of them (summaries_fixed.c), so that it can be made again without one that was removed.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/checksum.h"
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "server/store/summaries_impl.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
+
+int fl__offers_path(const char *dir, const char *name, const char *suffix,
+                    char out[FL__STORE_PATH_MAX], struct fl_err *err)
+{
+    int n = snprintf(out, FL__STORE_PATH_MAX, "%s/offers/%s%s", dir, name, suffix);
+
+    return n >= 0 && n < FL__STORE_PATH_MAX
+               ? FL_OK
+               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+}
+
+bool fl__offer_client(const char *file, char out[FL_NAME_MAX])
+{
+    size_t len = strlen(file);
+    size_t n = len > strlen(FL__OFFER_SUFFIX) ? len - strlen(FL__OFFER_SUFFIX) : 0;
+
+    if (n == 0 || n >= FL_NAME_MAX || strcmp(file + n, FL__OFFER_SUFFIX) != 0) {
+        return false;
+    }
+    (void)memcpy(out, file, n);
+    out[n] = '\0';
+    return fl_name_valid(out);
+}
+
+bool fl__offer_is_dropped(const uint8_t head[FL__OFFER_HEAD])
+{
+    static const uint8_t nothing[16]; /* The XXH3 of no bytes is another. */
+
+    return memcmp(head, FL__OFFER_MAGIC, 8) == 0 && memcmp(head + 8, nothing, 16) == 0;
+}
+
+bool fl__offer_is_whole(const struct fl_buf *buf)
+{
+    uint64_t len = 0;
+    uint64_t checksum = 0;
+
+    if (buf->len < FL__OFFER_HEAD || memcmp(buf->data, FL__OFFER_MAGIC, 8) != 0) {
+        return false;
+    }
+    (void)memcpy(&len, buf->data + 8, sizeof(len));
+    (void)memcpy(&checksum, buf->data + 16, sizeof(checksum));
+    return len == buf->len - FL__OFFER_HEAD &&
+           checksum == fl_checksum(buf->data + FL__OFFER_HEAD, buf->len - FL__OFFER_HEAD);
+}
+
+/* false: there is no file of a client that has its magic. */
+static bool read_head(const char *dir, const char *client, uint8_t head[FL__OFFER_HEAD])
+{
+    char path[FL__STORE_PATH_MAX];
+    int fd;
+    bool there;
+
+    if (fl__offers_path(dir, client, FL__OFFER_SUFFIX, path, NULL) != FL_OK) {
+        return false;
+    }
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    (void)memset(head, 0xff, FL__OFFER_HEAD);
+    there = fd >= 0 &&
+            (fl_fs_pread(fd, head, FL__OFFER_HEAD, 0) == FL_OK ||
+             fl_fs_pread(fd, head, 8, 0) == FL_OK) &&
+            memcmp(head, FL__OFFER_MAGIC, 8) == 0;
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return there;
+}
+
+bool fl_offers_has(const char *dir, const char *client)
+{
+    uint8_t head[FL__OFFER_HEAD];
+
+    return read_head(dir, client, head);
+}
+
+bool fl_offers_dropped(const char *dir, const char *client)
+{
+    uint8_t head[FL__OFFER_HEAD];
+
+    return read_head(dir, client, head) && fl__offer_is_dropped(head);
+}
+
+bool fl_offers_fixed(const char *dir)
+{
+    char path[FL__STORE_PATH_MAX];
+
+    return fl__offers_path(dir, FL__OFFERS_FIXED, "", path, NULL) == FL_OK && fl_fs_exists(path);
+}
+
+static int put(const char *dir, const char *client, const void *data, size_t len, uint64_t checksum,
+               struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    uint64_t length = len;
+    uint8_t *raw;
+    int rv;
+
+    if (!fl_name_valid(client)) {
+        return fl_err_set(err, FL_EINVAL, "not a valid client name");
+    }
+    rv = fl__offers_path(dir, client, FL__OFFER_SUFFIX, path, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    raw = malloc(FL__OFFER_HEAD + len);
+    if (raw == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    (void)memcpy(raw, FL__OFFER_MAGIC, 8);
+    (void)memcpy(raw + 8, &length, sizeof(length));
+    (void)memcpy(raw + 16, &checksum, sizeof(checksum));
+    if (len > 0) {
+        (void)memcpy(raw + FL__OFFER_HEAD, data, len);
+    }
+    rv = fl_fs_replace(path, raw, FL__OFFER_HEAD + len, /* sync= */ true, err);
+    free(raw);
+    return rv;
+}
+
+int fl_offers_put(const char *dir, const char *client, const void *data, size_t len,
+                  struct fl_err *err)
+{
+    if (fl_offers_fixed(dir)) {
+        return fl_err_set(err, FL_EEXIST, "the data summaries are fixed already");
+    }
+    return put(dir, client, data, len, fl_checksum(data, len), err);
+}
+
+static int forget(const char *dir, const char *path, struct fl_err *err)
+{
+    char folder[FL__STORE_PATH_MAX];
+    int rv;
+
+    if (unlink(path) != 0) {
+        rv = fl_err_from_errno(errno);
+        return fl_err_set(err, rv, "cannot remove '%s': %s", path, strerror(errno));
+    }
+    rv = fl_fs_join(folder, sizeof(folder), dir, "offers");
+    return rv == FL_OK ? fl_fs_sync_dir(folder, err) : rv;
+}
+
+int fl_offers_remove(const char *dir, const char *client, bool stays, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    int rv = fl_name_valid(client) ? FL_OK : FL_EINVAL;
+
+    rv = rv == FL_OK ? fl__offers_path(dir, client, FL__OFFER_SUFFIX, path, err) : rv;
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "not a valid client name");
+    }
+    if (!fl_fs_exists(path) || (stays && fl_offers_dropped(dir, client))) {
+        return fl_err_set(err, FL_ENOENT, "there is no data summary of client '%s'", client);
+    }
+    return stays ? put(dir, client, NULL, 0, 0, err) : forget(dir, path, err);
+}
+
+static bool is_ours(const void *ctx, const char *name)
+{
+    char client[FL_NAME_MAX];
+
+    (void)ctx;
+    return fl__offer_client(name, client) || /* or set aside, or not done */
+           strncmp(name, FL__OFFERS_FIXED, strlen(FL__OFFERS_FIXED)) == 0;
+}
+
+int fl_offers_clear(const char *dir, struct fl_err *err)
+{
+    char folder[FL__STORE_PATH_MAX];
+
+    return fl_fs_join(folder, sizeof(folder), dir, "offers") == FL_OK
+               ? fl_fs_remove_each(folder, is_ours, NULL, err)
+               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+}

@@ -1,0 +1,72 @@
+#include "server/work/payload_sizes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const *sends(const struct fl_strategy *s)
+{
+    return fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]);
+}
+
+size_t fl_sent_place(const struct fl_strategy *strategy, const char *bundle)
+{
+    const char *const *names = sends(strategy);
+    size_t i;
+
+    if (strcmp(bundle, "update") == 0) {
+        return 0;
+    }
+    for (i = 0; names != NULL && names[i] != NULL; i++) {
+        if (strcmp(bundle, names[i]) == 0) {
+            return 1 + i;
+        }
+    }
+    return FL_SPOOL_MAX_BUNDLES;
+}
+
+static int fill(struct fl_spool_part *parts, const struct fl_strategy *strategy,
+                const struct fl_wire_push_header *header, struct fl_err *err)
+{
+    size_t i;
+
+    for (i = 0; i < header->n_parts; i++) {
+        const struct fl_wire_part *part = &header->parts[i];
+        size_t place = fl_sent_place(strategy, part->bundle);
+
+        if (place == FL_SPOOL_MAX_BUNDLES) {
+            return fl_err_set(err, FL_EINVAL, "part %zu: bundle '%s' is none that was asked for", i,
+                              part->bundle);
+        }
+        parts[i] = (struct fl_spool_part){.unit = part->unit,
+                                          .bundle = (uint32_t)place,
+                                          .codec = part->codec,
+                                          .masked = part->masked,
+                                          .bytes = part->bytes};
+    }
+    return FL_OK;
+}
+
+int fl_sent_parts(const struct fl_layout *layout, const struct fl_strategy *strategy,
+                  const struct fl_wire_push_header *header, const uint8_t *grant,
+                  struct fl_spool_part **ret, struct fl_err *err)
+{
+    struct fl_spool_form form = {.codec = (uint32_t)strategy->codec->id,
+                                 .n_bundles = 1 + fl_solver_names(sends(strategy)),
+                                 .masked = strategy->upload->mask != NULL};
+    struct fl_spool_part *parts = calloc(header->n_parts > 0 ? header->n_parts : 1, sizeof(*parts));
+    int rv;
+
+    if (parts == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    rv = fill(parts, strategy, header, err);
+    if (rv == FL_OK) {
+        rv = fl_spool_check(layout, grant, &form, parts, header->n_parts, err);
+    }
+    if (rv != FL_OK) {
+        free(parts);
+        return rv;
+    }
+    *ret = parts;
+    return FL_OK;
+}

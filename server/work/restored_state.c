@@ -1,0 +1,37 @@
+#include "server/work/restored_state.h"
+
+static void tell(const struct fl_federation *federation, const struct fl_restored *r, bool anew)
+{
+    const struct fl_log *log = federation->log;
+
+    fl_log(log, FL_LOG_NOTICE, "server",
+           "%s: the federation goes on after round %llu; clients drop results that they have not "
+           "delivered, and make them again",
+           r->note, (unsigned long long)r->committed);
+    if (anew) {
+        fl_log(log, FL_LOG_WARNING, "server",
+               "what solver '%s' keeps on the server and on clients begins anew: clients may have "
+               "gone on after the backup",
+               federation->strategy->solver->policy.name);
+    }
+    if (r->dropped_round != 0) {
+        fl_log(log, FL_LOG_WARNING, "server",
+               "round %llu: attempt %u is dropped with %llu accepted updates, which go with what "
+               "began anew",
+               (unsigned long long)r->dropped_round, r->dropped_attempt,
+               (unsigned long long)r->dropped_updates);
+    }
+}
+
+int fl_restored_carry_out(const struct fl_federation *federation, uint64_t wall_ms,
+                          struct fl_err *err)
+{
+    bool anew = fl_federation_begins_anew(federation);
+    struct fl_restored r;
+    int rv = fl_store_carry_restored(federation->store, anew, wall_ms, &r, err);
+
+    if (rv == FL_OK) {
+        tell(federation, &r, anew);
+    }
+    return rv == FL_ENOENT ? FL_OK : rv;
+}

@@ -1,0 +1,44 @@
+#include "server/work/server_work.h"
+
+void fl_federation_name_states(struct fl_federation *federation)
+{
+    size_t i;
+
+    federation->n_state = fl_strategy_states(federation->strategy);
+    FL_REQUIRE(federation->n_state <= FL_AGG_MAX_STATE); /* of our own policies */
+    for (i = 0; i < federation->n_state; i++) {
+        federation->state_names[i] = fl_strategy_state_name(federation->strategy, i);
+    }
+}
+
+int fl_model_state_new(const struct fl_federation *federation, struct fl_model_state *model)
+{
+    size_t bytes = fl_federation_floats(federation) * sizeof(float);
+    size_t i;
+    int rv = fl_blob_create(bytes, &model->theta);
+
+    for (i = 0; rv == FL_OK && i < federation->n_state; i++) {
+        rv = fl_blob_create(bytes, &model->state[i]);
+    }
+    return rv;
+}
+
+void fl_model_state_done(struct fl_model_state *model)
+{
+    size_t i;
+
+    fl_blob_unref(model->theta);
+    for (i = 0; i < FL_AGG_MAX_STATE; i++) {
+        fl_blob_unref(model->state[i]);
+    }
+    *model = (struct fl_model_state){0};
+}
+
+void fl_outcome_done(struct fl_outcome *outcome)
+{
+    fl_model_state_done(&outcome->model);
+    fl_personal_models_close(outcome->mixtures);
+    outcome->mixtures = NULL;
+    fl_models_draft_free(outcome->draft);
+    outcome->draft = NULL;
+}

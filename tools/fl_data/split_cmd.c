@@ -1,0 +1,236 @@
+/* fl-data split: one data set to one folder per client. */
+#include "tools/fl_data/split_cmd.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *options_json(const struct split *s)
+{
+    const struct fl_partition_option *option;
+    json_t *options = json_object();
+    uint64_t count;
+    double value;
+
+    for (option = s->conf.method->options; option->name != NULL; option++) {
+        const char *at = (const char *)&s->conf.partition + option->offset;
+
+        if (option->type == FL_PARTITION_REAL) {
+            (void)memcpy(&value, at, sizeof(value));
+            (void)json_object_set_new(options, option->name, json_real(value));
+        } else {
+            (void)memcpy(&count, at, sizeof(count));
+            (void)json_object_set_new(options, option->name,
+                                      option->type == FL_PARTITION_CHOICE
+                                          ? json_string(option->choices[count])
+                                          : json_integer((json_int_t)count));
+        }
+    }
+    return options;
+}
+
+/* The server's folder: the input's test part, or `ret_pool` for what the clients write. */
+static int write_server(const struct split *s, const struct output *out, struct part **ret_pool,
+                        struct fl_err *err)
+{
+    size_t n = s->set.test != NULL ? s->set.test->n : s->n_client_test;
+    char folder[PATH_SIZE];
+    struct part *part = NULL;
+    size_t i;
+    int rv;
+
+    if (s->set.test == NULL && (!s->set.pooled || n == 0)) {
+        return FL_OK;
+    }
+    rv = output_folder(out, FL_SPLIT_SERVER, folder, err);
+    if (rv == FL_OK) {
+        rv = write_norm(folder, s->set.train, err);
+    }
+    if (rv == FL_OK) {
+        rv = part_open(folder, "test", s->set.train, n, &part, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (s->set.test == NULL) {
+        *ret_pool = part;
+        return FL_OK;
+    }
+    for (i = 0; i < n && rv == FL_OK; i++) {
+        rv = part_add(part, s->set.test, i, err);
+    }
+    if (rv != FL_OK) {
+        part_abort(part);
+        return rv;
+    }
+    return part_close(part, err);
+}
+
+static int write_clients(const struct split *s, const struct output *out, struct part *pool,
+                         json_t *clients, struct fl_err *err)
+{
+    char name[FL_SPLIT_NAME];
+    size_t k;
+    int rv = FL_OK;
+
+    for (k = 0; k < s->part.n_clients && rv == FL_OK; k++) {
+        size_t n = fl_partition_count(&s->part, k);
+        struct client_job job = {
+            .out = out,
+            .name = fl_split_name(name, k, s->part.n_clients),
+            .ds = s->set.train,
+            .items = s->part.items + s->part.start[k],
+            .n = n,
+            .n_test = fl_dataset_split_count(n, s->conf.test_share),
+            .pool = pool,
+        };
+
+        rv = write_client(&job, clients, err);
+        if (rv == FL_OK) {
+            show_progress("clients", k + 1, s->conf.partition.n_clients);
+            rv = check_interrupted(err);
+        }
+    }
+    return rv;
+}
+
+/* Takes `clients`. */
+static int write_manifest(const struct split *s, const struct output *out, json_t *clients,
+                          struct fl_err *err)
+{
+    size_t n_server = s->set.test != NULL ? s->set.test->n : (s->set.pooled ? s->n_client_test : 0);
+    json_t *root = json_pack(
+        "{s:s, s:s, s:s, s:s, s:o, s:I, s:f, s:b, s:s, s:I, s:{s:s, s:o}, s:{s:s, s:I}, s:I, s:o, "
+        "s:{s:I}}",
+        "made_by", "fl-data " PACKAGE_VERSION, "input", s->input, "input_format",
+        s->set.train->format, "method", s->conf.method->name, "options", options_json(s), "seed",
+        (json_int_t)s->conf.partition.seed, "test_share", s->conf.test_share, "pooled",
+        (int)s->set.pooled, "standardised_per", norm_name(s->set.train), "crop",
+        (json_int_t)s->conf.crop, "features", "type", fl_dataset_type_name(s->set.train), "shape",
+        shape_json(s->set.train), "labels", "type", "int32", "classes",
+        (json_int_t)s->set.train->classes, "samples_of_input", (json_int_t)s->set.train->n,
+        "clients", clients, "server", "test", (json_int_t)n_server);
+    int rv = output_manifest(out, root, err);
+
+    json_decref(root);
+    return rv;
+}
+
+static int write_all(const struct split *s, const struct output *out, struct fl_err *err)
+{
+    json_t *clients = json_array();
+    struct part *pool = NULL;
+    int rv = write_server(s, out, &pool, err);
+
+    if (rv == FL_OK) {
+        rv = write_clients(s, out, pool, clients, err);
+    }
+    if (rv == FL_OK && pool != NULL) {
+        rv = part_close(pool, err);
+        pool = NULL;
+    }
+    if (rv != FL_OK) {
+        part_abort(pool);
+        json_decref(clients);
+        return rv;
+    }
+    return write_manifest(s, out, clients, err);
+}
+
+static void count_client_test(struct split *s)
+{
+    size_t k;
+
+    for (k = 0; k < s->conf.partition.n_clients; k++) {
+        s->n_client_test +=
+            fl_dataset_split_count(fl_partition_count(&s->part, k), s->conf.test_share);
+    }
+}
+
+static void report(const struct split *s)
+{
+    size_t least = SIZE_MAX;
+    size_t most = 0;
+    size_t k;
+
+    for (k = 0; k < s->conf.partition.n_clients; k++) {
+        size_t n = fl_partition_count(&s->part, k);
+
+        least = n < least ? n : least;
+        most = n > most ? n : most;
+    }
+    (void)printf("%s: %zu clients (%s, seed %" PRIu64 "), %zu of %zu samples, %zu to %zu each",
+                 s->output, s->conf.partition.n_clients, s->conf.method->name,
+                 s->conf.partition.seed, s->part.start[s->conf.partition.n_clients],
+                 s->set.train->n, least, most);
+    if (s->n_client_test > 0) {
+        (void)printf(", %zu of them for test", s->n_client_test);
+    }
+    if (s->set.test != NULL) {
+        (void)printf("; server: %zu test samples", s->set.test->n);
+    }
+    (void)printf("\n");
+}
+
+/* Of the whole data set: one client may well lack most classes. */
+static void warn_missing(const struct split *s)
+{
+    const struct fl_dataset *const sets[] = {s->set.train, s->set.test};
+    char text[256];
+    size_t n = 0;
+
+    if (fl_dataset_missing(sets, 2, 0, text, sizeof(text), &n) == FL_OK && n > 0) {
+        (void)fprintf(stderr,
+                      "fl-data split: warning: no sample of '%s' has class %s: labels are class "
+                      "numbers from 0 on, so %zu of %zu classes are empty; number the labels anew "
+                      "if that is not meant\n",
+                      s->input, text, n, s->set.train->classes);
+    }
+}
+
+static int run(struct split *s, struct fl_err *err)
+{
+    struct output out;
+    int rv = output_begin(&out, s->output, s->input, s->force, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_split_open(s->input, &s->conf, &s->set, err);
+    if (rv == FL_OK) {
+        rv = fl_split_share(s->set.train, &s->conf, &s->part, err);
+    }
+    if (rv == FL_OK) {
+        count_client_test(s);
+        rv = write_all(s, &out, err);
+    }
+    if (rv == FL_OK) {
+        rv = output_commit(&out, err);
+    }
+    output_abort(&out);
+    return rv;
+}
+
+int cmd_split(int argc, char **argv)
+{
+    struct split s = {.input = NULL};
+    struct fl_err err = {0};
+    int status = EXIT_USAGE;
+    int rv;
+
+    if (!split_parse(&s, argc, argv, &status)) {
+        return status;
+    }
+    catch_signals();
+    rv = run(&s, &err);
+    if (rv == FL_OK) {
+        warn_missing(&s);
+        report(&s);
+    } else {
+        (void)fprintf(stderr, "fl-data split: %s\n", fl_err_text(&err, rv));
+    }
+    fl_partition_done(&s.part);
+    fl_split_set_done(&s.set);
+    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,80 @@
+#ifndef FL_SIM_TEAM_IMPL_H
+#define FL_SIM_TEAM_IMPL_H
+
+/*
+ * What the processes of a team say to each other. All run the same program on the same kind of
+ * machine, so numbers are sent as they lie.
+ */
+
+#include "libfl/wire/messages.h"
+#include "tools/fl_sim/engine/ranks.h"
+#include "tools/fl_sim/engine/worker_pool_impl.h"
+
+enum fl__ranks_kind {
+    FL__RANKS_OPEN = 1,    /* a crew; its folder and the Welcome follow */
+    FL__RANKS_MODEL_CACHE, /* of the trainings that follow: what everybody may fetch */
+    FL__RANKS_MODEL,       /* of the evaluations that follow */
+    FL__RANKS_BEGIN,       /* a piece of work */
+    FL__RANKS_CANCEL,
+    FL__RANKS_DROP,
+    FL__RANKS_CLOSE, /* the crew */
+    FL__RANKS_END,
+    FL__RANKS_ANSWER /* to the leader */
+};
+
+struct fl__ranks_head {
+    uint32_t kind, client;
+    uint64_t id;             /* BEGIN, CANCEL, ANSWER */
+    struct fl_round_key key; /* DROP */
+};
+
+/* BEGIN; the granted units follow, or the client's own item of the shelf. */
+struct fl__ranks_begin {
+    uint32_t job;
+    bool has_own;
+    struct fl_task task;
+    double rate;
+    uint64_t n_units; /* 0: all */
+};
+
+/* OPEN */
+struct fl__ranks_open {
+    uint64_t seed, dir_len;
+};
+
+/* Of an item; its bytes follow. */
+struct fl__ranks_item {
+    char name[FL_NAME_MAX];
+    bool has_digest;
+    uint8_t digest[FL_DIGEST_SIZE];
+    uint64_t len;
+};
+
+/* ANSWER; divergences, the offer, parts and bytes of an upload follow. */
+struct fl__ranks_answer {
+    struct fl_job_answer answer; /* without divergences */
+    bool has_divergence;
+    uint64_t n_offer, n_parts, n_upload;
+};
+
+/* What is left of a message. */
+struct fl__ranks_rest {
+    const uint8_t *at;
+    size_t left;
+};
+
+FL_MUST_CHECK int fl__ranks_say(struct fl_buf *out, const struct fl__ranks_head *head);
+/* Sends the contents of `message`, which is emptied. */
+FL_MUST_CHECK int fl__ranks_send(const struct fl_ranks *ranks, unsigned to, struct fl_buf *message,
+                                 struct fl_err *err);
+/* The next `n` bytes; FL_EFORMAT: there are not so many. */
+FL_MUST_CHECK int fl__ranks_read(struct fl__ranks_rest *rest, void *ret, size_t n);
+/* The same, where they lie. */
+FL_MUST_CHECK int fl__ranks_skip(struct fl__ranks_rest *rest, uint64_t n, const uint8_t **ret);
+FL_MUST_CHECK int fl__ranks_put_item(struct fl_buf *out, const struct fl_model_cache_item *item);
+/* The item is owned. */
+FL_MUST_CHECK int fl__ranks_read_item(struct fl__ranks_rest *rest, struct fl_model_cache_item *ret);
+FL_MUST_CHECK int fl__ranks_read_blob(struct fl__ranks_rest *rest, uint64_t n,
+                                      struct fl_blob **ret);
+
+#endif

@@ -1,0 +1,330 @@
+/* A process of a team that is not its leader: it does what it is told, in this order. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/fl_sim/engine/ranks_impl.h"
+
+/* A piece of work without an answer, in the order of their beginning. */
+struct piece {
+    struct piece *next;
+    uint64_t id;
+    struct fl_job *job;
+};
+
+struct serving {
+    const struct fl_ranks *ranks;
+    const struct fl_sim_clients *sim_clients;
+    const struct fl_log *log;
+    unsigned threads;
+    const struct fl_kernels *kernels;
+    struct fl_worker_pool *pool; /* NULL: none is open */
+    char *dir;
+    struct fl_setup *setup;
+    struct fl_model_cache *model_cache;
+    struct fl_blob *model;
+    struct piece *first, **end;
+    bool over;
+};
+
+/* --- the crew --- */
+
+static void close_crew(struct serving *s)
+{
+    while (s->first != NULL) {
+        struct piece *p = s->first;
+
+        s->first = p->next;
+        fl_job_free(p->job);
+        free(p);
+    }
+    s->end = &s->first;
+    fl_worker_pool_free(s->pool);
+    fl_setup_unref(s->setup);
+    fl_model_cache_unref(s->model_cache);
+    fl_blob_unref(s->model);
+    free(s->dir);
+    s->pool = NULL;
+    s->setup = NULL;
+    s->model_cache = NULL;
+    s->model = NULL;
+    s->dir = NULL;
+}
+
+static int open_crew(struct serving *s, struct fl__ranks_rest *rest, struct fl_err *err)
+{
+    struct fl_worker_pool_conf conf = {
+        .threads = s->threads, .sim_clients = s->sim_clients, .kernels = s->kernels, .log = s->log};
+    struct fl_wire_command heard = {.type = FL_WIRE_WELCOME};
+    struct fl__ranks_open open;
+    const uint8_t *dir = NULL;
+    int rv = fl__ranks_read(rest, &open, sizeof(open));
+
+    close_crew(s);
+    rv = rv == FL_OK ? fl__ranks_skip(rest, open.dir_len, &dir) : rv;
+    if (rv == FL_OK) {
+        s->dir = strndup((const char *)dir, (size_t)open.dir_len);
+        rv = s->dir != NULL ? fl_wire_command_decode(rest->at, rest->left, &heard, err) : FL_ENOMEM;
+    }
+    rv = rv == FL_OK ? fl_setup_create(&heard.u.welcome, &s->setup, err) : rv;
+    if (rv == FL_OK) {
+        conf.dir = s->dir;
+        conf.seed = open.seed;
+        conf.setup = s->setup;
+        rv = fl_worker_pool_create(&conf, &s->pool, err);
+    }
+    return rv;
+}
+
+/* --- what is told of rounds --- */
+
+static int take_shelf(struct serving *s, struct fl__ranks_rest *rest)
+{
+    struct fl_model_cache_item items[FL_BUNDLES_MAX];
+    struct fl_model_cache *model_cache = NULL;
+    size_t n = 0;
+    int rv = FL_OK;
+
+    while (rv == FL_OK && rest->left > 0) {
+        rv = n < FL_BUNDLES_MAX ? fl__ranks_read_item(rest, &items[n]) : FL_EFORMAT;
+        n += rv == FL_OK;
+    }
+    rv = rv == FL_OK ? fl_model_cache_make(items, n, NULL, &model_cache) : rv;
+    while (n > 0) {
+        fl_bytes_done(&items[--n].bytes);
+    }
+    if (rv == FL_OK) {
+        fl_model_cache_unref(s->model_cache);
+        s->model_cache = model_cache;
+    }
+    return rv;
+}
+
+static int take_model(struct serving *s, struct fl__ranks_rest *rest)
+{
+    struct fl_blob *model = NULL;
+    int rv = fl__ranks_read_blob(rest, rest->left, &model);
+
+    if (rv == FL_OK) {
+        fl_blob_unref(s->model);
+        s->model = model;
+    }
+    return rv;
+}
+
+/* --- pieces of work --- */
+
+static int begin_training(struct serving *s, uint32_t client, const struct fl__ranks_begin *begin,
+                          struct fl__ranks_rest *rest, struct fl_job **ret)
+{
+    struct fl_model_cache_item own = {.name = ""};
+    struct fl_model_cache *model_cache = NULL;
+    struct fl_sim_client sim_client;
+    int rv = s->model_cache != NULL ? FL_OK : FL_EFORMAT;
+
+    if (rv == FL_OK && begin->has_own) {
+        s->sim_clients->sim_client(s->sim_clients->ctx, client, &sim_client);
+        rv = fl__ranks_read_item(rest, &own);
+        rv = rv == FL_OK ? fl_str_copy(own.client, sizeof(own.client), sim_client.name) : rv;
+        rv = rv == FL_OK ? fl_model_cache_make(s->model_cache->common, s->model_cache->n_common,
+                                               &own, &model_cache)
+                         : rv;
+        fl_bytes_done(&own.bytes);
+    } else if (rv == FL_OK) {
+        model_cache = fl_model_cache_ref(s->model_cache);
+    }
+    if (rv == FL_OK) {
+        *ret = fl_worker_pool_train(s->pool, client, &begin->task, model_cache);
+    }
+    fl_model_cache_unref(model_cache);
+    return rv;
+}
+
+static int begin_job(struct serving *s, uint32_t client, struct fl__ranks_rest *rest,
+                     struct fl_job **ret)
+{
+    struct fl__ranks_begin begin;
+    const uint8_t *units = NULL;
+    int rv = fl__ranks_read(rest, &begin, sizeof(begin));
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    switch (begin.job) {
+    case FL_JOB_OFFER:
+        *ret = fl_worker_pool_offer(s->pool, client);
+        break;
+    case FL_JOB_TRAIN:
+        rv = begin_training(s, client, &begin, rest, ret);
+        break;
+    case FL_JOB_CODE:
+        rv = begin.n_units == 0 || begin.n_units == fl_layout_units(s->setup->layout)
+                 ? fl__ranks_skip(rest, begin.n_units, &units)
+                 : FL_EFORMAT;
+        if (rv == FL_OK) {
+            *ret = fl_worker_pool_code(s->pool, client, begin.task.key,
+                                       begin.n_units > 0 ? units : NULL);
+        }
+        break;
+    case FL_JOB_EVALUATE:
+        rv = s->model != NULL ? FL_OK : FL_EFORMAT;
+        if (rv == FL_OK) {
+            *ret = fl_worker_pool_evaluate(s->pool, client, &begin.task, s->model, begin.rate);
+        }
+        break;
+    default:
+        return FL_EFORMAT;
+    }
+    return rv == FL_OK && *ret == NULL ? FL_ENOMEM : rv;
+}
+
+static int begin(struct serving *s, const struct fl__ranks_head *head, struct fl__ranks_rest *rest)
+{
+    struct piece *p = calloc(1, sizeof(*p));
+    int rv = p == NULL                                              ? FL_ENOMEM
+             : s->pool == NULL || head->client >= s->sim_clients->n ? FL_EFORMAT
+                                                                    : FL_OK;
+
+    rv = rv == FL_OK ? begin_job(s, head->client, rest, &p->job) : rv;
+    if (rv != FL_OK) {
+        free(p);
+        return rv;
+    }
+    p->id = head->id;
+    *s->end = p;
+    s->end = &p->next;
+    return FL_OK;
+}
+
+/* Out of the list, and gone. */
+static void drop_piece(struct serving *s, struct piece **at)
+{
+    struct piece *p = *at;
+
+    *at = p->next;
+    s->end = s->end == &p->next ? at : s->end;
+    fl_job_free(p->job);
+    free(p);
+}
+
+static void cancel(struct serving *s, uint64_t id)
+{
+    struct piece **at = &s->first;
+
+    while (*at != NULL && (*at)->id != id) {
+        at = &(*at)->next;
+    }
+    if (*at != NULL) {
+        drop_piece(s, at);
+    }
+}
+
+static int answer(struct serving *s, const struct piece *p, struct fl_job_answer *a,
+                  struct fl_err *err)
+{
+    const struct fl__ranks_head head = {FL__RANKS_ANSWER, p->job->client, p->id, {0}};
+    const struct fl_buf *offer = fl_job_bytes(p->job);
+    struct fl__ranks_answer said;
+    struct fl_buf message;
+    int rv = fl__ranks_say(&message, &head);
+
+    (void)memset(&said, 0, sizeof(said));
+    said.answer = *a;
+    said.answer.divergence = NULL;
+    said.has_divergence = a->divergence != NULL;
+    said.n_offer = offer->len;
+    said.n_parts = p->job->n_parts;
+    said.n_upload = p->job->upload != NULL ? fl_blob_len(p->job->upload) : 0;
+    rv = rv == FL_OK ? fl_buf_add(&message, &said, sizeof(said)) : rv;
+    if (rv == FL_OK && a->divergence != NULL) {
+        rv = fl_buf_add(&message, a->divergence, a->n_units * sizeof(*a->divergence));
+    }
+    rv = rv == FL_OK ? fl_buf_add(&message, offer->data, offer->len) : rv;
+    rv = rv == FL_OK && said.n_parts > 0
+             ? fl_buf_add(&message, p->job->parts, p->job->n_parts * sizeof(*p->job->parts))
+             : rv;
+    rv = rv == FL_OK && said.n_upload > 0
+             ? fl_buf_add(&message, fl_blob_data(p->job->upload), (size_t)said.n_upload)
+             : rv;
+    rv = rv == FL_OK ? fl__ranks_send(s->ranks, 0, &message, err) : rv;
+    fl_buf_done(&message);
+    return rv;
+}
+
+static int finish_first(struct serving *s, struct fl_err *err)
+{
+    struct fl_job_answer a;
+    int rv;
+
+    fl_job_take(s->first->job, &a);
+    rv = answer(s, s->first, &a, err);
+    fl_job_answer_done(&a);
+    drop_piece(s, &s->first);
+    return rv;
+}
+
+/* --- messages --- */
+
+static int hear(struct serving *s, const struct fl_buf *message, struct fl_err *err)
+{
+    struct fl__ranks_rest rest = {message->data, message->len};
+    struct fl__ranks_head head;
+    int rv = fl__ranks_read(&rest, &head, sizeof(head));
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    switch (head.kind) {
+    case FL__RANKS_OPEN:
+        return open_crew(s, &rest, err);
+    case FL__RANKS_MODEL_CACHE:
+        return take_shelf(s, &rest);
+    case FL__RANKS_MODEL:
+        return take_model(s, &rest);
+    case FL__RANKS_BEGIN:
+        return begin(s, &head, &rest);
+    case FL__RANKS_CANCEL:
+        cancel(s, head.id);
+        return FL_OK;
+    case FL__RANKS_DROP:
+        if (s->pool != NULL && head.client < s->sim_clients->n) {
+            fl_worker_pool_drop(s->pool, head.client, head.key);
+        }
+        return FL_OK;
+    case FL__RANKS_CLOSE:
+        close_crew(s);
+        return FL_OK;
+    case FL__RANKS_END:
+        s->over = true;
+        return FL_OK;
+    default:
+        return FL_EFORMAT;
+    }
+}
+
+int fl_ranks_serve(const struct fl_ranks *ranks, const struct fl_sim_clients *sim_clients,
+                   const struct fl_kernels *kernels, unsigned threads, const struct fl_log *log,
+                   struct fl_err *err)
+{
+    struct serving s = {.ranks = ranks,
+                        .sim_clients = sim_clients,
+                        .kernels = kernels,
+                        .threads = threads,
+                        .log = log};
+    struct fl_buf message;
+    int rv = FL_OK;
+
+    s.end = &s.first;
+    while (rv == FL_OK && !s.over) {
+        /* All that it is told, then the piece that somebody waits for first. */
+        rv = ranks->receive(ranks->ctx, /* wait= */ s.first == NULL, &message, err);
+        if (rv == FL_OK) {
+            rv = hear(&s, &message, err);
+            rv = rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "what the leader told");
+            fl_buf_done(&message);
+        } else if (rv == FL_ENOENT) {
+            rv = finish_first(&s, err);
+        }
+    }
+    close_crew(&s);
+    return rv;
+}

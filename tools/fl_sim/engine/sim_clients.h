@@ -1,0 +1,33 @@
+#ifndef FL_SIM_PEOPLE_H
+#define FL_SIM_PEOPLE_H
+
+/*
+ * Who the clients of a federation are, told by whoever runs it. A client is its place in [0, n).
+ *
+ * Threading: all functions may be called from several threads at once.
+ */
+
+#include "libfl/data/dataset.h"
+
+struct fl_sim_client {
+    const char *name; /* fl_name_valid(); as long as the people */
+    uint64_t samples, evaluation_samples;
+    uint64_t seed;        /* as fl_worker.seed */
+    uint64_t least_group; /* as fl_worker_terms */
+};
+
+/* What it trains and evaluates on; `of` is the owner's own. */
+struct fl_sim_client_data {
+    const struct fl_dataset *train, *test; /* test NULL: none */
+    void *of[2];
+};
+
+struct fl_sim_clients {
+    size_t n;
+    void (*sim_client)(void *ctx, size_t client, struct fl_sim_client *ret);
+    int (*data)(void *ctx, size_t client, struct fl_sim_client_data *ret, struct fl_err *err);
+    void (*release)(void *ctx, struct fl_sim_client_data *data);
+    void *ctx;
+};
+
+#endif

@@ -1,0 +1,526 @@
+#include "tools/fl_sim/engine/sim_federation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "server/work/opening.h"
+#include "tools/fl_sim/engine/sim_federation_impl.h"
+
+/*
+ * What happens to so many clients in one instant is done before the next ones have their turn: what
+ * they need stays in the caches, and is freed before theirs is made; enough of them for any number
+ * of threads.
+ */
+#define GROUP 128
+/* Where a wall clock would begin, for what is only shown. */
+#define WALL_MS UINT64_C(1000000000000)
+/* A round whose attempts are aborted again and again comes to nothing. */
+#define ATTEMPTS_MAX 1000
+
+/* --- events --- */
+
+void fl__fed_fail(struct fl_fed *fed, int code, const struct fl_err *err, const char *what)
+{
+    if (fed->code == FL_OK) {
+        fed->code = fl_err_set(&fed->err, code, "%s: %s", what, fl_err_text(err, code));
+    }
+}
+
+const char *fl__fed_name(const struct fl_fed *fed, uint32_t client)
+{
+    struct fl_sim_client sim_client;
+
+    fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, client, &sim_client);
+    return sim_client.name;
+}
+
+void fl__fed_at(struct fl_fed *fed, uint64_t at_us, enum fl__fed_kind kind, uint32_t client,
+                uint32_t stamp, void *data)
+{
+    const struct fl_agenda_event event = {.at = at_us > fed->now_us ? at_us : fed->now_us,
+                                          .rank1 = client / GROUP,
+                                          .rank2 = (uint32_t)kind * GROUP + client % GROUP,
+                                          .words = {stamp, 0},
+                                          .data = data};
+
+    if (fl_agenda_push(&fed->agenda, &event) != FL_OK) {
+        if (kind == FL__AT_MESSAGE) {
+            fl__message_free(data);
+        }
+        fl__fed_fail(fed, FL_ENOMEM, NULL, "what is going to happen");
+    }
+}
+
+struct fl__fed_answer *fl__fed_answer(struct fl_fed *fed, enum fl_event_type type)
+{
+    size_t cap = fed->cap_queue == 0 ? 64 : 2 * fed->cap_queue;
+    struct fl__fed_answer *grown;
+
+    if (fed->first > 0 && fed->first == fed->n_queue) { /* All were taken: begin anew. */
+        fed->first = fed->n_queue = 0;
+    }
+    if (fed->n_queue == fed->cap_queue) {
+        grown = realloc(fed->queue, cap * sizeof(*grown));
+        if (grown == NULL) {
+            fl__fed_fail(fed, FL_ENOMEM, NULL, "answers to the coordinator");
+            return NULL;
+        }
+        fed->queue = grown;
+        fed->cap_queue = cap;
+    }
+    fed->queue[fed->n_queue] = (struct fl__fed_answer){.event = {.type = type}};
+    return &fed->queue[fed->n_queue++];
+}
+
+static void step_once(struct fl_fed *fed, struct fl_event *event)
+{
+    struct fl_effects effects = {0};
+    enum fl_phase before = fl_coord_phase(fed->coord);
+    enum fl_phase after;
+    size_t i;
+    int rv;
+
+    event->now_ms = fed->now_us / 1000;
+    event->wall_ms = WALL_MS + event->now_ms;
+    rv = fl_coord_step(fed->coord, event, &effects);
+    if (rv != FL_OK) {
+        fl__fed_fail(fed, rv, NULL, "the coordinator cannot go on");
+    }
+    after = fl_coord_phase(fed->coord);
+    if (before == FL_PHASE_UPLOADING && after != before) {
+        fed->account.uploads_us = fed->now_us;
+    }
+    for (i = 0; fed->code == FL_OK && i < effects.n; i++) {
+        fl__fed_effect(fed, &effects.list[i]);
+    }
+}
+
+static void take_answer(struct fl_fed *fed)
+{
+    struct fl__fed_answer a = fed->queue[fed->first++];
+
+    if (a.event.type == FL_EV_WORK_FAILED) {
+        a.event.u.failed_work.reason = a.err.msg;
+    }
+    if (a.event.type == FL_EV_AGGREGATED) {
+        a.event.u.aggregated.distance = a.distance;
+    }
+    step_once(fed, &a.event);
+    free(a.distance);
+}
+
+void fl__fed_step(struct fl_fed *fed, struct fl_event *event)
+{
+    step_once(fed, event);
+    while (fed->code == FL_OK && !fed->finished && fed->first < fed->n_queue) {
+        take_answer(fed);
+    }
+}
+
+int fl__fed_take(struct fl_fed *fed, struct fl_job *job, enum fl_job_kind kind, uint32_t client,
+                 struct fl_round_key key, struct fl_job_answer *ret)
+{
+    struct fl_err err = {0};
+    int rv = FL_OK;
+
+    *ret = (struct fl_job_answer){.code = FL_OK};
+    if (fl__fed_replays(fed)) {
+        rv = fl_journal_take(fed->journal, kind, client, key, ret, &err);
+    } else if (job != NULL) {
+        fl_job_take(job, ret);
+        rv = fed->journal != NULL ? fl_journal_put(fed->journal, kind, client, key, ret) : FL_OK;
+    } else { /* Begun before the commit that the journal ends with: nobody needs it any more. */
+        ret->code = FL_ECANCELED;
+    }
+    if (rv != FL_OK) {
+        fl_job_answer_done(ret);
+        fl__fed_fail(fed, rv, &err, "the journal");
+    }
+    return rv;
+}
+
+/* --- the clock --- */
+
+static void happen(struct fl_fed *fed, struct fl_agenda_event *e)
+{
+    enum fl__fed_kind kind = (enum fl__fed_kind)(e->rank2 / GROUP);
+    uint32_t client = e->rank1 * GROUP + e->rank2 % GROUP;
+
+    switch (kind) {
+    case FL__AT_MACHINE:
+        fl__fed_machine(fed, client);
+        break;
+    case FL__AT_BACK:
+        fl__fed_back(fed, client);
+        break;
+    case FL__AT_LINK:
+        fl__transfer_link(fed, client);
+        break;
+    case FL__AT_MESSAGE: {
+        struct fl__message *m = e->data;
+
+        if (m->type >= FL__SAYS_WELCOME) {
+            fl__sim_session_receive(fed, m);
+        } else {
+            fl__fed_receive(fed, m);
+        }
+        fl__message_free(m);
+        break;
+    }
+    default:
+        fl__session_happens(fed, client, kind, (uint32_t)e->words[0]);
+        break;
+    }
+}
+
+static uint64_t deadline_us(const struct fl_fed *fed)
+{
+    uint64_t due = fl_coord_deadline(fed->coord);
+
+    return due > UINT64_MAX / 1000 ? UINT64_MAX : due * 1000;
+}
+
+/* A phase that ends now ends without whoever is waited for. */
+static void tick(struct fl_fed *fed)
+{
+    struct fl_event event = {.type = FL_EV_TICK};
+    const char *missing[1] = {""};
+    char why[256];
+    size_t n = 0;
+
+    fl_coord_why(fed->coord, fed->now_us / 1000, why, sizeof(why), missing, 1, &n);
+    if (n > 0) {
+        (void)snprintf(fed->account.missing, sizeof(fed->account.missing), "%s", missing[0]);
+    }
+    fl__push_progress(fed);
+    fl__fed_step(fed, &event);
+}
+
+static void stuck(struct fl_fed *fed)
+{
+    const char *missing[1];
+    size_t n = 0;
+
+    fl_coord_why(fed->coord, fed->now_us / 1000, fed->why, sizeof(fed->why), missing, 1, &n);
+    fed->end = FL_FED_STUCK;
+    fed->finished = true;
+}
+
+/* What comes next: of one instant, what is in the agenda, then transfers, then deadlines. */
+static void next(struct fl_fed *fed)
+{
+    const struct fl_agenda_event *first = fl_agenda_peek(&fed->agenda);
+    uint64_t event_us = first != NULL ? first->at : UINT64_MAX;
+    uint64_t down_us = UINT64_MAX;
+    uint64_t up_us = UINT64_MAX;
+    uint64_t due_us = deadline_us(fed);
+    struct fl_agenda_event e;
+
+    (void)fl_flows_next(fed->down, &down_us);
+    (void)fl_flows_next(fed->up, &up_us);
+    if (event_us != UINT64_MAX && event_us <= down_us && event_us <= up_us && event_us <= due_us) {
+        (void)fl_agenda_pop(&fed->agenda, &e);
+        fed->now_us = e.at > fed->now_us ? e.at : fed->now_us;
+        happen(fed, &e);
+    } else if (down_us != UINT64_MAX && down_us <= up_us && down_us <= due_us) {
+        fed->now_us = down_us > fed->now_us ? down_us : fed->now_us;
+        fl__transfer_done(fed, /* up= */ false);
+    } else if (up_us != UINT64_MAX && up_us <= due_us) {
+        fed->now_us = up_us > fed->now_us ? up_us : fed->now_us;
+        fl__transfer_done(fed, /* up= */ true);
+    } else if (due_us != UINT64_MAX) {
+        fed->now_us = due_us > fed->now_us ? due_us : fed->now_us;
+        tick(fed);
+    } else {
+        stuck(fed);
+    }
+}
+
+/* The coordinator has paused: nobody will tell it to go on. */
+static void check_pause(struct fl_fed *fed)
+{
+    if (fl_coord_phase(fed->coord) == FL_PHASE_PAUSED) {
+        fed->end = FL_FED_DIVERGED;
+        fed->finished = true;
+    } else if (fed->account.sim.n_attempts > ATTEMPTS_MAX) {
+        stuck(fed);
+    }
+}
+
+int fl_fed_run(struct fl_fed *fed, enum fl_fed_end *ret, struct fl_err *err)
+{
+    struct fl_event start = {.type = FL_EV_START};
+
+    FL_REQUIRE(!fed->begun);
+    fed->begun = true;
+    fl__fed_step(fed, &start);
+    if (!fed->finished) {
+        fl__fed_begin_clients(fed);
+    }
+    while (fed->code == FL_OK && !fed->finished) {
+        next(fed);
+        check_pause(fed);
+    }
+    if (fed->code != FL_OK) {
+        return fl_err_set(err, fed->code, "%s", fl_err_text(&fed->err, fed->code));
+    }
+    *ret = fed->end;
+    return FL_OK;
+}
+
+const char *fl_fed_why(const struct fl_fed *fed)
+{
+    return fed->why;
+}
+
+uint64_t fl_fed_now_us(const struct fl_fed *fed)
+{
+    return fed->now_us;
+}
+
+const float *fl_fed_model(const struct fl_fed *fed)
+{
+    return fl_blob_floats(fed->progress.committed.model.theta);
+}
+
+/* --- life --- */
+
+static int first_model(void *ctx, float *theta, struct fl_err *err)
+{
+    const struct fl_fed *fed = ctx;
+
+    if (fed->conf.first_model != NULL) {
+        (void)memcpy(theta, fed->conf.first_model,
+                     fl_layout_count(fed->conf.coord.layout) * sizeof(*theta));
+        return FL_OK;
+    }
+    return fl_opening_draw(&fed->conf.net, fed->conf.coord.seed, theta, err);
+}
+
+static int open_server(struct fl_fed *fed, struct fl_err *err)
+{
+    struct fl_settings slots = {.n = 0};
+    const struct fl_settings *settings = fed->conf.settings != NULL ? fed->conf.settings : &slots;
+    const struct fl_opening opening = {.name = fed->conf.name,
+                                       .durability = FL_DURABLE_SCRATCH,
+                                       .settings = settings,
+                                       .first_model = first_model,
+                                       .ctx = fed};
+    int rv = fl_fs_mkdirs(fed->server_dir, err);
+
+    fed->federation = (struct fl_federation){.layout = fed->conf.coord.layout,
+                                             .strategy = fed->conf.coord.strategy,
+                                             .state_dir = fed->server_dir,
+                                             .log = fed->conf.log,
+                                             .momentum = fed->conf.training.momentum,
+                                             .retention = fed->conf.retention,
+                                             .offer_max = fed->conf.offer_max,
+                                             .offer_range = fed->conf.offer_range,
+                                             .inputs = fed->conf.inputs,
+                                             .classes = fed->conf.classes,
+                                             .norm_bound = fed->conf.norm_bound,
+                                             .uploads = fed->uploads};
+    rv = rv == FL_OK ? fl_fs_lock_dir(fed->server_dir, &fed->lock_fd, err) : rv;
+    rv = rv == FL_OK ? fl_settings_add_strategy(&slots, fed->conf.coord.strategy) : rv;
+    if (rv == FL_OK) {
+        rv = fl_opening_run(&fed->federation, &opening, &fed->progress, &fed->resume, err);
+    }
+    fl_settings_done(&slots);
+    return rv;
+}
+
+/* With a journal the coordinator begins anew: what it did is run again. */
+static int open_coordinator(struct fl_fed *fed, struct fl_err *err)
+{
+    const struct fl_coord_resume nothing = {.committed = 0};
+    bool anew = fed->conf.journal != NULL;
+    int rv = FL_OK;
+
+    if (anew) {
+        rv = fl_journal_open(fed->conf.journal, fed->resume.committed, &fed->journal, err);
+    }
+    return rv == FL_OK
+               ? fl_coord_create(&fed->conf.coord, anew ? &nothing : &fed->resume, &fed->coord, err)
+               : rv;
+}
+
+static int describe(struct fl_fed *fed, struct fl_err *err)
+{
+    const struct fl_described of = {.federation = fed->conf.name,
+                                    .strategy = fed->conf.coord.strategy,
+                                    .layout = fed->conf.coord.layout,
+                                    .net = &fed->conf.net,
+                                    .line = &fed->federation.line,
+                                    .training = fed->conf.training};
+    struct fl_wire_command told = {.type = FL_WIRE_WELCOME};
+    int rv = fl_member_setup(&of, &fed->setup, err);
+
+    if (rv == FL_OK) {
+        told.u.welcome = fed->setup->welcome; /* Lent. */
+        rv = fl_wire_command_encode(&told, &fed->scratch);
+        fed->welcome_bytes = fed->scratch.len;
+    }
+    return rv;
+}
+
+/* Network, optimiser and batch; what it received, and what came of it. */
+static int measure_training(struct fl_fed *fed, struct fl_err *err)
+{
+    uint64_t model = fl_layout_count(fed->conf.coord.layout) * sizeof(float);
+    struct fl_net_memory memory;
+    struct fl_net *net = NULL;
+    int rv = fl_net_create(&fed->conf.net, fed->conf.training.batch_size, &net, err);
+
+    if (rv == FL_OK) {
+        memory = fl_net_memory(net);
+        fed->training_bytes = memory.all + 3 * model;
+        fed->classes = fl_net_classes(net);
+        fl_net_free(net);
+    }
+    return rv;
+}
+
+static int open_crew(struct fl_fed *fed, struct fl_err *err)
+{
+    const struct fl_worker_pool_conf conf = {.threads = fed->conf.threads,
+                                             .ranks = fed->conf.ranks,
+                                             .sim_clients = fed->conf.sim_clients,
+                                             .federation = &fed->federation,
+                                             .setup = fed->setup,
+                                             .dir = fed->clients_dir,
+                                             .dry = fed->conf.dry,
+                                             .classes = fed->classes,
+                                             .seed = fed->conf.coord.seed,
+                                             .kernels = fed->conf.net.kernels,
+                                             .log = fed->conf.log};
+    int rv = fl_worker_pool_create(&conf, &fed->pool, err);
+
+    if (rv == FL_OK && fed->conf.test != NULL && !fed->conf.dry) {
+        rv = fl_net_create_evaluator(&fed->conf.net, &fed->net, err);
+    }
+    return rv;
+}
+
+static int open_world(struct fl_fed *fed)
+{
+    struct fl_world_server link = {0};
+    size_t i;
+    int rv;
+
+    if (fed->conf.world != NULL) {
+        link = fl_world_server(fed->conf.world);
+    }
+    fed->unlimited_down = !(link.up > 0);
+    fed->unlimited_up = !(link.down > 0);
+    rv = fl_flows_create(link.up, &fed->down);
+    rv = rv == FL_OK ? fl_flows_create(link.down, &fed->up) : rv;
+    fed->clients = calloc(fed->conf.sim_clients->n + 1, sizeof(*fed->clients));
+    if (rv != FL_OK || fed->clients == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < fed->conf.sim_clients->n; i++) {
+        struct fl_world_client client = {0};
+
+        if (fed->conf.world != NULL) {
+            fl_world_client(fed->conf.world, i, &client);
+        }
+        fed->clients[i].number = UINT32_MAX;
+        fed->clients[i].latency_us = client.latency_us;
+    }
+    return FL_OK;
+}
+
+static int make_paths(struct fl_fed *fed, struct fl_err *err)
+{
+    const char *dir = fed->conf.dir;
+
+    if (fl_fs_join(fed->server_dir, sizeof(fed->server_dir), dir, "server") != FL_OK ||
+        fl_fs_join(fed->clients_dir, sizeof(fed->clients_dir), dir, "clients") != FL_OK)
+    {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    return FL_OK;
+}
+
+int fl_fed_create(const struct fl_fed_conf *conf, struct fl_fed **ret, struct fl_err *err)
+{
+    struct fl_fed *fed = calloc(1, sizeof(*fed));
+    int rv;
+
+    if (fed == NULL) {
+        return FL_ENOMEM;
+    }
+    FL_REQUIRE(!conf->coord.evaluate_server || conf->test != NULL);
+    fed->conf = *conf;
+    fed->lock_fd = -1;
+    fed->joining = UINT32_MAX;
+    fl_buf_init(&fed->scratch, SIZE_MAX / 2);
+    fl_account_begin(&fed->account, 0);
+    rv = make_paths(fed, err);
+    rv = rv == FL_OK ? fl_uploads_create(&fed->uploads) : rv;
+    rv = rv == FL_OK ? open_server(fed, err) : rv;
+    rv = rv == FL_OK ? open_coordinator(fed, err) : rv;
+    rv = rv == FL_OK ? describe(fed, err) : rv;
+    rv = rv == FL_OK ? measure_training(fed, err) : rv;
+    rv = rv == FL_OK ? open_crew(fed, err) : rv;
+    rv = rv == FL_OK ? open_world(fed) : rv;
+    if (rv != FL_OK) {
+        fl_fed_free(fed);
+        return rv;
+    }
+    *ret = fed;
+    return FL_OK;
+}
+
+static void free_clients(struct fl_fed *fed)
+{
+    struct fl_agenda_event e;
+    size_t i;
+
+    for (i = 0; fed->clients != NULL && i < fed->conf.sim_clients->n; i++) {
+        if (fed->clients[i].active != NULL) {
+            fl__active_free(fed, fed->clients[i].active);
+        }
+    }
+    while (fl_agenda_pop(&fed->agenda, &e)) {
+        if (e.rank2 / GROUP == FL__AT_MESSAGE) {
+            fl__message_free(e.data);
+        }
+    }
+    fl_agenda_done(&fed->agenda);
+    free(fed->clients);
+    free(fed->by_number);
+}
+
+void fl_fed_free(struct fl_fed *fed)
+{
+    if (fed == NULL) {
+        return;
+    }
+    for (; fed->first < fed->n_queue; fed->first++) {
+        free(fed->queue[fed->first].distance);
+    }
+    free(fed->queue);
+    free_clients(fed);
+    fl_flows_free(fed->up);
+    fl_flows_free(fed->down);
+    fl_model_cache_unref(fed->model_cache);
+    fl_worker_pool_free(fed->pool);
+    fl_account_done(&fed->account);
+    fl_buf_done(&fed->scratch);
+    fl_journal_close(fed->journal);
+    fl_net_free(fed->net);
+    fl_coord_free(fed->coord);
+    fl_progress_done(&fed->progress);
+    fl_store_resume_done(&fed->resume);
+    fl_store_close(fed->federation.store);
+    fl_uploads_free(fed->uploads);
+    fl_setup_unref(fed->setup);
+    if (fed->lock_fd >= 0) {
+        (void)close(fed->lock_fd);
+    }
+    free(fed);
+}

@@ -1,0 +1,157 @@
+/* A client's training and evaluation: how long they take, and what becomes of them. */
+
+#include "tools/fl_sim/engine/sim_federation_impl.h"
+
+/* A forward pass is a third of a step. */
+#define EVALUATION_SHARE 3
+
+static uint64_t training_us(struct fl_fed *fed, const struct fl__active *a)
+{
+    const struct fl_wire_training *t = &fed->conf.training;
+    struct fl_sim_client sim_client;
+    uint64_t samples;
+
+    fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, a->client, &sim_client);
+    samples = t->epochs != 0 ? (uint64_t)t->epochs * sim_client.samples
+                             : (uint64_t)t->steps * t->batch_size;
+    return fed->conf.world != NULL
+               ? fl_world_train_us(fed->conf.world, a->client, a->task.key.round, samples)
+               : 0;
+}
+
+static bool fits(const struct fl_fed *fed, uint32_t client)
+{
+    struct fl_world_client link = {0};
+
+    if (fed->conf.world != NULL) {
+        fl_world_client(fed->conf.world, client, &link);
+    }
+    return link.memory == 0 || link.memory >= fed->training_bytes;
+}
+
+void fl__train_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key)
+{
+    fl_job_free(a->training);
+    a->training = NULL;
+    a->training_key = key;
+    a->lacks_memory = !fits(fed, a->client);
+    if (a->lacks_memory) { /* Said as soon as it tries. */
+        a->awaits_training = ++a->stamp;
+        fl__fed_at(fed, fed->now_us, FL__AT_TRAINED, a->client, a->stamp, NULL);
+        return;
+    }
+    if (!fl__fed_replays(fed)) {
+        a->training = fl_worker_pool_train(fed->pool, a->client, &a->task, a->model_cache);
+        if (a->training == NULL) {
+            fl__fed_fail(fed, FL_ENOMEM, NULL, "a training");
+        }
+    }
+    a->awaits_training = ++a->stamp;
+    fl__fed_at(fed, fed->now_us + training_us(fed, a), FL__AT_TRAINED, a->client, a->stamp, NULL);
+}
+
+void fl__train_cancel(struct fl__active *a)
+{
+    fl_job_free(a->training);
+    a->training = NULL;
+    a->training_key = (struct fl_round_key){0};
+    a->awaits_training = 0;
+}
+
+static void trained(struct fl_fed *fed, struct fl__active *a)
+{
+    struct fl_round_key key = a->training_key;
+    struct fl_fed_part *part = fl_account_part(&fed->account, a->client);
+    struct fl_job_answer answer;
+
+    if (a->lacks_memory) {
+        fl__train_cancel(a);
+        fl__session_failed(fed, a, FL_CEV_TRAIN_FAILED, key, FL_ENOMEM,
+                           "the training does not fit into its memory");
+        return;
+    }
+    if (fl__fed_take(fed, a->training, FL_JOB_TRAIN, a->client, key, &answer) != FL_OK) {
+        return;
+    }
+    fl__train_cancel(a);
+    if (part != NULL && part->round == key.round && part->attempt == key.attempt) {
+        part->trained_us = fed->now_us;
+    }
+    if (answer.code == FL_OK) {
+        fl_job_answer_done(&a->result);
+        a->result = answer;
+        a->held = key;
+        fl__session_key(fed, a, FL_CEV_TRAINED, key);
+        return;
+    }
+    if (answer.code != FL_ENUMERIC && answer.code != FL_ECANCELED) {
+        struct fl_err err = {0};
+
+        (void)fl_err_set(&err, answer.code, "%s", answer.why);
+        fl__fed_fail(fed, answer.code, &err, fl__fed_name(fed, a->client));
+    }
+    fl__session_failed(fed, a, FL_CEV_TRAIN_FAILED, key,
+                       answer.code == FL_ECANCELED ? FL_ESTATE : answer.code, answer.why);
+    fl_job_answer_done(&answer);
+}
+
+/* --- evaluation --- */
+
+static void evaluate(struct fl_fed *fed, struct fl__active *a)
+{
+    struct fl_sim_client sim_client;
+    uint64_t span = 0;
+
+    fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, a->client, &sim_client);
+    if (fed->conf.world != NULL) {
+        span = fl_world_train_us(fed->conf.world, a->client, a->evaluating,
+                                 sim_client.evaluation_samples / EVALUATION_SHARE) -
+               fl_world_train_us(fed->conf.world, a->client, a->evaluating, 0);
+    }
+    if (!fl__fed_replays(fed)) {
+        struct fl_task task = a->task;
+
+        task.key = (struct fl_round_key){.round = a->evaluating};
+        a->evaluation = fl_worker_pool_evaluate(fed->pool, a->client, &task, a->model, a->rate);
+        if (a->evaluation == NULL) {
+            fl__fed_fail(fed, FL_ENOMEM, NULL, "an evaluation");
+        }
+    }
+    a->awaits_evaluation = ++a->stamp;
+    fl__fed_at(fed, fed->now_us + span, FL__AT_EVALUATED, a->client, a->stamp, NULL);
+}
+
+static void evaluated(struct fl_fed *fed, struct fl__active *a)
+{
+    const struct fl_round_key key = {.round = a->evaluating};
+    struct fl_job_answer answer;
+
+    a->awaits_evaluation = 0;
+    if (fl__fed_take(fed, a->evaluation, FL_JOB_EVALUATE, a->client, key, &answer) != FL_OK) {
+        return;
+    }
+    fl_job_free(a->evaluation);
+    a->evaluation = NULL;
+    fl_blob_unref(a->model);
+    a->model = NULL;
+    a->evaluating = 0;
+    if (answer.code == FL_OK) {
+        fl__session_say_evaluation(fed, a, key.round, &answer);
+        fl__session_key(fed, a, FL_CEV_EVALUATED, key);
+    } else {
+        fl__session_failed(fed, a, FL_CEV_EVALUATE_FAILED, key, FL_EIO, answer.why);
+    }
+    fl_job_answer_done(&answer);
+}
+
+void fl__train_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed_kind kind,
+                       uint32_t stamp)
+{
+    if (kind == FL__AT_TRAINED && stamp == a->awaits_training) {
+        trained(fed, a);
+    } else if (kind == FL__AT_HAVE_MODEL && stamp == a->awaits_evaluation) {
+        evaluate(fed, a);
+    } else if (kind == FL__AT_EVALUATED && stamp == a->awaits_evaluation) {
+        evaluated(fed, a);
+    }
+}

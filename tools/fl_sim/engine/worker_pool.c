@@ -1,0 +1,355 @@
+#include "tools/fl_sim/engine/worker_pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/fl_sim/engine/worker_pool_impl.h"
+
+void fl_job_answer_done(struct fl_job_answer *answer)
+{
+    free(answer->divergence);
+    answer->divergence = NULL;
+    answer->n_units = 0;
+}
+
+#define UNIT_FLOATS (sizeof(struct fl_unit_norm) / sizeof(float))
+
+void fl_job_answer_coded(struct fl_job_answer *answer, const struct fl_norms *norms, size_t n_units)
+{
+    answer->n_units = n_units * UNIT_FLOATS;
+    answer->divergence = (float *)(void *)norms->unit;
+    (void)memcpy(answer->rms, norms->rms, sizeof(answer->rms));
+}
+
+struct fl_norms fl_job_answer_norms(const struct fl_job_answer *answer, size_t n_units)
+{
+    struct fl_norms norms = {.unit = NULL};
+
+    if (answer->n_units == n_units * UNIT_FLOATS) {
+        norms.unit = (struct fl_unit_norm *)(void *)answer->divergence;
+    }
+    (void)memcpy(norms.rms, answer->rms, sizeof(norms.rms));
+    return norms;
+}
+
+/* --- the queue; the lock is held --- */
+
+static void enqueue(struct fl_worker_pool *pool, struct fl_job *job)
+{
+    job->previous = pool->last;
+    *(pool->last != NULL ? &pool->last->next : &pool->first) = job;
+    pool->last = job;
+}
+
+static void dequeue(struct fl_worker_pool *pool, struct fl_job *job)
+{
+    *(job->previous != NULL ? &job->previous->next : &pool->first) = job->next;
+    *(job->next != NULL ? &job->next->previous : &pool->last) = job->previous;
+    job->next = job->previous = NULL;
+}
+
+static void run(struct fl_worker_pool *pool, struct fl_job *job)
+{
+    dequeue(pool, job);
+    job->state = FL__JOB_RUNNING;
+    (void)pthread_mutex_unlock(&pool->lock);
+    fl__worker_pool_run(job);
+    (void)pthread_mutex_lock(&pool->lock);
+    job->state = FL__JOB_DONE;
+    (void)pthread_cond_broadcast(&pool->done);
+}
+
+bool fl__worker_pool_step(struct fl_worker_pool *pool)
+{
+    bool any;
+
+    (void)pthread_mutex_lock(&pool->lock);
+    any = pool->first != NULL;
+    if (any) {
+        run(pool, pool->first);
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    return any;
+}
+
+static void *work(void *arg)
+{
+    struct fl_worker_pool *pool = arg;
+
+    (void)pthread_mutex_lock(&pool->lock);
+    while (!pool->ending) {
+        if (pool->first != NULL) {
+            run(pool, pool->first);
+        } else {
+            (void)pthread_cond_wait(&pool->more, &pool->lock);
+        }
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+/* --- a piece of work --- */
+
+static struct fl_job *begin(struct fl_worker_pool *pool, enum fl_job_kind kind, uint32_t client)
+{
+    struct fl_job *job = calloc(1, sizeof(*job));
+
+    if (job != NULL) {
+        job->pool = pool;
+        job->kind = kind;
+        job->client = client;
+        job->process = pool->ranks != NULL ? client % pool->conf.ranks->n : 0;
+        atomic_init(&job->cancel, false);
+        fl_buf_init(&job->bytes, SIZE_MAX / 2);
+    }
+    return job;
+}
+
+static struct fl_job *submit(struct fl_job *job)
+{
+    struct fl_worker_pool *pool = job->pool;
+
+    if (pool->conf.dry) {
+        fl__worker_pool_dry(job);
+        job->state = FL__JOB_DONE;
+        return job;
+    }
+    if (job->process != 0) {
+        fl__ranks_begin(job);
+        return job;
+    }
+    (void)pthread_mutex_lock(&pool->lock);
+    enqueue(pool, job);
+    (void)pthread_cond_signal(&pool->more);
+    (void)pthread_mutex_unlock(&pool->lock);
+    return job;
+}
+
+struct fl_job *fl_worker_pool_offer(struct fl_worker_pool *pool, uint32_t client)
+{
+    struct fl_job *job = begin(pool, FL_JOB_OFFER, client);
+
+    return job != NULL ? submit(job) : NULL;
+}
+
+struct fl_job *fl_worker_pool_train(struct fl_worker_pool *pool, uint32_t client,
+                                    const struct fl_task *task, struct fl_model_cache *model_cache)
+{
+    struct fl_job *job = begin(pool, FL_JOB_TRAIN, client);
+
+    if (job == NULL) {
+        return NULL;
+    }
+    job->task = *task;
+    job->model_cache = fl_model_cache_ref(model_cache);
+    return submit(job);
+}
+
+struct fl_job *fl_worker_pool_code(struct fl_worker_pool *pool, uint32_t client,
+                                   struct fl_round_key key, const uint8_t *units)
+{
+    size_t n = fl_layout_units(pool->conf.setup->layout);
+    struct fl_job *job = begin(pool, FL_JOB_CODE, client);
+
+    if (job == NULL) {
+        return NULL;
+    }
+    job->task.key = key;
+    if (units != NULL) {
+        job->units = malloc(n + 1);
+        if (job->units == NULL) {
+            free(job);
+            return NULL;
+        }
+        (void)memcpy(job->units, units, n);
+    }
+    return submit(job);
+}
+
+struct fl_job *fl_worker_pool_evaluate(struct fl_worker_pool *pool, uint32_t client,
+                                       const struct fl_task *task, struct fl_blob *model,
+                                       double rate)
+{
+    struct fl_job *job = begin(pool, FL_JOB_EVALUATE, client);
+
+    if (job == NULL) {
+        return NULL;
+    }
+    job->task = *task;
+    job->model = fl_blob_ref(model);
+    job->rate = rate;
+    return submit(job);
+}
+
+/* Whoever waits does it himself when nobody has begun it. */
+static void finish(struct fl_job *job)
+{
+    struct fl_worker_pool *pool = job->pool;
+
+    if (pool->conf.dry) {
+        return;
+    }
+    if (job->process != 0) {
+        fl__ranks_wait(job);
+        return;
+    }
+    (void)pthread_mutex_lock(&pool->lock);
+    if (job->state == FL__JOB_QUEUED) {
+        run(pool, job);
+    }
+    while (job->state != FL__JOB_DONE) {
+        if (pool->first != NULL) { /* What somebody will wait for next. */
+            run(pool, pool->first);
+        } else {
+            (void)pthread_cond_wait(&pool->done, &pool->lock);
+        }
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+}
+
+void fl_job_take(struct fl_job *job, struct fl_job_answer *ret)
+{
+    finish(job);
+    *ret = job->answer;
+    job->answer = (struct fl_job_answer){.code = FL_OK};
+}
+
+const struct fl_buf *fl_job_bytes(const struct fl_job *job)
+{
+    return &job->bytes;
+}
+
+/* It is nobody's work any more. */
+static void stop(struct fl_job *job)
+{
+    struct fl_worker_pool *pool = job->pool;
+    bool queued;
+
+    if (job->process != 0) {
+        fl__ranks_cancel(job);
+        return;
+    }
+    atomic_store(&job->cancel, true);
+    (void)pthread_mutex_lock(&pool->lock);
+    queued = job->state == FL__JOB_QUEUED;
+    if (queued) {
+        dequeue(pool, job);
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    if (!queued) {
+        finish(job);
+    }
+}
+
+void fl_job_free(struct fl_job *job)
+{
+    if (job == NULL) {
+        return;
+    }
+    stop(job);
+    fl_model_cache_unref(job->model_cache);
+    fl_blob_unref(job->model);
+    fl_buf_done(&job->bytes);
+    fl_job_answer_done(&job->answer);
+    fl_blob_unref(job->upload);
+    free(job->parts);
+    free(job->units);
+    free(job);
+}
+
+void fl_worker_pool_drop(struct fl_worker_pool *pool, uint32_t client, struct fl_round_key key)
+{
+    struct fl_member *member = pool->members[client];
+
+    if (pool->ranks != NULL && client % pool->conf.ranks->n != 0) {
+        fl__ranks_drop(pool, client, key);
+    } else if (member != NULL) {
+        fl_pending_result_drop(&member->held, key);
+        if (member->held.result == NULL) {
+            fl__worker_pool_close(pool, client);
+        }
+    }
+}
+
+/* --- life --- */
+
+static int start_threads(struct fl_worker_pool *pool, struct fl_err *err)
+{
+    unsigned more = pool->conf.threads > 1 ? pool->conf.threads - 1 : 0;
+
+    pool->threads = calloc(more + 1, sizeof(*pool->threads));
+    if (pool->threads == NULL) {
+        return FL_ENOMEM;
+    }
+    while (pool->n_threads < more) {
+        if (pthread_create(&pool->threads[pool->n_threads], NULL, work, pool) != 0) {
+            return fl_err_set(err, FL_ELIMIT, "cannot start thread %u of %u for the clients' work",
+                              pool->n_threads + 2, more + 1);
+        }
+        pool->n_threads++;
+    }
+    return FL_OK;
+}
+
+int fl_worker_pool_create(const struct fl_worker_pool_conf *conf, struct fl_worker_pool **ret,
+                          struct fl_err *err)
+{
+    struct fl_worker_pool *pool = calloc(1, sizeof(*pool));
+    int rv;
+
+    if (pool == NULL) {
+        return FL_ENOMEM;
+    }
+    pool->conf = *conf;
+    pool->conf.setup = fl_setup_ref(conf->setup);
+    (void)pthread_mutex_init(&pool->lock, NULL);
+    (void)pthread_cond_init(&pool->more, NULL);
+    (void)pthread_cond_init(&pool->done, NULL);
+    pool->members = calloc(conf->sim_clients->n + 1, sizeof(struct fl_member *));
+    pool->spare = calloc((size_t)conf->threads + 1, sizeof(struct fl_trainer *));
+    rv = pool->members != NULL && pool->spare != NULL ? FL_OK : FL_ENOMEM;
+    if (rv == FL_OK) {
+        rv = conf->dry ? fl__worker_pool_dry_sizes(pool) : start_threads(pool, err);
+    }
+    if (rv == FL_OK && conf->ranks != NULL && conf->ranks->n > 1 && !conf->dry) {
+        rv = fl__ranks_open(pool, err);
+    }
+    if (rv != FL_OK) {
+        fl_worker_pool_free(pool);
+        return rv;
+    }
+    *ret = pool;
+    return FL_OK;
+}
+
+void fl_worker_pool_free(struct fl_worker_pool *pool)
+{
+    uint32_t i;
+
+    if (pool == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&pool->lock);
+    pool->ending = true;
+    (void)pthread_cond_broadcast(&pool->more);
+    (void)pthread_mutex_unlock(&pool->lock);
+    while (pool->n_threads > 0) {
+        (void)pthread_join(pool->threads[--pool->n_threads], NULL);
+    }
+    fl__ranks_close(pool);
+    for (i = 0; pool->members != NULL && i < pool->conf.sim_clients->n; i++) {
+        fl__worker_pool_close(pool, i);
+    }
+    while (pool->n_spare > 0) {
+        fl_trainer_free(pool->spare[--pool->n_spare]);
+    }
+    free(pool->spare);
+    free(pool->members);
+    free(pool->unit_bytes);
+    free(pool->threads);
+    fl_setup_unref(pool->conf.setup);
+    (void)pthread_cond_destroy(&pool->more);
+    (void)pthread_cond_destroy(&pool->done);
+    (void)pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}

@@ -1,0 +1,217 @@
+/*
+ * What clients send when nothing is computed. Sample counts, steps and lengths are those of a real
+ * run; how far a unit moved is drawn uniformly, so no plan prefers one. Losses and evaluations are
+ * only as long on the wire as real ones: the federation takes them for unknown.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/rng.h"
+#include "libfl/strategy/codec.h"
+#include "libfl/strategy/codec_masked.h"
+#include "tools/fl_sim/engine/worker_pool_impl.h"
+
+/* Any number that is not 0: 8 bytes of a message. */
+#define SOME_REAL 1.0
+
+/* As the built-in engine counts them: the last short batch of an epoch is one (builtin_batches.c).
+ */
+static uint64_t steps_of(const struct fl_wire_training *t, uint64_t samples)
+{
+    return t->epochs == 0 || t->batch_size == 0
+               ? t->steps
+               : t->epochs * ((samples + t->batch_size - 1) / t->batch_size);
+}
+
+static struct fl_eval_rec some_evaluation(const struct fl_sim_client *sim_client)
+{
+    return (struct fl_eval_rec){sim_client->evaluation_samples, sim_client->evaluation_samples / 2,
+                                sim_client->evaluation_samples > 0 ? SOME_REAL : 0};
+}
+
+static int train(struct fl_job *job)
+{
+    const struct fl_worker_pool *pool = job->pool;
+    const struct fl_setup *setup = pool->conf.setup;
+    size_t n = fl_layout_units(setup->layout);
+    struct fl_job_answer *a = &job->answer;
+    struct fl_sim_client sim_client;
+    struct fl_rng rng;
+    size_t l;
+
+    pool->conf.sim_clients->sim_client(pool->conf.sim_clients->ctx, job->client, &sim_client);
+    fl_rng_key(&rng, pool->conf.seed, FL_RNG_SOLVER, job->task.key.round, job->client);
+    a->samples = sim_client.samples;
+    a->steps = steps_of(&setup->welcome.training, sim_client.samples);
+    a->train_loss = SOME_REAL;
+    a->previous_dot =
+        setup->welcome.wants_previous_dot && job->task.counted.round != 0 ? SOME_REAL : 0;
+    a->has_received = sim_client.evaluation_samples > 0;
+    a->has_trained = a->has_received && setup->personal->trained;
+    a->received = some_evaluation(&sim_client);
+    a->trained = a->has_trained ? some_evaluation(&sim_client) : (struct fl_eval_rec){0};
+    a->n_units = n;
+    a->divergence = malloc((n + 1) * sizeof(*a->divergence));
+    if (a->divergence == NULL) {
+        return FL_ENOMEM;
+    }
+    for (l = 0; l < n; l++) {
+        a->divergence[l] = (float)(0.5 + fl_rng_unit(&rng));
+    }
+    return FL_OK;
+}
+
+/* --- how long uploads are --- */
+
+/* The coded length of one unit, and of what goes beside it. */
+static int unit_bytes(const struct fl_setup *s, size_t l, const float *delta, const uint8_t *keep,
+                      uint64_t *ret)
+{
+    const struct fl_unit *unit = fl_layout_unit(s->layout, l);
+    size_t n_sent = fl_solver_names(fl_solver_sends(s->solver, s->solver_options));
+    struct fl_unit_update in = {.delta = delta + unit->offset, .keep = keep};
+    struct fl_buf buf;
+    int rv;
+
+    fl_buf_init(&buf, SIZE_MAX / 2);
+    rv = fl_unit_encode(s->codec, s->codec_options, s->layout, l, &in, &buf);
+    *ret = buf.len + n_sent * unit->count * sizeof(float);
+    fl_buf_done(&buf);
+    return rv;
+}
+
+/* Entries of an update are normal. */
+static void draw_delta(const struct fl_layout *layout, float *delta)
+{
+    size_t n = fl_layout_units(layout);
+    struct fl_rng rng;
+    size_t l;
+    size_t i;
+
+    for (l = 0; l < n; l++) {
+        const struct fl_unit *unit = fl_layout_unit(layout, l);
+
+        fl_rng_key(&rng, 1, FL_RNG_TEST, 0, l);
+        for (i = 0; i < unit->count; i++) {
+            delta[unit->offset + i] = (float)(1e-3 * fl_rng_normal(&rng));
+        }
+    }
+}
+
+/*
+ * The neurons that a client sends (FedADP), into `keep`. All units move as far as they are long, so
+ * none gets more of the budget than another; the sum is the budget whatever they do.
+ */
+static int draw_mask(const struct fl_setup *s, const float *delta, uint8_t *keep)
+{
+    return s->upload->mask(s->upload_options, s->layout, delta, delta, keep);
+}
+
+int fl__worker_pool_dry_sizes(struct fl_worker_pool *pool)
+{
+    const struct fl_setup *s = pool->conf.setup;
+    size_t n = fl_layout_units(s->layout);
+    bool masks = s->upload->mask != NULL;
+    float *delta = malloc((fl_layout_count(s->layout) + 1) * sizeof(*delta));
+    uint8_t *keep = masks ? malloc(fl_neurons_total(s->layout) + 1) : NULL;
+    const uint8_t *at = keep;
+    size_t l;
+    int rv = delta != NULL && (!masks || keep != NULL) ? FL_OK : FL_ENOMEM;
+
+    pool->unit_bytes = calloc(n + 1, sizeof(*pool->unit_bytes));
+    rv = pool->unit_bytes != NULL ? rv : FL_ENOMEM;
+    if (rv == FL_OK) {
+        draw_delta(s->layout, delta);
+        rv = masks ? draw_mask(s, delta, keep) : FL_OK;
+    }
+    for (l = 0; rv == FL_OK && l < n; l++) {
+        rv = unit_bytes(s, l, delta, at, &pool->unit_bytes[l]);
+        at = at != NULL ? at + fl_neurons(s->layout, l) : NULL;
+    }
+    free(delta);
+    free(keep);
+    return rv;
+}
+
+static void code(struct fl_job *job)
+{
+    const struct fl_worker_pool *pool = job->pool;
+    size_t n = fl_layout_units(pool->conf.setup->layout);
+    size_t l;
+
+    for (l = 0; l < n; l++) {
+        job->answer.bytes += job->units == NULL || job->units[l] != 0 ? pool->unit_bytes[l] : 0;
+    }
+}
+
+/* --- the others --- */
+
+static int32_t no_sample(void *ctx, size_t i, float *x)
+{
+    const size_t *dim = ctx;
+
+    (void)i;
+    (void)memset(x, 0, *dim * sizeof(*x));
+    return 0;
+}
+
+/* The summary of as many empty samples: its length is that of the real one. */
+static int offer(struct fl_job *job)
+{
+    const struct fl_setup *s = job->pool->conf.setup;
+    struct fl_solver_data data = {
+        .dim = 1, .classes = job->pool->conf.classes, .sample = no_sample};
+    struct fl_sim_client sim_client;
+    struct fl_err err = {0};
+    size_t i;
+    int rv;
+
+    job->pool->conf.sim_clients->sim_client(job->pool->conf.sim_clients->ctx, job->client,
+                                            &sim_client);
+    for (i = 0; i < s->welcome.n_input; i++) {
+        data.dim *= s->welcome.input[i];
+    }
+    data.n = sim_client.samples;
+    data.ctx = &data.dim;
+    if (data.n == 0 || data.n < sim_client.least_group) {
+        return FL_OK; /* It takes part without, as fl_offer_make() has it. */
+    }
+    rv = s->solver->offer(s->solver_options, &data, sim_client.seed, &job->bytes, &err);
+    job->answer.bytes = job->bytes.len;
+    if (rv != FL_OK) {
+        (void)snprintf(job->answer.why, sizeof(job->answer.why), "%s", fl_err_text(&err, rv));
+    }
+    return rv;
+}
+
+static void evaluate(struct fl_job *job)
+{
+    const struct fl_worker_pool *pool = job->pool;
+    struct fl_sim_client sim_client;
+
+    pool->conf.sim_clients->sim_client(pool->conf.sim_clients->ctx, job->client, &sim_client);
+    job->answer.has_received = sim_client.evaluation_samples > 0;
+    job->answer.has_trained = job->answer.has_received && pool->conf.setup->personal->adapts;
+    job->answer.received = some_evaluation(&sim_client);
+    job->answer.trained =
+        job->answer.has_trained ? some_evaluation(&sim_client) : (struct fl_eval_rec){0};
+}
+
+void fl__worker_pool_dry(struct fl_job *job)
+{
+    switch (job->kind) {
+    case FL_JOB_TRAIN:
+        job->answer.code = train(job);
+        break;
+    case FL_JOB_CODE:
+        code(job);
+        break;
+    case FL_JOB_EVALUATE:
+        evaluate(job);
+        break;
+    case FL_JOB_OFFER:
+        job->answer.code = offer(job);
+        break;
+    }
+}

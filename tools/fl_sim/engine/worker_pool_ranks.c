@@ -1,0 +1,424 @@
+/* The leader's side of a crew that several processes share. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/fl_sim/engine/ranks_impl.h"
+
+/* What was sent to some of the others, whoever needs it next. */
+struct told {
+    struct fl_blob *message;
+    bool *at; /* [processes] */
+};
+
+struct fl__worker_pool_team {
+    const struct fl_ranks *of;
+    uint64_t last_id;
+    struct fl_job *first, *last;        /* without an answer */
+    struct fl_model_cache *model_cache; /* that `common` tells of; a reference, as the next */
+    struct fl_blob *model;
+    struct told common, evaluated;
+};
+
+/* --- what is said --- */
+
+static int tell(const struct fl__worker_pool_team *t, struct told *what, unsigned to,
+                struct fl_err *err)
+{
+    int rv = FL_OK;
+
+    if (!what->at[to]) {
+        rv = t->of->send(t->of->ctx, to, what->message, err);
+        what->at[to] = rv == FL_OK;
+    }
+    return rv;
+}
+
+/* Something else from now on. */
+static int tell_anew(const struct fl__worker_pool_team *t, struct told *what,
+                     struct fl_buf *message)
+{
+    struct fl_blob *blob = NULL;
+    int rv = fl_blob_from_buf(message, &blob);
+
+    if (rv == FL_OK) {
+        fl_blob_unref(what->message);
+        what->message = blob;
+        (void)memset(what->at, 0, t->of->n * sizeof(*what->at));
+    }
+    return rv;
+}
+
+static int tell_shelf(struct fl__worker_pool_team *t, const struct fl_job *job, struct fl_err *err)
+{
+    const struct fl__ranks_head head = {.kind = FL__RANKS_MODEL_CACHE};
+    struct fl_buf message;
+    size_t i;
+    int rv = FL_OK;
+
+    if (t->model_cache != job->model_cache) {
+        rv = fl__ranks_say(&message, &head);
+        for (i = 0; rv == FL_OK && i < job->model_cache->n_common; i++) {
+            rv = fl__ranks_put_item(&message, &job->model_cache->common[i]);
+        }
+        if (rv == FL_OK) {
+            rv = tell_anew(t, &t->common, &message);
+        }
+        fl_buf_done(&message);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        fl_model_cache_unref(t->model_cache);
+        t->model_cache = fl_model_cache_ref(job->model_cache);
+    }
+    return tell(t, &t->common, job->process, err);
+}
+
+static int tell_model(struct fl__worker_pool_team *t, const struct fl_job *job, struct fl_err *err)
+{
+    const struct fl__ranks_head head = {.kind = FL__RANKS_MODEL};
+    struct fl_buf message;
+    int rv = FL_OK;
+
+    if (t->model != job->model) {
+        rv = fl__ranks_say(&message, &head);
+        rv = rv == FL_OK ? fl_buf_add(&message, fl_blob_data(job->model), fl_blob_len(job->model))
+                         : rv;
+        rv = rv == FL_OK ? tell_anew(t, &t->evaluated, &message) : rv;
+        fl_buf_done(&message);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        fl_blob_unref(t->model);
+        t->model = fl_blob_ref(job->model);
+    }
+    return tell(t, &t->evaluated, job->process, err);
+}
+
+/* The item that only this client may fetch; NULL: none. */
+static const struct fl_model_cache_item *own_item(const struct fl_job *job)
+{
+    const struct fl_model_cache_item *items[FL_BUNDLES_MAX];
+    struct fl_sim_client sim_client;
+    size_t n;
+
+    if (job->kind != FL_JOB_TRAIN) {
+        return NULL;
+    }
+    job->pool->conf.sim_clients->sim_client(job->pool->conf.sim_clients->ctx, job->client,
+                                            &sim_client);
+    n = fl_model_cache_list(job->model_cache, sim_client.name, items);
+    return n > 0 && items[n - 1]->client[0] != '\0' ? items[n - 1] : NULL;
+}
+
+static int say_begin(const struct fl__worker_pool_team *t, const struct fl_job *job,
+                     struct fl_err *err)
+{
+    const struct fl__ranks_head head = {FL__RANKS_BEGIN, job->client, job->id, {0}};
+    const struct fl_model_cache_item *own = own_item(job);
+    struct fl__ranks_begin begin;
+    struct fl_buf message;
+    int rv = fl__ranks_say(&message, &head);
+
+    (void)memset(&begin, 0, sizeof(begin));
+    begin.job = (uint32_t)job->kind;
+    begin.has_own = own != NULL;
+    begin.task = job->task;
+    begin.rate = job->rate;
+    begin.n_units = job->units != NULL ? fl_layout_units(job->pool->conf.setup->layout) : 0;
+    rv = rv == FL_OK ? fl_buf_add(&message, &begin, sizeof(begin)) : rv;
+    if (rv == FL_OK && job->units != NULL) {
+        rv = fl_buf_add(&message, job->units, (size_t)begin.n_units);
+    }
+    if (rv == FL_OK && own != NULL) {
+        rv = fl__ranks_put_item(&message, own);
+    }
+    rv = rv == FL_OK ? fl__ranks_send(t->of, job->process, &message, err) : rv;
+    fl_buf_done(&message);
+    return rv;
+}
+
+/* Nothing that comes back; there is nobody to whom its failure matters but the next that waits. */
+static void say(struct fl__worker_pool_team *t, unsigned to, const struct fl__ranks_head *head)
+{
+    struct fl_buf message;
+    int rv = fl__ranks_say(&message, head);
+
+    rv = rv == FL_OK ? fl__ranks_send(t->of, to, &message, NULL) : rv;
+    fl_buf_done(&message);
+    (void)rv;
+}
+
+/* --- those without an answer --- */
+
+static void list(struct fl__worker_pool_team *t, struct fl_job *job)
+{
+    job->previous = t->last;
+    *(t->last != NULL ? &t->last->next : &t->first) = job;
+    t->last = job;
+}
+
+static void unlist(struct fl__worker_pool_team *t, struct fl_job *job)
+{
+    *(job->previous != NULL ? &job->previous->next : &t->first) = job->next;
+    *(job->next != NULL ? &job->next->previous : &t->last) = job->previous;
+    job->next = job->previous = NULL;
+}
+
+static struct fl_job *find(const struct fl__worker_pool_team *t, uint64_t id)
+{
+    struct fl_job *job = t->first;
+
+    while (job != NULL && job->id != id) {
+        job = job->next;
+    }
+    return job;
+}
+
+static void fail(struct fl_job *job, int code, const struct fl_err *err)
+{
+    job->answer.code = code;
+    (void)snprintf(job->answer.why, sizeof(job->answer.why), "%s", fl_err_text(err, code));
+}
+
+/* --- answers --- */
+
+/* As the crew of this process puts one there. */
+static int take_upload(struct fl_job *job, struct fl__ranks_rest *rest,
+                       const struct fl__ranks_answer *said, struct fl_err *err)
+{
+    size_t n_units = fl_layout_units(job->pool->conf.setup->layout);
+    struct fl_result result = {.key = job->task.key};
+    struct fl_code code = {.result = &result, .n_parts = (size_t)said->n_parts};
+    struct fl_sim_client sim_client;
+    struct fl_norms norms;
+    int rv = said->n_parts <= n_units * FL_BUNDLES_MAX ? FL_OK : FL_EFORMAT;
+
+    job->pool->conf.sim_clients->sim_client(job->pool->conf.sim_clients->ctx, job->client,
+                                            &sim_client);
+    code.units = malloc(n_units + 1);
+    code.parts = rv == FL_OK ? calloc(code.n_parts + 1, sizeof(*code.parts)) : NULL;
+    if (rv == FL_OK && (code.units == NULL || code.parts == NULL)) {
+        rv = FL_ENOMEM;
+    }
+    if (rv == FL_OK) {
+        if (job->units != NULL) {
+            (void)memcpy(code.units, job->units, n_units);
+        } else {
+            (void)memset(code.units, 1, n_units);
+        }
+        rv = fl__ranks_read(rest, code.parts, code.n_parts * sizeof(*code.parts));
+    }
+    rv = rv == FL_OK ? fl__ranks_read_blob(rest, said->n_upload, &code.bytes) : rv;
+    rv = rv == FL_OK
+             ? fl_member_upload(job->pool->conf.federation, sim_client.name, &code, &norms, err)
+             : rv;
+    if (rv == FL_OK) {
+        fl_job_answer_coded(&job->answer, &norms, n_units);
+    }
+    fl_blob_unref(code.bytes);
+    free(code.parts);
+    free(code.units);
+    return rv;
+}
+
+static int take_answer(struct fl_job *job, struct fl__ranks_rest *rest, struct fl_err *err)
+{
+    struct fl__ranks_answer said;
+    const uint8_t *offer = NULL;
+    size_t n;
+    int rv = fl__ranks_read(rest, &said, sizeof(said));
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    job->answer = said.answer;
+    job->answer.divergence = NULL;
+    n = said.answer.n_units;
+    if (said.has_divergence) {
+        job->answer.divergence = n <= rest->left ? calloc(n + 1, sizeof(float)) : NULL;
+        rv = job->answer.divergence != NULL
+                 ? fl__ranks_read(rest, job->answer.divergence, n * sizeof(float))
+                 : FL_ENOMEM;
+    }
+    rv = rv == FL_OK ? fl__ranks_skip(rest, said.n_offer, &offer) : rv;
+    rv = rv == FL_OK ? fl_buf_add(&job->bytes, offer, (size_t)said.n_offer) : rv;
+    if (rv == FL_OK && job->kind == FL_JOB_CODE && said.answer.code == FL_OK) {
+        rv = take_upload(job, rest, &said, err);
+    }
+    return rv;
+}
+
+/* Of one that was cancelled meanwhile nobody wants to hear. */
+static void hear(struct fl__worker_pool_team *t, const struct fl_buf *message)
+{
+    struct fl__ranks_rest rest = {message->data, message->len};
+    struct fl__ranks_head head;
+    struct fl_err err = {0};
+    struct fl_job *job;
+    int rv;
+
+    if (fl__ranks_read(&rest, &head, sizeof(head)) != FL_OK || head.kind != FL__RANKS_ANSWER) {
+        return;
+    }
+    job = find(t, head.id);
+    if (job == NULL) {
+        return;
+    }
+    rv = take_answer(job, &rest, &err);
+    if (rv != FL_OK) {
+        fail(job, rv, &err);
+    }
+    unlist(t, job);
+    job->state = FL__JOB_DONE;
+}
+
+static int hear_next(struct fl_worker_pool *pool, bool wait, struct fl_err *err)
+{
+    const struct fl_ranks *of = pool->ranks->of;
+    struct fl_buf message;
+    int rv = of->receive(of->ctx, wait, &message, err);
+
+    if (rv == FL_OK) {
+        hear(pool->ranks, &message);
+        fl_buf_done(&message);
+    }
+    return rv;
+}
+
+void fl__ranks_begin(struct fl_job *job)
+{
+    struct fl__worker_pool_team *t = job->pool->ranks;
+    struct fl_err err = {0};
+    int rv = FL_OK;
+
+    job->id = ++t->last_id;
+    if (job->kind == FL_JOB_TRAIN) {
+        rv = tell_shelf(t, job, &err);
+    } else if (job->kind == FL_JOB_EVALUATE) {
+        rv = tell_model(t, job, &err);
+    }
+    rv = rv == FL_OK ? say_begin(t, job, &err) : rv;
+    if (rv != FL_OK) {
+        fail(job, rv, &err);
+        job->state = FL__JOB_DONE;
+        return;
+    }
+    job->state = FL__JOB_RUNNING;
+    list(t, job);
+}
+
+/* What is to be done here is done meanwhile. */
+void fl__ranks_wait(struct fl_job *job)
+{
+    struct fl_err err = {0};
+
+    while (job->state != FL__JOB_DONE) {
+        int rv = hear_next(job->pool, /* wait= */ false, &err);
+
+        if (rv == FL_ENOENT) {
+            rv = fl__worker_pool_step(job->pool) ? FL_OK
+                                                 : hear_next(job->pool, /* wait= */ true, &err);
+        }
+        if (rv != FL_OK) {
+            fail(job, rv, &err);
+            unlist(job->pool->ranks, job);
+            job->state = FL__JOB_DONE;
+        }
+    }
+}
+
+void fl__ranks_cancel(struct fl_job *job)
+{
+    const struct fl__ranks_head head = {FL__RANKS_CANCEL, job->client, job->id, {0}};
+
+    if (job->state != FL__JOB_DONE) {
+        say(job->pool->ranks, job->process, &head);
+        unlist(job->pool->ranks, job);
+        job->state = FL__JOB_DONE;
+    }
+}
+
+void fl__ranks_drop(struct fl_worker_pool *pool, uint32_t client, struct fl_round_key key)
+{
+    const struct fl__ranks_head head = {FL__RANKS_DROP, client, 0, key};
+
+    say(pool->ranks, client % pool->ranks->of->n, &head);
+}
+
+/* --- life --- */
+
+static int say_open(const struct fl_worker_pool *pool, struct fl_err *err)
+{
+    const struct fl__ranks_head head = {.kind = FL__RANKS_OPEN};
+    const struct fl__ranks_open open = {pool->conf.seed, strlen(pool->conf.dir)};
+    const struct fl_wire_command told = {.type = FL_WIRE_WELCOME,
+                                         .u.welcome = pool->conf.setup->welcome}; /* Lent. */
+    struct fl_blob *blob = NULL;
+    struct fl_buf message;
+    unsigned k;
+    int rv = fl__ranks_say(&message, &head);
+
+    rv = rv == FL_OK ? fl_buf_add(&message, &open, sizeof(open)) : rv;
+    rv = rv == FL_OK ? fl_buf_add(&message, pool->conf.dir, (size_t)open.dir_len) : rv;
+    rv = rv == FL_OK ? fl_wire_command_encode(&told, &message) : rv;
+    rv = rv == FL_OK ? fl_blob_from_buf(&message, &blob) : rv;
+    fl_buf_done(&message);
+    for (k = 1; rv == FL_OK && k < pool->ranks->of->n; k++) {
+        rv = pool->ranks->of->send(pool->ranks->of->ctx, k, blob, err);
+    }
+    fl_blob_unref(blob);
+    return rv;
+}
+
+int fl__ranks_open(struct fl_worker_pool *pool, struct fl_err *err)
+{
+    struct fl__worker_pool_team *t = calloc(1, sizeof(*t));
+
+    if (t == NULL) {
+        return FL_ENOMEM;
+    }
+    pool->ranks = t;
+    t->of = pool->conf.ranks;
+    t->common.at = calloc(t->of->n, sizeof(*t->common.at));
+    t->evaluated.at = calloc(t->of->n, sizeof(*t->evaluated.at));
+    return t->common.at != NULL && t->evaluated.at != NULL ? say_open(pool, err) : FL_ENOMEM;
+}
+
+void fl__ranks_close(struct fl_worker_pool *pool)
+{
+    const struct fl__ranks_head head = {.kind = FL__RANKS_CLOSE};
+    struct fl__worker_pool_team *t = pool->ranks;
+    unsigned k;
+
+    if (t == NULL) {
+        return;
+    }
+    for (k = 1; k < t->of->n; k++) {
+        say(t, k, &head);
+    }
+    fl_model_cache_unref(t->model_cache);
+    fl_blob_unref(t->model);
+    fl_blob_unref(t->common.message);
+    fl_blob_unref(t->evaluated.message);
+    free(t->common.at);
+    free(t->evaluated.at);
+    free(t);
+    pool->ranks = NULL;
+}
+
+int fl_ranks_end(const struct fl_ranks *ranks, struct fl_err *err)
+{
+    const struct fl__ranks_head head = {.kind = FL__RANKS_END};
+    unsigned k;
+    int rv = FL_OK;
+
+    for (k = 1; rv == FL_OK && k < ranks->n; k++) {
+        struct fl_buf message;
+
+        rv = fl__ranks_say(&message, &head);
+        rv = rv == FL_OK ? fl__ranks_send(ranks, k, &message, err) : rv;
+        fl_buf_done(&message);
+    }
+    return rv;
+}

@@ -1,0 +1,305 @@
+/* The clients' work itself, by client/work. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/work/data_summary.h"
+#include "client/work/evaluation.h"
+#include "tools/fl_sim/engine/worker_pool_impl.h"
+
+/* --- a client's member --- */
+
+static int begin_member(struct fl_worker_pool *pool, uint32_t client, struct fl_member **ret,
+                        struct fl_err *err)
+{
+    struct fl_member *m = pool->members[client];
+    struct fl_member_place place = {.log = pool->conf.log};
+    struct fl_sim_client sim_client;
+    char dir[sizeof(m->dir)];
+    int n;
+    int rv;
+
+    if (m != NULL) {
+        *ret = m;
+        return FL_OK;
+    }
+    pool->conf.sim_clients->sim_client(pool->conf.sim_clients->ctx, client, &sim_client);
+    place.seed = sim_client.seed;
+    place.least_group = sim_client.least_group;
+    place.dir = dir;
+    n = snprintf(dir, sizeof(dir), "%s/%s", pool->conf.dir, sim_client.name);
+    if (n < 0 || (size_t)n >= sizeof(dir)) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", pool->conf.dir);
+    }
+    m = calloc(1, sizeof(*m));
+    if (m == NULL) {
+        return FL_ENOMEM;
+    }
+    rv = fl_member_begin(m, &place, pool->conf.setup, err);
+    if (rv != FL_OK) {
+        free(m);
+        return rv;
+    }
+    pool->members[client] = m;
+    *ret = m;
+    return FL_OK;
+}
+
+void fl__worker_pool_close(struct fl_worker_pool *pool, uint32_t client)
+{
+    struct fl_member *m = pool->members[client];
+
+    if (m != NULL) {
+        fl_member_close(m);
+        free(m);
+        pool->members[client] = NULL;
+    }
+}
+
+/* --- an engine --- */
+
+/* One over this data, that nobody else works with. */
+static int take_trainer(struct fl_worker_pool *pool, const struct fl_sim_client_data *data,
+                        struct fl_trainer **ret, struct fl_err *err)
+{
+    struct fl_trainer *trainer = NULL;
+    int rv;
+
+    (void)pthread_mutex_lock(&pool->lock);
+    if (pool->n_spare > 0) {
+        trainer = pool->spare[--pool->n_spare];
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    if (trainer != NULL) {
+        rv = fl_trainer_set_data(trainer, data->train, data->test, err);
+    } else {
+        rv = fl_trainer_builtin(data->train, data->test, pool->conf.kernels, &trainer, err);
+        rv = rv == FL_OK ? fl_worker_prepare_trainer(trainer, pool->conf.setup, err) : rv;
+    }
+    if (rv != FL_OK) {
+        fl_trainer_free(trainer);
+        return rv;
+    }
+    *ret = trainer;
+    return FL_OK;
+}
+
+static void give_trainer(struct fl_worker_pool *pool, struct fl_trainer *trainer)
+{
+    (void)pthread_mutex_lock(&pool->lock);
+    if (pool->n_spare < pool->n_threads + 1) {
+        pool->spare[pool->n_spare++] = trainer;
+        trainer = NULL;
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    fl_trainer_free(trainer);
+}
+
+/* --- training --- */
+
+/* What the client may fetch, in memory. */
+static int read_bundles(const struct fl_model_cache_item *const *items, size_t n,
+                        struct fl_member_bundle *list, uint8_t **read, struct fl_err *err)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        const struct fl_bytes *b = &items[i]->bytes;
+        size_t len = (size_t)fl_bytes_len(b);
+
+        if (b->file != NULL) {
+            read[i] = malloc(len + 1);
+            rv = read[i] != NULL ? fl_file_read(b->file, 0, read[i], len) : FL_ENOMEM;
+            if (rv != FL_OK) {
+                rv = fl_err_set(err, rv, "bundle '%s': %s", items[i]->name, fl_strerror(rv));
+            }
+        }
+        list[i] = (struct fl_member_bundle){.name = items[i]->name,
+                                            .data = b->file != NULL   ? read[i]
+                                                    : b->blob != NULL ? fl_blob_data(b->blob)
+                                                                      : NULL,
+                                            .len = len,
+                                            .has_digest = items[i]->has_digest};
+    }
+    return rv;
+}
+
+static struct fl_eval_rec eval_rec(const struct fl_result_evaluation *e)
+{
+    return (struct fl_eval_rec){e->samples, e->correct, e->loss_sum};
+}
+
+static int take_result(const struct fl_result *r, struct fl_job_answer *a)
+{
+    a->samples = r->samples;
+    a->steps = r->steps;
+    a->train_loss = r->train_loss;
+    a->previous_dot = r->previous_dot;
+    a->has_received = r->has_received;
+    a->has_trained = r->has_trained;
+    a->received = r->has_received ? eval_rec(&r->received) : (struct fl_eval_rec){0};
+    a->trained = r->has_trained ? eval_rec(&r->trained) : (struct fl_eval_rec){0};
+    a->n_units = r->n_units;
+    a->divergence = malloc((r->n_units + 1) * sizeof(*a->divergence));
+    if (a->divergence == NULL) {
+        return FL_ENOMEM;
+    }
+    (void)memcpy(a->divergence, r->divergence, r->n_units * sizeof(*a->divergence));
+    return FL_OK;
+}
+
+/* Bundles are lent to the member until it is trained. */
+static int fetch_and_train(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+{
+    const struct fl_model_cache_item *items[FL_BUNDLES_MAX];
+    struct fl_member_bundle list[FL_BUNDLES_MAX];
+    uint8_t *read[FL_BUNDLES_MAX] = {NULL};
+    struct fl_sim_client sim_client;
+    size_t n;
+    size_t i;
+    int rv;
+
+    job->pool->conf.sim_clients->sim_client(job->pool->conf.sim_clients->ctx, job->client,
+                                            &sim_client);
+    n = fl_model_cache_list(job->model_cache, sim_client.name, items);
+    rv = read_bundles(items, n, list, read, err);
+    rv = rv == FL_OK ? fl_member_fetch(m, &job->task, list, n, err) : rv;
+    rv = rv == FL_OK ? fl_member_train(m, err) : rv;
+    for (i = 0; i < n; i++) {
+        free(read[i]);
+    }
+    return rv;
+}
+
+static int train(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+{
+    int rv = fl_pending_result_is(&m->held, job->task.key) ? FL_OK : fetch_and_train(job, m, err);
+
+    return rv == FL_OK ? take_result(m->held.result, &job->answer) : rv;
+}
+
+/* --- the others --- */
+
+static int code(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+{
+    struct fl_code code = {.setup = NULL};
+    struct fl_norms norms;
+    struct fl_sim_client sim_client;
+    int rv;
+
+    if (!fl_pending_result_is(&m->held, job->task.key)) {
+        return fl_err_set(err, FL_ESTATE, "nothing is held of round %llu",
+                          (unsigned long long)job->task.key.round);
+    }
+    job->pool->conf.sim_clients->sim_client(job->pool->conf.sim_clients->ctx, job->client,
+                                            &sim_client);
+    rv = fl_member_code(m, job->units, &code, err);
+    if (rv == FL_OK) {
+        job->answer.bytes = fl_blob_len(code.bytes);
+        if (job->pool->conf.federation != NULL) {
+            rv = fl_member_upload(job->pool->conf.federation, sim_client.name, &code, &norms, err);
+            if (rv == FL_OK) {
+                fl_job_answer_coded(&job->answer, &norms, fl_layout_units(m->worker.setup->layout));
+            }
+        } else {
+            job->parts = code.parts;
+            job->n_parts = code.n_parts;
+            job->upload = fl_blob_ref(code.bytes);
+            code.parts = NULL;
+        }
+    }
+    fl_code_done(&code);
+    return rv;
+}
+
+static struct fl_eval_rec measured(const struct fl_train_evaluation *e)
+{
+    return (struct fl_eval_rec){e->samples, e->correct, e->loss_sum};
+}
+
+static int evaluate(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+{
+    struct fl_evaluation found = {.received = {0}};
+    int rv = fl_evaluation_run(&m->worker, job->pool->conf.setup, &job->task,
+                               (const float *)(const void *)fl_blob_data(job->model), job->rate,
+                               &job->cancel, &found, err);
+
+    job->answer.received = measured(&found.received);
+    job->answer.trained = measured(&found.adapted);
+    job->answer.has_received = found.received.samples > 0;
+    job->answer.has_trained = found.adapted.samples > 0;
+    return rv;
+}
+
+static int offer(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+{
+    struct fl_offer made;
+    int rv = fl_offer_make(&m->worker, &made, err);
+
+    if (rv == FL_OK) {
+        rv = fl_buf_add(&job->bytes, made.data.data, made.data.len);
+        job->answer.bytes = made.data.len;
+    }
+    fl_offer_done(&made);
+    return rv;
+}
+
+static int carry_out(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+{
+    switch (job->kind) {
+    case FL_JOB_TRAIN:
+        return train(job, m, err);
+    case FL_JOB_CODE:
+        return code(job, m, err);
+    case FL_JOB_EVALUATE:
+        return evaluate(job, m, err);
+    case FL_JOB_OFFER:
+    default:
+        return offer(job, m, err);
+    }
+}
+
+static int run_with(struct fl_job *job, const struct fl_sim_client_data *data, struct fl_err *err)
+{
+    struct fl_worker_pool *pool = job->pool;
+    struct fl_trainer *trainer = NULL;
+    struct fl_member *m = NULL;
+    int rv = begin_member(pool, job->client, &m, err);
+
+    if (rv == FL_OK && job->kind != FL_JOB_CODE) {
+        rv = take_trainer(pool, data, &trainer, err);
+    }
+    if (rv == FL_OK) {
+        fl_member_lend(m, trainer);
+        rv = carry_out(job, m, err);
+        fl_member_lend(m, NULL);
+    }
+    if (trainer != NULL) {
+        give_trainer(pool, trainer);
+    }
+    if (m != NULL && m->held.result == NULL) {
+        fl__worker_pool_close(pool, job->client);
+    }
+    return rv;
+}
+
+void fl__worker_pool_run(struct fl_job *job)
+{
+    const struct fl_sim_clients *sim_clients = job->pool->conf.sim_clients;
+    struct fl_sim_client_data data = {.train = NULL};
+    struct fl_err err = {0};
+    bool coding = job->kind == FL_JOB_CODE;
+    int rv = coding ? FL_OK : sim_clients->data(sim_clients->ctx, job->client, &data, &err);
+
+    if (rv == FL_OK) {
+        rv = run_with(job, &data, &err);
+        if (!coding) {
+            sim_clients->release(sim_clients->ctx, &data);
+        }
+    }
+    job->answer.code = rv;
+    if (rv != FL_OK) {
+        (void)snprintf(job->answer.why, sizeof(job->answer.why), "%s", fl_err_text(&err, rv));
+    }
+}

@@ -1,0 +1,123 @@
+/* fl-sim: whole federations in one process, in virtual time. */
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "tools/fl_sim/engine/heap.h"
+#include "tools/fl_sim/experiment/experiment.h"
+#include "tools/fl_sim/fl_sim.h"
+#include "tools/fl_sim/results/result_columns.h"
+
+struct command {
+    const char *name;
+    const char *help;
+    int (*run)(int argc, char **argv);
+};
+
+/* Ended by a row without name. */
+static const struct command commands[] = {
+    {"run", "run an experiment", cmd_run},
+    {"plot", "pictures of results", cmd_plot},
+    {"compare", "two results against each other, paired by seed", cmd_compare},
+    {"table", "results as a table", cmd_table},
+    {"world", "what worlds there are, and what their clients are like", cmd_world},
+    {NULL, NULL, NULL},
+};
+
+int usage_error(const char *command, const char *fmt, ...)
+{
+    va_list ap;
+
+    (void)fprintf(stderr, "fl-sim%s%s: ", command[0] != '\0' ? " " : "", command);
+    va_start(ap, fmt);
+    (void)vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    (void)fprintf(stderr, "\nTry 'fl-sim%s%s --help'.\n", command[0] != '\0' ? " " : "", command);
+    return EXIT_USAGE;
+}
+
+static void print_help(void)
+{
+    const struct command *c;
+
+    (void)puts("Usage: fl-sim COMMAND [OPTION]...\n\nCommands:");
+    for (c = commands; c->name != NULL; c++) {
+        (void)printf("  %-12s %s\n", c->name, c->help);
+    }
+    (void)puts("\n'fl-sim COMMAND --help' has the options of a command, 'fl-sim --reference' the\n"
+               "figures of its results and 'fl-sim --reference experiment' the keys of its file\n"
+               "(Markdown).\n"
+               "Exit status: 0 done, 1 it could not be done, 2 wrong usage.");
+}
+
+/* A full disk behind stdout is an error like any other. */
+static int end(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+        (void)fputs("fl-sim: cannot write to standard output\n", stderr);
+        return status == EXIT_SUCCESS ? EXIT_FAILURE : status;
+    }
+    return status;
+}
+
+static int print_reference(const char *what)
+{
+    struct fl_buf buf;
+    int rv;
+
+    if (strcmp(what, "results") == 0) {
+        fl_sim_print_reference();
+        return EXIT_SUCCESS;
+    }
+    if (strcmp(what, "experiment") != 0) {
+        return usage_error("", "there is a reference of results and of experiment, none of '%s'",
+                           what);
+    }
+    fl_buf_init(&buf, 1u << 20);
+    rv = fl_experiment_reference(&buf);
+    if (rv == FL_OK) {
+        (void)fwrite(buf.data, 1, buf.len, stdout);
+    }
+    fl_buf_done(&buf);
+    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    /* A file that may grow no further is an error of the write, not a death. */
+    static const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    const char *names[sizeof(commands) / sizeof(commands[0])] = {NULL};
+    const struct command *c;
+    const char *near;
+    size_t n = 0;
+
+    (void)sigaction(SIGXFSZ, &ignore, NULL);
+    fl_sim_keep_heap();
+    if (argc < 2) {
+        return usage_error("", "expected a command");
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_help();
+        return end(EXIT_SUCCESS);
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        (void)puts("fl-sim " PACKAGE_VERSION);
+        return end(EXIT_SUCCESS);
+    }
+    if (strcmp(argv[1], "--reference") == 0) {
+        return end(print_reference(argc > 2 ? argv[2] : "results"));
+    }
+    for (c = commands; c->name != NULL; c++) {
+        names[n++] = c->name;
+        if (strcmp(argv[1], c->name) == 0) {
+            return end(c->run(argc - 1, argv + 1));
+        }
+    }
+    near = fl_str_nearest(argv[1], names, n);
+    return usage_error("", "unknown command '%s'%s%s%s", argv[1],
+                       near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                       near != NULL ? "'?" : "");
+}

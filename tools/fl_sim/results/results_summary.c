@@ -1,0 +1,144 @@
+/* summary.json of a trial, and its line of results.csv. */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/json/json.h"
+#include "tools/fl_sim/results/results_impl.h"
+
+#define SUMMARY_MAX ((size_t)1 << 20)
+#define NAME_MAX    256
+
+static const char *const how_names[] = {
+    [FL_TRIAL_DONE] = "done", [FL_TRIAL_STOPPED] = "stopped", [FL_TRIAL_DIVERGED] = "diverged"};
+
+const char *fl_trial_how_text(enum fl_trial_how how)
+{
+    return how_names[how];
+}
+
+/* With every key, so that all trials have the same columns. */
+static json_t *spent_json(const struct fl_spent *s)
+{
+    json_t *object = json_object();
+    bool known = s->round > 0;
+
+    (void)json_object_set_new(object, "round", known ? fl_json_whole(s->round) : json_null());
+    (void)json_object_set_new(object, "time_us", known ? fl_json_whole(s->time_us) : json_null());
+    (void)json_object_set_new(object, "uplink_bytes",
+                              known ? fl_json_whole(s->uplink_bytes) : json_null());
+    (void)json_object_set_new(object, "bytes_up", known ? fl_json_whole(s->bytes_up) : json_null());
+    (void)json_object_set_new(object, "bytes_down",
+                              known ? fl_json_whole(s->bytes_down) : json_null());
+    (void)json_object_set_new(object, "full_models", fl_json_real(s->full_models, known));
+    return object;
+}
+
+static json_t *course_json(const struct fl_trajectory *c)
+{
+    json_t *object = json_object();
+    json_t *reached = json_object();
+    char name[16];
+    size_t i;
+
+    for (i = 0; i < c->n_targets; i++) {
+        (void)snprintf(name, sizeof(name), "%g", c->targets[i]);
+        (void)json_object_set_new(reached, name, spent_json(&c->reached[i]));
+    }
+    (void)json_object_set_new(object, "best", fl_json_real(c->best, c->known));
+    (void)json_object_set_new(object, "best_round",
+                              c->known ? fl_json_whole(c->best_round) : json_null());
+    (void)json_object_set_new(object, "last", fl_json_real(c->last, c->known));
+    (void)json_object_set_new(object, "last_round",
+                              c->known ? fl_json_whole(c->last_round) : json_null());
+    (void)json_object_set_new(object, "reached", reached);
+    return object;
+}
+
+static json_t *summary_json(const struct fl_summary *s, const struct fl_trial_end *end)
+{
+    json_t *object = json_object();
+    json_t *totals = json_object();
+    bool diverged = end->how == FL_TRIAL_DIVERGED;
+
+    fl_json_figures(totals, &fl_round_rows, &s->totals.record, /* totals= */ false);
+    fl_json_figures(totals, &fl_sim_round_rows, &s->totals.sim, /* totals= */ false);
+    (void)json_object_set_new(object, "point", json_string(s->point));
+    (void)json_object_set_new(object, "label", json_string(s->label));
+    (void)json_object_set_new(object, "seed", fl_json_whole(s->seed));
+    (void)json_object_set_new(object, "ended", json_string(fl_trial_how_text(end->how)));
+    (void)json_object_set_new(object, "diverged_round",
+                              diverged ? fl_json_whole(end->round) : json_null());
+    (void)json_object_set_new(object, "reason",
+                              end->reason != NULL ? json_string(end->reason) : json_null());
+    (void)json_object_set_new(object, "rounds", fl_json_whole(s->rounds));
+    (void)json_object_set_new(object, "accuracy", course_json(&s->accuracy));
+    (void)json_object_set_new(object, "personal_accuracy", course_json(&s->personal));
+    (void)json_object_set_new(object, "totals", totals);
+    return object;
+}
+
+int fl_summary_write(const char *path, const struct fl_summary *summary,
+                     const struct fl_trial_end *end, struct fl_err *err)
+{
+    json_t *object = summary_json(summary, end);
+    struct fl_buf text;
+    int rv;
+
+    fl_buf_init(&text, SUMMARY_MAX);
+    rv = fl_json_add(&text, object);
+    json_decref(object);
+    rv = rv == FL_OK ? fl_fs_replace(path, text.data, text.len, /* sync= */ true, NULL) : rv;
+    fl_buf_done(&text);
+    return rv == FL_OK ? FL_OK : fl_results_write_error(err, rv, path);
+}
+
+static int add_cell(struct fl_buf *out, const json_t *value)
+{
+    char number[FL_JSON_EXACT];
+
+    if (json_is_string(value)) {
+        return fl_csv_add(out, json_string_value(value));
+    }
+    if (json_is_integer(value)) {
+        return fl_buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    }
+    return json_is_real(value)
+               ? fl_buf_printf(out, "%s", fl_json_exact(json_real_value(value), number))
+               : FL_OK;
+}
+
+/* Members of members are columns "accuracy.reached.0.9.round". */
+static int add_cells(struct fl_buf *out, const json_t *object, const char *prefix, bool head,
+                     bool *first)
+{
+    void *it = json_object_iter((json_t *)(uintptr_t)object);
+    int rv = FL_OK;
+
+    while (rv == FL_OK && it != NULL) {
+        const json_t *value = json_object_iter_value(it);
+        char name[NAME_MAX];
+
+        (void)snprintf(name, sizeof(name), "%s%s%s", prefix, prefix[0] != '\0' ? "." : "",
+                       json_object_iter_key(it));
+        if (json_is_object(value)) {
+            /* Not deeper than summary_json() goes: a name has an end. */
+            rv = strlen(name) < NAME_MAX - 1 ? add_cells(out, value, name, head, first) : FL_ELIMIT;
+        } else {
+            rv = *first ? FL_OK : fl_buf_printf(out, ",");
+            *first = false;
+            rv = rv != FL_OK ? rv : head ? fl_csv_add(out, name) : add_cell(out, value);
+        }
+        it = json_object_iter_next((json_t *)(uintptr_t)object, it);
+    }
+    return rv;
+}
+
+int fl_summary_csv(struct fl_buf *out, const json_t *summary, bool head)
+{
+    bool first = true;
+    int rv = add_cells(out, summary, "", head, &first);
+
+    return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
+}

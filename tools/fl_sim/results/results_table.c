@@ -1,0 +1,300 @@
+#include "tools/fl_sim/results/results_table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/json/json.h"
+#include "tools/fl_sim/results/scale.h"
+#include "tools/fl_sim/results/stats.h"
+
+/* --- columns --- */
+
+static bool find_axis(const char *name, size_t len, enum fl_axis *ret)
+{
+    size_t i;
+
+    for (i = 0; i < FL_N_AXES; i++) {
+        if (strlen(fl_axis_names[i]) == len && memcmp(fl_axis_names[i], name, len) == 0) {
+            *ret = (enum fl_axis)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The column that was meant, or NULL. */
+static const char *nearest(const char *name)
+{
+    const char *words[2 + FL_N_AXES] = {"trials", "best"};
+    const char *near;
+    size_t i;
+
+    for (i = 0; i < FL_N_AXES; i++) {
+        words[2 + i] = fl_axis_names[i];
+    }
+    near = fl_str_nearest(name, words, 2 + FL_N_AXES);
+    return near != NULL ? near : fl_row_nearest(name);
+}
+
+static int read_column(struct fl_column *c, struct fl_err *err)
+{
+    const char *at = strchr(c->name, '@');
+    const char *near;
+
+    if (at != NULL) {
+        c->kind = FL_COLUMN_REACHED;
+        return find_axis(c->name, (size_t)(at - c->name), &c->axis) &&
+                       fl_str_to_double(at + 1, &c->target) == FL_OK && c->target > 0.0 &&
+                       c->target <= 1.0
+                   ? FL_OK
+                   : fl_err_set(err, FL_EINVAL,
+                                "column '%s': expected rounds, uplink, bytes, time or models, '@' "
+                                "and an accuracy above 0 and up to 1",
+                                c->name);
+    }
+    if (strcmp(c->name, "trials") == 0 || strcmp(c->name, "best") == 0) {
+        c->kind = c->name[0] == 't' ? FL_COLUMN_TRIALS : FL_COLUMN_BEST;
+        return FL_OK;
+    }
+    if (find_axis(c->name, strlen(c->name), &c->axis)) {
+        c->kind = FL_COLUMN_SPENT;
+        return FL_OK;
+    }
+    if (fl_row_find(c->name, &c->figure)) {
+        c->kind = FL_COLUMN_LAST;
+        return FL_OK;
+    }
+    near = nearest(c->name);
+    return fl_err_set(err, FL_EINVAL,
+                      "unknown column '%s'%s%s%s: expected trials, best, rounds, uplink, bytes, "
+                      "time, models (with @0.9: to that accuracy), or a key of rounds.jsonl",
+                      c->name, near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
+                      near != NULL ? "'" : "");
+}
+
+int fl_table_columns(struct fl_table *table, const char *names, struct fl_err *err)
+{
+    table->n = 0;
+    while (names != NULL) {
+        size_t len = strcspn(names, ",");
+        struct fl_column *c = &table->columns[table->n];
+
+        if (table->n == FL_TABLE_COLUMNS) {
+            return fl_err_set(err, FL_EINVAL, "more than %d columns", FL_TABLE_COLUMNS);
+        }
+        (void)memset(c, 0, sizeof(*c));
+        if (len >= sizeof(c->name)) {
+            return fl_err_set(err, FL_EINVAL, "unknown column '%.80s'", names);
+        }
+        (void)memcpy(c->name, names, len);
+        if (read_column(c, err) != FL_OK) {
+            return FL_EINVAL;
+        }
+        table->n++;
+        names = names[len] == ',' ? names + len + 1 : NULL;
+    }
+    return FL_OK;
+}
+
+/* --- cells --- */
+
+/* NAN: the trial has none. */
+static double value_of(const struct fl_table *table, const struct fl_column *c,
+                       const struct fl_read_trial *trial)
+{
+    bool last = c->kind == FL_COLUMN_LAST;
+    struct fl_trajectory trajectory;
+    struct fl_spent spent;
+
+    fl_trajectory_init(&trajectory, last ? c->name : table->quality, &c->target, 1);
+    if (!last && table->mean_of > 1) {
+        fl_trajectory_mean_of(&trajectory, table->mean_of);
+    }
+    fl_read_trajectory(trial, &trajectory, &spent);
+    switch (c->kind) {
+    case FL_COLUMN_BEST:
+        return trajectory.known ? trajectory.best : (double)NAN;
+    case FL_COLUMN_LAST:
+        return trajectory.known ? trajectory.last : (double)NAN;
+    case FL_COLUMN_SPENT:
+        return fl_axis_value(c->axis, &spent);
+    case FL_COLUMN_REACHED:
+        return trajectory.reached[0].round > 0 ? fl_axis_value(c->axis, &trajectory.reached[0])
+                                               : (double)NAN;
+    case FL_COLUMN_TRIALS:
+        break;
+    }
+    return (double)NAN;
+}
+
+static struct fl_scale scale_of(const struct fl_column *c, double largest)
+{
+    switch (c->kind) {
+    case FL_COLUMN_BEST:
+        return fl_scale_unit(FL_UNIT_SHARE, largest);
+    case FL_COLUMN_LAST:
+        return fl_scale_unit(c->figure.figure->unit, largest);
+    case FL_COLUMN_SPENT:
+    case FL_COLUMN_REACHED:
+        return fl_scale_axis(c->axis, largest);
+    case FL_COLUMN_TRIALS:
+        break;
+    }
+    return (struct fl_scale){1.0, ""};
+}
+
+/* "95.49 ± 0.12 %", "1.12 MB (2 of 3)", "-" */
+static int add_mean(struct fl_buf *out, const struct fl_column *c, const double *values, size_t n,
+                    size_t n_trials)
+{
+    double mean = fl_mean(values, n);
+    struct fl_scale scale = scale_of(c, mean);
+    double deviation = fl_deviation(values, n) / scale.per;
+    bool share = strcmp(scale.unit, "%") == 0;
+    double size = fabs(mean) / scale.per;
+    int decimals = share ? 2 : size >= 100.0 ? 0 : size >= 10.0 ? 1 : 2;
+    char of[48] = "";
+
+    if (n == 0) {
+        return fl_buf_printf(out, "-");
+    }
+    if (n < n_trials) {
+        (void)snprintf(of, sizeof(of), " (%zu of %zu)", n, n_trials);
+    }
+    if (n == 1 || (c->kind == FL_COLUMN_SPENT && !(deviation > 0.0))) {
+        return fl_buf_printf(
+            out, "%.*f%s%s%s",
+            !(size > 0.0) || (scale.unit[0] == '\0' && floor(mean) == mean) ? 0 : decimals,
+            mean / scale.per, scale.unit[0] != '\0' ? " " : "", scale.unit, of);
+    }
+    return fl_buf_printf(out, "%.*f ± %.*f%s%s%s", decimals, mean / scale.per, decimals, deviation,
+                         scale.unit[0] != '\0' ? " " : "", scale.unit, of);
+}
+
+static int add_exact(struct fl_buf *out, double value, bool known)
+{
+    char number[FL_JSON_EXACT];
+
+    return fl_buf_printf(out, ",%s", known ? fl_json_exact(value, number) : "");
+}
+
+/* "3", "3, 1 diverged, 2 not finished" */
+static int add_trials(struct fl_buf *out, const struct fl_read_point *p, size_t n_trials, bool csv)
+{
+    size_t diverged = 0;
+    size_t i;
+    int rv = fl_buf_printf(out, "%zu", n_trials);
+
+    for (i = 0; i < p->n_trials; i++) {
+        diverged += p->trials[i].finished && p->trials[i].end.how == FL_TRIAL_DIVERGED;
+    }
+    if (rv == FL_OK && !csv && diverged > 0) {
+        rv = fl_buf_printf(out, ", %zu diverged", diverged);
+    }
+    if (rv == FL_OK && !csv && n_trials < p->n_trials) {
+        rv = fl_buf_printf(out, ", %zu not finished", p->n_trials - n_trials);
+    }
+    return rv;
+}
+
+/* `values` has room for all trials. */
+static int add_cell(struct fl_buf *out, const struct fl_table *table, const struct fl_column *c,
+                    const struct fl_read_point *p, double *values)
+{
+    size_t n_trials = 0;
+    size_t n = 0;
+    size_t i;
+    int rv;
+
+    for (i = 0; i < p->n_trials; i++) {
+        if (p->trials[i].finished) {
+            values[n] = value_of(table, c, &p->trials[i]);
+            n += !isnan(values[n]);
+            n_trials++;
+        }
+    }
+    if (c->kind == FL_COLUMN_TRIALS) {
+        rv = fl_buf_printf(out, table->csv ? "," : " ");
+        rv = rv == FL_OK ? add_trials(out, p, n_trials, table->csv) : rv;
+        return rv != FL_OK || table->csv ? rv : fl_buf_printf(out, " |");
+    }
+    if (table->csv) {
+        rv = add_exact(out, fl_mean(values, n), n > 0);
+        rv = rv == FL_OK ? add_exact(out, fl_deviation(values, n), n > 0) : rv;
+        return rv == FL_OK ? fl_buf_printf(out, ",%zu", n) : rv;
+    }
+    rv = fl_buf_printf(out, " ");
+    rv = rv == FL_OK ? add_mean(out, c, values, n, n_trials) : rv;
+    return rv == FL_OK ? fl_buf_printf(out, " |") : rv;
+}
+
+/* --- lines --- */
+
+static int add_head(struct fl_buf *out, const struct fl_table *table)
+{
+    size_t i;
+    int rv = fl_buf_printf(out, table->csv ? "point" : "| point |");
+
+    for (i = 0; rv == FL_OK && i < table->n; i++) {
+        const char *name = table->columns[i].name;
+
+        rv = !table->csv ? fl_buf_printf(out, " %s |", name)
+             : table->columns[i].kind == FL_COLUMN_TRIALS
+                 ? fl_buf_printf(out, ",%s", name)
+                 : fl_buf_printf(out, ",%s,%s.std,%s.trials", name, name, name);
+    }
+    rv = rv == FL_OK ? fl_buf_printf(out, table->csv ? "\n" : "\n| --- |") : rv;
+    for (i = 0; rv == FL_OK && !table->csv && i < table->n; i++) {
+        rv = fl_buf_printf(out, " ---: |");
+    }
+    return rv == FL_OK && !table->csv ? fl_buf_printf(out, "\n") : rv;
+}
+
+/* A '|' would end the cell. */
+static int add_label(struct fl_buf *out, const char *label, bool csv)
+{
+    const char *p;
+    int rv;
+
+    if (csv) {
+        return fl_csv_add(out, label);
+    }
+    rv = fl_buf_printf(out, "| ");
+    for (p = label; rv == FL_OK && *p != '\0'; p++) {
+        rv = fl_buf_printf(out, *p == '|' ? "\\%c" : "%c", *p);
+    }
+    return rv == FL_OK ? fl_buf_printf(out, " |") : rv;
+}
+
+static int add_line(struct fl_buf *out, const struct fl_table *table, const char *label,
+                    const struct fl_read_point *p)
+{
+    double *values = calloc(p->n_trials > 0 ? p->n_trials : 1, sizeof(*values));
+    size_t i;
+    int rv = values != NULL ? add_label(out, label, table->csv) : FL_ENOMEM;
+
+    for (i = 0; rv == FL_OK && i < table->n; i++) {
+        rv = add_cell(out, table, &table->columns[i], p, values);
+    }
+    free(values);
+    return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
+}
+
+int fl_table_text(struct fl_buf *out, const struct fl_table *table, const struct fl_read_set *set)
+{
+    char label[512];
+    size_t r;
+    size_t p;
+    int rv = add_head(out, table);
+
+    for (r = 0; r < set->n; r++) {
+        for (p = 0; rv == FL_OK && p < set->runs[r]->n_points; p++) {
+            const struct fl_read_point *point = &set->runs[r]->points[p];
+
+            (void)fl_read_label(set, set->runs[r], point, label, sizeof(label));
+            rv = add_line(out, table, label, point);
+        }
+    }
+    return rv;
+}

@@ -1,0 +1,348 @@
+/* One trial of an experiment: a point of its sweep with one seed. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/work/data_summary.h"
+#include "libfl/base/fs.h"
+#include "libfl/nn/net.h"
+#include "tools/fl_sim/engine/sim_federation.h"
+#include "tools/fl_sim/run.h"
+
+/* --- its clients --- */
+
+struct trial {
+    const struct run *run;
+    const struct fl_ranks *ranks; /* NULL: this process alone */
+    struct setting setting;
+    const char *label;
+    uint64_t seed;
+    struct fl_trial *out; /* NULL: it is finished */
+    struct trial_log log; /* fd -1: there is none */
+    struct fl_settings settings;
+    uint64_t up_bytes, all_bytes;
+    struct fl_trial_end end;
+    char reason[FL_PAUSE_SIZE];
+    char *asked; /* [units], for a row; owned */
+    uint64_t round;
+    double accuracy;
+    bool interrupted;
+    struct fl_err err; /* of the results */
+    int code;
+};
+
+static void sim_client(void *ctx, size_t client, struct fl_sim_client *ret)
+{
+    const struct trial *t = ctx;
+    const struct fl_client_conf *conf = t->setting.point->client;
+
+    *ret = (struct fl_sim_client){.name = fl_sim_data_name(t->setting.data, client)};
+    ret->seed = fl_worker_seed(ret->name, (uint64_t)conf->main->seed);
+    ret->least_group = (uint64_t)conf->main->least_group;
+    fl_sim_data_counts(t->setting.data, client, conf->data->validation, &ret->samples,
+                       &ret->evaluation_samples);
+}
+
+static int client_data(void *ctx, size_t client, struct fl_sim_client_data *ret, struct fl_err *err)
+{
+    const struct trial *t = ctx;
+    const struct fl_client_conf *conf = t->setting.point->client;
+    struct fl_dataset *train = NULL;
+    struct fl_dataset *test = NULL;
+    int rv = fl_sim_data_client(t->setting.data, client, conf->data->validation,
+                                conf->data->augment, &train, &test, err);
+
+    *ret = (struct fl_sim_client_data){train, test, {train, test}};
+    return rv;
+}
+
+static void release(void *ctx, struct fl_sim_client_data *data)
+{
+    (void)ctx;
+    fl_dataset_free(data->of[0]);
+    fl_dataset_free(data->of[1]);
+}
+
+/* --- what it leaves --- */
+
+static enum fl_sim_fate fate(const struct fl_fed_part *p)
+{
+    switch (p->state) {
+    case FL_PARTICIPANT_ACCEPTED:
+        return FL_SIM_FATE_ACCEPTED;
+    case FL_PARTICIPANT_EMPTY:
+        return FL_SIM_FATE_EMPTY;
+    case FL_PARTICIPANT_REJECTED:
+        return FL_SIM_FATE_REJECTED;
+    default:
+        return p->stopped   ? FL_SIM_FATE_STOPPED
+               : p->failed  ? FL_SIM_FATE_FAILED
+               : p->dropped ? FL_SIM_FATE_DROPPED
+                            : FL_SIM_FATE_LATE;
+    }
+}
+
+static void on_part(void *ctx, const struct fl_fed_part *p)
+{
+    struct trial *t = ctx;
+    struct fl_sim_client_round row;
+    size_t l;
+
+    if (t->code != FL_OK) {
+        return;
+    }
+    fl_sim_client_init(&row);
+    row.round = p->round;
+    row.attempt = p->attempt;
+    row.samples = p->samples;
+    row.steps = p->steps;
+    row.train_loss = p->train_loss;
+    row.selected_us = p->selected_us;
+    row.fetched_us = p->fetched_us;
+    row.trained_us = p->trained_us;
+    row.reported_us = p->reported_us;
+    row.planned_us = p->planned_us;
+    row.pushed_us = p->pushed_us;
+    row.bytes_up = p->bytes_up;
+    row.bytes_down = p->bytes_down;
+    if (p->trained.samples > 0) {
+        row.accuracy = (double)p->trained.correct / (double)p->trained.samples;
+    } else if (p->received.samples > 0) {
+        row.accuracy = (double)p->received.correct / (double)p->received.samples;
+    }
+    row.name = p->name;
+    row.fate = fate(p);
+    if (p->units != NULL) {
+        for (l = 0; l < p->n_units; l++) {
+            t->asked[l] = p->units[l] != 0 ? '1' : '0';
+        }
+        row.asked = t->asked;
+    }
+    t->code = fl_trial_client(t->out, &row, &t->err);
+}
+
+/* The rule that says that it is enough; NULL: none does. */
+static const char *enough(const struct trial *t, const struct fl_round_rec *record,
+                          const struct fl_sim_round *sim)
+{
+    const struct fl_experiment_stop *stop = &t->setting.point->stop;
+
+    if (stop->accuracy > 0 && record->accuracy >= stop->accuracy) {
+        return "accuracy";
+    }
+    if (stop->uplink > 0 && t->up_bytes >= stop->uplink) {
+        return "uplink";
+    }
+    if (stop->bytes > 0 && t->all_bytes >= stop->bytes) {
+        return "bytes";
+    }
+    if (stop->time_ms > 0 && sim->time_us / 1000 >= stop->time_ms) {
+        return "time";
+    }
+    return NULL;
+}
+
+static bool on_committed(void *ctx, const struct fl_round_rec *record,
+                         const struct fl_sim_round *sim)
+{
+    struct trial *t = ctx;
+    const char *rule;
+
+    t->up_bytes += record->uplink_bytes;
+    t->all_bytes += fl_sim_round_up(sim) + fl_sim_round_down(sim);
+    t->round = record->round;
+    t->accuracy = record->accuracy >= 0 ? record->accuracy : t->accuracy;
+    if (t->code == FL_OK) {
+        t->code = fl_trial_round(t->out, record, sim, &t->err);
+    }
+    progress_round(t->run->progress, t->label, t->seed, record->round,
+                   (uint64_t)t->setting.point->stop.rounds, t->accuracy, t->up_bytes, sim->time_us);
+    rule = enough(t, record, sim);
+    if (rule != NULL) {
+        t->end = (struct fl_trial_end){.how = FL_TRIAL_STOPPED, .reason = rule};
+    }
+    t->interrupted = atomic_load(&run_interrupted);
+    return rule == NULL && t->code == FL_OK && !t->interrupted;
+}
+
+/* --- the run --- */
+
+/* Who is there at the beginning. */
+static uint32_t count_up(const struct setting *s)
+{
+    size_t n = fl_sim_data_clients(s->data);
+    size_t up = 0;
+    uint64_t until;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        up += s->world == NULL || fl_world_up(s->world, i, 0, &until);
+    }
+    return up > 0 ? (uint32_t)up : 1;
+}
+
+/*
+ * A server whose file does not say how many clients to wait for begins with the first; here all of
+ * them come at once, and a round with one of them is what nobody means.
+ */
+static void set_start(const struct setting *s, struct fl_coord_conf *coord)
+{
+    if (coord->start_clients <= 1) {
+        coord->start_clients = count_up(s);
+    }
+}
+
+/* All checkpoints that the server's rule keeps, where somebody wants to look at them. */
+static struct fl_retention retention_of(const struct trial *t)
+{
+    const struct fl_server_checkpoints *c = t->setting.point->server->checkpoints;
+
+    return t->run->keep_state ? (struct fl_retention){.keep = (uint32_t)c->keep,
+                                                      .best = (uint32_t)c->keep_best,
+                                                      .every = (uint32_t)c->every,
+                                                      .span_ms = c->keep_for_ms,
+                                                      .parts = (uint32_t)c->keep_parts}
+                              : (struct fl_retention){.keep = 1};
+}
+
+static struct fl_fed_conf conf_of(struct trial *t, const struct fl_sim_clients *sim_clients,
+                                  const char *journal)
+{
+    const struct fl_client_limits *limits = t->setting.point->client->limits;
+    const struct fl_server_conf *server = t->setting.point->server;
+    const struct fl_server_training *training = server->training;
+    struct fl_fed_conf conf = {
+        .dir = fl_trial_state_dir(t->out),
+        .name = server->main->federation[0] != '\0' ? server->main->federation
+                                                    : fl_experiment_name(t->run->experiment),
+        .net = server->net,
+        .training = {.epochs = (uint32_t)training->epochs,
+                     .steps = (uint32_t)training->steps,
+                     .batch_size = (uint32_t)training->batch_size,
+                     .momentum = training->momentum,
+                     .weight_decay = training->weight_decay},
+        .inputs = server->inputs,
+        .classes = server->classes,
+        .offer_max = (size_t)server->limits->offer,
+        .offer_range = server->limits->offer_range,
+        .norm_bound = server->round->norm_bound,
+        .retention = retention_of(t),
+        .settings = &t->settings,
+        .sim_clients = sim_clients,
+        .test = fl_sim_data_server(t->setting.data),
+        .world = t->setting.world,
+        .upload_rate = (double)limits->upload_rate_per_s,
+        .download_rate = (double)limits->download_rate_per_s,
+        .journal = journal,
+        .dry = t->run->dry,
+        .threads = t->run->threads,
+        .ranks = t->ranks,
+        .keep_records = t->run->keep_state,
+        .log = t->log.fd >= 0 ? &t->log.log : NULL,
+        .watch = {.part = on_part, .committed = on_committed, .ctx = t},
+    };
+
+    fl_server_conf_coord(server, &conf.coord);
+    conf.coord.max_clients = (uint32_t)sim_clients->n + 1;
+    conf.coord.evaluate_server = conf.test != NULL && !t->run->dry;
+    set_start(&t->setting, &conf.coord);
+    return conf;
+}
+
+static struct fl_sim_clients people_of(struct trial *t)
+{
+    return (struct fl_sim_clients){fl_sim_data_clients(t->setting.data), sim_client, client_data,
+                                   release, t};
+}
+
+static int run_federation(struct trial *t, struct fl_err *err)
+{
+    const struct fl_sim_clients sim_clients = people_of(t);
+    char journal[4096];
+    struct fl_fed_conf conf;
+    struct fl_fed *fed = NULL;
+    enum fl_fed_end end = FL_FED_DONE;
+    float *first = NULL;
+    int rv = fl_fs_join(journal, sizeof(journal), fl_trial_state_dir(t->out), "journal");
+
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "path '%s' is too long", fl_trial_state_dir(t->out));
+    }
+    conf = conf_of(t, &sim_clients, t->run->dry ? NULL : journal);
+    rv = setting_model(&t->setting, &first, err);
+    conf.first_model = first;
+    rv = rv == FL_OK ? fl_fed_create(&conf, &fed, err) : rv;
+    free(first);
+    rv = rv == FL_OK ? fl_fed_run(fed, &end, err) : rv;
+    if (rv == FL_OK && (end == FL_FED_DIVERGED || end == FL_FED_STUCK)) {
+        (void)snprintf(t->reason, sizeof(t->reason), "%s", fl_fed_why(fed));
+        t->end = (struct fl_trial_end){.how = end == FL_FED_DIVERGED ? FL_TRIAL_DIVERGED
+                                                                     : FL_TRIAL_STOPPED,
+                                       .round = t->round + 1,
+                                       .reason = t->reason};
+    }
+    fl_fed_free(fed);
+    return rv;
+}
+
+static int run_opened(struct trial *t, struct fl_err *err)
+{
+    int rv = fl_server_conf_settings(t->setting.point->server, &t->settings);
+
+    t->log.fd = -1;
+    if (rv == FL_OK && t->run->keep_state) {
+        rv = trial_log_open(fl_trial_state_dir(t->out), &t->log, err);
+    }
+    t->asked = calloc(fl_layout_units(t->setting.point->server->layout) + 1, 1);
+    rv = rv == FL_OK && t->asked == NULL ? FL_ENOMEM : rv;
+    rv = rv == FL_OK ? run_federation(t, err) : rv;
+    free(t->asked);
+    trial_log_close(&t->log);
+    fl_settings_done(&t->settings);
+    if (t->code != FL_OK) { /* Why the run was ended. */
+        return fl_err_set(err, t->code, "%s", fl_err_text(&t->err, t->code));
+    }
+    if (rv == FL_OK && t->interrupted) {
+        return FL_ECANCELED;
+    }
+    return rv == FL_OK ? fl_trial_finish(t->out, &t->end, err) : rv;
+}
+
+int trial_run(const struct run *run, size_t point, size_t trial, const struct fl_ranks *ranks,
+              struct fl_err *err)
+{
+    struct trial t = {.run = run,
+                      .ranks = ranks,
+                      .label = fl_experiment_label(run->experiment, point),
+                      .seed = fl_experiment_seed(run->experiment, trial),
+                      .accuracy = -1};
+    int rv = fl_trial_begin(run->results, fl_experiment_slug(run->experiment, point), t.seed,
+                            &t.out, err);
+
+    if (rv == FL_OK && t.out != NULL) {
+        rv = setting_open(run, point, trial, &t.setting, err);
+        rv = rv == FL_OK ? run_opened(&t, err) : rv;
+        setting_close(&t.setting);
+    }
+    fl_trial_free(t.out);
+    if (rv == FL_OK) {
+        progress_trial(run->progress);
+    }
+    return rv;
+}
+
+int trial_serve(const struct run *run, size_t point, size_t trial, const struct fl_ranks *ranks,
+                struct fl_err *err)
+{
+    struct trial t = {.run = run};
+    int rv = setting_open(run, point, trial, &t.setting, err);
+
+    if (rv == FL_OK) {
+        const struct fl_sim_clients sim_clients = people_of(&t);
+
+        rv = fl_ranks_serve(ranks, &sim_clients, run->kernels, run->threads, NULL, err);
+        setting_close(&t.setting);
+    }
+    return rv;
+}

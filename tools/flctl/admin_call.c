@@ -1,0 +1,203 @@
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/grpc/endpoint.h"
+#include "libfl/tls/tls.h"
+#include "tools/flctl/flctl.h"
+
+#define CONNECT_MS 3000
+/* A change is answered when it is on disk, which may be slow or full. */
+#define CALL_MS 600000
+/* Who waits for longer wants to know that it is not this program that hangs. */
+#define PATIENCE_MS 10000
+
+struct call {
+    const struct fl_ctl_command *command;
+    const struct fl_buf *request;
+    struct fl_ctl_out *out;
+    struct fl_loop *loop;
+    struct fl_grpc_channel *channel;
+    struct fl_timer *straggler_factor;
+    const char *where;
+    const char *hint;
+    bool up, ended;
+    int exit_code;
+};
+
+/* A line on the terminal, whatever the server sent. */
+FL_PRINTF(1, 2) static void complain(const char *fmt, ...)
+{
+    char text[2048];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    (void)fprintf(stderr, "flctl: %s\n", fl_str_clean(text));
+}
+
+static void on_straggler_timeout(void *ctx)
+{
+    (void)ctx;
+    (void)fprintf(stderr,
+                  "flctl: no answer for %d s: the server has the command and waits, perhaps "
+                  "for its disk: `flctl why` and its log say for what; giving up after %d "
+                  "min\n",
+                  PATIENCE_MS / 1000, CALL_MS / 60000);
+}
+
+static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct call *c = ctx;
+    struct fl_err err = {0};
+    int rv = c->command->message(c->out, data, len, &err);
+
+    fl_timer_stop(c->straggler_factor);
+    if (rv != FL_OK) {
+        complain("%s", fl_err_text(&err, rv));
+        c->exit_code = FL_CTL_FAILED;
+        fl_call_cancel(call);
+    }
+    return true;
+}
+
+static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                      const char *message)
+{
+    struct call *c = ctx;
+
+    (void)call;
+    c->ended = true;
+    fl_timer_stop(c->straggler_factor);
+    if (status != FL_GRPC_OK && c->exit_code == FL_CTL_OK) {
+        complain("%s: %s", fl_grpc_status_name(status),
+                 message != NULL && message[0] != '\0' ? message : "the call failed");
+        c->exit_code = FL_CTL_FAILED;
+    }
+    fl_grpc_channel_close(c->channel);
+}
+
+static const struct fl_call_handler handler = {.on_message = on_message, .on_closed = on_closed};
+
+static void on_up(void *ctx)
+{
+    struct call *c = ctx;
+    struct fl_piece piece = {.data = c->request->data, .len = c->request->len};
+    struct fl_call *call = NULL;
+
+    c->up = true;
+    if (fl_grpc_call(c->channel, c->command->path, CALL_MS, &handler, c, &call) != FL_OK) {
+        c->exit_code = FL_CTL_FAILED;
+        fl_grpc_channel_close(c->channel);
+        return;
+    }
+    if (fl_call_send(call, &piece, 1) != FL_OK) {
+        fl_call_cancel(call);
+        return;
+    }
+    fl_call_end(call);
+    fl_timer_start(c->straggler_factor, PATIENCE_MS);
+}
+
+static void on_down(void *ctx, int code, const char *text)
+{
+    struct call *c = ctx;
+
+    c->channel = NULL;
+    if (!c->up) {
+        complain("no fl-serverd at '%s': %s (%s)", c->where,
+                 text != NULL ? text : fl_strerror(code), c->hint);
+        c->exit_code = FL_CTL_NO_SERVER;
+    } else if (!c->ended && c->exit_code == FL_CTL_OK) {
+        (void)fprintf(stderr, "flctl: the server went away\n");
+        c->exit_code = FL_CTL_FAILED;
+    }
+    fl_loop_stop(c->loop);
+}
+
+static const struct fl_grpc_channel_cbs cbs = {.on_up = on_up, .on_down = on_down};
+
+static int run(struct call *c, const char *address, const struct fl_stream_filter *filter,
+               struct fl_err *err)
+{
+    struct fl_rpc_limits limits;
+    int rv = fl_loop_create(&c->loop, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_timer_create(c->loop, on_straggler_timeout, c, &c->straggler_factor);
+    if (rv != FL_OK) {
+        fl_loop_free(c->loop);
+        return fl_err_set(err, rv, "no timer");
+    }
+    fl_rpc_limits_default(&limits);
+    rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = c->loop,
+                                                         .address = address,
+                                                         .limits = &limits,
+                                                         .timeout_ms = CONNECT_MS,
+                                                         .cbs = &cbs,
+                                                         .ctx = c,
+                                                         .filter = filter},
+                         &c->channel, err);
+    if (rv == FL_OK) {
+        fl_loop_run(c->loop);
+    }
+    fl_timer_close(c->straggler_factor);
+    fl_loop_free(c->loop);
+    return rv;
+}
+
+static int call_socket(struct call *c, const char *socket)
+{
+    struct fl_err err = {0};
+    char address[FL_CTL_PATH + sizeof("unix:")];
+    int n = snprintf(address, sizeof(address), "unix:%s", socket);
+    int rv;
+
+    if (n < 0 || (size_t)n >= sizeof(address)) {
+        (void)fprintf(stderr, "flctl: the path of the socket is too long\n");
+        return FL_CTL_USAGE;
+    }
+    c->where = socket;
+    c->hint = "is it running? --socket or --state-dir names another one";
+    rv = run(c, address, NULL, &err);
+    if (rv != FL_OK) {
+        complain("cannot use '%s': %s", socket, fl_err_text(&err, rv));
+        return FL_CTL_NO_SERVER;
+    }
+    return c->exit_code;
+}
+
+static int call_remote(struct call *c, const struct fl_ctl_remote *remote)
+{
+    struct fl_err err = {0};
+    struct fl_tls *tls = NULL;
+    struct fl_stream_filter filter;
+    int rv = fl_ctl_remote_open(remote, &tls, &err);
+
+    if (rv != FL_OK) {
+        complain("%s", fl_err_text(&err, rv));
+        return rv == FL_EINVAL ? FL_CTL_USAGE : FL_CTL_FAILED;
+    }
+    c->where = remote->server;
+    c->hint = "is it one of the server's listen_admin addresses?";
+    filter = fl_tls_filter(tls);
+    rv = run(c, remote->server, &filter, &err);
+    fl_tls_unref(tls);
+    if (rv != FL_OK) {
+        complain("cannot use '%s': %s", remote->server, fl_err_text(&err, rv));
+        return FL_CTL_NO_SERVER;
+    }
+    return c->exit_code;
+}
+
+int fl_ctl_call(struct fl_ctl_args *args, const struct fl_buf *request)
+{
+    struct call c = {.command = args->command, .request = request, .out = &args->out};
+
+    return args->remote.server != NULL ? call_remote(&c, &args->remote)
+                                       : call_socket(&c, args->socket);
+}
