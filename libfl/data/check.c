@@ -1,4 +1,4 @@
-/* What all readers share: limits before allocation, and the set made of their arrays. */
+/* Shared by all readers: limit checks before allocation, and a data set made of arrays. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -19,30 +19,31 @@ int fl__cifar_create(struct fl_dataset **ret, struct fl_err *err)
     return fl_dataset_create(FL_DATA_U8, 0, (const size_t[]){3, 32, 32}, 3, ret, err);
 }
 
-/* Room for `n` samples in all. */
-static int reserve(struct fl_dataset *ds, size_t n, const char *name, struct fl_err *err)
+/* Reserve memory for `n` samples in total. */
+static int cifar_reserve(struct fl_dataset *ds, size_t n, const char *name, struct fl_err *err)
 {
     uint8_t *x;
     int32_t *y;
 
     if (n > FL_DATA_MAX_SAMPLES || n > FL_DATA_MAX_BYTES / PICTURE) {
-        return fl_err_set(err, FL_ELIMIT, "'%s': more records than a data set may hold", name);
+        return fl_err_set(err, FL_ELIMIT, "'%s': too many records, above the limit of a data set",
+                          name);
     }
     x = realloc(ds->x, n * PICTURE);
     if (x == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory for the records of '%s'", name);
+        return fl_err_set(err, FL_ENOMEM, "'%s': out of memory for its records", name);
     }
     ds->x = x;
     y = realloc(ds->y, n * sizeof(*y));
     if (y == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory for the records of '%s'", name);
+        return fl_err_set(err, FL_ENOMEM, "'%s': out of memory for its records", name);
     }
     ds->y = y;
     return FL_OK;
 }
 
-static int add_records(struct fl_dataset *ds, const uint8_t *raw, size_t n, const char *name,
-                       uint64_t first, struct fl_err *err)
+static int cifar_add_records(struct fl_dataset *ds, const uint8_t *raw, size_t n, const char *name,
+                             uint64_t first, struct fl_err *err)
 {
     uint8_t *x = ds->x;
     size_t i;
@@ -69,7 +70,7 @@ int fl__cifar_append(struct fl_source *src, struct fl_dataset *ds, struct fl_err
     int rv = FL_OK;
 
     if (raw == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory to read '%s'", src->name);
+        return fl_err_set(err, FL_ENOMEM, "'%s': out of memory, cannot read it", src->name);
     }
     do {
         size_t n;
@@ -81,12 +82,12 @@ int fl__cifar_append(struct fl_source *src, struct fl_dataset *ds, struct fl_err
         n = got / RECORD;
         if (ds->n + n > cap) {
             cap = ds->n + (ds->n / 2 > FIRST_GRANT ? ds->n / 2 : FIRST_GRANT);
-            rv = reserve(ds, cap, src->name, err);
+            rv = cifar_reserve(ds, cap, src->name, err);
             if (rv != FL_OK) {
                 goto out;
             }
         }
-        rv = add_records(ds, raw, n, src->name, first, err);
+        rv = cifar_add_records(ds, raw, n, src->name, first, err);
         if (rv != FL_OK) {
             goto out;
         }
@@ -101,7 +102,7 @@ int fl__cifar_append(struct fl_source *src, struct fl_dataset *ds, struct fl_err
         rv = fl_err_set(err, FL_EFORMAT, "'%s': %s", src->name,
                         src->cut ? "the gzip stream is cut short" : "holds no record");
     } else {
-        rv = reserve(ds, ds->n, src->name, err); /* Give back what growing took too much. */
+        rv = cifar_reserve(ds, ds->n, src->name, err); /* Release the surplus capacity. */
     }
     ds->classes = fl__dataset_count_classes(ds->y, ds->n);
 out:

@@ -1,12 +1,12 @@
-/* Which classes a data set has no samples of. */
+/* Lists the classes without samples in data sets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libfl/data/dataset.h"
 
-/* "a" or "a to b" behind what is there; what does not fit any more ends it with "...". */
-static void add_range(char *out, size_t size, size_t from, size_t to)
+/* Append "a" or "a to b" to `out`; a range that does not fit ends the list with "...". */
+static void classes_add_range(char *out, size_t size, size_t from, size_t to)
 {
     size_t len = strlen(out);
     const char *comma = len > 0 ? ", " : "";
@@ -24,7 +24,7 @@ static void add_range(char *out, size_t size, size_t from, size_t to)
     }
 }
 
-static size_t describe(const bool *there, size_t classes, char *out, size_t size)
+static size_t classes_describe_missing(const bool *there, size_t classes, char *out, size_t size)
 {
     size_t missing = 0;
     size_t c = 0;
@@ -37,7 +37,7 @@ static size_t describe(const bool *there, size_t classes, char *out, size_t size
         }
         if (c > from) {
             missing += c - from;
-            add_range(out, size, from, c - 1);
+            classes_add_range(out, size, from, c - 1);
         }
         for (; c < classes && there[c]; c++) {
         }
@@ -64,7 +64,7 @@ int fl_dataset_missing(const struct fl_dataset *const *sets, size_t n, size_t cl
             there[fl_dataset_label(sets[k], i)] = true;
         }
     }
-    *ret = describe(there, classes, out, size);
+    *ret = classes_describe_missing(there, classes, out, size);
     free(there);
     return FL_OK;
 }

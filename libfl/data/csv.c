@@ -1,8 +1,8 @@
 /*
- * CSV: one sample a line, features then the class number in the last column; comma between,
- * LF or CRLF after. A first line without any number in it is a heading. Blank lines are
- * skipped. Values are read one at a time, so that a line of any length needs no memory
- * beyond its values.
+ * CSV: one sample a line, features then the class number in the last column; separated by commas,
+ * ended by LF or CRLF. A first line without any number is a heading. Blank lines are skipped.
+ * Values are read one at a time, so a long line needs no memory beyond its values. Runs on the
+ * caller's thread; bytes come from struct fl_source (plain or gzip).
  */
 #include <ctype.h>
 #include <float.h>
@@ -31,13 +31,13 @@ struct csv {
     size_t col;   /* columns seen in this line */
     uint64_t line;
     char field[FIELD_MAX + 1];
-    size_t len;         /* of `field`; FIELD_MAX + 1 when it did not fit */
+    size_t len;         /* length of `field`; FIELD_MAX + 1: too long */
     double label;       /* value in the last column of this line */
-    size_t n_words;     /* of the first line: fields that are no numbers */
-    struct fl_err word; /* and the message for the first of them */
+    size_t n_words;     /* first line: number of fields that are no numbers */
+    struct fl_err word; /* the error message of the first of them */
 };
 
-static int grow(struct csv *c, void **data, size_t *cap, size_t size)
+static int csv_grow(struct csv *c, void **data, size_t *cap, size_t size)
 {
     size_t want = *cap < 1024 ? 1024 : *cap + *cap / 2;
     void *more;
@@ -48,7 +48,7 @@ static int grow(struct csv *c, void **data, size_t *cap, size_t size)
     }
     more = realloc(*data, want * size);
     if (more == NULL) {
-        return fl_err_set(c->err, FL_ENOMEM, "no memory for the values of '%s'", c->src->name);
+        return fl_err_set(c->err, FL_ENOMEM, "'%s': out of memory for its values", c->src->name);
     }
     *data = more;
     *cap = want;
@@ -61,7 +61,7 @@ static int push_x(struct csv *c, double value)
     int rv = FL_OK;
 
     if (c->n_x == c->cap_x) {
-        rv = grow(c, &data, &c->cap_x, sizeof(*c->x));
+        rv = csv_grow(c, &data, &c->cap_x, sizeof(*c->x));
         c->x = data;
     }
     if (rv == FL_OK) {
@@ -88,7 +88,7 @@ static int push_y(struct csv *c, double value)
                           FL_DATA_MAX_SAMPLES);
     }
     if (c->n_y == c->cap_y) {
-        rv = grow(c, &data, &c->cap_y, sizeof(*c->y));
+        rv = csv_grow(c, &data, &c->cap_y, sizeof(*c->y));
         c->y = data;
     }
     if (rv == FL_OK) {
@@ -145,7 +145,7 @@ static int not_a_number(const struct csv *c, const char *text, size_t len, int c
                       len > 0 ? fl_log_quote(quoted, sizeof(quoted), text, len) : "nothing");
 }
 
-static bool names_no_finite(const char *s)
+static bool csv_is_nan_or_inf(const char *s)
 {
     s += *s == '-' || *s == '+' ? 1 : 0;
     return strcasecmp(s, "nan") == 0 || strcasecmp(s, "inf") == 0 || strcasecmp(s, "infinity") == 0;
@@ -173,10 +173,10 @@ static int parse_field(struct csv *c, double *ret, struct fl_err *err)
     if (parse_plain(s, len, ret)) {
         return FL_OK;
     }
-    if (names_no_finite(s)) {
+    if (csv_is_nan_or_inf(s)) {
         return not_a_number(c, s, len, FL_ENUMERIC, err);
     }
-    /* A byte 0 inside the field must not hide what follows it. */
+    /* A NUL inside the field must not hide the rest. */
     if (strlen(s) != len || fl_str_to_double(s, ret) != FL_OK) {
         return not_a_number(c, s, len, FL_EFORMAT, err);
     }
@@ -186,7 +186,7 @@ static int parse_field(struct csv *c, double *ret, struct fl_err *err)
     return FL_OK;
 }
 
-/* A field of the first line: whether it is a heading is known only at its end. */
+/* End a field of the first line; whether the line is a heading is known only at its end. */
 static int end_first_field(struct csv *c)
 {
     struct fl_err word = {0};
@@ -243,7 +243,7 @@ static int end_first_row(struct csv *c)
     return push_y(c, c->label);
 }
 
-static bool blank(const struct csv *c)
+static bool csv_row_is_blank(const struct csv *c)
 {
     size_t i;
 
@@ -256,7 +256,7 @@ static int end_row(struct csv *c)
 {
     int rv = FL_OK;
 
-    if (!blank(c)) {
+    if (!csv_row_is_blank(c)) {
         rv = end_field(c);
         if (rv == FL_OK && c->width == NO_WIDTH) {
             rv = end_first_row(c);
@@ -275,7 +275,7 @@ static int end_row(struct csv *c)
     return rv;
 }
 
-static int feed(struct csv *c, const char *text, size_t len)
+static int csv_parse_chunk(struct csv *c, const char *text, size_t len)
 {
     size_t i;
     int rv = FL_OK;
@@ -294,7 +294,7 @@ static int feed(struct csv *c, const char *text, size_t len)
     return rv;
 }
 
-static int read_rows(struct csv *c, char *text)
+static int csv_read_rows(struct csv *c, char *text)
 {
     size_t got = 0;
     int rv;
@@ -306,9 +306,9 @@ static int read_rows(struct csv *c, char *text)
         if (rv != FL_OK) {
             return rv;
         }
-        /* Spreadsheets put a byte order mark in front of UTF-8. */
+        /* Spreadsheets write a byte order mark before UTF-8. */
         skip = c->src->pos == got && got >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-        rv = feed(c, text + skip, got - skip);
+        rv = csv_parse_chunk(c, text + skip, got - skip);
         if (rv != FL_OK) {
             return rv;
         }
@@ -323,8 +323,8 @@ static int read_rows(struct csv *c, char *text)
     return rv;
 }
 
-/* Give back what growing took too much; when the system will not, nothing is lost. */
-static void trim(struct csv *c)
+/* Release the surplus capacity; a failure is harmless. */
+static void csv_trim(struct csv *c)
 {
     float *x = realloc(c->x, c->n_x * sizeof(*x));
     int32_t *y = realloc(c->y, c->n_y * sizeof(*y));
@@ -340,14 +340,14 @@ int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *
     int rv;
 
     if (text == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory to read '%s'", src->name);
+        return fl_err_set(err, FL_ENOMEM, "'%s': out of memory, cannot read it", src->name);
     }
-    rv = read_rows(&c, text);
+    rv = csv_read_rows(&c, text);
     free(text);
     if (rv == FL_OK) {
         size_t dim = c.width - 1;
 
-        trim(&c);
+        csv_trim(&c);
         rv = fl__dataset_adopt(FL_DATA_F32, c.n_y, &dim, 1, c.x, c.y, ret, err);
     }
     if (rv != FL_OK) {

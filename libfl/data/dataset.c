@@ -1,3 +1,8 @@
+/*
+ * Data sets in memory, views of them, and splits into two sets (dataset.h). Reading files is in
+ * open.c and the format files, batches are made in gather.c, changes of a whole set in
+ * transform.c.
+ */
 #include "libfl/data/dataset.h"
 
 #include <inttypes.h>
@@ -36,7 +41,7 @@ int fl_dataset_create(enum fl_data_type type, size_t n, const size_t *dims, size
     FL_REQUIRE(n_dims == 1 || n_dims == 3);
     ds = calloc(1, sizeof(*ds));
     if (ds == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory for a data set");
+        return fl_err_set(err, FL_ENOMEM, "data set: out of memory");
     }
     *ds = (struct fl_dataset){
         .type = type,
@@ -69,7 +74,8 @@ int fl_dataset_create(enum fl_data_type type, size_t n, const size_t *dims, size
         ds->y = calloc(n, sizeof(*ds->y));
         if (ds->x == NULL || ds->y == NULL) {
             fl_dataset_free(ds);
-            return fl_err_set(err, FL_ENOMEM, "no memory for %zu samples of %" PRIu64 " bytes", n,
+            return fl_err_set(err, FL_ENOMEM,
+                              "data set of %zu samples of %" PRIu64 " bytes: out of memory", n,
                               bytes);
         }
     }
@@ -82,7 +88,7 @@ void fl_dataset_free(struct fl_dataset *ds)
     if (ds == NULL) {
         return;
     }
-    if (ds->of == NULL) { /* Otherwise they are those of the set that is shown. */
+    if (ds->of == NULL) { /* Views borrow these. */
         free(ds->x);
         free(ds->y);
         free(ds->mean);
@@ -100,7 +106,7 @@ int fl_dataset_view(const struct fl_dataset *of, const uint32_t *items, size_t n
 
     FL_REQUIRE(of->of == NULL && (items != NULL || n == 0));
     if (view == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory for a view of %zu samples", n);
+        return fl_err_set(err, FL_ENOMEM, "view of %zu samples: out of memory", n);
     }
     *view = *of;
     view->of = of;
@@ -141,7 +147,7 @@ void fl_dataset_histogram(const struct fl_dataset *ds, size_t *counts)
 
 size_t fl_dataset_split_count(size_t n, double share)
 {
-    /* The small term keeps 0.7 * 10 = 6.999… at seven. */
+    /* The small term makes 0.7 * 10 = 6.999… seven. */
     double keep = floor((1.0 - share) * (double)n + 1e-6);
     size_t moved = keep >= (double)n ? 0 : n - (size_t)keep;
 
@@ -154,8 +160,8 @@ size_t fl_dataset_split_count(size_t n, double share)
     return moved < n ? moved : n - 1;
 }
 
-/* Move the samples that `taken` marks from `ds` to `rest`; both keep their order. */
-static void part_ways(struct fl_dataset *ds, struct fl_dataset *rest, const uint8_t *taken)
+/* Move the samples marked in `taken` from `ds` to `rest`; both keep their order. */
+static void dataset_move_rows(struct fl_dataset *ds, struct fl_dataset *rest, const uint8_t *taken)
 {
     size_t bytes = ds->dim * fl_dataset_value_size(ds);
     uint8_t *from = ds->x;
@@ -178,8 +184,8 @@ static void part_ways(struct fl_dataset *ds, struct fl_dataset *rest, const uint
     ds->n = kept;
 }
 
-/* Give memory back after samples have left; when the system will not, nothing is lost. */
-static void shrink(struct fl_dataset *ds)
+/* Release memory after samples were moved; a failure is harmless. */
+static void dataset_shrink(struct fl_dataset *ds)
 {
     void *x = realloc(ds->x, ds->n * ds->dim * fl_dataset_value_size(ds));
     int32_t *y = realloc(ds->y, ds->n * sizeof(*y));
@@ -188,7 +194,7 @@ static void shrink(struct fl_dataset *ds)
     ds->y = y != NULL ? y : ds->y;
 }
 
-/* An empty set for the `moved` samples of `ds`, which is no view. */
+/* Create the set for the `moved` samples of `ds`, which is not a view. */
 static int make_rest(const struct fl_dataset *ds, size_t moved, struct fl_dataset **ret,
                      struct fl_err *err)
 {
@@ -207,7 +213,8 @@ static int make_rest(const struct fl_dataset *ds, size_t moved, struct fl_datase
     rest->classes = ds->classes;
     rest->format = ds->format;
     if (ds->source != NULL) {
-        rest->source = fl_str_dup(ds->source); /* Without it a message is poorer, no more. */
+        /* Only used in messages, so a failure is ignored. */
+        rest->source = fl_str_dup(ds->source);
     }
     *ret = rest;
     return FL_OK;
@@ -219,34 +226,34 @@ static int split_samples(struct fl_dataset *ds, const uint8_t *taken, size_t mov
     int rv = make_rest(ds, moved, ret_rest, err);
 
     if (rv == FL_OK && moved > 0) {
-        part_ways(ds, *ret_rest, taken);
-        shrink(ds);
+        dataset_move_rows(ds, *ret_rest, taken);
+        dataset_shrink(ds);
     }
     return rv;
 }
 
-/* The same of a view: only its list of samples is parted. */
+/* split_samples() for a view: only its list of samples is split. */
 static int split_view(struct fl_dataset *ds, const uint8_t *taken, size_t moved,
                       struct fl_dataset **ret_rest, struct fl_err *err)
 {
     uint32_t *kept = calloc(ds->n - moved + 1, sizeof(*kept));
-    uint32_t *gone = calloc(moved + 1, sizeof(*gone));
+    uint32_t *moved_items = calloc(moved + 1, sizeof(*moved_items));
     struct fl_dataset *rest = NULL;
     size_t n_kept = 0;
-    size_t n_gone = 0;
+    size_t n_moved = 0;
     size_t i;
-    int rv = kept == NULL || gone == NULL
-                 ? fl_err_set(err, FL_ENOMEM, "no memory for a view of %zu samples", ds->n)
-                 : fl_dataset_view(ds->of, gone, moved, &rest, err);
+    int rv = kept == NULL || moved_items == NULL
+                 ? fl_err_set(err, FL_ENOMEM, "view of %zu samples: out of memory", ds->n)
+                 : fl_dataset_view(ds->of, moved_items, moved, &rest, err);
 
     if (rv != FL_OK) {
         free(kept);
-        free(gone);
+        free(moved_items);
         return rv;
     }
     for (i = 0; i < ds->n; i++) {
         if (taken[i] != 0) {
-            gone[n_gone++] = ds->items[i];
+            moved_items[n_moved++] = ds->items[i];
         } else {
             kept[n_kept++] = ds->items[i];
         }
@@ -255,9 +262,9 @@ static int split_view(struct fl_dataset *ds, const uint8_t *taken, size_t moved,
     ds->own_items = kept;
     ds->items = kept;
     ds->n = n_kept;
-    rest->own_items = gone;
+    rest->own_items = moved_items;
     rest->classes = ds->classes;
-    rest->augment = FL_AUGMENT_NONE; /* As of a set that is no view. */
+    rest->augment = FL_AUGMENT_NONE; /* As for a set that is not a view. */
     *ret_rest = rest;
     return FL_OK;
 }
@@ -271,7 +278,7 @@ int fl_dataset_split(struct fl_dataset *ds, double share, uint64_t seed,
     int rv;
 
     if (!(share >= 0.0 && share < 1.0)) {
-        return fl_err_set(err, FL_ERANGE, "cannot set aside a share of %g: expected 0 <= share < 1",
+        return fl_err_set(err, FL_ERANGE, "cannot split off a share of %g: expected 0 <= share < 1",
                           share);
     }
     moved = fl_dataset_split_count(ds->n, share);

@@ -5,10 +5,10 @@
 #include "libfl/base/err.h"
 
 /*
- * Marsaglia and Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000):
- * d (1 + c z)^3 with rejection, for shapes of at least 1. Below 1 their section 6 applies,
- * Gamma(a) = Gamma(a + 1) U^(1/a), here in logarithms: with the shapes of 0.01 that strongly
- * skewed splits ask for, the power itself underflows to 0 for most U.
+ * Marsaglia and Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000): d (1 +
+ * c z)^3 with rejection, for shapes of at least 1. Below 1 their section 6 applies, Gamma(a) =
+ * Gamma(a + 1) U^(1/a), here in logarithms: with shapes of 0.01, as in strongly skewed splits, the
+ * power itself underflows to 0 for most U.
  */
 double fl_log_gamma_draw(struct fl_rng *rng, double shape)
 {

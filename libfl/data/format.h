@@ -2,8 +2,8 @@
 #define FL_DATA_FORMAT_H
 
 /*
- * The readers, one file each, inside this room. They take sources and so know nothing
- * of folders or of where the bytes come from.
+ * The readers of data formats, one file each; private to libfl/data. They read from struct
+ * fl_source, independent of folders and storage.
  *
  * Each returns an owned set (fl_dataset_free()) with `classes` = largest label + 1, or
  * FL_EFORMAT, FL_ESHAPE (counts of samples and labels differ), FL_ERANGE (label),
@@ -24,10 +24,10 @@ FL_MUST_CHECK int fl__npy_read(struct fl_source *x, struct fl_source *y, struct 
                                struct fl_err *err);
 FL_MUST_CHECK int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *err);
 
-/* norm.npy: give `ds` the standardisation that it holds. */
+/* Read norm.npy and set the standardisation of `ds`. */
 FL_MUST_CHECK int fl__norm_read(struct fl_source *src, struct fl_dataset *ds, struct fl_err *err);
 
-/* CIFAR comes in several files: append one file's records to `ds`. */
+/* CIFAR-10 consists of several files: append the records of one file to `ds`. */
 FL_MUST_CHECK int fl__cifar_create(struct fl_dataset **ret, struct fl_err *err);
 FL_MUST_CHECK int fl__cifar_append(struct fl_source *src, struct fl_dataset *ds,
                                    struct fl_err *err);
@@ -42,8 +42,8 @@ FL_MUST_CHECK int fl__dataset_adopt(enum fl_data_type type, size_t n, const size
 size_t fl__dataset_count_classes(const int32_t *y, size_t n);
 
 /*
- * Limits that every header passes before memory is taken: samples, values of a sample,
- * bytes in all. FL_ELIMIT.
+ * Check the sizes in a header against the limits before allocation: samples, values of a sample,
+ * total bytes. FL_ELIMIT.
  */
 FL_MUST_CHECK int fl__data_check_size(const char *name, uint64_t n, const uint64_t *dims,
                                       size_t n_dims, size_t value_size, struct fl_err *err);

@@ -1,14 +1,18 @@
-/* From stored samples to batches of floats. Runs once a step and allocates nothing. */
+/*
+ * Converts stored samples to batches of floats, with standardisation and augmentation. Runs once
+ * per training step on the training thread and allocates nothing.
+ */
 #include "libfl/data/dataset.h"
 
 #include <string.h>
 
-/* Pixels that a crop can be off the middle, as everybody does it for CIFAR-10. */
+/* Maximum offset of a crop in pixels, as usual for CIFAR-10. */
 #define MARGIN 4
 
 /*
- * One plane of values. The inner loops have a constant length and no branch, so that also a
- * compiler at -O2, which vectorises nothing that needs a remainder loop, makes vector code.
+ * Convert or standardise one plane of values. The inner loops have a constant length and no
+ * branches, so that a compiler at -O2, which does not vectorise loops with a remainder, emits
+ * vector code.
  */
 #define LANES 16
 
@@ -73,7 +77,7 @@ static void standardise_values(float *restrict x, size_t n, const float *restric
     }
 }
 
-static void standardise(const struct fl_dataset *ds, float *x)
+static void gather_standardise(const struct fl_dataset *ds, float *x)
 {
     size_t plane;
     size_t c;
@@ -88,8 +92,8 @@ static void standardise(const struct fl_dataset *ds, float *x)
     }
 }
 
-/* `n` stored values from `at` on, as floats. */
-static void convert(const struct fl_dataset *ds, size_t at, size_t n, float *out)
+/* Convert `n` stored values, starting at `at`, to floats. */
+static void gather_convert(const struct fl_dataset *ds, size_t at, size_t n, float *out)
 {
     if (ds->type == FL_DATA_U8) {
         convert_u8(out, (const uint8_t *)ds->x + at, n, ds->scale);
@@ -109,15 +113,15 @@ void fl_dataset_gather(const struct fl_dataset *ds, const uint32_t *idx, size_t 
 
         FL_REQUIRE(idx[i] < ds->n);
         at = fl_dataset_place(ds, idx[i]);
-        convert(ds, at * ds->dim, ds->dim, out);
-        standardise(ds, out);
+        gather_convert(ds, at * ds->dim, ds->dim, out);
+        gather_standardise(ds, out);
         if (y != NULL) {
             y[i] = ds->y[at];
         }
     }
 }
 
-static void mirror(float *row, size_t n)
+static void gather_mirror_row(float *row, size_t n)
 {
     size_t i;
 
@@ -130,8 +134,8 @@ static void mirror(float *row, size_t n)
 }
 
 /*
- * The sample at that place, cut out of its picture with a margin: row y of the result is row y +
- * down of the picture, column x its column x + right, black (0) where there is none; then mirrored.
+ * Random crop and mirroring of a sample: row y of the result is row y + down of the picture,
+ * column x its column x + right, black (0) outside of the picture; then mirrored.
  */
 static void flip_crop(const struct fl_dataset *ds, struct fl_rng *rng, size_t sample, float *out)
 {
@@ -141,7 +145,7 @@ static void flip_crop(const struct fl_dataset *ds, struct fl_rng *rng, size_t sa
     ptrdiff_t down = (ptrdiff_t)fl_rng_below(rng, 2 * MARGIN + 1) - MARGIN;
     ptrdiff_t right = (ptrdiff_t)fl_rng_below(rng, 2 * MARGIN + 1) - MARGIN;
     size_t shift = (size_t)(right < 0 ? -right : right);
-    size_t kept = shift < width ? width - shift : 0; /* columns that the picture has */
+    size_t kept = shift < width ? width - shift : 0; /* columns inside of the picture */
     size_t rows = ds->dims[0] * height;
     size_t r;
 
@@ -154,12 +158,12 @@ static void flip_crop(const struct fl_dataset *ds, struct fl_rng *rng, size_t sa
             continue;
         }
         if (right < 0) {
-            convert(ds, at, kept, out + (width - kept));
+            gather_convert(ds, at, kept, out + (width - kept));
         } else {
-            convert(ds, at + (width - kept), kept, out);
+            gather_convert(ds, at + (width - kept), kept, out);
         }
         if (flip) {
-            mirror(out, width);
+            gather_mirror_row(out, width);
         }
     }
 }
@@ -180,7 +184,7 @@ void fl_dataset_gather_train(const struct fl_dataset *ds, struct fl_rng *rng, co
         FL_REQUIRE(idx[i] < ds->n);
         at = fl_dataset_place(ds, idx[i]);
         flip_crop(ds, rng, at, out);
-        standardise(ds, out);
+        gather_standardise(ds, out);
         if (y != NULL) {
             y[i] = ds->y[at];
         }

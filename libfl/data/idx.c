@@ -11,9 +11,9 @@
 #define IMAGES_MAGIC 0x00000803u
 #define LABELS_MAGIC 0x00000801u
 
-/* The magic and `n` numbers after it. */
-static int read_header(struct fl_source *src, uint32_t magic, const char *what, uint32_t *ret,
-                       size_t n, struct fl_err *err)
+/* Read the magic and the `n` numbers after it. */
+static int idx_read_header(struct fl_source *src, uint32_t magic, const char *what, uint32_t *ret,
+                           size_t n, struct fl_err *err)
 {
     uint8_t raw[16];
     uint32_t numbers[4];
@@ -50,7 +50,7 @@ static int read_labels(struct fl_source *src, uint32_t *ret_n, int32_t **ret, st
     void *raw = NULL;
     int32_t *y = NULL;
     size_t i;
-    int rv = read_header(src, LABELS_MAGIC, "labels", &n, 1, err);
+    int rv = idx_read_header(src, LABELS_MAGIC, "labels", &n, 1, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -69,7 +69,7 @@ static int read_labels(struct fl_source *src, uint32_t *ret_n, int32_t **ret, st
     }
     y = malloc((size_t)n * sizeof(*y));
     if (y == NULL) {
-        rv = fl_err_set(err, FL_ENOMEM, "no memory for the labels of '%s'", src->name);
+        rv = fl_err_set(err, FL_ENOMEM, "'%s': out of memory for its labels", src->name);
         goto out;
     }
     for (i = 0; i < n; i++) {
@@ -89,7 +89,7 @@ int fl__idx_read(struct fl_source *images, struct fl_source *labels, struct fl_d
     uint32_t n_labels = 0;
     int32_t *y = NULL;
     void *x = NULL;
-    int rv = read_header(images, IMAGES_MAGIC, "images", head, 3, err);
+    int rv = idx_read_header(images, IMAGES_MAGIC, "images", head, 3, err);
 
     if (rv != FL_OK) {
         return rv;

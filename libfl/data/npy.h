@@ -2,10 +2,8 @@
 #define FL_DATA_NPY_H
 
 /*
- * NPY, numpy's array file: a reader of headers and a writer that streams.
- *
- * The writer says the shape first and takes the rows as they come, so that an array
- * never has to be in memory.
+ * NPY, numpy's array format: a streaming writer. The shape is written first and the values are
+ * appended as they are produced, so an array is never in memory as a whole.
  */
 
 #include <stddef.h>
@@ -26,12 +24,12 @@ struct fl_npy_writer;
  */
 FL_MUST_CHECK int fl_npy_create(const char *path, enum fl_npy_type type, const uint64_t *shape,
                                 size_t n_dims, struct fl_npy_writer **ret, struct fl_err *err);
-/* Append `n` values in C order; more than the shape has is our caller's bug. Borrows. */
+/* Append `n` values in C order; the caller must not exceed the shape. Borrows. */
 FL_MUST_CHECK int fl_npy_add(struct fl_npy_writer *w, const void *values, size_t n,
                              struct fl_err *err);
-/* Close; every value of the shape must have come. `w` is gone afterwards, also on error. */
+/* Close the file; all values of the shape must have been added. Takes `w`, also on error. */
 FL_MUST_CHECK int fl_npy_finish(struct fl_npy_writer *w, struct fl_err *err);
-/* Give up: close and remove the file. NULL is allowed. */
+/* Abort: close and remove the file. Takes `w`; NULL is allowed. */
 void fl_npy_abort(struct fl_npy_writer *w);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * NPY 1.0, 2.0 and 3.0: magic, version, header length, a Python dict with exactly the keys
- * descr, fortran_order and shape, then the values. The dict is read by a small strict
- * parser; nothing is ever evaluated.
+ * NPY 1.0, 2.0 and 3.0: magic, version, header length, a Python dict with exactly the keys descr,
+ * fortran_order and shape, then the values. The dict is read by a small strict parser; nothing is
+ * evaluated. Runs on the caller's thread; the values are read in npy_read.c.
  */
 #include "libfl/data/npy_impl.h"
 
@@ -24,7 +24,7 @@ static void skip_blanks(struct cursor *c)
     }
 }
 
-static bool take(struct cursor *c, const char *text)
+static bool npy_take_text(struct cursor *c, const char *text)
 {
     size_t len = strlen(text);
 
@@ -37,7 +37,7 @@ static bool take(struct cursor *c, const char *text)
 }
 
 /* 'text' or "text", without escapes. */
-static bool take_string(struct cursor *c, char *out, size_t size)
+static bool npy_take_string(struct cursor *c, char *out, size_t size)
 {
     size_t n = 0;
     char quote;
@@ -54,10 +54,10 @@ static bool take_string(struct cursor *c, char *out, size_t size)
         out[n++] = *c->at++;
     }
     out[n] = '\0';
-    return take(c, (const char[]){quote, '\0'});
+    return npy_take_text(c, (const char[]){quote, '\0'});
 }
 
-static bool take_number(struct cursor *c, uint64_t *ret)
+static bool npy_take_number(struct cursor *c, uint64_t *ret)
 {
     uint64_t value = 0;
     const char *start;
@@ -70,57 +70,57 @@ static bool take_number(struct cursor *c, uint64_t *ret)
         }
         value = value * 10 + (uint64_t)(*c->at - '0');
     }
-    (void)take(c, "L"); /* Python 2 wrote long numbers so. */
+    (void)npy_take_text(c, "L"); /* suffix of long integers in Python 2 */
     *ret = value;
     return c->at > start;
 }
 
-static bool take_shape(struct cursor *c, struct fl__npy_header *h)
+static bool npy_take_shape(struct cursor *c, struct fl__npy_header *h)
 {
-    if (!take(c, "(")) {
+    if (!npy_take_text(c, "(")) {
         return false;
     }
     h->n_dims = 0;
-    while (!take(c, ")")) {
-        if (h->n_dims == FL_NPY_MAX_DIMS || !take_number(c, &h->shape[h->n_dims])) {
+    while (!npy_take_text(c, ")")) {
+        if (h->n_dims == FL_NPY_MAX_DIMS || !npy_take_number(c, &h->shape[h->n_dims])) {
             return false;
         }
         h->n_dims++;
-        if (!take(c, ",")) {
-            return take(c, ")");
+        if (!npy_take_text(c, ",")) {
+            return npy_take_text(c, ")");
         }
     }
     return true;
 }
 
-/* The dict; each key once. Returns what was not understood, or NULL. */
+/* Parse the dict, each key once. Returns a description of what was expected, or NULL on success. */
 static const char *parse_dict(struct cursor *c, struct fl__npy_header *h, bool *ret_fortran)
 {
     unsigned seen = 0;
     unsigned bit;
     char key[16];
 
-    if (!take(c, "{")) {
+    if (!npy_take_text(c, "{")) {
         return "a dict";
     }
-    while (!take(c, "}")) {
-        if (!take_string(c, key, sizeof(key)) || !take(c, ":")) {
+    while (!npy_take_text(c, "}")) {
+        if (!npy_take_string(c, key, sizeof(key)) || !npy_take_text(c, ":")) {
             return "a key";
         }
         if (strcmp(key, "descr") == 0) {
             bit = 1;
-            if (!take_string(c, h->descr, sizeof(h->descr))) {
+            if (!npy_take_string(c, h->descr, sizeof(h->descr))) {
                 return "a plain type as descr";
             }
         } else if (strcmp(key, "fortran_order") == 0) {
             bit = 2;
-            *ret_fortran = take(c, "True");
-            if (!*ret_fortran && !take(c, "False")) {
+            *ret_fortran = npy_take_text(c, "True");
+            if (!*ret_fortran && !npy_take_text(c, "False")) {
                 return "True or False as fortran_order";
             }
         } else if (strcmp(key, "shape") == 0) {
             bit = 4;
-            if (!take_shape(c, h)) {
+            if (!npy_take_shape(c, h)) {
                 return "a shape of at most 4 dimensions";
             }
         } else {
@@ -130,8 +130,8 @@ static const char *parse_dict(struct cursor *c, struct fl__npy_header *h, bool *
             return "each key once";
         }
         seen |= bit;
-        if (!take(c, ",")) {
-            if (!take(c, "}")) {
+        if (!npy_take_text(c, ",")) {
+            if (!npy_take_text(c, "}")) {
                 return "a closing brace";
             }
             break;
@@ -158,7 +158,7 @@ static bool parse_descr(struct fl__npy_header *h)
     return (h->kind != 'f' || h->size >= 4) && (h->kind != 'b' || h->size == 1);
 }
 
-/* The dict text, whose length the version says how to read. */
+/* Read the text of the dict; the width of its length field depends on the version. */
 static int read_dict(struct fl_source *src, char *text, size_t *ret_len, struct fl_err *err)
 {
     uint8_t raw[12];

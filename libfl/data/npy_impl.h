@@ -1,7 +1,7 @@
 #ifndef FL_DATA_NPY_IMPL_H
 #define FL_DATA_NPY_IMPL_H
 
-/* The header of an NPY array; inside this room. */
+/* The header of an NPY array; private to libfl/data. */
 
 #include <stdbool.h>
 

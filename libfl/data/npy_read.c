@@ -1,4 +1,7 @@
-/* NPY arrays as data sets; npy_header.c has the format. */
+/*
+ * Reads NPY arrays as data sets and standardisations; the header is parsed in npy_header.c. Runs
+ * on the caller's thread.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -41,7 +44,7 @@ static int64_t load_int(const uint8_t *raw, const struct fl__npy_header *h)
     uint64_t word = load_word(raw, h);
     unsigned unused = (unsigned)(64 - 8 * h->size);
 
-    if (h->kind == 'i') { /* Spread the sign bit. */
+    if (h->kind == 'i') { /* sign extension */
         return (int64_t)(word << unused) >> unused;
     }
     return word > INT64_MAX ? INT64_MAX : (int64_t)word;
@@ -51,8 +54,9 @@ typedef int (*convert_cb)(const struct fl_source *src, const struct fl__npy_head
                           const uint8_t *raw, size_t n, uint64_t first, void *out,
                           struct fl_err *err);
 
-static int to_floats(const struct fl_source *src, const struct fl__npy_header *h,
-                     const uint8_t *raw, size_t n, uint64_t first, void *out, struct fl_err *err)
+static int npy_to_floats(const struct fl_source *src, const struct fl__npy_header *h,
+                         const uint8_t *raw, size_t n, uint64_t first, void *out,
+                         struct fl_err *err)
 {
     float *x = out;
     size_t i;
@@ -75,8 +79,9 @@ static int to_floats(const struct fl_source *src, const struct fl__npy_header *h
     return FL_OK;
 }
 
-static int to_labels(const struct fl_source *src, const struct fl__npy_header *h,
-                     const uint8_t *raw, size_t n, uint64_t first, void *out, struct fl_err *err)
+static int npy_to_labels(const struct fl_source *src, const struct fl__npy_header *h,
+                         const uint8_t *raw, size_t n, uint64_t first, void *out,
+                         struct fl_err *err)
 {
     int32_t *y = out;
     size_t i;
@@ -95,8 +100,8 @@ static int to_labels(const struct fl_source *src, const struct fl__npy_header *h
 }
 
 /*
- * `count` values, each turned into 4 bytes. Where the file cannot lie (its size is known and
- * was checked) the memory is taken at once, otherwise it grows with what comes.
+ * Read `count` values and convert each to 4 bytes. When the size of the file is known and was
+ * checked, memory is allocated at once, otherwise it grows with the data read.
  */
 static int read_converted(struct fl_source *src, const struct fl__npy_header *h, uint64_t count,
                           convert_cb convert, void **ret, struct fl_err *err)
@@ -115,7 +120,7 @@ static int read_converted(struct fl_source *src, const struct fl__npy_header *h,
         uint8_t *grown = realloc(out, cap > 0 ? (size_t)cap * 4 : 1);
 
         if (grown == NULL) {
-            rv = fl_err_set(err, FL_ENOMEM, "no memory for the values of '%s'", src->name);
+            rv = fl_err_set(err, FL_ENOMEM, "'%s': out of memory for its values", src->name);
             break;
         }
         out = grown;
@@ -142,7 +147,7 @@ static int read_converted(struct fl_source *src, const struct fl__npy_header *h,
     return FL_OK;
 }
 
-/* The shape as samples and {channels, height, width} or {features}. */
+/* Read the header of the features: samples, and {channels, height, width} or {features}. */
 static int read_x_header(struct fl_source *src, struct fl__npy_header *h, size_t *dims,
                          size_t *ret_n_dims, struct fl_err *err)
 {
@@ -209,7 +214,7 @@ static int read_y(struct fl_source *src, uint64_t n, const char *x_name, int32_t
                           "'%s' holds %" PRIu64 " samples but '%s' holds %" PRIu64 " labels",
                           x_name, n, src->name, h.shape[0]);
     }
-    rv = read_converted(src, &h, n, to_labels, &y, err);
+    rv = read_converted(src, &h, n, npy_to_labels, &y, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -244,7 +249,7 @@ int fl__npy_read(struct fl_source *x_src, struct fl_source *y_src, struct fl_dat
     if (h.size == 1) {
         rv = fl__source_read_new(x_src, count, &x, err);
     } else {
-        rv = read_converted(x_src, &h, count, to_floats, &x, err);
+        rv = read_converted(x_src, &h, count, npy_to_floats, &x, err);
     }
     if (rv == FL_OK) {
         rv = fl__source_expect_end(x_src, err);
@@ -277,7 +282,7 @@ int fl__norm_read(struct fl_source *src, struct fl_dataset *ds, struct fl_err *e
                           src->name, ds->dim, h.descr, h.n_dims);
     }
     n = (size_t)h.shape[1];
-    rv = read_converted(src, &h, 2 * n, to_floats, &values, err);
+    rv = read_converted(src, &h, 2 * n, npy_to_floats, &values, err);
     if (rv == FL_OK) {
         rv = fl__source_expect_end(src, err);
     }

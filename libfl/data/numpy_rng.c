@@ -22,8 +22,8 @@ void fl_numpy_rng_seed(struct fl_numpy_rng *rng, uint32_t seed)
     rng->spare = 0.0;
 }
 
-/* The recurrence of the paper, for all words at once. */
-static void twist(uint32_t *s)
+/* The recurrence of MT19937, for all words. */
+static void mt19937_twist(uint32_t *s)
 {
     unsigned i;
 
@@ -39,7 +39,7 @@ uint32_t fl_numpy_rng_u32(struct fl_numpy_rng *rng)
     uint32_t x;
 
     if (rng->next == WORDS) {
-        twist(rng->state);
+        mt19937_twist(rng->state);
         rng->next = 0;
     }
     x = rng->state[rng->next++];
@@ -57,7 +57,7 @@ double fl_numpy_rng_unit(struct fl_numpy_rng *rng)
     return ((double)high * 0x1p26 + (double)low) / 0x1p53;
 }
 
-/* Numbers of as many bits as n - 1 has, until one is small enough. */
+/* Rejection sampling with as many bits as n - 1 has, as in numpy. */
 uint32_t fl_numpy_rng_below(struct fl_numpy_rng *rng, uint32_t n)
 {
     uint32_t mask = n - 1;
@@ -95,7 +95,7 @@ double fl_numpy_rng_normal(struct fl_numpy_rng *rng)
         q = u * u + v * v;
     } while (q >= 1.0 || q <= 0.0);
     f = sqrt(-2.0 * log(q) / q);
-    rng->spare = f * u; /* numpy gives the second of the pair first. */
+    rng->spare = f * u; /* numpy returns the second of the pair first. */
     rng->has_spare = true;
     return f * v;
 }

@@ -3,8 +3,8 @@
 
 /*
  * The stream of numpy.random.RandomState(seed): MT19937 (Matsumoto and Nishimura 1998) with
- * init_genrand, doubles of 53 bits, normals by the polar method with the second value kept.
- * Only for data that must be the published ones; everything else uses libfl/base/rng.h.
+ * init_genrand, doubles of 53 bits, normals by the polar method with the second value kept. Only
+ * for data that must equal published data; everything else uses libfl/base/rng.h.
  */
 
 #include <stdbool.h>

@@ -1,6 +1,7 @@
 /*
- * From a folder and a part to files and their reader. Each format says which files it
- * wants; the table at the end is the whole knowledge of names.
+ * Opens the train or test part of a folder: finds its files, whose names are in the table
+ * `formats`, and calls the reader of their format. Also fl_dataset_has() and fl_dataset_stamp().
+ * Blocking I/O on the caller's thread.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +18,7 @@
 #include "libfl/data/format.h"
 
 #define PATH_SIZE 4096
-/* CIFAR-10 has five; a folder with very many is not CIFAR. */
+/* Limit of CIFAR batch files in a folder; CIFAR-10 has five. */
 #define BATCHES_MAX 64
 
 struct place {
@@ -25,7 +26,7 @@ struct place {
     bool test;
 };
 
-/* `folder`/`name`, or with ".gz" where only that is there. Whether either is there. */
+/* Set `out` to `folder`/`name`, or with ".gz" when only that file exists. False: neither exists. */
 static bool find_file(const struct place *at, const char *name, char *out)
 {
     char packed[PATH_SIZE];
@@ -53,7 +54,7 @@ static int keep_source(struct fl_dataset *ds, const char *format, const char *pa
     return ds->source != NULL ? FL_OK : FL_ENOMEM;
 }
 
-/* Two files, features and labels, neither of which is any good without the other. */
+/* Load a pair of files, features and labels. */
 static int load_pair(const struct place *at, const char *format, const char *x_name,
                      const char *y_name, read_pair_cb read_pair, struct fl_dataset **ret,
                      struct fl_err *err)
@@ -68,7 +69,7 @@ static int load_pair(const struct place *at, const char *format, const char *x_n
     int rv;
 
     if (!has_x || !has_y) {
-        return fl_err_set(err, FL_ENOENT, "'%s' is there but '%s' is missing",
+        return fl_err_set(err, FL_ENOENT, "'%s' exists but '%s' is missing",
                           has_x ? x_path : y_path, has_x ? y_path : x_path);
     }
     rv = fl__source_open(&x, x_path, err);
@@ -83,7 +84,7 @@ static int load_pair(const struct place *at, const char *format, const char *x_n
     fl__source_close(&x);
     if (rv == FL_OK && keep_source(ds, format, y_path) != FL_OK) {
         fl_dataset_free(ds);
-        rv = fl_err_set(err, FL_ENOMEM, "no memory to open '%s'", at->folder);
+        rv = fl_err_set(err, FL_ENOMEM, "'%s': out of memory, cannot open it", at->folder);
     }
     if (rv == FL_OK) {
         *ret = ds;
@@ -91,7 +92,7 @@ static int load_pair(const struct place *at, const char *format, const char *x_n
     return rv;
 }
 
-/* MNIST and its kin; then EMNIST as it is distributed, of which a folder has one split. */
+/* MNIST and data sets of the same format; then EMNIST as distributed, one split per folder. */
 static const struct {
     const char *begin, *test;
 } idx_sets[] = {{"", "t10k"},
@@ -116,7 +117,7 @@ static bool has_either(const struct place *at, const char *const names[2])
     return find_file(at, names[0], path) || find_file(at, names[1], path);
 }
 
-/* Names of the images and of the labels. */
+/* File names of the images and of the labels. */
 static void idx_names(const struct place *at, size_t set, char names[2][IDX_NAME])
 {
     const char *begin = idx_sets[set].begin;
@@ -126,7 +127,7 @@ static void idx_names(const struct place *at, size_t set, char names[2][IDX_NAME
     (void)snprintf(names[1], IDX_NAME, "%s%s-labels-idx1-ubyte", begin, part);
 }
 
-/* The first set from `set` on that is there; N_IDX_SETS: none. */
+/* Find the first existing set from index `set`; N_IDX_SETS: none. */
 static size_t idx_find(const struct place *at, size_t set, char names[2][IDX_NAME])
 {
     for (; set < N_IDX_SETS; set++) {
@@ -155,8 +156,8 @@ static int idx_load(const struct place *at, struct fl_dataset **ret, struct fl_e
 
     if (idx_find(at, set + 1, more) < N_IDX_SETS) {
         return fl_err_set(err, FL_EFORMAT,
-                          "folder '%s' holds two data sets, '%s' and '%s': give each a folder of "
-                          "its own",
+                          "folder '%s' contains two data sets, '%s' and '%s': move each to its own "
+                          "folder",
                           at->folder, names[0], more[0]);
     }
     return load_pair(at, "idx", names[0], names[1], fl__idx_read, ret, err);
@@ -197,7 +198,7 @@ static int csv_load(const struct place *at, struct fl_dataset **ret, struct fl_e
     fl__source_close(&src);
     if (rv == FL_OK && keep_source(ds, "csv", path) != FL_OK) {
         fl_dataset_free(ds);
-        rv = fl_err_set(err, FL_ENOMEM, "no memory to open '%s'", at->folder);
+        rv = fl_err_set(err, FL_ENOMEM, "'%s': out of memory, cannot open it", at->folder);
     }
     if (rv == FL_OK) {
         *ret = ds;
@@ -230,7 +231,7 @@ static int batch_order(const void *a, const void *b)
     return la != lb ? (la < lb ? -1 : 1) : strcmp(a, b);
 }
 
-/* The batches of this part, sorted, each once whether plain or packed. */
+/* List the batch files of the part, sorted, each once whether plain or packed. */
 static int list_batches(const struct place *at, char names[BATCHES_MAX][FL_NAME_MAX], size_t *ret_n,
                         struct fl_err *err)
 {
@@ -271,7 +272,8 @@ static bool cifar_probe(const struct place *at)
     char names[BATCHES_MAX][FL_NAME_MAX];
     size_t n = 0;
 
-    return list_batches(at, names, &n, NULL) != FL_OK || n > 0; /* Loading tells the reason. */
+    /* Loading reports the error. */
+    return list_batches(at, names, &n, NULL) != FL_OK || n > 0;
 }
 
 static int cifar_load(const struct place *at, struct fl_dataset **ret, struct fl_err *err)
@@ -297,7 +299,7 @@ static int cifar_load(const struct place *at, struct fl_dataset **ret, struct fl
         }
     }
     if (rv == FL_OK && keep_source(ds, "cifar", n == 1 ? path : at->folder) != FL_OK) {
-        rv = fl_err_set(err, FL_ENOMEM, "no memory to open '%s'", at->folder);
+        rv = fl_err_set(err, FL_ENOMEM, "'%s': out of memory, cannot open it", at->folder);
     }
     if (rv != FL_OK) {
         fl_dataset_free(ds);
@@ -309,7 +311,7 @@ static int cifar_load(const struct place *at, struct fl_dataset **ret, struct fl
 
 static const struct format {
     const char *name;
-    const char *files[2]; /* for the message: train, test */
+    const char *files[2]; /* for messages: train, test */
     bool (*probe)(const struct place *at);
     int (*load)(const struct place *at, struct fl_dataset **ret, struct fl_err *err);
 } formats[] = {
@@ -328,7 +330,7 @@ static const struct format {
 
 #define N_FORMATS (sizeof(formats) / sizeof(formats[0]))
 
-static int is_folder(const char *folder, struct fl_err *err)
+static int dataset_check_folder(const char *folder, struct fl_err *err)
 {
     DIR *dir;
 
@@ -351,14 +353,14 @@ bool fl_dataset_has(const char *folder, const char *part)
     bool found = false;
     size_t i;
 
-    for (i = 0; i < N_FORMATS && known && is_folder(folder, NULL) == FL_OK; i++) {
+    for (i = 0; i < N_FORMATS && known && dataset_check_folder(folder, NULL) == FL_OK; i++) {
         found = found || formats[i].probe(&at);
     }
     return found;
 }
 
-/* What the names of files of a part begin with, in every format. */
-static bool is_ours(const char *name)
+/* True for files of a part in any format, by the beginning of their names. */
+static bool dataset_is_data_file(const char *name)
 {
     static const char *const begins[] = {"train",   "test",       "t10k",
                                          "emnist-", "data_batch", "norm.npy"};
@@ -371,7 +373,7 @@ static bool is_ours(const char *name)
     return found;
 }
 
-/* The order of names in a folder is not to matter: numbers are added up. */
+/* Hashes are summed, so that the order of names in the folder does not matter. */
 static int add_stamp(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
     uint64_t *sum = ctx;
@@ -380,8 +382,9 @@ static int add_stamp(void *ctx, const char *folder, const char *name, struct fl_
     uint64_t of[6];
 
     (void)err;
-    if (!is_ours(name) || fl_fs_join(path, sizeof(path), folder, name) != FL_OK ||
-        stat(path, &st) != 0) {
+    if (!dataset_is_data_file(name) || fl_fs_join(path, sizeof(path), folder, name) != FL_OK ||
+        stat(path, &st) != 0)
+    {
         return FL_OK;
     }
     of[0] = fl_hash64(name, strlen(name));
@@ -401,7 +404,7 @@ uint64_t fl_dataset_stamp(const char *folder)
     return fl_fs_each(folder, add_stamp, &sum, NULL) == FL_OK ? sum : 0;
 }
 
-/* The standardisation, where there is one. */
+/* Load norm.npy, if it exists. */
 static int load_norm(const struct place *at, struct fl_dataset *ds, struct fl_err *err)
 {
     char path[PATH_SIZE];
@@ -431,7 +434,7 @@ int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **re
     if (!at.test && strcmp(part, "train") != 0) {
         return fl_err_set(err, FL_EINVAL, "expected part 'train' or 'test', found '%s'", part);
     }
-    rv = is_folder(folder, err);
+    rv = dataset_check_folder(folder, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -441,13 +444,16 @@ int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **re
         }
         if (found != NULL) {
             return fl_err_set(err, FL_EFORMAT,
-                              "folder '%s' holds the %s part twice, as %s and as %s; remove one",
+                              "folder '%s' contains the %s part in two formats, %s and %s; remove "
+                              "one",
                               folder, part, found->name, formats[i].name);
         }
         found = &formats[i];
     }
     if (found == NULL) {
-        return fl_err_set(err, FL_ENOENT, "folder '%s' holds no %s data; looked for %s; %s; %s; %s",
+        return fl_err_set(err, FL_ENOENT,
+                          "folder '%s' contains no %s data; looked for %s; %s; %s; "
+                          "%s",
                           folder, part, formats[0].files[at.test], formats[1].files[at.test],
                           formats[2].files[at.test], formats[3].files[at.test]);
     }

@@ -1,3 +1,7 @@
+/*
+ * Partition method "device": equal sizes, label shares per client from a Dirichlet draw (IGFL,
+ * cross-device).
+ */
 #include "libfl/data/partition_impl.h"
 
 #include <stdlib.h>
@@ -9,14 +13,14 @@ struct pools {
     const uint32_t *sorted; /* by class, each class shuffled */
     const size_t *first;
     size_t classes;
-    size_t *left; /* [classes]: samples that nobody has yet, from first[c] on */
+    size_t *left; /* [classes]: samples not yet dealt, from first[c] on */
     size_t total; /* sum of `left` */
-    double *p;    /* [classes]: shares of the client at hand; 0 where the pool is empty */
+    double *p;    /* [classes]: shares of the current client; 0 for an empty pool */
     double sum;   /* of p */
 };
 
-/* An empty pool has no share; what is left of the shares counts as the whole. */
-static void renormalise(struct pools *pools)
+/* Set the shares of empty pools to 0 and recompute the sum. */
+static void device_renormalise(struct pools *pools)
 {
     size_t c;
 
@@ -27,7 +31,7 @@ static void renormalise(struct pools *pools)
     }
 }
 
-/* The class of the next sample, one whose pool is not empty. */
+/* Draw the class of the next sample, among classes with a non-empty pool. */
 static size_t draw_class(struct pools *pools)
 {
     size_t last = 0;
@@ -40,12 +44,13 @@ static size_t draw_class(struct pools *pools)
         for (c = 0; c < pools->classes && at >= 0.0; c++) {
             if (pools->p[c] > 0.0) {
                 at -= pools->p[c];
-                last = c; /* Also where rounding leaves a rest behind the last class. */
+                /* also when rounding leaves a remainder after the last class */
+                last = c;
             }
         }
         return last;
     }
-    /* No share is left: every remaining sample is as likely as any other. */
+    /* No share is left: draw uniformly from all remaining samples. */
     nth = fl_rng_below(&pools->rng, pools->total);
     for (c = 0; nth >= pools->left[c]; c++) {
         nth -= pools->left[c];
@@ -53,8 +58,8 @@ static size_t draw_class(struct pools *pools)
     return c;
 }
 
-static void deal(struct pools *pools, double concentration, size_t samples,
-                 struct fl_partition *ret)
+static void device_deal(struct pools *pools, double concentration, size_t samples,
+                        struct fl_partition *ret)
 {
     size_t used = 0;
     size_t k;
@@ -63,14 +68,14 @@ static void deal(struct pools *pools, double concentration, size_t samples,
     for (k = 0; k < ret->n_clients; k++) {
         ret->start[k] = used;
         fl_dirichlet_draw(&pools->rng, concentration, pools->p, pools->classes);
-        renormalise(pools);
+        device_renormalise(pools);
         for (i = 0; i < samples; i++) {
             size_t c = draw_class(pools);
 
             ret->items[used++] = pools->sorted[pools->first[c] + --pools->left[c]];
             pools->total--;
             if (pools->left[c] == 0) {
-                renormalise(pools);
+                device_renormalise(pools);
             }
         }
     }
@@ -78,9 +83,9 @@ static void deal(struct pools *pools, double concentration, size_t samples,
 }
 
 /*
- * Cross-device federation of IGFL (section 5.1, after Hsu et al. 2019): per client draw
- * label shares from Dir(rho q) with the prior q_c = 1/C, then as many samples for every client,
- * class by class without replacement.
+ * Cross-device federation of IGFL (section 5.1, after Hsu et al. 2019): per client draw label
+ * shares from Dir(rho q) with the prior q_c = 1/C, then the same number of samples for every
+ * client, drawn by class without replacement.
  */
 int fl__partition_device(const struct fl_partition_conf *conf, const int32_t *y, size_t n,
                          size_t classes, struct fl_partition *ret, struct fl_err *err)
@@ -112,7 +117,7 @@ int fl__partition_device(const struct fl_partition_conf *conf, const int32_t *y,
     }
     pools.sorted = sorted;
     pools.first = first;
-    deal(&pools, conf->rho / share, samples, ret);
+    device_deal(&pools, conf->rho / share, samples, ret);
 out:
     free(pools.left);
     free(pools.p);

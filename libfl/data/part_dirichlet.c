@@ -1,3 +1,7 @@
+/*
+ * Partition method "dirichlet": each class is divided by a Dirichlet draw over the clients
+ * (FedLDF).
+ */
 #include "libfl/data/partition_impl.h"
 
 #include <inttypes.h>
@@ -6,9 +10,9 @@
 
 #include "libfl/data/dirichlet.h"
 
-/* Draws of a split whose smallest client is too small before we say that it cannot be. */
+/* Limit of attempts to draw a split in which every client has the minimum. */
 #define DIRICHLET_TRIES 10000
-/* Clients times classes: 1 GiB of cuts. */
+/* Limit of clients times classes: 1 GiB of cuts. */
 #define DIRICHLET_CELLS ((size_t)1 << 27)
 
 /*
@@ -66,9 +70,9 @@ static void deal_cuts(const uint32_t *sorted, const size_t *first, size_t classe
 }
 
 /*
- * Class-wise Dirichlet split (FedLDF, non-IID): for each class draw Dirichlet_N(alpha) over
- * the clients and cut the shuffled class accordingly; draw all anew until every client has
- * the minimum.
+ * Class-wise Dirichlet split (FedLDF, non-IID): for each class draw Dirichlet_N(alpha) over the
+ * clients and cut the shuffled class accordingly; repeat all draws until every client has the
+ * minimum.
  */
 int fl__partition_dirichlet(const struct fl_partition_conf *conf, const int32_t *y, size_t n,
                             size_t classes, struct fl_partition *ret, struct fl_err *err)
@@ -86,8 +90,8 @@ int fl__partition_dirichlet(const struct fl_partition_conf *conf, const int32_t 
     int rv = FL_OK;
 
     if (classes > DIRICHLET_CELLS / (n_clients + 1)) {
-        return fl_err_set(err, FL_ELIMIT, "%zu clients times %zu classes are too many", n_clients,
-                          classes);
+        return fl_err_set(err, FL_ELIMIT, "%zu clients times %zu classes exceed the limit",
+                          n_clients, classes);
     }
     cuts = calloc(classes * (n_clients + 1), sizeof(*cuts));
     sizes = calloc(n_clients, sizeof(*sizes));

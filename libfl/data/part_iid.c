@@ -1,6 +1,6 @@
 #include "libfl/data/partition_impl.h"
 
-/* IID: deal a shuffled deck, as equal as it goes or `samples` each. */
+/* IID: deal shuffled samples, as equally as possible or `samples` per client. */
 int fl__partition_iid(const struct fl_partition_conf *conf, const int32_t *y, size_t n,
                       size_t classes, struct fl_partition *ret, struct fl_err *err)
 {

@@ -1,9 +1,9 @@
 /*
  * Clients with two labels each and very unequal sizes, the image federations of FedMCSA
  * (docs/data.md#the-splits-of-the-papers). The sizes are those of the program that its authors
- * released: each class is cut by a chain of draws from numpy's legacy generator, and so depends on
- * nothing but the numbers of samples of the classes and the generator's seed. The samples come in
- * the order of the file.
+ * released: each class is cut by a chain of draws from numpy's legacy generator, so the result
+ * depends only on the numbers of samples of the classes and the generator's seed. Samples are dealt
+ * in the order of the file.
  */
 #include "libfl/data/partition_impl.h"
 
@@ -14,7 +14,7 @@
 #include "libfl/data/numpy_rng.h"
 
 #define LABELS 2 /* of a client */
-/* What the released programs for Fashion-MNIST and CIFAR are written for. */
+/* Numbers of clients and classes in the released programs for Fashion-MNIST and CIFAR. */
 #define RELEASED_CLIENTS 20
 #define RELEASED_CLASSES 10
 
@@ -28,8 +28,9 @@ struct pairs {
 };
 
 /*
- * Cut `total` samples of class `c` into `count` parts, which go to sizes[0], sizes[stride], ...:
- * each draws between 1/(count + 1) and a half of what is left, the last takes the rest.
+ * Cut the samples of class `c` into `count` parts, stored in sizes[0], sizes[stride], ...: each
+ * part is drawn between 1/(count + 1) and half of the remaining samples; the last part takes the
+ * rest.
  */
 static int cut_class(struct pairs *p, size_t c, size_t count, size_t *sizes, size_t stride,
                      struct fl_err *err)
@@ -53,7 +54,7 @@ static int cut_class(struct pairs *p, size_t c, size_t count, size_t *sizes, siz
     return FL_OK;
 }
 
-/* Slot s has label s mod C; the parts of a label go to its slots in their order. */
+/* Slot s has label s mod C; the parts of a label are assigned to its slots in order. */
 static int cut_in_turn(struct pairs *p, struct fl_err *err)
 {
     size_t c;
@@ -68,8 +69,8 @@ static int cut_in_turn(struct pairs *p, struct fl_err *err)
 }
 
 /*
- * The released program for Fashion-MNIST sees only the labels 0 and 1 when it counts the clients
- * of each label: two classes are cut, into twenty parts each, for all forty slots.
+ * The released program for Fashion-MNIST only considers the labels 0 and 1 when it counts the
+ * clients of each label: two classes are cut, into twenty parts each, for all forty slots.
  */
 static int cut_two_classes(struct pairs *p, struct fl_err *err)
 {
@@ -82,15 +83,15 @@ static int cut_two_classes(struct pairs *p, struct fl_err *err)
     return rv;
 }
 
-/* Whether a slot of `size` is filled when `used` of the class are gone. */
-static bool fits(uint64_t variant, size_t used, size_t size, size_t class_size)
+/* True when a slot of `size` samples can be filled after `used` samples of the class. */
+static bool pairs_slot_fits(uint64_t variant, size_t used, size_t size, size_t class_size)
 {
     /* The released programs differ here: the one for Fashion-MNIST never takes the last sample. */
     return variant == FL_PARTITION_FMNIST ? used + size < class_size : used + size <= class_size;
 }
 
-static int deal(const struct pairs *p, uint64_t variant, const uint32_t *sorted,
-                struct fl_partition *ret, struct fl_err *err)
+static int pairs_deal(const struct pairs *p, uint64_t variant, const uint32_t *sorted,
+                      struct fl_partition *ret, struct fl_err *err)
 {
     size_t *used = calloc(p->classes, sizeof(*used));
     size_t total = 0;
@@ -107,7 +108,7 @@ static int deal(const struct pairs *p, uint64_t variant, const uint32_t *sorted,
         if (s % LABELS == 0) {
             ret->start[client] = total;
         }
-        if (fits(variant, used[c], p->sizes[s], p->first[c + 1] - p->first[c])) {
+        if (pairs_slot_fits(variant, used[c], p->sizes[s], p->first[c + 1] - p->first[c])) {
             (void)memcpy(ret->items + total, sorted + p->first[c] + used[c],
                          p->sizes[s] * sizeof(*sorted));
             used[c] += p->sizes[s];
@@ -116,7 +117,7 @@ static int deal(const struct pairs *p, uint64_t variant, const uint32_t *sorted,
         if (s % LABELS == LABELS - 1 && total == ret->start[client]) {
             free(used);
             return fl_err_set(err, FL_ERANGE,
-                              "client %zu would get no sample: the classes are too small for %zu "
+                              "client %zu would get no samples: the classes are too small for %zu "
                               "clients",
                               client, ret->n_clients);
         }
@@ -126,7 +127,7 @@ static int deal(const struct pairs *p, uint64_t variant, const uint32_t *sorted,
     return FL_OK;
 }
 
-static int check(const struct fl_partition_conf *conf, size_t classes, struct fl_err *err)
+static int pairs_check(const struct fl_partition_conf *conf, size_t classes, struct fl_err *err)
 {
     if (classes < LABELS) {
         return fl_err_set(err, FL_ERANGE,
@@ -148,7 +149,7 @@ int fl__partition_pairs(const struct fl_partition_conf *conf, const int32_t *y, 
     struct pairs p = {.classes = classes, .n_slots = conf->n_clients * LABELS};
     uint32_t *sorted = NULL;
     size_t *first = NULL;
-    int rv = check(conf, classes, err);
+    int rv = pairs_check(conf, classes, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -165,7 +166,7 @@ int fl__partition_pairs(const struct fl_partition_conf *conf, const int32_t *y, 
     fl_numpy_rng_seed(&p.rng, (uint32_t)conf->size_seed);
     rv = conf->variant == FL_PARTITION_FMNIST ? cut_two_classes(&p, err) : cut_in_turn(&p, err);
     if (rv == FL_OK) {
-        rv = deal(&p, conf->variant, sorted, ret, err);
+        rv = pairs_deal(&p, conf->variant, sorted, ret, err);
     }
 out:
     free(p.sizes);

@@ -1,3 +1,7 @@
+/*
+ * Partition method "shards": sorted by label, cut into shards, dealt at random (McMahan et al.
+ * 2017).
+ */
 #include "libfl/data/partition_impl.h"
 
 #include <stdlib.h>

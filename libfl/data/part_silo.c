@@ -1,13 +1,14 @@
 /*
- * Cross-silo federation of IGFL (section 5.1): sort by label, cut into shards, and deal
- * them so that no client has a label in two of its shards.
+ * Partition method "silo", the cross-silo federation of IGFL (section 5.1): sort by label, cut into
+ * shards, and deal them so that no client has a label in two of its shards. Pure computation on the
+ * caller's thread.
  *
- * A shard holds the labels lo … hi (hi > lo where it straddles classes); shards of equal lo and
- * hi are a kind, and two shards go together when their ranges do not meet. Clients come in
- * random order and draw one shard after the other among those that go with what they have. A
- * label of which as many shards are left as clients must be drawn first, otherwise the last
- * clients could only get it twice: without straddling shards such a deal always ends well. With
- * them it can run into a dead end and is then begun anew.
+ * A shard contains the labels lo … hi (hi > lo when it spans several classes); shards of equal lo
+ * and hi are a kind, and two shards are compatible when their ranges are disjoint. Clients, in
+ * random order, draw one shard after the other among those compatible with their shards. A label
+ * with as many remaining shards as remaining clients must be drawn first, otherwise the last
+ * clients would get it twice. Without shards of several classes this always succeeds; with them it
+ * can reach a dead end and is then repeated.
  */
 #include "libfl/data/partition_impl.h"
 
@@ -16,12 +17,12 @@
 #include <string.h>
 
 #define TRIES 10000
-/* Shards times labels: bounds the time of a try. */
+/* Limit of shards times labels: bounds the time of an attempt. */
 #define CELLS ((size_t)1 << 28)
 
 struct kind {
     int32_t lo, hi;
-    size_t first; /* place of its first shard in `shards` */
+    size_t first; /* index of its first shard in `shards` */
     size_t left;
 };
 
@@ -30,35 +31,35 @@ struct silo {
     const uint32_t *sorted;
     size_t n, classes;
     size_t n_clients, per_client;
-    size_t n_shards; /* that the samples are cut into; at least those dealt */
-    uint64_t size;   /* samples of a shard; 0: n / n_shards, to within one */
+    size_t n_shards; /* shards that the samples are cut into; at least those dealt */
+    uint64_t size;   /* samples per shard; 0: n / n_shards, to within one */
     struct fl_rng rng;
-    uint32_t *pool;     /* [n_shards]: a random choice comes to the front */
+    uint32_t *pool;     /* [n_shards]: shuffled; the first ones are dealt */
     uint32_t *shards;   /* [dealt], kind by kind */
     struct kind *kinds; /* [dealt] */
     size_t n_kinds;
-    size_t *held;      /* [classes]: shards left that hold the label */
+    size_t *remaining; /* [classes]: remaining shards that contain the label */
     uint32_t *clients; /* [n_clients] in random order */
     uint32_t *deal;    /* [n_clients][per_client]: shards */
-    size_t *taken;     /* [per_client]: kinds of the client at hand */
+    size_t *taken;     /* [per_client]: kinds of the current client */
 };
 
-static size_t begins(const struct silo *s, size_t shard)
+static size_t silo_shard_begin(const struct silo *s, size_t shard)
 {
     return s->size > 0 ? shard * (size_t)s->size : (size_t)((uint64_t)shard * s->n / s->n_shards);
 }
 
-static int32_t lowest(const struct silo *s, size_t shard)
+static int32_t silo_lowest_label(const struct silo *s, size_t shard)
 {
-    return s->y[s->sorted[begins(s, shard)]];
+    return s->y[s->sorted[silo_shard_begin(s, shard)]];
 }
 
-static int32_t highest(const struct silo *s, size_t shard)
+static int32_t silo_highest_label(const struct silo *s, size_t shard)
 {
-    return s->y[s->sorted[begins(s, shard + 1) - 1]];
+    return s->y[s->sorted[silo_shard_begin(s, shard + 1) - 1]];
 }
 
-static int by_number(const void *a, const void *b)
+static int silo_by_number(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a;
     uint32_t y = *(const uint32_t *)b;
@@ -66,7 +67,7 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Choose the shards to be dealt and group them. */
+/* Choose the shards to deal and group them by kind. */
 static void gather_kinds(struct silo *s)
 {
     size_t dealt = s->n_clients * s->per_client;
@@ -75,12 +76,12 @@ static void gather_kinds(struct silo *s)
 
     fl_rng_shuffle(&s->rng, s->pool, s->n_shards);
     (void)memcpy(s->shards, s->pool, dealt * sizeof(*s->shards));
-    qsort(s->shards, dealt, sizeof(*s->shards), by_number);
-    (void)memset(s->held, 0, s->classes * sizeof(*s->held));
+    qsort(s->shards, dealt, sizeof(*s->shards), silo_by_number);
+    (void)memset(s->remaining, 0, s->classes * sizeof(*s->remaining));
     s->n_kinds = 0;
     for (i = 0; i < dealt; i++) {
-        int32_t lo = lowest(s, s->shards[i]);
-        int32_t hi = highest(s, s->shards[i]);
+        int32_t lo = silo_lowest_label(s, s->shards[i]);
+        int32_t hi = silo_highest_label(s, s->shards[i]);
         struct kind *kind = &s->kinds[s->n_kinds];
 
         if (s->n_kinds > 0 && kind[-1].lo == lo && kind[-1].hi == hi) {
@@ -90,7 +91,7 @@ static void gather_kinds(struct silo *s)
             s->n_kinds++;
         }
         for (c = lo; c <= hi; c++) {
-            s->held[c]++;
+            s->remaining[c]++;
         }
     }
     for (i = 0; i < s->n_kinds; i++) {
@@ -98,13 +99,13 @@ static void gather_kinds(struct silo *s)
     }
 }
 
-static bool covers(const struct kind *kind, int32_t label)
+static bool silo_kind_covers(const struct kind *kind, int32_t label)
 {
     return kind->lo <= label && label <= kind->hi;
 }
 
-/* Whether a shard of this kind can join the `n` that the client has. */
-static bool goes_with(const struct silo *s, const struct kind *kind, size_t n)
+/* True when a shard of this kind is left and compatible with the `n` shards of the client. */
+static bool silo_kind_fits(const struct silo *s, const struct kind *kind, size_t n)
 {
     size_t i;
 
@@ -118,34 +119,37 @@ static bool goes_with(const struct silo *s, const struct kind *kind, size_t n)
     return kind->left > 0;
 }
 
-/* A label that the client lacks and that every client still to come, this one too, must take;
- * -1 when there is none. */
-static int32_t forced(const struct silo *s, size_t n, size_t clients_left)
+/*
+ * A label that the client lacks and that every remaining client, this one included, must get;
+ * -1: none.
+ */
+static int32_t silo_forced_label(const struct silo *s, size_t n, size_t clients_left)
 {
     int32_t c;
     size_t i;
 
     for (c = 0; c < (int32_t)s->classes; c++) {
-        for (i = 0; i < n && !covers(&s->kinds[s->taken[i]], c); i++) {
+        for (i = 0; i < n && !silo_kind_covers(&s->kinds[s->taken[i]], c); i++) {
         }
-        if (s->held[c] >= clients_left && i == n) {
+        if (s->remaining[c] >= clients_left && i == n) {
             return c;
         }
     }
     return -1;
 }
 
-/* Draw the client's next shard after `n`. False when none goes with those. */
+/* Draw the client's next shard after `n`. False when no shard is compatible. */
 static bool draw_shard(struct silo *s, size_t n, size_t clients_left, uint32_t *ret)
 {
-    int32_t must = forced(s, n, clients_left);
+    int32_t must = silo_forced_label(s, n, clients_left);
     size_t total = 0;
     uint64_t nth;
     size_t i;
     int32_t c;
 
     for (i = 0; i < s->n_kinds; i++) {
-        if ((must < 0 || covers(&s->kinds[i], must)) && goes_with(s, &s->kinds[i], n)) {
+        if ((must < 0 || silo_kind_covers(&s->kinds[i], must)) &&
+            silo_kind_fits(s, &s->kinds[i], n)) {
             total += s->kinds[i].left;
         }
     }
@@ -156,13 +160,13 @@ static bool draw_shard(struct silo *s, size_t n, size_t clients_left, uint32_t *
     for (i = 0;; i++) {
         struct kind *kind = &s->kinds[i];
 
-        if ((must >= 0 && !covers(kind, must)) || !goes_with(s, kind, n)) {
+        if ((must >= 0 && !silo_kind_covers(kind, must)) || !silo_kind_fits(s, kind, n)) {
             continue;
         }
         if (nth < kind->left) {
             *ret = s->shards[kind->first + --kind->left];
             for (c = kind->lo; c <= kind->hi; c++) {
-                s->held[c]--;
+                s->remaining[c]--;
             }
             s->taken[n] = i;
             return true;
@@ -171,7 +175,7 @@ static bool draw_shard(struct silo *s, size_t n, size_t clients_left, uint32_t *
     }
 }
 
-static bool try_deal(struct silo *s)
+static bool silo_try_deal(struct silo *s)
 {
     size_t k;
     size_t i;
@@ -189,8 +193,8 @@ static bool try_deal(struct silo *s)
 }
 
 /*
- * Shards with the same lowest label never go together, so a client takes at most one of them:
- * what each label lends to the clients in this way must be enough.
+ * Shards with the same lowest label are never compatible, so a client gets at most one of them:
+ * check that the shards are enough under this bound.
  */
 static int check_possible(const struct silo *s, struct fl_err *err)
 {
@@ -200,10 +204,10 @@ static int check_possible(const struct silo *s, struct fl_err *err)
     size_t i = 0;
 
     while (i < s->n_shards) {
-        int32_t lo = lowest(s, i);
+        int32_t lo = silo_lowest_label(s, i);
         size_t count = 0;
 
-        for (; i < s->n_shards && lowest(s, i) == lo; i++) {
+        for (; i < s->n_shards && silo_lowest_label(s, i) == lo; i++) {
             count++;
         }
         usable += count < s->n_clients ? count : s->n_clients;
@@ -222,31 +226,31 @@ static int check_possible(const struct silo *s, struct fl_err *err)
     return FL_OK;
 }
 
-static int deal_until_it_holds(struct silo *s, struct fl_err *err)
+static int silo_deal(struct silo *s, struct fl_err *err)
 {
     int tries;
     int rv = check_possible(s, err);
 
-    for (tries = 0; rv == FL_OK && !try_deal(s); tries++) {
+    for (tries = 0; rv == FL_OK && !silo_try_deal(s); tries++) {
         if (tries == TRIES) {
             rv = fl_err_set(err, FL_ERANGE,
-                            "no draw gave every one of %zu clients %zu shards of different labels "
-                            "in %d tries; shards that hold two labels are in the way: another "
-                            "shard size or fewer shards per client helps",
+                            "no draw gave each of %zu clients %zu shards of different labels in %d "
+                            "tries, because some shards contain two labels; change shard-size or "
+                            "use fewer shards per client",
                             s->n_clients, s->per_client, TRIES);
         }
     }
     return rv;
 }
 
-static void collect(const struct silo *s, struct fl_partition *ret)
+static void silo_collect(const struct silo *s, struct fl_partition *ret)
 {
     size_t used = 0;
     size_t i;
 
     for (i = 0; i < s->n_clients * s->per_client; i++) {
-        size_t from = begins(s, s->deal[i]);
-        size_t to = begins(s, (size_t)s->deal[i] + 1);
+        size_t from = silo_shard_begin(s, s->deal[i]);
+        size_t to = silo_shard_begin(s, (size_t)s->deal[i] + 1);
 
         if (i % s->per_client == 0) {
             ret->start[i / s->per_client] = used;
@@ -257,8 +261,8 @@ static void collect(const struct silo *s, struct fl_partition *ret)
     ret->start[s->n_clients] = used;
 }
 
-/* How many shards there are, and whether that is enough. */
-static int size_up(struct silo *s, struct fl_err *err)
+/* Compute the number of shards and check that it is sufficient. */
+static int silo_count_shards(struct silo *s, struct fl_err *err)
 {
     size_t dealt;
 
@@ -271,8 +275,8 @@ static int size_up(struct silo *s, struct fl_err *err)
     dealt = s->n_clients * s->per_client;
     s->n_shards = s->size > 0 ? (size_t)(s->n / s->size) : dealt;
     if (s->classes > CELLS / s->n_shards) {
-        return fl_err_set(err, FL_ELIMIT, "%zu shards times %zu labels are too many", s->n_shards,
-                          s->classes);
+        return fl_err_set(err, FL_ELIMIT, "%zu shards times %zu labels exceed the limit",
+                          s->n_shards, s->classes);
     }
     return FL_OK;
 }
@@ -294,7 +298,7 @@ int fl__partition_silo(const struct fl_partition_conf *conf, const int32_t *y, s
     int rv = fl__partition_enough(conf, conf->shards_per_client, "shards", n, err);
 
     if (rv == FL_OK) {
-        rv = size_up(&s, err);
+        rv = silo_count_shards(&s, err);
     }
     if (rv != FL_OK) {
         return rv;
@@ -306,10 +310,10 @@ int fl__partition_silo(const struct fl_partition_conf *conf, const int32_t *y, s
     s.shards = calloc(dealt, sizeof(*s.shards));
     s.deal = calloc(dealt, sizeof(*s.deal));
     s.kinds = calloc(dealt, sizeof(*s.kinds));
-    s.held = calloc(classes, sizeof(*s.held));
+    s.remaining = calloc(classes, sizeof(*s.remaining));
     s.taken = calloc(s.per_client, sizeof(*s.taken));
     if (ret->items == NULL || s.pool == NULL || s.clients == NULL || s.shards == NULL ||
-        s.deal == NULL || s.kinds == NULL || s.held == NULL || s.taken == NULL ||
+        s.deal == NULL || s.kinds == NULL || s.remaining == NULL || s.taken == NULL ||
         fl__partition_sort(y, n, classes, &sorted, &first) != FL_OK)
     {
         rv = fl__partition_no_memory(err);
@@ -317,9 +321,9 @@ int fl__partition_silo(const struct fl_partition_conf *conf, const int32_t *y, s
     }
     s.sorted = sorted;
     fl__partition_key(&s.rng, conf);
-    rv = deal_until_it_holds(&s, err);
+    rv = silo_deal(&s, err);
     if (rv == FL_OK) {
-        collect(&s, ret);
+        silo_collect(&s, ret);
     }
 out:
     free(s.pool);
@@ -327,7 +331,7 @@ out:
     free(s.shards);
     free(s.deal);
     free(s.kinds);
-    free(s.held);
+    free(s.remaining);
     free(s.taken);
     free(sorted);
     free(first);

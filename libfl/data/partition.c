@@ -1,3 +1,7 @@
+/*
+ * Partition methods: the table of methods with their options, parsing of option texts, and what
+ * the methods share (partition.h). The methods are in part_*.c.
+ */
 #include "libfl/data/partition.h"
 
 #include <inttypes.h>
@@ -101,8 +105,8 @@ const struct fl_partition_ops *fl_partition_find(const char *name)
     return NULL;
 }
 
-static void store(const struct fl_partition_option *option, struct fl_partition_conf *conf,
-                  double value)
+static void partition_store_option(const struct fl_partition_option *option,
+                                   struct fl_partition_conf *conf, double value)
 {
     char *at = (char *)conf + option->offset;
     uint64_t count = (uint64_t)value;
@@ -122,13 +126,13 @@ void fl_partition_conf_init(struct fl_partition_conf *conf)
     *conf = (struct fl_partition_conf){.n_clients = 0};
     for (i = 0; i < N_METHODS; i++) {
         for (option = methods[i].options; option->name != NULL; option++) {
-            store(option, conf, option->def);
+            partition_store_option(option, conf, option->def);
         }
     }
 }
 
-static int choose(const struct fl_partition_option *option, struct fl_partition_conf *conf,
-                  const char *text, struct fl_err *err)
+static int partition_choose(const struct fl_partition_option *option,
+                            struct fl_partition_conf *conf, const char *text, struct fl_err *err)
 {
     char known[128] = "";
     size_t used = 0;
@@ -136,7 +140,7 @@ static int choose(const struct fl_partition_option *option, struct fl_partition_
 
     for (i = 0; option->choices[i] != NULL; i++) {
         if (strcmp(option->choices[i], text) == 0) {
-            store(option, conf, (double)i);
+            partition_store_option(option, conf, (double)i);
             return FL_OK;
         }
         if (used < sizeof(known)) {
@@ -156,7 +160,7 @@ int fl_partition_option_set(const struct fl_partition_option *option,
     double value = 0.0;
 
     if (option->type == FL_PARTITION_CHOICE) {
-        return choose(option, conf, text, err);
+        return partition_choose(option, conf, text, err);
     }
     if (real ? fl_str_to_double(text, &value) != FL_OK : fl_str_to_u64(text, &count) != FL_OK) {
         return fl_err_set(err, FL_EINVAL, "%s: expected a %s, found '%s'", option->name,
@@ -167,7 +171,7 @@ int fl_partition_option_set(const struct fl_partition_option *option,
         return fl_err_set(err, FL_ERANGE, "%s: expected %.10g to %.10g, found '%s'", option->name,
                           option->min, option->max, text);
     }
-    store(option, conf, value);
+    partition_store_option(option, conf, value);
     return FL_OK;
 }
 
@@ -178,7 +182,7 @@ void fl__partition_key(struct fl_rng *rng, const struct fl_partition_conf *conf)
 
 int fl__partition_no_memory(struct fl_err *err)
 {
-    return fl_err_set(err, FL_ENOMEM, "no memory to split the data");
+    return fl_err_set(err, FL_ENOMEM, "splitting the data: out of memory");
 }
 
 uint32_t *fl__partition_count_up(size_t n)
@@ -225,7 +229,7 @@ int fl__partition_sort(const int32_t *y, size_t n, size_t classes, uint32_t **re
     for (i = 0; i < n; i++) {
         sorted[first[y[i]]++] = (uint32_t)i;
     }
-    for (i = classes; i > 0; i--) { /* Each now points behind its class. */
+    for (i = classes; i > 0; i--) { /* Each entry now is the end of its class. */
         first[i] = first[i - 1];
     }
     first[0] = 0;
@@ -234,7 +238,7 @@ int fl__partition_sort(const int32_t *y, size_t n, size_t classes, uint32_t **re
     return FL_OK;
 }
 
-static int by_number(const void *a, const void *b)
+static int partition_by_number(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a;
     uint32_t y = *(const uint32_t *)b;
@@ -269,7 +273,7 @@ int fl_partition_make(const struct fl_partition_ops *ops, const struct fl_partit
     }
     for (k = 0; k < part.n_clients; k++) {
         qsort(part.items + part.start[k], fl_partition_count(&part, k), sizeof(*part.items),
-              by_number);
+              partition_by_number);
     }
     *ret = part;
     return FL_OK;

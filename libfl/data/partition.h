@@ -2,12 +2,12 @@
 #define FL_DATA_PARTITION_H
 
 /*
- * Splitting a data set among clients: from labels to a list of samples
- * per client (docs/data.md#the-splits-of-the-papers). Pure functions of labels, options and seed;
- * the same on every machine.
+ * Partitioning a data set among clients: computes a list of samples per client from the labels
+ * (docs/data.md#the-splits-of-the-papers). Pure functions of labels, options and seed; the same on
+ * every machine.
  *
- * A method is a row of one table, with its options, so that the command line, its help
- * and the checks follow by themselves when a method is added.
+ * A method is a row of one table, with its options: the command line, its help and the checks are
+ * derived from the table.
  *
  * Threading: no state.
  */
@@ -20,14 +20,14 @@
 
 #define FL_PARTITION_MAX_CLIENTS ((size_t)1000000)
 
-/* Owner lists: client k has items[start[k]] … items[start[k + 1] - 1], in rising order. */
+/* Lists of samples: client k has items[start[k]] … items[start[k + 1] - 1], in rising order. */
 struct fl_partition {
     size_t n_clients;
     size_t *start;   /* n_clients + 1 */
     uint32_t *items; /* numbers of samples, none twice */
 };
 
-/* What the methods can be told; each uses the fields that its options name. */
+/* Configuration of all methods; each uses the fields named by its options. */
 struct fl_partition_conf {
     size_t n_clients;
     uint64_t seed;
@@ -35,17 +35,17 @@ struct fl_partition_conf {
     uint64_t shards_per_client;
     double alpha;         /* concentration of the Dirichlet distribution */
     uint64_t min_samples; /* that every client must get */
-    uint64_t shard_size;  /* 0: whatever shares all samples out */
+    uint64_t shard_size;  /* 0: the size that uses all samples */
     double rho;           /* concentration of Dir(rho q), q the prior of the labels */
     uint64_t prior;       /* enum fl_partition_prior */
-    uint64_t size_seed;   /* below 2^32: of numpy's generator, which draws the sizes */
+    uint64_t size_seed;   /* below 2^32: seed of numpy's generator for the sizes */
     uint64_t variant;     /* enum fl_partition_variant */
 };
 
-/* What rho means for each of C labels (docs/data.md#the-splits-of-the-papers). */
+/* Meaning of rho for each of C labels (docs/data.md#the-splits-of-the-papers). */
 enum fl_partition_prior { FL_PARTITION_RHO_OVER_C, FL_PARTITION_RHO };
 
-/* Whose rule clients with two labels follow. */
+/* Variants of method "pairs". */
 enum fl_partition_variant {
     FL_PARTITION_PAPER,  /* the rule that the paper states for every data set */
     FL_PARTITION_FMNIST, /* what the released program for Fashion-MNIST does */
@@ -55,8 +55,8 @@ enum fl_partition_variant {
 enum fl_partition_option_type { FL_PARTITION_COUNT, FL_PARTITION_REAL, FL_PARTITION_CHOICE };
 
 /*
- * One option: a field of the conf with its name, range and default. Counts and choices (by their
- * place in `choices`) are uint64_t, reals double.
+ * One option: a field of the conf with its name, range and default. Counts and choices (index in
+ * `choices`) are uint64_t, reals double.
  */
 struct fl_partition_option {
     const char *name; /* as on the command line, without dashes; NULL ends a list */
@@ -71,8 +71,10 @@ struct fl_partition_ops {
     const char *name;
     const char *help;
     const struct fl_partition_option *options;
-    /* What the paper does with the set: whether its test part is shared out too, and the share
-     * that each client keeps for its own test. A caller may do otherwise. */
+    /*
+     * Defaults as in the paper: whether the test part is partitioned too, and the share of each
+     * client's samples for its own test set.
+     */
     bool pools;
     double test_share;
     /* Checked by fl_partition_make(): 1 <= n_clients, every label in [0, classes). */
@@ -80,21 +82,21 @@ struct fl_partition_ops {
                 struct fl_partition *ret, struct fl_err *err);
 };
 
-/* Row `i` of the table, or NULL past its end; the row of that name, or NULL. */
+/* Row `i` of the table, or NULL past its end; the row with that name, or NULL. */
 const struct fl_partition_ops *fl_partition_at(size_t i);
 const struct fl_partition_ops *fl_partition_find(const char *name);
 
 /* The defaults of all options of all methods; n_clients and seed are 0. */
 void fl_partition_conf_init(struct fl_partition_conf *conf);
-/* Set a field from text. FL_EINVAL, FL_ERANGE with a message that says what is expected. */
+/* Set a field from text. FL_EINVAL, FL_ERANGE with the expected values. */
 FL_MUST_CHECK int fl_partition_option_set(const struct fl_partition_option *option,
                                           struct fl_partition_conf *conf, const char *text,
                                           struct fl_err *err);
 
 /*
- * Share samples 0 … n - 1 with labels `y` out. Borrows all. FL_ERANGE when it cannot be done
- * (too few samples, a minimum that no draw meets), FL_ENOMEM. Every client gets at least one
- * sample. On success the caller calls fl_partition_done().
+ * Partition samples 0 … n - 1 with labels `y`. Borrows all. FL_ERANGE when it is impossible (too
+ * few samples, a minimum that no draw meets), FL_ENOMEM. Every client gets at least one sample.
+ * On success the caller calls fl_partition_done().
  */
 FL_MUST_CHECK int fl_partition_make(const struct fl_partition_ops *ops,
                                     const struct fl_partition_conf *conf, const int32_t *y,

@@ -1,7 +1,7 @@
 #ifndef FL_DATA_PARTITION_IMPL_H
 #define FL_DATA_PARTITION_IMPL_H
 
-/* What the methods share, and their entry points for the table; inside this room. */
+/* Shared by the methods, and their entry points for the table; private to libfl/data. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include "libfl/base/rng.h"
 #include "libfl/data/partition.h"
 
-/* The stream of every random choice of a partition. */
+/* Initialise the generator for all random choices of a partition. */
 void fl__partition_key(struct fl_rng *rng, const struct fl_partition_conf *conf);
 int fl__partition_no_memory(struct fl_err *err);
 /* Numbers 0 … n - 1, or NULL. Returns owned: free(). */
@@ -20,7 +20,10 @@ uint32_t *fl__partition_count_up(size_t n);
  */
 FL_MUST_CHECK int fl__partition_sort(const int32_t *y, size_t n, size_t classes,
                                      uint32_t **ret_sorted, size_t **ret_first);
-/* FL_ERANGE unless every client can have `each` of `n` samples. `what` names them. */
+/*
+ * FL_ERANGE unless every client can have `each` of `n` samples; `what` is their name in
+ * messages.
+ */
 FL_MUST_CHECK int fl__partition_enough(const struct fl_partition_conf *conf, uint64_t each,
                                        const char *what, size_t n, struct fl_err *err);
 

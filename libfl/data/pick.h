@@ -9,7 +9,7 @@
 #include "libfl/base/err.h"
 #include "libfl/base/rng.h"
 
-/* The round part of an FL_RNG_PARTITION key: which draw of this room it is. */
+/* The `round` argument of FL_RNG_PARTITION keys: which draw it is. */
 enum fl_pick_draw { FL_PICK_PARTITION = 0, FL_PICK_LOCAL_TEST = 1, FL_PICK_SPLIT = 2 };
 
 /*

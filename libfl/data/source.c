@@ -1,3 +1,7 @@
+/*
+ * Sources of bytes for the readers: plain and gzip files through zlib, and memory (source.h).
+ * Blocking I/O on the caller's thread.
+ */
 #include "libfl/data/source.h"
 
 #include <errno.h>
@@ -11,12 +15,12 @@
 
 #include "libfl/data/dataset.h"
 
-/* First allocation for a packed file, whatever its header promises. */
+/* First allocation for a packed file, independent of the sizes in its header. */
 #define FIRST_GRANT ((uint64_t)16 << 20)
 /* gzread() takes an unsigned and returns an int. */
 #define READ_STEP ((size_t)1 << 30)
 
-static int fail(struct fl_err *err, const char *what, const char *path)
+static int source_io_error(struct fl_err *err, const char *what, const char *path)
 {
     int saved = errno;
 
@@ -30,9 +34,9 @@ int fl__source_open(struct fl_source *src, const char *path, struct fl_err *err)
     int fd;
 
     if (stat(path, &st) != 0) {
-        return fail(err, "cannot open", path);
+        return source_io_error(err, "cannot open", path);
     }
-    if (!S_ISREG(st.st_mode)) { /* Before open(): a pipe would block there. */
+    if (!S_ISREG(st.st_mode)) { /* Checked before open(), which would block on a pipe. */
         return fl_err_set(err, FL_EFORMAT, "'%s' is not a regular file", path);
     }
     if (st.st_size == 0) {
@@ -40,12 +44,12 @@ int fl__source_open(struct fl_source *src, const char *path, struct fl_err *err)
     }
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return fail(err, "cannot open", path);
+        return source_io_error(err, "cannot open", path);
     }
     gz = gzdopen(fd, "rb");
     if (gz == NULL) {
         (void)close(fd);
-        return fl_err_set(err, FL_ENOMEM, "cannot read '%s': out of memory", path);
+        return fl_err_set(err, FL_ENOMEM, "'%s': out of memory, cannot read it", path);
     }
     (void)gzbuffer(gz, 1u << 17);
     *src = (struct fl_source){.name = path, .gz = gz, .size = UINT64_MAX};
@@ -63,7 +67,7 @@ void fl__source_mem(struct fl_source *src, const char *name, const void *data, s
 void fl__source_close(struct fl_source *src)
 {
     if (src->gz != NULL) {
-        (void)gzclose_r(src->gz); /* Only read: nothing can be lost here. */
+        (void)gzclose_r(src->gz); /* Read only: errors do not matter. */
     }
     *src = (struct fl_source){.name = NULL};
 }
@@ -87,9 +91,10 @@ static int read_gz(struct fl_source *src, uint8_t *buf, size_t len, size_t *ret_
         }
         text = gzerror(src->gz, &zerr);
         if (zerr == Z_BUF_ERROR) {
-            src->cut = true; /* What came is good; the reader decides whether it is enough. */
+            /* The data read is valid; the reader decides whether it is complete. */
+            src->cut = true;
         } else if (zerr == Z_ERRNO) {
-            return fail(err, "cannot read", src->name);
+            return source_io_error(err, "cannot read", src->name);
         } else if (zerr != Z_OK && zerr != Z_STREAM_END) {
             return fl_err_set(err, FL_EFORMAT,
                               "'%s': damaged gzip data after %" PRIu64 " unpacked bytes: %s",

@@ -2,10 +2,9 @@
 #define FL_DATA_SOURCE_H
 
 /*
- * Where the readers get their bytes: a plain file, a gzip file or memory. Plain files
- * and memory know how many bytes are left, so that a header that promises more is
- * found out before anything is allocated; packed files do not, so their readers grow
- * with what really comes.
+ * Sources of bytes for the readers: a plain file, a gzip file or memory. The size of plain files
+ * and memory is known, so sizes in a header are checked before allocation; that of packed files is
+ * not, so memory grows with the data read.
  *
  * Ownership: `name` and memory are kept by reference until fl__source_close().
  * Threading: one thread per source.
@@ -19,11 +18,11 @@
 
 struct fl_source {
     const char *name; /* the path, for messages */
-    void *gz;         /* zlib's handle, NULL for memory */
+    void *gz;         /* handle of zlib; NULL for memory */
     const uint8_t *mem;
     uint64_t size; /* UINT64_MAX when unknown (packed) */
     uint64_t pos;  /* bytes delivered so far */
-    bool cut;      /* the packed stream ended in the middle */
+    bool cut;      /* the packed stream is truncated */
 };
 
 /* FL_ENOENT, FL_EFORMAT for an empty file or one that is not a regular file, FL_EIO. */
@@ -34,18 +33,18 @@ void fl__source_close(struct fl_source *src);
 /* Up to `len` bytes; fewer only at the end of the data. */
 FL_MUST_CHECK int fl__source_read(struct fl_source *src, void *buf, size_t len, size_t *ret_got,
                                   struct fl_err *err);
-/* Whether the source can still hold `len` bytes; true where the size is unknown. */
+/* True when the source can have `len` more bytes, or its size is unknown. */
 bool fl__source_may_have(const struct fl_source *src, uint64_t len);
 /*
- * Exactly `len` bytes into new memory that grows with what comes. FL_EFORMAT "truncated" when
- * there are fewer: the message says how many bytes the file should have in all, and has.
- * Returns owned: free().
+ * Read exactly `len` bytes into new memory, which grows with the data read. FL_EFORMAT
+ * "truncated" when there are fewer, with the expected and the actual size of the file. Returns
+ * owned: free().
  */
 FL_MUST_CHECK int fl__source_read_new(struct fl_source *src, uint64_t len, void **ret,
                                       struct fl_err *err);
-/* The message for a source that should have held `expected` bytes in all. */
+/* Report a source with fewer than `expected` bytes in total. */
 int fl__source_truncated(struct fl_source *src, uint64_t expected, struct fl_err *err);
-/* FL_EFORMAT when bytes are left; also finds a damaged gzip checksum. */
+/* FL_EFORMAT when bytes are left; also verifies the gzip checksum. */
 FL_MUST_CHECK int fl__source_expect_end(struct fl_source *src, struct fl_err *err);
 
 #endif

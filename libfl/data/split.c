@@ -1,3 +1,8 @@
+/*
+ * Splits a data set into a federation (split.h): opens and transforms the input, partitions its
+ * samples, and selects each client's test samples. Runs on the caller's thread; writing folders
+ * is done by fl-data.
+ */
 #include "libfl/data/split.h"
 
 #include <stdio.h>
@@ -44,7 +49,7 @@ void fl_split_conf_init(struct fl_split_conf *conf)
     fl_split_conf_method(conf, fl_partition_find("iid"));
 }
 
-/* --- what is shared out --- */
+/* --- the data to partition --- */
 
 bool fl_split_pools_test(const struct fl_split_conf *conf)
 {
@@ -76,8 +81,8 @@ static int load_test(const char *input, struct fl_split_set *set, struct fl_err 
     return FL_OK;
 }
 
-static int load(const char *input, const struct fl_split_conf *conf, struct fl_split_set *set,
-                struct fl_err *err)
+static int split_load(const char *input, const struct fl_split_conf *conf, struct fl_split_set *set,
+                      struct fl_err *err)
 {
     int rv = fl_dataset_open(input, "train", &set->train, err);
 
@@ -92,9 +97,10 @@ static int load(const char *input, const struct fl_split_conf *conf, struct fl_s
                : FL_OK;
 }
 
-/* What the test part goes through too. */
-static int on_both(const struct fl_split_set *set,
-                   int (*change)(struct fl_dataset *, struct fl_err *), struct fl_err *err)
+/* Apply a change to the train part and, if present, to the test part. */
+static int split_change_both(const struct fl_split_set *set,
+                             int (*change)(struct fl_dataset *, struct fl_err *),
+                             struct fl_err *err)
 {
     int rv = change(set->train, err);
 
@@ -108,8 +114,8 @@ static int drop_norm(struct fl_dataset *ds, struct fl_err *err)
     return fl_dataset_copy_norm(ds, &plain, err);
 }
 
-static int standardise(const struct fl_split_set *set, enum fl_split_standardise how,
-                       struct fl_err *err)
+static int split_standardise(const struct fl_split_set *set, enum fl_split_standardise how,
+                             struct fl_err *err)
 {
     int rv;
 
@@ -117,10 +123,11 @@ static int standardise(const struct fl_split_set *set, enum fl_split_standardise
     case FL_STANDARDISE_AS_INPUT:
         break;
     case FL_STANDARDISE_NONE:
-        return on_both(set, drop_norm, err);
+        return split_change_both(set, drop_norm, err);
     case FL_STANDARDISE_CIFAR:
-        return on_both(set, fl_dataset_norm_cifar, err);
-    case FL_STANDARDISE_PIXEL: /* The test part by the numbers of what is shared out. */
+        return split_change_both(set, fl_dataset_norm_cifar, err);
+    /* The test part is standardised with the values of the train part. */
+    case FL_STANDARDISE_PIXEL:
         rv = fl_dataset_norm_pixels(set->train, err);
         return rv == FL_OK && set->test != NULL ? fl_dataset_copy_norm(set->test, set->train, err)
                                                 : rv;
@@ -128,7 +135,8 @@ static int standardise(const struct fl_split_set *set, enum fl_split_standardise
     return FL_OK;
 }
 
-static int transform(const struct fl_split_conf *conf, struct fl_split_set *set, struct fl_err *err)
+static int split_transform(const struct fl_split_conf *conf, struct fl_split_set *set,
+                           struct fl_err *err)
 {
     int rv = FL_OK;
 
@@ -144,17 +152,17 @@ static int transform(const struct fl_split_conf *conf, struct fl_split_set *set,
         set->test = NULL;
         set->pooled = true;
     }
-    return rv == FL_OK ? standardise(set, conf->standardise, err) : rv;
+    return rv == FL_OK ? split_standardise(set, conf->standardise, err) : rv;
 }
 
 int fl_split_open(const char *input, const struct fl_split_conf *conf, struct fl_split_set *ret,
                   struct fl_err *err)
 {
     struct fl_split_set set = {.train = NULL};
-    int rv = load(input, conf, &set, err);
+    int rv = split_load(input, conf, &set, err);
 
     if (rv == FL_OK) {
-        rv = transform(conf, &set, err);
+        rv = split_transform(conf, &set, err);
     }
     if (rv != FL_OK) {
         fl_split_set_done(&set);
@@ -171,7 +179,7 @@ void fl_split_set_done(struct fl_split_set *set)
     *set = (struct fl_split_set){.train = NULL};
 }
 
-/* --- who gets what --- */
+/* --- assignment to clients --- */
 
 int fl_split_own_test(uint64_t seed, size_t client, double share, uint32_t *items, size_t n,
                       struct fl_err *err)
@@ -196,7 +204,7 @@ int fl_split_own_test(uint64_t seed, size_t client, double share, uint32_t *item
     tests = malloc(n_test * sizeof(*tests));
     if (tests == NULL) {
         free(marks);
-        return fl_err_set(err, FL_ENOMEM, "no memory to choose among %zu samples", n);
+        return fl_err_set(err, FL_ENOMEM, "choosing among %zu samples: out of memory", n);
     }
     for (i = 0; i < n; i++) {
         if (marks[i] != 0) {

@@ -1,3 +1,7 @@
+/*
+ * Generator of the federation Synthetic(alpha, beta) (synthetic.h), one client at a time, with
+ * numpy's random stream. Runs on one thread; nothing is written.
+ */
 #include "libfl/data/synthetic.h"
 
 #include <inttypes.h>
@@ -8,7 +12,7 @@
 
 #define FEATURES FL_SYNTHETIC_FEATURES
 #define CLASSES  FL_SYNTHETIC_CLASSES
-/* As many clients as any table of the papers needs, a hundred times over. */
+/* Limit of clients: a hundred times the largest table of the papers. */
 #define MAX_CLIENTS 10000
 
 struct fl_synthetic {
@@ -26,7 +30,7 @@ void fl_synthetic_conf_init(struct fl_synthetic_conf *conf)
     *conf = (struct fl_synthetic_conf){.alpha = 0.5, .beta = 0.5};
 }
 
-static double draw(struct fl_synthetic *gen, double mean, double std)
+static double synthetic_draw(struct fl_synthetic *gen, double mean, double std)
 {
     return mean + std * fl_numpy_rng_normal(&gen->rng);
 }
@@ -38,7 +42,7 @@ static int draw_sizes(struct fl_synthetic *gen, struct fl_err *err)
     size_t k;
 
     for (k = 0; k < gen->n_clients; k++) {
-        double n = (floor(exp(draw(gen, 4.0, 2.0))) + 50.0) * 5.0;
+        double n = (floor(exp(synthetic_draw(gen, 4.0, 2.0))) + 50.0) * 5.0;
 
         if (!(n <= most)) {
             return fl_err_set(err, FL_ELIMIT,
@@ -60,7 +64,8 @@ static int draw_clients(struct fl_synthetic *gen, const struct fl_synthetic_conf
     int rv;
 
     if (v == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory for %zu clients", gen->n_clients);
+        return fl_err_set(err, FL_ENOMEM, "synthetic data of %zu clients: out of memory",
+                          gen->n_clients);
     }
     rv = draw_sizes(gen, err);
     if (rv != FL_OK) {
@@ -68,14 +73,14 @@ static int draw_clients(struct fl_synthetic *gen, const struct fl_synthetic_conf
         return rv;
     }
     for (k = 0; k < gen->n_clients; k++) {
-        gen->u[k] = draw(gen, 0.0, conf->alpha);
+        gen->u[k] = synthetic_draw(gen, 0.0, conf->alpha);
     }
     for (k = 0; k < gen->n_clients; k++) {
-        v[k] = draw(gen, 0.0, conf->beta);
+        v[k] = synthetic_draw(gen, 0.0, conf->beta);
     }
     for (k = 0; k < gen->n_clients; k++) {
         for (j = 0; j < FEATURES; j++) {
-            gen->mu[k * FEATURES + j] = draw(gen, v[k], 1.0);
+            gen->mu[k * FEATURES + j] = synthetic_draw(gen, v[k], 1.0);
         }
     }
     free(v);
@@ -102,7 +107,7 @@ int fl_synthetic_create(const struct fl_synthetic_conf *conf, struct fl_syntheti
     }
     gen = calloc(1, sizeof(*gen));
     if (gen == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory for a generator");
+        return fl_err_set(err, FL_ENOMEM, "synthetic data: out of memory");
     }
     gen->n_clients = conf->n_clients;
     gen->sizes = calloc(conf->n_clients, sizeof(*gen->sizes));
@@ -110,7 +115,8 @@ int fl_synthetic_create(const struct fl_synthetic_conf *conf, struct fl_syntheti
     gen->mu = calloc(conf->n_clients, FEATURES * sizeof(*gen->mu));
     if (gen->sizes == NULL || gen->u == NULL || gen->mu == NULL) {
         fl_synthetic_free(gen);
-        return fl_err_set(err, FL_ENOMEM, "no memory for %zu clients", conf->n_clients);
+        return fl_err_set(err, FL_ENOMEM, "synthetic data of %zu clients: out of memory",
+                          conf->n_clients);
     }
     for (j = 0; j < FEATURES; j++) {
         gen->noise[j] = sqrt(pow((double)(j + 1), -1.2));
@@ -143,7 +149,7 @@ size_t fl_synthetic_size(const struct fl_synthetic *gen, size_t k)
 }
 
 /* y = argmax(x W + b), W is [FEATURES][CLASSES]. */
-static int32_t classify(const double *x, const double *w, const double *b)
+static int32_t synthetic_classify(const double *x, const double *w, const double *b)
 {
     double score[CLASSES] = {0};
     int32_t best = 0;
@@ -184,18 +190,18 @@ int fl_synthetic_next(struct fl_synthetic *gen, struct fl_dataset **ret, struct 
     }
     mu = gen->mu + gen->next * FEATURES;
     for (j = 0; j < FEATURES * CLASSES; j++) {
-        w[j] = draw(gen, gen->u[gen->next], 1.0);
+        w[j] = synthetic_draw(gen, gen->u[gen->next], 1.0);
     }
     for (j = 0; j < CLASSES; j++) {
-        b[j] = draw(gen, gen->u[gen->next], 1.0);
+        b[j] = synthetic_draw(gen, gen->u[gen->next], 1.0);
     }
     out = ds->x;
     for (i = 0; i < ds->n; i++) {
         for (j = 0; j < FEATURES; j++) {
-            x[j] = draw(gen, mu[j], gen->noise[j]);
+            x[j] = synthetic_draw(gen, mu[j], gen->noise[j]);
             *out++ = (float)x[j];
         }
-        ds->y[i] = classify(x, w, b);
+        ds->y[i] = synthetic_classify(x, w, b);
     }
     ds->classes = CLASSES;
     gen->next++;

@@ -7,8 +7,8 @@
  * the samples that numpy's legacy generator gives for the same seed, so that results can
  * be compared with the published ones. Seed 0 with alpha = beta = 0.5 is the published set.
  *
- * The draw order makes clients come one after the other; only one is ever in memory.
- * Threading: a generator belongs to one thread.
+ * Clients are generated one after the other, in draw order; only one is in memory. Threading: a
+ * generator belongs to one thread.
  */
 
 #include <stddef.h>
@@ -24,27 +24,27 @@ struct fl_synthetic_conf {
     size_t n_clients;
     double alpha;  /* standard deviation of the clients' models */
     double beta;   /* standard deviation of the clients' feature means */
-    uint64_t seed; /* below 2^32: MT19937's init_genrand takes no more */
+    uint64_t seed; /* below 2^32, the limit of MT19937's init_genrand */
 };
 
-/* What fl-data keeps of each client's samples for its own test unless told otherwise. */
+/* Default share of each client's samples for its own test set. */
 #define FL_SYNTHETIC_TEST_SHARE 0.25
 
-/* The published set but for the number of clients, which is 0. */
+/* Defaults: the published set, except the number of clients, which is 0. */
 void fl_synthetic_conf_init(struct fl_synthetic_conf *conf);
 
 struct fl_synthetic;
 
-/* FL_ERANGE for a conf that cannot be, FL_ELIMIT when a size is past the limits, FL_ENOMEM. */
+/* FL_ERANGE for an invalid conf, FL_ELIMIT when a size exceeds the limits, FL_ENOMEM. */
 FL_MUST_CHECK int fl_synthetic_create(const struct fl_synthetic_conf *conf,
                                       struct fl_synthetic **ret, struct fl_err *err);
 void fl_synthetic_free(struct fl_synthetic *gen);
-/* Samples of client `k` below n_clients. */
+/* Number of samples of client `k` < n_clients. */
 size_t fl_synthetic_size(const struct fl_synthetic *gen, size_t k);
 /*
- * The data of the next client, in client order; FL_ENOENT after the last. Returns owned:
- * fl_dataset_free(). Features are float32, rounded from the double of the generator; labels
- * are those of the doubles.
+ * Generate the data of the next client, in client order; FL_ENOENT after the last. Returns owned:
+ * fl_dataset_free(). Features are float32, rounded from the double of the generator; labels are
+ * those of the doubles.
  */
 FL_MUST_CHECK int fl_synthetic_next(struct fl_synthetic *gen, struct fl_dataset **ret,
                                     struct fl_err *err);

@@ -1,4 +1,7 @@
-/* Changes of a whole set: standardisation, cropping, joining. */
+/*
+ * Changes of a whole data set: standardisation, cropping, appending. Runs on the caller's thread
+ * before the set is shared; views are not changed.
+ */
 #include "libfl/data/dataset.h"
 
 #include <inttypes.h>
@@ -6,17 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Added to a deviation in units of the stored values, so that a constant one does no harm. */
+/*
+ * Added to a deviation, in units of the stored values, so that constant values are not divided
+ * by 0.
+ */
 #define LEAST_DEVIATION 0.001
 
-static const char *name_of(const struct fl_dataset *ds)
+static const char *transform_set_name(const struct fl_dataset *ds)
 {
     return ds->source != NULL ? ds->source : ds->format;
 }
 
-static int no_memory(const struct fl_dataset *ds, struct fl_err *err)
+static int transform_no_memory(const struct fl_dataset *ds, struct fl_err *err)
 {
-    return fl_err_set(err, FL_ENOMEM, "no memory to change '%s'", name_of(ds));
+    return fl_err_set(err, FL_ENOMEM, "'%s': out of memory, cannot transform it",
+                      transform_set_name(ds));
 }
 
 /* Takes both arrays. */
@@ -40,14 +47,14 @@ int fl_dataset_set_norm(struct fl_dataset *ds, const float *mean, const float *s
     if (n != 1 && n != ds->dim && !(ds->n_dims == 3 && n == ds->dims[0])) {
         return fl_err_set(err, FL_ESHAPE,
                           "'%s': expected one mean, %zu (a channel) or %zu (a value), found %zu",
-                          name_of(ds), ds->n_dims == 3 ? ds->dims[0] : 1, ds->dim, n);
+                          transform_set_name(ds), ds->n_dims == 3 ? ds->dims[0] : 1, ds->dim, n);
     }
     for (i = 0; i < n; i++) {
         if (!isfinite(mean[i]) || !isfinite(std[i]) || !(std[i] > 0.0F)) {
             return fl_err_set(err, FL_ENUMERIC,
                               "'%s': expected finite means and positive deviations, found %g and "
                               "%g at place %zu",
-                              name_of(ds), (double)mean[i], (double)std[i], i);
+                              transform_set_name(ds), (double)mean[i], (double)std[i], i);
         }
     }
     means = malloc(n * sizeof(*means));
@@ -55,7 +62,7 @@ int fl_dataset_set_norm(struct fl_dataset *ds, const float *mean, const float *s
     if (means == NULL || stds == NULL) {
         free(means);
         free(stds);
-        return no_memory(ds, err);
+        return transform_no_memory(ds, err);
     }
     (void)memcpy(means, mean, n * sizeof(*means));
     (void)memcpy(stds, std, n * sizeof(*stds));
@@ -73,7 +80,7 @@ int fl_dataset_copy_norm(struct fl_dataset *to, const struct fl_dataset *from, s
     return fl_dataset_set_norm(to, from->mean, from->std, from->n_norm, err);
 }
 
-/* Stored values of sample `i`, as they are. */
+/* Add the stored values of sample `i`, or their squared deviations from `mean`, to `sum`. */
 static void add_values(const struct fl_dataset *ds, size_t i, const double *mean, double *sum)
 {
     const void *row = fl_dataset_row(ds, i);
@@ -101,7 +108,7 @@ int fl_dataset_norm_pixels(struct fl_dataset *ds, struct fl_err *err)
         free(squares);
         free(mean);
         free(std);
-        return no_memory(ds, err);
+        return transform_no_memory(ds, err);
     }
     for (i = 0; i < ds->n; i++) {
         add_values(ds, i, NULL, sum);
@@ -133,12 +140,12 @@ int fl_dataset_norm_cifar(struct fl_dataset *ds, struct fl_err *err)
         return fl_err_set(err, FL_ESHAPE,
                           "'%s': the means of CIFAR-10 are for three channels, found %zu x %zu x "
                           "%zu",
-                          name_of(ds), ds->dims[0], ds->dims[1], ds->dims[2]);
+                          transform_set_name(ds), ds->dims[0], ds->dims[1], ds->dims[2]);
     }
     return fl_dataset_set_norm(ds, mean, std, 3, err);
 }
 
-/* The middle of `planes` planes, moved to the front; places only ever go down. */
+/* Move the centre of `planes` planes to the front; data only moves to lower addresses. */
 static void crop_planes(uint8_t *data, size_t planes, const size_t from[2], size_t side,
                         size_t value_size)
 {
@@ -170,7 +177,7 @@ int fl_dataset_crop(struct fl_dataset *ds, size_t side, struct fl_err *err)
         return fl_err_set(err, FL_ESHAPE,
                           "'%s': expected pictures of at least %zu x %zu, found samples of %zu x "
                           "%zu x %zu",
-                          name_of(ds), side, side, ds->dims[0], from[0], from[1]);
+                          transform_set_name(ds), side, side, ds->dims[0], from[0], from[1]);
     }
     crop_planes(ds->x, ds->n * ds->dims[0], from, side, fl_dataset_value_size(ds));
     if (per_value) {
@@ -182,7 +189,7 @@ int fl_dataset_crop(struct fl_dataset *ds, size_t side, struct fl_err *err)
     ds->dims[2] = side;
     ds->dim = dim;
     x = realloc(ds->x, ds->n > 0 ? ds->n * dim * fl_dataset_value_size(ds) : 1);
-    ds->x = x != NULL ? x : ds->x; /* Giving memory back can fail; nothing is lost. */
+    ds->x = x != NULL ? x : ds->x; /* A failure to shrink is harmless. */
     return FL_OK;
 }
 
@@ -209,12 +216,12 @@ int fl_dataset_append(struct fl_dataset *ds, const struct fl_dataset *more, stru
     }
     x = realloc(ds->x, n * bytes);
     if (x == NULL) {
-        return no_memory(ds, err);
+        return transform_no_memory(ds, err);
     }
     ds->x = x;
     y = realloc(ds->y, n * sizeof(*y));
     if (y == NULL) {
-        return no_memory(ds, err);
+        return transform_no_memory(ds, err);
     }
     ds->y = y;
     (void)memcpy((uint8_t *)x + ds->n * bytes, more->x, more->n * bytes);
@@ -230,7 +237,7 @@ int fl_dataset_set_augment(struct fl_dataset *ds, enum fl_data_augment augment, 
         return fl_err_set(err, FL_ESHAPE,
                           "'%s': expected pictures to flip and crop, found samples of %zu x %zu x "
                           "%zu",
-                          name_of(ds), ds->dims[0], ds->dims[1], ds->dims[2]);
+                          transform_set_name(ds), ds->dims[0], ds->dims[1], ds->dims[2]);
     }
     ds->augment = augment;
     return FL_OK;

@@ -3,7 +3,7 @@
 
 /*
  * The figures of a known client, in the order of JSON and columns. Wire: ClientInfo; SQL: table
- * `client`. What else the server knows of it is no figure: server/core/records.h.
+ * `client`. Other data of a client is in server/core/records.h.
  */
 
 #include "libfl/figures/figures.h"
@@ -12,26 +12,26 @@
 #define FL_CLIENT_FIGURES(X)                                                                       \
     X(U64, samples, samples, .unit = FL_UNIT_COUNT,                                                \
       .shown = FL_SHOWN_COLUMN, .label = "samples", .width = 9,                                    \
-      .meaning = "Training samples that it announced")                                             \
+      .meaning = "Training samples that the client announced")                                     \
     X(F64, score, score, .unit = FL_UNIT_WEIGHT,                                                   \
       .shown = FL_SHOWN_COLUMN, .label = "score", .width = 9, .decimals = 6,                       \
-      .meaning = "Attention, or what the selection policy keeps: its share of all clients'")       \
+      .meaning = "Attention, or the score of the selection policy: share of the sum")              \
     X(U64, n_selected, selected, .key = "selected", .unit = FL_UNIT_COUNT,                         \
       .shown = FL_SHOWN_COLUMN, .label = "selected", .width = 8,                                   \
-      .meaning = "Attempts at a round that it was drawn for")                                      \
+      .meaning = "Round attempts that the client was selected for")                                \
     X(U64, n_accepted, accepted, .key = "accepted", .unit = FL_UNIT_COUNT,                         \
       .shown = FL_SHOWN_COLUMN, .label = "accepted", .width = 8,                                   \
-      .meaning = "Of those, with an update that was accepted")                                     \
+      .meaning = "Of those, with an accepted update")                                              \
     X(U64, n_rejected, rejected, .key = "rejected", .unit = FL_UNIT_COUNT,                         \
       .shown = FL_SHOWN_COLUMN, .label = "rejected", .width = 8,                                   \
-      .meaning = "Of those, with a report or an update that was refused")                          \
+      .meaning = "Of those, with a rejected report or update")                                     \
     X(U64, n_lost, lost, .key = "lost", .unit = FL_UNIT_COUNT,                                     \
       .shown = FL_SHOWN_COLUMN, .label = "lost", .width = 5,                                       \
-      .meaning = "Of those, in which it was silent, failed or came too late")                      \
+      .meaning = "Of those, in which it timed out, failed or disconnected")                        \
     X(F64, last_loss, last_loss, .unit = FL_UNIT_LOSS,                                             \
-      .meaning = "While it trained, of its newest report")                                         \
+      .meaning = "Training loss of its newest report")                                             \
     X(U64, last_seen_ms, last_seen_ms, .unit = FL_UNIT_MS,                                         \
-      .meaning = "When it was heard")
+      .meaning = "Time of its last message")
 /* clang-format on */
 
 struct fl_client_figures {

@@ -1,3 +1,7 @@
+/*
+ * The tables of figures, access to their values in a record, and totals over rounds (figures.h).
+ * Pure functions on the caller's thread; text output is in figures_text.c.
+ */
 #include "libfl/figures/figures.h"
 
 #include <string.h>
@@ -6,15 +10,15 @@
 #include "libfl/figures/client_figures.h"
 #include "libfl/figures/round_figures.h"
 
-#define TOLD_TOTALS true
-#define TOLD_OWN    false
+#define REPORTED_TOTALS true
+#define REPORTED_OWN    false
 
 static const struct fl_figure round_rows[] = {
-#define X(t, name, wire, told, ...)                 \
+#define X(t, name, wire, report, ...)               \
     {.member = #name,                               \
      .type = FL_FIGURE_##t,                         \
      .offset = offsetof(struct fl_round_rec, name), \
-     .totals = TOLD_##told,                         \
+     .totals = REPORTED_##report,                   \
      __VA_ARGS__},
     FL_ROUND_FIGURES(X)
 #undef X
@@ -34,7 +38,7 @@ const struct fl_figures fl_round_rows = {round_rows, FL_ROUND_N, sizeof(struct f
 const struct fl_figures fl_client_rows = {client_rows, sizeof(client_rows) / sizeof(client_rows[0]),
                                           sizeof(struct fl_client_figures)};
 
-static const void *at(const struct fl_figure *f, const void *record)
+static const void *figures_at(const struct fl_figure *f, const void *record)
 {
     return (const char *)record + f->offset;
 }
@@ -42,15 +46,15 @@ static const void *at(const struct fl_figure *f, const void *record)
 uint64_t fl_figure_whole(const struct fl_figure *figure, const void *record)
 {
     uint64_t wide = 0;
-    uint32_t narrow = 0;
+    uint32_t small = 0;
 
     FL_REQUIRE(figure->type != FL_FIGURE_F64);
     if (figure->type == FL_FIGURE_U64) {
-        (void)memcpy(&wide, at(figure, record), sizeof(wide));
+        (void)memcpy(&wide, figures_at(figure, record), sizeof(wide));
         return wide;
     }
-    (void)memcpy(&narrow, at(figure, record), sizeof(narrow));
-    return narrow;
+    (void)memcpy(&small, figures_at(figure, record), sizeof(small));
+    return small;
 }
 
 double fl_figure_real(const struct fl_figure *figure, const void *record)
@@ -58,18 +62,18 @@ double fl_figure_real(const struct fl_figure *figure, const void *record)
     double value = 0.0;
 
     FL_REQUIRE(figure->type == FL_FIGURE_F64);
-    (void)memcpy(&value, at(figure, record), sizeof(value));
+    (void)memcpy(&value, figures_at(figure, record), sizeof(value));
     return value;
 }
 
 void fl_figure_put_whole(const struct fl_figure *figure, void *record, uint64_t value)
 {
-    uint32_t narrow = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+    uint32_t small = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
     bool wide = figure->type == FL_FIGURE_U64;
 
     FL_REQUIRE(figure->type != FL_FIGURE_F64);
-    (void)memcpy((char *)record + figure->offset, wide ? (const void *)&value : &narrow,
-                 wide ? sizeof(value) : sizeof(narrow));
+    (void)memcpy((char *)record + figure->offset, wide ? (const void *)&value : &small,
+                 wide ? sizeof(value) : sizeof(small));
 }
 
 void fl_figure_put_real(const struct fl_figure *figure, void *record, double value)
@@ -98,9 +102,9 @@ bool fl_figure_known(const struct fl_figures *figures, const struct fl_figure *f
                                        : fl_figure_real(lead, record) > 0.0;
 }
 
-static void copy(const struct fl_figure *f, void *to, const void *from)
+static void figures_copy(const struct fl_figure *f, void *to, const void *from)
 {
-    (void)memcpy((char *)to + f->offset, at(f, from),
+    (void)memcpy((char *)to + f->offset, figures_at(f, from),
                  f->type == FL_FIGURE_U32 ? sizeof(uint32_t) : sizeof(uint64_t));
 }
 
@@ -118,7 +122,7 @@ void fl_figures_init(const struct fl_figures *figures, void *record)
     }
 }
 
-static void add_up(const struct fl_figure *f, void *totals, const void *record)
+static void figures_add_up(const struct fl_figure *f, void *totals, const void *record)
 {
     if (f->type == FL_FIGURE_F64) {
         fl_figure_put_real(f, totals, fl_figure_real(f, totals) + fl_figure_real(f, record));
@@ -127,26 +131,26 @@ static void add_up(const struct fl_figure *f, void *totals, const void *record)
     }
 }
 
-/* `n` records are in the totals. */
-static void add(const struct fl_figures *figures, const struct fl_figure *f, uint64_t n,
-                void *totals, const void *record)
+/* Add one figure of a record to totals of `n` records. */
+static void figures_add_one(const struct fl_figures *figures, const struct fl_figure *f, uint64_t n,
+                            void *totals, const void *record)
 {
     switch (f->over) {
     case FL_OVER_LAST:
-        copy(f, totals, record);
+        figures_copy(f, totals, record);
         break;
     case FL_OVER_KNOWN:
         if (fl_figure_known(figures, f, record)) {
-            copy(f, totals, record);
+            figures_copy(f, totals, record);
         }
         break;
     case FL_OVER_FIRST:
         if (n == 0) {
-            copy(f, totals, record);
+            figures_copy(f, totals, record);
         }
         break;
     case FL_OVER_SUM:
-        add_up(f, totals, record);
+        figures_add_up(f, totals, record);
         break;
     case FL_OVER_ROUNDS:
         fl_figure_put_whole(f, totals, n + 1);
@@ -159,7 +163,7 @@ void fl_figures_add(const struct fl_figures *figures, uint64_t n, void *totals, 
     size_t i;
 
     for (i = 0; i < figures->n; i++) {
-        add(figures, &figures->rows[i], n, totals, record);
+        figures_add_one(figures, &figures->rows[i], n, totals, record);
     }
 }
 

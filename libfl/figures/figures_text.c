@@ -1,4 +1,7 @@
-/* Figures as lines for people: columns, what stands behind them, and "name=value" of a log. */
+/*
+ * Figures as text: columns of lists, "label=value" after the columns, and "label=value" of log
+ * lines.
+ */
 
 #include "libfl/figures/figures_text.h"
 
@@ -64,9 +67,12 @@ const char *fl_figures_columns(const struct fl_figures *figures, const void *rec
     return out;
 }
 
-/* "label=value" of what is known and shown there. A lead begins a group: two blanks before it. */
-static const char *pairs(const struct fl_figures *figures, const void *record, unsigned shown,
-                         char *out, size_t size)
+/*
+ * Format the known figures shown there as "label=value"; a lead begins a group and is preceded
+ * by two blanks.
+ */
+static const char *figures_text_pairs(const struct fl_figures *figures, const void *record,
+                                      unsigned shown, char *out, size_t size)
 {
     bool behind = shown == FL_SHOWN_BEHIND;
     char text[FL_FIGURE_TEXT];
@@ -91,11 +97,11 @@ static const char *pairs(const struct fl_figures *figures, const void *record, u
 const char *fl_figures_behind(const struct fl_figures *figures, const void *record, char *out,
                               size_t size)
 {
-    return pairs(figures, record, FL_SHOWN_BEHIND, out, size);
+    return figures_text_pairs(figures, record, FL_SHOWN_BEHIND, out, size);
 }
 
 const char *fl_figures_log(const struct fl_figures *figures, const void *record, char *out,
                            size_t size)
 {
-    return pairs(figures, record, FL_SHOWN_LOG, out, size);
+    return figures_text_pairs(figures, record, FL_SHOWN_LOG, out, size);
 }

@@ -9,93 +9,93 @@
 #include "libfl/figures/figures.h"
 
 /*
- * As figures.h, with one more word: TOTALS, its totals are told in StatusReply, under the same
- * name; OWN, they are not.
+ * Rows as in figures.h, with one more argument: TOTALS: its totals are in StatusReply, under the
+ * same name; OWN: they are not.
  */
 /* clang-format off */
 #define FL_ROUND_FIGURES(X)                                                                        \
     X(U64, round, round, OWN, .unit = FL_UNIT_COUNT,                                               \
       .shown = FL_SHOWN_COLUMN, .label = "round", .width = 6,                                      \
-      .meaning = "Its number, from 1")                                                             \
+      .meaning = "Round number, from 1")                                                           \
     X(U32, attempt, attempt, OWN, .unit = FL_UNIT_COUNT, .over = FL_OVER_ROUNDS,                   \
-      .meaning = "Which try at it was committed")                                                  \
+      .meaning = "Number of the attempt that was committed")                                       \
     X(U32, n_selected, selected, OWN, .key = "selected", .unit = FL_UNIT_COUNT,                    \
       .over = FL_OVER_SUM, .shown = FL_SHOWN_COLUMN, .label = "selected", .width = 8,              \
-      .meaning = "Clients that were drawn")                                                        \
+      .meaning = "Selected clients")                                                               \
     X(U32, n_responders, responders, OWN, .key = "responders", .unit = FL_UNIT_COUNT,              \
       .over = FL_OVER_SUM, .shown = FL_SHOWN_COLUMN, .label = "responders", .width = 10,           \
-      .meaning = "Clients whose report counts")                                                    \
+      .meaning = "Clients whose report was accepted")                                              \
     X(F64, accuracy, accuracy, TOTALS, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,               \
       .lead = FL_ROUND_accuracy, .shown = FL_SHOWN_COLUMN | FL_SHOWN_LOG, .label = "accuracy",     \
       .width = 9, .decimals = 4,                                                                   \
-      .meaning = "Of the new global model; not known: it was not evaluated")                       \
+      .meaning = "Accuracy of the new global model; unknown: not evaluated")                       \
     X(F64, loss, loss, TOTALS, .unit = FL_UNIT_LOSS, .over = FL_OVER_KNOWN,                        \
       .lead = FL_ROUND_accuracy, .shown = FL_SHOWN_LOG, .label = "loss",                           \
-      .meaning = "Of the new global model, mean over samples")                                     \
+      .meaning = "Loss of the new global model, mean over samples")                                \
     X(F64, train_loss, train_loss, OWN, .unit = FL_UNIT_LOSS,                                      \
       .shown = FL_SHOWN_COLUMN, .label = "train_loss", .width = 10, .decimals = 4,                 \
-      .meaning = "Of the responders while they trained, weighted by their samples")                \
+      .meaning = "Training loss of the responders, weighted by their samples")                     \
     X(U64, uplink_bytes, uplink_bytes, TOTALS, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,         \
       .shown = FL_SHOWN_COLUMN, .label = "uplink_bytes", .width = 14,                              \
-      .meaning = "Coded payload accepted, feedback and, in round 1, offers included")              \
+      .meaning = "Accepted coded payloads, with feedback and, in round 1, data summaries")         \
     X(U64, uplink_bytes_full, uplink_bytes_full, TOTALS, .unit = FL_UNIT_BYTES,                    \
       .over = FL_OVER_SUM, .shown = FL_SHOWN_COLUMN, .label = "full_bytes", .width = 14,           \
-      .meaning = "What full float32 uploads of the responders would have been: 4 (d + s) each")    \
+      .meaning = "Size of full float32 uploads of the responders: 4 (d + s) each")                 \
     X(U64, feedback_bytes, feedback_bytes, TOTALS, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,     \
-      .meaning = "The part of uplink_bytes that reports took: 4 a unit where divergences are "     \
-                 "asked for, 8 for an inner product")                                              \
-    /* Personal "own": only a mixture, or the model for one that was never counted. */             \
+      .meaning = "Part of uplink_bytes for reports: 4 per unit where divergences are "             \
+                 "requested, 8 for an inner product")                                              \
+    /* Personal "own": only a personalized model, or the model before the first aggregation. */    \
     X(U64, downlink_bytes, downlink_bytes, TOTALS, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,     \
-      .meaning = "4 (d + s) a selected client and model-shaped bundle, and the offers once a "     \
-                 "client; what it fetches again because one was removed is not counted")           \
+      .meaning = "4 (d + s) per selected client and model-shaped payload, and data "               \
+                 "summaries once per client; repeated downloads are not counted")                  \
     X(U64, started_ms, started_ms, OWN, .unit = FL_UNIT_MS, .over = FL_OVER_FIRST,                 \
-      .meaning = "When its clients were drawn, or a server that was started went on with it")      \
+      .meaning = "When its clients were selected, or a restarted server resumed it")               \
     X(U64, ended_ms, ended_ms, OWN, .unit = FL_UNIT_MS,                                            \
       .meaning = "When it was committed")                                                          \
-    /* Personal models, and the global one in the same place, on the clients' own test data. */    \
+    /* Personalized models, and the global model instead, on the clients' own test data. */        \
     X(F64, personal_accuracy, personal->accuracy, TOTALS, .unit = FL_UNIT_SHARE,                   \
       .over = FL_OVER_KNOWN, .lead = FL_ROUND_personal_accuracy,                                   \
       .shown = FL_SHOWN_BEHIND | FL_SHOWN_LOG, .label = "personal", .decimals = 4,                 \
-      .meaning = "Of the clients' personal models on their own test data, all correct of all "     \
-                 "samples (the papers' figure)")                                                   \
+      .meaning = "Accuracy of the clients' personalized models on their own test data, "           \
+                 "over all samples (as in the papers)")                                            \
     X(F64, personal_mean, personal->mean, TOTALS, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,    \
       .lead = FL_ROUND_personal_accuracy, .shown = FL_SHOWN_BEHIND, .label = "mean",               \
       .decimals = 4, .meaning = "The same, as the mean of the clients' accuracies")                \
     X(U32, n_personal, personal->clients, TOTALS, .key = "personal_clients",                       \
       .unit = FL_UNIT_COUNT, .over = FL_OVER_KNOWN, .lead = FL_ROUND_personal_accuracy,            \
-      .meaning = "How many clients that is over")                                                  \
+      .meaning = "Number of clients in personal_accuracy")                                         \
     X(F64, received_accuracy, received->accuracy, TOTALS, .unit = FL_UNIT_SHARE,                   \
       .over = FL_OVER_KNOWN, .lead = FL_ROUND_received_accuracy,                                   \
       .shown = FL_SHOWN_BEHIND | FL_SHOWN_LOG, .label = "received", .decimals = 4,                 \
-      .meaning = "As personal_accuracy, of the global model that the clients were given")          \
+      .meaning = "As personal_accuracy, for the global model that the clients received")           \
     X(F64, received_mean, received->mean, TOTALS, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,    \
       .lead = FL_ROUND_received_accuracy,                                                          \
       .meaning = "The same, as the mean of the clients' accuracies")                               \
     X(F64, effective, effective_clients, TOTALS, .key = "effective_clients",                       \
       .unit = FL_UNIT_COUNT, .over = FL_OVER_KNOWN, .lead = FL_ROUND_effective,                    \
       .shown = FL_SHOWN_BEHIND | FL_SHOWN_LOG, .label = "effective", .decimals = 2,                \
-      .meaning = "Over how many clients the attention was spread; not known: there is none")       \
+      .meaning = "Effective number of clients in the attention; unknown: no attention")            \
     X(F64, self_weight, self_weight, TOTALS, .unit = FL_UNIT_WEIGHT, .over = FL_OVER_KNOWN,        \
       .lead = FL_ROUND_effective,                                                                  \
-      .meaning = "Share of a client's own model in its mixture, mean over the clients")           \
+      .meaning = "Share of a client's own model in its personalized model, mean over clients")     \
     X(U32, n_capped, capped, OWN, .key = "capped", .unit = FL_UNIT_COUNT, .over = FL_OVER_SUM,     \
       .shown = FL_SHOWN_LOG, .label = "capped",                                                    \
-      .meaning = "Responders that counted with fewer samples than they report: for the cap "       \
+      .meaning = "Responders weighted with fewer samples than reported: by the cap "               \
                  "(round.weight_cap), or because they announced fewer")                            \
     X(F64, norm_ratio, norm_ratio, OWN, .unit = FL_UNIT_COUNT, .over = FL_OVER_KNOWN,              \
       .lead = FL_ROUND_norm_ratio,                                                                 \
-      .meaning = "Norm of the largest update, in terms of the median one "                         \
-                 "(round.norm_cap); not known: fewer than 3 updates")                              \
+      .meaning = "Norm of the largest update relative to the median "                              \
+                 "(round.norm_cap); unknown: fewer than 3 updates")                                \
     X(U32, n_left_out, left_out, OWN, .key = "left_out", .unit = FL_UNIT_COUNT,                    \
       .over = FL_OVER_SUM, .shown = FL_SHOWN_LOG, .label = "left_out",                             \
-      .meaning = "Updates that were accepted and then left out for their norm (round.norm_cap)")
+      .meaning = "Accepted updates that were left out because of their norm (round.norm_cap)")
 /* clang-format on */
 
 struct fl_round_rec {
     FL_ROUND_FIGURES(FL_FIGURE_MEMBER)
 };
 
-/* Places of the rows in fl_round_rows. */
+/* Indices of the rows in fl_round_rows. */
 enum fl_round_figure {
 #define X(type, member, ...) FL_ROUND_##member,
     FL_ROUND_FIGURES(X)
@@ -105,7 +105,7 @@ enum fl_round_figure {
 
 extern const struct fl_figures fl_round_rows;
 
-/* Count one more round, the newest, into totals that began with fl_figures_init(). */
+/* Add the newest round to totals that began with fl_figures_init(). */
 void fl_round_add(struct fl_round_rec *totals, const struct fl_round_rec *record);
 
 #endif

@@ -1,4 +1,4 @@
-/* JSON whose numbers are read back as they were. */
+/* Writes JSON with numbers that are read back as the same bits. */
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "libfl/json/json.h"
 
-/* A name of a page of ours nests no deeper. */
+/* Maximum nesting depth; JSON of this project is flatter. */
 #define DEEPEST 32
 
 const char *fl_json_exact(double value, char out[FL_JSON_EXACT])
@@ -28,7 +28,7 @@ const char *fl_json_exact(double value, char out[FL_JSON_EXACT])
         (void)memcpy(&got, &back, sizeof(got));
     } while (got != want && ++digits <= 17);
     if (strpbrk(out, ".e") == NULL) {
-        /* Without them it would be a whole number, which knows no -0. */
+        /* Without a point or exponent it would be parsed as an integer, which has no -0. */
         (void)snprintf(out + strlen(out), FL_JSON_EXACT - strlen(out), ".0");
     }
     return out;
@@ -45,50 +45,50 @@ int fl_json_add_text(struct fl_buf *out, const char *text)
     return rv;
 }
 
-static int add(struct fl_buf *out, const json_t *value, int depth);
+static int exact_add(struct fl_buf *out, const json_t *value, int depth);
 
-static int begin_member(struct fl_buf *out, size_t i, int depth)
+static int exact_begin_member(struct fl_buf *out, size_t i, int depth)
 {
     return fl_buf_printf(out, "%s\n%*s", i > 0 ? "," : "", 2 * depth, "");
 }
 
-static int end_members(struct fl_buf *out, size_t n, int depth, char mark)
+static int exact_end_members(struct fl_buf *out, size_t n, int depth, char mark)
 {
     return n > 0 ? fl_buf_printf(out, "\n%*s%c", 2 * depth, "", mark)
                  : fl_buf_printf(out, "%c", mark);
 }
 
-static int add_object(struct fl_buf *out, const json_t *value, int depth)
+static int exact_add_object(struct fl_buf *out, const json_t *value, int depth)
 {
-    /* jansson iterates without const; nothing is changed. */
+    /* jansson's iterator has no const variant; nothing is changed. */
     void *it = json_object_iter((json_t *)(uintptr_t)value);
     size_t i = 0;
     int rv = fl_buf_printf(out, "{");
 
     while (rv == FL_OK && it != NULL) {
-        rv = begin_member(out, i++, depth + 1);
+        rv = exact_begin_member(out, i++, depth + 1);
         rv = rv == FL_OK ? fl_json_add_text(out, json_object_iter_key(it)) : rv;
         rv = rv == FL_OK ? fl_buf_printf(out, ": ") : rv;
-        rv = rv == FL_OK ? add(out, json_object_iter_value(it), depth + 1) : rv;
+        rv = rv == FL_OK ? exact_add(out, json_object_iter_value(it), depth + 1) : rv;
         it = json_object_iter_next((json_t *)(uintptr_t)value, it);
     }
-    return rv == FL_OK ? end_members(out, i, depth, '}') : rv;
+    return rv == FL_OK ? exact_end_members(out, i, depth, '}') : rv;
 }
 
-static int add_array(struct fl_buf *out, const json_t *value, int depth)
+static int exact_add_array(struct fl_buf *out, const json_t *value, int depth)
 {
     size_t n = json_array_size(value);
     size_t i;
     int rv = fl_buf_printf(out, "[");
 
     for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = begin_member(out, i, depth + 1);
-        rv = rv == FL_OK ? add(out, json_array_get(value, i), depth + 1) : rv;
+        rv = exact_begin_member(out, i, depth + 1);
+        rv = rv == FL_OK ? exact_add(out, json_array_get(value, i), depth + 1) : rv;
     }
-    return rv == FL_OK ? end_members(out, n, depth, ']') : rv;
+    return rv == FL_OK ? exact_end_members(out, n, depth, ']') : rv;
 }
 
-static int add(struct fl_buf *out, const json_t *value, int depth)
+static int exact_add(struct fl_buf *out, const json_t *value, int depth)
 {
     char number[FL_JSON_EXACT];
 
@@ -100,9 +100,9 @@ static int add(struct fl_buf *out, const json_t *value, int depth)
     }
     switch (json_typeof(value)) {
     case JSON_OBJECT:
-        return add_object(out, value, depth);
+        return exact_add_object(out, value, depth);
     case JSON_ARRAY:
-        return add_array(out, value, depth);
+        return exact_add_array(out, value, depth);
     case JSON_STRING:
         return fl_json_add_text(out, json_string_value(value));
     case JSON_INTEGER:
@@ -121,7 +121,7 @@ static int add(struct fl_buf *out, const json_t *value, int depth)
 
 int fl_json_add(struct fl_buf *out, const json_t *value)
 {
-    int rv = add(out, value, 0);
+    int rv = exact_add(out, value, 0);
 
     return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
 }

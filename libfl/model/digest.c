@@ -6,12 +6,12 @@
 
 int fl_sha256(const void *data, size_t len, uint8_t out[32])
 {
-    /* The one thing that can go wrong with a built-in digest is memory. */
+    /* A built-in digest can only fail for lack of memory. */
     return EVP_Digest(data, len, out, NULL, EVP_sha256(), NULL) == 1 ? FL_OK : FL_ENOMEM;
 }
 
-/* Nothing of our own: the name tells it from OpenSSL's. */
-static EVP_MD_CTX *context(struct fl_sha256 *sha)
+/* struct fl_sha256 is OpenSSL's context under a type of its own. */
+static EVP_MD_CTX *sha256_context(struct fl_sha256 *sha)
 {
     return (EVP_MD_CTX *)(void *)sha;
 }
@@ -30,17 +30,17 @@ int fl_sha256_new(struct fl_sha256 **ret)
 
 void fl_sha256_free(struct fl_sha256 *sha)
 {
-    EVP_MD_CTX_free(context(sha));
+    EVP_MD_CTX_free(sha256_context(sha));
 }
 
 int fl_sha256_add(struct fl_sha256 *sha, const void *data, size_t len)
 {
-    return EVP_DigestUpdate(context(sha), data, len) == 1 ? FL_OK : FL_ENOMEM;
+    return EVP_DigestUpdate(sha256_context(sha), data, len) == 1 ? FL_OK : FL_ENOMEM;
 }
 
 int fl_sha256_end(struct fl_sha256 *sha, uint8_t out[32])
 {
-    return EVP_DigestFinal_ex(context(sha), out, NULL) == 1 ? FL_OK : FL_ENOMEM;
+    return EVP_DigestFinal_ex(sha256_context(sha), out, NULL) == 1 ? FL_OK : FL_ENOMEM;
 }
 
 int fl_random_bytes(void *out, size_t len)

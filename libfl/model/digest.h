@@ -9,12 +9,12 @@
 #include "libfl/base/err.h"
 
 FL_MUST_CHECK int fl_sha256(const void *data, size_t len, uint8_t out[32]);
-/* The same of bytes that come in pieces. */
+/* Incremental SHA-256. */
 struct fl_sha256;
 FL_MUST_CHECK int fl_sha256_new(struct fl_sha256 **ret); /* FL_ENOMEM */
 void fl_sha256_free(struct fl_sha256 *sha);              /* NULL is allowed. */
 FL_MUST_CHECK int fl_sha256_add(struct fl_sha256 *sha, const void *data, size_t len);
-/* Of all that was added; from then on only to be freed. */
+/* The digest of all bytes added; afterwards only fl_sha256_free() is allowed. */
 FL_MUST_CHECK int fl_sha256_end(struct fl_sha256 *sha, uint8_t out[32]);
 /* Unguessable bytes for session tokens. */
 FL_MUST_CHECK int fl_random_bytes(void *out, size_t len);

@@ -1,3 +1,8 @@
+/*
+ * Layouts: builds the list of units and tensors within the limits, with a set of names for
+ * look-ups, and computes its digests. Pure data on the caller's thread; the text form is in
+ * layout_text.c, differences in layout_diff.c.
+ */
 #include "libfl/model/layout.h"
 
 #include <math.h>
@@ -10,7 +15,7 @@
 #include "libfl/model/shape.h"
 #include "libfl/num/vec.h"
 
-/* Set of names, open addressing; grows so that at least half of it stays empty. */
+/* Hash set of names with open addressing; grows so that at least half of it stays empty. */
 struct name_set {
     uint32_t *slots; /* index + 1 of a tensor or unit; 0 is empty */
     size_t n_slots;  /* a power of two, or 0 */
@@ -42,8 +47,8 @@ static const char *unit_name_at(const struct fl_layout *layout, size_t i)
 }
 
 /* Slot of `name`, or the empty slot where it belongs. The set is never full. */
-static size_t set_slot(const struct fl_layout *layout, const struct name_set *set,
-                       name_at_fn name_at, const char *name)
+static size_t name_set_slot(const struct fl_layout *layout, const struct name_set *set,
+                            name_at_fn name_at, const char *name)
 {
     size_t slot = (size_t)fl_hash64(name, strlen(name)) & (set->n_slots - 1);
 
@@ -53,8 +58,9 @@ static size_t set_slot(const struct fl_layout *layout, const struct name_set *se
     return slot;
 }
 
-/* Make room for one more than the `n` names in the set. */
-static int set_reserve(struct fl_layout *layout, struct name_set *set, name_at_fn name_at, size_t n)
+/* Reserve room for one more name beside the `n` names in the set. */
+static int name_set_reserve(struct fl_layout *layout, struct name_set *set, name_at_fn name_at,
+                            size_t n)
 {
     struct name_set bigger = {.n_slots = set->n_slots == 0 ? 16 : set->n_slots * 2};
     size_t i;
@@ -67,7 +73,7 @@ static int set_reserve(struct fl_layout *layout, struct name_set *set, name_at_f
         return FL_ENOMEM;
     }
     for (i = 0; i < n; i++) {
-        bigger.slots[set_slot(layout, &bigger, name_at, name_at(layout, i))] = (uint32_t)i + 1;
+        bigger.slots[name_set_slot(layout, &bigger, name_at, name_at(layout, i))] = (uint32_t)i + 1;
     }
     free(set->slots);
     *set = bigger;
@@ -75,7 +81,7 @@ static int set_reserve(struct fl_layout *layout, struct name_set *set, name_at_f
 }
 
 /* Double the array when `n` elements of `size` bytes fill it. */
-static int grow(void **array, size_t *cap, size_t n, size_t size)
+static int layout_grow(void **array, size_t *cap, size_t n, size_t size)
 {
     size_t want = *cap == 0 ? 8 : *cap * 2;
     void *bigger;
@@ -115,9 +121,9 @@ void fl_layout_free(struct fl_layout *layout)
     free(layout);
 }
 
-/* Floats of a shape, checked against what may still be added. */
-static int count_of(const struct fl_layout *layout, const char *tensor, const size_t *dims,
-                    size_t n_dims, size_t *ret, struct fl_err *err)
+/* Number of floats of a shape, checked against the limit of the model. */
+static int layout_count_of(const struct fl_layout *layout, const char *tensor, const size_t *dims,
+                           size_t n_dims, size_t *ret, struct fl_err *err)
 {
     uint64_t count = 1;
     size_t i;
@@ -140,8 +146,8 @@ static int count_of(const struct fl_layout *layout, const char *tensor, const si
     return FL_OK;
 }
 
-static int check_new(const struct fl_layout *layout, const char *unit, const char *tensor,
-                     bool new_unit, struct fl_err *err)
+static int layout_check_new(const struct fl_layout *layout, const char *unit, const char *tensor,
+                            bool new_unit, struct fl_err *err)
 {
     if (layout->n_tensors >= FL_LAYOUT_MAX_TENSORS) {
         return fl_err_set(err, FL_ELIMIT, "more than %d tensors", FL_LAYOUT_MAX_TENSORS);
@@ -150,41 +156,43 @@ static int check_new(const struct fl_layout *layout, const char *unit, const cha
         return fl_err_set(err, FL_ELIMIT, "more than %d units", FL_LAYOUT_MAX_UNITS);
     }
     if (new_unit && layout->unit_names.n_slots > 0 &&
-        layout->unit_names.slots[set_slot(layout, &layout->unit_names, unit_name_at, unit)] != 0)
+        layout->unit_names.slots[name_set_slot(layout, &layout->unit_names, unit_name_at, unit)] !=
+            0)
     {
-        return fl_err_set(err, FL_EINVAL, "unit '%s' comes twice", unit);
+        return fl_err_set(err, FL_EINVAL, "unit '%s' is listed twice", unit);
     }
     if (layout->tensor_names.n_slots > 0 &&
         layout->tensor_names
-                .slots[set_slot(layout, &layout->tensor_names, tensor_name_at, tensor)] != 0)
+                .slots[name_set_slot(layout, &layout->tensor_names, tensor_name_at, tensor)] != 0)
     {
-        return fl_err_set(err, FL_EINVAL, "tensor '%s' comes twice", tensor);
+        return fl_err_set(err, FL_EINVAL, "tensor '%s' is listed twice", tensor);
     }
     return FL_OK;
 }
 
-static int reserve_one(struct fl_layout *layout)
+static int layout_reserve_one(struct fl_layout *layout)
 {
     void *tensors = layout->tensors;
     void *units = layout->units;
-    int rv = grow(&tensors, &layout->cap_tensors, layout->n_tensors, sizeof(*layout->tensors));
+    int rv =
+        layout_grow(&tensors, &layout->cap_tensors, layout->n_tensors, sizeof(*layout->tensors));
 
     layout->tensors = tensors;
     if (rv == FL_OK) {
-        rv = grow(&units, &layout->cap_units, layout->n_units, sizeof(*layout->units));
+        rv = layout_grow(&units, &layout->cap_units, layout->n_units, sizeof(*layout->units));
         layout->units = units;
     }
     if (rv == FL_OK) {
-        rv = set_reserve(layout, &layout->tensor_names, tensor_name_at, layout->n_tensors);
+        rv = name_set_reserve(layout, &layout->tensor_names, tensor_name_at, layout->n_tensors);
     }
     if (rv == FL_OK) {
-        rv = set_reserve(layout, &layout->unit_names, unit_name_at, layout->n_units);
+        rv = name_set_reserve(layout, &layout->unit_names, unit_name_at, layout->n_units);
     }
     return rv;
 }
 
-static void append(struct fl_layout *layout, const char *unit, const struct fl_tensor *like,
-                   size_t count)
+static void layout_append_tensor(struct fl_layout *layout, const char *unit,
+                                 const struct fl_tensor *like, size_t count)
 {
     struct fl_unit *u;
     struct fl_tensor *t = &layout->tensors[layout->n_tensors];
@@ -194,7 +202,7 @@ static void append(struct fl_layout *layout, const char *unit, const struct fl_t
         u = &layout->units[layout->n_units];
         *u = (struct fl_unit){.first_tensor = layout->n_tensors, .offset = layout->count};
         (void)memcpy(u->name, unit, strlen(unit) + 1);
-        layout->unit_names.slots[set_slot(layout, &layout->unit_names, unit_name_at, unit)] =
+        layout->unit_names.slots[name_set_slot(layout, &layout->unit_names, unit_name_at, unit)] =
             (uint32_t)layout->n_units + 1;
         layout->n_units++;
     }
@@ -203,7 +211,8 @@ static void append(struct fl_layout *layout, const char *unit, const struct fl_t
     t->unit = layout->n_units - 1;
     t->offset = layout->count;
     t->count = count;
-    layout->tensor_names.slots[set_slot(layout, &layout->tensor_names, tensor_name_at, t->name)] =
+    layout->tensor_names
+        .slots[name_set_slot(layout, &layout->tensor_names, tensor_name_at, t->name)] =
         (uint32_t)layout->n_tensors + 1;
     layout->n_tensors++;
     u->n_tensors++;
@@ -216,16 +225,17 @@ static void append(struct fl_layout *layout, const char *unit, const struct fl_t
     layout->local += like->local ? count : 0;
 }
 
-static int bad_tensor(const char *unit, struct fl_err *err)
+static int layout_bad_tensor(const char *unit, struct fl_err *err)
 {
     return fl_err_set(err, FL_EINVAL,
-                      "unit '%s': a tensor's name is not 1 to %d of [A-Za-z0-9._-], or 'unit'",
+                      "unit '%s': invalid tensor name, expected 1 to %d of [A-Za-z0-9._-], not "
+                      "'unit'",
                       unit, FL_NAME_MAX - 1);
 }
 
-static int bad_unit(struct fl_err *err)
+static int layout_bad_unit(struct fl_err *err)
 {
-    return fl_err_set(err, FL_EINVAL, "a unit's name is not 1 to %d of [A-Za-z0-9._-]",
+    return fl_err_set(err, FL_EINVAL, "invalid unit name, expected 1 to %d of [A-Za-z0-9._-]",
                       FL_NAME_MAX - 1);
 }
 
@@ -238,25 +248,25 @@ int fl_layout_add_like(struct fl_layout *layout, const char *unit, const struct 
 
     FL_REQUIRE(!layout->finished && like->n_dims <= FL_LAYOUT_MAX_DIMS);
     if (!fl_name_valid(unit)) {
-        return bad_unit(err);
+        return layout_bad_unit(err);
     }
     /* A tensor called "unit" would make the textual layout ambiguous. */
     if (!fl_name_valid(like->name) || strcmp(like->name, "unit") == 0) {
-        return bad_tensor(unit, err);
+        return layout_bad_tensor(unit, err);
     }
     new_unit = layout->n_units == 0 || strcmp(layout->units[layout->n_units - 1].name, unit) != 0;
-    rv = check_new(layout, unit, like->name, new_unit, err);
+    rv = layout_check_new(layout, unit, like->name, new_unit, err);
     if (rv == FL_OK) {
-        rv = count_of(layout, like->name, like->dims, like->n_dims, &count, err);
+        rv = layout_count_of(layout, like->name, like->dims, like->n_dims, &count, err);
     }
     if (rv != FL_OK) {
         return rv;
     }
-    rv = reserve_one(layout);
+    rv = layout_reserve_one(layout);
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "tensor '%s': %s", like->name, fl_strerror(rv));
     }
-    append(layout, unit, like, count);
+    layout_append_tensor(layout, unit, like, count);
     return FL_OK;
 }
 
@@ -266,13 +276,13 @@ int fl_layout_add(struct fl_layout *layout, const char *unit, const char *tensor
     struct fl_tensor like = {.n_dims = n_dims, .buffer = buffer};
 
     if (!fl_name_valid(unit)) {
-        return bad_unit(err);
+        return layout_bad_unit(err);
     }
     if (fl_str_copy(like.name, sizeof(like.name), tensor) != FL_OK) {
-        return bad_tensor(unit, err);
+        return layout_bad_tensor(unit, err);
     }
     if (n_dims > FL_LAYOUT_MAX_DIMS) {
-        return fl_err_set(err, FL_ELIMIT, "tensor '%s' has %zu dimensions, at most %d are possible",
+        return fl_err_set(err, FL_ELIMIT, "tensor '%s' has %zu dimensions, the limit is %d",
                           like.name, n_dims, FL_LAYOUT_MAX_DIMS);
     }
     if (n_dims > 0) {
@@ -281,7 +291,7 @@ int fl_layout_add(struct fl_layout *layout, const char *unit, const char *tensor
     return fl_layout_add_like(layout, unit, &like, err);
 }
 
-static int digest_of(const struct fl_layout *layout, bool marks, uint8_t out[FL_DIGEST_SIZE])
+static int layout_digest_of(const struct fl_layout *layout, bool marks, uint8_t out[FL_DIGEST_SIZE])
 {
     struct fl_buf text;
     int rv = fl__layout_text(layout, marks, &text);
@@ -301,10 +311,10 @@ int fl_layout_finish(struct fl_layout *layout, struct fl_err *err)
     if (layout->n_tensors == 0) {
         return fl_err_set(err, FL_EINVAL, "the model has no tensors");
     }
-    rv = digest_of(layout, /* marks= */ true, layout->digest);
+    rv = layout_digest_of(layout, /* marks= */ true, layout->digest);
     (void)memcpy(layout->shape_digest, layout->digest, sizeof(layout->digest));
     if (rv == FL_OK && layout->local > 0) {
-        rv = digest_of(layout, /* marks= */ false, layout->shape_digest);
+        rv = layout_digest_of(layout, /* marks= */ false, layout->shape_digest);
     }
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "digest of the model's layout: %s", fl_strerror(rv));
@@ -341,7 +351,7 @@ const struct fl_tensor *fl_layout_find(const struct fl_layout *layout, const cha
 
     if (layout->n_tensors > 0) {
         index = layout->tensor_names
-                    .slots[set_slot(layout, &layout->tensor_names, tensor_name_at, name)];
+                    .slots[name_set_slot(layout, &layout->tensor_names, tensor_name_at, name)];
     }
     return index != 0 ? &layout->tensors[index - 1] : NULL;
 }

@@ -2,16 +2,15 @@
 #define FL_MODEL_LAYOUT_H
 
 /*
- * The shape of a model: an ordered list of units, a unit an ordered list of named
- * tensors, all entries in one float32 block in that order (the exported order, the
- * one that wire, digests, checkpoints and strategies see).
+ * The layout of a model: an ordered list of units, each an ordered list of named tensors. All
+ * entries are in one float32 block in that order (the exported order), which the protocol, digests,
+ * checkpoints and strategies use.
  *
  * Unit: one weight layer with its bias and its batch-norm, buffers included.
  * Sizes are counts of floats; offsets are in floats from the start of the block.
  *
- * Limits: FL_LAYOUT_MAX_* below; what a peer or a file describes is checked
- * against them before memory is taken.
- * Ownership: a layout is immutable after fl_layout_finish().
+ * Limits: FL_LAYOUT_MAX_* below; descriptions from peers and files are checked against them before
+ * memory is allocated. Ownership: a layout is immutable after fl_layout_finish().
  */
 
 #include <stdbool.h>
@@ -25,8 +24,10 @@
 #define FL_LAYOUT_MAX_UNITS   4096
 #define FL_LAYOUT_MAX_TENSORS 16384
 #define FL_LAYOUT_MAX_DIMS    8
-/* 2^36 floats, 256 GiB: far above any model here, far below overflow. 1 GiB where 4 are all there
- * is. */
+/*
+ * 2^36 floats (256 GiB) are far above any supported model and far below overflow; 2^28 (1 GiB)
+ * with a 4 GiB address space.
+ */
 #if SIZE_MAX > UINT32_MAX
 #define FL_LAYOUT_MAX_LOG2 36
 #else
@@ -52,15 +53,15 @@ struct fl_unit {
     size_t n_tensors;
     size_t offset;
     size_t count;
-    size_t n_trainable; /* d_l: the entries that fl_tensor_counts() */
-    size_t n_buffers;   /* s_l: the others */
-    size_t n_local;     /* of all, those of local tensors */
+    size_t n_trainable; /* d_l: entries of tensors with fl_tensor_counts() */
+    size_t n_buffers;   /* s_l: all other entries */
+    size_t n_local;     /* entries of local tensors, of `count` */
 };
 
 /*
- * Does a displacement of it count: in norms, distances and inner products, for controls, codecs and
- * the server's step? Buffers are only averaged, and of a local tensor nothing moves but on its
- * client.
+ * True when the tensor is trained and exchanged: it counts in norms, distances and inner
+ * products, in control variates, codecs and the server's step. Buffers are only averaged; local
+ * tensors change on their client only.
  */
 static inline bool fl_tensor_counts(const struct fl_tensor *tensor)
 {
@@ -72,12 +73,12 @@ struct fl_layout;
 FL_MUST_CHECK int fl_layout_create(struct fl_layout **ret);
 void fl_layout_free(struct fl_layout *layout);
 /*
- * Append a tensor; a new unit begins when `unit` differs from the last one's.
- * FL_EINVAL: bad or repeated name, zero dimension; FL_ELIMIT: over a limit.
+ * Append a tensor; a new unit begins when `unit` differs from that of the previous tensor.
+ * FL_EINVAL: invalid or repeated name, zero dimension; FL_ELIMIT: over a limit.
  */
 FL_MUST_CHECK int fl_layout_add(struct fl_layout *layout, const char *unit, const char *tensor,
                                 const size_t *dims, size_t n_dims, bool buffer, struct fl_err *err);
-/* The same with name, dims, buffer and local of `like`; what says where it lies is not read. */
+/* fl_layout_add() with name, dims, buffer and local of `like`; its position is ignored. */
 FL_MUST_CHECK int fl_layout_add_like(struct fl_layout *layout, const char *unit,
                                      const struct fl_tensor *like, struct fl_err *err);
 /* Close the list and compute the digest. FL_EINVAL when it is empty. */
@@ -101,12 +102,12 @@ size_t fl_layout_local(const struct fl_layout *layout);
  * dimensions is written "<name> scalar[ buffer][ local]\n".
  */
 const uint8_t *fl_layout_digest(const struct fl_layout *layout);
-/* The same as if nothing were local: which parameters there are, in which units. */
+/* The digest without the marks of local tensors: which parameters there are, in which units. */
 const uint8_t *fl_layout_shape_digest(const struct fl_layout *layout);
-/* That text, without a NUL, into `ret` (initialised here). */
+/* The textual layout, without a NUL, into `ret` (initialised here). */
 FL_MUST_CHECK int fl_layout_text(const struct fl_layout *layout, struct fl_buf *ret);
 /*
- * A finished layout from such a text of `len` bytes. FL_EFORMAT with the line number;
+ * Parse a textual layout of `len` bytes into a finished layout. FL_EFORMAT with the line number;
  * FL_EINVAL and FL_ELIMIT as fl_layout_add(). Free with fl_layout_free().
  */
 FL_MUST_CHECK int fl_layout_from_text(const char *text, size_t len, struct fl_layout **ret,
@@ -118,7 +119,7 @@ typedef bool fl_layout_local_fn(void *ctx, const struct fl_layout *layout,
 FL_MUST_CHECK int fl_layout_copy(const struct fl_layout *from, fl_layout_local_fn *local, void *ctx,
                                  struct fl_layout **ret, struct fl_err *err);
 bool fl_layout_equal(const struct fl_layout *a, const struct fl_layout *b);
-/* First difference in words ("unit 2 'fc2': tensor 'weight' is 10x200, expected 10x100"). */
+/* Describe the first difference ("unit 2 'fc2': tensor 'weight' is 10x200, expected 10x100"). */
 void fl_layout_diff(const struct fl_layout *have, const struct fl_layout *want, char *out,
                     size_t size);
 

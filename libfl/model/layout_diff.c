@@ -1,4 +1,4 @@
-/* Two layouts that are not the same: where, in words. */
+/* Describes the first difference between two layouts (fl_layout_diff()). */
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static bool same_dims(const struct fl_tensor *a, const struct fl_tensor *b)
     return a->n_dims == b->n_dims && memcmp(a->dims, b->dims, a->n_dims * sizeof(a->dims[0])) == 0;
 }
 
-/* First difference within unit `i`, which both have. True when there was one. */
+/* Describe the first difference within unit `i`, which both layouts have. False: none. */
 static bool diff_unit(const struct fl_layout *have, const struct fl_layout *want, size_t i,
                       char *out, size_t size)
 {
@@ -48,9 +48,9 @@ static bool diff_unit(const struct fl_layout *have, const struct fl_layout *want
             return true;
         }
         if (ht->local != wt->local) {
-            (void)snprintf(out, size, "unit %zu '%s': tensor '%s' %s, expected it %s", i + 1,
-                           h->name, ht->name, ht->local ? "stays on clients" : "travels",
-                           wt->local ? "to stay on clients" : "to travel");
+            (void)snprintf(out, size, "unit %zu '%s': tensor '%s' is %s, expected %s", i + 1,
+                           h->name, ht->name, ht->local ? "local to clients" : "exchanged",
+                           wt->local ? "local to clients" : "exchanged");
             return true;
         }
     }

@@ -1,3 +1,7 @@
+/*
+ * The textual form of a layout, which is hashed and stored in files: written and parsed. Pure
+ * functions on the caller's thread.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -5,7 +9,7 @@
 #include "libfl/model/layout.h"
 #include "libfl/model/shape.h"
 
-/* A line has a name, up to eight numbers and two words. */
+/* A line consists of a name, up to eight numbers and two words. */
 #define LINE_MAX_BYTES (FL_NAME_MAX + FL_LAYOUT_MAX_DIMS * 21 + 24)
 #define TEXT_MAX       ((size_t)(FL_LAYOUT_MAX_TENSORS + FL_LAYOUT_MAX_UNITS) * LINE_MAX_BYTES)
 
@@ -58,7 +62,7 @@ int fl_layout_text(const struct fl_layout *layout, struct fl_buf *ret)
 }
 
 /* "200x784" or "scalar" into dims; FL_EFORMAT when it is neither. */
-static int parse_dims(char *text, size_t *dims, size_t *n_dims)
+static int layout_parse_dims(char *text, size_t *dims, size_t *n_dims)
 {
     size_t n = 0;
 
@@ -86,8 +90,8 @@ static int parse_dims(char *text, size_t *dims, size_t *n_dims)
     }
 }
 
-/* What stands behind the dimensions: "buffer", "local", or both in this order. */
-static bool parse_marks(const char *text, struct fl_tensor *t)
+/* Parse the marks after the dimensions: "buffer", "local", or both in this order. */
+static bool layout_parse_marks(const char *text, struct fl_tensor *t)
 {
     static const struct {
         const char *text;
@@ -105,9 +109,9 @@ static bool parse_marks(const char *text, struct fl_tensor *t)
     return false;
 }
 
-/* One line without its end, writable. */
-static int parse_line(struct fl_layout *layout, char *line, char unit[FL_NAME_MAX],
-                      struct fl_err *err)
+/* Parse one line without its end, writable. */
+static int layout_parse_line(struct fl_layout *layout, char *line, char unit[FL_NAME_MAX],
+                             struct fl_err *err)
 {
     static const char expected[] = "expected 'unit NAME' or 'NAME DIMxDIM [buffer] [local]'";
     char *space = strchr(line, ' ');
@@ -121,7 +125,7 @@ static int parse_line(struct fl_layout *layout, char *line, char unit[FL_NAME_MA
     rest = space + 1;
     if (strcmp(line, "unit") == 0) {
         if (fl_str_copy(unit, FL_NAME_MAX, rest) != FL_OK) {
-            return fl_err_set(err, FL_EFORMAT, "the unit's name is too long");
+            return fl_err_set(err, FL_EFORMAT, "the unit's name is longer than the limit");
         }
         return FL_OK;
     }
@@ -129,8 +133,9 @@ static int parse_line(struct fl_layout *layout, char *line, char unit[FL_NAME_MA
     if (space != NULL) {
         *space = '\0';
     }
-    if ((space != NULL && !parse_marks(space + 1, &t)) ||
-        parse_dims(rest, t.dims, &t.n_dims) != FL_OK) {
+    if ((space != NULL && !layout_parse_marks(space + 1, &t)) ||
+        layout_parse_dims(rest, t.dims, &t.n_dims) != FL_OK)
+    {
         return fl_err_set(err, FL_EFORMAT, "%s", expected);
     }
     if (fl_str_copy(t.name, sizeof(t.name), line) != FL_OK) {
@@ -140,7 +145,8 @@ static int parse_line(struct fl_layout *layout, char *line, char unit[FL_NAME_MA
     return fl_layout_add_like(layout, unit, &t, err);
 }
 
-static int parse_lines(struct fl_layout *layout, const char *text, size_t len, struct fl_err *err)
+static int layout_parse_lines(struct fl_layout *layout, const char *text, size_t len,
+                              struct fl_err *err)
 {
     char unit[FL_NAME_MAX] = "";
     char line[LINE_MAX_BYTES];
@@ -158,7 +164,7 @@ static int parse_lines(struct fl_layout *layout, const char *text, size_t len, s
         }
         (void)memcpy(line, text + pos, n);
         line[n] = '\0';
-        rv = parse_line(layout, line, unit, err);
+        rv = layout_parse_line(layout, line, unit, err);
         if (rv != FL_OK) {
             return fl_err_wrap(err, rv, "layout text, line %zu", number);
         }
@@ -168,7 +174,7 @@ static int parse_lines(struct fl_layout *layout, const char *text, size_t len, s
     return FL_OK;
 }
 
-/* The text is what is hashed, so only the one way of writing a layout is taken. */
+/* The digest is computed over the text, so only the canonical text of a layout is accepted. */
 static int check_canonical(const struct fl_layout *layout, const char *text, size_t len,
                            struct fl_err *err)
 {
@@ -182,7 +188,9 @@ static int check_canonical(const struct fl_layout *layout, const char *text, siz
     same = own.len == len && memcmp(own.data, text, len) == 0;
     fl_buf_done(&own);
     if (!same) {
-        return fl_err_set(err, FL_EFORMAT, "layout text: repeated or empty units, or odd numbers");
+        return fl_err_set(err, FL_EFORMAT,
+                          "layout text is not canonical: repeated or empty units, "
+                          "or numbers with leading zeros or signs");
     }
     return FL_OK;
 }
@@ -195,7 +203,7 @@ int fl_layout_from_text(const char *text, size_t len, struct fl_layout **ret, st
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "layout text: %s", fl_strerror(rv));
     }
-    rv = parse_lines(layout, text, len, err);
+    rv = layout_parse_lines(layout, text, len, err);
     if (rv == FL_OK) {
         rv = fl_layout_finish(layout, err);
     }

@@ -1,3 +1,9 @@
+/*
+ * Writes plain safetensors files, and reads layouts, parameters and metadata of any
+ * (safetensors.h). Runs on the caller's thread with blocking I/O. Parsing of headers is in
+ * st_parse.c, sealed files are written in st_draft.c, units of foreign files are derived in
+ * st_units.c.
+ */
 #include "libfl/model/safetensors.h"
 
 #include <errno.h>
@@ -13,16 +19,20 @@
 #include "libfl/model/st_parse.h"
 #include "libfl/model/st_write.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "float data is written as it lies");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "float data is written without conversion");
 
-/* The data begins at a multiple of this, as the reference writer does it. */
+/* Alignment of the data, as in the reference writer. */
 #define ALIGNMENT 8
 /* Bytes converted at a time when a file is not float32; a multiple of every dtype's size. */
 #define CONVERT_BYTES 65536
-/* Constants of a file that are told by name. */
+/* Number of constants of a file that a message names. */
 #define CONSTANTS_NAMED 4
 
-/* `text` as a JSON string. Only what JSON demands is escaped; UTF-8 passes. */
+/*
+ * Append `text` as a JSON string. Only the characters required by JSON are escaped; UTF-8 is
+ * copied.
+ */
 static int add_json_string(struct fl_buf *buf, const char *text)
 {
     int rv = fl_buf_add(buf, "\"", 1);
@@ -79,8 +89,8 @@ static int add_metadata(struct fl_buf *buf, const struct fl_layout *layout,
     return rv == FL_OK ? fl_buf_add(buf, "}", 1) : rv;
 }
 
-/* Names need no escapes: a layout takes only [A-Za-z0-9._-]. */
-static int add_tensor(struct fl_buf *buf, const struct fl_tensor *t)
+/* Names need no escapes: a layout allows only [A-Za-z0-9._-]. */
+static int st_add_tensor(struct fl_buf *buf, const struct fl_tensor *t)
 {
     size_t i;
     int rv = fl_buf_printf(buf, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[", t->name);
@@ -109,7 +119,7 @@ int fl__st_header_make(const struct fl_layout *layout, const struct fl_st_meta *
         rv = add_metadata(&buf, layout, meta, n_meta, checksum);
     }
     for (i = 0; i < fl_layout_tensors(layout) && rv == FL_OK; i++) {
-        rv = add_tensor(&buf, fl_layout_tensor(layout, i));
+        rv = st_add_tensor(&buf, fl_layout_tensor(layout, i));
     }
     if (rv == FL_OK) {
         rv = fl_buf_add(&buf, "}", 1);
@@ -134,8 +144,8 @@ int fl_st_header(const struct fl_layout *layout, const struct fl_st_meta *meta, 
     return fl__st_header_make(layout, meta, n_meta, /* checksum= */ false, ret);
 }
 
-static int write_file(int fd, const struct fl_buf *header, const float *params, size_t count,
-                      bool sync)
+static int st_write_file(int fd, const struct fl_buf *header, const float *params, size_t count,
+                         bool sync)
 {
     int rv = fl_fs_pwrite(fd, header->data, header->len, 0);
 
@@ -162,7 +172,7 @@ int fl_st_save(const char *path, const struct fl_layout *layout, const float *pa
     }
     rv = fl_st_header(layout, meta, n_meta, &header);
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "cannot make the header of '%s': %s", path, fl_strerror(rv));
+        return fl_err_set(err, rv, "cannot build the header of '%s': %s", path, fl_strerror(rv));
     }
     fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
     if (fd < 0) {
@@ -170,7 +180,7 @@ int fl_st_save(const char *path, const struct fl_layout *layout, const float *pa
         fl_buf_done(&header);
         return fl_err_set(err, rv, "cannot create '%s': %s", tmp, fl_strerror(rv));
     }
-    rv = write_file(fd, &header, params, fl_layout_count(layout), sync);
+    rv = st_write_file(fd, &header, params, fl_layout_count(layout), sync);
     fl_buf_done(&header);
     if (close(fd) != 0 && rv == FL_OK) {
         rv = fl_err_from_errno(errno);
@@ -181,12 +191,12 @@ int fl_st_save(const char *path, const struct fl_layout *layout, const float *pa
         rv = fl_fs_publish(tmp, path, sync, err);
     }
     if (rv != FL_OK) {
-        (void)unlink(tmp); /* The first error is the one that counts. */
+        (void)unlink(tmp); /* Keep the first error. */
     }
     return rv;
 }
 
-/* The entry of `name` among entries sorted by name. */
+/* Find the entry of `name`; the entries must be sorted by name. */
 static const struct fl_st_entry *find_entry(const struct fl_st_file *file, const char *name)
 {
     const struct fl_st_entry key = {.name = name};
@@ -202,7 +212,7 @@ static int check_entry(const struct fl_st_file *file, const struct fl_tensor *t,
 
     if (e == NULL || e->dtype == FL_ST_SKIPPED) {
         return fl_err_set(err, FL_ESHAPE, "tensor '%s' %s", t->name,
-                          e == NULL ? "is missing" : "holds whole numbers, expected floats");
+                          e == NULL ? "is missing" : "contains integers, expected floats");
     }
     if (e->n_dims != t->n_dims || memcmp(e->dims, t->dims, t->n_dims * sizeof(t->dims[0])) != 0) {
         return fl_err_set(err, FL_ESHAPE, "tensor '%s' is %s, expected %s", t->name,
@@ -212,7 +222,7 @@ static int check_entry(const struct fl_st_file *file, const struct fl_tensor *t,
     return FL_OK;
 }
 
-/* The file holds exactly the tensors of `layout`. Sorts the entries by name. */
+/* Check that the file contains exactly the tensors of `layout`. Sorts the entries by name. */
 static int check_entries(struct fl_st_file *file, const struct fl_layout *layout,
                          struct fl_err *err)
 {
@@ -265,7 +275,7 @@ int fl_st_layout(const char *path, struct fl_layout **ret, struct fl_err *err)
     fl_st_close(&file);
     if (rv != FL_OK) {
         fl_layout_free(layout);
-        /* Whatever the file describes wrongly, it is the file that is bad. */
+        /* Any error in the file's description is a format error of the file. */
         rv = rv == FL_ENOMEM ? rv : FL_EFORMAT;
         return fl_err_wrap(err, rv, "safetensors file '%s'", path);
     }
@@ -303,7 +313,7 @@ int fl_st_constants(const char *path, char *out, size_t size, size_t *ret, struc
     return FL_OK;
 }
 
-/* What lies in the file, into the checksum when it has one. */
+/* Read bytes of the file and add them to its checksum, if it has one. */
 static int read_raw(const struct fl_st_file *file, void *out, size_t len, uint64_t at)
 {
     int rv = fl_fs_pread(file->fd, out, len, at);
@@ -314,7 +324,7 @@ static int read_raw(const struct fl_st_file *file, void *out, size_t len, uint64
     return rv;
 }
 
-/* `out` is NULL for what nobody wants. */
+/* `out` NULL: the entry is only added to the checksum. */
 static int read_entry(const struct fl_st_file *file, const struct fl_st_entry *e, float *out)
 {
     uint8_t raw[CONVERT_BYTES];
@@ -351,11 +361,11 @@ static int check_sum(const struct fl_st_file *file, struct fl_err *err)
     {
         return FL_OK;
     }
-    return fl_err_set(err, FL_EFORMAT, "damaged: its checksum is %s, that of its bytes is %s",
+    return fl_err_set(err, FL_EFORMAT, "damaged: checksum mismatch (stored %s, computed %s)",
                       file->checksum, text);
 }
 
-/* In the order of the file, so that its checksum comes along. */
+/* Read in file order, so that the checksum is computed in the same pass. */
 static int read_tensors(struct fl_st_file *file, const struct fl_layout *layout, float *params,
                         struct fl_err *err)
 {
@@ -378,8 +388,11 @@ static int read_tensors(struct fl_st_file *file, const struct fl_layout *layout,
     return check_sum(file, err);
 }
 
-/* A header whose bytes changed may describe another model: then it is damage that is told. */
-static int misfit(struct fl_st_file *file, int rv, struct fl_err *err)
+/*
+ * When the tensors do not fit the layout, verify the checksum first: a damaged header can
+ * describe another model, and then the damage is reported.
+ */
+static int st_check_damage(struct fl_st_file *file, int rv, struct fl_err *err)
 {
     size_t i;
 
@@ -426,7 +439,7 @@ int fl_st_load_fields(const char *path, const struct fl_layout *layout, float *p
     if (rv != FL_OK) {
         return rv;
     }
-    rv = misfit(&file, check_entries(&file, layout, err), err);
+    rv = st_check_damage(&file, check_entries(&file, layout, err), err);
     if (rv == FL_OK) {
         rv = read_tensors(&file, layout, params, err);
     }

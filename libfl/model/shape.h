@@ -1,7 +1,7 @@
 #ifndef FL_MODEL_SHAPE_H
 #define FL_MODEL_SHAPE_H
 
-/* Shapes in words; private to libfl/model. */
+/* Shapes as text; private to libfl/model. */
 
 #include "libfl/model/layout.h"
 
@@ -10,7 +10,7 @@
 
 /* "200x784", or "scalar" without dimensions. Returns `out`. */
 const char *fl__shape_text(char *out, size_t size, const size_t *dims, size_t n_dims);
-/* fl_layout_text(), with or without the marks of what is local. */
+/* fl_layout_text(), with or without the marks of local tensors. */
 FL_MUST_CHECK int fl__layout_text(const struct fl_layout *layout, bool marks, struct fl_buf *ret);
 
 #endif

@@ -1,3 +1,4 @@
+/* Converts float data of safetensors files to float32. */
 #include <string.h>
 
 #include "libfl/base/err.h"

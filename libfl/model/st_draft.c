@@ -1,6 +1,8 @@
 /*
- * Sealed files. Numbers are written behind the place of a header whose length is known before what
- * it says is: so they may come while they are made, and header and checksum when all is known.
+ * Writer of sealed files (with a checksum). The length of the header is known before its
+ * content, so parameters are written after its place while they are computed, and header and
+ * checksum last. Runs on the caller's thread, the database thread of the coordinator; the format
+ * is in safetensors.c.
  */
 
 #include <errno.h>
@@ -15,9 +17,9 @@
 #include "libfl/model/st_parse.h"
 #include "libfl/model/st_write.h"
 
-/* So much is sent on its way to the disk at a time, while the rest is still being made. */
+/* Bytes after which write-back of the file is started, while the rest is still being computed. */
 #define BEGIN_SYNC_BYTES ((uint64_t)8 << 20)
-/* Files below this are written faster than reserved. */
+/* Smaller files are not preallocated: that takes longer than writing them. */
 #define RESERVE_MIN ((uint64_t)4 << 20)
 
 struct fl_st_draft {
@@ -25,17 +27,17 @@ struct fl_st_draft {
     int fd; /* -1: sealed */
     bool sync;
     const struct fl_layout *layout;
-    uint64_t data;  /* where the numbers begin: length of the header */
-    uint64_t next;  /* where they go on */
-    uint64_t begun; /* up to here the disk was told to begin */
+    uint64_t data;  /* offset of the parameters: length of the header */
+    uint64_t next;  /* offset of the next parameter */
+    uint64_t begun; /* write-back was started up to here */
 };
 
-static int fail(struct fl_err *err, const char *what, const char *path, int rv)
+static int st_draft_fail(struct fl_err *err, const char *what, const char *path, int rv)
 {
     return fl_err_set(err, rv, "cannot %s '%s': %s", what, path, fl_strerror(rv));
 }
 
-/* `path` and what is written before it takes its name. */
+/* Set `path` and the name of the temporary file. */
 static int name_files(struct fl_st_draft *d, const char *path)
 {
     size_t size = strlen(path) + sizeof(".tmp");
@@ -59,7 +61,7 @@ int fl_st_draft_begin(const char *path, const struct fl_layout *layout,
     int rv;
 
     if (d == NULL) {
-        return fail(err, "write", path, FL_ENOMEM);
+        return st_draft_fail(err, "write", path, FL_ENOMEM);
     }
     d->fd = -1;
     d->sync = sync;
@@ -68,7 +70,7 @@ int fl_st_draft_begin(const char *path, const struct fl_layout *layout,
     rv = rv == FL_OK ? fl__st_header_make(layout, meta, n_meta, /* checksum= */ true, &header) : rv;
     if (rv != FL_OK) {
         fl_st_draft_free(d);
-        return fail(err, "make the header of", path, rv);
+        return st_draft_fail(err, "build the header of", path, rv);
     }
     d->data = header.len;
     d->next = header.len;
@@ -76,11 +78,11 @@ int fl_st_draft_begin(const char *path, const struct fl_layout *layout,
     fl_buf_done(&header);
     d->fd = open(d->tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
     if (d->fd < 0) {
-        rv = fail(err, "create", d->tmp, fl_err_from_errno(errno));
+        rv = st_draft_fail(err, "create", d->tmp, fl_err_from_errno(errno));
         fl_st_draft_free(d);
         return rv;
     }
-    if (bytes >= RESERVE_MIN) { /* Where it cannot be had, writing says why. */
+    if (bytes >= RESERVE_MIN) { /* An error is reported by the writes. */
         (void)fallocate(d->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)(d->data + bytes));
     }
     *ret = d;
@@ -96,11 +98,11 @@ int fl_st_draft_write(struct fl_st_draft *draft, const float *values, size_t n, 
     FL_REQUIRE(draft->fd >= 0 && len <= end - draft->next);
     rv = fl_fs_pwrite(draft->fd, values, (size_t)len, draft->next);
     if (rv != FL_OK) {
-        return fail(err, "write", draft->tmp, rv);
+        return st_draft_fail(err, "write", draft->tmp, rv);
     }
     draft->next += len;
     if (draft->sync && draft->next - draft->begun >= BEGIN_SYNC_BYTES) {
-        /* Only makes fsync() faster: what it says of success or failure is what counts. */
+        /* Only makes fsync() faster; fsync() reports errors. */
         (void)sync_file_range(draft->fd, (off_t)draft->begun, (off_t)(draft->next - draft->begun),
                               SYNC_FILE_RANGE_WRITE);
         draft->begun = draft->next;
@@ -108,7 +110,7 @@ int fl_st_draft_write(struct fl_st_draft *draft, const float *values, size_t n, 
     return FL_OK;
 }
 
-/* Into the room that the header has for it. */
+/* Compute the checksum and store it in its place in the header. */
 static int put_checksum(struct fl_buf *header, const float *params, size_t count)
 {
     char text[FL_CHECKSUM_TEXT];
@@ -126,19 +128,22 @@ static int put_checksum(struct fl_buf *header, const float *params, size_t count
     return FL_OK;
 }
 
-static int write_header(struct fl_st_draft *d, const float *params, const struct fl_st_meta *meta,
-                        size_t n_meta, struct fl_err *err)
+static int st_draft_write_header(struct fl_st_draft *d, const float *params,
+                                 const struct fl_st_meta *meta, size_t n_meta, struct fl_err *err)
 {
     size_t count = fl_layout_count(d->layout);
     struct fl_buf header;
     int rv = fl__st_header_make(d->layout, meta, n_meta, /* checksum= */ true, &header);
 
     if (rv != FL_OK) {
-        return fail(err, "make the header of", d->path, rv);
+        return st_draft_fail(err, "build the header of", d->path, rv);
     }
     if (header.len != d->data || d->next != d->data + (uint64_t)count * sizeof(float)) {
         fl_buf_done(&header);
-        return fl_err_set(err, FL_ESTATE, "'%s' is not what was begun", d->tmp);
+        return fl_err_set(err, FL_ESTATE,
+                          "'%s': parameters are missing, or the metadata has "
+                          "another length than at the start",
+                          d->tmp);
     }
     rv = put_checksum(&header, params, count);
     rv = rv == FL_OK ? fl_fs_pwrite(d->fd, header.data, header.len, 0) : rv;
@@ -146,7 +151,7 @@ static int write_header(struct fl_st_draft *d, const float *params, const struct
     if (rv == FL_OK && d->sync && fsync(d->fd) != 0) {
         rv = fl_err_from_errno(errno);
     }
-    return rv == FL_OK ? FL_OK : fail(err, "write", d->tmp, rv);
+    return rv == FL_OK ? FL_OK : st_draft_fail(err, "write", d->tmp, rv);
 }
 
 int fl_st_draft_seal(struct fl_st_draft *draft, const float *params, const struct fl_st_meta *meta,
@@ -157,12 +162,12 @@ int fl_st_draft_seal(struct fl_st_draft *draft, const float *params, const struc
     if (draft->fd < 0) {
         return fl_err_set(err, FL_ESTATE, "'%s' is sealed already", draft->path);
     }
-    rv = write_header(draft, params, meta, n_meta, err);
+    rv = st_draft_write_header(draft, params, meta, n_meta, err);
     if (rv != FL_OK) {
         return rv;
     }
     if (close(draft->fd) != 0) {
-        rv = fail(err, "write", draft->tmp, fl_err_from_errno(errno));
+        rv = st_draft_fail(err, "write", draft->tmp, fl_err_from_errno(errno));
     }
     draft->fd = -1;
     rv = rv == FL_OK ? fl_fs_publish(draft->tmp, draft->path, draft->sync, err) : rv;

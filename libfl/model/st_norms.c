@@ -1,11 +1,16 @@
 /*
- * A module is what has tensors of the same name up to the last dot. A batch-norm is one with
- * running statistics. In a file that keeps the order of the program, as PyTorch's state dicts have
- * it, it follows the nearest module before it that is no batch-norm. The usual library for
- * safetensors sorts tensors by name instead: "bn1" comes before "conv1" then, and "features.10"
- * before "features.2". In such a file the order says nothing, names do: "bn1" belongs to "conv1"
- * beside it, and "features.10" to the nearest number below it in the same container, where the
- * number of channels fits. What finds nothing so is a unit of its own, which is never wrong.
+ * Finds the layer that a batch-norm of a foreign safetensors file belongs to.
+ *
+ * A module is the set of tensors with the same name up to the last dot; a batch-norm is a module
+ * with running statistics. In a file in program order, such as PyTorch's state dicts, a
+ * batch-norm belongs to the nearest preceding module that is no batch-norm. The common
+ * safetensors library sorts tensors by name instead: "bn1" precedes "conv1" then, and
+ * "features.10" precedes "features.2". In such files names decide: "bn1" belongs to "conv1" in
+ * the same container, and "features.10" to the nearest lower number in the same container with
+ * the same number of channels. A batch-norm without a match is a unit of its own, which is
+ * always valid.
+ *
+ * Pure functions on the caller's thread; grouping into units is in st_units.c.
  */
 #include "libfl/model/st_norms.h"
 
@@ -17,8 +22,8 @@ struct module {
     const char *name; /* len bytes */
     size_t len, parent;
     size_t first;    /* index of its first tensor */
-    size_t at, n;    /* its tensors in the list that is sorted by module */
-    size_t channels; /* of a batch-norm; 0: it is none */
+    size_t at, n;    /* its tensors in the list sorted by module */
+    size_t channels; /* of a batch-norm; 0: no batch-norm */
 };
 
 bool fl__st_is_buffer(const char *name)
@@ -36,7 +41,7 @@ size_t fl__st_module_len(const char *name)
     return dot != NULL ? (size_t)(dot - name) : strlen(name);
 }
 
-/* Numbers in names by their value: "9" before "10". */
+/* Compare names with numbers by value: "9" before "10". */
 static int compare_natural(const char *a, size_t n_a, const char *b, size_t n_b)
 {
     size_t i = 0;
@@ -73,7 +78,7 @@ static int compare_parents(const struct module *x, const struct module *y)
     return order != 0 ? order : x->parent < y->parent ? -1 : x->parent > y->parent;
 }
 
-/* Those of one container together, in the order of their numbers. */
+/* Order by container, within a container by number. */
 static int by_container(const void *a, const void *b)
 {
     const struct module *x = a;
@@ -87,7 +92,7 @@ static int by_container(const void *a, const void *b)
     return order != 0 ? order : x->first < y->first ? -1 : 1;
 }
 
-static int by_first(const void *a, const void *b)
+static int norm_by_first(const void *a, const void *b)
 {
     return ((const struct module *)a)->first < ((const struct module *)b)->first ? -1 : 1;
 }
@@ -104,7 +109,7 @@ static int by_module(const void *a, const void *b)
     return x->index < y->index ? -1 : 1;
 }
 
-/* In the way of the usual library: by type, and by name among those of one type. */
+/* True for a file in the order of the common library: by type, then by name. */
 static bool is_sorted(const struct fl__st_place *list, size_t n)
 {
     size_t i;
@@ -140,9 +145,9 @@ static size_t find_modules(const struct fl__st_place *list, size_t n, struct mod
     return n_modules;
 }
 
-/* Has the layer anything that is as wide as the batch-norm? */
-static bool fits(const struct fl__st_place *list, const struct module *layer,
-                 const struct module *norm)
+/* True when a dimension of the layer equals the channels of the batch-norm. */
+static bool norm_fits_layer(const struct fl__st_place *list, const struct module *layer,
+                            const struct module *norm)
 {
     size_t i;
     size_t d;
@@ -157,8 +162,11 @@ static bool fits(const struct fl__st_place *list, const struct module *layer,
     return false;
 }
 
-/* The digits that the last part of its name ends in; all of it are digits: NULL. */
-static const char *number_of(const struct module *m, size_t *ret_len)
+/*
+ * The trailing digits of the last component of the module's name; NULL when it consists of
+ * digits only.
+ */
+static const char *norm_module_number(const struct module *m, size_t *ret_len)
 {
     size_t at = m->len;
 
@@ -173,15 +181,18 @@ static bool same_number(const struct module *a, const struct module *b)
 {
     size_t n_a;
     size_t n_b;
-    const char *x = number_of(a, &n_a);
-    const char *y = number_of(b, &n_b);
+    const char *x = norm_module_number(a, &n_a);
+    const char *y = norm_module_number(b, &n_b);
 
     return x != NULL && y != NULL && n_a == n_b && memcmp(x, y, n_a) == 0;
 }
 
-/* In a sorted file: modules are sorted by_container(). */
-static const struct module *beside(const struct fl__st_place *list, const struct module *modules,
-                                   size_t n, size_t norm)
+/*
+ * The layer of a batch-norm in a file sorted by name; modules are sorted by_container(). NULL:
+ * none.
+ */
+static const struct module *norm_layer_by_name(const struct fl__st_place *list,
+                                               const struct module *modules, size_t n, size_t norm)
 {
     const struct module *m = &modules[norm];
     size_t from = norm;
@@ -191,20 +202,25 @@ static const struct module *beside(const struct fl__st_place *list, const struct
         from--;
     }
     for (i = from; i < n && compare_parents(&modules[i], m) == 0; i++) {
-        if (modules[i].channels == 0 && same_number(&modules[i], m) && fits(list, &modules[i], m)) {
+        if (modules[i].channels == 0 && same_number(&modules[i], m) &&
+            norm_fits_layer(list, &modules[i], m))
+        {
             return &modules[i];
         }
     }
     for (i = norm; i-- > from;) {
-        if (modules[i].channels == 0 && fits(list, &modules[i], m)) {
+        if (modules[i].channels == 0 && norm_fits_layer(list, &modules[i], m)) {
             return &modules[i];
         }
     }
     return NULL;
 }
 
-/* In a file that has the order of the program: modules are sorted by_first(). */
-static const struct module *before(const struct module *modules, size_t norm)
+/*
+ * The layer of a batch-norm in a file in program order; modules are sorted by norm_by_first().
+ * NULL: none.
+ */
+static const struct module *norm_layer_before(const struct module *modules, size_t norm)
 {
     size_t i = norm;
 
@@ -227,13 +243,14 @@ int fl__st_join_norms(struct fl__st_place *list, size_t n)
     }
     qsort(list, n, sizeof(*list), by_module);
     n_modules = find_modules(list, n, modules);
-    qsort(modules, n_modules, sizeof(*modules), sorted ? by_container : by_first);
+    qsort(modules, n_modules, sizeof(*modules), sorted ? by_container : norm_by_first);
     for (i = 0; i < n_modules; i++) {
         const struct module *m = &modules[i];
         const struct module *layer = NULL;
 
         if (m->channels > 0) {
-            layer = sorted ? beside(list, modules, n_modules, i) : before(modules, i);
+            layer = sorted ? norm_layer_by_name(list, modules, n_modules, i)
+                           : norm_layer_before(modules, i);
         }
         for (t = m->at; layer != NULL && t < m->at + m->n; t++) {
             list[t].unit = layer->name;

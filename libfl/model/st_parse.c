@@ -1,3 +1,8 @@
+/*
+ * Parser of safetensors headers: opens a file, checks its header within limits, and lists its
+ * tensors (st_parse.h). Runs on the caller's thread with blocking I/O; the data is read in
+ * safetensors.c.
+ */
 #include "libfl/model/st_parse.h"
 
 #include <errno.h>
@@ -10,9 +15,9 @@
 #include "libfl/base/fs.h"
 
 /*
- * What a header for FL_LAYOUT_MAX_TENSORS tensors can need: an object and two lists each,
- * and beside names, dimensions and offsets as many values again of metadata. Twice
- * the tensors, because skipped counters come on top.
+ * Limits of a header for FL_LAYOUT_MAX_TENSORS tensors: an object and two lists each; and as
+ * many metadata values as names, dimensions and offsets. Twice the tensors, because skipped
+ * counters are added.
  */
 #define MAX_BRACKETS ((size_t)FL_LAYOUT_MAX_TENSORS * 2 * 3 + 2)
 #define MAX_COMMAS   ((size_t)FL_LAYOUT_MAX_TENSORS * 2 * 16)
@@ -42,8 +47,8 @@ size_t fl_st_dtype_size(enum fl_st_dtype dtype)
     return 0;
 }
 
-/* What a program has beside its weights: counters, positions, masks. */
-static bool is_whole(const char *name)
+/* Types of integer tensors, which a program has beside its weights: counters, positions, masks. */
+static bool st_dtype_is_integer(const char *name)
 {
     static const char *const names[] = {"BOOL", "U8",  "I8",  "U16", "I16",
                                         "U32",  "I32", "U64", "I64"};
@@ -57,8 +62,8 @@ static bool is_whole(const char *name)
     return false;
 }
 
-/* Refuse headers that would cost the JSON reader far more memory than a model can need. */
-static int check_weight(const char *text, size_t len, struct fl_err *err)
+/* Refuse headers that would make the JSON parser allocate far more memory than a model needs. */
+static int st_check_json_size(const char *text, size_t len, struct fl_err *err)
 {
     size_t brackets = 0;
     size_t commas = 0;
@@ -67,7 +72,7 @@ static int check_weight(const char *text, size_t len, struct fl_err *err)
 
     for (i = 0; i < len; i++) {
         if (quoted && text[i] == '\\') {
-            i++; /* whatever is escaped, it does not end the string */
+            i++; /* an escaped character does not end the string */
         } else if (text[i] == '"') {
             quoted = !quoted;
         } else if (!quoted) {
@@ -113,9 +118,7 @@ static int parse_shape(const json_t *shape, struct fl_st_entry *e, struct fl_err
         uint64_t dim;
 
         if (!get_u64(json_array_get(shape, i), &dim) || (dim == 0 && e->dtype != FL_ST_SKIPPED)) {
-            return fl_err_set(err, FL_EFORMAT,
-                              "'shape' holds something else than whole numbers "
-                              "above 0");
+            return fl_err_set(err, FL_EFORMAT, "'shape' is not a list of integers above 0");
         }
         if (e->count > 0 && dim > FL_LAYOUT_MAX_FLOATS / e->count) {
             return fl_err_set(err, FL_EFORMAT, "'shape' makes more than 2^%d numbers",
@@ -133,11 +136,11 @@ static int parse_dtype(const json_t *value, struct fl_st_entry *e, struct fl_err
     size_t i;
 
     if (name == NULL) {
-        return fl_err_set(err, FL_EFORMAT, "'dtype' is missing or no text");
+        return fl_err_set(err, FL_EFORMAT, "'dtype' is missing or not a string");
     }
-    /* Never averaged: constants of the program, and a counter of batch-norm of whatever type. */
+    /* Never averaged: integer constants of the program, and counters of batch-norm of any type. */
     e->counter = name_ends_with(e->name, "num_batches_tracked");
-    if (e->counter || is_whole(name)) {
+    if (e->counter || st_dtype_is_integer(name)) {
         e->dtype = FL_ST_SKIPPED;
         return FL_OK;
     }
@@ -148,8 +151,8 @@ static int parse_dtype(const json_t *value, struct fl_st_entry *e, struct fl_err
         }
     }
     return fl_err_set(err, FL_EFORMAT,
-                      "'dtype' is '%.16s'; F32, F16, BF16 and F64 can be read, whole numbers and "
-                      "BOOL are passed over",
+                      "'dtype' is '%.16s', expected F32, F16, BF16 or F64 (integers and BOOL are "
+                      "skipped)",
                       name);
 }
 
@@ -218,7 +221,7 @@ int fl_st_by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Sorted entries must cover the data from end to end, once. */
+/* Check that the sorted entries cover the data completely, without overlap. */
 static int check_cover(const struct fl_st_file *file, uint64_t data_len, struct fl_err *err)
 {
     uint64_t at = 0;
@@ -284,8 +287,8 @@ static uint64_t get_le64(const uint8_t b[8])
 }
 
 /* Reads length and text of the header; `*ret_text` is owned by the caller. */
-static int read_header(int fd, uint64_t file_len, uint8_t prefix[8], char **ret_text,
-                       size_t *ret_len, struct fl_err *err)
+static int st_read_header(int fd, uint64_t file_len, uint8_t prefix[8], char **ret_text,
+                          size_t *ret_len, struct fl_err *err)
 {
     const size_t prefix_len = 8;
     uint64_t len;
@@ -321,7 +324,10 @@ static int read_header(int fd, uint64_t file_len, uint8_t prefix[8], char **ret_
     return FL_OK;
 }
 
-/* The checksum that the header carries, and what of it the header itself makes. */
+/*
+ * Take the checksum from the header, if it has one, and start its computation with the header's
+ * bytes.
+ */
 static int take_checksum(struct fl_st_file *file, const uint8_t prefix[8], const char *text,
                          size_t len, struct fl_err *err)
 {
@@ -366,12 +372,12 @@ static int parse_file(struct fl_st_file *file, uint64_t file_len, struct fl_err 
     uint8_t prefix[8] = {0};
     char *text = NULL;
     size_t len = 0;
-    int rv = read_header(file->fd, file_len, prefix, &text, &len, err);
+    int rv = st_read_header(file->fd, file_len, prefix, &text, &len, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = check_weight(text, len, err);
+    rv = st_check_json_size(text, len, err);
     if (rv == FL_OK) {
         rv = parse_json(file, text, len, err);
     }

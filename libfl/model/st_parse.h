@@ -2,11 +2,11 @@
 #define FL_MODEL_ST_PARSE_H
 
 /*
- * The header of a safetensors file, read and checked; private to libfl/model.
+ * Headers of safetensors files, read and checked; private to libfl/model.
  *
- * Limits: a header of at most 16 MiB; its brackets and commas are counted before the
- * JSON reader sees it, so that a header made of "[],[],…" cannot make that reader take
- * memory out of proportion.
+ * Limits: a header of at most 16 MiB; its brackets and commas are counted before it is parsed as
+ * JSON, so that a header of "[],[],…" cannot make the JSON parser allocate a disproportionate
+ * amount of memory.
  */
 
 #include <jansson.h>
@@ -16,12 +16,12 @@
 #include "libfl/model/layout.h"
 
 #define FL_ST_MAX_HEADER ((size_t)16 << 20)
-/* Key of our metadata that holds fl_layout_text(). */
+/* Metadata key of fl_layout_text(). */
 #define FL_ST_LAYOUT_KEY "fl.layout"
 /*
- * How the header of a file begins that carries a checksum: its digits follow, XXH3 of the
- * whole file with zeros in their place. A program that writes a file anew and keeps our
- * metadata puts it elsewhere, or as it was: only what is exactly here is ours.
+ * The beginning of the header of a file with a checksum: 16 hex digits follow, XXH3 of the whole
+ * file with zeros in their place. A program that rewrites a file and keeps its metadata puts the
+ * key elsewhere or keeps an old value; only a checksum at this place is verified.
  */
 #define FL_ST_CHECKSUM_KEY  "fl.checksum"
 #define FL_ST_CHECKSUM_HEAD "{\"__metadata__\":{\"" FL_ST_CHECKSUM_KEY "\":\""
@@ -49,21 +49,21 @@ struct fl_st_file {
     char checksum[FL_CHECKSUM_TEXT];
 };
 
-/* Open and check everything but the data itself. Close with fl_st_close(). */
+/* Open a file and check everything except the data. Close with fl_st_close(). */
 FL_MUST_CHECK int fl_st_open(const char *path, struct fl_st_file *ret, struct fl_err *err);
 void fl_st_close(struct fl_st_file *file);
-/* Entries as they lie in the file, and by name. */
+/* Comparison functions for qsort(): by data offset, and by name. */
 int fl_st_by_begin(const void *a, const void *b);
 int fl_st_by_name(const void *a, const void *b);
 /*
- * A layout whose units are the name prefixes before the last dot, in data order, with batch-norms
- * in those of their layers: for files of other programs. Free with fl_layout_free().
+ * A layout for files of other programs: units are the name prefixes before the last dot, in data
+ * order, with batch-norms in the units of their layers. Free with fl_layout_free().
  */
 FL_MUST_CHECK int fl_st_layout_by_names(const struct fl_st_file *file, struct fl_layout **ret,
                                         struct fl_err *err);
-/* `n` numbers as they lie in the file, to float. */
+/* Convert `n` numbers from the file to float. */
 void fl_st_convert(enum fl_st_dtype dtype, float *out, const uint8_t *raw, size_t n);
-/* Bytes of one number. */
+/* Size of one number in bytes. */
 size_t fl_st_dtype_size(enum fl_st_dtype dtype);
 /* "__metadata__" value of `key`, borrowed from the file, or NULL. */
 const char *fl_st_meta_of(const struct fl_st_file *file, const char *key);

@@ -1,7 +1,7 @@
 /*
- * Units of a file without our metadata: the names of its tensors up to the last dot, and a
- * batch-norm joins the layer that it follows, so that what FedLDF asks for by itself makes sense by
- * itself (docs/networks.md#units-of-a-file).
+ * Derives the units of a file without "fl.layout" from the names of its tensors up to the last
+ * dot; a batch-norm joins the layer that it follows, so that a unit is a meaningful part to
+ * upload separately in FedLDF (docs/networks.md#units-of-a-file).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static int compare_text(const char *a, size_t n_a, const char *b, size_t n_b)
     return order != 0 ? order : n_a < n_b ? -1 : n_a > n_b ? 1 : 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int st_unit_by_name(const void *a, const void *b)
 {
     const struct fl__st_place *x = a;
     const struct fl__st_place *y = b;
@@ -25,7 +25,7 @@ static int by_name(const void *a, const void *b)
     return order != 0 ? order : x->index < y->index ? -1 : 1;
 }
 
-static int by_first(const void *a, const void *b)
+static int st_unit_by_first(const void *a, const void *b)
 {
     const struct fl__st_place *x = a;
     const struct fl__st_place *y = b;
@@ -37,21 +37,21 @@ static int by_first(const void *a, const void *b)
 }
 
 /*
- * Entries in data order, but with those of one unit together: a writer that sorts by name
- * puts "a.bias", "a.sub.weight", "a.weight" in this order.
+ * Sort entries in data order with those of one unit together: a writer that sorts by name writes
+ * "a.bias", "a.sub.weight", "a.weight" in this order.
  */
 static void group_units(struct fl__st_place *list, size_t n)
 {
     size_t i;
 
-    qsort(list, n, sizeof(*list), by_name);
+    qsort(list, n, sizeof(*list), st_unit_by_name);
     for (i = 0; i < n; i++) {
         bool same = i > 0 &&
                     compare_text(list[i].unit, list[i].len, list[i - 1].unit, list[i - 1].len) == 0;
 
         list[i].first = same ? list[i - 1].first : list[i].index;
     }
-    qsort(list, n, sizeof(*list), by_first);
+    qsort(list, n, sizeof(*list), st_unit_by_first);
 }
 
 static int add_entries(const struct fl__st_place *list, size_t n, struct fl_layout *layout,

@@ -1,49 +1,56 @@
+/*
+ * Regroups the tensors of a layout into units by name patterns (units.h), matches patterns, and
+ * prints the table of units. Pure functions on the caller's thread.
+ */
 #include "libfl/model/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* "{}" of one pattern; more than any name has parts that matter. */
+/* Limit of "{}" in one pattern. */
 #define MAX_CAPTURES 8
 
 struct capture {
     size_t at, len; /* in the name */
 };
 
-/* Where a pattern and a name stand in a comparison that is going on. */
-struct match {
+/* State of a match of a name against a pattern. */
+struct pattern_match {
     const char *glob, *name;
     struct capture captures[MAX_CAPTURES];
     size_t n_captures;
-    /* From here on it was tried and failed: so a comparison takes no longer than both lengths. */
+    /*
+     * Positions from which the match failed: each is tried once, so a match takes at most the
+     * product of both lengths.
+     */
     bool failed[FL_PATTERN_MAX + 1][FL_NAME_MAX + 1];
 };
 
-static bool match_from(struct match *m, size_t g, size_t at);
+static bool pattern_match_from(struct pattern_match *m, size_t g, size_t at);
 
-/* "{}" at `g`: each length that one part of a name can have. */
-static bool match_capture(struct match *m, size_t g, size_t at)
+/* Match "{}" at `g`: try each length within one component of the name. */
+static bool pattern_match_capture(struct pattern_match *m, size_t g, size_t at)
 {
-    size_t mine = m->n_captures;
+    size_t index = m->n_captures;
     size_t len;
 
-    if (mine == MAX_CAPTURES) {
+    if (index == MAX_CAPTURES) {
         return false;
     }
     m->n_captures++;
     for (len = 1; m->name[at + len - 1] != '\0' && m->name[at + len - 1] != '.'; len++) {
-        m->captures[mine] = (struct capture){at, len};
-        if (match_from(m, g + 2, at + len)) {
+        m->captures[index] = (struct capture){at, len};
+        if (pattern_match_from(m, g + 2, at + len)) {
             return true;
         }
     }
-    m->n_captures = mine;
+    m->n_captures = index;
     return false;
 }
 
-/* The depth is that of the pattern's wildcards. */
-static bool match_from(struct match *m, size_t g, size_t at)
+/* The recursion depth is the number of the pattern's wildcards. */
+static bool pattern_match_from(struct pattern_match *m, size_t g, size_t at)
 {
     size_t from_g = g;
     size_t from_at = at;
@@ -62,47 +69,48 @@ static bool match_from(struct match *m, size_t g, size_t at)
     }
     if (m->glob[g] == '*') {
         for (;; at++) {
-            if (match_from(m, g + 1, at)) {
+            if (pattern_match_from(m, g + 1, at)) {
                 return true;
             }
             if (m->name[at] == '\0') {
                 break;
             }
         }
-    } else if (strncmp(m->glob + g, "{}", 2) == 0 && match_capture(m, g, at)) {
+    } else if (strncmp(m->glob + g, "{}", 2) == 0 && pattern_match_capture(m, g, at)) {
         return true;
     }
     m->failed[from_g][from_at] = true;
     return false;
 }
 
-static bool match(struct match *m, const char *glob, const char *name)
+static bool pattern_match(struct pattern_match *m, const char *glob, const char *name)
 {
     (void)memset(m, 0, sizeof(*m));
     m->glob = glob;
     m->name = name;
-    return strlen(glob) <= FL_PATTERN_MAX && strlen(name) <= FL_NAME_MAX && match_from(m, 0, 0);
+    return strlen(glob) <= FL_PATTERN_MAX && strlen(name) <= FL_NAME_MAX &&
+           pattern_match_from(m, 0, 0);
 }
 
 bool fl_pattern_matches(const char *glob, const char *name)
 {
-    struct match m;
+    struct pattern_match m;
 
-    return match(&m, glob, name);
+    return pattern_match(&m, glob, name);
 }
 
 /* --- units of patterns --- */
 
-/* A tensor and the unit that it is put into. */
+/* A tensor and its new unit. */
 struct place {
     size_t tensor, first;
-    size_t pattern; /* the number of patterns: none, it is in a unit of before */
+    size_t pattern; /* the number of patterns: no match, it keeps its unit */
     char unit[FL_NAME_MAX];
 };
 
-/* The name of the unit for what `m` matched. */
-static int name_unit(const struct match *m, const char *pattern, size_t name_len,
-                     char out[FL_NAME_MAX])
+/* Make the name of the unit from the match `m`. */
+static int regroup_name_unit(const struct pattern_match *m, const char *pattern, size_t name_len,
+                             char out[FL_NAME_MAX])
 {
     size_t end = name_len > 0 ? name_len : strcspn(pattern, "*");
     size_t capture = 0;
@@ -134,15 +142,15 @@ static int name_unit(const struct match *m, const char *pattern, size_t name_len
     return fl_name_valid(out) ? FL_OK : FL_EINVAL;
 }
 
-static int bad_name(const char *pattern, struct fl_err *err)
+static int regroup_bad_name(const char *pattern, struct fl_err *err)
 {
     return fl_err_set(err, FL_EINVAL,
-                      "'%s' gives its units no name of 1 to %d of [A-Za-z0-9._-]: write "
-                      "'NAME=%s', with as many {} in NAME at most",
+                      "'%s' gives no valid unit name, expected 1 to %d of [A-Za-z0-9._-]: write "
+                      "'NAME=%s', with at most as many {} in NAME",
                       pattern, FL_NAME_MAX - 1, pattern);
 }
 
-static int check_pattern(const char *pattern, struct fl_err *err)
+static int regroup_check_pattern(const char *pattern, struct fl_err *err)
 {
     size_t captures = 0;
     const char *at;
@@ -155,54 +163,54 @@ static int check_pattern(const char *pattern, struct fl_err *err)
     for (at = at != NULL ? at : pattern; (at = strstr(at, "{}")) != NULL; at += 2) {
         captures++;
     }
-    return captures <= MAX_CAPTURES
-               ? FL_OK
-               : fl_err_set(err, FL_EINVAL, "'%s' has %zu {}, at most %d are possible", pattern,
-                            captures, MAX_CAPTURES);
+    return captures <= MAX_CAPTURES ? FL_OK
+                                    : fl_err_set(err, FL_EINVAL, "'%s' has %zu {}, the limit is %d",
+                                                 pattern, captures, MAX_CAPTURES);
 }
 
-/* Everything that is left and that the pattern matches. */
-static int take(const struct fl_layout *from, const char *const *patterns, size_t which, size_t n,
-                struct place *places, struct fl_err *err)
+/* Assign the tensors that the pattern matches and that no earlier pattern took. */
+static int regroup_take_pattern(const struct fl_layout *from, const char *const *patterns,
+                                size_t which, size_t n, struct place *places, struct fl_err *err)
 {
     const char *pattern = patterns[which];
     const char *equals = strchr(pattern, '=');
     size_t name_len = equals != NULL ? (size_t)(equals - pattern) : 0;
-    struct match m;
+    struct pattern_match m;
     size_t matched = 0;
     size_t taken = 0;
     size_t i;
-    int rv = check_pattern(pattern, err);
+    int rv = regroup_check_pattern(pattern, err);
 
     if (rv != FL_OK) {
         return rv;
     }
     for (i = 0; rv == FL_OK && i < fl_layout_tensors(from); i++) {
-        if (!match(&m, equals != NULL ? equals + 1 : pattern, fl_layout_tensor(from, i)->name)) {
+        if (!pattern_match(&m, equals != NULL ? equals + 1 : pattern,
+                           fl_layout_tensor(from, i)->name)) {
             continue;
         }
         matched++;
         if (places[i].pattern == n) {
             places[i].pattern = which;
-            rv = name_unit(&m, pattern, name_len, places[i].unit);
+            rv = regroup_name_unit(&m, pattern, name_len, places[i].unit);
             taken++;
         }
     }
     if (rv != FL_OK) {
-        return bad_name(pattern, err);
+        return regroup_bad_name(pattern, err);
     }
     if (taken == 0) {
         return fl_err_set(err, FL_EINVAL,
-                          matched == 0 ? "'%s' matches none of the %zu tensors, of which the first "
-                                         "is '%s'"
-                                       : "all that '%s' matches of the %zu tensors is taken by "
-                                         "patterns before it, '%s' the first of all",
+                          matched == 0 ? "'%s' matches none of the %zu tensors; the first one is "
+                                         "'%s'"
+                                       : "all matches of '%s' among the %zu tensors belong to "
+                                         "earlier patterns; the first tensor is '%s'",
                           pattern, fl_layout_tensors(from), fl_layout_tensor(from, 0)->name);
     }
     return FL_OK;
 }
 
-static int by_unit(const void *a, const void *b)
+static int regroup_by_unit(const void *a, const void *b)
 {
     const struct place *x = a;
     const struct place *y = b;
@@ -211,7 +219,7 @@ static int by_unit(const void *a, const void *b)
     return order != 0 ? order : x->tensor < y->tensor ? -1 : 1;
 }
 
-static int by_first(const void *a, const void *b)
+static int regroup_by_first(const void *a, const void *b)
 {
     const struct place *x = a;
     const struct place *y = b;
@@ -222,12 +230,16 @@ static int by_first(const void *a, const void *b)
     return x->tensor < y->tensor ? -1 : 1;
 }
 
-/* Those of one unit together. A name that two patterns make, or a pattern and the rest: neither. */
-static int group(struct place *places, size_t count, size_t n, size_t *ret_bad, struct fl_err *err)
+/*
+ * Sort tensors of one unit together. A unit name that two patterns make, or a pattern and a
+ * remaining unit, is refused.
+ */
+static int regroup_sort(struct place *places, size_t count, size_t n, size_t *ret_bad,
+                        struct fl_err *err)
 {
     size_t i;
 
-    qsort(places, count, sizeof(*places), by_unit);
+    qsort(places, count, sizeof(*places), regroup_by_unit);
     for (i = 0; i < count; i++) {
         bool same = i > 0 && strcmp(places[i].unit, places[i - 1].unit) == 0;
 
@@ -238,20 +250,20 @@ static int group(struct place *places, size_t count, size_t n, size_t *ret_bad, 
             *ret_bad = a == n ? b : b == n || a > b ? a : b;
             return fl_err_set(err, FL_EINVAL,
                               a == n || b == n
-                                  ? "unit '%s' has the name of one that other tensors are left in: "
-                                    "give it another, NAME=PATTERN"
-                                  : "unit '%s' is made by a pattern before it too: give it another "
+                                  ? "unit '%s' has the name of an existing unit with other "
+                                    "tensors: choose another name, NAME=PATTERN"
+                                  : "unit '%s' is also made by an earlier pattern: choose another "
                                     "name, NAME=PATTERN",
                               places[i].unit);
         }
         places[i].first = same ? places[i - 1].first : places[i].tensor;
     }
-    qsort(places, count, sizeof(*places), by_first);
+    qsort(places, count, sizeof(*places), regroup_by_first);
     return FL_OK;
 }
 
-static int build(const struct fl_layout *from, const struct place *places, struct fl_layout **ret,
-                 struct fl_err *err)
+static int regroup_build(const struct fl_layout *from, const struct place *places,
+                         struct fl_layout **ret, struct fl_err *err)
 {
     struct fl_layout *layout = NULL;
     int rv = fl_layout_create(&layout);
@@ -280,7 +292,7 @@ int fl_layout_regroup(const struct fl_layout *from, const char *const *patterns,
 
     *ret_bad = n;
     if (n > FL_UNITS_MAX_PATTERNS) {
-        return fl_err_set(err, FL_ELIMIT, "%zu patterns, at most %d are possible", n,
+        return fl_err_set(err, FL_ELIMIT, "%zu patterns, the limit is %d", n,
                           FL_UNITS_MAX_PATTERNS);
     }
     places = calloc(count, sizeof(*places));
@@ -295,13 +307,13 @@ int fl_layout_regroup(const struct fl_layout *from, const char *const *patterns,
     }
     for (i = 0; rv == FL_OK && i < n; i++) {
         *ret_bad = i;
-        rv = take(from, patterns, i, n, places, err);
+        rv = regroup_take_pattern(from, patterns, i, n, places, err);
     }
     if (rv == FL_OK) {
         *ret_bad = n;
-        rv = group(places, count, n, ret_bad, err);
+        rv = regroup_sort(places, count, n, ret_bad, err);
     }
-    rv = rv == FL_OK ? build(from, places, ret, err) : rv;
+    rv = rv == FL_OK ? regroup_build(from, places, ret, err) : rv;
     free(places);
     return rv;
 }

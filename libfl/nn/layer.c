@@ -16,8 +16,8 @@ int fl__layer_need_image(const struct fl__layer *layer, struct fl_err *err)
         return FL_OK;
     }
     return fl_err_set(err, FL_ECONF,
-                      "needs an image (channels, height, width), its input is a flat row of %zu "
-                      "numbers",
+                      "needs an image (channels, height, width), but its input is a flat row of "
+                      "%zu numbers",
                       layer->in.c);
 }
 

@@ -2,18 +2,17 @@
 #define FL_NN_LAYER_H
 
 /*
- * What a kind of layer offers to the network; private to libfl/nn. One file per kind,
- * one row in net_create.c's table.
+ * Interface between a kind of layer and the network; private to libfl/nn. One file per kind, one
+ * row in the table of net_create.c.
  *
- * Activations are NHWC inside: a sample is h*w pixels of c channels, a flat one has
- * h = w = 1. The network converts an image once a batch, unless its first layer flattens
- * it: then the numbers stay in the order in which they are handed in (channel, row,
- * column). PyTorch's flatten has that order everywhere, so a dense layer above a flattened
- * image permutes its inputs on import and export (shape.pixels).
+ * Activations are NHWC internally: a sample is h*w pixels of c channels, a flat one has h = w = 1.
+ * The network converts the images of a batch once, unless its first layer flattens them: then the
+ * numbers keep the caller's order (channel, row, column). PyTorch's flatten always has that order,
+ * so a dense layer after a flattened image permutes its inputs on import and export (shape.pixels).
  *
- * Life of a layer: parse (its text) -> shape (input known) -> params (its place in the
- * layout and in the internal block) -> workspace is taken by the network -> forward,
- * backward, both along a direction, import, export. None of these allocates.
+ * Life of a layer: parse (its text) -> shape (input known) -> params (its position in the layout
+ * and in the internal block) -> the network allocates memory -> forward, backward, their JVP forms,
+ * import, export. None of the latter allocates.
  */
 
 #include "libfl/nn/net.h"
@@ -21,14 +20,15 @@
 #include "libfl/num/norm.h"
 #include "libfl/num/pool.h"
 
-/* Samples of an evaluation at a time, at most; part of what decides the bits of its result. */
+/* Maximum number of samples per piece of an evaluation; it affects the bits of the result. */
 #define FL__NET_PIECE_MAX 64
 
 struct fl__shape {
     size_t c, h, w;
-    bool flat;     /* one row of numbers per sample, as "dense" wants it */
-    size_t pixels; /* a flat row was an image of so many pixels; 1: its order is the exported one */
-    bool raw;      /* an image still in the order of the caller */
+    bool flat; /* one row of numbers per sample, as "dense" needs */
+    /* a flat row that was an image of this many pixels; 1: in exported order */
+    size_t pixels;
+    bool raw; /* an image in the caller's order */
 };
 
 struct fl__layer;
@@ -38,11 +38,11 @@ struct fl__pass {
     size_t batch;
     float *params; /* the network's block */
     bool training; /* a backward pass follows */
-    bool track;    /* move running statistics on */
+    bool track;    /* update running statistics */
     struct fl_rng *rng;
     fl_net_update_cb update;
     void *ctx;
-    float *scratch; /* the network's, as large as the largest wish of a layer */
+    float *scratch; /* the network's scratch, of the largest size that a layer needs */
 };
 
 /* Where a layer reads and writes during a pass; strides in floats per sample. */
@@ -52,27 +52,28 @@ struct fl__io {
     float *y;
     size_t ldy;
     float *dy; /* as y; the layer may overwrite it */
-    float *dx; /* as x, but with the stride lddx; NULL when nobody needs it */
+    float *dx; /* as x, but with the stride lddx; NULL: not needed */
     size_t lddx;
-    uint8_t *index; /* n_index bytes a sample; forward's are backward's only in training */
+    /* n_index bytes per sample; kept from forward to backward only in training */
+    uint8_t *index;
 };
 
 /*
- * The same along a direction (net.h, fl_net_pass_jvp()): rx and ry are the tangents of x and y,
- * sy and sx the adjoints of those, like dy and dx. What a layer decided in the forward pass, which
- * side of ReLU, which pixel of a window, which numbers were dropped, is frozen.
+ * Inputs and outputs of a JVP pass (directional derivative; net.h, fl_net_pass_jvp()): rx and ry
+ * are the tangents of x and y, sy and sx the adjoints of those, like dy and dx. Decisions of the
+ * forward pass are frozen: the side of ReLU, the maximum of a window, the numbers dropped.
  */
 struct fl__jvp {
-    const float *params; /* the direction of the network's block; NULL: it stays */
+    const float *params; /* direction of the parameters; NULL: zero */
     const float *rx;     /* stride ldx; NULL: zero */
     float *ry;           /* stride ldy */
     float *sy;           /* as dy; the layer may overwrite it */
     float *sx;           /* as dx, NULL together with it */
-    float *spare;        /* a batch of the widest activation, for the call */
-    const float *zeros;  /* as many as the widest layer has outputs, and slack behind */
+    float *spare;        /* scratch: a batch of the widest activation */
+    const float *zeros;  /* zeros for the outputs of the widest layer, with slack */
 };
 
-/* What backward passes read of what the forward pass left; along a direction of rx and ry too. */
+/* Which results of the forward pass backward reads (in JVP passes: of rx and ry too). */
 struct fl__needs {
     bool x, y;
 };
@@ -81,22 +82,22 @@ struct fl__layer_ops {
     const char *word;   /* first word of the text */
     const char *usage;  /* the whole form, for error messages */
     bool training_only; /* in evaluation y is x itself */
-    /* The words after the first. FL_ECONF without saying which layer. */
+    /* Parse the words after the first. FL_ECONF; the caller adds the layer to the message. */
     int (*parse)(struct fl__layer *layer, const char *args, struct fl_err *err);
     /*
-     * layer->in to layer->out, and the wishes n_scratch, n_state and n_index. `next` is the layer
-     * above or NULL: it may be fused (set skip).
+     * Compute layer->out from layer->in, and the sizes n_scratch, n_state and n_index. `next` is
+     * the next layer or NULL: it may be fused (set skip).
      */
     int (*shape)(struct fl__layer *layer, struct fl__layer *next, struct fl_err *err);
     /*
-     * NULL: no parameters. Adds its tensors, the `index`-th layer of its kind, and sets tensor
-     * and n_block.
+     * Add the tensors of the `index`-th layer of its kind to the layout, and set tensor and
+     * n_block. NULL: no parameters.
      */
     int (*params)(struct fl__layer *layer, struct fl_layout *layout, size_t index,
                   struct fl_err *err);
     /*
-     * Asked when all layers have their shape, skip and masked. The memory of what no layer needs
-     * goes to others when the layer above has been through its forward pass.
+     * Which results must be kept; called when all layers have their shape, skip and masked.
+     * Memory that no layer needs is reused after the forward pass of the next layer.
      */
     struct fl__needs (*needs)(const struct fl__layer *layer);
     /* NULL: y is x itself, and dx is dy. */
@@ -105,16 +106,18 @@ struct fl__layer_ops {
     void (*backward)(const struct fl__layer *layer, const struct fl__pass *pass,
                      const struct fl__io *io);
     /*
-     * As forward, which came before with the same x and y, and as backward. Without a tangent a
-     * layer that has no params is not asked. `backward_jvp` does both: dy and dx too.
+     * JVP forms of forward and backward; forward was called before with the same x and y. A
+     * layer without params and without a tangent is not called. `backward_jvp` also computes dy
+     * and dx.
      */
     void (*forward_jvp)(const struct fl__layer *layer, const struct fl__pass *pass,
                         const struct fl__io *io, const struct fl__jvp *along);
     void (*backward_jvp)(const struct fl__layer *layer, const struct fl__pass *pass,
                          const struct fl__io *io, const struct fl__jvp *along);
     /*
-     * Only with params. Blocks of the whole model; the layer knows its offsets in both.
-     * init draws in exported order, so that a seed gives the same model for any kernel's layout.
+     * Only with params. Conversions between blocks of the whole model; the layer knows its
+     * offsets in both. init draws in exported order, so that a seed gives the same model for any
+     * kernel's layout.
      */
     void (*init)(const struct fl__layer *layer, struct fl_rng *rng, float *internal);
     void (*import)(const struct fl__layer *layer, const struct fl_layout *layout, float *internal,
@@ -126,7 +129,7 @@ struct fl__layer_ops {
 struct fl__layer {
     const struct fl__layer_ops *ops;
     const struct fl_kernels *kernels;
-    size_t max_batch; /* in training; 0: only evaluated */
+    size_t max_batch; /* in training; 0: evaluation only */
     struct fl__shape in, out;
     union {
         size_t width; /* dense */
@@ -135,28 +138,31 @@ struct fl__layer {
         struct fl_bn bn;
         double rate; /* dropout */
     } is;
-    bool relu;        /* ReLU of the layer above is done here; of "maxpool": x comes out of ReLU */
-    bool masked;      /* what ReLU stopped is no longer in dy: the layer above left it out */
-    bool normalised;  /* of "conv": batch-norm is above */
-    bool skip;        /* done by the layer below: y is x itself */
+    /* computes the ReLU of the next layer too; of "maxpool": x is an output of ReLU */
+    bool relu;
+    bool masked;      /* the next layer already masked dy with ReLU */
+    bool normalised;  /* of "conv": followed by batch-norm */
+    bool skip;        /* fused into the previous layer: y is x itself */
     size_t tensor;    /* the first of its tensors in the layout */
     size_t offset;    /* in the internal block */
-    size_t n_block;   /* floats there, a multiple of 16 */
+    size_t n_block;   /* floats in the internal block, a multiple of 16 */
     size_t n_scratch; /* floats of scratch that a pass needs */
-    size_t n_jvp;     /* and one along a direction, when that is more */
-    size_t n_state;   /* floats that forward leaves to backward; along a direction as many more */
-    size_t n_index;   /* bytes a sample that forward leaves to backward */
-    double macs;      /* products of a weight in one sample's forward pass */
+    size_t n_jvp;     /* of a JVP pass, when that is more */
+    size_t n_state;   /* floats kept from forward to backward; JVP passes keep as many again */
+    size_t n_index;   /* bytes per sample kept from forward to backward */
+    double macs;      /* multiply-adds of one sample's forward pass */
     float *state;
     uint8_t *index;
     size_t at_y,
-        at_dy;     /* in the memory of a batch; y and dy of others may be there at other times */
-    float *y, *dy; /* NULL when y is x itself; dy also below the lowest layer with params */
+        /* offsets in the memory of a batch, which y and dy of different layers share over time */
+        at_dy;
+    /* NULL when y is x itself; dy also NULL below the first layer with params */
+    float *y, *dy;
     size_t ldy;
-    float *ry, *sy, *rstate; /* along a direction, beside y, dy and state */
+    float *ry, *sy, *rstate; /* JVP counterparts of y, dy and state */
 };
 
-/* Where the exported block has the n-th tensor of the layer. */
+/* Offset of the layer's n-th tensor in the exported block. */
 static inline size_t fl__layer_tensor(const struct fl__layer *layer, const struct fl_layout *layout,
                                       size_t n)
 {
@@ -173,21 +179,21 @@ static inline size_t fl__layer_padded(size_t n)
     return (n + 15) / 16 * 16;
 }
 
-/* A parse() for words that take no argument. */
+/* parse() for layers without arguments. */
 int fl__layer_no_args(struct fl__layer *layer, const char *args, struct fl_err *err);
-/* shape() refuses a flat input: "needs an image". */
+/* Error of shape() for a flat input: "needs an image". */
 int fl__layer_need_image(const struct fl__layer *layer, struct fl_err *err);
 /*
- * The next word of *args, which moves behind it, into `word` (cut to `size`); false at the
- * end. Words are separated by blanks.
+ * Copy the next word of *args into `word` (cut to `size`) and advance *args; false at the end.
+ * Words are separated by blanks.
  */
 bool fl__layer_word(const char **args, char *word, size_t size);
-/* backward_jvp() of a layer that multiplies by what it froze: sx of sy as dx of dy. */
+/* backward_jvp() of a layer that multiplies by frozen factors: sx from sy as dx from dy. */
 void fl__layer_backward_twice(const struct fl__layer *layer, const struct fl__pass *pass,
                               const struct fl__io *io, const struct fl__jvp *along);
-/* to += from, n numbers in each of `batch` rows of ld; what is behind them stays. */
+/* to += from, n numbers in each of `batch` rows of ld floats; padding is unchanged. */
 void fl__layer_add(float *to, const float *from, size_t ld, size_t n, size_t batch);
-/* n numbers drawn uniformly from +-bound, one every `step` floats. */
+/* Draw n numbers uniformly from +-bound, stored every `step` floats. */
 void fl__layer_draw(struct fl_rng *rng, double bound, float *to, size_t n, size_t step);
 
 extern const struct fl__layer_ops fl__layer_bn;

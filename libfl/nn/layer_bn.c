@@ -1,15 +1,14 @@
+/*
+ * "bn": batch-normalisation of each channel, fused with a following ReLU. It belongs to the unit of
+ * the preceding layer with weights: weight and bias (gamma, beta), and the buffers running_mean and
+ * running_var, which training updates and evaluation uses. Internally the four are stored in this
+ * order, each padded to 16 floats. Runs on the network's thread; kernels: libfl/num/norm.h.
+ */
 #include <stdio.h>
 #include <string.h>
 
 #include "libfl/nn/layer.h"
 #include "libfl/num/dense.h"
-
-/*
- * "bn": batch-normalisation of each channel, then ReLU where one is above. It belongs to the
- * unit of the layer with weights below it: weight and bias (gamma, beta), and the buffers
- * running_mean and running_var, which training moves and evaluation uses. Inside the four
- * lie in this order, each padded to 16 floats.
- */
 
 enum { GAMMA, BETA, MEAN, VAR, N_TENSORS };
 
@@ -24,8 +23,7 @@ static int bn_shape(struct fl__layer *layer, struct fl__layer *next, struct fl_e
 
     if (layer->in.flat && layer->in.pixels > 1) {
         return fl_err_set(err, FL_ECONF,
-                          "the image below was flattened, its channels are gone; put 'bn' before "
-                          "'flatten'");
+                          "the input was flattened and has no channels; put 'bn' before 'flatten'");
     }
     bn->c = layer->in.c;
     bn->pixels = layer->in.h * layer->in.w;
@@ -50,8 +48,8 @@ static int bn_params(struct fl__layer *layer, struct fl_layout *layout, size_t i
 
     if (fl_layout_units(layout) == 0) {
         return fl_err_set(err, FL_ECONF,
-                          "needs a layer with weights ('conv' or 'dense') somewhere below it: it "
-                          "is a part of that layer's unit");
+                          "needs a preceding layer with weights ('conv' or 'dense'): it is part of "
+                          "that layer's unit");
     }
     (void)snprintf(unit, sizeof(unit), "%s",
                    fl_layout_unit(layout, fl_layout_units(layout) - 1)->name);
@@ -145,7 +143,7 @@ static void bn_forward_jvp(const struct fl__layer *layer, const struct fl__pass 
     }
 }
 
-/* There is always a layer with weights below, so that dx and sx are wanted. */
+/* There is always a preceding layer with weights, so dx and sx are always needed. */
 static void bn_backward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
                             const struct fl__io *io, const struct fl__jvp *along)
 {
@@ -211,7 +209,7 @@ static void bn_export(const struct fl__layer *layer, const struct fl_layout *lay
     }
 }
 
-/* Only along a direction it reads y; backward makes the mask of its ReLU from x. */
+/* y is only read in JVP passes; backward computes the mask of its ReLU from x. */
 static struct fl__needs bn_needs(const struct fl__layer *layer)
 {
     return (struct fl__needs){.x = true, .y = layer->relu && !layer->masked};

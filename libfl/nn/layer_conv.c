@@ -1,3 +1,9 @@
+/*
+ * "conv CHANNELS HxW [pad N] [stride N]": exported as in PyTorch, weight[out][in][h][w] and
+ * bias[out]; internally w in the order of its convolution algorithm, padded to 16 floats, then b
+ * (libfl/num/conv.h); that order is private (docs/kernels.md#layouts). Runs on the network's
+ * thread; algorithms and kernels are in libfl/num.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -5,14 +11,8 @@
 #include "libfl/nn/layer.h"
 #include "libfl/num/dense.h"
 
-/*
- * "conv CHANNELS HxW [pad N] [stride N]": exported as PyTorch has it, weight[out][in][h][w]
- * and bias[out]; inside w in the order of its way, padded to 16 floats, then b
- * (libfl/num/conv.h). No one outside knows that order (docs/kernels.md#layouts).
- */
-
 #define CHANNELS_MAX 65536
-/* The side of a kernel, and the stride. */
+/* Limits of the side of a kernel, and of the stride. */
 #define SIDE_MAX 31
 
 static bool parse_side(const char *text, uint64_t min, size_t *ret)
@@ -47,13 +47,13 @@ static int conv_parse(struct fl__layer *layer, const char *args, struct fl_err *
     if (!fl__layer_word(&args, word, sizeof(word)) || fl_str_to_u64(word, &channels) != FL_OK ||
         channels == 0 || channels > CHANNELS_MAX)
     {
-        return fl_err_set(err, FL_ECONF, "CHANNELS is a whole number from 1 to %d", CHANNELS_MAX);
+        return fl_err_set(err, FL_ECONF, "CHANNELS must be an integer from 1 to %d", CHANNELS_MAX);
     }
     conv->k = (size_t)channels;
     if (!fl__layer_word(&args, word, sizeof(word)) || !parse_kernel(word, conv)) {
         return fl_err_set(err, FL_ECONF,
-                          "HxW is the height and width of the kernel, each from 1 to %d, as in "
-                          "'3x3'",
+                          "HxW must be the height and width of the kernel, each from 1 to %d, as "
+                          "in '3x3'",
                           SIDE_MAX);
     }
     conv->stride = 1;
@@ -66,19 +66,19 @@ static int conv_parse(struct fl__layer *layer, const char *args, struct fl_err *
         if (!fl__layer_word(&args, value, sizeof(value)) ||
             !parse_side(value, pad ? 0 : 1, pad ? &conv->pad : &conv->stride))
         {
-            return fl_err_set(err, FL_ECONF, "%s is a whole number from %d to %d", word,
+            return fl_err_set(err, FL_ECONF, "%s must be an integer from %d to %d", word,
                               pad ? 0 : 1, SIDE_MAX);
         }
     }
     if (conv->pad >= conv->kh || conv->pad >= conv->kw) {
         return fl_err_set(err, FL_ECONF,
-                          "padding of %zu is not less than the kernel's sides, %zux%zu", conv->pad,
+                          "pad is %zu, expected less than the kernel's sides, %zux%zu", conv->pad,
                           conv->kh, conv->kw);
     }
     return FL_OK;
 }
 
-/* Bias gradients are summed there too. */
+/* Bias gradients use the scratch too. */
 static size_t scratch_of(const struct fl__layer *layer)
 {
     const struct fl_conv *conv = &layer->is.conv;
@@ -118,7 +118,7 @@ static int conv_shape(struct fl__layer *layer, struct fl__layer *next, struct fl
     return FL_OK;
 }
 
-static size_t bias_offset(const struct fl__layer *layer)
+static size_t conv_bias_offset(const struct fl__layer *layer)
 {
     return layer->offset + fl__layer_padded(fl_conv_weights(&layer->is.conv));
 }
@@ -149,7 +149,8 @@ static void conv_forward(const struct fl__layer *layer, const struct fl__pass *p
                          const struct fl__io *io)
 {
     fl_conv_forward(&layer->is.conv, io->y, io->ldy, io->x, io->ldx, pass->params + layer->offset,
-                    pass->params + bias_offset(layer), pass->batch, layer->relu, pass->scratch);
+                    pass->params + conv_bias_offset(layer), pass->batch, layer->relu,
+                    pass->scratch);
 }
 
 struct weights_update {
@@ -157,7 +158,7 @@ struct weights_update {
     size_t offset; /* of the weights in the network's block */
 };
 
-static void update_weights(void *ctx, size_t offset, size_t n, const float *grad)
+static void conv_update_weights(void *ctx, size_t offset, size_t n, const float *grad)
 {
     const struct weights_update *u = ctx;
     size_t at = u->offset + offset;
@@ -166,15 +167,15 @@ static void update_weights(void *ctx, size_t offset, size_t n, const float *grad
 }
 
 /*
- * Also what ReLU stopped is taken out of dy here. Batch-norm above takes the mean away, and the
- * bias with it: its gradient is zero, and what the sums would give is rounding.
+ * Also masks dy with ReLU. A following batch-norm subtracts the mean and so cancels the bias:
+ * its gradient is exactly zero, while the sums would only give rounding errors.
  */
-static void update_bias(const struct fl__layer *layer, const struct fl__pass *pass,
-                        const struct fl__io *io)
+static void conv_update_bias(const struct fl__layer *layer, const struct fl__pass *pass,
+                             const struct fl__io *io)
 {
     const struct fl_conv *conv = &layer->is.conv;
     bool mask = layer->relu && !layer->masked;
-    size_t at = bias_offset(layer);
+    size_t at = conv_bias_offset(layer);
 
     if (layer->normalised) {
         (void)memset(pass->scratch, 0, conv->k * sizeof(float));
@@ -190,7 +191,7 @@ static void conv_backward(const struct fl__layer *layer, const struct fl__pass *
 {
     struct weights_update u = {.pass = pass, .offset = layer->offset};
 
-    update_bias(layer, pass, io);
+    conv_update_bias(layer, pass, io);
     fl_conv_backward(&layer->is.conv,
                      &(struct fl_conv_backward){.batch = pass->batch,
                                                 .dy = io->dy,
@@ -200,12 +201,12 @@ static void conv_backward(const struct fl__layer *layer, const struct fl__pass *
                                                 .lddx = io->lddx,
                                                 .x = io->x,
                                                 .ldx = io->ldx,
-                                                .update = update_weights,
+                                                .update = conv_update_weights,
                                                 .ctx = &u},
                      pass->scratch);
 }
 
-/* As a dense layer: ry = rx * w + x * v + rb where y is above zero. */
+/* As in a dense layer: ry = rx * w + x * v + rb where y > 0. */
 static void conv_forward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
                              const struct fl__io *io, const struct fl__jvp *along)
 {
@@ -214,7 +215,7 @@ static void conv_forward_jvp(const struct fl__layer *layer, const struct fl__pas
 
     if (along->params != NULL) {
         fl_conv_forward(conv, along->ry, io->ldy, io->x, io->ldx, along->params + layer->offset,
-                        along->params + bias_offset(layer), pass->batch, false, pass->scratch);
+                        along->params + conv_bias_offset(layer), pass->batch, false, pass->scratch);
     }
     if (along->rx != NULL) {
         fl_conv_forward(conv, both ? along->spare : along->ry, io->ldy, along->rx, io->ldx,
@@ -231,8 +232,9 @@ static void conv_forward_jvp(const struct fl__layer *layer, const struct fl__pas
 }
 
 /* The gradient of the input alone. */
-static void backward_data(const struct fl__layer *layer, const struct fl__pass *pass,
-                          const struct fl__io *io, const float *dy, const float *params, float *dx)
+static void conv_backward_data(const struct fl__layer *layer, const struct fl__pass *pass,
+                               const struct fl__io *io, const float *dy, const float *params,
+                               float *dx)
 {
     fl_conv_backward(&layer->is.conv,
                      &(struct fl_conv_backward){.batch = pass->batch,
@@ -249,17 +251,17 @@ static void conv_backward_jvp(const struct fl__layer *layer, const struct fl__pa
 {
     struct weights_update u = {.pass = pass, .offset = layer->offset};
 
-    update_bias(layer, pass, io);
+    conv_update_bias(layer, pass, io);
     if (layer->relu && !layer->masked) {
         fl_relu_backward(layer->kernels, along->sy, io->ldy, io->y, io->ldy, pass->batch,
                          fl__shape_count(&layer->out));
     }
     if (io->dx != NULL) {
-        backward_data(layer, pass, io, io->dy, pass->params, io->dx);
-        backward_data(layer, pass, io, along->sy, pass->params, along->sx);
+        conv_backward_data(layer, pass, io, io->dy, pass->params, io->dx);
+        conv_backward_data(layer, pass, io, along->sy, pass->params, along->sx);
     }
     if (io->dx != NULL && along->params != NULL) {
-        backward_data(layer, pass, io, along->sy, along->params, along->spare);
+        conv_backward_data(layer, pass, io, along->sy, along->params, along->spare);
         fl__layer_add(io->dx, along->spare, io->lddx, fl__shape_count(&layer->in), pass->batch);
     }
     fl_conv_backward(&layer->is.conv,
@@ -271,7 +273,7 @@ static void conv_backward_jvp(const struct fl__layer *layer, const struct fl__pa
                                                 .ldx = io->ldx,
                                                 .rx = along->rx,
                                                 .sy = along->sy,
-                                                .update = update_weights,
+                                                .update = conv_update_weights,
                                                 .ctx = &u},
                      pass->scratch);
 }
@@ -285,7 +287,7 @@ static void conv_init(const struct fl__layer *layer, struct fl_rng *rng, float *
     for (i = 0; i < fl_conv_weights(conv); i++) {
         fl__layer_draw(rng, bound, internal + layer->offset + fl_conv_place(conv, i), 1, 1);
     }
-    fl__layer_draw(rng, bound, internal + bias_offset(layer), conv->k, 1);
+    fl__layer_draw(rng, bound, internal + conv_bias_offset(layer), conv->k, 1);
 }
 
 static void conv_import(const struct fl__layer *layer, const struct fl_layout *layout,
@@ -299,7 +301,7 @@ static void conv_import(const struct fl__layer *layer, const struct fl_layout *l
     for (i = 0; i < fl_conv_weights(conv); i++) {
         to[fl_conv_place(conv, i)] = from[i];
     }
-    (void)memcpy(internal + bias_offset(layer), exported + fl__layer_tensor(layer, layout, 1),
+    (void)memcpy(internal + conv_bias_offset(layer), exported + fl__layer_tensor(layer, layout, 1),
                  conv->k * sizeof(*to));
 }
 
@@ -314,7 +316,7 @@ static void conv_export(const struct fl__layer *layer, const struct fl_layout *l
     for (i = 0; i < fl_conv_weights(conv); i++) {
         to[i] = from[fl_conv_place(conv, i)];
     }
-    (void)memcpy(exported + fl__layer_tensor(layer, layout, 1), internal + bias_offset(layer),
+    (void)memcpy(exported + fl__layer_tensor(layer, layout, 1), internal + conv_bias_offset(layer),
                  conv->k * sizeof(*to));
 }
 

@@ -1,3 +1,9 @@
+/*
+ * "dense WIDTH": y = x W + b. Exported as in PyTorch, weight[out][in] and bias[out]; internally
+ * W[in][out] (small-n layers: W[out][in]), padded to 16 floats, then b, so that the update of a row
+ * block is one contiguous range and the kernels run along the longer side
+ * (docs/kernels.md#dense-layers). Runs on the network's thread; kernels: libfl/num/dense.h.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,13 +12,9 @@
 #include "libfl/num/dense.h"
 
 /*
- * "dense WIDTH": y = x W + b. Exported as PyTorch has it, weight[out][in] and bias[out];
- * inside W[in][out], of narrow layers W[out][in], padded to 16 floats, then b, so that the update
- * of a row block is one contiguous range and the kernels run along the longer side
- * (docs/kernels.md#dense-layers).
+ * Limit of the width: above every supported model, small enough to keep products far from
+ * overflow.
  */
-
-/* Wider layers than any model here, small enough that products stay far from overflow. */
 #define WIDTH_MAX (UINT64_C(1) << 20)
 
 static int dense_parse(struct fl__layer *layer, const char *args, struct fl_err *err)
@@ -20,7 +22,7 @@ static int dense_parse(struct fl__layer *layer, const char *args, struct fl_err 
     uint64_t width;
 
     if (fl_str_to_u64(args, &width) != FL_OK || width == 0 || width > WIDTH_MAX) {
-        return fl_err_set(err, FL_ECONF, "WIDTH is a whole number from 1 to %llu",
+        return fl_err_set(err, FL_ECONF, "WIDTH must be an integer from 1 to %llu",
                           (unsigned long long)WIDTH_MAX);
     }
     layer->is.width = (size_t)width;
@@ -31,7 +33,8 @@ static int dense_shape(struct fl__layer *layer, struct fl__layer *next, struct f
 {
     if (!layer->in.flat) {
         return fl_err_set(err, FL_ECONF,
-                          "needs a flat input, this one is %zux%zux%zu; put 'flatten' before it",
+                          "needs a flat input, but its input is %zux%zux%zu; put 'flatten' before "
+                          "it",
                           layer->in.c, layer->in.h, layer->in.w);
     }
     layer->out =
@@ -45,7 +48,7 @@ static int dense_shape(struct fl__layer *layer, struct fl__layer *next, struct f
     return FL_OK;
 }
 
-static size_t bias_offset(const struct fl__layer *layer)
+static size_t dense_bias_offset(const struct fl__layer *layer)
 {
     return layer->offset + fl__layer_padded(layer->in.c * layer->is.width);
 }
@@ -76,8 +79,8 @@ static void dense_forward(const struct fl__layer *layer, const struct fl__pass *
                           const struct fl__io *io)
 {
     fl_dense_forward(layer->kernels, io->y, io->ldy, io->x, io->ldx, pass->params + layer->offset,
-                     pass->params + bias_offset(layer), pass->batch, layer->in.c, layer->is.width,
-                     layer->relu);
+                     pass->params + dense_bias_offset(layer), pass->batch, layer->in.c,
+                     layer->is.width, layer->relu);
 }
 
 struct weights_update {
@@ -85,7 +88,7 @@ struct weights_update {
     size_t offset;
 };
 
-static void update_weights(void *ctx, size_t offset, size_t n, const float *grad)
+static void dense_update_weights(void *ctx, size_t offset, size_t n, const float *grad)
 {
     const struct weights_update *u = ctx;
     size_t at = u->offset + offset;
@@ -93,11 +96,11 @@ static void update_weights(void *ctx, size_t offset, size_t n, const float *grad
     u->pass->update(u->pass->ctx, at, n, u->pass->params + at, grad);
 }
 
-/* Also what ReLU stopped is taken out of dy here. */
-static void update_bias(const struct fl__layer *layer, const struct fl__pass *pass,
-                        const struct fl__io *io)
+/* Also masks dy with ReLU. */
+static void dense_update_bias(const struct fl__layer *layer, const struct fl__pass *pass,
+                              const struct fl__io *io)
 {
-    size_t at = bias_offset(layer);
+    size_t at = dense_bias_offset(layer);
 
     fl_dense_backward_bias(layer->kernels, pass->scratch, io->dy, io->ldy,
                            layer->relu ? io->y : NULL, io->ldy, pass->batch, layer->is.width);
@@ -111,17 +114,17 @@ static void dense_backward(const struct fl__layer *layer, const struct fl__pass 
     size_t in = layer->in.c;
     size_t out = layer->is.width;
 
-    update_bias(layer, pass, io);
-    /* Before the update: the gradient of the input belongs to the old weights. */
+    dense_update_bias(layer, pass, io);
+    /* Before the update: the gradient of the input uses the old weights. */
     if (io->dx != NULL) {
         fl_dense_backward_data(layer->kernels, io->dx, io->lddx, io->dy, io->ldy,
                                pass->params + layer->offset, pass->batch, in, out);
     }
     fl_dense_backward_weights(layer->kernels, io->x, io->ldx, io->dy, io->ldy, pass->batch, in, out,
-                              pass->scratch, update_weights, &u);
+                              pass->scratch, dense_update_weights, &u);
 }
 
-/* ry = rx W + x V + rb where y is above zero. */
+/* ry = rx W + x V + rb where y > 0. */
 static void dense_forward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
                               const struct fl__io *io, const struct fl__jvp *along)
 {
@@ -131,7 +134,7 @@ static void dense_forward_jvp(const struct fl__layer *layer, const struct fl__pa
 
     if (along->params != NULL) {
         fl_dense_forward(layer->kernels, along->ry, io->ldy, io->x, io->ldx,
-                         along->params + layer->offset, along->params + bias_offset(layer),
+                         along->params + layer->offset, along->params + dense_bias_offset(layer),
                          pass->batch, in, out, false);
     }
     if (along->rx != NULL) {
@@ -156,7 +159,7 @@ static void dense_backward_jvp(const struct fl__layer *layer, const struct fl__p
     size_t in = layer->in.c;
     size_t out = layer->is.width;
 
-    update_bias(layer, pass, io);
+    dense_update_bias(layer, pass, io);
     if (layer->relu) {
         fl_relu_backward(layer->kernels, along->sy, io->ldy, io->y, io->ldy, pass->batch, out);
     }
@@ -172,24 +175,25 @@ static void dense_backward_jvp(const struct fl__layer *layer, const struct fl__p
         fl__layer_add(io->dx, along->spare, io->lddx, in, pass->batch);
     }
     fl_dense_backward_weights_jvp(layer->kernels, io->x, along->rx, io->ldx, io->dy, along->sy,
-                                  io->ldy, pass->batch, in, out, pass->scratch, update_weights, &u);
+                                  io->ldy, pass->batch, in, out, pass->scratch,
+                                  dense_update_weights, &u);
 }
 
-/* How far apart in W neighbouring inputs and neighbouring outputs are. */
-struct strides {
+/* Strides in W between neighbouring inputs and between neighbouring outputs. */
+struct dense_strides {
     size_t in, out;
 };
 
-static struct strides strides(const struct fl__layer *layer)
+static struct dense_strides dense_strides(const struct fl__layer *layer)
 {
-    return fl_dense_narrow(layer->in.c, layer->is.width)
-               ? (struct strides){.in = 1, .out = layer->in.c}
-               : (struct strides){.in = layer->is.width, .out = 1};
+    return fl_dense_small_n(layer->in.c, layer->is.width)
+               ? (struct dense_strides){.in = 1, .out = layer->in.c}
+               : (struct dense_strides){.in = layer->is.width, .out = 1};
 }
 
 /*
- * The input inside that input `i` of the exported order is: behind a flattened image PyTorch
- * counts channel by channel, the image is there pixel by pixel.
+ * Internal index of input `i` of the exported order: after a flattened image the exported order
+ * is channel by channel, the internal one pixel by pixel.
  */
 static size_t input_of(const struct fl__layer *layer, size_t i)
 {
@@ -201,7 +205,7 @@ static size_t input_of(const struct fl__layer *layer, size_t i)
 /* PyTorch's default for linear layers, in exported order. */
 static void dense_init(const struct fl__layer *layer, struct fl_rng *rng, float *internal)
 {
-    const struct strides step = strides(layer);
+    const struct dense_strides step = dense_strides(layer);
     float *w = internal + layer->offset;
     double bound = 1.0 / sqrt((double)layer->in.c);
     size_t out = layer->is.width;
@@ -213,16 +217,16 @@ static void dense_init(const struct fl__layer *layer, struct fl_rng *rng, float 
             fl__layer_draw(rng, bound, w + input_of(layer, i) * step.in + j * step.out, 1, 1);
         }
     }
-    fl__layer_draw(rng, bound, internal + bias_offset(layer), out, 1);
+    fl__layer_draw(rng, bound, internal + dense_bias_offset(layer), out, 1);
 }
 
-/* Side of the square in which a transposition works, so that both sides stay in cache. */
+/* Side of the squares in which matrices are transposed, so that both sides stay in cache. */
 #define TILE 32
 
-/* W from the exported weight[out][in] (import), or that from W. */
+/* Convert the exported weight[out][in] to W (import), or back. */
 static void move_weights(const struct fl__layer *layer, float *to, const float *from, bool import)
 {
-    const struct strides step = strides(layer);
+    const struct dense_strides step = dense_strides(layer);
     size_t in = layer->in.c;
     size_t out = layer->is.width;
     size_t i0, j0, i, j;
@@ -248,7 +252,7 @@ static void dense_import(const struct fl__layer *layer, const struct fl_layout *
 {
     move_weights(layer, internal + layer->offset, exported + fl__layer_tensor(layer, layout, 0),
                  /* import= */ true);
-    (void)memcpy(internal + bias_offset(layer), exported + fl__layer_tensor(layer, layout, 1),
+    (void)memcpy(internal + dense_bias_offset(layer), exported + fl__layer_tensor(layer, layout, 1),
                  layer->is.width * sizeof(*internal));
 }
 
@@ -257,7 +261,7 @@ static void dense_export(const struct fl__layer *layer, const struct fl_layout *
 {
     move_weights(layer, exported + fl__layer_tensor(layer, layout, 0), internal + layer->offset,
                  /* import= */ false);
-    (void)memcpy(exported + fl__layer_tensor(layer, layout, 1), internal + bias_offset(layer),
+    (void)memcpy(exported + fl__layer_tensor(layer, layout, 1), internal + dense_bias_offset(layer),
                  layer->is.width * sizeof(*exported));
 }
 

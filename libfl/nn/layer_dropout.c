@@ -4,12 +4,12 @@
 #include "libfl/nn/layer.h"
 
 /*
- * "dropout RATE": in training each number is zero with that probability, and 1 / (1 - RATE)
- * times itself otherwise (inverted dropout), so that evaluation leaves out the layer.
+ * "dropout RATE": in training each number becomes zero with that probability and is scaled by 1 /
+ * (1 - RATE) otherwise (inverted dropout); evaluation skips the layer.
  *
- * Masks are drawn sample by sample, within a sample pixel by pixel and channel by channel,
- * two from each word of the generator, the low half first: they depend on its seed and on
- * what was drawn before, on nothing else.
+ * Masks are drawn sample by sample, within a sample pixel by pixel and channel by channel, two from
+ * each word of the generator, the low half first: they depend only on its seed and on the earlier
+ * draws.
  */
 
 static int dropout_parse(struct fl__layer *layer, const char *args, struct fl_err *err)
@@ -17,7 +17,7 @@ static int dropout_parse(struct fl__layer *layer, const char *args, struct fl_er
     double rate;
 
     if (fl_str_to_double(args, &rate) != FL_OK || !(rate >= 0.0 && rate < 1.0)) {
-        return fl_err_set(err, FL_ECONF, "RATE is a number from 0 to below 1");
+        return fl_err_set(err, FL_ECONF, "RATE must be a number of at least 0 and below 1");
     }
     layer->is.rate = rate;
     return FL_OK;
@@ -32,9 +32,9 @@ static int dropout_shape(struct fl__layer *layer, struct fl__layer *next, struct
     return FL_OK;
 }
 
-static void draw_mask(uint8_t *mask, size_t n, double rate, struct fl_rng *rng)
+static void dropout_draw_mask(uint8_t *mask, size_t n, double rate, struct fl_rng *rng)
 {
-    /* A draw below it is dropped; rate < 1 keeps it below 2^32. */
+    /* Draws below the limit are dropped; rate < 1 keeps it below 2^32. */
     uint32_t limit = (uint32_t)fmin(ceil(rate * 4294967296.0), 4294967295.0);
     size_t i;
 
@@ -66,7 +66,7 @@ static void dropout_forward(const struct fl__layer *layer, const struct fl__pass
     size_t b;
 
     for (b = 0; b < pass->batch; b++) {
-        draw_mask(io->index + b * n, n, layer->is.rate, pass->rng);
+        dropout_draw_mask(io->index + b * n, n, layer->is.rate, pass->rng);
         apply_mask(io->y + b * io->ldy, io->x + b * io->ldx, io->index + b * n, n, scale);
     }
 }
@@ -86,7 +86,7 @@ static void dropout_backward(const struct fl__layer *layer, const struct fl__pas
     }
 }
 
-/* The mask is that of forward. */
+/* Uses the mask of forward. */
 static void dropout_forward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
                                 const struct fl__io *io, const struct fl__jvp *along)
 {
@@ -99,7 +99,7 @@ static void dropout_forward_jvp(const struct fl__layer *layer, const struct fl__
     }
 }
 
-/* The mask is enough. */
+/* Only the mask is needed. */
 static struct fl__needs dropout_needs(const struct fl__layer *layer)
 {
     (void)layer;

@@ -1,6 +1,9 @@
 #include "libfl/nn/layer.h"
 
-/* An image as one row of numbers. Nothing moves: the dense layer above knows the order. */
+/*
+ * Makes one row of numbers from an image. No data is moved: the next dense layer knows the
+ * order.
+ */
 
 static int flatten_shape(struct fl__layer *layer, struct fl__layer *next, struct fl_err *err)
 {

@@ -3,10 +3,10 @@
 #include "libfl/nn/layer.h"
 
 /*
- * "maxpool SIZE [stride N] [same]". Without `stride` windows lie side by side; without
- * `same` they lie wholly on the image and what is left over at the far edges is dropped. With
- * `same` the output has ceil(side / stride) pixels and the missing ones are shared by both
- * edges, the odd one at the far edge (TensorFlow's rule: McMahan's network was written for it).
+ * "maxpool SIZE [stride N] [same]". Without `stride` windows are adjacent; without `same` they are
+ * completely inside the image and the remainder at the far edges is dropped. With `same` the output
+ * has ceil(side / stride) pixels and the padding is split between both edges, the odd pixel at the
+ * far edge (TensorFlow's rule, as in McMahan's network).
  */
 
 static int maxpool_parse(struct fl__layer *layer, const char *args, struct fl_err *err)
@@ -19,12 +19,12 @@ static int maxpool_parse(struct fl__layer *layer, const char *args, struct fl_er
     if (!fl__layer_word(&args, word, sizeof(word)) || fl_str_to_u64(word, &size) != FL_OK ||
         size == 0 || size > FL_POOL_SIZE_MAX)
     {
-        return fl_err_set(err, FL_ECONF, "SIZE is a whole number from 1 to %d", FL_POOL_SIZE_MAX);
+        return fl_err_set(err, FL_ECONF, "SIZE must be an integer from 1 to %d", FL_POOL_SIZE_MAX);
     }
     stride = size;
     while (fl__layer_word(&args, word, sizeof(word))) {
         if (strcmp(word, "same") == 0) {
-            /* One of padding says that there is padding; how much depends on the input. */
+            /* 1 marks that there is padding; its size depends on the input. */
             pool->top = 1;
         } else if (strcmp(word, "stride") != 0) {
             return fl_err_set(err, FL_ECONF, "'%s' is neither 'stride' nor 'same'", word);
@@ -32,7 +32,7 @@ static int maxpool_parse(struct fl__layer *layer, const char *args, struct fl_er
                    fl_str_to_u64(word, &stride) != FL_OK || stride == 0 ||
                    stride > FL_POOL_SIZE_MAX)
         {
-            return fl_err_set(err, FL_ECONF, "the stride is a whole number from 1 to %d",
+            return fl_err_set(err, FL_ECONF, "the stride must be an integer from 1 to %d",
                               FL_POOL_SIZE_MAX);
         }
     }
@@ -41,7 +41,7 @@ static int maxpool_parse(struct fl__layer *layer, const char *args, struct fl_er
     return FL_OK;
 }
 
-/* Output pixels along one side, and the padding before the image. */
+/* Number of output pixels along one side, and the padding before the image. */
 static size_t same_side(const struct fl_pool *pool, size_t side, size_t *ret_before)
 {
     size_t n = (side + pool->stride - 1) / pool->stride;

@@ -3,7 +3,7 @@
 #include "libfl/nn/layer.h"
 #include "libfl/num/dense.h"
 
-/* max(x, 0). Directly above a layer with weights that layer does it (skip). */
+/* max(x, 0). Fused into a directly preceding layer with weights (skip). */
 
 static int relu_shape(struct fl__layer *layer, struct fl__layer *next, struct fl_err *err)
 {

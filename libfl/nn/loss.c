@@ -4,8 +4,8 @@
 
 #include "libfl/num/softmax.h"
 
-/* Where the largest of a row is, the lowest when there are several. */
-static size_t largest(const float *row, size_t n)
+/* Index of the largest number of a row, the lowest one on ties. */
+static size_t loss_largest(const float *row, size_t n)
 {
     size_t best = 0;
     size_t j;
@@ -35,7 +35,7 @@ double fl__softmax_ce(const struct fl_kernels *kernels, const float *z, size_t l
         loss = log(sum) - ((double)row[label] - (double)top);
         total += loss;
         if (ret_correct != NULL) {
-            correct += largest(row, classes) == label && isfinite(loss);
+            correct += loss_largest(row, classes) == label && isfinite(loss);
         }
         if (d != NULL) {
             d[label] -= scale;
@@ -75,7 +75,10 @@ double fl__softmax_ce_soft(const struct fl_kernels *kernels, const float *z, siz
     return total;
 }
 
-/* With q = softmax(z) and m = <q, rz>: dL_y = m - rz_y, by rz q - onehot(y), by z q (rz - m). */
+/*
+ * With q = softmax(z) and m = <q, rz>: dL_y = m - rz_y; its derivative by rz is q - onehot(y),
+ * by z q (rz - m).
+ */
 double fl__softmax_ce_jvp(const struct fl_kernels *kernels, const struct fl__ce_jvp *in, float *dz,
                           float *sz, double *ret_slope)
 {

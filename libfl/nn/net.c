@@ -1,3 +1,8 @@
+/*
+ * Training steps, evaluation, and gradients of a network (net.h): runs the forward and backward
+ * passes of its layers. Runs on the network's thread without allocation, I/O or clock. Creation
+ * is in net_create.c, memory in net_memory.c, directional derivatives in net_jvp.c.
+ */
 #include "libfl/nn/net.h"
 
 #include <string.h>
@@ -145,7 +150,7 @@ struct fl__view fl__net_input(const struct fl_net *net, float *image, const floa
     return (struct fl__view){image, net->ld_image};
 }
 
-/* Layer i of x into y; the loss, which reads the logits, reads no padding. */
+/* Forward pass of layer i from x to y. The loss reads no padding of the logits. */
 static void forward_layer(const struct fl_net *net, const struct fl__pass *pass, size_t i,
                           const struct fl__io *io)
 {
@@ -175,7 +180,7 @@ void fl__net_forward(const struct fl_net *net, const struct fl__pass *pass, size
     }
 }
 
-/* As the above without what a backward pass needs; returns the logits. */
+/* Forward pass of all layers without keeping results for backward; returns the logits. */
 static struct fl__view forward_only(const struct fl_net *net, const struct fl__pass *pass,
                                     const float *x)
 {
@@ -210,7 +215,8 @@ size_t fl__net_below(const struct fl_net *net, size_t i)
     return i;
 }
 
-static void backward(struct fl_net *net, const struct fl__pass *pass, const struct fl__view *views)
+static void net_backward(struct fl_net *net, const struct fl__pass *pass,
+                         const struct fl__view *views)
 {
     size_t i;
 
@@ -238,8 +244,9 @@ static void backward(struct fl_net *net, const struct fl__pass *pass, const stru
     }
 }
 
-/* The caller's hook, with the time before it and its own apart. */
-static void watched_update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+/* Call the update hook with marks for measuring around it. */
+static void net_measured_update(void *ctx, size_t offset, size_t n, float *params,
+                                const float *grad)
 {
     const struct fl_net *net = ctx;
 
@@ -256,7 +263,7 @@ struct fl__pass fl__net_begin(struct fl_net *net, const struct fl_net_pass *how,
     if (net->watch.call != NULL) {
         net->watch.update = update;
         net->watch.update_ctx = ctx;
-        update = watched_update;
+        update = net_measured_update;
         ctx = net;
     }
     return (struct fl__pass){.batch = how->batch,
@@ -293,7 +300,7 @@ double fl_net_pass(struct fl_net *net, const struct fl_net_pass *how, fl_net_upd
     }
     fl__net_clear_padding(dz, logits->ld, logits->ld, how->batch);
     fl__net_mark(net, FL_NET_LOSS, 0);
-    backward(net, &pass, views);
+    net_backward(net, &pass, views);
     return loss / (double)how->batch;
 }
 
@@ -330,7 +337,7 @@ void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_
     }
 }
 
-/* The update that only remembers. */
+/* Update hook that only copies the gradient. */
 static void copy_gradient(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
     float *all = ctx;

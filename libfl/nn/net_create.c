@@ -1,3 +1,8 @@
+/*
+ * Creates a network from its description (net.h): parses the layers, computes their shapes, and
+ * builds the layout and the internal block. Memory is planned in net_memory.c. Runs on the
+ * caller's thread.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,14 +11,11 @@
 #include "libfl/nn/network_impl.h"
 #include "libfl/num/gemm.h"
 
-/*
- * A description may come from a peer: more than 2^28 parameters (1 GiB) are refused before memory
- * is taken.
- */
+/* Limit of parameters (1 GiB), checked before allocation: a description may come from a peer. */
 #define MAX_PARAMS ((uint64_t)1 << 28)
 #define MAX_INPUT  ((uint64_t)1 << 24)
 #define MAX_BATCH  ((size_t)1 << 20)
-/* Characters of a layer's text that are repeated in an error message. */
+/* Characters of a layer's text that are quoted in an error message. */
 #define TEXT_MAX 64
 
 static const struct fl__layer_ops *const kinds[] = {
@@ -49,7 +51,7 @@ static int unknown_layer(const char *text, struct fl_err *err)
         (void)memcpy(word, text, len);
     }
     nearest = fl_str_nearest(word, words, N_KINDS);
-    return fl_err_set(err, FL_ECONF, "unknown layer%s%s%s; known are %s",
+    return fl_err_set(err, FL_ECONF, "unknown layer%s%s%s; known: %s",
                       nearest != NULL ? ", did you mean '" : "", nearest != NULL ? nearest : "",
                       nearest != NULL ? "'?" : "", known);
 }
@@ -71,8 +73,8 @@ static int parse_layer(struct fl__layer *layer, const char *text, struct fl_err 
     return unknown_layer(text, err);
 }
 
-/* "layer 3 'dense x': …"; a peer's text is quoted. */
-static int name_layer(size_t i, const char *text, int rv, struct fl_err *err)
+/* Prefix the message with "layer 3 'dense x': …"; text of a peer is escaped. */
+static int net_name_layer(size_t i, const char *text, int rv, struct fl_err *err)
 {
     char quoted[TEXT_MAX * 2];
 
@@ -115,18 +117,19 @@ static int parse_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
     for (i = 0; i < spec->n_layers; i++) {
         rv = parse_layer(&net->layers[i], spec->layers[i], err);
         if (rv != FL_OK) {
-            return name_layer(i, spec->layers[i], rv, err);
+            return net_name_layer(i, spec->layers[i], rv, err);
         }
     }
     if (net->layers[net->n_layers - 1].ops != &fl__layer_dense) {
-        rv =
-            fl_err_set(err, FL_ECONF, "the last layer must be dense, as wide as there are classes");
-        return name_layer(net->n_layers - 1, spec->layers[net->n_layers - 1], rv, err);
+        rv = fl_err_set(err, FL_ECONF,
+                        "the last layer must be 'dense' with the number of classes "
+                        "as its width");
+        return net_name_layer(net->n_layers - 1, spec->layers[net->n_layers - 1], rv, err);
     }
     return FL_OK;
 }
 
-/* 1 for the first layer of its kind: "fc1", "fc2". */
+/* Number of the layer among its kind, from 1: "fc1", "fc2". */
 static size_t index_of_kind(const struct fl_net *net, size_t i)
 {
     size_t index = 1;
@@ -138,7 +141,10 @@ static size_t index_of_kind(const struct fl_net *net, size_t i)
     return index;
 }
 
-/* What a layer makes of one sample has the limit of an input: products with it stay in range. */
+/*
+ * The output of a layer for one sample has the limit of an input: products with it stay in
+ * range.
+ */
 static int check_output(const struct fl__shape *shape, struct fl_err *err)
 {
     if (shape->c > MAX_INPUT || shape->h * shape->w > MAX_INPUT / shape->c) {
@@ -149,10 +155,10 @@ static int check_output(const struct fl__shape *shape, struct fl_err *err)
 }
 
 /*
- * A pool leaves out what ReLU below it stopped without reading more; the layer whose ReLU it is
- * would need a pass of its own.
+ * A pool can mask the gradient with a preceding ReLU without reading more data; the layer with
+ * the ReLU would need a separate pass.
  */
-static void let_pools_mask(struct fl_net *net)
+static void net_fuse_pool_masks(struct fl_net *net)
 {
     size_t i;
 
@@ -167,7 +173,10 @@ static void let_pools_mask(struct fl_net *net)
     }
 }
 
-/* Shapes from the bottom up, then each layer's place in the layout and the block. */
+/*
+ * Compute the shapes from the first layer to the last, then each layer's position in the layout
+ * and the block.
+ */
 static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, struct fl__shape shape,
                         struct fl_err *err)
 {
@@ -177,7 +186,7 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
     net->inputs = fl__shape_count(&shape);
     shape.raw = !shape.flat && net->layers[0].ops == &fl__layer_flatten;
     net->input = shape;
-    /* One channel or one pixel: the order of the caller is the one inside. */
+    /* With one channel or one pixel the caller's order equals the internal one. */
     net->image_first = !shape.flat && !shape.raw && shape.c > 1 && shape.h * shape.w > 1;
     net->first = net->n_layers;
     for (i = 0; i < net->n_layers; i++) {
@@ -201,21 +210,21 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
             rv = fl_err_set(err, FL_ECONF, "the network has more than 2^28 parameters");
         }
         if (rv != FL_OK) {
-            return name_layer(i, spec->layers[i], rv == FL_ENOMEM ? rv : FL_ECONF, err);
+            return net_name_layer(i, spec->layers[i], rv == FL_ENOMEM ? rv : FL_ECONF, err);
         }
         shape = layer->out;
     }
-    let_pools_mask(net);
+    net_fuse_pool_masks(net);
     net->classes = shape.c;
     if (net->classes < 2) {
         rv = fl_err_set(err, FL_ECONF, "a network needs at least two classes");
-        return name_layer(net->n_layers - 1, spec->layers[net->n_layers - 1], rv, err);
+        return net_name_layer(net->n_layers - 1, spec->layers[net->n_layers - 1], rv, err);
     }
     return fl_layout_finish(net->layout, err);
 }
 
-static int create(const struct fl_net_spec *spec, size_t max_batch, struct fl_net **ret,
-                  struct fl_err *err)
+static int net_create_layers(const struct fl_net_spec *spec, size_t max_batch, struct fl_net **ret,
+                             struct fl_err *err)
 {
     struct fl__shape input;
     struct fl_net *net = NULL;
@@ -263,12 +272,12 @@ int fl_net_create(const struct fl_net_spec *spec, size_t max_batch, struct fl_ne
     if (max_batch == 0 || max_batch > MAX_BATCH) {
         return fl_err_set(err, FL_ECONF, "the batch size is %zu; expected 1 to 2^20", max_batch);
     }
-    return create(spec, max_batch, ret, err);
+    return net_create_layers(spec, max_batch, ret, err);
 }
 
 int fl_net_create_evaluator(const struct fl_net_spec *spec, struct fl_net **ret, struct fl_err *err)
 {
-    return create(spec, 0, ret, err);
+    return net_create_layers(spec, 0, ret, err);
 }
 
 void fl_net_free(struct fl_net *net)

@@ -1,9 +1,10 @@
 /*
- * Derivatives of gradients along a direction (R-operator; Pearlmutter 1994, "Fast exact
- * multiplication by the Hessian"): tangents forward beside the numbers, then adjoints of both
- * backward. With z' = f(z), R z' = f'(z) R z the objective is a function of the two, and its
- * reverse pass carries two streams: s, the adjoint of the tangent, goes the way of an ordinary
- * gradient; d, the adjoint of the number, gets beside its own what the tangent owes to the number.
+ * JVP passes: directional derivatives and their gradients (R-operator; Pearlmutter 1994, "Fast
+ * exact multiplication by the Hessian"). Tangents are computed forward together with the values,
+ * then the adjoints of both backward. With z' = f(z), R z' = f'(z) R z the objective is a function
+ * of the two, and its reverse pass has two streams: s, the adjoint of the tangent, is propagated
+ * like an ordinary gradient; d, the adjoint of the value, also gets the dependence of the tangent
+ * on the value.
  *
  *     y = x W + b        R y = (R x) W + x V + v       d_x = d_y W^T + s_y V^T    s_x = s_y W^T
  *                                                      d_W = x^T d_y + (R x)^T s_y
@@ -13,7 +14,7 @@
 #include "libfl/nn/loss.h"
 #include "libfl/nn/network_impl.h"
 
-static void lay_out(struct fl_net *net, struct fl__arena *arena)
+static void net_jvp_plan(struct fl_net *net, struct fl__arena *arena)
 {
     struct fl__tangents *t = &net->along;
     float *batch = fl__arena_take(arena, net->n_batch);
@@ -47,7 +48,7 @@ int fl_net_take_tangents(struct fl_net *net, struct fl_err *err)
     if (net->along.memory != NULL) {
         return FL_OK;
     }
-    lay_out(net, &arena);
+    net_jvp_plan(net, &arena);
     all = arena.used + net->n_before + net->n_activations;
     if (all > FL__NET_MAX_FLOATS) {
         return fl_err_set(err, FL_ECONF,
@@ -62,7 +63,7 @@ int fl_net_take_tangents(struct fl_net *net, struct fl_err *err)
     }
     net->along.n = (size_t)arena.used;
     arena = (struct fl__arena){.base = net->along.memory};
-    lay_out(net, &arena);
+    net_jvp_plan(net, &arena);
     (void)memset(net->along.memory, 0, net->along.n * sizeof(float));
     return FL_OK;
 }
@@ -73,9 +74,10 @@ static struct fl__io io_of(const struct fl__layer *layer, const struct fl__view 
         .x = x->data, .ldx = x->ld, .y = layer->y, .ldy = layer->ldy, .index = layer->index};
 }
 
-/* The tangent of layer i beside what it makes: rviews[i + 1] of rviews[i]. */
-static void tangent(const struct fl_net *net, const struct fl__pass *pass, size_t i,
-                    const float *direction, const struct fl__view *views, struct fl__view *rviews)
+/* Compute the tangent of layer i: rviews[i + 1] from rviews[i]. */
+static void net_jvp_tangent(const struct fl_net *net, const struct fl__pass *pass, size_t i,
+                            const float *direction, const struct fl__view *views,
+                            struct fl__view *rviews)
 {
     const struct fl__layer *layer = &net->layers[i];
     const struct fl__io io = io_of(layer, &views[i]);
@@ -95,7 +97,10 @@ static void tangent(const struct fl_net *net, const struct fl__pass *pass, size_
     }
 }
 
-/* Number and tangent of a layer before the next: what only its own passes read may go then. */
+/*
+ * Compute value and tangent of a layer before the next one, so that memory used only by its own
+ * passes can be reused.
+ */
 static void forward_jvp(const struct fl_net *net, const struct fl__pass *pass, const float *x,
                         const struct fl_net_direction *direction, struct fl__view *views,
                         struct fl__view *rviews)
@@ -109,7 +114,7 @@ static void forward_jvp(const struct fl_net *net, const struct fl__pass *pass, c
     }
     for (i = 0; i < net->n_layers; i++) {
         fl__net_forward(net, pass, i, views);
-        tangent(net, pass, i, direction->params, views, rviews);
+        net_jvp_tangent(net, pass, i, direction->params, views, rviews);
     }
 }
 

@@ -1,4 +1,8 @@
-/* The memory of a network: one block, laid out once, in which a step and an evaluation work. */
+/*
+ * Plans and allocates the memory of a network: one block, planned once, for training steps and
+ * evaluations. Also releases it to the system (fl_net_release()). Runs on the network's thread;
+ * overlapping buffers are placed in plan.c.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -6,15 +10,15 @@
 #include "libfl/nn/network_impl.h"
 
 /*
- * What an evaluation may take for activations. Part of what decides the bits of its result: not to
- * be made dependent on anything but the description.
+ * Limit of the activations of an evaluation. It affects the bits of the result, so it must
+ * depend on the description only.
  */
 #define PIECE_FLOATS ((uint64_t)1 << 22)
 /* Cache line and widest vector. */
 #define ALIGNMENT 64
-/* A network's memory is walked through in each step: fewer entries for it in the TLB. */
+/* Every step reads the whole memory of the network: huge pages need fewer TLB entries. */
 #define HUGE_PAGE ((size_t)1 << 21)
-/* A multiple of what any system calls a page. */
+/* A multiple of the page size of every system. */
 #define PAGE_MAX ((uintptr_t)1 << 16)
 
 uint64_t fl__net_widest(const struct fl_net *net)
@@ -39,7 +43,8 @@ float *fl__net_floats(uint64_t n)
     size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     p = aligned_alloc(HUGE_PAGE, size);
     if (p != NULL) {
-        (void)madvise(p, size, MADV_HUGEPAGE); /* a kernel without them takes small ones */
+        /* kernels without huge pages use small ones */
+        (void)madvise(p, size, MADV_HUGEPAGE);
     }
     return p;
 }
@@ -61,7 +66,10 @@ static size_t backward_moment(const struct fl_net *net, size_t i)
     return loss_moment(net) + net->n_layers - i;
 }
 
-/* From layer i up the first that computes: what is below layer i is its x. n_layers: the loss. */
+/*
+ * The first layer from i on that computes (is not skipped): it reads the input of layer i as its
+ * x. n_layers: the loss.
+ */
 static size_t reader_from(const struct fl_net *net, size_t i)
 {
     while (i < net->n_layers && net->layers[i].skip) {
@@ -70,7 +78,7 @@ static size_t reader_from(const struct fl_net *net, size_t i)
     return i;
 }
 
-/* The last moment at which a reader reads its x. */
+/* The last time at which a reader reads its x. */
 static size_t read_until(const struct fl_net *net, size_t reader)
 {
     const struct fl__layer *layer = &net->layers[reader];
@@ -82,7 +90,7 @@ static size_t read_until(const struct fl_net *net, size_t reader)
                                                               : forward_moment(reader);
 }
 
-/* y of layer i, which computes. */
+/* Lifetime of y of layer i, which computes. */
 static struct fl__buffer life_of_y(const struct fl_net *net, size_t i)
 {
     struct fl__layer *layer = &net->layers[i];
@@ -148,8 +156,8 @@ static uint8_t *take_bytes(struct fl__arena *arena, uint64_t n)
     return (uint8_t *)(void *)fl__arena_take(arena, (n + sizeof(float) - 1) / sizeof(float));
 }
 
-/* What a batch needs for training. */
-static void lay_out_training(struct fl_net *net, struct fl__arena *arena)
+/* Plan the memory of a training batch. */
+static void net_memory_plan_training(struct fl_net *net, struct fl__arena *arena)
 {
     float *batch;
     size_t i;
@@ -172,8 +180,11 @@ static void lay_out_training(struct fl_net *net, struct fl__arena *arena)
     }
 }
 
-/* What a piece of an evaluation needs; the image of the caller takes the first turn. */
-static void lay_out_evaluation(struct fl_net *net, struct fl__arena *arena)
+/*
+ * Plan the memory of a piece of an evaluation; the caller's image is in the first of the two
+ * alternating buffers.
+ */
+static void net_memory_plan_evaluation(struct fl_net *net, struct fl__arena *arena)
 {
     uint64_t widest[2] = {16, 16};
     uint64_t n_index = 0;
@@ -194,7 +205,7 @@ static void lay_out_evaluation(struct fl_net *net, struct fl__arena *arena)
             which = 1 - which;
         }
     }
-    /* With the input, which the caller holds. */
+    /* Includes the input, which the caller owns. */
     each = net->inputs + widest[0] + widest[1] + n_index / sizeof(float);
     net->piece =
         (size_t)(PIECE_FLOATS / each < FL__NET_PIECE_MAX ? PIECE_FLOATS / each : FL__NET_PIECE_MAX);
@@ -204,8 +215,8 @@ static void lay_out_evaluation(struct fl_net *net, struct fl__arena *arena)
     net->index = take_bytes(arena, net->piece * n_index);
 }
 
-/* Parameters and scratch, then activations: those of training and of evaluation in one place. */
-static void lay_out(struct fl_net *net, struct fl__arena *arena)
+/* Parameters and scratch, then activations: training and evaluation share one region. */
+static void net_memory_plan(struct fl_net *net, struct fl__arena *arena)
 {
     struct fl__arena evaluation;
     uint64_t scratch = 16;
@@ -221,9 +232,9 @@ static void lay_out(struct fl_net *net, struct fl__arena *arena)
     evaluation = *arena;
     net->activations = arena->base != NULL ? arena->base + before : NULL;
     if (net->max_batch > 0) {
-        lay_out_training(net, arena);
+        net_memory_plan_training(net, arena);
     }
-    lay_out_evaluation(net, &evaluation);
+    net_memory_plan_evaluation(net, &evaluation);
     net->n_before = (size_t)before;
     net->n_activations = (size_t)(arena->used - before);
     net->n_evaluation = (size_t)(evaluation.used - before);
@@ -242,7 +253,7 @@ int fl__net_take_memory(struct fl_net *net, struct fl_err *err)
     if (net->max_batch > 0) {
         plan_batch(net);
     }
-    lay_out(net, &arena);
+    net_memory_plan(net, &arena);
     if (arena.used > FL__NET_MAX_FLOATS) {
         return fl_err_set(err, FL_ECONF, "the network needs more than 2 GiB for batches of %zu",
                           net->max_batch);
@@ -253,26 +264,28 @@ int fl__net_take_memory(struct fl_net *net, struct fl_err *err)
                           (unsigned long long)(arena.used * sizeof(float) >> 20));
     }
     arena = (struct fl__arena){.base = net->memory};
-    lay_out(net, &arena);
-    /* Parameters have padding that stays zero; what passes work in they write before they read. */
+    net_memory_plan(net, &arena);
+    /* Padding of parameters must be and stay zero; working memory is written before it is read. */
     (void)memset(net->memory, 0, net->n_before * sizeof(float));
     return FL_OK;
 }
 
-/* Whole pages of it, when they are many enough to be asked for in huge ones. */
-static void release(float *p, size_t n)
+/* Release the whole pages of a region, if it is large enough for huge pages. */
+static void net_memory_release(float *p, size_t n)
 {
     uintptr_t from = ((uintptr_t)p + PAGE_MAX - 1) / PAGE_MAX * PAGE_MAX;
     uintptr_t to = (uintptr_t)(p + n) / PAGE_MAX * PAGE_MAX;
 
     if (p != NULL && n * sizeof(*p) >= HUGE_PAGE) {
-        (void)madvise((void *)from, to - from, MADV_DONTNEED); /* without success it stays */
+        /* on failure the memory stays */
+        (void)madvise((void *)from, to - from, MADV_DONTNEED);
     }
 }
 
 void fl_net_release(struct fl_net *net)
 {
-    release(net->activations,
-            net->n_activations > net->n_evaluation ? net->n_activations : net->n_evaluation);
-    release(net->along.memory, net->along.n);
+    net_memory_release(net->activations, net->n_activations > net->n_evaluation
+                                             ? net->n_activations
+                                             : net->n_evaluation);
+    net_memory_release(net->along.memory, net->along.n);
 }

@@ -1,3 +1,4 @@
+/* Named networks (docs/networks.md#presets). */
 #include <stdio.h>
 #include <string.h>
 
@@ -150,7 +151,7 @@ int fl_net_preset(const char *name, struct fl_net_spec *ret, struct fl_err *err)
         used += n > 0 && (size_t)n < sizeof(known) - used ? (size_t)n : 0;
     }
     nearest = fl_str_nearest(name, names, N_PRESETS);
-    return fl_err_set(err, FL_ENOENT, "no network is called '%.64s'%s%s%s; known are %s", name,
+    return fl_err_set(err, FL_ENOENT, "no network preset '%.64s'%s%s%s; known: %s", name,
                       nearest != NULL ? ", did you mean '" : "", nearest != NULL ? nearest : "",
                       nearest != NULL ? "'?" : "", known);
 }

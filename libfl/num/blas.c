@@ -1,3 +1,7 @@
+/*
+ * Loads OpenBLAS on first use (blas.h). Any thread may call; pthread_once() makes it happen once
+ * per process.
+ */
 #include "libfl/num/blas.h"
 
 #include <dlfcn.h>
@@ -5,16 +9,19 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Written once, by whoever comes first; everybody else reads behind the same pthread_once(). */
+/* Written once under pthread_once(), then read by all threads. */
 static struct {
     pthread_once_t once;
     struct fl__blas functions;
     bool loaded;
-    struct fl_err why; /* it is not */
+    struct fl_err why; /* the error when it could not be loaded */
 } blas = {.once = PTHREAD_ONCE_INIT};
 
-/* ISO C has no cast from what dlsym() returns to a function; POSIX has that both are alike. */
-static bool find(void *library, const char *name, void *ret_function)
+/*
+ * ISO C has no cast from an object pointer to a function pointer; POSIX guarantees that
+ * dlsym()'s result can be copied.
+ */
+static bool blas_find_symbol(void *library, const char *name, void *ret_function)
 {
     void *found = dlsym(library, name);
 
@@ -22,19 +29,19 @@ static bool find(void *library, const char *name, void *ret_function)
     return found != NULL;
 }
 
-static void load(void)
+static void blas_load_library(void)
 {
-    /* Never closed: what is loaded now is used until the end. */
+    /* Never closed: the library is used until the process ends. */
     void *library = dlopen(FL_BLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     struct fl__blas *f = &blas.functions;
 
-    blas.loaded = library != NULL && find(library, "cblas_sgemm", &f->sgemm) &&
-                  find(library, "openblas_set_num_threads", &f->set_num_threads) &&
-                  find(library, "openblas_get_parallel", &f->get_parallel) &&
-                  find(library, "openblas_get_corename", &f->get_corename);
+    blas.loaded = library != NULL && blas_find_symbol(library, "cblas_sgemm", &f->sgemm) &&
+                  blas_find_symbol(library, "openblas_set_num_threads", &f->set_num_threads) &&
+                  blas_find_symbol(library, "openblas_get_parallel", &f->get_parallel) &&
+                  blas_find_symbol(library, "openblas_get_corename", &f->get_corename);
     if (!blas.loaded) {
         (void)fl_err_set(&blas.why, FL_ENOENT,
-                         "training and evaluating need OpenBLAS, which cannot be loaded: %.200s: "
+                         "training and evaluation need OpenBLAS, which cannot be loaded: %.200s: "
                          "install it (Debian: apt-get install libopenblas0-serial)",
                          dlerror());
         return;
@@ -44,7 +51,7 @@ static void load(void)
 
 int fl__blas_load(struct fl_err *err)
 {
-    (void)pthread_once(&blas.once, load);
+    (void)pthread_once(&blas.once, blas_load_library);
     return blas.loaded ? FL_OK
                        : fl_err_set(err, FL_ENOENT, "%s", fl_err_text(&blas.why, FL_ENOENT));
 }

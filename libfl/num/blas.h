@@ -2,9 +2,8 @@
 #define FL_NUM_BLAS_H
 
 /*
- * OpenBLAS, loaded when it is first asked for instead of with the program: it is forty times as
- * large as a client, which has no use for it where a program of the user's own trains, and runs
- * without it.
+ * OpenBLAS, loaded on first use instead of at program start: it is forty times as large as a
+ * client, which does not need it with an external trainer and runs without it.
  */
 
 #include <cblas.h>
@@ -19,11 +18,12 @@ struct fl__blas {
 };
 
 /*
- * Once per process, on one BLAS thread; from any thread, and again at no cost. FL_ENOENT: there is
- * no such library, or not all of these in it; again and again in a process that was told so once.
+ * Load OpenBLAS, once per process, with one BLAS thread; from any thread, repeated calls are
+ * free. FL_ENOENT: the library or one of its functions is missing; the result is the same for
+ * all later calls.
  */
 FL_MUST_CHECK int fl__blas_load(struct fl_err *err);
-/* What fl__blas_load() loaded; NULL before that. */
+/* The functions loaded by fl__blas_load(); NULL before. */
 const struct fl__blas *fl__blas(void);
 
 #endif

@@ -3,10 +3,10 @@
 #include "libfl/num/conv_impl.h"
 #include "libfl/num/pixel_kern.h"
 
-/* Fastest first; the last takes every shape. */
-static const struct fl__conv_way *const ways[] = {&fl__conv_first, &fl__conv_wino,
-                                                  &fl__conv_patches};
-#define N_WAYS (sizeof(ways) / sizeof(ways[0]))
+/* Fastest first; the last one supports every shape. */
+static const struct fl__conv_algorithm *const algorithms[] = {&fl__conv_first, &fl__conv_wino,
+                                                              &fl__conv_patches};
+#define N_ALGORITHMS (sizeof(algorithms) / sizeof(algorithms[0]))
 
 void fl_conv_plan(struct fl_conv *conv, const struct fl_kernels *kernels)
 {
@@ -15,15 +15,15 @@ void fl_conv_plan(struct fl_conv *conv, const struct fl_kernels *kernels)
     conv->oh = (conv->h + 2 * conv->pad - conv->kh) / conv->stride + 1;
     conv->ow = (conv->w + 2 * conv->pad - conv->kw) / conv->stride + 1;
     conv->kernels = kernels;
-    while (i + 1 < N_WAYS && !ways[i]->fits(conv)) {
+    while (i + 1 < N_ALGORITHMS && !algorithms[i]->fits(conv)) {
         i++;
     }
-    conv->way = ways[i];
+    conv->algorithm = algorithms[i];
 }
 
-const char *fl_conv_way(const struct fl_conv *conv)
+const char *fl_conv_algorithm(const struct fl_conv *conv)
 {
-    return conv->way->name;
+    return conv->algorithm->name;
 }
 
 size_t fl_conv_weights(const struct fl_conv *conv)
@@ -33,23 +33,23 @@ size_t fl_conv_weights(const struct fl_conv *conv)
 
 size_t fl_conv_place(const struct fl_conv *conv, size_t i)
 {
-    return conv->way->place(conv, i);
+    return conv->algorithm->place(conv, i);
 }
 
 size_t fl_conv_scratch(const struct fl_conv *conv, size_t batch, enum fl_conv_use use)
 {
-    return conv->way->scratch(conv, batch, use);
+    return conv->algorithm->scratch(conv, batch, use);
 }
 
 void fl_conv_forward(const struct fl_conv *conv, float *y, size_t ldy, const float *x, size_t ldx,
                      const float *w, const float *bias, size_t batch, bool relu, float *scratch)
 {
-    conv->way->forward(conv, y, ldy, x, ldx, w, bias, batch, relu, scratch);
+    conv->algorithm->forward(conv, y, ldy, x, ldx, w, bias, batch, relu, scratch);
 }
 
 void fl_conv_backward(const struct fl_conv *conv, const struct fl_conv_backward *io, float *scratch)
 {
-    conv->way->backward(conv, io, scratch);
+    conv->algorithm->backward(conv, io, scratch);
 }
 
 void fl_conv_backward_bias(const struct fl_conv *conv, float *db, float *dy, size_t lddy,

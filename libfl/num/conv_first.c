@@ -5,16 +5,16 @@
 #include "libfl/num/first_kern.h"
 
 /*
- * Images of few channels, as a network's first layer has them: own kernels read the image where
- * it lies (docs/kernels.md#convolutions). Weights lie as [kh][kw][c][k], the order of the patches,
- * which also make the gradient of the input where anybody asks for it. The scratch holds the
- * gradient and, where there is padding, one padded image.
+ * Convolution algorithm for images of few channels, as in a network's first layer: special
+ * kernels read the image without gathering patches (docs/kernels.md#convolutions). Weights are
+ * [kh][kw][c][k], the order of the patches algorithm, which also computes the gradient of the
+ * input where it is needed. The scratch holds the gradient and, with padding, one padded image.
  */
 
-/* From here on patches are long enough for a matrix product. */
+/* Above this number of channels a matrix product of patches is faster. */
 #define CHANNELS_MAX 4
 
-static bool fits(const struct fl_conv *conv)
+static bool conv_first_fits(const struct fl_conv *conv)
 {
     return conv->kernels->first != NULL && conv->c <= CHANNELS_MAX && conv->stride == 1 &&
            conv->k % FL__FIRST_OUTPUTS == 0;
@@ -25,36 +25,37 @@ static size_t padded_row(const struct fl_conv *conv)
     return (conv->w + 2 * conv->pad) * conv->c;
 }
 
-static size_t padded_size(const struct fl_conv *conv)
+static size_t conv_first_padded_size(const struct fl_conv *conv)
 {
     return (conv->h + 2 * conv->pad) * padded_row(conv);
 }
 
-/* Where the padded image lies in the scratch, behind a gradient. */
+/* Offset of the padded image in the scratch, after a gradient. */
 static size_t image_offset(const struct fl_conv *conv)
 {
     return fl_dense_stride(fl_conv_weights(conv));
 }
 
-static size_t scratch_size(const struct fl_conv *conv, size_t batch, enum fl_conv_use use)
+static size_t conv_first_scratch_size(const struct fl_conv *conv, size_t batch,
+                                      enum fl_conv_use use)
 {
-    size_t own =
-        (use != FL_CONV_FORWARD ? image_offset(conv) : 0) + (conv->pad > 0 ? padded_size(conv) : 0);
+    size_t own = (use != FL_CONV_FORWARD ? image_offset(conv) : 0) +
+                 (conv->pad > 0 ? conv_first_padded_size(conv) : 0);
     size_t patches = use != FL_CONV_FORWARD ? fl__conv_patches.scratch(conv, batch, use) : 0;
 
     return own > patches ? own : patches;
 }
 
-/* A frame of zeros around an image that is still to come. */
+/* Clear the padding frame around an image, which is copied later. */
 static void clear_frame(const struct fl_conv *conv, float *padded)
 {
     if (conv->pad > 0) {
-        (void)memset(padded, 0, padded_size(conv) * sizeof(*padded));
+        (void)memset(padded, 0, conv_first_padded_size(conv) * sizeof(*padded));
     }
 }
 
-/* The image as the kernels want it: itself, or copied into its frame. */
-static const float *framed(const struct fl_conv *conv, float *padded, const float *x)
+/* The image as the kernels need it: unchanged, or copied into its padding frame. */
+static const float *conv_first_pad_image(const struct fl_conv *conv, float *padded, const float *x)
 {
     size_t row = conv->w * conv->c;
     size_t i;
@@ -69,29 +70,32 @@ static const float *framed(const struct fl_conv *conv, float *padded, const floa
     return padded;
 }
 
-static void forward(const struct fl_conv *conv, float *y, size_t ldy, const float *x, size_t ldx,
-                    const float *w, const float *bias, size_t batch, bool relu, float *scratch)
+static void conv_first_forward(const struct fl_conv *conv, float *y, size_t ldy, const float *x,
+                               size_t ldx, const float *w, const float *bias, size_t batch,
+                               bool relu, float *scratch)
 {
     size_t b;
 
     clear_frame(conv, scratch);
     for (b = 0; b < batch; b++) {
-        conv->kernels->first->forward(conv, y + b * ldy, framed(conv, scratch, x + b * ldx), w,
-                                      bias, relu);
+        conv->kernels->first->forward(
+            conv, y + b * ldy, conv_first_pad_image(conv, scratch, x + b * ldx), w, bias, relu);
     }
 }
 
-static void add_weights(const struct fl_conv *conv, float *g, const float *x, size_t ldx,
-                        const float *dy, size_t lddy, size_t batch, float *padded)
+static void conv_first_add_weights(const struct fl_conv *conv, float *g, const float *x, size_t ldx,
+                                   const float *dy, size_t lddy, size_t batch, float *padded)
 {
     size_t b;
 
     for (b = 0; b < batch; b++) {
-        conv->kernels->first->weights(conv, g, framed(conv, padded, x + b * ldx), dy + b * lddy);
+        conv->kernels->first->weights(conv, g, conv_first_pad_image(conv, padded, x + b * ldx),
+                                      dy + b * lddy);
     }
 }
 
-static void backward(const struct fl_conv *conv, const struct fl_conv_backward *io, float *scratch)
+static void conv_first_backward(const struct fl_conv *conv, const struct fl_conv_backward *io,
+                                float *scratch)
 {
     float *padded = scratch + image_offset(conv);
 
@@ -106,18 +110,18 @@ static void backward(const struct fl_conv *conv, const struct fl_conv_backward *
     }
     (void)memset(scratch, 0, fl_conv_weights(conv) * sizeof(*scratch));
     clear_frame(conv, padded);
-    add_weights(conv, scratch, io->x, io->ldx, io->dy, io->lddy, io->batch, padded);
+    conv_first_add_weights(conv, scratch, io->x, io->ldx, io->dy, io->lddy, io->batch, padded);
     if (io->rx != NULL) {
-        add_weights(conv, scratch, io->rx, io->ldx, io->sy, io->lddy, io->batch, padded);
+        conv_first_add_weights(conv, scratch, io->rx, io->ldx, io->sy, io->lddy, io->batch, padded);
     }
     io->update(io->ctx, 0, fl_conv_weights(conv), scratch);
 }
 
-const struct fl__conv_way fl__conv_first = {
+const struct fl__conv_algorithm fl__conv_first = {
     .name = "first",
-    .fits = fits,
+    .fits = conv_first_fits,
     .place = fl__conv_place_patches,
-    .scratch = scratch_size,
-    .forward = forward,
-    .backward = backward,
+    .scratch = conv_first_scratch_size,
+    .forward = conv_first_forward,
+    .backward = conv_first_backward,
 };

@@ -2,14 +2,14 @@
 #define FL_NUM_CONV_IMPL_H
 
 /*
- * The ways to compute a convolution, one file and one row each; private to libfl/num and
- * its tests. The first that fits a shape and the kernels at hand is taken (conv.c).
+ * The convolution algorithms, one file and one row each; private to libfl/num and its tests. The
+ * first one that supports the shape and the kernels is used (conv.c).
  */
 
 #include "libfl/num/conv.h"
 #include "libfl/num/kernels_impl.h"
 
-struct fl__conv_way {
+struct fl__conv_algorithm {
     const char *name;
     bool (*fits)(const struct fl_conv *conv);
     /* As the functions of conv.h. */
@@ -20,9 +20,9 @@ struct fl__conv_way {
     void (*backward)(const struct fl_conv *conv, const struct fl_conv_backward *io, float *scratch);
 };
 
-extern const struct fl__conv_way fl__conv_first;
-extern const struct fl__conv_way fl__conv_wino;
-extern const struct fl__conv_way fl__conv_patches;
+extern const struct fl__conv_algorithm fl__conv_first;
+extern const struct fl__conv_algorithm fl__conv_wino;
+extern const struct fl__conv_algorithm fl__conv_patches;
 
 /* Weights as [kh][kw][c][k]. */
 size_t fl__conv_place_patches(const struct fl_conv *conv, size_t i);

@@ -2,7 +2,7 @@
 
 #include "libfl/num/conv.h"
 
-/* The definitions, loop by loop: what the fast forms are compared with. */
+/* Reference implementation of convolutions, loop by loop: the oracle of the tests. */
 
 /* The input pixel under position (i, j) of the window of output pixel (oy, ox), or -1: padding. */
 static ptrdiff_t pixel_under(const struct fl_conv *conv, size_t oy, size_t ox, size_t i, size_t j)
@@ -44,7 +44,7 @@ void fl_conv_forward_ref(const struct fl_conv *conv, float *y, size_t ldy, const
     }
 }
 
-/* The sum that number c of pixel `pixel` of a sample gets from all windows that hold it. */
+/* The gradient of channel c of pixel `pixel`: the sum over all windows that contain it. */
 static double input_sum(const struct fl_conv *conv, ptrdiff_t pixel, size_t c, const float *dy,
                         const float *w)
 {

@@ -1,3 +1,11 @@
+/*
+ * Convolution algorithm with fewer multiplications (Winograd; kernels and algebra in
+ * wino_kern.h, measurements in docs/kernels.md#convolutions). Tiles are processed in blocks. For
+ * each packed block of outputs and chunk of channels the weights are transformed again and stay
+ * in the L2 cache for the products of all transform points; that costs a few percent of a
+ * block's products and avoids storing them: with 36 points they are four times as large as the
+ * weights of 3x3. No state; runs on the caller's thread.
+ */
 #include <string.h>
 
 #include "libfl/num/conv_impl.h"
@@ -5,22 +13,13 @@
 #include "libfl/num/wino_kern.h"
 
 /*
- * Convolutions with fewer multiplications (Winograd; the kernels and their algebra are in
- * wino_kern.h, what was measured in docs/kernels.md#convolutions). Tiles go through in
- * blocks. For each panel of outputs and chunk of channels the weights are taken to the
- * points anew, where they stay in the second-level cache for the products of all points; that costs
- * a few percent of a block's products, and saves keeping them: at 36 points they are four times as
- * large as the weights of 3x3.
- */
-
-/*
- * Floats of V and M in one block, and the tiles of one: 64 to 256 are within 5 % of each other on
- * all networks here, fewer repeat the weights, more need memory.
+ * Limit of the floats of V and M in one block, and of its tiles: 64 to 256 tiles are within 5 %
+ * of each other on all presets; fewer repeat the weight transforms, more need memory.
  */
 #define BLOCK_FLOATS ((size_t)1 << 21)
 #define BLOCK_MIN    64
 #define BLOCK_MAX    128
-/* The form is taken when it saves this part of the products at least: transforms cost, too. */
+/* Minimum factor by which products must decrease: transforms have a cost, too. */
 #define MIN_SAVING 1.5
 
 struct work {
@@ -28,16 +27,17 @@ struct work {
     const struct fl__wino_kern *kern;
     const struct fl__wino_form *form;
     size_t image; /* tiles of one image */
-    size_t block; /* tiles at a time */
-    size_t n_w;   /* floats of a row of weights and an output: r * r */
-    /* Parts of the scratch; the first float of a point stands `plane_*` behind that of the last. */
+    size_t block; /* tiles per block */
+    size_t n_w;   /* floats per weight row and output: r * r */
+    /* Arrays in the scratch; `plane_*` is the stride between transform points. */
     size_t plane_v, plane_m, plane_p;
     float *v; /* [point][tile][c] */
-    float *p; /* [point][tile][panel] */
-    float *u; /* [point][FL__DEPTH][panel] */
-    float *t; /* weights of such a chunk: turned ones, or their gradient */
+    float *p; /* [point][tile][packed block] */
+    float *u; /* [point][FL__DEPTH][packed block] */
+    float *t; /* weights of such a chunk: transposed, or their gradient */
     float *m; /* [point][tile][k], backward only */
-    float *g; /* the gradient of all weights, when it is made of several parts; else NULL */
+    /* the gradient of all weights, when it is the sum of several blocks; else NULL */
+    float *g;
 };
 
 static size_t tiles_jvp(size_t side, size_t m)
@@ -60,7 +60,7 @@ static size_t image_tiles(const struct fl_conv *conv, const struct fl__wino_form
     return tiles_jvp(conv->oh, form->m) * tiles_jvp(conv->ow, form->m);
 }
 
-static bool fits(const struct fl_conv *conv)
+static bool conv_wino_fits(const struct fl_conv *conv)
 {
     const struct fl__wino_form *form;
 
@@ -74,7 +74,7 @@ static bool fits(const struct fl_conv *conv)
            MIN_SAVING * (double)(image_tiles(conv, form) * form->points);
 }
 
-static size_t panel_width(size_t from, size_t n)
+static size_t conv_wino_packed_width(size_t from, size_t n)
 {
     return n - from < FL__PANEL ? n - from : FL__PANEL;
 }
@@ -84,23 +84,24 @@ static size_t chunk_rows(size_t from, size_t n)
     return n - from < FL__DEPTH ? n - from : FL__DEPTH;
 }
 
-/* Row `row` of the panel that begins with output `k`. */
+/* Offset of row `row` of the packed block that begins with output `k`. */
 static size_t row_offset(const struct fl_conv *conv, size_t k, size_t row)
 {
-    return conv->kh * conv->kw * (k * conv->c + row * panel_width(k, conv->k));
+    return conv->kh * conv->kw * (k * conv->c + row * conv_wino_packed_width(k, conv->k));
 }
 
-static size_t place(const struct fl_conv *conv, size_t i)
+static size_t conv_wino_place(const struct fl_conv *conv, size_t i)
 {
     size_t area = conv->kh * conv->kw;
     size_t k = i / area / conv->c;
     size_t first = k / FL__PANEL * FL__PANEL;
 
-    return row_offset(conv, first, i / area % conv->c) + i % area * panel_width(first, conv->k) +
-           k - first;
+    return row_offset(conv, first, i / area % conv->c) +
+           i % area * conv_wino_packed_width(first, conv->k) + k - first;
 }
 
-static size_t block_of(const struct fl_conv *conv, const struct fl__wino_form *form, size_t total)
+static size_t conv_wino_block_of(const struct fl_conv *conv, const struct fl__wino_form *form,
+                                 size_t total)
 {
     size_t n = BLOCK_FLOATS / form->points / (conv->c + conv->k);
 
@@ -108,9 +109,9 @@ static size_t block_of(const struct fl_conv *conv, const struct fl__wino_form *f
     return n < total ? n : total;
 }
 
-/* Hands out the scratch; floats that were handed out, with `scratch` NULL too. */
-static size_t lay_out(struct work *work, const struct fl_conv *conv, size_t batch,
-                      enum fl_conv_use use, float *scratch)
+/* Divide the scratch into arrays; returns its size in floats; `scratch` NULL: only the size. */
+static size_t conv_wino_plan(struct work *work, const struct fl_conv *conv, size_t batch,
+                             enum fl_conv_use use, float *scratch)
 {
     const struct fl__wino_form *form = form_of(conv);
     size_t chunk = FL__DEPTH * FL__PANEL;
@@ -127,7 +128,7 @@ static size_t lay_out(struct work *work, const struct fl_conv *conv, size_t batc
                           .kern = conv->kernels->wino,
                           .form = form,
                           .image = image_tiles(conv, form),
-                          .block = block_of(conv, form, total),
+                          .block = conv_wino_block_of(conv, form, total),
                           .n_w = conv->kh * conv->kw};
     whole = use == FL_CONV_JVP || (use == FL_CONV_BACKWARD && total > work->block);
     work->plane_v = work->block * conv->c + 16;
@@ -152,16 +153,16 @@ static size_t lay_out(struct work *work, const struct fl_conv *conv, size_t batc
     return used;
 }
 
-static size_t scratch_size(const struct fl_conv *conv, size_t batch, enum fl_conv_use use)
+static size_t conv_wino_scratch_size(const struct fl_conv *conv, size_t batch, enum fl_conv_use use)
 {
     struct work work;
 
-    return lay_out(&work, conv, batch, use, NULL);
+    return conv_wino_plan(&work, conv, batch, use, NULL);
 }
 
-/* A chunk's products for all points: p (+)= v u, over `n` tiles. */
-static void multiply(const struct work *work, const float *v, size_t plane, size_t ldv, size_t n,
-                     size_t rows, size_t width, bool add)
+/* Products of a chunk for all transform points: p (+)= v u, over `n` tiles. */
+static void conv_wino_multiply(const struct work *work, const float *v, size_t plane, size_t ldv,
+                               size_t n, size_t rows, size_t width, bool add)
 {
     size_t i;
 
@@ -171,26 +172,27 @@ static void multiply(const struct work *work, const float *v, size_t plane, size
     }
 }
 
-static void forward(const struct fl_conv *conv, float *y, size_t ldy, const float *x, size_t ldx,
-                    const float *w, const float *bias, size_t batch, bool relu, float *scratch)
+static void conv_wino_forward(const struct fl_conv *conv, float *y, size_t ldy, const float *x,
+                              size_t ldx, const float *w, const float *bias, size_t batch,
+                              bool relu, float *scratch)
 {
     struct work work;
     size_t total, first, k, c;
 
-    (void)lay_out(&work, conv, batch, FL_CONV_FORWARD, scratch);
+    (void)conv_wino_plan(&work, conv, batch, FL_CONV_FORWARD, scratch);
     total = batch * work.image;
     for (first = 0; first < total; first += work.block) {
         size_t n = total - first < work.block ? total - first : work.block;
 
         work.form->input(conv, work.v, work.plane_v, x, ldx, first, n);
         for (k = 0; k < conv->k; k += FL__PANEL) {
-            size_t width = panel_width(k, conv->k);
+            size_t width = conv_wino_packed_width(k, conv->k);
 
             for (c = 0; c < conv->c; c += FL__DEPTH) {
                 size_t rows = chunk_rows(c, conv->c);
 
                 work.form->weights(work.u, w + row_offset(conv, k, c), rows, width);
-                multiply(&work, work.v + c, work.plane_v, conv->c, n, rows, width, c > 0);
+                conv_wino_multiply(&work, work.v + c, work.plane_v, conv->c, n, rows, width, c > 0);
             }
             work.form->output(conv, y, ldy, work.p, work.plane_p, first, n, k, width, bias + k,
                               relu);
@@ -198,39 +200,39 @@ static void forward(const struct fl_conv *conv, float *y, size_t ldy, const floa
     }
 }
 
-/* What tiles first..first+n, whose gradient is in work->m, add to dx. */
-static void add_data(const struct work *work, const struct fl_conv_backward *io, size_t first,
-                     size_t n)
+/* Add the contribution of tiles first..first+n, whose gradient is in work->m, to dx. */
+static void conv_wino_add_data(const struct work *work, const struct fl_conv_backward *io,
+                               size_t first, size_t n)
 {
     const struct fl_conv *conv = work->conv;
     size_t c, k;
 
     for (c = 0; c < conv->c; c += FL__PANEL) {
-        size_t width = panel_width(c, conv->c);
+        size_t width = conv_wino_packed_width(c, conv->c);
 
         for (k = 0; k < conv->k; k += FL__DEPTH) {
             size_t rows = chunk_rows(k, conv->k);
 
             work->kern->turn(conv, work->t, io->w, k, rows, c, width);
             work->form->weights(work->u, work->t, rows, width);
-            multiply(work, work->m + k, work->plane_m, conv->k, n, rows, width, k > 0);
+            conv_wino_multiply(work, work->m + k, work->plane_m, conv->k, n, rows, width, k > 0);
         }
         work->form->scatter(conv, io->dx, io->lddx, work->p, work->plane_p, first, n, c, width);
     }
 }
 
 /*
- * The gradient of the weights from `n` tiles in work->v and work->m, added to what is in work->g
- * when `add`. The `last` ones make it whole: it goes to the update chunk by chunk.
+ * The gradient of the weights from `n` tiles in work->v and work->m, added to work->g when
+ * `add`. With `last` it is complete and is passed to the update chunk by chunk.
  */
-static void add_weights(const struct work *work, const struct fl_conv_backward *io, size_t n,
-                        bool add, bool last)
+static void conv_wino_add_weights(const struct work *work, const struct fl_conv_backward *io,
+                                  size_t n, bool add, bool last)
 {
     const struct fl_conv *conv = work->conv;
     size_t k, c, i;
 
     for (k = 0; k < conv->k; k += FL__PANEL) {
-        size_t width = panel_width(k, conv->k);
+        size_t width = conv_wino_packed_width(k, conv->k);
 
         for (c = 0; c < conv->c; c += FL__DEPTH) {
             size_t rows = chunk_rows(c, conv->c);
@@ -255,8 +257,8 @@ static void add_weights(const struct work *work, const struct fl_conv_backward *
 }
 
 /*
- * All tiles: dx where `io` wants it, and the gradient of the weights, of which this is the first
- * part or the last or both.
+ * Process all tiles: dx if requested in `io`, and the gradient of the weights, of which this is
+ * the first part, the last part, or both.
  */
 static void backward_pass(const struct work *work, const struct fl_conv_backward *io,
                           bool first_part, bool last_part)
@@ -270,23 +272,25 @@ static void backward_pass(const struct work *work, const struct fl_conv_backward
         n = total - first < work->block ? total - first : work->block;
         work->form->gradient(conv, work->m, work->plane_m, io->dy, io->lddy, first, n);
         if (io->dx != NULL) {
-            add_data(work, io, first, n);
+            conv_wino_add_data(work, io, first, n);
         }
         if (io->update != NULL) {
             work->form->input(conv, work->v, work->plane_v, io->x, io->ldx, first, n);
-            add_weights(work, io, n, !first_part || first > 0, last_part && first + n == total);
+            conv_wino_add_weights(work, io, n, !first_part || first > 0,
+                                  last_part && first + n == total);
         }
         first += n;
     } while (first < total);
 }
 
-static void backward(const struct fl_conv *conv, const struct fl_conv_backward *io, float *scratch)
+static void conv_wino_backward(const struct fl_conv *conv, const struct fl_conv_backward *io,
+                               float *scratch)
 {
     bool second = io->update != NULL && io->rx != NULL;
     struct fl_conv_backward other = *io;
     struct work work;
 
-    (void)lay_out(&work, conv, io->batch, second ? FL_CONV_JVP : FL_CONV_BACKWARD, scratch);
+    (void)conv_wino_plan(&work, conv, io->batch, second ? FL_CONV_JVP : FL_CONV_BACKWARD, scratch);
     if (io->dx != NULL) {
         (void)memset(io->dx, 0, io->batch * io->lddx * sizeof(*io->dx));
     }
@@ -299,11 +303,11 @@ static void backward(const struct fl_conv *conv, const struct fl_conv_backward *
     }
 }
 
-const struct fl__conv_way fl__conv_wino = {
+const struct fl__conv_algorithm fl__conv_wino = {
     .name = "winograd",
-    .fits = fits,
-    .place = place,
-    .scratch = scratch_size,
-    .forward = forward,
-    .backward = backward,
+    .fits = conv_wino_fits,
+    .place = conv_wino_place,
+    .scratch = conv_wino_scratch_size,
+    .forward = conv_wino_forward,
+    .backward = conv_wino_backward,
 };

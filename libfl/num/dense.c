@@ -1,3 +1,7 @@
+/*
+ * Dense layers (dense.h): chooses between the small-batch kernels and OpenBLAS, and computes dW
+ * in blocks for the update hook. No state; runs on the caller's thread.
+ */
 #include "libfl/num/dense.h"
 
 #include <string.h>
@@ -8,48 +12,51 @@
 #include "libfl/num/pixel_kern.h"
 #include "libfl/num/vec.h"
 
-/* Floats of one block of dW: 24 KB, which leaves room for its parameters in a 32 KB cache. */
+/* Floats of one block of dW: 24 KB, which leaves room for its parameters in a 32 KB L1 cache. */
 #define BLOCK_FLOATS 6144
-/* Outputs in one block of a narrow layer's, and inputs at most, so that it fits into a cache. */
-#define NARROW_BLOCK  6
-#define NARROW_INPUTS 4096
+/*
+ * Limits of a block of dW of small-n layers, in outputs and inputs, so that it fits into a
+ * cache.
+ */
+#define SMALL_N_BLOCK  6
+#define SMALL_N_INPUTS 4096
 
 size_t fl_dense_stride(size_t n)
 {
     return (n + 15) / 16 * 16;
 }
 
-bool fl_dense_narrow(size_t in, size_t out)
+bool fl_dense_small_n(size_t in, size_t out)
 {
-    return out <= FL__DENSE_NARROW && in <= NARROW_INPUTS && in % 16 == 0;
+    return out <= FL__DENSE_SMALL_N && in <= SMALL_N_INPUTS && in % 16 == 0;
 }
 
 /*
- * Rows of dW in one block: of [in][out] a multiple of what a kernel makes at once; a narrow layer's
- * are those of [out][in], half of them when they are many.
+ * Rows of dW in one block: for [in][out] a multiple of the rows that a kernel computes at once;
+ * for small-n layers rows of [out][in], half of them when there are many.
  */
 static size_t block_rows(size_t in, size_t out)
 {
     size_t rows = BLOCK_FLOATS / out / FL__DENSE_DW_ROWS * FL__DENSE_DW_ROWS;
 
-    if (fl_dense_narrow(in, out)) {
-        return out > NARROW_BLOCK ? (out + 1) / 2 : out;
+    if (fl_dense_small_n(in, out)) {
+        return out > SMALL_N_BLOCK ? (out + 1) / 2 : out;
     }
     return rows > 0 ? rows : FL__DENSE_DW_ROWS;
 }
 
-/* The kernels for this layer and batch, or NULL for BLAS (docs/kernels.md#dense-layers). */
-static const struct fl__dense_kern *kern_for(const struct fl_kernels *kernels, bool narrow,
+/* The kernels for this layer and batch; NULL: BLAS (docs/kernels.md#dense-layers). */
+static const struct fl__dense_kern *kern_for(const struct fl_kernels *kernels, bool small_n,
                                              size_t batch)
 {
     const struct fl__dense_kern *kern = kernels->dense;
 
-    return kern != NULL && (narrow || batch < kern->batch_below) ? kern : NULL;
+    return kern != NULL && (small_n || batch < kern->batch_below) ? kern : NULL;
 }
 
 size_t fl_dense_scratch(size_t in, size_t out)
 {
-    return block_rows(in, out) * (fl_dense_narrow(in, out) ? in : out) + FL_DENSE_SLACK;
+    return block_rows(in, out) * (fl_dense_small_n(in, out) ? in : out) + FL_DENSE_SLACK;
 }
 
 void fl_dense_add_bias(const struct fl_kernels *kernels, float *y, size_t ldy, const float *bias,
@@ -62,15 +69,15 @@ void fl_dense_forward(const struct fl_kernels *kernels, float *y, size_t ldy, co
                       size_t ldx, const float *w, const float *bias, size_t batch, size_t in,
                       size_t out, bool relu)
 {
-    bool narrow = fl_dense_narrow(in, out);
-    const struct fl__dense_kern *kern = kern_for(kernels, narrow, batch);
+    bool small_n = fl_dense_small_n(in, out);
+    const struct fl__dense_kern *kern = kern_for(kernels, small_n, batch);
 
-    if (narrow && kern != NULL) {
-        kern->forward_narrow(y, ldy, x, ldx, w, bias, batch, in, out, relu);
+    if (small_n && kern != NULL) {
+        kern->forward_small_n(y, ldy, x, ldx, w, bias, batch, in, out, relu);
     } else if (kern != NULL) {
         kern->forward(y, ldy, x, ldx, w, bias, batch, in, out, relu);
     } else {
-        fl_gemm(false, narrow, batch, out, in, 1.0f, x, ldx, w, narrow ? in : out, 0.0f, y, ldy);
+        fl_gemm(false, small_n, batch, out, in, 1.0f, x, ldx, w, small_n ? in : out, 0.0f, y, ldy);
         fl_dense_add_bias(kernels, y, ldy, bias, batch, out, relu);
     }
 }
@@ -79,16 +86,16 @@ void fl_dense_backward_data(const struct fl_kernels *kernels, float *dx, size_t 
                             const float *dy, size_t lddy, const float *w, size_t batch, size_t in,
                             size_t out)
 {
-    bool narrow = fl_dense_narrow(in, out);
-    const struct fl__dense_kern *kern = kern_for(kernels, narrow, batch);
+    bool small_n = fl_dense_small_n(in, out);
+    const struct fl__dense_kern *kern = kern_for(kernels, small_n, batch);
     size_t b;
 
-    if (narrow && kern != NULL) {
+    if (small_n && kern != NULL) {
         kern->forward(dx, lddx, dy, lddy, w, NULL, batch, out, in, false);
     } else if (kern != NULL && kern->backward_data != NULL) {
         kern->backward_data(dx, lddx, dy, lddy, w, batch, in, out);
     } else {
-        fl_gemm(false, !narrow, batch, in, out, 1.0f, dy, lddy, w, narrow ? in : out, 0.0f, dx,
+        fl_gemm(false, !small_n, batch, in, out, 1.0f, dy, lddy, w, small_n ? in : out, 0.0f, dx,
                 lddx);
     }
     for (b = 0; b < batch && in < lddx; b++) {
@@ -96,7 +103,7 @@ void fl_dense_backward_data(const struct fl_kernels *kernels, float *dx, size_t 
     }
 }
 
-/* A product a^T b of two matrices with a row per sample; `also` NULL: there is none. */
+/* A product a^T b of two matrices with a row per sample, plus that of `also`, unless NULL. */
 struct product {
     const float *a, *b;
     size_t lda, ldb;
@@ -104,9 +111,9 @@ struct product {
     const float *also_a, *also_b;
 };
 
-/* n rows of a^T b from `row` on into `g`. */
-static void rows_of(const struct fl__dense_kern *kern, float *g, const struct product *p,
-                    const float *a, const float *b, size_t row, size_t n)
+/* Compute n rows of a^T b, starting at `row`, into `g`. */
+static void dense_rows_of(const struct fl__dense_kern *kern, float *g, const struct product *p,
+                          const float *a, const float *b, size_t row, size_t n)
 {
     if (kern != NULL) {
         kern->weights(g, a + row, p->lda, b, p->ldb, p->batch, n, p->cols);
@@ -129,22 +136,22 @@ void fl_dense_backward_weights_jvp(const struct fl_kernels *kernels, const float
                                    size_t lddy, size_t batch, size_t in, size_t out, float *scratch,
                                    fl_dense_update_cb update, void *ctx)
 {
-    bool narrow = fl_dense_narrow(in, out);
-    const struct fl__dense_kern *kern = kern_for(kernels, narrow, batch);
+    bool small_n = fl_dense_small_n(in, out);
+    const struct fl__dense_kern *kern = kern_for(kernels, small_n, batch);
     struct product p = {x, dy, ldx, lddy, batch, in, out, rx, sy};
     size_t rows = block_rows(in, out);
     float *second = scratch + fl_dense_stride(fl_dense_scratch(in, out));
     size_t i;
 
-    if (narrow) {
+    if (small_n) {
         p = (struct product){dy, x, lddy, ldx, batch, out, in, sy, rx};
     }
     for (i = 0; i < p.rows; i += rows) {
         size_t n = p.rows - i < rows ? p.rows - i : rows;
 
-        rows_of(kern, scratch, &p, p.a, p.b, i, n);
+        dense_rows_of(kern, scratch, &p, p.a, p.b, i, n);
         if (rx != NULL) {
-            rows_of(kern, second, &p, p.also_a, p.also_b, i, n);
+            dense_rows_of(kern, second, &p, p.also_a, p.also_b, i, n);
             fl_vec_axpy(scratch, 1.0f, second, n * p.cols);
         }
         update(ctx, i * p.cols, n * p.cols, scratch);

@@ -9,10 +9,10 @@
 #pragma GCC target("avx2,fma")
 #endif
 
-#define FL__LANES       8
-#define FL__FWD_ROWS    5
-#define FL__DW_ROWS     4
-#define FL__NARROW_ROWS 2
+#define FL__LANES        8
+#define FL__FWD_ROWS     5
+#define FL__DW_ROWS      4
+#define FL__SMALL_N_ROWS 2
 #include "libfl/num/dense_impl.h"
 
 #if defined(__clang__)
@@ -24,10 +24,10 @@
 const struct fl__dense_kern fl__dense_avx2 = {
     .name = "avx2",
     .batch_below = 48,
-    .forward = forward,
-    .forward_narrow = forward_narrow,
+    .forward = dense_kern_forward,
+    .forward_small_n = dense_kern_forward_small_n,
     .backward_data = NULL,
-    .weights = weights,
+    .weights = dense_kern_weights,
 };
 
 #else

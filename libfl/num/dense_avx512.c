@@ -9,10 +9,10 @@
 #pragma GCC target("avx512f,avx2,fma")
 #endif
 
-#define FL__LANES       16
-#define FL__FWD_ROWS    10
-#define FL__DW_ROWS     8
-#define FL__NARROW_ROWS 4
+#define FL__LANES        16
+#define FL__FWD_ROWS     10
+#define FL__DW_ROWS      8
+#define FL__SMALL_N_ROWS 4
 #include "libfl/num/dense_impl.h"
 
 #if defined(__clang__)
@@ -24,10 +24,10 @@
 const struct fl__dense_kern fl__dense_avx512 = {
     .name = "avx512",
     .batch_below = SIZE_MAX,
-    .forward = forward,
-    .forward_narrow = forward_narrow,
-    .backward_data = backward_data,
-    .weights = weights,
+    .forward = dense_kern_forward,
+    .forward_small_n = dense_kern_forward_small_n,
+    .backward_data = dense_kern_backward_data,
+    .weights = dense_kern_weights,
 };
 
 #else

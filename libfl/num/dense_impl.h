@@ -3,13 +3,13 @@
 
 /*
  * The dense kernels, written once with vectors of FL__LANES floats and compiled once per
- * instruction set. The including file sets the target and the blocks:
+ * instruction set. The including file defines the target and the block sizes:
  *
  *     FL__LANES                  floats in a vector
  *     FL__FWD_ROWS               rows of y whose sums are held in registers, times 2 vectors
  *     FL__DW_ROWS                rows of dW likewise, times 3 vectors; divides
  *                                FL__DENSE_DW_ROWS
- *     FL__NARROW_ROWS            rows of a narrow layer's y likewise, times 6 outputs
+ *     FL__SMALL_N_ROWS            rows of y of a small-n layer likewise, times 6 outputs
  */
 
 #include <stddef.h>
@@ -18,11 +18,11 @@
 #include "libfl/num/dense_kern.h"
 #include "libfl/num/lanes_impl.h"
 
-#define FWD_COLS    2
-#define DW_COLS     3
-#define NARROW_COLS 6
+#define FWD_COLS     2
+#define DW_COLS      3
+#define SMALL_N_COLS 6
 
-/* Lanes of a and, numbered on, of b. */
+/* Lanes of a, followed by those of b. */
 #define SHUFFLE(...) __builtin_shufflevector(a, b, __VA_ARGS__)
 
 /* `rows` rows of y, `cols` vectors from column o on; no bias when that is NULL. */
@@ -83,12 +83,12 @@ INLINE void forward_cols(size_t rows, float *y, size_t ldy, const float *x, size
     }
 }
 
-static void forward(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
-                    const float *bias, size_t batch, size_t in, size_t out, bool relu)
+static void dense_kern_forward(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
+                               const float *bias, size_t batch, size_t in, size_t out, bool relu)
 {
     size_t blocks = (batch + FL__FWD_ROWS - 1) / FL__FWD_ROWS;
 
-    /* Blocks of nearly equal height: 32 rows are 4 times 8, not 3 times 10 and 2. */
+    /* Blocks of nearly equal height: 32 rows are 4 times 8 instead of 3 times 10 and 2. */
     for (; blocks > 0; blocks--) {
         size_t rows = (batch + blocks - 1) / blocks;
 
@@ -175,8 +175,8 @@ INLINE void weights_block(size_t rows, size_t cols, float *g, const float *x, si
 }
 
 /*
- * The last vector of a row spills into the next row. Rows go up and column blocks go down,
- * so whatever was spilled over is written again afterwards, and no masks are needed.
+ * The last vector of a row overlaps the next row. Rows are processed upwards and column blocks
+ * downwards, so overwritten numbers are written again later, and no masks are needed.
  */
 INLINE void weights_rows(size_t rows, float *g, const float *x, size_t ldx, const float *dy,
                          size_t lddy, size_t batch, size_t out)
@@ -199,12 +199,12 @@ INLINE void weights_rows(size_t rows, float *g, const float *x, size_t ldx, cons
     }
 }
 
-static void weights(float *g, const float *x, size_t ldx, const float *dy, size_t lddy,
-                    size_t batch, size_t rows, size_t out)
+static void dense_kern_weights(float *g, const float *x, size_t ldx, const float *dy, size_t lddy,
+                               size_t batch, size_t rows, size_t out)
 {
     size_t blocks = (rows + FL__DW_ROWS - 1) / FL__DW_ROWS;
 
-    /* Of nearly equal height, as forward's are. */
+    /* Blocks of nearly equal height, as in forward. */
     for (; blocks > 0; blocks--) {
         size_t height = (rows + blocks - 1) / blocks;
 
@@ -244,10 +244,7 @@ static void weights(float *g, const float *x, size_t ldx, const float *dy, size_
     }
 }
 
-/*
- * Lanes that are `apart` from each other, of one vector and then of the other, added: half as many
- * of each.
- */
+/* Add lanes at distance `apart`, of one vector and then of the other: half as many of each. */
 INLINE vec fold(vec a, vec b, size_t apart)
 {
 #if FL__LANES == 16
@@ -279,7 +276,7 @@ INLINE vec fold(vec a, vec b, size_t apart)
 #endif
 }
 
-/* Of n vectors pairs become one, and the last one of an odd number its own pair. */
+/* Reduce n vectors pairwise; the last one of an odd number is paired with itself. */
 INLINE size_t fold_pairs(vec *a, size_t n, size_t apart)
 {
     size_t i;
@@ -305,20 +302,20 @@ INLINE vec sums_of_lanes(vec *a, size_t n)
     return a[0];
 }
 
-/* At most the first 8 lanes. */
+/* Store at most the first 8 lanes. */
 INLINE void store_few(float *p, vec v)
 {
     (void)memcpy(p, &v, (FL__LANES < 8 ? FL__LANES : 8) * sizeof(*p));
 }
 
 /*
- * `rows` rows of y, `cols` outputs of a narrow layer. Vectors lie along the inputs, so that none
- * of their lanes is idle and x is read as it lies.
+ * `rows` rows of y, `cols` outputs of a small-n layer. Vectors run along the inputs, so that no
+ * lanes are idle and x is read contiguously.
  */
-INLINE void narrow_block(size_t rows, size_t cols, float *y, size_t ldy, const float *x, size_t ldx,
-                         const float *w, const float *bias, size_t in, bool relu)
+INLINE void small_n_block(size_t rows, size_t cols, float *y, size_t ldy, const float *x,
+                          size_t ldx, const float *w, const float *bias, size_t in, bool relu)
 {
-    vec acc[FL__NARROW_ROWS][NARROW_COLS];
+    vec acc[FL__SMALL_N_ROWS][SMALL_N_COLS];
     size_t r, j, k;
 
     UNROLL for (r = 0; r < rows; r++)
@@ -329,7 +326,7 @@ INLINE void narrow_block(size_t rows, size_t cols, float *y, size_t ldy, const f
         }
     }
     for (k = 0; k < in; k += FL__LANES) {
-        vec a[FL__NARROW_ROWS];
+        vec a[FL__SMALL_N_ROWS];
 
         UNROLL for (r = 0; r < rows; r++)
         {
@@ -357,53 +354,54 @@ INLINE void narrow_block(size_t rows, size_t cols, float *y, size_t ldy, const f
     }
 }
 
-INLINE void narrow_cols(size_t cols, float *y, size_t ldy, const float *x, size_t ldx,
-                        const float *w, const float *bias, size_t batch, size_t in, bool relu)
+INLINE void small_n_cols(size_t cols, float *y, size_t ldy, const float *x, size_t ldx,
+                         const float *w, const float *bias, size_t batch, size_t in, bool relu)
 {
-    /* Of the last block there may be nothing behind it: a model's block ends there. */
-    float padded[NARROW_COLS + FL__LANES] = {0};
+    /* The last block may end at the end of the model's memory, so it is padded here. */
+    float padded[SMALL_N_COLS + FL__LANES] = {0};
     size_t b = 0;
 
     (void)memcpy(padded, bias, cols * sizeof(*bias));
-    for (; b + FL__NARROW_ROWS <= batch; b += FL__NARROW_ROWS) {
-        narrow_block(FL__NARROW_ROWS, cols, y + b * ldy, ldy, x + b * ldx, ldx, w, padded, in,
-                     relu);
+    for (; b + FL__SMALL_N_ROWS <= batch; b += FL__SMALL_N_ROWS) {
+        small_n_block(FL__SMALL_N_ROWS, cols, y + b * ldy, ldy, x + b * ldx, ldx, w, padded, in,
+                      relu);
     }
     for (; b < batch; b++) {
-        narrow_block(1, cols, y + b * ldy, ldy, x + b * ldx, ldx, w, padded, in, relu);
+        small_n_block(1, cols, y + b * ldy, ldy, x + b * ldx, ldx, w, padded, in, relu);
     }
 }
 
 /*
- * What a block stores goes over its outputs: into those of the next block, which writes them
- * afterwards, or behind the last, where a row has room for 16.
+ * A block stores beyond its outputs: into those of the next block, which overwrites them later,
+ * or after the last output, where a row has space for 16.
  */
-static void forward_narrow(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
-                           const float *bias, size_t batch, size_t in, size_t out, bool relu)
+static void dense_kern_forward_small_n(float *y, size_t ldy, const float *x, size_t ldx,
+                                       const float *w, const float *bias, size_t batch, size_t in,
+                                       size_t out, bool relu)
 {
-    size_t blocks = (out + NARROW_COLS - 1) / NARROW_COLS;
+    size_t blocks = (out + SMALL_N_COLS - 1) / SMALL_N_COLS;
 
     for (; blocks > 0; blocks--) {
         size_t cols = (out + blocks - 1) / blocks;
 
         switch (cols) {
         case 1:
-            narrow_cols(1, y, ldy, x, ldx, w, bias, batch, in, relu);
+            small_n_cols(1, y, ldy, x, ldx, w, bias, batch, in, relu);
             break;
         case 2:
-            narrow_cols(2, y, ldy, x, ldx, w, bias, batch, in, relu);
+            small_n_cols(2, y, ldy, x, ldx, w, bias, batch, in, relu);
             break;
         case 3:
-            narrow_cols(3, y, ldy, x, ldx, w, bias, batch, in, relu);
+            small_n_cols(3, y, ldy, x, ldx, w, bias, batch, in, relu);
             break;
         case 4:
-            narrow_cols(4, y, ldy, x, ldx, w, bias, batch, in, relu);
+            small_n_cols(4, y, ldy, x, ldx, w, bias, batch, in, relu);
             break;
         case 5:
-            narrow_cols(5, y, ldy, x, ldx, w, bias, batch, in, relu);
+            small_n_cols(5, y, ldy, x, ldx, w, bias, batch, in, relu);
             break;
         case 6:
-            narrow_cols(6, y, ldy, x, ldx, w, bias, batch, in, relu);
+            small_n_cols(6, y, ldy, x, ldx, w, bias, batch, in, relu);
             break;
         default:
             break;
@@ -417,7 +415,7 @@ static void forward_narrow(float *y, size_t ldy, const float *x, size_t ldx, con
 
 #if FL__LANES == 16
 
-/* nb * ni <= 16 dot products of rows of dy and of w; dy is zero behind its row. */
+/* nb * ni <= 16 dot products of rows of dy and of w; the padding of dy is zero. */
 INLINE void data_block(size_t nb, size_t ni, float *dx, size_t lddx, const float *dy, size_t lddy,
                        const float *w, size_t out)
 {
@@ -477,8 +475,8 @@ INLINE void data_columns(size_t ni, float *dx, size_t lddx, const float *dy, siz
     }
 }
 
-static void backward_data(float *dx, size_t lddx, const float *dy, size_t lddy, const float *w,
-                          size_t batch, size_t in, size_t out)
+static void dense_kern_backward_data(float *dx, size_t lddx, const float *dy, size_t lddy,
+                                     const float *w, size_t batch, size_t in, size_t out)
 {
     size_t i = 0;
 

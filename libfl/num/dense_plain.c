@@ -1,16 +1,16 @@
 #include "libfl/num/dense_kern.h"
 
-#define FL__LANES       4
-#define FL__FWD_ROWS    5
-#define FL__DW_ROWS     4
-#define FL__NARROW_ROWS 2
+#define FL__LANES        4
+#define FL__FWD_ROWS     5
+#define FL__DW_ROWS      4
+#define FL__SMALL_N_ROWS 2
 #include "libfl/num/dense_impl.h"
 
 const struct fl__dense_kern fl__dense_plain = {
     .name = "portable",
     .batch_below = 48,
-    .forward = forward,
-    .forward_narrow = forward_narrow,
+    .forward = dense_kern_forward,
+    .forward_small_n = dense_kern_forward_small_n,
     .backward_data = NULL,
-    .weights = weights,
+    .weights = dense_kern_weights,
 };

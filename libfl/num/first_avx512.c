@@ -19,8 +19,8 @@
 #endif
 
 const struct fl__first_kern fl__first_avx512 = {
-    .forward = forward,
-    .weights = weights,
+    .forward = first_kern_forward,
+    .weights = first_kern_weights,
 };
 
 #else

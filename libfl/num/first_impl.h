@@ -5,7 +5,7 @@
  * The kernels of first_kern.h, written once with vectors of FL__LANES floats (lanes_impl.h).
  *
  * Blocks of ROWS pixels of y (of ROWS weights, for the gradient) and COLS vectors of outputs are
- * held in registers; each step takes COLS vectors and ROWS single numbers of the image.
+ * kept in registers; each step reads COLS vectors and ROWS single numbers of the image.
  */
 
 #include <stddef.h>
@@ -21,8 +21,8 @@
 #endif
 
 /*
- * Pixels whose part of the gradient is summed before it is added to what there is: their dy stays
- * in the first-level cache while all weights are gone through, and sums of sums round less.
+ * Pixels whose gradient is summed before it is added to the total: their dy stays in the L1
+ * cache while all weights are processed, and sums of sums have smaller rounding errors.
  */
 #define STRIP 64
 
@@ -37,7 +37,7 @@ INLINE size_t kernel_row(const struct fl_conv *conv)
     return conv->kw * conv->c;
 }
 
-/* `rows` pixels of y, `cols` vectors of outputs; image[r] is where the patch of pixel r begins. */
+/* `rows` pixels of y, `cols` vectors of outputs; image[r] is the start of the patch of pixel r. */
 INLINE void forward_block(size_t rows, size_t cols, const struct fl_conv *conv, float *y,
                           const float *const *image, const float *w, const float *bias, bool relu)
 {
@@ -82,7 +82,7 @@ INLINE void forward_block(size_t rows, size_t cols, const struct fl_conv *conv, 
     }
 }
 
-/* A walk over the pixels of y: where the patch of the next one begins. */
+/* Iterator over the pixels of y: the start of the patch of the next pixel. */
 struct walk {
     const float *at;
     size_t left; /* pixels of this row */
@@ -101,7 +101,7 @@ INLINE const float *next_pixel(const struct fl_conv *conv, struct walk *walk)
     return at;
 }
 
-/* Vectors of outputs in the block from output k on: COLS, or what is left of them. */
+/* Number of vectors of outputs in the block that begins at output k: at most COLS. */
 INLINE size_t cols_from(const struct fl_conv *conv, size_t k)
 {
     size_t left = (conv->k - k) / FL__LANES;
@@ -130,7 +130,7 @@ INLINE void forward_rows(size_t rows, const struct fl_conv *conv, float *y,
             forward_block(rows, 1, conv, y + k, image, w + k, bias + k, relu);
             break;
 #endif
-        default: /* the only one with fewer lanes: outputs come in sixteens */
+        default: /* the only other value: outputs are multiples of 16 */
             forward_block(rows, 2, conv, y + k, image, w + k, bias + k, relu);
             break;
         }
@@ -138,8 +138,8 @@ INLINE void forward_rows(size_t rows, const struct fl_conv *conv, float *y,
     }
 }
 
-static void forward(const struct fl_conv *conv, float *y, const float *image, const float *w,
-                    const float *bias, bool relu)
+static void first_kern_forward(const struct fl_conv *conv, float *y, const float *image,
+                               const float *w, const float *bias, bool relu)
 {
     struct walk walk = {.at = image, .left = conv->ow};
     size_t pixels = conv->oh * conv->ow;
@@ -161,16 +161,18 @@ static void forward(const struct fl_conv *conv, float *y, const float *image, co
     }
 }
 
-/* Some pixels of y, one after the other. */
+/* A run of consecutive pixels of y. */
 struct strip {
-    const float *dy;  /* of the first */
-    struct walk walk; /* stands before it */
+    const float *dy;  /* dy of the first pixel */
+    struct walk walk; /* iterator at the first pixel */
     size_t pixels;
-    size_t next; /* pixels of the strip behind this one */
+    size_t next; /* pixels of the next strip */
 };
 
-/* g of `rows` weights and `cols` vectors of outputs; of[r] is the place of weight r in a patch of
- * the image. */
+/*
+ * g of `rows` weights and `cols` vectors of outputs; of[r] is the offset of weight r in a patch
+ * of the image.
+ */
 INLINE void weights_block(size_t rows, size_t cols, const struct fl_conv *conv, float *g,
                           const size_t *of, const struct strip *strip, size_t k)
 {
@@ -226,8 +228,8 @@ INLINE void weights_block(size_t rows, size_t cols, const struct fl_conv *conv, 
 }
 
 /*
- * The blocks are functions of their own: inlined side by side into one caller their pointers
- * no longer fit into registers, which costs a quarter of the speed.
+ * The blocks are separate functions: when they are inlined into one caller, their pointers do
+ * not fit into registers, which costs a quarter of the speed.
  */
 typedef void weights_fn(const struct fl_conv *conv, float *g, const size_t *of,
                         const struct strip *strip, size_t k);
@@ -263,12 +265,14 @@ static weights_fn *const weights_fns[COLS][ROWS] = {
     WEIGHTS_NAMES(4),
 };
 #else
-/* Outputs come in sixteens: there is always a second vector. */
+/* Outputs are multiples of 16: there is always a second vector. */
 static weights_fn *const weights_fns[COLS][ROWS] = {{NULL}, WEIGHTS_NAMES(2)};
 #endif
 
-/* Part `i` of `parts` of the next strip's dy. Asked for in these portions it has come when it is
- * needed; asked for at once it displaces what is being worked on. */
+/*
+ * Prefetch part `i` of `parts` of the next strip's dy. Prefetched in parts it arrives in time;
+ * prefetched at once it displaces the current data.
+ */
 INLINE void prefetch_part(const struct fl_conv *conv, const struct strip *strip, size_t i,
                           size_t parts)
 {
@@ -281,32 +285,35 @@ INLINE void prefetch_part(const struct fl_conv *conv, const struct strip *strip,
     }
 }
 
-/* Where the next weight lies in a patch of the image: one kernel row after another. */
-struct taps {
+/* Offsets of the next weights in a patch of the image: one kernel row after another. */
+struct window_offsets {
     size_t row, in_row;
 };
 
-static void next_taps(const struct fl_conv *conv, struct taps *taps, size_t *of, size_t n)
+static void next_offsets(const struct fl_conv *conv, struct window_offsets *window, size_t *of,
+                         size_t n)
 {
     size_t r;
 
     for (r = 0; r < n; r++) {
-        of[r] = taps->row * image_row(conv) + taps->in_row;
-        taps->in_row++;
-        if (taps->in_row == kernel_row(conv)) {
-            taps->in_row = 0;
-            taps->row++;
+        of[r] = window->row * image_row(conv) + window->in_row;
+        window->in_row++;
+        if (window->in_row == kernel_row(conv)) {
+            window->in_row = 0;
+            window->row++;
         }
     }
 }
 
-/* All weights, in blocks of nearly equal height: 27 are twice 6 and three times 5, not four times
- * 6 and 3. */
+/*
+ * All weights, in blocks of nearly equal height: 27 are twice 6 and three times 5 instead of
+ * four times 6 and 3.
+ */
 static void weights_strip(const struct fl_conv *conv, float *g, const struct strip *strip)
 {
     size_t left = conv->kh * kernel_row(conv);
     size_t blocks = (left + ROWS - 1) / ROWS;
-    struct taps taps = {0};
+    struct window_offsets window = {0};
     size_t of[ROWS];
     size_t i, k;
 
@@ -314,7 +321,7 @@ static void weights_strip(const struct fl_conv *conv, float *g, const struct str
         size_t rows = (left + blocks - i - 1) / (blocks - i);
 
         prefetch_part(conv, strip, i, blocks);
-        next_taps(conv, &taps, of, rows);
+        next_offsets(conv, &window, of, rows);
         for (k = 0; k < conv->k; k += cols_from(conv, k) * FL__LANES) {
             weights_fns[cols_from(conv, k) - 1][rows - 1](conv, g, of, strip, k);
         }
@@ -323,7 +330,8 @@ static void weights_strip(const struct fl_conv *conv, float *g, const struct str
     }
 }
 
-static void weights(const struct fl_conv *conv, float *g, const float *image, const float *dy)
+static void first_kern_weights(const struct fl_conv *conv, float *g, const float *image,
+                               const float *dy)
 {
     size_t pixels = conv->oh * conv->ow;
     size_t p;

@@ -4,6 +4,6 @@
 #include "libfl/num/first_impl.h"
 
 const struct fl__first_kern fl__first_plain = {
-    .forward = forward,
-    .weights = weights,
+    .forward = first_kern_forward,
+    .weights = first_kern_weights,
 };

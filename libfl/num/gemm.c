@@ -6,10 +6,10 @@
 #include "libfl/num/blas.h"
 
 /*
- * An OpenBLAS that was built without threads gives the same piece of its memory to two callers that
- * come at the same instant: one product in a thousand is then wrong. So with it one thread
- * multiplies at a time; a daemon has only one that does. The build with threads
- * (libopenblas-pthread) takes callers side by side.
+ * OpenBLAS built without threads can give the same buffer to two concurrent callers: one product
+ * in a thousand is then wrong. With that build products are serialised; a daemon has only one
+ * thread that multiplies. The build with threads (libopenblas-pthread) supports concurrent
+ * callers.
  */
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
@@ -25,7 +25,7 @@ const char *fl_gemm_kernel(void)
     return blas != NULL ? blas->get_corename() : "none";
 }
 
-/* BLAS wants a beta of 0 to overwrite even NaN; so do we. */
+/* As in BLAS, beta = 0 overwrites even NaN. */
 static void scale_rows(size_t m, size_t n, float beta, float *c, size_t ldc)
 {
     size_t i;

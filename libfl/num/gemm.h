@@ -14,8 +14,9 @@
 #include "libfl/base/err.h"
 
 /*
- * Before the first product, from any thread; once is enough. FL_ENOENT: there is no OpenBLAS here,
- * and no network can be made; says which library, and what to install.
+ * Load OpenBLAS; must be called before the first product, from any thread, repeated calls are
+ * allowed. FL_ENOENT: OpenBLAS is missing, so no network can be created; the message names the
+ * library and the package to install.
  */
 FL_MUST_CHECK int fl_gemm_init(struct fl_err *err);
 /* Name of the BLAS kernel in use, "none" before fl_gemm_init(); for logs and benchmark output. */
@@ -27,7 +28,7 @@ const char *fl_gemm_kernel(void);
  */
 void fl_gemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *a,
              size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc);
-/* The same in plain C with double sums: the oracle of the tests. */
+/* Reference of fl_gemm() in plain C with double sums: the oracle of the tests. */
 void fl_gemm_ref(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha,
                  const float *a, size_t lda, const float *b, size_t ldb, float beta, float *c,
                  size_t ldc);

@@ -1,3 +1,7 @@
+/*
+ * The table of instruction sets and their kernels, and the choice by processor or by name
+ * (kernels.h).
+ */
 #include "libfl/num/kernels.h"
 
 #include <stdio.h>
@@ -28,17 +32,20 @@ static bool is_lacking(void)
 }
 #endif
 
-static bool is_here(void)
+static bool is_supported(void)
 {
     return true;
 }
 
-/* Fastest first. Each processor knows all names, so that a forced one is refused by what it is. */
+/*
+ * Fastest first. Every build lists all names, so that a forced one that is not supported is
+ * refused with its reason.
+ */
 static const struct fl_kernels rows[] = {
 #if defined(__x86_64__)
     {
         .name = "avx512",
-        .here = has_avx512,
+        .supported = has_avx512,
         .dense = &fl__dense_avx512,
         .first = &fl__first_avx512,
         .wino = &fl__wino_avx512,
@@ -46,25 +53,25 @@ static const struct fl_kernels rows[] = {
     },
     {
         .name = "avx2",
-        .here = has_avx2,
+        .supported = has_avx2,
         .dense = &fl__dense_avx2,
         .first = &fl__first_avx2,
         .wino = &fl__wino_avx2,
         .pixel = &fl__pixel_avx2,
     },
 #else
-    {.name = "avx512", .here = is_lacking, .pixel = &fl__pixel_ref},
-    {.name = "avx2", .here = is_lacking, .pixel = &fl__pixel_ref},
+    {.name = "avx512", .supported = is_lacking, .pixel = &fl__pixel_ref},
+    {.name = "avx2", .supported = is_lacking, .pixel = &fl__pixel_ref},
 #endif
     {
         .name = "portable",
-        .here = is_here,
+        .supported = is_supported,
         .dense = &fl__dense_plain,
         .first = &fl__first_plain,
         .wino = &fl__wino_plain,
         .pixel = &fl__pixel_plain,
     },
-    {.name = "reference", .here = is_here, .pixel = &fl__pixel_ref},
+    {.name = "reference", .supported = is_supported, .pixel = &fl__pixel_ref},
 };
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -81,7 +88,7 @@ const struct fl_kernels *fl_kernels_best(void)
 {
     size_t i = 0;
 
-    while (!rows[i].here()) {
+    while (!rows[i].supported()) {
         i++;
     }
     return &rows[i];
@@ -92,14 +99,14 @@ const char *fl_kernels_name(const struct fl_kernels *kernels)
     return kernels->name;
 }
 
-/* The names that this processor can run, for a message. */
+/* List the names that this processor supports, for a message. */
 static void list_rows(char *to, size_t size)
 {
     size_t used = (size_t)snprintf(to, size, "auto");
     size_t i;
 
     for (i = 0; i < N_ROWS && used < size; i++) {
-        if (rows[i].here()) {
+        if (rows[i].supported()) {
             used += (size_t)snprintf(to + used, size - used, ", %s", rows[i].name);
         }
     }
@@ -120,8 +127,10 @@ int fl_kernels_named(const char *name, const struct fl_kernels **ret, struct fl_
         if (strcmp(rows[i].name, name) != 0) {
             continue;
         }
-        if (!rows[i].here()) {
-            return fl_err_set(err, FL_ECONF, "this processor has no %s instructions; it can run %s",
+        if (!rows[i].supported()) {
+            return fl_err_set(err, FL_ECONF,
+                              "this processor does not support %s instructions; "
+                              "supported: %s",
                               name, known);
         }
         *ret = &rows[i];
@@ -129,7 +138,7 @@ int fl_kernels_named(const char *name, const struct fl_kernels **ret, struct fl_
     }
     nearest = fl_str_nearest(name, fl_kernels_names, N_ROWS + 1);
     return fl_err_set(err, FL_ECONF,
-                      "no set of instructions is called '%.32s'%s%s%s; this processor can run %s",
-                      name, nearest != NULL ? ", did you mean '" : "",
-                      nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "", known);
+                      "no instruction set '%.32s'%s%s%s; supported by this processor: %s", name,
+                      nearest != NULL ? ", did you mean '" : "", nearest != NULL ? nearest : "",
+                      nearest != NULL ? "'?" : "", known);
 }

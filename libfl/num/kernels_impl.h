@@ -1,7 +1,7 @@
 #ifndef FL_NUM_KERNELS_IMPL_H
 #define FL_NUM_KERNELS_IMPL_H
 
-/* The rows of kernels.h; private to libfl/num and its tests. */
+/* The rows of the instruction-set table (kernels.h); private to libfl/num and its tests. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,14 +15,14 @@ struct fl__wino_kern;
 
 struct fl_kernels {
     const char *name;
-    bool (*here)(void);                 /* this processor has what it needs */
+    bool (*supported)(void);            /* the processor supports it */
     const struct fl__dense_kern *dense; /* NULL: BLAS */
     const struct fl__first_kern *first; /* NULL: patches and BLAS */
     const struct fl__wino_kern *wino;   /* NULL: patches and BLAS */
     const struct fl__pixel_kern *pixel;
 };
 
-/* The i-th row, fastest first, whether this processor has it or not; NULL behind the last. */
+/* The i-th row, fastest first, supported or not; NULL past the end. */
 const struct fl_kernels *fl__kernels_row(size_t i);
 
 #endif

@@ -2,9 +2,9 @@
 #define FL_NUM_LANES_IMPL_H
 
 /*
- * Vectors of FL__LANES floats, for kernels that are written once and compiled once per
- * instruction set: 16 with AVX-512, 8 with AVX2, 4 on any processor. The including source sets
- * FL__LANES and the target (dense_avx512.c shows how); it then includes the kernels.
+ * Vectors of FL__LANES floats, for kernels that are written once and compiled once per instruction
+ * set: 16 with AVX-512, 8 with AVX2, 4 on any processor. The including source defines FL__LANES and
+ * the target (see dense_avx512.c) and then includes the kernels.
  *
  * Accumulator arrays must stay in registers: every loop over one has a constant trip count
  * and is unrolled, and every function with one is inlined into a caller that knows the
@@ -15,7 +15,7 @@
 
 typedef float vec __attribute__((vector_size(4 * FL__LANES)));
 typedef int32_t vec_mask __attribute__((vector_size(4 * FL__LANES)));
-/* The same where a float may lie. */
+/* A vector in memory with the alignment of a float. */
 typedef float vec_mem __attribute__((vector_size(4 * FL__LANES), aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
@@ -26,8 +26,8 @@ typedef float vec_mem __attribute__((vector_size(4 * FL__LANES), aligned(4), may
 #endif
 
 /*
- * Makes an address one that the compiler cannot take apart. Of the dozens that a tile needs it
- * would else keep each in memory over the loop, and a load for every load.
+ * Hides how an address was computed. Otherwise the compiler keeps each of the dozens of
+ * addresses of a tile in memory over the loop, with a load for every load.
  */
 #define OPAQUE(p) __asm__("" : "+r"(p))
 

@@ -1,10 +1,13 @@
-/* Normalisation by neighbouring channels, and its derivatives along a direction. */
+/*
+ * Local response normalisation across neighbouring channels (norm.h), its gradient and its
+ * directional derivatives (JVP). Plain loops without state on the caller's thread.
+ */
 #include <math.h>
 #include <string.h>
 
 #include "libfl/num/norm.h"
 
-/* Krizhevsky's constants in TensorFlow's form. */
+/* Krizhevsky's constants, as in TensorFlow. */
 #define RADIUS 4
 #define ALPHA  ((float)(0.001 / 9.0))
 
@@ -15,7 +18,8 @@ size_t fl_lrn_scratch(size_t c)
 }
 
 /* s[0..c) from one pixel; `squares` has zeros on both sides. */
-static void scales(float *restrict s, float *restrict squares, const float *restrict x, size_t c)
+static void lrn_scales(float *restrict s, float *restrict squares, const float *restrict x,
+                       size_t c)
 {
     size_t i;
     size_t d;
@@ -34,7 +38,7 @@ static void scales(float *restrict s, float *restrict squares, const float *rest
     }
 }
 
-/* v^-0.75, by two square roots: an instruction each, pow() is a call. */
+/* v^-0.75 by two square roots, which are instructions, while pow() is a call. */
 static inline float inverse_power(float v)
 {
     float root = sqrtf(v);
@@ -54,7 +58,7 @@ void fl_lrn_forward(float *y, size_t ldy, const float *x, size_t ldx, size_t c, 
             const float *from = x + b * ldx + p * c;
             float *to = y + b * ldy + p * c;
 
-            scales(s, scratch, from, c);
+            lrn_scales(s, scratch, from, c);
             for (i = 0; i < c; i++) {
                 to[i] = from[i] * inverse_power(s[i]);
             }
@@ -71,7 +75,7 @@ static void lrn_pixel(float *restrict dx, const float *restrict dy, const float 
     size_t i;
     size_t d;
 
-    scales(s, terms, x, c);
+    lrn_scales(s, terms, x, c);
     for (i = 0; i < c; i++) {
         float power = inverse_power(s[i]);
 
@@ -112,7 +116,7 @@ size_t fl_lrn_scratch_jvp(size_t c)
 }
 
 /* to[i] = sum over |j - i| <= RADIUS of from[j]; `from` has zeros on both sides. */
-static void windows(float *restrict to, const float *restrict from, size_t c)
+static void lrn_windows(float *restrict to, const float *restrict from, size_t c)
 {
     size_t i;
     size_t d;
@@ -136,7 +140,7 @@ static void scales_jvp(float *restrict rs, float *restrict products, const float
     for (i = 0; i < c; i++) {
         products[RADIUS + i] = x[i] * rx[i];
     }
-    windows(rs, products, c);
+    lrn_windows(rs, products, c);
     for (i = 0; i < c; i++) {
         rs[i] *= 2.0f * ALPHA;
     }
@@ -157,7 +161,7 @@ void fl_lrn_forward_jvp(float *ry, size_t ldy, const float *rx, const float *x, 
             const float *along = rx + b * ldx + p * c;
             float *to = ry + b * ldy + p * c;
 
-            scales(s, scratch, at, c);
+            lrn_scales(s, scratch, at, c);
             scales_jvp(rs, scratch, at, along, c);
             for (i = 0; i < c; i++) {
                 to[i] = inverse_power(s[i]) * (along[i] - 0.75f * at[i] * rs[i] / s[i]);
@@ -181,7 +185,7 @@ static void lrn_pixel_jvp(float *restrict dx, const float *restrict sy, const fl
     float *rterms = scratch + 3 * row;
     size_t i;
 
-    scales(s, terms, x, c);
+    lrn_scales(s, terms, x, c);
     scales_jvp(rs, terms, x, rx, c);
     for (i = 0; i < c; i++) {
         float power = sy[i] * inverse_power(s[i]) / s[i];
@@ -190,8 +194,8 @@ static void lrn_pixel_jvp(float *restrict dx, const float *restrict sy, const fl
         rterms[RADIUS + i] = power * (rx[i] - 1.75f * x[i] * rs[i] / s[i]);
         dx[i] -= 0.75f * power * rs[i];
     }
-    windows(s, terms, c);
-    windows(rs, rterms, c);
+    lrn_windows(s, terms, c);
+    lrn_windows(rs, rterms, c);
     for (i = 0; i < c; i++) {
         dx[i] -= 1.5f * ALPHA * (rx[i] * s[i] + x[i] * rs[i]);
     }

@@ -1,3 +1,8 @@
+/*
+ * Batch normalisation (norm.h): moments, forward pass and gradient, with the kernels of
+ * pixel_kern.h. No state; runs on the caller's thread. Directional derivatives are in
+ * norm_jvp.c.
+ */
 #include "libfl/num/norm.h"
 
 #include <math.h>
@@ -8,13 +13,13 @@
 
 #define CHUNK FL__PIXEL_CHUNK
 
-/* Channels of the chunk that begins with c0. */
+/* Number of channels of the chunk that begins at c0. */
 static size_t chunk_of(const struct fl_bn *bn, size_t c0)
 {
     return bn->c - c0 < CHUNK ? bn->c - c0 : CHUNK;
 }
 
-/* About what the moments are taken: the mean of the first sample. */
+/* The reference point of the moments: the mean of the first sample. */
 static void first_mean(const struct fl__pixel_kern *kern, const struct fl_bn *bn, float *about,
                        const float *x, size_t n)
 {
@@ -52,11 +57,11 @@ void fl_bn_moments(const struct fl_kernels *kernels, const struct fl_bn *bn, flo
             kernels->pixel->spread(total, square, x + i * ldx + c0, about, runs.ld, runs.rows, n);
         }
         for (j = 0; j < n; j++) {
-            double away = total[j] / count;
-            double v = square[j] / count - away * away;
+            double centred = total[j] / count;
+            double v = square[j] / count - centred * centred;
 
-            mean[c0 + j] = (float)((double)about[j] + away);
-            /* NaN stays. */
+            mean[c0 + j] = (float)((double)about[j] + centred);
+            /* NaN is kept. */
             var[c0 + j] = v < 0.0 ? 0.0f : (float)v;
         }
     }
@@ -78,7 +83,7 @@ void fl_bn_track(const struct fl_bn *bn, float *running_mean, float *running_var
     }
 }
 
-static float inverse_deviation(float var)
+static float norm_inverse_deviation(float var)
 {
     return (float)(1.0 / sqrt((double)var + FL_BN_EPS));
 }
@@ -88,14 +93,14 @@ struct factors {
     float mean_dy[CHUNK], by_dy[CHUNK], by_x[CHUNK];
 };
 
-/* What the constants of forward are for n channels. */
+/* Compute the factors of forward for n channels. */
 static struct fl__pixel_bn forward_factors(struct factors *f, const float *mean, const float *var,
                                            const float *gamma, const float *beta, size_t n)
 {
     size_t j;
 
     for (j = 0; j < n; j++) {
-        f->scale[j] = gamma[j] * inverse_deviation(var[j]);
+        f->scale[j] = gamma[j] * norm_inverse_deviation(var[j]);
     }
     return (struct fl__pixel_bn){.mean = mean, .scale = f->scale, .shift = beta};
 }
@@ -140,26 +145,26 @@ void fl_bn_backward_sums(const struct fl_kernels *kernels, const struct fl_bn *b
                                      io->relu);
         }
         for (j = 0; j < n; j++) {
-            dgamma[c0 + j] = (float)(product[j] * (double)inverse_deviation(io->var[c0 + j]));
+            dgamma[c0 + j] = (float)(product[j] * (double)norm_inverse_deviation(io->var[c0 + j]));
             dbeta[c0 + j] = (float)total[j];
         }
     }
 }
 
 /*
- * With m numbers a channel and inv = 1 / sqrt(var + eps):
+ * With m numbers per channel and inv = 1 / sqrt(var + eps):
  *     dx = gamma * inv * (dy - dbeta / m - xhat * dgamma / m)
  */
-static struct fl__pixel_bn backward_factors(struct factors *f, const struct fl_bn_backward *io,
-                                            size_t c0, size_t n, const float *dgamma,
-                                            const float *dbeta, double m)
+static struct fl__pixel_bn norm_backward_factors(struct factors *f, const struct fl_bn_backward *io,
+                                                 size_t c0, size_t n, const float *dgamma,
+                                                 const float *dbeta, double m)
 {
     struct fl__pixel_bn at =
         forward_factors(f, io->mean + c0, io->var + c0, io->gamma + c0, io->beta + c0, n);
     size_t j;
 
     for (j = 0; j < n; j++) {
-        double inv = (double)inverse_deviation(io->var[c0 + j]);
+        double inv = (double)norm_inverse_deviation(io->var[c0 + j]);
         double scale = (double)io->gamma[c0 + j] * inv;
 
         f->by_dy[j] = (float)scale;
@@ -187,7 +192,7 @@ void fl_bn_backward_data(const struct fl_kernels *kernels, const struct fl_bn *b
     for (c0 = 0; c0 < bn->c; c0 += CHUNK) {
         size_t n = chunk_of(bn, c0);
         struct factors f;
-        const struct fl__pixel_bn at = backward_factors(&f, io, c0, n, dgamma, dbeta, m);
+        const struct fl__pixel_bn at = norm_backward_factors(&f, io, c0, n, dgamma, dbeta, m);
 
         for (i = 0; i < runs.n; i++) {
             kernels->pixel->combine(dx + i * lddx + c0, io->dy + i * io->lddy + c0,

@@ -5,10 +5,10 @@
  * Normalisations on NHWC images: by the batch (Ioffe and Szegedy 2015, algorithms 1 and 2)
  * and by neighbouring channels (Krizhevsky et al. 2012, section 3.3).
  *
- *     x[batch][pixels][c]  row stride ldx floats a sample; y, dx, dy as x
+ *     x[batch][pixels][c]  row stride ldx floats per sample; y, dx, dy as x
  *
- * The columns behind a sample of dx become zero, as dense.h wants them.
- * Purity: no allocation, no state. The same shapes with the same kernels give the same bits.
+ * The columns after a sample of dx become zero, as dense.h requires. Purity: no allocation, no
+ * state. The same shapes with the same kernels give the same bits.
  */
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 
 /* Added to every variance. */
 #define FL_BN_EPS 1e-5
-/* Share of the newest batch in the running statistics. */
+/* Weight of the newest batch in the running statistics. */
 #define FL_BN_MOMENTUM 0.1
 
 struct fl_bn {
@@ -29,8 +29,8 @@ struct fl_bn {
 void fl_bn_moments(const struct fl_kernels *kernels, const struct fl_bn *bn, float *mean,
                    float *var, const float *x, size_t ldx, size_t batch);
 /*
- * Running statistics after a batch of `n` numbers a channel; the running variance takes the
- * unbiased one, as PyTorch's does. A single number has none: the running one stays.
+ * Update the running statistics after a batch of `n` numbers per channel; the running variance
+ * uses the unbiased variance, as in PyTorch. With a single number it is unchanged.
  */
 void fl_bn_track(const struct fl_bn *bn, float *running_mean, float *running_var, const float *mean,
                  const float *var, size_t n);
@@ -39,7 +39,7 @@ void fl_bn_forward(const struct fl_kernels *kernels, const struct fl_bn *bn, flo
                    const float *x, size_t ldx, const float *mean, const float *var,
                    const float *gamma, const float *beta, size_t batch, bool relu);
 
-/* With `relu` dy is the gradient above ReLU: what it stopped is left out. */
+/* With `relu` dy is the gradient after ReLU and is masked first. */
 struct fl_bn_backward {
     const float *dy, *x;
     size_t lddy, ldx;
@@ -49,17 +49,18 @@ struct fl_bn_backward {
 /* dgamma and dbeta: sums over the batch of dy * xhat and of dy. */
 void fl_bn_backward_sums(const struct fl_kernels *kernels, const struct fl_bn *bn, float *dgamma,
                          float *dbeta, const struct fl_bn_backward *io, size_t batch);
-/* dx, wholly overwritten, for statistics that were taken from the same batch. */
+/* dx, completely overwritten, for statistics of the same batch. */
 void fl_bn_backward_data(const struct fl_kernels *kernels, const struct fl_bn *bn, float *dx,
                          size_t lddx, const struct fl_bn_backward *io, const float *dgamma,
                          const float *dbeta, size_t batch);
 
 /*
- * Along a direction: rx, ry, rgamma, rbeta are the derivatives of x, y, gamma and beta, sy and sx
- * the adjoints of ry and rx, dy and dx those of y and x. rx NULL: zero; so are rgamma and rbeta.
+ * Directional derivatives (JVP): rx, ry, rgamma, rbeta are the tangents of x, y, gamma and beta,
+ * sy and sx the adjoints of ry and rx, dy and dx those of y and x. rx NULL: zero; then rgamma
+ * and rbeta are zero too.
  */
 struct fl_bn_jvp {
-    const float *mean, *var;    /* of the batch, fl_bn_moments() */
+    const float *mean, *var;    /* moments of the batch, fl_bn_moments() */
     const float *rmean, *slope; /* fl_bn_moments_jvp() */
     const float *gamma;
     const float *rgamma, *rbeta;
@@ -79,7 +80,7 @@ struct fl_bn_streams {
     float *dx, *sx;
     size_t ldx, ldy;
 };
-/* dx and sx, wholly overwritten, and the gradients dgamma and dbeta. */
+/* dx and sx, completely overwritten, and the gradients dgamma and dbeta. */
 void fl_bn_backward_jvp(const struct fl_bn *bn, const struct fl_bn_streams *io,
                         const struct fl_bn_jvp *at, float *dgamma, float *dbeta, size_t batch);
 
@@ -95,8 +96,8 @@ void fl_lrn_backward(float *dx, size_t lddx, const float *dy, size_t lddy, const
                      size_t ldx, size_t c, size_t pixels, size_t batch, float *scratch);
 
 /*
- * Along a direction: ry of rx; and backward, dx of dy and sy, for the sx that fl_lrn_backward()
- * makes of sy. `scratch`: fl_lrn_scratch_jvp() floats.
+ * JVP forms: ry from rx; backward, dx from dy and sy, while fl_lrn_backward() computes sx from
+ * sy. `scratch`: fl_lrn_scratch_jvp() floats.
  */
 size_t fl_lrn_scratch_jvp(size_t c);
 void fl_lrn_forward_jvp(float *ry, size_t ldy, const float *rx, const float *x, size_t ldx,

@@ -1,18 +1,19 @@
 /*
- * The normalisations along a direction (R-operator; Pearlmutter 1994): tangents forward, and the
- * adjoints of numbers and of their tangents backward. The backward functions follow from the
- * ordinary ones by differentiating them: the adjoint of a tangent goes the way of a gradient, the
- * adjoint of a number is the derivative of that along the direction.
+ * Directional derivatives (JVP) of batch normalisation (R-operator; Pearlmutter 1994): tangents
+ * forward, and the adjoints of values and of their tangents backward. The backward functions are
+ * derivatives of the ordinary ones: the adjoint of a tangent is propagated like a gradient, the
+ * adjoint of a value is the directional derivative of that. No state; runs on the caller's
+ * thread.
  */
 #include <math.h>
 #include <string.h>
 
 #include "libfl/num/norm.h"
 
-/* Channels that are treated at once. */
+/* Channels processed at a time. */
 #define CHUNK 64
 
-static double inverse_deviation(float var)
+static double norm_jvp_inverse_deviation(float var)
 {
     return 1.0 / sqrt((double)var + FL_BN_EPS);
 }
@@ -23,8 +24,8 @@ struct sums {
 };
 
 /* Adds d to `first` and d * (x - mean) to `second`. */
-static void add_products(struct sums *s, const float *restrict d, const float *restrict x,
-                         const float *restrict mean, size_t c, size_t pixels, size_t n)
+static void norm_jvp_add_products(struct sums *s, const float *restrict d, const float *restrict x,
+                                  const float *restrict mean, size_t c, size_t pixels, size_t n)
 {
     float sum[CHUNK] = {0};
     float product[CHUNK] = {0};
@@ -54,23 +55,24 @@ void fl_bn_moments_jvp(const struct fl_bn *bn, float *rmean, float *slope, const
         struct sums s = {.first = {0}};
 
         for (b = 0; rx != NULL && b < batch; b++) {
-            add_products(&s, rx + b * ldx + c0, x + b * ldx + c0, mean + c0, bn->c, bn->pixels, n);
+            norm_jvp_add_products(&s, rx + b * ldx + c0, x + b * ldx + c0, mean + c0, bn->c,
+                                  bn->pixels, n);
         }
         for (j = 0; j < n; j++) {
             rmean[c0 + j] = (float)(s.first[j] / count);
-            slope[c0 + j] = (float)(s.second[j] * inverse_deviation(var[c0 + j]) / count);
+            slope[c0 + j] = (float)(s.second[j] * norm_jvp_inverse_deviation(var[c0 + j]) / count);
         }
     }
 }
 
-/* What rx, x - mean and 1 are multiplied with, a channel. */
+/* Factors of rx, x - mean and 1, per channel. */
 struct forward_factors {
     float rx[CHUNK], x[CHUNK], one[CHUNK];
 };
 
-static void tangents(float *restrict ry, const float *restrict rx, const float *restrict x,
-                     const float *restrict mean, const struct forward_factors *restrict f, size_t c,
-                     size_t pixels, size_t n)
+static void norm_jvp_tangents(float *restrict ry, const float *restrict rx, const float *restrict x,
+                              const float *restrict mean, const struct forward_factors *restrict f,
+                              size_t c, size_t pixels, size_t n)
 {
     size_t p, j;
 
@@ -97,7 +99,7 @@ void fl_bn_forward_jvp(const struct fl_bn *bn, float *ry, size_t ldy, const floa
         struct forward_factors f;
 
         for (j = 0; j < n; j++) {
-            double inv = inverse_deviation(at->var[c0 + j]);
+            double inv = norm_jvp_inverse_deviation(at->var[c0 + j]);
             double scale = (double)at->gamma[c0 + j] * inv;
             double rgamma = at->rgamma != NULL ? (double)at->rgamma[c0 + j] : 0.0;
             double rbeta = at->rbeta != NULL ? (double)at->rbeta[c0 + j] : 0.0;
@@ -107,8 +109,8 @@ void fl_bn_forward_jvp(const struct fl_bn *bn, float *ry, size_t ldy, const floa
             f.one[j] = (float)(rbeta - scale * (double)at->rmean[c0 + j]);
         }
         for (b = 0; b < batch; b++) {
-            tangents(ry + b * ldy + c0, rx != NULL ? rx + b * ldx + c0 : NULL, x + b * ldx + c0,
-                     at->mean + c0, &f, bn->c, bn->pixels, n);
+            norm_jvp_tangents(ry + b * ldy + c0, rx != NULL ? rx + b * ldx + c0 : NULL,
+                              x + b * ldx + c0, at->mean + c0, &f, bn->c, bn->pixels, n);
         }
     }
 }
@@ -130,8 +132,8 @@ static void add_tangents(double *total, const float *restrict d, const float *re
     }
 }
 
-/* Factors of dx and of sx, a channel. */
-struct backward_factors {
+/* Factors of dx and of sx, per channel. */
+struct norm_jvp_backward_factors {
     float dx_dy[CHUNK], dx_sy[CHUNK], dx_rx[CHUNK], dx_x[CHUNK], dx_one[CHUNK];
     float sx_sy[CHUNK], sx_x[CHUNK], sx_one[CHUNK];
 };
@@ -140,16 +142,17 @@ struct backward_factors {
  * The ordinary backward pass of S = gamma sy is sx = inv (S - mean(S) - xhat p), p = mean(S xhat).
  * Its derivative, with U = gamma dy + rgamma sy for the one of S and -inv^2 a for that of inv, is
  *     dx = inv (U - mean(U) - rxhat p - xhat q) - inv a sx,   q = mean(U xhat) + mean(S rxhat)
- * from which the factors are collected. `u`, `s`: sums of dy and sy, `srx`: of sy rx.
+ * which gives the factors. `u`, `s`: sums of dy and sy, `srx`: of sy rx.
  */
-static void backward_factors(struct backward_factors *f, const struct fl_bn_jvp *at, size_t c0,
-                             size_t n, const struct sums *u, const struct sums *s,
-                             const double *srx, double count, float *dgamma, float *dbeta)
+static void norm_jvp_backward_factors(struct norm_jvp_backward_factors *f,
+                                      const struct fl_bn_jvp *at, size_t c0, size_t n,
+                                      const struct sums *u, const struct sums *s, const double *srx,
+                                      double count, float *dgamma, float *dbeta)
 {
     size_t j;
 
     for (j = 0; j < n; j++) {
-        double inv = inverse_deviation(at->var[c0 + j]);
+        double inv = norm_jvp_inverse_deviation(at->var[c0 + j]);
         double gamma = (double)at->gamma[c0 + j];
         double rgamma = at->rgamma != NULL ? (double)at->rgamma[c0 + j] : 0.0;
         double a = (double)at->slope[c0 + j];
@@ -180,20 +183,21 @@ struct streams {
     const float *dy, *sy, *x, *rx;
 };
 
-static void combine(const struct streams *t, const float *restrict mean,
-                    const struct backward_factors *restrict f, size_t c, size_t pixels, size_t n)
+static void norm_jvp_combine(const struct streams *t, const float *restrict mean,
+                             const struct norm_jvp_backward_factors *restrict f, size_t c,
+                             size_t pixels, size_t n)
 {
     size_t p, j;
 
     for (p = 0; p < pixels; p++) {
         for (j = 0; j < n; j++) {
             size_t i = p * c + j;
-            float away = t->x[i] - mean[j];
+            float centred = t->x[i] - mean[j];
             float along = t->rx != NULL ? t->rx[i] * f->dx_rx[j] : 0.0f;
 
-            t->dx[i] = t->dy[i] * f->dx_dy[j] + t->sy[i] * f->dx_sy[j] + along + away * f->dx_x[j] +
-                       f->dx_one[j];
-            t->sx[i] = t->sy[i] * f->sx_sy[j] + away * f->sx_x[j] + f->sx_one[j];
+            t->dx[i] = t->dy[i] * f->dx_dy[j] + t->sy[i] * f->dx_sy[j] + along +
+                       centred * f->dx_x[j] + f->dx_one[j];
+            t->sx[i] = t->sy[i] * f->sx_sy[j] + centred * f->sx_x[j] + f->sx_one[j];
         }
     }
 }
@@ -207,7 +211,7 @@ void fl_bn_backward_jvp(const struct fl_bn *bn, const struct fl_bn_streams *io,
 
     for (c0 = 0; c0 < bn->c; c0 += CHUNK) {
         size_t n = bn->c - c0 < CHUNK ? bn->c - c0 : CHUNK;
-        struct backward_factors f;
+        struct norm_jvp_backward_factors f;
         struct sums u = {.first = {0}};
         struct sums s = {.first = {0}};
         double srx[CHUNK] = {0};
@@ -216,13 +220,14 @@ void fl_bn_backward_jvp(const struct fl_bn *bn, const struct fl_bn_streams *io,
             const float *x = io->x + b * io->ldx + c0;
             const float *sy = io->sy + b * io->ldy + c0;
 
-            add_products(&u, io->dy + b * io->ldy + c0, x, at->mean + c0, bn->c, bn->pixels, n);
-            add_products(&s, sy, x, at->mean + c0, bn->c, bn->pixels, n);
+            norm_jvp_add_products(&u, io->dy + b * io->ldy + c0, x, at->mean + c0, bn->c,
+                                  bn->pixels, n);
+            norm_jvp_add_products(&s, sy, x, at->mean + c0, bn->c, bn->pixels, n);
             if (io->rx != NULL) {
                 add_tangents(srx, sy, io->rx + b * io->ldx + c0, bn->c, bn->pixels, n);
             }
         }
-        backward_factors(&f, at, c0, n, &u, &s, srx, count, dgamma, dbeta);
+        norm_jvp_backward_factors(&f, at, c0, n, &u, &s, srx, count, dgamma, dbeta);
         for (b = 0; b < batch; b++) {
             const struct streams t = {.dx = io->dx + b * io->ldx + c0,
                                       .sx = io->sx + b * io->ldx + c0,
@@ -231,7 +236,7 @@ void fl_bn_backward_jvp(const struct fl_bn *bn, const struct fl_bn_streams *io,
                                       .x = io->x + b * io->ldx + c0,
                                       .rx = io->rx != NULL ? io->rx + b * io->ldx + c0 : NULL};
 
-            combine(&t, at->mean + c0, &f, bn->c, bn->pixels, n);
+            norm_jvp_combine(&t, at->mean + c0, &f, bn->c, bn->pixels, n);
         }
     }
     for (b = 0; b < batch && row < io->ldx; b++) {

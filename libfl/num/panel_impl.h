@@ -2,10 +2,10 @@
 #define FL_NUM_PANEL_IMPL_H
 
 /*
- * Products with panels of FL__PANEL columns, and panels turned round (wino_kern.h). The
- * including file sets FL__LANES and
+ * Products with packed blocks of FL__PANEL columns, and transposed packed blocks (wino_kern.h). The
+ * including file defines FL__LANES and
  *
- *     FL__PANEL_ROWS    rows whose sums are held in registers, times 2 vectors; at most 14
+ *     FL__PANEL_ROWS    rows whose sums are kept in registers, times 2 vectors; at most 14
  */
 
 #include <stdbool.h>
@@ -17,17 +17,17 @@
 #define PANEL_COLS 2
 
 /*
- * Where the numbers of the left factor lie: forward its rows are those of the result, for the
- * gradient of the weights they are what is summed over.
+ * Layout of the left factor: forward its rows are those of the result; for the gradient of the
+ * weights they are the summation index.
  */
 struct left {
     const float *p;
-    size_t row, step; /* floats from one row of the result to the next, from one term to the next */
+    size_t row, step; /* strides in floats between rows of the result, and between terms of a sum */
 };
 
 /* d[rows][cols vectors] (+)= the sum over `depth` of left by b. */
-INLINE void panel_block(size_t rows, size_t cols, float *d, size_t ldd, struct left a,
-                        const float *b, size_t ldb, size_t depth, bool add)
+INLINE void packed_product_block(size_t rows, size_t cols, float *d, size_t ldd, struct left a,
+                                 const float *b, size_t ldb, size_t depth, bool add)
 {
     vec acc[FL__PANEL_ROWS][PANEL_COLS];
     size_t r, j, k;
@@ -67,29 +67,29 @@ INLINE void panel_block(size_t rows, size_t cols, float *d, size_t ldd, struct l
     }
 }
 
-INLINE void panel_cols(size_t rows, size_t width, float *d, size_t ldd, struct left a,
-                       const float *b, size_t ldb, size_t depth, bool add)
+INLINE void packed_product_cols(size_t rows, size_t width, float *d, size_t ldd, struct left a,
+                                const float *b, size_t ldb, size_t depth, bool add)
 {
     size_t cols = width / FL__LANES < PANEL_COLS ? width / FL__LANES : PANEL_COLS;
     size_t o;
 
     for (o = 0; o < width; o += cols * FL__LANES) {
-        panel_block(rows, cols, d + o, ldd, a, b + o, ldb, depth, add);
+        packed_product_block(rows, cols, d + o, ldd, a, b + o, ldb, depth, add);
     }
 }
 
-/* Blocks of nearly equal height: 64 rows are not five times 12 and 4. */
-INLINE void panel_rows(size_t n, size_t width, float *d, size_t ldd, struct left a, const float *b,
-                       size_t ldb, size_t depth, bool add)
+/* Blocks of nearly equal height: 64 rows are not split into five times 12 and 4. */
+INLINE void packed_product_rows(size_t n, size_t width, float *d, size_t ldd, struct left a,
+                                const float *b, size_t ldb, size_t depth, bool add)
 {
     size_t blocks = (n + FL__PANEL_ROWS - 1) / FL__PANEL_ROWS;
 
     for (; blocks > 0; blocks--) {
         size_t rows = (n + blocks - 1) / blocks;
 
-#define BLOCK(rows_)                                             \
-    case rows_:                                                  \
-        panel_cols(rows_, width, d, ldd, a, b, ldb, depth, add); \
+#define BLOCK(rows_)                                                      \
+    case rows_:                                                           \
+        packed_product_cols(rows_, width, d, ldd, a, b, ldb, depth, add); \
         break
 
         switch (rows) {
@@ -123,31 +123,31 @@ INLINE void panel_rows(size_t n, size_t width, float *d, size_t ldd, struct left
     }
 }
 
-static void panel_nn(float *m, size_t ldm, const float *v, size_t ldv, const float *u, size_t tiles,
-                     size_t rows, size_t width, bool add)
+static void packed_product_nn(float *m, size_t ldm, const float *v, size_t ldv, const float *u,
+                              size_t tiles, size_t rows, size_t width, bool add)
 {
     struct left a = {.p = v, .row = ldv, .step = 1};
 
     if (width == FL__PANEL) {
-        panel_rows(tiles, FL__PANEL, m, ldm, a, u, FL__PANEL, rows, add);
+        packed_product_rows(tiles, FL__PANEL, m, ldm, a, u, FL__PANEL, rows, add);
     } else {
-        panel_rows(tiles, 16, m, ldm, a, u, 16, rows, add);
+        packed_product_rows(tiles, 16, m, ldm, a, u, 16, rows, add);
     }
 }
 
-static void panel_tn(float *u, const float *v, size_t ldv, const float *m, size_t ldm, size_t tiles,
-                     size_t rows, size_t width, bool add)
+static void packed_product_tn(float *u, const float *v, size_t ldv, const float *m, size_t ldm,
+                              size_t tiles, size_t rows, size_t width, bool add)
 {
     struct left a = {.p = v, .row = 1, .step = ldv};
 
     if (width == FL__PANEL) {
-        panel_rows(rows, FL__PANEL, u, FL__PANEL, a, m, ldm, tiles, add);
+        packed_product_rows(rows, FL__PANEL, u, FL__PANEL, a, m, ldm, tiles, add);
     } else {
-        panel_rows(rows, 16, u, 16, a, m, ldm, tiles, add);
+        packed_product_rows(rows, 16, u, 16, a, m, ldm, tiles, add);
     }
 }
 
-/* The first halves of two vectors, number by number in turns; the second halves. */
+/* Interleave the first halves of two vectors, and the second halves. */
 #if FL__LANES == 16
 #define MERGE_LOW  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define MERGE_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
@@ -159,8 +159,8 @@ static void panel_tn(float *u, const float *v, size_t ldv, const float *m, size_
 #define MERGE_HIGH 2, 6, 3, 7
 #endif
 
-/* One of the log2(FL__LANES) rounds that turn a square of numbers round. */
-INLINE void merge_round(vec *to, const vec *from)
+/* One of the log2(FL__LANES) rounds of a transposition. */
+INLINE void transpose_round(vec *to, const vec *from)
 {
     size_t i;
 
@@ -171,8 +171,8 @@ INLINE void merge_round(vec *to, const vec *from)
     }
 }
 
-/* to[j][i] = from[i][j], FL__LANES of each. */
-INLINE void turn_square(float *to, size_t ldto, const float *from, size_t ldfrom)
+/* Transpose: to[j][i] = from[i][j], FL__LANES of each. */
+INLINE void transpose_square(float *to, size_t ldto, const float *from, size_t ldfrom)
 {
     vec a[FL__LANES];
     vec b[FL__LANES];
@@ -182,12 +182,12 @@ INLINE void turn_square(float *to, size_t ldto, const float *from, size_t ldfrom
     {
         a[i] = load(from + i * ldfrom);
     }
-    merge_round(b, a);
-    merge_round(a, b);
+    transpose_round(b, a);
+    transpose_round(a, b);
 #if FL__LANES > 4
-    merge_round(b, a);
+    transpose_round(b, a);
 #if FL__LANES > 8
-    merge_round(a, b);
+    transpose_round(a, b);
 #else
     UNROLL for (i = 0; i < FL__LANES; i++)
     {
@@ -201,21 +201,21 @@ INLINE void turn_square(float *to, size_t ldto, const float *from, size_t ldfrom
     }
 }
 
-static void panel_turn(const struct fl_conv *conv, float *wt, const float *w, size_t k, size_t rows,
-                       size_t c, size_t width)
+static void packed_transpose(const struct fl_conv *conv, float *wt, const float *w, size_t k,
+                             size_t rows, size_t c, size_t width)
 {
-    size_t taps = conv->kh * conv->kw;
+    size_t n_weights = conv->kh * conv->kw;
     size_t o, i, j;
 
     for (o = 0; o < rows; o += FL__LANES) {
         size_t panel = (k + o) / FL__PANEL * FL__PANEL;
         size_t wide = conv->k - panel < FL__PANEL ? conv->k - panel : FL__PANEL;
-        const float *from = w + (panel * conv->c + c * wide) * taps + (k + o - panel);
+        const float *from = w + (panel * conv->c + c * wide) * n_weights + (k + o - panel);
 
         for (i = 0; i < width; i += FL__LANES) {
-            for (j = 0; j < taps; j++) {
-                turn_square(wt + (o * taps + j) * width + i, taps * width,
-                            from + (i * taps + j) * wide, taps * wide);
+            for (j = 0; j < n_weights; j++) {
+                transpose_square(wt + (o * n_weights + j) * width + i, n_weights * width,
+                                 from + (i * n_weights + j) * wide, n_weights * wide);
             }
         }
     }

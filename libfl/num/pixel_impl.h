@@ -2,10 +2,10 @@
 #define FL_NUM_PIXEL_IMPL_H
 
 /*
- * The kernels of pixel_kern.h but those of pooling (pool_impl.h), written once with vectors of
- * FL__LANES floats. Four vectors of channels at a time go down the pixels, so that constants and
- * sums stay in registers and every cache line is touched once; then single ones; the
- * last may be shorter than a vector, which is slow, and right.
+ * The kernels of pixel_kern.h except pooling (pool_impl.h), written once with vectors of FL__LANES
+ * floats. Four vectors of channels at a time are processed over all pixels, so that constants and
+ * sums stay in registers and every cache line is read once; then single vectors; the last one may
+ * be partial, which is slower.
  */
 
 #include <string.h>
@@ -65,7 +65,7 @@ INLINE void store_lanes(float *p, vec v, size_t lanes)
 }
 
 /* v where `mask` is set, otherwise 0. */
-INLINE vec only(vec v, vec_mask mask)
+INLINE vec select_lanes(vec v, vec_mask mask)
 {
     return (vec)((vec_mask)v & mask);
 }
@@ -127,7 +127,7 @@ INLINE void bias_cols(size_t cols, size_t lanes, float *y, const float *bias, si
     }
 }
 
-static void add_bias(float *y, size_t ld, const float *bias, size_t rows, size_t n, bool relu)
+static void pixel_add_bias(float *y, size_t ld, const float *bias, size_t rows, size_t n, bool relu)
 {
     if (relu) {
         JVP_CHANNELS(bias_cols, n, y + j, bias + j, ld, rows, true);
@@ -138,10 +138,10 @@ static void add_bias(float *y, size_t ld, const float *bias, size_t rows, size_t
 
 INLINE void mask_lanes(float *dy, const float *y, size_t lanes)
 {
-    store_lanes(dy, only(load_lanes(dy, lanes), load_lanes(y, lanes) > (vec){0}), lanes);
+    store_lanes(dy, select_lanes(load_lanes(dy, lanes), load_lanes(y, lanes) > (vec){0}), lanes);
 }
 
-static void mask_all(float *dy, const float *y, size_t n)
+static void pixel_mask_all(float *dy, const float *y, size_t n)
 {
     size_t i = 0;
 
@@ -151,7 +151,7 @@ static void mask_all(float *dy, const float *y, size_t n)
     mask_lanes(dy + i, y + i, n - i);
 }
 
-/* With y the sums are those of the masked dy, which goes to `masked`. */
+/* With y the sums are those of the masked dy, which is stored in `masked`. */
 INLINE void sums_run(size_t cols, size_t lanes, double *total, float *masked, const float *dy,
                      const float *y, size_t ld, size_t rows)
 {
@@ -166,7 +166,7 @@ INLINE void sums_run(size_t cols, size_t lanes, double *total, float *masked, co
             vec d = load_lanes(dy + at, lanes);
 
             if (y != NULL) {
-                d = only(d, load_lanes(y + at, lanes) > (vec){0});
+                d = select_lanes(d, load_lanes(y + at, lanes) > (vec){0});
                 store_lanes(masked + at, d, lanes);
             }
             sum[i] += d;
@@ -175,7 +175,7 @@ INLINE void sums_run(size_t cols, size_t lanes, double *total, float *masked, co
     add_totals(total, sum, cols, lanes);
 }
 
-static void sums(double *total, const float *dy, size_t ld, size_t rows, size_t n)
+static void pixel_sums(double *total, const float *dy, size_t ld, size_t rows, size_t n)
 {
     size_t r;
 
@@ -184,7 +184,8 @@ static void sums(double *total, const float *dy, size_t ld, size_t rows, size_t 
     }
 }
 
-static void mask_sums(double *total, float *dy, const float *y, size_t ld, size_t rows, size_t n)
+static void pixel_mask_sums(double *total, float *dy, const float *y, size_t ld, size_t rows,
+                            size_t n)
 {
     size_t r;
 
@@ -216,8 +217,8 @@ INLINE void spread_run(size_t cols, size_t lanes, double *total, double *square,
     add_totals(square, sum2, cols, lanes);
 }
 
-static void spread(double *total, double *square, const float *x, const float *about, size_t ld,
-                   size_t rows, size_t n)
+static void pixel_spread(double *total, double *square, const float *x, const float *about,
+                         size_t ld, size_t rows, size_t n)
 {
     size_t r;
 
@@ -247,8 +248,8 @@ INLINE void affine_cols(size_t cols, size_t lanes, float *y, const float *x, con
     }
 }
 
-static void affine(float *y, const float *x, const struct fl__pixel_bn *bn, size_t ld, size_t rows,
-                   size_t n, bool relu)
+static void pixel_affine(float *y, const float *x, const struct fl__pixel_bn *bn, size_t ld,
+                         size_t rows, size_t n, bool relu)
 {
     if (relu) {
         JVP_CHANNELS(affine_cols, n, y + j, x + j, bn->mean + j, bn->scale + j, bn->shift + j, ld,
@@ -264,10 +265,10 @@ struct constants {
     vec mean[COLS], scale[COLS], shift[COLS], mean_dy[COLS], by_dy[COLS], by_x[COLS];
 };
 
-/* dy where affine() of x = mean + away is above zero; NaN is not. */
-INLINE vec passed(vec dy, vec away, const struct constants *k, size_t i, bool relu)
+/* dy where the affine output of x = mean + centred is above zero; 0 for NaN. */
+INLINE vec pixel_relu_passed(vec dy, vec centred, const struct constants *k, size_t i, bool relu)
 {
-    return relu ? only(dy, away * k->scale[i] + k->shift[i] > (vec){0}) : dy;
+    return relu ? select_lanes(dy, centred * k->scale[i] + k->shift[i] > (vec){0}) : dy;
 }
 
 INLINE void products_run(size_t cols, size_t lanes, size_t j, double *total, double *product,
@@ -289,19 +290,20 @@ INLINE void products_run(size_t cols, size_t lanes, size_t j, double *total, dou
         UNROLL for (i = 0; i < cols; i++)
         {
             size_t at = r * ld + j + i * FL__LANES;
-            vec away = load_lanes(x + at, lanes) - k.mean[i];
-            vec d = passed(load_lanes(dy + at, lanes), away, &k, i, relu);
+            vec centred = load_lanes(x + at, lanes) - k.mean[i];
+            vec d = pixel_relu_passed(load_lanes(dy + at, lanes), centred, &k, i, relu);
 
             sum[i] += d;
-            sum2[i] += d * away;
+            sum2[i] += d * centred;
         }
     }
     add_totals(total + j, sum, cols, lanes);
     add_totals(product + j, sum2, cols, lanes);
 }
 
-static void products(double *total, double *product, const float *dy, const float *x,
-                     const struct fl__pixel_bn *bn, size_t ld, size_t rows, size_t n, bool relu)
+static void pixel_products(double *total, double *product, const float *dy, const float *x,
+                           const struct fl__pixel_bn *bn, size_t ld, size_t rows, size_t n,
+                           bool relu)
 {
     size_t r;
 
@@ -335,16 +337,16 @@ INLINE void combine_cols(size_t cols, size_t lanes, size_t j, float *dx, const f
         UNROLL for (i = 0; i < cols; i++)
         {
             size_t at = r * ld + j + i * FL__LANES;
-            vec away = load_lanes(x + at, lanes) - k.mean[i];
-            vec d = passed(load_lanes(dy + at, lanes), away, &k, i, relu);
+            vec centred = load_lanes(x + at, lanes) - k.mean[i];
+            vec d = pixel_relu_passed(load_lanes(dy + at, lanes), centred, &k, i, relu);
 
-            store_lanes(dx + at, (d - k.mean_dy[i]) * k.by_dy[i] + away * k.by_x[i], lanes);
+            store_lanes(dx + at, (d - k.mean_dy[i]) * k.by_dy[i] + centred * k.by_x[i], lanes);
         }
     }
 }
 
-static void combine(float *dx, const float *dy, const float *x, const struct fl__pixel_bn *bn,
-                    size_t ld, size_t rows, size_t n, bool relu)
+static void pixel_combine(float *dx, const float *dy, const float *x, const struct fl__pixel_bn *bn,
+                          size_t ld, size_t rows, size_t n, bool relu)
 {
     if (relu) {
         JVP_CHANNELS(combine_cols, n, j, dx, dy, x, bn, ld, rows, true);

@@ -2,15 +2,14 @@
 #define FL_NUM_PIXEL_KERN_H
 
 /*
- * What a network computes beside its products, one row per instruction set; private to libfl/num
- * and its tests. All of it reads each number a few times at most, so that a pass costs what
- * moving its operands costs.
+ * Kernels for everything that a network computes except matrix products, one row per instruction
+ * set; private to libfl/num and its tests. They read each number at most a few times, so their cost
+ * is memory bandwidth.
  *
- * A map is `rows` pixels of which a kernel takes n channels; a pixel begins `ld` floats behind
- * the one before. Vectors of constants have n floats, and so have totals, which are added to:
- * in single precision within FL__PIXEL_RUN pixels, in double beyond. Nothing is read or written
- * outside the n channels, nothing is asked of alignment, and any size may be 0. Softmax has rules
- * of its own.
+ * A map is `rows` pixels with stride `ld`, of which a kernel processes n channels. Vectors of
+ * constants have n floats, and so have totals, which are added to: in single precision within
+ * FL__PIXEL_RUN pixels, in double beyond. Nothing is read or written outside the n channels, no
+ * alignment is required, and any size may be 0. Softmax has its own rules.
  */
 
 #include <stdbool.h>
@@ -19,15 +18,15 @@
 
 #include "libfl/num/pool.h"
 
-/* Pixels of which single precision holds the sums without loss that matters. */
+/* Number of pixels whose sums are accurate enough in single precision. */
 #define FL__PIXEL_RUN 256
 
 /* Batch-norm of n channels. */
 struct fl__pixel_bn {
     const float *mean;
     /*
-     * y = (x - mean) * scale + shift: with both means kept apart what is equal cancels exactly.
-     * Where the variance is small the factors are large, and FMAs would not round alike.
+     * y = (x - mean) * scale + shift: subtracting the mean first, equal numbers cancel exactly.
+     * With a small variance the factors are large, and FMAs would round differently.
      */
     const float *scale, *shift;
     const float *mean_dy, *by_dy, *by_x; /* dx = (dy - mean_dy) * by_dy + (x - mean) * by_x */
@@ -41,39 +40,39 @@ struct fl__pixel_kern {
     void (*mask)(float *dy, const float *y, size_t n);
     /* total += dy */
     void (*sums)(double *total, const float *dy, size_t ld, size_t rows, size_t n);
-    /* mask(), and sums() of what it leaves. */
+    /* mask(), and sums() of the result. */
     void (*mask_sums)(double *total, float *dy, const float *y, size_t ld, size_t rows, size_t n);
 
     /* total += d, square += d * d with d = x - about */
     void (*spread)(double *total, double *square, const float *x, const float *about, size_t ld,
                    size_t rows, size_t n);
-    /* y of x; then max(y, 0) when `relu`, where NaN stays NaN. */
+    /* y from x; then max(y, 0) when `relu`, where NaN stays NaN. */
     void (*affine)(float *y, const float *x, const struct fl__pixel_bn *bn, size_t ld, size_t rows,
                    size_t n, bool relu);
     /*
      * total += d, product += d * (x - mean), where d is dy, with `relu` only where affine() of x
-     * is above zero: cheaper than to read what it wrote.
+     * is above zero: recomputing it is cheaper than reading its output.
      */
     void (*products)(double *total, double *product, const float *dy, const float *x,
                      const struct fl__pixel_bn *bn, size_t ld, size_t rows, size_t n, bool relu);
-    /* dx of the same d. */
+    /* dx from the same d. */
     void (*combine)(float *dx, const float *dy, const float *x, const struct fl__pixel_bn *bn,
                     size_t ld, size_t rows, size_t n, bool relu);
 
-    /* pool.h's, for one sample. */
+    /* Pooling of pool.h, for one sample. */
     void (*pool)(const struct fl_pool *pool, float *y, uint8_t *index, const float *x);
     /*
-     * dx wholly overwritten, but nothing behind it. With y, what pool() made of ReLU's output, dx
-     * is the gradient of ReLU's input.
+     * dx is completely overwritten, its padding is not. With y, the output of pool() on ReLU's
+     * output, dx is the gradient of ReLU's input.
      */
     void (*unpool)(const struct fl_pool *pool, float *dx, const float *dy, const uint8_t *index,
                    const float *y);
 
-    /* softmax.h's. */
+    /* Softmax of softmax.h. */
     double (*softmax)(float *q, const float *z, size_t n, double scale, float *ret_top);
 };
 
-/* Plain loops with sums in double: the oracle of the tests, and what "reference" computes with. */
+/* Plain loops with sums in double: the oracle of the tests, and the kernels of "reference". */
 extern const struct fl__pixel_kern fl__pixel_ref;
 /* Vectors of four floats, for any processor. */
 extern const struct fl__pixel_kern fl__pixel_plain;
@@ -82,10 +81,10 @@ extern const struct fl__pixel_kern fl__pixel_avx512;
 extern const struct fl__pixel_kern fl__pixel_avx2;
 #endif
 
-/* Channels whose totals a caller keeps at once. */
+/* Channels whose totals a caller keeps at a time. */
 #define FL__PIXEL_CHUNK 64
 
-/* Samples with nothing between them are one map: `n` maps of `rows` pixels, `ld` floats apart. */
+/* Adjacent samples without padding form one map: `n` maps of `rows` pixels, `ld` floats apart. */
 struct fl__pixel_runs {
     size_t n, rows, ld;
 };
@@ -100,22 +99,22 @@ static inline struct fl__pixel_runs fl__pixel_runs(size_t batch, size_t pixels, 
     return (struct fl__pixel_runs){batch, pixels, c};
 }
 
-/* dy[batch][pixels][c] and, with ReLU, what it made; strides in floats per sample. */
+/* dy[batch][pixels][c] and, with ReLU, its output; strides in floats per sample. */
 struct fl__pixel_map {
     size_t c, pixels;
     float *dy;
     size_t lddy;
-    const float *y; /* NULL: no ReLU, and dy stays as it is */
+    const float *y; /* NULL: no ReLU, dy is unchanged */
     size_t ldy;
 };
 /* db = sums over batch and pixels of dy, masked by y first. */
 void fl__pixel_bias_sums(const struct fl__pixel_kern *kern, float *db,
                          const struct fl__pixel_map *map, size_t batch);
 
-/* The part of an output pixel's window that lies on the image. */
+/* The part of an output pixel's window inside the image. */
 struct fl__pool_window {
     size_t y0, y1, x0, x1; /* rows and columns of the image */
-    size_t place;          /* of its first pixel, row * size + column of the whole window */
+    size_t place;          /* index of its first pixel in the whole window, row * size + column */
 };
 
 static inline struct fl__pool_window fl__pool_window(const struct fl_pool *pool, size_t oy,

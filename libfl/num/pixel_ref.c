@@ -1,5 +1,6 @@
 /*
- * The kernels of pixel_kern.h as their definitions read: one number at a time, sums in double.
+ * Reference implementation of the kernels of pixel_kern.h: one number at a time, sums in double.
+ * The oracle of the tests, and the kernels of instruction set "reference".
  */
 #include <math.h>
 #include <string.h>
@@ -13,7 +14,7 @@ static float relu_of(float v, bool relu)
     return relu && v < 0.0f ? 0.0f : v;
 }
 
-static void add_bias(float *y, size_t ld, const float *bias, size_t rows, size_t n, bool relu)
+static void ref_add_bias(float *y, size_t ld, const float *bias, size_t rows, size_t n, bool relu)
 {
     size_t r, j;
 
@@ -24,7 +25,7 @@ static void add_bias(float *y, size_t ld, const float *bias, size_t rows, size_t
     }
 }
 
-static void mask_all(float *dy, const float *y, size_t n)
+static void ref_mask_all(float *dy, const float *y, size_t n)
 {
     size_t i;
 
@@ -33,7 +34,7 @@ static void mask_all(float *dy, const float *y, size_t n)
     }
 }
 
-static void sums(double *total, const float *dy, size_t ld, size_t rows, size_t n)
+static void ref_sums(double *total, const float *dy, size_t ld, size_t rows, size_t n)
 {
     size_t r, j;
 
@@ -44,18 +45,19 @@ static void sums(double *total, const float *dy, size_t ld, size_t rows, size_t 
     }
 }
 
-static void mask_sums(double *total, float *dy, const float *y, size_t ld, size_t rows, size_t n)
+static void ref_mask_sums(double *total, float *dy, const float *y, size_t ld, size_t rows,
+                          size_t n)
 {
     size_t r;
 
     for (r = 0; r < rows; r++) {
-        mask_all(dy + r * ld, y + r * ld, n);
+        ref_mask_all(dy + r * ld, y + r * ld, n);
     }
-    sums(total, dy, ld, rows, n);
+    ref_sums(total, dy, ld, rows, n);
 }
 
-static void spread(double *total, double *square, const float *x, const float *about, size_t ld,
-                   size_t rows, size_t n)
+static void ref_spread(double *total, double *square, const float *x, const float *about, size_t ld,
+                       size_t rows, size_t n)
 {
     size_t r, j;
 
@@ -74,8 +76,8 @@ static float affine_of(const struct fl__pixel_bn *bn, float x, size_t j)
     return (x - bn->mean[j]) * bn->scale[j] + bn->shift[j];
 }
 
-static void affine(float *y, const float *x, const struct fl__pixel_bn *bn, size_t ld, size_t rows,
-                   size_t n, bool relu)
+static void ref_affine(float *y, const float *x, const struct fl__pixel_bn *bn, size_t ld,
+                       size_t rows, size_t n, bool relu)
 {
     size_t r, j;
 
@@ -86,21 +88,21 @@ static void affine(float *y, const float *x, const struct fl__pixel_bn *bn, size
     }
 }
 
-/* The part of dy that ReLU passed down. */
-static double passed(const struct fl__pixel_bn *bn, float dy, float x, size_t j, bool relu)
+/* dy masked with ReLU. */
+static double ref_relu_passed(const struct fl__pixel_bn *bn, float dy, float x, size_t j, bool relu)
 {
     return relu && !(affine_of(bn, x, j) > 0.0f) ? 0.0 : (double)dy;
 }
 
-static void products(double *total, double *product, const float *dy, const float *x,
-                     const struct fl__pixel_bn *bn, size_t ld, size_t rows, size_t n, bool relu)
+static void ref_products(double *total, double *product, const float *dy, const float *x,
+                         const struct fl__pixel_bn *bn, size_t ld, size_t rows, size_t n, bool relu)
 {
     size_t r, j;
 
     for (r = 0; r < rows; r++) {
         for (j = 0; j < n; j++) {
             size_t i = r * ld + j;
-            double d = passed(bn, dy[i], x[i], j, relu);
+            double d = ref_relu_passed(bn, dy[i], x[i], j, relu);
 
             total[j] += d;
             product[j] += d * ((double)x[i] - (double)bn->mean[j]);
@@ -108,26 +110,26 @@ static void products(double *total, double *product, const float *dy, const floa
     }
 }
 
-static void combine(float *dx, const float *dy, const float *x, const struct fl__pixel_bn *bn,
-                    size_t ld, size_t rows, size_t n, bool relu)
+static void ref_combine(float *dx, const float *dy, const float *x, const struct fl__pixel_bn *bn,
+                        size_t ld, size_t rows, size_t n, bool relu)
 {
     size_t r, j;
 
     for (r = 0; r < rows; r++) {
         for (j = 0; j < n; j++) {
             size_t i = r * ld + j;
-            double away = (double)x[i] - (double)bn->mean[j];
+            double centred = (double)x[i] - (double)bn->mean[j];
 
-            double d = passed(bn, dy[i], x[i], j, relu) - (double)bn->mean_dy[j];
+            double d = ref_relu_passed(bn, dy[i], x[i], j, relu) - (double)bn->mean_dy[j];
 
-            dx[i] = (float)(d * (double)bn->by_dy[j] + away * (double)bn->by_x[j]);
+            dx[i] = (float)(d * (double)bn->by_dy[j] + centred * (double)bn->by_x[j]);
         }
     }
 }
 
-/* Channel j of the window: its largest number and where that is. */
-static void largest(const struct fl_pool *pool, const struct fl__pool_window *win, const float *x,
-                    size_t j, float *y, uint8_t *index)
+/* Channel j of the window: its largest number and its position. */
+static void ref_largest(const struct fl_pool *pool, const struct fl__pool_window *win,
+                        const float *x, size_t j, float *y, uint8_t *index)
 {
     bool first = true;
     size_t r, c;
@@ -136,7 +138,7 @@ static void largest(const struct fl_pool *pool, const struct fl__pool_window *wi
         for (c = win->x0; c < win->x1; c++) {
             float v = x[(r * pool->w + c) * pool->c + j];
 
-            /* Only a NaN is unlike itself. */
+            /* Only NaN differs from itself. */
             if (first || v > *y || v != v) {
                 *y = v;
                 *index = (uint8_t)(win->place + (r - win->y0) * pool->size + (c - win->x0));
@@ -146,7 +148,7 @@ static void largest(const struct fl_pool *pool, const struct fl__pool_window *wi
     }
 }
 
-static void pool_sample(const struct fl_pool *pool, float *y, uint8_t *index, const float *x)
+static void ref_pool_sample(const struct fl_pool *pool, float *y, uint8_t *index, const float *x)
 {
     size_t oy, ox, j;
 
@@ -155,14 +157,14 @@ static void pool_sample(const struct fl_pool *pool, float *y, uint8_t *index, co
             const struct fl__pool_window win = fl__pool_window(pool, oy, ox);
 
             for (j = 0; j < pool->c; j++) {
-                largest(pool, &win, x, j, y++, index++);
+                ref_largest(pool, &win, x, j, y++, index++);
             }
         }
     }
 }
 
-static void unpool_sample(const struct fl_pool *pool, float *dx, const float *dy,
-                          const uint8_t *index, const float *y)
+static void ref_unpool_sample(const struct fl_pool *pool, float *dx, const float *dy,
+                              const uint8_t *index, const float *y)
 {
     size_t i;
 
@@ -178,7 +180,7 @@ static void unpool_sample(const struct fl_pool *pool, float *dx, const float *dy
     }
 }
 
-static double softmax(float *q, const float *z, size_t n, double scale, float *ret_top)
+static double ref_softmax(float *q, const float *z, size_t n, double scale, float *ret_top)
 {
     float top = z[0];
     double sum = 0.0;
@@ -199,15 +201,15 @@ static double softmax(float *q, const float *z, size_t n, double scale, float *r
 
 const struct fl__pixel_kern fl__pixel_ref = {
     .name = "reference",
-    .bias = add_bias,
-    .mask = mask_all,
-    .sums = sums,
-    .mask_sums = mask_sums,
-    .spread = spread,
-    .affine = affine,
-    .products = products,
-    .combine = combine,
-    .pool = pool_sample,
-    .unpool = unpool_sample,
-    .softmax = softmax,
+    .bias = ref_add_bias,
+    .mask = ref_mask_all,
+    .sums = ref_sums,
+    .mask_sums = ref_mask_sums,
+    .spread = ref_spread,
+    .affine = ref_affine,
+    .products = ref_products,
+    .combine = ref_combine,
+    .pool = ref_pool_sample,
+    .unpool = ref_unpool_sample,
+    .softmax = ref_softmax,
 };

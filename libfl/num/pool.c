@@ -16,9 +16,13 @@ void fl_pool_forward(const struct fl_kernels *kernels, const struct fl_pool *poo
     }
 }
 
-/* The number of each window's place, for one output pixel: row * size + column of its window. */
-static void take_placed(const struct fl_pool *pool, float *restrict to, const float *restrict x,
-                        const uint8_t *restrict index, size_t oy, size_t ox)
+/*
+ * Read the number at each window's index, for one output pixel: row * size + column of its
+ * window.
+ */
+static void pool_take_indexed(const struct fl_pool *pool, float *restrict to,
+                              const float *restrict x, const uint8_t *restrict index, size_t oy,
+                              size_t ox)
 {
     size_t i;
 
@@ -40,7 +44,7 @@ void fl_pool_take(const struct fl_pool *pool, float *y, size_t ldy, const uint8_
 
         for (oy = 0; oy < pool->oh; oy++) {
             for (ox = 0; ox < pool->ow; ox++) {
-                take_placed(pool, to, x + b * ldx, index, oy, ox);
+                pool_take_indexed(pool, to, x + b * ldx, index, oy, ox);
                 to += pool->c;
                 index += pool->c;
             }

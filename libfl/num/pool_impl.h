@@ -1,11 +1,11 @@
 #ifndef FL_NUM_POOL_IMPL_H
 #define FL_NUM_POOL_IMPL_H
 
-/* The pooling kernels of pixel_kern.h; behind pixel_impl.h. */
+/* The pooling kernels of pixel_kern.h; included after pixel_impl.h. */
 
 #include "libfl/num/pixel_impl.h"
 
-/* Wholly where there are four pixels in a window, as most have. */
+/* Unrolled completely for windows of four pixels, the most common size. */
 #if defined(__clang__)
 #define UNROLL4 _Pragma("clang loop unroll_count(4)")
 #else
@@ -18,7 +18,7 @@ typedef uint16_t vec_shorts __attribute__((vector_size(2 * FL__LANES)));
 typedef uint32_t vec_words __attribute__((vector_size(4 * FL__LANES)));
 typedef uint8_t vec_bytes_mem __attribute__((vector_size(FL__LANES), aligned(1), may_alias));
 
-/* By way of shorts: for one step GCC 12 takes each byte out by itself. */
+/* Widened via shorts: in one step GCC 12 extracts each byte separately. */
 INLINE vec_mask load_bytes(const uint8_t *p, size_t lanes)
 {
     uint8_t all[FL__LANES] = {0};
@@ -51,46 +51,55 @@ INLINE void store_bytes(uint8_t *p, vec_mask v, size_t lanes)
     }
 }
 
-/* Pixels of the window of one output pixel: where they begin, and their places. */
-struct taps {
+/*
+ * Window offsets: the pixels of the window of one output pixel, and their positions in the
+ * window.
+ */
+struct window_offsets {
     size_t n;
-    size_t first;                                       /* of the image's floats */
-    size_t offset[FL_POOL_SIZE_MAX * FL_POOL_SIZE_MAX]; /* from that on */
+    size_t first; /* start of the window in the image, in floats */
+    size_t offset[FL_POOL_SIZE_MAX * FL_POOL_SIZE_MAX]; /* relative to the start */
     int32_t place[FL_POOL_SIZE_MAX * FL_POOL_SIZE_MAX];
 };
 
-/* `taps` may be those of another window: of two that lie wholly on the image they are the same. */
-INLINE void find_taps(struct taps *taps, const struct fl_pool *pool, size_t oy, size_t ox)
+/*
+ * `window` may contain the offsets of another window: for two windows completely inside the
+ * image they are the same.
+ */
+INLINE void find_offsets(struct window_offsets *window, const struct fl_pool *pool, size_t oy,
+                         size_t ox)
 {
     const struct fl__pool_window win = fl__pool_window(pool, oy, ox);
     size_t n = (win.y1 - win.y0) * (win.x1 - win.x0);
     size_t i, j;
 
-    taps->first = (win.y0 * pool->w + win.x0) * pool->c;
-    if (n == pool->size * pool->size && taps->n == n) {
+    window->first = (win.y0 * pool->w + win.x0) * pool->c;
+    if (n == pool->size * pool->size && window->n == n) {
         return;
     }
-    taps->n = 0;
+    window->n = 0;
     for (i = win.y0; i < win.y1; i++) {
         for (j = win.x0; j < win.x1; j++) {
-            taps->offset[taps->n] = ((i - win.y0) * pool->w + j - win.x0) * pool->c;
-            taps->place[taps->n] = (int32_t)(win.place + (i - win.y0) * pool->size + (j - win.x0));
-            taps->n++;
+            window->offset[window->n] = ((i - win.y0) * pool->w + j - win.x0) * pool->c;
+            window->place[window->n] =
+                (int32_t)(win.place + (i - win.y0) * pool->size + (j - win.x0));
+            window->n++;
         }
     }
 }
 
 /*
- * Asks for what the window of the next row brings new, one row of windows before it is needed: the
- * rows of a window lie apart, and without that a pool waits for memory half of its time.
+ * Prefetches the new data of the window in the next row, one row of windows ahead: the rows of a
+ * window are far apart, and without prefetching a pool waits for memory half of the time.
  */
-INLINE void prefetch_below(const struct fl_pool *pool, const float *image, const struct taps *taps)
+INLINE void prefetch_below(const struct fl_pool *pool, const float *image,
+                           const struct window_offsets *window)
 {
     size_t end = pool->h * pool->w * pool->c;
     size_t i, j;
 
     for (i = 0; i < pool->stride; i++) {
-        size_t at = taps->first + (pool->size + i) * pool->w * pool->c;
+        size_t at = window->first + (pool->size + i) * pool->w * pool->c;
 
         for (j = at; j < at + pool->stride * pool->c && j < end; j += 16) {
             __builtin_prefetch(image + j);
@@ -98,53 +107,53 @@ INLINE void prefetch_below(const struct fl_pool *pool, const float *image, const
     }
 }
 
-/* The first of the largest; NaN is larger than everything, and the last one of several counts. */
-INLINE void take_largest(float *y, uint8_t *index, const float *x, const struct taps *taps,
-                         size_t n_taps, size_t lanes)
+/* The first of the largest numbers; NaN counts as the largest, and the last of several NaN wins. */
+INLINE void pool_largest(float *y, uint8_t *index, const float *x,
+                         const struct window_offsets *window, size_t n_offsets, size_t lanes)
 {
-    vec best = load_lanes(x + taps->offset[0], lanes);
-    vec_mask place = taps->place[0] - (vec_mask){0};
+    vec best = load_lanes(x + window->offset[0], lanes);
+    vec_mask place = window->place[0] - (vec_mask){0};
     size_t i;
 
-    UNROLL4 for (i = 1; i < n_taps; i++)
+    UNROLL4 for (i = 1; i < n_offsets; i++)
     {
-        vec v = load_lanes(x + taps->offset[i], lanes);
+        vec v = load_lanes(x + window->offset[i], lanes);
         vec_mask take = (v > best) | (v != v);
 
         best = (vec)(((vec_mask)v & take) | ((vec_mask)best & ~take));
-        place = (take & taps->place[i]) | (place & ~take);
+        place = (take & window->place[i]) | (place & ~take);
     }
     store_lanes(y, best, lanes);
     store_bytes(index, place, lanes);
 }
 
-INLINE void take_pixel(float *y, uint8_t *index, const float *x, const struct taps *taps,
-                       size_t n_taps, size_t c)
+INLINE void pool_pixel(float *y, uint8_t *index, const float *x,
+                       const struct window_offsets *window, size_t n_offsets, size_t c)
 {
     size_t j = 0;
 
     for (; j + FL__LANES <= c; j += FL__LANES) {
-        take_largest(y + j, index + j, x + j, taps, n_taps, FL__LANES);
+        pool_largest(y + j, index + j, x + j, window, n_offsets, FL__LANES);
     }
     if (j < c) {
-        take_largest(y + j, index + j, x + j, taps, n_taps, c - j);
+        pool_largest(y + j, index + j, x + j, window, n_offsets, c - j);
     }
 }
 
-static void pool_sample(const struct fl_pool *pool, float *y, uint8_t *index, const float *x)
+static void pixel_pool_sample(const struct fl_pool *pool, float *y, uint8_t *index, const float *x)
 {
-    struct taps taps;
+    struct window_offsets window;
     size_t oy, ox;
 
-    taps.n = 0;
+    window.n = 0;
     for (oy = 0; oy < pool->oh; oy++) {
         for (ox = 0; ox < pool->ow; ox++) {
-            find_taps(&taps, pool, oy, ox);
-            prefetch_below(pool, x, &taps);
-            if (taps.n == 4) {
-                take_pixel(y, index, x + taps.first, &taps, 4, pool->c);
+            find_offsets(&window, pool, oy, ox);
+            prefetch_below(pool, x, &window);
+            if (window.n == 4) {
+                pool_pixel(y, index, x + window.first, &window, 4, pool->c);
             } else {
-                take_pixel(y, index, x + taps.first, &taps, taps.n, pool->c);
+                pool_pixel(y, index, x + window.first, &window, window.n, pool->c);
             }
             y += pool->c;
             index += pool->c;
@@ -152,54 +161,56 @@ static void pool_sample(const struct fl_pool *pool, float *y, uint8_t *index, co
     }
 }
 
-/* Windows side by side that cover the image: each pixel belongs to one of them. */
-static bool tiles(const struct fl_pool *pool)
+/* True when adjacent windows cover the image: each pixel belongs to exactly one. */
+static bool pool_windows_tile(const struct fl_pool *pool)
 {
     return pool->stride == pool->size && pool->top == 0 && pool->left == 0 &&
            pool->oh * pool->size == pool->h && pool->ow * pool->size == pool->w;
 }
 
-INLINE void give_lanes(float *dx, const float *dy, const uint8_t *index, const float *y,
-                       const struct taps *taps, size_t n_taps, size_t lanes, bool add)
+INLINE void unpool_lanes(float *dx, const float *dy, const uint8_t *index, const float *y,
+                         const struct window_offsets *window, size_t n_offsets, size_t lanes,
+                         bool add)
 {
     vec d = load_lanes(dy, lanes);
     vec_mask place = load_bytes(index, lanes);
     size_t i;
 
     if (y != NULL) {
-        d = only(d, load_lanes(y, lanes) > (vec){0});
+        d = select_lanes(d, load_lanes(y, lanes) > (vec){0});
     }
-    UNROLL4 for (i = 0; i < n_taps; i++)
+    UNROLL4 for (i = 0; i < n_offsets; i++)
     {
-        float *to = dx + taps->offset[i];
-        vec mine = only(d, place == taps->place[i]);
+        float *to = dx + window->offset[i];
+        vec grad = select_lanes(d, place == window->place[i]);
 
-        store_lanes(to, add ? load_lanes(to, lanes) + mine : mine, lanes);
+        store_lanes(to, add ? load_lanes(to, lanes) + grad : grad, lanes);
     }
 }
 
-INLINE void give_pixel(float *dx, const float *dy, const uint8_t *index, const float *y,
-                       const struct taps *taps, size_t n_taps, size_t c, bool add)
+INLINE void unpool_pixel(float *dx, const float *dy, const uint8_t *index, const float *y,
+                         const struct window_offsets *window, size_t n_offsets, size_t c, bool add)
 {
     size_t j = 0;
 
     for (; j + FL__LANES <= c; j += FL__LANES) {
-        give_lanes(dx + j, dy + j, index + j, y != NULL ? y + j : NULL, taps, n_taps, FL__LANES,
-                   add);
+        unpool_lanes(dx + j, dy + j, index + j, y != NULL ? y + j : NULL, window, n_offsets,
+                     FL__LANES, add);
     }
     if (j < c) {
-        give_lanes(dx + j, dy + j, index + j, y != NULL ? y + j : NULL, taps, n_taps, c - j, add);
+        unpool_lanes(dx + j, dy + j, index + j, y != NULL ? y + j : NULL, window, n_offsets, c - j,
+                     add);
     }
 }
 
-static void unpool_sample(const struct fl_pool *pool, float *dx, const float *dy,
-                          const uint8_t *index, const float *y)
+static void pixel_unpool_sample(const struct fl_pool *pool, float *dx, const float *dy,
+                                const uint8_t *index, const float *y)
 {
-    bool apart = tiles(pool);
-    struct taps taps;
+    bool apart = pool_windows_tile(pool);
+    struct window_offsets window;
     size_t oy, ox;
 
-    taps.n = 0;
+    window.n = 0;
     if (!apart) {
         (void)memset(dx, 0, pool->h * pool->w * pool->c * sizeof(*dx));
     }
@@ -209,23 +220,24 @@ static void unpool_sample(const struct fl_pool *pool, float *dx, const float *dy
             const float *mask = y != NULL ? y + at : NULL;
             float *to;
 
-            find_taps(&taps, pool, oy, ox);
-            prefetch_below(pool, dx, &taps);
-            to = dx + taps.first;
-            if (apart && taps.n == 4) {
-                give_pixel(to, dy + at, index + at, mask, &taps, 4, pool->c, false);
+            find_offsets(&window, pool, oy, ox);
+            prefetch_below(pool, dx, &window);
+            to = dx + window.first;
+            if (apart && window.n == 4) {
+                unpool_pixel(to, dy + at, index + at, mask, &window, 4, pool->c, false);
             } else {
-                give_pixel(to, dy + at, index + at, mask, &taps, taps.n, pool->c, !apart);
+                unpool_pixel(to, dy + at, index + at, mask, &window, window.n, pool->c, !apart);
             }
         }
     }
 }
 
-#define FL__PIXEL_ROW(row)                                                                       \
-    {                                                                                            \
-        .name = (row), .bias = add_bias, .mask = mask_all, .sums = sums, .mask_sums = mask_sums, \
-        .spread = spread, .affine = affine, .products = products, .combine = combine,            \
-        .pool = pool_sample, .unpool = unpool_sample, .softmax = softmax                         \
+#define FL__PIXEL_ROW(row)                                                                 \
+    {                                                                                      \
+        .name = (row), .bias = pixel_add_bias, .mask = pixel_mask_all, .sums = pixel_sums, \
+        .mask_sums = pixel_mask_sums, .spread = pixel_spread, .affine = pixel_affine,      \
+        .products = pixel_products, .combine = pixel_combine, .pool = pixel_pool_sample,   \
+        .unpool = pixel_unpool_sample, .softmax = pixel_softmax                            \
     }
 
 #endif

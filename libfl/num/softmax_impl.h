@@ -20,18 +20,18 @@ INLINE vec choose(vec_mask mask, vec a, vec b)
     return (vec)(((vec_mask)a & mask) | ((vec_mask)b & ~mask));
 }
 
-/* Added to a number below 2^22 it leaves the nearest whole one in the last bits. */
+/* Added to a number below 2^22 it leaves the nearest integer in the last bits. */
 #define ROUNDER 12582912.0f /* 1.5 * 2^23 */
-/* ln 2 in two parts: whole numbers up to 2^15 times the first are exact. */
+/* ln 2 in two parts: products of the first with integers up to 2^15 are exact. */
 #define LN2_FIRST  0.693359375f
 #define LN2_SECOND (-2.12194440e-4f)
 /* The least x whose exponential is a normal number. */
 #define LEAST (-87.33654f)
 
 /*
- * exp(x) for x <= 0, within 1.1 ulp; 0 where that is below the smallest normal number, and NaN of
- * NaN. With k the whole number nearest to x / ln 2 it is 2^k exp(x - k ln 2), the second by a
- * polynomial (Moshier 1992, Cephes, expf), the first by adding k to the exponent.
+ * exp(x) for x <= 0, within 1.1 ulp; 0 where that is below the smallest normal number, and NaN for
+ * NaN. With k the integer nearest to x / ln 2 it is 2^k exp(x - k ln 2), the second by a polynomial
+ * (Moshier 1992, Cephes, expf), the first by adding k to the exponent.
  */
 INLINE vec exp_of(vec x)
 {
@@ -48,11 +48,11 @@ INLINE vec exp_of(vec x)
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
     bits = (vec_bits)p + ((vec_bits)shifted << 23);
-    /* Neither of the comparisons holds for NaN, whose bits mean nothing. */
+    /* Neither comparison is true for NaN, whose computed bits are meaningless. */
     return choose(x >= LEAST, (vec)bits, choose(x < LEAST, (vec){0}, x));
 }
 
-/* Which lanes are among the first n. */
+/* Mask of the first n lanes. */
 INLINE vec_mask first_lanes(size_t n)
 {
 #if FL__LANES == 16
@@ -66,7 +66,7 @@ INLINE vec_mask first_lanes(size_t n)
     return lane < (int32_t)(n < FL__LANES ? n : FL__LANES);
 }
 
-/* The first n numbers at p, behind them -inf. */
+/* Load the first n numbers at p, padded with -inf. */
 INLINE vec load_first(const float *p, size_t n)
 {
     return choose(first_lanes(n), load(p), broadcast(-INFINITY));
@@ -113,7 +113,7 @@ INLINE double sum_of_doubles(vec_double v)
     return all[0];
 }
 
-static double softmax(float *q, const float *z, size_t n, double scale, float *ret_top)
+static double pixel_softmax(float *q, const float *z, size_t n, double scale, float *ret_top)
 {
     vec best = load_first(z, n);
     vec_double sum = {0};

@@ -11,7 +11,7 @@
  * same bit for bit on every machine, whatever its vector width. Products of two floats
  * are exact in double, and contraction is off.
  *
- * Arrays do not overlap unless said; n may be 0; no alignment is asked for.
+ * Arrays must not overlap unless stated; n may be 0; no alignment is required.
  */
 
 #include <stdbool.h>
@@ -42,8 +42,8 @@ bool fl_vec_finite(const float *x, size_t n);
 /* Block sums of the aggregation: acc[i] += w * x[i], in double. */
 void fl_acc_add(double *acc, double w, const float *x, size_t n);
 /*
- * out[i] = x[i] + acc[i]. A step of zero leaves the entry alone, bit for bit: -0.0 + 0.0 would be
- * 0.0. NaN goes through.
+ * out[i] = x[i] + acc[i]. A step of zero keeps the bits of the entry: -0.0 + 0.0 would be 0.0.
+ * NaN is propagated.
  */
 void fl_acc_step(float *out, const float *x, const double *acc, size_t n);
 /* acc[i] *= a */

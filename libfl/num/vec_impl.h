@@ -2,8 +2,8 @@
 #define FL_NUM_VEC_IMPL_H
 
 /*
- * The vector kernels, written once and compiled once per instruction set by the including
- * file, with contraction off: every row gives the same bits.
+ * The vector kernels, written once and compiled once per instruction set by the including file,
+ * without contraction: every row of the instruction-set table gives the same bits.
  */
 
 #include <stdint.h>
@@ -21,7 +21,7 @@ static double lanes_total(const double *s)
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-static void axpy(float *restrict y, float a, const float *restrict x, size_t n)
+static void vec_kern_axpy(float *restrict y, float a, const float *restrict x, size_t n)
 {
     size_t i;
 
@@ -30,7 +30,7 @@ static void axpy(float *restrict y, float a, const float *restrict x, size_t n)
     }
 }
 
-static void scale(float *y, float a, const float *x, size_t n)
+static void vec_kern_scale(float *y, float a, const float *x, size_t n)
 {
     size_t i;
 
@@ -39,7 +39,7 @@ static void scale(float *y, float a, const float *x, size_t n)
     }
 }
 
-static void sub(float *z, const float *x, const float *y, size_t n)
+static void vec_kern_sub(float *z, const float *x, const float *y, size_t n)
 {
     size_t i;
 
@@ -59,7 +59,7 @@ static void heavy_ball(float *restrict x, float *restrict v, float rate, float m
     }
 }
 
-static double dot(const float *x, const float *y, size_t n)
+static double vec_kern_dot(const float *x, const float *y, size_t n)
 {
     double s[FL_VEC_LANES] = {0};
     size_t i;
@@ -99,7 +99,7 @@ static double distance_sq(const float *x, const float *y, size_t n)
 
 /* A float is infinite or NaN when all its exponent bits are set. */
 #define EXPONENT_BITS UINT32_C(0x7f800000)
-/* Floats between two looks at the result: enough to vectorise, few enough to stop early. */
+/* Floats between two checks of the result: enough to vectorise, few enough to stop early. */
 #define FINITE_BLOCK 1024
 
 static bool all_finite(const float *x, size_t n)
@@ -178,11 +178,12 @@ static double acc_distance_sq(const double *acc, const float *x, size_t n)
     return lanes_total(s);
 }
 
-#define FL__VEC_ROW                                                                       \
-    {                                                                                     \
-        .axpy = axpy, .scale = scale, .sub = sub, .heavy_ball = heavy_ball, .dot = dot,   \
-        .distance_sq = distance_sq, .finite = all_finite, .acc_add = acc_add,             \
-        .acc_step = acc_step, .acc_scale = acc_scale, .acc_distance_sq = acc_distance_sq, \
+#define FL__VEC_ROW                                                                             \
+    {                                                                                           \
+        .axpy = vec_kern_axpy, .scale = vec_kern_scale, .sub = vec_kern_sub,                    \
+        .heavy_ball = heavy_ball, .dot = vec_kern_dot, .distance_sq = distance_sq,              \
+        .finite = all_finite, .acc_add = acc_add, .acc_step = acc_step, .acc_scale = acc_scale, \
+        .acc_distance_sq = acc_distance_sq,                                                     \
     }
 
 #endif

@@ -1,7 +1,7 @@
 #ifndef FL_NUM_VEC_KERN_H
 #define FL_NUM_VEC_KERN_H
 
-/* One row of vector kernels per instruction set; private to libfl/num and its tests. */
+/* Vector kernels, one row of the instruction-set table each; private to libfl/num and its tests. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,9 +9,9 @@
 #include "libfl/num/wino_weights_impl.h"
 
 /* The functions of a form; `side` is a constant in each. */
-#define FORM(form_, title, points_, taps_, outputs_, inputs_, inset_)                             \
+#define FORM(form_, title, points_, kernel_, outputs_, inputs_, inset_)                           \
     static const struct side side_##form_ = {.points = (points_),                                 \
-                                             .taps = (taps_),                                     \
+                                             .kernel = (kernel_),                                 \
                                              .outputs = (outputs_),                               \
                                              .inputs = (inputs_),                                 \
                                              .inset = (inset_)};                                  \
@@ -58,7 +58,7 @@
     static const struct fl__wino_form wino_##form_ = {                                            \
         .name = (title),                                                                          \
         .points = (points_) * (points_),                                                          \
-        .r = (taps_),                                                                             \
+        .r = (kernel_),                                                                           \
         .m = (outputs_),                                                                          \
         .input = input_##form_,                                                                   \
         .output = output_##form_,                                                                 \
@@ -68,9 +68,9 @@
         .weights_adjoint = weights_adjoint_##form_,                                               \
     };
 
-FORM(taps3, "3x3", 6, 3, 4, 6, 0)
-FORM(taps5, "5x5", 6, 5, 2, 6, 0)
-/* Of four inputs the outer ones are padding. */
+FORM(kernel3, "3x3", 6, 3, 4, 6, 0)
+FORM(kernel5, "5x5", 6, 5, 2, 6, 0)
+/* The outer ones of four inputs are padding. */
 FORM(map2, "2x2 map", 3, 3, 2, 2, 1)
 
 #endif

@@ -2,11 +2,11 @@
 #define FL_NUM_WINO_IMPL_H
 
 /*
- * The transforms of images and maps of wino_kern.h, for every form; `side` is constant
- * wherever one of these functions is used. The including file sets FL__LANES.
+ * The transforms of images and maps of wino_kern.h, for every form; `side` is constant wherever one
+ * of these functions is used. The including file defines FL__LANES.
  *
- * What works on one tile becomes a function of its own (wino_forms_impl.h): inlined into the loop
- * over the tiles, gcc 12 runs out of registers and needs nearly twice the time.
+ * The code of one tile is a separate function (wino_forms_impl.h): inlined into the loop over the
+ * tiles, gcc 12 runs out of registers and needs nearly twice the time.
  */
 
 #include <math.h>
@@ -18,7 +18,7 @@
 #include "libfl/num/wino_points_impl.h"
 #include "libfl/num/wino_tile_impl.h"
 
-/* Takes the pixels of a tile, n channels of each, to v[point][n]. */
+/* Transform the pixels of a tile, n channels of each, to v[point][n]. */
 typedef void tile_fn(float *v, size_t plane, const float *const *at, size_t n);
 
 INLINE void input_tile(struct side side, float *v, size_t plane, const float *const *at, size_t n)
@@ -72,7 +72,7 @@ INLINE void input_tiles(struct side side, tile_fn *tile, const struct fl_conv *c
     }
 }
 
-/* Adds one vector to each pixel of a square that lies on the map. */
+/* Add one vector to each pixel of a square inside the map. */
 INLINE void spread(float *image, const struct square *q, size_t channel, const vec *d, size_t size)
 {
     float *p = image + (q->first + (ptrdiff_t)channel);
@@ -137,7 +137,7 @@ INLINE void scatter_tiles(struct side side, const struct fl_conv *conv, float *d
     }
 }
 
-/* That a tile is whole is known where this is inlined: 16 questions less. */
+/* Whether a tile is whole is constant where this is inlined: 16 tests fewer. */
 INLINE void output_tile(struct side side, float *image, const struct square *q, const float *m,
                         size_t plane, size_t k, size_t width, const float *bias, vec floor,
                         bool whole)
@@ -171,7 +171,7 @@ INLINE void output_tile(struct side side, float *image, const struct square *q, 
             UNROLL for (j = 0; j < side.outputs; j++)
             {
                 vec y = row[j] + b;
-                vec_mask below = y < floor; /* false for NaN, which stays */
+                vec_mask below = y < floor; /* false for NaN, which is kept */
 
                 if (whole || (i < q->bottom && j < q->right)) {
                     store(to + j * q->pixel, (vec)((vec_mask)y & ~below));

@@ -5,26 +5,26 @@
  * Kernels of the convolutions with fewer multiplications (Winograd 1980, in the form of Lavin
  * and Gray 2016), one row per instruction set; private to libfl/num and its tests.
  *
- * A map of outputs is cut into tiles of m x m; the inputs of a tile, the weights and the
- * outputs are taken to `points` numbers each, and for every point a product of matrices
- * remains (docs/kernels.md#convolutions):
+ * A map of outputs is divided into tiles of m x m; the inputs of a tile, the weights and the
+ * outputs are transformed to `points` numbers each (the transform points), and for every point a
+ * matrix product remains (docs/kernels.md#convolutions):
  *
  *     y = output(m),  m[point] = v[point] u[point],  v = input(x),  u = weights(w)
  *
- * What goes backward is the exact adjoint of that, weights included:
+ * The backward pass is the exact adjoint, including that of the weights:
  *
  *     dw = weights_adjoint(du),  du[point] = v[point]' dm[point],  dm = gradient(dy)
  *     dx = scatter(dv),          dv[point] = dm[point] weights(turn(w))[point]
  *
- * Layouts. Images are NHWC with rows of ldx, ldy floats a sample; channels C and outputs K are
- * multiples of 16. Weights lie in panels of FL__PANEL outputs, w[K/32][C][r*r][32]; where K is
- * an odd multiple of 16 the last panel is 16 wide. So the channels c..c+n of a panel are one
- * range of floats, and `width` below is 32 or, for such a last panel, 16.
+ * Layouts. Images are NHWC with rows of ldx, ldy floats per sample; channels C and outputs K are
+ * multiples of 16. Weights are stored in packed blocks of FL__PANEL outputs, w[K/32][C][r*r][32];
+ * when K is an odd multiple of 16 the last packed block is 16 wide. The channels c..c+n of a packed
+ * block are one range of floats, and `width` below is 32 or, for such a last block, 16.
  *
- * `plane` is the stride between points in floats, a multiple of 16. With one that is a
- * multiple of a large power of two all points fall into one set of the cache.
+ * `plane` is the stride between points in floats, a multiple of 16. With a multiple of a large
+ * power of two all points would map to one cache set.
  *
- * Purity: no allocation, no state. Pointers need no alignment, but 64 bytes are faster.
+ * Purity: no allocation, no state. Pointers need no alignment; 64 bytes are faster.
  */
 
 #include <stdbool.h>
@@ -32,13 +32,15 @@
 
 #include "libfl/num/conv.h"
 
-#define FL__PANEL 32 /* outputs of a panel */
-#define FL__DEPTH 64 /* rows of u in one product, at most */
-/* Most points that a form has. */
+#define FL__PANEL 32 /* outputs per packed block */
+#define FL__DEPTH 64 /* maximum rows of u in one product */
+/* Maximum number of transform points of a form. */
 #define FL__WINO_POINTS 36
 
-/* Tiles are counted over the batch: image after image, row after row. A tile that stands over
- * the right or lower edge is cut there. */
+/*
+ * A Winograd form. Tiles are numbered over the batch: image after image, row after row. A tile
+ * that extends over the right or lower edge is clipped.
+ */
 struct fl__wino_form {
     const char *name;
     size_t points;
@@ -47,8 +49,10 @@ struct fl__wino_form {
     /* v[point][tile][c] of the tiles first..first+n, tile stride conv->c. */
     void (*input)(const struct fl_conv *conv, float *v, size_t plane, const float *x, size_t ldx,
                   size_t first, size_t n);
-    /* y of these tiles, outputs k..k+width, from m[point][tile][width]; bias points to that of
-     * output k. NaN passes ReLU. */
+    /*
+     * y of these tiles, outputs k..k+width, from m[point][tile][width]; bias points to the bias
+     * of output k. NaN passes ReLU.
+     */
     void (*output)(const struct fl_conv *conv, float *y, size_t ldy, const float *m, size_t plane,
                    size_t first, size_t n, size_t k, size_t width, const float *bias, bool relu);
     /* m[point][tile][k], tile stride conv->k: adjoint of output without bias and ReLU. */
@@ -57,7 +61,7 @@ struct fl__wino_form {
     /* Adjoint of input: adds v[point][tile][width] to the channels c..c+width of dx. */
     void (*scatter)(const struct fl_conv *conv, float *dx, size_t lddx, const float *v,
                     size_t plane, size_t first, size_t n, size_t c, size_t width);
-    /* u[point][rows][width] of w[rows][r*r][width]; from point to point rows * width + 16. */
+    /* u[point][rows][width] from w[rows][r*r][width]; stride between points: rows * width + 16. */
     void (*weights)(float *u, const float *w, size_t rows, size_t width);
     /* Its adjoint, g[rows][r*r][width]. */
     void (*weights_adjoint)(float *g, const float *u, size_t rows, size_t width);
@@ -72,8 +76,10 @@ enum fl__wino_forms {
 
 struct fl__wino_kern {
     const struct fl__wino_form *form[FL__WINO_FORMS];
-    /* wt[rows][kh*kw][width] of the whole w: rows are the outputs k..k+rows, columns the channels
-     * c..c+width. All of k, rows, c, width are multiples of 16. */
+    /*
+     * wt[rows][kh*kw][width], the transpose of a part of w: rows are the outputs k..k+rows,
+     * columns the channels c..c+width. All of k, rows, c, width are multiples of 16.
+     */
     void (*turn)(const struct fl_conv *conv, float *wt, const float *w, size_t k, size_t rows,
                  size_t c, size_t width);
     /* m[tiles][width] = v[tiles][rows] u[rows][width], added to m when `add`. The sums of a row

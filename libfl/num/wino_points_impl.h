@@ -3,11 +3,11 @@
 
 /*
  * One-dimensional transforms of Winograd convolutions, each beside its adjoint
- * (docs/kernels.md#convolutions). A tile applies one down its columns, then along its rows.
+ * (docs/kernels.md#convolutions). A tile applies one to its columns, then to its rows.
  *
- * Six points: m outputs y[i] = sum of g[t] d[i + t] over r taps, m + r = 7, are the values at
- * 0, +-a, +-b and infinity with a = sqrt(1/2), b = sqrt(2). Numbers of nearly equal size make
- * half the error of the usual +-1, +-2, and a * b = 1 saves the scale of two rows.
+ * Six points: m outputs y[i] = sum of g[t] d[i + t] over r weights, m + r = 7, are the values at 0,
+ * +-a, +-b and infinity with a = sqrt(1/2), b = sqrt(2). Points of similar magnitude halve the
+ * error of the usual +-1, +-2, and a * b = 1 avoids scaling two rows.
  *
  * Three points: two inputs between zeros and two outputs, y[0] = g[1] d[0] + g[2] d[1],
  * y[1] = g[0] d[0] + g[1] d[1], by Karatsuba's g[1] (d[0] + d[1]) and two corrections.
@@ -19,11 +19,12 @@
 
 #include "libfl/num/lanes_impl.h"
 
-/* What a form has along one side of a tile. All constants where it is used. */
+/* Sizes of a form along one side of a tile; constants where it is used. */
 struct side {
-    size_t points, taps, outputs;
-    size_t inputs; /* that are not always zero */
-    size_t inset;  /* the first of them, counted from the one that output 0 and tap 0 meet */
+    size_t points, kernel, outputs;
+    size_t inputs; /* inputs that are not always zero */
+    /* index of the first of them, relative to the input of output 0 and weight 0 */
+    size_t inset;
 };
 
 /* a, a^3, b, b^3; a^2 = 1/2, a^4 = 1/4, b^2 = 2, b^4 = 4 */
@@ -121,7 +122,7 @@ INLINE void outputs_to_points(struct side side, vec *m, size_t ms, const vec *y,
     }
 }
 
-INLINE void taps_to_points(struct side side, vec *u, size_t us, const vec *g, size_t gs)
+INLINE void weights_to_points(struct side side, vec *u, size_t us, const vec *g, size_t gs)
 {
     if (side.points == 6) {
         vec even_a = NA * g[0] + (NA * 0.5f) * g[2 * gs];
@@ -129,7 +130,7 @@ INLINE void taps_to_points(struct side side, vec *u, size_t us, const vec *g, si
         vec odd_a = (NA * A1) * g[gs];
         vec odd_b = (NB * B1) * g[gs];
 
-        if (side.taps == 5) {
+        if (side.kernel == 5) {
             even_a += (NA * 0.25f) * g[4 * gs];
             odd_a += (NA * A3) * g[3 * gs];
             even_b += (NB * 4.0f) * g[4 * gs];
@@ -140,7 +141,7 @@ INLINE void taps_to_points(struct side side, vec *u, size_t us, const vec *g, si
         u[2 * us] = even_a - odd_a;
         u[3 * us] = even_b + odd_b;
         u[4 * us] = even_b - odd_b;
-        u[5 * us] = g[(side.taps - 1) * gs];
+        u[5 * us] = g[(side.kernel - 1) * gs];
     } else {
         u[0] = g[gs];
         u[us] = g[2 * gs] - g[gs];
@@ -148,7 +149,7 @@ INLINE void taps_to_points(struct side side, vec *u, size_t us, const vec *g, si
     }
 }
 
-INLINE void points_to_taps(struct side side, vec *g, size_t gs, const vec *u, size_t us)
+INLINE void points_to_weights(struct side side, vec *g, size_t gs, const vec *u, size_t us)
 {
     if (side.points == 6) {
         vec sum_a = u[us] + u[2 * us], diff_a = u[us] - u[2 * us];
@@ -157,7 +158,7 @@ INLINE void points_to_taps(struct side side, vec *g, size_t gs, const vec *u, si
 
         g[0] = u[0] + NA * sum_a + NB * sum_b;
         g[gs] = (NA * A1) * diff_a + (NB * B1) * diff_b;
-        if (side.taps == 5) {
+        if (side.kernel == 5) {
             g[2 * gs] = (NA * 0.5f) * sum_a + (NB * 2.0f) * sum_b;
             g[3 * gs] = (NA * A3) * diff_a + (NB * B3) * diff_b;
             g[4 * gs] = last + (NA * 0.25f) * sum_a + (NB * 4.0f) * sum_b;

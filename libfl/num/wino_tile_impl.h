@@ -2,8 +2,8 @@
 #define FL_NUM_WINO_TILE_IMPL_H
 
 /*
- * Where the tiles of a Winograd convolution lie on its maps (wino_kern.h). Tiles overlap on the
- * side of the inputs; at the edge of a map a part of one stands outside.
+ * Positions of the tiles of a Winograd convolution on its maps (wino_kern.h). Tiles overlap in
+ * the inputs; at the edge of a map a part of a tile is outside.
  */
 
 #include <stdbool.h>
@@ -13,11 +13,11 @@
 #include "libfl/num/wino_kern.h"
 #include "libfl/num/wino_points_impl.h"
 
-/* Bounds of arrays along one side. */
+/* Array bounds along one side. */
 #define MAX_POINTS 6
 #define MAX_INPUTS 6
 
-/* A tile of the batch. */
+/* Position of a tile in the batch. */
 struct tile {
     size_t image, row, col;
     size_t rows, cols; /* tiles of an image */
@@ -47,15 +47,15 @@ INLINE void tile_next(struct tile *t)
     }
 }
 
-/* The pixels of a tile, and which of them lie on the map: rows top..bottom, columns left..right. */
+/* The pixels of a tile, and those inside the map: rows top..bottom, columns left..right. */
 struct square {
     size_t top, bottom, left, right;
-    bool whole;        /* all of them */
-    ptrdiff_t first;   /* the upper left one, in floats from the image's first; perhaps before it */
+    bool whole;        /* all are inside */
+    ptrdiff_t first;   /* offset of the upper left pixel in floats; negative before the image */
     size_t row, pixel; /* strides in floats */
 };
 
-/* What of size numbers from `origin` on lies within 0..map. */
+/* Clip the range of `size` numbers from `origin` to 0..map. */
 INLINE void clip(size_t *from, size_t *to, ptrdiff_t origin, size_t size, size_t map)
 {
     ptrdiff_t room = (ptrdiff_t)map - origin;
@@ -94,11 +94,11 @@ INLINE struct square outputs_of(struct side side, const struct fl_conv *conv, co
                      side.outputs, conv->oh, conv->ow, conv->k);
 }
 
-/* Stands for the pixels outside the map, this many channels at a time. */
+/* Zeros for the pixels outside the map, this many channels at a time. */
 #define ZERO_FLOATS 512
 static const float zeros[ZERO_FLOATS] __attribute__((aligned(64)));
 
-/* The pixels of a square from one channel on, row by row. */
+/* Pointers to the pixels of a square, starting at one channel, row by row. */
 INLINE void pixels_of(const float **at, size_t size, const float *image, const struct square *q,
                       size_t channel)
 {

@@ -2,8 +2,8 @@
 #define FL_NUM_WINO_WEIGHTS_IMPL_H
 
 /*
- * The transforms of weights of wino_kern.h; `side` is constant wherever one of these functions
- * is used. The including file sets FL__LANES.
+ * The transforms of weights of wino_kern.h; `side` is constant wherever one of these functions is
+ * used. The including file defines FL__LANES.
  */
 
 #include <stddef.h>
@@ -15,13 +15,13 @@
 #define MAX_SQUARE 36
 
 /*
- * So many places are written at once that the processor no longer sees what is read in order:
- * rows of weights that are asked for ahead. They may be those of the next call.
+ * Rows of weights to prefetch: with this many write streams the hardware prefetcher does not
+ * detect the reads. They may belong to the next call.
  */
 #define ROWS_AHEAD  4
 #define LINE_FLOATS 16
 
-/* Floats from point to point of u. */
+/* Stride between transform points of u, in floats. */
 INLINE size_t weights_plane(size_t rows, size_t width)
 {
     return rows * width + 16;
@@ -30,30 +30,30 @@ INLINE size_t weights_plane(size_t rows, size_t width)
 INLINE void weights_rows(struct side side, float *u, const float *w, size_t rows, size_t width)
 {
     size_t plane = weights_plane(rows, width);
-    size_t taps = side.taps * side.taps;
+    size_t n_weights = side.kernel * side.kernel;
     size_t row, o, i, j;
 
-    for (row = 0; row < rows; row++, w += taps * width) {
-        for (i = 0; i < taps * width; i += LINE_FLOATS) {
-            __builtin_prefetch(w + ROWS_AHEAD * taps * width + i);
+    for (row = 0; row < rows; row++, w += n_weights * width) {
+        for (i = 0; i < n_weights * width; i += LINE_FLOATS) {
+            __builtin_prefetch(w + ROWS_AHEAD * n_weights * width + i);
         }
         for (o = 0; o < width; o += FL__LANES) {
             vec g[MAX_SQUARE], half[MAX_SQUARE];
             float *to = u + row * width + o;
 
-            UNROLL for (i = 0; i < taps; i++)
+            UNROLL for (i = 0; i < n_weights; i++)
             {
                 g[i] = load(w + i * width + o);
             }
-            UNROLL for (j = 0; j < side.taps; j++)
+            UNROLL for (j = 0; j < side.kernel; j++)
             {
-                taps_to_points(side, half + j, side.taps, g + j, side.taps);
+                weights_to_points(side, half + j, side.kernel, g + j, side.kernel);
             }
             UNROLL for (i = 0; i < side.points; i++)
             {
                 vec line[MAX_SQUARE];
 
-                taps_to_points(side, line, 1, half + i * side.taps, 1);
+                weights_to_points(side, line, 1, half + i * side.kernel, 1);
                 OPAQUE(to);
                 UNROLL for (j = 0; j < side.points; j++)
                 {
@@ -69,10 +69,10 @@ INLINE void weights_adjoint_rows(struct side side, float *g, const float *u, siz
                                  size_t width)
 {
     size_t plane = weights_plane(rows, width);
-    size_t taps = side.taps * side.taps;
+    size_t n_weights = side.kernel * side.kernel;
     size_t row, o, i, j;
 
-    for (row = 0; row < rows; row++, g += taps * width) {
+    for (row = 0; row < rows; row++, g += n_weights * width) {
         for (o = 0; o < width; o += FL__LANES) {
             vec half[MAX_SQUARE], w[MAX_SQUARE];
             const float *from = u + row * width + o;
@@ -87,13 +87,13 @@ INLINE void weights_adjoint_rows(struct side side, float *g, const float *u, siz
                     col[i] = load(from + i * side.points * plane);
                 }
                 from += plane;
-                points_to_taps(side, half + j, side.points, col, 1);
+                points_to_weights(side, half + j, side.points, col, 1);
             }
-            UNROLL for (i = 0; i < side.taps; i++)
+            UNROLL for (i = 0; i < side.kernel; i++)
             {
-                points_to_taps(side, w + i * side.taps, 1, half + i * side.points, 1);
+                points_to_weights(side, w + i * side.kernel, 1, half + i * side.points, 1);
             }
-            UNROLL for (i = 0; i < taps; i++)
+            UNROLL for (i = 0; i < n_weights; i++)
             {
                 store(g + i * width + o, w[i]);
             }

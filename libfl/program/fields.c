@@ -10,7 +10,7 @@ int fl_field_count(const json_t *object, const char *where, const char *key, uin
     if (!json_is_integer(value) || json_integer_value(value) < 0 ||
         (uint64_t)json_integer_value(value) > FL_FIELD_EXACT)
     {
-        return fl_err_set(err, FL_EFORMAT, "%.200s: '%s' must be there and be a count (0 or more)",
+        return fl_err_set(err, FL_EFORMAT, "%.200s: '%s' is missing or not a count (0 or more)",
                           where, key);
     }
     *ret = (uint64_t)json_integer_value(value);
@@ -23,8 +23,8 @@ int fl_field_number(const json_t *object, const char *where, const char *key, do
     const json_t *value = json_object_get(object, key);
 
     if (!json_is_number(value) || !isfinite(json_number_value(value))) {
-        return fl_err_set(err, FL_EFORMAT, "%.200s: '%s' must be there and be a finite number",
-                          where, key);
+        return fl_err_set(err, FL_EFORMAT, "%.200s: '%s' is missing or not a finite number", where,
+                          key);
     }
     *ret = json_number_value(value);
     return FL_OK;
@@ -49,13 +49,14 @@ int fl_field_evaluation(const json_t *object, const char *where, const char *key
         rv = fl_field_number(inner, where, "loss_sum", ret_loss_sum, err);
     }
     if (rv == FL_OK && *ret_correct > *ret_samples) {
-        rv = fl_err_set(err, FL_EFORMAT, "%.200s: '%s' has more correct than samples", where, key);
+        rv = fl_err_set(err, FL_EFORMAT, "%.200s: '%s' has more correct predictions than samples",
+                        where, key);
     }
     *ret_has = rv == FL_OK;
     return rv;
 }
 
-static json_t *sizes(const size_t *list, size_t n)
+static json_t *fields_sizes(const size_t *list, size_t n)
 {
     json_t *array = json_array();
     size_t i;
@@ -66,10 +67,10 @@ static json_t *sizes(const size_t *list, size_t n)
     return array;
 }
 
-static json_t *tensor_of(const struct fl_tensor *tensor, bool offset)
+static json_t *fields_tensor(const struct fl_tensor *tensor, bool offset)
 {
     json_t *json = json_pack("{s:s, s:o, s:b}", "name", tensor->name, "shape",
-                             sizes(tensor->dims, tensor->n_dims), "buffer", tensor->buffer);
+                             fields_sizes(tensor->dims, tensor->n_dims), "buffer", tensor->buffer);
 
     if (json != NULL && offset) {
         (void)json_object_set_new(json, "offset", json_integer((json_int_t)tensor->offset));
@@ -89,7 +90,7 @@ json_t *fl_field_units(const struct fl_layout *layout, bool offsets)
 
         for (t = 0; t < unit->n_tensors; t++) {
             (void)json_array_append_new(
-                tensors, tensor_of(fl_layout_tensor(layout, unit->first_tensor + t), offsets));
+                tensors, fields_tensor(fl_layout_tensor(layout, unit->first_tensor + t), offsets));
         }
         (void)json_array_append_new(
             units, json_pack("{s:s, s:o}", "name", unit->name, "tensors", tensors));
@@ -110,5 +111,5 @@ json_t *fl_field_network(const size_t *input, size_t n_input, const char *const 
     for (i = 0; i < n_layers; i++) {
         (void)json_array_append_new(list, json_string(layers[i]));
     }
-    return json_pack("{s:o, s:o}", "input", sizes(input, n_input), "layers", list);
+    return json_pack("{s:o, s:o}", "input", fields_sizes(input, n_input), "layers", list);
 }

@@ -2,8 +2,8 @@
 #define FL_PROGRAM_FIELDS_H
 
 /*
- * JSON that is written for programs and read from them, the same in files and in messages. `where`
- * names the file or message in errors, FL_EFORMAT.
+ * JSON fields that are exchanged with programs of the user, the same in files and in messages.
+ * `where` names the file or message in errors, FL_EFORMAT.
  */
 
 #include <jansson.h>
@@ -13,7 +13,7 @@
 #include "libfl/base/err.h"
 #include "libfl/model/layout.h"
 
-/* Readers of JSON in other languages take numbers up to here exactly. */
+/* Largest integer that JSON readers of other languages represent exactly. */
 #define FL_FIELD_EXACT ((UINT64_C(1) << 53) - 1)
 
 /* A count, 0 to FL_FIELD_EXACT. */
@@ -22,15 +22,15 @@ FL_MUST_CHECK int fl_field_count(const json_t *object, const char *where, const 
 /* A finite number. */
 FL_MUST_CHECK int fl_field_number(const json_t *object, const char *where, const char *key,
                                   double *ret, struct fl_err *err);
-/* An evaluation on local test data; `*ret_has` tells whether it is there. */
+/* An evaluation on local test data; `*ret_has`: the field is present. */
 FL_MUST_CHECK int fl_field_evaluation(const json_t *object, const char *where, const char *key,
                                       bool *ret_has, uint64_t *ret_samples, uint64_t *ret_correct,
                                       double *ret_loss_sum, struct fl_err *err);
 
-/* The units of a model with their tensors; each with where it begins when `offsets`. NULL without
+/* The units of a model with their tensors; with the offset of each when `offsets`. NULL when out of
    memory, as the next. */
 json_t *fl_field_units(const struct fl_layout *layout, bool offsets);
-/* The network; null without layers. */
+/* The network; null for a model without layers. */
 json_t *fl_field_network(const size_t *input, size_t n_input, const char *const *layers,
                          size_t n_layers);
 

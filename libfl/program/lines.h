@@ -2,8 +2,8 @@
 #define FL_PROGRAM_LINES_H
 
 /*
- * What a program writes to stderr as lines of our own log: each line once, of a progress bar
- * (carriage returns) its last state, and no more than a rate allows. The time is an argument.
+ * Writes the stderr of a program to the log, line by line: each line once, of a progress bar
+ * (carriage returns) its last state, with a rate limit. The time is an argument.
  *
  * Threading: one thread at a time.
  */
@@ -15,27 +15,27 @@
 #include "libfl/base/log.h"
 #include "libfl/base/rate.h"
 
-/* Of one line of the log; a longer one goes on in the next. */
+/* Maximum length of a log line; a longer line is continued in the next. */
 #define FL_LINES_TEXT 1024
-/* Bytes that may come at once, and that more may come each second. */
+/* Burst size in bytes, and rate in bytes per second. */
 #define FL_LINES_BURST ((uint64_t)256 << 10)
 #define FL_LINES_RATE  ((uint64_t)4 << 10)
 
 struct fl_lines {
-    const struct fl_log *log; /* borrowed; NULL: none of this happens */
+    const struct fl_log *log; /* borrowed; NULL: all calls are no-ops */
     char text[FL_LINES_TEXT + 1];
     size_t len;
-    bool returned;           /* a carriage return came last */
-    struct fl_bucket bucket; /* full at the first byte */
+    bool returned;           /* the last character was a carriage return */
+    struct fl_bucket bucket; /* tokens; full at the first byte */
     bool begun;
     uint64_t began_ms;
-    uint64_t left_out; /* lines since the last one that was written */
+    uint64_t left_out; /* lines dropped since the last one that was written */
 };
 
-/* `now_ms` of all calls is of a clock that never goes back. */
+/* `now_ms` of all calls is from a monotonic clock. */
 void fl_lines_init(struct fl_lines *lines, const struct fl_log *log);
 void fl_lines_take(struct fl_lines *lines, const char *bytes, size_t n, uint64_t now_ms);
-/* No more comes: an unfinished line is one, and what was left out is said. */
+/* End of the input: writes an unfinished line, and the number of dropped lines. */
 void fl_lines_end(struct fl_lines *lines, uint64_t now_ms);
 
 #endif

@@ -1,4 +1,5 @@
-/* What is said to the program. */
+/* Builds the messages to the program (docs/trainer-protocol.md). Pure functions; message_read.c
+   parses the program's messages. */
 #include "libfl/program/message.h"
 
 #include "libfl/program/fields.h"
@@ -13,8 +14,8 @@ static const char *const vector_names[] = {[FL_PERSISTENT_MODEL] = "model",
                                            [FL_PERSISTENT_GRADIENT] = "gradient",
                                            [FL_PERSISTENT_DRIFT] = "drift"};
 
-/* `json` as one line of text; takes it. */
-static char *text_of(json_t *json)
+/* Serializes `json` on one line; takes it. */
+static char *message_text(json_t *json)
 {
     char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
 
@@ -22,12 +23,12 @@ static char *text_of(json_t *json)
     return text;
 }
 
-static json_t *parsed(const char *text)
+static json_t *message_parsed(const char *text)
 {
     return text != NULL ? json_loads(text, 0, NULL) : json_null();
 }
 
-static json_t *names(const char *const *list)
+static json_t *message_names(const char *const *list)
 {
     json_t *array = json_array();
 
@@ -39,9 +40,9 @@ static json_t *names(const char *const *list)
 
 char *fl_message_start(const struct fl_persistent_conf *conf)
 {
-    return text_of(json_pack("{s:s, s:i, s:s, s:s?, s:s}", "type", "start", "protocol",
-                             FL_PERSISTENT_VERSION, "client", conf->client, "data", conf->data,
-                             "purpose", conf->purpose));
+    return message_text(json_pack("{s:s, s:i, s:s, s:s?, s:s}", "type", "start", "protocol",
+                                  FL_PERSISTENT_VERSION, "client", conf->client, "data", conf->data,
+                                  "purpose", conf->purpose));
 }
 
 json_t *fl_message_description(const struct fl_persistent_model *m)
@@ -55,11 +56,12 @@ json_t *fl_message_description(const struct fl_persistent_model *m)
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "type", "model", "units",
                      fl_field_units(m->layout, true), "network",
                      fl_field_network(m->input, m->n_input, m->layers, m->n_layers), "solver",
-                     parsed(m->solver), "personal", parsed(m->personal), "parts", names(m->parts),
-                     "training", training);
+                     message_parsed(m->solver), "personal", message_parsed(m->personal), "parts",
+                     message_names(m->parts), "training", training);
 }
 
-static void add_slot(json_t *slots, const char *name, const struct fl_slot *slot, bool has_data)
+static void message_add_slot(json_t *slots, const char *name, const struct fl_slot *slot,
+                             bool has_data)
 {
     json_t *json;
 
@@ -82,11 +84,11 @@ char *fl_message_model(json_t *description, const struct fl_slots *slots)
     size_t i;
 
     for (i = 0; i < FL_PERSISTENT_VECTORS; i++) {
-        add_slot(weights, vector_names[i], &slots->vectors[i], true);
+        message_add_slot(weights, vector_names[i], &slots->vectors[i], true);
     }
-    add_slot(weights, "mixup", &slots->mixup, false);
-    add_slot(result, "model", &slots->result, true);
-    add_slot(result, "offer", &slots->offer, false);
+    message_add_slot(weights, "mixup", &slots->mixup, false);
+    message_add_slot(result, "model", &slots->result, true);
+    message_add_slot(result, "offer", &slots->offer, false);
     json = json_pack("{s:{s:I, s:o}, s:{s:I, s:o}}", "weights", "bytes",
                      (json_int_t)slots->weights_bytes, "slots", weights, "result", "bytes",
                      (json_int_t)slots->result_bytes, "slots", result);
@@ -94,10 +96,10 @@ char *fl_message_model(json_t *description, const struct fl_slots *slots)
         json_decref(json);
         return NULL;
     }
-    return text_of(json);
+    return message_text(json);
 }
 
-static json_t *given(const struct fl_persistent_task *task)
+static json_t *message_given_vectors(const struct fl_persistent_task *task)
 {
     json_t *list = json_array();
     size_t i;
@@ -113,24 +115,25 @@ static json_t *given(const struct fl_persistent_task *task)
     return list;
 }
 
-/* What makes steps: training, and fitting before an evaluation. */
-static json_t *steps_of(const struct fl_persistent_task *t)
+/* Settings of gradient steps: training, and fitting before an evaluation. */
+static json_t *message_steps(const struct fl_persistent_task *t)
 {
     return json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:o, s:o}", "round",
                      (json_int_t)t->round, "seed", (json_int_t)t->seed, "order_seed",
                      (json_int_t)t->order_seed, "learning_rate", t->learning_rate, "momentum",
                      t->momentum, "weight_decay", t->weight_decay, "epochs", (json_int_t)t->epochs,
                      "steps", (json_int_t)t->steps, "batch_size", (json_int_t)t->batch_size,
-                     "given", given(t), "do", t->parts != NULL ? parsed(t->parts) : json_object());
+                     "given", message_given_vectors(t), "do",
+                     t->parts != NULL ? message_parsed(t->parts) : json_object());
 }
 
-static json_t *fields_of(const struct fl_persistent_task *t)
+static json_t *message_task_fields(const struct fl_persistent_task *t)
 {
     json_t *json = NULL;
 
     switch (t->kind) {
     case FL_PERSISTENT_TRAIN:
-        json = steps_of(t);
+        json = message_steps(t);
         if (json != NULL) {
             (void)json_object_set_new(json, "attempt", json_integer((json_int_t)t->attempt));
             (void)json_object_set_new(json, "time_limit_ms", json_integer((json_int_t)t->limit_ms));
@@ -138,16 +141,17 @@ static json_t *fields_of(const struct fl_persistent_task *t)
         }
         break;
     case FL_PERSISTENT_ADAPT:
-        json = steps_of(t);
+        json = message_steps(t);
         if (json != NULL) {
             (void)json_object_set_new(json, "on", json_string(t->on_test ? "test" : "train"));
         }
         break;
     case FL_PERSISTENT_EVALUATE:
-        json = json_pack("{s:o}", "given", given(t));
+        json = json_pack("{s:o}", "given", message_given_vectors(t));
         break;
     case FL_PERSISTENT_OFFER:
-        json = json_pack("{s:I, s:o}", "seed", (json_int_t)t->seed, "solver", parsed(t->solver));
+        json = json_pack("{s:I, s:o}", "seed", (json_int_t)t->seed, "solver",
+                         message_parsed(t->solver));
         break;
     case FL_PERSISTENT_KINDS:
         break;
@@ -159,8 +163,8 @@ char *fl_message_task(const struct fl_persistent_task *task, uint64_t id)
 {
     json_t *json =
         json_pack("{s:s, s:I}", "type", fl_persistent_kinds[task->kind], "id", (json_int_t)id);
-    json_t *fields = fields_of(task);
-    json_t *more = task->more != NULL ? parsed(task->more) : json_object();
+    json_t *fields = message_task_fields(task);
+    json_t *more = task->more != NULL ? message_parsed(task->more) : json_object();
 
     if (json == NULL || json_object_update(json, fields) != 0 ||
         json_object_update_missing(json, more) != 0)
@@ -170,15 +174,15 @@ char *fl_message_task(const struct fl_persistent_task *task, uint64_t id)
     }
     json_decref(fields);
     json_decref(more);
-    return text_of(json);
+    return message_text(json);
 }
 
 char *fl_message_cancel(uint64_t id)
 {
-    return text_of(json_pack("{s:s, s:I}", "type", "cancel", "id", (json_int_t)id));
+    return message_text(json_pack("{s:s, s:I}", "type", "cancel", "id", (json_int_t)id));
 }
 
 char *fl_message_bye(void)
 {
-    return text_of(json_pack("{s:s}", "type", "bye"));
+    return message_text(json_pack("{s:s}", "type", "bye"));
 }

@@ -2,8 +2,8 @@
 #define FL_PROGRAM_MESSAGE_H
 
 /*
- * The messages of docs/trainer-protocol.md: ours as text, the program's as structs. What a program
- * sends is checked here as far as it can be without knowing what was asked.
+ * The messages of docs/trainer-protocol.md: outgoing ones as text, those of the program as structs.
+ * The program's messages are checked here as far as is possible without the state of the protocol.
  */
 
 #include <jansson.h>
@@ -31,34 +31,36 @@ struct fl_answer {
     uint64_t protocol;
     bool diverged; /* FAILED */
     char error[FL_PERSISTENT_TEXT];
-    struct fl_persistent_answer figures; /* DONE: what it holds; `kind` says what it has to */
+    /* DONE: the result; `kind` says which members are required */
+    struct fl_persistent_answer figures;
 };
 
 /*
- * FL_EPROTO: no JSON object, no type that there is, a field that is not what it has to be. `asked`:
- * the task that a `done` is about.
+ * FL_EPROTO: not a JSON object, an unknown type, or a field with a wrong value. `asked`: the task
+ * that a `done` belongs to.
  */
 FL_MUST_CHECK int fl_answer_parse(const char *text, size_t len, enum fl_persistent_kind asked,
                                   struct fl_answer *ret, struct fl_err *err);
 
-/* Where something lies in the shared memory, in bytes. */
+/* Location in the shared memory, in bytes. */
 struct fl_slot {
     size_t offset, bytes, data;
 };
 
-/* What a program is told to find. */
+/* Locations of vectors that the program gets. */
 struct fl_slots {
     size_t weights_bytes, result_bytes;
-    struct fl_slot vectors[FL_PERSISTENT_VECTORS]; /* bytes 0: not there */
+    struct fl_slot vectors[FL_PERSISTENT_VECTORS]; /* bytes 0: not present */
     struct fl_slot mixup;
     struct fl_slot result, offer;
-    size_t result_used; /* of result_bytes: without the offer, which is seldom long */
+    size_t result_used; /* part of result_bytes: without the data summary, which is seldom long */
 };
 
-/* All that stands in `model` but the slots; NULL without memory, or when a text is no JSON. */
+/* The description in `model` except the slots; NULL when out of memory, or when a text is not
+   JSON. */
 json_t *fl_message_description(const struct fl_persistent_model *model);
 
-/* Each a text that the caller frees, NULL without memory. */
+/* Each returns a text that the caller frees, NULL when out of memory. */
 char *fl_message_start(const struct fl_persistent_conf *conf);
 char *fl_message_model(json_t *description, const struct fl_slots *slots);
 char *fl_message_task(const struct fl_persistent_task *task, uint64_t id);

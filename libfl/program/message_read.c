@@ -1,4 +1,5 @@
-/* What the program says. */
+/* Parses and checks the program's messages (docs/trainer-protocol.md). Pure functions; the order of
+   messages is checked in persistent_protocol.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,14 +12,14 @@ const char *const fl_answer_types[] = {
     [FL_ANSWER_PROGRESS] = "progress", [FL_ANSWER_DONE] = "done",
     [FL_ANSWER_FAILED] = "failed",     [FL_ANSWER_CANCELED] = "canceled"};
 
-/* A text for people, cut and cleaned; "" when there is none. */
-static void read_text(const json_t *json, const char *key, char out[FL_PERSISTENT_TEXT])
+/* A text for display, truncated and cleaned; "" when missing. */
+static void message_read_text(const json_t *json, const char *key, char out[FL_PERSISTENT_TEXT])
 {
     (void)fl_str_ends(out, FL_PERSISTENT_TEXT, json_string_value(json_object_get(json, key)));
     (void)fl_str_clean(out);
 }
 
-static int find(const char *const *list, size_t n, const char *word)
+static int message_find_word(const char *const *list, size_t n, const char *word)
 {
     size_t i;
 
@@ -30,26 +31,26 @@ static int find(const char *const *list, size_t n, const char *word)
     return -1;
 }
 
-static int get_list(const json_t *json, const char *key, const json_t **ret, struct fl_err *err)
+static int message_get_list(const json_t *json, const char *key, const json_t **ret,
+                            struct fl_err *err)
 {
     *ret = json_object_get(json, key);
-    return json_is_array(*ret)
-               ? FL_OK
-               : fl_err_set(err, FL_EFORMAT, "'ready': '%s' must be there and be a list of names",
-                            key);
+    return json_is_array(*ret) ? FL_OK
+                               : fl_err_set(err, FL_EFORMAT,
+                                            "'ready': '%s' is missing or not a list of names", key);
 }
 
-/* Names that nobody knows here do no harm. */
-static void read_ready_lists(const json_t *can, const json_t *parts,
-                             struct fl_persistent_ready *ret)
+/* Unknown names are ignored. */
+static void message_read_lists(const json_t *can, const json_t *parts,
+                               struct fl_persistent_ready *ret)
 {
     const char *name;
     size_t i;
     int kind;
 
     for (i = 0; i < json_array_size(can); i++) {
-        kind = find(fl_persistent_kinds, FL_PERSISTENT_KINDS,
-                    json_string_value(json_array_get(can, i)));
+        kind = message_find_word(fl_persistent_kinds, FL_PERSISTENT_KINDS,
+                                 json_string_value(json_array_get(can, i)));
         ret->can |= kind >= 0 ? 1u << kind : 0;
     }
     for (i = 0; i < json_array_size(parts) && ret->n_parts < FL_PERSISTENT_PARTS; i++) {
@@ -61,20 +62,20 @@ static void read_ready_lists(const json_t *can, const json_t *parts,
     }
 }
 
-static int read_ready(const json_t *json, struct fl_answer *ret, struct fl_err *err)
+static int message_read_ready(const json_t *json, struct fl_answer *ret, struct fl_err *err)
 {
     struct fl_persistent_ready *ready = &ret->ready;
     const json_t *can = NULL;
     const json_t *parts = NULL;
     int rv = fl_field_count(json, "'ready'", "protocol", &ret->protocol, err);
 
-    /* Of another version nothing else is known. */
+    /* The other fields of another protocol version are unknown. */
     if (rv != FL_OK || ret->protocol != FL_PERSISTENT_VERSION) {
         return rv;
     }
-    rv = get_list(json, "can", &can, err);
+    rv = message_get_list(json, "can", &can, err);
     if (rv == FL_OK) {
-        rv = get_list(json, "parts", &parts, err);
+        rv = message_get_list(json, "parts", &parts, err);
     }
     if (rv == FL_OK) {
         rv = fl_field_count(json, "'ready'", "samples", &ready->samples, err);
@@ -85,30 +86,32 @@ static int read_ready(const json_t *json, struct fl_answer *ret, struct fl_err *
     if (rv != FL_OK) {
         return rv;
     }
-    read_ready_lists(can, parts, ready);
-    read_text(json, "software", ready->software);
+    message_read_lists(can, parts, ready);
+    message_read_text(json, "software", ready->software);
     if ((ready->can & 1u << FL_PERSISTENT_TRAIN) != 0 && ready->samples == 0) {
         return fl_err_set(err, FL_EFORMAT,
-                          "'ready': 'samples' is 0, and who can train has 1 at least");
+                          "'ready': 'samples' is 0, but a program that can train needs at least 1");
     }
     return FL_OK;
 }
 
-static int read_evaluation(const json_t *json, const char *key, bool *ret_has,
-                           struct fl_persistent_evaluation *ret, struct fl_err *err)
+static int message_read_evaluation(const json_t *json, const char *key, bool *ret_has,
+                                   struct fl_persistent_evaluation *ret, struct fl_err *err)
 {
     return fl_field_evaluation(json, "'done'", key, ret_has, &ret->samples, &ret->correct,
                                &ret->loss_sum, err);
 }
 
-static int wanted(bool has, const char *key, enum fl_persistent_kind asked, struct fl_err *err)
+static int message_check_present(bool has, const char *key, enum fl_persistent_kind asked,
+                                 struct fl_err *err)
 {
     return has ? FL_OK
-               : fl_err_set(err, FL_EFORMAT, "'done' of '%s': '%s' must be there",
+               : fl_err_set(err, FL_EFORMAT, "'done' of '%s': '%s' is missing",
                             fl_persistent_kinds[asked], key);
 }
 
-static int read_trained(const json_t *json, struct fl_persistent_answer *ret, struct fl_err *err)
+static int message_read_trained(const json_t *json, struct fl_persistent_answer *ret,
+                                struct fl_err *err)
 {
     int rv = fl_field_count(json, "'done'", "samples", &ret->samples, err);
 
@@ -125,28 +128,28 @@ static int read_trained(const json_t *json, struct fl_persistent_answer *ret, st
     return rv;
 }
 
-static int read_done(const json_t *json, enum fl_persistent_kind asked,
-                     struct fl_persistent_answer *ret, struct fl_err *err)
+static int message_read_done(const json_t *json, enum fl_persistent_kind asked,
+                             struct fl_persistent_answer *ret, struct fl_err *err)
 {
-    int rv = read_evaluation(json, "received", &ret->has_received, &ret->received, err);
+    int rv = message_read_evaluation(json, "received", &ret->has_received, &ret->received, err);
 
     if (rv == FL_OK) {
-        rv = read_evaluation(json, "trained", &ret->has_trained, &ret->trained, err);
+        rv = message_read_evaluation(json, "trained", &ret->has_trained, &ret->trained, err);
     }
     if (rv == FL_OK) {
-        rv = read_evaluation(json, "adapted", &ret->has_adapted, &ret->adapted, err);
+        rv = message_read_evaluation(json, "adapted", &ret->has_adapted, &ret->adapted, err);
     }
     if (rv != FL_OK) {
         return rv;
     }
     switch (asked) {
     case FL_PERSISTENT_TRAIN:
-        return read_trained(json, ret, err);
+        return message_read_trained(json, ret, err);
     case FL_PERSISTENT_ADAPT:
-        rv = wanted(ret->has_adapted, "adapted", asked, err);
-        return rv == FL_OK ? wanted(ret->has_received, "received", asked, err) : rv;
+        rv = message_check_present(ret->has_adapted, "adapted", asked, err);
+        return rv == FL_OK ? message_check_present(ret->has_received, "received", asked, err) : rv;
     case FL_PERSISTENT_EVALUATE:
-        return wanted(ret->has_received, "received", asked, err);
+        return message_check_present(ret->has_received, "received", asked, err);
     case FL_PERSISTENT_OFFER:
         return fl_field_count(json, "'done'", "bytes", &ret->offer_bytes, err);
     case FL_PERSISTENT_KINDS:
@@ -155,21 +158,21 @@ static int read_done(const json_t *json, enum fl_persistent_kind asked,
     return FL_OK;
 }
 
-static int read_fields(const json_t *json, enum fl_persistent_kind asked, struct fl_answer *ret,
-                       struct fl_err *err)
+static int message_read_fields(const json_t *json, enum fl_persistent_kind asked,
+                               struct fl_answer *ret, struct fl_err *err)
 {
     switch (ret->type) {
     case FL_ANSWER_READY:
-        return read_ready(json, ret, err);
+        return message_read_ready(json, ret, err);
     case FL_ANSWER_PROGRESS:
-        /* For people only: numbers that are none are none. */
+        /* For display only: invalid numbers are ignored. */
         (void)(fl_field_count(json, "", "done", &ret->done, NULL) != FL_OK ||
                fl_field_count(json, "", "total", &ret->total, NULL) != FL_OK);
         return FL_OK;
     case FL_ANSWER_DONE:
-        return read_done(json, asked, &ret->figures, err);
+        return message_read_done(json, asked, &ret->figures, err);
     case FL_ANSWER_FAILED:
-        read_text(json, "error", ret->error);
+        message_read_text(json, "error", ret->error);
         ret->diverged = json_is_true(json_object_get(json, "diverged"));
         return FL_OK;
     case FL_ANSWER_ACCEPTED:
@@ -187,12 +190,12 @@ int fl_answer_parse(const char *text, size_t len, enum fl_persistent_kind asked,
     json_error_t where;
     json_t *json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
     const char *word = json_string_value(json_object_get(json, "type"));
-    int type = find(fl_answer_types, FL_ANSWER_TYPES, word);
+    int type = message_find_word(fl_answer_types, FL_ANSWER_TYPES, word);
     int rv;
 
     *ret = (struct fl_answer){.type = (enum fl_answer_type)type};
     if (!json_is_object(json) || type < 0) {
-        rv = fl_err_set(err, FL_EPROTO, "a message that is no JSON object with a 'type': %s",
+        rv = fl_err_set(err, FL_EPROTO, "a message that is not a JSON object with a 'type': %s",
                         fl_log_quote(shown, sizeof(shown), text, len));
         if (json == NULL) {
             rv = fl_err_set(err, FL_EPROTO, "a message that is not JSON (%.80s): %s", where.text,
@@ -200,7 +203,7 @@ int fl_answer_parse(const char *text, size_t len, enum fl_persistent_kind asked,
         }
     } else {
         ret->has_id = fl_field_count(json, "", "id", &ret->id, NULL) == FL_OK;
-        rv = read_fields(json, asked, ret, err);
+        rv = message_read_fields(json, asked, ret, err);
         rv = rv == FL_OK ? rv : FL_EPROTO;
     }
     json_decref(json);

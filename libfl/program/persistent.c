@@ -1,3 +1,8 @@
+/*
+ * A persistent trainer program (persistent.h): start, description of the model, tasks, time limits,
+ * idle timeout and backoff. One call at a time, on any thread, except fl_persistent_interrupt().
+ * Sending and receiving of messages is in persistent_protocol.c.
+ */
 #include "libfl/program/persistent.h"
 
 #include <errno.h>
@@ -14,28 +19,29 @@
 #include "libfl/model/safetensors.h"
 #include "libfl/program/persistent_impl.h"
 
-/* How long a program may take to end after `bye`. */
+/* Time limit for the program to exit after `bye`. */
 #define BYE_MS 2000
 
 /* --- time --- */
 
-static uint64_t real_now(void *ctx)
+static uint64_t persistent_clock_now(void *ctx)
 {
     (void)ctx;
     return fl_clock_ms();
 }
 
-static void real_pause(void *ctx, uint64_t ms)
+static void persistent_clock_pause(void *ctx, uint64_t ms)
 {
     (void)ctx;
     (void)poll(NULL, 0, (int)ms);
 }
 
-static const struct fl_persistent_clock real_clock = {real_now, real_pause, NULL};
+static const struct fl_persistent_clock real_clock = {persistent_clock_now, persistent_clock_pause,
+                                                      NULL};
 
-/* --- life --- */
+/* --- create and free --- */
 
-static bool copy_texts(struct fl_persistent *r, const struct fl_persistent_conf *conf)
+static bool persistent_copy_strings(struct fl_persistent *r, const struct fl_persistent_conf *conf)
 {
     r->argv = fl_str_list_dup(conf->argv);
     r->environment = fl_str_list_dup(conf->environment);
@@ -71,7 +77,7 @@ int fl_persistent_create(const struct fl_persistent_conf *conf, struct fl_persis
     r->weights.fd = r->weights.theirs = r->result.fd = r->result.theirs = -1;
     atomic_init(&r->interrupted, false);
     fl_sm_init(&r->sm, fl__persistent_states, FL__PERSISTENT_STATES, FL__PERSISTENT_OFF);
-    if (!copy_texts(r, conf)) {
+    if (!persistent_copy_strings(r, conf)) {
         fl_persistent_free(r);
         return fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
     }
@@ -87,7 +93,7 @@ void fl_persistent_forget(struct fl_persistent *r)
     r->layout = NULL;
     r->description = NULL;
     r->mixup_bytes = 0;
-    r->told = false;
+    r->model_accepted = false;
 }
 
 void fl_persistent_free(struct fl_persistent *r)
@@ -139,15 +145,15 @@ bool fl_persistent_has_part(const struct fl_persistent *r, const char *part)
     return false;
 }
 
-/* --- starting --- */
+/* --- start --- */
 
 #define STARTS_WITH \
     "FL_TRAINER_PROTOCOL=1", "FL_TRAINER_SOCKET=3", "FL_TRAINER_WEIGHTS=4", "FL_TRAINER_RESULT=5"
 #define N_STARTS_WITH 4
 
-static int spawn(struct fl_persistent *r, struct fl_err *err)
+static int persistent_spawn(struct fl_persistent *r, struct fl_err *err)
 {
-    static const char *const told[N_STARTS_WITH] = {STARTS_WITH};
+    static const char *const preset[N_STARTS_WITH] = {STARTS_WITH};
     const int inherited[] = {r->sockets[1], r->weights.theirs, r->result.theirs};
     struct fl_program_conf conf = {.argv = r->conf.argv,
                                    .inherited = inherited,
@@ -167,7 +173,7 @@ static int spawn(struct fl_persistent *r, struct fl_err *err)
     if (additions == NULL) {
         return fl_err_set(err, FL_ENOMEM, "environment of the program: out of memory");
     }
-    (void)memcpy(additions, told, sizeof(told));
+    (void)memcpy(additions, preset, sizeof(preset));
     (void)memcpy(additions + N_STARTS_WITH, r->environment, n * sizeof(*additions));
     conf.additions = additions;
     rv = fl_program_start(&conf, &r->program, err);
@@ -175,7 +181,7 @@ static int spawn(struct fl_persistent *r, struct fl_err *err)
     return rv;
 }
 
-static void close_sockets(struct fl_persistent *r)
+static void persistent_close_sockets(struct fl_persistent *r)
 {
     size_t i;
 
@@ -187,8 +193,8 @@ static void close_sockets(struct fl_persistent *r)
     }
 }
 
-/* The program runs, or nothing is left of the attempt. */
-static int launch(struct fl_persistent *r, struct fl_err *err)
+/* On an error nothing is left of the attempt. */
+static int persistent_launch(struct fl_persistent *r, struct fl_err *err)
 {
     int rv = fl_shared_create(FL_SHARED_WEIGHTS, &r->weights, err);
 
@@ -199,10 +205,10 @@ static int launch(struct fl_persistent *r, struct fl_err *err)
         rv = fl_err_set(err, fl_err_from_errno(errno), "socketpair: %s", strerror(errno));
     }
     if (rv == FL_OK) {
-        rv = spawn(r, err);
+        rv = persistent_spawn(r, err);
     }
     if (rv != FL_OK) {
-        close_sockets(r);
+        persistent_close_sockets(r);
         fl_shared_done(&r->weights);
         fl_shared_done(&r->result);
         return rv;
@@ -214,9 +220,9 @@ static int launch(struct fl_persistent *r, struct fl_err *err)
     return FL_OK;
 }
 
-/* It was told so, and has not done it: it is ended. */
-static int too_late(struct fl_persistent *r, int rv, const char *what, uint64_t limit_ms,
-                    struct fl_err *err)
+/* The program did not answer in time and is killed. */
+static int persistent_timed_out(struct fl_persistent *r, int rv, const char *what,
+                                uint64_t limit_ms, struct fl_err *err)
 {
     if (rv == FL_ECANCELED) {
         (void)fl_err_set(err, rv, "cancelled while '%.100s' was at '%s'", r->argv[0], what);
@@ -229,8 +235,9 @@ static int too_late(struct fl_persistent *r, int rv, const char *what, uint64_t 
     return rv;
 }
 
-/* What it says of itself is checked as far as we can. */
-static int take_ready(struct fl_persistent *r, const struct fl_answer *answer, struct fl_err *err)
+/* Checks the fields of `ready` that can be checked here. */
+static int persistent_take_ready(struct fl_persistent *r, const struct fl_answer *answer,
+                                 struct fl_err *err)
 {
     int rv = FL_OK;
 
@@ -255,17 +262,18 @@ static int take_ready(struct fl_persistent *r, const struct fl_answer *answer, s
     return FL_OK;
 }
 
-static int start(struct fl_persistent *r, const atomic_bool *cancel, struct fl_err *err)
+static int persistent_start_program(struct fl_persistent *r, const atomic_bool *cancel,
+                                    struct fl_err *err)
 {
     struct fl_answer answer;
     uint64_t limit = r->conf.start_limit_ms;
-    int rv = launch(r, err);
+    int rv = persistent_launch(r, err);
 
     if (rv != FL_OK) {
         fl__persistent_back_off(r);
         return rv;
     }
-    rv = fl__persistent_say(r, fl_message_start(&r->conf), "start", err);
+    rv = fl__persistent_send(r, fl_message_start(&r->conf), "start", err);
     if (rv != FL_OK) {
         fl__persistent_end(r, NULL);
         return rv;
@@ -273,18 +281,19 @@ static int start(struct fl_persistent *r, const atomic_bool *cancel, struct fl_e
     rv = fl__persistent_await(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX, cancel,
                               &answer, err);
     if (rv == FL_ETIMEOUT || rv == FL_ECANCELED) {
-        return too_late(r, rv, "start", limit, err);
+        return persistent_timed_out(r, rv, "start", limit, err);
     }
-    return rv == FL_OK ? take_ready(r, &answer, err) : rv;
+    return rv == FL_OK ? persistent_take_ready(r, &answer, err) : rv;
 }
 
 int fl_persistent_start(struct fl_persistent *r, struct fl_err *err)
 {
-    return r->program != NULL ? FL_OK : start(r, NULL, err);
+    return r->program != NULL ? FL_OK : persistent_start_program(r, NULL, err);
 }
 
-/* Until a program that failed may be started again. */
-static int wait_for_turn(struct fl_persistent *r, const atomic_bool *cancel, struct fl_err *err)
+/* Waits for the end of the backoff after a failure. */
+static int persistent_wait_backoff(struct fl_persistent *r, const atomic_bool *cancel,
+                                   struct fl_err *err)
 {
     uint64_t now = fl__persistent_now(r);
 
@@ -304,22 +313,24 @@ static int wait_for_turn(struct fl_persistent *r, const atomic_bool *cancel, str
 
 /* --- the model --- */
 
-static int take_accepted(struct fl_persistent *r, const struct fl_answer *answer,
-                         struct fl_err *err)
+static int persistent_take_accepted(struct fl_persistent *r, const struct fl_answer *answer,
+                                    struct fl_err *err)
 {
     fl_sm_move(&r->sm,
                answer->type == FL_ANSWER_ACCEPTED ? FL__PERSISTENT_IDLE : FL__PERSISTENT_READY);
     r->idle_since_ms = fl__persistent_now(r);
-    r->told = answer->type == FL_ANSWER_ACCEPTED;
-    return r->told ? FL_OK
-                   : fl_err_set(err, FL_ESHAPE,
-                                "the server's model is not the one of '%.100s', which says: %.300s",
-                                r->argv[0], answer->error);
+    r->model_accepted = answer->type == FL_ANSWER_ACCEPTED;
+    return r->model_accepted
+               ? FL_OK
+               : fl_err_set(err, FL_ESHAPE,
+                            "the server's model is not the one of '%.100s', which says: %.300s",
+                            r->argv[0], answer->error);
 }
 
-/* `model`, unless it was said already, and its answer. FL_ETIMEOUT: not by `until_ms`. */
-static int tell(struct fl_persistent *r, uint64_t until_ms, const atomic_bool *cancel,
-                struct fl_err *err)
+/* Sends `model`, unless the program has accepted it already, and waits for its answer. FL_ETIMEOUT:
+   not before `until_ms`. */
+static int persistent_describe(struct fl_persistent *r, uint64_t until_ms,
+                               const atomic_bool *cancel, struct fl_err *err)
 {
     struct fl_answer answer;
     int rv = FL_OK;
@@ -327,7 +338,7 @@ static int tell(struct fl_persistent *r, uint64_t until_ms, const atomic_bool *c
     if (r->sm.state != FL__PERSISTENT_DESCRIBING) {
         rv = fl__persistent_lay_out(r, err);
         if (rv == FL_OK) {
-            rv = fl__persistent_say(r, fl_message_model(r->description, &r->slots), "model", err);
+            rv = fl__persistent_send(r, fl_message_model(r->description, &r->slots), "model", err);
         }
         if (rv != FL_OK) {
             fl__persistent_end(r, NULL);
@@ -336,12 +347,12 @@ static int tell(struct fl_persistent *r, uint64_t until_ms, const atomic_bool *c
         fl_sm_move(&r->sm, FL__PERSISTENT_DESCRIBING);
     }
     rv = fl__persistent_await(r, until_ms, cancel, &answer, err);
-    return rv == FL_OK ? take_accepted(r, &answer, err) : rv;
+    return rv == FL_OK ? persistent_take_accepted(r, &answer, err) : rv;
 }
 
-/* All of what was described, or nothing. */
-static int take_model(struct fl_persistent *r, const struct fl_persistent_model *m,
-                      struct fl_err *err)
+/* Takes the complete description, or nothing. */
+static int persistent_take_model(struct fl_persistent *r, const struct fl_persistent_model *m,
+                                 struct fl_err *err)
 {
     int rv = fl_layout_copy(m->layout, NULL, NULL, &r->layout, err);
 
@@ -362,14 +373,14 @@ static int take_model(struct fl_persistent *r, const struct fl_persistent_model 
     return fl__persistent_place(r, err);
 }
 
-/* A model that is not the program's is known now; what else goes wrong is the next task's. */
-static int tell_early(struct fl_persistent *r, uint64_t wait_ms, struct fl_err *err)
+/* Rejection of the model is reported now; any other error is left to the next task. */
+static int persistent_describe_early(struct fl_persistent *r, uint64_t wait_ms, struct fl_err *err)
 {
     struct fl_err why = {0};
     int rv = fl__persistent_check_quiet(r, &why);
 
     if (rv == FL_OK) {
-        rv = tell(r, fl__persistent_now(r) + wait_ms, NULL, &why);
+        rv = persistent_describe(r, fl__persistent_now(r) + wait_ms, NULL, &why);
     }
     if (rv == FL_ESHAPE || rv == FL_ELIMIT) {
         return fl_err_set(err, rv, "%s", why.msg);
@@ -383,17 +394,17 @@ static int tell_early(struct fl_persistent *r, uint64_t wait_ms, struct fl_err *
 int fl_persistent_describe(struct fl_persistent *r, const struct fl_persistent_model *model,
                            uint64_t wait_ms, struct fl_err *err)
 {
-    /* The answer to the model before is not one to this. */
+    /* An answer to the previous model is not an answer to this one. */
     bool open = r->sm.state == FL__PERSISTENT_DESCRIBING;
     int rv;
 
     fl_persistent_forget(r);
-    rv = take_model(r, model, err);
+    rv = persistent_take_model(r, model, err);
     if (rv == FL_OK && open) {
         fl_persistent_stop(r);
     }
     if (rv == FL_OK && r->program != NULL && fl__persistent_fits(r)) {
-        rv = tell_early(r, wait_ms, err);
+        rv = persistent_describe_early(r, wait_ms, err);
     }
     if (rv != FL_OK) {
         fl_persistent_forget(r);
@@ -401,50 +412,53 @@ int fl_persistent_describe(struct fl_persistent *r, const struct fl_persistent_m
     return rv;
 }
 
-/* --- a task --- */
+/* --- tasks --- */
 
-/* The slot of the mixture is as long as it has to be; then what was told is not true any more. */
-static int fit_mixup(struct fl_persistent *r, const struct fl_persistent_task *task,
-                     struct fl_err *err)
+/* Sets the length of the slot of the personalized model; if it changes, the model must be described
+   again. */
+static int persistent_fit_mixup(struct fl_persistent *r, const struct fl_persistent_task *task,
+                                struct fl_err *err)
 {
     if (task->mixup == NULL || task->mixup_len == r->mixup_bytes) {
         return FL_OK;
     }
     r->mixup_bytes = task->mixup_len;
-    r->told = false;
+    r->model_accepted = false;
     return fl__persistent_place(r, err);
 }
 
-/* It runs, and knows the model. */
-static int get_ready(struct fl_persistent *r, const struct fl_persistent_task *task,
-                     struct fl_err *err)
+/* The program runs and has accepted the model. */
+static int persistent_get_ready(struct fl_persistent *r, const struct fl_persistent_task *task,
+                                struct fl_err *err)
 {
     uint64_t limit = r->conf.start_limit_ms;
-    int rv = fit_mixup(r, task, err);
+    int rv = persistent_fit_mixup(r, task, err);
 
     if (rv == FL_OK && r->program != NULL && r->sm.state != FL__PERSISTENT_DESCRIBING) {
         rv = fl__persistent_check_quiet(r, err);
         rv = rv == FL_ECLOSED ? FL_OK : rv;
     }
     if (rv == FL_OK && r->program != NULL && !fl__persistent_fits(r)) {
-        fl_persistent_stop(r); /* Its memory cannot grow. */
+        /* The shared memory of a running program cannot grow, so the program is restarted. */
+        fl_persistent_stop(r);
     }
     if (rv == FL_OK && r->program == NULL) {
-        rv = wait_for_turn(r, task->cancel, err);
-        rv = rv == FL_OK ? start(r, task->cancel, err) : rv;
+        rv = persistent_wait_backoff(r, task->cancel, err);
+        rv = rv == FL_OK ? persistent_start_program(r, task->cancel, err) : rv;
     }
-    if (rv == FL_OK && !r->told) {
-        rv = tell(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX, task->cancel, err);
+    if (rv == FL_OK && !r->model_accepted) {
+        rv = persistent_describe(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX,
+                                 task->cancel, err);
         if (rv == FL_ETIMEOUT || rv == FL_ECANCELED) {
-            rv = too_late(r, rv, "model", limit, err);
+            rv = persistent_timed_out(r, rv, "model", limit, err);
         }
     }
     return rv;
 }
 
-/* The end of the open task as the program tells it. */
-static int take_answer(struct fl_persistent *r, const struct fl_answer *answer,
-                       struct fl_persistent_answer *ret, struct fl_err *err)
+/* The end of the open task, reported by the program. */
+static int persistent_take_answer(struct fl_persistent *r, const struct fl_answer *answer,
+                                  struct fl_persistent_answer *ret, struct fl_err *err)
 {
     uint64_t handed = ret->handed_ms;
     int rv = FL_OK;
@@ -453,7 +467,7 @@ static int take_answer(struct fl_persistent *r, const struct fl_answer *answer,
         answer->figures.offer_bytes > r->slots.offer.bytes)
     {
         rv = fl_err_set(err, FL_EPROTO,
-                        "'%.100s' broke the trainer protocol: an offer of %" PRIu64
+                        "'%.100s' broke the trainer protocol: a data summary of %" PRIu64
                         " bytes in a slot of %zu",
                         r->argv[0], answer->figures.offer_bytes, r->slots.offer.bytes);
         fl__persistent_end(r, err);
@@ -473,11 +487,11 @@ static int take_answer(struct fl_persistent *r, const struct fl_answer *answer,
         ret->took_ms = r->idle_since_ms - handed;
         r->failures = 0;
     }
-    /* A second answer that came along with the first. */
+    /* Detects a second answer that came together with the first. */
     return fl__persistent_check_silent(r, err);
 }
 
-static int canceled(struct fl_persistent *r, int why, struct fl_err *err)
+static int persistent_canceled_error(struct fl_persistent *r, int why, struct fl_err *err)
 {
     const struct fl_persistent_task *t = r->task;
     const char *note = t->limit_note != NULL ? t->limit_note : "";
@@ -486,16 +500,16 @@ static int canceled(struct fl_persistent *r, int why, struct fl_err *err)
                ? fl_err_set(err, why, "'%s' was cancelled in '%.100s'",
                             fl_persistent_kinds[t->kind], r->argv[0])
                : fl_err_set(err, why,
-                            "'%.100s' was stopped at '%s' after its time limit of %" PRIu64 " ms%s",
+                            "'%.100s' timed out at '%s' after its time limit of %" PRIu64 " ms%s",
                             r->argv[0], fl_persistent_kinds[t->kind], t->limit_ms, note);
 }
 
-/* The task is over for us: the program has `cancel_grace` to say that it is for it, too. */
-static int cancel(struct fl_persistent *r, int why, struct fl_persistent_answer *ret,
-                  struct fl_err *err)
+/* The task has ended for the client: the program has `cancel_grace_ms` to confirm it. */
+static int persistent_cancel(struct fl_persistent *r, int why, struct fl_persistent_answer *ret,
+                             struct fl_err *err)
 {
     struct fl_answer answer;
-    int rv = fl__persistent_say(r, fl_message_cancel(r->id), "cancel", err);
+    int rv = fl__persistent_send(r, fl_message_cancel(r->id), "cancel", err);
 
     fl_sm_move(&r->sm, FL__PERSISTENT_CANCELING);
     if (rv == FL_OK) {
@@ -503,25 +517,26 @@ static int cancel(struct fl_persistent *r, int why, struct fl_persistent_answer 
                                   err);
     }
     if (rv == FL_ETIMEOUT || rv == FL_ENOMEM) {
-        (void)canceled(r, why, err);
-        (void)fl_err_wrap(err, why, "ended, as it did not answer 'cancel' within %" PRIu64 " ms",
-                          r->conf.cancel_grace_ms);
+        (void)persistent_canceled_error(r, why, err);
+        (void)fl_err_wrap(
+            err, why, "the program was killed, as it did not answer 'cancel' within %" PRIu64 " ms",
+            r->conf.cancel_grace_ms);
         fl__persistent_end(r, err);
         return why;
     }
     if (rv != FL_OK) {
-        return why == FL_ECANCELED ? canceled(r, why, err) : rv;
+        return why == FL_ECANCELED ? persistent_canceled_error(r, why, err) : rv;
     }
-    rv = take_answer(r, &answer, ret, err);
-    /* It was on its way. */
+    rv = persistent_take_answer(r, &answer, ret, err);
+    /* The result was sent before the cancellation arrived. */
     if (rv == FL_OK && why == FL_ETIMEOUT && answer.type == FL_ANSWER_DONE) {
         return FL_OK;
     }
-    return canceled(r, why, err);
+    return persistent_canceled_error(r, why, err);
 }
 
-static int carry_out(struct fl_persistent *r, const struct fl_persistent_task *task,
-                     struct fl_persistent_answer *ret, struct fl_err *err)
+static int persistent_run_task(struct fl_persistent *r, const struct fl_persistent_task *task,
+                               struct fl_persistent_answer *ret, struct fl_err *err)
 {
     struct fl_answer answer;
     uint64_t now;
@@ -531,8 +546,8 @@ static int carry_out(struct fl_persistent *r, const struct fl_persistent_task *t
     r->id++;
     rv = fl__persistent_hand_over(r, task, err);
     if (rv == FL_OK) {
-        rv = fl__persistent_say(r, fl_message_task(task, r->id), fl_persistent_kinds[task->kind],
-                                err);
+        rv = fl__persistent_send(r, fl_message_task(task, r->id), fl_persistent_kinds[task->kind],
+                                 err);
     }
     if (rv != FL_OK) {
         return rv;
@@ -543,9 +558,9 @@ static int carry_out(struct fl_persistent *r, const struct fl_persistent_task *t
     rv = fl__persistent_await(r, task->limit_ms > 0 ? now + task->limit_ms : UINT64_MAX,
                               task->cancel, &answer, err);
     if (rv == FL_ETIMEOUT || rv == FL_ECANCELED) {
-        return cancel(r, rv, ret, err);
+        return persistent_cancel(r, rv, ret, err);
     }
-    return rv == FL_OK ? take_answer(r, &answer, ret, err) : rv;
+    return rv == FL_OK ? persistent_take_answer(r, &answer, ret, err) : rv;
 }
 
 int fl_persistent_run(struct fl_persistent *r, const struct fl_persistent_task *task,
@@ -558,9 +573,9 @@ int fl_persistent_run(struct fl_persistent *r, const struct fl_persistent_task *
     if (r->layout == NULL) {
         return fl_err_set(err, FL_ESTATE, "a task before the server described its model");
     }
-    rv = get_ready(r, task, &why);
+    rv = persistent_get_ready(r, task, &why);
     if (rv == FL_OK) {
-        rv = carry_out(r, task, &answer, &why);
+        rv = persistent_run_task(r, task, &answer, &why);
     }
     r->task = NULL;
     if (rv == FL_OK) {
@@ -574,7 +589,7 @@ int fl_persistent_run(struct fl_persistent *r, const struct fl_persistent_task *
 int fl_persistent_result(const struct fl_persistent *r, float *out, struct fl_err *err)
 {
     if (r->result.bytes == 0 || r->layout == NULL) {
-        return fl_err_set(err, FL_ESTATE, "'%.100s' does not run any more", r->argv[0]);
+        return fl_err_set(err, FL_ESTATE, "'%.100s' is not running any more", r->argv[0]);
     }
     return fl_shared_read(&r->result, r->slots.result.data, out,
                           fl_layout_count(r->layout) * sizeof(*out), err);
@@ -583,13 +598,13 @@ int fl_persistent_result(const struct fl_persistent *r, float *out, struct fl_er
 int fl_persistent_offer(const struct fl_persistent *r, void *out, size_t len, struct fl_err *err)
 {
     if (r->result.bytes == 0 || r->layout == NULL) {
-        return fl_err_set(err, FL_ESTATE, "'%.100s' does not run any more", r->argv[0]);
+        return fl_err_set(err, FL_ESTATE, "'%.100s' is not running any more", r->argv[0]);
     }
     FL_REQUIRE(len <= r->slots.offer.bytes);
     return fl_shared_read(&r->result, r->slots.offer.offset, out, len, err);
 }
 
-/* --- resting --- */
+/* --- idle --- */
 
 void fl_persistent_stop(struct fl_persistent *r)
 {
@@ -598,7 +613,7 @@ void fl_persistent_stop(struct fl_persistent *r)
     if (r->program == NULL) {
         return;
     }
-    if (fl__persistent_say(r, fl_message_bye(), "bye", &err) != FL_OK) {
+    if (fl__persistent_send(r, fl_message_bye(), "bye", &err) != FL_OK) {
         fl_log(r->conf.log, FL_LOG_WARNING, "trainer", "%s", err.msg);
     }
     fl_sm_move(&r->sm, FL__PERSISTENT_LEAVING);
@@ -610,7 +625,8 @@ uint64_t fl_persistent_rest(struct fl_persistent *r)
     uint64_t idle;
 
     if (r->program != NULL) {
-        (void)fl_program_look(r->program, fl__persistent_now(r)); /* Its stderr, to the log. */
+        /* Copies the program's stderr to the log. */
+        (void)fl_program_look(r->program, fl__persistent_now(r));
     }
     if (r->program == NULL || r->conf.idle_exit_ms == 0 ||
         (r->sm.state != FL__PERSISTENT_IDLE && r->sm.state != FL__PERSISTENT_READY))
@@ -622,8 +638,9 @@ uint64_t fl_persistent_rest(struct fl_persistent *r)
         return r->conf.idle_exit_ms - idle;
     }
     fl_log(r->conf.log, FL_LOG_INFO, "trainer",
-           "'%.100s' had nothing to do for %" PRIu64 " ms: bye until the next task", r->argv[0],
-           idle);
+           "'%.100s' was idle for %" PRIu64
+           " ms: sending 'bye', it is started again for the next task",
+           r->argv[0], idle);
     fl_persistent_stop(r);
     return 0;
 }

@@ -1,20 +1,20 @@
-#ifndef FL_PROGRAM_RESIDENT_H
-#define FL_PROGRAM_RESIDENT_H
+#ifndef FL_PROGRAM_PERSISTENT_H
+#define FL_PROGRAM_PERSISTENT_H
 
 /*
- * A program of the user that stays: started once, and handed one task after the other. What both
- * sides say is docs/trainer-protocol.md. Whatever the program does, a call here ends in time:
- * one that crashed, hung or said what that page does not allow is ended with its group, costs
- * the task it was at, and is started again for the next one, after a second, two, four ... up to
- * a minute, until a task succeeds.
+ * A persistent trainer: a program of the user that is started once and gets one task after the
+ * other. The protocol is docs/trainer-protocol.md. Whatever the program does, each call returns
+ * within its time limits: a program that crashes, hangs or violates the protocol is killed with its
+ * process group, fails the current task, and is restarted for the next one, after a backoff of 1,
+ * 2, 4 ... up to 60 s, until a task succeeds.
  *
  * Errors name the program, what happened, what was expected, and the end of its stderr: FL_EPROTO:
- * it broke the protocol; FL_EIO: it ended, or says that it failed; FL_ENUMERIC: it says that the
- * numbers diverged; FL_ETIMEOUT; FL_ECANCELED; FL_ELIMIT: memory, or a model too large to describe;
- * FL_EVERSION; FL_ENOMEM.
+ * it violated the protocol; FL_EIO: it ended, or reported a failure; FL_ENUMERIC: it reported that
+ * the numbers diverged; FL_ETIMEOUT; FL_ECANCELED; FL_ELIMIT: memory, or a model too large to
+ * describe; FL_EVERSION; FL_ENOMEM.
  *
- * Threading: one call at a time, but for fl_persistent_interrupt(). The program is killed when the
- * thread ends whose call started it (program.h).
+ * Threading: one call at a time, except fl_persistent_interrupt(). The kernel kills the program
+ * when the thread whose call started it ends (program.h).
  */
 
 #include <stdatomic.h>
@@ -24,13 +24,14 @@
 #include "libfl/program/program.h"
 
 #define FL_PERSISTENT_VERSION 1
-#define FL_PERSISTENT_TEXT    1001 /* of `software` and `error`, with the NUL; longer ones are cut */
-#define FL_PERSISTENT_PARTS   32
-#define FL_PERSISTENT_PART    32 /* of a name, with the NUL */
+/* size of `software` and `error`, with the NUL; longer ones are truncated */
+#define FL_PERSISTENT_TEXT  1001
+#define FL_PERSISTENT_PARTS 32
+#define FL_PERSISTENT_PART  32 /* size of a name, with the NUL */
 
-/* Where time comes from; a test has its own. */
+/* Source of time; tests replace it. */
 struct fl_persistent_clock {
-    uint64_t (*now_ms)(void *ctx); /* never goes back */
+    uint64_t (*now_ms)(void *ctx); /* monotonic */
     void (*pause)(void *ctx, uint64_t ms);
     void *ctx;
 };
@@ -40,13 +41,13 @@ struct fl_persistent_conf {         /* copied */
     const char *const *environment; /* "NAME=value", NULL-terminated; NULL: none */
     uint64_t memory_bytes;          /* 0: no limit */
     enum fl_program_memory memory_of;
-    uint64_t descriptors; /* soft limit; 0: as ours */
-    const char *client;   /* told to the program, as the next two */
+    uint64_t descriptors; /* soft limit; 0: that of this process */
+    const char *client;   /* sent to the program, as the next two */
     const char *data;     /* NULL: none */
     const char *purpose;  /* "train", "evaluate" or "try" */
     uint64_t start_limit_ms, cancel_grace_ms;
-    uint64_t idle_exit_ms;                   /* 0: it stays */
-    const struct fl_persistent_clock *clock; /* borrowed; NULL: the monotonic one */
+    uint64_t idle_exit_ms;                   /* idle timeout; 0: none */
+    const struct fl_persistent_clock *clock; /* borrowed; NULL: CLOCK_MONOTONIC */
     const struct fl_log *log;                /* borrowed; may be NULL */
 };
 
@@ -60,7 +61,7 @@ enum fl_persistent_kind {
 /* "train" …, by kind. */
 extern const char *const fl_persistent_kinds[];
 
-/* What the program said of itself when it was started last. */
+/* The fields of `ready` at the last start. */
 struct fl_persistent_ready {
     unsigned can; /* set of 1u << enum fl_persistent_kind */
     char parts[FL_PERSISTENT_PARTS][FL_PERSISTENT_PART];
@@ -69,7 +70,7 @@ struct fl_persistent_ready {
     char software[FL_PERSISTENT_TEXT];
 };
 
-/* Vectors of a model's shape that a task can be given. */
+/* Vectors of a model's shape that a task can have as input. */
 enum fl_persistent_vector {
     FL_PERSISTENT_MODEL,
     FL_PERSISTENT_ANCHOR,
@@ -83,18 +84,18 @@ struct fl_persistent_model { /* copied */
     const size_t *input; /* of the network */
     size_t n_input;
     const char *const *layers;
-    size_t n_layers;               /* 0: only units and tensors are known */
+    size_t n_layers;               /* 0: the model has units and tensors only */
     const char *solver, *personal; /* objects as JSON text; NULL: null */
-    const char *const *parts;      /* of every step, NULL-terminated; NULL: none */
+    const char *const *parts;      /* labels of all steps, NULL-terminated; NULL: none */
     uint32_t epochs, steps, batch_size;
     double momentum, weight_decay;
-    unsigned vectors;   /* set of 1u << enum fl_persistent_vector; the model is always there */
-    size_t offer_bytes; /* the longest offer; 0: none is asked for */
+    unsigned vectors;   /* set of 1u << enum fl_persistent_vector; the model is always included */
+    size_t offer_bytes; /* maximum size of a data summary; 0: none is requested */
 };
 
 struct fl_persistent_task {
     enum fl_persistent_kind kind;
-    const float *given[FL_PERSISTENT_VECTORS]; /* of those that were described; NULL: not given */
+    const float *given[FL_PERSISTENT_VECTORS]; /* of the described vectors; NULL: not given */
     const void *mixup;                         /* slot `mixup`; NULL: not given */
     size_t mixup_len;
     uint64_t round;
@@ -107,10 +108,10 @@ struct fl_persistent_task {
     const char *parts;         /* `do` as JSON text; NULL: {} */
     const char *solver;        /* OFFER: as in the model */
     const char *more;          /* further fields of the message as JSON text; NULL: none */
-    uint64_t limit_ms;         /* from when it is handed over; 0: none */
-    const char *limit_note;    /* behind the message that it was over; NULL: nothing */
+    uint64_t limit_ms;         /* from the start of the task; 0: none */
+    const char *limit_note;    /* appended to the message of a timeout; NULL: nothing */
     const atomic_bool *cancel; /* may be NULL */
-    /* Of the program, as often as it likes; may be NULL. */
+    /* Called for each `progress` of the program, at any rate; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
 };
@@ -125,54 +126,55 @@ struct fl_persistent_answer {
     double train_loss;
     bool has_received, has_trained, has_adapted;
     struct fl_persistent_evaluation received, trained, adapted;
-    uint64_t offer_bytes; /* OFFER; at most those of the model */
-    uint64_t handed_ms;   /* when the task was handed over, by the clock */
+    uint64_t offer_bytes; /* OFFER; at most that of the model */
+    uint64_t handed_ms;   /* when the task was sent, by the clock */
     uint64_t took_ms;     /* from then to the answer */
 };
 
 struct fl_persistent;
 
-/* Starts nothing. FL_ENOENT, FL_EPERM: no such program; FL_ENOMEM. */
+/* Does not start the program. FL_ENOENT, FL_EPERM: no such program; FL_ENOMEM. */
 FL_MUST_CHECK int fl_persistent_create(const struct fl_persistent_conf *conf,
                                        struct fl_persistent **ret, struct fl_err *err);
-/* Ends it at once; fl_persistent_stop() before is kinder. NULL is allowed. */
+/* Kills the program; call fl_persistent_stop() before to let it exit. NULL is allowed. */
 void fl_persistent_free(struct fl_persistent *r);
 
-/* Start it when it does not run, and wait for `ready`. */
+/* Start the program if it is not running, and wait for `ready`. */
 FL_MUST_CHECK int fl_persistent_start(struct fl_persistent *r, struct fl_err *err);
-/* Of the last start; nothing can be done before the first. */
+/* Of the last start; no capabilities before the first one. */
 const struct fl_persistent_ready *fl_persistent_ready(const struct fl_persistent *r);
 bool fl_persistent_can(const struct fl_persistent *r, enum fl_persistent_kind kind);
 bool fl_persistent_has_part(const struct fl_persistent *r, const char *part);
 /*
- * What tasks are about from now on. A program that runs hears it at once and has `wait_ms` to say
- * whether it is its own (FL_ESHAPE: it is not; then nothing is described); one that does not
- * run, or says nothing by then, with the next task.
+ * Set the model of the following tasks. A running program gets it at once and has `wait_ms` to
+ * accept or reject it (FL_ESHAPE: rejected; then no model is set); a program that is not running,
+ * or does not answer in time, gets it with the next task.
  */
 FL_MUST_CHECK int fl_persistent_describe(struct fl_persistent *r,
                                          const struct fl_persistent_model *model, uint64_t wait_ms,
                                          struct fl_err *err);
 void fl_persistent_forget(struct fl_persistent *r);
-/* Carry out a task, starting the program when it does not run. FL_ESTATE: nothing is described. */
+/* Run a task; starts the program if it is not running. FL_ESTATE: no model is set. */
 FL_MUST_CHECK int fl_persistent_run(struct fl_persistent *r, const struct fl_persistent_task *task,
                                     struct fl_persistent_answer *ret, struct fl_err *err);
 /*
- * Copies out what the task before left: the model, or its offer. What was checked has to be such a
- * copy. FL_ESTATE: the program does not run any more.
+ * Copy the result of the previous task out of the shared memory: the model, or its data summary.
+ * Check only this copy, as the program can change the original. FL_ESTATE: the program is not
+ * running any more.
  */
 FL_MUST_CHECK int fl_persistent_result(const struct fl_persistent *r, float *out,
                                        struct fl_err *err);
 FL_MUST_CHECK int fl_persistent_offer(const struct fl_persistent *r, void *out, size_t len,
                                       struct fl_err *err);
 /*
- * To be called when there is nothing to do: ends a program that has been idle for long enough. In
- * how many ms it is worth to call again; 0: not before another task.
+ * Call when there is no task: stops a program whose idle timeout has passed. Returns the ms after
+ * which to call again; 0: not before the next task.
  */
 uint64_t fl_persistent_rest(struct fl_persistent *r);
-/* `bye`; it is started again for the next task. */
+/* Send `bye` and wait for the exit; the program is started again for the next task. */
 void fl_persistent_stop(struct fl_persistent *r);
 bool fl_persistent_runs(const struct fl_persistent *r);
-/* From any thread: what is under way, and all that comes, is cancelled. For good. */
+/* Any thread: cancels the running call and all later ones, permanently. */
 void fl_persistent_interrupt(struct fl_persistent *r);
 
 #endif

@@ -1,7 +1,8 @@
-#ifndef FL_PROGRAM_RESIDENT_IMPL_H
-#define FL_PROGRAM_RESIDENT_IMPL_H
+#ifndef FL_PROGRAM_PERSISTENT_IMPL_H
+#define FL_PROGRAM_PERSISTENT_IMPL_H
 
-/* Inside the room: the state of the conversation, and what moves it. */
+/* Shared by persistent.c and persistent_protocol.c: the state of the protocol and its
+   transitions. */
 
 #include "libfl/base/sm.h"
 #include "libfl/program/message.h"
@@ -10,49 +11,49 @@
 
 enum fl__persistent_state {
     FL__PERSISTENT_OFF,        /* no program */
-    FL__PERSISTENT_STARTING,   /* `start` was said */
-    FL__PERSISTENT_READY,      /* it knows no model */
-    FL__PERSISTENT_DESCRIBING, /* `model` was said */
+    FL__PERSISTENT_STARTING,   /* `start` was sent */
+    FL__PERSISTENT_READY,      /* it has no model */
+    FL__PERSISTENT_DESCRIBING, /* `model` was sent */
     FL__PERSISTENT_IDLE,
-    FL__PERSISTENT_BUSY,      /* a task was handed over */
-    FL__PERSISTENT_CANCELING, /* `cancel` was said about it */
-    FL__PERSISTENT_LEAVING,   /* `bye` was said: nothing is heard any more */
+    FL__PERSISTENT_BUSY,      /* a task was sent */
+    FL__PERSISTENT_CANCELING, /* `cancel` was sent */
+    FL__PERSISTENT_LEAVING,   /* `bye` was sent: all messages are ignored */
     FL__PERSISTENT_STATES
 };
 extern const struct fl_sm_state fl__persistent_states[];
-/* Set of 1u << enum fl_answer_type that the program may say in a state. */
-extern const unsigned fl__persistent_hears[];
+/* Set of 1u << enum fl_answer_type that the program may send in a state. */
+extern const unsigned fl__persistent_allowed[];
 
 struct fl_persistent {
-    struct fl_persistent_conf conf; /* its texts are the next ones */
+    struct fl_persistent_conf conf; /* its strings are the next members */
     char **argv, **environment;
     char *client, *data, *purpose;
     struct fl_sm sm;
     struct fl_persistent_ready ready;
     atomic_bool interrupted;
 
-    /* Of the running program. */
+    /* The running program. */
     struct fl_program *program;
-    int sockets[2]; /* ours, theirs until it runs; -1: none */
+    int sockets[2]; /* ours, and the program's until it runs; -1: none */
     struct fl_framed framed;
     struct fl_shared weights, result;
     uint64_t idle_since_ms;
 
-    /* What is described; layout NULL: nothing. */
+    /* The model; layout NULL: none is set. */
     struct fl_layout *layout;
     json_t *description;
-    struct fl_buf header; /* of a safetensors file */
+    struct fl_buf header; /* header of a safetensors file */
     unsigned vectors;
     size_t mixup_bytes, offer_bytes;
     struct fl_slots slots;
-    bool told; /* the running program has accepted it */
+    bool model_accepted; /* the running program has accepted the model */
 
     /* The open task. */
     const struct fl_persistent_task *task;
     uint64_t id;
 
-    unsigned failures; /* since a task succeeded last */
-    uint64_t retry_ms; /* it is not started before */
+    unsigned failures; /* since the last task that succeeded */
+    uint64_t retry_ms; /* end of the backoff */
 };
 
 static inline uint64_t fl__persistent_now(const struct fl_persistent *r)
@@ -60,42 +61,43 @@ static inline uint64_t fl__persistent_now(const struct fl_persistent *r)
     return r->conf.clock->now_ms(r->conf.clock->ctx);
 }
 
-/* r->slots for what is described. FL_ELIMIT: more than this machine can address. */
+/* r->slots for the model. FL_ELIMIT: larger than the address space. */
 FL_MUST_CHECK int fl__persistent_place(struct fl_persistent *r, struct fl_err *err);
-/* Do they fit the memory that the running program has, or has it none yet? */
+/* Does the memory of the running program have room for the slots, or has it none yet? */
 bool fl__persistent_fits(const struct fl_persistent *r);
-/* Size the memory when it has no size yet, and put the headers there. */
+/* Size the memory if it has no size yet, and write the headers. */
 FL_MUST_CHECK int fl__persistent_lay_out(struct fl_persistent *r, struct fl_err *err);
-/* What the task is given, to its slots. */
+/* Copy the inputs of the task to their slots. */
 FL_MUST_CHECK int fl__persistent_hand_over(struct fl_persistent *r,
                                            const struct fl_persistent_task *task,
                                            struct fl_err *err);
 
-/* --- talking (persistent_talk.c) --- */
+/* --- messages (persistent_protocol.c) --- */
 
-/* Queue a message; takes `text`, NULL is out of memory. FL_ELIMIT: too long for one. */
-FL_MUST_CHECK int fl__persistent_say(struct fl_persistent *r, char *text, const char *what,
-                                     struct fl_err *err);
+/* Queue a message; takes `text`, NULL means out of memory. FL_ELIMIT: longer than a message may
+   be. */
+FL_MUST_CHECK int fl__persistent_send(struct fl_persistent *r, char *text, const char *what,
+                                      struct fl_err *err);
 /*
- * Wait for what the program says in this state. FL_OK: an answer that is allowed here;
- * FL_ETIMEOUT: none by `until_ms` (UINT64_MAX: none of these); FL_ECANCELED: `cancel`, or
- * interrupted. Else the program is gone, and `err` says why.
+ * Wait for a message that the program may send in this state. FL_OK: an allowed answer;
+ * FL_ETIMEOUT: none before `until_ms` (UINT64_MAX: no limit); FL_ECANCELED: `cancel`, or
+ * interrupted. On any other error the program has been killed, and `err` says why.
  */
 FL_MUST_CHECK int fl__persistent_await(struct fl_persistent *r, uint64_t until_ms,
                                        const atomic_bool *cancel, struct fl_answer *ret,
                                        struct fl_err *err);
 /*
- * Nothing was asked. FL_OK: it waits for us; FL_ECLOSED: it is gone, and that cost nothing; else
- * it said something nevertheless, and is gone too.
+ * Read without a pending request. FL_OK: the program waits; FL_ECLOSED: it has exited, without a
+ * failed task; any other error: it sent an unexpected message and has been killed.
  */
 FL_MUST_CHECK int fl__persistent_check_quiet(struct fl_persistent *r, struct fl_err *err);
-/* The same, but it may have ended: what it left can still be read. */
+/* The same, but the program may have exited: its last messages can still be read. */
 FL_MUST_CHECK int fl__persistent_check_silent(struct fl_persistent *r, struct fl_err *err);
-/* End it, as it did what it may not; the message of `err` goes on with its stderr. */
+/* Kill the program after a violation; appends its stderr to the message of `err`. */
 void fl__persistent_end(struct fl_persistent *r, struct fl_err *err);
-/* Wait for its end for so long, then end it; what it left is freed. Says nothing. */
+/* Wait for its exit for so long, then kill it; frees its resources. Reports nothing. */
 void fl__persistent_shutdown(struct fl_persistent *r, uint64_t patience_ms);
-/* It has failed: when it may be started again. */
+/* The program failed: start the backoff. */
 void fl__persistent_back_off(struct fl_persistent *r);
 bool fl__persistent_canceled(const struct fl_persistent *r, const atomic_bool *cancel);
 

@@ -1,3 +1,8 @@
+/*
+ * A program of the user as a child process (program.h): search in PATH, stderr, memory limit,
+ * termination and exit status. One call at a time; only fl_program_reap() waits. fork() and exec()
+ * are in spawn.c.
+ */
 #include "libfl/program/program.h"
 
 #include <errno.h>
@@ -16,7 +21,7 @@
 #include "libfl/program/lines.h"
 #include "libfl/program/program_impl.h"
 
-/* How often the memory of the group is looked at: it takes a look at every process there is. */
+/* Interval of the check of the group's memory, which reads /proc for every process. */
 #define MEMORY_MS 500
 
 struct fl_program {
@@ -25,18 +30,18 @@ struct fl_program {
     int err_fd; /* -1: closed */
     bool reaped;
     char tail[FL_PROGRAM_TAIL];
-    uint64_t tail_bytes; /* ever written */
+    uint64_t tail_bytes; /* bytes written in total */
     struct fl_lines lines;
-    uint64_t now_ms; /* of the last look */
+    uint64_t now_ms; /* of the last fl_program_look() */
     bool ending;
-    uint64_t term_ms;        /* when SIGTERM went out */
+    uint64_t term_ms;        /* when SIGTERM was sent */
     uint64_t resident_limit; /* 0: none */
-    uint64_t looked_ms;      /* at the memory; 0: not yet */
-    uint64_t over_bytes;     /* resident when it was ended for it; 0: it was not */
+    uint64_t looked_ms;      /* last check of the memory; 0: not yet */
+    uint64_t over_bytes;     /* resident memory when it was killed for the limit; 0: it was not */
 };
 
-/* 0, or an errno of why it cannot be run. */
-static int obstacle(const char *path)
+/* 0, or an errno why the file cannot be executed. */
+static int program_exec_errno(const char *path)
 {
     struct stat st;
 
@@ -57,7 +62,7 @@ int fl_program_find(const char *name, char *out, size_t size, struct fl_err *err
         return fl_err_set(err, FL_ENOENT, "expected the name of a program, found an empty one");
     }
     if (strchr(name, '/') != NULL) {
-        why = obstacle(name);
+        why = program_exec_errno(name);
         return why == 0 ? fl_str_copy(out, size, name)
                         : fl_err_set(err, why == EISDIR ? FL_EPERM : fl_err_from_errno(why),
                                      "cannot run '%.200s': %s", name, strerror(why));
@@ -68,7 +73,7 @@ int fl_program_find(const char *name, char *out, size_t size, struct fl_err *err
         int n =
             snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)len, len > 0 ? path : ".", name);
 
-        why = n > 0 && (size_t)n < sizeof(candidate) ? obstacle(candidate) : ENOENT;
+        why = n > 0 && (size_t)n < sizeof(candidate) ? program_exec_errno(candidate) : ENOENT;
         if (why == 0) {
             return fl_str_copy(out, size, candidate);
         }
@@ -114,8 +119,8 @@ int fl_program_stderr(const struct fl_program *p)
     return p->err_fd;
 }
 
-/* Reads what is there. */
-static void read_tail(struct fl_program *p)
+/* Reads the available data. */
+static void program_read_stderr(struct fl_program *p)
 {
     char block[4096];
     ssize_t n = 1;
@@ -148,8 +153,9 @@ size_t fl_program_tail(const struct fl_program *p, char out[FL_PROGRAM_TAIL])
     return len;
 }
 
-/* On one line, in place: line ends and indentation become a space each. Returns its length. */
-static size_t squeeze(char *text, size_t len)
+/* Puts the text on one line, in place: each line end with its indentation becomes a space. Returns
+   its length. */
+static size_t program_join_lines(char *text, size_t len)
 {
     size_t n = 0;
     size_t i;
@@ -166,8 +172,8 @@ static size_t squeeze(char *text, size_t len)
     return n > 0 && text[n - 1] == ' ' ? n - 1 : n;
 }
 
-/* Where the last `show` bytes begin, at the beginning of a line if one is among them. */
-static size_t last_lines(const char *text, size_t len, size_t show)
+/* The start of the last `show` bytes, moved to the start of a line if one is among them. */
+static size_t program_last_lines(const char *text, size_t len, size_t show)
 {
     size_t first = len > show ? len - show : 0;
     const char *end =
@@ -199,26 +205,27 @@ void fl_program_add_tail(const struct fl_program *p, struct fl_err *err)
     }
     text[len] = '\0';
     room -= sizeof(link);
-    /* The end is what matters: that is where the message of an exception is. */
-    first = last_lines(text, len, room < FL_PROGRAM_TAIL_SHOWN ? room : FL_PROGRAM_TAIL_SHOWN);
-    len = squeeze(text + first, len - first);
+    /* Only the end is kept, as it has the message of an exception. */
+    first =
+        program_last_lines(text, len, room < FL_PROGRAM_TAIL_SHOWN ? room : FL_PROGRAM_TAIL_SHOWN);
+    len = program_join_lines(text + first, len - first);
     (void)memcpy(err->msg + used, link, sizeof(link) - 1);
     used += sizeof(link) - 1;
     (void)memcpy(err->msg + used, text + first, len);
     err->msg[used + len] = '\0';
 }
 
-/* --- its end --- */
+/* --- exit --- */
 
-/* Waits without reaping: as long as the leader is not reaped, its group number is ours. */
-static bool has_ended(pid_t pid)
+/* Waits without reaping: until the leader is reaped, its group number is not reused. */
+static bool program_has_exited(pid_t pid)
 {
     siginfo_t info = {0};
 
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
 }
 
-static void look_at_memory(struct fl_program *p, uint64_t now_ms)
+static void program_check_memory(struct fl_program *p, uint64_t now_ms)
 {
     uint64_t bytes;
 
@@ -240,12 +247,12 @@ bool fl_program_look(struct fl_program *p, uint64_t now_ms)
         return true;
     }
     p->now_ms = now_ms;
-    read_tail(p);
-    look_at_memory(p, now_ms);
+    program_read_stderr(p);
+    program_check_memory(p, now_ms);
     if (p->ending && now_ms - p->term_ms >= FL_PROGRAM_GRACE_MS) {
         (void)kill(-p->pid, SIGKILL);
     }
-    return has_ended(p->pid);
+    return program_has_exited(p->pid);
 }
 
 void fl_program_end(struct fl_program *p, uint64_t now_ms)
@@ -262,16 +269,16 @@ bool fl_program_ending(const struct fl_program *p)
     return p->ending;
 }
 
-/* Its status as waitpid() has it. */
-static int reap(struct fl_program *p)
+/* The exit status in the format of waitpid(). */
+static int program_reap(struct fl_program *p)
 {
     siginfo_t info;
     int status = 0;
 
     while (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
     }
-    (void)kill(-p->pid, SIGKILL); /* What the program left behind. */
-    read_tail(p);
+    (void)kill(-p->pid, SIGKILL); /* Kills the remaining processes of the group. */
+    program_read_stderr(p);
     fl_lines_end(&p->lines, p->now_ms);
     while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {
     }
@@ -286,15 +293,15 @@ int fl_program_reap(struct fl_program *p, struct fl_err *err)
     int status;
 
     FL_REQUIRE(!p->reaped);
-    status = reap(p);
+    status = program_reap(p);
     if (p->over_bytes > 0) {
         return fl_err_set(err, FL_ELIMIT,
-                          "'%.100s' was ended: it had %s in memory, and its limit is %s", p->name,
-                          fl_str_bytes(has, sizeof(has), p->over_bytes),
+                          "'%.100s' was killed, out of memory: it used %s, over its limit of %s",
+                          p->name, fl_str_bytes(has, sizeof(has), p->over_bytes),
                           fl_str_bytes(may, sizeof(may), p->resident_limit));
     }
     if (WIFSIGNALED(status)) {
-        return fl_err_set(err, FL_EIO, "'%.100s' was ended by signal %d (%s)", p->name,
+        return fl_err_set(err, FL_EIO, "'%.100s' was killed by signal %d (%s)", p->name,
                           WTERMSIG(status), strsignal(WTERMSIG(status)));
     }
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
@@ -311,7 +318,7 @@ void fl_program_free(struct fl_program *p)
     }
     if (!p->reaped) {
         (void)kill(-p->pid, SIGKILL);
-        (void)reap(p);
+        (void)program_reap(p);
     }
     if (p->err_fd >= 0) {
         (void)close(p->err_fd);

@@ -2,15 +2,15 @@
 #define FL_PROGRAM_PROGRAM_H
 
 /*
- * A program of the user as a child: its own process group, its limits, and what it writes to
- * stderr: each line goes to the log (lines.h), and the end is kept for errors. stdin is /dev/null,
- * stdout goes where our own messages go. Nothing of its group is left when it was freed.
+ * A program of the user as a child process: its own process group, its limits, and its stderr: each
+ * line is logged (lines.h), and the end is kept for errors. stdin is /dev/null, stdout is that of
+ * this process. After fl_program_free() no process of its group is left.
  *
- * Nothing here waits but fl_program_reap(): who runs a program polls, and calls fl_program_look()
- * every FL_PROGRAM_TICK_MS at least.
+ * Only fl_program_reap() waits: the caller polls, and calls fl_program_look() at least every
+ * FL_PROGRAM_TICK_MS.
  *
  * Threading: one call at a time. The kernel kills the program with SIGKILL when the thread that
- * started it ends, and so when this process does: that thread has to live as long.
+ * started it ends, and so when this process ends: that thread must live as long as the program.
  */
 
 #include <stdbool.h>
@@ -19,23 +19,23 @@
 
 #include "libfl/base/log.h"
 
-/* How much of the end of what it wrote to stderr is kept. */
+/* Bytes of the end of stderr that are kept. */
 #define FL_PROGRAM_TAIL ((size_t)16 << 10)
-/* How much of that an error repeats at most, as far as it has room. */
+/* Maximum bytes of it in an error, if there is room. */
 #define FL_PROGRAM_TAIL_SHOWN ((size_t)1 << 10)
 #define FL_PROGRAM_TICK_MS    50
-/* From SIGTERM to SIGKILL: long enough to write a checkpoint. */
+/* Time from SIGTERM to SIGKILL: long enough to write a checkpoint. */
 #define FL_PROGRAM_GRACE_MS 2000
-/* Most descriptors that one inherits. */
+/* Maximum number of inherited descriptors. */
 #define FL_PROGRAM_INHERITED 8
 
-/* What a limit of memory is of. */
+/* The kind of a memory limit. */
 enum fl_program_memory {
-    FL_PROGRAM_ADDRESS_SPACE, /* of each process (RLIMIT_AS): allocations in it fail */
+    FL_PROGRAM_ADDRESS_SPACE, /* address space of each process (RLIMIT_AS): its allocations fail */
     /*
-     * What the processes of its group have in memory, each counted as ps does: looked at from time
-     * to time, and over it the program is ended. For frameworks that reserve much more than
-     * they use, as those with GPUs do.
+     * Sum of the resident memory of the processes of its group, as ps counts it: checked
+     * periodically, and the program is killed above the limit. For frameworks that reserve much
+     * more than they use, as those with GPUs do.
      */
     FL_PROGRAM_PERSISTENT
 };
@@ -44,44 +44,42 @@ struct fl_program_conf {     /* borrowed for fl_program_start() */
     const char *const *argv; /* NULL-terminated; argv[0] is searched in PATH */
     const char *const
         *additions;       /* "NAME=value" in its environment, NULL-terminated; may be NULL */
-    const int *inherited; /* the program has them as the descriptors 3, 4 … */
+    const int *inherited; /* inherited as the descriptors 3, 4 … */
     size_t n_inherited;
     uint64_t memory_bytes; /* 0: no limit */
     enum fl_program_memory memory_of;
-    uint64_t descriptors;     /* its soft limit of them; 0: as ours */
+    uint64_t descriptors;     /* soft limit of open files; 0: that of this process */
     const struct fl_log *log; /* kept: gets the lines of its stderr; NULL: only the end is kept */
 };
 
 struct fl_program;
 
-/*
- * Find a program as execvp() would. FL_ENOENT and FL_EPERM with what was looked for.
- */
+/* Find a program as execvp() does. FL_ENOENT and FL_EPERM with the name. */
 FL_MUST_CHECK int fl_program_find(const char *name, char *out, size_t size, struct fl_err *err);
 
-/* Returns when the program runs or could not be run, which the error says. */
+/* Returns when the program is running or could not be executed, which the error says. */
 FL_MUST_CHECK int fl_program_start(const struct fl_program_conf *conf, struct fl_program **ret,
                                    struct fl_err *err);
-/* To be polled for reading; -1: the program has closed it. */
+/* Descriptor to poll for reading; -1: the program has closed it. */
 int fl_program_stderr(const struct fl_program *program);
 /*
- * Reads what is there of stderr, looks at the memory, goes on with an ending. True: it has ended.
- * `now_ms` of a clock that never goes back.
+ * Read the available stderr, check the memory, continue a termination. True: it has exited.
+ * `now_ms` is from a monotonic clock.
  */
 bool fl_program_look(struct fl_program *program, uint64_t now_ms);
-/* SIGTERM to its group, and after FL_PROGRAM_GRACE_MS SIGKILL. Again: nothing. */
+/* Send SIGTERM to its group, and SIGKILL after FL_PROGRAM_GRACE_MS. Later calls are no-ops. */
 void fl_program_end(struct fl_program *program, uint64_t now_ms);
 bool fl_program_ending(const struct fl_program *program);
 /*
- * Waits for its end, and kills what it left behind. FL_OK: exit code 0; FL_EIO: another one, or a
- * signal; FL_ELIMIT: it was over its limit of resident memory. The message has no stderr.
+ * Wait for its exit, and kill the rest of its group. FL_OK: exit code 0; FL_EIO: another one, or a
+ * signal; FL_ELIMIT: it exceeded its limit of resident memory. The message does not include stderr.
  */
 FL_MUST_CHECK int fl_program_reap(struct fl_program *program, struct fl_err *err);
-/* The end of stderr, in order. Returns its length. */
+/* Copy the end of stderr. Returns its length. */
 size_t fl_program_tail(const struct fl_program *program, char out[FL_PROGRAM_TAIL]);
-/* Put its last lines behind the message of `err`, as many as there is room for, on one line. */
+/* Append its last lines to the message of `err` on one line, as many as fit. */
 void fl_program_add_tail(const struct fl_program *program, struct fl_err *err);
-/* Kills what is left of it. NULL is allowed. */
+/* Kill the remaining processes. NULL is allowed. */
 void fl_program_free(struct fl_program *program);
 
 #endif

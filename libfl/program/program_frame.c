@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-/* Read at a time: a peer that writes without end is looked at in between. */
+/* Bytes per read, so that a peer that writes without end is handled in between. */
 #define PIECE ((size_t)64 << 10)
 
 int fl_framed_parse(const uint8_t *data, size_t len, size_t *ret_len, struct fl_err *err)
@@ -64,7 +64,7 @@ void fl_framed_flush(struct fl_framed *f)
         } else if (errno == EAGAIN) {
             return;
         } else if (errno != EINTR) {
-            /* What it said before is still there to be read. */
+            /* Messages that arrived before are still to be read. */
             fl_buf_clear(&f->out);
             return;
         }

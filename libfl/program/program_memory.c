@@ -1,4 +1,4 @@
-/* What /proc says of the memory of a process group. */
+/* The resident memory of a process group, from /proc. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,8 +8,9 @@
 
 #include "libfl/program/program_impl.h"
 
-/* The beginning of /proc/PID/NAME. False: the process is gone, or another's. */
-static bool read_of(const char *pid, const char *name, char *out, size_t size)
+/* Reads the beginning of /proc/PID/NAME. False: the process has exited, or belongs to another
+   user. */
+static bool memory_read_proc(const char *pid, const char *name, char *out, size_t size)
 {
     char path[64];
     ssize_t n;
@@ -26,15 +27,15 @@ static bool read_of(const char *pid, const char *name, char *out, size_t size)
     return n > 0;
 }
 
-/* proc(5), stat: "PID (NAME) STATE PARENT GROUP …", and a name may hold anything. */
-static bool in_group(const char *pid, pid_t group)
+/* proc(5), stat: "PID (NAME) STATE PARENT GROUP …"; a name may contain any characters. */
+static bool memory_in_group(const char *pid, pid_t group)
 {
     char text[512];
     const char *at;
     long parent;
     char *end;
 
-    if (!read_of(pid, "stat", text, sizeof(text)) || (at = strrchr(text, ')')) == NULL ||
+    if (!memory_read_proc(pid, "stat", text, sizeof(text)) || (at = strrchr(text, ')')) == NULL ||
         strlen(at) < 4)
     {
         return false;
@@ -44,12 +45,12 @@ static bool in_group(const char *pid, pid_t group)
 }
 
 /* proc(5), statm: "SIZE RESIDENT …" in pages. */
-static uint64_t resident_of(const char *pid)
+static uint64_t memory_resident(const char *pid)
 {
     char text[128];
     char *at;
 
-    if (!read_of(pid, "statm", text, sizeof(text))) {
+    if (!memory_read_proc(pid, "statm", text, sizeof(text))) {
         return 0;
     }
     (void)strtoull(text, &at, 10);
@@ -63,8 +64,9 @@ uint64_t fl__program_resident(pid_t group)
     uint64_t bytes = 0;
 
     while (proc != NULL && (entry = readdir(proc)) != NULL) {
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && in_group(entry->d_name, group)) {
-            bytes += resident_of(entry->d_name);
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+            memory_in_group(entry->d_name, group)) {
+            bytes += memory_resident(entry->d_name);
         }
     }
     if (proc != NULL) {

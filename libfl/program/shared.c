@@ -14,28 +14,28 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-static const char *name_of(const struct fl_shared *s)
+static const char *shared_name(const struct fl_shared *s)
 {
     return s->kind == FL_SHARED_WEIGHTS ? "weights" : "result";
 }
 
-static int failed(const struct fl_shared *s, const char *what, int errnum, struct fl_err *err)
+static int shared_error(const struct fl_shared *s, const char *what, int errnum, struct fl_err *err)
 {
     return fl_err_set(err, fl_err_from_errno(errnum), "shared memory for the program (%s): %s: %s",
-                      name_of(s), what, strerror(errnum));
+                      shared_name(s), what, strerror(errnum));
 }
 
 /*
- * Seals come with the size. Until then this keeps a program from mapping the weights writable: such
- * a mapping would outlive them.
+ * Seals are set together with the size. Until then this prevents a program from mapping the weights
+ * writable: such a mapping would survive the seals.
  */
-static int open_reader(struct fl_shared *s, struct fl_err *err)
+static int shared_open_reader(struct fl_shared *s, struct fl_err *err)
 {
     char path[64];
 
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", s->fd);
     s->theirs = open(path, O_RDONLY | O_CLOEXEC);
-    return s->theirs >= 0 ? FL_OK : failed(s, path, errno, err);
+    return s->theirs >= 0 ? FL_OK : shared_error(s, path, errno, err);
 }
 
 int fl_shared_create(enum fl_shared_kind kind, struct fl_shared *ret, struct fl_err *err)
@@ -46,10 +46,10 @@ int fl_shared_create(enum fl_shared_kind kind, struct fl_shared *ret, struct fl_
     s.fd = memfd_create(kind == FL_SHARED_WEIGHTS ? "fl-weights" : "fl-result",
                         MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (s.fd < 0) {
-        return failed(&s, "memfd_create", errno, err);
+        return shared_error(&s, "memfd_create", errno, err);
     }
     if (kind == FL_SHARED_WEIGHTS) {
-        rv = open_reader(&s, err);
+        rv = shared_open_reader(&s, err);
         if (rv != FL_OK) {
             fl_shared_done(&s);
             return rv;
@@ -75,7 +75,7 @@ void fl_shared_done(struct fl_shared *s)
     *s = (struct fl_shared){.fd = -1, .theirs = -1};
 }
 
-static int seal(const struct fl_shared *s, struct fl_err *err)
+static int shared_seal(const struct fl_shared *s, struct fl_err *err)
 {
     int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
@@ -84,9 +84,11 @@ static int seal(const struct fl_shared *s, struct fl_err *err)
         return FL_OK;
     }
     return errno == EPERM
-               ? fl_err_set(err, FL_EPROTO, "the program has sealed the shared memory (%s) itself",
-                            name_of(s))
-               : failed(s, "F_ADD_SEALS", errno, err);
+               ? fl_err_set(
+                     err, FL_EPROTO,
+                     "the program has sealed the shared memory (%s) itself, which is not allowed",
+                     shared_name(s))
+               : shared_error(s, "F_ADD_SEALS", errno, err);
 }
 
 int fl_shared_size(struct fl_shared *s, size_t bytes, size_t used, struct fl_err *err)
@@ -95,24 +97,24 @@ int fl_shared_size(struct fl_shared *s, size_t bytes, size_t used, struct fl_err
 
     FL_REQUIRE(s->bytes == 0 && bytes > 0 && used > 0 && used <= bytes);
     if (ftruncate(s->fd, (off_t)bytes) != 0) {
-        return failed(s, "ftruncate", errno, err);
+        return shared_error(s, "ftruncate", errno, err);
     }
     do {
         rv = posix_fallocate(s->fd, 0, (off_t)used);
     } while (rv == EINTR);
     if (rv != 0) {
-        return failed(s, "posix_fallocate", rv, err);
+        return shared_error(s, "posix_fallocate", rv, err);
     }
     if (s->kind == FL_SHARED_WEIGHTS) {
         void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
 
         if (map == MAP_FAILED) {
-            return failed(s, "mmap", errno, err);
+            return shared_error(s, "mmap", errno, err);
         }
         s->map = map;
     }
     s->bytes = bytes;
-    return seal(s, err);
+    return shared_seal(s, err);
 }
 
 int fl_shared_write(struct fl_shared *s, size_t offset, const void *data, size_t len,
@@ -127,8 +129,8 @@ int fl_shared_write(struct fl_shared *s, size_t offset, const void *data, size_t
         rv = fl_fs_pwrite(s->fd, data, len, offset);
     }
     return rv == FL_OK ? rv
-                       : fl_err_set(err, rv, "shared memory for the program (%s): %s", name_of(s),
-                                    fl_strerror(rv));
+                       : fl_err_set(err, rv, "shared memory for the program (%s): %s",
+                                    shared_name(s), fl_strerror(rv));
 }
 
 int fl_shared_read(const struct fl_shared *s, size_t offset, void *data, size_t len,
@@ -139,6 +141,6 @@ int fl_shared_read(const struct fl_shared *s, size_t offset, void *data, size_t 
     FL_REQUIRE(offset <= s->bytes && len <= s->bytes - offset);
     rv = fl_fs_pread(s->fd, data, len, offset);
     return rv == FL_OK ? rv
-                       : fl_err_set(err, rv, "shared memory for the program (%s): %s", name_of(s),
-                                    fl_strerror(rv));
+                       : fl_err_set(err, rv, "shared memory for the program (%s): %s",
+                                    shared_name(s), fl_strerror(rv));
 }

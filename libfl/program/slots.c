@@ -1,19 +1,19 @@
-/* What lies where in the shared memory. */
+/* The layout of the shared memory. */
 #include "libfl/program/persistent_impl.h"
 
-/* Where numbers begin: what vector units and GPUs like. */
+/* Alignment of vectors, for vector units and GPUs. */
 #define ALIGN UINT64_C(64)
 #define PAGE  UINT64_C(4096)
 
-static uint64_t up_to(uint64_t n, uint64_t multiple)
+static uint64_t slots_align(uint64_t n, uint64_t multiple)
 {
     return (n + multiple - 1) / multiple * multiple;
 }
 
-/* A whole safetensors file, from `*at` on. */
-static struct fl_slot place_model(const struct fl_persistent *r, uint64_t *at)
+/* A complete safetensors file, from `*at` on. */
+static struct fl_slot slots_place_model(const struct fl_persistent *r, uint64_t *at)
 {
-    uint64_t data = up_to(*at + r->header.len, ALIGN);
+    uint64_t data = slots_align(*at + r->header.len, ALIGN);
     uint64_t bytes = r->header.len + (uint64_t)fl_layout_count(r->layout) * sizeof(float);
     uint64_t offset = data - r->header.len;
 
@@ -21,15 +21,15 @@ static struct fl_slot place_model(const struct fl_persistent *r, uint64_t *at)
     return (struct fl_slot){(size_t)offset, (size_t)bytes, (size_t)data};
 }
 
-static struct fl_slot place_bytes(size_t bytes, uint64_t *at)
+static struct fl_slot slots_place_bytes(size_t bytes, uint64_t *at)
 {
     struct fl_slot slot;
 
     if (bytes == 0) {
         return (struct fl_slot){0};
     }
-    slot = (struct fl_slot){(size_t)up_to(*at, ALIGN), bytes, 0};
-    *at = up_to(*at, ALIGN) + bytes;
+    slot = (struct fl_slot){(size_t)slots_align(*at, ALIGN), bytes, 0};
+    *at = slots_align(*at, ALIGN) + bytes;
     return slot;
 }
 
@@ -42,19 +42,19 @@ int fl__persistent_place(struct fl_persistent *r, struct fl_err *err)
 
     for (i = 0; i < FL_PERSISTENT_VECTORS; i++) {
         if ((r->vectors & 1u << i) != 0) {
-            s.vectors[i] = place_model(r, &weights);
+            s.vectors[i] = slots_place_model(r, &weights);
         }
     }
-    s.mixup = place_bytes(r->mixup_bytes, &weights);
-    s.result = place_model(r, &result);
-    s.result_used = (size_t)up_to(result, PAGE);
-    s.offer = place_bytes(r->offer_bytes, &result);
-    weights = up_to(weights, PAGE);
-    result = up_to(result, PAGE);
+    s.mixup = slots_place_bytes(r->mixup_bytes, &weights);
+    s.result = slots_place_model(r, &result);
+    s.result_used = (size_t)slots_align(result, PAGE);
+    s.offer = slots_place_bytes(r->offer_bytes, &result);
+    weights = slots_align(weights, PAGE);
+    result = slots_align(result, PAGE);
     if (weights > SIZE_MAX / 2 || result > SIZE_MAX / 2) {
         return fl_err_set(err, FL_ELIMIT,
-                          "what the program is given of a model of %zu parameters is more than "
-                          "this machine can address",
+                          "the inputs of the program for a model of %zu parameters exceed "
+                          "the address space of this machine",
                           fl_layout_count(r->layout));
     }
     s.weights_bytes = (size_t)weights;

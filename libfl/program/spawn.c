@@ -1,4 +1,5 @@
-/* From fork() to exec(). */
+/* Starts a program: fork(), setup of the child, exec(). Called by program.c; between fork() and
+   exec() the child uses only async-signal-safe calls. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,7 +14,7 @@
 
 extern char **environ;
 
-/* What the child needs, made before fork(): behind it nothing may be allocated. */
+/* All data of the child, allocated before fork(): after it, allocation is not allowed. */
 struct child {
     const struct fl_program_conf *conf;
     const char *path;
@@ -23,8 +24,8 @@ struct child {
     pid_t parent;
 };
 
-/* `fd` at a number from `above` on. */
-static int lift(int *fd, int above)
+/* Duplicates `fd` to a number of at least `above`. */
+static int spawn_lift_fd(int *fd, int above)
 {
     int lifted = fcntl(*fd, F_DUPFD_CLOEXEC, above);
 
@@ -36,22 +37,22 @@ static int lift(int *fd, int above)
 }
 
 /*
- * Descriptors stand where the program looks for them, and no others are open to it: sockets and
- * databases of ours are none of its business. They are marked, not closed, since status_fd
- * must live until exec.
+ * Puts the descriptors where the program expects them, and keeps all others from it: our sockets
+ * and databases are private. They are marked close-on-exec, not closed, since status_fd must live
+ * until exec().
  */
-static int place_descriptors(struct child *c)
+static int spawn_place_descriptors(struct child *c)
 {
     const int above = 3 + (int)c->conf->n_inherited;
     int null_fd;
     size_t i;
 
-    /* First out of the way of each other. */
-    if (lift(&c->status_fd, above) != 0 || lift(&c->err_fd, above) != 0) {
+    /* First to numbers that do not collide. */
+    if (spawn_lift_fd(&c->status_fd, above) != 0 || spawn_lift_fd(&c->err_fd, above) != 0) {
         return -1;
     }
     for (i = 0; i < c->conf->n_inherited; i++) {
-        if (lift(&c->inherited[i], above) != 0) {
+        if (spawn_lift_fd(&c->inherited[i], above) != 0) {
             return -1;
         }
     }
@@ -59,7 +60,7 @@ static int place_descriptors(struct child *c)
     if (null_fd < 0) {
         return -1;
     }
-    /* stdout goes where the client's own messages go; stderr to us. */
+    /* stdout is that of the client; stderr is our pipe. */
     if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ||
         dup2(c->err_fd, STDERR_FILENO) < 0)
     {
@@ -74,7 +75,7 @@ static int place_descriptors(struct child *c)
     return 0;
 }
 
-static int limit_resources(const struct fl_program_conf *conf)
+static int spawn_set_limits(const struct fl_program_conf *conf)
 {
     struct rlimit limit = {.rlim_cur = conf->memory_bytes, .rlim_max = conf->memory_bytes};
 
@@ -92,7 +93,7 @@ static int limit_resources(const struct fl_program_conf *conf)
     return 0;
 }
 
-/* Only calls that are safe behind fork(): no allocation, no locks. */
+/* Only async-signal-safe calls: no allocation, no locks. */
 FL_NORETURN static void child_main(struct child *c)
 {
     struct sigaction plain = {.sa_handler = SIG_DFL};
@@ -103,7 +104,7 @@ FL_NORETURN static void child_main(struct child *c)
     int code;
 
     (void)setpgid(0, 0);
-    /* The program does not outlive one that was killed, before this or after. */
+    /* The program does not outlive a killed parent, killed before this call or after. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != c->parent) {
         _exit(127);
@@ -113,7 +114,7 @@ FL_NORETURN static void child_main(struct child *c)
     }
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    if (place_descriptors(c) == 0 && limit_resources(c->conf) == 0) {
+    if (spawn_place_descriptors(c) == 0 && spawn_set_limits(c->conf) == 0) {
         (void)execve(c->path, c->argv, c->envp);
     }
     code = errno;
@@ -122,7 +123,7 @@ FL_NORETURN static void child_main(struct child *c)
     _exit(127);
 }
 
-static size_t count(const char *const *list)
+static size_t spawn_count(const char *const *list)
 {
     size_t n = 0;
 
@@ -132,19 +133,19 @@ static size_t count(const char *const *list)
     return n;
 }
 
-/* Both are "NAME=value": is it the same name? */
-static bool same_name(const char *a, const char *b)
+/* Do two strings "NAME=value" have the same name? */
+static bool spawn_same_name(const char *a, const char *b)
 {
     size_t len = strcspn(b, "=");
 
     return strncmp(a, b, len) == 0 && a[len] == '=';
 }
 
-/* Ours and the additions, which come before ours of the same name; texts are borrowed. */
-static char **environment(const char *const *additions)
+/* Our environment and the additions, which replace ours of the same name; strings are borrowed. */
+static char **spawn_environment(const char *const *additions)
 {
-    size_t n = count((const char *const *)environ);
-    size_t n_added = count(additions);
+    size_t n = spawn_count((const char *const *)environ);
+    size_t n_added = spawn_count(additions);
     char **envp = calloc(n + n_added + 1, sizeof(*envp));
     size_t used = n_added;
     size_t i;
@@ -158,7 +159,7 @@ static char **environment(const char *const *additions)
         (void)memcpy(envp, additions, n_added * sizeof(*envp));
     }
     for (i = 0; i < n; i++) {
-        for (j = 0; j < n_added && !same_name(environ[i], additions[j]); j++) {
+        for (j = 0; j < n_added && !spawn_same_name(environ[i], additions[j]); j++) {
         }
         if (j == n_added) {
             envp[used++] = environ[i];
@@ -167,8 +168,8 @@ static char **environment(const char *const *additions)
     return envp;
 }
 
-/* The child says why it could not become the program; silence is success. */
-static int exec_error(int status_fd)
+/* The child writes an errno if exec() fails; end of file means success. */
+static int spawn_exec_error(int status_fd)
 {
     int code = 0;
     ssize_t n;
@@ -179,7 +180,7 @@ static int exec_error(int status_fd)
     return n == (ssize_t)sizeof(code) ? code : 0;
 }
 
-static void close_pair(int fds[2])
+static void spawn_close_pair(int fds[2])
 {
     size_t i;
 
@@ -190,7 +191,7 @@ static void close_pair(int fds[2])
     }
 }
 
-static int fork_and_exec(struct child *c, int status[2], pid_t *ret_pid, struct fl_err *err)
+static int spawn_fork_and_exec(struct child *c, int status[2], pid_t *ret_pid, struct fl_err *err)
 {
     int code;
     pid_t pid;
@@ -204,10 +205,10 @@ static int fork_and_exec(struct child *c, int status[2], pid_t *ret_pid, struct 
         return fl_err_set(err, fl_err_from_errno(errno), "starting '%.200s': %s", c->path,
                           strerror(errno));
     }
-    (void)setpgid(pid, pid); /* Both sides do it: whoever comes first. */
+    (void)setpgid(pid, pid); /* Both processes call it, so the order does not matter. */
     (void)close(status[1]);
     status[1] = -1;
-    code = exec_error(status[0]);
+    code = spawn_exec_error(status[0]);
     if (code != 0) {
         (void)waitpid(pid, NULL, 0);
         return fl_err_set(err, fl_err_from_errno(code), "cannot run '%.200s': %s", c->path,
@@ -220,11 +221,11 @@ static int fork_and_exec(struct child *c, int status[2], pid_t *ret_pid, struct 
 int fl__program_spawn(const struct fl_program_conf *conf, const char *path, pid_t *ret_pid,
                       int *ret_err_fd, struct fl_err *err)
 {
-    size_t n = count(conf->argv);
+    size_t n = spawn_count(conf->argv);
     struct child c = {.conf = conf,
                       .path = path,
                       .argv = calloc(n + 1, sizeof(*c.argv)),
-                      .envp = environment(conf->additions)};
+                      .envp = spawn_environment(conf->additions)};
     int err_pipe[2] = {-1, -1};
     int status_pipe[2] = {-1, -1};
     size_t i;
@@ -243,15 +244,15 @@ int fl__program_spawn(const struct fl_program_conf *conf, const char *path, pid_
         (void)memcpy(c.argv, conf->argv, n * sizeof(*c.argv));
         c.err_fd = err_pipe[1];
         c.status_fd = status_pipe[1];
-        rv = fork_and_exec(&c, status_pipe, ret_pid, err);
+        rv = spawn_fork_and_exec(&c, status_pipe, ret_pid, err);
     }
     if (rv == FL_OK) {
         *ret_err_fd = err_pipe[0];
         err_pipe[0] = -1;
         (void)fcntl(*ret_err_fd, F_SETFL, O_NONBLOCK);
     }
-    close_pair(err_pipe);
-    close_pair(status_pipe);
+    spawn_close_pair(err_pipe);
+    spawn_close_pair(status_pipe);
     free(c.envp);
     free(c.argv);
     return rv;

@@ -2,11 +2,11 @@
 
 #include <stdlib.h>
 
-/* Children of a node: four lie in few cache lines, and the tree is half as deep as with two. */
+/* Children of a node: four share few cache lines, and the tree is half as deep as with two. */
 #define CHILDREN  4
 #define CAP_FIRST 64
 
-static bool before(const struct fl_agenda_event *a, const struct fl_agenda_event *b)
+static bool agenda_before(const struct fl_agenda_event *a, const struct fl_agenda_event *b)
 {
     if (a->at != b->at) {
         return a->at < b->at;
@@ -59,7 +59,7 @@ int fl_agenda_push(struct fl_agenda *agenda, const struct fl_agenda_event *event
         return rv;
     }
     e.order = agenda->n_scheduled++;
-    while (i > 0 && before(&e, &agenda->heap[(i - 1) / CHILDREN])) {
+    while (i > 0 && agenda_before(&e, &agenda->heap[(i - 1) / CHILDREN])) {
         agenda->heap[i] = agenda->heap[(i - 1) / CHILDREN];
         i = (i - 1) / CHILDREN;
     }
@@ -90,9 +90,9 @@ bool fl_agenda_pop(struct fl_agenda *agenda, struct fl_agenda_event *ret)
         size_t k;
 
         for (k = first + 1; k < end; k++) {
-            child = before(&agenda->heap[k], &agenda->heap[child]) ? k : child;
+            child = agenda_before(&agenda->heap[k], &agenda->heap[child]) ? k : child;
         }
-        if (!before(&agenda->heap[child], &last)) {
+        if (!agenda_before(&agenda->heap[child], &last)) {
             break;
         }
         agenda->heap[i] = agenda->heap[child];

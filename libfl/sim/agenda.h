@@ -2,15 +2,15 @@
 #define FL_SIM_AGENDA_H
 
 /*
- * What will happen in a virtual world: a heap of events. Order: lower time first; at equal time
- * lower `rank1`, then lower `rank2`, then the order of scheduling. What time counts in, and what
- * the ranks and the words of an event mean, is the owner's.
+ * Event queue of a discrete-event simulation: a heap of events. Order: lower time first; at equal
+ * time lower `rank1`, then lower `rank2`, then the order of scheduling. The unit of time and the
+ * meaning of ranks and words are defined by the owner.
  *
- * An event that is no longer wanted is let come and thrown away then: put into one of its words
- * what tells (the life of a node, the number of a timer).
+ * Events cannot be removed: an obsolete event is ignored when it is popped. Mark it with one of its
+ * words (the generation of a node, the number of a timer).
  *
- * Ownership: an agenda borrows nothing and owns nothing but its heap; `data` of events stays
- * their owner's. Threading: none.
+ * Ownership: an agenda owns only its heap; `data` of events is owned by the caller. Threading:
+ * none.
  */
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@
 struct fl_agenda_event {
     uint64_t at;
     uint32_t rank1, rank2;
-    uint64_t order; /* of scheduling, from 0; fl_agenda_push() sets it */
+    uint64_t order; /* order of scheduling, from 0; set by fl_agenda_push() */
     uint64_t words[2];
     void *data;
 };
@@ -35,15 +35,15 @@ struct fl_agenda {
     uint64_t n_scheduled;
 };
 
-/* Frees the heap; the agenda is empty then, and can be used again. */
+/* Free the heap; the agenda is then empty and can be used again. */
 void fl_agenda_done(struct fl_agenda *agenda);
-/* Room for `n` events in all: pushing up to there does not fail. FL_ENOMEM. */
+/* Reserve memory for `n` events in total: pushing up to `n` does not fail. FL_ENOMEM. */
 FL_MUST_CHECK int fl_agenda_reserve(struct fl_agenda *agenda, size_t n);
-/* Copies `event`. FL_ENOMEM: the agenda is as before. */
+/* Add an event; copies `event`. FL_ENOMEM: the agenda is unchanged. */
 FL_MUST_CHECK int fl_agenda_push(struct fl_agenda *agenda, const struct fl_agenda_event *event);
-/* The next event, until the next push or pop; NULL when there is none. */
+/* The next event, valid until the next push or pop; NULL: none. */
 const struct fl_agenda_event *fl_agenda_peek(const struct fl_agenda *agenda);
-/* Take the next event out; false when there is none. */
+/* Remove the next event; false when there is none. */
 bool fl_agenda_pop(struct fl_agenda *agenda, struct fl_agenda_event *ret);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * Simulated transfers through a shared hub (flow.h): flows, their completion times, and virtual
+ * time. Pure computation; classes of flows and the fair level are in flow_class.c.
+ */
 #include "libfl/sim/flow.h"
 
 #include <math.h>
@@ -6,10 +10,10 @@
 #include "libfl/sim/flow_impl.h"
 
 #define RATE_STEPS 256.0
-/* What rounding may add to a time: without it 80 MB at 12.5 MB/s could take 6 400 001 us. */
+/* Tolerance of times for rounding: without it 80 MB at 12.5 MB/s could take 6 400 001 us. */
 #define SLACK_US 1e-3
 
-static double rate_of(double rate)
+static double flow_rate_of(double rate)
 {
     FL_REQUIRE(rate >= 0 && isfinite(rate));
     if (rate <= 0) {
@@ -25,7 +29,7 @@ int fl_flows_create(double hub_rate, struct fl_flows **ret)
     if (f == NULL) {
         return FL_ENOMEM;
     }
-    f->hub = rate_of(hub_rate);
+    f->hub = flow_rate_of(hub_rate);
     f->level = INFINITY;
     f->free_flow = f->free_class = FL__FLOW_NONE;
     *ret = f;
@@ -62,7 +66,7 @@ static int reserve_flow(struct fl_flows *f)
 {
     uint32_t cap = f->cap_flows > 0 ? 2 * f->cap_flows : 16;
 
-    /* Every flow under way becomes complete one day, when nothing may fail. */
+    /* Completing a flow must not fail, so its event is reserved now. */
     if (fl_agenda_reserve(&f->complete, f->complete.n + f->n_running + 1) != FL_OK) {
         return FL_ENOMEM;
     }
@@ -110,7 +114,7 @@ static uint32_t flow_of(const struct fl_flows *f, uint64_t id)
 
 /* --- time --- */
 
-/* The first flow to be complete, and when, counted from `base`. */
+/* The flow that completes first, and its time, relative to `base`. */
 static uint32_t first_end(const struct fl_flows *f, double *ret)
 {
     uint32_t class = FL__FLOW_NONE;
@@ -132,7 +136,7 @@ static uint32_t first_end(const struct fl_flows *f, double *ret)
     return class == FL__FLOW_NONE ? FL__FLOW_NONE : f->classes[class].flows.slots[0].item;
 }
 
-/* The microsecond by which the last byte went; not before now. */
+/* Round a completion time up to a microsecond, not before now. */
 static uint64_t rounded_up(const struct fl_flows *f, double at)
 {
     double up = ceil(at - SLACK_US);
@@ -151,8 +155,8 @@ static void run_to(struct fl_flows *f, double time)
     f->time = time;
 }
 
-/* All its bytes went by `end`. */
-static void complete(struct fl_flows *f, uint32_t i, double end)
+/* Complete a flow at `end`. */
+static void flow_complete(struct fl_flows *f, uint32_t i, double end)
 {
     const struct fl__flow *flow = &f->flows[i];
     struct fl_agenda_event e = {.at = rounded_up(f, end),
@@ -161,11 +165,12 @@ static void complete(struct fl_flows *f, uint32_t i, double end)
                                 .words = {i, flow->generation}};
 
     (void)fl__flow_leave(f, i);
-    FL_REQUIRE(fl_agenda_push(&f->complete, &e) == FL_OK); /* reserved with the flow */
+    /* reserved when the flow was added */
+    FL_REQUIRE(fl_agenda_push(&f->complete, &e) == FL_OK);
 }
 
-/* Everything that is complete at `now_us` is on the agenda then. */
-static void advance(struct fl_flows *f, uint64_t now_us)
+/* Advance to `now_us`: all flows that complete until then are put on the agenda. */
+static void flow_advance(struct fl_flows *f, uint64_t now_us)
 {
     double now = (double)(now_us - f->base);
 
@@ -176,14 +181,17 @@ static void advance(struct fl_flows *f, uint64_t now_us)
 
         fl__flow_settle(f);
         i = first_end(f, &end);
-        /* Twice: what was told to be complete at now is, whatever was rounded since. */
+        /*
+         * Twice the tolerance: a flow that was reported complete at `now` stays so after later
+         * rounding.
+         */
         if (end > now + 2 * SLACK_US) {
             break;
         }
         run_to(f, fmin(fmax(end, f->time), now));
-        /* All that end in this instant, before the level is another. */
+        /* Complete all flows that end in this instant before the level changes. */
         do {
-            complete(f, i, end);
+            flow_complete(f, i, end);
             i = first_end(f, &end);
         } while (i != FL__FLOW_NONE && end <= f->time + SLACK_US);
     }
@@ -196,22 +204,22 @@ static void advance(struct fl_flows *f, uint64_t now_us)
 }
 
 /*
- * For a change at `now_us`. Within one instant nothing settles before the last change of it, so
- * that the order of changes means nothing.
+ * Advance to a change at `now_us`. Within one instant the level is computed after the last
+ * change only, so that the order of changes has no effect.
  */
 static void advance_to_change(struct fl_flows *f, uint64_t now_us)
 {
     if (now_us != f->now) {
-        advance(f, now_us);
+        flow_advance(f, now_us);
     }
 }
 
-/* --- what callers do --- */
+/* --- interface --- */
 
 void fl_flows_set_hub(struct fl_flows *f, uint64_t now_us, double rate)
 {
     advance_to_change(f, now_us);
-    f->hub = rate_of(rate);
+    f->hub = flow_rate_of(rate);
     f->stale = true;
 }
 
@@ -222,7 +230,7 @@ int fl_flows_add(struct fl_flows *f, uint64_t now_us, uint64_t bytes, double cap
     uint32_t i;
 
     advance_to_change(f, now_us);
-    if (reserve_flow(f) != FL_OK || fl__flow_class_for(f, rate_of(cap), &class) != FL_OK) {
+    if (reserve_flow(f) != FL_OK || fl__flow_class_for(f, flow_rate_of(cap), &class) != FL_OK) {
         return FL_ENOMEM;
     }
     i = make_flow(f);
@@ -241,10 +249,10 @@ int fl_flows_set_cap(struct fl_flows *f, uint64_t now_us, uint64_t id, double ca
 
     advance_to_change(f, now_us);
     class = f->flows[i].class;
-    if (class == FL__FLOW_NONE || fl__flow_find_class(f, rate_of(cap)) == class) {
+    if (class == FL__FLOW_NONE || fl__flow_find_class(f, flow_rate_of(cap)) == class) {
         return FL_OK;
     }
-    if (fl__flow_class_for(f, rate_of(cap), &class) != FL_OK) {
+    if (fl__flow_class_for(f, flow_rate_of(cap), &class) != FL_OK) {
         return FL_ENOMEM;
     }
     left = fl__flow_leave(f, i);
@@ -267,14 +275,14 @@ void fl_flows_stop(struct fl_flows *f, uint64_t now_us, uint64_t id, uint64_t *r
     }
 }
 
-/* The next that is complete and was not stopped since. */
+/* The next completed flow that was not stopped. */
 static const struct fl_agenda_event *next_complete(struct fl_flows *f)
 {
     const struct fl_agenda_event *e = fl_agenda_peek(&f->complete);
-    struct fl_agenda_event gone;
+    struct fl_agenda_event stopped;
 
     while (e != NULL && f->flows[e->words[0]].generation != e->words[1]) {
-        (void)fl_agenda_pop(&f->complete, &gone);
+        (void)fl_agenda_pop(&f->complete, &stopped);
         e = fl_agenda_peek(&f->complete);
     }
     return e;
@@ -303,7 +311,7 @@ bool fl_flows_pop(struct fl_flows *f, uint64_t now_us, uint64_t *ret_tag)
     const struct fl_agenda_event *e;
     struct fl_agenda_event taken;
 
-    advance(f, now_us);
+    flow_advance(f, now_us);
     e = next_complete(f);
     if (e == NULL) {
         return false;

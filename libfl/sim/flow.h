@@ -2,20 +2,19 @@
 #define FL_SIM_FLOW_H
 
 /*
- * Transfers through a star, in one direction: each flow goes through its own spoke and through the
- * one hub, whose capacity all flows of the moment share max-min fairly (water filling): there is
- * one level, and a flow gets the level or what its spoke allows, whichever is less. A fluid: rates
- * change at once when a flow comes, ends or is stopped, there are no packets.
+ * Fluid model of transfers through a star network, in one direction: each flow uses its own link
+ * (spoke) and the shared hub, whose capacity is shared max-min fairly (water filling): there is one
+ * level, and the rate of a flow is the smaller of the level and the rate of its spoke. Rates change
+ * at once when a flow starts, ends or is stopped; there are no packets.
  *
- * Times are microseconds, rates bytes a second. Rates count in steps of 1/256 byte a second, so
- * that sums of them are exact and no result depends on the order in which flows of one instant
- * were added. Bytes are conserved to the rounding of doubles.
+ * Times are microseconds, rates bytes a second. Rates are multiples of 1/256 byte per second, so
+ * their sums are exact and results do not depend on the order in which flows of one instant were
+ * added. Bytes are conserved within the rounding of doubles.
  *
- * Time does not run backwards: each call takes a `now_us` that is at least that of the call
- * before. Completions on the way to `now_us` count at their own times.
+ * Time does not go backwards: the `now_us` of each call must be at least that of the previous call.
+ * Completions before `now_us` take effect at their own times.
  *
- * Cost: a change costs O(log n) of the flows under way; flows of equal spokes count as one where
- * spokes and level cross.
+ * Cost: O(log n) per change for n active flows; flows with equal spokes change sides together.
  *
  * Threading: none.
  */
@@ -30,29 +29,29 @@ struct fl_flows;
 /* `hub_rate` 0: unlimited. A rate is finite and not negative. FL_ENOMEM. */
 FL_MUST_CHECK int fl_flows_create(double hub_rate, struct fl_flows **ret);
 void fl_flows_free(struct fl_flows *flows); /* NULL is allowed. */
-/* The hub has another capacity from `now_us` on. */
+/* Set the capacity of the hub from `now_us` on. */
 void fl_flows_set_hub(struct fl_flows *flows, uint64_t now_us, double rate);
 /*
- * A flow of `bytes` bytes begins; `cap` is the rate of its spoke, 0 unlimited. `tag` is the
- * caller's and orders completions of one microsecond, so flows under way have different ones.
- * Its id is good until the flow was popped or stopped. FL_ENOMEM: nothing has begun.
+ * Start a flow of `bytes` bytes; `cap` is the rate of its spoke, 0 unlimited. `tag` is defined
+ * by the caller and orders completions in one microsecond, so active flows must have different
+ * tags. The id is valid until the flow is popped or stopped. FL_ENOMEM: nothing was started.
  */
 FL_MUST_CHECK int fl_flows_add(struct fl_flows *flows, uint64_t now_us, uint64_t bytes, double cap,
                                uint64_t tag, uint64_t *ret_id);
-/* The spoke of a flow has another rate from `now_us` on. FL_ENOMEM: it keeps the one it has. */
+/* Set the rate of a flow's spoke from `now_us` on. FL_ENOMEM: it is unchanged. */
 FL_MUST_CHECK int fl_flows_set_cap(struct fl_flows *flows, uint64_t now_us, uint64_t id,
                                    double cap);
 /*
- * Take out a flow that is not popped yet; `ret_done` (may be NULL) is how many of its bytes went,
- * all of them when it was complete.
+ * Remove a flow that was not popped yet; `ret_done` (may be NULL) is the number of bytes
+ * transferred, all of them when it was complete.
  */
 void fl_flows_stop(struct fl_flows *flows, uint64_t now_us, uint64_t id, uint64_t *ret_done);
 /*
- * When is the next completion, if nothing changes? Rounded up to a microsecond, so it is never
- * told before the last byte went; one of no bytes completes at once. False: no flow is under way.
+ * Time of the next completion if nothing changes, rounded up to a microsecond, so never before
+ * the last byte; a flow of 0 bytes completes at once. False: no active flow.
  */
 bool fl_flows_next(struct fl_flows *flows, uint64_t *ret_at_us);
-/* Take out the next flow that is complete at `now_us`; false when there is none. */
+/* Remove the next flow that is complete at `now_us`; false when there is none. */
 bool fl_flows_pop(struct fl_flows *flows, uint64_t now_us, uint64_t *ret_tag);
 
 #endif

@@ -1,4 +1,8 @@
-/* Classes of flows, the two sides that they are on, and the level between those. */
+/*
+ * Classes of flows with equal spoke rates, their two sides (bound by the spoke, sharing the
+ * level), and the computation of the level (flow_impl.h). Pure computation; virtual time is in
+ * flow.c.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +17,7 @@ static double clock_of(const struct fl_flows *f, const struct fl__flow_class *c)
                     : f->clock + c->ahead;
 }
 
-/* Put a class that has flows on one side. */
+/* Put a class with flows on one side. */
 static void join_side(struct fl_flows *f, uint32_t i, bool bound)
 {
     struct fl__flow_class *c = &f->classes[i];
@@ -52,13 +56,13 @@ static void leave_side(struct fl_flows *f, uint32_t i)
         fl__heap_take(&f->sharing_caps, f->cap_at, i);
         fl__heap_take(&f->sharing_ends, f->end_at, i);
         if (f->n_sharing == 0) {
-            c->ahead += f->clock; /* for who puts it back */
-            f->clock = 0;         /* small, and so exact, for who shares next */
+            c->ahead += f->clock; /* used when the class is put back */
+            f->clock = 0;         /* small, so exact, for the next sharing class */
         }
     }
 }
 
-static uint32_t *bucket_of(const struct fl_flows *f, double cap)
+static uint32_t *flow_class_bucket_of(const struct fl_flows *f, double cap)
 {
     uint64_t bits;
 
@@ -68,7 +72,7 @@ static uint32_t *bucket_of(const struct fl_flows *f, double cap)
 
 uint32_t fl__flow_find_class(const struct fl_flows *f, double cap)
 {
-    uint32_t i = f->n_buckets > 0 ? *bucket_of(f, cap) : FL__FLOW_NONE;
+    uint32_t i = f->n_buckets > 0 ? *flow_class_bucket_of(f, cap) : FL__FLOW_NONE;
 
     while (i != FL__FLOW_NONE && (f->classes[i].cap < cap || f->classes[i].cap > cap)) {
         i = f->classes[i].next;
@@ -76,7 +80,7 @@ uint32_t fl__flow_find_class(const struct fl_flows *f, double cap)
     return i;
 }
 
-static int rehash(struct fl_flows *f, uint32_t n)
+static int flow_class_rehash(struct fl_flows *f, uint32_t n)
 {
     uint32_t *buckets = malloc(n * sizeof(*buckets));
     uint32_t *old = f->buckets;
@@ -96,7 +100,7 @@ static int rehash(struct fl_flows *f, uint32_t n)
 
         while (i != FL__FLOW_NONE) {
             uint32_t next = f->classes[i].next;
-            uint32_t *bucket = bucket_of(f, f->classes[i].cap);
+            uint32_t *bucket = flow_class_bucket_of(f, f->classes[i].cap);
 
             f->classes[i].next = *bucket;
             *bucket = i;
@@ -118,7 +122,7 @@ int fl__flow_grow(void **array, size_t n, size_t size)
     return FL_OK;
 }
 
-/* Room for one class more, in every heap that it can come into. */
+/* Reserve memory for one more class in all heaps. */
 static int reserve_class(struct fl_flows *f)
 {
     struct fl__heap *heaps[] = {&f->bound_caps, &f->bound_ends, &f->sharing_caps, &f->sharing_ends};
@@ -138,7 +142,7 @@ static int reserve_class(struct fl_flows *f)
     if (rv != FL_OK || fl__flow_grow((void **)&f->classes, cap, sizeof(*f->classes)) != FL_OK ||
         fl__flow_grow((void **)&f->cap_at, cap, sizeof(*f->cap_at)) != FL_OK ||
         fl__flow_grow((void **)&f->end_at, cap, sizeof(*f->end_at)) != FL_OK ||
-        rehash(f, cap) != FL_OK)
+        flow_class_rehash(f, cap) != FL_OK)
     {
         return FL_ENOMEM;
     }
@@ -148,7 +152,7 @@ static int reserve_class(struct fl_flows *f)
 
 static uint32_t make_class(struct fl_flows *f, double cap)
 {
-    uint32_t *bucket = bucket_of(f, cap);
+    uint32_t *bucket = flow_class_bucket_of(f, cap);
     uint32_t i = f->free_class;
     struct fl__flow_class *c;
 
@@ -167,10 +171,10 @@ static uint32_t make_class(struct fl_flows *f, double cap)
     return i;
 }
 
-/* Its heap stays for the next one in this place. */
+/* Its heap is kept for reuse. */
 static void drop_class(struct fl_flows *f, uint32_t i)
 {
-    uint32_t *link = bucket_of(f, f->classes[i].cap);
+    uint32_t *link = flow_class_bucket_of(f, f->classes[i].cap);
 
     while (*link != i) {
         link = &f->classes[*link].next;
@@ -182,8 +186,10 @@ static void drop_class(struct fl_flows *f, uint32_t i)
 
 /* --- the level --- */
 
-/* Where the water stands with the sides as they are; when nobody shares, below everything if the
-   spokes together are more than the hub. */
+/*
+ * The level with the current sides; when no class shares: -INFINITY if the spokes together
+ * exceed the hub, else INFINITY.
+ */
 static double level_of(const struct fl_flows *f)
 {
     if (f->n_sharing == 0) {
@@ -201,9 +207,8 @@ static void change_side(struct fl_flows *f, uint32_t i)
 }
 
 /*
- * First those that the level has fallen below go over to share it, then those that it has risen
- * above go back: what the second step does only raises the level, so it undoes nothing of the
- * first.
+ * First, bound classes above the level start sharing it; then sharing classes below the level
+ * become bound. The second step only raises the level, so it does not undo the first.
  */
 void fl__flow_settle(struct fl_flows *f)
 {
@@ -224,7 +229,7 @@ void fl__flow_settle(struct fl_flows *f)
 
 /* --- flows of a class --- */
 
-/* The class of a rate, with room for one flow more; it may have none yet. */
+/* The class of a rate, with memory reserved for one more flow; it may have no flows yet. */
 int fl__flow_class_for(struct fl_flows *f, double cap, uint32_t *ret)
 {
     uint32_t i = fl__flow_find_class(f, cap);
@@ -245,7 +250,7 @@ int fl__flow_class_for(struct fl_flows *f, double cap, uint32_t *ret)
     return FL_OK;
 }
 
-/* `left` bytes are still to go. There is room for it in its class. */
+/* Add flow `i` with `left` remaining bytes to its class, where memory is reserved. */
 void fl__flow_join(struct fl_flows *f, uint32_t i, uint32_t class, double left)
 {
     struct fl__flow_class *c = &f->classes[class];
@@ -263,7 +268,7 @@ void fl__flow_join(struct fl_flows *f, uint32_t i, uint32_t class, double left)
     f->stale = true;
 }
 
-/* Returns the bytes that are still to go. */
+/* Remove flow `i` from its class; returns its remaining bytes. */
 double fl__flow_leave(struct fl_flows *f, uint32_t i)
 {
     struct fl__flow *flow = &f->flows[i];

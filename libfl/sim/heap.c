@@ -3,7 +3,7 @@
 
 #include "libfl/sim/heap_impl.h"
 
-static bool before(const struct fl__slot *a, const struct fl__slot *b)
+static bool heap_before(const struct fl__slot *a, const struct fl__slot *b)
 {
     if (a->key < b->key || a->key > b->key) {
         return a->key < b->key;
@@ -40,10 +40,10 @@ int fl__heap_reserve(struct fl__heap *heap, uint32_t n)
     return FL_OK;
 }
 
-/* Put `slot` where place `i` is free, or above it. */
-static void rise(struct fl__heap *heap, uint32_t *where, uint32_t i, struct fl__slot slot)
+/* Put `slot` into the free position `i`, or move it up. */
+static void heap_sift_up(struct fl__heap *heap, uint32_t *where, uint32_t i, struct fl__slot slot)
 {
-    while (i > 0 && before(&slot, &heap->slots[(i - 1) / 2])) {
+    while (i > 0 && heap_before(&slot, &heap->slots[(i - 1) / 2])) {
         heap->slots[i] = heap->slots[(i - 1) / 2];
         where[heap->slots[i].item] = i;
         i = (i - 1) / 2;
@@ -55,7 +55,7 @@ static void rise(struct fl__heap *heap, uint32_t *where, uint32_t i, struct fl__
 void fl__heap_put(struct fl__heap *heap, uint32_t *where, struct fl__slot slot)
 {
     FL_REQUIRE(heap->n < heap->cap);
-    rise(heap, where, heap->n++, slot);
+    heap_sift_up(heap, where, heap->n++, slot);
 }
 
 void fl__heap_take(struct fl__heap *heap, uint32_t *where, uint32_t item)
@@ -71,14 +71,14 @@ void fl__heap_take(struct fl__heap *heap, uint32_t *where, uint32_t item)
     while (2 * i + 1 < heap->n) {
         uint32_t child = 2 * i + 1;
 
-        child += child + 1 < heap->n && before(&heap->slots[child + 1], &heap->slots[child]);
-        if (!before(&heap->slots[child], &last)) {
+        child += child + 1 < heap->n && heap_before(&heap->slots[child + 1], &heap->slots[child]);
+        if (!heap_before(&heap->slots[child], &last)) {
             break;
         }
         heap->slots[i] = heap->slots[child];
         where[heap->slots[i].item] = i;
         i = child;
     }
-    /* It may be less than what is above the hole. */
-    rise(heap, where, i, last);
+    /* It may be less than its new parent. */
+    heap_sift_up(heap, where, i, last);
 }

@@ -2,9 +2,9 @@
 #define FL_SIM_HEAP_IMPL_H
 
 /*
- * A heap of numbered items, lowest key first, then lowest tie, that knows where each item stands,
- * so that any of them can be taken out. Several heaps can share one `where`, when an item is in
- * one of them at a time.
+ * A heap of numbered items, lowest key first, then lowest tie, with the position of each item in
+ * `where`, so that any item can be removed. Several heaps can share one `where` if an item is in
+ * only one of them at a time.
  */
 
 #include <stdint.h>
@@ -24,11 +24,11 @@ struct fl__heap {
 };
 
 void fl__heap_done(struct fl__heap *heap);
-/* FL_ENOMEM: the heap is as before. */
+/* FL_ENOMEM: the heap is unchanged. */
 FL_MUST_CHECK int fl__heap_reserve(struct fl__heap *heap, uint32_t n);
-/* There is room for it. */
+/* Add an item; memory must be reserved. */
 void fl__heap_put(struct fl__heap *heap, uint32_t *where, struct fl__slot slot);
-/* The heap has the item. */
+/* Remove an item, which must be in the heap. */
 void fl__heap_take(struct fl__heap *heap, uint32_t *where, uint32_t item);
 
 #endif

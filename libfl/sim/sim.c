@@ -1,3 +1,7 @@
+/*
+ * Deterministic simulation of nodes, links and disks for tests (sim.h): runs the events of one
+ * agenda on the caller's thread. No real time, threads or I/O.
+ */
 #include "libfl/sim/sim.h"
 
 #include <stdlib.h>
@@ -9,15 +13,15 @@
 /* At equal time: rank1 of an event is its node, rank2 its kind. */
 enum kind { TIMER, DISK, NETWORK };
 
-/* What stands behind an event; of its data the event is the owner. */
-struct happening {
-    uint64_t life;  /* of the node; another one has no part in it */
+/* The payload of an event; owns its data. */
+struct sim_event {
+    uint64_t life;  /* generation of the node; events of an older one are ignored */
     uint64_t tag;   /* timer, disk */
     uint32_t peer;  /* network */
     uint64_t epoch; /* of the link, for messages */
-    bool is_link;   /* network: the link went up or down, no message */
+    bool is_link;   /* network: the link went up or down; not a message */
     bool up;
-    bool mend; /* network: a broken link may stand again; no node hears of it */
+    bool repair; /* network: a broken link may be up again; not reported to nodes */
     void *data;
     size_t len;
 };
@@ -29,11 +33,11 @@ struct record {
 
 struct disk {
     uint64_t latency_ms;
-    uint64_t last_ms; /* when the newest write under way becomes durable */
+    uint64_t last_ms; /* when the newest pending write becomes durable */
     struct record *records;
     size_t n;
     size_t cap;
-    uint64_t crash_in; /* writes until the crash; 0: none is planned */
+    uint64_t crash_in; /* writes until the crash; 0: none */
     bool crash_after;
 };
 
@@ -52,7 +56,7 @@ struct link {
     bool up;
     bool cut;
     uint64_t broken_until;
-    uint64_t epoch; /* counts how often it went down */
+    uint64_t epoch; /* number of times it went down */
     uint64_t busy_ms[2];
     uint64_t last_ms[2];
 };
@@ -67,7 +71,7 @@ struct fl_sim {
     size_t n_links;
 };
 
-static void *grown(void *array, size_t bytes)
+static void *sim_grow_array(void *array, size_t bytes)
 {
     void *p = realloc(array, bytes);
 
@@ -75,9 +79,9 @@ static void *grown(void *array, size_t bytes)
     return p;
 }
 
-static void *copy_of(const void *data, size_t len)
+static void *sim_copy_of(const void *data, size_t len)
 {
-    void *p = grown(NULL, len > 0 ? len : 1);
+    void *p = sim_grow_array(NULL, len > 0 ? len : 1);
 
     if (len > 0) {
         (void)memcpy(p, data, len);
@@ -86,16 +90,16 @@ static void *copy_of(const void *data, size_t len)
 }
 
 /* Copies `what`, takes its data. */
-static void schedule(struct fl_sim *sim, uint64_t at, uint32_t node, enum kind kind,
-                     const struct happening *what)
+static void sim_schedule_event(struct fl_sim *sim, uint64_t at, uint32_t node, enum kind kind,
+                               const struct sim_event *what)
 {
     struct fl_agenda_event e = {.at = at, .rank1 = node, .rank2 = kind};
 
-    e.data = copy_of(what, sizeof(*what));
+    e.data = sim_copy_of(what, sizeof(*what));
     FL_REQUIRE(fl_agenda_push(&sim->agenda, &e) == FL_OK);
 }
 
-static void forget(struct happening *what)
+static void sim_free_event(struct sim_event *what)
 {
     free(what->data);
     free(what);
@@ -134,7 +138,7 @@ void fl_sim_free(struct fl_sim *sim)
     free(sim->links);
     free(sim->nodes);
     while (fl_agenda_pop(&sim->agenda, &e)) {
-        forget(e.data);
+        sim_free_event(e.data);
     }
     fl_agenda_done(&sim->agenda);
     free(sim);
@@ -188,9 +192,9 @@ static struct link *find_link(const struct fl_sim *sim, uint32_t x, uint32_t y)
                                                                                  : NULL;
 }
 
-static void tell_link(struct fl_sim *sim, const struct link *l, uint32_t node, uint32_t peer)
+static void sim_notify_link(struct fl_sim *sim, const struct link *l, uint32_t node, uint32_t peer)
 {
-    struct happening what = {
+    struct sim_event what = {
         .life = sim->nodes[node].life,
         .peer = peer,
         .is_link = true,
@@ -198,11 +202,11 @@ static void tell_link(struct fl_sim *sim, const struct link *l, uint32_t node, u
     };
 
     if (sim->nodes[node].alive) {
-        schedule(sim, sim->now + l->conf.latency_ms, node, NETWORK, &what);
+        sim_schedule_event(sim, sim->now + l->conf.latency_ms, node, NETWORK, &what);
     }
 }
 
-/* Does the link stand? Tell both ends when that changes. */
+/* Update the state of a link; both ends are notified of a change. */
 static void update_link(struct fl_sim *sim, struct link *l)
 {
     bool up =
@@ -214,8 +218,8 @@ static void update_link(struct fl_sim *sim, struct link *l)
     l->up = up;
     l->epoch += !up;
     l->busy_ms[0] = l->busy_ms[1] = l->last_ms[0] = l->last_ms[1] = sim->now;
-    tell_link(sim, l, l->a, l->b);
-    tell_link(sim, l, l->b, l->a);
+    sim_notify_link(sim, l, l->a, l->b);
+    sim_notify_link(sim, l, l->b, l->a);
 }
 
 static void update_links_of(struct fl_sim *sim, uint32_t node)
@@ -231,11 +235,11 @@ static void update_links_of(struct fl_sim *sim, uint32_t node)
 
 static void break_link(struct fl_sim *sim, struct link *l)
 {
-    struct happening mend = {.peer = l->b, .mend = true};
+    struct sim_event repair = {.peer = l->b, .repair = true};
 
     l->broken_until = sim->now + 2 * l->conf.latency_ms + 1;
     update_link(sim, l);
-    schedule(sim, l->broken_until, l->a, NETWORK, &mend);
+    sim_schedule_event(sim, l->broken_until, l->a, NETWORK, &repair);
 }
 
 void fl_sim_set_link(struct fl_sim *sim, uint32_t a, uint32_t b, const struct fl_sim_link *conf)
@@ -248,9 +252,9 @@ void fl_sim_set_link(struct fl_sim *sim, uint32_t a, uint32_t b, const struct fl
         uint32_t high = a < b ? b : a;
         size_t at = link_position(sim, low, high);
 
-        l = grown(NULL, sizeof(*l));
+        l = sim_grow_array(NULL, sizeof(*l));
         *l = (struct link){.a = low, .b = high};
-        sim->links = grown(sim->links, (sim->n_links + 1) * sizeof(struct link *));
+        sim->links = sim_grow_array(sim->links, (sim->n_links + 1) * sizeof(struct link *));
         (void)memmove(&sim->links[at + 1], &sim->links[at],
                       (sim->n_links - at) * sizeof(struct link *));
         sim->links[at] = l;
@@ -273,7 +277,7 @@ void fl_sim_partition(struct fl_sim *sim, uint32_t a, uint32_t b, bool cut)
 void fl_sim_send(struct fl_sim *sim, uint32_t from, uint32_t to, const void *data, size_t len)
 {
     struct link *l = find_link(sim, from, to);
-    struct happening what = {.peer = from, .len = len};
+    struct sim_event what = {.peer = from, .len = len};
     int dir = from < to ? 0 : 1;
     uint64_t at;
 
@@ -295,17 +299,17 @@ void fl_sim_send(struct fl_sim *sim, uint32_t from, uint32_t to, const void *dat
     l->last_ms[dir] = at;
     what.life = sim->nodes[to].life;
     what.epoch = l->epoch;
-    what.data = copy_of(data, len);
-    schedule(sim, at, to, NETWORK, &what);
+    what.data = sim_copy_of(data, len);
+    sim_schedule_event(sim, at, to, NETWORK, &what);
 }
 
 /* --- timers, disks --- */
 
 void fl_sim_timer(struct fl_sim *sim, uint32_t node, uint64_t at_ms, uint64_t tag)
 {
-    struct happening what = {.life = sim->nodes[node].life, .tag = tag};
+    struct sim_event what = {.life = sim->nodes[node].life, .tag = tag};
 
-    schedule(sim, at_ms > sim->now ? at_ms : sim->now, node, TIMER, &what);
+    sim_schedule_event(sim, at_ms > sim->now ? at_ms : sim->now, node, TIMER, &what);
 }
 
 void fl_sim_set_disk_latency(struct fl_sim *sim, uint32_t node, uint64_t latency_ms)
@@ -316,17 +320,18 @@ void fl_sim_set_disk_latency(struct fl_sim *sim, uint32_t node, uint64_t latency
 void fl_sim_write(struct fl_sim *sim, uint32_t node, uint64_t tag, const void *data, size_t len)
 {
     struct disk *disk = &sim->nodes[node].disk;
-    struct happening what = {
+    struct sim_event what = {
         .life = sim->nodes[node].life,
         .tag = tag,
-        .data = copy_of(data, len),
+        .data = sim_copy_of(data, len),
         .len = len,
     };
     uint64_t at = sim->now + disk->latency_ms;
 
-    at = at > disk->last_ms ? at : disk->last_ms; /* in order, whatever the latency became */
+    /* in order, also after a change of the latency */
+    at = at > disk->last_ms ? at : disk->last_ms;
     disk->last_ms = at;
-    schedule(sim, at, node, DISK, &what);
+    sim_schedule_event(sim, at, node, DISK, &what);
 }
 
 size_t fl_sim_disk_count(const struct fl_sim *sim, uint32_t node)
@@ -349,8 +354,8 @@ void fl_sim_crash_at_write(struct fl_sim *sim, uint32_t node, uint64_t n, bool a
     sim->nodes[node].disk.crash_after = after;
 }
 
-/* Takes the data of `what`. False: the node died with or before this write. */
-static bool become_durable(struct fl_sim *sim, uint32_t node, struct happening *what)
+/* Takes the data of `what`. False: the node crashed at or before this write. */
+static bool sim_complete_write(struct fl_sim *sim, uint32_t node, struct sim_event *what)
 {
     struct disk *disk = &sim->nodes[node].disk;
     bool crash = disk->crash_in == 1;
@@ -362,7 +367,7 @@ static bool become_durable(struct fl_sim *sim, uint32_t node, struct happening *
     }
     if (disk->n == disk->cap) {
         disk->cap = disk->cap > 0 ? 2 * disk->cap : 16;
-        disk->records = grown(disk->records, disk->cap * sizeof(*disk->records));
+        disk->records = sim_grow_array(disk->records, disk->cap * sizeof(*disk->records));
     }
     disk->records[disk->n++] = (struct record){.data = what->data, .len = what->len};
     what->data = NULL;
@@ -372,7 +377,7 @@ static bool become_durable(struct fl_sim *sim, uint32_t node, struct happening *
     return !crash;
 }
 
-/* --- the world's hand --- */
+/* --- control by the test --- */
 
 void fl_sim_crash(struct fl_sim *sim, uint32_t node)
 {
@@ -410,7 +415,7 @@ bool fl_sim_alive(const struct fl_sim *sim, uint32_t node)
     return sim->nodes[node].alive;
 }
 
-static void network(struct fl_sim *sim, uint32_t node, const struct happening *what)
+static void sim_run_network(struct fl_sim *sim, uint32_t node, const struct sim_event *what)
 {
     const struct node *n = &sim->nodes[node];
     const struct link *l = find_link(sim, node, what->peer);
@@ -424,11 +429,11 @@ static void network(struct fl_sim *sim, uint32_t node, const struct happening *w
     }
 }
 
-static void happen(struct fl_sim *sim, uint32_t node, enum kind kind, struct happening *what)
+static void sim_run_event(struct fl_sim *sim, uint32_t node, enum kind kind, struct sim_event *what)
 {
     const struct node *n = &sim->nodes[node];
 
-    if (what->mend) {
+    if (what->repair) {
         update_link(sim, find_link(sim, node, what->peer));
         return;
     }
@@ -442,12 +447,12 @@ static void happen(struct fl_sim *sim, uint32_t node, enum kind kind, struct hap
         }
         break;
     case DISK:
-        if (become_durable(sim, node, what) && n->cbs.on_disk != NULL) {
+        if (sim_complete_write(sim, node, what) && n->cbs.on_disk != NULL) {
             n->cbs.on_disk(n->ctx, sim, node, what->tag);
         }
         break;
     case NETWORK:
-        network(sim, node, what);
+        sim_run_network(sim, node, what);
         break;
     }
 }
@@ -460,7 +465,7 @@ bool fl_sim_step(struct fl_sim *sim)
         return false;
     }
     sim->now = e.at;
-    happen(sim, e.rank1, (enum kind)e.rank2, e.data);
-    forget(e.data);
+    sim_run_event(sim, e.rank1, (enum kind)e.rank2, e.data);
+    sim_free_event(e.data);
     return true;
 }

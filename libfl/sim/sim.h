@@ -2,20 +2,19 @@
 #define FL_SIM_SIM_H
 
 /*
- * A virtual world for deterministic tests: virtual time, nodes, a network with latency,
- * bandwidth, breaking connections and partitions, and a disk per node with latency and
- * crashes (what was persisted survives, the rest does not). Generic: nodes are callbacks,
- * payloads are opaque bytes.
+ * Deterministic simulation for tests: virtual time, nodes, a network with latency, bandwidth,
+ * connection failures and partitions, and a disk per node with latency and crashes (durable writes
+ * survive, other state is lost). Generic: nodes are callbacks, payloads are opaque bytes.
  *
- * Order of events: lower time first; at equal time lower node; at equal node timer before
- * disk before network; then order of scheduling. The same seed gives the same world.
+ * Order of events: lower time first; at equal time lower node; at equal node timer before disk
+ * before network; then order of scheduling. The same seed gives the same run.
  *
- * A link is a connection like TCP: it stands when both nodes are alive and nothing cuts
- * it, delivers in order and without loss while it stands, and loses all that is under way
- * when it breaks. A link that broke by chance stands again a round trip later. Both ends
- * hear of it by on_link(), a latency later; callbacks never run inside a call of a node.
+ * A link is a connection like TCP: it is up when both nodes are alive and it is not cut, delivers
+ * in order and without loss while it is up, and loses all messages in flight when it breaks. A link
+ * that broke at random is up again a round trip later. Both ends are notified by on_link(), one
+ * latency later; callbacks never run inside a call of a node.
  *
- * A world without memory ends the process (FL_REQUIRE): it is for tests and simulations.
+ * Out of memory ends the process (FL_REQUIRE): this is for tests and simulations only.
  */
 
 #include <stdbool.h>
@@ -27,32 +26,33 @@
 struct fl_sim;
 
 struct fl_sim_node_cbs {
-    /* The node (re)starts: nothing of its memory is left, its disk is. */
+    /* The node (re)starts: its memory is lost, its disk is kept. */
     void (*on_start)(void *ctx, struct fl_sim *sim, uint32_t node);
     void (*on_timer)(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag);
     /* A write has become durable. */
     void (*on_disk)(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag);
     void (*on_message)(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t from,
                        const void *data, size_t len);
-    /* The link to `peer` broke (loss of a connection) or stands (again). */
+    /* The link to `peer` went down (connection lost) or up. */
     void (*on_link)(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t peer, bool up);
-    /* The node dies now: free its memory. */
+    /* The node crashes now: free its memory. */
     void (*on_crash)(void *ctx, struct fl_sim *sim, uint32_t node);
 };
 
 struct fl_sim_link {
     uint64_t latency_ms, jitter_ms;
     uint64_t bytes_per_s; /* 0: infinite */
-    double break_rate;    /* chance per message that the connection breaks (message lost) */
+    /* probability per message that the connection breaks (the message is lost) */
+    double break_rate;
 };
 
 FL_MUST_CHECK int fl_sim_create(uint64_t seed, struct fl_sim **ret);
 void fl_sim_free(struct fl_sim *sim);
-/* A node that does not live yet: fl_sim_start() it. Numbers count from 0. */
+/* Add a node, not started yet (fl_sim_start()). Numbers start at 0. */
 FL_MUST_CHECK int fl_sim_add(struct fl_sim *sim, const struct fl_sim_node_cbs *cbs, void *ctx,
                              uint32_t *ret_node);
 uint64_t fl_sim_now(const struct fl_sim *sim);
-/* Make or change the link between two nodes; where there is none, messages are lost. */
+/* Create or change the link between two nodes; without a link messages are lost. */
 void fl_sim_set_link(struct fl_sim *sim, uint32_t a, uint32_t b, const struct fl_sim_link *link);
 void fl_sim_set_disk_latency(struct fl_sim *sim, uint32_t node, uint64_t latency_ms);
 
@@ -66,15 +66,17 @@ void fl_sim_write(struct fl_sim *sim, uint32_t node, uint64_t tag, const void *d
 size_t fl_sim_disk_count(const struct fl_sim *sim, uint32_t node);
 const void *fl_sim_disk_record(const struct fl_sim *sim, uint32_t node, size_t i, size_t *ret_len);
 
-/* The world's hand: */
+/* Control by the test: */
 void fl_sim_crash(struct fl_sim *sim, uint32_t node);
 void fl_sim_start(struct fl_sim *sim, uint32_t node);
 bool fl_sim_alive(const struct fl_sim *sim, uint32_t node);
 void fl_sim_partition(struct fl_sim *sim, uint32_t a, uint32_t b, bool cut);
 /* Run one event; false when none is left. */
 bool fl_sim_step(struct fl_sim *sim);
-/* Crash `node` right before (or after) its n-th disk write from now (1: the next) becomes
-   durable; after: it is durable, but the node never hears of it. */
+/*
+ * Crash `node` right before (or after) its n-th disk write from now (1: the next) becomes
+ * durable; after: it is durable, but on_disk() is not called.
+ */
 void fl_sim_crash_at_write(struct fl_sim *sim, uint32_t node, uint64_t n, bool after);
 
 #endif

@@ -5,13 +5,13 @@
  *     u <- beta2 u + (1 - beta2) Dbar^2              (per entry)
  *     theta += server_lr m / (sqrt(u) + tau)
  *
- * with m = 0 and u = tau^2 at the start. Server states start at zero, so u - tau^2 is
- * what is kept. With bias_correction (Adam's, which the paper leaves out) u starts at 0
- * and both are divided by 1 - beta^t, t the round: a unit that was frozen in some rounds
- * is then corrected less than it should be.
+ * with m = 0 and u = tau^2 at the start. Server states start at zero, so the state stored is u -
+ * tau^2. With bias_correction (Adam's, which the paper leaves out) u starts at 0 and both are
+ * divided by 1 - beta^t, t the round: a unit that was frozen in some rounds is then corrected too
+ * little.
  *
- * Per unit: a unit that nobody sent keeps its m and u. Buffers take the plain
- * mean. The step uses m and u before they are rounded to the floats that are kept.
+ * Per unit: a unit that no client sent keeps its m and u. Buffers take the plain mean. The step
+ * uses m and u before they are rounded to the floats that are stored.
  *
  * Options: beta1, beta2, tau, server_lr, bias_correction, weights. State: two model-sized
  * vectors. With beta1 = 0, beta2 = 1, server_lr = 2 tau it is the mean.
@@ -28,7 +28,7 @@ struct options {
 
 enum { FIRST, SECOND, STATES };
 
-static void step(const struct fl_options *o, const struct fl_agg_block *block)
+static void adam_step(const struct fl_options *o, const struct fl_agg_block *block)
 {
     const struct options *v = fl_options_values(o);
     double beta1 = v->beta1;
@@ -49,19 +49,18 @@ static void step(const struct fl_options *o, const struct fl_agg_block *block)
 
         block->state_new[FIRST][i] = (float)m;
         block->state_new[SECOND][i] = (float)u;
-        /* What is kept was rounded, so a sum near 0 can be just below it. */
+        /* The stored state was rounded, so a sum near 0 can be slightly negative. */
         second = second > 0 ? second : 0;
         block->step[i] = lr * scale1 * m / (sqrt(scale2 * second) + tau);
     }
 }
 
-static int check(const struct fl_options *o, struct fl_err *err)
+static int adam_check(const struct fl_options *o, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
 
     if (v->beta1 >= 1) {
-        return fl_err_set(err, FL_ECONF,
-                          "beta1 must be below 1: the model would never move from where it is");
+        return fl_err_set(err, FL_ECONF, "beta1 must be below 1: with 1 the model never moves");
     }
     if (v->bias_correction && v->beta2 >= 1) {
         return fl_err_set(err, FL_ECONF,
@@ -94,10 +93,10 @@ const struct fl_aggregate_ops fl_aggregate_adam = {
             .help = "Adam on the server, fed with the mean of the updates",
             .source = "FedAdam",
             .options = options,
-            .check = check,
+            .check = adam_check,
         },
     .n_state = STATES,
     .state_names = names,
     .weights = fl__agg_weights_of,
-    .step = step,
+    .step = adam_step,
 };

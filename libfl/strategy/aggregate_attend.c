@@ -1,14 +1,16 @@
 /*
- * Attention between updates, a pass before the step, per unit under partial uploads
- * (docs/formulas.md#partial-uploads): inner products of what was sent, out of the coded
- * units, block by block.
+ * Attention between updates: a pass before the server step, per unit under partial uploads
+ * (docs/formulas.md#partial-uploads). It computes the inner products of the uploads from the
+ * coded units, block by block, and passes them to the policy, which returns weights. It does not
+ * step the model (aggregate_run.c) or compute personalized models (aggregate_mix.c). Runs on the
+ * caller's thread.
  *
- * The dot products have the fixed order of libfl/num/vec.h, blocks depend on the number of
- * clients alone and are summed in rising order, so weights are the same for any order of
- * arrival. At 20 clients a matrix product of the BLAS takes as long, and its bits are its
- * own.
+ * The dot products have the fixed order of libfl/num/vec.h; the block size depends on the number
+ * of clients alone and blocks are summed in rising order. The weights are therefore the same for
+ * any order of arrival. A BLAS matrix product is not faster at 20 clients, and its bits depend
+ * on the BLAS.
  *
- * Cost: each coded unit is decoded once more, and n (n + 1) / 2 products an entry. Memory:
+ * Cost: each coded unit is decoded a second time, and n (n + 1) / 2 products per entry. Memory:
  * n^2 doubles twice, with scope TENSOR once for each tensor of a unit and once more.
  */
 #include <math.h>
@@ -66,8 +68,8 @@ double fl__agg_cosine(const struct fl_attention *in, size_t i, size_t j)
     return fmin(fmax(in->gram[i * in->n + j] / (sqrt(a) * sqrt(b)), -1), 1);
 }
 
-/* Clients that sent nothing at all do not count: they are in no unit. */
-static bool in_parts(const struct fl_agg_job *job)
+/* Some client sent a part of the units only. Clients that sent no unit are ignored. */
+static bool attend_is_partial(const struct fl_agg_job *job)
 {
     size_t n_units = fl_layout_units(job->layout);
     size_t k;
@@ -98,7 +100,7 @@ int fl__agg_read_senders(const struct fl__agg_pass *p, size_t l, size_t n)
     return FL_OK;
 }
 
-static void add_products(const struct fl__agg_pass *p, size_t n)
+static void gram_add_block(const struct fl__agg_pass *p, size_t n)
 {
     const struct fl__agg_attention *a = &p->attention;
     size_t i;
@@ -112,7 +114,7 @@ static void add_products(const struct fl__agg_pass *p, size_t n)
     }
 }
 
-static int add_tensor(const struct fl__agg_pass *p, size_t l, const struct fl_tensor *tensor)
+static int gram_add_tensor(const struct fl__agg_pass *p, size_t l, const struct fl_tensor *tensor)
 {
     size_t left = tensor->count;
 
@@ -124,20 +126,20 @@ static int add_tensor(const struct fl__agg_pass *p, size_t l, const struct fl_te
             return rv;
         }
         if (fl_tensor_counts(tensor)) {
-            add_products(p, n);
+            gram_add_block(p, n);
         }
         left -= n;
     }
     return FL_OK;
 }
 
-static void clear(const struct fl__agg_pass *p)
+static void gram_clear(const struct fl__agg_pass *p)
 {
     (void)memset(p->attention.gram, 0, p->n_senders * p->n_senders * sizeof(double));
 }
 
 /* exp(entropy) of a row of weights. */
-static double effective(const double *w, size_t n)
+static double attend_effective_n(const double *w, size_t n)
 {
     double entropy = 0;
     size_t i;
@@ -148,7 +150,7 @@ static double effective(const double *w, size_t n)
     return exp(entropy);
 }
 
-static void count_component(struct fl__agg_pass *p, size_t entries, const double *out)
+static void attend_add_info(struct fl__agg_pass *p, size_t entries, const double *out)
 {
     struct fl__agg_attention *a = &p->attention;
     size_t n = p->n_senders;
@@ -157,14 +159,14 @@ static void count_component(struct fl__agg_pass *p, size_t entries, const double
     size_t i;
 
     for (i = 0; i < rows; i++) {
-        a->effective += share * effective(out + i * n, n);
+        a->effective += share * attend_effective_n(out + i * n, n);
         a->self_weight += p->job->ops->mixes ? share * out[i * n + i] : 0;
     }
     a->entries += (double)entries;
 }
 
-/* The Gram matrix of a component is complete. */
-static void attend(struct fl__agg_pass *p, size_t entries, double *out)
+/* Call the policy for a component whose Gram matrix is complete. */
+static void attend_component(struct fl__agg_pass *p, size_t entries, double *out)
 {
     struct fl__agg_attention *a = &p->attention;
     const struct fl_agg_job *job = p->job;
@@ -187,11 +189,11 @@ static void attend(struct fl__agg_pass *p, size_t entries, double *out)
         }
     }
     job->ops->attend(job->options, &in, out);
-    count_component(p, entries, out);
+    attend_add_info(p, entries, out);
 }
 
-/* Of a component without a trainable entry the weights stay those by samples. */
-static void take_weights(const struct fl__agg_pass *p, size_t entries)
+/* A component without a trainable entry keeps the weights by samples. */
+static void attend_take_weights(const struct fl__agg_pass *p, size_t entries)
 {
     size_t s;
 
@@ -209,20 +211,20 @@ static int attend_model(struct fl__agg_pass *p)
     if (!fl__agg_weigh(p, 0) || fl_layout_trainable(layout) == 0) {
         return FL_OK;
     }
-    clear(p);
+    gram_clear(p);
     for (l = 0; l < fl_layout_units(layout); l++) {
         const struct fl_unit *unit = fl_layout_unit(layout, l);
         int rv = fl__agg_open(p, l, 1);
 
         for (t = 0; rv == FL_OK && t < unit->n_tensors; t++) {
-            rv = add_tensor(p, l, fl_layout_tensor(layout, unit->first_tensor + t));
+            rv = gram_add_tensor(p, l, fl_layout_tensor(layout, unit->first_tensor + t));
         }
         rv = rv == FL_OK ? fl__agg_close(p, l, 1) : rv;
         if (rv != FL_OK) {
             return rv;
         }
     }
-    attend(p, fl_layout_trainable(layout), p->attention.out);
+    attend_component(p, fl_layout_trainable(layout), p->attention.out);
     return FL_OK;
 }
 
@@ -238,32 +240,32 @@ int fl__agg_attend_unit(struct fl__agg_pass *p, size_t l)
         return FL_OK;
     }
     if (a->scope == FL_SCOPE_MODEL) {
-        take_weights(p, fl_layout_trainable(layout));
+        attend_take_weights(p, fl_layout_trainable(layout));
         return FL_OK;
     }
     if (unit->n_trainable == 0) {
         return FL_OK;
     }
-    clear(p);
+    gram_clear(p);
     rv = fl__agg_open(p, l, 1);
     for (t = 0; rv == FL_OK && t < unit->n_tensors; t++) {
         const struct fl_tensor *tensor = fl_layout_tensor(layout, unit->first_tensor + t);
 
-        rv = add_tensor(p, l, tensor);
+        rv = gram_add_tensor(p, l, tensor);
         if (rv == FL_OK && a->scope == FL_SCOPE_TENSOR && fl_tensor_counts(tensor)) {
-            attend(p, tensor->count, a->out + t * a->stride);
-            clear(p);
+            attend_component(p, tensor->count, a->out + t * a->stride);
+            gram_clear(p);
         }
     }
     rv = rv == FL_OK ? fl__agg_close(p, l, 1) : rv;
     if (rv == FL_OK && a->scope == FL_SCOPE_UNIT) {
-        attend(p, unit->n_trainable, a->out);
-        take_weights(p, unit->n_trainable);
+        attend_component(p, unit->n_trainable, a->out);
+        attend_take_weights(p, unit->n_trainable);
     }
     return rv;
 }
 
-static size_t components(const struct fl_layout *layout, enum fl_agg_scope scope)
+static size_t attend_components(const struct fl_layout *layout, enum fl_agg_scope scope)
 {
     size_t most = 1;
     size_t l;
@@ -276,7 +278,7 @@ static size_t components(const struct fl_layout *layout, enum fl_agg_scope scope
     return most;
 }
 
-static size_t choose_block(size_t n_clients)
+static size_t attend_choose_block(size_t n_clients)
 {
     size_t block = FL__AGG_SCRATCH / sizeof(float) / n_clients;
 
@@ -295,16 +297,16 @@ int fl__agg_attend_init(struct fl__agg_pass *p)
         return FL_OK;
     }
     FL_REQUIRE(a->scope != FL_SCOPE_TENSOR || job->ops->mixes);
-    if (a->scope == FL_SCOPE_MODEL && in_parts(job)) {
+    if (a->scope == FL_SCOPE_MODEL && attend_is_partial(job)) {
         a->scope = FL_SCOPE_UNIT;
     }
-    a->block = choose_block(n);
+    a->block = attend_choose_block(n);
     a->stride = n * n;
     a->in = calloc(n, a->block * sizeof(*a->in));
     a->gram = calloc(n, n * sizeof(*a->gram));
     a->samples = calloc(n, sizeof(*a->samples));
     a->previous_dot = calloc(n, sizeof(*a->previous_dot));
-    a->out = calloc(n * components(job->layout, a->scope), n * sizeof(*a->out));
+    a->out = calloc(n * attend_components(job->layout, a->scope), n * sizeof(*a->out));
     if (a->in == NULL || a->gram == NULL || a->samples == NULL || a->previous_dot == NULL ||
         a->out == NULL)
     {

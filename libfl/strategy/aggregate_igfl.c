@@ -6,19 +6,18 @@
  *     time     w = softmax_j(kappa <Delta_j of its last round, Delta_j>)
  *     theta   += server_lr sum_j w_j Delta_j
  *
- * over the whole model, per unit under partial uploads. Buffers take the same
- * weights. The paper uses raw inner products: their spread grows with the updates' squared
- * norms, so weights go from near uniform to winner-take-all; `scale` tames it. Under
- * partial uploads `time` has one inner product for all units of a client, that of whole
- * updates.
+ * over the whole model, per unit under partial uploads. Buffers take the same weights. The paper
+ * uses raw inner products: their spread grows with the updates' squared norms, so weights go from
+ * near uniform to winner-take-all; `scale` limits this. Under partial uploads `time` has one inner
+ * product for all units of a client, that of the whole updates.
  *
- * `time` as printed (option III) divides by a sum that depends on j, so its weights have
- * another sum than 1, and needs every client's last update on the server; here they are
- * normalised and clients report one number.
+ * `time` as printed (option III) divides by a sum that depends on j, so its weights do not sum to
+ * 1, and it needs every client's last update on the server; here they are normalised and clients
+ * report one number.
  *
- * Options: attention, kappa, scale, weight_samples, server_lr. State: none here; with `time`
- * each client keeps its last update. A client that has none scores 0. Equal updates,
- * kappa 0 and the first round of `time` are the plain mean.
+ * Options: attention, kappa, scale, weight_samples, server_lr. State: none on the server; with
+ * `time` each client keeps its last update. A client without one has score 0. Equal updates, kappa
+ * 0 and the first round of `time` are the plain mean.
  */
 #include <math.h>
 #include <string.h>
@@ -36,51 +35,52 @@ struct options {
     bool weight_samples;
 };
 
-/* One for all scores of a component. */
-static double factor(const struct options *v, size_t entries)
+/* The factor of all scores of a component. */
+static double igfl_s_kappa(const struct options *v, size_t entries)
 {
     return v->scale == INV_SQRT_D ? v->kappa / sqrt((double)entries) : v->kappa;
 }
 
-static double similarity(const struct fl_attention *in, bool cosine, size_t i, size_t j)
+static double igfl_s_similarity(const struct fl_attention *in, bool cosine, size_t i, size_t j)
 {
     return cosine ? fl__agg_cosine(in, i, j) : in->gram[i * in->n + j];
 }
 
 /* Row i of alpha, added to out. */
-static void add_row(const struct fl_attention *in, double kappa, bool cosine, size_t i, double *out)
+static void igfl_s_add_row(const struct fl_attention *in, double kappa, bool cosine, size_t i,
+                           double *out)
 {
-    double max = kappa * similarity(in, cosine, i, 0);
+    double max = kappa * igfl_s_similarity(in, cosine, i, 0);
     double sum = 0;
     size_t j;
 
     for (j = 1; j < in->n; j++) {
-        max = fmax(max, kappa * similarity(in, cosine, i, j));
+        max = fmax(max, kappa * igfl_s_similarity(in, cosine, i, j));
     }
     for (j = 0; j < in->n; j++) {
-        sum += exp(kappa * similarity(in, cosine, i, j) - max);
+        sum += exp(kappa * igfl_s_similarity(in, cosine, i, j) - max);
     }
     for (j = 0; j < in->n; j++) {
-        out[j] += exp(kappa * similarity(in, cosine, i, j) - max) / sum;
+        out[j] += exp(kappa * igfl_s_similarity(in, cosine, i, j) - max) / sum;
     }
 }
 
 static void attend_self(const struct options *v, const struct fl_attention *in, double *out)
 {
-    double kappa = factor(v, in->entries);
+    double kappa = igfl_s_kappa(v, in->entries);
     bool cosine = v->scale == COSINE;
     size_t i;
 
     (void)memset(out, 0, in->n * sizeof(*out));
     for (i = 0; i < in->n; i++) {
-        add_row(in, kappa, cosine, i, out);
+        igfl_s_add_row(in, kappa, cosine, i, out);
     }
     fl__normalise(out, in->n);
 }
 
 static void attend_global(const struct options *v, const struct fl_attention *in, double *out)
 {
-    double kappa = factor(v, in->entries);
+    double kappa = igfl_s_kappa(v, in->entries);
     double mean_sq = 0; /* ||Dbar||^2 */
     size_t i;
     size_t j;
@@ -105,8 +105,8 @@ static void attend_global(const struct options *v, const struct fl_attention *in
 
 static void attend_time(const struct options *v, const struct fl_attention *in, double *out)
 {
-    /* What clients report is over the whole model. */
-    double kappa = factor(v, in->model_entries);
+    /* The reported inner products are over the whole model. */
+    double kappa = igfl_s_kappa(v, in->model_entries);
     size_t j;
 
     for (j = 0; j < in->n; j++) {
@@ -115,7 +115,7 @@ static void attend_time(const struct options *v, const struct fl_attention *in, 
     fl__softmax(out, in->n);
 }
 
-static void attend(const struct fl_options *o, const struct fl_attention *in, double *out)
+static void igfl_s_attend(const struct fl_options *o, const struct fl_attention *in, double *out)
 {
     const struct options *v = fl_options_values(o);
     size_t j;
@@ -135,7 +135,7 @@ static void attend(const struct fl_options *o, const struct fl_attention *in, do
     }
 }
 
-static enum fl_agg_scope scope(const struct fl_options *o)
+static enum fl_agg_scope igfl_s_scope(const struct fl_options *o)
 {
     (void)o;
     return FL_SCOPE_MODEL;
@@ -148,14 +148,14 @@ static bool wants_previous_dot(const struct fl_options *o)
     return v->attention == TIME;
 }
 
-static int check(const struct fl_options *o, struct fl_err *err)
+static int igfl_s_check(const struct fl_options *o, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
 
     if (v->attention == TIME && v->scale == COSINE) {
         return fl_err_set(err, FL_ECONF,
-                          "scale 'cosine' does not go with attention 'time': of a client's last "
-                          "update only the inner product is reported; set scale to 'raw' or "
+                          "scale 'cosine' cannot be combined with attention 'time': clients report "
+                          "only the inner product with their last update; set scale to 'raw' or "
                           "'inv_sqrt_d'");
     }
     return FL_OK;
@@ -186,10 +186,10 @@ const struct fl_aggregate_ops fl_aggregate_igfl_s = {
             .help = "mean of the updates, weighted by attention between them",
             .source = "IGFL-S",
             .options = options,
-            .check = check,
+            .check = igfl_s_check,
         },
     .step = fl__agg_mean_step,
-    .scope = scope,
-    .attend = attend,
+    .scope = igfl_s_scope,
+    .attend = igfl_s_attend,
     .wants_previous_dot = wants_previous_dot,
 };

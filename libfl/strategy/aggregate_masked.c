@@ -1,4 +1,4 @@
-/* Means over entries that not everybody sent (aggregate_masked.h). */
+/* Means over entries that some clients left out (aggregate_masked.h). */
 #include "libfl/strategy/aggregate_masked.h"
 
 #include <math.h>

@@ -5,14 +5,14 @@
  *
  *     psi[i][k] = exp(sigma cos(theta_ic, theta_kc)) / sum_h exp(sigma cos(theta_ic, theta_hc))
  *     q[i][k]   = psi[i][k] m_k / sum_h psi[i][h] m_h,   m_k = n_k or 1
- *     mixture of i in c = sum_k q[i][k] theta_kc
+ *     personalized model of i in c = sum_k q[i][k] theta_kc
  *
- * The server's model is the mean of what was sent, for export and evaluation only. `softmax:
- * column` normalises psi by its columns, as eq. (7) is printed, before the rows of q are
- * made to sum to 1.
+ * The server's model is the mean of the models sent, for export and evaluation only. `softmax:
+ * column` normalises psi by its columns, as eq. (7) is printed, before the rows of q are made to
+ * sum to 1.
  *
- * The cosine of a zero component with another is 0, with itself 1 (the released code gives
- * NaN). sigma 0: the mean for everybody; sigma very large: everybody its own.
+ * The cosine of a zero component with another is 0, with itself 1 (the released code gives NaN).
+ * sigma 0: every client gets the mean; sigma very large: every client gets its own model.
  *
  * Options: sigma, component, size_weight, softmax. State: none.
  */
@@ -31,7 +31,7 @@ struct options {
     enum softmax softmax;
 };
 
-static void attend(const struct fl_options *o, const struct fl_attention *in, double *out)
+static void mcsa_attend(const struct fl_options *o, const struct fl_attention *in, double *out)
 {
     const struct options *v = fl_options_values(o);
     double sigma = v->sigma;
@@ -47,7 +47,7 @@ static void attend(const struct fl_options *o, const struct fl_attention *in, do
         }
         fl__softmax(out + i * n, n);
     }
-    /* Cosines are symmetric, so psi by columns is the transposed one. */
+    /* Cosines are symmetric, so psi normalised by columns is the transpose. */
     for (i = 0; column && i < n; i++) {
         for (k = 0; k < i; k++) {
             double x = out[i * n + k];
@@ -56,7 +56,7 @@ static void attend(const struct fl_options *o, const struct fl_attention *in, do
             out[k * n + i] = x;
         }
     }
-    /* psi[i][i] is the largest of what it was normalised with: no row is all 0. */
+    /* psi[i][i] is the largest value of its row or column, so no row is all 0. */
     for (i = 0; i < n; i++) {
         for (k = 0; size_weight && k < n; k++) {
             out[i * n + k] *= in->samples[k];
@@ -65,7 +65,7 @@ static void attend(const struct fl_options *o, const struct fl_attention *in, do
     }
 }
 
-static enum fl_agg_scope scope(const struct fl_options *o)
+static enum fl_agg_scope mcsa_scope(const struct fl_options *o)
 {
     const struct options *v = fl_options_values(o);
 
@@ -76,13 +76,14 @@ static const char *const components[] = {[TENSOR] = "tensor", [UNIT] = "unit", N
 static const char *const softmaxes[] = {[ROW] = "row", [COLUMN] = "column", NULL};
 static const struct fl_opt_spec options[] = {
     {FL_OPT(struct options, FLOAT, sigma), .def = "50", .min = 0, .max = 1e6,
-     .help = "How much alike models must be to be mixed; 0 mixes all, 1000 hardly any."},
+     .help = "How similar models must be to be averaged; 0 averages all, 1000 hardly any."},
     {FL_OPT(struct options, ENUM, component), .def = "tensor", .choices = components,
-     .help = "What is compared and mixed by itself: each tensor, or each unit."},
+     .help = "The component that is compared and averaged separately: each tensor, or each unit "
+             "(layer)."},
     {FL_OPT(struct options, BOOL, size_weight), .def = "yes",
      .help = "Multiply the weights by the clients' numbers of samples."},
     {FL_OPT(struct options, ENUM, softmax), .def = "row", .choices = softmaxes,
-     .help = "What the softmax goes over; 'column' is eq. (7) as printed."},
+     .help = "Dimension of the softmax; 'column' is eq. (7) as printed."},
     FL_OPT_END_OF(struct options),
 };
 
@@ -90,11 +91,11 @@ const struct fl_aggregate_ops fl_aggregate_mcsa = {
     .policy =
         {
             .name = "mcsa",
-            .help = "personal models, mixed component by component with self-attention",
+            .help = "personalized models, averaged component by component with self-attention",
             .source = "FedMCSA",
             .options = options,
         },
-    .scope = scope,
-    .attend = attend,
+    .scope = mcsa_scope,
+    .attend = mcsa_attend,
     .mixes = true,
 };

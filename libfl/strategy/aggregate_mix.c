@@ -1,17 +1,18 @@
 /*
- * Mixtures of personal models (docs/formulas.md#mixtures-by-component): one for each sender of a
- * unit, out of the blocks of all senders, told as soon as a block is mixed, so no mixture is ever
- * held as a whole. Buffers stay the sender's own. theta becomes the mean of what was sent.
+ * Personalized models of an aggregator with `mixes` (docs/formulas.md#mixtures-by-component):
+ * one for each sender of a unit, computed from the blocks of all senders and passed to the
+ * callback block by block, so no personalized model is ever in memory as a whole. Buffers stay
+ * the sender's own. theta becomes the mean of the models sent.
  *
- * Cost: n^2 multiplications an entry, those by 0 left out.
+ * Cost: n^2 multiplications per entry; factors of 0 are skipped.
  */
 #include <string.h>
 
 #include "libfl/num/vec.h"
 #include "libfl/strategy/aggregate_impl.h"
 
-/* q of the component that a tensor is in, NULL for one whose entries stay the sender's own. */
-static const double *rows_of(const struct fl__agg_pass *p, const struct fl_unit *unit, size_t t)
+/* q of the tensor's component; NULL for a tensor whose entries stay the sender's own. */
+static const double *mix_rows_of(const struct fl__agg_pass *p, const struct fl_unit *unit, size_t t)
 {
     const struct fl__agg_attention *a = &p->attention;
 
@@ -35,7 +36,7 @@ static void sum_senders(const struct fl__agg_pass *p, const double *w, size_t n)
     }
 }
 
-static void to_floats(float *out, const double *x, size_t n)
+static void mix_to_floats(float *out, const double *x, size_t n)
 {
     size_t i;
 
@@ -57,15 +58,15 @@ static int mix_block(const struct fl__agg_pass *p, size_t l, const double *q, si
 
         if (q != NULL) {
             sum_senders(p, q + s * p->n_senders, n);
-            to_floats(p->in, p->sums, n);
+            mix_to_floats(p->in, p->sums, n);
             values = p->in;
         }
         if (!fl_vec_finite(values, n)) {
-            return fl__agg_not_finite(p, l, "a mixture");
+            return fl__agg_not_finite(p, l, "a personalized model");
         }
         rv = job->mixture(job->ctx, p->senders[s], offset, values, n);
         if (rv != FL_OK) {
-            return fl_err_wrap(p->err, rv, "mixture of update %zu", p->senders[s]);
+            return fl_err_wrap(p->err, rv, "personalized model of update %zu", p->senders[s]);
         }
     }
     return FL_OK;
@@ -81,7 +82,7 @@ static int mean_block(const struct fl__agg_pass *p, size_t l, size_t offset, siz
     for (s = 0; s < p->n_senders; s++) {
         fl_acc_add(p->sums, p->weights[p->senders[s]], a->in + s * a->block, n);
     }
-    to_floats(theta_new, p->sums, n);
+    mix_to_floats(theta_new, p->sums, n);
     return fl_vec_finite(theta_new, n) ? FL_OK : fl__agg_not_finite(p, l, "the new model");
 }
 
@@ -97,7 +98,7 @@ static int mix_tensor(const struct fl__agg_pass *p, size_t l, size_t t)
         int rv = fl__agg_read_senders(p, l, n);
 
         rv = rv == FL_OK ? mean_block(p, l, tensor->offset + done, n) : rv;
-        rv = rv == FL_OK ? mix_block(p, l, rows_of(p, unit, t), tensor->offset + done, n) : rv;
+        rv = rv == FL_OK ? mix_block(p, l, mix_rows_of(p, unit, t), tensor->offset + done, n) : rv;
         if (rv != FL_OK) {
             return rv;
         }

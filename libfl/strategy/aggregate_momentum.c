@@ -3,9 +3,9 @@
  *
  *     v <- beta v + Dbar,  theta += server_lr * v        (no factor 1 - beta)
  *
- * per unit: a unit that nobody sent keeps its v. Buffers take the plain mean.
- * The step uses v before it is rounded to the float that is kept, so beta = 0 is the
- * mean bit for bit. Options: beta, server_lr, weights. State: v, one model-sized vector.
+ * per unit: a unit that no client sent keeps its v. Buffers take the plain mean. The step uses v
+ * before it is rounded to the float that is stored, so beta = 0 is the mean bit for bit. Options:
+ * beta, server_lr, weights. State: v, one model-sized vector.
  */
 #include "libfl/strategy/aggregate_impl.h"
 
@@ -14,7 +14,7 @@ struct options {
     double beta;
 };
 
-static void step(const struct fl_options *o, const struct fl_agg_block *block)
+static void momentum_step(const struct fl_options *o, const struct fl_agg_block *block)
 {
     const struct options *opt = fl_options_values(o);
     double beta = opt->beta;
@@ -29,7 +29,7 @@ static void step(const struct fl_options *o, const struct fl_agg_block *block)
     }
 }
 
-static int check(const struct fl_options *o, struct fl_err *err)
+static int momentum_check(const struct fl_options *o, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
 
@@ -58,10 +58,10 @@ const struct fl_aggregate_ops fl_aggregate_momentum = {
             .help = "mean of the updates with momentum on the server",
             .source = "FedAvgM",
             .options = options,
-            .check = check,
+            .check = momentum_check,
         },
     .n_state = 1,
     .state_names = names,
     .weights = fl__agg_weights_of,
-    .step = step,
+    .step = momentum_step,
 };

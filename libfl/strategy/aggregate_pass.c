@@ -1,4 +1,7 @@
-/* What frames the aggregation pass: its checks, its memory, the senders of a unit. */
+/*
+ * Set-up of the aggregation pass (aggregate_run.c): its checks, its memory, the senders of a
+ * unit and their decoders. Runs on the caller's thread; it does no arithmetic on parameters.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +10,7 @@
 #include "libfl/strategy/aggregate_masked.h"
 #include "libfl/strategy/codec_masked.h"
 
-/* How long a block is at most and at least: 64 KiB still sit in a core's own cache beside the
-   sums. */
+/* Limits of the block length: 64 KiB still fit into a core's own cache beside the sums. */
 #define BLOCK_MAX 16384u
 #define BLOCK_MIN 64u
 
@@ -24,12 +26,12 @@ enum fl_agg_weights fl__agg_weights_of(const struct fl_options *o)
     return common->weights;
 }
 
-static bool sends(const struct fl__agg_pass *p, size_t k, size_t l)
+static bool agg_client_sends(const struct fl__agg_pass *p, size_t k, size_t l)
 {
     return p->job->clients[k].units[l] != 0;
 }
 
-static int client_error(const struct fl__agg_pass *p, size_t k, size_t l, int code)
+static int agg_client_error(const struct fl__agg_pass *p, size_t k, size_t l, int code)
 {
     *p->ret_client = k;
     return fl_err_set(p->err, code, "update %zu, unit '%s': %s", k,
@@ -43,14 +45,14 @@ int fl__agg_not_finite(const struct fl__agg_pass *p, size_t l, const char *what)
                       fl_layout_unit(p->job->layout, l)->name);
 }
 
-static size_t states(const struct fl_agg_job *job)
+static size_t agg_count_states(const struct fl_agg_job *job)
 {
     return job->ops->n_state + (job->extra != NULL ? job->extra->n_state : 0);
 }
 
 void fl__agg_keep(const struct fl_agg_job *job, size_t offset, size_t n)
 {
-    size_t n_state = states(job);
+    size_t n_state = agg_count_states(job);
     size_t s;
 
     (void)memcpy(job->theta_new + offset, job->theta + offset, n * sizeof(float));
@@ -59,7 +61,7 @@ void fl__agg_keep(const struct fl_agg_job *job, size_t offset, size_t n)
     }
 }
 
-static bool weigh_equally(const struct fl_agg_job *job)
+static bool agg_weigh_equally(const struct fl_agg_job *job)
 {
     enum fl_agg_weights weights =
         job->ops->weights != NULL ? job->ops->weights(job->options) : FL_WEIGHTS_SAMPLES;
@@ -71,14 +73,14 @@ static bool weigh_equally(const struct fl_agg_job *job)
 bool fl__agg_weigh(struct fl__agg_pass *p, size_t l)
 {
     const struct fl_agg_job *job = p->job;
-    bool equal = weigh_equally(job);
+    bool equal = agg_weigh_equally(job);
     double total = 0;
     size_t k;
 
     p->n_senders = 0;
     for (k = 0; k < job->n_clients; k++) {
         p->weights[k] = 0;
-        if (sends(p, k, l)) {
+        if (agg_client_sends(p, k, l)) {
             p->weights[k] = equal ? 1 : job->clients[k].weight;
             p->senders[p->n_senders++] = k;
         }
@@ -90,12 +92,15 @@ bool fl__agg_weigh(struct fl__agg_pass *p, size_t l)
     return p->n_senders > 0;
 }
 
-/* The configuration refuses such pairs; what is left of an older one is not decoded wrongly. */
-static int take_presence(const struct fl__agg_pass *p, size_t k)
+/*
+ * fl_strategy_check() refuses these combinations; an upload of an older configuration is
+ * rejected here instead of being decoded wrongly.
+ */
+static int agg_mark_presence(const struct fl__agg_pass *p, size_t k)
 {
     const struct fl_agg_job *job = p->job;
 
-    if (!fl_masked_decoder(&p->decoders[k * p->n_bundles])) {
+    if (!fl_masked_decoder(&p->decoders[k * p->n_payloads])) {
         return FL_OK;
     }
     p->presence->on = true;
@@ -105,7 +110,7 @@ static int take_presence(const struct fl__agg_pass *p, size_t k)
                : FL_OK;
 }
 
-int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_bundles)
+int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_payloads)
 {
     size_t b;
     size_t s;
@@ -114,21 +119,21 @@ int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_bundles)
     for (s = 0; s < p->n_senders; s++) {
         size_t k = p->senders[s];
 
-        for (b = 0; b < n_bundles; b++) {
-            int rv = p->job->open(p->job->ctx, k, b, l, &p->decoders[k * p->n_bundles + b]);
+        for (b = 0; b < n_payloads; b++) {
+            int rv = p->job->open(p->job->ctx, k, b, l, &p->decoders[k * p->n_payloads + b]);
 
             if (rv == FL_OK && b == 0) {
-                rv = take_presence(p, k);
+                rv = agg_mark_presence(p, k);
             }
             if (rv != FL_OK) {
-                return client_error(p, k, l, rv);
+                return agg_client_error(p, k, l, rv);
             }
         }
     }
     return FL_OK;
 }
 
-int fl__agg_close(const struct fl__agg_pass *p, size_t l, size_t n_bundles)
+int fl__agg_close(const struct fl__agg_pass *p, size_t l, size_t n_payloads)
 {
     size_t b;
     size_t s;
@@ -136,50 +141,50 @@ int fl__agg_close(const struct fl__agg_pass *p, size_t l, size_t n_bundles)
     for (s = 0; s < p->n_senders; s++) {
         size_t k = p->senders[s];
 
-        for (b = 0; b < n_bundles; b++) {
-            struct fl_codec_decoder *d = &p->decoders[k * p->n_bundles + b];
+        for (b = 0; b < n_payloads; b++) {
+            struct fl_codec_decoder *d = &p->decoders[k * p->n_payloads + b];
             int rv = d->ops->close(d);
 
             if (rv != FL_OK) {
-                return client_error(p, k, l, rv);
+                return agg_client_error(p, k, l, rv);
             }
         }
     }
     return FL_OK;
 }
 
-int fl__agg_read(const struct fl__agg_pass *p, size_t k, size_t bundle, size_t l, float *out,
+int fl__agg_read(const struct fl__agg_pass *p, size_t k, size_t payload, size_t l, float *out,
                  size_t n)
 {
-    struct fl_codec_decoder *d = &p->decoders[k * p->n_bundles + bundle];
+    struct fl_codec_decoder *d = &p->decoders[k * p->n_payloads + payload];
     int rv = d->ops->read(d, out, n);
 
-    return rv == FL_OK ? FL_OK : client_error(p, k, l, rv);
+    return rv == FL_OK ? FL_OK : agg_client_error(p, k, l, rv);
 }
 
-int fl__agg_add(const struct fl__agg_pass *p, size_t k, size_t bundle, size_t l, double w,
+int fl__agg_add(const struct fl__agg_pass *p, size_t k, size_t payload, size_t l, double w,
                 double *sum, size_t n)
 {
-    int rv = fl_codec_add(&p->decoders[k * p->n_bundles + bundle], w, sum, p->in, n);
+    int rv = fl_codec_add(&p->decoders[k * p->n_payloads + payload], w, sum, p->in, n);
 
-    return rv == FL_OK ? FL_OK : client_error(p, k, l, rv);
+    return rv == FL_OK ? FL_OK : agg_client_error(p, k, l, rv);
 }
 
-static size_t choose_block(const struct fl_agg_job *job)
+static size_t agg_choose_block(const struct fl_agg_job *job)
 {
     size_t block = job->block;
 
     if (block == 0) {
-        size_t held = job->want_distance ? job->n_clients : 1;
+        size_t n_blocks = job->want_distance ? job->n_clients : 1;
 
-        block = FL__AGG_SCRATCH / sizeof(float) / held;
+        block = FL__AGG_SCRATCH / sizeof(float) / n_blocks;
         block = block > BLOCK_MAX ? BLOCK_MAX : block;
         block = block < BLOCK_MIN ? BLOCK_MIN : block;
     }
     return block;
 }
 
-static size_t names(const char *const *list)
+static size_t agg_count_names(const char *const *list)
 {
     size_t n = 0;
 
@@ -193,25 +198,26 @@ int fl__agg_init(struct fl__agg_pass *p)
 {
     const struct fl_agg_job *job = p->job;
     const struct fl_agg_part *extra = job->extra;
-    size_t held = job->want_distance ? job->n_clients : 1;
+    size_t n_blocks = job->want_distance ? job->n_clients : 1;
     size_t b;
 
-    p->n_weighted = 1 + names(job->ops->takes);
-    p->n_bundles =
-        p->n_weighted + (extra != NULL ? names(fl_agg_part_takes(extra, job->extra_options)) : 0);
-    p->n_state = states(job);
-    p->n_sums = p->n_bundles + (extra != NULL && extra->wants_scaled != NULL &&
-                                extra->wants_scaled(job->extra_options));
-    p->block = choose_block(job);
-    p->decoders = calloc(job->n_clients * p->n_bundles, sizeof(*p->decoders));
+    p->n_weighted = 1 + agg_count_names(job->ops->takes);
+    p->n_payloads =
+        p->n_weighted +
+        (extra != NULL ? agg_count_names(fl_agg_part_takes(extra, job->extra_options)) : 0);
+    p->n_state = agg_count_states(job);
+    p->n_sums = p->n_payloads + (extra != NULL && extra->wants_scaled != NULL &&
+                                 extra->wants_scaled(job->extra_options));
+    p->block = agg_choose_block(job);
+    p->decoders = calloc(job->n_clients * p->n_payloads, sizeof(*p->decoders));
     p->weights = calloc(job->n_clients, sizeof(*p->weights));
     p->senders = calloc(job->n_clients, sizeof(*p->senders));
     p->distance_sq = calloc(job->n_clients, sizeof(*p->distance_sq));
     p->sums = calloc(p->n_sums * p->block, sizeof(*p->sums));
-    p->means = calloc(p->n_bundles, sizeof(*p->means));
+    p->means = calloc(p->n_payloads, sizeof(*p->means));
     p->step = calloc(p->block, sizeof(*p->step));
     p->presence = fl__presence_create(p->block);
-    p->in = calloc(held * p->block, sizeof(*p->in));
+    p->in = calloc(n_blocks * p->block, sizeof(*p->in));
     if (p->decoders == NULL || p->weights == NULL || p->senders == NULL || p->distance_sq == NULL ||
         p->sums == NULL || p->means == NULL || p->step == NULL || p->presence == NULL ||
         p->in == NULL)
@@ -219,7 +225,7 @@ int fl__agg_init(struct fl__agg_pass *p)
         return fl_err_set(p->err, FL_ENOMEM, "aggregation of %zu updates: out of memory",
                           job->n_clients);
     }
-    for (b = 1; b < p->n_bundles; b++) {
+    for (b = 1; b < p->n_payloads; b++) {
         p->means[b - 1] = p->sums + b * p->block;
     }
     return FL_OK;
@@ -239,46 +245,50 @@ void fl__agg_done(struct fl__agg_pass *p)
     free(p->in);
 }
 
-static void check_caller(const struct fl_agg_job *job)
+static void agg_check_caller(const struct fl_agg_job *job)
 {
-    FL_REQUIRE(states(job) <= FL_AGG_MAX_STATE);
+    FL_REQUIRE(agg_count_states(job) <= FL_AGG_MAX_STATE);
     FL_REQUIRE((job->ops->scope == NULL) == (job->ops->attend == NULL));
     FL_REQUIRE(job->ops->mixes ? job->ops->attend != NULL : job->ops->step != NULL);
     FL_REQUIRE(job->ops->mixes == (job->mixture != NULL));
-    /* Mixtures have no step that a part could read, and no model to be far from. */
-    FL_REQUIRE(!job->ops->mixes || (states(job) == 0 && job->extra == NULL && !job->want_distance));
+    /*
+     * With `mixes` there is no step that a server part could read, and no common model for a
+     * distance.
+     */
+    FL_REQUIRE(!job->ops->mixes ||
+               (agg_count_states(job) == 0 && job->extra == NULL && !job->want_distance));
     FL_REQUIRE(job->extra == NULL || job->members > 0);
 }
 
-/*
- * Figures and unit lists come from what peers reported: a bad one is the client's fault,
- * not an assertion's.
- */
-static int check_client(const struct fl_agg_job *job, size_t k, struct fl_err *err)
+/* These values come from peers' reports: an invalid one is the client's error, not an assertion. */
+static int agg_check_client(const struct fl_agg_job *job, size_t k, struct fl_err *err)
 {
     const struct fl_agg_client *client = &job->clients[k];
     size_t l;
 
     if (!(client->weight > 0) || !isfinite(client->weight)) {
-        return fl_err_set(err, FL_ENUMERIC, "update %zu has the weight %g, expected above 0", k,
-                          client->weight);
+        return fl_err_set(err, FL_ENUMERIC,
+                          "update %zu has weight %g, expected a finite number "
+                          "above 0",
+                          k, client->weight);
     }
     if (!isfinite(client->factor)) {
-        return fl_err_set(err, FL_ENUMERIC, "update %zu has the factor %g, expected a number", k,
+        return fl_err_set(err, FL_ENUMERIC, "update %zu has factor %g, expected a finite number", k,
                           client->factor);
     }
     if (!isfinite(client->previous_dot)) {
         return fl_err_set(err, FL_ENUMERIC,
-                          "update %zu has the inner product %g with the one before, expected a "
-                          "number",
+                          "update %zu reports inner product %g with its previous update, expected "
+                          "a finite number",
                           k, client->previous_dot);
     }
-    /* Without some unit of theta_k its distance is not known. */
+    /* The distance of a client needs all its units. */
     for (l = 0; job->want_distance && l < fl_layout_units(job->layout); l++) {
         if (client->units[l] == 0) {
             return fl_err_set(err, FL_EFORMAT,
-                              "update %zu lacks unit '%s', so its distance is not known", k,
-                              fl_layout_unit(job->layout, l)->name);
+                              "update %zu lacks unit '%s', which its distance to the new model "
+                              "needs",
+                              k, fl_layout_unit(job->layout, l)->name);
         }
     }
     return FL_OK;
@@ -288,9 +298,9 @@ int fl__agg_check(const struct fl_agg_job *job, size_t *ret_client, struct fl_er
 {
     size_t k;
 
-    check_caller(job);
+    agg_check_caller(job);
     for (k = 0; k < job->n_clients; k++) {
-        int rv = check_client(job, k, err);
+        int rv = agg_check_client(job, k, err);
 
         if (rv != FL_OK) {
             *ret_client = k;

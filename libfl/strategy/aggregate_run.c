@@ -1,11 +1,12 @@
 /*
- * The block pass (docs/formulas.md#partial-uploads): unit by unit, block by block, clients in the
- * order given. Everything is a displacement; denominators are per unit, or per entry where
- * clients send parts of units; the weights are made to sum to 1 before they are used, so that a
- * single sender is taken over exactly.
+ * The aggregation pass (docs/formulas.md#partial-uploads): unit by unit, block by block, clients
+ * in the order given. All values are displacements. Denominators are per unit, or per entry with
+ * upload masks. Weights are normalised to sum 1 before they are used, so the update of a single
+ * sender is applied exactly. Runs on the caller's thread; set-up and checks are in
+ * aggregate_pass.c.
  *
- * Cost: one read of each coded unit; with distances the decoded blocks of all clients
- * are held until the step of the block is known.
+ * Cost: one read of each coded unit; with distances the decoded blocks of all clients stay in
+ * memory until the step of the block is known.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,18 +17,18 @@
 #include "libfl/strategy/aggregate_masked.h"
 #include "libfl/strategy/codec_impl.h"
 
-static double *bundle_sum(const struct fl__agg_pass *p, size_t bundle)
+static double *payload_sum(const struct fl__agg_pass *p, size_t payload)
 {
-    return p->sums + bundle * p->block;
+    return p->sums + payload * p->block;
 }
 
-/* NULL when nobody wants it. */
+/* NULL when the server part does not read it. */
 static double *scaled_sum(const struct fl__agg_pass *p)
 {
-    return p->n_sums > p->n_bundles ? bundle_sum(p, p->n_bundles) : NULL;
+    return p->n_sums > p->n_payloads ? payload_sum(p, p->n_payloads) : NULL;
 }
 
-/* Where more is wanted of the update than its term of the sum. */
+/* Read the values of the update themselves, for distances, masks or the scaled sum. */
 static int read_values(const struct fl__agg_pass *p, size_t k, size_t l, size_t n)
 {
     const struct fl_agg_job *job = p->job;
@@ -48,15 +49,15 @@ static int read_values(const struct fl__agg_pass *p, size_t k, size_t l, size_t 
     return FL_OK;
 }
 
-static int read_client(const struct fl__agg_pass *p, size_t k, size_t l, size_t n)
+static int agg_read_client(const struct fl__agg_pass *p, size_t k, size_t l, size_t n)
 {
     bool values = p->job->want_distance || p->presence->on || scaled_sum(p) != NULL;
     size_t b;
 
-    for (b = p->n_bundles; b-- > 0;) {
+    for (b = p->n_payloads; b-- > 0;) {
         double w = b < p->n_weighted ? p->weights[k] : 1;
         int rv = b == 0 && values ? read_values(p, k, l, n)
-                                  : fl__agg_add(p, k, b, l, w, bundle_sum(p, b), n);
+                                  : fl__agg_add(p, k, b, l, w, payload_sum(p, b), n);
 
         if (rv != FL_OK) {
             return rv;
@@ -65,7 +66,7 @@ static int read_client(const struct fl__agg_pass *p, size_t k, size_t l, size_t 
     return FL_OK;
 }
 
-static void divide(double *sum, size_t n, size_t by)
+static void agg_divide(double *sum, size_t n, size_t by)
 {
     size_t i;
 
@@ -80,13 +81,13 @@ static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n)
     size_t s;
 
     for (b = 0; b < p->n_sums; b++) {
-        (void)memset(bundle_sum(p, b), 0, n * sizeof(double));
+        (void)memset(payload_sum(p, b), 0, n * sizeof(double));
     }
     if (p->presence->on) {
         fl__presence_clear(p->presence, n);
     }
     for (s = 0; s < p->n_senders; s++) {
-        int rv = read_client(p, p->senders[s], l, n);
+        int rv = agg_read_client(p, p->senders[s], l, n);
 
         if (rv != FL_OK) {
             return rv;
@@ -96,13 +97,13 @@ static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n)
         fl__presence_divide(p->presence, p->sums, n);
     }
     for (b = p->n_weighted; b < p->n_sums; b++) {
-        divide(bundle_sum(p, b), n, p->n_senders);
+        agg_divide(payload_sum(p, b), n, p->n_senders);
     }
     return FL_OK;
 }
 
-/* The aggregate's step; behind it the part's, which reads it. */
-static void server_step(const struct fl__agg_pass *p, size_t offset, size_t n)
+/* The aggregator's step, then the step of the server part, which reads it. */
+static void agg_server_step(const struct fl__agg_pass *p, size_t offset, size_t n)
 {
     const struct fl_agg_job *job = p->job;
     const float *state[FL_AGG_MAX_STATE];
@@ -146,20 +147,20 @@ static bool block_finite(const struct fl__agg_pass *p, size_t offset, size_t n)
 }
 
 /* Is state `s` the step itself (fl_agg_part.is_step)? */
-static bool is_step(const struct fl_agg_job *job, size_t s)
+static bool agg_state_is_step(const struct fl_agg_job *job, size_t s)
 {
     return job->extra != NULL && job->extra->is_step && s >= job->ops->n_state;
 }
 
-/* What nobody sent is never fed a zero, whatever the step made of it. */
-static void freeze_absent(const struct fl__agg_pass *p, size_t offset, size_t n)
+/* Entries that no client sent keep their value, whatever the step computed for them. */
+static void agg_freeze_absent(const struct fl__agg_pass *p, size_t offset, size_t n)
 {
     const struct fl_agg_job *job = p->job;
     size_t s;
 
     fl__presence_freeze(p->presence, job->theta_new + offset, job->theta + offset, n);
     for (s = 0; s < p->n_state; s++) {
-        if (is_step(job, s)) {
+        if (agg_state_is_step(job, s)) {
             fl__presence_zero(p->presence, job->state_new[s] + offset, n);
         } else {
             fl__presence_freeze(p->presence, job->state_new[s] + offset, job->state[s] + offset, n);
@@ -167,7 +168,8 @@ static void freeze_absent(const struct fl__agg_pass *p, size_t offset, size_t n)
     }
 }
 
-static int run_block(const struct fl__agg_pass *p, size_t l, size_t offset, size_t n, bool buffer)
+static int agg_run_block(const struct fl__agg_pass *p, size_t l, size_t offset, size_t n,
+                         bool buffer)
 {
     const struct fl_agg_job *job = p->job;
     int rv = sum_block(p, l, n);
@@ -180,7 +182,7 @@ static int run_block(const struct fl__agg_pass *p, size_t l, size_t offset, size
         fl__agg_keep(job, offset, n);
         fl_acc_step(job->theta_new + offset, job->theta + offset, p->sums, n);
     } else {
-        server_step(p, offset, n);
+        agg_server_step(p, offset, n);
         fl_acc_step(job->theta_new + offset, job->theta + offset, p->step, n);
         for (k = 0; job->want_distance && k < job->n_clients; k++) {
             /* theta_new - theta_k = step - Delta_k (AdaFL, eq. 1). */
@@ -188,66 +190,69 @@ static int run_block(const struct fl__agg_pass *p, size_t l, size_t offset, size
         }
     }
     if (p->presence->on) {
-        freeze_absent(p, offset, n);
+        agg_freeze_absent(p, offset, n);
     }
     return block_finite(p, offset, n) ? FL_OK : fl__agg_not_finite(p, l, "the new model");
 }
 
-static int step_unit(const struct fl__agg_pass *p, size_t l)
+static int agg_step_unit(const struct fl__agg_pass *p, size_t l)
 {
     size_t offset = fl_layout_unit(p->job->layout, l)->offset;
     size_t tensor = 0;
     size_t count;
     bool buffer;
-    int rv = fl__agg_open(p, l, p->n_bundles);
+    int rv = fl__agg_open(p, l, p->n_payloads);
 
     while (rv == FL_OK && fl__unit_next_run(p->job->layout, l, &tensor, &count, &buffer)) {
         while (rv == FL_OK && count > 0) {
             size_t n = count < p->block ? count : p->block;
 
-            rv = run_block(p, l, offset, n, buffer);
+            rv = agg_run_block(p, l, offset, n, buffer);
             offset += n;
             count -= n;
         }
     }
-    return rv == FL_OK ? fl__agg_close(p, l, p->n_bundles) : rv;
+    return rv == FL_OK ? fl__agg_close(p, l, p->n_payloads) : rv;
 }
 
-/* Nobody sent it: frozen, state included, which is never fed a zero; no step was made. */
-static void freeze(const struct fl_agg_job *job, size_t offset, size_t n)
+/*
+ * Freeze a range that no client sent, with its state: a missing update is not a zero update. A
+ * state that is the step itself becomes 0.
+ */
+static void agg_freeze_range(const struct fl_agg_job *job, size_t offset, size_t n)
 {
     size_t n_state = job->ops->n_state + (job->extra != NULL ? job->extra->n_state : 0);
     size_t s;
 
     fl__agg_keep(job, offset, n);
     for (s = 0; s < n_state; s++) {
-        if (is_step(job, s)) {
+        if (agg_state_is_step(job, s)) {
             (void)memset(job->state_new[s] + offset, 0, n * sizeof(float));
         }
     }
 }
 
-static int run_unit(struct fl__agg_pass *p, size_t l)
+static int agg_run_unit(struct fl__agg_pass *p, size_t l)
 {
     const struct fl_unit *unit = fl_layout_unit(p->job->layout, l);
     int rv;
 
     if (!fl__agg_weigh(p, l)) {
-        freeze(p->job, unit->offset, unit->count);
+        agg_freeze_range(p->job, unit->offset, unit->count);
         return FL_OK;
     }
     rv = fl__agg_attend_unit(p, l);
     if (rv != FL_OK) {
         return rv;
     }
-    return p->job->ops->mixes ? fl__agg_mix_unit(p, l) : step_unit(p, l);
+    return p->job->ops->mixes ? fl__agg_mix_unit(p, l) : agg_step_unit(p, l);
 }
 
 /*
- * What is local moves on clients only, whatever one of them sent of it: the server's stays as it
- * is, bit for bit.
+ * Local tensors (batch-norm layers that stay on the clients) keep the server's values bit for
+ * bit, also when a client sent them.
  */
-static void leave_local(const struct fl_agg_job *job, size_t l)
+static void agg_keep_local(const struct fl_agg_job *job, size_t l)
 {
     const struct fl_unit *unit = fl_layout_unit(job->layout, l);
     size_t t;
@@ -261,13 +266,13 @@ static void leave_local(const struct fl_agg_job *job, size_t l)
     }
 }
 
-static int make_unit(struct fl__agg_pass *p, size_t l)
+static int agg_make_unit(struct fl__agg_pass *p, size_t l)
 {
     const struct fl_unit *unit = fl_layout_unit(p->job->layout, l);
-    int rv = run_unit(p, l);
+    int rv = agg_run_unit(p, l);
 
     if (rv == FL_OK) {
-        leave_local(p->job, l);
+        agg_keep_local(p->job, l);
         if (p->job->made != NULL) {
             p->job->made(p->job->ctx, unit->offset, unit->count);
         }
@@ -275,8 +280,8 @@ static int make_unit(struct fl__agg_pass *p, size_t l)
     return rv;
 }
 
-/* Means over the components, by their entries. */
-static void tell_info(const struct fl__agg_pass *p, struct fl_agg_info *info)
+/* Means over the components, weighted by their entries. */
+static void agg_fill_info(const struct fl__agg_pass *p, struct fl_agg_info *info)
 {
     const struct fl__agg_attention *a = &p->attention;
 
@@ -301,19 +306,19 @@ int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl
         *job->info = (struct fl_agg_info){0};
     }
     if (job->n_clients == 0) {
-        freeze(job, 0, fl_layout_count(job->layout));
+        agg_freeze_range(job, 0, fl_layout_count(job->layout));
         return FL_OK;
     }
     rv = fl__agg_init(&p);
     rv = rv == FL_OK ? fl__agg_attend_init(&p) : rv;
     for (l = 0; rv == FL_OK && l < fl_layout_units(job->layout); l++) {
-        rv = make_unit(&p, l);
+        rv = agg_make_unit(&p, l);
     }
     for (k = 0; rv == FL_OK && job->want_distance && k < job->n_clients; k++) {
         job->distance[k] = sqrt(p.distance_sq[k]);
     }
     if (rv == FL_OK && job->info != NULL) {
-        tell_info(&p, job->info);
+        agg_fill_info(&p, job->info);
     }
     fl__agg_done(&p);
     return rv;

@@ -1,3 +1,8 @@
+/*
+ * The frame of all codecs: walks a unit in runs of trainable entries and buffers, opens
+ * decoders, and validates and measures coded units. No I/O of its own: coded bytes come through
+ * struct fl_codec_reader. Runs on the caller's thread; the codecs themselves are in codec_*.c.
+ */
 #include "libfl/strategy/codec.h"
 
 #include <math.h>
@@ -7,7 +12,7 @@
 #include "libfl/strategy/codec_impl.h"
 #include "libfl/strategy/codec_masked.h"
 
-/* Floats decoded at a time when only their norm is wanted; on the stack. */
+/* Floats decoded at a time when only their norm is needed; on the stack. */
 #define VALIDATE_BLOCK 2048
 
 bool fl__unit_next_run(const struct fl_layout *layout, size_t l, size_t *tensor, size_t *ret_count,
@@ -113,7 +118,10 @@ int fl_codec_add(struct fl_codec_decoder *d, double w, double *sum, float *block
                                : fl__codec_add_read(d, w, sum, block, n);
 }
 
-/* What a mask leaves out adds nothing to a norm; whatever else is NaN was refused. */
+/*
+ * Entries that the mask leaves out are NaN and add nothing to a norm. Every other NaN was
+ * refused.
+ */
 static void drop_absent(const struct fl_codec_decoder *d, float *block, size_t n)
 {
     size_t i;

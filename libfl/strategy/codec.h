@@ -2,12 +2,11 @@
 #define FL_STRATEGY_CODEC_H
 
 /*
- * How one unit of an update is written as bytes. A coded unit is decoded block by
- * block in rising order from a reader, so nobody ever holds a decoded update of a
- * client as a whole.
+ * The coded form of one unit of an update. A coded unit is decoded block by block in rising
+ * order from a reader, so a decoded update of a client is never in memory as a whole.
  *
- * A decoder trusts nothing: every malformed input is FL_EFORMAT, non-finite values
- * are FL_ENUMERIC, and neither reads past the coded unit.
+ * A decoder trusts no input: malformed input is FL_EFORMAT, values that are not finite are
+ * FL_ENUMERIC, and it never reads past the coded unit.
  */
 
 #include "libfl/base/buf.h"
@@ -22,44 +21,43 @@ enum fl_codec_id {
     FL_CODEC_TERNARY = 5
 };
 
-/* Exactly `len` bytes at `offset` of the coded unit; FL_EFORMAT past its end. */
+/* Reads exactly `len` bytes at `offset` of the coded unit; FL_EFORMAT past its end. */
 struct fl_codec_reader {
     int (*read)(void *ctx, uint64_t offset, void *out, size_t len);
     void *ctx;
     uint64_t size; /* bytes of the coded unit */
 };
 
-/* Bytes of a mask that a decoder holds at a time. */
+/* Bytes of a mask that a decoder buffers at a time. */
 #define FL_CODEC_MASK_WINDOW 256
 
-/*
- * Room for any codec's decoder, so that decoders need no allocation and may be dropped
- * without close().
- */
+/* State of any codec's decoder: decoders need no allocation and may be dropped without close(). */
 struct fl_codec_decoder {
     const struct fl_codec_ops *ops;
     const struct fl_layout *layout;
     size_t unit;
     struct fl_codec_reader reader; /* its size is that of the coded entries */
-    uint64_t base;                 /* where they start: behind the mask, if there is one */
+    uint64_t base;                 /* where they start: after the mask, if there is one */
     /*
-     * Of `rows` neurons `kept` are coded (codec_masked.h); 1 of 1 without a mask. What a
-     * codec sees is the unit with each tensor's first dimension cut down to `kept`.
+     * `kept` of `rows` neurons are coded (codec_masked.h); 1 of 1 without a mask. The codec sees
+     * the unit with each tensor's first dimension reduced to `kept`.
      */
     size_t rows, kept;
-    size_t next;        /* entry of what is coded that comes next */
-    size_t tensor, run; /* where `next` is: cursor of fl__unit_next_run(), entries left of the */
-    bool in_buffers;    /* run, and what the run holds (lossy codecs) */
-    uint64_t offset;    /* byte that comes next */
-    uint64_t state[64]; /* the codec's own */
-    /* Masked units only: the codec of the kept entries, and where the whole unit stands. */
+    size_t next; /* next coded entry */
+    size_t tensor,
+        /* Position of `next`: cursor of fl__unit_next_run(), and entries left of the run. */
+        run;
+    bool in_buffers;    /* the run holds buffers (lossy codecs) */
+    uint64_t offset;    /* next byte */
+    uint64_t state[64]; /* private to the codec */
+    /* Masked units only: the codec of the kept entries, and the position in the whole unit. */
     const struct fl_codec_ops *inner;
     size_t whole_next, whole_tensor, in_tensor;
-    uint64_t mask_from; /* byte of the mask that window[0] holds */
+    uint64_t mask_from; /* byte of the mask in window[0] */
     uint8_t window[FL_CODEC_MASK_WINDOW];
 };
 
-/* What the options of every lossy codec begin with (codec_residual.h). */
+/* First member of the options of every lossy codec (codec_residual.h). */
 struct fl_codec_loss {
     bool residual;
     double decay;
@@ -68,24 +66,26 @@ struct fl_codec_loss {
 struct fl_codec_ops {
     struct fl_policy policy;
     enum fl_codec_id id;
-    /* What is decoded is not what was coded; the options begin with struct fl_codec_loss. */
+    /* Decoding is not exact; the options begin with struct fl_codec_loss. */
     bool lossy;
-    /* Most entries are left out: what is decoded is not a client's whole update. */
+    /* Most entries are left out: the decoded values are not the client's whole update. */
     bool sparse;
     /*
      * Append the coded unit `l`; `delta` points at the unit's first entry in exported order.
-     * FL_ENUMERIC for an entry that is not finite; on error `out` is as before.
+     * FL_ENUMERIC for an entry that is not finite; on error `out` is unchanged.
      */
     int (*encode)(const struct fl_options *o, const struct fl_layout *layout, size_t l,
                   const float *delta, struct fl_buf *out);
-    /* Bytes that a coded unit may have at most: a limit before anything is read. */
+    /* Largest size of a coded unit in bytes: a limit before anything is read. */
     uint64_t (*max_size)(const struct fl_layout *layout, size_t l);
-    /* Read and check the head. */
+    /* Read and check the header. */
     int (*open)(struct fl_codec_decoder *d);
-    /* The next n entries of the unit into out[n]; n counts to exactly the unit's end. Finite,
-       but for the entries that a mask leaves out: those are NaN. */
+    /*
+     * Decode the next n entries of the unit into out[n]; all calls together must read exactly
+     * the unit. Finite, except the entries that a mask leaves out: those are NaN.
+     */
     int (*read)(struct fl_codec_decoder *d, float *out, size_t n);
-    /* Sparse codecs: fl_codec_add(), without a block of zeros. NULL: by way of read(). */
+    /* fl_codec_add() of a sparse codec, without a block of zeros. NULL: read() is used. */
     int (*add)(struct fl_codec_decoder *d, double w, double *sum, float *block, size_t n);
     /* After the last entry: FL_EFORMAT when coded bytes are left over. */
     int (*close)(struct fl_codec_decoder *d);
@@ -108,28 +108,28 @@ extern const struct fl_codec_ops fl_codec_ternary;
 const struct fl_codec_ops *fl_codec_by_id(int id);
 
 /*
- * Set up a decoder and read the head of the coded unit. Keeps references to `ops` and
- * `layout` and copies `reader`. FL_EFORMAT when the coded unit is longer than this codec
- * can make it, before anything is read.
+ * Set up a decoder and read the header of the coded unit. Keeps references to `ops` and `layout`
+ * and copies `reader`. FL_EFORMAT when the coded unit is longer than the codec's limit, before
+ * anything is read.
  */
 FL_MUST_CHECK int fl_codec_open(struct fl_codec_decoder *d, const struct fl_codec_ops *ops,
                                 const struct fl_layout *layout, size_t unit,
                                 const struct fl_codec_reader *reader);
 /*
- * The next n entries, not as such but added up: sum[i] += w x[i], with the bits of fl_acc_add().
- * `sum` begun at 0 and has had only this done to it since; w is finite. NULL for `sum`: the
- * entries are only checked. `block` is room for n floats; what stands in it afterwards means
- * nothing. Fails as read() does, with what was added until then.
+ * Decode the next n entries and add them: sum[i] += w x[i], with the bits of fl_acc_add(). `sum`
+ * must have started at 0 and been changed only by this function; w is finite. `sum` NULL: the
+ * entries are only checked. `block` is scratch of n floats. Errors are those of read(); entries
+ * before the error may have been added.
  */
 FL_MUST_CHECK int fl_codec_add(struct fl_codec_decoder *d, double w, double *sum, float *block,
                                size_t n);
 /*
- * Decode an opened unit to its end and throw the values away: the validation that an
- * upload passes before it is accepted. `*ret_norm_sq` is the squared norm over the
- * trainable entries that are there, in double: entries of float cannot overflow it.
+ * Decode an opened unit to its end and discard the values: the validation of an upload before it
+ * is accepted. `*ret_norm_sq` is the squared norm over the trainable entries sent, in double,
+ * which entries of float cannot overflow.
  */
 FL_MUST_CHECK int fl_codec_validate(struct fl_codec_decoder *d, double *ret_norm_sq);
-/* Of what a unit holds: what neurons that a mask leaves out would have is not counted. */
+/* Size of the entries sent; entries of neurons that a mask leaves out are not included. */
 struct fl_codec_size {
     double norm_sq, buffers_sq; /* squared norm of the trainable entries, and of the others */
     size_t n, n_buffers;        /* how many of each */
@@ -140,7 +140,7 @@ struct fl_codec_size {
      */
     double low, high;
 };
-/* The same, with more figures. */
+/* fl_codec_validate() with more results. */
 FL_MUST_CHECK int fl_codec_measure(struct fl_codec_decoder *d, struct fl_codec_size *ret);
 
 /* A reader over bytes in memory, which must outlive it. */

@@ -4,9 +4,9 @@
  *     2 d_l bytes   trainable entries as IEEE 754 binary16, little-endian
  *     4 s_l bytes   buffers as binary32, little-endian
  *
- * Rounded to nearest, ties to even, small values to subnormals and to zero with their
- * sign. What rounds beyond 65504 becomes 65504 with its sign: one large entry is not
- * worth a lost update. Options: residual, decay. Cost: 2 bytes an entry.
+ * Rounded to nearest, ties to even, small values to subnormals and to zero with their sign. Values
+ * that would round beyond 65504 become 65504 with their sign, so that one large entry does not
+ * reject an update. Options: residual, decay. Cost: 2 bytes per entry.
  */
 #include <math.h>
 
@@ -14,7 +14,7 @@
 
 #define LARGEST 0x7bffu /* 65504 */
 
-static uint16_t half_of(uint32_t bits)
+static uint16_t float16_from_bits(uint32_t bits)
 {
     uint32_t sign = bits >> 16 & 0x8000u;
     uint32_t exponent = bits >> 23 & 0xffu;
@@ -30,18 +30,18 @@ static uint16_t half_of(uint32_t bits)
         value = fraction | 0x800000u;
         shift = 126 - exponent;
     } else {
-        return (uint16_t)sign; /* below half of the smallest */
+        return (uint16_t)sign; /* below half of the smallest subnormal */
     }
     rest = value & ((UINT32_C(1) << shift) - 1);
     value >>= shift;
     if (rest > UINT32_C(1) << (shift - 1) ||
         (rest == UINT32_C(1) << (shift - 1) && (value & 1) != 0)) {
-        value++; /* A carry into the exponent is the next power of two, as it should be. */
+        value++; /* A carry into the exponent gives the next power of two, as required. */
     }
     return (uint16_t)(sign | (value < LARGEST ? value : LARGEST));
 }
 
-static int half_to(uint16_t half, float *ret)
+static int float16_to_float(uint16_t half, float *ret)
 {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
     uint32_t exponent = half >> 10 & 0x1fu;
@@ -60,26 +60,27 @@ static int half_to(uint16_t half, float *ret)
     return FL_OK;
 }
 
-static int body(const struct fl_options *o, const float *x, size_t n, struct fl_buf *out)
+static int float16_encode_body(const struct fl_options *o, const float *x, size_t n,
+                               struct fl_buf *out)
 {
     (void)o;
-    return fl__half_encode(x, n, half_of, out);
+    return fl__half_encode(x, n, float16_from_bits, out);
 }
 
-static int encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
-                  const float *delta, struct fl_buf *out)
+static int float16_encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
+                          const float *delta, struct fl_buf *out)
 {
-    return fl__codec_encode(o, layout, l, delta, body, out);
+    return fl__codec_encode(o, layout, l, delta, float16_encode_body, out);
 }
 
-static int read_body(struct fl_codec_decoder *d, float *out, size_t n)
+static int float16_read_body(struct fl_codec_decoder *d, float *out, size_t n)
 {
-    return fl__half_read(d, out, n, half_to);
+    return fl__half_read(d, out, n, float16_to_float);
 }
 
-static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
+static int float16_read_entries(struct fl_codec_decoder *d, float *out, size_t n)
 {
-    return fl__codec_read(d, out, n, read_body);
+    return fl__codec_read(d, out, n, float16_read_body);
 }
 
 /*
@@ -104,10 +105,10 @@ const struct fl_codec_ops fl_codec_float16 = {
         },
     .id = FL_CODEC_FLOAT16,
     .lossy = true,
-    .encode = encode,
+    .encode = float16_encode,
     .max_size = fl__half_max_size,
     .open = fl__half_open,
-    .read = read_entries,
+    .read = float16_read_entries,
     .close = fl__codec_close,
     .bounds = bounds,
 };

@@ -1,20 +1,20 @@
 /*
  * codec: float32
  *
- * Every entry of the unit as IEEE 754 binary32, little-endian, tensors in order.
- * Exact. Options: none. Cost: 4 bytes an entry; decoding reads into the caller's
- * block and looks at it once for values that are not finite.
+ * Every entry of the unit as IEEE 754 binary32, little-endian, tensors in order. Exact. Options:
+ * none. Cost: 4 bytes per entry; decoding reads into the caller's block and checks it once for
+ * values that are not finite.
  */
 #include "libfl/num/vec.h"
 #include "libfl/strategy/codec_impl.h"
 
-static uint64_t max_size(const struct fl_layout *layout, size_t l)
+static uint64_t float32_max_size(const struct fl_layout *layout, size_t l)
 {
     return (uint64_t)fl_layout_unit(layout, l)->count * sizeof(float);
 }
 
-static int encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
-                  const float *delta, struct fl_buf *out)
+static int float32_encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
+                          const float *delta, struct fl_buf *out)
 {
     size_t count = fl_layout_unit(layout, l)->count;
     size_t at = out->len;
@@ -31,12 +31,12 @@ static int encode(const struct fl_options *o, const struct fl_layout *layout, si
     return rv;
 }
 
-static int open_unit(struct fl_codec_decoder *d)
+static int float32_open_unit(struct fl_codec_decoder *d)
 {
     return d->reader.size == (uint64_t)fl__coded_count(d) * sizeof(float) ? FL_OK : FL_EFORMAT;
 }
 
-static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
+static int float32_read_entries(struct fl_codec_decoder *d, float *out, size_t n)
 {
     int rv;
 
@@ -51,7 +51,7 @@ static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
     return fl_vec_finite(out, n) ? FL_OK : FL_ENUMERIC;
 }
 
-static int close_unit(struct fl_codec_decoder *d)
+static int float32_close_unit(struct fl_codec_decoder *d)
 {
     FL_REQUIRE(d->next == fl__coded_count(d));
     return d->offset == d->reader.size ? FL_OK : FL_EFORMAT;
@@ -66,9 +66,9 @@ const struct fl_codec_ops fl_codec_float32 = {
             .options = fl_opt_none,
         },
     .id = FL_CODEC_FLOAT32,
-    .encode = encode,
-    .max_size = max_size,
-    .open = open_unit,
-    .read = read_entries,
-    .close = close_unit,
+    .encode = float32_encode,
+    .max_size = float32_max_size,
+    .open = float32_open_unit,
+    .read = float32_read_entries,
+    .close = float32_close_unit,
 };

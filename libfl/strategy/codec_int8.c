@@ -1,5 +1,5 @@
 /*
- * codec: int8, one scale a unit
+ * codec: int8, one scale per unit
  *
  *     4 bytes       scale m = max |Delta_i| over the trainable entries, binary32,
  *                   little-endian, finite and not negative
@@ -9,10 +9,10 @@
  *     q_i = round(127 Delta_i / m), ties to even; 0 when m = 0
  *     decoded: float(q_i m / 127)
  *
- * The products are exact in double (24 + 7 bits), the quotient is rounded once to double
- * and once to float. The largest entry comes back exactly, and nothing can overflow.
- * Refused: m not finite; m negative (-0 too), a level of -128, a level that is not 0
- * under m = 0, any other length. Options: residual, decay. Cost: 1 byte an entry.
+ * The products are exact in double (24 + 7 bits), the quotient is rounded once to double and once
+ * to float. The largest entry is decoded exactly, and nothing can overflow. Refused: m not finite;
+ * m negative (-0 too), a level of -128, a level that is not 0 under m = 0, any other length.
+ * Options: residual, decay. Cost: 1 byte per entry.
  */
 #include <math.h>
 
@@ -21,11 +21,11 @@
 #define LEVELS 127.0
 #define CHUNK  4096
 
-/* Of the decoder's state: the bits of m. */
+/* Index in the decoder's state of the bits of m. */
 #define STATE_SCALE 0
 
-/* To the nearest integer, ties to even; |x| is at most 127. */
-static int nearest(double x)
+/* Round to the nearest integer, ties to even; |x| is at most 127. */
+static int int8_round(double x)
 {
     double down = floor(x);
     double rest = x - down; /* exact */
@@ -55,7 +55,7 @@ int fl__int8_encode(const struct fl_options *o, const float *x, size_t n, struct
     fl__codec_put32(out->data + out->len, fl__float_bits(m));
     out->len += 4;
     for (i = 0; i < n; i++) {
-        int level = m > 0 ? nearest((double)x[i] * LEVELS / (double)m) : 0;
+        int level = m > 0 ? int8_round((double)x[i] * LEVELS / (double)m) : 0;
 
         out->data[out->len++] = (uint8_t)(level & 0xff);
     }
@@ -112,7 +112,7 @@ int fl__int8_read(struct fl_codec_decoder *d, float *out, size_t n)
     return FL_OK;
 }
 
-/* An entry is off by half a level, m / 254. */
+/* The error of an entry is at most half a level, m / 254. */
 void fl__int8_bounds(const struct fl_codec_decoder *d, double norm, double *ret_low,
                      double *ret_high)
 {
@@ -123,18 +123,18 @@ void fl__int8_bounds(const struct fl_codec_decoder *d, double norm, double *ret_
     *ret_high = norm + off;
 }
 
-static int encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
-                  const float *delta, struct fl_buf *out)
+static int int8_encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
+                       const float *delta, struct fl_buf *out)
 {
     return fl__codec_encode(o, layout, l, delta, fl__int8_encode, out);
 }
 
-static uint64_t max_size(const struct fl_layout *layout, size_t l)
+static uint64_t int8_max_size(const struct fl_layout *layout, size_t l)
 {
     return 4 + (uint64_t)fl_layout_unit(layout, l)->n_trainable + fl__codec_buffer_bytes(layout, l);
 }
 
-static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
+static int int8_read_entries(struct fl_codec_decoder *d, float *out, size_t n)
 {
     return fl__codec_read(d, out, n, fl__int8_read);
 }
@@ -149,10 +149,10 @@ const struct fl_codec_ops fl_codec_int8 = {
         },
     .id = FL_CODEC_INT8,
     .lossy = true,
-    .encode = encode,
-    .max_size = max_size,
+    .encode = int8_encode,
+    .max_size = int8_max_size,
     .open = fl__int8_open,
-    .read = read_entries,
+    .read = int8_read_entries,
     .close = fl__codec_close,
     .bounds = fl__int8_bounds,
 };

@@ -1,4 +1,8 @@
-/* The frame of the lossy codecs (codec_impl.h), and what the two 16-bit ones share. */
+/*
+ * The frame of the lossy codecs (codec_impl.h): trainable entries coded by the codec, buffers as
+ * float32; and the two 16-bit codings. Pure functions on the caller's thread; which entries are
+ * kept and how they are rounded is in the codec files.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,7 +85,7 @@ int fl__trainable_take(struct fl__trainable *t, const struct fl_layout *layout, 
     }
     while (fl__unit_next_run(layout, l, &tensor, &count, &buffer)) {
         if (!buffer && count == t->n) {
-            t->x = delta + at; /* One run: most units. */
+            t->x = delta + at; /* A single run, as in most units. */
             return FL_OK;
         }
         at += count;
@@ -160,7 +164,7 @@ static int read_buffers(struct fl_codec_decoder *d, float *out, size_t n)
     size_t i;
     int rv;
 
-    /* Buffers that come before this entry. */
+    /* Bytes of buffers before this entry. */
     for (i = 0; i < unit->n_tensors && at < d->next; i++) {
         const struct fl_tensor *t = fl_layout_tensor(d->layout, unit->first_tensor + i);
         size_t count = fl__coded_part(d, t->count);
@@ -178,7 +182,7 @@ static int read_buffers(struct fl_codec_decoder *d, float *out, size_t n)
     return fl_vec_finite(out, n) ? FL_OK : FL_ENUMERIC;
 }
 
-/* Of the next n entries, as many as are all trainable or all buffers. */
+/* Length of the next run, at most n, whose entries are all trainable or all buffers. */
 static size_t next_part(struct fl_codec_decoder *d, size_t n)
 {
     if (d->run == 0) {

@@ -1,8 +1,9 @@
 /*
- * Masked units (codec_masked.h). The encoder gathers the kept entries and gives them to the
- * codec as a unit of a layout of its own. The decoder needs no such layout: a mask cuts
- * every tensor of the unit down by the same factor, so fl__coded_part() is all that codecs
- * have to know, and nothing is allocated.
+ * Masked units (codec_masked.h). The encoder gathers the kept entries and passes them to the
+ * codec as the only unit of a temporary layout. The decoder needs no such layout: a mask reduces
+ * every tensor of the unit by the same factor, so fl__coded_part() is all that codecs need, and
+ * nothing is allocated. Runs on the caller's thread; which neurons are kept is decided by the
+ * upload policy (upload_fedadp.c).
  */
 #include "libfl/strategy/codec_masked.h"
 
@@ -26,9 +27,9 @@ uint64_t fl_masked_max_size(const struct fl_codec_ops *ops, const struct fl_layo
 
 /* --- encoding --- */
 
-/* The kept neurons of a unit, as the only unit of a layout of their own. */
+/* The kept neurons of a unit, as the only unit of a temporary layout. */
 struct kept {
-    size_t rows, n; /* neurons, and those that are kept */
+    size_t rows, n; /* neurons, and the number kept */
     struct fl_layout *layout;
     float *delta;
     float *residual; /* NULL: none */
@@ -58,8 +59,8 @@ static int cut_layout(struct kept *k, const struct fl_layout *layout, size_t l)
 }
 
 /*
- * The next kept row of the unit: its first entry and its length. `at` and `row` are the
- * cursor, 0 at first: entry of the unit, and rows of all tensors gone by.
+ * Find the next kept row of the unit: its first entry and its length. `at` (entry of the unit)
+ * and `row` (row over all tensors) are the cursor, 0 at first.
  */
 static bool next_kept(const struct fl_layout *layout, size_t l, const uint8_t *keep, size_t rows,
                       size_t *at, size_t *row, size_t *ret_from, size_t *ret_len)
@@ -68,21 +69,21 @@ static bool next_kept(const struct fl_layout *layout, size_t l, const uint8_t *k
 
     while (*row < rows * unit->n_tensors) {
         const struct fl_tensor *t = fl_layout_tensor(layout, unit->first_tensor + *row / rows);
-        bool here = keep[*row % rows] != 0;
+        bool kept = keep[*row % rows] != 0;
 
         *ret_from = *at;
         *ret_len = t->count / rows;
         *at += *ret_len;
         ++*row;
-        if (here) {
+        if (kept) {
             return true;
         }
     }
     return false;
 }
 
-static float *gather(const struct kept *k, const struct fl_layout *layout, size_t l,
-                     const uint8_t *keep, const float *whole)
+static float *masked_gather(const struct kept *k, const struct fl_layout *layout, size_t l,
+                            const uint8_t *keep, const float *whole)
 {
     float *part = malloc(fl_layout_count(k->layout) * sizeof(*part));
     size_t at = 0;
@@ -98,8 +99,8 @@ static float *gather(const struct kept *k, const struct fl_layout *layout, size_
     return part;
 }
 
-static void scatter(const struct kept *k, const struct fl_layout *layout, size_t l,
-                    const uint8_t *keep, const float *part, float *whole)
+static void masked_scatter(const struct kept *k, const struct fl_layout *layout, size_t l,
+                           const uint8_t *keep, const float *part, float *whole)
 {
     size_t at = 0;
     size_t row = 0;
@@ -151,9 +152,9 @@ static int encode_kept(const struct fl_codec_ops *ops, const struct fl_options *
     if (rv != FL_OK) {
         return rv;
     }
-    part.delta = k->delta = gather(k, layout, l, in->keep, in->delta);
+    part.delta = k->delta = masked_gather(k, layout, l, in->keep, in->delta);
     if (in->residual_new != NULL && in->residual != NULL) {
-        k->residual = gather(k, layout, l, in->keep, in->residual);
+        k->residual = masked_gather(k, layout, l, in->keep, in->residual);
         part.residual = k->residual;
     } else if (in->residual_new != NULL) {
         k->residual = calloc(fl_layout_count(k->layout), sizeof(*k->residual));
@@ -169,7 +170,7 @@ static int encode_kept(const struct fl_codec_ops *ops, const struct fl_options *
         } else if (in->residual != in->residual_new) {
             (void)memcpy(in->residual_new, in->residual, bytes);
         }
-        scatter(k, layout, l, in->keep, k->residual, in->residual_new);
+        masked_scatter(k, layout, l, in->keep, k->residual, in->residual_new);
     }
     return rv;
 }
@@ -189,7 +190,7 @@ int fl_unit_encode(const struct fl_codec_ops *ops, const struct fl_options *o,
     for (j = 0; j < k.rows; j++) {
         k.n += in->keep[j] != 0;
     }
-    /* What our own decoder refuses. */
+    /* The decoder refuses other masks. */
     FL_REQUIRE(k.n > 0 && (k.n == k.rows || l + 1 < fl_layout_units(layout)));
     rv = add_mask(in->keep, k.rows, out);
     if (rv == FL_OK) {
@@ -205,8 +206,8 @@ int fl_unit_encode(const struct fl_codec_ops *ops, const struct fl_options *o,
 
 /* --- decoding --- */
 
-/* Hold the piece of the mask that byte `at` is in; `len` bytes is the whole mask. */
-static int load_window(struct fl_codec_decoder *d, uint64_t at, uint64_t len)
+/* Load the window of the mask that contains byte `at`; `len` bytes is the whole mask. */
+static int masked_load_window(struct fl_codec_decoder *d, uint64_t at, uint64_t len)
 {
     uint64_t from = at / FL_CODEC_MASK_WINDOW * FL_CODEC_MASK_WINDOW;
     uint64_t n = len - from < FL_CODEC_MASK_WINDOW ? len - from : FL_CODEC_MASK_WINDOW;
@@ -215,20 +216,20 @@ static int load_window(struct fl_codec_decoder *d, uint64_t at, uint64_t len)
     return d->reader.read(d->reader.ctx, from, d->window, (size_t)n);
 }
 
-static int is_kept(struct fl_codec_decoder *d, size_t row, bool *ret)
+static int masked_is_kept(struct fl_codec_decoder *d, size_t row, bool *ret)
 {
     uint64_t at = row / 8;
     int rv = FL_OK;
 
     if (at < d->mask_from || at - d->mask_from >= FL_CODEC_MASK_WINDOW) {
-        rv = load_window(d, at, d->base);
+        rv = masked_load_window(d, at, d->base);
     }
     *ret = (d->window[at % FL_CODEC_MASK_WINDOW] >> row % 8 & 1) != 0;
     return rv;
 }
 
-/* Neurons that are there; FL_EFORMAT for bits past the last. */
-static int count_kept(struct fl_codec_decoder *d, size_t rows, uint64_t len, size_t *ret)
+/* Count the kept neurons; FL_EFORMAT for bits after the last neuron. */
+static int masked_count_kept(struct fl_codec_decoder *d, size_t rows, uint64_t len, size_t *ret)
 {
     size_t kept = 0;
     uint64_t at;
@@ -237,7 +238,7 @@ static int count_kept(struct fl_codec_decoder *d, size_t rows, uint64_t len, siz
         unsigned bits;
 
         if (at % FL_CODEC_MASK_WINDOW == 0) {
-            int rv = load_window(d, at, len);
+            int rv = masked_load_window(d, at, len);
 
             if (rv != FL_OK) {
                 return rv;
@@ -254,10 +255,11 @@ static int count_kept(struct fl_codec_decoder *d, size_t rows, uint64_t len, siz
 }
 
 /*
- * Entries that come next and are all there or all absent: of one row, or of rows one after
- * another in the same tensor; at most `n`.
+ * Length of the next stretch of entries that are all kept or all absent: within one row, or over
+ * consecutive rows of the same tensor; at most `n`.
  */
-static int next_stretch(struct fl_codec_decoder *d, size_t n, bool *ret_kept, size_t *ret_len)
+static int masked_next_stretch(struct fl_codec_decoder *d, size_t n, bool *ret_kept,
+                               size_t *ret_len)
 {
     const struct fl_unit *unit = fl_layout_unit(d->layout, d->unit);
     const struct fl_tensor *t = fl_layout_tensor(d->layout, unit->first_tensor + d->whole_tensor);
@@ -265,10 +267,10 @@ static int next_stretch(struct fl_codec_decoder *d, size_t n, bool *ret_kept, si
     size_t row = d->in_tensor / width;
     size_t len = width - d->in_tensor % width;
     bool kept;
-    int rv = is_kept(d, row, ret_kept);
+    int rv = masked_is_kept(d, row, ret_kept);
 
     while (rv == FL_OK && len < n && row + 1 < d->rows) {
-        rv = is_kept(d, ++row, &kept);
+        rv = masked_is_kept(d, ++row, &kept);
         if (rv != FL_OK || kept != *ret_kept) {
             break;
         }
@@ -283,7 +285,7 @@ static int next_stretch(struct fl_codec_decoder *d, size_t n, bool *ret_kept, si
     return rv;
 }
 
-static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
+static int masked_read_entries(struct fl_codec_decoder *d, float *out, size_t n)
 {
     FL_REQUIRE(n <= fl_layout_unit(d->layout, d->unit)->count - d->whole_next);
     d->whole_next += n;
@@ -294,7 +296,7 @@ static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
         bool kept;
         size_t len;
         size_t i;
-        int rv = next_stretch(d, n, &kept, &len);
+        int rv = masked_next_stretch(d, n, &kept, &len);
 
         if (rv == FL_OK && kept) {
             rv = d->inner->read(d, out, len);
@@ -311,17 +313,17 @@ static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
     return FL_OK;
 }
 
-static int close_unit(struct fl_codec_decoder *d)
+static int masked_close_unit(struct fl_codec_decoder *d)
 {
     FL_REQUIRE(d->whole_next == fl_layout_unit(d->layout, d->unit)->count);
     return d->inner->close(d);
 }
 
-/* Not a policy: what stands over the codec of a strategy that sends neurons. */
+/* Not a policy: wraps the codec of a strategy whose upload policy masks neurons. */
 static const struct fl_codec_ops masked = {
     .policy = {.name = "masked"},
-    .read = read_entries,
-    .close = close_unit,
+    .read = masked_read_entries,
+    .close = masked_close_unit,
 };
 
 int fl_masked_open(struct fl_codec_decoder *d, const struct fl_codec_ops *ops,
@@ -341,7 +343,7 @@ int fl_masked_open(struct fl_codec_decoder *d, const struct fl_codec_ops *ops,
     if (reader->size < mask || reader->size > fl_masked_max_size(ops, layout, unit)) {
         return FL_EFORMAT;
     }
-    rv = count_kept(d, rows, mask, &kept);
+    rv = masked_count_kept(d, rows, mask, &kept);
     if (rv != FL_OK) {
         return rv;
     }

@@ -27,7 +27,7 @@ bool fl_codec_keeps_residual(const struct fl_codec_ops *ops, const struct fl_opt
     return ops->lossy && loss_of(o)->residual;
 }
 
-/* What is coded, of n trainable entries. One rounding an entry, in double before it. */
+/* The codec's input for n trainable entries, computed in double and rounded once. */
 static void add_residual(float *input, const float *delta, const float *residual, double decay,
                          size_t n)
 {
@@ -60,8 +60,8 @@ static void make_input(const struct fl_options *o, const struct fl_layout *layou
 }
 
 /*
- * From what was coded to what was lost of it: 0 in buffers, which are exact. Finite: a codec
- * keeps the sign or gives 0, so no difference exceeds both.
+ * Turn the codec's input into the residual: 0 in buffers, which are exact. The result is finite:
+ * a codec keeps the sign or gives 0, so no difference is larger than both values.
  */
 static int take_decoded(struct fl_codec_decoder *d, float *input)
 {

@@ -1,9 +1,8 @@
 /*
  * codec: ternary, sparse (docs/codecs.md#sparse-ternary)
  *
- * Of the unit's d_l trainable entries the largest in magnitude are kept, each as its
- * sign; all of them share one magnitude. The rest is 0 - a value, unlike a unit that was
- * not sent at all.
+ * Of the unit's d_l trainable entries the largest in magnitude are kept, each as its sign; all
+ * share one magnitude. The other entries are 0, which is a value, unlike a unit that was not sent.
  *
  *     c   = ceil(share d_l), at least 1; tau = c-th largest |Delta_i|
  *     kept: |Delta_i| >= tau and not 0 (ties with tau are all kept)
@@ -29,12 +28,13 @@
  * which 2^b <= .69 mean gap, or 0. The encoder writes tag 1 where tag 0 is not shorter
  * (units of a few entries). No coded unit is longer than tag 1 makes it.
  *
- * Positions rise because gaps are not negative. Refused: another tag; more kept entries
- * than d_l; mu not finite, not above 0; b above 36; a position of d_l or more; a bit
- * that is not zero behind the last sign; fewer or more bytes than that.
+ * Positions rise because gaps are not negative. Refused: another tag; more kept entries than d_l;
+ * mu not finite, not above 0; b above 36; a position of d_l or more; a bit that is not zero after
+ * the last sign; fewer or more bytes than that.
  *
- * Options: share, residual, decay. Cost: about 6.9 bits a kept entry at 5 %, 9.3 at 1 %; five
- * passes over the unit to encode. Reading it back is codec_ternary_decode.c.
+ * Options: share, residual, decay. Cost: about 6.9 bits per kept entry at 5 %, 9.3 at 1 %; encoding
+ * takes five passes over the unit. Runs on the caller's thread. This file encodes;
+ * codec_ternary_decode.c decodes.
  */
 #include <float.h>
 #include <math.h>
@@ -48,13 +48,13 @@ struct options {
 
 #define HEAD_INT8 5 /* tag and scale */
 
-/* The magnitude as a whole number: finite floats are ordered as their bits. */
-static uint32_t magnitude(float x)
+/* The magnitude as an integer: finite floats are ordered as their bits. */
+static uint32_t ternary_magnitude(float x)
 {
     return fl__float_bits(x) & 0x7fffffffu;
 }
 
-/* The c-th largest magnitude, 1 <= c <= n: a byte a pass, from the highest. */
+/* The c-th largest magnitude, 1 <= c <= n: a radix search, one byte per pass from the highest. */
 static uint32_t nth_largest(const float *x, size_t n, size_t c)
 {
     uint32_t prefix = 0;
@@ -68,7 +68,7 @@ static uint32_t nth_largest(const float *x, size_t n, size_t c)
 
         shift -= 8;
         for (i = 0; i < n; i++) {
-            uint32_t bits = magnitude(x[i]);
+            uint32_t bits = ternary_magnitude(x[i]);
 
             if ((bits & mask) == prefix) {
                 histogram[bits >> shift & 0xff]++;
@@ -85,9 +85,9 @@ static uint32_t nth_largest(const float *x, size_t n, size_t c)
 }
 
 struct chosen {
-    uint32_t least; /* kept: magnitudes of at least that; above 0 */
+    uint32_t least; /* smallest magnitude kept; above 0 */
     uint64_t count;
-    uint64_t gaps; /* their sum */
+    uint64_t gaps; /* sum of all gaps */
     float mu;
     unsigned rice;
     uint64_t bits;
@@ -103,7 +103,7 @@ static void count_bits(const struct chosen *s, const float *x, size_t n, unsigne
     ret[0] = s->count * (b + 2);
     ret[1] = s->count * (b + 3);
     for (i = 0; i < n; i++) {
-        if (magnitude(x[i]) < s->least) {
+        if (ternary_magnitude(x[i]) < s->least) {
             gap++;
             continue;
         }
@@ -113,9 +113,9 @@ static void count_bits(const struct chosen *s, const float *x, size_t n, unsigne
     }
 }
 
-static void choose(const float *x, size_t n, double share, struct chosen *ret)
+static void ternary_choose(const float *x, size_t n, double share, struct chosen *ret)
 {
-    /* A share written in decimal is a little off: .07 of 100 are 7, not 8. */
+    /* A decimal share is inexact in binary: 0.07 of 100 is 7 entries, not 8. */
     double wanted = ceil(share * (double)n * (1 - 1e-12));
     size_t c = wanted < 1 ? 1 : wanted < (double)n ? (size_t)wanted : n;
     double sum = 0;
@@ -132,7 +132,7 @@ static void choose(const float *x, size_t n, double share, struct chosen *ret)
         ret->least = tau > 0 ? tau : 1;
     }
     for (i = 0; i < n; i++) {
-        if (magnitude(x[i]) >= ret->least) {
+        if (ternary_magnitude(x[i]) >= ret->least) {
             sum += (double)fabsf(x[i]);
             ret->count++;
             last = i + 1;
@@ -174,7 +174,7 @@ static void write_bits(const struct chosen *s, const float *x, size_t n, struct 
     size_t i;
 
     for (i = 0; i < n; i++) {
-        if (magnitude(x[i]) < s->least) {
+        if (ternary_magnitude(x[i]) < s->least) {
             gap++;
             continue;
         }
@@ -190,7 +190,8 @@ static void write_bits(const struct chosen *s, const float *x, size_t n, struct 
     }
 }
 
-static int body(const struct fl_options *o, const float *x, size_t n, struct fl_buf *out)
+static int ternary_encode_body(const struct fl_options *o, const float *x, size_t n,
+                               struct fl_buf *out)
 {
     const struct options *v = fl_options_values(o);
     struct chosen s;
@@ -200,7 +201,7 @@ static int body(const struct fl_options *o, const float *x, size_t n, struct fl_
     size_t i;
     int rv;
 
-    choose(x, n, v->share, &s);
+    ternary_choose(x, n, v->share, &s);
     size = s.count > 0 ? FL__TERNARY_FULL + (s.bits + 7) / 8 : FL__TERNARY_HEAD;
     rv = fl_buf_reserve(out, HEAD_INT8 + n);
     if (rv != FL_OK) {
@@ -227,13 +228,13 @@ static int body(const struct fl_options *o, const float *x, size_t n, struct fl_
     return FL_OK;
 }
 
-static int encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
-                  const float *delta, struct fl_buf *out)
+static int ternary_encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
+                          const float *delta, struct fl_buf *out)
 {
-    return fl__codec_encode(o, layout, l, delta, body, out);
+    return fl__codec_encode(o, layout, l, delta, ternary_encode_body, out);
 }
 
-static uint64_t max_size(const struct fl_layout *layout, size_t l)
+static uint64_t ternary_max_size(const struct fl_layout *layout, size_t l)
 {
     return HEAD_INT8 + (uint64_t)fl_layout_unit(layout, l)->n_trainable +
            fl__codec_buffer_bytes(layout, l);
@@ -241,7 +242,7 @@ static uint64_t max_size(const struct fl_layout *layout, size_t l)
 
 static const struct fl_opt_spec options[] = {
     {FL_OPT(struct options, FLOAT, share), .def = "0.05", .min = 0, .max = 1,
-     .help = "Part of each unit's entries that is kept, at least one."},
+     .help = "Share of each unit's entries that is kept, at least one entry."},
     FL__CODEC_RESIDUAL_OPTIONS(struct options),
     FL_OPT_END_OF(struct options),
 };
@@ -250,15 +251,15 @@ const struct fl_codec_ops fl_codec_ternary = {
     .policy =
         {
             .name = "ternary",
-            .help = "signs of the largest entries and one magnitude a unit, the rest 0",
+            .help = "signs of the largest entries and one magnitude per unit, the rest 0",
             .source = "sparse ternary compression; ours",
             .options = options,
         },
     .id = FL_CODEC_TERNARY,
     .sparse = true,
     .lossy = true,
-    .encode = encode,
-    .max_size = max_size,
+    .encode = ternary_encode,
+    .max_size = ternary_max_size,
     .open = fl__ternary_open,
     .read = fl__ternary_read,
     .add = fl__ternary_add,

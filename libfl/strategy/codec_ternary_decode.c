@@ -1,46 +1,48 @@
-/* Decoding what codec_ternary.c wrote, entry by entry, with a few hundred bytes of state. */
+/*
+ * Decoder of codec ternary (format: codec_ternary.c), entry by entry, with a few hundred bytes
+ * of state inside struct fl_codec_decoder. Runs on the caller's thread. Malformed input is
+ * FL_EFORMAT; it never reads past the coded unit and allocates nothing.
+ */
 #include <math.h>
 #include <string.h>
 
 #include "libfl/strategy/codec_impl.h"
 
-/* Of the decoder's state: word 0 is int8's, then the tag, then struct sparse. */
+/* Indices in the decoder's state: word 0 belongs to int8, then the tag, then struct sparse. */
 #define STATE_TAG    1
 #define STATE_SPARSE 2
 
 struct sparse {
     uint64_t entries;  /* trainable entries of the unit */
     uint64_t count;    /* kept entries that are not decoded yet */
-    uint64_t position; /* of the one in hand */
-    uint64_t from;     /* first position that the next one can have */
-    uint64_t done;     /* trainable entries handed out */
-    uint64_t bits;     /* read but not used, from the highest down; the rest is 0 */
+    uint64_t position; /* of the current kept entry */
+    uint64_t from;     /* first possible position of the next kept entry */
+    uint64_t done;     /* trainable entries returned */
+    uint64_t bits;     /* bits read but not used, from the highest bit down; the rest is 0 */
     unsigned n_bits;
     unsigned rice;
     uint32_t used, filled; /* of `bytes` */
-    float values[2];       /* +mu and -mu, by the bit of the sign */
-    uint8_t sign;          /* of the one in hand */
-    bool in_hand;
+    float values[2];       /* +mu and -mu, indexed by the sign bit */
+    uint8_t sign;          /* of the current kept entry */
+    bool pending;          /* position and sign hold a decoded entry */
     uint8_t bytes[256];
 };
 
 _Static_assert(sizeof(struct sparse) <= (64 - STATE_SPARSE) * sizeof(uint64_t),
                "the state fits into a decoder");
 
-static void load(const struct fl_codec_decoder *d, struct sparse *s)
+static void ternary_load_state(const struct fl_codec_decoder *d, struct sparse *s)
 {
     (void)memcpy(s, &d->state[STATE_SPARSE], sizeof(*s));
 }
 
-static void store(struct fl_codec_decoder *d, const struct sparse *s)
+static void ternary_store_state(struct fl_codec_decoder *d, const struct sparse *s)
 {
     (void)memcpy(&d->state[STATE_SPARSE], s, sizeof(*s));
 }
 
-/* More of the coded bytes, behind those that are not used yet. False in `*ret_more`: there are
- * none.
- */
-static int fetch(struct fl_codec_decoder *d, struct sparse *s, bool *ret_more)
+/* Read more coded bytes after the unused ones. `*ret_more` is false when there are none. */
+static int ternary_fetch_bytes(struct fl_codec_decoder *d, struct sparse *s, bool *ret_more)
 {
     uint64_t left = fl__codec_body_end(d) - d->offset;
     uint32_t kept = s->filled - s->used;
@@ -65,14 +67,14 @@ static inline uint64_t big_endian(const uint8_t in[8])
     uint64_t word = 0;
     size_t i;
 
-    for (i = 0; i < 8; i++) { /* Compilers know this for one load. */
+    for (i = 0; i < 8; i++) { /* Compilers turn this loop into one load. */
         word = word << 8 | in[i];
     }
     return word;
 }
 
-/* As many bits as there are room and bytes for: at least 57, or all that are left. */
-static int refill(struct fl_codec_decoder *d, struct sparse *s)
+/* Fill the bit buffer: at least 57 bits, or all that are left. */
+static int ternary_refill_bits(struct fl_codec_decoder *d, struct sparse *s)
 {
     bool more = true;
     int rv = FL_OK;
@@ -82,26 +84,27 @@ static int refill(struct fl_codec_decoder *d, struct sparse *s)
             s->bits |= (uint64_t)s->bytes[s->used++] << (56 - s->n_bits);
             s->n_bits += 8;
         } else {
-            rv = fetch(d, s, &more);
+            rv = ternary_fetch_bytes(d, s, &more);
         }
     }
     return rv;
 }
 
-static void drop(struct sparse *s, unsigned n)
+static void ternary_drop_bits(struct sparse *s, unsigned n)
 {
     s->bits = n < 64 ? s->bits << n : 0;
     s->n_bits -= n;
 }
 
-/* One-bits up to a zero-bit; FL_EFORMAT above `limit`, so that nothing overflows. */
-static int take_unary(struct fl_codec_decoder *d, struct sparse *s, uint64_t limit, uint64_t *ret)
+/* Read one-bits up to a zero-bit; FL_EFORMAT above `limit`, so that nothing overflows. */
+static int ternary_take_unary(struct fl_codec_decoder *d, struct sparse *s, uint64_t limit,
+                              uint64_t *ret)
 {
     uint64_t q = 0;
 
     for (;;) {
         unsigned ones;
-        int rv = refill(d, s);
+        int rv = ternary_refill_bits(d, s);
 
         if (rv != FL_OK) {
             return rv;
@@ -111,18 +114,19 @@ static int take_unary(struct fl_codec_decoder *d, struct sparse *s, uint64_t lim
         if (s->n_bits == 0 || q > limit) {
             return FL_EFORMAT;
         }
-        drop(s, ones);
+        ternary_drop_bits(s, ones);
         if (s->n_bits > 0) {
-            drop(s, 1);
+            ternary_drop_bits(s, 1);
             *ret = q;
             return FL_OK;
         }
     }
 }
 
-static int take(struct fl_codec_decoder *d, struct sparse *s, unsigned n, uint64_t *ret)
+static int ternary_take_bits(struct fl_codec_decoder *d, struct sparse *s, unsigned n,
+                             uint64_t *ret)
 {
-    int rv = refill(d, s);
+    int rv = ternary_refill_bits(d, s);
 
     if (rv != FL_OK) {
         return rv;
@@ -131,28 +135,28 @@ static int take(struct fl_codec_decoder *d, struct sparse *s, unsigned n, uint64
         return FL_EFORMAT;
     }
     *ret = n > 0 ? s->bits >> (64 - n) : 0;
-    drop(s, n);
+    ternary_drop_bits(s, n);
     return FL_OK;
 }
 
-/* Take the next kept entry into the hand, or empty it. */
-static int next_entry(struct fl_codec_decoder *d, struct sparse *s)
+/* Decode the next kept entry as the current one, or clear `pending` after the last one. */
+static int ternary_next_entry(struct fl_codec_decoder *d, struct sparse *s)
 {
     uint64_t q;
     uint64_t low;
     uint64_t sign;
     int rv;
 
-    s->in_hand = s->count > 0;
-    if (!s->in_hand) {
+    s->pending = s->count > 0;
+    if (!s->pending) {
         return FL_OK;
     }
-    rv = take_unary(d, s, (s->entries - s->from) >> s->rice, &q);
+    rv = ternary_take_unary(d, s, (s->entries - s->from) >> s->rice, &q);
     if (rv == FL_OK) {
-        rv = take(d, s, s->rice, &low);
+        rv = ternary_take_bits(d, s, s->rice, &low);
     }
     if (rv == FL_OK) {
-        rv = take(d, s, 1, &sign);
+        rv = ternary_take_bits(d, s, 1, &sign);
     }
     if (rv != FL_OK) {
         return rv;
@@ -184,7 +188,7 @@ static int open_sparse(struct fl_codec_decoder *d)
     d->offset = FL__TERNARY_HEAD;
     s.count = fl__codec_get32(head + 1);
     if (s.count == 0) {
-        store(d, &s);
+        ternary_store_state(d, &s);
         return FL_OK;
     }
     if (s.count > s.entries || end < FL__TERNARY_FULL) {
@@ -204,8 +208,8 @@ static int open_sparse(struct fl_codec_decoder *d)
     if (!(s.values[0] > 0) || s.rice > FL__RICE_MAX) {
         return FL_EFORMAT;
     }
-    rv = next_entry(d, &s);
-    store(d, &s);
+    rv = ternary_next_entry(d, &s);
+    ternary_store_state(d, &s);
     return rv;
 }
 
@@ -214,7 +218,7 @@ int fl__ternary_open(struct fl_codec_decoder *d)
     uint8_t tag;
     int rv;
 
-    /* Under a mask the limit is that of the kept entries: as tag 1 makes it. */
+    /* With a mask the size limit is that of the kept neurons: the size of tag 1. */
     if (fl__codec_body_end(d) == 0 ||
         fl__codec_body_end(d) > FL__TERNARY_HEAD + (uint64_t)fl__coded_trainable(d))
     {
@@ -236,15 +240,16 @@ int fl__ternary_open(struct fl_codec_decoder *d)
     }
 }
 
-/* What becomes of the entries that are kept: values, or terms of a sum. */
+/* Destination of the kept entries: values, or terms of a sum. */
 struct target {
-    float *out;        /* NULL: not wanted */
-    double *sum;       /* NULL: not wanted */
-    double product[2]; /* what is added, by the bit of the sign */
+    float *out;        /* NULL: no values */
+    double *sum;       /* NULL: no sum */
+    double product[2]; /* the term, indexed by the sign bit */
 };
 
-/* `at` counts from the first of the entries that are asked for. */
-static inline void put(const struct sparse *s, const struct target *t, uint64_t at, unsigned sign)
+/* `at` counts from the first requested entry. */
+static inline void ternary_put_entry(const struct sparse *s, const struct target *t, uint64_t at,
+                                     unsigned sign)
 {
     if (t->out != NULL) {
         t->out[at] = s->values[sign];
@@ -254,11 +259,12 @@ static inline void put(const struct sparse *s, const struct target *t, uint64_t 
 }
 
 /*
- * What the loop of take_entries() does, as long as the entry in hand is one of the next n and the
- * one behind it is whole in the bytes at hand: without a call, in registers. At anything else it
- * stops before that entry, and next_entry() says what it is.
+ * The fast path of ternary_take_entries(): handles entries as long as the current entry is one
+ * of the next n and the following one is complete in the buffered bytes, without calls and in
+ * registers. Otherwise it stops before that entry, which ternary_next_entry() decodes or
+ * refuses.
  */
-static void take_ahead(struct sparse *s, const struct target *t, size_t n)
+static void ternary_take_ahead(struct sparse *s, const struct target *t, size_t n)
 {
     uint64_t bits = s->bits;
     unsigned n_bits = s->n_bits;
@@ -270,7 +276,7 @@ static void take_ahead(struct sparse *s, const struct target *t, size_t n)
     unsigned rice = s->rice;
 
     while (count > 0 && at < n) {
-        /* One-bits; 63 for 64 of them, which are as much too many. */
+        /* Number of one-bits; 63 for 64 of them, which is refused as well. */
         uint64_t q = (uint64_t)__builtin_clzll(~bits | 1);
         uint64_t rest = bits << q; /* from the zero-bit on */
         uint64_t next = at + 1 + (q << rice) + (rest >> (63 - rice));
@@ -290,7 +296,7 @@ static void take_ahead(struct sparse *s, const struct target *t, size_t n)
         if (next >= end) {
             break;
         }
-        put(s, t, at, sign);
+        ternary_put_entry(s, t, at, sign);
         sign = (unsigned)(rest >> (62 - rice) & 1);
         bits = rest << (rice + 2);
         n_bits -= len;
@@ -306,22 +312,22 @@ static void take_ahead(struct sparse *s, const struct target *t, size_t n)
     s->sign = (uint8_t)sign;
 }
 
-/* Those that are kept of the next n entries. */
-static int take_entries(struct fl_codec_decoder *d, struct sparse *s, const struct target *t,
-                        size_t n)
+/* Decode the kept entries among the next n entries. */
+static int ternary_take_entries(struct fl_codec_decoder *d, struct sparse *s,
+                                const struct target *t, size_t n)
 {
     bool more = true;
     int rv = FL_OK;
 
-    while (rv == FL_OK && s->in_hand && s->position - s->done < n) {
+    while (rv == FL_OK && s->pending && s->position - s->done < n) {
         if (more && s->filled - s->used < 8) {
-            rv = fetch(d, s, &more);
+            rv = ternary_fetch_bytes(d, s, &more);
             continue;
         }
-        take_ahead(s, t, n);
+        ternary_take_ahead(s, t, n);
         if (s->position - s->done < n) {
-            put(s, t, s->position - s->done, s->sign);
-            rv = next_entry(d, s);
+            ternary_put_entry(s, t, s->position - s->done, s->sign);
+            rv = ternary_next_entry(d, s);
         }
     }
     s->done += n;
@@ -334,16 +340,16 @@ static int read_sparse(struct fl_codec_decoder *d, float *out, size_t n)
     struct sparse s;
     int rv;
 
-    load(d, &s);
+    ternary_load_state(d, &s);
     (void)memset(out, 0, n * sizeof(*out));
-    rv = take_entries(d, &s, &t, n);
-    store(d, &s);
+    rv = ternary_take_entries(d, &s, &t, n);
+    ternary_store_state(d, &s);
     return rv;
 }
 
 /*
- * Entries of 0 are left out: a sum that began at 0 is never -0.0, which only -0.0 + -0.0 comes to
- * (IEEE 754, 6.3), and to anything else a zero of either sign adds nothing.
+ * Entries of 0 are skipped: a sum that started at 0 is never -0.0, which only -0.0 + -0.0 gives
+ * (IEEE 754, 6.3), and adding a zero of either sign changes no other value.
  */
 static int add_sparse(struct fl_codec_decoder *d, double w, double *sum, size_t n)
 {
@@ -351,11 +357,11 @@ static int add_sparse(struct fl_codec_decoder *d, double w, double *sum, size_t 
     struct sparse s;
     int rv;
 
-    load(d, &s);
+    ternary_load_state(d, &s);
     t.product[0] = w * (double)s.values[0];
     t.product[1] = w * (double)s.values[1];
-    rv = take_entries(d, &s, &t, n);
-    store(d, &s);
+    rv = ternary_take_entries(d, &s, &t, n);
+    ternary_store_state(d, &s);
     return rv;
 }
 
@@ -376,8 +382,11 @@ int fl__ternary_close(struct fl_codec_decoder *d)
     if (d->state[STATE_TAG] == FL__TERNARY_SPARSE) {
         struct sparse s;
 
-        /* All positions are below d_l, so nothing is in hand. What is left fills a byte. */
-        load(d, &s);
+        /*
+         * All positions are below d_l, so no entry is pending. Only the padding of the last byte
+         * is left.
+         */
+        ternary_load_state(d, &s);
         if (s.used != s.filled || s.n_bits > 7 || s.bits != 0) {
             return FL_EFORMAT;
         }

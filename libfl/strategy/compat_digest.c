@@ -1,8 +1,8 @@
-/* A strategy as text: what is compared when a federation is started again. */
+/* A strategy as text, for the compatibility check when a federation is restarted. */
 #include "libfl/strategy/codec_residual.h"
 #include "libfl/strategy/registry.h"
 
-/* Far above any value of an option of a slot. */
+/* Limit of an option value as text; far above any value of a component's options. */
 #define VALUE_MAX 256
 
 int fl_strategy_slot_text(const struct fl_strategy *strategy, enum fl_slot slot, struct fl_buf *out)
@@ -29,7 +29,7 @@ bool fl_strategy_slot_is_meaning(enum fl_slot slot)
     case FL_SLOT_AGGREGATE:
     case FL_SLOT_PERSONAL:
         return true;
-    case FL_SLOT_SELECTION: /* Who is asked, not what comes back. */
+    case FL_SLOT_SELECTION: /* It decides which clients train, not what an update is. */
     case FL_SLOT_FRACTION:
     case FL_SLOT_COUNT:
         break;

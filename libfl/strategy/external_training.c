@@ -1,3 +1,8 @@
+/*
+ * External trainers: what a trainer program must do for a solver, computed without a network of
+ * this process (external_training.h). Pure functions on the caller's thread; talking to the
+ * program is the client's.
+ */
 #include "libfl/strategy/external_training.h"
 
 #include <stdlib.h>

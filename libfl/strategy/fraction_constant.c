@@ -13,13 +13,13 @@ struct options {
 
 size_t fl_fraction_count(double gamma, size_t n_clients)
 {
-    /* Rounded, not cut off: 0.29 * 100 is a little below 29. */
+    /* Rounded, not truncated: 0.29 * 100 is slightly below 29 in binary. */
     long long k = llround(gamma * (double)n_clients);
 
     return k < 1 ? 1 : (size_t)k;
 }
 
-static double at(const struct fl_options *o, uint64_t round)
+static double constant_fraction_at(const struct fl_options *o, uint64_t round)
 {
     const struct options *v = fl_options_values(o);
     (void)round;
@@ -40,5 +40,5 @@ const struct fl_fraction_ops fl_fraction_constant = {
             .source = "FedAvg",
             .options = options,
         },
-    .at = at,
+    .at = constant_fraction_at,
 };

@@ -15,7 +15,7 @@ struct options {
     int64_t every;
 };
 
-static double at(const struct fl_options *o, uint64_t round)
+static double stepped_fraction_at(const struct fl_options *o, uint64_t round)
 {
     const struct options *v = fl_options_values(o);
     uint64_t every = (uint64_t)v->every;
@@ -24,7 +24,7 @@ static double at(const struct fl_options *o, uint64_t round)
     return fmin(v->end, v->start + v->step * (double)steps);
 }
 
-static int check(const struct fl_options *o, struct fl_err *err)
+static int stepped_check(const struct fl_options *o, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
     double start = v->start;
@@ -43,9 +43,9 @@ static const struct fl_opt_spec options[] = {
     {FL_OPT(struct options, FLOAT, start), .def = "0.1", .min = 0, .max = 1,
      .help = "Share of the clients in the first round."},
     {FL_OPT(struct options, FLOAT, end), .def = "0.5", .min = 0, .max = 1,
-     .help = "Share that is never passed."},
+     .help = "Largest share of the clients."},
     {FL_OPT(struct options, FLOAT, step), .def = "0.1", .min = 0, .max = 1,
-     .help = "What each step adds to the share."},
+     .help = "Increase of the share per step."},
     {FL_OPT(struct options, INT, every), .def = "200", .min = 1, .max = 1e9,
      .help = "Rounds between two steps."},
     FL_OPT_END_OF(struct options),
@@ -58,7 +58,7 @@ const struct fl_fraction_ops fl_fraction_stepped = {
             .help = "a share of the clients that grows in steps",
             .source = "AdaFL",
             .options = options,
-            .check = check,
+            .check = stepped_check,
         },
-    .at = at,
+    .at = stepped_fraction_at,
 };

@@ -2,8 +2,8 @@
 #define FL_STRATEGY_PERSONAL_H
 
 /*
- * Whose model a client trains and evaluates (docs/formulas.md#personal-models). A policy says
- * only what is to be done; the client does it.
+ * Which model a client trains and evaluates (docs/formulas.md#personal-models). A policy only
+ * declares it; the client carries it out.
  */
 
 #include "libfl/strategy/policy.h"
@@ -22,16 +22,16 @@ struct fl_personal_adapt_options {
 struct fl_personal_ops {
     struct fl_policy policy;
     /*
-     * The client keeps its own model between rounds and trains on from it; what it uploads are
-     * parameters, not a displacement; a mixture that the server made for it replaces
-     * it. The model of the server is where it starts when it has none.
+     * The client keeps its own model between rounds and continues training from it. It uploads
+     * parameters, not a displacement; a personalized model that the server computed for it
+     * replaces its own. A client without an own model starts from the server's model.
      */
     bool own;
-    /* Reports tell what the trained model is worth on the client's own test data. */
+    /* Reports contain the accuracy of the trained model on the client's own test data. */
     bool trained;
     /*
-     * An evaluation on a client trains a copy of the model for a few steps first and tells
-     * what it is worth before and after. Options: steps, epochs (both 0: as the training), data.
+     * An evaluation on a client first trains a copy of the model for a few steps and reports the
+     * accuracy before and after. Options: steps, epochs (both 0: as in training), data.
      */
     bool adapts;
 };

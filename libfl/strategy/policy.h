@@ -2,11 +2,10 @@
 #define FL_STRATEGY_POLICY_H
 
 /*
- * What all policies of all slots have in common. A policy is one const struct in
- * one file: its name, its option table and a few pure functions of (options,
- * inputs, generator). Policies keep no globals, do no I/O and read no clock.
- * Adding one touches its file, its test, the build list, the registry line and the
- * table in the documents.
+ * Common part of all policies of all components. A policy is one const struct in one file: its
+ * name, its option table and a few pure functions of (options, inputs, generator). Policies have
+ * no globals, do no I/O and read no clock. Adding one changes its file, its test, the build
+ * list, the registry line and the table in the documents.
  */
 
 #include "libfl/base/rng.h"
@@ -25,11 +24,11 @@ enum fl_slot {
 };
 
 struct fl_policy {
-    const char *name;   /* In the configuration and on the wire. */
-    const char *help;   /* One line: what it is for. */
-    const char *source; /* Paper and equation, or "ours". */
+    const char *name;   /* in the configuration and on the wire */
+    const char *help;   /* one line: its purpose */
+    const char *source; /* paper and equation, or "ours" */
     const struct fl_opt_spec *options;
-    /* What no single option shows ("start is above end"): FL_ECONF. NULL: nothing. */
+    /* Check of several options together ("start is above end"): FL_ECONF. NULL: none. */
     int (*check)(const struct fl_options *o, struct fl_err *err);
 };
 

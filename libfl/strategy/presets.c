@@ -1,11 +1,13 @@
 /*
- * Named algorithms, a row each: what it puts in which slot. Slots that a preset does not name hold
- * what FedAvg has: uniform, constant 1, sgd, full, float32, mean, none.
+ * Named algorithms (presets), one row each: the policies of the components in which it differs
+ * from FedAvg, which has uniform, constant 1, sgd, full, float32, mean, none.
  *
- * Names join with '+': what the parts put in their slots comes together, and two that want
- * different things in one slot are refused, except that a fraction of an earlier part
- * stands (AdaFL's growing fraction with FedLDF's uploads). "-0.1" at the end is that
- * constant fraction of the clients, as the papers write it (FedAvg-0.1).
+ * Names can be joined with '+': their components are combined, and two names that set one
+ * component to different policies are refused, except that the fraction of an earlier name wins
+ * (AdaFL's growing fraction with FedLDF's uploads). "-0.1" at the end is that constant fraction
+ * of the clients, as papers write it (FedAvg-0.1).
+ *
+ * Pure look-ups; whether components fit together is checked in strategy_check.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +27,10 @@
                          .options = {{"weights", "equal"}}}
 #define IGFL_S(which)   {.slot = FL_SLOT_AGGREGATE, .policy = "igfl_s", \
                          .options = {{"attention", (which)}}}
-/* FedMCSA's proximal term: "moving" as its code has it, "fixed" as its text (eq. 9). */
+/* FedMCSA's proximal term: "moving" as in its code, "fixed" as in its text (eq. 9). */
 #define PULL(which)     {.slot = FL_SLOT_SOLVER, .policy = "prox", \
                          .options = {{"mu", "5"}, {"anchor", (which)}}}
-/* Everybody trains, a fifth of them uploads: S = 20 of N = 100, as on Synthetic. */
+/* All clients train, a fifth of them uploads: S = 20 of N = 100, as on Synthetic. */
 #define ALL_TRAIN       CONSTANT("1"), {.slot = FL_SLOT_UPLOAD, .policy = "hdfl", \
                                         .options = {{"share", "0.2"}}}
 #define END             {.policy = NULL}
@@ -37,44 +39,44 @@
 
 /*
  * FedLDF: K = 20 of N = 50 clients. Dyn. FedAvg: every 300 rounds (docs/formulas.md#fractions).
- * "lean" (docs/codecs.md#lean) draws uniformly: with its uploads, attention changed nothing that
- * could be measured, and without it the server keeps no state but the model. Its fraction grows
- * every 20 rounds, as measured; AdaFL's 200 are for other networks.
+ * "lean" (docs/codecs.md#lean) selects uniformly: with its uploads, attention had no measurable
+ * effect, and without attention the server keeps no state but the model. Its fraction grows every
+ * 20 rounds, as in the measurements; AdaFL's 200 is for other networks.
  */
 static const struct fl_preset presets[] = {
     {"fedavg", "mean of full updates of uniformly drawn clients", "FedAvg",
      FILL_NOTHING},
-    {"fedprox", "fedavg with a pull to the received model", "FedProx",
+    {"fedprox", "fedavg with a proximal term towards the received model", "FedProx",
      FILL(SOLVER("prox"))},
     {"fedavgm", "fedavg with momentum on the server", "FedAvgM",
      FILL(AGGREGATE("momentum"))},
     {"fedadam", "fedavg with Adam on the server", "FedAdam",
      FILL(AGGREGATE("fedadam"))},
-    {"scaffold", "control variates take the drift out of local steps", "SCAFFOLD",
+    {"scaffold", "control variates correct the client drift of local steps", "SCAFFOLD",
      FILL(SOLVER("scaffold"))},
-    {"fedmix", "mix-up with means of other clients' data (means leave the clients: offers)",
+    {"fedmix", "mix-up with means of other clients' data (clients send data summaries)",
      "FedMix",
      FILL(SOLVER("fedmix"))},
-    {"naivemix", "fedmix without its Taylor term (means leave the clients: offers)", "FedMix's control",
+    {"naivemix", "fedmix without its Taylor term (clients send data summaries)", "FedMix's control",
      FILL(SOLVER("naivemix"))},
-    {"adafl", "attention draws the clients, their number grows", "AdaFL",
+    {"adafl", "clients selected by attention, a growing number of them", "AdaFL",
      FILL(ATTENTION, STEPPED)},
-    {"attn", "attention draws the clients, a constant fraction of them", "AdaFL's ablation",
+    {"attn", "clients selected by attention, a constant fraction of them", "AdaFL's ablation",
      FILL(ATTENTION)},
     {"dyn_fedavg", "fedavg with a growing fraction", "AdaFL's ablation",
      FILL({.slot = FL_SLOT_FRACTION, .policy = "stepped", .options = {{"every", "300"}}})},
-    {"fedldf", "each unit only from the clients where it moved most", "FedLDF",
+    {"fedldf", "each layer uploaded only by the clients where it changed most", "FedLDF",
      FILL(CONSTANT("0.4"), UPLOAD("ldf"))},
-    {"random_layer", "each unit from clients drawn at random", "FedLDF's baseline",
+    {"random_layer", "each layer uploaded by randomly drawn clients", "FedLDF's baseline",
      FILL(CONSTANT("0.4"), UPLOAD("random_layer"))},
-    {"hdfl", "some clients drawn at random send their update, the others nothing",
+    {"hdfl", "some randomly drawn clients send their update, the others nothing",
      "FedLDF's baseline",
      FILL(CONSTANT("0.4"), UPLOAD("hdfl"))},
-    {"fedadp", "each client sends the neurons that moved most", "FedLDF's baseline",
+    {"fedadp", "each client sends the neurons that changed most", "FedLDF's baseline",
      FILL(CONSTANT("0.4"), UPLOAD("fedadp"))},
-    {"igfl_c", "local steps lean on the last moves of client and server", "IGFL",
+    {"igfl_c", "local steps use the last displacements of client and server", "IGFL",
      FILL(SOLVER("igfl_c"), EQUAL_MEAN)},
-    {"igfl_s", "attention between updates weighs them", "IGFL",
+    {"igfl_s", "updates weighted by attention between them", "IGFL",
      FILL(IGFL_S("global"))},
     {"igfl", "igfl_c and igfl_s with global attention", "IGFL",
      FILL(SOLVER("igfl_c"), IGFL_S("global"))},
@@ -82,50 +84,50 @@ static const struct fl_preset presets[] = {
      FILL(SOLVER("igfl_c"), IGFL_S("self"))},
     {"igfl_ta", "igfl with time attention", "IGFL",
      FILL(SOLVER("igfl_c"), IGFL_S("time"))},
-    {"fedmcsa", "personal models, mixed by attention between their components", "FedMCSA",
+    {"fedmcsa", "personalized models, averaged by attention between their components", "FedMCSA",
      FILL(ALL_TRAIN, PULL("moving"), AGGREGATE("mcsa"), PERSONAL("own"))},
-    {"fedmcsa_fixed", "fedmcsa with the pull to the received model that the paper writes down",
+    {"fedmcsa_fixed", "fedmcsa with the proximal term towards the received model, as in the paper's text",
      "FedMCSA",
      FILL(ALL_TRAIN, PULL("fixed"), {.slot = FL_SLOT_AGGREGATE, .policy = "mcsa",
            .options = {{"component", "unit"}, {"size_weight", "no"}}},
            PERSONAL("own"))},
     {"fedmcsa_mean", "fedmcsa's training with one mean model for all", "FedMCSA's ablation",
      FILL(ALL_TRAIN, PULL("moving"), PERSONAL("trained"))},
-    {"fedavg+mcsa", "fedmcsa without pull", "FedMCSA's ablation",
+    {"fedavg+mcsa", "fedmcsa without proximal term", "FedMCSA's ablation",
      FILL(ALL_TRAIN, AGGREGATE("mcsa"), PERSONAL("own"))},
-    {"pfedme+mcsa", "pfedme's training with fedmcsa's mixing", "FedMCSA's ablation",
+    {"pfedme+mcsa", "pfedme's training with fedmcsa's aggregation", "FedMCSA's ablation",
      FILL(ALL_TRAIN, SOLVER("pfedme"), AGGREGATE("mcsa"), PERSONAL("own"))},
-    {"pfedme", "personal models beside a global one they are pulled to", "pFedMe",
+    {"pfedme", "personalized models with a proximal term towards a global model", "pFedMe",
      FILL(ALL_TRAIN, SOLVER("pfedme"), PERSONAL("trained"))},
-    {"per_fedavg", "a global model that one step makes personal", "Per-FedAvg",
+    {"per_fedavg", "a global model that one local step personalizes", "Per-FedAvg",
      FILL(SOLVER("per_fedavg"), {.slot = FL_SLOT_PERSONAL, .policy = "adapt",
            .options = {{"steps", "1"}}})},
-    {"heur_fedamp", "personal models, mixed by attention between whole models", "HeurFedAMP",
+    {"heur_fedamp", "personalized models, averaged by attention between whole models", "HeurFedAMP",
      FILL(ALL_TRAIN, PULL("fixed"), AGGREGATE("heur_fedamp"), PERSONAL("own"))},
-    {"fedamp", "personal models, mixed by their distances", "FedAMP",
+    {"fedamp", "personalized models, averaged by their distances", "FedAMP",
      FILL(ALL_TRAIN, PULL("fixed"), AGGREGATE("fedamp"), PERSONAL("own"))},
-    {"local_only", "every client trains by itself", "control",
+    {"local_only", "every client trains locally, without uploads", "control",
      FILL(UPLOAD("none"), PERSONAL("own"))},
-    {"fedavg+ft", "fedavg, judged after each client trained on from it", "control",
+    {"fedavg+ft", "fedavg, evaluated after each client fine-tuned it", "control",
      FILL(PERSONAL("adapt"))},
-    {"lean", "fewest bytes up: growing fraction, layer-wise uploads, ternary coding",
+    {"lean", "fewest bytes uploaded: growing fraction, layer-wise uploads, ternary coding",
      "FedLDF with AdaFL's schedule; ours",
      FILL({.slot = FL_SLOT_FRACTION, .policy = "stepped", .options = {{"every", "20"}}},
            {.slot = FL_SLOT_UPLOAD, .policy = "ldf", .options = {{"share", "0.2"}}},
            {.slot = FL_SLOT_CODEC, .policy = "ternary", .options = {{"share", "0.05"}}})},
-    /* Joined from the ones above (docs/algorithms.md#combinations). */
+    /* Combinations of the presets above */
     {"adafl+fedldf", "attention and growing fraction with layer-wise uploads", "AdaFL and FedLDF", NULL},
-    {"adafl+fedprox", "adafl with a pull to the received model", "AdaFL, FedProx", NULL},
+    {"adafl+fedprox", "adafl with a proximal term towards the received model", "AdaFL, FedProx", NULL},
     {"adafl+scaffold", "adafl with control variates", "AdaFL, SCAFFOLD", NULL},
-    {"adafl+fedmix", "adafl with mix-up (means leave the clients: offers)", "AdaFL, FedMix", NULL},
+    {"adafl+fedmix", "adafl with mix-up (clients send data summaries)", "AdaFL, FedMix", NULL},
     {"adafl+fedavgm", "adafl with momentum on the server", "AdaFL, FedAvgM", NULL},
     {"adafl+fedadam", "adafl with Adam on the server", "AdaFL, FedAdam", NULL},
     {"adafl+igfl_s", "adafl with attention between updates", "AdaFL, IGFL", NULL},
-    {"fedldf+fedprox", "fedldf with a pull to the received model", "FedLDF, FedProx", NULL},
+    {"fedldf+fedprox", "fedldf with a proximal term towards the received model", "FedLDF, FedProx", NULL},
     {"fedldf+scaffold", "fedldf with control variates", "FedLDF, SCAFFOLD", NULL},
     {"fedldf+fedavgm", "fedldf with momentum on the server", "FedLDF, FedAvgM", NULL},
     {"fedldf+fedadam", "fedldf with Adam on the server", "FedLDF, FedAdam", NULL},
-    {"fedldf+igfl_c", "fedldf with local steps that lean on the last moves", "FedLDF, IGFL", NULL},
+    {"fedldf+igfl_c", "fedldf with local steps that use the last displacements", "FedLDF, IGFL", NULL},
     {NULL, NULL, NULL, NULL},
 };
 /* clang-format on */
@@ -135,7 +137,7 @@ const struct fl_preset *fl_strategy_presets(void)
     return presets;
 }
 
-static const struct fl__filling *find_filled(const char *name)
+static const struct fl__filling *preset_find_components(const char *name)
 {
     const struct fl_preset *p = presets;
 
@@ -159,12 +161,12 @@ static int unknown_preset(const char *name, struct fl_err *err)
         return fl_err_set(err, FL_ECONF, "no algorithm '%.64s'; did you mean '%s'?", name, nearest);
     }
     return fl_err_set(err, FL_ECONF,
-                      "no algorithm '%.64s': fl-serverd --help lists the %zu that have a name; "
-                      "'+' joins them, '-0.1' behind is the fraction of clients",
+                      "no algorithm '%.64s': fl-serverd --help lists the %zu names; join names "
+                      "with '+', append '-0.1' for the fraction of clients",
                       name, n);
 }
 
-static bool same_filling(const struct fl__filling *a, const struct fl__filling *b)
+static bool preset_same_component(const struct fl__filling *a, const struct fl__filling *b)
 {
     size_t i;
 
@@ -181,10 +183,11 @@ static bool same_filling(const struct fl__filling *a, const struct fl__filling *
     return a->options[i].name == b->options[i].name;
 }
 
-/* What `part` of a name adds to `list`. */
-static int add_part(const char *part, struct fl__filling *list, size_t *n, struct fl_err *err)
+/* Add the components of one name of a joined preset to `list`. */
+static int preset_add_name(const char *part, struct fl__filling *list, size_t *n,
+                           struct fl_err *err)
 {
-    const struct fl__filling *own = find_filled(part);
+    const struct fl__filling *own = preset_find_components(part);
     size_t before = *n;
 
     if (own == NULL) {
@@ -198,17 +201,17 @@ static int add_part(const char *part, struct fl__filling *list, size_t *n, struc
         }
         if (i == before) {
             list[(*n)++] = *own;
-        } else if (own->slot != FL_SLOT_FRACTION && !same_filling(&list[i], own)) {
+        } else if (own->slot != FL_SLOT_FRACTION && !preset_same_component(&list[i], own)) {
             return fl_err_set(err, FL_ECONF,
-                              "'%.64s' wants %s '%s', and something before it in the name wants "
-                              "'%s': one of them can have the slot",
+                              "'%.64s' needs %s '%s', but an earlier part of the name needs '%s': "
+                              "an algorithm has one policy per component; remove one of the names",
                               part, fl_slot_name(own->slot), own->policy, list[i].policy);
         }
     }
     return FL_OK;
 }
 
-/* "…-0.1": cuts it off `name`; NULL when there is none. */
+/* Cut "-0.1" off the end of `name` and return "0.1"; NULL when there is none. */
 static const char *cut_fraction(char *name)
 {
     char *dash = strrchr(name, '-');
@@ -235,7 +238,7 @@ static int set_fraction(struct fl__preset *ret, struct fl_err *err)
     }
     if (f->policy != NULL && strcmp(f->policy, "constant") != 0) {
         return fl_err_set(err, FL_ECONF,
-                          "the fraction of '%.64s' grows: it has no '-%s'; set "
+                          "the fraction of '%.64s' grows, so '-%s' is not allowed; set "
                           "strategy.fraction",
                           ret->name, ret->fraction);
     }
@@ -257,8 +260,8 @@ int fl__preset_find(const char *name, struct fl__preset *ret, struct fl_err *err
         return unknown_preset(name, err);
     }
     ret->fraction = cut_fraction(ret->name);
-    if (find_filled(ret->name) != NULL) {
-        rv = add_part(ret->name, ret->list, &n, err);
+    if (preset_find_components(ret->name) != NULL) {
+        rv = preset_add_name(ret->name, ret->list, &n, err);
     } else {
         (void)memcpy(parts, ret->name, sizeof(parts));
         while (rv == FL_OK && part != NULL) {
@@ -267,8 +270,11 @@ int fl__preset_find(const char *name, struct fl__preset *ret, struct fl_err *err
             if (plus != NULL) {
                 *plus = '\0';
             }
-            /* A name without '+' is looked for as a whole, for the nearest one. */
-            rv = add_part(part == parts && plus == NULL ? name : part, ret->list, &n, err);
+            /*
+             * A name without '+' is looked up with its fraction, for the nearest name in the
+             * message.
+             */
+            rv = preset_add_name(part == parts && plus == NULL ? name : part, ret->list, &n, err);
             part = plus != NULL ? plus + 1 : NULL;
         }
     }

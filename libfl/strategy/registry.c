@@ -1,6 +1,6 @@
 /*
- * All policies of all slots: a new one adds its line here. A policy is the first member
- * of its ops, so one table of policies is enough.
+ * The registry of all policies of all components: a new policy adds its line here. A policy is
+ * the first member of its ops, so one table of policies is enough.
  */
 #include <stddef.h>
 #include <string.h>

@@ -1,23 +1,23 @@
 #ifndef FL_STRATEGY_REGISTRY_H
 #define FL_STRATEGY_REGISTRY_H
 
-/* Look-ups inside this room. */
+/* Look-ups of policies and presets, private to libfl/strategy. */
 
 #include "libfl/strategy/strategy.h"
 
-/* Policies of one slot, and presets: far above what there is. */
+/* Limit of the policies of one component. */
 #define FL__POLICIES_MAX 64
 
-/* FL_ECONF with the nearest known name, or all of them. */
+/* Find a policy by name; FL_ECONF with the nearest known name, or all names. */
 FL_MUST_CHECK int fl__policy_find(enum fl_slot slot, const char *name, const struct fl_policy **ret,
                                   struct fl_err *err);
-/* The policy in a slot. */
+/* The policy of a component. */
 const struct fl_policy *fl__strategy_policy(const struct fl_strategy *strategy, enum fl_slot slot);
 /* "no WHAT KIND'name'; known: …" */
 int fl__unknown(struct fl_err *err, const char *what, const char *kind, const char *name,
                 const char *const *names, size_t n);
 
-/* How a preset differs from FedAvg: a policy in a slot, and options of it. */
+/* How a preset differs from FedAvg: the policy of a component, and its options. */
 struct fl__filling {
     enum fl_slot slot;
     const char *policy;
@@ -30,9 +30,9 @@ struct fl__preset {
     const char *fraction;
 };
 /*
- * The fillings of a preset, or of several joined with '+', maybe with a fraction behind.
- * FL_ECONF with the nearest known name, or with what does not go together. `*ret` must stay
- * where it is.
+ * The components of a preset, or of several joined with '+', with an optional fraction at the
+ * end. FL_ECONF with the nearest known name, or with the components that conflict. `*ret` must
+ * not be moved afterwards: the list points into it.
  */
 FL_MUST_CHECK int fl__preset_find(const char *name, struct fl__preset *ret, struct fl_err *err);
 

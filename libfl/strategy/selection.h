@@ -2,24 +2,25 @@
 #define FL_STRATEGY_SELECTION_H
 
 /*
- * Who takes part in a round, and how many.
+ * Selection: which clients take part in a round, and how many.
  *
- * Every client has one score, a double that the caller keeps and persists, and of which only
- * the share of the sum of all means anything: its attention for `attention`. So a client that
- * comes or goes changes no other one's score, and a round only those of its responders. All
- * arrays are in client order (ascending name), so a result does not depend on who came first.
+ * Every client has one score, a double that the caller stores and persists; only its share of
+ * the sum of all scores has a meaning (for `attention`: the client's attention). A client that
+ * joins or leaves therefore changes no other client's score, and a round changes only the scores
+ * of its responders. All arrays are in client order (ascending name), so the result does not
+ * depend on the order of arrival.
  */
 
 #include "libfl/strategy/policy.h"
 
 struct fl_select_input {
-    size_t n;              /* candidates: alive, with samples */
+    size_t n;              /* candidates: connected, with samples */
     const double *scores;  /* [n] */
     const double *samples; /* [n], > 0 */
     size_t want;           /* K_t, 1 <= want <= n */
 };
 
-/* Over all clients that have a score. */
+/* Sums over all clients that have a score. */
 struct fl_score_sums {
     double scores, samples;
 };
@@ -33,22 +34,22 @@ enum fl_distance {
 struct fl_selection_ops {
     struct fl_policy policy;
     /*
-     * The score of a client with `samples` > 0 that is new to those with these sums; those of
-     * nobody are 0. NULL: the policy keeps no scores.
+     * Score of a new client with `samples` > 0; `others`: sums over the clients that have a
+     * score, 0 when there are none. NULL: the policy has no scores.
      */
     double (*join)(const struct fl_options *o, double samples, const struct fl_score_sums *others);
     /* `want` distinct candidate indices, ascending, into chosen[want]. FL_ENOMEM. */
     int (*pick)(const struct fl_options *o, const struct fl_select_input *in, struct fl_rng *rng,
                 uint32_t *chosen);
     /*
-     * After a committed round: the `n` responders' scores and distances, those that
-     * distance() names; the sum of the scores stays. `all`: of every client. Non-finite or zero
-     * sums leave the scores alone. NULL: nothing changes.
+     * Called after a committed round: update the scores of the `n` responders from their
+     * distances, of the kind that distance() names; the sum of the scores stays. `all`: sums
+     * over every client. Sums that are 0 or not finite change nothing. NULL: no updates.
      */
     void (*update)(const struct fl_options *o, const struct fl_score_sums *all, double *scores,
                    const double *distance, size_t n);
     /*
-     * Where the d_i of update() come from; `partial`: the server never sees a client's whole
+     * The kind of distance for update(); `partial`: the server never receives a client's whole
      * update (fl_upload_ops.partial, fl_codec_ops.sparse). NULL: unused.
      */
     enum fl_distance (*distance)(const struct fl_options *o, bool partial);

@@ -1,20 +1,20 @@
 /*
  * selection: attention (AdaFL, eq. 1 and 2; docs/formulas.md#selection-by-attention)
  *
- * The server keeps one attention per client and draws in proportion to it, without
- * replacement. After a round the attention inside the responders R_t moves towards
- * their share of the distance, their total stays:
+ * The server keeps one attention per client and selects in proportion to it, without replacement.
+ * After a round the attention of the responders R_t moves towards their share of the distance;
+ * their total stays:
  *
  *     A = sum_{k in R_t} a_k,  a_i <- alpha a_i + (1 - alpha) (d_i / sum d) A
  *
- * Clients outside R_t keep theirs, so a silent client is simply unselected. d_i is the
- * distance of the client's model to the new global model ("new"), or to the broadcast
- * one ("old"), which the reported divergences give without extra bytes and which is
- * the only one known under partial uploads.
+ * Clients outside R_t keep their attention: a client that did not respond is treated as not
+ * selected. d_i is the distance of the client's model to the new global model ("new"), or to the
+ * broadcast one ("old"), which the reported divergences give without extra bytes and which is the
+ * only one available under partial uploads.
  *
- * Options: alpha, floor, reference. State: one double a client.
- * Scores are attentions times a common factor, which nobody needs to know.
- * Cost: O(n log n) a draw, O(responders) an update. Aggregation weights are untouched.
+ * Options: alpha, floor, reference. State: one double per client. Scores are attentions times a
+ * common factor, which is never needed. Cost: O(n log n) per selection, O(responders) per update.
+ * Aggregation weights are not changed. Pure functions; the caller persists the scores.
  */
 #include <math.h>
 #include <string.h>
@@ -29,7 +29,7 @@ struct options {
     enum reference reference;
 };
 
-static double sum_of(const double *x, size_t n)
+static double attention_sum(const double *x, size_t n)
 {
     double sum = 0;
     size_t i;
@@ -40,37 +40,38 @@ static double sum_of(const double *x, size_t n)
     return sum;
 }
 
-static bool usable(double sum)
+static bool attention_usable(double sum)
 {
     return sum > 0 && isfinite(sum);
 }
 
 /*
- * The newcomer gets its share of the samples and the others give way in
- * proportion: its attention is samples / (samples + others' samples). Attention is a share of the
- * scores, so the others' scores stay. Who comes first, or after nobody with a score, begins with
- * its samples as the unit.
+ * A new client gets its share of the samples and the attention of all others shrinks in
+ * proportion: its attention is samples / (samples + others' samples). Attention is a share of
+ * the scores, so the others' scores stay. Without usable scores of others the score is the
+ * number of samples.
  */
-static double join(const struct fl_options *o, double samples, const struct fl_score_sums *others)
+static double attention_join_score(const struct fl_options *o, double samples,
+                                   const struct fl_score_sums *others)
 {
     (void)o;
-    return usable(others->scores) && usable(others->samples)
+    return attention_usable(others->scores) && attention_usable(others->samples)
                ? samples * (others->scores / others->samples)
                : samples;
 }
 
-static int pick(const struct fl_options *o, const struct fl_select_input *in, struct fl_rng *rng,
-                uint32_t *chosen)
+static int attention_pick(const struct fl_options *o, const struct fl_select_input *in,
+                          struct fl_rng *rng, uint32_t *chosen)
 {
     (void)o;
     return fl__draw_weighted(chosen, in->scores, in->n, in->want, rng);
 }
 
 /*
- * Nobody falls below `lowest`; what that takes, the responders above it give in proportion, so
- * that the sum `total` stays.
+ * Raise scores below `lowest` to it; the responders above it lose the same amount in proportion,
+ * so that the sum `total` stays.
  */
-static void raise_to(double lowest, double total, double *scores, size_t n)
+static void attention_raise_to(double lowest, double total, double *scores, size_t n)
 {
     double above;
     size_t n_low;
@@ -106,29 +107,29 @@ static void raise_to(double lowest, double total, double *scores, size_t n)
     }
 }
 
-static void update(const struct fl_options *o, const struct fl_score_sums *all, double *scores,
-                   const double *distance, size_t n)
+static void attention_update(const struct fl_options *o, const struct fl_score_sums *all,
+                             double *scores, const double *distance, size_t n)
 {
     const struct options *v = fl_options_values(o);
     double alpha = v->alpha;
     double lowest = v->floor * all->scores;
-    double attention = sum_of(scores, n);
-    double total = sum_of(distance, n);
+    double attention = attention_sum(scores, n);
+    double total = attention_sum(distance, n);
     size_t r;
 
-    /* A single responder is the new model: its distance says nothing. */
-    if (n < 2 || !usable(total) || !usable(attention)) {
+    /* A single responder defines the new model: its distance carries no information. */
+    if (n < 2 || !attention_usable(total) || !attention_usable(attention)) {
         return;
     }
     for (r = 0; r < n; r++) {
         scores[r] = alpha * scores[r] + (1 - alpha) * (distance[r] / total) * attention;
     }
     if (lowest > 0 && isfinite(lowest)) {
-        raise_to(lowest, attention, scores, n);
+        attention_raise_to(lowest, attention, scores, n);
     }
 }
 
-static enum fl_distance distance(const struct fl_options *o, bool partial)
+static enum fl_distance attention_distance(const struct fl_options *o, bool partial)
 {
     const struct options *v = fl_options_values(o);
 
@@ -156,12 +157,12 @@ static const char *const references[] = {[AUTO] = "auto", [NEW] = "new", [OLD] =
 
 static const struct fl_opt_spec options[] = {
     {FL_OPT(struct options, FLOAT, alpha), .def = "0.9", .min = 0, .max = 1,
-     .help = "Share of its attention that a client keeps in an update; 1 never changes it."},
+     .help = "Share of its attention that a client keeps in an update; with 1 it never changes."},
     {FL_OPT(struct options, FLOAT, floor), .def = "0", .min = 0, .max = 0.5,
-     .help = "Least attention of a responder after an update, as far as what all of them have "
-             "together allows; the others of them give it."},
+     .help = "Lowest attention of a responder after an update, within the responders' total; the "
+             "other responders give it up."},
     {FL_OPT(struct options, ENUM, reference), .def = "auto", .choices = references,
-     .help = "Model that distances are taken to: the new one (needs complete uploads), the old "
+     .help = "Model that distances are measured to: the new one (needs complete uploads), the old "
              "(broadcast) one, or auto: new with complete uploads, else old."},
     FL_OPT_END_OF(struct options),
 };
@@ -170,12 +171,12 @@ const struct fl_selection_ops fl_selection_attention = {
     .policy =
         {
             .name = "attention",
-            .help = "clients whose models lie far from the global one are drawn more often",
+            .help = "clients whose models are far from the global one are selected more often",
             .source = "AdaFL",
             .options = options,
         },
-    .join = join,
-    .pick = pick,
-    .update = update,
-    .distance = distance,
+    .join = attention_join_score,
+    .pick = attention_pick,
+    .update = attention_update,
+    .distance = attention_distance,
 };

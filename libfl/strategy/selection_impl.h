@@ -1,14 +1,14 @@
 #ifndef FL_STRATEGY_SELECTION_IMPL_H
 #define FL_STRATEGY_SELECTION_IMPL_H
 
-/* Draws that several policies of this room share. All without replacement. */
+/* Random draws without replacement, shared by several policies. */
 
 #include "libfl/base/rng.h"
 #include "libfl/conf/options.h"
 
 /*
- * `want` of the numbers 0..n-1, uniformly, ascending. `scratch` has
- * n entries and is overwritten; chosen may be scratch.
+ * Draw `want` of the numbers 0..n-1 uniformly, ascending. `scratch` has n entries and is
+ * overwritten; `chosen` may be `scratch`.
  */
 void fl__draw_uniform(uint32_t *chosen, uint32_t *scratch, size_t n, size_t want,
                       struct fl_rng *rng);

@@ -1,16 +1,16 @@
 /*
  * selection: uniform
  *
- * Every candidate with the same probability, without replacement: partial
- * Fisher-Yates. Used by FedAvg, FedLDF, IGFL and FedMCSA.
- * Options: none. State: none. Cost: O(n) time and 4 n bytes for the draw.
+ * Every candidate with the same probability, without replacement: partial Fisher-Yates. Used by
+ * FedAvg, FedLDF, IGFL and FedMCSA. Options: none. State: none. Cost: O(n) time and 4 n bytes per
+ * selection.
  */
 #include <stdlib.h>
 
 #include "libfl/strategy/selection.h"
 #include "libfl/strategy/selection_impl.h"
 
-static int compare_u32(const void *a, const void *b)
+static int uniform_compare_u32(const void *a, const void *b)
 {
     const uint32_t *x = a;
     const uint32_t *y = b;
@@ -35,11 +35,11 @@ void fl__draw_uniform(uint32_t *chosen, uint32_t *scratch, size_t n, size_t want
         scratch[j] = tmp;
         chosen[i] = scratch[i];
     }
-    qsort(chosen, want, sizeof(*chosen), compare_u32);
+    qsort(chosen, want, sizeof(*chosen), uniform_compare_u32);
 }
 
-static int pick(const struct fl_options *o, const struct fl_select_input *in, struct fl_rng *rng,
-                uint32_t *chosen)
+static int uniform_pick(const struct fl_options *o, const struct fl_select_input *in,
+                        struct fl_rng *rng, uint32_t *chosen)
 {
     uint32_t *scratch;
 
@@ -62,5 +62,5 @@ const struct fl_selection_ops fl_selection_uniform = {
             .source = "FedAvg",
             .options = fl_opt_none,
         },
-    .pick = pick,
+    .pick = uniform_pick,
 };

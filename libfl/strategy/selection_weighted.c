@@ -1,12 +1,12 @@
 /*
  * selection: weighted
  *
- * Clients in proportion to their sample counts, without replacement: successive
- * draws, each in proportion to what is left (docs/formulas.md#draws-without-replacement). Done in
- * one pass with the exponential keys of Efraimidis and Spirakis, "Weighted random sampling with a
- * reservoir", 2006: key -ln(u)/p, the smallest keys win; the order of the keys is
- * distributed as successive draws are. Inclusion is not proportional to p.
- * Options: none. State: none. Cost: O(n log n) time and 16 n bytes for the draw.
+ * Clients in proportion to their sample counts, without replacement: successive draws, each in
+ * proportion to the remaining probabilities (docs/formulas.md#draws-without-replacement).
+ * Implemented in one pass with the exponential keys of Efraimidis and Spirakis, "Weighted random
+ * sampling with a reservoir", 2006: key -ln(u)/p, the smallest keys win; the order of the keys is
+ * distributed as successive draws are. Inclusion is not proportional to p. Options: none. State:
+ * none. Cost: O(n log n) time and 16 n bytes per selection.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static int compare_key(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-static int compare_u32(const void *a, const void *b)
+static int weighted_compare_u32(const void *a, const void *b)
 {
     const uint32_t *x = a;
     const uint32_t *y = b;
@@ -53,8 +53,11 @@ int fl__draw_weighted(uint32_t *chosen, const double *p, size_t n, size_t want, 
     if (keys == NULL) {
         return FL_ENOMEM;
     }
-    /* One number per candidate, also for those that cannot win: what a client draws does not
-       depend on the others' probabilities. Clients without probability collect at the end. */
+    /*
+     * One random number per candidate, also for those with probability 0, so that a client's
+     * number does not depend on the others' probabilities. Candidates with probability 0 are
+     * collected at the end.
+     */
     for (i = 0; i < n; i++) {
         double u = fl_rng_unit(rng);
 
@@ -76,13 +79,13 @@ int fl__draw_weighted(uint32_t *chosen, const double *p, size_t n, size_t want, 
     for (i = 0; i < want; i++) {
         chosen[i] = keys[i].index;
     }
-    qsort(chosen, want, sizeof(*chosen), compare_u32);
+    qsort(chosen, want, sizeof(*chosen), weighted_compare_u32);
     free(keys);
     return FL_OK;
 }
 
-static int pick(const struct fl_options *o, const struct fl_select_input *in, struct fl_rng *rng,
-                uint32_t *chosen)
+static int weighted_pick(const struct fl_options *o, const struct fl_select_input *in,
+                         struct fl_rng *rng, uint32_t *chosen)
 {
     (void)o;
     return fl__draw_weighted(chosen, in->samples, in->n, in->want, rng);
@@ -96,5 +99,5 @@ const struct fl_selection_ops fl_selection_weighted = {
             .source = "successive draws without replacement, p = n_k / sum n",
             .options = fl_opt_none,
         },
-    .pick = pick,
+    .pick = weighted_pick,
 };

@@ -2,11 +2,11 @@
 #define FL_STRATEGY_SOLVER_H
 
 /*
- * Local training on a client (docs/formulas.md#local-steps): what one step does. The order of
- * samples, the number of steps and cancelling belong to the caller.
+ * Local training on a client (docs/formulas.md#local-steps): a solver defines one step. The
+ * caller decides the order of samples, the number of steps and cancelling.
  *
- * A solver instance lives for one task. It hooks into the backward pass through
- * fl_net_update_cb, so no gradient array exists.
+ * A solver instance lives for one task. It is called from the backward pass through
+ * fl_net_update_cb, so there is no gradient array.
  */
 
 #include "libfl/base/buf.h"
@@ -14,53 +14,55 @@
 #include "libfl/strategy/aggregate.h"
 #include "libfl/strategy/policy.h"
 
-/* A byte string beside the model: a bundle, or what a client keeps. data NULL: none yet. */
+/* A byte string beside the model: a payload or a client state. data NULL: none yet. */
 struct fl_solver_bytes {
     const void *data;
     size_t len;
 };
 
 /*
- * What stays on a client between rounds: one model-shaped float32 block in the exported
- * order. It becomes durable when the round that made it was committed with this client's
- * part in it, and not before (commit on acknowledgement): see
- * Task.counted of the wire.
+ * Client state: one model-shaped float32 block in the exported order that a client keeps between
+ * rounds. It is committed when the round that made it was committed with this client's update
+ * aggregated, and not before (commit on acknowledgement): see Task.counted in the protocol.
  */
 struct fl_keep {
     const char *name;
-    /* Only the units that were uploaded are taken over, the others stay as they were. */
+    /* Only the units that were uploaded are committed; the others keep their old values. */
     bool per_unit;
 };
 
 struct fl_solver_setup {
-    struct fl_net *net; /* keeps a reference to; holds the received model */
+    struct fl_net *net; /* keeps a reference; contains the received model */
     double learning_rate;
-    double momentum;     /* heavy ball: v <- m v + g; x <- x - eta v; v new each round */
+    /* heavy ball: v <- m v + g; x <- x - eta v; v starts at 0 each round */
+    double momentum;
     double weight_decay; /* adds wd * x to g */
     size_t n_steps;      /* steps that will be made in this round */
     uint64_t round;
-    uint64_t seed;       /* of own draws: fl_rng_key(…, seed, FL_RNG_SOLVER, round, 0) */
-    uint32_t n_selected; /* K_t; 0: not told */
-    uint32_t population; /* N; 0: not told */
+    uint64_t seed;       /* for random draws: fl_rng_key(…, seed, FL_RNG_SOLVER, round, 0) */
+    uint32_t n_selected; /* K_t; 0: unknown */
+    uint32_t population; /* N; 0: unknown */
     /*
-     * The steps only fit a copy of the received model to this client's data before it is
-     * evaluated: nothing is uploaded, inputs and kept may be empty, finish()
-     * is not called.
+     * The steps only adapt a copy of the received model to this client's data before its
+     * evaluation: nothing is uploaded, inputs and kept may be empty, finish() is not called.
      */
     bool adapting;
     /*
-     * Where a proximal term pulls to, exported order, borrowed for create(): the model this
-     * client received last, when it trains on from its own (FedMCSA). NULL: the
+     * The anchor of the proximal term, exported order, borrowed for create(): the model that
+     * this client received last, when it continues from its own model (FedMCSA). NULL: the
      * parameters in `net`.
      */
     const float *anchor;
     /*
-     * In the order of ops->inputs and ops->keeps. Inputs are borrowed until destroy() (offers of
-     * all clients are large), what was kept by create() for the call.
+     * In the order of ops->inputs and ops->keeps. Inputs are borrowed until destroy() (data
+     * summaries of all clients are large), client states for create() only.
      */
     const struct fl_solver_bytes *inputs;
     const struct fl_solver_bytes *kept;
-    /* What this client's offer() told, borrowed for create(); NULL: nothing, or not known. */
+    /*
+     * The data summary that this client's offer() made, borrowed for create(); NULL: none, or
+     * unknown.
+     */
     struct fl_solver_bytes own_offer;
 };
 
@@ -68,66 +70,77 @@ struct fl_solver;
 struct fl_external;
 struct fl_external_task;
 
-/* The training data, for fl_solver_ops.offer: one sample at a time into x[dim]; its label. */
+/*
+ * The training data, for fl_solver_ops.offer(): copies sample i into x[dim] and returns its
+ * label.
+ */
 struct fl_solver_data {
     size_t n, dim, classes;
     int32_t (*sample)(void *ctx, size_t i, float *x);
     void *ctx;
 };
 
-/* Most bytes that an offer can have. */
+/* Largest size of a data summary in bytes. */
 #define FL_OFFER_MAX ((size_t)64 << 20)
 
 /*
  * Model-shaped byte strings are float32 in the exported order, aligned as such.
  *
- * The server's part in a solver (control variates, the last displacement) is `server`: the
- * aggregation pass runs it behind the aggregate's step, whatever that is, and its state
- * vectors are what `inputs` names, except the one of `offer`.
+ * `server` is the solver's server part (control variates, the last displacement): the
+ * aggregation pass runs it after the aggregator's step, whatever the aggregator is. `inputs`
+ * names its state vectors, except the payload of `offer`.
  */
 struct fl_solver_ops {
     struct fl_policy policy;
-    /* NULL-terminated names, or NULL: bundles it needs beside the model, and model-shaped
-       bundles it sends beside the update, float32 and only the granted units; ask
-       fl_solver_sends(), which knows when they are left out. */
+    /*
+     * NULL-terminated names, or NULL: payloads that clients need beside the model (`inputs`),
+     * and model-shaped payloads that they send beside the update (`sends`), float32, only the
+     * units of the upload mask. Use fl_solver_sends(): options can leave them out.
+     */
     const char *const *inputs;
     const char *const *sends;
     const struct fl_keep *keeps; /* ended by a NULL name, or NULL */
     const struct fl_agg_part *server;
     /*
-     * Once per client, before it can be selected: append what it tells of its data (means,
-     * never samples; FedMix). The offers of all clients that are there when the first
-     * round begins come back as the bundle `offered` (one of `inputs`): client by client
-     * in client order, byte strings as they were offered. Both NULL: nothing is offered.
-     * The options are the solver's; `seed` is the client's.
+     * Called once per client, before it can be selected: append the data summary (means, never
+     * samples; FedMix). The data summaries of all clients that are connected when the first
+     * round begins are sent back as the payload `offered` (one of `inputs`): concatenated in
+     * client order, unchanged. Both NULL: no data summaries. The options are the solver's;
+     * `seed` is the client's.
      */
     const char *offered;
     int (*offer)(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
                  struct fl_buf *out, struct fl_err *err);
-    /* Is this what offer() makes for such data? What peers sent is checked with it: FL_EFORMAT.
-       dim, classes 0: not known. NULL without offers. */
+    /*
+     * Check a data summary received from a peer: FL_EFORMAT. dim, classes 0: unknown. NULL
+     * without data summaries.
+     */
     int (*offer_check)(const struct fl_options *o, const void *data, size_t len, size_t dim,
                        size_t classes, struct fl_err *err);
     /*
-     * Samples that offer() averages into one mean at least; 0: all of the client's. And the means
-     * in an offer that offer_check() accepts. A client compares both with what it allows. NULL
-     * without offers.
+     * offer_group(): smallest number of samples that offer() averages into one mean; 0: all
+     * samples of the client. offer_means(): number of means in a data summary that offer_check()
+     * accepts. A client compares both with its own limits. NULL without data summaries.
      */
     uint64_t (*offer_group)(const struct fl_options *o);
     uint64_t (*offer_means)(const void *data, size_t len);
-    /* Largest magnitude of the values in an offer that offer_check() accepts, for comparing it with
-       those of others. NULL without offers. */
+    /*
+     * Largest magnitude of the values in a data summary that offer_check() accepts, for
+     * comparison with those of other clients. NULL without data summaries.
+     */
     double (*offer_largest)(const void *data, size_t len);
-    /* Does it go with this aggregate? FL_ECONF with the reason. NULL: with all. */
+    /* Check that the solver fits the aggregator: FL_ECONF with the reason. NULL: fits all. */
     int (*fits)(const struct fl_options *o, const struct fl_aggregate_ops *aggregate,
                 struct fl_err *err);
-    /* Does it go with these training options? FL_ECONF with the reason; create() refuses what
-       this refuses. NULL: with all. */
+    /*
+     * Check that the solver fits the training options: FL_ECONF with the reason; create() fails
+     * in the same cases. NULL: fits all.
+     */
     int (*fits_training)(const struct fl_options *o, double learning_rate, double momentum,
                          struct fl_err *err);
     /*
-     * What the server's part scales this client's update with in fl_agg_block.scaled, from
-     * its step count (SCAFFOLD's 1 / (eta a_k)). NULL: 0.
+     * Factor of this client's update in fl_agg_block.scaled, from its number of steps
+     * (SCAFFOLD's 1 / (eta a_k)). NULL: 0.
      */
     double (*factor)(const struct fl_options *o, double learning_rate, double momentum,
                      uint64_t n_steps);
@@ -137,21 +150,21 @@ struct fl_solver_ops {
     /* One step on a batch; returns its mean loss. */
     double (*step)(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch);
     /*
-     * After the last step: leave in the network the parameters whose displacement is
-     * uploaded, append what is kept to kept[i] and what is sent to sent[i]. NULL: nothing
+     * Called after the last step: leave in the network the parameters whose displacement is
+     * uploaded, append the client states to kept[i] and the payloads to sent[i]. NULL: nothing
      * to do.
      */
     int (*finish)(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *sent,
                   struct fl_err *err);
     /*
-     * After finish(), when the result was taken from the network: leave the personal model in
-     * it (pFedMe). NULL: it is what the training left, or the solver makes none.
+     * Called after finish(), when the result was copied from the network: put the personalized
+     * model into it (pFedMe). NULL: it is the trained model, or the solver has none.
      */
     void (*personal)(struct fl_solver *solver);
     /*
-     * For a trainer that makes the steps itself: external_training.h, whose functions know what
-     * NULLs mean. parts NULL: none; begin NULL: nothing to hand over; finish NULL: nothing kept or
-     * sent.
+     * For external trainers; call the functions of external_training.h, which handle NULLs.
+     * parts NULL: no capabilities needed; begin NULL: no vectors to provide; finish NULL: no
+     * client state and no payloads.
      */
     struct fl_solver_external {
         unsigned (*parts)(const struct fl_options *o, bool adapting);
@@ -163,16 +176,18 @@ struct fl_solver_ops {
     } outside;
 };
 
-/* Names in a NULL-terminated list, which may be NULL. */
+/* Number of names in a NULL-terminated list, which may be NULL. */
 size_t fl_solver_names(const char *const *names);
 size_t fl_solver_keeps(const struct fl_keep *keeps);
-/* Its part on the server is the sum of what clients keep (fl_agg_part.sums_kept). */
+/* The state of its server part is the sum of the clients' states (fl_agg_part.sums_kept). */
 static inline bool fl_solver_sums_kept(const struct fl_solver_ops *ops)
 {
     return ops->server != NULL && ops->server->sums_kept;
 }
-/* What it sends with these options: NULL when the server's part rebuilds that from the updates
-   (fl_agg_part.wants_scaled), else ops->sends. */
+/*
+ * Payloads that clients send with these options: NULL when the server part computes them from
+ * the updates (fl_agg_part.wants_scaled), else ops->sends.
+ */
 const char *const *fl_solver_sends(const struct fl_solver_ops *ops, const struct fl_options *o);
 
 extern const struct fl_solver_ops fl_solver_sgd;

@@ -1,4 +1,8 @@
-/* What solvers share beside the SGD update (solver_sgd.c). */
+/*
+ * Shared by the solvers beside the SGD update (solver_sgd.c): the proximal term, model-shaped
+ * vectors between exported bytes and the network's internal order, and the positions of buffers.
+ * Pure computation on the caller's thread.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,12 +77,12 @@ void fl__prox_done(struct fl__prox *prox)
 void fl__prox_pull(const struct fl__prox *prox, size_t offset, size_t n, const float *params,
                    float *grad)
 {
-    float away[FL__SOLVER_CHUNK];
+    float distance[FL__SOLVER_CHUNK];
 
     FL_REQUIRE(n <= FL__SOLVER_CHUNK);
     if (prox->mu > 0) {
-        fl_vec_sub(away, params, prox->anchor + offset, n);
-        fl_vec_axpy(grad, prox->mu, away, n);
+        fl_vec_sub(distance, params, prox->anchor + offset, n);
+        fl_vec_axpy(grad, prox->mu, distance, n);
     }
 }
 
@@ -107,13 +111,14 @@ int fl__solver_check(const struct fl_layout *layout, const struct fl_solver_byte
     size_t count = fl_layout_count(layout);
 
     if (bytes->len != count * sizeof(float)) {
-        return fl_err_set(err, FL_EFORMAT,
-                          "'%s' has %zu bytes, expected the %zu of the model's %zu parameters",
-                          name, bytes->len, count * sizeof(float), count);
+        return fl_err_set(
+            err, FL_EFORMAT,
+            "'%s' has %zu bytes, expected %zu (float32 of the model's %zu parameters)", name,
+            bytes->len, count * sizeof(float), count);
     }
     return fl_vec_finite(bytes->data, count)
                ? FL_OK
-               : fl_err_set(err, FL_ENUMERIC, "'%s' is not finite", name);
+               : fl_err_set(err, FL_ENUMERIC, "'%s' contains values that are not finite", name);
 }
 
 void fl__solver_clear_buffers(const struct fl_layout *layout, float *exported)
@@ -173,7 +178,7 @@ int fl__solver_copy(struct fl_net *net, float **ret, struct fl_err *err)
     return rv;
 }
 
-/* Runs of what is not 0 in a block; `run` may be NULL. */
+/* Find the runs of entries above 0 in a block; returns their number; `run` may be NULL. */
 static size_t find_runs(const float *mark, size_t n, struct fl__run *run)
 {
     size_t n_runs = 0;
@@ -230,7 +235,7 @@ int fl__runs_of_buffers(const struct fl_net *net, struct fl__runs *ret, struct f
     free(exported);
     free(mark);
     return ret->run != NULL ? FL_OK
-                            : fl_err_set(err, FL_ENOMEM, "places of the buffers: out of memory");
+                            : fl_err_set(err, FL_ENOMEM, "positions of the buffers: out of memory");
 }
 
 void fl__runs_done(struct fl__runs *runs)

@@ -2,10 +2,10 @@
 #define FL_STRATEGY_SOLVER_FEDMIX_H
 
 /*
- * What clients of FedMix and NaiveMix tell of their data (docs/formulas.md#mix-up-from-means): the
- * means of groups of samples and of their labels. Private to the solver.
+ * Data summaries of FedMix and NaiveMix (docs/formulas.md#mix-up-from-means): the means of
+ * groups of samples and of their labels. Private to the solver.
  *
- * An offer, all numbers little-endian:
+ * A data summary, all numbers little-endian:
  *
  *     4 bytes    "FLMX"
  *     uint32     dim: values of a sample
@@ -13,14 +13,14 @@
  *     uint32     pairs, at least 1
  *     pairs x    float32[dim]: mean sample, then float32[classes]: mean one-hot label
  *
- * and nothing behind it. The union of all offers is one behind the other.
+ * with nothing after it. The union of all data summaries is their concatenation.
  */
 
 #include "libfl/strategy/solver.h"
 
 #define FL__MIX_HEADER 16
 
-/* Of both solvers; `q` is FedMix's alone. */
+/* Options of both solvers; `q` is only for FedMix. */
 struct fl__mix_options {
     double lambda, mu;
     int64_t group;
@@ -39,27 +39,30 @@ double fl__mix_largest(const void *data, size_t len);
 /* policy.check of the option `group`. */
 FL_MUST_CHECK int fl__mix_check_options(const struct fl_options *o, struct fl_err *err);
 
-/* All pairs of a union; the bytes are borrowed as long as it is used. All zero: empty. */
+/*
+ * All pairs of a union of data summaries; borrows the bytes as long as it is used. All zero:
+ * empty.
+ */
 struct fl__mix_union {
     size_t dim, classes;
     uint64_t n_pairs;
     size_t n_offers;
     struct fl__mix_part {
         const uint8_t *pairs;
-        uint64_t end; /* pairs up to here, those of the offers before included */
+        uint64_t end; /* number of pairs up to and including this data summary */
     } * parts;
 };
 
 /*
- * Checks every offer in it. The first that has the bytes of `own` is left out: an offer depends on
- * a client's data, options and seed alone, so it can be known again, and another with the same
- * bytes mixes the same. FL_EFORMAT, FL_ENOMEM.
+ * Open a union and check every data summary in it. The first one with the bytes of `own` is left
+ * out: a data summary depends on a client's data, options and seed alone, so the client can
+ * recognise its own; another with the same bytes gives the same result. FL_EFORMAT, FL_ENOMEM.
  */
 FL_MUST_CHECK int fl__mix_union_open(const struct fl_solver_bytes *bytes,
                                      const struct fl_solver_bytes *own, size_t dim, size_t classes,
                                      struct fl__mix_union *ret, struct fl_err *err);
 void fl__mix_union_done(struct fl__mix_union *all);
-/* Pair number `i`, below n_pairs, to x[dim] and label[classes]. */
+/* Copy pair `i` < n_pairs to x[dim] and label[classes]. */
 void fl__mix_union_pair(const struct fl__mix_union *all, uint64_t i, float *x, float *label);
 
 #endif

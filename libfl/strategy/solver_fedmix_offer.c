@@ -1,4 +1,9 @@
-/* Offers of FedMix: made, checked, and drawn from. */
+/*
+ * Data summaries of FedMix and NaiveMix (solver_fedmix.h): how a client computes one from its
+ * samples, how it is checked, and how pairs are read from the union of all clients. Pure
+ * functions on the caller's thread; limits of what a client may reveal (least_group) are the
+ * client's.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,9 +12,10 @@
 #include "libfl/num/vec.h"
 #include "libfl/strategy/solver_fedmix.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "offers are written as they lie");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "data summaries are copied without conversion");
 
-/* How far the sum of a mean label may be from 1: float32 sums of many classes. */
+/* Tolerance of the sum of a mean label, which is 1: float32 sums of many classes. */
 #define LABEL_TOLERANCE 1e-3
 
 struct header {
@@ -20,7 +26,7 @@ _Static_assert(sizeof(struct header) == FL__MIX_HEADER, "no padding");
 
 static const char magic[4] = {'F', 'L', 'M', 'X'};
 
-static uint64_t pair_bytes(uint64_t dim, uint64_t classes)
+static uint64_t fedmix_pair_bytes(uint64_t dim, uint64_t classes)
 {
     return (dim + classes) * sizeof(float);
 }
@@ -32,7 +38,7 @@ int fl__mix_check_options(const struct fl_options *o, struct fl_err *err)
     if (v->group == 1) {
         return fl_err_set(
             err, FL_ECONF,
-            "group is 1: clients would send their samples, not means; expected 0 (all "
+            "group is 1: clients would send their samples instead of means; expected 0 (all "
             "samples of a client) or at least 2");
     }
     return FL_OK;
@@ -45,7 +51,7 @@ uint64_t fl__mix_group(const struct fl_options *o)
     return (uint64_t)v->group;
 }
 
-/* --- making one --- */
+/* --- making a data summary --- */
 
 struct sums {
     double *x;     /* [dim], then [classes] */
@@ -76,11 +82,11 @@ static int add_group(const struct fl_solver_data *data, const uint32_t *order, s
     if (!fl_vec_finite(s->mean, width)) {
         return fl_err_set(
             err, FL_ENUMERIC,
-            "the mean of a group of samples is not finite: the training data has NaN, "
-            "infinite or far too large values");
+            "data summary: the mean of a group of samples is not finite: the training data "
+            "contains NaN, infinite or far too large values");
     }
     rv = fl_buf_add(out, s->mean, width * sizeof(float));
-    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "offer: %s", fl_strerror(rv));
+    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "data summary: %s", fl_strerror(rv));
 }
 
 static int add_groups(const struct fl_solver_data *data, size_t group, uint64_t seed,
@@ -97,7 +103,7 @@ static int add_groups(const struct fl_solver_data *data, size_t group, uint64_t 
     fl_rng_key(&rng, seed, FL_RNG_SOLVER, 0, 0);
     fl_rng_shuffle(&rng, order, data->n);
     for (at = 0; rv == FL_OK && at < data->n; at += n) {
-        /* The last group takes the rest: no mean is of fewer samples than `group`. */
+        /* The last group includes the remainder: no mean is of fewer samples than `group`. */
         n = data->n - at < 2 * group ? data->n - at : group;
         rv = add_group(data, order + at, n, s, out, err);
     }
@@ -119,10 +125,11 @@ int fl__mix_offer(const struct fl_options *o, const struct fl_solver_data *data,
     FL_REQUIRE(data->n > 0 && data->n <= UINT32_MAX && data->dim <= UINT32_MAX);
     group = group == 0 || group > data->n ? data->n : group;
     pairs = data->n / group;
-    if (pair_bytes(data->dim, data->classes) > (FL_OFFER_MAX - FL__MIX_HEADER) / pairs) {
+    if (fedmix_pair_bytes(data->dim, data->classes) > (FL_OFFER_MAX - FL__MIX_HEADER) / pairs) {
         return fl_err_set(err, FL_ELIMIT,
-                          "%" PRIu64 " means of %zu values are more than the %zu MiB that a client "
-                          "may offer: the server's strategy.solver.group must be larger than %zu",
+                          "data summary: %" PRIu64
+                          " means of %zu values exceed the limit of %zu MiB: set "
+                          "strategy.solver.group on the server to more than %zu",
                           pairs, width, FL_OFFER_MAX >> 20, group);
     }
     (void)memcpy(header.magic, magic, sizeof(magic));
@@ -135,7 +142,7 @@ int fl__mix_offer(const struct fl_options *o, const struct fl_solver_data *data,
              ? FL_ENOMEM
              : fl_buf_add(out, &header, sizeof(header));
     if (rv != FL_OK) {
-        rv = fl_err_set(err, rv, "means of the data: %s", fl_strerror(rv));
+        rv = fl_err_set(err, rv, "data summary: %s", fl_strerror(rv));
     } else {
         rv = add_groups(data, group, seed, order, &s, out, err);
     }
@@ -146,33 +153,35 @@ int fl__mix_offer(const struct fl_options *o, const struct fl_solver_data *data,
     return rv;
 }
 
-/* --- checking one --- */
+/* --- checking a data summary --- */
 
-/* The header of the offer at `data`, which has its pairs within `len`. */
-static int read_header(const void *data, size_t len, struct header *ret, uint64_t *ret_len,
-                       struct fl_err *err)
+/* Read the header of the data summary at `data` and check that its pairs fit into `len` bytes. */
+static int fedmix_read_header(const void *data, size_t len, struct header *ret, uint64_t *ret_len,
+                              struct fl_err *err)
 {
     uint64_t bytes;
 
     if (len < sizeof(*ret)) {
-        return fl_err_set(err, FL_EFORMAT, "an offer of %zu bytes: its header alone has %zu", len,
-                          sizeof(*ret));
+        return fl_err_set(err, FL_EFORMAT,
+                          "data summary of %zu bytes is shorter than its header "
+                          "of %zu bytes",
+                          len, sizeof(*ret));
     }
     (void)memcpy(ret, data, sizeof(*ret));
     if (memcmp(ret->magic, magic, sizeof(magic)) != 0) {
-        return fl_err_set(err, FL_EFORMAT, "an offer that does not begin with 'FLMX'");
+        return fl_err_set(err, FL_EFORMAT, "data summary does not begin with 'FLMX'");
     }
     if (ret->dim == 0 || ret->classes == 0 || ret->pairs == 0) {
         return fl_err_set(err, FL_EFORMAT,
-                          "an offer of %" PRIu32 " pairs of %" PRIu32 " values and %" PRIu32
-                          " classes: none may be 0",
+                          "data summary has %" PRIu32 " pairs of %" PRIu32 " values and %" PRIu32
+                          " classes, expected numbers above 0",
                           ret->pairs, ret->dim, ret->classes);
     }
-    bytes = pair_bytes(ret->dim, ret->classes);
+    bytes = fedmix_pair_bytes(ret->dim, ret->classes);
     if (bytes > (len - sizeof(*ret)) / ret->pairs) {
         return fl_err_set(err, FL_EFORMAT,
-                          "an offer of %zu bytes cannot hold the %" PRIu32 " pairs of %" PRIu32
-                          " values and %" PRIu32 " classes that its header tells of",
+                          "data summary of %zu bytes is too short for the %" PRIu32
+                          " pairs of %" PRIu32 " values and %" PRIu32 " classes in its header",
                           len, ret->pairs, ret->dim, ret->classes);
     }
     *ret_len = sizeof(*ret) + ret->pairs * bytes;
@@ -195,7 +204,7 @@ static int check_pairs(const struct header *h, const uint8_t *pairs, struct fl_e
 
             (void)memcpy(&v, pair + j * sizeof(v), sizeof(v));
             if (!isfinite(v)) {
-                return fl_err_set(err, FL_EFORMAT, "pair %" PRIu32 " of an offer is not finite",
+                return fl_err_set(err, FL_EFORMAT, "data summary: pair %" PRIu32 " is not finite",
                                   i + 1);
             }
             if (j >= h->dim) {
@@ -205,7 +214,8 @@ static int check_pairs(const struct header *h, const uint8_t *pairs, struct fl_e
         }
         if (bad || fabs(sum - 1.0) > LABEL_TOLERANCE) {
             return fl_err_set(err, FL_EFORMAT,
-                              "pair %" PRIu32 " of an offer: its mean label is not a distribution "
+                              "data summary: the mean label of pair %" PRIu32
+                              " is not a distribution "
                               "(sum %g%s)",
                               i + 1, sum, bad ? ", a negative share" : "");
         }
@@ -213,20 +223,20 @@ static int check_pairs(const struct header *h, const uint8_t *pairs, struct fl_e
     return FL_OK;
 }
 
-/* The offer at the beginning of `data`; `*ret_len` is its length. */
-static int check_one(const void *data, size_t len, size_t dim, size_t classes, struct header *ret,
-                     size_t *ret_len, struct fl_err *err)
+/* Check the data summary at the beginning of `data`; `*ret_len` is its length. */
+static int fedmix_check_summary(const void *data, size_t len, size_t dim, size_t classes,
+                                struct header *ret, size_t *ret_len, struct fl_err *err)
 {
     uint64_t used = 0;
-    int rv = read_header(data, len, ret, &used, err);
+    int rv = fedmix_read_header(data, len, ret, &used, err);
 
     if (rv != FL_OK) {
         return rv;
     }
     if ((dim != 0 && ret->dim != dim) || (classes != 0 && ret->classes != classes)) {
         return fl_err_set(err, FL_EFORMAT,
-                          "an offer of means with %" PRIu32 " values and %" PRIu32
-                          " classes; the network takes %zu values and has %zu classes",
+                          "data summary has means of %" PRIu32 " values and %" PRIu32
+                          " classes, expected the network's %zu inputs and %zu classes",
                           ret->dim, ret->classes, dim, classes);
     }
     *ret_len = (size_t)used;
@@ -238,11 +248,13 @@ int fl__mix_check(const struct fl_options *o, const void *data, size_t len, size
 {
     struct header header;
     size_t used = 0;
-    int rv = check_one(data, len, dim, classes, &header, &used, err);
+    int rv = fedmix_check_summary(data, len, dim, classes, &header, &used, err);
 
     (void)o;
     if (rv == FL_OK && used != len) {
-        rv = fl_err_set(err, FL_EFORMAT, "an offer of %zu bytes has %zu more behind its pairs",
+        rv = fl_err_set(err, FL_EFORMAT,
+                        "data summary of %zu bytes is followed by %zu unexpected "
+                        "bytes",
                         used, len - used);
     }
     return rv;
@@ -266,9 +278,9 @@ double fl__mix_largest(const void *data, size_t len)
     uint32_t i;
     size_t j;
 
-    FL_REQUIRE(len >= sizeof(header)); /* It was checked. */
+    FL_REQUIRE(len >= sizeof(header)); /* The data summary was checked. */
     (void)memcpy(&header, data, sizeof(header));
-    for (i = 0; i < header.pairs; i++, pair += pair_bytes(header.dim, header.classes)) {
+    for (i = 0; i < header.pairs; i++, pair += fedmix_pair_bytes(header.dim, header.classes)) {
         for (j = 0; j < header.dim; j++) {
             float v;
 
@@ -281,11 +293,11 @@ double fl__mix_largest(const void *data, size_t len)
 
 /* --- the union --- */
 
-static int add_part(struct fl__mix_union *all, const uint8_t *pairs, uint32_t n)
+static int fedmix_union_add(struct fl__mix_union *all, const uint8_t *pairs, uint32_t n)
 {
     struct fl__mix_part *more = all->parts;
 
-    /* Room for a power of two; grown when the number is one. */
+    /* The capacity is a power of two; it is doubled when the number reaches it. */
     if ((all->n_offers & (all->n_offers - 1)) == 0) {
         size_t room = all->n_offers == 0 ? 1 : 2 * all->n_offers;
 
@@ -318,17 +330,18 @@ int fl__mix_union_open(const struct fl_solver_bytes *bytes, const struct fl_solv
     while (at < len) {
         struct header header;
         size_t used = 0;
-        int rv = check_one(data + at, len - at, dim, classes, &header, &used, err);
+        int rv = fedmix_check_summary(data + at, len - at, dim, classes, &header, &used, err);
 
         if (rv == FL_OK && !found && is_own(own, data + at, used)) {
             found = true;
-        } else if (rv == FL_OK && add_part(&all, data + at + sizeof(header), header.pairs) != FL_OK)
-        {
-            rv = fl_err_set(err, FL_ENOMEM, "offers of %zu clients: out of memory", all.n_offers);
+        } else if (rv == FL_OK &&
+                   fedmix_union_add(&all, data + at + sizeof(header), header.pairs) != FL_OK) {
+            rv = fl_err_set(err, FL_ENOMEM, "data summaries of %zu clients: out of memory",
+                            all.n_offers);
         }
         if (rv != FL_OK) {
             fl__mix_union_done(&all);
-            return fl_err_wrap(err, rv, "the means that the server collected, byte %zu", at);
+            return fl_err_wrap(err, rv, "data summaries received from the server, byte %zu", at);
         }
         at += used;
     }
@@ -349,7 +362,7 @@ void fl__mix_union_pair(const struct fl__mix_union *all, uint64_t i, float *x, f
     size_t high = all->n_offers;
 
     FL_REQUIRE(i < all->n_pairs);
-    /* The first part that ends behind i. */
+    /* Binary search of the first data summary that ends after pair i. */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
@@ -360,7 +373,7 @@ void fl__mix_union_pair(const struct fl__mix_union *all, uint64_t i, float *x, f
         }
     }
     i -= low > 0 ? all->parts[low - 1].end : 0;
-    pair = all->parts[low].pairs + i * pair_bytes(all->dim, all->classes);
+    pair = all->parts[low].pairs + i * fedmix_pair_bytes(all->dim, all->classes);
     (void)memcpy(x, pair, all->dim * sizeof(*x));
     (void)memcpy(label, pair + all->dim * sizeof(*x), all->classes * sizeof(*label));
 }

@@ -5,21 +5,22 @@
  *     x <- x + (1 + 1/S) (- learning_rate v) + h_k            T steps, v of sgd
  *     delta_k <- x - theta^t          server: delta_ps <- theta^{t+1} - theta^t
  *
- * delta_k is the client's own displacement in the last round that counted it, whole whatever
- * was uploaded of it; delta_ps is the server's last step, made by whatever aggregate. In the
- * first round both are 0 and a round is sgd with (1 + 1/S) learning_rate. With all clients in
- * every round, delta_ps follows FedAvgM with momentum 1 - 1/S and gain 1 + 1/S. Of a unit or a
- * neuron that nobody sent delta_ps is 0: the model did not move (step 2 of the client).
+ * delta_k is the client's own displacement in the last round that aggregated it: the whole
+ * displacement, also when only a part was uploaded. delta_ps is the server's last step, of any
+ * aggregator. In the first round both are 0 and a round is sgd with (1 + 1/S) learning_rate. With
+ * all clients in every round, delta_ps follows FedAvgM with momentum 1 - 1/S and gain 1 + 1/S. For
+ * a unit or neuron that no client sent delta_ps is 0: the model did not move (step 2 of the
+ * client).
  *
- * Momentum and weight decay of the client belong to the gradient's half of the step: v is
- * sgd's, weight decay and proximal term in it; h_k stands outside, it must add up to T h_k.
- * Aggregate `momentum` on top doubles the momentum and is refused unless asked for.
- * Buffers have no displacement.
+ * Momentum and weight decay of the client belong to the gradient part of the step: v is that of
+ * sgd, with weight decay and proximal term; h_k is outside of it and sums to T h_k. Aggregator
+ * `momentum` in addition doubles the momentum and is refused unless server_momentum is set. Buffers
+ * have no displacement.
  *
- * Options: mu (proximal term); denominator: S as in Algorithm 2, the clients selected, or P as
- * in eq. (9), all; server_momentum. State: client: theta^t and h_k, two models, beside sgd's,
- * and delta_k between rounds. Server: delta_ps.
- * Cost: sgd's and one more read a step. A model more down.
+ * Options: mu (proximal term); denominator: S as in Algorithm 2, the clients selected, or P as in
+ * eq. (9), all; server_momentum. State: client: theta^t and h_k, two models, beside sgd's, and
+ * delta_k between rounds. Server: delta_ps. Cost: sgd's and one more read per step. One more model
+ * to download. Runs on the training thread; server_step runs in the aggregation pass.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,7 @@ struct fl_solver {
     float *drift; /* h_k */
 };
 
-static void update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+static void igfl_c_update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
     const struct fl_solver *solver = ctx;
     float g[FL__SOLVER_CHUNK];
@@ -61,7 +62,7 @@ static void update(void *ctx, size_t offset, size_t n, float *params, const floa
     }
 }
 
-static void destroy(struct fl_solver *solver)
+static void igfl_c_destroy(struct fl_solver *solver)
 {
     if (solver != NULL) {
         fl__sgd_done(&solver->sgd);
@@ -72,8 +73,8 @@ static void destroy(struct fl_solver *solver)
     }
 }
 
-static int divisor(const struct fl_options *o, uint32_t n_selected, uint32_t population,
-                   double *ret, struct fl_err *err)
+static int igfl_c_divisor(const struct fl_options *o, uint32_t n_selected, uint32_t population,
+                          double *ret, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
     bool all = v->denominator == ALL;
@@ -81,8 +82,8 @@ static int divisor(const struct fl_options *o, uint32_t n_selected, uint32_t pop
 
     if (n == 0) {
         return fl_err_set(err, FL_ESTATE,
-                          "solver 'igfl_c' divides by the number of %s clients, which the server "
-                          "did not tell",
+                          "solver 'igfl_c' needs the number of %s clients, which the server did "
+                          "not send",
                           all ? "all" : "selected");
     }
     *ret = n;
@@ -109,14 +110,15 @@ static int make_drift(struct fl_solver *solver, const struct fl_solver_setup *se
     return rv == FL_OK ? fl__solver_copy(setup->net, &solver->start, err) : rv;
 }
 
-static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
-                  struct fl_solver **ret, struct fl_err *err)
+static int igfl_c_create(const struct fl_options *o, const struct fl_solver_setup *setup,
+                         struct fl_solver **ret, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
     struct fl_solver_setup scaled = *setup;
     struct fl_solver *solver;
     double over = 0;
-    int rv = setup->adapting ? FL_OK : divisor(o, setup->n_selected, setup->population, &over, err);
+    int rv = setup->adapting ? FL_OK
+                             : igfl_c_divisor(o, setup->n_selected, setup->population, &over, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -137,39 +139,39 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
         rv = fl__sgd_init(&solver->sgd, &scaled, err);
     }
     if (rv != FL_OK) {
-        destroy(solver);
+        igfl_c_destroy(solver);
         return rv;
     }
     *ret = solver;
     return FL_OK;
 }
 
-static double step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
+static double igfl_c_step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
 {
-    return fl_net_step(solver->sgd.net, x, y, batch, update, solver);
+    return fl_net_step(solver->sgd.net, x, y, batch, igfl_c_update, solver);
 }
 
-static int finish(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *sent,
-                  struct fl_err *err)
+static int igfl_c_finish(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *sent,
+                         struct fl_err *err)
 {
     struct fl_net *net = solver->sgd.net;
 
     (void)sent;
-    /* The start is not needed any more: it makes room. */
+    /* `start` is reused for the displacement. */
     fl_vec_sub(solver->start, fl_net_params(net), solver->start, fl_net_block(net));
     return fl__solver_put(net, solver->start, &kept[0], err);
 }
 
-static unsigned outside_parts(const struct fl_options *o, bool adapting)
+static unsigned igfl_c_external_parts(const struct fl_options *o, bool adapting)
 {
     const struct options *v = fl_options_values(o);
 
     return (v->mu > 0 ? FL_CAPABILITY_PULL : 0u) | (adapting ? 0u : FL_CAPABILITY_DRIFT);
 }
 
-/* T h_k: the share of a step is taken by who knows how many there are. */
-static int outside_begin(const struct fl_options *o, const struct fl_external_task *task,
-                         struct fl_external *ret, struct fl_err *err)
+/* Returns T h_k: the trainer divides it by its number of steps. */
+static int igfl_c_external_begin(const struct fl_options *o, const struct fl_external_task *task,
+                                 struct fl_external *ret, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
     size_t n = fl_layout_count(task->layout);
@@ -182,7 +184,7 @@ static int outside_begin(const struct fl_options *o, const struct fl_external_ta
     if (task->adapting) {
         return FL_OK;
     }
-    rv = divisor(o, task->n_selected, task->population, &over, err);
+    rv = igfl_c_divisor(o, task->n_selected, task->population, &over, err);
     if (rv == FL_OK) {
         rv = fl__external_take(task->layout, task->inputs, "displacement", &ret->drift, err);
     }
@@ -201,9 +203,9 @@ static int outside_begin(const struct fl_options *o, const struct fl_external_ta
     return FL_OK;
 }
 
-static int outside_finish(const struct fl_options *o, const struct fl_external_task *task,
-                          const float *trained, uint64_t steps, struct fl_buf *kept,
-                          struct fl_buf *sent, struct fl_err *err)
+static int igfl_c_external_finish(const struct fl_options *o, const struct fl_external_task *task,
+                                  const float *trained, uint64_t steps, struct fl_buf *kept,
+                                  struct fl_buf *sent, struct fl_err *err)
 {
     size_t n = fl_layout_count(task->layout);
     float *moved = malloc(n * sizeof(*moved));
@@ -221,7 +223,7 @@ static int outside_finish(const struct fl_options *o, const struct fl_external_t
     return rv;
 }
 
-static void server_step(const struct fl_options *o, const struct fl_agg_block *block)
+static void igfl_c_server_step(const struct fl_options *o, const struct fl_agg_block *block)
 {
     size_t i;
 
@@ -231,14 +233,14 @@ static void server_step(const struct fl_options *o, const struct fl_agg_block *b
     }
 }
 
-static int fits(const struct fl_options *o, const struct fl_aggregate_ops *aggregate,
-                struct fl_err *err)
+static int igfl_c_fits(const struct fl_options *o, const struct fl_aggregate_ops *aggregate,
+                       struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
 
     if (aggregate == &fl_aggregate_momentum && !v->server_momentum) {
         return fl_err_set(err, FL_ECONF,
-                          "solver 'igfl_c' is a momentum by itself, which aggregate 'momentum' "
+                          "solver 'igfl_c' already acts as momentum, which aggregate 'momentum' "
                           "doubles: choose another aggregate, or set server_momentum to yes");
     }
     return FL_OK;
@@ -249,10 +251,10 @@ static const char *const denominators[] = {[SELECTED] = "S", [ALL] = "P", NULL};
 static const struct fl_opt_spec options[] = {
     FL__PROX_OPTION(struct options, "0"),
     {FL_OPT(struct options, ENUM, denominator), .def = "S", .choices = denominators,
-     .help = "What the client's own share is taken of: S, the clients selected (Algorithm 2), or "
+     .help = "Divisor of the client's own displacement: S, the clients selected (Algorithm 2), or "
              "P, all clients (equation 9)."},
     {FL_OPT(struct options, BOOL, server_momentum), .def = "no",
-     .help = "Allow aggregate 'momentum', whose momentum comes on top of this one."},
+     .help = "Allow aggregate 'momentum' in addition, which doubles the momentum."},
     FL_OPT_END_OF(struct options),
 };
 
@@ -264,24 +266,24 @@ static const struct fl_agg_part server = {
     .state_names = displacement,
     .takes_masks = true,
     .is_step = true,
-    .step = server_step,
+    .step = igfl_c_server_step,
 };
 
 const struct fl_solver_ops fl_solver_igfl_c = {
     .policy =
         {
             .name = "igfl_c",
-            .help = "sgd that goes on along the group's last step, without its own share of it",
+            .help = "sgd that continues the last global step, without the client's own share of it",
             .source = "IGFL-C, Algorithm 2",
             .options = options,
         },
     .inputs = displacement,
     .keeps = keeps,
     .server = &server,
-    .fits = fits,
-    .create = create,
-    .destroy = destroy,
-    .step = step,
-    .finish = finish,
-    .outside = {outside_parts, outside_begin, outside_finish},
+    .fits = igfl_c_fits,
+    .create = igfl_c_create,
+    .destroy = igfl_c_destroy,
+    .step = igfl_c_step,
+    .finish = igfl_c_finish,
+    .outside = {igfl_c_external_parts, igfl_c_external_begin, igfl_c_external_finish},
 };

@@ -5,13 +5,13 @@
  *     fo:  w <- w - learning_rate g(w'; D2)
  *     hf:  w <- w - learning_rate (g' - alpha H(w; D3) g'),  g' = g(w'; D2)
  *
- * The product of the Hessian is exact, from one pass (fl_net_pass_jvp()).
+ * The Hessian-vector product is exact, from one pass (fl_net_pass_jvp()).
  *
- * A step sees one batch, so that an iteration takes two steps (hf: three): R iterations are 2 R
- * (3 R) steps, D1, D2 (and D3) the batches in the order they come. An iteration that the round
- * cuts short uses its last batch for what is missing, so that w is what a round ends with.
+ * A step gets one batch, so an iteration takes two steps (hf: three): R iterations are 2 R (3 R)
+ * steps, with D1, D2 (and D3) consecutive batches. An iteration that the end of the round
+ * interrupts reuses its last batch for the missing steps, so that the round ends with w.
  *
- * g and H include weight decay; momentum is that of w's steps.
+ * g and H include weight decay; momentum applies to the steps of w.
  *
  * Adapting a copy before it is evaluated: the first step is w <- w - alpha g, further ones have
  * learning_rate. One step on training data is the definition; two on test data are what the
@@ -40,15 +40,15 @@ struct fl_solver {
     size_t n_steps, made;
     size_t phase; /* of the iteration: 0 before D1, 1 before D2, 2 before D3 */
     /* Internal order; NULL when adapting, and all but w for fo. */
-    float *w;                /* while the network holds w' */
+    float *w;                /* while the network contains w' */
     float *gradient;         /* g' */
-    struct fl__runs buffers; /* hf: of the network's block, which w goes back into */
+    struct fl__runs buffers; /* hf: ranges of buffers in the network's block */
 };
 
 typedef void (*chunk_cb)(const struct fl_solver *solver, size_t offset, size_t n, float *params,
                          float *g);
 
-/* What a step does with g, weight decay included, chunk by chunk. */
+/* Call `cb` with g, weight decay included, chunk by chunk. */
 static void each_chunk(const struct fl_solver *solver, size_t offset, size_t n, float *params,
                        const float *grad, chunk_cb cb)
 {
@@ -80,14 +80,15 @@ static void from_inner(const struct fl_solver *solver, size_t offset, size_t n, 
     fl__sgd_update(&solver->outer, offset, n, params, g);
 }
 
-static void remember(const struct fl_solver *solver, size_t offset, size_t n, float *params,
-                     float *g)
+static void per_fedavg_keep_gradient(const struct fl_solver *solver, size_t offset, size_t n,
+                                     float *params, float *g)
 {
     (void)params;
     (void)memcpy(solver->gradient + offset, g, n * sizeof(float));
 }
 
-static void adapt(const struct fl_solver *solver, size_t offset, size_t n, float *params, float *g)
+static void per_fedavg_adapt_chunk(const struct fl_solver *solver, size_t offset, size_t n,
+                                   float *params, float *g)
 {
     (void)offset;
     fl_vec_axpy(params, solver->made == 0 ? -solver->alpha : -solver->outer.learning_rate, g, n);
@@ -105,16 +106,17 @@ static void update_outer(void *ctx, size_t offset, size_t n, float *params, cons
 
 static void update_none(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
-    each_chunk(ctx, offset, n, params, grad, remember);
+    each_chunk(ctx, offset, n, params, grad, per_fedavg_keep_gradient);
 }
 
 static void update_adapt(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
-    each_chunk(ctx, offset, n, params, grad, adapt);
+    each_chunk(ctx, offset, n, params, grad, per_fedavg_adapt_chunk);
 }
 
-/* `product`: of the loss's Hessian and g'; that of weight decay is its factor. */
-static void bend(void *ctx, size_t offset, size_t n, float *params, const float *product)
+/* The hf update. `product`: Hessian of the loss times g'; weight decay adds its own factor. */
+static void per_fedavg_update_hf(void *ctx, size_t offset, size_t n, float *params,
+                                 const float *product)
 {
     const struct fl_solver *solver = ctx;
     float keep = 1 - solver->alpha * solver->weight_decay;
@@ -130,8 +132,9 @@ static void bend(void *ctx, size_t offset, size_t n, float *params, const float 
     }
 }
 
-/* The last third of an iteration of hf: the network holds w' and is left with the new w. */
-static double curve(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
+/* The last third of an iteration of hf: the network contains w' before and the new w afterwards. */
+static double per_fedavg_step_hf(struct fl_solver *solver, const float *x, const int32_t *y,
+                                 size_t batch)
 {
     const struct fl_net_pass pass = {.x = x, .y = y, .batch = batch};
     const struct fl_net_direction direction = {.params = solver->gradient, .slope = 1};
@@ -141,10 +144,11 @@ static double curve(struct fl_solver *solver, const float *x, const int32_t *y, 
 
     fl__runs_copy(&solver->buffers, solver->w, params);
     (void)memcpy(params, solver->w, fl_net_block(net) * sizeof(float));
-    return fl_net_pass_jvp(net, &pass, &direction, bend, solver, &slope);
+    return fl_net_pass_jvp(net, &pass, &direction, per_fedavg_update_hf, solver, &slope);
 }
 
-static double advance(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
+static double per_fedavg_advance(struct fl_solver *solver, const float *x, const int32_t *y,
+                                 size_t batch)
 {
     struct fl_net *net = solver->outer.net;
 
@@ -157,11 +161,12 @@ static double advance(struct fl_solver *solver, const float *x, const int32_t *y
         return fl_net_step(net, x, y, batch, solver->hf ? update_none : update_outer, solver);
     default:
         solver->phase = 0;
-        return curve(solver, x, y, batch);
+        return per_fedavg_step_hf(solver, x, y, batch);
     }
 }
 
-static double step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
+static double per_fedavg_step(struct fl_solver *solver, const float *x, const int32_t *y,
+                              size_t batch)
 {
     double loss;
 
@@ -170,15 +175,15 @@ static double step(struct fl_solver *solver, const float *x, const int32_t *y, s
         solver->made++;
         return loss;
     }
-    loss = advance(solver, x, y, batch);
+    loss = per_fedavg_advance(solver, x, y, batch);
     solver->made++;
     while (solver->made >= solver->n_steps && solver->phase != 0) {
-        loss = advance(solver, x, y, batch);
+        loss = per_fedavg_advance(solver, x, y, batch);
     }
     return loss;
 }
 
-static void destroy(struct fl_solver *solver)
+static void per_fedavg_destroy(struct fl_solver *solver)
 {
     if (solver != NULL) {
         fl__sgd_done(&solver->outer);
@@ -189,7 +194,7 @@ static void destroy(struct fl_solver *solver)
     }
 }
 
-static int take_memory(struct fl_solver *solver, struct fl_net *net, struct fl_err *err)
+static int per_fedavg_take_memory(struct fl_solver *solver, struct fl_net *net, struct fl_err *err)
 {
     float **blocks[] = {&solver->w, &solver->gradient};
     size_t n = solver->hf ? sizeof(blocks) / sizeof(blocks[0]) : 1;
@@ -208,8 +213,8 @@ static int take_memory(struct fl_solver *solver, struct fl_net *net, struct fl_e
     return rv;
 }
 
-static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
-                  struct fl_solver **ret, struct fl_err *err)
+static int per_fedavg_create(const struct fl_options *o, const struct fl_solver_setup *setup,
+                             struct fl_solver **ret, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
     struct fl_solver *solver = calloc(1, sizeof(*solver));
@@ -226,18 +231,18 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
     solver->weight_decay = solver->outer.weight_decay;
     solver->outer.weight_decay = 0;
     if (rv == FL_OK && !setup->adapting) {
-        rv = take_memory(solver, setup->net, err);
+        rv = per_fedavg_take_memory(solver, setup->net, err);
     }
     if (rv != FL_OK) {
-        destroy(solver);
+        per_fedavg_destroy(solver);
         return rv;
     }
     *ret = solver;
     return FL_OK;
 }
 
-/* Adapting has a first step of its own: alpha. */
-static unsigned outside_parts(const struct fl_options *o, bool adapting)
+/* Needed for adapting too: its first step has step size alpha. */
+static unsigned per_fedavg_external_parts(const struct fl_options *o, bool adapting)
 {
     (void)o;
     (void)adapting;
@@ -248,9 +253,9 @@ static const char *const variants[] = {[FIRST_ORDER] = "fo", [HESSIAN_FREE] = "h
 
 static const struct fl_opt_spec options[] = {
     {FL_OPT(struct options, ENUM, variant), .def = "fo", .choices = variants,
-     .help = "fo leaves out second derivatives; hf has them, exactly, for a third more work."},
+     .help = "fo omits second derivatives; hf computes them exactly, for a third more work."},
     {FL_OPT(struct options, FLOAT, alpha), .def = "0.02", .min = 0, .max = 1000,
-     .help = "Step size of the adaption that is trained for; 0: sgd on every second batch."},
+     .help = "Step size of the adaptation that is trained for; 0: sgd on every second batch."},
     FL_OPT_END_OF(struct options),
 };
 
@@ -258,12 +263,12 @@ const struct fl_solver_ops fl_solver_per_fedavg = {
     .policy =
         {
             .name = "per_fedavg",
-            .help = "trains a model that one step on a client's data makes personal",
+            .help = "trains a model that one step on a client's data personalizes",
             .source = "Per-FedAvg",
             .options = options,
         },
-    .create = create,
-    .destroy = destroy,
-    .step = step,
-    .outside = {outside_parts, NULL, NULL},
+    .create = per_fedavg_create,
+    .destroy = per_fedavg_destroy,
+    .step = per_fedavg_step,
+    .outside = {per_fedavg_external_parts, NULL, NULL},
 };

@@ -7,15 +7,15 @@
  *                                            (g(theta) + lambda (theta - w) + weight_decay theta)
  *         w <- w - learning_rate lambda (w - theta)
  *
- * w is uploaded; the server's beta is `server_lr` of aggregate mean. One step is one of the
- * paper's R local rounds. The personal model is theta, as defined, or w: what the reference
- * code evaluates under that name. Batch statistics go along with theta and are w's too.
+ * w is uploaded; the server's beta is `server_lr` of aggregate mean. One step is one of the paper's
+ * R local rounds. The personalized model is theta, as defined, or w, which the reference code
+ * evaluates under that name. Batch statistics are those of theta, for w too.
  *
  * Stable for inner_learning_rate * lambda < 2 and learning_rate * lambda <= 1; anything else is
  * refused, and so is momentum, which the algorithm does not have.
  *
- * Options: inner_steps, inner_learning_rate, lambda, personal. State: w, one model.
- * Cost: inner_steps times sgd's with prox, and one pass over the model a step.
+ * Options: inner_steps, inner_learning_rate, lambda, personal. State: w, one model. Cost:
+ * inner_steps times that of sgd with prox, and one pass over the model per step.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -32,22 +32,23 @@ struct options {
     enum personal personal;
 };
 
-/* How far above 1 learning_rate * lambda may be for being written in decimals. */
+/* Tolerance of learning_rate * lambda <= 1 for decimal fractions. */
 #define ROUNDING 1e-9
 
 struct fl_solver {
     struct fl__sgd inner;
-    struct fl__prox prox; /* its anchor is w: not owned by it */
+    struct fl__prox prox; /* its anchor is w, which it does not own */
     float pull;           /* learning_rate lambda */
     size_t inner_steps;
-    bool personal_w; /* the personal model is w */
+    bool personal_w; /* the personalized model is w */
     bool adapting;
-    bool w_in_net;           /* the network holds w, and `w` theta: between steps only */
+    /* the network contains w, and `w` contains theta; only between steps */
+    bool w_in_net;
     float *w;                /* internal order */
-    struct fl__runs buffers; /* stay in the network whichever model is in it */
+    struct fl__runs buffers; /* stay in the network when models are exchanged */
 };
 
-static void update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+static void pfedme_update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
     const struct fl_solver *solver = ctx;
     float g[FL__SOLVER_CHUNK];
@@ -63,27 +64,27 @@ static void update(void *ctx, size_t offset, size_t n, float *params, const floa
 }
 
 /* w <- w - pull (w - theta), theta in the network. */
-static void follow(const struct fl_solver *solver)
+static void pfedme_update_w(const struct fl_solver *solver)
 {
     const float *theta = fl_net_params(solver->inner.net);
     size_t n = fl_net_block(solver->inner.net);
-    float away[FL__SOLVER_CHUNK];
+    float distance[FL__SOLVER_CHUNK];
     size_t at;
 
     for (at = 0; at < n; at += FL__SOLVER_CHUNK) {
         size_t m = n - at < FL__SOLVER_CHUNK ? n - at : FL__SOLVER_CHUNK;
 
-        fl_vec_sub(away, solver->w + at, theta + at, m);
-        fl_vec_axpy(solver->w + at, -solver->pull, away, m);
+        fl_vec_sub(distance, solver->w + at, theta + at, m);
+        fl_vec_axpy(solver->w + at, -solver->pull, distance, m);
     }
 }
 
-/* Put w or theta into the network, and the other one aside. */
-static void show(struct fl_solver *solver, bool w)
+/* Put w or theta into the network, and the other one into solver->w. */
+static void pfedme_swap_models(struct fl_solver *solver, bool w)
 {
     float *params = fl_net_params(solver->inner.net);
     size_t n = fl_net_block(solver->inner.net);
-    float aside[FL__SOLVER_CHUNK];
+    float chunk[FL__SOLVER_CHUNK];
     size_t at;
 
     if (solver->w_in_net == w) {
@@ -93,14 +94,14 @@ static void show(struct fl_solver *solver, bool w)
     for (at = 0; at < n; at += FL__SOLVER_CHUNK) {
         size_t bytes = (n - at < FL__SOLVER_CHUNK ? n - at : FL__SOLVER_CHUNK) * sizeof(float);
 
-        (void)memcpy(aside, params + at, bytes);
+        (void)memcpy(chunk, params + at, bytes);
         (void)memcpy(params + at, solver->w + at, bytes);
-        (void)memcpy(solver->w + at, aside, bytes);
+        (void)memcpy(solver->w + at, chunk, bytes);
     }
     solver->w_in_net = w;
 }
 
-static void destroy(struct fl_solver *solver)
+static void pfedme_destroy(struct fl_solver *solver)
 {
     if (solver != NULL) {
         fl__sgd_done(&solver->inner);
@@ -118,7 +119,8 @@ static int fits_training(const struct fl_options *o, double learning_rate, doubl
 
     if (momentum > 0) {
         return fl_err_set(err, FL_ECONF,
-                          "solver 'pfedme' has no momentum: set training.momentum to 0, it is %g",
+                          "solver 'pfedme' does not support momentum: training.momentum is %g, set "
+                          "it to 0",
                           momentum);
     }
     if (learning_rate * lambda > 1 + ROUNDING) {
@@ -130,8 +132,8 @@ static int fits_training(const struct fl_options *o, double learning_rate, doubl
     return FL_OK;
 }
 
-static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
-                  struct fl_solver **ret, struct fl_err *err)
+static int pfedme_create(const struct fl_options *o, const struct fl_solver_setup *setup,
+                         struct fl_solver **ret, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
     struct fl_solver_setup inner = *setup;
@@ -158,7 +160,7 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
         rv = fl__runs_of_buffers(setup->net, &solver->buffers, err);
     }
     if (rv != FL_OK) {
-        destroy(solver);
+        pfedme_destroy(solver);
         return rv;
     }
     solver->prox.mu = (float)v->lambda;
@@ -167,51 +169,51 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
     return FL_OK;
 }
 
-/* The loss is theta's before the step; one that is not finite shows whenever it comes up. */
-static double step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
+/* Returns the loss of theta before the step, or a loss of any inner step that is not finite. */
+static double pfedme_step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
 {
     double first = 0;
     size_t i;
 
-    show(solver, false);
+    pfedme_swap_models(solver, false);
     for (i = 0; i < solver->inner_steps; i++) {
-        double loss = fl_net_step(solver->inner.net, x, y, batch, update, solver);
+        double loss = fl_net_step(solver->inner.net, x, y, batch, pfedme_update, solver);
 
         if (i == 0 || !isfinite(loss)) {
             first = loss;
         }
     }
-    follow(solver);
+    pfedme_update_w(solver);
     if (solver->adapting) {
-        show(solver, solver->personal_w);
+        pfedme_swap_models(solver, solver->personal_w);
     }
     return first;
 }
 
-static int finish(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *sent,
-                  struct fl_err *err)
+static int pfedme_finish(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *sent,
+                         struct fl_err *err)
 {
     (void)kept;
     (void)sent;
     (void)err;
-    show(solver, true);
+    pfedme_swap_models(solver, true);
     return FL_OK;
 }
 
-static void personal(struct fl_solver *solver)
+static void pfedme_personal(struct fl_solver *solver)
 {
-    show(solver, solver->personal_w);
+    pfedme_swap_models(solver, solver->personal_w);
 }
 
-/* With the same two models when it only adapts. */
-static unsigned outside_parts(const struct fl_options *o, bool adapting)
+/* Adapting also needs the two models. */
+static unsigned pfedme_external_parts(const struct fl_options *o, bool adapting)
 {
     (void)o;
     (void)adapting;
     return FL_CAPABILITY_PFEDME;
 }
 
-static int check(const struct fl_options *o, struct fl_err *err)
+static int pfedme_check(const struct fl_options *o, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
     double rate = v->inner_learning_rate;
@@ -234,10 +236,10 @@ static const struct fl_opt_spec options[] = {
     {FL_OPT(struct options, FLOAT, inner_learning_rate), .def = "0.1", .min = 0, .max = 1000,
      .help = "Step size of theta; training.learning_rate is that of w."},
     {FL_OPT(struct options, FLOAT, lambda), .def = "15", .min = 0, .max = 1e6,
-     .help = "Strength of the pull of theta to w and of w to theta."},
+     .help = "Strength of the attraction between theta and w."},
     {FL_OPT(struct options, ENUM, personal), .def = "theta", .choices = personals,
-     .help = "The model that is evaluated as the client's own: theta, or w_local, what the "
-             "authors' code evaluates."},
+     .help = "The model that is evaluated as the client's personalized model: theta, or w_local as "
+             "in the authors' code."},
     FL_OPT_END_OF(struct options),
 };
 
@@ -245,16 +247,16 @@ const struct fl_solver_ops fl_solver_pfedme = {
     .policy =
         {
             .name = "pfedme",
-            .help = "a personal model near the local one, which follows it (Moreau envelope)",
+            .help = "a personalized model near the local one, which follows it (Moreau envelope)",
             .source = "pFedMe",
             .options = options,
-            .check = check,
+            .check = pfedme_check,
         },
     .fits_training = fits_training,
-    .create = create,
-    .destroy = destroy,
-    .step = step,
-    .finish = finish,
-    .personal = personal,
-    .outside = {outside_parts, NULL, NULL},
+    .create = pfedme_create,
+    .destroy = pfedme_destroy,
+    .step = pfedme_step,
+    .finish = pfedme_finish,
+    .personal = pfedme_personal,
+    .outside = {pfedme_external_parts, NULL, NULL},
 };

@@ -7,10 +7,9 @@
  * Options: mu (0: sgd, bit for bit); anchor:
  *     fixed   the model that was received last, for the whole round, as FedProx and
  *             FedMCSA are written;
- *     moving  overwritten by x after each step, as FedMCSA's authors released it: x is at
- *             its anchor whenever a step looks, so that mu does nothing.
- * State: the fixed anchor, one model, beside sgd's.
- * Cost: sgd's and one more read of the anchor a step; moving: sgd's.
+ *     moving  overwritten by x after each step, as FedMCSA's authors released it: x equals its
+ * anchor in every step, so mu has no effect. State: the fixed anchor, one model, beside sgd's.
+ * Cost: sgd's and one more read of the anchor per step; moving: sgd's.
  */
 #include <stdlib.h>
 
@@ -28,22 +27,22 @@ struct fl_solver {
     struct fl__prox prox;
 };
 
-/* 0: the anchor moves along, so that there is no pull. */
-static double strength(const struct fl_options *o)
+/* Effective mu: 0 for a moving anchor, which is always x. */
+static double prox_strength(const struct fl_options *o)
 {
     const struct options *v = fl_options_values(o);
 
     return v->anchor == MOVING ? 0 : v->mu;
 }
 
-static void update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+static void prox_update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
     const struct fl_solver *solver = ctx;
 
     fl__prox_update(&solver->prox, &solver->sgd, offset, n, params, grad);
 }
 
-static void destroy(struct fl_solver *solver)
+static void prox_destroy(struct fl_solver *solver)
 {
     if (solver != NULL) {
         fl__sgd_done(&solver->sgd);
@@ -52,8 +51,8 @@ static void destroy(struct fl_solver *solver)
     }
 }
 
-static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
-                  struct fl_solver **ret, struct fl_err *err)
+static int prox_create(const struct fl_options *o, const struct fl_solver_setup *setup,
+                       struct fl_solver **ret, struct fl_err *err)
 {
     struct fl_solver *solver = calloc(1, sizeof(*solver));
     int rv;
@@ -61,35 +60,35 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
     if (solver == NULL) {
         return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
     }
-    rv = fl__prox_init(&solver->prox, strength(o), setup, err);
+    rv = fl__prox_init(&solver->prox, prox_strength(o), setup, err);
     if (rv == FL_OK) {
         rv = fl__sgd_init(&solver->sgd, setup, err);
     }
     if (rv != FL_OK) {
-        destroy(solver);
+        prox_destroy(solver);
         return rv;
     }
     *ret = solver;
     return FL_OK;
 }
 
-static double step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
+static double prox_step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
 {
-    return fl_net_step(solver->sgd.net, x, y, batch, update, solver);
+    return fl_net_step(solver->sgd.net, x, y, batch, prox_update, solver);
 }
 
-static unsigned outside_parts(const struct fl_options *o, bool adapting)
+static unsigned prox_external_parts(const struct fl_options *o, bool adapting)
 {
     (void)adapting;
-    return strength(o) > 0 ? FL_CAPABILITY_PULL : 0;
+    return prox_strength(o) > 0 ? FL_CAPABILITY_PULL : 0;
 }
 
-static int outside_begin(const struct fl_options *o, const struct fl_external_task *task,
-                         struct fl_external *ret, struct fl_err *err)
+static int prox_external_begin(const struct fl_options *o, const struct fl_external_task *task,
+                               struct fl_external *ret, struct fl_err *err)
 {
     (void)task;
     (void)err;
-    ret->mu = strength(o);
+    ret->mu = prox_strength(o);
     return FL_OK;
 }
 
@@ -98,8 +97,8 @@ static const char *const anchors[] = {[FIXED] = "fixed", [MOVING] = "moving", NU
 static const struct fl_opt_spec options[] = {
     FL__PROX_OPTION(struct options, "0.01"),
     {FL_OPT(struct options, ENUM, anchor), .def = "fixed", .choices = anchors,
-     .help = "What the pull leads to: the model received last, or (moving) the model of the "
-             "step before, which is no pull at all: FedMCSA as released."},
+     .help = "Anchor of the proximal term: the model received last, or (moving) the model of the "
+             "previous step, which has no effect: FedMCSA as released."},
     FL_OPT_END_OF(struct options),
 };
 
@@ -107,12 +106,12 @@ const struct fl_solver_ops fl_solver_prox = {
     .policy =
         {
             .name = "prox",
-            .help = "sgd that is pulled back to the received model",
+            .help = "sgd with a proximal term towards the received model",
             .source = "FedProx",
             .options = options,
         },
-    .create = create,
-    .destroy = destroy,
-    .step = step,
-    .outside = {outside_parts, outside_begin, NULL},
+    .create = prox_create,
+    .destroy = prox_destroy,
+    .step = prox_step,
+    .outside = {prox_external_parts, prox_external_begin, NULL},
 };

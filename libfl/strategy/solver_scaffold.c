@@ -10,22 +10,22 @@
  * by under momentum m; without momentum it is the number of steps. Weight decay and the
  * proximal term count as parts of the gradient: controls hold them too.
  *
- * A client takes c_k over for the units whose upload was counted, and for those only: then
- * s = sum of all c_k, unit by unit, whoever drops out. The server keeps the sum, because N may
- * change between rounds: a client that comes brings c_k = 0, and c is the mean at once. N counts
- * every client whose c_k is in the sum (docs/algorithms.md#scaffolds-control).
+ * A client commits c_k only for the units whose upload was aggregated: then s = sum of all c_k,
+ * unit by unit, whichever clients drop out. The server keeps the sum, because N may change between
+ * rounds: a client that joins has c_k = 0, so c is the mean at once. N counts every client whose
+ * c_k is in the sum (docs/algorithms.md#scaffolds-control).
  *
- * Updates weigh the same in their mean unless told otherwise, as in the paper: c is a plain mean,
- * and sum_k w_k (c - c_k) is 0 over all clients for equal w_k only.
+ * Updates have equal weights in their mean unless configured otherwise, as in the paper: c is a
+ * plain mean, and sum_k w_k (c - c_k) is 0 over all clients for equal w_k only.
  *
- * A learning rate of 0 says nothing of the gradient: dc_k is 0. (With rebuild_dc the server
- * cannot tell that from a model that stood still: dc_k is -c there, on both sides.)
+ * With a learning rate of 0 the gradient is unknown: dc_k is 0. (With rebuild_dc the server cannot
+ * distinguish this from a model that did not move: dc_k is -c then, on both sides.)
  *
- * Options: mu (proximal term), rebuild_dc: dc_k is not sent; the server computes it from the
- * update and the steps reported, which must come exactly (codec float32).
- * State: client: theta^t, c and c_k, three models, beside sgd's. Server: s, and c in a round.
- * Cost: sgd's and two more reads a step. A model more in each direction, down c and up dc_k;
- * only down with rebuild_dc.
+ * Options: mu (proximal term), rebuild_dc: dc_k is not sent; the server computes it from the update
+ * and the number of steps reported, so the update must be exact (codec float32). State: client:
+ * theta^t, c and c_k, three models, beside sgd's. Server: s, and c in a round. Cost: sgd's and two
+ * more reads per step. One more model to download (c) and, without rebuild_dc, to upload (dc_k).
+ * Runs on the training thread; server_step runs in the aggregation pass.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ struct options {
     bool rebuild_dc;
 };
 
-/* Up to so many steps a_k is summed as it is written; above, the closed form loses nothing. */
+/* Up to this number of steps a_k is summed term by term; above, the closed form is as accurate. */
 #define SUMMED_STEPS 4096
 
 struct fl_solver {
@@ -53,7 +53,7 @@ struct fl_solver {
     float *own_control; /* c_k */
 };
 
-static void update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+static void scaffold_update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
     const struct fl_solver *solver = ctx;
     float g[FL__SOLVER_CHUNK];
@@ -94,8 +94,8 @@ static double momentum_steps(double momentum, uint64_t n_steps)
     return sum;
 }
 
-static double factor(const struct fl_options *o, double learning_rate, double momentum,
-                     uint64_t n_steps)
+static double scaffold_factor(const struct fl_options *o, double learning_rate, double momentum,
+                              uint64_t n_steps)
 {
     double moved = momentum < 1 ? learning_rate * momentum_steps(momentum, n_steps) : 0;
     double inverse = 1 / moved;
@@ -104,14 +104,14 @@ static double factor(const struct fl_options *o, double learning_rate, double mo
     return moved > 0 && isfinite(inverse) ? inverse : 0;
 }
 
-static bool rebuilds(const struct fl_options *o)
+static bool scaffold_rebuilds_dc(const struct fl_options *o)
 {
     const struct options *v = fl_options_values(o);
 
     return v->rebuild_dc;
 }
 
-static void destroy(struct fl_solver *solver)
+static void scaffold_destroy(struct fl_solver *solver)
 {
     if (solver != NULL) {
         fl__sgd_done(&solver->sgd);
@@ -139,8 +139,8 @@ static int take_controls(struct fl_solver *solver, const struct fl_solver_setup 
     return rv;
 }
 
-static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
-                  struct fl_solver **ret, struct fl_err *err)
+static int scaffold_create(const struct fl_options *o, const struct fl_solver_setup *setup,
+                           struct fl_solver **ret, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
     struct fl_solver *solver = calloc(1, sizeof(*solver));
@@ -149,8 +149,8 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
     if (solver == NULL) {
         return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
     }
-    solver->rebuild = rebuilds(o);
-    solver->factor = factor(o, setup->learning_rate, setup->momentum, setup->n_steps);
+    solver->rebuild = scaffold_rebuilds_dc(o);
+    solver->factor = scaffold_factor(o, setup->learning_rate, setup->momentum, setup->n_steps);
     rv = fl__prox_init(&solver->prox, v->mu, setup, err);
     if (rv == FL_OK) {
         rv = fl__sgd_init(&solver->sgd, setup, err);
@@ -159,21 +159,24 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
         rv = take_controls(solver, setup, err);
     }
     if (rv != FL_OK) {
-        destroy(solver);
+        scaffold_destroy(solver);
         return rv;
     }
     *ret = solver;
     return FL_OK;
 }
 
-static double step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
+static double scaffold_step(struct fl_solver *solver, const float *x, const int32_t *y,
+                            size_t batch)
 {
-    return fl_net_step(solver->sgd.net, x, y, batch, update, solver);
+    return fl_net_step(solver->sgd.net, x, y, batch, scaffold_update, solver);
 }
 
-/* dc_k[n] of a move from `start` to x under c, and own += dc_k; `change` may be one of what is
- * read. */
-static void change_control(double factor, bool told, const float *x, const float *start,
+/*
+ * Compute dc_k[n] for a displacement from `start` to x under c, and own += dc_k; `known` is
+ * false when the gradient is unknown (dc_k = 0). `change` may be one of the inputs.
+ */
+static void change_control(double factor, bool known, const float *x, const float *start,
                            const float *control, float *change, float *own, size_t n)
 {
     size_t i;
@@ -182,16 +185,16 @@ static void change_control(double factor, bool told, const float *x, const float
         double moved = (double)x[i] - (double)start[i];
         double dc = -(double)control[i] - moved * factor;
 
-        change[i] = told ? (float)dc : 0;
+        change[i] = known ? (float)dc : 0;
         own[i] = (float)((double)own[i] + (double)change[i]);
     }
 }
 
-static int finish(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *sent,
-                  struct fl_err *err)
+static int scaffold_finish(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *sent,
+                           struct fl_err *err)
 {
     struct fl_net *net = solver->sgd.net;
-    float *change = solver->start; /* not needed any more behind the reading entry */
+    float *change = solver->start; /* reused: each entry is read before it is written */
     int rv;
 
     change_control(solver->factor, solver->factor > 0 || solver->rebuild, fl_net_params(net),
@@ -203,15 +206,15 @@ static int finish(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *
     return rv;
 }
 
-static unsigned outside_parts(const struct fl_options *o, bool adapting)
+static unsigned scaffold_external_parts(const struct fl_options *o, bool adapting)
 {
     const struct options *v = fl_options_values(o);
 
     return (v->mu > 0 ? FL_CAPABILITY_PULL : 0u) | (adapting ? 0u : FL_CAPABILITY_GRADIENT);
 }
 
-static int outside_begin(const struct fl_options *o, const struct fl_external_task *task,
-                         struct fl_external *ret, struct fl_err *err)
+static int scaffold_external_begin(const struct fl_options *o, const struct fl_external_task *task,
+                                   struct fl_external *ret, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
     float *own = NULL;
@@ -233,12 +236,12 @@ static int outside_begin(const struct fl_options *o, const struct fl_external_ta
     return rv;
 }
 
-static int outside_finish(const struct fl_options *o, const struct fl_external_task *task,
-                          const float *trained, uint64_t steps, struct fl_buf *kept,
-                          struct fl_buf *sent, struct fl_err *err)
+static int scaffold_external_finish(const struct fl_options *o, const struct fl_external_task *task,
+                                    const float *trained, uint64_t steps, struct fl_buf *kept,
+                                    struct fl_buf *sent, struct fl_err *err)
 {
-    double inverse = factor(o, task->learning_rate, task->momentum, steps);
-    bool told = inverse > 0 || rebuilds(o);
+    double inverse = scaffold_factor(o, task->learning_rate, task->momentum, steps);
+    bool known = inverse > 0 || scaffold_rebuilds_dc(o);
     size_t n = fl_layout_count(task->layout);
     float *control = NULL;
     float *own = NULL;
@@ -247,11 +250,11 @@ static int outside_finish(const struct fl_options *o, const struct fl_external_t
     if (rv == FL_OK) {
         rv = fl__external_take(task->layout, task->kept, "this client's control", &own, err);
     }
-    if (rv == FL_OK) { /* dc_k takes the place of c, entry by entry. */
-        change_control(inverse, told, trained, task->model, control, control, own, n);
+    if (rv == FL_OK) { /* dc_k overwrites c, entry by entry. */
+        change_control(inverse, known, trained, task->model, control, control, own, n);
         rv = fl__external_put(task->layout, own, &kept[0], err);
     }
-    if (rv == FL_OK && !rebuilds(o)) {
+    if (rv == FL_OK && !scaffold_rebuilds_dc(o)) {
         rv = fl__external_put(task->layout, control, &sent[0], err);
     }
     free(control);
@@ -259,24 +262,24 @@ static int outside_finish(const struct fl_options *o, const struct fl_external_t
     return rv;
 }
 
-/* c of the sum, rounded as the clients get it. */
+/* c from the sum, rounded as it is sent to the clients. */
 static float mean_of(float sum, size_t members)
 {
     return (float)((double)sum / (double)members);
 }
 
-static void tell(const float *state, size_t members, float *told, size_t n)
+static void scaffold_describe_mean(const float *state, size_t members, float *out, size_t n)
 {
     size_t i;
 
     for (i = 0; i < n; i++) {
-        told[i] = mean_of(state[i], members);
+        out[i] = mean_of(state[i], members);
     }
 }
 
-static void server_step(const struct fl_options *o, const struct fl_agg_block *block)
+static void scaffold_server_step(const struct fl_options *o, const struct fl_agg_block *block)
 {
-    bool rebuild = rebuilds(o);
+    bool rebuild = scaffold_rebuilds_dc(o);
     double senders = (double)block->n_senders;
     size_t i;
 
@@ -292,8 +295,8 @@ static void server_step(const struct fl_options *o, const struct fl_agg_block *b
 static const struct fl_opt_spec options[] = {
     FL__PROX_OPTION(struct options, "0"),
     {FL_OPT(struct options, BOOL, rebuild_dc), .def = "no",
-     .help = "The server computes the change of a client's control from its update, and the "
-             "client does not send it: half the bytes up."},
+     .help = "The server computes the change of a client's control variate from its update, and "
+             "the client does not send it: half the bytes uploaded."},
     FL_OPT_END_OF(struct options),
 };
 
@@ -306,12 +309,12 @@ static const struct fl_agg_part server = {
     .n_state = 1,
     .state_names = control_sum,
     .tells = control,
-    .tell = tell,
+    .tell = scaffold_describe_mean,
     .takes = control_change,
     .weighs_equally = true,
     .sums_kept = true,
-    .step = server_step,
-    .wants_scaled = rebuilds,
+    .step = scaffold_server_step,
+    .wants_scaled = scaffold_rebuilds_dc,
 };
 
 const struct fl_solver_ops fl_solver_scaffold = {
@@ -326,10 +329,10 @@ const struct fl_solver_ops fl_solver_scaffold = {
     .sends = control_change,
     .keeps = keeps,
     .server = &server,
-    .factor = factor,
-    .create = create,
-    .destroy = destroy,
-    .step = step,
-    .finish = finish,
-    .outside = {outside_parts, outside_begin, outside_finish},
+    .factor = scaffold_factor,
+    .create = scaffold_create,
+    .destroy = scaffold_destroy,
+    .step = scaffold_step,
+    .finish = scaffold_finish,
+    .outside = {scaffold_external_parts, scaffold_external_begin, scaffold_external_finish},
 };

@@ -3,9 +3,9 @@
  *
  *     g <- g + weight_decay x,  v <- momentum v + g,  x <- x - learning_rate v
  *
- * v is new each round. Options: none (the training options are the federation's).
- * State: v, one model, when momentum is above 0.
- * Cost: one pass over the model a step inside the backward pass, two with momentum.
+ * v starts at 0 each round. Options: none (the training options are the federation's). State: v,
+ * one model, when momentum is above 0. Cost: one pass over the model per step inside the backward
+ * pass, two with momentum.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -70,15 +70,15 @@ void fl__sgd_update(const struct fl__sgd *sgd, size_t offset, size_t n, float *p
     }
 }
 
-static void update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+static void sgd_update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
     const struct fl_solver *solver = ctx;
 
     fl__sgd_update(&solver->sgd, offset, n, params, grad);
 }
 
-static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
-                  struct fl_solver **ret, struct fl_err *err)
+static int sgd_create(const struct fl_options *o, const struct fl_solver_setup *setup,
+                      struct fl_solver **ret, struct fl_err *err)
 {
     struct fl_solver *solver = calloc(1, sizeof(*solver));
     int rv;
@@ -96,7 +96,7 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
     return FL_OK;
 }
 
-static void destroy(struct fl_solver *solver)
+static void sgd_destroy(struct fl_solver *solver)
 {
     if (solver != NULL) {
         fl__sgd_done(&solver->sgd);
@@ -104,9 +104,9 @@ static void destroy(struct fl_solver *solver)
     }
 }
 
-static double step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
+static double sgd_step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
 {
-    return fl_net_step(solver->sgd.net, x, y, batch, update, solver);
+    return fl_net_step(solver->sgd.net, x, y, batch, sgd_update, solver);
 }
 
 const struct fl_solver_ops fl_solver_sgd = {
@@ -117,7 +117,7 @@ const struct fl_solver_ops fl_solver_sgd = {
             .source = "FedAvg",
             .options = fl_opt_none,
         },
-    .create = create,
-    .destroy = destroy,
-    .step = step,
+    .create = sgd_create,
+    .destroy = sgd_destroy,
+    .step = sgd_step,
 };

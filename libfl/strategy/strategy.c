@@ -1,3 +1,9 @@
+/*
+ * A strategy: the policies and options of all components, from a preset and changes to it; the
+ * names of the server's state vectors; and look-ups of single policies by name for clients. No
+ * I/O: strategy_load.c reads the configuration, strategy_check.c checks that the components fit
+ * together.
+ */
 #include "libfl/strategy/strategy.h"
 
 #include <stdlib.h>
@@ -5,8 +11,8 @@
 
 #include "libfl/strategy/registry.h"
 
-static void put(struct fl_strategy *strategy, enum fl_slot slot, const struct fl_policy *policy,
-                struct fl_options *options)
+static void strategy_put(struct fl_strategy *strategy, enum fl_slot slot,
+                         const struct fl_policy *policy, struct fl_options *options)
 {
     const void *ops = policy;
 
@@ -76,12 +82,12 @@ int fl_strategy_set(struct fl_strategy *strategy, enum fl_slot slot, const char 
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "%s '%s': %s", fl_slot_name(slot), name, fl_strerror(rv));
     }
-    put(strategy, slot, policy, options);
+    strategy_put(strategy, slot, policy, options);
     return FL_OK;
 }
 
-static int set_options(struct fl_options *options, const struct fl_slot_option *list, size_t n,
-                       struct fl_err *err)
+static int strategy_set_options(struct fl_options *options, const struct fl_slot_option *list,
+                                size_t n, struct fl_err *err)
 {
     int rv = FL_OK;
     size_t i;
@@ -92,15 +98,16 @@ static int set_options(struct fl_options *options, const struct fl_slot_option *
     return rv;
 }
 
-static int fill(struct fl_strategy *strategy, const struct fl__filling *filling, struct fl_err *err)
+static int strategy_fill(struct fl_strategy *strategy, const struct fl__filling *filling,
+                         struct fl_err *err)
 {
     int rv = FL_OK;
 
     for (; rv == FL_OK && filling->policy != NULL; filling++) {
         rv = fl_strategy_set(strategy, filling->slot, filling->policy, err);
         if (rv == FL_OK) {
-            rv = set_options(strategy->options[filling->slot], filling->options,
-                             sizeof(filling->options) / sizeof(filling->options[0]), err);
+            rv = strategy_set_options(strategy->options[filling->slot], filling->options,
+                                      sizeof(filling->options) / sizeof(filling->options[0]), err);
         }
     }
     return rv;
@@ -131,10 +138,10 @@ int fl_strategy_create(const char *preset, struct fl_strategy **ret, struct fl_e
     }
     rv = fl_str_copy(strategy->algorithm, sizeof(strategy->algorithm), preset);
     if (rv == FL_OK) {
-        rv = fill(strategy, base, err);
+        rv = strategy_fill(strategy, base, err);
     }
     if (rv == FL_OK) {
-        rv = fill(strategy, own.list, err);
+        rv = strategy_fill(strategy, own.list, err);
     }
     if (rv != FL_OK) {
         fl_strategy_free(strategy);
@@ -192,8 +199,11 @@ const char *fl_strategy_state_name(const struct fl_strategy *strategy, size_t i)
                    : strategy->solver->server->state_names[i - own];
 }
 
-/* The solver's part when the i-th state vector is its own, with its number there; else NULL. */
-static const struct fl_agg_part *part_of(const struct fl_strategy *strategy, size_t *i)
+/*
+ * The solver's server part when state vector `*i` belongs to it, with `*i` changed to its index
+ * there; else NULL.
+ */
+static const struct fl_agg_part *strategy_solver_part(const struct fl_strategy *strategy, size_t *i)
 {
     FL_REQUIRE(*i < fl_strategy_states(strategy));
     if (*i < strategy->aggregate->n_state) {
@@ -210,7 +220,7 @@ bool fl_strategy_sums_kept(const struct fl_strategy *strategy)
 
 bool fl_strategy_describes_state(const struct fl_strategy *strategy, size_t i)
 {
-    const struct fl_agg_part *part = part_of(strategy, &i);
+    const struct fl_agg_part *part = strategy_solver_part(strategy, &i);
 
     return part == NULL || part->tell == NULL;
 }
@@ -221,14 +231,14 @@ size_t fl_strategy_described_from(const struct fl_strategy *strategy, const char
     size_t i;
 
     for (i = 0; i < n; i++) {
-        const char *told = fl_strategy_state_name(strategy, i);
+        const char *payload = fl_strategy_state_name(strategy, i);
 
         if (!fl_strategy_describes_state(strategy, i)) {
             size_t at = i;
 
-            told = part_of(strategy, &at)->tells[at];
+            payload = strategy_solver_part(strategy, &at)->tells[at];
         }
-        if (strcmp(told, name) == 0) {
+        if (strcmp(payload, name) == 0) {
             return i;
         }
     }
@@ -236,15 +246,15 @@ size_t fl_strategy_described_from(const struct fl_strategy *strategy, const char
 }
 
 void fl_strategy_describe(const struct fl_strategy *strategy, size_t i, const float *state,
-                          size_t members, float *told, size_t n)
+                          size_t members, float *out, size_t n)
 {
-    const struct fl_agg_part *part = part_of(strategy, &i);
+    const struct fl_agg_part *part = strategy_solver_part(strategy, &i);
 
     FL_REQUIRE(members > 0);
     if (part != NULL && part->tell != NULL) {
-        part->tell(state, members, told, n);
+        part->tell(state, members, out, n);
     } else {
-        (void)memcpy(told, state, n * sizeof(*told));
+        (void)memcpy(out, state, n * sizeof(*out));
     }
 }
 
@@ -261,7 +271,7 @@ static int slot_by_name(enum fl_slot slot, const char *name, const struct fl_slo
     }
     rv = fl_options_create(policy->options, &values);
     if (rv == FL_OK) {
-        rv = set_options(values, options, n, err);
+        rv = strategy_set_options(values, options, n, err);
     }
     if (rv == FL_OK && policy->check != NULL) {
         rv = policy->check(values, err);

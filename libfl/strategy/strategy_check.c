@@ -1,95 +1,103 @@
-/* docs/formulas.md#slots-that-go-together: the others are refused with the reason. */
+/*
+ * Which components fit together (docs/formulas.md#slots-that-go-together): other combinations
+ * are refused with the reason. Pure checks of a complete strategy; the policies' own options are
+ * checked by their check().
+ */
 #include <string.h>
 
 #include "libfl/strategy/codec_residual.h"
 #include "libfl/strategy/registry.h"
 
-/* Several slots that must agree on whose model is trained. */
-static int check_personal(const struct fl_strategy *s, struct fl_err *err)
+/* Components that must agree on which model is trained. */
+static int strategy_check_personal(const struct fl_strategy *s, struct fl_err *err)
 {
     if (s->aggregate->mixes && !s->personal->own) {
         return fl_err_set(err, FL_ECONF,
-                          "aggregate '%s' mixes the clients' own models: it needs personal 'own', "
+                          "aggregate '%s' computes personalized models: it needs personal 'own', "
                           "not '%s'",
                           s->aggregate->policy.name, s->personal->policy.name);
     }
     if (!s->personal->own) {
         return s->upload->never ? fl_err_set(err, FL_ECONF,
-                                             "upload '%s' leaves the server's model as it is: it "
+                                             "upload '%s' never changes the server's model: it "
                                              "needs personal 'own', not '%s'",
                                              s->upload->policy.name, s->personal->policy.name)
                                 : FL_OK;
     }
     if (!s->aggregate->mixes && !s->upload->never) {
         return fl_err_set(err, FL_ECONF,
-                          "personal 'own' needs an aggregate that mixes personal models, or upload "
-                          "'none'; '%s' makes one model for all",
+                          "personal 'own' needs an aggregate that computes personalized models, or "
+                          "upload 'none'; '%s' computes one model for all clients",
                           s->aggregate->policy.name);
     }
     if (fl_strategy_distance(s) != FL_DISTANCE_NONE) {
         return fl_err_set(err, FL_ECONF,
-                          "selection '%s' does not go with personal 'own': there is no model "
-                          "for all that a client could be far from",
+                          "selection '%s' cannot be combined with personal 'own': without a global "
+                          "model there are no distances to it",
                           s->selection->policy.name);
     }
     if (s->codec->sparse || s->upload->mask != NULL) {
         return fl_err_set(err, FL_ECONF,
-                          "%s '%s' does not go with personal 'own': whole models are uploaded, "
-                          "and what it leaves out would count as zero",
+                          "%s '%s' cannot be combined with personal 'own': whole models are "
+                          "uploaded, and left-out entries would count as zero",
                           s->codec->sparse ? "codec" : "upload",
                           s->codec->sparse ? s->codec->policy.name : s->upload->policy.name);
     }
     if (s->aggregate->mixes && s->upload->partial && !s->upload->whole) {
         return fl_err_set(err, FL_ECONF,
-                          "upload '%s' does not go with aggregate '%s': a client gets back a mixed "
-                          "model only when it uploaded all of its own; choose upload 'hdfl' or "
-                          "'full'",
+                          "upload '%s' cannot be combined with aggregate '%s': a client gets a "
+                          "personalized model only when it uploaded its whole model; choose upload "
+                          "'hdfl' or 'full'",
                           s->upload->policy.name, s->aggregate->policy.name);
     }
     if (s->solver->server != NULL) {
         return fl_err_set(err, FL_ECONF,
-                          "solver '%s' corrects towards one model for all: it does not go with "
-                          "personal 'own'",
+                          "solver '%s' corrects towards one global model: it cannot be combined "
+                          "with personal 'own'",
                           s->solver->policy.name);
     }
     return FL_OK;
 }
 
-/* Under a mask a residual is at home: what is left out keeps its own (codec_residual.h). */
-static int check_residual(const struct fl_strategy *s, struct fl_err *err)
+/*
+ * Upload masks and residuals can be combined: neurons that are left out keep their residual
+ * (codec_residual.h).
+ */
+static int strategy_check_residual(const struct fl_strategy *s, struct fl_err *err)
 {
     if (s->personal->own && fl_codec_keeps_residual(s->codec, s->options[FL_SLOT_CODEC])) {
         return fl_err_set(err, FL_ECONF,
-                          "codec '%s' with a residual does not go with personal 'own': whole "
-                          "models are uploaded, and what one lacked is not missing from the next",
+                          "codec '%s' with a residual cannot be combined with personal 'own': "
+                          "whole models are uploaded, so the coding error of one upload must not "
+                          "be added to the next",
                           s->codec->policy.name);
     }
     return FL_OK;
 }
 
-static int check_sent(const struct fl_strategy *s, struct fl_err *err)
+static int strategy_check_sent(const struct fl_strategy *s, struct fl_err *err)
 {
     const struct fl_agg_part *server = s->solver->server;
 
     if (s->upload->mask != NULL && server != NULL && !server->takes_masks) {
         return fl_err_set(err, FL_ECONF,
-                          "upload '%s' sends parts of units, solver '%s' accounts for whole ones: "
-                          "what it keeps would be of other neurons on the server than on the "
-                          "clients; choose upload 'ldf'",
+                          "upload '%s' sends parts of units, but solver '%s' needs whole units: "
+                          "its state on the server would cover other neurons than on the clients; "
+                          "choose upload 'ldf'",
                           s->upload->policy.name, s->solver->policy.name);
     }
     if (s->upload->mask != NULL && s->aggregate->scope != NULL) {
         return fl_err_set(err, FL_ECONF,
-                          "upload '%s' sends parts of units, the attention of aggregate '%s' "
-                          "compares whole ones",
+                          "upload '%s' sends parts of units, but the attention of aggregate '%s' "
+                          "compares whole units",
                           s->upload->policy.name, s->aggregate->policy.name);
     }
     if (server != NULL && server->wants_scaled != NULL &&
         server->wants_scaled(s->options[FL_SLOT_SOLVER]) && s->codec->id != FL_CODEC_FLOAT32)
     {
         return fl_err_set(err, FL_ECONF,
-                          "solver '%s' rebuilds what clients did from their exact updates: that "
-                          "needs codec 'float32', not '%s'",
+                          "solver '%s' computes the clients' state changes from their exact "
+                          "updates: it needs codec 'float32', not '%s'",
                           s->solver->policy.name, s->codec->policy.name);
     }
     return FL_OK;
@@ -105,8 +113,8 @@ static bool has_name(const char *const *names, const char *name)
     return false;
 }
 
-/* What one side of a round needs, the other must have. */
-static int check_bundles(const struct fl_strategy *s, struct fl_err *err)
+/* Payloads that the server or the clients need must be sent by the other side. */
+static int strategy_check_payloads(const struct fl_strategy *s, struct fl_err *err)
 {
     const char *offered = s->solver->offered;
     const char *const *name;
@@ -149,25 +157,25 @@ int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
     }
     if (strategy->upload->partial && fl_strategy_distance(strategy) == FL_DISTANCE_NEW) {
         return fl_err_set(err, FL_ECONF,
-                          "selection '%s' with reference 'new' does not go with upload '%s': the "
-                          "server never sees a client's whole model under partial uploads; set the "
-                          "reference to 'old' or 'auto'",
+                          "selection '%s' with reference 'new' cannot be combined with upload "
+                          "'%s': the server never receives a client's whole model under partial "
+                          "uploads; set the reference to 'old' or 'auto'",
                           strategy->selection->policy.name, strategy->upload->policy.name);
     }
     if (strategy->codec->sparse && fl_strategy_distance(strategy) == FL_DISTANCE_NEW) {
         return fl_err_set(err, FL_ECONF,
-                          "selection '%s' with reference 'new' does not go with codec '%s': what "
-                          "it leaves out is missing from the distance; set the reference to 'old' "
-                          "or 'auto'",
+                          "selection '%s' with reference 'new' cannot be combined with codec '%s': "
+                          "entries that it leaves out are missing from the distance; set the "
+                          "reference to 'old' or 'auto'",
                           strategy->selection->policy.name, strategy->codec->policy.name);
     }
-    rv = check_personal(strategy, err);
+    rv = strategy_check_personal(strategy, err);
     if (rv == FL_OK && strategy->solver->fits != NULL) {
         rv = strategy->solver->fits(strategy->options[FL_SLOT_SOLVER], strategy->aggregate, err);
     }
-    rv = rv == FL_OK ? check_residual(strategy, err) : rv;
-    rv = rv == FL_OK ? check_sent(strategy, err) : rv;
-    return rv == FL_OK ? check_bundles(strategy, err) : rv;
+    rv = rv == FL_OK ? strategy_check_residual(strategy, err) : rv;
+    rv = rv == FL_OK ? strategy_check_sent(strategy, err) : rv;
+    return rv == FL_OK ? strategy_check_payloads(strategy, err) : rv;
 }
 
 int fl_strategy_check_training(const struct fl_strategy *strategy, double learning_rate,

@@ -1,3 +1,7 @@
+/*
+ * Reads `algorithm:` and `strategy:` of a configuration file into a strategy
+ * (fl_strategy_load()).
+ */
 #include <string.h>
 
 #include "libfl/strategy/registry.h"
@@ -43,7 +47,7 @@ static int load_slots(const struct fl_conf_doc *doc, const struct fl_conf_node *
     int rv;
 
     if (fl_conf_kind(node) != FL_CONF_MAP) {
-        return fl_conf_error(node, err, "expected a map from slots to policies");
+        return fl_conf_error(node, err, "expected a map from components to policies");
     }
     for (slot = 0; slot < FL_SLOT_COUNT; slot++) {
         names[slot] = fl_slot_name((enum fl_slot)slot);

@@ -1,4 +1,4 @@
-/* Neurons, the parts that a unit can be cut into (upload.h). */
+/* Numbers of neurons of a unit and of a model (upload.h). */
 #include "libfl/strategy/upload.h"
 
 size_t fl_neurons(const struct fl_layout *layout, size_t l)

@@ -1,9 +1,10 @@
 /*
  * upload: fedadp (FedADP as used in the FedLDF paper)
  *
- * Every client sends, of each unit, the neurons that moved most; how many is decided unit by
- * unit from how far the unit moved. A neuron j of unit l is one index of the first dimension
- * of its tensors: incoming weights, bias and batch-norm entries, f_l floats of O_l neurons.
+ * Every client sends, of each unit, the neurons that changed most; the number is chosen per unit
+ * from the size of the unit's displacement. A neuron j of unit l is one index of the first
+ * dimension of its tensors: incoming weights, bias and batch-norm entries, f_l floats of O_l
+ * neurons.
  *
  *     I_j = || Delta_{l,j} ||        over trainable entries, as all norms
  *     z_l = || Delta_l || / (|| theta_l || + 1e-12)
@@ -11,16 +12,15 @@
  *           sum_l r_l O_l f_l = rho (d + s)
  *     kept: the ceil(r_l O_l) neurons with the largest I_j, ties to the smaller index
  *
- * The last unit, the output layer, is whole and inside the budget. The budget is of floats
- * before they are rounded up to neurons: a client sends exactly
- * sum_l [4 ceil(r_l O_l) f_l + ceil(O_l / 8)] bytes in codec float32, so up to one neuron a unit
- * and the masks come on top of 4 rho (d + s). Where output layer and r_min alone are over
- * the budget, every other unit gets r_min. Units that did not move get r_min, or all when
- * nothing moved (0 / 0 tells nothing). A unit that cannot be cut is one neuron, so whole.
- * rho = 1 sends everything: FedAvg.
+ * The last unit, the output layer, is sent whole and counts towards the budget. The budget is in
+ * floats before rounding up to neurons: a client sends exactly sum_l [4 ceil(r_l O_l) f_l +
+ * ceil(O_l / 8)] bytes in codec float32, so up to one neuron per unit and the masks are added to 4
+ * rho (d + s). Where output layer and r_min alone exceed the budget, every other unit gets r_min.
+ * Units that did not change get r_min, or are sent whole when no unit changed (0 / 0). A unit
+ * without a common first dimension is one neuron, so sent whole. rho = 1 sends everything: FedAvg.
  *
- * Options: rho, r_min. State: none. Cost: the bytes above; on the client two passes over the
- * update and O(O log O) a unit.
+ * Options: rho, r_min. State: none. Cost: the bytes above; on the client two passes over the update
+ * and O(O log O) per unit. plan() runs on the server, mask() on the client's training thread.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -33,13 +33,13 @@ struct options {
     double rho, r_min;
 };
 
-/* Products of decimals are a little off: .07 of 100 are 7 neurons, not 8. */
+/* Decimal fractions are inexact in binary: 0.07 of 100 is 7 neurons, not 8. */
 #define SLACK     1e-12
-#define DOUBLINGS 1000 /* far above what two norms of floats can be apart, and finite */
+#define DOUBLINGS 1000 /* more than the ratio of any two norms of floats, and finite */
 #define HALVINGS  100
 
 struct need {
-    double z;    /* then z / mean z */
+    double z;    /* z, later z / mean z */
     double size; /* O_l f_l, floats */
     size_t neurons;
     bool whole; /* output layer */
@@ -50,8 +50,8 @@ struct ranked {
     size_t neuron;
 };
 
-static int plan(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
-                uint8_t *grant)
+static int fedadp_plan(const struct fl_options *o, const struct fl_upload_input *in,
+                       struct fl_rng *rng, uint8_t *grant)
 {
     (void)o;
     (void)rng;
@@ -100,7 +100,7 @@ static int take_needs(const struct fl_layout *layout, const float *theta, const 
     return FL_OK;
 }
 
-static double ratio(const struct need *need, double c, double r_min)
+static double fedadp_ratio(const struct need *need, double c, double r_min)
 {
     double r = c * need->z;
 
@@ -110,32 +110,32 @@ static double ratio(const struct need *need, double c, double r_min)
     return r < r_min ? r_min : r;
 }
 
-static double floats(const struct need *need, size_t n, double c, double r_min)
+static double fedadp_count_floats(const struct need *need, size_t n, double c, double r_min)
 {
     double sum = 0;
     size_t l;
 
     for (l = 0; l < n; l++) {
-        sum += ratio(&need[l], c, r_min) * need[l].size;
+        sum += fedadp_ratio(&need[l], c, r_min) * need[l].size;
     }
     return sum;
 }
 
 /* The largest c that bisection finds within the budget. */
-static double scale(const struct need *need, size_t n, double budget, double r_min)
+static double fedadp_find_scale(const struct need *need, size_t n, double budget, double r_min)
 {
     double low = 0;
     double high = 1;
     unsigned i;
 
-    for (i = 0; i < DOUBLINGS && floats(need, n, high, r_min) <= budget; i++) {
+    for (i = 0; i < DOUBLINGS && fedadp_count_floats(need, n, high, r_min) <= budget; i++) {
         low = high;
         high *= 2;
     }
     for (i = 0; i < HALVINGS; i++) {
         double c = low + (high - low) / 2;
 
-        if (floats(need, n, c, r_min) <= budget) {
+        if (fedadp_count_floats(need, n, c, r_min) <= budget) {
             low = c;
         } else {
             high = c;
@@ -144,7 +144,7 @@ static double scale(const struct need *need, size_t n, double budget, double r_m
     return low;
 }
 
-static int compare_rank(const void *a, const void *b)
+static int fedadp_compare_rank(const void *a, const void *b)
 {
     const struct ranked *x = a;
     const struct ranked *y = b;
@@ -158,7 +158,7 @@ static int compare_rank(const void *a, const void *b)
     return (x->neuron > y->neuron) - (x->neuron < y->neuron);
 }
 
-/* Mark the `n` neurons that moved most; `rank` is scratch of O_l entries. */
+/* Mark the `n` neurons that changed most; `rank` is scratch of O_l entries. */
 static void keep_most(const struct fl_layout *layout, size_t l, const float *delta, size_t n,
                       struct ranked *rank, uint8_t *keep)
 {
@@ -180,7 +180,7 @@ static void keep_most(const struct fl_layout *layout, size_t l, const float *del
             rank[j].moved += fl_vec_dot(row, row, width);
         }
     }
-    qsort(rank, rows, sizeof(*rank), compare_rank);
+    qsort(rank, rows, sizeof(*rank), fedadp_compare_rank);
     for (j = 0; j < n; j++) {
         keep[rank[j].neuron] = 1;
     }
@@ -193,8 +193,8 @@ static size_t kept_neurons(const struct need *need, double r)
     return n < 1 ? 1 : n < (double)need->neurons ? (size_t)n : need->neurons;
 }
 
-static int mask(const struct fl_options *o, const struct fl_layout *layout, const float *theta,
-                const float *delta, uint8_t *keep)
+static int fedadp_mask(const struct fl_options *o, const struct fl_layout *layout,
+                       const float *theta, const float *delta, uint8_t *keep)
 {
     const struct options *v = fl_options_values(o);
     size_t n_units = fl_layout_units(layout);
@@ -207,12 +207,12 @@ static int mask(const struct fl_options *o, const struct fl_layout *layout, cons
 
     if (rv == FL_OK) {
         bool all = budget >= (double)fl_layout_count(layout);
-        double c = all ? 0 : scale(need, n_units, budget, r_min);
+        double c = all ? 0 : fedadp_find_scale(need, n_units, budget, r_min);
         size_t l;
 
         (void)memset(keep, 0, total);
         for (l = 0; l < n_units; l++) {
-            double r = all ? 1 : ratio(&need[l], c, r_min);
+            double r = all ? 1 : fedadp_ratio(&need[l], c, r_min);
 
             keep_most(layout, l, delta, kept_neurons(&need[l], r), rank, keep);
             keep += need[l].neurons;
@@ -225,9 +225,9 @@ static int mask(const struct fl_options *o, const struct fl_layout *layout, cons
 
 static const struct fl_opt_spec options[] = {
     {FL_OPT(struct options, FLOAT, rho), .def = "0.2", .min = 0, .max = 1,
-     .help = "Part of the model's numbers that each client sends, output layer included."},
+     .help = "Share of the model's numbers that each client sends, output layer included."},
     {FL_OPT(struct options, FLOAT, r_min), .def = "0.05", .min = 0, .max = 1,
-     .help = "Smallest part of a unit's neurons that is sent, at least one neuron."},
+     .help = "Smallest share of a unit's neurons that is sent, at least one neuron."},
     FL_OPT_END_OF(struct options),
 };
 
@@ -235,11 +235,11 @@ const struct fl_upload_ops fl_upload_fedadp = {
     .policy =
         {
             .name = "fedadp",
-            .help = "each client sends the neurons that moved most",
+            .help = "each client sends the neurons that changed most",
             .source = "adaptive neuron pruning, FedADP as used by FedLDF",
             .options = options,
         },
     .partial = true,
-    .plan = plan,
-    .mask = mask,
+    .plan = fedadp_plan,
+    .mask = fedadp_mask,
 };

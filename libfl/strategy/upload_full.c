@@ -1,15 +1,14 @@
 /*
  * upload: full
  *
- * Every client sends every unit (FedAvg). Options: none.
- * Cost: 4 (d + s) bytes a client.
+ * Every client sends every unit (FedAvg). Options: none. Cost: 4 (d + s) bytes per client.
  */
 #include <string.h>
 
 #include "libfl/strategy/upload.h"
 
-static int plan(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
-                uint8_t *grant)
+static int upload_full_plan(const struct fl_options *o, const struct fl_upload_input *in,
+                            struct fl_rng *rng, uint8_t *grant)
 {
     (void)o;
     (void)rng;
@@ -25,5 +24,5 @@ const struct fl_upload_ops fl_upload_full = {
             .source = "FedAvg",
             .options = fl_opt_none,
         },
-    .plan = plan,
+    .plan = upload_full_plan,
 };

@@ -1,9 +1,9 @@
 /*
  * upload: hdfl (HDFL as used in the FedLDF paper)
  *
- * Of the clients that train, n drawn uniformly without replacement send the whole
- * update, the others nothing: random client dropout, the baseline of FedLDF at equal
- * uplink. The plan needs no report, so it goes out with the task. n of all is FedAvg.
+ * Of the clients that train, n drawn uniformly without replacement send the whole update, the
+ * others nothing: random client dropout, the baseline of FedLDF at equal uplink. The upload plan
+ * needs no reports, so it is sent with the task. n of all is FedAvg.
  *
  * Options: n, share. State: none. Cost: uplink n / K of full uploads, training of all K.
  */
@@ -13,8 +13,8 @@
 #include "libfl/strategy/selection_impl.h"
 #include "libfl/strategy/upload_impl.h"
 
-static int plan(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
-                uint8_t *grant)
+static int upload_hdfl_plan(const struct fl_options *o, const struct fl_upload_input *in,
+                            struct fl_rng *rng, uint8_t *grant)
 {
     size_t n = fl__upload_count(o, in);
     uint32_t *order;
@@ -40,11 +40,11 @@ const struct fl_upload_ops fl_upload_hdfl = {
     .policy =
         {
             .name = "hdfl",
-            .help = "some clients, drawn at random, send their whole update",
+            .help = "some randomly drawn clients send their whole update",
             .source = "random client dropout, HDFL as used by FedLDF",
             .options = fl__upload_share_options,
         },
     .partial = true,
     .whole = true,
-    .plan = plan,
+    .plan = upload_hdfl_plan,
 };

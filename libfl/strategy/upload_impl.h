@@ -1,7 +1,7 @@
 #ifndef FL_STRATEGY_UPLOAD_IMPL_H
 #define FL_STRATEGY_UPLOAD_IMPL_H
 
-/* What the policies that ask n clients per unit share. */
+/* Shared by the policies with n clients per unit. */
 
 #include "libfl/strategy/upload.h"
 

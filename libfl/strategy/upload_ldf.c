@@ -1,13 +1,13 @@
 /*
  * upload: ldf (FedLDF, eq. 3 and 4; docs/formulas.md#uploads-by-divergence)
  *
- * Clients report D[k][l] = ||theta_{k,l} - theta_l|| after training; each unit is then
- * sent by the n responders whose unit moved most. Ties, and units that nobody moved,
- * go to the smaller client index. n at least the number of responders is FedAvg.
+ * Clients report D[k][l] = ||theta_{k,l} - theta_l|| after training; each unit is then sent by the
+ * n responders whose unit changed most. Ties, and units that did not change, go to the smaller
+ * client index. n at least the number of responders is FedAvg.
  *
- * Options: n, share. State: none.
- * Cost: uplink n / K of full uploads plus 4 bytes a unit and client; O(L K log K) time.
- * Large clients are favoured twice: more steps mean more divergence, and more weight.
+ * Options: n, share. State: none. Cost: uplink n / K of full uploads plus 4 bytes per unit and
+ * client; O(L K log K) time. Large clients are favoured twice: more steps mean more divergence, and
+ * more weight.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ size_t fl__upload_count(const struct fl_options *o, const struct fl_upload_input
     return n < in->n_clients ? n : in->n_clients;
 }
 
-static int compare_rank(const void *a, const void *b)
+static int ldf_compare_rank(const void *a, const void *b)
 {
     const struct ranked *x = a;
     const struct ranked *y = b;
@@ -49,8 +49,8 @@ static int compare_rank(const void *a, const void *b)
     return (x->client > y->client) - (x->client < y->client);
 }
 
-static int plan(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
-                uint8_t *grant)
+static int upload_ldf_plan(const struct fl_options *o, const struct fl_upload_input *in,
+                           struct fl_rng *rng, uint8_t *grant)
 {
     size_t n = fl__upload_count(o, in);
     struct ranked *rank;
@@ -71,12 +71,14 @@ static int plan(const struct fl_options *o, const struct fl_upload_input *in, st
         for (k = 0; k < in->n_clients; k++) {
             float d = in->divergence[k * in->n_units + l];
 
-            /* The caller has rejected such clients; an order that NaN breaks would still
-               be undefined behaviour in qsort. */
+            /*
+             * The caller has rejected clients with NaN; a comparison broken by NaN would be
+             * undefined behaviour in qsort.
+             */
             rank[k].divergence = isnan(d) ? -1.0f : d;
             rank[k].client = (uint32_t)k;
         }
-        qsort(rank, in->n_clients, sizeof(*rank), compare_rank);
+        qsort(rank, in->n_clients, sizeof(*rank), ldf_compare_rank);
         for (k = 0; k < n; k++) {
             grant[rank[k].client * in->n_units + l] = 1;
         }
@@ -87,9 +89,9 @@ static int plan(const struct fl_options *o, const struct fl_upload_input *in, st
 
 const struct fl_opt_spec fl__upload_share_options[] = {
     {FL_OPT(struct fl__upload_share, INT, n), .def = "0", .min = 0, .max = 1e9,
-     .help = "Clients that upload each unit; 0: take the share."},
+     .help = "Number of clients that upload each unit; 0: see share."},
     {FL_OPT(struct fl__upload_share, FLOAT, share), .def = "0.2", .min = 0, .max = 1,
-     .help = "Part of the selected clients that uploads each unit, at least one."},
+     .help = "Share of the selected clients that uploads each unit, at least one client."},
     FL_OPT_END_OF(struct fl__upload_share),
 };
 
@@ -97,11 +99,11 @@ const struct fl_upload_ops fl_upload_ldf = {
     .policy =
         {
             .name = "ldf",
-            .help = "each unit is sent by the clients whose unit moved most",
+            .help = "each unit is sent by the clients whose unit changed most",
             .source = "FedLDF eqs. (3)-(6)",
             .options = fl__upload_share_options,
         },
     .needs_feedback = true,
     .partial = true,
-    .plan = plan,
+    .plan = upload_ldf_plan,
 };

@@ -1,15 +1,14 @@
 /*
  * upload: none (local-only training)
  *
- * Nobody uploads anything: a control that shows what clients reach by themselves.
- * Options, state: none. Cost: 0 bytes.
+ * No client uploads: a baseline of local training. Options, state: none. Cost: 0 bytes.
  */
 #include <string.h>
 
 #include "libfl/strategy/upload_impl.h"
 
-static int plan(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
-                uint8_t *grant)
+static int upload_none_plan(const struct fl_options *o, const struct fl_upload_input *in,
+                            struct fl_rng *rng, uint8_t *grant)
 {
     (void)o;
     (void)rng;
@@ -21,12 +20,12 @@ const struct fl_upload_ops fl_upload_none = {
     .policy =
         {
             .name = "none",
-            .help = "nobody uploads anything: local training",
+            .help = "no uploads: local training",
             .source = "control",
             .options = fl_opt_none,
         },
     .partial = true,
     .whole = true,
     .never = true,
-    .plan = plan,
+    .plan = upload_none_plan,
 };

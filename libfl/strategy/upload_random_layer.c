@@ -1,8 +1,8 @@
 /*
  * upload: random_layer (baseline of FedLDF)
  *
- * Each unit is sent by n clients drawn uniformly without replacement, each unit by
- * itself. The plan needs no report, so it goes out with the task.
+ * Each unit is sent by n clients drawn uniformly without replacement, independently for each unit.
+ * The upload plan needs no reports, so it is sent with the task.
  *
  * Options: n, share. State: none. Cost: uplink n / K of full uploads.
  */
@@ -12,8 +12,8 @@
 #include "libfl/strategy/selection_impl.h"
 #include "libfl/strategy/upload_impl.h"
 
-static int plan(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
-                uint8_t *grant)
+static int upload_random_layer_plan(const struct fl_options *o, const struct fl_upload_input *in,
+                                    struct fl_rng *rng, uint8_t *grant)
 {
     size_t n = fl__upload_count(o, in);
     uint32_t *order;
@@ -42,10 +42,10 @@ const struct fl_upload_ops fl_upload_random_layer = {
     .policy =
         {
             .name = "random_layer",
-            .help = "each unit is sent by clients drawn at random",
+            .help = "each unit is sent by randomly drawn clients",
             .source = "baseline of FedLDF",
             .options = fl__upload_share_options,
         },
     .partial = true,
-    .plan = plan,
+    .plan = upload_random_layer_plan,
 };

@@ -90,7 +90,7 @@ says "unmove takes no folder" 2 "flctl --state-dir DIR unmove" "$flctl" --state-
 server fourth fedavgm 6 "log_level: debug"
 check "moving" restore fourth b3 --moved
 start_server fourth
-lacks_line "it goes on as after a restart" "$dir/fourth.log" "restored from a backup"
+lacks_line "the federation continues as after a restart" "$dir/fourth.log" "restored from a backup"
 for i in 0 1 2; do mv "$dir/t$i.state" "$dir/m$i.state"; done
 clients m
 wait_for "six rounds" at_round fourth 6
@@ -183,7 +183,7 @@ db.execute("INSERT INTO t VALUES (42)")
 db.commit()
 PY
 check "a backup with keys" backup kept b-keys
-has_line "says so" "$dir/check.out" "it holds the keys of the federation: keep it as secret as the server"
+has_line "says so" "$dir/check.out" "the backup contains the keys of the federation: keep it as secret as the server"
 check "restoring them" restore keys b-keys --moved
 equal "for nobody else" "600 600 700" \
   "$(cd "$dir/keys.state/identity" && stat -c %a root.key identity.db . | tr '\n' ' ' | sed 's/ $//')"

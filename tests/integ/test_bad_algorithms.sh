@@ -38,21 +38,21 @@ range igfl aggregate attention all "one of self, global, time"
 nonsense() { # text, strategy: one line, the sixth
   slip "$2" "6: key 'strategy': $1" "$m" "strategy: {$2}"
 }
-nonsense "aggregate 'mcsa' mixes the clients' own models: it needs personal 'own', not 'none'" "aggregate: mcsa"
-nonsense "personal 'own' needs an aggregate that mixes personal models, or upload 'none'; 'mean'" "personal: own"
-nonsense "upload 'none' leaves the server's model as it is: it needs personal 'own'" "upload: none"
-nonsense "selection 'attention' does not go with personal 'own'" \
+nonsense "aggregate 'mcsa' computes personalized models: it needs personal 'own', not 'none'" "aggregate: mcsa"
+nonsense "personal 'own' needs an aggregate that computes personalized models, or upload 'none'; 'mean'" "personal: own"
+nonsense "upload 'none' never changes the server's model: it needs personal 'own'" "upload: none"
+nonsense "selection 'attention' cannot be combined with personal 'own'" \
   "selection: attention, personal: own, aggregate: heur_fedamp"
-nonsense "upload 'ldf' does not go with aggregate 'mcsa'" "personal: own, aggregate: mcsa, upload: ldf"
-nonsense "codec 'ternary' does not go with personal 'own'" "personal: own, aggregate: mcsa, codec: ternary"
-nonsense "solver 'scaffold' corrects towards one model for all" "solver: scaffold, personal: own, aggregate: mcsa"
-nonsense "solver 'igfl_c' corrects towards one model for all" "solver: igfl_c, personal: own, aggregate: mcsa"
-nonsense "upload 'fedadp' sends parts of units, solver 'scaffold' accounts for whole ones" \
+nonsense "upload 'ldf' cannot be combined with aggregate 'mcsa'" "personal: own, aggregate: mcsa, upload: ldf"
+nonsense "codec 'ternary' cannot be combined with personal 'own'" "personal: own, aggregate: mcsa, codec: ternary"
+nonsense "solver 'scaffold' corrects towards one global model" "solver: scaffold, personal: own, aggregate: mcsa"
+nonsense "solver 'igfl_c' corrects towards one global model" "solver: igfl_c, personal: own, aggregate: mcsa"
+nonsense "upload 'fedadp' sends parts of units, but solver 'scaffold' needs whole units" \
   "upload: fedadp, solver: scaffold"
-nonsense "upload 'fedadp' sends parts of units, the attention of aggregate 'igfl_s'" "upload: fedadp, aggregate: igfl_s"
-nonsense "solver 'scaffold' rebuilds what clients did from their exact updates: that needs codec 'float32'" \
+nonsense "upload 'fedadp' sends parts of units, but the attention of aggregate 'igfl_s'" "upload: fedadp, aggregate: igfl_s"
+nonsense "solver 'scaffold' computes the clients' state changes from their exact updates: it needs codec 'float32'" \
   "solver: {policy: scaffold, rebuild_dc: yes}, codec: int8"
-nonsense "selection 'attention' with reference 'new' does not go with upload 'ldf'" \
+nonsense "selection 'attention' with reference 'new' cannot be combined with upload 'ldf'" \
   "selection: {policy: attention, reference: new}, upload: ldf"
 slip "two algorithms of one slot" "6: key 'algorithm': " "$m" "algorithm: scaffold+fedprox"
 check "and both are named" grep -q "scaffold.*fedprox\|fedprox.*scaffold" "$dir/says.out"

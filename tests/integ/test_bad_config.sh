@@ -98,7 +98,7 @@ server "option out of range" "${m}algorithm: fedldf\nstrategy: {upload: {share: 
 server "options at odds" "${m}strategy: {fraction: {policy: stepped, start: 0.6, end: 0.5}}\n" \
   "6: key 'strategy': fraction 'stepped': start (0.6) is above end (0.5)"
 server "network" 'model: {preset: mlp20}\n' \
-  "5: key 'model.preset': no network is called 'mlp20', did you mean 'mlp200'?"
+  "5: key 'model.preset': no network preset 'mlp20', did you mean 'mlp200'?"
 server "no network" '' '1: expected one of preset, layers (with input) or file'
 server "two networks" 'model: {preset: mlp200, layers: [dense 10]}\n' \
   "5: key 'model': expected either preset or layers, found both"

@@ -212,6 +212,6 @@ equal "mix: the server ends well" 0 "$rc"
 
 ### What makes no sense is refused before anything begins
 write_server odd "model: {preset: dnn60}" "strategy: {personal: own, aggregate: mcsa, upload: ldf}"
-says "mixtures of models in parts" 3 "upload 'ldf' does not go with aggregate 'mcsa'" \
+says "mixtures of models in parts" 3 "upload 'ldf' cannot be combined with aggregate 'mcsa'" \
   "$build/fl-serverd" --check-config "$dir/odd.yaml"
 finish

@@ -69,7 +69,7 @@ says "a word that is no choice" 2 "--pool: expected one of as-method, no, yes, f
   split --input "$dir/in" --output "$dir/x" --clients 2 --pool maybe
 says "no standardisation" 2 "--standardise: expected one of as-input, none, pixel, cifar, found 'z'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --standardise z
-says "stray word" 2 "unexpected word 'here'" split here
+says "stray word" 2 "unexpected argument 'here'" split here
 
 ### What cannot be done leaves nothing behind
 says "no input" 1 "cannot open folder" split --input "$dir/none" --output "$dir/x" --clients 2
@@ -101,7 +101,7 @@ says "output would replace the input" 1 "would replace the input" \
 ### A split
 says "iid" 0 "5 clients (iid, seed 7), 1000 of 1000 samples, 200 to 200 each, 100 of them for test; server: 50 test" \
   split --input "$dir/in" --output "$dir/iid/" --clients 5 --seed 7 --test-share 0.1
-says "not over an old one" 1 "is not empty; --force replaces it" \
+says "not over an old one" 1 "is not empty: choose another one, or --force to replace it" \
   split --input "$dir/in" --output "$dir/iid" --clients 5
 cp -r "$dir/iid" "$dir/before"
 says "force" 0 "seed 7" \
@@ -113,7 +113,7 @@ ok "another seed gives other bytes" bash -c "! cmp -s '$dir/iid/client-000/train
 ok "nothing is left beside" test -z "$(find "$dir" -maxdepth 1 -name 'iid*.*')"
 mkdir "$dir/mine"
 echo keep >"$dir/mine/letter"
-says "force over foreign files" 0 "the former contents are kept in" \
+says "force over foreign files" 0 "the previous contents are kept in" \
   split --input "$dir/in" --output "$dir/mine" --clients 2 --force
 ok "foreign files are kept" grep -rq keep "$dir"/mine.old-*/letter
 mkdir "$dir/empty"

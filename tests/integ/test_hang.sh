@@ -73,7 +73,7 @@ FL_HANG=$hang LD_PRELOAD=$dir/hang.so start_server tls
 echo "tls.state/identity" >"$hang"
 timeout 300 "$build/flctl" -d "$dir/tls.state" invite later >"$dir/invite.out" 2>&1 &
 invite=$!
-waits() { grep -qF "no answer for 10 s: the server has the command and waits" "$dir/invite.out"; }
+waits() { grep -qF "no answer for 10 s: the server received the command and is waiting" "$dir/invite.out"; }
 wait_for "flctl to say that it waits" waits
 rm "$hang"
 check "the invitation is made when the disk answers" wait "$invite"

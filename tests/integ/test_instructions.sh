@@ -26,13 +26,13 @@ for d in fl-serverd:srv fl-clientd:cli; do
   for set in avx512 avx2 portable reference auto; do
     sed -i "s/^instructions:.*/instructions: $set/" "$file"
     if [ "$set" != auto ] && lacks $set; then
-      says "$set is not there" 3 "this processor has no $set instructions; it can run auto" "$build/${d%:*}" --check-config "$file"
+      says "$set is not there" 3 "this processor does not support $set instructions; supported: auto" "$build/${d%:*}" --check-config "$file"
     else
       check "$set is there" "$build/${d%:*}" --check-config "$file"
     fi
   done
 done
-says "fl-sim refuses a name" 2 "this processor can run auto" "$build/fl-sim" run none.yaml --instructions avx3
+says "fl-sim refuses a name" 2 "supported by this processor: auto" "$build/fl-sim" run none.yaml --instructions avx3
 
 # A processor without them, played.
 played=$(command -v qemu-x86_64-static || command -v qemu-x86_64 || true)
@@ -46,7 +46,7 @@ if [ "$(uname -m)" = x86_64 ] && [ -n "$played" ] && ! grep -q 'fsanitize' "$bui
       for how in "--check-config" ""; do
         # shellcheck disable=SC2086
         says "$set on a processor without it" 3 \
-          "$file:$line: key 'instructions': this processor has no $set instructions; it can run auto, portable, reference" \
+          "$file:$line: key 'instructions': this processor does not support $set instructions; supported: auto, portable, reference" \
           "${old[@]}" "$build/${d%:*}" $how "$file"
       done
     done

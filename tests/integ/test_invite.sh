@@ -23,15 +23,15 @@ c "no span" 2 "--valid: expected a span such as 1h, found 'soon'" invite a --val
 c "no uses" 2 "--uses: expected a number from 1 on, found '0'" invite a --uses 0
 c "no file of names" 1 "invite: cannot read '$dir/none'" invite --many "$dir/none"
 printf 'good-1 site=a\n\n# nobody\nbad/2\n' >"$dir/names"
-c "a bad line" 2 "$dir/names:4: 'bad/2' is neither a name (1 to 127 of [A-Za-z0-9._-], not starting with a dot) nor a pattern of names, with * and ?; nobody was invited" invite --many "$dir/names"
+c "a bad line" 2 "$dir/names:4: 'bad/2' is neither a name (1 to 127 of [A-Za-z0-9._-], not starting with a dot) nor a pattern of names, with * and ?; no invitation was made" invite --many "$dir/names"
 c "revoke whom" 2 "revoke: expected a name, or --serial, or --public-key" revoke
 c "revoke twice" 2 "revoke: expected a name, or --serial, or --public-key" revoke a --serial 12
-c "evict is for names" 2 "evict: expected the name of a client: all of its certificates go" evict --serial 12
+c "evict is for names" 2 "evict: expected the name of a client: all of its certificates are revoked" evict --serial 12
 c "no serial" 2 "--serial: expected up to 20 bytes in hexadecimal digits" revoke --yes --serial 1g
 c "no key" 2 "--public-key: expected 64 hexadecimal digits" disable --public-key 1234
 c "no prefix" 2 "uninvite: expected the four letters" uninvite abc
 c "a slip" 2 "unknown command 'invit', did you mean 'invite'?" invit
-c "an admin without a place" 2 "--output DIR says where" admin-certificate ops-1
+c "an admin without a place" 2 "--output DIR is required" admin-certificate ops-1
 c "a server without an identity" 2 "--server needs --identity DIR" --server localhost:1 status
 
 ### A server that knows no certificates
@@ -68,14 +68,14 @@ has_line "what it is stands elsewhere" "$dir/explained" "flctl: invitation $pref
 lacks_line "without the secret" "$dir/explained" "${token:4}"
 c "it is listed" 0 "$prefix   edge-01" invitations
 c "with its labels" 0 "labels site=north rack=7" invitations
-c "a file with a bad name invites nobody" 2 "nobody was invited" invite --many "$dir/names"
+c "a file with a bad name invites nobody" 2 "no invitation was made" invite --many "$dir/names"
 printf 'fleet-1 site=a\nfleet-2\n' | "$flctl" -d "$state" invite --many - >"$dir/many" 2>"$dir/explained"
 equal "a line for each" "fleet-1 fleet-2" "$(cut -f 1 "$dir/many" | paste -sd ' ')"
 equal "three are invited" 3 "$("$flctl" -d "$state" invitations --json | json 'len(d)')"
 second=$(sed -n 's/^fleet-2.*:\(....\)[^:]*$/\1/p' "$dir/many")
-c "one is taken back" 0 "nobody joins by this invitation for 'fleet-2' any more" uninvite -- "$second"
+c "one is taken back" 0 "invitation for 'fleet-2' withdrawn, no more clients can join with it" uninvite -- "$second"
 c "nobody is invited by an option's name" 1 "'-fleet'" invite -- -fleet
-c "twice is as good as once" 0 "nobody joins by this invitation" uninvite -- "$second"
+c "twice is as good as once" 0 "no more clients can join with it" uninvite -- "$second"
 c "which is not there" 1 "NOT_FOUND: no invitation begins with 'zzzz'" uninvite zzzz
 equal "two are left" 2 "$("$flctl" -d "$state" invitations --json | json 'len(d)')"
 equal "the other is known" withdrawn "$("$flctl" -d "$state" invitations --all --json | json '[i["state"] for i in d if i["name"] == "fleet-2"][0]')"
@@ -106,7 +106,7 @@ c "with --force it is" 0 "'sold-1' is revoked for good and nobody joins by this 
 c "and cannot be invited" 1 "PERMISSION_DENIED: the name 'sold-1' is revoked" invite sold-1
 check "a name is invited" "$flctl" -d "$state" invite lent-1 >/dev/null 2>&1
 c "so it is denied" 0 "'lent-1' is not let in until flctl enable" disable lent-1
-c "a revocation wants a yes" 2 "revoke: it is for good: without a terminal to ask at, add --yes" revoke edge-01
+c "a revocation wants a yes" 2 "revoke: revocation is permanent: without a terminal to confirm it, add --yes" revoke edge-01
 cat >"$dir/answer.py" <<'PY'
 # What is typed at a terminal, then the command: its exit code, what is printed.
 import os, pty, sys
@@ -125,9 +125,9 @@ except OSError:
 print(said.decode())
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 PY
-says "at a terminal it is asked for" 1 "not confirmed, nothing is changed" \
+says "at a terminal it is asked for" 1 "not confirmed, nothing was changed" \
   "$python" "$dir/answer.py" n "$flctl" -d "$state" revoke edge-01
-has_line "and says what it means" "$dir/says.out" "revoke client or admin 'edge-01' for good, with its certificates, their keys and the name?"
+has_line "and says what it means" "$dir/says.out" "revoke client or admin 'edge-01' permanently, with its certificates, their keys and the name?"
 c "nothing is changed" 0 "edge-01              client valid" certificates
 c "a client is disabled" 0 "'edge-01' is not let in until flctl enable: 1 certificate, 1 session; it ends within a second" disable edge-01 --reason "looks odd"
 wait_for "it to be away" connected 0
@@ -148,7 +148,7 @@ stop edge
 ### An admin over TLS
 c "an admin gets a certificate" 0 "admin.key, admin.pem and roots.pem" admin-certificate ops-1 --output "$dir/ops"
 equal "its key is its own" 600 "$(stat -c %a "$dir/ops/admin.key")"
-c "nothing is written over" 1 "is there already: choose another --output" admin-certificate ops-1 --output "$dir/ops"
+c "nothing is written over" 1 "exists already: choose another --output" admin-certificate ops-1 --output "$dir/ops"
 c "a name is had once" 1 "ALREADY_EXISTS" admin-certificate ops-1 --output "$dir/again"
 check "then no key is left behind" test ! -e "$dir/again"
 remote=("$flctl" --server "localhost:$admin_port" --identity "$dir/ops")

@@ -21,7 +21,7 @@ make_set gaps 3 7
 make_set whole 0 1 2
 
 "$build/fl-data" split --input gaps --output gaps.out --clients 2 >split.out 2>split.err
-equal "fl-data split names them" "fl-data split: warning: no sample of 'gaps' has class 0 to 2, 4 to 6: labels are class numbers from 0 on, so 6 of 8 classes are empty; number the labels anew if that is not meant" "$(cat split.err)"
+equal "fl-data split names them" "fl-data split: warning: no sample of 'gaps' has class 0 to 2, 4 to 6: labels are class numbers from 0 on, so 6 of 8 classes are empty; renumber the labels if this is not intended" "$(cat split.err)"
 "$build/fl-data" split --input whole --output whole.out --clients 2 >split.out 2>split.err
 equal "and says nothing where none is missing" "" "$(cat split.err)"
 says "fl-data inspect" 0 "8 classes, 6 of them without a sample" "$build/fl-data" inspect gaps

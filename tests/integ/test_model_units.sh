@@ -73,7 +73,7 @@ bad() { # name, line of the file, text, model section
 }
 bad "a pattern that matches nothing" 8 "units[1]': 'g.*' matches none of the 11 tensors" \
   "model:" "  $model" "  units: [h.*," "    g.*]"
-bad "one unit from two patterns" 5 "units[1]': unit 'a' is made by a pattern before it too" \
+bad "one unit from two patterns" 5 "units[1]': unit 'a' is also made by an earlier pattern" \
   "model: {$model, units: [a=h.*, a=out.*]}"
 bad "units of a network of ours" 5 "units': units can be given for a model from a file" \
   "model: {preset: dnn60, units: [fc*]}"
@@ -96,7 +96,7 @@ write_server begun "model: {$model}" "round: {start_clients: 1}" "rounds: 4"
 equal "its units stand" "f.0:2 f.1:4 h.0.a:1 h.0.ln:1 h.1.a:1 h.1.ln:1 out:1" "$(table begun)"
 start_server begun
 has_line "and that is said" "$dir/begun.log" "begun with other units than are made by default now: its 7 units stand"
-has_line "what does not travel is said" "$dir/begun.log" "model.file: 'f.position_ids' holds whole numbers"
+has_line "what does not travel is said" "$dir/begun.log" "model.file: 'f.position_ids' contains integers"
 wait_for "the last round" at_round begun 4
 lacks_line "no change of the configuration" "$dir/begun.log" "configuration changed"
 stop begun

@@ -78,7 +78,7 @@ printf 'x' | dd of="$state/models/round-000006.safetensors" bs=1 seek=3000 conv=
 rm "$state/models/round-000005.control_sum.safetensors"
 rounds 6
 start_server fed
-has_line "the flipped bit is found" "$dir/fed.log" "damaged: its checksum is"
+has_line "the flipped bit is found" "$dir/fed.log" "damaged: checksum mismatch"
 has_line "the control is missed" "$dir/fed.log" "round-000005.control_sum.safetensors' is missing"
 has_line "it goes back to what is whole" "$dir/fed.log" "going back to round 4"
 equal "as it says" 4 "$(status_of fed rounds_committed)"

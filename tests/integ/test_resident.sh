@@ -55,7 +55,7 @@ start_client good "" "trainer: command" "$(program good good)"
 wait_for "the program to hang in a round" noted lost hangs
 pkill -KILL -f "fake_trainer hangs $dir/lost.notes"
 wait_for "it to be started again" times_at_least lost start 2
-has_line "the server knows why" "$dir/hard.log" "was ended by signal 9 (Killed); 'done' of 'train' 1 was expected; its stderr ends: waiting for a lock"
+has_line "the server knows why" "$dir/hard.log" "was killed by signal 9 (Killed); 'done' of 'train' 1 was expected; its stderr ends: waiting for a lock"
 check "and so does the client" in_log lost "waiting for a lock"
 wait_for "the program to hang again" times_at_least lost hangs 2
 kill_hard lost

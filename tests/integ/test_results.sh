@@ -19,7 +19,7 @@ says "table of two folders" 0 '| run/fedavg: FedAvg | 3 |' "$sim" table --column
 says "table of means" 0 '| FedAvg | 3 |' "$sim" table --mean-of 10 --columns trials,best run
 says "means of nothing" 2 '--mean-of: expected 1 to 64' "$sim" table --mean-of 0 run
 says "unknown column" 2 "did you mean 'uplink'" "$sim" table --columns uplnk run
-says "no results" 1 'holds no results of fl-sim' "$sim" table /
+says "no results" 1 'has no results of fl-sim' "$sim" table /
 says "no folder" 2 'expected the folder of a run' "$sim" plot
 says "unknown figure" 2 "did you mean 'accuracy'" "$sim" plot --y acuracy run
 says "unknown axis" 2 '--x: expected rounds' "$sim" plot --x miles run
@@ -42,7 +42,7 @@ if command -v gnuplot >/dev/null; then
   check "one picture" "$sim" plot run/lean run/fedavg --x time --y loss --out 'a b' --band std --scale log
   check "by its name" test -s 'a b.svg' -a -s 'a b.png'
   equal "nothing else is left" "" "$(find . -name '*.tmp')"
-  says "nothing was spent" 1 "say nothing about 'models'" "$sim" plot still --x models
+  says "nothing was spent" 1 "have no 'models'" "$sim" plot still --x models
   check "three pictures" "$sim" plot still --out still
   equal "none over time" "" "$(ls still-time* 2>/dev/null)"
   says "no place for it" 1 "nowhere" "$sim" plot run --out nowhere/x

@@ -67,5 +67,5 @@ says "a client with other files" 2 "samples as split.json says, found 36" "$same
 echo '{"clients": [' >"$dir/few/split.json"
 says "a manifest that ends" 2 "split.json', line" "$same_data" "$dir/few.path.yaml" "$dir/few"
 echo '{"clients": []}' >"$dir/few/split.json"
-says "a manifest without clients" 2 "expected a list of clients; fl-data makes it" "$same_data" "$dir/few.path.yaml" "$dir/few"
+says "a manifest without clients" 2 "expected a list of clients; make the folder with fl-data" "$same_data" "$dir/few.path.yaml" "$dir/few"
 finish

@@ -77,5 +77,5 @@ if command -v gnuplot >/dev/null; then
   says "a plot of them is one of bytes" 0 "drawing uplink_bytes; --y downlink_bytes" "$fl_sim" plot dry/01-*
   check "it is there" test -s uplink_bytes-rounds.svg
 fi
-says "no plot of an accuracy" 1 "no round of these results knows 'accuracy': what is not evaluated" "$fl_sim" plot --y accuracy dry/01-*
+says "no plot of an accuracy" 1 "'accuracy' is unknown in all rounds of these results" "$fl_sim" plot --y accuracy dry/01-*
 finish

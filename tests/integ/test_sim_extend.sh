@@ -46,7 +46,7 @@ equal "it says which run again" 9 "$(grep -c 'seed-.* runs again from its first 
 
 check "with its state" run two.yaml --out kept --keep-state
 same_as_at_once "more rounds of a kept state" kept two.yaml --keep-state --set stop.rounds=6
-equal "it says which go on" 4 "$(grep -c 'seed-.* goes on from its last round' kept.err)"
+equal "it says which go on" 4 "$(grep -c 'seed-.* continues after its last round' kept.err)"
 check "a rule ends it" run two.yaml --out rule --set stop.accuracy=0.1
 before=$(times rule | grep fedavg)
 check "more rounds" run two.yaml --out rule --set stop.accuracy=0.1 --set stop.rounds=9
@@ -61,8 +61,8 @@ refused() { # what, text, arguments…
 }
 refused "another rate" "(server.training changed)" three.yaml --set trials=3 --set stop.rounds=5 --set server.training.learning_rate=0.1
 refused "other data" "(data.alpha changed)" three.yaml --set trials=3 --set stop.rounds=5 --set data.alpha=0.1
-refused "fewer rounds" "stop.rounds of 'algorithm=scaffold' is less now, 4" three.yaml --set trials=3 --set stop.rounds=4
+refused "fewer rounds" "stop.rounds of 'algorithm=scaffold' is smaller now, 4" three.yaml --set trials=3 --set stop.rounds=4
 refused "fewer trials" "its trial with seed 3 is not in trials" three.yaml --set stop.rounds=5
-refused "fewer points" "its point 'algorithm=scaffold' is another one now" two.yaml --set trials=3 --set stop.rounds=5
+refused "fewer points" "its point 'algorithm=scaffold' has changed" two.yaml --set trials=3 --set stop.rounds=5
 refused "without training" "that run trained" three.yaml --set trials=3 --set stop.rounds=5 --no-training
 finish

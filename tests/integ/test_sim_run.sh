@@ -99,7 +99,7 @@ experiment bad.yaml "stop: {rounds: 2}" "world: {uplink: 3}"
 refused "a rate without unit" "bad.yaml:9" bad.yaml
 experiment bad.yaml "stop: {rounds: 2}"
 refused "a model that does not fit" "takes 32 inputs, a sample of the data has 64 values" bad.yaml --set "server.model.input=[32]"
-refused "a round that waits for more clients than there are" "expected at most 20, as many clients as the data has, found 21" \
+refused "a round that waits for more clients than there are" "expected at most 20, the number of clients in the data, found 21" \
   bad.yaml --set server.round.start_clients=21
 refused "offers that nobody allows" "client.offers: yes" bad.yaml --set server.algorithm=fedmix
 refused "data that is not there" "nowhere" bad.yaml --set data.set=nowhere

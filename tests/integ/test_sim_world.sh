@@ -44,8 +44,8 @@ says "and an experiment in it" 1 "the trace ends early, after 60 s" "$sim" run "
 experiment repeated "{availability: {trace: up.csv, repeat: yes}}"
 says "a trace that is repeated" 0 "40 clients" "$sim" world show "$dir/repeated.yaml"
 
-says "a slip in a name" 1 "unknown world 'ltee', did you mean 'lte'?" "$sim" world show ltee
-says "no clients" 2 "a world without clients" "$sim" world show lte --clients 0
+says "a slip in a name" 1 "unknown network and device model 'ltee', did you mean 'lte'?" "$sim" world show ltee
+says "no clients" 2 "a model without clients" "$sim" world show lte --clients 0
 says "an unknown word" 2 "expected show" "$sim" world shw
 says "no such file" 1 "none.yaml" "$sim" world show "$dir/none.yaml"
 finish

@@ -66,7 +66,7 @@ wrong() { # mode, line
   has_line "$1 is said" "$dir/$1.out" "$2"
 }
 wrong prints "FAILED    start: '$(command -v "$python")' ended with exit code 0; 'ready' was expected"
-wrong wrong_id "FAILED    train: '$(command -v "$python")' broke the trainer protocol: it said 'done' with the id 2; 'done' of 'train' 1 was expected"
+wrong wrong_id "FAILED    train: '$(command -v "$python")' broke the trainer protocol: it sent 'done' with the id 2; 'done' of 'train' 1 was expected"
 wrong exits "no space left on device"
 wrong nan "FAILED    train: expected finite numbers, found others in unit 'fc'"
 wrong strict "FAILED    unknown field: expected that it is ignored, found"

@@ -620,7 +620,8 @@ START_TEST(distances_of_incomplete_updates_are_refused)
     f.units[2][1] = 0;
     ck_assert_int_eq(run(&f, &fl_aggregate_mean, NULL, true, 0), FL_EFORMAT);
     ck_assert_uint_eq(f.blamed, 2);
-    ck_assert_str_eq(f.err.msg, "update 2 lacks unit 'conv', so its distance is not known");
+    ck_assert_str_eq(f.err.msg,
+                     "update 2 lacks unit 'conv', which its distance to the new model needs");
     fed_done(&f);
 }
 END_TEST

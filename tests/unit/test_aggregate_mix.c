@@ -576,7 +576,7 @@ START_TEST(a_personal_model_that_overflows_is_refused)
     f.sent[0][0][65] = f.sent[1][0][65] = 3e38f;
     ck_assert_int_eq(fed_run(&f, &ops, options_of(&ops.policy, NULL)), FL_ENUMERIC);
     ck_assert_uint_eq(f.blamed, 2);
-    ck_assert_str_eq(f.err.msg, "a mixture is not finite in unit 'fc2'");
+    ck_assert_str_eq(f.err.msg, "a personalized model is not finite in unit 'fc2'");
     fed_done(&f);
 }
 END_TEST
@@ -614,7 +614,7 @@ START_TEST(an_error_of_whoever_takes_the_personal_models_ends_the_pass)
     ck_assert_int_eq(fed_run(&f, &fl_aggregate_mcsa, options_of(&fl_aggregate_mcsa.policy, NULL)),
                      FL_EIO);
     ck_assert_uint_eq(f.blamed, 3);
-    ck_assert_str_eq(f.err.msg, "mixture of update 0: no room");
+    ck_assert_str_eq(f.err.msg, "personalized model of update 0: no room");
     ck_assert_uint_eq(f.told[0][0], 31);
     ck_assert_uint_eq(f.told[1][0], 0);
     fed_done(&f);

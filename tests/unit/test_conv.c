@@ -133,13 +133,13 @@ static bool rig_up(struct rig *rig, size_t shape, size_t row, size_t gap)
     struct fl_conv *conv = &rig->conv;
     size_t i;
 
-    if (!kernels->here()) {
+    if (!kernels->supported()) {
         return false;
     }
     *conv = shapes[shape].conv;
     fl_conv_plan(conv, kernels);
     rig->plain = *conv;
-    rig->plain.way = &fl__conv_patches;
+    rig->plain.algorithm = &fl__conv_patches;
     rig->batch = shapes[shape].batch;
     rig->ldx = conv->h * conv->w * conv->c + gap;
     rig->ldy = conv->oh * conv->ow * conv->k + gap;
@@ -382,7 +382,7 @@ START_TEST(a_sample_has_the_same_bits_in_any_batch)
     fl_conv_forward(&rig.conv, rig.y, rig.ldy, rig.x, rig.ldx, rig.w, rig.bias, rig.batch, true,
                     rig.scratch);
     for (b = 0; b < rig.batch; b += 1 + rig.batch / 3) {
-        if (rig.conv.way == &fl__conv_patches) {
+        if (rig.conv.algorithm == &fl__conv_patches) {
             break; /* OpenBLAS promises nothing of the kind */
         }
         fl_conv_forward(&rig.conv, alone, rig.ldy, rig.x + b * rig.ldx, rig.ldx, rig.w, rig.bias, 1,

@@ -113,13 +113,13 @@ static bool rig_up(struct rig *rig, const struct fl_conv *shape, size_t row, siz
     size_t in = shape->c * shape->h * shape->w;
     size_t out;
 
-    if (!kernels->here()) {
+    if (!kernels->supported()) {
         (void)printf("skipped: %s needs another processor\n", kernels->name);
         return false;
     }
     *conv = *shape;
     fl_conv_plan(conv, kernels);
-    ck_assert_str_eq(fl_conv_way(conv), "first");
+    ck_assert_str_eq(fl_conv_algorithm(conv), "first");
     out = conv->k * conv->oh * conv->ow;
     rig->batch = batch;
     rig->x = samples(1, batch, in, gap);
@@ -269,7 +269,7 @@ START_TEST(a_kernel_writes_its_result_only_and_adds_to_the_gradient)
     struct samples image, y, dy, w, bias, g, want;
     size_t i;
 
-    if (!kernels->here()) {
+    if (!kernels->supported()) {
         return;
     }
     /* Padding is the caller's: to a kernel the image is larger. */
@@ -404,11 +404,11 @@ START_TEST(more_channels_strides_and_odd_numbers_of_outputs_go_another_way)
     others[1].stride = 2;
     for (i = 0; i < N(others); i++) {
         fl_conv_plan(&others[i], fl__kernels_row(ROWS - 1));
-        ck_assert_str_ne(fl_conv_way(&others[i]), "first");
+        ck_assert_str_ne(fl_conv_algorithm(&others[i]), "first");
     }
     ck_assert_int_eq(fl_kernels_named("reference", &reference, NULL), FL_OK);
     fl_conv_plan(&conv, reference);
-    ck_assert_str_eq(fl_conv_way(&conv), "patches");
+    ck_assert_str_eq(fl_conv_algorithm(&conv), "patches");
 }
 END_TEST
 

@@ -115,7 +115,7 @@ END_TEST
 START_TEST(half_a_pair_names_the_missing_half)
 {
     write_idx(0x803, 1, 1, 1, 1);
-    expect(FL_ENOENT, IMAGES, " is there but '");
+    expect(FL_ENOENT, IMAGES, " exists but '");
     expect(FL_ENOENT, LABELS, " is missing");
 }
 END_TEST
@@ -386,7 +386,8 @@ START_TEST(a_part_in_two_formats_is_refused)
     write_idx(0x803, 1, 1, 1, 1);
     write_labels(0x801, 1, 1);
     ck_assert_int_eq(fl_dataset_open(dir, "train", &ds, &err), FL_EFORMAT);
-    ck_assert_ptr_nonnull(strstr(err.msg, "the train part twice, as IDX and as CSV; remove one"));
+    ck_assert_ptr_nonnull(
+        strstr(err.msg, "the train part in two formats, IDX and CSV; remove one"));
 }
 END_TEST
 

@@ -172,7 +172,7 @@ START_TEST(silo_says_when_labels_cannot_differ)
     /* Each label begins one shard, but both shards hold label 1. */
     n = fill((const size_t[]){1, 2, 1}, 3);
     conf.n_clients = 1;
-    expect_refused("silo", &conf, n, "no draw gave every one of 1 clients 2 shards of different");
+    expect_refused("silo", &conf, n, "no draw gave each of 1 clients 2 shards of different");
     conf.n_clients = 3;
     expect_refused("silo", &conf, n, "3 clients with 2 shards each need more than the 4 samples");
 }

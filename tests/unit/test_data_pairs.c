@@ -301,7 +301,7 @@ START_TEST(what_cannot_be_paired_is_refused_with_the_reason)
     expect_refused("pairs", &conf, n, "label 2 has 1 samples, too few to be cut for 4 clients");
     conf.n_clients = 1;
     n = fill_mixed((const size_t[]){0, 0, 9, 0, 0, 0, 0, 0, 0, 0});
-    expect_refused("pairs", &conf, n, "client 0 would get no sample: the classes are too small");
+    expect_refused("pairs", &conf, n, "client 0 would get no samples: the classes are too small");
     n = make_labels(100, 10);
     conf.n_clients = 19;
     conf.variant = FL_PARTITION_CIFAR;

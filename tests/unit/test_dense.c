@@ -136,8 +136,8 @@ struct operands {
 /* Weights and their gradient as the layer has them. */
 static struct matrix weights(struct fl_rng *rng, const struct shape *s)
 {
-    return fl_dense_narrow(s->in, s->out) ? matrix(rng, s->out, s->in, s->in)
-                                          : matrix(rng, s->in, s->out, s->out);
+    return fl_dense_small_n(s->in, s->out) ? matrix(rng, s->out, s->in, s->in)
+                                           : matrix(rng, s->in, s->out, s->out);
 }
 
 static struct operands operands(struct fl_rng *rng, const struct shape *s)
@@ -172,7 +172,7 @@ static struct operands reference(struct fl_rng *rng, const struct shape *s,
                                  const struct operands *o, bool relu)
 {
     struct operands ref = operands(rng, s);
-    bool narrow = fl_dense_narrow(s->in, s->out);
+    bool narrow = fl_dense_small_n(s->in, s->out);
     size_t b;
     size_t j;
 
@@ -201,11 +201,11 @@ static struct operands reference(struct fl_rng *rng, const struct shape *s,
 static void check_kernels(const struct fl__dense_kern *kern, const struct shape *s,
                           const struct operands *o, const struct operands *ref, bool relu)
 {
-    bool narrow = fl_dense_narrow(s->in, s->out);
+    bool narrow = fl_dense_small_n(s->in, s->out);
 
     if (narrow) {
-        kern->forward_narrow(o->y.p, o->y.ld, o->x.p, o->x.ld, o->w.p, o->bias.p, s->batch, s->in,
-                             s->out, relu);
+        kern->forward_small_n(o->y.p, o->y.ld, o->x.p, o->x.ld, o->w.p, o->bias.p, s->batch, s->in,
+                              s->out, relu);
         kern->forward(o->dx.p, o->dx.ld, o->dy.p, o->dy.ld, o->w.p, NULL, s->batch, s->out, s->in,
                       false);
         kern->weights(o->dw.p, o->dy.p, o->dy.ld, o->x.p, o->x.ld, s->batch, s->out, s->in);
@@ -237,7 +237,7 @@ START_TEST(every_kernel_row_agrees_with_the_reference)
         struct operands ref;
         bool relu = s->batch % 2 == 1;
 
-        if (kern != NULL && !fl__kernels_row(row)->here()) {
+        if (kern != NULL && !fl__kernels_row(row)->supported()) {
             (void)printf("skipped: %s needs another processor\n", kern->name);
             continue;
         }
@@ -284,7 +284,7 @@ START_TEST(the_layer_agrees_with_the_reference_and_its_blocks_cover_the_weights)
     size_t b;
     size_t j;
 
-    if (!kernels->here()) {
+    if (!kernels->supported()) {
         return;
     }
     ck_assert_int_eq(fl_gemm_init(NULL), FL_OK);
@@ -308,7 +308,7 @@ START_TEST(the_layer_agrees_with_the_reference_and_its_blocks_cover_the_weights)
     fl_dense_backward_weights(kernels, o.x.p, o.x.ld, o.dy.p, o.dy.ld, s->batch, s->in, s->out,
                               scratch.p, collect, &c);
     ck_assert_uint_eq(c.next, s->in * s->out);
-    if (!fl_dense_narrow(s->in, s->out)) {
+    if (!fl_dense_small_n(s->in, s->out)) {
         ck_assert_uint_le(c.largest, s->out * 8 > 6144 ? s->out * 8 : 6144);
     }
     check_close(&o.dw, &ref.dw, s->batch, "weight gradient", fl_kernels_name(kernels));
@@ -337,7 +337,7 @@ START_TEST(relu_hides_no_nan_and_masks_its_gradient)
     size_t b;
     size_t j;
 
-    if (!kernels->here()) {
+    if (!kernels->supported()) {
         return;
     }
     ck_assert_int_eq(fl_gemm_init(NULL), FL_OK);

@@ -163,15 +163,15 @@ static const struct {
     {"unit a\na.w 1x1x1x1x1x1x1x1x1\n", FL_EFORMAT, "line 2: expected"},
     {"unit a\na.w 3 trainable\n", FL_EFORMAT, "line 2: expected"},
     {"unit a\na.w 0\n", FL_EINVAL, "dimension 1 is zero"},
-    {"unit a\na.w 3\na.w 3\n", FL_EINVAL, "line 3: tensor 'a.w' comes twice"},
-    {"unit a\na.w 3\nunit b\nb.w 3\nunit a\na.v 3\n", FL_EINVAL, "unit 'a' comes twice"},
-    {"unit a\na.w 03\n", FL_EFORMAT, "odd numbers"},
+    {"unit a\na.w 3\na.w 3\n", FL_EINVAL, "line 3: tensor 'a.w' is listed twice"},
+    {"unit a\na.w 3\nunit b\nb.w 3\nunit a\na.v 3\n", FL_EINVAL, "unit 'a' is listed twice"},
+    {"unit a\na.w 03\n", FL_EFORMAT, "not canonical"},
     {"unit a\nunit a\na.w 3\n", FL_EFORMAT, "repeated or empty units"},
     {"unit a\na.w 99999999999999999999\n", FL_EFORMAT, "line 2"},
     {"unit a\na.w 65536x65536x65536\n", FL_ELIMIT, "more than 2^"},
     {"unit a\na.w 16384x16384\na.v 16384x16384x255\na.u 1\n", FL_ELIMIT, "more than 2^"},
-    {"unit a/b\na.w 3\n", FL_EINVAL, "unit's name"},
-    {"unit a\na$w 3\n", FL_EINVAL, "tensor's name"},
+    {"unit a/b\na.w 3\n", FL_EINVAL, "invalid unit name"},
+    {"unit a\na$w 3\n", FL_EINVAL, "invalid tensor name"},
 };
 
 START_TEST(a_bad_text_is_refused_with_its_line)

@@ -19,7 +19,7 @@ START_TEST(gradients_jvp_a_direction_agree_with_automatic_differentiation)
     const struct fl_kernels *row = fl__kernels_row((size_t)_i % N_ROWS);
     size_t b, i, mode;
 
-    for (b = 0; row->here() && b < N(batches); b++) {
+    for (b = 0; row->supported() && b < N(batches); b++) {
         for (mode = 0; mode < N(modes); mode++) {
             struct rig rig;
             float *have;

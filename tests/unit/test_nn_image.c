@@ -48,7 +48,7 @@ static const struct fl_kernels *chosen;
 static bool choose(int i)
 {
     chosen = fl__kernels_row((size_t)i / N(nets));
-    return chosen->here();
+    return chosen->supported();
 }
 
 static int all_cases(void)
@@ -387,16 +387,16 @@ static const struct {
     {{"flatten", "conv 8 3x3", "dense 3"}, {1, 4, 4}, 3, "layer 2 'conv 8 3x3': needs an image"},
     {{"maxpool 2", "dense 3"}, {12}, 1, "layer 1 'maxpool 2': needs an image"},
     {{"conv", "dense 3"}, {1, 4, 4}, 3, "expected 'conv CHANNELS HxW [pad N] [stride N]': CHANN"},
-    {{"conv 0 3x3", "dense 3"}, {1, 4, 4}, 3, "whole number from 1 to 65536"},
+    {{"conv 0 3x3", "dense 3"}, {1, 4, 4}, 3, "integer from 1 to 65536"},
     {{"conv 8", "dense 3"}, {1, 4, 4}, 3, "height and width of the kernel"},
     {{"conv 8 3", "dense 3"}, {1, 4, 4}, 3, "as in '3x3'"},
     {{"conv 8 3x", "dense 3"}, {1, 4, 4}, 3, "as in '3x3'"},
     {{"conv 8 x3", "dense 3"}, {1, 4, 4}, 3, "as in '3x3'"},
     {{"conv 8 32x3", "dense 3"}, {1, 4, 4}, 3, "from 1 to 31"},
     {{"conv 8 3x3 pod 1", "dense 3"}, {1, 4, 4}, 3, "'pod' is neither 'pad' nor 'stride'"},
-    {{"conv 8 3x3 pad", "dense 3"}, {1, 4, 4}, 3, "pad is a whole number from 0 to 31"},
-    {{"conv 8 3x3 stride 0", "dense 3"}, {1, 4, 4}, 3, "stride is a whole number from 1 to 31"},
-    {{"conv 8 3x3 pad 3", "dense 3"}, {1, 4, 4}, 3, "padding of 3 is not less than the kernel's"},
+    {{"conv 8 3x3 pad", "dense 3"}, {1, 4, 4}, 3, "pad must be an integer from 0 to 31"},
+    {{"conv 8 3x3 stride 0", "dense 3"}, {1, 4, 4}, 3, "stride must be an integer from 1 to 31"},
+    {{"conv 8 3x3 pad 3", "dense 3"}, {1, 4, 4}, 3, "pad is 3, expected less than the kernel's"},
     {{"conv 8 3x5 pad 1", "dense 3"},
      {1, 2, 2},
      3,
@@ -408,21 +408,27 @@ static const struct {
      {1, 31, 31},
      3,
      "more than 2^28 parameters"},
-    {{"maxpool", "dense 3"}, {1, 4, 4}, 3, "SIZE is a whole number from 1 to 15"},
-    {{"maxpool 16", "dense 3"}, {1, 4, 4}, 3, "SIZE is a whole number from 1 to 15"},
+    {{"maxpool", "dense 3"}, {1, 4, 4}, 3, "SIZE must be an integer from 1 to 15"},
+    {{"maxpool 16", "dense 3"}, {1, 4, 4}, 3, "SIZE must be an integer from 1 to 15"},
     {{"maxpool 2 2", "dense 3"}, {1, 4, 4}, 3, "'2' is neither 'stride' nor 'same'"},
-    {{"maxpool 2 stride 0", "dense 3"}, {1, 4, 4}, 3, "stride is a whole number from 1 to 15"},
+    {{"maxpool 2 stride 0", "dense 3"}, {1, 4, 4}, 3, "stride must be an integer from 1 to 15"},
     {{"maxpool 5", "dense 3"}, {1, 4, 4}, 3, "window of 5x5 is larger than the image of 4x4"},
-    {{"conv 2 3x3", "flatten"}, {1, 4, 4}, 3, "the last layer must be dense"},
-    {{"bn", "flatten", "dense 3"}, {1, 4, 4}, 3, "layer 1 'bn': needs a layer with weights"},
+    {{"conv 2 3x3", "flatten"}, {1, 4, 4}, 3, "the last layer must be 'dense'"},
+    {{"bn", "flatten", "dense 3"},
+     {1, 4, 4},
+     3,
+     "layer 1 'bn': needs a preceding layer with weights"},
     {{"conv 2 3x3", "flatten", "bn", "dense 3"}, {1, 4, 4}, 3, "put 'bn' before 'flatten'"},
     {{"conv 2 3x3", "bn 2"}, {1, 4, 4}, 3, "layer 2 'bn 2': expected 'bn': takes no argument"},
     {{"lrn", "dense 3"}, {12}, 1, "layer 1 'lrn': needs an image"},
     {{"lrn 5", "dense 3"}, {1, 4, 4}, 3, "'lrn': takes no argument"},
-    {{"dropout", "dense 3"}, {12}, 1, "expected 'dropout RATE': RATE is a number from 0 to below"},
-    {{"dropout 1", "dense 3"}, {12}, 1, "RATE is a number from 0 to below 1"},
-    {{"dropout -0.1", "dense 3"}, {12}, 1, "RATE is a number from 0 to below 1"},
-    {{"dropout nan", "dense 3"}, {12}, 1, "RATE is a number from 0 to below 1"},
+    {{"dropout", "dense 3"},
+     {12},
+     1,
+     "expected 'dropout RATE': RATE must be a number of at least 0 and below"},
+    {{"dropout 1", "dense 3"}, {12}, 1, "RATE must be a number of at least 0 and below 1"},
+    {{"dropout -0.1", "dense 3"}, {12}, 1, "RATE must be a number of at least 0 and below 1"},
+    {{"dropout nan", "dense 3"}, {12}, 1, "RATE must be a number of at least 0 and below 1"},
     {{"con 2 3x3", "flatten"}, {1, 4, 4}, 3, "did you mean 'conv'?"},
 };
 

@@ -86,7 +86,7 @@ START_TEST(steps_of_wide_networks_agree_with_automatic_differentiation)
     const struct fl_kernels *row = fl__kernels_row((size_t)_i % N_ROWS);
     size_t b;
 
-    for (b = 0; row->here() && b < N(batches); b++) {
+    for (b = 0; row->supported() && b < N(batches); b++) {
         check_step(row, &wide[(size_t)_i / N_ROWS], batches[b]);
     }
 }
@@ -98,7 +98,7 @@ START_TEST(steps_of_every_layer_agree_with_automatic_differentiation)
     const struct fl_kernels *row = fl__kernels_row((size_t)_i % N_ROWS);
     size_t b;
 
-    for (b = 0; row->here() && b < N(odd); b++) {
+    for (b = 0; row->supported() && b < N(odd); b++) {
         check_step(row, &nets[(size_t)_i / N_ROWS], odd[b]);
     }
 }
@@ -112,7 +112,7 @@ START_TEST(gradients_jvp_a_direction_agree_with_automatic_differentiation)
     double *want;
     size_t mode;
 
-    if (!row->here()) {
+    if (!row->supported()) {
         return;
     }
     rig_up_with(&rig, row, &wide[(size_t)_i / N_ROWS], 3, 31);
@@ -136,7 +136,7 @@ START_TEST(evaluations_agree_with_the_plain_network)
     double loss, want;
     size_t correct, b;
 
-    for (b = 0; row->here() && b < N(batches); b++) {
+    for (b = 0; row->supported() && b < N(batches); b++) {
         rig_up_with(&rig, row, &wide[(size_t)_i / N_ROWS], batches[b], 7 + b);
         want = ref_loss(rig.ref, rig.params, rig.x, rig.y, rig.batch, /* training= */ false, SEED,
                         NULL);
@@ -169,7 +169,7 @@ static unsigned ways_of(const struct ref_net *net, const struct fl_kernels *row)
 
             fl_conv_plan(&conv, row);
             for (i = 0; i < N(names); i++) {
-                ways |= strcmp(fl_conv_way(&conv), names[i]) == 0 ? 1u << i : 0;
+                ways |= strcmp(fl_conv_algorithm(&conv), names[i]) == 0 ? 1u << i : 0;
             }
             c = l->out;
             h = conv.oh;
@@ -190,7 +190,7 @@ START_TEST(these_networks_take_every_way_there_is)
     size_t i;
 
     ck_assert_int_eq(plain, (size_t)_i + 1 == N_ROWS);
-    for (i = 0; row->here() && i < N(wide); i++) {
+    for (i = 0; row->supported() && i < N(wide); i++) {
         ck_assert_uint_eq(ways_of(&wide[i], row), plain && want[i] != 0 ? 4 : want[i]);
     }
 }

@@ -98,7 +98,7 @@ START_TEST(a_convolution_of_nothing_is_nothing_and_its_weights_have_no_gradient)
     struct fl_conv_backward back = {.dy = y, .w = w, .dx = x, .x = x, .update = collect};
     size_t ld;
 
-    if (kernels == NULL || !kernels->here()) {
+    if (kernels == NULL || !kernels->supported()) {
         return; /* This processor lacks its instructions. */
     }
     fl_conv_plan(&conv, kernels);
@@ -135,7 +135,7 @@ START_TEST(a_dense_layer_of_nothing_is_nothing_and_its_weights_have_no_gradient)
     size_t ldy = fl_dense_stride(out);
     const struct fl_kernels *kernels = fl__kernels_row((size_t)_i / N(layers));
 
-    if (kernels == NULL || !kernels->here()) {
+    if (kernels == NULL || !kernels->supported()) {
         return;
     }
     fl_dense_forward(kernels, y, ldy, x, ldx, w, w, 0, in, out, true);
@@ -175,7 +175,7 @@ START_TEST(a_pool_and_a_norm_of_nothing_are_nothing)
     uint8_t index[4] = {9, 9, 9, 9};
     size_t i;
 
-    if (kernels == NULL || !kernels->here()) {
+    if (kernels == NULL || !kernels->supported()) {
         return;
     }
     for (i = 0; i < N(pools); i++) {

@@ -24,7 +24,7 @@ static const struct fl__pixel_kern *row_here(size_t i)
 {
     const struct fl_kernels *row = fl__kernels_row(i);
 
-    return row != NULL && row->here() ? row->pixel : NULL;
+    return row != NULL && row->supported() ? row->pixel : NULL;
 }
 #define MAX_ROWS 8
 

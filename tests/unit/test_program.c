@@ -134,7 +134,7 @@ static void keep_line(void *ctx, enum fl_log_level level, const char *component,
     size_t used = strlen(w->text);
 
     ck_assert_str_eq(component, "program");
-    if (strstr(text, " lines of stderr left out") != NULL) {
+    if (strstr(text, " lines of stderr were dropped") != NULL) {
         ck_assert_int_eq(level, FL_LOG_WARNING);
         w->left_out += strtoull(text, NULL, 10);
         return;

@@ -396,13 +396,13 @@ START_TEST(nothing_is_heard_where_nothing_was_asked)
         bool asked = state == FL__PERSISTENT_STARTING || state == FL__PERSISTENT_DESCRIBING ||
                      state == FL__PERSISTENT_BUSY || state == FL__PERSISTENT_CANCELING;
 
-        ck_assert_msg((fl__persistent_hears[state] != 0) == asked, "%s",
+        ck_assert_msg((fl__persistent_allowed[state] != 0) == asked, "%s",
                       fl__persistent_states[state].name);
         ck_assert_msg(state == FL__PERSISTENT_OFF ||
                           (fl__persistent_states[state].next & FL_SM_TO(FL__PERSISTENT_OFF)) != 0,
                       "a program can end in %s", fl__persistent_states[state].name);
     }
-    ck_assert_uint_eq(fl__persistent_hears[FL__PERSISTENT_BUSY] & 1u << FL_ANSWER_CANCELED, 0);
+    ck_assert_uint_eq(fl__persistent_allowed[FL__PERSISTENT_BUSY] & 1u << FL_ANSWER_CANCELED, 0);
 }
 END_TEST
 

@@ -15,19 +15,19 @@ static const struct {
     {"prints", FL_EPROTO, {"broke the trainer protocol: a message of ", "0x65706f63"}, false},
     {"zero", FL_EPROTO, {"a message of 0 bytes", "expected a length of 1 to 1048576"}, false},
     {"no_json", FL_EPROTO, {"not JSON", "'all is well'"}, false},
-    {"no_type", FL_EPROTO, {"no JSON object with a 'type'", "{\"id\": 1}"}, false},
-    {"unknown", FL_EPROTO, {"no JSON object with a 'type'", "finished"}, false},
-    {"no_id", FL_EPROTO, {"it said 'done' with no id instead of 1", ""}, false},
+    {"no_type", FL_EPROTO, {"not a JSON object with a 'type'", "{\"id\": 1}"}, false},
+    {"unknown", FL_EPROTO, {"not a JSON object with a 'type'", "finished"}, false},
+    {"no_id", FL_EPROTO, {"it sent 'done' with no id instead of 1", ""}, false},
     {"other_id",
      FL_EPROTO,
-     {"it said 'done' with the id 2", "'done' of 'train' 1 was expected"},
+     {"it sent 'done' with the id 2", "'done' of 'train' 1 was expected"},
      false},
-    {"ready_again", FL_EPROTO, {"it said 'ready'", "'done' of 'train' 1 was expected"}, false},
-    {"no_steps", FL_EPROTO, {"'steps' must be there", ""}, false},
+    {"ready_again", FL_EPROTO, {"it sent 'ready'", "'done' of 'train' 1 was expected"}, false},
+    {"no_steps", FL_EPROTO, {"'steps' is missing", ""}, false},
     {"nan_loss", FL_EPROTO, {"not JSON", "NaN"}, false},
     {"twice",
      FL_EPROTO,
-     {"it said 'done' of a task that it had answered already", "nothing was"},
+     {"it sent 'done' of a task that it had answered already", "no request was"},
      false},
     {"fails",
      FL_EIO,
@@ -78,7 +78,7 @@ START_TEST(an_answer_to_nothing_costs_the_next_task)
         rv = rig_run(&rig, FL_PERSISTENT_TRAIN, &a);
     }
     ck_assert_int_eq(rv, FL_EPROTO);
-    ck_assert_msg(i <= 100 && rig_says(&rig, "broke the trainer protocol: it said '"), "%s",
+    ck_assert_msg(i <= 100 && rig_says(&rig, "broke the trainer protocol: it sent '"), "%s",
                   rig.err.msg);
     rig_done(&rig);
 }
@@ -251,8 +251,9 @@ START_TEST(one_that_hangs_is_ended_after_its_grace)
     rig_create(&rig);
     rig_describe(&rig);
     ck_assert_int_eq(run_over_time(&rig, &a), FL_ETIMEOUT);
-    ck_assert_msg(rig_says(&rig, "ended, as it did not answer 'cancel' within 100 ms"), "%s",
-                  rig.err.msg);
+    ck_assert_msg(
+        rig_says(&rig, "the program was killed, as it did not answer 'cancel' within 100 ms"), "%s",
+        rig.err.msg);
     ck_assert_msg(rig_says(&rig, "time limit of 100 ms"), "%s", rig.err.msg);
     ck_assert(!fl_persistent_runs(rig.r));
     rig_done(&rig);
@@ -372,7 +373,8 @@ START_TEST(an_offer_beyond_its_slot_is_no_offer)
     rig_create(&rig);
     rig_describe(&rig);
     ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_OFFER, &a), FL_EPROTO);
-    ck_assert_msg(rig_says(&rig, "an offer of 101 bytes in a slot of 100"), "%s", rig.err.msg);
+    ck_assert_msg(rig_says(&rig, "a data summary of 101 bytes in a slot of 100"), "%s",
+                  rig.err.msg);
     rig_done(&rig);
 }
 END_TEST
@@ -390,8 +392,8 @@ START_TEST(one_that_takes_more_memory_than_it_may_is_ended)
     rig_create(&rig);
     rig_describe(&rig);
     ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_ELIMIT);
-    ck_assert_msg(rig_says(&rig, " in memory, and its limit is 50.3 MB") ||
-                      rig_says(&rig, " in memory, and its limit is 48"),
+    ck_assert_msg(rig_says(&rig, ", over its limit of 50.3 MB") ||
+                      rig_says(&rig, ", over its limit of 48"),
                   "%s", rig.err.msg);
     rig_done(&rig);
 }

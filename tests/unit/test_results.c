@@ -260,8 +260,8 @@ START_TEST(a_round_whose_parts_do_not_sum_up_is_refused)
     rig_round(&quick, 11, 1, &record, &sim);
     sim.upload_us++;
     ck_assert_int_eq(fl_trial_round(trial, &record, &sim, &err), FL_ESTATE);
-    ck_assert_str_eq(err.msg, "trial lean/seed-11, round 1: it took 5000011 us and its parts sum "
-                              "up to 5000012");
+    ck_assert_str_eq(err.msg, "trial lean/seed-11, round 1: wall_us is 5000011, but its phases "
+                              "sum up to 5000012");
     sim.upload_us--;
     sim.time_us += 7;
     ck_assert_int_eq(fl_trial_round(trial, &record, &sim, &err), FL_ESTATE);
@@ -430,9 +430,9 @@ START_TEST(a_folder_of_another_experiment_is_refused_with_both_names)
     other.fingerprint = "ffff";
     refused(&other, FL_EEXIST, "experiment 'tiny' (0123456789abcdef), and this is 'other' (ffff)");
     put_file("run.json", "{\"format\": 1");
-    refused(&info, FL_EEXIST, "holds no results of fl-sim");
+    refused(&info, FL_EEXIST, "has no results of fl-sim");
     put_file("run.json", "[]");
-    refused(&info, FL_EEXIST, "holds no results of fl-sim");
+    refused(&info, FL_EEXIST, "has no results of fl-sim");
 }
 END_TEST
 
@@ -558,7 +558,7 @@ START_TEST(out_of_disk_is_said_and_what_is_finished_stays)
     limit.rlim_cur = 20000;
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
     ck_assert_int_eq(rig_write(results, "lean", 12, &quick, 1000, &err), FL_ENOSPC);
-    ck_assert_msg(strstr(err.msg, "out of disk: cannot write '") != NULL, "%s", err.msg);
+    ck_assert_msg(strstr(err.msg, "disk full: cannot write '") != NULL, "%s", err.msg);
     ck_assert_msg(strstr(err.msg, "lean/seed-12/rounds.") != NULL, "%s", err.msg);
     limit.rlim_cur = limit.rlim_max;
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);

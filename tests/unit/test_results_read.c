@@ -101,9 +101,9 @@ START_TEST(a_point_is_read_by_its_folder)
     ck_assert_str_eq(run->points[0].slug, "lean");
     ck_assert_uint_eq(run->points[0].n_trials, 3);
     fl_read_run_free(run);
-    unreadable(path_of("seed-11"), FL_ENOENT, "is no point of the run");
-    unreadable(path_of("lean/seed-11"), FL_ENOENT, "holds no results of fl-sim");
-    unreadable("/nonexistent/x", FL_ENOENT, "holds no results of fl-sim");
+    unreadable(path_of("seed-11"), FL_ENOENT, "is not a point of the run");
+    unreadable(path_of("lean/seed-11"), FL_ENOENT, "has no results of fl-sim");
+    unreadable("/nonexistent/x", FL_ENOENT, "has no results of fl-sim");
 }
 END_TEST
 
@@ -153,7 +153,7 @@ START_TEST(a_line_that_is_cut_off_elsewhere_is_named)
 {
     write_run();
     cut("lean/seed-12/rounds.jsonl", 7, 20);
-    unreadable(dir, FL_EFORMAT, "lean/seed-12/rounds.jsonl:8: the line is cut off");
+    unreadable(dir, FL_EFORMAT, "lean/seed-12/rounds.jsonl:8: the line is truncated");
     put("lean/seed-12/rounds.jsonl", "{\"round\": 1}\n{\n{\"round\": 3}\n", 28);
     unreadable(dir, FL_EFORMAT, "lean/seed-12/rounds.jsonl:2: ");
     put("lean/seed-12/rounds.jsonl", "{\"round\": 1}\n{\"round\": 3}\n", 26);
@@ -161,9 +161,9 @@ START_TEST(a_line_that_is_cut_off_elsewhere_is_named)
     put("lean/seed-12/rounds.jsonl", "[1]\n", 4);
     unreadable(dir, FL_EFORMAT, "rounds.jsonl:1: expected the object of a round");
     put("lean/seed-12/summary.json", "{}", 2);
-    unreadable(dir, FL_EFORMAT, "summary.json' does not say how the trial ended");
+    unreadable(dir, FL_EFORMAT, "summary.json' has no valid state of the trial");
     put("run.json", "{}", 2);
-    unreadable(dir, FL_EFORMAT, "not the results of this version");
+    unreadable(dir, FL_EFORMAT, "not results of this version");
 }
 END_TEST
 
@@ -488,11 +488,11 @@ START_TEST(trials_are_compared_on_the_seeds_that_both_have)
     run->points[1].trials[1].finished = false;
     run->points[0].trials[2].end.how = FL_TRIAL_DIVERGED;
     has(compared(run, FL_OK), "1 pair of the same seed");
-    has(compared(run, FL_OK), "One pair says nothing about noise");
+    has(compared(run, FL_OK), "One pair gives no estimate of noise");
     has(compared(run, FL_OK), "too few pairs");
     has(compared(run, FL_OK), "Diverged: 1 trials of A, 0 of B.");
     run->points[1].trials[2].finished = false;
-    has(compared(run, FL_ENOENT), "nothing to pair");
+    has(compared(run, FL_ENOENT), "nothing to compare");
     fl_read_run_free(run);
 }
 END_TEST

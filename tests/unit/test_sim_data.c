@@ -96,12 +96,13 @@ static const struct {
     const char *keys, *says;
 } refusals[] = {
     {"", "key 'data': expected either 'path', a folder that fl-data made, or 'set', a data set to "
-         "share out, found neither"},
+         "partition, found neither"},
     {"set: ./set, path: ./set", "key 'data': expected either 'path'"},
     {"path: ./none", "key 'data.path': "},
     {"path: ./set",
      "was not made by fl-data: it holds no split.json; a data set is named by 'set'"},
-    {"path: ./set, clients: 4", "key 'data.clients': does not go with 'path': that folder was"},
+    {"path: ./set, clients: 4",
+     "key 'data.clients': cannot be combined with 'path': that folder has"},
     {"set: ./set", "key 'data': the required key 'clients' is missing"},
     {"set: ./set, clients: 0", "key 'data.clients': expected"},
     {"set: ./set, clients: 4, methud: iid", "unknown key 'methud', did you mean 'method'?"},
@@ -119,7 +120,8 @@ static const struct {
     {"set: ./sett, clients: 4", "key 'data.set': folder '"},
     {"set: sett, clients: 4", "did you mean 'set'?"},
     {"set: '', clients: 4", "no data set ''"},
-    {"set: synthetic, clients: 4, crop: 3", "key 'data.crop': does not go with 'set: synthetic'"},
+    {"set: synthetic, clients: 4, crop: 3",
+     "key 'data.crop': cannot be combined with 'set: synthetic'"},
     {"set: synthetic, clients: 4, beta: -1", "key 'data.beta': expected a number from 0 to 1e6"},
     {"set: synthetic", "the required key 'clients' is missing"},
 };

@@ -282,7 +282,7 @@ START_TEST(a_journal_that_is_missing_or_is_none_says_what_to_do)
     ck_assert_int_ge(fputs("not a journal at all", file), 0);
     ck_assert_int_eq(fclose(file), 0);
     ck_assert_int_eq(fl_journal_open(rig.path, 4, &rig.journal, &rig.err), FL_EFORMAT);
-    ck_assert_ptr_nonnull(strstr(rig.err.msg, "is no journal of fl-sim"));
+    ck_assert_ptr_nonnull(strstr(rig.err.msg, "is not a journal of fl-sim"));
     rig_done(&rig);
 }
 END_TEST

@@ -42,7 +42,7 @@ static const struct fl_kernels *kernels_here(size_t i)
 {
     const struct fl_kernels *kernels = fl__kernels_row(i);
 
-    if (kernels->here()) {
+    if (kernels->supported()) {
         return kernels;
     }
     (void)printf("skipped: %s needs another processor\n", fl_kernels_name(kernels));

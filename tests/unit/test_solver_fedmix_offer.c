@@ -221,7 +221,7 @@ START_TEST(data_that_cannot_be_offered_is_refused)
     fl_options_free(o);
     o = options_of(&fl_solver_naivemix.policy, "group=1", NULL);
     ck_assert_int_eq(fl_solver_naivemix.policy.check(o, &err), FL_ECONF);
-    ck_assert_msg(strstr(err.msg, "samples, not means") != NULL, "%s", err.msg);
+    ck_assert_msg(strstr(err.msg, "samples instead of means") != NULL, "%s", err.msg);
     fl_options_free(o);
     fl_buf_done(&out);
 }
@@ -236,27 +236,27 @@ START_TEST(a_malformed_offer_is_refused)
         int more;      /* bytes at the end */
         const char *says;
     } rows[] = {
-        {SIZE_MAX, 0, 1, "1 more behind its pairs"},
-        {SIZE_MAX, 0, 44, "44 more behind its pairs"},
-        {SIZE_MAX, 0, -1, "cannot hold the 2 pairs"},
-        {SIZE_MAX, 0, -88, "cannot hold the 2 pairs"},
-        {SIZE_MAX, 0, -89, "its header alone"},
-        {SIZE_MAX, 0, -104, "its header alone"},
+        {SIZE_MAX, 0, 1, "followed by 1 unexpected bytes"},
+        {SIZE_MAX, 0, 44, "followed by 44 unexpected bytes"},
+        {SIZE_MAX, 0, -1, "is too short for the 2 pairs"},
+        {SIZE_MAX, 0, -88, "is too short for the 2 pairs"},
+        {SIZE_MAX, 0, -89, "is shorter than its header"},
+        {SIZE_MAX, 0, -104, "is shorter than its header"},
         {0, 0x58584d46, 0, "does not begin with 'FLMX'"},
-        {1, 0, 0, "none may be 0"},
-        {2, 0, 0, "none may be 0"},
-        {3, 0, 0, "none may be 0"},
-        {3, 3, 0, "cannot hold the 3 pairs"},
-        {3, 1, 0, "44 more behind its pairs"},
-        {3, UINT32_MAX, 0, "cannot hold"},
-        {1, UINT32_MAX, 0, "cannot hold"},
-        {2, UINT32_MAX, 0, "cannot hold"},
-        {1, INPUTS - 1, 0, "the network takes 7 values"},
-        {2, CLASSES - 1, 0, "has 4 classes"},
-        {4, 0x7fc00000, 0, "pair 1 of an offer is not finite"},
-        {15 + 3, 0xff800000, 0, "pair 2 of an offer is not finite"},
-        {4 + 7, 0x7f800000, 0, "pair 1 of an offer is not finite"},
-        {4 + 7, 0x40000000, 0, "pair 1 of an offer: its mean label is not a distribution"},
+        {1, 0, 0, "expected numbers above 0"},
+        {2, 0, 0, "expected numbers above 0"},
+        {3, 0, 0, "expected numbers above 0"},
+        {3, 3, 0, "is too short for the 3 pairs"},
+        {3, 1, 0, "followed by 44 unexpected bytes"},
+        {3, UINT32_MAX, 0, "is too short for the"},
+        {1, UINT32_MAX, 0, "is too short for the"},
+        {2, UINT32_MAX, 0, "is too short for the"},
+        {1, INPUTS - 1, 0, "expected the network's 7 inputs"},
+        {2, CLASSES - 1, 0, "and 4 classes"},
+        {4, 0x7fc00000, 0, "data summary: pair 1 is not finite"},
+        {15 + 3, 0xff800000, 0, "data summary: pair 2 is not finite"},
+        {4 + 7, 0x7f800000, 0, "data summary: pair 1 is not finite"},
+        {4 + 7, 0x40000000, 0, "the mean label of pair 1 is not a distribution"},
         {4 + 7, 0xbf000000, 0, "a negative share"}, /* with the word below: the sum is 1 */
     };
     struct fl_options *o = options_of(&fl_solver_fedmix.policy, NULL);

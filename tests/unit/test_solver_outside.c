@@ -343,7 +343,7 @@ START_TEST(a_count_that_the_server_did_not_tell_is_said)
     fixture_init(f);
     task = task_of(f, &setups[0], &side, f->start, NULL, NULL);
     ck_assert_int_eq(fl_external_begin(&fl_solver_igfl_c, o, &task, &outside, &err), FL_ESTATE);
-    ck_assert_ptr_nonnull(strstr(err.msg, "did not tell"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "did not send"));
     fl_options_free(o);
     fixture_done(f);
     free(f);

@@ -256,7 +256,7 @@ START_TEST(training_options_that_it_cannot_have_are_refused)
         int code;
         const char *says;
     } rows[] = {
-        {{.learning_rate = 0.05, .momentum = 0.9}, FL_ECONF, "no momentum"},
+        {{.learning_rate = 0.05, .momentum = 0.9}, FL_ECONF, "does not support momentum"},
         {{.learning_rate = 0.07}, FL_ECONF, "0.07 * 15 = 1.05"},
         {{.learning_rate = 0.0666666666666667}, FL_OK, ""},
     };

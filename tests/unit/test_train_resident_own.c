@@ -297,8 +297,9 @@ START_TEST(an_offer_of_a_program_is_checked_as_a_peers)
     ck_assert_msg(fl_trainer_prepare(bad, &f.server.model, &f.err) == FL_OK, "%s", f.err.msg);
     fl_buf_init(&out, SIZE_MAX);
     ck_assert_int_eq(fl_trainer_offer(bad, OWN_SEED, &out, &f.err), FL_EFORMAT);
-    ck_assert_msg(strstr(f.err.msg, "an offer of 5 bytes: its header alone has 16") != NULL, "%s",
-                  f.err.msg);
+    ck_assert_msg(strstr(f.err.msg, "data summary of 5 bytes is shorter than its header of 16") !=
+                      NULL,
+                  "%s", f.err.msg);
     ck_assert_uint_eq(out.len, 0);
     fl_buf_done(&out);
     fl_trainer_free(bad);

@@ -304,7 +304,8 @@ START_TEST(one_that_does_not_hear_cancel_fails_and_no_more_is_asked_of_it)
     trial_open(&x, "fake_trainer", "hangs", 100);
     ck_assert_int_eq(fl__try_describe(&x.t, x.t.layout, NULL, &err), FL_OK);
     fl__try_cancel(&x.t);
-    trial_says(&x, "FAILED    cancel: expected 'canceled' or 'done', found: ended, as it did not "
+    trial_says(&x, "FAILED    cancel: expected 'canceled' or 'done', found: the program was "
+                   "killed, as it did not "
                    "answer 'cancel' within 100 ms");
     fl__try_cancel(&x.t);
     trial_says(&x, "not tried cancel: the program does not run any more");
@@ -436,7 +437,7 @@ static const struct {
     {"fails_start", "cannot start: no GPU is left"},
     {"refuses", "FAILED    model: the server's model is not the one of"},
     {"diverges", "FAILED    train: "},
-    {"twice", "it said 'done' of a task that it had answered already"},
+    {"twice", "it sent 'done' of a task that it had answered already"},
     {"few", "declares train\n"}, /* and does not look at the model that it accepts */
 };
 

@@ -201,7 +201,7 @@ START_TEST(whole_numbers_are_passed_over_and_named)
     /* What has to be trained is not passed over. */
     ck_assert_int_eq(fl_layout_from_text(other, strlen(other), &wants, NULL), FL_OK);
     ck_assert_int_eq(fl_st_load(path, wants, params, &err), FL_ESHAPE);
-    ck_assert_ptr_nonnull(strstr(err.msg, "'m.a' holds whole numbers"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "'m.a' contains integers"));
     fl_layout_free(wants);
     fl_layout_free(layout);
 }
@@ -278,15 +278,15 @@ static const struct {
     size_t bad;
     const char *words;
 } slips[] = {
-    {{"t.h.{}.*", "x.*"}, 1, "'x.*' matches none of the 8 tensors, of which the first is 't.wte"},
-    {{"t.*", "t.h.*"}, 1, "all that 't.h.*' matches of the 8 tensors is taken by patterns before"},
-    {{"*.weight"}, 0, "gives its units no name"},
-    {{"{}{}=t.h.{}.*"}, 0, "gives its units no name"},
-    {{"a b=t.*"}, 0, "gives its units no name"},
+    {{"t.h.{}.*", "x.*"}, 1, "'x.*' matches none of the 8 tensors; the first one is 't.wte"},
+    {{"t.*", "t.h.*"}, 1, "all matches of 't.h.*' among the 8 tensors belong to earlier patterns"},
+    {{"*.weight"}, 0, "gives no valid unit name"},
+    {{"{}{}=t.h.{}.*"}, 0, "gives no valid unit name"},
+    {{"a b=t.*"}, 0, "gives no valid unit name"},
     {{""}, 0, "expected a pattern of 1 to 256 bytes"},
-    {{"x={}.{}.{}.{}.{}.{}.{}.{}.{}"}, 0, "has 9 {}, at most 8"},
-    {{"a=head.*", "a=t.*"}, 1, "unit 'a' is made by a pattern before it too"},
-    {{"t.h.0.attn=*.bias"}, 0, "has the name of one that other tensors are left in"},
+    {{"x={}.{}.{}.{}.{}.{}.{}.{}.{}"}, 0, "has 9 {}, the limit is 8"},
+    {{"a=head.*", "a=t.*"}, 1, "unit 'a' is also made by an earlier pattern"},
+    {{"t.h.0.attn=*.bias"}, 0, "has the name of an existing unit with other tensors"},
 };
 
 START_TEST(a_pattern_that_makes_no_unit_is_named)

@@ -149,13 +149,13 @@ START_TEST(errors_stay_within_the_documented_bounds_and_gradients_are_adjoint)
         const struct fl_kernels *kernels = fl__kernels_row(row);
         float *scratch;
 
-        if (kernels->wino == NULL || !kernels->here()) {
+        if (kernels->wino == NULL || !kernels->supported()) {
             (void)printf("skipped: %s has no such kernels here\n", kernels->name);
             continue;
         }
         conv = l->conv;
         fl_conv_plan(&conv, kernels);
-        ck_assert_str_eq(fl_conv_way(&conv), "winograd");
+        ck_assert_str_eq(fl_conv_algorithm(&conv), "winograd");
         scratch = numbers(&rng, fl_conv_scratch(&conv, l->batch, false), 1.0f);
         fl_conv_forward(&conv, y, ny / l->batch, x, conv.h * conv.w * conv.c, w, bias, l->batch,
                         false, scratch);

@@ -1,4 +1,8 @@
-/* The conversation: what may be said when, waiting for it, and what ends it. */
+/*
+ * The messages of the trainer protocol (docs/trainer-protocol.md): sending, waiting for an answer,
+ * the order in which messages are allowed, and the end of the program. Same thread as persistent.c,
+ * which calls it. It does not know tasks beyond their id and kind.
+ */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -8,7 +12,7 @@
 
 #include "libfl/program/persistent_impl.h"
 
-/* Between two starts of a program that fails. */
+/* Backoff between two starts of a failing program. */
 #define BACK_OFF_FIRST_MS UINT64_C(1000)
 #define BACK_OFF_MOST_MS  UINT64_C(60000)
 
@@ -28,7 +32,7 @@ const struct fl_sm_state fl__persistent_states[FL__PERSISTENT_STATES] = {
     [FL__PERSISTENT_LEAVING] = {"LEAVING", TO(OFF)},
 };
 
-const unsigned fl__persistent_hears[FL__PERSISTENT_STATES] = {
+const unsigned fl__persistent_allowed[FL__PERSISTENT_STATES] = {
     [FL__PERSISTENT_OFF] = 0,
     [FL__PERSISTENT_STARTING] = SAYS(READY) | SAYS(FAILED),
     [FL__PERSISTENT_READY] = 0,
@@ -44,7 +48,7 @@ bool fl__persistent_canceled(const struct fl_persistent *r, const atomic_bool *c
     return atomic_load(&r->interrupted) || (cancel != NULL && atomic_load(cancel));
 }
 
-int fl__persistent_say(struct fl_persistent *r, char *text, const char *what, struct fl_err *err)
+int fl__persistent_send(struct fl_persistent *r, char *text, const char *what, struct fl_err *err)
 {
     size_t len = text != NULL ? strlen(text) : 0;
     int rv = text != NULL ? fl_framed_put(&r->framed, text, len) : FL_ENOMEM;
@@ -52,7 +56,7 @@ int fl__persistent_say(struct fl_persistent *r, char *text, const char *what, st
     free(text);
     if (rv == FL_ELIMIT) {
         return fl_err_set(err, rv,
-                          "'%s' for the program has %zu bytes, and a message has %zu at most", what,
+                          "'%s' for the program has %zu bytes, but a message has at most %zu", what,
                           len, FL_FRAMED_SENT_MAX);
     }
     if (rv != FL_OK) {
@@ -62,10 +66,10 @@ int fl__persistent_say(struct fl_persistent *r, char *text, const char *what, st
     return rv;
 }
 
-/* --- its end --- */
+/* --- exit of the program --- */
 
-/* What is waited for, in words. */
-static const char *expected(const struct fl_persistent *r, char *out, size_t size)
+/* The expected message, for errors. */
+static const char *protocol_expected(const struct fl_persistent *r, char *out, size_t size)
 {
     switch ((enum fl__persistent_state)r->sm.state) {
     case FL__PERSISTENT_STARTING:
@@ -87,11 +91,11 @@ static const char *expected(const struct fl_persistent *r, char *out, size_t siz
     case FL__PERSISTENT_STATES:
         break;
     }
-    return "nothing was asked of it";
+    return "no request was pending";
 }
 
-/* Until it has ended: by itself within `patience_ms`, or because it was asked to. */
-static void wait_for_end(struct fl_persistent *r, uint64_t patience_ms)
+/* Waits until it has exited by itself within `patience_ms`, or was killed on request. */
+static void protocol_wait_exit(struct fl_persistent *r, uint64_t patience_ms)
 {
     uint64_t began = fl__persistent_now(r);
     uint64_t now = began;
@@ -107,8 +111,8 @@ static void wait_for_end(struct fl_persistent *r, uint64_t patience_ms)
     }
 }
 
-/* Nothing is left of it, here either. */
-static void drop(struct fl_persistent *r)
+/* Frees all resources of the program. */
+static void protocol_drop(struct fl_persistent *r)
 {
     fl_program_free(r->program);
     r->program = NULL;
@@ -117,7 +121,7 @@ static void drop(struct fl_persistent *r)
     r->sockets[0] = -1;
     fl_shared_done(&r->weights);
     fl_shared_done(&r->result);
-    r->told = false;
+    r->model_accepted = false;
     fl_sm_move(&r->sm, FL__PERSISTENT_OFF);
 }
 
@@ -126,13 +130,13 @@ void fl__persistent_shutdown(struct fl_persistent *r, uint64_t patience_ms)
     struct fl_err err = {0};
     int rv;
 
-    wait_for_end(r, patience_ms);
+    protocol_wait_exit(r, patience_ms);
     rv = fl_program_reap(r->program, &err);
     if (rv != FL_OK) {
         fl_program_add_tail(r->program, &err);
-        fl_log(r->conf.log, FL_LOG_WARNING, "trainer", "at its end: %s", err.msg);
+        fl_log(r->conf.log, FL_LOG_WARNING, "trainer", "at its exit: %s", err.msg);
     }
-    drop(r);
+    protocol_drop(r);
 }
 
 void fl__persistent_back_off(struct fl_persistent *r)
@@ -148,54 +152,54 @@ void fl__persistent_back_off(struct fl_persistent *r)
 
 void fl__persistent_end(struct fl_persistent *r, struct fl_err *err)
 {
-    wait_for_end(r, 0);
+    protocol_wait_exit(r, 0);
     (void)!fl_program_reap(r->program, NULL);
     fl_program_add_tail(r->program, err);
-    drop(r);
+    protocol_drop(r);
     fl__persistent_back_off(r);
 }
 
-static int broke(struct fl_persistent *r, const char *what, struct fl_err *err)
+static int protocol_violated(struct fl_persistent *r, const char *what, struct fl_err *err)
 {
     char text[96];
     int rv = fl_err_set(err, FL_EPROTO, "'%.100s' broke the trainer protocol: %.200s; %s",
-                        r->argv[0], what, expected(r, text, sizeof(text)));
+                        r->argv[0], what, protocol_expected(r, text, sizeof(text)));
 
     fl__persistent_end(r, err);
     return rv;
 }
 
-/* It has ended, or closed its socket, which is as good. */
-static int died(struct fl_persistent *r, struct fl_err *err)
+/* The program has exited, or closed its socket, which is handled alike. */
+static int protocol_exited(struct fl_persistent *r, struct fl_err *err)
 {
     struct fl_err why = {0};
     char text[96];
     bool ours;
     int rv;
 
-    (void)expected(r, text, sizeof(text));
-    wait_for_end(r, FL_PROGRAM_GRACE_MS);
+    (void)protocol_expected(r, text, sizeof(text));
+    protocol_wait_exit(r, FL_PROGRAM_GRACE_MS);
     ours = fl_program_ending(r->program);
     rv = fl_program_reap(r->program, &why);
     if (rv != FL_ELIMIT && ours) {
-        rv = fl_err_set(&why, FL_EIO, "'%.100s' closed its socket and was ended", r->argv[0]);
+        rv = fl_err_set(&why, FL_EIO, "'%.100s' closed its socket and was killed", r->argv[0]);
     } else if (rv == FL_OK) {
         rv = fl_err_set(&why, FL_EIO, "'%.100s' ended with exit code 0", r->argv[0]);
     }
     (void)fl_err_set(err, rv, "%s%s; %s", why.msg,
                      fl_framed_pending(&r->framed) > 0 ? " in the middle of a message" : "",
-                     expected(r, text, sizeof(text)));
+                     protocol_expected(r, text, sizeof(text)));
     fl_program_add_tail(r->program, err);
-    drop(r);
+    protocol_drop(r);
     fl__persistent_back_off(r);
     return rv;
 }
 
-/* --- what it says --- */
+/* --- receiving --- */
 
-/* One message. FL_EAGAIN: progress, and on; FL_OK: an answer. */
-static int hear(struct fl_persistent *r, const char *text, size_t len, struct fl_answer *ret,
-                struct fl_err *err)
+/* Handles one message. FL_EAGAIN: progress, continue; FL_OK: an answer. */
+static int protocol_receive(struct fl_persistent *r, const char *text, size_t len,
+                            struct fl_answer *ret, struct fl_err *err)
 {
     enum fl_persistent_kind asked = r->task != NULL ? r->task->kind : FL_PERSISTENT_KINDS;
     bool of_task = r->sm.state == FL__PERSISTENT_BUSY || r->sm.state == FL__PERSISTENT_CANCELING;
@@ -203,25 +207,25 @@ static int hear(struct fl_persistent *r, const char *text, size_t len, struct fl
     char what[160];
     int rv = fl_answer_parse(text, len, asked, ret, &why);
 
-    /* Whose answer it is says more than what is wrong in it. */
+    /* An answer to another task is reported first, even if it is malformed too. */
     if (rv != FL_OK && (int)ret->type < 0) {
-        return broke(r, why.msg, err);
+        return protocol_violated(r, why.msg, err);
     }
-    if ((fl__persistent_hears[r->sm.state] & 1u << ret->type) == 0) {
-        (void)snprintf(what, sizeof(what), "it said '%s'%s", fl_answer_types[ret->type],
+    if ((fl__persistent_allowed[r->sm.state] & 1u << ret->type) == 0) {
+        (void)snprintf(what, sizeof(what), "it sent '%s'%s", fl_answer_types[ret->type],
                        r->id > 0 && ret->has_id && ret->id == r->id && !of_task
                            ? " of a task that it had answered already"
                            : "");
-        return broke(r, what, err);
+        return protocol_violated(r, what, err);
     }
     if (of_task && (!ret->has_id || ret->id != r->id)) {
-        (void)snprintf(what, sizeof(what), "it said '%s' with %s %" PRIu64,
+        (void)snprintf(what, sizeof(what), "it sent '%s' with %s %" PRIu64,
                        fl_answer_types[ret->type], ret->has_id ? "the id" : "no id instead of",
                        ret->has_id ? ret->id : r->id);
-        return broke(r, what, err);
+        return protocol_violated(r, what, err);
     }
     if (rv != FL_OK) {
-        return broke(r, why.msg, err);
+        return protocol_violated(r, why.msg, err);
     }
     if (ret->type != FL_ANSWER_PROGRESS) {
         return FL_OK;
@@ -232,8 +236,8 @@ static int hear(struct fl_persistent *r, const char *text, size_t len, struct fl
     return FL_EAGAIN;
 }
 
-/* Of what was read. FL_EAGAIN: nothing that ends the waiting. */
-static int next_answer(struct fl_persistent *r, struct fl_answer *ret, struct fl_err *err)
+/* Handles the messages read so far. FL_EAGAIN: continue to wait. */
+static int protocol_next_answer(struct fl_persistent *r, struct fl_answer *ret, struct fl_err *err)
 {
     struct fl_err why = {0};
     const char *text = NULL;
@@ -241,12 +245,12 @@ static int next_answer(struct fl_persistent *r, struct fl_answer *ret, struct fl
     int rv = fl_framed_next(&r->framed, &text, &len, &why);
 
     if (rv == FL_OK) {
-        return hear(r, text, len, ret, err);
+        return protocol_receive(r, text, len, ret, err);
     }
-    return rv == FL_EAGAIN ? rv : broke(r, why.msg, err);
+    return rv == FL_EAGAIN ? rv : protocol_violated(r, why.msg, err);
 }
 
-static void wait_a_tick(struct fl_persistent *r)
+static void protocol_wait_tick(struct fl_persistent *r)
 {
     short events = r->framed.out.len > 0 ? POLLIN | POLLOUT : POLLIN;
     struct pollfd p[2] = {{.fd = r->sockets[0], .events = events},
@@ -255,8 +259,8 @@ static void wait_a_tick(struct fl_persistent *r)
     (void)poll(p, 2, FL_PROGRAM_TICK_MS);
 }
 
-/* `cancel` is said once: what comes then is waited for. */
-static bool gives_up(const struct fl_persistent *r, const atomic_bool *cancel)
+/* `cancel` is sent once: then the answer is waited for. */
+static bool protocol_wait_aborted(const struct fl_persistent *r, const atomic_bool *cancel)
 {
     return r->sm.state != FL__PERSISTENT_CANCELING && fl__persistent_canceled(r, cancel);
 }
@@ -266,31 +270,31 @@ int fl__persistent_await(struct fl_persistent *r, uint64_t until_ms, const atomi
 {
     for (;;) {
         size_t before = fl_framed_pending(&r->framed);
-        int rv = next_answer(r, ret, err);
+        int rv = protocol_next_answer(r, ret, err);
         bool ended;
 
         if (rv != FL_EAGAIN) {
             return rv;
         }
-        if (gives_up(r, cancel)) {
+        if (protocol_wait_aborted(r, cancel)) {
             return FL_ECANCELED;
         }
         if (fl__persistent_now(r) >= until_ms) {
             return FL_ETIMEOUT;
         }
         if (fl_framed_pending(&r->framed) < before) {
-            continue; /* That was one, and there may be another whole one. */
+            continue; /* One message was handled; another complete one may follow. */
         }
         ended = fl_program_look(r->program, fl__persistent_now(r));
         if (fl_framed_fill(&r->framed)) {
             continue;
         }
-        /* What it said before its end has been read by now. */
+        /* Messages sent before its exit have been read by now. */
         if (ended || r->framed.closed) {
-            return died(r, err);
+            return protocol_exited(r, err);
         }
         fl_framed_flush(&r->framed);
-        wait_a_tick(r);
+        protocol_wait_tick(r);
     }
 }
 
@@ -300,8 +304,8 @@ int fl__persistent_check_silent(struct fl_persistent *r, struct fl_err *err)
     int rv;
 
     (void)fl_framed_fill(&r->framed);
-    rv = next_answer(r, &answer, err);
-    return rv == FL_EAGAIN ? FL_OK : rv; /* An answer is never allowed in these states. */
+    rv = protocol_next_answer(r, &answer, err);
+    return rv == FL_EAGAIN ? FL_OK : rv; /* No answer is allowed in these states. */
 }
 
 int fl__persistent_check_quiet(struct fl_persistent *r, struct fl_err *err)
