@@ -70,10 +70,11 @@ void fl_auth_sweep(struct fl_auth *auth, uint64_t now_ms);
 /* `fl-serverd --init`, with `renew_root` a new root. Returns the exit code. */
 int fl_auth_init(const struct fl_serverd_conf *own, const struct fl_log *log, bool renew_root);
 /*
- * What a start needs of all this is there and fits: for --check-config. Changes nothing. `dates`
- * says what is over, or soon will be, of what the server shows; "": nothing.
+ * Checks what a start needs of all this: for --check-config. Changes nothing. `notes` gets what is
+ * no error: a certificate that has expired or soon will, a key that only the unit can load; "":
+ * none.
  */
-FL_MUST_CHECK int fl_auth_check(const struct fl_serverd_conf *own, char *dates, size_t size,
+FL_MUST_CHECK int fl_auth_check(const struct fl_serverd_conf *own, char *notes, size_t size,
                                 struct fl_err *err);
 
 #endif

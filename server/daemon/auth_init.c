@@ -1,6 +1,7 @@
 /* The guard without a server: fl-serverd --init, and the look before a start. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/clock.h"
@@ -60,56 +61,94 @@ int fl_auth_init(const struct fl_serverd_conf *own, const struct fl_log *log, bo
     return fflush(stdout) == 0 ? FL_EXIT_OK : FL_EXIT_FAILURE;
 }
 
-/* What a start would warn of goes to `dates`; what it would fail of is an error. */
-static int check_authority(const struct fl_serverd_conf *own, char *dates, size_t size,
+/*
+ * The server's key where a start finds it: a systemd credential is used before the file in the
+ * state folder. Only a process of the unit has the credentials, so a check by hand may find
+ * neither.
+ */
+static bool find_key(const struct fl_serverd_conf *own, char *path, size_t size)
+{
+    const char *credentials = getenv("CREDENTIALS_DIRECTORY");
+
+    if (credentials != NULL && fl_fs_join(path, size, credentials, "server.key") == FL_OK &&
+        fl_fs_exists(path))
+    {
+        return true;
+    }
+    return fl_fs_join(path, size, own->state_dir, "identity/server.key") == FL_OK &&
+           fl_fs_exists(path);
+}
+
+static int load_chain(const char *certificate, const char *key, struct fl_chain **ret,
+                      struct fl_err *err)
+{
+    struct fl_key *pair = NULL;
+    int rv;
+
+    if (key == NULL) {
+        return fl_chain_load(certificate, ret, err);
+    }
+    rv = fl_credentials_load(certificate, key, ret, &pair, err);
+    fl_key_unref(pair);
+    return rv;
+}
+
+/* Notes for the operator go to `notes`: what a start would warn of, and a key that only the unit
+ * can load. What a start would fail of is an error. */
+static int check_authority(const struct fl_serverd_conf *own, char *notes, size_t size,
                            struct fl_err *err)
 {
     struct fl_err soon = {0};
     char certificate[FL_SERVER_PATH_MAX + 32];
     char key[FL_SERVER_PATH_MAX + 32];
     struct fl_chain *chain = NULL;
-    struct fl_key *pair = NULL;
+    bool has_key = find_key(own, key, sizeof(key));
     int rv;
 
     (void)snprintf(certificate, sizeof(certificate), "%s/identity/server.pem", own->state_dir);
-    (void)snprintf(key, sizeof(key), "%s/identity/server.key", own->state_dir);
     if (!fl_fs_exists(certificate)) {
         return fl_err_set(err, FL_ENOENT,
                           "'%s' is not there: the federation has no identity yet; make it with "
-                          "`fl-serverd --init` and this configuration, or say `insecure: yes`",
+                          "`fl-serverd --init` and this configuration, or set `insecure: yes`",
                           certificate);
     }
-    rv = fl_credentials_load(certificate, key, &chain, &pair, err);
+    rv = load_chain(certificate, has_key ? key : NULL, &chain, err);
     if (rv == FL_OK) {
         rv = fl_auth_dated_authority(own, chain, now_ms() / 1000, &soon);
     }
     if (rv == FL_EAGAIN) {
-        (void)snprintf(dates, size, "%s", soon.msg);
+        (void)snprintf(notes, size, "%s", soon.msg);
         rv = FL_OK;
     } else if (soon.msg[0] != '\0' && err != NULL) {
         *err = soon;
     }
+    if (rv == FL_OK && !has_key) {
+        (void)snprintf(notes, size,
+                       "%s/identity/server.key: not found, so the key was not checked; a unit with "
+                       "LoadCredential=server.key provides it only to the service (systemctl start "
+                       "fl-serverd checks it), without one restore the file from a backup",
+                       own->state_dir);
+    }
     fl_chain_unref(chain);
-    fl_key_unref(pair);
     return rv;
 }
 
-int fl_auth_check(const struct fl_serverd_conf *own, char *dates, size_t size, struct fl_err *err)
+int fl_auth_check(const struct fl_serverd_conf *own, char *notes, size_t size, struct fl_err *err)
 {
     struct fl_credentials c = {NULL, NULL, NULL};
     struct fl_err found = {0};
     int rv;
 
-    dates[0] = '\0';
+    notes[0] = '\0';
     if (!fl_serverd_conf_has_tls(own)) {
         return FL_OK;
     }
     if (!fl_auth_own_pki(own)) {
-        return check_authority(own, dates, size, err);
+        return check_authority(own, notes, size, err);
     }
     rv = fl_credentials_own_pki(own, &c, err);
     if (rv == FL_OK && fl_auth_dated(own, c.chain, now_ms() / 1000, &found) != FL_OK) {
-        (void)snprintf(dates, size, "%s", found.msg); /* A start only warns of it. */
+        (void)snprintf(notes, size, "%s", found.msg); /* A start only warns of it. */
     }
     fl_credentials_done(&c);
     return rv;

@@ -133,4 +133,19 @@ if [ "$(id -u)" -eq 0 ] && setpriv --reuid=65534 --regid=65534 --clear-groups te
 else
   echo "not run: the owner of a state folder (only root can become another user, and $serverd has to be for everybody)"
 fi
+
+### A key that systemd hands to the service: LoadCredential=
+write_server credential "$small"
+sed -i '/^insecure:/d' "$dir/credential.yaml"
+check "an identity" "$serverd" --init "$dir/credential.yaml"
+mkdir "$dir/credentials"
+mv "$dir/credential.state/identity/server.key" "$dir/credentials/server.key"
+says "a key that only the service has is a note" 0 "identity/server.key: not found, so the key was not checked" \
+  "$serverd" --check-config "$dir/credential.yaml"
+says "a credential is the key" 0 "ok: federation" \
+  env CREDENTIALS_DIRECTORY="$dir/credentials" "$serverd" --check-config "$dir/credential.yaml"
+lacks "nothing is missing with it" "not found"
+openssl ecparam -name prime256v1 -genkey -noout -out "$dir/credentials/server.key"
+says "a credential that does not belong to the certificate" 8 "server.key" \
+  env CREDENTIALS_DIRECTORY="$dir/credentials" "$serverd" --check-config "$dir/credential.yaml"
 finish

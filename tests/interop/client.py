@@ -608,8 +608,8 @@ def reflection(channel):
 def small_limits(folder):
     """Full, silent and stopping, with a server whose limits are small."""
     server = h.Server(folder, "small", "model: {input: [4], layers: [dense 2]}\n"
-                      "heartbeat: 4s\nround: {start_clients: 100}\n"
-                      "limits: {known_clients: 2, idle: 4s}\n")
+                      "heartbeat: 4s\nlimits: {known_clients: 2, idle: 4s}\n")
+    contains("no round begins", server.flctl("pause", "--reason", "limits only"), "paused")
     with server.channel() as channel:
         p = join(channel, "first")
         quiet = Peer(channel, "hasty").attend()
