@@ -1,3 +1,7 @@
+/*
+ * Parses the command line of a command of fl-data, and prints its help. Pure functions except the
+ * output.
+ */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,7 +24,7 @@ int usage_error(const char *command, const char *fmt, ...)
     return EXIT_USAGE;
 }
 
-static void print_help(const char *summary, const struct arg *args, size_t n_args)
+static void args_print_help(const char *summary, const struct arg *args, size_t n_args)
 {
     char left[64];
     size_t i;
@@ -34,10 +38,11 @@ static void print_help(const char *summary, const struct arg *args, size_t n_arg
         (void)printf("  %-24s %s\n", left, args[i].help);
     }
     (void)printf("  %-24s %s\n", "--help", "print this and exit");
-    (void)puts("\nExit status: 0 done, 1 it could not be done, 2 wrong usage.");
+    (void)puts("\nExit status: 0 done, 1 failed, 2 wrong usage.");
 }
 
-static const struct arg *find(const struct arg *args, size_t n_args, const char *name, size_t len)
+static const struct arg *args_find(const struct arg *args, size_t n_args, const char *name,
+                                   size_t len)
 {
     size_t i;
 
@@ -49,7 +54,8 @@ static const struct arg *find(const struct arg *args, size_t n_args, const char 
     return NULL;
 }
 
-static int unknown(const char *command, const char *word, const struct arg *args, size_t n_args)
+static int args_unknown_option(const char *command, const char *word, const struct arg *args,
+                               size_t n_args)
 {
     const char *names[MAX_ARGS];
     const char *near;
@@ -64,17 +70,17 @@ static int unknown(const char *command, const char *word, const struct arg *args
                        near != NULL ? "'?" : "");
 }
 
-/* The option at argv[*i]; its value may be the next word. False after a usage error. */
-static bool take_option(int argc, char **argv, int *i, const struct arg *args, size_t n_args)
+/* Parses the option at argv[*i]; its value may be the next word. False after a usage error. */
+static bool args_take_option(int argc, char **argv, int *i, const struct arg *args, size_t n_args)
 {
     const char *word = argv[*i];
     const char *equals = strchr(word, '=');
     size_t len = equals != NULL ? (size_t)(equals - word) : strlen(word);
     const struct arg *arg =
-        len > 2 && word[1] == '-' ? find(args, n_args, word + 2, len - 2) : NULL;
+        len > 2 && word[1] == '-' ? args_find(args, n_args, word + 2, len - 2) : NULL;
 
     if (arg == NULL) {
-        (void)unknown(argv[0], word, args, n_args);
+        (void)args_unknown_option(argv[0], word, args, n_args);
         return false;
     }
     if (arg->value == NULL) {
@@ -107,16 +113,16 @@ bool args_parse(int argc, char **argv, const char *summary, const struct arg *ar
     *ret_status = EXIT_USAGE;
     for (i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            print_help(summary, args, n_args);
+            args_print_help(summary, args, n_args);
             *ret_status = 0;
             return false;
         }
         if (argv[i][0] == '-' && argv[i][1] != '\0') {
-            if (!take_option(argc, argv, &i, args, n_args)) {
+            if (!args_take_option(argc, argv, &i, args, n_args)) {
                 return false;
             }
         } else if (used == n_words) {
-            (void)usage_error(argv[0], "unexpected word '%s'", argv[i]);
+            (void)usage_error(argv[0], "unexpected argument '%s'", argv[i]);
             return false;
         } else {
             words[used++] = argv[i];

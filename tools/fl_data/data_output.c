@@ -1,3 +1,8 @@
+/*
+ * The output folder of fl-data: written beside its destination and renamed when it is complete, so
+ * that it appears whole or not at all. Main thread; SIGINT and SIGTERM set a flag that is checked
+ * at each client.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
@@ -19,7 +24,7 @@
 
 static volatile sig_atomic_t interrupted;
 
-static void on_signal(int number)
+static void output_on_signal(int number)
 {
     (void)number;
     interrupted = 1;
@@ -27,7 +32,7 @@ static void on_signal(int number)
 
 void catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_handler = output_on_signal};
 
     (void)sigemptyset(&action.sa_mask);
     action.sa_flags = (int)SA_RESETHAND; /* A second signal ends the process at once. */
@@ -41,14 +46,14 @@ int check_interrupted(struct fl_err *err)
                             : FL_OK;
 }
 
-static int fail(struct fl_err *err, const char *what, const char *path)
+static int output_error(struct fl_err *err, const char *what, const char *path)
 {
     int saved = errno;
 
     return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+static int output_remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
 {
     (void)st;
     (void)kind;
@@ -56,13 +61,13 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
     return remove(path);
 }
 
-/* A folder with all that is in it; links are removed, never followed. */
-static int remove_tree(const char *path)
+/* Removes a folder with its contents; links are removed, never followed. */
+static int output_remove_tree(const char *path)
 {
-    return nftw(path, remove_one, TREE_HANDLES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    return nftw(path, output_remove_one, TREE_HANDLES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-static bool is_empty(const char *path)
+static bool output_is_empty(const char *path)
 {
     const struct dirent *entry;
     bool empty = true;
@@ -78,8 +83,8 @@ static bool is_empty(const char *path)
     return empty;
 }
 
-/* The absolute path of a folder that need not be there yet; its parents are created. */
-static int resolve(const char *path, char out[PATH_SIZE], struct fl_err *err)
+/* The absolute path of a folder that need not exist yet; its parents are created. */
+static int output_resolve(const char *path, char out[PATH_SIZE], struct fl_err *err)
 {
     char parent[PATH_SIZE];
     char real[PATH_MAX];
@@ -108,7 +113,7 @@ static int resolve(const char *path, char out[PATH_SIZE], struct fl_err *err)
         }
     }
     if (realpath(slash != NULL ? parent : ".", real) == NULL) {
-        return fail(err, "cannot use folder", path);
+        return output_error(err, "cannot use folder", path);
     }
     if (snprintf(out, PATH_SIZE, "%s/%.*s", strcmp(real, "/") != 0 ? real : "", (int)len, base) >=
         PATH_SIZE)
@@ -118,8 +123,8 @@ static int resolve(const char *path, char out[PATH_SIZE], struct fl_err *err)
     return FL_OK;
 }
 
-/* Whether `path` is `folder` or below it. */
-static bool is_within(const char *path, const char *folder)
+/* Is `path` equal to `folder` or below it? */
+static bool output_is_within(const char *path, const char *folder)
 {
     size_t len = strlen(folder);
 
@@ -135,21 +140,22 @@ int output_begin(struct output *out, const char *path, const char *input, bool f
     int rv;
 
     *out = (struct output){.exists = false};
-    rv = resolve(path, out->path, err);
+    rv = output_resolve(path, out->path, err);
     if (rv != FL_OK) {
         return rv;
     }
-    if (input != NULL && realpath(input, real) != NULL && is_within(real, out->path)) {
+    if (input != NULL && realpath(input, real) != NULL && output_is_within(real, out->path)) {
         return fl_err_set(err, FL_EINVAL, "the output '%s' would replace the input '%s'", path,
                           input);
     }
     if (lstat(out->path, &st) == 0) {
         if (!S_ISDIR(st.st_mode)) {
-            return fl_err_set(err, FL_EEXIST, "'%s' is there and is not a folder", path);
+            return fl_err_set(err, FL_EEXIST, "'%s' exists and is not a folder", path);
         }
-        if (!force && !is_empty(out->path)) {
-            return fl_err_set(err, FL_EEXIST, "folder '%s' is not empty; --force replaces it",
-                              path);
+        if (!force && !output_is_empty(out->path)) {
+            return fl_err_set(
+                err, FL_EEXIST,
+                "folder '%s' is not empty: choose another one, or --force to replace it", path);
         }
         out->exists = true;
     }
@@ -160,7 +166,7 @@ int output_begin(struct output *out, const char *path, const char *input, bool f
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
     }
     if (mkdir(out->tmp, 0777) != 0) {
-        rv = fail(err, "cannot create folder", out->tmp);
+        rv = output_error(err, "cannot create folder", out->tmp);
         out->tmp[0] = '\0';
         return rv;
     }
@@ -171,26 +177,26 @@ int output_commit(struct output *out, struct fl_err *err)
 {
     char old[PATH_SIZE + 32];
     char mark[PATH_SIZE + 64];
-    bool aside = out->exists && !is_empty(out->path);
+    bool aside = out->exists && !output_is_empty(out->path);
     int rv;
 
     (void)snprintf(old, sizeof(old), "%s.old-%ld", out->path, (long)getpid());
     if (aside && rename(out->path, old) != 0) {
-        return fail(err, "cannot replace folder", out->path);
+        return output_error(err, "cannot replace folder", out->path);
     }
-    if (rename(out->tmp, out->path) != 0) { /* An empty folder gives way by itself. */
-        rv = fail(err, "cannot create folder", out->path);
+    if (rename(out->tmp, out->path) != 0) { /* rename() replaces an empty folder. */
+        rv = output_error(err, "cannot create folder", out->path);
         if (aside && rename(old, out->path) != 0) {
-            (void)fprintf(stderr, "fl-data: the former folder is now '%s'\n", old);
+            (void)fprintf(stderr, "fl-data: the previous folder was renamed to '%s'\n", old);
         }
         return rv;
     }
     out->tmp[0] = '\0';
     if (aside) {
         (void)snprintf(mark, sizeof(mark), "%s/" FL_SPLIT_MANIFEST, old);
-        /* --force is for doing a split again, not for losing what somebody else put there. */
-        if (!fl_fs_exists(mark) || remove_tree(old) != 0) {
-            (void)fprintf(stderr, "fl-data: the former contents are kept in '%s'\n", old);
+        /* --force may remove a previous split, but not other files of the user. */
+        if (!fl_fs_exists(mark) || output_remove_tree(old) != 0) {
+            (void)fprintf(stderr, "fl-data: the previous contents are kept in '%s'\n", old);
         }
     }
     return FL_OK;
@@ -198,7 +204,7 @@ int output_commit(struct output *out, struct fl_err *err)
 
 void output_abort(struct output *out)
 {
-    if (out->tmp[0] != '\0' && remove_tree(out->tmp) != 0) {
+    if (out->tmp[0] != '\0' && output_remove_tree(out->tmp) != 0) {
         (void)fprintf(stderr, "fl-data: cannot remove '%s': %s\n", out->tmp, strerror(errno));
     }
     out->tmp[0] = '\0';
@@ -210,7 +216,7 @@ int output_folder(const struct output *out, const char *name, char path[PATH_SIZ
     if (fl_fs_join(path, PATH_SIZE, out->tmp, name) != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", out->tmp);
     }
-    return mkdir(path, 0777) == 0 ? FL_OK : fail(err, "cannot create folder", path);
+    return mkdir(path, 0777) == 0 ? FL_OK : output_error(err, "cannot create folder", path);
 }
 
 int output_manifest(const struct output *out, const json_t *root, struct fl_err *err)
@@ -221,7 +227,7 @@ int output_manifest(const struct output *out, const json_t *root, struct fl_err 
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", out->tmp);
     }
     if (root == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory for the manifest");
+        return fl_err_set(err, FL_ENOMEM, "out of memory for the manifest");
     }
     if (json_dump_file(root, path, JSON_INDENT(1) | JSON_PRESERVE_ORDER) != 0) {
         return fl_err_set(err, FL_EIO, "cannot write '%s'", path);

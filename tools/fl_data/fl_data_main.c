@@ -1,4 +1,4 @@
-/* fl-data: make, split and look at data sets. */
+/* fl-data: makes, splits and inspects data sets. Selects the command. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +11,14 @@ static const struct command {
     const char *help;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"split", "share a data set out among clients, one folder each", cmd_split},
+    {"split", "partition a data set among clients, one folder each", cmd_split},
     {"synthetic", "make the federation Synthetic(alpha, beta)", cmd_synthetic},
-    {"inspect", "print what a folder holds", cmd_inspect},
+    {"inspect", "print the contents of a folder", cmd_inspect},
 };
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-static void print_help(void)
+static void data_print_help(void)
 {
     size_t i;
 
@@ -26,12 +26,12 @@ static void print_help(void)
     for (i = 0; i < N_COMMANDS; i++) {
         (void)printf("  %-12s %s\n", commands[i].name, commands[i].help);
     }
-    (void)puts("\n'fl-data COMMAND --help' has the options of a command.\n"
-               "Exit status: 0 done, 1 it could not be done, 2 wrong usage.");
+    (void)puts("\n'fl-data COMMAND --help' lists the options of a command.\n"
+               "Exit status: 0 done, 1 failed, 2 wrong usage.");
 }
 
-/* A full disk behind stdout is an error like any other. */
-static int end(int status)
+/* A write error of stdout, such as a full disk, is an error of the command. */
+static int data_main_exit(int status)
 {
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         (void)fputs("fl-data: cannot write to standard output\n", stderr);
@@ -50,17 +50,17 @@ int main(int argc, char **argv)
         return usage_error("", "expected a command");
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        print_help();
-        return end(EXIT_SUCCESS);
+        data_print_help();
+        return data_main_exit(EXIT_SUCCESS);
     }
     if (strcmp(argv[1], "--version") == 0) {
         (void)puts("fl-data " PACKAGE_VERSION);
-        return end(EXIT_SUCCESS);
+        return data_main_exit(EXIT_SUCCESS);
     }
     for (i = 0; i < N_COMMANDS; i++) {
         names[i] = commands[i].name;
         if (strcmp(argv[1], names[i]) == 0) {
-            return end(commands[i].run(argc - 1, argv + 1));
+            return data_main_exit(commands[i].run(argc - 1, argv + 1));
         }
     }
     near = fl_str_nearest(argv[1], names, N_COMMANDS);

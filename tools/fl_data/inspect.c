@@ -1,4 +1,5 @@
-/* fl-data inspect: what a folder holds. */
+/* fl-data inspect: prints the contents of a folder. Reads and checks all samples. Main thread; it
+   writes nothing to the folder. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -11,13 +12,13 @@
 #include "tools/fl_data/fl_data.h"
 
 #define BAR 40
-/* Labels shown in one row of a split. */
+/* Maximum number of labels in one row of a split. */
 #define ROW_LABELS 10
 
 static const char summary[] =
     "Usage: fl-data inspect [--json] DIR\n"
     "\n"
-    "Print what a folder holds: format, samples, shape, classes and how many samples each\n"
+    "Print the contents of a folder: format, samples, shape, classes and how many samples each\n"
     "label has. Of a folder made by 'fl-data split', a line per client. Everything is read\n"
     "and checked. Known are\n"
     "  IDX    train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-... (.gz too)\n"
@@ -28,8 +29,8 @@ static const char summary[] =
 
 static const char *const part_names[2] = {"train", "test"};
 
-/* One folder: its parts as JSON, from which both outputs are made. */
-static json_t *part_json(const char *part, const struct fl_dataset *ds)
+/* Describes one folder as JSON, from which both outputs are made. */
+static json_t *inspect_part_json(const char *part, const struct fl_dataset *ds)
 {
     size_t *counts = calloc(ds->classes + 1, sizeof(*counts));
     json_t *labels = json_array();
@@ -50,8 +51,8 @@ static json_t *part_json(const char *part, const struct fl_dataset *ds)
                      (json_int_t)ds->classes, "labels", labels);
 }
 
-/* {"folder": …, "parts": […]}; without parts when there are none. */
-static int folder_json(const char *name, const char *path, json_t **ret, struct fl_err *err)
+/* {"folder": …, "parts": […]}; without parts if there are none. */
+static int inspect_folder_json(const char *name, const char *path, json_t **ret, struct fl_err *err)
 {
     json_t *parts = json_array();
     size_t i;
@@ -64,8 +65,9 @@ static int folder_json(const char *name, const char *path, json_t **ret, struct 
             continue;
         }
         rv = fl_dataset_open(path, part_names[i], &ds, err);
-        if (rv == FL_OK && json_array_append_new(parts, part_json(part_names[i], ds)) != 0) {
-            rv = fl_err_set(err, FL_ENOMEM, "no memory to describe '%s'", path);
+        if (rv == FL_OK && json_array_append_new(parts, inspect_part_json(part_names[i], ds)) != 0)
+        {
+            rv = fl_err_set(err, FL_ENOMEM, "out of memory describing '%s'", path);
         }
         fl_dataset_free(ds);
         if (rv != FL_OK) {
@@ -74,22 +76,22 @@ static int folder_json(const char *name, const char *path, json_t **ret, struct 
         }
     }
     *ret = json_pack("{s:s, s:o}", "folder", name, "parts", parts);
-    return *ret != NULL ? FL_OK : fl_err_set(err, FL_ENOMEM, "no memory to describe '%s'", path);
+    return *ret != NULL ? FL_OK : fl_err_set(err, FL_ENOMEM, "out of memory describing '%s'", path);
 }
 
-static json_int_t number(const json_t *object, const char *key)
+static json_int_t inspect_number(const json_t *object, const char *key)
 {
     return json_integer_value(json_object_get(object, key));
 }
 
-static const char *text(const json_t *object, const char *key)
+static const char *inspect_text(const json_t *object, const char *key)
 {
     const char *value = json_string_value(json_object_get(object, key));
 
     return value != NULL ? value : "?";
 }
 
-static void print_bar(json_int_t count, json_int_t most)
+static void inspect_print_bar(json_int_t count, json_int_t most)
 {
     json_int_t n = most > 0 ? count * BAR / most : 0;
 
@@ -98,30 +100,31 @@ static void print_bar(json_int_t count, json_int_t most)
     }
 }
 
-static void print_part(const json_t *part)
+static void inspect_print_part(const json_t *part)
 {
     const json_t *labels = json_object_get(part, "labels");
     const json_t *shape = json_object_get(part, "shape");
-    json_int_t n = number(part, "samples");
+    json_int_t n = inspect_number(part, "samples");
     json_int_t most = 0;
     size_t empty = 0;
     size_t i;
 
-    (void)printf("%s: %s, %lld samples of ", text(part, "part"), text(part, "format"),
-                 (long long)n);
+    (void)printf("%s: %s, %lld samples of ", inspect_text(part, "part"),
+                 inspect_text(part, "format"), (long long)n);
     for (i = 0; i < json_array_size(shape); i++) {
         (void)printf("%s%lld", i > 0 ? " x " : "",
                      (long long)json_integer_value(json_array_get(shape, i)));
     }
-    (void)printf(" (%s), %lld classes", text(part, "type"), (long long)number(part, "classes"));
+    (void)printf(" (%s), %lld classes", inspect_text(part, "type"),
+                 (long long)inspect_number(part, "classes"));
     for (i = 0; i < json_array_size(labels); i++) {
         empty += json_integer_value(json_array_get(labels, i)) == 0;
     }
     if (empty > 0) {
         (void)printf(", %zu of them without a sample", empty);
     }
-    if (strcmp(text(part, "standardised_per"), "none") != 0) {
-        (void)printf(", standardised per %s", text(part, "standardised_per"));
+    if (strcmp(inspect_text(part, "standardised_per"), "none") != 0) {
+        (void)printf(", standardised per %s", inspect_text(part, "standardised_per"));
     }
     (void)putchar('\n');
     for (i = 0; i < json_array_size(labels); i++) {
@@ -136,14 +139,14 @@ static void print_part(const json_t *part)
         if (count > 0) {
             (void)printf("  %5zu %8lld %5.1f%%  ", i, (long long)count,
                          100.0 * (double)count / (double)n);
-            print_bar(count, most);
+            inspect_print_bar(count, most);
             (void)putchar('\n');
         }
     }
 }
 
-/* name, train, test, and the labels of both together. */
-static void print_row(const json_t *folder)
+/* One row: name, train, test, and the labels of both together. */
+static void inspect_print_row(const json_t *folder)
 {
     const json_t *parts = json_object_get(folder, "parts");
     json_int_t samples[2] = {0, 0};
@@ -159,7 +162,8 @@ static void print_row(const json_t *folder)
         const json_t *part = json_array_get(parts, p);
         size_t n = json_array_size(json_object_get(part, "labels"));
 
-        samples[strcmp(text(part, "part"), "test") == 0 ? 1 : 0] = number(part, "samples");
+        samples[strcmp(inspect_text(part, "part"), "test") == 0 ? 1 : 0] =
+            inspect_number(part, "samples");
         top = n > top ? n : top;
     }
     for (i = 0; i < top; i++) {
@@ -175,16 +179,17 @@ static void print_row(const json_t *folder)
             shown++;
         }
     }
-    (void)printf("%-14s %8lld %8lld %7zu  %s%s\n", text(folder, "folder"), (long long)samples[0],
-                 (long long)samples[1], classes, line, classes > shown ? " ..." : "");
+    (void)printf("%-14s %8lld %8lld %7zu  %s%s\n", inspect_text(folder, "folder"),
+                 (long long)samples[0], (long long)samples[1], classes, line,
+                 classes > shown ? " ..." : "");
 }
 
-static int by_name(const void *a, const void *b)
+static int inspect_by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void free_names(char **names, size_t n)
+static void inspect_free_names(char **names, size_t n)
 {
     size_t i;
 
@@ -195,7 +200,7 @@ static void free_names(char **names, size_t n)
 }
 
 /* The folders client-… and server below `path`, sorted. */
-static int list_folders(const char *path, char ***ret, size_t *ret_n, struct fl_err *err)
+static int inspect_list_folders(const char *path, char ***ret, size_t *ret_n, struct fl_err *err)
 {
     const struct dirent *entry;
     char **names = NULL;
@@ -219,29 +224,29 @@ static int list_folders(const char *path, char ***ret, size_t *ret_n, struct fl_
             names[n] = fl_str_dup(entry->d_name);
         }
         if (more == NULL || names[n] == NULL) {
-            free_names(names, n);
+            inspect_free_names(names, n);
             (void)closedir(dir);
-            return fl_err_set(err, FL_ENOMEM, "no memory to list '%s'", path);
+            return fl_err_set(err, FL_ENOMEM, "out of memory listing '%s'", path);
         }
         n++;
     }
     (void)closedir(dir);
     if (n > 0) {
-        qsort(names, n, sizeof(*names), by_name);
+        qsort(names, n, sizeof(*names), inspect_by_name);
     }
     *ret = names;
     *ret_n = n;
     return FL_OK;
 }
 
-/* The folders below `path` into root["folders"]. */
-static int add_folders(const char *path, json_t *root, struct fl_err *err)
+/* Describes the folders below `path` into root["folders"]. */
+static int inspect_add_folders(const char *path, json_t *root, struct fl_err *err)
 {
     json_t *folders = json_array();
     char **names = NULL;
     size_t n = 0;
     size_t i;
-    int rv = list_folders(path, &names, &n, err);
+    int rv = inspect_list_folders(path, &names, &n, err);
 
     for (i = 0; i < n && rv == FL_OK; i++) {
         char sub[PATH_SIZE];
@@ -251,16 +256,17 @@ static int add_folders(const char *path, json_t *root, struct fl_err *err)
             rv = fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
             break;
         }
-        rv = folder_json(names[i], sub, &one, err);
+        rv = inspect_folder_json(names[i], sub, &one, err);
         if (rv == FL_OK) {
             (void)json_array_append_new(folders, one);
         }
     }
-    free_names(names, n);
+    inspect_free_names(names, n);
     if (rv == FL_OK && n == 0) {
         struct fl_dataset *none = NULL;
 
-        rv = fl_dataset_open(path, "train", &none, err); /* Its message lists what was wanted. */
+        /* The message of the error lists the expected files. */
+        rv = fl_dataset_open(path, "train", &none, err);
         fl_dataset_free(none);
     }
     if (rv != FL_OK || json_object_set_new(root, "folders", folders) != 0) {
@@ -270,20 +276,20 @@ static int add_folders(const char *path, json_t *root, struct fl_err *err)
     return FL_OK;
 }
 
-static void print_text(const json_t *root)
+static void inspect_print_text(const json_t *root)
 {
     const json_t *parts = json_object_get(root, "parts");
     const json_t *folders = json_object_get(root, "folders");
     size_t i;
 
-    (void)printf("%s\n", text(root, "folder"));
+    (void)printf("%s\n", inspect_text(root, "folder"));
     for (i = 0; i < json_array_size(parts); i++) {
-        print_part(json_array_get(parts, i));
+        inspect_print_part(json_array_get(parts, i));
     }
     if (folders != NULL) {
         (void)printf("%-14s %8s %8s %7s   label:samples\n", "folder", "train", "test", "classes");
         for (i = 0; i < json_array_size(folders); i++) {
-            print_row(json_array_get(folders, i));
+            inspect_print_row(json_array_get(folders, i));
         }
     }
 }
@@ -304,9 +310,9 @@ int cmd_inspect(int argc, char **argv)
     if (path == NULL) {
         return usage_error("inspect", "expected a folder");
     }
-    rv = folder_json(path, path, &root, &err);
+    rv = inspect_folder_json(path, path, &root, &err);
     if (rv == FL_OK && json_array_size(json_object_get(root, "parts")) == 0) {
-        rv = add_folders(path, root, &err);
+        rv = inspect_add_folders(path, root, &err);
     }
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-data inspect: %s\n", fl_err_text(&err, rv));
@@ -314,7 +320,7 @@ int cmd_inspect(int argc, char **argv)
         (void)json_dumpf(root, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
         (void)putchar('\n');
     } else {
-        print_text(root);
+        inspect_print_text(root);
     }
     json_decref(root);
     return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,3 +1,7 @@
+/*
+ * Writes the parts of a client as NPY files: features, labels and the standardisation. One thread
+ * per part.
+ */
 #include <stdlib.h>
 
 #include "libfl/base/fs.h"
@@ -28,9 +32,9 @@ json_t *shape_json(const struct fl_dataset *ds)
     return shape;
 }
 
-static int open_one(const char *folder, const char *name, const char *suffix, enum fl_npy_type type,
-                    const uint64_t *shape, size_t n_dims, struct fl_npy_writer **ret,
-                    struct fl_err *err)
+static int part_open_file(const char *folder, const char *name, const char *suffix,
+                          enum fl_npy_type type, const uint64_t *shape, size_t n_dims,
+                          struct fl_npy_writer **ret, struct fl_err *err)
 {
     char path[PATH_SIZE];
     int n = snprintf(path, sizeof(path), "%s/%s-%s.npy", folder, name, suffix);
@@ -49,12 +53,12 @@ int part_open(const char *folder, const char *name, const struct fl_dataset *lik
     int rv;
 
     if (part == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory to write into '%s'", folder);
+        return fl_err_set(err, FL_ENOMEM, "out of memory writing into '%s'", folder);
     }
-    rv = open_one(folder, name, "x", like->type == FL_DATA_U8 ? FL_NPY_U8 : FL_NPY_F32, shape,
-                  1 + like->n_dims, &part->x, err);
+    rv = part_open_file(folder, name, "x", like->type == FL_DATA_U8 ? FL_NPY_U8 : FL_NPY_F32, shape,
+                        1 + like->n_dims, &part->x, err);
     if (rv == FL_OK) {
-        rv = open_one(folder, name, "y", FL_NPY_I32, shape, 1, &part->y, err);
+        rv = part_open_file(folder, name, "y", FL_NPY_I32, shape, 1, &part->y, err);
     }
     if (rv != FL_OK) {
         part_abort(part);
@@ -120,8 +124,8 @@ int write_norm(const char *folder, const struct fl_dataset *ds, struct fl_err *e
     return rv;
 }
 
-/* `n` of the client's samples as the part `name`; into `pool` too, unless that is NULL. */
-static int write_part(const struct client_job *job, const char *folder, const char *name,
+/* Writes `n` of the client's samples as the part `name`; into `pool` too, unless it is NULL. */
+static int part_write(const struct client_job *job, const char *folder, const char *name,
                       const uint32_t *items, size_t n, struct part *pool, struct fl_err *err)
 {
     struct part *part = NULL;
@@ -141,7 +145,7 @@ static int write_part(const struct client_job *job, const char *folder, const ch
     return part_close(part, err);
 }
 
-static int describe(const struct client_job *job, json_t *manifest)
+static int part_describe(const struct client_job *job, json_t *manifest)
 {
     size_t *counts = calloc(job->ds->classes + 1, sizeof(*counts));
     json_t *labels = json_object();
@@ -181,13 +185,13 @@ int write_client(const struct client_job *job, json_t *manifest, struct fl_err *
         rv = write_norm(folder, job->ds, err);
     }
     if (rv == FL_OK) {
-        rv = write_part(job, folder, "train", job->items, n_train, NULL, err);
+        rv = part_write(job, folder, "train", job->items, n_train, NULL, err);
     }
     if (rv == FL_OK && job->n_test > 0) {
-        rv = write_part(job, folder, "test", job->items + n_train, job->n_test, job->pool, err);
+        rv = part_write(job, folder, "test", job->items + n_train, job->n_test, job->pool, err);
     }
-    if (rv == FL_OK && describe(job, manifest) != FL_OK) {
-        rv = fl_err_set(err, FL_ENOMEM, "no memory for the manifest");
+    if (rv == FL_OK && part_describe(job, manifest) != FL_OK) {
+        rv = fl_err_set(err, FL_ENOMEM, "out of memory for the manifest");
     }
     return rv;
 }

@@ -1,4 +1,5 @@
-/* The command line of fl-data split. */
+/* The command line of fl-data split: its fixed options and those of the partition methods. Main
+   thread; split_cmd.c does the work. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 
 #define MAX_OPTIONS 32
 #define HELP_SIZE   200
-#define N_COMMON    10 /* options of all methods */
+#define N_COMMON    10 /* maximum number of options of all methods */
 
 /* The options of all methods as arguments, each name once. */
 struct method_args {
@@ -23,7 +24,7 @@ static const char *const value_names[] = {
 static const char summary[] =
     "Usage: fl-data split --input DIR --output DIR --clients N [--method METHOD] [OPTION]...\n"
     "\n"
-    "Share the train part of a data set (IDX, CIFAR, NPY, CSV; see 'fl-data inspect') out\n"
+    "Partition the train part of a data set (IDX, CIFAR, NPY, CSV; see 'fl-data inspect')\n"
     "among N clients. The output has a folder per client, client-000 and so on, with\n"
     "train-x.npy and train-y.npy (and test-x.npy, test-y.npy with --test-share), a folder\n"
     "server with the test part of the input when it has one (after --pool yes: the test\n"
@@ -34,13 +35,13 @@ static const char summary[] =
     "\n"
     "--standardise writes norm.npy into every folder, which readers apply; the samples stay\n"
     "as they are. pixel: (x - mean) / (deviation + 0.001) for each value of a sample, over\n"
-    "the samples that are shared out. cifar: the usual numbers for each colour.\n"
+    "the samples that are partitioned. cifar: the usual values for each colour.\n"
     "\n"
     "Methods:\n";
 
-/* "method: what it is (default)", for a choice with what can be chosen. */
-static void describe_option(const struct fl_partition_ops *ops,
-                            const struct fl_partition_option *option, char out[HELP_SIZE])
+/* "method: description (default)", for a choice with its values. */
+static void split_describe_option(const struct fl_partition_ops *ops,
+                                  const struct fl_partition_option *option, char out[HELP_SIZE])
 {
     size_t used = (size_t)snprintf(out, HELP_SIZE, "%s: %s", ops->name, option->help);
     size_t i;
@@ -59,7 +60,7 @@ static void describe_option(const struct fl_partition_ops *ops,
     }
 }
 
-static void list_method_args(struct method_args *m)
+static void split_list_method_args(struct method_args *m)
 {
     const struct fl_partition_ops *ops;
     const struct fl_partition_option *option;
@@ -69,14 +70,14 @@ static void list_method_args(struct method_args *m)
     for (i = 0; (ops = fl_partition_at(i)) != NULL; i++) {
         for (option = ops->options; option->name != NULL; option++) {
             FL_REQUIRE(m->n < MAX_OPTIONS);
-            describe_option(ops, option, m->helps[m->n]);
+            split_describe_option(ops, option, m->helps[m->n]);
             m->options[m->n++] = option;
         }
     }
 }
 
-/* Whether the option belongs to the method; options of one name are one argument. */
-static bool applies(const struct fl_partition_ops *ops, const char *name)
+/* Does the option belong to the method? Options of one name are one argument. */
+static bool split_option_applies(const struct fl_partition_ops *ops, const char *name)
 {
     const struct fl_partition_option *option;
 
@@ -88,7 +89,7 @@ static bool applies(const struct fl_partition_ops *ops, const char *name)
     return false;
 }
 
-static bool set_method_args(struct split *s, const struct method_args *m)
+static bool split_set_method_args(struct split *s, const struct method_args *m)
 {
     struct fl_err err = {0};
     size_t i;
@@ -97,7 +98,7 @@ static bool set_method_args(struct split *s, const struct method_args *m)
         if (m->texts[i] == NULL) {
             continue;
         }
-        if (!applies(s->conf.method, m->options[i]->name)) {
+        if (!split_option_applies(s->conf.method, m->options[i]->name)) {
             (void)usage_error("split", "--%s does not apply to method '%s'", m->options[i]->name,
                               s->conf.method->name);
             return false;
@@ -111,7 +112,7 @@ static bool set_method_args(struct split *s, const struct method_args *m)
     return true;
 }
 
-static bool find_method(struct split *s, const char *name)
+static bool split_find_method(struct split *s, const char *name)
 {
     char known[256] = "";
     size_t used = 0;
@@ -131,8 +132,8 @@ static bool find_method(struct split *s, const char *name)
     return false;
 }
 
-/* The place of `text` in `words`, which NULL ends; `ret` stays when `text` is NULL. */
-static bool find_word(const char *name, const char *text, const char *const *words, int *ret)
+/* The index of `text` in `words`, which NULL ends; `ret` is unchanged when `text` is NULL. */
+static bool split_find_word(const char *name, const char *text, const char *const *words, int *ret)
 {
     char known[128] = "";
     size_t used = 0;
@@ -154,12 +155,12 @@ static bool find_word(const char *name, const char *text, const char *const *wor
     return false;
 }
 
-/* The texts of the options that belong to no method. */
+/* The values of the options that belong to no method. */
 struct texts {
     const char *clients, *method, *seed, *share, *pool, *standardise, *crop;
 };
 
-static bool take_texts(struct split *s, const struct texts *t, const struct method_args *m)
+static bool split_take_texts(struct split *s, const struct texts *t, const struct method_args *m)
 {
     struct fl_split_conf *conf = &s->conf;
     uint64_t n_clients = 0;
@@ -172,13 +173,13 @@ static bool take_texts(struct split *s, const struct texts *t, const struct meth
         return false;
     }
     fl_split_conf_init(conf);
-    if (!find_method(s, t->method) || !set_method_args(s, m) ||
+    if (!split_find_method(s, t->method) || !split_set_method_args(s, m) ||
         !arg_count("split", "clients", t->clients, 1, FL_PARTITION_MAX_CLIENTS, &n_clients) ||
         !arg_count("split", "seed", t->seed, 0, INT64_MAX, &conf->partition.seed) ||
         !arg_real("split", "test-share", t->share, 0.0, FL_SPLIT_MAX_SHARE, &conf->test_share) ||
         !arg_count("split", "crop", t->crop, 1, FL_SPLIT_MAX_CROP, &conf->crop) ||
-        !find_word("pool", t->pool, fl_split_pools, &pool) ||
-        !find_word("standardise", t->standardise, fl_split_standards, &standard))
+        !split_find_word("pool", t->pool, fl_split_pools, &pool) ||
+        !split_find_word("standardise", t->standardise, fl_split_standards, &standard))
     {
         return false;
     }
@@ -196,17 +197,17 @@ bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
     size_t used;
     struct arg args[N_COMMON + MAX_OPTIONS] = {
         {"input", "DIR", "the data set", &s->input, NULL},
-        {"output", "DIR", "the folder to make", &s->output, NULL},
-        {"clients", "N", "how many clients", &t.clients, NULL},
-        {"method", "METHOD", "how to share out (iid)", &t.method, NULL},
-        {"seed", "N", "of every random choice (0)", &t.seed, NULL},
+        {"output", "DIR", "the folder to create", &s->output, NULL},
+        {"clients", "N", "number of clients", &t.clients, NULL},
+        {"method", "METHOD", "partition method (iid)", &t.method, NULL},
+        {"seed", "N", "seed of every random choice (0)", &t.seed, NULL},
         {"test-share", "P", "share of each client's samples kept for its own test (0; pairs: 0.25)",
          &t.share, NULL},
         {"pool", "WHAT",
-         "share out the test part of the input too: yes, no or as-method (no; pairs: yes)", &t.pool,
+         "partition the test part of the input too: yes, no or as-method (no; pairs: yes)", &t.pool,
          NULL},
         {"standardise", "WHAT",
-         "none, pixel, cifar, see above, or as-input, what it has (as-input)", &t.standardise,
+         "none, pixel, cifar, see above, or as-input: that of the input (as-input)", &t.standardise,
          NULL},
         {"crop", "N", "keep the middle N x N of every picture", &t.crop, NULL},
         {"force", NULL, "replace an output folder that is not empty", NULL, &s->force},
@@ -218,7 +219,7 @@ bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "  %-12s %s\n",
                                  fl_partition_at(i)->name, fl_partition_at(i)->help);
     }
-    list_method_args(&m);
+    split_list_method_args(&m);
     for (i = 0; i < m.n; i++) {
         args[N_COMMON + i] = (struct arg){m.options[i]->name, value_names[m.options[i]->type],
                                           m.helps[i], &m.texts[i], NULL};
@@ -227,5 +228,5 @@ bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
         return false;
     }
     *ret_status = EXIT_USAGE;
-    return take_texts(s, &t, &m);
+    return split_take_texts(s, &t, &m);
 }

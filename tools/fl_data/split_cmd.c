@@ -1,4 +1,5 @@
-/* fl-data split: one data set to one folder per client. */
+/* fl-data split: partitions one data set into one folder per client. Main thread. The methods are
+   in libfl/data; the command line is in split_args.c. */
 #include "tools/fl_data/split_cmd.h"
 
 #include <inttypes.h>
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static json_t *options_json(const struct split *s)
+static json_t *split_options_json(const struct split *s)
 {
     const struct fl_partition_option *option;
     json_t *options = json_object();
@@ -30,9 +31,9 @@ static json_t *options_json(const struct split *s)
     return options;
 }
 
-/* The server's folder: the input's test part, or `ret_pool` for what the clients write. */
-static int write_server(const struct split *s, const struct output *out, struct part **ret_pool,
-                        struct fl_err *err)
+/* The server's folder: the input's test part, or `ret_pool` for the clients' test samples. */
+static int split_write_server(const struct split *s, const struct output *out,
+                              struct part **ret_pool, struct fl_err *err)
 {
     size_t n = s->set.test != NULL ? s->set.test->n : s->n_client_test;
     char folder[PATH_SIZE];
@@ -67,8 +68,8 @@ static int write_server(const struct split *s, const struct output *out, struct 
     return part_close(part, err);
 }
 
-static int write_clients(const struct split *s, const struct output *out, struct part *pool,
-                         json_t *clients, struct fl_err *err)
+static int split_write_clients(const struct split *s, const struct output *out, struct part *pool,
+                               json_t *clients, struct fl_err *err)
 {
     char name[FL_SPLIT_NAME];
     size_t k;
@@ -96,16 +97,16 @@ static int write_clients(const struct split *s, const struct output *out, struct
 }
 
 /* Takes `clients`. */
-static int write_manifest(const struct split *s, const struct output *out, json_t *clients,
-                          struct fl_err *err)
+static int split_write_manifest(const struct split *s, const struct output *out, json_t *clients,
+                                struct fl_err *err)
 {
     size_t n_server = s->set.test != NULL ? s->set.test->n : (s->set.pooled ? s->n_client_test : 0);
     json_t *root = json_pack(
         "{s:s, s:s, s:s, s:s, s:o, s:I, s:f, s:b, s:s, s:I, s:{s:s, s:o}, s:{s:s, s:I}, s:I, s:o, "
         "s:{s:I}}",
         "made_by", "fl-data " PACKAGE_VERSION, "input", s->input, "input_format",
-        s->set.train->format, "method", s->conf.method->name, "options", options_json(s), "seed",
-        (json_int_t)s->conf.partition.seed, "test_share", s->conf.test_share, "pooled",
+        s->set.train->format, "method", s->conf.method->name, "options", split_options_json(s),
+        "seed", (json_int_t)s->conf.partition.seed, "test_share", s->conf.test_share, "pooled",
         (int)s->set.pooled, "standardised_per", norm_name(s->set.train), "crop",
         (json_int_t)s->conf.crop, "features", "type", fl_dataset_type_name(s->set.train), "shape",
         shape_json(s->set.train), "labels", "type", "int32", "classes",
@@ -117,14 +118,14 @@ static int write_manifest(const struct split *s, const struct output *out, json_
     return rv;
 }
 
-static int write_all(const struct split *s, const struct output *out, struct fl_err *err)
+static int split_write_all(const struct split *s, const struct output *out, struct fl_err *err)
 {
     json_t *clients = json_array();
     struct part *pool = NULL;
-    int rv = write_server(s, out, &pool, err);
+    int rv = split_write_server(s, out, &pool, err);
 
     if (rv == FL_OK) {
-        rv = write_clients(s, out, pool, clients, err);
+        rv = split_write_clients(s, out, pool, clients, err);
     }
     if (rv == FL_OK && pool != NULL) {
         rv = part_close(pool, err);
@@ -135,10 +136,10 @@ static int write_all(const struct split *s, const struct output *out, struct fl_
         json_decref(clients);
         return rv;
     }
-    return write_manifest(s, out, clients, err);
+    return split_write_manifest(s, out, clients, err);
 }
 
-static void count_client_test(struct split *s)
+static void split_count_client_test(struct split *s)
 {
     size_t k;
 
@@ -148,7 +149,7 @@ static void count_client_test(struct split *s)
     }
 }
 
-static void report(const struct split *s)
+static void split_report(const struct split *s)
 {
     size_t least = SIZE_MAX;
     size_t most = 0;
@@ -173,8 +174,8 @@ static void report(const struct split *s)
     (void)printf("\n");
 }
 
-/* Of the whole data set: one client may well lack most classes. */
-static void warn_missing(const struct split *s)
+/* Checked over the whole data set: a single client may lack most classes. */
+static void split_warn_classes(const struct split *s)
 {
     const struct fl_dataset *const sets[] = {s->set.train, s->set.test};
     char text[256];
@@ -183,13 +184,13 @@ static void warn_missing(const struct split *s)
     if (fl_dataset_missing(sets, 2, 0, text, sizeof(text), &n) == FL_OK && n > 0) {
         (void)fprintf(stderr,
                       "fl-data split: warning: no sample of '%s' has class %s: labels are class "
-                      "numbers from 0 on, so %zu of %zu classes are empty; number the labels anew "
-                      "if that is not meant\n",
+                      "numbers from 0 on, so %zu of %zu classes are empty; renumber the labels "
+                      "if this is not intended\n",
                       s->input, text, n, s->set.train->classes);
     }
 }
 
-static int run(struct split *s, struct fl_err *err)
+static int split_run(struct split *s, struct fl_err *err)
 {
     struct output out;
     int rv = output_begin(&out, s->output, s->input, s->force, err);
@@ -202,8 +203,8 @@ static int run(struct split *s, struct fl_err *err)
         rv = fl_split_share(s->set.train, &s->conf, &s->part, err);
     }
     if (rv == FL_OK) {
-        count_client_test(s);
-        rv = write_all(s, &out, err);
+        split_count_client_test(s);
+        rv = split_write_all(s, &out, err);
     }
     if (rv == FL_OK) {
         rv = output_commit(&out, err);
@@ -223,10 +224,10 @@ int cmd_split(int argc, char **argv)
         return status;
     }
     catch_signals();
-    rv = run(&s, &err);
+    rv = split_run(&s, &err);
     if (rv == FL_OK) {
-        warn_missing(&s);
-        report(&s);
+        split_warn_classes(&s);
+        split_report(&s);
     } else {
         (void)fprintf(stderr, "fl-data split: %s\n", fl_err_text(&err, rv));
     }

@@ -1,7 +1,7 @@
 #ifndef FL_DATA_SPLIT_COMMAND_H
 #define FL_DATA_SPLIT_COMMAND_H
 
-/* fl-data split: what the command line says, and the work (split.c). */
+/* fl-data split: the parsed command line, and the work (split_cmd.c). */
 
 #include "libfl/data/split.h"
 #include "tools/fl_data/fl_data.h"
@@ -12,7 +12,7 @@ struct split {
     bool force;
     struct fl_split_set set;
     struct fl_partition part;
-    size_t n_client_test; /* of all clients together */
+    size_t n_client_test; /* number of all clients' samples */
 };
 
 /* split_args.c: false when the command ends here with *ret_status. */

@@ -1,4 +1,4 @@
-/* fl-sim compare: two results against each other, paired by seed. */
+/* fl-sim compare: compares two results, paired by the seeds of their trials. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define COMMAND "compare"
 
-static void print_help(void)
+static void compare_print_help(void)
 {
     (void)puts(
         "Usage: fl-sim compare A B\n\n"
@@ -24,11 +24,11 @@ static void print_help(void)
         "0 is within noise. Of two runs with several points those of the same name are "
         "compared.\n\n"
         "  --help            print this and exit\n\n"
-        "Exit status: 0 done, 1 it could not be done, 2 wrong usage.");
+        "Exit status: 0 done, 1 failed (the reason is on stderr), 2 wrong usage.");
 }
 
-static int compare(const struct fl_read_set *set, const struct fl_read_point *a,
-                   const struct fl_read_point *b, struct fl_err *err)
+static int compare_points(const struct fl_read_set *set, const struct fl_read_point *a,
+                          const struct fl_read_point *b, struct fl_err *err)
 {
     struct fl_comparison c;
     struct fl_buf text;
@@ -50,7 +50,8 @@ static int compare(const struct fl_read_set *set, const struct fl_read_point *a,
     return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "%s", fl_strerror(rv));
 }
 
-static const struct fl_read_point *find_point(const struct fl_read_run *run, const char *slug)
+static const struct fl_read_point *compare_find_point(const struct fl_read_run *run,
+                                                      const char *slug)
 {
     size_t i;
 
@@ -71,14 +72,14 @@ static int compare_runs(const struct fl_read_set *set, struct fl_err *err)
     int rv = FL_OK;
 
     if (a->n_points == 1 && b->n_points == 1) {
-        return compare(set, &a->points[0], &b->points[0], err);
+        return compare_points(set, &a->points[0], &b->points[0], err);
     }
     for (i = 0; rv == FL_OK && i < a->n_points; i++) {
-        const struct fl_read_point *other = find_point(b, a->points[i].slug);
+        const struct fl_read_point *other = compare_find_point(b, a->points[i].slug);
 
         if (other != NULL) {
             (void)printf("%s", n++ > 0 ? "\n" : "");
-            rv = compare(set, &a->points[i], other, err);
+            rv = compare_points(set, &a->points[i], other, err);
         }
     }
     return rv != FL_OK || n > 0
@@ -98,7 +99,7 @@ int cmd_compare(int argc, char **argv)
 
     for (i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            print_help();
+            compare_print_help();
             return EXIT_SUCCESS;
         }
         if (argv[i][0] == '-') {

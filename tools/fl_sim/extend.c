@@ -1,3 +1,8 @@
+/*
+ * Extends a finished or interrupted run (extend.h): compares the experiment that the folder was
+ * written for with the one of this command, and prepares the folder for more rounds, trials or
+ * points. One thread. It runs no trial and does not lock the folder: the caller holds the lock.
+ */
 #include "tools/fl_sim/extend.h"
 
 #include <inttypes.h>
@@ -13,11 +18,11 @@ struct extend {
     const struct fl_experiment *now;
     struct fl_results_past *past;
     struct fl_experiment *before;
-    size_t *point_of; /* [points of `before`]: the same point of `now` */
-    bool *longer;     /* [points of `before`]: it has more rounds now */
+    size_t *point_of; /* [points of `before`]: index of the same point in `now` */
+    bool *longer;     /* [points of `before`]: this point has more rounds now */
 };
 
-/* What is left out of the arithmetic, or out of the rows, makes other results. */
+/* Keys without the built-in training, or with other output rows, give other results. */
 const char *extend_fingerprint(const struct fl_experiment *experiment, bool dry,
                                char out[FL_CHECKSUM_TEXT])
 {
@@ -44,9 +49,10 @@ void extend_free(struct extend *x)
 
 /* --- what changed --- */
 
-/* The keys that differ between a point then and a point now, but for the rounds. 0: none. */
-static int differ(const struct fl_experiment *before, size_t i, const struct fl_experiment *now,
-                  size_t k, char *keys, size_t size, size_t *ret, struct fl_err *err)
+/* The keys that differ between a point before and now, except the rounds. `*ret` 0: none. */
+static int extend_differing_keys(const struct fl_experiment *before, size_t i,
+                                 const struct fl_experiment *now, size_t k, char *keys, size_t size,
+                                 size_t *ret, struct fl_err *err)
 {
     static const char *const except[] = {"stop.rounds", "server.rounds", "server.seed", "trials",
                                          NULL};
@@ -63,7 +69,7 @@ static int differ(const struct fl_experiment *before, size_t i, const struct fl_
     return rv;
 }
 
-static int rounds_of(const struct fl_experiment *e, size_t i, int64_t *ret, struct fl_err *err)
+static int extend_rounds(const struct fl_experiment *e, size_t i, int64_t *ret, struct fl_err *err)
 {
     struct fl_experiment_point *p = NULL;
     int rv = fl_experiment_open(e, i, 0, &p, err);
@@ -75,37 +81,38 @@ static int rounds_of(const struct fl_experiment *e, size_t i, int64_t *ret, stru
     return rv;
 }
 
-static int refuse(const struct extend *x, struct fl_err *err, const char *what)
+static int extend_refuse(const struct extend *x, struct fl_err *err, const char *what)
 {
     return fl_err_set(err, FL_EEXIST,
-                      "'%s' holds the results of experiment '%s', this is '%s', and %s: it goes on "
-                      "with more rounds, trials or points and otherwise as it is; for this choose "
+                      "'%s' holds the results of experiment '%s', this is '%s', and %s: a folder "
+                      "can only be extended "
+                      "with more rounds, trials or points and no other change; choose "
                       "another folder with --out, or remove it",
                       x->dir, fl_experiment_name(x->before), fl_experiment_name(x->now), what);
 }
 
-static int check_rounds(struct extend *x, size_t i, struct fl_err *err)
+static int extend_check_rounds(struct extend *x, size_t i, struct fl_err *err)
 {
     char what[FL_EXPERIMENT_LABEL + 128];
     int64_t then = 0;
     int64_t now = 0;
-    int rv = rounds_of(x->before, i, &then, err);
+    int rv = extend_rounds(x->before, i, &then, err);
 
-    rv = rv == FL_OK ? rounds_of(x->now, x->point_of[i], &now, err) : rv;
+    rv = rv == FL_OK ? extend_rounds(x->now, x->point_of[i], &now, err) : rv;
     if (rv == FL_OK && now < then) {
-        (void)snprintf(what, sizeof(what), "stop.rounds of '%s' is less now, %" PRId64,
+        (void)snprintf(what, sizeof(what), "stop.rounds of '%s' is smaller now, %" PRId64,
                        fl_experiment_label(x->before, i), now);
-        return refuse(x, err, what);
+        return extend_refuse(x, err, what);
     }
     x->longer[i] = now > then;
     return rv;
 }
 
 /*
- * The point of now that is the same as point `i` of then. It is looked for behind that of the point
- * before first, so that a long sweep does not take the square of its points.
+ * Finds the point of `now` that equals point `i` of `before`. The search starts behind the match of
+ * the previous point, so that a long sweep does not take quadratic time.
  */
-static int find_point(struct extend *x, size_t i, struct fl_err *err)
+static int extend_find_point(struct extend *x, size_t i, struct fl_err *err)
 {
     size_t n = fl_experiment_points(x->now);
     char fewest[256] = "";
@@ -118,26 +125,26 @@ static int find_point(struct extend *x, size_t i, struct fl_err *err)
         size_t k = (first + j) % n;
         char keys[256] = "";
         size_t changed = 0;
-        int rv = differ(x->before, i, x->now, k, keys, sizeof(keys), &changed, err);
+        int rv = extend_differing_keys(x->before, i, x->now, k, keys, sizeof(keys), &changed, err);
 
         if (rv != FL_OK) {
             return rv;
         }
         if (changed == 0) {
             x->point_of[i] = k;
-            return check_rounds(x, i, err);
+            return extend_check_rounds(x, i, err);
         }
         if (changed < least) {
             least = changed;
             (void)snprintf(fewest, sizeof(fewest), "%s", keys);
         }
     }
-    (void)snprintf(what, sizeof(what), "its point '%s' is another one now (%s changed)",
+    (void)snprintf(what, sizeof(what), "its point '%s' has changed (%s changed)",
                    fl_experiment_label(x->before, i), fewest);
-    return refuse(x, err, what);
+    return extend_refuse(x, err, what);
 }
 
-static int check_seeds(const struct extend *x, struct fl_err *err)
+static int extend_check_seeds(const struct extend *x, struct fl_err *err)
 {
     char what[96];
     size_t i;
@@ -152,13 +159,13 @@ static int check_seeds(const struct extend *x, struct fl_err *err)
         if (k == fl_experiment_trials(x->now)) {
             (void)snprintf(what, sizeof(what), "its trial with seed %" PRIu64 " is not in trials",
                            seed);
-            return refuse(x, err, what);
+            return extend_refuse(x, err, what);
         }
     }
     return FL_OK;
 }
 
-static int compare(struct extend *x, struct fl_err *err)
+static int extend_compare(struct extend *x, struct fl_err *err)
 {
     size_t n = fl_experiment_points(x->before);
     size_t i;
@@ -170,15 +177,15 @@ static int compare(struct extend *x, struct fl_err *err)
         return FL_ENOMEM;
     }
     for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = find_point(x, i, err);
+        rv = extend_find_point(x, i, err);
     }
-    return rv == FL_OK ? check_seeds(x, err) : rv;
+    return rv == FL_OK ? extend_check_seeds(x, err) : rv;
 }
 
 /* --- from the folder --- */
 
-/* FL_ENOENT: nothing there can be extended. */
-static int open_past(struct extend *x, bool dry, struct fl_err *err)
+/* FL_ENOENT: the folder holds nothing that can be extended. */
+static int extend_open_past(struct extend *x, bool dry, struct fl_err *err)
 {
     char fingerprint[FL_CHECKSUM_TEXT];
     const char *const *sets;
@@ -191,15 +198,16 @@ static int open_past(struct extend *x, bool dry, struct fl_err *err)
         return rv == FL_ENOMEM ? rv : FL_ENOENT;
     }
     if (strcmp(extend_from(x), extend_fingerprint(x->now, dry, fingerprint)) == 0) {
-        return FL_ENOENT; /* The same: it goes on. */
+        return FL_ENOENT; /* The experiment is the same: nothing to extend. */
     }
     text = fl_results_past_text(x->past, &file, &sets, &n_sets);
     rv = fl_experiment_parse(file, text, strlen(text), sets, n_sets, &x->before, NULL);
     if (rv != FL_OK) {
-        return rv == FL_ENOMEM ? rv : FL_ENOENT; /* Of a version that read other files. */
+        /* The folder was written by a version of fl-sim that read other files. */
+        return rv == FL_ENOMEM ? rv : FL_ENOENT;
     }
     if (strcmp(extend_from(x), extend_fingerprint(x->before, !dry, fingerprint)) == 0) {
-        return refuse(x, err, dry ? "that run trained" : "that run had --no-training");
+        return extend_refuse(x, err, dry ? "that run trained" : "that run had --no-training");
     }
     return strcmp(extend_from(x), extend_fingerprint(x->before, dry, fingerprint)) == 0 ? FL_OK
                                                                                         : FL_ENOENT;
@@ -217,8 +225,8 @@ int extend_plan(const char *dir, const struct fl_experiment *now, bool dry, stru
     }
     x->now = now;
     x->dir = fl_str_dup(dir);
-    rv = x->dir != NULL ? open_past(x, dry, err) : FL_ENOMEM;
-    rv = rv == FL_OK ? compare(x, err) : rv;
+    rv = x->dir != NULL ? extend_open_past(x, dry, err) : FL_ENOMEM;
+    rv = rv == FL_OK ? extend_compare(x, err) : rv;
     if (rv != FL_OK) {
         extend_free(x);
         return rv == FL_ENOENT ? FL_OK : rv;
@@ -227,9 +235,9 @@ int extend_plan(const char *dir, const struct fl_experiment *now, bool dry, stru
     return FL_OK;
 }
 
-/* --- done --- */
+/* --- after the check --- */
 
-static int move_point(const struct extend *x, size_t i, struct fl_err *err)
+static int extend_move_point(const struct extend *x, size_t i, struct fl_err *err)
 {
     const struct fl_run_point to = {fl_experiment_slug(x->now, x->point_of[i]),
                                     fl_experiment_label(x->now, x->point_of[i])};
@@ -246,7 +254,7 @@ static int move_point(const struct extend *x, size_t i, struct fl_err *err)
     return rv;
 }
 
-static int reopen_trials(const struct extend *x, size_t i, struct fl_err *err)
+static int extend_reopen_trials(const struct extend *x, size_t i, struct fl_err *err)
 {
     const char *slug = fl_experiment_slug(x->now, x->point_of[i]);
     size_t t;
@@ -260,7 +268,7 @@ static int reopen_trials(const struct extend *x, size_t i, struct fl_err *err)
         rv = fl_results_reopen_trial(x->dir, slug, seed, &reopened, &kept, err);
         if (reopened) {
             (void)fprintf(stderr, "fl-sim run: more rounds: %s/seed-%" PRIu64 " %s\n", slug, seed,
-                          kept ? "goes on from its last round"
+                          kept ? "continues after its last round"
                                : "runs again from its first round, its state was not kept "
                                  "(--keep-state)");
         }
@@ -276,10 +284,10 @@ int extend_apply(void *extend, struct fl_err *err)
     int rv = FL_OK;
 
     for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = move_point(x, i, err);
+        rv = extend_move_point(x, i, err);
     }
     for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = x->longer[i] ? reopen_trials(x, i, err) : FL_OK;
+        rv = x->longer[i] ? extend_reopen_trials(x, i, err) : FL_OK;
     }
     return rv;
 }

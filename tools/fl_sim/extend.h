@@ -2,8 +2,8 @@
 #define FL_SIM_EXTEND_H
 
 /*
- * A folder of results goes on with more rounds, trials or points than it was begun with. Every
- * other change is refused with the key that changed: results of two settings would lie under one
+ * Extends a folder of results: the same experiment with more rounds, trials or points. Every other
+ * change is refused with the key that changed, as results of two settings would be mixed under one
  * name.
  *
  * Threading: one thread.
@@ -16,23 +16,23 @@
 struct extend;
 
 /*
- * What `dir` holds, against `now`; `dry`: --no-training. `*ret` NULL: nothing is there, or the same
- * experiment, or what fl_results_check() refuses. FL_EEXIST with the reason: another experiment, or
- * less of it.
+ * Compares the contents of `dir` with `now`; `dry`: --no-training. `*ret` NULL: the folder is
+ * empty, holds the same experiment, or something that fl_results_check() refuses. FL_EEXIST with
+ * the reason: another experiment, or fewer rounds, trials or points.
  */
 FL_MUST_CHECK int extend_plan(const char *dir, const struct fl_experiment *now, bool dry,
                               struct extend **ret, struct fl_err *err);
-/* The fingerprint that the folder has; borrowed. */
+/* The fingerprint in the folder; borrowed. */
 const char *extend_from(const struct extend *extend);
 /*
- * fl_run_info.extend, under the lock of the folder: folders of points get their new names, and
- * trials that ended by their rounds are begun again, from where their state was kept. Says on
- * stderr which. Done twice it changes nothing more.
+ * fl_run_info.extend, called under the lock of the folder: renames the folders of points, and
+ * reopens trials that ended by their number of rounds; they continue where their state was kept.
+ * Lists these on stderr. Idempotent.
  */
 FL_MUST_CHECK int extend_apply(void *extend, struct fl_err *err);
 void extend_free(struct extend *extend); /* NULL is allowed. */
 
-/* The fingerprint as results have it. */
+/* The fingerprint as results store it. */
 const char *extend_fingerprint(const struct fl_experiment *experiment, bool dry,
                                char out[FL_CHECKSUM_TEXT]);
 

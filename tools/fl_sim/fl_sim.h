@@ -2,8 +2,8 @@
 #define FL_SIM_FL_SIM_H
 
 /*
- * fl-sim: the commands. Each takes argv with its own name first and returns an exit code: 0 done,
- * 1 it could not be done (the reason is on stderr), 2 wrong usage.
+ * The commands of fl-sim. Each takes argv with its own name first and returns an exit code: 0 done,
+ * 1 failed (the reason is on stderr), 2 wrong usage.
  */
 
 #include "libfl/base/err.h"
@@ -11,7 +11,7 @@
 #define EXIT_USAGE       2
 #define EXIT_INTERRUPTED 3
 
-/* "fl-sim COMMAND: " + what + how to get help, on stderr; returns EXIT_USAGE. */
+/* Prints "fl-sim COMMAND: ", the reason and how to get help on stderr; returns EXIT_USAGE. */
 FL_PRINTF(2, 3) int usage_error(const char *command, const char *fmt, ...);
 
 /* The commands. */

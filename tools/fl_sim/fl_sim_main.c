@@ -1,4 +1,4 @@
-/* fl-sim: whole federations in one process, in virtual time. */
+/* fl-sim: simulates whole federations in one process, in virtual time. Selects the command. */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,13 +17,13 @@ struct command {
     int (*run)(int argc, char **argv);
 };
 
-/* Ended by a row without name. */
+/* Ended by a row without a name. */
 static const struct command commands[] = {
     {"run", "run an experiment", cmd_run},
-    {"plot", "pictures of results", cmd_plot},
-    {"compare", "two results against each other, paired by seed", cmd_compare},
-    {"table", "results as a table", cmd_table},
-    {"world", "what worlds there are, and what their clients are like", cmd_world},
+    {"plot", "plot results", cmd_plot},
+    {"compare", "compare two results, paired by seed", cmd_compare},
+    {"table", "print results as a table", cmd_table},
+    {"world", "list network and device models, and show their clients", cmd_world},
     {NULL, NULL, NULL},
 };
 
@@ -39,7 +39,7 @@ int usage_error(const char *command, const char *fmt, ...)
     return EXIT_USAGE;
 }
 
-static void print_help(void)
+static void sim_print_help(void)
 {
     const struct command *c;
 
@@ -47,14 +47,15 @@ static void print_help(void)
     for (c = commands; c->name != NULL; c++) {
         (void)printf("  %-12s %s\n", c->name, c->help);
     }
-    (void)puts("\n'fl-sim COMMAND --help' has the options of a command, 'fl-sim --reference' the\n"
-               "figures of its results and 'fl-sim --reference experiment' the keys of its file\n"
-               "(Markdown).\n"
-               "Exit status: 0 done, 1 it could not be done, 2 wrong usage.");
+    (void)puts(
+        "\n'fl-sim COMMAND --help' lists the options of a command, 'fl-sim --reference' the\n"
+        "figures of the results and 'fl-sim --reference experiment' the keys of the file\n"
+        "(Markdown).\n"
+        "Exit status: 0 done, 1 failed, 2 wrong usage.");
 }
 
-/* A full disk behind stdout is an error like any other. */
-static int end(int status)
+/* A write error of stdout, such as a full disk, is an error of the command. */
+static int sim_main_exit(int status)
 {
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         (void)fputs("fl-sim: cannot write to standard output\n", stderr);
@@ -73,8 +74,7 @@ static int print_reference(const char *what)
         return EXIT_SUCCESS;
     }
     if (strcmp(what, "experiment") != 0) {
-        return usage_error("", "there is a reference of results and of experiment, none of '%s'",
-                           what);
+        return usage_error("", "unknown reference '%s': expected results or experiment", what);
     }
     fl_buf_init(&buf, 1u << 20);
     rv = fl_experiment_reference(&buf);
@@ -87,7 +87,7 @@ static int print_reference(const char *what)
 
 int main(int argc, char **argv)
 {
-    /* A file that may grow no further is an error of the write, not a death. */
+    /* Without SIGXFSZ a file over the size limit is a write error that is reported. */
     static const struct sigaction ignore = {.sa_handler = SIG_IGN};
     const char *names[sizeof(commands) / sizeof(commands[0])] = {NULL};
     const struct command *c;
@@ -100,20 +100,20 @@ int main(int argc, char **argv)
         return usage_error("", "expected a command");
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        print_help();
-        return end(EXIT_SUCCESS);
+        sim_print_help();
+        return sim_main_exit(EXIT_SUCCESS);
     }
     if (strcmp(argv[1], "--version") == 0) {
         (void)puts("fl-sim " PACKAGE_VERSION);
-        return end(EXIT_SUCCESS);
+        return sim_main_exit(EXIT_SUCCESS);
     }
     if (strcmp(argv[1], "--reference") == 0) {
-        return end(print_reference(argc > 2 ? argv[2] : "results"));
+        return sim_main_exit(print_reference(argc > 2 ? argv[2] : "results"));
     }
     for (c = commands; c->name != NULL; c++) {
         names[n++] = c->name;
         if (strcmp(argv[1], c->name) == 0) {
-            return end(c->run(argc - 1, argv + 1));
+            return sim_main_exit(c->run(argc - 1, argv + 1));
         }
     }
     near = fl_str_nearest(argv[1], names, n);

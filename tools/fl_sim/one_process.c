@@ -1,5 +1,4 @@
-/* fl-sim without MPI: where it was started as one of several, it becomes the program that has it.
- */
+/* fl-sim without MPI: a process that mpirun started replaces itself by fl-sim-mpi. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +6,9 @@
 #include <unistd.h>
 
 #include "libfl/base/str.h"
-#include "tools/fl_sim/fleet.h"
+#include "tools/fl_sim/mpi_ranks.h"
 
-static uint64_t number(const char *variable)
+static uint64_t env_number(const char *variable)
 {
     const char *text = getenv(variable);
     uint64_t n = 0;
@@ -17,15 +16,15 @@ static uint64_t number(const char *variable)
     return text != NULL && fl_str_to_u64(text, &n) == FL_OK ? n : 0;
 }
 
-/* What mpirun says, and srun where it starts processes of MPI. */
-static bool is_one_of_many(void)
+/* Variables that mpirun sets, and srun where it starts MPI processes. */
+static bool mpi_has_several(void)
 {
-    return number("OMPI_COMM_WORLD_SIZE") > 1 ||
-           (getenv("PMIX_RANK") != NULL && number("SLURM_STEP_NUM_TASKS") > 1);
+    return env_number("OMPI_COMM_WORLD_SIZE") > 1 ||
+           (getenv("PMIX_RANK") != NULL && env_number("SLURM_STEP_NUM_TASKS") > 1);
 }
 
-int fleet_begin(int argc, char **argv, const struct fl_kernels *kernels, const struct ranks **ret,
-                struct fl_err *err)
+int mpi_ranks_begin(int argc, char **argv, const struct fl_kernels *kernels,
+                    const struct ranks **ret, struct fl_err *err)
 {
     char path[4096];
     char **all;
@@ -34,7 +33,7 @@ int fleet_begin(int argc, char **argv, const struct fl_kernels *kernels, const s
 
     (void)kernels;
     *ret = NULL;
-    if (!is_one_of_many()) {
+    if (!mpi_has_several()) {
         return FL_OK;
     }
     n = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-mpi"));
@@ -50,7 +49,7 @@ int fleet_begin(int argc, char **argv, const struct fl_kernels *kernels, const s
     saved = errno;
     free(all);
     return fl_err_set(err, FL_EUNAVAIL,
-                      "started as one of several by mpirun, which takes '%s': %s; install package "
+                      "mpirun started several processes, which needs '%s': %s; install package "
                       "fl-sim-mpi, or configure with --with-mpi",
                       path, strerror(saved));
 }

@@ -1,4 +1,4 @@
-/* One line that says how far the trials are. */
+/* The progress line of a run on stderr. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,16 +8,16 @@
 #include "libfl/base/str.h"
 #include "tools/fl_sim/run.h"
 
-/* Often enough for a person. */
+/* Update interval that a user can follow. */
 #define INTERVAL_MS 200
 
 struct progress {
     pthread_mutex_t lock;
-    bool shown; /* somebody is looking */
-    bool line;  /* it stands there */
+    bool shown; /* stderr is a terminal */
+    bool line;  /* the line is displayed */
     size_t trials, done;
     uint64_t begun_ms, drawn_ms;
-    uint64_t rounds; /* that were run, and that are to be run in each trial; 0: not known */
+    uint64_t rounds; /* rounds run, and rounds to run in each trial; 0: not known */
     uint64_t of_rounds;
 };
 
@@ -36,7 +36,7 @@ int progress_new(size_t trials, bool quiet, struct progress **ret)
     return FL_OK;
 }
 
-static void clear(struct progress *p)
+static void progress_clear_locked(struct progress *p)
 {
     if (p->line) {
         (void)fputs("\r\033[K", stderr);
@@ -47,7 +47,7 @@ static void clear(struct progress *p)
 void progress_clear(struct progress *p)
 {
     (void)pthread_mutex_lock(&p->lock);
-    clear(p);
+    progress_clear_locked(p);
     (void)pthread_mutex_unlock(&p->lock);
 }
 
@@ -61,7 +61,7 @@ void progress_free(struct progress *p)
 }
 
 /* "3 h 12 min", "12.3 s" */
-static const char *span_text(char *out, size_t size, double ms)
+static const char *progress_span_text(char *out, size_t size, double ms)
 {
     double s = ms / 1000;
 
@@ -77,8 +77,8 @@ static const char *span_text(char *out, size_t size, double ms)
     return out;
 }
 
-/* What is left, from what went so far. */
-static void time_to_go(const struct progress *p, uint64_t now_ms, char *out, size_t size)
+/* Estimates the remaining time from the progress so far. */
+static void progress_time_left(const struct progress *p, uint64_t now_ms, char *out, size_t size)
 {
     double all = (double)p->of_rounds * (double)p->trials;
     double share = all > 0 ? (double)p->rounds / all : 0;
@@ -88,12 +88,12 @@ static void time_to_go(const struct progress *p, uint64_t now_ms, char *out, siz
     if (share > 0 && share <= 1) {
         double left = (double)(now_ms - p->begun_ms) * (1 - share) / share;
 
-        (void)snprintf(out, size, ", %s left", span_text(span, sizeof(span), left));
+        (void)snprintf(out, size, ", %s left", progress_span_text(span, sizeof(span), left));
     }
 }
 
-static void draw(struct progress *p, const char *label, uint64_t seed, uint64_t round,
-                 double accuracy, uint64_t bytes_up, uint64_t time_us)
+static void progress_draw(struct progress *p, const char *label, uint64_t seed, uint64_t round,
+                          double accuracy, uint64_t bytes_up, uint64_t time_us)
 {
     uint64_t now_ms = fl_clock_ms();
     char accuracy_text[48] = "";
@@ -104,15 +104,15 @@ static void draw(struct progress *p, const char *label, uint64_t seed, uint64_t 
     if (p->line && now_ms - p->drawn_ms < INTERVAL_MS) {
         return;
     }
-    time_to_go(p, now_ms, left, sizeof(left));
+    progress_time_left(p, now_ms, left, sizeof(left));
     if (accuracy >= 0) {
         (void)snprintf(accuracy_text, sizeof(accuracy_text), " accuracy %.4f,", accuracy);
     }
-    clear(p);
+    progress_clear_locked(p);
     (void)fprintf(stderr, "%zu of %zu trials; %s seed %llu: round %llu,%s %s up, %s simulated%s",
                   p->done, p->trials, label, (unsigned long long)seed, (unsigned long long)round,
                   accuracy_text, fl_str_bytes(up, sizeof(up), bytes_up),
-                  span_text(span, sizeof(span), (double)time_us / 1000), left);
+                  progress_span_text(span, sizeof(span), (double)time_us / 1000), left);
     (void)fflush(stderr);
     p->line = true;
     p->drawn_ms = now_ms;
@@ -125,7 +125,7 @@ void progress_round(struct progress *p, const char *label, uint64_t seed, uint64
     p->rounds++;
     p->of_rounds = rounds > p->of_rounds ? rounds : p->of_rounds;
     if (p->shown) {
-        draw(p, label, seed, round, accuracy, bytes_up, time_us);
+        progress_draw(p, label, seed, round, accuracy, bytes_up, time_us);
     }
     (void)pthread_mutex_unlock(&p->lock);
 }

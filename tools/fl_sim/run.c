@@ -1,4 +1,9 @@
-/* fl-sim run: an experiment, all points with all seeds. */
+/*
+ * fl-sim run: runs an experiment, all points with all seeds. Opens experiment, data cache and
+ * results folder, checks everything before the first trial, and starts the trials (run_trials.c).
+ * Main thread; SIGINT and SIGTERM set a flag that trials poll. It does not run a trial itself
+ * (run_trial.c).
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +15,7 @@
 #include "libfl/num/gemm.h"
 #include "tools/fl_sim/extend.h"
 #include "tools/fl_sim/fl_sim.h"
-#include "tools/fl_sim/fleet.h"
+#include "tools/fl_sim/mpi_ranks.h"
 #include "tools/fl_sim/run.h"
 #include "tools/fl_sim/run_check.h"
 #include "tools/fl_sim/run_options.h"
@@ -21,26 +26,27 @@ atomic_bool run_interrupted;
 
 /* --- interruptions --- */
 
-static void on_signal(int number)
+static void run_on_signal(int number)
 {
     (void)number;
     atomic_store(&run_interrupted, true);
 }
 
-static void catch_signals(void)
+static void run_catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
+    struct sigaction action = {.sa_handler = run_on_signal, .sa_flags = SA_RESETHAND};
 
-    (void)sigaction(SIGINT, &action, NULL); /* A second one ends it at once. */
+    /* SA_RESETHAND: a second signal ends the process at once. */
+    (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
 }
 
 /* --- the command --- */
 
 struct job {
-    struct extend *extend; /* NULL: the folder is new, or of the same experiment */
+    struct extend *extend; /* NULL: the folder is new, or holds the same experiment */
     struct run_options o;
-    const struct ranks *ranks; /* NULL: this process alone */
+    const struct ranks *ranks; /* NULL: a single process */
     struct run run;
     struct fl_run_info info; /* of run.results */
     struct fl_experiment *experiment;
@@ -52,27 +58,27 @@ struct job {
     unsigned at_once;
 };
 
-/* The others do as the leader found, and write nothing that is not of their trials. */
-static bool leads(const struct job *j)
+/* Other MPI ranks accept the leader's checks and write only the files of their trials. */
+static bool run_is_leader(const struct job *j)
 {
     return j->ranks == NULL || j->ranks->me == 0;
 }
 
-static void share_threads(struct job *j)
+static void run_share_threads(struct job *j)
 {
     size_t trials = fl_experiment_points(j->experiment) * fl_experiment_trials(j->experiment);
     long cores = j->ranks != NULL ? (long)j->ranks->threads : sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t jobs = j->o.jobs != 0 ? j->o.jobs : cores > 0 ? (uint64_t)cores : 1;
 
     jobs = jobs > JOBS_MAX ? JOBS_MAX : jobs;
-    if (j->ranks != NULL) { /* A process has one trial at a time. */
+    if (j->ranks != NULL) { /* A process of an MPI run has one trial at a time. */
         trials = 1;
     }
     j->at_once = (unsigned)(trials < jobs ? trials : jobs);
     j->run.threads = (unsigned)(jobs / j->at_once);
 }
 
-static int list_points(struct job *j)
+static int run_list_points(struct job *j)
 {
     size_t n = fl_experiment_points(j->experiment);
     size_t i;
@@ -92,8 +98,8 @@ static int list_points(struct job *j)
     return FL_OK;
 }
 
-/* Before data is kept in it. */
-static int check_out(struct job *j, struct fl_err *err)
+/* The folder is made before data is cached in it. */
+static int run_check_out(struct job *j, struct fl_err *err)
 {
     char fingerprint[FL_CHECKSUM_TEXT];
     struct fl_run_info info = {.name = fl_experiment_name(j->experiment),
@@ -105,9 +111,9 @@ static int check_out(struct job *j, struct fl_err *err)
     return rv == FL_OK ? fl_results_check(j->out, &info, err) : rv;
 }
 
-static int open_results(struct job *j, int argc, char **argv, struct fl_err *err)
+static int run_open_results(struct job *j, int argc, char **argv, struct fl_err *err)
 {
-    int rv = list_points(j);
+    int rv = run_list_points(j);
 
     j->info = (struct fl_run_info){.name = fl_experiment_name(j->experiment),
                                    .fingerprint =
@@ -130,7 +136,7 @@ static int open_results(struct job *j, int argc, char **argv, struct fl_err *err
                                    .n_command = (size_t)argc,
                                    .clients = j->o.clients,
                                    .keep_state = j->o.keep_state};
-    if (rv == FL_OK && !leads(j)) {
+    if (rv == FL_OK && !run_is_leader(j)) {
         return fl_results_join(j->out, &j->info, &j->run.results, err);
     }
     rv = rv == FL_OK ? fl_fs_read(j->o.file, FILE_MAX, &j->text, err) : rv;
@@ -139,8 +145,8 @@ static int open_results(struct job *j, int argc, char **argv, struct fl_err *err
     return rv == FL_OK ? fl_results_open(j->out, &j->info, &j->run.results, err) : rv;
 }
 
-/* Beside the trials of a point: a file that runs it alone. */
-static int write_points(struct job *j, struct fl_err *err)
+/* Writes, beside the trials of a point, a file that runs this point alone. */
+static int run_write_points(struct job *j, struct fl_err *err)
 {
     size_t n = fl_experiment_points(j->experiment);
     size_t i;
@@ -162,7 +168,7 @@ static int write_points(struct job *j, struct fl_err *err)
     return rv;
 }
 
-static int name_folders(struct job *j, struct fl_err *err)
+static int run_set_paths(struct job *j, struct fl_err *err)
 {
     const char *slash = strrchr(j->o.file, '/');
     int n = slash != NULL
@@ -178,7 +184,7 @@ static int name_folders(struct job *j, struct fl_err *err)
                : FL_OK;
 }
 
-static int open_data(struct job *j, struct fl_err *err)
+static int run_open_data(struct job *j, struct fl_err *err)
 {
     char keep[4200];
 
@@ -186,8 +192,8 @@ static int open_data(struct job *j, struct fl_err *err)
     return fl_sim_data_cache_new(keep, &j->run.data, err);
 }
 
-/* One line names what a daemon's file has that changes nothing here. */
-static int warn(const struct job *j, struct fl_err *err)
+/* Warns in one line of keys of the daemons that have no effect in a simulation. */
+static int run_warn_keys(const struct job *j, struct fl_err *err)
 {
     struct fl_experiment_point *point = NULL;
     struct fl_buf keys;
@@ -204,7 +210,7 @@ static int warn(const struct job *j, struct fl_err *err)
     return rv;
 }
 
-static int prepare(struct job *j, struct fl_err *err)
+static int run_prepare(struct job *j, struct fl_err *err)
 {
     int rv = fl_experiment_load(j->o.file, j->o.sets, j->o.n_sets, &j->experiment, err);
 
@@ -217,68 +223,68 @@ static int prepare(struct job *j, struct fl_err *err)
     j->run.keep_state = j->o.keep_state;
     j->run.kernels = j->o.kernels;
     j->check.run = &j->run;
-    share_threads(j);
-    rv = name_folders(j, err);
-    if (!leads(j)) {
-        return rv == FL_OK ? open_data(j, err) : rv;
+    run_share_threads(j);
+    rv = run_set_paths(j, err);
+    if (!run_is_leader(j)) {
+        return rv == FL_OK ? run_open_data(j, err) : rv;
     }
-    rv = rv == FL_OK ? check_out(j, err) : rv;
-    rv = rv == FL_OK ? open_data(j, err) : rv;
+    rv = rv == FL_OK ? run_check_out(j, err) : rv;
+    rv = rv == FL_OK ? run_open_data(j, err) : rv;
     rv = rv == FL_OK ? run_check_all(&j->check, err) : rv;
-    rv = rv == FL_OK ? warn(j, err) : rv;
+    rv = rv == FL_OK ? run_warn_keys(j, err) : rv;
     return rv == FL_OK && !j->o.force
                ? run_check_memory(&j->check, j->ranks != NULL ? j->ranks->local : 1, j->at_once,
                                   err)
                : rv;
 }
 
-static int run_opened(struct job *j, struct fl_err *err)
+static int run_with_folder(struct job *j, struct fl_err *err)
 {
     int end;
     int rv = progress_new(fl_experiment_points(j->experiment) * fl_experiment_trials(j->experiment),
-                          j->o.quiet || !leads(j), &j->run.progress);
+                          j->o.quiet || !run_is_leader(j), &j->run.progress);
 
     if (rv != FL_OK) {
         return rv;
     }
-    catch_signals();
+    run_catch_signals();
     rv = j->ranks != NULL ? trials_spread(&j->run, j->ranks, err)
                           : trials_run(&j->run, j->at_once, err);
     progress_clear(j->run.progress);
-    if (!leads(j)) {
+    if (!run_is_leader(j)) {
         return rv;
     }
     end = fl_results_finish(j->run.results, rv == FL_OK ? err : NULL);
     return rv != FL_OK ? rv : end;
 }
 
-static int open_all(struct job *j, int argc, char **argv, struct fl_err *err)
+static int run_open_all(struct job *j, int argc, char **argv, struct fl_err *err)
 {
-    int rv = prepare(j, err);
+    int rv = run_prepare(j, err);
 
-    rv = rv == FL_OK ? open_results(j, argc, argv, err) : rv;
-    return rv == FL_OK && leads(j) ? write_points(j, err) : rv;
+    rv = rv == FL_OK ? run_open_results(j, argc, argv, err) : rv;
+    return rv == FL_OK && run_is_leader(j) ? run_write_points(j, err) : rv;
 }
 
-/* The others wait for the leader: what is wrong is found and said once. */
+/* Other ranks wait for the leader, so that an error is found and reported once. */
 static int run_job(struct job *j, int argc, char **argv, struct fl_err *err)
 {
-    int rv = leads(j) ? open_all(j, argc, argv, err) : FL_OK;
+    int rv = run_is_leader(j) ? run_open_all(j, argc, argv, err) : FL_OK;
     int leaders = rv;
 
     if (j->ranks != NULL) {
         j->ranks->share(&leaders, sizeof(leaders));
-        if (leaders == FL_OK && !leads(j)) {
-            rv = open_all(j, argc, argv, err);
+        if (leaders == FL_OK && !run_is_leader(j)) {
+            rv = run_open_all(j, argc, argv, err);
             if (rv != FL_OK) {
                 j->ranks->fail(rv, err);
             }
         }
     }
-    return leaders == FL_OK ? run_opened(j, err) : leaders;
+    return leaders == FL_OK ? run_with_folder(j, err) : leaders;
 }
 
-static void close_job(struct job *j)
+static void run_close_job(struct job *j)
 {
     progress_free(j->run.progress);
     fl_results_free(j->run.results);
@@ -291,15 +297,15 @@ static void close_job(struct job *j)
     run_check_done(&j->check);
 }
 
-static int say_end(const struct job *j, int rv, const struct fl_err *err)
+static int run_print_end(const struct job *j, int rv, const struct fl_err *err)
 {
     int status = rv == FL_OK ? EXIT_SUCCESS : rv == FL_ECANCELED ? EXIT_INTERRUPTED : EXIT_FAILURE;
 
-    if (!leads(j)) {
+    if (!run_is_leader(j)) {
         return status;
     }
     if (rv == FL_ECANCELED) {
-        (void)fprintf(stderr, "fl-sim run: interrupted; the same command goes on from here\n");
+        (void)fprintf(stderr, "fl-sim run: interrupted; run the same command again to continue\n");
     } else if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-sim run: %s\n", fl_err_text(err, rv));
     } else {
@@ -325,13 +331,13 @@ int cmd_run(int argc, char **argv)
         return status;
     }
     rv = fl_gemm_init(&err);
-    rv = rv == FL_OK ? fleet_begin(argc, argv, j->o.kernels, &j->ranks, &err) : rv;
+    rv = rv == FL_OK ? mpi_ranks_begin(argc, argv, j->o.kernels, &j->ranks, &err) : rv;
     rv = rv == FL_OK ? run_job(j, argc, argv, &err) : rv;
-    status = say_end(j, rv, &err);
+    status = run_print_end(j, rv, &err);
     if (j->ranks != NULL) {
         j->ranks->end();
     }
-    close_job(j);
+    run_close_job(j);
     free(j);
     return status;
 }

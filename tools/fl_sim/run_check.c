@@ -1,4 +1,7 @@
-/* All points of an experiment before the first trial: what is wrong with the last is said at once.
+/*
+ * Checks all points of an experiment before the first trial, so that an error in the last one is
+ * reported at once: data, network and device model, model and memory. Main thread. It trains
+ * nothing.
  */
 #include "tools/fl_sim/run_check.h"
 
@@ -9,7 +12,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 
-static bool is_new(const struct run_check *c, const char *hash)
+static bool run_check_is_new(const struct run_check *c, const char *hash)
 {
     size_t i;
 
@@ -21,12 +24,12 @@ static bool is_new(const struct run_check *c, const char *hash)
     return true;
 }
 
-static int add_partition(struct run_check *c, const char *label, const char *hash)
+static int run_check_add_partition(struct run_check *c, const char *label, const char *hash)
 {
     size_t i = c->n_partitions;
 
-    if (!is_new(c, hash) || c->n_partitions == c->cap) {
-        return FL_OK; /* As many as were made room for: one a point and seed. */
+    if (!run_check_is_new(c, hash) || c->n_partitions == c->cap) {
+        return FL_OK; /* Capacity: one for each point and seed. */
     }
     (void)snprintf(c->hashes[i], sizeof(c->hashes[i]), "%s", hash);
     c->partitions[i] = (struct fl_run_partition){.data = label, .hash = c->hashes[i]};
@@ -34,8 +37,8 @@ static int add_partition(struct run_check *c, const char *label, const char *has
     return FL_OK;
 }
 
-/* Each data set once, under the label of the first point that has it. */
-static void warn_missing(const struct setting *s, const char *label)
+/* Each data set once, under the label of the first point that uses it. */
+static void run_check_warn_classes(const struct setting *s, const char *label)
 {
     const struct fl_dataset *const sets[] = {fl_sim_data_samples(s->data),
                                              fl_sim_data_server(s->data)};
@@ -52,7 +55,7 @@ static void warn_missing(const struct setting *s, const char *label)
     }
 }
 
-static void warn_beside(const struct setting *s, const char *label)
+static void run_check_warn_values(const struct setting *s, const char *label)
 {
     char text[400];
 
@@ -61,8 +64,8 @@ static void warn_beside(const struct setting *s, const char *label)
     }
 }
 
-static int check_one(struct run_check *c, size_t point, size_t trial, bool *ret_by_trial,
-                     struct fl_err *err)
+static int run_check_trial(struct run_check *c, size_t point, size_t trial, bool *ret_by_trial,
+                           struct fl_err *err)
 {
     struct setting s;
     uint64_t bytes = 0;
@@ -77,13 +80,13 @@ static int check_one(struct run_check *c, size_t point, size_t trial, bool *ret_
     bytes = fl_sim_data_bytes(s.data);
     c->data_bytes = bytes > c->data_bytes ? bytes : c->data_bytes;
     if (rv == FL_OK && trial == 0) {
-        warn_beside(&s, fl_experiment_label(c->run->experiment, point));
+        run_check_warn_values(&s, fl_experiment_label(c->run->experiment, point));
     }
-    if (rv == FL_OK && is_new(c, fl_sim_data_hash(s.data))) {
-        warn_missing(&s, fl_experiment_label(c->run->experiment, point));
+    if (rv == FL_OK && run_check_is_new(c, fl_sim_data_hash(s.data))) {
+        run_check_warn_classes(&s, fl_experiment_label(c->run->experiment, point));
     }
-    rv = rv == FL_OK ? add_partition(c, fl_experiment_label(c->run->experiment, point),
-                                     fl_sim_data_hash(s.data))
+    rv = rv == FL_OK ? run_check_add_partition(c, fl_experiment_label(c->run->experiment, point),
+                                               fl_sim_data_hash(s.data))
                      : rv;
     rv = rv == FL_OK ? setting_check(&s, err) : rv;
     setting_close(&s);
@@ -107,14 +110,14 @@ int run_check_all(struct run_check *c, struct fl_err *err)
         bool by_trial = true;
 
         for (trial = 0; rv == FL_OK && by_trial && trial < fl_experiment_trials(e); trial++) {
-            rv = check_one(c, point, trial, &by_trial, err);
+            rv = run_check_trial(c, point, trial, &by_trial, err);
         }
     }
     return rv;
 }
 
-/* What can be had without swapping; caches of files make room. */
-static uint64_t memory_free(void)
+/* Memory available without swapping; the page cache counts as available. */
+static uint64_t run_check_free_memory(void)
 {
     struct fl_buf text = {0};
     uint64_t kib = UINT64_MAX / 1024;
@@ -136,18 +139,19 @@ int run_check_memory(const struct run_check *c, uint64_t processes, unsigned at_
                      struct fl_err *err)
 {
     uint64_t needs = processes * (c->data_bytes + c->most * at_once);
-    uint64_t has = memory_free();
+    uint64_t has = run_check_free_memory();
     char needs_text[32];
     char has_text[32];
 
     if (needs <= has) {
         return FL_OK;
     }
-    return fl_err_set(err, FL_ENOMEM,
-                      "this experiment needs about %s of memory, %s are free: fewer --jobs, fewer "
-                      "clients a round, or --force to try",
-                      fl_str_bytes(needs_text, sizeof(needs_text), needs),
-                      fl_str_bytes(has_text, sizeof(has_text), has));
+    return fl_err_set(
+        err, FL_ENOMEM,
+        "out of memory: this experiment needs about %s, %s are free: use fewer --jobs, fewer "
+        "clients a round, or --force to try",
+        fl_str_bytes(needs_text, sizeof(needs_text), needs),
+        fl_str_bytes(has_text, sizeof(has_text), has));
 }
 
 void run_check_done(struct run_check *c)

@@ -9,16 +9,18 @@
 #include "tools/fl_sim/fl_sim.h"
 #include "tools/fl_sim/run.h"
 
-static void print_help(void)
+static void run_print_help(void)
 {
     (void)puts(
         "Usage: fl-sim run [OPTION]... EXPERIMENT.yaml\n\n"
         "Run all points of an experiment with all its seeds, each a whole federation in this\n"
-        "process: what fl-serverd and fl-clientd do, in simulated time. Interrupted, even by\n"
-        "kill -9, the same command goes on where it was, with the same results.\n\n"
-        "  --out DIR        where results go; default: NAME.results in the current folder, by the\n"
-        "                   name of the experiment\n"
-        "  --jobs N         threads, under mpirun of each process; default: all cores. Results do "
+        "process: what fl-serverd and fl-clientd do, in simulated time. After an interruption, "
+        "even\n"
+        "kill -9, the same command continues the run, with the same results.\n\n"
+        "  --out DIR        folder for the results; default: NAME.results in the current folder,\n"
+        "                   where NAME is the name of the experiment\n"
+        "  --jobs N         threads (under mpirun: of each process); default: all cores. Results "
+        "do "
         "not\n"
         "                   depend on it, nor on how many processes there are\n"
         "  --instructions NAME  of the processor, that training uses: auto (default), avx512, "
@@ -27,16 +29,17 @@ static void print_help(void)
         "bits\n"
         "  --set KEY=VALUE  change a key of the file, as server.training.learning_rate=0.1; "
         "repeatable\n"
-        "  --clients        a row for each client and round too (clients.jsonl)\n"
-        "  --no-training    times and bytes only: nothing is computed, drawn where it matters\n"
-        "  --keep-state     leave models, records and what clients keep, as daemons would\n"
-        "  --force          run even where memory does not seem to suffice\n"
+        "  --clients        also write a row for each client and round (clients.jsonl)\n"
+        "  --no-training    times and bytes only: nothing is trained, sizes that depend on it are "
+        "drawn\n"
+        "  --keep-state     keep models, records and client states, as the daemons do\n"
+        "  --force          run even when the free memory seems too small\n"
         "  --quiet          no progress line\n"
         "  -h, --help       print this\n\n"
-        "'fl-sim --reference experiment' prints the keys of the file; docs/simulation.md says "
-        "what\n"
-        "they and the results mean.\n"
-        "Exit status: 0 done, 1 it could not be done, 2 wrong usage, 3 interrupted.");
+        "'fl-sim --reference experiment' prints the keys of the file; docs/simulation.md "
+        "describes\n"
+        "the keys and the results.\n"
+        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 interrupted.");
 }
 
 enum {
@@ -51,7 +54,7 @@ enum {
     OPT_QUIET
 };
 
-static int take_option(struct run_options *o, int opt)
+static int run_take_option(struct run_options *o, int opt)
 {
     struct fl_err err = {0};
 
@@ -118,11 +121,11 @@ bool run_options_parse(struct run_options *o, int argc, char **argv, int *ret_st
     o->kernels = fl_kernels_best();
     while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (opt == 'h') {
-            print_help();
+            run_print_help();
             *ret_status = EXIT_SUCCESS;
             return false;
         }
-        if (take_option(o, opt) != FL_OK) {
+        if (run_take_option(o, opt) != FL_OK) {
             *ret_status = EXIT_USAGE;
             return false;
         }

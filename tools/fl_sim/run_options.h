@@ -11,17 +11,17 @@
 
 #define RUN_SETS_MAX 256
 
-/* Texts are those of argv. */
+/* Strings are those of argv. */
 struct run_options {
-    const char *file, *out; /* `out`: NULL: by the name of the experiment */
+    const char *file, *out; /* `out`: NULL: named after the experiment */
     const char *sets[RUN_SETS_MAX];
     size_t n_sets;
-    uint64_t jobs; /* 0: as many as there are cores */
+    uint64_t jobs; /* 0: the number of cores */
     const struct fl_kernels *kernels;
     bool clients, keep_state, dry, quiet, force;
 };
 
-/* False: the command ends here with *ret_status, and what it had to say is said. */
+/* False: the command ends here with *ret_status, and the help or the error was printed. */
 bool run_options_parse(struct run_options *o, int argc, char **argv, int *ret_status);
 
 #endif

@@ -1,4 +1,8 @@
-/* One trial of an experiment: a point of its sweep with one seed. */
+/*
+ * Runs one trial of an experiment: a point of its sweep with one seed. Opens data, results and
+ * engine, runs the federation, and writes a row per round. One thread per trial (run_trials.c); the
+ * clients' work has its own worker pool (engine/worker_pool.c).
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +18,12 @@
 
 struct trial {
     const struct run *run;
-    const struct fl_ranks *ranks; /* NULL: this process alone */
+    const struct fl_ranks *ranks; /* NULL: a single process */
     struct setting setting;
     const char *label;
     uint64_t seed;
-    struct fl_trial *out; /* NULL: it is finished */
-    struct trial_log log; /* fd -1: there is none */
+    struct fl_trial *out; /* NULL: the trial is finished */
+    struct trial_log log; /* fd -1: not open */
     struct fl_settings settings;
     uint64_t up_bytes, all_bytes;
     struct fl_trial_end end;
@@ -28,11 +32,11 @@ struct trial {
     uint64_t round;
     double accuracy;
     bool interrupted;
-    struct fl_err err; /* of the results */
+    struct fl_err err; /* state folder of the results */
     int code;
 };
 
-static void sim_client(void *ctx, size_t client, struct fl_sim_client *ret)
+static void trial_client(void *ctx, size_t client, struct fl_sim_client *ret)
 {
     const struct trial *t = ctx;
     const struct fl_client_conf *conf = t->setting.point->client;
@@ -44,7 +48,8 @@ static void sim_client(void *ctx, size_t client, struct fl_sim_client *ret)
                        &ret->evaluation_samples);
 }
 
-static int client_data(void *ctx, size_t client, struct fl_sim_client_data *ret, struct fl_err *err)
+static int trial_client_data(void *ctx, size_t client, struct fl_sim_client_data *ret,
+                             struct fl_err *err)
 {
     const struct trial *t = ctx;
     const struct fl_client_conf *conf = t->setting.point->client;
@@ -57,16 +62,16 @@ static int client_data(void *ctx, size_t client, struct fl_sim_client_data *ret,
     return rv;
 }
 
-static void release(void *ctx, struct fl_sim_client_data *data)
+static void trial_release_data(void *ctx, struct fl_sim_client_data *data)
 {
     (void)ctx;
     fl_dataset_free(data->of[0]);
     fl_dataset_free(data->of[1]);
 }
 
-/* --- what it leaves --- */
+/* --- rows of results --- */
 
-static enum fl_sim_fate fate(const struct fl_fed_part *p)
+static enum fl_sim_fate trial_client_fate(const struct fl_fed_part *p)
 {
     switch (p->state) {
     case FL_PARTICIPANT_ACCEPTED:
@@ -83,7 +88,7 @@ static enum fl_sim_fate fate(const struct fl_fed_part *p)
     }
 }
 
-static void on_part(void *ctx, const struct fl_fed_part *p)
+static void trial_on_participant(void *ctx, const struct fl_fed_part *p)
 {
     struct trial *t = ctx;
     struct fl_sim_client_round row;
@@ -112,7 +117,7 @@ static void on_part(void *ctx, const struct fl_fed_part *p)
         row.accuracy = (double)p->received.correct / (double)p->received.samples;
     }
     row.name = p->name;
-    row.fate = fate(p);
+    row.fate = trial_client_fate(p);
     if (p->units != NULL) {
         for (l = 0; l < p->n_units; l++) {
             t->asked[l] = p->units[l] != 0 ? '1' : '0';
@@ -122,9 +127,9 @@ static void on_part(void *ctx, const struct fl_fed_part *p)
     t->code = fl_trial_client(t->out, &row, &t->err);
 }
 
-/* The rule that says that it is enough; NULL: none does. */
-static const char *enough(const struct trial *t, const struct fl_round_rec *record,
-                          const struct fl_sim_round *sim)
+/* The stop rule that ends the run now; NULL: none. */
+static const char *trial_stop_rule(const struct trial *t, const struct fl_round_rec *record,
+                                   const struct fl_sim_round *sim)
 {
     const struct fl_experiment_stop *stop = &t->setting.point->stop;
 
@@ -143,8 +148,8 @@ static const char *enough(const struct trial *t, const struct fl_round_rec *reco
     return NULL;
 }
 
-static bool on_committed(void *ctx, const struct fl_round_rec *record,
-                         const struct fl_sim_round *sim)
+static bool trial_on_committed(void *ctx, const struct fl_round_rec *record,
+                               const struct fl_sim_round *sim)
 {
     struct trial *t = ctx;
     const char *rule;
@@ -158,7 +163,7 @@ static bool on_committed(void *ctx, const struct fl_round_rec *record,
     }
     progress_round(t->run->progress, t->label, t->seed, record->round,
                    (uint64_t)t->setting.point->stop.rounds, t->accuracy, t->up_bytes, sim->time_us);
-    rule = enough(t, record, sim);
+    rule = trial_stop_rule(t, record, sim);
     if (rule != NULL) {
         t->end = (struct fl_trial_end){.how = FL_TRIAL_STOPPED, .reason = rule};
     }
@@ -168,8 +173,8 @@ static bool on_committed(void *ctx, const struct fl_round_rec *record,
 
 /* --- the run --- */
 
-/* Who is there at the beginning. */
-static uint32_t count_up(const struct setting *s)
+/* Clients that are up at the start. */
+static uint32_t trial_count_up(const struct setting *s)
 {
     size_t n = fl_sim_data_clients(s->data);
     size_t up = 0;
@@ -183,18 +188,18 @@ static uint32_t count_up(const struct setting *s)
 }
 
 /*
- * A server whose file does not say how many clients to wait for begins with the first; here all of
- * them come at once, and a round with one of them is what nobody means.
+ * A server whose file does not say how many clients to wait for begins with the first. In a
+ * simulation all clients connect at once, and a first round with only one of them is not intended.
  */
-static void set_start(const struct setting *s, struct fl_coord_conf *coord)
+static void trial_set_start(const struct setting *s, struct fl_coord_conf *coord)
 {
     if (coord->start_clients <= 1) {
-        coord->start_clients = count_up(s);
+        coord->start_clients = trial_count_up(s);
     }
 }
 
-/* All checkpoints that the server's rule keeps, where somebody wants to look at them. */
-static struct fl_retention retention_of(const struct trial *t)
+/* Keeps all checkpoints that the server's rules keep, when the state is kept (--keep-state). */
+static struct fl_retention trial_retention(const struct trial *t)
 {
     const struct fl_server_checkpoints *c = t->setting.point->server->checkpoints;
 
@@ -206,8 +211,8 @@ static struct fl_retention retention_of(const struct trial *t)
                               : (struct fl_retention){.keep = 1};
 }
 
-static struct fl_fed_conf conf_of(struct trial *t, const struct fl_sim_clients *sim_clients,
-                                  const char *journal)
+static struct fl_fed_conf trial_fed_conf(struct trial *t, const struct fl_sim_clients *sim_clients,
+                                         const char *journal)
 {
     const struct fl_client_limits *limits = t->setting.point->client->limits;
     const struct fl_server_conf *server = t->setting.point->server;
@@ -227,7 +232,7 @@ static struct fl_fed_conf conf_of(struct trial *t, const struct fl_sim_clients *
         .offer_max = (size_t)server->limits->offer,
         .offer_range = server->limits->offer_range,
         .norm_bound = server->round->norm_bound,
-        .retention = retention_of(t),
+        .retention = trial_retention(t),
         .settings = &t->settings,
         .sim_clients = sim_clients,
         .test = fl_sim_data_server(t->setting.data),
@@ -240,25 +245,25 @@ static struct fl_fed_conf conf_of(struct trial *t, const struct fl_sim_clients *
         .ranks = t->ranks,
         .keep_records = t->run->keep_state,
         .log = t->log.fd >= 0 ? &t->log.log : NULL,
-        .watch = {.part = on_part, .committed = on_committed, .ctx = t},
+        .watch = {.part = trial_on_participant, .committed = trial_on_committed, .ctx = t},
     };
 
     fl_server_conf_coord(server, &conf.coord);
     conf.coord.max_clients = (uint32_t)sim_clients->n + 1;
     conf.coord.evaluate_server = conf.test != NULL && !t->run->dry;
-    set_start(&t->setting, &conf.coord);
+    trial_set_start(&t->setting, &conf.coord);
     return conf;
 }
 
-static struct fl_sim_clients people_of(struct trial *t)
+static struct fl_sim_clients trial_clients(struct trial *t)
 {
-    return (struct fl_sim_clients){fl_sim_data_clients(t->setting.data), sim_client, client_data,
-                                   release, t};
+    return (struct fl_sim_clients){fl_sim_data_clients(t->setting.data), trial_client,
+                                   trial_client_data, trial_release_data, t};
 }
 
-static int run_federation(struct trial *t, struct fl_err *err)
+static int trial_run_federation(struct trial *t, struct fl_err *err)
 {
-    const struct fl_sim_clients sim_clients = people_of(t);
+    const struct fl_sim_clients sim_clients = trial_clients(t);
     char journal[4096];
     struct fl_fed_conf conf;
     struct fl_fed *fed = NULL;
@@ -269,7 +274,7 @@ static int run_federation(struct trial *t, struct fl_err *err)
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "path '%s' is too long", fl_trial_state_dir(t->out));
     }
-    conf = conf_of(t, &sim_clients, t->run->dry ? NULL : journal);
+    conf = trial_fed_conf(t, &sim_clients, t->run->dry ? NULL : journal);
     rv = setting_model(&t->setting, &first, err);
     conf.first_model = first;
     rv = rv == FL_OK ? fl_fed_create(&conf, &fed, err) : rv;
@@ -286,7 +291,7 @@ static int run_federation(struct trial *t, struct fl_err *err)
     return rv;
 }
 
-static int run_opened(struct trial *t, struct fl_err *err)
+static int trial_run_opened(struct trial *t, struct fl_err *err)
 {
     int rv = fl_server_conf_settings(t->setting.point->server, &t->settings);
 
@@ -296,11 +301,11 @@ static int run_opened(struct trial *t, struct fl_err *err)
     }
     t->asked = calloc(fl_layout_units(t->setting.point->server->layout) + 1, 1);
     rv = rv == FL_OK && t->asked == NULL ? FL_ENOMEM : rv;
-    rv = rv == FL_OK ? run_federation(t, err) : rv;
+    rv = rv == FL_OK ? trial_run_federation(t, err) : rv;
     free(t->asked);
     trial_log_close(&t->log);
     fl_settings_done(&t->settings);
-    if (t->code != FL_OK) { /* Why the run was ended. */
+    if (t->code != FL_OK) { /* Why the run ended. */
         return fl_err_set(err, t->code, "%s", fl_err_text(&t->err, t->code));
     }
     if (rv == FL_OK && t->interrupted) {
@@ -322,7 +327,7 @@ int trial_run(const struct run *run, size_t point, size_t trial, const struct fl
 
     if (rv == FL_OK && t.out != NULL) {
         rv = setting_open(run, point, trial, &t.setting, err);
-        rv = rv == FL_OK ? run_opened(&t, err) : rv;
+        rv = rv == FL_OK ? trial_run_opened(&t, err) : rv;
         setting_close(&t.setting);
     }
     fl_trial_free(t.out);
@@ -339,7 +344,7 @@ int trial_serve(const struct run *run, size_t point, size_t trial, const struct 
     int rv = setting_open(run, point, trial, &t.setting, err);
 
     if (rv == FL_OK) {
-        const struct fl_sim_clients sim_clients = people_of(&t);
+        const struct fl_sim_clients sim_clients = trial_clients(&t);
 
         rv = fl_ranks_serve(ranks, &sim_clients, run->kernels, run->threads, NULL, err);
         setting_close(&t.setting);

@@ -1,11 +1,11 @@
-/* All trials of an experiment, by threads of this process or by several processes. */
+/* Runs all trials of an experiment, on threads of this process or on several processes. */
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "tools/fl_sim/fleet.h"
+#include "tools/fl_sim/mpi_ranks.h"
 #include "tools/fl_sim/run.h"
 
-static size_t count(const struct run *run)
+static size_t trials_count(const struct run *run)
 {
     return fl_experiment_points(run->experiment) * fl_experiment_trials(run->experiment);
 }
@@ -34,7 +34,7 @@ struct queue {
     struct fl_err err;
 };
 
-static void *work(void *arg)
+static void *trials_thread(void *arg)
 {
     struct queue *q = arg;
 
@@ -67,11 +67,11 @@ int trials_run(struct run *run, unsigned at_once, struct fl_err *err)
     pthread_t threads[JOBS_MAX];
     unsigned n = 0;
 
-    q.n = count(run);
-    while (n + 1 < at_once && pthread_create(&threads[n], NULL, work, &q) == 0) {
+    q.n = trials_count(run);
+    while (n + 1 < at_once && pthread_create(&threads[n], NULL, trials_thread, &q) == 0) {
         n++;
     }
-    (void)work(&q);
+    (void)trials_thread(&q);
     while (n > 0) {
         (void)pthread_join(threads[--n], NULL);
     }
@@ -83,12 +83,12 @@ int trials_run(struct run *run, unsigned at_once, struct fl_err *err)
 
 /* --- processes --- */
 
-/* What the leader finds in the folder, where a finished trial ends at once. */
-static int find_unfinished(const struct run *run, uint64_t *trials, uint64_t *ret_n,
-                           struct fl_err *err)
+/* The leader checks the folder for finished trials. */
+static int trials_find_unfinished(const struct run *run, uint64_t *trials, uint64_t *ret_n,
+                                  struct fl_err *err)
 {
     size_t points = fl_experiment_points(run->experiment);
-    size_t n = count(run);
+    size_t n = trials_count(run);
     size_t i;
     int rv = FL_OK;
 
@@ -105,8 +105,8 @@ static int find_unfinished(const struct run *run, uint64_t *trials, uint64_t *re
     return rv;
 }
 
-static int note(const struct run *run, const uint64_t *trials, size_t n, const uint64_t *wall_ns,
-                struct fl_err *err)
+static int trials_note_finished(const struct run *run, const uint64_t *trials, size_t n,
+                                const uint64_t *wall_ns, struct fl_err *err)
 {
     size_t points = fl_experiment_points(run->experiment);
     size_t i;
@@ -124,7 +124,7 @@ static int note(const struct run *run, const uint64_t *trials, size_t n, const u
 
 int trials_spread(struct run *run, const struct ranks *ranks, struct fl_err *err)
 {
-    size_t most = count(run);
+    size_t most = trials_count(run);
     uint64_t *trials = calloc(most + 1, sizeof(*trials));
     uint64_t *wall_ns = calloc(most + 1, sizeof(*wall_ns));
     uint64_t n = 0;
@@ -132,7 +132,7 @@ int trials_spread(struct run *run, const struct ranks *ranks, struct fl_err *err
     int noted = FL_OK;
 
     if (rv == FL_OK && ranks->me == 0) {
-        rv = find_unfinished(run, trials, &n, err);
+        rv = trials_find_unfinished(run, trials, &n, err);
     }
     if (rv != FL_OK) {
         ranks->fail(rv, err);
@@ -141,7 +141,7 @@ int trials_spread(struct run *run, const struct ranks *ranks, struct fl_err *err
     ranks->share(trials, most * sizeof(*trials));
     rv = ranks->run(run, trials, (size_t)n, wall_ns);
     if (ranks->me == 0) {
-        noted = note(run, trials, (size_t)n, wall_ns, err);
+        noted = trials_note_finished(run, trials, (size_t)n, wall_ns, err);
     }
     free(trials);
     free(wall_ns);

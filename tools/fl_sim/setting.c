@@ -1,4 +1,5 @@
-/* What a trial is run with, and whether it goes together. */
+/* The setting of a trial: its data, network and device model, and model; and whether these fit each
+   other. Read-only after setting_open(), any thread. It runs nothing. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -68,7 +69,8 @@ int setting_memory(const struct setting *s, unsigned threads, uint64_t *ret, str
     memory = fl_net_memory(net);
     fl_net_free(net);
     round = round < clients ? round : clients;
-    /* What each client of a round holds, and is sent in; what the server has; a thread's engine. */
+    /* Per client of a round: its update and the copy that is sent; the server's vectors; an engine
+       for each thread. */
     *ret =
         model * (round * (2 + 2 * sent) + 8) + clients * 2048 + threads * (memory.all + 4 * model);
     return FL_OK;
@@ -94,9 +96,9 @@ int setting_model(const struct setting *s, float **ret, struct fl_err *err)
     return FL_OK;
 }
 
-/* --- whether it goes together --- */
+/* --- consistency checks --- */
 
-static int check_model(const struct setting *s, struct fl_err *err)
+static int setting_check_model(const struct setting *s, struct fl_err *err)
 {
     const struct fl_server_conf *server = s->point->server;
     const struct fl_dataset *samples = fl_sim_data_samples(s->data);
@@ -104,7 +106,7 @@ static int check_model(const struct setting *s, struct fl_err *err)
 
     if (server->net.n_layers == 0) {
         return fl_conf_error(node, err,
-                             "expected preset or layers: a model from a file has units only, and "
+                             "expected preset or layers: a model from a file has no layers, and "
                              "simulated clients train with the built-in engine");
     }
     if (server->inputs != samples->dim) {
@@ -119,8 +121,8 @@ static int check_model(const struct setting *s, struct fl_err *err)
     return FL_OK;
 }
 
-/* A round has to be able to begin. */
-static int check_clients(const struct setting *s, struct fl_err *err)
+/* Enough clients that a round can begin. */
+static int setting_check_clients(const struct setting *s, struct fl_err *err)
 {
     const struct fl_server_conf *server = s->point->server;
     const struct fl_server_round *round = server->round;
@@ -130,13 +132,14 @@ static int check_clients(const struct setting *s, struct fl_err *err)
 
     return (uint64_t)*needs <= n
                ? FL_OK
-               : fl_conf_error(fl_conf_field(server->file, needs), err,
-                               "expected at most %zu, as many clients as the data has, found %lld",
-                               n, (long long)*needs);
+               : fl_conf_error(
+                     fl_conf_field(server->file, needs), err,
+                     "expected at most %zu, the number of clients in the data, found %lld", n,
+                     (long long)*needs);
 }
 
 /* What the clients would refuse. */
-static int check_offers(const struct setting *s, struct fl_err *err)
+static int setting_check_offers(const struct setting *s, struct fl_err *err)
 {
     const struct fl_strategy *strategy = s->point->server->strategy;
     const struct fl_client_conf *client = s->point->client;
@@ -148,10 +151,11 @@ static int check_offers(const struct setting *s, struct fl_err *err)
         return FL_OK;
     }
     if (!client->main->offers) {
-        return fl_conf_error(fl_conf_field(client->file, &client->main->offers), err,
-                             "expected client.offers: yes, as the solver '%s' has clients tell "
-                             "means of their samples",
-                             strategy->solver->policy.name);
+        return fl_conf_error(
+            fl_conf_field(client->file, &client->main->offers), err,
+            "expected client.offers: yes, as the solver '%s' needs clients to send "
+            "means of their samples",
+            strategy->solver->policy.name);
     }
     return fl_offer_allowed(&terms, strategy->solver, strategy->options[FL_SLOT_SOLVER], &why) ==
                    FL_OK
@@ -163,10 +167,10 @@ static int check_offers(const struct setting *s, struct fl_err *err)
 int setting_check(const struct setting *s, struct fl_err *err)
 {
     float *first = NULL;
-    int rv = check_model(s, err);
+    int rv = setting_check_model(s, err);
 
     rv = rv == FL_OK ? setting_model(s, &first, err) : rv;
     free(first);
-    rv = rv == FL_OK ? check_clients(s, err) : rv;
-    return rv == FL_OK ? check_offers(s, err) : rv;
+    rv = rv == FL_OK ? setting_check_clients(s, err) : rv;
+    return rv == FL_OK ? setting_check_offers(s, err) : rv;
 }

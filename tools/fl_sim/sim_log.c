@@ -1,4 +1,4 @@
-/* What the server of a trial would log, beside the state that is kept of it. */
+/* The log of a trial's server, in the state that is kept of the trial. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,8 +9,9 @@
 
 #define LINE_MAX_SIZE 2048
 
-/* Without the time of this machine, which says nothing of the federation's. */
-static void write_line(void *ctx, enum fl_log_level level, const char *component, const char *text)
+/* No wall-clock time: it has no relation to simulated time. */
+static void sim_log_write_line(void *ctx, enum fl_log_level level, const char *component,
+                               const char *text)
 {
     const struct trial_log *log = ctx;
     char line[LINE_MAX_SIZE];
@@ -18,7 +19,9 @@ static void write_line(void *ctx, enum fl_log_level level, const char *component
 
     if (n > 0 && write(log->fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
     {
-        return; /* It is for whoever looks; the results say when a disk is full. */
+        /* Write errors are ignored: the log is for debugging, and a full disk is reported for the
+           results. */
+        return;
     }
 }
 
@@ -32,7 +35,7 @@ int trial_log_open(const char *state_dir, struct trial_log *ret, struct fl_err *
         return fl_err_set(err, fl_err_from_errno(errno), "cannot write '%s': %s", path,
                           fl_strerror(fl_err_from_errno(errno)));
     }
-    ret->log = (struct fl_log){.level = FL_LOG_DEBUG, .sink = write_line, .ctx = ret};
+    ret->log = (struct fl_log){.level = FL_LOG_DEBUG, .sink = sim_log_write_line, .ctx = ret};
     return FL_OK;
 }
 

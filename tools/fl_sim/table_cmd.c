@@ -1,4 +1,4 @@
-/* fl-sim table: points of results as a table. */
+/* fl-sim table: prints points of results as a table. */
 
 #include <getopt.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #define COMMAND "table"
 #define USUAL   "trials,rounds,%s,uplink@0.9,uplink@0.95,time@0.9,time@0.95,bytes,time"
 
-static void print_help(void)
+static void table_print_help(void)
 {
     (void)puts(
         "Usage: fl-sim table [OPTION]... DIR...\n\n"
@@ -25,15 +25,15 @@ static void print_help(void)
         "                    or any key of rounds.jsonl, its last known value. Default:\n"
         "                    "
         "trials,rounds,accuracy,uplink@0.9,uplink@0.95,time@0.9,time@0.95,bytes,time\n"
-        "  --of FIGURE       which accuracy 'best' and '@' look at; default: accuracy, or\n"
+        "  --of FIGURE       the accuracy that 'best' and '@' use; default: accuracy, or\n"
         "                    personal_accuracy where there is none\n"
-        "  --mean-of N       'best' and '@' look at the mean of so many rounds in which it is "
+        "  --mean-of N       'best' and '@' use the mean of N rounds in which it is "
         "known, "
         "the\n"
         "                    last of them the round that counts; default: 1\n"
         "  --format WHAT     markdown (the default) or csv: in bytes, microseconds and shares\n"
         "  --help            print this and exit\n\n"
-        "Exit status: 0 done, 1 it could not be done, 2 wrong usage.");
+        "Exit status: 0 done, 1 failed, 2 wrong usage.");
 }
 
 struct options {
@@ -42,7 +42,7 @@ struct options {
     bool csv, help;
 };
 
-static int parse(int argc, char **argv, struct options *o)
+static int table_parse(int argc, char **argv, struct options *o)
 {
     static const struct option options[] = {
         {"columns", required_argument, NULL, 'c'}, {"of", required_argument, NULL, 'o'},
@@ -83,14 +83,14 @@ static int parse(int argc, char **argv, struct options *o)
             o->help = true;
             return 0;
         default:
-            return usage_error(COMMAND, "unknown option '%s', or one without its value",
+            return usage_error(COMMAND, "unknown option '%s', or its value is missing",
                                argv[optind - 1]);
         }
     }
     return optind < argc ? 0 : usage_error(COMMAND, "expected the folder of a run");
 }
 
-static int print_table(const struct fl_table *table, const struct fl_read_set *set,
+static int table_print(const struct fl_table *table, const struct fl_read_set *set,
                        struct fl_err *err)
 {
     struct fl_buf text;
@@ -112,13 +112,13 @@ int cmd_table(int argc, char **argv)
     struct fl_read_set set = {0};
     struct fl_err err = {0};
     char usual[160];
-    int rv = parse(argc, argv, &o);
+    int rv = table_parse(argc, argv, &o);
 
     if (rv != 0) {
         return rv;
     }
     if (o.help) {
-        print_help();
+        table_print_help();
         return EXIT_SUCCESS;
     }
     if (o.columns != NULL && fl_table_columns(&table, o.columns, &err) != FL_OK) {
@@ -132,7 +132,7 @@ int cmd_table(int argc, char **argv)
         (void)snprintf(usual, sizeof(usual), USUAL, table.quality);
         rv = o.columns != NULL ? FL_OK : fl_table_columns(&table, usual, &err);
     }
-    rv = rv == FL_OK ? print_table(&table, &set, &err) : rv;
+    rv = rv == FL_OK ? table_print(&table, &set, &err) : rv;
     fl_read_set_done(&set);
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-sim " COMMAND ": %s\n", fl_err_text(&err, rv));

@@ -1,3 +1,7 @@
+/*
+ * Makes one call to the server, at its admin socket or over TLS, and passes the messages of the
+ * answer to the command. Main thread, with its own event loop for the time of the call.
+ */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +12,10 @@
 #include "tools/flctl/flctl.h"
 
 #define CONNECT_MS 3000
-/* A change is answered when it is on disk, which may be slow or full. */
+/* Time limit of a call: a change is answered when it is durable, and the disk may be slow or
+   full. */
 #define CALL_MS 600000
-/* Who waits for longer wants to know that it is not this program that hangs. */
+/* Time after which the user is told that the server, not flctl, is waiting. */
 #define PATIENCE_MS 10000
 
 struct call {
@@ -26,7 +31,7 @@ struct call {
     int exit_code;
 };
 
-/* A line on the terminal, whatever the server sent. */
+/* Prints one clean line on the terminal, whatever the server sent. */
 FL_PRINTF(1, 2) static void complain(const char *fmt, ...)
 {
     char text[2048];
@@ -38,17 +43,18 @@ FL_PRINTF(1, 2) static void complain(const char *fmt, ...)
     (void)fprintf(stderr, "flctl: %s\n", fl_str_clean(text));
 }
 
-static void on_straggler_timeout(void *ctx)
+static void call_on_slow(void *ctx)
 {
     (void)ctx;
-    (void)fprintf(stderr,
-                  "flctl: no answer for %d s: the server has the command and waits, perhaps "
-                  "for its disk: `flctl why` and its log say for what; giving up after %d "
-                  "min\n",
-                  PATIENCE_MS / 1000, CALL_MS / 60000);
+    (void)fprintf(
+        stderr,
+        "flctl: no answer for %d s: the server received the command and is waiting, perhaps "
+        "for its disk: see `flctl why` and its log; timing out after %d "
+        "min\n",
+        PATIENCE_MS / 1000, CALL_MS / 60000);
 }
 
-static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+static bool call_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct call *c = ctx;
     struct fl_err err = {0};
@@ -63,8 +69,8 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     return true;
 }
 
-static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                      const char *message)
+static void call_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                           const char *message)
 {
     struct call *c = ctx;
 
@@ -79,9 +85,10 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     fl_grpc_channel_close(c->channel);
 }
 
-static const struct fl_call_handler handler = {.on_message = on_message, .on_closed = on_closed};
+static const struct fl_call_handler handler = {.on_message = call_on_message,
+                                               .on_closed = call_on_closed};
 
-static void on_up(void *ctx)
+static void call_on_up(void *ctx)
 {
     struct call *c = ctx;
     struct fl_piece piece = {.data = c->request->data, .len = c->request->len};
@@ -101,7 +108,7 @@ static void on_up(void *ctx)
     fl_timer_start(c->straggler_factor, PATIENCE_MS);
 }
 
-static void on_down(void *ctx, int code, const char *text)
+static void call_on_down(void *ctx, int code, const char *text)
 {
     struct call *c = ctx;
 
@@ -111,16 +118,16 @@ static void on_down(void *ctx, int code, const char *text)
                  text != NULL ? text : fl_strerror(code), c->hint);
         c->exit_code = FL_CTL_NO_SERVER;
     } else if (!c->ended && c->exit_code == FL_CTL_OK) {
-        (void)fprintf(stderr, "flctl: the server went away\n");
+        (void)fprintf(stderr, "flctl: the server closed the connection\n");
         c->exit_code = FL_CTL_FAILED;
     }
     fl_loop_stop(c->loop);
 }
 
-static const struct fl_grpc_channel_cbs cbs = {.on_up = on_up, .on_down = on_down};
+static const struct fl_grpc_channel_cbs cbs = {.on_up = call_on_up, .on_down = call_on_down};
 
-static int run(struct call *c, const char *address, const struct fl_stream_filter *filter,
-               struct fl_err *err)
+static int call_run(struct call *c, const char *address, const struct fl_stream_filter *filter,
+                    struct fl_err *err)
 {
     struct fl_rpc_limits limits;
     int rv = fl_loop_create(&c->loop, err);
@@ -128,10 +135,10 @@ static int run(struct call *c, const char *address, const struct fl_stream_filte
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_timer_create(c->loop, on_straggler_timeout, c, &c->straggler_factor);
+    rv = fl_timer_create(c->loop, call_on_slow, c, &c->straggler_factor);
     if (rv != FL_OK) {
         fl_loop_free(c->loop);
-        return fl_err_set(err, rv, "no timer");
+        return fl_err_set(err, rv, "cannot create a timer");
     }
     fl_rpc_limits_default(&limits);
     rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = c->loop,
@@ -162,8 +169,8 @@ static int call_socket(struct call *c, const char *socket)
         return FL_CTL_USAGE;
     }
     c->where = socket;
-    c->hint = "is it running? --socket or --state-dir names another one";
-    rv = run(c, address, NULL, &err);
+    c->hint = "is it running? --socket or --state-dir selects another one";
+    rv = call_run(c, address, NULL, &err);
     if (rv != FL_OK) {
         complain("cannot use '%s': %s", socket, fl_err_text(&err, rv));
         return FL_CTL_NO_SERVER;
@@ -185,7 +192,7 @@ static int call_remote(struct call *c, const struct fl_ctl_remote *remote)
     c->where = remote->server;
     c->hint = "is it one of the server's listen_admin addresses?";
     filter = fl_tls_filter(tls);
-    rv = run(c, remote->server, &filter, &err);
+    rv = call_run(c, remote->server, &filter, &err);
     fl_tls_unref(tls);
     if (rv != FL_OK) {
         complain("cannot use '%s': %s", remote->server, fl_err_text(&err, rv));

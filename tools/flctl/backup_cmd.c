@@ -1,4 +1,5 @@
-/* flctl backup, restore and unmove: no call to a server, but its state folder. */
+/* flctl backup, restore and unmove: work on the server's state folder, without a call to the
+ * server. */
 
 #include <stdio.h>
 #include <string.h>
@@ -7,16 +8,17 @@
 #include "server/store/moved.h"
 #include "tools/flctl/flctl.h"
 
-static int failed(const char *what, const struct fl_err *err, int rv)
+static int backup_failed(const char *what, const struct fl_err *err, int rv)
 {
     (void)fprintf(stderr, "flctl: %s: %s%s\n", what, fl_err_text(err, rv),
-                  rv == FL_ENOSPC ? ": make room there (df -h), remove what this began, and do it "
-                                    "again: it is not whole"
-                                  : "");
+                  rv == FL_ENOSPC
+                      ? ": disk full: free some space (df -h), remove the incomplete target, and "
+                        "try again"
+                      : "");
     return FL_CTL_FAILED;
 }
 
-static void say(const char *what, const struct fl_backup *b)
+static void backup_print(const char *what, const struct fl_backup *b)
 {
     (void)printf("%s: federation '%s' after round %llu: %llu files, %llu bytes\n", what,
                  b->federation, (unsigned long long)b->committed, (unsigned long long)b->files,
@@ -28,7 +30,7 @@ static void say(const char *what, const struct fl_backup *b)
     }
 }
 
-static int make(const struct fl_ctl_backup *o, const char *target)
+static int backup_make(const struct fl_ctl_backup *o, const char *target)
 {
     struct fl_backup b = {.dir = o->state_dir,
                           .target = target,
@@ -39,44 +41,47 @@ static int make(const struct fl_ctl_backup *o, const char *target)
     int rv = o->moved ? fl_moved_make(&b, &err) : fl_backup_make(&b, &err);
 
     if (rv != FL_OK) {
-        return failed("backup", &err, rv);
+        return backup_failed("backup", &err, rv);
     }
-    say(target, &b);
+    backup_print(target, &b);
     if (o->moved) {
-        (void)printf("no server starts from %s any more; on the other host: flctl --state-dir DIR "
-                     "restore %s --moved\n",
-                     o->state_dir, target);
+        (void)printf(
+            "servers refuse to start from %s now; next, on the other host: flctl --state-dir DIR "
+            "restore %s --moved\n",
+            o->state_dir, target);
     }
     if (b.keys) {
-        (void)printf("it holds the keys of the federation: keep it as secret as the server\n");
+        (void)printf(
+            "the backup contains the keys of the federation: keep it as secret as the server\n");
     }
     return FL_CTL_OK;
 }
 
-static int restore(const struct fl_ctl_backup *o, const char *backup)
+static int backup_restore(const struct fl_ctl_backup *o, const char *backup)
 {
     struct fl_restore r = {.backup = backup, .dir = o->state_dir, .moved = o->moved};
     struct fl_err err = {0};
     int rv = fl_backup_restore(&r, &err);
 
     if (rv != FL_OK) {
-        return failed("restore", &err, rv);
+        return backup_failed("restore", &err, rv);
     }
-    say(o->state_dir, &r.found);
-    (void)printf("%s\n", o->moved
-                             ? "it goes on as after a restart: never start the other server again"
-                             : "clients make again what they had not delivered; never start the "
-                               "other server again");
+    backup_print(o->state_dir, &r.found);
+    (void)printf(
+        "%s\n",
+        o->moved ? "the federation continues as after a restart: never start the other server again"
+                 : "clients repeat the work that they had not delivered; never start the "
+                   "other server again");
     return FL_CTL_OK;
 }
 
-static int unmove(const struct fl_ctl_backup *o)
+static int backup_unmove(const struct fl_ctl_backup *o)
 {
     struct fl_err err = {0};
     int rv = fl_moved_undo(o->state_dir, &err);
 
     if (rv != FL_OK) {
-        return failed("unmove", &err, rv);
+        return backup_failed("unmove", &err, rv);
     }
     (void)printf("a server may start from %s again: never start one from the backup it was moved "
                  "with\n",
@@ -90,7 +95,7 @@ bool fl_ctl_is_backup(const char *word)
            strcmp(word, "unmove") == 0;
 }
 
-static int wrong(const char *word)
+static int backup_usage(const char *word)
 {
     (void)fprintf(stderr, "flctl: expected 'flctl --state-dir DIR %s'\n",
                   strcmp(word, "backup") == 0    ? "backup TARGET [--without-keys | --moved]"
@@ -105,7 +110,7 @@ int fl_ctl_backup(const struct fl_ctl_backup *o, int n, char **words)
     bool undoes = strcmp(words[0], "unmove") == 0;
 
     if (n != (undoes ? 1 : 2) || o->state_dir == NULL || (undoes && o->moved)) {
-        return wrong(words[0]);
+        return backup_usage(words[0]);
     }
     if (o->without_keys && (!makes || o->moved)) {
         (void)fprintf(stderr,
@@ -114,5 +119,8 @@ int fl_ctl_backup(const struct fl_ctl_backup *o, int n, char **words)
                       words[0]);
         return FL_CTL_USAGE;
     }
-    return undoes ? unmove(o) : makes ? make(o, words[1]) : restore(o, words[1]);
+    if (undoes) {
+        return backup_unmove(o);
+    }
+    return makes ? backup_make(o, words[1]) : backup_restore(o, words[1]);
 }

@@ -1,4 +1,8 @@
-/* flctl: look at a running fl-serverd and take its model out. */
+/*
+ * flctl: administers a running fl-serverd and exports its model. Reads the command line, makes the
+ * request, calls the server (admin_call.c) and returns the exit code. Main thread. It formats no
+ * answers: print.c and identity_print.c do.
+ */
 
 #include <getopt.h>
 #include <signal.h>
@@ -13,7 +17,7 @@
 #include "libfl/json/json.h"
 #include "tools/flctl/flctl.h"
 
-/* The invitations of a fleet. */
+/* Maximum size of a request: the invitations of many clients. */
 #define REQUEST_MAX (4u << 20)
 
 /* Options without a letter. */
@@ -33,7 +37,7 @@ enum {
     OPT_YES
 };
 
-static void usage(FILE *out)
+static void ctl_usage(FILE *out)
 {
     const struct fl_ctl_command *c;
 
@@ -57,47 +61,51 @@ static void usage(FILE *out)
         "                        /run/fl-serverd-NAME/admin.sock and its state folder\n"
         "      --server ADDRESS  over TLS instead, host:port: one of the server's listen_admin\n"
         "      --identity DIR    with --server: the folder that admin-certificate made; or, each\n"
-        "      --certificate F   by itself, the admin's certificate and what leads to a root,\n"
+        "      --certificate F   by itself: the admin's certificate and its chain to a root,\n"
         "      --key F           its private key,\n"
-        "      --ca F            and the roots that the server's certificate leads to\n"
+        "      --ca F            and the roots of the server's certificate\n"
         "  -j, --json            print JSON\n"
         "  -l, --last N          rounds, audit: only the newest N\n"
-        "  -a, --abandoned       rounds: those that were given up, when and by what\n"
-        "  -m, --reason TEXT     pause, abort-round, revoke, evict, disable: why, for whoever "
-        "looks;\n"
-        "                        at most 300 bytes\n"
-        "  -f, --force           rollback: although clients and server keep state between rounds;\n"
-        "                        revoke, disable: although the server knows nobody by it\n"
-        "      --yes             revoke: do not ask; needed where there is no terminal to ask at\n"
-        "  -r, --round N         export, hold, release: of which round; export without: the last\n"
-        "  -u, --unseen-for SPAN clients forget: all that are away for so long, such as 720h\n"
-        "  -o, --output FILE     export: where to write; default model.safetensors.\n"
+        "  -a, --abandoned       rounds: the abandoned ones, when and by what\n"
+        "  -m, --reason TEXT     pause, abort-round, revoke, evict, disable: the reason, for the "
+        "log\n"
+        "                        and the audit; at most 300 bytes\n"
+        "  -f, --force           rollback: even if clients and server have state between rounds;\n"
+        "                        revoke, disable: even if the server knows no such name\n"
+        "      --yes             revoke: do not ask for confirmation; required without a terminal\n"
+        "  -r, --round N         export, hold, release: the round; export without it: the last\n"
+        "  -u, --unseen-for SPAN clients forget: all not seen for so long, such as 720h\n"
+        "  -o, --output FILE     export: file to write; default model.safetensors.\n"
         "                        admin-certificate: the folder\n"
-        "      --valid SPAN      invite, admin-certificate: for how long; default: as the server "
+        "      --valid SPAN      invite, admin-certificate: lifetime; default: as the server "
         "is\n"
         "                        configured\n"
-        "      --uses N          invite: how many clients may join by it; default 1\n"
-        "      --labels A=B,…    invite: what the client is to announce\n"
-        "      --many FILE       invite: a name a line, labels may follow; -: standard input. "
+        "      --uses N          invite: how many clients may join with it; default 1\n"
+        "      --labels A=B,…    invite: labels that the client announces\n"
+        "      --many FILE       invite: one name per line, labels may follow; -: standard input. "
         "Prints a\n"
-        "                        name, a tab and its line for each, or nothing when one is wrong\n"
+        "                        name, a tab and the invitation for each, or none if one is "
+        "invalid\n"
         "      --without-keys    backup: leave out keys and certificates\n"
-        "      --moved           backup: the server is stopped, and its state folder is marked\n"
-        "                        so that no server starts from it again; restore: of such a\n"
-        "                        backup, the federation goes on as after a restart\n"
-        "      --all             invitations, certificates: those too that are of no use any more\n"
+        "      --moved           backup: of a stopped server whose federation moves to another "
+        "host;\n"
+        "                        marks the state folder, so that no server starts from it again;\n"
+        "                        restore: of such a backup, the federation goes on as after a\n"
+        "                        restart\n"
+        "      --all             invitations, certificates: also those that are not valid any "
+        "more\n"
         "      --serial HEX      revoke, disable, enable: one certificate, as certificates lists "
         "it\n"
         "      --public-key HEX  revoke, disable, enable: all certificates of that key (its "
         "SHA-256)\n"
-        "      --reference       print what is told of rounds and clients (Markdown)\n"
+        "      --reference       print the figures of rounds and clients (Markdown)\n"
         "  -h, --help            this text\n"
         "  -V, --version         version\n"
         "\nexit codes: 0 done, 1 the call failed, 2 usage, 3 no server at the socket or address\n",
         out);
 }
 
-static const struct fl_ctl_command *find(const char *name)
+static const struct fl_ctl_command *ctl_find_command(const char *name)
 {
     const struct fl_ctl_command *c;
 
@@ -109,10 +117,10 @@ static const struct fl_ctl_command *find(const char *name)
     return NULL;
 }
 
-/* More than there are. */
+/* More than the number of commands. */
 #define MOST_COMMANDS 64
 
-static int unknown_command(const char *name)
+static int ctl_unknown_command(const char *name)
 {
     const char *names[MOST_COMMANDS];
     const char *near;
@@ -129,7 +137,7 @@ static int unknown_command(const char *name)
 }
 
 /* "90m", "720h", "30d" */
-static bool parse_span(const char *text, uint64_t *ret_ms)
+static bool ctl_parse_span(const char *text, uint64_t *ret_ms)
 {
     static const struct {
         char unit;
@@ -155,8 +163,8 @@ static bool parse_span(const char *text, uint64_t *ret_ms)
     return false;
 }
 
-/* Takes a value that is right; the exit code of one that is not. */
-static int taken(bool right, const char *option, const char *expected, const char *found)
+/* Checks a value of an option; the exit code if it is wrong. */
+static int ctl_check_value(bool right, const char *option, const char *expected, const char *found)
 {
     if (right) {
         return -1;
@@ -165,16 +173,17 @@ static int taken(bool right, const char *option, const char *expected, const cha
     return FL_CTL_USAGE;
 }
 
-/* Those without a letter: an exit code to end with, or -1 to go on. */
-static int parse_word(struct fl_ctl_args *a, int opt, const char *arg)
+/* Options without a letter: an exit code to end with, or -1 to continue. */
+static int ctl_parse_word(struct fl_ctl_args *a, int opt, const char *arg)
 {
     switch (opt) {
     case OPT_VALID:
-        return taken(parse_span(arg, &a->valid_ms) && a->valid_ms > 0, "valid", "a span such as 1h",
-                     arg);
+        return ctl_check_value(ctl_parse_span(arg, &a->valid_ms) && a->valid_ms > 0, "valid",
+                               "a span such as 1h", arg);
     case OPT_USES:
-        return taken(fl_str_to_u64(arg, &a->uses) == FL_OK && a->uses >= 1 && a->uses <= UINT32_MAX,
-                     "uses", "a number from 1 on", arg);
+        return ctl_check_value(fl_str_to_u64(arg, &a->uses) == FL_OK && a->uses >= 1 &&
+                                   a->uses <= UINT32_MAX,
+                               "uses", "a number from 1 on", arg);
     case OPT_LABELS:
         a->labels = arg;
         return -1;
@@ -214,8 +223,9 @@ static int parse_word(struct fl_ctl_args *a, int opt, const char *arg)
     }
 }
 
-/* Socket and state folder of an instance of the unit's template (systemd/fl-serverd.service.in). */
-static int parse_instance(struct fl_ctl_args *a, const char *name)
+/* Socket and state folder of an instance of the systemd template unit
+   (systemd/fl-serverd.service.in). */
+static int ctl_parse_instance(struct fl_ctl_args *a, const char *name)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.-";
@@ -227,11 +237,11 @@ static int parse_instance(struct fl_ctl_args *a, const char *name)
         (void)snprintf(a->instance_dir, sizeof(a->instance_dir), "/var/lib/fl-serverd-%s", name);
         a->backup.state_dir = a->instance_dir;
     }
-    return taken(ok, "instance", "the NAME of fl-serverd@NAME", name);
+    return ctl_check_value(ok, "instance", "the NAME of fl-serverd@NAME", name);
 }
 
-/* An exit code to end with, or -1 to go on. */
-static int parse_option(struct fl_ctl_args *a, int opt, const char *arg)
+/* An exit code to end with, or -1 to continue. */
+static int ctl_parse_option(struct fl_ctl_args *a, int opt, const char *arg)
 {
     switch (opt) {
     case 's':
@@ -247,19 +257,20 @@ static int parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         return fl_fs_join(a->socket, sizeof(a->socket), arg, "admin.sock") == FL_OK ? -1
                                                                                     : FL_CTL_USAGE;
     case 'i':
-        return parse_instance(a, arg);
+        return ctl_parse_instance(a, arg);
     case 'j':
         a->out.json = true;
         return -1;
     case 'l':
-        return taken(fl_str_to_u64(arg, &a->last) == FL_OK && a->last <= UINT32_MAX, "last",
-                     "a number", arg);
+        return ctl_check_value(fl_str_to_u64(arg, &a->last) == FL_OK && a->last <= UINT32_MAX,
+                               "last", "a number", arg);
     case 'r':
         a->has_round = true;
-        return taken(fl_str_to_u64(arg, &a->round) == FL_OK, "round", "a number", arg);
+        return ctl_check_value(fl_str_to_u64(arg, &a->round) == FL_OK, "round", "a number", arg);
     case 'u':
-        return taken(parse_span(arg, &a->forget.unseen_for_ms) && a->forget.unseen_for_ms > 0,
-                     "unseen-for", "a span such as 720h", arg);
+        return ctl_check_value(ctl_parse_span(arg, &a->forget.unseen_for_ms) &&
+                                   a->forget.unseen_for_ms > 0,
+                               "unseen-for", "a span such as 720h", arg);
     case 'a':
         a->out.abandoned = true;
         return -1;
@@ -271,7 +282,7 @@ static int parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         if (strlen(arg) <= FL_WIRE_MAX_REASON) {
             return -1;
         }
-        (void)fprintf(stderr, "flctl: --reason: %zu bytes, at most %d are taken\n", strlen(arg),
+        (void)fprintf(stderr, "flctl: --reason: %zu bytes, at most %d are allowed\n", strlen(arg),
                       FL_WIRE_MAX_REASON);
         return FL_CTL_USAGE;
     case 'o':
@@ -279,7 +290,7 @@ static int parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         a->has_output = true;
         return -1;
     case 'h':
-        usage(stdout);
+        ctl_usage(stdout);
         return FL_CTL_OK;
     case 'R':
         fl_ctl_reference();
@@ -288,7 +299,7 @@ static int parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         (void)printf("flctl %s\n", PACKAGE_VERSION);
         return FL_CTL_OK;
     default:
-        return parse_word(a, opt, arg);
+        return ctl_parse_word(a, opt, arg);
     }
 }
 
@@ -304,8 +315,8 @@ int fl_ctl_complain(const struct fl_ctl_args *args, int code, const char *fmt, .
     return code;
 }
 
-/* The command, of two words or one, and what follows it. */
-static int parse_command(int n, char **words, struct fl_ctl_args *a)
+/* Finds the command, of two words or one, and reads its arguments. */
+static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
 {
     char both[64];
     int used = 2;
@@ -318,14 +329,14 @@ static int parse_command(int n, char **words, struct fl_ctl_args *a)
         return fl_ctl_backup(&a->backup, n, words);
     }
     if (n >= 2 && snprintf(both, sizeof(both), "%s %s", words[0], words[1]) < (int)sizeof(both)) {
-        a->command = find(both);
+        a->command = ctl_find_command(both);
     }
     if (a->command == NULL) {
         used = 1;
-        a->command = find(words[0]);
+        a->command = ctl_find_command(words[0]);
     }
     if (a->command == NULL) {
-        return unknown_command(words[0]);
+        return ctl_unknown_command(words[0]);
     }
     if (a->command->args != NULL) {
         return a->command->args(a, n - used, words + used);
@@ -335,7 +346,7 @@ static int parse_command(int n, char **words, struct fl_ctl_args *a)
                                        "unexpected argument '%s' (see flctl --help)", words[used]);
 }
 
-static int parse(int argc, char **argv, struct fl_ctl_args *a)
+static int ctl_parse(int argc, char **argv, struct fl_ctl_args *a)
 {
     static const struct option options[] = {
         {"socket", required_argument, NULL, 's'},
@@ -380,12 +391,12 @@ static int parse(int argc, char **argv, struct fl_ctl_args *a)
         return FL_CTL_USAGE;
     }
     while ((opt = getopt_long(argc, argv, "s:d:i:jl:r:o:u:m:afhV", options, NULL)) != -1) {
-        code = parse_option(a, opt, optarg);
+        code = ctl_parse_option(a, opt, optarg);
         if (code >= 0) {
             return code;
         }
     }
-    code = parse_command(argc - optind, argv + optind, a);
+    code = ctl_parse_command(argc - optind, argv + optind, a);
     if (code >= 0) {
         return code;
     }
@@ -399,10 +410,10 @@ static int parse(int argc, char **argv, struct fl_ctl_args *a)
 }
 
 /*
- * Written beside and renamed, so that a broken call never leaves half a model. The rename
- * would put a file in the place of a device or a folder: these are refused.
+ * Writes to a temporary file and renames it, so that a failed call never leaves a truncated model.
+ * The rename would replace a device or a folder: these are refused.
  */
-static int export_model(struct fl_ctl_args *a, const struct fl_buf *request)
+static int ctl_export_model(struct fl_ctl_args *a, const struct fl_buf *request)
 {
     char tmp[FL_CTL_PATH];
     struct stat st;
@@ -442,7 +453,7 @@ static int export_model(struct fl_ctl_args *a, const struct fl_buf *request)
     return code;
 }
 
-static int run(struct fl_ctl_args *a)
+static int ctl_run(struct fl_ctl_args *a)
 {
     struct fl_buf request;
     int code;
@@ -455,7 +466,7 @@ static int run(struct fl_ctl_args *a)
     }
     a->out.array = a->out.json ? json_array() : NULL;
     a->out.round = a->round;
-    code = strcmp(a->command->name, "export") == 0 ? export_model(a, &request)
+    code = strcmp(a->command->name, "export") == 0 ? ctl_export_model(a, &request)
                                                    : fl_ctl_call(a, &request);
     if (code != FL_CTL_OK && a->command->message == fl_ctl_on_admin) {
         fl_ctl_forget_key(a->out.file);
@@ -471,13 +482,14 @@ static int run(struct fl_ctl_args *a)
 int main(int argc, char **argv)
 {
     struct fl_ctl_args a = {.out = {.file = "model.safetensors"}, .reason = fl_wire_lend("")};
-    /* A limit of file sizes is a full disk, with a message: no death in the middle of a backup. */
+    /* Without SIGXFSZ a file over the size limit is a write error like a full disk, not a death in
+       the middle of a backup. */
     static const struct sigaction ignore = {.sa_handler = SIG_IGN};
     int code;
 
     (void)sigaction(SIGXFSZ, &ignore, NULL);
-    code = parse(argc, argv, &a);
-    code = code >= 0 ? code : run(&a);
+    code = ctl_parse(argc, argv, &a);
+    code = code >= 0 ? code : ctl_run(&a);
     fl_wire_invite_done(&a.out.invite);
     return code;
 }

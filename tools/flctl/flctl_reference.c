@@ -6,8 +6,8 @@
 #include "libfl/figures/round_figures.h"
 #include "tools/flctl/flctl.h"
 
-/* What `flctl status` makes of those of all rounds. */
-static const char *over_name(const struct fl_figure *f)
+/* How `flctl status` combines the figures of all rounds. */
+static const char *reference_combined_by(const struct fl_figure *f)
 {
     if (!f->totals) {
         return "";
@@ -15,7 +15,7 @@ static const char *over_name(const struct fl_figure *f)
     return f->over == FL_OVER_SUM ? "sum" : "newest";
 }
 
-static void print_table(const struct fl_figures *figures, bool totals)
+static void reference_print_table(const struct fl_figures *figures, bool totals)
 {
     size_t i;
 
@@ -26,7 +26,7 @@ static void print_table(const struct fl_figures *figures, bool totals)
 
         (void)printf("| `%s` | %s |", fl_figure_key(f), fl_figure_unit_text(f));
         if (totals) {
-            (void)printf(" %s |", over_name(f));
+            (void)printf(" %s |", reference_combined_by(f));
         }
         (void)printf(" %s |\n", f->meaning);
     }
@@ -35,7 +35,7 @@ static void print_table(const struct fl_figures *figures, bool totals)
 void fl_ctl_reference(void)
 {
     (void)printf("## A committed round\n\n");
-    print_table(&fl_round_rows, /* totals= */ true);
+    reference_print_table(&fl_round_rows, /* totals= */ true);
     (void)printf("\n## A client\n\n");
-    print_table(&fl_client_rows, /* totals= */ false);
+    reference_print_table(&fl_client_rows, /* totals= */ false);
 }

@@ -1,4 +1,5 @@
-/* What the commands about invitations and certificates ask for. */
+/* Reads the arguments of the commands about invitations and certificates, and fills their requests.
+   Main thread; the answers are printed by identity_print.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +8,12 @@
 #include "libfl/base/str.h"
 #include "tools/flctl/flctl.h"
 
-static int encoded(const struct fl_ctl_args *args, int rv)
+static int identity_encoded(const struct fl_ctl_args *args, int rv)
 {
     return rv == FL_OK ? FL_CTL_OK : fl_ctl_complain(args, FL_CTL_FAILED, "%s", fl_strerror(rv));
 }
 
-static int no_more(const struct fl_ctl_args *args, int n, char **words, int most)
+static int identity_no_more_arguments(const struct fl_ctl_args *args, int n, char **words, int most)
 {
     return n <= most ? -1
                      : fl_ctl_complain(args, FL_CTL_USAGE,
@@ -21,8 +22,8 @@ static int no_more(const struct fl_ctl_args *args, int n, char **words, int most
 
 /* --- invite --- */
 
-/* "key=value" at the end of `labels`; `text` is changed. */
-static int add_label(struct fl_wire_labels *labels, char *text, struct fl_err *err)
+/* Appends "key=value" to `labels`; `text` is changed. */
+static int invite_add_label(struct fl_wire_labels *labels, char *text, struct fl_err *err)
 {
     char *equals = strchr(text, '=');
     struct fl_wire_pair *grown;
@@ -50,9 +51,9 @@ static int add_label(struct fl_wire_labels *labels, char *text, struct fl_err *e
     return FL_OK;
 }
 
-/* All that `list` has, divided by any of `between`. */
-static int add_labels(struct fl_wire_labels *labels, const char *list, const char *between,
-                      struct fl_err *err)
+/* Appends all labels of `list`, separated by any character of `between`. */
+static int invite_add_labels(struct fl_wire_labels *labels, const char *list, const char *between,
+                             struct fl_err *err)
 {
     char *copy = fl_str_dup(list);
     char *rest = NULL;
@@ -62,14 +63,14 @@ static int add_labels(struct fl_wire_labels *labels, const char *list, const cha
     for (one = copy != NULL ? strtok_r(copy, between, &rest) : NULL; rv == FL_OK && one != NULL;
          one = strtok_r(NULL, between, &rest))
     {
-        rv = add_label(labels, one, err);
+        rv = invite_add_label(labels, one, err);
     }
     free(copy);
     return rv;
 }
 
-static int add_invitation(struct fl_ctl_args *args, const char *name, const char *labels,
-                          struct fl_err *err)
+static int invite_add_name(struct fl_ctl_args *args, const char *name, const char *labels,
+                           struct fl_err *err)
 {
     struct fl_wire_invite *invite = &args->out.invite;
     struct fl_wire_new_invitation *grown;
@@ -83,7 +84,8 @@ static int add_invitation(struct fl_ctl_args *args, const char *name, const char
                           name, FL_NAME_MAX - 1);
     }
     if (invite->n == FL_WIRE_MAX_INVITES) {
-        return fl_err_set(err, FL_ELIMIT, "more than %d names, divide them", FL_WIRE_MAX_INVITES);
+        return fl_err_set(err, FL_ELIMIT, "more than %d names: divide them among several calls",
+                          FL_WIRE_MAX_INVITES);
     }
     grown = realloc(invite->list, (invite->n + 1) * sizeof(*grown));
     if (grown == NULL) {
@@ -95,21 +97,21 @@ static int add_invitation(struct fl_ctl_args *args, const char *name, const char
         (struct fl_wire_new_invitation){.uses = (uint32_t)args->uses, .valid_ms = args->valid_ms};
     rv = fl_str_copy(one->name, sizeof(one->name), name);
     if (rv == FL_OK && args->labels != NULL) {
-        rv = add_labels(&one->labels, args->labels, ",", err);
+        rv = invite_add_labels(&one->labels, args->labels, ",", err);
     }
-    return rv != FL_OK ? rv : add_labels(&one->labels, labels, " \t\r\n", err);
+    return rv != FL_OK ? rv : invite_add_labels(&one->labels, labels, " \t\r\n", err);
 }
 
-/* "NAME [key=value …]"; nothing, or a comment, is nobody. */
-static int add_line(struct fl_ctl_args *args, char *line, struct fl_err *err)
+/* "NAME [key=value …]"; empty lines and comments are skipped. */
+static int invite_add_line(struct fl_ctl_args *args, char *line, struct fl_err *err)
 {
     char *rest = NULL;
     char *name = strtok_r(line, " \t\r\n", &rest);
 
-    return name == NULL || name[0] == '#' ? FL_OK : add_invitation(args, name, rest, err);
+    return name == NULL || name[0] == '#' ? FL_OK : invite_add_name(args, name, rest, err);
 }
 
-static int add_file(struct fl_ctl_args *args, const char *path)
+static int invite_add_file(struct fl_ctl_args *args, const char *path)
 {
     bool standard = strcmp(path, "-") == 0;
     FILE *file = standard ? stdin : fopen(path, "r");
@@ -124,18 +126,18 @@ static int add_file(struct fl_ctl_args *args, const char *path)
     }
     while (rv == FL_OK && getline(&line, &size, file) >= 0) {
         at++;
-        rv = add_line(args, line, &err);
+        rv = invite_add_line(args, line, &err);
     }
     free(line);
     if (!standard) {
         (void)fclose(file);
     }
     if (rv != FL_OK) {
-        return fl_ctl_complain(args, FL_CTL_USAGE, "%s:%zu: %s; nobody was invited", path, at,
+        return fl_ctl_complain(args, FL_CTL_USAGE, "%s:%zu: %s; no invitation was made", path, at,
                                fl_err_text(&err, rv));
     }
     return args->out.invite.n > 0 ? -1
-                                  : fl_ctl_complain(args, FL_CTL_USAGE, "'%s' names nobody", path);
+                                  : fl_ctl_complain(args, FL_CTL_USAGE, "'%s' has no names", path);
 }
 
 int fl_ctl_invite_args(struct fl_ctl_args *args, int n, char **words)
@@ -144,36 +146,36 @@ int fl_ctl_invite_args(struct fl_ctl_args *args, int n, char **words)
     int rv;
 
     if (n != (args->many == NULL ? 1 : 0)) {
-        return n > 1 ? no_more(args, n, words, 1)
+        return n > 1 ? identity_no_more_arguments(args, n, words, 1)
                      : fl_ctl_complain(args, FL_CTL_USAGE,
                                        "expected the name of a client or a pattern of names, or "
                                        "--many FILE");
     }
     if (args->many != NULL) {
         args->out.many = true;
-        return add_file(args, args->many);
+        return invite_add_file(args, args->many);
     }
-    rv = add_invitation(args, words[0], "", &err);
+    rv = invite_add_name(args, words[0], "", &err);
     return rv == FL_OK ? -1 : fl_ctl_complain(args, FL_CTL_USAGE, "%s", fl_err_text(&err, rv));
 }
 
 int fl_ctl_ask_invite(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return encoded(args, fl_wire_invite_encode(&args->out.invite, request));
+    return identity_encoded(args, fl_wire_invite_encode(&args->out.invite, request));
 }
 
 /* --- invitations, certificates, audit --- */
 
 int fl_ctl_ask_invitations(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return encoded(args, fl_wire_list_invitations_encode(args->out.all, request));
+    return identity_encoded(args, fl_wire_list_invitations_encode(args->out.all, request));
 }
 
 int fl_ctl_prefix_arg(struct fl_ctl_args *args, int n, char **words)
 {
     if (n >= 1 && fl_wire_prefix_valid(words[0])) {
         args->name = words[0];
-        return no_more(args, n, words, 1);
+        return identity_no_more_arguments(args, n, words, 1);
     }
     return fl_ctl_complain(args, FL_CTL_USAGE,
                            "expected the four letters by which flctl invitations lists it");
@@ -181,7 +183,7 @@ int fl_ctl_prefix_arg(struct fl_ctl_args *args, int n, char **words)
 
 int fl_ctl_ask_uninvite(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return encoded(args, fl_wire_withdraw_encode(args->name, request));
+    return identity_encoded(args, fl_wire_withdraw_encode(args->name, request));
 }
 
 int fl_ctl_certificates_args(struct fl_ctl_args *args, int n, char **words)
@@ -192,7 +194,7 @@ int fl_ctl_certificates_args(struct fl_ctl_args *args, int n, char **words)
     }
     args->name = n >= 1 ? words[0] : "";
     args->out.named = n >= 1;
-    return no_more(args, n, words, 1);
+    return identity_no_more_arguments(args, n, words, 1);
 }
 
 int fl_ctl_ask_certificates(struct fl_ctl_args *args, struct fl_buf *request)
@@ -200,21 +202,22 @@ int fl_ctl_ask_certificates(struct fl_ctl_args *args, struct fl_buf *request)
     struct fl_wire_list_certificates list = {.all = args->out.all};
     int rv = fl_str_copy(list.name, sizeof(list.name), args->name);
 
-    return encoded(args, rv == FL_OK ? fl_wire_list_certificates_encode(&list, request) : rv);
+    return identity_encoded(args,
+                            rv == FL_OK ? fl_wire_list_certificates_encode(&list, request) : rv);
 }
 
 int fl_ctl_ask_audit(struct fl_ctl_args *args, struct fl_buf *request)
 {
     if (args->last > FL_WIRE_MAX_AUDIT) {
-        return fl_ctl_complain(args, FL_CTL_USAGE, "--last: at most %d lines are told at a time",
+        return fl_ctl_complain(args, FL_CTL_USAGE, "--last: at most %d entries per call",
                                FL_WIRE_MAX_AUDIT);
     }
-    return encoded(args, fl_wire_list_audit_encode((uint32_t)args->last, request));
+    return identity_encoded(args, fl_wire_list_audit_encode((uint32_t)args->last, request));
 }
 
 /* --- revoke, evict, disable, enable --- */
 
-static int hex_digit(char c)
+static int identity_hex_digit(char c)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
     const char *at = c != '\0' ? strchr(digits, c) : NULL;
@@ -223,13 +226,13 @@ static int hex_digit(char c)
 }
 
 /* "5f0a…" or "5F:0A:…", as openssl prints it. At most `size` bytes; false: something else. */
-static bool parse_hex(const char *text, uint8_t *ret, size_t size, size_t *ret_len)
+static bool identity_parse_hex(const char *text, uint8_t *ret, size_t size, size_t *ret_len)
 {
     size_t n = 0;
 
     while (*text != '\0') {
-        int high = hex_digit(text[0]);
-        int low = high >= 0 ? hex_digit(text[1]) : -1;
+        int high = identity_hex_digit(text[0]);
+        int low = high >= 0 ? identity_hex_digit(text[1]) : -1;
 
         if (low < 0 || n == size) {
             return false;
@@ -248,27 +251,28 @@ int fl_ctl_deny_args(struct fl_ctl_args *args, int n, char **words)
     int given = (args->serial != NULL) + (args->public_key != NULL);
 
     if (only_name && (given != 0 || n == 0)) {
-        return fl_ctl_complain(args, FL_CTL_USAGE,
-                               "expected the name of a client: all of its certificates go");
+        return fl_ctl_complain(
+            args, FL_CTL_USAGE,
+            "expected the name of a client: all of its certificates are revoked");
     }
     if (given > 1 || given + (n > 0) != 1) {
         return fl_ctl_complain(args, FL_CTL_USAGE, "expected a name, or --serial, or --public-key");
     }
     if (n > 0 && !fl_name_valid(words[0])) {
         return fl_ctl_complain(args, FL_CTL_USAGE,
-                               "'%s' is not a name; of certificates, --serial "
-                               "or --public-key says which",
+                               "'%s' is not a name; to select a certificate, use --serial "
+                               "or --public-key",
                                words[0]);
     }
     args->name = n > 0 ? words[0] : NULL;
-    return no_more(args, n, words, 1);
+    return identity_no_more_arguments(args, n, words, 1);
 }
 
 /*
- * A revocation is for good: on a terminal it is asked for, and a script says --yes. What is neither
- * is refused, so that no pipe answers in place of a person.
+ * A revocation is permanent: on a terminal the user is asked to confirm it, and a script passes
+ * --yes. Input that is neither is refused, so that a pipe cannot answer for the user.
  */
-static int confirm(const struct fl_ctl_args *args)
+static int identity_confirm(const struct fl_ctl_args *args)
 {
     const char *whom = args->name != NULL     ? args->name
                        : args->serial != NULL ? args->serial
@@ -279,12 +283,13 @@ static int confirm(const struct fl_ctl_args *args)
         return FL_CTL_OK;
     }
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
-        return fl_ctl_complain(args, FL_CTL_USAGE,
-                               "it is for good: without a terminal to ask at, add --yes (to keep a "
-                               "client out for a while: flctl disable)");
+        return fl_ctl_complain(
+            args, FL_CTL_USAGE,
+            "revocation is permanent: without a terminal to confirm it, add --yes (to keep a "
+            "client out for a while: flctl disable)");
     }
     (void)fprintf(
-        stderr, "revoke %s '%s' for good%s? It cannot be taken back; flctl disable can. [y/N] ",
+        stderr, "revoke %s '%s' permanently%s? It cannot be undone; flctl disable can. [y/N] ",
         args->name != NULL     ? "client or admin"
         : args->serial != NULL ? "certificate"
                                : "key",
@@ -292,7 +297,7 @@ static int confirm(const struct fl_ctl_args *args)
     if (fgets(answer, sizeof(answer), stdin) == NULL ||
         (strcmp(answer, "y\n") != 0 && strcmp(answer, "yes\n") != 0))
     {
-        return fl_ctl_complain(args, FL_CTL_FAILED, "not confirmed, nothing is changed");
+        return fl_ctl_complain(args, FL_CTL_FAILED, "not confirmed, nothing was changed");
     }
     return FL_CTL_OK;
 }
@@ -301,7 +306,7 @@ int fl_ctl_ask_deny(struct fl_ctl_args *args, struct fl_buf *request)
 {
     struct fl_wire_deny deny = {.reason = args->reason, .force = args->force};
     size_t len = 0;
-    int code = confirm(args);
+    int code = identity_confirm(args);
 
     if (code != FL_CTL_OK) {
         return code;
@@ -312,7 +317,7 @@ int fl_ctl_ask_deny(struct fl_ctl_args *args, struct fl_buf *request)
         (void)snprintf(deny.name, sizeof(deny.name), "%s", args->name);
     } else if (args->serial != NULL) {
         deny.what = FL_WIRE_DENY_SERIAL;
-        if (!parse_hex(args->serial, deny.serial, sizeof(deny.serial), &deny.serial_len)) {
+        if (!identity_parse_hex(args->serial, deny.serial, sizeof(deny.serial), &deny.serial_len)) {
             return fl_ctl_complain(args, FL_CTL_USAGE,
                                    "--serial: expected up to %d bytes in hexadecimal digits, as "
                                    "flctl certificates prints them, found '%s'",
@@ -320,13 +325,14 @@ int fl_ctl_ask_deny(struct fl_ctl_args *args, struct fl_buf *request)
         }
     } else {
         deny.what = FL_WIRE_DENY_KEY;
-        if (!parse_hex(args->public_key, deny.key, sizeof(deny.key), &len) ||
-            len != sizeof(deny.key)) {
+        if (!identity_parse_hex(args->public_key, deny.key, sizeof(deny.key), &len) ||
+            len != sizeof(deny.key))
+        {
             return fl_ctl_complain(args, FL_CTL_USAGE,
                                    "--public-key: expected %zu hexadecimal digits, as flctl "
                                    "certificates NAME prints them, found '%s'",
                                    2 * sizeof(deny.key), args->public_key);
         }
     }
-    return encoded(args, fl_wire_deny_encode(&deny, request));
+    return identity_encoded(args, fl_wire_deny_encode(&deny, request));
 }

@@ -1,4 +1,5 @@
-/* Invitations, certificates and the audit, printed. */
+/* Prints the answers of the commands about invitations, certificates and the audit log. Main
+   thread; it makes no request. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -6,7 +7,7 @@
 #include "libfl/json/json.h"
 #include "tools/flctl/flctl.h"
 
-static json_t *labels_json(const struct fl_wire_labels *labels)
+static json_t *identity_labels_json(const struct fl_wire_labels *labels)
 {
     json_t *o = json_object();
     size_t i;
@@ -17,7 +18,7 @@ static json_t *labels_json(const struct fl_wire_labels *labels)
     return o;
 }
 
-static void print_labels(const struct fl_wire_labels *labels)
+static void identity_print_labels(const struct fl_wire_labels *labels)
 {
     size_t i;
 
@@ -31,7 +32,7 @@ static void print_labels(const struct fl_wire_labels *labels)
 }
 
 /* `out` has 2 n + 1 bytes. */
-static const char *hex(char *out, const uint8_t *data, size_t n)
+static const char *identity_hex(char *out, const uint8_t *data, size_t n)
 {
     size_t i;
 
@@ -44,8 +45,9 @@ static const char *hex(char *out, const uint8_t *data, size_t n)
 
 /* --- invite --- */
 
-/* What is not for the pipe. */
-static void explain(const struct fl_wire_new_invitation *asked, const struct fl_wire_invited *r)
+/* Explains the invitation on stderr, so that a pipe gets its line only. */
+static void invitation_explain(const struct fl_wire_new_invitation *asked,
+                               const struct fl_wire_invited *r)
 {
     char ends[32];
 
@@ -54,13 +56,14 @@ static void explain(const struct fl_wire_new_invitation *asked, const struct fl_
         "flctl: invitation %s for '%s', until %s, for %u client%s. On %s host:\n"
         "  fl-clientd --join\n"
         "with the line above on its standard input. The line is a secret and is not shown "
-        "again; flctl uninvite %s takes it back.\n",
+        "again; flctl uninvite %s withdraws it.\n",
         r->prefix, asked->name, fl_ctl_when(ends, sizeof(ends), r->ends_ms),
         asked->uses > 1 ? asked->uses : 1, asked->uses > 1 ? "s" : "",
         asked->uses > 1 ? "each" : "its", r->prefix);
 }
 
-static void invited_json(struct fl_ctl_out *out, const char *name, const struct fl_wire_invited *r)
+static void invitation_json(struct fl_ctl_out *out, const char *name,
+                            const struct fl_wire_invited *r)
 {
     json_t *o = json_object();
 
@@ -82,8 +85,7 @@ int fl_ctl_on_invited(struct fl_ctl_out *out, const uint8_t *data, size_t len, s
     int rv;
 
     if (out->n == out->invite.n) {
-        return fl_err_set(err, FL_EPROTO,
-                          "the server has sent more invitations than were asked for");
+        return fl_err_set(err, FL_EPROTO, "the server sent more invitations than requested");
     }
     rv = fl_wire_invited_decode(data, len, &r, err);
     if (rv != FL_OK) {
@@ -91,13 +93,13 @@ int fl_ctl_on_invited(struct fl_ctl_out *out, const uint8_t *data, size_t len, s
     }
     asked = &out->invite.list[out->n];
     if (out->json) {
-        invited_json(out, asked->name, &r);
+        invitation_json(out, asked->name, &r);
     } else if (out->many) {
         (void)printf("%s\t%s\n", asked->name, fl_str_clean(r.line));
     } else {
         (void)printf("%s\n", fl_str_clean(r.line));
         (void)fflush(stdout);
-        explain(asked, &r);
+        invitation_explain(asked, &r);
     }
     out->n++;
     fl_wire_invited_done(&r);
@@ -141,7 +143,7 @@ int fl_ctl_on_invitation(struct fl_ctl_out *out, const uint8_t *data, size_t len
         (void)json_object_set_new(o, "made_ms", fl_json_whole(v.made_ms));
         (void)json_object_set_new(o, "ends_ms", fl_json_whole(v.ends_ms));
         (void)json_object_set_new(o, "by", json_string(v.by));
-        (void)json_object_set_new(o, "labels", labels_json(&v.labels));
+        (void)json_object_set_new(o, "labels", identity_labels_json(&v.labels));
         (void)json_array_append_new(out->array, o);
     } else {
         if (out->n == 0) {
@@ -152,7 +154,7 @@ int fl_ctl_on_invitation(struct fl_ctl_out *out, const uint8_t *data, size_t len
                      fl_str_clean(v.state), v.used, v.uses,
                      fl_ctl_when(made, sizeof(made), v.made_ms),
                      fl_ctl_when(ends, sizeof(ends), v.ends_ms), fl_str_clean(v.by));
-        print_labels(&v.labels);
+        identity_print_labels(&v.labels);
     }
     out->n++;
     fl_wire_invitation_done(&v);
@@ -162,9 +164,9 @@ int fl_ctl_on_invitation(struct fl_ctl_out *out, const uint8_t *data, size_t len
 void fl_ctl_finish_invitations(struct fl_ctl_out *out)
 {
     if (out->n == 0 && !out->json) {
-        (void)printf("%s\n", out->all ? "no invitation is known"
-                                      : "nobody can join by an invitation now (--all: which there "
-                                        "were)");
+        (void)printf("%s\n", out->all ? "there are no invitations"
+                                      : "no invitation is valid now (--all: list all "
+                                        "invitations)");
     }
     fl_ctl_finish_list(out);
 }
@@ -185,10 +187,11 @@ int fl_ctl_on_withdrawn(struct fl_ctl_out *out, const uint8_t *data, size_t len,
         fl_json_print(o, stdout);
         return FL_OK;
     }
-    (void)printf("nobody joins by this invitation for '%s' any more\n", r.name);
+    (void)printf("invitation for '%s' withdrawn, no more clients can join with it\n", r.name);
     if (r.used > 0) {
-        (void)printf("%u client%s joined by it before and %s in: flctl evict NAME sends a client "
-                     "away\n",
+        (void)printf("%u client%s joined with it before and %s in the federation: flctl evict NAME "
+                     "removes a client"
+                     "\n",
                      r.used, r.used == 1 ? "" : "s", r.used == 1 ? "stays" : "stay");
     }
     return FL_OK;
@@ -196,7 +199,7 @@ int fl_ctl_on_withdrawn(struct fl_ctl_out *out, const uint8_t *data, size_t len,
 
 /* --- certificates --- */
 
-static json_t *certificate_json(const struct fl_wire_certificate *c)
+static json_t *identity_certificate_json(const struct fl_wire_certificate *c)
 {
     char text[2 * FL_WIRE_KEY_HASH + 1];
     json_t *o = json_object();
@@ -205,8 +208,10 @@ static json_t *certificate_json(const struct fl_wire_certificate *c)
     (void)json_object_set_new(o, "role", json_string(c->role));
     (void)json_object_set_new(o, "state", json_string(c->state));
     (void)json_object_set_new(o, "why", c->why[0] != '\0' ? json_string(c->why) : json_null());
-    (void)json_object_set_new(o, "serial", json_string(hex(text, c->serial, c->serial_len)));
-    (void)json_object_set_new(o, "public_key", json_string(hex(text, c->key, sizeof(c->key))));
+    (void)json_object_set_new(o, "serial",
+                              json_string(identity_hex(text, c->serial, c->serial_len)));
+    (void)json_object_set_new(o, "public_key",
+                              json_string(identity_hex(text, c->key, sizeof(c->key))));
     (void)json_object_set_new(o, "issued_ms", fl_json_whole(c->issued_ms));
     (void)json_object_set_new(o, "not_before_ms", fl_json_whole(c->not_before_ms));
     (void)json_object_set_new(o, "not_after_ms", fl_json_whole(c->not_after_ms));
@@ -214,7 +219,7 @@ static json_t *certificate_json(const struct fl_wire_certificate *c)
     return o;
 }
 
-static void print_certificate(struct fl_ctl_out *out, const struct fl_wire_certificate *c)
+static void identity_print_certificate(struct fl_ctl_out *out, const struct fl_wire_certificate *c)
 {
     char text[2 * FL_WIRE_KEY_HASH + 1];
     char issued[32];
@@ -227,12 +232,12 @@ static void print_certificate(struct fl_ctl_out *out, const struct fl_wire_certi
     (void)printf("%-20s %-6s %-9s %-20s  %-20s  %-32s  %s\n", c->name, fl_str_clean(c->role),
                  fl_str_clean(c->state), fl_ctl_when(issued, sizeof(issued), c->issued_ms),
                  fl_ctl_when(ends, sizeof(ends), c->not_after_ms),
-                 hex(text, c->serial, c->serial_len), fl_str_clean(c->by));
+                 identity_hex(text, c->serial, c->serial_len), fl_str_clean(c->by));
     if (c->why[0] != '\0') {
         (void)printf("  %s\n", fl_str_clean(c->why));
     }
     if (out->named) {
-        (void)printf("  public key %s\n", hex(text, c->key, sizeof(c->key)));
+        (void)printf("  public key %s\n", identity_hex(text, c->key, sizeof(c->key)));
     }
 }
 
@@ -246,9 +251,9 @@ int fl_ctl_on_certificate(struct fl_ctl_out *out, const uint8_t *data, size_t le
         return rv;
     }
     if (out->json) {
-        (void)json_array_append_new(out->array, certificate_json(&c));
+        (void)json_array_append_new(out->array, identity_certificate_json(&c));
     } else {
-        print_certificate(out, &c);
+        identity_print_certificate(out, &c);
     }
     out->n++;
     fl_wire_certificate_done(&c);
@@ -259,7 +264,7 @@ void fl_ctl_finish_certificates(struct fl_ctl_out *out)
 {
     if (out->n == 0 && !out->json) {
         (void)printf("no certificate%s%s\n", out->named ? " has this name" : " was issued here",
-                     out->all ? "" : " and is of use (--all: which there were)");
+                     out->all ? "" : " and is valid (--all: list all)");
     }
     fl_ctl_finish_list(out);
 }

@@ -1,3 +1,7 @@
+/*
+ * Prints the answers of the commands about rounds, clients and models, as text or as JSON, and
+ * lists the commands of flctl. Main thread; it makes no request.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +43,8 @@ static json_t *status_json(const struct fl_wire_status *s)
     return o;
 }
 
-/* Accuracies on the clients' own test data, when they are known; no clients: it is not told how
- * many. */
+/* Prints accuracies on the clients' own test data, if they are known; clients 0: their number is
+   not known. */
 static void print_local(const char *name, double accuracy, double mean, uint32_t clients)
 {
     if (!(accuracy >= 0.0)) {
@@ -54,7 +58,7 @@ static void print_local(const char *name, double accuracy, double mean, uint32_t
     }
 }
 
-/* Only what is known: most algorithms have none of these. */
+/* Prints known figures only: most algorithms have none of these. */
 static void print_totals(const struct fl_round_rec *t)
 {
     if (t->accuracy >= 0.0) {
@@ -79,7 +83,8 @@ static void print_phase(const struct fl_wire_status *s)
     (void)printf("why         %s\n", fl_str_clean(s->why));
 }
 
-static int on_status(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+static int print_on_status(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                           struct fl_err *err)
 {
     struct fl_wire_status s;
     char up[32];
@@ -111,7 +116,7 @@ static int on_status(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
     return FL_OK;
 }
 
-static int on_why(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+static int print_on_why(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
 {
     struct fl_wire_why w;
     size_t i;
@@ -198,7 +203,8 @@ static void print_abandoned(const struct fl_wire_round *round, bool first)
                  fl_str_clean(round->abandoned_by));
 }
 
-static int on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+static int print_on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                          struct fl_err *err)
 {
     struct fl_wire_round r;
     int rv = fl_wire_round_decode(data, len, &r, err);
@@ -209,8 +215,8 @@ static int on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len, str
     if (out->abandoned && r.abandoned_by[0] == '\0') {
         fl_wire_round_done(&r);
         return fl_err_set(err, FL_EPROTO,
-                          "rounds --abandoned: the server answers with rounds that count; it is "
-                          "older than this flctl, start the newer one");
+                          "rounds --abandoned: the server sent committed rounds: it is "
+                          "older than this flctl, upgrade the server");
     }
     if (out->json) {
         (void)json_array_append_new(out->array, round_json(&r));
@@ -224,7 +230,7 @@ static int on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len, str
     return FL_OK;
 }
 
-static json_t *labels_json(const struct fl_wire_client *c)
+static json_t *print_labels_json(const struct fl_wire_client *c)
 {
     json_t *o = json_object();
     size_t i;
@@ -248,11 +254,11 @@ static json_t *client_json(const struct fl_wire_client *c)
                               c->last_error[0] != '\0' ? json_string(c->last_error) : json_null());
     (void)json_object_set_new(o, "last_error_ms", fl_json_whole(c->last_error_ms));
     (void)json_object_set_new(o, "takeovers", fl_json_whole(c->takeovers));
-    (void)json_object_set_new(o, "labels", labels_json(c));
+    (void)json_object_set_new(o, "labels", print_labels_json(c));
     return o;
 }
 
-static void print_labels(const struct fl_wire_client *c)
+static void print_client_labels(const struct fl_wire_client *c)
 {
     size_t i;
 
@@ -268,7 +274,8 @@ static void print_labels(const struct fl_wire_client *c)
     }
 }
 
-static int on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+static int print_on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                           struct fl_err *err)
 {
     struct fl_wire_client c;
     char line[FL_FIGURES_LINE];
@@ -290,9 +297,9 @@ static int on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
                      fl_str_clean(c.state),
                      fl_figures_columns(&fl_client_rows, &c.figures, line, sizeof(line)),
                      fl_ctl_when(seen, sizeof(seen), c.figures.last_seen_ms));
-        print_labels(&c);
+        print_client_labels(&c);
         if (c.takeovers > 0) {
-            (void)printf("  %llu sessions took over from one that stood\n",
+            (void)printf("  %llu sessions were taken over by a newer one of the same name\n",
                          (unsigned long long)c.takeovers);
         }
         if (c.last_error[0] != '\0') {
@@ -313,7 +320,7 @@ void fl_ctl_finish_list(struct fl_ctl_out *out)
     }
 }
 
-static void finish_rounds(struct fl_ctl_out *out)
+static void print_finish_rounds(struct fl_ctl_out *out)
 {
     if (out->abandoned && !out->json && out->n == 0) {
         (void)printf("no round was abandoned\n");
@@ -321,8 +328,8 @@ static void finish_rounds(struct fl_ctl_out *out)
     fl_ctl_finish_list(out);
 }
 
-static int on_checkpoint(struct fl_ctl_out *out, const uint8_t *data, size_t len,
-                         struct fl_err *err)
+static int print_on_checkpoint(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                               struct fl_err *err)
 {
     struct fl_wire_checkpoint c;
     char accuracy[16] = "-";
@@ -355,7 +362,8 @@ static int on_checkpoint(struct fl_ctl_out *out, const uint8_t *data, size_t len
     return FL_OK;
 }
 
-static int on_summary(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+static int print_on_summary(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                            struct fl_err *err)
 {
     struct fl_wire_summary s;
     char largest[24] = "-";
@@ -393,8 +401,9 @@ static int on_summary(struct fl_ctl_out *out, const uint8_t *data, size_t len, s
     return FL_OK;
 }
 
-/* An empty message: it is done. */
-static int on_done(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+/* An empty message: the command is done. */
+static int print_on_done(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                         struct fl_err *err)
 {
     (void)data;
     (void)len;
@@ -403,8 +412,8 @@ static int on_done(struct fl_ctl_out *out, const uint8_t *data, size_t len, stru
     return FL_OK;
 }
 
-static int on_controlled(struct fl_ctl_out *out, const uint8_t *data, size_t len,
-                         struct fl_err *err)
+static int print_on_controlled(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                               struct fl_err *err)
 {
     struct fl_wire_controlled r;
     int rv = fl_wire_controlled_decode(data, len, &r, err);
@@ -426,7 +435,8 @@ static int on_controlled(struct fl_ctl_out *out, const uint8_t *data, size_t len
     return FL_OK;
 }
 
-static int on_forgotten(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+static int print_on_forgotten(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                              struct fl_err *err)
 {
     struct fl_wire_forgotten r;
     int rv = fl_wire_forgotten_decode(data, len, &r, err);
@@ -445,17 +455,18 @@ static int on_forgotten(struct fl_ctl_out *out, const uint8_t *data, size_t len,
     (void)printf("%" PRIu64 " client%s forgotten\n", r.forgotten, r.forgotten == 1 ? "" : "s");
     if (r.in_round > 0) {
         (void)printf("%" PRIu64
-                     " of them had a part in the open round: an update that was accepted "
-                     "counts, the record goes when the round is over\n",
+                     "of them participate in the open round: an accepted update is still "
+                     "aggregated, the record is deleted when the round has ended\n",
                      r.in_round);
     }
     if (r.forgotten > 0) {
-        (void)printf("that is on disk: a server that is killed does not know them again\n");
+        (void)printf("the deletion is durable, also if the server is killed now\n");
     }
     return FL_OK;
 }
 
-static int on_export(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+static int print_on_export(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                           struct fl_err *err)
 {
     struct fl_wire_export_chunk chunk;
     int rv = fl_wire_export_decode(data, len, &chunk, err);
@@ -471,7 +482,7 @@ static int on_export(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
     return FL_OK;
 }
 
-static void finish_export(struct fl_ctl_out *out)
+static void print_finish_export(struct fl_ctl_out *out)
 {
     if (out->json) {
         json_t *o = json_object();
@@ -486,7 +497,7 @@ static void finish_export(struct fl_ctl_out *out)
     }
 }
 
-static void finish_rollback(struct fl_ctl_out *out)
+static void print_finish_rollback(struct fl_ctl_out *out)
 {
     if (out->json) {
         json_t *o = json_object();
@@ -494,7 +505,7 @@ static void finish_rollback(struct fl_ctl_out *out)
         (void)json_object_set_new(o, "round", fl_json_whole(out->round));
         fl_json_print(o, stdout);
     } else {
-        (void)printf("the server starts again and goes on behind round %" PRIu64
+        (void)printf("the server restarts and continues after round %" PRIu64
                      "; the rounds after it are abandoned\n",
                      out->round);
     }
@@ -502,73 +513,76 @@ static void finish_rollback(struct fl_ctl_out *out)
 
 const struct fl_ctl_command fl_ctl_commands[] = {
     {"status", "/fl.v1.Admin/Status", "phase, round, clients, accuracy, bytes", NULL, NULL,
-     on_status, NULL},
-    {"why", "/fl.v1.Admin/Why", "what the round waits for, and for whom", NULL, NULL, on_why, NULL},
-    {"rounds", "/fl.v1.Admin/ListRounds", "committed rounds (--last N), or given up (--abandoned)",
-     NULL, fl_ctl_ask_rounds, on_round, finish_rounds},
+     print_on_status, NULL},
+    {"why", "/fl.v1.Admin/Why", "what the round waits for, and for which clients", NULL, NULL,
+     print_on_why, NULL},
+    {"rounds", "/fl.v1.Admin/ListRounds",
+     "committed rounds (--last N), or abandoned ones (--abandoned)", NULL, fl_ctl_ask_rounds,
+     print_on_round, print_finish_rounds},
     {"clients", "/fl.v1.Admin/ListClients", "known clients with their counters", NULL, NULL,
-     on_client, fl_ctl_finish_list},
+     print_on_client, fl_ctl_finish_list},
     {"clients forget", "/fl.v1.Admin/ForgetClients",
-     "NAME, or --unseen-for SPAN: forget clients; who comes back is new", fl_ctl_forget_args,
-     fl_ctl_ask_forget, on_forgotten, NULL},
+     "NAME, or --unseen-for SPAN: delete clients; one that reconnects is new", fl_ctl_forget_args,
+     fl_ctl_ask_forget, print_on_forgotten, NULL},
     {"pause", "/fl.v1.Admin/Pause",
-     "begin no round after the open one until resume, also after a restart (--reason TEXT)", NULL,
-     fl_ctl_ask_control, on_controlled, NULL},
-    {"resume", "/fl.v1.Admin/Resume", "go on after a pause", NULL, fl_ctl_ask_control,
-     on_controlled, NULL},
-    {"drain", "/fl.v1.Admin/Drain", "stop the server when the open round is finished", NULL,
-     fl_ctl_ask_control, on_controlled, NULL},
+     "start no round after the open one until resume, also after a restart (--reason TEXT)", NULL,
+     fl_ctl_ask_control, print_on_controlled, NULL},
+    {"resume", "/fl.v1.Admin/Resume", "continue after a pause", NULL, fl_ctl_ask_control,
+     print_on_controlled, NULL},
+    {"drain", "/fl.v1.Admin/Drain", "stop the server when the open round has ended", NULL,
+     fl_ctl_ask_control, print_on_controlled, NULL},
     {"abort-round", "/fl.v1.Admin/AbortRound",
-     "end the open attempt now; the next one follows (--reason TEXT)", NULL, fl_ctl_ask_control,
-     on_controlled, NULL},
+     "abort the open attempt now; the next one follows (--reason TEXT)", NULL, fl_ctl_ask_control,
+     print_on_controlled, NULL},
     {"controls reset", "/fl.v1.Admin/ResetControls",
-     "SCAFFOLD: controls begin with 0 from the next round on, on the server and on clients", NULL,
-     fl_ctl_ask_control, on_controlled, NULL},
+     "SCAFFOLD: set the controls to 0 from the next round on, on the server and on clients", NULL,
+     fl_ctl_ask_control, print_on_controlled, NULL},
     {"summaries", "/fl.v1.Admin/ListSummaries",
-     "FedMix: data summaries of clients, their largest values, and which are left out", NULL, NULL,
-     on_summary, fl_ctl_finish_list},
+     "FedMix: data summaries of clients, their largest values, and which are excluded", NULL, NULL,
+     print_on_summary, fl_ctl_finish_list},
     {"summaries drop", "/fl.v1.Admin/DropSummary",
-     "NAME: hand the data summary of this client to no client any more, and take no other of it",
-     fl_ctl_summary_arg, fl_ctl_ask_drop, on_done, NULL},
+     "NAME: stop sending the data summary of this client to clients, and accept no other from it",
+     fl_ctl_summary_arg, fl_ctl_ask_drop, print_on_done, NULL},
     {"export", "/fl.v1.Admin/ExportModel",
-     "the current model, or a kept one (--round N), as safetensors (--output FILE)", NULL,
-     fl_ctl_ask_export, on_export, finish_export},
-    {"checkpoints", "/fl.v1.Admin/ListCheckpoints", "kept checkpoints, and why they are kept", NULL,
-     NULL, on_checkpoint, fl_ctl_finish_list},
-    {"hold", "/fl.v1.Admin/HoldCheckpoint", "keep a checkpoint (--round N) until it is released",
-     NULL, fl_ctl_ask_hold, on_done, NULL},
-    {"release", "/fl.v1.Admin/HoldCheckpoint", "keep it (--round N) no longer than the rules say",
-     NULL, fl_ctl_ask_release, on_done, NULL},
+     "the current model, or that of a checkpoint (--round N), as safetensors (--output FILE)", NULL,
+     fl_ctl_ask_export, print_on_export, print_finish_export},
+    {"checkpoints", "/fl.v1.Admin/ListCheckpoints", "list the checkpoints, and why they are kept",
+     NULL, NULL, print_on_checkpoint, fl_ctl_finish_list},
+    {"hold", "/fl.v1.Admin/HoldCheckpoint", "pin a checkpoint (--round N) until release", NULL,
+     fl_ctl_ask_hold, print_on_done, NULL},
+    {"release", "/fl.v1.Admin/HoldCheckpoint",
+     "unpin a checkpoint (--round N): the retention rules apply again", NULL, fl_ctl_ask_release,
+     print_on_done, NULL},
     {"rollback", "/fl.v1.Admin/Rollback",
-     "N: go back to the kept checkpoint of round N; the rounds after it are abandoned",
-     fl_ctl_round_arg, fl_ctl_ask_rollback, on_done, finish_rollback},
+     "N: go back to the checkpoint of round N; the rounds after it are abandoned", fl_ctl_round_arg,
+     fl_ctl_ask_rollback, print_on_done, print_finish_rollback},
     {"invite", "/fl.v1.Admin/Invite",
-     "NAME or PATTERN, or --many FILE: print a line by which a client joins", fl_ctl_invite_args,
-     fl_ctl_ask_invite, fl_ctl_on_invited, fl_ctl_finish_invite},
-    {"invitations", "/fl.v1.Admin/ListInvitations",
-     "invitations by which somebody may still join; --all: the others too", NULL,
-     fl_ctl_ask_invitations, fl_ctl_on_invitation, fl_ctl_finish_invitations},
+     "NAME or PATTERN, or --many FILE: print an invitation with which a client joins",
+     fl_ctl_invite_args, fl_ctl_ask_invite, fl_ctl_on_invited, fl_ctl_finish_invite},
+    {"invitations", "/fl.v1.Admin/ListInvitations", "list valid invitations; --all: the others too",
+     NULL, fl_ctl_ask_invitations, fl_ctl_on_invitation, fl_ctl_finish_invitations},
     {"uninvite", "/fl.v1.Admin/WithdrawInvitation",
-     "PREFIX, as invitations lists it: nobody joins by that line any more", fl_ctl_prefix_arg,
+     "PREFIX, as invitations lists it: withdraw that invitation", fl_ctl_prefix_arg,
      fl_ctl_ask_uninvite, fl_ctl_on_withdrawn, NULL},
     {"certificates", "/fl.v1.Admin/ListCertificates",
-     "of everybody, or of NAME; --all: those too that are over or were replaced",
+     "list all valid certificates, or those of NAME; --all: also expired or replaced ones",
      fl_ctl_certificates_args, fl_ctl_ask_certificates, fl_ctl_on_certificate,
      fl_ctl_finish_certificates},
     {"revoke", "/fl.v1.Admin/Revoke",
-     "NAME, --serial or --public-key: believe these certificates no more, for good",
-     fl_ctl_deny_args, fl_ctl_ask_deny, fl_ctl_on_denied, NULL},
+     "NAME, --serial or --public-key: reject these certificates permanently", fl_ctl_deny_args,
+     fl_ctl_ask_deny, fl_ctl_on_denied, NULL},
     {"evict", "/fl.v1.Admin/Evict", "NAME: the same, but with a new invitation it may join again",
      fl_ctl_deny_args, fl_ctl_ask_deny, fl_ctl_on_denied, NULL},
     {"disable", "/fl.v1.Admin/Disable",
-     "NAME, --serial or --public-key: do not let it in until enable", fl_ctl_deny_args,
+     "NAME, --serial or --public-key: reject these certificates until enable", fl_ctl_deny_args,
      fl_ctl_ask_deny, fl_ctl_on_denied, NULL},
-    {"enable", "/fl.v1.Admin/Enable", "let in again who is disabled", fl_ctl_deny_args,
+    {"enable", "/fl.v1.Admin/Enable",
+     "NAME, --serial or --public-key: accept disabled certificates again", fl_ctl_deny_args,
      fl_ctl_ask_deny, fl_ctl_on_denied, NULL},
     {"admin-certificate", "/fl.v1.Admin/IssueAdmin",
-     "NAME --output DIR: a key and a certificate for flctl --server", fl_ctl_admin_args,
+     "NAME --output DIR: make a key and a certificate for flctl --server", fl_ctl_admin_args,
      fl_ctl_ask_admin, fl_ctl_on_admin, NULL},
     {"audit", "/fl.v1.Admin/ListAudit",
-     "what was done, by whom, and what came of it (--last N, else 100)", NULL, fl_ctl_ask_audit,
-     fl_ctl_on_audit, fl_ctl_finish_list},
+     "admin commands: what was done, by whom, and the result (--last N, default 100)", NULL,
+     fl_ctl_ask_audit, fl_ctl_on_audit, fl_ctl_finish_list},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL}};

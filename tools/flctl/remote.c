@@ -1,5 +1,5 @@
-/* A server that is reached over TLS, with the certificate of an admin; and how an operator gets
- * one. */
+/* Calls to a server over TLS with an admin's certificate, and `flctl admin-certificate`, which
+   makes one. Main thread; the call itself is in admin_call.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,19 +14,19 @@
 #include "libfl/tls/tls.h"
 #include "tools/flctl/flctl.h"
 
-/* In the folder of an identity. */
+/* Files in the folder of an identity. */
 #define CERTIFICATE "admin.pem"
 #define KEY         "admin.key"
 #define ROOTS       "roots.pem"
 
-static int64_t now_s(void *ctx)
+static int64_t remote_now_s(void *ctx)
 {
     (void)ctx;
     return (int64_t)(fl_clock_wall_ms() / 1000);
 }
 
-static int place(char out[FL_CTL_PATH], const char *given, const char *folder, const char *name,
-                 const char *option, struct fl_err *err)
+static int remote_path(char out[FL_CTL_PATH], const char *given, const char *folder,
+                       const char *name, const char *option, struct fl_err *err)
 {
     if (given != NULL) {
         return fl_str_copy(out, FL_CTL_PATH, given);
@@ -40,10 +40,10 @@ static int place(char out[FL_CTL_PATH], const char *given, const char *folder, c
                       option);
 }
 
-/* The federation stands in our own certificate; in an operator's own PKI the server's name says it.
- */
-static int make_trust(const struct fl_chain *chain, const char *ca, struct fl_trust **ret,
-                      struct fl_err *err)
+/* The federation is named in a certificate of our own PKI; in an operator's own PKI the server's
+   name identifies it. */
+static int remote_make_trust(const struct fl_chain *chain, const char *ca, struct fl_trust **ret,
+                             struct fl_err *err)
 {
     struct fl_uri_name name;
     struct fl_trust_setup setup = {.root_files = &ca, .n_root_files = 1};
@@ -59,18 +59,19 @@ static int make_trust(const struct fl_chain *chain, const char *ca, struct fl_tr
     return rv;
 }
 
-static int make_tls(const struct fl_ctl_remote *remote, struct fl_chain *chain, struct fl_key *key,
-                    const char *ca, struct fl_tls **ret, struct fl_err *err)
+static int remote_make_tls(const struct fl_ctl_remote *remote, struct fl_chain *chain,
+                           struct fl_key *key, const char *ca, struct fl_tls **ret,
+                           struct fl_err *err)
 {
     struct fl_trust *trust = NULL;
     char host[FL_CTL_PATH];
     int rv = fl_tls_host(remote->server, host, sizeof(host), err);
 
-    rv = rv == FL_OK ? make_trust(chain, ca, &trust, err) : rv;
+    rv = rv == FL_OK ? remote_make_trust(chain, ca, &trust, err) : rv;
     if (rv == FL_OK) {
         rv = fl_tls_create(
             &(struct fl_tls_setup){
-                .chain = chain, .key = key, .trust = trust, .host = host, .now = now_s},
+                .chain = chain, .key = key, .trust = trust, .host = host, .now = remote_now_s},
             ret, err);
     }
     fl_trust_unref(trust);
@@ -78,14 +79,15 @@ static int make_tls(const struct fl_ctl_remote *remote, struct fl_chain *chain, 
 }
 
 /*
- * No server renews an admin's certificate by itself: who holds the key is a person. What is over is
- * an error; in the last third of the validity it is said on every call, and the call is made.
+ * The server does not renew an admin's certificate automatically, as a person holds the key. An
+ * expired certificate is an error; in the last third of its validity each call prints a warning and
+ * proceeds.
  */
-static int check_dates(const struct fl_chain *chain, struct fl_err *err)
+static int remote_check_dates(const struct fl_chain *chain, struct fl_err *err)
 {
     struct fl_uri_name name;
     struct fl_cert_info info;
-    char renew[FL_IDENTITY_NAME_MAX + 128] = "have whoever made it make a new one";
+    char renew[FL_IDENTITY_NAME_MAX + 128] = "ask the issuer for a new one";
     int rv;
 
     if (fl_chain_name(chain, &name) == FL_OK) {
@@ -95,7 +97,8 @@ static int check_dates(const struct fl_chain *chain, struct fl_err *err)
                        name.name);
     }
     fl_chain_info(chain, 0, &info);
-    rv = fl_chain_dated(chain, 0, now_s(NULL), (info.not_after - info.not_before) / 3, renew, err);
+    rv = fl_chain_dated(chain, 0, remote_now_s(NULL), (info.not_after - info.not_before) / 3, renew,
+                        err);
     if (rv != FL_EAGAIN) {
         return rv;
     }
@@ -111,14 +114,14 @@ int fl_ctl_remote_open(const struct fl_ctl_remote *remote, struct fl_tls **ret, 
     char ca[FL_CTL_PATH];
     struct fl_chain *chain = NULL;
     struct fl_key *key = NULL;
-    int rv = place(certificate, remote->certificate, remote->identity, CERTIFICATE, "--certificate",
-                   err);
+    int rv = remote_path(certificate, remote->certificate, remote->identity, CERTIFICATE,
+                         "--certificate", err);
 
-    rv = rv == FL_OK ? place(key_path, remote->key, remote->identity, KEY, "--key", err) : rv;
-    rv = rv == FL_OK ? place(ca, remote->ca, remote->identity, ROOTS, "--ca", err) : rv;
+    rv = rv == FL_OK ? remote_path(key_path, remote->key, remote->identity, KEY, "--key", err) : rv;
+    rv = rv == FL_OK ? remote_path(ca, remote->ca, remote->identity, ROOTS, "--ca", err) : rv;
     rv = rv == FL_OK ? fl_credentials_load(certificate, key_path, &chain, &key, err) : rv;
-    rv = rv == FL_OK ? check_dates(chain, err) : rv;
-    rv = rv == FL_OK ? make_tls(remote, chain, key, ca, ret, err) : rv;
+    rv = rv == FL_OK ? remote_check_dates(chain, err) : rv;
+    rv = rv == FL_OK ? remote_make_tls(remote, chain, key, ca, ret, err) : rv;
     fl_chain_unref(chain);
     fl_key_unref(key);
     return rv;
@@ -133,24 +136,24 @@ int fl_ctl_admin_args(struct fl_ctl_args *args, int n, char **words)
     }
     if (!args->has_output) {
         return fl_ctl_complain(args, FL_CTL_USAGE,
-                               "--output DIR says where key and certificate are to go");
+                               "--output DIR is required: the folder for key and certificate");
     }
     args->name = words[0];
     return -1;
 }
 
-/* The key is made here and stays here; nothing is written over. */
-static int make_key(const char *folder, struct fl_key **ret, struct fl_err *err)
+/* The key is made on this host and does not leave it; existing files are not overwritten. */
+static int remote_make_key(const char *folder, struct fl_key **ret, struct fl_err *err)
 {
     char path[FL_CTL_PATH];
     int rv = fl_fs_join(path, sizeof(path), folder, KEY);
 
     if (rv == FL_OK && mkdir(folder, 0700) != 0 && errno != EEXIST) {
-        rv = fl_err_set(err, fl_err_from_errno(errno), "cannot make folder '%s': %s", folder,
+        rv = fl_err_set(err, fl_err_from_errno(errno), "cannot create folder '%s': %s", folder,
                         strerror(errno));
     }
     if (rv == FL_OK && fl_fs_exists(path)) {
-        rv = fl_err_set(err, FL_EEXIST, "'%s' is there already: choose another --output", path);
+        rv = fl_err_set(err, FL_EEXIST, "'%s' exists already: choose another --output", path);
     }
     rv = rv == FL_OK ? fl_key_make(ret) : rv;
     return rv == FL_OK ? fl_key_save(*ret, path, /* sync= */ true, err) : rv;
@@ -165,7 +168,7 @@ int fl_ctl_ask_admin(struct fl_ctl_args *args, struct fl_buf *request)
     int rv;
 
     fl_buf_init(&der, FL_WIRE_MAX_CSR);
-    rv = make_key(args->out.file, &key, &err);
+    rv = remote_make_key(args->out.file, &key, &err);
     rv = rv == FL_OK ? fl_csr_make(key, args->name, &der) : rv;
     rv = rv == FL_OK ? fl_str_copy(issue.name, sizeof(issue.name), args->name) : rv;
     if (rv == FL_OK) {
@@ -184,12 +187,12 @@ void fl_ctl_forget_key(const char *folder)
 
     if (fl_fs_join(path, sizeof(path), folder, KEY) == FL_OK) {
         (void)unlink(path);
-        (void)rmdir(folder); /* Only when there was nothing else. */
+        (void)rmdir(folder); /* Only if the folder is otherwise empty. */
     }
 }
 
-static int save(const struct fl_wire_chain *wire, const char *folder, const char *name,
-                struct fl_cert_info *first, struct fl_err *err)
+static int remote_save(const struct fl_wire_chain *wire, const char *folder, const char *name,
+                       struct fl_cert_info *first, struct fl_err *err)
 {
     struct fl_der certs[FL_WIRE_MAX_CHAIN];
     struct fl_chain *chain = NULL;
@@ -219,8 +222,8 @@ int fl_ctl_on_admin(struct fl_ctl_out *out, const uint8_t *data, size_t len, str
     if (rv != FL_OK) {
         return rv;
     }
-    rv = save(&reply.roots, out->file, ROOTS, &info, err);
-    rv = rv == FL_OK ? save(&reply.chain, out->file, CERTIFICATE, &info, err) : rv;
+    rv = remote_save(&reply.roots, out->file, ROOTS, &info, err);
+    rv = rv == FL_OK ? remote_save(&reply.chain, out->file, CERTIFICATE, &info, err) : rv;
     fl_wire_issued_admin_done(&reply);
     if (rv != FL_OK) {
         return rv;
@@ -234,10 +237,11 @@ int fl_ctl_on_admin(struct fl_ctl_out *out, const uint8_t *data, size_t len, str
                                   fl_json_whole((uint64_t)info.not_after * 1000));
         fl_json_print(o, stdout);
     } else {
-        (void)printf("%s: %s, %s and %s, good until %s; take the folder to where flctl is to run:\n"
-                     "  flctl --server HOST:PORT --identity DIR status\n",
-                     out->file, KEY, CERTIFICATE, ROOTS,
-                     fl_ctl_when(ends, sizeof(ends), (uint64_t)info.not_after * 1000));
+        (void)printf(
+            "%s: %s, %s and %s, valid until %s; copy the folder to the host where flctl runs:\n"
+            "  flctl --server HOST:PORT --identity DIR status\n",
+            out->file, KEY, CERTIFICATE, ROOTS,
+            fl_ctl_when(ends, sizeof(ends), (uint64_t)info.not_after * 1000));
     }
     return FL_OK;
 }

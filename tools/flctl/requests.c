@@ -1,10 +1,10 @@
-/* What the commands about rounds and models ask for. */
+/* Fills the requests of the commands about rounds and models. */
 #include <string.h>
 
 #include "libfl/base/str.h"
 #include "tools/flctl/flctl.h"
 
-static int encoded(const struct fl_ctl_args *args, int rv)
+static int requests_encoded(const struct fl_ctl_args *args, int rv)
 {
     return rv == FL_OK ? FL_CTL_OK : fl_ctl_complain(args, FL_CTL_FAILED, "%s", fl_strerror(rv));
 }
@@ -46,51 +46,51 @@ int fl_ctl_summary_arg(struct fl_ctl_args *args, int n, char **words)
 
 int fl_ctl_ask_drop(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return encoded(args, fl_wire_drop_summary_encode(args->name, request));
+    return requests_encoded(args, fl_wire_drop_summary_encode(args->name, request));
 }
 
 int fl_ctl_ask_rounds(struct fl_ctl_args *args, struct fl_buf *request)
 {
     const struct fl_wire_list_rounds list = {(uint32_t)args->last, args->out.abandoned};
 
-    return encoded(args, fl_wire_list_rounds_encode(&list, request));
+    return requests_encoded(args, fl_wire_list_rounds_encode(&list, request));
 }
 
 int fl_ctl_ask_forget(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return encoded(args, fl_wire_forget_encode(&args->forget, request));
+    return requests_encoded(args, fl_wire_forget_encode(&args->forget, request));
 }
 
 int fl_ctl_ask_control(struct fl_ctl_args *args, struct fl_buf *request)
 {
     const struct fl_wire_control control = {args->reason};
 
-    return encoded(args, fl_wire_control_encode(&control, request));
+    return requests_encoded(args, fl_wire_control_encode(&control, request));
 }
 
 int fl_ctl_ask_export(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return encoded(args, fl_wire_export_request_encode(args->round, request));
+    return requests_encoded(args, fl_wire_export_request_encode(args->round, request));
 }
 
-static int ask_hold(struct fl_ctl_args *args, bool release, struct fl_buf *request)
+static int requests_ask_pin(struct fl_ctl_args *args, bool release, struct fl_buf *request)
 {
     const struct fl_wire_hold hold = {args->round, release};
 
     if (!args->has_round) {
-        return fl_ctl_complain(args, FL_CTL_USAGE, "--round N says which checkpoint");
+        return fl_ctl_complain(args, FL_CTL_USAGE, "--round N is required: the checkpoint");
     }
-    return encoded(args, fl_wire_hold_encode(&hold, request));
+    return requests_encoded(args, fl_wire_hold_encode(&hold, request));
 }
 
 int fl_ctl_ask_hold(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return ask_hold(args, /* release= */ false, request);
+    return requests_ask_pin(args, /* release= */ false, request);
 }
 
 int fl_ctl_ask_release(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return ask_hold(args, /* release= */ true, request);
+    return requests_ask_pin(args, /* release= */ true, request);
 }
 
 int fl_ctl_ask_rollback(struct fl_ctl_args *args, struct fl_buf *request)
@@ -100,5 +100,5 @@ int fl_ctl_ask_rollback(struct fl_ctl_args *args, struct fl_buf *request)
     if (!args->has_round) {
         return fl_ctl_complain(args, FL_CTL_USAGE, "expected the round to go back to");
     }
-    return encoded(args, fl_wire_rollback_encode(&rollback, request));
+    return requests_encoded(args, fl_wire_rollback_encode(&rollback, request));
 }

@@ -1,6 +1,7 @@
 /*
- * Partitions in files, so that a run that goes on has the one that it began with: a header, where
- * each client's list begins, the lists, and a checksum of all that.
+ * Partitions in files, so that a continued run has the partition that it started with: a header,
+ * the offset of each client's list, the lists, and a checksum of all of it. Called by one thread at
+ * a time for one file; it reads no samples.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 #include "libfl/model/digest.h"
 #include "tools/fl_sim/data/data_impl.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "partitions are written as they lie");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "partitions are written in host byte order");
 
 struct header {
     char magic[8];
@@ -46,7 +48,7 @@ int fl__data_describe_partition(const struct fl_split_conf *conf, struct fl_buf 
     return rv;
 }
 
-/* Labels, method, options and seed are all that a partition is made of. */
+/* Labels, method, options and seed determine a partition completely. */
 int fl__data_partition_key(const struct fl_dataset *train, const struct fl_split_conf *conf,
                            struct fl__data_key *ret, struct fl_err *err)
 {
@@ -66,8 +68,8 @@ int fl__data_partition_key(const struct fl_dataset *train, const struct fl_split
     return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "partition: %s", fl_strerror(rv));
 }
 
-static int place(const char *folder, const struct fl__data_key *key, char path[FL__DATA_PATH],
-                 struct fl_err *err)
+static int cache_path(const char *folder, const struct fl__data_key *key, char path[FL__DATA_PATH],
+                      struct fl_err *err)
 {
     char name[2 * 8 + 8];
     size_t n = strlen(fl_hex(name, key->sha, 8));
@@ -78,32 +80,33 @@ static int place(const char *folder, const struct fl__data_key *key, char path[F
                : fl_err_set(err, FL_ELIMIT, "path '%.200s…' is too long", folder);
 }
 
-static size_t file_size(size_t n_clients, size_t n_items)
+static size_t cache_file_size(size_t n_clients, size_t n_items)
 {
     return sizeof(struct header) + (n_clients + 1) * sizeof(uint64_t) + n_items * sizeof(uint32_t) +
            sizeof(uint64_t);
 }
 
-/* Whether these are the bytes of the partition that is looked for, whole and sound. */
-static bool is_sound(const struct fl_buf *buf, const struct fl__data_key *key, size_t n_clients,
-                     size_t n_samples, struct header *ret)
+/* Is this the complete, undamaged file of this partition? */
+static bool cache_is_valid(const struct fl_buf *buf, const struct fl__data_key *key,
+                           size_t n_clients, size_t n_samples, struct header *ret)
 {
     uint64_t sum;
 
-    if (buf->len < file_size(n_clients, 0)) {
+    if (buf->len < cache_file_size(n_clients, 0)) {
         return false;
     }
     (void)memcpy(ret, buf->data, sizeof(*ret));
     (void)memcpy(&sum, buf->data + buf->len - sizeof(sum), sizeof(sum));
     return memcmp(ret->magic, magic, sizeof(magic)) == 0 &&
            memcmp(ret->key, key->sha, sizeof(ret->key)) == 0 && ret->n_clients == n_clients &&
-           ret->n_items <= n_samples && buf->len == file_size(n_clients, (size_t)ret->n_items) &&
+           ret->n_items <= n_samples &&
+           buf->len == cache_file_size(n_clients, (size_t)ret->n_items) &&
            sum == fl_checksum(buf->data, buf->len - sizeof(sum));
 }
 
-/* The lists, checked once more: what reads samples by them trusts them. */
-static bool unpack(const struct fl_buf *buf, const struct header *h, size_t n_samples,
-                   struct fl_partition *part)
+/* Checks the lists, as samples are read by these indices without further checks. */
+static bool cache_unpack(const struct fl_buf *buf, const struct header *h, size_t n_samples,
+                         struct fl_partition *part)
 {
     const uint8_t *at = buf->data + sizeof(*h);
     uint64_t start;
@@ -132,22 +135,22 @@ int fl__data_read_partition(const char *folder, const struct fl__data_key *key, 
     char path[FL__DATA_PATH];
     struct header h;
     struct fl_buf buf;
-    int rv = place(folder, key, path, err);
+    int rv = cache_path(folder, key, path, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_fs_exists(path) ? fl_fs_read(path, file_size(n_clients, n_samples), &buf, err)
+    rv = fl_fs_exists(path) ? fl_fs_read(path, cache_file_size(n_clients, n_samples), &buf, err)
                             : FL_ENOENT;
     if (rv != FL_OK) {
-        return rv == FL_ELIMIT ? FL_ENOENT : rv; /* Longer than any that could be. */
+        return rv == FL_ELIMIT ? FL_ENOENT : rv; /* Larger than any possible file. */
     }
-    if (is_sound(&buf, key, n_clients, n_samples, &h)) {
+    if (cache_is_valid(&buf, key, n_clients, n_samples, &h)) {
         part.start = calloc(n_clients + 1, sizeof(*part.start));
         part.items = calloc((size_t)h.n_items + 1, sizeof(*part.items));
         rv = part.start == NULL || part.items == NULL
-                 ? fl_err_set(err, FL_ENOMEM, "no memory for '%s'", path)
-                 : (unpack(&buf, &h, n_samples, &part) ? FL_OK : FL_ENOENT);
+                 ? fl_err_set(err, FL_ENOMEM, "out of memory reading '%s'", path)
+                 : (cache_unpack(&buf, &h, n_samples, &part) ? FL_OK : FL_ENOENT);
     } else {
         rv = FL_ENOENT;
     }
@@ -160,12 +163,13 @@ int fl__data_read_partition(const char *folder, const struct fl__data_key *key, 
     return FL_OK;
 }
 
-static int pack(const struct fl__data_key *key, const struct fl_partition *part, struct fl_buf *buf)
+static int cache_pack(const struct fl__data_key *key, const struct fl_partition *part,
+                      struct fl_buf *buf)
 {
     struct header h = {.n_clients = part->n_clients, .n_items = part->start[part->n_clients]};
     uint64_t number;
     size_t i;
-    int rv = fl_buf_reserve(buf, file_size(part->n_clients, (size_t)h.n_items));
+    int rv = fl_buf_reserve(buf, cache_file_size(part->n_clients, (size_t)h.n_items));
 
     (void)memcpy(h.magic, magic, sizeof(magic));
     (void)memcpy(h.key, key->sha, sizeof(h.key));
@@ -191,7 +195,7 @@ int fl__data_write_partition(const char *folder, const struct fl__data_key *key,
 {
     char path[FL__DATA_PATH];
     struct fl_buf buf;
-    int rv = place(folder, key, path, err);
+    int rv = cache_path(folder, key, path, err);
 
     if (rv == FL_OK) {
         rv = fl_fs_mkdirs(folder, err);
@@ -200,7 +204,7 @@ int fl__data_write_partition(const char *folder, const struct fl__data_key *key,
         return rv;
     }
     fl_buf_init(&buf, SIZE_MAX);
-    rv = pack(key, part, &buf);
+    rv = cache_pack(key, part, &buf);
     rv = rv == FL_OK ? fl_fs_replace(path, buf.data, buf.len, false, err)
                      : fl_err_set(err, rv, "'%s': %s", path, fl_strerror(rv));
     fl_buf_done(&buf);

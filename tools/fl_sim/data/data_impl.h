@@ -1,7 +1,7 @@
 #ifndef FL_SIM_DATA_IMPL_H
 #define FL_SIM_DATA_IMPL_H
 
-/* Inside the room: what was configured, and open data. */
+/* Shared by the files of this folder: configured and open data. */
 
 #include "libfl/base/buf.h"
 #include "libfl/base/str.h"
@@ -10,20 +10,20 @@
 #include "tools/fl_sim/data/sim_data.h"
 
 #define FL__DATA_PATH 4096
-/* Digits of a SHA-256, and NUL. */
+/* Digits of a SHA-256, and the NUL. */
 #define FL__DATA_HASH 65
 
 enum fl__data_kind {
     FL__DATA_FOLDER, /* made by fl-data */
-    FL__DATA_SET,    /* and a partition */
+    FL__DATA_SET,    /* with a partition */
     FL__DATA_SYNTHETIC
 };
 
 struct fl_sim_data_conf {
     const struct fl_conf_node *map; /* for messages */
     enum fl__data_kind kind;
-    char path[FL__DATA_PATH];   /* FOLDER, SET: where it is */
-    bool by_trial;              /* the seeds below are those of the trial */
+    char path[FL__DATA_PATH];   /* FOLDER, SET: path of it */
+    bool by_trial;              /* the seeds below are replaced by that of the trial */
     struct fl_split_conf split; /* SET; test_share of SYNTHETIC too */
     struct fl_synthetic_conf synthetic;
 };
@@ -32,7 +32,7 @@ struct fl_sim_data_conf {
 struct fl__samples {
     size_t refs;              /* of open data; under the lock of the cache */
     struct fl__samples *next; /* in the cache */
-    char *key;                /* what they were made of */
+    char *key;                /* description of their origin */
     struct fl_split_set set;
     uint64_t *sums, *test_sums; /* a checksum for each sample of set.train and set.test */
 };
@@ -43,47 +43,48 @@ struct fl_sim_data {
     struct fl_sim_data *next; /* in the cache */
     char *key;
     struct fl__samples *samples;
-    struct fl_partition part; /* of samples->set.train; each list ends with the test samples */
-    uint32_t *n_test;         /* [clients] */
-    char *names;              /* [clients][name_size] */
+    /* indices into samples->set.train; each list ends with the test samples */
+    struct fl_partition part;
+    uint32_t *n_test; /* [clients] */
+    char *names;      /* [clients][name_size] */
     size_t name_size;
-    uint32_t *server_items;          /* of `server`, when that is a view */
+    uint32_t *server_items;          /* of `server`, if that is a view */
     struct fl_dataset *server_view;  /* owned; the clients' test samples */
     const struct fl_dataset *server; /* NULL: none */
     char hash[FL__DATA_HASH];
 };
 
-/* find.c: the folder of a data set that a file in `base` names. FL_ENOENT with where it was
- * looked for. */
+/* find.c: the folder of a data set that a file in `base` names. FL_ENOENT with the places that were
+   searched. */
 FL_MUST_CHECK int fl__data_find(const char *base, const char *name, char path[FL__DATA_PATH],
                                 struct fl_err *err);
-/* `path` as seen from the folder `base`. FL_ELIMIT. */
+/* Resolves `path` relative to the folder `base`. FL_ELIMIT. */
 FL_MUST_CHECK int fl__data_resolve(const char *base, const char *path, char out[FL__DATA_PATH],
                                    struct fl_err *err);
 
 /*
- * What follows fills new data, zeroed but for `samples`, which is new and empty too unless it says
- * otherwise. Errors leave it to fl__data_free().
+ * The functions below fill new data, zeroed except for `samples`, which is new and empty too unless
+ * stated otherwise. On an error the caller frees it with fl__data_free().
  */
 
-/* folder.c: what fl-data has put into folders. */
+/* sim_folder.c: data in folders that fl-data made. */
 FL_MUST_CHECK int fl__data_open_folder(const char *path, struct fl_sim_data *data,
                                        struct fl_err *err);
-/* made.c: a generated federation; the partition of samples that are there. */
+/* made.c: a generated federation; a partition of a loaded data set. */
 FL_MUST_CHECK int fl__data_open_synthetic(const struct fl_synthetic_conf *conf, double test_share,
                                           struct fl_sim_data *data, struct fl_err *err);
 FL_MUST_CHECK int fl__data_share(const struct fl_split_conf *conf, const char *keep,
                                  struct fl_sim_data *data, struct fl_err *err);
-/* Room for the names and test counts of `n` clients. FL_ENOMEM. */
+/* Allocates names and test counts of `n` clients. FL_ENOMEM. */
 FL_MUST_CHECK int fl__data_take_clients(struct fl_sim_data *data, size_t n, size_t name_size,
                                         struct fl_err *err);
 
-/* keep.c: partitions in files. Reading returns FL_ENOENT, and no message, when there is no such
- * file or it is damaged or of another partition. */
+/* data_cache.c: partitions in files. Reading returns FL_ENOENT, without a message, when the file
+   does not exist, is damaged, or has another partition. */
 struct fl__data_key {
     uint8_t sha[32];
 };
-/* Method, options, clients, seed and test share as text; appends. */
+/* Appends method, options, clients, seed and test share as text. */
 FL_MUST_CHECK int fl__data_describe_partition(const struct fl_split_conf *conf, struct fl_buf *out);
 FL_MUST_CHECK int fl__data_partition_key(const struct fl_dataset *train,
                                          const struct fl_split_conf *conf, struct fl__data_key *ret,

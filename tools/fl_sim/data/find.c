@@ -1,4 +1,4 @@
-/* Where data sets are that are called by name. */
+/* Finds data sets by name. Any thread. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,10 +10,10 @@
 #include "libfl/base/fs.h"
 #include "tools/fl_sim/data/data_impl.h"
 
-/* Folders above the program that are looked into: it may be a test in a build folder. */
+/* Number of folders above the program that are searched: it may be a test in a build folder. */
 #define LEVELS     5
 #define MAX_PLACES (3 * LEVELS + 2)
-/* Names that a message suggests among. */
+/* Number of names among which a suggestion is searched. */
 #define MAX_KNOWN 64
 
 static const struct {
@@ -25,7 +25,7 @@ struct places {
     size_t n;
 };
 
-static bool is_folder(const char *path)
+static bool find_is_folder(const char *path)
 {
     struct stat st;
 
@@ -41,19 +41,19 @@ int fl__data_resolve(const char *base, const char *path, char out[FL__DATA_PATH]
     return rv == FL_OK ? FL_OK : fl_err_set(err, FL_ELIMIT, "path '%.200s…' is too long", path);
 }
 
-/* `b` as seen from `a`. */
-static void add_place(struct places *places, const char *a, const char *b)
+/* `b` relative to `a`. */
+static void find_add_place(struct places *places, const char *a, const char *b)
 {
     char *to = places->folders[places->n];
 
     FL_REQUIRE(places->n < MAX_PLACES);
-    if (fl__data_resolve(a, b, to, NULL) == FL_OK && is_folder(to)) {
+    if (fl__data_resolve(a, b, to, NULL) == FL_OK && find_is_folder(to)) {
         places->n++;
     }
 }
 
-/* What the installation or the source tree, which the program is somewhere in, has. */
-static void add_own(struct places *places, bool shared)
+/* The data of the installation or of the source tree that contains the program. */
+static void find_add_installed(struct places *places, bool shared)
 {
     char self[PATH_MAX] = "";
     ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -64,26 +64,26 @@ static void add_own(struct places *places, bool shared)
     for (up = 0; up < LEVELS && (slash = strrchr(self, '/')) != NULL && slash != self; up++) {
         *slash = '\0';
         if (shared) {
-            add_place(places, self, "shared/data");
+            find_add_place(places, self, "shared/data");
         }
-        add_place(places, self, "share/fl/data");
-        add_place(places, self, "deploy/data");
+        find_add_place(places, self, "share/fl/data");
+        find_add_place(places, self, "deploy/data");
     }
 }
 
-/* $FL_DATA_DIR, or what is beside the source tree; what comes with the program; the experiment's
- * folder. */
-static void list_places(const char *base, struct places *places)
+/* Search order: $FL_DATA_DIR, or the folder beside the source tree; the data of the installation;
+   the experiment's folder. */
+static void find_list_places(const char *base, struct places *places)
 {
     const char *dir = getenv("FL_DATA_DIR");
     bool given = dir != NULL && dir[0] != '\0';
 
     *places = (struct places){.n = 0};
     if (given) {
-        add_place(places, ".", dir);
+        find_add_place(places, ".", dir);
     }
-    add_own(places, !given);
-    add_place(places, ".", base);
+    find_add_installed(places, !given);
+    find_add_place(places, ".", base);
 }
 
 struct known {
@@ -92,14 +92,14 @@ struct known {
     size_t n;
 };
 
-static int add_known(void *ctx, const char *folder, const char *name, struct fl_err *err)
+static int find_add_known(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
     struct known *known = ctx;
     char path[FL__DATA_PATH];
 
     (void)err;
     if (known->n < MAX_KNOWN && name[0] != '.' &&
-        fl_fs_join(path, sizeof(path), folder, name) == FL_OK && is_folder(path) &&
+        fl_fs_join(path, sizeof(path), folder, name) == FL_OK && find_is_folder(path) &&
         fl_str_copy(known->names[known->n], FL_NAME_MAX, name) == FL_OK)
     {
         known->list[known->n] = known->names[known->n];
@@ -108,7 +108,7 @@ static int add_known(void *ctx, const char *folder, const char *name, struct fl_
     return FL_OK;
 }
 
-static int not_found(const struct places *places, const char *name, struct fl_err *err)
+static int find_not_found(const struct places *places, const char *name, struct fl_err *err)
 {
     struct known *known = calloc(1, sizeof(*known));
     const char *dir = getenv("FL_DATA_DIR");
@@ -121,20 +121,20 @@ static int not_found(const struct places *places, const char *name, struct fl_er
         }
     }
     for (i = 0; known != NULL && i < places->n; i++) {
-        if (fl_fs_each(places->folders[i], add_known, known, NULL) != FL_OK) {
-            continue; /* What cannot be listed has nothing to suggest. */
+        if (fl_fs_each(places->folders[i], find_add_known, known, NULL) != FL_OK) {
+            continue; /* A folder that cannot be listed yields no suggestions. */
         }
     }
     if (known != NULL) {
         near = fl_str_nearest(name, known->list, known->n);
     }
-    (void)fl_err_set(err, FL_ENOENT,
-                     "no data set '%s': looked in $FL_DATA_DIR (%s)%s, in what fl-sim brings with "
-                     "it and beside the experiment's file%s%s%s; a folder is named with a '/'",
-                     name, dir != NULL && dir[0] != '\0' ? dir : "not set",
-                     dir != NULL && dir[0] != '\0' && !is_folder(dir) ? ", which is not there" : "",
-                     near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
-                     near != NULL ? "'?" : "");
+    (void)fl_err_set(
+        err, FL_ENOENT,
+        "no data set '%s': searched $FL_DATA_DIR (%s)%s, the data that is installed with fl-sim "
+        "and the folder of the experiment's file%s%s%s; to name a folder, include a '/'",
+        name, dir != NULL && dir[0] != '\0' ? dir : "not set",
+        dir != NULL && dir[0] != '\0' && !find_is_folder(dir) ? ", which does not exist" : "",
+        near != NULL ? "; did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
     free(known);
     return FL_ENOENT;
 }
@@ -148,8 +148,8 @@ int fl__data_find(const char *base, const char *name, char path[FL__DATA_PATH], 
 
     if (strchr(name, '/') != NULL) {
         rv = fl__data_resolve(base, name, path, err);
-        if (rv == FL_OK && !is_folder(path)) {
-            rv = fl_err_set(err, FL_ENOENT, "folder '%s' is not there", path);
+        if (rv == FL_OK && !find_is_folder(path)) {
+            rv = fl_err_set(err, FL_ENOENT, "folder '%s' does not exist", path);
         }
         return rv;
     }
@@ -158,17 +158,18 @@ int fl__data_find(const char *base, const char *name, char path[FL__DATA_PATH], 
     }
     places = malloc(sizeof(*places));
     if (places == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory to look for '%s'", name);
+        return fl_err_set(err, FL_ENOMEM, "out of memory searching for '%s'", name);
     }
-    list_places(base, places);
+    find_list_places(base, places);
     for (i = 0; i < places->n; i++) {
         if (name[0] != '\0' &&
-            fl_fs_join(path, FL__DATA_PATH, places->folders[i], folder) == FL_OK && is_folder(path))
+            fl_fs_join(path, FL__DATA_PATH, places->folders[i], folder) == FL_OK &&
+            find_is_folder(path))
         {
             break;
         }
     }
-    rv = i < places->n ? FL_OK : not_found(places, name, err);
+    rv = i < places->n ? FL_OK : find_not_found(places, name, err);
     free(places);
     return rv;
 }

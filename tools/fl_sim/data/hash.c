@@ -1,4 +1,4 @@
-/* What data is, in one number: the same however it came here. */
+/* The digest of open data: equal for equal data, whatever its source. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,15 +7,15 @@
 #include "libfl/model/digest.h"
 #include "tools/fl_sim/data/data_impl.h"
 
-/* A digest is taken of pieces so long at most, each with the digest before it. */
+/* Maximum length of a piece; each piece is hashed with the digest before it. */
 #define PIECE ((size_t)1 << 20)
 
 struct hashing {
-    struct fl_buf buf; /* begins with the digest of what came before */
+    struct fl_buf buf; /* begins with the previous digest */
     int rv;            /* the first error */
 };
 
-static void fold(struct hashing *h)
+static void hash_fold(struct hashing *h)
 {
     uint8_t digest[32];
 
@@ -26,19 +26,19 @@ static void fold(struct hashing *h)
     }
 }
 
-static void add(struct hashing *h, const void *data, size_t len)
+static void hash_add(struct hashing *h, const void *data, size_t len)
 {
     if (h->rv == FL_OK) {
         h->rv = fl_buf_add(&h->buf, data, len);
     }
     if (h->rv == FL_OK && h->buf.len >= PIECE) {
-        fold(h);
+        hash_fold(h);
     }
 }
 
-static void add_number(struct hashing *h, uint64_t number)
+static void hash_add_number(struct hashing *h, uint64_t number)
 {
-    add(h, &number, sizeof(number));
+    hash_add(h, &number, sizeof(number));
 }
 
 int fl__data_sum_samples(const struct fl_dataset *ds, uint64_t **ret, struct fl_err *err)
@@ -48,7 +48,7 @@ int fl__data_sum_samples(const struct fl_dataset *ds, uint64_t **ret, struct fl_
     size_t i;
 
     if (sums == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory for the checksums of %zu samples", ds->n);
+        return fl_err_set(err, FL_ENOMEM, "out of memory for the checksums of %zu samples", ds->n);
     }
     for (i = 0; i < ds->n; i++) {
         sums[i] = fl_checksum(fl_dataset_row(ds, i), bytes);
@@ -58,48 +58,48 @@ int fl__data_sum_samples(const struct fl_dataset *ds, uint64_t **ret, struct fl_
 }
 
 /* `items` NULL: the first n samples. */
-static void add_samples(struct hashing *h, const struct fl_dataset *ds, const uint64_t *sums,
-                        const uint32_t *items, size_t n)
+static void hash_add_samples(struct hashing *h, const struct fl_dataset *ds, const uint64_t *sums,
+                             const uint32_t *items, size_t n)
 {
     size_t i;
 
-    add_number(h, n);
+    hash_add_number(h, n);
     for (i = 0; i < n; i++) {
         size_t at = items != NULL ? items[i] : i;
 
-        add_number(h, sums[at]);
-        add(h, &ds->y[at], sizeof(ds->y[at]));
+        hash_add_number(h, sums[at]);
+        hash_add(h, &ds->y[at], sizeof(ds->y[at]));
     }
 }
 
-static void add_shape(struct hashing *h, const struct fl_dataset *ds)
+static void hash_add_shape(struct hashing *h, const struct fl_dataset *ds)
 {
     size_t i;
 
-    add(h, fl_dataset_type_name(ds), strlen(fl_dataset_type_name(ds)));
-    add_number(h, ds->n_dims);
+    hash_add(h, fl_dataset_type_name(ds), strlen(fl_dataset_type_name(ds)));
+    hash_add_number(h, ds->n_dims);
     for (i = 0; i < 3; i++) {
-        add_number(h, ds->dims[i]);
+        hash_add_number(h, ds->dims[i]);
     }
-    add_number(h, ds->n_norm);
+    hash_add_number(h, ds->n_norm);
     if (ds->n_norm > 0) {
-        add(h, ds->mean, ds->n_norm * sizeof(*ds->mean));
-        add(h, ds->std, ds->n_norm * sizeof(*ds->std));
+        hash_add(h, ds->mean, ds->n_norm * sizeof(*ds->mean));
+        hash_add(h, ds->std, ds->n_norm * sizeof(*ds->std));
     }
 }
 
-static void add_server(struct hashing *h, const struct fl_sim_data *data)
+static void hash_add_server(struct hashing *h, const struct fl_sim_data *data)
 {
     const struct fl__samples *s = data->samples;
 
     if (data->server == NULL) {
-        add_number(h, 0);
+        hash_add_number(h, 0);
     } else if (data->server == data->server_view) {
-        add_shape(h, data->server);
-        add_samples(h, s->set.train, s->sums, data->server_items, data->server->n);
+        hash_add_shape(h, data->server);
+        hash_add_samples(h, s->set.train, s->sums, data->server_items, data->server->n);
     } else {
-        add_shape(h, data->server);
-        add_samples(h, s->set.test, s->test_sums, NULL, data->server->n);
+        hash_add_shape(h, data->server);
+        hash_add_samples(h, s->set.test, s->test_sums, NULL, data->server->n);
     }
 }
 
@@ -110,19 +110,19 @@ int fl__data_hash(struct fl_sim_data *data, struct fl_err *err)
     size_t k;
 
     fl_buf_init(&h.buf, PIECE * 4);
-    add_number(&h, data->part.n_clients);
-    add_shape(&h, s->set.train);
+    hash_add_number(&h, data->part.n_clients);
+    hash_add_shape(&h, s->set.train);
     for (k = 0; k < data->part.n_clients; k++) {
         const char *name = data->names + k * data->name_size;
         const uint32_t *items = data->part.items + data->part.start[k];
         size_t n_train = fl_partition_count(&data->part, k) - data->n_test[k];
 
-        add(&h, name, strlen(name) + 1);
-        add_samples(&h, s->set.train, s->sums, items, n_train);
-        add_samples(&h, s->set.train, s->sums, items + n_train, data->n_test[k]);
+        hash_add(&h, name, strlen(name) + 1);
+        hash_add_samples(&h, s->set.train, s->sums, items, n_train);
+        hash_add_samples(&h, s->set.train, s->sums, items + n_train, data->n_test[k]);
     }
-    add_server(&h, data);
-    fold(&h);
+    hash_add_server(&h, data);
+    hash_fold(&h);
     if (h.rv == FL_OK) {
         (void)fl_hex(data->hash, h.buf.data, 32);
     }

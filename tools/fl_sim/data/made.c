@@ -1,4 +1,8 @@
-/* Data that is made here: a partition of samples in memory, or a federation that is generated. */
+/*
+ * Makes data in memory: a partition of a loaded data set, or a generated federation. Called while
+ * the data is opened, under the lock of the cache (sim_data.c). Partitions are read from their file
+ * when they were made before.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,11 +19,11 @@ int fl__data_take_clients(struct fl_sim_data *data, size_t n, size_t name_size, 
     }
     return data->names != NULL && data->n_test != NULL && data->part.start != NULL
                ? FL_OK
-               : fl_err_set(err, FL_ENOMEM, "no memory for %zu clients", n);
+               : fl_err_set(err, FL_ENOMEM, "out of memory for %zu clients", n);
 }
 
 /* Names and test counts by the rules of fl-data. */
-static int describe(struct fl_sim_data *data, double test_share, struct fl_err *err)
+static int made_describe(struct fl_sim_data *data, double test_share, struct fl_err *err)
 {
     size_t n = data->part.n_clients;
     char name[FL_SPLIT_NAME];
@@ -35,8 +39,8 @@ static int describe(struct fl_sim_data *data, double test_share, struct fl_err *
     return rv;
 }
 
-/* The server has the test samples of all clients, if there are any. */
-static int pool_tests(struct fl_sim_data *data, struct fl_err *err)
+/* The server's test set is the test samples of all clients, if there are any. */
+static int made_pool_tests(struct fl_sim_data *data, struct fl_err *err)
 {
     size_t total = 0;
     size_t used = 0;
@@ -51,7 +55,7 @@ static int pool_tests(struct fl_sim_data *data, struct fl_err *err)
     }
     data->server_items = malloc(total * sizeof(*data->server_items));
     if (data->server_items == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory for %zu test samples", total);
+        return fl_err_set(err, FL_ENOMEM, "out of memory for %zu test samples", total);
     }
     for (k = 0; k < data->part.n_clients; k++) {
         (void)memcpy(data->server_items + used,
@@ -67,11 +71,11 @@ static int pool_tests(struct fl_sim_data *data, struct fl_err *err)
     return rv;
 }
 
-/* --- a partition --- */
+/* --- partition --- */
 
-/* The partition, from its file when it was made before. */
-static int partition(const struct fl_split_conf *conf, const char *keep, struct fl_sim_data *data,
-                     struct fl_err *err)
+/* Reads the partition from its file, or makes and stores it. */
+static int made_partition(const struct fl_split_conf *conf, const char *keep,
+                          struct fl_sim_data *data, struct fl_err *err)
 {
     const struct fl_dataset *train = data->samples->set.train;
     struct fl__data_key key;
@@ -95,13 +99,13 @@ static int partition(const struct fl_split_conf *conf, const char *keep, struct 
 int fl__data_share(const struct fl_split_conf *conf, const char *keep, struct fl_sim_data *data,
                    struct fl_err *err)
 {
-    int rv = partition(conf, keep, data, err);
+    int rv = made_partition(conf, keep, data, err);
 
     if (rv == FL_OK) {
-        rv = describe(data, conf->test_share, err);
+        rv = made_describe(data, conf->test_share, err);
     }
     if (rv == FL_OK && data->samples->set.pooled) {
-        rv = pool_tests(data, err);
+        rv = made_pool_tests(data, err);
     } else if (rv == FL_OK) {
         data->server = data->samples->set.test;
     }
@@ -110,8 +114,9 @@ int fl__data_share(const struct fl_split_conf *conf, const char *keep, struct fl
 
 /* --- Synthetic(alpha, beta) --- */
 
-/* One set for the samples of all clients, one after the other. */
-static int make_all(const struct fl_synthetic *gen, struct fl_sim_data *data, struct fl_err *err)
+/* One set with the samples of all clients, one after the other. */
+static int made_generate(const struct fl_synthetic *gen, struct fl_sim_data *data,
+                         struct fl_err *err)
 {
     const size_t dim = FL_SYNTHETIC_FEATURES;
     struct fl_partition *part = &data->part;
@@ -126,7 +131,7 @@ static int make_all(const struct fl_synthetic *gen, struct fl_sim_data *data, st
     part->start[part->n_clients] = total;
     part->items = malloc((total + 1) * sizeof(*part->items));
     if (part->items == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory for %zu samples", total);
+        return fl_err_set(err, FL_ENOMEM, "out of memory for %zu samples", total);
     }
     for (i = 0; i < total; i++) {
         part->items[i] = (uint32_t)i;
@@ -138,7 +143,7 @@ static int make_all(const struct fl_synthetic *gen, struct fl_sim_data *data, st
     return rv;
 }
 
-static int fill_all(struct fl_synthetic *gen, struct fl_sim_data *data, struct fl_err *err)
+static int made_fill(struct fl_synthetic *gen, struct fl_sim_data *data, struct fl_err *err)
 {
     const struct fl_dataset *all = data->samples->set.train;
     size_t k;
@@ -172,10 +177,10 @@ int fl__data_open_synthetic(const struct fl_synthetic_conf *conf, double test_sh
     part->n_clients = conf->n_clients;
     part->start = calloc(conf->n_clients + 1, sizeof(*part->start));
     rv = part->start != NULL
-             ? make_all(gen, data, err)
-             : fl_err_set(err, FL_ENOMEM, "no memory for %zu clients", conf->n_clients);
+             ? made_generate(gen, data, err)
+             : fl_err_set(err, FL_ENOMEM, "out of memory for %zu clients", conf->n_clients);
     if (rv == FL_OK) {
-        rv = fill_all(gen, data, err);
+        rv = made_fill(gen, data, err);
     }
     fl_synthetic_free(gen);
     for (k = 0; rv == FL_OK && k < conf->n_clients; k++) {
@@ -183,7 +188,7 @@ int fl__data_open_synthetic(const struct fl_synthetic_conf *conf, double test_sh
                                fl_partition_count(part, k), err);
     }
     if (rv == FL_OK) {
-        rv = describe(data, test_share, err);
+        rv = made_describe(data, test_share, err);
     }
-    return rv == FL_OK ? pool_tests(data, err) : rv;
+    return rv == FL_OK ? made_pool_tests(data, err) : rv;
 }

@@ -1,4 +1,5 @@
-/* Open data, and who shares it. */
+/* Open data, shared by trials with equal data (sim_data.h). Any thread: a lock of the cache
+   protects references and lists; open data is read-only. */
 #include "tools/fl_sim/data/sim_data.h"
 
 #include <inttypes.h>
@@ -11,7 +12,7 @@
 #include "tools/fl_sim/data/data_impl.h"
 
 struct fl_sim_data_cache {
-    pthread_mutex_t lock; /* of all below, and of the references of what is in it */
+    pthread_mutex_t lock; /* protects all members below, and the references of open data */
     char *keep;
     struct fl_sim_data *data;
     struct fl__samples *samples;
@@ -26,7 +27,7 @@ int fl_sim_data_cache_new(const char *keep, struct fl_sim_data_cache **ret, stru
         pthread_mutex_init(&cache->lock, NULL) != 0) {
         free(copy);
         free(cache);
-        return fl_err_set(err, FL_ENOMEM, "no memory for data");
+        return fl_err_set(err, FL_ENOMEM, "out of memory for data");
     }
     cache->keep = copy;
     *ret = cache;
@@ -44,9 +45,9 @@ void fl_sim_data_cache_free(struct fl_sim_data_cache *cache)
     free(cache);
 }
 
-/* --- under the lock --- */
+/* --- called with the lock held --- */
 
-static void drop_samples(struct fl_sim_data_cache *cache, struct fl__samples *s)
+static void data_drop_samples(struct fl_sim_data_cache *cache, struct fl__samples *s)
 {
     struct fl__samples **at;
 
@@ -65,7 +66,7 @@ static void drop_samples(struct fl_sim_data_cache *cache, struct fl__samples *s)
     free(s);
 }
 
-static void drop_data(struct fl_sim_data *data)
+static void data_drop(struct fl_sim_data *data)
 {
     struct fl_sim_data **at;
 
@@ -78,7 +79,7 @@ static void drop_data(struct fl_sim_data *data)
         *at = data->next;
     }
     fl_dataset_free(data->server_view);
-    drop_samples(data->cache, data->samples);
+    data_drop_samples(data->cache, data->samples);
     fl_partition_done(&data->part);
     free(data->n_test);
     free(data->names);
@@ -87,8 +88,10 @@ static void drop_data(struct fl_sim_data *data)
     free(data);
 }
 
-/* What the data is made of; the first `*ret_samples` bytes of it, what its samples are made of. */
-static int make_key(const struct fl_sim_data_conf *conf, struct fl_buf *out, size_t *ret_samples)
+/* The key of the data: a description of its origin; its first `*ret_samples` bytes describe the
+   origin of its samples. */
+static int data_make_key(const struct fl_sim_data_conf *conf, struct fl_buf *out,
+                         size_t *ret_samples)
 {
     const struct fl_split_conf *split = &conf->split;
     const struct fl_synthetic_conf *s = &conf->synthetic;
@@ -111,7 +114,7 @@ static int make_key(const struct fl_sim_data_conf *conf, struct fl_buf *out, siz
     return rv == FL_OK ? fl__data_describe_partition(split, out) : rv;
 }
 
-static char *copy_key(const struct fl_buf *key, size_t len)
+static char *data_copy_key(const struct fl_buf *key, size_t len)
 {
     char *copy = malloc(len + 1);
 
@@ -122,7 +125,7 @@ static char *copy_key(const struct fl_buf *key, size_t len)
     return copy;
 }
 
-static struct fl_sim_data *find_data(const struct fl_sim_data_cache *cache,
+static struct fl_sim_data *data_find(const struct fl_sim_data_cache *cache,
                                      const struct fl_buf *key)
 {
     struct fl_sim_data *data = cache->data;
@@ -135,8 +138,8 @@ static struct fl_sim_data *find_data(const struct fl_sim_data_cache *cache,
     return data;
 }
 
-static struct fl__samples *find_samples(const struct fl_sim_data_cache *cache,
-                                        const struct fl_buf *key, size_t len)
+static struct fl__samples *data_find_samples(const struct fl_sim_data_cache *cache,
+                                             const struct fl_buf *key, size_t len)
 {
     struct fl__samples *s = cache->samples;
 
@@ -146,12 +149,12 @@ static struct fl__samples *find_samples(const struct fl_sim_data_cache *cache,
     return s;
 }
 
-/* The samples of `data`, which has a reference then: those that are there, or new ones. */
-static int take_samples(struct fl_sim_data *data, const struct fl_buf *key, size_t len,
-                        bool *ret_new)
+/* Attaches the samples of `data` with a reference: existing ones, or new ones. */
+static int data_take_samples(struct fl_sim_data *data, const struct fl_buf *key, size_t len,
+                             bool *ret_new)
 {
     struct fl_sim_data_cache *cache = data->cache;
-    struct fl__samples *s = find_samples(cache, key, len);
+    struct fl__samples *s = data_find_samples(cache, key, len);
 
     *ret_new = s == NULL;
     if (s == NULL) {
@@ -159,7 +162,7 @@ static int take_samples(struct fl_sim_data *data, const struct fl_buf *key, size
         if (s == NULL) {
             return FL_ENOMEM;
         }
-        s->key = copy_key(key, len);
+        s->key = data_copy_key(key, len);
         if (s->key == NULL) {
             free(s);
             return FL_ENOMEM;
@@ -170,8 +173,8 @@ static int take_samples(struct fl_sim_data *data, const struct fl_buf *key, size
     return FL_OK;
 }
 
-static int fill(const struct fl_sim_data_conf *conf, bool new_samples, struct fl_sim_data *data,
-                struct fl_err *err)
+static int data_fill(const struct fl_sim_data_conf *conf, bool new_samples,
+                     struct fl_sim_data *data, struct fl_err *err)
 {
     struct fl__samples *s = data->samples;
     int rv = FL_OK;
@@ -199,7 +202,7 @@ static int fill(const struct fl_sim_data_conf *conf, bool new_samples, struct fl
     return rv == FL_OK ? fl__data_hash(data, err) : rv;
 }
 
-static int open_data(struct fl_sim_data_cache *cache, const struct fl_sim_data_conf *conf,
+static int data_open(struct fl_sim_data_cache *cache, const struct fl_sim_data_conf *conf,
                      const struct fl_buf *key, size_t len, struct fl_sim_data **ret,
                      struct fl_err *err)
 {
@@ -209,16 +212,16 @@ static int open_data(struct fl_sim_data_cache *cache, const struct fl_sim_data_c
 
     if (data != NULL) {
         data->cache = cache;
-        data->key = copy_key(key, key->len);
-        rv = data->key != NULL ? take_samples(data, key, len, &new_samples) : FL_ENOMEM;
+        data->key = data_copy_key(key, key->len);
+        rv = data->key != NULL ? data_take_samples(data, key, len, &new_samples) : FL_ENOMEM;
     }
     if (rv != FL_OK) {
-        drop_data(data);
-        return fl_err_set(err, rv, "no memory for data");
+        data_drop(data);
+        return fl_err_set(err, rv, "out of memory for data");
     }
-    rv = fill(conf, new_samples, data, err);
+    rv = data_fill(conf, new_samples, data, err);
     if (rv != FL_OK) {
-        drop_data(data);
+        data_drop(data);
         return rv;
     }
     if (new_samples && conf->kind == FL__DATA_SET) {
@@ -231,22 +234,22 @@ static int open_data(struct fl_sim_data_cache *cache, const struct fl_sim_data_c
     return FL_OK;
 }
 
-static int get(struct fl_sim_data_cache *cache, const struct fl_sim_data_conf *conf,
-               struct fl_sim_data **ret, struct fl_err *err)
+static int data_get(struct fl_sim_data_cache *cache, const struct fl_sim_data_conf *conf,
+                    struct fl_sim_data **ret, struct fl_err *err)
 {
     struct fl_buf key;
     size_t len = 0;
     int rv;
 
     fl_buf_init(&key, SIZE_MAX);
-    rv = make_key(conf, &key, &len);
+    rv = data_make_key(conf, &key, &len);
     if (rv != FL_OK) {
-        rv = fl_err_set(err, rv, "no memory for data");
+        rv = fl_err_set(err, rv, "out of memory for data");
         goto out;
     }
-    *ret = find_data(cache, &key);
+    *ret = data_find(cache, &key);
     if (*ret == NULL) {
-        rv = open_data(cache, conf, &key, len, ret, err);
+        rv = data_open(cache, conf, &key, len, ret, err);
     }
     if (rv == FL_OK) {
         (*ret)->refs++;
@@ -256,9 +259,9 @@ out:
     return rv;
 }
 
-/* An error of opening behind the line of the key that it is about, when it is about the file. */
-static int at_key(const struct fl_sim_data_conf *conf, int rv, const struct fl_err *inner,
-                  struct fl_err *err)
+/* Puts the line of the key before an error of opening that is caused by the file. */
+static int data_error_at_key(const struct fl_sim_data_conf *conf, int rv,
+                             const struct fl_err *inner, struct fl_err *err)
 {
     const char *key = conf->kind == FL__DATA_FOLDER ? "path" : "set";
 
@@ -269,7 +272,7 @@ static int at_key(const struct fl_sim_data_conf *conf, int rv, const struct fl_e
     case FL_ESHAPE:
     case FL_ENUMERIC:
         return fl_conf_error(fl_conf_get(conf->map, key), err, "%s", fl_err_text(inner, rv));
-    case FL_ERANGE: /* Samples that cannot be shared out so. */
+    case FL_ERANGE: /* The partition method cannot divide these samples. */
     case FL_ELIMIT:
         return fl_conf_error(conf->map, err, "%s", fl_err_text(inner, rv));
     default:
@@ -277,28 +280,28 @@ static int at_key(const struct fl_sim_data_conf *conf, int rv, const struct fl_e
     }
 }
 
-/* --- for everybody --- */
+/* --- public functions --- */
 
 int fl_sim_data_get(struct fl_sim_data_cache *cache, const struct fl_sim_data_conf *conf,
                     uint64_t trial_seed, const struct fl_sim_data **ret, struct fl_err *err)
 {
-    struct fl_sim_data_conf mine = *conf;
+    struct fl_sim_data_conf of_trial = *conf;
     struct fl_sim_data *data = NULL;
     struct fl_err inner = {0};
     int rv;
 
-    if (mine.by_trial) {
-        mine.split.partition.seed = trial_seed;
-        mine.synthetic.seed = trial_seed;
+    if (of_trial.by_trial) {
+        of_trial.split.partition.seed = trial_seed;
+        of_trial.synthetic.seed = trial_seed;
     }
     (void)pthread_mutex_lock(&cache->lock);
-    rv = get(cache, &mine, &data, &inner);
+    rv = data_get(cache, &of_trial, &data, &inner);
     (void)pthread_mutex_unlock(&cache->lock);
     if (rv == FL_OK) {
         *ret = data;
         return FL_OK;
     }
-    return at_key(conf, rv, &inner, err);
+    return data_error_at_key(conf, rv, &inner, err);
 }
 
 void fl_sim_data_put(const struct fl_sim_data *data)
@@ -315,7 +318,7 @@ void fl_sim_data_put(const struct fl_sim_data *data)
         FL_REQUIRE(at != NULL);
     }
     if (--at->refs == 0) {
-        drop_data(at);
+        data_drop(at);
     }
     (void)pthread_mutex_unlock(&cache->lock);
 }
@@ -397,7 +400,7 @@ const char *fl_sim_data_hash(const struct fl_sim_data *data)
     return data->hash;
 }
 
-static uint64_t set_bytes(const struct fl_dataset *ds)
+static uint64_t data_set_bytes(const struct fl_dataset *ds)
 {
     return ds != NULL ? (uint64_t)ds->n * (ds->dim * fl_dataset_value_size(ds) + sizeof(*ds->y) +
                                            sizeof(uint64_t))
@@ -410,7 +413,7 @@ uint64_t fl_sim_data_bytes(const struct fl_sim_data *data)
     uint64_t items = data->part.start[n];
 
     items += data->server_view != NULL ? data->server_view->n : 0;
-    return set_bytes(data->samples->set.train) + set_bytes(data->samples->set.test) +
+    return data_set_bytes(data->samples->set.train) + data_set_bytes(data->samples->set.test) +
            items * sizeof(uint32_t) +
            (uint64_t)n * (sizeof(*data->part.start) + sizeof(*data->n_test) + data->name_size);
 }

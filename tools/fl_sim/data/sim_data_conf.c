@@ -1,4 +1,5 @@
-/* The mapping `data:`: which keys there are, and what goes together. */
+/* Reads the mapping `data:` of an experiment: its keys, and which of them can be combined. Pure
+   functions on a document; it opens no data. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +7,7 @@
 #include "libfl/base/fs.h"
 #include "tools/fl_sim/data/data_impl.h"
 
-/* Options of all methods together, and a name of theirs. */
+/* The union of the options of all methods, and the number of names. */
 #define MAX_OTHERS 32
 #define NAME_SIZE  48
 
@@ -25,27 +26,27 @@ struct values {
 
 const struct fl_opt_spec fl_sim_data_options[] = {
     {ROW(STRING, path),
-     .help = "A folder that fl-data made: a folder for each client, which is called like it"},
+     .help = "A folder that fl-data made: one folder for each client, with the client's name"},
     {ROW(STRING, set),
-     .help = "A data set to share out: a folder, a name in $FL_DATA_DIR, digits or synthetic"},
+     .help = "A data set to partition: a folder, a name in $FL_DATA_DIR, digits or synthetic"},
     {ROW(STRING, method), .def = "iid",
-     .help = "How to share out: a method of fl-data split, whose options are keys beside it"},
+     .help = "Partition method: a method of fl-data split, whose options are keys beside it"},
     {ROW(INT, clients), .min = 1, .max = (double)FL_PARTITION_MAX_CLIENTS,
-     .help = "How many clients there are"},
+     .help = "Number of clients"},
     {ROW(STRING, seed), .def = "0",
-     .help = "Of the partition: a number, or trial, another partition for each trial's seed"},
+     .help = "Seed of the partition: a number, or trial: a partition for each trial's seed"},
     {ROW(FLOAT, test_share), .min = 0, .max = FL_SPLIT_MAX_SHARE,
-     .help = "Share of each client's samples for its own test; what the method does when unset"},
+     .help = "Share of each client's samples for its own test; default: that of the method"},
     {ROW(ENUM, pool), .def = "as-method", .choices = fl_split_pools,
-     .help = "Whether the test part of the set is shared out too"},
+     .help = "Whether the test part of the set is partitioned too"},
     {ROW(ENUM, standardise), .def = "as-input", .choices = fl_split_standards,
      .help = "As --standardise of fl-data split"},
     {ROW(INT, crop), .min = 0, .max = FL_SPLIT_MAX_CROP, .def = "0",
-     .help = "Keep the middle so many pixels of every picture; 0: all"},
+     .help = "Crop every picture to N x N pixels in its middle; 0: no crop"},
     FL_OPT_END_OF(struct values)};
 /* clang-format on */
 
-/* --- the options of the methods: keys with '_' where fl-data has '-' --- */
+/* --- options of methods: keys with '_' where fl-data has '-' --- */
 
 struct others {
     char names[MAX_OTHERS][NAME_SIZE];
@@ -53,7 +54,7 @@ struct others {
     size_t n;
 };
 
-static void add_other(struct others *o, const char *name)
+static void conf_add_excluded(struct others *o, const char *name)
 {
     char key[NAME_SIZE];
     size_t i;
@@ -73,7 +74,7 @@ static void add_other(struct others *o, const char *name)
     o->n++;
 }
 
-static void list_others(struct others *o)
+static void conf_list_excluded(struct others *o)
 {
     const struct fl_partition_option *option;
     size_t i;
@@ -81,14 +82,14 @@ static void list_others(struct others *o)
     *o = (struct others){.n = 0};
     for (i = 0; fl_partition_at(i) != NULL; i++) {
         for (option = fl_partition_at(i)->options; option->name != NULL; option++) {
-            add_other(o, option->name);
+            conf_add_excluded(o, option->name);
         }
     }
-    add_other(o, "alpha"); /* Of synthetic. */
-    add_other(o, "beta");
+    conf_add_excluded(o, "alpha"); /* Options of synthetic. */
+    conf_add_excluded(o, "beta");
 }
 
-static bool is_other(const struct others *o, const char *key)
+static bool conf_excludes_key(const struct others *o, const char *key)
 {
     size_t i;
 
@@ -97,8 +98,8 @@ static bool is_other(const struct others *o, const char *key)
     return i < o->n;
 }
 
-static const struct fl_partition_option *option_of(const struct fl_partition_ops *method,
-                                                   const char *key)
+static const struct fl_partition_option *conf_option(const struct fl_partition_ops *method,
+                                                     const char *key)
 {
     const struct fl_partition_option *option;
     size_t i;
@@ -113,7 +114,7 @@ static const struct fl_partition_option *option_of(const struct fl_partition_ops
     return NULL;
 }
 
-/* --- what was given --- */
+/* --- given keys --- */
 
 struct reading {
     const struct fl_conf_node *map;
@@ -123,43 +124,44 @@ struct reading {
     struct fl_sim_data_conf *conf;
 };
 
-/* The node of a key, or the mapping when it was not given. */
-static const struct fl_conf_node *node_of(const struct reading *r, const char *key)
+/* The node of a key, or the mapping if the key is not given. */
+static const struct fl_conf_node *conf_node(const struct reading *r, const char *key)
 {
     const struct fl_conf_node *node = fl_conf_get(r->map, key);
 
     return node != NULL ? node : r->map;
 }
 
-static int read_seed(const struct reading *r, uint64_t *ret, struct fl_err *err)
+static int conf_read_seed(const struct reading *r, uint64_t *ret, struct fl_err *err)
 {
     if (strcmp(r->v->seed, "trial") == 0) {
         r->conf->by_trial = true;
         return FL_OK;
     }
     if (fl_str_to_u64(r->v->seed, ret) != FL_OK || *ret > INT64_MAX) {
-        return fl_conf_error(node_of(r, "seed"), err,
+        return fl_conf_error(conf_node(r, "seed"), err,
                              "expected 'trial' or a whole number of at most %lld, found '%s'",
                              (long long)INT64_MAX, r->v->seed);
     }
     return FL_OK;
 }
 
-static int want_clients(const struct reading *r, size_t *ret, struct fl_err *err)
+static int conf_require_clients(const struct reading *r, size_t *ret, struct fl_err *err)
 {
     if (!r->v->clients_given) {
-        return fl_conf_error(r->map, err,
-                             "the required key 'clients' is missing (among how many '%s' is shared "
-                             "out)",
-                             r->v->set);
+        return fl_conf_error(
+            r->map, err,
+            "the required key 'clients' is missing (among how many clients '%s' is divided"
+            "out)",
+            r->v->set);
     }
     *ret = (size_t)r->v->clients;
     return FL_OK;
 }
 
-/* Keys beside `keep` (NULL-terminated) do not go with it. */
-static int only_keys(const struct reading *r, const char *const *keep, const char *with,
-                     struct fl_err *err)
+/* Keys other than those in `keep` (NULL-terminated) cannot be combined with it. */
+static int conf_only_keys(const struct reading *r, const char *const *keep, const char *with,
+                          struct fl_err *err)
 {
     size_t i;
     size_t k;
@@ -168,18 +170,18 @@ static int only_keys(const struct reading *r, const char *const *keep, const cha
         for (k = 0; keep[k] != NULL && strcmp(keep[k], fl_conf_key(r->map, i)) != 0; k++) {
         }
         if (keep[k] == NULL) {
-            return fl_conf_error(fl_conf_at(r->map, i), err, "does not go with %s", with);
+            return fl_conf_error(fl_conf_at(r->map, i), err, "cannot be combined with %s", with);
         }
     }
     return FL_OK;
 }
 
-static int read_folder(const struct reading *r, struct fl_err *err)
+static int conf_read_folder(const struct reading *r, struct fl_err *err)
 {
     static const char *const keep[] = {"path", NULL};
     char manifest[FL__DATA_PATH];
     struct fl_err inner = {0};
-    int rv = only_keys(r, keep, "'path': that folder was shared out already", err);
+    int rv = conf_only_keys(r, keep, "'path': that folder has its own partition", err);
 
     if (rv != FL_OK) {
         return rv;
@@ -188,13 +190,13 @@ static int read_folder(const struct reading *r, struct fl_err *err)
     if (fl__data_resolve(r->base, r->v->path, r->conf->path, &inner) != FL_OK ||
         fl_fs_join(manifest, sizeof(manifest), r->conf->path, FL_SPLIT_MANIFEST) != FL_OK)
     {
-        return fl_conf_error(node_of(r, "path"), err, "%s", fl_err_text(&inner, FL_ELIMIT));
+        return fl_conf_error(conf_node(r, "path"), err, "%s", fl_err_text(&inner, FL_ELIMIT));
     }
     if (!fl_fs_exists(r->conf->path)) {
-        return fl_conf_error(node_of(r, "path"), err, "'%s' is not there", r->conf->path);
+        return fl_conf_error(conf_node(r, "path"), err, "'%s' does not exist", r->conf->path);
     }
     if (!fl_fs_exists(manifest)) {
-        return fl_conf_error(node_of(r, "path"), err,
+        return fl_conf_error(conf_node(r, "path"), err,
                              "'%s' was not made by fl-data: it holds no %s; a data set is named by "
                              "'set'",
                              r->conf->path, FL_SPLIT_MANIFEST);
@@ -202,14 +204,15 @@ static int read_folder(const struct reading *r, struct fl_err *err)
     return FL_OK;
 }
 
-/* The text of a scalar below the mapping; messages say which. */
-static int text_of(const struct fl_conf_node *node, const char **ret, struct fl_err *err)
+/* The text of a scalar below the mapping, for messages. */
+static int conf_text_of(const struct fl_conf_node *node, const char **ret, struct fl_err *err)
 {
     *ret = fl_conf_text(node);
     return *ret != NULL ? FL_OK : fl_conf_error(node, err, "expected one value, found several");
 }
 
-static int read_spread(const struct reading *r, const char *key, double *ret, struct fl_err *err)
+static int conf_read_spread(const struct reading *r, const char *key, double *ret,
+                            struct fl_err *err)
 {
     const struct fl_conf_node *node = fl_conf_get(r->map, key);
     const char *text = NULL;
@@ -219,7 +222,7 @@ static int read_spread(const struct reading *r, const char *key, double *ret, st
     if (node == NULL) {
         return FL_OK;
     }
-    rv = text_of(node, &text, err);
+    rv = conf_text_of(node, &text, err);
     if (rv == FL_OK && (fl_str_to_double(text, &value) != FL_OK || !(value >= 0.0 && value <= 1e6)))
     {
         rv = fl_conf_error(node, err, "expected a number from 0 to 1e6, found '%s'", text);
@@ -230,29 +233,29 @@ static int read_spread(const struct reading *r, const char *key, double *ret, st
     return rv;
 }
 
-static int read_synthetic(const struct reading *r, struct fl_err *err)
+static int conf_read_synthetic(const struct reading *r, struct fl_err *err)
 {
     static const char *const keep[] = {"set",  "clients",    "alpha", "beta",
                                        "seed", "test_share", NULL};
     struct fl_synthetic_conf *s = &r->conf->synthetic;
-    int rv = only_keys(r, keep, "'set: synthetic', which generates the clients", err);
+    int rv = conf_only_keys(r, keep, "'set: synthetic', which generates the clients", err);
 
     r->conf->kind = FL__DATA_SYNTHETIC;
     fl_synthetic_conf_init(s);
     r->conf->split.test_share = r->v->test_share_given ? r->v->test_share : FL_SYNTHETIC_TEST_SHARE;
     if (rv == FL_OK) {
-        rv = read_seed(r, &s->seed, err);
+        rv = conf_read_seed(r, &s->seed, err);
     }
     if (rv == FL_OK) {
-        rv = read_spread(r, "alpha", &s->alpha, err);
+        rv = conf_read_spread(r, "alpha", &s->alpha, err);
     }
     if (rv == FL_OK) {
-        rv = read_spread(r, "beta", &s->beta, err);
+        rv = conf_read_spread(r, "beta", &s->beta, err);
     }
-    return rv == FL_OK ? want_clients(r, &s->n_clients, err) : rv;
+    return rv == FL_OK ? conf_require_clients(r, &s->n_clients, err) : rv;
 }
 
-static int read_method(const struct reading *r, struct fl_err *err)
+static int conf_read_method(const struct reading *r, struct fl_err *err)
 {
     const struct fl_partition_ops *method = fl_partition_find(r->v->method);
     const char *names[MAX_OTHERS];
@@ -272,12 +275,12 @@ static int read_method(const struct reading *r, struct fl_err *err)
                                  names[n]);
     }
     near = fl_str_nearest(r->v->method, names, n);
-    return fl_conf_error(node_of(r, "method"), err, "unknown method '%s'%s%s%s; known: %s",
+    return fl_conf_error(conf_node(r, "method"), err, "unknown method '%s'%s%s%s; known: %s",
                          r->v->method, near != NULL ? ", did you mean '" : "",
                          near != NULL ? near : "", near != NULL ? "'?" : "", known);
 }
 
-static int read_options(const struct reading *r, struct fl_err *err)
+static int conf_read_options(const struct reading *r, struct fl_err *err)
 {
     struct fl_split_conf *split = &r->conf->split;
     size_t i;
@@ -291,19 +294,20 @@ static int read_options(const struct reading *r, struct fl_err *err)
         size_t skip;
         int rv;
 
-        if (!is_other(r->others, key)) {
+        if (!conf_excludes_key(r->others, key)) {
             continue;
         }
-        option = option_of(split->method, key);
+        option = conf_option(split->method, key);
         if (option == NULL) {
             return fl_conf_error(node, err, "does not apply to method '%s'", split->method->name);
         }
-        rv = text_of(node, &text, err);
+        rv = conf_text_of(node, &text, err);
         if (rv != FL_OK) {
             return rv;
         }
         if (fl_partition_option_set(option, &split->partition, text, &inner) != FL_OK) {
-            /* It begins with the option's name, which the node's message has. */
+            /* The message begins with the name of the option, which the node's message has
+               already. */
             skip = strlen(option->name) + 2;
             return fl_conf_error(node, err, "%s", inner.msg + skip);
         }
@@ -311,21 +315,21 @@ static int read_options(const struct reading *r, struct fl_err *err)
     return FL_OK;
 }
 
-static int read_set(const struct reading *r, struct fl_err *err)
+static int conf_read_set(const struct reading *r, struct fl_err *err)
 {
     struct fl_split_conf *split = &r->conf->split;
     struct fl_err inner = {0};
-    int rv = read_method(r, err);
+    int rv = conf_read_method(r, err);
 
     r->conf->kind = FL__DATA_SET;
     if (rv == FL_OK) {
-        rv = read_options(r, err);
+        rv = conf_read_options(r, err);
     }
     if (rv == FL_OK) {
-        rv = read_seed(r, &split->partition.seed, err);
+        rv = conf_read_seed(r, &split->partition.seed, err);
     }
     if (rv == FL_OK) {
-        rv = want_clients(r, &split->partition.n_clients, err);
+        rv = conf_require_clients(r, &split->partition.n_clients, err);
     }
     if (rv != FL_OK) {
         return rv;
@@ -336,25 +340,25 @@ static int read_set(const struct reading *r, struct fl_err *err)
     split->crop = (uint64_t)r->v->crop;
     rv = fl__data_find(r->base, r->v->set, r->conf->path, &inner);
     if (rv != FL_OK) {
-        return fl_conf_error(node_of(r, "set"), err, "%s", fl_err_text(&inner, rv));
+        return fl_conf_error(conf_node(r, "set"), err, "%s", fl_err_text(&inner, rv));
     }
     return FL_OK;
 }
 
-static int read_all(const struct reading *r, struct fl_err *err)
+static int conf_read_all(const struct reading *r, struct fl_err *err)
 {
     const struct values *v = r->v;
 
     if (v->path_given == v->set_given) {
         return fl_conf_error(r->map, err,
                              "expected either 'path', a folder that fl-data made, or 'set', a data "
-                             "set to share out, found %s",
+                             "set to partition, found %s",
                              v->set_given ? "both" : "neither");
     }
     if (v->path_given) {
-        return read_folder(r, err);
+        return conf_read_folder(r, err);
     }
-    return strcmp(v->set, "synthetic") == 0 ? read_synthetic(r, err) : read_set(r, err);
+    return strcmp(v->set, "synthetic") == 0 ? conf_read_synthetic(r, err) : conf_read_set(r, err);
 }
 
 int fl_sim_data_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
@@ -368,23 +372,23 @@ int fl_sim_data_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_no
 
     if (map == NULL) {
         return fl_conf_error(fl_conf_root(doc), err,
-                             "the required section 'data' is missing: what the clients have");
+                             "the required section 'data' is missing: the clients' data");
     }
     conf = calloc(1, sizeof(*conf));
     r.conf = conf;
     rv = conf != NULL ? fl_options_create(fl_sim_data_options, &options) : FL_ENOMEM;
     if (rv != FL_OK) {
         free(conf);
-        return fl_err_set(err, rv, "no memory to read what data there is");
+        return fl_err_set(err, rv, "out of memory reading 'data'");
     }
-    list_others(&others);
+    conf_list_excluded(&others);
     r.others = &others;
     conf->map = map;
     fl_split_conf_init(&conf->split);
     rv = fl_conf_apply(doc, map, "data", others.list, options, err);
     if (rv == FL_OK) {
         r.v = fl_options_values(options);
-        rv = read_all(&r, err);
+        rv = conf_read_all(&r, err);
     }
     fl_options_free(options);
     if (rv != FL_OK) {

@@ -1,4 +1,5 @@
-/* Data that fl-data has shared out into folders, read into one set. */
+/* Reads data that fl-data partitioned into folders, into one set in memory. Called while the data
+   is opened, under the lock of the cache (sim_data.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,40 +9,41 @@
 
 /* An entry of the manifest. */
 struct entry {
-    const char *name; /* of its folder; the manifest's */
+    const char *name; /* name of its folder; borrowed from the manifest */
     uint64_t train, test;
 };
 
 struct folder {
     const char *path;
     json_t *manifest;
-    struct entry *entries; /* in the order of their names */
+    struct entry *entries; /* sorted by name */
     size_t n;
 };
 
-static int bad_manifest(const struct folder *f, struct fl_err *err, const char *what)
+static int folder_bad_manifest(const struct folder *f, struct fl_err *err, const char *what)
 {
-    return fl_err_set(err, FL_EFORMAT, "'%s/" FL_SPLIT_MANIFEST "': %s; fl-data makes it", f->path,
+    return fl_err_set(err, FL_EFORMAT,
+                      "'%s/" FL_SPLIT_MANIFEST "': %s; make the folder with fl-data", f->path,
                       what);
 }
 
-static int by_name(const void *a, const void *b)
+static int folder_by_name(const void *a, const void *b)
 {
     return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
 }
 
-static int read_entries(struct folder *f, struct fl_err *err)
+static int folder_read_entries(struct folder *f, struct fl_err *err)
 {
     const json_t *clients = json_object_get(f->manifest, "clients");
     size_t i;
 
     f->n = json_array_size(clients);
     if (f->n == 0 || f->n > FL_PARTITION_MAX_CLIENTS) {
-        return bad_manifest(f, err, "expected a list of clients");
+        return folder_bad_manifest(f, err, "expected a list of clients");
     }
     f->entries = calloc(f->n, sizeof(*f->entries));
     if (f->entries == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory for %zu clients", f->n);
+        return fl_err_set(err, FL_ENOMEM, "out of memory for %zu clients", f->n);
     }
     for (i = 0; i < f->n; i++) {
         const json_t *client = json_array_get(clients, i);
@@ -52,22 +54,22 @@ static int read_entries(struct folder *f, struct fl_err *err)
         if (name == NULL || !fl_name_valid(name) || train < 1 || test < 0 ||
             (uint64_t)train > FL_DATA_MAX_SAMPLES || (uint64_t)test > FL_DATA_MAX_SAMPLES)
         {
-            return bad_manifest(f, err,
-                                "a client has no folder, or numbers of samples that cannot be");
+            return folder_bad_manifest(
+                f, err, "a client without a folder, or with invalid numbers of samples");
         }
         f->entries[i] =
             (struct entry){.name = name, .train = (uint64_t)train, .test = (uint64_t)test};
     }
-    qsort(f->entries, f->n, sizeof(*f->entries), by_name);
+    qsort(f->entries, f->n, sizeof(*f->entries), folder_by_name);
     for (i = 1; i < f->n; i++) {
-        if (by_name(&f->entries[i - 1], &f->entries[i]) == 0) {
-            return bad_manifest(f, err, "a client is there twice");
+        if (folder_by_name(&f->entries[i - 1], &f->entries[i]) == 0) {
+            return folder_bad_manifest(f, err, "a client is listed twice");
         }
     }
     return FL_OK;
 }
 
-static int load_manifest(struct folder *f, struct fl_err *err)
+static int folder_load_manifest(struct folder *f, struct fl_err *err)
 {
     char path[FL__DATA_PATH];
     json_error_t why;
@@ -79,19 +81,19 @@ static int load_manifest(struct folder *f, struct fl_err *err)
     if (f->manifest == NULL) {
         return fl_err_set(err, FL_EFORMAT, "'%s', line %d: %s", path, why.line, why.text);
     }
-    return read_entries(f, err);
+    return folder_read_entries(f, err);
 }
 
-static bool same_norm(const struct fl_dataset *a, const struct fl_dataset *b)
+static bool folder_same_norm(const struct fl_dataset *a, const struct fl_dataset *b)
 {
     return a->n_norm == b->n_norm &&
            (a->n_norm == 0 || (memcmp(a->mean, b->mean, a->n_norm * sizeof(*a->mean)) == 0 &&
                                memcmp(a->std, b->std, a->n_norm * sizeof(*a->std)) == 0));
 }
 
-/* The set for the samples of all clients, shaped like the first part that is read. */
-static int make_all(const struct folder *f, const struct fl_dataset *like, struct fl_dataset **ret,
-                    struct fl_err *err)
+/* Allocates the set for the samples of all clients, with the shape of the first part. */
+static int folder_make_set(const struct folder *f, const struct fl_dataset *like,
+                           struct fl_dataset **ret, struct fl_err *err)
 {
     struct fl_dataset *all = NULL;
     uint64_t total = 0;
@@ -102,7 +104,7 @@ static int make_all(const struct folder *f, const struct fl_dataset *like, struc
         total += f->entries[k].train + f->entries[k].test;
     }
     if (total > FL_DATA_MAX_SAMPLES) {
-        return fl_err_set(err, FL_ELIMIT, "'%s' holds more samples than can be held", f->path);
+        return fl_err_set(err, FL_ELIMIT, "'%s' has more samples than can be addressed", f->path);
     }
     rv = fl_dataset_create(like->type, (size_t)total, like->dims, like->n_dims, &all, err);
     if (rv == FL_OK) {
@@ -114,14 +116,14 @@ static int make_all(const struct folder *f, const struct fl_dataset *like, struc
     }
     all->scale = like->scale;
     all->format = like->format;
-    all->source = fl_str_dup(f->path); /* Without it a message is poorer, no more. */
+    all->source = fl_str_dup(f->path); /* Only for messages: on an error the name stays unknown. */
     *ret = all;
     return FL_OK;
 }
 
-/* Copy the part of a client behind the `at` samples that are there. */
-static int take_part(const struct folder *f, size_t k, const char *part, uint64_t expected,
-                     size_t at, struct fl_dataset **all, struct fl_err *err)
+/* Copies the part of a client behind the first `at` samples. */
+static int folder_copy_part(const struct folder *f, size_t k, const char *part, uint64_t expected,
+                            size_t at, struct fl_dataset **all, struct fl_err *err)
 {
     char path[FL__DATA_PATH];
     struct fl_dataset *ds = NULL;
@@ -140,8 +142,8 @@ static int take_part(const struct folder *f, size_t k, const char *part, uint64_
                         "'%s': expected %llu samples as " FL_SPLIT_MANIFEST " says, found %zu",
                         ds->source, (unsigned long long)expected, ds->n);
     } else if (*all == NULL) {
-        rv = make_all(f, ds, all, err);
-    } else if (!fl_dataset_alike(ds, *all) || !same_norm(ds, *all)) {
+        rv = folder_make_set(f, ds, all, err);
+    } else if (!fl_dataset_alike(ds, *all) || !folder_same_norm(ds, *all)) {
         rv = fl_err_set(err, FL_ESHAPE,
                         "'%s': type, shape or standardisation are not those of client '%s'",
                         ds->source, f->entries[0].name);
@@ -156,7 +158,7 @@ static int take_part(const struct folder *f, size_t k, const char *part, uint64_
     return rv;
 }
 
-static int take_clients(const struct folder *f, struct fl_sim_data *data, struct fl_err *err)
+static int folder_copy_clients(const struct folder *f, struct fl_sim_data *data, struct fl_err *err)
 {
     struct fl_dataset **all = &data->samples->set.train;
     size_t used = 0;
@@ -170,10 +172,10 @@ static int take_clients(const struct folder *f, struct fl_sim_data *data, struct
                    FL_OK);
         data->part.start[k] = used;
         data->n_test[k] = (uint32_t)e->test;
-        rv = take_part(f, k, "train", e->train, used, all, err);
+        rv = folder_copy_part(f, k, "train", e->train, used, all, err);
         used += (size_t)e->train;
         if (rv == FL_OK && e->test > 0) {
-            rv = take_part(f, k, "test", e->test, used, all, err);
+            rv = folder_copy_part(f, k, "test", e->test, used, all, err);
             used += (size_t)e->test;
         }
     }
@@ -183,7 +185,7 @@ static int take_clients(const struct folder *f, struct fl_sim_data *data, struct
     data->part.start[f->n] = used;
     data->part.items = malloc((used + 1) * sizeof(*data->part.items));
     if (data->part.items == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory for %zu samples", used);
+        return fl_err_set(err, FL_ENOMEM, "out of memory for %zu samples", used);
     }
     for (k = 0; k < used; k++) {
         data->part.items[k] = (uint32_t)k;
@@ -191,8 +193,8 @@ static int take_clients(const struct folder *f, struct fl_sim_data *data, struct
     return FL_OK;
 }
 
-/* The folder of the server, which is not always there. */
-static int take_server(const struct folder *f, struct fl_sim_data *data, struct fl_err *err)
+/* The folder of the server, which is optional. */
+static int folder_copy_server(const struct folder *f, struct fl_sim_data *data, struct fl_err *err)
 {
     struct fl_split_set *set = &data->samples->set;
     char path[FL__DATA_PATH];
@@ -215,13 +217,13 @@ static int take_server(const struct folder *f, struct fl_sim_data *data, struct 
 int fl__data_open_folder(const char *path, struct fl_sim_data *data, struct fl_err *err)
 {
     struct folder f = {.path = path};
-    int rv = load_manifest(&f, err);
+    int rv = folder_load_manifest(&f, err);
 
     if (rv == FL_OK) {
-        rv = take_clients(&f, data, err);
+        rv = folder_copy_clients(&f, data, err);
     }
     if (rv == FL_OK) {
-        rv = take_server(&f, data, err);
+        rv = folder_copy_server(&f, data, err);
     }
     free(f.entries);
     json_decref(f.manifest);

@@ -1,3 +1,7 @@
+/*
+ * The account of a simulated round (account.h): times of phases, bytes, and the clients'
+ * evaluations. One thread, that of the federation.
+ */
 #include "tools/fl_sim/engine/account.h"
 
 #include <math.h>
@@ -16,7 +20,7 @@ void fl_account_begin(struct fl_account *a, uint64_t now_us)
     a->last_report = a->last_push = SIZE_MAX;
 }
 
-static int by_client(const void *a, const void *b)
+static int account_by_client(const void *a, const void *b)
 {
     size_t x = ((const struct fl_fed_part *)a)->client;
     size_t y = ((const struct fl_fed_part *)b)->client;
@@ -44,7 +48,7 @@ void fl_account_selected(struct fl_account *a, size_t n)
 {
     a->n_parts = n;
     if (n > 1) {
-        qsort(a->parts, n, sizeof(*a->parts), by_client);
+        qsort(a->parts, n, sizeof(*a->parts), account_by_client);
     }
 }
 
@@ -68,8 +72,9 @@ struct fl_fed_part *fl_account_part(struct fl_account *a, size_t client)
 {
     const struct fl_fed_part key = {.client = client};
 
-    return a->n_parts == 0 ? NULL
-                           : bsearch(&key, a->parts, a->n_parts, sizeof(*a->parts), by_client);
+    return a->n_parts == 0
+               ? NULL
+               : bsearch(&key, a->parts, a->n_parts, sizeof(*a->parts), account_by_client);
 }
 
 int fl_account_evaluated(struct fl_account *a, const struct fl_eval_rec *found)
@@ -98,20 +103,20 @@ int fl_account_evaluated(struct fl_account *a, const struct fl_eval_rec *found)
 
 /* --- where the time went --- */
 
-static uint64_t since(uint64_t later, uint64_t earlier)
+static uint64_t account_since(uint64_t later, uint64_t earlier)
 {
     return later > earlier ? later - earlier : 0;
 }
 
 /*
- * From when its task was sent to its report, or to `until` when no report of it ended the phase:
- * what was neither download nor training was on its way.
+ * From the time a client's task was sent until its report, or until `until` when the phase ended
+ * without its report: the time that is neither download nor training is latency.
  */
-static void add_training(struct fl_sim_round *sim, const struct fl_fed_part *p, uint64_t latency_us,
-                         uint64_t span_us)
+static void account_add_training(struct fl_sim_round *sim, const struct fl_fed_part *p,
+                                 uint64_t latency_us, uint64_t span_us)
 {
-    uint64_t download = since(since(p->fetched_us, p->tasked_us), 2 * latency_us);
-    uint64_t training = since(p->trained_us, p->fetched_us);
+    uint64_t download = account_since(account_since(p->fetched_us, p->tasked_us), 2 * latency_us);
+    uint64_t training = account_since(p->trained_us, p->fetched_us);
 
     download = download < span_us ? download : span_us;
     training = training < span_us - download ? training : span_us - download;
@@ -120,17 +125,18 @@ static void add_training(struct fl_sim_round *sim, const struct fl_fed_part *p, 
     sim->message_us += span_us - download - training;
 }
 
-static void add_upload(struct fl_sim_round *sim, const struct fl_fed_part *p, uint64_t span_us)
+static void account_add_upload(struct fl_sim_round *sim, const struct fl_fed_part *p,
+                               uint64_t span_us)
 {
-    uint64_t upload = since(p->sent_us, p->sending_us);
+    uint64_t upload = account_since(p->sent_us, p->sending_us);
 
     upload = upload < span_us ? upload : span_us;
     sim->upload_us += upload;
     sim->message_us += span_us - upload;
 }
 
-/* Task to upload in one go: the chain of the client whose upload came last. */
-static void cut_without_plan(struct fl_account *a, uint64_t end_us)
+/* Task to upload without a plan: the chain of the client whose upload came last. */
+static void account_close_without_plan(struct fl_account *a, uint64_t end_us)
 {
     size_t last = a->last_push != SIZE_MAX ? a->last_push : a->last_report;
     const struct fl_fed_part *p = last != SIZE_MAX ? &a->parts[last] : NULL;
@@ -140,20 +146,20 @@ static void cut_without_plan(struct fl_account *a, uint64_t end_us)
     uint64_t split;
 
     if (p != NULL && a->last_push == last) {
-        /* Report and upload leave together when the training is over. */
-        split = since(p->trained_us, a->opened_us) < since(reached, a->opened_us)
-                    ? since(p->trained_us, a->opened_us)
-                    : since(reached, a->opened_us);
-        add_training(&a->sim, p, p->latency_us, split);
-        add_upload(&a->sim, p, since(reached, a->opened_us) - split);
+        /* Report and upload leave together when the training has ended. */
+        split = account_since(p->trained_us, a->opened_us) < account_since(reached, a->opened_us)
+                    ? account_since(p->trained_us, a->opened_us)
+                    : account_since(reached, a->opened_us);
+        account_add_training(&a->sim, p, p->latency_us, split);
+        account_add_upload(&a->sim, p, account_since(reached, a->opened_us) - split);
     } else if (p != NULL) {
-        add_training(&a->sim, p, p->latency_us, since(reached, a->opened_us));
+        account_add_training(&a->sim, p, p->latency_us, account_since(reached, a->opened_us));
     }
-    a->sim.late_us += since(end_us, reached);
+    a->sim.late_us += account_since(end_us, reached);
 }
 
-/* Two chains: of the report that came last before the plan, and of the upload after it. */
-static void cut_with_plan(struct fl_account *a, uint64_t end_us)
+/* Two chains: that of the last report before the plan, and that of the last upload after it. */
+static void account_close_with_plan(struct fl_account *a, uint64_t end_us)
 {
     const struct fl_fed_part *r = a->last_report != SIZE_MAX ? &a->parts[a->last_report] : NULL;
     const struct fl_fed_part *u = a->last_push != SIZE_MAX ? &a->parts[a->last_push] : NULL;
@@ -162,18 +168,18 @@ static void cut_with_plan(struct fl_account *a, uint64_t end_us)
     uint64_t pushed = u != NULL ? u->pushed_us : a->planned_us;
 
     if (r != NULL) {
-        add_training(&a->sim, r, r->latency_us, since(reported, a->opened_us));
-        a->sim.late_us += since(a->planned_us, reported);
+        account_add_training(&a->sim, r, r->latency_us, account_since(reported, a->opened_us));
+        a->sim.late_us += account_since(a->planned_us, reported);
     } else {
-        a->sim.late_us += since(a->planned_us, a->opened_us);
+        a->sim.late_us += account_since(a->planned_us, a->opened_us);
     }
     if (u != NULL) {
-        add_upload(&a->sim, u, since(pushed, a->planned_us));
+        account_add_upload(&a->sim, u, account_since(pushed, a->planned_us));
     }
-    a->sim.late_us += since(end_us, pushed);
+    a->sim.late_us += account_since(end_us, pushed);
 }
 
-static void cut(struct fl_account *a, uint64_t now_us)
+static void account_close_phase(struct fl_account *a, uint64_t now_us)
 {
     uint64_t uploads = a->uploads_us != 0 ? a->uploads_us : now_us;
     size_t last = a->last_push != SIZE_MAX ? a->last_push : a->last_report;
@@ -183,20 +189,20 @@ static void cut(struct fl_account *a, uint64_t now_us)
 
     a->sim.time_us = now_us;
     a->sim.wall_us = now_us - a->ended_us;
-    a->sim.wait_clients_us = since(a->first_us, a->ended_us);
-    a->sim.retry_us = since(a->opened_us, a->first_us);
-    a->sim.evaluation_us = since(now_us, uploads);
+    a->sim.wait_clients_us = account_since(a->first_us, a->ended_us);
+    a->sim.retry_us = account_since(a->opened_us, a->first_us);
+    a->sim.evaluation_us = account_since(now_us, uploads);
     if (a->planned_us != 0) {
-        cut_with_plan(a, uploads);
+        account_close_with_plan(a, uploads);
     } else {
-        cut_without_plan(a, uploads);
+        account_close_without_plan(a, uploads);
     }
     (void)snprintf(a->sim.waiting_for, sizeof(a->sim.waiting_for), "%s", by);
 }
 
-/* --- what clients found --- */
+/* --- evaluations of clients --- */
 
-static int rising(const void *a, const void *b)
+static int account_by_value(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
@@ -204,7 +210,7 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double mean(const double *x, size_t n)
+static double account_mean(const double *x, size_t n)
 {
     double sum = 0;
     size_t i;
@@ -215,8 +221,8 @@ static double mean(const double *x, size_t n)
     return sum / (double)n;
 }
 
-/* In rising order, so that nothing depends on who answered first. */
-static void spread(struct fl_account *a)
+/* In rising order, so that the result does not depend on the order of the answers. */
+static void account_spread(struct fl_account *a)
 {
     struct fl_sim_round *sim = &a->sim;
     size_t n = a->n_evaluated;
@@ -226,25 +232,25 @@ static void spread(struct fl_account *a)
     if (n == 0) {
         return;
     }
-    qsort(a->shares, n, sizeof(*a->shares), rising);
-    qsort(a->losses, n, sizeof(*a->losses), rising);
-    sim->client_accuracy_mean = mean(a->shares, n);
+    qsort(a->shares, n, sizeof(*a->shares), account_by_value);
+    qsort(a->losses, n, sizeof(*a->losses), account_by_value);
+    sim->client_accuracy_mean = account_mean(a->shares, n);
     for (i = 0; i < n; i++) {
         double d = a->shares[i] - sim->client_accuracy_mean;
 
         squares += d * d;
     }
     sim->client_accuracy_std = sqrt(squares / (double)n);
-    sim->client_accuracy_worst_tenth = mean(a->shares, (n + 9) / 10);
+    sim->client_accuracy_worst_tenth = account_mean(a->shares, (n + 9) / 10);
     sim->client_accuracy_median =
         n % 2 == 1 ? a->shares[n / 2] : (a->shares[n / 2 - 1] + a->shares[n / 2]) / 2;
-    sim->client_loss_mean = mean(a->losses, n);
+    sim->client_loss_mean = account_mean(a->losses, n);
 }
 
 void fl_account_end(struct fl_account *a, uint64_t now_us)
 {
-    cut(a, now_us);
-    spread(a);
+    account_close_phase(a, now_us);
+    account_spread(a);
 }
 
 void fl_account_done(struct fl_account *a)

@@ -1,10 +1,11 @@
-/* Who is there, and what goes between a client and the server. */
+/* The clients of a simulated federation: availability, connections, and messages between client and
+   server. One thread, that of the federation. The client's session is in sim_session.c. */
 
 #include <stdlib.h>
 
 #include "tools/fl_sim/engine/sim_federation_impl.h"
 
-/* --- who has something to do --- */
+/* --- active clients --- */
 
 struct fl__active *fl__fed_active(struct fl_fed *fed, uint32_t client)
 {
@@ -33,21 +34,22 @@ void fl__active_free(struct fl_fed *fed, struct fl__active *a)
     fl_job_answer_done(&a->result);
     free(a->units);
     fed->clients[a->client].active = NULL;
-    fed->clients[a->client].stamp = a->stamp; /* What it had begun may still be on the agenda. */
+    /* Events of its previous activity may still be on the agenda. */
+    fed->clients[a->client].stamp = a->stamp;
     free(a);
 }
 
-/* --- coming and going --- */
+/* --- availability --- */
 
-/* Whether its machine is there, and until when that holds. */
-static bool machine_up(const struct fl_fed *fed, uint32_t client, uint64_t *ret_until_us)
+/* Is the client's machine up, and until when is that certain? */
+static bool clients_machine_up(const struct fl_fed *fed, uint32_t client, uint64_t *ret_until_us)
 {
     *ret_until_us = UINT64_MAX;
     return fed->conf.world == NULL ||
            fl_world_up(fed->conf.world, client, fed->now_us, ret_until_us);
 }
 
-static void start_process(struct fl_fed *fed, uint32_t client)
+static void clients_start_process(struct fl_fed *fed, uint32_t client)
 {
     struct fl__active *a = fl__fed_active(fed, client);
 
@@ -57,8 +59,8 @@ static void start_process(struct fl_fed *fed, uint32_t client)
     }
 }
 
-/* What the process was doing ends; what it holds is on its disk. */
-static void end_process(struct fl_fed *fed, struct fl__active *a)
+/* The process stops its current work; its client state stays on disk. */
+static void clients_end_process(struct fl_fed *fed, struct fl__active *a)
 {
     fl__fetch_cancel(fed, a);
     fl__push_cancel(fed, a);
@@ -74,12 +76,12 @@ static void end_process(struct fl_fed *fed, struct fl__active *a)
     fl_session_free(a->session);
     a->session = NULL;
     a->tick_us = 0;
-    if (a->held.round == 0) {
+    if (a->pending.round == 0) {
         fl__active_free(fed, a);
     }
 }
 
-static void kill_process(struct fl_fed *fed, uint32_t client)
+static void clients_kill_process(struct fl_fed *fed, uint32_t client)
 {
     struct fl__fed_client *c = &fed->clients[client];
     struct fl_fed_part *part = fl_account_part(&fed->account, client);
@@ -90,14 +92,14 @@ static void kill_process(struct fl_fed *fed, uint32_t client)
         part->dropped = true;
     }
     if (c->joined != 0) {
-        m = fl__fed_message(fed, FL__SAYS_LOST, client);
+        m = fl__fed_message(fed, FL__MSG_LOST, client);
         if (m != NULL) {
             fl__fed_send(fed, m);
         }
     }
     c->connection++;
     if (c->active != NULL) {
-        end_process(fed, c->active);
+        clients_end_process(fed, c->active);
     }
 }
 
@@ -105,37 +107,38 @@ void fl__fed_machine(struct fl_fed *fed, uint32_t client)
 {
     struct fl__fed_client *c = &fed->clients[client];
     uint64_t until;
-    bool there = machine_up(fed, client, &until);
+    bool there = clients_machine_up(fed, client, &until);
 
-    if (there && !c->up && !c->away) {
-        start_process(fed, client);
+    if (there && !c->up && !c->dropped) {
+        clients_start_process(fed, client);
     } else if (!there && c->up) {
-        kill_process(fed, client);
+        clients_kill_process(fed, client);
     }
     if (until != UINT64_MAX) {
         fl__fed_at(fed, until, FL__AT_MACHINE, client, 0, NULL);
     }
 }
 
-void fl__fed_drop(struct fl_fed *fed, uint32_t client, uint64_t away_us)
+void fl__fed_drop(struct fl_fed *fed, uint32_t client, uint64_t down_us)
 {
-    fed->clients[client].away = true;
-    kill_process(fed, client);
-    fl__fed_at(fed, fed->now_us + away_us, FL__AT_BACK, client, 0, NULL);
+    fed->clients[client].dropped = true;
+    clients_kill_process(fed, client);
+    fl__fed_at(fed, fed->now_us + down_us, FL__AT_BACK, client, 0, NULL);
 }
 
 void fl__fed_back(struct fl_fed *fed, uint32_t client)
 {
     uint64_t until;
 
-    fed->clients[client].away = false;
-    if (machine_up(fed, client, &until)) { /* Else it comes with its machine. */
-        start_process(fed, client);
+    fed->clients[client].dropped = false;
+    if (clients_machine_up(fed, client, &until))
+    { /* Otherwise it connects when its machine comes up. */
+        clients_start_process(fed, client);
     }
 }
 
-/* At the beginning nobody has anything to do: a hello without a session. */
-static void greet(struct fl_fed *fed, uint32_t client)
+/* At the start no client has anything to do, so it sends a hello without a session. */
+static void clients_send_hello(struct fl_fed *fed, uint32_t client)
 {
     struct fl__message *m;
     uint64_t latency = fl__fed_latency(fed, client);
@@ -146,8 +149,8 @@ static void greet(struct fl_fed *fed, uint32_t client)
     }
     fed->clients[client].up = true;
     fed->clients[client].connection = 1;
-    m = fl__fed_message(fed, FL__SAYS_HELLO, client);
-    if (m != NULL) { /* A connection stands after a round trip. */
+    m = fl__fed_message(fed, FL__MSG_HELLO, client);
+    if (m != NULL) { /* A connection is established after one round trip. */
         fed->account.sim.up_control_bytes += fl__message_bytes(fed, m);
         fl__fed_at(fed, fed->now_us + 3 * latency, FL__AT_MESSAGE, client, 0, m);
     }
@@ -159,8 +162,8 @@ void fl__fed_begin_clients(struct fl_fed *fed)
     uint32_t i;
 
     for (i = 0; fed->code == FL_OK && i < fed->conf.sim_clients->n; i++) {
-        if (machine_up(fed, i, &until)) {
-            greet(fed, i);
+        if (clients_machine_up(fed, i, &until)) {
+            clients_send_hello(fed, i);
         }
         if (until != UINT64_MAX) {
             fl__fed_at(fed, until, FL__AT_MACHINE, i, 0, NULL);

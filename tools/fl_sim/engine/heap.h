@@ -2,9 +2,9 @@
 #define FL_SIM_HEAP_H
 
 /*
- * A program that simulates frees in each round what it takes again in the next: updates, by the
- * megabyte. Given back to the kernel they come back as zeroed pages, which cost as much as what is
- * done with them. Once, at the start of the program.
+ * A simulation frees updates of megabytes in each round and allocates them again in the next.
+ * Memory that returns to the kernel comes back as zeroed pages, which costs as much as the work on
+ * it. So malloc() is configured to keep it. Call once, at the start of the program.
  */
 
 #include <malloc.h>

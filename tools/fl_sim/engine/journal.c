@@ -1,3 +1,7 @@
+/*
+ * The journal of a simulated run (journal.h): a file of records with checksums. Writes are buffered
+ * until a commit and are not synced. One thread, that of the federation.
+ */
 #include "tools/fl_sim/engine/journal.h"
 
 #include <errno.h>
@@ -9,17 +13,17 @@
 #include "libfl/base/checksum.h"
 
 #define MAGIC UINT64_C(0x334c4e524a4d5346) /* "FSMJRNL3" */
-/* Above any record: the divergences of a model with as many units as there can be. */
+/* Larger than any record: the divergences of a model with the maximum number of units. */
 #define RECORD_MAX (UINT32_C(64) << 20)
 
 enum record_kind { RECORD_JOB = 1, RECORD_AGGREGATED, RECORD_EVALUATED, RECORD_COMMIT };
 
 struct record_head {
     uint32_t kind, len;
-    uint64_t sum; /* of what follows, and of `kind` */
+    uint64_t sum; /* of the data that follows, and of `kind` */
 };
 
-/* Of a job; its divergences follow. */
+/* The result of a job; its divergences follow. */
 struct job_record {
     uint32_t job, client;
     uint64_t round;
@@ -33,7 +37,7 @@ struct job_record {
     char why[96];
 };
 
-/* Of an aggregation; distances follow. */
+/* The result of an aggregation; the distances follow. */
 struct aggregated_record {
     uint64_t n_distance, offered_bytes;
     double effective, self_weight;
@@ -46,19 +50,19 @@ struct evaluated_record {
 struct fl_journal {
     char path[4096];
     FILE *file;
-    uint64_t committed; /* it replays up to this round's commit */
+    uint64_t committed; /* replay ends with the commit of this round */
     bool replays;
-    uint64_t end;    /* where that ends in the file */
-    uint8_t *record; /* the one that was read last, [len] */
+    uint64_t end;    /* offset of the end of that commit */
+    uint8_t *record; /* the last record read, [len] */
     size_t len, cap;
 };
 
-static uint64_t sum_of(uint32_t kind, const void *data, size_t len)
+static uint64_t journal_checksum(uint32_t kind, const void *data, size_t len)
 {
     return fl_checksum(data, len) ^ ((uint64_t)kind << 32);
 }
 
-static int file_error(const struct fl_journal *j, struct fl_err *err)
+static int journal_file_error(const struct fl_journal *j, struct fl_err *err)
 {
     int e = errno;
 
@@ -67,8 +71,8 @@ static int file_error(const struct fl_journal *j, struct fl_err *err)
 
 /* --- reading --- */
 
-/* The next record into j->record; FL_ENOENT: none that is whole. */
-static int read_record(struct fl_journal *j, struct record_head *ret)
+/* Reads the next record into j->record; FL_ENOENT: no complete one. */
+static int journal_read_record(struct fl_journal *j, struct record_head *ret)
 {
     uint8_t *grown;
 
@@ -84,7 +88,7 @@ static int read_record(struct fl_journal *j, struct record_head *ret)
         j->cap = ret->len;
     }
     if (fread(j->record, 1, ret->len, j->file) != ret->len ||
-        sum_of(ret->kind, j->record, ret->len) != ret->sum)
+        journal_checksum(ret->kind, j->record, ret->len) != ret->sum)
     {
         return FL_ENOENT;
     }
@@ -92,15 +96,15 @@ static int read_record(struct fl_journal *j, struct record_head *ret)
     return FL_OK;
 }
 
-/* Where the commit of j->committed ends. */
-static int find_end(struct fl_journal *j, struct fl_err *err)
+/* Finds the end of the commit of j->committed. */
+static int journal_find_end(struct fl_journal *j, struct fl_err *err)
 {
     struct record_head head;
     uint64_t at = sizeof(uint64_t);
     uint64_t round = 0;
     int rv;
 
-    while ((rv = read_record(j, &head)) == FL_OK) {
+    while ((rv = journal_read_record(j, &head)) == FL_OK) {
         at += sizeof(head) + head.len;
         if (head.kind == RECORD_COMMIT && head.len == sizeof(round)) {
             (void)memcpy(&round, j->record, sizeof(round));
@@ -110,18 +114,20 @@ static int find_end(struct fl_journal *j, struct fl_err *err)
     if (rv != FL_ENOENT) {
         return rv;
     }
-    return j->end > 0 ? FL_OK
-                      : fl_err_set(err, FL_ESTATE,
-                                   "%s ends before round %llu, which the folder beside it has "
-                                   "committed: remove both to run this trial from its start",
-                                   j->path, (unsigned long long)j->committed);
+    return j->end > 0
+               ? FL_OK
+               : fl_err_set(
+                     err, FL_ESTATE,
+                     "%s ends before round %llu, which is committed in the folder beside it: "
+                     "remove both to run this trial from its start",
+                     j->path, (unsigned long long)j->committed);
 }
 
-/* What comes next, of that kind. */
-static int take(struct fl_journal *j, uint32_t kind, size_t least, struct fl_err *err)
+/* Reads the next record and checks its kind. */
+static int journal_take(struct fl_journal *j, uint32_t kind, size_t least, struct fl_err *err)
 {
     struct record_head head = {.kind = 0};
-    int rv = read_record(j, &head);
+    int rv = journal_read_record(j, &head);
 
     if (rv == FL_OK && (head.kind != kind || head.len < least)) {
         rv = FL_ENOENT;
@@ -129,12 +135,13 @@ static int take(struct fl_journal *j, uint32_t kind, size_t least, struct fl_err
     return rv != FL_ENOENT
                ? rv
                : fl_err_set(err, FL_ESTATE,
-                            "%s does not go with this experiment: it was written by another "
+                            "%s does not match this experiment: it was written by another "
                             "version or for other settings; remove the trial's folder",
                             j->path);
 }
 
-static int take_floats(const struct fl_journal *j, size_t at, size_t n, size_t size, void **ret)
+static int journal_take_floats(const struct fl_journal *j, size_t at, size_t n, size_t size,
+                               void **ret)
 {
     void *copy = malloc(n * size + 1);
 
@@ -155,7 +162,7 @@ int fl_journal_take(struct fl_journal *j, enum fl_job_kind kind, uint32_t client
 {
     struct job_record r;
     void *divergence = NULL;
-    int rv = take(j, RECORD_JOB, sizeof(r), err);
+    int rv = journal_take(j, RECORD_JOB, sizeof(r), err);
 
     if (rv != FL_OK) {
         return rv;
@@ -165,11 +172,10 @@ int fl_journal_take(struct fl_journal *j, enum fl_job_kind kind, uint32_t client
         r.attempt != key.attempt)
     {
         return fl_err_set(err, FL_ESTATE,
-                          "%s does not go with this experiment: remove the trial's folder",
-                          j->path);
+                          "%s does not match this experiment: remove the trial's folder", j->path);
     }
     if (r.has_divergence != 0) {
-        rv = take_floats(j, sizeof(r), (size_t)r.n_units, sizeof(float), &divergence);
+        rv = journal_take_floats(j, sizeof(r), (size_t)r.n_units, sizeof(float), &divergence);
     }
     r.why[sizeof(r.why) - 1] = '\0';
     *ret = (struct fl_job_answer){.code = r.code,
@@ -194,14 +200,14 @@ int fl_journal_take_aggregated(struct fl_journal *j, struct fl_event *ret, doubl
 {
     struct aggregated_record r;
     void *distance = NULL;
-    int rv = take(j, RECORD_AGGREGATED, sizeof(r), err);
+    int rv = journal_take(j, RECORD_AGGREGATED, sizeof(r), err);
 
     if (rv != FL_OK) {
         return rv;
     }
     (void)memcpy(&r, j->record, sizeof(r));
     if (r.n_distance > 0) {
-        rv = take_floats(j, sizeof(r), (size_t)r.n_distance, sizeof(double), &distance);
+        rv = journal_take_floats(j, sizeof(r), (size_t)r.n_distance, sizeof(double), &distance);
     }
     ret->u.aggregated.effective = r.effective;
     ret->u.aggregated.self_weight = r.self_weight;
@@ -214,7 +220,7 @@ int fl_journal_take_evaluated(struct fl_journal *j, double *ret_accuracy, double
                               struct fl_err *err)
 {
     struct evaluated_record r;
-    int rv = take(j, RECORD_EVALUATED, sizeof(r), err);
+    int rv = journal_take(j, RECORD_EVALUATED, sizeof(r), err);
 
     if (rv == FL_OK) {
         (void)memcpy(&r, j->record, sizeof(r));
@@ -227,7 +233,7 @@ int fl_journal_take_evaluated(struct fl_journal *j, double *ret_accuracy, double
 int fl_journal_take_commit(struct fl_journal *j, uint64_t round, struct fl_err *err)
 {
     uint64_t known = 0;
-    int rv = take(j, RECORD_COMMIT, sizeof(known), err);
+    int rv = journal_take(j, RECORD_COMMIT, sizeof(known), err);
 
     if (rv != FL_OK) {
         return rv;
@@ -237,10 +243,10 @@ int fl_journal_take_commit(struct fl_journal *j, uint64_t round, struct fl_err *
         return fl_err_set(err, FL_ESTATE, "%s has round %llu where round %llu is committed",
                           j->path, (unsigned long long)known, (unsigned long long)round);
     }
-    if (round == j->committed) { /* From here on it is written. */
+    if (round == j->committed) { /* End of the replay: records are written from here on. */
         j->replays = false;
         if (fseeko(j->file, (off_t)j->end, SEEK_SET) != 0) {
-            return file_error(j, err);
+            return journal_file_error(j, err);
         }
     }
     return FL_OK;
@@ -248,9 +254,9 @@ int fl_journal_take_commit(struct fl_journal *j, uint64_t round, struct fl_err *
 
 /* --- writing --- */
 
-/* An error is met again by the commit, which says it. */
-static int put(struct fl_journal *j, uint32_t kind, const void *head, size_t head_len,
-               const void *tail, size_t tail_len)
+/* A write error is sticky: the next commit returns it. */
+static int journal_put(struct fl_journal *j, uint32_t kind, const void *head, size_t head_len,
+                       const void *tail, size_t tail_len)
 {
     size_t len = head_len + tail_len;
     struct record_head h = {kind, (uint32_t)len, 0};
@@ -268,7 +274,7 @@ static int put(struct fl_journal *j, uint32_t kind, const void *head, size_t hea
     if (tail_len > 0) {
         (void)memcpy(j->record + head_len, tail, tail_len);
     }
-    h.sum = sum_of(kind, j->record, len);
+    h.sum = journal_checksum(kind, j->record, len);
     (void)fwrite(&h, sizeof(h), 1, j->file);
     (void)fwrite(j->record, 1, len, j->file);
     return FL_OK;
@@ -280,7 +286,7 @@ int fl_journal_put(struct fl_journal *j, enum fl_job_kind kind, uint32_t client,
     struct job_record r;
     bool has = answer->divergence != NULL;
 
-    (void)memset(&r, 0, sizeof(r)); /* Padding too: it is written. */
+    (void)memset(&r, 0, sizeof(r)); /* Zeroed including padding, as it is written to the file. */
     r.job = (uint32_t)kind;
     r.client = client;
     r.round = key.round;
@@ -299,8 +305,8 @@ int fl_journal_put(struct fl_journal *j, enum fl_job_kind kind, uint32_t client,
     r.has_divergence = has;
     (void)memcpy(r.why, answer->why, sizeof(r.why));
     (void)memcpy(r.rms, answer->rms, sizeof(r.rms));
-    return put(j, RECORD_JOB, &r, sizeof(r), answer->divergence,
-               has ? answer->n_units * sizeof(float) : 0);
+    return journal_put(j, RECORD_JOB, &r, sizeof(r), answer->divergence,
+                       has ? answer->n_units * sizeof(float) : 0);
 }
 
 int fl_journal_put_aggregated(struct fl_journal *j, const struct fl_event *event, size_t n_distance)
@@ -311,46 +317,46 @@ int fl_journal_put_aggregated(struct fl_journal *j, const struct fl_event *event
                                   .effective = event->u.aggregated.effective,
                                   .self_weight = event->u.aggregated.self_weight};
 
-    return put(j, RECORD_AGGREGATED, &r, sizeof(r), distance,
-               (size_t)r.n_distance * sizeof(*distance));
+    return journal_put(j, RECORD_AGGREGATED, &r, sizeof(r), distance,
+                       (size_t)r.n_distance * sizeof(*distance));
 }
 
 int fl_journal_put_evaluated(struct fl_journal *j, double accuracy, double loss)
 {
     const struct evaluated_record r = {accuracy, loss};
 
-    return put(j, RECORD_EVALUATED, &r, sizeof(r), NULL, 0);
+    return journal_put(j, RECORD_EVALUATED, &r, sizeof(r), NULL, 0);
 }
 
 int fl_journal_put_commit(struct fl_journal *j, uint64_t round, struct fl_err *err)
 {
-    int rv = put(j, RECORD_COMMIT, &round, sizeof(round), NULL, 0);
+    int rv = journal_put(j, RECORD_COMMIT, &round, sizeof(round), NULL, 0);
 
     if (rv == FL_OK && (fflush(j->file) != 0 || ferror(j->file) != 0)) {
-        rv = file_error(j, err);
+        rv = journal_file_error(j, err);
     }
     return rv;
 }
 
-/* --- life --- */
+/* --- open and close --- */
 
 bool fl_journal_replays(const struct fl_journal *journal)
 {
     return journal->replays;
 }
 
-static int begin(struct fl_journal *j, struct fl_err *err)
+static int journal_begin(struct fl_journal *j, struct fl_err *err)
 {
     const uint64_t magic = MAGIC;
 
     j->file = fopen(j->path, "w+be");
     if (j->file == NULL || fwrite(&magic, sizeof(magic), 1, j->file) != 1 || fflush(j->file) != 0) {
-        return file_error(j, err);
+        return journal_file_error(j, err);
     }
     return FL_OK;
 }
 
-static int go_on(struct fl_journal *j, struct fl_err *err)
+static int journal_resume(struct fl_journal *j, struct fl_err *err)
 {
     uint64_t magic = 0;
     int rv;
@@ -363,9 +369,9 @@ static int go_on(struct fl_journal *j, struct fl_err *err)
                           j->path, strerror(errno), (unsigned long long)j->committed);
     }
     if (fread(&magic, sizeof(magic), 1, j->file) != 1 || magic != MAGIC) {
-        return fl_err_set(err, FL_EFORMAT, "%s is no journal of fl-sim", j->path);
+        return fl_err_set(err, FL_EFORMAT, "%s is not a journal of fl-sim", j->path);
     }
-    rv = find_end(j, err);
+    rv = journal_find_end(j, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -373,7 +379,7 @@ static int go_on(struct fl_journal *j, struct fl_err *err)
     if (ftruncate(fileno(j->file), (off_t)j->end) != 0 ||
         fseeko(j->file, (off_t)sizeof(magic), SEEK_SET) != 0)
     {
-        return file_error(j, err);
+        return journal_file_error(j, err);
     }
     return FL_OK;
 }
@@ -392,8 +398,8 @@ int fl_journal_open(const char *path, uint64_t committed, struct fl_journal **re
     n = snprintf(j->path, sizeof(j->path), "%s", path);
     rv = n < 0 || (size_t)n >= sizeof(j->path)
              ? fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path)
-         : committed == 0 ? begin(j, err)
-                          : go_on(j, err);
+         : committed == 0 ? journal_begin(j, err)
+                          : journal_resume(j, err);
     if (rv != FL_OK) {
         fl_journal_close(j);
         return rv;

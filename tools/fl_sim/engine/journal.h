@@ -2,13 +2,13 @@
 #define FL_SIM_JOURNAL_H
 
 /*
- * What a run took from arithmetic, in the order in which it took it: answers of the crew, of the
- * aggregation and of the evaluation, and the commits. A run that is begun again takes them from
- * here up to the last committed round, so that the virtual world comes to the same point without
- * training anything, and goes on from there. What was written behind that commit is cut off.
+ * The journal of a run: all results of arithmetic in the order in which the run used them (answers
+ * of the worker pool, of the aggregation and of the evaluation), and the commits. A restarted run
+ * reads them from here up to the last committed round, so that the simulation reaches the same
+ * state without training, and continues from there. Records after that commit are cut off.
  *
- * A file of records with checksums. A kill leaves at most a record that is cut short, which
- * counts as none; nothing is synced, as only the process may die.
+ * A file of records with checksums. After a kill the last record may be incomplete and is ignored;
+ * nothing is synced, as only the process may die, not the machine.
  *
  * Threading: one thread.
  */
@@ -19,16 +19,16 @@
 struct fl_journal;
 
 /*
- * Open or begin `path`. `committed`: the newest round that the server's folder has. FL_ESTATE: the
- * journal does not reach it; FL_EFORMAT: no journal.
+ * Open or create `path`. `committed`: the newest round in the server's folder. FL_ESTATE: the
+ * journal does not reach this round; FL_EFORMAT: not a journal.
  */
 FL_MUST_CHECK int fl_journal_open(const char *path, uint64_t committed, struct fl_journal **ret,
                                   struct fl_err *err);
 void fl_journal_close(struct fl_journal *journal); /* NULL is allowed. */
-/* Numbers are taken from it still. */
+/* True while results are read from the journal. */
 bool fl_journal_replays(const struct fl_journal *journal);
 
-/* --- while it replays: FL_ESTATE when something else comes next --- */
+/* --- during the replay: FL_ESTATE when the next record is of another kind --- */
 
 FL_MUST_CHECK int fl_journal_take(struct fl_journal *journal, enum fl_job_kind kind,
                                   uint32_t client, struct fl_round_key key,
@@ -38,11 +38,11 @@ FL_MUST_CHECK int fl_journal_take_aggregated(struct fl_journal *journal, struct 
                                              double **ret_distance, struct fl_err *err);
 FL_MUST_CHECK int fl_journal_take_evaluated(struct fl_journal *journal, double *ret_accuracy,
                                             double *ret_loss, struct fl_err *err);
-/* After the commit of the last round that is known it replays no more. */
+/* The replay ends with the commit of the last known round. */
 FL_MUST_CHECK int fl_journal_take_commit(struct fl_journal *journal, uint64_t round,
                                          struct fl_err *err);
 
-/* --- afterwards --- */
+/* --- after the replay --- */
 
 FL_MUST_CHECK int fl_journal_put(struct fl_journal *journal, enum fl_job_kind kind, uint32_t client,
                                  struct fl_round_key key, const struct fl_job_answer *answer);
@@ -50,7 +50,7 @@ FL_MUST_CHECK int fl_journal_put_aggregated(struct fl_journal *journal,
                                             const struct fl_event *event, size_t n_distance);
 FL_MUST_CHECK int fl_journal_put_evaluated(struct fl_journal *journal, double accuracy,
                                            double loss);
-/* Before the round is committed: all of it is in the file. */
+/* Call before the round is committed: returns when all of it is in the file. */
 FL_MUST_CHECK int fl_journal_put_commit(struct fl_journal *journal, uint64_t round,
                                         struct fl_err *err);
 

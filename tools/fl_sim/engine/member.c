@@ -1,3 +1,7 @@
+/*
+ * A client of a simulated federation without a daemon (member.h): its folder, trainer, client/store
+ * and client/work. One call at a time, on any thread. Sessions and time are in sim_session.c.
+ */
 #include "tools/fl_sim/engine/member.h"
 
 #include <stdlib.h>
@@ -7,7 +11,7 @@
 #include "libfl/model/digest.h"
 #include "server/work/payload_sizes.h"
 
-/* --- a process --- */
+/* --- process --- */
 
 int fl_member_open(struct fl_member *m, const char *dir, struct fl_trainer *trainer,
                    const struct fl_log *log, uint64_t seed, struct fl_err *err)
@@ -18,7 +22,7 @@ int fl_member_open(struct fl_member *m, const char *dir, struct fl_trainer *trai
     m->worker.state_dir = m->dir;
     rv = fl_str_copy(m->dir, sizeof(m->dir), dir);
     rv = rv == FL_OK ? fl_client_state_open(m->dir, log, &m->worker.keeps, err)
-                     : fl_err_set(err, rv, "this path is too long: '%s'", dir);
+                     : fl_err_set(err, rv, "path '%s' is too long", dir);
     m->held = (struct fl_pending_result){.state_dir = m->dir, .log = log};
     if (rv == FL_OK) {
         rv = fl_pending_result_load(&m->held, err);
@@ -56,7 +60,7 @@ void fl_member_lend(struct fl_member *m, struct fl_trainer *trainer)
 void fl_member_close(struct fl_member *m)
 {
     if (m->begun) {
-        m->worker.trainer = NULL; /* It goes back to whom it belongs to. */
+        m->worker.trainer = NULL; /* Return the trainer to its owner. */
     }
     fl_inputs_done(&m->inputs);
     fl_pending_result_done(&m->held);
@@ -71,8 +75,10 @@ const char *fl_member_unfit(const struct fl_member *m)
 
 /* --- a task --- */
 
-/* What is lent has no digest: nothing of it comes from the disk or goes there. */
-static int list(const struct fl_member_bundle *bundles, size_t n, bool lend, struct fl_inputs *ret)
+/* Lent payloads have no digest, so that they are neither read from nor written to the disk
+   cache. */
+static int member_list_payloads(const struct fl_member_bundle *bundles, size_t n, bool lend,
+                                struct fl_inputs *ret)
 {
     struct fl_wire_bundle wire[FL_WIRE_MAX_BUNDLES] = {{0}};
     struct fl_wire_task task = {.bundles = wire, .n_bundles = n};
@@ -93,7 +99,7 @@ static int list(const struct fl_member_bundle *bundles, size_t n, bool lend, str
     return rv;
 }
 
-static int settle(struct fl_member *m, struct fl_inputs *listed, struct fl_err *err)
+static int member_settle(struct fl_member *m, struct fl_inputs *listed, struct fl_err *err)
 {
     struct fl_settling settling;
     int rv = FL_OK;
@@ -108,40 +114,41 @@ static int settle(struct fl_member *m, struct fl_inputs *listed, struct fl_err *
     return rv;
 }
 
-static const struct fl_member_bundle *bundle_of(const struct fl_member_bundle *bundles, size_t n,
-                                                const char *name)
+static const struct fl_member_bundle *member_find_payload(const struct fl_member_bundle *bundles,
+                                                          size_t n, const char *name)
 {
     size_t i = 0;
 
     while (i < n && strcmp(bundles[i].name, name) != 0) {
         i++;
     }
-    FL_REQUIRE(i < n); /* What was chosen was listed. */
+    FL_REQUIRE(i < n); /* Every chosen payload was listed. */
     return &bundles[i];
 }
 
-/* What settling chose of `bundles` is read where it is. */
-static void borrow(struct fl_inputs *inputs, const struct fl_member_bundle *bundles, size_t n)
+/* Chosen payloads are read in place. */
+static void member_borrow_payloads(struct fl_inputs *inputs, const struct fl_member_bundle *bundles,
+                                   size_t n)
 {
     size_t i;
 
     for (i = 0; i < inputs->n; i++) {
         struct fl_input *in = &inputs->list[i];
 
-        fl_input_drop(in); /* one of an earlier try may lie elsewhere */
-        fl_input_lend(in, bundle_of(bundles, n, in->name)->data);
+        fl_input_drop(in); /* one of an earlier attempt may be at another address */
+        fl_input_lend(in, member_find_payload(bundles, n, in->name)->data);
     }
 }
 
-/* It comes, each as one chunk. */
-static int receive(struct fl_inputs *inputs, const struct fl_member_bundle *bundles, size_t n,
-                   struct fl_err *err)
+/* Each payload is received as one chunk. */
+static int member_receive_payloads(struct fl_inputs *inputs, const struct fl_member_bundle *bundles,
+                                   size_t n, struct fl_err *err)
 {
     struct fl_input *in = NULL;
     int rv = fl_inputs_next(inputs, &in);
 
     while (rv == FL_OK && in != NULL) {
-        const struct fl_member_bundle *b = bundle_of(bundles, n, in->name);
+        const struct fl_member_bundle *b = member_find_payload(bundles, n, in->name);
 
         rv = fl_input_add(in, 0, b->data, b->len, err);
         if (rv == FL_OK) {
@@ -158,17 +165,17 @@ int fl_member_fetch(struct fl_member *m, const struct fl_task *task,
                     const struct fl_member_bundle *bundles, size_t n, struct fl_err *err)
 {
     struct fl_inputs listed = {.n = 0};
-    int rv = list(bundles, n, m->begun, &listed);
+    int rv = member_list_payloads(bundles, n, m->begun, &listed);
 
     if (m->task.key.round != task->key.round || m->task.key.attempt != task->key.attempt) {
-        fl_inputs_done(&m->inputs); /* Those of another are no part of these. */
+        fl_inputs_done(&m->inputs); /* Exclude the data summaries of other clients. */
     }
     m->task = *task;
-    rv = rv == FL_OK ? settle(m, &listed, err) : rv;
+    rv = rv == FL_OK ? member_settle(m, &listed, err) : rv;
     if (rv == FL_OK && m->begun) {
-        borrow(&m->inputs, bundles, n);
+        member_borrow_payloads(&m->inputs, bundles, n);
     } else if (rv == FL_OK) {
-        rv = receive(&m->inputs, bundles, n, err);
+        rv = member_receive_payloads(&m->inputs, bundles, n, err);
     }
     fl_inputs_done(&listed);
     return rv;
@@ -201,24 +208,24 @@ int fl_member_code(struct fl_member *m, const uint8_t *units, struct fl_code *re
     return rv == FL_OK ? fl_code_run(ret, err) : rv;
 }
 
-/* --- what lies between it and a server --- */
+/* --- messages between member and server --- */
 
 int fl_member_setup(const struct fl_described *of, struct fl_setup **ret, struct fl_err *err)
 {
-    struct fl_wire_command told = {.type = FL_WIRE_WELCOME};
+    struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
     struct fl_wire_command heard = {.type = FL_WIRE_WELCOME};
     struct fl_buf wire;
-    int rv = fl_welcome_describe(of, &told.u.welcome);
+    int rv = fl_welcome_describe(of, &command.u.welcome);
 
     if (rv != FL_OK) {
         return rv;
     }
-    told.u.welcome.heartbeat_ms = 1000; /* Nothing here depends on these. */
-    told.u.welcome.limits = (struct fl_wire_limits){
+    command.u.welcome.heartbeat_ms = 1000; /* The trainer does not use these. */
+    command.u.welcome.limits = (struct fl_wire_limits){
         .chunk_bytes = 1u << 20, .message_bytes = 1u << 24, .streams = 1, .idle_ms = 1000};
     fl_buf_init(&wire, SIZE_MAX / 2);
-    rv = fl_wire_command_encode(&told, &wire);
-    fl_welcome_done(&told.u.welcome);
+    rv = fl_wire_command_encode(&command, &wire);
+    fl_welcome_done(&command.u.welcome);
     if (rv == FL_OK) {
         rv = fl_wire_command_decode(wire.data, wire.len, &heard, err);
     }
@@ -226,9 +233,9 @@ int fl_member_setup(const struct fl_described *of, struct fl_setup **ret, struct
     return rv == FL_OK ? fl_setup_create(&heard.u.welcome, ret, err) : rv;
 }
 
-static int upload_to_file(const struct fl_federation *f, const char *name,
-                          const struct fl_code *code, const struct fl_spool_part *parts,
-                          struct fl_norms *ret, struct fl_err *err)
+static int member_upload_to_file(const struct fl_federation *f, const char *name,
+                                 const struct fl_code *code, const struct fl_spool_part *parts,
+                                 struct fl_norms *ret, struct fl_err *err)
 {
     const struct fl_round_key key = code->result->key;
     struct fl_spool *spool = NULL;
@@ -250,9 +257,9 @@ static int upload_to_file(const struct fl_federation *f, const char *name,
     return rv;
 }
 
-static int upload_to_memory(const struct fl_federation *f, const char *name,
-                            const struct fl_code *code, const struct fl_spool_part *parts,
-                            struct fl_norms *ret, struct fl_err *err)
+static int member_upload_to_memory(const struct fl_federation *f, const char *name,
+                                   const struct fl_code *code, const struct fl_spool_part *parts,
+                                   struct fl_norms *ret, struct fl_err *err)
 {
     const struct fl_round_key key = code->result->key;
     struct fl_upload *upload = NULL;
@@ -281,8 +288,8 @@ int fl_member_upload(const struct fl_federation *f, const char *name, const stru
     int rv = fl_sent_parts(f->layout, f->strategy, &header, code->units, &parts, err);
 
     if (rv == FL_OK) {
-        rv = f->uploads != NULL ? upload_to_memory(f, name, code, parts, ret, err)
-                                : upload_to_file(f, name, code, parts, ret, err);
+        rv = f->uploads != NULL ? member_upload_to_memory(f, name, code, parts, ret, err)
+                                : member_upload_to_file(f, name, code, parts, ret, err);
     }
     free(parts);
     return rv;

@@ -2,17 +2,18 @@
 #define FL_SIM_MEMBER_H
 
 /*
- * A client of a federation that runs in this process: what lies below a client's daemon (its
- * folder, a trainer, client/store and client/work) without the daemon's connection, loop and lane.
- * Whoever drives it says when a session would: fetch, train, code, drop (client/core/session.h).
+ * A client of a federation that runs in this process: the lower layers of a client daemon (its
+ * folder, a trainer, client/store and client/work) without its connection, event loop and worker
+ * threads. The caller takes the role of the session: fetch, train, code, drop
+ * (client/core/session.h).
  *
- * What it keeps is on disk as a daemon's is: fl_member_close() and fl_member_open() are a process
- * that ends and the next one.
+ * Its state is on disk in the format of the daemon: fl_member_close() and fl_member_open() model
+ * the end of a process and the start of the next one.
  *
- * A member is not to be moved in memory while it is open.
+ * A member must not move in memory while it is open.
  *
  * Threading: one call at a time; members of one federation share only their setup, which is
- * counted.
+ * reference-counted.
  */
 
 #include "client/store/pending_result.h"
@@ -22,15 +23,15 @@
 #include "server/work/welcome.h"
 
 struct fl_member {
-    char dir[512]; /* of one that was opened */
+    char dir[512]; /* set by fl_member_open() */
     bool begun;    /* its trainer is lent */
     struct fl_worker worker;
     struct fl_task task;
-    struct fl_inputs inputs; /* of the task, whole */
+    struct fl_inputs inputs; /* complete payloads of the task */
     struct fl_pending_result held;
 };
 
-/* A bundle as a server lists and serves it; borrowed. */
+/* A payload as a server lists and serves it; borrowed. */
 struct fl_member_bundle {
     const char *name;
     const void *data;
@@ -39,72 +40,75 @@ struct fl_member_bundle {
 };
 
 /*
- * A process begins in `dir`, which is there, and finds what one before it left. Takes `trainer`, on
- * error too; `log` may be NULL, and is borrowed. `seed`: the same in every run of this client.
+ * Start a process in `dir`, which exists, with the state of the previous process. Takes `trainer`,
+ * on error too; `log` may be NULL, and is borrowed. `seed`: the same in every run of this client.
  */
 FL_MUST_CHECK int fl_member_open(struct fl_member *member, const char *dir,
                                  struct fl_trainer *trainer, const struct fl_log *log,
                                  uint64_t seed, struct fl_err *err);
-/* It ends; the folder stays as it is. All zero is allowed. */
+/* End the process; the folder is unchanged. A zeroed member is allowed. */
 void fl_member_close(struct fl_member *member);
 
 /*
- * The other way to be one, for a client of a simulation that has something to do: it is there for
- * its part in a round, and gone again. Only its folder is there in between, if anything is kept.
+ * Alternative for a simulated client with something to do: it is opened for its participation in a
+ * round and closed after it. Between rounds only its folder exists, and only if it has client
+ * state.
  */
 struct fl_member_place {
     const char
-        *dir; /* made by the first write; NULL: nothing may be kept (fl_worker_client_state()) */
+        /* created by the first write; NULL: nothing may be stored (fl_worker_client_state()) */
+        *dir;
     const struct fl_log *log; /* may be NULL, is borrowed */
     uint64_t seed;            /* as above */
     uint64_t least_group;     /* as fl_worker_terms */
 };
 /*
- * Prepared for `setup`, to which it takes a reference, without a trainer; what it held when it was
- * last closed is gone. The disk is touched only where something is kept between rounds, and nothing
- * is synced. What it fetches is lent to it: not copied, checked or cached on its disk, a bundle
- * stays where it is, as it is, until the training is over or the member is closed. FL_EINVAL:
- * something is kept, and there is no folder.
+ * Prepare for `setup`, to which it takes a reference, without a trainer; the pending result of its
+ * last close is discarded. It accesses the disk only where client state is kept between rounds, and
+ * syncs nothing. Payloads are lent, not copied, checked or cached on disk: a payload stays
+ * unchanged at its address until the training has ended or the member is closed. FL_EINVAL: there
+ * is client state, and no folder.
  */
 FL_MUST_CHECK int fl_member_begin(struct fl_member *member, const struct fl_member_place *place,
                                   struct fl_setup *setup, struct fl_err *err);
 /*
- * For what follows, until another is lent (NULL: none) or the member is closed, which does not free
- * it: a trainer over this client's data (fl_trainer_set_data()), prepared for the same setup
- * (fl_worker_prepare_trainer()). Of a member that was begun.
+ * Lend a trainer over this client's data (fl_trainer_set_data()), prepared for the same setup
+ * (fl_worker_prepare_trainer()), until another one is lent (NULL: none) or the member is closed,
+ * which does not free it. Only after fl_member_begin().
  */
 void fl_member_lend(struct fl_member *member, struct fl_trainer *trainer);
 
-/* Of a member that is prepared (fl_worker_prepare): why what it holds cannot be reported; NULL: it
-   can, or it holds nothing. */
+/* Of a prepared member (fl_worker_prepare()): why its pending result cannot be reported; NULL: it
+   can, or there is none. */
 const char *fl_member_unfit(const struct fl_member *member);
 
 /*
- * What comes before a training: settle by task->counted, choose of what is listed, and copy of it
- * what is not here. Errors of settle_state.h and inputs.h; called again it goes on.
+ * The steps before a training: commit or discard the pending result by task->counted, choose from
+ * the listed payloads, and copy the missing ones. Errors of settle_state.h and inputs.h; it may be
+ * called again to continue.
  */
 FL_MUST_CHECK int fl_member_fetch(struct fl_member *member, const struct fl_task *task,
                                   const struct fl_member_bundle *bundles, size_t n,
                                   struct fl_err *err);
-/* Train for the task that was fetched: what comes of it is held. Errors of sim_training.h. */
+/* Train for the fetched task; keeps the pending result. Errors of sim_training.h. */
 FL_MUST_CHECK int fl_member_train(struct fl_member *member, struct fl_err *err);
 /*
- * The granted `units` (NULL: all) of what is held as the bytes of a Push, and its part of what is
- * kept made pending. `ret` is the caller's, fl_code_done(), of an error too. FL_ESTATE and others
- * of code.h.
+ * Code the `units` of the upload mask (NULL: all) of the pending result as the bytes of a Push, and
+ * make its client state pending. The caller frees `ret` with fl_code_done(), after an error too.
+ * FL_ESTATE and others of code.h.
  */
 FL_MUST_CHECK int fl_member_code(struct fl_member *member, const uint8_t *units,
                                  struct fl_code *ret, struct fl_err *err);
-/* --- what lies between it and a server --- */
+/* --- messages between member and server --- */
 
-/* What a client makes of a Welcome off the wire, so that nothing of it is the server's. */
+/* Makes a setup from a Welcome through its wire format, so that it shares nothing with the
+   server. */
 FL_MUST_CHECK int fl_member_setup(const struct fl_described *of, struct fl_setup **ret,
                                   struct fl_err *err);
 /*
- * What a member coded, as the server takes it: what is announced, the bytes, and whether they are
- * any good. Into the federation's uploads where it has a place for them in memory, else into a
- * spool file. `ret->unit` is the caller's. Errors of payload_sizes.h and of the spool,
- * fl_spool_is_bad().
+ * Receive a member's coded upload as the server does: announcement, bytes and validity checks. Into
+ * the federation's uploads where they are in memory, else into a spool file. The caller owns
+ * `ret->unit`. Errors of payload_sizes.h and of the spool, fl_spool_is_bad().
  */
 FL_MUST_CHECK int fl_member_upload(const struct fl_federation *federation, const char *name,
                                    const struct fl_code *code, struct fl_norms *ret,

@@ -1,4 +1,8 @@
-/* What clients and server say to each other: the contents of the contract's messages. */
+/*
+ * Builds the messages of the protocol between clients and server to measure their length, and the
+ * coordinator's events from client messages. One thread, that of the federation. It sends nothing:
+ * clients.c does.
+ */
 
 #include <math.h>
 #include <stdlib.h>
@@ -31,46 +35,48 @@ struct fl__message *fl__fed_message(struct fl_fed *fed, enum fl__message_type ty
     return m;
 }
 
-/* --- how long they are --- */
+/* --- message lengths --- */
 
-static struct fl_wire_evaluation evaluation(const struct fl_eval_rec *e)
+static struct fl_wire_evaluation message_evaluation(const struct fl_eval_rec *e)
 {
     return (struct fl_wire_evaluation){e->samples, e->correct, e->loss_sum};
 }
 
-static int encode_event(const struct fl_fed *fed, const struct fl__message *m, struct fl_buf *out)
+static int message_encode_event(const struct fl_fed *fed, const struct fl__message *m,
+                                struct fl_buf *out)
 {
     struct fl_wire_event event = {.type = FL_WIRE_HELLO};
     struct fl_sim_client sim_client;
 
     switch (m->type) {
-    case FL__SAYS_REPORT:
+    case FL__MSG_REPORT:
         event.type = FL_WIRE_REPORT;
-        event.u.report = (struct fl_wire_report){.round = m->key.round,
-                                                 .attempt = m->key.attempt,
-                                                 .samples = m->answer.samples,
-                                                 .steps = m->answer.steps,
-                                                 .train_loss = m->answer.train_loss,
-                                                 .divergence = m->answer.divergence,
-                                                 .n_divergence = m->answer.n_units,
-                                                 .has_received = m->answer.has_received,
-                                                 .received = evaluation(&m->answer.received),
-                                                 .has_trained = m->answer.has_trained,
-                                                 .trained = evaluation(&m->answer.trained),
-                                                 .previous_dot = m->answer.previous_dot};
+        event.u.report =
+            (struct fl_wire_report){.round = m->key.round,
+                                    .attempt = m->key.attempt,
+                                    .samples = m->answer.samples,
+                                    .steps = m->answer.steps,
+                                    .train_loss = m->answer.train_loss,
+                                    .divergence = m->answer.divergence,
+                                    .n_divergence = m->answer.n_units,
+                                    .has_received = m->answer.has_received,
+                                    .received = message_evaluation(&m->answer.received),
+                                    .has_trained = m->answer.has_trained,
+                                    .trained = message_evaluation(&m->answer.trained),
+                                    .previous_dot = m->answer.previous_dot};
         break;
-    case FL__SAYS_FAILED:
+    case FL__MSG_FAILED:
         event.type = FL_WIRE_FAILED;
         event.u.failed.round = m->key.round;
         event.u.failed.attempt = m->key.attempt;
         event.u.failed.reason = fl_wire_lend(m->reason);
         break;
-    case FL__SAYS_EVALUATION:
+    case FL__MSG_EVALUATION:
         event.type = FL_WIRE_EVALUATION;
         event.u.evaluation.round = m->key.round;
-        event.u.evaluation.result = evaluation(&m->answer.received);
+        event.u.evaluation.result = message_evaluation(&m->answer.received);
         event.u.evaluation.has_adapted = m->answer.has_trained;
-        event.u.evaluation.adapted = evaluation(&m->answer.trained);
+        event.u.evaluation.adapted = message_evaluation(&m->answer.trained);
         break;
     default:
         fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, m->client, &sim_client);
@@ -83,9 +89,9 @@ static int encode_event(const struct fl_fed *fed, const struct fl__message *m, s
     return fl_wire_event_encode(&event, out);
 }
 
-/* All bundles that a task lists have the model's length, or the offers'. */
-static size_t list_bundles(const struct fl_fed *fed, bool mixture,
-                           struct fl_wire_bundle list[FL_BUNDLES_MAX])
+/* All payloads that a task lists have the model's length, or that of the data summaries. */
+static size_t message_list_payloads(const struct fl_fed *fed, bool mixture,
+                                    struct fl_wire_bundle list[FL_BUNDLES_MAX])
 {
     uint64_t model = fl_layout_count(fed->federation.layout) * sizeof(float);
     struct fl_bundle_name names[FL_BUNDLES_MAX];
@@ -104,41 +110,43 @@ static size_t list_bundles(const struct fl_fed *fed, bool mixture,
     return listed;
 }
 
-static struct fl_wire_plan plan_of(const struct fl_fed *fed, const struct fl__message *m)
+static struct fl_wire_plan message_plan(const struct fl_fed *fed, const struct fl__message *m)
 {
     return (struct fl_wire_plan){m->key.round, m->key.attempt, m->units,
                                  m->units != NULL ? fl_layout_units(fed->federation.layout) : 0};
 }
 
-static int encode_command(const struct fl_fed *fed, const struct fl__message *m, struct fl_buf *out)
+static int message_encode_command(const struct fl_fed *fed, const struct fl__message *m,
+                                  struct fl_buf *out)
 {
     struct fl_wire_bundle bundles[FL_BUNDLES_MAX];
     struct fl_wire_command command = {.type = FL_WIRE_DISMISSED};
 
     switch (m->type) {
-    case FL__SAYS_TASK:
+    case FL__MSG_TASK:
         command.type = FL_WIRE_TASK;
-        command.u.task = (struct fl_wire_task){.round = m->key.round,
-                                               .attempt = m->key.attempt,
-                                               .bundles = bundles,
-                                               .n_bundles = list_bundles(fed, m->mixture, bundles),
-                                               .learning_rate = m->task.learning_rate,
-                                               .seed = m->task.seed,
-                                               .order_seed = m->task.order_seed,
-                                               .has_plan = m->units != NULL,
-                                               .plan = plan_of(fed, m),
-                                               .deadline_ms = m->task.deadline_ms,
-                                               .selected = m->task.n_selected,
-                                               .population = m->task.population,
-                                               .counted_round = m->task.counted.round,
-                                               .counted_attempt = m->task.counted.attempt,
-                                               .epoch = m->task.epoch};
+        command.u.task =
+            (struct fl_wire_task){.round = m->key.round,
+                                  .attempt = m->key.attempt,
+                                  .bundles = bundles,
+                                  .n_bundles = message_list_payloads(fed, m->mixture, bundles),
+                                  .learning_rate = m->task.learning_rate,
+                                  .seed = m->task.seed,
+                                  .order_seed = m->task.order_seed,
+                                  .has_plan = m->units != NULL,
+                                  .plan = message_plan(fed, m),
+                                  .deadline_ms = m->task.deadline_ms,
+                                  .selected = m->task.n_selected,
+                                  .population = m->task.population,
+                                  .counted_round = m->task.counted.round,
+                                  .counted_attempt = m->task.counted.attempt,
+                                  .epoch = m->task.epoch};
         break;
-    case FL__SAYS_PLAN:
+    case FL__MSG_PLAN:
         command.type = FL_WIRE_PLAN;
-        command.u.plan = plan_of(fed, m);
+        command.u.plan = message_plan(fed, m);
         break;
-    case FL__SAYS_EVALUATE:
+    case FL__MSG_EVALUATE:
         command.type = FL_WIRE_EVALUATE;
         command.u.evaluate.round = m->key.round;
         command.u.evaluate.bundle.name = fl_wire_lend(FL_BUNDLE_CANDIDATE);
@@ -156,15 +164,15 @@ uint64_t fl__message_bytes(struct fl_fed *fed, const struct fl__message *m)
 {
     int rv;
 
-    if (m->type == FL__SAYS_LOST) {
+    if (m->type == FL__MSG_LOST) {
         return 0;
     }
-    if (m->type == FL__SAYS_WELCOME) {
+    if (m->type == FL__MSG_WELCOME) {
         return fed->welcome_bytes;
     }
     fl_buf_clear(&fed->scratch);
-    rv = m->type > FL__SAYS_WELCOME ? encode_command(fed, m, &fed->scratch)
-                                    : encode_event(fed, m, &fed->scratch);
+    rv = m->type > FL__MSG_WELCOME ? message_encode_command(fed, m, &fed->scratch)
+                                   : message_encode_event(fed, m, &fed->scratch);
     if (rv != FL_OK) {
         fl__fed_fail(fed, rv, NULL, "the length of a message");
     }
@@ -175,16 +183,16 @@ void fl__fed_send(struct fl_fed *fed, struct fl__message *m)
 {
     struct fl_sim_round *sim = &fed->account.sim;
 
-    *(m->type >= FL__SAYS_WELCOME  ? &sim->down_control_bytes
-      : m->type == FL__SAYS_REPORT ? &sim->up_report_bytes
-                                   : &sim->up_control_bytes) += fl__message_bytes(fed, m);
+    *(m->type >= FL__MSG_WELCOME  ? &sim->down_control_bytes
+      : m->type == FL__MSG_REPORT ? &sim->up_report_bytes
+                                  : &sim->up_control_bytes) += fl__message_bytes(fed, m);
     fl__fed_at(fed, fed->now_us + fl__fed_latency(fed, m->client), FL__AT_MESSAGE, m->client, 0, m);
 }
 
-/* --- what the server hears --- */
+/* --- messages to the server --- */
 
-/* As the server collects it of who joins, before the first round. */
-static void take_offer(struct fl_fed *fed, uint32_t client)
+/* As the server collects data summaries of joining clients, before the first round. */
+static void message_take_summary(struct fl_fed *fed, uint32_t client)
 {
     struct fl_job_answer answer;
     struct fl_err err = {0};
@@ -195,7 +203,7 @@ static void take_offer(struct fl_fed *fed, uint32_t client)
     if (!fl__fed_replays(fed)) {
         job = fl_worker_pool_offer(fed->pool, client);
         if (job == NULL) {
-            fl__fed_fail(fed, FL_ENOMEM, NULL, "an offer");
+            fl__fed_fail(fed, FL_ENOMEM, NULL, "a data summary");
             return;
         }
     }
@@ -218,18 +226,18 @@ static void take_offer(struct fl_fed *fed, uint32_t client)
     fl_job_free(job);
 }
 
-static void hear_hello(struct fl_fed *fed, const struct fl__message *m)
+static void message_receive_hello(struct fl_fed *fed, const struct fl__message *m)
 {
     struct fl__fed_client *c = &fed->clients[m->client];
     struct fl_event event = {.type = FL_EV_CLIENT_JOINED};
     struct fl_sim_client sim_client;
 
     if (c->connection != m->connection) {
-        return; /* Gone before it was heard. */
+        return; /* The client disconnected before the message arrived. */
     }
     if (!c->offered && fed->federation.strategy->solver->offer != NULL) {
         c->offered = true;
-        take_offer(fed, m->client);
+        message_take_summary(fed, m->client);
     }
     fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, m->client, &sim_client);
     c->joined = m->connection;
@@ -242,8 +250,9 @@ static void hear_hello(struct fl_fed *fed, const struct fl__message *m)
     fed->joining = UINT32_MAX;
 }
 
-/* Without arithmetic a loss or an evaluation has only its length. */
-static struct fl_job_answer known_of(const struct fl_fed *fed, const struct fl__message *m)
+/* Without arithmetic (dry run) a loss or an evaluation has only its wire length. */
+static struct fl_job_answer message_known_answer(const struct fl_fed *fed,
+                                                 const struct fl__message *m)
 {
     struct fl_job_answer known = m->answer;
 
@@ -255,9 +264,9 @@ static struct fl_job_answer known_of(const struct fl_fed *fed, const struct fl__
     return known;
 }
 
-static void hear_report(struct fl_fed *fed, const struct fl__message *m)
+static void message_receive_report(struct fl_fed *fed, const struct fl__message *m)
 {
-    const struct fl_job_answer known = known_of(fed, m);
+    const struct fl_job_answer known = message_known_answer(fed, m);
     struct fl_fed_part *p = fl_account_part(&fed->account, m->client);
     struct fl_event event = {.type = FL_EV_REPORT};
 
@@ -287,7 +296,7 @@ static void hear_report(struct fl_fed *fed, const struct fl__message *m)
     fl__fed_step(fed, &event);
 }
 
-static void hear_failed(struct fl_fed *fed, const struct fl__message *m)
+static void message_receive_failed(struct fl_fed *fed, const struct fl__message *m)
 {
     struct fl_fed_part *p = fl_account_part(&fed->account, m->client);
     struct fl_event event = {.type = FL_EV_CLIENT_FAILED};
@@ -303,9 +312,9 @@ static void hear_failed(struct fl_fed *fed, const struct fl__message *m)
     fl__fed_step(fed, &event);
 }
 
-static void hear_evaluation(struct fl_fed *fed, const struct fl__message *m)
+static void message_receive_evaluation(struct fl_fed *fed, const struct fl__message *m)
 {
-    const struct fl_job_answer known = known_of(fed, m);
+    const struct fl_job_answer known = message_known_answer(fed, m);
     const struct fl_personal_ops *personal = fed->federation.strategy->personal;
     const struct fl_eval_rec *found = personal->adapts ? &known.trained : &known.received;
     struct fl_event event = {.type = FL_EV_EVAL_REPORT};
@@ -320,7 +329,7 @@ static void hear_evaluation(struct fl_fed *fed, const struct fl__message *m)
     fl__fed_step(fed, &event);
 }
 
-static void hear_lost(struct fl_fed *fed, const struct fl__message *m)
+static void message_receive_lost(struct fl_fed *fed, const struct fl__message *m)
 {
     struct fl_event event = {.type = FL_EV_CLIENT_LOST};
 
@@ -331,26 +340,26 @@ static void hear_lost(struct fl_fed *fed, const struct fl__message *m)
 
 void fl__fed_receive(struct fl_fed *fed, struct fl__message *m)
 {
-    if (m->type == FL__SAYS_HELLO) {
-        hear_hello(fed, m);
+    if (m->type == FL__MSG_HELLO) {
+        message_receive_hello(fed, m);
         return;
     }
     if (fed->clients[m->client].joined != m->connection ||
         fed->clients[m->client].number == UINT32_MAX) {
-        return; /* Of a session that another one took the place of. */
+        return; /* The message belongs to a session that a newer one replaced. */
     }
     switch (m->type) {
-    case FL__SAYS_REPORT:
-        hear_report(fed, m);
+    case FL__MSG_REPORT:
+        message_receive_report(fed, m);
         break;
-    case FL__SAYS_FAILED:
-        hear_failed(fed, m);
+    case FL__MSG_FAILED:
+        message_receive_failed(fed, m);
         break;
-    case FL__SAYS_EVALUATION:
-        hear_evaluation(fed, m);
+    case FL__MSG_EVALUATION:
+        message_receive_evaluation(fed, m);
         break;
     default:
-        hear_lost(fed, m);
+        message_receive_lost(fed, m);
         break;
     }
 }

@@ -1,9 +1,10 @@
+/* The payloads of an open round in memory (model_cache.h). Filled by one thread, then read-only. */
 #include "tools/fl_sim/engine/model_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int by_client(const void *a, const void *b)
+static int model_cache_by_client(const void *a, const void *b)
 {
     const struct fl_model_cache_item *x = a;
     const struct fl_model_cache_item *y = b;
@@ -11,8 +12,9 @@ static int by_client(const void *a, const void *b)
     return strcmp(x->client, y->client);
 }
 
-/* Room for one more. */
-static struct fl_model_cache_item *more(struct fl_model_cache_item **list, size_t *n, size_t *cap)
+/* Appends an empty item. */
+static struct fl_model_cache_item *model_cache_append(struct fl_model_cache_item **list, size_t *n,
+                                                      size_t *cap)
 {
     size_t larger = *cap == 0 ? 8 : *cap * 2;
     struct fl_model_cache_item *grown;
@@ -33,13 +35,13 @@ struct filling {
     int code;
 };
 
-static void put(void *ctx, const struct fl_bundle *bundle)
+static void model_cache_put(void *ctx, const struct fl_bundle *bundle)
 {
     struct filling *f = ctx;
     struct fl_model_cache *s = f->model_cache;
-    struct fl_model_cache_item *item = bundle->client == NULL
-                                           ? more(&s->common, &s->n_common, &s->cap_common)
-                                           : more(&s->own, &s->n_own, &s->cap_own);
+    struct fl_model_cache_item *item =
+        bundle->client == NULL ? model_cache_append(&s->common, &s->n_common, &s->cap_common)
+                               : model_cache_append(&s->own, &s->n_own, &s->cap_own);
 
     if (item == NULL) {
         f->code = FL_ENOMEM;
@@ -70,14 +72,15 @@ int fl_model_cache_open(const struct fl_federation *federation, struct fl_progre
         return FL_ENOMEM;
     }
     atomic_init(&model_cache->refs, 1);
-    rv = fl_bundles_open(federation, progress, round, size, put, &f);
+    rv = fl_bundles_open(federation, progress, round, size, model_cache_put, &f);
     rv = rv == FL_OK ? f.code : rv;
     if (rv != FL_OK) {
         fl_model_cache_unref(model_cache);
         return rv;
     }
     if (model_cache->n_own > 1) {
-        qsort(model_cache->own, model_cache->n_own, sizeof(*model_cache->own), by_client);
+        qsort(model_cache->own, model_cache->n_own, sizeof(*model_cache->own),
+              model_cache_by_client);
     }
     *ret = model_cache;
     return FL_OK;
@@ -119,7 +122,7 @@ struct fl_model_cache *fl_model_cache_ref(struct fl_model_cache *model_cache)
     return model_cache;
 }
 
-static void items_done(struct fl_model_cache_item *list, size_t n)
+static void model_cache_items_done(struct fl_model_cache_item *list, size_t n)
 {
     size_t i;
 
@@ -132,8 +135,8 @@ static void items_done(struct fl_model_cache_item *list, size_t n)
 void fl_model_cache_unref(struct fl_model_cache *model_cache)
 {
     if (model_cache != NULL && atomic_fetch_sub(&model_cache->refs, 1) == 1) {
-        items_done(model_cache->common, model_cache->n_common);
-        items_done(model_cache->own, model_cache->n_own);
+        model_cache_items_done(model_cache->common, model_cache->n_common);
+        model_cache_items_done(model_cache->own, model_cache->n_own);
         free(model_cache);
     }
 }
@@ -151,7 +154,7 @@ size_t fl_model_cache_list(const struct fl_model_cache *model_cache, const char 
     }
     if (model_cache->n_own > 0 && fl_str_copy(key.client, sizeof(key.client), client) == FL_OK) {
         own = bsearch(&key, model_cache->own, model_cache->n_own, sizeof(*model_cache->own),
-                      by_client);
+                      model_cache_by_client);
         if (own != NULL) {
             list[n++] = own;
         }

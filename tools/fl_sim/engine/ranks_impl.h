@@ -1,9 +1,9 @@
-#ifndef FL_SIM_TEAM_IMPL_H
-#define FL_SIM_TEAM_IMPL_H
+#ifndef FL_SIM_RANKS_IMPL_H
+#define FL_SIM_RANKS_IMPL_H
 
 /*
- * What the processes of a team say to each other. All run the same program on the same kind of
- * machine, so numbers are sent as they lie.
+ * Messages between the processes of a shared worker pool. All run the same program on the same kind
+ * of machine, so numbers are sent in host representation.
  */
 
 #include "libfl/wire/messages.h"
@@ -11,13 +11,13 @@
 #include "tools/fl_sim/engine/worker_pool_impl.h"
 
 enum fl__ranks_kind {
-    FL__RANKS_OPEN = 1,    /* a crew; its folder and the Welcome follow */
-    FL__RANKS_MODEL_CACHE, /* of the trainings that follow: what everybody may fetch */
-    FL__RANKS_MODEL,       /* of the evaluations that follow */
-    FL__RANKS_BEGIN,       /* a piece of work */
+    FL__RANKS_OPEN = 1,    /* a pool; its folder and the Welcome follow */
+    FL__RANKS_MODEL_CACHE, /* for the next trainings: payloads for all clients */
+    FL__RANKS_MODEL,       /* for the next evaluations */
+    FL__RANKS_BEGIN,       /* a job */
     FL__RANKS_CANCEL,
     FL__RANKS_DROP,
-    FL__RANKS_CLOSE, /* the crew */
+    FL__RANKS_CLOSE, /* the pool */
     FL__RANKS_END,
     FL__RANKS_ANSWER /* to the leader */
 };
@@ -28,7 +28,7 @@ struct fl__ranks_head {
     struct fl_round_key key; /* DROP */
 };
 
-/* BEGIN; the granted units follow, or the client's own item of the shelf. */
+/* BEGIN; the upload mask follows, or the client's own payload. */
 struct fl__ranks_begin {
     uint32_t job;
     bool has_own;
@@ -42,7 +42,7 @@ struct fl__ranks_open {
     uint64_t seed, dir_len;
 };
 
-/* Of an item; its bytes follow. */
+/* A payload; its bytes follow. */
 struct fl__ranks_item {
     char name[FL_NAME_MAX];
     bool has_digest;
@@ -50,26 +50,26 @@ struct fl__ranks_item {
     uint64_t len;
 };
 
-/* ANSWER; divergences, the offer, parts and bytes of an upload follow. */
+/* ANSWER; divergences, the data summary, sections and bytes of an upload follow. */
 struct fl__ranks_answer {
     struct fl_job_answer answer; /* without divergences */
     bool has_divergence;
     uint64_t n_offer, n_parts, n_upload;
 };
 
-/* What is left of a message. */
+/* The unread rest of a message. */
 struct fl__ranks_rest {
     const uint8_t *at;
     size_t left;
 };
 
-FL_MUST_CHECK int fl__ranks_say(struct fl_buf *out, const struct fl__ranks_head *head);
-/* Sends the contents of `message`, which is emptied. */
+FL_MUST_CHECK int fl__ranks_start_message(struct fl_buf *out, const struct fl__ranks_head *head);
+/* Send the contents of `message`, and empty it. */
 FL_MUST_CHECK int fl__ranks_send(const struct fl_ranks *ranks, unsigned to, struct fl_buf *message,
                                  struct fl_err *err);
-/* The next `n` bytes; FL_EFORMAT: there are not so many. */
+/* Copy the next `n` bytes; FL_EFORMAT: fewer are left. */
 FL_MUST_CHECK int fl__ranks_read(struct fl__ranks_rest *rest, void *ret, size_t n);
-/* The same, where they lie. */
+/* The same in place, without a copy. */
 FL_MUST_CHECK int fl__ranks_skip(struct fl__ranks_rest *rest, uint64_t n, const uint8_t **ret);
 FL_MUST_CHECK int fl__ranks_put_item(struct fl_buf *out, const struct fl_model_cache_item *item);
 /* The item is owned. */

@@ -1,10 +1,10 @@
-/* The messages of a team, as bytes. */
+/* Encodes and decodes the messages of ranks_impl.h. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/fl_sim/engine/ranks_impl.h"
 
-int fl__ranks_say(struct fl_buf *out, const struct fl__ranks_head *head)
+int fl__ranks_start_message(struct fl_buf *out, const struct fl__ranks_head *head)
 {
     fl_buf_init(out, SIZE_MAX / 2);
     return fl_buf_add(out, head, sizeof(*head));

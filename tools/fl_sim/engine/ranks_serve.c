@@ -1,12 +1,16 @@
-/* A process of a team that is not its leader: it does what it is told, in this order. */
+/*
+ * A process of a shared worker pool that is not the leader: executes the leader's messages in order
+ * and sends the answers. The main thread receives and sends; the pool's threads do the work. It
+ * holds no state of the federation.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/fl_sim/engine/ranks_impl.h"
 
-/* A piece of work without an answer, in the order of their beginning. */
-struct piece {
-    struct piece *next;
+/* An unanswered job; the list is in order of start. */
+struct serve_job {
+    struct serve_job *next;
     uint64_t id;
     struct fl_job *job;
 };
@@ -22,16 +26,16 @@ struct serving {
     struct fl_setup *setup;
     struct fl_model_cache *model_cache;
     struct fl_blob *model;
-    struct piece *first, **end;
+    struct serve_job *first, **end;
     bool over;
 };
 
-/* --- the crew --- */
+/* --- the pool --- */
 
-static void close_crew(struct serving *s)
+static void serve_close_pool(struct serving *s)
 {
     while (s->first != NULL) {
-        struct piece *p = s->first;
+        struct serve_job *p = s->first;
 
         s->first = p->next;
         fl_job_free(p->job);
@@ -50,7 +54,7 @@ static void close_crew(struct serving *s)
     s->dir = NULL;
 }
 
-static int open_crew(struct serving *s, struct fl__ranks_rest *rest, struct fl_err *err)
+static int serve_open_pool(struct serving *s, struct fl__ranks_rest *rest, struct fl_err *err)
 {
     struct fl_worker_pool_conf conf = {
         .threads = s->threads, .sim_clients = s->sim_clients, .kernels = s->kernels, .log = s->log};
@@ -59,7 +63,7 @@ static int open_crew(struct serving *s, struct fl__ranks_rest *rest, struct fl_e
     const uint8_t *dir = NULL;
     int rv = fl__ranks_read(rest, &open, sizeof(open));
 
-    close_crew(s);
+    serve_close_pool(s);
     rv = rv == FL_OK ? fl__ranks_skip(rest, open.dir_len, &dir) : rv;
     if (rv == FL_OK) {
         s->dir = strndup((const char *)dir, (size_t)open.dir_len);
@@ -75,9 +79,9 @@ static int open_crew(struct serving *s, struct fl__ranks_rest *rest, struct fl_e
     return rv;
 }
 
-/* --- what is told of rounds --- */
+/* --- shared payloads of rounds --- */
 
-static int take_shelf(struct serving *s, struct fl__ranks_rest *rest)
+static int serve_set_model_cache(struct serving *s, struct fl__ranks_rest *rest)
 {
     struct fl_model_cache_item items[FL_BUNDLES_MAX];
     struct fl_model_cache *model_cache = NULL;
@@ -99,7 +103,7 @@ static int take_shelf(struct serving *s, struct fl__ranks_rest *rest)
     return rv;
 }
 
-static int take_model(struct serving *s, struct fl__ranks_rest *rest)
+static int serve_set_model(struct serving *s, struct fl__ranks_rest *rest)
 {
     struct fl_blob *model = NULL;
     int rv = fl__ranks_read_blob(rest, rest->left, &model);
@@ -111,10 +115,11 @@ static int take_model(struct serving *s, struct fl__ranks_rest *rest)
     return rv;
 }
 
-/* --- pieces of work --- */
+/* --- jobs --- */
 
-static int begin_training(struct serving *s, uint32_t client, const struct fl__ranks_begin *begin,
-                          struct fl__ranks_rest *rest, struct fl_job **ret)
+static int serve_start_training(struct serving *s, uint32_t client,
+                                const struct fl__ranks_begin *begin, struct fl__ranks_rest *rest,
+                                struct fl_job **ret)
 {
     struct fl_model_cache_item own = {.name = ""};
     struct fl_model_cache *model_cache = NULL;
@@ -139,8 +144,8 @@ static int begin_training(struct serving *s, uint32_t client, const struct fl__r
     return rv;
 }
 
-static int begin_job(struct serving *s, uint32_t client, struct fl__ranks_rest *rest,
-                     struct fl_job **ret)
+static int serve_start_job(struct serving *s, uint32_t client, struct fl__ranks_rest *rest,
+                           struct fl_job **ret)
 {
     struct fl__ranks_begin begin;
     const uint8_t *units = NULL;
@@ -154,7 +159,7 @@ static int begin_job(struct serving *s, uint32_t client, struct fl__ranks_rest *
         *ret = fl_worker_pool_offer(s->pool, client);
         break;
     case FL_JOB_TRAIN:
-        rv = begin_training(s, client, &begin, rest, ret);
+        rv = serve_start_training(s, client, &begin, rest, ret);
         break;
     case FL_JOB_CODE:
         rv = begin.n_units == 0 || begin.n_units == fl_layout_units(s->setup->layout)
@@ -177,14 +182,15 @@ static int begin_job(struct serving *s, uint32_t client, struct fl__ranks_rest *
     return rv == FL_OK && *ret == NULL ? FL_ENOMEM : rv;
 }
 
-static int begin(struct serving *s, const struct fl__ranks_head *head, struct fl__ranks_rest *rest)
+static int serve_begin_job(struct serving *s, const struct fl__ranks_head *head,
+                           struct fl__ranks_rest *rest)
 {
-    struct piece *p = calloc(1, sizeof(*p));
+    struct serve_job *p = calloc(1, sizeof(*p));
     int rv = p == NULL                                              ? FL_ENOMEM
              : s->pool == NULL || head->client >= s->sim_clients->n ? FL_EFORMAT
                                                                     : FL_OK;
 
-    rv = rv == FL_OK ? begin_job(s, head->client, rest, &p->job) : rv;
+    rv = rv == FL_OK ? serve_start_job(s, head->client, rest, &p->job) : rv;
     if (rv != FL_OK) {
         free(p);
         return rv;
@@ -195,10 +201,10 @@ static int begin(struct serving *s, const struct fl__ranks_head *head, struct fl
     return FL_OK;
 }
 
-/* Out of the list, and gone. */
-static void drop_piece(struct serving *s, struct piece **at)
+/* Removes the job from the list and frees it. */
+static void serve_drop_job(struct serving *s, struct serve_job **at)
 {
-    struct piece *p = *at;
+    struct serve_job *p = *at;
 
     *at = p->next;
     s->end = s->end == &p->next ? at : s->end;
@@ -206,65 +212,65 @@ static void drop_piece(struct serving *s, struct piece **at)
     free(p);
 }
 
-static void cancel(struct serving *s, uint64_t id)
+static void serve_cancel_job(struct serving *s, uint64_t id)
 {
-    struct piece **at = &s->first;
+    struct serve_job **at = &s->first;
 
     while (*at != NULL && (*at)->id != id) {
         at = &(*at)->next;
     }
     if (*at != NULL) {
-        drop_piece(s, at);
+        serve_drop_job(s, at);
     }
 }
 
-static int answer(struct serving *s, const struct piece *p, struct fl_job_answer *a,
-                  struct fl_err *err)
+static int serve_send_answer(struct serving *s, const struct serve_job *p, struct fl_job_answer *a,
+                             struct fl_err *err)
 {
     const struct fl__ranks_head head = {FL__RANKS_ANSWER, p->job->client, p->id, {0}};
     const struct fl_buf *offer = fl_job_bytes(p->job);
-    struct fl__ranks_answer said;
+    struct fl__ranks_answer answer;
     struct fl_buf message;
-    int rv = fl__ranks_say(&message, &head);
+    int rv = fl__ranks_start_message(&message, &head);
 
-    (void)memset(&said, 0, sizeof(said));
-    said.answer = *a;
-    said.answer.divergence = NULL;
-    said.has_divergence = a->divergence != NULL;
-    said.n_offer = offer->len;
-    said.n_parts = p->job->n_parts;
-    said.n_upload = p->job->upload != NULL ? fl_blob_len(p->job->upload) : 0;
-    rv = rv == FL_OK ? fl_buf_add(&message, &said, sizeof(said)) : rv;
+    (void)memset(&answer, 0, sizeof(answer));
+    answer.answer = *a;
+    answer.answer.divergence = NULL;
+    answer.has_divergence = a->divergence != NULL;
+    answer.n_offer = offer->len;
+    answer.n_parts = p->job->n_parts;
+    answer.n_upload = p->job->upload != NULL ? fl_blob_len(p->job->upload) : 0;
+    rv = rv == FL_OK ? fl_buf_add(&message, &answer, sizeof(answer)) : rv;
     if (rv == FL_OK && a->divergence != NULL) {
         rv = fl_buf_add(&message, a->divergence, a->n_units * sizeof(*a->divergence));
     }
     rv = rv == FL_OK ? fl_buf_add(&message, offer->data, offer->len) : rv;
-    rv = rv == FL_OK && said.n_parts > 0
+    rv = rv == FL_OK && answer.n_parts > 0
              ? fl_buf_add(&message, p->job->parts, p->job->n_parts * sizeof(*p->job->parts))
              : rv;
-    rv = rv == FL_OK && said.n_upload > 0
-             ? fl_buf_add(&message, fl_blob_data(p->job->upload), (size_t)said.n_upload)
+    rv = rv == FL_OK && answer.n_upload > 0
+             ? fl_buf_add(&message, fl_blob_data(p->job->upload), (size_t)answer.n_upload)
              : rv;
     rv = rv == FL_OK ? fl__ranks_send(s->ranks, 0, &message, err) : rv;
     fl_buf_done(&message);
     return rv;
 }
 
-static int finish_first(struct serving *s, struct fl_err *err)
+static int serve_finish_first(struct serving *s, struct fl_err *err)
 {
     struct fl_job_answer a;
     int rv;
 
     fl_job_take(s->first->job, &a);
-    rv = answer(s, s->first, &a, err);
+    rv = serve_send_answer(s, s->first, &a, err);
     fl_job_answer_done(&a);
-    drop_piece(s, &s->first);
+    serve_drop_job(s, &s->first);
     return rv;
 }
 
 /* --- messages --- */
 
-static int hear(struct serving *s, const struct fl_buf *message, struct fl_err *err)
+static int serve_receive(struct serving *s, const struct fl_buf *message, struct fl_err *err)
 {
     struct fl__ranks_rest rest = {message->data, message->len};
     struct fl__ranks_head head;
@@ -275,15 +281,15 @@ static int hear(struct serving *s, const struct fl_buf *message, struct fl_err *
     }
     switch (head.kind) {
     case FL__RANKS_OPEN:
-        return open_crew(s, &rest, err);
+        return serve_open_pool(s, &rest, err);
     case FL__RANKS_MODEL_CACHE:
-        return take_shelf(s, &rest);
+        return serve_set_model_cache(s, &rest);
     case FL__RANKS_MODEL:
-        return take_model(s, &rest);
+        return serve_set_model(s, &rest);
     case FL__RANKS_BEGIN:
-        return begin(s, &head, &rest);
+        return serve_begin_job(s, &head, &rest);
     case FL__RANKS_CANCEL:
-        cancel(s, head.id);
+        serve_cancel_job(s, head.id);
         return FL_OK;
     case FL__RANKS_DROP:
         if (s->pool != NULL && head.client < s->sim_clients->n) {
@@ -291,7 +297,7 @@ static int hear(struct serving *s, const struct fl_buf *message, struct fl_err *
         }
         return FL_OK;
     case FL__RANKS_CLOSE:
-        close_crew(s);
+        serve_close_pool(s);
         return FL_OK;
     case FL__RANKS_END:
         s->over = true;
@@ -315,16 +321,16 @@ int fl_ranks_serve(const struct fl_ranks *ranks, const struct fl_sim_clients *si
 
     s.end = &s.first;
     while (rv == FL_OK && !s.over) {
-        /* All that it is told, then the piece that somebody waits for first. */
+        /* First all messages, then the oldest job, which the leader waits for first. */
         rv = ranks->receive(ranks->ctx, /* wait= */ s.first == NULL, &message, err);
         if (rv == FL_OK) {
-            rv = hear(&s, &message, err);
-            rv = rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "what the leader told");
+            rv = serve_receive(&s, &message, err);
+            rv = rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "a message from the leader");
             fl_buf_done(&message);
         } else if (rv == FL_ENOENT) {
-            rv = finish_first(&s, err);
+            rv = serve_finish_first(&s, err);
         }
     }
-    close_crew(&s);
+    serve_close_pool(&s);
     return rv;
 }

@@ -1,8 +1,9 @@
-#ifndef FL_SIM_PEOPLE_H
-#define FL_SIM_PEOPLE_H
+#ifndef FL_SIM_CLIENTS_H
+#define FL_SIM_CLIENTS_H
 
 /*
- * Who the clients of a federation are, told by whoever runs it. A client is its place in [0, n).
+ * The clients of a federation, provided by the caller. A client is identified by its index in [0,
+ * n).
  *
  * Threading: all functions may be called from several threads at once.
  */
@@ -10,13 +11,13 @@
 #include "libfl/data/dataset.h"
 
 struct fl_sim_client {
-    const char *name; /* fl_name_valid(); as long as the people */
+    const char *name; /* fl_name_valid(); lives as long as struct fl_sim_clients */
     uint64_t samples, evaluation_samples;
     uint64_t seed;        /* as fl_worker.seed */
     uint64_t least_group; /* as fl_worker_terms */
 };
 
-/* What it trains and evaluates on; `of` is the owner's own. */
+/* Data for training and evaluation; `of` is private to the owner. */
 struct fl_sim_client_data {
     const struct fl_dataset *train, *test; /* test NULL: none */
     void *of[2];

@@ -1,3 +1,8 @@
+/*
+ * A simulated federation (sim_federation.h): virtual clock, agenda of events, the coordinator's
+ * effects and events, creation and end. One thread; the clients' work has its own worker pool.
+ * Server work is in sim_server.c, clients in clients.c and sim_session.c, transfers in transfer.c.
+ */
 #include "tools/fl_sim/engine/sim_federation.h"
 
 #include <stdio.h>
@@ -10,14 +15,14 @@
 #include "tools/fl_sim/engine/sim_federation_impl.h"
 
 /*
- * What happens to so many clients in one instant is done before the next ones have their turn: what
- * they need stays in the caches, and is freed before theirs is made; enough of them for any number
+ * Events of so many clients in one instant are processed before the next ones, so that their data
+ * stays in the CPU caches and is freed before that of the next is allocated; enough for any number
  * of threads.
  */
 #define GROUP 128
-/* Where a wall clock would begin, for what is only shown. */
+/* Start of the wall clock, for figures that are only displayed. */
 #define WALL_MS UINT64_C(1000000000000)
-/* A round whose attempts are aborted again and again comes to nothing. */
+/* The run stops after so many aborted attempts at one round. */
 #define ATTEMPTS_MAX 1000
 
 /* --- events --- */
@@ -50,7 +55,7 @@ void fl__fed_at(struct fl_fed *fed, uint64_t at_us, enum fl__fed_kind kind, uint
         if (kind == FL__AT_MESSAGE) {
             fl__message_free(data);
         }
-        fl__fed_fail(fed, FL_ENOMEM, NULL, "what is going to happen");
+        fl__fed_fail(fed, FL_ENOMEM, NULL, "the agenda");
     }
 }
 
@@ -59,7 +64,8 @@ struct fl__fed_answer *fl__fed_answer(struct fl_fed *fed, enum fl_event_type typ
     size_t cap = fed->cap_queue == 0 ? 64 : 2 * fed->cap_queue;
     struct fl__fed_answer *grown;
 
-    if (fed->first > 0 && fed->first == fed->n_queue) { /* All were taken: begin anew. */
+    /* All answers were taken: reuse the array from its start. */
+    if (fed->first > 0 && fed->first == fed->n_queue) {
         fed->first = fed->n_queue = 0;
     }
     if (fed->n_queue == fed->cap_queue) {
@@ -75,7 +81,7 @@ struct fl__fed_answer *fl__fed_answer(struct fl_fed *fed, enum fl_event_type typ
     return &fed->queue[fed->n_queue++];
 }
 
-static void step_once(struct fl_fed *fed, struct fl_event *event)
+static void federation_step(struct fl_fed *fed, struct fl_event *event)
 {
     struct fl_effects effects = {0};
     enum fl_phase before = fl_coord_phase(fed->coord);
@@ -87,7 +93,7 @@ static void step_once(struct fl_fed *fed, struct fl_event *event)
     event->wall_ms = WALL_MS + event->now_ms;
     rv = fl_coord_step(fed->coord, event, &effects);
     if (rv != FL_OK) {
-        fl__fed_fail(fed, rv, NULL, "the coordinator cannot go on");
+        fl__fed_fail(fed, rv, NULL, "the coordinator cannot continue");
     }
     after = fl_coord_phase(fed->coord);
     if (before == FL_PHASE_UPLOADING && after != before) {
@@ -98,7 +104,7 @@ static void step_once(struct fl_fed *fed, struct fl_event *event)
     }
 }
 
-static void take_answer(struct fl_fed *fed)
+static void federation_take_answer(struct fl_fed *fed)
 {
     struct fl__fed_answer a = fed->queue[fed->first++];
 
@@ -108,15 +114,15 @@ static void take_answer(struct fl_fed *fed)
     if (a.event.type == FL_EV_AGGREGATED) {
         a.event.u.aggregated.distance = a.distance;
     }
-    step_once(fed, &a.event);
+    federation_step(fed, &a.event);
     free(a.distance);
 }
 
 void fl__fed_step(struct fl_fed *fed, struct fl_event *event)
 {
-    step_once(fed, event);
+    federation_step(fed, event);
     while (fed->code == FL_OK && !fed->finished && fed->first < fed->n_queue) {
-        take_answer(fed);
+        federation_take_answer(fed);
     }
 }
 
@@ -132,7 +138,8 @@ int fl__fed_take(struct fl_fed *fed, struct fl_job *job, enum fl_job_kind kind, 
     } else if (job != NULL) {
         fl_job_take(job, ret);
         rv = fed->journal != NULL ? fl_journal_put(fed->journal, kind, client, key, ret) : FL_OK;
-    } else { /* Begun before the commit that the journal ends with: nobody needs it any more. */
+    } else
+    { /* The job began before the commit that the journal ends with, so no result is needed. */
         ret->code = FL_ECANCELED;
     }
     if (rv != FL_OK) {
@@ -144,7 +151,7 @@ int fl__fed_take(struct fl_fed *fed, struct fl_job *job, enum fl_job_kind kind, 
 
 /* --- the clock --- */
 
-static void happen(struct fl_fed *fed, struct fl_agenda_event *e)
+static void federation_dispatch(struct fl_fed *fed, struct fl_agenda_event *e)
 {
     enum fl__fed_kind kind = (enum fl__fed_kind)(e->rank2 / GROUP);
     uint32_t client = e->rank1 * GROUP + e->rank2 % GROUP;
@@ -162,7 +169,7 @@ static void happen(struct fl_fed *fed, struct fl_agenda_event *e)
     case FL__AT_MESSAGE: {
         struct fl__message *m = e->data;
 
-        if (m->type >= FL__SAYS_WELCOME) {
+        if (m->type >= FL__MSG_WELCOME) {
             fl__sim_session_receive(fed, m);
         } else {
             fl__fed_receive(fed, m);
@@ -176,15 +183,15 @@ static void happen(struct fl_fed *fed, struct fl_agenda_event *e)
     }
 }
 
-static uint64_t deadline_us(const struct fl_fed *fed)
+static uint64_t federation_deadline_us(const struct fl_fed *fed)
 {
     uint64_t due = fl_coord_deadline(fed->coord);
 
     return due > UINT64_MAX / 1000 ? UINT64_MAX : due * 1000;
 }
 
-/* A phase that ends now ends without whoever is waited for. */
-static void tick(struct fl_fed *fed)
+/* Note the client that a phase waits for when its deadline passes now. */
+static void federation_tick(struct fl_fed *fed)
 {
     struct fl_event event = {.type = FL_EV_TICK};
     const char *missing[1] = {""};
@@ -199,7 +206,7 @@ static void tick(struct fl_fed *fed)
     fl__fed_step(fed, &event);
 }
 
-static void stuck(struct fl_fed *fed)
+static void federation_stuck(struct fl_fed *fed)
 {
     const char *missing[1];
     size_t n = 0;
@@ -209,14 +216,14 @@ static void stuck(struct fl_fed *fed)
     fed->finished = true;
 }
 
-/* What comes next: of one instant, what is in the agenda, then transfers, then deadlines. */
-static void next(struct fl_fed *fed)
+/* Order within one instant: agenda, then transfers, then deadlines. */
+static void federation_next_event(struct fl_fed *fed)
 {
     const struct fl_agenda_event *first = fl_agenda_peek(&fed->agenda);
     uint64_t event_us = first != NULL ? first->at : UINT64_MAX;
     uint64_t down_us = UINT64_MAX;
     uint64_t up_us = UINT64_MAX;
-    uint64_t due_us = deadline_us(fed);
+    uint64_t due_us = federation_deadline_us(fed);
     struct fl_agenda_event e;
 
     (void)fl_flows_next(fed->down, &down_us);
@@ -224,7 +231,7 @@ static void next(struct fl_fed *fed)
     if (event_us != UINT64_MAX && event_us <= down_us && event_us <= up_us && event_us <= due_us) {
         (void)fl_agenda_pop(&fed->agenda, &e);
         fed->now_us = e.at > fed->now_us ? e.at : fed->now_us;
-        happen(fed, &e);
+        federation_dispatch(fed, &e);
     } else if (down_us != UINT64_MAX && down_us <= up_us && down_us <= due_us) {
         fed->now_us = down_us > fed->now_us ? down_us : fed->now_us;
         fl__transfer_done(fed, /* up= */ false);
@@ -233,20 +240,20 @@ static void next(struct fl_fed *fed)
         fl__transfer_done(fed, /* up= */ true);
     } else if (due_us != UINT64_MAX) {
         fed->now_us = due_us > fed->now_us ? due_us : fed->now_us;
-        tick(fed);
+        federation_tick(fed);
     } else {
-        stuck(fed);
+        federation_stuck(fed);
     }
 }
 
-/* The coordinator has paused: nobody will tell it to go on. */
-static void check_pause(struct fl_fed *fed)
+/* The coordinator has paused; no operator command will resume it. */
+static void federation_check_pause(struct fl_fed *fed)
 {
     if (fl_coord_phase(fed->coord) == FL_PHASE_PAUSED) {
         fed->end = FL_FED_DIVERGED;
         fed->finished = true;
     } else if (fed->account.sim.n_attempts > ATTEMPTS_MAX) {
-        stuck(fed);
+        federation_stuck(fed);
     }
 }
 
@@ -261,8 +268,8 @@ int fl_fed_run(struct fl_fed *fed, enum fl_fed_end *ret, struct fl_err *err)
         fl__fed_begin_clients(fed);
     }
     while (fed->code == FL_OK && !fed->finished) {
-        next(fed);
-        check_pause(fed);
+        federation_next_event(fed);
+        federation_check_pause(fed);
     }
     if (fed->code != FL_OK) {
         return fl_err_set(err, fed->code, "%s", fl_err_text(&fed->err, fed->code));
@@ -286,9 +293,9 @@ const float *fl_fed_model(const struct fl_fed *fed)
     return fl_blob_floats(fed->progress.committed.model.theta);
 }
 
-/* --- life --- */
+/* --- create and free --- */
 
-static int first_model(void *ctx, float *theta, struct fl_err *err)
+static int federation_initial_model(void *ctx, float *theta, struct fl_err *err)
 {
     const struct fl_fed *fed = ctx;
 
@@ -300,14 +307,14 @@ static int first_model(void *ctx, float *theta, struct fl_err *err)
     return fl_opening_draw(&fed->conf.net, fed->conf.coord.seed, theta, err);
 }
 
-static int open_server(struct fl_fed *fed, struct fl_err *err)
+static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
 {
     struct fl_settings slots = {.n = 0};
     const struct fl_settings *settings = fed->conf.settings != NULL ? fed->conf.settings : &slots;
     const struct fl_opening opening = {.name = fed->conf.name,
                                        .durability = FL_DURABLE_SCRATCH,
                                        .settings = settings,
-                                       .first_model = first_model,
+                                       .first_model = federation_initial_model,
                                        .ctx = fed};
     int rv = fl_fs_mkdirs(fed->server_dir, err);
 
@@ -332,22 +339,22 @@ static int open_server(struct fl_fed *fed, struct fl_err *err)
     return rv;
 }
 
-/* With a journal the coordinator begins anew: what it did is run again. */
-static int open_coordinator(struct fl_fed *fed, struct fl_err *err)
+/* With a journal the coordinator starts from round 1: its past is replayed. */
+static int federation_open_coordinator(struct fl_fed *fed, struct fl_err *err)
 {
     const struct fl_coord_resume nothing = {.committed = 0};
-    bool anew = fed->conf.journal != NULL;
+    bool replays = fed->conf.journal != NULL;
     int rv = FL_OK;
 
-    if (anew) {
+    if (replays) {
         rv = fl_journal_open(fed->conf.journal, fed->resume.committed, &fed->journal, err);
     }
-    return rv == FL_OK
-               ? fl_coord_create(&fed->conf.coord, anew ? &nothing : &fed->resume, &fed->coord, err)
-               : rv;
+    return rv == FL_OK ? fl_coord_create(&fed->conf.coord, replays ? &nothing : &fed->resume,
+                                         &fed->coord, err)
+                       : rv;
 }
 
-static int describe(struct fl_fed *fed, struct fl_err *err)
+static int federation_describe(struct fl_fed *fed, struct fl_err *err)
 {
     const struct fl_described of = {.federation = fed->conf.name,
                                     .strategy = fed->conf.coord.strategy,
@@ -355,19 +362,19 @@ static int describe(struct fl_fed *fed, struct fl_err *err)
                                     .net = &fed->conf.net,
                                     .line = &fed->federation.line,
                                     .training = fed->conf.training};
-    struct fl_wire_command told = {.type = FL_WIRE_WELCOME};
+    struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
     int rv = fl_member_setup(&of, &fed->setup, err);
 
     if (rv == FL_OK) {
-        told.u.welcome = fed->setup->welcome; /* Lent. */
-        rv = fl_wire_command_encode(&told, &fed->scratch);
+        command.u.welcome = fed->setup->welcome; /* The model is lent to the network. */
+        rv = fl_wire_command_encode(&command, &fed->scratch);
         fed->welcome_bytes = fed->scratch.len;
     }
     return rv;
 }
 
-/* Network, optimiser and batch; what it received, and what came of it. */
-static int measure_training(struct fl_fed *fed, struct fl_err *err)
+/* Memory of a client: network, optimiser and batch; the received model, and the update. */
+static int federation_measure_training(struct fl_fed *fed, struct fl_err *err)
 {
     uint64_t model = fl_layout_count(fed->conf.coord.layout) * sizeof(float);
     struct fl_net_memory memory;
@@ -383,7 +390,7 @@ static int measure_training(struct fl_fed *fed, struct fl_err *err)
     return rv;
 }
 
-static int open_crew(struct fl_fed *fed, struct fl_err *err)
+static int federation_open_pool(struct fl_fed *fed, struct fl_err *err)
 {
     const struct fl_worker_pool_conf conf = {.threads = fed->conf.threads,
                                              .ranks = fed->conf.ranks,
@@ -404,7 +411,7 @@ static int open_crew(struct fl_fed *fed, struct fl_err *err)
     return rv;
 }
 
-static int open_world(struct fl_fed *fed)
+static int federation_open_links(struct fl_fed *fed)
 {
     struct fl_world_server link = {0};
     size_t i;
@@ -433,7 +440,7 @@ static int open_world(struct fl_fed *fed)
     return FL_OK;
 }
 
-static int make_paths(struct fl_fed *fed, struct fl_err *err)
+static int federation_make_paths(struct fl_fed *fed, struct fl_err *err)
 {
     const char *dir = fed->conf.dir;
 
@@ -459,14 +466,14 @@ int fl_fed_create(const struct fl_fed_conf *conf, struct fl_fed **ret, struct fl
     fed->joining = UINT32_MAX;
     fl_buf_init(&fed->scratch, SIZE_MAX / 2);
     fl_account_begin(&fed->account, 0);
-    rv = make_paths(fed, err);
+    rv = federation_make_paths(fed, err);
     rv = rv == FL_OK ? fl_uploads_create(&fed->uploads) : rv;
-    rv = rv == FL_OK ? open_server(fed, err) : rv;
-    rv = rv == FL_OK ? open_coordinator(fed, err) : rv;
-    rv = rv == FL_OK ? describe(fed, err) : rv;
-    rv = rv == FL_OK ? measure_training(fed, err) : rv;
-    rv = rv == FL_OK ? open_crew(fed, err) : rv;
-    rv = rv == FL_OK ? open_world(fed) : rv;
+    rv = rv == FL_OK ? federation_open_server(fed, err) : rv;
+    rv = rv == FL_OK ? federation_open_coordinator(fed, err) : rv;
+    rv = rv == FL_OK ? federation_describe(fed, err) : rv;
+    rv = rv == FL_OK ? federation_measure_training(fed, err) : rv;
+    rv = rv == FL_OK ? federation_open_pool(fed, err) : rv;
+    rv = rv == FL_OK ? federation_open_links(fed) : rv;
     if (rv != FL_OK) {
         fl_fed_free(fed);
         return rv;
@@ -475,7 +482,7 @@ int fl_fed_create(const struct fl_fed_conf *conf, struct fl_fed **ret, struct fl
     return FL_OK;
 }
 
-static void free_clients(struct fl_fed *fed)
+static void federation_free_clients(struct fl_fed *fed)
 {
     struct fl_agenda_event e;
     size_t i;
@@ -504,7 +511,7 @@ void fl_fed_free(struct fl_fed *fed)
         free(fed->queue[fed->first].distance);
     }
     free(fed->queue);
-    free_clients(fed);
+    federation_free_clients(fed);
     fl_flows_free(fed->up);
     fl_flows_free(fed->down);
     fl_model_cache_unref(fed->model_cache);

@@ -3,20 +3,20 @@
 
 /*
  * A whole federation in this process, in virtual time: the coordinator and server/work as the
- * server, a session (client/core) and client/work for each client that has something to do, files
- * in a folder as theirs. Between them lies a world (tools/fl_sim/world): how long a message, a
- * transfer and a training take, and who is away when.
+ * server, a session (client/core) and client/work for each active client, and files in a folder as
+ * the daemons' files. Between them is the network and device model (tools/fl_sim/world): durations
+ * of messages, transfers and trainings, and availability of clients.
  *
- * What is simulated is when; what is said, decided and computed is done by the daemons' own code.
+ * Only time is simulated; all messages, decisions and computations come from the daemons' own code.
  * Messages arrive in the order in which they were sent; a transfer shares the server's link with
- * all others of the moment; a deadline of the coordinator passes when the clock reaches it. The
- * server's own work takes no time.
+ * all concurrent ones; a deadline of the coordinator passes when the clock reaches it. The server's
+ * own work takes no time.
  *
- * With a journal a run that was killed goes on from the last committed round: the virtual world is
- * run again from its start, with what the journal knows in place of arithmetic. Without one a
- * folder that holds a federation goes on from it as a server does that was started again.
+ * With a journal, a killed run continues after the last committed round: the simulation is replayed
+ * from its start, with results of the journal in place of arithmetic. Without a journal, a folder
+ * that holds a federation continues as a restarted server does.
  *
- * Threading: one thread; the clients' work on as many as `threads` says, with the same results.
+ * Threading: one thread; the clients' work on `threads` threads, with the same results.
  */
 
 #include "libfl/nn/net.h"
@@ -26,59 +26,60 @@
 #include "tools/fl_sim/engine/worker_pool.h"
 #include "tools/fl_sim/world/world.h"
 
-/* What happens, for whoever measures; each may be NULL. */
+/* Callbacks for measurement; each may be NULL. */
 struct fl_fed_watch {
-    /* A part of an attempt that is over, committed or not. */
+    /* A participant of an ended attempt, committed or not. */
     void (*part)(void *ctx, const struct fl_fed_part *part);
-    /* False: it is enough, the run ends. */
+    /* False: stop the run. */
     bool (*committed)(void *ctx, const struct fl_round_rec *record, const struct fl_sim_round *sim);
     void *ctx;
 };
 
 struct fl_fed_conf {
-    const char *dir;  /* "server" and "clients" are made in it */
+    const char *dir;  /* the folders "server" and "clients" are created in it */
     const char *name; /* of the federation */
-    /* Strategy and layout with it; evaluate_server goes with `test`. */
+    /* Includes strategy and layout; evaluate_server needs `test`. */
     struct fl_coord_conf coord;
     struct fl_net_spec net;
     struct fl_wire_training training;
     size_t inputs, classes, offer_max; /* as fl_federation */
     double offer_range;
-    double norm_bound;                  /* of an update; 0: none */
+    double norm_bound;                  /* of an update; 0: no limit */
     struct fl_retention retention;      /* all zero: the newest checkpoint */
-    const struct fl_settings *settings; /* that the folder remembers; NULL: those of the strategy */
+    const struct fl_settings *settings; /* that the folder stores; NULL: those of the strategy */
     const struct fl_sim_clients *sim_clients;
-    const struct fl_dataset *test; /* the server's; NULL: none */
-    const struct fl_world *world;  /* NULL: nothing takes time */
-    /* Each client limits its own payload to these, bytes/s; 0: no limit. */
+    const struct fl_dataset *test; /* of the server; NULL: none */
+    const struct fl_world *world;  /* network and device model; NULL: nothing takes time */
+    /* Own limits of each client's payload traffic, bytes/s; 0: no limit. */
     double upload_rate, download_rate;
     const float *first_model; /* [layout], read by fl_fed_create(); NULL: drawn from the seed */
     const char *journal;      /* path; NULL: none */
-    bool dry;                 /* no arithmetic: what depends on it is drawn or left out */
-    bool keep_records;        /* selections, plans and updates go to the database too */
+    bool dry;                 /* no arithmetic: results that depend on it are drawn or omitted */
+    bool keep_records;        /* write selections, plans and updates to the database too */
     unsigned threads;
-    const struct fl_ranks *ranks; /* others who do clients' work too; NULL: none */
+    const struct fl_ranks *ranks; /* other processes that share the clients' work; NULL: none */
     const struct fl_log *log;     /* may be NULL */
     struct fl_fed_watch watch;
 };
 
 enum fl_fed_end {
     FL_FED_DONE,     /* all rounds */
-    FL_FED_ENOUGH,   /* the watch said so */
+    FL_FED_ENOUGH,   /* the watch returned false */
     FL_FED_DIVERGED, /* the coordinator paused the federation; fl_fed_why() */
-    FL_FED_STUCK     /* it waits for what does not come; fl_fed_why() */
+    FL_FED_STUCK     /* it waits for an event that cannot happen; fl_fed_why() */
 };
 
 struct fl_fed;
 
-/* `conf` is copied, what it points to is borrowed. Errors of fl_opening_run(), and of a journal
-   that does not go with the folder. */
+/* `conf` is copied, its pointers are borrowed. Errors of fl_opening_run(), and of a journal that
+   does not match the folder. */
 FL_MUST_CHECK int fl_fed_create(const struct fl_fed_conf *conf, struct fl_fed **ret,
                                 struct fl_err *err);
 void fl_fed_free(struct fl_fed *fed); /* NULL is allowed. */
-/* Until it ends, once. An error is ours or the disk's: of a client with its name. */
+/* Run until the end, once. An error is one of this process or of the disk; it names the client, if
+   any. */
 FL_MUST_CHECK int fl_fed_run(struct fl_fed *fed, enum fl_fed_end *ret, struct fl_err *err);
-/* Why it ended as it did. */
+/* Why the run ended. */
 const char *fl_fed_why(const struct fl_fed *fed);
 uint64_t fl_fed_now_us(const struct fl_fed *fed);
 /* The last committed model, exported order; as long as the federation. */

@@ -1,4 +1,5 @@
-/* Who has which number of the coordinator, and what it tells them. */
+/* Client numbers of the coordinator, and its messages to clients. One thread, that of the
+   federation. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@ uint32_t fl__fed_client_of(const struct fl_fed *fed, uint32_t number)
     return number < fed->cap_numbers ? fed->by_number[number] : UINT32_MAX;
 }
 
-static int remember_number(struct fl_fed *fed, uint32_t number, uint32_t client)
+static int decisions_set_number(struct fl_fed *fed, uint32_t number, uint32_t client)
 {
     size_t cap = fed->cap_numbers == 0 ? 64 : fed->cap_numbers;
     uint32_t *grown;
@@ -35,8 +36,8 @@ static int remember_number(struct fl_fed *fed, uint32_t number, uint32_t client)
     return FL_OK;
 }
 
-static struct fl__message *to_client(struct fl_fed *fed, const struct fl_effect *e,
-                                     enum fl__message_type type)
+static struct fl__message *decisions_new_message(struct fl_fed *fed, const struct fl_effect *e,
+                                                 enum fl__message_type type)
 {
     uint32_t client = fl__fed_client_of(fed, e->client);
     struct fl__message *m = NULL;
@@ -51,8 +52,8 @@ static struct fl__message *to_client(struct fl_fed *fed, const struct fl_effect 
     return m;
 }
 
-/* Units of a message; false: no memory, and the message is gone. */
-static bool put_units(struct fl_fed *fed, struct fl__message *m, const uint8_t *units)
+/* The upload mask of a message; false: out of memory, and the message is freed. */
+static bool decisions_put_mask(struct fl_fed *fed, struct fl__message *m, const uint8_t *units)
 {
     size_t n = fl_layout_units(fed->federation.layout);
 
@@ -68,11 +69,11 @@ static bool put_units(struct fl_fed *fed, struct fl__message *m, const uint8_t *
     return true;
 }
 
-static void tell_task(struct fl_fed *fed, const struct fl_effect *e)
+static void decisions_send_task(struct fl_fed *fed, const struct fl_effect *e)
 {
-    struct fl__message *m = to_client(fed, e, FL__SAYS_TASK);
+    struct fl__message *m = decisions_new_message(fed, e, FL__MSG_TASK);
 
-    if (m == NULL || !put_units(fed, m, e->units)) {
+    if (m == NULL || !decisions_put_mask(fed, m, e->units)) {
         return;
     }
     m->task = (struct fl_task){.key = m->key,
@@ -88,15 +89,15 @@ static void tell_task(struct fl_fed *fed, const struct fl_effect *e)
     fl__fed_send(fed, m);
 }
 
-static void tell_plan(struct fl_fed *fed, const struct fl_effect *e)
+static void decisions_send_plan(struct fl_fed *fed, const struct fl_effect *e)
 {
-    struct fl__message *m = to_client(fed, e, FL__SAYS_PLAN);
+    struct fl__message *m = decisions_new_message(fed, e, FL__MSG_PLAN);
     struct fl_fed_part *p;
 
     if (fed->account.planned_us == 0) {
         fed->account.planned_us = fed->now_us;
     }
-    if (m != NULL && put_units(fed, m, e->units)) {
+    if (m != NULL && decisions_put_mask(fed, m, e->units)) {
         p = fl_account_part(&fed->account, m->client);
         if (p != NULL) {
             p->planned_us = fed->now_us;
@@ -105,21 +106,21 @@ static void tell_plan(struct fl_fed *fed, const struct fl_effect *e)
     }
 }
 
-static void tell_verdict(struct fl_fed *fed, const struct fl_effect *e)
+static void decisions_send_verdict(struct fl_fed *fed, const struct fl_effect *e)
 {
-    struct fl__message *m = to_client(fed, e,
-                                      e->type == FL_EFF_ACCEPTED   ? FL__SAYS_ACCEPTED
-                                      : e->type == FL_EFF_REJECTED ? FL__SAYS_REJECTED
-                                                                   : FL__SAYS_DISMISSED);
+    struct fl__message *m = decisions_new_message(fed, e,
+                                                  e->type == FL_EFF_ACCEPTED   ? FL__MSG_ACCEPTED
+                                                  : e->type == FL_EFF_REJECTED ? FL__MSG_REJECTED
+                                                                               : FL__MSG_DISMISSED);
 
     if (m != NULL) {
         fl__fed_send(fed, m);
     }
 }
 
-static void tell_evaluate(struct fl_fed *fed, const struct fl_effect *e)
+static void decisions_send_evaluate(struct fl_fed *fed, const struct fl_effect *e)
 {
-    struct fl__message *m = to_client(fed, e, FL__SAYS_EVALUATE);
+    struct fl__message *m = decisions_new_message(fed, e, FL__MSG_EVALUATE);
 
     if (m != NULL) {
         if (!fl__fed_replays(fed)) {
@@ -130,8 +131,8 @@ static void tell_evaluate(struct fl_fed *fed, const struct fl_effect *e)
     }
 }
 
-/* Who says hello has a number now; Welcome goes before all else. */
-static void admit(struct fl_fed *fed, const struct fl_effect *e)
+/* A client that sent a hello gets its number; the Welcome is its first message. */
+static void decisions_admit(struct fl_fed *fed, const struct fl_effect *e)
 {
     struct fl__message *m;
 
@@ -141,23 +142,23 @@ static void admit(struct fl_fed *fed, const struct fl_effect *e)
     if (e->client == UINT32_MAX) {
         struct fl_err err = {0};
 
-        (void)fl_err_set(&err, FL_ESTATE, "it is not admitted: %s", e->text);
+        (void)fl_err_set(&err, FL_ESTATE, "not admitted: %s", e->text);
         fl__fed_fail(fed, FL_ESTATE, &err, fl__fed_name(fed, fed->joining));
         return;
     }
     fed->clients[fed->joining].number = e->client;
-    if (remember_number(fed, e->client, fed->joining) != FL_OK) {
+    if (decisions_set_number(fed, e->client, fed->joining) != FL_OK) {
         fl__fed_fail(fed, FL_ENOMEM, NULL, "the numbers of clients");
     }
     if (fed->clients[fed->joining].active != NULL) {
-        m = fl__fed_message(fed, FL__SAYS_WELCOME, fed->joining);
+        m = fl__fed_message(fed, FL__MSG_WELCOME, fed->joining);
         if (m != NULL) {
             fl__fed_send(fed, m);
         }
     }
 }
 
-static void release(struct fl_fed *fed, const struct fl_effect *e)
+static void decisions_release(struct fl_fed *fed, const struct fl_effect *e)
 {
     struct fl__fed_answer *answer = fl__fed_answer(fed, FL_EV_RELEASED);
     uint32_t client = fl__fed_client_of(fed, e->client);
@@ -175,22 +176,22 @@ void fl__fed_log_decision(struct fl_fed *fed, const struct fl_effect *e)
 {
     switch (e->type) {
     case FL_EFF_TASK:
-        tell_task(fed, e);
+        decisions_send_task(fed, e);
         break;
     case FL_EFF_PLAN:
-        tell_plan(fed, e);
+        decisions_send_plan(fed, e);
         break;
     case FL_EFF_EVALUATE_CLIENT:
-        tell_evaluate(fed, e);
+        decisions_send_evaluate(fed, e);
         break;
     case FL_EFF_CLIENT_ID:
-        admit(fed, e);
+        decisions_admit(fed, e);
         break;
     case FL_EFF_RELEASE:
-        release(fed, e);
+        decisions_release(fed, e);
         break;
     default:
-        tell_verdict(fed, e);
+        decisions_send_verdict(fed, e);
         break;
     }
 }

@@ -1,4 +1,8 @@
-/* What the coordinator asks for, by server/work, and what it is told. */
+/*
+ * The server of a simulated federation: carries out the coordinator's effects through server/work,
+ * and passes the results to it as events. One thread, that of the federation; aggregation may use
+ * several. Messages to clients are in sim_log_decisions.c.
+ */
 
 #include <math.h>
 #include <stdio.h>
@@ -15,8 +19,8 @@
 
 /* --- the account of a round --- */
 
-/* Parts of the attempt that is selected; it opens when that is on disk. */
-static void select_account(struct fl_fed *fed, const struct fl_effect *e)
+/* Lists the participants of the selected attempt; it opens when the selection is persisted. */
+static void server_list_participants(struct fl_fed *fed, const struct fl_effect *e)
 {
     size_t n = 0;
     size_t i;
@@ -42,15 +46,16 @@ static void select_account(struct fl_fed *fed, const struct fl_effect *e)
 
 /* --- work --- */
 
-/* As the coordinator hears of work that failed: it judges whose fault it is. */
-static void failed(struct fl_fed *fed, uint64_t seq, int code, const struct fl_err *err,
-                   uint32_t client)
+/* Reports failed work to the coordinator, which decides whose fault it is. */
+static void server_work_failed(struct fl_fed *fed, uint64_t seq, int code, const struct fl_err *err,
+                               uint32_t client)
 {
     struct fl__fed_answer *answer = fl__fed_answer(fed, FL_EV_WORK_FAILED);
 
     fl_log(fed->conf.log, FL_LOG_WARNING, "server", "work failed: %s", fl_err_text(err, code));
     if (code == FL_ENOSPC || code == FL_EIO || code == FL_ENOMEM) {
-        fl__fed_fail(fed, code, err, "the server of the simulation"); /* No virtual time helps. */
+        /* Waiting does not help in virtual time. */
+        fl__fed_fail(fed, code, err, "the server of the simulation");
     } else if (answer != NULL) {
         (void)fl_err_set(&answer->err, code, "%s", fl_err_text(err, code));
         answer->event.u.failed_work.seq = seq;
@@ -59,7 +64,7 @@ static void failed(struct fl_fed *fed, uint64_t seq, int code, const struct fl_e
     }
 }
 
-static void done(struct fl_fed *fed, enum fl_event_type type, uint64_t seq)
+static void server_done(struct fl_fed *fed, enum fl_event_type type, uint64_t seq)
 {
     struct fl__fed_answer *answer = fl__fed_answer(fed, type);
 
@@ -68,15 +73,14 @@ static void done(struct fl_fed *fed, enum fl_event_type type, uint64_t seq)
     }
 }
 
-/* Nothing of it is needed but what is fixed with the first selection: a run that is begun again
-   decides all this anew. */
-static bool needs_record(const struct fl_fed *fed, const struct fl_effect *e, bool offers)
+/* Only the result of the first selection is needed later: a restarted run replays all of this. */
+static bool server_needs_record(const struct fl_fed *fed, const struct fl_effect *e, bool offers)
 {
     return fed->conf.keep_records || (e->type == FL_EFF_PERSIST_SELECTION && offers);
 }
 
-/* The first selection fixes what all clients fetch of each other's data from then on. */
-static void fix_offers(struct fl_fed *fed)
+/* The first selection fixes the data summaries that all clients fetch from then on. */
+static void server_fix_summaries(struct fl_fed *fed)
 {
     const struct fl_file *file = fed->progress.offered.file;
 
@@ -86,7 +90,7 @@ static void fix_offers(struct fl_fed *fed)
                                         : 0;
 }
 
-static void persist(struct fl_fed *fed, const struct fl_effect *e)
+static void server_persist(struct fl_fed *fed, const struct fl_effect *e)
 {
     bool live = !fl__fed_replays(fed) && !fed->conf.dry;
     bool offers = live && fl_offering_wanted(&fed->federation, &fed->progress);
@@ -95,28 +99,28 @@ static void persist(struct fl_fed *fed, const struct fl_effect *e)
     int rv = FL_OK;
 
     if (e->type == FL_EFF_PERSIST_SELECTION && e->n_parts > 0) {
-        select_account(fed, e);
+        server_list_participants(fed, e);
     }
     if (e->type == FL_EFF_PERSIST_PAUSE && e->text != NULL) {
         (void)snprintf(fed->why, sizeof(fed->why), "%s", e->text);
     }
-    if (live && needs_record(fed, e, offers)) {
+    if (live && server_needs_record(fed, e, offers)) {
         rv = fl_persist_run(&fed->federation, e, offers ? &offered : NULL, &err);
         fl_progress_offered(&fed->progress, &offered);
         fl_file_unref(offered.file);
     }
     if (rv == FL_OK && e->type == FL_EFF_PERSIST_SELECTION && e->n_parts > 0) {
-        fix_offers(fed);
+        server_fix_summaries(fed);
     }
     if (rv != FL_OK) {
-        failed(fed, e->seq, rv, &err, FL_NO_CLIENT);
+        server_work_failed(fed, e->seq, rv, &err, FL_NO_CLIENT);
     } else {
-        done(fed, FL_EV_PERSISTED, e->seq);
+        server_done(fed, FL_EV_PERSISTED, e->seq);
     }
 }
 
-static void aggregated(struct fl_fed *fed, const struct fl_effect *e, struct fl_event *event,
-                       double *distance)
+static void server_aggregated(struct fl_fed *fed, const struct fl_effect *e, struct fl_event *event,
+                              double *distance)
 {
     struct fl__fed_answer *answer = fl__fed_answer(fed, FL_EV_AGGREGATED);
 
@@ -129,7 +133,7 @@ static void aggregated(struct fl_fed *fed, const struct fl_effect *e, struct fl_
     answer->distance = distance;
 }
 
-static void aggregate_live(struct fl_fed *fed, const struct fl_effect *e)
+static void server_aggregate_live(struct fl_fed *fed, const struct fl_effect *e)
 {
     struct fl_client_rec *clients = calloc(e->n_parts + 1, sizeof(*clients));
     struct fl_aggregation a = fl_aggregation_of(
@@ -152,16 +156,16 @@ static void aggregate_live(struct fl_fed *fed, const struct fl_effect *e)
             fl_journal_put_aggregated(fed->journal, &event, e->n_parts) != FL_OK) {
             fl__fed_fail(fed, FL_ENOMEM, NULL, "the journal");
         }
-        aggregated(fed, e, &event, a.distance);
+        server_aggregated(fed, e, &event, a.distance);
         a.distance = NULL;
     } else {
-        failed(fed, e->seq, rv, &err, a.bad_client);
+        server_work_failed(fed, e->seq, rv, &err, a.bad_client);
     }
     fl_aggregation_done(&a);
     free(clients);
 }
 
-static void aggregate_again(struct fl_fed *fed, const struct fl_effect *e)
+static void server_replay_aggregate(struct fl_fed *fed, const struct fl_effect *e)
 {
     struct fl_event event = {.type = FL_EV_AGGREGATED};
     double *distance = NULL;
@@ -172,11 +176,11 @@ static void aggregate_again(struct fl_fed *fed, const struct fl_effect *e)
         fl__fed_fail(fed, rv, &err, "the journal");
         return;
     }
-    aggregated(fed, e, &event, distance);
+    server_aggregated(fed, e, &event, distance);
 }
 
-/* Without arithmetic all are equally far from what nobody computed. */
-static void aggregate_dry(struct fl_fed *fed, const struct fl_effect *e)
+/* Without arithmetic (dry run) all clients have the same distance. */
+static void server_aggregate_dry(struct fl_fed *fed, const struct fl_effect *e)
 {
     struct fl_event event = {.type = FL_EV_AGGREGATED};
     double *distance = e->want_distance ? malloc((e->n_parts + 1) * sizeof(*distance)) : NULL;
@@ -186,21 +190,21 @@ static void aggregate_dry(struct fl_fed *fed, const struct fl_effect *e)
     for (i = 0; distance != NULL && i < e->n_parts; i++) {
         distance[i] = 1;
     }
-    aggregated(fed, e, &event, distance);
+    server_aggregated(fed, e, &event, distance);
 }
 
-static void aggregate(struct fl_fed *fed, const struct fl_effect *e)
+static void server_aggregate(struct fl_fed *fed, const struct fl_effect *e)
 {
     if (fed->conf.dry) {
-        aggregate_dry(fed, e);
+        server_aggregate_dry(fed, e);
     } else if (fl__fed_replays(fed)) {
-        aggregate_again(fed, e);
+        server_replay_aggregate(fed, e);
     } else {
-        aggregate_live(fed, e);
+        server_aggregate_live(fed, e);
     }
 }
 
-static int measure(struct fl_fed *fed, double *accuracy, double *loss, struct fl_err *err)
+static int server_measure(struct fl_fed *fed, double *accuracy, double *loss, struct fl_err *err)
 {
     const atomic_bool never = false;
     int rv;
@@ -220,13 +224,13 @@ static int measure(struct fl_fed *fed, double *accuracy, double *loss, struct fl
                : rv;
 }
 
-static void evaluate(struct fl_fed *fed, const struct fl_effect *e)
+static void server_evaluate(struct fl_fed *fed, const struct fl_effect *e)
 {
     struct fl__fed_answer *answer;
     struct fl_err err = {0};
     double accuracy = 0;
     double loss = 0;
-    int rv = measure(fed, &accuracy, &loss, &err);
+    int rv = server_measure(fed, &accuracy, &loss, &err);
 
     if (rv != FL_OK) {
         fl__fed_fail(fed, rv, &err, "the evaluation");
@@ -240,10 +244,10 @@ static void evaluate(struct fl_fed *fed, const struct fl_effect *e)
     }
 }
 
-/* --- the end of a round --- */
+/* --- end of a round --- */
 
-/* The open attempt is over: what became of its parts. */
-static void end_parts(struct fl_fed *fed, bool committed)
+/* The open attempt has ended: report the outcome of its participants. */
+static void server_end_participants(struct fl_fed *fed, bool committed)
 {
     struct fl_account *a = &fed->account;
     size_t i;
@@ -275,20 +279,20 @@ static void end_parts(struct fl_fed *fed, bool committed)
     a->n_parts = 0;
 }
 
-static void tell_committed(struct fl_fed *fed, const struct fl_round_rec *record)
+static void server_report_committed(struct fl_fed *fed, const struct fl_round_rec *record)
 {
     struct fl_account *a = &fed->account;
     double full = 4.0 * (double)fl_layout_count(fed->federation.layout);
-    struct fl_round_rec told = *record;
+    struct fl_round_rec reported = *record;
 
     if (fed->conf.dry) {
-        told.train_loss = (double)NAN; /* Nothing was trained. */
+        reported.train_loss = (double)NAN; /* Dry run: nothing was trained. */
     }
     fl_account_end(a, fed->now_us);
-    end_parts(fed, /* committed= */ true);
+    server_end_participants(fed, /* committed= */ true);
     a->sim.full_models = (double)record->uplink_bytes / full;
     if (fed->conf.watch.committed != NULL &&
-        !fed->conf.watch.committed(fed->conf.watch.ctx, &told, &a->sim))
+        !fed->conf.watch.committed(fed->conf.watch.ctx, &reported, &a->sim))
     {
         fed->end = FL_FED_ENOUGH;
         fed->finished = true;
@@ -296,7 +300,7 @@ static void tell_committed(struct fl_fed *fed, const struct fl_round_rec *record
     fl_account_begin(a, fed->now_us);
 }
 
-static int commit_live(struct fl_fed *fed, const struct fl_effect *e, struct fl_err *err)
+static int server_commit_live(struct fl_fed *fed, const struct fl_effect *e, struct fl_err *err)
 {
     const struct fl_commit commit = {.progress = &fed->progress,
                                      .record = e->record,
@@ -313,7 +317,7 @@ static int commit_live(struct fl_fed *fed, const struct fl_effect *e, struct fl_
     return rv;
 }
 
-static void commit(struct fl_fed *fed, const struct fl_effect *e)
+static void server_commit(struct fl_fed *fed, const struct fl_effect *e)
 {
     struct fl_err err = {0};
     int rv = FL_OK;
@@ -321,29 +325,29 @@ static void commit(struct fl_fed *fed, const struct fl_effect *e)
     if (fl__fed_replays(fed)) {
         rv = fl_journal_take_commit(fed->journal, e->record->round, &err);
     } else if (!fed->conf.dry) {
-        rv = commit_live(fed, e, &err);
+        rv = server_commit_live(fed, e, &err);
     }
     if (rv != FL_OK) {
-        failed(fed, e->seq, rv, &err, FL_NO_CLIENT);
+        server_work_failed(fed, e->seq, rv, &err, FL_NO_CLIENT);
         return;
     }
-    tell_committed(fed, e->record);
-    done(fed, FL_EV_COMMITTED, e->seq);
+    server_report_committed(fed, e->record);
+    server_done(fed, FL_EV_COMMITTED, e->seq);
 }
 
-static void close_round(struct fl_fed *fed)
+static void server_close_round(struct fl_fed *fed)
 {
     fl_uploads_clean(fed->uploads, 0, 0);
     fl_model_cache_unref(fed->model_cache);
     fed->model_cache = NULL;
     if (fed->account.n_parts > 0) {
-        end_parts(fed, /* committed= */ false);
+        server_end_participants(fed, /* committed= */ false);
     }
 }
 
-/* --- the beginning of a round --- */
+/* --- start of a round --- */
 
-static void open_round(struct fl_fed *fed, const struct fl_effect *e)
+static void server_open_round(struct fl_fed *fed, const struct fl_effect *e)
 {
     int rv = FL_OK;
 
@@ -354,14 +358,14 @@ static void open_round(struct fl_fed *fed, const struct fl_effect *e)
                                  &fed->model_cache);
     }
     if (rv != FL_OK) {
-        fl__fed_fail(fed, rv, NULL, "what clients fetch");
+        fl__fed_fail(fed, rv, NULL, "the payloads of a round");
         return;
     }
     fl_account_open(&fed->account, fed->now_us);
 }
 
-/* As a daemon's log has it. */
-static void note_told(const struct fl_fed *fed, const struct fl_effect *e)
+/* Logged as the daemon logs it. */
+static void server_note_sent(const struct fl_fed *fed, const struct fl_effect *e)
 {
     size_t n = fl_layout_units(fed->federation.layout);
     char line[FL_DECISION_LOG_SIZE];
@@ -375,7 +379,7 @@ static void note_told(const struct fl_fed *fed, const struct fl_effect *e)
 
 void fl__fed_effect(struct fl_fed *fed, const struct fl_effect *e)
 {
-    note_told(fed, e);
+    server_note_sent(fed, e);
     switch (e->type) {
     case FL_EFF_TASK:
     case FL_EFF_PLAN:
@@ -392,22 +396,22 @@ void fl__fed_effect(struct fl_fed *fed, const struct fl_effect *e)
     case FL_EFF_PERSIST_SELECTION:
     case FL_EFF_PERSIST_PLAN:
     case FL_EFF_PERSIST_UPDATE:
-        persist(fed, e);
+        server_persist(fed, e);
         break;
     case FL_EFF_AGGREGATE:
-        aggregate(fed, e);
+        server_aggregate(fed, e);
         break;
     case FL_EFF_EVALUATE:
-        evaluate(fed, e);
+        server_evaluate(fed, e);
         break;
     case FL_EFF_COMMIT:
-        commit(fed, e);
+        server_commit(fed, e);
         break;
     case FL_EFF_ROUND_OPEN:
-        open_round(fed, e);
+        server_open_round(fed, e);
         break;
     case FL_EFF_ROUND_CLOSED:
-        close_round(fed);
+        server_close_round(fed);
         break;
     case FL_EFF_FINISHED:
         fed->end = FL_FED_DONE;
@@ -416,7 +420,7 @@ void fl__fed_effect(struct fl_fed *fed, const struct fl_effect *e)
     case FL_EFF_TRACE:
         fl_log(fed->conf.log, e->warning ? FL_LOG_WARNING : FL_LOG_DEBUG, "round", "%s", e->text);
         break;
-    case FL_EFF_STOPPED: /* There is no operator. */
+    case FL_EFF_STOPPED: /* A simulation has no operator. */
     case FL_EFF_ANSWER:
     case FL_EFF_FORGOTTEN:
     case FL_EFF_DRAIN_CLIENTS:

@@ -1,4 +1,8 @@
-/* A client's conversation: its session, and what that asks for. */
+/*
+ * The session of a simulated client (client/core/session.h): carries out its effects, and passes it
+ * messages and completions as events. One thread, that of the federation. Training is in
+ * sim_training.c, transfers in transfer.c.
+ */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,18 +11,18 @@
 #include "client/work/fault.h"
 #include "tools/fl_sim/engine/sim_federation_impl.h"
 
-/* As fl-clientd has them where its file says nothing. */
+/* Defaults of fl-clientd. */
 #define BACKOFF_MS     1000
 #define BACKOFF_MAX_MS 60000
-/* Heartbeats are left out: nobody is silent here but who is gone, and that is told. */
+/* Heartbeats are left out: only a disconnected client is silent, and that is reported at once. */
 #define HEARTBEAT_MS UINT32_C(1000000000)
 
-static void take_effects(struct fl_fed *fed, struct fl__active *a,
-                         const struct fl_session_effects *effects);
+static void sim_session_take_effects(struct fl_fed *fed, struct fl__active *a,
+                                     const struct fl_session_effects *effects);
 
 /* --- steps --- */
 
-static void wake(struct fl_fed *fed, struct fl__active *a)
+static void sim_session_schedule(struct fl_fed *fed, struct fl__active *a)
 {
     uint64_t due = fl_session_deadline(a->session);
     uint64_t at;
@@ -33,14 +37,15 @@ static void wake(struct fl_fed *fed, struct fl__active *a)
     }
 }
 
-static void step(struct fl_fed *fed, struct fl__active *a, struct fl_session_event *event)
+static void sim_session_step(struct fl_fed *fed, struct fl__active *a,
+                             struct fl_session_event *event)
 {
     struct fl_session_effects effects;
 
     event->now_ms = fed->now_us / 1000;
     fl_session_step(a->session, event, &effects);
-    take_effects(fed, a, &effects);
-    wake(fed, a);
+    sim_session_take_effects(fed, a, &effects);
+    sim_session_schedule(fed, a);
 }
 
 void fl__session_key(struct fl_fed *fed, struct fl__active *a, enum fl_session_event_type type,
@@ -49,7 +54,7 @@ void fl__session_key(struct fl_fed *fed, struct fl__active *a, enum fl_session_e
     struct fl_session_event event = {.type = type};
 
     event.u.key = key;
-    step(fed, a, &event);
+    sim_session_step(fed, a, &event);
 }
 
 void fl__session_failed(struct fl_fed *fed, struct fl__active *a, enum fl_session_event_type type,
@@ -62,12 +67,12 @@ void fl__session_failed(struct fl_fed *fed, struct fl__active *a, enum fl_sessio
     event.u.failed.reason = reason;
     event.u.failed.permanent = fault != FL_FAULT_PASSING;
     event.u.failed.diverged = fault == FL_FAULT_DIVERGED;
-    step(fed, a, &event);
+    sim_session_step(fed, a, &event);
 }
 
-/* --- life --- */
+/* --- create and free --- */
 
-static bool make(struct fl_fed *fed, struct fl__active *a)
+static bool sim_session_create(struct fl_fed *fed, struct fl__active *a)
 {
     struct fl_sim_client sim_client;
     struct fl_session_conf conf = {.backoff_ms = BACKOFF_MS, .backoff_max_ms = BACKOFF_MAX_MS};
@@ -82,34 +87,34 @@ static bool make(struct fl_fed *fed, struct fl__active *a)
         return false;
     }
     a->tick_us = 0;
-    event.u.held = a->held;
-    step(fed, a, &event);
+    event.u.held = a->pending;
+    sim_session_step(fed, a, &event);
     return true;
 }
 
 void fl__session_start(struct fl_fed *fed, struct fl__active *a)
 {
-    (void)make(fed, a);
+    (void)sim_session_create(fed, a);
 }
 
-static void welcome(struct fl_fed *fed, struct fl__active *a)
+static void sim_session_welcome(struct fl_fed *fed, struct fl__active *a)
 {
     struct fl_session_event event = {.type = FL_CEV_WELCOME};
 
     event.u.welcome.heartbeat_ms = HEARTBEAT_MS;
     event.u.welcome.model_fits = true;
-    step(fed, a, &event);
+    sim_session_step(fed, a, &event);
 }
 
-/* The connection stands for long: what it takes to make one is not repeated. */
+/* The connection has existed for long: connecting is not simulated again. */
 void fl__session_resume(struct fl_fed *fed, struct fl__active *a)
 {
     struct fl_session_event connected = {.type = FL_CEV_CONNECTED};
 
     a->resumes = true;
-    if (make(fed, a)) {
-        step(fed, a, &connected);
-        welcome(fed, a);
+    if (sim_session_create(fed, a)) {
+        sim_session_step(fed, a, &connected);
+        sim_session_welcome(fed, a);
     }
     a->resumes = false;
 }
@@ -119,27 +124,28 @@ void fl__session_settle(struct fl_fed *fed, uint32_t client)
     struct fl__active *a = fed->clients[client].active;
 
     if (a != NULL && a->session != NULL && fl_session_state(a->session) == FL_SESSION_READY &&
-        a->held.round == 0 && a->training_key.round == 0 && a->evaluating == 0)
+        a->pending.round == 0 && a->training_key.round == 0 && a->evaluating == 0)
     {
         fl__active_free(fed, a);
     }
 }
 
-static void drop_held(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key)
+static void sim_session_drop_result(struct fl_fed *fed, struct fl__active *a,
+                                    struct fl_round_key key)
 {
-    if (a->held.round == key.round && a->held.attempt == key.attempt) {
+    if (a->pending.round == key.round && a->pending.attempt == key.attempt) {
         fl_worker_pool_drop(fed->pool, a->client, key);
         fl_job_answer_done(&a->result);
         a->result = (struct fl_job_answer){.code = FL_OK};
-        a->held = (struct fl_round_key){0};
+        a->pending = (struct fl_round_key){0};
     }
 }
 
-/* --- what the session asks for --- */
+/* --- effects of the session --- */
 
-static void report(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key)
+static void sim_session_report(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key)
 {
-    struct fl__message *m = fl__fed_message(fed, FL__SAYS_REPORT, a->client);
+    struct fl__message *m = fl__fed_message(fed, FL__MSG_REPORT, a->client);
 
     if (m == NULL) {
         return;
@@ -158,10 +164,10 @@ static void report(struct fl_fed *fed, struct fl__active *a, struct fl_round_key
     fl__fed_send(fed, m);
 }
 
-static void say_failed(struct fl_fed *fed, const struct fl__active *a,
-                       const struct fl_session_effect *e)
+static void sim_session_report_failed(struct fl_fed *fed, const struct fl__active *a,
+                                      const struct fl_session_effect *e)
 {
-    struct fl__message *m = fl__fed_message(fed, FL__SAYS_FAILED, a->client);
+    struct fl__message *m = fl__fed_message(fed, FL__MSG_FAILED, a->client);
 
     if (m != NULL) {
         m->key = e->key;
@@ -174,7 +180,7 @@ static void say_failed(struct fl_fed *fed, const struct fl__active *a,
 void fl__session_say_evaluation(struct fl_fed *fed, const struct fl__active *a, uint64_t round,
                                 const struct fl_job_answer *found)
 {
-    struct fl__message *m = fl__fed_message(fed, FL__SAYS_EVALUATION, a->client);
+    struct fl__message *m = fl__fed_message(fed, FL__MSG_EVALUATION, a->client);
 
     if (m != NULL) {
         m->key.round = round;
@@ -184,18 +190,18 @@ void fl__session_say_evaluation(struct fl_fed *fed, const struct fl__active *a, 
     }
 }
 
-static void hello(struct fl_fed *fed, const struct fl__active *a)
+static void sim_session_hello(struct fl_fed *fed, const struct fl__active *a)
 {
-    struct fl__message *m = fl__fed_message(fed, FL__SAYS_HELLO, a->client);
+    struct fl__message *m = fl__fed_message(fed, FL__MSG_HELLO, a->client);
 
     if (m != NULL) {
-        m->key = a->held;
+        m->key = a->pending;
         fl__fed_send(fed, m);
     }
 }
 
-/* Of a client that is taken up again the connection stands. */
-static void begin_connecting(struct fl_fed *fed, const struct fl__active *a)
+/* An idle client that becomes active again still has its connection. */
+static void sim_session_connect(struct fl_fed *fed, const struct fl__active *a)
 {
     if (!a->resumes) {
         fed->clients[a->client].connection++;
@@ -204,9 +210,9 @@ static void begin_connecting(struct fl_fed *fed, const struct fl__active *a)
     }
 }
 
-static void disconnect(struct fl_fed *fed, struct fl__active *a)
+static void sim_session_disconnect(struct fl_fed *fed, struct fl__active *a)
 {
-    struct fl__message *m = fl__fed_message(fed, FL__SAYS_LOST, a->client);
+    struct fl__message *m = fl__fed_message(fed, FL__MSG_LOST, a->client);
 
     if (m != NULL) {
         fl__fed_send(fed, m);
@@ -214,21 +220,22 @@ static void disconnect(struct fl_fed *fed, struct fl__active *a)
     fed->clients[a->client].connection++;
 }
 
-static void take_effect(struct fl_fed *fed, struct fl__active *a, const struct fl_session_effect *e)
+static void sim_session_take_effect(struct fl_fed *fed, struct fl__active *a,
+                                    const struct fl_session_effect *e)
 {
     static const struct fl_job_answer none = {.code = FL_OK};
 
     switch (e->type) {
     case FL_CEFF_CONNECT:
-        begin_connecting(fed, a);
+        sim_session_connect(fed, a);
         break;
     case FL_CEFF_HELLO:
         if (!a->resumes) {
-            hello(fed, a);
+            sim_session_hello(fed, a);
         }
         break;
     case FL_CEFF_DISCONNECT:
-        disconnect(fed, a);
+        sim_session_disconnect(fed, a);
         break;
     case FL_CEFF_FETCH:
         fl__fetch_begin(fed, a);
@@ -240,10 +247,10 @@ static void take_effect(struct fl_fed *fed, struct fl__active *a, const struct f
         fl__train_cancel(a);
         break;
     case FL_CEFF_REPORT:
-        report(fed, a, e->key);
+        sim_session_report(fed, a, e->key);
         break;
     case FL_CEFF_FAILED:
-        say_failed(fed, a, e);
+        sim_session_report_failed(fed, a, e);
         break;
     case FL_CEFF_PUSH:
         fl__push_begin(fed, a, e->key, e->units, e->n_units);
@@ -255,7 +262,7 @@ static void take_effect(struct fl_fed *fed, struct fl__active *a, const struct f
         fl__fetch_cancel(fed, a);
         break;
     case FL_CEFF_DROP:
-        drop_held(fed, a, e->key);
+        sim_session_drop_result(fed, a, e->key);
         break;
     case FL_CEFF_EVALUATE:
         fl__model_begin(fed, a);
@@ -276,17 +283,17 @@ static void take_effect(struct fl_fed *fed, struct fl__active *a, const struct f
     }
 }
 
-static void take_effects(struct fl_fed *fed, struct fl__active *a,
-                         const struct fl_session_effects *effects)
+static void sim_session_take_effects(struct fl_fed *fed, struct fl__active *a,
+                                     const struct fl_session_effects *effects)
 {
     size_t i;
 
     for (i = 0; i < effects->n; i++) {
-        take_effect(fed, a, &effects->list[i]);
+        sim_session_take_effect(fed, a, &effects->list[i]);
     }
 }
 
-/* --- what happens to it --- */
+/* --- events of the client --- */
 
 void fl__session_happens(struct fl_fed *fed, uint32_t client, enum fl__fed_kind kind,
                          uint32_t stamp)
@@ -300,12 +307,12 @@ void fl__session_happens(struct fl_fed *fed, uint32_t client, enum fl__fed_kind 
     switch (kind) {
     case FL__AT_CONNECTED:
         event.type = FL_CEV_CONNECTED;
-        step(fed, a, &event);
+        sim_session_step(fed, a, &event);
         break;
     case FL__AT_TICK:
         if (a->tick_us != 0 && a->tick_us <= fed->now_us) {
             a->tick_us = 0;
-            step(fed, a, &event);
+            sim_session_step(fed, a, &event);
         }
         break;
     case FL__AT_TRAINED:
@@ -320,9 +327,9 @@ void fl__session_happens(struct fl_fed *fed, uint32_t client, enum fl__fed_kind 
     fl__session_settle(fed, client);
 }
 
-/* --- what it hears --- */
+/* --- messages from the server --- */
 
-static void hear_task(struct fl_fed *fed, struct fl__active *a, struct fl__message *m)
+static void sim_session_task(struct fl_fed *fed, struct fl__active *a, struct fl__message *m)
 {
     struct fl_fed_part *part = fl_account_part(&fed->account, a->client);
     struct fl_session_event event = {.type = FL_CEV_TASK};
@@ -341,10 +348,10 @@ static void hear_task(struct fl_fed *fed, struct fl__active *a, struct fl__messa
     if (part != NULL && part->tasked_us == 0) {
         part->tasked_us = fed->now_us;
     }
-    step(fed, a, &event);
+    sim_session_step(fed, a, &event);
 }
 
-static void hear_evaluate(struct fl_fed *fed, struct fl__active *a, struct fl__message *m)
+static void sim_session_evaluate(struct fl_fed *fed, struct fl__active *a, struct fl__message *m)
 {
     struct fl_session_event event = {.type = FL_CEV_EVALUATE};
 
@@ -355,47 +362,47 @@ static void hear_evaluate(struct fl_fed *fed, struct fl__active *a, struct fl__m
     a->evaluating = m->key.round;
     event.u.evaluate.round = m->key.round;
     event.u.evaluate.deadline_ms = UINT32_MAX;
-    step(fed, a, &event);
+    sim_session_step(fed, a, &event);
 }
 
-static void hear_plan(struct fl_fed *fed, struct fl__active *a, const struct fl__message *m)
+static void sim_session_plan(struct fl_fed *fed, struct fl__active *a, const struct fl__message *m)
 {
     struct fl_session_event event = {.type = FL_CEV_PLAN};
 
     event.u.plan.key = m->key;
     event.u.plan.units = m->units;
     event.u.plan.n_units = fl_layout_units(fed->federation.layout);
-    step(fed, a, &event);
+    sim_session_step(fed, a, &event);
 }
 
-static void hear(struct fl_fed *fed, struct fl__active *a, struct fl__message *m)
+static void sim_session_receive(struct fl_fed *fed, struct fl__active *a, struct fl__message *m)
 {
     struct fl_session_event rejected = {.type = FL_CEV_REJECTED};
 
     switch (m->type) {
-    case FL__SAYS_WELCOME:
-        welcome(fed, a);
+    case FL__MSG_WELCOME:
+        sim_session_welcome(fed, a);
         break;
-    case FL__SAYS_TASK:
-        hear_task(fed, a, m);
+    case FL__MSG_TASK:
+        sim_session_task(fed, a, m);
         break;
-    case FL__SAYS_PLAN:
-        hear_plan(fed, a, m);
+    case FL__MSG_PLAN:
+        sim_session_plan(fed, a, m);
         break;
-    case FL__SAYS_ACCEPTED:
+    case FL__MSG_ACCEPTED:
         fl__session_key(fed, a, FL_CEV_ACCEPTED, m->key);
         break;
-    case FL__SAYS_REJECTED:
+    case FL__MSG_REJECTED:
         rejected.u.failed.key = m->key;
         rejected.u.failed.reason = "rejected";
-        step(fed, a, &rejected);
+        sim_session_step(fed, a, &rejected);
         break;
-    case FL__SAYS_DISMISSED:
+    case FL__MSG_DISMISSED:
         fl__session_key(fed, a, FL_CEV_DISMISSED, m->key);
         break;
-    case FL__SAYS_EVALUATE:
+    case FL__MSG_EVALUATE:
     default:
-        hear_evaluate(fed, a, m);
+        sim_session_evaluate(fed, a, m);
         break;
     }
 }
@@ -406,19 +413,19 @@ void fl__sim_session_receive(struct fl_fed *fed, struct fl__message *m)
     struct fl__active *a;
 
     if (!c->up || c->connection != m->connection) {
-        return; /* Of a connection that is gone. */
+        return; /* The message belongs to a lost connection. */
     }
-    if (c->active == NULL && m->type != FL__SAYS_TASK && m->type != FL__SAYS_EVALUATE &&
-        m->type != FL__SAYS_PLAN)
+    if (c->active == NULL && m->type != FL__MSG_TASK && m->type != FL__MSG_EVALUATE &&
+        m->type != FL__MSG_PLAN)
     {
-        return; /* Nothing is left that it could be about. */
+        return; /* The client has no work that the message could concern. */
     }
     a = fl__fed_active(fed, m->client);
     if (a != NULL && a->session == NULL) {
         fl__session_resume(fed, a);
     }
     if (a != NULL && a->session != NULL) {
-        hear(fed, a, m);
+        sim_session_receive(fed, a, m);
         fl__session_settle(fed, m->client);
     }
 }

@@ -1,8 +1,9 @@
-/* A client's training and evaluation: how long they take, and what becomes of them. */
+/* Training and evaluation of a simulated client: durations and results. One thread, that of the
+   federation; the arithmetic runs in the worker pool. */
 
 #include "tools/fl_sim/engine/sim_federation_impl.h"
 
-/* A forward pass is a third of a step. */
+/* A forward pass costs a third of a training step. */
 #define EVALUATION_SHARE 3
 
 static uint64_t training_us(struct fl_fed *fed, const struct fl__active *a)
@@ -19,7 +20,7 @@ static uint64_t training_us(struct fl_fed *fed, const struct fl__active *a)
                : 0;
 }
 
-static bool fits(const struct fl_fed *fed, uint32_t client)
+static bool training_fits_memory(const struct fl_fed *fed, uint32_t client)
 {
     struct fl_world_client link = {0};
 
@@ -34,8 +35,8 @@ void fl__train_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_k
     fl_job_free(a->training);
     a->training = NULL;
     a->training_key = key;
-    a->lacks_memory = !fits(fed, a->client);
-    if (a->lacks_memory) { /* Said as soon as it tries. */
+    a->lacks_memory = !training_fits_memory(fed, a->client);
+    if (a->lacks_memory) { /* Reported as soon as the training starts. */
         a->awaits_training = ++a->stamp;
         fl__fed_at(fed, fed->now_us, FL__AT_TRAINED, a->client, a->stamp, NULL);
         return;
@@ -58,7 +59,7 @@ void fl__train_cancel(struct fl__active *a)
     a->awaits_training = 0;
 }
 
-static void trained(struct fl_fed *fed, struct fl__active *a)
+static void training_trained(struct fl_fed *fed, struct fl__active *a)
 {
     struct fl_round_key key = a->training_key;
     struct fl_fed_part *part = fl_account_part(&fed->account, a->client);
@@ -80,7 +81,7 @@ static void trained(struct fl_fed *fed, struct fl__active *a)
     if (answer.code == FL_OK) {
         fl_job_answer_done(&a->result);
         a->result = answer;
-        a->held = key;
+        a->pending = key;
         fl__session_key(fed, a, FL_CEV_TRAINED, key);
         return;
     }
@@ -97,7 +98,7 @@ static void trained(struct fl_fed *fed, struct fl__active *a)
 
 /* --- evaluation --- */
 
-static void evaluate(struct fl_fed *fed, struct fl__active *a)
+static void training_evaluate(struct fl_fed *fed, struct fl__active *a)
 {
     struct fl_sim_client sim_client;
     uint64_t span = 0;
@@ -121,7 +122,7 @@ static void evaluate(struct fl_fed *fed, struct fl__active *a)
     fl__fed_at(fed, fed->now_us + span, FL__AT_EVALUATED, a->client, a->stamp, NULL);
 }
 
-static void evaluated(struct fl_fed *fed, struct fl__active *a)
+static void training_evaluated(struct fl_fed *fed, struct fl__active *a)
 {
     const struct fl_round_key key = {.round = a->evaluating};
     struct fl_job_answer answer;
@@ -148,10 +149,10 @@ void fl__train_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed_ki
                        uint32_t stamp)
 {
     if (kind == FL__AT_TRAINED && stamp == a->awaits_training) {
-        trained(fed, a);
+        training_trained(fed, a);
     } else if (kind == FL__AT_HAVE_MODEL && stamp == a->awaits_evaluation) {
-        evaluate(fed, a);
+        training_evaluate(fed, a);
     } else if (kind == FL__AT_EVALUATED && stamp == a->awaits_evaluation) {
-        evaluated(fed, a);
+        training_evaluated(fed, a);
     }
 }

@@ -1,37 +1,41 @@
-/* What goes over the links: bundles and models down, updates up. */
+/*
+ * Transfers over the links of a simulated federation: payloads and models down, updates up. One
+ * thread, that of the federation. Rates come from the network and device model, sharing of links
+ * from libfl/sim/flow.h.
+ */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/fl_sim/engine/sim_federation_impl.h"
 
-/* Of a flow's tag: whose it is, and what. */
-#define TAG_OF_TASK 0 /* its update, or its bundles */
+/* Layout of a flow's tag: its client, and its kind. */
+#define TAG_OF_TASK 0 /* its update, or its payloads */
 #define TAG_MODEL   1
 #define TAG_KINDS   2
 
-static bool same(struct fl_round_key a, struct fl_round_key b)
+static bool transfer_same_key(struct fl_round_key a, struct fl_round_key b)
 {
     return a.round == b.round && a.attempt == b.attempt;
 }
 
-/* The client's part in the open attempt, when it is that of `key`. */
-static struct fl_fed_part *part_of(struct fl_fed *fed, const struct fl__active *a,
-                                   struct fl_round_key key)
+/* The client's participant in the open attempt, if that is the attempt of `key`. */
+static struct fl_fed_part *transfer_participant(struct fl_fed *fed, const struct fl__active *a,
+                                                struct fl_round_key key)
 {
     struct fl_fed_part *p = fl_account_part(&fed->account, a->client);
 
     return p != NULL && p->round == key.round && p->attempt == key.attempt ? p : NULL;
 }
 
-/* The smaller of two rates; 0: unlimited. */
-static double smaller(double link, double limit)
+/* The lower of two rates; 0: unlimited. */
+static double transfer_lower_rate(double link, double limit)
 {
     return link > 0 && (link < limit || !(limit > 0)) ? link : limit;
 }
 
-/* What its link and its own limit allow now; asked again when that may change. */
-static double rate_now(struct fl_fed *fed, uint32_t client, bool up)
+/* Sets the rates that its link and its own limit allow now, and schedules the next query. */
+static double transfer_rate(struct fl_fed *fed, uint32_t client, bool up)
 {
     struct fl__fed_client *c = &fed->clients[client];
     uint64_t until = UINT64_MAX;
@@ -47,15 +51,15 @@ static double rate_now(struct fl_fed *fed, uint32_t client, bool up)
         c->link_us = until;
         fl__fed_at(fed, until, FL__AT_LINK, client, 0, NULL);
     }
-    return smaller(up ? rate_up : rate_down, limit);
+    return transfer_lower_rate(up ? rate_up : rate_down, limit);
 }
 
-/* What is awaited when it is done (FL__AT_LOADED and the like). */
-static void begin_flow(struct fl_fed *fed, struct fl__active *a, struct fl__transfer *t,
-                       uint64_t bytes, enum fl__fed_kind done)
+/* Schedules the next event of a completed transfer (FL__AT_LOADED and the like). */
+static void transfer_begin_flow(struct fl_fed *fed, struct fl__active *a, struct fl__transfer *t,
+                                uint64_t bytes, enum fl__fed_kind done)
 {
     bool up = done == FL__AT_SENT;
-    double rate = rate_now(fed, a->client, up);
+    double rate = transfer_rate(fed, a->client, up);
     struct fl_flows *flows = up ? fed->up : fed->down;
     unsigned kind = done == FL__AT_MODEL_LOADED ? TAG_MODEL : TAG_OF_TASK;
     uint32_t stamp = done == FL__AT_SENT     ? a->awaits_push
@@ -75,11 +79,12 @@ static void begin_flow(struct fl_fed *fed, struct fl__active *a, struct fl__tran
     }
 }
 
-static void change_rate(struct fl_fed *fed, uint32_t client, struct fl__transfer *t, bool up)
+static void transfer_change_rate(struct fl_fed *fed, uint32_t client, struct fl__transfer *t,
+                                 bool up)
 {
     if (t->on && !t->at_once &&
         fl_flows_set_cap(up ? fed->up : fed->down, fed->now_us, t->flow,
-                         rate_now(fed, client, up)) != FL_OK)
+                         transfer_rate(fed, client, up)) != FL_OK)
     {
         fl__fed_fail(fed, FL_ENOMEM, NULL, "a transfer");
     }
@@ -90,14 +95,14 @@ void fl__transfer_link(struct fl_fed *fed, uint32_t client)
     struct fl__active *a = fed->clients[client].active;
 
     if (a != NULL) {
-        change_rate(fed, client, &a->down, /* up= */ false);
-        change_rate(fed, client, &a->model_down, /* up= */ false);
-        change_rate(fed, client, &a->up, /* up= */ true);
+        transfer_change_rate(fed, client, &a->down, /* up= */ false);
+        transfer_change_rate(fed, client, &a->model_down, /* up= */ false);
+        transfer_change_rate(fed, client, &a->up, /* up= */ true);
     }
 }
 
-/* How many bytes of it went. */
-static uint64_t stop_flow(struct fl_fed *fed, struct fl__transfer *t, bool up)
+/* Bytes transferred so far. */
+static uint64_t transfer_stop_flow(struct fl_fed *fed, struct fl__transfer *t, bool up)
 {
     uint64_t went = 0;
 
@@ -110,10 +115,10 @@ static uint64_t stop_flow(struct fl_fed *fed, struct fl__transfer *t, bool up)
     return went;
 }
 
-/* --- bundles --- */
+/* --- payloads --- */
 
-/* What this client fetches of what its task lists (client/work/inputs.h). */
-static int choose(struct fl_fed *fed, struct fl__active *a, struct fl_err *err)
+/* The payloads that this client fetches of those its task lists (client/work/inputs.h). */
+static int transfer_choose_payloads(struct fl_fed *fed, struct fl__active *a, struct fl_err *err)
 {
     const struct fl_strategy *s = fed->federation.strategy;
     uint64_t model = fl_layout_count(fed->federation.layout) * sizeof(float);
@@ -142,7 +147,7 @@ static int choose(struct fl_fed *fed, struct fl__active *a, struct fl_err *err)
         const struct fl_input *in = &chosen.list[i];
 
         if (in->opaque && fed->clients[a->client].has_offers) {
-            continue; /* On its disk since it first came. */
+            continue; /* On its disk since its first session. */
         }
         a->fetch.n++;
         *(in->opaque                                        ? &a->fetch.offers
@@ -159,7 +164,7 @@ static int choose(struct fl_fed *fed, struct fl__active *a, struct fl_err *err)
 void fl__fetch_begin(struct fl_fed *fed, struct fl__active *a)
 {
     struct fl_err err = {0};
-    int rv = choose(fed, a, &err);
+    int rv = transfer_choose_payloads(fed, a, &err);
 
     if (rv != FL_OK) {
         fl__fed_fail(fed, rv, &err, fl__fed_name(fed, a->client));
@@ -172,8 +177,8 @@ void fl__fetch_begin(struct fl_fed *fed, struct fl__active *a)
 
 void fl__fetch_cancel(struct fl_fed *fed, struct fl__active *a)
 {
-    struct fl_fed_part *p = part_of(fed, a, a->task.key);
-    uint64_t went = stop_flow(fed, &a->down, /* up= */ false);
+    struct fl_fed_part *p = transfer_participant(fed, a, a->task.key);
+    uint64_t went = transfer_stop_flow(fed, &a->down, /* up= */ false);
 
     a->awaits_fetch = 0;
     fed->account.sim.down_model_bytes += went;
@@ -182,11 +187,11 @@ void fl__fetch_cancel(struct fl_fed *fed, struct fl__active *a)
     }
 }
 
-/* Each bundle is asked for when the one before it is there. */
-static void fetch_done(struct fl_fed *fed, struct fl__active *a)
+/* Each payload is requested when the one before it has arrived. */
+static void transfer_fetch_done(struct fl_fed *fed, struct fl__active *a)
 {
     struct fl_sim_round *sim = &fed->account.sim;
-    struct fl_fed_part *p = part_of(fed, a, a->task.key);
+    struct fl_fed_part *p = transfer_participant(fed, a, a->task.key);
     uint64_t latency = fl__fed_latency(fed, a->client);
     uint64_t asked = a->fetch.n > 1 ? a->fetch.n - 1 : 0;
 
@@ -203,9 +208,9 @@ static void fetch_done(struct fl_fed *fed, struct fl__active *a)
                a->awaits_fetch, NULL);
 }
 
-static void fetched(struct fl_fed *fed, struct fl__active *a)
+static void transfer_fetched(struct fl_fed *fed, struct fl__active *a)
 {
-    struct fl_fed_part *p = part_of(fed, a, a->task.key);
+    struct fl_fed_part *p = transfer_participant(fed, a, a->task.key);
 
     a->awaits_fetch = 0;
     if (p != NULL) {
@@ -216,7 +221,7 @@ static void fetched(struct fl_fed *fed, struct fl__active *a)
 
 /* --- updates --- */
 
-static void forget_code(struct fl__active *a)
+static void transfer_drop_code(struct fl__active *a)
 {
     fl_job_free(a->coding);
     a->coding = NULL;
@@ -225,18 +230,19 @@ static void forget_code(struct fl__active *a)
     fl_job_answer_done(&a->code);
 }
 
-/* The same units as before: what the server has of them stays there. */
-static bool goes_on(const struct fl_fed *fed, const struct fl__active *a, struct fl_round_key key,
-                    const uint8_t *units)
+/* The same upload mask as before: the bytes that the server has remain valid. */
+static bool transfer_resumes(const struct fl_fed *fed, const struct fl__active *a,
+                             struct fl_round_key key, const uint8_t *units)
 {
     size_t n = fl_layout_units(fed->federation.layout);
 
-    return a->coded && same(a->pushing, key) && (a->units == NULL) == (units == NULL) &&
+    return a->coded && transfer_same_key(a->pushing, key) &&
+           (a->units == NULL) == (units == NULL) &&
            (units == NULL || memcmp(a->units, units, n) == 0);
 }
 
-static bool take_units(struct fl_fed *fed, struct fl__active *a, const uint8_t *units,
-                       size_t n_units)
+static bool transfer_take_mask(struct fl_fed *fed, struct fl__active *a, const uint8_t *units,
+                               size_t n_units)
 {
     size_t n = fl_layout_units(fed->federation.layout);
 
@@ -256,9 +262,9 @@ static bool take_units(struct fl_fed *fed, struct fl__active *a, const uint8_t *
 void fl__push_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key,
                     const uint8_t *units, size_t n_units)
 {
-    if (!goes_on(fed, a, key, units)) {
-        forget_code(a);
-        if (!take_units(fed, a, units, n_units)) {
+    if (!transfer_resumes(fed, a, key, units)) {
+        transfer_drop_code(a);
+        if (!transfer_take_mask(fed, a, units, n_units)) {
             return;
         }
         a->pushing = key;
@@ -274,21 +280,21 @@ void fl__push_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_ke
                a->stamp, NULL);
 }
 
-/* Bytes of its upload went: in the open attempt's part, or for nothing. */
-static void count_up(struct fl_fed *fed, struct fl__active *a, uint64_t bytes)
+/* Counts uploaded bytes: for the participant of the open attempt, or as wasted. */
+static void transfer_count_up(struct fl_fed *fed, struct fl__active *a, uint64_t bytes)
 {
-    struct fl_fed_part *p = part_of(fed, a, a->pushing);
+    struct fl_fed_part *p = transfer_participant(fed, a, a->pushing);
 
     *(p != NULL ? &p->bytes_up : &fed->account.sim.up_wasted_bytes) += bytes;
 }
 
 void fl__push_cancel(struct fl_fed *fed, struct fl__active *a)
 {
-    uint64_t went = stop_flow(fed, &a->up, /* up= */ true);
+    uint64_t went = transfer_stop_flow(fed, &a->up, /* up= */ true);
 
     a->awaits_push = 0;
     a->received += went;
-    count_up(fed, a, went);
+    transfer_count_up(fed, a, went);
 }
 
 void fl__push_progress(struct fl_fed *fed)
@@ -315,15 +321,15 @@ void fl__push_cut(struct fl_fed *fed, struct fl__active *a)
     uint64_t went;
 
     if (a->up.on) {
-        went = stop_flow(fed, &a->up, /* up= */ true);
+        went = transfer_stop_flow(fed, &a->up, /* up= */ true);
         a->received += went;
-        count_up(fed, a, went);
-        begin_flow(fed, a, &a->up, bytes - went, FL__AT_SENT);
+        transfer_count_up(fed, a, went);
+        transfer_begin_flow(fed, a, &a->up, bytes - went, FL__AT_SENT);
     }
 }
 
-/* False: there is nothing to send, and that was said. */
-static bool take_code(struct fl_fed *fed, struct fl__active *a)
+/* False: there is nothing to send; that was reported. */
+static bool transfer_take_code(struct fl_fed *fed, struct fl__active *a)
 {
     if (a->coded) {
         return true;
@@ -344,28 +350,28 @@ static bool take_code(struct fl_fed *fed, struct fl__active *a)
     return true;
 }
 
-static void send(struct fl_fed *fed, struct fl__active *a)
+static void transfer_send(struct fl_fed *fed, struct fl__active *a)
 {
-    struct fl_fed_part *p = part_of(fed, a, a->pushing);
+    struct fl_fed_part *p = transfer_participant(fed, a, a->pushing);
     uint64_t bytes = a->code.bytes > a->received ? a->code.bytes - a->received : 0;
     double share = 1;
 
-    a->away_us = 0;
+    a->down_us = 0;
     if (fed->conf.world != NULL && a->received == 0 &&
         fl_world_drop(fed->conf.world, a->client, a->pushing.round, a->pushing.attempt, &share,
-                      &a->away_us))
+                      &a->down_us))
     {
         bytes = (uint64_t)((double)bytes * share);
-        a->away_us += a->away_us == 0;
+        a->down_us += a->down_us == 0;
     }
     if (p != NULL && p->sending_us == 0) {
         p->sending_us = fed->now_us;
     }
-    begin_flow(fed, a, &a->up, bytes, FL__AT_SENT);
+    transfer_begin_flow(fed, a, &a->up, bytes, FL__AT_SENT);
 }
 
-/* PushStatus is answered: from where on, or that it is of no use. */
-static void may_push(struct fl_fed *fed, struct fl__active *a)
+/* The answer to PushStatus: the offset to resume from, or that the upload is not wanted. */
+static void transfer_push_allowed(struct fl_fed *fed, struct fl__active *a)
 {
     const uint8_t *grant = NULL;
     struct fl_err err = {0};
@@ -377,24 +383,24 @@ static void may_push(struct fl_fed *fed, struct fl__active *a)
         fl__session_key(fed, a, FL_CEV_ACCEPTED, a->pushing);
     } else if (rv != FL_OK) {
         fl__session_failed(fed, a, FL_CEV_PUSH_FAILED, a->pushing, FL_ESTATE, err.msg);
-    } else if (take_code(fed, a)) {
+    } else if (transfer_take_code(fed, a)) {
         a->awaits_push = ++a->stamp;
-        send(fed, a);
+        transfer_send(fed, a);
     }
 }
 
-static void push_done(struct fl_fed *fed, struct fl__active *a)
+static void transfer_push_done(struct fl_fed *fed, struct fl__active *a)
 {
-    struct fl_fed_part *p = part_of(fed, a, a->pushing);
-    uint64_t away = a->away_us;
+    struct fl_fed_part *p = transfer_participant(fed, a, a->pushing);
+    uint64_t down_us = a->down_us;
     uint32_t client = a->client;
 
     a->up.on = false;
     a->received += a->up.bytes;
-    count_up(fed, a, a->up.bytes);
-    if (away != 0) {
-        a->away_us = 0;
-        fl__fed_drop(fed, client, away);
+    transfer_count_up(fed, a, a->up.bytes);
+    if (down_us != 0) {
+        a->down_us = 0;
+        fl__fed_drop(fed, client, down_us);
         return;
     }
     if (p != NULL) {
@@ -404,12 +410,12 @@ static void push_done(struct fl_fed *fed, struct fl__active *a)
                a->awaits_push, NULL);
 }
 
-static void pushed(struct fl_fed *fed, struct fl__active *a)
+static void transfer_pushed(struct fl_fed *fed, struct fl__active *a)
 {
     bool good = a->code.code == FL_OK;
     struct fl_event event = {.type = good ? FL_EV_UPLOAD_STORED : FL_EV_UPLOAD_INVALID};
     struct fl_norms norms = fl_job_answer_norms(&a->code, fl_layout_units(fed->conf.coord.layout));
-    struct fl_fed_part *p = part_of(fed, a, a->pushing);
+    struct fl_fed_part *p = transfer_participant(fed, a, a->pushing);
 
     a->awaits_push = 0;
     if (p != NULL) {
@@ -437,11 +443,12 @@ void fl__model_begin(struct fl_fed *fed, struct fl__active *a)
 
 void fl__model_cancel(struct fl_fed *fed, struct fl__active *a)
 {
-    fed->account.sim.down_evaluation_bytes += stop_flow(fed, &a->model_down, /* up= */ false);
+    fed->account.sim.down_evaluation_bytes +=
+        transfer_stop_flow(fed, &a->model_down, /* up= */ false);
     a->awaits_evaluation = 0;
 }
 
-static void model_done(struct fl_fed *fed, struct fl__active *a)
+static void transfer_model_done(struct fl_fed *fed, struct fl__active *a)
 {
     a->model_down.on = false;
     fed->account.sim.down_evaluation_bytes += a->model_down.bytes;
@@ -449,7 +456,7 @@ static void model_done(struct fl_fed *fed, struct fl__active *a)
                a->awaits_evaluation, NULL);
 }
 
-/* --- what happens --- */
+/* --- events --- */
 
 void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed_kind kind,
                           uint32_t stamp)
@@ -457,23 +464,23 @@ void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed
     uint64_t model = fl_layout_count(fed->federation.layout) * sizeof(float);
 
     if (kind == FL__AT_FETCH && stamp == a->awaits_fetch) {
-        begin_flow(fed, a, &a->down,
-                   a->fetch.model + a->fetch.state + a->fetch.mixture + a->fetch.offers,
-                   FL__AT_LOADED);
+        transfer_begin_flow(fed, a, &a->down,
+                            a->fetch.model + a->fetch.state + a->fetch.mixture + a->fetch.offers,
+                            FL__AT_LOADED);
     } else if (kind == FL__AT_LOADED && stamp == a->awaits_fetch && a->down.on) {
-        fetch_done(fed, a);
+        transfer_fetch_done(fed, a);
     } else if (kind == FL__AT_FETCHED && stamp == a->awaits_fetch) {
-        fetched(fed, a);
+        transfer_fetched(fed, a);
     } else if (kind == FL__AT_PUSH && stamp == a->awaits_push) {
-        may_push(fed, a);
+        transfer_push_allowed(fed, a);
     } else if (kind == FL__AT_PUSHED && stamp == a->awaits_push) {
-        pushed(fed, a);
+        transfer_pushed(fed, a);
     } else if (kind == FL__AT_MODEL && stamp == a->awaits_evaluation) {
-        begin_flow(fed, a, &a->model_down, model, FL__AT_MODEL_LOADED);
+        transfer_begin_flow(fed, a, &a->model_down, model, FL__AT_MODEL_LOADED);
     } else if (kind == FL__AT_MODEL_LOADED && stamp == a->awaits_evaluation && a->model_down.on) {
-        model_done(fed, a);
+        transfer_model_done(fed, a);
     } else if (kind == FL__AT_SENT && stamp == a->awaits_push && a->up.on) {
-        push_done(fed, a);
+        transfer_push_done(fed, a);
     }
 }
 
@@ -486,12 +493,12 @@ void fl__transfer_done(struct fl_fed *fed, bool up)
         return;
     }
     a = fed->clients[tag / TAG_KINDS].active;
-    FL_REQUIRE(a != NULL); /* Who goes stops its transfers. */
+    FL_REQUIRE(a != NULL); /* A client that disconnects stops its transfers. */
     if (up) {
-        push_done(fed, a);
+        transfer_push_done(fed, a);
     } else if (tag % TAG_KINDS == TAG_OF_TASK) {
-        fetch_done(fed, a);
+        transfer_fetch_done(fed, a);
     } else {
-        model_done(fed, a);
+        transfer_model_done(fed, a);
     }
 }

@@ -1,3 +1,8 @@
+/*
+ * The worker pool for the clients' work (worker_pool.h): threads, queue, and states of jobs. All
+ * calls come from one thread; jobs run on the pool's threads, or on the caller's while it waits.
+ * The work itself is in worker_pool_work.c.
+ */
 #include "tools/fl_sim/engine/worker_pool.h"
 
 #include <stdlib.h>
@@ -32,25 +37,25 @@ struct fl_norms fl_job_answer_norms(const struct fl_job_answer *answer, size_t n
     return norms;
 }
 
-/* --- the queue; the lock is held --- */
+/* --- the queue; called with the lock held --- */
 
-static void enqueue(struct fl_worker_pool *pool, struct fl_job *job)
+static void pool_enqueue(struct fl_worker_pool *pool, struct fl_job *job)
 {
     job->previous = pool->last;
     *(pool->last != NULL ? &pool->last->next : &pool->first) = job;
     pool->last = job;
 }
 
-static void dequeue(struct fl_worker_pool *pool, struct fl_job *job)
+static void pool_dequeue(struct fl_worker_pool *pool, struct fl_job *job)
 {
     *(job->previous != NULL ? &job->previous->next : &pool->first) = job->next;
     *(job->next != NULL ? &job->next->previous : &pool->last) = job->previous;
     job->next = job->previous = NULL;
 }
 
-static void run(struct fl_worker_pool *pool, struct fl_job *job)
+static void pool_run_job(struct fl_worker_pool *pool, struct fl_job *job)
 {
-    dequeue(pool, job);
+    pool_dequeue(pool, job);
     job->state = FL__JOB_RUNNING;
     (void)pthread_mutex_unlock(&pool->lock);
     fl__worker_pool_run(job);
@@ -66,20 +71,20 @@ bool fl__worker_pool_step(struct fl_worker_pool *pool)
     (void)pthread_mutex_lock(&pool->lock);
     any = pool->first != NULL;
     if (any) {
-        run(pool, pool->first);
+        pool_run_job(pool, pool->first);
     }
     (void)pthread_mutex_unlock(&pool->lock);
     return any;
 }
 
-static void *work(void *arg)
+static void *pool_thread(void *arg)
 {
     struct fl_worker_pool *pool = arg;
 
     (void)pthread_mutex_lock(&pool->lock);
     while (!pool->ending) {
         if (pool->first != NULL) {
-            run(pool, pool->first);
+            pool_run_job(pool, pool->first);
         } else {
             (void)pthread_cond_wait(&pool->more, &pool->lock);
         }
@@ -88,9 +93,10 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* --- a piece of work --- */
+/* --- jobs --- */
 
-static struct fl_job *begin(struct fl_worker_pool *pool, enum fl_job_kind kind, uint32_t client)
+static struct fl_job *pool_begin(struct fl_worker_pool *pool, enum fl_job_kind kind,
+                                 uint32_t client)
 {
     struct fl_job *job = calloc(1, sizeof(*job));
 
@@ -105,7 +111,7 @@ static struct fl_job *begin(struct fl_worker_pool *pool, enum fl_job_kind kind, 
     return job;
 }
 
-static struct fl_job *submit(struct fl_job *job)
+static struct fl_job *pool_submit(struct fl_job *job)
 {
     struct fl_worker_pool *pool = job->pool;
 
@@ -119,7 +125,7 @@ static struct fl_job *submit(struct fl_job *job)
         return job;
     }
     (void)pthread_mutex_lock(&pool->lock);
-    enqueue(pool, job);
+    pool_enqueue(pool, job);
     (void)pthread_cond_signal(&pool->more);
     (void)pthread_mutex_unlock(&pool->lock);
     return job;
@@ -127,29 +133,29 @@ static struct fl_job *submit(struct fl_job *job)
 
 struct fl_job *fl_worker_pool_offer(struct fl_worker_pool *pool, uint32_t client)
 {
-    struct fl_job *job = begin(pool, FL_JOB_OFFER, client);
+    struct fl_job *job = pool_begin(pool, FL_JOB_OFFER, client);
 
-    return job != NULL ? submit(job) : NULL;
+    return job != NULL ? pool_submit(job) : NULL;
 }
 
 struct fl_job *fl_worker_pool_train(struct fl_worker_pool *pool, uint32_t client,
                                     const struct fl_task *task, struct fl_model_cache *model_cache)
 {
-    struct fl_job *job = begin(pool, FL_JOB_TRAIN, client);
+    struct fl_job *job = pool_begin(pool, FL_JOB_TRAIN, client);
 
     if (job == NULL) {
         return NULL;
     }
     job->task = *task;
     job->model_cache = fl_model_cache_ref(model_cache);
-    return submit(job);
+    return pool_submit(job);
 }
 
 struct fl_job *fl_worker_pool_code(struct fl_worker_pool *pool, uint32_t client,
                                    struct fl_round_key key, const uint8_t *units)
 {
     size_t n = fl_layout_units(pool->conf.setup->layout);
-    struct fl_job *job = begin(pool, FL_JOB_CODE, client);
+    struct fl_job *job = pool_begin(pool, FL_JOB_CODE, client);
 
     if (job == NULL) {
         return NULL;
@@ -163,14 +169,14 @@ struct fl_job *fl_worker_pool_code(struct fl_worker_pool *pool, uint32_t client,
         }
         (void)memcpy(job->units, units, n);
     }
-    return submit(job);
+    return pool_submit(job);
 }
 
 struct fl_job *fl_worker_pool_evaluate(struct fl_worker_pool *pool, uint32_t client,
                                        const struct fl_task *task, struct fl_blob *model,
                                        double rate)
 {
-    struct fl_job *job = begin(pool, FL_JOB_EVALUATE, client);
+    struct fl_job *job = pool_begin(pool, FL_JOB_EVALUATE, client);
 
     if (job == NULL) {
         return NULL;
@@ -178,11 +184,11 @@ struct fl_job *fl_worker_pool_evaluate(struct fl_worker_pool *pool, uint32_t cli
     job->task = *task;
     job->model = fl_blob_ref(model);
     job->rate = rate;
-    return submit(job);
+    return pool_submit(job);
 }
 
-/* Whoever waits does it himself when nobody has begun it. */
-static void finish(struct fl_job *job)
+/* The waiting thread runs the job itself when no other has started it. */
+static void pool_finish(struct fl_job *job)
 {
     struct fl_worker_pool *pool = job->pool;
 
@@ -195,11 +201,11 @@ static void finish(struct fl_job *job)
     }
     (void)pthread_mutex_lock(&pool->lock);
     if (job->state == FL__JOB_QUEUED) {
-        run(pool, job);
+        pool_run_job(pool, job);
     }
     while (job->state != FL__JOB_DONE) {
-        if (pool->first != NULL) { /* What somebody will wait for next. */
-            run(pool, pool->first);
+        if (pool->first != NULL) { /* The job that the caller will wait for next. */
+            pool_run_job(pool, pool->first);
         } else {
             (void)pthread_cond_wait(&pool->done, &pool->lock);
         }
@@ -209,7 +215,7 @@ static void finish(struct fl_job *job)
 
 void fl_job_take(struct fl_job *job, struct fl_job_answer *ret)
 {
-    finish(job);
+    pool_finish(job);
     *ret = job->answer;
     job->answer = (struct fl_job_answer){.code = FL_OK};
 }
@@ -219,8 +225,8 @@ const struct fl_buf *fl_job_bytes(const struct fl_job *job)
     return &job->bytes;
 }
 
-/* It is nobody's work any more. */
-static void stop(struct fl_job *job)
+/* The job was cancelled. */
+static void pool_stop_job(struct fl_job *job)
 {
     struct fl_worker_pool *pool = job->pool;
     bool queued;
@@ -233,11 +239,11 @@ static void stop(struct fl_job *job)
     (void)pthread_mutex_lock(&pool->lock);
     queued = job->state == FL__JOB_QUEUED;
     if (queued) {
-        dequeue(pool, job);
+        pool_dequeue(pool, job);
     }
     (void)pthread_mutex_unlock(&pool->lock);
     if (!queued) {
-        finish(job);
+        pool_finish(job);
     }
 }
 
@@ -246,7 +252,7 @@ void fl_job_free(struct fl_job *job)
     if (job == NULL) {
         return;
     }
-    stop(job);
+    pool_stop_job(job);
     fl_model_cache_unref(job->model_cache);
     fl_blob_unref(job->model);
     fl_buf_done(&job->bytes);
@@ -271,9 +277,9 @@ void fl_worker_pool_drop(struct fl_worker_pool *pool, uint32_t client, struct fl
     }
 }
 
-/* --- life --- */
+/* --- create and free --- */
 
-static int start_threads(struct fl_worker_pool *pool, struct fl_err *err)
+static int pool_start_threads(struct fl_worker_pool *pool, struct fl_err *err)
 {
     unsigned more = pool->conf.threads > 1 ? pool->conf.threads - 1 : 0;
 
@@ -282,7 +288,7 @@ static int start_threads(struct fl_worker_pool *pool, struct fl_err *err)
         return FL_ENOMEM;
     }
     while (pool->n_threads < more) {
-        if (pthread_create(&pool->threads[pool->n_threads], NULL, work, pool) != 0) {
+        if (pthread_create(&pool->threads[pool->n_threads], NULL, pool_thread, pool) != 0) {
             return fl_err_set(err, FL_ELIMIT, "cannot start thread %u of %u for the clients' work",
                               pool->n_threads + 2, more + 1);
         }
@@ -309,7 +315,7 @@ int fl_worker_pool_create(const struct fl_worker_pool_conf *conf, struct fl_work
     pool->spare = calloc((size_t)conf->threads + 1, sizeof(struct fl_trainer *));
     rv = pool->members != NULL && pool->spare != NULL ? FL_OK : FL_ENOMEM;
     if (rv == FL_OK) {
-        rv = conf->dry ? fl__worker_pool_dry_sizes(pool) : start_threads(pool, err);
+        rv = conf->dry ? fl__worker_pool_dry_sizes(pool) : pool_start_threads(pool, err);
     }
     if (rv == FL_OK && conf->ranks != NULL && conf->ranks->n > 1 && !conf->dry) {
         rv = fl__ranks_open(pool, err);

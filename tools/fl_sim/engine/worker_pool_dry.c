@@ -1,7 +1,8 @@
 /*
- * What clients send when nothing is computed. Sample counts, steps and lengths are those of a real
- * run; how far a unit moved is drawn uniformly, so no plan prefers one. Losses and evaluations are
- * only as long on the wire as real ones: the federation takes them for unknown.
+ * Results of jobs in a dry run (--no-training), without arithmetic. Sample counts, steps and
+ * lengths are those of a real run; divergences of units are drawn uniformly, so no plan prefers
+ * one. Losses and evaluations have their wire length only: the federation treats them as unknown.
+ * Runs on the caller's thread.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,25 +13,25 @@
 #include "libfl/strategy/codec_masked.h"
 #include "tools/fl_sim/engine/worker_pool_impl.h"
 
-/* Any number that is not 0: 8 bytes of a message. */
+/* Any number other than 0: it takes 8 bytes in a message. */
 #define SOME_REAL 1.0
 
-/* As the built-in engine counts them: the last short batch of an epoch is one (builtin_batches.c).
- */
-static uint64_t steps_of(const struct fl_wire_training *t, uint64_t samples)
+/* Steps as the built-in engine counts them: a short last batch of an epoch counts
+   (builtin_batches.c). */
+static uint64_t dry_steps(const struct fl_wire_training *t, uint64_t samples)
 {
     return t->epochs == 0 || t->batch_size == 0
                ? t->steps
                : t->epochs * ((samples + t->batch_size - 1) / t->batch_size);
 }
 
-static struct fl_eval_rec some_evaluation(const struct fl_sim_client *sim_client)
+static struct fl_eval_rec dry_evaluation(const struct fl_sim_client *sim_client)
 {
     return (struct fl_eval_rec){sim_client->evaluation_samples, sim_client->evaluation_samples / 2,
                                 sim_client->evaluation_samples > 0 ? SOME_REAL : 0};
 }
 
-static int train(struct fl_job *job)
+static int dry_train(struct fl_job *job)
 {
     const struct fl_worker_pool *pool = job->pool;
     const struct fl_setup *setup = pool->conf.setup;
@@ -43,14 +44,14 @@ static int train(struct fl_job *job)
     pool->conf.sim_clients->sim_client(pool->conf.sim_clients->ctx, job->client, &sim_client);
     fl_rng_key(&rng, pool->conf.seed, FL_RNG_SOLVER, job->task.key.round, job->client);
     a->samples = sim_client.samples;
-    a->steps = steps_of(&setup->welcome.training, sim_client.samples);
+    a->steps = dry_steps(&setup->welcome.training, sim_client.samples);
     a->train_loss = SOME_REAL;
     a->previous_dot =
         setup->welcome.wants_previous_dot && job->task.counted.round != 0 ? SOME_REAL : 0;
     a->has_received = sim_client.evaluation_samples > 0;
     a->has_trained = a->has_received && setup->personal->trained;
-    a->received = some_evaluation(&sim_client);
-    a->trained = a->has_trained ? some_evaluation(&sim_client) : (struct fl_eval_rec){0};
+    a->received = dry_evaluation(&sim_client);
+    a->trained = a->has_trained ? dry_evaluation(&sim_client) : (struct fl_eval_rec){0};
     a->n_units = n;
     a->divergence = malloc((n + 1) * sizeof(*a->divergence));
     if (a->divergence == NULL) {
@@ -62,11 +63,11 @@ static int train(struct fl_job *job)
     return FL_OK;
 }
 
-/* --- how long uploads are --- */
+/* --- upload lengths --- */
 
-/* The coded length of one unit, and of what goes beside it. */
-static int unit_bytes(const struct fl_setup *s, size_t l, const float *delta, const uint8_t *keep,
-                      uint64_t *ret)
+/* The coded length of one unit, and of the data beside it. */
+static int dry_unit_bytes(const struct fl_setup *s, size_t l, const float *delta,
+                          const uint8_t *keep, uint64_t *ret)
 {
     const struct fl_unit *unit = fl_layout_unit(s->layout, l);
     size_t n_sent = fl_solver_names(fl_solver_sends(s->solver, s->solver_options));
@@ -81,8 +82,8 @@ static int unit_bytes(const struct fl_setup *s, size_t l, const float *delta, co
     return rv;
 }
 
-/* Entries of an update are normal. */
-static void draw_delta(const struct fl_layout *layout, float *delta)
+/* Entries of an update are drawn from a normal distribution. */
+static void dry_draw_delta(const struct fl_layout *layout, float *delta)
 {
     size_t n = fl_layout_units(layout);
     struct fl_rng rng;
@@ -100,10 +101,10 @@ static void draw_delta(const struct fl_layout *layout, float *delta)
 }
 
 /*
- * The neurons that a client sends (FedADP), into `keep`. All units move as far as they are long, so
- * none gets more of the budget than another; the sum is the budget whatever they do.
+ * The neurons that a client sends (FedADP), into `keep`. The divergence of each unit equals its
+ * length, so none gets more than its share of the budget; the total is the budget in any case.
  */
-static int draw_mask(const struct fl_setup *s, const float *delta, uint8_t *keep)
+static int dry_draw_mask(const struct fl_setup *s, const float *delta, uint8_t *keep)
 {
     return s->upload->mask(s->upload_options, s->layout, delta, delta, keep);
 }
@@ -122,11 +123,11 @@ int fl__worker_pool_dry_sizes(struct fl_worker_pool *pool)
     pool->unit_bytes = calloc(n + 1, sizeof(*pool->unit_bytes));
     rv = pool->unit_bytes != NULL ? rv : FL_ENOMEM;
     if (rv == FL_OK) {
-        draw_delta(s->layout, delta);
-        rv = masks ? draw_mask(s, delta, keep) : FL_OK;
+        dry_draw_delta(s->layout, delta);
+        rv = masks ? dry_draw_mask(s, delta, keep) : FL_OK;
     }
     for (l = 0; rv == FL_OK && l < n; l++) {
-        rv = unit_bytes(s, l, delta, at, &pool->unit_bytes[l]);
+        rv = dry_unit_bytes(s, l, delta, at, &pool->unit_bytes[l]);
         at = at != NULL ? at + fl_neurons(s->layout, l) : NULL;
     }
     free(delta);
@@ -134,7 +135,7 @@ int fl__worker_pool_dry_sizes(struct fl_worker_pool *pool)
     return rv;
 }
 
-static void code(struct fl_job *job)
+static void dry_code(struct fl_job *job)
 {
     const struct fl_worker_pool *pool = job->pool;
     size_t n = fl_layout_units(pool->conf.setup->layout);
@@ -145,9 +146,9 @@ static void code(struct fl_job *job)
     }
 }
 
-/* --- the others --- */
+/* --- other jobs --- */
 
-static int32_t no_sample(void *ctx, size_t i, float *x)
+static int32_t dry_empty_sample(void *ctx, size_t i, float *x)
 {
     const size_t *dim = ctx;
 
@@ -156,12 +157,12 @@ static int32_t no_sample(void *ctx, size_t i, float *x)
     return 0;
 }
 
-/* The summary of as many empty samples: its length is that of the real one. */
-static int offer(struct fl_job *job)
+/* The data summary of as many empty samples has the length of the real one. */
+static int dry_summarize_data(struct fl_job *job)
 {
     const struct fl_setup *s = job->pool->conf.setup;
     struct fl_solver_data data = {
-        .dim = 1, .classes = job->pool->conf.classes, .sample = no_sample};
+        .dim = 1, .classes = job->pool->conf.classes, .sample = dry_empty_sample};
     struct fl_sim_client sim_client;
     struct fl_err err = {0};
     size_t i;
@@ -175,7 +176,7 @@ static int offer(struct fl_job *job)
     data.n = sim_client.samples;
     data.ctx = &data.dim;
     if (data.n == 0 || data.n < sim_client.least_group) {
-        return FL_OK; /* It takes part without, as fl_offer_make() has it. */
+        return FL_OK; /* The client takes part without a data summary, as with fl_offer_make(). */
     }
     rv = s->solver->offer(s->solver_options, &data, sim_client.seed, &job->bytes, &err);
     job->answer.bytes = job->bytes.len;
@@ -185,7 +186,7 @@ static int offer(struct fl_job *job)
     return rv;
 }
 
-static void evaluate(struct fl_job *job)
+static void dry_evaluate(struct fl_job *job)
 {
     const struct fl_worker_pool *pool = job->pool;
     struct fl_sim_client sim_client;
@@ -193,25 +194,25 @@ static void evaluate(struct fl_job *job)
     pool->conf.sim_clients->sim_client(pool->conf.sim_clients->ctx, job->client, &sim_client);
     job->answer.has_received = sim_client.evaluation_samples > 0;
     job->answer.has_trained = job->answer.has_received && pool->conf.setup->personal->adapts;
-    job->answer.received = some_evaluation(&sim_client);
+    job->answer.received = dry_evaluation(&sim_client);
     job->answer.trained =
-        job->answer.has_trained ? some_evaluation(&sim_client) : (struct fl_eval_rec){0};
+        job->answer.has_trained ? dry_evaluation(&sim_client) : (struct fl_eval_rec){0};
 }
 
 void fl__worker_pool_dry(struct fl_job *job)
 {
     switch (job->kind) {
     case FL_JOB_TRAIN:
-        job->answer.code = train(job);
+        job->answer.code = dry_train(job);
         break;
     case FL_JOB_CODE:
-        code(job);
+        dry_code(job);
         break;
     case FL_JOB_EVALUATE:
-        evaluate(job);
+        dry_evaluate(job);
         break;
     case FL_JOB_OFFER:
-        job->answer.code = offer(job);
+        job->answer.code = dry_summarize_data(job);
         break;
     }
 }

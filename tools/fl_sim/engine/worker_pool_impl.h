@@ -1,8 +1,8 @@
-#ifndef FL_SIM_CREW_IMPL_H
-#define FL_SIM_CREW_IMPL_H
+#ifndef FL_SIM_WORKER_POOL_IMPL_H
+#define FL_SIM_WORKER_POOL_IMPL_H
 
-/* Inside of the crew: worker_pool.c hands work out, worker_pool_work.c does it, worker_pool_ranks.c
- * lets others do it. */
+/* Shared by the files of the worker pool: worker_pool.c schedules jobs, worker_pool_work.c runs
+   them, worker_pool_ranks.c sends them to other processes. */
 
 #include <pthread.h>
 
@@ -12,9 +12,10 @@ enum fl__job_state { FL__JOB_QUEUED, FL__JOB_RUNNING, FL__JOB_DONE };
 
 struct fl_job {
     struct fl_worker_pool *pool;
-    struct fl_job *previous, *next; /* QUEUED: in the crew's queue; RUNNING elsewhere: its list */
-    unsigned process;               /* of the team; 0: this one */
-    uint64_t id;                    /* elsewhere: of the message */
+    /* QUEUED: in the pool's queue; RUNNING in another process: its list */
+    struct fl_job *previous, *next;
+    unsigned process; /* rank that runs it; 0: this process */
+    uint64_t id;      /* in another process: id of its messages */
     enum fl__job_state state;
     enum fl_job_kind kind;
     uint32_t client;
@@ -26,43 +27,43 @@ struct fl_job {
     atomic_bool cancel;
     struct fl_job_answer answer;
     struct fl_buf bytes; /* OFFER */
-    /* CODE without a federation to upload to: what goes back to the leader; owned. */
+    /* CODE without a federation to upload to: data for the leader; owned. */
     struct fl_wire_part *parts;
     size_t n_parts;
     struct fl_blob *upload;
 };
 
-struct fl__worker_pool_team;
+struct fl__worker_pool_ranks;
 
 struct fl_worker_pool {
     struct fl_worker_pool_conf conf;
-    struct fl_member **members; /* [people->n], NULL: it holds nothing */
-    /* Of the queue and of the states of jobs. */
+    struct fl_member **members; /* [sim_clients->n], NULL: it has no open member */
+    /* Protects the queue and the states of jobs. */
     pthread_mutex_t lock;
     pthread_cond_t more, done;
     struct fl_job *first, *last;
     bool ending;
     pthread_t *threads;
     unsigned n_threads;
-    /* Engines that nobody works with: there are never more than threads. */
+    /* Idle engines; there are never more than threads. */
     struct fl_trainer **spare;
     unsigned n_spare;
-    uint64_t *unit_bytes;               /* dry: [units], of a coded unit; else NULL */
-    struct fl__worker_pool_team *ranks; /* NULL: nobody else does any of it */
+    uint64_t *unit_bytes;                /* dry: [units], coded length of a unit; else NULL */
+    struct fl__worker_pool_ranks *ranks; /* NULL: no other processes */
 };
 
-/* Do the next piece that nobody has begun; false: there is none. */
+/* Run the next queued job; false: there is none. */
 bool fl__worker_pool_step(struct fl_worker_pool *pool);
 
-/* Carry it out, in any thread. */
+/* Run the job, on any thread. */
 void fl__worker_pool_run(struct fl_job *job);
-/* The same of a dry crew, at once; its sizes first. */
+/* The same in a dry run, at once; the function below computes the sizes first. */
 void fl__worker_pool_dry(struct fl_job *job);
 FL_MUST_CHECK int fl__worker_pool_dry_sizes(struct fl_worker_pool *pool);
-/* The client's member goes, what it keeps on disk stays. */
+/* Close the client's member; its state on disk stays. */
 void fl__worker_pool_close(struct fl_worker_pool *pool, uint32_t client);
 
-/* --- worker_pool_ranks.c: work of another process --- */
+/* --- worker_pool_ranks.c: jobs of other processes --- */
 
 FL_MUST_CHECK int fl__ranks_open(struct fl_worker_pool *pool, struct fl_err *err);
 void fl__ranks_close(struct fl_worker_pool *pool);

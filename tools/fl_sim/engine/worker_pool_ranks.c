@@ -1,29 +1,30 @@
-/* The leader's side of a crew that several processes share. */
+/* The leader's side of a worker pool that several processes share: sends jobs and shared payloads,
+   and receives answers. One thread, that of the pool's caller. The other side is ranks_serve.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/fl_sim/engine/ranks_impl.h"
 
-/* What was sent to some of the others, whoever needs it next. */
-struct told {
+/* A message for all other processes, and which of them have it. */
+struct shared_message {
     struct fl_blob *message;
-    bool *at; /* [processes] */
+    bool *at; /* [processes] it was sent */
 };
 
-struct fl__worker_pool_team {
+struct fl__worker_pool_ranks {
     const struct fl_ranks *of;
     uint64_t last_id;
-    struct fl_job *first, *last;        /* without an answer */
-    struct fl_model_cache *model_cache; /* that `common` tells of; a reference, as the next */
+    struct fl_job *first, *last;        /* unanswered jobs */
+    struct fl_model_cache *model_cache; /* contents of `common`; a reference, as the next */
     struct fl_blob *model;
-    struct told common, evaluated;
+    struct shared_message common, evaluated;
 };
 
-/* --- what is said --- */
+/* --- sending --- */
 
-static int tell(const struct fl__worker_pool_team *t, struct told *what, unsigned to,
-                struct fl_err *err)
+static int ranks_send_shared(const struct fl__worker_pool_ranks *t, struct shared_message *what,
+                             unsigned to, struct fl_err *err)
 {
     int rv = FL_OK;
 
@@ -34,9 +35,9 @@ static int tell(const struct fl__worker_pool_team *t, struct told *what, unsigne
     return rv;
 }
 
-/* Something else from now on. */
-static int tell_anew(const struct fl__worker_pool_team *t, struct told *what,
-                     struct fl_buf *message)
+/* Replaces the message; no process has the new one. */
+static int ranks_replace_shared(const struct fl__worker_pool_ranks *t, struct shared_message *what,
+                                struct fl_buf *message)
 {
     struct fl_blob *blob = NULL;
     int rv = fl_blob_from_buf(message, &blob);
@@ -49,7 +50,8 @@ static int tell_anew(const struct fl__worker_pool_team *t, struct told *what,
     return rv;
 }
 
-static int tell_shelf(struct fl__worker_pool_team *t, const struct fl_job *job, struct fl_err *err)
+static int ranks_send_model_cache(struct fl__worker_pool_ranks *t, const struct fl_job *job,
+                                  struct fl_err *err)
 {
     const struct fl__ranks_head head = {.kind = FL__RANKS_MODEL_CACHE};
     struct fl_buf message;
@@ -57,12 +59,12 @@ static int tell_shelf(struct fl__worker_pool_team *t, const struct fl_job *job, 
     int rv = FL_OK;
 
     if (t->model_cache != job->model_cache) {
-        rv = fl__ranks_say(&message, &head);
+        rv = fl__ranks_start_message(&message, &head);
         for (i = 0; rv == FL_OK && i < job->model_cache->n_common; i++) {
             rv = fl__ranks_put_item(&message, &job->model_cache->common[i]);
         }
         if (rv == FL_OK) {
-            rv = tell_anew(t, &t->common, &message);
+            rv = ranks_replace_shared(t, &t->common, &message);
         }
         fl_buf_done(&message);
         if (rv != FL_OK) {
@@ -71,20 +73,21 @@ static int tell_shelf(struct fl__worker_pool_team *t, const struct fl_job *job, 
         fl_model_cache_unref(t->model_cache);
         t->model_cache = fl_model_cache_ref(job->model_cache);
     }
-    return tell(t, &t->common, job->process, err);
+    return ranks_send_shared(t, &t->common, job->process, err);
 }
 
-static int tell_model(struct fl__worker_pool_team *t, const struct fl_job *job, struct fl_err *err)
+static int ranks_send_model(struct fl__worker_pool_ranks *t, const struct fl_job *job,
+                            struct fl_err *err)
 {
     const struct fl__ranks_head head = {.kind = FL__RANKS_MODEL};
     struct fl_buf message;
     int rv = FL_OK;
 
     if (t->model != job->model) {
-        rv = fl__ranks_say(&message, &head);
+        rv = fl__ranks_start_message(&message, &head);
         rv = rv == FL_OK ? fl_buf_add(&message, fl_blob_data(job->model), fl_blob_len(job->model))
                          : rv;
-        rv = rv == FL_OK ? tell_anew(t, &t->evaluated, &message) : rv;
+        rv = rv == FL_OK ? ranks_replace_shared(t, &t->evaluated, &message) : rv;
         fl_buf_done(&message);
         if (rv != FL_OK) {
             return rv;
@@ -92,11 +95,11 @@ static int tell_model(struct fl__worker_pool_team *t, const struct fl_job *job, 
         fl_blob_unref(t->model);
         t->model = fl_blob_ref(job->model);
     }
-    return tell(t, &t->evaluated, job->process, err);
+    return ranks_send_shared(t, &t->evaluated, job->process, err);
 }
 
-/* The item that only this client may fetch; NULL: none. */
-static const struct fl_model_cache_item *own_item(const struct fl_job *job)
+/* The payload that only this client may fetch; NULL: none. */
+static const struct fl_model_cache_item *ranks_own_item(const struct fl_job *job)
 {
     const struct fl_model_cache_item *items[FL_BUNDLES_MAX];
     struct fl_sim_client sim_client;
@@ -111,14 +114,14 @@ static const struct fl_model_cache_item *own_item(const struct fl_job *job)
     return n > 0 && items[n - 1]->client[0] != '\0' ? items[n - 1] : NULL;
 }
 
-static int say_begin(const struct fl__worker_pool_team *t, const struct fl_job *job,
-                     struct fl_err *err)
+static int ranks_send_begin(const struct fl__worker_pool_ranks *t, const struct fl_job *job,
+                            struct fl_err *err)
 {
     const struct fl__ranks_head head = {FL__RANKS_BEGIN, job->client, job->id, {0}};
-    const struct fl_model_cache_item *own = own_item(job);
+    const struct fl_model_cache_item *own = ranks_own_item(job);
     struct fl__ranks_begin begin;
     struct fl_buf message;
-    int rv = fl__ranks_say(&message, &head);
+    int rv = fl__ranks_start_message(&message, &head);
 
     (void)memset(&begin, 0, sizeof(begin));
     begin.job = (uint32_t)job->kind;
@@ -138,34 +141,36 @@ static int say_begin(const struct fl__worker_pool_team *t, const struct fl_job *
     return rv;
 }
 
-/* Nothing that comes back; there is nobody to whom its failure matters but the next that waits. */
-static void say(struct fl__worker_pool_team *t, unsigned to, const struct fl__ranks_head *head)
+/* Sends a message without an answer. Errors are ignored here: the next message that is waited for
+   fails too. */
+static void ranks_send_head(struct fl__worker_pool_ranks *t, unsigned to,
+                            const struct fl__ranks_head *head)
 {
     struct fl_buf message;
-    int rv = fl__ranks_say(&message, head);
+    int rv = fl__ranks_start_message(&message, head);
 
     rv = rv == FL_OK ? fl__ranks_send(t->of, to, &message, NULL) : rv;
     fl_buf_done(&message);
     (void)rv;
 }
 
-/* --- those without an answer --- */
+/* --- unanswered jobs --- */
 
-static void list(struct fl__worker_pool_team *t, struct fl_job *job)
+static void ranks_list_job(struct fl__worker_pool_ranks *t, struct fl_job *job)
 {
     job->previous = t->last;
     *(t->last != NULL ? &t->last->next : &t->first) = job;
     t->last = job;
 }
 
-static void unlist(struct fl__worker_pool_team *t, struct fl_job *job)
+static void ranks_unlist_job(struct fl__worker_pool_ranks *t, struct fl_job *job)
 {
     *(job->previous != NULL ? &job->previous->next : &t->first) = job->next;
     *(job->next != NULL ? &job->next->previous : &t->last) = job->previous;
     job->next = job->previous = NULL;
 }
 
-static struct fl_job *find(const struct fl__worker_pool_team *t, uint64_t id)
+static struct fl_job *ranks_find_job(const struct fl__worker_pool_ranks *t, uint64_t id)
 {
     struct fl_job *job = t->first;
 
@@ -175,7 +180,7 @@ static struct fl_job *find(const struct fl__worker_pool_team *t, uint64_t id)
     return job;
 }
 
-static void fail(struct fl_job *job, int code, const struct fl_err *err)
+static void ranks_fail_job(struct fl_job *job, int code, const struct fl_err *err)
 {
     job->answer.code = code;
     (void)snprintf(job->answer.why, sizeof(job->answer.why), "%s", fl_err_text(err, code));
@@ -183,16 +188,16 @@ static void fail(struct fl_job *job, int code, const struct fl_err *err)
 
 /* --- answers --- */
 
-/* As the crew of this process puts one there. */
-static int take_upload(struct fl_job *job, struct fl__ranks_rest *rest,
-                       const struct fl__ranks_answer *said, struct fl_err *err)
+/* Stores the answer as the local pool does. */
+static int ranks_take_upload(struct fl_job *job, struct fl__ranks_rest *rest,
+                             const struct fl__ranks_answer *head_answer, struct fl_err *err)
 {
     size_t n_units = fl_layout_units(job->pool->conf.setup->layout);
     struct fl_result result = {.key = job->task.key};
-    struct fl_code code = {.result = &result, .n_parts = (size_t)said->n_parts};
+    struct fl_code code = {.result = &result, .n_parts = (size_t)head_answer->n_parts};
     struct fl_sim_client sim_client;
     struct fl_norms norms;
-    int rv = said->n_parts <= n_units * FL_BUNDLES_MAX ? FL_OK : FL_EFORMAT;
+    int rv = head_answer->n_parts <= n_units * FL_BUNDLES_MAX ? FL_OK : FL_EFORMAT;
 
     job->pool->conf.sim_clients->sim_client(job->pool->conf.sim_clients->ctx, job->client,
                                             &sim_client);
@@ -209,7 +214,7 @@ static int take_upload(struct fl_job *job, struct fl__ranks_rest *rest,
         }
         rv = fl__ranks_read(rest, code.parts, code.n_parts * sizeof(*code.parts));
     }
-    rv = rv == FL_OK ? fl__ranks_read_blob(rest, said->n_upload, &code.bytes) : rv;
+    rv = rv == FL_OK ? fl__ranks_read_blob(rest, head_answer->n_upload, &code.bytes) : rv;
     rv = rv == FL_OK
              ? fl_member_upload(job->pool->conf.federation, sim_client.name, &code, &norms, err)
              : rv;
@@ -222,35 +227,35 @@ static int take_upload(struct fl_job *job, struct fl__ranks_rest *rest,
     return rv;
 }
 
-static int take_answer(struct fl_job *job, struct fl__ranks_rest *rest, struct fl_err *err)
+static int ranks_take_answer(struct fl_job *job, struct fl__ranks_rest *rest, struct fl_err *err)
 {
-    struct fl__ranks_answer said;
+    struct fl__ranks_answer head_answer;
     const uint8_t *offer = NULL;
     size_t n;
-    int rv = fl__ranks_read(rest, &said, sizeof(said));
+    int rv = fl__ranks_read(rest, &head_answer, sizeof(head_answer));
 
     if (rv != FL_OK) {
         return rv;
     }
-    job->answer = said.answer;
+    job->answer = head_answer.answer;
     job->answer.divergence = NULL;
-    n = said.answer.n_units;
-    if (said.has_divergence) {
+    n = head_answer.answer.n_units;
+    if (head_answer.has_divergence) {
         job->answer.divergence = n <= rest->left ? calloc(n + 1, sizeof(float)) : NULL;
         rv = job->answer.divergence != NULL
                  ? fl__ranks_read(rest, job->answer.divergence, n * sizeof(float))
                  : FL_ENOMEM;
     }
-    rv = rv == FL_OK ? fl__ranks_skip(rest, said.n_offer, &offer) : rv;
-    rv = rv == FL_OK ? fl_buf_add(&job->bytes, offer, (size_t)said.n_offer) : rv;
-    if (rv == FL_OK && job->kind == FL_JOB_CODE && said.answer.code == FL_OK) {
-        rv = take_upload(job, rest, &said, err);
+    rv = rv == FL_OK ? fl__ranks_skip(rest, head_answer.n_offer, &offer) : rv;
+    rv = rv == FL_OK ? fl_buf_add(&job->bytes, offer, (size_t)head_answer.n_offer) : rv;
+    if (rv == FL_OK && job->kind == FL_JOB_CODE && head_answer.answer.code == FL_OK) {
+        rv = ranks_take_upload(job, rest, &head_answer, err);
     }
     return rv;
 }
 
-/* Of one that was cancelled meanwhile nobody wants to hear. */
-static void hear(struct fl__worker_pool_team *t, const struct fl_buf *message)
+/* Answers of cancelled jobs are dropped. */
+static void ranks_receive(struct fl__worker_pool_ranks *t, const struct fl_buf *message)
 {
     struct fl__ranks_rest rest = {message->data, message->len};
     struct fl__ranks_head head;
@@ -261,26 +266,26 @@ static void hear(struct fl__worker_pool_team *t, const struct fl_buf *message)
     if (fl__ranks_read(&rest, &head, sizeof(head)) != FL_OK || head.kind != FL__RANKS_ANSWER) {
         return;
     }
-    job = find(t, head.id);
+    job = ranks_find_job(t, head.id);
     if (job == NULL) {
         return;
     }
-    rv = take_answer(job, &rest, &err);
+    rv = ranks_take_answer(job, &rest, &err);
     if (rv != FL_OK) {
-        fail(job, rv, &err);
+        ranks_fail_job(job, rv, &err);
     }
-    unlist(t, job);
+    ranks_unlist_job(t, job);
     job->state = FL__JOB_DONE;
 }
 
-static int hear_next(struct fl_worker_pool *pool, bool wait, struct fl_err *err)
+static int ranks_receive_next(struct fl_worker_pool *pool, bool wait, struct fl_err *err)
 {
     const struct fl_ranks *of = pool->ranks->of;
     struct fl_buf message;
     int rv = of->receive(of->ctx, wait, &message, err);
 
     if (rv == FL_OK) {
-        hear(pool->ranks, &message);
+        ranks_receive(pool->ranks, &message);
         fl_buf_done(&message);
     }
     return rv;
@@ -288,41 +293,42 @@ static int hear_next(struct fl_worker_pool *pool, bool wait, struct fl_err *err)
 
 void fl__ranks_begin(struct fl_job *job)
 {
-    struct fl__worker_pool_team *t = job->pool->ranks;
+    struct fl__worker_pool_ranks *t = job->pool->ranks;
     struct fl_err err = {0};
     int rv = FL_OK;
 
     job->id = ++t->last_id;
     if (job->kind == FL_JOB_TRAIN) {
-        rv = tell_shelf(t, job, &err);
+        rv = ranks_send_model_cache(t, job, &err);
     } else if (job->kind == FL_JOB_EVALUATE) {
-        rv = tell_model(t, job, &err);
+        rv = ranks_send_model(t, job, &err);
     }
-    rv = rv == FL_OK ? say_begin(t, job, &err) : rv;
+    rv = rv == FL_OK ? ranks_send_begin(t, job, &err) : rv;
     if (rv != FL_OK) {
-        fail(job, rv, &err);
+        ranks_fail_job(job, rv, &err);
         job->state = FL__JOB_DONE;
         return;
     }
     job->state = FL__JOB_RUNNING;
-    list(t, job);
+    ranks_list_job(t, job);
 }
 
-/* What is to be done here is done meanwhile. */
+/* Meanwhile, run jobs of this process. */
 void fl__ranks_wait(struct fl_job *job)
 {
     struct fl_err err = {0};
 
     while (job->state != FL__JOB_DONE) {
-        int rv = hear_next(job->pool, /* wait= */ false, &err);
+        int rv = ranks_receive_next(job->pool, /* wait= */ false, &err);
 
         if (rv == FL_ENOENT) {
-            rv = fl__worker_pool_step(job->pool) ? FL_OK
-                                                 : hear_next(job->pool, /* wait= */ true, &err);
+            rv = fl__worker_pool_step(job->pool)
+                     ? FL_OK
+                     : ranks_receive_next(job->pool, /* wait= */ true, &err);
         }
         if (rv != FL_OK) {
-            fail(job, rv, &err);
-            unlist(job->pool->ranks, job);
+            ranks_fail_job(job, rv, &err);
+            ranks_unlist_job(job->pool->ranks, job);
             job->state = FL__JOB_DONE;
         }
     }
@@ -333,8 +339,8 @@ void fl__ranks_cancel(struct fl_job *job)
     const struct fl__ranks_head head = {FL__RANKS_CANCEL, job->client, job->id, {0}};
 
     if (job->state != FL__JOB_DONE) {
-        say(job->pool->ranks, job->process, &head);
-        unlist(job->pool->ranks, job);
+        ranks_send_head(job->pool->ranks, job->process, &head);
+        ranks_unlist_job(job->pool->ranks, job);
         job->state = FL__JOB_DONE;
     }
 }
@@ -343,25 +349,26 @@ void fl__ranks_drop(struct fl_worker_pool *pool, uint32_t client, struct fl_roun
 {
     const struct fl__ranks_head head = {FL__RANKS_DROP, client, 0, key};
 
-    say(pool->ranks, client % pool->ranks->of->n, &head);
+    ranks_send_head(pool->ranks, client % pool->ranks->of->n, &head);
 }
 
-/* --- life --- */
+/* --- create and free --- */
 
-static int say_open(const struct fl_worker_pool *pool, struct fl_err *err)
+static int ranks_send_open(const struct fl_worker_pool *pool, struct fl_err *err)
 {
     const struct fl__ranks_head head = {.kind = FL__RANKS_OPEN};
     const struct fl__ranks_open open = {pool->conf.seed, strlen(pool->conf.dir)};
-    const struct fl_wire_command told = {.type = FL_WIRE_WELCOME,
-                                         .u.welcome = pool->conf.setup->welcome}; /* Lent. */
+    const struct fl_wire_command command = {.type = FL_WIRE_WELCOME,
+                                            /* The message is lent. */
+                                            .u.welcome = pool->conf.setup->welcome};
     struct fl_blob *blob = NULL;
     struct fl_buf message;
     unsigned k;
-    int rv = fl__ranks_say(&message, &head);
+    int rv = fl__ranks_start_message(&message, &head);
 
     rv = rv == FL_OK ? fl_buf_add(&message, &open, sizeof(open)) : rv;
     rv = rv == FL_OK ? fl_buf_add(&message, pool->conf.dir, (size_t)open.dir_len) : rv;
-    rv = rv == FL_OK ? fl_wire_command_encode(&told, &message) : rv;
+    rv = rv == FL_OK ? fl_wire_command_encode(&command, &message) : rv;
     rv = rv == FL_OK ? fl_blob_from_buf(&message, &blob) : rv;
     fl_buf_done(&message);
     for (k = 1; rv == FL_OK && k < pool->ranks->of->n; k++) {
@@ -373,7 +380,7 @@ static int say_open(const struct fl_worker_pool *pool, struct fl_err *err)
 
 int fl__ranks_open(struct fl_worker_pool *pool, struct fl_err *err)
 {
-    struct fl__worker_pool_team *t = calloc(1, sizeof(*t));
+    struct fl__worker_pool_ranks *t = calloc(1, sizeof(*t));
 
     if (t == NULL) {
         return FL_ENOMEM;
@@ -382,20 +389,20 @@ int fl__ranks_open(struct fl_worker_pool *pool, struct fl_err *err)
     t->of = pool->conf.ranks;
     t->common.at = calloc(t->of->n, sizeof(*t->common.at));
     t->evaluated.at = calloc(t->of->n, sizeof(*t->evaluated.at));
-    return t->common.at != NULL && t->evaluated.at != NULL ? say_open(pool, err) : FL_ENOMEM;
+    return t->common.at != NULL && t->evaluated.at != NULL ? ranks_send_open(pool, err) : FL_ENOMEM;
 }
 
 void fl__ranks_close(struct fl_worker_pool *pool)
 {
     const struct fl__ranks_head head = {.kind = FL__RANKS_CLOSE};
-    struct fl__worker_pool_team *t = pool->ranks;
+    struct fl__worker_pool_ranks *t = pool->ranks;
     unsigned k;
 
     if (t == NULL) {
         return;
     }
     for (k = 1; k < t->of->n; k++) {
-        say(t, k, &head);
+        ranks_send_head(t, k, &head);
     }
     fl_model_cache_unref(t->model_cache);
     fl_blob_unref(t->model);
@@ -416,7 +423,7 @@ int fl_ranks_end(const struct fl_ranks *ranks, struct fl_err *err)
     for (k = 1; rv == FL_OK && k < ranks->n; k++) {
         struct fl_buf message;
 
-        rv = fl__ranks_say(&message, &head);
+        rv = fl__ranks_start_message(&message, &head);
         rv = rv == FL_OK ? fl__ranks_send(ranks, k, &message, err) : rv;
         fl_buf_done(&message);
     }

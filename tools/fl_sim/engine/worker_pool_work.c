@@ -1,4 +1,5 @@
-/* The clients' work itself, by client/work. */
+/* Runs the clients' jobs by client/work: data summaries, training, coding and evaluation. On any
+   thread of the worker pool; one job of a client at a time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,10 @@
 #include "client/work/evaluation.h"
 #include "tools/fl_sim/engine/worker_pool_impl.h"
 
-/* --- a client's member --- */
+/* --- members --- */
 
-static int begin_member(struct fl_worker_pool *pool, uint32_t client, struct fl_member **ret,
-                        struct fl_err *err)
+static int work_begin_member(struct fl_worker_pool *pool, uint32_t client, struct fl_member **ret,
+                             struct fl_err *err)
 {
     struct fl_member *m = pool->members[client];
     struct fl_member_place place = {.log = pool->conf.log};
@@ -56,11 +57,11 @@ void fl__worker_pool_close(struct fl_worker_pool *pool, uint32_t client)
     }
 }
 
-/* --- an engine --- */
+/* --- engines --- */
 
-/* One over this data, that nobody else works with. */
-static int take_trainer(struct fl_worker_pool *pool, const struct fl_sim_client_data *data,
-                        struct fl_trainer **ret, struct fl_err *err)
+/* An idle engine, set to this data. */
+static int work_take_trainer(struct fl_worker_pool *pool, const struct fl_sim_client_data *data,
+                             struct fl_trainer **ret, struct fl_err *err)
 {
     struct fl_trainer *trainer = NULL;
     int rv;
@@ -84,7 +85,7 @@ static int take_trainer(struct fl_worker_pool *pool, const struct fl_sim_client_
     return FL_OK;
 }
 
-static void give_trainer(struct fl_worker_pool *pool, struct fl_trainer *trainer)
+static void work_return_trainer(struct fl_worker_pool *pool, struct fl_trainer *trainer)
 {
     (void)pthread_mutex_lock(&pool->lock);
     if (pool->n_spare < pool->n_threads + 1) {
@@ -97,9 +98,9 @@ static void give_trainer(struct fl_worker_pool *pool, struct fl_trainer *trainer
 
 /* --- training --- */
 
-/* What the client may fetch, in memory. */
-static int read_bundles(const struct fl_model_cache_item *const *items, size_t n,
-                        struct fl_member_bundle *list, uint8_t **read, struct fl_err *err)
+/* The payloads in memory that the client may fetch. */
+static int work_read_payloads(const struct fl_model_cache_item *const *items, size_t n,
+                              struct fl_member_bundle *list, uint8_t **read, struct fl_err *err)
 {
     size_t i;
     int rv = FL_OK;
@@ -125,12 +126,12 @@ static int read_bundles(const struct fl_model_cache_item *const *items, size_t n
     return rv;
 }
 
-static struct fl_eval_rec eval_rec(const struct fl_result_evaluation *e)
+static struct fl_eval_rec work_eval_result(const struct fl_result_evaluation *e)
 {
     return (struct fl_eval_rec){e->samples, e->correct, e->loss_sum};
 }
 
-static int take_result(const struct fl_result *r, struct fl_job_answer *a)
+static int work_take_result(const struct fl_result *r, struct fl_job_answer *a)
 {
     a->samples = r->samples;
     a->steps = r->steps;
@@ -138,8 +139,8 @@ static int take_result(const struct fl_result *r, struct fl_job_answer *a)
     a->previous_dot = r->previous_dot;
     a->has_received = r->has_received;
     a->has_trained = r->has_trained;
-    a->received = r->has_received ? eval_rec(&r->received) : (struct fl_eval_rec){0};
-    a->trained = r->has_trained ? eval_rec(&r->trained) : (struct fl_eval_rec){0};
+    a->received = r->has_received ? work_eval_result(&r->received) : (struct fl_eval_rec){0};
+    a->trained = r->has_trained ? work_eval_result(&r->trained) : (struct fl_eval_rec){0};
     a->n_units = r->n_units;
     a->divergence = malloc((r->n_units + 1) * sizeof(*a->divergence));
     if (a->divergence == NULL) {
@@ -149,8 +150,8 @@ static int take_result(const struct fl_result *r, struct fl_job_answer *a)
     return FL_OK;
 }
 
-/* Bundles are lent to the member until it is trained. */
-static int fetch_and_train(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+/* Payloads are lent to the member until its training has ended. */
+static int work_fetch_and_train(struct fl_job *job, struct fl_member *m, struct fl_err *err)
 {
     const struct fl_model_cache_item *items[FL_BUNDLES_MAX];
     struct fl_member_bundle list[FL_BUNDLES_MAX];
@@ -163,7 +164,7 @@ static int fetch_and_train(struct fl_job *job, struct fl_member *m, struct fl_er
     job->pool->conf.sim_clients->sim_client(job->pool->conf.sim_clients->ctx, job->client,
                                             &sim_client);
     n = fl_model_cache_list(job->model_cache, sim_client.name, items);
-    rv = read_bundles(items, n, list, read, err);
+    rv = work_read_payloads(items, n, list, read, err);
     rv = rv == FL_OK ? fl_member_fetch(m, &job->task, list, n, err) : rv;
     rv = rv == FL_OK ? fl_member_train(m, err) : rv;
     for (i = 0; i < n; i++) {
@@ -172,16 +173,17 @@ static int fetch_and_train(struct fl_job *job, struct fl_member *m, struct fl_er
     return rv;
 }
 
-static int train(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+static int work_train(struct fl_job *job, struct fl_member *m, struct fl_err *err)
 {
-    int rv = fl_pending_result_is(&m->held, job->task.key) ? FL_OK : fetch_and_train(job, m, err);
+    int rv =
+        fl_pending_result_is(&m->held, job->task.key) ? FL_OK : work_fetch_and_train(job, m, err);
 
-    return rv == FL_OK ? take_result(m->held.result, &job->answer) : rv;
+    return rv == FL_OK ? work_take_result(m->held.result, &job->answer) : rv;
 }
 
-/* --- the others --- */
+/* --- other jobs --- */
 
-static int code(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+static int work_code(struct fl_job *job, struct fl_member *m, struct fl_err *err)
 {
     struct fl_code code = {.setup = NULL};
     struct fl_norms norms;
@@ -189,7 +191,7 @@ static int code(struct fl_job *job, struct fl_member *m, struct fl_err *err)
     int rv;
 
     if (!fl_pending_result_is(&m->held, job->task.key)) {
-        return fl_err_set(err, FL_ESTATE, "nothing is held of round %llu",
+        return fl_err_set(err, FL_ESTATE, "there is no pending result of round %llu",
                           (unsigned long long)job->task.key.round);
     }
     job->pool->conf.sim_clients->sim_client(job->pool->conf.sim_clients->ctx, job->client,
@@ -213,26 +215,26 @@ static int code(struct fl_job *job, struct fl_member *m, struct fl_err *err)
     return rv;
 }
 
-static struct fl_eval_rec measured(const struct fl_train_evaluation *e)
+static struct fl_eval_rec work_eval_measured(const struct fl_train_evaluation *e)
 {
     return (struct fl_eval_rec){e->samples, e->correct, e->loss_sum};
 }
 
-static int evaluate(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+static int work_evaluate(struct fl_job *job, struct fl_member *m, struct fl_err *err)
 {
     struct fl_evaluation found = {.received = {0}};
     int rv = fl_evaluation_run(&m->worker, job->pool->conf.setup, &job->task,
                                (const float *)(const void *)fl_blob_data(job->model), job->rate,
                                &job->cancel, &found, err);
 
-    job->answer.received = measured(&found.received);
-    job->answer.trained = measured(&found.adapted);
+    job->answer.received = work_eval_measured(&found.received);
+    job->answer.trained = work_eval_measured(&found.adapted);
     job->answer.has_received = found.received.samples > 0;
     job->answer.has_trained = found.adapted.samples > 0;
     return rv;
 }
 
-static int offer(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+static int work_summarize_data(struct fl_job *job, struct fl_member *m, struct fl_err *err)
 {
     struct fl_offer made;
     int rv = fl_offer_make(&m->worker, &made, err);
@@ -245,38 +247,39 @@ static int offer(struct fl_job *job, struct fl_member *m, struct fl_err *err)
     return rv;
 }
 
-static int carry_out(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+static int work_run(struct fl_job *job, struct fl_member *m, struct fl_err *err)
 {
     switch (job->kind) {
     case FL_JOB_TRAIN:
-        return train(job, m, err);
+        return work_train(job, m, err);
     case FL_JOB_CODE:
-        return code(job, m, err);
+        return work_code(job, m, err);
     case FL_JOB_EVALUATE:
-        return evaluate(job, m, err);
+        return work_evaluate(job, m, err);
     case FL_JOB_OFFER:
     default:
-        return offer(job, m, err);
+        return work_summarize_data(job, m, err);
     }
 }
 
-static int run_with(struct fl_job *job, const struct fl_sim_client_data *data, struct fl_err *err)
+static int work_run_with_data(struct fl_job *job, const struct fl_sim_client_data *data,
+                              struct fl_err *err)
 {
     struct fl_worker_pool *pool = job->pool;
     struct fl_trainer *trainer = NULL;
     struct fl_member *m = NULL;
-    int rv = begin_member(pool, job->client, &m, err);
+    int rv = work_begin_member(pool, job->client, &m, err);
 
     if (rv == FL_OK && job->kind != FL_JOB_CODE) {
-        rv = take_trainer(pool, data, &trainer, err);
+        rv = work_take_trainer(pool, data, &trainer, err);
     }
     if (rv == FL_OK) {
         fl_member_lend(m, trainer);
-        rv = carry_out(job, m, err);
+        rv = work_run(job, m, err);
         fl_member_lend(m, NULL);
     }
     if (trainer != NULL) {
-        give_trainer(pool, trainer);
+        work_return_trainer(pool, trainer);
     }
     if (m != NULL && m->held.result == NULL) {
         fl__worker_pool_close(pool, job->client);
@@ -293,7 +296,7 @@ void fl__worker_pool_run(struct fl_job *job)
     int rv = coding ? FL_OK : sim_clients->data(sim_clients->ctx, job->client, &data, &err);
 
     if (rv == FL_OK) {
-        rv = run_with(job, &data, &err);
+        rv = work_run_with_data(job, &data, &err);
         if (!coding) {
             sim_clients->release(sim_clients->ctx, &data);
         }

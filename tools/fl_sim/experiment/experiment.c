@@ -1,3 +1,7 @@
+/*
+ * Loads the file of an experiment (experiment.h): reads it, applies --set, makes the points and
+ * their labels, and checks each point. One thread; a loaded experiment is read-only.
+ */
 #include "tools/fl_sim/experiment/experiment.h"
 
 #include <inttypes.h>
@@ -9,12 +13,13 @@
 #include "libfl/base/fs.h"
 #include "tools/fl_sim/experiment/experiment_impl.h"
 
-/* The file and what is made of it: more than any file that can be read. */
+/* Maximum size of the document: larger than any file that can be read. */
 #define TEXT_MAX (16u << 20)
 
-/* --- the file as a whole --- */
+/* --- top level of the file --- */
 
-static int apply_set(struct fl_experiment *e, const char *const *set, size_t n, struct fl_err *err)
+static int experiment_apply_set(struct fl_experiment *e, const char *const *set, size_t n,
+                                struct fl_err *err)
 {
     size_t i;
     int rv = FL_OK;
@@ -25,7 +30,7 @@ static int apply_set(struct fl_experiment *e, const char *const *set, size_t n, 
     return rv;
 }
 
-static int check_root(const struct fl_experiment *e, struct fl_err *err)
+static int experiment_check_root(const struct fl_experiment *e, struct fl_err *err)
 {
     static const char *const known[] = {"name", "server", "client", "data", "world",
                                         "stop", "trials", "sweep",  NULL};
@@ -40,7 +45,7 @@ static int check_root(const struct fl_experiment *e, struct fl_err *err)
         if (node == NULL || (fl_conf_text(node) != NULL && fl_conf_text(node)[0] == '\0')) {
             rv = fl_conf_error(node != NULL ? node : root, err,
                                "the required key '%s' is missing (%s)", required[i],
-                               i == 0 ? "the keys of fl-serverd's file" : "what the clients have");
+                               i == 0 ? "the keys of fl-serverd's file" : "the clients' data");
         }
     }
     if (rv == FL_OK && fl_conf_kind(fl_conf_get(root, "server")) != FL_CONF_MAP) {
@@ -50,8 +55,8 @@ static int check_root(const struct fl_experiment *e, struct fl_err *err)
     return rv;
 }
 
-/* The file's name without folder and end, in characters that a name may have. */
-static void name_of_file(const char *path, char out[FL_NAME_MAX])
+/* The file's name without folder and extension, in characters that a name may have. */
+static void experiment_name_of_file(const char *path, char out[FL_NAME_MAX])
 {
     static const char *const ends[] = {".yaml", ".yml"};
     const char *slash = strrchr(path, '/');
@@ -73,13 +78,13 @@ static void name_of_file(const char *path, char out[FL_NAME_MAX])
     }
 }
 
-static int take_name(struct fl_experiment *e, const char *path, struct fl_err *err)
+static int experiment_take_name(struct fl_experiment *e, const char *path, struct fl_err *err)
 {
     const struct fl_conf_node *node = fl_conf_get(fl_conf_root(e->doc), "name");
     const char *text = node != NULL ? fl_conf_text(node) : NULL;
 
     if (node == NULL) {
-        name_of_file(path, e->name);
+        experiment_name_of_file(path, e->name);
         return FL_OK;
     }
     if (text == NULL || !fl_name_valid(text)) {
@@ -90,8 +95,8 @@ static int take_name(struct fl_experiment *e, const char *path, struct fl_err *e
     return FL_OK;
 }
 
-/* What all points have in common: the seeds are the trials'. */
-static int make_base(struct fl_experiment *e)
+/* Removes server.seed from the base: seeds belong to the trials. */
+static int experiment_make_base(struct fl_experiment *e)
 {
     static const char *const own[] = {"name", "trials", "sweep", "server.seed"};
     size_t i;
@@ -103,9 +108,9 @@ static int make_base(struct fl_experiment *e)
     return rv;
 }
 
-/* --- texts --- */
+/* --- canonical texts --- */
 
-static int put_seeds(const struct fl_experiment *e, struct fl_conf_doc *doc)
+static int experiment_put_seeds(const struct fl_experiment *e, struct fl_conf_doc *doc)
 {
     struct fl_buf text;
     size_t i = 1;
@@ -131,9 +136,10 @@ static int put_seeds(const struct fl_experiment *e, struct fl_conf_doc *doc)
     return rv;
 }
 
-/* The entries of `from` in one order, whatever the file's is, with the seeds written out. */
-static int in_order(const struct fl_experiment *e, const struct fl_conf_doc *from, bool named,
-                    struct fl_buf *out)
+/* The entries of `from` in a canonical order, independent of the file's, with the seeds written
+   out. */
+static int experiment_canonical(const struct fl_experiment *e, const struct fl_conf_doc *from,
+                                bool named, struct fl_buf *out)
 {
     static const char *const keys[] = {"server", "client", "data", "world", "stop", "sweep"};
     struct fl_conf_doc *doc = NULL;
@@ -150,7 +156,7 @@ static int in_order(const struct fl_experiment *e, const struct fl_conf_doc *fro
 
         rv = node != NULL ? fl_conf_put(doc, keys[i], node, NULL) : FL_OK;
     }
-    rv = rv == FL_OK ? put_seeds(e, doc) : rv;
+    rv = rv == FL_OK ? experiment_put_seeds(e, doc) : rv;
     rv = rv == FL_OK ? fl_conf_write(fl_conf_root(doc), out) : rv;
     fl_conf_free(doc);
     return rv;
@@ -163,18 +169,19 @@ int fl_experiment_text(const struct fl_experiment *e, size_t point, struct fl_bu
 
     FL_REQUIRE(point < e->n_points);
     rv = fl__point_doc(e, point, &doc, NULL);
-    rv = rv == FL_OK ? in_order(e, doc, /* named= */ true, out) : rv;
+    rv = rv == FL_OK ? experiment_canonical(e, doc, /* named= */ true, out) : rv;
     fl_conf_free(doc);
     return rv;
 }
 
-static int sum_of(const struct fl_experiment *e, const struct fl_conf_doc *doc, uint64_t *ret)
+static int experiment_digest(const struct fl_experiment *e, const struct fl_conf_doc *doc,
+                             uint64_t *ret)
 {
     struct fl_buf text;
     int rv;
 
     fl_buf_init(&text, TEXT_MAX);
-    rv = in_order(e, doc, /* named= */ false, &text);
+    rv = experiment_canonical(e, doc, /* named= */ false, &text);
     if (rv == FL_OK) {
         *ret = fl_checksum(text.data, text.len);
     }
@@ -189,7 +196,7 @@ struct sum {
     size_t point;
 };
 
-static int by_value(const void *a, const void *b)
+static int experiment_by_value(const void *a, const void *b)
 {
     const struct sum *x = a;
     const struct sum *y = b;
@@ -200,8 +207,9 @@ static int by_value(const void *a, const void *b)
     return x->point < y->point ? -1 : x->point > y->point;
 }
 
-/* The value that makes point `b` the same as `a`, for its line. */
-static const struct fl_conf_node *value_again(const struct fl__point *a, const struct fl__point *b)
+/* The value by which point `b` duplicates `a`, for the line of the message. */
+static const struct fl_conf_node *experiment_duplicate_value(const struct fl__point *a,
+                                                             const struct fl__point *b)
 {
     size_t k;
 
@@ -213,25 +221,26 @@ static const struct fl_conf_node *value_again(const struct fl__point *a, const s
     return b->node;
 }
 
-static int check_same(const struct fl_experiment *e, struct sum *sums, struct fl_err *err)
+static int experiment_check_duplicates(const struct fl_experiment *e, struct sum *sums,
+                                       struct fl_err *err)
 {
     size_t i;
 
-    qsort(sums, e->n_points, sizeof(*sums), by_value);
+    qsort(sums, e->n_points, sizeof(*sums), experiment_by_value);
     for (i = 1; i < e->n_points; i++) {
         size_t a = sums[i - 1].point;
         size_t b = sums[i].point;
 
         if (sums[i].value == sums[i - 1].value) {
-            return fl_conf_error(value_again(&e->points[a], &e->points[b]), err,
-                                 "points %zu and %zu are the same ('%.80s')", a + 1, b + 1,
+            return fl_conf_error(experiment_duplicate_value(&e->points[a], &e->points[b]), err,
+                                 "points %zu and %zu are equal ('%.80s')", a + 1, b + 1,
                                  e->points[b].label);
         }
     }
     return FL_OK;
 }
 
-static int check_points(const struct fl_experiment *e, struct fl_err *err)
+static int experiment_check_points(const struct fl_experiment *e, struct fl_err *err)
 {
     struct sum *sums = calloc(e->n_points, sizeof(*sums));
     size_t i;
@@ -245,28 +254,28 @@ static int check_points(const struct fl_experiment *e, struct fl_err *err)
         fl_experiment_close(point);
         rv = rv == FL_OK ? fl__point_doc(e, i, &doc, err) : rv;
         sums[i].point = i;
-        rv = rv == FL_OK ? sum_of(e, doc, &sums[i].value) : rv;
+        rv = rv == FL_OK ? experiment_digest(e, doc, &sums[i].value) : rv;
         fl_conf_free(doc);
     }
-    rv = rv == FL_OK ? check_same(e, sums, err) : rv;
+    rv = rv == FL_OK ? experiment_check_duplicates(e, sums, err) : rv;
     free(sums);
     return rv;
 }
 
-static int read_all(struct fl_experiment *e, const char *path, const char *const *set, size_t n_set,
-                    struct fl_err *err)
+static int experiment_read_all(struct fl_experiment *e, const char *path, const char *const *set,
+                               size_t n_set, struct fl_err *err)
 {
-    int rv = apply_set(e, set, n_set, err);
+    int rv = experiment_apply_set(e, set, n_set, err);
 
-    rv = rv == FL_OK ? check_root(e, err) : rv;
-    rv = rv == FL_OK ? take_name(e, path, err) : rv;
+    rv = rv == FL_OK ? experiment_check_root(e, err) : rv;
+    rv = rv == FL_OK ? experiment_take_name(e, path, err) : rv;
     rv = rv == FL_OK ? fl__trials_read(e, err) : rv;
-    rv = rv == FL_OK ? make_base(e) : rv;
+    rv = rv == FL_OK ? experiment_make_base(e) : rv;
     rv = rv == FL_OK ? fl__sweep_read(e, err) : rv;
     rv = rv == FL_OK ? fl__label_points(e, err) : rv;
-    rv = rv == FL_OK ? check_points(e, err) : rv;
+    rv = rv == FL_OK ? experiment_check_points(e, err) : rv;
     rv = rv == FL_OK ? fl__label_check(e, err) : rv;
-    return rv == FL_OK ? sum_of(e, e->doc, &e->fingerprint) : rv;
+    return rv == FL_OK ? experiment_digest(e, e->doc, &e->fingerprint) : rv;
 }
 
 int fl_experiment_parse(const char *path, const void *text, size_t len, const char *const *set,
@@ -275,7 +284,7 @@ int fl_experiment_parse(const char *path, const void *text, size_t len, const ch
     struct fl_experiment *e = calloc(1, sizeof(*e));
     int rv = e != NULL ? fl_conf_parse(path, text, len, &e->doc, err) : FL_ENOMEM;
 
-    rv = rv == FL_OK ? read_all(e, path, set, n_set, err) : rv;
+    rv = rv == FL_OK ? experiment_read_all(e, path, set, n_set, err) : rv;
     if (rv != FL_OK) {
         fl_experiment_free(e);
         return rv;
@@ -290,7 +299,7 @@ int fl_experiment_load(const char *path, const char *const *set, size_t n_set,
     struct fl_experiment *e = calloc(1, sizeof(*e));
     int rv = e != NULL ? fl_conf_load(path, &e->doc, err) : FL_ENOMEM;
 
-    rv = rv == FL_OK ? read_all(e, path, set, n_set, err) : rv;
+    rv = rv == FL_OK ? experiment_read_all(e, path, set, n_set, err) : rv;
     if (rv != FL_OK) {
         fl_experiment_free(e);
         return rv;
@@ -311,7 +320,7 @@ void fl_experiment_free(struct fl_experiment *e)
     free(e);
 }
 
-/* --- questions --- */
+/* --- queries --- */
 
 const char *fl_experiment_name(const struct fl_experiment *e)
 {

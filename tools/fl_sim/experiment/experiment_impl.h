@@ -1,32 +1,32 @@
 #ifndef FL_SIM_EXPERIMENT_IMPL_H
 #define FL_SIM_EXPERIMENT_IMPL_H
 
-/* Shared between the files of this room only. */
+/* Shared by the files of this folder only. */
 
 #include "libfl/conf/edit.h"
 #include "tools/fl_sim/experiment/experiment.h"
 
-/* Keys that one sweep may set; each is compared with each other for its shortest name. */
+/* Maximum number of keys of a sweep; each is compared with each other for its shortest name. */
 #define FL__SWEEP_KEYS 64
 
 /* One value of a point. */
 struct fl__setting {
-    const char *path;                 /* of the tree, or `own` */
-    const struct fl_conf_node *value; /* of the tree */
+    const char *path;                 /* borrowed from the tree, or `own` */
+    const struct fl_conf_node *value; /* borrowed from the tree */
     char *own;                        /* owned, or NULL */
 };
 
 struct fl__point {
     struct fl__setting *settings;
     size_t n, cap;
-    const struct fl_conf_node *node; /* where it stands, for messages; NULL: no sweep */
+    const struct fl_conf_node *node; /* location of the sweep, for messages; NULL: no sweep */
     char label[FL_EXPERIMENT_LABEL];
     char slug[FL_EXPERIMENT_SLUG];
 };
 
 struct fl_experiment {
-    struct fl_conf_doc *doc;  /* the file with what was set */
-    struct fl_conf_doc *base; /* what the points have in common: no sweep, no trials */
+    struct fl_conf_doc *doc;  /* the file with the changes of --set */
+    struct fl_conf_doc *base; /* the values of all points: no sweep, no trials */
     char name[FL_NAME_MAX];
     struct fl__point *points;
     size_t n_points;
@@ -38,7 +38,7 @@ struct fl_experiment {
 /* --- trials.c --- */
 
 extern const struct fl_opt_spec fl__trials_specs[];
-/* The seeds, and the base without what says them. */
+/* The seeds, and the base without the keys that give them. */
 FL_MUST_CHECK int fl__trials_read(struct fl_experiment *e, struct fl_err *err);
 
 /* --- sweep.c --- */
@@ -51,7 +51,7 @@ void fl__sweep_free(struct fl_experiment *e);
 
 /* Labels and slugs of the points. */
 FL_MUST_CHECK int fl__label_points(struct fl_experiment *e, struct fl_err *err);
-/* No two points, of which none is the same as another, are called alike. */
+/* Fails when two different points have the same label. */
 FL_MUST_CHECK int fl__label_check(const struct fl_experiment *e, struct fl_err *err);
 
 /* --- point.c --- */

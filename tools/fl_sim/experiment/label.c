@@ -1,4 +1,5 @@
-/* What is different about a point, in a few words, and as the name of a folder. */
+/* Labels of points and names of their folders: the values that differ between the points, with the
+   shortest unique names of their keys. One thread, while the experiment is loaded. */
 
 #include <ctype.h>
 #include <stdio.h>
@@ -7,14 +8,14 @@
 
 #include "tools/fl_sim/experiment/experiment_impl.h"
 
-/* The keys of all points, and how they are called in labels. */
+/* The keys of all points, and their names in labels. */
 struct names {
     const char *path[FL__SWEEP_KEYS];
     const char *shorter[FL__SWEEP_KEYS];
     size_t n;
 };
 
-static size_t find(const struct names *names, const char *path)
+static size_t label_find_key(const struct names *names, const char *path)
 {
     size_t i = 0;
 
@@ -25,7 +26,7 @@ static size_t find(const struct names *names, const char *path)
 }
 
 /* Does `path` end with the keys of `end`? */
-static bool ends_with(const char *path, const char *end)
+static bool label_ends_with(const char *path, const char *end)
 {
     size_t n = strlen(path);
     size_t m = strlen(end);
@@ -33,8 +34,8 @@ static bool ends_with(const char *path, const char *end)
     return n >= m && strcmp(path + n - m, end) == 0 && (n == m || path[n - m - 1] == '.');
 }
 
-/* The fewest last keys of the i-th path that no other path ends with. */
-static const char *shortest(const struct names *names, size_t i)
+/* The shortest suffix of keys of the i-th path that no other path has. */
+static const char *label_shortest_name(const struct names *names, size_t i)
 {
     const char *path = names->path[i];
     const char *end = path + strlen(path);
@@ -44,13 +45,14 @@ static const char *shortest(const struct names *names, size_t i)
         do {
             end--;
         } while (end > path && end[-1] != '.');
-        for (k = 0; k < names->n && (k == i || !ends_with(names->path[k], end)); k++) {
+        for (k = 0; k < names->n && (k == i || !label_ends_with(names->path[k], end)); k++) {
         }
     }
     return end;
 }
 
-static int collect(const struct fl_experiment *e, struct names *names, struct fl_err *err)
+static int label_collect_keys(const struct fl_experiment *e, struct names *names,
+                              struct fl_err *err)
 {
     size_t i;
     size_t k;
@@ -59,7 +61,7 @@ static int collect(const struct fl_experiment *e, struct names *names, struct fl
         for (k = 0; k < e->points[i].n; k++) {
             const char *path = e->points[i].settings[k].path;
 
-            if (find(names, path) < names->n) {
+            if (label_find_key(names, path) < names->n) {
                 continue;
             }
             if (names->n == FL__SWEEP_KEYS) {
@@ -70,19 +72,19 @@ static int collect(const struct fl_experiment *e, struct names *names, struct fl
         }
     }
     for (i = 0; i < names->n; i++) {
-        names->shorter[i] = shortest(names, i);
+        names->shorter[i] = label_shortest_name(names, i);
     }
     return FL_OK;
 }
 
-/* --- texts that end where their room does --- */
+/* --- texts that are cut at the end of their buffer --- */
 
 struct text {
     char *out;
     size_t size, n;
 };
 
-static void add(struct text *t, const char *more)
+static void label_add(struct text *t, const char *more)
 {
     for (; *more != '\0' && t->n + 1 < t->size; more++) {
         t->out[t->n++] = *more;
@@ -90,42 +92,42 @@ static void add(struct text *t, const char *more)
     t->out[t->n] = '\0';
 }
 
-static void add_value(struct text *t, const struct fl_conf_node *value)
+static void label_add_value(struct text *t, const struct fl_conf_node *value)
 {
     bool map = fl_conf_kind(value) == FL_CONF_MAP;
     size_t i;
 
     if (fl_conf_kind(value) == FL_CONF_SCALAR) {
-        add(t, fl_conf_text(value));
+        label_add(t, fl_conf_text(value));
         return;
     }
-    add(t, map ? "{" : "[");
+    label_add(t, map ? "{" : "[");
     for (i = 0; i < fl_conf_size(value) && t->n + 1 < t->size; i++) {
-        add(t, i > 0 ? "," : "");
-        add(t, map ? fl_conf_key(value, i) : "");
-        add(t, map ? ":" : "");
-        add_value(t, fl_conf_at(value, i));
+        label_add(t, i > 0 ? "," : "");
+        label_add(t, map ? fl_conf_key(value, i) : "");
+        label_add(t, map ? ":" : "");
+        label_add_value(t, fl_conf_at(value, i));
     }
-    add(t, map ? "}" : "]");
+    label_add(t, map ? "}" : "]");
 }
 
-static void make_label(struct fl__point *p, const struct names *names)
+static void label_make(struct fl__point *p, const struct names *names)
 {
     struct text t = {p->label, sizeof(p->label), 0};
     size_t k;
 
-    add(&t, p->n == 0 ? "base" : "");
+    label_add(&t, p->n == 0 ? "base" : "");
     for (k = 0; k < p->n; k++) {
-        add(&t, k > 0 ? " " : "");
-        add(&t, names->shorter[find(names, p->settings[k].path)]);
-        add(&t, "=");
-        add_value(&t, p->settings[k].value);
+        label_add(&t, k > 0 ? " " : "");
+        label_add(&t, names->shorter[label_find_key(names, p->settings[k].path)]);
+        label_add(&t, "=");
+        label_add_value(&t, p->settings[k].value);
     }
-    (void)fl_str_clean(p->label); /* It may end within a character. */
+    (void)fl_str_clean(p->label); /* Cuts an incomplete UTF-8 character off the end. */
 }
 
-/* The number first: labels may be alike in the characters that a folder's name takes. */
-static void make_slug(struct fl_experiment *e, size_t i)
+/* The number is first, as labels may be equal in the characters that a folder's name can have. */
+static void label_make_slug(struct fl_experiment *e, size_t i)
 {
     struct fl__point *p = &e->points[i];
     char digits[32];
@@ -149,7 +151,7 @@ static void make_slug(struct fl_experiment *e, size_t i)
     }
 }
 
-static int by_label(const void *a, const void *b)
+static int label_compare(const void *a, const void *b)
 {
     const struct fl__point *x = *(struct fl__point *const *)a;
     const struct fl__point *y = *(struct fl__point *const *)b;
@@ -158,7 +160,7 @@ static int by_label(const void *a, const void *b)
     return order != 0 ? order : (x > y) - (x < y);
 }
 
-/* Two rows of a table with one label would be one. */
+/* Two rows of a table with one label would be indistinguishable. */
 int fl__label_check(const struct fl_experiment *e, struct fl_err *err)
 {
     struct fl__point **sorted = e->n_points > 0 ? calloc(e->n_points, sizeof(*sorted)) : NULL;
@@ -171,12 +173,13 @@ int fl__label_check(const struct fl_experiment *e, struct fl_err *err)
     for (i = 0; i < e->n_points; i++) {
         sorted[i] = &e->points[i];
     }
-    qsort(sorted, e->n_points, sizeof(struct fl__point *), by_label);
+    qsort(sorted, e->n_points, sizeof(struct fl__point *), label_compare);
     for (i = 1; rv == FL_OK && i < e->n_points; i++) {
         if (strcmp(sorted[i]->label, sorted[i - 1]->label) == 0) {
             rv = fl_conf_error(sorted[i]->node, err,
-                               "points %zu and %zu are both called '%.100s': labels, in a list of "
-                               "points, tell them apart",
+                               "points %zu and %zu have the same name '%.100s': give them "
+                               "different labels in a list of "
+                               "points",
                                (size_t)(sorted[i - 1] - e->points) + 1,
                                (size_t)(sorted[i] - e->points) + 1, sorted[i]->label);
         }
@@ -189,13 +192,13 @@ int fl__label_points(struct fl_experiment *e, struct fl_err *err)
 {
     struct names names = {.n = 0};
     size_t i;
-    int rv = collect(e, &names, err);
+    int rv = label_collect_keys(e, &names, err);
 
     for (i = 0; rv == FL_OK && i < e->n_points; i++) {
         if (e->points[i].label[0] == '\0') {
-            make_label(&e->points[i], &names);
+            label_make(&e->points[i], &names);
         }
-        make_slug(e, i);
+        label_make_slug(e, i);
     }
     return rv;
 }

@@ -1,4 +1,5 @@
-/* One point with one seed, read through the tables of the daemons. */
+/* Reads one point with one seed, with the tables of the daemons, and checks the keys that a
+   simulation restricts. Pure functions on a document, any thread. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@ struct stop {
 
 const struct fl_opt_spec fl__stop_specs[] = {
     {FL_OPT(struct stop, INT, rounds), .def = "0", .min = 0, .max = 1e9,
-     .help = "Committed rounds; the smaller one of this and server.rounds counts"},
+     .help = "Committed rounds; the smaller of this and server.rounds applies"},
     {FL_OPT(struct stop, FLOAT, accuracy), .def = "0", .min = 0, .max = 1,
      .help = "Accuracy of the server's model in an evaluation, or more"},
     {FL_OPT(struct stop, BYTES, uplink), .def = "0", .min = 0, .max = 1125899906842624.0,
@@ -44,7 +45,7 @@ int fl__point_doc(const struct fl_experiment *e, size_t point, struct fl_conf_do
     return FL_OK;
 }
 
-static int read_stop(struct fl_experiment_point *p, struct fl_err *err)
+static int point_read_stop(struct fl_experiment_point *p, struct fl_err *err)
 {
     const struct fl_conf_node *node = fl_conf_get(fl_conf_root(p->doc), "stop");
     struct fl_options *options = NULL;
@@ -61,20 +62,20 @@ static int read_stop(struct fl_experiment_point *p, struct fl_err *err)
     return rv;
 }
 
-/* The smaller one of stop.rounds and server.rounds is what the coordinator is told. */
-static int read_server(struct fl_experiment_point *p, struct fl_err *err)
+/* The coordinator gets the smaller of stop.rounds and server.rounds. */
+static int point_read_server(struct fl_experiment_point *p, struct fl_err *err)
 {
     const struct fl_conf_node *root = fl_conf_root(p->doc);
     const struct fl_conf_node *rounds = fl_conf_get(fl_conf_get(root, "stop"), "rounds");
-    bool mine = p->stop.rounds > 0;
+    bool has_rounds = p->stop.rounds > 0;
     int rv = FL_OK;
 
-    if (mine && fl_conf_get(fl_conf_get(root, "server"), "rounds") == NULL) {
+    if (has_rounds && fl_conf_get(fl_conf_get(root, "server"), "rounds") == NULL) {
         rv = fl_conf_put(p->doc, "server.rounds", rounds, err);
     }
     rv = rv == FL_OK ? fl_server_conf_read(p->doc, fl_conf_get(root, "server"), &p->server, err)
                      : rv;
-    if (rv == FL_OK && mine &&
+    if (rv == FL_OK && has_rounds &&
         (p->server->main->rounds == 0 || p->server->main->rounds > p->stop.rounds))
     {
         fl_server_conf_free(p->server);
@@ -89,7 +90,7 @@ static int read_server(struct fl_experiment_point *p, struct fl_err *err)
     return rv;
 }
 
-static int check_stop(const struct fl_experiment_point *p, struct fl_err *err)
+static int point_check_stop(const struct fl_experiment_point *p, struct fl_err *err)
 {
     const struct fl_conf_node *root = fl_conf_root(p->doc);
     const struct fl_conf_node *stop = fl_conf_get(root, "stop");
@@ -98,17 +99,17 @@ static int check_stop(const struct fl_experiment_point *p, struct fl_err *err)
     if (s->rounds == 0 && s->accuracy <= 0.0 && s->uplink == 0 && s->bytes == 0 && s->time_ms == 0)
     {
         return fl_conf_error(stop != NULL ? stop : fl_conf_get(root, "server"), err,
-                             "a run would never end: expected stop.rounds or server.rounds above "
+                             "the run would never end: expected stop.rounds or server.rounds above "
                              "0, stop.accuracy, stop.uplink, stop.bytes or stop.time");
     }
     if (s->accuracy > 0.0 && p->server->evaluation->every == 0) {
         return fl_conf_error(fl_conf_get(stop, "accuracy"), err,
-                             "server.evaluation.every is 0, so no accuracy is ever known");
+                             "server.evaluation.every is 0, so the accuracy is never known");
     }
     return FL_OK;
 }
 
-static int check_evaluation(const struct fl_experiment_point *p, struct fl_err *err)
+static int point_check_evaluation(const struct fl_experiment_point *p, struct fl_err *err)
 {
     const struct fl_opt_texts *command = &p->server->evaluation->command;
 
@@ -116,10 +117,10 @@ static int check_evaluation(const struct fl_experiment_point *p, struct fl_err *
                ? FL_OK
                : fl_conf_error(fl_conf_field(p->server->file, command), err,
                                "a simulated server evaluates with the built-in engine, on the test "
-                               "part that 'data:' has for it: expected no evaluation.command");
+                               "part that 'data:' gives it: evaluation.command is not allowed");
 }
 
-static int read_client(struct fl_experiment_point *p, struct fl_err *err)
+static int point_read_client(struct fl_experiment_point *p, struct fl_err *err)
 {
     const struct fl_conf_node *map = fl_conf_get(fl_conf_root(p->doc), "client");
     const struct fl_client_conf *c;
@@ -130,21 +131,21 @@ static int read_client(struct fl_experiment_point *p, struct fl_err *err)
     }
     c = p->client;
     if (c->main->trainer != FL_TRAINER_BUILTIN) {
-        return fl_conf_error(fl_conf_field(c->file, &c->main->trainer), err,
-                             "simulated clients train with the built-in engine: a program of yours "
-                             "takes the time that it takes, and runs behind fl-clientd only");
+        return fl_conf_error(
+            fl_conf_field(c->file, &c->main->trainer), err,
+            "simulated clients train with the built-in engine: an external trainer "
+            "takes real time, and runs with fl-clientd only");
     }
     if (c->data->path[0] != '\0') {
-        return fl_conf_error(
-            fl_conf_field(c->file, &c->data->path), err,
-            "what each simulated client has is said by 'data:' at the root of this "
-            "file");
+        return fl_conf_error(fl_conf_field(c->file, &c->data->path), err,
+                             "the data of simulated clients is set by 'data:' at the root of this "
+                             "file");
     }
     return FL_OK;
 }
 
-/* The message of `err`, and which point it is about. */
-static int of_point(const struct fl_experiment *e, size_t point, int rv, struct fl_err *err)
+/* Adds the label of the point to the message of `err`. */
+static int point_wrap_error(const struct fl_experiment *e, size_t point, int rv, struct fl_err *err)
 {
     struct fl_err inner;
 
@@ -169,14 +170,14 @@ int fl_experiment_open(const struct fl_experiment *e, size_t point, size_t trial
         rv = fl__point_doc(e, point, &p->doc, err);
     }
     rv = rv == FL_OK ? fl_conf_assign(p->doc, "trials", seed, err) : rv;
-    rv = rv == FL_OK ? read_stop(p, err) : rv;
-    rv = rv == FL_OK ? read_server(p, err) : rv;
-    rv = rv == FL_OK ? check_stop(p, err) : rv;
-    rv = rv == FL_OK ? check_evaluation(p, err) : rv;
-    rv = rv == FL_OK ? read_client(p, err) : rv;
+    rv = rv == FL_OK ? point_read_stop(p, err) : rv;
+    rv = rv == FL_OK ? point_read_server(p, err) : rv;
+    rv = rv == FL_OK ? point_check_stop(p, err) : rv;
+    rv = rv == FL_OK ? point_check_evaluation(p, err) : rv;
+    rv = rv == FL_OK ? point_read_client(p, err) : rv;
     if (rv != FL_OK) {
         fl_experiment_close(p);
-        return of_point(e, point, rv, err);
+        return point_wrap_error(e, point, rv, err);
     }
     p->data = fl_conf_get(fl_conf_root(p->doc), "data");
     p->world = fl_conf_get(fl_conf_root(p->doc), "world");

@@ -1,4 +1,5 @@
-/* What is compared: a grid over keys, or a list of points. */
+/* Reads the sweep of an experiment: a grid over keys, or a list of points. One thread, while the
+   experiment is loaded. Values are checked later, when each point is read. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +21,14 @@ void fl__sweep_free(struct fl_experiment *e)
     free(e->points);
 }
 
-static bool below(const char *path, const char *root)
+static bool sweep_is_below(const char *path, const char *root)
 {
     size_t n = strlen(root);
 
     return strncmp(path, root, n) == 0 && (path[n] == '.' || path[n] == '\0');
 }
 
-static bool only_daemons(const char *path)
+static bool sweep_is_daemon_key(const char *path)
 {
     static const char server[] = "server.";
     static const char client[] = "client.";
@@ -42,18 +43,18 @@ static bool only_daemons(const char *path)
 static const char *const swept[] = {"server", "client", "data", "world", "stop"};
 static const char *const fixed[] = {"name", "trials", "sweep"};
 
-/* Is `path` a key that points may differ in? `node`: where it stands. */
-static int check_key(const char *path, const struct fl_conf_node *node, struct fl_err *err)
+/* Is `path` a key that may differ between points? `node`: its location, for messages. */
+static int sweep_check_key(const char *path, const struct fl_conf_node *node, struct fl_err *err)
 {
     size_t i;
 
     for (i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
-        if (below(path, fixed[i])) {
+        if (sweep_is_below(path, fixed[i])) {
             return fl_conf_error(node, err, "'%s' is the same for all points, it cannot be swept",
                                  fixed[i]);
         }
     }
-    for (i = 0; i < sizeof(swept) / sizeof(swept[0]) && !below(path, swept[i]); i++) {
+    for (i = 0; i < sizeof(swept) / sizeof(swept[0]) && !sweep_is_below(path, swept[i]); i++) {
     }
     if (i == sizeof(swept) / sizeof(swept[0])) {
         return fl_conf_error(node, err,
@@ -62,20 +63,20 @@ static int check_key(const char *path, const struct fl_conf_node *node, struct f
                              path);
     }
     if (strcmp(path, "server.seed") == 0) {
-        return fl_conf_error(node, err, "the seeds of all points are those of trials");
+        return fl_conf_error(node, err, "the seeds of all points are set by trials");
     }
-    if (only_daemons(path)) {
+    if (sweep_is_daemon_key(path)) {
         return fl_conf_error(
-            node, err, "only a daemon has '%.80s', a simulation is the same with any value", path);
+            node, err, "'%.80s' is for a daemon only and has no effect in a simulation", path);
     }
     return FL_OK;
 }
 
 /* --- the settings of a point --- */
 
-/* `path` is copied when `lent` is not. */
-static int add_setting(struct fl__point *p, const char *path, bool lent,
-                       const struct fl_conf_node *value)
+/* Copies `path` unless it is `lent`. */
+static int sweep_add_setting(struct fl__point *p, const char *path, bool lent,
+                             const struct fl_conf_node *value)
 {
     struct fl__setting s = {.path = path, .value = value};
 
@@ -101,27 +102,28 @@ static int add_setting(struct fl__point *p, const char *path, bool lent,
 }
 
 /*
- * A mapping for what the server or the clients are configured as comes on top of what is there, key
- * by key; all else takes its place.
+ * A mapping for the server's or the clients' configuration is merged key by key; any other value
+ * replaces the previous one.
  */
-static bool on_top(const char *path, const struct fl_conf_node *value)
+static bool sweep_is_merged(const char *path, const struct fl_conf_node *value)
 {
-    return fl_conf_kind(value) == FL_CONF_MAP && (below(path, "server") || below(path, "client"));
+    return fl_conf_kind(value) == FL_CONF_MAP &&
+           (sweep_is_below(path, "server") || sweep_is_below(path, "client"));
 }
 
-static int set_value(struct fl__point *p, const char *path, bool lent,
-                     const struct fl_conf_node *node, const struct fl_conf_node *value,
-                     struct fl_err *err)
+static int sweep_set_value(struct fl__point *p, const char *path, bool lent,
+                           const struct fl_conf_node *node, const struct fl_conf_node *value,
+                           struct fl_err *err)
 {
     char inner[1024];
     size_t i;
-    int rv = check_key(path, node, err);
+    int rv = sweep_check_key(path, node, err);
 
-    if (rv == FL_OK && !on_top(path, value)) {
+    if (rv == FL_OK && !sweep_is_merged(path, value)) {
         if (strcmp(path, "server") == 0 || strcmp(path, "client") == 0) {
             return fl_conf_error(value, err, "expected a section of 'key: value' lines");
         }
-        return add_setting(p, path, lent, value);
+        return sweep_add_setting(p, path, lent, value);
     }
     for (i = 0; rv == FL_OK && i < fl_conf_size(value); i++) {
         int n = snprintf(inner, sizeof(inner), "%s.%s", path, fl_conf_key(value, i));
@@ -129,24 +131,24 @@ static int set_value(struct fl__point *p, const char *path, bool lent,
         if (n < 0 || (size_t)n >= sizeof(inner)) {
             return fl_conf_error(value, err, "a key of more than %zu bytes", sizeof(inner) - 1);
         }
-        rv =
-            set_value(p, inner, /* lent= */ false, fl_conf_at(value, i), fl_conf_at(value, i), err);
+        rv = sweep_set_value(p, inner, /* lent= */ false, fl_conf_at(value, i),
+                             fl_conf_at(value, i), err);
     }
     return rv;
 }
 
 /* --- a grid --- */
 
-/* Points of the grid; the first key changes slowest. */
-static int count_grid(const struct fl_experiment *e, const struct fl_conf_node *sweep, size_t *ret,
-                      struct fl_err *err)
+/* Number of points of the grid; the first key changes slowest. */
+static int sweep_count_grid(const struct fl_experiment *e, const struct fl_conf_node *sweep,
+                            size_t *ret, struct fl_err *err)
 {
     size_t n = 1;
     size_t i;
 
     for (i = 0; i < fl_conf_size(sweep); i++) {
         const struct fl_conf_node *list = fl_conf_at(sweep, i);
-        int rv = check_key(fl_conf_key(sweep, i), list, err);
+        int rv = sweep_check_key(fl_conf_key(sweep, i), list, err);
 
         if (rv != FL_OK) {
             return rv;
@@ -157,7 +159,8 @@ static int count_grid(const struct fl_experiment *e, const struct fl_conf_node *
         if (fl_conf_size(list) == 0) {
             return fl_conf_error(list, err, "the list is empty: expected at least one value");
         }
-        n *= fl_conf_size(list); /* Both are far below the square root of SIZE_MAX. */
+        /* No overflow: both factors are far below the square root of SIZE_MAX. */
+        n *= fl_conf_size(list);
         if (n > FL_EXPERIMENT_RUNS / e->n_seeds) {
             return fl_conf_error(sweep, err, "more than %d runs (points times %zu trials)",
                                  FL_EXPERIMENT_RUNS, e->n_seeds);
@@ -167,8 +170,8 @@ static int count_grid(const struct fl_experiment *e, const struct fl_conf_node *
     return FL_OK;
 }
 
-static int grid_point(struct fl__point *p, const struct fl_conf_node *sweep, size_t i, size_t n,
-                      struct fl_err *err)
+static int sweep_grid_point(struct fl__point *p, const struct fl_conf_node *sweep, size_t i,
+                            size_t n, struct fl_err *err)
 {
     size_t k;
     int rv = FL_OK;
@@ -178,15 +181,16 @@ static int grid_point(struct fl__point *p, const struct fl_conf_node *sweep, siz
         const struct fl_conf_node *list = fl_conf_at(sweep, k);
 
         n /= fl_conf_size(list);
-        rv = set_value(p, fl_conf_key(sweep, k), /* lent= */ true, list,
-                       fl_conf_at(list, i / n % fl_conf_size(list)), err);
+        rv = sweep_set_value(p, fl_conf_key(sweep, k), /* lent= */ true, list,
+                             fl_conf_at(list, i / n % fl_conf_size(list)), err);
     }
     return rv;
 }
 
 /* --- a list of points --- */
 
-static int take_label(struct fl__point *p, const struct fl_conf_node *label, struct fl_err *err)
+static int sweep_take_label(struct fl__point *p, const struct fl_conf_node *label,
+                            struct fl_err *err)
 {
     const char *text = fl_conf_text(label);
     size_t n = text != NULL ? strlen(text) : 0;
@@ -199,7 +203,8 @@ static int take_label(struct fl__point *p, const struct fl_conf_node *label, str
     return FL_OK;
 }
 
-static int list_point(struct fl__point *p, const struct fl_conf_node *node, struct fl_err *err)
+static int sweep_list_point(struct fl__point *p, const struct fl_conf_node *node,
+                            struct fl_err *err)
 {
     size_t i;
     int rv = FL_OK;
@@ -214,14 +219,15 @@ static int list_point(struct fl__point *p, const struct fl_conf_node *node, stru
         const struct fl_conf_node *value = fl_conf_at(node, i);
         const char *key = fl_conf_key(node, i);
 
-        rv = strcmp(key, "label") == 0 ? take_label(p, value, err)
-                                       : set_value(p, key, /* lent= */ true, value, value, err);
+        rv = strcmp(key, "label") == 0
+                 ? sweep_take_label(p, value, err)
+                 : sweep_set_value(p, key, /* lent= */ true, value, value, err);
     }
     return rv;
 }
 
-static int count_list(const struct fl_experiment *e, const struct fl_conf_node *sweep, size_t *ret,
-                      struct fl_err *err)
+static int sweep_count_list(const struct fl_experiment *e, const struct fl_conf_node *sweep,
+                            size_t *ret, struct fl_err *err)
 {
     size_t n = fl_conf_size(sweep);
 
@@ -248,7 +254,7 @@ int fl__sweep_read(struct fl_experiment *e, struct fl_err *err)
         return fl_conf_error(sweep, err, "expected keys with lists of values, or a list of points");
     }
     if (sweep != NULL) {
-        rv = list ? count_list(e, sweep, &n, err) : count_grid(e, sweep, &n, err);
+        rv = list ? sweep_count_list(e, sweep, &n, err) : sweep_count_grid(e, sweep, &n, err);
     }
     e->points = rv == FL_OK ? calloc(n, sizeof(*e->points)) : NULL;
     if (e->points == NULL) {
@@ -256,8 +262,8 @@ int fl__sweep_read(struct fl_experiment *e, struct fl_err *err)
     }
     e->n_points = n;
     for (i = 0; rv == FL_OK && sweep != NULL && i < n; i++) {
-        rv = list ? list_point(&e->points[i], fl_conf_at(sweep, i), err)
-                  : grid_point(&e->points[i], sweep, i, n, err);
+        rv = list ? sweep_list_point(&e->points[i], fl_conf_at(sweep, i), err)
+                  : sweep_grid_point(&e->points[i], sweep, i, n, err);
     }
     return rv;
 }

@@ -1,4 +1,5 @@
-/* The master seeds of the trials: the same for all points. */
+/* Reads the master seeds of the trials, which are the same for all points. One thread, while the
+   experiment is loaded. */
 
 #include <stdlib.h>
 
@@ -10,20 +11,20 @@ struct trials {
     bool count_given, seed_given, seeds_given;
 };
 
-/* A master seed, as server.seed is one. */
+/* The range of a master seed is that of server.seed. */
 #define SEED_MAX 9e15
-/* Room for those that come after it. */
+/* Leaves room for the seeds after the first one. */
 #define FIRST_MAX 8e15
 
 const struct fl_opt_spec fl__trials_specs[] = {
     {FL_OPT(struct trials, INT, count), FL_OPT_GIVEN(struct trials, count), .def = "1", .min = 1,
      .max = FL_EXPERIMENT_RUNS,
-     .help = "Runs of each point, one for each seed; `trials: 3` says the same"},
+     .help = "Runs of each point, one for each seed; `trials: 3` is short for it"},
     {FL_OPT(struct trials, INT, seed), FL_OPT_GIVEN(struct trials, seed), .min = 0,
      .max = FIRST_MAX,
-     .help = "The first seed, the next ones are one more each; not set: server.seed, or 1"},
+     .help = "The first seed, each next one is larger by 1; not set: server.seed, or 1"},
     {FL_OPT(struct trials, INT_LIST, seeds), FL_OPT_GIVEN(struct trials, seeds), .min = 0,
-     .max = SEED_MAX, .help = "The seeds themselves, in place of count and seed"},
+     .max = SEED_MAX, .help = "List of seeds, instead of count and seed"},
     FL_OPT_END_OF(struct trials)};
 
 struct seed {
@@ -31,7 +32,7 @@ struct seed {
     size_t at;
 };
 
-static int by_value(const void *a, const void *b)
+static int trials_by_value(const void *a, const void *b)
 {
     const struct seed *x = a;
     const struct seed *y = b;
@@ -42,8 +43,8 @@ static int by_value(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static int check_twice(const struct fl_opt_ints *seeds, const struct fl_conf_node *node,
-                       struct fl_err *err)
+static int trials_check_duplicates(const struct fl_opt_ints *seeds, const struct fl_conf_node *node,
+                                   struct fl_err *err)
 {
     struct seed *sorted = calloc(seeds->n, sizeof(*sorted));
     size_t i;
@@ -55,10 +56,10 @@ static int check_twice(const struct fl_opt_ints *seeds, const struct fl_conf_nod
     for (i = 0; i < seeds->n; i++) {
         sorted[i] = (struct seed){seeds->list[i], i};
     }
-    qsort(sorted, seeds->n, sizeof(*sorted), by_value);
+    qsort(sorted, seeds->n, sizeof(*sorted), trials_by_value);
     for (i = 1; rv == FL_OK && i < seeds->n; i++) {
         if (sorted[i].value == sorted[i - 1].value) {
-            rv = fl_conf_error(fl_conf_at(node, sorted[i].at), err, "the seed %lld stands twice",
+            rv = fl_conf_error(fl_conf_at(node, sorted[i].at), err, "duplicate seed %lld",
                                (long long)sorted[i].value);
         }
     }
@@ -66,8 +67,8 @@ static int check_twice(const struct fl_opt_ints *seeds, const struct fl_conf_nod
     return rv;
 }
 
-static int take_list(struct fl_experiment *e, const struct trials *t,
-                     const struct fl_conf_node *node, struct fl_err *err)
+static int trials_take_list(struct fl_experiment *e, const struct trials *t,
+                            const struct fl_conf_node *node, struct fl_err *err)
 {
     const struct fl_conf_node *seeds = fl_conf_get(node, "seeds");
     size_t i;
@@ -80,8 +81,8 @@ static int take_list(struct fl_experiment *e, const struct trials *t,
         return fl_conf_error(seeds, err, "expected 1 to %d seeds, found %zu", FL_EXPERIMENT_RUNS,
                              t->seeds.n);
     }
-    /* One value in place of a list is a list of one. */
-    rv = t->seeds.n > 1 ? check_twice(&t->seeds, seeds, err) : FL_OK;
+    /* A single value in place of a list is a list of one. */
+    rv = t->seeds.n > 1 ? trials_check_duplicates(&t->seeds, seeds, err) : FL_OK;
     e->seeds = rv == FL_OK ? calloc(t->seeds.n, sizeof(*e->seeds)) : NULL;
     if (e->seeds == NULL) {
         return rv == FL_OK ? FL_ENOMEM : rv;
@@ -94,7 +95,7 @@ static int take_list(struct fl_experiment *e, const struct trials *t,
 }
 
 /* server.seed, as its table reads it; 1 when it is not given. */
-static int server_seed(const struct fl_conf_node *node, uint64_t *ret, struct fl_err *err)
+static int trials_server_seed(const struct fl_conf_node *node, uint64_t *ret, struct fl_err *err)
 {
     int64_t value = 1;
 
@@ -108,12 +109,12 @@ static int server_seed(const struct fl_conf_node *node, uint64_t *ret, struct fl
     return FL_OK;
 }
 
-static int take_count(struct fl_experiment *e, const struct trials *t,
-                      const struct fl_conf_node *given, struct fl_err *err)
+static int trials_take_count(struct fl_experiment *e, const struct trials *t,
+                             const struct fl_conf_node *given, struct fl_err *err)
 {
     uint64_t first = (uint64_t)t->seed;
     size_t i;
-    int rv = t->seed_given ? FL_OK : server_seed(given, &first, err);
+    int rv = t->seed_given ? FL_OK : trials_server_seed(given, &first, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -127,7 +128,7 @@ static int take_count(struct fl_experiment *e, const struct trials *t,
 }
 
 /* `trials: 3` becomes {count: 3}. */
-static int spread(struct fl_conf_doc *doc, struct fl_err *err)
+static int trials_expand_count(struct fl_conf_doc *doc, struct fl_err *err)
 {
     const struct fl_conf_node *node = fl_conf_get(fl_conf_root(doc), "trials");
 
@@ -145,7 +146,7 @@ int fl__trials_read(struct fl_experiment *e, struct fl_err *err)
     const struct fl_conf_node *node;
     const struct trials *t;
     struct fl_options *options = NULL;
-    int rv = spread(e->doc, err);
+    int rv = trials_expand_count(e->doc, err);
 
     rv = rv == FL_OK ? fl_options_create(fl__trials_specs, &options) : rv;
     if (rv != FL_OK) {
@@ -156,11 +157,12 @@ int fl__trials_read(struct fl_experiment *e, struct fl_err *err)
     rv = fl_conf_apply(e->doc, node, "trials", NULL, options, err);
     if (rv == FL_OK && given != NULL && (t->seed_given || t->seeds_given)) {
         rv = fl_conf_error(given, err,
-                           "the seeds are given by trials (line %zu); leave one of them out",
+                           "the seeds are given by trials (line %zu); remove one of them",
                            fl_conf_line(node));
     }
     if (rv == FL_OK) {
-        rv = t->seeds_given ? take_list(e, t, node, err) : take_count(e, t, given, err);
+        rv = t->seeds_given ? trials_take_list(e, t, node, err)
+                            : trials_take_count(e, t, given, err);
     }
     fl_options_free(options);
     return rv;

@@ -1,4 +1,5 @@
-/* Messages of a team as messages of MPI. */
+/* Messages between the processes of a shared worker pool (engine/ranks.h), as MPI messages. Main
+   thread only. */
 #include <limits.h>
 #include <stdlib.h>
 
@@ -6,9 +7,9 @@
 
 #define TAG_RANKS 1
 
-/* On its way. */
-struct letter {
-    struct letter *next;
+/* A message being sent. */
+struct sent_message {
+    struct sent_message *next;
     struct fl_blob *blob;
     MPI_Request request;
 };
@@ -16,16 +17,16 @@ struct letter {
 struct mpi__channel {
     struct fl_ranks ranks;
     MPI_Comm comm;
-    struct letter *first, **end;
+    struct sent_message *first, **end;
 };
 
-/* Those that have arrived, in any order. */
-static void look_after(struct mpi__channel *c)
+/* Messages that have arrived, in any order. */
+static void mpi_complete_sends(struct mpi__channel *c)
 {
-    struct letter **at = &c->first;
+    struct sent_message **at = &c->first;
 
     while (*at != NULL) {
-        struct letter *l = *at;
+        struct sent_message *l = *at;
         int done = 0;
 
         (void)MPI_Test(&l->request, &done, MPI_STATUS_IGNORE);
@@ -40,14 +41,14 @@ static void look_after(struct mpi__channel *c)
     c->end = at;
 }
 
-static int channel_send(void *ctx, unsigned to, struct fl_blob *message, struct fl_err *err)
+static int mpi_channel_send(void *ctx, unsigned to, struct fl_blob *message, struct fl_err *err)
 {
     struct mpi__channel *c = ctx;
-    struct letter *l;
+    struct sent_message *l;
 
     if (fl_blob_len(message) > INT_MAX) {
         return fl_err_set(err, FL_ELIMIT,
-                          "a message of %zu bytes to another process, more than MPI takes",
+                          "a message of %zu bytes to another process is too large for MPI",
                           fl_blob_len(message));
     }
     l = calloc(1, sizeof(*l));
@@ -55,7 +56,7 @@ static int channel_send(void *ctx, unsigned to, struct fl_blob *message, struct 
         return FL_ENOMEM;
     }
     l->blob = fl_blob_ref(message);
-    /* Synchronous, so that what was sent and is not on its way has been taken. */
+    /* Synchronous send: a completed request was received. */
     (void)MPI_Issend(fl_blob_data(message), (int)fl_blob_len(message), MPI_BYTE, (int)to, TAG_RANKS,
                      c->comm, &l->request);
     *c->end = l;
@@ -63,19 +64,19 @@ static int channel_send(void *ctx, unsigned to, struct fl_blob *message, struct 
     return FL_OK;
 }
 
-/* False: none is there. */
-static bool look(struct mpi__channel *c, MPI_Message *ret, MPI_Status *ret_status)
+/* False: none has arrived. */
+static bool mpi_probe(struct mpi__channel *c, MPI_Message *ret, MPI_Status *ret_status)
 {
     int there = 0;
 
     if (c->first != NULL) {
-        look_after(c);
+        mpi_complete_sends(c);
     }
     (void)MPI_Improbe(MPI_ANY_SOURCE, TAG_RANKS, c->comm, &there, ret, ret_status);
     return there != 0;
 }
 
-static int channel_receive(void *ctx, bool wait, struct fl_buf *ret, struct fl_err *err)
+static int mpi_channel_receive(void *ctx, bool wait, struct fl_buf *ret, struct fl_err *err)
 {
     struct mpi__channel *c = ctx;
     MPI_Message message;
@@ -84,7 +85,7 @@ static int channel_receive(void *ctx, bool wait, struct fl_buf *ret, struct fl_e
     unsigned naps = 0;
     int n = 0;
 
-    while (!look(c, &message, &status)) {
+    while (!mpi_probe(c, &message, &status)) {
         if (!wait) {
             return FL_ENOENT;
         }
@@ -112,7 +113,8 @@ int mpi__channel_open(MPI_Comm comm, struct mpi__channel **ret)
     }
     (void)MPI_Comm_size(comm, &n);
     (void)MPI_Comm_rank(comm, &me);
-    c->ranks = (struct fl_ranks){(unsigned)n, (unsigned)me, channel_send, channel_receive, c};
+    c->ranks =
+        (struct fl_ranks){(unsigned)n, (unsigned)me, mpi_channel_send, mpi_channel_receive, c};
     c->comm = comm;
     c->end = &c->first;
     *ret = c;
@@ -124,7 +126,8 @@ const struct fl_ranks *mpi__channel_ranks(const struct mpi__channel *channel)
     return &channel->ranks;
 }
 
-/* All have sent what they send when all have come here with nothing on its way. */
+/* All processes have sent their messages when all have reached the barrier with no request
+   pending. */
 void mpi__channel_close(struct mpi__channel *c)
 {
     MPI_Request all = MPI_REQUEST_NULL;
@@ -135,7 +138,7 @@ void mpi__channel_close(struct mpi__channel *c)
     while (!over) {
         struct fl_buf forgotten;
 
-        if (channel_receive(c, /* wait= */ false, &forgotten, NULL) == FL_OK) {
+        if (mpi_channel_receive(c, /* wait= */ false, &forgotten, NULL) == FL_OK) {
             fl_buf_done(&forgotten);
             continue;
         }

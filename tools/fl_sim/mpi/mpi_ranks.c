@@ -1,4 +1,5 @@
-/* What fl-sim-mpi has and fl-sim has not: the processes that mpirun started with this one. */
+/* The processes that mpirun started with this one (mpi_ranks.h): start, checks that all compute the
+   same, broadcast and abort. Only in fl-sim-mpi. Main thread, except mpi_fail(). */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "libfl/num/kernels.h"
 #include "tools/fl_sim/mpi/mpi_impl.h"
 
-static void share(void *data, size_t n)
+static void mpi_share(void *data, size_t n)
 {
     MPI_Request request;
 
@@ -17,12 +18,12 @@ static void share(void *data, size_t n)
     mpi__wait(&request);
 }
 
-static FL_NORETURN void fail(int code, const struct fl_err *err);
+static FL_NORETURN void mpi_fail(int code, const struct fl_err *err);
 
-static struct ranks ranks = {.share = share, .run = mpi__run, .fail = fail};
+static struct ranks ranks = {.share = mpi_share, .run = mpi__run, .fail = mpi_fail};
 const struct ranks *mpi__ranks = &ranks;
 
-static const char *host(char out[MPI_MAX_PROCESSOR_NAME])
+static const char *mpi_host(char out[MPI_MAX_PROCESSOR_NAME])
 {
     int n = 0;
 
@@ -30,66 +31,69 @@ static const char *host(char out[MPI_MAX_PROCESSOR_NAME])
     return out;
 }
 
-static FL_NORETURN void fail(int code, const struct fl_err *err)
+static FL_NORETURN void mpi_fail(int code, const struct fl_err *err)
 {
     char name[MPI_MAX_PROCESSOR_NAME];
 
-    (void)fprintf(stderr, "fl-sim run: rank %u of %u on %s: %s\n", ranks.me, ranks.n, host(name),
-                  fl_err_text(err, code));
+    (void)fprintf(stderr, "fl-sim run: rank %u of %u on %s: %s\n", ranks.me, ranks.n,
+                  mpi_host(name), fl_err_text(err, code));
     (void)fflush(stderr);
     (void)MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
     _exit(EXIT_FAILURE);
 }
 
-static void end(void)
+static void mpi_end(void)
 {
     (void)MPI_Finalize();
 }
 
-/* Those that mpirun bound this process to, shared with the others of this machine. */
-static unsigned count_threads(unsigned local)
+/* The cores that mpirun bound this process to, divided among the processes of this machine that
+   share them. */
+static unsigned mpi_count_threads(unsigned local)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t bound;
     unsigned share_of = cores > (long)local ? (unsigned)cores / local : 1;
-    unsigned mine = share_of;
+    unsigned own = share_of;
 
     if (sched_getaffinity(0, sizeof(bound), &bound) == 0) {
-        mine = (unsigned)CPU_COUNT(&bound);
+        own = (unsigned)CPU_COUNT(&bound);
     }
-    return mine < share_of ? mine : share_of;
+    return own < share_of ? own : share_of;
 }
 
-/* The same arithmetic everywhere, or results would depend on who does what. */
-static void check_kernels(const struct fl_kernels *kernels)
+/* All processes must use the same arithmetic, or results would depend on the distribution of
+   work. */
+static void mpi_check_kernels(const struct fl_kernels *kernels)
 {
-    char mine[96] = "";
-    char leaders[sizeof(mine)];
+    char own[96] = "";
+    char leaders[sizeof(own)];
     struct fl_err err = {0};
 
     if (fl_gemm_init(&err) != FL_OK) {
-        fail(FL_ENOENT, &err);
+        mpi_fail(FL_ENOENT, &err);
     }
-    (void)snprintf(mine, sizeof(mine), "'%s', OpenBLAS '%s'", fl_kernels_name(kernels),
+    (void)snprintf(own, sizeof(own), "'%s', OpenBLAS '%s'", fl_kernels_name(kernels),
                    fl_gemm_kernel());
-    (void)memcpy(leaders, mine, sizeof(leaders));
-    share(leaders, sizeof(leaders));
-    if (strcmp(leaders, mine) != 0) {
-        fail(fl_err_set(&err, FL_EINVAL,
-                        "layers are computed by %s here and by %s on the first machine, so "
-                        "results would depend on who computes what: take machines with the same "
-                        "kind of processor, or --instructions that all of them have; where only "
-                        "OpenBLAS's differs, set OPENBLAS_CORETYPE to one that all of them have "
-                        "(mpirun -x OPENBLAS_CORETYPE=Haswell)",
-                        mine, leaders),
-             &err);
+    (void)memcpy(leaders, own, sizeof(leaders));
+    mpi_share(leaders, sizeof(leaders));
+    if (strcmp(leaders, own) != 0) {
+        mpi_fail(fl_err_set(
+                     &err, FL_EINVAL,
+                     "this machine computes layers by %s and the first one by %s, so "
+                     "results would depend on the distribution of work: use machines with the same "
+                     "kind of processor, or --instructions that all of them have; where only "
+                     "OpenBLAS's differs, set OPENBLAS_CORETYPE to one that all of them have "
+                     "(mpirun -x OPENBLAS_CORETYPE=Haswell)",
+                     own, leaders),
+                 &err);
     }
 }
 
-int fleet_begin(int argc, char **argv, const struct fl_kernels *kernels, const struct ranks **ret,
-                struct fl_err *err)
+int mpi_ranks_begin(int argc, char **argv, const struct fl_kernels *kernels,
+                    const struct ranks **ret, struct fl_err *err)
 {
-    MPI_Comm here;
+    MPI_Comm machine;
     int given;
     int n;
     int me;
@@ -98,22 +102,23 @@ int fleet_begin(int argc, char **argv, const struct fl_kernels *kernels, const s
     (void)argc;
     (void)argv;
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS) {
-        return fl_err_set(err, FL_EUNAVAIL, "MPI cannot begin");
+        return fl_err_set(err, FL_EUNAVAIL, "MPI cannot be started");
     }
     (void)MPI_Comm_size(MPI_COMM_WORLD, &n);
     (void)MPI_Comm_rank(MPI_COMM_WORLD, &me);
     ranks.n = (unsigned)n;
     ranks.me = (unsigned)me;
-    ranks.end = end;
+    ranks.end = mpi_end;
     if (given < MPI_THREAD_FUNNELED) {
-        fail(fl_err_set(err, FL_EUNAVAIL, "this MPI allows a process no threads"), err);
+        mpi_fail(fl_err_set(err, FL_EUNAVAIL, "this MPI does not support threads in a process"),
+                 err);
     }
-    (void)MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, me, MPI_INFO_NULL, &here);
-    (void)MPI_Comm_size(here, &local);
-    (void)MPI_Comm_free(&here);
+    (void)MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, me, MPI_INFO_NULL, &machine);
+    (void)MPI_Comm_size(machine, &local);
+    (void)MPI_Comm_free(&machine);
     ranks.local = (unsigned)local;
-    ranks.threads = count_threads(ranks.local);
-    check_kernels(kernels);
+    ranks.threads = mpi_count_threads(ranks.local);
+    mpi_check_kernels(kernels);
     *ret = &ranks;
     return FL_OK;
 }

@@ -1,7 +1,8 @@
 /*
- * How trials get to processes. As long as there is one for each of them, each runs whole trials,
- * which the first hands out; of what is left then, each trial has a group of processes that share
- * its clients' work.
+ * Distributes trials to processes. While there are at least as many trials as processes, each
+ * process runs whole trials, which rank 0 hands out; for the remaining trials, each trial gets a
+ * group of processes that share its clients' work. On rank 0 a thread runs trials while the main
+ * thread answers the other ranks; MPI is called by the main thread only.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,15 +15,15 @@ enum { TAG_ASK = 2, TAG_GIVEN };
 struct share {
     const struct run *run;
     const uint64_t *trials;
-    size_t n;          /* of those that are handed out */
-    uint64_t *wall_ns; /* of those that were finished here */
+    size_t n;          /* number of trials that are handed out */
+    uint64_t *wall_ns; /* times of trials that were finished here */
     pthread_mutex_t lock;
-    size_t next; /* the leader's, under the lock, as the next */
+    size_t next; /* on the leader, under the lock, as the next */
     bool busy;
 };
 
-/* One of them, here. */
-static void run_one(const struct share *s, size_t i, const struct fl_ranks *ranks)
+/* Runs one trial in this process. */
+static void trials_run_one(const struct share *s, size_t i, const struct fl_ranks *ranks)
 {
     struct fl_err err = {0};
     uint64_t began_ns = fl_clock_ns();
@@ -40,8 +41,8 @@ static void run_one(const struct share *s, size_t i, const struct fl_ranks *rank
 
 /* --- whole trials --- */
 
-/* The next that nobody has; `n`: there is none, or it is enough. */
-static uint64_t hand_out(struct share *s)
+/* The next unassigned trial; `n`: there is none, or the run was interrupted. */
+static uint64_t trials_hand_out(struct share *s)
 {
     uint64_t i;
 
@@ -51,14 +52,14 @@ static uint64_t hand_out(struct share *s)
     return i;
 }
 
-/* The leader's own, beside its main thread, which answers the others. */
-static void *work(void *arg)
+/* The leader's trials run beside its main thread, which answers the other ranks. */
+static void *trials_leader_thread(void *arg)
 {
     struct share *s = arg;
     uint64_t i;
 
-    while ((i = hand_out(s)) < s->n) {
-        run_one(s, (size_t)i, NULL);
+    while ((i = trials_hand_out(s)) < s->n) {
+        trials_run_one(s, (size_t)i, NULL);
     }
     (void)pthread_mutex_lock(&s->lock);
     s->busy = false;
@@ -66,7 +67,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static bool is_busy(struct share *s)
+static bool trials_leader_busy(struct share *s)
 {
     bool busy;
 
@@ -76,8 +77,8 @@ static bool is_busy(struct share *s)
     return busy;
 }
 
-/* Who asks is told; false: nobody did. *ret_stops: it will not ask again. */
-static bool answer(struct share *s, bool *ret_stops)
+/* Answers a rank that asks for a trial; false: none asked. *ret_stops: it will not ask again. */
+static bool trials_answer_rank(struct share *s, bool *ret_stops)
 {
     MPI_Request request;
     MPI_Status status;
@@ -92,14 +93,14 @@ static bool answer(struct share *s, bool *ret_stops)
     }
     (void)MPI_Recv(&wants, 1, MPI_UINT64_T, status.MPI_SOURCE, TAG_ASK, MPI_COMM_WORLD,
                    MPI_STATUS_IGNORE);
-    i = wants != 0 ? hand_out(s) : s->n;
+    i = wants != 0 ? trials_hand_out(s) : s->n;
     *ret_stops = i == s->n;
     (void)MPI_Isend(&i, 1, MPI_UINT64_T, status.MPI_SOURCE, TAG_GIVEN, MPI_COMM_WORLD, &request);
     mpi__wait(&request);
     return true;
 }
 
-static void lead(struct share *s)
+static void trials_lead(struct share *s)
 {
     unsigned others = mpi__ranks->n - 1;
     struct fl_err err = {0};
@@ -108,11 +109,11 @@ static void lead(struct share *s)
     bool stops;
 
     s->busy = true;
-    if (pthread_create(&thread, NULL, work, s) != 0) {
+    if (pthread_create(&thread, NULL, trials_leader_thread, s) != 0) {
         mpi__ranks->fail(fl_err_set(&err, FL_ELIMIT, "cannot start a thread"), &err);
     }
-    while (others > 0 || is_busy(s)) {
-        if (answer(s, &stops)) {
+    while (others > 0 || trials_leader_busy(s)) {
+        if (trials_answer_rank(s, &stops)) {
             others -= stops;
             naps = 0;
         } else {
@@ -122,7 +123,7 @@ static void lead(struct share *s)
     (void)pthread_join(thread, NULL);
 }
 
-static uint64_t ask(void)
+static uint64_t trials_ask_leader(void)
 {
     uint64_t wants = !atomic_load(&run_interrupted);
     uint64_t i = 0;
@@ -135,7 +136,7 @@ static uint64_t ask(void)
     return i;
 }
 
-static void run_whole(struct share *s)
+static void trials_run_whole(struct share *s)
 {
     uint64_t i;
 
@@ -143,17 +144,17 @@ static void run_whole(struct share *s)
         return;
     }
     if (mpi__ranks->me == 0) {
-        lead(s);
+        trials_lead(s);
         return;
     }
-    while ((i = ask()) < s->n) {
-        run_one(s, (size_t)i, NULL);
+    while ((i = trials_ask_leader()) < s->n) {
+        trials_run_one(s, (size_t)i, NULL);
     }
 }
 
-/* --- trials of groups --- */
+/* --- trials of groups of ranks --- */
 
-static void run_in_group(const struct share *s, size_t i, MPI_Comm group)
+static void trials_run_in_group(const struct share *s, size_t i, MPI_Comm group)
 {
     size_t points = fl_experiment_points(s->run->experiment);
     struct mpi__channel *channel = NULL;
@@ -166,7 +167,7 @@ static void run_in_group(const struct share *s, size_t i, MPI_Comm group)
     }
     ranks = mpi__channel_ranks(channel);
     if (ranks->me == 0) {
-        run_one(s, i, ranks->n > 1 ? ranks : NULL);
+        trials_run_one(s, i, ranks->n > 1 ? ranks : NULL);
         rv = fl_ranks_end(ranks, &err);
     } else {
         rv = trial_serve(s->run, (size_t)s->trials[i] % points, (size_t)s->trials[i] / points,
@@ -178,19 +179,19 @@ static void run_in_group(const struct share *s, size_t i, MPI_Comm group)
     mpi__channel_close(channel);
 }
 
-/* The last `rest`, of which there are fewer than processes. */
-static void run_rest(const struct share *s, size_t begin, size_t rest)
+/* The last `rest` trials, fewer than there are processes. */
+static void trials_run_shared(const struct share *s, size_t begin, size_t rest)
 {
     int color = (int)(mpi__ranks->me % rest);
     MPI_Comm group;
 
     (void)MPI_Comm_split(MPI_COMM_WORLD, color, (int)mpi__ranks->me, &group);
-    run_in_group(s, begin + (size_t)color, group);
+    trials_run_in_group(s, begin + (size_t)color, group);
     (void)MPI_Comm_free(&group);
 }
 
-/* Whether one of all was interrupted: then all stop. */
-static bool is_enough(void)
+/* Was any trial interrupted? Then all ranks stop. */
+static bool trials_interrupted(void)
 {
     int mine = atomic_load(&run_interrupted);
     int any = 0;
@@ -211,11 +212,11 @@ int mpi__run(const struct run *run, const uint64_t *trials, size_t n, uint64_t *
                       .lock = PTHREAD_MUTEX_INITIALIZER};
     bool enough;
 
-    run_whole(&s);
-    enough = is_enough();
+    trials_run_whole(&s);
+    enough = trials_interrupted();
     if (!enough && rest > 0) {
-        run_rest(&s, s.n, rest);
-        enough = is_enough();
+        trials_run_shared(&s, s.n, rest);
+        enough = trials_interrupted();
     }
     (void)MPI_Reduce(mpi__ranks->me == 0 ? MPI_IN_PLACE : wall_ns, wall_ns, (int)n, MPI_UINT64_T,
                      MPI_MAX, 0, MPI_COMM_WORLD);

@@ -1,3 +1,7 @@
+/*
+ * Compares two points trial by trial (compare.h), and prints the comparison. Pure functions; the
+ * statistics are in stats.c.
+ */
 #include "tools/fl_sim/results/compare.h"
 
 #include <inttypes.h>
@@ -5,16 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest accuracies that are looked at. */
+/* Number of the largest accuracies that are compared. */
 #define N_TARGETS 2
 
-/* Both trials of a seed. */
+/* The two trials of a seed. */
 struct pair {
     struct fl_trajectory trajectory[2];
     struct fl_spent spent[2];
 };
 
-static const struct fl_read_trial *find_trial(const struct fl_read_point *p, uint64_t seed)
+static const struct fl_read_trial *compare_find_trial(const struct fl_read_point *p, uint64_t seed)
 {
     size_t i;
 
@@ -26,65 +30,66 @@ static const struct fl_read_trial *find_trial(const struct fl_read_point *p, uin
     return NULL;
 }
 
-static void take(struct pair *pair, int side, const struct fl_read_trial *trial, const char *key)
+static void compare_take_trial(struct pair *pair, int side, const struct fl_read_trial *trial,
+                               const char *key)
 {
     fl_trajectory_init(&pair->trajectory[side], key, fl_targets, FL_N_TARGETS);
     fl_read_trajectory(trial, &pair->trajectory[side], &pair->spent[side]);
 }
 
-static size_t match(const struct fl_read_point *a, const struct fl_read_point *b, const char *key,
-                    struct pair *pairs, struct fl_comparison *c)
+static size_t compare_match_pairs(const struct fl_read_point *a, const struct fl_read_point *b,
+                                  const char *key, struct pair *pairs, struct fl_comparison *c)
 {
     size_t n = 0;
     size_t i;
 
     for (i = 0; i < a->n_trials; i++) {
         const struct fl_read_trial *one = &a->trials[i];
-        const struct fl_read_trial *two = find_trial(b, one->seed);
+        const struct fl_read_trial *two = compare_find_trial(b, one->seed);
 
         if (!one->finished || two == NULL) {
             c->n_left_out++;
             continue;
         }
-        take(&pairs[n], 0, one, key);
-        take(&pairs[n], 1, two, key);
+        compare_take_trial(&pairs[n], 0, one, key);
+        compare_take_trial(&pairs[n], 1, two, key);
         n++;
         c->diverged_a += one->end.how == FL_TRIAL_DIVERGED;
         c->diverged_b += two->end.how == FL_TRIAL_DIVERGED;
     }
     for (i = 0; i < b->n_trials; i++) {
-        c->n_left_out += find_trial(a, b->trials[i].seed) == NULL;
+        c->n_left_out += compare_find_trial(a, b->trials[i].seed) == NULL;
     }
     return n;
 }
 
-/* Which of a pair's figures a row is of. */
+/* Selects the figure of a pair that a row compares. */
 typedef double value_fn(const struct pair *pair, int side, size_t target, enum fl_axis axis);
 
-static double best_of(const struct pair *pair, int side, size_t target, enum fl_axis axis)
+static double compare_best(const struct pair *pair, int side, size_t target, enum fl_axis axis)
 {
     (void)target;
     (void)axis;
     return pair->trajectory[side].known ? pair->trajectory[side].best : (double)NAN;
 }
 
-static double last_of(const struct pair *pair, int side, size_t target, enum fl_axis axis)
+static double compare_last(const struct pair *pair, int side, size_t target, enum fl_axis axis)
 {
     (void)target;
     (void)axis;
     return pair->trajectory[side].known ? pair->trajectory[side].last : (double)NAN;
 }
 
-static double reached_of(const struct pair *pair, int side, size_t target, enum fl_axis axis)
+static double compare_reached(const struct pair *pair, int side, size_t target, enum fl_axis axis)
 {
     const struct fl_spent *spent = &pair->trajectory[side].reached[target];
 
     return spent->round > 0 ? fl_axis_value(axis, spent) : (double)NAN;
 }
 
-/* The pairs of which both know the figure. `values` has room for 2 n. */
-static struct fl_paired pair_up(const struct pair *pairs, size_t n, value_fn *value, size_t target,
-                                enum fl_axis axis, double *values)
+/* The pairs in which both trials have the figure. `values` has room for 2 n. */
+static struct fl_paired compare_collect_pairs(const struct pair *pairs, size_t n, value_fn *value,
+                                              size_t target, enum fl_axis axis, double *values)
 {
     size_t kept = 0;
     size_t i;
@@ -101,7 +106,7 @@ static struct fl_paired pair_up(const struct pair *pairs, size_t n, value_fn *va
     return fl_pair(values, values + n, kept);
 }
 
-static bool all_reached(const struct pair *pairs, size_t n, size_t target)
+static bool compare_all_reached(const struct pair *pairs, size_t n, size_t target)
 {
     size_t i;
 
@@ -115,12 +120,12 @@ static bool all_reached(const struct pair *pairs, size_t n, size_t target)
     return n > 0;
 }
 
-static void add_quality(struct fl_comparison *c, const struct pair *pairs, size_t n,
-                        const char *when, const char *key, value_fn *value, double *values)
+static void compare_add_quality(struct fl_comparison *c, const struct pair *pairs, size_t n,
+                                const char *when, const char *key, value_fn *value, double *values)
 {
     struct fl_compared *row = &c->rows[c->n_rows];
 
-    row->paired = pair_up(pairs, n, value, 0, FL_AXIS_ROUNDS, values);
+    row->paired = compare_collect_pairs(pairs, n, value, 0, FL_AXIS_ROUNDS, values);
     if (row->paired.n > 0) {
         row->scale = fl_scale_unit(FL_UNIT_SHARE, 1.0);
         (void)snprintf(row->name, sizeof(row->name), "%s %s", when, key);
@@ -128,8 +133,8 @@ static void add_quality(struct fl_comparison *c, const struct pair *pairs, size_
     }
 }
 
-static void add_reached(struct fl_comparison *c, const struct pair *pairs, size_t n, size_t target,
-                        double *values)
+static void compare_add_reached(struct fl_comparison *c, const struct pair *pairs, size_t n,
+                                size_t target, double *values)
 {
     static const enum fl_axis axes[] = {FL_AXIS_UPLINK, FL_AXIS_BYTES, FL_AXIS_TIME};
     size_t i;
@@ -137,9 +142,9 @@ static void add_reached(struct fl_comparison *c, const struct pair *pairs, size_
     for (i = 0; i < sizeof(axes) / sizeof(axes[0]); i++) {
         struct fl_compared *row = &c->rows[c->n_rows];
 
-        row->paired = pair_up(pairs, n, reached_of, target, axes[i], values);
+        row->paired = compare_collect_pairs(pairs, n, compare_reached, target, axes[i], values);
         if (!(row->paired.mean_a > 0.0) && !(row->paired.mean_b > 0.0)) {
-            continue; /* Nobody spent anything: a world without links has no time. */
+            continue; /* 0 in all trials: without network delays there is no time. */
         }
         c->n_rows++;
         row->scale = fl_scale_axis(axes[i], fmax(row->paired.mean_a, row->paired.mean_b));
@@ -162,20 +167,20 @@ int fl_compare(const struct fl_read_point *a, const struct fl_read_point *b, con
     if (pairs == NULL || values == NULL) {
         rv = fl_err_set(err, FL_ENOMEM, "out of memory for the comparison");
     } else {
-        c.n_seeds = match(a, b, quality, pairs, &c);
+        c.n_seeds = compare_match_pairs(a, b, quality, pairs, &c);
         if (c.n_seeds == 0) {
             rv = fl_err_set(err, FL_ENOENT,
-                            "'%s' and '%s' have no seed that is finished in both, so there is "
-                            "nothing to pair",
+                            "'%s' and '%s' have no seed that is finished in both: "
+                            "nothing to compare",
                             a->label, b->label);
         }
     }
     if (rv == FL_OK) {
-        add_quality(&c, pairs, c.n_seeds, "best", quality, best_of, values);
-        add_quality(&c, pairs, c.n_seeds, "last", quality, last_of, values);
+        compare_add_quality(&c, pairs, c.n_seeds, "best", quality, compare_best, values);
+        compare_add_quality(&c, pairs, c.n_seeds, "last", quality, compare_last, values);
         for (i = FL_N_TARGETS; i-- > 0 && targets < N_TARGETS;) {
-            if (all_reached(pairs, c.n_seeds, i)) {
-                add_reached(&c, pairs, c.n_seeds, i, values);
+            if (compare_all_reached(pairs, c.n_seeds, i)) {
+                compare_add_reached(&c, pairs, c.n_seeds, i, values);
                 targets++;
             }
         }
@@ -186,9 +191,9 @@ int fl_compare(const struct fl_read_point *a, const struct fl_read_point *b, con
     return rv;
 }
 
-/* --- for people --- */
+/* --- printed comparison --- */
 
-static int add_row(struct fl_buf *out, const struct fl_compared *row)
+static int compare_add_row(struct fl_buf *out, const struct fl_compared *row)
 {
     const struct fl_paired *p = &row->paired;
     double per = row->scale.per;
@@ -207,8 +212,8 @@ static int add_row(struct fl_buf *out, const struct fl_compared *row)
                                                 : "within noise");
 }
 
-/* "A, B" of the rows that are within noise. */
-static int add_noise(struct fl_buf *out, const struct fl_comparison *c)
+/* Names of the rows within noise: "A, B". */
+static int compare_add_noise(struct fl_buf *out, const struct fl_comparison *c)
 {
     size_t n = 0;
     size_t i;
@@ -227,7 +232,7 @@ static int add_noise(struct fl_buf *out, const struct fl_comparison *c)
                : fl_buf_printf(out, "No difference is within noise: no 95 %% interval holds 0.\n");
 }
 
-static int add_notes(struct fl_buf *out, const struct fl_comparison *c)
+static int compare_add_notes(struct fl_buf *out, const struct fl_comparison *c)
 {
     int rv = FL_OK;
 
@@ -253,14 +258,14 @@ int fl_comparison_text(struct fl_buf *out, const struct fl_comparison *compariso
                                      "A", "B", "B - A", "std error", "95 % interval")
                      : rv;
     for (i = 0; rv == FL_OK && i < comparison->n_rows; i++) {
-        rv = add_row(out, &comparison->rows[i]);
+        rv = compare_add_row(out, &comparison->rows[i]);
     }
     rv = rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
     if (rv == FL_OK && comparison->n_seeds < 2) {
-        rv = fl_buf_printf(out, "One pair says nothing about noise: run more trials "
+        rv = fl_buf_printf(out, "One pair gives no estimate of noise: run more trials "
                                 "(trials: of the experiment).\n");
     } else if (rv == FL_OK) {
-        rv = add_noise(out, comparison);
+        rv = compare_add_noise(out, comparison);
     }
-    return rv == FL_OK ? add_notes(out, comparison) : rv;
+    return rv == FL_OK ? compare_add_notes(out, comparison) : rv;
 }

@@ -1,3 +1,7 @@
+/*
+ * Makes the curve of a figure over the trials of a point (curve.h): moving mean, interpolation
+ * between rounds, mean and band. Pure functions; plot.c draws it.
+ */
 #include "tools/fl_sim/results/curve.h"
 
 #include <math.h>
@@ -6,14 +10,14 @@
 
 #include "tools/fl_sim/results/stats.h"
 
-/* More points than a picture has columns. */
+/* Maximum number of points: more than a picture has columns. */
 #define POINTS_MAX 1200
 
-/* Of one trial, where the figure is known; x does not fall. */
+/* The points of one trial where the figure is known; x never decreases. */
 struct line {
     double *x, *y;
     size_t n;
-    size_t at; /* where the last look was */
+    size_t at; /* position of the last lookup */
 };
 
 static void line_done(struct line *line)
@@ -32,7 +36,7 @@ static int line_smooth(struct line *line, unsigned smooth)
         return FL_ENOMEM;
     }
     for (i = 0; i < line->n; i++) {
-        /* As many on both sides, so that no end is pulled to one. */
+        /* The same number of values on both sides, so that the ends are not shifted. */
         size_t left = i < half ? i : half;
         size_t side = line->n - 1 - i < left ? line->n - 1 - i : left;
 
@@ -72,7 +76,7 @@ static int line_make(const struct fl_read_trial *trial, enum fl_axis axis,
     return FL_OK;
 }
 
-/* `x` does not fall from call to call, and is not before the first of the line. */
+/* `x` never decreases from call to call, and is not before the first point of the line. */
 static double line_at(struct line *line, double x)
 {
     double from;
@@ -90,7 +94,7 @@ static double line_at(struct line *line, double x)
            (line->y[line->at + 1] - line->y[line->at]) * ((x - from) / (to - from));
 }
 
-static int by_value(const void *a, const void *b)
+static int curve_by_value(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
@@ -98,8 +102,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Where any line has a point, between what all of them cover; thinned out, with both ends. */
-static int make_grid(const struct line *lines, size_t n, bool finished, struct fl_curve *c)
+/* The x values of all points of all lines, in the range that all lines cover; thinned out, with
+   both ends. */
+static int curve_make_grid(const struct line *lines, size_t n, bool finished, struct fl_curve *c)
 {
     double begin = 0.0;
     double end = 0.0;
@@ -126,7 +131,7 @@ static int make_grid(const struct line *lines, size_t n, bool finished, struct f
             }
         }
     }
-    qsort(c->x, c->n, sizeof(*c->x), by_value);
+    qsort(c->x, c->n, sizeof(*c->x), curve_by_value);
     for (i = 0; i < c->n; i++) {
         if (kept == 0 || c->x[i] > c->x[kept - 1]) {
             c->x[kept++] = c->x[i];
@@ -142,7 +147,8 @@ static int make_grid(const struct line *lines, size_t n, bool finished, struct f
     return FL_OK;
 }
 
-static void band_at(struct fl_curve *c, size_t i, const double *values, size_t n, enum fl_band band)
+static void curve_band_at(struct fl_curve *c, size_t i, const double *values, size_t n,
+                          enum fl_band band)
 {
     double mean = fl_mean(values, n);
     double off = band == FL_BAND_DEVIATION ? fl_deviation(values, n) : 0.0;
@@ -157,12 +163,13 @@ static void band_at(struct fl_curve *c, size_t i, const double *values, size_t n
     }
 }
 
-static int join(struct line *lines, size_t n, bool finished, enum fl_band band, struct fl_curve *c)
+static int curve_join(struct line *lines, size_t n, bool finished, enum fl_band band,
+                      struct fl_curve *c)
 {
     double *values = calloc(n, sizeof(*values));
     size_t i;
     size_t k;
-    int rv = values != NULL ? make_grid(lines, n, finished, c) : FL_ENOMEM;
+    int rv = values != NULL ? curve_make_grid(lines, n, finished, c) : FL_ENOMEM;
 
     if (rv == FL_OK && c->n > 0) {
         c->mean = calloc(c->n, sizeof(*c->mean));
@@ -174,7 +181,7 @@ static int join(struct line *lines, size_t n, bool finished, enum fl_band band, 
         for (k = 0; k < n; k++) {
             values[k] = line_at(&lines[k], c->x[i]);
         }
-        band_at(c, i, values, n, band);
+        curve_band_at(c, i, values, n, band);
     }
     free(values);
     return rv;
@@ -206,7 +213,7 @@ int fl_curve_make(const struct fl_read_point *point, enum fl_axis axis,
         }
     }
     if (rv == FL_OK && n > 0) {
-        rv = join(lines, n, finished, band, &c);
+        rv = curve_join(lines, n, finished, band, &c);
         c.n_trials = n;
     }
     for (i = 0; i < n; i++) {

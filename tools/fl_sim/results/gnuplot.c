@@ -1,4 +1,4 @@
-/* The program that draws: its script through a file without a name, no shell. */
+/* Runs gnuplot: its script is an unlinked temporary file on stdin, without a shell. */
 
 #include <errno.h>
 #include <spawn.h>
@@ -15,15 +15,15 @@
 
 extern char **environ;
 
-/* Its last words, on one line. */
-static const char *words_of(FILE *said, char out[FL_ERR_BUF_SIZE / 2])
+/* The end of its stderr, on one line. */
+static const char *gnuplot_last_words(FILE *stderr_file, char out[FL_ERR_BUF_SIZE / 2])
 {
     char text[4096];
     size_t len;
     char *p;
 
-    rewind(said);
-    len = fread(text, 1, sizeof(text) - 1, said);
+    rewind(stderr_file);
+    len = fread(text, 1, sizeof(text) - 1, stderr_file);
     while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == ' ')) {
         len--;
     }
@@ -34,8 +34,8 @@ static const char *words_of(FILE *said, char out[FL_ERR_BUF_SIZE / 2])
     return fl_str_ends(out, FL_ERR_BUF_SIZE / 2, fl_str_clean(text));
 }
 
-/* -d: what the user has set up for other pictures does not reach into ours. */
-static int spawn(FILE *script, FILE *said, pid_t *ret)
+/* -d: ignores the user's settings for gnuplot. */
+static int gnuplot_spawn(FILE *script, FILE *stderr_file, pid_t *ret)
 {
     char *const argv[] = {(char[]){"gnuplot"}, (char[]){"-d"}, NULL};
     posix_spawn_file_actions_t actions;
@@ -45,24 +45,27 @@ static int spawn(FILE *script, FILE *said, pid_t *ret)
         return rv;
     }
     rv = posix_spawn_file_actions_adddup2(&actions, fileno(script), STDIN_FILENO);
-    rv = rv == 0 ? posix_spawn_file_actions_adddup2(&actions, fileno(said), STDOUT_FILENO) : rv;
-    rv = rv == 0 ? posix_spawn_file_actions_adddup2(&actions, fileno(said), STDERR_FILENO) : rv;
+    rv = rv == 0 ? posix_spawn_file_actions_adddup2(&actions, fileno(stderr_file), STDOUT_FILENO)
+                 : rv;
+    rv = rv == 0 ? posix_spawn_file_actions_adddup2(&actions, fileno(stderr_file), STDERR_FILENO)
+                 : rv;
     rv = rv == 0 ? posix_spawnp(ret, argv[0], &actions, NULL, argv, environ) : rv;
     (void)posix_spawn_file_actions_destroy(&actions);
     return rv;
 }
 
-static int run(FILE *script, FILE *said, struct fl_err *err)
+static int gnuplot_run(FILE *script, FILE *stderr_file, struct fl_err *err)
 {
     char words[FL_ERR_BUF_SIZE / 2];
     int status = 0;
     pid_t pid;
-    int code = spawn(script, said, &pid);
+    int code = gnuplot_spawn(script, stderr_file, &pid);
 
     if (code == ENOENT) {
-        return fl_err_set(err, FL_ENOENT,
-                          "cannot find the program 'gnuplot' in PATH, which draws the pictures "
-                          "(Debian: apt-get install gnuplot-nox)");
+        return fl_err_set(
+            err, FL_ENOENT,
+            "cannot find the program 'gnuplot' in PATH, which draws the pictures: install it "
+            "(Debian: apt-get install gnuplot-nox)");
     }
     if (code != 0) {
         return fl_err_set(err, fl_err_from_errno(code), "cannot start gnuplot: %s", strerror(code));
@@ -76,35 +79,35 @@ static int run(FILE *script, FILE *said, struct fl_err *err)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         return FL_OK;
     }
-    return fl_err_set(err, FL_ESTATE, "gnuplot failed: %s", words_of(said, words));
+    return fl_err_set(err, FL_ESTATE, "gnuplot failed: %s", gnuplot_last_words(stderr_file, words));
 }
 
-static int draw(const struct fl_buf *text, struct fl_err *err)
+static int gnuplot_draw(const struct fl_buf *text, struct fl_err *err)
 {
     FILE *script = tmpfile();
-    FILE *said = tmpfile();
+    FILE *stderr_file = tmpfile();
     int rv = FL_OK;
 
-    if (script == NULL || said == NULL ||
+    if (script == NULL || stderr_file == NULL ||
         (text->len > 0 && fwrite(text->data, text->len, 1, script) != 1) || fflush(script) != 0)
     {
         rv = fl_err_set(err, fl_err_from_errno(errno), "cannot write a temporary file: %s",
                         strerror(errno));
     } else {
         rewind(script);
-        rv = run(script, said, err);
+        rv = gnuplot_run(script, stderr_file, err);
     }
     if (script != NULL) {
         (void)fclose(script);
     }
-    if (said != NULL) {
-        (void)fclose(said);
+    if (stderr_file != NULL) {
+        (void)fclose(stderr_file);
     }
     return rv;
 }
 
-static int draw_one(const struct fl_plot *plot, enum fl_picture picture, const char *name,
-                    struct fl_err *err)
+static int gnuplot_draw_file(const struct fl_plot *plot, enum fl_picture picture, const char *name,
+                             struct fl_err *err)
 {
     const char *end = picture == FL_PICTURE_SVG ? "svg" : "png";
     char path[FL_RESULTS_DIR];
@@ -123,7 +126,7 @@ static int draw_one(const struct fl_plot *plot, enum fl_picture picture, const c
     }
     fl_buf_init(&text, SCRIPT_MAX);
     rv = fl_plot_script(&text, plot, picture, tmp);
-    rv = rv == FL_OK ? draw(&text, err)
+    rv = rv == FL_OK ? gnuplot_draw(&text, err)
                      : fl_err_set(err, rv, "the script for '%s': %s", path, fl_strerror(rv));
     fl_buf_done(&text);
     rv = rv == FL_OK ? fl_fs_publish(tmp, path, /* sync= */ false, err) : rv;
@@ -135,7 +138,7 @@ static int draw_one(const struct fl_plot *plot, enum fl_picture picture, const c
 
 int fl_plot_draw(const struct fl_plot *plot, const char *name, struct fl_err *err)
 {
-    int rv = draw_one(plot, FL_PICTURE_SVG, name, err);
+    int rv = gnuplot_draw_file(plot, FL_PICTURE_SVG, name, err);
 
-    return rv == FL_OK ? draw_one(plot, FL_PICTURE_PNG, name, err) : rv;
+    return rv == FL_OK ? gnuplot_draw_file(plot, FL_PICTURE_PNG, name, err) : rv;
 }

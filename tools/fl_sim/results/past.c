@@ -1,4 +1,5 @@
-/* What a run before left in a folder, and how that is made ready for more of it. */
+/* The results of a previous run in a folder, and how they are prepared for more rounds, trials or
+   points. One thread, under the lock of the folder (results.c). */
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 struct fl_results_past {
     json_t *root;
     const char *file, *text, *fingerprint;
-    const char **sets; /* [n_sets], of the tree */
+    const char **sets; /* [n_sets], borrowed from the tree */
     size_t n_sets;
 };
 
@@ -75,8 +76,8 @@ const char *fl_results_past_text(const struct fl_results_past *past, const char 
 
 /* --- summaries --- */
 
-static int summary_path(const char *dir, const char *point, uint64_t seed, const char *name,
-                        char out[FL_RESULTS_PATH], struct fl_err *err)
+static int past_summary_path(const char *dir, const char *point, uint64_t seed, const char *name,
+                             char out[FL_RESULTS_PATH], struct fl_err *err)
 {
     int n = snprintf(out, FL_RESULTS_PATH, "%s/%s/seed-%llu/%s", dir, point,
                      (unsigned long long)seed, name);
@@ -85,8 +86,8 @@ static int summary_path(const char *dir, const char *point, uint64_t seed, const
                                          : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }
 
-/* FL_ENOENT: the trial is not finished. What is no summary counts as none. */
-static int read_summary(const char *path, json_t **ret, struct fl_err *err)
+/* FL_ENOENT: the trial is not finished. A file that is not a summary counts as none. */
+static int past_read_summary(const char *path, json_t **ret, struct fl_err *err)
 {
     struct fl_buf text;
     int rv = fl_fs_read(path, SUMMARY_MAX, &text, err);
@@ -99,7 +100,7 @@ static int read_summary(const char *path, json_t **ret, struct fl_err *err)
     return *ret != NULL ? FL_OK : FL_ENOENT;
 }
 
-static int write_summary(const char *path, const json_t *summary, struct fl_err *err)
+static int past_write_summary(const char *path, const json_t *summary, struct fl_err *err)
 {
     struct fl_buf text;
     int rv;
@@ -111,7 +112,7 @@ static int write_summary(const char *path, const json_t *summary, struct fl_err 
     return rv == FL_OK ? FL_OK : fl_results_write_error(err, rv, path);
 }
 
-static bool says(const json_t *summary, const char *key, const char *text)
+static bool past_summary_has(const json_t *summary, const char *key, const char *text)
 {
     const char *value = json_string_value(json_object_get(summary, key));
 
@@ -123,16 +124,18 @@ int fl_results_rename_trial(const char *dir, const struct fl_run_point *point, u
 {
     char path[FL_RESULTS_PATH];
     json_t *summary = NULL;
-    int rv = summary_path(dir, point->slug, seed, "summary.json", path, err);
+    int rv = past_summary_path(dir, point->slug, seed, "summary.json", path, err);
 
-    rv = rv == FL_OK ? read_summary(path, &summary, err) : rv;
+    rv = rv == FL_OK ? past_read_summary(path, &summary, err) : rv;
     if (rv != FL_OK) {
         return rv == FL_ENOENT ? FL_OK : rv;
     }
-    if (!says(summary, "point", point->slug) || !says(summary, "label", point->label)) {
+    if (!past_summary_has(summary, "point", point->slug) ||
+        !past_summary_has(summary, "label", point->label))
+    {
         (void)json_object_set_new(summary, "point", json_string(point->slug));
         (void)json_object_set_new(summary, "label", json_string(point->label));
-        rv = write_summary(path, summary, err);
+        rv = past_write_summary(path, summary, err);
     }
     json_decref(summary);
     return rv;
@@ -149,10 +152,11 @@ int fl_results_rename_point(const char *dir, const char *from, const char *to, s
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
     if (!fl_fs_exists(old)) {
-        return FL_OK; /* Done before a kill, or never begun. */
+        return FL_OK; /* Already done before a kill, or never started. */
     }
     if (fl_fs_exists(new)) {
-        return fl_err_set(err, FL_EEXIST, "'%s' is in the way of '%s': remove one of them", new,
+        return fl_err_set(err, FL_EEXIST,
+                          "'%s' cannot be renamed to '%s', which exists: remove one of them", new,
                           old);
     }
     return fl_fs_publish(old, new, /* sync= */ false, err);
@@ -165,11 +169,11 @@ int fl_results_reopen_trial(const char *dir, const char *point, uint64_t seed, b
     char state[FL_RESULTS_PATH];
     json_t *summary = NULL;
     const char *ended;
-    int rv = summary_path(dir, point, seed, "summary.json", path, err);
+    int rv = past_summary_path(dir, point, seed, "summary.json", path, err);
 
     *ret_reopened = *ret_kept = false;
-    rv = rv == FL_OK ? summary_path(dir, point, seed, "state/journal", state, err) : rv;
-    rv = rv == FL_OK ? read_summary(path, &summary, err) : rv;
+    rv = rv == FL_OK ? past_summary_path(dir, point, seed, "state/journal", state, err) : rv;
+    rv = rv == FL_OK ? past_read_summary(path, &summary, err) : rv;
     if (rv != FL_OK) {
         return rv == FL_ENOENT ? FL_OK : rv;
     }

@@ -1,4 +1,4 @@
-/* The script of a picture. */
+/* Makes the gnuplot script of a picture. Pure functions; gnuplot.c runs it. */
 
 #include "tools/fl_sim/results/plot.h"
 
@@ -8,20 +8,21 @@
 #include "tools/fl_sim/results/scale.h"
 
 /*
- * Colours that people with any kind of colour vision tell apart: Okabe and Ito, Color Universal
- * Design (2002), without the yellow, which is faint on white. More series than colours take dashes.
+ * Colours for all kinds of colour vision: Okabe and Ito, Color Universal Design (2002), without the
+ * yellow, which is faint on white. Series beyond the number of colours are dashed.
  */
 static const char *const colours[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                       "#E69F00", "#56B4E9", "#000000"};
 #define N_COLOURS (sizeof(colours) / sizeof(colours[0]))
 
-/* Of the key: pixels for all names of a line, and for one beside and by its letters. */
+/* Legend: width of a line of names in pixels, and the width of an entry without and per
+   character. */
 #define KEY_WIDTH  700
 #define KEY_SAMPLE 60
 #define KEY_LETTER 9
 
-/* In single quotes nothing is special to gnuplot but the quote itself. */
-static int add_quoted(struct fl_buf *out, const char *text)
+/* In single quotes, only the quote itself is special to gnuplot. */
+static int plot_add_quoted(struct fl_buf *out, const char *text)
 {
     int rv = fl_buf_printf(out, "'");
     const char *p;
@@ -35,21 +36,21 @@ static int add_quoted(struct fl_buf *out, const char *text)
     return rv == FL_OK ? fl_buf_printf(out, "'") : rv;
 }
 
-static int add_set(struct fl_buf *out, const char *what, const char *text)
+static int plot_add_set(struct fl_buf *out, const char *what, const char *text)
 {
     int rv = fl_buf_printf(out, "set %s ", what);
 
-    rv = rv == FL_OK ? add_quoted(out, text) : rv;
+    rv = rv == FL_OK ? plot_add_quoted(out, text) : rv;
     return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
 }
 
-/* The largest and the smallest value above 0 that the picture has. */
+/* The largest and the smallest positive value of the picture. */
 struct extent {
     double x_first, x_last;
     double y_low, y_high;
 };
 
-static struct extent measure(const struct fl_plot *plot)
+static struct extent plot_extent(const struct fl_plot *plot)
 {
     struct extent e = {(double)INFINITY, 0.0, (double)INFINITY, -(double)INFINITY};
     size_t s;
@@ -70,8 +71,9 @@ static struct extent measure(const struct fl_plot *plot)
     return e;
 }
 
-/* "uplink (MB)"; of "wall_us" in seconds "wall (s)". */
-static int add_axis_label(struct fl_buf *out, const char *what, const char *name, const char *unit)
+/* "uplink (MB)"; for "wall_us" in seconds "wall (s)". */
+static int plot_add_axis_label(struct fl_buf *out, const char *what, const char *name,
+                               const char *unit)
 {
     int len = (int)strlen(name) - (fl_str_ends_with(name, "_us") ? 3 : 0);
     char text[160];
@@ -82,10 +84,10 @@ static int add_axis_label(struct fl_buf *out, const char *what, const char *name
     for (p = text; *p != '\0'; p++) {
         *p = *p == '_' ? ' ' : *p;
     }
-    return add_set(out, what, text);
+    return plot_add_set(out, what, text);
 }
 
-static const char *axis_label(enum fl_axis axis)
+static const char *plot_axis_label(enum fl_axis axis)
 {
     static const char *const labels[FL_N_AXES] = {
         [FL_AXIS_ROUNDS] = "rounds",
@@ -98,10 +100,11 @@ static const char *axis_label(enum fl_axis axis)
 }
 
 /*
- * Lines of the key below the curves, by what its names take in a picture 800 wide: gnuplot places
- * them, and the picture grows by as many, so that the curves keep their room.
+ * Number of lines of the legend below the curves, estimated from the widths of its names in a
+ * picture 800 wide: gnuplot places them, and the picture grows by as many lines so that the curves
+ * keep their size.
  */
-static unsigned key_lines(const struct fl_plot *plot)
+static unsigned plot_legend_lines(const struct fl_plot *plot)
 {
     size_t longest = 1;
     size_t in_a_line;
@@ -117,10 +120,10 @@ static unsigned key_lines(const struct fl_plot *plot)
     return (unsigned)((plot->n_series + in_a_line - 1) / in_a_line);
 }
 
-static int add_terminal(struct fl_buf *out, const struct fl_plot *plot, enum fl_picture picture,
-                        const char *path)
+static int plot_add_terminal(struct fl_buf *out, const struct fl_plot *plot,
+                             enum fl_picture picture, const char *path)
 {
-    unsigned height = 488 + 24 * key_lines(plot);
+    unsigned height = 488 + 24 * plot_legend_lines(plot);
     int rv = picture == FL_PICTURE_SVG
                  ? fl_buf_printf(out,
                                  "set encoding utf8\nset terminal svg size 800,%u dynamic "
@@ -133,10 +136,10 @@ static int add_terminal(struct fl_buf *out, const struct fl_plot *plot, enum fl_
                                  "background '#FFFFFF'\n",
                                  2 * height);
 
-    return rv == FL_OK ? add_set(out, "output", path) : rv;
+    return rv == FL_OK ? plot_add_set(out, "output", path) : rv;
 }
 
-static int add_frame(struct fl_buf *out, const struct fl_plot *plot)
+static int plot_add_frame(struct fl_buf *out, const struct fl_plot *plot)
 {
     int rv = fl_buf_printf(out, "set border 3 linecolor rgb '#606060'\n"
                                 "set tics nomirror out scale 0.6 textcolor rgb '#303030'\n"
@@ -146,18 +149,18 @@ static int add_frame(struct fl_buf *out, const struct fl_plot *plot)
                                 "spacing 1.2 height 1\n");
 
     if (rv == FL_OK && plot->title != NULL && plot->title[0] != '\0') {
-        rv = add_set(out, "title", plot->title);
+        rv = plot_add_set(out, "title", plot->title);
     }
     return rv;
 }
 
-static int add_axes(struct fl_buf *out, const struct fl_plot *plot, const struct extent *e,
-                    const struct fl_scale *x, const struct fl_scale *y)
+static int plot_add_axes(struct fl_buf *out, const struct fl_plot *plot, const struct extent *e,
+                         const struct fl_scale *x, const struct fl_scale *y)
 {
-    int rv = add_axis_label(out, "xlabel", axis_label(plot->axis), x->unit);
+    int rv = plot_add_axis_label(out, "xlabel", plot_axis_label(plot->axis), x->unit);
 
-    rv = rv == FL_OK ? add_axis_label(out, "ylabel", fl_figure_key(plot->y), y->unit) : rv;
-    /* Where nothing was spent there is neither a logarithm nor a range. */
+    rv = rv == FL_OK ? plot_add_axis_label(out, "ylabel", fl_figure_key(plot->y), y->unit) : rv;
+    /* If the axis is 0 everywhere, neither a logarithm nor a range is possible. */
     if (rv == FL_OK && plot->log_x && e->x_last > 0.0) {
         rv = fl_buf_printf(out, "set logscale x 10\nset xrange [%.6g:%.6g]\n",
                            e->x_first / x->per * 0.95, e->x_last / x->per * 1.05);
@@ -168,8 +171,8 @@ static int add_axes(struct fl_buf *out, const struct fl_plot *plot, const struct
     return rv;
 }
 
-static int add_data(struct fl_buf *out, size_t s, const struct fl_curve *c,
-                    const struct fl_scale *x, const struct fl_scale *y)
+static int plot_add_data(struct fl_buf *out, size_t s, const struct fl_curve *c,
+                         const struct fl_scale *x, const struct fl_scale *y)
 {
     int rv = fl_buf_printf(out, "$s%zu << END\n", s);
     size_t i;
@@ -181,8 +184,8 @@ static int add_data(struct fl_buf *out, size_t s, const struct fl_curve *c,
     return rv == FL_OK ? fl_buf_printf(out, "END\n") : rv;
 }
 
-/* Bands first, so that no curve is under one. */
-static int add_plots(struct fl_buf *out, const struct fl_plot *plot)
+/* Bands first, so that they do not cover curves. */
+static int plot_add_curves(struct fl_buf *out, const struct fl_plot *plot)
 {
     const char *lead = "plot ";
     size_t s;
@@ -208,7 +211,7 @@ static int add_plots(struct fl_buf *out, const struct fl_plot *plot)
                            "%s$s%zu using 1:2 with lines linewidth 2 dashtype %zu "
                            "linecolor rgb '%s' title ",
                            lead, s, s / N_COLOURS + 1, colours[s % N_COLOURS]);
-        rv = rv == FL_OK ? add_quoted(out, plot->series[s].label) : rv;
+        rv = rv == FL_OK ? plot_add_quoted(out, plot->series[s].label) : rv;
         lead = ", \\\n  ";
     }
     return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
@@ -217,18 +220,18 @@ static int add_plots(struct fl_buf *out, const struct fl_plot *plot)
 int fl_plot_script(struct fl_buf *out, const struct fl_plot *plot, enum fl_picture picture,
                    const char *path)
 {
-    struct extent e = measure(plot);
+    struct extent e = plot_extent(plot);
     struct fl_scale x = fl_scale_axis(plot->axis, e.x_last);
     struct fl_scale y = fl_scale_unit(plot->y->unit, e.y_high);
     size_t s;
-    int rv = add_terminal(out, plot, picture, path);
+    int rv = plot_add_terminal(out, plot, picture, path);
 
-    rv = rv == FL_OK ? add_frame(out, plot) : rv;
-    rv = rv == FL_OK ? add_axes(out, plot, &e, &x, &y) : rv;
+    rv = rv == FL_OK ? plot_add_frame(out, plot) : rv;
+    rv = rv == FL_OK ? plot_add_axes(out, plot, &e, &x, &y) : rv;
     for (s = 0; rv == FL_OK && s < plot->n_series; s++) {
         if (plot->series[s].curve.n > 0) {
-            rv = add_data(out, s, &plot->series[s].curve, &x, &y);
+            rv = plot_add_data(out, s, &plot->series[s].curve, &x, &y);
         }
     }
-    return rv == FL_OK ? add_plots(out, plot) : rv;
+    return rv == FL_OK ? plot_add_curves(out, plot) : rv;
 }

@@ -24,14 +24,14 @@ struct fl_plot {
 };
 
 /*
- * The whole script, data included, that writes the picture to `path`. Texts of the user stand in it
- * as text, whatever is in them. FL_ENOMEM, FL_ELIMIT.
+ * The whole script, with its data, that writes the picture to `path`. User texts are escaped.
+ * FL_ENOMEM, FL_ELIMIT.
  */
 FL_MUST_CHECK int fl_plot_script(struct fl_buf *out, const struct fl_plot *plot,
                                  enum fl_picture picture, const char *path);
 /*
- * Write `name`.svg and `name`.png, each whole or not at all. FL_ENOENT: there is no gnuplot in
- * PATH; FL_ESTATE: it failed, with its own words. Waits for it.
+ * Write `name`.svg and `name`.png, each atomically. FL_ENOENT: gnuplot is not in PATH; FL_ESTATE:
+ * it failed, with the end of its stderr. Waits for it.
  */
 FL_MUST_CHECK int fl_plot_draw(const struct fl_plot *plot, const char *name, struct fl_err *err);
 

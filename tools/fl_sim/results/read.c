@@ -1,3 +1,7 @@
+/*
+ * Reads the results of a run from its folder (read.h): run.json, summaries and rounds. Main thread.
+ * It writes nothing and takes no lock.
+ */
 #include "tools/fl_sim/results/read.h"
 
 #include <inttypes.h>
@@ -12,15 +16,15 @@
 #define ROUNDS_MAX  ((size_t)2 << 30)
 #define SUMMARY_MAX ((size_t)1 << 20)
 
-static int no_memory(struct fl_err *err)
+static int read_out_of_memory(struct fl_err *err)
 {
     return fl_err_set(err, FL_ENOMEM, "out of memory for the results");
 }
 
 /* --- rounds.jsonl --- */
 
-/* Room for one more, doubling. */
-static int grow_rows(struct fl_read_trial *t, size_t *room, struct fl_err *err)
+/* Makes room for one more element, doubling the array. */
+static int read_grow_rows(struct fl_read_trial *t, size_t *room, struct fl_err *err)
 {
     struct fl_row *rows;
 
@@ -30,14 +34,14 @@ static int grow_rows(struct fl_read_trial *t, size_t *room, struct fl_err *err)
     *room = *room > 0 ? 2 * *room : 64;
     rows = reallocarray(t->rows, *room, sizeof(*rows));
     if (rows == NULL) {
-        return no_memory(err);
+        return read_out_of_memory(err);
     }
     t->rows = rows;
     return FL_OK;
 }
 
-static int read_line(struct fl_read_trial *t, const char *line, size_t len, const char *path,
-                     struct fl_err *err)
+static int read_round_line(struct fl_read_trial *t, const char *line, size_t len, const char *path,
+                           struct fl_err *err)
 {
     struct fl_row *row = &t->rows[t->n_rows];
     json_error_t why = {0};
@@ -56,8 +60,8 @@ static int read_line(struct fl_read_trial *t, const char *line, size_t len, cons
     return rv;
 }
 
-static int read_lines(struct fl_read_trial *t, const struct fl_buf *text, const char *path,
-                      struct fl_err *err)
+static int read_round_lines(struct fl_read_trial *t, const struct fl_buf *text, const char *path,
+                            struct fl_err *err)
 {
     const char *at = (const char *)text->data;
     const char *end = at + text->len;
@@ -68,13 +72,13 @@ static int read_lines(struct fl_read_trial *t, const struct fl_buf *text, const 
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         bool last = stop == NULL || stop + 1 == end;
 
-        rv = stop != NULL
-                 ? FL_OK
-                 : fl_err_set(err, FL_EFORMAT, "%s:%zu: the line is cut off", path, t->n_rows + 1);
-        rv = rv == FL_OK ? grow_rows(t, &room, err) : rv;
-        rv = rv == FL_OK ? read_line(t, at, (size_t)(stop - at), path, err) : rv;
+        rv = stop != NULL ? FL_OK
+                          : fl_err_set(err, FL_EFORMAT, "%s:%zu: the line is truncated", path,
+                                       t->n_rows + 1);
+        rv = rv == FL_OK ? read_grow_rows(t, &room, err) : rv;
+        rv = rv == FL_OK ? read_round_line(t, at, (size_t)(stop - at), path, err) : rv;
         if (rv == FL_EFORMAT && last && !t->finished) {
-            return FL_OK; /* It was being written. */
+            return FL_OK; /* The run is still writing this line. */
         }
         if (rv != FL_OK) {
             return rv;
@@ -87,7 +91,7 @@ static int read_lines(struct fl_read_trial *t, const struct fl_buf *text, const 
 
 /* --- summary.json --- */
 
-static int read_how(const char *text, enum fl_trial_how *ret)
+static int read_end_state(const char *text, enum fl_trial_how *ret)
 {
     int how;
 
@@ -100,7 +104,7 @@ static int read_how(const char *text, enum fl_trial_how *ret)
     return FL_EFORMAT;
 }
 
-static int read_summary(struct fl_read_trial *t, const char *path, struct fl_err *err)
+static int read_trial_summary(struct fl_read_trial *t, const char *path, struct fl_err *err)
 {
     struct fl_buf text;
     json_t *summary;
@@ -112,9 +116,9 @@ static int read_summary(struct fl_read_trial *t, const char *path, struct fl_err
     }
     summary = json_loadb((const char *)text.data, text.len, 0, NULL);
     fl_buf_done(&text);
-    rv = read_how(json_string_value(json_object_get(summary, "ended")), &t->end.how);
+    rv = read_end_state(json_string_value(json_object_get(summary, "ended")), &t->end.how);
     if (rv != FL_OK) {
-        (void)fl_err_set(err, rv, "'%s' does not say how the trial ended", path);
+        (void)fl_err_set(err, rv, "'%s' has no valid state of the trial", path);
     } else {
         t->finished = true;
         t->end.round = (uint64_t)json_integer_value(json_object_get(summary, "diverged_round"));
@@ -128,7 +132,7 @@ static int read_summary(struct fl_read_trial *t, const char *path, struct fl_err
 
 /* --- a point --- */
 
-static int add_seed(void *ctx, const char *folder, const char *name, struct fl_err *err)
+static int read_add_seed(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
     struct fl_read_point *p = ctx;
     struct fl_read_trial *trials;
@@ -140,14 +144,14 @@ static int add_seed(void *ctx, const char *folder, const char *name, struct fl_e
     }
     trials = reallocarray(p->trials, p->n_trials + 1, sizeof(*trials));
     if (trials == NULL) {
-        return no_memory(err);
+        return read_out_of_memory(err);
     }
     p->trials = trials;
     trials[p->n_trials++] = (struct fl_read_trial){.seed = seed};
     return FL_OK;
 }
 
-static int by_seed(const void *a, const void *b)
+static int read_compare_seeds(const void *a, const void *b)
 {
     uint64_t x = ((const struct fl_read_trial *)a)->seed;
     uint64_t y = ((const struct fl_read_trial *)b)->seed;
@@ -155,7 +159,7 @@ static int by_seed(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void trial_done(struct fl_read_trial *t)
+static void read_trial_done(struct fl_read_trial *t)
 {
     free(t->rows);
     free(t->reason);
@@ -171,7 +175,7 @@ static int read_trial(struct fl_read_trial *t, const char *folder, struct fl_err
     if (n < 0 || (size_t)n >= sizeof(path)) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", folder);
     }
-    rv = read_summary(t, path, err);
+    rv = read_trial_summary(t, path, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -181,7 +185,7 @@ static int read_trial(struct fl_read_trial *t, const char *folder, struct fl_err
     }
     rv = fl_fs_read(path, ROUNDS_MAX, &text, err);
     if (rv == FL_OK) {
-        rv = read_lines(t, &text, path, err);
+        rv = read_round_lines(t, &text, path, err);
         fl_buf_done(&text);
     }
     return rv;
@@ -197,11 +201,11 @@ static int read_point(struct fl_read_point *p, const char *dir, struct fl_err *e
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "path '%s' is too long", dir);
     }
-    rv = fl_fs_each(folder, add_seed, p, err);
+    rv = fl_fs_each(folder, read_add_seed, p, err);
     if (rv != FL_OK || p->n_trials == 0) {
         return rv;
     }
-    qsort(p->trials, p->n_trials, sizeof(*p->trials), by_seed);
+    qsort(p->trials, p->n_trials, sizeof(*p->trials), read_compare_seeds);
     for (i = 0; rv == FL_OK && i < p->n_trials; i++) {
         rv = read_trial(&p->trials[i], folder, err);
     }
@@ -209,7 +213,7 @@ static int read_point(struct fl_read_point *p, const char *dir, struct fl_err *e
         if (p->trials[i].n_rows > 0) {
             p->trials[kept++] = p->trials[i];
         } else {
-            trial_done(&p->trials[i]);
+            read_trial_done(&p->trials[i]);
         }
     }
     p->n_trials = kept;
@@ -228,7 +232,7 @@ void fl_read_run_free(struct fl_read_run *run)
     }
     for (i = 0; i < run->n_points; i++) {
         for (k = 0; k < run->points[i].n_trials; k++) {
-            trial_done(&run->points[i].trials[k]);
+            read_trial_done(&run->points[i].trials[k]);
         }
         free(run->points[i].trials);
         free(run->points[i].slug);
@@ -240,16 +244,16 @@ void fl_read_run_free(struct fl_read_run *run)
     free(run);
 }
 
-/* `only`: the point that is wanted, "" for all. */
-static int take_points(struct fl_read_run *run, const json_t *points, const char *only,
-                       struct fl_err *err)
+/* `only`: the point to read, "" for all. */
+static int read_take_points(struct fl_read_run *run, const json_t *points, const char *only,
+                            struct fl_err *err)
 {
     size_t n = json_array_size(points);
     size_t i;
 
     run->points = calloc(n > 0 ? n : 1, sizeof(*run->points));
     if (run->points == NULL) {
-        return no_memory(err);
+        return read_out_of_memory(err);
     }
     for (i = 0; i < n; i++) {
         const json_t *o = json_array_get(points, i);
@@ -267,19 +271,20 @@ static int take_points(struct fl_read_run *run, const json_t *points, const char
         p->slug = fl_str_dup(slug);
         p->label = fl_str_dup(label != NULL ? label : slug);
         if (p->slug == NULL || p->label == NULL) {
-            return no_memory(err);
+            return read_out_of_memory(err);
         }
     }
     return run->n_points > 0
                ? FL_OK
-               : fl_err_set(err, FL_ENOENT, "'%s' is no point of the run in its folder", run->path);
+               : fl_err_set(err, FL_ENOENT, "'%s' is not a point of the run in its folder",
+                            run->path);
 }
 
 /*
- * DIR and, behind its last '/', the point, when `path` is no run itself; both of size
+ * If `path` is not a run itself: its folder, and the point behind its last '/'; both of size
  * FL_RESULTS_PATH.
  */
-static int find_run(const char *path, char *dir, char *point, json_t **ret, struct fl_err *err)
+static int read_find_run(const char *path, char *dir, char *point, json_t **ret, struct fl_err *err)
 {
     size_t len = strlen(path);
     const char *slash;
@@ -299,7 +304,7 @@ static int find_run(const char *path, char *dir, char *point, json_t **ret, stru
     if (rv != FL_ENOENT || (slash == NULL && !fl_fs_exists("run.json"))) {
         return rv != FL_ENOENT ? rv
                                : fl_err_set(err, rv,
-                                            "'%s' holds no results of fl-sim: there is "
+                                            "'%s' has no results of fl-sim: there is "
                                             "no run.json",
                                             path);
     }
@@ -309,7 +314,7 @@ static int find_run(const char *path, char *dir, char *point, json_t **ret, stru
     rv = fl_run_json_read(dir, ret, err);
     return rv != FL_ENOENT ? rv
                            : fl_err_set(err, rv,
-                                        "'%s' holds no results of fl-sim: there is no "
+                                        "'%s' has no results of fl-sim: there is no "
                                         "run.json in it or above it",
                                         path);
 }
@@ -322,7 +327,7 @@ int fl_read_run(const char *path, struct fl_read_run **ret, struct fl_err *err)
     json_t *json = NULL;
     const char *name;
     size_t i;
-    int rv = run != NULL ? find_run(path, dir, point, &json, err) : no_memory(err);
+    int rv = run != NULL ? read_find_run(path, dir, point, &json, err) : read_out_of_memory(err);
 
     if (rv != FL_OK) {
         free(run);
@@ -332,8 +337,8 @@ int fl_read_run(const char *path, struct fl_read_run **ret, struct fl_err *err)
     run->path = fl_str_dup(path);
     run->name = fl_str_dup(name != NULL ? name : "?");
     rv = run->path != NULL && run->name != NULL
-             ? take_points(run, json_object_get(json, "points"), point, err)
-             : no_memory(err);
+             ? read_take_points(run, json_object_get(json, "points"), point, err)
+             : read_out_of_memory(err);
     json_decref(json);
     for (i = 0; rv == FL_OK && i < run->n_points; i++) {
         rv = read_point(&run->points[i], dir, err);

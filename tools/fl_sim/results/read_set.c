@@ -1,4 +1,4 @@
-/* The results of several runs. */
+/* Reads the results of several runs. */
 
 #include <stdio.h>
 #include <stdlib.h>

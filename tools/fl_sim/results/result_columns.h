@@ -1,11 +1,11 @@
-#ifndef FL_RESULTS_FIGURES_H
-#define FL_RESULTS_FIGURES_H
+#ifndef FL_RESULTS_COLUMNS_H
+#define FL_RESULTS_COLUMNS_H
 
 /*
- * What a simulation counts and measures beside the record of the server
- * (libfl/figures/round_figures.h): of a round, and of a client in an attempt at a round. A row a
- * figure, as libfl/figures/figures.h says, without the place on the wire: X(type, member, …). Keys
- * of JSON and columns of CSV come from the rows; none has the name of one of the server's.
+ * Figures of a simulation beside the server's record (libfl/figures/round_figures.h): of a round,
+ * and of a client in an attempt at a round. One row per figure, as described in
+ * libfl/figures/figures.h, without the wire number: X(type, member, …). The rows define the keys of
+ * JSON and the columns of CSV; none has the name of one of the server's.
  *
  * Times are simulated: microseconds since the start of the trial.
  */
@@ -14,76 +14,76 @@
 #include "libfl/figures/round_figures.h"
 
 /*
- * The parts from wait_clients_us to evaluation_us sum up to wall_us, and time_us is that of the
- * round before plus wall_us: the writer refuses a row of which that is not so.
+ * The phases from wait_clients_us to evaluation_us sum up to wall_us, and time_us is that of the
+ * previous round plus wall_us: the writer rejects a row that violates this.
  *
- * What went up or down is counted as it was sent, of all attempts at the round; where the server's
- * uplink_bytes count what it accepted.
+ * Traffic is counted when it is sent, in all attempts at the round, whereas the server's
+ * uplink_bytes are the accepted bytes.
  */
 /* clang-format off */
 #define FL_SIM_ROUND_FIGURES(X)                                                                    \
     X(U64, time_us, .unit = FL_UNIT_US,                                                            \
       .meaning = "End of the round, since the start of the trial")                                 \
     X(U64, wall_us, .unit = FL_UNIT_US, .over = FL_OVER_SUM,                                       \
-      .meaning = "How long it took, since the end of the round before: the sum of the eight below")\
+      .meaning = "Duration, since the end of the previous round: the sum of the eight below")\
     X(U64, wait_clients_us, .unit = FL_UNIT_US, .over = FL_OVER_SUM,                               \
       .meaning = "Waiting for enough clients, before the selection")                               \
     X(U64, download_us, .unit = FL_UNIT_US, .over = FL_OVER_SUM,                                   \
       .meaning = "Download of the client that the round waited for")                               \
     X(U64, training_us, .unit = FL_UNIT_US, .over = FL_OVER_SUM,                                   \
-      .meaning = "Its training")                                                                   \
+      .meaning = "Training of that client")                                                                   \
     X(U64, upload_us, .unit = FL_UNIT_US, .over = FL_OVER_SUM,                                     \
       .meaning = "Upload of the client that the round waited for")                                 \
     X(U64, message_us, .unit = FL_UNIT_US, .over = FL_OVER_SUM,                                    \
       .meaning = "Latency of commands and reports on that path")                                   \
     X(U64, late_us, .unit = FL_UNIT_US, .over = FL_OVER_SUM,                                       \
-      .meaning = "Waiting for clients that were late, until a deadline passed")                    \
+      .meaning = "Waiting for stragglers, until a deadline passed")                    \
     X(U64, retry_us, .unit = FL_UNIT_US, .over = FL_OVER_SUM,                                      \
-      .meaning = "Attempts that were aborted, and the pauses after them")                          \
+      .meaning = "Aborted attempts, and the pauses after them")                          \
     X(U64, evaluation_us, .unit = FL_UNIT_US, .over = FL_OVER_SUM,                                 \
       .meaning = "Evaluation that the round waited for")                                           \
     X(U32, n_late, .key = "late", .unit = FL_UNIT_COUNT, .over = FL_OVER_SUM,                      \
-      .meaning = "Clients that a deadline passed by")                                              \
+      .meaning = "Clients that missed a deadline")                                              \
     X(U32, n_dropped, .key = "dropped", .unit = FL_UNIT_COUNT, .over = FL_OVER_SUM,                \
-      .meaning = "Clients that went away in the middle")                                           \
+      .meaning = "Clients that disconnected during the round")                                           \
     X(U32, n_failed, .key = "failed", .unit = FL_UNIT_COUNT, .over = FL_OVER_SUM,                  \
-      .meaning = "Clients that reported an error, or sent what was refused")                       \
+      .meaning = "Clients that reported an error, or whose upload was rejected")                       \
     X(U32, n_attempts, .key = "attempts", .unit = FL_UNIT_COUNT, .over = FL_OVER_SUM,              \
       .meaning = "Attempts at the round, the committed one included")                              \
     X(U64, up_update_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                            \
-      .meaning = "Updates that clients sent")                                                      \
+      .meaning = "Bytes of updates that clients sent")                                                      \
     X(U64, up_report_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                            \
-      .meaning = "Reports that they sent")                                                         \
+      .meaning = "Bytes of reports that they sent")                                                         \
     X(U64, up_offer_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                             \
-      .meaning = "Offers that they sent")                                                          \
+      .meaning = "Bytes of data summaries that they sent")                                                          \
     X(U64, up_control_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                           \
-      .meaning = "All else that they sent: hellos, heartbeats, requests")                          \
+      .meaning = "All other bytes that they sent: hellos, heartbeats, requests")                          \
     X(U64, up_wasted_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                            \
-      .meaning = "Sent by clients that did not count, and in none of the four above")              \
+      .meaning = "Sent by clients that were not aggregated, and in none of the four above")              \
     X(U64, down_model_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                           \
-      .meaning = "Models that clients were sent")                                                  \
+      .meaning = "Bytes of models sent to clients")                                                  \
     X(U64, down_state_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                           \
-      .meaning = "Vectors of the algorithm beside the model")                                      \
+      .meaning = "Bytes of vectors of the algorithm beside the model")                                      \
     X(U64, down_personal_model_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                         \
-      .meaning = "Mixtures, each for one client")                                                  \
+      .meaning = "Bytes of personalized models, each for one client")                                                  \
     X(U64, down_offer_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                           \
-      .meaning = "What others offered")                                                            \
+      .meaning = "Bytes of data summaries of other clients")                                                            \
     X(U64, down_evaluation_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                      \
-      .meaning = "Models that were sent for evaluation only")                                      \
+      .meaning = "Bytes of models sent for evaluation only")                                      \
     X(U64, down_control_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                         \
-      .meaning = "All else that clients were sent: commands, grants, answers")                     \
+      .meaning = "All other bytes sent to clients: commands, upload masks, answers")                     \
     X(F64, client_accuracy_mean, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,                     \
       .lead = FL_SIM_ROUND_client_accuracy_mean,                                                   \
       .meaning = "Of the clients that evaluated in this round, on their own test data")            \
     X(F64, client_accuracy_std, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,                      \
       .lead = FL_SIM_ROUND_client_accuracy_mean,                                                   \
-      .meaning = "Standard deviation of the same, over these clients")                             \
+      .meaning = "Standard deviation of it, over these clients")                             \
     X(F64, client_accuracy_worst_tenth, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,              \
       .lead = FL_SIM_ROUND_client_accuracy_mean,                                                   \
       .meaning = "Mean of the worst tenth of them")                                                \
     X(F64, client_accuracy_median, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,                   \
       .lead = FL_SIM_ROUND_client_accuracy_mean,                                                   \
-      .meaning = "Median of the same")                                                             \
+      .meaning = "Median of it")                                                             \
     X(F64, client_loss_mean, .unit = FL_UNIT_LOSS, .over = FL_OVER_KNOWN,                          \
       .lead = FL_SIM_ROUND_client_accuracy_mean,                                                   \
       .meaning = "Mean of their losses")                                                           \
@@ -93,10 +93,10 @@
 
 struct fl_sim_round {
     FL_SIM_ROUND_FIGURES(FL_FIGURE_MEMBER)
-    char waiting_for[FL_NAME_MAX]; /* the client that the round ended with; "": none */
+    char waiting_for[FL_NAME_MAX]; /* the client that determined the end of the round; "": none */
 };
 
-/* Places of the rows in fl_sim_round_rows. */
+/* Indices of the rows in fl_sim_round_rows. */
 enum fl_sim_round_figure {
 #define X(type, member, ...) FL_SIM_ROUND_##member,
     FL_SIM_ROUND_FIGURES(X)
@@ -104,14 +104,14 @@ enum fl_sim_round_figure {
         FL_SIM_ROUND_N
 };
 
-/* Its size is that of the figures, without what follows them. */
+/* Has the size of the figures only, without the members behind them. */
 extern const struct fl_figures fl_sim_round_rows;
 
-/* A record of which nothing is known. */
+/* A record without known figures. */
 void fl_sim_round_init(struct fl_sim_round *sim);
-/* The parts of wall_us, added up. */
+/* The sum of the phases of wall_us. */
 uint64_t fl_sim_round_parts(const struct fl_sim_round *sim);
-/* All that clients sent, and were sent. */
+/* All bytes that clients sent, and that were sent to them. */
 uint64_t fl_sim_round_up(const struct fl_sim_round *sim);
 uint64_t fl_sim_round_down(const struct fl_sim_round *sim);
 
@@ -122,34 +122,34 @@ uint64_t fl_sim_round_down(const struct fl_sim_round *sim);
     X(U64, round, .unit = FL_UNIT_COUNT,                                                           \
       .meaning = "Number of the round")                                                            \
     X(U32, attempt, .unit = FL_UNIT_COUNT,                                                         \
-      .meaning = "Which try at it")                                                                \
+      .meaning = "Number of the attempt")                                                                \
     X(U64, samples, .unit = FL_UNIT_COUNT,                                                         \
       .meaning = "Training samples of the client")                                                 \
     X(U64, steps, .unit = FL_UNIT_COUNT,                                                           \
       .meaning = "Mini-batches that it trained on")                                                \
     X(F64, train_loss, .unit = FL_UNIT_LOSS,                                                       \
-      .meaning = "Its loss while it trained")                                                      \
+      .meaning = "Its training loss")                                                      \
     X(U64, selected_us, .unit = FL_UNIT_INSTANT,                                                   \
-      .meaning = "When it was drawn")                                                              \
+      .meaning = "When it was selected")                                                              \
     X(U64, fetched_us, .unit = FL_UNIT_INSTANT,                                                    \
-      .meaning = "When it had the model and what goes with it")                                    \
+      .meaning = "When it had the model and the vectors beside it")                                    \
     X(U64, trained_us, .unit = FL_UNIT_INSTANT,                                                    \
       .meaning = "When its training ended")                                                        \
     X(U64, reported_us, .unit = FL_UNIT_INSTANT,                                                   \
       .meaning = "When the server had its report")                                                 \
     X(U64, planned_us, .unit = FL_UNIT_INSTANT,                                                    \
-      .meaning = "When it learned what to upload")                                                 \
+      .meaning = "When it received its upload mask")                                                 \
     X(U64, pushed_us, .unit = FL_UNIT_INSTANT,                                                     \
       .meaning = "When the server had its update")                                                 \
     X(U64, bytes_up, .unit = FL_UNIT_BYTES,                                                        \
-      .meaning = "What it sent")                                                                   \
+      .meaning = "Bytes that it sent")                                                                   \
     X(U64, bytes_down, .unit = FL_UNIT_BYTES,                                                      \
-      .meaning = "What it was sent")                                                               \
+      .meaning = "Bytes sent to it")                                                               \
     X(F64, accuracy, .unit = FL_UNIT_SHARE, .lead = FL_SIM_CLIENT_accuracy,                        \
-      .meaning = "Of the model that it evaluated, on its own test data")
+      .meaning = "Accuracy of the evaluated model on its own test data")
 /* clang-format on */
 
-/* What became of it, as X(NAME, text). */
+/* Outcome of its participation, as X(NAME, text). */
 #define FL_SIM_FATE_MAP(X) \
     X(ACCEPTED, accepted)  \
     X(EMPTY, empty)        \
@@ -170,10 +170,10 @@ struct fl_sim_client_round {
     FL_SIM_CLIENT_FIGURES(FL_FIGURE_MEMBER)
     enum fl_sim_fate fate;
     const char *name;  /* borrowed */
-    const char *asked; /* "0110": the units that it was asked for; borrowed; NULL: no plan */
+    const char *asked; /* "0110": its upload mask; borrowed; NULL: no plan */
 };
 
-/* Places of the rows in fl_sim_client_rows. */
+/* Indices of the rows in fl_sim_client_rows. */
 enum fl_sim_client_figure {
 #define X(type, member, ...) FL_SIM_CLIENT_##member,
     FL_SIM_CLIENT_FIGURES(X)
@@ -183,11 +183,11 @@ enum fl_sim_client_figure {
 
 extern const struct fl_figures fl_sim_client_rows;
 
-/* Nothing is known, and no time has come: FL_FIGURE_NEVER. */
+/* No figure is known, and all times are FL_FIGURE_NEVER. */
 void fl_sim_client_init(struct fl_sim_client_round *client);
 const char *fl_sim_fate_text(enum fl_sim_fate fate);
 
-/* The rows as tables for docs/simulation.md, on standard output. */
+/* Print the rows as tables for docs/simulation.md on standard output. */
 void fl_sim_print_reference(void);
 
 #endif

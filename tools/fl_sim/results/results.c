@@ -1,4 +1,5 @@
-/* The folder of a run: whose it is, its lock, run.json and results.csv. */
+/* The results folder of a run: check, lock, run.json and results.csv. One thread, except the notes
+   of finished trials, which a lock protects. The files of a trial are in trial_results.c. */
 
 #include "tools/fl_sim/results/results.h"
 
@@ -20,14 +21,15 @@ int fl_results_write_error(struct fl_err *err, int code, const char *path)
 {
     if (code == FL_ENOSPC) {
         return fl_err_set(err, code,
-                          "out of disk: cannot write '%s': %s; what is finished is kept, run it "
-                          "again when there is room",
+                          "disk full: cannot write '%s': %s; finished trials are kept, free some "
+                          "space and run it "
+                          "again",
                           path, fl_strerror(code));
     }
     return fl_err_set(err, code, "cannot write '%s': %s", path, fl_strerror(code));
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+static int results_remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     (void)st;
     (void)type;
@@ -39,7 +41,7 @@ int fl_results_remove_folder(const char *path, struct fl_err *err)
 {
     int saved;
 
-    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT) {
+    if (nftw(path, results_remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT) {
         return FL_OK;
     }
     saved = errno;
@@ -59,7 +61,7 @@ int fl_results_trial_dir(const struct fl_results *results, const char *point, ui
 
 /* --- whose folder it is --- */
 
-static int refuse_file(void *ctx, const char *folder, const char *name, struct fl_err *err)
+static int results_refuse_file(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
     static const char *const ours[] = {".", "..", ".lock", "data", "run.json.tmp"};
     size_t i;
@@ -71,21 +73,21 @@ static int refuse_file(void *ctx, const char *folder, const char *name, struct f
         }
     }
     return fl_err_set(err, FL_EEXIST,
-                      "'%s' holds no results of fl-sim (there is '%s', and no run.json): expected "
+                      "'%s' has no results of fl-sim (it contains '%s', and no run.json): expected "
                       "a new or empty folder, or one of this experiment",
                       folder, name);
 }
 
-static const char *old_text(const json_t *old, const char *key)
+static const char *results_old_value(const json_t *old, const char *key)
 {
     const char *text = json_string_value(json_object_get(json_object_get(old, "experiment"), key));
 
     return text != NULL ? text : "?";
 }
 
-/* *ret_old: what a run before left, NULL when there was none. */
-static int check_folder(const char *dir, const struct fl_run_info *info, json_t **ret_old,
-                        struct fl_err *err)
+/* *ret_old: run.json of the previous run, NULL when there was none. */
+static int results_check_folder(const char *dir, const struct fl_run_info *info, json_t **ret_old,
+                                struct fl_err *err)
 {
     struct fl_err why = {0};
     json_t *old = NULL;
@@ -93,22 +95,23 @@ static int check_folder(const char *dir, const struct fl_run_info *info, json_t 
 
     *ret_old = NULL;
     if (rv == FL_ENOENT) {
-        return fl_fs_each(dir, refuse_file, NULL, err);
+        return fl_fs_each(dir, results_refuse_file, NULL, err);
     }
     if (rv == FL_EFORMAT) {
-        return fl_err_set(err, FL_EEXIST, "'%s' holds no results of fl-sim: %s", dir, why.msg);
+        return fl_err_set(err, FL_EEXIST, "'%s' has no results of fl-sim: %s", dir, why.msg);
     }
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "%s", why.msg);
     }
-    if (strcmp(old_text(old, "fingerprint"), info->fingerprint) != 0 &&
-        (info->extends == NULL || strcmp(old_text(old, "fingerprint"), info->extends) != 0))
+    if (strcmp(results_old_value(old, "fingerprint"), info->fingerprint) != 0 &&
+        (info->extends == NULL ||
+         strcmp(results_old_value(old, "fingerprint"), info->extends) != 0))
     {
         rv = fl_err_set(err, FL_EEXIST,
-                        "'%s' holds the results of experiment '%s' (%s), and this is '%s' (%s): "
+                        "'%s' has the results of experiment '%s' (%s), and this is '%s' (%s): "
                         "choose another folder with --out, or remove it",
-                        dir, old_text(old, "name"), old_text(old, "fingerprint"), info->name,
-                        info->fingerprint);
+                        dir, results_old_value(old, "name"), results_old_value(old, "fingerprint"),
+                        info->name, info->fingerprint);
         json_decref(old);
         return rv;
     }
@@ -119,13 +122,13 @@ static int check_folder(const char *dir, const struct fl_run_info *info, json_t 
 int fl_results_check(const char *dir, const struct fl_run_info *info, struct fl_err *err)
 {
     json_t *old = NULL;
-    int rv = check_folder(dir, info, &old, err);
+    int rv = results_check_folder(dir, info, &old, err);
 
     json_decref(old);
     return rv;
 }
 
-static int check_slugs(const struct fl_run_info *info, struct fl_err *err)
+static int results_check_slugs(const struct fl_run_info *info, struct fl_err *err)
 {
     size_t i;
     size_t k;
@@ -135,18 +138,19 @@ static int check_slugs(const struct fl_run_info *info, struct fl_err *err)
 
         if (slug[0] == '\0' || slug[0] == '.' || strchr(slug, '/') != NULL ||
             strlen(slug) >= FL_NAME_MAX) {
-            return fl_err_set(err, FL_EINVAL, "'%s' is no name for the folder of a point", slug);
+            return fl_err_set(err, FL_EINVAL, "'%s' is not a valid name for the folder of a point",
+                              slug);
         }
         for (k = 0; k < i; k++) {
             if (strcmp(slug, info->points[k].slug) == 0) {
-                return fl_err_set(err, FL_EINVAL, "there are two points '%s'", slug);
+                return fl_err_set(err, FL_EINVAL, "duplicate point '%s'", slug);
             }
         }
     }
     return FL_OK;
 }
 
-/* Without lock and run.json. */
+/* Creates the object without lock and run.json. */
 static int results_new(const char *dir, const struct fl_run_info *info, struct fl_results **ret,
                        struct fl_err *err)
 {
@@ -174,13 +178,14 @@ int fl_results_open(const char *dir, const struct fl_run_info *info, struct fl_r
     json_t *old = NULL;
     int rv = results_new(dir, info, &r, err);
 
-    rv = rv == FL_OK ? check_slugs(info, err) : rv;
-    /* Before anything is made in it, and again when nobody else can. */
+    rv = rv == FL_OK ? results_check_slugs(info, err) : rv;
+    /* Called before anything is created, and again under the lock. */
     rv = rv == FL_OK ? fl_results_check(dir, info, err) : rv;
     rv = rv == FL_OK ? fl_fs_mkdirs(dir, err) : rv;
     rv = rv == FL_OK ? fl_fs_lock_dir(dir, &r->lock_fd, err) : rv;
-    rv = rv == FL_OK ? check_folder(dir, info, &old, err) : rv;
-    if (rv == FL_OK && old != NULL && strcmp(old_text(old, "fingerprint"), info->fingerprint) != 0)
+    rv = rv == FL_OK ? results_check_folder(dir, info, &old, err) : rv;
+    if (rv == FL_OK && old != NULL &&
+        strcmp(results_old_value(old, "fingerprint"), info->fingerprint) != 0)
     {
         rv = info->extend(info->extend_ctx, err);
     }
@@ -202,11 +207,11 @@ int fl_results_join(const char *dir, const struct fl_run_info *info, struct fl_r
     json_t *old = NULL;
     int rv = results_new(dir, info, &r, err);
 
-    rv = rv == FL_OK ? check_folder(dir, info, &old, err) : rv;
+    rv = rv == FL_OK ? results_check_folder(dir, info, &old, err) : rv;
     if (rv == FL_OK && old == NULL) {
         rv = fl_err_set(err, FL_ENOENT,
-                        "'%s' is not the folder that the first process made: do "
-                        "all machines see the same files?",
+                        "'%s' is not the folder that the first process created: do "
+                        "all machines share the file system?",
                         dir);
     }
     json_decref(old);
@@ -265,9 +270,9 @@ int fl_results_note_trial(struct fl_results *results, const char *point, uint64_
 
 /* --- results.csv --- */
 
-/* The line of a trial, and the names before the first; nothing for one that is not finished. */
-static int add_trial(const struct fl_results *results, const char *point, uint64_t seed,
-                     struct fl_buf *out, struct fl_err *err)
+/* The line of a trial, with the header before the first one; nothing for an unfinished trial. */
+static int results_add_trial(const struct fl_results *results, const char *point, uint64_t seed,
+                             struct fl_buf *out, struct fl_err *err)
 {
     char dir[FL_RESULTS_DIR];
     char path[FL_RESULTS_PATH];
@@ -289,7 +294,7 @@ static int add_trial(const struct fl_results *results, const char *point, uint64
     summary = json_loadb((const char *)text.data, text.len, 0, NULL);
     fl_buf_done(&text);
     if (summary == NULL) {
-        return fl_err_set(err, FL_EFORMAT, "'%s' is no JSON; remove it to run its trial again",
+        return fl_err_set(err, FL_EFORMAT, "'%s' is not JSON; remove it to run its trial again",
                           path);
     }
     rv = out->len == 0 ? fl_summary_csv(out, summary, /* head= */ true) : FL_OK;
@@ -313,7 +318,7 @@ int fl_results_finish(struct fl_results *results, struct fl_err *err)
     fl_buf_init(&out, CSV_MAX);
     for (i = 0; i < info->n_points; i++) {
         for (k = 0; rv == FL_OK && k < info->n_seeds; k++) {
-            rv = add_trial(results, info->points[i].slug, info->seeds[k], &out, err);
+            rv = results_add_trial(results, info->points[i].slug, info->seeds[k], &out, err);
         }
     }
     if (rv == FL_OK) {

@@ -1,7 +1,7 @@
 #ifndef FL_RESULTS_RESULTS_IMPL_H
 #define FL_RESULTS_RESULTS_IMPL_H
 
-/* What the writer of a folder and the writers of its trials share. */
+/* Shared by results.c and trial_results.c. */
 
 #include <pthread.h>
 
@@ -9,36 +9,36 @@
 #include "tools/fl_sim/results/trajectory.h"
 
 #define FL_RESULTS_PATH 4096
-/* A folder, with room for the names of the files in it. */
+/* Path of a folder, with room for the names of its files. */
 #define FL_RESULTS_DIR (FL_RESULTS_PATH - 64)
 
 struct fl_results {
     char dir[FL_RESULTS_DIR];
     const struct fl_run_info *info;
     int lock_fd;
-    pthread_mutex_t mutex; /* run_json */
-    json_t *run_json;      /* NULL: it joined */
+    pthread_mutex_t mutex; /* contents of run.json */
+    json_t *run_json;      /* lock file; NULL: this process joined */
 };
 
-/* The text "what: …" of a file that could not be written; says what becomes of the rest. */
+/* Set the error of a file that could not be written, and its consequence. */
 int fl_results_write_error(struct fl_err *err, int code, const char *path);
 /* "POINT/seed-S" in the folder of the results. FL_ELIMIT. */
 FL_MUST_CHECK int fl_results_trial_dir(const struct fl_results *results, const char *point,
                                        uint64_t seed, char out[FL_RESULTS_DIR], struct fl_err *err);
-/* A folder with all that is in it; none is fine. */
+/* Remove a folder with its contents; a missing folder is not an error. */
 FL_MUST_CHECK int fl_results_remove_folder(const char *path, struct fl_err *err);
 
 /* --- run_json.c --- */
 
-/* The file of `info` as of now; `old` (may be NULL, borrowed) is what a run before left. */
+/* The new contents for `info`; `old` (may be NULL, borrowed) are those of the previous run. */
 FL_MUST_CHECK int fl_run_json_make(const struct fl_run_info *info, const json_t *old, json_t **ret,
                                    struct fl_err *err);
-/* What `dir`/run.json holds. FL_ENOENT: there is none; FL_EFORMAT: it is none of ours. */
+/* Read `dir`/run.json. FL_ENOENT: there is none; FL_EFORMAT: not a run.json of fl-sim. */
 FL_MUST_CHECK int fl_run_json_read(const char *dir, json_t **ret, struct fl_err *err);
 /* Replace it. */
 FL_MUST_CHECK int fl_run_json_write(const char *dir, const json_t *run, struct fl_err *err);
 
-/* --- summary.c --- */
+/* --- results_summary.c --- */
 
 struct fl_summary {
     const char *point, *label;
@@ -51,7 +51,7 @@ struct fl_summary {
 /* Replace `path`, synced. */
 FL_MUST_CHECK int fl_summary_write(const char *path, const struct fl_summary *summary,
                                    const struct fl_trial_end *end, struct fl_err *err);
-/* The lines of results.csv: of a summary as it was read, and the names of its columns. */
+/* Append lines of results.csv: of a summary that was read, and the header. */
 FL_MUST_CHECK int fl_summary_csv(struct fl_buf *out, const json_t *summary, bool head);
 
 #endif

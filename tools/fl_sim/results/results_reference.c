@@ -1,11 +1,11 @@
-/* The figures of a simulation as tables (Markdown). */
+/* Prints the figures of a simulation as tables (Markdown). */
 
 #include <stdio.h>
 
 #include "libfl/figures/figures_text.h"
 #include "tools/fl_sim/results/result_columns.h"
 
-static void print_rows(const struct fl_figures *figures)
+static void reference_print_rows(const struct fl_figures *figures)
 {
     size_t i;
 
@@ -17,9 +17,9 @@ static void print_rows(const struct fl_figures *figures)
     }
 }
 
-static void print_fates(void)
+static void reference_print_outcomes(void)
 {
-    (void)printf("| `state` | text | What became of it: ");
+    (void)printf("| `state` | text | Outcome: ");
 #define X(name, text)                                          \
     (void)printf("%s`%s`", FL_SIM_FATE_##name > 0 ? ", " : "", \
                  fl_sim_fate_text(FL_SIM_FATE_##name));
@@ -31,11 +31,12 @@ static void print_fates(void)
 void fl_sim_print_reference(void)
 {
     (void)printf("#### Of a round\n\n");
-    print_rows(&fl_sim_round_rows);
-    (void)printf("| `waiting_for` | text | Name of the client that the round ended with |\n");
+    reference_print_rows(&fl_sim_round_rows);
+    (void)printf(
+        "| `waiting_for` | text | Name of the client that determined the end of the round |\n");
     (void)printf("\n#### Of a client in an attempt at a round\n\n");
-    print_rows(&fl_sim_client_rows);
-    (void)printf("| `name` | text | Its name |\n");
-    print_fates();
-    (void)printf("| `asked` | text | The units that it was asked for, a digit each: `0110` |\n");
+    reference_print_rows(&fl_sim_client_rows);
+    (void)printf("| `name` | text | Name of the client |\n");
+    reference_print_outcomes();
+    (void)printf("| `asked` | text | Its upload mask, a digit for each unit: `0110` |\n");
 }

@@ -1,4 +1,4 @@
-/* summary.json of a trial, and its line of results.csv. */
+/* summary.json of a trial, and its line in results.csv. */
 
 #include <inttypes.h>
 #include <string.h>
@@ -18,8 +18,8 @@ const char *fl_trial_how_text(enum fl_trial_how how)
     return how_names[how];
 }
 
-/* With every key, so that all trials have the same columns. */
-static json_t *spent_json(const struct fl_spent *s)
+/* With all keys, so that all trials have the same columns. */
+static json_t *summary_costs_json(const struct fl_spent *s)
 {
     json_t *object = json_object();
     bool known = s->round > 0;
@@ -35,7 +35,7 @@ static json_t *spent_json(const struct fl_spent *s)
     return object;
 }
 
-static json_t *course_json(const struct fl_trajectory *c)
+static json_t *summary_trajectory_json(const struct fl_trajectory *c)
 {
     json_t *object = json_object();
     json_t *reached = json_object();
@@ -44,7 +44,7 @@ static json_t *course_json(const struct fl_trajectory *c)
 
     for (i = 0; i < c->n_targets; i++) {
         (void)snprintf(name, sizeof(name), "%g", c->targets[i]);
-        (void)json_object_set_new(reached, name, spent_json(&c->reached[i]));
+        (void)json_object_set_new(reached, name, summary_costs_json(&c->reached[i]));
     }
     (void)json_object_set_new(object, "best", fl_json_real(c->best, c->known));
     (void)json_object_set_new(object, "best_round",
@@ -73,8 +73,8 @@ static json_t *summary_json(const struct fl_summary *s, const struct fl_trial_en
     (void)json_object_set_new(object, "reason",
                               end->reason != NULL ? json_string(end->reason) : json_null());
     (void)json_object_set_new(object, "rounds", fl_json_whole(s->rounds));
-    (void)json_object_set_new(object, "accuracy", course_json(&s->accuracy));
-    (void)json_object_set_new(object, "personal_accuracy", course_json(&s->personal));
+    (void)json_object_set_new(object, "accuracy", summary_trajectory_json(&s->accuracy));
+    (void)json_object_set_new(object, "personal_accuracy", summary_trajectory_json(&s->personal));
     (void)json_object_set_new(object, "totals", totals);
     return object;
 }
@@ -94,7 +94,7 @@ int fl_summary_write(const char *path, const struct fl_summary *summary,
     return rv == FL_OK ? FL_OK : fl_results_write_error(err, rv, path);
 }
 
-static int add_cell(struct fl_buf *out, const json_t *value)
+static int summary_add_cell(struct fl_buf *out, const json_t *value)
 {
     char number[FL_JSON_EXACT];
 
@@ -109,9 +109,9 @@ static int add_cell(struct fl_buf *out, const json_t *value)
                : FL_OK;
 }
 
-/* Members of members are columns "accuracy.reached.0.9.round". */
-static int add_cells(struct fl_buf *out, const json_t *object, const char *prefix, bool head,
-                     bool *first)
+/* Nested members become columns "accuracy.reached.0.9.round". */
+static int summary_add_cells(struct fl_buf *out, const json_t *object, const char *prefix,
+                             bool head, bool *first)
 {
     void *it = json_object_iter((json_t *)(uintptr_t)object);
     int rv = FL_OK;
@@ -123,12 +123,13 @@ static int add_cells(struct fl_buf *out, const json_t *object, const char *prefi
         (void)snprintf(name, sizeof(name), "%s%s%s", prefix, prefix[0] != '\0' ? "." : "",
                        json_object_iter_key(it));
         if (json_is_object(value)) {
-            /* Not deeper than summary_json() goes: a name has an end. */
-            rv = strlen(name) < NAME_MAX - 1 ? add_cells(out, value, name, head, first) : FL_ELIMIT;
+            /* Nesting is limited by summary_json(), so the name fits. */
+            rv = strlen(name) < NAME_MAX - 1 ? summary_add_cells(out, value, name, head, first)
+                                             : FL_ELIMIT;
         } else {
             rv = *first ? FL_OK : fl_buf_printf(out, ",");
             *first = false;
-            rv = rv != FL_OK ? rv : head ? fl_csv_add(out, name) : add_cell(out, value);
+            rv = rv != FL_OK ? rv : head ? fl_csv_add(out, name) : summary_add_cell(out, value);
         }
         it = json_object_iter_next((json_t *)(uintptr_t)object, it);
     }
@@ -138,7 +139,7 @@ static int add_cells(struct fl_buf *out, const json_t *object, const char *prefi
 int fl_summary_csv(struct fl_buf *out, const json_t *summary, bool head)
 {
     bool first = true;
-    int rv = add_cells(out, summary, "", head, &first);
+    int rv = summary_add_cells(out, summary, "", head, &first);
 
     return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
 }

@@ -1,3 +1,7 @@
+/*
+ * Makes the table of points (results_table.h): parses the columns, computes the cells, and writes
+ * Markdown or CSV. Pure functions.
+ */
 #include "tools/fl_sim/results/results_table.h"
 
 #include <math.h>
@@ -10,7 +14,7 @@
 
 /* --- columns --- */
 
-static bool find_axis(const char *name, size_t len, enum fl_axis *ret)
+static bool table_find_axis(const char *name, size_t len, enum fl_axis *ret)
 {
     size_t i;
 
@@ -23,8 +27,8 @@ static bool find_axis(const char *name, size_t len, enum fl_axis *ret)
     return false;
 }
 
-/* The column that was meant, or NULL. */
-static const char *nearest(const char *name)
+/* The nearest column name, or NULL. */
+static const char *table_nearest_column(const char *name)
 {
     const char *words[2 + FL_N_AXES] = {"trials", "best"};
     const char *near;
@@ -37,14 +41,14 @@ static const char *nearest(const char *name)
     return near != NULL ? near : fl_row_nearest(name);
 }
 
-static int read_column(struct fl_column *c, struct fl_err *err)
+static int table_parse_column(struct fl_column *c, struct fl_err *err)
 {
     const char *at = strchr(c->name, '@');
     const char *near;
 
     if (at != NULL) {
         c->kind = FL_COLUMN_REACHED;
-        return find_axis(c->name, (size_t)(at - c->name), &c->axis) &&
+        return table_find_axis(c->name, (size_t)(at - c->name), &c->axis) &&
                        fl_str_to_double(at + 1, &c->target) == FL_OK && c->target > 0.0 &&
                        c->target <= 1.0
                    ? FL_OK
@@ -57,7 +61,7 @@ static int read_column(struct fl_column *c, struct fl_err *err)
         c->kind = c->name[0] == 't' ? FL_COLUMN_TRIALS : FL_COLUMN_BEST;
         return FL_OK;
     }
-    if (find_axis(c->name, strlen(c->name), &c->axis)) {
+    if (table_find_axis(c->name, strlen(c->name), &c->axis)) {
         c->kind = FL_COLUMN_SPENT;
         return FL_OK;
     }
@@ -65,7 +69,7 @@ static int read_column(struct fl_column *c, struct fl_err *err)
         c->kind = FL_COLUMN_LAST;
         return FL_OK;
     }
-    near = nearest(c->name);
+    near = table_nearest_column(c->name);
     return fl_err_set(err, FL_EINVAL,
                       "unknown column '%s'%s%s%s: expected trials, best, rounds, uplink, bytes, "
                       "time, models (with @0.9: to that accuracy), or a key of rounds.jsonl",
@@ -88,7 +92,7 @@ int fl_table_columns(struct fl_table *table, const char *names, struct fl_err *e
             return fl_err_set(err, FL_EINVAL, "unknown column '%.80s'", names);
         }
         (void)memcpy(c->name, names, len);
-        if (read_column(c, err) != FL_OK) {
+        if (table_parse_column(c, err) != FL_OK) {
             return FL_EINVAL;
         }
         table->n++;
@@ -99,9 +103,9 @@ int fl_table_columns(struct fl_table *table, const char *names, struct fl_err *e
 
 /* --- cells --- */
 
-/* NAN: the trial has none. */
-static double value_of(const struct fl_table *table, const struct fl_column *c,
-                       const struct fl_read_trial *trial)
+/* NAN: the trial has no value. */
+static double table_value_of(const struct fl_table *table, const struct fl_column *c,
+                             const struct fl_read_trial *trial)
 {
     bool last = c->kind == FL_COLUMN_LAST;
     struct fl_trajectory trajectory;
@@ -128,7 +132,7 @@ static double value_of(const struct fl_table *table, const struct fl_column *c,
     return (double)NAN;
 }
 
-static struct fl_scale scale_of(const struct fl_column *c, double largest)
+static struct fl_scale table_scale(const struct fl_column *c, double largest)
 {
     switch (c->kind) {
     case FL_COLUMN_BEST:
@@ -145,11 +149,11 @@ static struct fl_scale scale_of(const struct fl_column *c, double largest)
 }
 
 /* "95.49 ± 0.12 %", "1.12 MB (2 of 3)", "-" */
-static int add_mean(struct fl_buf *out, const struct fl_column *c, const double *values, size_t n,
-                    size_t n_trials)
+static int table_add_mean(struct fl_buf *out, const struct fl_column *c, const double *values,
+                          size_t n, size_t n_trials)
 {
     double mean = fl_mean(values, n);
-    struct fl_scale scale = scale_of(c, mean);
+    struct fl_scale scale = table_scale(c, mean);
     double deviation = fl_deviation(values, n) / scale.per;
     bool share = strcmp(scale.unit, "%") == 0;
     double size = fabs(mean) / scale.per;
@@ -172,7 +176,7 @@ static int add_mean(struct fl_buf *out, const struct fl_column *c, const double 
                          scale.unit[0] != '\0' ? " " : "", scale.unit, of);
 }
 
-static int add_exact(struct fl_buf *out, double value, bool known)
+static int table_add_exact(struct fl_buf *out, double value, bool known)
 {
     char number[FL_JSON_EXACT];
 
@@ -180,7 +184,8 @@ static int add_exact(struct fl_buf *out, double value, bool known)
 }
 
 /* "3", "3, 1 diverged, 2 not finished" */
-static int add_trials(struct fl_buf *out, const struct fl_read_point *p, size_t n_trials, bool csv)
+static int table_add_trials(struct fl_buf *out, const struct fl_read_point *p, size_t n_trials,
+                            bool csv)
 {
     size_t diverged = 0;
     size_t i;
@@ -199,8 +204,8 @@ static int add_trials(struct fl_buf *out, const struct fl_read_point *p, size_t 
 }
 
 /* `values` has room for all trials. */
-static int add_cell(struct fl_buf *out, const struct fl_table *table, const struct fl_column *c,
-                    const struct fl_read_point *p, double *values)
+static int table_add_cell(struct fl_buf *out, const struct fl_table *table,
+                          const struct fl_column *c, const struct fl_read_point *p, double *values)
 {
     size_t n_trials = 0;
     size_t n = 0;
@@ -209,29 +214,29 @@ static int add_cell(struct fl_buf *out, const struct fl_table *table, const stru
 
     for (i = 0; i < p->n_trials; i++) {
         if (p->trials[i].finished) {
-            values[n] = value_of(table, c, &p->trials[i]);
+            values[n] = table_value_of(table, c, &p->trials[i]);
             n += !isnan(values[n]);
             n_trials++;
         }
     }
     if (c->kind == FL_COLUMN_TRIALS) {
         rv = fl_buf_printf(out, table->csv ? "," : " ");
-        rv = rv == FL_OK ? add_trials(out, p, n_trials, table->csv) : rv;
+        rv = rv == FL_OK ? table_add_trials(out, p, n_trials, table->csv) : rv;
         return rv != FL_OK || table->csv ? rv : fl_buf_printf(out, " |");
     }
     if (table->csv) {
-        rv = add_exact(out, fl_mean(values, n), n > 0);
-        rv = rv == FL_OK ? add_exact(out, fl_deviation(values, n), n > 0) : rv;
+        rv = table_add_exact(out, fl_mean(values, n), n > 0);
+        rv = rv == FL_OK ? table_add_exact(out, fl_deviation(values, n), n > 0) : rv;
         return rv == FL_OK ? fl_buf_printf(out, ",%zu", n) : rv;
     }
     rv = fl_buf_printf(out, " ");
-    rv = rv == FL_OK ? add_mean(out, c, values, n, n_trials) : rv;
+    rv = rv == FL_OK ? table_add_mean(out, c, values, n, n_trials) : rv;
     return rv == FL_OK ? fl_buf_printf(out, " |") : rv;
 }
 
 /* --- lines --- */
 
-static int add_head(struct fl_buf *out, const struct fl_table *table)
+static int table_add_head(struct fl_buf *out, const struct fl_table *table)
 {
     size_t i;
     int rv = fl_buf_printf(out, table->csv ? "point" : "| point |");
@@ -252,7 +257,7 @@ static int add_head(struct fl_buf *out, const struct fl_table *table)
 }
 
 /* A '|' would end the cell. */
-static int add_label(struct fl_buf *out, const char *label, bool csv)
+static int table_add_label(struct fl_buf *out, const char *label, bool csv)
 {
     const char *p;
     int rv;
@@ -267,15 +272,15 @@ static int add_label(struct fl_buf *out, const char *label, bool csv)
     return rv == FL_OK ? fl_buf_printf(out, " |") : rv;
 }
 
-static int add_line(struct fl_buf *out, const struct fl_table *table, const char *label,
-                    const struct fl_read_point *p)
+static int table_add_line(struct fl_buf *out, const struct fl_table *table, const char *label,
+                          const struct fl_read_point *p)
 {
     double *values = calloc(p->n_trials > 0 ? p->n_trials : 1, sizeof(*values));
     size_t i;
-    int rv = values != NULL ? add_label(out, label, table->csv) : FL_ENOMEM;
+    int rv = values != NULL ? table_add_label(out, label, table->csv) : FL_ENOMEM;
 
     for (i = 0; rv == FL_OK && i < table->n; i++) {
-        rv = add_cell(out, table, &table->columns[i], p, values);
+        rv = table_add_cell(out, table, &table->columns[i], p, values);
     }
     free(values);
     return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
@@ -286,14 +291,14 @@ int fl_table_text(struct fl_buf *out, const struct fl_table *table, const struct
     char label[512];
     size_t r;
     size_t p;
-    int rv = add_head(out, table);
+    int rv = table_add_head(out, table);
 
     for (r = 0; r < set->n; r++) {
         for (p = 0; rv == FL_OK && p < set->runs[r]->n_points; p++) {
             const struct fl_read_point *point = &set->runs[r]->points[p];
 
             (void)fl_read_label(set, set->runs[r], point, label, sizeof(label));
-            rv = add_line(out, table, label, point);
+            rv = table_add_line(out, table, label, point);
         }
     }
     return rv;

@@ -4,10 +4,10 @@
 /*
  * Points as the rows of a table. A column is
  *
- *   trials              how many are finished
+ *   trials              number of finished trials
  *   best                the best accuracy of a trial
- *   rounds, uplink, bytes, time, models            what a trial took (fl_axis)
- *   rounds@0.9, uplink@0.9, …                      what it took to that accuracy
+ *   rounds, uplink, bytes, time, models            cost of a trial (fl_axis)
+ *   rounds@0.9, uplink@0.9, …                      cost to reach that accuracy
  *   any key of fl_row_find()                       its last known value
  *
  * as the mean over the finished trials, and the standard deviation.
@@ -39,14 +39,15 @@ struct fl_column {
 struct fl_table {
     struct fl_column columns[FL_TABLE_COLUMNS];
     size_t n;
-    const char *quality; /* the key whose values "best" and "@" look at */
-    unsigned mean_of;    /* these take the mean of so many of its values; 0, 1: each */
-    bool csv;            /* in plain units, mean, deviation and number of trials; else Markdown */
+    const char *quality; /* the key whose values "best" and "@" use */
+    unsigned mean_of;    /* moving mean over so many of its values; 0, 1: none */
+    /* in base units, with mean, deviation and number of trials; else Markdown */
+    bool csv;
 };
 
-/* Names with commas between them. FL_EINVAL: which is none. */
+/* Parse names with commas between them. FL_EINVAL: an unknown name. */
 FL_MUST_CHECK int fl_table_columns(struct fl_table *table, const char *names, struct fl_err *err);
-/* The whole table. FL_ENOMEM, FL_ELIMIT. */
+/* Append the whole table. FL_ENOMEM, FL_ELIMIT. */
 FL_MUST_CHECK int fl_table_text(struct fl_buf *out, const struct fl_table *table,
                                 const struct fl_read_set *set);
 

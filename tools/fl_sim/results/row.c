@@ -1,3 +1,4 @@
+/* Rows of results as JSON and CSV, and back (row.h). Pure functions. */
 #include "tools/fl_sim/results/row.h"
 
 #include <inttypes.h>
@@ -6,7 +7,7 @@
 
 #include "libfl/json/json.h"
 
-/* The tables of a row, in the order of its columns; the text of the second comes last. */
+/* The tables of a row, in the order of its columns; the text of the second one is last. */
 struct table {
     const struct fl_figures *figures;
     size_t offset;
@@ -18,7 +19,7 @@ static const struct table tables[] = {
 };
 #define N_TABLES (sizeof(tables) / sizeof(tables[0]))
 
-static const void *part_of(const struct table *table, const struct fl_row *row)
+static const void *row_record(const struct table *table, const struct fl_row *row)
 {
     return (const char *)row + table->offset;
 }
@@ -57,7 +58,7 @@ const char *fl_row_nearest(const char *key)
 
 double fl_row_value(const struct fl_row_figure *figure, const struct fl_row *row)
 {
-    const void *record = part_of(&tables[figure->figures == tables[0].figures ? 0 : 1], row);
+    const void *record = row_record(&tables[figure->figures == tables[0].figures ? 0 : 1], row);
 
     if (!fl_figure_known(figure->figures, figure->figure, record)) {
         return (double)NAN;
@@ -66,9 +67,9 @@ double fl_row_value(const struct fl_row_figure *figure, const struct fl_row *row
                                                  : (double)fl_figure_whole(figure->figure, record);
 }
 
-/* A number, or `unknown`. */
-static int add_value(struct fl_buf *out, const struct fl_figures *figures,
-                     const struct fl_figure *f, const void *record, const char *unknown)
+/* Appends a number, or `unknown`. */
+static int row_add_value(struct fl_buf *out, const struct fl_figures *figures,
+                         const struct fl_figure *f, const void *record, const char *unknown)
 {
     char number[FL_JSON_EXACT];
     bool known = fl_figure_known(figures, f, record);
@@ -82,8 +83,8 @@ static int add_value(struct fl_buf *out, const struct fl_figures *figures,
                          known ? fl_json_exact(fl_figure_real(f, record), number) : unknown);
 }
 
-/* "key":value of every figure, a comma between them. */
-static int add_members(struct fl_buf *out, const struct fl_figures *figures, const void *record)
+/* Appends "key":value of every figure, with commas between them. */
+static int row_add_members(struct fl_buf *out, const struct fl_figures *figures, const void *record)
 {
     size_t i;
     int rv = FL_OK;
@@ -92,12 +93,12 @@ static int add_members(struct fl_buf *out, const struct fl_figures *figures, con
         const struct fl_figure *f = &figures->rows[i];
 
         rv = fl_buf_printf(out, "%s\"%s\":", i > 0 ? "," : "", fl_figure_key(f));
-        rv = rv == FL_OK ? add_value(out, figures, f, record, "null") : rv;
+        rv = rv == FL_OK ? row_add_value(out, figures, f, record, "null") : rv;
     }
     return rv;
 }
 
-static int add_text_member(struct fl_buf *out, const char *key, const char *text)
+static int row_add_text_member(struct fl_buf *out, const char *key, const char *text)
 {
     int rv = fl_buf_printf(out, ",\"%s\":", key);
 
@@ -110,10 +111,10 @@ int fl_row_json(struct fl_buf *out, const struct fl_row *row)
 {
     int rv = fl_buf_printf(out, "{");
 
-    rv = rv == FL_OK ? add_members(out, &fl_round_rows, &row->record) : rv;
+    rv = rv == FL_OK ? row_add_members(out, &fl_round_rows, &row->record) : rv;
     rv = rv == FL_OK ? fl_buf_printf(out, ",") : rv;
-    rv = rv == FL_OK ? add_members(out, &fl_sim_round_rows, &row->sim) : rv;
-    rv = rv == FL_OK ? add_text_member(out, "waiting_for", row->sim.waiting_for) : rv;
+    rv = rv == FL_OK ? row_add_members(out, &fl_sim_round_rows, &row->sim) : rv;
+    rv = rv == FL_OK ? row_add_text_member(out, "waiting_for", row->sim.waiting_for) : rv;
     return rv == FL_OK ? fl_buf_printf(out, "}\n") : rv;
 }
 
@@ -121,10 +122,10 @@ int fl_row_client_json(struct fl_buf *out, const struct fl_sim_client_round *cli
 {
     int rv = fl_buf_printf(out, "{");
 
-    rv = rv == FL_OK ? add_members(out, &fl_sim_client_rows, client) : rv;
-    rv = rv == FL_OK ? add_text_member(out, "name", client->name) : rv;
-    rv = rv == FL_OK ? add_text_member(out, "state", fl_sim_fate_text(client->fate)) : rv;
-    rv = rv == FL_OK ? add_text_member(out, "asked", client->asked) : rv;
+    rv = rv == FL_OK ? row_add_members(out, &fl_sim_client_rows, client) : rv;
+    rv = rv == FL_OK ? row_add_text_member(out, "name", client->name) : rv;
+    rv = rv == FL_OK ? row_add_text_member(out, "state", fl_sim_fate_text(client->fate)) : rv;
+    rv = rv == FL_OK ? row_add_text_member(out, "asked", client->asked) : rv;
     return rv == FL_OK ? fl_buf_printf(out, "}\n") : rv;
 }
 
@@ -151,8 +152,8 @@ int fl_row_csv(struct fl_buf *out, const struct fl_row *row)
 
     for (t = 0; t < N_TABLES; t++) {
         for (i = 0; rv == FL_OK && i < tables[t].figures->n; i++) {
-            rv = add_value(out, tables[t].figures, &tables[t].figures->rows[i],
-                           part_of(&tables[t], row), "");
+            rv = row_add_value(out, tables[t].figures, &tables[t].figures->rows[i],
+                               row_record(&tables[t], row), "");
             rv = rv == FL_OK ? fl_buf_printf(out, ",") : rv;
         }
     }

@@ -3,7 +3,7 @@
 
 /*
  * A round of a trial as a line of JSON and of CSV, and back. Numbers are read back as the same
- * bits; what is not known is null, and empty in CSV.
+ * bits; unknown ones are null, and empty in CSV.
  *
  * Threading: pure functions.
  */
@@ -18,27 +18,27 @@ struct fl_row {
     struct fl_sim_round sim;
 };
 
-/* A figure of a row, of the server's or of the simulation's. */
+/* A figure of a row: one of the server's or one of the simulation's. */
 struct fl_row_figure {
     const struct fl_figures *figures;
     const struct fl_figure *figure;
 };
 
-/* By the key of JSON; false: there is none. */
+/* Find by the key of JSON; false: there is none. */
 bool fl_row_find(const char *key, struct fl_row_figure *ret);
-/* The key that was meant, or NULL (fl_str_nearest). */
+/* The nearest key, or NULL (fl_str_nearest()). */
 const char *fl_row_nearest(const char *key);
-/* NAN when it is not known. */
+/* NAN when it is unknown. */
 double fl_row_value(const struct fl_row_figure *figure, const struct fl_row *row);
 
-/* Each appends a line with its end. FL_ENOMEM, FL_ELIMIT. */
+/* Each appends a line with its line end. FL_ENOMEM, FL_ELIMIT. */
 FL_MUST_CHECK int fl_row_json(struct fl_buf *out, const struct fl_row *row);
 FL_MUST_CHECK int fl_row_csv(struct fl_buf *out, const struct fl_row *row);
 FL_MUST_CHECK int fl_row_csv_head(struct fl_buf *out);
 FL_MUST_CHECK int fl_row_client_json(struct fl_buf *out, const struct fl_sim_client_round *client);
-/* The row of an object that fl_row_json() wrote. FL_EFORMAT: it has no round. */
+/* Read the object of a line of fl_row_json(). FL_EFORMAT: it has no round. */
 FL_MUST_CHECK int fl_row_read(const json_t *object, struct fl_row *ret);
-/* A field of CSV: in quotes when it has to be. */
+/* Append a field of CSV, quoted if necessary. */
 FL_MUST_CHECK int fl_csv_add(struct fl_buf *out, const char *text);
 
 #endif

@@ -1,4 +1,5 @@
-/* run.json: what is needed to run an experiment again, and on what it ran. */
+/* run.json: input to repeat the run, and the machine that it ran on. One thread, under the lock of
+   the folder. */
 
 #include <string.h>
 #include <sys/utsname.h>
@@ -13,12 +14,12 @@
 #define FORMAT   1
 #define FILE_MAX ((size_t)256 << 20)
 
-static json_t *text_or_null(const char *text)
+static json_t *run_json_text(const char *text)
 {
     return text != NULL && text[0] != '\0' ? json_string(text) : json_null();
 }
 
-static json_t *texts(const char *const *list, size_t n)
+static json_t *run_json_texts(const char *const *list, size_t n)
 {
     json_t *array = json_array();
     size_t i;
@@ -30,7 +31,7 @@ static json_t *texts(const char *const *list, size_t n)
 }
 
 /* "2026-11-22T15:04:05Z" */
-static json_t *now(void)
+static json_t *run_json_time(void)
 {
     time_t t = time(NULL);
     struct tm tm;
@@ -42,8 +43,8 @@ static json_t *now(void)
     return json_string(text);
 }
 
-/* What follows "model name : " in the table of processors. */
-static json_t *cpu_model(void)
+/* Parses the line "model name : …" of /proc/cpuinfo. */
+static json_t *run_json_cpu_model(void)
 {
     static const char *const key = "model name";
     FILE *f = fopen("/proc/cpuinfo", "re");
@@ -65,47 +66,47 @@ static json_t *cpu_model(void)
     return model != NULL ? model : json_null();
 }
 
-static json_t *machine(const struct fl_run_info *info)
+static json_t *run_json_machine(const struct fl_run_info *info)
 {
     json_t *object = json_object();
     struct utsname name;
     bool known = uname(&name) == 0;
 
-    (void)json_object_set_new(object, "cpu", cpu_model());
+    (void)json_object_set_new(object, "cpu", run_json_cpu_model());
     (void)json_object_set_new(object, "cores", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
     (void)json_object_set_new(object, "kernel", known ? json_string(name.release) : json_null());
     (void)json_object_set_new(object, "architecture",
                               known ? json_string(name.machine) : json_null());
-    (void)json_object_set_new(object, "kernels", text_or_null(info->kernels));
-    (void)json_object_set_new(object, "blas_kernel", text_or_null(info->blas_kernel));
+    (void)json_object_set_new(object, "kernels", run_json_text(info->kernels));
+    (void)json_object_set_new(object, "blas_kernel", run_json_text(info->blas_kernel));
     return object;
 }
 
-static json_t *run_of_now(const struct fl_run_info *info)
+static json_t *run_json_current_run(const struct fl_run_info *info)
 {
     json_t *object = json_object();
 
-    (void)json_object_set_new(object, "date", now());
-    (void)json_object_set_new(object, "command", texts(info->command, info->n_command));
+    (void)json_object_set_new(object, "date", run_json_time());
+    (void)json_object_set_new(object, "command", run_json_texts(info->command, info->n_command));
     (void)json_object_set_new(object, "version", json_string(PACKAGE_VERSION));
-    (void)json_object_set_new(object, "git", text_or_null(FL_GIT_DESCRIBE));
-    (void)json_object_set_new(object, "machine", machine(info));
+    (void)json_object_set_new(object, "git", run_json_text(FL_GIT_DESCRIBE));
+    (void)json_object_set_new(object, "machine", run_json_machine(info));
     return object;
 }
 
-static json_t *experiment(const struct fl_run_info *info)
+static json_t *run_json_experiment(const struct fl_run_info *info)
 {
     json_t *object = json_object();
 
     (void)json_object_set_new(object, "name", json_string(info->name));
     (void)json_object_set_new(object, "fingerprint", json_string(info->fingerprint));
-    (void)json_object_set_new(object, "file", text_or_null(info->file));
-    (void)json_object_set_new(object, "text", text_or_null(info->text));
-    (void)json_object_set_new(object, "set", texts(info->sets, info->n_sets));
+    (void)json_object_set_new(object, "file", run_json_text(info->file));
+    (void)json_object_set_new(object, "text", run_json_text(info->text));
+    (void)json_object_set_new(object, "set", run_json_texts(info->sets, info->n_sets));
     return object;
 }
 
-static json_t *points(const struct fl_run_info *info)
+static json_t *run_json_points(const struct fl_run_info *info)
 {
     json_t *array = json_array();
     size_t i;
@@ -114,13 +115,13 @@ static json_t *points(const struct fl_run_info *info)
         json_t *point = json_object();
 
         (void)json_object_set_new(point, "point", json_string(info->points[i].slug));
-        (void)json_object_set_new(point, "label", text_or_null(info->points[i].label));
+        (void)json_object_set_new(point, "label", run_json_text(info->points[i].label));
         (void)json_array_append_new(array, point);
     }
     return array;
 }
 
-static json_t *partitions(const struct fl_run_info *info)
+static json_t *run_json_partitions(const struct fl_run_info *info)
 {
     json_t *object = json_object();
     size_t i;
@@ -132,7 +133,7 @@ static json_t *partitions(const struct fl_run_info *info)
     return object;
 }
 
-static json_t *seeds(const struct fl_run_info *info)
+static json_t *run_json_seeds(const struct fl_run_info *info)
 {
     json_t *array = json_array();
     size_t i;
@@ -152,12 +153,12 @@ int fl_run_json_make(const struct fl_run_info *info, const json_t *old, json_t *
 
     runs = json_is_array(runs) ? runs : json_array();
     trials = json_is_object(trials) ? trials : json_object();
-    (void)json_array_append_new(runs, run_of_now(info));
+    (void)json_array_append_new(runs, run_json_current_run(info));
     (void)json_object_set_new(root, "format", json_integer(FORMAT));
-    (void)json_object_set_new(root, "experiment", experiment(info));
-    (void)json_object_set_new(root, "points", points(info));
-    (void)json_object_set_new(root, "seeds", seeds(info));
-    (void)json_object_set_new(root, "partitions", partitions(info));
+    (void)json_object_set_new(root, "experiment", run_json_experiment(info));
+    (void)json_object_set_new(root, "points", run_json_points(info));
+    (void)json_object_set_new(root, "seeds", run_json_seeds(info));
+    (void)json_object_set_new(root, "partitions", run_json_partitions(info));
     (void)json_object_set_new(root, "runs", runs);
     (void)json_object_set_new(root, "trials", trials);
     if (json_object_size(root) != 7 || json_array_size(runs) == 0) {
@@ -168,7 +169,7 @@ int fl_run_json_make(const struct fl_run_info *info, const json_t *old, json_t *
     return FL_OK;
 }
 
-static int path_of(const char *dir, char out[FL_RESULTS_PATH], struct fl_err *err)
+static int run_json_path(const char *dir, char out[FL_RESULTS_PATH], struct fl_err *err)
 {
     return fl_fs_join(out, FL_RESULTS_PATH, dir, "run.json") == FL_OK
                ? FL_OK
@@ -181,7 +182,7 @@ int fl_run_json_read(const char *dir, json_t **ret, struct fl_err *err)
     struct fl_buf text;
     json_error_t why;
     json_t *root;
-    int rv = path_of(dir, path, err);
+    int rv = run_json_path(dir, path, err);
 
     rv = rv == FL_OK ? fl_fs_read(path, FILE_MAX, &text, err) : rv;
     if (rv != FL_OK) {
@@ -195,8 +196,8 @@ int fl_run_json_read(const char *dir, json_t **ret, struct fl_err *err)
     if (json_integer_value(json_object_get(root, "format")) != FORMAT) {
         json_decref(root);
         return fl_err_set(err, FL_EFORMAT,
-                          "%s: not the results of this version of fl-sim (expected format %d)",
-                          path, FORMAT);
+                          "%s: not results of this version of fl-sim (expected format %d)", path,
+                          FORMAT);
     }
     *ret = root;
     return FL_OK;
@@ -206,7 +207,7 @@ int fl_run_json_write(const char *dir, const json_t *run, struct fl_err *err)
 {
     char path[FL_RESULTS_PATH];
     struct fl_buf text;
-    int rv = path_of(dir, path, err);
+    int rv = run_json_path(dir, path, err);
 
     if (rv != FL_OK) {
         return rv;

@@ -1,7 +1,7 @@
 #include "tools/fl_sim/results/scale.h"
 
-/* The largest of `n`, from small to large, that is not above the value. */
-static struct fl_scale pick(const struct fl_scale *scales, size_t n, double largest)
+/* The largest unit of `n`, sorted from small to large, that is not above the value. */
+static struct fl_scale scale_pick(const struct fl_scale *scales, size_t n, double largest)
 {
     size_t i = n - 1;
 
@@ -11,21 +11,21 @@ static struct fl_scale pick(const struct fl_scale *scales, size_t n, double larg
     return scales[i];
 }
 
-static struct fl_scale of_bytes(double largest)
+static struct fl_scale scale_of_bytes(double largest)
 {
     static const struct fl_scale scales[] = {
         {1.0, "B"}, {1e3, "kB"}, {1e6, "MB"}, {1e9, "GB"}, {1e12, "TB"}};
 
-    return pick(scales, sizeof(scales) / sizeof(scales[0]), largest);
+    return scale_pick(scales, sizeof(scales) / sizeof(scales[0]), largest);
 }
 
-/* Ten minutes are minutes, two hours are hours. */
-static struct fl_scale of_time(double largest)
+/* A unit starts at several times its size: ten minutes are shown in minutes, two hours in hours. */
+static struct fl_scale scale_of_time(double largest)
 {
     static const struct fl_scale scales[] = {{1.0, "us"},   {1e3, "ms"},   {1e6, "s"},
                                              {60e6, "min"}, {3600e6, "h"}, {86400e6, "days"}};
 
-    return largest > 0.0 ? pick(scales, sizeof(scales) / sizeof(scales[0]), largest / 2.0)
+    return largest > 0.0 ? scale_pick(scales, sizeof(scales) / sizeof(scales[0]), largest / 2.0)
                          : scales[2];
 }
 
@@ -33,10 +33,10 @@ struct fl_scale fl_scale_unit(enum fl_figure_unit unit, double largest)
 {
     switch (unit) {
     case FL_UNIT_BYTES:
-        return of_bytes(largest);
+        return scale_of_bytes(largest);
     case FL_UNIT_US:
     case FL_UNIT_INSTANT:
-        return of_time(largest);
+        return scale_of_time(largest);
     case FL_UNIT_SHARE:
         return (struct fl_scale){0.01, "%"};
     case FL_UNIT_COUNT:

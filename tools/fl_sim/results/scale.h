@@ -1,18 +1,18 @@
 #ifndef FL_RESULTS_SCALE_H
 #define FL_RESULTS_SCALE_H
 
-/* Units that people read, by the size of a value. Pure functions. */
+/* Readable units by the size of a value. Pure functions. */
 
 #include "tools/fl_sim/results/trajectory.h"
 
-/* A value divided by `per` is in `unit`; the unit of a plain number is "". */
+/* The value divided by `per` is in `unit`; the unit of a plain number is "". */
 struct fl_scale {
     double per;
     const char *unit;
 };
 
-/* For values up to `largest`: "MB" of bytes (powers of 1000), "h" of microseconds, "%" of shares.
- */
+/* For values up to `largest`: "MB" of bytes (powers of 1000), "h" of microseconds, "%" of
+   shares. */
 struct fl_scale fl_scale_unit(enum fl_figure_unit unit, double largest);
 struct fl_scale fl_scale_axis(enum fl_axis axis, double largest);
 

@@ -54,7 +54,8 @@ void fl_trajectory_mean_of(struct fl_trajectory *trajectory, unsigned n)
     trajectory->mean_of = n;
 }
 
-/* NAN: they are too few yet. Added up anew each time, so that no error of rounding builds up. */
+/* NAN: too few values yet. Summed up from scratch each time, so that rounding errors do not
+   accumulate. */
 static double mean_with(struct fl_trajectory *trajectory, double value)
 {
     double sum = 0.0;

@@ -1,4 +1,5 @@
-/* The files of a trial while it runs. */
+/* Writes the files of a running trial (results.h): rounds, clients, summary. One thread at a time
+   per trial. It checks that rows are consistent before it writes them. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,13 +12,13 @@
 #include "libfl/base/fs.h"
 #include "tools/fl_sim/results/results_impl.h"
 
-/* Rows of clients are written when so much has come together, and with each round. */
+/* Rows of clients are buffered up to this size, and written with each round. */
 #define BATCH     65536
 #define BATCH_MAX ((size_t)16 << 20)
 
-/* A file that grows. */
+/* A file that is appended to. */
 struct sink {
-    int fd; /* -1: there is none */
+    int fd; /* -1: not open */
     uint64_t size;
     struct fl_buf pending;
     const char *name;
@@ -32,7 +33,7 @@ struct fl_trial {
     uint64_t began_ns;
 };
 
-static void path_of(const struct fl_trial *trial, const char *name, char out[FL_RESULTS_PATH])
+static void trial_path(const struct fl_trial *trial, const char *name, char out[FL_RESULTS_PATH])
 {
     (void)snprintf(out, FL_RESULTS_PATH, "%s/%s", trial->dir, name);
 }
@@ -51,7 +52,7 @@ static int sink_error(const struct fl_trial *trial, const struct sink *sink, int
 {
     char path[FL_RESULTS_PATH];
 
-    path_of(trial, sink->name, path);
+    trial_path(trial, sink->name, path);
     return fl_results_write_error(err, code, path);
 }
 
@@ -59,12 +60,12 @@ static int sink_open(const struct fl_trial *trial, struct sink *sink, struct fl_
 {
     char path[FL_RESULTS_PATH];
 
-    path_of(trial, sink->name, path);
+    trial_path(trial, sink->name, path);
     sink->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
     return sink->fd >= 0 ? FL_OK : fl_results_write_error(err, fl_err_from_errno(errno), path);
 }
 
-/* `rv`: of what put the lines into `pending`. */
+/* `rv`: the result of putting the lines into `pending`. */
 static int sink_flush(const struct fl_trial *trial, struct sink *sink, int rv, struct fl_err *err)
 {
     if (rv == FL_OK && sink->fd >= 0) {
@@ -94,9 +95,9 @@ static void sink_done(struct sink *sink)
     fl_buf_done(&sink->pending);
 }
 
-/* --- begin --- */
+/* --- open --- */
 
-static const struct fl_run_point *find_point(const struct fl_run_info *info, const char *slug)
+static const struct fl_run_point *trial_find_point(const struct fl_run_info *info, const char *slug)
 {
     size_t i;
 
@@ -108,7 +109,7 @@ static const struct fl_run_point *find_point(const struct fl_run_info *info, con
     return NULL;
 }
 
-static bool has_seed(const struct fl_run_info *info, uint64_t seed)
+static bool trial_has_seed(const struct fl_run_info *info, uint64_t seed)
 {
     size_t i;
 
@@ -143,13 +144,13 @@ static struct fl_trial *trial_new(struct fl_results *results, const struct fl_ru
     return t;
 }
 
-/* A trial that was killed between its summary and the end of its state. */
-static int drop_state(const struct fl_trial *t, struct fl_err *err)
+/* Completes a trial that was killed between its summary and the removal of its state. */
+static int trial_drop_state(const struct fl_trial *t, struct fl_err *err)
 {
     return t->results->info->keep_state ? FL_OK : fl_results_remove_folder(t->state_dir, err);
 }
 
-static int open_files(struct fl_trial *t, struct fl_err *err)
+static int trial_open_files(struct fl_trial *t, struct fl_err *err)
 {
     int rv = fl_fs_mkdirs(t->state_dir, err);
 
@@ -164,23 +165,23 @@ static int open_files(struct fl_trial *t, struct fl_err *err)
 int fl_trial_begin(struct fl_results *results, const char *point, uint64_t seed,
                    struct fl_trial **ret, struct fl_err *err)
 {
-    const struct fl_run_point *p = find_point(results->info, point);
+    const struct fl_run_point *p = trial_find_point(results->info, point);
     char path[FL_RESULTS_PATH];
     struct fl_trial *t;
     bool finished = false;
     int rv;
 
-    FL_REQUIRE(p != NULL && has_seed(results->info, seed));
+    FL_REQUIRE(p != NULL && trial_has_seed(results->info, seed));
     t = trial_new(results, p, seed);
     if (t == NULL) {
         return fl_err_set(err, FL_ENOMEM, "out of memory for trial %s/seed-%" PRIu64, point, seed);
     }
     rv = fl_results_trial_dir(results, point, seed, t->dir, err);
     if (rv == FL_OK) {
-        path_of(t, "state", t->state_dir);
-        path_of(t, "summary.json", path);
+        trial_path(t, "state", t->state_dir);
+        trial_path(t, "summary.json", path);
         finished = fl_fs_exists(path);
-        rv = finished ? drop_state(t, err) : open_files(t, err);
+        rv = finished ? trial_drop_state(t, err) : trial_open_files(t, err);
     }
     if (rv != FL_OK || finished) {
         fl_trial_free(t);
@@ -199,8 +200,8 @@ const char *fl_trial_state_dir(const struct fl_trial *trial)
 
 /* --- rows --- */
 
-static int check_row(const struct fl_trial *t, const struct fl_round_rec *record,
-                     const struct fl_sim_round *sim, struct fl_err *err)
+static int trial_check_row(const struct fl_trial *t, const struct fl_round_rec *record,
+                           const struct fl_sim_round *sim, struct fl_err *err)
 {
     const char *point = t->summary.point;
     uint64_t parts = fl_sim_round_parts(sim);
@@ -212,21 +213,21 @@ static int check_row(const struct fl_trial *t, const struct fl_round_rec *record
     }
     if (parts != sim->wall_us) {
         return fl_err_set(err, FL_ESTATE,
-                          "trial %s/seed-%" PRIu64 ", round %" PRIu64 ": it took %" PRIu64
-                          " us and its parts sum up to %" PRIu64,
+                          "trial %s/seed-%" PRIu64 ", round %" PRIu64 ": wall_us is %" PRIu64
+                          ", but its phases sum up to %" PRIu64,
                           point, t->summary.seed, record->round, sim->wall_us, parts);
     }
     if (sim->time_us != t->spent.time_us + sim->wall_us) {
         return fl_err_set(err, FL_ESTATE,
                           "trial %s/seed-%" PRIu64 ", round %" PRIu64 ": it ended at %" PRIu64
-                          " us, %" PRIu64 " after the round before, and took %" PRIu64,
+                          " us, %" PRIu64 " after the previous round, and wall_us is %" PRIu64,
                           point, t->summary.seed, record->round, sim->time_us,
                           sim->time_us - t->spent.time_us, sim->wall_us);
     }
     return FL_OK;
 }
 
-static void sum_up(struct fl_trial *t, const struct fl_row *row)
+static void trial_sum_up(struct fl_trial *t, const struct fl_row *row)
 {
     struct fl_summary *s = &t->summary;
 
@@ -242,7 +243,7 @@ int fl_trial_round(struct fl_trial *trial, const struct fl_round_rec *record,
                    const struct fl_sim_round *sim, struct fl_err *err)
 {
     const struct fl_row row = {.record = *record, .sim = *sim};
-    int rv = check_row(trial, record, sim, err);
+    int rv = trial_check_row(trial, record, sim, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -255,7 +256,7 @@ int fl_trial_round(struct fl_trial *trial, const struct fl_round_rec *record,
         rv = sink_flush(trial, &trial->jsonl, fl_row_json(&trial->jsonl.pending, &row), err);
     }
     if (rv == FL_OK) {
-        sum_up(trial, &row);
+        trial_sum_up(trial, &row);
     }
     return rv;
 }
@@ -275,7 +276,7 @@ int fl_trial_client(struct fl_trial *trial, const struct fl_sim_client_round *cl
     return sink_flush(trial, &trial->clients, rv, err);
 }
 
-/* --- end --- */
+/* --- finish --- */
 
 int fl_trial_finish(struct fl_trial *trial, const struct fl_trial_end *end, struct fl_err *err)
 {
@@ -288,9 +289,9 @@ int fl_trial_finish(struct fl_trial *trial, const struct fl_trial_end *end, stru
     if (rv != FL_OK) {
         return rv;
     }
-    path_of(trial, "summary.json", path);
+    trial_path(trial, "summary.json", path);
     rv = fl_summary_write(path, s, end, err);
-    rv = rv == FL_OK ? drop_state(trial, err) : rv;
+    rv = rv == FL_OK ? trial_drop_state(trial, err) : rv;
     return rv == FL_OK ? fl_results_note_trial(trial->results, s->point, s->seed,
                                                fl_clock_ns() - trial->began_ns, err)
                        : rv;

@@ -16,7 +16,7 @@ void fl__dist_done(struct fl__dist *dist)
     *dist = (struct fl__dist){0};
 }
 
-static double choose(const struct fl__dist *dist, double u)
+static double dist_choose(const struct fl__dist *dist, double u)
 {
     size_t low = 0;
     size_t high = dist->n - 1;
@@ -34,7 +34,7 @@ static double choose(const struct fl__dist *dist, double u)
     return dist->values[low];
 }
 
-static double cell_of(const struct fl__dist *dist, uint64_t seed, uint64_t client)
+static double dist_cell(const struct fl__dist *dist, uint64_t seed, uint64_t client)
 {
     const struct fl__table *t = dist->table;
     struct fl_rng rng;
@@ -65,9 +65,9 @@ double fl__dist_draw(const struct fl__dist *dist, uint64_t seed, uint64_t client
         value *= -log(fl_rng_unit(rng));
         break;
     case FL__CHOICE:
-        return choose(dist, fl_rng_unit(rng));
+        return dist_choose(dist, fl_rng_unit(rng));
     case FL__COLUMN:
-        return cell_of(dist, seed, client);
+        return dist_cell(dist, seed, client);
     }
     return fl__within(dist->unit, value);
 }

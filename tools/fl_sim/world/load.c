@@ -1,4 +1,5 @@
-/* From `world:` of an experiment to a world. */
+/* Reads `world:` of an experiment into a network and device model. One thread; the loaded model is
+   read by world.c. */
 #include <string.h>
 
 #include "libfl/base/str.h"
@@ -6,7 +7,7 @@
 
 #define MAX_NAMED 16
 
-/* The keys that a client is described by; `section` "" is the world itself. */
+/* The keys that describe a client; `section` "" is the top level of `world:`. */
 static const struct fl__prop_spec props[FL__N_PROPS] = {
     [FL__UPLINK] = {"", "uplink", FL__RATE, true},
     [FL__DOWNLINK] = {"", "downlink", FL__RATE, true},
@@ -22,8 +23,8 @@ static const struct fl__prop_spec props[FL__N_PROPS] = {
     [FL__UP_FOR] = {"availability", "up_for", FL__TIME, false},
 };
 
-/* The keys of `map` that describe clients; `others` (NULL-terminated) are read elsewhere. */
-static int read_props(struct fl__loader *l, const char *section, const struct fl_conf_node *map,
+/* The keys of `map` that describe clients; the caller reads `others` (NULL-terminated). */
+static int load_props(struct fl__loader *l, const char *section, const struct fl_conf_node *map,
                       const char *const *others)
 {
     const char *known[FL__N_PROPS + 8];
@@ -53,14 +54,14 @@ static int read_props(struct fl__loader *l, const char *section, const struct fl
 
 /* --- sections --- */
 
-static bool is_word(const struct fl_conf_node *node, const char *word)
+static bool load_is_word(const struct fl_conf_node *node, const char *word)
 {
     const char *text = fl_conf_text(node);
 
     return text != NULL && strcmp(text, word) == 0;
 }
 
-static int read_server(struct fl__loader *l, const struct fl_conf_node *map)
+static int load_server_link(struct fl__loader *l, const struct fl_conf_node *map)
 {
     static const char *const keys[] = {"uplink", "downlink", NULL};
     double *const rates[] = {&l->world->server.up, &l->world->server.down};
@@ -70,7 +71,7 @@ static int read_server(struct fl__loader *l, const struct fl_conf_node *map)
     for (i = 0; rv == FL_OK && i < 2; i++) {
         const struct fl_conf_node *node = fl_conf_get(map, keys[i]);
 
-        if (node != NULL && is_word(node, "unlimited")) {
+        if (node != NULL && load_is_word(node, "unlimited")) {
             *rates[i] = 0;
         } else if (node != NULL) {
             rv = fl__read_quantity(l, FL__RATE, node, rates[i]);
@@ -80,7 +81,7 @@ static int read_server(struct fl__loader *l, const struct fl_conf_node *map)
 }
 
 /* `{trace: FILE, repeat: yes, assign: drawn}` */
-static int read_trace(struct fl__loader *l, const struct fl_conf_node *map, bool rates,
+static int load_trace(struct fl__loader *l, const struct fl_conf_node *map, bool rates,
                       struct fl__trace **ret)
 {
     static const char *const keys[] = {"trace", "repeat", "assign", NULL};
@@ -93,10 +94,11 @@ static int read_trace(struct fl__loader *l, const struct fl_conf_node *map, bool
     if (rv == FL_OK && fl_conf_get(map, "trace") == NULL) {
         return fl_conf_error(map, l->err, "expected a trace: {trace: FILE, repeat: yes}");
     }
-    if (rv == FL_OK && repeat != NULL && !is_word(repeat, "yes") && !is_word(repeat, "no")) {
+    if (rv == FL_OK && repeat != NULL && !load_is_word(repeat, "yes") &&
+        !load_is_word(repeat, "no")) {
         rv = fl_conf_error(repeat, l->err, "expected yes or no");
     }
-    ask.repeat = repeat != NULL && is_word(repeat, "yes");
+    ask.repeat = repeat != NULL && load_is_word(repeat, "yes");
     rv = rv == FL_OK ? fl__read_assign(l, map, &ask.in_order) : rv;
     rv = rv == FL_OK ? fl__open_table(l, fl_conf_get(map, "trace"), &table) : rv;
     rv = rv == FL_OK ? fl__trace_make(table, &ask, &trace, l->err) : rv;
@@ -107,9 +109,9 @@ static int read_trace(struct fl__loader *l, const struct fl_conf_node *map, bool
     return rv;
 }
 
-static int read_bandwidth(struct fl__loader *l, const struct fl_conf_node *node)
+static int load_bandwidth(struct fl__loader *l, const struct fl_conf_node *node)
 {
-    if (is_word(node, "steady")) {
+    if (load_is_word(node, "steady")) {
         fl__trace_free(l->world->bandwidth);
         l->world->bandwidth = NULL;
         return FL_OK;
@@ -118,11 +120,11 @@ static int read_bandwidth(struct fl__loader *l, const struct fl_conf_node *node)
         return fl_conf_error(node, l->err,
                              "expected steady, or a trace: {trace: FILE, repeat: yes}");
     }
-    return read_trace(l, node, true, &l->world->bandwidth);
+    return load_trace(l, node, true, &l->world->bandwidth);
 }
 
 /* `{every: 24h, from: …, up_for: …}` */
-static int read_windows(struct fl__loader *l, const struct fl_conf_node *map)
+static int load_windows(struct fl__loader *l, const struct fl_conf_node *map)
 {
     static const char *const others[] = {"every", NULL};
     const struct fl_conf_node *every = fl_conf_get(map, "every");
@@ -136,9 +138,9 @@ static int read_windows(struct fl__loader *l, const struct fl_conf_node *map)
     }
     rv = fl__read_quantity(l, FL__TIME, every, &period);
     if (rv == FL_OK && fl__us(period) == 0) {
-        rv = fl_conf_error(every, l->err, "a period that lasts no time");
+        rv = fl_conf_error(every, l->err, "a period of length 0: expected more, such as 24h");
     }
-    rv = rv == FL_OK ? read_props(l, "availability", map, others) : rv;
+    rv = rv == FL_OK ? load_props(l, "availability", map, others) : rv;
     if (rv == FL_OK) {
         l->world->windows = true;
         l->world->period_us = fl__us(period);
@@ -146,70 +148,70 @@ static int read_windows(struct fl__loader *l, const struct fl_conf_node *map)
     return rv;
 }
 
-static int read_availability(struct fl__loader *l, const struct fl_conf_node *node)
+static int load_availability(struct fl__loader *l, const struct fl_conf_node *node)
 {
     struct fl_world *w = l->world;
 
     if (fl_conf_kind(node) == FL_CONF_MAP && fl_conf_get(node, "trace") != NULL) {
-        return read_trace(l, node, false, &w->availability);
+        return load_trace(l, node, false, &w->availability);
     }
     fl__trace_free(w->availability);
     w->availability = NULL;
     w->windows = false;
-    if (is_word(node, "always")) {
+    if (load_is_word(node, "always")) {
         return FL_OK;
     }
     if (fl_conf_kind(node) != FL_CONF_MAP) {
         return fl_conf_error(node, l->err, "expected always, or a mapping");
     }
-    return read_windows(l, node);
+    return load_windows(l, node);
 }
 
-static int read_drop(struct fl__loader *l, const struct fl_conf_node *node)
+static int load_drop(struct fl__loader *l, const struct fl_conf_node *node)
 {
     static const char *const none[] = {NULL};
 
-    if (is_word(node, "never")) {
+    if (load_is_word(node, "never")) {
         fl__dist_set(&l->world->props[FL__DROP_CHANCE], FL__SHARE, 0);
         return FL_OK;
     }
     if (fl_conf_kind(node) != FL_CONF_MAP) {
         return fl_conf_error(node, l->err, "expected never, or {chance: 5%%, at: …, away: …}");
     }
-    return read_props(l, "drop", node, none);
+    return load_props(l, "drop", node, none);
 }
 
-/* --- the whole --- */
+/* --- the whole model --- */
 
-static int read_world_map(struct fl__loader *l, const struct fl_conf_node *map)
+static int load_world_map(struct fl__loader *l, const struct fl_conf_node *map)
 {
     static const char *const none[] = {NULL};
     static const char *const others[] = {"base",      "train", "server", "availability",
                                          "bandwidth", "drop",  NULL};
     const struct fl_conf_node *node;
-    int rv = read_props(l, "", map, others);
+    int rv = load_props(l, "", map, others);
 
     node = fl_conf_get(map, "train");
     if (rv == FL_OK && node != NULL) {
-        rv = read_props(l, "train", node, none);
+        rv = load_props(l, "train", node, none);
     }
     node = fl_conf_get(map, "server");
     if (rv == FL_OK && node != NULL) {
-        rv = read_server(l, node);
+        rv = load_server_link(l, node);
     }
     node = fl_conf_get(map, "availability");
     if (rv == FL_OK && node != NULL) {
-        rv = read_availability(l, node);
+        rv = load_availability(l, node);
     }
     node = fl_conf_get(map, "bandwidth");
     if (rv == FL_OK && node != NULL) {
-        rv = read_bandwidth(l, node);
+        rv = load_bandwidth(l, node);
     }
     node = fl_conf_get(map, "drop");
-    return rv == FL_OK && node != NULL ? read_drop(l, node) : rv;
+    return rv == FL_OK && node != NULL ? load_drop(l, node) : rv;
 }
 
-static int read_named(struct fl__loader *l, const struct fl_conf_node *node)
+static int load_named_world(struct fl__loader *l, const struct fl_conf_node *node)
 {
     const char *names[MAX_NAMED];
     const char *text = fl_conf_text(node);
@@ -219,7 +221,7 @@ static int read_named(struct fl__loader *l, const struct fl_conf_node *node)
     int rv;
 
     if (text == NULL) {
-        return fl_conf_error(node, l->err, "expected the name of a world");
+        return fl_conf_error(node, l->err, "expected the name of a network and device model");
     }
     for (n = 0; n < MAX_NAMED && fl_world_named(n) != NULL; n++) {
         names[n] = fl_world_named(n)->name;
@@ -227,14 +229,15 @@ static int read_named(struct fl__loader *l, const struct fl_conf_node *node)
             const char *yaml = fl_world_named(n)->yaml;
 
             rv = fl_conf_parse(names[n], yaml, strlen(yaml), &doc, l->err);
-            rv = rv == FL_OK ? read_world_map(l, fl_conf_root(doc)) : rv;
+            rv = rv == FL_OK ? load_world_map(l, fl_conf_root(doc)) : rv;
             fl_conf_free(doc);
             return rv;
         }
     }
     near = fl_str_nearest(text, names, n);
-    return fl_conf_error(node, l->err, "unknown world '%s'%s%s%s (`fl-sim world` lists them)", text,
-                         near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
+    return fl_conf_error(node, l->err,
+                         "unknown network and device model '%s'%s%s%s (`fl-sim world` lists them)",
+                         text, near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
                          near != NULL ? "'?" : "");
 }
 
@@ -245,11 +248,11 @@ int fl__world_read(struct fl_world *world, const struct fl_world_ask *ask, struc
     int rv = FL_OK;
 
     if (fl_conf_kind(ask->node) == FL_CONF_SCALAR) {
-        return read_named(&l, ask->node);
+        return load_named_world(&l, ask->node);
     }
     base = fl_conf_kind(ask->node) == FL_CONF_MAP ? fl_conf_get(ask->node, "base") : NULL;
     if (base != NULL) {
-        rv = read_named(&l, base);
+        rv = load_named_world(&l, base);
     }
-    return rv == FL_OK ? read_world_map(&l, ask->node) : rv;
+    return rv == FL_OK ? load_world_map(&l, ask->node) : rv;
 }

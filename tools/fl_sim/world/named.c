@@ -1,7 +1,7 @@
 /*
- * Worlds that have a name. Each figure has its source, and what is an assumption of ours is called
- * one; docs/simulation.md#named-worlds repeats the table. They are about links: how fast clients
- * train is said by `train:`, as nothing that is published fits every model.
+ * Named network and device models. Each figure has its source, and our own assumptions are marked
+ * as such; docs/simulation.md#named-worlds repeats the table. They describe links only: the speed
+ * of training is set by `train:`, as no published figure fits every model.
  */
 #include "tools/fl_sim/world/world.h"
 

@@ -1,4 +1,5 @@
-/* One property of clients: a value, a distribution over them, or a column of a table. */
+/* Reads one property of clients: a value, a distribution over the clients, or a column of a table.
+   One thread, while the network and device model is loaded; dist.c draws from the result. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ int fl__open_table(struct fl__loader *l, const struct fl_conf_node *node,
         rv = fl_fs_join(path, sizeof(path), l->ask->dir, name);
     }
     if (rv != FL_OK) {
-        return fl_conf_error(node, l->err, "too long a path");
+        return fl_conf_error(node, l->err, "the path is too long");
     }
     while (t != NULL && strcmp(t->path, path) != 0) {
         t = t->next;
@@ -53,7 +54,7 @@ int fl__open_table(struct fl__loader *l, const struct fl_conf_node *node,
     return FL_OK;
 }
 
-/* `assign: in_order` or `drawn`, which is what it is when not given. */
+/* `assign:` in_order or drawn; drawn is the default. */
 int fl__read_assign(struct fl__loader *l, const struct fl_conf_node *map, bool *ret)
 {
     const struct fl_conf_node *node = fl_conf_get(map, "assign");
@@ -66,8 +67,8 @@ int fl__read_assign(struct fl__loader *l, const struct fl_conf_node *map, bool *
     return FL_OK;
 }
 
-static int read_column(struct fl__loader *l, const struct fl__prop_spec *prop,
-                       const struct fl_conf_node *map, struct fl__dist *dist)
+static int prop_read_column(struct fl__loader *l, const struct fl__prop_spec *prop,
+                            const struct fl_conf_node *map, struct fl__dist *dist)
 {
     static const char *const keys[] = {"table", "column", "assign", NULL};
     const struct fl_conf_node *column = fl_conf_get(map, "column");
@@ -93,7 +94,7 @@ static int read_column(struct fl__loader *l, const struct fl__prop_spec *prop,
                              name, fl__unit_words(prop->unit));
     }
     if (prop->unit == FL__RATE && strncmp(name, prop->key, strlen(prop->key)) != 0) {
-        return fl_conf_error(column, l->err, "column '%s' is of the other direction", name);
+        return fl_conf_error(column, l->err, "column '%s' is a rate of the other direction", name);
     }
     if (dist->in_order && dist->table->n_rows < l->ask->n) {
         return fl_conf_error(
@@ -122,8 +123,8 @@ int fl__read_quantity(struct fl__loader *l, enum fl__unit_kind unit,
     return FL_OK;
 }
 
-static int read_uniform(struct fl__loader *l, const struct fl__prop_spec *prop,
-                        const struct fl_conf_node *node, struct fl__dist *dist)
+static int prop_read_uniform(struct fl__loader *l, const struct fl__prop_spec *prop,
+                             const struct fl_conf_node *node, struct fl__dist *dist)
 {
     int rv;
 
@@ -139,8 +140,8 @@ static int read_uniform(struct fl__loader *l, const struct fl__prop_spec *prop,
     return rv;
 }
 
-static int read_lognormal(struct fl__loader *l, const struct fl__prop_spec *prop,
-                          const struct fl_conf_node *node, struct fl__dist *dist)
+static int prop_read_lognormal(struct fl__loader *l, const struct fl__prop_spec *prop,
+                               const struct fl_conf_node *node, struct fl__dist *dist)
 {
     static const char *const keys[] = {"median", "sigma", NULL};
     const struct fl_conf_node *median = fl_conf_get(node, "median");
@@ -154,13 +155,13 @@ static int read_lognormal(struct fl__loader *l, const struct fl__prop_spec *prop
     rv = rv == FL_OK ? fl__read_quantity(l, prop->unit, median, &dist->a) : rv;
     rv = rv == FL_OK ? fl__read_quantity(l, FL__NUMBER, sigma, &dist->b) : rv;
     if (rv == FL_OK && dist->b > 10) {
-        rv = fl_conf_error(sigma, l->err, "expected a number, 0 to 10 (of the logarithm)");
+        rv = fl_conf_error(sigma, l->err, "expected a number, 0 to 10 (sigma of the logarithm)");
     }
     return rv;
 }
 
-static int read_choice(struct fl__loader *l, const struct fl__prop_spec *prop,
-                       const struct fl_conf_node *map, struct fl__dist *dist)
+static int prop_read_choice(struct fl__loader *l, const struct fl__prop_spec *prop,
+                            const struct fl_conf_node *map, struct fl__dist *dist)
 {
     static const char *const keys[] = {"choice", "weights", NULL};
     const struct fl_conf_node *values = fl_conf_get(map, "choice");
@@ -183,7 +184,7 @@ static int read_choice(struct fl__loader *l, const struct fl__prop_spec *prop,
     dist->values = calloc(dist->n, sizeof(*dist->values));
     dist->until = calloc(dist->n, sizeof(*dist->until));
     if (dist->values == NULL || dist->until == NULL) {
-        return fl_err_set(l->err, FL_ENOMEM, "no memory for a world");
+        return fl_err_set(l->err, FL_ENOMEM, "out of memory for a network and device model");
     }
     for (i = 0; rv == FL_OK && i < dist->n; i++) {
         double weight = 1;
@@ -201,8 +202,8 @@ static int read_choice(struct fl__loader *l, const struct fl__prop_spec *prop,
     return rv;
 }
 
-static int read_map(struct fl__loader *l, const struct fl__prop_spec *prop,
-                    const struct fl_conf_node *map, struct fl__dist *dist)
+static int prop_read_map(struct fl__loader *l, const struct fl__prop_spec *prop,
+                         const struct fl_conf_node *map, struct fl__dist *dist)
 {
     static const char *const keys[] = {"uniform", "lognormal", "exponential", "choice", "weights",
                                        "table",   "column",    "assign",      NULL};
@@ -213,10 +214,10 @@ static int read_map(struct fl__loader *l, const struct fl__prop_spec *prop,
         return rv;
     }
     if (fl_conf_get(map, "choice") != NULL) {
-        return read_choice(l, prop, map, dist);
+        return prop_read_choice(l, prop, map, dist);
     }
     if (fl_conf_get(map, "table") != NULL) {
-        return read_column(l, prop, map, dist);
+        return prop_read_column(l, prop, map, dist);
     }
     if (fl_conf_size(map) != 1) {
         return fl_conf_error(map, l->err,
@@ -225,11 +226,11 @@ static int read_map(struct fl__loader *l, const struct fl__prop_spec *prop,
     }
     node = fl_conf_get(map, "uniform");
     if (node != NULL) {
-        return read_uniform(l, prop, node, dist);
+        return prop_read_uniform(l, prop, node, dist);
     }
     node = fl_conf_get(map, "lognormal");
     if (node != NULL) {
-        return read_lognormal(l, prop, node, dist);
+        return prop_read_lognormal(l, prop, node, dist);
     }
     node = fl_conf_get(map, "exponential");
     if (node == NULL) {
@@ -251,7 +252,7 @@ int fl__read_prop(struct fl__loader *l, const struct fl__prop_spec *prop,
     if (text != NULL && prop->unlimited && strcmp(text, "unlimited") == 0) {
         rv = FL_OK;
     } else if (fl_conf_kind(node) == FL_CONF_MAP) {
-        rv = read_map(l, prop, node, &dist);
+        rv = prop_read_map(l, prop, node, &dist);
     } else {
         rv = fl__read_quantity(l, prop->unit, node, &dist.a);
     }

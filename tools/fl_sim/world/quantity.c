@@ -1,4 +1,5 @@
-/* Numbers with units. Prefixes of rates are powers of 1 000, as networks count; sizes have both. */
+/* Parses numbers with units. Prefixes of rates are powers of 1 000, as usual for networks; sizes
+   have both kinds. Pure functions, any thread. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,7 +84,7 @@ const char *fl__unit_words(enum fl__unit_kind kind)
 
 bool fl__number(const char *text, double *ret)
 {
-    /* strtod also takes hexadecimal, "inf" and "nan", which nobody means here. */
+    /* strtod() also accepts hexadecimal, "inf" and "nan", which are errors here. */
     return strspn(text, "0123456789+-.eE") == strlen(text) && fl_str_to_double(text, ret) == FL_OK;
 }
 
@@ -112,8 +113,8 @@ double fl__within(enum fl__unit_kind kind, double value)
     return fmin(fmax(value, kinds[kind].min), kinds[kind].max);
 }
 
-/* Length of the number at the beginning; an e is one of it only when digits follow. */
-static size_t number_len(const char *text)
+/* Length of the number at the beginning; an "e" belongs to it only when digits follow. */
+static size_t quantity_number_len(const char *text)
 {
     size_t n = strspn(text, "0123456789+-.");
 
@@ -131,7 +132,7 @@ int fl__quantity(enum fl__unit_kind kind, const char *text, double *ret, struct 
     bool bare_allowed = kind == FL__SHARE || kind == FL__SPEED || kind == FL__NUMBER;
     char quoted[QUOTED_MAX];
     char number[64];
-    size_t len = number_len(text);
+    size_t len = quantity_number_len(text);
     const char *unit = text + len + strspn(text + len, " ");
     enum fl__unit_kind of;
     double factor = 1;

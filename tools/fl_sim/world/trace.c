@@ -1,4 +1,5 @@
-/* Traces: what holds from when until when, for each client of a file. */
+/* Traces: intervals of bandwidth or availability of each client, from a file. Made once while the
+   network and device model is loaded; then read-only, any thread. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -21,19 +22,19 @@ struct maker {
     struct fl_err *err;
 };
 
-static double seconds(uint64_t us)
+static double trace_seconds(uint64_t us)
 {
     return (double)us / 1e6;
 }
 
-static int find_column(const struct maker *m, const char *name, enum fl__unit_kind kind,
-                       size_t *ret)
+static int trace_find_column(const struct maker *m, const char *name, enum fl__unit_kind kind,
+                             size_t *ret)
 {
     const struct fl__table *t = m->table;
 
     *ret = fl__table_column(t, name);
     if (*ret == t->n_columns) {
-        return fl_err_set(m->err, FL_ECONF, "%s: no column '%s': such a trace has %s", t->path,
+        return fl_err_set(m->err, FL_ECONF, "%s: column '%s' is missing: expected %s", t->path,
                           name,
                           m->ask->rates ? "client, from [s], until [s], and uplink [Mbit/s] or "
                                           "downlink [Mbit/s] or both"
@@ -46,30 +47,30 @@ static int find_column(const struct maker *m, const char *name, enum fl__unit_ki
     return FL_OK;
 }
 
-static int find_columns(struct maker *m)
+static int trace_find_columns(struct maker *m)
 {
     const struct fl__table *t = m->table;
     bool rates = m->ask->rates;
-    int rv = find_column(m, FL__NAME_OF_WHOM, FL__NUMBER, &m->client);
+    int rv = trace_find_column(m, FL__NAME_OF_WHOM, FL__NUMBER, &m->client);
 
-    rv = rv == FL_OK ? find_column(m, rates ? "from" : "up_from", FL__TIME, &m->from) : rv;
-    rv = rv == FL_OK ? find_column(m, rates ? "until" : "up_until", FL__TIME, &m->until) : rv;
+    rv = rv == FL_OK ? trace_find_column(m, rates ? "from" : "up_from", FL__TIME, &m->from) : rv;
+    rv = rv == FL_OK ? trace_find_column(m, rates ? "until" : "up_until", FL__TIME, &m->until) : rv;
     m->up = rates ? fl__table_column(t, "uplink") : t->n_columns;
     m->down = rates ? fl__table_column(t, "downlink") : t->n_columns;
     if (rv == FL_OK && rates && m->up == t->n_columns) {
-        rv = m->down == t->n_columns ? find_column(m, "uplink", FL__RATE, &m->up) : FL_OK;
+        rv = m->down == t->n_columns ? trace_find_column(m, "uplink", FL__RATE, &m->up) : FL_OK;
     }
     return rv;
 }
 
-static int refuse_row(const struct maker *m, const struct row *row, const char *why)
+static int trace_refuse_row(const struct maker *m, const struct row *row, const char *why)
 {
     return fl_err_set(m->err, FL_ECONF, "%s:%" PRIu32 ": client %" PRIu64 ", %g s to %g s: %s",
-                      m->table->path, row->line, row->client, seconds(row->span.from),
-                      seconds(row->span.until), why);
+                      m->table->path, row->line, row->client, trace_seconds(row->span.from),
+                      trace_seconds(row->span.until), why);
 }
 
-static int read_rows(struct maker *m)
+static int trace_read_rows(struct maker *m)
 {
     const struct fl__table *t = m->table;
     size_t i;
@@ -90,14 +91,14 @@ static int read_rows(struct maker *m)
         row->span.up = m->up < t->n_columns ? cells[m->up] : 0;
         row->span.down = m->down < t->n_columns ? cells[m->down] : 0;
         if (row->span.until <= row->span.from) {
-            return refuse_row(m, row, "ends before it begins");
+            return trace_refuse_row(m, row, "ends before it begins");
         }
         if (t->length > 0 && row->span.until > m->length) {
-            return refuse_row(m, row, "ends after the length that the header gives");
+            return trace_refuse_row(m, row, "ends after the length that the header gives");
         }
         if (m->ask->in_order && row->client >= m->ask->n) {
             return fl_err_set(m->err, FL_ECONF,
-                              "%s:%" PRIu32 ": unknown client %" PRIu64 ": this world has %" PRIu64
+                              "%s:%" PRIu32 ": unknown client %" PRIu64 ": the model has %" PRIu64
                               ", counted from 0 (`assign: drawn` gives each a trace by chance)",
                               t->path, row->line, row->client, m->ask->n);
         }
@@ -106,7 +107,7 @@ static int read_rows(struct maker *m)
     return FL_OK;
 }
 
-static int by_client_and_time(const void *a, const void *b)
+static int trace_compare_rows(const void *a, const void *b)
 {
     const struct row *x = a;
     const struct row *y = b;
@@ -121,24 +122,25 @@ static int by_client_and_time(const void *a, const void *b)
 }
 
 /* Rows are sorted; `previous` is NULL for the first of a client. */
-static int check_next(const struct maker *m, const struct row *previous, const struct row *row,
-                      bool last)
+static int trace_check_next(const struct maker *m, const struct row *previous,
+                            const struct row *row, bool last)
 {
     uint64_t before = previous != NULL ? previous->span.until : 0;
 
     if (row->span.from < before) {
-        return refuse_row(m, row, "begins before the row before it of this client ended");
+        return trace_refuse_row(m, row, "begins before the previous row of this client ends");
     }
     if (m->ask->rates && row->span.from > before) {
-        return refuse_row(m, row, "there is no rate for the time before it");
+        return trace_refuse_row(m, row, "the rate is not known for the time before it");
     }
     if (m->ask->rates && last && row->span.until < m->length) {
-        return refuse_row(m, row, "the trace is longer, and this client has no rate after it");
+        return trace_refuse_row(
+            m, row, "the trace is longer, and the rate of this client is not known after it");
     }
     return FL_OK;
 }
 
-static int check_length(const struct maker *m)
+static int trace_check_length(const struct maker *m)
 {
     const struct fl__trace_ask *ask = m->ask;
 
@@ -148,17 +150,16 @@ static int check_length(const struct maker *m)
     if (ask->horizon_us > 0) {
         return fl_err_set(m->err, FL_ECONF,
                           "%s: the trace ends early, after %g s, and the experiment may take %g s; "
-                          "`repeat: yes` begins it again",
-                          m->table->path, seconds(m->length), seconds(ask->horizon_us));
+                          "set `repeat: yes` to repeat it",
+                          m->table->path, trace_seconds(m->length), trace_seconds(ask->horizon_us));
     }
-    return fl_err_set(
-        m->err, FL_ECONF,
-        "%s: the trace may end early, after %g s: say `repeat: yes` to begin it again, "
-        "or let the experiment stop at a simulated time before that",
-        m->table->path, seconds(m->length));
+    return fl_err_set(m->err, FL_ECONF,
+                      "%s: the trace may end early, after %g s: set `repeat: yes` to repeat it, "
+                      "or let the experiment stop at a simulated time before that",
+                      m->table->path, trace_seconds(m->length));
 }
 
-static int fill(struct maker *m, struct fl__trace *trace)
+static int trace_fill(struct maker *m, struct fl__trace *trace)
 {
     size_t i;
     int rv = FL_OK;
@@ -169,17 +170,17 @@ static int fill(struct maker *m, struct fl__trace *trace)
 
         if (begins) {
             if (m->ask->in_order && m->rows[i].client != trace->n_clients) {
-                break; /* the one before has no row */
+                break; /* the previous client has no row */
             }
             trace->first[trace->n_clients++] = i;
         }
         trace->spans[i] = m->rows[i].span;
-        rv = check_next(m, begins ? NULL : &m->rows[i - 1], &m->rows[i], last);
+        rv = trace_check_next(m, begins ? NULL : &m->rows[i - 1], &m->rows[i], last);
     }
     trace->first[trace->n_clients] = m->n;
     if (rv == FL_OK && m->ask->in_order && trace->n_clients < m->ask->n) {
         rv = fl_err_set(m->err, FL_ECONF,
-                        "%s: client %zu has no row, and this world has %" PRIu64
+                        "%s: client %zu has no row, and the model has %" PRIu64
                         " clients (`assign: drawn` gives each a trace by chance)",
                         m->table->path, trace->n_clients, m->ask->n);
     }
@@ -191,21 +192,22 @@ int fl__trace_make(const struct fl__table *table, const struct fl__trace_ask *as
 {
     struct maker m = {.table = table, .ask = ask, .err = err};
     struct fl__trace *trace = calloc(1, sizeof(*trace));
-    int rv = trace != NULL ? find_columns(&m) : FL_ENOMEM;
+    int rv = trace != NULL ? trace_find_columns(&m) : FL_ENOMEM;
 
-    rv = rv == FL_OK ? read_rows(&m) : rv;
-    rv = rv == FL_OK ? check_length(&m) : rv;
+    rv = rv == FL_OK ? trace_read_rows(&m) : rv;
+    rv = rv == FL_OK ? trace_check_length(&m) : rv;
     if (rv == FL_OK) {
-        qsort(m.rows, m.n, sizeof(*m.rows), by_client_and_time);
+        qsort(m.rows, m.n, sizeof(*m.rows), trace_compare_rows);
         trace->spans = calloc(m.n, sizeof(*trace->spans));
         trace->first = calloc(m.n + 1, sizeof(*trace->first));
-        rv = trace->spans != NULL && trace->first != NULL ? fill(&m, trace) : FL_ENOMEM;
+        rv = trace->spans != NULL && trace->first != NULL ? trace_fill(&m, trace) : FL_ENOMEM;
     }
     free(m.rows);
     if (rv != FL_OK) {
         fl__trace_free(trace);
-        return rv == FL_ENOMEM ? fl_err_set(err, rv, "no memory for the trace '%s'", table->path)
-                               : rv;
+        return rv == FL_ENOMEM
+                   ? fl_err_set(err, rv, "out of memory for the trace '%s'", table->path)
+                   : rv;
     }
     trace->length = m.length;
     trace->has_up = m.up < table->n_columns;
@@ -241,7 +243,7 @@ const struct fl__span *fl__trace_at(const struct fl__trace *trace, uint64_t seed
     }
     spans = &trace->spans[trace->first[client]];
     high = n = trace->first[client + 1] - trace->first[client];
-    for (low = 0; low < high;) { /* the first that ends after `t` */
+    for (low = 0; low < high;) { /* first interval that ends after `t` */
         size_t mid = low + (high - low) / 2;
 
         if (spans[mid].until <= t - begun) {

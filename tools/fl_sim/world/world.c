@@ -1,3 +1,8 @@
+/*
+ * The network and device model: rates, latency, training time, availability and failures of each
+ * client as pure functions of (seed, client, time, round). Loading is in load.c. A loaded model is
+ * read-only: any thread.
+ */
 #include "tools/fl_sim/world/world.h"
 
 #include <math.h>
@@ -17,7 +22,7 @@ void fl__world_key2(struct fl_rng *rng, uint64_t seed, unsigned what, uint64_t c
     fl_rng_key(rng, fl_rng_u64(rng), FL_RNG_WORLD, a, b);
 }
 
-static double draw(const struct fl_world *world, enum fl__prop prop, uint64_t client)
+static double world_draw(const struct fl_world *world, enum fl__prop prop, uint64_t client)
 {
     struct fl_rng rng;
 
@@ -28,9 +33,9 @@ static double draw(const struct fl_world *world, enum fl__prop prop, uint64_t cl
     return fl__dist_draw(&world->props[prop], world->seed, client, &rng);
 }
 
-/* The same, anew for each (a, b). */
-static double draw_again(const struct fl_world *world, enum fl__prop prop, uint64_t client,
-                         uint64_t a, uint64_t b)
+/* A generator of its own for each (a, b). */
+static double world_draw_event(const struct fl_world *world, enum fl__prop prop, uint64_t client,
+                               uint64_t a, uint64_t b)
 {
     struct fl_rng rng;
 
@@ -43,7 +48,7 @@ static double draw_again(const struct fl_world *world, enum fl__prop prop, uint6
 
 /* --- loading --- */
 
-static void make_ideal(struct fl_world *world)
+static void world_make_ideal(struct fl_world *world)
 {
     static const enum fl__unit_kind units[FL__N_PROPS] = {
         [FL__UPLINK] = FL__RATE,         [FL__DOWNLINK] = FL__RATE,
@@ -68,15 +73,16 @@ int fl_world_load(const struct fl_world_ask *ask, struct fl_world **ret, struct 
     int rv;
 
     if (ask->n == 0) {
-        return fl_err_set(err, FL_ECONF, "a world without clients: it needs one at least");
+        return fl_err_set(err, FL_ECONF,
+                          "a network and device model without clients: at least 1 is needed");
     }
     world = calloc(1, sizeof(*world));
     if (world == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "no memory for a world");
+        return fl_err_set(err, FL_ENOMEM, "out of memory for a network and device model");
     }
     world->seed = ask->seed;
     world->n = ask->n;
-    make_ideal(world);
+    world_make_ideal(world);
     rv = ask->node != NULL ? fl__world_read(world, ask, err) : FL_OK;
     if (rv != FL_OK) {
         fl_world_free(world);
@@ -107,7 +113,7 @@ void fl_world_free(struct fl_world *world)
     free(world);
 }
 
-/* --- questions --- */
+/* --- queries --- */
 
 uint64_t fl_world_clients(const struct fl_world *world)
 {
@@ -123,14 +129,14 @@ void fl_world_client(const struct fl_world *world, uint64_t client, struct fl_wo
 {
     FL_REQUIRE(client < world->n);
     *ret = (struct fl_world_client){
-        .up = draw(world, FL__UPLINK, client),
-        .down = draw(world, FL__DOWNLINK, client),
-        .latency_us = fl__us(draw(world, FL__LATENCY, client)),
-        .train_us = fl__us(draw(world, FL__TRAIN_FIXED, client)),
-        .samples_per_s = draw(world, FL__TRAIN_SPEED, client),
-        .jitter = draw(world, FL__TRAIN_JITTER, client),
-        .memory = (uint64_t)draw(world, FL__MEMORY, client),
-        .drop_chance = draw(world, FL__DROP_CHANCE, client),
+        .up = world_draw(world, FL__UPLINK, client),
+        .down = world_draw(world, FL__DOWNLINK, client),
+        .latency_us = fl__us(world_draw(world, FL__LATENCY, client)),
+        .train_us = fl__us(world_draw(world, FL__TRAIN_FIXED, client)),
+        .samples_per_s = world_draw(world, FL__TRAIN_SPEED, client),
+        .jitter = world_draw(world, FL__TRAIN_JITTER, client),
+        .memory = (uint64_t)world_draw(world, FL__MEMORY, client),
+        .drop_chance = world_draw(world, FL__DROP_CHANCE, client),
     };
 }
 
@@ -144,17 +150,19 @@ void fl_world_link(const struct fl_world *world, uint64_t client, uint64_t t_us,
     if (world->bandwidth != NULL) {
         span = fl__trace_at(world->bandwidth, world->seed, client, t_us, ret_until_us);
     }
-    *ret_up = span != NULL && world->bandwidth->has_up ? span->up : draw(world, FL__UPLINK, client);
-    *ret_down =
-        span != NULL && world->bandwidth->has_down ? span->down : draw(world, FL__DOWNLINK, client);
+    *ret_up =
+        span != NULL && world->bandwidth->has_up ? span->up : world_draw(world, FL__UPLINK, client);
+    *ret_down = span != NULL && world->bandwidth->has_down
+                    ? span->down
+                    : world_draw(world, FL__DOWNLINK, client);
 }
 
 uint64_t fl_world_train_us(const struct fl_world *world, uint64_t client, uint64_t round,
                            uint64_t samples)
 {
-    double speed = draw(world, FL__TRAIN_SPEED, client);
-    double jitter = draw(world, FL__TRAIN_JITTER, client);
-    double seconds = draw(world, FL__TRAIN_FIXED, client);
+    double speed = world_draw(world, FL__TRAIN_SPEED, client);
+    double jitter = world_draw(world, FL__TRAIN_JITTER, client);
+    double seconds = world_draw(world, FL__TRAIN_FIXED, client);
 
     FL_REQUIRE(client < world->n);
     seconds += speed > 0 ? (double)samples / speed : 0;
@@ -168,18 +176,18 @@ uint64_t fl_world_train_us(const struct fl_world *world, uint64_t client, uint64
 }
 
 /*
- * Up in one window of each period. Windows are counted from the one that began before time 0, and
- * are as long as a period at most, so that only one can hold at a time.
+ * The client is up in one window of each period. Windows are counted from the one that began before
+ * time 0, and are at most as long as a period, so that at most one contains a given time.
  */
-static bool in_window(const struct fl_world *world, uint64_t client, uint64_t t_us,
-                      uint64_t *ret_until_us)
+static bool world_in_window(const struct fl_world *world, uint64_t client, uint64_t t_us,
+                            uint64_t *ret_until_us)
 {
     uint64_t period = world->period_us;
-    uint64_t from = fl__us(draw(world, FL__UP_FROM, client)) % period;
-    uint64_t since = t_us + (period - from); /* the first window began */
+    uint64_t from = fl__us(world_draw(world, FL__UP_FROM, client)) % period;
+    uint64_t since = t_us + (period - from); /* index of the first window that can contain it */
     uint64_t window = since / period;
     uint64_t into = since % period;
-    uint64_t len = fl__us(draw_again(world, FL__UP_FOR, client, window, 0));
+    uint64_t len = fl__us(world_draw_event(world, FL__UP_FOR, client, window, 0));
     bool up = into < len;
 
     *ret_until_us = t_us + ((up && len < period ? len : period) - into);
@@ -194,7 +202,7 @@ bool fl_world_up(const struct fl_world *world, uint64_t client, uint64_t t_us,
         return fl__trace_at(world->availability, world->seed, client, t_us, ret_until_us) != NULL;
     }
     if (world->windows) {
-        return in_window(world, client, t_us, ret_until_us);
+        return world_in_window(world, client, t_us, ret_until_us);
     }
     *ret_until_us = UINT64_MAX;
     return true;
@@ -203,7 +211,7 @@ bool fl_world_up(const struct fl_world *world, uint64_t client, uint64_t t_us,
 bool fl_world_drop(const struct fl_world *world, uint64_t client, uint64_t round, uint64_t attempt,
                    double *ret_share, uint64_t *ret_away_us)
 {
-    double chance = draw(world, FL__DROP_CHANCE, client);
+    double chance = world_draw(world, FL__DROP_CHANCE, client);
     struct fl_rng rng;
 
     FL_REQUIRE(client < world->n);
@@ -214,7 +222,7 @@ bool fl_world_drop(const struct fl_world *world, uint64_t client, uint64_t round
     if (fl_rng_unit(&rng) >= chance) {
         return false;
     }
-    *ret_share = draw_again(world, FL__DROP_AT, client, round, attempt);
-    *ret_away_us = fl__us(draw_again(world, FL__DROP_DISCONNECTED, client, round, attempt));
+    *ret_share = world_draw_event(world, FL__DROP_AT, client, round, attempt);
+    *ret_away_us = fl__us(world_draw_event(world, FL__DROP_DISCONNECTED, client, round, attempt));
     return true;
 }

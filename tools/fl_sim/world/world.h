@@ -2,16 +2,17 @@
 #define FL_SIM_WORLD_H
 
 /*
- * What clients, their links and the server's link are like (docs/simulation.md#worlds). After it
- * was loaded a world is a pure function of (seed, client, time, round): no I/O, no state, so that
- * nothing depends on the order of questions, and client i is the same whatever the number of
- * clients is. Memory does not grow with the number of clients, but for the rows of trace files.
+ * The network and device model of a simulation: properties of clients, of their links and of the
+ * server's link (docs/simulation.md#worlds). A loaded model is a pure function of (seed, client,
+ * time, round): no I/O and no state. Results do not depend on the order of queries, and client i is
+ * the same whatever the number of clients is. Memory does not grow with the number of clients,
+ * except for the rows of trace files.
  *
- * Directions are named by who sends: a client's uplink carries uploads and its downlink
+ * Directions are named after the sender: a client's uplink carries uploads and its downlink
  * downloads; the server's uplink carries what clients download and its downlink what they upload.
  * Rates are bytes a second (0: unlimited), times microseconds, shares 0 to 1.
  *
- * Threading: a loaded world may be asked from any thread.
+ * Threading: a loaded model may be queried from any thread.
  */
 
 #include <stdbool.h>
@@ -25,16 +26,17 @@ struct fl_world;
 struct fl_world_ask {
     /* `world:` of an experiment: a name, or a mapping. NULL: ideal. Borrowed for the call. */
     const struct fl_conf_node *node;
-    const char *dir; /* relative paths of tables and traces begin here; NULL: the current folder */
+    /* base folder of relative paths of tables and traces; NULL: the current folder */
+    const char *dir;
     uint64_t seed;
-    uint64_t n;          /* clients */
-    uint64_t horizon_us; /* the experiment ends then at the latest; 0: not known */
+    uint64_t n;          /* number of clients */
+    uint64_t horizon_us; /* latest end of the experiment, us; 0: not known */
 };
 
 struct fl_world_client {
-    double up, down;      /* while no trace says otherwise: fl_world_link() */
+    double up, down;      /* unless a trace overrides them: fl_world_link() */
     uint64_t latency_us;  /* one way */
-    uint64_t train_us;    /* of each training, whatever it trains on */
+    uint64_t train_us;    /* of each training, independent of the samples */
     double samples_per_s; /* 0: samples take no time */
     double jitter;        /* of the training time: sigma of a lognormal factor with median 1 */
     uint64_t memory;      /* bytes; 0: unlimited */
@@ -59,31 +61,32 @@ struct fl_world_server fl_world_server(const struct fl_world *world);
 /* Below, `client` is less than fl_world_clients(). */
 void fl_world_client(const struct fl_world *world, uint64_t client, struct fl_world_client *ret);
 /*
- * Its rates at `t_us`, and until when they hold for sure (UINT64_MAX: for ever): ask again then.
+ * The client's rates at `t_us`, valid at least until `*ret_until_us` (UINT64_MAX: for ever); query
+ * again then.
  */
 void fl_world_link(const struct fl_world *world, uint64_t client, uint64_t t_us, double *ret_up,
                    double *ret_down, uint64_t *ret_until_us);
-/* How long a training of `samples` samples takes in this round. */
+/* Duration of a training of `samples` samples in this round. */
 uint64_t fl_world_train_us(const struct fl_world *world, uint64_t client, uint64_t round,
                            uint64_t samples);
 /*
- * Is it up at `t_us`? Until `ret_until_us` (later than t_us; UINT64_MAX: for ever) that holds for
- * sure; then ask again.
+ * Is the client up at `t_us`? The answer is valid at least until `ret_until_us` (later than t_us;
+ * UINT64_MAX: for ever); query again then.
  */
 bool fl_world_up(const struct fl_world *world, uint64_t client, uint64_t t_us,
                  uint64_t *ret_until_us);
 /*
- * Does it drop in the middle of its upload of this attempt? Then after `ret_share` of the bytes,
- * and it is away for `ret_away_us`.
+ * Does the client drop in the middle of its upload of this attempt? If so, after `ret_share` of the
+ * bytes, and it stays disconnected for `ret_away_us`.
  */
 bool fl_world_drop(const struct fl_world *world, uint64_t client, uint64_t round, uint64_t attempt,
                    double *ret_share, uint64_t *ret_away_us);
 
-/* Named worlds, in the order of the documents; NULL past the last. */
+/* Named models, in the order of the documents; NULL past the last. */
 struct fl_world_name {
     const char *name, *help; /* one line */
-    const char *source;      /* where the figures are from */
-    const char *yaml;        /* what the name stands for */
+    const char *source;      /* source of the figures */
+    const char *yaml;        /* value of `world:` that the name stands for */
 };
 const struct fl_world_name *fl_world_named(size_t i);
 

@@ -1,7 +1,7 @@
 /*
- * Table files: comma-separated numbers below a header that says where they come from and what
- * they are measured in. Not a general CSV reader on purpose: what it does not understand, it
- * refuses.
+ * Table files: comma-separated numbers below a header with their source and units. This is not a
+ * general CSV reader, on purpose: it rejects everything else. One thread, while the network and
+ * device model is loaded.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 struct reader {
     struct fl__table *table;
-    size_t cap; /* rows that there is room for */
+    size_t cap; /* capacity in rows */
     size_t line;
     struct fl_err *err;
 };
@@ -32,7 +32,7 @@ FL_PRINTF(2, 3) static int refuse(const struct reader *r, const char *fmt, ...)
     return fl_err_set(r->err, FL_ECONF, "%s:%zu: %s", r->table->path, r->line, text);
 }
 
-static char *trimmed(char *text)
+static char *table_trimmed(char *text)
 {
     size_t len;
 
@@ -44,8 +44,8 @@ static char *trimmed(char *text)
     return text;
 }
 
-/* Cut the next field off `*rest`; NULL behind the last. */
-static char *next_field(char **rest)
+/* Cuts the next field off `*rest`; NULL behind the last. */
+static char *table_next_field(char **rest)
 {
     char *field = *rest;
     char *comma;
@@ -58,24 +58,25 @@ static char *next_field(char **rest)
         *comma = '\0';
     }
     *rest = comma != NULL ? comma + 1 : NULL;
-    return trimmed(field);
+    return table_trimmed(field);
 }
 
-/* "# source: …" and "# length: 7d"; every other comment is one. */
-static int read_comment(struct reader *r, char *text)
+/* Header lines "# source: …" and "# length: 7d"; all other lines with # are comments. */
+static int table_read_comment(struct reader *r, char *text)
 {
     char *colon;
     const char *value;
     struct fl_err why = {0};
 
-    text = trimmed(text + strspn(text, "#"));
+    text = table_trimmed(text + strspn(text, "#"));
     colon = strchr(text, ':');
     if (colon == NULL) {
         return FL_OK;
     }
     *colon = '\0';
-    value = trimmed(colon + 1);
-    if (strcmp(trimmed(text), "source") == 0 && value[0] != '\0' && r->table->source == NULL) {
+    value = table_trimmed(colon + 1);
+    if (strcmp(table_trimmed(text), "source") == 0 && value[0] != '\0' && r->table->source == NULL)
+    {
         r->table->source = fl_str_dup(value);
         return r->table->source != NULL ? FL_OK : FL_ENOMEM;
     }
@@ -84,14 +85,14 @@ static int read_comment(struct reader *r, char *text)
             return refuse(r, "length: %s", why.msg);
         }
         if (r->table->length <= 0) {
-            return refuse(r, "length: a trace that lasts no time");
+            return refuse(r, "length: a trace of length 0");
         }
     }
     return FL_OK;
 }
 
 /* "uplink [Mbit/s]" */
-static int read_column(struct reader *r, char *text)
+static int table_read_column(struct reader *r, char *text)
 {
     struct fl__table *t = r->table;
     struct fl__column *c = &t->columns[t->n_columns];
@@ -104,8 +105,8 @@ static int read_column(struct reader *r, char *text)
     if (open != NULL && len > 0 && text[len - 1] == ']') {
         text[len - 1] = '\0';
         *open = '\0';
-        unit = trimmed(open + 1);
-        text = trimmed(text);
+        unit = table_trimmed(open + 1);
+        text = table_trimmed(text);
     }
     *c = (struct fl__column){.kind = FL__NUMBER, .factor = 1};
     if (text[0] == '\0' || strpbrk(text, "[]\"") != NULL) {
@@ -128,7 +129,7 @@ static int read_column(struct reader *r, char *text)
                       quoted);
     }
     if (fl__table_column(t, text) < t->n_columns) {
-        return refuse(r, "column %s: there are two of that name", quoted);
+        return refuse(r, "column %s: duplicate name", quoted);
     }
     c->name = fl_str_dup(text);
     if (c->name == NULL) {
@@ -138,24 +139,24 @@ static int read_column(struct reader *r, char *text)
     return FL_OK;
 }
 
-static int read_header(struct reader *r, char *text)
+static int table_read_header(struct reader *r, char *text)
 {
     char *field;
     int rv = FL_OK;
 
     if (r->table->source == NULL) {
-        return refuse(r, "no source: a line '# source: where the figures are from' goes above");
+        return refuse(r, "no source: add a line '# source: where the figures are from' above");
     }
-    while (rv == FL_OK && (field = next_field(&text)) != NULL) {
+    while (rv == FL_OK && (field = table_next_field(&text)) != NULL) {
         if (r->table->n_columns == FL__COLUMNS_MAX) {
             return refuse(r, "more than %d columns", FL__COLUMNS_MAX);
         }
-        rv = read_column(r, field);
+        rv = table_read_column(r, field);
     }
     return rv;
 }
 
-static int grow(struct reader *r)
+static int table_grow(struct reader *r)
 {
     struct fl__table *t = r->table;
     size_t cap = r->cap > 0 ? 2 * r->cap : 64;
@@ -176,8 +177,8 @@ static int grow(struct reader *r)
     return FL_OK;
 }
 
-static int read_cell(const struct reader *r, const struct fl__column *c, const char *text,
-                     double *ret)
+static int table_read_cell(const struct reader *r, const struct fl__column *c, const char *text,
+                           double *ret)
 {
     char quoted[QUOTED_MAX];
     const char *why;
@@ -194,18 +195,19 @@ static int read_cell(const struct reader *r, const struct fl__column *c, const c
     return why == NULL ? FL_OK : refuse(r, "column '%s': %s %s", c->name, quoted, why);
 }
 
-static int read_row(struct reader *r, char *text)
+static int table_read_row(struct reader *r, char *text)
 {
     struct fl__table *t = r->table;
     char *field;
     size_t i = 0;
-    int rv = grow(r);
+    int rv = table_grow(r);
 
-    for (field = next_field(&text); rv == FL_OK && field != NULL; field = next_field(&text)) {
+    for (field = table_next_field(&text); rv == FL_OK && field != NULL;
+         field = table_next_field(&text)) {
         if (i == t->n_columns) {
             return refuse(r, "more values than the %zu columns", t->n_columns);
         }
-        rv = read_cell(r, &t->columns[i], field, &t->cells[t->n_rows * t->n_columns + i]);
+        rv = table_read_cell(r, &t->columns[i], field, &t->cells[t->n_rows * t->n_columns + i]);
         i++;
     }
     if (rv == FL_OK && i < t->n_columns) {
@@ -217,7 +219,7 @@ static int read_row(struct reader *r, char *text)
     return rv;
 }
 
-static int read_lines(struct reader *r, char *text)
+static int table_read_lines(struct reader *r, char *text)
 {
     int rv = FL_OK;
 
@@ -228,17 +230,17 @@ static int read_lines(struct reader *r, char *text)
         if (end != NULL) {
             *end = '\0';
         }
-        line = trimmed(text);
+        line = table_trimmed(text);
         text = end != NULL ? end + 1 : NULL;
         if (line[0] == '#') {
-            rv = read_comment(r, line);
+            rv = table_read_comment(r, line);
         } else if (line[0] != '\0') {
-            rv = r->table->n_columns == 0 ? read_header(r, line) : read_row(r, line);
+            rv = r->table->n_columns == 0 ? table_read_header(r, line) : table_read_row(r, line);
         }
     }
     if (rv == FL_OK && r->table->n_rows == 0) {
         r->line--;
-        rv = refuse(r, "no rows: a world without clients");
+        rv = refuse(r, "no rows: a model without clients");
     }
     return rv;
 }
@@ -260,13 +262,14 @@ int fl__table_parse(const char *path, const void *data, size_t len, struct fl__t
             (void)memcpy(text, data, len);
         }
         text[len] = '\0';
-        rv = strlen(text) == len ? read_lines(&r, text + bom)
-                                 : fl_err_set(err, FL_ECONF, "%s: not a text: it has a NUL", path);
+        rv = strlen(text) == len
+                 ? table_read_lines(&r, text + bom)
+                 : fl_err_set(err, FL_ECONF, "%s: not a text file: it contains a NUL byte", path);
     }
     free(text);
     if (rv != FL_OK) {
         fl__table_free(r.table);
-        return rv == FL_ENOMEM ? fl_err_set(err, rv, "no memory to read '%s'", path) : rv;
+        return rv == FL_ENOMEM ? fl_err_set(err, rv, "out of memory reading '%s'", path) : rv;
     }
     *ret = r.table;
     return FL_OK;
