@@ -7,7 +7,6 @@
  *   select  the draw over all that are connected, and its transaction
  *   commit  from the last evaluation to COMMITTED: scores, records, the transaction
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "bench/scratch.h"
+#include "libfl/base/args.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/str.h"
 #include "server/store/store.h"
@@ -22,26 +22,37 @@
 #define MAX_ROUNDS     1001
 #define MAX_RESPONDERS 10000
 
-static const char usage[] =
-    "usage: bench/commit [options]\n"
-    "  --known N,N,…     known clients, all of them connected (default 100,1000,10000,100000)\n"
-    "  --responders N    clients of a round (default 100; at most the fewest known)\n"
-    "  --rounds N        rounds that are measured (default 101)\n"
-    "  --algorithm NAME  preset (default adafl, whose attention every commit moves)\n"
-    "  --dir FOLDER      where the databases are made and removed (default $TMPDIR, /tmp)\n"
-    "  --help            this text\n"
-    "Prints a line for each number of known clients:\n"
-    "  commit: known=… responders=… commit_ms=… ratio=… records_ms=… select_ms=… join_us=… "
-    "start_ms=…\n"
-    "commit_ms is the median from the last upload of a round to the record of it on disk, with a "
-    "model\n"
-    "of 0.8 MB that is synced before, as the server does it; ratio is that to the one of the "
-    "first\n"
-    "line. records_ms is the part of it without the model.\n"
-    "select_ms is the median of the draw over all connected clients and its transaction, join_us "
-    "the\n"
-    "mean of one client's joining, start_ms reading the records and making the coordinator of "
-    "them.\n";
+static const struct fl_arg rows[] = {
+    FL_ARG("known", '\0', "N,N,…", 'k',
+           "known clients, all of them connected (default 100,1000,10000,100000)"),
+    FL_ARG("responders", '\0', "N", 'r',
+           "clients of a round (default 100; at most the fewest known)"),
+    FL_ARG("rounds", '\0', "N", 'n', "rounds that are measured (default 101)"),
+    FL_ARG("algorithm", '\0', "NAME", 'a',
+           "preset (default adafl, whose attention every commit moves)"),
+    FL_ARG("dir", '\0', "FOLDER", 'd',
+           "where the databases are made and removed (default $TMPDIR, /tmp)"),
+    FL_ARG("help", 'h', NULL, 'h', "this text"),
+    {.name = NULL}};
+
+static void usage(FILE *out)
+{
+    (void)fputs("usage: bench/commit [options]\n", out);
+    fl_args_help(rows, out);
+    (void)fputs("Prints a line for each number of known clients:\n"
+                "  commit: known=… responders=… commit_ms=… ratio=… records_ms=… select_ms=… "
+                "join_us=… start_ms=…\n"
+                "commit_ms is the median from the last upload of a round to the record of it on "
+                "disk, with a model\n"
+                "of 0.8 MB that is synced before, as the server does it; ratio is that to the one "
+                "of the first\n"
+                "line. records_ms is the part of it without the model.\n"
+                "select_ms is the median of the draw over all connected clients and its "
+                "transaction, join_us the\n"
+                "mean of one client's joining, start_ms reading the records and making the "
+                "coordinator of them.\n",
+                out);
+}
 
 struct bench {
     const char *algorithm;
@@ -397,13 +408,7 @@ static void run_in_folder(struct bench *b, const char *parent, uint64_t known, d
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"known", required_argument, NULL, 'k'},
-                                            {"responders", required_argument, NULL, 'r'},
-                                            {"rounds", required_argument, NULL, 'n'},
-                                            {"dir", required_argument, NULL, 'd'},
-                                            {"algorithm", required_argument, NULL, 'a'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    struct fl_args line = {.program = "bench/commit", .rows = rows, .argc = argc, .argv = argv};
     static struct bench b = {.algorithm = "adafl", .responders = 100, .rounds = 101};
     char text[256] = "100,1000,10000,100000";
     const char *parent = scratch_parent();
@@ -413,24 +418,24 @@ int main(int argc, char **argv)
     int opt;
     bool ok = true;
 
-    while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((opt = fl_args_next(&line)) != FL_ARGS_END) {
         if (opt == 'k') {
-            ok = ok && fl_str_copy(text, sizeof(text), optarg) == FL_OK;
+            ok = ok && fl_str_copy(text, sizeof(text), line.value) == FL_OK;
         } else if (opt == 'r') {
-            ok = ok && fl_str_to_u64(optarg, &b.responders) == FL_OK;
+            ok = ok && fl_str_to_u64(line.value, &b.responders) == FL_OK;
         } else if (opt == 'n') {
-            ok = ok && fl_str_to_u64(optarg, &b.rounds) == FL_OK;
+            ok = ok && fl_str_to_u64(line.value, &b.rounds) == FL_OK;
         } else if (opt == 'd') {
-            parent = optarg;
+            parent = line.value;
         } else if (opt == 'a') {
-            b.algorithm = optarg;
+            b.algorithm = line.value;
         } else {
-            (void)fputs(usage, opt == 'h' ? stdout : stderr);
+            usage(opt == 'h' ? stdout : stderr);
             return opt == 'h' ? EXIT_SUCCESS : EXIT_FAILURE;
         }
     }
-    ok = ok && optind == argc && b.rounds >= 1 && b.rounds <= MAX_ROUNDS && b.responders >= 1 &&
-         b.responders <= MAX_RESPONDERS && strlen(parent) < sizeof(b.dir) - 20;
+    ok = ok && line.n_operands == 0 && b.rounds >= 1 && b.rounds <= MAX_ROUNDS &&
+         b.responders >= 1 && b.responders <= MAX_RESPONDERS && strlen(parent) < sizeof(b.dir) - 20;
     make_layout(&b);
     for (word = strtok_r(text, ",", &save); ok && word != NULL; word = strtok_r(NULL, ",", &save)) {
         uint64_t known = 0;
@@ -444,7 +449,7 @@ int main(int argc, char **argv)
     fl_layout_free(b.layout);
     free(b.theta);
     if (!ok) {
-        (void)fputs(usage, stderr);
+        usage(stderr);
     }
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -2,7 +2,6 @@
  * What the data of an experiment costs: opening it, opening it again when its partition is kept,
  * and making the views of a client.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,26 +9,38 @@
 #include <sys/resource.h>
 
 #include "bench/scratch.h"
+#include "libfl/base/args.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "libfl/data/npy.h"
 #include "tools/fl_sim/data/sim_data.h"
 
-static const char usage[] =
-    "usage: bench/data [options]\n"
-    "  --keys TEXT     of the mapping data: (default \"set: mnist, method: shards, clients: "
-    "100\")\n"
-    "  --samples N     make a data set of N random samples first, which 'set: ./made' names\n"
-    "  --values N      of a sample of it, bytes (default 64)\n"
-    "  --dir FOLDER    where that and the partition are kept and removed (default $TMPDIR, /tmp)\n"
-    "  --help          this text\n"
-    "Prints a line\n"
-    "  data: clients=… samples=… values=… open_ms=… kept_ms=… view_ns=… samples_mb=… own_mb=… "
-    "rss_mb=… hash=…\n"
-    "open_ms is the time until clients can train, kept_ms the same with the partition of the run\n"
-    "before. view_ns is the mean of making and dropping the views of a client. samples_mb is what\n"
-    "the samples take, own_mb all else of the data, rss_mb the peak of the process.\n";
+static const struct fl_arg rows[] = {
+    FL_ARG("keys", '\0', "TEXT", 'k',
+           "of the mapping data: (default \"set: mnist, method: shards, clients: 100\")"),
+    FL_ARG("samples", '\0', "N", 's',
+           "make a data set of N random samples first, which 'set: ./made' names"),
+    FL_ARG("values", '\0', "N", 'v', "of a sample of it, bytes (default 64)"),
+    FL_ARG("dir", '\0', "FOLDER", 'd',
+           "where that and the partition are kept and removed (default $TMPDIR, /tmp)"),
+    FL_ARG("help", 'h', NULL, 'h', "this text"),
+    {.name = NULL}};
+
+static void usage(FILE *out)
+{
+    (void)fputs("usage: bench/data [options]\n", out);
+    fl_args_help(rows, out);
+    (void)fputs("Prints a line\n"
+                "  data: clients=… samples=… values=… open_ms=… kept_ms=… view_ns=… samples_mb=… "
+                "own_mb=… rss_mb=… hash=…\n"
+                "open_ms is the time until clients can train, kept_ms the same with the partition "
+                "of the run\n"
+                "before. view_ns is the mean of making and dropping the views of a client. "
+                "samples_mb is what\n"
+                "the samples take, own_mb all else of the data, rss_mb the peak of the process.\n",
+                out);
+}
 
 struct bench {
     const char *keys;
@@ -194,10 +205,7 @@ static int run(struct bench *b, struct fl_err *err)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"keys", required_argument, NULL, 'k'},   {"samples", required_argument, NULL, 's'},
-        {"values", required_argument, NULL, 'v'}, {"dir", required_argument, NULL, 'd'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    struct fl_args line = {.program = "bench/data", .rows = rows, .argc = argc, .argv = argv};
     struct bench b = {.keys = "set: mnist, method: shards, clients: 100", .values = 64};
     const char *parent = scratch_parent();
     struct fl_err err = {0};
@@ -205,30 +213,30 @@ int main(int argc, char **argv)
     int c;
     int rv;
 
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((c = fl_args_next(&line)) != FL_ARGS_END) {
         switch (c) {
         case 'k':
-            b.keys = optarg;
+            b.keys = line.value;
             break;
         case 's':
-            good = good && fl_str_to_u64(optarg, &b.samples) == FL_OK;
+            good = good && fl_str_to_u64(line.value, &b.samples) == FL_OK;
             break;
         case 'v':
-            good = good && fl_str_to_u64(optarg, &b.values) == FL_OK && b.values >= 1 &&
+            good = good && fl_str_to_u64(line.value, &b.values) == FL_OK && b.values >= 1 &&
                    b.values <= 65536;
             break;
         case 'd':
-            parent = optarg;
+            parent = line.value;
             break;
         case 'h':
-            (void)fputs(usage, stdout);
+            usage(stdout);
             return EXIT_SUCCESS;
         default:
             good = false;
         }
     }
-    if (!good || optind != argc) {
-        (void)fputs(usage, stderr);
+    if (!good || line.n_operands != 0) {
+        usage(stderr);
         return 2;
     }
     rv = scratch_make(parent, "fl-bench-data", b.dir, sizeof(b.dir), &err);

@@ -4,7 +4,6 @@
  * own and counts what malloc() has given out and what pages of mappings are in memory, without any
  * client and with all of them. Measures, asserts nothing.
  */
-#include <getopt.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 
 #include "bench/peers.h"
 #include "bench/secure.h"
+#include "libfl/base/args.h"
 #include "libfl/base/str.h"
 #include "libfl/grpc/endpoint.h"
 
@@ -20,14 +20,22 @@
 /* After the last message, so that answers are on their way and not in memory. */
 #define SETTLE_MS 1000
 
-static const char usage[] =
-    "usage: bench/idle [options]\n"
-    "  --clients N  connections (default 1000)\n"
-    "  --help       this text\n"
-    "Prints one line for each of: no TLS, TLS without and with a client's certificate:\n"
-    "  idle: tls=… certificate=… clients=… malloc_bytes=… resident_bytes=…\n"
-    "bytes are the server's, of one connection; what it has freed and keeps is in the second "
-    "only\n";
+static const struct fl_arg rows[] = {
+    FL_ARG("clients", '\0', "N", 'c', "connections (default 1000)"),
+    FL_ARG("help", 'h', NULL, 'h', "this text"),
+    {.name = NULL}};
+
+static void usage(FILE *out)
+{
+    (void)fputs("usage: bench/idle [options]\n", out);
+    fl_args_help(rows, out);
+    (void)fputs(
+        "Prints one line for each of: no TLS, TLS without and with a client's certificate:\n"
+        "  idle: tls=… certificate=… clients=… malloc_bytes=… resident_bytes=…\n"
+        "bytes are the server's, of one connection; what it has freed and keeps is in the second "
+        "only\n",
+        out);
+}
 
 const char bench_name[] = "bench/idle";
 
@@ -227,26 +235,22 @@ static void measure(struct sides sides, const char *tls, const char *certificate
 
 static uint64_t parse(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"clients", required_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
+    struct fl_args line = {.program = "bench/idle", .rows = rows, .argc = argc, .argv = argv};
     uint64_t n = 1000;
     int opt;
 
-    while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((opt = fl_args_next(&line)) != FL_ARGS_END) {
         switch (opt) {
         case 'c':
-            if (fl_str_to_u64(optarg, &n) != FL_OK || n == 0 || n > 20000) {
+            if (fl_str_to_u64(line.value, &n) != FL_OK || n == 0 || n > 20000) {
                 die("--clients wants a number from 1 to 20000");
             }
             break;
         case 'h':
-            (void)fputs(usage, stdout);
+            usage(stdout);
             exit(EXIT_SUCCESS);
         default:
-            (void)fputs(usage, stderr);
+            usage(stderr);
             exit(2);
         }
     }

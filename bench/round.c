@@ -4,7 +4,6 @@
  * it what a plain TCP stream takes for the same bytes.
  */
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "bench/round_server.h"
 #include "bench/scratch.h"
 #include "bench/sim_client.h"
+#include "libfl/base/args.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "libfl/model/safetensors.h"
@@ -45,18 +45,25 @@ struct arguments {
     const char *dir;    /* scratch; NULL: made in $TMPDIR and removed */
 };
 
+static const struct fl_arg rows[] = {
+    FL_ARG("clients", '\0', "N", 'c', "default 10"),
+    FL_ARG("model-mb", '\0', "MB", 'm', "size of the model, default 100"),
+    FL_ARG("parameters", '\0', "N", 'p', "the same in numbers of 4 bytes"),
+    FL_ARG("upload", '\0', "WAY", 'u',
+           "full (default), fedldf (each unit from some), ternary (coded)"),
+    FL_ARG("durability", '\0', "D", 'y', "process (default) or power"),
+    FL_ARG("rounds", '\0', "N", 'r', "default 5"),
+    FL_ARG("server", '\0', "PROGRAM", 's', "default: fl-serverd of the same build folder"),
+    FL_ARG("dir", '\0', "DIR", 'd',
+           "where its state lies; default: a new folder in $TMPDIR, removed"),
+    FL_ARG("help", 'h', NULL, 'h', "this text"),
+    {.name = NULL}};
+
 static void usage(FILE *out)
 {
+    (void)fputs("usage: round [options]\n", out);
+    fl_args_help(rows, out);
     (void)fputs(
-        "usage: round [options]\n"
-        "  --clients N        default 10\n"
-        "  --model-mb MB      size of the model, default 100\n"
-        "  --parameters N     the same in numbers of 4 bytes\n"
-        "  --upload WAY       full (default), fedldf (each unit from some), ternary (coded)\n"
-        "  --durability D     process (default) or power\n"
-        "  --rounds N         default 5\n"
-        "  --server PROGRAM   default: fl-serverd of the same build folder\n"
-        "  --dir DIR          where its state lies; default: a new folder in $TMPDIR, removed\n"
         "\n"
         "Runs a real fl-serverd with N simulated clients that fetch its model and push an\n"
         "update at once. Prints\n"
@@ -355,31 +362,21 @@ static int parse_one(struct arguments *a, int opt, const char *text)
 
 static int parse(int argc, char **argv, struct arguments *a)
 {
-    static const struct option options[] = {{"clients", required_argument, NULL, 'c'},
-                                            {"model-mb", required_argument, NULL, 'm'},
-                                            {"parameters", required_argument, NULL, 'p'},
-                                            {"upload", required_argument, NULL, 'u'},
-                                            {"durability", required_argument, NULL, 'y'},
-                                            {"rounds", required_argument, NULL, 'r'},
-                                            {"server", required_argument, NULL, 's'},
-                                            {"dir", required_argument, NULL, 'd'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    struct fl_args line = {.program = "bench/round", .rows = rows, .argc = argc, .argv = argv};
     int rv = FL_OK;
-    int which = 0;
     int opt;
 
-    while (rv == FL_OK && (opt = getopt_long(argc, argv, "h", options, &which)) != -1) {
+    while (rv == FL_OK && (opt = fl_args_next(&line)) != FL_ARGS_END) {
         if (opt == 'h') {
             usage(stdout);
             exit(EXIT_SUCCESS);
         }
-        rv = parse_one(a, opt, optarg);
-        if (rv != FL_OK && opt != '?') {
-            (void)fprintf(stderr, "round: '%s' is no value of --%s\n", optarg, options[which].name);
+        rv = parse_one(a, opt, line.value);
+        if (rv != FL_OK && opt != FL_ARGS_WRONG) {
+            (void)fprintf(stderr, "round: '%s' is no value of --%s\n", line.value, line.row->name);
         }
     }
-    return rv == FL_OK && optind == argc && a->clients > 0 && a->rounds > 0 &&
+    return rv == FL_OK && line.n_operands == 0 && a->clients > 0 && a->rounds > 0 &&
                    a->parameters >= ROUND_UNITS
                ? FL_OK
                : FL_EINVAL;

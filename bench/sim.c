@@ -2,7 +2,6 @@
  * What a simulated round costs beyond its trainings: whole federations on fl-sim's engine, each in
  * a process of its own.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "bench/sim.h"
+#include "libfl/base/args.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/str.h"
 #include "tools/fl_sim/engine/heap.h"
@@ -19,32 +19,66 @@
 #define FL_SIM_TORCH "bench/sim_torch.py"
 #endif
 
-static const char usage[] =
-    "usage: bench/sim [options]\n"
-    "  --table           the rounds whose cost is promised, and how it grows (without options)\n"
-    "  --large           1 000 000 registered clients; 10 000 that keep state on disk\n"
-    "  --flute           the benchmark of FLUTE: logistic regression on MNIST ($FL_DATA_DIR)\n"
-    "  --against torch   mlp200 beside a plain PyTorch loop of the same rounds, both on all cores\n"
-    "                    (or --threads), the loop also on one thread: the faster counts\n"
-    "  --python PROGRAM  that has PyTorch (default /usr/bin/python3)\n"
-    "  --clients N       one line: registered clients (default 100)\n"
-    "  --selected K      of each round (default all)\n"
-    "  --model NAME      network (default dnn60, 60-20-10)\n"
-    "  --algorithm NAME  preset (default fedavg)\n"
-    "  --rounds R        that are measured (default 11)\n"
-    "  --samples S       of a client (default 1)\n"
-    "  --batch B         (default 10)\n"
-    "  --threads T       (default 1)\n"
-    "  --dir FOLDER      where federations are made and removed (default /dev/shm)\n"
-    "  --help            this text\n"
-    "A line of a federation:\n"
-    "  sim: model=… parameters=… clients=… selected=… round_ms=… cpu_ms=… train_ms=… beyond_ms=…\n"
-    "       client_us=… start_s=… peak_mb=…\n"
-    "round_ms is the median of its rounds, cpu_ms that of what the process computed in one, which\n"
-    "others on the machine do not change; train_ms what the trainings of a round compute by\n"
-    "themselves (0: not measured, of solvers that need more than the model); beyond_ms is cpu_ms\n"
-    "less that, client_us that of one client; start_s until the first round is over, with all\n"
-    "clients joining; peak_mb the resident memory of the process.\n";
+enum {
+    CLIENTS = 256,
+    SELECTED,
+    MODEL,
+    ALGORITHM,
+    ROUNDS,
+    SAMPLES,
+    BATCH,
+    THREADS,
+    DIR_,
+    TABLE,
+    LARGE,
+    FLUTE,
+    AGAINST,
+    PYTHON,
+    HELP
+};
+
+static const struct fl_arg rows[] = {
+    FL_ARG("table", '\0', NULL, TABLE,
+           "the rounds whose cost is promised, and how it grows (without options)"),
+    FL_ARG("large", '\0', NULL, LARGE,
+           "1 000 000 registered clients; 10 000 that keep state on disk"),
+    FL_ARG("flute", '\0', NULL, FLUTE,
+           "the benchmark of FLUTE: logistic regression on MNIST ($FL_DATA_DIR)"),
+    FL_ARG("against", '\0', "torch", AGAINST,
+           "mlp200 beside a plain PyTorch loop of the same rounds, both on all cores (or "
+           "--threads), the loop also on one thread: the faster counts"),
+    FL_ARG("python", '\0', "PROGRAM", PYTHON, "that has PyTorch (default /usr/bin/python3)"),
+    FL_ARG("clients", '\0', "N", CLIENTS, "one line: registered clients (default 100)"),
+    FL_ARG("selected", '\0', "K", SELECTED, "of each round (default all)"),
+    FL_ARG("model", '\0', "NAME", MODEL, "network (default dnn60, 60-20-10)"),
+    FL_ARG("algorithm", '\0', "NAME", ALGORITHM, "preset (default fedavg)"),
+    FL_ARG("rounds", '\0', "R", ROUNDS, "that are measured (default 11)"),
+    FL_ARG("samples", '\0', "S", SAMPLES, "of a client (default 1)"),
+    FL_ARG("batch", '\0', "B", BATCH, "(default 10)"),
+    FL_ARG("threads", '\0', "T", THREADS, "(default 1)"),
+    FL_ARG("dir", '\0', "FOLDER", DIR_,
+           "where federations are made and removed (default /dev/shm)"),
+    FL_ARG("help", 'h', NULL, HELP, "this text"),
+    {.name = NULL}};
+
+static void usage(FILE *out)
+{
+    (void)fputs("usage: bench/sim [options]\n", out);
+    fl_args_help(rows, out);
+    (void)fputs(
+        "A line of a federation:\n"
+        "  sim: model=… parameters=… clients=… selected=… round_ms=… cpu_ms=… train_ms=… "
+        "beyond_ms=…\n"
+        "       client_us=… start_s=… peak_mb=…\n"
+        "round_ms is the median of its rounds, cpu_ms that of what the process computed in one, "
+        "which\n"
+        "others on the machine do not change; train_ms what the trainings of a round compute by\n"
+        "themselves (0: not measured, of solvers that need more than the model); beyond_ms is "
+        "cpu_ms\n"
+        "less that, client_us that of one client; start_s until the first round is over, with all\n"
+        "clients joining; peak_mb the resident memory of the process.\n",
+        out);
+}
 
 struct options {
     struct sim_case one;
@@ -236,54 +270,36 @@ static size_t number(const char *text)
     return (size_t)value;
 }
 
-enum {
-    CLIENTS = 256,
-    SELECTED,
-    MODEL,
-    ALGORITHM,
-    ROUNDS,
-    SAMPLES,
-    BATCH,
-    THREADS,
-    DIR_,
-    TABLE,
-    LARGE,
-    FLUTE,
-    AGAINST,
-    PYTHON,
-    HELP
-};
-
-static void take_option(struct options *o, int option)
+static void take_option(struct options *o, int option, const char *value)
 {
     switch (option) {
     case CLIENTS:
-        o->one.clients = number(optarg);
+        o->one.clients = number(value);
         break;
     case SELECTED:
-        o->one.selected = number(optarg);
+        o->one.selected = number(value);
         break;
     case MODEL:
-        o->one.model = optarg;
+        o->one.model = value;
         break;
     case ALGORITHM:
-        o->one.algorithm = optarg;
+        o->one.algorithm = value;
         break;
     case ROUNDS:
-        o->one.rounds = number(optarg);
+        o->one.rounds = number(value);
         break;
     case SAMPLES:
-        o->one.samples = number(optarg);
+        o->one.samples = number(value);
         break;
     case BATCH:
-        o->one.batch = (unsigned)number(optarg);
+        o->one.batch = (unsigned)number(value);
         break;
     case THREADS:
-        o->one.threads = (unsigned)number(optarg);
+        o->one.threads = (unsigned)number(value);
         o->threads_set = true;
         break;
     case DIR_:
-        o->one.dir = optarg;
+        o->one.dir = value;
         break;
     case TABLE:
         o->table = true;
@@ -295,16 +311,16 @@ static void take_option(struct options *o, int option)
         o->flute = true;
         break;
     case AGAINST:
-        o->against = optarg;
+        o->against = value;
         break;
     case PYTHON:
-        o->python = optarg;
+        o->python = value;
         break;
     case HELP:
-        (void)fputs(usage, stdout);
+        usage(stdout);
         exit(EXIT_SUCCESS);
     default:
-        (void)fputs(usage, stderr);
+        usage(stderr);
         exit(EXIT_FAILURE);
     }
     o->single = o->single || (option >= CLIENTS && option <= BATCH);
@@ -312,31 +328,14 @@ static void take_option(struct options *o, int option)
 
 static void parse(int argc, char **argv, struct options *o)
 {
-    static const struct option options[] = {
-        {"clients", required_argument, NULL, CLIENTS},
-        {"selected", required_argument, NULL, SELECTED},
-        {"model", required_argument, NULL, MODEL},
-        {"algorithm", required_argument, NULL, ALGORITHM},
-        {"rounds", required_argument, NULL, ROUNDS},
-        {"samples", required_argument, NULL, SAMPLES},
-        {"batch", required_argument, NULL, BATCH},
-        {"threads", required_argument, NULL, THREADS},
-        {"dir", required_argument, NULL, DIR_},
-        {"table", no_argument, NULL, TABLE},
-        {"large", no_argument, NULL, LARGE},
-        {"flute", no_argument, NULL, FLUTE},
-        {"against", required_argument, NULL, AGAINST},
-        {"python", required_argument, NULL, PYTHON},
-        {"help", no_argument, NULL, HELP},
-        {NULL, 0, NULL, 0},
-    };
+    struct fl_args line = {.program = "bench/sim", .rows = rows, .argc = argc, .argv = argv};
     int option;
 
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        take_option(o, option);
+    while ((option = fl_args_next(&line)) != FL_ARGS_END) {
+        take_option(o, option, line.value);
     }
-    if (optind < argc || (o->against != NULL && strcmp(o->against, "torch") != 0)) {
-        (void)fputs(usage, stderr);
+    if (line.n_operands > 0 || (o->against != NULL && strcmp(o->against, "torch") != 0)) {
+        usage(stderr);
         exit(EXIT_FAILURE);
     }
 }

@@ -5,13 +5,13 @@
  * Measures, asserts nothing.
  */
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "bench/peers.h"
 #include "bench/secure.h"
+#include "libfl/base/args.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/str.h"
 #include "libfl/grpc/endpoint.h"
@@ -20,17 +20,24 @@
 /* Of each calm client. */
 #define BEAT_MS 100
 
-static const char usage[] =
-    "usage: bench/storm [options]\n"
-    "  --clients N  that come at once (default 1000)\n"
-    "  --calm N     that heartbeat meanwhile, ten times a second (default 50)\n"
-    "  --insecure   without TLS, to compare\n"
-    "  --help       this text\n"
-    "Prints one line:\n"
-    "  storm: clients=… storm_ms=… calm_mean_ms=… calm_max_ms=… storm_mean_ms=… storm_max_ms=…\n"
-    "storm_ms is the time until all stand; calm and storm are round trips of heartbeats before and "
-    "in "
-    "it\n";
+static const struct fl_arg rows[] = {
+    FL_ARG("clients", '\0', "N", 'n', "that come at once (default 1000)"),
+    FL_ARG("calm", '\0', "N", 'c', "that heartbeat meanwhile, ten times a second (default 50)"),
+    FL_ARG("insecure", '\0', NULL, 'i', "without TLS, to compare"),
+    FL_ARG("help", 'h', NULL, 'h', "this text"),
+    {.name = NULL}};
+
+static void usage(FILE *out)
+{
+    (void)fputs("usage: bench/storm [options]\n", out);
+    fl_args_help(rows, out);
+    (void)fputs("Prints one line:\n"
+                "  storm: clients=… storm_ms=… calm_mean_ms=… calm_max_ms=… storm_mean_ms=… "
+                "storm_max_ms=…\n"
+                "storm_ms is the time until all stand; calm and storm are round trips of "
+                "heartbeats before and in it\n",
+                out);
+}
 
 const char bench_name[] = "bench/storm";
 
@@ -246,21 +253,15 @@ struct args {
 
 static struct args parse(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"clients", required_argument, NULL, 'n'},
-        {"calm", required_argument, NULL, 'c'},
-        {"insecure", no_argument, NULL, 'i'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
+    struct fl_args line = {.program = "bench/storm", .rows = rows, .argc = argc, .argv = argv};
     struct args args = {.clients = 1000, .calm = 50};
     int opt;
 
-    while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((opt = fl_args_next(&line)) != FL_ARGS_END) {
         switch (opt) {
         case 'n':
         case 'c':
-            if (fl_str_to_u64(optarg, opt == 'n' ? &args.clients : &args.calm) != FL_OK) {
+            if (fl_str_to_u64(line.value, opt == 'n' ? &args.clients : &args.calm) != FL_OK) {
                 die("--clients and --calm want a number");
             }
             break;
@@ -268,10 +269,10 @@ static struct args parse(int argc, char **argv)
             args.insecure = true;
             break;
         case 'h':
-            (void)fputs(usage, stdout);
+            usage(stdout);
             exit(EXIT_SUCCESS);
         default:
-            (void)fputs(usage, stderr);
+            usage(stderr);
             exit(2);
         }
     }

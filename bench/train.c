@@ -3,7 +3,6 @@
  * thread, beside what the same core can do in the same run, and beside PyTorch. Measures, asserts
  * nothing.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,48 +13,69 @@
 #include "bench/train_profile.h"
 #include "bench/train_torch.h"
 #include "bench/train_work.h"
+#include "libfl/base/args.h"
 #include "libfl/num/gemm.h"
 #include "libfl/num/kernels.h"
 
-static const char usage[] =
-    "usage: bench/train [options]\n"
-    "  --model NAME      network to train (default mlp200); --model help lists them\n"
-    "  --batch N         samples per step (default 10)\n"
-    "  --all             one line each for the networks and batches that have a wanted ratio\n"
-    "  --instructions NAME  kernels that compute: auto (default), avx512, avx2, portable, "
-    "reference\n"
-    "  --reference       as --instructions reference: patches, plain loops and OpenBLAS\n"
-    "  --torch           PyTorch's steps of the same network in turns with ours\n"
-    "  --python PROGRAM  that has PyTorch (default /usr/bin/python3)\n"
-    "  --profile         a table of the time of each layer, forward, backward and update\n"
-    "  --threads N       only 1 is offered: one training thread per client\n"
-    "  --algorithm NAME  preset whose solver makes the steps (default fedavg)\n"
-    "  --option K=V      an option of that solver, any number of times\n"
-    "  --momentum M      heavy-ball momentum (default 0), of PyTorch's steps too\n"
-    "  --seconds S       measuring time (default 2)\n"
-    "  --help            this text\n"
-    "Prints one line:\n"
-    "  train: model=… algorithm=… batch=… samples_per_s=… best_samples_per_s=… gflops=…\n"
-    "         fma_peak_gflops=… fma_peak_share=… gemm_peak_gflops=… share_of_peak=… kernel=…\n"
-    "         parameter_bytes=… workspace_bytes=… activation_bytes=… evaluation_bytes=…\n"
-    "         peak_rss_bytes=… torch_samples_per_s=… ratio=… wanted=…\n"
-    "samples_per_s is the median of 51 slices of the time, best_samples_per_s the best of them\n"
-    "(far apart: other programs were running). gflops counts, at the median, 2 operations per\n"
-    "weight, place and sample for forward, weight gradient and (above the first layer) input\n"
-    "gradient, as a plain step by the direct algorithm has them, whatever more the solver "
-    "computes\n"
-    "and however many fewer a faster algorithm makes: with Winograd fma_peak_share, its share of\n"
-    "the most that multiply-adds between registers reach in the same run, may be above 1. These\n"
-    "have the vectors of the kernels (the widest there are under reference). The GEMM peak is the\n"
-    "best of several square products of OpenBLAS, whose name for the core stands behind kernel's "
-    "+.\n"
-    "workspace_bytes is the scratch of a pass; activation_bytes are those of one batch with their\n"
-    "gradients; evaluation_bytes lie in the same place. The peak of the whole process is taken\n"
-    "after steps and an evaluation; about 1000 samples and what OpenBLAS reserves are in it.\n"
-    "With --torch there are 15 slices, each followed by one of PyTorch's of the same length (one\n"
-    "thread, the same core under taskset); ratio is the median of the slices' ratios, wanted the\n"
-    "least that it should be beside PyTorch 1.13 with oneDNN on a core with AVX-512.\n"
-    "OpenBLAS, which PyTorch may use too, heeds OPENBLAS_CORETYPE.\n";
+static const struct fl_arg rows[] = {
+    FL_ARG("model", '\0', "NAME", 'm',
+           "network to train (default mlp200); --model help lists them"),
+    FL_ARG("batch", '\0', "N", 'b', "samples per step (default 10)"),
+    FL_ARG("all", '\0', NULL, 'A',
+           "one line each for the networks and batches that have a wanted ratio"),
+    FL_ARG("instructions", '\0', "NAME", 'i',
+           "kernels that compute: auto (default), avx512, avx2, portable, reference"),
+    FL_ARG("reference", '\0', NULL, 'r',
+           "as --instructions reference: patches, plain loops and OpenBLAS"),
+    FL_ARG("torch", '\0', NULL, 'T', "PyTorch's steps of the same network in turns with ours"),
+    FL_ARG("python", '\0', "PROGRAM", 'y', "that has PyTorch (default /usr/bin/python3)"),
+    FL_ARG("profile", '\0', NULL, 'p',
+           "a table of the time of each layer, forward, backward and update"),
+    FL_ARG("threads", '\0', "N", 't', "only 1 is offered: one training thread per client"),
+    FL_ARG("algorithm", '\0', "NAME", 'a', "preset whose solver makes the steps (default fedavg)"),
+    FL_ARG("option", '\0', "K=V", 'k', "an option of that solver, any number of times"),
+    FL_ARG("momentum", '\0', "M", 'o', "heavy-ball momentum (default 0), of PyTorch's steps too"),
+    FL_ARG("seconds", '\0', "S", 's', "measuring time (default 2)"),
+    FL_ARG("help", 'h', NULL, 'h', "this text"),
+    {.name = NULL}};
+
+static void usage(FILE *out)
+{
+    (void)fputs("usage: bench/train [options]\n", out);
+    fl_args_help(rows, out);
+    (void)fputs(
+        "Prints one line:\n"
+        "  train: model=… algorithm=… batch=… samples_per_s=… best_samples_per_s=… gflops=…\n"
+        "         fma_peak_gflops=… fma_peak_share=… gemm_peak_gflops=… share_of_peak=… kernel=…\n"
+        "         parameter_bytes=… workspace_bytes=… activation_bytes=… evaluation_bytes=…\n"
+        "         peak_rss_bytes=… torch_samples_per_s=… ratio=… wanted=…\n"
+        "samples_per_s is the median of 51 slices of the time, best_samples_per_s the best of "
+        "them\n"
+        "(far apart: other programs were running). gflops counts, at the median, 2 operations per\n"
+        "weight, place and sample for forward, weight gradient and (above the first layer) input\n"
+        "gradient, as a plain step by the direct algorithm has them, whatever more the solver "
+        "computes\n"
+        "and however many fewer a faster algorithm makes: with Winograd fma_peak_share, its share "
+        "of\n"
+        "the most that multiply-adds between registers reach in the same run, may be above 1. "
+        "These\n"
+        "have the vectors of the kernels (the widest there are under reference). The GEMM peak is "
+        "the\n"
+        "best of several square products of OpenBLAS, whose name for the core stands behind "
+        "kernel's +.\n"
+        "workspace_bytes is the scratch of a pass; activation_bytes are those of one batch with "
+        "their\n"
+        "gradients; evaluation_bytes lie in the same place. The peak of the whole process is "
+        "taken\n"
+        "after steps and an evaluation; about 1000 samples and what OpenBLAS reserves are in it.\n"
+        "With --torch there are 15 slices, each followed by one of PyTorch's of the same length "
+        "(one\n"
+        "thread, the same core under taskset); ratio is the median of the slices' ratios, wanted "
+        "the\n"
+        "least that it should be beside PyTorch 1.13 with oneDNN on a core with AVX-512.\n"
+        "OpenBLAS, which PyTorch may use too, heeds OPENBLAS_CORETYPE.\n",
+        out);
+}
 
 #define SLICES       51
 #define TORCH_SLICES 15
@@ -275,35 +295,19 @@ static bool take_value(struct args *args, int option, const char *value)
 /* Exits with what --help and mistakes ask for. */
 static void parse(int argc, char **argv, struct args *args)
 {
-    static const struct option options[] = {
-        {"model", required_argument, NULL, 'm'},
-        {"batch", required_argument, NULL, 'b'},
-        {"all", no_argument, NULL, 'A'},
-        {"instructions", required_argument, NULL, 'i'},
-        {"reference", no_argument, NULL, 'r'},
-        {"torch", no_argument, NULL, 'T'},
-        {"python", required_argument, NULL, 'y'},
-        {"profile", no_argument, NULL, 'p'},
-        {"threads", required_argument, NULL, 't'},
-        {"algorithm", required_argument, NULL, 'a'},
-        {"option", required_argument, NULL, 'k'},
-        {"momentum", required_argument, NULL, 'o'},
-        {"seconds", required_argument, NULL, 's'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
+    struct fl_args line = {.program = "bench/train", .rows = rows, .argc = argc, .argv = argv};
     int c;
 
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((c = fl_args_next(&line)) != FL_ARGS_END) {
         switch (c) {
         case 'm':
-            args->how.model = optarg;
+            args->how.model = line.value;
             break;
         case 'a':
-            args->how.algorithm = optarg;
+            args->how.algorithm = line.value;
             break;
         case 'y':
-            args->python = optarg;
+            args->python = line.value;
             break;
         case 'A':
             args->all = true;
@@ -315,19 +319,19 @@ static void parse(int argc, char **argv, struct args *args)
             args->profile = true;
             break;
         case 'h':
-            (void)fputs(usage, stdout);
+            usage(stdout);
             exit(EXIT_SUCCESS);
         case '?':
-            (void)fputs(usage, stderr);
+            usage(stderr);
             exit(2);
         default:
-            if (!(c == 'r' ? take_kernels(args, "reference") : take_value(args, c, optarg))) {
+            if (!(c == 'r' ? take_kernels(args, "reference") : take_value(args, c, line.value))) {
                 exit(2);
             }
         }
     }
-    if (optind != argc) {
-        (void)fputs(usage, stderr);
+    if (line.n_operands != 0) {
+        usage(stderr);
         exit(2);
     }
 }

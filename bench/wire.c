@@ -4,7 +4,6 @@
  * (server streaming), 1 MiB messages from a shared blob, dropped on arrival. Measures, asserts
  * nothing.
  */
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,9 @@
 #include "bench/peers.h"
 #include "bench/raw.h"
 #include "bench/secure.h"
+#include "libfl/base/args.h"
 #include "libfl/base/clock.h"
+#include "libfl/base/quantity.h"
 #include "libfl/base/rate.h"
 #include "libfl/base/str.h"
 #include "libfl/grpc/endpoint.h"
@@ -26,21 +27,31 @@
 #define BLOB_BYTES ((size_t)64 * 1024 * 1024)
 #define MAX_RUNS   31
 
-static const char usage[] =
-    "usage: bench/wire [options]\n"
-    "  --mb N       MiB for each measurement (default 2048)\n"
-    "  --runs N     repetitions, the median counts (default 3)\n"
-    "  --unix       calls over a unix socket instead of TCP\n"
-    "  --control    send small messages beside the upload and print their round trips\n"
-    "  --rate RATE  keep both directions to it, as fl-clientd does with limits (10Mbit/s, 1MB/s);\n"
-    "               the ratios are then to the rate\n"
-    "  --tls        measure the same over TLS too, in the same run, and print\n"
-    "               tls: upload_mb_s=… download_mb_s=… upload_ratio=… download_ratio=…\n"
-    "               with ratios to the calls without TLS\n"
-    "  --cpu        print processor seconds per measurement as well\n"
-    "  --help       this text\n"
-    "Prints one line (MB are 10^6 bytes, ratios are to the raw TCP stream):\n"
-    "  wire: upload_mb_s=… download_mb_s=… raw_tcp_mb_s=… upload_ratio=… download_ratio=…\n";
+static const struct fl_arg rows[] = {
+    FL_ARG("mb", '\0', "N", 'm', "MiB for each measurement (default 2048)"),
+    FL_ARG("runs", '\0', "N", 'r', "repetitions, the median counts (default 3)"),
+    FL_ARG("unix", '\0', NULL, 'u', "calls over a unix socket instead of TCP"),
+    FL_ARG("control", '\0', NULL, 'k',
+           "send small messages beside the upload and print their round trips"),
+    FL_ARG("rate", '\0', "RATE", 'l',
+           "keep both directions to it, as fl-clientd does with limits (10Mbit/s, 1MB/s); the "
+           "ratios are then to the rate"),
+    FL_ARG("tls", '\0', NULL, 't',
+           "measure the same over TLS too, in the same run, and print tls: upload_mb_s=… "
+           "download_mb_s=… upload_ratio=… download_ratio=… with ratios to the calls without TLS"),
+    FL_ARG("cpu", '\0', NULL, 'c', "print processor seconds per measurement as well"),
+    FL_ARG("help", 'h', NULL, 'h', "this text"),
+    {.name = NULL}};
+
+static void usage(FILE *out)
+{
+    (void)fputs("usage: bench/wire [options]\n", out);
+    fl_args_help(rows, out);
+    (void)fputs(
+        "Prints one line (MB are 10^6 bytes, ratios are to the raw TCP stream):\n"
+        "  wire: upload_mb_s=… download_mb_s=… raw_tcp_mb_s=… upload_ratio=… download_ratio=…\n",
+        out);
+}
 
 struct args {
     uint64_t mib;
@@ -528,29 +539,23 @@ static void run_client(const char *address, const char *tls_address, const struc
 
 static struct args parse(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"mb", required_argument, NULL, 'm'},
-        {"runs", required_argument, NULL, 'r'},
-        {"unix", no_argument, NULL, 'u'},
-        {"cpu", no_argument, NULL, 'c'},
-        {"control", no_argument, NULL, 'k'},
-        {"rate", required_argument, NULL, 'l'},
-        {"tls", no_argument, NULL, 't'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
+    struct fl_args line = {.program = "bench/wire", .rows = rows, .argc = argc, .argv = argv};
+    static const struct fl_quantity_range rates = {
+        .kind = FL_QUANTITY_RATE, .step = 8, .min = 1, .max = FL_RATE_MAX, .none = "none"};
     struct args args = {.mib = 2048, .runs = 3};
+    struct fl_err err = {0};
     int opt;
 
-    while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((opt = fl_args_next(&line)) != FL_ARGS_END) {
         switch (opt) {
         case 'm':
-            if (fl_str_to_u64(optarg, &args.mib) != FL_OK || args.mib == 0 || args.mib > 1u << 20) {
+            if (fl_str_to_u64(line.value, &args.mib) != FL_OK || args.mib == 0 ||
+                args.mib > 1u << 20) {
                 die("--mb wants a number from 1 to 1048576");
             }
             break;
         case 'r':
-            if (fl_str_to_u64(optarg, &args.runs) != FL_OK || args.runs == 0 ||
+            if (fl_str_to_u64(line.value, &args.runs) != FL_OK || args.runs == 0 ||
                 args.runs > MAX_RUNS) {
                 die("--runs wants a number from 1 to 31");
             }
@@ -562,8 +567,8 @@ static struct args parse(int argc, char **argv)
             args.cpu = true;
             break;
         case 'l':
-            if (fl_rate_parse(optarg, &args.rate) != FL_OK) {
-                die("--rate wants a rate such as 10Mbit/s or 1MB/s");
+            if (fl_quantity_read(&rates, line.value, &args.rate, &err) != FL_OK) {
+                die(err.msg);
             }
             break;
         case 'k':
@@ -573,15 +578,15 @@ static struct args parse(int argc, char **argv)
             args.tls = true;
             break;
         case 'h':
-            (void)fputs(usage, stdout);
+            usage(stdout);
             exit(EXIT_SUCCESS);
         default:
-            (void)fputs(usage, stderr);
+            usage(stderr);
             exit(2);
         }
     }
-    if (optind != argc) {
-        (void)fputs(usage, stderr);
+    if (line.n_operands != 0) {
+        usage(stderr);
         exit(2);
     }
     return args;

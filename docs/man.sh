@@ -40,8 +40,8 @@ keys() { # arguments of the program
   cat <<'TEXT'
 .SH DESCRIPTION
 One YAML file. An unknown key is refused with its line and the nearest known one; \fB\-\-check\-config\fR checks a
-file without starting anything. Relative paths start at the current folder. Sizes take K, M, G (powers of 1024), durations ms, s, m,
-h, rates kbit/s, Mbit/s, kB/s, MB/s and the like (powers of 1000). A key \fBa.b\fR is \fBb\fR in the section \fBa\fR.
+file without starting anything. Relative paths start at the current folder. Sizes take K, M, G (powers of 1024), durations us, ms, s, m,
+h, d, rates kbit/s, Mbit/s, kB/s, MB/s and the like (powers of 1000). A key \fBa.b\fR is \fBb\fR in the section \fBa\fR.
 TEXT
   echo '.SH KEYS'
   run "$program" --reference "$@" | awk -f "$here/man/keys.awk"

@@ -16,7 +16,7 @@ around it. Values that are allowed and hardly meant (`training.learning_rate` ab
 would change the model. Root checks as the owner of the state folder, whose rights count at the start. Before the first start the
 folder of a socket below `/run` may be missing, as the unit makes it; an address that the running server of the same state
 folder has is not in the way. Unknown keys are refused with the nearest known one. Relative paths start at the current folder. Sizes take K, M, G (powers of 1024),
-durations ms, s, m, h, rates kbit/s, Mbit/s, kB/s, MB/s and the like (powers of 1000).
+durations us, ms, s, m, h, d, rates kbit/s, Mbit/s, kB/s, MB/s and the like (powers of 1000).
 This page is printed by the daemons themselves (`make reference`).
 
 ## fl-serverd

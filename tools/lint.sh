@@ -149,7 +149,7 @@ $out"
 
 # 5 Banned functions.
 code=$(printf '%s\n' $files | grep -vE '^tests/fuzz/replay\.c$')
-out=$(grep -nE '(^|[^a-zA-Z0-9_>.])(strcpy|strcat|sprintf|vsprintf|gets|strtok|strncpy|strncat|atoi|atol|atof|sscanf|alloca|rand|srand|signal|localtime|gmtime|system|setjmp|longjmp)\(' $code /dev/null | head -10)
+out=$(grep -nE '(^|[^a-zA-Z0-9_>.])(strcpy|strcat|sprintf|vsprintf|gets|strtok|strncpy|strncat|atoi|atol|atof|sscanf|alloca|rand|srand|signal|localtime|gmtime|system|setjmp|longjmp|getopt|getopt_long)\(' $code /dev/null | head -10)
 [ -n "$out" ] && say "banned function:
 $out"
 out=$(grep -nE '(^|[^a-zA-Z0-9_])assert\(' $(printf '%s\n' $code | grep -v '^tests/') /dev/null | head -5)

@@ -1,11 +1,13 @@
 #include "client/core/session.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "client/core/session_impl.h"
+#include "libfl/base/backoff.h"
 
 /* A server that takes the connection and then says nothing is left after this. */
 #define GREETING_MS 30000
@@ -13,6 +15,8 @@
 #define SILENT_INTERVALS 3
 /* The longest wait that a server can ask for. */
 #define WAIT_MAX_MS UINT64_C(86400000)
+/* Percent of a wait. */
+#define JITTER 20
 
 #define TO(state)  FL_SM_TO(FL_SESSION_##state)
 #define AWAY       (TO(OFFLINE) | TO(STOPPED))
@@ -122,26 +126,20 @@ void fl__session_move(struct fl_session *s, enum fl_session_state state, const c
 
 /* --- waits --- */
 
-/* The next wait of a series that begins with `wait`. */
-static uint64_t next_wait(struct fl_session *s, struct fl__backoff *backoff, uint64_t wait,
+/* The next wait of a series that begins with `first_ms`. */
+static uint64_t next_wait(struct fl_session *s, unsigned *failures, uint64_t first_ms,
                           uint64_t max_ms)
 {
-    uint64_t fifth;
-    unsigned i;
+    const struct fl_backoff rule = {
+        .first_ms = first_ms, .cap_ms = max_ms, .factor = 2, .jitter = JITTER};
 
-    for (i = 0; i < backoff->n && wait < max_ms; i++) {
-        wait = wait > max_ms / 2 ? max_ms : wait * 2;
-    }
-    if (wait < max_ms) {
-        backoff->n++;
-    }
-    fifth = wait / 5;
-    return wait - fifth + fl_rng_below(&s->rng, 2 * fifth + 1);
+    *failures += *failures < UINT_MAX ? 1 : 0;
+    return fl_backoff_wait(&rule, *failures, &s->rng);
 }
 
-uint64_t fl__backoff_next(struct fl_session *s, struct fl__backoff *backoff, uint64_t max_ms)
+uint64_t fl__session_wait(struct fl_session *s, unsigned *failures, uint64_t max_ms)
 {
-    return next_wait(s, backoff, s->conf.backoff_ms, max_ms);
+    return next_wait(s, failures, s->conf.backoff_ms, max_ms);
 }
 
 /* The longest wait of a lost connection, up to a fifth shorter. */
@@ -150,15 +148,13 @@ static uint64_t curable_wait(struct fl_session *s)
     uint64_t wait =
         s->conf.backoff_max_ms < s->conf.refused_ms ? s->conf.backoff_max_ms : s->conf.refused_ms;
 
-    return wait - fl_rng_below(&s->rng, wait / 5 + 1);
+    return fl_backoff_jitter(wait, JITTER, 0, &s->rng);
 }
 
 /* A wait that the server or the operator set: never shorter. */
 static uint64_t at_least(struct fl_session *s, uint64_t wait_ms)
 {
-    uint64_t wait = wait_ms < WAIT_MAX_MS ? wait_ms : WAIT_MAX_MS;
-
-    return wait + fl_rng_below(&s->rng, wait / 5 + 1);
+    return fl_backoff_jitter(wait_ms < WAIT_MAX_MS ? wait_ms : WAIT_MAX_MS, 0, JITTER, &s->rng);
 }
 
 /* Out of the session, and back after `wait` ms. */
@@ -195,10 +191,10 @@ static void lost_when_done(struct fl_session *s, uint64_t now_ms, const char *wh
     uint64_t max = s->conf.done_max_ms != 0 ? s->conf.done_max_ms : s->conf.backoff_max_ms;
 
     if (now_ms - s->done_at >= max) {
-        s->done.n = 0;
+        s->done = 0;
     }
-    s->lost.n = 0;
-    stay_away(s, now_ms, fl__backoff_next(s, &s->done, max), why);
+    s->lost = 0;
+    stay_away(s, now_ms, fl__session_wait(s, &s->done, max), why);
 }
 
 /* The connection broke or never stood. */
@@ -209,9 +205,9 @@ static void lost(struct fl_session *s, uint64_t now_ms, const char *why)
         return;
     }
     if (fl__session_connected(s) && now_ms - s->welcomed_at >= s->last_wait_ms) {
-        s->lost.n = 0;
+        s->lost = 0;
     }
-    go_offline(s, now_ms, fl__backoff_next(s, &s->lost, s->conf.backoff_max_ms), why);
+    go_offline(s, now_ms, fl__session_wait(s, &s->lost, s->conf.backoff_max_ms), why);
 }
 
 static void stop(struct fl_session *s, enum fl_session_exit code, const char *why)
@@ -275,7 +271,7 @@ static uint64_t wait_after(struct fl_session *s, uint64_t now_ms, enum fl_sessio
         return curable_wait(s);
     }
     if (now_ms - s->welcomed_at >= max) {
-        s->fenced.n = 0;
+        s->fenced = 0;
     }
     return next_wait(s, &s->fenced, s->conf.backoff_max_ms < max ? s->conf.backoff_max_ms : max,
                      max);
@@ -386,7 +382,7 @@ static void on_drain(struct fl_session *s, const struct fl_session_event *event)
         on_done(s, event->now_ms, reason);
         return;
     }
-    s->lost.n = 0;
+    s->lost = 0;
     fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
     stay_away(s, event->now_ms, at_least(s, wait), fl__session_text(s, "drained: %s", reason));
     s->told_when = true;

@@ -14,11 +14,6 @@
 #define FL__GENERATION_SIZE     384
 #define FL__OFFLINE_REASON_SIZE 256
 
-/* Waits that double. */
-struct fl__backoff {
-    unsigned n; /* waits so far */
-};
-
 struct fl_session {
     struct fl_session_conf conf;
     struct fl_sm sm;
@@ -26,13 +21,13 @@ struct fl_session {
     bool started;
 
     /* The connection. */
-    struct fl__backoff lost;
-    struct fl__backoff done;   /* sessions that a finished server ended */
-    struct fl__backoff fenced; /* sessions that another one of the same name ended */
-    uint64_t last_wait_ms;     /* before the session that stands */
-    uint64_t wake_at;          /* OFFLINE: connect again */
-    bool told_when;            /* OFFLINE: the server asked for this wait */
-    uint64_t greet_until;      /* GREETING: Welcome is due */
+    unsigned lost;         /* failures in a row, as the next three: how long to wait */
+    unsigned done;         /* sessions that a finished server ended */
+    unsigned fenced;       /* sessions that another one of the same name ended */
+    uint64_t last_wait_ms; /* before the session that stands */
+    uint64_t wake_at;      /* OFFLINE: connect again */
+    bool told_when;        /* OFFLINE: the server asked for this wait */
+    uint64_t greet_until;  /* GREETING: Welcome is due */
     uint64_t welcomed_at;
     uint64_t done_at; /* DONE since */
     uint64_t heartbeat_ms;
@@ -44,7 +39,7 @@ struct fl_session {
     bool has_plan;
     uint8_t *units; /* [n_units], NULL: all */
     size_t n_units;
-    struct fl__backoff transfer;
+    unsigned transfer;    /* fetches or pushes that failed */
     uint64_t transfer_at; /* a failed fetch or push is tried again */
 
     /* What goes on beside the conversation; round 0: nothing. */
@@ -71,8 +66,8 @@ struct fl_session_effect *fl__session_emit(struct fl_session *s, enum fl_session
 FL_PRINTF(2, 3) const char *fl__session_text(struct fl_session *s, const char *fmt, ...);
 /* Move to another state; `why` goes into the trace line. */
 void fl__session_move(struct fl_session *s, enum fl_session_state state, const char *why);
-/* The next wait of a series that grows to `max_ms`, with jitter. */
-uint64_t fl__backoff_next(struct fl_session *s, struct fl__backoff *backoff, uint64_t max_ms);
+/* The wait after one more failure, with jitter; the series grows to `max_ms`. */
+uint64_t fl__session_wait(struct fl_session *s, unsigned *failures, uint64_t max_ms);
 uint64_t fl__later(uint64_t now_ms, uint64_t span_ms);
 
 /* Forget the round of the conversation: what is under way for it is cancelled, all but training. */

@@ -35,7 +35,7 @@ void fl__round_leave(struct fl_session *s)
     }
     forget_plan(s);
     s->task = fl__no_round;
-    s->transfer = (struct fl__backoff){0};
+    s->transfer = 0;
     s->transfer_at = FL__NEVER;
 }
 
@@ -175,7 +175,7 @@ int fl__round_task(struct fl_session *s, const struct fl_session_event *event)
         return FL_ENOMEM;
     }
     make_room(s, key);
-    s->done.n = 0;
+    s->done = 0;
     s->task = key;
     s->has_plan = event->u.task.has_plan;
     s->units = units;
@@ -229,7 +229,7 @@ int fl__round_plan(struct fl_session *s, const struct fl_session_event *event)
     s->has_plan = true;
     s->units = units;
     s->n_units = units != NULL ? event->u.plan.n_units : 0;
-    s->transfer = (struct fl__backoff){0};
+    s->transfer = 0;
     if (s->sm.state == FL_SESSION_REPORTED) {
         push_if_planned(s);
     }
@@ -241,7 +241,7 @@ int fl__round_plan(struct fl_session *s, const struct fl_session_event *event)
 /* Try a fetch or a push again after a wait. */
 static void try_later(struct fl_session *s, const struct fl_session_event *event, const char *what)
 {
-    uint64_t wait = fl__backoff_next(s, &s->transfer, s->conf.backoff_max_ms);
+    uint64_t wait = fl__session_wait(s, &s->transfer, s->conf.backoff_max_ms);
 
     s->transfer_at = fl__later(event->now_ms, wait);
     fl__session_emit(s, FL_CEFF_TRACE, fl__no_round)->text = fl__session_text(
@@ -272,7 +272,7 @@ void fl__round_fetched(struct fl_session *s, struct fl_round_key key)
     if (s->sm.state != FL_SESSION_FETCHING || !current(s, key)) {
         return;
     }
-    s->transfer = (struct fl__backoff){0};
+    s->transfer = 0;
     s->transfer_at = FL__NEVER;
     s->training = key;
     fl__session_move(s, FL_SESSION_TRAINING, named(s, "fetched", key));

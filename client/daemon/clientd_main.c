@@ -1,6 +1,5 @@
 /* fl-clientd: takes part in a federation with data that never leaves this machine. */
 
-#include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include "client/daemon/init_trainer.h"
 #include "client/daemon/invitation_file.h"
 #include "client/daemon/try_trainer.h"
+#include "libfl/base/args.h"
 #include "libfl/base/buf.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/owner.h"
@@ -22,6 +22,62 @@
 #include "libfl/net/failed_start.h"
 #include "libfl/net/loop.h"
 #include "libfl/net/uv_memory.h"
+
+/* Behind the letters. */
+enum {
+    OPT_REFERENCE = 256,
+    OPT_INVITATION,
+    OPT_NAME,
+    OPT_DATA,
+    OPT_STATE_DIR,
+    OPT_NO_START,
+    OPT_INIT_TRAINER,
+    OPT_TRY_TRAINER,
+    OPT_EXPORT_MODEL,
+    OPT_MODEL,
+    OPT_LEARNING_RATE,
+    OPT_EPOCHS,
+    OPT_BATCH_SIZE,
+    OPT_JSON
+};
+
+static const struct fl_arg options[] = {
+    FL_ARG("check-config", 'c', NULL, 'c',
+           "check the file and all that a start needs, start nothing; root checks as the owner "
+           "of the state folder"),
+    FL_ARG("join", 'j', NULL, 'j',
+           "get a certificate with the line that flctl invite printed, and write CONFIG "
+           "(/etc/fl/client.yaml) when there is none. The line is read from standard input, or "
+           "the systemd credential 'invitation'"),
+    FL_ARG("invitation", '\0', "FILE", OPT_INVITATION,
+           "or from FILE; never from the arguments, which others can read"),
+    FL_ARG("name", '\0', "NAME", OPT_NAME,
+           "for a first CONFIG: the name, when the invitation is for several"),
+    FL_ARG("data", '\0', "FOLDER", OPT_DATA,
+           "likewise: the folder with this host's data (/srv/fl/data)"),
+    FL_ARG("state-dir", '\0', "FOLDER", OPT_STATE_DIR,
+           "likewise: of the state (/var/lib/fl-clientd)"),
+    FL_ARG("no-start", '\0', NULL, OPT_NO_START,
+           "leave the service alone, which --join by root starts otherwise"),
+    FL_ARG("init-trainer", '\0', "KIND", OPT_INIT_TRAINER,
+           "write a first training script (trainer.py); pytorch or numpy"),
+    FL_ARG("try-trainer", '\0', NULL, OPT_TRY_TRAINER,
+           "start the program of CONFIG that trains, without a server: what its tasks take, "
+           "what would be sent, whether it keeps to the protocol"),
+    FL_ARG("model", '\0', "FILE", OPT_MODEL, "with the model of this safetensors file"),
+    FL_ARG("learning-rate", '\0', "X", OPT_LEARNING_RATE, "of the training (0.01)"),
+    FL_ARG("epochs", '\0', "N", OPT_EPOCHS, "likewise (1)"),
+    FL_ARG("batch-size", '\0', "N", OPT_BATCH_SIZE, "likewise (16)"),
+    FL_ARG("json", '\0', NULL, OPT_JSON, "what was found as JSON"),
+    FL_ARG("export-model", '\0', "FILE", OPT_EXPORT_MODEL,
+           "write the personal model of this client, as flctl export writes the global one. The "
+           "daemon may run. Where only some tensors stay on the client, --model is the global "
+           "model that they are put into"),
+    FL_ARG("reference", '\0', NULL, OPT_REFERENCE,
+           "print all configuration keys with defaults (Markdown)"),
+    FL_ARG("help", 'h', NULL, 'h', "this text"),
+    FL_ARG("version", 'V', NULL, 'V', "version"),
+    {.name = NULL}};
 
 static void usage(FILE *out)
 {
@@ -35,37 +91,10 @@ static void usage(FILE *out)
         "Takes part in a federation: receives the model, trains on local data that never\n"
         "leaves this machine, and uploads the layers that the server asks for. Comes back by\n"
         "itself after any loss of the connection.\n"
-        "\n"
-        "  -c, --check-config  check the file and all that a start needs, start nothing;\n"
-        "                      root checks as the owner of the state folder\n"
-        "  -j, --join          get a certificate with the line that flctl invite printed, and "
-        "write\n"
-        "                      CONFIG (/etc/fl/client.yaml) when there is none. The line is read "
-        "from\n"
-        "                      standard input, or the systemd credential 'invitation'\n"
-        "      --invitation FILE   or from FILE; never from the arguments, which others can read\n"
-        "      --name NAME         for a first CONFIG: the name, when the invitation is for "
-        "several\n"
-        "      --data FOLDER       likewise: the folder with this host's data (/srv/fl/data)\n"
-        "      --state-dir FOLDER  likewise: of the state (/var/lib/fl-clientd)\n"
-        "      --no-start      leave the service alone, which --join by root starts otherwise\n"
-        "      --init-trainer KIND  write a first training script (trainer.py); pytorch or numpy\n"
-        "      --try-trainer   start the program of CONFIG that trains, without a server: what "
-        "its\n"
-        "                      tasks take, what would be sent, whether it keeps to the protocol\n"
-        "      --model FILE    with the model of this safetensors file\n"
-        "      --learning-rate X   of the training (0.01)\n"
-        "      --epochs N      likewise (1)\n"
-        "      --batch-size N  likewise (16)\n"
-        "      --json          what was found as JSON\n"
-        "      --export-model FILE  write the personal model of this client, as flctl export "
-        "writes the\n"
-        "                      global one. The daemon may run. Where only some tensors stay on "
-        "the\n"
-        "                      client, --model is the global model that they are put into\n"
-        "      --reference     print all configuration keys with defaults (Markdown)\n"
-        "  -h, --help          this text\n"
-        "  -V, --version       version\n"
+        "\n",
+        out);
+    fl_args_help(options, out);
+    (void)fputs(
         "\n"
         "SIGTERM and SIGINT stop it; a finished result is kept and sent after the next start.\n"
         "SIGHUP reads the file again and takes up what a running client can.\n"
@@ -231,24 +260,6 @@ static int misuse(const char *what)
     return FL_EXIT_USAGE;
 }
 
-/* Values behind those of the short options. */
-enum {
-    OPT_REFERENCE = 256,
-    OPT_INVITATION,
-    OPT_NAME,
-    OPT_DATA,
-    OPT_STATE_DIR,
-    OPT_NO_START,
-    OPT_INIT_TRAINER,
-    OPT_TRY_TRAINER,
-    OPT_EXPORT_MODEL,
-    OPT_MODEL,
-    OPT_LEARNING_RATE,
-    OPT_EPOCHS,
-    OPT_BATCH_SIZE,
-    OPT_JSON
-};
-
 /* True: it is one of those that only --join takes. */
 static bool take_enrol_option(struct fl_enrol_options *enrol, int opt, const char *value)
 {
@@ -345,18 +356,16 @@ static int check_trial(const struct command *command)
     return FL_EXIT_OK;
 }
 
-static int carry_out(struct command *command, int argc, char **argv)
+static int carry_out(struct command *command, int n, char **operands)
 {
-    int n = argc - optind;
-
     if (command->init != NULL) {
-        return init_trainer(command, n, argv + optind);
+        return init_trainer(command, n, operands);
     }
     if (check_trial(command) != FL_EXIT_OK) {
         return FL_EXIT_USAGE;
     }
     if (command->join && n <= 1 && !command->check_only) {
-        command->enrol.config = n == 1 ? argv[optind] : NULL;
+        command->enrol.config = n == 1 ? operands[0] : NULL;
         return fl_enrol_command(&command->enrol);
     }
     if (command->enrol_given && !command->join) {
@@ -367,33 +376,13 @@ static int carry_out(struct command *command, int argc, char **argv)
                       n);
         return FL_EXIT_USAGE;
     }
-    return run(argv[optind], command);
+    return run(operands[0], command);
 }
-
-static const struct option options[] = {
-    {"check-config", no_argument, NULL, 'c'},
-    {"join", no_argument, NULL, 'j'},
-    {"invitation", required_argument, NULL, OPT_INVITATION},
-    {"name", required_argument, NULL, OPT_NAME},
-    {"data", required_argument, NULL, OPT_DATA},
-    {"state-dir", required_argument, NULL, OPT_STATE_DIR},
-    {"no-start", no_argument, NULL, OPT_NO_START},
-    {"init-trainer", required_argument, NULL, OPT_INIT_TRAINER},
-    {"try-trainer", no_argument, NULL, OPT_TRY_TRAINER},
-    {"export-model", required_argument, NULL, OPT_EXPORT_MODEL},
-    {"model", required_argument, NULL, OPT_MODEL},
-    {"learning-rate", required_argument, NULL, OPT_LEARNING_RATE},
-    {"epochs", required_argument, NULL, OPT_EPOCHS},
-    {"batch-size", required_argument, NULL, OPT_BATCH_SIZE},
-    {"json", no_argument, NULL, OPT_JSON},
-    {"reference", no_argument, NULL, OPT_REFERENCE},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {NULL, 0, NULL, 0}};
 
 int main(int argc, char **argv)
 {
     struct command command = {.trial = FL_TRY_OPTIONS};
+    struct fl_args args = {.program = "fl-clientd", .rows = options, .argc = argc, .argv = argv};
     int opt;
 
     if (fl_invitation_in_arguments(argc, argv)) {
@@ -402,7 +391,7 @@ int main(int argc, char **argv)
             "can read: give it on standard input or with --invitation FILE; if others "
             "use this host, have this one withdrawn (flctl uninvite) and ask for another");
     }
-    while ((opt = getopt_long(argc, argv, "cjhV", options, NULL)) != -1) {
+    while ((opt = fl_args_next(&args)) != FL_ARGS_END) {
         switch (opt) {
         case 'c':
             command.check_only = true;
@@ -411,13 +400,13 @@ int main(int argc, char **argv)
             command.join = true;
             break;
         case OPT_INIT_TRAINER:
-            command.init = optarg;
+            command.init = args.value;
             break;
         case OPT_TRY_TRAINER:
             command.try_trainer = true;
             break;
         case OPT_EXPORT_MODEL:
-            command.export_model = optarg;
+            command.export_model = args.value;
             break;
         case OPT_REFERENCE:
             return reference();
@@ -428,16 +417,15 @@ int main(int argc, char **argv)
             (void)printf("fl-clientd %s\n", PACKAGE_VERSION);
             return FL_EXIT_OK;
         default:
-            if (take_enrol_option(&command.enrol, opt, optarg)) {
+            if (take_enrol_option(&command.enrol, opt, args.value)) {
                 command.enrol_given = true;
-            } else if (take_trial_option(&command.trial, opt, optarg)) {
+            } else if (take_trial_option(&command.trial, opt, args.value)) {
                 command.trial_given = true;
                 command.trial_other = command.trial_other || opt != OPT_MODEL;
             } else {
-                (void)fputs("try fl-clientd --help\n", stderr);
                 return FL_EXIT_USAGE;
             }
         }
     }
-    return carry_out(&command, argc, argv);
+    return carry_out(&command, args.n_operands, argv + 1);
 }

@@ -7,6 +7,7 @@
 #include "client/daemon/session_clock.h"
 #include "client/identity/cert_renewal.h"
 #include "client/identity/enrolling.h"
+#include "libfl/base/backoff.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/rng.h"
 #include "libfl/base/sm.h"
@@ -89,17 +90,6 @@ static void over(struct enrol *e)
     fl_loop_stop(e->setup->loop);
 }
 
-static uint64_t pause_after(const struct enrol *e)
-{
-    uint64_t pause = e->setup->first_ms;
-    unsigned i;
-
-    for (i = 1; i < e->failures && pause < e->setup->longest_ms; i++) {
-        pause *= 2;
-    }
-    return pause < e->setup->longest_ms ? pause : e->setup->longest_ms;
-}
-
 /*
  * As a session after a refusal (client/core/session.c): what an operator of the server or a clock
  * can cure is asked again within the longest wait of a lost connection, what takes another line
@@ -150,6 +140,8 @@ static void wait_refused(struct enrol *e)
 /* What `rv`, `local` and `err` say of it. */
 static void ended(struct enrol *e)
 {
+    const struct fl_backoff waits = {
+        .first_ms = e->setup->first_ms, .cap_ms = e->setup->longest_ms, .factor = 2};
     uint64_t pause;
     bool last;
 
@@ -165,7 +157,7 @@ static void ended(struct enrol *e)
         over(e);
         return;
     }
-    pause = pause_after(e);
+    pause = fl_backoff_base(&waits, e->failures);
     fl_sm_move(&e->sm, ENROL_WAITING);
     fl_log(e->setup->log, FL_LOG_WARNING, "client",
            "could not join at '%s', trying again in %" PRIu64 " s: %s", e->address,

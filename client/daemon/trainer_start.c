@@ -1,9 +1,11 @@
 #include "client/daemon/trainer_start.h"
 
+#include <limits.h>
 #include <stdio.h>
 
-#define FIRST_PAUSE_MS   UINT64_C(1000)
-#define LONGEST_PAUSE_MS UINT64_C(60000)
+#include "libfl/base/backoff.h"
+
+static const struct fl_backoff waits = {.first_ms = 1000, .cap_ms = 60000, .factor = 2};
 
 static void start_work(void *arg)
 {
@@ -15,12 +17,10 @@ static void start_work(void *arg)
 
 static void failed(struct fl_trainer_starting *s, int code, const struct fl_err *err)
 {
-    uint64_t pause = LONGEST_PAUSE_MS;
+    uint64_t pause;
 
-    if (s->failures < 6) {
-        pause = FIRST_PAUSE_MS << s->failures;
-    }
-    s->failures++;
+    s->failures += s->failures < UINT_MAX ? 1 : 0;
+    pause = fl_backoff_base(&waits, s->failures);
     (void)snprintf(s->why, sizeof(s->why), "%s", fl_err_text(err, code));
     fl_log(s->jobs->log, FL_LOG_ERROR, "client",
            "the trainer does not start, retrying in %llu s: %s", (unsigned long long)pause / 1000,

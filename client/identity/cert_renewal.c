@@ -2,16 +2,16 @@
 
 #include <string.h>
 
-#include "libfl/base/rng.h"
+#include "libfl/base/backoff.h"
 #include "libfl/pki/when.h"
 
 /* In thousandths of the validity. */
 #define WINDOW_BEGIN 600
 #define WINDOW       120
 
-#define PAUSE_FIRST_MS INT64_C(60000)
-#define PAUSE_MAX_MS   INT64_C(3600000)
-#define PAUSE_MIN_MS   INT64_C(1000)
+#define PAUSE_FIRST_MS 60000
+#define PAUSE_MAX_MS   3600000
+#define PAUSE_MIN_MS   1000
 /* Tries that fit into what is left. */
 #define TRIES_LEFT 20
 
@@ -41,28 +41,21 @@ int64_t fl_renewing_due_ms(const struct fl_identity *who)
            (int64_t)(window > 0 ? draw(who, 0) % window : 0);
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 uint64_t fl_renewing_pause_ms(const struct fl_identity *who, unsigned failures, int64_t now_ms)
 {
+    struct fl_backoff rule = {
+        .first_ms = PAUSE_FIRST_MS, .cap_ms = PAUSE_MAX_MS, .factor = 2, .jitter = 20};
     int64_t left = who->not_after * 1000 - now_ms;
-    int64_t pause = PAUSE_FIRST_MS;
-    int64_t fifth;
-    unsigned i;
+    struct fl_rng rng;
+    uint64_t pause;
 
-    for (i = 1; i < failures && pause < PAUSE_MAX_MS; i++) {
-        pause *= 2;
+    if (left > 0 && (uint64_t)left / TRIES_LEFT < rule.cap_ms)
+    { /* An expired one is retried with the connection. */
+        rule.cap_ms = (uint64_t)left / TRIES_LEFT;
     }
-    pause = least(pause, PAUSE_MAX_MS);
-    if (left > 0) { /* One that is over is retried with the connection. */
-        pause = least(pause, left / TRIES_LEFT);
-    }
-    fifth = pause / 5;
-    pause += (int64_t)(draw(who, failures) % (uint64_t)(2 * fifth + 1)) - fifth;
-    return (uint64_t)(pause > PAUSE_MIN_MS ? pause : PAUSE_MIN_MS);
+    fl_rng_seed(&rng, draw(who, failures));
+    pause = fl_backoff_wait(&rule, failures, &rng);
+    return pause > PAUSE_MIN_MS ? pause : PAUSE_MIN_MS;
 }
 
 /* --- the clock --- */

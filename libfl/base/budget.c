@@ -71,7 +71,7 @@ static struct fl_account *oldest_of(const struct fl_party *party, const struct f
     struct fl_account *found = NULL;
     struct fl_account *a;
 
-    for (a = budget->accounts; a != NULL; a = a->next) {
+    FL_LIST_FOREACH (a, &budget->accounts, struct fl_account, link) {
         found = a->party == party && !a->leaving ? a : found;
     }
     return found;
@@ -82,8 +82,11 @@ static unsigned staying(const struct fl_party *party, const struct fl_budget *bu
     const struct fl_account *a;
     unsigned n = 0;
 
-    for (a = budget->accounts; a != NULL && n <= budget->party_accounts; a = a->next) {
+    FL_LIST_FOREACH (a, &budget->accounts, struct fl_account, link) {
         n += a->party == party && !a->leaving;
+        if (n > budget->party_accounts) {
+            break;
+        }
     }
     return n;
 }
@@ -126,11 +129,7 @@ void fl_account_open(struct fl_account *account, struct fl_budget *budget, size_
     if (budget == NULL) {
         return;
     }
-    account->next = budget->accounts;
-    if (account->next != NULL) {
-        account->next->prev = account;
-    }
-    budget->accounts = account;
+    fl_list_prepend(&budget->accounts, &account->link);
 }
 
 /* How many fair shares there are: a party is one, however many accounts it has. */
@@ -159,14 +158,7 @@ void fl_account_close(struct fl_account *account)
         if (account->vouched > 0) {
             count_known(account, false);
         }
-        if (account->prev != NULL) {
-            account->prev->next = account->next;
-        } else {
-            budget->accounts = account->next;
-        }
-        if (account->next != NULL) {
-            account->next->prev = account->prev;
-        }
+        fl_list_remove(&account->link);
         party_leave(account);
     }
     *account = (struct fl_account){0};
@@ -241,7 +233,7 @@ static struct fl_account *largest(const struct fl_budget *budget, bool known,
     size_t most = 0;
     size_t most_own = 0;
 
-    for (a = budget->accounts; a != NULL; a = a->next) {
+    FL_LIST_FOREACH (a, &budget->accounts, struct fl_account, link) {
         bool one = a == asking || (a->party != NULL && a->party == asking->party);
         size_t own = a->used + (a == asking ? extra : 0);
         size_t holds = known ? held_by(a) + (one ? extra : 0) : own;

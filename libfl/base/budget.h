@@ -26,6 +26,7 @@
 
 #include "libfl/base/err.h"
 #include "libfl/base/identity.h"
+#include "libfl/base/list.h"
 
 struct fl_account;
 
@@ -60,7 +61,7 @@ struct fl_budget {
     size_t reserve;          /* only for known accounts */
     unsigned party_accounts; /* most accounts of a party */
     struct fl_party *parties[FL_BUDGET_BUCKETS];
-    struct fl_account *accounts;
+    struct fl_list accounts; /* the newest first */
     fl_budget_evict_cb evict;
     void *ctx;
 };
@@ -68,7 +69,7 @@ struct fl_budget {
 /* All zero is an account of no budget and without a limit. */
 struct fl_account {
     struct fl_budget *budget;
-    struct fl_account *next, *prev;
+    struct fl_list link; /* of the budget */
     void *owner;
     size_t limit;
     size_t used;

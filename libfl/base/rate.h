@@ -2,7 +2,7 @@
 #define FL_BASE_RATE_H
 
 /*
- * Rates of links in bytes per second: how people write them, and the bucket that keeps to one.
+ * The bucket that keeps to a rate of a link in bytes per second.
  * Pure: the time is an argument.
  */
 
@@ -13,18 +13,6 @@
 
 /* 100 Gbit/s: with more the arithmetic of a bucket would not fit 64 bits. */
 #define FL_RATE_MAX UINT64_C(12500000000)
-/* Room for fl_rate_text(). */
-#define FL_RATE_TEXT 32
-
-/*
- * "2Mbit/s", "1.5 Mbit/s", "250kbit/s", "500KB/s", "64kB/s": units as links are named, so k, M and
- * G are powers of 1000; the nearest whole number of bytes. "none" and "0" are 0. FL_EINVAL:
- * anything else, a number without a unit too; FL_ERANGE: above FL_RATE_MAX, or so small that it
- * would be 0.
- */
-FL_MUST_CHECK int fl_rate_parse(const char *text, uint64_t *ret_bytes_per_s);
-/* The shortest such text that reads back as the same rate; returns `out`. */
-const char *fl_rate_text(char *out, size_t size, uint64_t bytes_per_s);
 
 /*
  * A bucket: from its start on, `rate` bytes for each second, of which at most `burst` may be saved

@@ -30,8 +30,8 @@ enum fl_opt_type {
     FL_OPT_BOOL,        /* yes/no, true/false, on/off: bool */
     FL_OPT_INT,         /* int64_t */
     FL_OPT_FLOAT,       /* finite double */
-    FL_OPT_BYTES,       /* "64K", "8M", "1G" (powers of 1024) or plain number: uint64_t */
-    FL_OPT_DURATION,    /* "500ms", "10s", "5m", "2h": uint64_t in ms, named KEY_ms */
+    FL_OPT_BYTES,       /* "64K", "1.5GB", a plain number (base/quantity.h): uint64_t */
+    FL_OPT_DURATION,    /* "500ms", "10s", "30d": uint64_t in ms, named KEY_ms */
     FL_OPT_RATE,        /* "2Mbit/s", "500kB/s", "none": uint64_t in bytes/s, named KEY_per_s */
     FL_OPT_STRING,      /* any text: const char *, never NULL */
     FL_OPT_ENUM,        /* one of `choices`, which has a default: its index, an enum or int */

@@ -10,52 +10,25 @@
 #include <string.h>
 
 #include "libfl/base/log.h"
-#include "libfl/base/rate.h"
+#include "libfl/base/quantity.h"
 #include "libfl/base/str.h"
 #include "libfl/conf/conf_impl.h"
 
 /* Enough of a wrong value to recognise it in the message. */
 #define FOUND_MAX 96
 
-struct suffix {
-    const char *text;
-    uint64_t factor;
-};
-
-static const struct suffix byte_suffixes[] = {
-    {"T", UINT64_C(1) << 40},
-    {"G", UINT64_C(1) << 30},
-    {"M", UINT64_C(1) << 20},
-    {"K", UINT64_C(1) << 10},
-    {"", 1},
-};
-
-static const struct suffix ms_suffixes[] = {
-    {"h", UINT64_C(3600000)},
-    {"m", 60000},
-    {"s", 1000},
-    {"ms", 1},
-};
-
-#define N_BYTE_SUFFIXES (sizeof(byte_suffixes) / sizeof(byte_suffixes[0]))
-#define N_MS_SUFFIXES   (sizeof(ms_suffixes) / sizeof(ms_suffixes[0]))
-
-static const char *format_scaled(const struct suffix *table, size_t n, uint64_t value, char *out,
-                                 size_t size)
+/* What the types with a unit are stored in. */
+static const struct fl_quantity_range *stored_in(enum fl_opt_type type)
 {
-    size_t i;
+    static const struct fl_quantity_range size = {.kind = FL_QUANTITY_SIZE, .step = 1};
+    static const struct fl_quantity_range ms = {.kind = FL_QUANTITY_TIME, .step = 1000};
+    static const struct fl_quantity_range rate = {
+        .kind = FL_QUANTITY_RATE, .step = 8, .none = "none"};
 
-    for (i = 0; i + 1 < n; i++) {
-        if (value >= table[i].factor && value % table[i].factor == 0) {
-            break;
-        }
-    }
-    /* Zero of a duration still needs a unit. */
-    if (value == 0 && table == ms_suffixes) {
-        i = n - 2;
-    }
-    (void)snprintf(out, size, "%" PRIu64 "%s", value / table[i].factor, table[i].text);
-    return out;
+    return type == FL_OPT_BYTES      ? &size
+           : type == FL_OPT_DURATION ? &ms
+           : type == FL_OPT_RATE     ? &rate
+                                     : NULL;
 }
 
 const char *fl__opt_format(enum fl_opt_type type, const struct fl__opt_number *number, char *out,
@@ -84,13 +57,9 @@ const char *fl__opt_format(enum fl_opt_type type, const struct fl__opt_number *n
         break;
     }
     case FL_OPT_BYTES:
-        (void)format_scaled(byte_suffixes, N_BYTE_SUFFIXES, number->u, out, size);
-        break;
     case FL_OPT_DURATION:
-        (void)format_scaled(ms_suffixes, N_MS_SUFFIXES, number->u, out, size);
-        break;
     case FL_OPT_RATE:
-        (void)fl_rate_text(out, size, number->u);
+        (void)fl_quantity_text(stored_in(type), number->u, out, size);
         break;
     case FL_OPT_STRING:
     case FL_OPT_ENUM:
@@ -113,7 +82,7 @@ static const char *bound(const struct fl_opt_spec *spec, double value, char *out
 {
     struct fl__opt_number number = {.u = value > 0.0 ? (uint64_t)value : 0};
 
-    if (spec->type == FL_OPT_BYTES || spec->type == FL_OPT_DURATION || spec->type == FL_OPT_RATE) {
+    if (stored_in(spec->type) != NULL) {
         return fl__opt_format(spec->type, &number, out, size);
     }
     (void)snprintf(out, size, "%.15g", value);
@@ -148,9 +117,9 @@ static const char *type_words(enum fl_opt_type type)
     case FL_OPT_FLOAT:
         return "a number";
     case FL_OPT_BYTES:
-        return "a size such as 64K, 8M or 1G";
+        return fl_quantity_words(FL_QUANTITY_SIZE);
     case FL_OPT_DURATION:
-        return "a duration such as 10s";
+        return fl_quantity_words(FL_QUANTITY_TIME);
     case FL_OPT_RATE:
         return "a rate such as 2Mbit/s or 500kB/s, or none";
     case FL_OPT_STRING:
@@ -233,68 +202,16 @@ static bool parse_bool(const char *text, int64_t *ret)
     return false;
 }
 
-/* Digits, then one of the suffixes; overflow is not a number. */
-static bool parse_scaled(const struct suffix *table, size_t n, const char *text, uint64_t *ret)
-{
-    uint64_t value = 0;
-    size_t i = 0;
-    size_t s;
-
-    for (; text[i] >= '0' && text[i] <= '9'; i++) {
-        uint64_t digit = (uint64_t)(text[i] - '0');
-
-        if (value > (UINT64_MAX - digit) / 10) {
-            return false;
-        }
-        value = value * 10 + digit;
-    }
-    if (i == 0) {
-        return false;
-    }
-    for (s = 0; s < n; s++) {
-        if (strcmp(text + i, table[s].text) == 0) {
-            if (value > UINT64_MAX / table[s].factor) {
-                return false;
-            }
-            *ret = value * table[s].factor;
-            return true;
-        }
-    }
-    return false;
-}
-
-static int parse_duration(const struct fl_opt_spec *spec, const char *text, uint64_t *ret,
+static int parse_quantity(const struct fl_opt_spec *spec, const char *text, uint64_t *ret,
                           struct fl_err *err)
 {
-    char found[FOUND_MAX];
-    char with_hint[FOUND_MAX + 64];
+    struct fl_quantity_range range = *stored_in(spec->type);
 
-    if (parse_scaled(ms_suffixes, N_MS_SUFFIXES, text, ret)) {
-        return FL_OK;
+    if (has_range(spec)) {
+        range.min = spec->min > 0.0 ? (uint64_t)spec->min : 0;
+        range.max = spec->max < (double)FL_QUANTITY_MAX ? (uint64_t)spec->max : 0;
     }
-    if (text[0] == '\0' || strspn(text, "0123456789") != strlen(text)) {
-        return refuse_text(spec, text, err);
-    }
-    (void)snprintf(with_hint, sizeof(with_hint), "%s: add a unit (ms, s, m or h)",
-                   quote_found(spec, text, found, sizeof(found)));
-    return fl__opt_refuse(spec, with_hint, err);
-}
-
-static int parse_rate(const struct fl_opt_spec *spec, const char *text, uint64_t *ret,
-                      struct fl_err *err)
-{
-    char found[FOUND_MAX];
-    char with_hint[FOUND_MAX + 64];
-
-    if (fl_rate_parse(text, ret) == FL_OK) {
-        return FL_OK;
-    }
-    if (text[0] == '\0' || strspn(text, "0123456789.") != strlen(text)) {
-        return refuse_text(spec, text, err);
-    }
-    (void)snprintf(with_hint, sizeof(with_hint), "%s: add a unit (kbit/s, Mbit/s, kB/s or MB/s)",
-                   quote_found(spec, text, found, sizeof(found)));
-    return fl__opt_refuse(spec, with_hint, err);
+    return fl_quantity_read(&range, text, ret, err) == FL_OK ? FL_OK : FL_ECONF;
 }
 
 static int parse_enum(const struct fl_opt_spec *spec, const char *text, int64_t *ret,
@@ -345,17 +262,13 @@ int fl__opt_parse(const struct fl_opt_spec *spec, const char *text, struct fl__o
         value = number.f;
         break;
     case FL_OPT_BYTES:
-        good = parse_scaled(byte_suffixes, N_BYTE_SUFFIXES, text, &number.u);
-        value = (double)number.u;
-        break;
     case FL_OPT_DURATION:
-        rv = parse_duration(spec, text, &number.u, err);
-        value = (double)number.u;
-        break;
     case FL_OPT_RATE:
-        rv = parse_rate(spec, text, &number.u, err);
-        value = number.u > 0 ? (double)number.u : spec->min; /* "none" is in every range */
-        break;
+        rv = parse_quantity(spec, text, &number.u, err);
+        if (rv == FL_OK) {
+            *ret = number;
+        }
+        return rv;
     case FL_OPT_ENUM:
         rv = parse_enum(spec, text, &number.i, err);
         break;

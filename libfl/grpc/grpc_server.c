@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/list.h"
 #include "libfl/grpc/endpoint.h"
 #include "libfl/grpc/link_impl.h"
 
@@ -21,8 +22,7 @@ struct listener {
 struct session {
     struct fl__link link; /* First: the link's callbacks lead here. */
     const struct listener *listener;
-    struct session *next;
-    struct session *prev;
+    struct fl_list among; /* the server's */
     uint64_t accepted_at;
     uint64_t idle_since; /* UINT64_MAX while it has calls. */
     bool idle_drain;     /* Asked to go because it was idle. */
@@ -39,8 +39,7 @@ struct session {
 struct fl_grpc_server {
     struct fl_grpc_server_setup setup;
     struct listener *listeners;
-    struct session *sessions; /* the newest first */
-    struct session *oldest;
+    struct fl_list sessions; /* the newest first */
     size_t n_sessions;
     size_t n_leaving;
     size_t n_shown_nothing;
@@ -61,16 +60,7 @@ static void session_free(struct session *session)
 {
     struct fl_grpc_server *server = session->listener->server;
 
-    if (session->next != NULL) {
-        session->next->prev = session->prev;
-    } else {
-        server->oldest = session->prev;
-    }
-    if (session->prev != NULL) {
-        session->prev->next = session->next;
-    } else {
-        server->sessions = session->next;
-    }
+    fl_list_remove(&session->among);
     server->n_sessions--;
     server->n_leaving -= session->leaving ? 1 : 0;
     forget_shown(session);
@@ -195,7 +185,9 @@ static struct session *stranger(const struct fl_grpc_server *server, const char 
     struct session *found = NULL;
     struct session *session;
 
-    for (session = server->oldest; session != NULL; session = session->prev) {
+    for (session = FL_LIST_LAST(&server->sessions, struct session, among); session != NULL;
+         session = FL_LIST_PREV(&server->sessions, session, struct session, among))
+    {
         if (session->leaving || session->link.mute ||
             fl_h2_account(session->link.h2)->vouched > 0 ||
             (shown_nothing && !session->shown_nothing))
@@ -351,13 +343,7 @@ static int start_session(const struct listener *listener, struct fl_stream *stre
     (void)snprintf(session->peer, sizeof(session->peer), "%s", fl_stream_peer(stream));
     session->accepted_at = fl_loop_now(server->setup.loop);
     session->idle_since = UINT64_MAX;
-    session->next = server->sessions;
-    if (server->sessions != NULL) {
-        server->sessions->prev = session;
-    } else {
-        server->oldest = session;
-    }
-    server->sessions = session;
+    fl_list_prepend(&server->sessions, &session->among);
     server->n_sessions++;
     fl_stream_charge(stream, fl_h2_account(session->link.h2));
     fl__link_attach(&session->link, stream);
@@ -462,7 +448,7 @@ void fl_grpc_server_review(struct fl_grpc_server *server)
     struct session *session;
 
     /* Nothing is freed here: sessions end in callbacks. */
-    for (session = server->sessions; session != NULL; session = session->next) {
+    FL_LIST_FOREACH (session, &server->sessions, struct session, among) {
         review(session);
     }
 }
@@ -487,7 +473,7 @@ void fl_grpc_server_close(struct fl_grpc_server *server, uint32_t grace_ms, fl_l
         listener->net = NULL;
     }
     /* Nothing is freed here: sessions end in callbacks. */
-    for (session = server->sessions; session != NULL; session = session->next) {
+    FL_LIST_FOREACH (session, &server->sessions, struct session, among) {
         session->idle_drain = false;
         if (session->link.ready) {
             fl__link_drain(&session->link, grace_ms);

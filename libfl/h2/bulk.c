@@ -67,13 +67,13 @@ static bool is_under_way(const struct h2_stream *s, const struct fl__bulk *bulk)
 }
 
 /* The next of them behind `link`, or NULL. */
-static struct h2_stream *next(const struct fl_h2 *h2, const struct fl__ring *link,
+static struct h2_stream *next(const struct fl_h2 *h2, const struct fl_list *link,
                               const struct fl__bulk *bulk)
 {
-    struct fl__ring *at;
+    struct fl_list *at;
 
-    for (at = link->next; at != &h2->all; at = at->next) {
-        struct h2_stream *s = FL__RING_OF(at, struct h2_stream, all);
+    for (at = fl_list_next(&h2->all, link); at != NULL; at = fl_list_next(&h2->all, at)) {
+        struct h2_stream *s = FL_LIST_ITEM(at, struct h2_stream, all);
 
         if (is_under_way(s, bulk)) {
             return s;

@@ -157,7 +157,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error_
         return 0;
     }
     s->attached = false;
-    fl__ring_remove(&s->ready);
+    fl_list_remove(&s->ready);
     if (h2->server) {
         fl_call_closed(s->call, FL_GRPC_CANCELLED, "the client has reset the call");
     } else {

@@ -134,7 +134,7 @@ ssize_t fl__h2_read_cb(nghttp2_session *session, int32_t id, uint8_t *buf, size_
     s->granted = false;
     n = queued < length ? queued : length;
     if (n == queued) {
-        fl__ring_remove(&s->ready);
+        fl_list_remove(&s->ready);
         if (end) {
             *data_flags |= NGHTTP2_DATA_FLAG_EOF;
         }
@@ -248,11 +248,9 @@ static struct h2_stream *pick(struct fl_h2 *h2)
 {
     struct h2_stream *bulk = NULL;
     struct h2_stream *small = NULL;
-    struct fl__ring *link;
+    struct h2_stream *s;
 
-    for (link = h2->ready.next; link != &h2->ready; link = link->next) {
-        struct h2_stream *s = FL__RING_OF(link, struct h2_stream, ready);
-
+    FL_LIST_FOREACH (s, &h2->ready, struct h2_stream, ready) {
         if (!can_send(h2, s)) {
             continue;
         }
@@ -273,7 +271,7 @@ static struct h2_stream *pick(struct fl_h2 *h2)
 /* Let the stream send: a frame of data, or its status when nothing else is left. */
 static int grant(struct fl_h2 *h2, struct h2_stream *s)
 {
-    fl__ring_remove(&s->ready);
+    fl_list_remove(&s->ready);
     if (h2->server && fl_call_out_bytes(s->call) == 0) {
         const char *message = NULL;
         enum fl_grpc_status status = fl_call_out_status(s->call, &message);
@@ -282,7 +280,7 @@ static int grant(struct fl_h2 *h2, struct h2_stream *s)
         s->deferred = false;
         return fl__h2_submit_status(h2, s, 200, status, message);
     }
-    fl__ring_append(&h2->ready, &s->ready);
+    fl_list_append(&h2->ready, &s->ready);
     s->deferred = false;
     s->granted = true;
     return fl__h2_check(h2, nghttp2_session_resume_data(h2->session, s->id));

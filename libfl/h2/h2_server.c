@@ -123,7 +123,7 @@ int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
     }
     if (fl_call_out_end(s->call) && fl_call_out_bytes(s->call) == 0) {
         status = fl_call_out_status(s->call, &message);
-        fl__ring_remove(&s->ready);
+        fl_list_remove(&s->ready);
         return fl__h2_submit_status(h2, s, 200, status, message);
     }
     rv = submit_headers(h2, s);
@@ -135,13 +135,9 @@ int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
 
 void fl_h2_expel(struct fl_h2 *h2, const char *why)
 {
-    struct fl__ring *link;
-    struct fl__ring *next;
+    struct h2_stream *s, *next;
 
-    for (link = h2->all.next; link != &h2->all; link = next) {
-        struct h2_stream *s = FL__RING_OF(link, struct h2_stream, all);
-
-        next = link->next;
+    FL_LIST_FOREACH_SAFE (s, next, &h2->all, struct h2_stream, all) {
         if (s->attached && s->counted) {
             fl_call_expel(s->call, why);
         }

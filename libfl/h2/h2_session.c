@@ -147,9 +147,6 @@ int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **r
     h2->conn.notice = setup->notice;
     h2->conn.notice_ctx = setup->ctx;
     fl_h2_set_pacing(h2, SIZE_MAX);
-    fl__ring_init(&h2->all);
-    fl__ring_init(&h2->ready);
-    fl__ring_init(&h2->due);
     h2->peer = fl_str_dup(setup->peer != NULL ? setup->peer : "");
     h2->authority = fl_str_dup(setup->authority != NULL ? setup->authority : "localhost");
     h2->conn.peer = h2->peer;
@@ -179,7 +176,7 @@ fail:
 
 void fl_h2_free(struct fl_h2 *h2)
 {
-    struct fl__ring *link;
+    struct h2_stream *s;
 
     if (h2 == NULL) {
         return;
@@ -188,12 +185,11 @@ void fl_h2_free(struct fl_h2 *h2)
     h2->freeing = true;
     h2->going_away = true;
     (void)fl__h2_fail(h2, FL_ECLOSED);
-    for (link = h2->all.next; link != &h2->all; link = link->next) {
-        fl_call_closed(FL__RING_OF(link, struct h2_stream, all)->call, FL_GRPC_UNAVAILABLE,
-                       "the connection is closed");
+    FL_LIST_FOREACH (s, &h2->all, struct h2_stream, all) {
+        fl_call_closed(s->call, FL_GRPC_UNAVAILABLE, "the connection is closed");
     }
     fl__h2_deliver(h2);
-    FL_REQUIRE(fl__ring_alone(&h2->all));
+    FL_REQUIRE(fl_list_is_empty(&h2->all));
     nghttp2_session_del(h2->session);
     fl__h2_output_done(h2);
     fl_account_close(&h2->conn.account);
@@ -227,13 +223,13 @@ int fl_h2_recv(struct fl_h2 *h2, const void *data, size_t len)
 
 void fl__h2_deliver(struct fl_h2 *h2)
 {
+    struct h2_stream *s;
+
     FL_REQUIRE(h2->depth == 0);
     h2->woken_dispatch = false;
     h2->depth++;
-    while (!fl__ring_alone(&h2->due)) {
-        struct h2_stream *s = FL__RING_OF(h2->due.next, struct h2_stream, due);
-
-        fl__ring_remove(&s->due);
+    while ((s = FL_LIST_FIRST(&h2->due, struct h2_stream, due)) != NULL) {
+        fl_list_remove(&s->due);
         if (fl_call_dispatch(s->call)) {
             fl__h2_stream_free(s);
         }
@@ -280,12 +276,12 @@ static void tick_rates(struct fl_h2 *h2, uint64_t now_ms)
 
 void fl_h2_tick(struct fl_h2 *h2, uint64_t now_ms)
 {
-    struct fl__ring *link;
+    struct h2_stream *s;
 
     tick_rates(h2, now_ms);
     fl__h2_bulk_tick(h2, now_ms);
-    for (link = h2->all.next; link != &h2->all; link = link->next) {
-        fl_call_tick(FL__RING_OF(link, struct h2_stream, all)->call, now_ms);
+    FL_LIST_FOREACH (s, &h2->all, struct h2_stream, all) {
+        fl_call_tick(s->call, now_ms);
     }
     fl__h2_deliver(h2);
 }
@@ -293,13 +289,13 @@ void fl_h2_tick(struct fl_h2 *h2, uint64_t now_ms)
 uint64_t fl_h2_deadline(const struct fl_h2 *h2)
 {
     uint64_t deadline = fl__h2_bulk_deadline(h2);
-    struct fl__ring *link;
+    const struct h2_stream *s;
 
     if (h2->resets > 0 || h2->idle_frames > 0) {
         deadline = h2->rate_anchored ? h2->rate_end : 0;
     }
-    for (link = h2->all.next; link != &h2->all; link = link->next) {
-        uint64_t d = fl_call_deadline(FL__RING_OF(link, struct h2_stream, all)->call);
+    FL_LIST_FOREACH (s, &h2->all, struct h2_stream, all) {
+        uint64_t d = fl_call_deadline(s->call);
 
         deadline = d < deadline ? d : deadline;
     }

@@ -19,6 +19,7 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include "libfl/base/list.h"
 #include "libfl/base/rate.h"
 #include "libfl/h2/h2.h"
 #include "libfl/rpc/transport.h"
@@ -30,15 +31,10 @@
 #define FL_H2_WINDOW_MIN 65535u
 #define FL_H2_WINDOW_MAX 2147483647u
 
-struct fl__ring {
-    struct fl__ring *prev;
-    struct fl__ring *next;
-};
-
 struct h2_stream {
-    struct fl__ring all;
-    struct fl__ring ready; /* something to send; linked to itself otherwise */
-    struct fl__ring due;   /* callbacks to run; likewise */
+    struct fl_list all;
+    struct fl_list ready; /* something to send */
+    struct fl_list due;   /* callbacks to run */
     struct fl_h2 *h2;
     struct fl_call *call;
     int32_t id;
@@ -78,9 +74,9 @@ struct fl_h2 {
     bool woken_output;
     bool woken_dispatch;
 
-    struct fl__ring all;
-    struct fl__ring ready;
-    struct fl__ring due;
+    struct fl_list all;
+    struct fl_list ready;
+    struct fl_list due;
     size_t n_calls;
 
     size_t pace;          /* bytes that `out` holds before nothing more is granted */
@@ -100,34 +96,6 @@ struct fl_h2 {
     uint32_t resets;
     uint32_t idle_frames; /* frames that make work and carry nothing */
 };
-
-static inline void fl__ring_init(struct fl__ring *link)
-{
-    link->prev = link;
-    link->next = link;
-}
-
-static inline bool fl__ring_alone(const struct fl__ring *link)
-{
-    return link->next == link;
-}
-
-static inline void fl__ring_append(struct fl__ring *list, struct fl__ring *link)
-{
-    link->prev = list->prev;
-    link->next = list;
-    list->prev->next = link;
-    list->prev = link;
-}
-
-static inline void fl__ring_remove(struct fl__ring *link)
-{
-    link->prev->next = link->next;
-    link->next->prev = link->prev;
-    fl__ring_init(link);
-}
-
-#define FL__RING_OF(link, type, member) ((type *)(void *)((uint8_t *)(link)-offsetof(type, member)))
 
 /* session.c */
 FL_MUST_CHECK int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **ret);

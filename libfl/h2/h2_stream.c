@@ -17,9 +17,7 @@ int fl__h2_stream_create(struct fl_h2 *h2, const char *path, struct h2_stream **
         return rv;
     }
     s->h2 = h2;
-    fl__ring_init(&s->ready);
-    fl__ring_init(&s->due);
-    fl__ring_append(&h2->all, &s->all);
+    fl_list_append(&h2->all, &s->all);
     if (!h2->server) {
         fl__h2_stream_count(s);
     }
@@ -46,7 +44,7 @@ void fl__h2_stream_detach(struct h2_stream *s)
         s->attached = false;
         (void)nghttp2_session_set_stream_user_data(s->h2->session, s->id, NULL);
     }
-    fl__ring_remove(&s->ready);
+    fl_list_remove(&s->ready);
 }
 
 /* Give credit to the connection, keeping back what users hold. */
@@ -84,9 +82,9 @@ void fl__h2_stream_free(struct h2_stream *s)
         release_connection(h2, fl_call_held(s->call));
         fl__h2_wake_output(h2);
     }
-    fl__ring_remove(&s->ready);
-    fl__ring_remove(&s->due);
-    fl__ring_remove(&s->all);
+    fl_list_remove(&s->ready);
+    fl_list_remove(&s->due);
+    fl_list_remove(&s->all);
     h2->n_calls -= s->counted ? 1 : 0;
     fl_call_free(s->call);
     free(s);
@@ -96,8 +94,8 @@ static void op_output(void *stream)
 {
     struct h2_stream *s = stream;
 
-    if (s->h2->code == FL_OK && fl__ring_alone(&s->ready)) {
-        fl__ring_append(&s->h2->ready, &s->ready);
+    if (s->h2->code == FL_OK && !fl_list_is_linked(&s->ready)) {
+        fl_list_append(&s->h2->ready, &s->ready);
     }
     fl__h2_wake_output(s->h2);
 }
@@ -165,8 +163,8 @@ static void op_due(void *stream)
 {
     struct h2_stream *s = stream;
 
-    if (fl__ring_alone(&s->due)) {
-        fl__ring_append(&s->h2->due, &s->due);
+    if (!fl_list_is_linked(&s->due)) {
+        fl_list_append(&s->h2->due, &s->due);
     }
     fl__h2_wake_dispatch(s->h2);
 }

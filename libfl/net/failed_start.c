@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "libfl/base/backoff.h"
 #include "libfl/base/buf.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
@@ -19,16 +20,9 @@
 
 uint64_t fl_start_pause_ms(unsigned failures, uint64_t longest_ms)
 {
-    uint64_t pause = FIRST_PAUSE_MS;
-    unsigned i;
+    const struct fl_backoff rule = {.first_ms = FIRST_PAUSE_MS, .cap_ms = longest_ms, .factor = 2};
 
-    if (failures < 2) {
-        return 0;
-    }
-    for (i = 2; i < failures && pause < longest_ms; i++) {
-        pause *= 2;
-    }
-    return pause < longest_ms ? pause : longest_ms;
+    return failures < 2 ? 0 : fl_backoff_base(&rule, failures - 1);
 }
 
 /* False: nobody counts. */

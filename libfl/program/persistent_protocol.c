@@ -4,17 +4,18 @@
  * which calls it. It does not know tasks beyond their id and kind.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "libfl/base/backoff.h"
 #include "libfl/program/persistent_impl.h"
 
 /* Backoff between two starts of a failing program. */
-#define BACK_OFF_FIRST_MS UINT64_C(1000)
-#define BACK_OFF_MOST_MS  UINT64_C(60000)
+static const struct fl_backoff start_waits = {.first_ms = 1000, .cap_ms = 60000, .factor = 2};
 
 /* clang-format off */
 #define TO(state)   FL_SM_TO(FL__PERSISTENT_##state)
@@ -141,13 +142,8 @@ void fl__persistent_shutdown(struct fl_persistent *r, uint64_t patience_ms)
 
 void fl__persistent_back_off(struct fl_persistent *r)
 {
-    uint64_t wait = BACK_OFF_MOST_MS;
-
-    if (r->failures < 6) {
-        wait = BACK_OFF_FIRST_MS << r->failures;
-    }
-    r->failures++;
-    r->retry_ms = fl__persistent_now(r) + (wait < BACK_OFF_MOST_MS ? wait : BACK_OFF_MOST_MS);
+    r->failures += r->failures < UINT_MAX ? 1 : 0;
+    r->retry_ms = fl__persistent_now(r) + fl_backoff_base(&start_waits, r->failures);
 }
 
 void fl__persistent_end(struct fl_persistent *r, struct fl_err *err)

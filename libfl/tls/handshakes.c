@@ -13,17 +13,12 @@
 
 static void give_turns(struct fl_tls *tls)
 {
-    while (tls->n_turns < TURNS && tls->waiting != NULL) {
-        struct fl__tls_stream *s = tls->waiting;
+    struct fl__tls_stream *s;
 
-        tls->waiting = s->next;
-        if (s->next != NULL) {
-            s->next->prev = NULL;
-        } else {
-            tls->last_waiting = NULL;
-        }
-        s->next = NULL;
-        s->queued = false;
+    while (tls->n_turns < TURNS &&
+           (s = FL_LIST_FIRST(&tls->waiting, struct fl__tls_stream, queued)) != NULL)
+    {
+        fl_list_remove(&s->queued);
         s->has_turn = true;
         tls->n_turns++;
         fl_stream_wake(s->below);
@@ -34,17 +29,10 @@ void fl__tls_handshakes_soon(struct fl__tls_stream *s)
 {
     struct fl_tls *tls = s->tls;
 
-    if (s->queued || s->has_turn) {
+    if (fl_list_is_linked(&s->queued) || s->has_turn) {
         return;
     }
-    s->queued = true;
-    s->prev = tls->last_waiting;
-    if (tls->last_waiting != NULL) {
-        tls->last_waiting->next = s;
-    } else {
-        tls->waiting = s;
-    }
-    tls->last_waiting = s;
+    fl_list_append(&tls->waiting, &s->queued);
     give_turns(tls);
     fl__tls_set_pause(s); /* Who waits sends no more than was read already. */
 }
@@ -53,13 +41,7 @@ void fl__tls_handshakes_leave(struct fl__tls_stream *s)
 {
     struct fl_tls *tls = s->tls;
 
-    if (s->queued) {
-        *(s->prev != NULL ? &s->prev->next : &tls->waiting) = s->next;
-        *(s->next != NULL ? &s->next->prev : &tls->last_waiting) = s->prev;
-        s->next = NULL;
-        s->prev = NULL;
-        s->queued = false;
-    }
+    fl_list_remove(&s->queued);
     if (s->has_turn) {
         s->has_turn = false;
         tls->n_turns--;

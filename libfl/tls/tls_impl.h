@@ -17,6 +17,7 @@
 
 #include "libfl/base/budget.h"
 #include "libfl/base/identity.h"
+#include "libfl/base/list.h"
 #include "libfl/base/sm.h"
 #include "libfl/tls/tls.h"
 
@@ -62,10 +63,9 @@ struct fl_tls {
     struct fl__tls_ticket_key ticket_keys[2]; /* the one in use, the one before */
     SSL_SESSION *session;                     /* a client's, for its next connection; or NULL */
     struct fl_chain *session_chain;           /* whom it was with */
-    struct fl__tls_stream *waiting;           /* for their turn, the first to come first */
-    struct fl__tls_stream *last_waiting;
-    unsigned n_turns;       /* streams that have theirs now */
-    uint32_t rekey_records; /* so many are sent with one key */
+    struct fl_list waiting;                   /* for their turn, the first to come first */
+    unsigned n_turns;                         /* streams that have theirs now */
+    uint32_t rekey_records;                   /* so many are sent with one key */
     uint8_t *spare; /* FL__TLS_BATCH_BYTES that the next stream with output takes; or NULL */
     uint8_t record[FL__TLS_RECORD]; /* plain bytes, in use inside one call only */
 };
@@ -100,9 +100,7 @@ struct fl__tls_stream {
     struct fl_sm sm;
     SSL *ssl; /* NULL before the first step of the handshake */
 
-    struct fl__tls_stream *next; /* waiting for its turn */
-    struct fl__tls_stream *prev;
-    bool queued;
+    struct fl_list queued; /* waiting for its turn */
     bool has_turn;
 
     const uint8_t *in; /* what OpenSSL reads next, inside one call, or of `kept` */

@@ -59,7 +59,7 @@ void fl__tls_fail(struct fl__tls_stream *s, int code, const char *text)
 
 void fl__tls_set_pause(struct fl__tls_stream *s)
 {
-    bool paused = (s->paused && s->stands) || s->queued || s->has_turn;
+    bool paused = (s->paused && s->stands) || fl_list_is_linked(&s->queued) || s->has_turn;
 
     if (paused != s->below_paused && s->sm.state < FL__TLS_FLUSHING) {
         s->below_paused = paused;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/backoff.h"
 #include "server/core/coord_impl.h"
 
 #define TO(phase) FL_SM_TO(FL_PHASE_##phase)
@@ -217,11 +218,13 @@ uint64_t fl__coord_after(const struct fl_coord *c, uint64_t span_ms)
 
 uint64_t fl__coord_backoff(const struct fl_coord *c, unsigned n_failed)
 {
-    unsigned shift = n_failed > 0 ? n_failed - 1 : 0;
     uint64_t first = c->conf.retry_ms > 0 ? c->conf.retry_ms : 1;
+    const struct fl_backoff rule = {
+        .first_ms = first,
+        .cap_ms = first > UINT64_MAX / FL__BACKOFF_MOST ? first : first * FL__BACKOFF_MOST,
+        .factor = 2};
 
-    shift = shift < FL__BACKOFF_SHIFT ? shift : FL__BACKOFF_SHIFT;
-    return first > (UINT64_MAX >> (FL__BACKOFF_SHIFT + 1)) ? first : first << shift;
+    return fl_backoff_base(&rule, n_failed);
 }
 
 static void emit_work(struct fl_coord *c, enum fl__work_kind kind, uint64_t seq)

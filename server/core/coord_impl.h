@@ -32,8 +32,8 @@
 #define FL__DELETE 128
 /* Records beside those of the round that a commit brings up to date. */
 #define FL__DIRTY_STEP 64
-/* Back-off doubles up to 2^6 = 64 times its first value. */
-#define FL__BACKOFF_SHIFT 6
+/* Back-off doubles up to so many times its first value. */
+#define FL__BACKOFF_MOST 64
 
 /* Beside a client's record; not persisted. */
 struct fl__client {

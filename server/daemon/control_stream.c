@@ -322,14 +322,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     }
     fl_control_stream_ask_no_more(attend);
     tell_lost(attend);
-    if (attend->prev != NULL) {
-        attend->prev->next = attend->next;
-    } else {
-        frontend->attends = attend->next;
-    }
-    if (attend->next != NULL) {
-        attend->next->prev = attend->prev;
-    }
+    fl_list_remove(&attend->link);
     fl_buf_done(&attend->offer);
     fl_inbox_done(&attend->inbox);
     free(attend);
@@ -355,11 +348,7 @@ void fl_control_stream_start(struct fl_call *call, void *ctx)
     attend->heard_ms = fl_clock_ms();
     attend->name[0] = '?';
     fl_buf_init(&attend->offer, fl_addressable(frontend->srv->conf->limits->offer));
-    attend->next = frontend->attends;
-    if (attend->next != NULL) {
-        attend->next->prev = attend;
-    }
-    frontend->attends = attend;
+    fl_list_prepend(&frontend->attends, &attend->link);
     fl_inbox_init(&attend->inbox);
     fl_call_set_handler(call, &attend_handler, attend);
 }
@@ -368,12 +357,14 @@ void fl_control_stream_start(struct fl_call *call, void *ctx)
 
 struct fl_control_stream *fl_control_stream_find(struct fl_frontend *frontend, uint64_t id)
 {
-    struct fl_control_stream *a = frontend->attends;
+    struct fl_control_stream *a;
 
-    while (a != NULL && a->id != id) {
-        a = a->next;
+    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
+        if (a->id == id) {
+            return a;
+        }
     }
-    return a;
+    return NULL;
 }
 
 /* What a joining client is told of the federation and of its session. */
@@ -514,7 +505,7 @@ void fl_control_stream_sweep(struct fl_frontend *frontend, uint64_t now_ms)
     uint64_t limit = HEARTBEATS_OF_SILENCE * frontend->srv->conf->main->heartbeat_ms;
     struct fl_control_stream *a;
 
-    for (a = frontend->attends; a != NULL; a = a->next) {
+    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
         if (a->call != NULL && now_ms > a->heard_ms + limit) {
             fl_log_peer(frontend->srv->log, FL_LOG_WARNING, "attend", fl_control_stream_who(a),
                         "client '%s' at %s is silent for %llu ms, ending its session", a->name,

@@ -179,7 +179,7 @@ void fl_control_stream_drain(struct fl_frontend *frontend, uint32_t client, cons
 
     command.u.drain.reason = fl_wire_lend(reason);
     command.u.drain.reconnect_after_ms = reconnect_ms;
-    for (a = frontend->attends; a != NULL; a = a->next) {
+    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
         if (a->call == NULL || !a->joined || (client != FL_EVERYBODY && a->client != client)) {
             continue;
         }

@@ -12,42 +12,17 @@
 /* Hellos at the coordinator: enough to keep it busy while an answer travels. */
 #define HELLOS_ASKED 64
 
-static void add_hello(struct fl_hellos *list, struct fl_control_stream *attend)
-{
-    attend->earlier = list->last;
-    attend->later = NULL;
-    if (list->last != NULL) {
-        list->last->later = attend;
-    } else {
-        list->first = attend;
-    }
-    list->last = attend;
-}
-
-static void remove_hello(struct fl_hellos *list, struct fl_control_stream *attend)
-{
-    if (attend->earlier != NULL) {
-        attend->earlier->later = attend->later;
-    } else {
-        list->first = attend->later;
-    }
-    if (attend->later != NULL) {
-        attend->later->earlier = attend->earlier;
-    } else {
-        list->last = attend->earlier;
-    }
-    attend->earlier = attend->later = NULL;
-}
-
 static void ask_next(struct fl_frontend *frontend)
 {
     struct fl_control_stream *attend;
 
-    while (frontend->n_asked < HELLOS_ASKED && (attend = frontend->waiting.first) != NULL) {
+    while (frontend->n_asked < HELLOS_ASKED &&
+           (attend = FL_LIST_FIRST(&frontend->waiting, struct fl_control_stream, hellos)) != NULL)
+    {
         struct fl_coord_msg *up = attend->hello;
 
-        remove_hello(&frontend->waiting, attend);
-        add_hello(&frontend->asked, attend);
+        fl_list_remove(&attend->hellos);
+        fl_list_append(&frontend->asked, &attend->hellos);
         attend->hello = NULL;
         attend->asked = true;
         frontend->n_asked++;
@@ -58,17 +33,17 @@ static void ask_next(struct fl_frontend *frontend)
 void fl_control_stream_ask(struct fl_control_stream *attend, struct fl_coord_msg *up)
 {
     attend->hello = up;
-    add_hello(&attend->frontend->waiting, attend);
+    fl_list_append(&attend->frontend->waiting, &attend->hellos);
     ask_next(attend->frontend);
 }
 
 void fl_control_stream_ask_no_more(struct fl_control_stream *attend)
 {
     if (attend->asked) {
-        remove_hello(&attend->frontend->asked, attend);
+        fl_list_remove(&attend->hellos);
         attend->asked = false;
     } else if (attend->hello != NULL) {
-        remove_hello(&attend->frontend->waiting, attend);
+        fl_list_remove(&attend->hellos);
         fl_coord_msg_free(attend->hello);
         attend->hello = NULL;
     }
@@ -76,10 +51,10 @@ void fl_control_stream_ask_no_more(struct fl_control_stream *attend)
 
 struct fl_control_stream *fl_control_stream_answered(struct fl_frontend *frontend, uint64_t session)
 {
-    struct fl_control_stream *a = frontend->asked.first;
+    struct fl_control_stream *a = FL_LIST_FIRST(&frontend->asked, struct fl_control_stream, hellos);
 
     while (a != NULL && a->id != session) {
-        a = a->later;
+        a = FL_LIST_NEXT(&frontend->asked, a, struct fl_control_stream, hellos);
     }
     if (a != NULL) {
         fl_control_stream_ask_no_more(a);
@@ -91,10 +66,12 @@ struct fl_control_stream *fl_control_stream_answered(struct fl_frontend *fronten
 
 bool fl_control_stream_asked(const struct fl_frontend *frontend, const char *name)
 {
-    const struct fl_control_stream *a = frontend->asked.first;
+    const struct fl_control_stream *a;
 
-    while (a != NULL && strcmp(a->name, name) != 0) {
-        a = a->later;
+    FL_LIST_FOREACH (a, &frontend->asked, struct fl_control_stream, hellos) {
+        if (strcmp(a->name, name) == 0) {
+            return true;
+        }
     }
-    return a != NULL;
+    return false;
 }

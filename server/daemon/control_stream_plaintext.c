@@ -48,12 +48,17 @@ static bool is_plain(const struct fl_control_stream *attend)
 /* A session with a certificate, however far its hello has come. */
 static bool is_in_use(const struct fl_frontend *frontend, const char *name)
 {
-    const struct fl_control_stream *a = frontend->n_verified > 0 ? frontend->attends : NULL;
+    const struct fl_control_stream *a;
 
-    while (a != NULL && !(a->verified && a->greeted && strcmp(a->name, name) == 0)) {
-        a = a->next;
+    if (frontend->n_verified == 0) {
+        return false;
     }
-    return a != NULL;
+    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
+        if (a->verified && a->greeted && strcmp(a->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void look_up(struct fl_authority *authority, void *arg)
@@ -166,10 +171,13 @@ static void end_plain(struct fl_control_stream *attend, const char *why)
 
 void fl_control_stream_certified(struct fl_frontend *frontend, const char *name)
 {
-    struct fl_control_stream *a = frontend->n_plain > 0 ? frontend->attends : NULL;
     char why[FL_NAME_MAX + sizeof(FL_PLAIN_NAME_REFUSED)];
+    struct fl_control_stream *a;
 
-    for (; a != NULL; a = a->next) {
+    if (frontend->n_plain == 0) {
+        return;
+    }
+    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
         if (is_plain(a) && !a->ended && strcmp(a->name, name) == 0) {
             a->ended = true;
             (void)snprintf(why, sizeof(why), FL_PLAIN_NAME_REFUSED, name);
@@ -180,13 +188,13 @@ void fl_control_stream_certified(struct fl_frontend *frontend, const char *name)
 
 void fl_control_stream_review_plain(struct fl_frontend *frontend)
 {
-    struct fl_control_stream *a = frontend->n_plain > 0 ? frontend->attends : NULL;
+    struct fl_control_stream *a;
     const char *why = NULL;
 
-    if (frontend->srv->auth == NULL) {
+    if (frontend->srv->auth == NULL || frontend->n_plain == 0) {
         return;
     }
-    for (; a != NULL; a = a->next) {
+    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
         if (is_plain(a) && !a->ended && fl_auth_is_revoked(frontend->srv->auth, a->name, &why)) {
             a->ended = true;
             end_plain(a, why);

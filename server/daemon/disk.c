@@ -7,34 +7,6 @@
 /* Two: while the loop deals with one the lane has the next. */
 #define ON_LANE_MAX 2
 
-static void link_last(struct fl_disk *disk, struct fl_disk_job *job)
-{
-    job->waits = true;
-    job->next = NULL;
-    job->prev = disk->last;
-    if (disk->last != NULL) {
-        disk->last->next = job;
-    } else {
-        disk->first = job;
-    }
-    disk->last = job;
-}
-
-static void unlink_job(struct fl_disk *disk, struct fl_disk_job *job)
-{
-    job->waits = false;
-    if (job->prev != NULL) {
-        job->prev->next = job->next;
-    } else {
-        disk->first = job->next;
-    }
-    if (job->next != NULL) {
-        job->next->prev = job->prev;
-    } else {
-        disk->last = job->prev;
-    }
-}
-
 static void finish(struct fl_disk_job *job)
 {
     if (!job->forgotten) {
@@ -71,8 +43,10 @@ static void back(void *arg)
 
     disk->n_on_lane--;
     /* First, so that what this one asks for next comes behind those that wait. */
-    while (disk->n_on_lane < ON_LANE_MAX && (next = disk->first) != NULL) {
-        unlink_job(disk, next);
+    while (disk->n_on_lane < ON_LANE_MAX &&
+           (next = FL_LIST_FIRST(&disk->waiting, struct fl_disk_job, waits)) != NULL)
+    {
+        fl_list_remove(&next->waits);
         next->code = submit(next);
         if (next->code != FL_OK) {
             finish(next);
@@ -87,7 +61,7 @@ int fl_disk_ask(struct fl_frontend *frontend, struct fl_disk_job *job)
     if (frontend->disk.n_on_lane < ON_LANE_MAX) {
         return submit(job);
     }
-    link_last(&frontend->disk, job);
+    fl_list_append(&frontend->disk.waiting, &job->waits);
     return FL_OK;
 }
 
@@ -97,8 +71,8 @@ void fl_disk_forget(struct fl_disk_job *job)
         return;
     }
     job->forgotten = true;
-    if (job->waits) {
-        unlink_job(&job->frontend->disk, job);
+    if (fl_list_is_linked(&job->waits)) {
+        fl_list_remove(&job->waits);
         finish(job);
     }
 }

@@ -11,6 +11,7 @@
  * loop, but for `work`.
  */
 
+#include "libfl/base/list.h"
 #include "libfl/net/loop.h"
 
 struct fl_frontend;
@@ -22,14 +23,14 @@ struct fl_disk_job {
     void (*release)(struct fl_disk_job *job); /* lets go of what it holds; may be NULL */
     int code;                                 /* of `work`, or why it could not run */
     /* From here on private. */
-    struct fl_disk_job *next, *prev;
+    struct fl_list waits;
     struct fl_frontend *frontend;
-    bool waits, forgotten;
+    bool forgotten;
 };
 
 /* The jobs that wait, and how many the lane has; all zero at first. */
 struct fl_disk {
-    struct fl_disk_job *first, *last;
+    struct fl_list waiting; /* in the order of asking */
     unsigned n_on_lane;
 };
 

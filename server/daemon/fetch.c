@@ -31,7 +31,7 @@ static const struct fl_sm_state states[] = {
 /* A bundle that a client is sent. */
 struct fl_fetch {
     struct fl_frontend *frontend;
-    struct fl_fetch *next, *prev;
+    struct fl_list link; /* all of the front */
     struct fl_call *call;
     struct fl_sm sm;
     struct fl_bytes bytes;
@@ -298,14 +298,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     (void)call;
     (void)status;
     (void)message;
-    if (f->prev != NULL) {
-        f->prev->next = f->next;
-    } else {
-        f->frontend->fetches = f->next;
-    }
-    if (f->next != NULL) {
-        f->next->prev = f->prev;
-    }
+    fl_list_remove(&f->link);
     fl_disk_forget(f->read != NULL ? &f->read->job : NULL);
     fl_bytes_done(&f->bytes);
     free(f);
@@ -326,11 +319,7 @@ void fl_fetch_start(struct fl_call *call, void *ctx)
     fl_sm_init(&f->sm, states, FETCH_ENDED + 1, FETCH_REQUEST);
     f->frontend = frontend;
     f->call = call;
-    f->next = frontend->fetches;
-    if (f->next != NULL) {
-        f->next->prev = f;
-    }
-    frontend->fetches = f;
+    fl_list_prepend(&frontend->fetches, &f->link);
     fl_call_set_handler(call, &fetch_handler, f);
 }
 
@@ -364,7 +353,7 @@ static void charge_keepers(struct fl_frontend *frontend, const struct fl_blob *b
 {
     struct fl_fetch *f;
 
-    for (f = frontend->fetches; f != NULL; f = f->next) {
+    FL_LIST_FOREACH (f, &frontend->fetches, struct fl_fetch, link) {
         /* The one who is being sent the last of it keeps it as much as the one who began. */
         if (f->bytes.blob == blob && blob != NULL &&
             fl_call_charge(f->call, fl_blob_len(blob)) != FL_OK) {

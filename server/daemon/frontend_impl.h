@@ -3,6 +3,7 @@
 
 /* What the files of the network side share. Nobody else includes this. */
 
+#include "libfl/base/list.h"
 #include "server/daemon/admin_access.h"
 #include "server/daemon/disk.h"
 #include "server/daemon/frontend.h"
@@ -20,8 +21,8 @@ struct fl_session_key {
 /* One open Attend call. */
 struct fl_control_stream {
     struct fl_frontend *frontend;
-    struct fl_control_stream *next, *prev;     /* all open ones */
-    struct fl_control_stream *earlier, *later; /* of one of the front's two lists of hellos */
+    struct fl_list link;   /* all open ones */
+    struct fl_list hellos; /* one of the front's two lists of them */
     uint64_t id;
     struct fl_call *call;       /* NULL after it closed */
     bool greeted;               /* hello came in */
@@ -40,10 +41,6 @@ struct fl_control_stream {
     uint64_t offer_total;
     struct fl_buf offer;
     struct fl_inbox inbox; /* events for the coordinator */
-};
-
-struct fl_hellos {
-    struct fl_control_stream *first, *last;
 };
 
 struct fl_bundle_rec {
@@ -86,18 +83,18 @@ struct fl_frontend {
     uint64_t n_expelled;     /* peers that lost what they had, since the start */
     struct fl_grpc_server *server, *admin;
     struct fl_timer *sweep;
-    struct fl_control_stream *attends;
+    struct fl_list attends;
     size_t n_events, most_events; /* posted to the coordinator and not taken yet; at most */
     size_t n_plain, n_verified;   /* sessions that said hello, without a certificate and with one */
     size_t n_asked; /* hellos that the coordinator has not answered, of ended calls too */
-    struct fl_hellos asked, waiting;
+    struct fl_list asked, waiting; /* hellos, in the order they came */
     struct fl_slot_rec *slots;
     size_t n_slots;
     struct fl_bundle_rec bundles[FL_FRONTEND_MAX_BUNDLES];
-    struct fl_fetch *fetches;
+    struct fl_list fetches;
     struct fl_disk disk;        /* what is asked of files for peers */
     struct fl_recycled *spares; /* the io lane's */
-    struct fl_push *pushes;
+    struct fl_list pushes;
     uint64_t next_id;
     size_t n_units;
     bool closing;

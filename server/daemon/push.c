@@ -55,7 +55,7 @@ static const struct fl_sm_state states[] = {
 /* An update that a client sends. */
 struct fl_push {
     struct fl_frontend *frontend;
-    struct fl_push *next, *prev;
+    struct fl_list link;  /* all of the front */
     struct fl_call *call; /* NULL after it closed */
     struct fl_sm sm;
     uint32_t client; /* of the header, as is what follows */
@@ -110,14 +110,7 @@ static void release(struct fl_push *p)
     if (p->sm.state != PUSH_ENDED) {
         end(p); /* The slot must not remember what is gone. */
     }
-    if (p->prev != NULL) {
-        p->prev->next = p->next;
-    } else {
-        p->frontend->pushes = p->next;
-    }
-    if (p->next != NULL) {
-        p->next->prev = p->prev;
-    }
+    fl_list_remove(&p->link);
     free(p);
 }
 
@@ -483,11 +476,7 @@ void fl_push_start(struct fl_call *call, void *ctx)
     p->frontend = frontend;
     p->call = call;
     p->name[0] = '?';
-    p->next = frontend->pushes;
-    if (p->next != NULL) {
-        p->next->prev = p;
-    }
-    frontend->pushes = p;
+    fl_list_prepend(&frontend->pushes, &p->link);
     fl_call_set_handler(call, &push_handler, p);
 }
 
@@ -571,8 +560,7 @@ void fl_push_round_closed(struct fl_frontend *frontend, uint64_t round, uint32_t
 {
     struct fl_push *p, *next;
 
-    for (p = frontend->pushes; p != NULL; p = next) {
-        next = p->next;
+    FL_LIST_FOREACH_SAFE (p, next, &frontend->pushes, struct fl_push, link) {
         if (p->sm.state != PUSH_ENDED && fl_session_is(&p->key, round, attempt)) {
             fail(p, FL_GRPC_FAILED_PRECONDITION, "the round is over");
             release(p);

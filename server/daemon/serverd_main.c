@@ -1,12 +1,12 @@
 /* fl-serverd: coordinates a federation described in one YAML file. */
 
-#include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "libfl/base/args.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/owner.h"
 #include "libfl/base/undumpable.h"
@@ -19,6 +19,23 @@
 #include "server/daemon/serverd_exit.h"
 #include "server/daemon/serverd_preflight.h"
 
+static const struct fl_arg options[] = {
+    FL_ARG("check-config", 'c', NULL, 'c',
+           "check the file and all that a start needs, print the units of the model, start "
+           "nothing; root checks as the owner of the state folder"),
+    FL_ARG("init", '\0', NULL, 'i',
+           "make what the federation is recognised by: its root, what signs day by day, the "
+           "server's certificate; nothing that is there is lost"),
+    FL_ARG("renew-root", '\0', NULL, 'n',
+           "with --init: another root, believed beside the old one for a while"),
+    FL_ARG("recover", '\0', NULL, 'R',
+           "where the state database is lost or damaged: make the newest good checkpoint the "
+           "last committed round, say what is lost, start nothing"),
+    FL_ARG("reference", '\0', NULL, 'r', "print all configuration keys with defaults (Markdown)"),
+    FL_ARG("help", 'h', NULL, 'h', "this text"),
+    FL_ARG("version", 'V', NULL, 'V', "version"),
+    {.name = NULL}};
+
 static void usage(FILE *out)
 {
     const struct fl_preset *p;
@@ -29,28 +46,18 @@ static void usage(FILE *out)
         "\n"
         "Coordinates a federation: picks clients, sends them the model, asks for updates,\n"
         "aggregates, and keeps everything it accepted on disk.\n"
-        "\n"
-        "  -c, --check-config  check the file and all that a start needs, print the units of the\n"
-        "                      model, start nothing; root checks as the owner of the state folder\n"
-        "      --init          make what the federation is recognised by: its root, what signs "
-        "day\n"
-        "                      by day, the server's certificate; nothing that is there is lost\n"
-        "      --renew-root    with --init: another root, believed beside the old one for a while\n"
-        "      --recover       where the state database is lost or damaged: make the newest\n"
-        "                      good checkpoint the last committed round, say what is lost,\n"
-        "                      start nothing\n"
-        "      --reference     print all configuration keys with defaults (Markdown)\n"
-        "  -h, --help          this text\n"
-        "  -V, --version       version\n"
-        "\n"
-        "SIGTERM and SIGINT stop it with everything committed; a new start goes on.\n"
-        "SIGHUP reads the file again and takes up what a running server can.\n"
-        "exit codes: 0 done, 1 failure while running, 2 usage, 3 configuration,\n"
-        "            4 state folder or database, 5 data set or model file, 6 address,\n"
-        "            8 certificates and keys\n"
-        "\n"
-        "algorithms:\n",
+        "\n",
         out);
+    fl_args_help(options, out);
+    (void)fputs("\n"
+                "SIGTERM and SIGINT stop it with everything committed; a new start goes on.\n"
+                "SIGHUP reads the file again and takes up what a running server can.\n"
+                "exit codes: 0 done, 1 failure while running, 2 usage, 3 configuration,\n"
+                "            4 state folder or database, 5 data set or model file, 6 address,\n"
+                "            8 certificates and keys\n"
+                "\n"
+                "algorithms:\n",
+                out);
     for (p = fl_strategy_presets(); p->name != NULL; p++) {
         (void)fprintf(out, "  %-16s %s\n", p->name, p->help);
     }
@@ -228,15 +235,11 @@ static int run(const char *path, enum task task)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"check-config", no_argument, NULL, 'c'}, {"reference", no_argument, NULL, 'r'},
-        {"recover", no_argument, NULL, 'R'},      {"init", no_argument, NULL, 'i'},
-        {"renew-root", no_argument, NULL, 'n'},   {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
     enum task task = TASK_RUN;
+    struct fl_args args = {.program = "fl-serverd", .rows = options, .argc = argc, .argv = argv};
     int opt;
 
-    while ((opt = getopt_long(argc, argv, "chV", options, NULL)) != -1) {
+    while ((opt = fl_args_next(&args)) != FL_ARGS_END) {
         switch (opt) {
         case 'c':
             task = TASK_CHECK;
@@ -259,14 +262,13 @@ int main(int argc, char **argv)
             (void)printf("fl-serverd %s\n", PACKAGE_VERSION);
             return FL_EXIT_OK;
         default:
-            (void)fputs("try fl-serverd --help\n", stderr);
             return FL_EXIT_USAGE;
         }
     }
-    if (argc - optind != 1) {
+    if (args.n_operands != 1) {
         (void)fprintf(stderr, "fl-serverd: expected one configuration file, found %d arguments\n",
-                      argc - optind);
+                      args.n_operands);
         return FL_EXIT_USAGE;
     }
-    return run(argv[optind], task);
+    return run(argv[1], task);
 }

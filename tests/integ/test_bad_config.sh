@@ -69,9 +69,9 @@ server "no number" "${m}training: {epochs: many}\n" \
 server "out of range" "${m}training: {epochs: -1}\n" \
   "6: key 'training.epochs': expected a whole number, 0 to 10000, found '-1'"
 server "a duration without unit" "${m}round: {retry: 5}\n" \
-  "6: key 'round.retry': expected a duration such as 10s, 10ms to 1h, found '5': add a unit (ms, s, m or h)"
+  "6: key 'round.retry': expected a duration such as 10s, 10ms to 1h, found '5': add a unit (us, ms, s, m, h, d)"
 server "no such unit" "${m}round: {retry: 5x}\n" \
-  "6: key 'round.retry': expected a duration such as 10s, 10ms to 1h, found '5x'"
+  "6: key 'round.retry': expected a duration such as 10s, 10ms to 1h, found '5x': units are us, ms, s, m, h, d"
 server "a choice" "${m}log_level: inf\n" \
   "6: key 'log_level': expected one of error, warning, notice, info, debug, found 'inf', did you mean 'info'?"
 server "no work" "${m}training: {epochs: 0}\n" "6: key 'training.epochs': expected epochs or steps above 0"

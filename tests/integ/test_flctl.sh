@@ -80,7 +80,7 @@ equal "status: the last round, none behind it" 3 "$(status_of srv round)"
 ### Forgetting
 c "forget whom?" 2 "expected the name of a client, or --unseen-for" clients forget
 c "no such client" 1 "no client 'nobody' is known" clients forget nobody
-c "no span" 2 "expected a span such as 720h, found 'long'" --unseen-for long clients forget
+c "no span" 2 "--unseen-for: expected a duration such as 10s, at least 1ms, found 'long'" --unseen-for long clients forget
 c "nobody is away for so long" 0 "0 clients forgotten" --unseen-for 30d clients forget
 c "forget one" 0 "1 client forgotten" clients forget c1
 c "that is a promise" 0 "the deletion is durable, also if the server is killed now" clients forget c2

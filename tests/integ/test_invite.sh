@@ -19,7 +19,8 @@ c "nobody is invited" 2 "invite: expected the name of a client or a pattern of n
 c "two names" 2 "invite: unexpected argument 'b'" invite a b
 c "no name" 2 "invite: 'a/b' is neither a name" invite a/b
 c "no label" 2 "invite: 'site' is not a label such as site=lab-7" invite a --labels site
-c "no span" 2 "--valid: expected a span such as 1h, found 'soon'" invite a --valid soon
+c "no span" 2 "--valid: expected a duration such as 10s, at least 1ms, found 'soon'" invite a --valid soon
+for span in 1000us 1ms 1s 1m 1h 1d; do c "a span of $span" 2 "is not a label" --valid $span invite a --labels site; done
 c "no uses" 2 "--uses: expected a number from 1 on, found '0'" invite a --uses 0
 c "no file of names" 1 "invite: cannot read '$dir/none'" invite --many "$dir/none"
 printf 'good-1 site=a\n\n# nobody\nbad/2\n' >"$dir/names"

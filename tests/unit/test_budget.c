@@ -52,7 +52,7 @@ static void end(void)
     ck_assert_uint_eq(w.budget.unknown, 0);
     ck_assert_uint_eq(w.budget.unknown_leaving, 0);
     ck_assert_uint_eq(w.budget.n_known, 0);
-    ck_assert_ptr_null(w.budget.accounts);
+    ck_assert(fl_list_is_empty(&w.budget.accounts));
     for (i = 0; i < FL_BUDGET_BUCKETS; i++) {
         ck_assert_ptr_null(w.budget.parties[i]);
     }

@@ -27,7 +27,7 @@ static const struct refused rows[] = {
     {"start_limit: soon",
      "key 'command.start_limit': expected a duration such as 10s, 100ms to 24h, found 'soon'"},
     {"start_limit: 5", "key 'command.start_limit': expected a duration such as 10s, 100ms to 24h, "
-                       "found '5': add a unit (ms, s, m or h)"},
+                       "found '5': add a unit (us, ms, s, m, h, d)"},
     {"cancel_grace: 2h",
      "key 'command.cancel_grace': expected a duration such as 10s, 0s to 1h, found '2h'"},
     {"cancel_grace: -1s",

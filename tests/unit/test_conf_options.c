@@ -108,6 +108,9 @@ static const struct {
     {"wait", "5m", "5m"},
     {"wait", "2h", "2h"},
     {"wait", "60s", "1m"},
+    {"wait", "200000us", "200ms"},
+    {"wait", "1.5h", "90m"},
+    {"wait", "0.05d", "72m"},
     {"link", "2Mbit/s", "2Mbit/s"},
     {"link", "250 kB/s", "2Mbit/s"},
     {"link", "1000Mbit/s", "1Gbit/s"},
@@ -195,22 +198,24 @@ static const struct {
     {"share", "nan", "option 'share': expected a number, 0 to 1, found 'nan'"},
     {"share", "0x1", "option 'share': expected a number, 0 to 1, found '0x1'"},
     {"odd", "0.5", "option 'odd': expected a number, at least 1, found '0.5'"},
-    {"size", "1K2", "option 'size': expected a size such as 64K, 8M or 1G, 1K to 1G, found '1K2'"},
+    {"size", "1K2",
+     "option 'size': expected a size such as 64K, 8M or 1G, 1K to 1G, found '1K2'"
+     ": units are B, K, M, G, T, kB, MB, GB, TB, KiB, MiB, GiB, TiB"},
     {"size", "2G", "option 'size': expected a size such as 64K, 8M or 1G, 1K to 1G, found '2G'"},
     {"size", "17179869184G",
      "option 'size': expected a size such as 64K, 8M or 1G, 1K to 1G, found '17179869184G'"},
     {"wait", "10",
-     "option 'wait': expected a duration such as 10s, 100ms to 2h, found '10': add a unit (ms, s, "
-     "m or h)"},
+     "option 'wait': expected a duration such as 10s, 100ms to 2h, found '10': add a unit (us, ms, "
+     "s, m, h, d)"},
     {"wait", "abc", "option 'wait': expected a duration such as 10s, 100ms to 2h, found 'abc'"},
     {"wait", "3h", "option 'wait': expected a duration such as 10s, 100ms to 2h, found '3h'"},
     {"wait", "-1s", "option 'wait': expected a duration such as 10s, 100ms to 2h, found '-1s'"},
     {"link", "250000",
      "option 'link': expected a rate such as 2Mbit/s or 500kB/s, or none, 1kB/s to 1Gbit/s, found "
-     "'250000': add a unit (kbit/s, Mbit/s, kB/s or MB/s)"},
+     "'250000': add a unit (bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s)"},
     {"link", "2Mb/s",
      "option 'link': expected a rate such as 2Mbit/s or 500kB/s, or none, 1kB/s to 1Gbit/s, found "
-     "'2Mb/s'"},
+     "'2Mb/s': units are bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s"},
     {"link", "999B/s",
      "option 'link': expected a rate such as 2Mbit/s or 500kB/s, or none, 1kB/s to 1Gbit/s, found "
      "'999B/s'"},

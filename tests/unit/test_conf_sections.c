@@ -108,7 +108,7 @@ static const struct {
     {"name: a\npart: {wiat: 5s}\n", ":2: key 'part': unknown key 'wiat', did you mean 'wait'?"},
     {"name: a\npart: {wait: 5}\n",
      ":2: key 'part.wait': expected a duration such as 10s, 1ms to 1000s, found '5': add a unit "
-     "(ms, s, m or h)"},
+     "(us, ms, s, m, h, d)"},
     {"name: a\nzzzzzzz: 1\n", ":2: unknown key 'zzzzzzz', known: name, seed, mine, part, other"},
     {"seed: 1\n", ":1: the required key 'name' is missing (a text)"},
     {"name: a\npart: 5\n",

@@ -120,7 +120,7 @@ static const struct {
     {R "  deadline: abc\n",
      BAD("deadline': expected a duration such as 10s, 1s to 1h, found 'abc'")},
     {R "  deadline: 10\n", BAD("deadline': expected a duration such as 10s, 1s to 1h, found '10': "
-                               "add a unit (ms, s, m or h)")},
+                               "add a unit (us, ms, s, m, h, d)")},
     {R "  deadline: 2h\n", BAD("deadline': expected a duration such as 10s, 1s to 1h, found '2h'")},
     {R "  deadline:\n", BAD("deadline': expected a duration such as 10s, 1s to 1h, found nothing")},
     {R "  deadline: [1s]\n",

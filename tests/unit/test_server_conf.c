@@ -25,7 +25,7 @@ static const struct refused rows[] = {
     {"command_start_limit: soon", "key 'evaluation.command_start_limit': expected a duration such "
                                   "as 10s, 100ms to 168h, found 'soon'"},
     {"command_limit: 5", "key 'evaluation.command_limit': expected a duration such as 10s, 100ms "
-                         "to 168h, found '5': add a unit (ms, s, m or h)"},
+                         "to 168h, found '5': add a unit (us, ms, s, m, h, d)"},
     {"command_memory: -1", "key 'evaluation.command_memory': expected a size such as 64K, 8M or "
                            "1G, 0 to 1074218750K, found '-1'"},
     {"command_memory: 2TB", "key 'evaluation.command_memory': expected a size such as 64K, 8M or "

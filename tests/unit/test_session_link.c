@@ -188,8 +188,8 @@ START_TEST(a_client_that_stays_asks_within_the_longest_wait_after_a_refused_conn
     session_trace_skip(&world);
     go(refused_certificate());
     TRACE("[    0] < disconnected\n"
-          "        > notice: certificate expired; asking again in 6626 ms\n"
-          "          CONNECTING -> OFFLINE: certificate expired, again in 6626 ms\n");
+          "        > notice: certificate expired; asking again in 7774 ms\n"
+          "          CONNECTING -> OFFLINE: certificate expired, again in 7774 ms\n");
 }
 END_TEST
 

@@ -289,7 +289,7 @@ START_TEST(a_storm_of_handshakes_is_served_in_order_and_leaves_others_their_turn
         ck_assert_uint_lt(++turns, 10 * MANY);
     }
     ck_assert_uint_eq(tls->n_turns, 0);
-    ck_assert_ptr_null(tls->waiting);
+    ck_assert(fl_list_is_empty(&tls->waiting));
     for (i = 0; i < MANY; i++) {
         tlstalk_end(&talks[i]);
     }
@@ -310,7 +310,7 @@ START_TEST(who_goes_while_it_waits_gives_its_place_back)
     for (n = 0; n < 25; n++) {
         turn_of(talks, MANY);
     }
-    ck_assert_ptr_nonnull(tls->waiting);
+    ck_assert(!fl_list_is_empty(&tls->waiting));
     for (i = 0; i < MANY; i += 2) {
         fl_stream_close(talks[i].server->stream);
     }
@@ -321,8 +321,7 @@ START_TEST(who_goes_while_it_waits_gives_its_place_back)
         tlstalk_check_up(&talks[i]);
     }
     ck_assert_uint_eq(tls->n_turns, 0);
-    ck_assert_ptr_null(tls->waiting);
-    ck_assert_ptr_null(tls->last_waiting);
+    ck_assert(fl_list_is_empty(&tls->waiting));
     for (i = 0; i < MANY; i++) {
         tlstalk_end(&talks[i]);
     }

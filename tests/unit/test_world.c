@@ -363,6 +363,25 @@ START_TEST(the_example_of_the_documents_loads)
 }
 END_TEST
 
+START_TEST(times_take_every_unit)
+{
+    static const struct {
+        const char *yaml;
+        uint64_t us;
+    } times[] = {{"{latency: 7us}", 7},
+                 {"{latency: 7ms}", 7000},
+                 {"{latency: 1.5s}", 1500000},
+                 {"{latency: 1m}", 60000000},
+                 {"{latency: 1min}", 60000000},
+                 {"{latency: 1h}", UINT64_C(3600000000)},
+                 {"{latency: 1d}", UINT64_C(86400000000)}};
+    struct fl_world *w = world_of(times[_i].yaml, 1, 1);
+
+    ck_assert_uint_eq(client_of(w, 0).latency_us, times[_i].us);
+    fl_world_free(w);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("world");
@@ -370,6 +389,7 @@ int main(void)
     SRunner *sr;
     int failed;
 
+    tcase_add_loop_test(tc, times_take_every_unit, 0, 7);
     tcase_add_test(tc, units_are_what_they_say_and_rates_count_in_thousands);
     tcase_add_test(tc, nothing_said_is_a_world_without_limits);
     tcase_add_test(tc, what_is_given_replaces_what_the_base_says_and_nothing_else);

@@ -1,12 +1,9 @@
-/*
- * Parses the command line of a command of fl-data, and prints its help. Pure functions except the
- * output.
- */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "libfl/base/args.h"
 #include "libfl/base/str.h"
 #include "tools/fl_data/fl_data.h"
 
@@ -24,109 +21,38 @@ int usage_error(const char *command, const char *fmt, ...)
     return EXIT_USAGE;
 }
 
-static void args_print_help(const char *summary, const struct arg *args, size_t n_args)
+bool args_parse(int argc, char **argv, const char *summary, const struct fl_arg *args,
+                size_t n_args, const char **words, size_t n_words, int *ret_status)
 {
-    char left[64];
-    size_t i;
-
-    (void)fputs(summary, stdout);
-    (void)puts("\nOptions:");
-    for (i = 0; i < n_args; i++) {
-        (void)snprintf(left, sizeof(left), "--%s%s%s", args[i].name,
-                       args[i].value != NULL ? " " : "",
-                       args[i].value != NULL ? args[i].value : "");
-        (void)printf("  %-24s %s\n", left, args[i].help);
-    }
-    (void)printf("  %-24s %s\n", "--help", "print this and exit");
-    (void)puts("\nExit status: 0 done, 1 failed, 2 wrong usage.");
-}
-
-static const struct arg *args_find(const struct arg *args, size_t n_args, const char *name,
-                                   size_t len)
-{
-    size_t i;
-
-    for (i = 0; i < n_args; i++) {
-        if (strlen(args[i].name) == len && memcmp(args[i].name, name, len) == 0) {
-            return &args[i];
-        }
-    }
-    return NULL;
-}
-
-static int args_unknown_option(const char *command, const char *word, const struct arg *args,
-                               size_t n_args)
-{
-    const char *names[MAX_ARGS];
-    const char *near;
-    size_t i;
-
-    for (i = 0; i < n_args && i < MAX_ARGS; i++) {
-        names[i] = args[i].name;
-    }
-    near = fl_str_nearest(word + strspn(word, "-"), names, i);
-    return usage_error(command, "unknown option '%s'%s%s%s", word,
-                       near != NULL ? "; did you mean '--" : "", near != NULL ? near : "",
-                       near != NULL ? "'?" : "");
-}
-
-/* Parses the option at argv[*i]; its value may be the next word. False after a usage error. */
-static bool args_take_option(int argc, char **argv, int *i, const struct arg *args, size_t n_args)
-{
-    const char *word = argv[*i];
-    const char *equals = strchr(word, '=');
-    size_t len = equals != NULL ? (size_t)(equals - word) : strlen(word);
-    const struct arg *arg =
-        len > 2 && word[1] == '-' ? args_find(args, n_args, word + 2, len - 2) : NULL;
-
-    if (arg == NULL) {
-        (void)args_unknown_option(argv[0], word, args, n_args);
-        return false;
-    }
-    if (arg->value == NULL) {
-        if (equals != NULL) {
-            (void)usage_error(argv[0], "--%s takes no value", arg->name);
-            return false;
-        }
-        *arg->flag = true;
-        return true;
-    }
-    if (*arg->text != NULL) {
-        (void)usage_error(argv[0], "--%s is given twice", arg->name);
-        return false;
-    }
-    if (equals == NULL && *i + 1 == argc) {
-        (void)usage_error(argv[0], "--%s needs a value (%s)", arg->name, arg->value);
-        return false;
-    }
-    *arg->text = equals != NULL ? equals + 1 : argv[++*i];
-    return true;
-}
-
-bool args_parse(int argc, char **argv, const char *summary, const struct arg *args, size_t n_args,
-                const char **words, size_t n_words, int *ret_status)
-{
-    size_t used = 0;
+    struct fl_arg rows[MAX_ARGS + 2] = {{.name = NULL}};
+    char program[64];
+    struct fl_args line = {.program = program, .rows = rows, .argc = argc, .argv = argv};
+    int got;
     int i;
 
     FL_REQUIRE(n_args <= MAX_ARGS);
+    (void)memcpy(rows, args, n_args * sizeof(*rows));
+    rows[n_args] =
+        (struct fl_arg){.name = "help", .letter = 'h', .id = 'h', .help = "print this and exit"};
+    (void)snprintf(program, sizeof(program), "fl-data %s", argv[0]);
     *ret_status = EXIT_USAGE;
-    for (i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            args_print_help(summary, args, n_args);
-            *ret_status = 0;
+    got = fl_args_next(&line);
+    if (got == 'h') {
+        (void)printf("%s\nOptions:\n", summary);
+        fl_args_help(rows, stdout);
+        (void)puts("\nExit status: 0 done, 1 it could not be done, 2 wrong usage.");
+        *ret_status = 0;
+        return false;
+    }
+    if (got != FL_ARGS_END) {
+        return false;
+    }
+    for (i = 0; i < line.n_operands; i++) {
+        if ((size_t)i == n_words) {
+            (void)usage_error(argv[0], "unexpected word '%s'", argv[1 + i]);
             return false;
         }
-        if (argv[i][0] == '-' && argv[i][1] != '\0') {
-            if (!args_take_option(argc, argv, &i, args, n_args)) {
-                return false;
-            }
-        } else if (used == n_words) {
-            (void)usage_error(argv[0], "unexpected argument '%s'", argv[i]);
-            return false;
-        } else {
-            words[used++] = argv[i];
-        }
+        words[i] = argv[1 + i];
     }
     return true;
 }

@@ -298,7 +298,7 @@ int cmd_inspect(int argc, char **argv)
 {
     const char *path = NULL;
     bool as_json = false;
-    const struct arg args[] = {{"json", NULL, "print JSON", NULL, &as_json}};
+    const struct fl_arg args[] = {{.name = "json", .help = "print JSON", .flag = &as_json}};
     struct fl_err err = {0};
     json_t *root = NULL;
     int status = EXIT_USAGE;

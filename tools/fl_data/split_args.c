@@ -1,5 +1,4 @@
-/* The command line of fl-data split: its fixed options and those of the partition methods. Main
-   thread; split_cmd.c does the work. */
+/* The command line of fl-data split. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +7,7 @@
 
 #define MAX_OPTIONS 32
 #define HELP_SIZE   200
-#define N_COMMON    10 /* maximum number of options of all methods */
+#define N_COMMON    10 /* options of all methods */
 
 /* The options of all methods as arguments, each name once. */
 struct method_args {
@@ -24,7 +23,7 @@ static const char *const value_names[] = {
 static const char summary[] =
     "Usage: fl-data split --input DIR --output DIR --clients N [--method METHOD] [OPTION]...\n"
     "\n"
-    "Partition the train part of a data set (IDX, CIFAR, NPY, CSV; see 'fl-data inspect')\n"
+    "Share the train part of a data set (IDX, CIFAR, NPY, CSV; see 'fl-data inspect') out\n"
     "among N clients. The output has a folder per client, client-000 and so on, with\n"
     "train-x.npy and train-y.npy (and test-x.npy, test-y.npy with --test-share), a folder\n"
     "server with the test part of the input when it has one (after --pool yes: the test\n"
@@ -35,13 +34,13 @@ static const char summary[] =
     "\n"
     "--standardise writes norm.npy into every folder, which readers apply; the samples stay\n"
     "as they are. pixel: (x - mean) / (deviation + 0.001) for each value of a sample, over\n"
-    "the samples that are partitioned. cifar: the usual values for each colour.\n"
+    "the samples that are shared out. cifar: the usual numbers for each colour.\n"
     "\n"
     "Methods:\n";
 
-/* "method: description (default)", for a choice with its values. */
-static void split_describe_option(const struct fl_partition_ops *ops,
-                                  const struct fl_partition_option *option, char out[HELP_SIZE])
+/* "method: what it is (default)", for a choice with what can be chosen. */
+static void describe_option(const struct fl_partition_ops *ops,
+                            const struct fl_partition_option *option, char out[HELP_SIZE])
 {
     size_t used = (size_t)snprintf(out, HELP_SIZE, "%s: %s", ops->name, option->help);
     size_t i;
@@ -60,7 +59,7 @@ static void split_describe_option(const struct fl_partition_ops *ops,
     }
 }
 
-static void split_list_method_args(struct method_args *m)
+static void list_method_args(struct method_args *m)
 {
     const struct fl_partition_ops *ops;
     const struct fl_partition_option *option;
@@ -70,14 +69,14 @@ static void split_list_method_args(struct method_args *m)
     for (i = 0; (ops = fl_partition_at(i)) != NULL; i++) {
         for (option = ops->options; option->name != NULL; option++) {
             FL_REQUIRE(m->n < MAX_OPTIONS);
-            split_describe_option(ops, option, m->helps[m->n]);
+            describe_option(ops, option, m->helps[m->n]);
             m->options[m->n++] = option;
         }
     }
 }
 
-/* Does the option belong to the method? Options of one name are one argument. */
-static bool split_option_applies(const struct fl_partition_ops *ops, const char *name)
+/* Whether the option belongs to the method; options of one name are one argument. */
+static bool applies(const struct fl_partition_ops *ops, const char *name)
 {
     const struct fl_partition_option *option;
 
@@ -89,7 +88,7 @@ static bool split_option_applies(const struct fl_partition_ops *ops, const char 
     return false;
 }
 
-static bool split_set_method_args(struct split *s, const struct method_args *m)
+static bool set_method_args(struct split *s, const struct method_args *m)
 {
     struct fl_err err = {0};
     size_t i;
@@ -98,7 +97,7 @@ static bool split_set_method_args(struct split *s, const struct method_args *m)
         if (m->texts[i] == NULL) {
             continue;
         }
-        if (!split_option_applies(s->conf.method, m->options[i]->name)) {
+        if (!applies(s->conf.method, m->options[i]->name)) {
             (void)usage_error("split", "--%s does not apply to method '%s'", m->options[i]->name,
                               s->conf.method->name);
             return false;
@@ -112,7 +111,7 @@ static bool split_set_method_args(struct split *s, const struct method_args *m)
     return true;
 }
 
-static bool split_find_method(struct split *s, const char *name)
+static bool find_method(struct split *s, const char *name)
 {
     char known[256] = "";
     size_t used = 0;
@@ -132,8 +131,8 @@ static bool split_find_method(struct split *s, const char *name)
     return false;
 }
 
-/* The index of `text` in `words`, which NULL ends; `ret` is unchanged when `text` is NULL. */
-static bool split_find_word(const char *name, const char *text, const char *const *words, int *ret)
+/* The place of `text` in `words`, which NULL ends; `ret` stays when `text` is NULL. */
+static bool find_word(const char *name, const char *text, const char *const *words, int *ret)
 {
     char known[128] = "";
     size_t used = 0;
@@ -155,12 +154,12 @@ static bool split_find_word(const char *name, const char *text, const char *cons
     return false;
 }
 
-/* The values of the options that belong to no method. */
+/* The texts of the options that belong to no method. */
 struct texts {
     const char *clients, *method, *seed, *share, *pool, *standardise, *crop;
 };
 
-static bool split_take_texts(struct split *s, const struct texts *t, const struct method_args *m)
+static bool take_texts(struct split *s, const struct texts *t, const struct method_args *m)
 {
     struct fl_split_conf *conf = &s->conf;
     uint64_t n_clients = 0;
@@ -173,13 +172,13 @@ static bool split_take_texts(struct split *s, const struct texts *t, const struc
         return false;
     }
     fl_split_conf_init(conf);
-    if (!split_find_method(s, t->method) || !split_set_method_args(s, m) ||
+    if (!find_method(s, t->method) || !set_method_args(s, m) ||
         !arg_count("split", "clients", t->clients, 1, FL_PARTITION_MAX_CLIENTS, &n_clients) ||
         !arg_count("split", "seed", t->seed, 0, INT64_MAX, &conf->partition.seed) ||
         !arg_real("split", "test-share", t->share, 0.0, FL_SPLIT_MAX_SHARE, &conf->test_share) ||
         !arg_count("split", "crop", t->crop, 1, FL_SPLIT_MAX_CROP, &conf->crop) ||
-        !split_find_word("pool", t->pool, fl_split_pools, &pool) ||
-        !split_find_word("standardise", t->standardise, fl_split_standards, &standard))
+        !find_word("pool", t->pool, fl_split_pools, &pool) ||
+        !find_word("standardise", t->standardise, fl_split_standards, &standard))
     {
         return false;
     }
@@ -195,22 +194,29 @@ bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
     struct method_args m;
     char text[sizeof(summary) + 1024];
     size_t used;
-    struct arg args[N_COMMON + MAX_OPTIONS] = {
-        {"input", "DIR", "the data set", &s->input, NULL},
-        {"output", "DIR", "the folder to create", &s->output, NULL},
-        {"clients", "N", "number of clients", &t.clients, NULL},
-        {"method", "METHOD", "partition method (iid)", &t.method, NULL},
-        {"seed", "N", "seed of every random choice (0)", &t.seed, NULL},
-        {"test-share", "P", "share of each client's samples kept for its own test (0; pairs: 0.25)",
-         &t.share, NULL},
-        {"pool", "WHAT",
-         "partition the test part of the input too: yes, no or as-method (no; pairs: yes)", &t.pool,
-         NULL},
-        {"standardise", "WHAT",
-         "none, pixel, cifar, see above, or as-input: that of the input (as-input)", &t.standardise,
-         NULL},
-        {"crop", "N", "keep the middle N x N of every picture", &t.crop, NULL},
-        {"force", NULL, "replace an output folder that is not empty", NULL, &s->force},
+    struct fl_arg args[N_COMMON + MAX_OPTIONS] = {
+        {.name = "input", .value = "DIR", .help = "the data set", .text = &s->input},
+        {.name = "output", .value = "DIR", .help = "the folder to make", .text = &s->output},
+        {.name = "clients", .value = "N", .help = "how many clients", .text = &t.clients},
+        {.name = "method", .value = "METHOD", .help = "how to share out (iid)", .text = &t.method},
+        {.name = "seed", .value = "N", .help = "of every random choice (0)", .text = &t.seed},
+        {.name = "test-share",
+         .value = "P",
+         .help = "share of each client's samples kept for its own test (0; pairs: 0.25)",
+         .text = &t.share},
+        {.name = "pool",
+         .value = "WHAT",
+         .help = "share out the test part of the input too: yes, no or as-method (no; pairs: yes)",
+         .text = &t.pool},
+        {.name = "standardise",
+         .value = "WHAT",
+         .help = "none, pixel, cifar, see above, or as-input, what it has (as-input)",
+         .text = &t.standardise},
+        {.name = "crop",
+         .value = "N",
+         .help = "keep the middle N x N of every picture",
+         .text = &t.crop},
+        {.name = "force", .help = "replace an output folder that is not empty", .flag = &s->force},
     };
     size_t i;
 
@@ -219,14 +225,16 @@ bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "  %-12s %s\n",
                                  fl_partition_at(i)->name, fl_partition_at(i)->help);
     }
-    split_list_method_args(&m);
+    list_method_args(&m);
     for (i = 0; i < m.n; i++) {
-        args[N_COMMON + i] = (struct arg){m.options[i]->name, value_names[m.options[i]->type],
-                                          m.helps[i], &m.texts[i], NULL};
+        args[N_COMMON + i] = (struct fl_arg){.name = m.options[i]->name,
+                                             .value = value_names[m.options[i]->type],
+                                             .help = m.helps[i],
+                                             .text = &m.texts[i]};
     }
     if (!args_parse(argc, argv, text, args, N_COMMON + m.n, NULL, 0, ret_status)) {
         return false;
     }
     *ret_status = EXIT_USAGE;
-    return split_take_texts(s, &t, &m);
+    return take_texts(s, &t, &m);
 }

@@ -1,5 +1,4 @@
-/* fl-data synthetic: generates the federation Synthetic(alpha, beta), one folder per client. Main
-   thread; the generator is in libfl/data. */
+/* fl-data synthetic: the federation Synthetic(alpha, beta), one folder per client. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +17,12 @@ struct job {
 static const char summary[] =
     "Usage: fl-data synthetic --output DIR [OPTION]...\n"
     "\n"
-    "Generate the federation Synthetic(alpha, beta): 60 features, 10 classes, a linear model of\n"
+    "Make the federation Synthetic(alpha, beta): 60 features, 10 classes, a linear model of\n"
     "its own for every client. Bit for bit what numpy's legacy generator gives for the seed;\n"
     "the defaults are the published set (100 clients, 205795 samples). The output is laid\n"
     "out as by 'fl-data split'; the folder server holds the test samples of all clients.\n";
 
-static bool synthetic_parse(struct job *j, int argc, char **argv, int *ret_status)
+static bool parse(struct job *j, int argc, char **argv, int *ret_status)
 {
     const char *clients = NULL;
     const char *alpha = NULL;
@@ -31,14 +30,23 @@ static bool synthetic_parse(struct job *j, int argc, char **argv, int *ret_statu
     const char *seed = NULL;
     const char *share = NULL;
     uint64_t n_clients = 100;
-    const struct arg args[] = {
-        {"output", "DIR", "the folder to create", &j->output, NULL},
-        {"clients", "N", "number of clients (100)", &clients, NULL},
-        {"alpha", "X", "how much the clients' models differ (0.5)", &alpha, NULL},
-        {"beta", "X", "how much the clients' features differ (0.5)", &beta, NULL},
-        {"seed", "N", "seed, below 2^32 (0)", &seed, NULL},
-        {"test-share", "P", "share of each client's samples kept for test (0.25)", &share, NULL},
-        {"force", NULL, "replace an output folder that is not empty", NULL, &j->force},
+    const struct fl_arg args[] = {
+        {.name = "output", .value = "DIR", .help = "the folder to make", .text = &j->output},
+        {.name = "clients", .value = "N", .help = "how many clients (100)", .text = &clients},
+        {.name = "alpha",
+         .value = "X",
+         .help = "how much the clients' models differ (0.5)",
+         .text = &alpha},
+        {.name = "beta",
+         .value = "X",
+         .help = "how much the clients' features differ (0.5)",
+         .text = &beta},
+        {.name = "seed", .value = "N", .help = "below 2^32 (0)", .text = &seed},
+        {.name = "test-share",
+         .value = "P",
+         .help = "share of each client's samples kept for test (0.25)",
+         .text = &share},
+        {.name = "force", .help = "replace an output folder that is not empty", .flag = &j->force},
     };
 
     if (!args_parse(argc, argv, summary, args, sizeof(args) / sizeof(args[0]), NULL, 0, ret_status))
@@ -64,9 +72,8 @@ static bool synthetic_parse(struct job *j, int argc, char **argv, int *ret_statu
     return true;
 }
 
-/* The server's test part of `n` samples, which is filled while the clients' folders are written. */
-static int synthetic_open_pool(const struct output *out, size_t n, struct part **ret,
-                               struct fl_err *err)
+/* The server's test part, `n` samples that the clients' folders fill as they come. */
+static int open_pool(const struct output *out, size_t n, struct part **ret, struct fl_err *err)
 {
     const struct fl_dataset like = {
         .type = FL_DATA_F32, .dims = {FL_SYNTHETIC_FEATURES, 1, 1}, .n_dims = 1};
@@ -76,9 +83,9 @@ static int synthetic_open_pool(const struct output *out, size_t n, struct part *
     return rv == FL_OK ? part_open(folder, "test", &like, n, ret, err) : rv;
 }
 
-/* Generates the next client. */
-static int synthetic_write_next(const struct job *j, struct fl_synthetic *gen, size_t k,
-                                struct client_job *client, json_t *clients, struct fl_err *err)
+/* The next client of the generator. */
+static int write_next(const struct job *j, struct fl_synthetic *gen, size_t k,
+                      struct client_job *client, json_t *clients, struct fl_err *err)
 {
     struct fl_dataset *ds = NULL;
     uint32_t *items;
@@ -91,7 +98,7 @@ static int synthetic_write_next(const struct job *j, struct fl_synthetic *gen, s
     items = malloc(ds->n * sizeof(*items));
     if (items == NULL) {
         fl_dataset_free(ds);
-        return fl_err_set(err, FL_ENOMEM, "out of memory for %zu samples", ds->n);
+        return fl_err_set(err, FL_ENOMEM, "no memory for %zu samples", ds->n);
     }
     for (i = 0; i < ds->n; i++) {
         items[i] = (uint32_t)i;
@@ -109,9 +116,8 @@ static int synthetic_write_next(const struct job *j, struct fl_synthetic *gen, s
     return rv;
 }
 
-static int synthetic_write_clients(const struct job *j, struct fl_synthetic *gen,
-                                   const struct output *out, struct part *pool, json_t *clients,
-                                   struct fl_err *err)
+static int write_clients(const struct job *j, struct fl_synthetic *gen, const struct output *out,
+                         struct part *pool, json_t *clients, struct fl_err *err)
 {
     char name[FL_SPLIT_NAME];
     size_t k;
@@ -121,7 +127,7 @@ static int synthetic_write_clients(const struct job *j, struct fl_synthetic *gen
         struct client_job client = {
             .out = out, .name = fl_split_name(name, k, j->conf.n_clients), .pool = pool};
 
-        rv = synthetic_write_next(j, gen, k, &client, clients, err);
+        rv = write_next(j, gen, k, &client, clients, err);
         if (rv == FL_OK) {
             show_progress("clients", k + 1, j->conf.n_clients);
             rv = check_interrupted(err);
@@ -130,16 +136,16 @@ static int synthetic_write_clients(const struct job *j, struct fl_synthetic *gen
     return rv;
 }
 
-static int synthetic_write_all(const struct job *j, struct fl_synthetic *gen,
-                               const struct output *out, size_t n_test, struct fl_err *err)
+static int write_all(const struct job *j, struct fl_synthetic *gen, const struct output *out,
+                     size_t n_test, struct fl_err *err)
 {
     json_t *clients = json_array();
     struct part *pool = NULL;
     json_t *root;
-    int rv = n_test > 0 ? synthetic_open_pool(out, n_test, &pool, err) : FL_OK;
+    int rv = n_test > 0 ? open_pool(out, n_test, &pool, err) : FL_OK;
 
     if (rv == FL_OK) {
-        rv = synthetic_write_clients(j, gen, out, pool, clients, err);
+        rv = write_clients(j, gen, out, pool, clients, err);
     }
     if (rv != FL_OK) {
         part_abort(pool);
@@ -166,7 +172,7 @@ static int synthetic_write_all(const struct job *j, struct fl_synthetic *gen,
     return rv;
 }
 
-static int synthetic_run(const struct job *j, struct fl_err *err)
+static int run(const struct job *j, struct fl_err *err)
 {
     struct fl_synthetic *gen = NULL;
     struct output out;
@@ -184,7 +190,7 @@ static int synthetic_run(const struct job *j, struct fl_err *err)
     }
     rv = output_begin(&out, j->output, NULL, j->force, err);
     if (rv == FL_OK) {
-        rv = synthetic_write_all(j, gen, &out, n_test, err);
+        rv = write_all(j, gen, &out, n_test, err);
         if (rv == FL_OK) {
             rv = output_commit(&out, err);
         }
@@ -206,11 +212,11 @@ int cmd_synthetic(int argc, char **argv)
     int status = EXIT_USAGE;
     int rv;
 
-    if (!synthetic_parse(&j, argc, argv, &status)) {
+    if (!parse(&j, argc, argv, &status)) {
         return status;
     }
     catch_signals();
-    rv = synthetic_run(&j, &err);
+    rv = run(&j, &err);
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-data synthetic: %s\n", fl_err_text(&err, rv));
     }

@@ -1,36 +1,32 @@
-/*
- * fl-sim plot: draws results. Reads the command line and the results, makes the curves
- * (results/curve.c) and calls results/plot.c for each picture. Main thread only; the script and
- * gnuplot are in results/.
- */
+/* fl-sim plot: pictures of results. */
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/args.h"
 #include "libfl/base/str.h"
 #include "tools/fl_sim/fl_sim.h"
 #include "tools/fl_sim/results/plot.h"
 
 #define COMMAND    "plot"
 #define SMOOTH_MAX 10001
-/* A picture has no room for more curves. */
+/* A picture is too small for more. */
 #define SERIES_MAX 64
 #define LABEL_SIZE 512
-/* Ratio of curve lengths above which the axis is logarithmic: on a linear one a longer curve would
-   hide the shorter one. */
+/* A curve that ends at so many times what another one ends at hides it on a linear axis. */
 #define FAR_APART 16.0
 
 struct options {
     const char *out, *title, *y;
-    int axis; /* -1: the four axes of the help */
+    int axis; /* -1: the four of the help */
+    int n_dirs;
     unsigned smooth;
     enum fl_band band;
     const char *scale;
 };
 
-/* The curves of all pictures. */
+/* All that is drawn. */
 struct drawn {
     struct fl_read_set set;
     struct fl_series series[SERIES_MAX];
@@ -39,7 +35,26 @@ struct drawn {
     size_t n;
 };
 
-static void plot_print_help(void)
+static const struct fl_arg rows[] = {
+    FL_ARG("x", '\0', "AXIS", 'x',
+           "rounds, uplink (bytes that the server accepted), bytes (all that was sent), time "
+           "(simulated) or models (uplink in full models)"),
+    FL_ARG("y", '\0', "FIGURE", 'y',
+           "accuracy, loss, personal_accuracy, client_accuracy_worst_tenth, wall_us, or any "
+           "other key of rounds.jsonl; default: accuracy, else personal_accuracy, else "
+           "(--no-training) uplink_bytes"),
+    FL_ARG("out", '\0', "NAME", 'o', "default: the figure, in the current folder"),
+    FL_ARG("title", '\0', "TEXT", 't', "above the picture"),
+    FL_ARG("smooth", '\0', "N", 's', "mean over N rounds in which the figure is known (odd)"),
+    FL_ARG("band", '\0', "WHAT", 'b',
+           "range (smallest to largest of the trials, the default), std or none"),
+    FL_ARG("scale", '\0', "WHAT", 'c',
+           "of the bytes or the time: linear, log, or auto (the default): log when one curve is "
+           "more than 16 times as long as another"),
+    FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
+    {.name = NULL}};
+
+static void print_help(void)
 {
     (void)puts(
         "Usage: fl-sim plot [OPTION]... DIR...\n\n"
@@ -47,25 +62,12 @@ static void plot_print_help(void)
         "curve for each point, the mean over its trials, with a band around it. Writes NAME.svg "
         "and\n"
         "NAME.png through gnuplot; without --x NAME-rounds, NAME-uplink, NAME-bytes and "
-        "NAME-time.\n\n"
-        "  --x AXIS          rounds, uplink (bytes that the server accepted), bytes (all that was\n"
-        "                    sent), time (simulated) or models (uplink in full models)\n"
-        "  --y FIGURE        accuracy, loss, personal_accuracy, client_accuracy_worst_tenth, "
-        "wall_us,\n"
-        "                    or any other key of rounds.jsonl; default: accuracy, else\n"
-        "                    personal_accuracy, else (--no-training) uplink_bytes\n"
-        "  --out NAME        default: the figure, in the current folder\n"
-        "  --title TEXT      above the picture\n"
-        "  --smooth N        moving mean over N rounds in which the figure is known (odd)\n"
-        "  --band WHAT       range (smallest to largest of the trials, the default), std or none\n"
-        "  --scale WHAT      of the bytes or the time: linear, log, or auto (the default): log "
-        "when\n"
-        "                    one curve is more than 16 times as long as another\n"
-        "  --help            print this and exit\n\n"
-        "Exit status: 0 done, 1 failed, 2 wrong usage.");
+        "NAME-time.\n");
+    fl_args_help(rows, stdout);
+    (void)puts("\nExit status: 0 done, 1 it could not be done, 2 wrong usage.");
 }
 
-static int plot_find_name(const char *const *names, size_t n, const char *name)
+static int find_name(const char *const *names, size_t n, const char *name)
 {
     size_t i;
 
@@ -77,8 +79,8 @@ static int plot_find_name(const char *const *names, size_t n, const char *name)
     return -1;
 }
 
-/* 0, or an exit code after a usage error was printed. */
-static int plot_take_option(int opt, const char *word, struct options *o)
+/* 0, or an exit code after a usage error. */
+static int take(int opt, const char *value, struct options *o)
 {
     static const char *const bands[] = {
         [FL_BAND_RANGE] = "range", [FL_BAND_DEVIATION] = "std", [FL_BAND_NONE] = "none"};
@@ -88,74 +90,65 @@ static int plot_take_option(int opt, const char *word, struct options *o)
 
     switch (opt) {
     case 'x':
-        o->axis = plot_find_name(fl_axis_names, FL_N_AXES, optarg);
+        o->axis = find_name(fl_axis_names, FL_N_AXES, value);
         return o->axis >= 0 ? 0
                             : usage_error(COMMAND,
                                           "--x: expected rounds, uplink, bytes, time or "
                                           "models, found '%s'",
-                                          optarg);
+                                          value);
     case 'b':
-        found = plot_find_name(bands, 3, optarg);
+        found = find_name(bands, 3, value);
         o->band = (enum fl_band)found;
-        return found >= 0 ? 0
-                          : usage_error(COMMAND, "--band: expected range, std or none, found '%s'",
-                                        optarg);
+        return found >= 0
+                   ? 0
+                   : usage_error(COMMAND, "--band: expected range, std or none, found '%s'", value);
     case 'c':
-        o->scale = optarg;
-        return plot_find_name(scales, 3, optarg) >= 0
+        o->scale = value;
+        return find_name(scales, 3, value) >= 0
                    ? 0
                    : usage_error(COMMAND, "--scale: expected auto, linear or log, found '%s'",
-                                 optarg);
+                                 value);
     case 's':
-        if (fl_str_to_u64(optarg, &number) != FL_OK || number % 2 == 0 || number > SMOOTH_MAX) {
+        if (fl_str_to_u64(value, &number) != FL_OK || number % 2 == 0 || number > SMOOTH_MAX) {
             return usage_error(COMMAND, "--smooth: expected an odd number from 1 to %d, found '%s'",
-                               SMOOTH_MAX, optarg);
+                               SMOOTH_MAX, value);
         }
         o->smooth = (unsigned)number;
         return 0;
     case 'y':
-        o->y = optarg;
+        o->y = value;
         return 0;
     case 'o':
-        o->out = optarg;
+        o->out = value;
         return 0;
     case 't':
-        o->title = optarg;
+        o->title = value;
         return 0;
     default:
-        return usage_error(COMMAND, "unknown option '%s', or its value is missing", word);
+        return EXIT_USAGE;
     }
 }
 
-static int plot_parse(int argc, char **argv, struct options *o, bool *ret_help)
+static int parse(int argc, char **argv, struct options *o, bool *ret_help)
 {
-    static const struct option options[] = {{"x", required_argument, NULL, 'x'},
-                                            {"y", required_argument, NULL, 'y'},
-                                            {"out", required_argument, NULL, 'o'},
-                                            {"title", required_argument, NULL, 't'},
-                                            {"smooth", required_argument, NULL, 's'},
-                                            {"band", required_argument, NULL, 'b'},
-                                            {"scale", required_argument, NULL, 'c'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    struct fl_args args = {.program = "fl-sim " COMMAND, .rows = rows, .argc = argc, .argv = argv};
     int opt;
     int rv = 0;
 
-    optind = 1;
-    opterr = 0;
-    while (rv == 0 && (opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while (rv == 0 && (opt = fl_args_next(&args)) != FL_ARGS_END) {
         if (opt == 'h') {
             *ret_help = true;
             return 0;
         }
-        rv = plot_take_option(opt, argv[optind - 1], o);
+        rv = take(opt, args.value, o);
     }
-    return rv == 0 && optind >= argc ? usage_error(COMMAND, "expected the folder of a run") : rv;
+    o->n_dirs = args.n_operands;
+    return rv == 0 && o->n_dirs == 0 ? usage_error(COMMAND, "expected the folder of a run") : rv;
 }
 
 /* --- the curves --- */
 
-static int plot_take_points(struct drawn *d, struct fl_err *err)
+static int take_points(struct drawn *d, struct fl_err *err)
 {
     size_t r;
     size_t p;
@@ -181,7 +174,7 @@ static int plot_take_points(struct drawn *d, struct fl_err *err)
     return FL_OK;
 }
 
-static void plot_free_curves(struct drawn *d)
+static void drawn_free(struct drawn *d)
 {
     size_t i;
 
@@ -195,8 +188,8 @@ static void plot_free_curves(struct drawn *d)
     free(d);
 }
 
-/* Ends of the shortest and of the longest curve. */
-static void plot_curve_ends(const struct drawn *d, double *ret_shortest, double *ret_longest)
+/* Where the shortest and the longest curve end. */
+static void measure(const struct drawn *d, double *ret_shortest, double *ret_longest)
 {
     size_t i;
 
@@ -213,8 +206,8 @@ static void plot_curve_ends(const struct drawn *d, double *ret_shortest, double 
     }
 }
 
-static int plot_make_curves(struct drawn *d, const struct options *o, enum fl_axis axis,
-                            const struct fl_row_figure *y, struct fl_err *err)
+static int make_curves(struct drawn *d, const struct options *o, enum fl_axis axis,
+                       const struct fl_row_figure *y, struct fl_err *err)
 {
     bool known = false;
     size_t i;
@@ -231,14 +224,13 @@ static int plot_make_curves(struct drawn *d, const struct options *o, enum fl_ax
     }
     return known ? FL_OK
                  : fl_err_set(err, FL_ENOENT,
-                              "'%s' is unknown in all rounds of these results: figures that are "
-                              "not evaluated, or not "
+                              "no round of these results knows '%s': what is not evaluated, or not "
                               "computed with --no-training, cannot be drawn; uplink_bytes, "
                               "downlink_bytes and wall_us are always known",
                               fl_figure_key(y->figure));
 }
 
-static bool plot_has_figure(const struct drawn *d, const char *key)
+static bool knows(const struct drawn *d, const char *key)
 {
     struct fl_row_figure figure;
     bool known = false;
@@ -257,25 +249,24 @@ static bool plot_has_figure(const struct drawn *d, const char *key)
 }
 
 /* A run with --no-training has bytes and times only. */
-static const char *plot_default_figure(const struct drawn *d)
+static const char *default_figure(const struct drawn *d)
 {
     const char *quality = fl_read_quality(&d->set);
 
-    if (d->n == 0 || plot_has_figure(d, quality)) {
+    if (d->n == 0 || knows(d, quality)) {
         return quality;
     }
     (void)fprintf(
-        stderr, "fl-sim " COMMAND
-                ": the accuracy is unknown in all rounds of these results (--no-training, "
+        stderr, "fl-sim " COMMAND ": no round of these results knows an accuracy (--no-training, "
                 "or no evaluation): drawing uplink_bytes; --y downlink_bytes or --y wall_us draws "
-                "other known figures\n");
+                "others that they know\n");
     return "uplink_bytes";
 }
 
-/* *ret_drawn: false when the axis is 0 in all rounds. */
-static int plot_draw(struct drawn *d, const struct options *o, enum fl_axis axis,
-                     const struct fl_row_figure *y, const char *name, bool *ret_drawn,
-                     struct fl_err *err)
+/* *ret_drawn: whether anything was spent on that axis. */
+static int draw(struct drawn *d, const struct options *o, enum fl_axis axis,
+                const struct fl_row_figure *y, const char *name, bool *ret_drawn,
+                struct fl_err *err)
 {
     struct fl_plot plot = {.title = o->title,
                            .axis = axis,
@@ -285,12 +276,12 @@ static int plot_draw(struct drawn *d, const struct options *o, enum fl_axis axis
                            .band = o->band != FL_BAND_NONE};
     double shortest;
     double longest;
-    int rv = plot_make_curves(d, o, axis, y, err);
+    int rv = make_curves(d, o, axis, y, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    plot_curve_ends(d, &shortest, &longest);
+    measure(d, &shortest, &longest);
     *ret_drawn = longest > 0.0;
     if (!*ret_drawn) {
         return FL_OK;
@@ -305,8 +296,8 @@ static int plot_draw(struct drawn *d, const struct options *o, enum fl_axis axis
     return rv;
 }
 
-static int plot_draw_all(struct drawn *d, const struct options *o, const struct fl_row_figure *y,
-                         struct fl_err *err)
+static int draw_all(struct drawn *d, const struct options *o, const struct fl_row_figure *y,
+                    struct fl_err *err)
 {
     const char *base = o->out != NULL ? o->out : fl_figure_key(y->figure);
     char name[2048];
@@ -315,16 +306,16 @@ static int plot_draw_all(struct drawn *d, const struct options *o, const struct 
     int rv = FL_OK;
 
     if (o->axis >= 0) {
-        rv = plot_draw(d, o, (enum fl_axis)o->axis, y, base, &drawn, err);
+        rv = draw(d, o, (enum fl_axis)o->axis, y, base, &drawn, err);
         return rv != FL_OK || drawn ? rv
                                     : fl_err_set(err, FL_ENOENT,
-                                                 "these results have no '%s': it is 0 "
+                                                 "these results say nothing about '%s': it is 0 "
                                                  "in every round",
                                                  fl_axis_names[o->axis]);
     }
     for (axis = FL_AXIS_ROUNDS; rv == FL_OK && axis <= FL_AXIS_TIME; axis++) {
         (void)snprintf(name, sizeof(name), "%s-%s", base, fl_axis_names[axis]);
-        rv = plot_draw(d, o, (enum fl_axis)axis, y, name, &drawn, err);
+        rv = draw(d, o, (enum fl_axis)axis, y, name, &drawn, err);
         if (rv == FL_OK && !drawn) {
             (void)fprintf(stderr,
                           "fl-sim " COMMAND ": no picture over %s, which is 0 in every "
@@ -335,19 +326,19 @@ static int plot_draw_all(struct drawn *d, const struct options *o, const struct 
     return rv;
 }
 
-static int plot_run(const struct options *o, char *const *paths, size_t n, struct fl_err *err)
+static int plot(const struct options *o, char *const *paths, size_t n, struct fl_err *err)
 {
     struct drawn *d = calloc(1, sizeof(*d));
     struct fl_row_figure y;
     int rv = d != NULL ? fl_read_all(paths, n, &d->set, err)
                        : fl_err_set(err, FL_ENOMEM, "out of memory for the results");
 
-    rv = rv == FL_OK ? plot_take_points(d, err) : rv;
+    rv = rv == FL_OK ? take_points(d, err) : rv;
     if (rv == FL_OK) {
-        FL_REQUIRE(fl_row_find(o->y != NULL ? o->y : plot_default_figure(d), &y));
-        rv = plot_draw_all(d, o, &y, err);
+        FL_REQUIRE(fl_row_find(o->y != NULL ? o->y : default_figure(d), &y));
+        rv = draw_all(d, o, &y, err);
     }
-    plot_free_curves(d);
+    drawn_free(d);
     return rv;
 }
 
@@ -357,13 +348,13 @@ int cmd_plot(int argc, char **argv)
     struct fl_row_figure y;
     struct fl_err err = {0};
     bool help = false;
-    int rv = plot_parse(argc, argv, &o, &help);
+    int rv = parse(argc, argv, &o, &help);
 
     if (rv != 0) {
         return rv;
     }
     if (help) {
-        plot_print_help();
+        print_help();
         return EXIT_SUCCESS;
     }
     if (o.y != NULL && !fl_row_find(o.y, &y)) {
@@ -373,7 +364,7 @@ int cmd_plot(int argc, char **argv)
                            near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
                            near != NULL ? "'?" : "");
     }
-    rv = plot_run(&o, argv + optind, (size_t)(argc - optind), &err);
+    rv = plot(&o, argv + 1, (size_t)o.n_dirs, &err);
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-sim " COMMAND ": %s\n", fl_err_text(&err, rv));
     }

@@ -1,96 +1,94 @@
-/* fl-sim table: prints points of results as a table. */
+/* fl-sim table: points of results as a table. */
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/args.h"
 #include "tools/fl_sim/fl_sim.h"
 #include "tools/fl_sim/results/results_table.h"
 
 #define COMMAND "table"
 #define USUAL   "trials,rounds,%s,uplink@0.9,uplink@0.95,time@0.9,time@0.95,bytes,time"
 
-static void table_print_help(void)
+static const struct fl_arg rows[] = {
+    FL_ARG("columns", '\0', "NAMES", 'c',
+           "with commas between them: trials; best; rounds, uplink, bytes, time and models, what "
+           "a trial took, and with @0.9 what it took to that accuracy; or any key of "
+           "rounds.jsonl, its last known value. Default: "
+           "trials,rounds,accuracy,uplink@0.9,uplink@0.95,time@0.9,time@0.95,bytes,time"),
+    FL_ARG("of", '\0', "FIGURE", 'o',
+           "which accuracy 'best' and '@' look at; default: accuracy, or personal_accuracy where "
+           "there is none"),
+    FL_ARG("mean-of", '\0', "N", 'm',
+           "'best' and '@' look at the mean of so many rounds in which it is known, the last of "
+           "them the round that counts; default: 1"),
+    FL_ARG("format", '\0', "WHAT", 'f',
+           "markdown (the default) or csv: in bytes, microseconds and shares"),
+    FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
+    {.name = NULL}};
+
+static void print_help(void)
 {
-    (void)puts(
-        "Usage: fl-sim table [OPTION]... DIR...\n\n"
-        "Print a table with a line for each point of the results (DIR, or DIR/POINT): means over "
-        "the\n"
-        "finished trials, and standard deviations.\n\n"
-        "  --columns NAMES   with commas between them: trials; best; rounds, uplink, bytes, time "
-        "and\n"
-        "                    models, what a trial took, and with @0.9 what it took to that "
-        "accuracy;\n"
-        "                    or any key of rounds.jsonl, its last known value. Default:\n"
-        "                    "
-        "trials,rounds,accuracy,uplink@0.9,uplink@0.95,time@0.9,time@0.95,bytes,time\n"
-        "  --of FIGURE       the accuracy that 'best' and '@' use; default: accuracy, or\n"
-        "                    personal_accuracy where there is none\n"
-        "  --mean-of N       'best' and '@' use the mean of N rounds in which it is "
-        "known, "
-        "the\n"
-        "                    last of them the round that counts; default: 1\n"
-        "  --format WHAT     markdown (the default) or csv: in bytes, microseconds and shares\n"
-        "  --help            print this and exit\n\n"
-        "Exit status: 0 done, 1 failed, 2 wrong usage.");
+    (void)puts("Usage: fl-sim table [OPTION]... DIR...\n\n"
+               "Print a table with a line for each point of the results (DIR, or DIR/POINT): means "
+               "over the\n"
+               "finished trials, and standard deviations.\n");
+    fl_args_help(rows, stdout);
+    (void)puts("\nExit status: 0 done, 1 it could not be done, 2 wrong usage.");
 }
 
 struct options {
     const char *columns, *of;
     uint64_t mean_of;
+    int n_dirs;
     bool csv, help;
 };
 
-static int table_parse(int argc, char **argv, struct options *o)
+static int parse(int argc, char **argv, struct options *o)
 {
-    static const struct option options[] = {
-        {"columns", required_argument, NULL, 'c'}, {"of", required_argument, NULL, 'o'},
-        {"mean-of", required_argument, NULL, 'm'}, {"format", required_argument, NULL, 'f'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
+    struct fl_args args = {.program = "fl-sim " COMMAND, .rows = rows, .argc = argc, .argv = argv};
     struct fl_row_figure figure;
     int opt;
 
-    optind = 1;
-    opterr = 0;
-    while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((opt = fl_args_next(&args)) != FL_ARGS_END) {
         switch (opt) {
         case 'c':
-            o->columns = optarg;
+            o->columns = args.value;
             break;
         case 'o':
-            o->of = optarg;
-            if (!fl_row_find(optarg, &figure)) {
-                return usage_error(COMMAND, "--of: unknown figure '%s'", optarg);
+            o->of = args.value;
+            if (!fl_row_find(args.value, &figure)) {
+                return usage_error(COMMAND, "--of: unknown figure '%s'", args.value);
             }
             break;
         case 'm':
-            if (fl_str_to_u64(optarg, &o->mean_of) != FL_OK || o->mean_of < 1 ||
+            if (fl_str_to_u64(args.value, &o->mean_of) != FL_OK || o->mean_of < 1 ||
                 o->mean_of > FL_TRAJECTORY_WINDOW)
             {
                 return usage_error(COMMAND, "--mean-of: expected 1 to %d, found '%s'",
-                                   FL_TRAJECTORY_WINDOW, optarg);
+                                   FL_TRAJECTORY_WINDOW, args.value);
             }
             break;
         case 'f':
-            o->csv = strcmp(optarg, "csv") == 0;
-            if (!o->csv && strcmp(optarg, "markdown") != 0) {
+            o->csv = strcmp(args.value, "csv") == 0;
+            if (!o->csv && strcmp(args.value, "markdown") != 0) {
                 return usage_error(COMMAND, "--format: expected markdown or csv, found '%s'",
-                                   optarg);
+                                   args.value);
             }
             break;
         case 'h':
             o->help = true;
             return 0;
         default:
-            return usage_error(COMMAND, "unknown option '%s', or its value is missing",
-                               argv[optind - 1]);
+            return EXIT_USAGE;
         }
     }
-    return optind < argc ? 0 : usage_error(COMMAND, "expected the folder of a run");
+    o->n_dirs = args.n_operands;
+    return o->n_dirs > 0 ? 0 : usage_error(COMMAND, "expected the folder of a run");
 }
 
-static int table_print(const struct fl_table *table, const struct fl_read_set *set,
+static int print_table(const struct fl_table *table, const struct fl_read_set *set,
                        struct fl_err *err)
 {
     struct fl_buf text;
@@ -112,19 +110,19 @@ int cmd_table(int argc, char **argv)
     struct fl_read_set set = {0};
     struct fl_err err = {0};
     char usual[160];
-    int rv = table_parse(argc, argv, &o);
+    int rv = parse(argc, argv, &o);
 
     if (rv != 0) {
         return rv;
     }
     if (o.help) {
-        table_print_help();
+        print_help();
         return EXIT_SUCCESS;
     }
     if (o.columns != NULL && fl_table_columns(&table, o.columns, &err) != FL_OK) {
         return usage_error(COMMAND, "--columns: %s", err.msg);
     }
-    rv = fl_read_all(argv + optind, (size_t)(argc - optind), &set, &err);
+    rv = fl_read_all(argv + 1, (size_t)o.n_dirs, &set, &err);
     if (rv == FL_OK) {
         table.csv = o.csv;
         table.mean_of = (unsigned)o.mean_of;
@@ -132,7 +130,7 @@ int cmd_table(int argc, char **argv)
         (void)snprintf(usual, sizeof(usual), USUAL, table.quality);
         rv = o.columns != NULL ? FL_OK : fl_table_columns(&table, usual, &err);
     }
-    rv = rv == FL_OK ? table_print(&table, &set, &err) : rv;
+    rv = rv == FL_OK ? print_table(&table, &set, &err) : rv;
     fl_read_set_done(&set);
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-sim " COMMAND ": %s\n", fl_err_text(&err, rv));

@@ -1,12 +1,11 @@
-/* fl-sim world: lists the named network and device models, or shows the clients of one. Main
-   thread. */
-#include <getopt.h>
+/* fl-sim world: what worlds there are, and what one is like. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/args.h"
 #include "libfl/base/str.h"
 #include "libfl/sim/flow.h"
 #include "tools/fl_sim/experiment/experiment.h"
@@ -18,7 +17,7 @@
 #define CLIENTS_MAX   10000000
 #define SHOWN_BYTES   800000
 #define WEEK_US       (UINT64_C(7) * 86400 * 1000000)
-#define WEEK_STEPS    10000 /* maximum values of one client */
+#define WEEK_STEPS    10000 /* of one client, at most */
 #define COLUMN_TEXT   32
 #define DIR_SIZE      4096
 #define NO_SEED_GIVEN UINT64_MAX
@@ -30,21 +29,25 @@ struct options {
     bool help;
 };
 
-static void world_print_help(void)
+static const struct fl_arg rows[] = {
+    FL_ARG("clients", '\0', "N", 'c', "how many; default: data.clients of the experiment, or 100"),
+    FL_ARG("seed", '\0', "N", 's', "default: the first of the experiment, or 1"),
+    FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
+    {.name = NULL}};
+
+static void print_help(void)
 {
     (void)puts(
         "Usage: fl-sim world\n"
         "       fl-sim world show [OPTION]... NAME|EXPERIMENT.yaml\n\n"
-        "List the named network and device models with the sources of their figures, or show the\n"
-        "clients of one of them or of an experiment (of its first point and seed).\n\n"
-        "  --clients N   number of clients; default: data.clients of the experiment, or 100\n"
-        "  --seed N      default: the first of the experiment, or 1\n"
-        "  --help        print this and exit\n\n"
-        "docs/simulation.md describes the keys of `world:`.\n"
-        "Exit status: 0 done, 1 failed, 2 wrong usage.");
+        "List the worlds that have a name, with the sources of their figures; or show what the\n"
+        "clients of one are like, or those of an experiment (of its first point and seed).\n");
+    fl_args_help(rows, stdout);
+    (void)puts("\ndocs/simulation.md says what `world:` can hold.\n"
+               "Exit status: 0 done, 1 it could not be done, 2 wrong usage.");
 }
 
-static int world_list(void)
+static int list_worlds(void)
 {
     const struct fl_world_name *w;
     size_t i;
@@ -55,57 +58,51 @@ static int world_list(void)
     return EXIT_SUCCESS;
 }
 
-static int world_parse(int argc, char **argv, struct options *o)
+static int parse(int argc, char **argv, struct options *o)
 {
-    static const struct option options[] = {{"clients", required_argument, NULL, 'c'},
-                                            {"seed", required_argument, NULL, 's'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    struct fl_args args = {.program = "fl-sim " COMMAND, .rows = rows, .argc = argc, .argv = argv};
     int opt;
 
-    optind = 1;
-    opterr = 0;
-    while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((opt = fl_args_next(&args)) != FL_ARGS_END) {
         switch (opt) {
         case 'c':
-            if (fl_str_to_u64(optarg, &o->clients) != FL_OK || o->clients > CLIENTS_MAX) {
+            if (fl_str_to_u64(args.value, &o->clients) != FL_OK || o->clients > CLIENTS_MAX) {
                 return usage_error(COMMAND, "--clients: expected 1 to %d, found '%s'", CLIENTS_MAX,
-                                   optarg);
+                                   args.value);
             }
             if (o->clients == 0) {
-                return usage_error(COMMAND,
-                                   "--clients: a model without clients: at least 1 is needed");
+                return usage_error(COMMAND, "--clients: a world without clients");
             }
             break;
         case 's':
-            if (fl_str_to_u64(optarg, &o->seed) != FL_OK || o->seed == NO_SEED_GIVEN) {
-                return usage_error(COMMAND, "--seed: expected a whole number, found '%s'", optarg);
+            if (fl_str_to_u64(args.value, &o->seed) != FL_OK || o->seed == NO_SEED_GIVEN) {
+                return usage_error(COMMAND, "--seed: expected a whole number, found '%s'",
+                                   args.value);
             }
             break;
         case 'h':
             o->help = true;
             return 0;
         default:
-            return usage_error(COMMAND, "unknown option '%s', or its value is missing",
-                               argv[optind - 1]);
+            return EXIT_USAGE;
         }
     }
-    if (optind == argc) {
+    if (args.n_operands == 0) {
         return 0; /* the list */
     }
-    if (strcmp(argv[optind], "show") != 0) {
-        return usage_error(COMMAND, "expected show, or nothing, found '%s'", argv[optind]);
+    if (strcmp(argv[1], "show") != 0) {
+        return usage_error(COMMAND, "expected show, or nothing, found '%s'", argv[1]);
     }
-    if (optind + 2 != argc) {
+    if (args.n_operands != 2) {
         return usage_error(COMMAND, "show: expected one name or experiment");
     }
-    o->what = argv[optind + 1];
+    o->what = argv[2];
     return 0;
 }
 
 /* --- loading --- */
 
-static bool world_is_name(const char *text)
+static bool is_name(const char *text)
 {
     size_t i;
 
@@ -114,11 +111,11 @@ static bool world_is_name(const char *text)
             return true;
         }
     }
-    /* A misspelt name gets a suggestion; the name of a file contains a dot or a slash. */
+    /* A slip of the keyboard in a name is told as one; a file has a dot or a folder. */
     return strpbrk(text, "./") == NULL;
 }
 
-static int world_load_named(const struct options *o, struct fl_world **ret, struct fl_err *err)
+static int load_named(const struct options *o, struct fl_world **ret, struct fl_err *err)
 {
     struct fl_world_ask ask = {.seed = o->seed != NO_SEED_GIVEN ? o->seed : 1,
                                .n = o->clients > 0 ? o->clients : CLIENTS};
@@ -128,9 +125,8 @@ static int world_load_named(const struct options *o, struct fl_world **ret, stru
 
     fl_buf_init(&text, 4096);
     rv = fl_buf_printf(&text, "world: '%s'\n", o->what);
-    rv = rv == FL_OK
-             ? fl_conf_parse("fl-sim world show", text.data, text.len, &doc, err)
-             : fl_err_set(err, rv, "'%s': not the name of a network and device model", o->what);
+    rv = rv == FL_OK ? fl_conf_parse("fl-sim world show", text.data, text.len, &doc, err)
+                     : fl_err_set(err, rv, "'%s': not the name of a world", o->what);
     fl_buf_done(&text);
     if (rv == FL_OK) {
         ask.node = fl_conf_get(fl_conf_root(doc), "world");
@@ -140,7 +136,7 @@ static int world_load_named(const struct options *o, struct fl_world **ret, stru
     return rv;
 }
 
-static uint64_t world_clients_of_data(const struct fl_experiment_point *point)
+static uint64_t clients_of(const struct fl_experiment_point *point)
 {
     const struct fl_conf_node *node =
         fl_conf_kind(point->data) == FL_CONF_MAP ? fl_conf_get(point->data, "clients") : NULL;
@@ -151,7 +147,7 @@ static uint64_t world_clients_of_data(const struct fl_experiment_point *point)
                                                                                          : CLIENTS;
 }
 
-static int world_load_file(const struct options *o, struct fl_world **ret, struct fl_err *err)
+static int load_file(const struct options *o, struct fl_world **ret, struct fl_err *err)
 {
     struct fl_experiment *experiment = NULL;
     struct fl_experiment_point *point = NULL;
@@ -168,7 +164,7 @@ static int world_load_file(const struct options *o, struct fl_world **ret, struc
             .node = point->world,
             .dir = dir,
             .seed = o->seed != NO_SEED_GIVEN ? o->seed : fl_experiment_seed(experiment, 0),
-            .n = o->clients > 0 ? o->clients : world_clients_of_data(point),
+            .n = o->clients > 0 ? o->clients : clients_of(point),
             .horizon_us = point->stop.time_ms * 1000};
 
         rv = fl_world_load(&ask, ret, err);
@@ -178,14 +174,14 @@ static int world_load_file(const struct options *o, struct fl_world **ret, struc
     return rv;
 }
 
-/* --- numbers with units --- */
+/* --- numbers with the unit that suits them --- */
 
 struct scale {
     const char *unit;
     double factor;
 };
 
-/* Largest first; the last one takes the remaining values. */
+/* Largest first; the last one takes what is left. */
 static const struct scale rates[] = {
     {"Gbit/s", 125e6}, {"Mbit/s", 125e3}, {"kbit/s", 125}, {"bit/s", 0.125}, {NULL, 0}};
 static const struct scale times[] = {{"h", 3600e6}, {"min", 60e6}, {"s", 1e6},
@@ -195,7 +191,7 @@ static const struct scale shares[] = {{"%", 0.01}, {NULL, 0}};
 static const struct scale numbers[] = {{"", 1}, {NULL, 0}};
 static const struct scale speeds[] = {{"1/s", 1}, {NULL, 0}};
 
-static const struct scale *world_scale(const struct scale *scales, double value)
+static const struct scale *scale_for(const struct scale *scales, double value)
 {
     while (scales[1].unit != NULL && value < scales->factor) {
         scales++;
@@ -203,8 +199,8 @@ static const struct scale *world_scale(const struct scale *scales, double value)
     return scales;
 }
 
-/* Three significant digits, more where the integer part has more. */
-static const char *world_number_text(char out[COLUMN_TEXT], double value)
+/* Three digits, more where a number has more before its point. */
+static const char *number(char out[COLUMN_TEXT], double value)
 {
     double size = fabs(value);
 
@@ -214,10 +210,10 @@ static const char *world_number_text(char out[COLUMN_TEXT], double value)
     return out;
 }
 
-static const char *world_with_unit(char out[COLUMN_TEXT], const struct scale *scales, double value)
+static const char *with_unit(char out[COLUMN_TEXT], const struct scale *scales, double value)
 {
-    const struct scale *s = world_scale(scales, value);
-    size_t used = strlen(world_number_text(out, value / s->factor));
+    const struct scale *s = scale_for(scales, value);
+    size_t used = strlen(number(out, value / s->factor));
 
     (void)snprintf(out + used, COLUMN_TEXT - used, " %s", s->unit);
     return out;
@@ -225,11 +221,11 @@ static const char *world_with_unit(char out[COLUMN_TEXT], const struct scale *sc
 
 /* --- quantiles --- */
 
-/* The values shown of each client. */
+/* What is shown of each client. */
 static const struct shown {
     const char *name;
     const struct scale *scales;
-    bool unlimited; /* meaning of 0 */
+    bool unlimited; /* what 0 means */
 } shown[] = {
     {"uplink", rates, true},
     {"downlink", rates, true},
@@ -245,7 +241,7 @@ static const struct shown {
 #define N_SHOWN (sizeof(shown) / sizeof(shown[0]))
 
 /* The share of the first week that a client is up. */
-static double world_up_share(const struct fl_world *world, uint64_t client)
+static double up_share(const struct fl_world *world, uint64_t client)
 {
     uint64_t up = 0;
     uint64_t t = 0;
@@ -263,7 +259,7 @@ static double world_up_share(const struct fl_world *world, uint64_t client)
 }
 
 /* `columns`: N_SHOWN times as many values as there are clients. */
-static void world_measure_clients(const struct fl_world *world, double *columns)
+static void measure(const struct fl_world *world, double *columns)
 {
     uint64_t n = fl_world_clients(world);
     uint64_t i;
@@ -284,7 +280,7 @@ static void world_measure_clients(const struct fl_world *world, double *columns)
                                             c.samples_per_s,
                                             c.jitter,
                                             c.drop_chance,
-                                            world_up_share(world, i)};
+                                            up_share(world, i)};
 
             for (k = 0; k < N_SHOWN; k++) {
                 columns[k * n + i] = values[k];
@@ -293,7 +289,7 @@ static void world_measure_clients(const struct fl_world *world, double *columns)
     }
 }
 
-static int world_by_value(const void *a, const void *b)
+static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
@@ -301,11 +297,11 @@ static int world_by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* `values` are sorted. */
-static void world_print_row(const struct shown *s, const double *values, uint64_t n)
+/* `values` come sorted. */
+static void print_row(const struct shown *s, const double *values, uint64_t n)
 {
     static const double quantiles[] = {0, 0.05, 0.25, 0.5, 0.75, 0.95, 1};
-    const struct scale *scale = world_scale(s->scales, values[n / 2]);
+    const struct scale *scale = scale_for(s->scales, values[n / 2]);
     char text[COLUMN_TEXT];
     size_t i;
 
@@ -317,14 +313,13 @@ static void world_print_row(const struct shown *s, const double *values, uint64_
     for (i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
         double value = values[(uint64_t)(quantiles[i] * (double)(n - 1))];
 
-        (void)printf(" %9s", s->unlimited && value <= 0
-                                 ? "unlimited"
-                                 : world_number_text(text, value / scale->factor));
+        (void)printf(" %9s", s->unlimited && value <= 0 ? "unlimited"
+                                                        : number(text, value / scale->factor));
     }
     (void)printf("%s%s\n", scale->unit[0] != '\0' ? "  " : "", scale->unit);
 }
 
-static int world_print_quantiles(const struct fl_world *world)
+static int print_quantiles(const struct fl_world *world)
 {
     uint64_t n = fl_world_clients(world);
     double *columns = calloc((size_t)n * N_SHOWN, sizeof(*columns));
@@ -333,13 +328,13 @@ static int world_print_quantiles(const struct fl_world *world)
     if (columns == NULL) {
         return FL_ENOMEM;
     }
-    world_measure_clients(world, columns);
+    measure(world, columns);
     (void)printf("%" PRIu64 " clients %*s min        p5       p25       p50       p75       p95"
                  "       max\n",
                  n, (int)(17 - snprintf(NULL, 0, "%" PRIu64, n)), "");
     for (k = 0; k < N_SHOWN; k++) {
-        qsort(columns + k * n, (size_t)n, sizeof(*columns), world_by_value);
-        world_print_row(&shown[k], columns + k * n, n);
+        qsort(columns + k * n, (size_t)n, sizeof(*columns), ascending);
+        print_row(&shown[k], columns + k * n, n);
     }
     free(columns);
     return FL_OK;
@@ -347,9 +342,8 @@ static int world_print_quantiles(const struct fl_world *world)
 
 /* --- transfers --- */
 
-/* Transfers of all clients at once through the server's link. `ends`: completion times with
-   latency, sorted. */
-static int world_transfer_all(const struct fl_world *world, bool upload, uint64_t n, double *ends)
+/* All at once through the server's link. When each was complete, latency included, comes sorted. */
+static int transfer(const struct fl_world *world, bool upload, uint64_t n, double *ends)
 {
     struct fl_world_server server = fl_world_server(world);
     struct fl_flows *flows = NULL;
@@ -371,11 +365,11 @@ static int world_transfer_all(const struct fl_world *world, bool upload, uint64_
         ends[i] += (double)at;
     }
     fl_flows_free(flows);
-    qsort(ends, (size_t)n, sizeof(*ends), world_by_value);
+    qsort(ends, (size_t)n, sizeof(*ends), ascending);
     return rv;
 }
 
-static int world_print_transfers(const struct fl_world *world)
+static int print_transfers(const struct fl_world *world)
 {
     uint64_t n = fl_world_clients(world) < CLIENTS ? fl_world_clients(world) : CLIENTS;
     double ends[CLIENTS] = {0};
@@ -386,36 +380,34 @@ static int world_print_transfers(const struct fl_world *world)
     int upload;
 
     for (upload = 0; rv == FL_OK && upload < 2; upload++) {
-        rv = world_transfer_all(world, upload == 1, n, ends);
+        rv = transfer(world, upload == 1, n, ends);
         (void)printf("%" PRIu64 " %s of %.1f MB at once: first after %s, half after %s, last after "
                      "%s\n",
                      n, upload == 1 ? "uploads" : "downloads", SHOWN_BYTES / 1e6,
-                     world_with_unit(a, times, ends[0]),
-                     world_with_unit(b, times, ends[(n - 1) / 2]),
-                     world_with_unit(c, times, ends[n - 1]));
+                     with_unit(a, times, ends[0]), with_unit(b, times, ends[(n - 1) / 2]),
+                     with_unit(c, times, ends[n - 1]));
     }
     return rv;
 }
 
-static int world_show(const struct options *o, struct fl_err *err)
+static int show(const struct options *o, struct fl_err *err)
 {
     struct fl_world *world = NULL;
     struct fl_world_server server;
     char up[COLUMN_TEXT];
     char down[COLUMN_TEXT];
-    int rv =
-        world_is_name(o->what) ? world_load_named(o, &world, err) : world_load_file(o, &world, err);
+    int rv = is_name(o->what) ? load_named(o, &world, err) : load_file(o, &world, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = world_print_quantiles(world);
+    rv = print_quantiles(world);
     if (rv == FL_OK) {
         server = fl_world_server(world);
         (void)printf("server: uplink %s (to clients), downlink %s (from clients)\n",
-                     server.up > 0 ? world_with_unit(up, rates, server.up) : "unlimited",
-                     server.down > 0 ? world_with_unit(down, rates, server.down) : "unlimited");
-        rv = world_print_transfers(world);
+                     server.up > 0 ? with_unit(up, rates, server.up) : "unlimited",
+                     server.down > 0 ? with_unit(down, rates, server.down) : "unlimited");
+        rv = print_transfers(world);
     }
     fl_world_free(world);
     return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_strerror(rv));
@@ -425,19 +417,19 @@ int cmd_world(int argc, char **argv)
 {
     struct options o = {.seed = NO_SEED_GIVEN};
     struct fl_err err = {0};
-    int rv = world_parse(argc, argv, &o);
+    int rv = parse(argc, argv, &o);
 
     if (rv != 0) {
         return rv;
     }
     if (o.help) {
-        world_print_help();
+        print_help();
         return EXIT_SUCCESS;
     }
     if (o.what == NULL) {
-        return world_list();
+        return list_worlds();
     }
-    rv = world_show(&o, &err);
+    rv = show(&o, &err);
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-sim " COMMAND ": %s\n", fl_err_text(&err, rv));
     }

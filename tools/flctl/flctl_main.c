@@ -1,10 +1,5 @@
-/*
- * flctl: administers a running fl-serverd and exports its model. Reads the command line, makes the
- * request, calls the server (admin_call.c) and returns the exit code. Main thread. It formats no
- * answers: print.c and identity_print.c do.
- */
+/* flctl: look at a running fl-serverd and take its model out. */
 
-#include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,12 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libfl/base/args.h"
 #include "libfl/base/fs.h"
+#include "libfl/base/quantity.h"
 #include "libfl/base/str.h"
 #include "libfl/json/json.h"
 #include "tools/flctl/flctl.h"
 
-/* Maximum size of a request: the invitations of many clients. */
+/* The invitations of a fleet. */
 #define REQUEST_MAX (4u << 20)
 
 /* Options without a letter. */
@@ -37,7 +34,61 @@ enum {
     OPT_YES
 };
 
-static void ctl_usage(FILE *out)
+static const struct fl_arg options[] = {
+    FL_ARG(
+        "socket", 's', "PATH", 's',
+        "admin socket of the server; default: $FL_ADMIN_SOCKET, then /run/fl-serverd/admin.sock"),
+    FL_ARG("state-dir", 'd', "DIR", 'd', "the same as --socket DIR/admin.sock"),
+    FL_ARG("instance", 'i', "NAME", 'i',
+           "the server that fl-serverd@NAME runs: its socket /run/fl-serverd-NAME/admin.sock and "
+           "its state folder"),
+    FL_ARG("server", '\0', "ADDRESS", OPT_SERVER,
+           "over TLS instead, host:port: one of the server's listen_admin"),
+    FL_ARG("identity", '\0', "DIR", OPT_IDENTITY,
+           "with --server: the folder that admin-certificate made; or, each by itself,"),
+    FL_ARG("certificate", '\0', "F", OPT_CERTIFICATE,
+           "the admin's certificate and what leads to a root,"),
+    FL_ARG("key", '\0', "F", OPT_KEY, "its private key,"),
+    FL_ARG("ca", '\0', "F", OPT_CA, "and the roots that the server's certificate leads to"),
+    FL_ARG("json", 'j', NULL, 'j', "print JSON"),
+    FL_ARG("last", 'l', "N", 'l', "rounds, audit: only the newest N"),
+    FL_ARG("abandoned", 'a', NULL, 'a', "rounds: those that were given up, when and by what"),
+    FL_ARG("reason", 'm', "TEXT", 'm',
+           "pause, abort-round, revoke, evict, disable: why, for whoever looks; at most 300 bytes"),
+    FL_ARG("force", 'f', NULL, 'f',
+           "rollback: although clients and server keep state between rounds; revoke, disable: "
+           "although the server knows nobody by it"),
+    FL_ARG("yes", '\0', NULL, OPT_YES,
+           "revoke: do not ask; needed where there is no terminal to ask at"),
+    FL_ARG("round", 'r', "N", 'r',
+           "export, hold, release: of which round; export without: the last"),
+    FL_ARG("unseen-for", 'u', "SPAN", 'u',
+           "clients forget: all that are away for so long, such as 30d"),
+    FL_ARG("output", 'o', "FILE", 'o',
+           "export: where to write; default model.safetensors. admin-certificate: the folder"),
+    FL_ARG("valid", '\0', "SPAN", OPT_VALID,
+           "invite, admin-certificate: for how long; default: as the server is configured"),
+    FL_ARG("uses", '\0', "N", OPT_USES, "invite: how many clients may join by it; default 1"),
+    FL_ARG("labels", '\0', "A=B,…", OPT_LABELS, "invite: what the client is to announce"),
+    FL_ARG("many", '\0', "FILE", OPT_MANY,
+           "invite: a name a line, labels may follow; -: standard input. Prints a name, a tab "
+           "and its line for each, or nothing when one is wrong"),
+    FL_ARG("without-keys", '\0', NULL, 'K', "backup: leave out keys and certificates"),
+    FL_ARG("moved", '\0', NULL, 'M',
+           "restore: the server was stopped before the backup and never started since; the "
+           "federation goes on as after a restart"),
+    FL_ARG("all", '\0', NULL, OPT_ALL,
+           "invitations, certificates: those too that are of no use any more"),
+    FL_ARG("serial", '\0', "HEX", OPT_SERIAL,
+           "revoke, disable, enable: one certificate, as certificates lists it"),
+    FL_ARG("public-key", '\0', "HEX", OPT_PUBLIC_KEY,
+           "revoke, disable, enable: all certificates of that key (its SHA-256)"),
+    FL_ARG("reference", '\0', NULL, 'R', "print what is told of rounds and clients (Markdown)"),
+    FL_ARG("help", 'h', NULL, 'h', "this text"),
+    FL_ARG("version", 'V', NULL, 'V', "version"),
+    {.name = NULL}};
+
+static void usage(FILE *out)
 {
     const struct fl_ctl_command *c;
 
@@ -48,64 +99,16 @@ static void ctl_usage(FILE *out)
     (void)fputs(
         "  backup TARGET  copy the state folder of --state-dir into a new folder, as of one\n"
         "                 instant, whether its server runs or not\n"
-        "  restore BACKUP make the state folder of --state-dir from a backup\n"
-        "  unmove         let the state folder of --state-dir be started again after backup\n"
-        "                 --moved, when no other server was or will be started from that backup\n",
+        "  restore BACKUP make the state folder of --state-dir from a backup\n",
         out);
+    (void)fputs("\noptions:\n", out);
+    fl_args_help(options, out);
     (void)fputs(
-        "\noptions:\n"
-        "  -s, --socket PATH     admin socket of the server; default: $FL_ADMIN_SOCKET, then\n"
-        "                        /run/fl-serverd/admin.sock\n"
-        "  -d, --state-dir DIR   the same as --socket DIR/admin.sock\n"
-        "  -i, --instance NAME   the server that fl-serverd@NAME runs: its socket\n"
-        "                        /run/fl-serverd-NAME/admin.sock and its state folder\n"
-        "      --server ADDRESS  over TLS instead, host:port: one of the server's listen_admin\n"
-        "      --identity DIR    with --server: the folder that admin-certificate made; or, each\n"
-        "      --certificate F   by itself: the admin's certificate and its chain to a root,\n"
-        "      --key F           its private key,\n"
-        "      --ca F            and the roots of the server's certificate\n"
-        "  -j, --json            print JSON\n"
-        "  -l, --last N          rounds, audit: only the newest N\n"
-        "  -a, --abandoned       rounds: the abandoned ones, when and by what\n"
-        "  -m, --reason TEXT     pause, abort-round, revoke, evict, disable: the reason, for the "
-        "log\n"
-        "                        and the audit; at most 300 bytes\n"
-        "  -f, --force           rollback: even if clients and server have state between rounds;\n"
-        "                        revoke, disable: even if the server knows no such name\n"
-        "      --yes             revoke: do not ask for confirmation; required without a terminal\n"
-        "  -r, --round N         export, hold, release: the round; export without it: the last\n"
-        "  -u, --unseen-for SPAN clients forget: all not seen for so long, such as 720h\n"
-        "  -o, --output FILE     export: file to write; default model.safetensors.\n"
-        "                        admin-certificate: the folder\n"
-        "      --valid SPAN      invite, admin-certificate: lifetime; default: as the server "
-        "is\n"
-        "                        configured\n"
-        "      --uses N          invite: how many clients may join with it; default 1\n"
-        "      --labels A=B,…    invite: labels that the client announces\n"
-        "      --many FILE       invite: one name per line, labels may follow; -: standard input. "
-        "Prints a\n"
-        "                        name, a tab and the invitation for each, or none if one is "
-        "invalid\n"
-        "      --without-keys    backup: leave out keys and certificates\n"
-        "      --moved           backup: of a stopped server whose federation moves to another "
-        "host;\n"
-        "                        marks the state folder, so that no server starts from it again;\n"
-        "                        restore: of such a backup, the federation goes on as after a\n"
-        "                        restart\n"
-        "      --all             invitations, certificates: also those that are not valid any "
-        "more\n"
-        "      --serial HEX      revoke, disable, enable: one certificate, as certificates lists "
-        "it\n"
-        "      --public-key HEX  revoke, disable, enable: all certificates of that key (its "
-        "SHA-256)\n"
-        "      --reference       print the figures of rounds and clients (Markdown)\n"
-        "  -h, --help            this text\n"
-        "  -V, --version         version\n"
         "\nexit codes: 0 done, 1 the call failed, 2 usage, 3 no server at the socket or address\n",
         out);
 }
 
-static const struct fl_ctl_command *ctl_find_command(const char *name)
+static const struct fl_ctl_command *find(const char *name)
 {
     const struct fl_ctl_command *c;
 
@@ -117,10 +120,10 @@ static const struct fl_ctl_command *ctl_find_command(const char *name)
     return NULL;
 }
 
-/* More than the number of commands. */
+/* More than there are. */
 #define MOST_COMMANDS 64
 
-static int ctl_unknown_command(const char *name)
+static int unknown_command(const char *name)
 {
     const char *names[MOST_COMMANDS];
     const char *near;
@@ -136,35 +139,8 @@ static int ctl_unknown_command(const char *name)
     return FL_CTL_USAGE;
 }
 
-/* "90m", "720h", "30d" */
-static bool ctl_parse_span(const char *text, uint64_t *ret_ms)
-{
-    static const struct {
-        char unit;
-        uint64_t ms;
-    } units[] = {{'s', 1000}, {'m', 60000}, {'h', 3600000}, {'d', 86400000}};
-    char digits[16] = "";
-    size_t len = strlen(text);
-    uint64_t n;
-    size_t i;
-
-    if (len < 2 || len >= sizeof(digits)) {
-        return false;
-    }
-    (void)memcpy(digits, text, len - 1);
-    for (i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (text[len - 1] == units[i].unit && fl_str_to_u64(digits, &n) == FL_OK &&
-            n <= UINT64_MAX / 2 / units[i].ms)
-        {
-            *ret_ms = n * units[i].ms;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Checks a value of an option; the exit code if it is wrong. */
-static int ctl_check_value(bool right, const char *option, const char *expected, const char *found)
+/* Takes a value that is right; the exit code of one that is not. */
+static int taken(bool right, const char *option, const char *expected, const char *found)
 {
     if (right) {
         return -1;
@@ -173,17 +149,28 @@ static int ctl_check_value(bool right, const char *option, const char *expected,
     return FL_CTL_USAGE;
 }
 
-/* Options without a letter: an exit code to end with, or -1 to continue. */
-static int ctl_parse_word(struct fl_ctl_args *a, int opt, const char *arg)
+static int take_span(const char *option, const char *text, uint64_t *ret_ms)
+{
+    static const struct fl_quantity_range range = {
+        .kind = FL_QUANTITY_TIME, .step = 1000, .min = 1};
+    struct fl_err err = {0};
+
+    if (fl_quantity_read(&range, text, ret_ms, &err) == FL_OK) {
+        return -1;
+    }
+    (void)fprintf(stderr, "flctl: --%s: %s\n", option, err.msg);
+    return FL_CTL_USAGE;
+}
+
+/* Those without a letter: an exit code to end with, or -1 to go on. */
+static int parse_word(struct fl_ctl_args *a, int opt, const char *arg)
 {
     switch (opt) {
     case OPT_VALID:
-        return ctl_check_value(ctl_parse_span(arg, &a->valid_ms) && a->valid_ms > 0, "valid",
-                               "a span such as 1h", arg);
+        return take_span("valid", arg, &a->valid_ms);
     case OPT_USES:
-        return ctl_check_value(fl_str_to_u64(arg, &a->uses) == FL_OK && a->uses >= 1 &&
-                                   a->uses <= UINT32_MAX,
-                               "uses", "a number from 1 on", arg);
+        return taken(fl_str_to_u64(arg, &a->uses) == FL_OK && a->uses >= 1 && a->uses <= UINT32_MAX,
+                     "uses", "a number from 1 on", arg);
     case OPT_LABELS:
         a->labels = arg;
         return -1;
@@ -218,14 +205,12 @@ static int ctl_parse_word(struct fl_ctl_args *a, int opt, const char *arg)
         a->public_key = arg;
         return -1;
     default:
-        (void)fputs("try flctl --help\n", stderr);
         return FL_CTL_USAGE;
     }
 }
 
-/* Socket and state folder of an instance of the systemd template unit
-   (systemd/fl-serverd.service.in). */
-static int ctl_parse_instance(struct fl_ctl_args *a, const char *name)
+/* Socket and state folder of an instance of the unit's template (systemd/fl-serverd.service.in). */
+static int parse_instance(struct fl_ctl_args *a, const char *name)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.-";
@@ -237,11 +222,11 @@ static int ctl_parse_instance(struct fl_ctl_args *a, const char *name)
         (void)snprintf(a->instance_dir, sizeof(a->instance_dir), "/var/lib/fl-serverd-%s", name);
         a->backup.state_dir = a->instance_dir;
     }
-    return ctl_check_value(ok, "instance", "the NAME of fl-serverd@NAME", name);
+    return taken(ok, "instance", "the NAME of fl-serverd@NAME", name);
 }
 
-/* An exit code to end with, or -1 to continue. */
-static int ctl_parse_option(struct fl_ctl_args *a, int opt, const char *arg)
+/* An exit code to end with, or -1 to go on. */
+static int parse_option(struct fl_ctl_args *a, int opt, const char *arg)
 {
     switch (opt) {
     case 's':
@@ -257,20 +242,18 @@ static int ctl_parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         return fl_fs_join(a->socket, sizeof(a->socket), arg, "admin.sock") == FL_OK ? -1
                                                                                     : FL_CTL_USAGE;
     case 'i':
-        return ctl_parse_instance(a, arg);
+        return parse_instance(a, arg);
     case 'j':
         a->out.json = true;
         return -1;
     case 'l':
-        return ctl_check_value(fl_str_to_u64(arg, &a->last) == FL_OK && a->last <= UINT32_MAX,
-                               "last", "a number", arg);
+        return taken(fl_str_to_u64(arg, &a->last) == FL_OK && a->last <= UINT32_MAX, "last",
+                     "a number", arg);
     case 'r':
         a->has_round = true;
-        return ctl_check_value(fl_str_to_u64(arg, &a->round) == FL_OK, "round", "a number", arg);
+        return taken(fl_str_to_u64(arg, &a->round) == FL_OK, "round", "a number", arg);
     case 'u':
-        return ctl_check_value(ctl_parse_span(arg, &a->forget.unseen_for_ms) &&
-                                   a->forget.unseen_for_ms > 0,
-                               "unseen-for", "a span such as 720h", arg);
+        return take_span("unseen-for", arg, &a->forget.unseen_for_ms);
     case 'a':
         a->out.abandoned = true;
         return -1;
@@ -282,7 +265,7 @@ static int ctl_parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         if (strlen(arg) <= FL_WIRE_MAX_REASON) {
             return -1;
         }
-        (void)fprintf(stderr, "flctl: --reason: %zu bytes, at most %d are allowed\n", strlen(arg),
+        (void)fprintf(stderr, "flctl: --reason: %zu bytes, at most %d are taken\n", strlen(arg),
                       FL_WIRE_MAX_REASON);
         return FL_CTL_USAGE;
     case 'o':
@@ -290,7 +273,7 @@ static int ctl_parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         a->has_output = true;
         return -1;
     case 'h':
-        ctl_usage(stdout);
+        usage(stdout);
         return FL_CTL_OK;
     case 'R':
         fl_ctl_reference();
@@ -299,7 +282,7 @@ static int ctl_parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         (void)printf("flctl %s\n", PACKAGE_VERSION);
         return FL_CTL_OK;
     default:
-        return ctl_parse_word(a, opt, arg);
+        return parse_word(a, opt, arg);
     }
 }
 
@@ -315,8 +298,8 @@ int fl_ctl_complain(const struct fl_ctl_args *args, int code, const char *fmt, .
     return code;
 }
 
-/* Finds the command, of two words or one, and reads its arguments. */
-static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
+/* The command, of two words or one, and what follows it. */
+static int parse_command(int n, char **words, struct fl_ctl_args *a)
 {
     char both[64];
     int used = 2;
@@ -325,18 +308,18 @@ static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
         (void)fprintf(stderr, "flctl: expected a command (see flctl --help)\n");
         return FL_CTL_USAGE;
     }
-    if (fl_ctl_is_backup(words[0])) {
+    if (strcmp(words[0], "backup") == 0 || strcmp(words[0], "restore") == 0) {
         return fl_ctl_backup(&a->backup, n, words);
     }
     if (n >= 2 && snprintf(both, sizeof(both), "%s %s", words[0], words[1]) < (int)sizeof(both)) {
-        a->command = ctl_find_command(both);
+        a->command = find(both);
     }
     if (a->command == NULL) {
         used = 1;
-        a->command = ctl_find_command(words[0]);
+        a->command = find(words[0]);
     }
     if (a->command == NULL) {
-        return ctl_unknown_command(words[0]);
+        return unknown_command(words[0]);
     }
     if (a->command->args != NULL) {
         return a->command->args(a, n - used, words + used);
@@ -346,39 +329,9 @@ static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
                                        "unexpected argument '%s' (see flctl --help)", words[used]);
 }
 
-static int ctl_parse(int argc, char **argv, struct fl_ctl_args *a)
+static int parse(int argc, char **argv, struct fl_ctl_args *a)
 {
-    static const struct option options[] = {
-        {"socket", required_argument, NULL, 's'},
-        {"state-dir", required_argument, NULL, 'd'},
-        {"instance", required_argument, NULL, 'i'},
-        {"json", no_argument, NULL, 'j'},
-        {"last", required_argument, NULL, 'l'},
-        {"abandoned", no_argument, NULL, 'a'},
-        {"round", required_argument, NULL, 'r'},
-        {"output", required_argument, NULL, 'o'},
-        {"force", no_argument, NULL, 'f'},
-        {"reason", required_argument, NULL, 'm'},
-        {"unseen-for", required_argument, NULL, 'u'},
-        {"without-keys", no_argument, NULL, 'K'},
-        {"moved", no_argument, NULL, 'M'},
-        {"reference", no_argument, NULL, 'R'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {"valid", required_argument, NULL, OPT_VALID},
-        {"uses", required_argument, NULL, OPT_USES},
-        {"server", required_argument, NULL, OPT_SERVER},
-        {"identity", required_argument, NULL, OPT_IDENTITY},
-        {"certificate", required_argument, NULL, OPT_CERTIFICATE},
-        {"key", required_argument, NULL, OPT_KEY},
-        {"ca", required_argument, NULL, OPT_CA},
-        {"labels", required_argument, NULL, OPT_LABELS},
-        {"many", required_argument, NULL, OPT_MANY},
-        {"all", no_argument, NULL, OPT_ALL},
-        {"serial", required_argument, NULL, OPT_SERIAL},
-        {"public-key", required_argument, NULL, OPT_PUBLIC_KEY},
-        {"yes", no_argument, NULL, OPT_YES},
-        {NULL, 0, NULL, 0}};
+    struct fl_args args = {.program = "flctl", .rows = options, .argc = argc, .argv = argv};
     const char *env = getenv("FL_ADMIN_SOCKET");
     char path[FL_CTL_PATH];
     struct fl_err err = {0};
@@ -390,13 +343,13 @@ static int ctl_parse(int argc, char **argv, struct fl_ctl_args *a)
     {
         return FL_CTL_USAGE;
     }
-    while ((opt = getopt_long(argc, argv, "s:d:i:jl:r:o:u:m:afhV", options, NULL)) != -1) {
-        code = ctl_parse_option(a, opt, optarg);
+    while ((opt = fl_args_next(&args)) != FL_ARGS_END) {
+        code = parse_option(a, opt, args.value);
         if (code >= 0) {
             return code;
         }
     }
-    code = ctl_parse_command(argc - optind, argv + optind, a);
+    code = parse_command(args.n_operands, argv + 1, a);
     if (code >= 0) {
         return code;
     }
@@ -410,10 +363,10 @@ static int ctl_parse(int argc, char **argv, struct fl_ctl_args *a)
 }
 
 /*
- * Writes to a temporary file and renames it, so that a failed call never leaves a truncated model.
- * The rename would replace a device or a folder: these are refused.
+ * Written beside and renamed, so that a broken call never leaves half a model. The rename
+ * would put a file in the place of a device or a folder: these are refused.
  */
-static int ctl_export_model(struct fl_ctl_args *a, const struct fl_buf *request)
+static int export_model(struct fl_ctl_args *a, const struct fl_buf *request)
 {
     char tmp[FL_CTL_PATH];
     struct stat st;
@@ -453,7 +406,7 @@ static int ctl_export_model(struct fl_ctl_args *a, const struct fl_buf *request)
     return code;
 }
 
-static int ctl_run(struct fl_ctl_args *a)
+static int run(struct fl_ctl_args *a)
 {
     struct fl_buf request;
     int code;
@@ -466,7 +419,7 @@ static int ctl_run(struct fl_ctl_args *a)
     }
     a->out.array = a->out.json ? json_array() : NULL;
     a->out.round = a->round;
-    code = strcmp(a->command->name, "export") == 0 ? ctl_export_model(a, &request)
+    code = strcmp(a->command->name, "export") == 0 ? export_model(a, &request)
                                                    : fl_ctl_call(a, &request);
     if (code != FL_CTL_OK && a->command->message == fl_ctl_on_admin) {
         fl_ctl_forget_key(a->out.file);
@@ -482,14 +435,13 @@ static int ctl_run(struct fl_ctl_args *a)
 int main(int argc, char **argv)
 {
     struct fl_ctl_args a = {.out = {.file = "model.safetensors"}, .reason = fl_wire_lend("")};
-    /* Without SIGXFSZ a file over the size limit is a write error like a full disk, not a death in
-       the middle of a backup. */
+    /* A limit of file sizes is a full disk, with a message: no death in the middle of a backup. */
     static const struct sigaction ignore = {.sa_handler = SIG_IGN};
     int code;
 
     (void)sigaction(SIGXFSZ, &ignore, NULL);
-    code = ctl_parse(argc, argv, &a);
-    code = code >= 0 ? code : ctl_run(&a);
+    code = parse(argc, argv, &a);
+    code = code >= 0 ? code : run(&a);
     fl_wire_invite_done(&a.out.invite);
     return code;
 }

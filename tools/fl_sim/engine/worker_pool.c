@@ -39,23 +39,14 @@ struct fl_norms fl_job_answer_norms(const struct fl_job_answer *answer, size_t n
 
 /* --- the queue; called with the lock held --- */
 
-static void pool_enqueue(struct fl_worker_pool *pool, struct fl_job *job)
+static struct fl_job *pool_first(const struct fl_worker_pool *pool)
 {
-    job->previous = pool->last;
-    *(pool->last != NULL ? &pool->last->next : &pool->first) = job;
-    pool->last = job;
-}
-
-static void pool_dequeue(struct fl_worker_pool *pool, struct fl_job *job)
-{
-    *(job->previous != NULL ? &job->previous->next : &pool->first) = job->next;
-    *(job->next != NULL ? &job->next->previous : &pool->last) = job->previous;
-    job->next = job->previous = NULL;
+    return FL_LIST_FIRST(&pool->queue, struct fl_job, link);
 }
 
 static void pool_run_job(struct fl_worker_pool *pool, struct fl_job *job)
 {
-    pool_dequeue(pool, job);
+    fl_list_remove(&job->link);
     job->state = FL__JOB_RUNNING;
     (void)pthread_mutex_unlock(&pool->lock);
     fl__worker_pool_run(job);
@@ -69,9 +60,9 @@ bool fl__worker_pool_step(struct fl_worker_pool *pool)
     bool any;
 
     (void)pthread_mutex_lock(&pool->lock);
-    any = pool->first != NULL;
+    any = pool_first(pool) != NULL;
     if (any) {
-        pool_run_job(pool, pool->first);
+        pool_run_job(pool, pool_first(pool));
     }
     (void)pthread_mutex_unlock(&pool->lock);
     return any;
@@ -83,8 +74,8 @@ static void *pool_thread(void *arg)
 
     (void)pthread_mutex_lock(&pool->lock);
     while (!pool->ending) {
-        if (pool->first != NULL) {
-            pool_run_job(pool, pool->first);
+        if (pool_first(pool) != NULL) {
+            pool_run_job(pool, pool_first(pool));
         } else {
             (void)pthread_cond_wait(&pool->more, &pool->lock);
         }
@@ -125,7 +116,7 @@ static struct fl_job *pool_submit(struct fl_job *job)
         return job;
     }
     (void)pthread_mutex_lock(&pool->lock);
-    pool_enqueue(pool, job);
+    fl_list_append(&pool->queue, &job->link);
     (void)pthread_cond_signal(&pool->more);
     (void)pthread_mutex_unlock(&pool->lock);
     return job;
@@ -204,8 +195,8 @@ static void pool_finish(struct fl_job *job)
         pool_run_job(pool, job);
     }
     while (job->state != FL__JOB_DONE) {
-        if (pool->first != NULL) { /* The job that the caller will wait for next. */
-            pool_run_job(pool, pool->first);
+        if (pool_first(pool) != NULL) { /* The job that the caller will wait for next. */
+            pool_run_job(pool, pool_first(pool));
         } else {
             (void)pthread_cond_wait(&pool->done, &pool->lock);
         }
@@ -239,7 +230,7 @@ static void pool_stop_job(struct fl_job *job)
     (void)pthread_mutex_lock(&pool->lock);
     queued = job->state == FL__JOB_QUEUED;
     if (queued) {
-        pool_dequeue(pool, job);
+        fl_list_remove(&job->link);
     }
     (void)pthread_mutex_unlock(&pool->lock);
     if (!queued) {

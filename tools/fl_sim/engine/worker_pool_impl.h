@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "libfl/base/list.h"
 #include "tools/fl_sim/engine/worker_pool.h"
 
 enum fl__job_state { FL__JOB_QUEUED, FL__JOB_RUNNING, FL__JOB_DONE };
@@ -13,7 +14,7 @@ enum fl__job_state { FL__JOB_QUEUED, FL__JOB_RUNNING, FL__JOB_DONE };
 struct fl_job {
     struct fl_worker_pool *pool;
     /* QUEUED: in the pool's queue; RUNNING in another process: its list */
-    struct fl_job *previous, *next;
+    struct fl_list link;
     unsigned process; /* rank that runs it; 0: this process */
     uint64_t id;      /* in another process: id of its messages */
     enum fl__job_state state;
@@ -41,7 +42,7 @@ struct fl_worker_pool {
     /* Protects the queue and the states of jobs. */
     pthread_mutex_t lock;
     pthread_cond_t more, done;
-    struct fl_job *first, *last;
+    struct fl_list queue;
     bool ending;
     pthread_t *threads;
     unsigned n_threads;

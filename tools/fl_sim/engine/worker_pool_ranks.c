@@ -15,7 +15,7 @@ struct shared_message {
 struct fl__worker_pool_ranks {
     const struct fl_ranks *of;
     uint64_t last_id;
-    struct fl_job *first, *last;        /* unanswered jobs */
+    struct fl_list unanswered;          /* jobs */
     struct fl_model_cache *model_cache; /* contents of `common`; a reference, as the next */
     struct fl_blob *model;
     struct shared_message common, evaluated;
@@ -156,28 +156,16 @@ static void ranks_send_head(struct fl__worker_pool_ranks *t, unsigned to,
 
 /* --- unanswered jobs --- */
 
-static void ranks_list_job(struct fl__worker_pool_ranks *t, struct fl_job *job)
-{
-    job->previous = t->last;
-    *(t->last != NULL ? &t->last->next : &t->first) = job;
-    t->last = job;
-}
-
-static void ranks_unlist_job(struct fl__worker_pool_ranks *t, struct fl_job *job)
-{
-    *(job->previous != NULL ? &job->previous->next : &t->first) = job->next;
-    *(job->next != NULL ? &job->next->previous : &t->last) = job->previous;
-    job->next = job->previous = NULL;
-}
-
 static struct fl_job *ranks_find_job(const struct fl__worker_pool_ranks *t, uint64_t id)
 {
-    struct fl_job *job = t->first;
+    struct fl_job *job;
 
-    while (job != NULL && job->id != id) {
-        job = job->next;
+    FL_LIST_FOREACH (job, &t->unanswered, struct fl_job, link) {
+        if (job->id == id) {
+            return job;
+        }
     }
-    return job;
+    return NULL;
 }
 
 static void ranks_fail_job(struct fl_job *job, int code, const struct fl_err *err)
@@ -274,7 +262,7 @@ static void ranks_receive(struct fl__worker_pool_ranks *t, const struct fl_buf *
     if (rv != FL_OK) {
         ranks_fail_job(job, rv, &err);
     }
-    ranks_unlist_job(t, job);
+    fl_list_remove(&job->link);
     job->state = FL__JOB_DONE;
 }
 
@@ -310,7 +298,7 @@ void fl__ranks_begin(struct fl_job *job)
         return;
     }
     job->state = FL__JOB_RUNNING;
-    ranks_list_job(t, job);
+    fl_list_append(&t->unanswered, &job->link);
 }
 
 /* Meanwhile, run jobs of this process. */
@@ -328,7 +316,7 @@ void fl__ranks_wait(struct fl_job *job)
         }
         if (rv != FL_OK) {
             ranks_fail_job(job, rv, &err);
-            ranks_unlist_job(job->pool->ranks, job);
+            fl_list_remove(&job->link);
             job->state = FL__JOB_DONE;
         }
     }
@@ -340,7 +328,7 @@ void fl__ranks_cancel(struct fl_job *job)
 
     if (job->state != FL__JOB_DONE) {
         ranks_send_head(job->pool->ranks, job->process, &head);
-        ranks_unlist_job(job->pool->ranks, job);
+        fl_list_remove(&job->link);
         job->state = FL__JOB_DONE;
     }
 }

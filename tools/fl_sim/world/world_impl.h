@@ -9,7 +9,7 @@
 #include "libfl/base/rng.h"
 #include "tools/fl_sim/world/world.h"
 
-/* --- quantities (quantity.c) --- */
+/* --- numbers (number.c) --- */
 
 enum fl__unit_kind {
     FL__RATE,

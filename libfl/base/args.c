@@ -1,0 +1,221 @@
+#include "libfl/base/args.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+
+/* More than a program has. */
+#define ROWS_MAX 64
+/* Columns of a line of help, of an option with its value, and of the latter at most where
+   descriptions begin: behind a longer one its description follows at once. */
+#define HELP_COLUMNS 96
+#define LEFT_MAX     64
+#define LEFT_COLUMNS 24
+
+int fl_args_wrong(const struct fl_args *args, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    (void)fprintf(stderr, "%s: %s\ntry %s --help\n", args->program, fl_str_clean(text),
+                  args->program);
+    return FL_ARGS_WRONG;
+}
+
+static int unknown(const struct fl_args *args, const char *word)
+{
+    const char *names[ROWS_MAX];
+    const char *near;
+    size_t n;
+
+    for (n = 0; n < ROWS_MAX && args->rows[n].name != NULL; n++) {
+        names[n] = args->rows[n].name;
+    }
+    near = fl_str_nearest(word + strspn(word, "-"), names, n);
+    return fl_args_wrong(args, "unknown option '%s'%s%s%s", word,
+                         near != NULL ? ", did you mean '--" : "", near != NULL ? near : "",
+                         near != NULL ? "'?" : "");
+}
+
+/* 0: it went where its row says. */
+static int taken(struct fl_args *args, const struct fl_arg *row, const char *value)
+{
+    args->row = row;
+    args->value = value;
+    if (row->id != 0) {
+        return row->id;
+    }
+    if (row->value == NULL) {
+        *row->flag = true;
+    } else if (*row->text != NULL) {
+        return fl_args_wrong(args, "--%s is given twice", row->name);
+    } else {
+        *row->text = value;
+    }
+    return 0;
+}
+
+static int without_value(const struct fl_args *args, const struct fl_arg *row)
+{
+    return fl_args_wrong(args, "--%s needs a value (%s)", row->name, row->value);
+}
+
+/* The value of an option that has none in its own word: the next word. */
+static int with_next(struct fl_args *args, const struct fl_arg *row)
+{
+    if (row->value != NULL && args->at >= args->argc) {
+        return without_value(args, row);
+    }
+    return taken(args, row, row->value != NULL ? args->argv[args->at++] : NULL);
+}
+
+static int long_option(struct fl_args *args, const char *word)
+{
+    const char *equals = strchr(word, '=');
+    size_t len = equals != NULL ? (size_t)(equals - word) : strlen(word);
+    const struct fl_arg *row = args->rows;
+
+    while (row->name != NULL &&
+           (strlen(row->name) + 2 != len || memcmp(row->name, word + 2, len - 2) != 0))
+    {
+        row++;
+    }
+    if (row->name == NULL) {
+        char name[128];
+
+        (void)snprintf(name, sizeof(name), "%.*s", (int)(len < 120 ? len : 120), word);
+        return unknown(args, name);
+    }
+    if (equals == NULL) {
+        return with_next(args, row);
+    }
+    return row->value != NULL ? taken(args, row, equals + 1)
+                              : fl_args_wrong(args, "--%s takes no value", row->name);
+}
+
+/* The first of args->letters. */
+static int letter(struct fl_args *args)
+{
+    const struct fl_arg *row = args->rows;
+    char word[3] = {'-', *args->letters++, '\0'};
+    const char *rest = args->letters;
+
+    while (row->name != NULL && row->letter != word[1]) {
+        row++;
+    }
+    if (*rest == '\0' || (row->name != NULL && row->value != NULL)) {
+        args->letters = NULL;
+    }
+    if (row->name == NULL) {
+        return unknown(args, word);
+    }
+    return row->value != NULL && *rest != '\0' ? taken(args, row, rest) : with_next(args, row);
+}
+
+int fl_args_next(struct fl_args *args)
+{
+    int rv = 0;
+
+    args->at = args->at > 0 ? args->at : 1;
+    while (rv == 0) {
+        char *word;
+
+        if (args->letters != NULL) {
+            rv = letter(args);
+            continue;
+        }
+        if (args->at >= args->argc) {
+            return FL_ARGS_END;
+        }
+        word = args->argv[args->at++];
+        if (args->only_operands || word[0] != '-' || word[1] == '\0') {
+            args->argv[1 + args->n_operands++] = word;
+        } else if (strcmp(word, "--") == 0) {
+            args->only_operands = true;
+        } else if (word[1] == '-') {
+            rv = long_option(args, word);
+        } else {
+            args->letters = word + 1;
+        }
+    }
+    return rv;
+}
+
+/* --- help --- */
+
+static size_t columns(const char *text, size_t len)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        n += ((unsigned char)text[i] & 0xc0) != 0x80 ? 1 : 0;
+    }
+    return n;
+}
+
+/* "  -s, --socket PATH" */
+static size_t left_of(const struct fl_arg *row, bool letters, char out[LEFT_MAX])
+{
+    char short_one[8] = "";
+
+    if (letters) {
+        (void)snprintf(short_one, sizeof(short_one), row->letter != '\0' ? "-%c, " : "    ",
+                       row->letter);
+    }
+    (void)snprintf(out, LEFT_MAX, "  %s--%s%s%s", short_one, row->name,
+                   row->value != NULL ? " " : "", row->value != NULL ? row->value : "");
+    return columns(out, strlen(out));
+}
+
+/* Words of `text` from column `at` on, of further lines from `indent` on. */
+static void put_words(FILE *out, const char *text, size_t at, size_t indent)
+{
+    bool first = true;
+
+    while (*text != '\0') {
+        size_t len = strcspn(text, " ");
+        size_t width = columns(text, len);
+
+        if (!first && at + 1 + width > HELP_COLUMNS) {
+            (void)fprintf(out, "\n%*s", (int)indent, "");
+            at = indent;
+        } else if (!first) {
+            (void)fputc(' ', out);
+            at++;
+        }
+        (void)fwrite(text, 1, len, out);
+        at += width;
+        first = false;
+        text += len + strspn(text + len, " ");
+    }
+    (void)fputc('\n', out);
+}
+
+void fl_args_help(const struct fl_arg *rows, FILE *out)
+{
+    const struct fl_arg *row;
+    char left[LEFT_MAX];
+    bool letters = false;
+    size_t widest = 0;
+
+    for (row = rows; row->name != NULL; row++) {
+        letters = letters || row->letter != '\0';
+    }
+    for (row = rows; row->name != NULL; row++) {
+        size_t width = left_of(row, letters, left);
+
+        widest = width > widest && width <= LEFT_COLUMNS ? width : widest;
+    }
+    for (row = rows; row->name != NULL; row++) {
+        size_t width = left_of(row, letters, left);
+        size_t pad = width < widest ? widest - width + 2 : 2;
+
+        (void)fprintf(out, "%s%*s", left, (int)pad, "");
+        put_words(out, row->help, width + pad, widest + 2);
+    }
+}
