@@ -123,9 +123,12 @@ import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
 db.execute("INSERT INTO change (round, line, at_ms, name, before, after) VALUES (1000000, 9, 1, 'the model', '', ?)",
            ("1: " + "x" * 1000,))
-db.execute("WITH RECURSIVE n (i) AS (SELECT 1000000 UNION ALL SELECT i + 1 FROM n WHERE i < 1070000) INSERT INTO abandoned"
-           " (line, round, attempt, n_selected, n_responders, accuracy, uplink_bytes, feedback_bytes, uplink_bytes_full,"
-           " downlink_bytes, started_ms, ended_ms, n_personal) SELECT 0, i, 1, 2, 2, 0.5, 1, 0, 1, 1, 1, 2, 0 FROM n")
+columns = [(row[1], row[2]) for row in db.execute("PRAGMA table_info(abandoned)") if row[1] != "sum"]
+values = {"line": "0", "round": "i", "accuracy": "0.5"}
+db.execute("WITH RECURSIVE n (i) AS (SELECT 1000000 UNION ALL SELECT i + 1 FROM n WHERE i < 1070000)"
+           " INSERT INTO abandoned (%s) SELECT %s FROM n" % (
+               ", ".join(name for name, _ in columns),
+               ", ".join(values.get(name, "NULL" if type == "REAL" else "1") for name, type in columns)))
 db.commit()
 PY
 c "more than is sent" 1 "the answer would be longer than 64 MB" --abandoned rounds

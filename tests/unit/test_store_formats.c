@@ -115,12 +115,15 @@ START_TEST(an_upload_of_an_unknown_version_is_lost_and_begun_anew)
 {
     const size_t hashed = 24 + 24 + 16;
     struct fl_buf file;
+    uint64_t hash;
 
     put_upload();
     ck_assert_int_eq(open_upload(), FL_OK);
     file = get_file(UPLOAD);
     (void)put_le(file.data + 8, 2, 4);
-    (void)put_le(file.data + hashed, fl_hash64(file.data, hashed), 8);
+    hash = fl_hash64(file.data, hashed);
+    (void)put_le(file.data + hashed, hash, 8);
+    (void)put_le(file.data + hashed + 8, UPLOAD_DATA ^ hash, 8); /* how much is there */
     put_file(UPLOAD, file.data, file.len);
     fl_buf_done(&file);
     ck_assert(fl_spool_is_lost(open_upload()));
