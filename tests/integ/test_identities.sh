@@ -1,26 +1,41 @@
 #!/usr/bin/env bash
-# Algorithms that must agree, run through the daemons: those that are FedAvg at a limit of an option,
-# what a step size of zero leaves, and what the names and the failures of clients do not change.
+# Algorithms that must agree: those that are FedAvg at a limit of an option, what a step size of zero leaves, and what
+# the names and the failures of clients do not change. Run through fl-sim, which does what daemons do, bit for bit
+# (test_same.sh); a client's NaN goes through daemons.
 #   test_identities.sh [--zero NAME…]     a step size of zero, those presets only
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 base=("model: {preset: dnn60}" "seed: 7")
 everybody='fraction: {fraction: 1}'
 rounds=3
-order=(0 1 2 3 4) # whose data client c0, c1… has
+order=(0 1 2 3 4) # the data of client-000, client-001, …
 
-# name, lines of YAML…: a federation of five to its end; its model in NAME.safetensors
+# folder: those of $order, under the names client-000, client-001, …
+ordered() {
+  local i
+  mkdir "$1"
+  for i in "${!order[@]}"; do ln -s "$dir/data/client-00${order[i]}" "$1/client-00$i"; done
+  "$python" - "${order[@]}" >"$1/split.json" <<PY
+import json, sys
+with open("$dir/data/split.json") as f:
+    split = json.load(f)
+split["clients"] = [split["clients"][int(k)] | {"folder": f"client-00{i}"} for i, k in enumerate(sys.argv[1:])]
+json.dump(split, sys.stdout)
+PY
+}
+# name, lines of the server's YAML…: a federation of all in $order to its end; its model in NAME.safetensors
 federation() {
-  local name=$1 i
+  local name=$1
   shift
-  write_server "$name" "${base[@]}" "rounds: $rounds" "round: {start_clients: 5, min_responders: 5}" "$@"
-  start_server "$name" || { note_failure "$name: fl-serverd does not start"; tail -n 3 "$dir/$name.log"; return 1; }
-  for i in 0 1 2 3 4; do start_client "$name-$i" "$dir/data/client-00${order[i]}" "name: c$i"; done
-  wait_for "the rounds of $name" at_round "$name" "$rounds"
-  check "$name: the model is exported" ctl "$name" export --output "$dir/$name.safetensors"
+  ordered "$dir/$name.data"
+  {
+    echo "server:"
+    printf '  %s\n' "${base[@]}" "rounds: $rounds" "round: {start_clients: ${#order[@]}, min_responders: ${#order[@]}}" "$@"
+    printf '%s\n' "client: {offers: yes}" "data: {path: \"$dir/$name.data\"}" "stop: {rounds: $rounds}"
+  } >"$dir/$name.yaml"
+  check "$name runs" "$build/fl-sim" run "$dir/$name.yaml" --out "$dir/$name.out" --quiet --keep-state || return
+  cp "$(printf '%s/models/round-%06d.safetensors' "$dir/$name.out/base/seed-7/state/server" "$rounds")" "$dir/$name.safetensors"
   check "$name: the model is finite" finite "$dir/$name.safetensors"
-  stop "$name"
-  for i in 0 1 2 3 4; do wait_end "$name-$i"; done
 }
 # name: the model that a federation begins with
 beginning() {
@@ -51,28 +66,40 @@ close() { # rule, tolerance, federation, federation
   check "$1" near "$2" "$model" "$dir/$3.safetensors" "$dir/$4.safetensors"
 }
 
-# name: three rounds of the preset with a step size that is zero in float32 (zero itself is refused) leave the model bit for bit
+# presets…: three rounds with a step size that is zero in float32 (zero itself is refused) leave the model bit for bit
 zero() {
-  local name=z-${1//+/-} momentum=0.5
-  [[ $1 != pfedme* ]] || momentum=0 # it refuses any
-  federation "$name" "algorithm: $1" "evaluation: {every: 0}" \
-    "training: {learning_rate: 1e-60, momentum: $momentum, weight_decay: 0.01}" || return
-  same "$1: a step size of zero leaves the model bit for bit" beginning "$name"
-  rm -rf "${dir:?}/$name"*
+  local preset momentum before
+  {
+    printf '%s\n' "server:"
+    printf '  %s\n' "${base[@]}" "rounds: 3" "round: {start_clients: 5, min_responders: 5}" "evaluation: {every: 0}"
+    printf '%s\n' "client: {offers: yes}" "data: {path: \"$dir/data\"}" "stop: {rounds: 3}" "sweep:"
+    for preset in "$@"; do
+      momentum=0.5
+      [[ $preset != pfedme* ]] || momentum=0 # it refuses any
+      echo "- {label: \"$preset\", server: {algorithm: \"$preset\", training: {learning_rate: 1e-60, momentum: $momentum, weight_decay: 0.01}}}"
+    done
+  } >"$dir/zero.yaml"
+  check "all presets run with a step size of zero" "$build/fl-sim" run "$dir/zero.yaml" --out "$dir/zero" --quiet --keep-state || return
+  before=$(tensors "$dir/beginning.safetensors")
+  while IFS=$'\t' read -r preset folder; do
+    equal "$preset: a step size of zero leaves the model bit for bit" "$before" \
+      "$(tensors "$dir/zero/$folder/seed-7/state/server/models/round-000003.safetensors")"
+  done < <(json '"\n".join(p["label"] + "\t" + p["point"] for p in d["points"])' <"$dir/zero/run.json")
+  rm -r "$dir/zero"
 }
 
 synthetic "$dir/data" 5 --seed 3
-if [ "${1:-}" = --worker ] || [ "${1:-}" = --zero ]; then
+beginning beginning
+if [ "${1:-}" = --zero ]; then
   shift
-  beginning beginning
-  for preset in "$@"; do zero "$preset"; done
+  zero "$@"
   finish
 fi
 
 ### A step size of zero: every preset
 mapfile -t presets < <(presets_of_help)
 check "fl-serverd --help lists presets" test "${#presets[@]}" -ge 40
-share_out "${presets[@]}"
+zero "${presets[@]}"
 
 ### What is FedAvg at a limit, bit for bit
 federation fedavg "strategy: {$everybody}"
@@ -100,7 +127,6 @@ check "beta is no decoration" differ fedavg avgm9
 federation me "algorithm: pfedme" "training: {learning_rate: 0.05}" \
   "strategy: {upload: {n: 5}, solver: {lambda: 20, inner_steps: 1, inner_learning_rate: 0.05}}"
 close "pfedme with eta lambda = 1 and one inner step is fedavg to 1e-6" 1e-6 fedavg me
-beginning beginning
 federation me0 "algorithm: pfedme" "strategy: {upload: {n: 5}, solver: {lambda: 0}}"
 same "pfedme with lambda = 0 leaves the model for all" beginning me0
 federation mebeta "algorithm: pfedme" "strategy: {upload: {n: 5}, aggregate: {server_lr: 0}}"
@@ -122,8 +148,8 @@ close "igfl_s with kappa = 0 too" 1e-6 equal1 kappa
 rounds=3
 
 ### Personal models that are not mixed are those of local_only
-newest() { # client
-  "$python" - "$dir/$1.state/keep" <<'PY'
+newest() { # federation, client
+  "$python" - "$dir/$1.out/base/seed-7/state/clients/client-00$2/keep" <<'PY'
 import glob, re, sys
 print(max(glob.glob(sys.argv[1] + "/own.personal.*.keep"), key=lambda f: int(re.findall(r"\.(\d+)\.keep$", f)[0])))
 PY
@@ -131,7 +157,7 @@ PY
 alone() { # rule, federation
   local i
   for i in 0 1 2 3 4; do
-    check "$1 (c$i)" near 1e-6 "$model" "$(newest "local-$i")" "$(newest "$2-$i")"
+    check "$1 (client-00$i)" near 1e-6 "$model" "$(newest local "$i")" "$(newest "$2" "$i")"
   done
 }
 federation local "algorithm: local_only"
@@ -142,7 +168,7 @@ alone "heur_fedamp with a self weight of 1 is local_only" heur
 federation sigma "algorithm: fedavg+mcsa" "strategy: {upload: {n: 5}, aggregate: {sigma: 1000000}}"
 alone "mcsa with a huge sigma is local_only" sigma
 federation mixed "algorithm: fedavg+mcsa" "strategy: {upload: {n: 5}, aggregate: {sigma: 0}}"
-mixes() { ! near 1e-6 "$model" "$(newest local-0)" "$(newest mixed-0)"; }
+mixes() { ! near 1e-6 "$model" "$(newest local 0)" "$(newest mixed 0)"; }
 check "with sigma = 0 it is not" mixes
 
 ### Names: clients that swap theirs end with the same model. Whole batches, which no seed decides.
@@ -181,13 +207,9 @@ mv "$dir/parts" "$dir/data"
 federation parts "training: {batch_size: 65536}" "strategy: {$everybody}"
 mv "$dir/data" "$dir/parts"
 mv "$dir/wholes" "$dir/data"
-write_server joint "${base[@]}" "rounds: 3" "training: {batch_size: 65536}" "round: {start_clients: 1}"
-start_server joint
-start_client joint-0 "$dir/data/client-001" "name: c0"
-wait_for "the rounds of joint" at_round joint 3
-check "joint: the model is exported" ctl joint export --output "$dir/joint.safetensors"
-stop joint
-wait_end joint-0
+order=(1)
+federation joint "training: {batch_size: 65536}"
+order=(0 1 2 3 4)
 close "one step a round is gradient descent on the loss of all" 1e-5 joint parts
 
 ### One NaN upload is that client absent
