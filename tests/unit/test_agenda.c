@@ -1,8 +1,8 @@
 #include <check.h>
-#include <stdlib.h>
 
 #include "libfl/base/rng.h"
 #include "libfl/sim/agenda.h"
+#include "tests/lib/suites.h"
 
 static bool in_order(const struct fl_agenda_event *a, const struct fl_agenda_event *b)
 {
@@ -76,19 +76,13 @@ START_TEST(what_is_scheduled_between_pops_falls_into_its_place)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("agenda");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, events_come_by_time_then_ranks_then_order_of_scheduling);
     tcase_add_test(tc, what_is_scheduled_between_pops_falls_into_its_place);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

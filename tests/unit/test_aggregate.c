@@ -4,6 +4,7 @@
 
 #include "libfl/strategy/aggregate.h"
 #include "libfl/strategy/upload.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/strategy_fixture.h"
 
 #define UNITS   3
@@ -709,12 +710,10 @@ START_TEST(coded_bytes_are_four_per_float)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("aggregate");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, one_client_is_taken_over_exactly);
     tcase_add_test(tc, the_mean_is_weighted_by_samples);
@@ -740,9 +739,5 @@ int main(void)
     tcase_add_test(tc, a_step_can_read_the_mean_of_another_bundle);
     tcase_add_test(tc, coded_bytes_are_four_per_float);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

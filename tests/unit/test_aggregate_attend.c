@@ -1,4 +1,5 @@
 /* igfl_s (docs/formulas.md#attention-between-updates), the pass of attention, and equal weights. */
+#include "tests/lib/suites.h"
 #include "tests/unit/aggregate_fixture.h"
 
 static const struct fl_aggregate_ops *const igfl = &fl_aggregate_igfl_s;
@@ -616,12 +617,10 @@ START_TEST(equal_weights_are_those_of_clients_with_as_many_samples_bit_for_bit)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("aggregate_attend");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, the_three_attentions_match_a_plain_reference, 0, 2 * MODES);
     tcase_add_loop_test(tc, under_partial_uploads_attention_is_over_the_units_senders, 0,
@@ -648,9 +647,5 @@ int main(void)
     tcase_add_loop_test(tc, equal_weights_are_those_of_clients_with_as_many_samples_bit_for_bit, 0,
                         3);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -4,6 +4,7 @@
 
 #include "libfl/strategy/aggregate.h"
 #include "libfl/strategy/upload.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/codec_fixture.h"
 
 /* Aggregation of units in any codec, FedAdam, and plans that leave whole clients out. */
@@ -435,12 +436,10 @@ START_TEST(fedadam_keeps_the_moments_of_a_unit_that_nobody_sent)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("aggregate_coded");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, coded_units_are_averaged_as_what_they_decode_to_bit_for_bit, 0, 3);
     tcase_add_test(tc, a_missing_entry_inside_a_sent_unit_is_zero);
@@ -451,9 +450,5 @@ int main(void)
     tcase_add_test(tc, fedadam_stays_finite_when_nothing_moves_for_long);
     tcase_add_test(tc, fedadam_keeps_the_moments_of_a_unit_that_nobody_sent);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -1,4 +1,5 @@
 #include "libfl/strategy/aggregate.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/masked_fixture.h"
 
 /* Aggregation of updates from which neurons are left out (docs/formulas.md#partial-uploads). */
@@ -424,12 +425,10 @@ START_TEST(a_part_of_whole_units_does_not_go_with_masks)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("aggregate_masked");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, fedadp_with_rho_one_is_fedavg_bit_for_bit, 0, 6);
     tcase_add_loop_test(tc, each_neuron_is_the_weighted_mean_over_those_that_sent_it, 0, 4);
@@ -441,9 +440,5 @@ int main(void)
         tc, where_nobody_sent_a_neuron_a_state_that_is_the_step_is_0_and_others_freeze, 0, 2);
     tcase_add_test(tc, a_part_of_whole_units_does_not_go_with_masks);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

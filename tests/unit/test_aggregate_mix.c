@@ -1,4 +1,5 @@
 /* Aggregates that mix personal models: mcsa, heur_fedamp and fedamp. */
+#include "tests/lib/suites.h"
 #include "tests/unit/aggregate_fixture.h"
 
 /* What is compared by itself. */
@@ -638,12 +639,10 @@ START_TEST(nobody_sending_anything_leaves_theta_and_tells_nobody)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("aggregate_mix");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, mixtures_match_a_plain_double_reference, 0, 2 * KINDS);
     tcase_add_loop_test(tc, under_partial_uploads_units_are_mixed_by_themselves, 0, KINDS);
@@ -666,9 +665,5 @@ int main(void)
     tcase_add_test(tc, an_error_of_whoever_takes_the_personal_models_ends_the_pass);
     tcase_add_loop_test(tc, nobody_sending_anything_leaves_theta_and_tells_nobody, 0, KINDS);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

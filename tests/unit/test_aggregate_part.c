@@ -1,4 +1,5 @@
 /* The server's part in a solver, run by the pass behind the aggregate's step. */
+#include "tests/lib/suites.h"
 #include "tests/unit/aggregate_fixture.h"
 
 /* SCAFFOLD's control (Karimireddy et al. 2020, Algorithm 1): c += (senders / N) mean(dc). */
@@ -337,12 +338,10 @@ START_TEST(a_part_whose_state_overflows_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("aggregate_part");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, a_part_changes_nothing_of_the_aggregate_bit_for_bit, 0, 6);
     tcase_add_loop_test(tc, a_parts_bundle_comes_as_the_plain_mean_over_the_units_senders, 0, 3);
@@ -356,9 +355,5 @@ int main(void)
     tcase_add_loop_test(tc, a_factor_that_is_no_number_is_blamed_on_its_client, 0, 2);
     tcase_add_test(tc, a_part_whose_state_overflows_is_refused);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

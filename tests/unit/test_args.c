@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "libfl/base/args.h"
+#include "tests/lib/suites.h"
 
 enum { COUNT = 1, VERBOSE };
 
@@ -165,12 +166,10 @@ START_TEST(help_is_made_of_the_rows)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("args");
     TCase *tc = tcase_create("all");
-    SRunner *runner = srunner_create(s);
-    int failed;
 
     tcase_add_loop_test(tc, options_and_operands_are_told_apart, 0,
                         (int)(sizeof(good) / sizeof(good[0])));
@@ -178,8 +177,5 @@ int main(void)
                         (int)(sizeof(bad) / sizeof(bad[0])));
     tcase_add_test(tc, help_is_made_of_the_rows);
     suite_add_tcase(s, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

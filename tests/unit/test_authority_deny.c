@@ -8,6 +8,7 @@
 #include "server/identity/certificates.h"
 #include "server/identity/plain_names.h"
 #include "tests/lib/authority_rig.h"
+#include "tests/lib/suites.h"
 
 static struct rig r;
 static struct fl_key *key, *other;
@@ -404,13 +405,7 @@ static Suite *suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *runner = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite();
 }

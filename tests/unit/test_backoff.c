@@ -1,8 +1,8 @@
 #include <check.h>
 #include <limits.h>
-#include <stdlib.h>
 
 #include "libfl/base/backoff.h"
+#include "tests/lib/suites.h"
 
 static const struct fl_backoff doubled = {
     .first_ms = 1000, .cap_ms = 60000, .factor = 2, .jitter = 20};
@@ -95,12 +95,10 @@ START_TEST(the_same_seed_draws_the_same_waits)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("backoff");
     TCase *tc = tcase_create("all");
-    SRunner *runner = srunner_create(s);
-    int failed;
 
     tcase_add_test(tc, waits_double_up_to_the_cap);
     tcase_add_test(tc, any_factor_grows_without_overflow);
@@ -109,8 +107,5 @@ int main(void)
     tcase_add_test(tc, jitter_of_one_side_does_not_cross_the_wait);
     tcase_add_test(tc, the_same_seed_draws_the_same_waits);
     suite_add_tcase(s, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

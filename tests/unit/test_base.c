@@ -20,6 +20,7 @@
 #include "libfl/base/undumpable.h"
 #include "libfl/base/utc.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 
 START_TEST(a_process_that_keeps_keys_is_not_dumped)
 {
@@ -486,12 +487,10 @@ START_TEST(the_soft_limit_of_descriptors_is_raised_to_the_hard_one)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("base");
     TCase *tc = tcase_create("base");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, a_process_that_keeps_keys_is_not_dumped);
     tcase_add_test(tc, a_secret_buffer_keeps_what_is_in_it_when_it_grows);
@@ -520,9 +519,5 @@ int main(void)
     tcase_add_test(tc, dates_are_told_and_read_before_1970_and_after_2038);
     tcase_add_test(tc, a_relative_path_starts_at_the_current_folder);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "libfl/base/budget.h"
+#include "tests/lib/suites.h"
 
 #define N 8
 
@@ -278,12 +279,10 @@ START_TEST(unknown_peers_never_get_what_is_reserved_for_known_ones)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("budget");
     TCase *tc = tcase_create("budget");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, an_account_has_a_limit_of_its_own);
     tcase_add_test(tc, unknown_peers_never_pass_the_budget_and_the_largest_goes);
@@ -298,9 +297,5 @@ int main(void)
     tcase_add_test(tc, unknown_peers_never_get_what_is_reserved_for_known_ones);
     tcase_add_test(tc, without_a_budget_only_the_own_limit_counts);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/work/code.h"
+#include "tests/lib/suites.h"
 
 static char dir[64];
 static struct fl_client_state *keeps;
@@ -147,12 +148,10 @@ START_TEST(a_slot_that_this_client_lacks_is_named)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("cli_code");
     TCase *tc = tcase_create("cli_code");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_result_is_coded_by_its_own_layout);
@@ -160,9 +159,5 @@ int main(void)
     tcase_add_test(tc, a_description_is_the_same_only_when_all_of_it_is);
     tcase_add_test(tc, a_slot_that_this_client_lacks_is_named);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -2,6 +2,7 @@
  */
 #include "client/conf/client_conf.h"
 #include "tests/lib/conf_refused.h"
+#include "tests/lib/suites.h"
 
 /* clang-format off */
 #define HEAD \
@@ -160,21 +161,15 @@ START_TEST(what_may_be_said_of_a_program_is_read)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("client_conf");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, a_value_of_command_that_cannot_be_is_told_with_what_was_expected, 0,
                         N_ROWS);
     tcase_add_loop_test(tc, a_program_that_cannot_be_is_told, 0, N_PROGRAMS);
     tcase_add_test(tc, what_may_be_said_of_a_program_is_read);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

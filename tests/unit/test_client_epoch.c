@@ -7,6 +7,7 @@
 
 #include "client/store/client_state.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 
 static char dir[64];
 static char lines[4096];
@@ -138,12 +139,10 @@ START_TEST(a_server_that_went_back_is_told_that_its_control_is_lost)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("epochs of what a client keeps");
     TCase *tc = tcase_create("epochs");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, summed_values_of_an_older_epoch_are_dropped_and_others_stay);
@@ -151,9 +150,5 @@ int main(void)
     tcase_add_test(tc, of_a_round_before_the_epoch_nothing_is_lost);
     tcase_add_test(tc, a_server_that_went_back_is_told_that_its_control_is_lost);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

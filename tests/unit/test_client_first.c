@@ -9,6 +9,7 @@
 #include "client/conf/first_conf.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 
 static char folder[FOLDER_PATH];
 static char path[FOLDER_PATH + 32];
@@ -87,21 +88,15 @@ START_TEST(a_file_that_is_there_stays_as_it_is)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("client_first");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, it_is_read_as_it_was_meant);
     tcase_add_test(tc, no_character_of_what_was_told_is_lost);
     tcase_add_test(tc, a_file_that_is_there_stays_as_it_is);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -9,6 +9,7 @@
 
 #include "libfl/base/fs.h"
 #include "tests/lib/identity_rig.h"
+#include "tests/lib/suites.h"
 
 static struct rig_identity rig;
 static struct fl_client_identity identity;
@@ -253,12 +254,10 @@ START_TEST(a_certificate_without_a_name_of_ours_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("client_identity");
     TCase *tc = tcase_create("good");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, what_joining_left_is_an_identity);
@@ -282,9 +281,5 @@ int main(void)
     tcase_add_test(tc, a_certificate_of_another_role_is_refused);
     tcase_add_test(tc, a_certificate_without_a_name_of_ours_is_refused);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

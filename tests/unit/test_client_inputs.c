@@ -12,6 +12,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
 #include "tests/lib/client_spy.h"
+#include "tests/lib/suites.h"
 
 #define UNION_BYTES 64 /* of all offers; nothing here looks into them */
 
@@ -567,12 +568,10 @@ START_TEST(the_model_of_an_evaluation_has_the_size_of_the_model)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("client_inputs");
     TCase *tc = tcase_create("client_inputs");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, a_list_takes_the_place_of_the_one_before);
     tcase_add_test(tc, a_bundle_of_the_wrong_size_is_refused_with_both_numbers);
@@ -597,9 +596,5 @@ int main(void)
                         5);
     tcase_add_test(tc, what_came_for_another_round_is_fetched_anew);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -11,6 +11,7 @@
 #include "client/store/client_state.h"
 #include "client/store/client_state_read.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 
 #define N_FLOATS 9
 #define ROUNDS   300
@@ -225,12 +226,10 @@ START_TEST(beside_a_daemon_that_trains_each_reading_is_one_whole_round)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("client keep read");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_newest_model_is_read_with_its_layout_and_round);
@@ -240,9 +239,5 @@ int main(void)
     tcase_add_test(tc, a_damaged_model_is_named);
     tcase_add_test(tc, beside_a_daemon_that_trains_each_reading_is_one_whole_round);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

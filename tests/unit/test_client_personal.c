@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tests/lib/client_spy.h"
+#include "tests/lib/suites.h"
 
 #define NEAR 1e-5
 
@@ -283,12 +284,10 @@ START_TEST(pfedme_with_mixing_sends_parameters_and_judges_the_personal_model)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("client_personal");
     TCase *tc = tcase_create("client_personal");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, a_client_without_anything_starts_from_the_model_and_keeps_both);
     tcase_add_test(tc, a_personal_model_is_blended_with_the_anchor_by_beta);
@@ -303,9 +302,5 @@ int main(void)
     tcase_add_test(tc, fedmcsa_pulls_a_client_that_trains_on_to_what_it_received_last);
     tcase_add_test(tc, pfedme_with_mixing_sends_parameters_and_judges_the_personal_model);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -10,6 +10,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/strategy/codec_masked.h"
 #include "tests/lib/client_spy.h"
+#include "tests/lib/suites.h"
 
 static const struct rig_server plain, ternary = {.codec = "ternary share=0.1 residual=yes"};
 static const uint8_t first_only[] = {1, 0}, last_only[] = {0, 1}, none[] = {0, 0}, both[] = {1, 1};
@@ -294,12 +295,10 @@ START_TEST(a_damaged_residual_is_told_and_counts_as_none)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("client_push");
     TCase *tc = tcase_create("client_push");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, a_unit_that_the_plan_does_not_reach_is_not_granted);
     tcase_add_test(tc, what_is_sent_beside_the_update_follows_each_unit_as_float32);
@@ -311,9 +310,5 @@ int main(void)
     tcase_add_test(tc, a_push_needs_the_pending_set_of_its_round);
     tcase_add_test(tc, a_damaged_residual_is_told_and_counts_as_none);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

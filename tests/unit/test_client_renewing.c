@@ -6,6 +6,7 @@
 
 #include "client/identity/cert_renewal.h"
 #include "libfl/base/rng.h"
+#include "tests/lib/suites.h"
 
 #define NOW  INT64_C(1795198500) /* 2026-11-20 18:15:00Z */
 #define DAY  INT64_C(86400)
@@ -185,12 +186,10 @@ START_TEST(a_clock_behind_the_certificate_is_still_judged_by_the_build)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("client_renewing");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, ten_thousand_that_joined_together_do_not_renew_together);
     tcase_add_test(tc, the_next_certificate_is_due_at_another_point_than_this_one);
@@ -201,9 +200,5 @@ int main(void)
     tcase_add_test(tc, a_clock_before_the_certificate_is_told_by_it_whenever_the_program_was_built);
     tcase_add_test(tc, a_clock_behind_the_certificate_is_still_judged_by_the_build);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

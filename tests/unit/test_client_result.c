@@ -11,6 +11,7 @@
 #include "client/store/pending_result.h"
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
+#include "tests/lib/suites.h"
 
 static char dir[64], path[128];
 
@@ -248,12 +249,10 @@ START_TEST(a_cached_bundle_is_what_its_digest_says)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("held result");
     TCase *tc = tcase_create("files");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, what_was_saved_is_loaded);
@@ -265,9 +264,5 @@ int main(void)
     tcase_add_test(tc, a_held_result_whose_file_cannot_go_is_dropped_and_told);
     tcase_add_test(tc, a_cached_bundle_is_what_its_digest_says);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

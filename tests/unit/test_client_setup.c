@@ -7,6 +7,7 @@
 
 #include "tests/lib/client_rig.h"
 #include "tests/lib/option_shown.h"
+#include "tests/lib/suites.h"
 
 static void welcome_done(struct fl_wire_welcome *w)
 {
@@ -275,12 +276,10 @@ START_TEST(a_result_has_to_have_what_the_algorithm_sends)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("client_setup");
     TCase *tc = tcase_create("client_setup");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, a_slot_that_this_client_cannot_fill_is_named, 0, 6);
     tcase_add_test(tc, slots_that_are_not_told_are_the_plain_ones);
@@ -292,9 +291,5 @@ int main(void)
     tcase_add_test(tc, a_result_of_another_model_line_or_algorithm_is_unfit_and_says_why);
     tcase_add_loop_test(tc, a_result_has_to_have_what_the_algorithm_sends, 0, 4);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -9,6 +9,7 @@
 #include "client/work/data_summary.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/client_rig.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/train_fixture.h"
 
 static const struct rig_server mixing = {.solver = "fedmix group=20"};
@@ -261,12 +262,10 @@ START_TEST(the_summary_that_was_sent_is_left_out_when_the_data_has_changed)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("client_summary");
     TCase *tc = tcase_create("client_summary");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, the_first_summary_is_sent_for_ever, 0, 3);
     tcase_add_test(tc, another_group_than_that_of_the_summary_is_refused);
@@ -277,9 +276,5 @@ int main(void)
     tcase_add_test(tc, a_summary_that_cannot_be_kept_is_not_sent);
     tcase_add_test(tc, the_summary_that_was_sent_is_left_out_when_the_data_has_changed);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -8,6 +8,7 @@
 #include "client/work/terms.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/client_rig.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/train_fixture.h"
 
 static const struct rig_server plain = {.solver = "sgd"};
@@ -177,12 +178,10 @@ START_TEST(the_rounds_of_a_day_are_counted_over_restarts)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("client_terms");
     TCase *tc = tcase_create("client_terms");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, an_update_of_too_few_samples_or_steps_is_refused, 0, 13);
     tcase_add_loop_test(tc, a_program_that_tells_no_count_is_refused_where_a_limit_needs_it, 0, 10);
@@ -190,9 +189,5 @@ int main(void)
     tcase_add_test(tc, a_model_above_the_largest_is_refused);
     tcase_add_test(tc, the_rounds_of_a_day_are_counted_over_restarts);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

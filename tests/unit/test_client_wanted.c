@@ -11,6 +11,7 @@
 #include "client/work/fault.h"
 #include "client/work/task.h"
 #include "tests/lib/client_rig.h"
+#include "tests/lib/suites.h"
 
 static const struct rig_server plain, mixing = {.solver = "fedmix"};
 
@@ -176,12 +177,10 @@ START_TEST(nothing_is_told_of_the_data_unless_the_operator_allows_it)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("client_wanted");
     TCase *tc = tcase_create("client_wanted");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, the_newest_task_takes_the_place_of_the_one_before);
     tcase_add_test(tc, an_evaluation_of_a_bundle_without_a_possible_name_changes_nothing);
@@ -191,9 +190,5 @@ int main(void)
     tcase_add_test(tc, who_cannot_offer_takes_part_with_an_empty_offer_and_says_so);
     tcase_add_test(tc, nothing_is_told_of_the_data_unless_the_operator_allows_it);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tests/lib/client_spy.h"
+#include "tests/lib/suites.h"
 
 static const struct rig_server plain;
 
@@ -362,12 +363,10 @@ START_TEST(an_evaluation_of_a_model_of_another_description_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("client_worker");
     TCase *tc = tcase_create("client_worker");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, what_is_kept_is_what_solver_codec_and_personal_policy_need, 0, 5);
     tcase_add_test(tc, a_network_that_does_not_fit_the_data_leaves_nothing_prepared);
@@ -385,9 +384,5 @@ int main(void)
     tcase_add_loop_test(tc, an_evaluation_fails_for_its_reason, 0, 3);
     tcase_add_test(tc, an_evaluation_of_a_model_of_another_description_is_refused);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

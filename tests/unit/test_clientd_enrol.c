@@ -14,6 +14,7 @@
 #include "client/daemon/enrol_command.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/enrol_server.h"
+#include "tests/lib/suites.h"
 
 static struct rig_identity rig;
 static struct enrol_server server;
@@ -396,13 +397,11 @@ START_TEST(root_has_no_more_rights_in_it_than_that_user)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("clientd_enrol");
     TCase *tc = tcase_create("all");
     TCase *root = tcase_create("root");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, an_invitation_becomes_an_identity);
@@ -423,9 +422,5 @@ int main(void)
     tcase_add_test(root, root_joins_for_the_user_who_owns_the_state_folder);
     tcase_add_test(root, root_has_no_more_rights_in_it_than_that_user);
     suite_add_tcase(suite, root);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -1,9 +1,9 @@
 /* Which service belongs to a configuration. */
 
 #include <check.h>
-#include <stdlib.h>
 
 #include "client/daemon/service_unit.h"
+#include "tests/lib/suites.h"
 
 static const char *unit(const char *config, const char *state_dir)
 {
@@ -49,20 +49,14 @@ START_TEST(a_first_configuration_has_the_state_folder_of_its_service)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("clientd_unit");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, files_below_etc_fl_have_their_services);
     tcase_add_test(tc, others_have_none);
     tcase_add_test(tc, a_first_configuration_has_the_state_folder_of_its_service);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

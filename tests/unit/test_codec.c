@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "libfl/strategy/codec.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/strategy_fixture.h"
 
 /* One unit of 5000 floats, 100 of them buffers at the end: more than any block inside. */
@@ -212,12 +213,10 @@ START_TEST(a_failing_reader_is_passed_on)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("codec");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, float32_comes_back_bit_for_bit_in_any_pieces, 0, 4);
     tcase_add_test(tc, float32_is_little_endian_on_the_wire);
@@ -228,9 +227,5 @@ int main(void)
     tcase_add_test(tc, a_coded_unit_over_its_codecs_limit_is_refused_before_it_is_read);
     tcase_add_test(tc, a_failing_reader_is_passed_on);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -4,6 +4,7 @@
 
 #include "libfl/base/rng.h"
 #include "libfl/strategy/codec_masked.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/codec_fixture.h"
 
 #define ROWS  64
@@ -171,13 +172,7 @@ static Suite *suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *runner = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite();
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "libfl/base/rng.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/codec_fixture.h"
 
 /* float16, bfloat16 and int8, and the frame that all lossy codecs share. */
@@ -438,12 +439,10 @@ START_TEST(every_failing_read_is_passed_on)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("codec_lossy");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, half_numbers_as_written_by_hand, 0, 19);
     tcase_add_loop_test(tc, every_half_number_comes_back_as_itself, 0, 2);
@@ -459,9 +458,5 @@ int main(void)
     tcase_add_loop_test(tc, a_non_finite_buffer_is_refused, 0, 4);
     tcase_add_loop_test(tc, every_failing_read_is_passed_on, 0, 4);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -1,3 +1,4 @@
+#include "tests/lib/suites.h"
 #include "tests/unit/masked_fixture.h"
 
 /* Units of which some neurons are sent, in every codec. */
@@ -436,12 +437,10 @@ START_TEST(a_unit_is_cut_where_all_its_tensors_share_the_first_dimension)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("codec_masked");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc,
                         kept_neurons_are_coded_as_a_unit_of_their_own_and_others_come_back_as_nan,
@@ -458,9 +457,5 @@ int main(void)
     tcase_add_loop_test(tc, a_reader_that_fails_at_any_time_is_passed_on, 0, N_CODECS);
     tcase_add_test(tc, a_unit_is_cut_where_all_its_tensors_share_the_first_dimension);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

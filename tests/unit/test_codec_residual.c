@@ -1,4 +1,5 @@
 #include "libfl/strategy/codec_residual.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/masked_fixture.h"
 
 /* What lossy codecs lose comes later. */
@@ -306,12 +307,10 @@ START_TEST(neurons_that_a_mask_leaves_out_keep_their_residual)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("codec_residual");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, without_decay_nothing_is_lost_over_rounds, 0, N_LOSSY);
     tcase_add_test(tc, ternary_with_a_residual_tells_every_entry_in_time);
@@ -324,9 +323,5 @@ int main(void)
     tcase_add_loop_test(tc, no_room_is_an_error_and_leaves_the_buffer, 0, N_LOSSY);
     tcase_add_loop_test(tc, neurons_that_a_mask_leaves_out_keep_their_residual, 0, 2 * N_LOSSY);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

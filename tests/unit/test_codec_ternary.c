@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "libfl/base/rng.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/codec_fixture.h"
 
 static int encode(const struct fl_layout *layout, const char *share, const float *x,
@@ -488,12 +489,10 @@ START_TEST(validation_gives_the_norm_of_what_is_decoded)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("codec_ternary");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, ternary_as_computed_by_hand);
     tcase_add_test(tc, buffers_follow_as_float32);
@@ -509,9 +508,5 @@ int main(void)
                         0, 3);
     tcase_add_test(tc, validation_gives_the_norm_of_what_is_decoded);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -7,6 +7,7 @@
 #include "libfl/base/buf.h"
 #include "libfl/conf/differ.h"
 #include "libfl/conf/edit.h"
+#include "tests/lib/suites.h"
 
 struct values {
     double rate;
@@ -237,12 +238,10 @@ START_TEST(a_long_list_of_changes_says_that_it_was_cut)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("conf_edit");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, what_was_changed_between_two_readings_is_named);
     tcase_add_test(tc, a_long_list_of_changes_says_that_it_was_cut);
@@ -253,9 +252,5 @@ int main(void)
     tcase_add_test(tc, nothing_gets_deeper_than_a_file_may_be);
     tcase_add_test(tc, what_is_written_is_read_as_the_same);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

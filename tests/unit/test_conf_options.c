@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libfl/conf/options.h"
+#include "tests/lib/suites.h"
 
 static const char *const colours[] = {"red", "green", "blue", NULL};
 
@@ -349,12 +350,10 @@ START_TEST(a_table_may_have_no_rows)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("conf_options");
     TCase *tc = tcase_create("options");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     tcase_add_test(tc, defaults_of_the_table_are_the_first_values);
     tcase_add_test(tc, what_is_set_stands_in_the_field_of_its_type);
@@ -369,8 +368,5 @@ int main(void)
                                      (int)(sizeof(too_small) / sizeof(too_small[0])));
     tcase_add_test(tc, a_table_may_have_no_rows);
     suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -6,6 +6,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/conf/sections.h"
+#include "tests/lib/suites.h"
 
 struct top {
     const char *name;
@@ -232,12 +233,10 @@ START_TEST(a_table_for_another_struct_is_our_own_bug)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("conf_sections");
     TCase *tc = tcase_create("sections");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     tcase_add_test(tc, each_section_fills_its_struct);
     tcase_add_test(tc, a_field_knows_where_its_key_stands);
@@ -248,8 +247,5 @@ int main(void)
     tcase_add_test(tc, the_reference_has_every_section_in_order);
     tcase_add_test_raise_signal(tc, a_table_for_another_struct_is_our_own_bug, 6);
     suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

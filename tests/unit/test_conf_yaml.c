@@ -6,6 +6,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/conf/yaml.h"
+#include "tests/lib/suites.h"
 
 static const char *const modes[] = {"fast", "safe", NULL};
 
@@ -313,12 +314,10 @@ START_TEST(every_row_is_in_the_reference)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("conf_yaml");
     TCase *tc = tcase_create("yaml");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     tcase_add_test(tc, a_good_file_fills_the_table);
     tcase_add_test(tc, an_empty_list_replaces_the_default);
@@ -329,8 +328,5 @@ int main(void)
     tcase_add_test(tc, a_file_is_read_from_disk_and_named_in_errors);
     tcase_add_test(tc, every_row_is_in_the_reference);
     suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -9,6 +9,7 @@
 #include "libfl/num/conv_impl.h"
 #include "libfl/num/first_kern.h"
 #include "libfl/num/gemm.h"
+#include "tests/lib/suites.h"
 
 #define N(list) (sizeof(list) / sizeof((list)[0]))
 #define GUARDS  32
@@ -412,12 +413,10 @@ START_TEST(more_channels_strides_and_odd_numbers_of_outputs_go_another_way)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("conv_first");
     TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_unchecked_fixture(tcase, load_blas, NULL);
     tcase_add_loop_test(tcase, every_row_of_kernels_computes_y_by_its_definition, 0,
@@ -433,9 +432,5 @@ int main(void)
         ROWS);
     tcase_add_test(tcase, more_channels_strides_and_odd_numbers_of_outputs_go_another_way);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

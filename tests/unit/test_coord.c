@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "tests/lib/coord_script.h"
+#include "tests/lib/suites.h"
 
 static const float high_in_bc[] = {1, 2, 3};
 static const float high_in_a[] = {3, 1, 1};
@@ -705,13 +706,7 @@ static Suite *suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite();
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
+#include "tests/lib/suites.h"
 
 static const float high_in_bc[] = {1, 2, 3};
 static const float high_in_a[] = {3, 1, 1};
@@ -422,18 +423,12 @@ static void add_counted(TCase *tc)
     tcase_add_test(tc, a_model_that_is_not_finite_pauses_and_why_names_the_unit);
 }
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("coord_counted");
     TCase *counted = tcase_create("counted");
-    SRunner *sr;
-    int failed;
 
     add_counted(counted);
     suite_add_tcase(s, counted);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

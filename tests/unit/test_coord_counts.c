@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
+#include "tests/lib/suites.h"
 
 static void join_many(struct script *s, unsigned n)
 {
@@ -505,13 +506,7 @@ static Suite *suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite();
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "tests/lib/coord_script.h"
+#include "tests/lib/suites.h"
 
 #define WHAT_TO_DO "; lower training.learning_rate of the server and restart it"
 #define GOES_ON    "; 'flctl resume' goes on"
@@ -233,12 +234,10 @@ START_TEST(what_comes_too_late_or_twice_is_not_counted)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("coord_diverged");
     TCase *tc = tcase_create("diverged");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_test(tc, too_few_for_want_of_diverged_clients_pause_once_that_is_on_disk);
     tcase_add_test(tc, resume_begins_the_next_attempt_of_the_round_and_forgets_who_diverged);
@@ -251,8 +250,5 @@ int main(void)
     tcase_add_test(tc, bad_updates_beside_a_diverged_client_pause);
     tcase_add_test(tc, what_comes_too_late_or_twice_is_not_counted);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
+#include "tests/lib/suites.h"
 
 /* Round 1 is open, with a, b and c, and works wait for their answers. */
 static struct script *open_round(void)
@@ -189,12 +190,10 @@ START_TEST(who_is_in_no_round_is_let_be)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("coord_exclude");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, what_was_accepted_of_it_is_not_aggregated);
     tcase_add_test(tc, it_is_on_disk_that_it_does_not_count);
@@ -206,9 +205,5 @@ int main(void)
     tcase_add_test(tc, a_model_that_is_made_stays_and_the_operator_is_told);
     tcase_add_test(tc, who_is_in_no_round_is_let_be);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

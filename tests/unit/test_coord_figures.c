@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
+#include "tests/lib/suites.h"
 
 #define MODEL 56 /* 4 (d + s) of the script's model */
 
@@ -506,18 +507,12 @@ static void add_figures(TCase *tc)
     tcase_add_test(tc, own_models_go_down_as_personal_models_only);
 }
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("coord_figures");
     TCase *tc = tcase_create("figures");
-    SRunner *sr;
-    int failed;
 
     add_figures(tc);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -6,6 +6,7 @@
 
 #include "server/core/client_order.h"
 #include "tests/lib/coord_script.h"
+#include "tests/lib/suites.h"
 
 #define DAY UINT64_C(86400000)
 
@@ -721,12 +722,10 @@ START_TEST(the_operator_resets_controls_where_there_are_any)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("coord_forget");
     TCase *tc = tcase_create("forget");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, a_name_that_was_never_selected_does_not_stay);
     tcase_add_test(tc, a_flood_of_fresh_names_keeps_nobody_out);
@@ -756,9 +755,5 @@ int main(void)
     tcase_add_test(tc, an_accepted_control_of_a_forgotten_client_is_in_no_later_sum);
     tcase_add_test(tc, the_operator_resets_controls_where_there_are_any);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

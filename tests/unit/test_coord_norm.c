@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
+#include "tests/lib/suites.h"
 
 static const float moved[] = {1, 2, 3};
 
@@ -351,13 +352,7 @@ static Suite *suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *runner = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite();
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "tests/lib/coord_script.h"
+#include "tests/lib/suites.h"
 
 static const float high_in_bc[] = {1, 2, 3};
 static const float high_in_a[] = {3, 1, 1};
@@ -175,12 +176,10 @@ START_TEST(over_selection_waits_for_the_rest_no_longer_than_the_grace)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("coord_over");
     TCase *tc = tcase_create("over");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(
         tc, of_an_over_selected_round_the_first_k_updates_are_aggregated_and_the_others_stopped);
@@ -189,9 +188,5 @@ int main(void)
         tc, clients_of_whom_nothing_is_asked_do_not_end_an_over_selected_round_without_an_update);
     tcase_add_test(tc, over_selection_waits_for_the_rest_no_longer_than_the_grace);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "tests/lib/coord_script.h"
+#include "tests/lib/suites.h"
 
 static const char *const names[] = {"a", "b", "c", "d", "e"};
 
@@ -472,12 +473,10 @@ START_TEST(the_time_of_a_planned_upload_runs_from_its_plan)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("coord_patience");
     TCase *tc = tcase_create("patience");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, half_of_the_clients_rounded_up_make_a_round);
     tcase_add_test(tc, fewer_than_half_repeat_the_attempt);
@@ -501,9 +500,5 @@ int main(void)
     tcase_add_test(tc, an_upload_is_not_late_for_the_server_s_own_trouble);
     tcase_add_test(tc, the_time_of_a_planned_upload_runs_from_its_plan);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "tests/lib/coord_script.h"
+#include "tests/lib/suites.h"
 
 /* Clients a and b, both in every round. */
 static struct script *fresh(void)
@@ -596,13 +597,7 @@ static Suite *suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite();
 }

@@ -10,6 +10,7 @@
 
 #include "tests/lib/coord_script.h"
 #include "tests/lib/states_page.h"
+#include "tests/lib/suites.h"
 
 /* One uploader a unit: `a` is asked for the first, `b` for the others. */
 static const float moved[] = {3, 1, 1};
@@ -581,13 +582,7 @@ static Suite *suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite();
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
+#include "tests/lib/suites.h"
 
 /* A round of a, b and c, in which a second has 1000 ms, and a lost client 100. */
 static struct script *three(void)
@@ -158,12 +159,10 @@ START_TEST(what_goes_wrong_with_a_client_is_told_with_its_end)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("coord_why");
     TCase *tc = tcase_create("why");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, who_is_away_is_waited_for_only_as_long_as_its_grace);
     tcase_add_test(tc, a_grace_that_ends_after_the_deadline_does_not_count);
@@ -173,9 +172,5 @@ int main(void)
     tcase_add_test(tc, what_goes_wrong_with_a_client_is_told_with_its_end);
     tcase_add_test(tc, an_attempt_in_vain_is_a_warning);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -10,6 +10,7 @@
 #include "libfl/data/dataset.h"
 #include "libfl/data/npy.h"
 #include "tests/lib/data_files.h"
+#include "tests/lib/suites.h"
 
 static char dir[T_PATH];
 
@@ -661,13 +662,7 @@ static Suite *data_suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(data_suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return data_suite();
 }

@@ -11,6 +11,7 @@
 #include "libfl/data/dataset.h"
 #include "libfl/data/npy.h"
 #include "tests/lib/data_files.h"
+#include "tests/lib/suites.h"
 
 #define IMAGES "train-images-idx3-ubyte"
 #define LABELS "train-labels-idx1-ubyte"
@@ -429,13 +430,7 @@ static Suite *bad_suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(bad_suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return bad_suite();
 }

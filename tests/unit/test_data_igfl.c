@@ -1,6 +1,7 @@
 /* The partitions of IGFL: cross-silo shards of different labels, cross-device Dir(rho q). */
 #include <math.h>
 
+#include "tests/lib/suites.h"
 #include "tests/unit/partition_fixture.h"
 
 /* Labels class by class, `sizes[c]` of each, as a sorted file has them. */
@@ -443,13 +444,7 @@ static Suite *igfl_suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(igfl_suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return igfl_suite();
 }

@@ -5,6 +5,7 @@
 #include "libfl/data/dataset.h"
 #include "libfl/data/numpy_rng.h"
 #include "tests/lib/data_files.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/partition_fixture.h"
 
 /* Samples per label of the 70 000 MNIST images. */
@@ -344,13 +345,7 @@ static Suite *pairs_suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(pairs_suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return pairs_suite();
 }

@@ -10,6 +10,7 @@
 #include "libfl/data/dirichlet.h"
 #include "libfl/data/partition.h"
 #include "tests/lib/data_files.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/partition_fixture.h"
 
 START_TEST(every_method_deals_every_sample_once_and_repeats_itself)
@@ -349,13 +350,7 @@ static Suite *partition_suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(partition_suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return partition_suite();
 }

@@ -6,6 +6,7 @@
 
 #include "libfl/data/numpy_rng.h"
 #include "libfl/data/synthetic.h"
+#include "tests/lib/suites.h"
 
 /* The published sizes. */
 static const size_t published[100] = {
@@ -167,13 +168,7 @@ static Suite *synthetic_suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(synthetic_suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return synthetic_suite();
 }

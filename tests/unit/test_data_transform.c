@@ -9,6 +9,7 @@
 #include "libfl/data/dataset.h"
 #include "libfl/data/npy.h"
 #include "tests/lib/data_files.h"
+#include "tests/lib/suites.h"
 
 /* `n` byte pictures; value v of sample s is (37 s + 11 v + s v) mod 251. */
 static struct fl_dataset *pictures(size_t n, size_t channels, size_t height, size_t width)
@@ -546,13 +547,7 @@ static Suite *transform_suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(transform_suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return transform_suite();
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libfl/data/dataset.h"
+#include "tests/lib/suites.h"
 
 #define SAMPLES 60
 #define SHOWN   23
@@ -252,13 +253,7 @@ static Suite *view_suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(view_suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return view_suite();
 }

@@ -11,6 +11,7 @@
 #include "libfl/num/dense_kern.h"
 #include "libfl/num/gemm.h"
 #include "libfl/num/kernels_impl.h"
+#include "tests/lib/suites.h"
 
 #define GUARD_FLOATS 64
 #define GUARD        777.25f
@@ -371,21 +372,15 @@ static int n_rows(void)
     return n;
 }
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("dense");
     TCase *tc = tcase_create("dense");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, every_kernel_row_agrees_with_the_reference, 0, N_SHAPES);
     tcase_add_loop_test(tc, the_layer_agrees_with_the_reference_and_its_blocks_cover_the_weights, 0,
                         N_SHAPES * n_rows());
     tcase_add_loop_test(tc, relu_hides_no_nan_and_masks_its_gradient, 0, n_rows());
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

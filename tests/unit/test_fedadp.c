@@ -1,3 +1,4 @@
+#include "tests/lib/suites.h"
 #include "tests/unit/masked_fixture.h"
 
 /* Which neurons a client sends (docs/formulas.md#uploads-by-divergence). */
@@ -314,12 +315,10 @@ START_TEST(every_client_is_granted_every_unit)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("fedadp");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, units_share_the_budget_by_how_far_they_moved);
     tcase_add_test(tc, a_ratio_is_at_least_r_min_and_at_most_one);
@@ -335,9 +334,5 @@ int main(void)
     tcase_add_test(tc, extreme_numbers_are_finite_on_the_way);
     tcase_add_test(tc, every_client_is_granted_every_unit);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -11,6 +11,7 @@
 #include "libfl/base/checksum.h"
 #include "libfl/model/safetensors.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/train_fixture.h"
 #include "tools/fl_sim/engine/sim_federation.h"
 
@@ -466,12 +467,10 @@ START_TEST(a_name_that_nobody_can_have_ends_the_run)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("federation");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
     int n = 0;
 
     while (preset(n) != NULL) {
@@ -488,9 +487,5 @@ int main(void)
     tcase_add_test(tc, a_federation_that_waits_for_more_clients_than_come_says_so);
     tcase_add_test(tc, a_name_that_nobody_can_have_ends_the_run);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

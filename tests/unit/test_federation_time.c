@@ -7,6 +7,7 @@
 
 #include "libfl/conf/yaml.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/train_fixture.h"
 #include "tools/fl_sim/engine/sim_federation.h"
 
@@ -321,12 +322,10 @@ START_TEST(a_round_that_can_never_be_done_ends_the_run_with_its_reason)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("federation_time");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, transfers_of_one_moment_share_the_servers_link);
     tcase_add_test(tc, a_round_takes_what_its_slowest_client_takes_with_the_way_of_each_message);
@@ -340,9 +339,5 @@ int main(void)
     tcase_add_test(tc, a_training_that_does_not_fit_into_a_machine_fails_there);
     tcase_add_test(tc, a_round_that_can_never_be_done_ends_the_run_with_its_reason);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -5,6 +5,7 @@
 
 #include "libfl/base/rng.h"
 #include "libfl/sim/flow.h"
+#include "tests/lib/suites.h"
 
 #define MAX_FLOWS 4096
 #define NEVER     UINT64_MAX
@@ -475,12 +476,10 @@ START_TEST(who_looks_late_learns_the_right_times_all_the_same)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("flow");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, random_flows_go_as_plain_water_filling_says, 0, 40);
     tcase_add_test(tc, a_hundred_uploads_of_a_model_take_the_servers_link_its_time);
@@ -494,9 +493,5 @@ int main(void)
     tcase_add_test(tc, what_ends_with_a_microsecond_is_not_told_one_later);
     tcase_add_test(tc, who_looks_late_learns_the_right_times_all_the_same);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

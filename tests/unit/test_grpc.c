@@ -8,6 +8,7 @@
 
 #include "tests/lib/gworld.h"
 #include "tests/lib/mangle.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/tlsrig.h"
 
 /* Calls. */
@@ -362,14 +363,12 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, closing_a_channel_from_its_callback_is_safe);
 }
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("grpc");
     TCase *tc = tcase_create("grpc");
     TCase *over = tcase_create("over a filter");
     TCase *tls = tcase_create("over TLS");
-    SRunner *runner;
-    int failed;
 
     add_tests(tc);
     tcase_add_test(tc, a_cancelled_call_ends_without_waiting_for_the_server);
@@ -382,9 +381,5 @@ int main(void)
     tcase_add_checked_fixture(tls, put_tls, end_tls);
     add_tests(tls);
     suite_add_tcase(suite, tls);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

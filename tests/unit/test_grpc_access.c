@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/lib/gworld.h"
+#include "tests/lib/suites.h"
 
 static uint32_t is;         /* what every peer is */
 static const char *because; /* it is nothing */
@@ -123,12 +124,10 @@ START_TEST(a_review_ends_the_calls_of_those_that_have_lost_something_and_of_nobo
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("grpc access");
     TCase *all = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(all, a_method_is_for_those_that_its_row_names);
     tcase_add_test(all, a_method_without_anybody_is_for_nobody);
@@ -137,9 +136,5 @@ int main(void)
     tcase_add_test(all,
                    a_review_ends_the_calls_of_those_that_have_lost_something_and_of_nobody_else);
     suite_add_tcase(suite, all);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -4,6 +4,7 @@
 
 #include "libfl/grpc/pacing_impl.h"
 #include "libfl/h2/h2.h"
+#include "tests/lib/suites.h"
 
 /* The estimate. */
 
@@ -160,12 +161,10 @@ START_TEST(a_session_offers_about_its_pace)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("grpc_pace");
     TCase *tc = tcase_create("grpc_pace");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, a_fast_link_gets_large_writes_step_by_step);
     tcase_add_test(tc, a_slow_link_gets_what_it_takes_in_the_horizon);
@@ -174,9 +173,5 @@ int main(void)
     tcase_add_loop_test(tc, a_session_offers_about_its_pace, 0,
                         (int)(sizeof(paces) / sizeof(paces[0])));
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -10,6 +10,7 @@
 #include "libfl/base/clock.h"
 #include "tests/lib/gworld.h"
 #include "tests/lib/mangle.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/tlsrig.h"
 
 /* The server. */
@@ -506,14 +507,12 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, a_connection_beyond_those_that_are_known_is_turned_away);
 }
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("grpc_server");
     TCase *tc = tcase_create("grpc_server");
     TCase *over = tcase_create("over a filter");
     TCase *tls = tcase_create("over TLS");
-    SRunner *runner;
-    int failed;
 
     add_tests(tc);
     tcase_add_test(tc, a_client_of_another_protocol_is_closed_and_others_go_on);
@@ -529,9 +528,5 @@ int main(void)
     add_tests(tls);
     tcase_add_test(tls, an_idle_connection_costs_little_for_both_sides_together);
     suite_add_tcase(suite, tls);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

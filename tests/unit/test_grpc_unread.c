@@ -1,9 +1,9 @@
 /* Who takes what is sent to him in time, and who does not. */
 
 #include <check.h>
-#include <stdlib.h>
 
 #include "libfl/grpc/backlog_impl.h"
+#include "tests/lib/suites.h"
 
 enum { SPAN = 1000 };
 
@@ -75,12 +75,10 @@ START_TEST(the_time_of_what_comes_next_begins_when_the_last_was_taken)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("grpc unread");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, nothing_is_due_while_nothing_waits);
     tcase_add_test(tc, who_takes_nothing_is_due_after_the_span);
@@ -88,9 +86,5 @@ int main(void)
     tcase_add_test(tc, a_slow_reader_that_takes_what_waited_goes_on_for_ever);
     tcase_add_test(tc, the_time_of_what_comes_next_begins_when_the_last_was_taken);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

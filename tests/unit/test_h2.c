@@ -1,9 +1,9 @@
 /* Calls over HTTP/2: every shape and size, however the bytes are cut. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/callpair.h"
+#include "tests/lib/suites.h"
 
 static struct callpair pair;
 
@@ -311,12 +311,10 @@ START_TEST(the_owner_is_woken_when_calls_have_something_to_send)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("h2");
     TCase *tc = tcase_create("calls");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, a_unary_call_carries_a_message_of_any_size_both_ways, 0,
                         N_SIZES * N_STEPS);
@@ -332,9 +330,5 @@ int main(void)
     tcase_add_test(tc, a_reply_that_comes_before_the_request_is_over_stops_the_client);
     tcase_add_test(tc, the_owner_is_woken_when_calls_have_something_to_send);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

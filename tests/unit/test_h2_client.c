@@ -6,6 +6,7 @@
 
 #include "tests/lib/callpair.h"
 #include "tests/lib/rawpeer.h"
+#include "tests/lib/suites.h"
 
 static struct callpair pair; /* for its logs */
 static struct rawpeer raw;
@@ -336,12 +337,10 @@ START_TEST(a_deadline_resets_the_call)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("h2_client");
     TCase *tc = tcase_create("client");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, a_request_has_the_headers_that_grpc_asks_for);
     tcase_add_loop_test(tc, a_reply_of_headers_alone_ends_the_call, 0, N_ENDINGS);
@@ -358,9 +357,5 @@ int main(void)
     tcase_add_test(tc, a_call_that_was_never_sent_can_be_cancelled);
     tcase_add_test(tc, a_deadline_resets_the_call);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/lib/callpair.h"
+#include "tests/lib/suites.h"
 
 static struct callpair pair;
 
@@ -420,12 +421,10 @@ START_TEST(shared_bytes_are_released_when_the_last_receiver_has_them)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("h2_flow");
     TCase *tc = tcase_create("flow");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, the_send_queue_is_bounded_and_tells_when_there_is_room);
     tcase_add_test(tc, a_queue_that_was_above_half_tells_when_it_is_below);
@@ -442,9 +441,5 @@ int main(void)
     tcase_add_test(tc, bulk_calls_share_the_connection);
     tcase_add_test(tc, shared_bytes_are_released_when_the_last_receiver_has_them);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -9,6 +9,7 @@
 #include "libfl/base/str.h"
 #include "libfl/rpc/frame.h"
 #include "tests/lib/rawpeer.h"
+#include "tests/lib/suites.h"
 
 #define KIB     ((size_t)1024)
 #define MIB     (KIB * KIB)
@@ -492,12 +493,10 @@ START_TEST(a_finished_call_whose_end_is_not_taken_ends)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("h2_held");
     TCase *tc = tcase_create("held");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, unfinished_messages_of_a_hundred_peers_stay_within_the_budget);
     tcase_add_test(tc, a_message_that_has_only_begun_takes_little_memory);
@@ -514,9 +513,5 @@ int main(void)
     tcase_add_test(tc, a_client_that_takes_nothing_ends);
     tcase_add_test(tc, a_finished_call_whose_end_is_not_taken_ends);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

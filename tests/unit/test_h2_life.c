@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/lib/callpair.h"
+#include "tests/lib/suites.h"
 
 static struct callpair pair;
 
@@ -221,12 +222,10 @@ START_TEST(freeing_a_session_closes_its_calls_as_unavailable)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("h2_life");
     TCase *tc = tcase_create("life");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, either_side_cancels_in_any_phase, 0, 8);
     tcase_add_test(tc, a_call_may_be_cancelled_inside_on_message);
@@ -237,9 +236,5 @@ int main(void)
     tcase_add_test(tc, a_drained_client_finishes_its_calls);
     tcase_add_test(tc, freeing_a_session_closes_its_calls_as_unavailable);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -5,6 +5,7 @@
 
 #include "libfl/base/rate.h"
 #include "tests/lib/callpair.h"
+#include "tests/lib/suites.h"
 
 static struct callpair pair;
 
@@ -455,12 +456,10 @@ START_TEST(a_slow_download_that_moves_is_not_idle)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("h2_rate");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, an_upload_goes_at_its_rate_from_an_empty_bucket, 0, N_SPEEDS);
     tcase_add_loop_test(tc, a_download_comes_at_its_rate_from_an_empty_bucket, 0, N_SPEEDS);
@@ -479,9 +478,5 @@ int main(void)
     tcase_add_test(tc, a_slow_upload_that_moves_is_not_idle);
     tcase_add_test(tc, a_slow_download_that_moves_is_not_idle);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

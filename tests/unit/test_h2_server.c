@@ -6,6 +6,7 @@
 
 #include "tests/lib/callpair.h"
 #include "tests/lib/rawpeer.h"
+#include "tests/lib/suites.h"
 
 static struct callpair pair; /* for its service */
 static struct rawpeer raw;
@@ -426,12 +427,10 @@ START_TEST(a_client_that_reads_nothing_makes_us_hold_a_bounded_amount)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("h2_server");
     TCase *tc = tcase_create("server");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, a_reply_is_headers_data_trailers_and_nothing_more);
     tcase_add_test(tc, messages_may_be_sent_inside_the_start);
@@ -453,9 +452,5 @@ int main(void)
     tcase_add_test(tc, more_streams_than_announced_end_the_connection);
     tcase_add_test(tc, a_client_that_reads_nothing_makes_us_hold_a_bounded_amount);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

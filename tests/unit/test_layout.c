@@ -6,6 +6,7 @@
 
 #include "libfl/model/digest.h"
 #include "libfl/model/layout.h"
+#include "tests/lib/suites.h"
 
 static const char mlp_text[] = "unit fc1\n"
                                "fc1.weight 200x784\n"
@@ -279,12 +280,10 @@ START_TEST(hex_and_hash_are_the_standard_ones)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("layout");
     TCase *tc = tcase_create("layout");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, units_and_offsets_follow_the_order_of_adding);
     tcase_add_test(tc, the_digest_is_the_hash_of_the_documented_text);
@@ -297,9 +296,5 @@ int main(void)
     tcase_add_test(tc, the_distance_of_a_unit_leaves_buffers_out);
     tcase_add_test(tc, hex_and_hash_are_the_standard_ones);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

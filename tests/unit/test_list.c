@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "libfl/base/list.h"
+#include "tests/lib/suites.h"
 
 struct item {
     int number;
@@ -113,12 +114,10 @@ START_TEST(the_safe_loop_may_remove_its_item)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("list");
     TCase *tc = tcase_create("all");
-    SRunner *runner = srunner_create(s);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, zero_is_an_empty_list_and_a_link_in_none);
@@ -127,8 +126,5 @@ int main(void)
     tcase_add_loop_test(tc, any_item_can_be_removed_and_put_back, 0, 3);
     tcase_add_test(tc, the_safe_loop_may_remove_its_item);
     suite_add_tcase(s, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

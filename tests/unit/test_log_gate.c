@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libfl/base/log.h"
+#include "tests/lib/suites.h"
 
 static const char reason[] = "bad event";
 static const char other_reason[] = "refused";
@@ -131,12 +132,10 @@ START_TEST(a_log_says_what_it_left_out)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("log_gate");
     TCase *tc = tcase_create("log_gate");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, one_peer_and_reason_has_so_many_lines_in_a_span);
@@ -146,9 +145,5 @@ int main(void)
     tcase_add_test(tc, a_quiet_peer_gives_its_place_up);
     tcase_add_test(tc, a_log_says_what_it_left_out);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "libfl/base/log_out.h"
+#include "tests/lib/suites.h"
 
 static int ends[2]; /* of a pipe */
 
@@ -194,12 +195,10 @@ START_TEST(the_format_of_a_running_log_can_change)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("log_out");
     TCase *tc = tcase_create("lines");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, tear_down);
     tcase_add_loop_test(tc, the_journal_gets_priorities_and_no_times, 0, 5);
@@ -211,9 +210,5 @@ int main(void)
     tcase_add_test(tc, a_line_that_is_too_long_is_cut_and_still_an_object);
     tcase_add_test(tc, the_format_of_a_running_log_can_change);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -12,6 +12,7 @@
 #include "libfl/base/fs.h"
 #include "server/work/aggregation.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/train_fixture.h"
 #include "tools/fl_sim/engine/member.h"
 
@@ -423,12 +424,10 @@ START_TEST(where_something_is_kept_there_has_to_be_a_folder)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("member");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
     int n = 0;
 
     while (preset(n) != NULL) {
@@ -438,9 +437,5 @@ int main(void)
     tcase_add_loop_test(tc, a_folder_is_made_only_where_something_is_kept, 0, n);
     tcase_add_test(tc, where_something_is_kept_there_has_to_be_a_folder);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return s;
 }

@@ -12,6 +12,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/net/address.h"
 #include "libfl/net/conn.h"
+#include "tests/lib/suites.h"
 
 /* Addresses. */
 
@@ -472,12 +473,10 @@ START_TEST(our_threads_take_no_signals)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("net");
     TCase *tc = tcase_create("net");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, each_form_of_address_is_understood, 0,
                         (int)(sizeof(good) / sizeof(good[0])));
@@ -497,9 +496,5 @@ int main(void)
     tcase_add_test(tc, freeing_a_lane_finishes_what_is_queued);
     tcase_add_test(tc, our_threads_take_no_signals);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

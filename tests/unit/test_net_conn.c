@@ -6,6 +6,7 @@
 
 #include "tests/lib/ends.h"
 #include "tests/lib/mangle.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/tlsrig.h"
 
 /* Echo. */
@@ -497,14 +498,12 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, a_paused_connection_gets_nothing_until_it_goes_on);
 }
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("net_conn");
     TCase *tc = tcase_create("net_conn");
     TCase *over = tcase_create("over a filter");
     TCase *tls = tcase_create("over TLS");
-    SRunner *runner;
-    int failed;
 
     add_tests(tc);
     tcase_add_test(tc, a_unix_stream_knows_the_process_that_made_it);
@@ -523,9 +522,5 @@ int main(void)
     tcase_add_checked_fixture(tls, put_tls, end_tls);
     add_tests(tls);
     suite_add_tcase(suite, tls);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -6,6 +6,7 @@
 
 #include "libfl/model/digest.h"
 #include "libfl/nn/net.h"
+#include "tests/lib/suites.h"
 
 #define N(list) (sizeof(list) / sizeof((list)[0]))
 
@@ -581,12 +582,10 @@ START_TEST(training_on_separable_data_reaches_a_low_loss)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("nn");
     TCase *tc = tcase_create("nn");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, a_preset_has_the_parameters_of_the_table, 0, N(presets));
     tcase_add_test(tc, vgg9_bn_has_the_unit_sizes_of_the_table);
@@ -603,9 +602,5 @@ int main(void)
     tcase_add_test(tc, a_diverged_network_reports_nan_and_does_not_hide_it_behind_relu);
     tcase_add_test(tc, training_on_separable_data_reaches_a_low_loss);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -5,6 +5,7 @@
 #include "libfl/num/conv.h"
 #include "tests/lib/ad_rig.h"
 #include "tests/lib/refnets.h"
+#include "tests/lib/suites.h"
 
 static const struct ref_net wide[] = {
     /* 5x5 from the image, Winograd 3x3 on even maps, and maps of 2x2. */
@@ -196,12 +197,10 @@ START_TEST(these_networks_take_every_way_there_is)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("nn_kernels");
     TCase *tc = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_loop_test(tc, steps_of_wide_networks_agree_with_automatic_differentiation, 0,
                         N(wide) * N_ROWS);
@@ -212,8 +211,5 @@ int main(void)
     tcase_add_loop_test(tc, evaluations_agree_with_the_plain_network, 0, N(wide) * N_ROWS);
     tcase_add_loop_test(tc, these_networks_take_every_way_there_is, 0, N_ROWS);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -1,11 +1,11 @@
 /* Cross-entropy towards labels and towards distributions of classes. */
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/rng.h"
 #include "libfl/nn/loss.h"
+#include "tests/lib/suites.h"
 
 #define BATCH   6
 #define CLASSES 5
@@ -143,12 +143,10 @@ START_TEST(a_logit_that_is_not_finite_shows_in_the_loss)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("nn_loss");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc,
                    the_gradient_towards_distributions_agrees_with_central_differences_in_double);
@@ -156,9 +154,5 @@ int main(void)
     tcase_add_test(tc, loss_and_gradient_are_linear_in_the_distribution);
     tcase_add_test(tc, a_logit_that_is_not_finite_shows_in_the_loss);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -8,6 +8,7 @@
 
 #include "libfl/nn/network_impl.h"
 #include "libfl/num/dense.h"
+#include "tests/lib/suites.h"
 
 #define N(list) (sizeof(list) / sizeof((list)[0]))
 #define SAMPLES 150
@@ -397,12 +398,10 @@ START_TEST(a_network_too_wide_for_a_piece_takes_samples_one_by_one)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("nn_memory");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, an_evaluation_has_the_same_bits_for_any_batch_of_training, 0, N(nets));
     tcase_add_loop_test(tc, training_does_not_notice_an_evaluation, 0, N(nets));
@@ -411,9 +410,5 @@ int main(void)
     tcase_add_test(tc, memory_is_one_batch_or_sixteen_megabytes);
     tcase_add_test(tc, a_network_too_wide_for_a_piece_takes_samples_one_by_one);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

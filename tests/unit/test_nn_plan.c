@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libfl/nn/network_impl.h"
+#include "tests/lib/suites.h"
 
 #define N(list) (sizeof(list) / sizeof((list)[0]))
 #define BATCH   7
@@ -391,12 +392,10 @@ START_TEST(the_plan_of_a_preset_is_at_most_a_sixteenth_above_what_one_moment_nee
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("nn_plan");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, buffers_that_are_needed_at_the_same_time_have_places_of_their_own, 0,
                         200);
@@ -408,9 +407,5 @@ int main(void)
     tcase_add_test(tc, the_plan_of_a_preset_is_at_most_a_sixteenth_above_what_one_moment_needs);
     tcase_add_test(tc, activations_take_what_the_documentation_says);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -4,6 +4,7 @@
 
 #include "libfl/nn/net.h"
 #include "libfl/num/kernels_impl.h"
+#include "tests/lib/suites.h"
 
 /* What leaves a network does not depend on whose kernels compute in it. */
 
@@ -157,12 +158,10 @@ START_TEST(a_name_that_is_none_gets_the_nearest_one)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("nn_rows");
-    SRunner *runner = srunner_create(suite);
     TCase *tc = tcase_create("all");
-    int failed;
 
     tcase_add_loop_test(
         tc, a_seed_gives_the_same_exported_model_under_every_row_and_each_keeps_the_exported_order,
@@ -170,8 +169,5 @@ int main(void)
     tcase_add_test(tc, each_name_is_a_row_or_refused_with_those_that_would_do);
     tcase_add_test(tc, a_name_that_is_none_gets_the_nearest_one);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

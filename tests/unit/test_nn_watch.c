@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "libfl/nn/net.h"
+#include "tests/lib/suites.h"
 
 #define BATCH 3
 
@@ -156,20 +157,15 @@ START_TEST(a_pass_jvp_a_direction_is_watched_too)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("nn_watch");
-    SRunner *runner = srunner_create(suite);
     TCase *tc = tcase_create("all");
-    int failed;
 
     tcase_add_test(tc, a_watched_step_computes_the_same_bits_and_one_that_is_not_calls_nobody);
     tcase_add_test(
         tc, parts_come_forward_up_then_loss_then_backward_down_with_each_update_at_its_layer);
     tcase_add_test(tc, a_pass_jvp_a_direction_is_watched_too);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -7,6 +7,7 @@
 #include "libfl/base/rng.h"
 #include "libfl/num/kernels_impl.h"
 #include "libfl/num/norm.h"
+#include "tests/lib/suites.h"
 
 static const struct {
     size_t batch, pixels, c;
@@ -305,13 +306,11 @@ START_TEST(forward_and_backward_agree_with_their_definition)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("norm");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
     int n_rows = 0;
-    int failed;
 
     while (fl__kernels_row((size_t)n_rows) != NULL) {
         n_rows++;
@@ -323,9 +322,5 @@ int main(void)
     tcase_add_loop_test(tc, forward_and_backward_agree_with_their_definition, 0,
                         n_rows * (int)N_SHAPES);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

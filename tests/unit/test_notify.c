@@ -15,6 +15,7 @@
 #include "libfl/net/systemd_status.h"
 #include "libfl/net/watchdog.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 
 /* Without libsystemd nobody is told anything. */
 #ifdef HAVE_SYSTEMD
@@ -293,13 +294,11 @@ START_TEST(without_a_service_manager_nobody_counts)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("notify");
     TCase *tc = tcase_create("manager");
     TCase *starts = tcase_create("starts");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, tear_down);
     if (TELLS) {
@@ -317,9 +316,5 @@ int main(void)
     tcase_add_test(starts, a_start_that_succeeds_ends_the_series);
     tcase_add_test(starts, without_a_service_manager_nobody_counts);
     suite_add_tcase(suite, starts);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

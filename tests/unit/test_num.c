@@ -11,6 +11,7 @@
 #include "libfl/num/gemm.h"
 #include "libfl/num/vec.h"
 #include "libfl/num/vec_kern.h"
+#include "tests/lib/suites.h"
 
 /* Room in front of and behind every array, to see writes outside it. */
 #define MARGIN 17
@@ -404,12 +405,10 @@ START_TEST(every_instruction_set_gives_the_same_bits)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("num");
     TCase *tc = tcase_create("kernels");
-    SRunner *runner;
-    int failed;
     int n_shapes = sizeof(shapes) / sizeof(shapes[0]);
     int n_lengths = sizeof(lengths) / sizeof(lengths[0]);
 
@@ -422,9 +421,5 @@ int main(void)
     tcase_add_loop_test(tc, one_bad_number_anywhere_is_found, 0, n_lengths);
     tcase_add_loop_test(tc, every_instruction_set_gives_the_same_bits, 0, n_lengths);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

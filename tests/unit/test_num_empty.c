@@ -10,6 +10,7 @@
 #include "libfl/num/kernels_impl.h"
 #include "libfl/num/norm.h"
 #include "libfl/num/pool.h"
+#include "tests/lib/suites.h"
 
 #define N(list) (sizeof(list) / sizeof((list)[0]))
 
@@ -193,12 +194,10 @@ START_TEST(a_pool_and_a_norm_of_nothing_are_nothing)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("num_empty");
     TCase *tc = tcase_create("num_empty");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, a_convolution_of_nothing_is_nothing_and_its_weights_have_no_gradient, 0,
@@ -207,9 +206,5 @@ int main(void)
                         4 * (int)N(layers));
     tcase_add_loop_test(tc, a_pool_and_a_norm_of_nothing_are_nothing, 0, 4);
     suite_add_tcase(suite, tc);
-    sr = srunner_create(suite);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? 0 : 1;
+    return suite;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "libfl/base/rng.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/wino_ref.h"
 
 #define GUARD_FLOATS 64
@@ -206,19 +207,13 @@ START_TEST(turned_weights_are_the_same_numbers)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("panel");
     TCase *tc = tcase_create("panel");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, products_agree_with_double_precision_and_stay_inside, 0, N_TILES);
     tcase_add_test(tc, turned_weights_are_the_same_numbers);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

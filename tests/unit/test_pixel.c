@@ -8,6 +8,7 @@
 #include "libfl/base/rng.h"
 #include "libfl/num/kernels_impl.h"
 #include "libfl/num/pixel_kern.h"
+#include "tests/lib/suites.h"
 
 /* Floats before and behind each map; none of them may change. */
 #define GUARD_FLOATS 32
@@ -476,12 +477,10 @@ START_TEST(long_sums_are_exact_beyond_single_precision)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("pixel");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, bias_mask_and_affine_agree_with_their_definition);
     tcase_add_test(tc, sums_agree_with_their_definition_and_are_added);
@@ -490,9 +489,5 @@ int main(void)
     tcase_add_test(tc, nan_passes_relu_upward_and_stops_there_downward);
     tcase_add_test(tc, long_sums_are_exact_beyond_single_precision);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -12,6 +12,7 @@
 #include "libfl/pki/native.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/pki_rig.h"
+#include "tests/lib/suites.h"
 
 #define NOW RIG_PKI_NOW
 
@@ -452,13 +453,11 @@ START_TEST(parts_and_joins_of_chains_keep_their_order)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("pki_files");
     TCase *keys = tcase_create("keys");
     TCase *chains = tcase_create("chains");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(keys, setup, teardown);
     tcase_add_test(keys, a_key_comes_back_as_it_was_saved_and_only_we_may_read_it);
@@ -476,9 +475,5 @@ int main(void)
                    what_ends_soon_is_said_before_it_is_over_and_of_each_certificate_by_itself);
     tcase_add_test(chains, parts_and_joins_of_chains_keep_their_order);
     suite_add_tcase(suite, chains);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -14,6 +14,7 @@
 #include "libfl/pki/request.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/pki_rig.h"
+#include "tests/lib/suites.h"
 
 #define NOW RIG_PKI_NOW
 #define DAY RIG_DAY
@@ -447,12 +448,10 @@ START_TEST(openssl_shows_what_we_issued)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("pki_issue");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, nothing_is_valid_beyond_its_issuer);
@@ -466,9 +465,5 @@ int main(void)
     tcase_add_test(tc, openssl_agrees_with_what_we_believe);
     tcase_add_test(tc, openssl_shows_what_we_issued);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

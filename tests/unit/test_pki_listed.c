@@ -10,6 +10,7 @@
 #include "libfl/pki/trust.h"
 #include "tests/lib/pki_odd.h"
 #include "tests/lib/pki_rig.h"
+#include "tests/lib/suites.h"
 
 #define NOW RIG_PKI_NOW
 #define DAY RIG_DAY
@@ -105,21 +106,15 @@ START_TEST(the_same_number_of_another_issuer_is_somebody_else)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("pki_listed");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, who_stands_on_a_newer_list_is_found_and_the_list_named);
     tcase_add_test(tc, who_is_not_on_it_is_not_found);
     tcase_add_test(tc, the_same_number_of_another_issuer_is_somebody_else);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -13,6 +13,7 @@
 #include "tests/lib/folder.h"
 #include "tests/lib/pki_odd.h"
 #include "tests/lib/pki_rig.h"
+#include "tests/lib/suites.h"
 
 #define NOW RIG_PKI_NOW
 #define DAY RIG_DAY
@@ -749,12 +750,10 @@ START_TEST(one_intermediate_may_be_believed_without_its_root)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("pki_own");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, rules_say_who_a_certificate_of_the_operator_is_for);
@@ -773,9 +772,5 @@ int main(void)
     tcase_add_test(tc, a_uri_of_ours_fits_the_purpose_and_stands_alone);
     tcase_add_test(tc, what_the_documents_commands_make_is_believed_by_the_documents_rules);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -8,6 +8,7 @@
 #include "libfl/pki/invitation.h"
 #include "libfl/pki/names.h"
 #include "libfl/pki/when.h"
+#include "tests/lib/suites.h"
 
 START_TEST(a_name_comes_back_from_its_uri)
 {
@@ -322,12 +323,10 @@ START_TEST(times_and_spans_are_written_for_people)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("pki_text");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, a_name_comes_back_from_its_uri);
     tcase_add_test(tc, a_name_has_one_spelling);
@@ -338,9 +337,5 @@ int main(void)
     tcase_add_test(tc, a_token_is_stored_as_its_hash_and_listed_by_its_prefix);
     tcase_add_test(tc, times_and_spans_are_written_for_people);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -11,6 +11,7 @@
 
 #include "libfl/pki/native.h"
 #include "tests/lib/pki_rig.h"
+#include "tests/lib/suites.h"
 
 #define NOW RIG_PKI_NOW
 #define DAY RIG_DAY
@@ -430,12 +431,10 @@ START_TEST(a_chain_with_a_hole_is_mended_by_known_intermediates_only)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("pki_verify");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, identity_comes_from_the_certificate);
@@ -450,9 +449,5 @@ int main(void)
     tcase_add_test(tc, under_a_pin_only_what_its_root_signed_is_believed);
     tcase_add_test(tc, a_chain_with_a_hole_is_mended_by_known_intermediates_only);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -9,6 +9,7 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/program/program.h"
+#include "tests/lib/suites.h"
 
 static struct fl_program *sh(const char *script, struct fl_program_conf conf)
 {
@@ -234,12 +235,10 @@ START_TEST(a_folder_and_an_empty_name_are_no_programs)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("program");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, the_environment_has_the_additions_in_place_of_ours);
     tcase_add_test(tc, inherited_descriptors_stand_at_3_4_5_and_no_others_are_open);
@@ -251,9 +250,5 @@ int main(void)
     tcase_add_test(tc, an_error_has_the_last_whole_lines_of_stderr);
     tcase_add_test(tc, a_folder_and_an_empty_name_are_no_programs);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -7,6 +7,7 @@
 
 #include "libfl/program/message.h"
 #include "libfl/program/program_frame.h"
+#include "tests/lib/suites.h"
 
 struct pair {
     int fds[2];
@@ -247,12 +248,10 @@ START_TEST(more_fields_take_nothing_from_a_task)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("program_frame");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, a_message_comes_whole_however_it_was_cut);
     tcase_add_test(tc, a_length_that_is_not_allowed_is_refused_before_its_bytes_come);
@@ -264,9 +263,5 @@ int main(void)
     tcase_add_test(tc, a_task_says_what_the_page_says);
     tcase_add_test(tc, more_fields_take_nothing_from_a_task);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libfl/base/quantity.h"
+#include "tests/lib/suites.h"
 
 static const struct fl_quantity_range us = {.kind = FL_QUANTITY_TIME, .step = 1};
 static const struct fl_quantity_range ms = {.kind = FL_QUANTITY_TIME, .step = 1000};
@@ -184,12 +185,10 @@ START_TEST(every_unit_that_is_listed_is_one_of_its_kind)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("quantity");
     TCase *tc = tcase_create("all");
-    SRunner *runner = srunner_create(s);
-    int failed;
 
     tcase_add_loop_test(tc, a_quantity_is_read_and_printed_with_its_unit, 0,
                         (int)(sizeof(good) / sizeof(good[0])));
@@ -198,8 +197,5 @@ int main(void)
     tcase_add_test(tc, a_range_is_checked_and_named);
     tcase_add_loop_test(tc, every_unit_that_is_listed_is_one_of_its_kind, 0, FL_QUANTITY_COUNT);
     suite_add_tcase(s, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

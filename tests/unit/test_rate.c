@@ -1,7 +1,7 @@
 #include <check.h>
-#include <stdlib.h>
 
 #include "libfl/base/rate.h"
+#include "tests/lib/suites.h"
 
 #define MS UINT64_C(1000000)
 #define S  UINT64_C(1000000000)
@@ -86,12 +86,10 @@ START_TEST(nothing_is_lost_or_won_by_asking_at_odd_times)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("rate");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, a_bucket_starts_empty_and_earns_its_rate);
     tcase_add_test(tc, a_bucket_saves_no_more_than_its_burst);
@@ -101,9 +99,5 @@ int main(void)
     tcase_add_loop_test(tc, nothing_is_lost_or_won_by_asking_at_odd_times, 0,
                         sizeof(rates) / sizeof(rates[0]));
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

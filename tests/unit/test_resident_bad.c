@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/lib/resident_rig.h"
+#include "tests/lib/suites.h"
 
 /* With each task: what is said of it. */
 static const struct {
@@ -399,12 +400,10 @@ START_TEST(one_that_takes_more_memory_than_it_may_is_ended)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("resident_bad");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, what_it_does_wrong_costs_the_task_and_is_told, 0,
                         (int)(sizeof(rows) / sizeof(rows[0])));
@@ -423,9 +422,5 @@ int main(void)
     tcase_add_test(tc, an_offer_beyond_its_slot_is_no_offer);
     tcase_add_loop_test(tc, one_that_takes_more_memory_than_it_may_is_ended, 0, 2);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -14,6 +14,7 @@
 #include "libfl/figures/figures_text.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/results_rig.h"
+#include "tests/lib/suites.h"
 #include "tools/fl_sim/results/row.h"
 
 static const struct rig_trial quick = {0.2, 1, 1000, 5000000};
@@ -575,12 +576,10 @@ START_TEST(out_of_disk_is_said_and_what_is_finished_stays)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("results");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, every_figure_has_a_place_a_meaning_and_a_key_of_its_own, 0, 2);
@@ -600,9 +599,5 @@ int main(void)
     tcase_add_test(tc, results_csv_has_the_finished_trials_in_the_order_of_the_experiment);
     tcase_add_test(tc, out_of_disk_is_said_and_what_is_finished_stays);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -7,6 +7,7 @@
 #include "libfl/base/fs.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/results_rig.h"
+#include "tests/lib/suites.h"
 #include "tools/fl_sim/results/compare.h"
 #include "tools/fl_sim/results/plot.h"
 #include "tools/fl_sim/results/results_table.h"
@@ -568,12 +569,10 @@ START_TEST(a_column_that_is_none_is_named)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("results_read");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_run_is_read_back_as_it_was_written);
@@ -594,9 +593,5 @@ int main(void)
     tcase_add_test(tc, a_table_looks_at_means_of_the_newest_rounds);
     tcase_add_loop_test(tc, a_column_that_is_none_is_named, 0, 6);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/core/retain.h"
+#include "tests/lib/suites.h"
 
 #define MAX 512
 
@@ -130,12 +131,10 @@ START_TEST(a_clock_that_goes_back_keeps_the_newest)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("retain");
     TCase *all = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(all, setup, NULL);
     tcase_add_loop_test(all, the_newest_stay_and_one_at_least, 0, 4);
@@ -144,9 +143,5 @@ int main(void)
     tcase_add_test(all, a_span_is_thinned_out_however_fast_rounds_come);
     tcase_add_test(all, a_clock_that_goes_back_keeps_the_newest);
     suite_add_tcase(suite, all);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite;
 }

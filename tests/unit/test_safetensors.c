@@ -9,6 +9,7 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/model/safetensors.h"
+#include "tests/lib/suites.h"
 
 static char dir[] = "/tmp/fl-test-safetensors-XXXXXX";
 static char path[128];
@@ -437,12 +438,10 @@ START_TEST(a_folder_that_is_not_there_fails_and_leaves_nothing)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("safetensors");
     TCase *tc = tcase_create("safetensors");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, what_is_saved_is_loaded_with_layout_and_metadata);
@@ -460,9 +459,5 @@ int main(void)
                         sizeof(misfits) / sizeof(misfits[0]));
     tcase_add_test(tc, a_folder_that_is_not_there_fails_and_leaves_nothing);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

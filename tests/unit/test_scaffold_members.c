@@ -10,6 +10,7 @@
 
 #include "libfl/base/rng.h"
 #include "libfl/strategy/solver.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/strategy_fixture.h"
 
 enum { DIM = 4, CLIENTS = 400, CHOSEN = 5, STEPS = 10 };
@@ -227,21 +228,15 @@ START_TEST(clients_that_join_later_do_not_keep_it_from_the_minimum)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("scaffold_members");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_set_timeout(tc, 600);
     tcase_add_loop_test(tc, hundreds_that_join_leave_the_control_their_mean, 0, 2);
     tcase_add_loop_test(tc, a_fixed_number_of_members_is_the_mean_over_so_many, 0, 4);
     tcase_add_loop_test(tc, clients_that_join_later_do_not_keep_it_from_the_minimum, 0, 2);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

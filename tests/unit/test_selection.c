@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "libfl/strategy/selection.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/strategy_fixture.h"
 
 static const struct fl_selection_ops *const all[] = {
@@ -577,12 +578,10 @@ START_TEST(counts_are_rounded_and_at_least_one)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("selection");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, everybody_is_chosen_when_everybody_is_wanted, 0, 3);
     tcase_add_loop_test(tc, choices_are_distinct_ascending_and_repeatable, 0, 3);
@@ -610,9 +609,5 @@ int main(void)
     tcase_add_test(tc, the_fraction_stays_at_its_end);
     tcase_add_test(tc, counts_are_rounded_and_at_least_one);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -15,6 +15,7 @@
 #include "server/work/norms.h"
 #include "server/work/payload_sizes.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 
 enum { CLIENTS = 3, ROUND = 7, ATTEMPT = 2 };
 
@@ -474,14 +475,12 @@ START_TEST(a_model_is_measured_on_all_samples)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("server_work");
     TCase *tc = tcase_create("aggregation");
     TCase *sent = tcase_create("sent");
     TCase *measure = tcase_create("measure");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_next_model_is_the_weighted_mean_of_the_uploads);
@@ -502,9 +501,5 @@ int main(void)
     suite_add_tcase(suite, sent);
     tcase_add_test(measure, a_model_is_measured_on_all_samples);
     suite_add_tcase(suite, measure);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "server/daemon/descriptor_limit.h"
+#include "tests/lib/suites.h"
 
 #define RESERVE (FL_SERVERD_ADMIN_CONNECTIONS + FL_SERVERD_OWN_DESCRIPTORS)
 
@@ -35,19 +36,13 @@ START_TEST(fewer_than_a_round_needs_are_refused_with_the_way_out)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("descriptors");
     TCase *tc = tcase_create("descriptors");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, what_serves_all_comes_before_connections);
     tcase_add_test(tc, fewer_than_a_round_needs_are_refused_with_the_way_out);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/daemon/client_errors.h"
+#include "tests/lib/suites.h"
 
 static struct fl_client_error error_of(unsigned client, uint64_t at_ms, const char *text)
 {
@@ -102,21 +103,15 @@ START_TEST(old_errors_are_those_of_names_that_nobody_has)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("srv_errors");
     TCase *tc = tcase_create("errors");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, the_last_error_of_a_client_replaces_the_one_before);
     tcase_add_test(tc, without_room_the_oldest_goes);
     tcase_add_test(tc, a_dropped_error_is_gone_and_the_others_stay);
     tcase_add_test(tc, old_errors_are_those_of_names_that_nobody_has);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -15,6 +15,7 @@
 #include "server/identity/invitations.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/rawpeer.h"
+#include "tests/lib/suites.h"
 
 /* As many strangers as may wait. */
 #define WAITING 64
@@ -455,13 +456,11 @@ START_TEST(what_an_operator_asked_for_is_done_though_he_went_away)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("serverd_identity");
     TCase *auth = tcase_create("guard");
     TCase *calls = tcase_create("calls");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(auth, setup, teardown);
     tcase_add_test(auth, a_peer_is_what_its_certificate_says_as_long_as_it_lasts);
@@ -473,9 +472,5 @@ int main(void)
     tcase_add_test(calls, one_who_goes_away_while_he_waits_leaves_nothing_behind);
     tcase_add_test(calls, what_an_operator_asked_for_is_done_though_he_went_away);
     suite_add_tcase(suite, calls);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

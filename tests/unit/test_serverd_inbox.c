@@ -1,9 +1,9 @@
 /* Events of many streams before one queue: who sends without end stands in nobody's way. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/daemon/inbox.h"
+#include "tests/lib/suites.h"
 
 #define N_STREAMS 3
 #define FLOOD     100000
@@ -159,20 +159,14 @@ START_TEST(what_waits_is_bounded_but_one_message_of_any_length_may)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("srv_inbox");
     TCase *tc = tcase_create("inbox");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, an_event_waits_for_no_more_than_a_few_of_a_flood);
     tcase_add_test(tc, events_keep_their_order_and_none_is_lost);
     tcase_add_test(tc, what_waits_is_bounded_but_one_message_of_any_length_may);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

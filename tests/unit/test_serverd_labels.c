@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/daemon/labels.h"
+#include "tests/lib/suites.h"
 
 static struct fl_wire_pair pair_of(const char *key, const char *value)
 {
@@ -63,20 +64,14 @@ START_TEST(a_label_that_does_not_fit_is_left_out_whole)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("srv_labels");
     TCase *tc = tcase_create("labels");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, the_labels_of_the_newest_hello_replace_those_before);
     tcase_add_test(tc, the_labels_of_who_is_nobody_any_more_are_gone);
     tcase_add_test(tc, a_label_that_does_not_fit_is_left_out_whole);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -14,6 +14,7 @@
 #include "server/daemon/serverd_exit.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/pki_rig.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/tlstalk.h"
 
 static char dir[FOLDER_PATH];
@@ -242,21 +243,15 @@ START_TEST(a_file_that_is_broken_or_gone_leaves_what_was_in_force)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("serverd_look");
     TCase *files = tcase_create("files");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(files, setup, teardown);
     tcase_add_test(files, a_new_certificate_is_shown_after_a_look);
     tcase_add_test(files, files_that_are_as_they_were_are_read_only_when_all_are_wanted);
     tcase_add_loop_test(files, a_file_that_is_broken_or_gone_leaves_what_was_in_force, 0, 6);
     suite_add_tcase(suite, files);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "server/daemon/stall.h"
+#include "tests/lib/suites.h"
 
 static struct fl_stall_clock stall_clock;
 
@@ -63,12 +64,10 @@ START_TEST(stalls_add_up)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("serverd_stall");
     TCase *tc = tcase_create("clock");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, reset, NULL);
     tcase_add_test(tc, time_passes_while_jobs_are_short);
@@ -76,9 +75,5 @@ int main(void)
     tcase_add_test(tc, time_that_was_read_during_a_job_does_not_go_back);
     tcase_add_test(tc, stalls_add_up);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

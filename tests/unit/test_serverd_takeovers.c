@@ -1,9 +1,9 @@
 /* Sessions of one identity that end each other: counted, and told apart from a reconnect. */
 
 #include <check.h>
-#include <stdlib.h>
 
 #include "server/daemon/takeovers.h"
+#include "tests/lib/suites.h"
 
 #define MINUTE UINT64_C(60000)
 
@@ -76,12 +76,10 @@ START_TEST(another_client_under_the_number_begins_with_none)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("srv_takeovers");
     TCase *tc = tcase_create("takeovers");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, three_within_an_hour_are_two_machines);
@@ -89,9 +87,5 @@ int main(void)
     tcase_add_test(tc, however_often_they_change_an_error_is_recorded_once_a_minute);
     tcase_add_test(tc, another_client_under_the_number_begins_with_none);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -6,6 +6,7 @@
 
 #include "tests/lib/session_trace.h"
 #include "tests/lib/states_page.h"
+#include "tests/lib/suites.h"
 
 #define N_COMMANDS (FL_CEV_HEARTBEAT - FL_CEV_WELCOME + 1)
 
@@ -175,12 +176,10 @@ START_TEST(a_plan_that_grants_units_past_the_model_does_not_fit)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("session_answer");
     TCase *tc = tcase_create("session_answer");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, session_setup_staying, session_teardown);
     tcase_add_loop_test(tc, each_command_in_each_state_does_what_the_page_says, 0,
@@ -190,9 +189,5 @@ int main(void)
     tcase_add_test(tc, a_task_is_new_unless_it_is_of_the_round_that_the_session_is_in_or_of_none);
     tcase_add_test(tc, a_plan_that_grants_units_past_the_model_does_not_fit);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "tests/lib/session_trace.h"
+#include "tests/lib/suites.h"
 
 START_TEST(heartbeats_go_out_every_interval_and_silence_ends_the_session)
 {
@@ -416,13 +417,11 @@ START_TEST(what_is_under_way_ends_with_the_federation)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("session_link");
     TCase *tc = tcase_create("session_link");
     TCase *staying = tcase_create("staying");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, session_setup, session_teardown);
     tcase_add_test(tc, heartbeats_go_out_every_interval_and_silence_ends_the_session);
@@ -449,9 +448,5 @@ int main(void)
     tcase_add_test(staying, a_finished_server_that_keeps_nobody_is_asked_ever_more_rarely);
     tcase_add_test(staying, what_is_under_way_ends_with_the_federation);
     suite_add_tcase(suite, staying);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

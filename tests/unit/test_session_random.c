@@ -10,6 +10,7 @@
 
 #include "client/core/session.h"
 #include "libfl/base/rng.h"
+#include "tests/lib/suites.h"
 
 #define N_SEEDS  400
 #define N_EVENTS 600
@@ -409,21 +410,15 @@ START_TEST(a_back_off_that_makes_no_sense_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("session_random");
     TCase *tc = tcase_create("properties");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, no_sequence_of_events_breaks_a_rule);
     tcase_add_test(tc, the_same_events_and_seed_give_the_same_waits);
     tcase_add_test(tc, waits_double_up_to_the_longest_within_a_fifth);
     tcase_add_test(tc, a_back_off_that_makes_no_sense_is_refused);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

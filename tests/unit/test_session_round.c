@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "tests/lib/session_trace.h"
+#include "tests/lib/suites.h"
 
 START_TEST(a_round_with_feedback)
 {
@@ -549,12 +550,10 @@ START_TEST(a_plan_that_comes_before_the_result_waits_for_it)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("session_round");
     TCase *tc = tcase_create("session_round");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, session_setup, session_teardown);
     tcase_add_test(tc, a_round_with_feedback);
@@ -584,9 +583,5 @@ int main(void)
     tcase_add_test(tc, a_plan_after_a_reconnect_finds_the_kept_result);
     tcase_add_test(tc, a_plan_that_comes_before_the_result_waits_for_it);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/core/settings.h"
+#include "tests/lib/suites.h"
 
 static struct fl_settings list_of(enum fl_setting_kind kind, const char *name, const char *value)
 {
@@ -169,12 +170,10 @@ START_TEST(no_two_policies_keep_state_under_one_name)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("settings");
     TCase *all = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(all, each_kind_has_its_consequence, 0, 5);
     tcase_add_test(all, a_rate_counts_as_an_update_where_either_side_divides_by_it);
@@ -183,9 +182,5 @@ int main(void)
     tcase_add_loop_test(all, a_strategy_says_what_is_kept_and_offered, 0, 6);
     tcase_add_test(all, no_two_policies_keep_state_under_one_name);
     suite_add_tcase(suite, all);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite;
 }

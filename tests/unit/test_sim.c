@@ -6,6 +6,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/sim/sim.h"
+#include "tests/lib/suites.h"
 
 /* Nodes that write down what happens to them. */
 static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
@@ -298,12 +299,10 @@ START_TEST(the_same_seed_gives_the_same_world)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("sim");
     TCase *tc = tcase_create("world");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, events_happen_in_the_promised_order);
     tcase_add_test(tc, messages_keep_their_order_and_take_their_time);
@@ -314,9 +313,5 @@ int main(void)
     tcase_add_test(tc, a_link_that_broke_stands_again_a_round_trip_later);
     tcase_add_test(tc, the_same_seed_gives_the_same_world);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

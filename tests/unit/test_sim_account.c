@@ -2,8 +2,8 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "tests/lib/suites.h"
 #include "tools/fl_sim/engine/account.h"
 
 /* Two clients of latency 10, given in the wrong order; the attempt opens at 1000. */
@@ -207,12 +207,10 @@ START_TEST(nothing_of_the_round_before_is_left)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("sim_account");
     TCase *tc = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_test(tc, parts_are_found_by_client_in_whatever_order_they_were_given);
     tcase_add_test(tc, a_round_without_plan_is_cut_jvp_the_client_whose_upload_came_last);
@@ -222,8 +220,5 @@ int main(void)
     tcase_add_test(tc, what_clients_found_does_not_depend_on_who_answered_first);
     tcase_add_test(tc, nothing_of_the_round_before_is_left);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

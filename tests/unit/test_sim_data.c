@@ -10,6 +10,7 @@
 
 #include "libfl/base/fs.h"
 #include "tests/lib/data_files.h"
+#include "tests/lib/suites.h"
 #include "tools/fl_sim/data/data_impl.h"
 
 #define SAMPLES 120
@@ -568,13 +569,7 @@ static Suite *data_suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(data_suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return data_suite();
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 #include "tools/fl_sim/engine/journal.h"
 
 #define N_UNITS 3
@@ -287,12 +288,10 @@ START_TEST(a_journal_that_is_missing_or_is_none_says_what_to_do)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("sim_journal");
     TCase *tc = tcase_create("all");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_test(tc, what_was_written_is_taken_bit_for_bit_and_then_it_is_written_on);
     tcase_add_test(tc, what_is_behind_the_last_committed_round_is_cut_off_and_written_anew);
@@ -301,8 +300,5 @@ int main(void)
     tcase_add_test(tc, what_comes_in_another_order_or_from_another_client_is_refused);
     tcase_add_test(tc, a_journal_that_is_missing_or_is_none_says_what_to_do);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -10,6 +10,7 @@
 #include "libfl/base/rng.h"
 #include "libfl/num/kernels_impl.h"
 #include "libfl/num/softmax.h"
+#include "tests/lib/suites.h"
 
 #define N_MAX 100
 #define GUARD 777.25f
@@ -185,12 +186,10 @@ static int n_rows(void)
     return n;
 }
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("softmax");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(
         tc, softmax_agrees_with_sums_in_double_and_writes_its_row_and_zeros_behind_it, 0, n_rows());
@@ -199,9 +198,5 @@ int main(void)
     tcase_add_loop_test(tc, what_is_not_finite_anywhere_in_a_row_makes_its_sum_nan, 0, n_rows());
     tcase_add_loop_test(tc, numbers_that_no_exponential_holds_are_compared_first, 0, n_rows());
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

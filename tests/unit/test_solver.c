@@ -1,6 +1,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "tests/lib/suites.h"
 #include "tests/unit/solver_fixture.h"
 
 /* The formulas of sgd and prox written down entry by entry. */
@@ -264,12 +265,10 @@ START_TEST(names_are_counted)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("solver");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, sgd_is_the_formula_bit_for_bit, 0, 4);
     tcase_add_loop_test(tc, prox_with_mu_zero_is_sgd_bit_for_bit, 0, 4);
@@ -283,9 +282,5 @@ int main(void)
     tcase_add_test(tc, the_velocity_is_new_each_round);
     tcase_add_test(tc, names_are_counted);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

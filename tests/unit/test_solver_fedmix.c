@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "libfl/num/vec.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/fedmix_fixture.h"
 
 #define HIDDEN 11
@@ -526,12 +527,10 @@ START_TEST(a_malformed_union_is_refused_before_training)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("solver_fedmix");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, lambda_zero_is_sgd_bit_for_bit, 0, N(setups));
     tcase_add_test(tc, without_means_or_to_adapt_it_is_sgd_bit_for_bit);
@@ -543,9 +542,5 @@ int main(void)
     tcase_add_test(tc, seed_and_round_decide_which_means_are_drawn);
     tcase_add_test(tc, a_malformed_union_is_refused_before_training);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tests/lib/suites.h"
 #include "tests/unit/fedmix_fixture.h"
 
 START_TEST(the_union_is_all_pairs_in_the_order_of_the_offers)
@@ -290,12 +291,10 @@ START_TEST(a_malformed_offer_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("solver_fedmix_offer");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, the_clients_own_offer_is_left_out_once);
     tcase_add_test(tc, the_union_is_all_pairs_in_the_order_of_the_offers);
@@ -304,9 +303,5 @@ int main(void)
     tcase_add_test(tc, data_that_cannot_be_offered_is_refused);
     tcase_add_loop_test(tc, a_malformed_offer_is_refused, 0, 22);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -1,4 +1,5 @@
 #include "libfl/strategy/strategy.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/solver_fed.h"
 #include "tests/unit/solver_fixture.h"
 
@@ -376,12 +377,10 @@ START_TEST(momentum_on_the_server_is_refused_unless_asked_for)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("solver_igfl");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, the_first_round_is_fedavg_with_a_longer_step, 0, 4);
     tcase_add_loop_test(tc, one_client_every_round_is_fedavg_with_twice_the_step, 0, 4);
@@ -394,9 +393,5 @@ int main(void)
     tcase_add_loop_test(tc, adapting_is_sgd, 0, 4);
     tcase_add_test(tc, momentum_on_the_server_is_refused_unless_asked_for);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -5,6 +5,7 @@
 #include <check.h>
 
 #include "libfl/strategy/external_training.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/solver_fixture.h"
 
 /*
@@ -350,12 +351,10 @@ START_TEST(a_count_that_the_server_did_not_tell_is_said)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("solver_outside");
     TCase *tc = tcase_create("outside");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 0);
     tcase_add_loop_test(tc, steps_by_the_page_are_the_solvers, 0, (int)(N_CASES * N_WAYS));
@@ -363,9 +362,5 @@ int main(void)
     tcase_add_test(tc, what_peers_sent_in_another_size_or_not_finite_is_refused);
     tcase_add_test(tc, a_count_that_the_server_did_not_tell_is_said);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -1,5 +1,6 @@
 #include "tests/lib/adnet.h"
 #include "tests/lib/refnet_layers.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/solver_fixture.h"
 
 static const char *const variants[] = {"variant=fo", "variant=hf"};
@@ -371,12 +372,10 @@ START_TEST(adapting_is_a_step_with_alpha_and_then_with_beta)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("solver_per_fedavg");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, two_steps_are_an_iteration_bit_for_bit, 0, 4);
     tcase_add_loop_test(tc, with_alpha_zero_it_is_fedavg_bit_for_bit, 0, 8);
@@ -386,9 +385,5 @@ int main(void)
     tcase_add_test(tc, statistics_of_batches_stay_as_training_left_them);
     tcase_add_loop_test(tc, adapting_is_a_step_with_alpha_and_then_with_beta, 0, 4);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

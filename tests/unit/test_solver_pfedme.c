@@ -1,4 +1,5 @@
 #include "libfl/strategy/strategy.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/solver_fixture.h"
 
 /* What a run leaves: where theta ended, the upload, the personal model. Exported. */
@@ -305,12 +306,10 @@ START_TEST(a_loss_that_is_not_finite_shows)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("solver_pfedme");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, a_round_is_the_formula, 0, 2);
     tcase_add_test(tc, the_personal_model_is_theta_or_w);
@@ -322,9 +321,5 @@ int main(void)
     tcase_add_loop_test(tc, training_options_that_it_cannot_have_are_refused, 0, 3);
     tcase_add_test(tc, a_loss_that_is_not_finite_shows);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -1,5 +1,6 @@
 #include <float.h>
 
+#include "tests/lib/suites.h"
 #include "tests/unit/solver_fed.h"
 #include "tests/unit/solver_fixture.h"
 
@@ -507,12 +508,10 @@ START_TEST(a_control_that_does_not_fit_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("solver_scaffold");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, control_is_the_mean_of_the_controls_with_drop_outs_and_plans, 0, 8);
     tcase_add_loop_test(tc, control_is_the_mean_of_the_controls_while_clients_join, 0, 8);
@@ -528,9 +527,5 @@ int main(void)
     tcase_add_test(tc, adapting_is_sgd);
     tcase_add_loop_test(tc, a_control_that_does_not_fit_is_refused, 0, 2);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -11,6 +11,7 @@
 
 #include "server/store/store.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 
 #define N_CLIENTS 3
 
@@ -747,13 +748,11 @@ START_TEST(an_empty_file_left_by_a_crash_becomes_a_database)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("store");
     TCase *tc = tcase_create("records");
     TCase *faults = tcase_create("faults");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_new_folder_has_nothing_to_resume);
@@ -783,8 +782,5 @@ int main(void)
     tcase_add_test(faults, what_was_persisted_survives_a_kill);
     tcase_add_test(faults, an_empty_file_left_by_a_crash_becomes_a_database);
     suite_add_tcase(s, faults);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

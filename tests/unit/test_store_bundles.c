@@ -9,6 +9,7 @@
 #include "libfl/strategy/codec_masked.h"
 #include "server/store/store.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 
 #define FC1    (RIG_FC1 * sizeof(float))
 #define FC3    (RIG_FC3 * sizeof(float))
@@ -359,12 +360,10 @@ START_TEST(a_masked_unit_is_not_longer_than_it_can_be)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("store_bundles");
     TCase *tc = tcase_create("bundles");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     suite_add_tcase(suite, tc);
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -380,8 +379,5 @@ int main(void)
     tcase_add_loop_test(tc, absent_neurons_are_no_fault_and_read_as_absent, 0, 2);
     tcase_add_loop_test(tc, what_is_present_has_to_be_finite_and_the_mask_right, 0, 3);
     tcase_add_test(tc, a_masked_unit_is_not_longer_than_it_can_be);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -12,6 +12,7 @@
 #include "libfl/model/digest.h"
 #include "server/store/store_files.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 
 #define MODEL  5000
 #define FILE_3 "mixtures/000003.mix"
@@ -410,18 +411,13 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, a_full_disk_is_told);
 }
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("store_files");
     TCase *tc = tcase_create("files");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     suite_add_tcase(suite, tc);
     tcase_add_checked_fixture(tc, setup, teardown);
     add_tests(tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

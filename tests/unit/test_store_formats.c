@@ -13,6 +13,7 @@
 #include "libfl/model/digest.h"
 #include "server/store/store_files.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 
 #define PAGE 4096
 
@@ -415,18 +416,13 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, forgetting_offers_forgets_what_was_fixed_of_them);
 }
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("store_formats");
     TCase *tc = tcase_create("formats");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     suite_add_tcase(suite, tc);
     tcase_add_checked_fixture(tc, setup, teardown);
     add_tests(tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

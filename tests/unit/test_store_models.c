@@ -11,6 +11,7 @@
 #include "libfl/model/safetensors.h"
 #include "server/store/store.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 
 static const char *const names[] = {"momentum", "second"};
 
@@ -579,12 +580,10 @@ START_TEST(pruning_a_folder_that_is_not_there_is_fine)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("store_models");
     TCase *tc = tcase_create("models");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_checkpoint_comes_back_with_its_state);
@@ -611,8 +610,5 @@ int main(void)
     tcase_add_test(tc, bad_files_are_kept_aside_and_their_number_is_bounded);
     tcase_add_test(tc, pruning_a_folder_that_is_not_there_is_fine);
     suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -11,6 +11,7 @@
 #include "server/store/generation.h"
 #include "server/store/store_rollback.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 
 static struct fl_layout *layout;
 static const char *dir;
@@ -396,12 +397,10 @@ START_TEST(a_flood_of_names_with_an_error_each_takes_no_more_of_the_disk_than_th
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("store_records");
     TCase *tc = tcase_create("records");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     suite_add_tcase(suite, tc);
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -415,8 +414,5 @@ int main(void)
     tcase_add_test(tc, a_round_keeps_the_figures_of_personal_models);
     tcase_add_test(tc, every_figure_of_a_round_comes_back);
     tcase_add_test(tc, every_figure_of_a_client_comes_back);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -8,6 +8,7 @@
 
 #include "server/store/store.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 
 static struct fl_layout *layout;
 static const char *dir;
@@ -228,12 +229,10 @@ START_TEST(null_zero_and_nothing_have_different_sums)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("rows");
     TCase *all = tcase_create("all");
-    SRunner *runner = srunner_create(s);
-    int failed;
 
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_add_test(all, a_bit_that_flips_in_a_text_is_found_at_the_next_opening);
@@ -244,8 +243,5 @@ int main(void)
     tcase_add_test(all, a_row_without_a_sum_is_taken_and_gets_one);
     tcase_add_test(all, null_zero_and_nothing_have_different_sums);
     suite_add_tcase(s, all);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -12,6 +12,7 @@
 #include "libfl/base/rng.h"
 #include "server/store/recycled_files.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 
 #define TOTAL  (RIG_FC1 * sizeof(float))
 #define BOOT   (24 + 24 + 8) /* of one part: where the boot id's hash stands */
@@ -513,12 +514,10 @@ START_TEST(a_spare_file_that_is_gone_is_made)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("spares");
     TCase *tc = tcase_create("spares");
-    SRunner *sr;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_next_rounds_uploads_are_written_into_the_files_of_the_last);
@@ -541,9 +540,5 @@ int main(void)
     tcase_add_test(tc, a_file_that_another_push_writes_is_not_taken_from_it);
     tcase_add_test(tc, a_spare_file_that_is_gone_is_made);
     suite_add_tcase(suite, tc);
-    sr = srunner_create(suite);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? 0 : 1;
+    return suite;
 }

@@ -11,6 +11,7 @@
 #include "libfl/base/fs.h"
 #include "server/store/store.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 
 #define HEADER 4096
 /* fc1 and fc3, as plain floats. */
@@ -746,18 +747,13 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, what_was_received_survives_a_kill);
 }
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("store_spool");
     TCase *tc = tcase_create("spool");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     add_tests(tc);
     suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

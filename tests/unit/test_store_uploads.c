@@ -7,6 +7,7 @@
 
 #include "server/store/uploads.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 
 #define FLOATS (RIG_FC1 + RIG_FC3)
 #define TOTAL  (FLOATS * sizeof(float))
@@ -231,12 +232,10 @@ START_TEST(a_name_that_no_client_has_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("store_uploads");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, an_upload_comes_back_as_it_was_sent);
@@ -246,9 +245,5 @@ int main(void)
     tcase_add_test(tc, what_a_file_is_refused_for_is_refused_in_the_same_words);
     tcase_add_test(tc, a_name_that_no_client_has_is_refused);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return s;
 }

@@ -3,6 +3,7 @@
 
 #include "libfl/strategy/strategy.h"
 #include "tests/lib/option_shown.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/strategy_fixture.h"
 
 /* Loads "algorithm" and "strategy" of a YAML text. */
@@ -476,12 +477,10 @@ START_TEST(setting_a_slot_by_hand_keeps_the_others)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("strategy");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, every_slot_has_policies_with_documented_options, 0, FL_SLOT_COUNT);
     tcase_add_test(tc, every_preset_loads_from_yaml_and_fits_together);
@@ -499,9 +498,5 @@ int main(void)
     tcase_add_test(tc, codecs_come_by_name_and_number);
     tcase_add_test(tc, setting_a_slot_by_hand_keeps_the_others);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -2,9 +2,9 @@
 
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "server/core/summary_range.h"
+#include "tests/lib/suites.h"
 
 #define MAX 8
 
@@ -87,12 +87,10 @@ START_TEST(without_a_factor_or_values_there_is_no_bound)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("summary_range");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, fewer_than_three_summaries_have_no_bound);
     tcase_add_test(tc, the_bound_is_that_many_times_the_median_of_the_others);
@@ -101,9 +99,5 @@ int main(void)
     tcase_add_test(tc, the_largest_numbers_there_are_make_a_finite_median);
     tcase_add_test(tc, without_a_factor_or_values_there_is_no_bound);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

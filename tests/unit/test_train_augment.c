@@ -1,4 +1,5 @@
 /* Augmentation of the training batches of the built-in engine. */
+#include "tests/lib/suites.h"
 #include "tests/unit/train_fixture.h"
 
 #define SIDE 6
@@ -164,13 +165,7 @@ static Suite *augment_suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(augment_suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return augment_suite();
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "libfl/num/vec.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/train_fixture.h"
 
 struct fixture {
@@ -626,12 +627,10 @@ START_TEST(a_solver_gets_keeps_and_sends)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("train_builtin");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, the_loss_falls_and_the_model_learns);
     tcase_add_loop_test(tc, training_is_the_sgd_loop_bit_for_bit, 0, 2);
@@ -652,9 +651,5 @@ int main(void)
     tcase_add_test(tc, no_samples_is_an_error_at_once);
     tcase_add_test(tc, a_solver_gets_keeps_and_sends);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

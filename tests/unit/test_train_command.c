@@ -12,6 +12,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/model/safetensors.h"
 #include "libfl/strategy/personal.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/trainer_rig.h"
 
 /* A trainer that runs a shell script; "$1" is task.json and "$d" its folder. */
@@ -711,12 +712,10 @@ START_TEST(what_a_program_cannot_do_is_said)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("train_command");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, a_program_that_changes_nothing_is_an_update_of_zero);
     tcase_add_test(tc, the_update_is_trained_minus_received);
@@ -738,9 +737,5 @@ int main(void)
     tcase_add_test(tc, a_program_trains_a_model_of_its_own);
     tcase_add_test(tc, what_a_program_cannot_do_is_said);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "tests/lib/suites.h"
 #include "tests/unit/train_fixture.h"
 
 #define CLIENTS 4
@@ -352,12 +353,10 @@ START_TEST(a_program_that_trains_has_its_own_data)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("train_data");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, a_trainer_over_other_data_makes_what_a_new_one_makes_for_every_preset);
@@ -365,9 +364,5 @@ int main(void)
     tcase_add_loop_test(tc, data_that_does_not_fit_is_refused_and_that_before_stays, 0, 4);
     tcase_add_test(tc, a_program_that_trains_has_its_own_data);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return s;
 }

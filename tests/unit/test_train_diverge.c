@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "libfl/num/kernels.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/train_fixture.h"
 
 /*
@@ -233,18 +234,13 @@ static int n_solvers(void)
     return n;
 }
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("train_diverge");
-    SRunner *runner = srunner_create(suite);
     TCase *tc = tcase_create("all");
-    int failed;
 
     tcase_add_loop_test(tc, what_is_not_finite_ends_a_task_at_the_loss_of_the_step_that_saw_it, 0,
                         n_solvers());
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "libfl/data/npy.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/trainer_rig.h"
 
 static bool have_numpy(const char *python)
@@ -136,20 +137,14 @@ START_TEST(the_numpy_example_walks_through_the_order_of_the_order_seed)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("train_numpy");
     TCase *tc = tcase_create("train_numpy");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 600);
     tcase_add_test(tc, the_numpy_example_learns_as_the_engine_does);
     tcase_add_test(tc, the_numpy_example_walks_through_the_order_of_the_order_seed);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -4,6 +4,7 @@
 
 #include "libfl/num/vec.h"
 #include "libfl/strategy/personal.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/train_fixture.h"
 
 struct fixture {
@@ -485,12 +486,10 @@ START_TEST(adaption_can_be_cancelled_and_can_diverge)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("train_personal");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, a_raw_result_holds_the_parameters_and_the_norm_of_what_changed);
     tcase_add_test(tc, the_trained_model_is_evaluated_when_asked_for);
@@ -503,9 +502,5 @@ int main(void)
     tcase_add_test(tc, without_adaption_only_the_received_model_is_evaluated);
     tcase_add_test(tc, adaption_can_be_cancelled_and_can_diverge);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

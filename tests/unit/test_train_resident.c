@@ -3,6 +3,7 @@
  * (tests/lib/nn_trainer.c) the same comes of a task.
  */
 #include "tests/lib/both_rig.h"
+#include "tests/lib/suites.h"
 
 START_TEST(plain_descent_is_the_same_bit_for_bit)
 {
@@ -167,12 +168,10 @@ START_TEST(a_result_that_is_not_finite_has_diverged)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("train_resident");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, plain_descent_is_the_same_bit_for_bit);
     tcase_add_test(tc, an_evaluation_that_is_cancelled_ends);
@@ -182,9 +181,5 @@ int main(void)
     tcase_add_test(tc, what_the_program_did_not_declare_is_refused_by_name);
     tcase_add_test(tc, a_result_that_is_not_finite_has_diverged);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

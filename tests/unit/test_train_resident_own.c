@@ -8,6 +8,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/strategy/personal.h"
 #include "tests/lib/both_rig.h"
+#include "tests/lib/suites.h"
 
 #define OWN_SEED 9 /* of this client's offer */
 
@@ -417,12 +418,10 @@ START_TEST(a_copy_that_is_fitted_is_judged_the_same)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("train_resident_own");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, steps_that_a_solver_makes_in_its_own_way_are_the_same_bit_for_bit, 0,
                         N_ROWS);
@@ -431,9 +430,5 @@ int main(void)
     tcase_add_test(tc, slots_are_those_that_the_parts_need);
     tcase_add_loop_test(tc, a_copy_that_is_fitted_is_judged_the_same, 0, 5 * N_FITS);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

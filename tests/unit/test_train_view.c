@@ -1,4 +1,5 @@
 /* A client that is simulated sees a view of the data set where a real one has files of its own. */
+#include "tests/lib/suites.h"
 #include "tests/unit/train_fixture.h"
 
 #define SIDE   6
@@ -172,13 +173,7 @@ static Suite *view_suite(void)
     return s;
 }
 
-int main(void)
+SUITE()
 {
-    SRunner *sr = srunner_create(view_suite());
-    int failed;
-
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return view_suite();
 }

@@ -9,6 +9,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/model/safetensors.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/train_fixture.h"
 
 #define LONG UINT64_C(600000)
@@ -463,12 +464,10 @@ START_TEST(without_a_model_only_the_start_is_tried)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("try");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, a_report_is_a_line_for_each_check_and_says_at_its_end_whether_it_is_good);
     tcase_add_test(tc, a_report_for_programs_is_one_object);
@@ -486,9 +485,5 @@ int main(void)
     tcase_add_loop_test(tc, what_is_wrong_makes_it_fail, 0, 6);
     tcase_add_test(tc, without_a_model_only_the_start_is_tried);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

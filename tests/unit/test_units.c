@@ -12,6 +12,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/model/safetensors.h"
 #include "libfl/model/units.h"
+#include "tests/lib/suites.h"
 
 static char dir[] = "/tmp/fl-test-units-XXXXXX";
 static char path[128];
@@ -358,12 +359,10 @@ START_TEST(the_table_says_units_tensors_and_parameters)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("units");
     TCase *tc = tcase_create("units");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_loop_test(tc, a_batch_norm_joins_the_layer_that_it_follows, 0,
@@ -376,9 +375,5 @@ int main(void)
     tcase_add_test(tc, more_patterns_than_are_possible_are_refused);
     tcase_add_test(tc, the_table_says_units_tensors_and_parameters);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "libfl/strategy/upload.h"
+#include "tests/lib/suites.h"
 #include "tests/unit/strategy_fixture.h"
 
 #define K 5
@@ -237,12 +238,10 @@ START_TEST(hdfl_takes_whole_clients_each_as_often)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("upload");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, full_grants_everything);
     tcase_add_test(tc, ldf_takes_the_largest_divergences_and_smaller_ids_on_ties);
@@ -254,9 +253,5 @@ int main(void)
     tcase_add_test(tc, random_layers_are_uniform_and_independent);
     tcase_add_test(tc, hdfl_takes_whole_clients_each_as_often);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

@@ -1,3 +1,4 @@
+#include "tests/lib/suites.h"
 #include "tests/unit/masked_fixture.h"
 
 /* Every upload policy in every codec has the
@@ -186,19 +187,13 @@ START_TEST(every_upload_has_the_bytes_of_its_formula_in_every_codec)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("upload_bytes");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, every_upload_has_the_bytes_of_its_formula_in_every_codec, 0,
                         N_UPLOADS * N_CODECS);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

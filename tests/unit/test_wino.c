@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "libfl/base/rng.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/wino_ref.h"
 
 #define GUARD_FLOATS 64
@@ -502,12 +503,10 @@ START_TEST(relu_hides_no_nan)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("wino");
     TCase *tc = tcase_create("transforms");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, the_reference_is_a_convolution, 0, FL__WINO_FORMS);
     tcase_add_loop_test(tc, images_are_taken_to_points_and_back, 0, N_SHAPES * WINO_REF_KERNS);
@@ -518,9 +517,5 @@ int main(void)
                         N_SHAPES * WINO_REF_KERNS);
     tcase_add_test(tc, relu_hides_no_nan);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

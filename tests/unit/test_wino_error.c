@@ -8,6 +8,7 @@
 #include "libfl/num/conv.h"
 #include "libfl/num/gemm.h"
 #include "libfl/num/kernels_impl.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/wino_ref.h"
 
 /*
@@ -171,19 +172,13 @@ START_TEST(errors_stay_within_the_documented_bounds_and_gradients_are_adjoint)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("wino_error");
     TCase *tc = tcase_create("wino_error");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, errors_stay_within_the_documented_bounds_and_gradients_are_adjoint, 0,
                         N_LAYERS);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

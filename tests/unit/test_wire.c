@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/suites.h"
 #include "tests/lib/wire_samples_identity.h"
 
 #define N_SAMPLES (42 + WIRE_N_IDENTITY_SAMPLES)
@@ -151,13 +152,11 @@ START_TEST(the_highest_common_version_is_chosen)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("wire");
     TCase *all = tcase_create("every message");
     TCase *rest = tcase_create("rest");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(all, every_message_survives_a_round_trip, 0, N_SAMPLES);
     tcase_add_loop_test(all, a_message_cut_at_any_byte_is_refused_or_whole, 0, N_SAMPLES);
@@ -168,9 +167,5 @@ int main(void)
     tcase_add_test(rest, the_highest_common_version_is_chosen);
     suite_add_tcase(suite, all);
     suite_add_tcase(suite, rest);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -6,6 +6,7 @@
 
 #include "fl/v1/federation.pb-c.h"
 #include "libfl/wire/messages.h"
+#include "tests/lib/suites.h"
 
 static const uint64_t offsets[] = {0,
                                    1,
@@ -380,12 +381,10 @@ START_TEST(bad_requests_and_replies_are_refused)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("wire_bulk");
     TCase *tc = tcase_create("bulk");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, head_and_data_are_what_protobuf_writes, 0, N_OFFSETS * N_LENGTHS);
@@ -399,9 +398,5 @@ int main(void)
     tcase_add_test(tc, a_push_message_with_nothing_in_it_is_refused);
     tcase_add_test(tc, bad_requests_and_replies_are_refused);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -12,6 +12,7 @@
 #include "fl/v1/admin.pb-c.h"
 #include "fl/v1/federation.pb-c.h"
 #include "libfl/wire/wire_admin.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/wire_bad.h"
 
 static void expect_event(Fl__V1__ClientEvent *msg, const char *expected)
@@ -374,12 +375,10 @@ START_TEST(bad_names_in_admin_messages_are_refused)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("wire_checks");
     TCase *tc = tcase_create("checks");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, bad_setup, NULL);
     tcase_add_loop_test(tc, a_text_with_a_nul_byte_is_refused_and_not_cut, 0, 4);
@@ -391,9 +390,5 @@ int main(void)
     tcase_add_test(tc, what_is_no_protobuf_is_refused);
     tcase_add_test(tc, bad_names_in_admin_messages_are_refused);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "fl/v1/federation.pb-c.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/wire_bad.h"
 
 static void expect_command(Fl__V1__ServerCommand *msg, const char *expected)
@@ -504,12 +505,10 @@ START_TEST(other_bad_commands_are_refused)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("wire_command");
     TCase *tc = tcase_create("checks");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, bad_setup, NULL);
     tcase_add_loop_test(tc, a_bad_welcome_is_refused, 0, N_WELCOME);
@@ -521,9 +520,5 @@ int main(void)
     tcase_add_test(tc, an_unknown_reason_is_refused);
     tcase_add_test(tc, other_bad_commands_are_refused);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

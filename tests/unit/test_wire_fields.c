@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libfl/wire/wire_admin.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/wire_samples.h"
 
 static void sample(const char *name, struct fl_buf *out)
@@ -245,12 +246,10 @@ START_TEST(an_abandoned_round_says_its_line_and_what_gave_it_up)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("wire fields");
     TCase *tc = tcase_create("fields");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, a_failure_says_whether_training_diverged);
     tcase_add_test(tc, a_task_says_who_takes_part_and_what_was_counted);
@@ -264,9 +263,5 @@ int main(void)
     tcase_add_test(tc, an_abandoned_round_says_its_line_and_what_gave_it_up);
     tcase_add_test(tc, the_largest_piece_of_the_largest_offer_is_taken);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

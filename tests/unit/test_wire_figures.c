@@ -7,6 +7,7 @@
 
 #include "fl/v1/admin.pb-c.h"
 #include "libfl/wire/wire_admin.h"
+#include "tests/lib/suites.h"
 
 /* Fields of the rows, as "personal->mean". */
 #define FIELD(type, member, field, ...) #field,
@@ -160,12 +161,10 @@ START_TEST(what_no_client_measured_is_not_told_and_not_known)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("wire_figures");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, every_number_of_the_messages_has_its_row);
     tcase_add_test(tc, every_figure_of_a_round_arrives);
@@ -173,9 +172,5 @@ int main(void)
     tcase_add_test(tc, every_figure_of_a_client_arrives);
     tcase_add_loop_test(tc, what_no_client_measured_is_not_told_and_not_known, 0, 2);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -12,6 +12,7 @@
 #include "fl/v1/admin.pb-c.h"
 #include "fl/v1/identity.pb-c.h"
 #include "libfl/wire/admin_identity.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/wire_bad.h"
 
 static char text_pattern[] = "edge-*";
@@ -377,12 +378,10 @@ START_TEST(the_token_is_wiped_with_its_message)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("wire_identity");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_loop_test(tc, a_bad_request_to_join_is_refused, 0, N_JOIN);
@@ -396,9 +395,5 @@ int main(void)
     tcase_add_test(tc, a_pattern_is_a_name_with_stars);
     tcase_add_test(tc, the_token_is_wiped_with_its_message);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -7,6 +7,7 @@
 
 #include "fl/v1/federation.pb-c.h"
 #include "libfl/wire/wire_impl.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/wire_samples.h"
 
 static void encode_sample(const char *name, struct fl_buf *out)
@@ -241,12 +242,10 @@ START_TEST(a_mask_has_a_bit_for_each_unit)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("wire_limits");
     TCase *tc = tcase_create("limits");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, the_densest_model_is_taken);
     tcase_add_test(tc, the_densest_lists_of_texts_are_taken);
@@ -257,9 +256,5 @@ int main(void)
     tcase_add_test(tc, a_key_that_comes_twice_keeps_its_last_value);
     tcase_add_test(tc, a_mask_has_a_bit_for_each_unit);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -7,6 +7,7 @@
 #include "grpc/reflection.pb-c.h"
 #include "libfl/wire/wire_admin.h"
 #include "libfl/wire/wire_impl.h"
+#include "tests/lib/suites.h"
 
 typedef Grpc__Reflection__V1alpha__ServerReflectionRequest request_msg;
 typedef Grpc__Reflection__V1alpha__ServerReflectionResponse response_msg;
@@ -232,12 +233,10 @@ START_TEST(health_messages_are_read_and_written)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("wire_services");
     TCase *tc = tcase_create("services");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, services_are_listed_as_given);
     tcase_add_loop_test(tc, symbols_are_found_in_their_file, 0, N_SYMBOLS);
@@ -248,9 +247,5 @@ int main(void)
     tcase_add_test(tc, imports_that_are_known_are_followed);
     tcase_add_test(tc, health_messages_are_read_and_written);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -8,6 +8,7 @@
 #include "libfl/base/fs.h"
 #include "server/store/store_rollback.h"
 #include "server/work/checkpoints.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/work_rig.h"
 
 static struct work_rig rig;
@@ -151,12 +152,10 @@ START_TEST(mixtures_of_the_round_before_stay_as_long_as_its_checkpoint)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("work_checkpoints");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_rule_keeps_its_own_and_says_so);
@@ -168,9 +167,5 @@ int main(void)
     tcase_add_test(tc, the_model_of_a_kept_checkpoint_is_taken_out);
     tcase_add_test(tc, mixtures_of_the_round_before_stay_as_long_as_its_checkpoint);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

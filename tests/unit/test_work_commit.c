@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tests/lib/suites.h"
 #include "tests/lib/work_rig.h"
 
 static struct work_rig rig;
@@ -237,12 +238,10 @@ START_TEST(an_aggregation_replaces_the_one_of_an_attempt_before)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("work_commit");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_commit_leaves_the_model_its_vectors_and_its_record);
@@ -257,9 +256,5 @@ int main(void)
     tcase_add_test(tc, an_old_file_that_cannot_be_removed_is_logged_and_the_round_stands);
     tcase_add_test(tc, an_aggregation_replaces_the_one_of_an_attempt_before);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

@@ -8,6 +8,7 @@
 
 #include "server/work/checkpoint_choice.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 
 #define MEANING "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define OTHER   "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100"
@@ -252,12 +253,10 @@ START_TEST(where_a_checkpoint_names_no_personal_models_clients_go_on_from_their_
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("work_judge");
     TCase *tc = tcase_create("judge");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_vector_of_the_server_is_not_zero_under_the_settings_it_was_made_under);
@@ -270,8 +269,5 @@ int main(void)
     tcase_add_test(tc,
                    where_a_checkpoint_names_no_personal_models_clients_go_on_from_their_own_models);
     suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

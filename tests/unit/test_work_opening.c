@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/lib/suites.h"
 #include "tests/lib/work_rig.h"
 
 static struct work_rig rig;
@@ -417,12 +418,10 @@ START_TEST(a_lost_database_is_made_anew_behind_the_newest_good_checkpoint)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("work_opening");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_new_folder_begins_with_the_first_model_which_is_made_once);
@@ -447,9 +446,5 @@ int main(void)
     tcase_add_test(tc, a_rebuilt_database_that_does_not_know_its_settings_is_told);
     tcase_add_test(tc, a_lost_database_is_made_anew_behind_the_newest_good_checkpoint);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

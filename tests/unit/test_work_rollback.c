@@ -8,6 +8,7 @@
 #include "server/store/store_rollback.h"
 #include "server/work/checkpoints.h"
 #include "server/work/rollback.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/work_rig.h"
 
 static struct work_rig rig;
@@ -168,12 +169,10 @@ START_TEST(a_checkpoint_that_went_since_it_was_asked_for_leaves_the_federation_a
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *suite = suite_create("work_rollback");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_next_opening_goes_back_to_the_round_that_was_asked_for);
@@ -186,9 +185,5 @@ int main(void)
     tcase_add_test(tc,
                    a_checkpoint_that_went_since_it_was_asked_for_leaves_the_federation_as_it_was);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite;
 }

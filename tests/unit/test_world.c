@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tests/lib/suites.h"
 #include "tests/lib/world_rig.h"
 
 #define S UINT64_C(1000000)
@@ -382,12 +383,10 @@ START_TEST(times_take_every_unit)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("world");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_loop_test(tc, times_take_every_unit, 0, 7);
     tcase_add_test(tc, units_are_what_they_say_and_rates_count_in_thousands);
@@ -404,9 +403,5 @@ int main(void)
     tcase_add_test(tc, every_named_world_loads_and_tells_its_source);
     tcase_add_test(tc, the_example_of_the_documents_loads);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }

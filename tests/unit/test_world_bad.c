@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "tests/lib/suites.h"
 #include "tests/lib/world_rig.h"
 
 /* A world that is refused, and what the message says. Files it needs stand in `files`. */
@@ -203,20 +204,14 @@ START_TEST(a_trace_that_ends_before_the_experiment_may_is_refused)
 }
 END_TEST
 
-int main(void)
+SUITE()
 {
     Suite *s = suite_create("world_bad");
     TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, what_makes_no_world_is_refused_with_file_line_and_reason);
     tcase_add_test(tc, a_world_without_clients_is_refused);
     tcase_add_test(tc, a_trace_that_ends_before_the_experiment_may_is_refused);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return s;
 }
