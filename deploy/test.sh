@@ -46,13 +46,13 @@ checks_of() {
     END { print passed + 0, failed + 0, skipped + 0 }'
 }
 
-# folders: the ten slowest tests of this run, from the last lines of their logs, which tests/lib/timed.sh writes
+# folders: the ten slowest tests of this run, from what tests/lib/timed.sh wrote at the end of their logs
 slowest() {
   local dir trs
   for dir in "$@"; do
     find "$dir/tests" -name '*.trs' | while read -r trs; do
-      tail -n 1 "${trs%.trs}.log" | awk -v name="${trs%.trs}" -v dir="$dir" '
-        $1 == "took" { printf "%7.1f s, %7.1f s of the processors: %s (%s)\n", $2, $5 + $8, substr(name, length(dir) + 2), dir }'
+      grep '^took ' "${trs%.trs}.log" | tail -n 1 | awk -v name="${trs%.trs}" -v dir="$dir" '
+        { printf "%7.1f s, %7.1f s of the processors: %s (%s)\n", $2, $5 + $8, substr(name, length(dir) + 2), dir }'
     done
   done | sort -rn | head -n 10
 }
@@ -118,7 +118,6 @@ if [ "$scope" != fast ]; then
   wait
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
   export UBSAN_OPTIONS=print_stacktrace=1
-  export FL_SLOW_TESTS=no
   # Fewer random seeds: the werror build has tried them all.
   export FL_SIM_SEEDS=60 FL_CONF_SEEDS=300
   run_suite build-asan
