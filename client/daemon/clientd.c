@@ -39,16 +39,16 @@ struct fl_clientd {
     struct fl_worker worker;
     struct fl_pending_result held;
     struct fl_wanted wanted;
-    struct fl_credentials *credentials; /* NULL: plaintext */
+    struct fl_client_credentials *credentials; /* NULL: plaintext */
     struct fl_connection *connection;
     struct fl_renewal *renewal;
 
     struct fl_trainings trainings;
     struct fl_evaluations evaluations;
-    struct fl_offering offering;
+    struct fl_summary_upload offering;
     struct fl_downloads downloads;
     struct fl_deliveries deliveries;
-    struct fl_joining joining;
+    struct fl_join_job joining;
     struct fl_commands commands;
     struct fl_resting resting;
     struct fl_trainer_starting starting; /* of a persistent trainer */
@@ -314,7 +314,7 @@ static int put_together(struct fl_clientd *cli)
     cli->reload.renewal = cli->renewal;
     cli->trainings = (struct fl_trainings){jobs, worker, &cli->held, NULL};
     cli->evaluations = (struct fl_evaluations){jobs, worker, c, NULL};
-    fl_offering_init(&cli->offering, jobs, worker, c);
+    fl_summary_upload_init(&cli->offering, jobs, worker, c);
     cli->downloads = (struct fl_downloads){.jobs = jobs,
                                            .connection = c,
                                            .worker = worker,
@@ -325,16 +325,16 @@ static int put_together(struct fl_clientd *cli)
     cli->watch = (struct fl_data_watch){
         .conf = cli->conf, .jobs = jobs, .worker = worker, .data = &cli->data};
     cli->joining =
-        (struct fl_joining){.jobs = jobs,
-                            .watch = &cli->watch,
-                            .connection = c,
-                            .worker = worker,
-                            .held = &cli->held,
-                            .trainings = &cli->trainings,
-                            .evaluations = &cli->evaluations,
-                            .downloads = &cli->downloads,
-                            .offering = &cli->offering,
-                            .rounds_per_day = (uint64_t)cli->conf->limits->rounds_per_day};
+        (struct fl_join_job){.jobs = jobs,
+                             .watch = &cli->watch,
+                             .connection = c,
+                             .worker = worker,
+                             .held = &cli->held,
+                             .trainings = &cli->trainings,
+                             .evaluations = &cli->evaluations,
+                             .downloads = &cli->downloads,
+                             .offering = &cli->offering,
+                             .rounds_per_day = (uint64_t)cli->conf->limits->rounds_per_day};
     cli->commands =
         (struct fl_commands){cli->log, jobs->stepper, c, &cli->wanted, &cli->joining, cli->renewal};
     return FL_OK;
@@ -424,7 +424,7 @@ static void finish_work(struct fl_clientd *cli)
     fl_renewal_free(cli->renewal);
     fl_credentials_free(cli->credentials);
     fl_downloads_cancel_task(&cli->downloads);
-    fl_offering_forget(&cli->offering);
+    fl_summary_upload_forget(&cli->offering);
     fl_stepper_free(cli->jobs.stepper);
     fl_wanted_done(&cli->wanted);
     fl_worker_done(&cli->worker);

@@ -203,14 +203,14 @@ static void on_writable(void *ctx)
 {
     struct fl_commands *c = ctx;
 
-    fl_offering_go_on(c->joining->offering);
+    fl_summary_upload_go_on(c->joining->offering);
 }
 
 static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)
 {
     struct fl_commands *c = ctx;
 
-    fl_offering_stop(c->joining->offering);
+    fl_summary_upload_stop(c->joining->offering);
     if (fl_joining_told(c->joining)) {
         fl_log(c->log, FL_LOG_DEBUG, "client", "the server was told");
     } else if (status == FL_GRPC_ABORTED) {

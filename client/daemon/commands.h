@@ -15,7 +15,7 @@ struct fl_commands {
     struct fl_stepper *stepper;       /* who hears of them */
     struct fl_connection *connection; /* where they come from */
     struct fl_wanted *wanted;         /* what they ask for */
-    struct fl_joining *joining;       /* who takes a Welcome */
+    struct fl_join_job *joining;      /* who takes a Welcome */
     struct fl_renewal *renewal;       /* what a new channel may be for first */
 };
 

@@ -15,7 +15,7 @@
 
 #define DIR_MAX 4096
 
-struct fl_credentials {
+struct fl_client_credentials {
     const struct fl_client_conf *conf;
     const struct fl_log *log;
     char dir[DIR_MAX];
@@ -101,7 +101,7 @@ int fl_credentials_check(const struct fl_client_conf *conf, int *ret_exit, struc
 
 /* --- what is shown --- */
 
-static int make_tls(struct fl_credentials *c, struct fl_err *err)
+static int make_tls(struct fl_client_credentials *c, struct fl_err *err)
 {
     const struct fl_tls_setup setup = {.chain = c->identity.chain,
                                        .key = c->identity.key,
@@ -129,7 +129,7 @@ static int host_of(const struct fl_client_conf *conf, char *out, size_t size, st
                                "expected a name of a host, found %zu characters", strlen(given));
 }
 
-static int open_all(struct fl_credentials *c, int *ret_exit, struct fl_err *err)
+static int open_all(struct fl_client_credentials *c, int *ret_exit, struct fl_err *err)
 {
     int rv = host_of(c->conf, c->host, sizeof(c->host), err);
 
@@ -152,9 +152,9 @@ static int open_all(struct fl_credentials *c, int *ret_exit, struct fl_err *err)
 }
 
 int fl_credentials_open(const struct fl_client_conf *conf, const struct fl_log *log,
-                        struct fl_credentials **ret, int *ret_exit, struct fl_err *err)
+                        struct fl_client_credentials **ret, int *ret_exit, struct fl_err *err)
 {
-    struct fl_credentials *c = calloc(1, sizeof(*c));
+    struct fl_client_credentials *c = calloc(1, sizeof(*c));
     int rv;
 
     if (c == NULL) {
@@ -172,7 +172,7 @@ int fl_credentials_open(const struct fl_client_conf *conf, const struct fl_log *
     return FL_OK;
 }
 
-void fl_credentials_free(struct fl_credentials *c)
+void fl_credentials_free(struct fl_client_credentials *c)
 {
     if (c == NULL) {
         return;
@@ -182,24 +182,24 @@ void fl_credentials_free(struct fl_credentials *c)
     free(c);
 }
 
-const struct fl_stream_filter *fl_credentials_filter(const struct fl_credentials *c)
+const struct fl_stream_filter *fl_credentials_filter(const struct fl_client_credentials *c)
 {
     return &c->filter;
 }
 
-const struct fl_client_identity *fl_credentials_identity(const struct fl_credentials *c)
+const struct fl_client_identity *fl_credentials_identity(const struct fl_client_credentials *c)
 {
     return &c->identity;
 }
 
-const char *fl_credentials_folder(const struct fl_credentials *c)
+const char *fl_credentials_folder(const struct fl_client_credentials *c)
 {
     return c->dir;
 }
 
 /* --- when they change --- */
 
-int fl_credentials_read(struct fl_credentials *c, struct fl_err *err)
+int fl_credentials_read(struct fl_client_credentials *c, struct fl_err *err)
 {
     struct fl_client_identity found = {.chain = NULL};
     int exit_code;
@@ -217,7 +217,7 @@ int fl_credentials_read(struct fl_credentials *c, struct fl_err *err)
     return FL_OK;
 }
 
-bool fl_credentials_look(struct fl_credentials *c)
+bool fl_credentials_look(struct fl_client_credentials *c)
 {
     struct fl_err err = {0};
     int rv;
@@ -234,12 +234,12 @@ bool fl_credentials_look(struct fl_credentials *c)
     return rv == FL_OK;
 }
 
-int fl_credentials_clock(const struct fl_credentials *c, struct fl_err *err)
+int fl_credentials_clock(const struct fl_client_credentials *c, struct fl_err *err)
 {
     return fl_renewing_clock(fl_wall_seconds(NULL), fl_built_seconds(), &c->identity.who, err);
 }
 
-const char *fl_credentials_over(const struct fl_credentials *c, char *out, size_t size)
+const char *fl_credentials_over(const struct fl_client_credentials *c, char *out, size_t size)
 {
     int64_t now = fl_wall_seconds(NULL);
     char when[FL_WHEN_TEXT];

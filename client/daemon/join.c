@@ -12,7 +12,7 @@
  */
 #define AFTER_LOSS_MS 1000
 
-bool fl_joining_told(const struct fl_joining *j)
+bool fl_joining_told(const struct fl_join_job *j)
 {
     return j->unfit[0] != '\0';
 }
@@ -21,7 +21,7 @@ bool fl_joining_told(const struct fl_joining *j)
  * The server's operator is told too. The session hears of it once that is out and the stream has
  * ended (fl_joining_down()); until then it waits for its Welcome, and no longer than for that.
  */
-static void leave(struct fl_joining *j, struct fl_round_key key, const char *reason)
+static void leave(struct fl_join_job *j, struct fl_round_key key, const char *reason)
 {
     (void)snprintf(j->unfit, sizeof(j->unfit), "%s", reason);
     if (key.round > 0) { /* Its round goes on at once. */
@@ -31,14 +31,14 @@ static void leave(struct fl_joining *j, struct fl_round_key key, const char *rea
     fl_connection_end(j->connection);
 }
 
-static void tell_unfit(struct fl_joining *j, const char *reason)
+static void tell_unfit(struct fl_join_job *j, const char *reason)
 {
     fl_log(j->jobs->log, FL_LOG_ERROR, "client", "this federation does not fit: %s", reason);
     leave(j, (struct fl_round_key){0}, reason);
 }
 
 /* Before or in the middle of a session. */
-bool fl_joining_down(struct fl_joining *j)
+bool fl_joining_down(struct fl_join_job *j)
 {
     bool greeting = fl_session_state(fl_stepper_session(j->jobs->stepper)) == FL_SESSION_GREETING;
     struct fl_session_event event = {.type = FL_CEV_WELCOME};
@@ -61,7 +61,7 @@ bool fl_joining_down(struct fl_joining *j)
 /* --- rounds of a day --- */
 
 /* Is there one left? A file that cannot be read counts as none of today. */
-static bool day_has_room(struct fl_joining *j, uint64_t day)
+static bool day_has_room(struct fl_join_job *j, uint64_t day)
 {
     uint64_t rounds = 0;
     struct fl_err err = {0};
@@ -76,7 +76,7 @@ static bool day_has_room(struct fl_joining *j, uint64_t day)
 
 /* Today's rounds are used up: the server is sent the reason, and this client leaves until tomorrow.
  */
-static bool leave_for_today(struct fl_joining *j, struct fl_round_key key)
+static bool leave_for_today(struct fl_join_job *j, struct fl_round_key key)
 {
     uint64_t now = (uint64_t)fl_wall_seconds(NULL);
     char reason[128];
@@ -96,7 +96,7 @@ static bool leave_for_today(struct fl_joining *j, struct fl_round_key key)
 /* --- the data of a task --- */
 
 /* Goes away: the data is gone, or has to be read again before a session tells of it. */
-static bool leave_for_data(struct fl_joining *j, struct fl_round_key key)
+static bool leave_for_data(struct fl_join_job *j, struct fl_round_key key)
 {
     enum fl_data_state state = fl_data_watch_look(j->watch);
     bool again = key.round == j->changed.round && key.attempt == j->changed.attempt;
@@ -119,14 +119,14 @@ static bool leave_for_data(struct fl_joining *j, struct fl_round_key key)
     return true;
 }
 
-bool fl_joining_may_train(struct fl_joining *j, struct fl_round_key key)
+bool fl_joining_may_train(struct fl_join_job *j, struct fl_round_key key)
 {
     /* What is trained already, or still in training, is none more. */
     return fl_pending_result_is(j->held, key) || fl_trainings_is(j->trainings, key) ||
            !(leave_for_data(j, key) || leave_for_today(j, key));
 }
 
-void fl_joining_count_round(struct fl_joining *j)
+void fl_joining_count_round(struct fl_join_job *j)
 {
     struct fl_err err = {0};
     int rv = j->rounds_per_day > 0
@@ -139,21 +139,21 @@ void fl_joining_count_round(struct fl_joining *j)
     }
 }
 
-void fl_joining_forget(struct fl_joining *j)
+void fl_joining_forget(struct fl_join_job *j)
 {
     fl_downloads_cancel_task(j->downloads);
-    fl_offering_forget(j->offering);
+    fl_summary_upload_forget(j->offering);
     fl_worker_forget(j->worker);
 }
 
 /* Is anything on the lane that uses the description, or not yet heard of? */
-static bool busy(const struct fl_joining *j)
+static bool busy(const struct fl_join_job *j)
 {
     return j->trainings->newest != NULL || fl_worker_thread_pending(j->jobs->thread) > 0;
 }
 
 /* Another description than the one that is prepared. Takes the contents of `w`. */
-static int describe(struct fl_joining *j, struct fl_wire_welcome *w, const char **held_unfit,
+static int describe(struct fl_join_job *j, struct fl_wire_welcome *w, const char **held_unfit,
                     struct fl_err *err)
 {
     const struct fl_result *held = j->held->result;
@@ -179,7 +179,7 @@ static int describe(struct fl_joining *j, struct fl_wire_welcome *w, const char 
 }
 
 /* The work for another description ends first, then the client comes again. */
-static void end_work(struct fl_joining *j)
+static void end_work(struct fl_join_job *j)
 {
     fl_log_peer(j->jobs->log, FL_LOG_INFO, "client", FL_WORK_SERVER,
                 "the server describes another federation than the one that is still worked for: "
@@ -190,14 +190,14 @@ static void end_work(struct fl_joining *j)
 }
 
 /* That passes: what the server describes is no reason to stay away from it. */
-static void come_again(struct fl_joining *j)
+static void come_again(struct fl_join_job *j)
 {
     fl_log(j->jobs->log, FL_LOG_ERROR, "client",
            "out of memory while preparing what the server describes: coming again");
     fl_connection_close(j->connection);
 }
 
-static void joined(struct fl_joining *j, struct fl_session_event *event, bool wants_offer)
+static void joined(struct fl_join_job *j, struct fl_session_event *event, bool wants_offer)
 {
     const struct fl_setup *setup = j->worker->setup;
 
@@ -207,11 +207,11 @@ static void joined(struct fl_joining *j, struct fl_session_event *event, bool wa
                 fl_layout_units(setup->layout), fl_layout_count(setup->layout));
     fl_stepper_step(j->jobs->stepper, event);
     if (wants_offer) {
-        fl_offering_begin(j->offering);
+        fl_summary_upload_begin(j->offering);
     }
 }
 
-void fl_joining_welcome(struct fl_joining *j, struct fl_wire_welcome *w)
+void fl_joining_welcome(struct fl_join_job *j, struct fl_wire_welcome *w)
 {
     struct fl_session_event event = {.type = FL_CEV_WELCOME};
     struct fl_err err = {0};

@@ -22,7 +22,7 @@
 struct fl_renewal {
     struct fl_loop *loop;
     const struct fl_log *log;
-    struct fl_credentials *credentials; /* NULL: plaintext */
+    struct fl_client_credentials *credentials; /* NULL: plaintext */
     struct fl_connection *connection;
     struct fl_stepper *stepper;
     struct fl_timer *timer;
@@ -414,7 +414,7 @@ int fl_renewal_reload(struct fl_renewal *r, struct fl_err *err)
 }
 
 int fl_renewal_create(struct fl_loop *loop, const struct fl_log *log,
-                      struct fl_credentials *credentials, struct fl_connection *connection,
+                      struct fl_client_credentials *credentials, struct fl_connection *connection,
                       struct fl_stepper *stepper, struct fl_renewal **ret)
 {
     struct fl_renewal *r = calloc(1, sizeof(*r));

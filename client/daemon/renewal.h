@@ -20,7 +20,7 @@ struct fl_renewal;
 
 /* Keeps all. Without credentials (NULL: plaintext) it does nothing. */
 FL_MUST_CHECK int fl_renewal_create(struct fl_loop *loop, const struct fl_log *log,
-                                    struct fl_credentials *credentials,
+                                    struct fl_client_credentials *credentials,
                                     struct fl_connection *connection, struct fl_stepper *stepper,
                                     struct fl_renewal **ret);
 /* Closes its timer: before the loop is freed. A call that is under way ends with the connection. */

@@ -16,20 +16,20 @@ static const struct fl_sm_state offering_states[OFFERING_STATES] = {
 };
 
 struct offer_job {
-    struct fl_offering *owner;
+    struct fl_summary_upload *owner;
     struct fl_offer offer;
     int code;
     struct fl_err err;
 };
 
-void fl_offering_init(struct fl_offering *o, const struct fl_jobs *jobs,
-                      const struct fl_worker *worker, struct fl_connection *connection)
+void fl_summary_upload_init(struct fl_summary_upload *o, const struct fl_jobs *jobs,
+                            const struct fl_worker *worker, struct fl_connection *connection)
 {
-    *o = (struct fl_offering){.jobs = jobs, .worker = worker, .connection = connection};
+    *o = (struct fl_summary_upload){.jobs = jobs, .worker = worker, .connection = connection};
     fl_sm_init(&o->sm, offering_states, OFFERING_STATES, OFFERING_NONE);
 }
 
-void fl_offering_go_on(struct fl_offering *o)
+void fl_summary_upload_go_on(struct fl_summary_upload *o)
 {
     struct fl_wire_event event = {.type = FL_WIRE_OFFER};
 
@@ -56,7 +56,7 @@ static void offer_work(void *arg)
 }
 
 /* Without a summary, or an empty one, the server does not select this client. */
-static void reconnect(struct fl_offering *o, const char *why)
+static void reconnect(struct fl_summary_upload *o, const char *why)
 {
     fl_log(o->jobs->log, FL_LOG_ERROR, "client", "cannot send the data summary, reconnecting: %s",
            why);
@@ -66,27 +66,27 @@ static void reconnect(struct fl_offering *o, const char *why)
 static void offer_done(void *arg)
 {
     struct offer_job *job = arg;
-    struct fl_offering *o = job->owner;
+    struct fl_summary_upload *o = job->owner;
     bool stopped = fl_stepper_stopped(o->jobs->stepper);
 
     fl_sm_move(&o->sm, job->code == FL_OK ? OFFERING_MADE : OFFERING_NONE);
     o->offer = job->offer;
     if (job->code == FL_OK && !stopped) {
-        fl_offering_go_on(o);
+        fl_summary_upload_go_on(o);
     } else if (!stopped) {
         reconnect(o, fl_err_text(&job->err, job->code));
     }
     free(job);
 }
 
-void fl_offering_begin(struct fl_offering *o)
+void fl_summary_upload_begin(struct fl_summary_upload *o)
 {
     struct offer_job *job;
 
     o->wanted = true;
     if (o->sm.state == OFFERING_MADE) {
         fl_offer_rewind(&o->offer);
-        fl_offering_go_on(o);
+        fl_summary_upload_go_on(o);
     }
     if (o->sm.state != OFFERING_NONE) {
         return;
@@ -103,12 +103,12 @@ void fl_offering_begin(struct fl_offering *o)
     reconnect(o, fl_strerror(FL_ENOMEM));
 }
 
-void fl_offering_stop(struct fl_offering *o)
+void fl_summary_upload_stop(struct fl_summary_upload *o)
 {
     o->wanted = false;
 }
 
-void fl_offering_forget(struct fl_offering *o)
+void fl_summary_upload_forget(struct fl_summary_upload *o)
 {
     if (o->sm.state == OFFERING_MADE) {
         fl_offer_done(&o->offer);

@@ -12,7 +12,7 @@
 #include "client/work/data_summary.h"
 #include "libfl/base/sm.h"
 
-struct fl_offering {
+struct fl_summary_upload {
     const struct fl_jobs *jobs;       /* borrowed, as the next two */
     const struct fl_worker *worker;   /* what makes it */
     struct fl_connection *connection; /* where it is told */
@@ -21,15 +21,15 @@ struct fl_offering {
     struct fl_offer offer;
 };
 
-void fl_offering_init(struct fl_offering *offering, const struct fl_jobs *jobs,
-                      const struct fl_worker *worker, struct fl_connection *connection);
+void fl_summary_upload_init(struct fl_summary_upload *offering, const struct fl_jobs *jobs,
+                            const struct fl_worker *worker, struct fl_connection *connection);
 /* Welcome wants it: from its first byte. */
-void fl_offering_begin(struct fl_offering *offering);
+void fl_summary_upload_begin(struct fl_summary_upload *offering);
 /* More fits the control stream. */
-void fl_offering_go_on(struct fl_offering *offering);
+void fl_summary_upload_go_on(struct fl_summary_upload *offering);
 /* The stream is gone. */
-void fl_offering_stop(struct fl_offering *offering);
+void fl_summary_upload_stop(struct fl_summary_upload *offering);
 /* Another description, while nothing is on the lane: what was made does not count. */
-void fl_offering_forget(struct fl_offering *offering);
+void fl_summary_upload_forget(struct fl_summary_upload *offering);
 
 #endif

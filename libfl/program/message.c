@@ -60,7 +60,7 @@ json_t *fl_message_description(const struct fl_persistent_model *m)
                      message_names(m->parts), "training", training);
 }
 
-static void message_add_slot(json_t *slots, const char *name, const struct fl_slot *slot,
+static void message_add_slot(json_t *slots, const char *name, const struct fl_memory_slot *slot,
                              bool has_data)
 {
     json_t *json;

@@ -43,16 +43,16 @@ FL_MUST_CHECK int fl_answer_parse(const char *text, size_t len, enum fl_persiste
                                   struct fl_answer *ret, struct fl_err *err);
 
 /* Location in the shared memory, in bytes. */
-struct fl_slot {
+struct fl_memory_slot {
     size_t offset, bytes, data;
 };
 
 /* Locations of vectors that the program gets. */
 struct fl_slots {
     size_t weights_bytes, result_bytes;
-    struct fl_slot vectors[FL_PERSISTENT_VECTORS]; /* bytes 0: not present */
-    struct fl_slot mixup;
-    struct fl_slot result, offer;
+    struct fl_memory_slot vectors[FL_PERSISTENT_VECTORS]; /* bytes 0: not present */
+    struct fl_memory_slot mixup;
+    struct fl_memory_slot result, offer;
     size_t result_used; /* part of result_bytes: without the data summary, which is seldom long */
 };
 

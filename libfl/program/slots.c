@@ -11,24 +11,24 @@ static uint64_t slots_align(uint64_t n, uint64_t multiple)
 }
 
 /* A complete safetensors file, from `*at` on. */
-static struct fl_slot slots_place_model(const struct fl_persistent *r, uint64_t *at)
+static struct fl_memory_slot slots_place_model(const struct fl_persistent *r, uint64_t *at)
 {
     uint64_t data = slots_align(*at + r->header.len, ALIGN);
     uint64_t bytes = r->header.len + (uint64_t)fl_layout_count(r->layout) * sizeof(float);
     uint64_t offset = data - r->header.len;
 
     *at = offset + bytes;
-    return (struct fl_slot){(size_t)offset, (size_t)bytes, (size_t)data};
+    return (struct fl_memory_slot){(size_t)offset, (size_t)bytes, (size_t)data};
 }
 
-static struct fl_slot slots_place_bytes(size_t bytes, uint64_t *at)
+static struct fl_memory_slot slots_place_bytes(size_t bytes, uint64_t *at)
 {
-    struct fl_slot slot;
+    struct fl_memory_slot slot;
 
     if (bytes == 0) {
-        return (struct fl_slot){0};
+        return (struct fl_memory_slot){0};
     }
-    slot = (struct fl_slot){(size_t)slots_align(*at, ALIGN), bytes, 0};
+    slot = (struct fl_memory_slot){(size_t)slots_align(*at, ALIGN), bytes, 0};
     *at = slots_align(*at, ALIGN) + bytes;
     return slot;
 }

@@ -68,7 +68,7 @@ int fl_wire_list_certificates_decode(const void *data, size_t len,
 
 int fl_wire_certificate_encode(const struct fl_wire_certificate *certificate, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__CertificateInfo msg;
     int rv = FL_ENOMEM;
 
@@ -190,7 +190,7 @@ void fl_wire_issue_admin_done(struct fl_wire_issue_admin *issue)
 
 int fl_wire_issued_admin_encode(const struct fl_wire_issued_admin *reply, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__IssueAdminReply msg;
     int rv = FL_ENOMEM;
 
@@ -242,7 +242,7 @@ void fl_wire_issued_admin_done(struct fl_wire_issued_admin *reply)
 
 int fl_wire_deny_encode(const struct fl_wire_deny *deny, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__DenyRequest msg;
     int rv = FL_ENOMEM;
 
@@ -324,7 +324,7 @@ void fl_wire_deny_done(struct fl_wire_deny *deny)
 
 int fl_wire_denied_encode(const struct fl_wire_denied *reply, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__DenyReply msg;
     int rv = FL_ENOMEM;
 
@@ -399,7 +399,7 @@ int fl_wire_list_audit_decode(const void *data, size_t len, uint32_t *ret_last, 
 
 int fl_wire_audit_encode(const struct fl_wire_audit *line, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__AuditLine msg;
     int rv = FL_ENOMEM;
 

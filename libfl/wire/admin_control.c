@@ -10,7 +10,7 @@
 
 int fl_wire_control_encode(const struct fl_wire_control *control, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__ControlRequest msg;
     int rv = FL_ENOMEM;
 
@@ -57,7 +57,7 @@ void fl_wire_control_done(struct fl_wire_control *control)
 
 int fl_wire_controlled_encode(const struct fl_wire_controlled *reply, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__ControlReply msg;
     int rv = FL_ENOMEM;
 

@@ -11,7 +11,7 @@
 
 int fl_wire_forget_encode(const struct fl_wire_forget *forget, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__ForgetClientsRequest msg;
     int rv = FL_ENOMEM;
 

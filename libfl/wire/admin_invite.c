@@ -49,7 +49,7 @@ static int copy_pattern(const char *field, const char *value, char ret[FL_NAME_M
 
 int fl_wire_invite_encode(const struct fl_wire_invite *invite, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__NewInvitation *entries = fl__arena_array(&arena, invite->n + 1, sizeof(*entries));
     Fl__V1__InviteRequest msg;
     size_t i;
@@ -223,7 +223,7 @@ int fl_wire_list_invitations_decode(const void *data, size_t len, bool *ret_all,
 
 int fl_wire_invitation_encode(const struct fl_wire_invitation *invitation, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__InvitationInfo msg;
     int rv;
 

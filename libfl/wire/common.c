@@ -340,7 +340,7 @@ struct fl__arena_block {
     max_align_t data[];
 };
 
-void fl__arena_done(struct fl__arena *arena)
+void fl__arena_done(struct fl__wire_arena *arena)
 {
     while (arena->blocks != NULL) {
         struct fl__arena_block *next = arena->blocks->next;
@@ -350,7 +350,7 @@ void fl__arena_done(struct fl__arena *arena)
     }
 }
 
-void *fl__arena_array(struct fl__arena *arena, size_t n, size_t size)
+void *fl__arena_array(struct fl__wire_arena *arena, size_t n, size_t size)
 {
     struct fl__arena_block *block;
 
@@ -366,7 +366,7 @@ void *fl__arena_array(struct fl__arena *arena, size_t n, size_t size)
     return block->data;
 }
 
-char *fl__wire_clean(struct fl__arena *arena, const char *text)
+char *fl__wire_clean(struct fl__wire_arena *arena, const char *text)
 {
     const uint8_t *s = (const uint8_t *)(text != NULL ? text : "");
     size_t len = strlen((const char *)s);

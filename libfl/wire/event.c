@@ -23,7 +23,7 @@ static int pack_event(Fl__V1__ClientEvent__EventCase event_case, void *part, str
     return fl__wire_pack(&msg.base, out);
 }
 
-static int fill_labels(struct fl__arena *arena, const struct fl_wire_hello *hello,
+static int fill_labels(struct fl__wire_arena *arena, const struct fl_wire_hello *hello,
                        Fl__V1__Hello *msg)
 {
     Fl__V1__Hello__LabelsEntry *entries = fl__arena_array(arena, hello->n_labels, sizeof(*entries));
@@ -46,7 +46,7 @@ static int fill_labels(struct fl__arena *arena, const struct fl_wire_hello *hell
     return FL_OK;
 }
 
-static int encode_hello(struct fl__arena *arena, const struct fl_wire_hello *hello,
+static int encode_hello(struct fl__wire_arena *arena, const struct fl_wire_hello *hello,
                         struct fl_buf *out)
 {
     Fl__V1__Hello msg;
@@ -118,7 +118,7 @@ static int encode_report(const struct fl_wire_report *report, struct fl_buf *out
     return pack_event(FL__V1__CLIENT_EVENT__EVENT_REPORT, &msg, out);
 }
 
-static int encode_failed(struct fl__arena *arena, const struct fl_wire_event *event,
+static int encode_failed(struct fl__wire_arena *arena, const struct fl_wire_event *event,
                          struct fl_buf *out)
 {
     Fl__V1__Failed msg;
@@ -165,7 +165,7 @@ static int encode_offer(const struct fl_wire_offer *offer, struct fl_buf *out)
 int fl_wire_event_encode(const struct fl_wire_event *event, struct fl_buf *out)
 {
     Fl__V1__Heartbeat heartbeat;
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     int rv = FL_EINVAL;
 
     fl__v1__heartbeat__init(&heartbeat);

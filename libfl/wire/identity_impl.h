@@ -16,10 +16,11 @@ FL_MUST_CHECK int fl__wire_take_csr(const char *field, const ProtobufCBinaryData
 FL_MUST_CHECK int fl__wire_take_chain(const char *field, const ProtobufCBinaryData *list, size_t n,
                                       struct fl_wire_chain *ret, struct fl_err *err);
 /* NULL without memory. */
-ProtobufCBinaryData *fl__wire_put_chain(struct fl__arena *arena, const struct fl_wire_chain *chain);
+ProtobufCBinaryData *fl__wire_put_chain(struct fl__wire_arena *arena,
+                                        const struct fl_wire_chain *chain);
 /* NULL in `ret`, which is not in the message then: no labels. */
-FL_MUST_CHECK int fl__wire_put_labels(struct fl__arena *arena, const struct fl_wire_labels *labels,
-                                      Fl__V1__Labels **ret);
+FL_MUST_CHECK int fl__wire_put_labels(struct fl__wire_arena *arena,
+                                      const struct fl_wire_labels *labels, Fl__V1__Labels **ret);
 FL_MUST_CHECK int fl__wire_take_labels(const char *field, const Fl__V1__Labels *msg,
                                        struct fl_wire_labels *ret, struct fl_err *err);
 /* A name, or "". */

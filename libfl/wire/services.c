@@ -83,7 +83,7 @@ static int answer_files(reflection_response *response, struct fl__file file, str
 static int answer_services(reflection_response *response, const char *const *services,
                            struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Grpc__Reflection__V1alpha__ListServiceResponse msg;
     Grpc__Reflection__V1alpha__ServiceResponse *entries;
     size_t n = 0;

@@ -57,7 +57,7 @@ static void take_totals(Fl__V1__StatusReply reply, struct fl_round_rec *rec)
 
 int fl_wire_status_encode(const struct fl_wire_status *status, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__StatusReply msg;
     Fl__V1__LocalFigures personal = unknown();
     Fl__V1__LocalFigures received = unknown();
@@ -149,7 +149,7 @@ void fl_wire_status_done(struct fl_wire_status *status)
 
 int fl_wire_why_encode(const struct fl_wire_why *why, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__WhyReply msg;
     /* The text has the number of all that are missing. */
     size_t n = why->n_missing < WHY_MAX_MISSING ? why->n_missing : WHY_MAX_MISSING;
@@ -244,7 +244,7 @@ static void take_round(Fl__V1__RoundInfo info, struct fl_round_rec *rec)
 
 int fl_wire_round_encode(const struct fl_wire_round *round, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__LocalFigures personal = unknown();
     Fl__V1__LocalFigures received = unknown();
     Fl__V1__RoundInfo msg;
@@ -326,7 +326,7 @@ int fl_wire_round_decode(const void *data, size_t len, struct fl_wire_round *ret
 
 /* --- ClientInfo --- */
 
-static int put_labels(struct fl__arena *arena, const struct fl_wire_client *client,
+static int put_labels(struct fl__wire_arena *arena, const struct fl_wire_client *client,
                       Fl__V1__ClientInfo *msg)
 {
     size_t n = client->n_labels < FL_WIRE_MAX_PAIRS ? client->n_labels : FL_WIRE_MAX_PAIRS;
@@ -374,7 +374,7 @@ static void put_client(const struct fl_client_figures *rec, Fl__V1__ClientInfo *
 
 int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__ClientInfo msg;
     int rv = FL_ENOMEM;
 

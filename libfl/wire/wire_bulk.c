@@ -60,7 +60,7 @@ int fl_wire_fetch_decode(const void *data, size_t len, struct fl_wire_fetch *ret
 
 int fl_wire_push_header_encode(const struct fl_wire_push_header *header, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__PushMessage msg;
     Fl__V1__PushHeader head;
     Fl__V1__Part *parts = fl__arena_array(&arena, header->n_parts, sizeof(*parts));

@@ -17,7 +17,7 @@ static int pack_command(Fl__V1__ServerCommand__CommandCase command_case, void *p
     return fl__wire_pack(&msg.base, out);
 }
 
-static int encode_welcome(struct fl__arena *arena, const struct fl_wire_command *command,
+static int encode_welcome(struct fl__wire_arena *arena, const struct fl_wire_command *command,
                           struct fl_buf *out)
 {
     ProtobufCMessage *msg = NULL;
@@ -26,7 +26,7 @@ static int encode_welcome(struct fl__arena *arena, const struct fl_wire_command 
     return rv != FL_OK ? rv : pack_command(FL__V1__SERVER_COMMAND__COMMAND_WELCOME, msg, out);
 }
 
-static int encode_refused(struct fl__arena *arena, const struct fl_wire_command *command,
+static int encode_refused(struct fl__wire_arena *arena, const struct fl_wire_command *command,
                           struct fl_buf *out)
 {
     Fl__V1__Refused msg;
@@ -40,7 +40,8 @@ static int encode_refused(struct fl__arena *arena, const struct fl_wire_command 
 }
 
 /* One bit a unit, the lowest first. */
-static int fill_plan(struct fl__arena *arena, const struct fl_wire_plan *plan, Fl__V1__Plan *msg)
+static int fill_plan(struct fl__wire_arena *arena, const struct fl_wire_plan *plan,
+                     Fl__V1__Plan *msg)
 {
     size_t len = plan->units != NULL ? (plan->n_units + 7) / 8 : 0;
     uint8_t *mask = fl__arena_array(arena, len, 1);
@@ -58,7 +59,8 @@ static int fill_plan(struct fl__arena *arena, const struct fl_wire_plan *plan, F
     return FL_OK;
 }
 
-static int encode_plan(struct fl__arena *arena, const struct fl_wire_plan *plan, struct fl_buf *out)
+static int encode_plan(struct fl__wire_arena *arena, const struct fl_wire_plan *plan,
+                       struct fl_buf *out)
 {
     Fl__V1__Plan msg;
     int rv;
@@ -78,7 +80,8 @@ static void fill_bundle(const struct fl_wire_bundle *bundle, Fl__V1__BundleRef *
     }
 }
 
-static int encode_task(struct fl__arena *arena, const struct fl_wire_task *task, struct fl_buf *out)
+static int encode_task(struct fl__wire_arena *arena, const struct fl_wire_task *task,
+                       struct fl_buf *out)
 {
     Fl__V1__Task msg;
     Fl__V1__Plan plan;
@@ -118,7 +121,7 @@ static int encode_task(struct fl__arena *arena, const struct fl_wire_task *task,
     return pack_command(FL__V1__SERVER_COMMAND__COMMAND_TASK, &msg, out);
 }
 
-static int encode_verdict(struct fl__arena *arena, const struct fl_wire_command *command,
+static int encode_verdict(struct fl__wire_arena *arena, const struct fl_wire_command *command,
                           struct fl_buf *out)
 {
     Fl__V1__Accepted accepted;
@@ -146,7 +149,7 @@ static int encode_verdict(struct fl__arena *arena, const struct fl_wire_command 
                : pack_command(FL__V1__SERVER_COMMAND__COMMAND_REJECTED, &rejected, out);
 }
 
-static int encode_drain(struct fl__arena *arena, const struct fl_wire_command *command,
+static int encode_drain(struct fl__wire_arena *arena, const struct fl_wire_command *command,
                         struct fl_buf *out)
 {
     Fl__V1__Drain msg;
@@ -172,7 +175,7 @@ static int encode_evaluate(const struct fl_wire_command *command, struct fl_buf 
     return pack_command(FL__V1__SERVER_COMMAND__COMMAND_EVALUATE, &msg, out);
 }
 
-static int encode(struct fl__arena *arena, const struct fl_wire_command *command,
+static int encode(struct fl__wire_arena *arena, const struct fl_wire_command *command,
                   struct fl_buf *out)
 {
     Fl__V1__Heartbeat heartbeat;
@@ -204,7 +207,7 @@ static int encode(struct fl__arena *arena, const struct fl_wire_command *command
 
 int fl_wire_command_encode(const struct fl_wire_command *command, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     int rv = encode(&arena, command, out);
 
     fl__arena_done(&arena);

@@ -90,7 +90,8 @@ int fl__wire_take_chain(const char *field, const ProtobufCBinaryData *list, size
     return rv;
 }
 
-ProtobufCBinaryData *fl__wire_put_chain(struct fl__arena *arena, const struct fl_wire_chain *chain)
+ProtobufCBinaryData *fl__wire_put_chain(struct fl__wire_arena *arena,
+                                        const struct fl_wire_chain *chain)
 {
     ProtobufCBinaryData *list = fl__arena_array(arena, chain->n + 1, sizeof(*list));
     size_t i;
@@ -109,7 +110,7 @@ void fl_wire_labels_done(struct fl_wire_labels *labels)
     *labels = (struct fl_wire_labels){NULL};
 }
 
-int fl__wire_put_labels(struct fl__arena *arena, const struct fl_wire_labels *labels,
+int fl__wire_put_labels(struct fl__wire_arena *arena, const struct fl_wire_labels *labels,
                         Fl__V1__Labels **ret)
 {
     Fl__V1__Labels *msg = fl__arena_array(arena, 1, sizeof(*msg));
@@ -200,7 +201,7 @@ int fl__wire_copy_optional(const char *field, const char *value, char ret[FL_NAM
 
 int fl_wire_join_encode(const struct fl_wire_join *join, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__JoinRequest msg;
     int rv = FL_ENOMEM;
 
@@ -271,7 +272,7 @@ void fl_wire_join_done(struct fl_wire_join *join)
 
 int fl_wire_joined_encode(const struct fl_wire_joined *reply, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__JoinReply msg;
     int rv;
 
@@ -384,7 +385,7 @@ void fl_wire_renew_done(struct fl_wire_renew *renew)
 
 int fl_wire_renewed_encode(const struct fl_wire_renewed *reply, struct fl_buf *out)
 {
-    struct fl__arena arena = {NULL};
+    struct fl__wire_arena arena = {NULL};
     Fl__V1__RenewReply msg;
     int rv = FL_ENOMEM;
 

@@ -78,18 +78,18 @@ void fl__wire_pairs_done(struct fl_wire_pair *pairs, size_t n);
 /* --- encoding --- */
 
 /* Memory that lives as long as one encode. */
-struct fl__arena {
+struct fl__wire_arena {
     struct fl__arena_block *blocks;
 };
-void fl__arena_done(struct fl__arena *arena);
+void fl__arena_done(struct fl__wire_arena *arena);
 /* Zeroed; NULL without memory. */
-void *fl__arena_array(struct fl__arena *arena, size_t n, size_t size);
+void *fl__arena_array(struct fl__wire_arena *arena, size_t n, size_t size);
 /*
  * `text` as a protobuf string that every peer takes: cut at FL_WIRE_MAX_TEXT, bytes that are not
  * UTF-8 replaced by '?' (a reason may be the end of a user program's stderr). NULL is "".
  * Returns NULL without memory.
  */
-char *fl__wire_clean(struct fl__arena *arena, const char *text);
+char *fl__wire_clean(struct fl__wire_arena *arena, const char *text);
 /* Borrowed bytes for a generated struct that only gets packed. */
 ProtobufCBinaryData fl__wire_bytes(const void *data, size_t len);
 
@@ -119,7 +119,7 @@ size_t fl__varint_put(uint64_t value, uint8_t *out);
 /* --- between the files of the room --- */
 
 /* A Welcome is large enough for a file of its own: to and from Fl__V1__Welcome. */
-FL_MUST_CHECK int fl__wire_welcome_fill(struct fl__arena *arena,
+FL_MUST_CHECK int fl__wire_welcome_fill(struct fl__wire_arena *arena,
                                         const struct fl_wire_welcome *welcome,
                                         ProtobufCMessage **ret);
 FL_MUST_CHECK int fl__wire_welcome_take(const ProtobufCMessage *msg, struct fl_wire_welcome *ret,

@@ -16,7 +16,7 @@ static char *borrow(const char *text)
     return (char *)(uintptr_t)text;
 }
 
-static int fill_tensors(struct fl__arena *arena, const struct fl_layout *layout,
+static int fill_tensors(struct fl__wire_arena *arena, const struct fl_layout *layout,
                         Fl__V1__Tensor **ret)
 {
     size_t n = fl_layout_tensors(layout);
@@ -48,7 +48,7 @@ static int fill_tensors(struct fl__arena *arena, const struct fl_layout *layout,
     return FL_OK;
 }
 
-static int fill_units(struct fl__arena *arena, const struct fl_layout *layout,
+static int fill_units(struct fl__wire_arena *arena, const struct fl_layout *layout,
                       Fl__V1__ModelDescription *msg)
 {
     size_t n = fl_layout_units(layout);
@@ -84,7 +84,7 @@ static int fill_units(struct fl__arena *arena, const struct fl_layout *layout,
     return FL_OK;
 }
 
-static Fl__V1__Slot *fill_slot(struct fl__arena *arena, const struct fl_wire_slot *slot)
+static Fl__V1__Slot *fill_slot(struct fl__wire_arena *arena, const struct fl_wire_slot *slot)
 {
     size_t n = slot->n_options;
     Fl__V1__Slot *msg = fl__arena_array(arena, 1, sizeof(*msg));
@@ -110,7 +110,7 @@ static Fl__V1__Slot *fill_slot(struct fl__arena *arena, const struct fl_wire_slo
     return msg;
 }
 
-static int fill_model(struct fl__arena *arena, const struct fl_wire_welcome *welcome,
+static int fill_model(struct fl__wire_arena *arena, const struct fl_wire_welcome *welcome,
                       Fl__V1__Welcome *msg)
 {
     Fl__V1__ModelDescription *model = fl__arena_array(arena, 1, sizeof(*model));
@@ -128,7 +128,7 @@ static int fill_model(struct fl__arena *arena, const struct fl_wire_welcome *wel
     return fill_units(arena, welcome->layout, model);
 }
 
-int fl__wire_welcome_fill(struct fl__arena *arena, const struct fl_wire_welcome *welcome,
+int fl__wire_welcome_fill(struct fl__wire_arena *arena, const struct fl_wire_welcome *welcome,
                           ProtobufCMessage **ret)
 {
     Fl__V1__Welcome *msg = fl__arena_array(arena, 1, sizeof(*msg));

@@ -43,15 +43,16 @@ void fl__address(const char *peer, char out[FL__ADDRESS_TEXT])
 }
 
 /* Its place; one that is not known takes a free one, or that of the one heard of longest ago. */
-static struct fl__try *find(struct fl__join_attempts *tries, const char *peer, int64_t now_ms)
+static struct fl__join_attempt *find(struct fl__join_attempts *tries, const char *peer,
+                                     int64_t now_ms)
 {
-    struct fl__try *oldest = &tries->list[0];
+    struct fl__join_attempt *oldest = &tries->list[0];
     char address[FL__ADDRESS_TEXT] = "";
     size_t i;
 
     fl__address(peer, address);
     for (i = 0; i < FL__JOIN_ATTEMPTS; i++) {
-        struct fl__try *t = &tries->list[i];
+        struct fl__join_attempt *t = &tries->list[i];
 
         if (strcmp(t->address, address) == 0) {
             t->heard_ms = now_ms;
@@ -66,7 +67,7 @@ static struct fl__try *find(struct fl__join_attempts *tries, const char *peer, i
         tries->untold += oldest->untold;
         tries->untold_addresses++;
     }
-    *oldest = (struct fl__try){
+    *oldest = (struct fl__join_attempt){
         .heard_ms = now_ms, .full_ms = now_ms, .told_ms = now_ms - FL__JOIN_ATTEMPTS_HOUR};
     (void)memcpy(oldest->address, address, sizeof(address));
     return oldest;
@@ -75,7 +76,7 @@ static struct fl__try *find(struct fl__join_attempts *tries, const char *peer, i
 bool fl__join_attempts_wrong(struct fl__join_attempts *tries, const char *peer, int64_t now_ms,
                              int64_t *ret_wait_ms)
 {
-    struct fl__try *t = find(tries, peer, now_ms);
+    struct fl__join_attempt *t = find(tries, peer, now_ms);
 
     /* A clock that was set back makes nobody wait for longer than a burst takes. */
     if (t->full_ms < now_ms ||
@@ -95,7 +96,7 @@ bool fl__join_attempts_wrong(struct fl__join_attempts *tries, const char *peer, 
 bool fl__join_attempts_tell(struct fl__join_attempts *tries, const char *peer, int64_t now_ms,
                             uint32_t *ret_before)
 {
-    struct fl__try *t = find(tries, peer, now_ms);
+    struct fl__join_attempt *t = find(tries, peer, now_ms);
 
     if (now_ms - tries->hour_ms >= FL__JOIN_ATTEMPTS_HOUR || now_ms < tries->hour_ms) {
         tries->hour_ms = now_ms;
@@ -123,7 +124,7 @@ bool fl__join_attempts_untold(struct fl__join_attempts *tries, int64_t now_ms, b
         return false; /* their hour comes */
     }
     for (i = 0; i < FL__JOIN_ATTEMPTS; i++) {
-        struct fl__try *t = &tries->list[i];
+        struct fl__join_attempt *t = &tries->list[i];
 
         if (t->untold == 0 || (!all && now_ms - t->told_ms < FL__JOIN_ATTEMPTS_HOUR)) {
             continue;

@@ -21,7 +21,7 @@
 /* Room for an address as text: without its port, a /64 with its length. */
 #define FL__ADDRESS_TEXT 64
 
-struct fl__try {
+struct fl__join_attempt {
     char address[FL__ADDRESS_TEXT]; /* "": free */
     int64_t heard_ms;
     int64_t full_ms; /* when all of the burst is there again */
@@ -30,7 +30,7 @@ struct fl__try {
 };
 
 struct fl__join_attempts {
-    struct fl__try list[FL__JOIN_ATTEMPTS];
+    struct fl__join_attempt list[FL__JOIN_ATTEMPTS];
     int64_t hour_ms; /* lines of refusals are counted from here on */
     uint32_t lines;
     uint32_t untold, untold_addresses; /* of addresses that made room, or got no line */

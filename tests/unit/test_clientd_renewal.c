@@ -28,7 +28,7 @@ static struct rig_identity rig;
 static struct enrol_server server;
 static struct fl_loop *loop;
 static struct fl_client_conf *conf;
-static struct fl_credentials *credentials;
+static struct fl_client_credentials *credentials;
 static struct fl_connection *connection;
 static struct fl_stepper *stepper;
 static struct fl_renewal *renewal;

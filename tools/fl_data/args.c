@@ -9,7 +9,7 @@
 
 #define MAX_ARGS 64
 
-int usage_error(const char *command, const char *fmt, ...)
+int fl_data_usage_error(const char *command, const char *fmt, ...)
 {
     va_list ap;
 
@@ -49,7 +49,7 @@ bool args_parse(int argc, char **argv, const char *summary, const struct fl_arg 
     }
     for (i = 0; i < line.n_operands; i++) {
         if ((size_t)i == n_words) {
-            (void)usage_error(argv[0], "unexpected word '%s'", argv[1 + i]);
+            (void)fl_data_usage_error(argv[0], "unexpected word '%s'", argv[1 + i]);
             return false;
         }
         words[i] = argv[1 + i];
@@ -66,7 +66,7 @@ bool arg_count(const char *command, const char *name, const char *text, uint64_t
         return true;
     }
     if (fl_str_to_u64(text, &value) != FL_OK || value < min || value > max) {
-        (void)usage_error(
+        (void)fl_data_usage_error(
             command, "--%s: expected a whole number from %" PRIu64 " to %" PRIu64 ", found '%s'",
             name, min, max, text);
         return false;
@@ -84,8 +84,8 @@ bool arg_real(const char *command, const char *name, const char *text, double mi
         return true;
     }
     if (fl_str_to_double(text, &value) != FL_OK || value < min || value > max) {
-        (void)usage_error(command, "--%s: expected a number from %g to %g, found '%s'", name, min,
-                          max, text);
+        (void)fl_data_usage_error(command, "--%s: expected a number from %g to %g, found '%s'",
+                                  name, min, max, text);
         return false;
     }
     *ret = value;

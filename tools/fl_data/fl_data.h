@@ -30,7 +30,7 @@
 bool args_parse(int argc, char **argv, const char *summary, const struct fl_arg *args,
                 size_t n_args, const char **words, size_t n_words, int *ret_status);
 /* "fl-data COMMAND: " + what + how to get help, on stderr; returns EXIT_USAGE. */
-FL_PRINTF(2, 3) int usage_error(const char *command, const char *fmt, ...);
+FL_PRINTF(2, 3) int fl_data_usage_error(const char *command, const char *fmt, ...);
 /* Parse the text of an option when it was given. False after a usage error. */
 bool arg_count(const char *command, const char *name, const char *text, uint64_t min, uint64_t max,
                uint64_t *ret);

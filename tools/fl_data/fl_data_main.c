@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     size_t i;
 
     if (argc < 2) {
-        return usage_error("", "expected a command");
+        return fl_data_usage_error("", "expected a command");
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         data_print_help();
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
         }
     }
     near = fl_str_nearest(argv[1], names, N_COMMANDS);
-    return usage_error("", "unknown command '%s'%s%s%s", argv[1],
-                       near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
-                       near != NULL ? "'?" : "");
+    return fl_data_usage_error("", "unknown command '%s'%s%s%s", argv[1],
+                               near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                               near != NULL ? "'?" : "");
 }

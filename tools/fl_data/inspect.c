@@ -308,7 +308,7 @@ int cmd_inspect(int argc, char **argv)
         return status;
     }
     if (path == NULL) {
-        return usage_error("inspect", "expected a folder");
+        return fl_data_usage_error("inspect", "expected a folder");
     }
     rv = inspect_folder_json(path, path, &root, &err);
     if (rv == FL_OK && json_array_size(json_object_get(root, "parts")) == 0) {

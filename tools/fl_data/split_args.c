@@ -98,13 +98,13 @@ static bool set_method_args(struct split *s, const struct method_args *m)
             continue;
         }
         if (!applies(s->conf.method, m->options[i]->name)) {
-            (void)usage_error("split", "--%s does not apply to method '%s'", m->options[i]->name,
-                              s->conf.method->name);
+            (void)fl_data_usage_error("split", "--%s does not apply to method '%s'",
+                                      m->options[i]->name, s->conf.method->name);
             return false;
         }
         if (fl_partition_option_set(m->options[i], &s->conf.partition, m->texts[i], &err) != FL_OK)
         {
-            (void)usage_error("split", "--%s", err.msg);
+            (void)fl_data_usage_error("split", "--%s", err.msg);
             return false;
         }
     }
@@ -127,7 +127,7 @@ static bool find_method(struct split *s, const char *name)
         used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "",
                                  fl_partition_at(i)->name);
     }
-    (void)usage_error("split", "unknown method '%s'; known: %s", name, known);
+    (void)fl_data_usage_error("split", "unknown method '%s'; known: %s", name, known);
     return false;
 }
 
@@ -150,7 +150,7 @@ static bool find_word(const char *name, const char *text, const char *const *wor
                                  words[i]);
         FL_REQUIRE(used < sizeof(known));
     }
-    (void)usage_error("split", "--%s: expected one of %s, found '%s'", name, known, text);
+    (void)fl_data_usage_error("split", "--%s: expected one of %s, found '%s'", name, known, text);
     return false;
 }
 
@@ -167,8 +167,9 @@ static bool take_texts(struct split *s, const struct texts *t, const struct meth
     int standard = FL_STANDARDISE_AS_INPUT;
 
     if (s->input == NULL || s->output == NULL || t->clients == NULL) {
-        (void)usage_error("split", "--%s is required",
-                          s->input == NULL ? "input" : (s->output == NULL ? "output" : "clients"));
+        (void)fl_data_usage_error("split", "--%s is required",
+                                  s->input == NULL ? "input"
+                                                   : (s->output == NULL ? "output" : "clients"));
         return false;
     }
     fl_split_conf_init(conf);

@@ -55,7 +55,7 @@ static bool parse(struct job *j, int argc, char **argv, int *ret_status)
     }
     *ret_status = EXIT_USAGE;
     if (j->output == NULL) {
-        (void)usage_error("synthetic", "--output is required");
+        (void)fl_data_usage_error("synthetic", "--output is required");
         return false;
     }
     fl_synthetic_conf_init(&j->conf);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void fl_account_begin(struct fl_account *a, uint64_t now_us)
+void fl_sim_account_begin(struct fl_sim_account *a, uint64_t now_us)
 {
     fl_sim_round_init(&a->sim);
     a->ended_us = now_us;
@@ -28,7 +28,7 @@ static int account_by_client(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int fl_account_select(struct fl_account *a, size_t n)
+int fl_sim_account_select(struct fl_sim_account *a, size_t n)
 {
     struct fl_fed_part *grown;
 
@@ -44,7 +44,7 @@ int fl_account_select(struct fl_account *a, size_t n)
     return FL_OK;
 }
 
-void fl_account_selected(struct fl_account *a, size_t n)
+void fl_sim_account_selected(struct fl_sim_account *a, size_t n)
 {
     a->n_parts = n;
     if (n > 1) {
@@ -52,7 +52,7 @@ void fl_account_selected(struct fl_account *a, size_t n)
     }
 }
 
-void fl_account_open(struct fl_account *a, uint64_t now_us)
+void fl_sim_account_open(struct fl_sim_account *a, uint64_t now_us)
 {
     size_t i;
 
@@ -68,7 +68,7 @@ void fl_account_open(struct fl_account *a, uint64_t now_us)
     }
 }
 
-struct fl_fed_part *fl_account_part(struct fl_account *a, size_t client)
+struct fl_fed_part *fl_sim_account_part(struct fl_sim_account *a, size_t client)
 {
     const struct fl_fed_part key = {.client = client};
 
@@ -77,7 +77,7 @@ struct fl_fed_part *fl_account_part(struct fl_account *a, size_t client)
                : bsearch(&key, a->parts, a->n_parts, sizeof(*a->parts), account_by_client);
 }
 
-int fl_account_evaluated(struct fl_account *a, const struct fl_eval_rec *found)
+int fl_sim_account_evaluated(struct fl_sim_account *a, const struct fl_eval_rec *found)
 {
     size_t cap = a->cap_evaluated == 0 ? 64 : 2 * a->cap_evaluated;
     double *shares;
@@ -136,7 +136,7 @@ static void account_add_upload(struct fl_sim_round *sim, const struct fl_fed_par
 }
 
 /* Task to upload without a plan: the chain of the client whose upload came last. */
-static void account_close_without_plan(struct fl_account *a, uint64_t end_us)
+static void account_close_without_plan(struct fl_sim_account *a, uint64_t end_us)
 {
     size_t last = a->last_push != SIZE_MAX ? a->last_push : a->last_report;
     const struct fl_fed_part *p = last != SIZE_MAX ? &a->parts[last] : NULL;
@@ -159,7 +159,7 @@ static void account_close_without_plan(struct fl_account *a, uint64_t end_us)
 }
 
 /* Two chains: that of the last report before the plan, and that of the last upload after it. */
-static void account_close_with_plan(struct fl_account *a, uint64_t end_us)
+static void account_close_with_plan(struct fl_sim_account *a, uint64_t end_us)
 {
     const struct fl_fed_part *r = a->last_report != SIZE_MAX ? &a->parts[a->last_report] : NULL;
     const struct fl_fed_part *u = a->last_push != SIZE_MAX ? &a->parts[a->last_push] : NULL;
@@ -179,7 +179,7 @@ static void account_close_with_plan(struct fl_account *a, uint64_t end_us)
     a->sim.late_us += account_since(end_us, pushed);
 }
 
-static void account_close_phase(struct fl_account *a, uint64_t now_us)
+static void account_close_phase(struct fl_sim_account *a, uint64_t now_us)
 {
     uint64_t uploads = a->uploads_us != 0 ? a->uploads_us : now_us;
     size_t last = a->last_push != SIZE_MAX ? a->last_push : a->last_report;
@@ -222,7 +222,7 @@ static double account_mean(const double *x, size_t n)
 }
 
 /* In rising order, so that the result does not depend on the order of the answers. */
-static void account_spread(struct fl_account *a)
+static void account_spread(struct fl_sim_account *a)
 {
     struct fl_sim_round *sim = &a->sim;
     size_t n = a->n_evaluated;
@@ -247,16 +247,16 @@ static void account_spread(struct fl_account *a)
     sim->client_loss_mean = account_mean(a->losses, n);
 }
 
-void fl_account_end(struct fl_account *a, uint64_t now_us)
+void fl_sim_account_end(struct fl_sim_account *a, uint64_t now_us)
 {
     account_close_phase(a, now_us);
     account_spread(a);
 }
 
-void fl_account_done(struct fl_account *a)
+void fl_sim_account_done(struct fl_sim_account *a)
 {
     free(a->parts);
     free(a->shares);
     free(a->losses);
-    *a = (struct fl_account){.n_parts = 0};
+    *a = (struct fl_sim_account){.n_parts = 0};
 }

@@ -42,7 +42,7 @@ struct fl_fed_part {
  * The open round, as the federation reports it event by event. Participants are indexed in the
  * order of selection.
  */
-struct fl_account {
+struct fl_sim_account {
     struct fl_sim_round sim;
     uint64_t ended_us;   /* end of the previous round */
     uint64_t opened_us;  /* start of this attempt; 0: none is open */
@@ -58,19 +58,20 @@ struct fl_account {
 };
 
 /* Begin the next round; clears everything of the previous one. */
-void fl_account_begin(struct fl_account *account, uint64_t now_us);
+void fl_sim_account_begin(struct fl_sim_account *account, uint64_t now_us);
 /* Make room for `n` participants of an attempt, which the caller fills in. FL_ENOMEM. */
-FL_MUST_CHECK int fl_account_select(struct fl_account *account, size_t n);
+FL_MUST_CHECK int fl_sim_account_select(struct fl_sim_account *account, size_t n);
 /* Set the number of participants, which may be in any order. */
-void fl_account_selected(struct fl_account *account, size_t n);
+void fl_sim_account_selected(struct fl_sim_account *account, size_t n);
 /* Open the attempt: its tasks are sent. */
-void fl_account_open(struct fl_account *account, uint64_t now_us);
+void fl_sim_account_open(struct fl_sim_account *account, uint64_t now_us);
 /* The participant of a client in the open attempt; NULL: it has none. */
-struct fl_fed_part *fl_account_part(struct fl_account *account, size_t client);
+struct fl_fed_part *fl_sim_account_part(struct fl_sim_account *account, size_t client);
 /* Add a client's result on its test data. FL_ENOMEM. */
-FL_MUST_CHECK int fl_account_evaluated(struct fl_account *account, const struct fl_eval_rec *found);
+FL_MUST_CHECK int fl_sim_account_evaluated(struct fl_sim_account *account,
+                                           const struct fl_eval_rec *found);
 /* The round was committed: compute the figures that are known only now. */
-void fl_account_end(struct fl_account *account, uint64_t now_us);
-void fl_account_done(struct fl_account *account);
+void fl_sim_account_end(struct fl_sim_account *account, uint64_t now_us);
+void fl_sim_account_done(struct fl_sim_account *account);
 
 #endif

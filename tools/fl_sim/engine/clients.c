@@ -27,9 +27,9 @@ void fl__active_free(struct fl_fed *fed, struct fl__active *a)
 {
     fl_session_free(a->session);
     fl_model_cache_unref(a->model_cache);
-    fl_job_free(a->training);
-    fl_job_free(a->coding);
-    fl_job_free(a->evaluation);
+    fl_pool_job_free(a->training);
+    fl_pool_job_free(a->coding);
+    fl_pool_job_free(a->evaluation);
     fl_blob_unref(a->model);
     fl_job_answer_done(&a->result);
     free(a->units);
@@ -65,11 +65,11 @@ static void clients_end_process(struct fl_fed *fed, struct fl__active *a)
     fl__fetch_cancel(fed, a);
     fl__push_cancel(fed, a);
     fl__model_cancel(fed, a);
-    fl_job_free(a->training);
+    fl_pool_job_free(a->training);
     a->training = NULL;
     a->training_key = (struct fl_round_key){0};
     a->awaits_training = 0;
-    fl_job_free(a->evaluation);
+    fl_pool_job_free(a->evaluation);
     a->evaluation = NULL;
     a->evaluating = 0;
     a->awaits_evaluation = 0;
@@ -84,7 +84,7 @@ static void clients_end_process(struct fl_fed *fed, struct fl__active *a)
 static void clients_kill_process(struct fl_fed *fed, uint32_t client)
 {
     struct fl__fed_client *c = &fed->clients[client];
-    struct fl_fed_part *part = fl_account_part(&fed->account, client);
+    struct fl_fed_part *part = fl_sim_account_part(&fed->account, client);
     struct fl__message *m;
 
     c->up = false;

@@ -197,7 +197,7 @@ static void message_take_summary(struct fl_fed *fed, uint32_t client)
     struct fl_job_answer answer;
     struct fl_err err = {0};
     const char *name = fl__fed_name(fed, client);
-    struct fl_job *job = NULL;
+    struct fl_pool_job *job = NULL;
     int rv = FL_OK;
 
     if (!fl__fed_replays(fed)) {
@@ -223,7 +223,7 @@ static void message_take_summary(struct fl_fed *fed, uint32_t client)
         }
         fl_job_answer_done(&answer);
     }
-    fl_job_free(job);
+    fl_pool_job_free(job);
 }
 
 static void message_receive_hello(struct fl_fed *fed, const struct fl__message *m)
@@ -267,7 +267,7 @@ static struct fl_job_answer message_known_answer(const struct fl_fed *fed,
 static void message_receive_report(struct fl_fed *fed, const struct fl__message *m)
 {
     const struct fl_job_answer known = message_known_answer(fed, m);
-    struct fl_fed_part *p = fl_account_part(&fed->account, m->client);
+    struct fl_fed_part *p = fl_sim_account_part(&fed->account, m->client);
     struct fl_event event = {.type = FL_EV_REPORT};
 
     event.u.report.client = fed->clients[m->client].number;
@@ -289,7 +289,7 @@ static void message_receive_report(struct fl_fed *fed, const struct fl__message 
         p->received = known.received;
         p->trained = known.trained;
         fed->account.last_report = (size_t)(p - fed->account.parts);
-        if (known.has_trained && fl_account_evaluated(&fed->account, &known.trained) != FL_OK) {
+        if (known.has_trained && fl_sim_account_evaluated(&fed->account, &known.trained) != FL_OK) {
             fl__fed_fail(fed, FL_ENOMEM, NULL, "the account of a round");
         }
     }
@@ -298,7 +298,7 @@ static void message_receive_report(struct fl_fed *fed, const struct fl__message 
 
 static void message_receive_failed(struct fl_fed *fed, const struct fl__message *m)
 {
-    struct fl_fed_part *p = fl_account_part(&fed->account, m->client);
+    struct fl_fed_part *p = fl_sim_account_part(&fed->account, m->client);
     struct fl_event event = {.type = FL_EV_CLIENT_FAILED};
 
     if (p != NULL && p->round == m->key.round && p->attempt == m->key.attempt) {
@@ -323,7 +323,7 @@ static void message_receive_evaluation(struct fl_fed *fed, const struct fl__mess
     event.u.eval.round = m->key.round;
     event.u.eval.result = known.received;
     event.u.eval.adapted = known.trained;
-    if (!personal->trained && fl_account_evaluated(&fed->account, found) != FL_OK) {
+    if (!personal->trained && fl_sim_account_evaluated(&fed->account, found) != FL_OK) {
         fl__fed_fail(fed, FL_ENOMEM, NULL, "the account of a round");
     }
     fl__fed_step(fed, &event);

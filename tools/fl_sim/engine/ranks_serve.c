@@ -12,7 +12,7 @@
 struct serve_job {
     struct serve_job *next;
     uint64_t id;
-    struct fl_job *job;
+    struct fl_pool_job *job;
 };
 
 struct serving {
@@ -38,7 +38,7 @@ static void serve_close_pool(struct serving *s)
         struct serve_job *p = s->first;
 
         s->first = p->next;
-        fl_job_free(p->job);
+        fl_pool_job_free(p->job);
         free(p);
     }
     s->end = &s->first;
@@ -119,7 +119,7 @@ static int serve_set_model(struct serving *s, struct fl__ranks_rest *rest)
 
 static int serve_start_training(struct serving *s, uint32_t client,
                                 const struct fl__ranks_begin *begin, struct fl__ranks_rest *rest,
-                                struct fl_job **ret)
+                                struct fl_pool_job **ret)
 {
     struct fl_model_cache_item own = {.name = ""};
     struct fl_model_cache *model_cache = NULL;
@@ -145,7 +145,7 @@ static int serve_start_training(struct serving *s, uint32_t client,
 }
 
 static int serve_start_job(struct serving *s, uint32_t client, struct fl__ranks_rest *rest,
-                           struct fl_job **ret)
+                           struct fl_pool_job **ret)
 {
     struct fl__ranks_begin begin;
     const uint8_t *units = NULL;
@@ -208,7 +208,7 @@ static void serve_drop_job(struct serving *s, struct serve_job **at)
 
     *at = p->next;
     s->end = s->end == &p->next ? at : s->end;
-    fl_job_free(p->job);
+    fl_pool_job_free(p->job);
     free(p);
 }
 

@@ -126,8 +126,8 @@ void fl__fed_step(struct fl_fed *fed, struct fl_event *event)
     }
 }
 
-int fl__fed_take(struct fl_fed *fed, struct fl_job *job, enum fl_job_kind kind, uint32_t client,
-                 struct fl_round_key key, struct fl_job_answer *ret)
+int fl__fed_take(struct fl_fed *fed, struct fl_pool_job *job, enum fl_job_kind kind,
+                 uint32_t client, struct fl_round_key key, struct fl_job_answer *ret)
 {
     struct fl_err err = {0};
     int rv = FL_OK;
@@ -465,7 +465,7 @@ int fl_fed_create(const struct fl_fed_conf *conf, struct fl_fed **ret, struct fl
     fed->lock_fd = -1;
     fed->joining = UINT32_MAX;
     fl_buf_init(&fed->scratch, SIZE_MAX / 2);
-    fl_account_begin(&fed->account, 0);
+    fl_sim_account_begin(&fed->account, 0);
     rv = federation_make_paths(fed, err);
     rv = rv == FL_OK ? fl_uploads_create(&fed->uploads) : rv;
     rv = rv == FL_OK ? federation_open_server(fed, err) : rv;
@@ -516,7 +516,7 @@ void fl_fed_free(struct fl_fed *fed)
     fl_flows_free(fed->down);
     fl_model_cache_unref(fed->model_cache);
     fl_worker_pool_free(fed->pool);
-    fl_account_done(&fed->account);
+    fl_sim_account_done(&fed->account);
     fl_buf_done(&fed->scratch);
     fl_journal_close(fed->journal);
     fl_net_free(fed->net);

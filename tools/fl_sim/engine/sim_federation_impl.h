@@ -94,8 +94,8 @@ struct fl__active {
     struct fl__fetch fetch;
     struct fl__transfer down, up;
     struct fl_round_key training_key;
-    struct fl_job *training; /* NULL: none, or from the journal */
-    bool lacks_memory;       /* the training does not fit into the memory of its machine */
+    struct fl_pool_job *training; /* NULL: none, or from the journal */
+    bool lacks_memory;            /* the training does not fit into the memory of its machine */
     /* of the last started activity; events with an older stamp are ignored */
     uint32_t stamp;
     uint32_t awaits_fetch, awaits_training, awaits_push, awaits_evaluation;
@@ -103,7 +103,7 @@ struct fl__active {
     struct fl_round_key pending;
     struct fl_job_answer result; /* its divergence is owned */
     struct fl_round_key pushing;
-    struct fl_job *coding;
+    struct fl_pool_job *coding;
     bool coded;
     struct fl_job_answer code;
     uint8_t *units;    /* upload mask; owned, NULL: all */
@@ -113,7 +113,7 @@ struct fl__active {
     uint64_t evaluating; /* round; 0: none */
     struct fl_blob *model;
     double rate;
-    struct fl_job *evaluation;
+    struct fl_pool_job *evaluation;
     struct fl__transfer model_down;
 };
 
@@ -162,7 +162,7 @@ struct fl_fed {
     uint32_t joining;             /* client whose hello is being handled; UINT32_MAX: none */
     struct fl__fed_answer *queue; /* [n_queue], pending from `first` on */
     size_t first, n_queue, cap_queue;
-    struct fl_account account;
+    struct fl_sim_account account;
     uint64_t offered_bytes;     /* of the payload with all data summaries */
     uint64_t dry_offered_bytes; /* dry: of the data summaries before the first selection */
     bool offers_fixed;          /* the first selection has happened */
@@ -201,7 +201,7 @@ static inline uint64_t fl__fed_latency(const struct fl_fed *fed, uint32_t client
 
 /* The result of a job: from the journal during a replay, else of `job`, which may be NULL. Owned by
    the caller. An error ends the run. */
-FL_MUST_CHECK int fl__fed_take(struct fl_fed *fed, struct fl_job *job, enum fl_job_kind kind,
+FL_MUST_CHECK int fl__fed_take(struct fl_fed *fed, struct fl_pool_job *job, enum fl_job_kind kind,
                                uint32_t client, struct fl_round_key key, struct fl_job_answer *ret);
 
 /* --- sim_server.c --- */

@@ -98,7 +98,7 @@ static void decisions_send_plan(struct fl_fed *fed, const struct fl_effect *e)
         fed->account.planned_us = fed->now_us;
     }
     if (m != NULL && decisions_put_mask(fed, m, e->units)) {
-        p = fl_account_part(&fed->account, m->client);
+        p = fl_sim_account_part(&fed->account, m->client);
         if (p != NULL) {
             p->planned_us = fed->now_us;
         }

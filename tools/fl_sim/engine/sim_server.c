@@ -25,7 +25,7 @@ static void server_list_participants(struct fl_fed *fed, const struct fl_effect 
     size_t n = 0;
     size_t i;
 
-    if (fl_account_select(&fed->account, e->n_parts) != FL_OK) {
+    if (fl_sim_account_select(&fed->account, e->n_parts) != FL_OK) {
         fl__fed_fail(fed, FL_ENOMEM, NULL, "the account of a round");
         return;
     }
@@ -41,7 +41,7 @@ static void server_list_participants(struct fl_fed *fed, const struct fl_effect 
                                      .latency_us = fl__fed_latency(fed, client)};
         }
     }
-    fl_account_selected(&fed->account, n);
+    fl_sim_account_selected(&fed->account, n);
 }
 
 /* --- work --- */
@@ -249,7 +249,7 @@ static void server_evaluate(struct fl_fed *fed, const struct fl_effect *e)
 /* The open attempt has ended: report the outcome of its participants. */
 static void server_end_participants(struct fl_fed *fed, bool committed)
 {
-    struct fl_account *a = &fed->account;
+    struct fl_sim_account *a = &fed->account;
     size_t i;
 
     for (i = 0; i < a->n_parts; i++) {
@@ -281,14 +281,14 @@ static void server_end_participants(struct fl_fed *fed, bool committed)
 
 static void server_report_committed(struct fl_fed *fed, const struct fl_round_rec *record)
 {
-    struct fl_account *a = &fed->account;
+    struct fl_sim_account *a = &fed->account;
     double full = 4.0 * (double)fl_layout_count(fed->federation.layout);
     struct fl_round_rec reported = *record;
 
     if (fed->conf.dry) {
         reported.train_loss = (double)NAN; /* Dry run: nothing was trained. */
     }
-    fl_account_end(a, fed->now_us);
+    fl_sim_account_end(a, fed->now_us);
     server_end_participants(fed, /* committed= */ true);
     a->sim.full_models = (double)record->uplink_bytes / full;
     if (fed->conf.watch.committed != NULL &&
@@ -297,7 +297,7 @@ static void server_report_committed(struct fl_fed *fed, const struct fl_round_re
         fed->end = FL_FED_ENOUGH;
         fed->finished = true;
     }
-    fl_account_begin(a, fed->now_us);
+    fl_sim_account_begin(a, fed->now_us);
 }
 
 static int server_commit_live(struct fl_fed *fed, const struct fl_effect *e, struct fl_err *err)
@@ -361,7 +361,7 @@ static void server_open_round(struct fl_fed *fed, const struct fl_effect *e)
         fl__fed_fail(fed, rv, NULL, "the payloads of a round");
         return;
     }
-    fl_account_open(&fed->account, fed->now_us);
+    fl_sim_account_open(&fed->account, fed->now_us);
 }
 
 /* Logged as the daemon logs it. */

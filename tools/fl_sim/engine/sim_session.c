@@ -331,7 +331,7 @@ void fl__session_happens(struct fl_fed *fed, uint32_t client, enum fl__fed_kind 
 
 static void sim_session_task(struct fl_fed *fed, struct fl__active *a, struct fl__message *m)
 {
-    struct fl_fed_part *part = fl_account_part(&fed->account, a->client);
+    struct fl_fed_part *part = fl_sim_account_part(&fed->account, a->client);
     struct fl_session_event event = {.type = FL_CEV_TASK};
 
     event.u.task.key = m->key;

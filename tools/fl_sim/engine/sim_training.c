@@ -32,7 +32,7 @@ static bool training_fits_memory(const struct fl_fed *fed, uint32_t client)
 
 void fl__train_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key)
 {
-    fl_job_free(a->training);
+    fl_pool_job_free(a->training);
     a->training = NULL;
     a->training_key = key;
     a->lacks_memory = !training_fits_memory(fed, a->client);
@@ -53,7 +53,7 @@ void fl__train_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_k
 
 void fl__train_cancel(struct fl__active *a)
 {
-    fl_job_free(a->training);
+    fl_pool_job_free(a->training);
     a->training = NULL;
     a->training_key = (struct fl_round_key){0};
     a->awaits_training = 0;
@@ -62,7 +62,7 @@ void fl__train_cancel(struct fl__active *a)
 static void training_trained(struct fl_fed *fed, struct fl__active *a)
 {
     struct fl_round_key key = a->training_key;
-    struct fl_fed_part *part = fl_account_part(&fed->account, a->client);
+    struct fl_fed_part *part = fl_sim_account_part(&fed->account, a->client);
     struct fl_job_answer answer;
 
     if (a->lacks_memory) {
@@ -131,7 +131,7 @@ static void training_evaluated(struct fl_fed *fed, struct fl__active *a)
     if (fl__fed_take(fed, a->evaluation, FL_JOB_EVALUATE, a->client, key, &answer) != FL_OK) {
         return;
     }
-    fl_job_free(a->evaluation);
+    fl_pool_job_free(a->evaluation);
     a->evaluation = NULL;
     fl_blob_unref(a->model);
     a->model = NULL;

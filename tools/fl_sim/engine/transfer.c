@@ -23,7 +23,7 @@ static bool transfer_same_key(struct fl_round_key a, struct fl_round_key b)
 static struct fl_fed_part *transfer_participant(struct fl_fed *fed, const struct fl__active *a,
                                                 struct fl_round_key key)
 {
-    struct fl_fed_part *p = fl_account_part(&fed->account, a->client);
+    struct fl_fed_part *p = fl_sim_account_part(&fed->account, a->client);
 
     return p != NULL && p->round == key.round && p->attempt == key.attempt ? p : NULL;
 }
@@ -223,7 +223,7 @@ static void transfer_fetched(struct fl_fed *fed, struct fl__active *a)
 
 static void transfer_drop_code(struct fl__active *a)
 {
-    fl_job_free(a->coding);
+    fl_pool_job_free(a->coding);
     a->coding = NULL;
     a->coded = false;
     a->received = 0;
@@ -337,7 +337,7 @@ static bool transfer_take_code(struct fl_fed *fed, struct fl__active *a)
     if (fl__fed_take(fed, a->coding, FL_JOB_CODE, a->client, a->pushing, &a->code) != FL_OK) {
         return false;
     }
-    fl_job_free(a->coding);
+    fl_pool_job_free(a->coding);
     a->coding = NULL;
     a->coded = true;
     if (a->code.code != FL_OK && !fl_spool_is_bad(a->code.code)) {

@@ -39,12 +39,12 @@ struct fl_norms fl_job_answer_norms(const struct fl_job_answer *answer, size_t n
 
 /* --- the queue; called with the lock held --- */
 
-static struct fl_job *pool_first(const struct fl_worker_pool *pool)
+static struct fl_pool_job *pool_first(const struct fl_worker_pool *pool)
 {
-    return FL_LIST_FIRST(&pool->queue, struct fl_job, link);
+    return FL_LIST_FIRST(&pool->queue, struct fl_pool_job, link);
 }
 
-static void pool_run_job(struct fl_worker_pool *pool, struct fl_job *job)
+static void pool_run_job(struct fl_worker_pool *pool, struct fl_pool_job *job)
 {
     fl_list_remove(&job->link);
     job->state = FL__JOB_RUNNING;
@@ -86,10 +86,10 @@ static void *pool_thread(void *arg)
 
 /* --- jobs --- */
 
-static struct fl_job *pool_begin(struct fl_worker_pool *pool, enum fl_job_kind kind,
-                                 uint32_t client)
+static struct fl_pool_job *pool_begin(struct fl_worker_pool *pool, enum fl_job_kind kind,
+                                      uint32_t client)
 {
-    struct fl_job *job = calloc(1, sizeof(*job));
+    struct fl_pool_job *job = calloc(1, sizeof(*job));
 
     if (job != NULL) {
         job->pool = pool;
@@ -102,7 +102,7 @@ static struct fl_job *pool_begin(struct fl_worker_pool *pool, enum fl_job_kind k
     return job;
 }
 
-static struct fl_job *pool_submit(struct fl_job *job)
+static struct fl_pool_job *pool_submit(struct fl_pool_job *job)
 {
     struct fl_worker_pool *pool = job->pool;
 
@@ -122,17 +122,18 @@ static struct fl_job *pool_submit(struct fl_job *job)
     return job;
 }
 
-struct fl_job *fl_worker_pool_offer(struct fl_worker_pool *pool, uint32_t client)
+struct fl_pool_job *fl_worker_pool_offer(struct fl_worker_pool *pool, uint32_t client)
 {
-    struct fl_job *job = pool_begin(pool, FL_JOB_OFFER, client);
+    struct fl_pool_job *job = pool_begin(pool, FL_JOB_OFFER, client);
 
     return job != NULL ? pool_submit(job) : NULL;
 }
 
-struct fl_job *fl_worker_pool_train(struct fl_worker_pool *pool, uint32_t client,
-                                    const struct fl_task *task, struct fl_model_cache *model_cache)
+struct fl_pool_job *fl_worker_pool_train(struct fl_worker_pool *pool, uint32_t client,
+                                         const struct fl_task *task,
+                                         struct fl_model_cache *model_cache)
 {
-    struct fl_job *job = pool_begin(pool, FL_JOB_TRAIN, client);
+    struct fl_pool_job *job = pool_begin(pool, FL_JOB_TRAIN, client);
 
     if (job == NULL) {
         return NULL;
@@ -142,11 +143,11 @@ struct fl_job *fl_worker_pool_train(struct fl_worker_pool *pool, uint32_t client
     return pool_submit(job);
 }
 
-struct fl_job *fl_worker_pool_code(struct fl_worker_pool *pool, uint32_t client,
-                                   struct fl_round_key key, const uint8_t *units)
+struct fl_pool_job *fl_worker_pool_code(struct fl_worker_pool *pool, uint32_t client,
+                                        struct fl_round_key key, const uint8_t *units)
 {
     size_t n = fl_layout_units(pool->conf.setup->layout);
-    struct fl_job *job = pool_begin(pool, FL_JOB_CODE, client);
+    struct fl_pool_job *job = pool_begin(pool, FL_JOB_CODE, client);
 
     if (job == NULL) {
         return NULL;
@@ -163,11 +164,11 @@ struct fl_job *fl_worker_pool_code(struct fl_worker_pool *pool, uint32_t client,
     return pool_submit(job);
 }
 
-struct fl_job *fl_worker_pool_evaluate(struct fl_worker_pool *pool, uint32_t client,
-                                       const struct fl_task *task, struct fl_blob *model,
-                                       double rate)
+struct fl_pool_job *fl_worker_pool_evaluate(struct fl_worker_pool *pool, uint32_t client,
+                                            const struct fl_task *task, struct fl_blob *model,
+                                            double rate)
 {
-    struct fl_job *job = pool_begin(pool, FL_JOB_EVALUATE, client);
+    struct fl_pool_job *job = pool_begin(pool, FL_JOB_EVALUATE, client);
 
     if (job == NULL) {
         return NULL;
@@ -179,7 +180,7 @@ struct fl_job *fl_worker_pool_evaluate(struct fl_worker_pool *pool, uint32_t cli
 }
 
 /* The waiting thread runs the job itself when no other has started it. */
-static void pool_finish(struct fl_job *job)
+static void pool_finish(struct fl_pool_job *job)
 {
     struct fl_worker_pool *pool = job->pool;
 
@@ -204,20 +205,20 @@ static void pool_finish(struct fl_job *job)
     (void)pthread_mutex_unlock(&pool->lock);
 }
 
-void fl_job_take(struct fl_job *job, struct fl_job_answer *ret)
+void fl_job_take(struct fl_pool_job *job, struct fl_job_answer *ret)
 {
     pool_finish(job);
     *ret = job->answer;
     job->answer = (struct fl_job_answer){.code = FL_OK};
 }
 
-const struct fl_buf *fl_job_bytes(const struct fl_job *job)
+const struct fl_buf *fl_job_bytes(const struct fl_pool_job *job)
 {
     return &job->bytes;
 }
 
 /* The job was cancelled. */
-static void pool_stop_job(struct fl_job *job)
+static void pool_stop_job(struct fl_pool_job *job)
 {
     struct fl_worker_pool *pool = job->pool;
     bool queued;
@@ -238,7 +239,7 @@ static void pool_stop_job(struct fl_job *job)
     }
 }
 
-void fl_job_free(struct fl_job *job)
+void fl_pool_job_free(struct fl_pool_job *job)
 {
     if (job == NULL) {
         return;

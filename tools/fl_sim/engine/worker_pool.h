@@ -46,7 +46,7 @@ void fl_job_answer_coded(struct fl_job_answer *answer, const struct fl_norms *no
 /* The norms of an upload in a model of `n_units`, as long as the answer; no `unit`: not known. */
 struct fl_norms fl_job_answer_norms(const struct fl_job_answer *answer, size_t n_units);
 
-struct fl_job;
+struct fl_pool_job;
 struct fl_worker_pool;
 
 struct fl_worker_pool_conf {
@@ -70,22 +70,23 @@ FL_MUST_CHECK int fl_worker_pool_create(const struct fl_worker_pool_conf *conf,
 void fl_worker_pool_free(struct fl_worker_pool *pool); /* NULL is allowed; cancels running jobs. */
 
 /* Start a job; NULL: out of memory. Takes a reference to `model_cache`. */
-struct fl_job *fl_worker_pool_offer(struct fl_worker_pool *pool, uint32_t client);
-struct fl_job *fl_worker_pool_train(struct fl_worker_pool *pool, uint32_t client,
-                                    const struct fl_task *task, struct fl_model_cache *model_cache);
+struct fl_pool_job *fl_worker_pool_offer(struct fl_worker_pool *pool, uint32_t client);
+struct fl_pool_job *fl_worker_pool_train(struct fl_worker_pool *pool, uint32_t client,
+                                         const struct fl_task *task,
+                                         struct fl_model_cache *model_cache);
 /* `units` [units of the layout], copied; NULL: all. */
-struct fl_job *fl_worker_pool_code(struct fl_worker_pool *pool, uint32_t client,
-                                   struct fl_round_key key, const uint8_t *units);
+struct fl_pool_job *fl_worker_pool_code(struct fl_worker_pool *pool, uint32_t client,
+                                        struct fl_round_key key, const uint8_t *units);
 /* Takes a reference to `model`. */
-struct fl_job *fl_worker_pool_evaluate(struct fl_worker_pool *pool, uint32_t client,
-                                       const struct fl_task *task, struct fl_blob *model,
-                                       double rate);
+struct fl_pool_job *fl_worker_pool_evaluate(struct fl_worker_pool *pool, uint32_t client,
+                                            const struct fl_task *task, struct fl_blob *model,
+                                            double rate);
 /* Wait for the job; the answer is the caller's. The bytes of a data summary stay in
    fl_job_bytes(). */
-void fl_job_take(struct fl_job *job, struct fl_job_answer *ret);
-const struct fl_buf *fl_job_bytes(const struct fl_job *job);
+void fl_job_take(struct fl_pool_job *job, struct fl_job_answer *ret);
+const struct fl_buf *fl_job_bytes(const struct fl_pool_job *job);
 /* NULL is allowed. A job whose answer was not taken is cancelled. */
-void fl_job_free(struct fl_job *job);
+void fl_pool_job_free(struct fl_pool_job *job);
 /* Discard the client's pending result of `key`. */
 void fl_worker_pool_drop(struct fl_worker_pool *pool, uint32_t client, struct fl_round_key key);
 

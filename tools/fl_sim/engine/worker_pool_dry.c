@@ -31,7 +31,7 @@ static struct fl_eval_rec dry_evaluation(const struct fl_sim_client *sim_client)
                                 sim_client->evaluation_samples > 0 ? SOME_REAL : 0};
 }
 
-static int dry_train(struct fl_job *job)
+static int dry_train(struct fl_pool_job *job)
 {
     const struct fl_worker_pool *pool = job->pool;
     const struct fl_setup *setup = pool->conf.setup;
@@ -135,7 +135,7 @@ int fl__worker_pool_dry_sizes(struct fl_worker_pool *pool)
     return rv;
 }
 
-static void dry_code(struct fl_job *job)
+static void dry_code(struct fl_pool_job *job)
 {
     const struct fl_worker_pool *pool = job->pool;
     size_t n = fl_layout_units(pool->conf.setup->layout);
@@ -158,7 +158,7 @@ static int32_t dry_empty_sample(void *ctx, size_t i, float *x)
 }
 
 /* The data summary of as many empty samples has the length of the real one. */
-static int dry_summarize_data(struct fl_job *job)
+static int dry_summarize_data(struct fl_pool_job *job)
 {
     const struct fl_setup *s = job->pool->conf.setup;
     struct fl_solver_data data = {
@@ -186,7 +186,7 @@ static int dry_summarize_data(struct fl_job *job)
     return rv;
 }
 
-static void dry_evaluate(struct fl_job *job)
+static void dry_evaluate(struct fl_pool_job *job)
 {
     const struct fl_worker_pool *pool = job->pool;
     struct fl_sim_client sim_client;
@@ -199,7 +199,7 @@ static void dry_evaluate(struct fl_job *job)
         job->answer.has_trained ? dry_evaluation(&sim_client) : (struct fl_eval_rec){0};
 }
 
-void fl__worker_pool_dry(struct fl_job *job)
+void fl__worker_pool_dry(struct fl_pool_job *job)
 {
     switch (job->kind) {
     case FL_JOB_TRAIN:

@@ -11,7 +11,7 @@
 
 enum fl__job_state { FL__JOB_QUEUED, FL__JOB_RUNNING, FL__JOB_DONE };
 
-struct fl_job {
+struct fl_pool_job {
     struct fl_worker_pool *pool;
     /* QUEUED: in the pool's queue; RUNNING in another process: its list */
     struct fl_list link;
@@ -57,9 +57,9 @@ struct fl_worker_pool {
 bool fl__worker_pool_step(struct fl_worker_pool *pool);
 
 /* Run the job, on any thread. */
-void fl__worker_pool_run(struct fl_job *job);
+void fl__worker_pool_run(struct fl_pool_job *job);
 /* The same in a dry run, at once; the function below computes the sizes first. */
-void fl__worker_pool_dry(struct fl_job *job);
+void fl__worker_pool_dry(struct fl_pool_job *job);
 FL_MUST_CHECK int fl__worker_pool_dry_sizes(struct fl_worker_pool *pool);
 /* Close the client's member; its state on disk stays. */
 void fl__worker_pool_close(struct fl_worker_pool *pool, uint32_t client);
@@ -68,9 +68,9 @@ void fl__worker_pool_close(struct fl_worker_pool *pool, uint32_t client);
 
 FL_MUST_CHECK int fl__ranks_open(struct fl_worker_pool *pool, struct fl_err *err);
 void fl__ranks_close(struct fl_worker_pool *pool);
-void fl__ranks_begin(struct fl_job *job);
-void fl__ranks_wait(struct fl_job *job);
-void fl__ranks_cancel(struct fl_job *job);
+void fl__ranks_begin(struct fl_pool_job *job);
+void fl__ranks_wait(struct fl_pool_job *job);
+void fl__ranks_cancel(struct fl_pool_job *job);
 void fl__ranks_drop(struct fl_worker_pool *pool, uint32_t client, struct fl_round_key key);
 
 #endif

@@ -50,7 +50,7 @@ static int ranks_replace_shared(const struct fl__worker_pool_ranks *t, struct sh
     return rv;
 }
 
-static int ranks_send_model_cache(struct fl__worker_pool_ranks *t, const struct fl_job *job,
+static int ranks_send_model_cache(struct fl__worker_pool_ranks *t, const struct fl_pool_job *job,
                                   struct fl_err *err)
 {
     const struct fl__ranks_head head = {.kind = FL__RANKS_MODEL_CACHE};
@@ -76,7 +76,7 @@ static int ranks_send_model_cache(struct fl__worker_pool_ranks *t, const struct 
     return ranks_send_shared(t, &t->common, job->process, err);
 }
 
-static int ranks_send_model(struct fl__worker_pool_ranks *t, const struct fl_job *job,
+static int ranks_send_model(struct fl__worker_pool_ranks *t, const struct fl_pool_job *job,
                             struct fl_err *err)
 {
     const struct fl__ranks_head head = {.kind = FL__RANKS_MODEL};
@@ -99,7 +99,7 @@ static int ranks_send_model(struct fl__worker_pool_ranks *t, const struct fl_job
 }
 
 /* The payload that only this client may fetch; NULL: none. */
-static const struct fl_model_cache_item *ranks_own_item(const struct fl_job *job)
+static const struct fl_model_cache_item *ranks_own_item(const struct fl_pool_job *job)
 {
     const struct fl_model_cache_item *items[FL_BUNDLES_MAX];
     struct fl_sim_client sim_client;
@@ -114,7 +114,7 @@ static const struct fl_model_cache_item *ranks_own_item(const struct fl_job *job
     return n > 0 && items[n - 1]->client[0] != '\0' ? items[n - 1] : NULL;
 }
 
-static int ranks_send_begin(const struct fl__worker_pool_ranks *t, const struct fl_job *job,
+static int ranks_send_begin(const struct fl__worker_pool_ranks *t, const struct fl_pool_job *job,
                             struct fl_err *err)
 {
     const struct fl__ranks_head head = {FL__RANKS_BEGIN, job->client, job->id, {0}};
@@ -156,11 +156,11 @@ static void ranks_send_head(struct fl__worker_pool_ranks *t, unsigned to,
 
 /* --- unanswered jobs --- */
 
-static struct fl_job *ranks_find_job(const struct fl__worker_pool_ranks *t, uint64_t id)
+static struct fl_pool_job *ranks_find_job(const struct fl__worker_pool_ranks *t, uint64_t id)
 {
-    struct fl_job *job;
+    struct fl_pool_job *job;
 
-    FL_LIST_FOREACH (job, &t->unanswered, struct fl_job, link) {
+    FL_LIST_FOREACH (job, &t->unanswered, struct fl_pool_job, link) {
         if (job->id == id) {
             return job;
         }
@@ -168,7 +168,7 @@ static struct fl_job *ranks_find_job(const struct fl__worker_pool_ranks *t, uint
     return NULL;
 }
 
-static void ranks_fail_job(struct fl_job *job, int code, const struct fl_err *err)
+static void ranks_fail_job(struct fl_pool_job *job, int code, const struct fl_err *err)
 {
     job->answer.code = code;
     (void)snprintf(job->answer.why, sizeof(job->answer.why), "%s", fl_err_text(err, code));
@@ -177,7 +177,7 @@ static void ranks_fail_job(struct fl_job *job, int code, const struct fl_err *er
 /* --- answers --- */
 
 /* Stores the answer as the local pool does. */
-static int ranks_take_upload(struct fl_job *job, struct fl__ranks_rest *rest,
+static int ranks_take_upload(struct fl_pool_job *job, struct fl__ranks_rest *rest,
                              const struct fl__ranks_answer *head_answer, struct fl_err *err)
 {
     size_t n_units = fl_layout_units(job->pool->conf.setup->layout);
@@ -215,7 +215,8 @@ static int ranks_take_upload(struct fl_job *job, struct fl__ranks_rest *rest,
     return rv;
 }
 
-static int ranks_take_answer(struct fl_job *job, struct fl__ranks_rest *rest, struct fl_err *err)
+static int ranks_take_answer(struct fl_pool_job *job, struct fl__ranks_rest *rest,
+                             struct fl_err *err)
 {
     struct fl__ranks_answer head_answer;
     const uint8_t *offer = NULL;
@@ -248,7 +249,7 @@ static void ranks_receive(struct fl__worker_pool_ranks *t, const struct fl_buf *
     struct fl__ranks_rest rest = {message->data, message->len};
     struct fl__ranks_head head;
     struct fl_err err = {0};
-    struct fl_job *job;
+    struct fl_pool_job *job;
     int rv;
 
     if (fl__ranks_read(&rest, &head, sizeof(head)) != FL_OK || head.kind != FL__RANKS_ANSWER) {
@@ -279,7 +280,7 @@ static int ranks_receive_next(struct fl_worker_pool *pool, bool wait, struct fl_
     return rv;
 }
 
-void fl__ranks_begin(struct fl_job *job)
+void fl__ranks_begin(struct fl_pool_job *job)
 {
     struct fl__worker_pool_ranks *t = job->pool->ranks;
     struct fl_err err = {0};
@@ -302,7 +303,7 @@ void fl__ranks_begin(struct fl_job *job)
 }
 
 /* Meanwhile, run jobs of this process. */
-void fl__ranks_wait(struct fl_job *job)
+void fl__ranks_wait(struct fl_pool_job *job)
 {
     struct fl_err err = {0};
 
@@ -322,7 +323,7 @@ void fl__ranks_wait(struct fl_job *job)
     }
 }
 
-void fl__ranks_cancel(struct fl_job *job)
+void fl__ranks_cancel(struct fl_pool_job *job)
 {
     const struct fl__ranks_head head = {FL__RANKS_CANCEL, job->client, job->id, {0}};
 

@@ -151,7 +151,7 @@ static int work_take_result(const struct fl_result *r, struct fl_job_answer *a)
 }
 
 /* Payloads are lent to the member until its training has ended. */
-static int work_fetch_and_train(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+static int work_fetch_and_train(struct fl_pool_job *job, struct fl_member *m, struct fl_err *err)
 {
     const struct fl_model_cache_item *items[FL_BUNDLES_MAX];
     struct fl_member_bundle list[FL_BUNDLES_MAX];
@@ -173,7 +173,7 @@ static int work_fetch_and_train(struct fl_job *job, struct fl_member *m, struct 
     return rv;
 }
 
-static int work_train(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+static int work_train(struct fl_pool_job *job, struct fl_member *m, struct fl_err *err)
 {
     int rv =
         fl_pending_result_is(&m->held, job->task.key) ? FL_OK : work_fetch_and_train(job, m, err);
@@ -183,7 +183,7 @@ static int work_train(struct fl_job *job, struct fl_member *m, struct fl_err *er
 
 /* --- other jobs --- */
 
-static int work_code(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+static int work_code(struct fl_pool_job *job, struct fl_member *m, struct fl_err *err)
 {
     struct fl_code code = {.setup = NULL};
     struct fl_norms norms;
@@ -220,7 +220,7 @@ static struct fl_eval_rec work_eval_measured(const struct fl_train_evaluation *e
     return (struct fl_eval_rec){e->samples, e->correct, e->loss_sum};
 }
 
-static int work_evaluate(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+static int work_evaluate(struct fl_pool_job *job, struct fl_member *m, struct fl_err *err)
 {
     struct fl_evaluation found = {.received = {0}};
     int rv = fl_evaluation_run(&m->worker, job->pool->conf.setup, &job->task,
@@ -234,7 +234,7 @@ static int work_evaluate(struct fl_job *job, struct fl_member *m, struct fl_err 
     return rv;
 }
 
-static int work_summarize_data(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+static int work_summarize_data(struct fl_pool_job *job, struct fl_member *m, struct fl_err *err)
 {
     struct fl_offer made;
     int rv = fl_offer_make(&m->worker, &made, err);
@@ -247,7 +247,7 @@ static int work_summarize_data(struct fl_job *job, struct fl_member *m, struct f
     return rv;
 }
 
-static int work_run(struct fl_job *job, struct fl_member *m, struct fl_err *err)
+static int work_run(struct fl_pool_job *job, struct fl_member *m, struct fl_err *err)
 {
     switch (job->kind) {
     case FL_JOB_TRAIN:
@@ -262,7 +262,7 @@ static int work_run(struct fl_job *job, struct fl_member *m, struct fl_err *err)
     }
 }
 
-static int work_run_with_data(struct fl_job *job, const struct fl_sim_client_data *data,
+static int work_run_with_data(struct fl_pool_job *job, const struct fl_sim_client_data *data,
                               struct fl_err *err)
 {
     struct fl_worker_pool *pool = job->pool;
@@ -287,7 +287,7 @@ static int work_run_with_data(struct fl_job *job, const struct fl_sim_client_dat
     return rv;
 }
 
-void fl__worker_pool_run(struct fl_job *job)
+void fl__worker_pool_run(struct fl_pool_job *job)
 {
     const struct fl_sim_clients *sim_clients = job->pool->conf.sim_clients;
     struct fl_sim_client_data data = {.train = NULL};
