@@ -411,7 +411,7 @@ void fl__ternary_bounds(const struct fl_codec_decoder *d, double norm, double *r
         fl__int8_bounds(d, norm, ret_low, ret_high);
         return;
     }
-    load(d, &s);
+    ternary_load_state(d, &s);
     *ret_low = *ret_high = norm;
     if (norm > 0) {
         k = norm / (double)s.values[0] * (norm / (double)s.values[0]);
