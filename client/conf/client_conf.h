@@ -2,8 +2,8 @@
 #define FL_CLIENT_CONF_H
 
 /*
- * What is configured of a client: a YAML file, read through option tables. Whether its server can
- * be reached so is the daemon's to check (client/daemon/clientd_conf.h).
+ * The configuration of a client: a YAML file, read through option tables. Whether the server's
+ * address may be used in this way is checked by the daemon (client/daemon/clientd_conf.h).
  *
  * Ownership: everything belongs to the struct; free with fl_client_conf_free().
  */
@@ -17,7 +17,7 @@
 
 enum fl_client_trainer { FL_TRAINER_BUILTIN, FL_TRAINER_COMMAND };
 
-/* What the keys mean, their ranges and defaults stand in the tables (fl-clientd --reference). */
+/* The meaning of the keys, their ranges and defaults are in the tables (fl-clientd --reference). */
 struct fl_client_main {
     const char *server;
     const char *name; /* "": that of the certificate */
@@ -32,7 +32,7 @@ struct fl_client_main {
     int instructions; /* of fl_kernels_names */
 };
 
-/* "" and none: what fl-clientd --join left in the state folder. */
+/* "" and no CRL: the files that fl-clientd --join put into the state folder. */
 struct fl_client_tls {
     const char *certificate, *key, *ca;
     struct fl_opt_texts crl;
@@ -55,7 +55,7 @@ struct fl_client_command {
     enum fl_program_memory memory_of;
     int64_t samples;
     bool samples_given;
-    bool persistent;
+    bool resident; /* persistent; the key has the name of the member */
     uint64_t start_limit_ms, cancel_grace_ms, idle_exit_ms;
     struct fl_opt_map environment;
 };
@@ -84,30 +84,33 @@ struct fl_client_conf {
 
 /* Flags of rows and sections. */
 enum {
-    /* Whom to reach and how, how programs are run: says nothing to a simulation. */
+    /* Keys about connections and about running programs, which a simulation ignores. */
     FL_CLIENT_DAEMON = FL_OPT_OWNERS
 };
 
-/* The words for an enum fl_client_trainer. */
+/* The names of enum fl_client_trainer. */
 extern const char *const fl_client_trainers[];
 
 /*
- * With `all` (findings.h) errors are put there, and a configuration that can be looked at further
- * is returned with FL_OK nevertheless: fl_findings_first() says whether it may be used. NULL: the
- * first error is returned.
+ * Read and check the file. `all` (findings.h; may be NULL) collects the errors, and a configuration
+ * that can be checked further is returned with FL_OK nevertheless: fl_findings_first() says whether
+ * it may be used. NULL: the first error is returned.
  */
 FL_MUST_CHECK int fl_client_conf_load(const char *path, struct fl_findings *all,
                                       struct fl_client_conf **ret, struct fl_err *err);
 /*
- * The same keys below a mapping of another document, which has to outlive `*ret`; NULL: not given.
- * What only a daemon has (FL_CLIENT_DAEMON) need not be there, and whether the trainer has what it
- * needs is not checked.
+ * Read the same keys from a mapping of another document, which has to outlive `*ret`; `map` NULL:
+ * none given. Keys of the daemon only (FL_CLIENT_DAEMON) are optional, and the needs of the trainer
+ * are not checked.
  */
 FL_MUST_CHECK int fl_client_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
                                       struct fl_client_conf **ret, struct fl_err *err);
-/* Is it a key, or a section ("reconnect.first", "reconnect"), that only a daemon has? */
+/* Is `key` a key or a section ("reconnect.first", "reconnect") of the daemon only? */
 bool fl_client_conf_is_daemons(const char *key);
-/* Those that the file gives, "client.reconnect, client.name"; appends. FL_ENOMEM, FL_ELIMIT. */
+/*
+ * Append the keys of the daemon only that the file sets: "client.reconnect, client.name".
+ * FL_ENOMEM, FL_ELIMIT.
+ */
 FL_MUST_CHECK int fl_client_conf_daemons(const struct fl_client_conf *conf, struct fl_buf *out);
 void fl_client_conf_free(struct fl_client_conf *conf);
 FL_MUST_CHECK int fl_client_conf_reference(struct fl_buf *out);

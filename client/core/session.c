@@ -1,3 +1,9 @@
+/*
+ * The session of a client as a pure state machine: connecting, greeting, back-off after lost
+ * connections and refusals, heartbeats, and the dispatch of events. Called on one thread, without
+ * clock or I/O. Rounds (tasks, upload plans, verdicts) are in session_round.c.
+ */
+
 #include "client/core/session.h"
 
 #include <inttypes.h>
@@ -9,11 +15,14 @@
 #include "client/core/session_impl.h"
 #include "libfl/base/backoff.h"
 
-/* A server that takes the connection and then says nothing is left after this. */
+/*
+ * Timeout for Welcome: a server that accepts the connection but does not answer is disconnected
+ * after it.
+ */
 #define GREETING_MS 30000
-/* Missed heartbeats that mean the server is gone. */
+/* Missed heartbeats after which the server counts as lost. */
 #define SILENT_INTERVALS 3
-/* The longest wait that a server can ask for. */
+/* The longest pause that a server can request. */
 #define WAIT_MAX_MS UINT64_C(86400000)
 /* Percent of a wait. */
 #define JITTER 20
@@ -71,12 +80,12 @@ const char *fl__session_text(struct fl_session *s, const char *fmt, ...)
     FL_REQUIRE(s->n_lines < FL__LINES_MAX);
     line = s->lines[s->n_lines++];
     va_start(ap, fmt);
-    (void)vsnprintf(line, FL__GENERATION_SIZE, fmt, ap);
+    (void)vsnprintf(line, FL__LINE_SIZE, fmt, ap);
     va_end(ap);
     return line;
 }
 
-static void trace_move(const struct fl_sm *sm, unsigned previous, void *ctx)
+static void session_trace_move(const struct fl_sm *sm, unsigned previous, void *ctx)
 {
     struct fl_session *s = ctx;
 
@@ -84,8 +93,8 @@ static void trace_move(const struct fl_sm *sm, unsigned previous, void *ctx)
         fl__session_text(s, "%s -> %s: %s", sm->states[previous].name, fl_sm_name(sm), s->why);
 }
 
-/* What each state promises about the round. */
-static bool invariant(const struct fl_sm *sm, unsigned previous)
+/* The invariant of each state about the round. */
+static bool session_invariant(const struct fl_sm *sm, unsigned previous)
 {
     const struct fl_session *s = sm->ctx;
     bool busy = s->training.round != 0;
@@ -124,9 +133,9 @@ void fl__session_move(struct fl_session *s, enum fl_session_state state, const c
     s->why = NULL;
 }
 
-/* --- waits --- */
+/* --- pauses --- */
 
-/* The next wait of a series that begins with `first_ms`. */
+/* The next pause of a doubling series that begins with `first_ms`, with 20 % jitter. */
 static uint64_t next_wait(struct fl_session *s, unsigned *failures, uint64_t first_ms,
                           uint64_t max_ms)
 {
@@ -142,7 +151,7 @@ uint64_t fl__session_wait(struct fl_session *s, unsigned *failures, uint64_t max
     return next_wait(s, failures, s->conf.backoff_ms, max_ms);
 }
 
-/* The longest wait of a lost connection, up to a fifth shorter. */
+/* The longest pause after a lost connection, up to a fifth shorter. */
 static uint64_t curable_wait(struct fl_session *s)
 {
     uint64_t wait =
@@ -151,41 +160,44 @@ static uint64_t curable_wait(struct fl_session *s)
     return fl_backoff_jitter(wait, JITTER, 0, &s->rng);
 }
 
-/* A wait that the server or the operator set: never shorter. */
-static uint64_t at_least(struct fl_session *s, uint64_t wait_ms)
+/* A pause set by the server or the operator: never shorter, up to a fifth longer. */
+static uint64_t wait_at_least(struct fl_session *s, uint64_t wait_ms)
 {
     return fl_backoff_jitter(wait_ms < WAIT_MAX_MS ? wait_ms : WAIT_MAX_MS, 0, JITTER, &s->rng);
 }
 
-/* Out of the session, and back after `wait` ms. */
+/* Leave the session and reconnect after `wait` ms. */
 static void go_offline(struct fl_session *s, uint64_t now_ms, uint64_t wait, const char *why)
 {
     fl__round_leave(s);
     s->evaluating = 0;
     s->last_wait_ms = wait;
-    s->told_when = false;
+    s->server_pause = false;
     s->wake_at = fl__later(now_ms, wait);
     (void)snprintf(s->offline_reason, sizeof(s->offline_reason), "%s", why);
     fl__session_move(s, FL_SESSION_OFFLINE,
-                     fl__session_text(s, "%s, again in %" PRIu64 " ms", why, wait));
+                     fl__session_text(s, "%s, reconnecting in %" PRIu64 " ms", why, wait));
 }
 
-/* "13 s", "150 ms": how long until it asks again. */
-static const char *span_text(struct fl_session *s, uint64_t ms)
+/* "13 s", "150 ms": the pause as text. */
+static const char *session_span_text(struct fl_session *s, uint64_t ms)
 {
     return ms < 10000 ? fl__session_text(s, "%" PRIu64 " ms", ms)
                       : fl__session_text(s, "%" PRIu64 " s", ms / 1000);
 }
 
-/* Away for longer than a broken connection takes: the operator is told when it asks again. */
+/*
+ * Like go_offline(), for pauses longer than after a lost connection: logs when the client
+ * reconnects.
+ */
 static void stay_away(struct fl_session *s, uint64_t now_ms, uint64_t wait, const char *why)
 {
     fl__session_emit(s, FL_CEFF_NOTICE, fl__no_round)->text =
-        fl__session_text(s, "%s; asking again in %s", why, span_text(s, wait));
+        fl__session_text(s, "%s; reconnecting in %s", why, session_span_text(s, wait));
     go_offline(s, now_ms, wait, why);
 }
 
-/* A finished server is gone, or does not keep us. */
+/* The server of a finished federation stopped, or ended the session. */
 static void lost_when_done(struct fl_session *s, uint64_t now_ms, const char *why)
 {
     uint64_t max = s->conf.done_max_ms != 0 ? s->conf.done_max_ms : s->conf.backoff_max_ms;
@@ -197,8 +209,8 @@ static void lost_when_done(struct fl_session *s, uint64_t now_ms, const char *wh
     stay_away(s, now_ms, fl__session_wait(s, &s->done, max), why);
 }
 
-/* The connection broke or never stood. */
-static void lost(struct fl_session *s, uint64_t now_ms, const char *why)
+/* The connection was lost or never came up. */
+static void session_lost(struct fl_session *s, uint64_t now_ms, const char *why)
 {
     if (s->sm.state == FL_SESSION_DONE) {
         lost_when_done(s, now_ms, why);
@@ -210,7 +222,7 @@ static void lost(struct fl_session *s, uint64_t now_ms, const char *why)
     go_offline(s, now_ms, fl__session_wait(s, &s->lost, s->conf.backoff_max_ms), why);
 }
 
-static void stop(struct fl_session *s, enum fl_session_exit code, const char *why)
+static void session_stop(struct fl_session *s, enum fl_session_exit code, const char *why)
 {
     bool linked = s->sm.state != FL_SESSION_OFFLINE;
     struct fl_session_effect *effect;
@@ -226,7 +238,7 @@ static void stop(struct fl_session *s, enum fl_session_exit code, const char *wh
     effect->text = why;
 }
 
-/* --- events of the connection --- */
+/* --- connection events --- */
 
 static const char *reason_or(const char *reason, const char *other)
 {
@@ -240,7 +252,7 @@ static void connect_now(struct fl_session *s, const char *why)
     fl__session_emit(s, FL_CEFF_CONNECT, fl__no_round);
 }
 
-static void on_start(struct fl_session *s, const struct fl_session_event *event)
+static void session_on_start(struct fl_session *s, const struct fl_session_event *event)
 {
     if (s->started || s->sm.state != FL_SESSION_OFFLINE) {
         return;
@@ -250,7 +262,7 @@ static void on_start(struct fl_session *s, const struct fl_session_event *event)
     connect_now(s, "start");
 }
 
-static void on_connected(struct fl_session *s, uint64_t now_ms)
+static void session_on_connected(struct fl_session *s, uint64_t now_ms)
 {
     if (s->sm.state != FL_SESSION_CONNECTING) {
         return;
@@ -265,7 +277,7 @@ static uint64_t wait_after(struct fl_session *s, uint64_t now_ms, enum fl_sessio
     uint64_t max = s->conf.refused_ms;
 
     if (kind == FL_SESSION_REFUSED_FINAL) {
-        return at_least(s, max);
+        return wait_at_least(s, max);
     }
     if (kind == FL_SESSION_REFUSED_CURABLE) {
         return curable_wait(s);
@@ -277,19 +289,19 @@ static uint64_t wait_after(struct fl_session *s, uint64_t now_ms, enum fl_sessio
                      max);
 }
 
-/* Neither side can change that by itself: wait for an operator, or give up. */
-static void refused(struct fl_session *s, uint64_t now_ms, enum fl_session_refusal kind,
-                    enum fl_session_exit code, const char *why)
+/* A refusal that neither side can resolve automatically: pause, or stop without after_refusal. */
+static void session_refused(struct fl_session *s, uint64_t now_ms, enum fl_session_refusal kind,
+                            enum fl_session_exit code, const char *why)
 {
     if (s->conf.refused_ms == 0) {
-        stop(s, code, why);
+        session_stop(s, code, why);
         return;
     }
     fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
     stay_away(s, now_ms, wait_after(s, now_ms, kind), why);
 }
 
-/* As refused(), but the connection is gone already. */
+/* As session_refused(), but the connection is closed already. */
 static void refused_by_transport(struct fl_session *s, uint64_t now_ms, const char *why)
 {
     if (s->conf.refused_ms != 0) {
@@ -297,7 +309,7 @@ static void refused_by_transport(struct fl_session *s, uint64_t now_ms, const ch
         return;
     }
     go_offline(s, now_ms, 0, why);
-    stop(s, FL_SESSION_EXIT_REFUSED, why);
+    session_stop(s, FL_SESSION_EXIT_REFUSED, why);
 }
 
 static void on_disconnected(struct fl_session *s, const struct fl_session_event *event)
@@ -311,18 +323,19 @@ static void on_disconnected(struct fl_session *s, const struct fl_session_event 
         refused_by_transport(s, event->now_ms, reason);
         return;
     }
-    lost(s, event->now_ms,
-         fl__session_text(
-             s, "%s: %s",
-             s->sm.state == FL_SESSION_CONNECTING ? "no connection" : "connection lost", reason));
+    session_lost(
+        s, event->now_ms,
+        fl__session_text(s, "%s: %s",
+                         s->sm.state == FL_SESSION_CONNECTING ? "no connection" : "connection lost",
+                         reason));
 }
 
 static void on_welcome(struct fl_session *s, const struct fl_session_event *event)
 {
     if (!event->u.welcome.model_fits) {
-        refused(s, event->now_ms, FL_SESSION_REFUSED_FINAL, FL_SESSION_EXIT_MODEL,
-                fl__session_text(s, "the model does not fit: %s",
-                                 reason_or(event->u.welcome.reason, "no reason given")));
+        session_refused(s, event->now_ms, FL_SESSION_REFUSED_FINAL, FL_SESSION_EXIT_MODEL,
+                        fl__session_text(s, "the model does not fit: %s",
+                                         reason_or(event->u.welcome.reason, "no reason given")));
         return;
     }
     if (s->held.round != 0 && event->u.welcome.held_unfit != NULL) {
@@ -336,25 +349,26 @@ static void on_welcome(struct fl_session *s, const struct fl_session_event *even
     fl__session_move(s, FL_SESSION_READY, "welcome");
 }
 
-static void on_refused(struct fl_session *s, const struct fl_session_event *event)
+static void session_on_refused(struct fl_session *s, const struct fl_session_event *event)
 {
     const char *why =
         fl__session_text(s, "refused: %s", reason_or(event->u.refused.reason, "no reason given"));
 
     if (event->u.refused.retry_after_ms == 0) {
-        refused(s, event->now_ms, event->u.refused.kind, FL_SESSION_EXIT_REFUSED, why);
+        session_refused(s, event->now_ms, event->u.refused.kind, FL_SESSION_EXIT_REFUSED, why);
         return;
     }
     fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
-    stay_away(s, event->now_ms, at_least(s, event->u.refused.retry_after_ms), why);
-    s->told_when = true;
+    stay_away(s, event->now_ms, wait_at_least(s, event->u.refused.retry_after_ms), why);
+    s->server_pause = true;
 }
 
-/* All rounds are done. A server that still waits for hello has no session to stay in. */
-static void on_done(struct fl_session *s, uint64_t now_ms, const char *reason)
+/* All rounds are done. Before Welcome there is no session to stay in. */
+static void session_on_done(struct fl_session *s, uint64_t now_ms, const char *reason)
 {
     if (s->conf.exit_when_done) {
-        stop(s, FL_SESSION_EXIT_DONE, fl__session_text(s, "the federation is over: %s", reason));
+        session_stop(s, FL_SESSION_EXIT_DONE,
+                     fl__session_text(s, "the federation has finished: %s", reason));
         return;
     }
     s->done_at = now_ms;
@@ -369,7 +383,7 @@ static void on_done(struct fl_session *s, uint64_t now_ms, const char *reason)
     fl__round_leave(s);
     fl__round_cancel_training(s);
     fl__session_emit(s, FL_CEFF_NOTICE, fl__no_round)->text = fl__session_text(
-        s, "%s; staying connected, for more rounds or until the server is gone", reason);
+        s, "%s; staying connected for more rounds, or until the server stops", reason);
     fl__session_move(s, FL_SESSION_DONE, reason);
 }
 
@@ -379,19 +393,20 @@ static void on_drain(struct fl_session *s, const struct fl_session_event *event)
     const char *reason = reason_or(event->u.drain.reason, "no reason given");
 
     if (wait == 0) {
-        on_done(s, event->now_ms, reason);
+        session_on_done(s, event->now_ms, reason);
         return;
     }
     s->lost = 0;
     fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
-    stay_away(s, event->now_ms, at_least(s, wait), fl__session_text(s, "drained: %s", reason));
-    s->told_when = true;
+    stay_away(s, event->now_ms, wait_at_least(s, wait),
+              fl__session_text(s, "the server is draining: %s", reason));
+    s->server_pause = true;
 }
 
 static void on_retry(struct fl_session *s)
 {
-    if (s->started && s->sm.state == FL_SESSION_OFFLINE && !s->told_when) {
-        connect_now(s, "the wait is cut short");
+    if (s->started && s->sm.state == FL_SESSION_OFFLINE && !s->server_pause) {
+        connect_now(s, "retrying early");
     }
 }
 
@@ -403,15 +418,15 @@ static uint64_t silent_at(const struct fl_session *s)
 static void on_tick(struct fl_session *s, uint64_t now_ms)
 {
     if (s->sm.state == FL_SESSION_OFFLINE && now_ms >= s->wake_at) {
-        connect_now(s, "the wait is over");
+        connect_now(s, "the pause has ended");
     } else if (s->sm.state == FL_SESSION_GREETING && now_ms >= s->greet_until) {
         fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round)->text =
             "the server does not answer hello";
-        lost(s, now_ms, "the server does not answer hello");
+        session_lost(s, now_ms, "the server does not answer hello");
     } else if (fl__session_connected(s)) {
         if (now_ms >= silent_at(s)) {
             fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round)->text = "the server is silent";
-            lost(s, now_ms, "the server is silent");
+            session_lost(s, now_ms, "the server is silent");
             return;
         }
         if (now_ms >= s->heartbeat_at) {
@@ -422,7 +437,7 @@ static void on_tick(struct fl_session *s, uint64_t now_ms)
     }
 }
 
-/* --- the whole --- */
+/* --- interface --- */
 
 int fl_session_create(const struct fl_session_conf *conf, struct fl_session **ret)
 {
@@ -440,8 +455,8 @@ int fl_session_create(const struct fl_session_conf *conf, struct fl_session **re
     s->transfer_at = FL__NEVER;
     fl_rng_key(&s->rng, conf->seed, FL_RNG_JITTER, 0, 0);
     fl_sm_init(&s->sm, states, FL_SESSION_COUNT, FL_SESSION_OFFLINE);
-    s->sm.invariant = invariant;
-    s->sm.trace = trace_move;
+    s->sm.invariant = session_invariant;
+    s->sm.trace = session_trace_move;
     s->sm.ctx = s;
     *ret = s;
     return FL_OK;
@@ -457,25 +472,25 @@ void fl_session_free(struct fl_session *session)
 
 static void on_breach(struct fl_session *s, const struct fl_session_event *event)
 {
-    const char *why = fl__session_text(s, "the server broke the protocol: %s in state %s",
+    const char *why = fl__session_text(s, "protocol error of the server: unexpected %s in state %s",
                                        fl_session_command_name(event->type), fl_sm_name(&s->sm));
 
     fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round)->text = why;
-    lost(s, event->now_ms, why);
+    session_lost(s, event->now_ms, why);
 }
 
-/* What the server asked for cannot be remembered. */
+/* No memory for a copy of the command. */
 static void out_of_memory(struct fl_session *s, const struct fl_session_event *event)
 {
     const char *why =
-        fl__session_text(s, "no memory for a %s", fl_session_command_name(event->type));
+        fl__session_text(s, "out of memory for a %s", fl_session_command_name(event->type));
 
     fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round)->text = why;
-    lost(s, event->now_ms, why);
+    session_lost(s, event->now_ms, why);
 }
 
-/* Of the server; each is a sign of life. */
-static void on_command(struct fl_session *s, const struct fl_session_event *event)
+/* A command of the server; each one shows that it is alive. */
+static void session_on_command(struct fl_session *s, const struct fl_session_event *event)
 {
     enum fl_session_answer answer = fl_session_answer(fl_session_state(s), event->type);
     int rv = FL_OK;
@@ -492,7 +507,7 @@ static void on_command(struct fl_session *s, const struct fl_session_event *even
         on_welcome(s, event);
         break;
     case FL_CEV_REFUSED:
-        on_refused(s, event);
+        session_on_refused(s, event);
         break;
     case FL_CEV_DRAIN:
         on_drain(s, event);
@@ -525,17 +540,17 @@ static void on_command(struct fl_session *s, const struct fl_session_event *even
     }
 }
 
-static void on_event(struct fl_session *s, const struct fl_session_event *event)
+static void session_on_event(struct fl_session *s, const struct fl_session_event *event)
 {
     switch (event->type) {
     case FL_CEV_START:
-        on_start(s, event);
+        session_on_start(s, event);
         break;
     case FL_CEV_TICK:
         on_tick(s, event->now_ms);
         break;
     case FL_CEV_CONNECTED:
-        on_connected(s, event->now_ms);
+        session_on_connected(s, event->now_ms);
         break;
     case FL_CEV_DISCONNECTED:
         on_disconnected(s, event);
@@ -550,7 +565,7 @@ static void on_event(struct fl_session *s, const struct fl_session_event *event)
     case FL_CEV_DISMISSED:
     case FL_CEV_EVALUATE:
     case FL_CEV_HEARTBEAT:
-        on_command(s, event);
+        session_on_command(s, event);
         break;
     case FL_CEV_FETCHED:
         fl__round_fetched(s, event->u.key);
@@ -577,7 +592,7 @@ static void on_event(struct fl_session *s, const struct fl_session_event *event)
         on_retry(s);
         break;
     case FL_CEV_STOP:
-        stop(s, FL_SESSION_EXIT_DONE, "asked to stop");
+        session_stop(s, FL_SESSION_EXIT_DONE, "stopped by a signal");
         break;
     }
 }
@@ -588,12 +603,12 @@ void fl_session_step(struct fl_session *session, const struct fl_session_event *
     session->n_effects = 0;
     session->n_lines = 0;
     if (session->sm.state != FL_SESSION_STOPPED) {
-        on_event(session, event);
+        session_on_event(session, event);
     }
     *ret = (struct fl_session_effects){session->effects, session->n_effects};
 }
 
-static uint64_t sooner(uint64_t a, uint64_t b)
+static uint64_t earlier_deadline(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -609,7 +624,8 @@ uint64_t fl_session_deadline(const struct fl_session *session)
     if (!fl__session_connected(session)) {
         return FL__NEVER;
     }
-    return sooner(sooner(session->heartbeat_at, silent_at(session)), session->transfer_at);
+    return earlier_deadline(earlier_deadline(session->heartbeat_at, silent_at(session)),
+                            session->transfer_at);
 }
 
 enum fl_session_state fl_session_state(const struct fl_session *session)

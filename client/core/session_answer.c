@@ -1,8 +1,8 @@
 /*
- * What the client makes of each command of the server in each state of the session. A command
- * that the contract (proto/fl/v1/federation.proto) has no place for ends the session before
- * anything of it is looked at: what is under way belongs to what was described before it.
- * docs/protocol-states.md shows this table, tests/unit/test_session_answer.c compares the two.
+ * How the client handles each command of the server in each state of the session. A command that
+ * the contract (proto/fl/v1/federation.proto) does not allow ends the session before its contents
+ * are read: they would refer to a setup that this session does not have. docs/protocol-states.md
+ * shows this table; tests/unit/test_session_answer.c compares the two.
  */
 
 #include "client/core/session.h"
@@ -11,17 +11,17 @@
 #define TAKE   FL_SESSION_TAKES
 #define BREACH FL_SESSION_BREACH
 
-/* No stream, or one that is being closed: what still comes on it was sent to another session. */
+/* No stream, or one that is being closed: commands still received belong to another session. */
 #define AWAY                                                                           \
     {                                                                                  \
         IGNORE, IGNORE, IGNORE, IGNORE, IGNORE, IGNORE, IGNORE, IGNORE, IGNORE, IGNORE \
     }
-/* A Welcome belongs to one Hello; all else is asked of a client that knows the model. */
+/* One Welcome answers one Hello; all other commands need a client that knows the model. */
 #define GREETING                                                               \
     {                                                                          \
         TAKE, TAKE, BREACH, BREACH, BREACH, BREACH, BREACH, BREACH, TAKE, TAKE \
     }
-/* Whatever the round stands at: commands name the round they mean, and may be late. */
+/* In any state of a round: commands name their round, and may be late. */
 #define WELCOMED                                                     \
     {                                                                \
         BREACH, TAKE, TAKE, TAKE, TAKE, TAKE, TAKE, TAKE, TAKE, TAKE \

@@ -1,17 +1,17 @@
 #ifndef FL_CLIENT_CORE_SESSION_IMPL_H
 #define FL_CLIENT_CORE_SESSION_IMPL_H
 
-/* Shared inside client/core: session.c has the connection, session_round.c the rounds. */
+/* Private to client/core: session.c has the connection, session_round.c the rounds. */
 
 #include "client/core/session.h"
 #include "libfl/base/rng.h"
 #include "libfl/base/sm.h"
 
 #define FL__NEVER UINT64_MAX
-/* More than any event causes: a new task that replaces everything causes nine. */
+/* More effects than any event causes: a new task that replaces everything causes nine. */
 #define FL__EFFECTS_MAX         24
 #define FL__LINES_MAX           8
-#define FL__GENERATION_SIZE     384
+#define FL__LINE_SIZE           384
 #define FL__OFFLINE_REASON_SIZE 256
 
 struct fl_session {
@@ -21,28 +21,28 @@ struct fl_session {
     bool started;
 
     /* The connection. */
-    unsigned lost;         /* failures in a row, as the next three: how long to wait */
+    unsigned lost;         /* consecutive failures, as the next two: length of the next pause */
     unsigned done;         /* sessions that a finished server ended */
     unsigned fenced;       /* sessions that another one of the same name ended */
-    uint64_t last_wait_ms; /* before the session that stands */
-    uint64_t wake_at;      /* OFFLINE: connect again */
-    bool told_when;        /* OFFLINE: the server asked for this wait */
-    uint64_t greet_until;  /* GREETING: Welcome is due */
+    uint64_t last_wait_ms; /* the pause before this session */
+    uint64_t wake_at;      /* OFFLINE: reconnect time */
+    bool server_pause;     /* OFFLINE: the server requested this pause */
+    uint64_t greet_until;  /* GREETING: timeout of Welcome */
     uint64_t welcomed_at;
     uint64_t done_at; /* DONE since */
     uint64_t heartbeat_ms;
     uint64_t heartbeat_at;
     uint64_t heard_at;
 
-    /* The round of the conversation: set from FETCHING to PUSHING. */
+    /* The current round: set from FETCHING to PUSHING. */
     struct fl_round_key task;
     bool has_plan;
     uint8_t *units; /* [n_units], NULL: all */
     size_t n_units;
-    unsigned transfer;    /* fetches or pushes that failed */
-    uint64_t transfer_at; /* a failed fetch or push is tried again */
+    unsigned transfer;    /* failed fetches or pushes */
+    uint64_t transfer_at; /* retry time of a failed fetch or push */
 
-    /* What goes on beside the conversation; round 0: nothing. */
+    /* Work beside the current round; round 0: none. */
     struct fl_round_key training;
     struct fl_round_key held;
     uint64_t evaluating; /* round, 0: none */
@@ -50,9 +50,9 @@ struct fl_session {
     /* Effects of the last step and the texts they point to. */
     struct fl_session_effect effects[FL__EFFECTS_MAX];
     size_t n_effects;
-    char lines[FL__LINES_MAX][FL__GENERATION_SIZE];
+    char lines[FL__LINES_MAX][FL__LINE_SIZE];
     size_t n_lines;
-    const char *why; /* of the move that is being made */
+    const char *why; /* reason of the current transition */
     char offline_reason[FL__OFFLINE_REASON_SIZE];
 };
 
@@ -62,21 +62,21 @@ bool fl__key_equal(struct fl_round_key a, struct fl_round_key b);
 bool fl__session_connected(const struct fl_session *s); /* welcomed */
 struct fl_session_effect *fl__session_emit(struct fl_session *s, enum fl_session_effect_type type,
                                            struct fl_round_key key);
-/* A text that lives until the next step. */
+/* Format a text that is valid until the next step. */
 FL_PRINTF(2, 3) const char *fl__session_text(struct fl_session *s, const char *fmt, ...);
-/* Move to another state; `why` goes into the trace line. */
+/* Move to another state; `why` is the reason in the trace line. */
 void fl__session_move(struct fl_session *s, enum fl_session_state state, const char *why);
-/* The wait after one more failure, with jitter; the series grows to `max_ms`. */
+/* The pause after one more failure, with jitter; the series grows to `max_ms`. */
 uint64_t fl__session_wait(struct fl_session *s, unsigned *failures, uint64_t max_ms);
 uint64_t fl__later(uint64_t now_ms, uint64_t span_ms);
 
-/* Forget the round of the conversation: what is under way for it is cancelled, all but training. */
+/* Leave the current round: cancel everything for it except training. */
 void fl__round_leave(struct fl_session *s);
 /* As above, and READY when connected. */
 void fl__round_end(struct fl_session *s, const char *why);
 /* End a training run, if there is one. */
 void fl__round_cancel_training(struct fl_session *s);
-/* Events of the rounds, in states that are connected unless said otherwise. */
+/* Events of the rounds, in connected states unless noted. */
 FL_MUST_CHECK int fl__round_task(struct fl_session *s, const struct fl_session_event *event);
 FL_MUST_CHECK int fl__round_plan(struct fl_session *s, const struct fl_session_event *event);
 void fl__round_fetched(struct fl_session *s, struct fl_round_key key);
@@ -84,11 +84,11 @@ void fl__round_fetch_failed(struct fl_session *s, const struct fl_session_event 
 void fl__round_trained(struct fl_session *s, struct fl_round_key key); /* in any state */
 void fl__round_train_failed(struct fl_session *s, const struct fl_session_event *event);
 void fl__round_push_failed(struct fl_session *s, const struct fl_session_event *event);
-/* Accepted, rejected, or dismissed. */
+/* The round was accepted, rejected, or dismissed. */
 void fl__round_over(struct fl_session *s, struct fl_round_key key, const char *why);
 void fl__round_evaluate(struct fl_session *s, uint64_t round);
 void fl__round_evaluate_failed(struct fl_session *s, const struct fl_session_event *event);
-/* A fetch or a push that waits for its next attempt. */
+/* Retry a fetch or push that is due. */
 void fl__round_tick(struct fl_session *s, uint64_t now_ms);
 
 #endif

@@ -1,4 +1,7 @@
-/* The rounds of a session: from a task to a verdict. */
+/*
+ * The rounds of a session as a pure state machine: from a task over fetching, training, report and
+ * upload plan to a verdict, and evaluations. Connection and back-off are in session.c.
+ */
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -6,12 +9,12 @@
 
 #include "client/core/session_impl.h"
 
-static const char *named(struct fl_session *s, const char *what, struct fl_round_key key)
+static const char *round_text(struct fl_session *s, const char *what, struct fl_round_key key)
 {
     return fl__session_text(s, "%s %" PRIu64 "/%" PRIu32, what, key.round, key.attempt);
 }
 
-static bool current(const struct fl_session *s, struct fl_round_key key)
+static bool round_is_current(const struct fl_session *s, struct fl_round_key key)
 {
     return s->task.round != 0 && fl__key_equal(s->task, key);
 }
@@ -55,7 +58,7 @@ void fl__round_cancel_training(struct fl_session *s)
     }
 }
 
-static void drop_held(struct fl_session *s)
+static void round_drop_result(struct fl_session *s)
 {
     if (s->held.round != 0) {
         fl__session_emit(s, FL_CEFF_DROP, s->held);
@@ -65,7 +68,7 @@ static void drop_held(struct fl_session *s)
 
 /* --- the plan --- */
 
-/* The units of an event, to be kept: NULL stays NULL (all units). */
+/* Copies the upload mask of an event: NULL stays NULL (all layers). */
 static int copy_units(const uint8_t *units, size_t n, uint8_t **ret)
 {
     *ret = NULL;
@@ -100,7 +103,7 @@ static bool asks_for_something(const struct fl_session *s)
     return s->units == NULL || i < s->n_units;
 }
 
-static void push(struct fl_session *s)
+static void round_push(struct fl_session *s)
 {
     struct fl_session_effect *effect = fl__session_emit(s, FL_CEFF_PUSH, s->task);
 
@@ -109,46 +112,46 @@ static void push(struct fl_session *s)
     effect->n_units = s->n_units;
 }
 
-/* REPORTED: an empty plan asks for no push, the verdict comes by itself. */
+/* REPORTED: an empty upload mask needs no push, the server sends the verdict. */
 static void push_if_planned(struct fl_session *s)
 {
     if (s->has_plan && asks_for_something(s)) {
-        fl__session_move(s, FL_SESSION_PUSHING, named(s, "plan", s->task));
-        push(s);
+        fl__session_move(s, FL_SESSION_PUSHING, round_text(s, "plan", s->task));
+        round_push(s);
     }
 }
 
 /* --- tasks --- */
 
-/* Whatever else is going on gives way to `key`. */
-static void make_room(struct fl_session *s, struct fl_round_key key)
+/* Cancels or drops all work for rounds other than `key`. */
+static void round_replace_work(struct fl_session *s, struct fl_round_key key)
 {
-    fl__round_end(s, named(s, "the server goes on with", key));
+    fl__round_end(s, round_text(s, "the server continues with", key));
     if (!fl__key_equal(s->training, key)) {
         fl__round_cancel_training(s);
     }
     if (!fl__key_equal(s->held, key)) {
-        drop_held(s);
+        round_drop_result(s);
     }
 }
 
-static void begin(struct fl_session *s)
+static void round_begin(struct fl_session *s)
 {
     if (fl__key_equal(s->held, s->task)) {
-        fl__session_move(s, FL_SESSION_REPORTED, named(s, "the result is kept of", s->task));
+        fl__session_move(s, FL_SESSION_REPORTED, round_text(s, "result pending of", s->task));
         fl__session_emit(s, FL_CEFF_REPORT, s->task);
         push_if_planned(s);
     } else if (fl__key_equal(s->training, s->task)) {
-        fl__session_move(s, FL_SESSION_TRAINING, named(s, "still training", s->task));
+        fl__session_move(s, FL_SESSION_TRAINING, round_text(s, "still training", s->task));
     } else {
-        fl__session_move(s, FL_SESSION_FETCHING, named(s, "task", s->task));
+        fl__session_move(s, FL_SESSION_FETCHING, round_text(s, "task", s->task));
         fl__session_emit(s, FL_CEFF_FETCH, s->task);
     }
 }
 
 bool fl_session_task_is_new(const struct fl_session *session, struct fl_round_key key)
 {
-    return key.round != 0 && !current(session, key);
+    return key.round != 0 && !round_is_current(session, key);
 }
 
 bool fl_session_plan_fits(const uint8_t *units, size_t n_units, size_t model_units)
@@ -167,40 +170,40 @@ int fl__round_task(struct fl_session *s, const struct fl_session_event *event)
     uint8_t *units = NULL;
 
     if (!fl_session_task_is_new(s, key)) {
-        return FL_OK; /* A task that comes twice in a session is one task. */
+        return FL_OK; /* A repeated task is ignored. */
     }
     if (event->u.task.has_plan &&
         copy_units(event->u.task.units, event->u.task.n_units, &units) != FL_OK)
     {
         return FL_ENOMEM;
     }
-    make_room(s, key);
+    round_replace_work(s, key);
     s->done = 0;
     s->task = key;
     s->has_plan = event->u.task.has_plan;
     s->units = units;
     s->n_units = units != NULL ? event->u.task.n_units : 0;
-    begin(s);
+    round_begin(s);
     return FL_OK;
 }
 
 /*
- * A plan for something that this session has no task for: what is kept or still in training can
- * serve it, else the server is told not to wait.
+ * An upload plan without a task in this session: a pending result or a running training can serve
+ * it, else Failed is sent so that the server does not wait.
  */
-static bool adopt(struct fl_session *s, struct fl_round_key key)
+static bool round_adopt(struct fl_session *s, struct fl_round_key key)
 {
     if (s->sm.state == FL_SESSION_READY && fl__key_equal(s->held, key)) {
         s->task = key;
-        fl__session_move(s, FL_SESSION_REPORTED, named(s, "the result is kept of", key));
+        fl__session_move(s, FL_SESSION_REPORTED, round_text(s, "result pending of", key));
         return true;
     }
     if (s->sm.state == FL_SESSION_READY && fl__key_equal(s->training, key)) {
         s->task = key;
-        fl__session_move(s, FL_SESSION_TRAINING, named(s, "still training", key));
+        fl__session_move(s, FL_SESSION_TRAINING, round_text(s, "still training", key));
         return true;
     }
-    fl__session_emit(s, FL_CEFF_FAILED, key)->text = "nothing is kept of this round";
+    fl__session_emit(s, FL_CEFF_FAILED, key)->text = "no result of this round";
     return false;
 }
 
@@ -210,20 +213,21 @@ int fl__round_plan(struct fl_session *s, const struct fl_session_event *event)
     uint8_t *units = NULL;
 
     if (key.round == 0 ||
-        (current(s, key) && plan_is(s, event->u.plan.units, event->u.plan.n_units))) {
+        (round_is_current(s, key) && plan_is(s, event->u.plan.units, event->u.plan.n_units)))
+    {
         return FL_OK;
     }
     if (copy_units(event->u.plan.units, event->u.plan.n_units, &units) != FL_OK) {
         return FL_ENOMEM;
     }
-    if (!current(s, key) && !adopt(s, key)) {
+    if (!round_is_current(s, key) && !round_adopt(s, key)) {
         free(units);
         return FL_OK;
     }
-    if (s->sm.state == FL_SESSION_PUSHING) { /* Another plan for the same round. */
+    if (s->sm.state == FL_SESSION_PUSHING) { /* A changed upload plan for the same round. */
         fl__session_emit(s, FL_CEFF_CANCEL_PUSH, key);
         s->transfer_at = FL__NEVER;
-        fl__session_move(s, FL_SESSION_REPORTED, named(s, "another plan", key));
+        fl__session_move(s, FL_SESSION_REPORTED, round_text(s, "another plan", key));
     }
     forget_plan(s);
     s->has_plan = true;
@@ -236,25 +240,25 @@ int fl__round_plan(struct fl_session *s, const struct fl_session_event *event)
     return FL_OK;
 }
 
-/* --- work --- */
+/* --- fetching, training, pushing --- */
 
-/* Try a fetch or a push again after a wait. */
+/* Schedule the retry of a fetch or a push. */
 static void try_later(struct fl_session *s, const struct fl_session_event *event, const char *what)
 {
     uint64_t wait = fl__session_wait(s, &s->transfer, s->conf.backoff_max_ms);
 
     s->transfer_at = fl__later(event->now_ms, wait);
     fl__session_emit(s, FL_CEFF_TRACE, fl__no_round)->text = fl__session_text(
-        s, "%s %" PRIu64 "/%" PRIu32 " failed: %s, again in %" PRIu64 " ms", what, s->task.round,
+        s, "%s %" PRIu64 "/%" PRIu32 " failed: %s, retrying in %" PRIu64 " ms", what, s->task.round,
         s->task.attempt, event->u.failed.reason != NULL ? event->u.failed.reason : "", wait);
 }
 
-/* The round cannot be done here: tell the server and be ready for the next. */
-static void give_up(struct fl_session *s, const struct fl_session_event *event, const char *what)
+/* The round failed permanently: send Failed and wait for the next round. */
+static void round_fail(struct fl_session *s, const struct fl_session_event *event, const char *what)
 {
     const char *reason = event->u.failed.reason != NULL ? event->u.failed.reason : "";
-    char ends[FL__GENERATION_SIZE - 32];
-    /* The last words of a program are at the end. */
+    char ends[FL__LINE_SIZE - 32];
+    /* The end of a program's output matters most. */
     const char *text =
         fl__session_text(s, "%s failed: %s", what, fl_str_ends(ends, sizeof(ends), reason));
     struct fl_session_effect *e = fl__session_emit(s, FL_CEFF_FAILED, event->u.failed.key);
@@ -262,30 +266,30 @@ static void give_up(struct fl_session *s, const struct fl_session_event *event, 
     e->text = text;
     e->diverged = event->u.failed.diverged;
     if (!event->u.failed.keeps) {
-        drop_held(s);
+        round_drop_result(s);
     }
     fl__round_end(s, text);
 }
 
 void fl__round_fetched(struct fl_session *s, struct fl_round_key key)
 {
-    if (s->sm.state != FL_SESSION_FETCHING || !current(s, key)) {
+    if (s->sm.state != FL_SESSION_FETCHING || !round_is_current(s, key)) {
         return;
     }
     s->transfer = 0;
     s->transfer_at = FL__NEVER;
     s->training = key;
-    fl__session_move(s, FL_SESSION_TRAINING, named(s, "fetched", key));
+    fl__session_move(s, FL_SESSION_TRAINING, round_text(s, "fetched", key));
     fl__session_emit(s, FL_CEFF_TRAIN, key);
 }
 
 void fl__round_fetch_failed(struct fl_session *s, const struct fl_session_event *event)
 {
-    if (s->sm.state != FL_SESSION_FETCHING || !current(s, event->u.failed.key)) {
+    if (s->sm.state != FL_SESSION_FETCHING || !round_is_current(s, event->u.failed.key)) {
         return;
     }
     if (event->u.failed.permanent) {
-        give_up(s, event, "fetching");
+        round_fail(s, event, "fetching");
     } else {
         try_later(s, event, "fetching");
     }
@@ -297,14 +301,14 @@ void fl__round_trained(struct fl_session *s, struct fl_round_key key)
         return;
     }
     if (!fl__key_equal(s->training, key)) {
-        /* A run that was cancelled too late. */
+        /* The run ended before it was cancelled. */
         fl__session_emit(s, FL_CEFF_DROP, key);
         return;
     }
     s->training = fl__no_round;
     s->held = key;
     if (s->sm.state == FL_SESSION_TRAINING) {
-        fl__session_move(s, FL_SESSION_REPORTED, named(s, "trained", key));
+        fl__session_move(s, FL_SESSION_REPORTED, round_text(s, "trained", key));
         fl__session_emit(s, FL_CEFF_REPORT, key);
         push_if_planned(s);
     }
@@ -317,17 +321,17 @@ void fl__round_train_failed(struct fl_session *s, const struct fl_session_event 
     }
     s->training = fl__no_round;
     if (s->sm.state == FL_SESSION_TRAINING) {
-        give_up(s, event, "training");
+        round_fail(s, event, "training");
     }
 }
 
 void fl__round_push_failed(struct fl_session *s, const struct fl_session_event *event)
 {
-    if (s->sm.state != FL_SESSION_PUSHING || !current(s, event->u.failed.key)) {
+    if (s->sm.state != FL_SESSION_PUSHING || !round_is_current(s, event->u.failed.key)) {
         return;
     }
     if (event->u.failed.permanent) {
-        give_up(s, event, "pushing");
+        round_fail(s, event, "pushing");
     } else {
         try_later(s, event, "pushing");
     }
@@ -342,7 +346,7 @@ void fl__round_tick(struct fl_session *s, uint64_t now_ms)
     if (s->sm.state == FL_SESSION_FETCHING) {
         fl__session_emit(s, FL_CEFF_FETCH, s->task);
     } else if (s->sm.state == FL_SESSION_PUSHING) {
-        push(s);
+        round_push(s);
     }
 }
 
@@ -357,15 +361,15 @@ void fl__round_over(struct fl_session *s, struct fl_round_key key, const char *w
         fl__round_cancel_training(s);
     }
     if (fl__key_equal(s->held, key)) {
-        drop_held(s);
+        round_drop_result(s);
     }
-    if (current(s, key)) {
+    if (round_is_current(s, key)) {
         fl__round_end(s, why);
     }
 }
 
-/* A round of the server waits for all that it asked: it has to hear from this client too. */
-static void no_evaluation(struct fl_session *s, uint64_t round, const char *why)
+/* The server waits for every requested evaluation, so a missing one is reported, too. */
+static void round_no_evaluation(struct fl_session *s, uint64_t round, const char *why)
 {
     fl__session_emit(s, FL_CEFF_NO_EVALUATION, (struct fl_round_key){round, 0})->text =
         fl__session_text(s, "no evaluation of round %" PRIu64 ": %s", round, why);
@@ -375,10 +379,11 @@ void fl__round_evaluate_failed(struct fl_session *s, const struct fl_session_eve
 {
     const char *reason = event->u.failed.reason;
 
-    /* In another session than the one that asked nobody waits for it. */
+    /* A later session does not wait for it. */
     if (s->evaluating != 0 && s->evaluating == event->u.failed.key.round) {
         s->evaluating = 0;
-        no_evaluation(s, event->u.failed.key.round, reason != NULL ? reason : "no reason given");
+        round_no_evaluation(s, event->u.failed.key.round,
+                            reason != NULL ? reason : "no reason given");
     }
 }
 
@@ -388,8 +393,8 @@ void fl__round_evaluate(struct fl_session *s, uint64_t round)
         return;
     }
     if (s->sm.state == FL_SESSION_FETCHING || s->training.round != 0) {
-        /* One at a time on the training thread, and the round comes first. */
-        no_evaluation(s, round, "this client is training");
+        /* Training has priority on the training thread. */
+        round_no_evaluation(s, round, "this client is training");
         return;
     }
     s->evaluating = round;

@@ -1,3 +1,9 @@
+/*
+ * Opens what a client trains on: the data set of data.path and the built-in trainer, or the
+ * external training program. Runs on the loop at the start, before a session exists. It does not
+ * start a program (trainer_start.c) and does not read data again later (data_watch.c).
+ */
+
 #include "client/daemon/client_data.h"
 
 #include <stdio.h>
@@ -8,10 +14,16 @@
 #include "libfl/base/fs.h"
 #include "libfl/num/gemm.h"
 
-/* A first run of a program that may be waited for; what hangs holds a round no longer. */
+/*
+ * Time limit of the first run of a program for this federation: a program that hangs must not hold
+ * a round longer.
+ */
 #define FIRST_LIMIT_MS 600000
 
-/* Normal for one client of many, so no warning; a label that was meant as a name shows here. */
+/*
+ * A class without samples is normal for one client of many, so this is not a warning. The line also
+ * reveals labels that were numbered wrongly.
+ */
 static void note_missing(const struct fl_local_data *data, const struct fl_log *log)
 {
     const struct fl_dataset *const sets[] = {data->train, data->test};
@@ -19,16 +31,16 @@ static void note_missing(const struct fl_local_data *data, const struct fl_log *
     size_t n = 0;
 
     if (fl_dataset_missing(sets, 2, 0, text, sizeof(text), &n) == FL_OK && n > 0) {
-        fl_log(log, FL_LOG_NOTICE, "client",
-               "no sample here has class %s: labels are class numbers from 0 on, %zu of %zu "
-               "classes are empty; if other clients have no such samples either, number the labels "
-               "anew",
-               text, n, data->train->classes);
+        fl_log(
+            log, FL_LOG_NOTICE, "client",
+            "data: no samples of class %s (%zu of %zu classes are empty); labels are class numbers "
+            "from 0, so renumber the labels if other clients have no such samples either",
+            text, n, data->train->classes);
     }
 }
 
-static int open_data(const struct fl_client_conf *conf, const struct fl_log *log,
-                     struct fl_local_data *data, struct fl_err *err)
+static int local_data_load(const struct fl_client_conf *conf, const struct fl_log *log,
+                           struct fl_local_data *data, struct fl_err *err)
 {
     int rv;
 
@@ -46,13 +58,16 @@ static int open_data(const struct fl_client_conf *conf, const struct fl_log *log
     return FL_OK;
 }
 
-/* How long a program may take that nothing is known of. */
+/* Time limit of a run while the run times of the program are unknown. */
 static uint64_t first_limit(const struct fl_client_command *c)
 {
     if (c->first_limit_given) {
         return c->first_limit_ms;
     }
-    /* Who says how long a run may take, or wants it never cut short, means the first one too. */
+    /*
+     * An operator who set time_limit, or who disabled the straggler timeout, means the first run
+     * too.
+     */
     return c->time_limit_given || !(c->straggler_factor > 0.0) ? 0 : FIRST_LIMIT_MS;
 }
 
@@ -86,7 +101,7 @@ static int open_resident(const struct fl_client_conf *conf, const char *name,
                                                   .cancel_grace_ms = c->cancel_grace_ms,
                                                   .idle_exit_ms = c->idle_exit_ms};
 
-    data->asks = true;
+    data->trainer_counts = true;
     return fl_trainer_persistent(command, &options, ret, err);
 }
 
@@ -126,8 +141,8 @@ static int open_command(const struct fl_client_conf *conf, const char *name, uin
     int rv = FL_ENOMEM;
 
     if (environment != NULL) {
-        rv = c->persistent ? open_resident(conf, name, &command, data, ret, err)
-                           : open_per_task(conf, command, data, ret, err);
+        rv = c->resident ? open_resident(conf, name, &command, data, ret, err)
+                         : open_per_task(conf, command, data, ret, err);
     }
     fl_str_list_free(environment);
     return rv;
@@ -142,9 +157,9 @@ int fl_local_data_open(const struct fl_client_conf *conf, const char *name, uint
     if (conf->main->trainer == FL_TRAINER_COMMAND) {
         return open_command(conf, name, descriptors, log, data, ret, err);
     }
-    rv = open_data(conf, log, data, err);
+    rv = local_data_load(conf, log, data, err);
     if (rv == FL_OK) {
-        fl_log(log, FL_LOG_NOTICE, "client", "trains itself: kernels=%s blas=%s",
+        fl_log(log, FL_LOG_NOTICE, "client", "using the built-in trainer: kernels=%s blas=%s",
                fl_kernels_name(conf->kernels), fl_gemm_kernel());
         rv = fl_trainer_builtin(data->train, data->test, conf->kernels, ret, err);
     }

@@ -1,3 +1,9 @@
+/*
+ * The client daemon: creates its parts, carries out the effects of the session, and shuts
+ * everything down again. Runs on the loop; jobs run on the training thread. What the session does
+ * is decided in client/core, what a task means in client/work.
+ */
+
 #include "client/daemon/clientd.h"
 
 #include <signal.h>
@@ -31,13 +37,13 @@ struct fl_clientd {
     struct fl_status *status; /* for systemd */
     int lock_fd;
     int exit_code;
-    uint64_t heartbeats; /* said so far */
+    uint64_t heartbeats; /* sent so far */
 
-    struct fl_jobs jobs; /* with the loop, the lane and the session */
+    struct fl_jobs jobs; /* the loop, the training thread and the session */
     struct fl_local_data data;
     struct fl_data_watch watch; /* of `data` */
     struct fl_worker worker;
-    struct fl_pending_result held;
+    struct fl_pending_result pending;
     struct fl_wanted wanted;
     struct fl_client_credentials *credentials; /* NULL: plaintext */
     struct fl_connection *connection;
@@ -54,8 +60,11 @@ struct fl_clientd {
     struct fl_trainer_starting starting; /* of a persistent trainer */
 };
 
-/* As configured, or as its certificate says: the two are the same when both are there. */
-static const char *name_of(const struct fl_clientd *cli)
+/*
+ * The configured name or, without one, that of the certificate; credentials.c checks that the two
+ * are equal when both exist.
+ */
+static const char *clientd_name(const struct fl_clientd *cli)
 {
     const char *name = cli->conf->main->name;
 
@@ -64,26 +73,26 @@ static const char *name_of(const struct fl_clientd *cli)
 
 static uint64_t seed_of(const struct fl_clientd *cli)
 {
-    return fl_worker_seed(name_of(cli), (uint64_t)cli->conf->main->seed);
+    return fl_worker_seed(clientd_name(cli), (uint64_t)cli->conf->main->seed);
 }
 
 /* --- effects --- */
 
-static void stop(struct fl_clientd *cli)
+static void clientd_stop(struct fl_clientd *cli)
 {
     fl_stepper_stop(cli->jobs.stepper);
     fl_loop_stop(cli->jobs.loop);
 }
 
-static void leave(struct fl_clientd *cli, const struct fl_session_effect *e)
+static void clientd_leave(struct fl_clientd *cli, const struct fl_session_effect *e)
 {
     cli->exit_code = e->code == 0 ? FL_EXIT_OK : FL_EXIT_REFUSED;
     fl_log(cli->log, FL_LOG_NOTICE, "client", "leaving: %s", e->text != NULL ? e->text : "done");
-    stop(cli);
+    clientd_stop(cli);
 }
 
-/* The data is as the next Hello will say, or cannot be trained on. */
-static void on_data(void *ctx, const char *why)
+/* The data is ready for the next Hello; `why` is not NULL: it cannot be trained on. */
+static void clientd_on_data(void *ctx, const char *why)
 {
     struct fl_clientd *cli = ctx;
     struct fl_err err = {0};
@@ -102,11 +111,11 @@ static void on_data(void *ctx, const char *why)
 static void connect_to_server(struct fl_clientd *cli)
 {
     if (fl_renewal_may_connect(cli->renewal)) {
-        fl_data_watch_refresh(&cli->watch, on_data, cli);
+        fl_data_watch_refresh(&cli->watch, clientd_on_data, cli);
     }
 }
 
-static void disconnect(struct fl_clientd *cli, const char *why)
+static void clientd_disconnect(struct fl_clientd *cli, const char *why)
 {
     if (why != NULL) {
         fl_log(cli->log, FL_LOG_WARNING, "client", "ending the session: %s", why);
@@ -114,7 +123,7 @@ static void disconnect(struct fl_clientd *cli, const char *why)
     fl_connection_close(cli->connection);
 }
 
-static void train(struct fl_clientd *cli, struct fl_round_key key)
+static void clientd_train(struct fl_clientd *cli, struct fl_round_key key)
 {
     struct fl_inputs inputs;
 
@@ -124,22 +133,22 @@ static void train(struct fl_clientd *cli, struct fl_round_key key)
     fl_trainings_begin(&cli->trainings, &cli->wanted.task, key, &inputs);
 }
 
-static void report(struct fl_clientd *cli, struct fl_round_key key)
+static void clientd_report(struct fl_clientd *cli, struct fl_round_key key)
 {
-    if (fl_pending_result_is(&cli->held, key)) {
-        fl_event_report(cli->connection, cli->held.result);
-    } else { /* Kept for another model, see fl_worker_unfit(). */
-        fl_event_failed(cli->connection, key, "the kept result is gone", false);
+    if (fl_pending_result_is(&cli->pending, key)) {
+        fl_event_report(cli->connection, cli->pending.result);
+    } else { /* The pending result was for another model, see fl_worker_unfit(). */
+        fl_event_failed(cli->connection, key, "the pending result no longer exists", false);
     }
 }
 
-static void no_evaluation(struct fl_clientd *cli, const struct fl_session_effect *e)
+static void clientd_report_no_evaluation(struct fl_clientd *cli, const struct fl_session_effect *e)
 {
     fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "%s", e->text);
     fl_event_evaluation(cli->connection, e->key.round, &(struct fl_evaluation){.received = {0}});
 }
 
-static void carry_out(void *ctx, const struct fl_session_effect *e)
+static void clientd_carry_out(void *ctx, const struct fl_session_effect *e)
 {
     struct fl_clientd *cli = ctx;
 
@@ -148,10 +157,10 @@ static void carry_out(void *ctx, const struct fl_session_effect *e)
         connect_to_server(cli);
         break;
     case FL_CEFF_DISCONNECT:
-        disconnect(cli, e->text);
+        clientd_disconnect(cli, e->text);
         break;
     case FL_CEFF_HELLO:
-        fl_event_hello(cli->connection, cli->conf, name_of(cli), &cli->data, e->key);
+        fl_event_hello(cli->connection, cli->conf, clientd_name(cli), &cli->data, e->key);
         break;
     case FL_CEFF_HEARTBEAT:
         fl_event_heartbeat(cli->connection, ++cli->heartbeats);
@@ -163,13 +172,13 @@ static void carry_out(void *ctx, const struct fl_session_effect *e)
         fl_downloads_cancel_task(&cli->downloads);
         break;
     case FL_CEFF_TRAIN:
-        train(cli, e->key);
+        clientd_train(cli, e->key);
         break;
     case FL_CEFF_CANCEL_TRAIN:
         fl_trainings_cancel(&cli->trainings);
         break;
     case FL_CEFF_REPORT:
-        report(cli, e->key);
+        clientd_report(cli, e->key);
         break;
     case FL_CEFF_FAILED:
         fl_event_failed(cli->connection, e->key, e->text, e->diverged);
@@ -181,13 +190,13 @@ static void carry_out(void *ctx, const struct fl_session_effect *e)
         fl_deliveries_cancel(&cli->deliveries);
         break;
     case FL_CEFF_DROP:
-        fl_pending_result_drop(&cli->held, e->key);
+        fl_pending_result_drop(&cli->pending, e->key);
         break;
     case FL_CEFF_EVALUATE:
         fl_downloads_begin_model(&cli->downloads);
         break;
     case FL_CEFF_NO_EVALUATION:
-        no_evaluation(cli, e);
+        clientd_report_no_evaluation(cli, e);
         break;
     case FL_CEFF_TRACE:
         fl_status_changed(cli->status);
@@ -197,12 +206,12 @@ static void carry_out(void *ctx, const struct fl_session_effect *e)
         fl_log(cli->log, FL_LOG_NOTICE, "client", "%s", e->text);
         break;
     case FL_CEFF_EXIT:
-        leave(cli, e);
+        clientd_leave(cli, e);
         break;
     }
 }
 
-static void on_reload(void *arg, int signum)
+static void clientd_on_reload(void *arg, int signum)
 {
     const struct fl_clientd *cli = arg;
 
@@ -215,9 +224,9 @@ static void fill_status(void *arg, char *out, size_t size)
     const struct fl_clientd *cli = arg;
     const struct fl_trainer_starting *starting = &cli->starting;
 
-    if (cli->data.asks && !starting->ready) {
+    if (cli->data.trainer_counts && !starting->ready) {
         (void)snprintf(out, size, "%s%s",
-                       starting->failures > 0 ? "the trainer does not start, retrying: "
+                       starting->failures > 0 ? "the trainer failed to start, retrying: "
                                               : "starting the trainer",
                        starting->why);
         return;
@@ -228,17 +237,17 @@ static void fill_status(void *arg, char *out, size_t size)
                                 out, size);
 }
 
-static void on_signal(void *arg, int signum)
+static void clientd_on_signal(void *arg, int signum)
 {
     struct fl_clientd *cli = arg;
 
     fl_log(cli->log, FL_LOG_NOTICE, "client", "stopping on signal %d", signum);
-    stop(cli);
+    clientd_stop(cli);
 }
 
 /* --- life --- */
 
-static int take_state(struct fl_clientd *cli, struct fl_err *err)
+static int clientd_lock_state(struct fl_clientd *cli, struct fl_err *err)
 {
     const char *dir = cli->conf->main->state_dir;
     int rv = fl_fs_mkdirs(dir, err);
@@ -257,7 +266,7 @@ static struct fl_worker_terms terms_of(const struct fl_client_conf *conf)
                                     .largest_model = limits->largest_model};
 }
 
-static int open_state(struct fl_clientd *cli, struct fl_err *err)
+static int clientd_open_state(struct fl_clientd *cli, struct fl_err *err)
 {
     const char *dir = cli->conf->main->state_dir;
     int rv;
@@ -271,9 +280,9 @@ static int open_state(struct fl_clientd *cli, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    cli->held.state_dir = dir;
-    cli->held.log = cli->log;
-    return fl_pending_result_load(&cli->held, err);
+    cli->pending.state_dir = dir;
+    cli->pending.log = cli->log;
+    return fl_pending_result_load(&cli->pending, err);
 }
 
 static int open_session(struct fl_clientd *cli)
@@ -288,11 +297,11 @@ static int open_session(struct fl_clientd *cli)
         .exit_when_done = cli->conf->main->exit_when_done,
     };
 
-    return fl_stepper_create(&conf, cli->jobs.loop, carry_out, cli, &cli->jobs.stepper);
+    return fl_stepper_create(&conf, cli->jobs.loop, clientd_carry_out, cli, &cli->jobs.stepper);
 }
 
-/* Who knows whom. */
-static int put_together(struct fl_clientd *cli)
+/* Creates the parts and connects them to each other. */
+static int clientd_create_parts(struct fl_clientd *cli)
 {
     struct fl_jobs *jobs = &cli->jobs;
     struct fl_worker *worker = &cli->worker;
@@ -312,7 +321,7 @@ static int put_together(struct fl_clientd *cli)
         return rv;
     }
     cli->reload.renewal = cli->renewal;
-    cli->trainings = (struct fl_trainings){jobs, worker, &cli->held, NULL};
+    cli->trainings = (struct fl_trainings){jobs, worker, &cli->pending, NULL};
     cli->evaluations = (struct fl_evaluations){jobs, worker, c, NULL};
     fl_summary_upload_init(&cli->offering, jobs, worker, c);
     cli->downloads = (struct fl_downloads){.jobs = jobs,
@@ -320,8 +329,8 @@ static int put_together(struct fl_clientd *cli)
                                            .worker = worker,
                                            .wanted = &cli->wanted,
                                            .evaluations = &cli->evaluations};
-    cli->deliveries =
-        (struct fl_deliveries){.jobs = jobs, .connection = c, .worker = worker, .held = &cli->held};
+    cli->deliveries = (struct fl_deliveries){
+        .jobs = jobs, .connection = c, .worker = worker, .pending = &cli->pending};
     cli->watch = (struct fl_data_watch){
         .conf = cli->conf, .jobs = jobs, .worker = worker, .data = &cli->data};
     cli->joining =
@@ -329,7 +338,7 @@ static int put_together(struct fl_clientd *cli)
                              .watch = &cli->watch,
                              .connection = c,
                              .worker = worker,
-                             .held = &cli->held,
+                             .pending = &cli->pending,
                              .trainings = &cli->trainings,
                              .evaluations = &cli->evaluations,
                              .downloads = &cli->downloads,
@@ -340,7 +349,10 @@ static int put_together(struct fl_clientd *cli)
     return FL_OK;
 }
 
-/* Who it is: by its certificate, which an invitation that was put there gets it first. */
+/*
+ * Opens the certificate of this client. Without one, an invitation passed as a credential is used
+ * first.
+ */
 static int open_credentials(struct fl_clientd *cli, struct fl_err *err)
 {
     int rv;
@@ -354,14 +366,14 @@ static int open_credentials(struct fl_clientd *cli, struct fl_err *err)
                : rv;
 }
 
-static int start(struct fl_clientd *cli, uint64_t descriptors, struct fl_err *err)
+static int clientd_start(struct fl_clientd *cli, uint64_t descriptors, struct fl_err *err)
 {
     int rv;
 
     rv = fl_client_preflight_places(cli->conf, NULL, &cli->exit_code, err);
     if (rv == FL_OK) {
         cli->exit_code = FL_EXIT_STATE;
-        rv = take_state(cli, err);
+        rv = clientd_lock_state(cli, err);
     }
     if (rv == FL_OK) {
         cli->exit_code = FL_EXIT_FAILURE;
@@ -376,38 +388,38 @@ static int start(struct fl_clientd *cli, uint64_t descriptors, struct fl_err *er
     cli->exit_code = FL_EXIT_FAILURE;
     rv = open_session(cli);
     if (rv == FL_OK) {
-        rv = put_together(cli);
+        rv = clientd_create_parts(cli);
     }
     if (rv == FL_OK) {
         cli->exit_code = FL_EXIT_STATE;
-        rv = open_state(cli, err);
+        rv = clientd_open_state(cli, err);
     }
     if (rv == FL_OK) {
         cli->exit_code = FL_EXIT_DATA;
-        rv = fl_local_data_open(cli->conf, name_of(cli), descriptors, cli->log, &cli->data,
+        rv = fl_local_data_open(cli->conf, clientd_name(cli), descriptors, cli->log, &cli->data,
                                 &cli->worker.trainer, err);
     }
     rv = rv == FL_OK ? fl_worker_thread_create("fl-train", &cli->jobs.thread, err) : rv;
     return rv == FL_OK ? fl_resting_start(
                              &cli->resting, &cli->jobs, &cli->worker,
-                             cli->conf->command->persistent ? cli->conf->command->idle_exit_ms : 0)
+                             cli->conf->command->resident ? cli->conf->command->idle_exit_ms : 0)
                        : rv;
 }
 
-/* Below TimeoutStopSec= of the unit: a thread that waits for a hung disk cannot be joined. */
+/* Below TimeoutStopSec= of the unit. A thread that waits for a hung disk cannot be joined. */
 #define STOP_LIMIT_MS 25000
 
-static void stop_last_words(void *ctx, char *out, size_t size)
+static void clientd_stop_message(void *ctx, char *out, size_t size)
 {
     const struct fl_clientd *cli = ctx;
 
     (void)snprintf(out, size,
                    "the current step of the task has not finished; the disk of '%s' or of the data "
-                   "may not answer",
+                   "may not respond",
                    cli->conf->main->state_dir);
 }
 
-static void finish_work(struct fl_clientd *cli)
+static void clientd_free_parts(struct fl_clientd *cli)
 {
     fl_stepper_stop(cli->jobs.stepper);
     fl_renewal_stop(cli->renewal);
@@ -418,7 +430,7 @@ static void finish_work(struct fl_clientd *cli)
     fl_resting_stop(&cli->resting);
     fl_resting_end(&cli->jobs, &cli->worker);
     fl_worker_thread_free(cli->jobs.thread);
-    if (cli->jobs.loop != NULL) { /* What the lane finished is heard, by nobody who acts on it. */
+    if (cli->jobs.loop != NULL) { /* Runs the callbacks of finished jobs, which do nothing. */
         fl_loop_free(cli->jobs.loop);
     }
     fl_renewal_free(cli->renewal);
@@ -429,42 +441,42 @@ static void finish_work(struct fl_clientd *cli)
     fl_wanted_done(&cli->wanted);
     fl_worker_done(&cli->worker);
     fl_local_data_done(&cli->data);
-    fl_pending_result_done(&cli->held);
+    fl_pending_result_done(&cli->pending);
     if (cli->lock_fd >= 0) {
         (void)close(cli->lock_fd);
     }
 }
 
-static void finish(struct fl_clientd *cli)
+static void clientd_finish(struct fl_clientd *cli)
 {
     struct fl_stop_limit *limit = NULL;
     struct fl_err err = {0};
     int rv = fl_stop_limit_begin(STOP_LIMIT_MS, cli->log, "client", FL_EXIT_FAILURE,
-                                 stop_last_words, cli, &limit, &err);
+                                 clientd_stop_message, cli, &limit, &err);
 
-    if (rv != FL_OK) { /* The stop goes on without. */
+    if (rv != FL_OK) { /* The shutdown continues without a time limit. */
         fl_log(cli->log, FL_LOG_WARNING, "client", "%s", fl_err_text(&err, rv));
     }
-    finish_work(cli);
+    clientd_free_parts(cli);
     fl_stop_limit_end(limit);
 }
 
-/* What the loop hears beside the network. */
-struct listening {
+/* Event sources of the loop other than the network. */
+struct clientd_signals {
     struct fl_signal *term, *interrupt, *reload;
     struct fl_watchdog *watchdog;
 };
 
-static int listen_to(struct fl_clientd *cli, struct listening *to)
+static int clientd_open_signals(struct fl_clientd *cli, struct clientd_signals *to)
 {
     struct fl_loop *loop = cli->jobs.loop;
-    int rv = fl_signal_create(loop, SIGTERM, on_signal, cli, &to->term);
+    int rv = fl_signal_create(loop, SIGTERM, clientd_on_signal, cli, &to->term);
 
     if (rv == FL_OK) {
-        rv = fl_signal_create(loop, SIGINT, on_signal, cli, &to->interrupt);
+        rv = fl_signal_create(loop, SIGINT, clientd_on_signal, cli, &to->interrupt);
     }
     if (rv == FL_OK) {
-        rv = fl_signal_create(loop, SIGHUP, on_reload, cli, &to->reload);
+        rv = fl_signal_create(loop, SIGHUP, clientd_on_reload, cli, &to->reload);
     }
     if (rv == FL_OK) {
         rv = fl_watchdog_create(loop, NULL, &to->watchdog);
@@ -472,7 +484,7 @@ static int listen_to(struct fl_clientd *cli, struct listening *to)
     return rv == FL_OK ? fl_status_create(loop, fill_status, cli, &cli->status) : rv;
 }
 
-static void listen_no_more(struct fl_clientd *cli, struct listening *to)
+static void clientd_close_signals(struct fl_clientd *cli, struct clientd_signals *to)
 {
     fl_status_close(cli->status);
     cli->status = NULL;
@@ -483,13 +495,13 @@ static void listen_no_more(struct fl_clientd *cli, struct listening *to)
     fl_signal_ignore(SIGHUP);
 }
 
-/* The session begins when the number of samples is known. */
-static void join(struct fl_clientd *cli)
+/* Starts the session; the number of samples is known by now. */
+static void clientd_join(struct fl_clientd *cli)
 {
     struct fl_session_event event = {.type = FL_CEV_START};
 
-    if (cli->held.result != NULL) {
-        event.u.held = cli->held.result->key;
+    if (cli->pending.result != NULL) {
+        event.u.held = cli->pending.result->key;
     }
     fl_stepper_step(cli->jobs.stepper, &event);
 }
@@ -500,13 +512,13 @@ static void on_trainer(void *arg)
 
     fl_status_changed(cli->status);
     if (cli->starting.ready) {
-        join(cli);
+        clientd_join(cli);
     }
 }
 
 static int start_trainer(struct fl_clientd *cli)
 {
-    if (!cli->data.asks) {
+    if (!cli->data.trainer_counts) {
         return FL_OK;
     }
     cli->starting = (struct fl_trainer_starting){.jobs = &cli->jobs,
@@ -526,31 +538,32 @@ int fl_client_run(const struct fl_client_conf *conf, const char *path, struct fl
                              .reload = {path, conf, log, out, NULL},
                              .lock_fd = -1,
                              .jobs = {.log = log}};
-    struct listening to = {NULL};
+    struct clientd_signals to = {NULL};
     struct fl_err err = {0};
     uint64_t descriptors = 0;
     int rv;
 
     (void)fl_descriptors_raise(&descriptors);
-    rv = start(&cli, descriptors, &err);
-    rv = rv == FL_OK ? listen_to(&cli, &to) : rv;
+    rv = clientd_start(&cli, descriptors, &err);
+    rv = rv == FL_OK ? clientd_open_signals(&cli, &to) : rv;
     rv = rv == FL_OK ? start_trainer(&cli) : rv;
     if (rv == FL_OK) {
         cli.exit_code = FL_EXIT_OK;
         fl_notify_ready();
         fl_start_succeeded();
-        if (!cli.data.asks) {
-            join(&cli);
+        if (!cli.data.trainer_counts) {
+            clientd_join(&cli);
         }
         fl_loop_run(cli.jobs.loop);
         fl_notify_stopping();
-    } else if (rv == FL_ECANCELED) { /* Asked to stop while it was joining. */
+    } else if (rv == FL_ECANCELED) { /* Stopped by a signal while joining. */
         fl_log(log, FL_LOG_NOTICE, "client", "%s", fl_err_text(&err, rv));
     } else {
         fl_log(log, FL_LOG_ERROR, "client", "cannot start: %s%s", fl_err_text(&err, rv),
-               rv == FL_ENOSPC ? ": make room on that disk (df -h), then start it again" : "");
+               rv == FL_ENOSPC ? ": disk full; free some space (df -h), then start the client again"
+                               : "");
     }
-    listen_no_more(&cli, &to);
-    finish(&cli);
+    clientd_close_signals(&cli, &to);
+    clientd_finish(&cli);
     return cli.exit_code;
 }

@@ -3,7 +3,7 @@
 #include "libfl/net/address.h"
 #include "libfl/net/conn.h"
 
-static int check_plain(const struct fl_client_conf *conf, struct fl_err *err)
+static int clientd_conf_check_plaintext(const struct fl_client_conf *conf, struct fl_err *err)
 {
     const struct fl_client_main *m = conf->main;
     const struct fl_client_tls *tls = conf->tls;
@@ -11,19 +11,18 @@ static int check_plain(const struct fl_client_conf *conf, struct fl_err *err)
     if (tls->certificate[0] != '\0' || tls->ca[0] != '\0' || tls->crl.n > 0) {
         return fl_conf_error(
             fl_conf_section(conf->file, tls), err,
-            "'insecure: yes' is plaintext, which has no certificates: expected one "
-            "of the two");
+            "'insecure: yes' is plaintext, which has no certificates: expected one of the two");
     }
     if (!fl_address_is_loopback(m->server) && !m->insecure_remote) {
         return fl_conf_error(fl_conf_field(conf->file, &m->server), err,
-                             "'%s' is not a loopback address; plaintext there needs "
-                             "'insecure_remote: yes' too",
+                             "'%s' is not a loopback address; plaintext there requires "
+                             "'insecure_remote: yes' as well",
                              m->server);
     }
     return FL_OK;
 }
 
-static int check_server(const struct fl_client_conf *conf, struct fl_err *err)
+static int clientd_conf_check_server(const struct fl_client_conf *conf, struct fl_err *err)
 {
     const struct fl_client_main *m = conf->main;
     struct fl_address parsed;
@@ -34,10 +33,10 @@ static int check_server(const struct fl_client_conf *conf, struct fl_err *err)
         return fl_conf_error(fl_conf_field(conf->file, &m->server), err, "%s",
                              fl_err_text(&inner, rv));
     }
-    return m->insecure ? check_plain(conf, err) : FL_OK;
+    return m->insecure ? clientd_conf_check_plaintext(conf, err) : FL_OK;
 }
 
-static int check_server_name(const struct fl_client_conf *conf, struct fl_err *err)
+static int clientd_conf_check_server_name(const struct fl_client_conf *conf, struct fl_err *err)
 {
     const struct fl_client_tls *tls = conf->tls;
     struct fl_err inner = {0};
@@ -53,8 +52,8 @@ int fl_clientd_conf_load(const char *path, struct fl_findings *all, struct fl_cl
     struct fl_client_conf *conf = NULL;
     int rv = fl_client_conf_load(path, all, &conf, err);
 
-    rv = rv == FL_OK ? fl_findings_keep(all, check_server(conf, err), err) : rv;
-    rv = rv == FL_OK ? fl_findings_keep(all, check_server_name(conf, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, clientd_conf_check_server(conf, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, clientd_conf_check_server_name(conf, err), err) : rv;
     rv = rv == FL_OK ? fl_findings_first(all, err) : rv;
     if (rv != FL_OK) {
         fl_client_conf_free(conf);

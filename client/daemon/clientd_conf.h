@@ -6,8 +6,8 @@
 #include "client/conf/client_conf.h"
 
 /*
- * The file, and the server's address checked; free with fl_client_conf_free(). `all` (may be NULL):
- * every error is put there, not only the first one, which is returned in any case.
+ * Read the file and check the server's address; free with fl_client_conf_free(). `all` (may be
+ * NULL) collects every error; the first error is returned in any case.
  */
 FL_MUST_CHECK int fl_clientd_conf_load(const char *path, struct fl_findings *all,
                                        struct fl_client_conf **ret, struct fl_err *err);

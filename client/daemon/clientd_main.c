@@ -23,7 +23,7 @@
 #include "libfl/net/loop.h"
 #include "libfl/net/uv_memory.h"
 
-/* Behind the letters. */
+/* Values above those of the short options. */
 enum {
     OPT_REFERENCE = 256,
     OPT_INVITATION,
@@ -43,32 +43,32 @@ enum {
 
 static const struct fl_arg options[] = {
     FL_ARG("check-config", 'c', NULL, 'c',
-           "check the file and all that a start needs, start nothing; root checks as the owner "
+           "check the file and everything that a start needs, then exit; root checks as the owner "
            "of the state folder"),
     FL_ARG("join", 'j', NULL, 'j',
-           "get a certificate with the line that flctl invite printed, and write CONFIG "
-           "(/etc/fl/client.yaml) when there is none. The line is read from standard input, or "
-           "the systemd credential 'invitation'"),
+           "get a certificate with the invitation that flctl invite printed, and write CONFIG "
+           "(/etc/fl/client.yaml) when there is none. The invitation is read from standard "
+           "input, or from the systemd credential 'invitation'"),
     FL_ARG("invitation", '\0', "FILE", OPT_INVITATION,
            "or from FILE; never from the arguments, which others can read"),
     FL_ARG("name", '\0', "NAME", OPT_NAME,
-           "for a first CONFIG: the name, when the invitation is for several"),
+           "for a first CONFIG: the name, if the invitation has several"),
     FL_ARG("data", '\0', "FOLDER", OPT_DATA,
-           "likewise: the folder with this host's data (/srv/fl/data)"),
+           "for a first CONFIG: folder of this host's data (/srv/fl/data)"),
     FL_ARG("state-dir", '\0', "FOLDER", OPT_STATE_DIR,
-           "likewise: of the state (/var/lib/fl-clientd)"),
+           "for a first CONFIG: state folder (/var/lib/fl-clientd)"),
     FL_ARG("no-start", '\0', NULL, OPT_NO_START,
-           "leave the service alone, which --join by root starts otherwise"),
+           "do not start the service, which --join by root does otherwise"),
     FL_ARG("init-trainer", '\0', "KIND", OPT_INIT_TRAINER,
            "write a first training script (trainer.py); pytorch or numpy"),
     FL_ARG("try-trainer", '\0', NULL, OPT_TRY_TRAINER,
-           "start the program of CONFIG that trains, without a server: what its tasks take, "
-           "what would be sent, whether it keeps to the protocol"),
+           "run the training program of CONFIG without a server: how long its tasks take, what it "
+           "would send, whether it follows the protocol"),
     FL_ARG("model", '\0', "FILE", OPT_MODEL, "with the model of this safetensors file"),
-    FL_ARG("learning-rate", '\0', "X", OPT_LEARNING_RATE, "of the training (0.01)"),
-    FL_ARG("epochs", '\0', "N", OPT_EPOCHS, "likewise (1)"),
-    FL_ARG("batch-size", '\0', "N", OPT_BATCH_SIZE, "likewise (16)"),
-    FL_ARG("json", '\0', NULL, OPT_JSON, "what was found as JSON"),
+    FL_ARG("learning-rate", '\0', "X", OPT_LEARNING_RATE, "learning rate of --try-trainer (0.01)"),
+    FL_ARG("epochs", '\0', "N", OPT_EPOCHS, "epochs of --try-trainer (1)"),
+    FL_ARG("batch-size", '\0', "N", OPT_BATCH_SIZE, "batch size of --try-trainer (16)"),
+    FL_ARG("json", '\0', NULL, OPT_JSON, "print the results of --try-trainer as JSON"),
     FL_ARG("export-model", '\0', "FILE", OPT_EXPORT_MODEL,
            "write the personal model of this client, as flctl export writes the global one. The "
            "daemon may run. Where only some tensors stay on the client, --model is the global "
@@ -79,31 +79,30 @@ static const struct fl_arg options[] = {
     FL_ARG("version", 'V', NULL, 'V', "version"),
     {.name = NULL}};
 
-static void usage(FILE *out)
+static void client_print_usage(FILE *out)
 {
-    (void)fputs(
-        "usage: fl-clientd [--check-config] CONFIG.yaml\n"
-        "       fl-clientd --join [--invitation FILE] [CONFIG.yaml]\n"
-        "       fl-clientd --init-trainer pytorch|numpy [FILE.py]\n"
-        "       fl-clientd --try-trainer [--model FILE.safetensors] CONFIG.yaml\n"
-        "       fl-clientd --export-model FILE [--model FILE.safetensors] CONFIG.yaml\n"
-        "\n"
-        "Takes part in a federation: receives the model, trains on local data that never\n"
-        "leaves this machine, and uploads the layers that the server asks for. Comes back by\n"
-        "itself after any loss of the connection.\n"
-        "\n",
-        out);
+    (void)fputs("usage: fl-clientd [--check-config] CONFIG.yaml\n"
+                "       fl-clientd --join [--invitation FILE] [CONFIG.yaml]\n"
+                "       fl-clientd --init-trainer pytorch|numpy [FILE.py]\n"
+                "       fl-clientd --try-trainer [--model FILE.safetensors] CONFIG.yaml\n"
+                "       fl-clientd --export-model FILE [--model FILE.safetensors] CONFIG.yaml\n"
+                "\n"
+                "Takes part in a federation: receives the model, trains on local data that never\n"
+                "leaves this machine, and uploads the layers that the server asks for. Reconnects\n"
+                "automatically after a lost connection.\n"
+                "\n",
+                out);
     fl_args_help(options, out);
     (void)fputs(
         "\n"
-        "SIGTERM and SIGINT stop it; a finished result is kept and sent after the next start.\n"
-        "SIGHUP reads the file again and takes up what a running client can.\n"
+        "SIGTERM and SIGINT stop it; a finished result is saved and sent after the next start.\n"
+        "SIGHUP reads the file again and applies what can change at run time.\n"
         "exit codes: 0 done, 1 failure while running, 2 usage, 3 configuration,\n"
-        "            4 state folder, 5 data set or program, 7 refused by the server for good\n",
+        "            4 state folder, 5 data set or program, 7 permanently refused by the server\n",
         out);
 }
 
-static int reference(void)
+static int client_print_reference(void)
 {
     struct fl_buf buf;
     int rv;
@@ -117,32 +116,35 @@ static int reference(void)
     return rv == FL_OK && fflush(stdout) == 0 ? FL_EXIT_OK : FL_EXIT_FAILURE;
 }
 
-/* What is wrong with a folder or a data set needs somebody. */
+/* An operator has to fix a folder or a data set, so retries of the service manager are slow. */
 #define LONGEST_PAUSE_MS (5 * 60 * 1000)
 
-/* Only the event loop needs memory that cannot be refused: libuv would abort() without a line. */
-static void on_reserve_used(void *ctx, size_t bytes)
+/*
+ * Only libuv's event loop cannot handle a failed allocation: it would call abort() without a
+ * message.
+ */
+static void loop_memory_reserve_used(void *ctx, size_t bytes)
 {
     fl_log(ctx, FL_LOG_WARNING, "client",
-           "out of memory for %zu bytes of the event loop: used the memory kept back for it; free "
-           "some memory or raise MemoryMax=, else the client ends the next time",
+           "out of memory for %zu bytes of the event loop: using the reserved memory; free some "
+           "memory or raise MemoryMax=, otherwise the client exits the next time",
            bytes);
 }
 
-static void on_exhausted(void *ctx, size_t bytes)
+static void loop_memory_exhausted(void *ctx, size_t bytes)
 {
     (void)bytes;
     fl_log(ctx, FL_LOG_ERROR, "client",
-           "out of memory for the event loop: ending here, a finished result is on disk and sent "
+           "out of memory for the event loop: exiting; a finished result is on disk and is sent "
            "after the next start");
     _exit(FL_EXIT_FAILURE);
 }
 
-static int take_part(const struct fl_client_conf *conf, const char *path, struct fl_log *log,
-                     struct fl_log_out *out)
+static int main_run_daemon(const struct fl_client_conf *conf, const char *path, struct fl_log *log,
+                           struct fl_log_out *out)
 {
-    static const struct fl_uv_memory_cbs memory = {.reserve_used = on_reserve_used,
-                                                   .exhausted = on_exhausted};
+    static const struct fl_uv_memory_cbs memory = {.reserve_used = loop_memory_reserve_used,
+                                                   .exhausted = loop_memory_exhausted};
     int exit_code;
 
     fl_undumpable();
@@ -150,42 +152,43 @@ static int take_part(const struct fl_client_conf *conf, const char *path, struct
         fl_log(log, FL_LOG_ERROR, "client", "cannot start: out of memory");
         return FL_EXIT_FAILURE;
     }
-    fl_signal_ignore(SIGHUP); /* Until it runs there is nothing to take up. */
+    fl_signal_ignore(SIGHUP); /* There is nothing to reload before the daemon runs. */
     exit_code = fl_client_run(conf, path, log, out);
     if (exit_code != FL_EXIT_OK && exit_code != FL_EXIT_REFUSED &&
         !fl_start_failed(log, LONGEST_PAUSE_MS))
     {
-        exit_code = FL_EXIT_OK; /* It was told to stop. */
+        exit_code = FL_EXIT_OK; /* Stopped by a signal. */
     }
     fl_log_left_out(log, /* all= */ true);
     return exit_code;
 }
 
-/* What the command line asks for. */
+/* The parsed command line. */
 struct command {
     bool check_only, join, try_trainer;
-    const char *init;         /* a kind of script; NULL: none */
-    const char *export_model; /* where to; NULL: no export */
+    const char *init;         /* kind of script to write; NULL: none */
+    const char *export_model; /* file to write; NULL: no export */
     struct fl_enrol_options enrol;
-    bool enrol_given; /* any of those */
+    bool enrol_given; /* any of `enrol` */
     struct fl_try_options trial;
-    bool trial_given; /* any of those */
-    bool trial_other; /* another one of those than --model */
+    bool trial_given; /* any of `trial` */
+    bool trial_other; /* any of `trial` except --model */
 };
 
-static void complain(void *ctx, const char *text)
+static void main_complain(void *ctx, const char *text)
 {
     fl_log_out_complain(ctx, "fl-clientd", text);
 }
 
-static void print_note(void *ctx, const char *note)
+static void main_print_note(void *ctx, const char *note)
 {
     (void)ctx;
     (void)printf("%s\n", note);
 }
 
-/* As the user whose the state folder is: root may all that a service may not. */
-static int check_config(const struct fl_client_conf *conf, const char *path, struct fl_log_out *out)
+/* Checks as the owner of the state folder: root may access what the service may not. */
+static int main_check_config(const struct fl_client_conf *conf, const char *path,
+                             struct fl_log_out *out)
 {
     static struct fl_findings errors;
     static struct fl_findings notes;
@@ -197,17 +200,17 @@ static int check_config(const struct fl_client_conf *conf, const char *path, str
     if (rv == FL_OK) {
         exit_code = FL_EXIT_OK;
         (void)printf("%s: ok: client '%s' of '%s', trainer %s\n", path,
-                     conf->main->name[0] != '\0' ? conf->main->name : "(as its certificate says)",
+                     conf->main->name[0] != '\0' ? conf->main->name : "(of its certificate)",
                      conf->main->server, fl_client_trainers[conf->main->trainer]);
     } else if (errors.n == 0) {
-        complain(out, fl_err_text(&err, rv));
+        main_complain(out, fl_err_text(&err, rv));
     }
-    fl_findings_each(&errors, complain, out);
-    fl_findings_each(&notes, print_note, NULL);
+    fl_findings_each(&errors, main_complain, out);
+    fl_findings_each(&notes, main_print_note, NULL);
     return fflush(stdout) == 0 ? exit_code : FL_EXIT_FAILURE;
 }
 
-static int load(const char *path, struct fl_log_out *out, struct fl_client_conf **ret)
+static int main_load_conf(const char *path, struct fl_log_out *out, struct fl_client_conf **ret)
 {
     static struct fl_findings all;
     struct fl_err err = {0};
@@ -215,18 +218,18 @@ static int load(const char *path, struct fl_log_out *out, struct fl_client_conf 
 
     if (rv == FL_ENOENT && !fl_fs_exists(path)) {
         (void)fl_err_set(&err, rv,
-                         "there is no configuration '%.200s': fl-clientd --join makes a first "
-                         "one; fl-clientd --reference prints all that can be in it",
+                         "the configuration '%.200s' does not exist: fl-clientd --join writes a "
+                         "first one; fl-clientd --reference prints all keys",
                          path);
     }
-    fl_findings_each(&all, complain, out);
+    fl_findings_each(&all, main_complain, out);
     if (rv != FL_OK && all.n == 0) {
-        complain(out, fl_err_text(&err, rv));
+        main_complain(out, fl_err_text(&err, rv));
     }
     return rv;
 }
 
-static int run(const char *path, const struct command *command)
+static int main_run_command(const char *path, const struct command *command)
 {
     struct fl_client_conf *conf = NULL;
     static struct fl_log_limit limit = FL_LOG_LIMIT_INIT;
@@ -236,7 +239,7 @@ static int run(const char *path, const struct command *command)
     int exit_code;
 
     fl_log_out_init(&out, STDERR_FILENO);
-    if (load(path, &out, &conf) != FL_OK) {
+    if (main_load_conf(path, &out, &conf) != FL_OK) {
         return FL_EXIT_CONFIG;
     }
     atomic_store(&log.level, (int)conf->main->log_level);
@@ -246,21 +249,21 @@ static int run(const char *path, const struct command *command)
     } else if (command->try_trainer) {
         exit_code = fl_try_trainer(conf, &command->trial);
     } else if (command->check_only) {
-        exit_code = check_config(conf, path, &out);
+        exit_code = main_check_config(conf, path, &out);
     } else {
-        exit_code = take_part(conf, path, &log, &out);
+        exit_code = main_run_daemon(conf, path, &log, &out);
     }
     fl_client_conf_free(conf);
     return exit_code;
 }
 
-static int misuse(const char *what)
+static int client_usage_error(const char *what)
 {
     (void)fprintf(stderr, "fl-clientd: %s\n", what);
     return FL_EXIT_USAGE;
 }
 
-/* True: it is one of those that only --join takes. */
+/* True: the option belongs to --join. */
 static bool take_enrol_option(struct fl_enrol_options *enrol, int opt, const char *value)
 {
     switch (opt) {
@@ -284,22 +287,22 @@ static bool take_enrol_option(struct fl_enrol_options *enrol, int opt, const cha
     }
 }
 
-/* What is no number of that range is 0, which is none that can be asked for. */
-static uint32_t count_of(const char *text)
+/* Returns 0, which no option accepts, for a text that is no number in range. */
+static uint32_t option_count(const char *text)
 {
     uint64_t n;
 
     return fl_str_to_u64(text, &n) == FL_OK && n <= 1000000 ? (uint32_t)n : 0;
 }
 
-static double rate_of(const char *text)
+static double option_rate(const char *text)
 {
     double rate;
 
     return fl_str_to_double(text, &rate) == FL_OK && rate <= 1e6 ? rate : 0.0;
 }
 
-/* True: it is one of those that only --try-trainer takes. */
+/* True: the option belongs to --try-trainer. */
 static bool take_trial_option(struct fl_try_options *trial, int opt, const char *value)
 {
     switch (opt) {
@@ -307,13 +310,13 @@ static bool take_trial_option(struct fl_try_options *trial, int opt, const char 
         trial->model = value;
         return true;
     case OPT_LEARNING_RATE:
-        trial->learning_rate = rate_of(value);
+        trial->learning_rate = option_rate(value);
         return true;
     case OPT_EPOCHS:
-        trial->epochs = count_of(value);
+        trial->epochs = option_count(value);
         return true;
     case OPT_BATCH_SIZE:
-        trial->batch_size = count_of(value);
+        trial->batch_size = option_count(value);
         return true;
     case OPT_JSON:
         trial->json = true;
@@ -328,7 +331,8 @@ static int init_trainer(const struct command *command, int n, char **operands)
     if (n > 1 || command->check_only || command->join || command->try_trainer ||
         command->enrol_given || command->trial_given || command->export_model != NULL)
     {
-        return misuse("--init-trainer takes one file to be written, and no other option");
+        return client_usage_error(
+            "--init-trainer takes at most one file to write, and no other option");
     }
     return fl_init_trainer(command->init, n == 1 ? operands[0] : NULL);
 }
@@ -339,24 +343,25 @@ static int check_trial(const struct command *command)
 
     if (command->export_model != NULL) {
         return command->trial_other || command->try_trainer || command->check_only || command->join
-                   ? misuse("--export-model goes with --model only")
+                   ? client_usage_error("--export-model can be combined with --model only")
                    : FL_EXIT_OK;
     }
     if (command->trial_given && !command->try_trainer) {
-        return misuse("--model, --learning-rate, --epochs, --batch-size and --json belong to "
-                      "--try-trainer, --model to --export-model too");
+        return client_usage_error("--model, --learning-rate, --epochs, --batch-size and --json "
+                                  "require --try-trainer (--model also works with --export-model)");
     }
     if (command->try_trainer && (command->check_only || command->join)) {
-        return misuse("--try-trainer goes with neither --check-config nor --join");
+        return client_usage_error("--try-trainer cannot be combined with --check-config or --join");
     }
     if (!(trial->learning_rate > 0.0) || trial->epochs == 0 || trial->batch_size == 0) {
-        return misuse("expected a learning rate above 0, and 1 to 1000000 epochs and samples of a "
-                      "batch");
+        return client_usage_error(
+            "expected a learning rate above 0, and 1 to 1000000 epochs and samples of a "
+            "batch");
     }
     return FL_EXIT_OK;
 }
 
-static int carry_out(struct command *command, int n, char **operands)
+static int main_dispatch(struct command *command, int n, char **operands)
 {
     if (command->init != NULL) {
         return init_trainer(command, n, operands);
@@ -369,14 +374,15 @@ static int carry_out(struct command *command, int n, char **operands)
         return fl_enrol_command(&command->enrol);
     }
     if (command->enrol_given && !command->join) {
-        return misuse("--invitation, --name, --data, --state-dir and --no-start belong to --join");
+        return client_usage_error(
+            "--invitation, --name, --data, --state-dir and --no-start require --join");
     }
     if (n != 1 || command->join) {
         (void)fprintf(stderr, "fl-clientd: expected one configuration file, found %d arguments\n",
                       n);
         return FL_EXIT_USAGE;
     }
-    return run(operands[0], command);
+    return main_run_command(operands[0], command);
 }
 
 int main(int argc, char **argv)
@@ -386,10 +392,10 @@ int main(int argc, char **argv)
     int opt;
 
     if (fl_invitation_in_arguments(argc, argv)) {
-        return misuse(
-            "an invitation is not taken from the arguments, which every user of this host "
-            "can read: give it on standard input or with --invitation FILE; if others "
-            "use this host, have this one withdrawn (flctl uninvite) and ask for another");
+        return client_usage_error(
+            "invitation refused on the command line, which every user of this host can read: give "
+            "it on standard input or with --invitation FILE; if others use this host, have this "
+            "invitation withdrawn (flctl uninvite) and ask for another");
     }
     while ((opt = fl_args_next(&args)) != FL_ARGS_END) {
         switch (opt) {
@@ -409,9 +415,9 @@ int main(int argc, char **argv)
             command.export_model = args.value;
             break;
         case OPT_REFERENCE:
-            return reference();
+            return client_print_reference();
         case 'h':
-            usage(stdout);
+            client_print_usage(stdout);
             return FL_EXIT_OK;
         case 'V':
             (void)printf("fl-clientd %s\n", PACKAGE_VERSION);
@@ -427,5 +433,5 @@ int main(int argc, char **argv)
             }
         }
     }
-    return carry_out(&command, args.n_operands, argv + 1);
+    return main_dispatch(&command, args.n_operands, argv + 1);
 }

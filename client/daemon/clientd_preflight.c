@@ -8,8 +8,12 @@
 #include "libfl/base/fs.h"
 #include "libfl/num/gemm.h"
 
-/* An error of what a start with that exit code needs. With `all` the next check follows. */
-static int keep(struct fl_findings *all, int exit_code, int *ret_exit, int rv, struct fl_err *err)
+/*
+ * Records an error together with the exit code of a start that fails with it. With `all` the next
+ * check follows.
+ */
+static int preflight_keep_finding(struct fl_findings *all, int exit_code, int *ret_exit, int rv,
+                                  struct fl_err *err)
 {
     if (rv != FL_OK && (all == NULL || all->n == 0)) {
         *ret_exit = exit_code;
@@ -24,7 +28,7 @@ int fl_client_preflight_places(const struct fl_client_conf *conf, struct fl_find
     int rv = fl_fs_check_folder(conf->main->state_dir, err);
 
     rv = rv == FL_OK ? rv : fl_conf_blame(conf->file, &conf->main->state_dir, rv, err);
-    rv = keep(all, FL_EXIT_STATE, ret_exit, rv, err);
+    rv = preflight_keep_finding(all, FL_EXIT_STATE, ret_exit, rv, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -35,10 +39,10 @@ int fl_client_preflight_places(const struct fl_client_conf *conf, struct fl_find
         rv = fl_trainer_command_find(conf->command->program.list[0], err);
         rv = rv == FL_OK ? rv : fl_conf_blame(conf->file, &conf->command->program, rv, err);
     }
-    return keep(all, builtin ? FL_EXIT_CONFIG : FL_EXIT_DATA, ret_exit, rv, err);
+    return preflight_keep_finding(all, builtin ? FL_EXIT_CONFIG : FL_EXIT_DATA, ret_exit, rv, err);
 }
 
-/* The part to evaluate on; NULL when there is none. */
+/* The data to evaluate on; NULL when there is none. */
 static int open_test(const struct fl_client_conf *conf, struct fl_dataset *train,
                      struct fl_dataset **ret, struct fl_err *err)
 {
@@ -76,7 +80,7 @@ int fl_client_open_data(const struct fl_client_conf *conf, struct fl_dataset **r
     return FL_OK;
 }
 
-/* An invitation that was put there gets one at the start. */
+/* A missing certificate is no error with an invitation: the start uses it to get one. */
 static int check_credentials(const struct fl_client_conf *conf, int *ret_exit, struct fl_err *err)
 {
     char path[4096];
@@ -95,11 +99,11 @@ int fl_client_preflight(const struct fl_client_conf *conf, struct fl_findings *a
 
     if (rv == FL_OK) {
         rv = check_credentials(conf, &exit_code, err);
-        rv = keep(all, exit_code, ret_exit, rv, err);
+        rv = preflight_keep_finding(all, exit_code, ret_exit, rv, err);
     }
     if (rv == FL_OK && conf->main->trainer != FL_TRAINER_COMMAND) {
         rv = fl_client_open_data(conf, &train, &test, err);
-        rv = keep(all, FL_EXIT_DATA, ret_exit, rv, err);
+        rv = preflight_keep_finding(all, FL_EXIT_DATA, ret_exit, rv, err);
         fl_dataset_free(train);
         fl_dataset_free(test);
     }

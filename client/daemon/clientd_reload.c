@@ -3,12 +3,12 @@
 #include "libfl/conf/differ.h"
 #include "libfl/net/notify.h"
 
-/* Keys, and whole sections, that take_up() takes up. */
+/* Keys and whole sections that client_reload_apply() applies. */
 static const char *const live[] = {"log_level", "log_format", NULL};
 
-/* First what can fail, and then nothing was changed; last what cannot. */
-static int take_up(const struct fl_client_reload *r, const struct fl_client_conf *fresh,
-                   struct fl_err *err)
+/* What can fail comes first and changes nothing on failure. */
+static int client_reload_apply(const struct fl_client_reload *r, const struct fl_client_conf *fresh,
+                               struct fl_err *err)
 {
     int rv = fl_renewal_reload(r->renewal, err);
 
@@ -20,7 +20,7 @@ static int take_up(const struct fl_client_reload *r, const struct fl_client_conf
     return FL_OK;
 }
 
-static void tell(const struct fl_client_reload *r, const struct fl_client_conf *fresh)
+static void client_reload_log(const struct fl_client_reload *r, const struct fl_client_conf *fresh)
 {
     char keys[1024];
 
@@ -30,7 +30,7 @@ static void tell(const struct fl_client_reload *r, const struct fl_client_conf *
                        sizeof(keys)) > 0)
     {
         fl_log(r->log, FL_LOG_WARNING, "client",
-               "changed in the file, and taken up only by a restart: %s", keys);
+               "changed in the file, takes effect at the next restart: %s", keys);
     }
 }
 
@@ -42,11 +42,11 @@ void fl_client_reload(const struct fl_client_reload *r)
 
     fl_notify_reloading();
     rv = fl_clientd_conf_load(r->path, NULL, &fresh, &err);
-    rv = rv == FL_OK ? take_up(r, fresh, &err) : rv;
+    rv = rv == FL_OK ? client_reload_apply(r, fresh, &err) : rv;
     if (rv == FL_OK) {
-        tell(r, fresh);
+        client_reload_log(r, fresh);
     } else {
-        fl_log(r->log, FL_LOG_ERROR, "client", "cannot reload, nothing is changed: %s",
+        fl_log(r->log, FL_LOG_ERROR, "client", "reload failed, nothing is changed: %s",
                fl_err_text(&err, rv));
     }
     fl_client_conf_free(fresh);

@@ -2,13 +2,13 @@
 #define FL_CLIENTD_RELOAD_H
 
 /*
- * SIGHUP (`systemctl reload`): the file is read again, and what a running client can take up is
- * taken up. This is the one place where things reload. A part that has something to take up gets a
- * call in take_up() (reload.c), what it needs into struct fl_client_reload, and its keys into
- * `live`.
+ * SIGHUP (`systemctl reload`) reads the file again and applies what can change at run time. All
+ * reloading happens here. To make a key reloadable, apply it in client_reload_apply()
+ * (clientd_reload.c), put what that needs into struct fl_client_reload, and add the key to `live`.
  *
- * A file that is wrong, or that a part cannot take up, changes nothing, and the log says what is
- * wrong with it; what needs a restart is named in the log. docs/operating.md#reloading lists both.
+ * A file that is invalid, or that a part rejects, changes nothing, and the log has the reason. The
+ * log also names changed keys that need a restart. docs/operating.md#reloading lists both kinds of
+ * keys.
  *
  * Threading: the client's loop.
  */
@@ -17,13 +17,13 @@
 #include "client/daemon/renewal.h"
 #include "libfl/base/log_out.h"
 
-/* What can change while a client runs; everything is the caller's. */
+/* What a reload uses; everything is borrowed. */
 struct fl_client_reload {
     const char *path;                  /* of the file */
-    const struct fl_client_conf *conf; /* that it began with */
+    const struct fl_client_conf *conf; /* in use since the start */
     struct fl_log *log;
-    struct fl_log_out *log_out; /* where its lines go */
-    struct fl_renewal *renewal; /* of its certificate */
+    struct fl_log_out *log_out; /* the sink of `log` */
+    struct fl_renewal *renewal; /* certificate renewal */
 };
 
 void fl_client_reload(const struct fl_client_reload *reload);

@@ -1,8 +1,14 @@
+/*
+ * Translates commands of the server on the control stream, and the end of the connection, into
+ * events of the session. Runs on the loop. It does not decide which command is allowed in which
+ * state (client/core/session_answer.c).
+ */
+
 #include "client/daemon/commands.h"
 
 #include "client/daemon/events.h"
 
-/* False: it grants what the model does not have, and the control stream is given up. */
+/* False: the upload mask has layers that the model lacks, and the control stream was closed. */
 static bool check_plan(struct fl_commands *c, const uint8_t *units, size_t n_units)
 {
     size_t model_units = fl_layout_units(c->joining->worker->setup->layout);
@@ -11,7 +17,8 @@ static bool check_plan(struct fl_commands *c, const uint8_t *units, size_t n_uni
         return true;
     }
     fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                "bad command from the server: a plan grants units past the %zu of the model",
+                "bad command from the server: the upload mask has layers past the %zu of the "
+                "model, reconnecting",
                 model_units);
     fl_connection_give_up(c->connection);
     return false;
@@ -37,7 +44,8 @@ static void on_task(struct fl_commands *c, const struct fl_wire_task *task)
 
     event.u.task.key = key;
     if (!fl_session_task_is_new(fl_stepper_session(c->stepper), key)) {
-        fl_stepper_step(c->stepper, &event); /* A sign of life, and nothing else. */
+        /* A repeated task only shows that the server is alive. */
+        fl_stepper_step(c->stepper, &event);
         return;
     }
     if (task->has_plan && !check_plan(c, task->plan.units, task->plan.n_units)) {
@@ -70,8 +78,8 @@ static void on_evaluate(struct fl_commands *c, const struct fl_wire_command *w)
     fl_stepper_step(c->stepper, &event);
 }
 
-static void on_refused(struct fl_commands *c, uint32_t retry_ms, enum fl_session_refusal kind,
-                       const char *reason)
+static void commands_on_refused(struct fl_commands *c, uint32_t retry_ms,
+                                enum fl_session_refusal kind, const char *reason)
 {
     struct fl_session_event event = {.type = FL_CEV_REFUSED};
 
@@ -89,7 +97,7 @@ static void on_verdict(struct fl_commands *c, const struct fl_wire_command *w)
 
     if (w->type == FL_WIRE_REJECTED) {
         fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                    "round %llu: update rejected by the server, the result is dropped: %s",
+                    "round %llu: update rejected by the server, dropping the result: %s",
                     (unsigned long long)key.round, w->u.verdict.reason);
         fl_stepper_failed(c->stepper, FL_CEV_REJECTED, key, FL_FAULT_LASTING, w->u.verdict.reason);
         return;
@@ -98,7 +106,7 @@ static void on_verdict(struct fl_commands *c, const struct fl_wire_command *w)
                    key);
 }
 
-static enum fl_session_event_type event_of(enum fl_wire_command_type type)
+static enum fl_session_event_type command_event_type(enum fl_wire_command_type type)
 {
     static const enum fl_session_event_type events[] = {
         [FL_WIRE_WELCOME] = FL_CEV_WELCOME,     [FL_WIRE_REFUSED] = FL_CEV_REFUSED,
@@ -111,10 +119,10 @@ static enum fl_session_event_type event_of(enum fl_wire_command_type type)
     return events[type];
 }
 
-/* Welcome's contents may be taken. */
-static void on_command(struct fl_commands *c, struct fl_wire_command *w)
+/* The contents of a Welcome may be moved out of `w`. */
+static void commands_on_command(struct fl_commands *c, struct fl_wire_command *w)
 {
-    struct fl_session_event event = {.type = event_of(w->type)};
+    struct fl_session_event event = {.type = command_event_type(w->type)};
 
     if (fl_session_answer(fl_session_state(fl_stepper_session(c->stepper)), event.type) !=
         FL_SESSION_TAKES)
@@ -127,10 +135,11 @@ static void on_command(struct fl_commands *c, struct fl_wire_command *w)
         fl_joining_welcome(c->joining, &w->u.welcome);
         break;
     case FL_WIRE_REFUSED:
-        on_refused(c, w->u.refused.retry_after_ms,
-                   w->u.refused.reason == FL_WIRE_REASON_DENIED ? FL_SESSION_REFUSED_CURABLE
-                                                                : FL_SESSION_REFUSED_FINAL,
-                   w->u.refused.message);
+        commands_on_refused(c, w->u.refused.retry_after_ms,
+                            w->u.refused.reason == FL_WIRE_REASON_DENIED
+                                ? FL_SESSION_REFUSED_CURABLE
+                                : FL_SESSION_REFUSED_FINAL,
+                            w->u.refused.message);
         break;
     case FL_WIRE_TASK:
         on_task(c, &w->u.task);
@@ -147,8 +156,8 @@ static void on_command(struct fl_commands *c, struct fl_wire_command *w)
         fl_stepper_step(c->stepper, &event);
         break;
     case FL_WIRE_DRAIN:
-        fl_log_peer(c->log, FL_LOG_NOTICE, "client", FL_WORK_SERVER, "the server says goodbye: %s",
-                    w->u.drain.reason);
+        fl_log_peer(c->log, FL_LOG_NOTICE, "client", FL_WORK_SERVER,
+                    "the server is draining, disconnecting: %s", w->u.drain.reason);
         event.u.drain.reconnect_after_ms = w->u.drain.reconnect_after_ms;
         event.u.drain.reason = w->u.drain.reason;
         fl_stepper_step(c->stepper, &event);
@@ -159,7 +168,7 @@ static void on_command(struct fl_commands *c, struct fl_wire_command *w)
     }
 }
 
-static void on_message(void *ctx, const uint8_t *data, size_t len)
+static void commands_on_message(void *ctx, const uint8_t *data, size_t len)
 {
     struct fl_commands *c = ctx;
     struct fl_wire_command command;
@@ -172,13 +181,14 @@ static void on_message(void *ctx, const uint8_t *data, size_t len)
     rv = fl_wire_command_decode(data, len, &command, &err);
     if (rv != FL_OK) {
         fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "%s: %s",
-                    rv == FL_ENOMEM ? "cannot read a command of the server, reconnecting"
-                                    : "bad command from the server",
+                    rv == FL_ENOMEM
+                        ? "out of memory while decoding a command of the server, reconnecting"
+                        : "bad command from the server",
                     fl_err_text(&err, rv));
         fl_connection_give_up(c->connection);
         return;
     }
-    on_command(c, &command);
+    commands_on_command(c, &command);
     fl_wire_command_done(&command);
 }
 
@@ -191,7 +201,7 @@ static bool on_channel(void *ctx)
     return fl_renewal_up(c->renewal);
 }
 
-static void on_up(void *ctx)
+static void commands_on_up(void *ctx)
 {
     struct fl_commands *c = ctx;
     struct fl_session_event event = {.type = FL_CEV_CONNECTED};
@@ -199,7 +209,7 @@ static void on_up(void *ctx)
     fl_stepper_step(c->stepper, &event);
 }
 
-static void on_writable(void *ctx)
+static void commands_on_writable(void *ctx)
 {
     struct fl_commands *c = ctx;
 
@@ -212,21 +222,23 @@ static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)
 
     fl_summary_upload_stop(c->joining->offering);
     if (fl_joining_told(c->joining)) {
-        fl_log(c->log, FL_LOG_DEBUG, "client", "the server was told");
+        fl_log(c->log, FL_LOG_DEBUG, "client", "the reason for leaving was sent");
     } else if (status == FL_GRPC_ABORTED) {
-        on_refused(c, 0, FL_SESSION_REFUSED_FENCED,
-                   message != NULL ? message : "another session took over");
+        commands_on_refused(c, 0, FL_SESSION_REFUSED_FENCED,
+                            message != NULL ? message
+                                            : "another session of this client replaced this one");
     } else if (status == FL_GRPC_UNIMPLEMENTED) {
-        on_refused(c, 0, FL_SESSION_REFUSED_FINAL,
-                   "no federation is at this address: is it one of `listen_admin`, or another "
-                   "service? `server` has to be one of `listen` of the server");
+        commands_on_refused(
+            c, 0, FL_SESSION_REFUSED_FINAL,
+            "no federation is served at this address: it may be one of `listen_admin`, or another "
+            "service; set `server` to an address of `listen` of the server");
     } else if (status == FL_GRPC_INVALID_ARGUMENT || status == FL_GRPC_PERMISSION_DENIED ||
                status == FL_GRPC_UNAUTHENTICATED)
     {
-        on_refused(c, 0,
-                   status == FL_GRPC_PERMISSION_DENIED ? FL_SESSION_REFUSED_CURABLE
-                                                       : FL_SESSION_REFUSED_FINAL,
-                   message != NULL ? message : fl_grpc_status_name(status));
+        commands_on_refused(c, 0,
+                            status == FL_GRPC_PERMISSION_DENIED ? FL_SESSION_REFUSED_CURABLE
+                                                                : FL_SESSION_REFUSED_FINAL,
+                            message != NULL ? message : fl_grpc_status_name(status));
     } else if (status != FL_GRPC_OK && !fl_stepper_stopped(c->stepper)) {
         fl_log_peer(c->log, FL_LOG_INFO, "client", FL_WORK_SERVER, "control stream ended: %s%s%s",
                     fl_grpc_status_name(status), message != NULL && message[0] != '\0' ? ", " : "",
@@ -234,7 +246,7 @@ static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)
     }
 }
 
-static void on_down(void *ctx, bool refused, const char *why)
+static void commands_on_down(void *ctx, bool refused, const char *why)
 {
     struct fl_commands *c = ctx;
 
@@ -246,8 +258,8 @@ static void on_down(void *ctx, bool refused, const char *why)
 }
 
 const struct fl_connection_cbs fl_commands_cbs = {.on_channel = on_channel,
-                                                  .on_up = on_up,
-                                                  .on_message = on_message,
-                                                  .on_writable = on_writable,
+                                                  .on_up = commands_on_up,
+                                                  .on_message = commands_on_message,
+                                                  .on_writable = commands_on_writable,
                                                   .on_ended = on_ended,
-                                                  .on_down = on_down};
+                                                  .on_down = commands_on_down};

@@ -2,8 +2,8 @@
 #define FL_CLIENTD_COMMANDS_H
 
 /*
- * What the server says on the control stream, as events of the session. Whatever breaks, on_down is
- * the one place where the session learns of it. Threading: the loop.
+ * Commands of the server on the control stream, as events of the session. Whatever fails, on_down
+ * is the one place where the session learns of it. Threading: the loop.
  */
 
 #include "client/daemon/connection.h"
@@ -11,12 +11,12 @@
 #include "client/daemon/renewal.h"
 
 struct fl_commands {
-    const struct fl_log *log;         /* borrowed, as all */
-    struct fl_stepper *stepper;       /* who hears of them */
-    struct fl_connection *connection; /* where they come from */
-    struct fl_wanted *wanted;         /* what they ask for */
-    struct fl_join_job *joining;      /* who takes a Welcome */
-    struct fl_renewal *renewal;       /* what a new channel may be for first */
+    const struct fl_log *log;         /* borrowed, as all members */
+    struct fl_stepper *stepper;       /* receives the events */
+    struct fl_connection *connection; /* the source of the commands */
+    struct fl_wanted *wanted;         /* the newest task and evaluation */
+    struct fl_join_job *joining;      /* handles a Welcome */
+    struct fl_renewal *renewal;       /* decides whether a new channel is for renewal only */
 };
 
 /* The context is a struct fl_commands. */

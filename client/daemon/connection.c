@@ -1,3 +1,8 @@
+/*
+ * The connection to the server: one channel, and the control stream (Attend) on it. Runs on the
+ * loop. Reconnecting and back-off are the session's (client/core), not done here.
+ */
+
 #include "client/daemon/connection.h"
 
 #include <stdlib.h>
@@ -15,15 +20,15 @@ struct fl_connection {
     void *ctx;
     struct fl_grpc_channel *channel; /* NULL: none */
     struct fl_call *attend;          /* NULL: none */
-    size_t queue_bytes;              /* of Attend */
+    size_t queue_bytes;              /* of the control stream */
     struct fl_wire_session token;
     uint32_t chunk_bytes;
-    bool last; /* being freed: the loop is run only until it is gone */
+    bool last; /* being freed: the loop runs only until the channel is closed */
 };
 
 /* --- the control stream --- */
 
-static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+static bool connection_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct fl_connection *c = ctx;
 
@@ -32,7 +37,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     return true;
 }
 
-static void on_writable(struct fl_call *call, void *ctx)
+static void connection_on_writable(struct fl_call *call, void *ctx)
 {
     struct fl_connection *c = ctx;
 
@@ -40,8 +45,8 @@ static void on_writable(struct fl_call *call, void *ctx)
     c->cbs.on_writable(c->ctx);
 }
 
-static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                      const char *message)
+static void connection_on_stream_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                                        const char *message)
 {
     struct fl_connection *c = ctx;
 
@@ -53,8 +58,9 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     fl_connection_close(c);
 }
 
-static const struct fl_call_handler attend_handler = {
-    .on_message = on_message, .on_writable = on_writable, .on_closed = on_closed};
+static const struct fl_call_handler attend_handler = {.on_message = connection_on_message,
+                                                      .on_writable = connection_on_writable,
+                                                      .on_closed = connection_on_stream_closed};
 
 void fl_connection_send(struct fl_connection *c, const struct fl_wire_event *event)
 {
@@ -74,7 +80,7 @@ void fl_connection_send(struct fl_connection *c, const struct fl_wire_event *eve
     fl_buf_done(&buf);
     if (rv != FL_OK && rv != FL_ECLOSED) {
         fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                    "control stream is stuck (%s), reconnecting", fl_strerror(rv));
+                    "control stream does not accept data (%s), reconnecting", fl_strerror(rv));
         fl_call_cancel(c->attend);
     }
 }
@@ -100,7 +106,7 @@ void fl_connection_give_up(struct fl_connection *c)
 
 /* --- the channel --- */
 
-static void on_up(void *ctx)
+static void connection_on_channel_up(void *ctx)
 {
     struct fl_connection *c = ctx;
     int rv;
@@ -122,7 +128,7 @@ static void log_down(const struct fl_connection *c, int code, const char *why)
                 "no connection to '%s': %s", c->server, why);
 }
 
-static void on_down(void *ctx, int code, const char *text)
+static void connection_on_channel_down(void *ctx, int code, const char *text)
 {
     struct fl_connection *c = ctx;
     const char *why = text != NULL ? text : fl_strerror(code);
@@ -138,7 +144,8 @@ static void on_down(void *ctx, int code, const char *text)
     c->cbs.on_down(c->ctx, code == FL_EPERM, why);
 }
 
-static const struct fl_grpc_channel_cbs channel_cbs = {.on_up = on_up, .on_down = on_down};
+static const struct fl_grpc_channel_cbs channel_cbs = {.on_up = connection_on_channel_up,
+                                                       .on_down = connection_on_channel_down};
 
 int fl_connection_open(struct fl_connection *c, struct fl_err *err)
 {
@@ -149,7 +156,7 @@ int fl_connection_open(struct fl_connection *c, struct fl_err *err)
         return FL_OK;
     }
     fl_rpc_limits_default(&limits);
-    limits.message_bytes = FL_WIRE_MAX_CONTROL; /* a Welcome may describe thousands of tensors */
+    limits.message_bytes = FL_WIRE_MAX_CONTROL; /* a Welcome can describe thousands of tensors */
     if (limits.stream_window < 2 * FL_WIRE_MAX_CONTROL) {
         limits.stream_window = 2 * FL_WIRE_MAX_CONTROL;
     }
@@ -234,7 +241,7 @@ void fl_connection_free(struct fl_connection *c)
     c->last = true;
     if (c->channel != NULL) {
         fl_grpc_channel_close(c->channel);
-        fl_loop_run(c->loop); /* on_down() ends it. */
+        fl_loop_run(c->loop); /* connection_on_channel_down() stops the loop. */
     }
     free(c);
 }

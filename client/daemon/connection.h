@@ -2,9 +2,9 @@
 #define FL_CLIENTD_CONNECTION_H
 
 /*
- * The connection to the server: a channel, the control stream (Attend) on it, and what the server
- * said of them in Welcome. The control stream is opened as soon as the channel is up; when it ends,
- * so does the channel.
+ * The connection to the server: a channel, the control stream (Attend) on it, and the session token
+ * and chunk size from Welcome. The control stream is opened as soon as the channel is up; when it
+ * ends, the channel is closed too.
  *
  * Threading: everything on the loop. Callbacks never run inside the function that caused them.
  */
@@ -17,52 +17,62 @@
 struct fl_connection;
 
 struct fl_connection_cbs {
-    /* The channel stands. False: it is for other calls than Attend, and the caller closes it. */
+    /* The channel is up. False: it serves calls other than Attend, and the callee closes it. */
     bool (*on_channel)(void *ctx);
-    /* The control stream is open: say hello. */
+    /* The control stream is open: send Hello. */
     void (*on_up)(void *ctx);
-    /* A command on it. */
+    /* A command arrived on the control stream. */
     void (*on_message)(void *ctx, const uint8_t *data, size_t len);
-    /* There is room again on it. */
+    /* The control stream accepts data again. */
     void (*on_writable)(void *ctx);
-    /* It ended; on_down follows. */
+    /* The control stream ended; on_down follows. */
     void (*on_ended)(void *ctx, enum fl_grpc_status status, const char *message);
-    /* The last: connecting failed, or the connection is gone. Refused: one side does not take the
-       certificate of the other. */
+    /*
+     * The last callback: connecting failed, or the connection was lost. `refused`: one side
+     * rejected the certificate of the other.
+     */
     void (*on_down)(void *ctx, bool refused, const char *why);
 };
 
-/* Keeps all but `cbs`, which is copied. `filter`: over each connection; NULL: nothing. FL_ENOMEM.
+/*
+ * Borrows everything but `cbs`, which is copied. `filter` wraps each connection (TLS); NULL:
+ * plaintext. FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_connection_create(struct fl_loop *loop, const struct fl_log *log,
                                        const char *server, const struct fl_stream_filter *filter,
                                        uint32_t timeout_ms, const struct fl_client_limits *limits,
                                        const struct fl_connection_cbs *cbs, void *ctx,
                                        struct fl_connection **ret);
-/* Closes and runs the loop until that is done, without a callback. NULL is allowed. */
+/* Close the channel and run the loop until that is done, without a callback. NULL is allowed. */
 void fl_connection_free(struct fl_connection *connection);
 
-/* Begin to connect, unless there is a connection. An error is in the log already. */
+/* Start connecting, unless a connection exists. Errors are logged already. */
 FL_MUST_CHECK int fl_connection_open(struct fl_connection *connection, struct fl_err *err);
-/* on_down follows, when there is one. */
+/* on_down follows if a channel exists. */
 void fl_connection_close(struct fl_connection *connection);
 
-/* What Welcome says: the token of transfers and the longest chunk. */
+/* Store what Welcome has: the session token of transfers and the longest chunk. */
 void fl_connection_welcomed(struct fl_connection *connection, struct fl_wire_session token,
                             uint32_t chunk_bytes);
 struct fl_wire_session fl_connection_token(const struct fl_connection *connection);
 size_t fl_connection_chunk(const struct fl_connection *connection);
 
-/* On the control stream; without one nothing happens. A stream that takes nothing is given up. */
+/*
+ * Send on the control stream; without one this does nothing. A stream that rejects data is
+ * cancelled.
+ */
 void fl_connection_send(struct fl_connection *connection, const struct fl_wire_event *event);
-/* Is less than half of its queue used? Bulk on it leaves room for reports and heartbeats. */
+/*
+ * Is less than half of the send queue used? Bulk data leaves the other half for reports and
+ * heartbeats.
+ */
 bool fl_connection_has_room(const struct fl_connection *connection);
-/* Nothing more is sent on it: what was, goes out before it ends. */
+/* Half-close the control stream: queued messages are sent before it ends. */
 void fl_connection_end(struct fl_connection *connection);
-/* It is given up; on_ended and on_down follow. */
+/* Cancel the control stream; on_ended and on_down follow. */
 void fl_connection_give_up(struct fl_connection *connection);
 
-/* Another call, see fl_grpc_call(). FL_ECLOSED: there is no connection. */
+/* Start another call, see fl_grpc_call(). FL_ECLOSED: there is no connection. */
 FL_MUST_CHECK int fl_connection_call(struct fl_connection *connection, const char *path,
                                      uint64_t timeout_ms, const struct fl_call_handler *handler,
                                      void *ctx, struct fl_call **ret);

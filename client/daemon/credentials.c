@@ -1,3 +1,9 @@
+/*
+ * Loads the certificate, key and trusted roots of this client, makes the TLS filter of its
+ * connections, and loads changed files again. Runs on the loop. It requests no certificates
+ * (renewal.c, enrol.c) and writes no files.
+ */
+
 #include "client/daemon/credentials.h"
 
 #include <stdio.h>
@@ -22,7 +28,7 @@ struct fl_client_credentials {
     char host[FL_INVITE_HOST_MAX];
     struct fl_client_identity_files files;
     struct fl_client_identity identity;
-    uint64_t mark; /* of the files as they were looked at last */
+    uint64_t mark; /* fl_client_identity_mark() of the files at the last check */
     struct fl_tls *tls;
     struct fl_stream_filter filter;
 };
@@ -46,35 +52,36 @@ static struct fl_client_identity_files files_of(const struct fl_client_conf *con
                                              .n_crl = tls->crl.n};
 }
 
-static int check_name(const struct fl_client_conf *conf, const struct fl_client_identity *identity,
-                      struct fl_err *err)
+static int credentials_check_name(const struct fl_client_conf *conf,
+                                  const struct fl_client_identity *identity, struct fl_err *err)
 {
     const char *name = conf->main->name;
     const char *certified = identity->who.name;
 
     if (name[0] == '\0' && certified[0] == '\0') {
         return fl_conf_error(fl_conf_field(conf->file, &conf->main->name), err,
-                             "the certificate '%s' has no fl:// name, so the key 'name' has to say "
-                             "which one the server takes from it",
+                             "the certificate '%s' has no fl:// name: set the key 'name' to the "
+                             "name that the server derives from this certificate",
                              fl_chain_origin(identity->chain));
     }
     if (name[0] != '\0' && certified[0] != '\0' && strcmp(name, certified) != 0) {
         return fl_conf_error(fl_conf_field(conf->file, &conf->main->name), err,
-                             "expected '%s', for which the certificate '%s' is, found '%s': leave "
-                             "the key out, or join with an invitation for that name",
+                             "expected '%s', the name in the certificate '%s', found '%s': remove "
+                             "the key, or join with an invitation for that name",
                              certified, fl_chain_origin(identity->chain), name);
     }
     return FL_OK;
 }
 
-static int load(const struct fl_client_conf *conf, const struct fl_client_identity_files *files,
-                struct fl_client_identity *ret, int *ret_exit, struct fl_err *err)
+static int credentials_load(const struct fl_client_conf *conf,
+                            const struct fl_client_identity_files *files,
+                            struct fl_client_identity *ret, int *ret_exit, struct fl_err *err)
 {
     int rv = fl_client_identity_load(files, ret, err);
 
     *ret_exit = FL_EXIT_STATE;
     if (rv == FL_OK) {
-        rv = check_name(conf, ret, err);
+        rv = credentials_check_name(conf, ret, err);
         if (rv != FL_OK) {
             *ret_exit = FL_EXIT_CONFIG;
             fl_client_identity_done(ret);
@@ -93,15 +100,15 @@ int fl_credentials_check(const struct fl_client_conf *conf, int *ret_exit, struc
     *ret_exit = FL_EXIT_STATE;
     if (rv == FL_OK) {
         files = files_of(conf, dir);
-        rv = load(conf, &files, &identity, ret_exit, err);
+        rv = credentials_load(conf, &files, &identity, ret_exit, err);
     }
     fl_client_identity_done(&identity);
     return rv;
 }
 
-/* --- what is shown --- */
+/* --- TLS --- */
 
-static int make_tls(struct fl_client_credentials *c, struct fl_err *err)
+static int credentials_create_tls(struct fl_client_credentials *c, struct fl_err *err)
 {
     const struct fl_tls_setup setup = {.chain = c->identity.chain,
                                        .key = c->identity.key,
@@ -116,7 +123,8 @@ static int make_tls(struct fl_client_credentials *c, struct fl_err *err)
     return rv;
 }
 
-static int host_of(const struct fl_client_conf *conf, char *out, size_t size, struct fl_err *err)
+static int credentials_host(const struct fl_client_conf *conf, char *out, size_t size,
+                            struct fl_err *err)
 {
     const char *given = conf->tls->server_name;
 
@@ -126,12 +134,13 @@ static int host_of(const struct fl_client_conf *conf, char *out, size_t size, st
     return fl_str_copy(out, size, given) == FL_OK
                ? FL_OK
                : fl_conf_error(fl_conf_field(conf->file, &conf->tls->server_name), err,
-                               "expected a name of a host, found %zu characters", strlen(given));
+                               "expected a host name, found %zu characters", strlen(given));
 }
 
-static int open_all(struct fl_client_credentials *c, int *ret_exit, struct fl_err *err)
+static int credentials_open_files(struct fl_client_credentials *c, int *ret_exit,
+                                  struct fl_err *err)
 {
-    int rv = host_of(c->conf, c->host, sizeof(c->host), err);
+    int rv = credentials_host(c->conf, c->host, sizeof(c->host), err);
 
     if (rv != FL_OK) {
         *ret_exit = FL_EXIT_CONFIG;
@@ -147,8 +156,8 @@ static int open_all(struct fl_client_credentials *c, int *ret_exit, struct fl_er
         rv = fl_client_identity_settle(c->dir, err);
     }
     c->mark = fl_client_identity_mark(&c->files);
-    rv = rv == FL_OK ? load(c->conf, &c->files, &c->identity, ret_exit, err) : rv;
-    return rv == FL_OK ? make_tls(c, err) : rv;
+    rv = rv == FL_OK ? credentials_load(c->conf, &c->files, &c->identity, ret_exit, err) : rv;
+    return rv == FL_OK ? credentials_create_tls(c, err) : rv;
 }
 
 int fl_credentials_open(const struct fl_client_conf *conf, const struct fl_log *log,
@@ -163,7 +172,7 @@ int fl_credentials_open(const struct fl_client_conf *conf, const struct fl_log *
     }
     c->conf = conf;
     c->log = log;
-    rv = open_all(c, ret_exit, err);
+    rv = credentials_open_files(c, ret_exit, err);
     if (rv != FL_OK) {
         fl_credentials_free(c);
         return rv;
@@ -197,7 +206,7 @@ const char *fl_credentials_folder(const struct fl_client_credentials *c)
     return c->dir;
 }
 
-/* --- when they change --- */
+/* --- reloading changed files --- */
 
 int fl_credentials_read(struct fl_client_credentials *c, struct fl_err *err)
 {
@@ -206,7 +215,7 @@ int fl_credentials_read(struct fl_client_credentials *c, struct fl_err *err)
     int rv;
 
     c->mark = fl_client_identity_mark(&c->files);
-    rv = load(c->conf, &c->files, &found, &exit_code, err);
+    rv = credentials_load(c->conf, &c->files, &found, &exit_code, err);
     rv = rv == FL_OK ? fl_tls_renew(c->tls, found.chain, found.key, found.trust, err) : rv;
     if (rv != FL_OK) {
         fl_client_identity_done(&found);
@@ -228,8 +237,7 @@ bool fl_credentials_look(struct fl_client_credentials *c)
     rv = fl_credentials_read(c, &err);
     if (rv != FL_OK) {
         fl_log(c->log, FL_LOG_ERROR, "client",
-               "the new certificate is not taken up, the one before stays in use: %s",
-               fl_err_text(&err, rv));
+               "new certificate rejected, keeping the previous one: %s", fl_err_text(&err, rv));
     }
     return rv == FL_OK;
 }
@@ -253,15 +261,15 @@ const char *fl_credentials_over(const struct fl_client_credentials *c, char *out
     (void)fl_span_text(span, sizeof(span), now - c->identity.who.not_after);
     if (c->files.certificate[0] != '\0') {
         (void)snprintf(out, size,
-                       "the certificate '%s' ended at %s, %s ago: have whoever made it make a new "
-                       "one; it is taken up when the file changes",
+                       "certificate '%s' expired at %s, %s ago: ask its issuer for a new one; it "
+                       "is used as soon as the file changes",
                        c->files.certificate, when, span);
     } else {
-        (void)snprintf(out, size,
-                       "the certificate of this client ended at %s, %s ago: if the server renews "
-                       "it no more, ask for an invitation (flctl invite %s) and give its line to: "
-                       "fl-clientd --join",
-                       when, span, c->identity.who.name);
+        (void)snprintf(
+            out, size,
+            "the certificate of this client expired at %s, %s ago: if the server no longer renews "
+            "it, ask for an invitation (flctl invite %s) and pass it to: fl-clientd --join",
+            when, span, c->identity.who.name);
     }
     return out;
 }

@@ -10,28 +10,26 @@ struct reading_job {
     struct fl_data_watch *owner;
     fl_data_ready_fn *ready;
     void *ctx;
-    struct fl_dataset *train, *test; /* read, then those that were there before */
+    struct fl_dataset *train, *test; /* the new data; after the swap, the previous data to free */
     uint64_t stamp;
     int code;
     struct fl_err err;
 };
 
-/* A program knows its own files: of those no more is looked at than whether their folder is there.
- */
-static bool is_there(const struct fl_client_conf *conf)
+/* A training program reads its files itself, so only the existence of their folder is checked. */
+static bool data_watch_exists(const struct fl_client_conf *conf)
 {
     return conf->main->trainer == FL_TRAINER_COMMAND ? fl_fs_exists(conf->data->path)
                                                      : fl_dataset_has(conf->data->path, "train");
 }
 
-static void say_whether_gone(struct fl_data_watch *w, bool gone)
+static void data_watch_log_missing(struct fl_data_watch *w, bool gone)
 {
     if (gone && !w->gone) {
-        fl_log(
-            w->jobs->log, FL_LOG_ERROR, "client",
-            "the data in '%s' is gone: not training until it is back ('data.reload: never' trains "
-            "on what was read)",
-            w->conf->data->path);
+        fl_log(w->jobs->log, FL_LOG_ERROR, "client",
+               "the data in '%s' is missing: not training until it is back ('data.reload: never' "
+               "trains on what was read)",
+               w->conf->data->path);
     } else if (!gone && w->gone) {
         fl_log(w->jobs->log, FL_LOG_NOTICE, "client", "the data in '%s' is back",
                w->conf->data->path);
@@ -46,7 +44,7 @@ enum fl_data_state fl_data_watch_look(struct fl_data_watch *w)
     if (conf->data->path[0] == '\0' || conf->data->reload == FL_RELOAD_NEVER) {
         return FL_DATA_SAME;
     }
-    say_whether_gone(w, !is_there(conf));
+    data_watch_log_missing(w, !data_watch_exists(conf));
     if (w->gone) {
         return FL_DATA_GONE;
     }
@@ -56,12 +54,12 @@ enum fl_data_state fl_data_watch_look(struct fl_data_watch *w)
                : FL_DATA_CHANGED;
 }
 
-static void read_work(void *arg)
+static void data_reading_work(void *arg)
 {
     struct reading_job *job = arg;
     struct fl_data_watch *w = job->owner;
 
-    /* Before: what changes while it is read is another change. */
+    /* Taken before reading: a change during reading counts as another change. */
     job->stamp = fl_dataset_stamp(w->conf->data->path);
     job->code = fl_client_open_data(w->conf, &job->train, &job->test, &job->err);
     if (job->code == FL_OK) {
@@ -69,7 +67,7 @@ static void read_work(void *arg)
     }
 }
 
-static void take(struct reading_job *job)
+static void data_watch_replace(struct reading_job *job)
 {
     struct fl_data_watch *w = job->owner;
     struct fl_local_data *data = w->data;
@@ -90,18 +88,20 @@ static void take(struct reading_job *job)
     job->test = test;
 }
 
-static void read_done(void *arg)
+static void data_reading_done(void *arg)
 {
     struct reading_job *job = arg;
     struct fl_data_watch *w = job->owner;
     const char *why = NULL;
 
     if (job->code == FL_OK) {
-        take(job);
+        data_watch_replace(job);
     } else {
         why = fl_err_text(&job->err, job->code);
-        fl_log_peer(w->jobs->log, FL_LOG_ERROR, "client", w->conf->data->path,
-                    "the data changed and cannot be read, not training: %s", why);
+        fl_log_peer(
+            w->jobs->log, FL_LOG_ERROR, "client", w->conf->data->path,
+            "the data changed and cannot be read, not training, retrying at the next reconnect: %s",
+            why);
     }
     if (!fl_stepper_stopped(w->jobs->stepper)) {
         job->ready(job->ctx, why);
@@ -117,7 +117,7 @@ void fl_data_watch_refresh(struct fl_data_watch *w, fl_data_ready_fn *ready, voi
     struct reading_job *job;
 
     if (state != FL_DATA_CHANGED) {
-        ready(ctx, state == FL_DATA_GONE ? "the data is gone" : NULL);
+        ready(ctx, state == FL_DATA_GONE ? "the data is missing" : NULL);
         return;
     }
     job = calloc(1, sizeof(*job));
@@ -125,7 +125,7 @@ void fl_data_watch_refresh(struct fl_data_watch *w, fl_data_ready_fn *ready, voi
         job->owner = w;
         job->ready = ready;
         job->ctx = ctx;
-        if (fl_jobs_submit(w->jobs, read_work, read_done, job) == FL_OK) {
+        if (fl_jobs_submit(w->jobs, data_reading_work, data_reading_done, job) == FL_OK) {
             return;
         }
         free(job);

@@ -1,13 +1,14 @@
 /*
- * One delivery. The happy path: PushStatus says how much the server has; the lane codes
- * the granted units into one byte string (code.c); header and chunks go out from there, a few
- * at a time; the reply, or Accepted on the control stream, ends it.
- * A temporary failure goes back to the session, which tries again from PushStatus.
+ * Uploads one result. Normal case: PushStatus reports how many bytes the server has; the training
+ * thread encodes the layers that the upload mask selects into one byte string (client/work/code.c);
+ * header and chunks are sent from that offset, a few at a time; the reply, or Accepted on the
+ * control stream, ends the upload. After a temporary failure the session retries from PushStatus.
+ * Runs on the loop; only the encoding runs on the training thread.
  *
  * Only Rejected or Dismissed on the control stream, or FAILED_PRECONDITION, drops the result.
- * INVALID_ARGUMENT alone says that the server could not read a message, and the update is still
- * asked for: the upload is retried a few times, then the server is told with Failed, so that its
- * round does not wait, and the result stays until the server answers.
+ * INVALID_ARGUMENT alone means that the server could not decode a message while it still wants the
+ * update: the upload is retried MALFORMED_MAX times, then Failed is sent so that the round does not
+ * wait, and the result stays until the server answers.
  */
 
 #include "client/daemon/delivery.h"
@@ -19,15 +20,15 @@
 #include "libfl/base/sm.h"
 
 #define STATUS_TIMEOUT_MS 60000
-/* Uploads of one update that the server answers with INVALID_ARGUMENT before it is told. */
+/* Uploads of one update that the server may answer with INVALID_ARGUMENT before Failed is sent. */
 #define MALFORMED_MAX 5
 
 enum delivery_state {
     DELIVERY_ASKING,   /* PushStatus */
-    DELIVERY_CODING,   /* on the lane */
+    DELIVERY_CODING,   /* job on the training thread */
     DELIVERY_SENDING,  /* Push */
-    DELIVERY_WAITING,  /* all is sent, or the call is broken: for its end */
-    DELIVERY_GIVEN_UP, /* freed as soon as nothing of it is under way */
+    DELIVERY_WAITING,  /* everything is sent, or the call failed: waits for its end */
+    DELIVERY_GIVEN_UP, /* freed when its call or job has ended */
     DELIVERY_STATES
 };
 
@@ -39,19 +40,19 @@ static const struct fl_sm_state delivery_states[DELIVERY_STATES] = {
     [DELIVERY_GIVEN_UP] = {"GIVEN_UP", 0},
 };
 
-/* What the server said of it last. */
+/* The newest answer of the server about this update. */
 enum delivery_answer { ANSWER_NONE, ANSWER_INCOMPLETE, ANSWER_ACCEPTED };
 
 struct fl_delivery {
     struct fl_deliveries *owner;
     struct fl_sm sm;
-    struct fl_call *call; /* PushStatus, then Push; NULL: none runs */
+    struct fl_call *call; /* PushStatus, then Push; NULL: no call is open */
     struct fl_round_key key;
     struct fl_code code;
     uint64_t offset;
     enum delivery_answer answer;
-    uint64_t received; /* what PushStatus said */
-    int error;         /* of the coding */
+    uint64_t received; /* bytes that the server has, from PushStatus */
+    int error;         /* of the encoding job */
     struct fl_err err;
 };
 
@@ -69,7 +70,10 @@ static void send_chunks(struct fl_delivery *p)
     size_t chunk = fl_connection_chunk(p->owner->connection);
     uint64_t total = fl_blob_len(p->code.bytes);
 
-    /* Until the call's queue is full: only then on_writable comes. It holds references. */
+    /*
+     * Sends until the call's queue is full; only then on_writable is called. The queue holds
+     * references.
+     */
     while (p->sm.state == DELIVERY_SENDING && p->offset < total) {
         uint8_t head[FL_WIRE_CHUNK_HEAD];
         size_t n = total - p->offset < chunk ? (size_t)(total - p->offset) : chunk;
@@ -119,7 +123,7 @@ static int send_header(struct fl_delivery *p)
     return rv;
 }
 
-/* --- what came of it --- */
+/* --- results of an upload --- */
 
 static void refused_as_malformed(struct fl_delivery *p, const char *text)
 {
@@ -130,7 +134,7 @@ static void refused_as_malformed(struct fl_delivery *p, const char *text)
     d->malformed = p->key;
     d->n_malformed = same ? d->n_malformed + 1 : 1;
     fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                "round %llu: the server refused the upload as malformed (time %u of %d), the "
+                "round %llu: server rejected the upload as malformed (attempt %u of %d), the "
                 "result is kept: %s",
                 (unsigned long long)p->key.round, d->n_malformed, MALFORMED_MAX, text);
     if (d->n_malformed < MALFORMED_MAX) {
@@ -157,13 +161,14 @@ static void report_end(struct fl_delivery *p, enum fl_grpc_status status, const 
         break;
     case FL_GRPC_FAILED_PRECONDITION:
         fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                    "round %llu: update not wanted: %s", (unsigned long long)p->key.round, text);
+                    "round %llu: update no longer wanted by the server, dropping it: %s",
+                    (unsigned long long)p->key.round, text);
         fl_stepper_key(jobs->stepper, FL_CEV_DISMISSED, p->key);
         break;
     default:
         fl_log_peer(jobs->log, FL_LOG_INFO, "client", FL_WORK_SERVER,
-                    "upload for round %llu interrupted: %s", (unsigned long long)p->key.round,
-                    status == FL_GRPC_OK ? "incomplete" : text);
+                    "upload of round %llu interrupted, retrying: %s",
+                    (unsigned long long)p->key.round, status == FL_GRPC_OK ? "incomplete" : text);
         fl_stepper_failed(jobs->stepper, FL_CEV_PUSH_FAILED, p->key, FL_FAULT_PASSING, text);
         break;
     }
@@ -206,7 +211,7 @@ static void on_push_closed(struct fl_call *call, void *ctx, enum fl_grpc_status 
 static const struct fl_call_handler push_handler = {
     .on_message = on_reply, .on_writable = on_push_writable, .on_closed = on_push_closed};
 
-static void give_up(struct fl_delivery *p, int code, const struct fl_err *err)
+static void delivery_fail(struct fl_delivery *p, int code, const struct fl_err *err)
 {
     const struct fl_jobs *jobs = p->owner->jobs;
     struct fl_round_key key = p->key;
@@ -221,12 +226,12 @@ static void start_push(struct fl_delivery *p)
 {
     int rv;
 
-    /* More than there is, or another coding: the server starts over by itself. */
+    /* An offset past the end belongs to another encoding: the server starts over from 0. */
     p->offset = p->received <= fl_blob_len(p->code.bytes) ? p->received : 0;
     rv = fl_connection_call(p->owner->connection, "/fl.v1.Federation/Push", 0, &push_handler, p,
                             &p->call);
     if (rv != FL_OK) {
-        give_up(p, rv, &(struct fl_err){0});
+        delivery_fail(p, rv, &(struct fl_err){0});
         return;
     }
     fl_call_set_bulk(p->call, FL_CALL_SENDS_BULK);
@@ -259,9 +264,9 @@ static void code_done(void *arg)
         start_push(p);
     } else {
         fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                    "coding the update of round %llu: %s", (unsigned long long)p->key.round,
-                    fl_err_text(&p->err, p->error));
-        give_up(p, p->error, &p->err);
+                    "encoding the update of round %llu failed: %s",
+                    (unsigned long long)p->key.round, fl_err_text(&p->err, p->error));
+        delivery_fail(p, p->error, &p->err);
     }
 }
 
@@ -272,11 +277,11 @@ static void start_coding(struct fl_delivery *p)
     fl_sm_move(&p->sm, DELIVERY_CODING);
     rv = fl_jobs_submit(p->owner->jobs, code_work, code_done, p);
     if (rv != FL_OK) {
-        give_up(p, rv, &(struct fl_err){0});
+        delivery_fail(p, rv, &(struct fl_err){0});
     }
 }
 
-static bool on_status(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+static bool delivery_on_status(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct fl_delivery *p = ctx;
     struct fl_wire_push_status status;
@@ -309,7 +314,7 @@ static void on_status_closed(struct fl_call *call, void *ctx, enum fl_grpc_statu
     }
 }
 
-static const struct fl_call_handler status_handler = {.on_message = on_status,
+static const struct fl_call_handler status_handler = {.on_message = delivery_on_status,
                                                       .on_closed = on_status_closed};
 
 static int ask_status(struct fl_delivery *p)
@@ -330,7 +335,7 @@ static int ask_status(struct fl_delivery *p)
     if (rv == FL_OK) {
         piece = (struct fl_piece){.data = buf.data, .len = buf.len};
         if (fl_call_send(p->call, &piece, 1) != FL_OK) {
-            fl_call_cancel(p->call); /* on_status_closed tells the session. */
+            fl_call_cancel(p->call); /* on_status_closed() reports it to the session. */
         }
         fl_call_end(p->call);
     }
@@ -338,14 +343,14 @@ static int ask_status(struct fl_delivery *p)
     return rv;
 }
 
-static int begin(struct fl_deliveries *d, struct fl_round_key key, const uint8_t *units,
-                 size_t n_units, struct fl_err *err)
+static int delivery_begin(struct fl_deliveries *d, struct fl_round_key key, const uint8_t *units,
+                          size_t n_units, struct fl_err *err)
 {
     struct fl_delivery *p;
     int rv;
 
-    if (d->worker->setup == NULL || !fl_pending_result_is(d->held, key)) {
-        return fl_err_set(err, FL_ESTATE, "the kept result is gone");
+    if (d->worker->setup == NULL || !fl_pending_result_is(d->pending, key)) {
+        return fl_err_set(err, FL_ESTATE, "the pending result no longer exists");
     }
     p = calloc(1, sizeof(*p));
     if (p == NULL) {
@@ -354,7 +359,7 @@ static int begin(struct fl_deliveries *d, struct fl_round_key key, const uint8_t
     p->owner = d;
     p->key = key;
     fl_sm_init(&p->sm, delivery_states, DELIVERY_STATES, DELIVERY_ASKING);
-    rv = fl_code_begin(&p->code, d->worker, d->held->result, units, n_units);
+    rv = fl_code_begin(&p->code, d->worker, d->pending->result, units, n_units);
     if (rv == FL_OK) {
         rv = ask_status(p);
     }
@@ -373,7 +378,7 @@ void fl_deliveries_begin(struct fl_deliveries *d, struct fl_round_key key, const
     int rv;
 
     fl_deliveries_cancel(d);
-    rv = begin(d, key, units, n_units, &err);
+    rv = delivery_begin(d, key, units, n_units, &err);
     if (rv != FL_OK) {
         fl_stepper_failed(d->jobs->stepper, FL_CEV_PUSH_FAILED, key, fl_fault_of(rv),
                           fl_err_text(&err, rv));
@@ -388,7 +393,8 @@ void fl_deliveries_cancel(struct fl_deliveries *d)
         return;
     }
     d->newest = NULL;
-    fl_sm_move(&p->sm, DELIVERY_GIVEN_UP); /* on_closed or code_done() frees it. */
+    /* on_push_closed(), on_status_closed() or code_done() frees it. */
+    fl_sm_move(&p->sm, DELIVERY_GIVEN_UP);
     if (p->call != NULL) {
         fl_call_cancel(p->call);
     }

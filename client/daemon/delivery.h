@@ -1,7 +1,7 @@
 #ifndef FL_CLIENTD_DELIVERY_H
 #define FL_CLIENTD_DELIVERY_H
 
-/* The granted part of the held result on its way to the server. Threading: the loop. */
+/* Uploads the layers of the pending result that the upload mask selects. Threading: the loop. */
 
 #include "client/daemon/connection.h"
 #include "client/daemon/jobs.h"
@@ -11,16 +11,19 @@
 struct fl_delivery;
 
 struct fl_deliveries {
-    const struct fl_jobs *jobs;           /* borrowed, as the next three */
-    struct fl_connection *connection;     /* where it goes */
-    const struct fl_worker *worker;       /* whose it is */
-    const struct fl_pending_result *held; /* what is delivered */
-    struct fl_delivery *newest;           /* NULL: none */
-    struct fl_round_key malformed;        /* upload that the server could not read; round 0: none */
-    unsigned n_malformed;                 /* how often in a row */
+    const struct fl_jobs *jobs;              /* borrowed, as are the next three */
+    struct fl_connection *connection;        /* the way to the server */
+    const struct fl_worker *worker;          /* the worker that made the result */
+    const struct fl_pending_result *pending; /* the result to upload */
+    struct fl_delivery *newest;              /* NULL: none */
+    struct fl_round_key malformed; /* upload that the server could not decode; round 0: none */
+    unsigned n_malformed;          /* consecutive failures of `malformed` */
 };
 
-/* `units` [n_units] that are granted, NULL: all. In place of the one before. */
+/*
+ * Start an upload; cancels the previous one. `units` [n_units]: the upload mask, 1 selects a layer;
+ * NULL: all.
+ */
 void fl_deliveries_begin(struct fl_deliveries *deliveries, struct fl_round_key key,
                          const uint8_t *units, size_t n_units);
 void fl_deliveries_cancel(struct fl_deliveries *deliveries);

@@ -1,9 +1,10 @@
 /*
- * One download. The happy path of a task: the lane settles what is kept between rounds by
- * what the server counted, and looks for bundles on the disk; then the bundles that are needed
- * are fetched one after the other: a FetchRequest, then chunks in rising offsets straight
- * into the block. What is there when a stream breaks stays, and the next Fetch of the same
- * round goes on from it.
+ * Downloads the payloads of a task, or the model of an evaluation. Normal case of a task: the
+ * training thread commits or discards the client state by the last round that the server aggregated
+ * and looks for payloads on disk; then the missing payloads are fetched one after the other: a
+ * FetchRequest, then chunks in rising offsets directly into the payload's memory. After a broken
+ * stream the received bytes stay, and the next Fetch of the same round continues behind them. Runs
+ * on the loop; only the state job runs on the training thread.
  */
 
 #include "client/daemon/download.h"
@@ -14,37 +15,37 @@
 #include "libfl/base/sm.h"
 
 enum download_state {
-    DOWNLOAD_IDLE,     /* what is there waits for the next try */
-    DOWNLOAD_SETTLING, /* on the lane */
-    DOWNLOAD_RUNNING,  /* a call */
-    DOWNLOAD_TELLING, /* the call ended and what follows is under way: on_closed goes on after it */
-    DOWNLOAD_OVER,    /* given up while TELLING: on_closed frees it */
-    DOWNLOAD_GIVEN_UP, /* freed when the call or the lane is done with it */
+    DOWNLOAD_IDLE,     /* received bytes wait for the next attempt */
+    DOWNLOAD_SETTLING, /* job on the training thread */
+    DOWNLOAD_RUNNING,  /* a Fetch call is open */
+    DOWNLOAD_ENDING,   /* the call ended and its follow-up runs: continues in on_closed */
+    DOWNLOAD_CANCELED, /* cancelled while ENDING: on_closed frees it */
+    DOWNLOAD_GIVEN_UP, /* freed when the call or the job ends */
     DOWNLOAD_STATES
 };
 
 static const struct fl_sm_state download_states[DOWNLOAD_STATES] = {
     [DOWNLOAD_IDLE] = {"IDLE", FL_SM_TO(DOWNLOAD_SETTLING) | FL_SM_TO(DOWNLOAD_RUNNING)},
     [DOWNLOAD_SETTLING] = {"SETTLING", FL_SM_TO(DOWNLOAD_IDLE) | FL_SM_TO(DOWNLOAD_GIVEN_UP)},
-    [DOWNLOAD_RUNNING] = {"RUNNING", FL_SM_TO(DOWNLOAD_TELLING) | FL_SM_TO(DOWNLOAD_GIVEN_UP)},
-    [DOWNLOAD_TELLING] = {"TELLING", FL_SM_TO(DOWNLOAD_IDLE) | FL_SM_TO(DOWNLOAD_SETTLING) |
-                                         FL_SM_TO(DOWNLOAD_RUNNING) | FL_SM_TO(DOWNLOAD_OVER)},
-    [DOWNLOAD_OVER] = {"OVER", 0},
+    [DOWNLOAD_RUNNING] = {"RUNNING", FL_SM_TO(DOWNLOAD_ENDING) | FL_SM_TO(DOWNLOAD_GIVEN_UP)},
+    [DOWNLOAD_ENDING] = {"ENDING", FL_SM_TO(DOWNLOAD_IDLE) | FL_SM_TO(DOWNLOAD_SETTLING) |
+                                       FL_SM_TO(DOWNLOAD_RUNNING) | FL_SM_TO(DOWNLOAD_CANCELED)},
+    [DOWNLOAD_CANCELED] = {"CANCELED", 0},
     [DOWNLOAD_GIVEN_UP] = {"GIVEN_UP", 0},
 };
 
 struct fl_download {
     struct fl_downloads *owner;
     struct fl_sm sm;
-    struct fl_call *call; /* RUNNING, and until it has ended; else NULL */
+    struct fl_call *call; /* set from RUNNING until the call has ended; else NULL */
     struct fl_round_key key;
-    bool evaluation; /* which kind: of a model, not of a task */
-    double rate;     /* of the evaluation */
+    bool evaluation; /* the model of an evaluation, not the payloads of a task */
+    double rate;     /* learning rate of the evaluation */
     struct fl_inputs in;
-    struct fl_input *at; /* one of them: being fetched */
+    struct fl_input *at; /* the payload being fetched, inside `in` */
 };
 
-static int next_bundle(struct fl_download *f);
+static int download_next_payload(struct fl_download *f);
 
 static void download_free(struct fl_download *f)
 {
@@ -52,7 +53,7 @@ static void download_free(struct fl_download *f)
     free(f);
 }
 
-static void failed(struct fl_download *f, enum fl_fault fault, const char *text)
+static void download_failed(struct fl_download *f, enum fl_fault fault, const char *text)
 {
     const struct fl_jobs *jobs = f->owner->jobs;
 
@@ -61,12 +62,13 @@ static void failed(struct fl_download *f, enum fl_fault fault, const char *text)
         return;
     }
     fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                "fetching the bundles of round %llu: %s", (unsigned long long)f->key.round, text);
+                "fetching the payloads of round %llu failed: %s", (unsigned long long)f->key.round,
+                text);
     fl_stepper_failed(jobs->stepper, FL_CEV_FETCH_FAILED, f->key, fault, text);
 }
 
-/* Everything is here. What is of a task waits for fl_downloads_take(). */
-static void finished(struct fl_download *f)
+/* All payloads are complete. Those of a task wait for fl_downloads_take(). */
+static void download_finished(struct fl_download *f)
 {
     struct fl_downloads *d = f->owner;
 
@@ -77,21 +79,22 @@ static void finished(struct fl_download *f)
     }
 }
 
-/* The bundle that was under way is whole. */
-static void go_on(struct fl_download *f)
+/* The current payload is complete: check it, then fetch the next one. */
+static void download_payload_done(struct fl_download *f)
 {
     struct fl_err err = {0};
     int rv = fl_input_check(f->at, &err);
 
     if (rv == FL_OK) {
-        rv = next_bundle(f);
+        rv = download_next_payload(f);
     }
     if (rv != FL_OK) {
-        failed(f, FL_FAULT_PASSING, fl_err_text(&err, rv));
+        download_failed(f, FL_FAULT_PASSING, fl_err_text(&err, rv));
     }
 }
 
-static void broke_off(struct fl_download *f, enum fl_grpc_status status, const char *message)
+static void download_broke_off(struct fl_download *f, enum fl_grpc_status status,
+                               const char *message)
 {
     const struct fl_jobs *jobs = f->owner->jobs;
     bool gone = status == FL_GRPC_NOT_FOUND || status == FL_GRPC_OUT_OF_RANGE;
@@ -100,18 +103,18 @@ static void broke_off(struct fl_download *f, enum fl_grpc_status status, const c
         message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
 
     if (f->evaluation) {
-        failed(f, FL_FAULT_PASSING, text);
+        download_failed(f, FL_FAULT_PASSING, text);
         return;
     }
     fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                "fetching '%s' of round %llu ended at %llu of %llu bytes: %s", in->name,
-                (unsigned long long)f->key.round, (unsigned long long)in->have,
+                "fetching payload '%s' of round %llu interrupted at %llu of %llu bytes: %s",
+                in->name, (unsigned long long)f->key.round, (unsigned long long)in->have,
                 (unsigned long long)in->bytes, text);
     fl_stepper_failed(jobs->stepper, FL_CEV_FETCH_FAILED, f->key,
                       gone ? FL_FAULT_LASTING : FL_FAULT_PASSING, text);
 }
 
-static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+static bool download_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct fl_download *f = ctx;
     struct fl_wire_chunk chunk;
@@ -123,7 +126,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     }
     if (rv != FL_OK) {
         fl_log_peer(f->owner->jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                    rv == FL_ENOMEM ? "cannot take a chunk of the server, retrying: %s"
+                    rv == FL_ENOMEM ? "out of memory for a chunk of the server, retrying: %s"
                                     : "bad chunk from the server: %s",
                     fl_err_text(&err, rv));
         fl_call_cancel(call);
@@ -131,8 +134,8 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     return true;
 }
 
-static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                      const char *message)
+static void download_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                               const char *message)
 {
     struct fl_download *f = ctx;
 
@@ -142,27 +145,27 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
         download_free(f);
         return;
     }
-    fl_sm_move(&f->sm, DOWNLOAD_TELLING);
+    fl_sm_move(&f->sm, DOWNLOAD_ENDING);
     if (status == FL_GRPC_OK && f->at->have == f->at->bytes) {
-        go_on(f);
+        download_payload_done(f);
     } else {
-        broke_off(f, status, message);
+        download_broke_off(f, status, message);
     }
-    if (f->sm.state == DOWNLOAD_OVER) {
+    if (f->sm.state == DOWNLOAD_CANCELED) {
         download_free(f);
-    } else if (f->sm.state == DOWNLOAD_TELLING) {
+    } else if (f->sm.state == DOWNLOAD_ENDING) {
         fl_sm_move(&f->sm, DOWNLOAD_IDLE);
-        if (f->evaluation) { /* Each has a fetch of its own. */
+        if (f->evaluation) { /* Each evaluation has its own download. */
             f->owner->model = NULL;
             download_free(f);
         }
-    } /* Else the next bundle or the next try is under way. */
+    } /* Else the next payload or the next attempt is in progress. */
 }
 
-static const struct fl_call_handler download_handler = {.on_message = on_message,
-                                                        .on_closed = on_closed};
+static const struct fl_call_handler download_handler = {.on_message = download_on_message,
+                                                        .on_closed = download_on_closed};
 
-static int begin(struct fl_download *f)
+static int download_start_fetch(struct fl_download *f)
 {
     struct fl_wire_fetch request = {.session = fl_connection_token(f->owner->connection),
                                     .round = f->key.round,
@@ -186,7 +189,7 @@ static int begin(struct fl_download *f)
         piece = (struct fl_piece){.data = buf.data, .len = buf.len};
         rv = fl_call_send(f->call, &piece, 1);
         fl_call_end(f->call);
-        if (rv != FL_OK) { /* on_closed tells the session. */
+        if (rv != FL_OK) { /* download_on_closed() reports it to the session. */
             fl_call_cancel(f->call);
             rv = FL_OK;
         }
@@ -195,29 +198,30 @@ static int begin(struct fl_download *f)
     return rv;
 }
 
-static int next_bundle(struct fl_download *f)
+static int download_next_payload(struct fl_download *f)
 {
     int rv = fl_inputs_next(&f->in, &f->at);
 
     if (rv == FL_OK && f->at != NULL) {
-        return begin(f);
+        return download_start_fetch(f);
     }
     if (rv == FL_OK) {
-        finished(f); /* After it this download may be another one, or gone. */
+        /* May start another download or free `f`: do not use `f` afterwards. */
+        download_finished(f);
     }
     return rv;
 }
 
-/* --- before the first bundle: what is kept, and what is on the disk --- */
+/* --- before the first payload: client state and payloads on disk --- */
 
 struct settle_job {
-    struct fl_download *f; /* freed only when the job is done */
+    struct fl_download *f; /* outlives the job */
     struct fl_settling settling;
     int code;
     struct fl_err err;
 };
 
-/* Of the lane: nothing of the download or of the task is touched. */
+/* Runs on the training thread: touches neither the download nor the task. */
 static void settle_work(void *arg)
 {
     struct settle_job *job = arg;
@@ -225,17 +229,17 @@ static void settle_work(void *arg)
     job->code = fl_settling_run(&job->settling, job->f->owner->worker, &job->err);
 }
 
-static void start(struct fl_download *f, struct fl_settling *settling)
+static void download_start(struct fl_download *f, struct fl_settling *settling)
 {
     struct fl_inputs *listed = &f->owner->wanted->listed;
     struct fl_err err = {0};
     int rv = fl_settling_choose(settling, listed, f->owner->jobs->log, &f->in, &err);
 
     if (rv == FL_OK) {
-        rv = next_bundle(f);
+        rv = download_next_payload(f);
     }
     if (rv != FL_OK) {
-        failed(f, fl_fault_of(rv), fl_err_text(&err, rv));
+        download_failed(f, fl_fault_of(rv), fl_err_text(&err, rv));
     }
 }
 
@@ -249,9 +253,9 @@ static void settle_done(void *arg)
     } else {
         fl_sm_move(&f->sm, DOWNLOAD_IDLE);
         if (job->code != FL_OK) {
-            failed(f, fl_fault_of(job->code), fl_err_text(&job->err, job->code));
+            download_failed(f, fl_fault_of(job->code), fl_err_text(&job->err, job->code));
         } else if (!fl_stepper_stopped(f->owner->jobs->stepper)) {
-            start(f, &job->settling);
+            download_start(f, &job->settling);
         }
     }
     fl_settling_done(&job->settling);
@@ -259,7 +263,7 @@ static void settle_done(void *arg)
 }
 
 /* Takes `settling`, on error too. */
-static int settle(struct fl_download *f, struct fl_settling *settling)
+static int download_settle_state(struct fl_download *f, struct fl_settling *settling)
 {
     struct settle_job *job = calloc(1, sizeof(*job));
     int rv = FL_ENOMEM;
@@ -312,10 +316,10 @@ void fl_downloads_begin_task(struct fl_downloads *d, struct fl_round_key key)
     if (!fl_settling_begin(d->worker, d->worker->setup, &d->wanted->listed, &d->wanted->task,
                            &settling))
     {
-        start(d->task, &settling);
+        download_start(d->task, &settling);
         fl_settling_done(&settling);
-    } else if (settle(d->task, &settling) != FL_OK) {
-        failed(d->task, FL_FAULT_PASSING, fl_strerror(FL_ENOMEM));
+    } else if (download_settle_state(d->task, &settling) != FL_OK) {
+        download_failed(d->task, FL_FAULT_PASSING, fl_strerror(FL_ENOMEM));
     }
 }
 
@@ -338,8 +342,8 @@ void fl_downloads_cancel_task(struct fl_downloads *d)
     d->task = NULL;
     if (f->sm.state == DOWNLOAD_IDLE) {
         download_free(f);
-    } else if (f->sm.state == DOWNLOAD_TELLING) {
-        fl_sm_move(&f->sm, DOWNLOAD_OVER);
+    } else if (f->sm.state == DOWNLOAD_ENDING) {
+        fl_sm_move(&f->sm, DOWNLOAD_CANCELED);
     } else {
         fl_sm_move(&f->sm, DOWNLOAD_GIVEN_UP);
         if (f->call != NULL) {
@@ -355,7 +359,8 @@ static int begin_model(struct fl_downloads *d, struct fl_round_key key, struct f
     int rv;
 
     if (d->model != NULL) {
-        return fl_err_set(err, FL_ESTATE, "the model of the one before is still fetched");
+        return fl_err_set(err, FL_ESTATE,
+                          "the model of the previous evaluation is still being fetched");
     }
     f = download_new(d, key);
     if (f == NULL) {
@@ -365,7 +370,7 @@ static int begin_model(struct fl_downloads *d, struct fl_round_key key, struct f
     f->rate = wanted->rate;
     rv = fl_inputs_choose_model(d->worker->setup, &wanted->bundle, &f->in, err);
     if (rv == FL_OK) {
-        rv = next_bundle(f);
+        rv = download_next_payload(f);
     }
     if (rv != FL_OK) {
         download_free(f);

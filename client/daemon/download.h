@@ -2,8 +2,8 @@
 #define FL_CLIENTD_DOWNLOAD_H
 
 /*
- * Bundles on their way to this client: those of the newest task, and the model of an evaluation,
- * each with its own memory. Threading: the loop.
+ * Downloads of payloads: those of the newest task, and the model of an evaluation, each with its
+ * own memory. Threading: the loop.
  */
 
 #include "client/daemon/connection.h"
@@ -14,20 +14,20 @@
 struct fl_download;
 
 struct fl_downloads {
-    const struct fl_jobs *jobs;         /* borrowed, as all but the last two */
-    struct fl_connection *connection;   /* where they come from */
-    const struct fl_worker *worker;     /* whom they are for */
-    struct fl_wanted *wanted;           /* what the server asked for */
-    struct fl_evaluations *evaluations; /* what goes on with a model */
+    const struct fl_jobs *jobs;         /* borrowed, as are all but the last two */
+    struct fl_connection *connection;   /* the connection to fetch through */
+    const struct fl_worker *worker;     /* the worker that uses them */
+    struct fl_wanted *wanted;           /* the newest task and evaluation */
+    struct fl_evaluations *evaluations; /* receives the model of an evaluation */
     struct fl_download *task, *model;   /* NULL: none */
 };
 
-/* The bundles of the newest task, from where an earlier try broke off; then FETCHED. */
+/* Fetch the payloads of the newest task, continuing a broken download; then FL_CEV_FETCHED. */
 void fl_downloads_begin_task(struct fl_downloads *downloads, struct fl_round_key key);
-/* Those bundles once they are whole, into `ret` (empty otherwise); the caller's. */
+/* Move the complete payloads into `ret` (empty without a download); the caller owns them. */
 void fl_downloads_take(struct fl_downloads *downloads, struct fl_inputs *ret);
 void fl_downloads_cancel_task(struct fl_downloads *downloads);
-/* The model of the newest evaluation, which then begins. */
+/* Fetch the model of the newest evaluation, then start that evaluation. */
 void fl_downloads_begin_model(struct fl_downloads *downloads);
 
 #endif

@@ -1,3 +1,10 @@
+/*
+ * Joins a federation by an invitation: connects, lets the server prove its root, sends the token,
+ * and installs the certificate from the reply; retries after failures. Runs the given loop until it
+ * ends. It neither reads invitations (invitation_file.c) nor writes identity files itself
+ * (client/identity/enrolling.c).
+ */
+
 #include "client/daemon/enrol.h"
 
 #include <inttypes.h>
@@ -17,14 +24,17 @@
 #include "libfl/pki/when.h"
 #include "libfl/tls/tls.h"
 
-/* A service manager that waits for the start has patience for so long, from each try on. */
+/* Start timeout of the service manager (EXTEND_TIMEOUT_USEC), renewed with each attempt. */
 #define START_MS 600000
-/* A server that takes longer to sign is asked again. */
+/* Timeout of a Join call; the client retries after it. */
 #define CALL_MS 60000
-/* A refusal is logged this often; with another reason than the last logged one, this often. */
+/*
+ * The same refusal is logged once per SAME_REFUSAL_MS; a refusal with another reason than the last
+ * logged one, once per OTHER_REFUSAL_MS.
+ */
 #define SAME_REFUSAL_MS  UINT64_C(86400000)
 #define OTHER_REFUSAL_MS UINT64_C(3600000)
-/* A clock that waits to be set is looked at this often. */
+/* Poll interval while the clock of this host is not set. */
 #define CLOCK_MS 1000
 
 /*
@@ -32,7 +42,7 @@
  *   WAITING ------> TRYING -------> ASKING -----> OVER
  *      ^              |               |            ^
  *      +--------------+---------------+            |
- *      lost, refused                  +------------+ refused for good, tries used up
+ *      lost, refused                  +------------+ permanently refused, attempts used up
  */
 enum enrol_state { ENROL_WAITING, ENROL_TRYING, ENROL_ASKING, ENROL_OVER, ENROL_STATES };
 
@@ -52,17 +62,17 @@ struct enrol {
     struct fl_stream_filter filter;
     struct fl_timer *timer;
     struct fl_grpc_channel *channel; /* NULL: none */
-    struct fl_enrolling *enrolling;  /* of this try */
-    bool clock_told;
+    struct fl_enrolling *enrolling;  /* of this attempt */
+    bool clock_logged;
     unsigned failures;
-    struct fl_rng rng;             /* jitter of the waits after refusals */
-    char refusal[FL_ERR_BUF_SIZE]; /* the reason that was logged last, "": none */
-    uint64_t refusal_ms;           /* when */
+    struct fl_rng rng;             /* jitter of the pauses after refusals */
+    char refusal[FL_ERR_BUF_SIZE]; /* the last logged reason; "": none */
+    uint64_t refusal_ms;           /* monotonic time of that log line */
 
-    /* Of this try, until its channel is gone; then of the whole. */
+    /* The result of this attempt until its channel is closed, then of the whole enrolment. */
     int rv;
     bool local;
-    bool final; /* with FL_EPERM: it takes another line, nothing on the server cures it */
+    bool final; /* with FL_EPERM: needs a new invitation, nothing on the server helps */
     struct fl_err err;
     struct fl_enrolled enrolled;
 };
@@ -82,18 +92,19 @@ void fl_enrolled_done(struct fl_enrolled *enrolled)
     *enrolled = (struct fl_enrolled){.labels = {NULL}};
 }
 
-/* --- the end of a try --- */
+/* --- the end of an attempt --- */
 
-static void over(struct enrol *e)
+static void enrol_finish(struct enrol *e)
 {
     fl_sm_move(&e->sm, ENROL_OVER);
     fl_loop_stop(e->setup->loop);
 }
 
 /*
- * As a session after a refusal (client/core/session.c): what an operator of the server or a clock
- * can cure is asked again within the longest wait of a lost connection, what takes another line
- * rarely. Jitter keeps hosts that were started together apart. `*ret_most`: the wait without it.
+ * As a session after a refusal (client/core/session.c): a refusal that an operator or a correct
+ * clock can resolve is retried within the longest pause of a lost connection, one that needs a new
+ * invitation rarely. Jitter spreads hosts that started together. `*ret_most`: the longest possible
+ * pause.
  */
 static uint64_t refused_wait(struct enrol *e, uint64_t *ret_most)
 {
@@ -105,7 +116,10 @@ static uint64_t refused_wait(struct enrol *e, uint64_t *ret_most)
     return most - fl_rng_below(&e->rng, (e->final ? rare : soon) / 5 + 1);
 }
 
-/* Nobody is at an unattended host, so it asks again, and neither server nor log suffers from it. */
+/*
+ * An unattended host keeps retrying; the pauses and the rate limit of the log keep the load on
+ * server and log low.
+ */
 static void wait_refused(struct enrol *e)
 {
     const char *why = fl_err_text(&e->err, e->rv);
@@ -120,16 +134,16 @@ static void wait_refused(struct enrol *e)
         (since >= OTHER_REFUSAL_MS && strcmp(e->refusal, why) != 0))
     {
         fl_log(e->setup->log, FL_LOG_ERROR, "client",
-               "joining at '%s' was refused, asking again within %" PRIu64
+               "joining at '%s' was refused, retrying within %" PRIu64
                " s (the same refusal is logged once a day): %s; %s",
                e->address, (most + 999) / 1000, why,
-               e->final ? "put a new line in place of the invitation, then restart this client"
-                        : "when that is corrected, this client joins by itself");
+               e->final ? "replace the invitation by a new one, then restart this client"
+                        : "this client joins automatically once that is corrected");
         (void)snprintf(e->refusal, sizeof(e->refusal), "%s", why);
         e->refusal_ms = now;
     }
     (void)snprintf(text, sizeof(text),
-                   "joining at %s was refused, asking again within %" PRIu64 " s: %s", e->address,
+                   "joining at %s was refused, retrying within %" PRIu64 " s: %s", e->address,
                    (most + 999) / 1000, why);
     fl_notify_status(text);
     fl_notify_extend(START_MS + pause);
@@ -137,8 +151,8 @@ static void wait_refused(struct enrol *e)
     fl_timer_start(e->timer, pause);
 }
 
-/* What `rv`, `local` and `err` say of it. */
-static void ended(struct enrol *e)
+/* An attempt ended with `rv`, `local` and `err`: finish, or schedule the next attempt. */
+static void enrol_attempt_ended(struct enrol *e)
 {
     const struct fl_backoff waits = {
         .first_ms = e->setup->first_ms, .cap_ms = e->setup->longest_ms, .factor = 2};
@@ -154,19 +168,19 @@ static void ended(struct enrol *e)
         return;
     }
     if (e->rv == FL_OK || e->rv == FL_EPERM || last) {
-        over(e);
+        enrol_finish(e);
         return;
     }
     pause = fl_backoff_base(&waits, e->failures);
     fl_sm_move(&e->sm, ENROL_WAITING);
     fl_log(e->setup->log, FL_LOG_WARNING, "client",
-           "could not join at '%s', trying again in %" PRIu64 " s: %s", e->address,
+           "joining at '%s' failed, retrying in %" PRIu64 " s: %s", e->address,
            (pause + 999) / 1000, fl_err_text(&e->err, e->rv));
     fl_timer_start(e->timer, pause);
 }
 
-/* Remember how it went; what was said first counts. */
-static void note(struct enrol *e, int rv, const char *text)
+/* Records the result of the attempt; the first one counts. */
+static void enrol_note_result(struct enrol *e, int rv, const char *text)
 {
     if (e->rv == FL_ECLOSED) {
         e->rv = fl_err_set(&e->err, rv, "%s", text);
@@ -175,7 +189,7 @@ static void note(struct enrol *e, int rv, const char *text)
 
 /* --- the call --- */
 
-static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+static bool enrol_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct enrol *e = ctx;
     struct fl_wire_joined reply = {.time_ms = 0};
@@ -201,29 +215,29 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         reply.labels = (struct fl_wire_labels){NULL};
     } else {
         e->final = rv == FL_EPROTO;
-        note(e, rv == FL_EPROTO ? FL_EPERM : rv, fl_err_text(&err, rv));
+        enrol_note_result(e, rv == FL_EPROTO ? FL_EPERM : rv, fl_err_text(&err, rv));
     }
     fl_wire_joined_done(&reply);
     return true;
 }
 
-/* The operator of the server can take such a refusal back. */
+/* Refusals that the operator of the server can revert. */
 static bool is_curable(enum fl_grpc_status status)
 {
     return status == FL_GRPC_PERMISSION_DENIED || status == FL_GRPC_UNAUTHENTICATED ||
            status == FL_GRPC_ALREADY_EXISTS;
 }
 
-/* Which answers no other try changes before somebody cured the cause. */
-static bool is_refusal(enum fl_grpc_status status)
+/* Statuses that a retry does not change before an operator resolved the cause. */
+static bool enrol_is_refusal(enum fl_grpc_status status)
 {
     return is_curable(status) || status == FL_GRPC_INVALID_ARGUMENT ||
            status == FL_GRPC_FAILED_PRECONDITION || status == FL_GRPC_NOT_FOUND ||
            status == FL_GRPC_UNIMPLEMENTED;
 }
 
-static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                      const char *message)
+static void enrol_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                            const char *message)
 {
     struct enrol *e = ctx;
     const char *why = message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
@@ -233,33 +247,36 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
         e->final = !is_curable(status);
     }
     if (status == FL_GRPC_OK) {
-        note(e, FL_EPERM, "the server sent no certificate");
+        enrol_note_result(e, FL_EPERM, "the server sent no certificate");
     } else {
-        note(e, is_refusal(status) ? FL_EPERM : FL_EUNAVAIL, why);
+        enrol_note_result(e, enrol_is_refusal(status) ? FL_EPERM : FL_EUNAVAIL, why);
     }
     if (e->channel != NULL) {
         fl_grpc_channel_close(e->channel);
     }
 }
 
-static const struct fl_call_handler handler = {.on_message = on_message, .on_closed = on_closed};
+static const struct fl_call_handler handler = {.on_message = enrol_on_message,
+                                               .on_closed = enrol_on_closed};
 
-static int encode(const struct enrol *e, struct fl_buf *out)
+static int enrol_encode_join(const struct enrol *e, struct fl_buf *out)
 {
     struct fl_wire_join join = {.agent = fl_wire_lend("fl-clientd " PACKAGE_VERSION),
                                 .time_ms = fl_clock_wall_ms()};
     const uint8_t *der = fl_enrolling_request(e->enrolling, &join.request.len);
     int rv = fl_str_copy(join.name, sizeof(join.name), e->setup->name);
 
-    join.request.data = (uint8_t *)(uintptr_t)der; /* lent, it is only read */
+    join.request.data = (uint8_t *)(uintptr_t)der; /* borrowed, only read */
     (void)memcpy(join.token, e->setup->invite->token, sizeof(join.token));
     rv = rv == FL_OK ? fl_wire_join_encode(&join, out) : rv;
     explicit_bzero(join.token, sizeof(join.token));
     return rv;
 }
 
-/* The server has shown that its root is the one of the line: only now it gets the token. */
-static void on_up(void *ctx)
+/*
+ * The server has proved that its root is the one of the invitation: only now it receives the token.
+ */
+static void enrol_on_up(void *ctx)
 {
     struct enrol *e = ctx;
     struct fl_call *call = NULL;
@@ -270,7 +287,7 @@ static void on_up(void *ctx)
     fl_sm_move(&e->sm, ENROL_ASKING);
     fl_buf_init(&buf, FL_WIRE_MAX_IDENTITY);
     buf.secret = true;
-    rv = encode(e, &buf);
+    rv = enrol_encode_join(e, &buf);
     if (rv == FL_OK) {
         rv = fl_grpc_call(e->channel, "/fl.v1.Identity/Join", CALL_MS, &handler, e, &call);
     }
@@ -280,29 +297,30 @@ static void on_up(void *ctx)
         fl_call_end(call);
     }
     if (rv != FL_OK) {
-        note(e, rv, fl_strerror(rv));
+        enrol_note_result(e, rv, fl_strerror(rv));
         fl_grpc_channel_close(e->channel);
     }
     fl_buf_done(&buf);
 }
 
-static void on_down(void *ctx, int code, const char *text)
+static void enrol_on_down(void *ctx, int code, const char *text)
 {
     struct enrol *e = ctx;
 
     e->channel = NULL;
-    note(e, code != FL_OK ? code : FL_EUNAVAIL,
-         text != NULL ? text : "the server ended the connection");
-    if (e->sm.state != ENROL_OVER) { /* Else the loop is run only until this. */
-        ended(e);
+    enrol_note_result(e, code != FL_OK ? code : FL_EUNAVAIL,
+                      text != NULL ? text : "the server ended the connection");
+    if (e->sm.state != ENROL_OVER) { /* Else enrol_break_off() runs the loop only until this. */
+        enrol_attempt_ended(e);
     } else {
         fl_loop_stop(e->setup->loop);
     }
 }
 
-static const struct fl_grpc_channel_cbs channel_cbs = {.on_up = on_up, .on_down = on_down};
+static const struct fl_grpc_channel_cbs channel_cbs = {.on_up = enrol_on_up,
+                                                       .on_down = enrol_on_down};
 
-/* --- a try --- */
+/* --- an attempt --- */
 
 static bool clock_is_right(struct enrol *e)
 {
@@ -311,14 +329,14 @@ static bool clock_is_right(struct enrol *e)
     if (fl_renewing_clock(fl_wall_seconds(NULL), fl_built_seconds(), NULL, &err) == FL_OK) {
         return true;
     }
-    if (!e->clock_told) {
-        e->clock_told = true;
+    if (!e->clock_logged) {
+        e->clock_logged = true;
         fl_log(e->setup->log, FL_LOG_WARNING, "client", "%s", fl_err_text(&err, FL_EAGAIN));
     }
     return false;
 }
 
-static void try_once(void *arg)
+static void enrol_attempt(void *arg)
 {
     struct enrol *e = arg;
     const struct fl_enrol_setup *s = e->setup;
@@ -331,7 +349,7 @@ static void try_once(void *arg)
         return;
     }
     fl_sm_move(&e->sm, ENROL_TRYING);
-    e->rv = FL_ECLOSED; /* Nothing is known yet. */
+    e->rv = FL_ECLOSED; /* No result yet. */
     e->final = false;
     e->err = (struct fl_err){0};
     rv = fl_enrolling_join(s->dir, s->invite, s->name, &e->enrolling, &e->err);
@@ -350,11 +368,11 @@ static void try_once(void *arg)
     }
     if (rv != FL_OK) {
         e->rv = rv;
-        ended(e);
+        enrol_attempt_ended(e);
     }
 }
 
-static int prepare(struct enrol *e, struct fl_err *err)
+static int enrol_prepare(struct enrol *e, struct fl_err *err)
 {
     const struct fl_invite *invite = e->setup->invite;
     const struct fl_tls_setup setup = {.pin = invite->pin,
@@ -365,19 +383,20 @@ static int prepare(struct enrol *e, struct fl_err *err)
 
     if (rv == FL_OK) {
         e->filter = fl_tls_filter(e->tls);
-        rv = fl_timer_create(e->setup->loop, try_once, e, &e->timer);
+        rv = fl_timer_create(e->setup->loop, enrol_attempt, e, &e->timer);
     }
     return rv;
 }
 
-/* The loop was stopped by somebody else, in the middle of it. */
-static void break_off(struct enrol *e)
+/* The loop was stopped from outside during enrolment. */
+static void enrol_break_off(struct enrol *e)
 {
     fl_sm_move(&e->sm, ENROL_OVER);
-    e->rv = fl_err_set(&e->err, FL_ECANCELED, "stopped while joining; the same line still works");
+    e->rv = fl_err_set(&e->err, FL_ECANCELED,
+                       "stopped while joining; the same invitation can still be used");
     if (e->channel != NULL) {
         fl_grpc_channel_close(e->channel);
-        fl_loop_run(e->setup->loop); /* on_down() ends it. */
+        fl_loop_run(e->setup->loop); /* enrol_on_down() stops the loop. */
     }
     fl_enrolling_free(e->enrolling);
     e->enrolling = NULL;
@@ -393,12 +412,13 @@ int fl_enrol_run(const struct fl_enrol_setup *setup, struct fl_enrolled *ret, bo
     (void)fl_enrol_address(setup->invite, e.address);
     fl_sm_init(&e.sm, enrol_states, ENROL_STATES, ENROL_WAITING);
     fl_rng_key(&e.rng, seed, FL_RNG_JITTER, 0, 0);
-    rv = rv == FL_OK ? prepare(&e, err) : fl_err_set(err, rv, "no random bytes for waits");
+    rv = rv == FL_OK ? enrol_prepare(&e, err)
+                     : fl_err_set(err, rv, "cannot read random bytes for the pauses");
     if (rv == FL_OK) {
         fl_timer_start(e.timer, 0);
         fl_loop_run(setup->loop);
         if (e.sm.state != ENROL_OVER) {
-            break_off(&e);
+            enrol_break_off(&e);
         }
         rv = e.rv;
         if (err != NULL) {

@@ -1,3 +1,9 @@
+/*
+ * fl-clientd --join: enrols this host, writes a first configuration when there is none, and starts
+ * the service or prints the next step. Runs in the foreground of an operator's terminal, in one
+ * thread. It does not run the daemon.
+ */
+
 #include "client/daemon/enrol_command.h"
 
 #include <errno.h>
@@ -19,18 +25,19 @@
 #include "libfl/pki/when.h"
 
 #define PATH_BYTES 4096
-/* Somebody waits at a terminal: a server that is being restarted is waited for, a wrong address is
- * not. */
+/*
+ * An operator waits at a terminal: retry long enough for a server restart, not for a wrong address.
+ */
 #define TRIES      4
 #define FIRST_MS   1000
 #define LONGEST_MS 4000
 #define CONNECT_MS 10000
 
-/* What is joined for whom. */
-struct order {
+/* One run of --join. */
+struct enrol_order {
     const struct fl_enrol_options *options;
     const char *config;
-    struct fl_client_conf *conf; /* NULL: it is yet to be written */
+    struct fl_client_conf *conf; /* NULL: not written yet */
     char state_dir[PATH_BYTES];
     char dir[PATH_BYTES];
     const char *name;
@@ -38,15 +45,15 @@ struct order {
     struct fl_enrolled enrolled;
 };
 
-static int complain(int exit_code, const struct fl_err *err, int rv)
+static int enrol_print_error(int exit_code, const struct fl_err *err, int rv)
 {
     (void)fprintf(stderr, "fl-clientd: %s\n", fl_err_text(err, rv));
     return exit_code;
 }
 
-/* --- what is asked for --- */
+/* --- options and configuration --- */
 
-static int of_configuration(struct order *o, struct fl_err *err)
+static int enrol_order_from_conf(struct enrol_order *o, struct fl_err *err)
 {
     const struct fl_enrol_options *given = o->options;
     int rv = fl_clientd_conf_load(o->config, NULL, &o->conf, err);
@@ -56,28 +63,27 @@ static int of_configuration(struct order *o, struct fl_err *err)
     }
     if (given->name != NULL || given->data != NULL || given->state_dir != NULL) {
         return fl_err_set(err, FL_ECONF,
-                          "'%s' is there already: --name, --data and --state-dir are for a first "
-                          "configuration, change it in the file",
+                          "'%s' exists already: --name, --data and --state-dir apply to a first "
+                          "configuration only, edit the file instead",
                           o->config);
     }
     if (o->conf->main->insecure) {
-        return fl_err_set(
-            err, FL_ECONF,
-            "'%s' says 'insecure: yes': plaintext has no certificates; take that key out "
-            "to join with an invitation",
-            o->config);
+        return fl_err_set(err, FL_ECONF,
+                          "'%s' has 'insecure: yes': plaintext uses no certificates; remove that "
+                          "key to join with an invitation",
+                          o->config);
     }
     if (o->conf->tls->certificate[0] != '\0') {
         return fl_err_set(err, FL_ECONF,
-                          "'%s' names certificates of your own (tls.certificate): they are renewed "
-                          "by whoever made them, not by joining",
+                          "'%s' uses certificates of your own PKI (tls.certificate): their issuer "
+                          "renews them, joining does not",
                           o->config);
     }
     o->name = o->conf->main->name;
     return fl_str_copy(o->state_dir, sizeof(o->state_dir), o->conf->main->state_dir);
 }
 
-static int of_options(struct order *o)
+static int enrol_order_from_options(struct enrol_order *o)
 {
     o->name = o->options->name != NULL ? o->options->name : "";
     return o->options->state_dir != NULL
@@ -85,12 +91,12 @@ static int of_options(struct order *o)
                : fl_unit_state_dir(o->config, o->state_dir, sizeof(o->state_dir));
 }
 
-static int prepare(struct order *o, struct fl_err *err)
+static int enrol_order_prepare(struct enrol_order *o, struct fl_err *err)
 {
     int rv;
 
     o->config = o->options->config != NULL ? o->options->config : FL_ENROL_CONFIG;
-    rv = fl_fs_exists(o->config) ? of_configuration(o, err) : of_options(o);
+    rv = fl_fs_exists(o->config) ? enrol_order_from_conf(o, err) : enrol_order_from_options(o);
     if (rv == FL_OK && o->name[0] != '\0' && !fl_name_allowed(o->name)) {
         rv = fl_err_set(err, FL_ECONF,
                         "--name: expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
@@ -100,7 +106,7 @@ static int prepare(struct order *o, struct fl_err *err)
     return rv;
 }
 
-static int read_line(struct order *o, struct fl_err *err)
+static int enrol_order_read_line(struct enrol_order *o, struct fl_err *err)
 {
     char path[PATH_BYTES];
     const char *from = o->options->invitation;
@@ -109,11 +115,11 @@ static int read_line(struct order *o, struct fl_err *err)
                               &o->invite, err);
 }
 
-/* --- whose files they become --- */
+/* --- the owner of the files --- */
 
 /*
- * Root joins for the user that the daemon runs as, who owns the state folder: what is made in it
- * has to be that user's.
+ * Root joins on behalf of the user that the daemon runs as, the owner of the state folder: new
+ * files must belong to that user.
  */
 static int become_owner(const char *state_dir, struct fl_err *err)
 {
@@ -126,18 +132,18 @@ static int become_owner(const char *state_dir, struct fl_err *err)
         int saved = errno;
 
         return fl_err_set(err, fl_err_from_errno(saved),
-                          "cannot act for uid %ld, which owns '%s': %s", (long)st.st_uid, state_dir,
-                          strerror(saved));
+                          "cannot switch to uid %ld, the owner of '%s': %s", (long)st.st_uid,
+                          state_dir, strerror(saved));
     }
     return FL_OK;
 }
 
-static int become_oneself(struct fl_err *err)
+static int restore_own_ids(struct fl_err *err)
 {
     if (seteuid(getuid()) != 0 || setegid(getgid()) != 0) {
         int saved = errno;
 
-        return fl_err_set(err, fl_err_from_errno(saved), "cannot become uid %ld again: %s",
+        return fl_err_set(err, fl_err_from_errno(saved), "cannot switch back to uid %ld: %s",
                           (long)getuid(), strerror(saved));
     }
     return FL_OK;
@@ -145,7 +151,7 @@ static int become_oneself(struct fl_err *err)
 
 /* --- joining --- */
 
-static int enrol(struct order *o, bool *ret_local, struct fl_err *err)
+static int enrol_order_run(struct enrol_order *o, bool *ret_local, struct fl_err *err)
 {
     static struct fl_log_limit limit = FL_LOG_LIMIT_INIT;
     struct fl_log_out out;
@@ -169,35 +175,35 @@ static int enrol(struct order *o, bool *ret_local, struct fl_err *err)
     return rv;
 }
 
-static int exit_of(int rv, bool local)
+static int enrol_command_exit_code(int rv, bool local)
 {
     return local ? FL_EXIT_STATE : rv == FL_EPERM ? FL_EXIT_REFUSED : FL_EXIT_FAILURE;
 }
 
-static int enrol_as_owner(struct order *o, struct fl_err *err)
+static int enrol_as_owner(struct enrol_order *o, struct fl_err *err)
 {
     bool local = false;
     int rv = become_owner(o->state_dir, err);
     int exit_code;
 
     if (rv != FL_OK) {
-        return complain(FL_EXIT_STATE, err, rv);
+        return enrol_print_error(FL_EXIT_STATE, err, rv);
     }
-    rv = enrol(o, &local, err);
+    rv = enrol_order_run(o, &local, err);
     if (rv != FL_OK) {
-        exit_code = complain(exit_of(rv, local), err, rv);
+        exit_code = enrol_print_error(enrol_command_exit_code(rv, local), err, rv);
         if (exit_code != FL_EXIT_REFUSED) {
-            (void)fputs(
-                "fl-clientd: nothing is lost: the same command with the same line goes on\n",
-                stderr);
+            (void)fputs("fl-clientd: nothing is lost: run the same command with the same "
+                        "invitation again\n",
+                        stderr);
         }
         return exit_code;
     }
-    rv = become_oneself(err);
-    return rv == FL_OK ? FL_EXIT_OK : complain(FL_EXIT_FAILURE, err, rv);
+    rv = restore_own_ids(err);
+    return rv == FL_OK ? FL_EXIT_OK : enrol_print_error(FL_EXIT_FAILURE, err, rv);
 }
 
-static int write_first(const struct order *o, struct fl_err *err)
+static int write_first(const struct enrol_order *o, struct fl_err *err)
 {
     char address[FL_ENROL_ADDRESS_MAX];
     char data[PATH_BYTES];
@@ -221,18 +227,18 @@ static int write_first(const struct order *o, struct fl_err *err)
     return rv == FL_OK ? fl_client_first_write(o->config, &first, err) : rv;
 }
 
-/* --- what comes next --- */
+/* --- the next step --- */
 
-/* The folder with the data, when it is known to be there. */
-static bool has_data(const struct order *o)
+/* Is the data folder known to exist? */
+static bool has_data(const struct enrol_order *o)
 {
     const char *data = o->options->data != NULL ? o->options->data : FL_CLIENT_FIRST_DATA;
 
     return o->conf != NULL || fl_fs_exists(data);
 }
 
-/* The service is started when there is one and nothing is missing; else an operator is told how. */
-static int start_or_tell(const struct order *o, struct fl_err *err)
+/* Starts the service when one exists and the data is in place; else prints how to start. */
+static int enrol_start_service(const struct enrol_order *o, struct fl_err *err)
 {
     char unit[FL_NAME_MAX + 16];
     bool has_unit = fl_unit_name(o->config, o->state_dir, unit, sizeof(unit));
@@ -243,12 +249,14 @@ static int start_or_tell(const struct order *o, struct fl_err *err)
     } else if (has_unit && !o->options->no_start && fl_unit_can_start()) {
         (void)fflush(stdout);
         if (fl_unit_start(unit, err) == FL_OK) {
-            (void)printf("%s runs, now and after each boot\n", unit);
+            (void)printf("%s is running and starts at each boot\n", unit);
         } else {
-            /* Joining succeeded and the invitation is spent: an exit code would ask for a retry
-             * that cannot work. */
+            /*
+             * Joining succeeded and the invitation is used up: an error exit code would suggest a
+             * retry that cannot work.
+             */
             (void)fprintf(stderr,
-                          "fl-clientd: warning: joined, but the service does not run: %s; fix "
+                          "fl-clientd: warning: joined, but the service did not start: %s; fix "
                           "that, then: systemctl enable %s && systemctl restart %s\n",
                           err->msg, unit, unit);
         }
@@ -264,46 +272,47 @@ static int start_or_tell(const struct order *o, struct fl_err *err)
     return FL_EXIT_OK;
 }
 
-static int finish(const struct order *o, struct fl_err *err)
+static int enrol_command_finish(const struct enrol_order *o, struct fl_err *err)
 {
     const struct fl_identity *who = &o->enrolled.who;
     char when[FL_WHEN_TEXT];
     int rv = o->conf == NULL ? write_first(o, err) : FL_EEXIST;
 
-    (void)printf("joined '%s' as '%s'; the certificate is good until %s and is renewed by itself\n",
-                 who->federation, who->name, fl_when_text(when, sizeof(when), who->not_after));
+    (void)printf(
+        "joined '%s' as '%s'; the certificate is valid until %s and is renewed automatically\n",
+        who->federation, who->name, fl_when_text(when, sizeof(when), who->not_after));
     if (rv == FL_OK) {
         (void)printf("wrote %s\n", o->config);
     } else if (rv != FL_EEXIST) {
-        (void)complain(FL_EXIT_CONFIG, err, rv);
-        (void)fputs("fl-clientd: the certificate is in place; the same command with the same line "
-                    "writes the configuration\n",
+        (void)enrol_print_error(FL_EXIT_CONFIG, err, rv);
+        (void)fputs("fl-clientd: the certificate is in place; run the same command with the same "
+                    "invitation again to write the configuration\n",
                     stderr);
         return FL_EXIT_CONFIG;
     }
-    return start_or_tell(o, err);
+    return enrol_start_service(o, err);
 }
 
 int fl_enrol_command(const struct fl_enrol_options *options)
 {
-    struct order *o = calloc(1, sizeof(*o));
+    struct enrol_order *o = calloc(1, sizeof(*o));
     struct fl_err err = {0};
     int exit_code = FL_EXIT_FAILURE;
     int rv;
 
     if (o == NULL) {
-        return complain(FL_EXIT_FAILURE, &err, FL_ENOMEM);
+        return enrol_print_error(FL_EXIT_FAILURE, &err, FL_ENOMEM);
     }
     o->options = options;
-    rv = prepare(o, &err);
-    rv = rv == FL_OK ? read_line(o, &err) : rv;
+    rv = enrol_order_prepare(o, &err);
+    rv = rv == FL_OK ? enrol_order_read_line(o, &err) : rv;
     if (rv != FL_OK) {
-        exit_code = complain(rv == FL_ENOMEM ? FL_EXIT_FAILURE : FL_EXIT_CONFIG, &err, rv);
+        exit_code = enrol_print_error(rv == FL_ENOMEM ? FL_EXIT_FAILURE : FL_EXIT_CONFIG, &err, rv);
     } else {
         exit_code = enrol_as_owner(o, &err);
     }
     if (exit_code == FL_EXIT_OK) {
-        exit_code = finish(o, &err);
+        exit_code = enrol_command_finish(o, &err);
     }
     fl_enrolled_done(&o->enrolled);
     fl_invite_done(&o->invite);

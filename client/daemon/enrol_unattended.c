@@ -1,4 +1,7 @@
-/* Joining without anybody at the host: fleets whose images bring an invitation as a credential. */
+/*
+ * Unattended joining, for host images that contain an invitation as a systemd credential. Runs the
+ * given loop until joining ends or a signal stops it.
+ */
 
 #include <signal.h>
 
@@ -10,7 +13,7 @@
 
 #define PATH_BYTES 4096
 
-static int exit_of(int rv, bool local)
+static int enrol_unattended_exit_code(int rv, bool local)
 {
     if (rv == FL_ECANCELED) {
         return FL_EXIT_OK;
@@ -18,22 +21,22 @@ static int exit_of(int rv, bool local)
     return local ? FL_EXIT_STATE : rv == FL_EPERM ? FL_EXIT_REFUSED : FL_EXIT_FAILURE;
 }
 
-static void on_signal(void *arg, int signum)
+static void enrol_on_signal(void *arg, int signum)
 {
     (void)signum;
     fl_loop_stop(arg);
 }
 
-/* For as long as it takes, or until it is asked to stop. */
-static int run(struct fl_enrol_setup *setup, struct fl_enrolled *ret, bool *ret_local,
-               struct fl_err *err)
+/* Retries without limit, until SIGTERM or SIGINT. */
+static int enrol_run_until_signal(struct fl_enrol_setup *setup, struct fl_enrolled *ret,
+                                  bool *ret_local, struct fl_err *err)
 {
     struct fl_signal *term = NULL;
     struct fl_signal *interrupt = NULL;
-    int rv = fl_signal_create(setup->loop, SIGTERM, on_signal, setup->loop, &term);
+    int rv = fl_signal_create(setup->loop, SIGTERM, enrol_on_signal, setup->loop, &term);
 
     if (rv == FL_OK) {
-        rv = fl_signal_create(setup->loop, SIGINT, on_signal, setup->loop, &interrupt);
+        rv = fl_signal_create(setup->loop, SIGINT, enrol_on_signal, setup->loop, &interrupt);
     }
     rv = rv == FL_OK ? fl_enrol_run(setup, ret, ret_local, err) : rv;
     fl_signal_close(term);
@@ -67,12 +70,12 @@ static int join_with(const struct fl_client_conf *conf, const char *credential,
     }
     rv = fl_credentials_dir(conf, dir, sizeof(dir));
     if (rv == FL_OK) {
-        fl_log(log, FL_LOG_NOTICE, "client", "joining '%s' with the invitation that was put here",
-               invite.federation);
-        rv = run(&setup, &enrolled, &local, err);
+        fl_log(log, FL_LOG_NOTICE, "client",
+               "joining '%s' with the invitation from the systemd credential", invite.federation);
+        rv = enrol_run_until_signal(&setup, &enrolled, &local, err);
     }
     fl_invite_done(&invite);
-    *ret_exit = exit_of(rv, local);
+    *ret_exit = enrol_unattended_exit_code(rv, local);
     if (rv == FL_OK) {
         fl_log(log, FL_LOG_NOTICE, "client", "joined: federation=%s name=%s until=%s",
                enrolled.who.federation, enrolled.who.name,
@@ -91,7 +94,7 @@ int fl_enrol_by_credential(const struct fl_client_conf *conf, struct fl_loop *lo
     if (credential == NULL || conf->tls->certificate[0] != '\0' ||
         fl_credentials_check(conf, ret_exit, NULL) != FL_ENOENT)
     {
-        return FL_OK; /* What else is wrong is said when the certificate is opened. */
+        return FL_OK; /* Other errors are reported when the certificate is opened. */
     }
     return join_with(conf, credential, loop, log, ret_exit, err);
 }

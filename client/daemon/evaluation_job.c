@@ -7,7 +7,7 @@
 
 struct fl_evaluation_job {
     struct fl_evaluations *owner;
-    struct fl_inputs inputs; /* the model, and the setup that it was fetched under */
+    struct fl_inputs inputs; /* the model, and the setup that it was fetched for */
     struct fl_task task;
     double rate;
     atomic_bool cancel;
@@ -16,7 +16,7 @@ struct fl_evaluation_job {
     struct fl_err err;
 };
 
-static void evaluate_work(void *arg)
+static void evaluation_job_work(void *arg)
 {
     struct fl_evaluation_job *job = arg;
 
@@ -25,13 +25,13 @@ static void evaluate_work(void *arg)
                                   &job->cancel, &job->measured, &job->err);
 }
 
-static void failed(const struct fl_evaluations *e, uint64_t round, const char *text)
+static void evaluation_job_failed(const struct fl_evaluations *e, uint64_t round, const char *text)
 {
     fl_stepper_failed(e->jobs->stepper, FL_CEV_EVALUATE_FAILED,
                       (struct fl_round_key){.round = round}, FL_FAULT_PASSING, text);
 }
 
-static void evaluate_done(void *arg)
+static void evaluation_job_done(void *arg)
 {
     struct fl_evaluation_job *job = arg;
     struct fl_evaluations *e = job->owner;
@@ -44,7 +44,7 @@ static void evaluate_done(void *arg)
             fl_event_evaluation(e->connection, job->task.key.round, &job->measured);
             fl_stepper_key(e->jobs->stepper, FL_CEV_EVALUATED, job->task.key);
         } else {
-            failed(e, job->task.key.round, fl_err_text(&job->err, job->code));
+            evaluation_job_failed(e, job->task.key.round, fl_err_text(&job->err, job->code));
         }
     }
     fl_inputs_done(&job->inputs);
@@ -63,7 +63,7 @@ void fl_evaluations_begin(struct fl_evaluations *e, uint64_t round, double rate,
         job->task.key = (struct fl_round_key){.round = round};
         job->rate = rate;
         atomic_init(&job->cancel, false);
-        if (fl_jobs_submit(e->jobs, evaluate_work, evaluate_done, job) == FL_OK) {
+        if (fl_jobs_submit(e->jobs, evaluation_job_work, evaluation_job_done, job) == FL_OK) {
             *inputs = (struct fl_inputs){.n = 0};
             e->newest = job;
             return;
@@ -71,7 +71,7 @@ void fl_evaluations_begin(struct fl_evaluations *e, uint64_t round, double rate,
         free(job);
     }
     fl_inputs_done(inputs);
-    failed(e, round, fl_strerror(FL_ENOMEM));
+    evaluation_job_failed(e, round, fl_strerror(FL_ENOMEM));
 }
 
 void fl_evaluations_leave(struct fl_evaluations *e)

@@ -1,7 +1,7 @@
 #ifndef FL_CLIENTD_EVALUATION_JOB_H
 #define FL_CLIENTD_EVALUATION_JOB_H
 
-/* Evaluations on the lane, and what the server hears of them. Threading: the loop. */
+/* Evaluation jobs on the training thread, and their reports to the server. Threading: the loop. */
 
 #include "client/daemon/connection.h"
 #include "client/daemon/jobs.h"
@@ -10,16 +10,16 @@
 struct fl_evaluation_job;
 
 struct fl_evaluations {
-    const struct fl_jobs *jobs;       /* borrowed, as the next two */
+    const struct fl_jobs *jobs;       /* borrowed, as are the next two */
     const struct fl_worker *worker;   /* what evaluates */
-    struct fl_connection *connection; /* where the figures go */
+    struct fl_connection *connection; /* receives the reports */
     struct fl_evaluation_job *newest; /* NULL: none */
 };
 
-/* Of the model that is the one of `inputs`, which it takes; `task` is the newest. */
+/* Start an evaluation of the model in `inputs`, which it takes. `task` is the newest task. */
 void fl_evaluations_begin(struct fl_evaluations *evaluations, uint64_t round, double rate,
                           const struct fl_task *task, struct fl_inputs *inputs);
-/* Training comes first: it ends as soon as it can. */
+/* Cancel a running evaluation, because training has priority. Returns at once. */
 void fl_evaluations_leave(struct fl_evaluations *evaluations);
 
 #endif

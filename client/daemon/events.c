@@ -9,7 +9,7 @@ void fl_event_hello(struct fl_connection *connection, const struct fl_client_con
     struct fl_wire_pair labels[FL_WIRE_MAX_PAIRS];
     size_t i;
 
-    for (i = 0; i < given->n && i < FL_WIRE_MAX_PAIRS; i++) { /* More are no configuration. */
+    for (i = 0; i < given->n && i < FL_WIRE_MAX_PAIRS; i++) { /* client_conf.c checked it. */
         labels[i].key = fl_wire_lend(given->list[i].key);
         labels[i].value = fl_wire_lend(given->list[i].value);
     }
@@ -35,7 +35,7 @@ void fl_event_heartbeat(struct fl_connection *connection, uint64_t number)
     fl_connection_send(connection, &event);
 }
 
-static struct fl_wire_evaluation figures(const struct fl_result_evaluation *e)
+static struct fl_wire_evaluation event_result_evaluation(const struct fl_result_evaluation *e)
 {
     return (struct fl_wire_evaluation){e->samples, e->correct, e->loss_sum};
 }
@@ -53,9 +53,9 @@ void fl_event_report(struct fl_connection *connection, const struct fl_result *r
     w->divergence = r->divergence;
     w->n_divergence = r->n_units;
     w->has_received = r->has_received;
-    w->received = figures(&r->received);
+    w->received = event_result_evaluation(&r->received);
     w->has_trained = r->has_trained;
-    w->trained = figures(&r->trained);
+    w->trained = event_result_evaluation(&r->trained);
     w->previous_dot = r->previous_dot;
     w->has_kept = r->has_kept;
     w->kept_round = r->kept.round;
@@ -75,7 +75,7 @@ void fl_event_failed(struct fl_connection *connection, struct fl_round_key key, 
     fl_connection_send(connection, &event);
 }
 
-static struct fl_wire_evaluation measured(const struct fl_train_evaluation *e)
+static struct fl_wire_evaluation event_train_evaluation(const struct fl_train_evaluation *e)
 {
     return (struct fl_wire_evaluation){e->samples, e->correct, e->loss_sum};
 }
@@ -86,10 +86,10 @@ void fl_event_evaluation(struct fl_connection *connection, uint64_t round,
     struct fl_wire_event event = {.type = FL_WIRE_EVALUATION};
 
     event.u.evaluation.round = round;
-    event.u.evaluation.result = measured(&evaluation->received);
+    event.u.evaluation.result = event_train_evaluation(&evaluation->received);
     if (evaluation->adapted.samples > 0) {
         event.u.evaluation.has_adapted = true;
-        event.u.evaluation.adapted = measured(&evaluation->adapted);
+        event.u.evaluation.adapted = event_train_evaluation(&evaluation->adapted);
     }
     fl_connection_send(connection, &event);
 }

@@ -1,7 +1,7 @@
 #ifndef FL_CLIENTD_EVENTS_H
 #define FL_CLIENTD_EVENTS_H
 
-/* What this client says on the control stream. */
+/* Messages of this client on the control stream. */
 
 #include "client/daemon/client_data.h"
 #include "client/daemon/clientd_conf.h"
@@ -9,7 +9,7 @@
 #include "client/store/result.h"
 #include "client/work/evaluation.h"
 
-/* `name`: who this client is; `held`: the result that is, round 0: none. */
+/* `name`: of this client; `held`: the key of the pending result, round 0: none. */
 void fl_event_hello(struct fl_connection *connection, const struct fl_client_conf *conf,
                     const char *name, const struct fl_local_data *data, struct fl_round_key held);
 void fl_event_heartbeat(struct fl_connection *connection, uint64_t number);
@@ -17,7 +17,7 @@ void fl_event_report(struct fl_connection *connection, const struct fl_result *r
 /* `reason` may be NULL. */
 void fl_event_failed(struct fl_connection *connection, struct fl_round_key key, const char *reason,
                      bool diverged);
-/* All zero: none was made. */
+/* All zero: no evaluation was made. */
 void fl_event_evaluation(struct fl_connection *connection, uint64_t round,
                          const struct fl_evaluation *evaluation);
 

@@ -1,7 +1,7 @@
 /*
- * fl-clientd --export-model: a personal model (FedMCSA, FedAMP, local training), or the norms that
- * stay on this client put into a global model. Not for algorithms with one model for all: those
- * keep none here, and flctl export writes it.
+ * fl-clientd --export-model: writes a personal model (FedMCSA, FedAMP, local training), or the
+ * norms that stay on this client put into a global model. Runs in the foreground, beside a running
+ * daemon. Algorithms with one model for all clients keep none here; flctl export writes that model.
  */
 #include "client/daemon/export_model.h"
 
@@ -16,20 +16,20 @@
 #include "client/work/worker.h"
 #include "libfl/model/safetensors.h"
 
-static const struct fl_client_state_request wishes[] = {{FL_KEEP_PERSONAL, false},
-                                                        {FL_KEEP_LOCAL, true}};
+static const struct fl_client_state_request requests[] = {{FL_KEEP_PERSONAL, false},
+                                                          {FL_KEEP_LOCAL, true}};
 
-/* Local tensors of this client over the global model in `base`. */
-static int complete(struct fl_client_state_found *found, const char *base, struct fl_err *err)
+/* Puts the local tensors of this client into the global model of file `base`. */
+static int export_add_local_tensors(struct fl_client_state_found *found, const char *base,
+                                    struct fl_err *err)
 {
     float *model;
     int rv;
 
     if (base == NULL) {
         return fl_err_set(err, FL_EINVAL,
-                          "this client keeps only the tensors that stay on it, not a whole model: "
-                          "give the global model that they belong to, from flctl export, with "
-                          "--model FILE");
+                          "this client keeps only its local tensors, not a whole model: give the "
+                          "global model that they belong to (from flctl export) with --model FILE");
     }
     model = malloc((fl_layout_count(found->layout) + 1) * sizeof(*model));
     rv = model != NULL ? fl_st_load(base, found->layout, model, err) : FL_ENOMEM;
@@ -43,8 +43,8 @@ static int complete(struct fl_client_state_found *found, const char *base, struc
     return FL_OK;
 }
 
-static int save(const struct fl_client_conf *conf, const struct fl_client_state_found *found,
-                const char *file, struct fl_err *err)
+static int export_save(const struct fl_client_conf *conf, const struct fl_client_state_found *found,
+                       const char *file, struct fl_err *err)
 {
     char round[24];
     const struct fl_st_meta meta[] = {
@@ -55,8 +55,8 @@ static int save(const struct fl_client_conf *conf, const struct fl_client_state_
     return fl_st_save(file, found->layout, found->data, meta, n, /* sync= */ true, err);
 }
 
-/* A rename would put a file in the place of a device or a folder. */
-static int check_place(const char *file, struct fl_err *err)
+/* Only a regular file may be replaced: the rename would also replace a device or a folder. */
+static int export_check_file(const char *file, struct fl_err *err)
 {
     struct stat st;
 
@@ -65,53 +65,53 @@ static int check_place(const char *file, struct fl_err *err)
                : FL_OK;
 }
 
-static int find(const char *state_dir, struct fl_client_state_found *found, struct fl_err *err)
+static int export_find_model(const char *state_dir, struct fl_client_state_found *found,
+                             struct fl_err *err)
 {
-    int rv =
-        fl_client_state_read(state_dir, wishes, sizeof(wishes) / sizeof(wishes[0]), found, err);
+    int rv = fl_client_state_read(state_dir, requests, sizeof(requests) / sizeof(requests[0]),
+                                  found, err);
 
     if (rv == FL_ENOENT) {
         return fl_err_set(err, rv,
-                          "no personal model is kept in '%s': this client has not trained one yet, "
-                          "or the algorithm has one model for all clients, which flctl export "
-                          "writes",
+                          "no personal model in '%s': this client has not trained one yet, or the "
+                          "algorithm has one model for all clients (export it with flctl export)",
                           state_dir);
     }
     return rv;
 }
 
-static void say(const struct fl_client_state_found *found, const char *file)
+static void export_print(const struct fl_client_state_found *found, const char *file)
 {
-    (void)printf("%s of round %" PRIu64 " in '%s', %zu parameters, is in %s\n",
-                 wishes[found->wish].local ? "the given model with the local tensors"
-                                           : "the personal model",
+    (void)printf("%s of round %" PRIu64 " in '%s', %zu parameters, written to %s\n",
+                 requests[found->request].local ? "the given model with the local tensors"
+                                                : "the personal model",
                  found->key.round, found->federation, fl_layout_count(found->layout), file);
     if (found->pending) {
-        (void)printf("the server has not confirmed yet that it aggregated this round\n");
+        (void)printf("the server has not yet confirmed that it aggregated this round\n");
     }
 }
 
 int fl_export_model(const struct fl_client_conf *conf, const char *file, const char *base)
 {
-    struct fl_client_state_found found = {.wish = 0};
+    struct fl_client_state_found found = {.request = 0};
     struct fl_err err = {0};
     int exit_code = FL_EXIT_FAILURE;
-    int rv = check_place(file, &err);
+    int rv = export_check_file(file, &err);
 
     if (rv == FL_OK) {
-        rv = find(conf->main->state_dir, &found, &err);
+        rv = export_find_model(conf->main->state_dir, &found, &err);
         exit_code = FL_EXIT_STATE;
     }
-    if (rv == FL_OK && wishes[found.wish].local) {
-        rv = complete(&found, base, &err);
+    if (rv == FL_OK && requests[found.request].local) {
+        rv = export_add_local_tensors(&found, base, &err);
         exit_code = FL_EXIT_DATA;
     }
     if (rv == FL_OK) {
-        rv = save(conf, &found, file, &err);
+        rv = export_save(conf, &found, file, &err);
         exit_code = FL_EXIT_FAILURE;
     }
     if (rv == FL_OK) {
-        say(&found, file);
+        export_print(&found, file);
         exit_code = FL_EXIT_OK;
     } else {
         (void)fprintf(stderr, "fl-clientd: %s\n", fl_err_text(&err, rv));

@@ -1,6 +1,6 @@
 #include "client/daemon/idle_trainer.h"
 
-/* Of the span, and at least and at most so often. */
+/* The check interval: a fraction of idle_exit, within bounds. */
 #define SHARE    4
 #define LEAST_MS 50
 #define MOST_MS  30000
@@ -16,20 +16,20 @@ static void rest_done(void *arg)
 {
     struct fl_resting *r = arg;
 
-    r->asked = false;
+    r->check_queued = false;
     if (r->timer != NULL) {
         fl_timer_start(r->timer, r->every_ms);
     }
 }
 
-static void look(void *arg)
+static void idle_trainer_check(void *arg)
 {
     struct fl_resting *r = arg;
 
-    if (!r->asked && fl_worker_thread_pending(r->jobs->thread) == 0 &&
+    if (!r->check_queued && fl_worker_thread_pending(r->jobs->thread) == 0 &&
         fl_jobs_submit(r->jobs, rest_work, rest_done, r) == FL_OK)
     {
-        r->asked = true;
+        r->check_queued = true;
         return;
     }
     fl_timer_start(r->timer, r->every_ms);
@@ -46,7 +46,7 @@ int fl_resting_start(struct fl_resting *r, const struct fl_jobs *jobs,
         return FL_OK;
     }
     r->every_ms = every < LEAST_MS ? LEAST_MS : every > MOST_MS ? MOST_MS : every;
-    rv = fl_timer_create(jobs->loop, look, r, &r->timer);
+    rv = fl_timer_create(jobs->loop, idle_trainer_check, r, &r->timer);
     if (rv == FL_OK) {
         fl_timer_start(r->timer, r->every_ms);
     }
@@ -71,7 +71,8 @@ void fl_resting_end(const struct fl_jobs *jobs, const struct fl_worker *worker)
     }
     fl_trainer_interrupt(worker->trainer);
     if (fl_worker_thread_submit(jobs->thread, stop_work, NULL, NULL, worker->trainer) != FL_OK) {
-        /* It ends with the lane's thread (program.h), only less kindly. */
-        fl_log(jobs->log, FL_LOG_WARNING, "client", "out of memory: the program is killed");
+        /* The kernel kills the program with the training thread (program.h), without a `bye`. */
+        fl_log(jobs->log, FL_LOG_WARNING, "client",
+               "out of memory: the training program is killed instead of stopped");
     }
 }

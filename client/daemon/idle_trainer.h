@@ -2,8 +2,8 @@
 #define FL_CLIENTD_RESTING_H
 
 /*
- * A program that stays is told so when it has had nothing to do for long enough: a timer of the
- * loop asks for it on the lane, where its tasks are, when there are none.
+ * Stops a persistent training program after an idle time: a timer of the loop submits the check to
+ * the training thread, where the program's tasks run, while no job is pending.
  */
 
 #include "client/daemon/jobs.h"
@@ -12,17 +12,20 @@
 struct fl_resting {
     const struct fl_jobs *jobs;
     const struct fl_worker *worker;
-    struct fl_timer *timer; /* owned; NULL: nothing ever rests */
+    struct fl_timer *timer; /* owned; NULL: no idle limit */
     uint64_t every_ms;
-    bool asked; /* on the lane */
+    bool check_queued; /* a check is pending on the training thread */
 };
 
-/* Looks so often that a program stays little longer than `idle_exit_ms`; 0: never. FL_ENOMEM. */
+/*
+ * Checks often enough that a program outlives `idle_exit_ms` only slightly; 0: never stop it.
+ * FL_ENOMEM.
+ */
 FL_MUST_CHECK int fl_resting_start(struct fl_resting *resting, const struct fl_jobs *jobs,
                                    const struct fl_worker *worker, uint64_t idle_exit_ms);
-/* Before the loop goes. All zero is allowed. */
+/* Call it before the loop is freed. All zero is allowed. */
 void fl_resting_stop(struct fl_resting *resting);
-/* The client ends: what a program is at is cancelled, and it hears `bye` on the lane. */
+/* At shutdown: cancels the program's current task and sends it `bye` from the training thread. */
 void fl_resting_end(const struct fl_jobs *jobs, const struct fl_worker *worker);
 
 #endif

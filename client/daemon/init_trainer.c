@@ -16,7 +16,7 @@
 
 static int write_lines(const char *const *lines, const char *path)
 {
-    /* A link to elsewhere is something that is there, too. */
+    /* O_EXCL also refuses an existing symbolic link. */
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
     bool good = f != NULL;
@@ -41,7 +41,9 @@ static int write_lines(const char *const *lines, const char *path)
     return 0;
 }
 
-/* Python looks beside the script first: it would take this file for the package. */
+/*
+ * Python searches the script's folder first, so it would import this file instead of the package.
+ */
 static bool hides_package(const char *path)
 {
     static const char *const names[] = {"numpy.py", "torch.py", "fl_trainer.py"};
@@ -92,15 +94,15 @@ int fl_init_trainer(const char *kind, const char *path)
     path = path != NULL ? path : FIRST_NAME;
     if (hides_package(path)) {
         (void)fprintf(stderr,
-                      "fl-clientd: '%s' would hide the package of that name from the script: name "
-                      "another file\n",
+                      "fl-clientd: '%s' would hide the package of that name from the script: "
+                      "choose another file name\n",
                       path);
         return FL_EXIT_USAGE;
     }
     errnum = write_lines(lines, path);
     if (errnum != 0) {
         (void)fprintf(stderr, "fl-clientd: cannot write '%s': %s%s\n", path, strerror(errnum),
-                      errnum == EEXIST ? ": name another file" : "");
+                      errnum == EEXIST ? ": choose another file name" : "");
         return FL_EXIT_FAILURE;
     }
     say_next(path);

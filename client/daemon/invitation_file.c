@@ -10,7 +10,7 @@
 
 #include "libfl/base/fs.h"
 
-/* With blanks and an end of line around it. */
+/* With surrounding blanks and the line end. */
 #define LINE_MAX_BYTES ((size_t)FL_INVITE_MAX + 512)
 
 bool fl_invitation_in_arguments(int argc, char **argv)
@@ -40,8 +40,8 @@ const char *fl_invitation_credential(char *out, size_t size)
     return out;
 }
 
-/* All of it, up to `size`, or the first line of a terminal. FL_ELIMIT: there is more. */
-static int read_all(int fd, bool line, char *out, size_t size, size_t *ret_len)
+/* Reads all data up to `size`, or the first line of a terminal. FL_ELIMIT: there is more. */
+static int invitation_read_fd(int fd, bool line, char *out, size_t size, size_t *ret_len)
 {
     size_t len = 0;
 
@@ -65,8 +65,11 @@ static int read_all(int fd, bool line, char *out, size_t size, size_t *ret_len)
     }
 }
 
-/* What is typed or pasted is not shown: the next one at the screen could use it. */
-static int ask(int fd, char *out, size_t size, size_t *ret_len)
+/*
+ * Disables the terminal's echo: a displayed invitation could be used by the next person at the
+ * screen.
+ */
+static int invitation_prompt(int fd, char *out, size_t size, size_t *ret_len)
 {
     struct termios before;
     struct termios silent;
@@ -80,7 +83,7 @@ static int ask(int fd, char *out, size_t size, size_t *ret_len)
         silent.c_lflag &= ~(tcflag_t)ECHO;
         hides = tcsetattr(fd, TCSAFLUSH, &silent) == 0;
     }
-    rv = read_all(fd, /* line= */ true, out, size, ret_len);
+    rv = invitation_read_fd(fd, /* line= */ true, out, size, ret_len);
     if (hides) {
         (void)tcsetattr(fd, TCSAFLUSH, &before);
     }
@@ -88,7 +91,8 @@ static int ask(int fd, char *out, size_t size, size_t *ret_len)
     return rv;
 }
 
-static int read_from(const char *path, char *out, size_t size, size_t *ret_len, struct fl_err *err)
+static int invitation_read_file(const char *path, char *out, size_t size, size_t *ret_len,
+                                struct fl_err *err)
 {
     const char *from = path != NULL ? path : "standard input";
     int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
@@ -100,8 +104,8 @@ static int read_from(const char *path, char *out, size_t size, size_t *ret_len, 
         return fl_err_set(err, fl_err_from_errno(saved), "cannot open the invitation '%s': %s",
                           path, strerror(saved));
     }
-    rv = path == NULL && isatty(fd) ? ask(fd, out, size, ret_len)
-                                    : read_all(fd, /* line= */ false, out, size, ret_len);
+    rv = path == NULL && isatty(fd) ? invitation_prompt(fd, out, size, ret_len)
+                                    : invitation_read_fd(fd, /* line= */ false, out, size, ret_len);
     if (path != NULL) {
         (void)close(fd);
     }
@@ -119,7 +123,7 @@ int fl_invitation_read(const char *path, struct fl_invite *ret, struct fl_err *e
 {
     char line[LINE_MAX_BYTES];
     size_t len = 0;
-    int rv = read_from(path, line, sizeof(line), &len, err);
+    int rv = invitation_read_file(path, line, sizeof(line), &len, err);
 
     if (rv == FL_OK) {
         rv = fl_invite_parse(line, len, ret, err);

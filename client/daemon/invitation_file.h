@@ -2,9 +2,9 @@
 #define FL_CLIENTD_INVITATION_H
 
 /*
- * Where an invitation comes from. Who holds the line may join in this client's place, so it is
- * never taken from the arguments, which every user of the machine can read, and is in memory for no
- * longer than needed.
+ * Sources of an invitation. Its holder may join in this client's place, so it is never accepted as
+ * a command line argument, which every user of the machine can read, and stays in memory no longer
+ * than needed.
  */
 
 #include <stdbool.h>
@@ -12,16 +12,17 @@
 #include "libfl/pki/invitation.h"
 
 /*
- * Does an argument look like an invitation? Such are overwritten in place; true when there was one.
+ * Does an argument look like an invitation? Such arguments are overwritten in place; true: there
+ * was one.
  */
 bool fl_invitation_in_arguments(int argc, char **argv);
 
-/* The credential `invitation` that systemd hands over: its path, or NULL when there is none. */
+/* The path of the systemd credential `invitation`, in `out`; NULL: there is none. */
 const char *fl_invitation_credential(char *out, size_t size);
 
 /*
- * From `path`, or from standard input when it is NULL; a terminal is asked, and shows nothing of
- * it. FL_EFORMAT: it is none. Wipe it with fl_invite_done().
+ * Read from `path`; NULL: standard input, with a prompt and without echo on a terminal. FL_EFORMAT:
+ * not an invitation. Wipe `ret` with fl_invite_done().
  */
 FL_MUST_CHECK int fl_invitation_read(const char *path, struct fl_invite *ret, struct fl_err *err);
 

@@ -2,8 +2,8 @@
 #define FL_CLIENTD_JOBS_H
 
 /*
- * Work on the training lane: where it runs, and whom it tells. Jobs run one after the other, in
- * the order they came; each begins and ends on the loop.
+ * Jobs on the training thread: where they run and which session gets their results. Jobs run one
+ * after the other, in the order of submission; each begins and ends on the loop.
  */
 
 #include "client/daemon/stepper.h"
@@ -16,7 +16,7 @@ struct fl_jobs {
     struct fl_stepper *stepper;
 };
 
-/* work(arg) on the lane, then done(arg) on the loop. FL_ENOMEM: neither. */
+/* Runs work(arg) on the training thread, then done(arg) on the loop. FL_ENOMEM: neither. */
 static inline int fl_jobs_submit(const struct fl_jobs *jobs, fl_loop_cb work, fl_loop_cb done,
                                  void *arg)
 {

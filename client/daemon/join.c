@@ -1,3 +1,9 @@
+/*
+ * Handles Welcome: prepares the worker for the federation that it describes, checks the operator's
+ * limits, and leaves the session with a reason sent to the server when this client cannot take
+ * part. Runs on the loop. It does not touch the worker's setup while a job is pending.
+ */
+
 #include "client/daemon/join.h"
 
 #include <stdio.h>
@@ -8,7 +14,9 @@
 #include "client/work/terms.h"
 
 #define DAY_S 86400
-/* Then the data is looked at, and with growing pauses; the server is not asked before it is there.
+/*
+ * Reconnect delay after the data went missing. Each reconnect checks the data first, with growing
+ * pauses, and connects only when it is back.
  */
 #define AFTER_LOSS_MS 1000
 
@@ -18,26 +26,27 @@ bool fl_joining_told(const struct fl_join_job *j)
 }
 
 /*
- * The server's operator is told too. The session hears of it once that is out and the stream has
- * ended (fl_joining_down()); until then it waits for its Welcome, and no longer than for that.
+ * Sends the reason to the server and half-closes the stream. The session gets the event when the
+ * stream has ended (fl_joining_down()); until then its greeting timeout applies.
  */
-static void leave(struct fl_join_job *j, struct fl_round_key key, const char *reason)
+static void joining_leave(struct fl_join_job *j, struct fl_round_key key, const char *reason)
 {
     (void)snprintf(j->unfit, sizeof(j->unfit), "%s", reason);
-    if (key.round > 0) { /* Its round goes on at once. */
+    if (key.round > 0) { /* The server's round continues at once. */
         fl_event_failed(j->connection, key, reason, false);
     }
     fl_event_failed(j->connection, (struct fl_round_key){0}, reason, false);
     fl_connection_end(j->connection);
 }
 
-static void tell_unfit(struct fl_join_job *j, const char *reason)
+static void joining_leave_unfit(struct fl_join_job *j, const char *reason)
 {
-    fl_log(j->jobs->log, FL_LOG_ERROR, "client", "this federation does not fit: %s", reason);
-    leave(j, (struct fl_round_key){0}, reason);
+    fl_log(j->jobs->log, FL_LOG_ERROR, "client", "cannot take part in this federation, leaving: %s",
+           reason);
+    joining_leave(j, (struct fl_round_key){0}, reason);
 }
 
-/* Before or in the middle of a session. */
+/* Before Welcome was accepted, or during a session. */
 bool fl_joining_down(struct fl_join_job *j)
 {
     bool greeting = fl_session_state(fl_stepper_session(j->jobs->stepper)) == FL_SESSION_GREETING;
@@ -60,7 +69,7 @@ bool fl_joining_down(struct fl_join_job *j)
 
 /* --- rounds of a day --- */
 
-/* Is there one left? A file that cannot be read counts as none of today. */
+/* Is a round left today? An unreadable counter file counts as no rounds today. */
 static bool day_has_room(struct fl_join_job *j, uint64_t day)
 {
     uint64_t rounds = 0;
@@ -69,13 +78,13 @@ static bool day_has_room(struct fl_join_job *j, uint64_t day)
 
     if (rv != FL_OK) {
         fl_log(j->jobs->log, FL_LOG_WARNING, "client",
-               "cannot tell how many rounds were trained today: %s", fl_err_text(&err, rv));
+               "cannot read the number of rounds trained today, assuming 0: %s",
+               fl_err_text(&err, rv));
     }
     return rounds < j->rounds_per_day;
 }
 
-/* Today's rounds are used up: the server is sent the reason, and this client leaves until tomorrow.
- */
+/* Leaves until the next day when today's rounds are used up; the reason is sent to the server. */
 static bool leave_for_today(struct fl_join_job *j, struct fl_round_key key)
 {
     uint64_t now = (uint64_t)fl_wall_seconds(NULL);
@@ -84,36 +93,40 @@ static bool leave_for_today(struct fl_join_job *j, struct fl_round_key key)
     if (j->rounds_per_day == 0 || day_has_room(j, now / DAY_S)) {
         return false;
     }
-    (void)snprintf(reason, sizeof(reason),
-                   "it trained in %llu rounds today, limits.rounds_per_day of this client",
-                   (unsigned long long)j->rounds_per_day);
+    (void)snprintf(
+        reason, sizeof(reason),
+        "it trained in %llu rounds today, its limit (limits.rounds_per_day of this client)",
+        (unsigned long long)j->rounds_per_day);
     fl_log(j->jobs->log, FL_LOG_NOTICE, "client", "leaving until tomorrow: %s", reason);
     j->back_ms = (uint32_t)(DAY_S - now % DAY_S) * 1000;
-    leave(j, key, reason);
+    joining_leave(j, key, reason);
     return true;
 }
 
 /* --- the data of a task --- */
 
-/* Goes away: the data is gone, or has to be read again before a session tells of it. */
+/* Leaves the session when the data is missing, or changed and has to be read again. */
 static bool leave_for_data(struct fl_join_job *j, struct fl_round_key key)
 {
     enum fl_data_state state = fl_data_watch_look(j->watch);
     bool again = key.round == j->changed.round && key.attempt == j->changed.attempt;
 
-    /* Data that never stays as it is must not keep the client from training. */
+    /*
+     * Data that changes all the time must not keep the client from training: one reconnect per
+     * task.
+     */
     if (state == FL_DATA_SAME || (state == FL_DATA_CHANGED && again)) {
         return false;
     }
     fl_trainings_cancel(j->trainings);
     if (state == FL_DATA_GONE) {
         j->back_ms = AFTER_LOSS_MS;
-        leave(j, key, "its data is gone: it comes back with the data");
+        joining_leave(j, key, "its data is missing: it reconnects when the data is back");
         return true;
     }
     j->changed = key;
     fl_log(j->jobs->log, FL_LOG_INFO, "client",
-           "the data changed since it was read: reading it again before round %llu",
+           "the data changed since it was read: reconnecting to read it before round %llu",
            (unsigned long long)key.round);
     fl_connection_close(j->connection);
     return true;
@@ -121,8 +134,8 @@ static bool leave_for_data(struct fl_join_job *j, struct fl_round_key key)
 
 bool fl_joining_may_train(struct fl_join_job *j, struct fl_round_key key)
 {
-    /* What is trained already, or still in training, is none more. */
-    return fl_pending_result_is(j->held, key) || fl_trainings_is(j->trainings, key) ||
+    /* A round already trained or in training is not counted again. */
+    return fl_pending_result_is(j->pending, key) || fl_trainings_is(j->trainings, key) ||
            !(leave_for_data(j, key) || leave_for_today(j, key));
 }
 
@@ -134,8 +147,8 @@ void fl_joining_count_round(struct fl_join_job *j)
                  : FL_OK;
 
     if (rv != FL_OK) {
-        fl_log(j->jobs->log, FL_LOG_WARNING, "client", "cannot count the rounds of today: %s",
-               fl_err_text(&err, rv));
+        fl_log(j->jobs->log, FL_LOG_WARNING, "client",
+               "cannot save the number of rounds trained today: %s", fl_err_text(&err, rv));
     }
 }
 
@@ -146,17 +159,17 @@ void fl_joining_forget(struct fl_join_job *j)
     fl_worker_forget(j->worker);
 }
 
-/* Is anything on the lane that uses the description, or not yet heard of? */
-static bool busy(const struct fl_join_job *j)
+/* Does a running job, or one whose result is not processed yet, use the current setup? */
+static bool joining_is_busy(const struct fl_join_job *j)
 {
     return j->trainings->newest != NULL || fl_worker_thread_pending(j->jobs->thread) > 0;
 }
 
-/* Another description than the one that is prepared. Takes the contents of `w`. */
-static int describe(struct fl_join_job *j, struct fl_wire_welcome *w, const char **held_unfit,
-                    struct fl_err *err)
+/* Prepares the worker for a new setup. Takes the contents of `w`. */
+static int joining_prepare_setup(struct fl_join_job *j, struct fl_wire_welcome *w,
+                                 const char **held_unfit, struct fl_err *err)
 {
-    const struct fl_result *held = j->held->result;
+    const struct fl_result *held = j->pending->result;
     struct fl_setup *setup = NULL;
     int rv = fl_setup_create(w, &setup, err);
 
@@ -172,32 +185,32 @@ static int describe(struct fl_join_job *j, struct fl_wire_welcome *w, const char
     *held_unfit = held != NULL ? fl_worker_unfit(j->worker, held) : NULL;
     if (*held_unfit != NULL) {
         fl_log_peer(j->jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                    "dropping the kept result of round %llu: %s",
+                    "dropping the pending result of round %llu: %s",
                     (unsigned long long)held->key.round, *held_unfit);
     }
     return FL_OK;
 }
 
-/* The work for another description ends first, then the client comes again. */
-static void end_work(struct fl_join_job *j)
+/* Cancels work for the previous setup and reconnects; the next Welcome finds the worker idle. */
+static void joining_end_work(struct fl_join_job *j)
 {
     fl_log_peer(j->jobs->log, FL_LOG_INFO, "client", FL_WORK_SERVER,
-                "the server describes another federation than the one that is still worked for: "
-                "ending that work, then coming again");
+                "the server now describes another federation or setup: cancelling the current task "
+                "and reconnecting");
     fl_trainings_cancel(j->trainings);
     fl_evaluations_leave(j->evaluations);
     fl_connection_close(j->connection);
 }
 
-/* That passes: what the server describes is no reason to stay away from it. */
-static void come_again(struct fl_join_job *j)
+/* Out of memory is temporary, so the client reconnects instead of leaving. */
+static void joining_reconnect(struct fl_join_job *j)
 {
     fl_log(j->jobs->log, FL_LOG_ERROR, "client",
-           "out of memory while preparing what the server describes: coming again");
+           "out of memory while preparing the model and settings of the server: reconnecting");
     fl_connection_close(j->connection);
 }
 
-static void joined(struct fl_join_job *j, struct fl_session_event *event, bool wants_offer)
+static void joining_done(struct fl_join_job *j, struct fl_session_event *event, bool wants_offer)
 {
     const struct fl_setup *setup = j->worker->setup;
 
@@ -215,35 +228,35 @@ void fl_joining_welcome(struct fl_join_job *j, struct fl_wire_welcome *w)
 {
     struct fl_session_event event = {.type = FL_CEV_WELCOME};
     struct fl_err err = {0};
-    /* After a reconnect the description is nearly always the one that is prepared already. */
+    /* After a reconnect the setup is nearly always the prepared one. */
     bool same = j->worker->setup != NULL && fl_setup_is(j->worker->setup, w);
-    bool wants_offer = w->wants_offer; /* Asked anew in each session, so no part of what is same. */
+    bool wants_offer = w->wants_offer; /* of this session only, so not compared */
     int rv = FL_OK;
 
-    if (!same && busy(j)) {
-        end_work(j);
+    if (!same && joining_is_busy(j)) {
+        joining_end_work(j);
         return;
     }
     fl_connection_welcomed(j->connection, w->session, w->limits.chunk_bytes);
     event.u.welcome.heartbeat_ms = w->heartbeat_ms;
     if (!same) {
-        rv = describe(j, w, &event.u.welcome.held_unfit, &err);
+        rv = joining_prepare_setup(j, w, &event.u.welcome.held_unfit, &err);
     }
-    /* The trainer is the lane's while it works, for a description that was checked before. */
-    if (rv == FL_OK && !busy(j)) {
+    /* A busy trainer belongs to the training thread, and its setup was checked before. */
+    if (rv == FL_OK && !joining_is_busy(j)) {
         rv = fl_terms_check_training(j->worker, &err);
     }
     if (rv == FL_OK) {
         rv = fl_offer_check(j->worker, wants_offer, &err);
     }
-    if (rv == FL_OK && j->held->result == NULL && leave_for_today(j, (struct fl_round_key){0})) {
+    if (rv == FL_OK && j->pending->result == NULL && leave_for_today(j, (struct fl_round_key){0})) {
         return;
     }
     if (rv == FL_OK) {
-        joined(j, &event, wants_offer);
+        joining_done(j, &event, wants_offer);
     } else if (rv == FL_ENOMEM) {
-        come_again(j);
+        joining_reconnect(j);
     } else {
-        tell_unfit(j, fl_err_text(&err, rv));
+        joining_leave_unfit(j, fl_err_text(&err, rv));
     }
 }

@@ -1,3 +1,10 @@
+/*
+ * Renews the certificate of this client over the open connection, loads certificate files that an
+ * operator replaced, and delays connecting while this host's clock is wrong. Runs on the loop,
+ * driven by one timer. It does not decide when a certificate is due
+ * (client/identity/cert_renewal.c).
+ */
+
 #include "client/daemon/renewal.h"
 
 #include <stdlib.h>
@@ -10,13 +17,13 @@
 #include "libfl/pki/when.h"
 #include "libfl/wire/wire_identity.h"
 
-/* Files are looked at, and the clock is compared, this often. */
+/* Poll interval for changed files and clock jumps. */
 #define LOOK_MS 2000
-/* A clock that waits to be set is looked at this often. */
+/* Poll interval while the clock of this host is not set. */
 #define CLOCK_MS 1000
-/* The wall clock runs away from the monotonic one by more than that: somebody set it. */
+/* The wall clock was set when it moves against the monotonic clock by more than this. */
 #define SET_MS 30000
-/* A server that takes longer is asked again. */
+/* Timeout of a Renew call; the client retries after it. */
 #define CALL_MS 60000
 
 struct fl_renewal {
@@ -26,23 +33,23 @@ struct fl_renewal {
     struct fl_connection *connection;
     struct fl_stepper *stepper;
     struct fl_timer *timer;
-    uint64_t look_ms; /* when the files are looked at next; retries do not put it off */
+    uint64_t look_ms; /* next check of the files; retries do not delay it */
     bool stopped;
 
-    bool waits_for_clock; /* with connecting */
-    bool up;              /* a channel stands */
-    bool only;            /* which is for renewing alone */
-    int64_t offset_ms;    /* wall clock less monotonic */
+    bool waits_for_clock; /* connecting is delayed */
+    bool up;              /* a channel is up */
+    bool renew_only;      /* the channel is for renewal only */
+    int64_t offset_ms;    /* wall clock minus monotonic clock */
 
-    /* Under way: both or none. */
+    /* The pending request: both or none. */
     struct fl_enrolling *enrolling;
     struct fl_call *call;
-    bool answered; /* the reply was taken */
+    bool answered; /* the reply was processed */
     unsigned failures;
-    uint64_t not_before_ms; /* monotonic: no try before */
+    uint64_t not_before_ms; /* monotonic time of the next attempt */
 };
 
-static const struct fl_identity *who(const struct fl_renewal *r)
+static const struct fl_identity *renewal_identity(const struct fl_renewal *r)
 {
     return &fl_credentials_identity(r->credentials)->who;
 }
@@ -52,37 +59,37 @@ static int64_t wall_ms(void)
     return (int64_t)fl_clock_wall_ms();
 }
 
-static bool is_over(const struct fl_renewal *r)
+static bool renewal_is_expired(const struct fl_renewal *r)
 {
-    return wall_ms() / 1000 > who(r)->not_after;
+    return wall_ms() / 1000 > renewal_identity(r)->not_after;
 }
 
-static void set_timer(struct fl_renewal *r);
+static void renewal_set_timer(struct fl_renewal *r);
 
-/* --- how it went --- */
+/* --- results --- */
 
-static void give_up(struct fl_renewal *r)
+static void renewal_drop_request(struct fl_renewal *r)
 {
     fl_enrolling_free(r->enrolling);
     r->enrolling = NULL;
 }
 
-static void failed(struct fl_renewal *r, const char *why)
+static void renewal_failed(struct fl_renewal *r, const char *why)
 {
     char span[FL_WHEN_TEXT];
     uint64_t pause;
 
     r->failures++;
-    pause = fl_renewing_pause_ms(who(r), r->failures, wall_ms());
+    pause = fl_renewing_pause_ms(renewal_identity(r), r->failures, wall_ms());
     r->not_before_ms = fl_clock_ms() + pause;
     fl_log_peer(r->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                "the certificate could not be renewed, trying again in %s: %s",
+                "certificate renewal failed, retrying in %s: %s",
                 fl_span_text(span, sizeof(span), (int64_t)(pause / 1000)), why);
-    set_timer(r);
+    renewal_set_timer(r);
 }
 
-/* The next session shows it, and this one goes on. */
-static void renewed(struct fl_renewal *r)
+/* The next connection uses the new certificate; this one continues. */
+static void renewal_succeeded(struct fl_renewal *r)
 {
     char when[FL_WHEN_TEXT];
     struct fl_err err = {0};
@@ -91,17 +98,21 @@ static void renewed(struct fl_renewal *r)
     r->failures = 0;
     rv = fl_credentials_read(r->credentials, &err);
     if (rv != FL_OK) {
-        failed(r, fl_err_text(&err, rv));
+        renewal_failed(r, fl_err_text(&err, rv));
         return;
     }
-    fl_log(r->log, FL_LOG_NOTICE, "client", "certificate renewed: name=%s until=%s", who(r)->name,
-           fl_when_text(when, sizeof(when), who(r)->not_after));
-    /* One that is due again at once is of a server whose durations make no sense, or of a clock. */
+    fl_log(r->log, FL_LOG_NOTICE, "client", "certificate renewed: name=%s until=%s",
+           renewal_identity(r)->name,
+           fl_when_text(when, sizeof(when), renewal_identity(r)->not_after));
+    /*
+     * A new certificate that is due at once comes from wrong durations on the server or a wrong
+     * clock: do not loop.
+     */
     r->not_before_ms = fl_clock_ms() + CLOCK_MS;
-    set_timer(r);
+    renewal_set_timer(r);
 }
 
-static void tell_difference(const struct fl_renewal *r, uint64_t time_ms)
+static void renewal_log_clocks(const struct fl_renewal *r, uint64_t time_ms)
 {
     int64_t ours = wall_ms();
     int64_t ahead = ours - (int64_t)time_ms;
@@ -113,7 +124,7 @@ static void tell_difference(const struct fl_renewal *r, uint64_t time_ms)
         return;
     }
     fl_log_peer(r->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                "the clocks differ by %s: this host says %s, the server %s",
+                "the clocks differ by %s (this host: %s, the server: %s)",
                 fl_span_text(span, sizeof(span), (ahead < 0 ? -ahead : ahead) / 1000),
                 fl_when_text(a, sizeof(a), ours / 1000),
                 fl_when_text(b, sizeof(b), (int64_t)(time_ms / 1000)));
@@ -121,7 +132,7 @@ static void tell_difference(const struct fl_renewal *r, uint64_t time_ms)
 
 /* --- the call --- */
 
-static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+static bool renewal_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct fl_renewal *r = ctx;
     struct fl_wire_renewed reply = {.time_ms = 0};
@@ -135,46 +146,46 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     r->answered = true;
     rv = fl_wire_renewed_decode(data, len, &reply, &err);
     if (rv == FL_OK) {
-        tell_difference(r, reply.time_ms);
+        renewal_log_clocks(r, reply.time_ms);
         rv = fl_enrolling_done(r->enrolling,
                                &(struct fl_enrolling_reply){&reply.chain, &reply.roots,
                                                             (int64_t)(reply.time_ms / 1000)},
                                wall_ms() / 1000, NULL, &err);
     }
     fl_wire_renewed_done(&reply);
-    give_up(r);
+    renewal_drop_request(r);
     if (rv == FL_OK) {
-        renewed(r);
+        renewal_succeeded(r);
     } else {
-        failed(r, fl_err_text(&err, rv));
+        renewal_failed(r, fl_err_text(&err, rv));
     }
     return true;
 }
 
-static bool is_refusal(enum fl_grpc_status status)
+static bool renewal_is_refusal(enum fl_grpc_status status)
 {
     return status == FL_GRPC_PERMISSION_DENIED || status == FL_GRPC_UNAUTHENTICATED ||
            status == FL_GRPC_UNIMPLEMENTED || status == FL_GRPC_FAILED_PRECONDITION ||
            status == FL_GRPC_INVALID_ARGUMENT;
 }
 
-/* Neither renewed nor let in: the session waits as after a refusal. */
-static void refused(struct fl_renewal *r, const char *why)
+/* The certificate expired and was not renewed: the session waits as after a refusal. */
+static void renewal_refused(struct fl_renewal *r, const char *why)
 {
     struct fl_session_event event = {.type = FL_CEV_DISCONNECTED};
     struct fl_err text = {0};
-    char over[FL_ERR_BUF_SIZE];
+    char expired[FL_ERR_BUF_SIZE];
 
     (void)fl_err_set(&text, FL_EPERM, "%s; %s",
-                     fl_credentials_over(r->credentials, over, sizeof(over)), why);
+                     fl_credentials_over(r->credentials, expired, sizeof(expired)), why);
     fl_log(r->log, FL_LOG_ERROR, "client", "%s", text.msg);
     event.u.failed.permanent = true;
     event.u.failed.reason = text.msg;
     fl_stepper_step(r->stepper, &event);
 }
 
-static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                      const char *message)
+static void renewal_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                              const char *message)
 {
     struct fl_renewal *r = ctx;
     const char *why = message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
@@ -182,24 +193,25 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     (void)call;
     r->call = NULL;
     if (r->stopped) {
-        give_up(r);
+        renewal_drop_request(r);
         return;
     }
-    if (r->enrolling != NULL) { /* Nothing was answered. */
-        give_up(r);
-        failed(r, status == FL_GRPC_OK ? "the server sent no certificate" : why);
-        if (r->only && is_refusal(status)) {
-            refused(r, why);
+    if (r->enrolling != NULL) { /* No reply arrived. */
+        renewal_drop_request(r);
+        renewal_failed(r, status == FL_GRPC_OK ? "the server sent no certificate" : why);
+        if (r->renew_only && renewal_is_refusal(status)) {
+            renewal_refused(r, why);
         }
     }
-    if (r->only) {
+    if (r->renew_only) {
         fl_connection_close(r->connection);
     }
 }
 
-static const struct fl_call_handler handler = {.on_message = on_message, .on_closed = on_closed};
+static const struct fl_call_handler handler = {.on_message = renewal_on_message,
+                                               .on_closed = renewal_on_closed};
 
-static int send(struct fl_renewal *r)
+static int renewal_send(struct fl_renewal *r)
 {
     struct fl_wire_renew request = {.time_ms = (uint64_t)wall_ms()};
     struct fl_piece piece;
@@ -207,7 +219,7 @@ static int send(struct fl_renewal *r)
     const uint8_t *der = fl_enrolling_request(r->enrolling, &request.request.len);
     int rv;
 
-    request.request.data = (uint8_t *)(uintptr_t)der; /* lent, it is only read */
+    request.request.data = (uint8_t *)(uintptr_t)der; /* borrowed, only read */
     fl_buf_init(&buf, FL_WIRE_MAX_IDENTITY);
     rv = fl_wire_renew_encode(&request, &buf);
     if (rv == FL_OK) {
@@ -218,7 +230,7 @@ static int send(struct fl_renewal *r)
         piece = (struct fl_piece){.data = buf.data, .len = buf.len};
         rv = fl_call_send(r->call, &piece, 1);
         fl_call_end(r->call);
-        if (rv != FL_OK) { /* on_closed says so. */
+        if (rv != FL_OK) { /* renewal_on_closed() reports it. */
             fl_call_cancel(r->call);
             rv = FL_OK;
         }
@@ -227,7 +239,7 @@ static int send(struct fl_renewal *r)
     return rv;
 }
 
-static void begin(struct fl_renewal *r)
+static void renewal_begin(struct fl_renewal *r)
 {
     struct fl_err err = {0};
     int rv;
@@ -239,28 +251,29 @@ static void begin(struct fl_renewal *r)
     rv = fl_enrolling_renew(fl_credentials_folder(r->credentials),
                             fl_credentials_identity(r->credentials), &r->enrolling, &err);
     if (rv == FL_OK) {
-        rv = send(r);
+        rv = renewal_send(r);
     }
     if (rv != FL_OK) {
-        give_up(r);
-        failed(r, fl_err_text(&err, rv));
-        if (r->only) {
+        renewal_drop_request(r);
+        renewal_failed(r, fl_err_text(&err, rv));
+        if (r->renew_only) {
             fl_connection_close(r->connection);
         }
     }
 }
 
-/* --- when --- */
+/* --- the timer --- */
 
-static bool is_due(const struct fl_renewal *r)
+static bool renewal_is_due(const struct fl_renewal *r)
 {
     return fl_credentials_identity(r->credentials)->ours &&
-           wall_ms() >= fl_renewing_due_ms(who(r)) && fl_clock_ms() >= r->not_before_ms;
+           wall_ms() >= fl_renewing_due_ms(renewal_identity(r)) &&
+           fl_clock_ms() >= r->not_before_ms;
 }
 
-static void set_timer(struct fl_renewal *r)
+static void renewal_set_timer(struct fl_renewal *r)
 {
-    int64_t left = fl_renewing_due_ms(who(r)) - wall_ms();
+    int64_t left = fl_renewing_due_ms(renewal_identity(r)) - wall_ms();
     uint64_t now = fl_clock_ms();
     uint64_t delay = r->look_ms > now ? r->look_ms - now : 0;
 
@@ -271,13 +284,13 @@ static void set_timer(struct fl_renewal *r)
         uint64_t due = now + (uint64_t)(left > 0 ? left : 0);
 
         due = due > r->not_before_ms ? due : r->not_before_ms;
-        /* One that is due and waits for a connection is no reason to look all the time. */
+        /* A renewal that is due but waits for a connection must not make the timer spin. */
         delay = due > now && due - now < delay ? due - now : delay;
     }
     fl_timer_start(r->timer, delay);
 }
 
-/* Somebody set the clock: what was refused for the time that it showed may be right now. */
+/* Detects that the clock was set: a certificate refused by the old time may be valid now. */
 static bool clock_was_set(struct fl_renewal *r)
 {
     int64_t offset = wall_ms() - (int64_t)fl_clock_ms();
@@ -294,15 +307,15 @@ static bool clock_was_set(struct fl_renewal *r)
     return true;
 }
 
-static void retry(struct fl_renewal *r)
+static void renewal_retry_session(struct fl_renewal *r)
 {
     struct fl_session_event event = {.type = FL_CEV_RETRY};
 
     fl_stepper_step(r->stepper, &event);
 }
 
-/* The session waits for the connection that it asked for. */
-static void go_on_with_connecting(struct fl_renewal *r)
+/* Opens the connection that the session waits for, once the clock is right. */
+static void renewal_connect(struct fl_renewal *r)
 {
     struct fl_err err = {0};
     int rv;
@@ -317,7 +330,7 @@ static void go_on_with_connecting(struct fl_renewal *r)
     }
 }
 
-static void on_timer(void *arg)
+static void renewal_on_timer(void *arg)
 {
     struct fl_renewal *r = arg;
     bool set = clock_was_set(r);
@@ -325,26 +338,27 @@ static void on_timer(void *arg)
 
     r->look_ms = fl_clock_ms() + LOOK_MS;
     if (r->waits_for_clock) {
-        go_on_with_connecting(r);
+        renewal_connect(r);
     }
     if (r->call == NULL && fl_credentials_look(r->credentials)) {
-        fl_log(r->log, FL_LOG_NOTICE, "client", "certificate taken up: name=%s until=%s",
-               who(r)->name, fl_when_text(when, sizeof(when), who(r)->not_after));
+        fl_log(r->log, FL_LOG_NOTICE, "client", "certificate loaded: name=%s until=%s",
+               renewal_identity(r)->name,
+               fl_when_text(when, sizeof(when), renewal_identity(r)->not_after));
         r->failures = 0;
         set = true;
     }
     if (set) {
-        retry(r);
+        renewal_retry_session(r);
     }
-    if (r->up && is_due(r)) {
-        begin(r);
+    if (r->up && renewal_is_due(r)) {
+        renewal_begin(r);
     }
     if (!r->stopped) {
-        set_timer(r);
+        renewal_set_timer(r);
     }
 }
 
-/* --- what the others ask --- */
+/* --- called by other parts --- */
 
 bool fl_renewal_may_connect(struct fl_renewal *r)
 {
@@ -363,7 +377,7 @@ bool fl_renewal_may_connect(struct fl_renewal *r)
     }
     r->waits_for_clock = true;
     if (!waited) {
-        set_timer(r);
+        renewal_set_timer(r);
     }
     return false;
 }
@@ -374,27 +388,26 @@ bool fl_renewal_up(struct fl_renewal *r)
         return true;
     }
     r->up = true;
-    r->only = is_over(r) && fl_credentials_identity(r->credentials)->ours;
-    if (r->only) {
-        fl_log(r->log, FL_LOG_NOTICE, "client",
-               "the certificate is over: renewing it before anything else");
-        begin(r);
-    } else if (is_due(r)) {
-        begin(r);
+    r->renew_only = renewal_is_expired(r) && fl_credentials_identity(r->credentials)->ours;
+    if (r->renew_only) {
+        fl_log(r->log, FL_LOG_NOTICE, "client", "certificate expired: renewing it first");
+        renewal_begin(r);
+    } else if (renewal_is_due(r)) {
+        renewal_begin(r);
     }
-    return !r->only;
+    return !r->renew_only;
 }
 
 void fl_renewal_down(struct fl_renewal *r, bool refused)
 {
-    char over[FL_ERR_BUF_SIZE];
+    char expired[FL_ERR_BUF_SIZE];
 
     r->up = false;
-    r->only = false;
+    r->renew_only = false;
     if (refused && r->credentials != NULL &&
-        fl_credentials_over(r->credentials, over, sizeof(over))[0] != '\0')
+        fl_credentials_over(r->credentials, expired, sizeof(expired))[0] != '\0')
     {
-        fl_log_peer(r->log, FL_LOG_ERROR, "client", FL_WORK_SERVER, "%s", over);
+        fl_log_peer(r->log, FL_LOG_ERROR, "client", FL_WORK_SERVER, "%s", expired);
     }
 }
 
@@ -402,13 +415,12 @@ int fl_renewal_reload(struct fl_renewal *r, struct fl_err *err)
 {
     int rv;
 
-    if (r->credentials == NULL || r->call != NULL)
-    { /* A reply that is under way brings newer ones. */
+    if (r->credentials == NULL || r->call != NULL) { /* The pending reply brings newer files. */
         return FL_OK;
     }
     rv = fl_credentials_read(r->credentials, err);
     if (rv == FL_OK) {
-        retry(r);
+        renewal_retry_session(r);
     }
     return rv;
 }
@@ -431,14 +443,14 @@ int fl_renewal_create(struct fl_loop *loop, const struct fl_log *log,
                              .look_ms = fl_clock_ms() + LOOK_MS,
                              .offset_ms = wall_ms() - (int64_t)fl_clock_ms()};
     if (credentials != NULL) {
-        rv = fl_timer_create(loop, on_timer, r, &r->timer);
+        rv = fl_timer_create(loop, renewal_on_timer, r, &r->timer);
     }
     if (rv != FL_OK) {
         free(r);
         return rv;
     }
     if (credentials != NULL) {
-        set_timer(r);
+        renewal_set_timer(r);
     }
     *ret = r;
     return FL_OK;
@@ -459,6 +471,6 @@ void fl_renewal_free(struct fl_renewal *r)
         return;
     }
     fl_renewal_stop(r);
-    give_up(r);
+    renewal_drop_request(r);
     free(r);
 }

@@ -2,12 +2,12 @@
 #define FL_CLIENTD_RENEWAL_H
 
 /*
- * Keeps the certificate of this client new: asks for the next one through the connection that
- * stands, takes up files that somebody replaced, and waits with connecting while this host's clock
- * cannot be right. Nobody has to do anything for it, and no session ends for it.
+ * Keeps the certificate of this client valid: renews it over the open connection, loads files that
+ * an operator replaced, and delays connecting while this host's clock is certainly wrong. It needs
+ * no operator and interrupts no session.
  *
- * A certificate that is over lets the connection do nothing but ask for the next one; the
- * connection after that shows it.
+ * With an expired certificate a connection can only renew; the next connection uses the new
+ * certificate.
  *
  * Threading: the loop.
  */
@@ -18,23 +18,23 @@
 
 struct fl_renewal;
 
-/* Keeps all. Without credentials (NULL: plaintext) it does nothing. */
+/* Borrows all arguments. Without credentials (NULL: plaintext) it does nothing. */
 FL_MUST_CHECK int fl_renewal_create(struct fl_loop *loop, const struct fl_log *log,
                                     struct fl_client_credentials *credentials,
                                     struct fl_connection *connection, struct fl_stepper *stepper,
                                     struct fl_renewal **ret);
-/* Closes its timer: before the loop is freed. A call that is under way ends with the connection. */
+/* Close the timer, before the loop is freed. A pending call ends with the connection. */
 void fl_renewal_stop(struct fl_renewal *renewal);
-/* After the loop. NULL is allowed. */
+/* Call it after the loop is freed. NULL is allowed. */
 void fl_renewal_free(struct fl_renewal *renewal);
 
-/* The session wants a connection. False: not yet, the clock is wrong; it is opened later. */
+/* The session wants to connect. False: the clock is wrong, and the connection is opened later. */
 bool fl_renewal_may_connect(struct fl_renewal *renewal);
-/* The channel stands. False: it is for nothing but renewing, and is closed then. */
+/* The channel is up. False: it is used for renewal only and then closed. */
 bool fl_renewal_up(struct fl_renewal *renewal);
-/* The channel is gone, or did not stand; refused: for a certificate. */
+/* The channel was lost or never came up; `refused`: because of a certificate. */
 void fl_renewal_down(struct fl_renewal *renewal, bool refused);
-/* SIGHUP: the files are read again and taken up; an error says what is wrong with them. */
+/* SIGHUP: read the files again and use them. On an error the previous ones stay in use. */
 FL_MUST_CHECK int fl_renewal_reload(struct fl_renewal *renewal, struct fl_err *err);
 
 #endif

@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-/* "-NAME" of "…/client-NAME.yaml", as a piece of it; empty for any other file. */
+/* The part "-NAME" of "…/client-NAME.yaml", inside `config`; empty for any other file. */
 static size_t instance_of(const char *config, const char **ret)
 {
     const char *slash = strrchr(config, '/');
@@ -73,8 +73,8 @@ bool fl_unit_can_start(void)
     return geteuid() == 0 && fl_fs_exists("/run/systemd/system");
 }
 
-/* The exit code, or -1 when it could not be run. */
-static int systemctl(const char *verb, const char *option, const char *unit)
+/* Returns the exit code of systemctl, or -1 when it could not be run. */
+static int unit_systemctl(const char *verb, const char *option, const char *unit)
 {
     char *argv[] = {(char *)(uintptr_t) "systemctl", (char *)(uintptr_t)verb,
                     (char *)(uintptr_t)option, (char *)(uintptr_t)unit, NULL};
@@ -94,17 +94,18 @@ static int systemctl(const char *verb, const char *option, const char *unit)
 
 int fl_unit_start(const char *unit, struct fl_err *err)
 {
-    if (systemctl("enable", "--quiet", unit) != 0) {
+    if (unit_systemctl("enable", "--quiet", unit) != 0) {
         return fl_err_set(err, FL_EUNAVAIL, "'systemctl enable %s' failed", unit);
     }
-    if (systemctl("is-active", "--quiet", unit) == 0) {
+    if (unit_systemctl("is-active", "--quiet", unit) == 0) {
         return FL_OK;
     }
-    /* Not only started: one that waits after failed starts is to wait no longer. */
-    if (systemctl("restart", "--quiet", unit) != 0) {
+    /*
+     * `restart` instead of `start`: a unit in its restart delay after failed starts must start now.
+     */
+    if (unit_systemctl("restart", "--quiet", unit) != 0) {
         return fl_err_set(err, FL_EUNAVAIL,
-                          "'systemctl restart %s' failed: 'systemctl status %s' says why", unit,
-                          unit);
+                          "'systemctl restart %s' failed: see 'systemctl status %s'", unit, unit);
     }
     return FL_OK;
 }

@@ -1,28 +1,28 @@
 #ifndef FL_CLIENTD_UNIT_H
 #define FL_CLIENTD_UNIT_H
 
-/* The service of a client on a host with systemd, for who joins it: systemctl(1) does the work. */
+/* The systemd service of a client, for joining; systemctl(1) does the work. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "libfl/base/err.h"
 
-/* The folder of fl-clientd.service; that of fl-clientd@NAME.service has "-NAME" behind it. */
+/* The state folder of fl-clientd.service; fl-clientd@NAME.service appends "-NAME". */
 #define FL_UNIT_STATE_DIR "/var/lib/fl-clientd"
 
 /*
- * Which service runs with this configuration and this state folder: client.yaml is of fl-clientd,
- * client-NAME.yaml of fl-clientd@NAME, below /etc/fl. False: none.
+ * The unit that runs with this configuration and this state folder: fl-clientd for client.yaml,
+ * fl-clientd@NAME for client-NAME.yaml, both below /etc/fl. False: none.
  */
 bool fl_unit_name(const char *config, const char *state_dir, char *out, size_t size);
-/* The state folder of the service that runs with this configuration. FL_ELIMIT. */
+/* The state folder of the unit that runs with this configuration. FL_ELIMIT: path too long. */
 FL_MUST_CHECK int fl_unit_state_dir(const char *config, char *out, size_t size);
-/* Is systemd in charge here, and may this process command it? */
+/* Does this host run systemd, and may this process control it? */
 bool fl_unit_can_start(void);
 /*
- * Started now and at each boot. One that runs goes on: it takes up a new certificate by itself. The
- * error names the command that failed.
+ * Start the unit now and at each boot. A running unit is left alone: it loads a new certificate
+ * automatically. The error names the command that failed.
  */
 FL_MUST_CHECK int fl_unit_start(const char *unit, struct fl_err *err);
 

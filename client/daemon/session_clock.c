@@ -2,7 +2,7 @@
 
 #include "libfl/base/clock.h"
 
-/* By the build: SOURCE_DATE_EPOCH, or when it was configured. */
+/* Set by the build: SOURCE_DATE_EPOCH, or the time of configure. */
 #ifndef FL_BUILT
 #define FL_BUILT 0
 #endif

@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-/* Seconds since 1970; the argument is not looked at. */
+/* Seconds since 1970; `ctx` is ignored. */
 int64_t fl_wall_seconds(void *ctx);
-/* When this program was built: what says an earlier time is wrong. 0: not known. */
+/* Build time of this program in seconds since 1970: a clock before it is wrong. 0: unknown. */
 int64_t fl_built_seconds(void);
 
 #endif

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* What follows is the server's address. */
-static const char *of_server(enum fl_session_state state)
+/* The server's address follows this text. */
+static const char *status_of_server(enum fl_session_state state)
 {
     switch (state) {
     case FL_SESSION_OFFLINE:
@@ -16,7 +16,7 @@ static const char *of_server(enum fl_session_state state)
     case FL_SESSION_READY:
         return "waiting for a task of";
     case FL_SESSION_DONE:
-        return "all rounds are done, waiting for more of";
+        return "all rounds are done, waiting for more rounds of";
     case FL_SESSION_STOPPED:
         return "leaving";
     case FL_SESSION_FETCHING:
@@ -29,7 +29,7 @@ static const char *of_server(enum fl_session_state state)
     return NULL;
 }
 
-static const char *of_round(enum fl_session_state state)
+static const char *status_of_round(enum fl_session_state state)
 {
     switch (state) {
     case FL_SESSION_FETCHING:
@@ -37,7 +37,7 @@ static const char *of_round(enum fl_session_state state)
     case FL_SESSION_TRAINING:
         return "training";
     case FL_SESSION_REPORTED:
-        return "trained, waiting for the plan";
+        return "trained, waiting for the upload plan";
     case FL_SESSION_PUSHING:
         return "uploading";
     case FL_SESSION_OFFLINE:
@@ -55,7 +55,7 @@ static const char *of_round(enum fl_session_state state)
 const char *fl_client_status_line(enum fl_session_state state, uint64_t round, const char *server,
                                   const char *reason, char *out, size_t size)
 {
-    const char *text = of_server(state);
+    const char *text = status_of_server(state);
 
     if (state == FL_SESSION_OFFLINE && reason[0] != '\0') {
         (void)snprintf(out, size, "disconnected from %s, reconnecting later: %s", server, reason);
@@ -64,7 +64,7 @@ const char *fl_client_status_line(enum fl_session_state state, uint64_t round, c
     } else if (text != NULL) {
         (void)snprintf(out, size, "%s %s", text, server);
     } else {
-        (void)snprintf(out, size, "round %" PRIu64 ": %s", round, of_round(state));
+        (void)snprintf(out, size, "round %" PRIu64 ": %s", round, status_of_round(state));
     }
     return out;
 }

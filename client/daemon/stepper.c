@@ -1,3 +1,9 @@
+/*
+ * Runs the session state machine on the loop: steps it with events, carries out its effects, and
+ * sets one timer to its deadline. Events that arise while effects are carried out are queued. It
+ * holds no logic of the session itself (client/core).
+ */
+
 #include "client/daemon/stepper.h"
 
 #include <stdio.h>
@@ -6,13 +12,15 @@
 
 #include "libfl/base/clock.h"
 
-/* What one step can cause at most: each of its effects may fail at once, and there are fewer. */
+/*
+ * Most events that one step can cause: at most one failure per effect, and there are fewer effects.
+ */
 #define LATER_MAX 32
 
-/* An event that came up while effects are being carried out waits for its turn. */
-struct later {
+/* An event that arose while effects are being carried out, queued. */
+struct queued_event {
     struct fl_session_event event;
-    char reason[FL_ERR_BUF_SIZE]; /* the caller's text goes away */
+    char reason[FL_ERR_BUF_SIZE]; /* a copy, because the caller's text does not live long enough */
 };
 
 struct fl_stepper {
@@ -21,14 +29,14 @@ struct fl_stepper {
     fl_stepper_effect_fn *carry_out;
     void *ctx;
     bool stepping, stopped;
-    struct later later[LATER_MAX];
+    struct queued_event later[LATER_MAX];
     size_t n_later;
 };
 
-/* Nothing is allocated: what could not be begun for want of memory has to be heard. */
-static void postpone(struct fl_stepper *s, const struct fl_session_event *event)
+/* Allocates nothing, so that an out-of-memory failure can be queued, too. */
+static void stepper_postpone(struct fl_stepper *s, const struct fl_session_event *event)
 {
-    struct later *later = &s->later[s->n_later];
+    struct queued_event *later = &s->later[s->n_later];
 
     FL_REQUIRE(event->type == FL_CEV_DISCONNECTED || event->type == FL_CEV_FETCH_FAILED ||
                event->type == FL_CEV_TRAIN_FAILED || event->type == FL_CEV_PUSH_FAILED ||
@@ -41,7 +49,7 @@ static void postpone(struct fl_stepper *s, const struct fl_session_event *event)
     s->n_later++;
 }
 
-static void set_timer(struct fl_stepper *s)
+static void stepper_set_timer(struct fl_stepper *s)
 {
     uint64_t deadline = s->n_later > 0 ? 0 : fl_session_deadline(s->session);
 
@@ -57,7 +65,7 @@ static void set_timer(struct fl_stepper *s)
     }
 }
 
-static void step(struct fl_stepper *s, struct fl_session_event *event)
+static void stepper_step_now(struct fl_stepper *s, struct fl_session_event *event)
 {
     struct fl_session_effects effects = {0};
     size_t i;
@@ -71,16 +79,16 @@ static void step(struct fl_stepper *s, struct fl_session_event *event)
     s->stepping = false;
 }
 
-/* The oldest of those that wait; what it causes in turn waits behind the others. */
-static void step_later(struct fl_stepper *s)
+/* Steps the oldest queued event; events that it causes are queued behind the others. */
+static void stepper_step_postponed(struct fl_stepper *s)
 {
-    struct later first = s->later[0];
+    struct queued_event first = s->later[0];
 
     (void)memmove(s->later, s->later + 1, --s->n_later * sizeof(s->later[0]));
     if (first.event.type != FL_CEV_FETCHED) {
         first.event.u.failed.reason = first.reason;
     }
-    step(s, &first.event);
+    stepper_step_now(s, &first.event);
 }
 
 void fl_stepper_step(struct fl_stepper *s, struct fl_session_event *event)
@@ -91,16 +99,16 @@ void fl_stepper_step(struct fl_stepper *s, struct fl_session_event *event)
         return;
     }
     if (s->stepping) {
-        postpone(s, event);
+        stepper_postpone(s, event);
         return;
     }
-    for (; waiting > 0 && !s->stopped; waiting--) { /* They came first. */
-        step_later(s);
+    for (; waiting > 0 && !s->stopped; waiting--) { /* Queued events come first. */
+        stepper_step_postponed(s);
     }
     if (!s->stopped) {
-        step(s, event);
+        stepper_step_now(s, event);
     }
-    set_timer(s);
+    stepper_set_timer(s);
 }
 
 void fl_stepper_key(struct fl_stepper *s, enum fl_session_event_type type, struct fl_round_key key)
@@ -124,7 +132,7 @@ void fl_stepper_failed(struct fl_stepper *s, enum fl_session_event_type type,
     fl_stepper_step(s, &event);
 }
 
-static void on_timer(void *arg)
+static void stepper_on_timer(void *arg)
 {
     struct fl_session_event event = {.type = FL_CEV_TICK};
 
@@ -143,7 +151,7 @@ int fl_stepper_create(const struct fl_session_conf *conf, struct fl_loop *loop,
     *s = (struct fl_stepper){.carry_out = carry_out, .ctx = ctx};
     rv = fl_session_create(conf, &s->session);
     if (rv == FL_OK) {
-        rv = fl_timer_create(loop, on_timer, s, &s->timer);
+        rv = fl_timer_create(loop, stepper_on_timer, s, &s->timer);
     }
     if (rv != FL_OK) {
         fl_stepper_free(s);

@@ -2,9 +2,9 @@
 #define FL_CLIENTD_STEPPER_H
 
 /*
- * The session (client/core) on a loop: events come in from every part of the daemon, its effects go
- * to one function, its deadline to a timer. An event that comes up while effects are carried out
- * waits for its turn.
+ * Runs the session (client/core) on a loop: events come from every part of the daemon, effects go
+ * to one function, the deadline to a timer. An event that arises while effects are carried out is
+ * queued.
  *
  * Threading: everything on the loop.
  */
@@ -21,15 +21,15 @@ typedef void fl_stepper_effect_fn(void *ctx, const struct fl_session_effect *eff
 FL_MUST_CHECK int fl_stepper_create(const struct fl_session_conf *conf, struct fl_loop *loop,
                                     fl_stepper_effect_fn *carry_out, void *ctx,
                                     struct fl_stepper **ret);
-/* From now on no event is heard; before the loop is freed. NULL is allowed. */
+/* Ignore all further events; call it before the loop is freed. NULL is allowed. */
 void fl_stepper_stop(struct fl_stepper *stepper);
 bool fl_stepper_stopped(const struct fl_stepper *stepper);
-/* When nothing is left that could step it: after the loop. NULL is allowed. */
+/* Call it when nothing can step it any more: after the loop is freed. NULL is allowed. */
 void fl_stepper_free(struct fl_stepper *stepper);
 
 const struct fl_session *fl_stepper_session(const struct fl_stepper *stepper);
 
-/* The time is filled in. */
+/* Step the session with `event`, whose time is filled in. */
 void fl_stepper_step(struct fl_stepper *stepper, struct fl_session_event *event);
 void fl_stepper_key(struct fl_stepper *stepper, enum fl_session_event_type type,
                     struct fl_round_key key);

@@ -2,20 +2,20 @@
 
 #include <stdlib.h>
 
-enum offering_state {
-    OFFERING_NONE,   /* nothing was made for this description */
-    OFFERING_MAKING, /* on the lane */
-    OFFERING_MADE,
-    OFFERING_STATES
+enum summary_state {
+    SUMMARY_NONE,   /* no data summary for this setup */
+    SUMMARY_MAKING, /* job on the training thread */
+    SUMMARY_MADE,
+    SUMMARY_STATES
 };
 
-static const struct fl_sm_state offering_states[OFFERING_STATES] = {
-    [OFFERING_NONE] = {"NONE", FL_SM_TO(OFFERING_MAKING)},
-    [OFFERING_MAKING] = {"MAKING", FL_SM_TO(OFFERING_NONE) | FL_SM_TO(OFFERING_MADE)},
-    [OFFERING_MADE] = {"MADE", FL_SM_TO(OFFERING_NONE)},
+static const struct fl_sm_state summary_states[SUMMARY_STATES] = {
+    [SUMMARY_NONE] = {"NONE", FL_SM_TO(SUMMARY_MAKING)},
+    [SUMMARY_MAKING] = {"MAKING", FL_SM_TO(SUMMARY_NONE) | FL_SM_TO(SUMMARY_MADE)},
+    [SUMMARY_MADE] = {"MADE", FL_SM_TO(SUMMARY_NONE)},
 };
 
-struct offer_job {
+struct summary_job {
     struct fl_summary_upload *owner;
     struct fl_offer offer;
     int code;
@@ -26,21 +26,21 @@ void fl_summary_upload_init(struct fl_summary_upload *o, const struct fl_jobs *j
                             const struct fl_worker *worker, struct fl_connection *connection)
 {
     *o = (struct fl_summary_upload){.jobs = jobs, .worker = worker, .connection = connection};
-    fl_sm_init(&o->sm, offering_states, OFFERING_STATES, OFFERING_NONE);
+    fl_sm_init(&o->sm, summary_states, SUMMARY_STATES, SUMMARY_NONE);
 }
 
 void fl_summary_upload_go_on(struct fl_summary_upload *o)
 {
     struct fl_wire_event event = {.type = FL_WIRE_OFFER};
 
-    if (!o->wanted || o->sm.state != OFFERING_MADE) {
+    if (!o->wanted || o->sm.state != SUMMARY_MADE) {
         return;
     }
-    /* Above half of its limit, the stream tells when it is below it again. */
+    /* Above half of its queue the stream rejects more; on_writable continues. */
     while (fl_connection_has_room(o->connection)) {
         if (!fl_offer_next(&o->offer, &event.u.offer)) {
             o->wanted = false;
-            fl_log(o->jobs->log, FL_LOG_INFO, "client", "told the server of the data: %zu bytes",
+            fl_log(o->jobs->log, FL_LOG_INFO, "client", "sent the data summary: %zu bytes",
                    o->offer.data.len);
             return;
         }
@@ -48,59 +48,59 @@ void fl_summary_upload_go_on(struct fl_summary_upload *o)
     }
 }
 
-static void offer_work(void *arg)
+static void summary_job_work(void *arg)
 {
-    struct offer_job *job = arg;
+    struct summary_job *job = arg;
 
     job->code = fl_offer_make(job->owner->worker, &job->offer, &job->err);
 }
 
 /* Without a summary, or an empty one, the server does not select this client. */
-static void reconnect(struct fl_summary_upload *o, const char *why)
+static void summary_reconnect(struct fl_summary_upload *o, const char *why)
 {
     fl_log(o->jobs->log, FL_LOG_ERROR, "client", "cannot send the data summary, reconnecting: %s",
            why);
     fl_connection_give_up(o->connection);
 }
 
-static void offer_done(void *arg)
+static void summary_job_done(void *arg)
 {
-    struct offer_job *job = arg;
+    struct summary_job *job = arg;
     struct fl_summary_upload *o = job->owner;
     bool stopped = fl_stepper_stopped(o->jobs->stepper);
 
-    fl_sm_move(&o->sm, job->code == FL_OK ? OFFERING_MADE : OFFERING_NONE);
+    fl_sm_move(&o->sm, job->code == FL_OK ? SUMMARY_MADE : SUMMARY_NONE);
     o->offer = job->offer;
     if (job->code == FL_OK && !stopped) {
         fl_summary_upload_go_on(o);
     } else if (!stopped) {
-        reconnect(o, fl_err_text(&job->err, job->code));
+        summary_reconnect(o, fl_err_text(&job->err, job->code));
     }
     free(job);
 }
 
 void fl_summary_upload_begin(struct fl_summary_upload *o)
 {
-    struct offer_job *job;
+    struct summary_job *job;
 
     o->wanted = true;
-    if (o->sm.state == OFFERING_MADE) {
+    if (o->sm.state == SUMMARY_MADE) {
         fl_offer_rewind(&o->offer);
         fl_summary_upload_go_on(o);
     }
-    if (o->sm.state != OFFERING_NONE) {
+    if (o->sm.state != SUMMARY_NONE) {
         return;
     }
     job = calloc(1, sizeof(*job));
     if (job != NULL) {
         job->owner = o;
-        if (fl_jobs_submit(o->jobs, offer_work, offer_done, job) == FL_OK) {
-            fl_sm_move(&o->sm, OFFERING_MAKING);
+        if (fl_jobs_submit(o->jobs, summary_job_work, summary_job_done, job) == FL_OK) {
+            fl_sm_move(&o->sm, SUMMARY_MAKING);
             return;
         }
         free(job);
     }
-    reconnect(o, fl_strerror(FL_ENOMEM));
+    summary_reconnect(o, fl_strerror(FL_ENOMEM));
 }
 
 void fl_summary_upload_stop(struct fl_summary_upload *o)
@@ -110,8 +110,8 @@ void fl_summary_upload_stop(struct fl_summary_upload *o)
 
 void fl_summary_upload_forget(struct fl_summary_upload *o)
 {
-    if (o->sm.state == OFFERING_MADE) {
+    if (o->sm.state == SUMMARY_MADE) {
         fl_offer_done(&o->offer);
-        fl_sm_move(&o->sm, OFFERING_NONE);
+        fl_sm_move(&o->sm, SUMMARY_NONE);
     }
 }

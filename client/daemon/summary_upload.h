@@ -2,9 +2,9 @@
 #define FL_CLIENTD_OFFERING_H
 
 /*
- * An offer (client/work/data_summary.h) made on the lane and told on the control stream, never more
- * than half of what that stream queues, so that heartbeats and reports still find room. A reconnect
- * tells the same bytes again. Threading: the loop.
+ * Makes a data summary (client/work/data_summary.h) on the training thread and sends it on the
+ * control stream, using at most half of its queue so that heartbeats and reports have room. After a
+ * reconnect the same bytes are sent again. Threading: the loop.
  */
 
 #include "client/daemon/connection.h"
@@ -13,23 +13,23 @@
 #include "libfl/base/sm.h"
 
 struct fl_summary_upload {
-    const struct fl_jobs *jobs;       /* borrowed, as the next two */
-    const struct fl_worker *worker;   /* what makes it */
-    struct fl_connection *connection; /* where it is told */
+    const struct fl_jobs *jobs;       /* borrowed, as are the next two */
+    const struct fl_worker *worker;   /* makes the data summary */
+    struct fl_connection *connection; /* sends it */
     struct fl_sm sm;
-    bool wanted; /* by the session that stands */
+    bool wanted; /* the current session requested it */
     struct fl_offer offer;
 };
 
 void fl_summary_upload_init(struct fl_summary_upload *offering, const struct fl_jobs *jobs,
                             const struct fl_worker *worker, struct fl_connection *connection);
-/* Welcome wants it: from its first byte. */
+/* Welcome requests the data summary: send it from the first byte. */
 void fl_summary_upload_begin(struct fl_summary_upload *offering);
-/* More fits the control stream. */
+/* The control stream accepts more data. */
 void fl_summary_upload_go_on(struct fl_summary_upload *offering);
-/* The stream is gone. */
+/* The control stream ended. */
 void fl_summary_upload_stop(struct fl_summary_upload *offering);
-/* Another description, while nothing is on the lane: what was made does not count. */
+/* A new setup, while the training thread is idle: drop the data summary in memory. */
 void fl_summary_upload_forget(struct fl_summary_upload *offering);
 
 #endif

@@ -15,7 +15,7 @@ static void start_work(void *arg)
     s->code = fl_trainer_start(s->trainer, &s->samples, &s->evaluation_samples, &s->err);
 }
 
-static void failed(struct fl_trainer_starting *s, int code, const struct fl_err *err)
+static void trainer_start_failed(struct fl_trainer_starting *s, int code, const struct fl_err *err)
 {
     uint64_t pause;
 
@@ -23,7 +23,7 @@ static void failed(struct fl_trainer_starting *s, int code, const struct fl_err 
     pause = fl_backoff_base(&waits, s->failures);
     (void)snprintf(s->why, sizeof(s->why), "%s", fl_err_text(err, code));
     fl_log(s->jobs->log, FL_LOG_ERROR, "client",
-           "the trainer does not start, retrying in %llu s: %s", (unsigned long long)pause / 1000,
+           "the trainer failed to start, retrying in %llu s: %s", (unsigned long long)pause / 1000,
            s->why);
     fl_timer_start(s->timer, pause);
 }
@@ -33,30 +33,30 @@ static void start_done(void *arg)
     struct fl_trainer_starting *s = arg;
 
     if (s->timer == NULL) {
-        return; /* The client ends. */
+        return; /* The client is shutting down. */
     }
     if (s->code == FL_OK) {
         s->ready = true;
         s->data->samples = s->samples;
         s->data->evaluation_samples = s->evaluation_samples;
     } else {
-        failed(s, s->code, &s->err);
+        trainer_start_failed(s, s->code, &s->err);
     }
     s->changed(s->arg);
 }
 
-static void try_start(void *arg)
+static void trainer_start_attempt(void *arg)
 {
     struct fl_trainer_starting *s = arg;
 
     if (fl_jobs_submit(s->jobs, start_work, start_done, s) != FL_OK) {
-        failed(s, FL_ENOMEM, NULL);
+        trainer_start_failed(s, FL_ENOMEM, NULL);
     }
 }
 
 int fl_trainer_starting_begin(struct fl_trainer_starting *s)
 {
-    int rv = fl_timer_create(s->jobs->loop, try_start, s, &s->timer);
+    int rv = fl_timer_create(s->jobs->loop, trainer_start_attempt, s, &s->timer);
 
     if (rv == FL_OK) {
         fl_timer_start(s->timer, 0);

@@ -4,7 +4,7 @@
 
 #include "libfl/base/clock.h"
 
-/* A line about it so often. */
+/* Interval of progress log lines. */
 #define PROGRESS_MS 10000
 
 struct fl_training_job {
@@ -16,13 +16,13 @@ struct fl_training_job {
     struct fl_err err;
 };
 
-static void job_free(struct fl_training_job *job)
+static void training_job_free(struct fl_training_job *job)
 {
     fl_training_free(job->training);
     free(job);
 }
 
-static void progress(void *ctx, uint64_t done, uint64_t total)
+static void training_job_progress(void *ctx, uint64_t done, uint64_t total)
 {
     struct fl_training_job *job = ctx;
     uint64_t now = fl_clock_ms();
@@ -42,7 +42,7 @@ static void train_work(void *arg)
     job->code = fl_training_run(job->training, &job->err);
 }
 
-static void trained(struct fl_trainings *t, struct fl_training_job *job)
+static void training_job_trained(struct fl_trainings *t, struct fl_training_job *job)
 {
     struct fl_result *result = fl_training_take(job->training);
 
@@ -50,15 +50,15 @@ static void trained(struct fl_trainings *t, struct fl_training_job *job)
            "trained round %llu: samples=%llu steps=%llu loss=%.4f",
            (unsigned long long)job->key.round, (unsigned long long)result->samples,
            (unsigned long long)result->steps, result->train_loss);
-    fl_pending_result_put(t->held, result);
+    fl_pending_result_put(t->pending, result);
     fl_stepper_key(t->jobs->stepper, FL_CEV_TRAINED, job->key);
 }
 
-static void failed(const struct fl_trainings *t, struct fl_round_key key, int code,
-                   const struct fl_err *err)
+static void training_job_failed(const struct fl_trainings *t, struct fl_round_key key, int code,
+                                const struct fl_err *err)
 {
     const char *text = fl_err_text(err, code);
-    /* What the limits of this client refuse, they refuse at every other try. */
+    /* FL_EPERM comes from the limits of this client, so a retry would fail too. */
     enum fl_fault fault = code == FL_EPERM ? FL_FAULT_LASTING : fl_fault_of(code);
 
     if (code != FL_ECANCELED) {
@@ -78,16 +78,16 @@ static void train_done(void *arg)
     }
     if (!fl_stepper_stopped(t->jobs->stepper)) {
         if (job->code == FL_OK) {
-            trained(t, job);
+            training_job_trained(t, job);
         } else {
-            failed(t, job->key, job->code, &job->err);
+            training_job_failed(t, job->key, job->code, &job->err);
         }
     }
-    job_free(job);
+    training_job_free(job);
 }
 
-static int begin(struct fl_trainings *t, const struct fl_task *task, struct fl_inputs *inputs,
-                 struct fl_err *err)
+static int training_job_begin(struct fl_trainings *t, const struct fl_task *task,
+                              struct fl_inputs *inputs, struct fl_err *err)
 {
     struct fl_training_job *job = calloc(1, sizeof(*job));
     int rv = FL_ENOMEM;
@@ -99,12 +99,12 @@ static int begin(struct fl_trainings *t, const struct fl_task *task, struct fl_i
     job->owner = t;
     job->key = task->key;
     job->reported_ms = fl_clock_ms();
-    rv = fl_training_new(t->worker, task, inputs, progress, job, &job->training, err);
+    rv = fl_training_new(t->worker, task, inputs, training_job_progress, job, &job->training, err);
     if (rv == FL_OK) {
         rv = fl_jobs_submit(t->jobs, train_work, train_done, job);
     }
     if (rv != FL_OK) {
-        job_free(job);
+        training_job_free(job);
         return rv;
     }
     t->newest = job;
@@ -119,9 +119,9 @@ void fl_trainings_begin(struct fl_trainings *t, const struct fl_task *task, stru
     int rv;
 
     of_key.key = key;
-    rv = begin(t, &of_key, inputs, &err);
+    rv = training_job_begin(t, &of_key, inputs, &err);
     if (rv != FL_OK) {
-        failed(t, key, rv, &err);
+        training_job_failed(t, key, rv, &err);
     }
 }
 

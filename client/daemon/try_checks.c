@@ -1,4 +1,7 @@
-/* Of a program that has trained: its parts, cancelling, a model that is not its own. */
+/*
+ * Checks of --try-trainer on a program that has trained: its declared parts, cancelling, and
+ * refusing a model of another shape. Runs in the foreground, in one thread.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,22 +9,23 @@
 #include "client/daemon/try_impl.h"
 #include "libfl/base/clock.h"
 
-/* A training that is to be cancelled lasts so long at least, and that happens so soon. */
+/* The training to cancel takes at least LONG_MS and is cancelled after CANCEL_MS. */
 #define LONG_MS   4000
 #define CANCEL_MS 500
 
 /* --- parts --- */
 
 /*
- * What a part is tried with: once as it changes nothing, once as it has to change something.
- * Without `nothing` only whether it can be done is known.
+ * How a declared capability (`parts` in the protocol) is checked: once with values that must change
+ * nothing, once with values that must change the model. Without `nothing` only the execution is
+ * checked.
  */
 struct probe {
     const char *part;
-    const char *nothing, *something;  /* `do` */
-    enum fl_persistent_vector vector; /* MODEL: none */
-    float value;                      /* of `something`'s vector */
-    bool beside_model;                /* that is added to the model */
+    const char *nothing, *something;  /* members of the task's `do` */
+    enum fl_persistent_vector vector; /* MODEL: no extra vector */
+    float value;                      /* fills the vector of `something` */
+    bool beside_model;                /* the value is added to the model */
 };
 
 static const struct probe probes[] = {
@@ -49,8 +53,11 @@ static const struct probe *probe_of(const char *part)
     return NULL;
 }
 
-/* `value` at each parameter that steps move; buffers have none. */
-static void fill(struct fl__try *t, float value, bool beside_model)
+/*
+ * Fills the vector with `value` at trainable parameters and 0 in buffers, plus the model with
+ * `beside_model`.
+ */
+static void try_fill_vector(struct fl__try *t, float value, bool beside_model)
 {
     size_t i, j;
 
@@ -72,7 +79,7 @@ static int train_with(struct fl__try *t, const struct probe *probe, const char *
 
     task.parts = parts;
     if (probe->vector != FL_PERSISTENT_MODEL) {
-        fill(t, value, probe->beside_model);
+        try_fill_vector(t, value, probe->beside_model);
         task.given[probe->vector] = t->vector;
     }
     return fl__try_train(t, &task, t->other, &answer, err);
@@ -96,18 +103,18 @@ static void try_part(struct fl__try *t, const struct probe *probe, const char *w
     if (rv != FL_OK) {
         fl_try_say(&t->report, FL_TRY_FAILED, what, "%s", fl_err_text(&err, rv));
     } else if (probe->nothing == NULL || !t->repeatable) {
-        fl_try_say(&t->report, FL_TRY_OK, what, "carried out; what it changes was not looked at%s",
-                   t->repeatable ? "" : ", as a training cannot be repeated");
+        fl_try_say(&t->report, FL_TRY_OK, what, "carried out; its effect was not checked%s",
+                   t->repeatable ? "" : ", because a training is not repeatable");
     } else if (!nothing) {
         fl_try_say(&t->report, FL_TRY_FAILED, what,
-                   "expected that zeros change nothing, found another model than without it");
+                   "expected that zeros change nothing, found another model than without the part");
     } else if (!something) {
         fl_try_say(&t->report, FL_TRY_FAILED, what,
-                   "expected that it moves the model, found the same one as without it: it is "
-                   "declared and not done");
+                   "expected that it changes the model, found the same model as without it: the "
+                   "part is declared but not implemented");
     } else {
         fl_try_say(&t->report, FL_TRY_OK, what,
-                   "zeros change nothing, and what is no zero moves the model");
+                   "zeros change nothing, and other values change the model");
     }
 }
 
@@ -127,13 +134,15 @@ void fl__try_parts(struct fl__try *t)
         if (probe != NULL) {
             try_part(t, probe, what);
         } else if (strcmp(part, "mixup") == 0) {
-            fl_try_say(&t->report, FL_TRY_NOT_TRIED, what, "it needs what other clients offer");
+            fl_try_say(&t->report, FL_TRY_NOT_TRIED, what,
+                       "it needs data summaries of other clients");
         } else {
-            fl_try_say(&t->report, FL_TRY_WARNING, what, "no solver asks for a part of that name");
+            fl_try_say(&t->report, FL_TRY_WARNING, what, "no solver uses a part of that name");
         }
     }
     if (n > 0 && fl__try_describe(t, t->layout, NULL, &err) != FL_OK) {
-        fl_try_say(&t->report, FL_TRY_FAILED, "model", "said again without parts: %s",
+        fl_try_say(&t->report, FL_TRY_FAILED, "model",
+                   "describing the model again without parts failed: %s",
                    fl_err_text(&err, FL_ESHAPE));
     }
 }
@@ -150,7 +159,7 @@ void fl__try_cancel(struct fl__try *t)
     int rv;
 
     if (!fl_persistent_runs(t->r)) {
-        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "cancel", "the program does not run any more");
+        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "cancel", "the program is no longer running");
         return;
     }
     task.epochs *= (uint32_t)longer;
@@ -161,8 +170,7 @@ void fl__try_cancel(struct fl__try *t)
     atomic_store(&t->cancel, false);
     if (rv == FL_OK) {
         fl_try_say(&t->report, FL_TRY_NOT_TRIED, "cancel",
-                   "%" PRIu32 " epochs were over before a training could be cancelled",
-                   task.epochs);
+                   "%" PRIu32 " epochs ended before a training could be cancelled", task.epochs);
     } else if (rv != FL_ECANCELED || !fl_persistent_runs(t->r)) {
         fl_try_say(&t->report, FL_TRY_FAILED, "cancel", "expected 'canceled' or 'done', found: %s",
                    fl_err_text(&err, rv));
@@ -191,7 +199,7 @@ static int other_shape(const struct fl_tensor *from, struct fl_tensor *ret)
     return FL_OK;
 }
 
-/* The same number of parameters, so that it fits the memory that the program has. */
+/* Same number of parameters, so that it fits the program's memory. */
 static int other_layout(const struct fl_layout *from, struct fl_layout **ret,
                         const struct fl_tensor **ret_tensor, struct fl_err *err)
 {
@@ -232,13 +240,14 @@ void fl__try_shape(struct fl__try *t)
         return;
     }
     rv = fl__try_describe(t, layout, NULL, &err);
-    if (rv == FL_OK && tensor != NULL) { /* It may be told of it with the next task only. */
+    if (rv == FL_OK && tensor != NULL) { /* The error may come only with the next task. */
         task.kind = fl_persistent_can(t->r, FL_PERSISTENT_TRAIN) ? FL_PERSISTENT_TRAIN
                                                                  : FL_PERSISTENT_EVALUATE;
         rv = fl_persistent_run(t->r, &task, &answer, &err);
     }
     if (tensor == NULL) {
-        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "other model", "no tensor's shape can be changed");
+        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "other model",
+                   "no tensor has a shape that can be changed");
     } else if (rv == FL_ESHAPE) {
         fl_try_say(&t->report, FL_TRY_OK, "other model", "refused: %s", fl_err_text(&err, rv));
     } else {

@@ -1,7 +1,7 @@
 #ifndef FL_CLIENTD_TRY_IMPL_H
 #define FL_CLIENTD_TRY_IMPL_H
 
-/* Inside a trial: what it is about, and what its parts ask of each other. */
+/* Private to --try-trainer: its state and the functions that its files share. */
 
 #include "client/daemon/clientd_conf.h"
 #include "client/daemon/try_report.h"
@@ -13,40 +13,42 @@ struct fl__try {
     const struct fl_try_options *options;
     struct fl_try_report report;
     struct fl_log log;
-    char warning[512]; /* the last one of the room that runs the program; empty: none */
+    char warning[512]; /* the last warning of libfl/program; "": none */
     struct fl_persistent_clock clock;
     struct fl_persistent *r;
     struct fl_layout *layout;
     size_t count;
-    unsigned vectors; /* that the declared parts need */
+    unsigned vectors; /* bit mask of the vectors that the declared parts need */
     float *model;
-    float *plain;  /* what the first training made of it */
-    float *other;  /* what another one did */
-    float *vector; /* that a part is given */
+    float *plain;  /* `model` after the first training */
+    float *other;  /* `model` after another training */
+    float *vector; /* the vector passed to a capability */
     bool repeatable;
-    uint64_t task_ms; /* of a training */
+    uint64_t task_ms; /* time of a training */
     atomic_bool cancel;
-    uint64_t cancel_at_ms; /* 0: it is not cancelled */
+    uint64_t cancel_at_ms; /* monotonic time to cancel at; 0: never */
 };
 
-/* Describe the model to the program, with the one part or NULL. FL_ESHAPE: it refuses it. */
+/*
+ * Describe the model to the program, with `part` or NULL. FL_ESHAPE: the program rejects the model.
+ */
 FL_MUST_CHECK int fl__try_describe(struct fl__try *t, const struct fl_layout *layout,
                                    const char *part, struct fl_err *err);
-/* A training as the options say. */
+/* A training task with the learning rate, epochs and batch size of the options. */
 struct fl_persistent_task fl__try_task(struct fl__try *t);
-/* Carry out a training, and copy what it made to `out`; all of it has to be finite. */
+/* Run a training task and copy the trained model to `out`; all values must be finite. */
 FL_MUST_CHECK int fl__try_train(struct fl__try *t, const struct fl_persistent_task *task,
                                 float *out, struct fl_persistent_answer *ret, struct fl_err *err);
-/* Is it the same as `plain`, but for what no rounding explains? */
+/* Is `other` equal to `plain` up to rounding? */
 bool fl__try_same(const struct fl__try *t, const float *other);
 
 /* --- checks of a program that has trained (try_checks.c) --- */
 
-/* Each part that it declared. */
+/* Check each capability (`parts`) that the program declares. */
 void fl__try_parts(struct fl__try *t);
-/* A training is cancelled in its middle. */
+/* Cancel a running training. */
 void fl__try_cancel(struct fl__try *t);
-/* A model that is not its own, by the shape of one tensor. */
+/* Send a model in which one tensor has another shape. */
 void fl__try_shape(struct fl__try *t);
 
 #endif

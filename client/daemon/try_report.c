@@ -27,7 +27,7 @@ void fl_try_say(struct fl_try_report *report, enum fl_try_result result, const c
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    (void)fl_str_clean(text); /* It may be the program's. */
+    (void)fl_str_clean(text); /* The text can come from the program. */
     report->n[result]++;
     if (report->json) {
         (void)json_array_append_new(report->checks,

@@ -2,8 +2,7 @@
 #define FL_CLIENTD_TRY_REPORT_H
 
 /*
- * What a trial of a program found: a line for each check while it goes on, or all of it as one JSON
- * object at the end.
+ * The report of --try-trainer: one line for each check as it ends, or one JSON object at the end.
  */
 
 #include <stddef.h>
@@ -13,8 +12,8 @@
 
 enum fl_try_result {
     FL_TRY_OK,
-    FL_TRY_WARNING,   /* worth knowing; the program can take part */
-    FL_TRY_NOT_TRIED, /* and why */
+    FL_TRY_WARNING,   /* the program can take part nevertheless */
+    FL_TRY_NOT_TRIED, /* the text says why */
     FL_TRY_FAILED
 };
 
@@ -26,16 +25,16 @@ struct fl_try_report {
 };
 
 void fl_try_report_begin(struct fl_try_report *report, FILE *out, bool json);
-/* One check; `what` is a word for it, the text says what was found. */
+/* Report one check: `what` names it, the text is the result. */
 FL_PRINTF(4, 5)
 void fl_try_say(struct fl_try_report *report, enum fl_try_result result, const char *what,
                 const char *fmt, ...);
-/* For people only, below the check that was said last. */
+/* Text output only: a detail line below the last check. */
 FL_PRINTF(2, 3)
 void fl_try_add_line(struct fl_try_report *report, const char *fmt, ...);
-/* For programs only: a member of the object. Takes `value`; NULL leaves it out. */
+/* JSON output only: set a member of the object. Takes `value`; NULL leaves it out. */
 void fl_try_set(struct fl_try_report *report, const char *key, json_t *value);
-/* The last line, or the object. True: nothing failed. */
+/* Print the summary line or the JSON object. True: nothing failed. */
 bool fl_try_report_end(struct fl_try_report *report);
 
 #endif

@@ -1,3 +1,9 @@
+/*
+ * fl-clientd --try-trainer: runs the configured persistent training program without a server, times
+ * its tasks and checks that it follows the protocol (docs/trainer-protocol.md). Runs in the
+ * foreground, in one thread, with a clock of its own that triggers cancelling.
+ */
+
 #include "client/daemon/try_trainer.h"
 
 #include <inttypes.h>
@@ -14,16 +20,16 @@
 #include "libfl/model/safetensors.h"
 #include "libfl/num/vec.h"
 
-/* Any, but the same ones: a task that is repeated has to be the same task. */
+/* Fixed seeds: a repeated task has to be the same task. */
 #define SEED       UINT64_C(20240607)
 #define ORDER_SEED UINT64_C(7)
-/* What a program has for its end, as docs/trainer-protocol.md says. */
+/* Time that a program has to exit, as docs/trainer-protocol.md says. */
 #define BYE_MS 2000
-/* What a task takes is the median of so many, as long as they are done within TIMING_MS. */
+/* The time of a task is the median of up to TIMINGS runs within TIMING_MS. */
 #define TIMINGS   5
 #define TIMING_MS 2000
 
-/* --- time, and what the log says --- */
+/* --- clock and log --- */
 
 static uint64_t trial_now(void *ctx)
 {
@@ -42,7 +48,7 @@ static void trial_pause(void *ctx, uint64_t ms)
     (void)poll(NULL, 0, (int)ms);
 }
 
-/* What it writes to stderr is seen as it comes. */
+/* Prints the stderr lines of the program at once and remembers the last warning. */
 static void keep_warning(void *ctx, enum fl_log_level level, const char *component,
                          const char *text)
 {
@@ -98,10 +104,10 @@ int fl__try_train(struct fl__try *t, const struct fl_persistent_task *task, floa
         const struct fl_unit *unit = fl_layout_unit(t->layout, l);
 
         if (!fl_vec_finite(out + unit->offset, unit->count)) {
-            rv = fl_err_set(err, FL_ENUMERIC,
-                            "expected finite numbers, found others in unit '%s' of the trained "
-                            "model",
-                            unit->name);
+            rv = fl_err_set(
+                err, FL_ENUMERIC,
+                "expected finite numbers, found others in layer '%s' of the trained model",
+                unit->name);
         }
     }
     return rv;
@@ -146,7 +152,7 @@ static void list_can(const struct fl_persistent *r, char *out, size_t size)
     }
 }
 
-static void tell_lists(struct fl__try *t)
+static void try_set_capabilities(struct fl__try *t)
 {
     const struct fl_persistent_ready *ready = fl_persistent_ready(t->r);
     json_t *can = json_array();
@@ -165,7 +171,7 @@ static void tell_lists(struct fl__try *t)
     fl_try_set(&t->report, "parts", parts);
 }
 
-static bool try_start(struct fl__try *t)
+static bool try_check_start(struct fl__try *t)
 {
     uint64_t began = fl_clock_ms();
     struct fl_err err = {0};
@@ -183,12 +189,12 @@ static bool try_start(struct fl__try *t)
                "software='%.200s' samples=%" PRIu64 " test_samples=%" PRIu64 " ready after %" PRIu64
                " ms",
                ready->software, ready->samples, ready->test_samples, fl_clock_ms() - began);
-    fl_try_add_line(&t->report, "declares %s", can[0] != '\0' ? can : "nothing that it can do");
+    fl_try_add_line(&t->report, "declares %s", can[0] != '\0' ? can : "no capabilities");
     fl_try_set(&t->report, "software", json_string(ready->software));
     fl_try_set(&t->report, "samples", fl_json_whole(ready->samples));
     fl_try_set(&t->report, "test_samples", fl_json_whole(ready->test_samples));
     fl_try_set(&t->report, "start_ms", fl_json_whole(fl_clock_ms() - began));
-    tell_lists(t);
+    try_set_capabilities(t);
     return true;
 }
 
@@ -207,7 +213,7 @@ static int load_model(struct fl__try *t, struct fl_err *err)
     t->other = calloc(t->count, sizeof(float));
     t->vector = calloc(t->count, sizeof(float));
     if (t->model == NULL || t->plain == NULL || t->other == NULL || t->vector == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "a model of %zu parameters: out of memory", t->count);
+        return fl_err_set(err, FL_ENOMEM, "out of memory for a model of %zu parameters", t->count);
     }
     return fl_st_load(t->options->model, t->layout, t->model, err);
 }
@@ -231,9 +237,9 @@ static bool try_model(struct fl__try *t)
         return false;
     }
     fl_try_say(&t->report, FL_TRY_OK, "model",
-               "units=%zu tensors=%zu parameters=%zu accepted after %" PRIu64 " ms",
+               "layers=%zu tensors=%zu parameters=%zu accepted after %" PRIu64 " ms",
                fl_layout_units(t->layout), fl_layout_tensors(t->layout), t->count, took);
-    fl_try_add_line(&t->report, "a whole upload has %s before any codec",
+    fl_try_add_line(&t->report, "a full upload has %s before any codec",
                     fl_str_bytes(bytes, sizeof(bytes), (uint64_t)t->count * sizeof(float)));
     fl_try_set(&t->report, "parameters", fl_json_whole(t->count));
     fl_try_set(&t->report, "upload_bytes", fl_json_whole((uint64_t)t->count * sizeof(float)));
@@ -243,8 +249,8 @@ static bool try_model(struct fl__try *t)
 
 /* --- training --- */
 
-/* What training leaves alone travels for nothing: a frozen parameter, a constant. */
-static void tell_unchanged(struct fl__try *t)
+/* Tensors that training does not change (frozen parameters, constants) waste upload bytes. */
+static void try_report_unchanged(struct fl__try *t)
 {
     const char *first = NULL;
     size_t bytes = 0;
@@ -264,15 +270,15 @@ static void tell_unchanged(struct fl__try *t)
     }
     if (n > 0) {
         fl_try_say(&t->report, FL_TRY_WARNING, "unchanged",
-                   "training changes nothing in %zu tensors with %zu B of the model's %zu B, '%s' "
-                   "first: they are sent in every round for nothing; leave them out of the model's "
-                   "file (fl_trainer leaves out frozen parameters)",
+                   "training does not change %zu tensors with %zu B of the model's %zu B, the "
+                   "first is '%s': they would be sent in every round for nothing; leave them out "
+                   "of the model's file (fl_trainer leaves out frozen parameters)",
                    n, bytes, t->count * sizeof(float), first);
     }
 }
 
-/* The norms that a report has, which is what the server chooses by. */
-static void tell_change(struct fl__try *t)
+/* Prints the update norm per layer as in a report, which the server's upload plan uses. */
+static void try_report_change(struct fl__try *t)
 {
     json_t *list = json_array();
     bool changed = false;
@@ -291,11 +297,11 @@ static void tell_change(struct fl__try *t)
     }
     fl_try_set(&t->report, "units", list);
     if (!changed) {
-        fl_try_say(&t->report, FL_TRY_WARNING, "change",
-                   "the trained model is the one that was handed over: nothing was learned, or "
-                   "nothing was written");
+        fl_try_say(
+            &t->report, FL_TRY_WARNING, "change",
+            "the trained model equals the given one: nothing was learned, or nothing was written");
     } else {
-        tell_unchanged(t);
+        try_report_unchanged(t);
     }
 }
 
@@ -303,9 +309,10 @@ struct timing {
     double in_ms, task_ms, out_ms;
 };
 
-/* A training between two looks at the clock: model in, task, model out. */
-static int timed(struct fl__try *t, const struct fl_persistent_task *task, float *out,
-                 struct fl_persistent_answer *ret, struct timing *timing, struct fl_err *err)
+/* Runs a training and measures the time to send the model, to train, and to read the result. */
+static int try_timed_training(struct fl__try *t, const struct fl_persistent_task *task, float *out,
+                              struct fl_persistent_answer *ret, struct timing *timing,
+                              struct fl_err *err)
 {
     double began = (double)fl_clock_ns() / 1e6;
     double ended;
@@ -322,21 +329,21 @@ static int timed(struct fl__try *t, const struct fl_persistent_task *task, float
     return rv;
 }
 
-static double whole(const struct timing *timing)
+static double timing_total(const struct timing *timing)
 {
     return timing->in_ms + timing->task_ms + timing->out_ms;
 }
 
-static int by_whole(const void *a, const void *b)
+static int timing_compare(const void *a, const void *b)
 {
-    double x = whole(a);
-    double y = whole(b);
+    double x = timing_total(a);
+    double y = timing_total(b);
 
     return (x > y) - (x < y);
 }
 
-/* The first is not among them: memory is touched there that stays. */
-static void tell_times(struct fl__try *t)
+/* The first training is not measured: it touches memory for the first time. */
+static void try_report_times(struct fl__try *t)
 {
     struct fl_persistent_task task = fl__try_task(t);
     struct timing timings[TIMINGS];
@@ -347,7 +354,7 @@ static void tell_times(struct fl__try *t)
     size_t n = 0;
 
     do {
-        int rv = timed(t, &task, t->other, &answer, &timings[n], &err);
+        int rv = try_timed_training(t, &task, t->other, &answer, &timings[n], &err);
 
         if (rv != FL_OK) {
             fl_try_say(&t->report, FL_TRY_FAILED, "train again", "%s", fl_err_text(&err, rv));
@@ -355,22 +362,22 @@ static void tell_times(struct fl__try *t)
         }
         n++;
     } while (n < TIMINGS && fl_clock_ms() - began < TIMING_MS);
-    qsort(timings, n, sizeof(*timings), by_whole);
+    qsort(timings, n, sizeof(*timings), timing_compare);
     median = &timings[n / 2];
     t->repeatable = memcmp(t->plain, t->other, t->count * sizeof(float)) == 0;
     fl_try_say(&t->report, t->repeatable ? FL_TRY_OK : FL_TRY_WARNING, "repeatable",
                t->repeatable ? "the same task with the same seed made the same model, bit for bit"
-                             : "the same task with the same seed made another model: fine for a "
-                               "federation, but a run cannot be repeated");
+                             : "the same task with the same seed made another model: allowed in a "
+                               "federation, but runs are not repeatable");
     fl_try_add_line(&t->report,
-                    "a training takes %.1f ms: %.1f to hand the model over, %.1f in the program, "
-                    "%.1f to take it back (median of %zu)",
-                    whole(median), median->in_ms, median->task_ms, median->out_ms, n);
+                    "a training takes %.1f ms: %.1f to send the model, %.1f in the program, %.1f "
+                    "to read the result (median of %zu)",
+                    timing_total(median), median->in_ms, median->task_ms, median->out_ms, n);
     fl_try_set(&t->report, "repeatable", json_boolean(t->repeatable));
     fl_try_set(&t->report, "hand_in_ms", fl_json_real(median->in_ms, true));
     fl_try_set(&t->report, "task_ms", fl_json_real(median->task_ms, true));
     fl_try_set(&t->report, "hand_out_ms", fl_json_real(median->out_ms, true));
-    fl_try_set(&t->report, "hand_over_ms", fl_json_real(whole(median), true));
+    fl_try_set(&t->report, "hand_over_ms", fl_json_real(timing_total(median), true));
 }
 
 static bool try_train(struct fl__try *t)
@@ -390,8 +397,8 @@ static bool try_train(struct fl__try *t)
                answer.samples, answer.train_loss, answer.took_ms);
     fl_try_set(&t->report, "steps", fl_json_whole(answer.steps));
     fl_try_set(&t->report, "train_loss", fl_json_real(answer.train_loss, true));
-    tell_change(t);
-    tell_times(t);
+    try_report_change(t);
+    try_report_times(t);
     return true;
 }
 
@@ -444,7 +451,7 @@ static void try_adapt(struct fl__try *t)
     fl_try_set(&t->report, "adapt_ms", fl_json_whole(answer.took_ms));
 }
 
-/* Fields may be added to messages: one that nobody knows has to change nothing. */
+/* Later versions may add fields to messages: an unknown one has to be ignored. */
 static void try_unknown_field(struct fl__try *t)
 {
     struct fl_persistent_task task = fl__try_task(t);
@@ -456,12 +463,13 @@ static void try_unknown_field(struct fl__try *t)
     rv = fl__try_train(t, &task, t->other, &answer, &err);
     if (rv != FL_OK) {
         fl_try_say(&t->report, FL_TRY_FAILED, "unknown field",
-                   "expected that it is ignored, found: %s", fl_err_text(&err, rv));
+                   "expected that the field is ignored, found: %s", fl_err_text(&err, rv));
     } else if (t->repeatable && !fl__try_same(t, t->other)) {
         fl_try_say(&t->report, FL_TRY_FAILED, "unknown field",
-                   "expected that it is ignored, found another model than without it");
+                   "expected that the field is ignored, found another model than without it");
     } else {
-        fl_try_say(&t->report, FL_TRY_OK, "unknown field", "a task with one is carried out");
+        fl_try_say(&t->report, FL_TRY_OK, "unknown field",
+                   "a task with an unknown field is carried out");
     }
 }
 
@@ -471,17 +479,17 @@ static void try_bye(struct fl__try *t)
     uint64_t took;
 
     if (!fl_persistent_runs(t->r)) {
-        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "bye", "the program does not run any more");
+        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "bye", "the program is no longer running");
         return;
     }
     t->warning[0] = '\0';
     fl_persistent_stop(t->r);
     took = fl_clock_ms() - began;
     if (t->warning[0] != '\0' && took >= BYE_MS) {
-        /* It had answered all that was asked: that costs nothing, and a busy machine is slow. */
+        /* Only a warning: the program had answered everything, and a busy machine is slow. */
         fl_try_say(&t->report, FL_TRY_WARNING, "bye",
-                   "expected exit code 0 within %d ms, found that it was still there and had to be "
-                   "killed",
+                   "expected exit code 0 within %d ms, found that it was still running and had to "
+                   "be killed",
                    BYE_MS);
         return;
     }
@@ -489,20 +497,19 @@ static void try_bye(struct fl__try *t)
         fl_try_say(&t->report, FL_TRY_FAILED, "bye", "expected exit code 0, found %s", t->warning);
         return;
     }
-    fl_try_say(&t->report, FL_TRY_OK, "bye", "it ended with exit code 0 after %" PRIu64 " ms",
-               took);
+    fl_try_say(&t->report, FL_TRY_OK, "bye", "exited with code 0 after %" PRIu64 " ms", took);
 }
 
 static void try_tasks(struct fl__try *t)
 {
     if (!fl_persistent_can(t->r, FL_PERSISTENT_TRAIN)) {
-        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "train", "it is not declared");
+        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "train", "not declared");
     } else if (try_train(t)) {
         try_unknown_field(t);
         fl__try_parts(t);
         fl__try_cancel(t);
     } else {
-        return; /* What follows would say the same again. */
+        return; /* The other checks would fail for the same reason. */
     }
     if (fl_persistent_can(t->r, FL_PERSISTENT_EVALUATE)) {
         try_evaluate(t);
@@ -516,24 +523,24 @@ static void try_tasks(struct fl__try *t)
     fl__try_shape(t);
 }
 
-/* --- all of it --- */
+/* --- the whole run --- */
 
-static void carry_out(struct fl__try *t)
+static void try_run_checks(struct fl__try *t)
 {
-    if (!try_start(t)) {
+    if (!try_check_start(t)) {
         return;
     }
     if (t->options->model == NULL) {
         fl_try_say(&t->report, FL_TRY_FAILED, "model",
-                   "expected --model FILE.safetensors: of a script with fl_trainer, 'python3 -m "
-                   "fl_trainer save SCRIPT.py FILE.safetensors' writes one");
+                   "expected --model FILE.safetensors: 'python3 -m fl_trainer save SCRIPT.py "
+                   "FILE.safetensors' writes one from a script with fl_trainer");
     } else if (try_model(t)) {
         try_tasks(t);
     }
     try_bye(t);
 }
 
-static int create(struct fl__try *t, char **environment, struct fl_err *err)
+static int try_create_program(struct fl__try *t, char **environment, struct fl_err *err)
 {
     const struct fl_client_command *c = t->conf->command;
     const struct fl_persistent_conf conf = {
@@ -552,17 +559,17 @@ static int create(struct fl__try *t, char **environment, struct fl_err *err)
     return fl_persistent_create(&conf, &t->r, err);
 }
 
-static int run(struct fl__try *t)
+static int try_run(struct fl__try *t)
 {
     char **environment = fl_local_environment(t->conf);
     struct fl_err err = {0};
     bool good = false;
-    int rv = environment != NULL ? create(t, environment, &err) : FL_ENOMEM;
+    int rv = environment != NULL ? try_create_program(t, environment, &err) : FL_ENOMEM;
 
     rv = rv == FL_OK && t->options->model != NULL ? load_model(t, &err) : rv;
     if (rv == FL_OK) {
         fl_try_report_begin(&t->report, stdout, t->options->json);
-        carry_out(t);
+        try_run_checks(t);
         good = fl_try_report_end(&t->report);
     } else {
         (void)fprintf(stderr, "fl-clientd: %s\n", fl_err_text(&err, rv));
@@ -581,15 +588,16 @@ int fl_try_trainer(const struct fl_client_conf *conf, const struct fl_try_option
 {
     struct fl__try t = {.conf = conf, .options = options};
 
-    if (conf->main->trainer != FL_TRAINER_COMMAND || !conf->command->persistent) {
-        (void)fputs("fl-clientd: --try-trainer tries a program that stays: expected 'trainer: "
-                    "command' and 'command: {resident: yes}'. One that is started for each task is "
-                    "tried by hand, with a task file in FL_TASK (docs/trainer-command.md)\n",
-                    stderr);
+    if (conf->main->trainer != FL_TRAINER_COMMAND || !conf->command->resident) {
+        (void)fputs(
+            "fl-clientd: --try-trainer needs a persistent training program: expected 'trainer: "
+            "command' and 'command: {resident: yes}'. Try a program that is started for each task "
+            "by hand, with a task file in FL_TASK (docs/trainer-command.md)\n",
+            stderr);
         return FL_EXIT_CONFIG;
     }
     t.log = (struct fl_log){.level = FL_LOG_INFO, .sink = keep_warning, .ctx = &t};
     t.clock = (struct fl_persistent_clock){trial_now, trial_pause, &t};
     atomic_init(&t.cancel, false);
-    return run(&t);
+    return try_run(&t);
 }

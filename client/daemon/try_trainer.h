@@ -2,15 +2,15 @@
 #define FL_CLIENTD_TRY_TRAINER_H
 
 /*
- * A dry run of the configured program without a server (docs/trainer-protocol.md#trying-a-program):
- * each task that it declares, what they take and what would be sent, and whether it keeps to the
- * protocol.
+ * A dry run of the configured training program without a server
+ * (docs/trainer-protocol.md#trying-a-program): runs each task that the program declares, prints
+ * times and upload sizes, and checks that it follows the protocol.
  */
 
 #include "client/daemon/clientd_conf.h"
 
 struct fl_try_options {
-    const char *model; /* a safetensors file; NULL: only the start is tried */
+    const char *model; /* a safetensors file; NULL: only the start is checked */
     bool json;
     double learning_rate;
     uint32_t epochs, batch_size;
@@ -20,7 +20,7 @@ struct fl_try_options {
         .learning_rate = 0.01, .epochs = 1, .batch_size = 16 \
     }
 
-/* Prints what it finds to stdout. Returns an exit code. */
+/* Prints the report to stdout. Returns an exit code. */
 int fl_try_trainer(const struct fl_client_conf *conf, const struct fl_try_options *options);
 
 #endif

@@ -1,3 +1,9 @@
+/*
+ * Loads and checks the identity of a client: certificate, key and trusted roots, from
+ * STATE_DIR/identity or from files of an operator's own PKI. Blocking, on the caller's thread; it
+ * changes nothing on disk. Writing is in identity_folder.c.
+ */
+
 #include "client/identity/client_identity.h"
 
 #include <string.h>
@@ -8,10 +14,10 @@
 #include "libfl/base/rng.h"
 #include "libfl/pki/names.h"
 
-/* Readings of files that another process is replacing. */
+/* Read attempts while another process replaces the files. */
 #define READINGS 3
 
-/* What was read, before it is one identity. */
+/* The loaded files before they are checked as one identity. */
 struct reading {
     struct fl_chain *chain;
     struct fl_key *key;
@@ -26,29 +32,29 @@ static void reading_done(struct reading *r)
     *r = (struct reading){.chain = NULL};
 }
 
-static bool given(const char *path)
+static bool path_given(const char *path)
 {
     return path != NULL && path[0] != '\0';
 }
 
-static int none(const char *dir, struct fl_err *err)
+static int identity_missing(const char *dir, struct fl_err *err)
 {
     return fl_err_set(err, FL_ENOENT,
-                      "no certificate in '%s' yet: ask who runs the server for an invitation "
-                      "(flctl invite NAME), and give its line to: fl-clientd --join",
+                      "no certificate in '%s' yet: ask the operator of the server for an "
+                      "invitation (flctl invite NAME), and pass it to: fl-clientd --join",
                       dir);
 }
 
 /* --- reading --- */
 
-static bool is_there(const char *dir, const char *name)
+static bool identity_file_exists(const char *dir, const char *name)
 {
     char path[FL__PATH_MAX];
 
     return fl__identity_path(path, dir, name, NULL) == FL_OK && fl_fs_exists(path);
 }
 
-/* next.key, when it is the one of the certificate: the change to it was not finished. */
+/* Loads next.key if it belongs to the certificate: its installation was interrupted. */
 static int read_next_key(const char *dir, struct reading *r)
 {
     char path[FL__PATH_MAX];
@@ -66,7 +72,7 @@ static int read_next_key(const char *dir, struct reading *r)
     return FL_OK;
 }
 
-static int read_key(const char *dir, struct reading *r, struct fl_err *err)
+static int identity_read_key(const char *dir, struct reading *r, struct fl_err *err)
 {
     char path[FL__PATH_MAX];
     int rv = fl__identity_path(path, dir, FL__KEY, err);
@@ -75,20 +81,20 @@ static int read_key(const char *dir, struct reading *r, struct fl_err *err)
     return rv == FL_OK ? fl_chain_fits(r->chain, r->key, err) : rv;
 }
 
-static int read_folder(const char *dir, struct reading *r, struct fl_err *err)
+static int identity_read_folder(const char *dir, struct reading *r, struct fl_err *err)
 {
     char path[FL__PATH_MAX];
     const char *roots = FL__ROOTS;
-    int rv = fl_fs_exists(dir) ? fl__folder_check(dir, err) : none(dir, err);
+    int rv = fl_fs_exists(dir) ? fl__folder_check(dir, err) : identity_missing(dir, err);
 
-    if (rv == FL_OK && !is_there(dir, FL__CERTIFICATE)) {
-        rv = none(dir, err);
+    if (rv == FL_OK && !identity_file_exists(dir, FL__CERTIFICATE)) {
+        rv = identity_missing(dir, err);
     }
     rv = rv == FL_OK ? fl__identity_path(path, dir, FL__CERTIFICATE, err) : rv;
     rv = rv == FL_OK ? fl_chain_load(path, &r->chain, err) : rv;
     if (rv == FL_OK && read_next_key(dir, r) != FL_OK) {
-        rv = read_key(dir, r, err);
-    } else if (rv == FL_OK && is_there(dir, FL__NEXT_ROOTS)) {
+        rv = identity_read_key(dir, r, err);
+    } else if (rv == FL_OK && identity_file_exists(dir, FL__NEXT_ROOTS)) {
         roots = FL__NEXT_ROOTS;
     }
     rv = rv == FL_OK ? fl__identity_path(path, dir, roots, err) : rv;
@@ -101,12 +107,12 @@ static int read_files(const struct fl_client_identity_files *files, struct readi
     int rv = FL_OK;
     int i;
 
-    if (given(files->certificate)) {
+    if (path_given(files->certificate)) {
         return fl_credentials_load(files->certificate, files->key, &r->chain, &r->key, err);
     }
     for (i = 0; i < READINGS; i++) {
         reading_done(r);
-        rv = read_folder(files->dir, r, err);
+        rv = identity_read_folder(files->dir, r, err);
         if (rv != FL_ECONF) {
             break;
         }
@@ -114,19 +120,21 @@ static int read_files(const struct fl_client_identity_files *files, struct readi
     return rv;
 }
 
-/* --- judging --- */
+/* --- checking --- */
 
 /*
- * Whom it believes. A certificate of ours says the federation that it is of, and its server has to
- * be of the same one; an operator's own PKI has no such name, and the host is what counts.
+ * The trusted roots and rules for the server. A certificate of the federation's CA names the
+ * federation, and the server has to be of the same one; certificates of an operator's own PKI have
+ * no such name, so the host name is checked.
  */
-static int make_trust(const struct fl_client_identity_files *files, const struct reading *r,
-                      const char *federation, bool lists, struct fl_trust **ret, struct fl_err *err)
+static int identity_create_trust(const struct fl_client_identity_files *files,
+                                 const struct reading *r, const char *federation, bool lists,
+                                 struct fl_trust **ret, struct fl_err *err)
 {
     const char *ca[] = {files->ca};
-    struct fl_trust_setup setup = {.roots = given(files->ca) ? NULL : r->roots,
+    struct fl_trust_setup setup = {.roots = path_given(files->ca) ? NULL : r->roots,
                                    .root_files = ca,
-                                   .n_root_files = given(files->ca) ? 1 : 0,
+                                   .n_root_files = path_given(files->ca) ? 1 : 0,
                                    .crl_files = files->crl,
                                    .n_crl_files = lists ? files->n_crl : 0,
                                    .federation = federation};
@@ -140,13 +148,16 @@ static int make_trust(const struct fl_client_identity_files *files, const struct
     return rv;
 }
 
-/* Whose it says it is; that it is over, or not yet valid, is no matter here. */
+/*
+ * Verifies the certificate of the federation's CA. An expired or not yet valid one is no error
+ * here.
+ */
 static int check_ours(const struct fl_client_identity_files *files, const struct reading *r,
                       const struct fl_uri_name *name, struct fl_identity *ret, struct fl_err *err)
 {
     struct fl_trust *trust = NULL;
     struct fl_cert_info info;
-    int rv = make_trust(files, r, name->federation, /* lists= */ false, &trust, err);
+    int rv = identity_create_trust(files, r, name->federation, /* lists= */ false, &trust, err);
 
     if (rv == FL_OK) {
         fl_chain_info(r->chain, 0, &info);
@@ -159,7 +170,9 @@ static int check_ours(const struct fl_client_identity_files *files, const struct
     return rv;
 }
 
-/* Of an operator's own PKI: what it says as it stands, for the server's rules are not known here.
+/*
+ * Own PKI: copies the fields of the certificate unverified, because only the server knows the rules
+ * for names.
  */
 static void take_as_it_is(const struct reading *r, struct fl_identity *ret)
 {
@@ -175,8 +188,8 @@ static void take_as_it_is(const struct reading *r, struct fl_identity *ret)
     (void)memcpy(ret->key, info.key, sizeof(ret->key));
 }
 
-static int judge(const struct fl_client_identity_files *files, const struct reading *r,
-                 struct fl_client_identity *ret, struct fl_err *err)
+static int identity_check(const struct fl_client_identity_files *files, const struct reading *r,
+                          struct fl_client_identity *ret, struct fl_err *err)
 {
     struct fl_uri_name name;
     int rv = fl_chain_name(r->chain, &name);
@@ -192,26 +205,26 @@ static int judge(const struct fl_client_identity_files *files, const struct read
         take_as_it_is(r, &ret->who);
         rv = FL_OK;
     } else if (rv != FL_ENOMEM) {
-        rv = fl_err_set(
-            err, FL_EFORMAT,
-            "'%s': expected one name fl://FEDERATION/client/NAME in the certificate, found "
-            "%s: join again with an invitation (fl-clientd --join)",
-            fl_chain_origin(r->chain), rv == FL_ENOENT ? "none" : "others");
+        rv = fl_err_set(err, FL_EFORMAT,
+                        "'%s': expected one name fl://FEDERATION/client/NAME in the certificate, "
+                        "found %s: join again with an invitation (fl-clientd --join)",
+                        fl_chain_origin(r->chain), rv == FL_ENOENT ? "none" : "others");
     }
     return rv == FL_OK
-               ? make_trust(files, r, ret->who.federation[0] != '\0' ? name.federation : NULL,
-                            /* lists= */ true, &ret->trust, err)
+               ? identity_create_trust(files, r,
+                                       ret->who.federation[0] != '\0' ? name.federation : NULL,
+                                       /* lists= */ true, &ret->trust, err)
                : rv;
 }
 
 int fl_client_identity_load(const struct fl_client_identity_files *files,
                             struct fl_client_identity *ret, struct fl_err *err)
 {
-    struct fl_client_identity made = {.ours = !given(files->certificate)};
+    struct fl_client_identity made = {.ours = !path_given(files->certificate)};
     struct reading r = {.chain = NULL};
     int rv = read_files(files, &r, err);
 
-    rv = rv == FL_OK ? judge(files, &r, &made, err) : rv;
+    rv = rv == FL_OK ? identity_check(files, &r, &made, err) : rv;
     if (rv == FL_OK) {
         made.chain = fl_chain_ref(r.chain);
         made.key = fl_key_ref(r.key);
@@ -229,7 +242,7 @@ void fl_client_identity_done(struct fl_client_identity *identity)
     *identity = (struct fl_client_identity){.chain = NULL};
 }
 
-/* --- did they change? --- */
+/* --- detecting changed files --- */
 
 static uint64_t mark_of(uint64_t mark, const char *path)
 {
@@ -250,7 +263,7 @@ static uint64_t mark_in(uint64_t mark, const char *given_path, const char *dir, 
 {
     char path[FL__PATH_MAX];
 
-    if (given(given_path)) {
+    if (path_given(given_path)) {
         return mark_of(mark, given_path);
     }
     return fl__identity_path(path, dir, name, NULL) == FL_OK ? mark_of(mark, path) : mark;

@@ -1,3 +1,10 @@
+/*
+ * Requests for certificates: the key and the signing request of a first certificate (joining) or of
+ * the next one (renewal), the checks of the server's reply, and its installation. Blocking, on the
+ * caller's thread, under the lock of the folder. It has no connection (client/daemon/enrol.c,
+ * renewal.c).
+ */
+
 #include "client/identity/enrolling.h"
 
 #include <stdio.h>
@@ -12,18 +19,18 @@
 #include "libfl/pki/when.h"
 
 #define HASH 32
-/* Two hashes in hex, a blank, an end of line. */
+/* Two hashes in hex, a blank, a line end. */
 #define RECORD_MAX ((size_t)4 * HASH + 2)
 
 struct fl_enrolling {
     char *dir;
     int lock;
-    struct fl_key *key; /* in next.key */
+    struct fl_key *key; /* saved in next.key */
     struct fl_buf request;
-    char name[FL_IDENTITY_NAME_MAX];       /* that the certificate has to have; "": any */
-    char federation[FL_IDENTITY_NAME_MAX]; /* likewise, never "" */
+    char name[FL_IDENTITY_NAME_MAX];       /* required name of the certificate; "": any */
+    char federation[FL_IDENTITY_NAME_MAX]; /* required federation, never "" */
     bool pinned;
-    uint8_t pin[FL_KEY_HASH]; /* one of the roots has to be this one */
+    uint8_t pin[FL_KEY_HASH]; /* hash of the key that one of the roots must have */
 };
 
 /* --- the key of an invitation --- */
@@ -37,7 +44,7 @@ static void to_hex(char *out, const uint8_t hash[HASH])
     }
 }
 
-/* What invitation.sha256 says of this token and this key. */
+/* The contents of invitation.sha256 for this token and this key. */
 static void record_of(const uint8_t token[HASH], const struct fl_key *key, char out[RECORD_MAX + 1])
 {
     uint8_t hash[FL_KEY_HASH];
@@ -65,8 +72,9 @@ static bool record_is(const char *dir, const char *expected)
     return same;
 }
 
-/* The key in `name`, if this invitation was used with it; NULL: no. */
-static struct fl_key *key_of(const char *dir, const char *name, const uint8_t token[HASH])
+/* The key in file `name` if this invitation was used with it, else NULL. */
+static struct fl_key *enrolling_key_of_invitation(const char *dir, const char *name,
+                                                  const uint8_t token[HASH])
 {
     char path[FL__PATH_MAX];
     char record[RECORD_MAX + 1];
@@ -85,7 +93,7 @@ static struct fl_key *key_of(const char *dir, const char *name, const uint8_t to
     return key;
 }
 
-/* A key is on the disk before anybody hears of it. */
+/* Saves the key on disk before it is used in a request. */
 static int keep_key(struct fl_enrolling *e, struct fl_err *err)
 {
     char path[FL__PATH_MAX];
@@ -105,19 +113,19 @@ static int keep_record(const struct fl_enrolling *e, const uint8_t token[HASH], 
 }
 
 /*
- * The record is written last: a kill before it leaves a key that nobody heard of. When the
- * certificate is in place already and its reply is asked for again, the key goes through next.key
- * too, so that there is one way only in which files take each other's place.
+ * The record is written last: a crash before it leaves a key that no request used. When the
+ * certificate is in place already and its reply is requested again, the key goes through next.key
+ * too, so that files are replaced in one way only.
  */
 static int choose_key(struct fl_enrolling *e, const uint8_t token[HASH], struct fl_err *err)
 {
     int rv;
 
-    e->key = key_of(e->dir, FL__NEXT_KEY, token);
+    e->key = enrolling_key_of_invitation(e->dir, FL__NEXT_KEY, token);
     if (e->key != NULL) {
         return FL_OK;
     }
-    e->key = key_of(e->dir, FL__KEY, token);
+    e->key = enrolling_key_of_invitation(e->dir, FL__KEY, token);
     if (e->key != NULL) {
         return keep_key(e, err);
     }
@@ -128,8 +136,8 @@ static int choose_key(struct fl_enrolling *e, const uint8_t token[HASH], struct 
 
 /* --- beginning --- */
 
-static int begin(const char *dir, const char *name, const char *federation,
-                 struct fl_enrolling **ret, struct fl_err *err)
+static int enrolling_begin(const char *dir, const char *name, const char *federation,
+                           struct fl_enrolling **ret, struct fl_err *err)
 {
     struct fl_enrolling *e = calloc(1, sizeof(*e));
     int rv;
@@ -163,7 +171,7 @@ int fl_enrolling_join(const char *dir, const struct fl_invite *invite, const cha
 {
     struct fl_enrolling *e = NULL;
     uint8_t token[HASH];
-    int rv = begin(dir, name, invite->federation, &e, err);
+    int rv = enrolling_begin(dir, name, invite->federation, &e, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -181,7 +189,7 @@ int fl_enrolling_join(const char *dir, const struct fl_invite *invite, const cha
     return FL_OK;
 }
 
-/* Is it a key that some invitation was used with? */
+/* Was this key used with an invitation? */
 static bool is_of_invitation(const char *dir, const struct fl_key *key)
 {
     static const uint8_t any[HASH];
@@ -203,8 +211,8 @@ static bool is_of_invitation(const char *dir, const struct fl_key *key)
 }
 
 /*
- * That of a renewal before, whose reply may be lost; else a new one, also in place of what somebody
- * who joined again left half done.
+ * Reuses the key of an earlier renewal, whose reply may be lost; else makes a new key, also in
+ * place of one that an interrupted join left.
  */
 static int choose_next_key(struct fl_enrolling *e, struct fl_err *err)
 {
@@ -226,7 +234,7 @@ int fl_enrolling_renew(const char *dir, const struct fl_client_identity *identit
                        struct fl_enrolling **ret, struct fl_err *err)
 {
     struct fl_enrolling *e = NULL;
-    int rv = begin(dir, identity->who.name, identity->who.federation, &e, err);
+    int rv = enrolling_begin(dir, identity->who.name, identity->who.federation, &e, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -255,16 +263,15 @@ static int check_roots(const struct fl_enrolling *e, const struct fl_chain *root
     if (e->pinned && fl_chain_find_key(roots, 0, e->pin) < 0) {
         return fl_err_set(
             err, FL_EPROTO,
-            "the root that the invitation names is not one of the %zu that the server "
-            "wants to be believed",
+            "the root named in the invitation is not one of the %zu roots that the server sent",
             fl_chain_len(roots));
     }
     return FL_OK;
 }
 
 /*
- * A certificate of a server whose clock is ahead would take the place of one that is good, and
- * would be refused until it begins.
+ * A certificate from a server whose clock is ahead would replace a valid one, and would be rejected
+ * until it becomes valid.
  */
 static int check_begun(const struct fl_chain *chain, const struct fl_enrolling_reply *reply,
                        int64_t now, struct fl_err *err)
@@ -273,7 +280,7 @@ static int check_begun(const struct fl_chain *chain, const struct fl_enrolling_r
     char begins[FL_WHEN_TEXT];
     char ours[FL_WHEN_TEXT];
     char span[FL_WHEN_TEXT];
-    char theirs[FL_WHEN_TEXT] = "nothing of the time";
+    char theirs[FL_WHEN_TEXT] = "unknown";
 
     fl_chain_info(chain, 0, &info);
     if (now >= info.not_before) {
@@ -282,19 +289,18 @@ static int check_begun(const struct fl_chain *chain, const struct fl_enrolling_r
     if (reply->server_now != 0) {
         (void)fl_when_text(theirs, sizeof(theirs), reply->server_now);
     }
-    return fl_err_set(
-        err, FL_EAGAIN,
-        "the certificate that the server sent begins at %s, %s from now: this host's clock says "
-        "%s, "
-        "the server says %s; it is not used: correct the clock that is wrong (timedatectl)",
-        fl_when_text(begins, sizeof(begins), info.not_before),
-        fl_span_text(span, sizeof(span), info.not_before - now),
-        fl_when_text(ours, sizeof(ours), now), theirs);
+    return fl_err_set(err, FL_EAGAIN,
+                      "the certificate that the server sent is not valid before %s, %s from now "
+                      "(this host's clock: %s, the server's: %s); it is not used: correct the "
+                      "clock that is wrong (timedatectl)",
+                      fl_when_text(begins, sizeof(begins), info.not_before),
+                      fl_span_text(span, sizeof(span), info.not_before - now),
+                      fl_when_text(ours, sizeof(ours), now), theirs);
 }
 
 /*
- * As of the last moment of its validity: one that is over may be a reply that was lost, and can
- * still be renewed.
+ * Verifies as of the end of the validity: an expired certificate may come from a lost reply, and
+ * can still be renewed.
  */
 static int check_chain(const struct fl_enrolling *e, const struct fl_chain *chain,
                        const struct fl_chain *roots, struct fl_identity *ret, struct fl_err *err)
@@ -330,8 +336,8 @@ static int check_reply(const struct fl_enrolling *e, const struct fl_chain *chai
     return rv;
 }
 
-static int take(const struct fl_wire_chain *certs, const char *origin, struct fl_chain **ret,
-                struct fl_err *err)
+static int enrolling_read_chain(const struct fl_wire_chain *certs, const char *origin,
+                                struct fl_chain **ret, struct fl_err *err)
 {
     struct fl_der der[FL_WIRE_MAX_CHAIN];
     size_t i;
@@ -352,12 +358,14 @@ int fl_enrolling_done(struct fl_enrolling *e, const struct fl_enrolling_reply *r
     struct fl_chain *chain = NULL;
     struct fl_chain *roots = NULL;
     struct fl_identity who;
-    int rv = take(reply->chain, "the server's reply", &chain, err);
+    int rv = enrolling_read_chain(reply->chain, "the server's reply", &chain, err);
 
-    rv = rv == FL_OK ? take(reply->roots, "the roots in the server's reply", &roots, err) : rv;
+    rv = rv == FL_OK
+             ? enrolling_read_chain(reply->roots, "the roots in the server's reply", &roots, err)
+             : rv;
     rv = rv == FL_OK ? check_reply(e, chain, roots, &who, err) : rv;
     if (rv != FL_OK && rv != FL_ENOMEM) {
-        rv = fl_err_wrap(err, FL_EPROTO, "the certificate that the server sent is not used");
+        rv = fl_err_wrap(err, FL_EPROTO, "the certificate that the server sent is rejected");
     }
     rv = rv == FL_OK ? check_begun(chain, reply, now, err) : rv;
     rv = rv == FL_OK ? fl__folder_install(e->dir, chain, roots, err) : rv;

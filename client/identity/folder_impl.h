@@ -2,8 +2,8 @@
 #define FL_CLIENT_IDENTITY_FOLDER_IMPL_H
 
 /*
- * The folder of an identity, STATE_DIR/identity, as identity.h describes it: its files, who may use
- * them, and how one identity takes the place of another. Private to client/identity.
+ * The folder of an identity, STATE_DIR/identity, as client_identity.h describes it: its files, its
+ * access checks, and the atomic replacement of one identity by another. Private to client/identity.
  */
 
 #include <stdbool.h>
@@ -25,18 +25,21 @@
 FL_MUST_CHECK int fl__identity_path(char out[FL__PATH_MAX], const char *dir, const char *name,
                                     struct fl_err *err);
 
-/* FL_EPERM: it is somebody else's, or others may change what lies in it. FL_ENOENT: none. */
+/* FL_EPERM: another user owns the folder, or others can write to it. FL_ENOENT: none. */
 FL_MUST_CHECK int fl__folder_check(const char *dir, struct fl_err *err);
-/* Make it when it is missing (0700), check it, and take its lock; FL_EINUSE names who has that. */
+/*
+ * Create the folder when missing (0700), check it, and take its lock; FL_EINUSE names the owner of
+ * the lock.
+ */
 FL_MUST_CHECK int fl__folder_take(const char *dir, int *ret_lock, struct fl_err *err);
 
 /*
- * Put in place of what is there: `chain`, which is of the key in next.key, and `roots`. The steps
- * and what a crash between them leaves stand in identity.h.
+ * Replace the identity by `chain`, which belongs to the key in next.key, and `roots`.
+ * client_identity.h has the steps and the states that a crash can leave.
  */
 FL_MUST_CHECK int fl__folder_install(const char *dir, const struct fl_chain *chain,
                                      const struct fl_chain *roots, struct fl_err *err);
-/* The last steps of it, when next.key is the one of the certificate that is in place. */
+/* Complete the last steps when next.key belongs to the certificate in place. */
 FL_MUST_CHECK int fl__folder_settle(const char *dir, struct fl_err *err);
 
 #endif

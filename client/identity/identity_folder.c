@@ -1,3 +1,9 @@
+/*
+ * The folder of an identity: access checks, its lock, and the atomic replacement of one identity by
+ * another (steps in client_identity.h). Blocking, on the caller's thread. It does not check
+ * certificates.
+ */
+
 #include "client/identity/folder_impl.h"
 
 #include <errno.h>
@@ -15,7 +21,7 @@ int fl__identity_path(char out[FL__PATH_MAX], const char *dir, const char *name,
                : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }
 
-/* --- who may use it --- */
+/* --- access checks --- */
 
 int fl__folder_check(const char *dir, struct fl_err *err)
 {
@@ -48,7 +54,7 @@ int fl__folder_check(const char *dir, struct fl_err *err)
     return FL_OK;
 }
 
-static int make(const char *dir, struct fl_err *err)
+static int folder_make(const char *dir, struct fl_err *err)
 {
     char parent[FL__PATH_MAX];
     const char *slash = strrchr(dir, '/');
@@ -70,15 +76,15 @@ static int make(const char *dir, struct fl_err *err)
 
 int fl__folder_take(const char *dir, int *ret_lock, struct fl_err *err)
 {
-    int rv = make(dir, err);
+    int rv = folder_make(dir, err);
 
     rv = rv == FL_OK ? fl__folder_check(dir, err) : rv;
     return rv == FL_OK ? fl_fs_lock_dir(dir, ret_lock, err) : rv;
 }
 
-/* --- one identity in place of another --- */
+/* --- replacing the identity --- */
 
-/* `from` becomes `to`; one that is not there was renamed before. */
+/* Rename `from` to `to`; a missing `from` was renamed before. */
 static int rename_file(const char *dir, const char *from, const char *to, struct fl_err *err)
 {
     char a[FL__PATH_MAX];
@@ -89,8 +95,8 @@ static int rename_file(const char *dir, const char *from, const char *to, struct
     return rv == FL_OK && fl_fs_exists(a) ? fl_fs_publish(a, b, /* sync= */ true, err) : rv;
 }
 
-/* The steps behind the one that counts. */
-static int finish(const char *dir, struct fl_err *err)
+/* The steps after the commit. */
+static int folder_finish_install(const char *dir, struct fl_err *err)
 {
     int rv = rename_file(dir, FL__NEXT_ROOTS, FL__ROOTS, err);
 
@@ -106,7 +112,7 @@ int fl__folder_install(const char *dir, const struct fl_chain *chain, const stru
     rv = rv == FL_OK ? fl_chain_save(roots, path, /* sync= */ true, err) : rv;
     rv = rv == FL_OK ? fl__identity_path(path, dir, FL__CERTIFICATE, err) : rv;
     rv = rv == FL_OK ? fl_chain_save(chain, path, /* sync= */ true, err) : rv;
-    return rv == FL_OK ? finish(dir, err) : rv;
+    return rv == FL_OK ? folder_finish_install(dir, err) : rv;
 }
 
 int fl__folder_settle(const char *dir, struct fl_err *err)
@@ -119,12 +125,14 @@ int fl__folder_settle(const char *dir, struct fl_err *err)
     if (rv != FL_OK || !fl_fs_exists(path)) {
         return rv;
     }
-    /* What cannot be read here is named when it is loaded, or made anew when it is of a request. */
+    /*
+     * Unreadable files are reported when the identity is loaded, or made again by the next request.
+     */
     if (fl_key_load(path, &key, NULL) == FL_OK &&
         fl__identity_path(path, dir, FL__CERTIFICATE, NULL) == FL_OK && fl_fs_exists(path) &&
         fl_chain_load(path, &chain, NULL) == FL_OK && fl_chain_fits(chain, key, NULL) == FL_OK)
     {
-        rv = finish(dir, err);
+        rv = folder_finish_install(dir, err);
     }
     fl_chain_unref(chain);
     fl_key_unref(key);
@@ -140,7 +148,7 @@ int fl_client_identity_settle(const char *dir, struct fl_err *err)
         return FL_OK;
     }
     rv = fl__folder_take(dir, &lock, err);
-    if (rv == FL_EINUSE) { /* Who joins or renews just now makes them itself. */
+    if (rv == FL_EINUSE) { /* The process that joins or renews now makes these steps itself. */
         return FL_OK;
     }
     if (rv == FL_OK) {

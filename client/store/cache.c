@@ -12,7 +12,7 @@
 
 #define CACHE_PATH 4096
 
-static int path_of(const char *state_dir, char path[CACHE_PATH])
+static int cache_path(const char *state_dir, char path[CACHE_PATH])
 {
     return fl_fs_join(path, CACHE_PATH, state_dir, "offered.bin");
 }
@@ -27,7 +27,7 @@ int fl_cache_load(const char *state_dir, const uint8_t digest[FL_DIGEST_SIZE], s
     int fd;
     int rv = FL_ENOENT;
 
-    if (path_of(state_dir, path) != FL_OK || (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0) {
+    if (cache_path(state_dir, path) != FL_OK || (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0) {
         return FL_ENOENT;
     }
     if (fstat(fd, &st) == 0 && st.st_size >= 0 && (uint64_t)st.st_size == len) {
@@ -52,7 +52,7 @@ int fl_cache_save(const char *state_dir, const void *data, size_t len, struct fl
     struct fl_run run = {data, len};
     char path[CACHE_PATH];
 
-    return path_of(state_dir, path) == FL_OK
+    return cache_path(state_dir, path) == FL_OK
                ? fl_whole_write(path, &run, 1, /* sync= */ true, err)
                : fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", state_dir);
 }

@@ -2,14 +2,14 @@
 #define FL_CLIENT_CACHE_H
 
 /*
- * The bundle that is the same in every round (what all clients told of their data), kept as
- * <state_dir>/offered.bin under its SHA-256, so that it is fetched once and not once a
- * round. It can always be fetched again: a file that is damaged or of another SHA-256 is none.
+ * The cache of the payload that is the same in every round (the collected data summaries of all
+ * clients), <state_dir>/offered.bin, so that it is fetched once and not once a round. It can always
+ * be fetched again: a file that is damaged or has another SHA-256 counts as missing.
  */
 
 #include "libfl/model/layout.h"
 
-/* Owned bytes, free(). FL_ENOENT: not there, or not these. */
+/* Owned bytes, free(). FL_ENOENT: missing, or of another digest. */
 FL_MUST_CHECK int fl_cache_load(const char *state_dir, const uint8_t digest[FL_DIGEST_SIZE],
                                 size_t len, uint8_t **ret);
 FL_MUST_CHECK int fl_cache_save(const char *state_dir, const void *data, size_t len,

@@ -1,3 +1,9 @@
+/*
+ * The client state: decides which values of which round are committed or pending, and commits,
+ * discards or forgets them by the round that the server aggregated. Runs on the training thread;
+ * bind and unbind run while it is idle. The file formats are in client_state_file.c.
+ */
+
 #include "client/store/client_state.h"
 
 #include <stdio.h>
@@ -9,25 +15,25 @@
 #include "libfl/base/str.h"
 
 struct fl_client_state {
-    char *dir;   /* owned; NULL: there is none */
-    bool sync;   /* what is written outlives the machine */
-    bool loaded; /* `index` is that of the disk */
-    bool told;   /* the layout that is bound is on disk */
+    char *dir;         /* owned; NULL: no folder */
+    bool sync;         /* fsync what is written */
+    bool loaded;       /* `index` was read from disk */
+    bool layout_saved; /* the layout of the current setup is on disk */
     const struct fl_log *log;
-    const struct fl_layout *layout; /* NULL: nothing is bound */
+    const struct fl_layout *layout; /* NULL: not bound */
     struct fl_client_state_spec wanted[FL_CLIENT_STATE_MAX];
     size_t n_wanted;
-    uint64_t epoch; /* of the last task; 0: the server does not tell it */
+    uint64_t epoch; /* of the last task; 0: not sent by the server */
     struct fl__client_state_index index;
 };
 
-static bool same(struct fl_round_key a, struct fl_round_key b)
+static bool state_same_round(struct fl_round_key a, struct fl_round_key b)
 {
     return a.round == b.round && a.attempt == b.attempt;
 }
 
-static struct fl__client_state_block block_of(const struct fl_client_state *k, const char *name,
-                                              struct fl_round_key key)
+static struct fl__client_state_block state_block(const struct fl_client_state *k, const char *name,
+                                                 struct fl_round_key key)
 {
     size_t floats = fl_layout_count(k->layout);
     size_t i;
@@ -43,7 +49,7 @@ static struct fl__client_state_block block_of(const struct fl_client_state *k, c
 
 /* --- opening and binding --- */
 
-static int place(struct fl_client_state *k, const char *state_dir, struct fl_err *err)
+static int state_set_dir(struct fl_client_state *k, const char *state_dir, struct fl_err *err)
 {
     char path[FL__CLIENT_STATE_PATH];
 
@@ -54,8 +60,8 @@ static int place(struct fl_client_state *k, const char *state_dir, struct fl_err
     return k->dir != NULL ? FL_OK : FL_ENOMEM;
 }
 
-/* What is on the disk. */
-static int load(struct fl_client_state *k, struct fl_err *err)
+/* Read the index from disk. */
+static int state_load_index(struct fl_client_state *k, struct fl_err *err)
 {
     struct fl_err inner = {0};
     int rv = fl__client_state_index_read(k->dir, &k->index, &inner);
@@ -64,7 +70,7 @@ static int load(struct fl_client_state *k, struct fl_err *err)
         fl__client_state_sweep(k->dir, &k->index);
     } else if (rv == FL_EFORMAT) {
         fl_log(k->log, FL_LOG_WARNING, "keep",
-               "%s: everything kept between rounds is lost, ignoring", inner.msg);
+               "%s: all client state is lost, continuing without it", inner.msg);
     } else if (rv != FL_ENOENT) {
         return fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
     }
@@ -82,7 +88,7 @@ int fl_client_state_open(const char *state_dir, const struct fl_log *log,
         return rv;
     }
     k->sync = true;
-    rv = load(k, err);
+    rv = state_load_index(k, err);
     if (rv != FL_OK) {
         fl_client_state_free(k);
         return rv;
@@ -102,7 +108,7 @@ int fl_client_state_open_scratch(const char *state_dir, const struct fl_log *log
     }
     k->log = log;
     if (state_dir != NULL) {
-        rv = place(k, state_dir, err);
+        rv = state_set_dir(k, state_dir, err);
     }
     if (rv != FL_OK) {
         free(k);
@@ -127,17 +133,19 @@ static int check_wanted(const struct fl_client_state_spec *wanted, size_t n, str
     size_t j;
 
     if (n > FL_CLIENT_STATE_MAX) {
-        return fl_err_set(err, FL_EINVAL, "%zu names to keep, at most %d", n, FL_CLIENT_STATE_MAX);
+        return fl_err_set(err, FL_EINVAL, "%zu names of client state, the limit is %d", n,
+                          FL_CLIENT_STATE_MAX);
     }
     for (i = 0; i < n; i++) {
         FL_REQUIRE(!wanted[i].per_unit || wanted[i].floats == 0);
         if (!fl_name_valid(wanted[i].name)) {
-            return fl_err_set(err, FL_EINVAL, "'%s' cannot be the name of something kept",
+            return fl_err_set(err, FL_EINVAL, "'%s' is no valid name of client state",
                               wanted[i].name);
         }
         for (j = 0; j < i; j++) {
             if (strcmp(wanted[i].name, wanted[j].name) == 0) {
-                return fl_err_set(err, FL_EINVAL, "'%s' would be kept twice", wanted[i].name);
+                return fl_err_set(err, FL_EINVAL, "'%s' is a repeated name of client state",
+                                  wanted[i].name);
             }
         }
     }
@@ -149,7 +157,7 @@ static bool holds_something(const struct fl__client_state_index *index)
     return index->kept.round != 0 || index->pending.round != 0;
 }
 
-/* Begin with nothing, under the next serials so that no file changes that an index names. */
+/* Start with an empty state. The serials continue, so that no file changes that an index names. */
 static int start_over(struct fl_client_state *k, const struct fl_client_state_home *home)
 {
     struct fl__client_state_index fresh = {.serial = k->index.serial,
@@ -168,9 +176,9 @@ static int start_over(struct fl_client_state *k, const struct fl_client_state_ho
     return FL_OK;
 }
 
-/* Why what is there does not belong to `home`; NULL: it does. */
-static const char *foreign(const struct fl__client_state_index *index,
-                           const struct fl_client_state_home *home)
+/* Why the state on disk does not belong to `home`; NULL: it does. */
+static const char *state_mismatch(const struct fl__client_state_index *index,
+                                  const struct fl_client_state_home *home)
 {
     if (strcmp(index->federation, home->federation) != 0) {
         return "of another federation";
@@ -181,7 +189,7 @@ static const char *foreign(const struct fl__client_state_index *index,
         return "for another model";
     }
     return memcmp(index->line, home->kept_line, FL_DIGEST_SIZE) != 0
-               ? "from before the server began such state anew"
+               ? "of an older generation of client state (the server has reset its part)"
                : NULL;
 }
 
@@ -192,29 +200,30 @@ int fl_client_state_bind(struct fl_client_state *k, const struct fl_client_state
     int rv = check_wanted(wanted, n, err);
 
     if (rv == FL_OK && n > 0 && k->dir == NULL) {
-        rv = fl_err_set(err, FL_EINVAL, "'%s' has to be kept, and there is no folder for it",
+        rv = fl_err_set(err, FL_EINVAL,
+                        "cannot keep '%s' between rounds: no folder for client state",
                         wanted[0].name);
     }
     if (rv == FL_OK && n > 0 && !k->loaded) {
-        rv = load(k, err);
+        rv = state_load_index(k, err);
     }
     if (rv != FL_OK) {
         return rv;
     }
     k->layout = n > 0 ? home->layout : NULL;
-    k->told = false;
+    k->layout_saved = false;
     k->n_wanted = n;
     if (n == 0) {
         return FL_OK;
     }
     (void)memcpy(k->wanted, wanted, n * sizeof(*wanted));
-    why = foreign(&k->index, home);
+    why = state_mismatch(&k->index, home);
     if (why == NULL) {
         return FL_OK;
     }
     if (holds_something(&k->index)) {
         fl_log(k->log, FL_LOG_NOTICE, "keep",
-               "what was kept of round %llu/%u in federation '%s' is %s: dropped",
+               "dropping the client state of round %llu/%u in federation '%s': it is %s",
                (unsigned long long)k->index.kept.round, k->index.kept.attempt, k->index.federation,
                why);
     }
@@ -234,37 +243,37 @@ bool fl_client_state_wanted(const struct fl_client_state *k)
 
 /* --- changing the index --- */
 
-/* Without it only fl_client_state_read() has less: what was trained is not given up for that. */
-static void tell_layout(struct fl_client_state *k)
+/* A failure only affects fl_client_state_read(), so the trained state is not dropped for it. */
+static void state_write_layout(struct fl_client_state *k)
 {
     struct fl_err err = {0};
     int rv;
 
-    if (!k->sync || k->told) {
-        return; /* A simulation has no one who reads it. */
+    if (!k->sync || k->layout_saved) {
+        return; /* Nothing reads the layout in a simulation. */
     }
     rv = fl__client_state_layout_write(k->dir, k->layout, k->sync, &err);
-    k->told = rv == FL_OK;
+    k->layout_saved = rv == FL_OK;
     if (rv != FL_OK) {
         fl_log(k->log, FL_LOG_WARNING, "keep",
-               "the layout of the model is not on disk, so fl-clientd --export-model cannot read "
-               "what is kept; the next round tries again: %s",
+               "cannot save the layout of the model, so fl-clientd --export-model cannot read the "
+               "client state, retrying in the next round: %s",
                fl_err_text(&err, rv));
     }
 }
 
-/* Make `next` the state: takes its contents on success. */
-static int commit(struct fl_client_state *k, struct fl__client_state_index *next,
-                  struct fl_err *err)
+/* Write `next` as the new state; takes its contents on success. */
+static int state_commit(struct fl_client_state *k, struct fl__client_state_index *next,
+                        struct fl_err *err)
 {
     int rv = fl_fs_mkdirs(k->dir, err);
 
     if (rv == FL_OK) {
-        tell_layout(k);
+        state_write_layout(k);
         rv = fl__client_state_index_write(k->dir, next, k->sync, err);
     }
     if (rv != FL_OK) {
-        /* After a failed sync the disk may hold the new index: no file that it names changes. */
+        /* After a failed sync the disk may have the new index, so its files must not change. */
         k->index.serial = next->serial;
         return rv;
     }
@@ -275,12 +284,12 @@ static int commit(struct fl_client_state *k, struct fl__client_state_index *next
     return FL_OK;
 }
 
-/* A block of its own file; its serial goes into `*ret_serial`. */
+/* Writes a block into a new file; its serial is stored in `*ret_serial`. */
 static int write_block(struct fl_client_state *k, struct fl__client_state_index *next,
                        const char *name, struct fl_round_key key, const float *data,
                        uint64_t *ret_serial, struct fl_err *err)
 {
-    struct fl__client_state_block block = block_of(k, name, key);
+    struct fl__client_state_block block = state_block(k, name, key);
     int rv = fl__client_state_block_write(k->dir, &block, next->serial + 1, data, k->sync, err);
 
     if (rv == FL_OK) {
@@ -314,7 +323,7 @@ static void drop_unwanted(const struct fl_client_state *k, struct fl__client_sta
     }
 }
 
-/* --- settling --- */
+/* --- commit or discard --- */
 
 static bool is_damage(int rv)
 {
@@ -324,15 +333,15 @@ static bool is_damage(int rv)
 static void log_lost(const struct fl_client_state *k, const char *name, const struct fl_err *err,
                      int rv)
 {
-    fl_log(k->log, FL_LOG_WARNING, "keep", "the kept '%s' is lost, going on without it: %s", name,
-           fl_err_text(err, rv));
+    fl_log(k->log, FL_LOG_WARNING, "keep", "client state '%s' is lost, continuing without it: %s",
+           name, fl_err_text(err, rv));
 }
 
-/* The pending values of the granted units over the kept ones, as a block of its own. */
-static int merge(struct fl_client_state *k, struct fl__client_state_index *next,
-                 struct fl__client_state_entry *e, bool *lost, struct fl_err *err)
+/* Merges the pending values of the uploaded layers over the committed ones, as a new block. */
+static int state_merge_units(struct fl_client_state *k, struct fl__client_state_index *next,
+                             struct fl__client_state_entry *e, bool *lost, struct fl_err *err)
 {
-    struct fl__client_state_block block = block_of(k, e->name, next->pending);
+    struct fl__client_state_block block = state_block(k, e->name, next->pending);
     struct fl_err inner = {0};
     float *old = NULL;
     float *new = NULL;
@@ -373,8 +382,8 @@ static int merge(struct fl_client_state *k, struct fl__client_state_index *next,
     return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
 }
 
-static int take_over(struct fl_client_state *k, struct fl__client_state_index *next,
-                     struct fl_err *err)
+static int state_commit_pending(struct fl_client_state *k, struct fl__client_state_index *next,
+                                struct fl_err *err)
 {
     bool lost = false;
     size_t i;
@@ -390,7 +399,7 @@ static int take_over(struct fl_client_state *k, struct fl__client_state_index *n
         if (!k->wanted[i].per_unit || fl__client_state_all_granted(next)) {
             e->kept = e->pending;
         } else if (fl__client_state_any_granted(next)) {
-            rv = merge(k, next, e, &damaged, err);
+            rv = state_merge_units(k, next, e, &damaged, err);
         }
         lost = lost || (damaged && k->wanted[i].summed);
     }
@@ -404,54 +413,55 @@ static void drop_pending(const struct fl_client_state *k, struct fl__client_stat
 {
     if (fl__client_state_any_granted(next)) {
         fl_log(k->log, FL_LOG_NOTICE, "keep",
-               "dropping what round %llu/%u left here: its update was sent, but the last round "
-               "that the server counts is %llu/%u",
+               "discarding the pending client state of round %llu/%u: its update was sent, but the "
+               "last round that the server aggregated is %llu/%u",
                (unsigned long long)next->pending.round, next->pending.attempt,
                (unsigned long long)counted.round, counted.attempt);
     } else {
-        fl_log(k->log, FL_LOG_DEBUG, "keep", "dropping what round %llu/%u left here",
+        fl_log(k->log, FL_LOG_DEBUG, "keep", "discarding the pending client state of round %llu/%u",
                (unsigned long long)next->pending.round, next->pending.attempt);
     }
     fl__client_state_clear_pending(next);
 }
 
 /*
- * What is kept is not of the round that the server counts. Where the server's sum has a part of it,
- * that it is lost is remembered (kept of round 0), and so reported, until another round counts.
+ * The committed state is not of the round that the server aggregated last. Where the server's sum
+ * includes a part of it, the loss is remembered (kept of round 0), and so reported, until another
+ * round is aggregated.
  */
 static void forget_kept(const struct fl_client_state *k, struct fl__client_state_index *next,
                         struct fl_round_key counted, uint64_t epoch)
 {
-    bool newer = next->kept.round > counted.round; /* The server went back behind it. */
+    bool newer = next->kept.round > counted.round; /* The server rolled back behind it. */
     bool remembered = false;
     size_t i;
 
     if (counted.round == 0) {
         fl_log(k->log, FL_LOG_NOTICE, "keep",
-               "forgetting what is kept of round %llu/%u: the server has never counted this client",
+               "dropping the client state of round %llu/%u: the server has never aggregated this "
+               "client",
                (unsigned long long)next->kept.round, next->kept.attempt);
     } else if (newer) {
-        fl_log(
-            k->log, FL_LOG_NOTICE, "keep",
-            "forgetting what is kept of round %llu/%u: the server went back, the last round that "
-            "it counts of this client is %llu/%u",
-            (unsigned long long)next->kept.round, next->kept.attempt,
-            (unsigned long long)counted.round, counted.attempt);
+        fl_log(k->log, FL_LOG_NOTICE, "keep",
+               "dropping the client state of round %llu/%u: the server rolled back, the last round "
+               "of this client that it aggregated is %llu/%u",
+               (unsigned long long)next->kept.round, next->kept.attempt,
+               (unsigned long long)counted.round, counted.attempt);
     }
     for (i = 0; counted.round != 0 && i < k->n_wanted; i++) {
         remembered = remembered || (k->wanted[i].summed && epoch != 0 && counted.round >= epoch);
     }
     for (i = 0; counted.round != 0 && counted.round >= epoch && !newer && i < k->n_wanted; i++) {
         const struct fl__client_state_entry *e = fl__client_state_find(next, k->wanted[i].name);
-        char have[64] = "nothing is";
+        char have[64] = "none is";
 
         if (e != NULL && e->kept != 0) {
-            (void)snprintf(have, sizeof(have), "that of round %llu/%u is",
+            (void)snprintf(have, sizeof(have), "only that of round %llu/%u is",
                            (unsigned long long)next->kept.round, next->kept.attempt);
         }
         fl_log(k->log, FL_LOG_WARNING, "keep",
-               "the server counts round %llu/%u of this client, but its '%s' of that round is "
-               "lost (%s here): training goes on without it",
+               "the server aggregated round %llu/%u of this client, but its client state '%s' of "
+               "that round is lost (%s on disk): training continues without it",
                (unsigned long long)counted.round, counted.attempt, k->wanted[i].name, have);
     }
     for (i = 0; i < next->n; i++) {
@@ -482,7 +492,7 @@ static bool has_outdated(const struct fl_client_state *k, uint64_t epoch)
     return i < k->n_wanted;
 }
 
-/* The server's sum restarted at zero without them. */
+/* Drops summed values from before the epoch: the server's sum restarted at zero without them. */
 static void drop_outdated(const struct fl_client_state *k, struct fl__client_state_index *next,
                           uint64_t epoch)
 {
@@ -491,7 +501,7 @@ static void drop_outdated(const struct fl_client_state *k, struct fl__client_sta
     for (i = 0; i < k->n_wanted; i++) {
         if (is_outdated(k, next, i, epoch)) {
             fl_log(k->log, FL_LOG_NOTICE, "keep",
-                   "the kept '%s' of round %llu is dropped: the server begins a new sum with "
+                   "dropping client state '%s' of round %llu: the server starts a new sum with "
                    "round %llu",
                    k->wanted[i].name, (unsigned long long)next->kept.round,
                    (unsigned long long)epoch);
@@ -513,8 +523,8 @@ int fl_client_state_settle(struct fl_client_state *k, struct fl_round_key task,
     int rv;
 
     k->epoch = epoch;
-    if (k->n_wanted == 0 || (same(now->kept, counted) && !has_outdated(k, epoch) &&
-                             (now->pending.round == 0 || same(now->pending, task))))
+    if (k->n_wanted == 0 || (state_same_round(now->kept, counted) && !has_outdated(k, epoch) &&
+                             (now->pending.round == 0 || state_same_round(now->pending, task))))
     {
         return FL_OK;
     }
@@ -523,17 +533,17 @@ int fl_client_state_settle(struct fl_client_state *k, struct fl_round_key task,
         return rv;
     }
     drop_unwanted(k, &next);
-    if (counted.round != 0 && same(next.pending, counted)) {
-        rv = take_over(k, &next, err);
-    } else if (next.pending.round != 0 && !same(next.pending, task)) {
+    if (counted.round != 0 && state_same_round(next.pending, counted)) {
+        rv = state_commit_pending(k, &next, err);
+    } else if (next.pending.round != 0 && !state_same_round(next.pending, task)) {
         drop_pending(k, &next, counted);
     }
-    if (rv == FL_OK && !same(next.kept, counted)) {
+    if (rv == FL_OK && !state_same_round(next.kept, counted)) {
         forget_kept(k, &next, counted, epoch);
     }
     if (rv == FL_OK) {
         drop_outdated(k, &next, epoch);
-        rv = commit(k, &next, err);
+        rv = state_commit(k, &next, err);
     }
     fl__client_state_index_done(&next);
     return rv;
@@ -541,7 +551,7 @@ int fl_client_state_settle(struct fl_client_state *k, struct fl_round_key task,
 
 /* --- reading --- */
 
-static bool is_summed(const struct fl_client_state *k, const char *name)
+static bool state_is_summed(const struct fl_client_state *k, const char *name)
 {
     size_t i;
 
@@ -575,14 +585,14 @@ int fl_client_state_load(struct fl_client_state *k, const char *name, float **re
     int rv;
 
     if (e == NULL || e->kept == 0) {
-        return fl_err_set(err, FL_ENOENT, "no '%s' is kept", name);
+        return fl_err_set(err, FL_ENOENT, "no client state '%s'", name);
     }
-    block = block_of(k, name, k->index.kept);
+    block = state_block(k, name, k->index.kept);
     rv = fl__client_state_block_read(k->dir, &block, e->kept, ret, &inner);
     if (is_damage(rv)) {
         log_lost(k, name, &inner, rv);
         e->kept = 0;
-        if (is_summed(k, name) && k->epoch != 0) {
+        if (state_is_summed(k, name) && k->epoch != 0) {
             k->index.kept = (struct fl_round_key){0};
         }
         rv = FL_ENOENT;
@@ -602,7 +612,7 @@ int fl_client_state_newest(struct fl_client_state *k, const char *name, float **
     if (e == NULL || e->pending == 0) {
         return fl_client_state_load(k, name, ret, err);
     }
-    block = block_of(k, name, k->index.pending);
+    block = state_block(k, name, k->index.pending);
     rv = fl__client_state_block_read(k->dir, &block, e->pending, ret, &inner);
     if (is_damage(rv)) {
         return fl_client_state_load(k, name, ret, err);
@@ -625,7 +635,7 @@ static int add_pending(struct fl_client_state *k, struct fl__client_state_index 
     if (rv != FL_OK) {
         return rv;
     }
-    if (e == NULL) { /* At most FL_CLIENT_STATE_MAX are wanted, and the others were dropped. */
+    if (e == NULL) { /* There is room: at most FL_CLIENT_STATE_MAX, others were dropped. */
         e = &next->entries[next->n++];
         *e = (struct fl__client_state_entry){0};
         rv = fl_str_copy(e->name, sizeof(e->name), value->name);
@@ -653,7 +663,7 @@ int fl_client_state_put(struct fl_client_state *k, struct fl_round_key key,
         rv = add_pending(k, &next, key, &values[i], err);
     }
     if (rv == FL_OK) {
-        rv = commit(k, &next, err);
+        rv = state_commit(k, &next, err);
     }
     fl__client_state_index_done(&next);
     return rv;
@@ -661,7 +671,7 @@ int fl_client_state_put(struct fl_client_state *k, struct fl_round_key key,
 
 bool fl_client_state_pending(const struct fl_client_state *k, struct fl_round_key key)
 {
-    return k->n_wanted > 0 && key.round != 0 && same(k->index.pending, key);
+    return k->n_wanted > 0 && key.round != 0 && state_same_round(k->index.pending, key);
 }
 
 int fl_client_state_grant(struct fl_client_state *k, struct fl_round_key key, const uint8_t *units,
@@ -672,7 +682,7 @@ int fl_client_state_grant(struct fl_client_state *k, struct fl_round_key key, co
     int rv;
 
     if (!fl_client_state_pending(k, key)) {
-        return fl_err_set(err, FL_ESTATE, "nothing is pending of round %llu/%u",
+        return fl_err_set(err, FL_ESTATE, "no pending client state of round %llu/%u",
                           (unsigned long long)key.round, key.attempt);
     }
     rv = fl__client_state_index_copy(&k->index, &next);
@@ -686,7 +696,7 @@ int fl_client_state_grant(struct fl_client_state *k, struct fl_round_key key, co
         rv = add_pending(k, &next, key, more, err);
     }
     if (rv == FL_OK) {
-        rv = commit(k, &next, err);
+        rv = state_commit(k, &next, err);
     }
     fl__client_state_index_done(&next);
     return rv;

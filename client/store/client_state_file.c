@@ -1,4 +1,8 @@
-/* The files of <state_dir>/keep, see data_cache.h. Integers are little-endian as on x86 and ARM. */
+/*
+ * The file formats of <state_dir>/keep (client_state.h): the index, the layout and the blocks, each
+ * with a SHA-256. Runs on the training thread. It does not decide what is kept. Integers are
+ * little-endian as on x86 and ARM.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +45,7 @@ struct block_head {
     uint8_t head[32]; /* SHA-256 of the fields above */
 };
 
-static bool ended(const char *text)
+static bool state_text_is_terminated(const char *text)
 {
     return memchr(text, '\0', FL_NAME_MAX) != NULL;
 }
@@ -170,7 +174,8 @@ static bool check_index(struct fl_buf *file, struct index_head *head)
            head->n_units <= FL_LAYOUT_MAX_UNITS &&
            file->len ==
                sizeof(*head) + head->n * sizeof(struct fl__client_state_entry) + head->n_units &&
-           ended(head->federation) && fl_sha256(file->data, file->len, sha) == FL_OK &&
+           state_text_is_terminated(head->federation) &&
+           fl_sha256(file->data, file->len, sha) == FL_OK &&
            memcmp(sha, head->sha256, sizeof(sha)) == 0;
 }
 
@@ -195,7 +200,8 @@ static int unpack_index(struct fl_buf *file, struct fl__client_state_index *ret)
     (void)memcpy(index.line, head.line, sizeof(index.line));
     (void)memcpy(index.entries, body, index.n * sizeof(*index.entries));
     for (i = 0; i < index.n; i++) {
-        if (!ended(index.entries[i].name) || !fl_name_valid(index.entries[i].name)) {
+        if (!state_text_is_terminated(index.entries[i].name) ||
+            !fl_name_valid(index.entries[i].name)) {
             return FL_EFORMAT;
         }
     }
@@ -210,7 +216,7 @@ static int unpack_index(struct fl_buf *file, struct fl__client_state_index *ret)
     return FL_OK;
 }
 
-/* Nobody who does not know it may take it for nothing. */
+/* An index of a later version is an error, not a damaged file. */
 static bool is_newer(const struct fl_buf *file, struct index_head *head)
 {
     if (file->len < offsetof(struct index_head, n)) {
@@ -234,7 +240,7 @@ int fl__client_state_index_read(const char *dir, struct fl__client_state_index *
     }
     rv = fl_fs_read(path, INDEX_MAX, &file, err);
     if (rv == FL_ELIMIT) {
-        return fl_err_set(err, FL_EFORMAT, "'%s' is not a whole index of kept state", path);
+        return fl_err_set(err, FL_EFORMAT, "'%s' is a damaged index of client state", path);
     }
     if (rv != FL_OK) {
         return rv;
@@ -242,7 +248,7 @@ int fl__client_state_index_read(const char *dir, struct fl__client_state_index *
     rv = is_newer(&file, &head) ? fl_whole_newer(path, head.version, KEEP_VERSION, err)
                                 : unpack_index(&file, ret);
     fl_buf_done(&file);
-    return rv == FL_EFORMAT ? fl_err_set(err, rv, "'%s' is not a whole index of kept state", path)
+    return rv == FL_EFORMAT ? fl_err_set(err, rv, "'%s' is a damaged index of client state", path)
                             : rv;
 }
 
@@ -277,8 +283,8 @@ int fl__client_state_layout_read(const char *dir, const uint8_t digest[FL_DIGEST
     }
     if (rv != FL_OK || memcmp(fl_layout_digest(layout), digest, FL_DIGEST_SIZE) != 0) {
         fl_layout_free(layout);
-        return fl_err_set(err, FL_EFORMAT,
-                          "'%s' is not the layout of the model that is kept beside it", path);
+        return fl_err_set(err, FL_EFORMAT, "'%s' is not the layout of the client state beside it",
+                          path);
     }
     *ret = layout;
     return FL_OK;
@@ -351,19 +357,20 @@ int fl__client_state_block_write(const char *dir, const struct fl__client_state_
     return rv;
 }
 
-static bool check_head(const struct block_head *head, const struct fl__client_state_block *block)
+static bool state_block_check_head(const struct block_head *head,
+                                   const struct fl__client_state_block *block)
 {
     uint8_t sha[32];
 
     return memcmp(head->magic, BLOCK_MAGIC, sizeof(head->magic)) == 0 &&
            head->version == KEEP_VERSION &&
            fl_sha256(head, offsetof(struct block_head, head), sha) == FL_OK &&
-           memcmp(sha, head->head, sizeof(sha)) == 0 && ended(head->name) &&
+           memcmp(sha, head->head, sizeof(sha)) == 0 && state_text_is_terminated(head->name) &&
            strcmp(head->name, block->name) == 0 && head->n_floats == block->n_floats &&
            memcmp(head->layout, block->layout, sizeof(head->layout)) == 0;
 }
 
-static int read_block(int fd, const struct fl__client_state_block *block, float **ret)
+static int state_block_read_fd(int fd, const struct fl__client_state_block *block, float **ret)
 {
     size_t body = block->n_floats * sizeof(float);
     struct block_head head;
@@ -371,7 +378,7 @@ static int read_block(int fd, const struct fl__client_state_block *block, float 
     float *data;
     int rv = fl_fs_pread(fd, &head, sizeof(head), 0);
 
-    if (rv != FL_OK || !check_head(&head, block)) {
+    if (rv != FL_OK || !state_block_check_head(&head, block)) {
         return rv != FL_OK ? rv : FL_EFORMAT;
     }
     data = malloc(body + 1);
@@ -410,17 +417,17 @@ int fl__client_state_block_read(const char *dir, const struct fl__client_state_b
         return fl_err_set(err, fl_err_from_errno(saved), "cannot open '%s': %s", path,
                           strerror(saved));
     }
-    rv = read_block(fd, block, ret);
+    rv = state_block_read_fd(fd, block, ret);
     (void)close(fd);
     if (rv == FL_EFORMAT) {
-        return fl_err_set(err, rv, "'%s' is not whole, or not of this model", path);
+        return fl_err_set(err, rv, "'%s' is damaged, or of another model", path);
     }
     return rv == FL_OK ? rv : fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
 }
 
-/* --- what nobody needs any more --- */
+/* --- removing unused files --- */
 
-static bool named(const struct fl__client_state_index *index, const char *file)
+static bool index_names_file(const struct fl__client_state_index *index, const char *file)
 {
     char name[FL_NAME_MAX + 32];
     size_t i;
@@ -442,12 +449,12 @@ static bool named(const struct fl__client_state_index *index, const char *file)
 static bool is_left(const void *index, const char *file)
 {
     return fl_str_ends_with(file, ".tmp") ||
-           (fl_str_ends_with(file, ".keep") && !named(index, file));
+           (fl_str_ends_with(file, ".keep") && !index_names_file(index, file));
 }
 
 void fl__client_state_sweep(const char *dir, const struct fl__client_state_index *index)
 {
     int rv = fl_fs_remove_each(dir, is_left, index, NULL);
 
-    (void)rv; /* One that stays is in nobody's way, and the next sweep tries again. */
+    (void)rv; /* A file that remains does no harm, and the next sweep retries. */
 }

@@ -1,7 +1,10 @@
 #ifndef FL_CLIENT_KEEP_IMPL_H
 #define FL_CLIENT_KEEP_IMPL_H
 
-/* Shared by keep.c (what is kept and when) and client_state_file.c (how it lies on disk). */
+/*
+ * Private to client_state.c (what is kept and when), client_state_file.c (file formats) and
+ * client_state_read.c.
+ */
 
 #include "client/store/client_state.h"
 
@@ -17,17 +20,17 @@ struct fl__client_state_index {
     char federation[FL_NAME_MAX];
     uint8_t layout[FL_DIGEST_SIZE], line[FL_DIGEST_SIZE];
     struct fl_round_key kept, pending; /* of which round; round 0: none */
-    uint64_t serial;                   /* the last one that was given to a file */
+    uint64_t serial;                   /* the last used serial */
     size_t n_units;
-    uint8_t *granted; /* [n_units] of the pending round, owned; NULL: n_units is 0 */
+    uint8_t *granted; /* upload mask [n_units] of the pending round; owned; NULL: n_units is 0 */
     size_t n;
     struct fl__client_state_entry entries[FL_CLIENT_STATE_MAX];
 };
 
-/* What the head of a block has to say. */
+/* The expected contents of the head of a block. */
 struct fl__client_state_block {
     const char *name;
-    struct fl_round_key key; /* only written */
+    struct fl_round_key key; /* written, not checked */
     const uint8_t *layout;   /* [FL_DIGEST_SIZE] */
     size_t n_floats;
 };
@@ -36,13 +39,13 @@ struct fl__client_state_block {
 FL_MUST_CHECK int fl__client_state_index_copy(const struct fl__client_state_index *from,
                                               struct fl__client_state_index *ret);
 void fl__client_state_index_done(struct fl__client_state_index *index);
-/* NULL: not there. */
+/* NULL: not found. */
 struct fl__client_state_entry *fl__client_state_find(struct fl__client_state_index *index,
                                                      const char *name);
-/* Units of the pending round. */
+/* Does the upload mask of the pending round select any layer, or all? */
 bool fl__client_state_any_granted(const struct fl__client_state_index *index);
 bool fl__client_state_all_granted(const struct fl__client_state_index *index);
-/* Forget the pending set, and what was granted. */
+/* Clear the pending set and its upload mask. */
 void fl__client_state_clear_pending(struct fl__client_state_index *index);
 
 FL_MUST_CHECK int fl__client_state_index_write(const char *dir,
@@ -55,14 +58,14 @@ FL_MUST_CHECK int fl__client_state_block_write(const char *dir,
                                                const struct fl__client_state_block *block,
                                                uint64_t serial, const float *data, bool sync,
                                                struct fl_err *err);
-/* Owned, free(). FL_ENOENT, FL_EFORMAT: not there, or not whole. */
+/* Owned, free(). FL_ENOENT: missing. FL_EFORMAT: damaged. */
 FL_MUST_CHECK int fl__client_state_block_read(const char *dir,
                                               const struct fl__client_state_block *block,
                                               uint64_t serial, float **ret, struct fl_err *err);
 /*
- * The textual layout that the blocks are of, <dir>/layout: nothing here needs it but who reads the
- * folder without a server (client_state_read.h). Written when it is not there or another; read only
- * when it has this digest: FL_ENOENT, FL_EFORMAT.
+ * The textual layout of the blocks, <dir>/layout: only for readers of the folder without a server
+ * (client_state_read.h). Written when missing or different; read only when it has this digest:
+ * FL_ENOENT, FL_EFORMAT.
  */
 FL_MUST_CHECK int fl__client_state_layout_write(const char *dir, const struct fl_layout *layout,
                                                 bool sync, struct fl_err *err);

@@ -9,7 +9,7 @@
 #define DAY_PATH  4096
 #define DAY_BYTES 64
 
-static int path_of(const char *state_dir, char path[DAY_PATH], struct fl_err *err)
+static int day_path(const char *state_dir, char path[DAY_PATH], struct fl_err *err)
 {
     return fl_fs_join(path, DAY_PATH, state_dir, "rounds-today") == FL_OK
                ? FL_OK
@@ -22,7 +22,7 @@ int fl_day_rounds(const char *state_dir, uint64_t day, uint64_t *ret, struct fl_
     char text[DAY_BYTES + 1] = "";
     char *end = text;
     struct fl_buf file;
-    int rv = path_of(state_dir, path, err);
+    int rv = day_path(state_dir, path, err);
 
     rv = rv == FL_OK ? fl_fs_read(path, DAY_BYTES, &file, err) : rv;
     if (rv == FL_OK) {
@@ -43,7 +43,7 @@ int fl_day_add(const char *state_dir, uint64_t day, struct fl_err *err)
     int n;
     int rv = fl_day_rounds(state_dir, day, &rounds, err);
 
-    rv = rv == FL_OK ? path_of(state_dir, path, err) : rv;
+    rv = rv == FL_OK ? day_path(state_dir, path, err) : rv;
     if (rv != FL_OK) {
         return rv;
     }

@@ -20,29 +20,29 @@ struct head {
     char magic[8];
     uint32_t version, reserved;
     uint64_t group, len;
-    uint8_t sha256[FL_DIGEST_SIZE]; /* of what follows the head */
-    uint8_t head[FL_DIGEST_SIZE];   /* of what is before this */
+    uint8_t sha256[FL_DIGEST_SIZE]; /* of the data behind the head */
+    uint8_t head[FL_DIGEST_SIZE];   /* of the fields above */
 };
 _Static_assert(sizeof(struct head) == 96, "no padding");
 
-static int path_of(const char *state_dir, char path[SUMMARY_PATH], struct fl_err *err)
+static int own_summary_path(const char *state_dir, char path[SUMMARY_PATH], struct fl_err *err)
 {
     return fl_fs_join(path, SUMMARY_PATH, state_dir, "summary.bin") == FL_OK
                ? FL_OK
                : fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", state_dir);
 }
 
-static int damaged(const char *path, struct fl_err *err)
+static int summary_damaged(const char *path, struct fl_err *err)
 {
-    return fl_err_set(
-        err, FL_EFORMAT,
-        "'%s', the data summary that was sent, is damaged: without it no summary is "
-        "sent. Take it from a backup; remove it only if its samples may be summarised "
-        "again (docs/what-updates-tell.md)",
-        path);
+    return fl_err_set(err, FL_EFORMAT,
+                      "'%s', the data summary that was sent, is damaged: no summary is sent "
+                      "without it. Restore it from a backup; remove it only if its samples may be "
+                      "summarised again (docs/what-updates-tell.md)",
+                      path);
 }
 
-static int check_head(const struct head *h, uint64_t size, const char *path, struct fl_err *err)
+static int summary_check_head(const struct head *h, uint64_t size, const char *path,
+                              struct fl_err *err)
 {
     uint8_t sha[FL_DIGEST_SIZE];
     bool ours = memcmp(h->magic, SUMMARY_MAGIC, sizeof(h->magic)) == 0;
@@ -54,12 +54,12 @@ static int check_head(const struct head *h, uint64_t size, const char *path, str
         fl_sha256(h, offsetof(struct head, head), sha) != FL_OK ||
         memcmp(sha, h->head, sizeof(sha)) != 0 || size != sizeof(*h) + h->len)
     {
-        return damaged(path, err);
+        return summary_damaged(path, err);
     }
     return FL_OK;
 }
 
-/* The open file, whose head is good. */
+/* Opens the file and checks its head. */
 static int open_summary(const char *path, int *ret_fd, struct head *ret, struct fl_err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -72,11 +72,11 @@ static int open_summary(const char *path, int *ret_fd, struct head *ret, struct 
     }
     rv = fstat(fd, &st) == 0 ? fl_fs_pread(fd, ret, sizeof(*ret), 0) : fl_err_from_errno(errno);
     if (rv == FL_EFORMAT) {
-        rv = damaged(path, err);
+        rv = summary_damaged(path, err);
     } else if (rv != FL_OK) {
         rv = fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
     } else {
-        rv = check_head(ret, (uint64_t)st.st_size, path, err);
+        rv = summary_check_head(ret, (uint64_t)st.st_size, path, err);
     }
     if (rv != FL_OK) {
         (void)close(fd);
@@ -91,7 +91,7 @@ int fl_summary_group(const char *state_dir, uint64_t *ret, struct fl_err *err)
     char path[SUMMARY_PATH];
     struct head head;
     int fd = -1;
-    int rv = path_of(state_dir, path, err);
+    int rv = own_summary_path(state_dir, path, err);
 
     rv = rv == FL_OK ? open_summary(path, &fd, &head, err) : rv;
     if (rv == FL_OK) {
@@ -101,8 +101,8 @@ int fl_summary_group(const char *state_dir, uint64_t *ret, struct fl_err *err)
     return rv;
 }
 
-static int read_body(int fd, const char *path, const struct head *head, struct fl_buf *out,
-                     struct fl_err *err)
+static int summary_read_body(int fd, const char *path, const struct head *head, struct fl_buf *out,
+                             struct fl_err *err)
 {
     uint8_t sha[FL_DIGEST_SIZE];
     size_t len = (size_t)head->len;
@@ -111,7 +111,7 @@ static int read_body(int fd, const char *path, const struct head *head, struct f
     rv = rv == FL_OK ? fl_fs_pread(fd, out->data, len, sizeof(*head)) : rv;
     rv = rv == FL_OK ? fl_sha256(out->data, len, sha) : rv;
     if (rv == FL_EFORMAT || (rv == FL_OK && memcmp(sha, head->sha256, sizeof(sha)) != 0)) {
-        return damaged(path, err);
+        return summary_damaged(path, err);
     }
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
@@ -125,11 +125,11 @@ int fl_summary_load(const char *state_dir, struct fl_buf *out, struct fl_err *er
     char path[SUMMARY_PATH];
     struct head head;
     int fd = -1;
-    int rv = path_of(state_dir, path, err);
+    int rv = own_summary_path(state_dir, path, err);
 
     rv = rv == FL_OK ? open_summary(path, &fd, &head, err) : rv;
     if (rv == FL_OK) {
-        rv = read_body(fd, path, &head, out, err);
+        rv = summary_read_body(fd, path, &head, out, err);
         (void)close(fd);
     }
     return rv;
@@ -141,7 +141,7 @@ int fl_summary_save(const char *state_dir, uint64_t group, const void *data, siz
     struct head head = {.version = SUMMARY_VERSION, .group = group, .len = len};
     const struct fl_run runs[] = {{&head, sizeof(head)}, {data, len}};
     char path[SUMMARY_PATH];
-    int rv = path_of(state_dir, path, err);
+    int rv = own_summary_path(state_dir, path, err);
 
     (void)memcpy(head.magic, SUMMARY_MAGIC, sizeof(head.magic));
     rv = rv == FL_OK ? fl_sha256(data, len, head.sha256) : rv;

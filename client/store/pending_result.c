@@ -6,7 +6,7 @@ int fl_pending_result_load(struct fl_pending_result *held, struct fl_err *err)
         held->state_dir != NULL ? fl_result_load(held->state_dir, &held->result, err) : FL_ENOENT;
 
     if (rv == FL_EFORMAT) {
-        fl_log(held->log, FL_LOG_WARNING, "client", "%s, ignoring it", fl_err_text(err, rv));
+        fl_log(held->log, FL_LOG_WARNING, "client", "%s, ignoring the file", fl_err_text(err, rv));
     }
     return rv == FL_ENOENT || rv == FL_EFORMAT ? FL_OK : rv;
 }

@@ -1,3 +1,9 @@
+/*
+ * A finished result as the file <state_dir>/result.bin: format, checks, reading and writing; and
+ * its reference count. Written on the training thread, read at the start, released on the loop. It
+ * does not decide when a result is dropped (pending_result.c).
+ */
+
 #include "client/store/result.h"
 
 #include <errno.h>
@@ -12,8 +18,8 @@
 #include "libfl/model/digest.h"
 
 /*
- * "FLRESULT", then a version: the layout below, integers little-endian as on x86 and ARM;
- * behind it divergence, delta, what is sent beside it, and the mask.
+ * "FLRESULT", then a version and the head below, integers little-endian as on x86 and ARM; behind
+ * it divergence, delta, the solver's other payloads, and the mask.
  */
 #define RESULT_MAGIC    "FLRESULT"
 #define RESULT_VERSION  1
@@ -35,7 +41,7 @@ struct head {
     uint8_t layout[FL_DIGEST_SIZE], line[FL_DIGEST_SIZE];
     uint64_t n_units, n_floats, n_sent, n_mask;
     uint64_t kept_round, kept_attempt;
-    uint8_t sha256[32]; /* over the SHA-256s of all that is behind the head, run by run */
+    uint8_t sha256[32]; /* over the SHA-256s of all runs behind the head */
     uint8_t head[32];   /* over the fields above */
 };
 
@@ -75,14 +81,14 @@ void fl_result_unref(struct fl_result *result)
     free(result);
 }
 
-static int path_of(const char *state_dir, char path[RESULT_PATH], struct fl_err *err)
+static int result_path(const char *state_dir, char path[RESULT_PATH], struct fl_err *err)
 {
     return fl_fs_join(path, RESULT_PATH, state_dir, "result.bin") == FL_OK
                ? FL_OK
                : fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", state_dir);
 }
 
-/* What lies behind the head; empty runs have no memory. */
+/* The runs behind the head; empty runs have no memory. */
 static size_t runs_of(const struct fl_result *r, struct fl_run runs[N_RUNS])
 {
     size_t n = 0;
@@ -97,7 +103,7 @@ static size_t runs_of(const struct fl_result *r, struct fl_run runs[N_RUNS])
     return n;
 }
 
-static int digest_of(const struct fl_run *runs, size_t n, uint8_t sha[32])
+static int result_digest(const struct fl_run *runs, size_t n, uint8_t sha[32])
 {
     uint8_t each[N_RUNS][32];
     size_t i;
@@ -136,7 +142,7 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
     struct fl_run runs[1 + N_RUNS];
     char path[RESULT_PATH];
     size_t n;
-    int rv = path_of(state_dir, path, err);
+    int rv = result_path(state_dir, path, err);
 
     FL_REQUIRE(r->n_sent <= RESULT_SENT_MAX);
     if (rv != FL_OK) {
@@ -147,7 +153,7 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
     (void)memcpy(head.line, r->line, sizeof(head.line));
     runs[0] = (struct fl_run){&head, sizeof(head)};
     n = runs_of(r, runs + 1);
-    rv = digest_of(runs + 1, n, head.sha256);
+    rv = result_digest(runs + 1, n, head.sha256);
     if (rv == FL_OK) {
         rv = fl_sha256(&head, offsetof(struct head, head), head.head);
     }
@@ -156,8 +162,8 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
 
 /* --- reading --- */
 
-/* FL_EFORMAT: not whole. Of another version only that is read. */
-static int read_head(int fd, struct head *head)
+/* Of another version only magic and version are read. FL_EFORMAT: damaged. */
+static int result_read_head(int fd, struct head *head)
 {
     uint8_t sha[32];
     int rv;
@@ -187,7 +193,7 @@ static bool check_sizes(const struct head *head, uint64_t size)
     return size == sizeof(*head) + body;
 }
 
-static int take_memory(struct fl_result *r)
+static int result_allocate(struct fl_result *r)
 {
     size_t i;
 
@@ -233,14 +239,14 @@ static void take_head(const struct head *head, struct fl_result *r)
     (void)memcpy(r->line, head->line, sizeof(r->line));
 }
 
-static int read_body(int fd, const struct head *head, struct fl_result *r)
+static int result_read_body(int fd, const struct head *head, struct fl_result *r)
 {
     uint64_t offset = sizeof(*head);
     struct fl_run runs[N_RUNS];
     uint8_t sha[32];
     size_t n;
     size_t i;
-    int rv = take_memory(r);
+    int rv = result_allocate(r);
 
     if (rv != FL_OK) {
         return rv;
@@ -251,7 +257,7 @@ static int read_body(int fd, const struct head *head, struct fl_result *r)
         offset += runs[i].len;
     }
     if (rv == FL_OK) {
-        rv = digest_of(runs, n, sha);
+        rv = result_digest(runs, n, sha);
     }
     return rv == FL_OK && memcmp(sha, head->sha256, sizeof(sha)) != 0 ? FL_EFORMAT : rv;
 }
@@ -263,7 +269,7 @@ static int read_file(int fd, const char *path, struct fl_result *r, struct fl_er
     int rv = fstat(fd, &st) == 0 ? FL_OK : fl_err_from_errno(errno);
 
     if (rv == FL_OK) {
-        rv = read_head(fd, &head);
+        rv = result_read_head(fd, &head);
     }
     if (rv == FL_OK && memcmp(head.magic, RESULT_MAGIC, sizeof(head.magic)) == 0 &&
         fl_whole_is_newer(head.version, RESULT_VERSION))
@@ -278,10 +284,10 @@ static int read_file(int fd, const char *path, struct fl_result *r, struct fl_er
     }
     if (rv == FL_OK) {
         take_head(&head, r);
-        rv = read_body(fd, &head, r);
+        rv = result_read_body(fd, &head, r);
     }
     if (rv == FL_EFORMAT) {
-        return fl_err_set(err, rv, "'%s' is not a whole result file", path);
+        return fl_err_set(err, rv, "'%s' is a damaged result file", path);
     }
     return rv == FL_OK ? rv : fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
 }
@@ -291,7 +297,7 @@ int fl_result_load(const char *state_dir, struct fl_result **ret, struct fl_err 
     struct fl_result *r;
     char path[RESULT_PATH];
     int fd;
-    int rv = path_of(state_dir, path, err);
+    int rv = result_path(state_dir, path, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -317,7 +323,7 @@ int fl_result_load(const char *state_dir, struct fl_result **ret, struct fl_err 
 int fl_result_remove(const char *state_dir, struct fl_err *err)
 {
     char path[RESULT_PATH];
-    int rv = path_of(state_dir, path, err);
+    int rv = result_path(state_dir, path, err);
 
     if (rv == FL_OK) {
         rv = fl_fs_remove(path);

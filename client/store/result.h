@@ -2,12 +2,13 @@
 #define FL_CLIENT_RESULT_H
 
 /*
- * A finished result, in memory and on disk: <state_dir>/result.bin, written whole. A file
- * that is damaged, or of another model, counts as none; one of
- * a later version ends the start (FL_EVERSION).
+ * A finished result, in memory and on disk: <state_dir>/result.bin, replaced atomically. A file
+ * that is damaged, or of another model, counts as none; one of a later version fails the start
+ * (FL_EVERSION).
  *
- * Counted, because the lane codes a result for a push while the session may drop it.
- * Threading: references are taken and given back on the loop; the lane only reads.
+ * Reference-counted, because the training thread may encode a result for a push while the session
+ * drops it. Threading: references are taken and released on the loop; the training thread only
+ * reads.
  */
 
 #include <stdbool.h>
@@ -28,16 +29,16 @@ struct fl_result {
     bool has_received, has_trained;
     struct fl_result_evaluation received, trained;
     double previous_dot;
-    /* A pending set was written with it (data_cache.h): without that it is of no use. */
+    /* A pending set was written with it (client_state.h), and the result is useless without it. */
     bool pending;
-    bool has_kept;                  /* of the round that it was trained with what was kept of */
-    struct fl_round_key kept;       /* round 0: nothing was */
+    bool has_kept;            /* `kept` is set: the round of the client state used in training */
+    struct fl_round_key kept; /* round 0: no client state was used */
     uint8_t digest[FL_DIGEST_SIZE]; /* of the layout */
     uint8_t line[FL_DIGEST_SIZE];   /* Welcome's */
     size_t n_units, n_floats, n_sent, n_mask;
     float *divergence; /* [n_units], owned */
     float *delta;      /* [n_floats], owned */
-    float **sent;      /* [n_sent][n_floats], owned; what the solver sends beside the update */
+    float **sent;      /* [n_sent][n_floats], owned; payloads of the solver beside the update */
     uint8_t *mask;     /* [n_mask] neurons that are sent, owned; NULL: all */
 };
 
@@ -48,7 +49,9 @@ void fl_result_unref(struct fl_result *result); /* NULL is allowed. */
 
 FL_MUST_CHECK int fl_result_save(const char *state_dir, const struct fl_result *result,
                                  struct fl_err *err);
-/* FL_ENOENT: none; FL_EFORMAT: damaged, or of another version. */
+/*
+ * FL_ENOENT: none; FL_EFORMAT: damaged, or of an unknown version; FL_EVERSION: of a later version.
+ */
 FL_MUST_CHECK int fl_result_load(const char *state_dir, struct fl_result **ret, struct fl_err *err);
 FL_MUST_CHECK int fl_result_remove(const char *state_dir, struct fl_err *err);
 

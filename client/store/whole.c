@@ -10,7 +10,7 @@
 
 #define WHOLE_PATH 4096
 
-static int fail(struct fl_err *err, const char *what, const char *path)
+static int whole_errno_error(struct fl_err *err, const char *what, const char *path)
 {
     int saved = errno;
 
@@ -21,7 +21,7 @@ static int fail(struct fl_err *err, const char *what, const char *path)
 int fl_whole_newer(const char *path, unsigned version, unsigned known, struct fl_err *err)
 {
     return fl_err_set(err, FL_EVERSION,
-                      "'%s' is in version %u of the format, this program knows up to %u: use the "
+                      "'%s' has version %u of its format, this program supports up to %u: use the "
                       "newer program, or another state folder",
                       path, version, known);
 }
@@ -41,7 +41,7 @@ int fl_whole_write(const char *path, const struct fl_run *runs, size_t n, bool s
     }
     fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
     if (fd < 0) {
-        return fail(err, "create", tmp);
+        return whole_errno_error(err, "create", tmp);
     }
     for (i = 0; rv == FL_OK && i < n; i++) {
         rv = fl_fs_pwrite(fd, runs[i].data, runs[i].len, offset);
@@ -50,10 +50,10 @@ int fl_whole_write(const char *path, const struct fl_run *runs, size_t n, bool s
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
     } else if (sync && fsync(fd) != 0) {
-        rv = fail(err, "sync", tmp);
+        rv = whole_errno_error(err, "sync", tmp);
     }
     if (close(fd) != 0 && rv == FL_OK) {
-        rv = fail(err, "close", tmp);
+        rv = whole_errno_error(err, "close", tmp);
     }
     if (rv == FL_OK) {
         rv = fl_fs_publish(tmp, path, sync, err);

@@ -1,9 +1,9 @@
 /*
- * An update on its way to the bytes of a Push, on the lane. The units that are granted, and
- * what the codec loses by coding them (its residual), join the pending set of the round
- * before the first byte goes out: when the server counts the round, so does the residual
- * (data_cache.h). Until then the kept residual does not change, so a Push that is resumed, even
- * by another process, has the same bytes.
+ * Encodes an update as the bytes of a Push, on the training thread. Before the first byte is sent,
+ * the upload mask and the codec's residual (what encoding loses) become part of the pending client
+ * state of the round: they take effect exactly when the server aggregates the round
+ * (client_state.h). Until then the committed residual does not change, so a resumed Push, even by
+ * another process, has the same bytes. It sends nothing itself (client/daemon/delivery.c).
  */
 
 #include "client/work/code.h"
@@ -33,8 +33,8 @@ int fl_code_begin(struct fl_code *code, const struct fl_worker *worker, struct f
     return FL_OK;
 }
 
-static int add_part(struct fl_code *code, const char *bundle, size_t unit, enum fl_codec_id codec,
-                    uint64_t bytes)
+static int code_add_section(struct fl_code *code, const char *bundle, size_t unit,
+                            enum fl_codec_id codec, uint64_t bytes)
 {
     struct fl_wire_part *part = &code->parts[code->n_parts++];
 
@@ -58,13 +58,13 @@ static int code_update(struct fl_code *code, size_t l, const uint8_t *keep, floa
     int rv = fl_unit_encode(setup->codec, setup->codec_options, layout, l, &in, buf);
 
     if (rv == FL_OK) {
-        rv = add_part(code, "update", l, setup->codec->id, buf->len - before);
+        rv = code_add_section(code, "update", l, setup->codec->id, buf->len - before);
         code->parts[code->n_parts - 1].masked = keep != NULL;
     }
     return rv;
 }
 
-/* What the solver sends beside the update goes as it is: float32. */
+/* Payloads of the solver other than the update are sent uncompressed, as float32. */
 static int code_sent(struct fl_code *code, size_t l, struct fl_buf *buf)
 {
     const struct fl_setup *setup = code->setup;
@@ -79,7 +79,7 @@ static int code_sent(struct fl_code *code, size_t l, struct fl_buf *buf)
         rv = fl_codec_float32.encode(
             NULL, layout, l, code->result->sent[i] + fl_layout_unit(layout, l)->offset, buf);
         if (rv == FL_OK) {
-            rv = add_part(code, names[i], l, FL_CODEC_FLOAT32, buf->len - before);
+            rv = code_add_section(code, names[i], l, FL_CODEC_FLOAT32, buf->len - before);
         }
     }
     return rv;
@@ -115,7 +115,7 @@ static int code_units(struct fl_code *code, float *residual)
     return rv;
 }
 
-/* The kept residual, to be replaced in place; zeros when there is none yet. */
+/* Loads the committed residual, to be replaced in place; zeros when there is none. */
 static int load_residual(const struct fl_code *code, float **ret, struct fl_err *err)
 {
     int rv = fl_client_state_load(code->keeps, FL_KEEP_RESIDUAL, ret, err);
@@ -136,7 +136,7 @@ int fl_code_run(struct fl_code *code, struct fl_err *err)
     int rv = FL_OK;
 
     if (why != NULL) {
-        return fl_err_set(err, FL_ESTATE, "the kept result cannot be sent: %s", why);
+        return fl_err_set(err, FL_ESTATE, "the pending result cannot be sent: %s", why);
     }
     if (fl_codec_keeps_residual(setup->codec, setup->codec_options)) {
         rv = load_residual(code, &residual, err);

@@ -1,4 +1,8 @@
-/* The data summary of this client: made once, kept for ever, checked against the client's terms. */
+/*
+ * The data summary of this client: makes it once per state folder, checks it against the operator's
+ * limits, and cuts it into pieces to send. The checks run on the loop, fl_offer_make() on the
+ * training thread. It does not send (client/daemon/summary_upload.c).
+ */
 #include "client/work/data_summary.h"
 
 #include <inttypes.h>
@@ -6,8 +10,8 @@
 #include "client/store/own_summary.h"
 
 /*
- * No mean may be of fewer samples than was asked for and allowed, also in the summary of a program:
- * a trainer of the user's makes its own.
+ * Rejects a summary whose means have fewer samples than requested and allowed. A program of the
+ * user makes its own summary, so it is checked, too.
  */
 static int check_means(const struct fl_worker *worker, const struct fl_buf *made, uint64_t samples,
                        struct fl_err *err)
@@ -24,8 +28,9 @@ static int check_means(const struct fl_worker *worker, const struct fl_buf *made
         return FL_OK;
     }
     return fl_err_set(err, FL_EPERM,
-                      "%" PRIu64 " means of %" PRIu64 " samples are not all of %" PRIu64
-                      " samples at least: a short last group has to be joined to the one before",
+                      "a data summary of %" PRIu64 " means of %" PRIu64
+                      " samples has means of fewer than %" PRIu64
+                      " samples: a short last group has to be merged into the previous one",
                       means, samples, group > least ? group : least);
 }
 
@@ -37,21 +42,21 @@ static int make_new(const struct fl_worker *worker, struct fl_buf *out, struct f
 
     if (samples < least) {
         return fl_err_set(err, FL_EPERM,
-                          "a mean has to be of %" PRIu64 " samples at least ('least_group' of this "
-                          "client), and the client has %" PRIu64,
+                          "a mean needs at least %" PRIu64
+                          " samples ('least_group' of this client), and the client has %" PRIu64,
                           least, samples);
     }
     rv = fl_trainer_offer(worker->trainer, worker->seed, out, err);
     return rv == FL_OK && out->len > 0 ? check_means(worker, out, samples, err) : rv;
 }
 
-/* FL_ENOENT: none was sent yet. */
+/* The summary that was sent before. FL_ENOENT: none. */
 static int load_sent(const struct fl_worker *worker, struct fl_buf *out, struct fl_err *err)
 {
     return worker->state_dir != NULL ? fl_summary_load(worker->state_dir, out, err) : FL_ENOENT;
 }
 
-/* Before a byte of it is sent. */
+/* Saves the summary before a byte of it is sent. */
 static int save_new(const struct fl_worker *worker, const struct fl_buf *made, struct fl_err *err)
 {
     const struct fl_setup *setup = worker->setup;
@@ -68,7 +73,7 @@ int fl_offer_make(const struct fl_worker *worker, struct fl_offer *ret, struct f
     int rv;
     bool made = false;
 
-    *ret = (struct fl_offer){.told = 0};
+    *ret = (struct fl_offer){.sent = 0};
     fl_buf_init(&ret->data, FL_OFFER_MAX);
     rv = load_sent(worker, &ret->data, err);
     if (rv == FL_ENOENT) {
@@ -88,36 +93,36 @@ int fl_offer_make(const struct fl_worker *worker, struct fl_offer *ret, struct f
         return rv;
     }
     fl_log(worker->log, FL_LOG_WARNING, "client",
-           "no data summary is sent, taking part without: %s", fl_err_text(err, rv));
+           "no data summary is sent, taking part without one: %s", fl_err_text(err, rv));
     return FL_OK;
 }
 
 void fl_offer_rewind(struct fl_offer *offer)
 {
-    offer->told = 0;
-    offer->told_all = false;
+    offer->sent = 0;
+    offer->sent_all = false;
 }
 
 bool fl_offer_next(struct fl_offer *offer, struct fl_wire_offer *ret)
 {
-    size_t left = offer->data.len - offer->told;
+    size_t left = offer->data.len - offer->sent;
 
-    if (offer->told_all) {
+    if (offer->sent_all) {
         return false;
     }
-    ret->offset = offer->told;
+    ret->offset = offer->sent;
     ret->total = offer->data.len;
     ret->len = left < FL_WIRE_OFFER_PIECE ? left : FL_WIRE_OFFER_PIECE;
-    ret->data = ret->len > 0 ? offer->data.data + offer->told : NULL;
-    offer->told += ret->len;
-    offer->told_all = offer->told == offer->data.len;
+    ret->data = ret->len > 0 ? offer->data.data + offer->sent : NULL;
+    offer->sent += ret->len;
+    offer->sent_all = offer->sent == offer->data.len;
     return true;
 }
 
 void fl_offer_done(struct fl_offer *offer)
 {
     fl_buf_done(&offer->data);
-    *offer = (struct fl_offer){.told = 0};
+    *offer = (struct fl_offer){.sent = 0};
 }
 
 int fl_offer_allowed(const struct fl_worker_terms *terms, const struct fl_solver_ops *solver,
@@ -126,22 +131,24 @@ int fl_offer_allowed(const struct fl_worker_terms *terms, const struct fl_solver
     uint64_t group = solver->offer != NULL ? solver->offer_group(options) : 0;
 
     if (!terms->offers) {
-        return fl_err_set(err, FL_EPERM,
-                          "with the solver '%s' means of this client's samples leave the machine, "
-                          "for all other clients, and its configuration does not say 'offers: yes'",
-                          solver->policy.name);
+        return fl_err_set(
+            err, FL_EPERM,
+            "solver '%s' sends means of this client's samples to all other clients, and the "
+            "configuration of this client does not allow that ('offers: yes')",
+            solver->policy.name);
     }
     if (group != 0 && group < terms->least_group) {
         return fl_err_set(err, FL_EPERM,
-                          "the server asks for means of %" PRIu64 " samples each "
-                          "(strategy.solver.group), and 'least_group' of this client is %" PRIu64,
+                          "the server requests means of %" PRIu64
+                          " samples each (strategy.solver.group), fewer than 'least_group' of this "
+                          "client, %" PRIu64,
                           group, terms->least_group);
     }
     return FL_OK;
 }
 
-/* Of the summary that was sent: its groups are the only ones that are ever told of. */
-static int check_sent(const struct fl_worker *worker, struct fl_err *err)
+/* A summary with another group size than the one sent before is never made. */
+static int summary_check_sent(const struct fl_worker *worker, struct fl_err *err)
 {
     const struct fl_setup *setup = worker->setup;
     uint64_t asked = setup->solver->offer_group(setup->solver_options);
@@ -151,9 +158,9 @@ static int check_sent(const struct fl_worker *worker, struct fl_err *err)
 
     if (rv == FL_OK && sent != asked) {
         rv = fl_err_set(err, FL_EPERM,
-                        "the server asks for means with strategy.solver.group %" PRIu64
-                        ", and this client sent its summary with %" PRIu64
-                        ": two summaries of the same samples would give single samples away "
+                        "the server requests means with strategy.solver.group %" PRIu64
+                        ", and this client sent its data summary with %" PRIu64
+                        ": two summaries of the same samples would reveal single samples "
                         "(docs/what-updates-tell.md)",
                         asked, sent);
     }
@@ -170,5 +177,5 @@ int fl_offer_check(const struct fl_worker *worker, bool wants, struct fl_err *er
         return FL_OK;
     }
     rv = fl_offer_allowed(&worker->terms, setup->solver, setup->solver_options, err);
-    return rv == FL_OK && made ? check_sent(worker, err) : rv;
+    return rv == FL_OK && made ? summary_check_sent(worker, err) : rv;
 }

@@ -4,9 +4,9 @@
 
 #include "client/work/local_model.h"
 
-static int evaluate(const struct fl_worker *worker, const struct fl_setup *setup,
-                    const struct fl_task *task, const float *model, double rate,
-                    atomic_bool *cancel, struct fl_evaluation *ret, struct fl_err *err)
+static int evaluation_measure(const struct fl_worker *worker, const struct fl_setup *setup,
+                              const struct fl_task *task, const float *model, double rate,
+                              atomic_bool *cancel, struct fl_evaluation *ret, struct fl_err *err)
 {
     struct fl_train_evaluation *r = &ret->received;
     struct fl_train_task fit = {.round = task->key.round > 0 ? task->key.round : 1,
@@ -18,7 +18,7 @@ static int evaluate(const struct fl_worker *worker, const struct fl_setup *setup
                                 .population = task->population,
                                 .cancel = cancel};
 
-    /* Without a learning rate there is nothing that fitting could do. */
+    /* Fitting needs a learning rate. */
     if (setup->personal->adapts && fit.learning_rate != 0.0) {
         return fl_trainer_adapt(worker->trainer, &fit, r, &ret->adapted, err);
     }
@@ -35,11 +35,13 @@ int fl_evaluation_run(const struct fl_worker *worker, const struct fl_setup *set
 
     *ret = (struct fl_evaluation){.received = {0}};
     if (setup != worker->setup) {
-        return fl_err_set(err, FL_ESTATE, "the model is another one now");
+        return fl_err_set(err, FL_ESTATE,
+                          "the setup changed: the evaluation was for another model");
     }
     rv = fl_local_copy(worker, setup->layout, model, &own, err);
     if (rv == FL_OK) {
-        rv = evaluate(worker, setup, task, own != NULL ? own : model, rate, cancel, ret, err);
+        rv = evaluation_measure(worker, setup, task, own != NULL ? own : model, rate, cancel, ret,
+                                err);
     }
     free(own);
     return rv;

@@ -1,3 +1,9 @@
+/*
+ * The payloads of a task: chooses those that this client needs, gives each its memory, checks
+ * offsets and digests, and saves the one that later rounds reuse. Called on the loop and on the
+ * training thread, never at the same time. It does not fetch (client/daemon/download.c).
+ */
+
 #include "client/work/inputs.h"
 
 #include <stdlib.h>
@@ -8,8 +14,9 @@
 #include "libfl/model/digest.h"
 
 /*
- * What all clients told of their data, together: far above any (a thousand clients with a
- * pair of means each of the largest data here are 13 MB), and no danger to this machine.
+ * Limit of the collected data summaries of all clients: far above any real collection (a thousand
+ * clients with a pair of means each of the largest data set here are 13 MB), and no danger to this
+ * machine.
  */
 #define OPAQUE_MAX (UINT64_C(1) << 30)
 
@@ -50,7 +57,7 @@ void fl_inputs_list(struct fl_inputs *listed, const struct fl_wire_task *task)
 
         *in = (struct fl_input){.bytes = b->bytes, .has_digest = b->has_digest};
         (void)memcpy(in->digest, b->digest, sizeof(in->digest));
-        /* The wire took it as a name, so it fits. */
+        /* The decoder accepted the name, so it fits. */
         if (fl_str_copy(in->name, sizeof(in->name), b->name) == FL_OK) {
             listed->n++;
         }
@@ -59,20 +66,20 @@ void fl_inputs_list(struct fl_inputs *listed, const struct fl_wire_task *task)
 
 /* --- choosing --- */
 
-static int take(const struct fl_input *listed, bool opaque, struct fl_inputs *ret,
-                struct fl_err *err)
+static int inputs_add(const struct fl_input *listed, bool opaque, struct fl_inputs *ret,
+                      struct fl_err *err)
 {
     uint64_t floats = fl_layout_count(ret->setup->layout);
 
     if (!opaque && listed->bytes != floats * sizeof(float)) {
-        return fl_err_set(err, FL_EPROTO,
-                          "the bundle '%s' has %llu bytes, but the model has %llu entries, which "
-                          "are %llu bytes",
-                          listed->name, (unsigned long long)listed->bytes,
-                          (unsigned long long)floats, (unsigned long long)(floats * sizeof(float)));
+        return fl_err_set(
+            err, FL_EPROTO,
+            "payload '%s' has %llu bytes, expected %llu entries of the model, which are %llu bytes",
+            listed->name, (unsigned long long)listed->bytes, (unsigned long long)floats,
+            (unsigned long long)(floats * sizeof(float)));
     }
     if (opaque && listed->bytes > OPAQUE_MAX) {
-        return fl_err_set(err, FL_EPROTO, "the bundle '%s' has %llu bytes, at most %llu are taken",
+        return fl_err_set(err, FL_EPROTO, "payload '%s' has %llu bytes, the limit is %llu",
                           listed->name, (unsigned long long)listed->bytes,
                           (unsigned long long)OPAQUE_MAX);
     }
@@ -82,7 +89,7 @@ static int take(const struct fl_input *listed, bool opaque, struct fl_inputs *re
     return FL_OK;
 }
 
-/* Where training starts: one bundle, or none when that is the client's own model. */
+/* The starting model: one payload, or none when training starts from the client's own model. */
 static int choose_start(struct fl_inputs *listed, bool has_own, struct fl_inputs *ret,
                         struct fl_err *err)
 {
@@ -97,8 +104,8 @@ static int choose_start(struct fl_inputs *listed, bool has_own, struct fl_inputs
     if (in == NULL) {
         in = fl_inputs_find(listed, "model");
     }
-    return in != NULL ? take(in, /* opaque= */ false, ret, err)
-                      : fl_err_set(err, FL_EPROTO, "the task lists no bundle 'model'");
+    return in != NULL ? inputs_add(in, /* opaque= */ false, ret, err)
+                      : fl_err_set(err, FL_EPROTO, "the task lists no payload 'model'");
 }
 
 int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_own,
@@ -116,12 +123,12 @@ int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_
 
         if (opaque && (in == NULL || in->bytes == 0)) {
             fl_log_peer(log, FL_LOG_NOTICE, "client", FL_WORK_SERVER,
-                        "no client offered anything as '%s': solver '%s' makes plain steps", *name,
-                        solver->policy.name);
+                        "no client sent a data summary for '%s': solver '%s' makes plain steps",
+                        *name, solver->policy.name);
         }
-        /* One that is not listed is none yet, and the solver knows what that means. */
+        /* A payload that is not listed does not exist yet; the solver handles that. */
         if (in != NULL && fl_inputs_find(ret, *name) == NULL) {
-            rv = take(in, opaque, ret, err);
+            rv = inputs_add(in, opaque, ret, err);
         }
     }
     if (rv != FL_OK) {
@@ -136,7 +143,7 @@ int fl_inputs_choose_model(struct fl_setup *setup, const struct fl_input *bundle
     int rv;
 
     *ret = (struct fl_inputs){.setup = fl_setup_ref(setup)};
-    rv = take(bundle, /* opaque= */ false, ret, err);
+    rv = inputs_add(bundle, /* opaque= */ false, ret, err);
     if (rv != FL_OK) {
         fl_inputs_done(ret);
     }
@@ -207,7 +214,7 @@ int fl_input_add(struct fl_input *input, uint64_t offset, const void *data, size
 void fl_input_lend(struct fl_input *input, const void *data)
 {
     FL_REQUIRE(input->data == NULL);
-    input->data = (uint8_t *)(uintptr_t)data; /* read only, as `lent` says */
+    input->data = (uint8_t *)(uintptr_t)data; /* only read while `lent` is set */
     input->have = input->bytes;
     input->lent = true;
 }
@@ -237,11 +244,11 @@ int fl_input_own(struct fl_input *input)
     return FL_OK;
 }
 
-static int check(const struct fl_input *input, struct fl_err *err)
+static int input_check_digest(const struct fl_input *input, struct fl_err *err)
 {
     uint8_t sha[FL_DIGEST_SIZE];
 
-    /* The model is checked where it is used; what is cached goes by its digest alone. */
+    /* The model is checked where it is used; a cached payload was found by its digest. */
     if (!input->opaque || !input->has_digest || input->cached || input->lent) {
         return FL_OK;
     }
@@ -250,13 +257,13 @@ static int check(const struct fl_input *input, struct fl_err *err)
     }
     return memcmp(sha, input->digest, sizeof(sha)) == 0
                ? FL_OK
-               : fl_err_set(err, FL_EFORMAT, "the bundle '%s' is not what its SHA-256 says",
+               : fl_err_set(err, FL_EFORMAT, "the payload '%s' does not match its SHA-256",
                             input->name);
 }
 
 int fl_input_check(struct fl_input *input, struct fl_err *err)
 {
-    int rv = check(input, err);
+    int rv = input_check_digest(input, err);
 
     input->have = rv == FL_OK ? input->have : 0;
     return rv;
@@ -276,8 +283,8 @@ void fl_inputs_save(const struct fl_inputs *inputs, const char *state_dir, const
         }
         if (rv != FL_OK) {
             fl_log_peer(log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                        "'%s' will be fetched again, ignoring: %s", in->name,
-                        fl_err_text(&err, rv));
+                        "payload '%s' is not saved on disk and will be fetched again, ignoring: %s",
+                        in->name, fl_err_text(&err, rv));
         }
     }
 }

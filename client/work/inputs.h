@@ -1,70 +1,75 @@
 #ifndef FL_CLIENT_WORK_INPUTS_H
 #define FL_CLIENT_WORK_INPUTS_H
 
-/* The bundles of a task: which of them this client needs, and what they have to look like. */
+/* The payloads of a task: which ones this client needs, their sizes and their digests. */
 
 #include "client/work/setup.h"
 #include "libfl/base/log.h"
 
-/* A bundle: as a task lists it, then with what of it is here. */
+/* A payload: as a task lists it, and the received part of it. */
 struct fl_input {
     char name[FL_NAME_MAX];
     uint64_t bytes, have;
     bool has_digest;
     uint8_t digest[FL_DIGEST_SIZE];
     bool opaque;   /* not a block of floats in the model's shape */
-    bool cached;   /* found on the disk */
-    bool lent;     /* `data` is another's, and only read */
-    uint8_t *data; /* [bytes], owned but when lent, or NULL */
+    bool cached;   /* found on disk */
+    bool lent;     /* `data` is borrowed and only read */
+    uint8_t *data; /* [bytes]; owned unless `lent`; or NULL */
 };
 
-/* What a training starts from. */
+/* The inputs of a training. */
 struct fl_inputs {
-    struct fl_setup *setup; /* they were chosen for; a reference, NULL: only listed */
-    uint64_t round;         /* of the task that they are for; 0: of none */
+    struct fl_setup *setup; /* the setup they were chosen for; a reference; NULL: only listed */
+    uint64_t round;         /* of the task; 0: no task */
     size_t n;
     struct fl_input list[FL_WIRE_MAX_BUNDLES];
-    float *own; /* the client's own model, when that is where it starts; owned */
+    float *own; /* the client's own model when training starts from it; owned */
 };
 
 void fl_inputs_done(struct fl_inputs *inputs);
-/* NULL: not there. */
+/* NULL: not found. */
 struct fl_input *fl_inputs_find(struct fl_inputs *inputs, const char *name);
-/* Remember what a task lists, in place of what `listed` has. */
+/* Replace the contents of `listed` by the payloads that a task lists. */
 void fl_inputs_list(struct fl_inputs *listed, const struct fl_wire_task *task);
 /*
- * The bundles that a client of `setup` needs of those that are `listed`, into `ret` (initialised
- * here); `has_own`: it has a model of its own. FL_EPROTO: one that cannot be what it says.
+ * Initialise `ret` with the listed payloads that a client of `setup` needs; `has_own`: the client
+ * has a model of its own. FL_EPROTO: a payload has an impossible size or is missing.
  */
 FL_MUST_CHECK int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_own,
                                    const struct fl_log *log, struct fl_inputs *ret,
                                    struct fl_err *err);
-/* `bundle` alone, into `ret` (initialised here): the model of an evaluation. FL_EPROTO. */
+/* Initialise `ret` with `bundle` alone: the model of an evaluation. FL_EPROTO. */
 FL_MUST_CHECK int fl_inputs_choose_model(struct fl_setup *setup, const struct fl_input *bundle,
                                          struct fl_inputs *ret, struct fl_err *err);
 /*
- * Keep of `old` what is also in `now`, of the same round, so that it is not fetched twice; frees
- * the rest.
+ * Move received data of `old` to the same payloads of the same round in `now`, so that it is not
+ * fetched twice; frees the rest of `old`.
  */
 void fl_inputs_reuse(struct fl_inputs *now, struct fl_inputs *old);
-/* The first that is not whole, with memory for it; NULL: all are. FL_ENOMEM. */
+/* The first incomplete payload, with memory allocated; NULL: all are complete. FL_ENOMEM. */
 FL_MUST_CHECK int fl_inputs_next(struct fl_inputs *inputs, struct fl_input **ret);
-/* The bytes from `offset` on, which is where those before ended. FL_EPROTO: it is not, or too many.
+/*
+ * Append bytes at `offset`. FL_EPROTO: `offset` is not the end of the received bytes, or there are
+ * too many bytes.
  */
 FL_MUST_CHECK int fl_input_add(struct fl_input *input, uint64_t offset, const void *data,
                                size_t len, struct fl_err *err);
 /*
- * All of one of which nothing is here, as it lies in memory: it is not copied, and has to stay
- * until the inputs are done with, or what was made of them.
+ * Set the whole data of an empty payload to memory of the caller. It is not copied and has to
+ * outlive the inputs and everything made of them.
  */
 void fl_input_lend(struct fl_input *input, const void *data);
-/* Nothing of it is here any more. */
+/* Drop the received data. */
 void fl_input_drop(struct fl_input *input);
-/* A lent one is the caller's own from now on. FL_ENOMEM. */
+/* Copy lent data, so that it may be changed. FL_ENOMEM. */
 FL_MUST_CHECK int fl_input_own(struct fl_input *input);
-/* A whole one: is it what its digest says? Else it is begun anew. FL_EFORMAT, FL_ENOMEM. */
+/*
+ * Check a complete payload against its digest; on a mismatch it is fetched from the start.
+ * FL_EFORMAT, FL_ENOMEM.
+ */
 FL_MUST_CHECK int fl_input_check(struct fl_input *input, struct fl_err *err);
-/* What is the same in the next round goes to the disk, so that it need not come again. */
+/* Save on disk what is the same in the next round, so that it is not fetched again. */
 void fl_inputs_save(const struct fl_inputs *inputs, const char *state_dir,
                     const struct fl_log *log);
 

@@ -31,7 +31,7 @@ int fl_settling_run(struct fl_settling *s, const struct fl_worker *worker, struc
         rv = rv == FL_ENOENT ? FL_OK : rv;
     }
     if (rv == FL_OK && s->cached.name[0] != '\0' && worker->state_dir != NULL) {
-        /* Not there: it is fetched. */
+        /* Not found: it is fetched. */
         s->cached.cached = fl_cache_load(worker->state_dir, s->cached.digest,
                                          (size_t)s->cached.bytes, &s->cached.data) == FL_OK;
     }

@@ -1,3 +1,9 @@
+/*
+ * The setup of a federation, made from a Welcome: looks up the algorithm's components with their
+ * options, and compares setups and results with it. Immutable after creation, so any thread may use
+ * it. It prepares neither trainer nor client state (worker.c).
+ */
+
 #include "client/work/setup.h"
 
 #include <stdlib.h>
@@ -5,7 +11,7 @@
 
 #include "libfl/nn/net.h"
 
-/* --- policies --- */
+/* --- components --- */
 
 static int slot_options(const struct fl_wire_slot *slot, struct fl_slot_option **ret)
 {
@@ -23,13 +29,13 @@ static int slot_options(const struct fl_wire_slot *slot, struct fl_slot_option *
     return FL_OK;
 }
 
-/* Which slot of the server asks for what this client does not have. */
+/* Names the component that this client does not support. */
 static int slot_error(const char *slot, const char *name, int rv, struct fl_err *err)
 {
     return rv == FL_OK || rv == FL_ENOMEM
                ? rv
-               : fl_err_wrap(err, rv, "the server's %s is '%s', which this client cannot do", slot,
-                             name);
+               : fl_err_wrap(err, rv, "the server's %s is '%s', which this client does not support",
+                             slot, name);
 }
 
 static int prepare_solver(struct fl_setup *s, struct fl_err *err)
@@ -103,7 +109,9 @@ static int check_network(const struct fl_wire_welcome *w, struct fl_err *err)
 {
     return w->n_layers <= FL_NET_MAX_LAYERS && w->n_input <= FL_NET_MAX_INPUT_DIMS
                ? FL_OK
-               : fl_err_set(err, FL_ELIMIT, "a network of %zu layers and %zu input dimensions",
+               : fl_err_set(err, FL_ELIMIT,
+                            "a network of %zu layers and %zu input dimensions exceeds the limits "
+                            "of this client",
                             w->n_layers, w->n_input);
 }
 
@@ -230,8 +238,8 @@ const char *fl_setup_unfit(const struct fl_setup *setup, const struct fl_result 
         return "it is for another model";
     }
     if (memcmp(result->line, setup->welcome.line, sizeof(result->line)) != 0) {
-        return "it was made under other settings of the federation, or before it went back to an "
-               "older model";
+        return "it was made with other settings of the federation, or before the server rolled "
+               "back to an older model";
     }
     if (result->n_sent != fl_solver_names(fl_solver_sends(setup->solver, setup->solver_options)) ||
         result->n_mask != n_mask)

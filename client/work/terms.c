@@ -12,12 +12,12 @@ int fl_terms_check_model(const struct fl_worker_terms *terms, const struct fl_se
     }
     return fl_err_set(err, FL_EPERM,
                       "the server's model has %" PRIu64
-                      " bytes, and limits.largest_model of this client is %" PRIu64,
+                      " bytes, more than limits.largest_model of this client, %" PRIu64,
                       bytes, terms->largest_model);
 }
 
-/* Mini-batch steps of a round; `samples` 0: not known. */
-static uint64_t steps_of(const struct fl_wire_training *t, uint64_t samples)
+/* Mini-batch steps of a round; `samples` 0: unknown. */
+static uint64_t terms_steps(const struct fl_wire_training *t, uint64_t samples)
 {
     uint64_t batch = t->batch_size > 0 ? t->batch_size : 1;
     uint64_t in_epoch = samples / batch + (samples % batch > 0);
@@ -25,14 +25,15 @@ static uint64_t steps_of(const struct fl_wire_training *t, uint64_t samples)
     return t->epochs > 0 ? t->epochs * in_epoch : t->steps;
 }
 
-static int not_told(const char *what, const char *limit, uint64_t least, struct fl_err *err)
+static int terms_count_unknown(const char *what, const char *limit, uint64_t least,
+                               struct fl_err *err)
 {
-    return fl_err_set(err, FL_EPERM,
-                      "limits.%s of this client is %" PRIu64
-                      ", and its training program does not tell how many %s an update is made of: "
-                      "set 'command.samples' of this client to the number of its training samples, "
-                      "or 'limits.%s: 1'",
-                      limit, least, what, limit);
+    return fl_err_set(
+        err, FL_EPERM,
+        "limits.%s of this client is %" PRIu64
+        ", and its training program does not report how many %s an update has: set "
+        "'command.samples' of this client to the number of its training samples, or 'limits.%s: 1'",
+        limit, least, what, limit);
 }
 
 int fl_terms_check_training(const struct fl_worker *worker, struct fl_err *err)
@@ -40,29 +41,29 @@ int fl_terms_check_training(const struct fl_worker *worker, struct fl_err *err)
     const struct fl_worker_terms *terms = &worker->terms;
     const struct fl_wire_training *t = &worker->setup->welcome.training;
     uint64_t has = worker->trainer != NULL ? fl_trainer_samples(worker->trainer) : 0;
-    uint64_t steps = steps_of(t, has);
+    uint64_t steps = terms_steps(t, has);
     uint64_t used = t->epochs > 0 ? has : steps * t->batch_size;
 
     if (has == 0 && terms->least_samples > 1) {
-        return not_told("samples", "least_samples", terms->least_samples, err);
+        return terms_count_unknown("samples", "least_samples", terms->least_samples, err);
     }
     if (has == 0 && t->epochs > 0) {
-        return terms->least_steps > 1
-                   ? not_told("steps of its epochs", "least_steps", terms->least_steps, err)
-                   : FL_OK;
+        return terms->least_steps > 1 ? terms_count_unknown("steps of its epochs", "least_steps",
+                                                            terms->least_steps, err)
+                                      : FL_OK;
     }
     used = has > 0 && used > has ? has : used;
     if (used < terms->least_samples) {
         return fl_err_set(err, FL_EPERM,
-                          "an update would be made of %" PRIu64 " samples (%" PRIu64
-                          " here, %" PRIu64 " steps of %" PRIu32
-                          "), and limits.least_samples of this client is %" PRIu64,
+                          "an update would use %" PRIu64 " samples (%" PRIu64 " here, %" PRIu64
+                          " steps of %" PRIu32
+                          "), fewer than limits.least_samples of this client, %" PRIu64,
                           used, has, steps, t->batch_size, terms->least_samples);
     }
     if (steps < terms->least_steps) {
         return fl_err_set(err, FL_EPERM,
-                          "an update would be made in %" PRIu64
-                          " steps, and limits.least_steps of this client is %" PRIu64,
+                          "an update would take %" PRIu64
+                          " steps, fewer than limits.least_steps of this client, %" PRIu64,
                           steps, terms->least_steps);
     }
     return FL_OK;
@@ -73,14 +74,14 @@ int fl_terms_check_result(const struct fl_worker_terms *terms, uint64_t samples,
 {
     bool few = samples < terms->least_samples;
 
-    /* A least of 1 is the default: a program that counts no steps tells 0. */
+    /* 1 is the default: a program that counts no steps reports 0. */
     if (!few && (terms->least_steps <= 1 || steps >= terms->least_steps)) {
         return FL_OK;
     }
-    return fl_err_set(err, FL_EPERM,
-                      "the training reports an update of %" PRIu64 " %s, and limits.%s of this "
-                      "client is %" PRIu64 ": the update is not sent",
-                      few ? samples : steps, few ? "samples" : "steps",
-                      few ? "least_samples" : "least_steps",
-                      few ? terms->least_samples : terms->least_steps);
+    return fl_err_set(
+        err, FL_EPERM,
+        "the training reports an update of %" PRIu64
+        " %s, fewer than limits.%s of this client, %" PRIu64 ": the update is not sent",
+        few ? samples : steps, few ? "samples" : "steps", few ? "least_samples" : "least_steps",
+        few ? terms->least_samples : terms->least_steps);
 }

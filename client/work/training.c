@@ -1,3 +1,9 @@
+/*
+ * One training: assembles the starting model, the solver's inputs and the client state, runs the
+ * trainer, and writes client state and result in a crash-safe order. Runs on the training thread.
+ * It neither fetches payloads nor sends results.
+ */
+
 #include "client/work/training.h"
 
 #include <stdlib.h>
@@ -7,7 +13,7 @@
 #include "client/work/local_model.h"
 #include "client/work/terms.h"
 
-/* Solvers have two inputs and a keep at most; far above it, and checked. */
+/* Far above any solver, which has at most two inputs and one kept value; checked. */
 #define EXTRAS_MAX FL_WIRE_MAX_BUNDLES
 
 struct fl_training {
@@ -19,16 +25,16 @@ struct fl_training {
     struct fl_inputs in;
     struct fl_solver_bytes inputs[EXTRAS_MAX], kept[EXTRAS_MAX];
     bool has_kept;
-    struct fl_round_key kept_of; /* the round that `kept` is of */
+    struct fl_round_key kept_of; /* the round that `kept` belongs to */
     size_t n_inputs, n_kept;
-    struct fl_buf summary; /* that this client sent; empty: none */
-    float *start;          /* the block where training starts, inside `in` */
+    struct fl_buf summary; /* the data summary that this client sent; empty: none */
+    float *start;          /* the starting model, inside `in` */
     float *anchor;
-    float *local;  /* what stays here of what was trained, packed; NULL: nothing does */
-    bool received; /* `start` came with the task, and is the anchor from now on */
+    float *local;  /* trained values of the local tensors, packed; NULL: no local tensors */
+    bool received; /* `start` came with the task and becomes the anchor */
     struct fl_result *made;
     atomic_bool cancel;
-    struct fl_err err; /* of the run, copied out at its end */
+    struct fl_err err; /* error of the run, copied to the caller at its end */
 };
 
 void fl_training_free(struct fl_training *t)
@@ -51,10 +57,13 @@ void fl_training_free(struct fl_training *t)
     free(t);
 }
 
-/* --- before --- */
+/* --- before training --- */
 
-/* start = (1 - beta) anchor + beta mixture (personal.c); with beta 1 the mixture itself. */
-static void blend(struct fl_training *t, const float *anchor)
+/*
+ * start = (1 - beta) anchor + beta mixture (libfl/strategy/personal.c); with beta 1 the mixture
+ * itself.
+ */
+static void training_blend_start(struct fl_training *t, const float *anchor)
 {
     const struct fl_personal_own_options *own = fl_options_values(t->setup->personal_options);
     size_t n = fl_layout_count(t->setup->layout);
@@ -66,7 +75,10 @@ static void blend(struct fl_training *t, const float *anchor)
     }
 }
 
-/* The client has a model of its own: where it starts, and what it is pulled to. */
+/*
+ * For algorithms with a model per client: sets the starting model and the anchor of its proximal
+ * term.
+ */
 static int start_own(struct fl_training *t)
 {
     struct fl_input *in = fl_inputs_find(&t->in, "mixture");
@@ -78,18 +90,18 @@ static int start_own(struct fl_training *t)
     }
     if (t->in.own != NULL) {
         t->start = t->in.own;
-        t->anchor = anchor; /* NULL: its own model is the anchor */
+        t->anchor = anchor; /* NULL: the own model is the anchor */
         return FL_OK;
     }
     if (in != NULL) {
-        rv = anchor != NULL ? fl_input_own(in) : FL_OK; /* It is not the same when it is blended. */
+        rv = anchor != NULL ? fl_input_own(in) : FL_OK; /* Blending changes it. */
         if (rv != FL_OK) {
             free(anchor);
             return rv;
         }
         t->start = (float *)(void *)in->data;
         if (anchor != NULL) {
-            blend(t, anchor);
+            training_blend_start(t, anchor);
         }
     } else if ((in = fl_inputs_find(&t->in, "model")) != NULL) {
         t->start = (float *)(void *)in->data;
@@ -99,7 +111,7 @@ static int start_own(struct fl_training *t)
     return FL_OK;
 }
 
-/* The model as it was received, with what this client has of its local tensors. */
+/* The received model with the local tensors of this client put in. */
 static int start_received(struct fl_training *t, struct fl_input *in)
 {
     const struct fl_layout *layout = t->setup->layout;
@@ -142,7 +154,7 @@ static int load_kept(struct fl_training *t)
         t->n_kept = i + 1;
     }
     t->has_kept = fl_client_state_wanted(t->worker->keeps);
-    if (t->has_kept) { /* Reading may have found it damaged. */
+    if (t->has_kept) { /* Loading may have found damage and changed this. */
         t->kept_of = fl_client_state_of(t->worker->keeps);
     }
     return FL_OK;
@@ -161,7 +173,10 @@ static void gather_inputs(struct fl_training *t)
     }
 }
 
-/* What this client sent of its data is not mixed with that data. */
+/*
+ * Loads the data summary of this client, so that the trainer does not mix its samples with their
+ * own means.
+ */
 static int load_summary(struct fl_training *t)
 {
     const struct fl_worker *worker = t->worker;
@@ -175,12 +190,12 @@ static int load_summary(struct fl_training *t)
     if (rv == FL_OK && t->summary.len > 0) {
         t->task.own_offer = (struct fl_solver_bytes){t->summary.data, t->summary.len};
     }
-    /* Without the file the trainer makes its summary of the data again. */
+    /* Without the file the trainer computes the summary from the data. */
     return rv == FL_ENOENT || rv == FL_EFORMAT || rv == FL_EVERSION ? FL_OK : rv;
 }
 
-/* When a collection comes for the first time: its client reads why nobody gets its summary. */
-static void tell_left_out(const struct fl_training *t)
+/* Warns once per collection of summaries when that of this client is missing in it. */
+static void training_log_left_out(const struct fl_training *t)
 {
     const struct fl_buf *own = &t->summary;
     size_t i;
@@ -191,17 +206,17 @@ static void tell_left_out(const struct fl_training *t)
         if (in->opaque && !in->cached && !in->lent &&
             memmem(in->data, (size_t)in->bytes, own->data, own->len) == NULL)
         {
-            fl_log_peer(t->worker->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                        "the server hands out no data summary of this client: its values are out "
-                        "of the range of the others (limits.offer_range of the server), an "
-                        "operator dropped it or it came after the first round began; 'flctl "
-                        "summaries' at the server says which. Training goes on with those of the "
-                        "others");
+            fl_log_peer(
+                t->worker->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
+                "the server does not distribute the data summary of this client: its values are "
+                "outside the range of the others (limits.offer_range of the server), an operator "
+                "dropped it, or it arrived after the first round began; 'flctl summaries' at the "
+                "server shows which. Training continues with those of the others");
         }
     }
 }
 
-static int prepare(struct fl_training *t)
+static int training_prepare(struct fl_training *t)
 {
     const struct fl_personal_ops *personal = t->setup->personal;
     struct fl_input *in = fl_inputs_find(&t->in, "model");
@@ -226,7 +241,7 @@ static int prepare(struct fl_training *t)
     if (rv != FL_OK) {
         return rv;
     }
-    tell_left_out(t);
+    training_log_left_out(t);
     if (t->worker->state_dir != NULL) {
         fl_inputs_save(&t->in, t->worker->state_dir, t->worker->log);
     }
@@ -239,7 +254,7 @@ static int prepare(struct fl_training *t)
     return FL_OK;
 }
 
-/* What only the training needed goes before more is taken. */
+/* Frees what only the training needed before more memory is allocated. */
 static void release_inputs(struct fl_training *t)
 {
     size_t i;
@@ -258,9 +273,9 @@ static void release_inputs(struct fl_training *t)
     }
 }
 
-/* --- after --- */
+/* --- after training --- */
 
-/* Over trainable entries, as all inner products. */
+/* Over trainable entries only, as are all inner products. */
 static double inner_product(const struct fl_layout *layout, const float *a, const float *b)
 {
     double sum = 0.0;
@@ -325,7 +340,7 @@ static void clear_blocks(const struct fl_layout *layout, const struct fl_buf *bl
 {
     size_t i;
 
-    for (i = 0; i < n; i++) { /* One of another length is refused where it is used. */
+    for (i = 0; i < n; i++) { /* check_block() rejects blocks of another length. */
         if (blocks[i].len == fl_layout_count(layout) * sizeof(float)) {
             fl_local_clear(layout, (float *)(void *)blocks[i].data);
         }
@@ -333,9 +348,9 @@ static void clear_blocks(const struct fl_layout *layout, const struct fl_buf *bl
 }
 
 /*
- * What stays here is taken out of all that goes on from here: of the displacement, of what the
- * solver sends, and of what it keeps, whose counterpart on the server has nothing of it (SCAFFOLD's
- * control). So those tensors are trained by plain steps of the solver.
+ * Removes the local tensors from everything that leaves this function: the displacement, the
+ * solver's payloads, and its kept values, whose counterpart on the server has no entries for them
+ * (SCAFFOLD's control). So local tensors are trained by plain steps of the solver.
  */
 static int take_local(struct fl_training *t)
 {
@@ -367,7 +382,7 @@ static int take_local(struct fl_training *t)
     return FL_OK;
 }
 
-/* What the solver keeps from now on; an empty one stays as it was. */
+/* New kept values of the solver; an empty block leaves the previous value. */
 static int solver_values(struct fl_training *t, struct fl_client_state_value *values,
                          char names[][FL_NAME_MAX], size_t *n)
 {
@@ -407,7 +422,7 @@ static int write_pending(struct fl_training *t)
     if (setup->welcome.wants_previous_dot) {
         values[n++] = (struct fl_client_state_value){FL_KEEP_PREVIOUS, t->result.delta};
     }
-    if (setup->personal->own) { /* What was trained, not how far it went. */
+    if (setup->personal->own) { /* The trained model itself, not the displacement. */
         values[n++] = (struct fl_client_state_value){FL_KEEP_PERSONAL, t->result.delta};
     }
     if (setup->personal->own && t->received) {
@@ -423,7 +438,8 @@ static int write_pending(struct fl_training *t)
     for (n = 0; n < t->result.n_kept; n++) {
         fl_buf_done(&t->result.kept[n]);
     }
-    return rv == FL_OK ? rv : fl_err_wrap(&t->err, rv, "cannot keep what the next round needs");
+    return rv == FL_OK ? rv
+                       : fl_err_wrap(&t->err, rv, "cannot save the client state of the next round");
 }
 
 static int take_sent(struct fl_training *t)
@@ -448,12 +464,13 @@ static int take_sent(struct fl_training *t)
     return FL_OK;
 }
 
-static struct fl_result_evaluation figures(uint64_t samples, uint64_t correct, double loss_sum)
+static struct fl_result_evaluation training_evaluation(uint64_t samples, uint64_t correct,
+                                                       double loss_sum)
 {
     return (struct fl_result_evaluation){samples, correct, loss_sum};
 }
 
-static void take_result(struct fl_training *t)
+static void training_take_result(struct fl_training *t)
 {
     const struct fl_layout *layout = t->setup->layout;
     struct fl_train_result *r = &t->result;
@@ -466,9 +483,10 @@ static void take_result(struct fl_training *t)
     made->steps = r->steps;
     made->train_loss = r->train_loss;
     made->has_received = r->has_received;
-    made->received = figures(r->eval_samples, r->eval_correct, r->eval_loss_sum);
+    made->received = training_evaluation(r->eval_samples, r->eval_correct, r->eval_loss_sum);
     made->has_trained = r->has_trained;
-    made->trained = figures(r->trained.samples, r->trained.correct, r->trained.loss_sum);
+    made->trained =
+        training_evaluation(r->trained.samples, r->trained.correct, r->trained.loss_sum);
     made->n_units = fl_layout_units(layout);
     made->n_floats = fl_layout_count(layout);
     made->divergence = r->divergence;
@@ -491,7 +509,7 @@ static int keep_result(struct fl_training *t)
     release_inputs(t);
     rv = take_local(t);
     rv = rv == FL_OK ? take_mask(t) : rv;
-    if (!t->setup->personal->own || !t->received) { /* Else it becomes the anchor. */
+    if (!t->setup->personal->own || !t->received) { /* Else the inputs hold the next anchor. */
         fl_inputs_done(&t->in);
     }
     if (rv != FL_OK || (rv = take_previous(t)) != FL_OK || (rv = write_pending(t)) != FL_OK ||
@@ -499,20 +517,24 @@ static int keep_result(struct fl_training *t)
     {
         return rv;
     }
-    take_result(t);
+    training_take_result(t);
     if (worker->state_dir == NULL) {
         return FL_OK;
     }
     rv = fl_result_save(worker->state_dir, t->made, &t->err);
     if (rv != FL_OK) {
-        /* Without a disk the result lives as long as the process: better than none. */
+        /*
+         * Without the file the result is lost with the process, which is better than dropping it
+         * now.
+         */
         fl_log(worker->log, FL_LOG_WARNING, "client",
-               "the result is not kept on disk, ignoring: %s", fl_err_text(&t->err, rv));
+               "the result is not saved on disk, so a restart loses it: %s",
+               fl_err_text(&t->err, rv));
     }
     return FL_OK;
 }
 
-/* --- the whole --- */
+/* --- interface --- */
 
 int fl_training_new(const struct fl_worker *worker, const struct fl_task *task,
                     struct fl_inputs *inputs, fl_training_progress_fn *progress, void *ctx,
@@ -524,7 +546,7 @@ int fl_training_new(const struct fl_worker *worker, const struct fl_task *task,
     if (t == NULL) {
         fl_inputs_done(inputs);
         return fits ? FL_ENOMEM
-                    : fl_err_set(err, FL_ESTATE, "what was fetched is for another model");
+                    : fl_err_set(err, FL_ESTATE, "the fetched payloads are for another setup");
     }
     t->worker = worker;
     t->setup = fl_setup_ref(inputs->setup);
@@ -551,10 +573,10 @@ int fl_training_new(const struct fl_worker *worker, const struct fl_task *task,
 
 int fl_training_run(struct fl_training *t, struct fl_err *err)
 {
-    /* The result of the task before may have told that there are too few samples. */
+    /* The previous result may have reported too few samples. */
     int rv = fl_terms_check_training(t->worker, &t->err);
 
-    rv = rv == FL_OK ? prepare(t) : rv;
+    rv = rv == FL_OK ? training_prepare(t) : rv;
     if (rv == FL_OK) {
         rv = fl_trainer_run(t->worker->trainer, &t->task, &t->result, &t->err);
     }
@@ -565,7 +587,7 @@ int fl_training_run(struct fl_training *t, struct fl_err *err)
         rv = keep_result(t);
     }
     if (rv != FL_OK) {
-        fl_result_unref(t->made); /* Half of one is none. */
+        fl_result_unref(t->made); /* Drop a partial result. */
         t->made = NULL;
         if (err != NULL) {
             *err = t->err;

@@ -2,15 +2,17 @@
 #define FL_CLIENT_WORK_TRAINING_H
 
 /*
- * One training: what it starts from is put together, the trainer runs, and what came of it is
- * written in an order that every crash survives:
+ * One training: its inputs are assembled, the trainer runs, and the result is written in a
+ * crash-safe order:
  *
- *   1  the pending set (data_cache.h): nothing of it counts before the server counts the round;
- *   2  the held result, which says that a pending set belongs to it;
- *   3  only then does anybody hear of it.
+ *   1  the pending client state (client_state.h): it takes effect only when the server aggregates
+ *      the round;
+ *   2  the pending result, which records that this client state belongs to it;
+ *   3  only then the session and the server are informed.
  *
- * Killed before 2 the task comes again and is trained again; a pending set that is there
- * already is written anew. The units that are granted join the set before a Push (code.c).
+ * After a crash before 2 the server sends the task again and it is trained again; an existing
+ * pending client state is overwritten. The upload mask joins the client state before a Push
+ * (code.c).
  *
  * Threading: fl_training_cancel() from any thread while it runs.
  */
@@ -18,26 +20,29 @@
 #include "client/work/task.h"
 #include "client/work/worker.h"
 
-/* Progress for logs: done of total steps. */
+/* Progress for logs: steps done of total. */
 typedef void fl_training_progress_fn(void *ctx, uint64_t done, uint64_t total);
 
 struct fl_training;
 
 /*
- * Takes `inputs`, chosen and whole, on error too. `worker` has to be prepared for their setup as
- * long as it runs. `progress` may be NULL. FL_ESTATE: they are for another model, or for none;
- * FL_ENOMEM.
+ * Takes `inputs`, chosen and complete, on error too. `worker` has to stay prepared for their setup
+ * until the training is freed. `progress` may be NULL. FL_ESTATE: the inputs are for another setup,
+ * or for none; FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_training_new(const struct fl_worker *worker, const struct fl_task *task,
                                   struct fl_inputs *inputs, fl_training_progress_fn *progress,
                                   void *ctx, struct fl_training **ret, struct fl_err *err);
 void fl_training_free(struct fl_training *training); /* NULL is allowed. */
 
-/* FL_ECANCELED; FL_ENUMERIC: diverged; FL_ESTATE: no model; those of the disk and the trainer. */
+/*
+ * FL_ECANCELED; FL_ENUMERIC: diverged; FL_ESTATE: no model; FL_EPERM: below a limit of the
+ * operator; errors of the disk and the trainer.
+ */
 FL_MUST_CHECK int fl_training_run(struct fl_training *training, struct fl_err *err);
 void fl_training_cancel(struct fl_training *training);
 
-/* What came of it, once: the caller's reference; NULL when the run did not end well. */
+/* The result, once: the caller's reference; NULL when the run failed. */
 struct fl_result *fl_training_take(struct fl_training *training);
 
 #endif

@@ -1,3 +1,9 @@
+/*
+ * Prepares a worker (trainer and client state) for a setup: lists the client state that the
+ * components need, and describes the model to the trainer. Called on the loop while the training
+ * thread is idle. It does not train.
+ */
+
 #include "client/work/worker.h"
 
 #include <stdio.h>
@@ -32,9 +38,10 @@ static int want_own(struct fl_client_state_spec *specs, size_t *n, const char *n
     return fl_str_copy(specs[(*n)++].name, FL_NAME_MAX, name);
 }
 
-/* What has to be kept between rounds for all of this. */
-static int wanted(const struct fl_setup *s, struct fl_client_state_spec specs[FL_CLIENT_STATE_MAX],
-                  size_t *ret_n)
+/* Lists the client state that the components of `s` keep between rounds. */
+static int worker_wanted_state(const struct fl_setup *s,
+                               struct fl_client_state_spec specs[FL_CLIENT_STATE_MAX],
+                               size_t *ret_n)
 {
     size_t n_solver = fl_solver_keeps(s->solver->keeps);
     size_t n = 0;
@@ -78,7 +85,7 @@ static int prepare_keeps(struct fl_client_state *keeps, const struct fl_setup *s
     const struct fl_client_state_home home = {s->welcome.federation, s->layout,
                                               s->welcome.kept_line};
     size_t n = 0;
-    int rv = wanted(s, specs, &n);
+    int rv = worker_wanted_state(s, specs, &n);
 
     return rv == FL_OK ? fl_client_state_bind(keeps, &home, specs, n, err) : rv;
 }
@@ -88,7 +95,7 @@ bool fl_worker_client_state(const struct fl_setup *setup)
     struct fl_client_state_spec specs[FL_CLIENT_STATE_MAX];
     size_t n = 0;
 
-    return wanted(setup, specs, &n) != FL_OK || n > 0;
+    return worker_wanted_state(setup, specs, &n) != FL_OK || n > 0;
 }
 
 int fl_worker_prepare_trainer(struct fl_trainer *trainer, const struct fl_setup *s,
@@ -109,8 +116,7 @@ int fl_worker_prepare_trainer(struct fl_trainer *trainer, const struct fl_setup 
     size_t i;
     int rv = FL_OK;
 
-    /* A trainer trains all of a model, and what it is told of it is the same whatever stays here.
-     */
+    /* The trainer gets a layout without local marks: it trains the whole model in any case. */
     if (fl_layout_local(s->layout) > 0) {
         rv = fl_layout_copy(s->layout, NULL, NULL, &plain, err);
     }
@@ -136,7 +142,7 @@ int fl_worker_prepare(struct fl_worker *worker, struct fl_setup *setup, struct f
 {
     int rv = prepare_keeps(worker->keeps, setup, err);
 
-    (void)fl_setup_ref(setup); /* Before the other is given back: it may be the same. */
+    (void)fl_setup_ref(setup); /* Before the other is released: both may be the same. */
     fl_setup_unref(worker->setup);
     worker->setup = setup;
     if (rv == FL_OK && worker->trainer != NULL) {
@@ -162,7 +168,7 @@ const char *fl_worker_unfit(const struct fl_worker *worker, const struct fl_resu
     if (why == NULL && (result->pending != fl_client_state_wanted(worker->keeps) ||
                         (result->pending && !fl_client_state_pending(worker->keeps, result->key))))
     {
-        why = "what has to be kept with it is not there";
+        why = "its client state is missing";
     }
     return why;
 }

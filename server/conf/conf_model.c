@@ -1,4 +1,7 @@
-/* The model of a configuration: its network, its units, and what of it stays on clients. */
+/*
+ * The model of a configuration: its network, its units, and the tensors that stay on clients. Runs
+ * on the thread that loads the configuration. It reads the model file, and changes no state folder.
+ */
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +11,7 @@
 #include "libfl/num/vec.h"
 #include "server/conf/server_conf_impl.h"
 
-/* Item `i` of a list, or all of the list where it was written as one text. */
+/* The node of item `i` of a list, or of the whole list where it was written as one text. */
 static const struct fl_conf_node *item_of(const struct fl_server_conf *conf,
                                           const struct fl_opt_texts *list, size_t i)
 {
@@ -17,8 +20,8 @@ static const struct fl_conf_node *item_of(const struct fl_server_conf *conf,
     return fl_conf_kind(node) == FL_CONF_SEQ && i < fl_conf_size(node) ? fl_conf_at(node, i) : node;
 }
 
-/* The units that the user wants. */
-static int regroup(struct fl_server_conf *conf, struct fl_err *err)
+/* Apply model.units. */
+static int model_regroup(struct fl_server_conf *conf, struct fl_err *err)
 {
     const struct fl_opt_texts *units = &conf->model->units;
     struct fl_layout *made = NULL;
@@ -57,7 +60,7 @@ static int own_network(struct fl_server_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
-static int load_file(struct fl_server_conf *conf, struct fl_err *err)
+static int model_load_file(struct fl_server_conf *conf, struct fl_err *err)
 {
     const struct fl_server_model *m = conf->model;
     const struct fl_conf_node *node = fl_conf_section(conf->file, m);
@@ -73,7 +76,7 @@ static int load_file(struct fl_server_conf *conf, struct fl_err *err)
         return fl_conf_error(fl_conf_field(conf->file, &m->file), err, "%s",
                              fl_err_text(&inner, rv));
     }
-    return m->units.n > 0 ? regroup(conf, err) : FL_OK;
+    return m->units.n > 0 ? model_regroup(conf, err) : FL_OK;
 }
 
 static int load_network(struct fl_server_conf *conf, struct fl_err *err)
@@ -89,12 +92,12 @@ static int load_network(struct fl_server_conf *conf, struct fl_err *err)
         return fl_conf_error(node, err, "expected either preset or layers, found both");
     }
     if (!preset && !layers) {
-        return load_file(conf, err);
+        return model_load_file(conf, err);
     }
     if (m->units.n > 0) {
         return fl_conf_error(fl_conf_field(conf->file, &m->units), err,
-                             "units can be given for a model from a file; those of a network that "
-                             "is given as preset or layers are its layers");
+                             "units apply only to a model from a file; a network given as preset "
+                             "or layers has its own");
     }
     if (preset) {
         rv = fl_net_preset(m->preset, &conf->net, err);
@@ -122,9 +125,9 @@ static int load_network(struct fl_server_conf *conf, struct fl_err *err)
     return rv;
 }
 
-/* --- what stays on clients --- */
+/* --- local tensors --- */
 
-/* Has the module of `t` running statistics? A batch-norm may have either one alone. */
+/* Does the module of `t` have running statistics? A batch-norm may have either one alone. */
 static bool is_norm(const struct fl_layout *layout, const struct fl_tensor *t)
 {
     static const char *const statistics[] = {"running_mean", "running_var"};
@@ -143,7 +146,7 @@ static bool is_norm(const struct fl_layout *layout, const struct fl_tensor *t)
     return t->buffer;
 }
 
-static bool stays(void *ctx, const struct fl_layout *layout, const struct fl_tensor *t)
+static bool tensor_stays_local(void *ctx, const struct fl_layout *layout, const struct fl_tensor *t)
 {
     const struct fl_server_model *m = ctx;
     size_t i;
@@ -156,7 +159,7 @@ static bool stays(void *ctx, const struct fl_layout *layout, const struct fl_ten
     return is_norm(layout, t);
 }
 
-/* A glob that matches nothing is a slip. */
+/* A glob that matches nothing is a mistake. */
 static int check_local(const struct fl_server_conf *conf, struct fl_err *err)
 {
     const struct fl_opt_texts *local = &conf->model->local;
@@ -165,7 +168,7 @@ static int check_local(const struct fl_server_conf *conf, struct fl_err *err)
 
     if (local->n > 0 && conf->model->norm != FL_NORM_LOCAL) {
         return fl_conf_error(fl_conf_field(conf->file, local), err,
-                             "expected 'norm: local' beside it, found shared");
+                             "expected 'norm: local' with it, found shared");
     }
     for (i = 0; i < local->n; i++) {
         for (t = 0; t < fl_layout_tensors(conf->layout) &&
@@ -175,14 +178,14 @@ static int check_local(const struct fl_server_conf *conf, struct fl_err *err)
         }
         if (t == fl_layout_tensors(conf->layout)) {
             return fl_conf_error(item_of(conf, local, i), err,
-                                 "'%s' matches none of the %zu tensors, of which the first is '%s'",
+                                 "'%s' matches none of the %zu tensors; the first one is '%s'",
                                  local->list[i], t, fl_layout_tensor(conf->layout, 0)->name);
         }
     }
     return FL_OK;
 }
 
-/* Whatever marks the layout has, those of this configuration take their place. */
+/* Marks of this configuration replace any marks of the layout. */
 static int mark_local(struct fl_server_conf *conf, struct fl_err *err)
 {
     bool local = conf->model->norm == FL_NORM_LOCAL;
@@ -192,8 +195,8 @@ static int mark_local(struct fl_server_conf *conf, struct fl_err *err)
     if (!local && fl_layout_local(conf->layout) == 0) {
         return FL_OK;
     }
-    rv = fl_layout_copy(conf->layout, local ? stays : NULL, (void *)(uintptr_t)conf->model, &made,
-                        err);
+    rv = fl_layout_copy(conf->layout, local ? tensor_stays_local : NULL,
+                        (void *)(uintptr_t)conf->model, &made, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -210,14 +213,14 @@ static int check_norm(const struct fl_server_conf *conf, struct fl_err *err)
         return FL_OK;
     }
     if (conf->strategy->personal->own) {
-        return fl_conf_error(node, err,
-                             "with '%s' each client keeps a model of its own, norms included: "
-                             "expected norm: shared",
-                             conf->strategy->algorithm);
+        return fl_conf_error(
+            node, err,
+            "expected norm: shared; with '%s' each client keeps its own model, norms included",
+            conf->strategy->algorithm);
     }
     if (fl_layout_trainable(conf->layout) == 0) {
-        return fl_conf_error(node, err,
-                             "all tensors would stay on clients, none be trained by all");
+        return fl_conf_error(
+            node, err, "expected at least one shared tensor; all tensors would stay on clients");
     }
     return FL_OK;
 }
@@ -240,8 +243,8 @@ int fl_server_conf_model(const struct fl_server_conf *conf, float *theta, struct
     }
     rv = fl_st_load(conf->model->file, conf->layout, theta, err);
     if (rv == FL_OK && !fl_vec_finite(theta, fl_layout_count(conf->layout))) {
-        rv = fl_err_set(err, FL_ENUMERIC, "'%s' holds a value that is not finite",
-                        conf->model->file);
+        rv =
+            fl_err_set(err, FL_ENUMERIC, "'%s' contains NaN or infinite values", conf->model->file);
     }
     return rv == FL_OK ? FL_OK : fl_conf_blame(conf->file, &conf->model->file, rv, err);
 }

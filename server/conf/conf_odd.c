@@ -1,4 +1,4 @@
-/* What a configuration may say and hardly means. */
+/* Warnings about values of a configuration that are allowed but probably unintended. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,12 +7,14 @@
 #include "server/conf/server_conf.h"
 #include "server/conf/server_conf_impl.h"
 
-/* Above it plain SGD diverges on nearly every model; adaptive servers take 1 or less as well. */
+/* Above it plain SGD diverges on nearly every model; adaptive server optimizers use 1 or less as
+   well. */
 #define ODD_RATE 10
 
-/* --- what goes beside a coded update --- */
+/* --- vectors beside an encoded update --- */
 
-/* The coded length of an update whose entries are normal. FL_ENOMEM and errors of the codec. */
+/* Encoded size of an update with normally distributed entries. FL_ENOMEM and errors of the
+   codec. */
 static int coded_size(const struct fl_strategy *s, const struct fl_layout *layout, uint64_t *ret)
 {
     size_t l;
@@ -64,8 +66,8 @@ bool fl_server_conf_beside(const struct fl_server_conf *conf, char *out, size_t 
                        fl_str_bytes(texts[3], sizeof(texts[3]), full));
     }
     (void)snprintf(out, size,
-                   "codec '%s' makes %s of an update of %s, but solver '%s' sends '%s' beside it, "
-                   "which no codec shrinks: %s in all%s",
+                   "codec '%s' makes %s of an update of %s, but solver '%s' sends '%s' "
+                   "uncompressed beside it: %s in total%s",
                    s->codec->policy.name, fl_str_bytes(texts[0], sizeof(texts[0]), coded),
                    fl_str_bytes(texts[1], sizeof(texts[1]), full), s->solver->policy.name, sends[0],
                    fl_str_bytes(texts[2], sizeof(texts[2]), coded + fl_solver_names(sends) * full),
@@ -96,23 +98,23 @@ void fl_server_conf_odd(const struct fl_server_conf *conf, struct fl_findings *n
 
     if (t->learning_rate > ODD_RATE) {
         (void)fl_conf_error(fl_conf_field(conf->file, &t->learning_rate), &err,
-                            "warning: with steps of size %g training diverges on nearly every "
-                            "model: 0.001 to 1 is usual",
+                            "warning: with a learning rate of %g training diverges on nearly every "
+                            "model; 0.001 to 1 is usual",
                             t->learning_rate);
         fl_findings_note(notes, "%s", err.msg);
     }
     if (r->min_clients > r->start_clients && start != fl_conf_section(conf->file, r)) {
         (void)fl_conf_error(start, &err,
-                            "warning: %lld has no effect: no round begins with fewer than "
+                            "warning: %lld has no effect: no round starts with fewer clients than "
                             "min_clients, %lld",
                             (long long)r->start_clients, (long long)r->min_clients);
         fl_findings_note(notes, "%s", err.msg);
     }
     if (r->population > 0 && r->min_clients > r->population) {
-        (void)fl_conf_error(fl_conf_field(conf->file, &r->min_clients), &err,
-                            "warning: no round begins before %lld clients are connected, and "
-                            "'population' says that there are %lld",
-                            (long long)r->min_clients, (long long)r->population);
+        (void)fl_conf_error(
+            fl_conf_field(conf->file, &r->min_clients), &err,
+            "warning: no round starts before %lld clients are connected, but 'population' is %lld",
+            (long long)r->min_clients, (long long)r->population);
         fl_findings_note(notes, "%s", err.msg);
     }
     note_beside(conf, notes);

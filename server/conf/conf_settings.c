@@ -1,10 +1,10 @@
-/* A configuration as the settings that a state folder remembers (core/settings.h). */
+/* The settings of a configuration that a state folder stores (server/core/settings.h). */
 
 #include "libfl/model/digest.h"
 #include "libfl/wire/messages.h"
 #include "server/conf/server_conf_impl.h"
 
-/* "784; dense 200; relu; dense 10", or nothing for a model from a file. */
+/* "784; dense 200; relu; dense 10"; empty for a model from a file. */
 static int add_network(const struct fl_server_conf *conf, struct fl_settings *s)
 {
     struct fl_buf text;
@@ -26,7 +26,7 @@ static int add_network(const struct fl_server_conf *conf, struct fl_settings *s)
     return rv;
 }
 
-/* What the section and its rows are marked as. */
+/* The rows of a section, by the flags of section and row. */
 static int add_section(const struct fl_server_conf *conf, size_t i, struct fl_settings *s)
 {
     const struct fl_conf_section *section = &fl__server_sections[i];
@@ -46,10 +46,8 @@ static int add_section(const struct fl_server_conf *conf, size_t i, struct fl_se
     return rv;
 }
 
-/*
- * Where nothing is local there is nothing to remember. What clients keep of it begins anew when it
- * is of other tensors.
- */
+/* Without local tensors there is nothing to store. Client state of local tensors restarts when
+   they are other tensors. */
 static int add_local(const struct fl_server_conf *conf, struct fl_settings *s)
 {
     const struct fl_opt_texts *local = &conf->model->local;

@@ -1,4 +1,5 @@
-/* The option tables of fl-serverd, and the reference that is printed from them. */
+/* The option tables of fl-serverd, and the reference that is printed from them
+   (docs/configuration.md). No state and no I/O; reading and checking a file is in server_conf.c. */
 
 #include "server/conf/conf_tables.h"
 
@@ -22,36 +23,37 @@ const struct fl_opt_spec fl_server_main_specs[] = {
     {FL_OPT(struct fl_server_main, STRING, federation), .flags = FL_OPT_REQUIRED | FL_SERVER_NEEDED,
      .help = "Name of the federation: 1 to 127 of A-Z a-z 0-9 . _ -"},
     {FL_OPT(struct fl_server_main, STRING, state_dir), .flags = FL_OPT_REQUIRED | FL_SERVER_DAEMON,
-     .help = "Folder for the database, checkpoints and the upload spool; made when missing"},
+     .help = "Folder for the database, checkpoints and the upload spool; created when missing"},
     {FL_OPT(struct fl_server_main, STRING_LIST, listen), .flags = FL_SERVER_DAEMON,
      .def = "127.0.0.1:7800",
      .help = "Addresses for clients: host:port, [v6]:port or unix:/path; port 0 picks a free one. "
-             "TLS on both sides, unless `insecure` says otherwise"},
+             "Mutual TLS, unless `insecure` is set"},
     {FL_OPT(struct fl_server_main, STRING_LIST, listen_insecure), .flags = FL_SERVER_DAEMON,
-     .help = "Addresses for clients in plaintext beside those of `listen`, for a federation that "
-             "has both; loopback only without insecure_remote. A name that has a certificate or "
-             "is denied is refused there (docs/access.md)"},
+     .help = "Plaintext addresses for clients in addition to `listen`, for a federation that has "
+             "both; loopback only without insecure_remote. A client name that has a certificate or "
+             "is revoked is rejected there (docs/access.md)"},
     {FL_OPT(struct fl_server_main, STRING_LIST, listen_admin), .flags = FL_SERVER_DAEMON,
-     .help = "Addresses where flctl may come over TLS with an admin's certificate; none by "
-             "default"},
+     .help = "Addresses for flctl over TLS with an admin certificate; none by default"},
     {FL_OPT(struct fl_server_main, BOOL, insecure), .flags = FL_SERVER_DAEMON, .def = "no",
-     .help = "Plaintext on all of `listen`: whoever reaches it is believed by the name that he "
-             "says, so only for loopback"},
+     .help = "Plaintext on all of `listen`. No TLS, no authentication: every client is trusted by "
+             "the name it sends, so use it on loopback only"},
     {FL_OPT(struct fl_server_main, BOOL, insecure_remote), .flags = FL_SERVER_DAEMON, .def = "no",
-     .help = "Plaintext on other addresses too: anybody on the way can read and change updates"},
+     .help = "Allow plaintext on other addresses than loopback: anyone on the network path can "
+             "read and change updates"},
     {FL_OPT(struct fl_server_main, STRING, admin_socket), .flags = FL_SERVER_DAEMON,
      .help = "Unix socket for flctl; default: admin.sock in state_dir"},
     {FL_OPT(struct fl_server_main, STRING, admin_group), .flags = FL_SERVER_DAEMON,
-     .help = "Group whose members may do everything at the admin socket, as root and the server's "
-             "own user; default: fl-admin, when there is such a group"},
+     .help = "Group whose members have full access to the admin socket, like root and the server's "
+             "own user; default: fl-admin, if that group exists"},
     {FL_OPT(struct fl_server_main, STRING, admin_viewers), .flags = FL_SERVER_DAEMON,
-     .help = "Group whose members may look there, and nothing else; the socket is open to all "
-             "local users then, and others are turned away as they come. Default: nobody"},
+     .help =
+         "Group whose members have read-only access to the admin socket; every local user can then "
+         "connect to the socket, and others are rejected after they connect. Default: none"},
     {FL_OPT(struct fl_server_main, ENUM, log_level), .flags = FL_SERVER_DAEMON, .def = "info",
-     .choices = fl_log_names, .help = "Lines above this level are not written"},
+     .choices = fl_log_names, .help = "Log lines less severe than this are not written"},
     {FL_OPT(struct fl_server_main, ENUM, log_format), .flags = FL_SERVER_DAEMON, .def = "text",
      .choices = fl_log_formats,
-     .help = "Lines for people, or an object of JSON each, whose key=value are its members"},
+     .help = "Plain text lines, or one JSON object per line with each key=value as a member"},
     {FL_OPT(struct fl_server_main, ENUM, durability), .flags = FL_SERVER_DAEMON, .def = "process",
      .choices = durabilities,
      .help = "What an accepted update survives: a kill -9 (process) or a power cut (power)"},
@@ -59,16 +61,16 @@ const struct fl_opt_spec fl_server_main_specs[] = {
      .max = 9e15,
      .help = "Master seed: same seed and same responders give the same model, bit for bit"},
     {FL_OPT(struct fl_server_main, INT, rounds), .flags = FL_SERVER_FIGURE, .def = "0", .min = 0,
-     .max = 1e9, .help = "Rounds to run; 0 goes on for ever"},
+     .max = 1e9, .help = "Rounds to run; 0: no limit"},
     {FL_OPT(struct fl_server_main, ENUM, when_finished), .flags = FL_SERVER_DAEMON, .def = "stay",
-     .choices = finish_choices, .help = "After the last round: stay (flctl still answers) or exit"},
+     .choices = finish_choices, .help = "After the last round: stay (flctl still works) or exit"},
     {FL_OPT(struct fl_server_main, DURATION, heartbeat), .flags = FL_SERVER_DAEMON, .def = "10s",
      .min = 200, .max = 3600000,
-     .help = "Interval of heartbeats; silence for three of them ends a session"},
+     .help = "Interval of heartbeats; a session is disconnected after three missed ones"},
     {FL_OPT(struct fl_server_main, ENUM, instructions), .flags = FL_SERVER_DAEMON, .def = "auto",
      .choices = fl_kernels_names,
-     .help = "Of this machine's processor, that the built-in engine evaluates with; one that the "
-             "processor lacks is refused. auto: the fastest there are (docs/kernels.md)"},
+     .help = "CPU instruction set that the built-in engine evaluates with; one that the processor "
+             "lacks is an error. auto: the fastest that it has (docs/kernels.md)"},
     FL_OPT_END_OF(struct fl_server_main)};
 
 const struct fl_opt_spec fl_server_model_specs[] = {
@@ -77,19 +79,18 @@ const struct fl_opt_spec fl_server_model_specs[] = {
     {FL_OPT(struct fl_server_model, INT_LIST, input), .min = 1, .max = 1e6,
      .help = "Input of a network of your own: [features] or [channels, height, width]"},
     {FL_OPT(struct fl_server_model, STRING_LIST, layers),
-     .help = "Its layers, such as [dense 200, relu, dense 10]"},
+     .help = "Layers of that network, such as [dense 200, relu, dense 10]"},
     {FL_OPT(struct fl_server_model, STRING, file), .flags = FL_SERVER_FIGURE,
-     .help = "A safetensors file: the first model, and its shape when no network is given"},
+     .help = "A safetensors file with the first model; also its shape when no network is given"},
     {FL_OPT(struct fl_server_model, STRING_LIST, units),
-     .help = "Units of a model from a file, which layer-wise algorithms ask for one by one: "
-             "patterns over the names of its tensors, [NAME=]GLOB with * and {} "
-             "(docs/networks.md). Default: a unit for each layer, with the batch-norm that "
-             "follows it"},
+     .help = "Layers of a model from a file, which layer-wise algorithms request separately: "
+             "patterns over its tensor names, [NAME=]GLOB with * and {} (docs/networks.md). "
+             "Default: one for each layer, with the batch-norm that follows it"},
     {FL_OPT(struct fl_server_model, ENUM, norm), .def = "shared", .choices = norm_choices,
-     .help = "Batch-norms are averaged like the rest, or stay on each client (local: FedBN), "
-             "for clients whose data look different"},
+     .help = "Batch-norms are averaged like the other layers (shared), or stay on each client "
+             "(local: FedBN), for clients with differently distributed data"},
     {FL_OPT(struct fl_server_model, STRING_LIST, local),
-     .help = "Globs of further tensors that stay on each client with norm: local, such as those "
+     .help = "With norm: local, globs of further tensors that stay on each client, such as those "
              "of a layer-norm"},
     FL_OPT_END_OF(struct fl_server_model)};
 
@@ -99,166 +100,175 @@ const struct fl_opt_spec fl_server_training_specs[] = {
     {FL_OPT(struct fl_server_training, INT, steps), .def = "0", .min = 0, .max = 1e9,
      .help = "Mini-batch steps per round when epochs is 0"},
     {FL_OPT(struct fl_server_training, INT, batch_size), .def = "10", .min = 1, .max = 65536,
-     .help = "Samples of a mini-batch"},
+     .help = "Samples per mini-batch"},
     {FL_OPT(struct fl_server_training, FLOAT, learning_rate), .flags = FL_SERVER_RATE,
-     .def = "0.05", .min = 0, .max = 1000, .help = "Client step size of the first round"},
+     .def = "0.05", .min = 0, .max = 1000,
+     .help = "Learning rate of the clients in the first round"},
     {FL_OPT(struct fl_server_training, FLOAT, learning_rate_decay), .flags = FL_SERVER_RATE,
-     .def = "1", .min = 0, .max = 1, .help = "Factor on the step size from round to round"},
+     .def = "1", .min = 0, .max = 1, .help = "Factor on the learning rate from round to round"},
     {FL_OPT(struct fl_server_training, FLOAT, momentum), .flags = FL_SERVER_RATE, .def = "0",
-     .min = 0, .max = 0.9999, .help = "Heavy-ball momentum of the client, new in every round"},
+     .min = 0, .max = 0.9999,
+     .help = "Heavy-ball momentum of the clients, reset to zero in every round"},
     {FL_OPT(struct fl_server_training, FLOAT, weight_decay), .def = "0", .min = 0, .max = 10,
-     .help = "Added to the gradient as this times the parameter"},
+     .help = "L2 regularization: adds this times the parameter to the gradient"},
     FL_OPT_END_OF(struct fl_server_training)};
 
 const struct fl_opt_spec fl_server_round_specs[] = {
     {FL_OPT(struct fl_server_round, INT, population), .def = "0", .min = 0, .max = 1e6,
-     .help =
-         "Number of clients that fractions are taken of; 0: those that are connected, and those "
-         "that took part before and are not forgotten (forget_after)"},
+     .help = "Number of clients that fractions are taken of; 0: the connected clients, and the "
+             "disconnected ones that took part before and are not forgotten (forget_after)"},
     {FL_OPT(struct fl_server_round, DURATION, forget_after), .def = "720h", .min = 0, .max = 3.2e11,
-     .help =
-         "A client that is away for so long (720h: 30 days) is forgotten, and new when it "
-         "comes back: longer "
-         "than holidays and repairs, so that who left for good does not count for ever. Time "
-         "during which the server was down does not count, and setting the clock of the machine "
-         "makes nobody older. The last error of a name that nobody has goes as late. 0: never"},
+     .help = "A client that is disconnected for this long (720h: 30 days) is forgotten, and "
+             "treated as new when it reconnects. Longer than holidays and repairs, so that only "
+             "clients that left for good stop counting. Time while the server is down does not "
+             "count, and setting the clock of the machine ages no client. The last error of a name "
+             "without a client is deleted after the same time. 0: never"},
     {FL_OPT(struct fl_server_round, INT, start_clients), .def = "1", .min = 1, .max = 1e6,
-     .help = "Connected clients before the very first round begins"},
+     .help = "Connected clients needed to start the first round"},
     {FL_OPT(struct fl_server_round, INT, min_clients), .def = "1", .min = 1, .max = 1e6,
-     .help = "Connected clients before any round begins"},
+     .help = "Connected clients needed to start any round"},
     {FL_OPT(struct fl_server_round, INT, min_responders),
      FL_OPT_GIVEN(struct fl_server_round, min_responders), .min = 0, .max = 1e6,
-     .help = "Fewer responders than this repeat the round; not set: half of the clients that the "
-             "round wants, rounded up"},
+     .help = "A round with fewer responders is aborted and retried; not set: half of the clients "
+             "that the round selects, rounded up"},
     {FL_OPT(struct fl_server_round, FLOAT, over_selection), .def = "1", .min = 1, .max = 10,
-     .help = "Select this many times more clients than the K that the fraction says, rounded up, "
-             "against stragglers (docs/algorithms.md#over-selection)"},
+     .help = "Select this many times the K clients that the fraction gives, rounded up, as a "
+             "reserve against stragglers (docs/algorithms.md#over-selection)"},
     {FL_OPT(struct fl_server_round, ENUM, over_selected), .def = "stop", .choices = over_choices,
-     .help = "Once K clients of an over-selected round are in: the others are told to stop, or "
-             "are aggregated too when they arrive within lost_grace (grace)"},
+     .help = "Once K clients of an over-selected round are in, the others are stopped (stop), or "
+             "are aggregated too if they arrive within lost_grace (grace)"},
     {FL_OPT(struct fl_server_round, FLOAT, weight_cap), .def = "100", .min = 0, .max = 1e12,
-     .help = "A client counts with this many times the samples of the median client at most, in "
-             "the draw and in the aggregation (docs/formulas.md#the-weight-of-a-client); 0: no "
-             "bound"},
+     .help =
+         "Upper bound of a client's weight: this many times the samples of the median client, in "
+         "the draw and in the aggregation (docs/formulas.md#the-weight-of-a-client); 0: no bound"},
     {FL_OPT(struct fl_server_round, FLOAT, norm_cap), .def = "100", .min = 0, .max = 1e30,
-     .help = "Leave out updates whose norm is more than this many times the median one of the "
-             "round, of 3 at least (docs/formulas.md#the-norm-of-an-update); 0: none"},
+     .help =
+         "Leave out updates whose norm is more than this many times the median norm of the round, "
+         "with at least 3 updates (docs/formulas.md#the-norm-of-an-update); 0: no limit"},
     {FL_OPT(struct fl_server_round, DURATION, train_deadline), .def = "1h", .min = 100,
-     .max = 6.048e8, .help = "From the task to the report of a client"},
+     .max = 6.048e8, .help = "Deadline from the task to the report of a client"},
     {FL_OPT(struct fl_server_round, FLOAT, straggler_factor), .def = "10", .min = 0, .max = 1e6,
-     .help = "Straggler timeout. Once half of the reports are in, the others have this many times "
-             "as long as those took, more with more samples. Once half of the uploads are in, a "
-             "client that sends nothing of its upload for this many times as long as those took is "
-             "lost (or too little, patience_rate); before, only when no upload moves. 0: the whole "
-             "deadlines"},
+     .help = "Straggler timeout. Once half of the reports are in, the other clients have this many "
+             "times as long as those took, longer in proportion to their samples. Once half of the "
+             "uploads are in, a client is lost when its upload stalls for this many times as long "
+             "as those took, or is too slow (patience_rate); before that, only when all uploads "
+             "stall. 0: the whole deadlines"},
     {FL_OPT(struct fl_server_round, DURATION, straggler_min), .def = "2m", .min = 0, .max = 6.048e8,
-     .help = "And so long at least; more than two heartbeats, which tell of uploads"},
+     .help =
+         "Least straggler timeout; more than two heartbeats, which report the progress of uploads"},
     {FL_OPT(struct fl_server_round, RATE, patience_rate), .flags = FL_SERVER_DAEMON,
      .def = "4kbit/s", .min = 0, .max = (double)FL_RATE_MAX,
-     .help = "Least rate of an upload. Once half of the uploads are in, a client is lost, too, "
-             "when over such a time its upload is slower than this and than the slowest of that "
-             "half divided by patience. The default lets a link of 20 kbit/s be down for most of "
-             "the time; a federation on fast links can set more. none: any byte is enough"},
+     .help = "Minimum rate of an upload. Once half of the uploads are in, a client is also lost "
+             "when its upload, over one straggler timeout, is slower than this rate and slower "
+             "than the slowest of that half divided by straggler_factor. The default lets a link "
+             "of 20 kbit/s be down most of the time; a federation on fast links can set more. "
+             "none: any byte is enough"},
     {FL_OPT(struct fl_server_round, DURATION, upload_deadline), .def = "1h", .min = 100,
      .max = 6.048e8,
-     .help = "From the plan to the accepted upload, also for a client whose bytes arrive slowly"},
+     .help = "Deadline from the upload plan to the accepted upload, also for slow uploads that "
+             "make progress"},
     {FL_OPT(struct fl_server_round, DURATION, lost_grace), .def = "10s", .min = 0, .max = 6.048e8,
-     .help = "A disconnected client may come back into its round for so long"},
+     .help = "How long a disconnected client can still reconnect to its round"},
     {FL_OPT(struct fl_server_round, DURATION, retry), .def = "5s", .min = 10, .max = 3.6e6,
-     .help = "First pause before a round is repeated, doubled up to 64 times"},
+     .help = "Wait before an aborted round is retried, doubled up to 64 times"},
     {FL_OPT(struct fl_server_round, BOOL, backfill), .def = "no",
-     .help = "Ask the next-ranked client once when a planned uploader goes silent"},
+     .help = "When a planned uploader is lost, ask the next-ranked client for its layers, once per "
+             "round"},
     {FL_OPT(struct fl_server_round, FLOAT, norm_bound), .def = "0", .min = 0, .max = 1e30,
      .help = "Reject updates with a larger Euclidean norm; 0: no bound"},
     FL_OPT_END_OF(struct fl_server_round)};
 
 const struct fl_opt_spec fl_server_evaluation_specs[] = {
     {FL_OPT(struct fl_server_evaluation, INT, every), .def = "1", .min = 0, .max = 1e6,
-     .help = "Evaluate every so many rounds, and the last one; 0: never"},
+     .help = "Evaluate every this many rounds, and after the last one; 0: never"},
     {FL_OPT(struct fl_server_evaluation, STRING, data), .flags = FL_SERVER_DAEMON,
-     .help = "Folder whose test part the server evaluates on"},
+     .help = "Data folder; the server evaluates on its test set"},
     {FL_OPT(struct fl_server_evaluation, BOOL, clients), .def = "no",
      .help = "Ask the connected clients to evaluate on their own test data"},
     {FL_OPT(struct fl_server_evaluation, DURATION, deadline), .def = "5m", .min = 100,
-     .max = 6.048e8, .help = "Until the evaluations of the clients must be in"},
+     .max = 6.048e8, .help = "Deadline for the evaluations of the clients"},
     {FL_OPT(struct fl_server_evaluation, STRING_LIST, command),
-     .help = "Program and arguments: it evaluates in place of the built-in engine, for models that "
-             "this does not know; started once, and told of 'data' (docs/trainer-protocol.md)"},
+     .help = "External program and arguments that evaluates instead of the built-in engine, for "
+             "models that the engine does not support; started once, with the folder of 'data' "
+             "(docs/trainer-protocol.md)"},
     {FL_OPT(struct fl_server_evaluation, DURATION, command_limit), .flags = FL_SERVER_DAEMON,
      .def = "10m", .min = 100, .max = 6.048e8,
-     .help = "An evaluation of that program is ended after it: the round goes on "
-             "without accuracy"},
+     .help = "Time limit of one evaluation by that program: after it the evaluation is cancelled, "
+             "and the round continues without accuracy"},
     {FL_OPT(struct fl_server_evaluation, DURATION, command_start_limit), .flags = FL_SERVER_DAEMON,
-     .def = "2m", .min = 100, .max = 6.048e8, .help = "Until that program must be ready"},
+     .def = "2m", .min = 100, .max = 6.048e8,
+     .help = "Time limit for that program to become ready"},
     {FL_OPT(struct fl_server_evaluation, BYTES, command_memory), .flags = FL_SERVER_DAEMON,
      .def = "0", .min = 0, .max = 1.1e12,
-     .help = "That program is ended when it has more in memory; 0: no limit"},
+     .help = "Memory limit of that program (resident); it is killed above it. 0: no limit"},
     FL_OPT_END_OF(struct fl_server_evaluation)};
 
 const struct fl_opt_spec fl_server_checkpoint_specs[] = {
     {FL_OPT(struct fl_server_checkpoints, INT, keep), .def = "3", .min = 1, .max = 1e6,
-     .help = "Newest checkpoints that stay, however fast rounds come"},
+     .help = "Number of newest checkpoints to keep, however fast rounds are"},
     {FL_OPT(struct fl_server_checkpoints, DURATION, keep_for), .def = "24h", .min = 0,
      .max = 3.2e11,
-     .help = "Of each of keep_parts parts of this span the last one stays too; 0: none"},
+     .help =
+         "Also keep the last checkpoint of each of keep_parts parts of this time span; 0: none"},
     {FL_OPT(struct fl_server_checkpoints, INT, keep_parts), .def = "8", .min = 1, .max = 10000,
-     .help = "Parts of keep_for: at most so many checkpoints and one more take disk space for it"},
+     .help = "Parts of keep_for: it keeps at most this many checkpoints and one more"},
     {FL_OPT(struct fl_server_checkpoints, INT, keep_best), .def = "1", .min = 0, .max = 1000,
-     .help = "Checkpoints with the best accuracy that stay; 0: none"},
+     .help = "Number of checkpoints with the best accuracy to keep; 0: none"},
     {FL_OPT(struct fl_server_checkpoints, INT, every), .def = "0", .min = 0, .max = 1e6,
-     .help = "Every so many-th checkpoint stays for good; 0: none"},
+     .help = "Keep the checkpoint of every this many rounds permanently; 0: none"},
     FL_OPT_END_OF(struct fl_server_checkpoints)};
 
 const struct fl_opt_spec fl_server_limit_specs[] = {
     {FL_OPT(struct fl_server_limits, INT, clients), .flags = FL_SERVER_DAEMON, .def = "10000",
      .min = 1, .max = 1e6,
-     .help = "Connections at once, as far as descriptors allow (two for each); one more takes the "
-             "place of one that is no client's (from the same address first, else the oldest), or "
-             "is closed"},
+     .help = "Simultaneous connections, as far as file descriptors allow (two for each); one more "
+             "replaces a connection that is not a client's (from the same address first, else the "
+             "oldest), or is closed"},
     {FL_OPT(struct fl_server_limits, INT, client_connections), .flags = FL_SERVER_DAEMON,
      .def = "4", .min = 1, .max = 1000,
-     .help = "Connections at once of one client, and so `streams` times as many calls; one more "
-             "closes its oldest. A client needs one, and a second while it reconnects"},
+     .help = "Simultaneous connections of one client, and so `streams` times as many calls; one "
+             "more closes its oldest. A client needs one, and a second while it reconnects"},
     {FL_OPT(struct fl_server_limits, INT, known_clients), .flags = FL_SERVER_DAEMON,
      .def = "100000", .min = 1, .max = 1e7,
-     .help =
-         "Client names that are known at once, connected or having taken part; more are refused, "
-         "but those that never took part and are away go first"},
+     .help = "Known client names, connected or having taken part; further names are refused, but "
+             "disconnected clients that never took part are forgotten first"},
     {FL_OPT(struct fl_server_limits, INT, streams), .flags = FL_SERVER_DAEMON, .def = "16",
-     .min = 3, .max = 1000, .help = "Calls at once on a connection"},
+     .min = 3, .max = 1000, .help = "Simultaneous calls on one connection"},
     {FL_OPT(struct fl_server_limits, BYTES, header_bytes), .flags = FL_SERVER_DAEMON, .def = "16K",
-     .min = 1024, .max = 1048576, .help = "Headers of a call"},
+     .min = 1024, .max = 1048576, .help = "Size of the headers of a call"},
     {FL_OPT(struct fl_server_limits, BYTES, upload_memory), .flags = FL_SERVER_DAEMON, .def = "32M",
      .min = 1048576, .max = 1099511627776.0,
-     .help = "Uploads held in memory when all expected clients (round.population or start_clients) "
-             "push at once; sizes chunks and windows"},
+     .help = "Memory for uploads when all expected clients (round.population or start_clients) "
+             "upload at once; determines chunk and window sizes"},
     {FL_OPT(struct fl_server_limits, BYTES, memory), .flags = FL_SERVER_DAEMON, .def = "0",
      .min = 0, .max = 1099511627776.0,
-     .help = "Held for all connections together: unfinished messages, replies that are not read, "
-             "old models that a transfer keeps, what TLS has ready for a client. With half of it "
-             "used TLS makes less ready; past it connections without a client go first, those that "
-             "hold most before others; a quarter of it is for clients only. All connections of "
-             "one client have one fair share. 0: four times upload_memory"},
+     .help = "Memory for all connections together: unfinished messages, unread replies, old models "
+             "that a transfer still sends, TLS send buffers. With half of it used TLS buffers "
+             "less; above it connections without a client are closed first, those with the most "
+             "memory before others; a quarter of it is reserved for clients. All connections of "
+             "one client share one fair share. 0: four times upload_memory"},
     {FL_OPT(struct fl_server_limits, BYTES, peer_memory), .flags = FL_SERVER_DAEMON, .def = "16M",
      .min = 65536, .max = 1099511627776.0,
-     .help = "The same for one connection: what is in flight (connection_window), as much again "
-             "that waits for it"},
+     .help = "The same for one connection: bytes in flight (connection_window), and as much again "
+             "waiting"},
     {FL_OPT(struct fl_server_limits, BYTES, offer), .def = "1M", .min = 1024, .max = 67108864,
-     .help = "What one client may tell of its data before the first round (solver fedmix)"},
+     .help = "Size of the data summary of one client, sent before the first round (solver fedmix)"},
     {FL_OPT(struct fl_server_limits, FLOAT, offer_range), .def = "10", .min = 0, .max = 1e30,
-     .help = "Largest value of a data summary (solver fedmix), as a multiple of the median of the "
-             "others' largest values: a summary with a larger one is left out, its client takes "
-             "part without. With fewer than three summaries none is. 0: without a bound"},
+     .help =
+         "Largest value of a data summary (solver fedmix), as a multiple of the median of the "
+         "other summaries' largest values: a summary above it is left out, and its client takes "
+         "part without it. With fewer than three summaries none is left out. 0: no bound"},
     {FL_OPT(struct fl_server_limits, BYTES, connection_window), .flags = FL_SERVER_DAEMON,
      .def = "8M", .min = 65536, .max = 1073741824, .help = "Bytes in flight from a connection"},
     {FL_OPT(struct fl_server_limits, DURATION, handshake), .flags = FL_SERVER_DAEMON, .def = "10s",
-     .min = 100, .max = 600000, .help = "From accepting a connection to HTTP/2"},
+     .min = 100, .max = 600000,
+     .help = "Timeout from accepting a connection to the end of the TLS and HTTP/2 handshake"},
     {FL_OPT(struct fl_server_limits, DURATION, idle), .flags = FL_SERVER_DAEMON, .def = "60s",
      .min = 100, .max = 3.6e6,
-     .help = "A connection without calls, a call that waits for its client, a client that does "
-             "not take what waits for it: ended after once to twice this"},
+     .help = "Idle timeout: a connection without calls, a call that waits for its client, or a "
+             "client that does not read is closed after once to twice this time"},
     {FL_OPT(struct fl_server_limits, INT, resets), .flags = FL_SERVER_DAEMON, .def = "100",
-     .min = 1, .max = 1e6, .help = "Calls a connection may cancel in a second"},
+     .min = 1, .max = 1e6, .help = "Calls that a connection may cancel per second"},
     FL_OPT_END_OF(struct fl_server_limits)};
 
 static int reference_slot(enum fl_slot slot, struct fl_buf *out)

@@ -1,10 +1,8 @@
 #ifndef FL_SERVER_CONF_TABLES_H
 #define FL_SERVER_CONF_TABLES_H
 
-/*
- * The YAML file of fl-serverd: one struct per section, and the option table that binds it. What
- * the keys mean, their ranges and defaults stand in the tables (fl-serverd --reference).
- */
+/* The YAML file of fl-serverd: one struct per section, and the option table that binds it.
+   Meaning, range and default of each key are in the tables (fl-serverd --reference). */
 
 #include "libfl/base/log_out.h"
 #include "libfl/conf/options.h"
@@ -14,13 +12,13 @@ enum fl_when_finished { FL_FINISHED_STAY, FL_FINISHED_EXIT };
 
 struct fl_server_main {
     const char *federation;
-    const char *state_dir; /* as written; fl_server_conf has it from the root on */
+    const char *state_dir; /* as written in the file */
     struct fl_opt_texts listen;
-    struct fl_opt_texts listen_insecure; /* plaintext whatever `insecure` says */
+    struct fl_opt_texts listen_insecure; /* plaintext, regardless of `insecure` */
     struct fl_opt_texts listen_admin;
     bool insecure, insecure_remote;
     const char *admin_socket;                /* "": the default */
-    const char *admin_group, *admin_viewers; /* "": the default; nobody */
+    const char *admin_group, *admin_viewers; /* "": the default; none */
     enum fl_log_level log_level;
     enum fl_log_format log_format;
     enum fl_durability durability;
@@ -76,9 +74,9 @@ struct fl_server_limits {
     double offer_range;
 };
 
-/* What the server shows and whom it believes when an operator has a PKI of his own. */
+/* TLS with the operator's own PKI: the server's certificate and the roots it trusts. */
 struct fl_server_tls {
-    const char *certificate, *key; /* "": those of the federation's own authority */
+    const char *certificate, *key; /* "": the certificate of the federation's own authority */
     struct fl_opt_texts ca, crl, names;
 };
 
@@ -90,18 +88,17 @@ struct fl_server_identity {
     uint64_t grace_ms, invitation_validity_ms, back_date_ms;
 };
 
-/*
- * Flags of rows and sections: what the state folder remembers (fl_server_conf_settings()), and what
- * only a daemon has.
- */
+/* Flags of rows and sections: settings that the state folder stores (fl_server_conf_settings()),
+   and settings that only a daemon has. */
 enum {
-    /* A change is told; where things lie and what limits they have changes no figure. */
+    /* A change is logged. Paths and limits are not: they change no result. */
     FL_SERVER_FIGURE = FL_OPT_OWNERS,
-    /* The clients' rate: of what an update means, when the solver scales updates by it. */
+    /* The learning rate of clients: part of the meaning of an update when the solver scales
+       updates by it. */
     FL_SERVER_RATE = FL_OPT_OWNERS << 1,
-    /* Where it is, who may come, what they may hold: says nothing to a simulation. */
+    /* Addresses, access and limits: ignored by a simulation. */
     FL_SERVER_DAEMON = FL_OPT_OWNERS << 2,
-    /* A daemon cannot do without it; a simulation has one of its own, which this replaces. */
+    /* Required by a daemon; a simulation has a default of its own, which this replaces. */
     FL_SERVER_NEEDED = FL_OPT_OWNERS << 3
 };
 

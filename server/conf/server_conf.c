@@ -1,10 +1,15 @@
+/*
+ * Loads the configuration of a federation: reads the file through the option tables, loads strategy
+ * and model, checks what spans sections, and derives the configuration of the coordinator. Runs on
+ * the thread of its caller, before the daemon starts; it opens no sockets or state.
+ */
 #include "server/conf/server_conf_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the clients that a round waits for, the largest number, and its key. */
-static int64_t needed(const struct fl_server_conf *conf, const int64_t **ret_field)
+/* The largest number of clients that a round waits for, and its key. */
+static int64_t conf_clients_needed(const struct fl_server_conf *conf, const int64_t **ret_field)
 {
     const struct fl_server_round *r = conf->round;
 
@@ -18,13 +23,13 @@ static int64_t needed(const struct fl_server_conf *conf, const int64_t **ret_fie
     return **ret_field;
 }
 
-/* A round must be able to begin with the connections and names that are allowed. */
-static int check_clients(const struct fl_server_conf *conf, struct fl_err *err)
+/* A round must be able to start within the limits of connections and names. */
+static int conf_check_clients(const struct fl_server_conf *conf, struct fl_err *err)
 {
     const struct fl_server_limits *l = conf->limits;
     const int64_t *least = l->clients < l->known_clients ? &l->clients : &l->known_clients;
     const int64_t *field;
-    int64_t needs = needed(conf, &field);
+    int64_t needs = conf_clients_needed(conf, &field);
 
     if (needs > *least) {
         return fl_conf_error(fl_conf_field(conf->file, least), err,
@@ -41,20 +46,20 @@ static int check_training(const struct fl_server_conf *conf, struct fl_err *err)
 {
     if (conf->training->epochs == 0 && conf->training->steps == 0) {
         return fl_conf_error(fl_conf_field(conf->file, &conf->training->epochs), err,
-                             "expected epochs or steps above 0");
+                             "expected epochs or steps above 0, found 0 for both");
     }
     if (conf->evaluation->data[0] != '\0' && conf->net.n_layers == 0 &&
         conf->evaluation->command.n == 0)
     {
-        return fl_conf_error(fl_conf_field(conf->file, &conf->evaluation->data), err,
-                             "the built-in engine can evaluate only networks given as preset or "
-                             "layers, not a model from a file: have a program do it "
-                             "(evaluation.command)");
+        return fl_conf_error(
+            fl_conf_field(conf->file, &conf->evaluation->data), err,
+            "the built-in engine evaluates only networks given as preset or layers, not a model "
+            "from a file; set evaluation.command to an evaluating program");
     }
     return FL_OK;
 }
 
-static int check_evaluation(const struct fl_server_conf *conf, struct fl_err *err)
+static int conf_check_evaluation(const struct fl_server_conf *conf, struct fl_err *err)
 {
     const struct fl_opt_texts *command = &conf->evaluation->command;
     size_t i;
@@ -66,8 +71,8 @@ static int check_evaluation(const struct fl_server_conf *conf, struct fl_err *er
     for (i = 0; i < command->n; i++) {
         if (strstr(command->list[i], "{task}") != NULL) {
             return fl_conf_error(fl_conf_field(conf->file, command), err,
-                                 "a program that stays has no task file for '{task}': it is told "
-                                 "its tasks (docs/trainer-protocol.md)");
+                                 "a persistent program has no task file for '{task}': it receives "
+                                 "its tasks in messages (docs/trainer-protocol.md)");
         }
     }
     return FL_OK;
@@ -84,7 +89,7 @@ static int check_rate(const struct fl_server_conf *conf, struct fl_err *err)
                                        err, "%s", why.msg);
 }
 
-/* Steps of size 0 are for simulations that compare: a federation with them never learns. */
+/* A learning rate of 0 is for simulations that compare: a federation with it never learns. */
 static int check_steps(const struct fl_server_conf *conf, struct fl_err *err)
 {
     const struct fl_server_training *t = conf->training;
@@ -96,13 +101,13 @@ static int check_steps(const struct fl_server_conf *conf, struct fl_err *err)
                         : fl_conf_error(fl_conf_field(conf->file, zero), err,
                                         "expected a number above 0: with %s no client changes the "
                                         "model",
-                                        zero == &t->learning_rate ? "a step size of 0"
-                                                                  : "a step size of 0 from the "
+                                        zero == &t->learning_rate ? "a learning rate of 0"
+                                                                  : "a learning rate of 0 from the "
                                                                     "second round on");
 }
 
-/* `daemon`: what only a daemon has, too. */
-static int check_name(const struct fl_server_conf *conf, bool daemon, struct fl_err *err)
+/* `daemon`: also check what only a daemon needs. */
+static int conf_check_name(const struct fl_server_conf *conf, bool daemon, struct fl_err *err)
 {
     const char *name = conf->main->federation;
 
@@ -116,14 +121,14 @@ static int check_name(const struct fl_server_conf *conf, bool daemon, struct fl_
     return FL_OK;
 }
 
-static int check(const struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
-                 struct fl_err *err)
+static int conf_check(const struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
+                      struct fl_err *err)
 {
-    int rv = fl_findings_keep(all, check_name(conf, daemon, err), err);
+    int rv = fl_findings_keep(all, conf_check_name(conf, daemon, err), err);
 
     rv = rv == FL_OK ? fl_findings_keep(all, check_training(conf, err), err) : rv;
-    rv = rv == FL_OK ? fl_findings_keep(all, check_evaluation(conf, err), err) : rv;
-    rv = rv == FL_OK && daemon ? fl_findings_keep(all, check_clients(conf, err), err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, conf_check_evaluation(conf, err), err) : rv;
+    rv = rv == FL_OK && daemon ? fl_findings_keep(all, conf_check_clients(conf, err), err) : rv;
     rv = rv == FL_OK && daemon ? fl_findings_keep(all, check_steps(conf, err), err) : rv;
     return rv == FL_OK ? fl_findings_keep(all, check_rate(conf, err), err) : rv;
 }
@@ -137,8 +142,8 @@ static int load_strategy(struct fl_server_conf *conf, struct fl_err *err)
                             &conf->strategy, err);
 }
 
-/* Into the network: what it is made of does not depend on who computes it. */
-static int choose_kernels(struct fl_server_conf *conf, struct fl_err *err)
+/* The instruction set is stored in the network spec; results do not depend on it. */
+static int conf_choose_kernels(struct fl_server_conf *conf, struct fl_err *err)
 {
     const int *instructions = &conf->main->instructions;
     struct fl_err why = {0};
@@ -148,23 +153,23 @@ static int choose_kernels(struct fl_server_conf *conf, struct fl_err *err)
                        : fl_conf_error(fl_conf_field(conf->file, instructions), err, "%s", why.msg);
 }
 
-/* Where one of the sections is wrong, what follows from them says nothing. */
-static int look_at(struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
-                   struct fl_err *err)
+/* Checks that span sections are meaningless while one of them is invalid. */
+static int conf_examine(struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
+                        struct fl_err *err)
 {
     int rv = fl_findings_keep(all, load_strategy(conf, err), err);
 
     rv = rv == FL_OK ? fl_findings_first(all, err) : rv;
     rv = rv == FL_OK ? fl_findings_keep(all, fl__server_conf_model(conf, err), err) : rv;
-    rv = rv == FL_OK ? fl_findings_keep(all, choose_kernels(conf, err), err) : rv;
-    return rv == FL_OK ? check(conf, daemon, all, err) : rv;
+    rv = rv == FL_OK ? fl_findings_keep(all, conf_choose_kernels(conf, err), err) : rv;
+    return rv == FL_OK ? conf_check(conf, daemon, all, err) : rv;
 }
 
-/* Of the sections that are read into `conf`; takes it. */
-static int finish(struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
-                  struct fl_server_conf **ret, struct fl_err *err)
+/* Checks the sections that were read into `conf`; takes it. */
+static int conf_finish(struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
+                       struct fl_server_conf **ret, struct fl_err *err)
 {
-    int rv = look_at(conf, daemon, all, err);
+    int rv = conf_examine(conf, daemon, all, err);
 
     if (rv != FL_OK) {
         fl_server_conf_free(conf);
@@ -174,22 +179,22 @@ static int finish(struct fl_server_conf *conf, bool daemon, struct fl_findings *
     return FL_OK;
 }
 
-/* Keys of the root that are no section's. */
-static const char *const others[] = {"algorithm", "strategy", NULL};
+/* Top-level keys outside of all sections. */
+static const char *const top_level_keys[] = {"algorithm", "strategy", NULL};
 
 int fl_server_conf_load(const char *path, struct fl_findings *all, struct fl_server_conf **ret,
                         struct fl_err *err)
 {
     struct fl_server_conf *conf = calloc(1, sizeof(*conf));
-    int rv = conf != NULL
-                 ? fl_conf_read(path, fl__server_sections, others, all, conf, &conf->file, err)
-                 : FL_ENOMEM;
+    int rv = conf != NULL ? fl_conf_read(path, fl__server_sections, top_level_keys, all, conf,
+                                         &conf->file, err)
+                          : FL_ENOMEM;
 
     if (rv != FL_OK) {
         fl_server_conf_free(conf);
         return rv;
     }
-    return finish(conf, /* daemon= */ true, all, ret, err);
+    return conf_finish(conf, /* daemon= */ true, all, ret, err);
 }
 
 int fl_server_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
@@ -197,7 +202,7 @@ int fl_server_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node
 {
     struct fl_server_conf *conf = calloc(1, sizeof(*conf));
     int rv = conf != NULL
-                 ? fl_conf_read_map(doc, map, fl__server_sections, others,
+                 ? fl_conf_read_map(doc, map, fl__server_sections, top_level_keys,
                                     FL_SERVER_DAEMON | FL_SERVER_NEEDED, conf, &conf->file, err)
                  : FL_ENOMEM;
 
@@ -205,7 +210,7 @@ int fl_server_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node
         fl_server_conf_free(conf);
         return rv;
     }
-    return finish(conf, /* daemon= */ false, NULL, ret, err);
+    return conf_finish(conf, /* daemon= */ false, NULL, ret, err);
 }
 
 int fl_server_conf_daemons(const struct fl_server_conf *conf, struct fl_buf *out)

@@ -1,15 +1,15 @@
 #ifndef FL_SERVER_CONF_IMPL_H
 #define FL_SERVER_CONF_IMPL_H
 
-/* Shared between the files that make a configuration. */
+/* Internals shared by the files of server/conf. */
 
 #include "libfl/conf/sections.h"
 #include "server/conf/server_conf.h"
 
-/* All sections, in the order of the reference; ended by a row without name. */
+/* All sections, in the order of the reference; terminated by a row without name. */
 extern const struct fl_conf_section fl__server_sections[];
 
-/* Network and layout of the model section; the strategy is there already. */
+/* Load network and layout of the model section; the strategy is already loaded. */
 FL_MUST_CHECK int fl__server_conf_model(struct fl_server_conf *conf, struct fl_err *err);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * The sorted index of client names (client_order.h): blocks of client numbers, split when full and
+ * freed when empty. On the thread of the coordinator. It does not own the names.
+ */
 #include "server/core/client_order.h"
 
 #include <stdlib.h>
@@ -35,9 +39,9 @@ int fl_order_reserve(struct fl_order *order)
     return order->spare != NULL ? FL_OK : FL_ENOMEM;
 }
 
-/* The last block whose first name is not behind `name`; 0 when all are. */
-static size_t block_of(const struct fl_order *order, const struct fl_client_rec *recs,
-                       const char *name)
+/* The last block whose first name is not greater than `name`; 0 when all are greater. */
+static size_t order_block_of(const struct fl_order *order, const struct fl_client_rec *recs,
+                             const char *name)
 {
     size_t low = 0;
     size_t high = order->n_blocks;
@@ -54,9 +58,9 @@ static size_t block_of(const struct fl_order *order, const struct fl_client_rec 
     return low > 0 ? low - 1 : 0;
 }
 
-/* Where `name` is or belongs in the block. */
-static size_t place_in(const struct fl_order_block *b, const struct fl_client_rec *recs,
-                       const char *name)
+/* Position of `name` in the block, or where it belongs. */
+static size_t order_place_in(const struct fl_order_block *b, const struct fl_client_rec *recs,
+                             const char *name)
 {
     size_t low = 0;
     size_t high = b->n;
@@ -82,13 +86,13 @@ uint32_t fl_order_find(const struct fl_order *order, const struct fl_client_rec 
     if (order->n_blocks == 0) {
         return FL_ORDER_NONE;
     }
-    b = order->blocks[block_of(order, recs, name)];
-    at = place_in(b, recs, name);
+    b = order->blocks[order_block_of(order, recs, name)];
+    at = order_place_in(b, recs, name);
     return at < b->n && strcmp(recs[b->ids[at]].name, name) == 0 ? b->ids[at] : FL_ORDER_NONE;
 }
 
-/* Put the spare block behind block `at`. */
-static struct fl_order_block *add_block(struct fl_order *order, size_t at)
+/* Insert the spare block after block `at`. */
+static struct fl_order_block *order_add_block(struct fl_order *order, size_t at)
 {
     struct fl_order_block *b = order->spare;
 
@@ -105,13 +109,13 @@ static struct fl_order_block *add_block(struct fl_order *order, size_t at)
 void fl_order_insert(struct fl_order *order, const struct fl_client_rec *recs, uint32_t id)
 {
     const char *name = recs[id].name;
-    size_t block = block_of(order, recs, name);
+    size_t block = order_block_of(order, recs, name);
     struct fl_order_block *b =
-        order->n_blocks > 0 ? order->blocks[block] : add_block(order, /* at= */ 0);
+        order->n_blocks > 0 ? order->blocks[block] : order_add_block(order, /* at= */ 0);
     size_t at;
 
     if (b->n == FL_ORDER_BLOCK) {
-        struct fl_order_block *upper = add_block(order, block + 1);
+        struct fl_order_block *upper = order_add_block(order, block + 1);
         size_t half = FL_ORDER_BLOCK / 2;
 
         (void)memcpy(upper->ids, b->ids + half, (b->n - half) * sizeof(*b->ids));
@@ -119,7 +123,7 @@ void fl_order_insert(struct fl_order *order, const struct fl_client_rec *recs, u
         b->n = half;
         b = strcmp(recs[upper->ids[0]].name, name) <= 0 ? upper : b;
     }
-    at = place_in(b, recs, name);
+    at = order_place_in(b, recs, name);
     (void)memmove(&b->ids[at + 1], &b->ids[at], (b->n - at) * sizeof(*b->ids));
     b->ids[at] = id;
     b->n++;
@@ -135,9 +139,9 @@ void fl_order_remove(struct fl_order *order, const struct fl_client_rec *recs, u
     if (order->n_blocks == 0) {
         return;
     }
-    block = block_of(order, recs, recs[id].name);
+    block = order_block_of(order, recs, recs[id].name);
     b = order->blocks[block];
-    at = place_in(b, recs, recs[id].name);
+    at = order_place_in(b, recs, recs[id].name);
     if (at == b->n || b->ids[at] != id) {
         return;
     }

@@ -2,11 +2,11 @@
 #define FL_CORE_CLIENT_ORDER_H
 
 /*
- * Client numbers by ascending name, in blocks of a few hundred: a name is found by two binary
- * searches, and one that comes or goes moves the numbers of one block, however many clients there
- * are. Going through all is going through arrays.
+ * Client numbers sorted by ascending name, in blocks of a few hundred: two binary searches find a
+ * name, and an insertion or removal moves the numbers of one block only, however many clients there
+ * are. Iteration walks through arrays.
  *
- * The names lie with the caller, in records that are indexed by number.
+ * The caller keeps the names, in records that are indexed by number.
  */
 
 #include "server/core/records.h"
@@ -26,23 +26,23 @@ struct fl_order {
     size_t n;
 };
 
-/* A place in it; {0} is before the first. */
+/* An iterator; {0} is before the first. */
 struct fl_order_at {
     size_t block, i;
 };
 
 /* Zeroed memory is an empty order. */
 void fl_order_done(struct fl_order *order);
-/* The next insertion will need no memory. FL_ENOMEM. */
+/* Make the next insertion need no memory. FL_ENOMEM. */
 FL_MUST_CHECK int fl_order_reserve(struct fl_order *order);
 /* The number of a name, or FL_ORDER_NONE. */
 uint32_t fl_order_find(const struct fl_order *order, const struct fl_client_rec *recs,
                        const char *name);
-/* Room was reserved; the name of `id` is not in it. */
+/* Memory was reserved; the name of `id` is not in the order. */
 void fl_order_insert(struct fl_order *order, const struct fl_client_rec *recs, uint32_t id);
-/* The name of `id` may be in it under another number, or not at all: that changes nothing. */
+/* Nothing happens when the name of `id` is absent or has another number. */
 void fl_order_remove(struct fl_order *order, const struct fl_client_rec *recs, uint32_t id);
-/* The next number, or FL_ORDER_NONE after the last. Nothing may come or go in between. */
+/* The next number, or FL_ORDER_NONE after the last. No insertion or removal in between. */
 uint32_t fl_order_next(const struct fl_order *order, struct fl_order_at *at);
 
 #endif

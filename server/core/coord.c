@@ -1,4 +1,8 @@
-/* Steps: one event in, effects out. */
+/*
+ * The step of the coordinator: one event in, effects out; also creation, resuming after a restart,
+ * and the dispatch of events to the other coord_*.c files. On the one thread of the coordinator. It
+ * does no I/O: the caller carries out the effects.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,20 +11,23 @@
 
 #include "server/core/coord_impl.h"
 
-static int check_conf(const struct fl_coord_conf *conf, struct fl_err *err)
+static int coord_check_conf(const struct fl_coord_conf *conf, struct fl_err *err)
 {
     if (!(conf->over_selection >= 1.0) || !isfinite(conf->over_selection)) {
-        return fl_err_set(err, FL_ECONF, "over-selection is %g, expected at least 1",
+        return fl_err_set(err, FL_ECONF,
+                          "round.over_selection: expected a number of at least 1, found %g",
                           conf->over_selection);
     }
     if (!isfinite(conf->learning_rate) || !isfinite(conf->learning_rate_decay)) {
-        return fl_err_set(err, FL_ECONF, "learning rate %g with decay %g is not finite",
+        return fl_err_set(err, FL_ECONF,
+                          "training: learning_rate %g with learning_rate_decay %g is not finite, "
+                          "expected finite numbers",
                           conf->learning_rate, conf->learning_rate_decay);
     }
     return FL_OK;
 }
 
-/* Who was counted may have missed that its update was accepted. */
+/* A counted client may have missed its ACCEPTED; after a rollback later counts are void. */
 static void resume_counted(struct fl_coord *c, uint32_t client, uint64_t committed)
 {
     struct fl_client_rec *rec = &c->clients.recs[client];
@@ -38,12 +45,11 @@ static void resume_counted(struct fl_coord *c, uint32_t client, uint64_t committ
 static int bad_client(const struct fl_client_rec *rec, size_t i, struct fl_err *err)
 {
     return fl_err_set(err, FL_EFORMAT,
-                      "client %zu of the stored state (number %" PRIu32 "): bad "
-                      "or repeated",
-                      i, rec->id);
+                      "state database: client %zu (number %" PRIu32 ") is invalid or duplicated", i,
+                      rec->id);
 }
 
-/* One client of those before the server died. */
+/* Restore one client record. */
 static int resume_client(struct fl_coord *c, const struct fl_client_rec *rec, size_t i,
                          uint64_t committed, struct fl_err *err)
 {
@@ -51,7 +57,7 @@ static int resume_client(struct fl_coord *c, const struct fl_client_rec *rec, si
     int rv = fl_order_reserve(&t->names);
 
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "client %zu of the stored state", i);
+        return fl_err_set(err, rv, "state database: out of memory for client %zu", i);
     }
     if (rec->id >= FL_CLIENT_NUMBERS || !fl_name_valid(rec->name) || fl__clients_used(t, rec->id) ||
         fl__clients_find(t, rec->name) != FL__NONE)
@@ -67,7 +73,7 @@ static int resume_client(struct fl_coord *c, const struct fl_client_rec *rec, si
 }
 
 struct seen {
-    uint64_t seen_ms; /* by the clock of seen_up_ms */
+    uint64_t seen_ms; /* on the clock of seen_up_ms */
     uint32_t client;
 };
 
@@ -82,7 +88,7 @@ static int compare_seen(const void *a, const void *b)
     return (x->client > y->client) - (x->client < y->client);
 }
 
-/* All are away, since the times that their records tell. */
+/* Restored clients are all disconnected, ordered by the times in their records. */
 static int resume_away(struct fl_coord *c, const struct fl_coord_resume *resume, struct fl_err *err)
 {
     size_t n = resume->n_clients;
@@ -99,7 +105,7 @@ static int resume_away(struct fl_coord *c, const struct fl_coord_resume *resume,
     for (i = 0; i < n; i++) {
         fl__clients_disconnected(c, seen[i].client);
     }
-    /* While the server was down nobody could be seen: the clock goes on from where it was. */
+    /* The clock continues from where it stopped: time while the server was down does not count. */
     c->up_ms = n > 0 && seen[n - 1].seen_ms > resume->up_ms ? seen[n - 1].seen_ms : resume->up_ms;
     free(seen);
     return FL_OK;
@@ -129,7 +135,7 @@ static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resu
     return rv == FL_OK ? resume_away(c, resume, err) : rv;
 }
 
-/* A stored part; what was not written down goes back to where its client starts again. */
+/* Restore one participant; what was not persisted restarts where its client does. */
 static void resume_part(struct fl_coord *c, size_t i, const struct fl_participant_rec *from,
                         bool planned)
 {
@@ -149,17 +155,17 @@ static void resume_part(struct fl_coord *c, size_t i, const struct fl_participan
         (void)memcpy(part->units, from->units, n);
     }
     if (fl__participant_waiting(c, i) && c->clients.recs[part->client].forgotten) {
-        part->state = FL_PARTICIPANT_LOST; /* Nobody will ever answer. */
+        part->state = FL_PARTICIPANT_LOST; /* A forgotten client cannot answer. */
     } else if (fl__participant_waiting(c, i)) {
         bool asked = planned && from->state == FL_PARTICIPANT_PLANNED;
 
-        /* A plan leaves nobody undecided; who is nevertheless was not part of it. */
+        /* Every participant has a decision once the plan exists; undecided ones were not in it. */
         part->state = asked     ? FL_PARTICIPANT_PLANNED
                       : planned ? FL_PARTICIPANT_LOST
                                 : FL_PARTICIPANT_SELECTED;
         r->unusable = r->unusable || (part->units == NULL && (asked || !fl__coord_has_feedback(c)));
     }
-    /* With backfill an empty part may still be asked for units. */
+    /* With backfill a participant with an empty mask may still get units. */
     if (part->state == FL_PARTICIPANT_ACCEPTED ||
         (part->state == FL_PARTICIPANT_EMPTY && !c->conf.backfill))
     {
@@ -172,7 +178,7 @@ static void resume_part(struct fl_coord *c, size_t i, const struct fl_participan
     c->clients.live[part->client].part = (uint32_t)i;
 }
 
-/* Within what the parts of the open round allow. */
+/* Clamp the stored size to the number of participants. */
 static struct fl_round_size resume_size(const struct fl_coord_resume *resume)
 {
     struct fl_round_size size = resume->size;
@@ -195,7 +201,8 @@ static int resume_parts(struct fl_coord *c, const struct fl_coord_resume *resume
     int rv = fl__coord_round_create(r, resume->n_parts, c->n_units);
 
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "%zu parts", resume->n_parts);
+        return fl_err_set(err, rv, "coordinator: out of memory for %zu participants",
+                          resume->n_parts);
     }
     r->round = resume->open_round;
     r->attempt = resume->open_attempt;
@@ -208,11 +215,13 @@ static int resume_parts(struct fl_coord *c, const struct fl_coord_resume *resume
         if (!fl__clients_used(&c->clients, part->client) || part->state < FL_PARTICIPANT_SELECTED ||
             part->state > FL_PARTICIPANT_LOST || c->clients.live[part->client].part != FL__NONE)
         {
-            return fl_err_set(err, FL_EFORMAT, "part %zu of the stored round: bad or repeated", i);
+            return fl_err_set(
+                err, FL_EFORMAT,
+                "state database: participant %zu of the open round is invalid or duplicated", i);
         }
         c->clients.live[part->client].part = (uint32_t)i;
     }
-    /* In client order, whatever order they are stored in. */
+    /* In client order, whatever the order on disk. */
     while ((client = fl_order_next(&c->clients.names, &at)) != FL__NONE) {
         uint32_t from = c->clients.live[client].part;
 
@@ -243,14 +252,15 @@ static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume,
     c->used_attempt = resume->used_attempt;
     c->attempt = fl__coord_first_attempt(c, c->committed + 1);
     if (resume->open_round == 0 || resume->open_round <= resume->committed) {
-        return FL_OK; /* What is left of a committed round is of no use. */
+        return FL_OK; /* Leftovers of a committed round are ignored. */
     }
     if (resume->n_parts == 0 && resume->open_round != resume->committed + 1) {
-        return FL_OK; /* The owner went back to an older model: that round has to wait. */
+        return FL_OK; /* After a rollback: that round has to wait. */
     }
     if (resume->open_round != resume->committed + 1 || resume->open_attempt == 0) {
         return fl_err_set(err, FL_EFORMAT,
-                          "round %" PRIu64 " attempt %" PRIu32 " is open after round %" PRIu64,
+                          "state database: open round %" PRIu64 " attempt %" PRIu32
+                          " does not follow the committed round %" PRIu64,
                           resume->open_round, resume->open_attempt, resume->committed);
     }
     c->attempt = resume->open_attempt;
@@ -262,7 +272,7 @@ static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume,
     return resume->n_parts > 0 ? resume_parts(c, resume, err) : FL_OK;
 }
 
-/* Last, for their parts are found by name as all others are. */
+/* Last: participants are found by name before. */
 static void resume_forgotten(struct fl_coord *c, const struct fl_coord_resume *resume)
 {
     size_t i;
@@ -278,14 +288,14 @@ int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resu
                     struct fl_coord **ret, struct fl_err *err)
 {
     struct fl_coord *c;
-    int rv = check_conf(conf, err);
+    int rv = coord_check_conf(conf, err);
 
     if (rv != FL_OK) {
         return rv;
     }
     c = calloc(1, sizeof(*c));
     if (c == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "the coordinator");
+        return fl_err_set(err, FL_ENOMEM, "coordinator: out of memory");
     }
     c->conf = *conf;
     c->n_units = fl_layout_units(conf->layout);
@@ -326,7 +336,7 @@ void fl_coord_free(struct fl_coord *c)
     free(c);
 }
 
-static void start(struct fl_coord *c)
+static void coord_start(struct fl_coord *c)
 {
     if (c->started) {
         return;
@@ -340,13 +350,13 @@ static void start(struct fl_coord *c)
     }
 }
 
-/* The phase's own work is done, when `seq` is it. */
+/* Is `seq` the phase's current work? */
 static bool is_work(const struct fl_coord *c, uint64_t seq)
 {
     return c->work.kind != FL__WORK_NONE && seq != 0 && c->work.seq == seq;
 }
 
-static void persisted(struct fl_coord *c, uint64_t seq)
+static void coord_persisted(struct fl_coord *c, uint64_t seq)
 {
     struct fl__pending p;
 
@@ -356,7 +366,7 @@ static void persisted(struct fl_coord *c, uint64_t seq)
         } else if (p.kind == FL__PENDING_PAUSE) {
             fl__coord_pause_persisted(c);
         } else {
-            fl__coord_buried(c);
+            fl__coord_deletion_done(c);
         }
         return;
     }
@@ -405,21 +415,19 @@ static void work_failed(struct fl_coord *c, const struct fl_event *ev)
     }
 }
 
-/*
- * After a restart the first client to come back would make a round of one. The others
- * have the grace of a lost connection first.
- */
-static bool settling(const struct fl_coord *c)
+/* After a restart the first client to reconnect would make a round of one. The other known
+   clients have the grace of a disconnected client to reconnect first. */
+static bool coord_awaits_known(const struct fl_coord *c)
 {
     size_t known = c->clients.n_members;
 
-    /* Who was there before without having been counted has no record. */
+    /* Connected clients that were never counted have no record: `expected` includes them. */
     known = c->expected > known ? c->expected : known;
     return c->now_ms < c->settle_ms && c->clients.n_alive < known;
 }
 
 /* Between rounds: stop, pause, or begin the next one. */
-static bool idle(struct fl_coord *c)
+static bool coord_idle(struct fl_coord *c)
 {
     if (c->round.closing) {
         fl__coord_write_close(c);
@@ -434,21 +442,22 @@ static bool idle(struct fl_coord *c)
         fl__coord_move(c, FL_PHASE_PAUSED, "%s", c->pause.reason);
         return false;
     }
-    if (c->now_ms < c->not_before_ms || c->clients.n_alive < fl__coord_need(c) || settling(c)) {
+    if (c->now_ms < c->not_before_ms || c->clients.n_alive < fl__coord_need(c) ||
+        coord_awaits_known(c)) {
         return false;
     }
     return fl__coord_select(c);
 }
 
-/* Go as far as it goes without another event. */
-static void advance(struct fl_coord *c)
+/* Advance until an event is needed. */
+static void coord_advance(struct fl_coord *c)
 {
     bool more = c->started;
 
     while (more) {
         switch ((enum fl_phase)c->sm.state) {
         case FL_PHASE_IDLE:
-            more = idle(c);
+            more = coord_idle(c);
             break;
         case FL_PHASE_TRAINING:
             more = fl__coord_aborting(c) || fl__coord_training(c);
@@ -457,7 +466,8 @@ static void advance(struct fl_coord *c)
             more =
                 (c->work.kind == FL__WORK_NONE && fl__coord_aborting(c)) || fl__coord_uploading(c);
             break;
-        case FL_PHASE_AGGREGATING: /* Not while the lane reads what an abort would remove. */
+        /* Not while a worker thread reads files that an abort would remove. */
+        case FL_PHASE_AGGREGATING:
             more = c->work.retry_ms != 0 && fl__coord_aborting(c);
             break;
         case FL_PHASE_EVALUATING:
@@ -480,8 +490,8 @@ static void advance(struct fl_coord *c)
     }
 }
 
-/* That a client is there, or is not to be any more. */
-static void take_presence(struct fl_coord *c, const struct fl_event *ev)
+/* Events that concern the presence of a client. */
+static void coord_take_presence(struct fl_coord *c, const struct fl_event *ev)
 {
     uint32_t client = ev->u.client;
 
@@ -497,13 +507,14 @@ static void take_presence(struct fl_coord *c, const struct fl_event *ev)
         break;
     case FL_EV_CLIENT_HEARD:
         if (fl_coord_client(c, client) != NULL) {
-            fl__clients_heard(c, client);
+            fl__clients_seen(c, client);
         }
         break;
     case FL_EV_FORGET:
         if (fl_coord_client(c, client) != NULL) {
-            fl__coord_trace(c, "client '%s' is forgotten", fl__coord_name(c, client));
-            fl__coord_forget_for(c, client, "the operator has made the server forget it");
+            fl__coord_trace(c, "client '%s' is forgotten by the operator",
+                            fl__coord_name(c, client));
+            fl__coord_forget_for(c, client, "forgotten by the operator");
         }
         break;
     case FL_EV_EXCLUDE:
@@ -519,8 +530,8 @@ static void take_presence(struct fl_coord *c, const struct fl_event *ev)
     }
 }
 
-/* What a client has done in a round. */
-static void take_contribution(struct fl_coord *c, const struct fl_event *ev)
+/* Contributions of a client to a round. */
+static void coord_take_contribution(struct fl_coord *c, const struct fl_event *ev)
 {
     if (c->stopping) {
         return;
@@ -552,12 +563,12 @@ static void take_contribution(struct fl_coord *c, const struct fl_event *ev)
     }
 }
 
-/* How work ended that an effect began; not of work that was given up meanwhile. */
-static void take_result(struct fl_coord *c, const struct fl_event *ev)
+/* Results of work that an effect started; results of abandoned work are ignored. */
+static void coord_take_result(struct fl_coord *c, const struct fl_event *ev)
 {
     switch (ev->type) {
     case FL_EV_PERSISTED:
-        persisted(c, ev->u.seq);
+        coord_persisted(c, ev->u.seq);
         break;
     case FL_EV_AGGREGATED:
         if (c->work.kind == FL__WORK_AGGREGATE && is_work(c, ev->u.aggregated.seq)) {
@@ -582,12 +593,12 @@ static void take_result(struct fl_coord *c, const struct fl_event *ev)
     }
 }
 
-/* Without a default: the compiler complains about an event that is missing. */
-static void take(struct fl_coord *c, const struct fl_event *ev)
+/* No default: the compiler reports a missing event. */
+static void coord_take_event(struct fl_coord *c, const struct fl_event *ev)
 {
     switch (ev->type) {
     case FL_EV_START:
-        start(c);
+        coord_start(c);
         break;
     case FL_EV_TICK:
         break;
@@ -598,7 +609,7 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_FORGET:
     case FL_EV_EXCLUDE:
     case FL_EV_RELEASED:
-        take_presence(c, ev);
+        coord_take_presence(c, ev);
         break;
     case FL_EV_REPORT:
     case FL_EV_CLIENT_FAILED:
@@ -607,14 +618,14 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_UPLOAD_UNSTORED:
     case FL_EV_UPLOAD_PROGRESS:
     case FL_EV_EVAL_REPORT:
-        take_contribution(c, ev);
+        coord_take_contribution(c, ev);
         break;
     case FL_EV_PERSISTED:
     case FL_EV_AGGREGATED:
     case FL_EV_EVALUATED:
     case FL_EV_COMMITTED:
     case FL_EV_WORK_FAILED:
-        take_result(c, ev);
+        coord_take_result(c, ev);
         break;
     case FL_EV_PAUSE:
         fl__coord_pause(c, ev->u.reason);
@@ -637,19 +648,19 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
     }
 }
 
-static void go_on(struct fl_coord *c)
+static void coord_continue(struct fl_coord *c)
 {
     if (c->work.retry_ms != 0 && c->now_ms >= c->work.retry_ms) {
         fl__coord_work(c, c->work.kind);
     }
     fl__coord_age(c);
     fl__coord_delete_queued(c);
-    fl__coord_keep_pause(c);
-    advance(c);
+    fl__coord_write_pause(c);
+    coord_advance(c);
 }
 
-/* Time never goes back, and begins with the first event. The wall clock may do as it likes. */
-static void tell_time(struct fl_coord *c, const struct fl_event *ev)
+/* The monotonic time never goes back and starts with the first event; the wall clock may jump. */
+static void coord_set_time(struct fl_coord *c, const struct fl_event *ev)
 {
     uint64_t span = ev->now_ms > c->now_ms ? ev->now_ms - c->now_ms : 0;
 
@@ -672,12 +683,12 @@ int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effec
     }
     c->n_effects = 0;
     c->n_texts = 0;
-    tell_time(c, ev);
-    take(c, ev);
+    coord_set_time(c, ev);
+    coord_take_event(c, ev);
     if (c->stopping) {
         fl__coord_stopping(c);
     } else {
-        go_on(c);
+        coord_continue(c);
     }
     *ret = (struct fl_effects){.list = c->effects, .n = c->n_effects};
     return FL_OK;

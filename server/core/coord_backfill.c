@@ -1,20 +1,20 @@
 /*
- * `round.backfill` (docs/formulas.md#uploads-by-divergence): an uploader went silent, so the
- * next-ranked responder of each of its units is asked, once in a round. Only clients whose
- * part is still empty can be asked: the others have sent what they were asked for, and
- * forgotten the rest.
+ * `round.backfill` (docs/formulas.md#uploads-by-divergence): when an uploader is lost, the
+ * next-ranked responder of each of its units is asked to upload that unit, once in a round. Only
+ * clients with an empty upload mask can be asked: the others have sent their upload and discarded
+ * the rest.
  */
 #include <inttypes.h>
 
 #include "server/core/coord_impl.h"
 
-static bool failed(enum fl_participant_state state)
+static bool participant_failed(enum fl_participant_state state)
 {
     return state == FL_PARTICIPANT_LOST || state == FL_PARTICIPANT_REJECTED;
 }
 
-/* The connected client with an empty part that moved most in unit `l` and is not asked yet;
-   at equal divergence the first in client order. */
+/* The connected client with an empty mask and the largest divergence in unit `l`; at equal
+   divergence the first in client order. */
 static size_t next_ranked(const struct fl_coord *c, size_t l)
 {
     const struct fl__round *r = &c->round;
@@ -48,7 +48,7 @@ bool fl__coord_backfill(struct fl_coord *c)
     }
     r->backfilled = true;
     for (i = 0; i < r->n; i++) {
-        if (!failed(r->parts[i].state) || r->parts[i].units == NULL) {
+        if (!participant_failed(r->parts[i].state) || r->parts[i].units == NULL) {
             continue;
         }
         for (l = 0; l < c->n_units; l++) {
@@ -70,8 +70,9 @@ bool fl__coord_backfill(struct fl_coord *c)
         return false;
     }
     r->deadline_ms = FL__NEVER;
-    fl__coord_trace(c, "round %" PRIu64 ": %zu clients are asked for what others did not send",
-                    r->round, n_asked);
+    fl__coord_trace(
+        c, "round %" PRIu64 ": backfill: %zu clients are asked for the units of lost uploaders",
+        r->round, n_asked);
     fl__coord_work(c, FL__WORK_PLAN);
     return true;
 }

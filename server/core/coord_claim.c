@@ -1,11 +1,11 @@
 /*
- * The divergences of a report against the upload
- * (docs/formulas.md#a-reported-divergence-and-the-upload): a client that reported of a layer what
- * its upload cannot have is rejected. A plan asks each layer of the clients with the largest
- * divergence, so whoever could report any would be in every layer.
+ * Compares the divergences of a report with the upload
+ * (docs/formulas.md#a-reported-divergence-and-the-upload): a client that reported a divergence
+ * which its upload cannot have is rejected. A plan asks each layer of the clients with the largest
+ * divergence, so a client that could report any value would be in every layer.
  *
- * Before ACCEPTED, so there is nothing to take back and nothing to persist: the report of a planned
- * part is on disk, and a server that comes back compares its upload with that again.
+ * The check precedes ACCEPTED, so there is nothing to take back and nothing to persist: the report
+ * of a planned participant is on disk, and after a restart the comparison is repeated.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 #include "libfl/strategy/codec_residual.h"
 #include "server/core/coord_impl.h"
 
-/* How far a second report of another training (not every program repeats one bit for bit) may be
-   from the first, which the plan was made of. */
+/* Slack factor for a second report of another training, which need not repeat bit for bit: the
+   plan was made from the first one. */
 #define REPEATED 2.0f
 
 bool fl__claims_compared(const struct fl_strategy *s)
@@ -50,7 +50,7 @@ void fl__claim_repeated(struct fl_coord *c, size_t i, const struct fl_event *ev)
     }
 }
 
-static bool fits(float claim, const struct fl_unit_norm *sent, float slack)
+static bool claim_fits(float claim, const struct fl_unit_norm *sent, float slack)
 {
     return sent->norm < 0.0f || (claim >= sent->low / slack && claim / slack <= sent->high);
 }
@@ -70,7 +70,7 @@ const char *fl__claim_bad(struct fl_coord *c, size_t i)
         return NULL;
     }
     for (l = c->n_units; l-- > 0;) {
-        if (!fits(claim[l], &sent[l], slack)) {
+        if (!claim_fits(claim[l], &sent[l], slack)) {
             first = l;
             n++;
         }
@@ -79,7 +79,7 @@ const char *fl__claim_bad(struct fl_coord *c, size_t i)
         return NULL;
     }
     if (n > 1) {
-        (void)snprintf(more, sizeof(more), "; so do %zu more layers", n - 1);
+        (void)snprintf(more, sizeof(more), "; %zu more layers do, too", n - 1);
     }
     return fl__coord_text(c,
                           "layer '%s' contradicts its report: divergence %.6g reported, norm %.6g "

@@ -1,7 +1,9 @@
 /*
- * The table of clients. A client's number is its place in it, good for as long as the client is
- * known and then for another one's; order is by name. Whatever happens to one client costs
- * about the same with ten of them and with a hundred thousand.
+ * The table of clients: numbers, names, lists of disconnected clients, and counts. A client's
+ * number is its index; it keeps it as long as it is known, then the number may be reassigned. Order
+ * is by name. The cost of an operation on one client is about the same with ten clients and with a
+ * hundred thousand. On the thread of the coordinator; deciding when a client is forgotten is in
+ * coord_forget.c.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,10 +13,10 @@
 #include "server/core/coord_impl.h"
 
 #define FL__CLIENTS_FIRST 16
-/* A record on disk says when the client was last heard, up to this. */
+/* last_seen_ms on disk is refreshed when it is older than this. */
 #define FL__SEEN_STALE_MS UINT64_C(3600000)
 
-static int grow(void **array, size_t n, size_t size)
+static int clients_grow(void **array, size_t n, size_t size)
 {
     void *grown = realloc(*array, n * size);
 
@@ -25,14 +27,14 @@ static int grow(void **array, size_t n, size_t size)
     return FL_OK;
 }
 
-#define GROW(field)                                \
-    do {                                           \
-        void *p = t->field;                        \
-        int rv = grow(&p, cap, sizeof(*t->field)); \
-        t->field = p;                              \
-        if (rv != FL_OK) {                         \
-            return rv;                             \
-        }                                          \
+#define GROW(field)                                        \
+    do {                                                   \
+        void *p = t->field;                                \
+        int rv = clients_grow(&p, cap, sizeof(*t->field)); \
+        t->field = p;                                      \
+        if (rv != FL_OK) {                                 \
+            return rv;                                     \
+        }                                                  \
     } while (0)
 
 int fl__clients_reserve_numbers(struct fl__clients *t, size_t n)
@@ -59,7 +61,7 @@ static int reserve_scratch(struct fl__clients *t, size_t n)
     GROW(samples);
     GROW(distance);
     GROW(index);
-    GROW(who);
+    GROW(chosen);
     GROW(answers);
     t->cap_scratch = cap;
     return FL_OK;
@@ -67,7 +69,7 @@ static int reserve_scratch(struct fl__clients *t, size_t n)
 
 int fl__clients_reserve(struct fl__clients *t, size_t n_parts)
 {
-    size_t most = t->here.n + 1 > n_parts ? t->here.n + 1 : n_parts;
+    size_t most = t->connected.n + 1 > n_parts ? t->connected.n + 1 : n_parts;
     int rv = fl__clients_reserve_numbers(t, t->free.n > 0 ? t->n : t->n + 1);
 
     if (rv == FL_OK) {
@@ -76,20 +78,20 @@ int fl__clients_reserve(struct fl__clients *t, size_t n_parts)
     if (rv == FL_OK) {
         rv = fl_order_reserve(&t->names);
     }
-    return rv == FL_OK ? fl_order_reserve(&t->here) : rv;
+    return rv == FL_OK ? fl_order_reserve(&t->connected) : rv;
 }
 
 void fl__clients_done(struct fl__clients *t)
 {
     fl_order_done(&t->names);
-    fl_order_done(&t->here);
+    fl_order_done(&t->connected);
     free(t->recs);
     free(t->live);
     free(t->scores);
     free(t->samples);
     free(t->distance);
     free(t->index);
-    free(t->who);
+    free(t->chosen);
     free(t->answers);
 }
 
@@ -142,9 +144,9 @@ void fl__list_remove(struct fl__clients *t, uint32_t client)
     live->list = NULL;
 }
 
-static void take_number(struct fl__clients *t, uint32_t id)
+static void client_take_number(struct fl__clients *t, uint32_t id)
 {
-    for (; t->n <= id; t->n++) { /* Of a gap on disk: free, but for the last. */
+    for (; t->n <= id; t->n++) { /* Numbers in a gap are free. */
         t->live[t->n] = (struct fl__client){.part = FL__NONE};
         fl__list_add(t, &t->free, (uint32_t)t->n);
     }
@@ -157,7 +159,7 @@ uint32_t fl__clients_add(struct fl__clients *t, const char *name, uint32_t id)
         id = t->free.n > 0 ? t->free.first : (uint32_t)t->n;
     }
     FL_REQUIRE(id < t->cap);
-    take_number(t, id);
+    client_take_number(t, id);
     t->recs[id] = (struct fl_client_rec){.id = id};
     (void)snprintf(t->recs[id].name, sizeof(t->recs[id].name), "%s", name);
     t->live[id] = (struct fl__client){.used = true, .part = FL__NONE, .lost_ms = FL__NEVER};
@@ -169,8 +171,8 @@ void fl__clients_recycle(struct fl__clients *t, uint32_t client)
 {
     struct fl__client *live = &t->live[client];
 
-    if (live->used && live->gone && live->released && !live->recorded && live->part == FL__NONE &&
-        !live->dirty)
+    if (live->used && live->removed && live->released && !live->recorded &&
+        live->part == FL__NONE && !live->dirty)
     {
         live->used = false;
         fl__list_add(t, &t->free, client);
@@ -189,22 +191,22 @@ static bool took_part(const struct fl_client_rec *rec)
 
 static bool is_member(const struct fl__clients *t, uint32_t client)
 {
-    return !t->live[client].gone && t->recs[client].samples > 0 &&
+    return !t->live[client].removed && t->recs[client].samples > 0 &&
            (t->live[client].connected || took_part(&t->recs[client]));
 }
 
-/* What it keeps is in what a solver's part sums up. */
-static bool is_summed(const struct fl__clients *t, uint32_t client)
+/* Its client state is in the server's sum. */
+static bool client_is_summed(const struct fl__clients *t, uint32_t client)
 {
     uint64_t counted = t->recs[client].counted_round;
 
     return counted != 0 && counted >= t->epoch;
 }
 
-/* Who was counted in this epoch is in what solvers keep, with or without data. */
+/* A client counted in this epoch is in the server's sum, with or without data. */
 static bool is_counted(const struct fl__clients *t, uint32_t client)
 {
-    return !t->live[client].gone && (is_alive(t, client) || is_summed(t, client));
+    return !t->live[client].removed && (is_alive(t, client) || client_is_summed(t, client));
 }
 
 void fl__clients_uncount(struct fl__clients *t, uint32_t client)
@@ -223,7 +225,7 @@ void fl__clients_count(struct fl__clients *t, uint32_t client)
 
 bool fl__coord_is_summed(const struct fl_coord *c, uint32_t client)
 {
-    return fl_strategy_sums_kept(c->conf.strategy) && is_summed(&c->clients, client);
+    return fl_strategy_sums_kept(c->conf.strategy) && client_is_summed(&c->clients, client);
 }
 
 void fl__coord_begin_epoch(struct fl_coord *c, const char *fmt, ...)
@@ -235,7 +237,7 @@ void fl__coord_begin_epoch(struct fl_coord *c, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    fl__coord_warn(c, "%s: the server's sum of them restarts at zero with round %" PRIu64,
+    fl__coord_warn(c, "%s: the server's sum of client state restarts at zero with round %" PRIu64,
                    fl__coord_vtext(c, fmt, ap), (open ? c->round.round : c->committed) + 1);
     va_end(ap);
     t->epoch = (open ? c->round.round : c->committed) + 1;
@@ -250,14 +252,14 @@ void fl__clients_disconnected(struct fl_coord *c, uint32_t client)
     struct fl__clients *t = &c->clients;
 
     fl__list_remove(t, client);
-    fl__list_add(t, took_part(&t->recs[client]) ? &t->away : &t->strangers, client);
+    fl__list_add(t, took_part(&t->recs[client]) ? &t->disconnected : &t->never_counted, client);
 }
 
-void fl__clients_settle(struct fl_coord *c, uint32_t client)
+void fl__clients_relist(struct fl_coord *c, uint32_t client)
 {
     struct fl__clients *t = &c->clients;
 
-    if (t->live[client].list == &t->strangers && took_part(&t->recs[client])) {
+    if (t->live[client].list == &t->never_counted && took_part(&t->recs[client])) {
         fl__clients_disconnected(c, client);
     }
 }
@@ -266,7 +268,7 @@ void fl__clients_dirty(struct fl__clients *t, uint32_t client)
 {
     struct fl__client *live = &t->live[client];
 
-    if (live->dirty || live->gone || !live->recorded) {
+    if (live->dirty || live->removed || !live->recorded) {
         return;
     }
     live->dirty = true;
@@ -279,7 +281,7 @@ void fl__clients_dirty(struct fl__clients *t, uint32_t client)
     t->last_dirty = client;
 }
 
-void fl__clients_heard(struct fl_coord *c, uint32_t client)
+void fl__clients_seen(struct fl_coord *c, uint32_t client)
 {
     struct fl_client_rec *rec = &c->clients.recs[client];
 
@@ -313,7 +315,7 @@ void fl__coord_list_records(struct fl_coord *c)
 
         t->first_dirty = live->next_dirty;
         live->dirty = false;
-        if (!live->gone && live->part == FL__NONE) {
+        if (!live->removed && live->part == FL__NONE) {
             list_record(c, client);
         }
         fl__clients_recycle(t, client);

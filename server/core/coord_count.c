@@ -1,4 +1,5 @@
-/* What a committed round leaves behind: the figures of its record, and who was counted. */
+/* The figures of a committed round: bytes, accuracies, and which clients were counted. On the
+   thread of the coordinator; writing the record is work of the COMMIT effect. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -23,12 +24,12 @@ const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct
         return NULL;
     }
     if (eval->correct > eval->samples) {
-        return "more are correct than there are";
+        return "more correct samples than samples";
     }
     if (!isfinite(eval->loss_sum)) {
         return "the loss is not a finite number";
     }
-    /* More than it announced, or told of first, would be more weight than it has. */
+    /* More samples than announced would give it more weight than it has. */
     return eval->samples > c->clients.live[client].evaluation_samples
                ? "more samples than were announced"
                : NULL;
@@ -65,9 +66,9 @@ static void put_figures(const struct fl__figures *f, double *accuracy, double *m
 }
 
 /*
- * Personal models and, of the same moment, the global one. Reports tell of the model that a
- * client was given and of its own after training; evaluations, of the new model
- * and of a copy that was fitted. What reports say of personal models goes first.
+ * Accuracies of the personal models and, at the same moment, of the global one. Reports hold
+ * evaluations of the received model and of the client's own after training; evaluations after the
+ * aggregation, of the new model and of an adapted copy. Reports of personal models take precedence.
  */
 static void count_personal(struct fl_coord *c)
 {
@@ -93,8 +94,8 @@ static void count_personal(struct fl_coord *c)
     r->rec.n_personal = trained.n;
 }
 
-/* What this client had to fetch; its record is still that of the round before. */
-static uint64_t downlink(const struct fl_coord *c, uint32_t client)
+/* Bytes that this client had to fetch; its record is still that of the round before. */
+static uint64_t count_downlink(const struct fl_coord *c, uint32_t client)
 {
     bool first = c->clients.recs[client].counted_round == 0;
     bool model =
@@ -129,14 +130,14 @@ void fl__coord_count_round(struct fl_coord *c)
             samples += (double)part->samples;
             loss += (double)part->samples * part->train_loss;
         }
-        rec->downlink_bytes += downlink(c, part->client);
+        rec->downlink_bytes += count_downlink(c, part->client);
     }
     rec->round = r->round;
     rec->attempt = r->attempt;
     rec->n_selected = (uint32_t)r->n;
     rec->uplink_bytes += rec->feedback_bytes;
     if (r->round == 1) {
-        rec->uplink_bytes += r->offered_bytes; /* They came up once, before the first round. */
+        rec->uplink_bytes += r->offered_bytes; /* Uploaded once, before the first round. */
     }
     rec->uplink_bytes_full = c->full_bytes * rec->n_responders;
     rec->train_loss = samples > 0.0 ? loss / samples : 0.0;
@@ -147,7 +148,7 @@ void fl__coord_count_round(struct fl_coord *c)
 
 void fl__coord_mark_counted(struct fl_coord *c)
 {
-    bool gone = false;
+    bool any_removed = false;
     size_t i;
 
     for (i = 0; i < c->round.n; i++) {
@@ -160,13 +161,13 @@ void fl__coord_mark_counted(struct fl_coord *c)
             rec->counted_attempt = c->round.attempt;
             rec->counted_update = part->state == FL_PARTICIPANT_ACCEPTED;
             fl__clients_count(&c->clients, part->client);
-            fl__clients_settle(c, part->client);
-            gone = gone || c->clients.live[part->client].gone;
+            fl__clients_relist(c, part->client);
+            any_removed = any_removed || c->clients.live[part->client].removed;
         }
     }
-    if (gone && fl_strategy_sums_kept(c->conf.strategy)) {
-        fl__coord_begin_epoch(
-            c, "a client that is gone was counted in round %" PRIu64 " with its control",
-            c->round.round);
+    if (any_removed && fl_strategy_sums_kept(c->conf.strategy)) {
+        fl__coord_begin_epoch(c,
+                              "a removed client was counted in round %" PRIu64 " with its control",
+                              c->round.round);
     }
 }

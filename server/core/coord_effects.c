@@ -1,4 +1,5 @@
-/* The list of effects, trace lines, the table of phases and the phase's work. */
+/* The list of effects of a step, trace lines, the state table of the phases with its invariants,
+   and the current work of a phase with its retries. On the thread of the coordinator. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,9 +11,8 @@
 
 #define TO(phase) FL_SM_TO(FL_PHASE_##phase)
 
-/* The picture is in coord.h. The moves from IDLE into the middle of a round are those of a
-   server that comes back; the ones to IDLE from within a round end an attempt, those to DRAINING
-   the process. */
+/* The drawing is in coord.h. Transitions from IDLE into the middle of a round resume it after a
+   restart; those to IDLE from within a round end an attempt, those to DRAINING the process. */
 static const struct fl_sm_state phases[FL_PHASE_COUNT] = {
     [FL_PHASE_IDLE] = {"IDLE",
                        TO(SELECTING) | TO(TRAINING) | TO(UPLOADING) | TO(PAUSED) | TO(DRAINING)},
@@ -34,7 +34,7 @@ const char *fl_phase_name(enum fl_phase phase)
     return (unsigned)phase < FL_PHASE_COUNT ? phases[phase].name : "unknown";
 }
 
-static int grow(void **array, size_t *cap, size_t want, size_t size)
+static int effects_grow(void **array, size_t *cap, size_t want, size_t size)
 {
     size_t n = *cap;
     void *grown;
@@ -54,19 +54,20 @@ static int grow(void **array, size_t *cap, size_t want, size_t size)
 
 int fl__coord_reserve(struct fl_coord *c)
 {
-    /* Effects are about who is connected and who is in the round. */
-    size_t n_clients = c->clients.here.n + c->round.n + 1;
+    /* Effects concern connected clients and participants. */
+    size_t n_clients = c->clients.connected.n + c->round.n + 1;
     void *p = c->effects;
-    int rv = grow(&p, &c->cap_effects, FL__EFFECTS_BASE + FL__EFFECTS_PER_CLIENT * n_clients,
-                  sizeof(*c->effects));
+    int rv =
+        effects_grow(&p, &c->cap_effects, FL__EFFECTS_BASE + FL__EFFECTS_PER_CLIENT * n_clients,
+                     sizeof(*c->effects));
 
     c->effects = p;
     if (rv != FL_OK) {
         return rv;
     }
-    /* At most one write of each one's update at a time, one that forgets, and one of the pause. */
+    /* At most one write of each update at a time, one deletion, and one of the pause. */
     p = c->pending;
-    rv = grow(&p, &c->cap_pending, 2 * n_clients + 3, sizeof(*c->pending));
+    rv = effects_grow(&p, &c->cap_pending, 2 * n_clients + 3, sizeof(*c->pending));
     c->pending = p;
     return rv;
 }
@@ -138,22 +139,22 @@ void fl__coord_warn(struct fl_coord *c, const char *fmt, ...)
     e->warning = true;
 }
 
-static void trace_move(const struct fl_sm *sm, unsigned previous, void *ctx)
+static void coord_trace_move(const struct fl_sm *sm, unsigned previous, void *ctx)
 {
     struct fl_coord *c = ctx;
     struct fl_effect *e = fl__coord_emit(c, FL_EFF_TRACE);
 
     e->text = fl__coord_text(c, "round %" PRIu64 " attempt %" PRIu32 ": %s -> %s, %s", e->round,
                              e->attempt, phases[previous].name, fl_sm_name(sm), c->reason);
-    /* Nothing goes on before somebody acts; an attempt was in vain; or some were left out. */
+    /* Warn of a pause, an aborted attempt, or a round with fewer responders than selected. */
     e->warning =
         sm->state == FL_PHASE_PAUSED ||
         (sm->state == FL_PHASE_IDLE && previous < FL_PHASE_COMMITTING) ||
         (previous == FL_PHASE_COMMITTING && c->round.rec.n_responders < c->round.size.selected);
 }
 
-/* What holds after every move, whatever the events were. */
-static bool invariant(const struct fl_sm *sm, unsigned previous)
+/* Invariants after every transition. */
+static bool coord_invariant(const struct fl_sm *sm, unsigned previous)
 {
     const struct fl_coord *c = sm->ctx;
     const struct fl__round *r = &c->round;
@@ -196,8 +197,8 @@ static bool invariant(const struct fl_sm *sm, unsigned previous)
 void fl__coord_sm_init(struct fl_coord *c)
 {
     fl_sm_init(&c->sm, phases, FL_PHASE_COUNT, FL_PHASE_IDLE);
-    c->sm.trace = trace_move;
-    c->sm.invariant = invariant;
+    c->sm.trace = coord_trace_move;
+    c->sm.invariant = coord_invariant;
     c->sm.ctx = c;
 }
 
@@ -262,7 +263,7 @@ static void emit_work(struct fl_coord *c, enum fl__work_kind kind, uint64_t seq)
         e->n_clients = r->n_records;
         break;
     case FL__WORK_CLOSE:
-        /* No parts: the attempt before this one is over for good. */
+        /* No participants: the previous attempt has ended. */
         e = fl__coord_emit(c, FL_EFF_PERSIST_SELECTION);
         e->attempt = c->attempt;
         e->expected = c->clients.n_members;
@@ -289,7 +290,7 @@ void fl__coord_work_done(struct fl_coord *c)
     c->work = (struct fl__work){.kind = FL__WORK_NONE};
 }
 
-/* The server's own work failed (full disk, no memory): it stays the thing to do next. */
+/* The server's own work failed (disk full, out of memory): it is retried. */
 void fl__coord_work_failed(struct fl_coord *c, const char *reason)
 {
     uint64_t span;
@@ -299,7 +300,7 @@ void fl__coord_work_failed(struct fl_coord *c, const char *reason)
     span = fl__coord_backoff(c, c->work.n_failed);
     c->work.retry_ms = fl__coord_after(c, span);
     (void)fl__coord_clean(c->work.reason, sizeof(c->work.reason), reason);
-    fl__coord_trace(c, "round %" PRIu64 ": %s failed: %s, next try in %" PRIu64 " ms",
+    fl__coord_trace(c, "round %" PRIu64 ": %s failed: %s, retrying in %" PRIu64 " ms",
                     c->committed + 1, fl_sm_name(&c->sm), c->work.reason, span);
 }
 

@@ -1,4 +1,8 @@
-/* From the updates to the next round: aggregate, evaluate, commit. */
+/*
+ * From the accepted updates to the next round: aggregation, evaluation and commit, with their
+ * failures. On the thread of the coordinator; the work itself is done by the effects AGGREGATE,
+ * EVALUATE and COMMIT.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +23,7 @@ void fl__coord_list_accepted(struct fl_coord *c)
     }
 }
 
-/* The last round is always evaluated, so that a federation ends with a figure. */
+/* The last round is always evaluated, so that a federation ends with an accuracy. */
 static bool evaluation_due(const struct fl_coord *c)
 {
     uint64_t round = c->round.round;
@@ -54,7 +58,7 @@ static bool responder_distance(const struct fl_coord *c, size_t i, size_t listed
     return false;
 }
 
-/* Only those of the responders change, and what they have together stays. */
+/* Only scores of responders change; their sum stays. */
 static void update_scores(struct fl_coord *c)
 {
     const struct fl_selection_ops *ops = c->conf.strategy->selection;
@@ -70,11 +74,12 @@ static void update_scores(struct fl_coord *c)
 
         if ((accepted || r->parts[i].state == FL_PARTICIPANT_EMPTY) && t->recs[client].scored) {
             if (!responder_distance(c, i, listed, &t->distance[n])) {
-                fl__coord_trace(c, "round %" PRIu64 ": no distances, the scores stay", r->round);
+                fl__coord_trace(c, "round %" PRIu64 ": no distances available, scores unchanged",
+                                r->round);
                 return;
             }
             t->scores[n] = t->recs[client].score;
-            t->who[n++] = client;
+            t->chosen[n++] = client;
         }
         listed += accepted;
     }
@@ -83,11 +88,11 @@ static void update_scores(struct fl_coord *c)
     }
     ops->update(c->conf.strategy->options[FL_SLOT_SELECTION], &t->sums, t->scores, t->distance, n);
     for (i = 0; i < n; i++) {
-        t->recs[t->who[i]].score = t->scores[i];
+        t->recs[t->chosen[i]].score = t->scores[i];
     }
 }
 
-static void commit(struct fl_coord *c)
+static void finish_commit(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
 
@@ -102,12 +107,12 @@ static void commit(struct fl_coord *c)
     fl__coord_mark_counted(c);
     fl__coord_list_records(c);
     r->deadline_ms = FL__NEVER;
-    fl__coord_move(c, FL_PHASE_COMMITTING, "loss %.4f, %" PRIu64 " of %" PRIu64 " bytes up",
+    fl__coord_move(c, FL_PHASE_COMMITTING, "loss %.4f, %" PRIu64 " of %" PRIu64 " bytes uploaded",
                    r->rec.train_loss, r->rec.uplink_bytes, r->rec.uplink_bytes_full);
     fl__coord_work(c, FL__WORK_COMMIT);
 }
 
-/* Personal figures of `adapt` come from evaluations, so they are asked for in any case. */
+/* Personal accuracies of `adapts` policies come from evaluations, so these are always requested. */
 static size_t ask_clients(struct fl_coord *c)
 {
     bool ask = c->conf.evaluate_clients || c->conf.strategy->personal->adapts;
@@ -115,7 +120,7 @@ static size_t ask_clients(struct fl_coord *c)
     uint32_t client;
     size_t n = 0;
 
-    while (ask && (client = fl_order_next(&c->clients.here, &at)) != FL__NONE) {
+    while (ask && (client = fl_order_next(&c->clients.connected, &at)) != FL__NONE) {
         struct fl__client *live = &c->clients.live[client];
 
         if (live->evaluates) {
@@ -135,15 +140,15 @@ static double finite_or_zero(double x)
     return isfinite(x) ? x : 0.0;
 }
 
-/* Somebody was excluded meanwhile: once more, without him. */
-static bool aggregate_again(struct fl_coord *c)
+/* A client was excluded during the aggregation: repeat it without that client. */
+static bool finish_aggregate_again(struct fl_coord *c)
 {
     if (!c->round.stale) {
         return false;
     }
     c->round.stale = false;
     if (fl__coord_too_few(c) || fl__coord_no_update(c)) {
-        fl__coord_abort_few(c, "too few good updates");
+        fl__coord_abort_few(c, "too few usable updates");
     } else {
         fl__coord_list_accepted(c);
         fl__coord_work(c, FL__WORK_AGGREGATE);
@@ -158,7 +163,7 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
     bool server = due && c->conf.evaluate_server;
 
     fl__coord_work_done(c);
-    if (fl__coord_aborting(c) || aggregate_again(c)) {
+    if (fl__coord_aborting(c) || finish_aggregate_again(c)) {
         return;
     }
     if (ev->u.aggregated.distance != NULL && r->n_listed > 0) {
@@ -171,13 +176,13 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
     r->n_asked = due ? ask_clients(c) : 0;
     if (due && c->conf.evaluate_clients && r->n_asked == 0) {
         fl__coord_warn(c,
-                       "round %" PRIu64 ": evaluation.clients is on and none of the clients "
-                       "that are here can evaluate the new model (no test samples, or trainer: "
-                       "command)",
+                       "round %" PRIu64
+                       ": no client evaluated: evaluation.clients is on, but no connected client "
+                       "can evaluate the new model (no test samples, or trainer: command)",
                        r->round);
     }
     if (!server && r->n_asked == 0) {
-        commit(c);
+        finish_commit(c);
         return;
     }
     r->deadline_ms = r->n_asked > 0 ? fl__coord_after(c, c->conf.evaluate_ms) : FL__NEVER;
@@ -188,17 +193,18 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
     }
 }
 
-enum verdict { UPDATE_GOOD, UPDATE_BAD, UPDATE_GONE };
+enum verdict { UPDATE_GOOD, UPDATE_BAD, UPDATE_LOST };
 
-/* Times that the file of one accepted update is tried before the round goes on without it. */
+/* Attempts to read the file of an accepted update before the round goes on without it. */
 #define READ_TRIES 3
 
 /*
- * What failing to use an accepted update says about it. Its client answers for what it sent and
- * reported; a file that is gone, does not hold what was accepted or could not be read several times
- * is our disk's fault. All else (no memory, no descriptors) says nothing: the same may work later.
+ * What an error of using an accepted update says about it. The client is at fault for what it sent
+ * and reported; a file that is missing, does not hold what was accepted or could not be read
+ * several times is the fault of this server's disk. Other errors (out of memory or descriptors) say
+ * nothing: the same may work later.
  */
-static enum verdict judge(struct fl__participant *part, int code)
+static enum verdict finish_judge_update(struct fl__participant *part, int code)
 {
     switch (code) {
     case FL_ENUMERIC:
@@ -208,34 +214,35 @@ static enum verdict judge(struct fl__participant *part, int code)
     case FL_EFORMAT:
     case FL_ESHAPE:
     case FL_ENOENT:
-        return UPDATE_GONE;
+        return UPDATE_LOST;
     case FL_EIO:
-        return ++part->n_unread < READ_TRIES ? UPDATE_GOOD : UPDATE_GONE;
+        return ++part->n_unread < READ_TRIES ? UPDATE_GOOD : UPDATE_LOST;
     default:
         return UPDATE_GOOD;
     }
 }
 
 /*
- * The round goes on as if that client were absent: it has forgotten the result, so it cannot send
- * it again, and is asked in the next round. It was told ACCEPTED, and that is not taken back: what
- * it made durable stays its own. Only an update that is bad counts against it.
+ * The round goes on without that client: it has discarded its result, so it cannot send it again,
+ * and is asked in the next round. It was sent ACCEPTED, which is not taken back: what it made
+ * durable stays its own. Only a bad update counts against it.
  */
-static void drop_update(struct fl_coord *c, uint32_t client, bool gone, const char *reason)
+static void drop_update(struct fl_coord *c, uint32_t client, bool server_fault, const char *reason)
 {
     uint32_t i = c->clients.live[client].part;
     char clean[FL__CLEAN_SIZE];
 
-    fl__participant_set(c, i, gone ? FL_PARTICIPANT_LOST : FL_PARTICIPANT_REJECTED);
-    c->round.live[i].blameless = gone;
+    fl__participant_set(c, i, server_fault ? FL_PARTICIPANT_LOST : FL_PARTICIPANT_REJECTED);
+    c->round.live[i].blameless = server_fault;
     fl__coord_forget_norms(&c->round.parts[i]);
-    fl__coord_trace(c, "client '%s': its update is %s: %s", fl__coord_name(c, client),
-                    gone ? "lost on this server, and left out without counting against it"
-                         : "left out",
-                    fl__coord_clean(clean, sizeof(clean), reason));
-    fl__coord_client_error(c, client, fl__coord_text(c, "its update is left out: %s", clean));
+    fl__coord_trace(
+        c, "client '%s': update %s: %s", fl__coord_name(c, client),
+        server_fault ? "lost by this server and left out, which does not count against the client"
+                     : "left out",
+        fl__coord_clean(clean, sizeof(clean), reason));
+    fl__coord_client_error(c, client, fl__coord_text(c, "update left out: %s", clean));
     if (fl__coord_too_few(c) || fl__coord_no_update(c)) {
-        fl__coord_abort_few(c, "too few good updates");
+        fl__coord_abort_few(c, "too few usable updates");
         return;
     }
     fl__coord_list_accepted(c);
@@ -251,21 +258,21 @@ void fl__coord_aggregate_failed(struct fl_coord *c, const struct fl_event *ev)
     uint32_t i = fl__clients_used(&c->clients, client) ? c->clients.live[client].part : FL__NONE;
 
     if (i != FL__NONE && c->round.parts[i].state == FL_PARTICIPANT_ACCEPTED) {
-        verdict = judge(&c->round.live[i], ev->u.failed_work.code);
+        verdict = finish_judge_update(&c->round.live[i], ev->u.failed_work.code);
     }
     if (verdict != UPDATE_GOOD) {
-        c->round.stale = false; /* What is aggregated next is listed again. */
-        drop_update(c, client, verdict == UPDATE_GONE, reason);
+        c->round.stale = false; /* The next aggregation lists the updates again. */
+        drop_update(c, client, verdict == UPDATE_LOST, reason);
         return;
     }
-    if (aggregate_again(c)) {
+    if (finish_aggregate_again(c)) {
         return;
     }
     if (ev->u.failed_work.code != FL_ENUMERIC) {
         fl__coord_work_failed(c, reason);
         return;
     }
-    /* Going on would only repeat it: a person has to look at rates and data first. */
+    /* A retry would fail the same way: the operator has to check rates and data first. */
     fl__coord_pause_diverged(c, "%s%s", fl__coord_clean(clean, sizeof(clean), reason),
                              fl__coord_deviant_text(c));
 }
@@ -276,7 +283,9 @@ void fl__coord_evaluated(struct fl_coord *c, const struct fl_event *ev)
     if (!isfinite(ev->u.evaluated.accuracy) || !isfinite(ev->u.evaluated.loss) ||
         ev->u.evaluated.accuracy < 0.0)
     {
-        fl__coord_trace(c, "round %" PRIu64 ": the evaluation is not finite", c->round.round);
+        fl__coord_trace(
+            c, "round %" PRIu64 ": the evaluation of the new model is not finite, ignoring it",
+            c->round.round);
         return;
     }
     c->round.rec.accuracy = ev->u.evaluated.accuracy;
@@ -302,7 +311,7 @@ void fl__coord_eval_report(struct fl_coord *c, const struct fl_event *ev)
     if (fl_coord_client(c, client) == NULL) {
         return;
     }
-    fl__clients_heard(c, client);
+    fl__clients_seen(c, client);
     if (!c->clients.live[client].asked || c->sm.state != FL_PHASE_EVALUATING ||
         ev->u.eval.round != c->round.round)
     {
@@ -311,16 +320,18 @@ void fl__coord_eval_report(struct fl_coord *c, const struct fl_event *ev)
     c->clients.live[client].asked = false;
     c->round.n_asked--;
     if (ev->u.eval.result.samples == 0) {
-        fl__coord_warn(c, "round %" PRIu64 ": client '%s' could not evaluate the new model",
+        fl__coord_warn(c,
+                       "round %" PRIu64
+                       ": client '%s' could not evaluate the new model, see the log of the client",
                        c->round.round, fl__coord_name(c, client));
-        fl__coord_client_error(c, client, "it could not evaluate the new model, its log says why");
+        fl__coord_client_error(c, client,
+                               "could not evaluate the new model, see the log of the client");
         return;
     }
     bad = fl__eval_bad(c, client, &ev->u.eval.result);
     bad = bad == NULL ? fl__eval_bad(c, client, &ev->u.eval.adapted) : bad;
     if (bad != NULL) {
-        fl__coord_trace(c, "client '%s': its evaluation makes no sense: %s",
-                        fl__coord_name(c, client), bad);
+        fl__coord_trace(c, "client '%s': evaluation ignored: %s", fl__coord_name(c, client), bad);
         return;
     }
     c->clients.answers[c->clients.live[client].answer] =
@@ -335,8 +346,8 @@ bool fl__coord_evaluating(struct fl_coord *c)
 
     if (c->now_ms >= r->deadline_ms) {
         r->deadline_ms = FL__NEVER;
-        fl__coord_trace(c, "round %" PRIu64 ": %zu evaluations did not come", r->round, r->n_asked);
-        while ((client = fl_order_next(&c->clients.here, &at)) != FL__NONE) {
+        fl__coord_trace(c, "round %" PRIu64 ": %zu evaluations timed out", r->round, r->n_asked);
+        while ((client = fl_order_next(&c->clients.connected, &at)) != FL__NONE) {
             c->clients.live[client].asked = false;
         }
         r->n_asked = 0;
@@ -344,7 +355,7 @@ bool fl__coord_evaluating(struct fl_coord *c)
     if (r->n_asked > 0 || c->work.kind == FL__WORK_EVALUATE) {
         return false;
     }
-    commit(c);
+    finish_commit(c);
     return false;
 }
 

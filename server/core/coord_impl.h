@@ -2,12 +2,11 @@
 #define FL_CORE_COORD_IMPL_H
 
 /*
- * Inside of the coordinator, shared by the coord_*.c files only.
+ * Internals of the coordinator, shared by the coord_*.c files only.
  *
- * A step has two halves: fl__coord_reserve() takes all the memory that handling the event
- * can need, or fails with nothing changed; from then on nothing can fail. The one
- * allocation that depends on a decision, the table of a new round, is put off and tried
- * again when there is no memory.
+ * A step has two halves: fl__coord_reserve() allocates all the memory that handling the event can
+ * need, or fails with nothing changed; from then on nothing can fail. The one allocation that
+ * depends on a decision, the table of a new round, is retried later when there is no memory.
  */
 
 #include <stdarg.h>
@@ -19,59 +18,60 @@
 #define FL__NONE      UINT32_MAX
 #define FL__NEVER     UINT64_MAX
 #define FL__TEXT_SIZE 576
-/* As much of a reason from outside as we repeat. */
+/* Size of a reason that came from a peer, after cleaning. */
 #define FL__CLEAN_SIZE FL_CLIENT_ERROR_SIZE
 /* Trace lines and reasons of one step: a handful of moves and one line for the event. */
 #define FL__TEXTS 32
-/* Effects that a step can make for each client and beside them. */
+/* Upper bounds of the effects of one step: per client, and beside them. */
 #define FL__EFFECTS_PER_CLIENT 5
 #define FL__EFFECTS_BASE       512
-/* Clients that are forgotten for their age in one step: the rest in the next ones. */
+/* Clients that one step forgets by age; the next steps forget the rest. */
 #define FL__AGE_STEP 64
-/* Records that one write removes. */
+/* Records that one write deletes. */
 #define FL__DELETE 128
-/* Records beside those of the round that a commit brings up to date. */
+/* Records beside those of the round that one commit updates. */
 #define FL__DIRTY_STEP 64
 /* Back-off doubles up to so many times its first value. */
 #define FL__BACKOFF_MOST 64
 
 /* Beside a client's record; not persisted. */
 struct fl__client {
-    bool used; /* somebody's number, if only until it is released */
+    bool used; /* the number is assigned, possibly only until it is released */
     /*
-     * Its name means nobody any more: the client was forgotten, or went without ever having
-     * been selected. The number is free again when its part in the open round is over, its
+     * The client is no longer known by its name: it was forgotten, or disconnected without ever
+     * having been selected. The number is free again once its part in the open round has ended, its
      * record is off the disk, and the caller has released it.
      */
-    bool gone;
+    bool removed;
     bool released;
     bool recorded; /* its record is on disk, or on its way there */
-    bool marked;   /* gone, and the record on disk says so */
-    bool awaited;  /* gone, and who asked for it waits until that is on disk */
+    bool marked;   /* removed, and the record on disk is marked forgotten */
+    bool awaited;  /* removed, and FORGOTTEN is emitted once that is durable */
     bool connected;
     bool dirty;       /* in `dirty`: the record on disk is older than what is known */
     bool asked;       /* its evaluation is awaited */
-    uint32_t answer;  /* its place among the evaluations of the round that asked for it last */
+    uint32_t answer;  /* its index in `answers` of the round that asked for it last */
     uint32_t part;    /* index in the open round, or FL__NONE */
-    uint64_t lost_ms; /* when the connection went, FL__NEVER: not seen since the start */
-    /* Test samples as announced; who announced none is held to what its first report tells. */
+    uint64_t lost_ms; /* when it disconnected; FL__NEVER: not seen since the start */
+    /* Test samples as announced; a client that announced none is held to its first report. */
     uint64_t evaluation_samples;
-    uint64_t withheld;       /* samples that count once its offer is in; 0: it is not waited for */
-    bool unfit;              /* it has said that it does not fit, in this session */
-    bool evaluates;          /* it announced some: it can be asked for an evaluation */
+    /* samples that count once its data summary is in; 0: none is awaited */
+    uint64_t withheld;
+    bool unfit;              /* it reported in this session that it cannot take part */
+    bool evaluates;          /* it announced test samples: it can be asked for an evaluation */
     uint64_t accepted_round; /* newest accepted update since the process began */
     uint32_t accepted_attempt;
-    struct fl__list *list; /* the one of `away`, `strangers` or `free` that it is in, or NULL */
+    struct fl__list *list; /* the list it is in: `disconnected`, `never_counted`, `free`, or NULL */
     uint32_t previous, next;
     uint32_t next_dirty, next_deletion;
 };
 
-/* What a client found of a round's new model; 0 samples: nothing, or not yet. */
+/* A client's evaluation of a round's new model; 0 samples: none, or not yet. */
 struct fl__answer {
     struct fl_eval_rec result, adapted;
 };
 
-/* Client numbers in the order in which they were put in. */
+/* A list of client numbers, in order of insertion. */
 struct fl__list {
     uint32_t first, last;
     size_t n;
@@ -82,54 +82,57 @@ struct fl__clients {
     struct fl__client *live;
     size_t n; /* numbers below this have been given out */
     size_t cap;
-    struct fl_order names; /* who is known */
-    struct fl_order here;  /* who is connected */
-    /* Known clients with a record that are not connected, the one that is away longest first. */
-    struct fl__list away;
-    struct fl__list strangers; /* those of them that no committed round has counted */
+    struct fl_order names; /* known clients, by name */
+    struct fl_order connected;
+    /* Disconnected clients with a record, longest disconnected first. */
+    struct fl__list disconnected;
+    struct fl__list never_counted; /* the same, but never counted in a committed round */
     struct fl__list free;
     uint32_t first_dirty, last_dirty;
-    uint32_t first_deletion, last_deletion; /* gone, and the record is still on disk */
-    size_t n_alive;                         /* connected and with samples */
+    /* deletion queue: removed, and the record is still on disk */
+    uint32_t first_deletion, last_deletion;
+    size_t n_alive;       /* connected and with samples */
     size_t n_members;     /* alive, or known from a committed round and with samples */
     size_t n_counted;     /* alive, or counted in a round of the epoch */
     uint64_t epoch;       /* of the next round's size */
     uint64_t deletion_ms; /* a write failed: when to try again */
-    bool deleting;        /* one is under way */
-    struct fl_client_rec buried[FL__DELETE]; /* what FORGET_CLIENTS points to */
-    size_t n_buried;
+    bool deleting;        /* a deletion is being written */
+    struct fl_client_rec deletions[FL__DELETE]; /* the batch that FORGET_CLIENTS points to */
+    size_t n_deletions;
     struct fl_score_sums sums; /* over all that have a score */
-    double most_samples;       /* that a client counts with, as of the last draw; INFINITY: any */
+    /* largest weight of a client as of the last draw; INFINITY: no bound */
+    double most_samples;
     /* Scratch for the policies, [cap_scratch] each. */
     double *scores;
     double *samples;
     double *distance;
     uint32_t *index; /* position among the candidates -> client number */
-    uint32_t *who;
+    uint32_t *chosen;
     struct fl__answer *answers; /* of the open round, in client order: sums depend on the order */
     size_t cap_scratch;
 };
 
-/* Beside a part's record; not persisted. */
+/* Beside the record of a participant; not persisted. */
 struct fl__participant {
     bool reported; /* its report is in */
     bool stored;   /* a valid upload is on disk, not yet recorded */
-    /* To lose it is not counted against it: enough others were in, or what we stored went bad. */
+    /* Losing it does not count against it: enough others were in, or the server could not store
+       or read its upload. */
     bool blameless;
-    unsigned n_unread; /* times that its accepted update could not be read */
-    bool measured;     /* fl__round.sent holds what its upload has */
-    bool repeated;     /* a second report of it tells of another training */
-    uint64_t asked_ms; /* when it could begin to upload */
-    uint64_t moved_ms; /* when more of its upload arrived; 0: never */
-    /* Since when, and from how many bytes on, its upload has to keep the least rate. */
+    unsigned n_unread; /* failed attempts to read its accepted update */
+    bool measured;     /* fl__round.sent holds the norms of its upload */
+    bool repeated;     /* its second report came from another training */
+    uint64_t asked_ms; /* when it was allowed to upload */
+    uint64_t moved_ms; /* when bytes of its upload last arrived; 0: never */
+    /* Start of the current minimum-rate span: time and bytes received by then. */
     uint64_t paced_ms, paced_bytes;
     uint64_t arrived_bytes;
     uint64_t stored_bytes;
     uint64_t store_seq;      /* its record is being written */
-    uint64_t store_retry_ms; /* writing failed: when to try again, 0: not */
+    uint64_t store_retry_ms; /* writing failed: time of the retry, 0: none */
 };
 
-/* How far a client's upload is from those of the others. */
+/* How far the norm of a client's upload is from the median. */
 struct fl__deviant {
     uint32_t client;
     size_t kind;                /* index of fl_norms.rms */
@@ -158,41 +161,42 @@ struct fl__round {
     double *distance;                  /* [n], by index in `listed` */
     struct fl_participant_rec *listed; /* the accepted ones, for the aggregation */
     struct fl_participant_rec *saved;  /* [n], what PERSIST_UPDATE points to */
-    bool stale; /* an update that is being added up does not count any more */
-    /* [n + FL__DIRTY_STEP], what PERSIST_SELECTION (clients that are new on disk) and COMMIT
+    bool stale;                        /* an update that is being aggregated no longer counts */
+    /* [n + FL__DIRTY_STEP], what PERSIST_SELECTION (clients without a record on disk) and COMMIT
        (all whose records changed) point to. */
     struct fl_client_rec *records;
     size_t n_records;
     size_t n_listed;
     size_t count[FL_PARTICIPANT_LOST + 1]; /* parts by state */
-    /* Of the lost and rejected ones: their training diverged, or their update is not finite or was
-       left out for its size. With the same model and rates they would do it again. */
+    /* Of the lost and rejected: their training diverged, or their update is not finite or was
+       left out for its norm. With the same model and learning rates that would happen again. */
     size_t n_diverged;
-    size_t n_unusable;   /* of those: for what they sent */
-    uint32_t not_finite; /* the first whose update was not finite; FL__NONE: none */
+    size_t n_unusable;   /* of n_diverged: because of the upload */
+    uint32_t not_finite; /* the first client whose update was not finite; FL__NONE: none */
     bool has_distance;
     bool planned;
     bool backfilled;
-    bool late;                    /* enough are in, the others have only the grace left */
-    bool hurried;                 /* half are in, the others have the patience of the round left */
-    bool expired;                 /* the deadline of the phase has passed */
-    char trouble[FL__CLEAN_SIZE]; /* why an upload could not be stored; "": since then one could */
-    bool closing;                 /* over; waits until that is on disk */
-    bool unusable;                /* what was resumed does not fit the configuration */
-    uint64_t opened_ms;           /* when the tasks went out */
+    bool grace_only;      /* enough are in, the others have only the grace left */
+    bool straggler_timed; /* half of the reports are in: the straggler timeout is set */
+    bool expired;         /* the deadline of the phase has passed */
+    /* why an upload could not be stored; "": the last one could */
+    char store_error[FL__CLEAN_SIZE];
+    bool closing;       /* has ended; waits until that is durable */
+    bool unusable;      /* the resumed round does not fit the configuration */
+    uint64_t opened_ms; /* when the tasks went out */
     uint64_t deadline_ms;
-    bool half_uploaded;                 /* as many uploads are in as are missing */
-    uint64_t moved_ms;                  /* when more of any upload arrived */
-    uint64_t upload_span_ms;            /* the longest upload of the first half */
-    double upload_rate;                 /* the lowest of the first half, bytes a ms; 0: none */
-    uint64_t excused_ms;                /* no client is late for what was before: our own trouble */
-    uint64_t quiet_ms;                  /* when to look for uploads that do not move */
-    uint64_t grace_ms;                  /* first time at which a lost client is to be given up */
-    uint64_t store_retry_ms;            /* first time at which a record is to be written again */
-    size_t n_asked;                     /* client evaluations awaited */
+    bool half_uploaded;                 /* at least half of the uploads are in */
+    uint64_t moved_ms;                  /* when bytes of any upload last arrived */
+    uint64_t upload_span_ms;            /* longest upload of the first half */
+    double upload_rate;                 /* lowest rate of the first half, bytes per ms; 0: none */
+    uint64_t excused_ms;                /* end of the server's own trouble: timeouts start there */
+    uint64_t quiet_ms;                  /* next check for stalled uploads */
+    uint64_t grace_ms;                  /* earliest time at which a lost client is given up */
+    uint64_t store_retry_ms;            /* earliest retry of a record */
+    size_t n_asked;                     /* outstanding client evaluations */
     size_t n_answers;                   /* clients that were asked for one */
     struct fl__figures result, adapted; /* of the evaluations after the aggregation */
-    uint64_t offered_bytes;             /* of the bundle `offered` */
+    uint64_t offered_bytes;             /* size of the payload `offered` */
     struct fl_round_rec rec;
 };
 
@@ -203,7 +207,7 @@ enum fl__work_kind {
     FL__WORK_AGGREGATE,
     FL__WORK_EVALUATE,
     FL__WORK_COMMIT,
-    FL__WORK_CLOSE /* the record that an attempt is over */
+    FL__WORK_CLOSE /* the record that an attempt has ended */
 };
 
 /* The one piece of work that the phase waits for. */
@@ -211,7 +215,7 @@ struct fl__work {
     enum fl__work_kind kind;
     uint64_t seq;
     unsigned n_failed;
-    uint64_t retry_ms; /* failed: when to ask again; 0: under way */
+    uint64_t retry_ms; /* failed: time of the retry; 0: running */
     char reason[FL_NAME_MAX];
 };
 
@@ -223,22 +227,22 @@ struct fl__pending {
     uint32_t client;
 };
 
-/* No round begins; on disk, but for what is `dirty` or under way. */
+/* The pause: no round starts. On disk, unless `dirty` or being written. */
 struct fl__pause {
     bool on;
-    bool dirty;        /* on disk is another, and that is not being written */
-    uint64_t seq;      /* of the write under way; 0: none */
+    bool dirty;        /* differs from the disk, and is not being written */
+    uint64_t seq;      /* of the write that is running; 0: none */
     uint64_t retry_ms; /* a write failed: when to try again */
     char reason[FL_PAUSE_SIZE];
 };
 
 enum fl__command_kind {
     FL__COMMAND_NONE,
-    FL__COMMAND_KEPT,  /* answered when the pause is on disk as it is now */
-    FL__COMMAND_CLOSED /* answered when the end of the open attempt is */
+    FL__COMMAND_DURABLE, /* answered when the pause is durable */
+    FL__COMMAND_CLOSED   /* answered when the end of the open attempt is durable */
 };
 
-/* The operator's, that has no answer yet. */
+/* The operator command that is not answered yet. */
 struct fl__command {
     enum fl__command_kind awaited;
     char text[FL__TEXT_SIZE];
@@ -259,18 +263,18 @@ struct fl_coord {
     uint64_t full_bytes;     /* 4 (d + s) */
     uint64_t n_model_inputs; /* bundles of that size that the solver needs beside the model */
     struct fl_sm sm;
-    char reason[FL__TEXT_SIZE]; /* of the move that is being made */
+    char reason[FL__TEXT_SIZE]; /* reason of the current transition */
     uint64_t now_ms;
     uint64_t wall_ms;
-    bool clocked; /* an event told the time */
+    bool clocked; /* an event has set the time */
     bool ticking; /* this step is a TICK */
     bool started;
     bool draining;
     bool stopping;
     bool finished;
-    bool aborting; /* the open attempt is to end as soon as nothing of it is being written */
+    bool aborting; /* abort the open attempt as soon as nothing of it is being written */
     struct fl__pause pause;
-    struct fl__command wish;
+    struct fl__command command;
     char abort_command[FL__CLEAN_SIZE];
     char stop_reason[FL__CLEAN_SIZE];
     char abort_reason[FL__CLEAN_SIZE];
@@ -280,9 +284,9 @@ struct fl_coord {
     uint64_t used_round; /* as the resume */
     uint32_t used_attempt;
     uint64_t not_before_ms;
-    uint64_t settle_ms; /* restarted: the known clients have until then to come back */
+    uint64_t settle_ms; /* restarted: until then known clients may reconnect */
     bool restarted;
-    size_t expected; /* n_members when the server died */
+    size_t expected; /* n_members before the restart */
     uint64_t up_ms;  /* as fl_client_rec.seen_up_ms */
     struct fl__clients clients;
     struct fl__round round;
@@ -311,18 +315,18 @@ struct fl_effect *fl__coord_effect_for(struct fl_coord *c, enum fl_effect_type t
 FL_PRINTF(2, 3) const char *fl__coord_text(struct fl_coord *c, const char *fmt, ...);
 FL_PRINTF(2, 0) const char *fl__coord_vtext(struct fl_coord *c, const char *fmt, va_list ap);
 FL_PRINTF(2, 3) void fl__coord_trace(struct fl_coord *c, const char *fmt, ...);
-/* A line that asks for somebody's attention. */
+/* A trace line for the operator's attention. */
 FL_PRINTF(2, 3) void fl__coord_warn(struct fl_coord *c, const char *fmt, ...);
 void fl__coord_sm_init(struct fl_coord *c);
 FL_PRINTF(3, 4) void fl__coord_move(struct fl_coord *c, enum fl_phase to, const char *fmt, ...);
-/* Ask for a piece of work; again after a failure. */
+/* Emit a piece of work, also to retry it after a failure. */
 void fl__coord_work(struct fl_coord *c, enum fl__work_kind kind);
 void fl__coord_work_done(struct fl_coord *c);
 void fl__coord_work_failed(struct fl_coord *c, const char *reason);
 /* now + span without wrapping. */
 uint64_t fl__coord_after(const struct fl_coord *c, uint64_t span_ms);
 uint64_t fl__coord_backoff(const struct fl_coord *c, unsigned n_failed);
-/* Printable copy of text that a peer may have written. */
+/* Printable copy of text from a peer. */
 const char *fl__coord_clean(char *out, size_t size, const char *text);
 
 /* --- coord_pending.c: records that are being written beside the phase's work --- */
@@ -330,111 +334,110 @@ const char *fl__coord_clean(char *out, size_t size, const char *text);
 uint64_t fl__coord_pend(struct fl_coord *c, enum fl__pending_kind kind, uint32_t client);
 /* Take the entry out; false when there is none. */
 bool fl__coord_unpend(struct fl_coord *c, uint64_t seq, struct fl__pending *ret);
-/* Forget the updates of a round that is over. */
+/* Drop the pending updates of a round that has ended. */
 void fl__coord_unpend_updates(struct fl_coord *c);
 
 /* --- coord_clients.c: the table of clients --- */
 
-/* Room for one more client, with `n_parts` parts in the open round. */
+/* Memory for one more client, with `n_parts` participants in the open round. */
 FL_MUST_CHECK int fl__clients_reserve(struct fl__clients *clients, size_t n_parts);
 /* Room for the numbers below `n`. */
 FL_MUST_CHECK int fl__clients_reserve_numbers(struct fl__clients *clients, size_t n);
 void fl__clients_done(struct fl__clients *clients);
 /* The number of a name, or FL__NONE. */
 uint32_t fl__clients_find(const struct fl__clients *clients, const char *name);
-/* Somebody's number, who may be gone. */
+/* The number is assigned, possibly to a removed client. */
 bool fl__clients_used(const struct fl__clients *clients, uint32_t client);
-/* Room was reserved, the name is valid and new. `id` FL__NONE: any free number. */
+/* Memory was reserved, the name is valid and new. `id` FL__NONE: any free number. */
 uint32_t fl__clients_add(struct fl__clients *clients, const char *name, uint32_t id);
-/*
- * What a solver's part sums up is not the sum of what clients keep any more, for this reason: it
- * restarts at zero with the next round.
- */
+/* The server's sum of client state no longer matches what clients keep, for this reason: it
+   restarts at zero with the next round. */
 FL_PRINTF(2, 3) void fl__coord_begin_epoch(struct fl_coord *c, const char *fmt, ...);
-/* Is what the client keeps in that sum? */
+/* Is the client's state in that sum? */
 bool fl__coord_is_summed(const struct fl_coord *c, uint32_t client);
-/* Take it out of what is counted before something about it changes, and put it back after. */
+/* Call uncount before something about the client changes, and count after it: they maintain
+   n_alive, n_members and n_counted. */
 void fl__clients_uncount(struct fl__clients *clients, uint32_t client);
 void fl__clients_count(struct fl__clients *clients, uint32_t client);
-/* The number is free again if nothing holds it. */
+/* Free the number if nothing uses it. */
 void fl__clients_recycle(struct fl__clients *clients, uint32_t client);
 void fl__list_add(struct fl__clients *clients, struct fl__list *list, uint32_t client);
 void fl__list_remove(struct fl__clients *clients, uint32_t client);
-/* It is away: into the list that it belongs to, at the end of it. */
+/* It disconnected: append it to the list that it belongs to. */
 void fl__clients_disconnected(struct fl_coord *c, uint32_t client);
-/* It was counted while it is away. */
-void fl__clients_settle(struct fl_coord *c, uint32_t client);
-/* Something was heard of the client. */
-void fl__clients_heard(struct fl_coord *c, uint32_t client);
-/* Its record is to be brought up to date with a commit. */
+/* It was counted while disconnected: move it to the right list. */
+void fl__clients_relist(struct fl_coord *c, uint32_t client);
+/* The client was seen alive: update last_seen_ms. */
+void fl__clients_seen(struct fl_coord *c, uint32_t client);
+/* Write its record with the next commit. */
 void fl__clients_dirty(struct fl__clients *clients, uint32_t client);
-/* Put the records of the open round's clients, and some that are dirty, into r->records. */
+/* Copy the records of the participants, and some dirty ones, to r->records. */
 void fl__coord_list_records(struct fl_coord *c);
 /* Its update of (round, attempt) was accepted, as far as this process knows. */
 bool fl__coord_was_accepted(const struct fl_coord *c, uint32_t client, uint64_t round,
                             uint32_t attempt);
 const char *fl__coord_name(const struct fl_coord *c, uint32_t client);
 
-/* --- coord_join.c: who comes and goes --- */
+/* --- coord_join.c: clients connect and disconnect --- */
 
 void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_offered(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_lost(struct fl_coord *c, uint32_t client);
-/* The name means nobody any more. */
+/* Remove the client from the known names. */
 void fl__coord_leave(struct fl_coord *c, uint32_t client);
-/* The same; `why` ends its session. */
+/* The same, and RELEASE it; `why` ends its session. */
 void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why);
 
-/* --- coord_forget.c: who is not known any more --- */
+/* --- coord_forget.c: forgotten clients and the deletion queue --- */
 
 void fl__coord_forget(struct fl_coord *c, uint32_t client, const char *why);
-/* As fl__coord_forget(), for somebody who waits for FORGOTTEN. */
+/* As fl__coord_forget(), for an operator command that waits for FORGOTTEN. */
 void fl__coord_forget_for(struct fl_coord *c, uint32_t client, const char *why);
-/* It was, in a life before: its record is there for its part in the open round. */
+/* It was forgotten before the restart: its record stays for its part in the open round. */
 void fl__coord_resume_forgotten(struct fl_coord *c, uint32_t client);
 void fl__coord_released(struct fl_coord *c, uint32_t client);
-/* Clients that are away for too long, or too many of those that never took part. */
+/* Forget clients that were disconnected for too long, and surplus ones that never took part. */
 void fl__coord_age(struct fl_coord *c);
-/* Take records of those that are gone off the disk. */
+/* Delete the records in the deletion queue from the disk. */
 void fl__coord_delete_queued(struct fl_coord *c);
-void fl__coord_buried(struct fl_coord *c);
+void fl__coord_deletion_done(struct fl_coord *c);
 void fl__coord_deletion_failed(struct fl_coord *c, const char *reason);
 
-/* --- coord_pause.c: what the operator wishes of the rounds, and the end --- */
+/* --- coord_pause.c: operator commands, drain and stop --- */
 
 void fl__coord_pause(struct fl_coord *c, const char *reason);
-/* The core's own pause. */
+/* A pause by the coordinator itself. */
 FL_PRINTF(2, 3) void fl__coord_pause_for(struct fl_coord *c, const char *fmt, ...);
 void fl__coord_resume(struct fl_coord *c);
 void fl__coord_drain(struct fl_coord *c);
 void fl__coord_new_epoch(struct fl_coord *c);
 void fl__coord_abort_round(struct fl_coord *c, const char *reason);
-/* Write down what has changed of the pause. */
-void fl__coord_keep_pause(struct fl_coord *c);
-/* It is on disk as it is now. */
-bool fl__coord_pause_kept(const struct fl_coord *c);
+/* Persist the pause if it changed. */
+void fl__coord_write_pause(struct fl_coord *c);
+/* The pause is on disk as it is now. */
+bool fl__coord_pause_is_durable(const struct fl_coord *c);
 void fl__coord_pause_persisted(struct fl_coord *c);
 void fl__coord_pause_failed(struct fl_coord *c, const char *reason);
-/* The operator wished it, and it can be now: the attempt is aborted. */
+/* The operator commanded an abort and it is possible now: the attempt is aborted. */
 bool fl__coord_aborting(struct fl_coord *c);
-/* The end of the attempt is on disk; else `trouble`. */
+/* The end of the attempt is durable; else `trouble`, an error text. */
 void fl__coord_abort_closed(struct fl_coord *c, const char *trouble);
-/* A client, or all of them (FL__NONE), are told that rounds or server are at their end. */
+/* Send a client, or all (FL__NONE), that the federation has finished or the server stops. */
 struct fl_effect *fl__coord_disconnect(struct fl_coord *c, uint32_t client);
 void fl__coord_begin_drain(struct fl_coord *c);
 bool fl__coord_draining(struct fl_coord *c);
 bool fl__coord_paused(struct fl_coord *c);
 void fl__coord_stop(struct fl_coord *c, const char *reason);
-/* In place of all else, once it was told to stop. */
+/* Replaces all other work once the process is to stop. */
 void fl__coord_stopping(struct fl_coord *c);
 
 /* --- coord_select.c --- */
 
-/* N and the members of a round that begins now with `selected` clients. */
+/* N and the members of a round that starts now with `selected` clients. */
 struct fl_round_size fl__coord_size(const struct fl_coord *c, size_t selected);
 /* What a fraction is taken of. */
 size_t fl__coord_population(const struct fl_coord *c);
-/* K_t of the next round out of `population`, whoever is alive; never fewer than have to respond. */
+/* K_t of the next round out of `population`, whatever is connected; at least min_responders. */
 size_t fl__coord_count(const struct fl_coord *c, size_t population);
 uint32_t fl__coord_need(const struct fl_coord *c);
 /* min_responders of the open round. */
@@ -442,7 +445,7 @@ uint32_t fl__coord_least(const struct fl_coord *c);
 void fl__coord_ensure_scores(struct fl_coord *c);
 /* The samples that a client counts with. */
 double fl__coord_weight(const struct fl_coord *c, uint32_t client);
-/* What records that were read have together: shares are told before the first draw. */
+/* Sum the scores of the records that were read: shares are shown before the first draw. */
 void fl__coord_add_scores(struct fl_coord *c);
 bool fl__coord_select(struct fl_coord *c);
 
@@ -455,19 +458,19 @@ bool fl__participant_waiting(const struct fl_coord *c, size_t i);
 bool fl__units_empty(const uint8_t *units, size_t n);
 size_t fl__coord_round_waiting(const struct fl_coord *c);
 size_t fl__coord_round_responders(const struct fl_coord *c);
-/* What plan() grants to the `n` parts who[]; `feedback` when reports are there. False
-   without memory, nothing changed. */
-bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feedback);
+/* The upload masks that plan() gives the `n` participants chosen[]; `feedback` when reports are
+   there. False without memory, nothing changed. */
+bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *chosen, size_t n, bool feedback);
 /* The client leaves the round; DISMISSED when it is connected. */
 void fl__participant_lose(struct fl_coord *c, size_t i);
 void fl__participant_reject(struct fl_coord *c, size_t i, const char *reason);
-/* Tell what went wrong with a client. `text` lives until the next step. */
+/* Emit the error of a client. `text` lives until the next step. */
 void fl__coord_client_error(struct fl_coord *c, uint32_t client, const char *text);
-/* Nothing more is needed of the client: its upload is on disk and only its record is not. */
+/* Its upload is on disk; only its record is missing. */
 bool fl__participant_stored(const struct fl_coord *c, size_t i);
-/* The state of the parts that TRAINING or UPLOADING waits for. */
+/* The state of the participants that TRAINING or UPLOADING waits for. */
 enum fl_participant_state fl__coord_round_wanted(const struct fl_coord *c);
-/* Participation counters of the records, once an attempt is over. */
+/* Update the participation counters of the records, once an attempt has ended. */
 void fl__coord_round_account(struct fl_coord *c);
 
 /* ", 2 diverged", or "" */
@@ -486,55 +489,55 @@ bool fl__coord_uploading(struct fl_coord *c);
 FL_PRINTF(2, 3) void fl__coord_abort(struct fl_coord *c, const char *fmt, ...);
 /* The same, without a wait before the next attempt. */
 FL_PRINTF(2, 3) void fl__coord_abort_now(struct fl_coord *c, const char *fmt, ...);
-/* The open attempt is over, and that is to be written down. */
+/* Persist that the open attempt has ended. */
 void fl__coord_close(struct fl_coord *c);
-/* It is, but not before the pause that follows from it. */
+/* The write of it, which waits for the pause that follows from it. */
 void fl__coord_write_close(struct fl_coord *c);
 void fl__coord_closed(struct fl_coord *c);
-/* Too few are left, say why; a pause follows when it is for want of diverged clients. */
+/* Abort for too few responders; with a pause when only diverged clients are missing. */
 FL_PRINTF(2, 3) void fl__coord_abort_few(struct fl_coord *c, const char *fmt, ...);
-/* An attempt that would only be repeated: PAUSED once its end is on disk. */
+/* Abort an attempt whose repetition would diverge again: PAUSED once its end is durable. */
 FL_PRINTF(2, 3) void fl__coord_pause_diverged(struct fl_coord *c, const char *fmt, ...);
 bool fl__coord_too_few(const struct fl_coord *c);
-/* Nobody's update is there, and one is needed. */
+/* No update is accepted, and one is needed. */
 bool fl__coord_no_update(const struct fl_coord *c);
 bool fl__coord_has_feedback(const struct fl_coord *c);
-/* The client knows (or is to know) that its empty part is done. */
-bool fl__coord_empty_told(const struct fl_coord *c);
+/* A client with an empty upload mask has been (or can be) sent ACCEPTED. */
+bool fl__coord_empty_confirmed(const struct fl_coord *c);
 void fl__coord_accepted(struct fl_coord *c, size_t i);
 
 /* --- coord_straggler.c: clients that are much slower than the others, or silent --- */
 
-/* Training: the others' reports shorten the deadline. True when it has passed by that. */
+/* Training: the reports that are in shorten the deadline of the others. True when it has passed
+   by that. */
 bool fl__straggler_training(struct fl_coord *c);
-/* The part may upload from now on. */
+/* The participant may upload from now on. */
 void fl__straggler_asked(struct fl_coord *c, size_t i);
-/* The phase of uploads begins, or goes on in another process. */
+/* UPLOADING starts, or resumes after a restart. */
 void fl__straggler_begin_uploads(struct fl_coord *c);
 /* Its upload is complete, with that many bytes. */
 void fl__straggler_stored(struct fl_coord *c, size_t i, uint64_t bytes);
 void fl__straggler_progress(struct fl_coord *c, const struct fl_event *ev);
-/* The server's own trouble: no client was late until now. */
+/* The server itself had trouble: timeouts start from now. */
 void fl__straggler_excuse(struct fl_coord *c);
-/* Uploading: clients of which nothing arrives, or too little, are lost. */
+/* UPLOADING: participants whose upload stalled, or is too slow, are lost. */
 void fl__straggler_uploading(struct fl_coord *c);
-/* When a part whose upload is awaited is lost if nothing more of it arrives (less than the least
-   rate, once half are in); FL__NEVER: not
-   before the deadline. */
+/* When a participant whose upload is awaited is lost if nothing more of it arrives (or less than
+   the minimum rate, once half are in); FL__NEVER: not before the deadline. */
 uint64_t fl__straggler_due(const struct fl_coord *c, size_t i);
 
 /* --- coord_over.c --- */
 
-/* More were asked than are needed and K are in: the others leave the round, and are told so. */
-void fl__coord_stop_spares(struct fl_coord *c);
-/* The same with over_grace: they have the grace of a lost client left. True: that is over now. */
+/* Over-selection, and K are in: the others leave the round and are DISMISSED. */
+void fl__coord_stop_surplus(struct fl_coord *c);
+/* The same with over_grace: the others have lost_grace_ms left. True: that has passed. */
 bool fl__coord_shorten_deadline(struct fl_coord *c);
 
 /* --- coord_norm.c --- */
 
 /* Leave out the accepted updates that are larger than norm_cap times the median. */
 void fl__coord_cap_norms(struct fl_coord *c);
-/* It is not compared with others any more. */
+/* Exclude it from the comparison of norms. */
 void fl__coord_forget_norms(struct fl_participant_rec *part);
 void fl__coord_count_norms(const struct fl_coord *c, struct fl_round_rec *rec);
 /* "; client 'x' deviates most, ...", or "" when none is known to. */
@@ -544,47 +547,45 @@ const char *fl__coord_deviant_text(struct fl_coord *c);
 
 /* Reported divergences are compared with uploads: they matter, and no residual hides them. */
 bool fl__claims_compared(const struct fl_strategy *s);
-/* What the part's upload has. */
+/* Keep the norms of the upload, to compare them with the report. */
 void fl__claim_take(struct fl_coord *c, size_t i, const struct fl_norms *norms);
-/* One more report of a part whose first one counts. */
+/* A repeated report of a participant whose first one counts. */
 void fl__claim_repeated(struct fl_coord *c, size_t i, const struct fl_event *ev);
-/* Why its report and upload do not go together; NULL: they do, or one of them is not there yet. */
+/* Why its report and upload contradict each other; NULL: they do not, or one is missing. */
 const char *fl__claim_bad(struct fl_coord *c, size_t i);
 
 /* --- coord_backfill.c --- */
 
-/* Ask the next-ranked for the units of uploaders that failed; true when somebody is asked. */
+/* Ask the next-ranked clients for the units of uploaders that failed; true when any is asked. */
 bool fl__coord_backfill(struct fl_coord *c);
 
 /* --- coord_count.c: what a committed round leaves behind --- */
 
-/* The last commit made a mixture for it (personal "own"). */
+/* The last commit made a personal model for it (personal "own"). */
 bool fl__coord_has_personal_model(const struct fl_coord *c, uint32_t client);
-/* Nothing, or an evaluation that can be true: why it is not, or NULL. */
+/* Why an evaluation is impossible; NULL: it is plausible or empty. */
 const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct fl_eval_rec *eval);
 void fl__figures_add(struct fl__figures *figures, const struct fl_eval_rec *eval);
-/* Add up what the clients that were asked found, whoever was first. */
+/* Sum the evaluations of the clients that were asked, in client order. */
 void fl__coord_count_answers(struct fl_coord *c);
-/* The figures of the round's record. */
+/* Fill in the figures of the round's record. */
 void fl__coord_count_round(struct fl_coord *c);
-/*
- * Every responder was counted in this round. Only for the records of COMMIT: with any other
- * write a client could take over what it kept of a round that is never committed.
- */
+/* Mark every responder as counted in this round. Only for the records of COMMIT: with any other
+   write a client could commit its state of a round that is never committed. */
 void fl__coord_mark_counted(struct fl_coord *c);
 
-/* --- coord_report.c: what clients say within a round --- */
+/* --- coord_report.c: reports and uploads of clients --- */
 
-/* Bring a client that came (back) to where it left the round. */
-void fl__coord_welcome(struct fl_coord *c, uint32_t client);
+/* Send a client that (re)connected to its place in the round. */
+void fl__coord_rejoin(struct fl_coord *c, uint32_t client);
 void fl__coord_report(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_upload_invalid(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_upload_unstored(struct fl_coord *c, const struct fl_event *ev);
-/* Write the part's record, as accepted, empty or rejected. */
+/* Write the participant's record, as accepted, empty or rejected. */
 void fl__coord_persist_update(struct fl_coord *c, size_t i);
-/* Nothing that it sent for the open round counts. */
+/* Nothing that it sent for the open round counts any more. */
 void fl__coord_exclude(struct fl_coord *c, uint32_t client, const char *reason);
 void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t seq);
 void fl__coord_update_failed(struct fl_coord *c, uint32_t client, uint64_t seq, const char *reason);

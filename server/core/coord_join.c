@@ -1,14 +1,15 @@
-/* Who comes and goes. */
+/* Clients connect, announce their data, disconnect and are dropped. On the thread of the
+   coordinator; sessions and authentication belong to the daemon. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "server/core/coord_impl.h"
 
-/* Names that nobody asked for cost memory: a limit where the operator set none. */
+/* Limit of known names where the operator set none: each costs memory. */
 #define FL__CLIENTS_LIMIT 100000
 
-/* A client that goes is not waited for with its evaluation. */
+/* Stop waiting for the evaluation of a client that disconnected. */
 static void forget_evaluation(struct fl_coord *c, uint32_t client)
 {
     if (c->clients.live[client].asked) {
@@ -17,19 +18,19 @@ static void forget_evaluation(struct fl_coord *c, uint32_t client)
     }
 }
 
-static void refuse(struct fl_coord *c, const char *name, const char *reason)
+static void join_refuse(struct fl_coord *c, const char *name, const char *reason)
 {
     char clean[FL_NAME_MAX];
     struct fl_effect *e;
 
-    fl__coord_trace(c, "client '%s' is not admitted: %s",
-                    fl__coord_clean(clean, sizeof(clean), name), reason);
+    fl__coord_trace(c, "client '%s' is refused: %s", fl__coord_clean(clean, sizeof(clean), name),
+                    reason);
     e = fl__coord_emit(c, FL_EFF_CLIENT_ID);
     e->text = reason;
 }
 
 /* A number for a new name, or FL__NONE with the reason. */
-static uint32_t admit(struct fl_coord *c, const char *name, const char **ret_reason)
+static uint32_t join_admit(struct fl_coord *c, const char *name, const char **ret_reason)
 {
     struct fl__clients *t = &c->clients;
     size_t limit = c->conf.max_clients != 0 ? c->conf.max_clients : FL__CLIENTS_LIMIT;
@@ -38,15 +39,17 @@ static uint32_t admit(struct fl_coord *c, const char *name, const char **ret_rea
     if (!fl_name_valid(name)) {
         return FL__NONE;
     }
-    /* Who never took part makes room for who may. */
-    if (t->names.n >= limit && t->strangers.n > 0) {
-        fl__coord_forget(c, t->strangers.first, "it never took part, and there are too many");
+    /* A client that never took part makes room for a new one. */
+    if (t->names.n >= limit && t->never_counted.n > 0) {
+        fl__coord_forget(
+            c, t->never_counted.first,
+            "forgotten to make room: it never took part, and limits.known_clients is reached");
     }
-    *ret_reason = "too many clients";
+    *ret_reason = "too many known clients (limits.known_clients)";
     return t->names.n < limit ? fl__clients_add(t, name, FL__NONE) : FL__NONE;
 }
 
-/* What the client counts for: nothing, while its offer is missing. */
+/* Samples that the client counts with: none while its data summary is missing. */
 static uint64_t counted_samples(struct fl_coord *c, uint32_t id, const struct fl_event *ev)
 {
     bool waits = ev->u.joined.offer_missing;
@@ -65,12 +68,12 @@ static void take_hello(struct fl_coord *c, uint32_t id, const struct fl_event *e
     fl__clients_uncount(&c->clients, id);
     if (!live->connected) {
         live->connected = true;
-        fl_order_insert(&c->clients.here, c->clients.recs, id);
+        fl_order_insert(&c->clients.connected, c->clients.recs, id);
         fl__list_remove(&c->clients, id);
     }
     if (rec->samples != samples) {
         if (rec->samples != 0 && samples != 0) {
-            fl__coord_trace(c, "client '%s' has %" PRIu64 " samples, %" PRIu64 " before", rec->name,
+            fl__coord_trace(c, "client '%s' has %" PRIu64 " samples, it had %" PRIu64 "", rec->name,
                             samples, rec->samples);
         }
         rec->samples = samples;
@@ -86,7 +89,7 @@ static void take_hello(struct fl_coord *c, uint32_t id, const struct fl_event *e
             fl__clients_dirty(&c->clients, id);
         }
     }
-    fl__clients_heard(c, id);
+    fl__clients_seen(c, id);
     fl__clients_count(&c->clients, id);
 }
 
@@ -98,29 +101,28 @@ void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
     const char *reason = NULL;
 
     if (!known) {
-        id = admit(c, name, &reason);
+        id = join_admit(c, name, &reason);
         if (id == FL__NONE) {
-            refuse(c, name, reason);
+            join_refuse(c, name, reason);
             return;
         }
     }
     forget_evaluation(c, id);
     take_hello(c, id, ev);
-    fl__coord_trace(c, "client '%s' %s, %" PRIu64 " samples%s", name, known ? "is back" : "is new",
-                    ev->u.joined.samples,
-                    c->clients.live[id].withheld > 0
-                        ? "; it is not selected before it has told of its data"
-                        : "");
+    fl__coord_trace(
+        c, "client '%s' %s, %" PRIu64 " samples%s", name, known ? "is back" : "is new",
+        ev->u.joined.samples,
+        c->clients.live[id].withheld > 0 ? "; not selected until its data summary arrives" : "");
     if (c->conf.evaluate_clients && c->conf.evaluate_every != 0 &&
         c->clients.recs[id].samples > 0 && !c->clients.live[id].evaluates)
     {
         fl__coord_trace(c,
-                        "client '%s' has told of no test samples: it is not asked to evaluate, "
-                        "what its reports tell is shown as 'received'",
+                        "client '%s' announced no test samples: it is not asked to evaluate; "
+                        "evaluations in its reports are shown as 'received'",
                         name);
     }
     (void)fl__coord_effect_for(c, FL_EFF_CLIENT_ID, id);
-    fl__coord_welcome(c, id);
+    fl__coord_rejoin(c, id);
 }
 
 void fl__coord_offered(struct fl_coord *c, const struct fl_event *ev)
@@ -134,18 +136,18 @@ void fl__coord_offered(struct fl_coord *c, const struct fl_event *ev)
     }
     live = &c->clients.live[id];
     if (!live->connected || live->withheld == 0) {
-        return; /* When it comes back, its offer is there. */
+        return; /* At its next connection the summary is there. */
     }
     fl__clients_uncount(&c->clients, id);
     c->clients.recs[id].samples = live->withheld;
     live->withheld = 0;
     fl__clients_dirty(&c->clients, id);
-    fl__clients_heard(c, id);
+    fl__clients_seen(c, id);
     fl__clients_count(&c->clients, id);
-    fl__coord_trace(c, "client '%s' has told of its data", rec->name);
+    fl__coord_trace(c, "client '%s' has sent its data summary", rec->name);
 }
 
-static void disconnect(struct fl_coord *c, uint32_t client)
+static void join_disconnect(struct fl_coord *c, uint32_t client)
 {
     struct fl__client *live = &c->clients.live[client];
 
@@ -153,7 +155,7 @@ static void disconnect(struct fl_coord *c, uint32_t client)
     fl__clients_uncount(&c->clients, client);
     live->connected = false;
     fl__clients_count(&c->clients, client);
-    fl_order_remove(&c->clients.here, c->clients.recs, client);
+    fl_order_remove(&c->clients.connected, c->clients.recs, client);
     live->lost_ms = c->now_ms;
 }
 
@@ -166,10 +168,10 @@ void fl__coord_lost(struct fl_coord *c, uint32_t client)
         return;
     }
     live = &c->clients.live[client];
-    fl__clients_heard(c, client);
-    disconnect(c, client);
+    fl__clients_seen(c, client);
+    join_disconnect(c, client);
     fl__coord_trace(c, "client '%s' disconnected", fl__coord_name(c, client));
-    if (!live->recorded) { /* It was never selected: its name does not stay. */
+    if (!live->recorded) { /* Never selected: its name is not kept. */
         fl__coord_drop(c, client, "");
         return;
     }
@@ -188,7 +190,7 @@ void fl__coord_leave(struct fl_coord *c, uint32_t client)
     fl__list_remove(t, client);
     fl__clients_uncount(t, client);
     fl_order_remove(&t->names, t->recs, client);
-    t->live[client].gone = true;
+    t->live[client].removed = true;
     fl__clients_count(t, client);
 }
 
@@ -198,7 +200,7 @@ void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why)
     struct fl__client *live = &t->live[client];
 
     if (live->connected) {
-        disconnect(c, client);
+        join_disconnect(c, client);
     }
     fl__coord_leave(c, client);
     if (t->recs[client].scored) {
@@ -206,7 +208,7 @@ void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why)
         t->sums.samples -= fl__coord_weight(c, client);
     }
     if (live->part != FL__NONE) {
-        c->round.grace_ms = c->now_ms; /* Nobody waits for it. */
+        c->round.grace_ms = c->now_ms; /* Do not wait for it. */
     }
     fl__coord_effect_for(c, FL_EFF_RELEASE, client)->text = why;
 }

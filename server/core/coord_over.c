@@ -1,13 +1,14 @@
 /*
  * Over-selection (docs/algorithms.md#over-selection): more clients are selected than the K that the
- * fraction says, and K of them are enough. Pure, as all of the core; what it decides needs no
- * record of its own: after a restart the records of the parts lead to the same.
+ * fraction gives, and K of them are enough. Pure, as all of the coordinator; its decisions need no
+ * record of their own: after a restart the records of the participants lead to the same ones.
  */
 #include <inttypes.h>
 
 #include "server/core/coord_impl.h"
 
-/* Of an over-selected round: is part `i` in? Its update counts then whatever the others do. */
+/* Is participant `i` in? In an over-selected round its update then counts, whatever the others
+   do. */
 static bool part_is_in(const struct fl_coord *c, size_t i)
 {
     switch (c->round.parts[i].state) {
@@ -25,7 +26,7 @@ static bool part_is_in(const struct fl_coord *c, size_t i)
     return false;
 }
 
-/* K are in, and with them an update where a round needs one. */
+/* K are in, and an update is among them where a round needs one. */
 static bool enough_are_in(const struct fl_coord *c)
 {
     const struct fl__round *r = &c->round;
@@ -43,11 +44,9 @@ static bool enough_are_in(const struct fl_coord *c)
     return in >= r->size.selected && update;
 }
 
-/*
- * More were asked than are needed (over-selection) and enough are in: the others are told to stop.
- * A plan by feedback is over K clients, so after it there are none to stop.
- */
-void fl__coord_stop_spares(struct fl_coord *c)
+/* Enough participants of an over-selected round are in: the others are DISMISSED. A plan from
+   feedback is made for K clients, so after it there is none to dismiss. */
+void fl__coord_stop_surplus(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
     struct fl__names names = {.used = 0};
@@ -66,15 +65,14 @@ void fl__coord_stop_spares(struct fl_coord *c)
         }
     }
     if (names.total > 0) {
-        fl__coord_trace(c, "round %" PRIu64 ": %" PRIu32 " are in as wanted, stopped: %s", r->round,
-                        r->size.selected, fl__names_text(&names));
+        fl__coord_trace(c,
+                        "round %" PRIu64 ": %" PRIu32
+                        " clients are in as selected by the fraction, dismissed: %s",
+                        r->round, r->size.selected, fl__names_text(&names));
     }
 }
 
-/*
- * The same with over_grace: the others have the grace of a lost client left, no more. True when
- * that is nothing at all.
- */
+/* The same with over_grace: the others have lost_grace_ms left at most. True when that is 0. */
 bool fl__coord_shorten_deadline(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
@@ -82,14 +80,17 @@ bool fl__coord_shorten_deadline(struct fl_coord *c)
     size_t in = r->n - out - r->count[fl__coord_round_wanted(c)];
     uint64_t grace = fl__coord_after(c, c->conf.lost_grace_ms);
 
-    if (!c->conf.over_grace || r->late || r->n <= r->size.selected || in < r->size.selected ||
+    if (!c->conf.over_grace || r->grace_only || r->n <= r->size.selected || in < r->size.selected ||
         grace >= r->deadline_ms)
     {
         return false;
     }
-    r->late = true;
+    r->grace_only = true;
     r->deadline_ms = grace;
-    fl__coord_trace(c, "round %" PRIu64 ": %zu are in as wanted, the others have %" PRIu64 " ms",
+    fl__coord_trace(c,
+                    "round %" PRIu64
+                    ": %zu clients are in as selected by the fraction, the others have %" PRIu64
+                    " ms",
                     r->round, in, c->conf.lost_grace_ms);
     return c->now_ms >= grace;
 }

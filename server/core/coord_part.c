@@ -1,4 +1,8 @@
-/* The table of the open round: who was selected and how far each one is. */
+/*
+ * The table of the open round: the participants and their states, their upload masks, and the
+ * counts by state. On the thread of the coordinator; when a state changes is decided in
+ * coord_round.c and coord_report.c.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +67,7 @@ void fl__coord_round_done(struct fl_coord *c)
         uint32_t client = c->round.parts[i].client;
 
         if (fl__clients_used(&c->clients, client) && c->clients.live[client].part == i)
-        { /* A draw without memory has none. */
+        { /* A draw that failed for lack of memory has no participants. */
             c->clients.live[client].part = FL__NONE;
             fl__clients_recycle(&c->clients, client);
         }
@@ -140,7 +144,7 @@ bool fl__units_empty(const uint8_t *units, size_t n)
     return true;
 }
 
-bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feedback)
+bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *chosen, size_t n, bool feedback)
 {
     const struct fl_strategy *s = c->conf.strategy;
     struct fl__round *r = &c->round;
@@ -153,9 +157,9 @@ bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *who, size_t n, boo
         return true;
     }
     for (i = 0; i < n; i++) {
-        c->clients.samples[i] = (double)r->parts[who[i]].samples;
+        c->clients.samples[i] = (double)r->parts[chosen[i]].samples;
         if (feedback) {
-            (void)memcpy(r->feedback + i * c->n_units, r->parts[who[i]].divergence,
+            (void)memcpy(r->feedback + i * c->n_units, r->parts[chosen[i]].divergence,
                          c->n_units * sizeof(float));
         }
     }
@@ -166,10 +170,10 @@ bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *who, size_t n, boo
         return false;
     }
     for (i = 0; i < n; i++) {
-        uint8_t *units = r->units + who[i] * c->n_units;
+        uint8_t *units = r->units + chosen[i] * c->n_units;
 
         (void)memcpy(units, r->grant + i * c->n_units, c->n_units);
-        r->parts[who[i]].units = units;
+        r->parts[chosen[i]].units = units;
     }
     return true;
 }
@@ -194,7 +198,7 @@ void fl__participant_reject(struct fl_coord *c, size_t i, const char *reason)
     fl__participant_set(c, i, FL_PARTICIPANT_REJECTED);
     fl__coord_forget_norms(&c->round.parts[i]);
     c->round.live[i].store_retry_ms = 0;
-    fl__coord_warn(c, "client '%s' is rejected: %s", fl__coord_name(c, client),
+    fl__coord_warn(c, "client '%s' rejected: %s", fl__coord_name(c, client),
                    fl__coord_clean(clean, sizeof(clean), reason));
     reason = fl__coord_text(c, "%s", clean);
     fl__coord_client_error(c, client, reason);
@@ -253,7 +257,7 @@ void fl__coord_round_account(struct fl_coord *c)
         rec->n_lost +=
             c->round.parts[i].state == FL_PARTICIPANT_LOST && !c->round.live[i].blameless;
         fl__clients_count(&c->clients, client);
-        fl__clients_settle(c, client);
+        fl__clients_relist(c, client);
         fl__clients_dirty(&c->clients, client);
     }
 }

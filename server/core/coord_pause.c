@@ -1,10 +1,11 @@
 /*
- * What the operator wishes of the rounds: pause, resume, drain, abort; the pause that the core
- * makes itself when training diverges; and the end. A pause is on disk until somebody resumes.
+ * Operator commands on the rounds: pause, resume, drain, abort, new epoch; the pause that the
+ * coordinator makes itself when training diverges; and the end of the process. A pause stays on
+ * disk until it is resumed. On the thread of the coordinator.
  *
- * Each wish is answered once. Of a pause and its end when that is on disk, of an aborted attempt
- * when its end is: no kill takes back what was answered. A drain is this process's: it stops, or is
- * killed.
+ * Each command is answered once: a pause and its end when they are durable, an abort when the end
+ * of the attempt is. No crash takes back what was answered. A drain is not persisted: it ends with
+ * the process.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -13,18 +14,18 @@
 
 #include "server/core/coord_impl.h"
 
-static bool is_open(const struct fl_coord *c)
+static bool round_is_open(const struct fl_coord *c)
 {
     return c->round.round != 0 && !c->round.closing;
 }
 
-static bool is_over(const struct fl_coord *c)
+static bool federation_is_ending(const struct fl_coord *c)
 {
     return c->sm.state == FL_PHASE_DRAINING || c->sm.state == FL_PHASE_STOPPED;
 }
 
 FL_PRINTF(3, 4)
-static void answer(struct fl_coord *c, int code, const char *fmt, ...)
+static void command_answer(struct fl_coord *c, int code, const char *fmt, ...)
 {
     struct fl_effect *e = fl__coord_emit(c, FL_EFF_ANSWER);
     va_list ap;
@@ -33,42 +34,42 @@ static void answer(struct fl_coord *c, int code, const char *fmt, ...)
     e->text = fl__coord_vtext(c, fmt, ap);
     va_end(ap);
     e->code = code;
-    c->wish.awaited = FL__COMMAND_NONE;
+    c->command.awaited = FL__COMMAND_NONE;
 }
 
-/* To be answered with this when it is on disk. */
+/* Answer the command with this text once `what` is durable. */
 FL_PRINTF(3, 4)
-static void await(struct fl_coord *c, enum fl__command_kind what, const char *fmt, ...)
+static void command_await(struct fl_coord *c, enum fl__command_kind what, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
-    (void)vsnprintf(c->wish.text, sizeof(c->wish.text), fmt, ap);
+    (void)vsnprintf(c->command.text, sizeof(c->command.text), fmt, ap);
     va_end(ap);
-    c->wish.awaited = what;
+    c->command.awaited = what;
 }
 
-/* It is on disk, or could not be put there (`trouble`). */
+/* It is durable, or could not be written (`trouble`). */
 static void answer_awaited(struct fl_coord *c, enum fl__command_kind what, const char *trouble)
 {
     char clean[FL__CLEAN_SIZE];
 
-    if (c->wish.awaited != what) {
+    if (c->command.awaited != what) {
         return;
     }
     if (trouble == NULL) {
-        answer(c, FL_OK, "%s", c->wish.text);
+        command_answer(c, FL_OK, "%s", c->command.text);
         return;
     }
-    answer(c, FL_EIO,
-           "it is so, but not on disk: %s; a server that is killed now does not know of it: make "
-           "room, it is tried again",
-           fl__coord_clean(clean, sizeof(clean), trouble));
+    command_answer(c, FL_EIO,
+                   "done, but not yet durable: %s; free some space, the write is retried. A crash "
+                   "before that loses the change",
+                   fl__coord_clean(clean, sizeof(clean), trouble));
 }
 
 /* --- the record of a pause --- */
 
-void fl__coord_keep_pause(struct fl_coord *c)
+void fl__coord_write_pause(struct fl_coord *c)
 {
     struct fl__pause *p = &c->pause;
     struct fl_effect *e;
@@ -84,7 +85,7 @@ void fl__coord_keep_pause(struct fl_coord *c)
     e->text = p->on ? p->reason : NULL;
 }
 
-bool fl__coord_pause_kept(const struct fl_coord *c)
+bool fl__coord_pause_is_durable(const struct fl_coord *c)
 {
     return !c->pause.dirty && c->pause.seq == 0;
 }
@@ -93,7 +94,7 @@ void fl__coord_pause_persisted(struct fl_coord *c)
 {
     c->pause.seq = 0;
     if (!c->pause.dirty) {
-        answer_awaited(c, FL__COMMAND_KEPT, NULL);
+        answer_awaited(c, FL__COMMAND_DURABLE, NULL);
     }
 }
 
@@ -105,10 +106,10 @@ void fl__coord_pause_failed(struct fl_coord *c, const char *reason)
     c->pause.seq = 0;
     c->pause.dirty = true;
     c->pause.retry_ms = fl__coord_after(c, span);
-    fl__coord_trace(c, "that the federation %s is not on disk: %s, next try in %" PRIu64 " ms",
-                    c->pause.on ? "pauses" : "goes on",
-                    fl__coord_clean(clean, sizeof(clean), reason), span);
-    answer_awaited(c, FL__COMMAND_KEPT, reason);
+    fl__coord_trace(
+        c, "the %s of the federation could not be written: %s, retrying in %" PRIu64 " ms",
+        c->pause.on ? "pause" : "resumption", fl__coord_clean(clean, sizeof(clean), reason), span);
+    answer_awaited(c, FL__COMMAND_DURABLE, reason);
 }
 
 static void set_pause(struct fl_coord *c, bool on)
@@ -127,29 +128,30 @@ void fl__coord_pause_for(struct fl_coord *c, const char *fmt, ...)
     set_pause(c, true);
 }
 
-/* --- wishes --- */
+/* --- operator commands --- */
 
-/* What a pause means, from now on. */
+/* Answer what the pause leads to. */
 static void await_pause(struct fl_coord *c, const char *already)
 {
     const char *reason = c->pause.reason;
 
-    if (is_over(c) && c->finished) {
-        await(c, FL__COMMAND_KEPT,
-              "%sall %" PRIu64 " rounds are done; a server that is started with more of them is "
-              "paused: %s",
-              already, c->committed, reason);
+    if (federation_is_ending(c) && c->finished) {
+        command_await(c, FL__COMMAND_DURABLE,
+                      "%sall %" PRIu64
+                      " rounds are done; a server that is started with more rounds is paused: %s",
+                      already, c->committed, reason);
     } else if (c->draining) {
-        await(c, FL__COMMAND_KEPT,
-              "%sthe server stops%s%s, and is paused when it is started again: %s", already,
-              is_open(c) ? " when the open round is finished" : "", "", reason);
-    } else if (is_open(c)) {
-        await(c, FL__COMMAND_KEPT,
-              "%sround %" PRIu64 " is finished first, then the federation pauses: %s", already,
-              c->round.round, reason);
+        command_await(c, FL__COMMAND_DURABLE,
+                      "%sthe server stops%s%s, and is paused after its restart: %s", already,
+                      round_is_open(c) ? " when the open round is finished" : "", "", reason);
+    } else if (round_is_open(c)) {
+        command_await(c, FL__COMMAND_DURABLE,
+                      "%sround %" PRIu64 " is finished first, then the federation pauses: %s",
+                      already, c->round.round, reason);
     } else {
-        await(c, FL__COMMAND_KEPT, "%sthe federation is paused before round %" PRIu64 ": %s",
-              already, c->committed + 1, reason);
+        command_await(c, FL__COMMAND_DURABLE,
+                      "%sthe federation is paused before round %" PRIu64 ": %s", already,
+                      c->committed + 1, reason);
     }
 }
 
@@ -158,56 +160,60 @@ void fl__coord_pause(struct fl_coord *c, const char *reason)
     bool already = c->pause.on;
     char clean[FL__CLEAN_SIZE];
 
-    if (!already) { /* The first reason stays: what to do about it stands there. */
+    if (!already) { /* The first reason stays: it says what to do. */
         bool given = reason != NULL && reason[0] != '\0';
 
         fl__coord_pause_for(c, "paused by the operator%s%s", given ? ": " : "",
                             given ? fl__coord_clean(clean, sizeof(clean), reason) : "");
-        fl__coord_trace(c, "a pause is asked for");
+        fl__coord_trace(c, "pause requested by the operator");
     }
-    await_pause(c, already ? "it is so already: " : "");
-    if (fl__coord_pause_kept(c)) {
-        answer_awaited(c, FL__COMMAND_KEPT, NULL);
+    await_pause(c, already ? "already so: " : "");
+    if (fl__coord_pause_is_durable(c)) {
+        answer_awaited(c, FL__COMMAND_DURABLE, NULL);
     }
 }
 
 void fl__coord_resume(struct fl_coord *c)
 {
     if (!c->pause.on) {
-        await(c, FL__COMMAND_KEPT, "it is so already: the federation is not paused");
-    } else if (c->draining || is_over(c)) {
-        await(c, FL__COMMAND_KEPT, "a server that is started again is not paused");
-    } else if (is_open(c)) {
-        await(c, FL__COMMAND_KEPT, "round %" PRIu64 " goes on, and the next one follows it",
-              c->round.round);
+        command_await(c, FL__COMMAND_DURABLE, "nothing to resume: the federation is not paused");
+    } else if (c->draining || federation_is_ending(c)) {
+        command_await(c, FL__COMMAND_DURABLE,
+                      "resumed: the server is not paused after its restart");
+    } else if (round_is_open(c)) {
+        command_await(c, FL__COMMAND_DURABLE,
+                      "resumed: round %" PRIu64 " continues, and the next one follows it",
+                      c->round.round);
     } else {
-        await(c, FL__COMMAND_KEPT, "the federation goes on with round %" PRIu64, c->committed + 1);
+        command_await(c, FL__COMMAND_DURABLE,
+                      "resumed: the federation continues with round %" PRIu64, c->committed + 1);
     }
     if (c->pause.on) {
         set_pause(c, false);
-        fl__coord_trace(c, "the operator resumes");
+        fl__coord_trace(c, "resumed by the operator");
     }
     if (c->sm.state == FL_PHASE_PAUSED) {
         fl__coord_move(c, FL_PHASE_IDLE, "resumed");
     }
-    if (fl__coord_pause_kept(c)) {
-        answer_awaited(c, FL__COMMAND_KEPT, NULL);
+    if (fl__coord_pause_is_durable(c)) {
+        answer_awaited(c, FL__COMMAND_DURABLE, NULL);
     }
 }
 
-/* It is written with the pause, which is what else an operator asks for. */
+/* The epoch is written with the pause. */
 void fl__coord_new_epoch(struct fl_coord *c)
 {
     if (!fl_strategy_sums_kept(c->conf.strategy)) {
-        answer(c, FL_ESTATE, "solver '%s' has no controls: there is nothing to reset",
-               c->conf.strategy->solver->policy.name);
+        command_answer(c, FL_ESTATE, "solver '%s' has no controls: there is nothing to reset",
+                       c->conf.strategy->solver->policy.name);
         return;
     }
-    fl__coord_begin_epoch(c, "the operator resets the controls");
+    fl__coord_begin_epoch(c, "the operator reset the controls");
     c->pause.dirty = true;
-    await(c, FL__COMMAND_KEPT,
-          "controls restart at zero with round %" PRIu64 ", on the server and on all clients",
-          c->clients.epoch);
+    command_await(c, FL__COMMAND_DURABLE,
+                  "controls restart at zero with round %" PRIu64
+                  ", on the server and on all clients",
+                  c->clients.epoch);
 }
 
 void fl__coord_abort_round(struct fl_coord *c, const char *reason)
@@ -215,25 +221,26 @@ void fl__coord_abort_round(struct fl_coord *c, const char *reason)
     bool given = reason != NULL && reason[0] != '\0';
     char clean[FL__CLEAN_SIZE];
 
-    if (!c->started || !is_open(c)) {
-        answer(c, FL_ESTATE, "nothing is to be aborted: no round is open");
+    if (!c->started || !round_is_open(c)) {
+        command_answer(c, FL_ESTATE, "nothing to abort: no round is open");
         return;
     }
     if (c->sm.state == FL_PHASE_EVALUATING || c->sm.state == FL_PHASE_COMMITTING) {
-        answer(c, FL_ESTATE,
-               "nothing is to be aborted: the model of round %" PRIu64
-               " is made (%s) and will be committed; 'flctl rollback' goes back behind it",
-               c->round.round, fl_sm_name(&c->sm));
+        command_answer(
+            c, FL_ESTATE,
+            "too late to abort: the model of round %" PRIu64
+            " is aggregated (%s) and will be committed; 'flctl rollback' can undo the round",
+            c->round.round, fl_sm_name(&c->sm));
         return;
     }
     c->aborting = true;
     (void)snprintf(c->abort_command, sizeof(c->abort_command), "by the operator%s%s",
                    given ? ": " : "", given ? fl__coord_clean(clean, sizeof(clean), reason) : "");
-    await(c, FL__COMMAND_CLOSED, "round %" PRIu64 " attempt %" PRIu32 " is aborted; %s",
-          c->round.round, c->round.attempt,
-          c->draining   ? "the server stops"
-          : c->pause.on ? "the federation pauses"
-                        : "the next attempt follows");
+    command_await(c, FL__COMMAND_CLOSED, "round %" PRIu64 " attempt %" PRIu32 " is aborted; %s",
+                  c->round.round, c->round.attempt,
+                  c->draining   ? "the server stops"
+                  : c->pause.on ? "the federation pauses"
+                                : "the next attempt follows");
 }
 
 bool fl__coord_aborting(struct fl_coord *c)
@@ -271,27 +278,28 @@ void fl__coord_begin_drain(struct fl_coord *c)
 
 void fl__coord_drain(struct fl_coord *c)
 {
-    const char *already = c->draining ? "it is so already: " : "";
+    const char *already = c->draining ? "already so: " : "";
 
     if (!c->draining) {
         c->draining = true;
         c->started = true;
-        fl__coord_trace(c, "no new round will begin");
+        fl__coord_trace(c, "draining: no new round starts");
     }
-    if (is_open(c)) {
-        answer(c, FL_OK, "%sround %" PRIu64 " is finished first, then the server stops", already,
-               c->round.round);
+    if (round_is_open(c)) {
+        command_answer(c, FL_OK, "%sround %" PRIu64 " is finished first, then the server stops",
+                       already, c->round.round);
     } else {
-        answer(c, FL_OK, "%sthe server stops", already);
+        command_answer(c, FL_OK, "%sthe server stops", already);
     }
-    if (c->sm.state == FL_PHASE_STOPPED) { /* All rounds are done, and it stayed. */
+    if (c->sm.state == FL_PHASE_STOPPED) { /* All rounds are done, and the server stayed up. */
         (void)fl__coord_emit(c, FL_EFF_STOPPED);
     }
 }
 
 bool fl__coord_draining(struct fl_coord *c)
 {
-    if (c->n_pending > 0 || c->clients.first_deletion != FL__NONE || !fl__coord_pause_kept(c)) {
+    if (c->n_pending > 0 || c->clients.first_deletion != FL__NONE || !fl__coord_pause_is_durable(c))
+    {
         return false;
     }
     fl__coord_move(c, FL_PHASE_STOPPED, "everything is on disk");
@@ -330,7 +338,8 @@ void fl__coord_stop(struct fl_coord *c, const char *reason)
     }
 }
 
-/* A promise may hang on it. What failed would be tried again later: that is the next process's. */
+/* Is a write running that clients depend on? A failed write would be retried later: that is up
+   to the next process. */
 static bool is_writing(const struct fl_coord *c)
 {
     switch (c->work.kind) {

@@ -1,4 +1,5 @@
-/* Records that are being written while the phase goes on: clients and accepted updates. */
+/* Records that are being written while the phase goes on: deletions of clients, accepted
+   updates, the pause. */
 #include <string.h>
 
 #include "server/core/coord_impl.h"

@@ -1,16 +1,17 @@
-/* Questions about the state. */
+/* Read-only queries about the state: phase, deadline, clients, and whether a client may upload.
+   On the thread of the coordinator; nothing here changes it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "server/core/coord_impl.h"
 
-static uint64_t sooner(uint64_t a, uint64_t b)
+static uint64_t query_earlier_ms(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-static uint64_t to_come(const struct fl_coord *c, uint64_t at)
+static uint64_t future_ms(const struct fl_coord *c, uint64_t at)
 {
     return at > c->now_ms ? at : FL__NEVER;
 }
@@ -20,31 +21,33 @@ uint64_t fl_coord_deadline(const struct fl_coord *c)
     const struct fl__round *r = &c->round;
     uint64_t at = c->work.retry_ms != 0 ? c->work.retry_ms : FL__NEVER;
 
-    if (c->stopping) { /* It waits for what is being written only. */
+    if (c->stopping) { /* Only running writes are awaited. */
         return FL__NEVER;
     }
 
     if (c->clients.first_deletion != FL__NONE && c->work.kind != FL__WORK_COMMIT) {
-        at = sooner(at, to_come(c, c->clients.deletion_ms));
+        at = query_earlier_ms(at, future_ms(c, c->clients.deletion_ms));
     }
     if (c->pause.dirty && c->pause.seq == 0) {
-        at = sooner(at, to_come(c, c->pause.retry_ms));
+        at = query_earlier_ms(at, future_ms(c, c->pause.retry_ms));
     }
     switch ((enum fl_phase)c->sm.state) {
     case FL_PHASE_IDLE:
         if (c->started && !r->closing && c->clients.n_alive >= fl__coord_need(c)) {
-            at = sooner(at, sooner(to_come(c, c->not_before_ms), to_come(c, c->settle_ms)));
+            at = query_earlier_ms(
+                at, query_earlier_ms(future_ms(c, c->not_before_ms), future_ms(c, c->settle_ms)));
         }
         break;
     case FL_PHASE_TRAINING:
     case FL_PHASE_UPLOADING:
         if (c->work.kind == FL__WORK_NONE) {
-            at = sooner(at, sooner(sooner(r->deadline_ms, r->grace_ms),
-                                   sooner(r->store_retry_ms, r->quiet_ms)));
+            at = query_earlier_ms(
+                at, query_earlier_ms(query_earlier_ms(r->deadline_ms, r->grace_ms),
+                                     query_earlier_ms(r->store_retry_ms, r->quiet_ms)));
         }
         break;
     case FL_PHASE_EVALUATING:
-        at = sooner(at, r->deadline_ms);
+        at = query_earlier_ms(at, r->deadline_ms);
         break;
     case FL_PHASE_SELECTING:
     case FL_PHASE_PLANNING:
@@ -96,7 +99,7 @@ size_t fl_coord_n_known(const struct fl_coord *c)
 
 size_t fl_coord_n_connected(const struct fl_coord *c)
 {
-    return c->clients.here.n;
+    return c->clients.connected.n;
 }
 
 uint64_t fl_coord_up_ms(const struct fl_coord *c)
@@ -116,7 +119,7 @@ const struct fl_client_rec *fl_coord_part_client(const struct fl_coord *c, uint3
 
 const struct fl_client_rec *fl_coord_client(const struct fl_coord *c, uint32_t client)
 {
-    return fl__clients_used(&c->clients, client) && !c->clients.live[client].gone
+    return fl__clients_used(&c->clients, client) && !c->clients.live[client].removed
                ? &c->clients.recs[client]
                : NULL;
 }
@@ -150,8 +153,8 @@ bool fl_coord_blameless(const struct fl_coord *c, uint32_t client)
            c->round.live[part - c->round.parts].blameless;
 }
 
-static int check_part(const struct fl_coord *c, const struct fl_participant_rec *part,
-                      struct fl_err *err)
+static int push_check_participant(const struct fl_coord *c, const struct fl_participant_rec *part,
+                                  struct fl_err *err)
 {
     bool feedback = fl__coord_has_feedback(c);
 
@@ -159,15 +162,17 @@ static int check_part(const struct fl_coord *c, const struct fl_participant_rec 
     case FL_PARTICIPANT_ACCEPTED:
         return FL_EEXIST;
     case FL_PARTICIPANT_EMPTY:
-        return fl_err_set(err, FL_ESTATE, "no upload is asked of this client");
+        return fl_err_set(err, FL_ESTATE, "upload refused: none is asked of this client");
     case FL_PARTICIPANT_REJECTED:
-        return fl_err_set(err, FL_ESTATE, "the client was rejected in this round");
+        return fl_err_set(err, FL_ESTATE, "upload refused: the client was rejected in this round");
     case FL_PARTICIPANT_LOST:
-        return fl_err_set(err, FL_ESTATE, "the round goes on without this client");
+        return fl_err_set(err, FL_ESTATE,
+                          "upload refused: the client timed out or failed in this round, which "
+                          "continues without it");
     case FL_PARTICIPANT_SELECTED:
     case FL_PARTICIPANT_REPORTED:
         if (feedback) {
-            return fl_err_set(err, FL_ESTATE, "the plan is not made yet");
+            return fl_err_set(err, FL_ESTATE, "upload refused: the upload plan does not exist yet");
         }
         break;
     case FL_PARTICIPANT_PLANNED:
@@ -176,7 +181,7 @@ static int check_part(const struct fl_coord *c, const struct fl_participant_rec 
     if ((c->sm.state != FL_PHASE_TRAINING && c->sm.state != FL_PHASE_UPLOADING) ||
         c->work.kind == FL__WORK_PLAN)
     {
-        return fl_err_set(err, FL_ESTATE, "the round is %s", fl_sm_name(&c->sm));
+        return fl_err_set(err, FL_ESTATE, "upload refused: the round is %s", fl_sm_name(&c->sm));
     }
     return FL_OK;
 }
@@ -188,20 +193,23 @@ int fl_coord_may_push(const struct fl_coord *c, uint32_t client, uint64_t round,
     int rv;
 
     if (fl_coord_client(c, client) == NULL) {
-        return fl_err_set(err, FL_ESTATE, "the client is not known");
+        return fl_err_set(err, FL_ESTATE, "upload refused: unknown client");
     }
     if (fl__coord_was_accepted(c, client, round, attempt)) {
-        return fl_err_set(err, FL_EEXIST, "round %" PRIu64 " attempt %" PRIu32 " was accepted",
-                          round, attempt);
+        return fl_err_set(err, FL_EEXIST,
+                          "round %" PRIu64 " attempt %" PRIu32 " was already accepted", round,
+                          attempt);
     }
     if (c->round.round != round || c->round.attempt != attempt || c->round.closing) {
-        return fl_err_set(err, FL_ESTATE, "round %" PRIu64 " attempt %" PRIu32 " is not open",
+        return fl_err_set(err, FL_ESTATE,
+                          "upload refused: round %" PRIu64 " attempt %" PRIu32 " is not open",
                           round, attempt);
     }
     if (part == NULL) {
-        return fl_err_set(err, FL_ESTATE, "the client was not selected in round %" PRIu64, round);
+        return fl_err_set(err, FL_ESTATE,
+                          "upload refused: the client was not selected in round %" PRIu64, round);
     }
-    rv = check_part(c, part, err);
+    rv = push_check_participant(c, part, err);
     if (rv == FL_OK) {
         *ret_units = part->units;
     }

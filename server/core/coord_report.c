@@ -1,4 +1,8 @@
-/* What clients say within a round. Anything may come at any time, twice, or too late. */
+/*
+ * Reports, failures and uploads of clients within a round. Any of them may come at any time, twice,
+ * or too late. On the thread of the coordinator; the bytes of an upload are checked and stored by
+ * the caller.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,9 +15,9 @@ static bool in_round(const struct fl_coord *c)
     return c->sm.state == FL_PHASE_TRAINING || c->sm.state == FL_PHASE_UPLOADING;
 }
 
-/* An answer about a round that may not be the open one. */
-static void answer(struct fl_coord *c, enum fl_effect_type type, uint32_t client, uint64_t round,
-                   uint32_t attempt)
+/* Answer about a round that may not be the open one. */
+static void report_answer(struct fl_coord *c, enum fl_effect_type type, uint32_t client,
+                          uint64_t round, uint32_t attempt)
 {
     if (c->clients.live[client].connected) {
         struct fl_effect *e = fl__coord_effect_for(c, type, client);
@@ -23,11 +27,10 @@ static void answer(struct fl_coord *c, enum fl_effect_type type, uint32_t client
     }
 }
 
-/*
- * The client's part in (round, attempt). When there is none it is told what became of that
- * round and FL__NONE comes back.
- */
-static uint32_t part_of(struct fl_coord *c, uint32_t client, uint64_t round, uint32_t attempt)
+/* The client's index among the participants of (round, attempt). When it is none, the client is
+   sent what became of that round and FL__NONE is returned. */
+static uint32_t report_participant(struct fl_coord *c, uint32_t client, uint64_t round,
+                                   uint32_t attempt)
 {
     const struct fl__round *r = &c->round;
     uint32_t i;
@@ -35,24 +38,24 @@ static uint32_t part_of(struct fl_coord *c, uint32_t client, uint64_t round, uin
     if (fl_coord_client(c, client) == NULL) {
         return FL__NONE;
     }
-    fl__clients_heard(c, client);
+    fl__clients_seen(c, client);
     i = c->clients.live[client].part;
     if (i != FL__NONE && r->round == round && r->attempt == attempt) {
         if (r->closing) {
-            return FL__NONE; /* It hears about that once it is on disk. */
+            return FL__NONE; /* It is answered once that is durable. */
         }
         if (r->parts[i].state != FL_PARTICIPANT_LOST &&
             r->parts[i].state != FL_PARTICIPANT_REJECTED) {
             return i;
         }
     }
-    answer(c,
-           fl__coord_was_accepted(c, client, round, attempt) ? FL_EFF_ACCEPTED : FL_EFF_DISMISSED,
-           client, round, attempt);
+    report_answer(
+        c, fl__coord_was_accepted(c, client, round, attempt) ? FL_EFF_ACCEPTED : FL_EFF_DISMISSED,
+        client, round, attempt);
     return FL__NONE;
 }
 
-void fl__coord_welcome(struct fl_coord *c, uint32_t client)
+void fl__coord_rejoin(struct fl_coord *c, uint32_t client)
 {
     const struct fl__client *live = &c->clients.live[client];
     uint32_t i = live->part;
@@ -62,8 +65,8 @@ void fl__coord_welcome(struct fl_coord *c, uint32_t client)
         return;
     }
     if (i == FL__NONE) {
-        if (live->accepted_round != 0) { /* It may have missed that. */
-            answer(c, FL_EFF_ACCEPTED, client, live->accepted_round, live->accepted_attempt);
+        if (live->accepted_round != 0) { /* It may have missed ACCEPTED. */
+            report_answer(c, FL_EFF_ACCEPTED, client, live->accepted_round, live->accepted_attempt);
         }
         return;
     }
@@ -77,7 +80,7 @@ void fl__coord_welcome(struct fl_coord *c, uint32_t client)
         fl__coord_task(c, i);
         break;
     case FL_PARTICIPANT_EMPTY:
-        if (!fl__coord_empty_told(c)) {
+        if (!fl__coord_empty_confirmed(c)) {
             fl__coord_task(c, i);
             break;
         }
@@ -88,37 +91,37 @@ void fl__coord_welcome(struct fl_coord *c, uint32_t client)
         break;
     case FL_PARTICIPANT_REJECTED:
     case FL_PARTICIPANT_LOST:
-        (void)part_of(c, client, c->round.round, c->round.attempt);
+        (void)report_participant(c, client, c->round.round, c->round.attempt);
         break;
     }
 }
 
-/*
- * No number that is not finite gets further than this. What only describes a
- * model (evaluations) is left out instead, see take_evaluation().
- */
+/* Rejects all non-finite numbers, except in evaluations, which only describe a model: those are
+   ignored, see report_take_evaluation(). */
 static const char *check_report(struct fl_coord *c, const struct fl_event *ev)
 {
     size_t n = ev->u.report.n_divergence;
     size_t l;
 
     if (ev->u.report.samples == 0) {
-        return "the report has no samples";
+        return "report: 0 samples, expected at least 1";
     }
     if (!isfinite(ev->u.report.train_loss)) {
-        return "the loss is not a finite number";
+        return "report: the training loss is NaN or infinite";
     }
     if (c->needs_previous_dot && !isfinite(ev->u.report.previous_dot)) {
-        return "the inner product with the previous update is not a finite number";
+        return "report: the inner product with the previous update is NaN or infinite";
     }
     if (n != c->n_units && (c->needs_divergence || n != 0)) {
-        return fl__coord_text(c, "%zu divergences for %zu units", n, c->n_units);
+        return fl__coord_text(c, "report: %zu divergences, expected %zu, one per layer", n,
+                              c->n_units);
     }
     for (l = 0; l < n; l++) {
         float d = ev->u.report.divergence[l];
 
         if (!isfinite(d) || d < 0.0f) {
-            return fl__coord_text(c, "the divergence of unit %zu is not a finite number >= 0", l);
+            return fl__coord_text(
+                c, "report: the divergence of layer %zu is not a finite number >= 0", l);
         }
     }
     return NULL;
@@ -145,9 +148,9 @@ void fl__coord_persist_update(struct fl_coord *c, size_t i)
     e->n_parts = 1;
 }
 
-/* A model may be too bad to be evaluated while the update is a good one. */
-static struct fl_eval_rec take_evaluation(struct fl_coord *c, uint32_t client, const char *what,
-                                          const struct fl_eval_rec *eval)
+/* An unusable evaluation does not make the update unusable. */
+static struct fl_eval_rec report_take_evaluation(struct fl_coord *c, uint32_t client,
+                                                 const char *what, const struct fl_eval_rec *eval)
 {
     struct fl__client *live = &c->clients.live[client];
     const char *bad;
@@ -157,7 +160,7 @@ static struct fl_eval_rec take_evaluation(struct fl_coord *c, uint32_t client, c
     }
     bad = fl__eval_bad(c, client, eval);
     if (bad != NULL) {
-        fl__coord_trace(c, "client '%s': its evaluation of the %s model is left out: %s",
+        fl__coord_trace(c, "client '%s': evaluation of the %s model ignored: %s",
                         fl__coord_name(c, client), what, bad);
         return (struct fl_eval_rec){0};
     }
@@ -165,36 +168,36 @@ static struct fl_eval_rec take_evaluation(struct fl_coord *c, uint32_t client, c
 }
 
 /*
- * The round counts a client with the samples that it announced before it was drawn: what a report
- * says beside that counts from the next draw on, where it is held to the cap like any other. A
- * report of fewer (it trained on a part of them) counts with those.
+ * A round counts a client with the samples that it announced before the draw: a larger number in a
+ * report counts from the next draw on, where the weight cap applies. A report of fewer samples (it
+ * trained on some of them) counts with those.
  */
-static void take_samples(struct fl_coord *c, struct fl_participant_rec *part, uint64_t samples)
+static void report_take_samples(struct fl_coord *c, struct fl_participant_rec *part,
+                                uint64_t samples)
 {
     struct fl_client_rec *rec = &c->clients.recs[part->client];
 
     if (samples > part->samples && samples > rec->samples) {
         fl__coord_warn(c,
-                       "client '%s' reports %" PRIu64 " samples and announced %" PRIu64
+                       "client '%s' reports %" PRIu64 " samples but announced %" PRIu64
                        ": round %" PRIu64 " counts it with %" PRIu64,
                        rec->name, samples, rec->samples, c->round.round, part->samples);
-        fl__coord_client_error(c, part->client,
-                               "it reports more samples than it announced; the round counts it "
-                               "with those that it announced");
+        fl__coord_client_error(
+            c, part->client,
+            "reports more samples than it announced; the round counts the announced number");
     } else if (samples != rec->samples) {
-        fl__coord_trace(c, "client '%s' has %" PRIu64 " samples, %" PRIu64 " before", rec->name,
+        fl__coord_trace(c, "client '%s' has %" PRIu64 " samples, it had %" PRIu64 "", rec->name,
                         samples, rec->samples);
     }
     part->samples = samples < part->samples ? samples : part->samples;
-    fl__clients_uncount(&c->clients, part->client); /* Its data may have changed since it joined. */
+    /* Its data may have changed since it connected. */
+    fl__clients_uncount(&c->clients, part->client);
     rec->samples = samples;
     fl__clients_count(&c->clients, part->client);
 }
 
-/*
- * Is what it trained with of the round that the server counts on? If not, what it had told of its
- * own is in the sum, and the client goes on with nothing.
- */
+/* Did the client train with the generation of client state that the server counts on? If not,
+   its lost state is still in the server's sum while the client starts from zero. */
 static void check_kept(struct fl_coord *c, uint32_t client, const struct fl_event *ev)
 {
     const struct fl_client_rec *rec = &c->clients.recs[client];
@@ -205,13 +208,13 @@ static void check_kept(struct fl_coord *c, uint32_t client, const struct fl_even
     {
         return;
     }
-    fl__coord_client_error(c, client,
-                           fl__coord_text(c,
-                                          "it lost what it kept of round %" PRIu64
-                                          ": was its state folder "
-                                          "removed, or an older one put in its place?",
-                                          rec->counted_round));
-    fl__coord_begin_epoch(c, "client '%s' lost its control, which is in the sum",
+    fl__coord_client_error(
+        c, client,
+        fl__coord_text(c,
+                       "lost its client state of round %" PRIu64
+                       ": was its state folder removed, or replaced by an older copy?",
+                       rec->counted_round));
+    fl__coord_begin_epoch(c, "client '%s' lost its control, which is in the sum of controls",
                           fl__coord_name(c, client));
 }
 
@@ -225,13 +228,13 @@ static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
         fl__participant_reject(c, i, bad);
         return;
     }
-    take_samples(c, part, ev->u.report.samples);
+    report_take_samples(c, part, ev->u.report.samples);
     part->steps = ev->u.report.steps;
     part->train_loss = ev->u.report.train_loss;
     part->previous_dot = c->needs_previous_dot ? ev->u.report.previous_dot : 0.0;
-    part->received = take_evaluation(c, part->client, "received", &ev->u.report.received);
+    part->received = report_take_evaluation(c, part->client, "received", &ev->u.report.received);
     if (c->conf.strategy->personal->trained) {
-        part->trained = take_evaluation(c, part->client, "trained", &ev->u.report.trained);
+        part->trained = report_take_evaluation(c, part->client, "trained", &ev->u.report.trained);
     }
     r->live[i].reported = true;
     check_kept(c, part->client, ev);
@@ -246,7 +249,7 @@ static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
     }
     fl__straggler_asked(c, i);
     if (fl__units_empty(part->units, c->n_units)) {
-        r->live[i].stored = true; /* Nothing is asked of it: its report is its update. */
+        r->live[i].stored = true; /* Empty upload mask: its report is its update. */
     }
     bad = fl__claim_bad(c, i);
     if (bad != NULL) {
@@ -259,7 +262,7 @@ static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
 void fl__coord_report(struct fl_coord *c, const struct fl_event *ev)
 {
     uint32_t client = ev->u.report.client;
-    uint32_t i = part_of(c, client, ev->u.report.round, ev->u.report.attempt);
+    uint32_t i = report_participant(c, client, ev->u.report.round, ev->u.report.attempt);
 
     if (i == FL__NONE) {
         return;
@@ -270,21 +273,21 @@ void fl__coord_report(struct fl_coord *c, const struct fl_event *ev)
             take_report(c, i, ev);
         }
         break;
-    case FL_PARTICIPANT_PLANNED: /* It came back and reports again: it has missed its plan. */
+    case FL_PARTICIPANT_PLANNED: /* It reconnected and reports again: it missed its plan. */
         fl__claim_repeated(c, i, ev);
         if (c->sm.state == FL_PHASE_UPLOADING && c->work.kind != FL__WORK_PLAN) {
             fl__coord_effect_for(c, FL_EFF_PLAN, client)->units = c->round.parts[i].units;
         }
         break;
     case FL_PARTICIPANT_EMPTY:
-        if (fl__coord_empty_told(c)) {
+        if (fl__coord_empty_confirmed(c)) {
             fl__coord_accepted(c, i);
         }
         break;
     case FL_PARTICIPANT_ACCEPTED:
         fl__coord_accepted(c, i);
         break;
-    case FL_PARTICIPANT_REPORTED: /* Twice; the first one counts. */
+    case FL_PARTICIPANT_REPORTED: /* A repeated report; the first one counts. */
         fl__claim_repeated(c, i, ev);
         break;
     case FL_PARTICIPANT_REJECTED:
@@ -305,7 +308,7 @@ static void client_does_not_fit(struct fl_coord *c, const struct fl_event *ev)
     }
     c->clients.live[client].unfit = true;
     (void)fl__coord_clean(clean, sizeof(clean), ev->u.failed.reason);
-    fl__coord_warn(c, "client '%s' does not take part: %s", fl__coord_name(c, client), clean);
+    fl__coord_warn(c, "client '%s' cannot take part: %s", fl__coord_name(c, client), clean);
     fl__coord_client_error(c, client, fl__coord_text(c, "%s", clean));
 }
 
@@ -319,7 +322,7 @@ void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev)
         client_does_not_fit(c, ev);
         return;
     }
-    i = part_of(c, client, ev->u.failed.round, ev->u.failed.attempt);
+    i = report_participant(c, client, ev->u.failed.round, ev->u.failed.attempt);
     if (i == FL__NONE || !in_round(c) || !fl__participant_waiting(c, i) ||
         fl__participant_stored(c, i)) {
         return;
@@ -332,8 +335,8 @@ void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev)
     fl__participant_set(c, i, FL_PARTICIPANT_LOST);
 }
 
-/* An upload is welcome of a part that was asked for units; without feedback it may
-   overtake the report, which is on another stream. */
+/* An upload is allowed once the participant has a mask; without feedback it may overtake the
+   report, which is on another stream. */
 static bool welcome_upload(const struct fl_coord *c, size_t i)
 {
     enum fl_participant_state state = c->round.parts[i].state;
@@ -348,7 +351,8 @@ static bool welcome_upload(const struct fl_coord *c, size_t i)
 
 void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev)
 {
-    uint32_t i = part_of(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
+    uint32_t i =
+        report_participant(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
     struct fl__participant *live;
     const char *bad;
 
@@ -366,7 +370,7 @@ void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev)
     live->stored = true;
     live->blameless = false;
     fl__straggler_stored(c, i, ev->u.upload.bytes);
-    c->round.trouble[0] = '\0';
+    c->round.store_error[0] = '\0';
     live->stored_bytes = ev->u.upload.bytes;
     if (ev->u.upload.norms != NULL) {
         (void)memcpy(c->round.parts[i].rms, ev->u.upload.norms->rms, sizeof(c->round.parts[i].rms));
@@ -382,7 +386,8 @@ void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev)
 
 void fl__coord_upload_invalid(struct fl_coord *c, const struct fl_event *ev)
 {
-    uint32_t i = part_of(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
+    uint32_t i =
+        report_participant(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
 
     if (i == FL__NONE || !welcome_upload(c, i) || c->round.live[i].stored) {
         return;
@@ -397,45 +402,46 @@ void fl__coord_upload_invalid(struct fl_coord *c, const struct fl_event *ev)
 }
 
 /*
- * The server's own trouble is no client's fault: from the last of it on, who still has to upload
- * has the whole time again. Not the spare ones, when enough are in. An I/O error concerns the file
- * of this client alone: it moves no deadline, and the others do not wait for that file.
+ * The server's own trouble is not the clients' fault: from its last occurrence on, each client that
+ * still has to upload has the whole time again. Not the surplus clients, when enough are in. An I/O
+ * error concerns the file of this client alone: it moves no deadline, and the others do not wait
+ * for that file.
  */
 void fl__coord_upload_unstored(struct fl_coord *c, const struct fl_event *ev)
 {
     struct fl__round *r = &c->round;
-    uint32_t i = part_of(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
+    uint32_t i =
+        report_participant(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
     uint64_t until = fl__coord_after(c, c->conf.upload_ms);
-    bool first = r->trouble[0] == '\0';
+    bool first = r->store_error[0] == '\0';
     char reason[FL__CLEAN_SIZE];
 
-    if (i == FL__NONE || !welcome_upload(c, i) || r->live[i].stored || r->late || r->expired) {
+    if (i == FL__NONE || !welcome_upload(c, i) || r->live[i].stored || r->grace_only || r->expired)
+    {
         return;
     }
     (void)fl__coord_clean(reason, sizeof(reason),
-                          ev->u.upload.reason != NULL ? ev->u.upload.reason : "no reason is known");
+                          ev->u.upload.reason != NULL ? ev->u.upload.reason : "unknown reason");
     if (ev->u.upload.code == FL_EIO) {
         r->live[i].blameless = true;
-        fl__coord_warn(c, "the upload of client '%s' could not be stored, the client retries: %s",
+        fl__coord_warn(c, "upload of client '%s' could not be stored, the client retries: %s",
                        fl__coord_name(c, ev->u.upload.client), reason);
         return;
     }
-    (void)memcpy(r->trouble, reason, sizeof(r->trouble));
+    (void)memcpy(r->store_error, reason, sizeof(r->store_error));
     r->deadline_ms = until > r->deadline_ms ? until : r->deadline_ms;
     fl__straggler_excuse(c);
     if (first) {
         fl__coord_trace(c,
                         "round %" PRIu64
-                        ": uploads cannot be stored, nobody is late before %" PRIu64
-                        " ms after the last time: %s",
-                        r->round, c->conf.upload_ms, r->trouble);
+                        ": uploads cannot be stored, upload deadline extended to %" PRIu64
+                        " ms after the last failure: %s",
+                        r->round, c->conf.upload_ms, r->store_error);
     }
 }
 
-/*
- * Who has the key of a client may have sent what he likes in its name. Its part is rejected, on
- * disk too where it was accepted or is about to be, so that a restart does not count it.
- */
+/* A stolen client key allows arbitrary uploads in its name. The participant is rejected, on disk
+   too where it was accepted or is about to be, so that a restart does not count it. */
 void fl__coord_exclude(struct fl_coord *c, uint32_t client, const char *reason)
 {
     struct fl__round *r = &c->round;
@@ -452,13 +458,14 @@ void fl__coord_exclude(struct fl_coord *c, uint32_t client, const char *reason)
         return;
     }
     if (c->sm.state == FL_PHASE_EVALUATING || c->sm.state == FL_PHASE_COMMITTING) {
-        fl__coord_warn(c,
-                       "client '%s' is excluded, and its update is in the model of round %" PRIu64
-                       " already: 'flctl rollback' goes back behind it",
-                       fl__coord_name(c, client), r->round);
+        fl__coord_warn(
+            c,
+            "client '%s' is excluded, but its update is already in the model of round %" PRIu64
+            "; 'flctl rollback' can undo the round",
+            fl__coord_name(c, client), r->round);
         return;
     }
-    if (state == FL_PARTICIPANT_ACCEPTED) { /* It was told so, and that is not taken back. */
+    if (state == FL_PARTICIPANT_ACCEPTED) { /* It was sent ACCEPTED, which is not taken back. */
         fl__participant_set(c, i, FL_PARTICIPANT_REJECTED);
         fl__coord_warn(c, "client '%s' is excluded, its update does not count: %s",
                        fl__coord_name(c, client), reason);
@@ -474,7 +481,7 @@ void fl__coord_exclude(struct fl_coord *c, uint32_t client, const char *reason)
     }
 }
 
-/* The record of an update is on disk: now, and only now, the client may forget it. */
+/* The record of an update is durable: only now may the client discard it. */
 void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t seq)
 {
     uint32_t i = c->clients.live[client].part;
@@ -485,7 +492,7 @@ void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t se
     c->round.live[i].store_seq = 0;
     c->round.parts[i].upload_bytes = c->round.saved[i].upload_bytes;
     if (c->round.parts[i].state == FL_PARTICIPANT_REJECTED) {
-        return; /* It was excluded, and that is on disk now. */
+        return; /* It was excluded, and that is durable now. */
     }
     fl__participant_set(c, i, c->round.saved[i].state);
     fl__coord_accepted(c, i);
@@ -501,10 +508,10 @@ void fl__coord_update_failed(struct fl_coord *c, uint32_t client, uint64_t seq, 
         return;
     }
     c->round.live[i].store_seq = 0;
-    fl__coord_trace(c, "the update of '%s' could not be recorded: %s", fl__coord_name(c, client),
-                    fl__coord_clean(clean, sizeof(clean), reason));
+    fl__coord_trace(c, "update of client '%s' could not be recorded, retrying: %s",
+                    fl__coord_name(c, client), fl__coord_clean(clean, sizeof(clean), reason));
     if (c->round.expired && fl__participant_waiting(c, i))
-    { /* The others are in, it was all that was missing. */
+    { /* The others are in; only this record was missing. */
         fl__participant_lose(c, i);
         return;
     }

@@ -1,12 +1,13 @@
 /*
- * A round from the selection to the last upload.
+ * A round from the selection to the last upload, and the end of an aborted attempt. On the thread
+ * of the coordinator; stragglers, over-selection, backfill and norms are in files of their own.
  *
  * With feedback:    TASK -> report -> (plan persisted) -> PLAN -> upload -> ACCEPTED
  * Without feedback: TASK with the plan -> report -> upload -> ACCEPTED
  *
- * Who is silent leaves the round: at the phase's deadline, lost_grace_ms after its
- * connection went, or when it says that it failed. The round ends early, as aborted, when
- * fewer than min_responders can still make it.
+ * A silent client leaves the round: at the deadline of the phase, lost_grace_ms after it
+ * disconnected, or when it reports a failure. The round ends early, as aborted, when fewer than
+ * min_responders can still respond.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -28,7 +29,8 @@ void fl__coord_task(struct fl_coord *c, size_t i)
     struct fl_effect *e = fl__coord_effect_for(c, FL_EFF_TASK, part->client);
     struct fl_rng rng;
 
-    /* By name, not by number: what a client draws does not depend on who came before it. */
+    /* Keyed by name, not by number: the seed of a client does not depend on the order of
+       connections. */
     fl_rng_key(&rng, c->conf.seed, FL_RNG_BATCH, e->round, fl_hash64(name, strlen(name)));
     e->client_seed = fl_rng_u64(&rng);
     fl_rng_key(&rng, c->conf.seed, FL_RNG_BATCH, 0, fl_hash64(name, strlen(name)));
@@ -61,7 +63,7 @@ void fl__coord_selected(struct fl_coord *c)
     }
 }
 
-/* The server came back in the middle of a round: what was accepted stays, the rest goes on. */
+/* The server restarted in the middle of a round: accepted updates stay, the rest continues. */
 void fl__coord_resume_round(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
@@ -70,9 +72,11 @@ void fl__coord_resume_round(struct fl_coord *c)
 
     fl__coord_ensure_scores(c);
     if (r->unusable) {
-        fl__coord_trace(c, "round %" PRIu64 " attempt %" PRIu32 ": cannot go on with other options",
+        fl__coord_trace(c,
+                        "round %" PRIu64 " attempt %" PRIu32
+                        ": cannot be resumed, the configuration changed",
                         r->round, r->attempt);
-        (void)snprintf(c->abort_reason, sizeof(c->abort_reason), "the options changed");
+        (void)snprintf(c->abort_reason, sizeof(c->abort_reason), "the configuration changed");
         c->attempt = r->attempt + 1;
         fl__coord_close(c);
         return;
@@ -85,10 +89,11 @@ void fl__coord_resume_round(struct fl_coord *c)
         fl__straggler_begin_uploads(c);
     }
     fl__coord_move(c, r->planned ? FL_PHASE_UPLOADING : FL_PHASE_TRAINING,
-                   "resumed with %zu of %zu accepted", r->count[FL_PARTICIPANT_ACCEPTED], r->n);
+                   "resumed with %zu of %zu updates accepted", r->count[FL_PARTICIPANT_ACCEPTED],
+                   r->n);
     (void)fl__coord_emit(c, FL_EFF_ROUND_OPEN);
-    while ((client = fl_order_next(&c->clients.here, &at)) != FL__NONE) {
-        fl__coord_welcome(c, client);
+    while ((client = fl_order_next(&c->clients.connected, &at)) != FL__NONE) {
+        fl__coord_rejoin(c, client);
     }
 }
 
@@ -104,16 +109,16 @@ void fl__coord_accepted(struct fl_coord *c, size_t i)
     }
 }
 
-bool fl__coord_empty_told(const struct fl_coord *c)
+bool fl__coord_empty_confirmed(const struct fl_coord *c)
 {
     if (c->sm.state == FL_PHASE_UPLOADING) {
-        /* It may yet be asked for a failed one's units. */
+        /* Backfill may still ask it for the units of a lost uploader. */
         return !c->conf.backfill || !fl__coord_has_feedback(c);
     }
     return c->sm.state != FL_PHASE_PLANNING;
 }
 
-/* The plan is on disk: ask for the units; who is asked for none is done. */
+/* The plan is durable: send it; clients with an empty mask are done. */
 void fl__coord_planned(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
@@ -121,12 +126,13 @@ void fl__coord_planned(struct fl_coord *c)
 
     fl__coord_work_done(c);
     r->planned = true;
-    r->late = false;
+    r->grace_only = false;
     r->expired = false;
     r->deadline_ms = fl__coord_after(c, c->conf.upload_ms);
     fl__straggler_begin_uploads(c);
     if (c->sm.state == FL_PHASE_PLANNING) {
-        fl__coord_move(c, FL_PHASE_UPLOADING, "%zu clients have %" PRIu64 " ms, %zu send nothing",
+        fl__coord_move(c, FL_PHASE_UPLOADING,
+                       "%zu clients have %" PRIu64 " ms to upload, %zu have an empty upload mask",
                        r->count[FL_PARTICIPANT_PLANNED], c->conf.upload_ms,
                        r->count[FL_PARTICIPANT_EMPTY]);
     }
@@ -138,13 +144,13 @@ void fl__coord_planned(struct fl_coord *c)
         }
         if (r->parts[i].state == FL_PARTICIPANT_PLANNED && c->clients.live[client].connected) {
             fl__coord_effect_for(c, FL_EFF_PLAN, client)->units = r->parts[i].units;
-        } else if (r->parts[i].state == FL_PARTICIPANT_EMPTY && fl__coord_empty_told(c)) {
+        } else if (r->parts[i].state == FL_PARTICIPANT_EMPTY && fl__coord_empty_confirmed(c)) {
             fl__coord_accepted(c, i);
         }
     }
 }
 
-/* Lost clients whose grace is over; the rest says when to look again. */
+/* Gives up disconnected clients whose grace has passed; sets the time of the next check. */
 static void give_up_lost(struct fl_coord *c)
 {
     struct fl__names names = {.used = 0};
@@ -160,15 +166,15 @@ static void give_up_lost(struct fl_coord *c)
         uint64_t away;
 
         if (live->connected || !fl__participant_waiting(c, i) || fl__participant_stored(c, i) ||
-            (live->lost_ms == FL__NEVER && !live->gone))
+            (live->lost_ms == FL__NEVER && !live->removed))
         {
             continue;
         }
-        away = live->gone ? FL__NEVER : c->now_ms - live->lost_ms;
+        away = live->removed ? FL__NEVER : c->now_ms - live->lost_ms;
         if (away >= c->conf.lost_grace_ms) {
             fl__names_add(&names, fl__coord_name(c, client));
             fl__coord_client_error(c, client,
-                                   "disconnected in a round, and did not come back in time");
+                                   "disconnected in a round, and did not reconnect in time");
             fl__participant_lose(c, i);
         } else if (c->now_ms + (c->conf.lost_grace_ms - away) < next) {
             next = c->now_ms + (c->conf.lost_grace_ms - away);
@@ -176,12 +182,12 @@ static void give_up_lost(struct fl_coord *c)
     }
     c->round.grace_ms = next;
     if (names.total > 0) {
-        fl__coord_trace(c, "round %" PRIu64 ": did not come back in time: %s", c->round.round,
-                        fl__names_text(&names));
+        fl__coord_trace(c, "round %" PRIu64 ": disconnected, did not reconnect in time: %s",
+                        c->round.round, fl__names_text(&names));
     }
 }
 
-/* The deadline of the phase: what is not in now (or being written down) is lost. */
+/* At the deadline of the phase: what is neither in nor being written is lost. */
 static void give_up_late(struct fl_coord *c)
 {
     enum fl_participant_state wanted = fl__coord_round_wanted(c);
@@ -200,13 +206,14 @@ static void give_up_late(struct fl_coord *c)
             fl__names_add(&names, fl__coord_name(c, client));
             fl__coord_client_error(c, client,
                                    c->sm.state == FL_PHASE_TRAINING
-                                       ? "late: its report did not come before the deadline"
-                                       : "late: its update did not come before the deadline");
+                                       ? "timed out: no report before the deadline"
+                                       : "timed out: no update before the deadline");
             fl__participant_lose(c, i);
         }
     }
     if (names.total > 0) {
-        fl__coord_trace(c, "round %" PRIu64 ": late: %s", c->round.round, fl__names_text(&names));
+        fl__coord_trace(c, "round %" PRIu64 ": timed out at the deadline: %s", c->round.round,
+                        fl__names_text(&names));
     }
 }
 
@@ -232,12 +239,13 @@ static void make_plan(struct fl_coord *c)
 
     for (i = 0; i < r->n; i++) {
         if (r->parts[i].state == FL_PARTICIPANT_REPORTED) {
-            c->clients.who[n++] = i;
+            c->clients.chosen[n++] = i;
         }
     }
-    if (!fl__coord_round_plan(c, c->clients.who, n, true)) {
+    if (!fl__coord_round_plan(c, c->clients.chosen, n, true)) {
         r->deadline_ms = fl__coord_after(c, fl__coord_backoff(c, 1));
-        fl__coord_trace(c, "round %" PRIu64 ": no memory for the plan, put off", r->round);
+        fl__coord_trace(c, "round %" PRIu64 ": out of memory for the upload plan, retrying",
+                        r->round);
         return;
     }
     for (i = 0; i < r->n; i++) {
@@ -258,11 +266,11 @@ bool fl__coord_training(struct fl_coord *c)
     struct fl__round *r = &c->round;
 
     fl__coord_store_retry(c);
-    fl__coord_stop_spares(c);
+    fl__coord_stop_surplus(c);
     give_up_lost(c);
     give_up_late(c);
     if (fl__coord_too_few(c)) {
-        fl__coord_abort_few(c, "fewer than %" PRIu32 " can still answer", fl__coord_least(c));
+        fl__coord_abort_few(c, "fewer than %" PRIu32 " can still respond", fl__coord_least(c));
         return true;
     }
     if (r->count[FL_PARTICIPANT_SELECTED] > 0) {
@@ -274,7 +282,7 @@ bool fl__coord_training(struct fl_coord *c)
         make_plan(c);
         return false;
     }
-    r->late = false;
+    r->grace_only = false;
     r->expired = false;
     r->deadline_ms = fl__coord_after(c, c->conf.upload_ms);
     fl__straggler_begin_uploads(c);
@@ -284,11 +292,11 @@ bool fl__coord_training(struct fl_coord *c)
     return true;
 }
 
-static void tell_empty(struct fl_coord *c)
+static void confirm_empty(struct fl_coord *c)
 {
     size_t i;
 
-    for (i = 0; i < c->round.n && !fl__coord_empty_told(c); i++) {
+    for (i = 0; i < c->round.n && !fl__coord_empty_confirmed(c); i++) {
         if (c->round.parts[i].state == FL_PARTICIPANT_EMPTY) {
             fl__coord_accepted(c, i);
         }
@@ -300,15 +308,15 @@ bool fl__coord_uploading(struct fl_coord *c)
     struct fl__round *r = &c->round;
 
     if (c->work.kind == FL__WORK_PLAN) {
-        return false; /* What is asked in addition is being written down. */
+        return false; /* The backfill plan is being written. */
     }
     fl__coord_store_retry(c);
-    fl__coord_stop_spares(c);
+    fl__coord_stop_surplus(c);
     give_up_lost(c);
     give_up_late(c);
     fl__straggler_uploading(c);
     if (fl__coord_too_few(c)) {
-        fl__coord_abort_few(c, "fewer than %" PRIu32 " can still answer", fl__coord_least(c));
+        fl__coord_abort_few(c, "fewer than %" PRIu32 " can still respond", fl__coord_least(c));
         return true;
     }
     if (fl__coord_round_waiting(c) > 0) {
@@ -316,17 +324,17 @@ bool fl__coord_uploading(struct fl_coord *c)
     }
     fl__coord_cap_norms(c);
     if (fl__coord_too_few(c)) {
-        fl__coord_abort_few(c, "too few good updates");
+        fl__coord_abort_few(c, "too few usable updates");
         return true;
     }
     if (fl__coord_backfill(c)) {
         return false;
     }
     if (fl__coord_no_update(c)) {
-        fl__coord_abort_few(c, "no update came");
+        fl__coord_abort_few(c, "no update arrived");
         return true;
     }
-    tell_empty(c);
+    confirm_empty(c);
     fl__coord_list_accepted(c);
     r->deadline_ms = FL__NEVER;
     fl__coord_move(c, FL_PHASE_AGGREGATING, "%zu updates of %zu responders", r->n_listed,
@@ -339,19 +347,19 @@ void fl__coord_close(struct fl_coord *c)
 {
     c->round.closing = true;
     fl__coord_unpend_updates(c);
-    fl__coord_keep_pause(c);
+    fl__coord_write_pause(c);
     fl__coord_write_close(c);
 }
 
-/* A kill between the two must not leave a server that begins the next attempt. */
+/* A crash between the two must not leave a server that starts the next attempt. */
 void fl__coord_write_close(struct fl_coord *c)
 {
-    if (c->work.kind != FL__WORK_CLOSE && (!c->pause.on || fl__coord_pause_kept(c))) {
+    if (c->work.kind != FL__WORK_CLOSE && (!c->pause.on || fl__coord_pause_is_durable(c))) {
         fl__coord_work(c, FL__WORK_CLOSE);
     }
 }
 
-static void end_attempt(struct fl_coord *c, uint64_t wait_ms, const char *then)
+static void round_end_attempt(struct fl_coord *c, uint64_t wait_ms, const char *then)
 {
     fl__coord_round_account(c);
     c->attempt = c->round.attempt + 1;
@@ -372,8 +380,8 @@ void fl__coord_abort(struct fl_coord *c, const char *fmt, ...)
     (void)vsnprintf(c->abort_reason, sizeof(c->abort_reason), fmt, ap);
     va_end(ap);
     span = fl__coord_backoff(c, ++c->n_aborts);
-    (void)snprintf(then, sizeof(then), ", again in %" PRIu64 " ms", span);
-    end_attempt(c, span, then);
+    (void)snprintf(then, sizeof(then), ", retrying in %" PRIu64 " ms", span);
+    round_end_attempt(c, span, then);
 }
 
 void fl__coord_abort_now(struct fl_coord *c, const char *fmt, ...)
@@ -383,7 +391,7 @@ void fl__coord_abort_now(struct fl_coord *c, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(c->abort_reason, sizeof(c->abort_reason), fmt, ap);
     va_end(ap);
-    end_attempt(c, 0, "");
+    round_end_attempt(c, 0, "");
 }
 
 void fl__coord_pause_diverged(struct fl_coord *c, const char *fmt, ...)
@@ -394,18 +402,16 @@ void fl__coord_pause_diverged(struct fl_coord *c, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
-    /* The server reads its options when it starts. */
+    /* The server reads its options only at its start. */
     fl__coord_pause_for(c,
-                        "round %" PRIu64 " attempt %" PRIu32 " diverged: %s; lower "
-                        "training.learning_rate of the server and restart it",
+                        "round %" PRIu64 " attempt %" PRIu32
+                        " diverged: %s; lower training.learning_rate and restart the server",
                         c->round.round, c->round.attempt, what);
     fl__coord_abort(c, "diverged: %s", what);
 }
 
-/*
- * Another attempt begins with the same model, seeds and rates, so whoever diverged in this one will
- * do so again: it is repeated only when it would be over even if all of those had answered.
- */
+/* The next attempt has the same model, seeds and rates, so clients that diverged will diverge
+   again: it is repeated only when it would have failed even with all of those. */
 void fl__coord_abort_few(struct fl_coord *c, const char *fmt, ...)
 {
     const struct fl__round *r = &c->round;
@@ -417,20 +423,16 @@ void fl__coord_abort_few(struct fl_coord *c, const char *fmt, ...)
     (void)vsnprintf(why, sizeof(why), fmt, ap);
     va_end(ap);
     if (r->n_diverged > 0 && left + r->n_diverged >= fl__coord_least(c)) {
-        fl__coord_pause_diverged(c,
-                                 "%zu of %zu clients report that training left the finite numbers"
-                                 "%s%s",
-                                 r->n_diverged, r->n,
-                                 r->n_unusable > 0 ? ", or sent an update that is not finite or "
-                                                     "too large"
-                                                   : "",
-                                 fl__coord_deviant_text(c));
+        fl__coord_pause_diverged(
+            c, "%zu of %zu clients report NaN or infinite values in training%s%s", r->n_diverged,
+            r->n, r->n_unusable > 0 ? ", or sent an update that is not finite or too large" : "",
+            fl__coord_deviant_text(c));
         return;
     }
     fl__coord_abort(c, "%s", why);
 }
 
-/* It is on disk that the attempt is over; now the clients may hear it. */
+/* The end of the attempt is durable; now the clients are informed. */
 void fl__coord_closed(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
@@ -439,11 +441,11 @@ void fl__coord_closed(struct fl_coord *c)
     fl__coord_work_done(c);
     for (i = 0; i < r->n; i++) {
         uint32_t client = r->parts[i].client;
-        bool untold = fl__participant_waiting(c, i) ||
-                      (r->parts[i].state == FL_PARTICIPANT_EMPTY &&
-                       !fl__coord_was_accepted(c, client, r->round, r->attempt));
+        bool unnotified = fl__participant_waiting(c, i) ||
+                          (r->parts[i].state == FL_PARTICIPANT_EMPTY &&
+                           !fl__coord_was_accepted(c, client, r->round, r->attempt));
 
-        if (untold && c->clients.live[client].connected) {
+        if (unnotified && c->clients.live[client].connected) {
             (void)fl__coord_effect_for(c, FL_EFF_DISMISSED, client);
         }
     }

@@ -1,4 +1,8 @@
-/* Who takes part (docs/formulas.md#what-can-go-wrong-in-a-round): the count, scores and draw. */
+/*
+ * Selection of the clients of a round (docs/formulas.md#what-can-go-wrong-in-a-round): their
+ * number, weights, scores and the draw. On the thread of the coordinator; policies compute, this
+ * file feeds them.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,10 +17,11 @@ size_t fl__coord_population(const struct fl_coord *c)
 }
 
 /*
- * Clients whose mean a solver's part keeps (SCAFFOLD's control): a fixed N that is larger stands
- * for clients that have yet to come; a smaller one would make the mean of fewer than are in it.
+ * Clients in the server's mean of client state (SCAFFOLD's control): a fixed N that is larger
+ * includes clients that have yet to connect; a smaller one would divide by fewer than are in the
+ * sum.
  */
-static size_t members(const struct fl_coord *c)
+static size_t select_members(const struct fl_coord *c)
 {
     size_t n = c->clients.n_counted;
 
@@ -27,12 +32,11 @@ struct fl_round_size fl__coord_size(const struct fl_coord *c, size_t selected)
 {
     return (struct fl_round_size){.selected = (uint32_t)selected,
                                   .population = (uint32_t)fl__coord_population(c),
-                                  .members = (uint32_t)members(c),
+                                  .members = (uint32_t)select_members(c),
                                   .epoch = c->clients.epoch};
 }
 
-/* How many responders are asked for whoever is selected; half of them are no number of their own.
- */
+/* min_responders as far as it does not depend on the selection; FL_RESPONDERS_HALF: 0. */
 static uint32_t fixed_least(const struct fl_coord *c)
 {
     return c->conf.min_responders != FL_RESPONDERS_HALF ? c->conf.min_responders : 0;
@@ -49,7 +53,7 @@ uint32_t fl__coord_need(const struct fl_coord *c)
 {
     uint32_t need = c->conf.min_clients;
 
-    /* With fewer than can be enough the attempt would be aborted as it begins. */
+    /* With fewer clients than min_responders the attempt would be aborted at once. */
     need = need > fixed_least(c) ? need : fixed_least(c);
     if (c->committed == 0 && c->conf.start_clients > need) {
         need = c->conf.start_clients;
@@ -57,7 +61,7 @@ uint32_t fl__coord_need(const struct fl_coord *c)
     return need > 0 ? need : 1;
 }
 
-/* --- what a client counts for --- */
+/* --- weight of a client --- */
 
 static int compare_samples(const void *a, const void *b)
 {
@@ -74,8 +78,8 @@ double fl__coord_weight(const struct fl_coord *c, uint32_t client)
     return samples < c->clients.most_samples ? samples : c->clients.most_samples;
 }
 
-/* So many times the median of the candidates; of two in the middle the smaller one, since one of
-   two clients must not be its own measure. */
+/* weight_cap times the median of the candidates; of two in the middle the smaller one, so that
+   neither of two clients is its own measure. */
 static void set_most_samples(struct fl_coord *c)
 {
     struct fl__clients *t = &c->clients;
@@ -85,7 +89,7 @@ static void set_most_samples(struct fl_coord *c)
     size_t n = 0;
 
     t->most_samples = (double)INFINITY;
-    while ((client = fl_order_next(&t->here, &at)) != FL__NONE) {
+    while ((client = fl_order_next(&t->connected, &at)) != FL__NONE) {
         if (t->recs[client].samples > 0) {
             t->samples[n++] = (double)t->recs[client].samples;
         }
@@ -98,7 +102,7 @@ static void set_most_samples(struct fl_coord *c)
     t->most_samples = most > 1.0 ? most : 1.0;
 }
 
-static struct fl_score_sums add_up(const struct fl_coord *c)
+static struct fl_score_sums select_sum_scores(const struct fl_coord *c)
 {
     struct fl_score_sums sums = {0};
     struct fl_order_at at = {0};
@@ -117,13 +121,13 @@ static struct fl_score_sums add_up(const struct fl_coord *c)
 
 void fl__coord_add_scores(struct fl_coord *c)
 {
-    c->clients.sums = add_up(c);
+    c->clients.sums = select_sum_scores(c);
 }
 
 /*
- * Scores are given out where they are needed, not where a client comes: so they depend on
- * who is known, in client order, and not on who came first. What the others have stays as it
- * is: only shares count, so a newcomer changes them all by what it gets.
+ * Scores are assigned at the draw, not at the connection, so that they depend on the known clients
+ * in client order, and not on the order of connections. Scores of the others stay: only shares
+ * count, so a new client changes all shares by what it gets.
  */
 void fl__coord_ensure_scores(struct fl_coord *c)
 {
@@ -131,19 +135,19 @@ void fl__coord_ensure_scores(struct fl_coord *c)
     const struct fl_options *o = c->conf.strategy->options[FL_SLOT_SELECTION];
     struct fl_score_sums *sums = &c->clients.sums;
     struct fl_order_at at = {0};
-    bool anew;
+    bool restart;
     uint32_t client;
 
     if (ops->join == NULL) {
         return;
     }
-    *sums = add_up(c);
-    anew = !(sums->scores > 0.0) || !isfinite(sums->scores);
-    *sums = anew ? (struct fl_score_sums){0} : *sums;
+    *sums = select_sum_scores(c);
+    restart = !(sums->scores > 0.0) || !isfinite(sums->scores);
+    *sums = restart ? (struct fl_score_sums){0} : *sums;
     while ((client = fl_order_next(&c->clients.names, &at)) != FL__NONE) {
         struct fl_client_rec *rec = &c->clients.recs[client];
 
-        if (rec->samples == 0 || (rec->scored && !anew)) {
+        if (rec->samples == 0 || (rec->scored && !restart)) {
             continue;
         }
         rec->score = ops->join(o, fl__coord_weight(c, client), sums);
@@ -162,7 +166,7 @@ static size_t gather_candidates(struct fl_coord *c)
     uint32_t client;
     size_t n = 0;
 
-    while ((client = fl_order_next(&t->here, &at)) != FL__NONE) {
+    while ((client = fl_order_next(&t->connected, &at)) != FL__NONE) {
         const struct fl_client_rec *rec = &t->recs[client];
 
         if (rec->samples > 0) {
@@ -196,11 +200,11 @@ static void fill_parts(struct fl_coord *c, const uint32_t *chosen)
     }
     r->count[FL_PARTICIPANT_SELECTED] = r->n;
     if (names.total > 0) {
-        fl__coord_warn(c,
-                       "round %" PRIu64 ": counted with %.0f samples, %g times the median, and no "
-                       "more (round.weight_cap): %s",
-                       r->round, c->clients.most_samples, c->conf.weight_cap,
-                       fl__names_text(&names));
+        fl__coord_warn(
+            c,
+            "round %" PRIu64
+            ": weight capped at %.0f samples, %g times the median (round.weight_cap): %s",
+            r->round, c->clients.most_samples, c->conf.weight_cap, fl__names_text(&names));
     }
 }
 
@@ -212,9 +216,9 @@ static bool plan_all(struct fl_coord *c)
         return true;
     }
     for (i = 0; i < c->round.n; i++) {
-        c->clients.who[i] = i;
+        c->clients.chosen[i] = i;
     }
-    return fl__coord_round_plan(c, c->clients.who, c->round.n, false);
+    return fl__coord_round_plan(c, c->clients.chosen, c->round.n, false);
 }
 
 size_t fl__coord_count(const struct fl_coord *c, size_t population)
@@ -226,7 +230,7 @@ size_t fl__coord_count(const struct fl_coord *c, size_t population)
     return want > fixed_least(c) ? want : fixed_least(c);
 }
 
-/* How many are asked: the fraction's K_t, and more of them when some are known to fail. */
+/* Number of clients to select: K_t of the fraction, times over_selection. */
 static size_t count_wanted(struct fl_coord *c, size_t *ret_ask)
 {
     size_t alive = c->clients.n_alive;
@@ -234,7 +238,7 @@ static size_t count_wanted(struct fl_coord *c, size_t *ret_ask)
     double ask;
 
     if (want > alive) {
-        fl__coord_trace(c, "round %" PRIu64 ": %zu clients are wanted, %zu are alive",
+        fl__coord_trace(c, "round %" PRIu64 ": %zu clients wanted, only %zu are connected",
                         c->committed + 1, want, alive);
         want = alive;
     }
@@ -244,7 +248,7 @@ static size_t count_wanted(struct fl_coord *c, size_t *ret_ask)
 }
 
 /* Draw S_t and, when uploads need no feedback, plan them; false without memory. */
-static bool draw(struct fl_coord *c, size_t want, size_t ask)
+static bool select_draw(struct fl_coord *c, size_t want, size_t ask)
 {
     const struct fl_strategy *s = c->conf.strategy;
     struct fl_select_input in = {.want = ask};
@@ -256,11 +260,11 @@ static bool draw(struct fl_coord *c, size_t want, size_t ask)
     in.scores = c->clients.scores;
     in.samples = c->clients.samples;
     fl_rng_key(&rng, c->conf.seed, FL_RNG_SELECT, c->committed + 1, c->attempt);
-    if (s->selection->pick(s->options[FL_SLOT_SELECTION], &in, &rng, c->clients.who) != FL_OK) {
+    if (s->selection->pick(s->options[FL_SLOT_SELECTION], &in, &rng, c->clients.chosen) != FL_OK) {
         return false;
     }
-    fill_parts(c, c->clients.who);
-    /* It was to begin behind an attempt that was aborted since: then it begins here. */
+    fill_parts(c, c->clients.chosen);
+    /* The epoch was to start after an attempt that was aborted since: it starts here. */
     if (c->clients.epoch > c->committed + 1) {
         c->clients.epoch = c->committed + 1;
     }
@@ -269,7 +273,7 @@ static bool draw(struct fl_coord *c, size_t want, size_t ask)
     return plan_all(c);
 }
 
-/* With its first selection a client gets a record on disk. */
+/* A client gets a record on disk with its first selection. */
 static void list_new(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
@@ -291,16 +295,15 @@ bool fl__coord_select(struct fl_coord *c)
     size_t ask;
     size_t want = count_wanted(c, &ask);
 
-    if (fl__coord_round_create(&c->round, ask, c->n_units) != FL_OK || !draw(c, want, ask)) {
+    if (fl__coord_round_create(&c->round, ask, c->n_units) != FL_OK || !select_draw(c, want, ask)) {
         fl__coord_round_done(c);
         c->not_before_ms = fl__coord_after(c, fl__coord_backoff(c, 1));
-        fl__coord_trace(c, "round %" PRIu64 ": no memory for %zu clients, put off",
+        fl__coord_trace(c, "round %" PRIu64 ": out of memory for %zu clients, retrying",
                         c->committed + 1, ask);
         return false;
     }
     list_new(c);
-    fl__coord_move(c, FL_PHASE_SELECTING, "%zu of %zu clients that are alive", ask,
-                   c->clients.n_alive);
+    fl__coord_move(c, FL_PHASE_SELECTING, "%zu of %zu connected clients", ask, c->clients.n_alive);
     fl__coord_work(c, FL__WORK_SELECTION);
     return false;
 }

@@ -1,22 +1,24 @@
 /*
- * The straggler timeout (round.straggler_factor): clients that take much longer than the others.
+ * The straggler timeout (round.straggler_factor): gives up clients that take much longer than the
+ * others. On the thread of the coordinator.
  *
- * A report is one message, so a training that hangs and a slow one look alike: the others' times
- * say how long is long. An upload shows that it lives by the bytes that arrive. One that does not
- * move is lost after as many times what the uploads took that are in. While fewer than half are in,
- * the server or its network may be why an upload stands: then none is lost while any other moves.
+ * A report is one message, so training that hangs and slow training look alike: the times of the
+ * other clients are the measure. An upload shows its progress by the bytes that arrive. An upload
+ * that stalls is lost after straggler_factor times as long as the finished uploads took. While
+ * fewer than half are in, the server or its network may be the cause: then none is lost while any
+ * other makes progress.
  *
- * A client that sends a byte now and then moves, and would hold the round until the deadline. So
- * once half are in an upload has to keep a least rate, over spans as long as that timeout: what
- * the slowest of the first half made per second, divided by the patience, so that the size of the
- * update does not matter; and never more than round.patience_rate, which slow honest links reach.
- * One that keeps it has until the deadline.
+ * A client that sends a byte now and then makes progress, and would hold the round until the
+ * deadline. So once half are in an upload has to keep a minimum rate, over spans as long as that
+ * timeout: the rate of the slowest of the first half divided by straggler_factor, so that the size
+ * of the update does not matter; and never more than round.patience_rate, which slow honest links
+ * reach. An upload that keeps it has until the deadline.
  */
 #include <inttypes.h>
 
 #include "server/core/coord_impl.h"
 
-/* As many times `took_ms` as is configured, straggler_min_ms at least. */
+/* straggler_factor times `took_ms`, at least straggler_min_ms. */
 static uint64_t straggler_span(const struct fl_coord *c, double took_ms)
 {
     double span = c->conf.straggler_factor * took_ms;
@@ -25,7 +27,8 @@ static uint64_t straggler_span(const struct fl_coord *c, double took_ms)
     return span > (double)c->conf.straggler_min_ms ? (uint64_t)span : c->conf.straggler_min_ms;
 }
 
-/* How many times the samples of those that are in the largest of the others has; 1 at least. */
+/* Ratio of the samples of the largest missing client to the mean of those that are in; at least
+   1. */
 static double more_samples(const struct fl_coord *c)
 {
     const struct fl__round *r = &c->round;
@@ -48,10 +51,8 @@ static double more_samples(const struct fl_coord *c)
     return n > 0 && most * (double)n > sum && sum > 0.0 ? most * (double)n / sum : 1.0;
 }
 
-/*
- * A program that hangs answers never, and a deadline is set for the slowest training that anybody
- * can think of. What the others took says more.
- */
+/* A program that hangs never answers, and the deadline is set for the slowest training that is
+   conceivable. The times of the other clients are a better measure. */
 bool fl__straggler_training(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
@@ -60,10 +61,10 @@ bool fl__straggler_training(struct fl_coord *c)
     uint64_t span;
     uint64_t until;
 
-    if (!(c->conf.straggler_factor > 0.0) || r->hurried || in == 0 || 2 * in < r->n) {
+    if (!(c->conf.straggler_factor > 0.0) || r->straggler_timed || in == 0 || 2 * in < r->n) {
         return false;
     }
-    r->hurried = true;
+    r->straggler_timed = true;
     span = straggler_span(c, (double)(c->now_ms - r->opened_ms) * more_samples(c));
     until = fl__coord_after(c, span);
     if (until >= r->deadline_ms) {
@@ -86,7 +87,7 @@ void fl__straggler_asked(struct fl_coord *c, size_t i)
 void fl__straggler_begin_uploads(struct fl_coord *c)
 {
     c->round.moved_ms = c->now_ms;
-    c->round.quiet_ms = c->now_ms; /* Look at once. */
+    c->round.quiet_ms = c->now_ms; /* Check at once. */
 }
 
 void fl__straggler_stored(struct fl_coord *c, size_t i, uint64_t bytes)
@@ -96,7 +97,7 @@ void fl__straggler_stored(struct fl_coord *c, size_t i, uint64_t bytes)
     double rate;
 
     r->moved_ms = c->now_ms;
-    /* Those of the second half may be stragglers: no measure for others. */
+    /* Uploads of the second half may be stragglers: not used as a measure. */
     if (r->half_uploaded || asked_ms == 0) {
         return;
     }
@@ -109,7 +110,7 @@ void fl__straggler_stored(struct fl_coord *c, size_t i, uint64_t bytes)
     }
 }
 
-/* In bytes a ms; 0: any byte is enough. */
+/* Minimum rate in bytes per ms; 0: any byte is enough. */
 static double least_rate(const struct fl_coord *c)
 {
     double of_others =
@@ -119,7 +120,7 @@ static double least_rate(const struct fl_coord *c)
     return of_others < configured ? of_others : configured;
 }
 
-/* Since when part i has to keep the least rate, as far as is known. */
+/* Start of the current minimum-rate span of participant i. */
 static uint64_t paced_since(const struct fl_coord *c, size_t i)
 {
     const struct fl__participant *live = &c->round.live[i];
@@ -128,7 +129,7 @@ static uint64_t paced_since(const struct fl_coord *c, size_t i)
     return since > c->round.excused_ms ? since : c->round.excused_ms;
 }
 
-/* A span that kept the rate is over, and the next one begins. Bytes that come twice count once. */
+/* Ends a span that kept the rate and starts the next one. Repeated bytes count once. */
 static void keep_pace(struct fl_coord *c, size_t i, uint64_t bytes, bool excused)
 {
     struct fl__participant *live = &c->round.live[i];
@@ -151,12 +152,12 @@ void fl__straggler_progress(struct fl_coord *c, const struct fl_event *ev)
     if (fl_coord_client(c, client) == NULL) {
         return;
     }
-    fl__clients_heard(c, client);
+    fl__clients_seen(c, client);
     i = c->clients.live[client].part;
     if (i != FL__NONE && r->round == ev->u.upload.round && r->attempt == ev->u.upload.attempt &&
         fl__participant_waiting(c, i))
     {
-        /* The time before its first bytes is not a part of its rate. */
+        /* The time before its first bytes is not part of its rate. */
         keep_pace(c, i, ev->u.upload.bytes, ev->u.upload.held || r->live[i].moved_ms == 0);
         r->live[i].moved_ms = c->now_ms;
         r->moved_ms = c->now_ms;
@@ -189,7 +190,7 @@ uint64_t fl__straggler_due(const struct fl_coord *c, size_t i)
     return since > FL__NEVER - span ? FL__NEVER : since + span;
 }
 
-/* From there on a client is measured by itself. */
+/* At half: from now on each client is measured by itself. */
 static void note_half(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
@@ -203,16 +204,15 @@ static void note_half(struct fl_coord *c)
     }
     r->half_uploaded = true;
     r->quiet_ms = c->now_ms;
-    for (i = 0; i < r->n; i++) { /* Before, the others' uploads may have taken the rate from it. */
+    /* Before half, the uploads of others may have used its bandwidth. */
+    for (i = 0; i < r->n; i++) {
         r->live[i].paced_ms = c->now_ms;
         r->live[i].paced_bytes = r->live[i].arrived_bytes;
     }
 }
 
-/*
- * Only a TICK gives a client up: the progress of all clients up to that moment has been stepped
- * before it, in whichever order.
- */
+/* Only a TICK gives a client up: the progress of all clients up to that moment has been stepped
+   before it, in any order. */
 void fl__straggler_uploading(struct fl_coord *c)
 {
     enum fl_participant_state wanted = fl__coord_round_wanted(c);
@@ -232,10 +232,9 @@ void fl__straggler_uploading(struct fl_coord *c)
             uint32_t client = r->parts[i].client;
 
             fl__names_add(&names, fl__coord_name(c, client));
-            fl__coord_client_error(
-                c, client,
-                "timed out: nothing of its update, or too little, arrived for too long, see "
-                "round.straggler_factor and round.patience_rate");
+            fl__coord_client_error(c, client,
+                                   "timed out: its upload stalled or was too slow "
+                                   "(round.straggler_factor, round.patience_rate)");
             fl__participant_lose(c, i);
         } else {
             next = due < next ? due : next;
@@ -245,8 +244,8 @@ void fl__straggler_uploading(struct fl_coord *c)
     if (names.total > 0) {
         fl__coord_warn(c,
                        "round %" PRIu64
-                       ": timed out, nothing of the update, or less than %.0f bytes/s, "
-                       "arrived for %" PRIu64 " ms: %s",
+                       ": timed out, upload stalled or slower than %.0f bytes/s for %" PRIu64
+                       " ms: %s",
                        r->round, least_rate(c) * 1000.0,
                        straggler_span(c, (double)r->upload_span_ms), fl__names_text(&names));
     }

@@ -1,4 +1,5 @@
-/* One line for people: what the federation waits for, until when, and for whom. */
+/* The status line of the federation: what it waits for, until when, and for which clients. On
+   the thread of the coordinator; read-only. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@ struct missing {
     struct fl__names text;
 };
 
-static void add(struct missing *m, const char *name)
+static void missing_add(struct missing *m, const char *name)
 {
     if (m->n < m->max) {
         m->names[m->n] = name;
@@ -21,20 +22,20 @@ static void add(struct missing *m, const char *name)
     fl__names_add(&m->text, name);
 }
 
-static const char *span(const struct fl_coord *c, uint64_t now_ms, uint64_t at, char *out,
-                        size_t size)
+static const char *why_span(const struct fl_coord *c, uint64_t now_ms, uint64_t at, char *out,
+                            size_t size)
 {
     uint64_t now = now_ms > c->now_ms ? now_ms : c->now_ms;
 
     if (at == FL__NEVER) {
-        (void)snprintf(out, size, "without end");
+        (void)snprintf(out, size, "without a deadline");
     } else {
         (void)snprintf(out, size, "%.1f s more", at > now ? (double)(at - now) / 1000.0 : 0.0);
     }
     return out;
 }
 
-static void append(char *out, size_t size, const char *text)
+static void why_append(char *out, size_t size, const char *text)
 {
     size_t used = strlen(out);
 
@@ -48,7 +49,7 @@ static void missing_clients(const struct fl_coord *c, struct missing *m)
 
     while ((client = fl_order_next(&c->clients.names, &at)) != FL__NONE) {
         if (!c->clients.live[client].connected && c->clients.recs[client].samples > 0) {
-            add(m, fl__coord_name(c, client));
+            missing_add(m, fl__coord_name(c, client));
         }
     }
 }
@@ -61,8 +62,7 @@ static void why_idle(const struct fl_coord *c, uint64_t now_ms, char *out, size_
 
     if (c->round.closing) {
         (void)snprintf(out, size,
-                       "round %" PRIu64 " attempt %" PRIu32 " is over (%s), that is "
-                       "being written down",
+                       "round %" PRIu64 " attempt %" PRIu32 " has ended (%s), writing that to disk",
                        round, c->round.attempt, c->abort_reason);
     } else if (!c->started) {
         (void)snprintf(out, size, "round %" PRIu64 " is IDLE: the federation is not started",
@@ -70,23 +70,24 @@ static void why_idle(const struct fl_coord *c, uint64_t now_ms, char *out, size_
     } else if (c->clients.n_alive < fl__coord_need(c)) {
         missing_clients(c, m);
         (void)snprintf(out, size,
-                       "round %" PRIu64 " is IDLE: %zu of %" PRIu32 " clients are here%s%s", round,
-                       c->clients.n_alive, fl__coord_need(c), m->n > 0 ? ", known and away: " : "",
-                       fl__names_text(&m->text));
+                       "round %" PRIu64 " is IDLE: %zu of %" PRIu32 " clients are connected%s%s",
+                       round, c->clients.n_alive, fl__coord_need(c),
+                       m->n > 0 ? ", disconnected: " : "", fl__names_text(&m->text));
     } else if (now_ms < c->settle_ms && c->not_before_ms <= now_ms) {
         missing_clients(c, m);
-        (void)snprintf(
-            out, size, "round %" PRIu64 " is IDLE: restarted, waiting %s for known clients: %s",
-            round, span(c, now_ms, c->settle_ms, until, sizeof(until)), fl__names_text(&m->text));
+        (void)snprintf(out, size,
+                       "round %" PRIu64 " is IDLE: restarted, waiting %s for known clients: %s",
+                       round, why_span(c, now_ms, c->settle_ms, until, sizeof(until)),
+                       fl__names_text(&m->text));
     } else {
         (void)snprintf(out, size,
                        "round %" PRIu64 " is IDLE: attempt %" PRIu32 " begins after %s (%s)", round,
-                       c->attempt, span(c, now_ms, c->not_before_ms, until, sizeof(until)),
-                       c->abort_reason[0] != '\0' ? c->abort_reason : "put off");
+                       c->attempt, why_span(c, now_ms, c->not_before_ms, until, sizeof(until)),
+                       c->abort_reason[0] != '\0' ? c->abort_reason : "out of memory");
     }
 }
 
-/* When a client of the round that is away is given up; FL__NEVER: at the deadline of the phase. */
+/* When a disconnected participant is given up; FL__NEVER: at the deadline of the phase. */
 static uint64_t given_up_at(const struct fl_coord *c, uint32_t client)
 {
     const struct fl__client *live = &c->clients.live[client];
@@ -98,12 +99,10 @@ static uint64_t given_up_at(const struct fl_coord *c, uint32_t client)
     return at < c->round.deadline_ms ? at : FL__NEVER;
 }
 
-/*
- * Who is here has the deadline, who is away its grace: "waiting 12.3 s more for: a, b; 1 of them
- * disconnected: b, given up after 7.0 s more".
- */
-static void add_away(const struct fl_coord *c, uint64_t now_ms, enum fl_participant_state wanted,
-                     char *out, size_t size)
+/* Connected clients have the deadline, disconnected ones their grace: "waiting 12.3 s more for:
+   a, b; 1 of them disconnected: b, given up after 7.0 s more". */
+static void why_add_disconnected(const struct fl_coord *c, uint64_t now_ms,
+                                 enum fl_participant_state wanted, char *out, size_t size)
 {
     struct fl__names names = {.used = 0};
     uint64_t first = FL__NEVER;
@@ -125,22 +124,22 @@ static void add_away(const struct fl_coord *c, uint64_t now_ms, enum fl_particip
         return;
     }
     (void)snprintf(text, sizeof(text), "; %zu of them disconnected: ", names.total);
-    append(out, size, text);
-    append(out, size, fl__names_text(&names));
+    why_append(out, size, text);
+    why_append(out, size, fl__names_text(&names));
     if (first != FL__NEVER) {
         (void)snprintf(text, sizeof(text), ", given up after %s",
-                       span(c, now_ms, first, until, sizeof(until)));
-        append(out, size, text);
+                       why_span(c, now_ms, first, until, sizeof(until)));
+        why_append(out, size, text);
     }
 }
 
-/* A client that is here: until when it is waited for if nothing more of it arrives. */
+/* A connected client: until when it is awaited if nothing more of it arrives. */
 static uint64_t still_waits(const struct fl_coord *c, size_t i)
 {
     return c->sm.state == FL_PHASE_UPLOADING ? fl__straggler_due(c, i) : FL__NEVER;
 }
 
-/* The time that TRAINING and UPLOADING can still take: only the grace when nobody is here. */
+/* Latest end of TRAINING or UPLOADING: only the grace when all missing clients are disconnected. */
 static uint64_t waits_until(const struct fl_coord *c, enum fl_participant_state wanted)
 {
     uint64_t last = 0;
@@ -159,7 +158,7 @@ static uint64_t waits_until(const struct fl_coord *c, enum fl_participant_state 
     return last != 0 && last < c->round.deadline_ms ? last : c->round.deadline_ms;
 }
 
-/* TRAINING and UPLOADING: who of the selected is still missing. */
+/* TRAINING and UPLOADING: the participants that are missing. */
 static void why_clients(const struct fl_coord *c, uint64_t now_ms, char *out, size_t size,
                         struct missing *m)
 {
@@ -174,7 +173,7 @@ static void why_clients(const struct fl_coord *c, uint64_t now_ms, char *out, si
 
     for (i = 0; i < r->n; i++) {
         if (r->parts[i].state == wanted) {
-            add(m, fl__coord_name(c, r->parts[i].client));
+            missing_add(m, fl__coord_name(c, r->parts[i].client));
         }
     }
     if (training) {
@@ -187,12 +186,12 @@ static void why_clients(const struct fl_coord *c, uint64_t now_ms, char *out, si
     (void)snprintf(out, size, "round %" PRIu64 " is %s: %zu of %zu %s are in%s, waiting %s for: %s",
                    r->round, fl_sm_name(&c->sm), in, out_of, training ? "reports" : "uploads",
                    fl__diverged_text(c, diverged, sizeof(diverged)),
-                   span(c, now_ms, waits_until(c, wanted), until, sizeof(until)),
+                   why_span(c, now_ms, waits_until(c, wanted), until, sizeof(until)),
                    fl__names_text(&m->text));
-    add_away(c, now_ms, wanted, out, size);
-    if (r->trouble[0] != '\0') {
-        append(out, size, "; the server cannot store uploads now: ");
-        append(out, size, r->trouble);
+    why_add_disconnected(c, now_ms, wanted, out, size);
+    if (r->store_error[0] != '\0') {
+        why_append(out, size, "; the server cannot store uploads now: ");
+        why_append(out, size, r->store_error);
     }
 }
 
@@ -203,18 +202,19 @@ static void why_evaluating(const struct fl_coord *c, uint64_t now_ms, char *out,
     char until[64];
     uint32_t client;
 
-    while ((client = fl_order_next(&c->clients.here, &at)) != FL__NONE) {
+    while ((client = fl_order_next(&c->clients.connected, &at)) != FL__NONE) {
         if (c->clients.live[client].asked) {
-            add(m, fl__coord_name(c, client));
+            missing_add(m, fl__coord_name(c, client));
         }
     }
     if (m->n == 0) {
-        (void)snprintf(out, size, "round %" PRIu64 " is EVALUATING: the server tests the new model",
+        (void)snprintf(out, size,
+                       "round %" PRIu64 " is EVALUATING: the server evaluates the new model",
                        c->round.round);
         return;
     }
     (void)snprintf(out, size, "round %" PRIu64 " is EVALUATING: waiting %s for: %s", c->round.round,
-                   span(c, now_ms, c->round.deadline_ms, until, sizeof(until)),
+                   why_span(c, now_ms, c->round.deadline_ms, until, sizeof(until)),
                    fl__names_text(&m->text));
 }
 
@@ -236,23 +236,23 @@ static void why_work(const struct fl_coord *c, char *out, size_t size)
 
     switch ((enum fl_phase)c->sm.state) {
     case FL_PHASE_SELECTING:
-        what = "the choice of clients is being written down";
+        what = "writing the selection to disk";
         break;
     case FL_PHASE_PLANNING:
-        what = "the plan of uploads is being written down";
+        what = "writing the upload plan to disk";
         break;
     case FL_PHASE_AGGREGATING:
-        what = "the updates are being put together";
+        what = "aggregating the updates";
         break;
     case FL_PHASE_COMMITTING:
-        what = "the new model is being written down";
+        what = "writing the new model to disk";
         break;
     case FL_PHASE_DRAINING:
-        what = "the last records are being written down";
+        what = "writing the last records to disk";
         break;
     case FL_PHASE_PAUSED:
         what = c->pause.reason;
-        then = "; 'flctl resume' goes on";
+        then = "; 'flctl resume' continues";
         break;
     case FL_PHASE_STOPPED:
     case FL_PHASE_IDLE:
@@ -266,33 +266,33 @@ static void why_work(const struct fl_coord *c, char *out, size_t size)
                    what, then);
 }
 
-/* What does not hold the rounds up, and is still not as it was meant. */
-static void add_notes(const struct fl_coord *c, char *out, size_t size)
+/* Notes on problems that do not hold up the rounds. */
+static void why_add_notes(const struct fl_coord *c, char *out, size_t size)
 {
     struct fl_order_at at = {0};
-    size_t connected = c->clients.here.n;
+    size_t connected = c->clients.connected.n;
     size_t evaluate = 0;
     size_t waiting = 0;
     char note[FL__CLEAN_SIZE];
     uint32_t client;
 
-    while ((client = fl_order_next(&c->clients.here, &at)) != FL__NONE) {
+    while ((client = fl_order_next(&c->clients.connected, &at)) != FL__NONE) {
         evaluate += c->clients.live[client].evaluates;
         waiting += c->clients.live[client].withheld > 0;
     }
     if (waiting > 0) {
         (void)snprintf(note, sizeof(note),
-                       "; %zu connected clients have not told of their data yet (solver '%s' needs "
-                       "that before they can be selected)",
+                       "; %zu connected clients have not sent their data summary yet (solver '%s' "
+                       "needs it before they can be selected)",
                        waiting, c->conf.strategy->solver->policy.name);
-        append(out, size, note);
+        why_append(out, size, note);
     }
     if (c->conf.evaluate_clients && c->conf.evaluate_every != 0 && connected > 0 && evaluate == 0) {
         (void)snprintf(note, sizeof(note),
                        "; evaluation.clients is on, but none of the %zu connected clients can "
                        "evaluate (no test samples, or trainer: command)",
                        connected);
-        append(out, size, note);
+        why_append(out, size, note);
     }
 }
 
@@ -318,17 +318,17 @@ void fl_coord_why(const struct fl_coord *c, uint64_t now_ms, char *out, size_t s
         why_work(c, out, size);
     }
     if (c->work.retry_ms != 0) {
-        (void)snprintf(failed, sizeof(failed), "; that failed (%s), next try after %s",
-                       c->work.reason, span(c, now_ms, c->work.retry_ms, until, sizeof(until)));
-        append(out, size, failed);
+        (void)snprintf(failed, sizeof(failed), "; that failed (%s), retrying after %s",
+                       c->work.reason, why_span(c, now_ms, c->work.retry_ms, until, sizeof(until)));
+        why_append(out, size, failed);
     }
     if (c->stopping && c->sm.state < FL_PHASE_PAUSED) {
-        append(out, size, "; the server stops");
+        why_append(out, size, "; the server stops");
     } else if (c->draining && c->sm.state < FL_PHASE_PAUSED) {
-        append(out, size, "; no round begins after it (draining)");
+        why_append(out, size, "; no new round after this one (draining)");
     } else if (c->pause.on && c->sm.state < FL_PHASE_PAUSED) {
-        append(out, size, "; then the federation pauses");
+        why_append(out, size, "; then the federation pauses");
     }
-    add_notes(c, out, size);
+    why_add_notes(c, out, size);
     *ret_missing = m.n;
 }

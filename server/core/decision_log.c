@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Longest list of units that is written out, "..." included. */
+/* Size of the printed list of units, "..." included. */
 #define UNITS_SHOWN 160
 
-/* '1': granted; "-": the plan is yet to come. */
+/* '1': in the upload mask; "-": the plan does not exist yet. */
 static const char *units_text(const uint8_t *units, size_t n, char out[UNITS_SHOWN])
 {
     bool all = n < UNITS_SHOWN;
@@ -24,9 +24,9 @@ static const char *units_text(const uint8_t *units, size_t n, char out[UNITS_SHO
     return out;
 }
 
-/* The numbers with all their digits: two that differ in the last bit are two. */
-static void task(const struct fl_effect *e, const char *name, const char *units,
-                 char out[FL_DECISION_LOG_SIZE])
+/* Numbers in full precision, so that a difference in the last bit shows. */
+static void decision_task(const struct fl_effect *e, const char *name, const char *units,
+                          char out[FL_DECISION_LOG_SIZE])
 {
     (void)snprintf(out, FL_DECISION_LOG_SIZE,
                    "task '%s' round=%" PRIu64 " attempt=%" PRIu32 " counted=%" PRIu64 "/%" PRIu32
@@ -37,8 +37,8 @@ static void task(const struct fl_effect *e, const char *name, const char *units,
                    e->learning_rate, e->client_seed, e->order_seed, e->mixture ? "yes" : "no");
 }
 
-static void update(const struct fl_effect *e, const char *name, const char *units,
-                   char out[FL_DECISION_LOG_SIZE])
+static void decision_update(const struct fl_effect *e, const char *name, const char *units,
+                            char out[FL_DECISION_LOG_SIZE])
 {
     const struct fl_participant_rec *part = &e->parts[0];
 
@@ -49,8 +49,8 @@ static void update(const struct fl_effect *e, const char *name, const char *unit
                    part->steps, part->train_loss);
 }
 
-static void command(const char *what, const struct fl_effect *e, const char *name,
-                    char out[FL_DECISION_LOG_SIZE])
+static void decision_command(const char *what, const struct fl_effect *e, const char *name,
+                             char out[FL_DECISION_LOG_SIZE])
 {
     (void)snprintf(out, FL_DECISION_LOG_SIZE, "%s '%s' round=%" PRIu64 " attempt=%" PRIu32, what,
                    name, e->round, e->attempt);
@@ -68,28 +68,28 @@ const char *fl_decision_log(const struct fl_coord *coord, const struct fl_effect
     }
     switch (e->type) {
     case FL_EFF_TASK:
-        task(e, client->name, units_text(e->units, n_units, units), out);
+        decision_task(e, client->name, units_text(e->units, n_units, units), out);
         return out;
     case FL_EFF_PERSIST_UPDATE:
-        update(e, client->name, units_text(e->parts[0].units, n_units, units), out);
+        decision_update(e, client->name, units_text(e->parts[0].units, n_units, units), out);
         return out;
     case FL_EFF_PLAN:
-        command("plan", e, client->name, out);
+        decision_command("plan", e, client->name, out);
         used = strlen(out);
         (void)snprintf(out + used, FL_DECISION_LOG_SIZE - used, " units=%s",
                        units_text(e->units, n_units, units));
         return out;
     case FL_EFF_ACCEPTED:
-        command("accepted", e, client->name, out);
+        decision_command("accepted", e, client->name, out);
         return out;
     case FL_EFF_REJECTED:
-        command("rejected", e, client->name, out);
+        decision_command("rejected", e, client->name, out);
         return out;
     case FL_EFF_DISMISSED:
-        command("dismissed", e, client->name, out);
+        decision_command("dismissed", e, client->name, out);
         return out;
     case FL_EFF_EVALUATE_CLIENT:
-        command("evaluate", e, client->name, out);
+        decision_command("evaluate", e, client->name, out);
         return out;
     default:
         return NULL;

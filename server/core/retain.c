@@ -12,10 +12,8 @@ static void keep_newest(const struct fl_retention *rule, struct fl_checkpoint *l
     }
 }
 
-/*
- * Parts of the clock, not of the distance from now: their borders stand still, so that the last
- * one of a part stays the last one when time goes on.
- */
+/* The span is divided along the clock, not by age: the borders stay in place, so that the last
+   checkpoint of a part stays the last one as time passes. */
 static void keep_span(const struct fl_retention *rule, uint64_t now_ms, struct fl_checkpoint *list,
                       size_t n)
 {
@@ -34,8 +32,8 @@ static void keep_span(const struct fl_retention *rule, uint64_t now_ms, struct f
     }
 }
 
-/* Of two equal ones the older: it stays the best while others come. */
-static bool better(const struct fl_checkpoint *a, const struct fl_checkpoint *b)
+/* Of two equal ones the older stays the best. */
+static bool is_better_checkpoint(const struct fl_checkpoint *a, const struct fl_checkpoint *b)
 {
     return b == NULL || a->accuracy > b->accuracy;
 }
@@ -50,7 +48,7 @@ static void keep_best(const struct fl_retention *rule, struct fl_checkpoint *lis
 
         for (i = 0; i < n; i++) {
             if ((list[i].reasons & FL_RETAIN_BEST) == 0 && isfinite(list[i].accuracy) &&
-                list[i].accuracy >= 0.0 && better(&list[i], best))
+                list[i].accuracy >= 0.0 && is_better_checkpoint(&list[i], best))
             {
                 best = &list[i];
             }

@@ -2,11 +2,10 @@
 #define FL_CORE_RETAIN_H
 
 /*
- * Which checkpoints stay. Pure: the caller says what there is and what time it is.
+ * Retention: which checkpoints stay. Pure: the caller passes the checkpoints and the time.
  *
- * A rule only ever names checkpoints that are there, and asked again later, of what it left,
- * it goes on to name the same ones until they are too old: nothing is kept for a moment that
- * is then gone.
+ * The rules are stable: applied later to what they left, they name the same checkpoints until these
+ * are too old. A rule never keeps a checkpoint only to drop it at the next call.
  */
 
 #include <stdbool.h>
@@ -18,7 +17,7 @@ enum fl_retain_reason {
     FL_RETAIN_SPAN = 1u << 1,   /* the last of its part of the last `span_ms` */
     FL_RETAIN_BEST = 1u << 2,   /* one of the `best` by accuracy */
     FL_RETAIN_EVERY = 1u << 3,  /* its round is a multiple of `every` */
-    FL_RETAIN_HELD = 1u << 4    /* until it is released */
+    FL_RETAIN_HELD = 1u << 4    /* pinned, until 'flctl release' */
 };
 
 struct fl_checkpoint {
@@ -26,11 +25,11 @@ struct fl_checkpoint {
     uint64_t made_ms; /* wall clock; 0: not known, counts as old */
     double accuracy;  /* negative or NaN: not known */
     bool held;
-    unsigned reasons; /* enum fl_retain_reason, filled in; 0: it goes */
+    unsigned reasons; /* enum fl_retain_reason, output; 0: it is removed */
 };
 
 struct fl_retention {
-    uint32_t keep;    /* at least 1 counts: without the newest there is no federation */
+    uint32_t keep;    /* at least 1: without the newest the federation cannot resume */
     uint32_t best;    /* 0: none */
     uint32_t every;   /* 0: none */
     uint64_t span_ms; /* 0: none */

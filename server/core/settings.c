@@ -1,3 +1,7 @@
+/*
+ * Settings of a federation as named texts (settings.h): builds the list, digests it and compares
+ * two lists. Pure functions, callable on any thread; reading and storing lists is up to the caller.
+ */
 #include "server/core/settings.h"
 
 #include <stdio.h>
@@ -7,9 +11,9 @@
 #include "libfl/base/str.h"
 #include "libfl/model/digest.h"
 
-/* All texts of one start together. */
+/* Limit of all texts of one start together. */
 #define TEXT_MAX ((size_t)4 << 20)
-/* Of one option, lists included. */
+/* Size of one option value, lists included. */
 #define VALUE_MAX 4096
 
 int fl_settings_add(struct fl_settings *s, enum fl_setting_kind kind, const char *name,
@@ -38,9 +42,9 @@ int fl_settings_add(struct fl_settings *s, enum fl_setting_kind kind, const char
     return FL_OK;
 }
 
-/* The text in `buf`, which is freed. */
-static int add_text(struct fl_settings *s, enum fl_setting_kind kind, const char *name,
-                    struct fl_buf *buf, int rv)
+/* Add the text in `buf`, which is freed. */
+static int settings_add_text(struct fl_settings *s, enum fl_setting_kind kind, const char *name,
+                             struct fl_buf *buf, int rv)
 {
     if (rv == FL_OK) {
         rv = fl_buf_add(buf, "", 1);
@@ -52,7 +56,8 @@ static int add_text(struct fl_settings *s, enum fl_setting_kind kind, const char
     return rv;
 }
 
-static int add_slot(struct fl_settings *s, const struct fl_strategy *strategy, enum fl_slot slot)
+static int settings_add_component(struct fl_settings *s, const struct fl_strategy *strategy,
+                                  enum fl_slot slot)
 {
     char name[FL_NAME_MAX];
     struct fl_buf buf;
@@ -61,8 +66,9 @@ static int add_slot(struct fl_settings *s, const struct fl_strategy *strategy, e
     (void)snprintf(name, sizeof(name), "strategy.%s", fl_slot_name(slot));
     fl_buf_init(&buf, TEXT_MAX);
     rv = fl_strategy_slot_text(strategy, slot, &buf);
-    return add_text(s, fl_strategy_slot_is_meaning(slot) ? FL_SETTING_UPDATE : FL_SETTING_FIGURE,
-                    name, &buf, rv);
+    return settings_add_text(
+        s, fl_strategy_slot_is_meaning(slot) ? FL_SETTING_UPDATE : FL_SETTING_FIGURE, name, &buf,
+        rv);
 }
 
 int fl_settings_add_strategy(struct fl_settings *s, const struct fl_strategy *strategy)
@@ -72,15 +78,17 @@ int fl_settings_add_strategy(struct fl_settings *s, const struct fl_strategy *st
     int rv = fl_settings_add(s, FL_SETTING_FIGURE, "algorithm", strategy->algorithm);
 
     for (slot = 0; rv == FL_OK && slot < FL_SLOT_COUNT; slot++) {
-        rv = add_slot(s, strategy, (enum fl_slot)slot);
+        rv = settings_add_component(s, strategy, (enum fl_slot)slot);
     }
     if (rv == FL_OK) {
         fl_buf_init(&buf, TEXT_MAX);
-        rv = add_text(s, FL_SETTING_KEPT, "kept", &buf, fl_strategy_kept_text(strategy, &buf));
+        rv = settings_add_text(s, FL_SETTING_KEPT, "kept", &buf,
+                               fl_strategy_kept_text(strategy, &buf));
     }
     if (rv == FL_OK) {
         fl_buf_init(&buf, TEXT_MAX);
-        rv = add_text(s, FL_SETTING_OFFER, "offer", &buf, fl_strategy_offer_text(strategy, &buf));
+        rv = settings_add_text(s, FL_SETTING_OFFER, "offer", &buf,
+                               fl_strategy_offer_text(strategy, &buf));
     }
     return rv == FL_OK
                ? fl_settings_add(s, FL_SETTING_SCORE, "scores", strategy->selection->policy.name)
@@ -109,7 +117,7 @@ void fl_settings_done(struct fl_settings *s)
     *s = (struct fl_settings){0};
 }
 
-static const struct fl_setting *find(const struct fl_settings *s, const char *name)
+static const struct fl_setting *settings_find_row(const struct fl_settings *s, const char *name)
 {
     size_t i;
 
@@ -123,7 +131,7 @@ static const struct fl_setting *find(const struct fl_settings *s, const char *na
 
 const char *fl_settings_find(const struct fl_settings *s, const char *name)
 {
-    const struct fl_setting *found = find(s, name);
+    const struct fl_setting *found = settings_find_row(s, name);
 
     return found != NULL ? found->value : NULL;
 }
@@ -143,7 +151,7 @@ int fl_settings_meaning(const struct fl_settings *s, const uint8_t layout[FL_DIG
         if (e->kind != FL_SETTING_UPDATE) {
             continue;
         }
-        /* With their ends, so that no two lists make the same bytes. */
+        /* Terminators included, so that no two lists give the same bytes. */
         rv = fl_buf_add(&buf, e->name, strlen(e->name) + 1);
         rv = rv == FL_OK ? fl_buf_add(&buf, e->value, strlen(e->value) + 1) : rv;
     }
@@ -154,8 +162,8 @@ int fl_settings_meaning(const struct fl_settings *s, const uint8_t layout[FL_DIG
 
 /* --- comparing --- */
 
-static void differ(struct fl_settings_verdict *v, enum fl_setting_kind kind, const char *name,
-                   const char *before, const char *after)
+static void settings_add_difference(struct fl_settings_verdict *v, enum fl_setting_kind kind,
+                                    const char *name, const char *before, const char *after)
 {
     v->rewrite = true;
     switch (kind) {
@@ -172,7 +180,7 @@ static void differ(struct fl_settings_verdict *v, enum fl_setting_kind kind, con
         v->update = true;
         break;
     case FL_SETTING_FIGURE:
-        /* An option that another version of the program did not have changed nothing. */
+        /* An option that only one of the two program versions has is no change. */
         if (before == NULL || after == NULL) {
             return;
         }
@@ -196,21 +204,21 @@ int fl_settings_compare(const struct fl_settings *before, const struct fl_settin
     }
     for (i = 0; i < after->n; i++) {
         const struct fl_setting *now = &after->list[i];
-        const struct fl_setting *was = find(before, now->name);
+        const struct fl_setting *was = settings_find_row(before, now->name);
 
         if (was == NULL) {
-            differ(&v, now->kind, now->name, NULL, now->value);
+            settings_add_difference(&v, now->kind, now->name, NULL, now->value);
         } else if (strcmp(was->value, now->value) != 0) {
-            /* A rate is only a figure until a solver has to divide by it. */
-            differ(&v, was->kind > now->kind ? was->kind : now->kind, now->name, was->value,
-                   now->value);
+            /* A learning rate is a mere figure unless the solver divides by it. */
+            settings_add_difference(&v, was->kind > now->kind ? was->kind : now->kind, now->name,
+                                    was->value, now->value);
         }
     }
     for (i = 0; i < before->n; i++) {
         const struct fl_setting *was = &before->list[i];
 
-        if (find(after, was->name) == NULL) {
-            differ(&v, was->kind, was->name, was->value, NULL);
+        if (settings_find_row(after, was->name) == NULL) {
+            settings_add_difference(&v, was->kind, was->name, was->value, NULL);
         }
     }
     *ret = v;

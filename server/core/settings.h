@@ -2,8 +2,8 @@
 #define FL_CORE_SETTINGS_H
 
 /*
- * What a federation is run under, as named texts: what the state folder remembers of it, and
- * what follows when the next start finds others (docs/changing.md).
+ * The settings of a federation as named texts: what the state folder stores of its configuration,
+ * and what follows when the next start finds other settings (docs/changing.md).
  *
  * Pure: no clock, no I/O. Ownership: a list owns its texts.
  */
@@ -12,14 +12,14 @@
 #include "libfl/strategy/strategy.h"
 
 enum fl_setting_kind {
-    /* How well or fast it goes: rates, deadlines, numbers of clients. Told, and that is all. */
+    /* Rates, deadlines, numbers of clients. A change is logged, and has no other effect. */
     FL_SETTING_FIGURE = 1,
-    /* What an update is: of the open attempt nothing counts after a change. */
+    /* The meaning of an update: after a change nothing of the open attempt counts. */
     FL_SETTING_UPDATE,
     /*
-     * What follows from the slots for what outlives a round, not shown to people:
-     * what clients keep between rounds and the server's part of it begin anew together;
-     * what clients told of their data is asked for again; the scores of the selection.
+     * Derived from the components, for state that outlives a round; not shown to users. After a
+     * change client state and the server's part of it restart together (KEPT), data summaries are
+     * requested again (OFFER), selection scores restart (SCORE).
      */
     FL_SETTING_KEPT,
     FL_SETTING_OFFER,
@@ -31,7 +31,7 @@ struct fl_setting {
     char *name, *value;
 };
 
-/* In the order of adding. All zero: an empty list. */
+/* In order of insertion. All zero: an empty list. */
 struct fl_settings {
     struct fl_setting *list;
     size_t n, cap;
@@ -39,30 +39,31 @@ struct fl_settings {
 
 FL_MUST_CHECK int fl_settings_add(struct fl_settings *s, enum fl_setting_kind kind,
                                   const char *name, const char *value);
-/* All slots, and what follows from them. */
+/* All components, and what is derived from them. */
 FL_MUST_CHECK int fl_settings_add_strategy(struct fl_settings *s,
                                            const struct fl_strategy *strategy);
-/* One row of the options as "PREFIX.NAME", or "NAME" with an empty prefix. */
+/* One option row as "PREFIX.NAME", or "NAME" with an empty prefix. */
 FL_MUST_CHECK int fl_settings_add_option(struct fl_settings *s, enum fl_setting_kind kind,
                                          const char *prefix, const struct fl_options *options,
                                          const struct fl_opt_spec *spec);
 void fl_settings_done(struct fl_settings *s);
 /* The value, or NULL. */
 const char *fl_settings_find(const struct fl_settings *s, const char *name);
-/* SHA-256 over the digest of the layout and all that says what an update is. */
+/* The compatibility digest: SHA-256 over the digest of the layout and all settings of kind
+   UPDATE. */
 FL_MUST_CHECK int fl_settings_meaning(const struct fl_settings *s,
                                       const uint8_t layout[FL_DIGEST_SIZE],
                                       uint8_t out[FL_DIGEST_SIZE]);
 
-/* One difference that people are told of. Texts are borrowed from the two lists; "": not there. */
+/* One difference that is logged. Texts are borrowed from the two lists; "": absent. */
 struct fl_settings_difference {
     const char *name, *before, *after;
-    bool update; /* an update means something else */
+    bool update; /* an update has another meaning */
 };
 
 struct fl_settings_verdict {
     bool update, kept, offer, score; /* something of that kind changed */
-    bool rewrite; /* what is written down has to be replaced, if only by another list of names */
+    bool rewrite; /* the stored list has to be replaced, if only because of other names */
     struct fl_settings_difference *list; /* owned */
     size_t n;
 };

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int compare(const void *a, const void *b)
+static int summary_compare(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
@@ -11,8 +11,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A place in `sorted` at which `value` stands. */
-static size_t find(const double *sorted, size_t n, double value)
+/* An index of `value` in `sorted`. */
+static size_t sorted_position(const double *sorted, size_t n, double value)
 {
     size_t low = 0;
     size_t high = n;
@@ -30,10 +30,11 @@ static size_t find(const double *sorted, size_t n, double value)
 }
 
 /*
- * Without the one at `left_out`. Of two in the middle their mean: with one summary that is false
- * among three, the smaller one would let it refuse both others, the larger one would let it pass.
+ * The median without the value at `left_out`; of two in the middle their mean. With one false
+ * summary among three, the smaller one would make it reject both others, the larger one would let
+ * it pass.
  */
-static double median(const double *sorted, size_t n, size_t left_out)
+static double summary_median(const double *sorted, size_t n, size_t left_out)
 {
     size_t low = (n - 2) / 2;
     size_t high = (n - 1) / 2;
@@ -52,9 +53,10 @@ int fl_summary_bounds(const double *largest, size_t n, double factor, double *re
     for (i = 0; i < n; i++) {
         sorted[i] = largest[i];
     }
-    qsort(sorted, n, sizeof(*sorted), compare);
+    qsort(sorted, n, sizeof(*sorted), summary_compare);
     for (i = 0; i < n; i++) {
-        double middle = n >= 3 ? median(sorted, n, find(sorted, n, largest[i])) : 0.0;
+        double middle =
+            n >= 3 ? summary_median(sorted, n, sorted_position(sorted, n, largest[i])) : 0.0;
 
         ret_bounds[i] = factor > 0.0 && middle > 0.0 ? factor * middle : (double)INFINITY;
     }

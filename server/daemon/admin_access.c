@@ -11,10 +11,10 @@
 #include "libfl/base/str.h"
 #include "libfl/rpc/call.h"
 
-/* Used when there is such a group and no other is configured. */
+/* The group of administrators when `admin_group` is not set and this group exists. */
 #define DEFAULT_GROUP "fl-admin"
 
-/* FL_ENOENT: there is none; other codes with a text. */
+/* FL_ENOENT: no such group. Other codes come with a text. */
 static int find_group(const char *name, struct fl_admin_group *ret, struct fl_err *err)
 {
     size_t size = 1024;
@@ -23,7 +23,7 @@ static int find_group(const char *name, struct fl_admin_group *ret, struct fl_er
     char *buf = NULL;
     int code;
 
-    do { /* The members stand in it, too: it may be long. */
+    do { /* The entry includes the list of members and may be long. */
         char *grown = realloc(buf, size *= 2);
 
         if (grown == NULL) {
@@ -42,7 +42,7 @@ static int find_group(const char *name, struct fl_admin_group *ret, struct fl_er
     if (found != NULL) {
         return FL_OK;
     }
-    /* POSIX lets a system say with one of these that there is none. */
+    /* POSIX allows any of these codes for a name that does not exist. */
     return code == 0 || code == ENOENT || code == ESRCH || code == EBADF || code == EPERM
                ? FL_ENOENT
                : fl_err_set(err, fl_err_from_errno(code), "group '%s': %s", name, strerror(code));
@@ -59,8 +59,8 @@ static int configured_group(const struct fl_server_conf *conf, const char *const
     rv = strlen(*key) < sizeof(ret->name) ? find_group(*key, ret, err) : FL_ENOENT;
     if (rv == FL_ENOENT) {
         return fl_conf_error(fl_conf_field(conf->file, key), err,
-                             "there is no group '%s' on this machine: make it (groupadd --system), "
-                             "or name another",
+                             "there is no group '%s' on this machine: create it (groupadd "
+                             "--system), or name another",
                              *key);
     }
     return rv;
@@ -105,7 +105,7 @@ uint32_t fl_admin_access_who(void *ctx, const struct fl_identity *identity, cons
     *why = access->why;
     if (identity == NULL || identity->kind != FL_IDENTITY_LOCAL) {
         (void)snprintf(access->why, sizeof(access->why),
-                       "the system does not say which user this is");
+                       "cannot identify the peer: the kernel gave no user id for this connection");
         return 0;
     }
     if (identity->uid == 0 || identity->uid == access->own || is_in(identity, &access->admins)) {
@@ -117,8 +117,8 @@ uint32_t fl_admin_access_who(void *ctx, const struct fl_identity *identity, cons
         return FL_WHO_VIEWER;
     }
     (void)snprintf(access->why, sizeof(access->why),
-                   "user %u may not use this server: only root, the server's own user (%u)%s%s%s "
-                   "may",
+                   "permission denied for user %u: only root, the server's own user (%u)%s%s%s may "
+                   "use this socket",
                    identity->uid, (unsigned)access->own,
                    access->admins.is ? " and members of the group '" : "",
                    access->admins.is ? access->admins.name : "", access->admins.is ? "'" : "");
@@ -133,7 +133,7 @@ int fl_admin_access_socket(const struct fl_admin_access *access, const char *pat
     if (access->admins.is) {
         mode = chown(path, (uid_t)-1, access->admins.gid) == 0 ? 0660 : 0666;
     }
-    if (access->viewers.is) { /* A file has one group. */
+    if (access->viewers.is) { /* The socket file has only one group. */
         mode = 0666;
     }
     return chmod(path, mode) == 0

@@ -1,7 +1,8 @@
 /*
- * Admin calls on the unix socket: the question goes to the coordinator's side, which fills
- * the answer; it is sent from here. A peer that goes away leaves its request to be freed
- * when the answer comes.
+ * Admin calls on the unix socket, on the network loop: decodes a request, posts it to the
+ * coordinator thread, which fills in the answer, and sends the answer. It does not read the
+ * coordinator's state itself. The request of a peer that disconnected is freed when its answer
+ * arrives.
  */
 
 #include <inttypes.h>
@@ -14,10 +15,10 @@
 #include "server/daemon/runtime.h"
 #include "server/daemon/stall.h"
 
-/* How often a command that is not answered looks whether the disk hangs. */
-#define ANSWER_LOOK_MS 2000
+/* Interval at which an unanswered command checks for a disk stall. */
+#define ANSWER_CHECK_MS 2000
 
-static void request_free(struct fl_admin_request *r)
+static void admin_request_free(struct fl_admin_request *r)
 {
     fl_replies_done(&r->replies);
     fl_buf_done(&r->header);
@@ -69,7 +70,7 @@ static int send_export(struct fl_admin_request *r)
     return rv;
 }
 
-static void send_answer(struct fl_admin_request *r)
+static void admin_answer_send(struct fl_admin_request *r)
 {
     int rv = r->code;
 
@@ -77,7 +78,7 @@ static void send_answer(struct fl_admin_request *r)
         rv = r->type == FL_ADMIN_EXPORT ? send_export(r) : fl_replies_send(&r->replies, r->call);
     }
     if (rv == FL_ELIMIT && r->code == FL_OK) {
-        return; /* on_writable comes. */
+        return; /* admin_on_writable() continues. */
     }
     if (rv != FL_OK) {
         fl_frontend_fail(r->call, rv, &r->err);
@@ -86,26 +87,26 @@ static void send_answer(struct fl_admin_request *r)
     }
 }
 
-static void answer(void *arg)
+static void admin_answer(void *arg)
 {
     struct fl_admin_request *r = arg;
     struct fl_serverd *srv = r->srv;
-    /* Whether the peer is still there or not. */
-    bool again = r->type == FL_ADMIN_ROLLBACK && r->code == FL_OK;
+    /* Restart whether or not the peer is still connected. */
+    bool restart = r->type == FL_ADMIN_ROLLBACK && r->code == FL_OK;
 
     r->answered = true;
     if (r->call == NULL) {
-        request_free(r);
+        admin_request_free(r);
     } else {
-        send_answer(r);
+        admin_answer_send(r);
     }
-    if (again) {
-        fl_server_again(srv, "the server goes back to an older model");
+    if (restart) {
+        fl_server_restart(srv, "rolling back to an older model");
     }
 }
 
-/* What it is in the audit; NULL: it only looks. `object` says whom or what it is about. */
-static const char *deed(const struct fl_admin_request *r, char *object, size_t size)
+/* The audit name of the request, NULL for requests that only read. `object`: what it applies to. */
+static const char *admin_audit_name(const struct fl_admin_request *r, char *object, size_t size)
 {
     object[0] = '\0';
     switch (r->type) {
@@ -156,13 +157,13 @@ static const char *deed(const struct fl_admin_request *r, char *object, size_t s
 void fl_admin_answered(struct fl_admin_request *r)
 {
     char object[FL_WIRE_MAX_REASON + 64];
-    const char *what = deed(r, object, sizeof(object));
+    const char *what = admin_audit_name(r, object, sizeof(object));
 
     if (what == NULL) {
-        answer(r);
+        admin_answer(r);
         return;
     }
-    /* The answer comes when it is known who asked for it. */
+    /* The answer is sent after the audit entry, which names the operator. */
     fl_audit_note(
         r->srv,
         &(struct fl_audit_note){.who = r->known ? &r->who : NULL,
@@ -170,16 +171,16 @@ void fl_admin_answered(struct fl_admin_request *r)
                                 .what = what,
                                 .object = object,
                                 .result = r->code == FL_OK ? "ok" : fl_err_text(&r->err, r->code)},
-        answer, r);
+        admin_answer, r);
 }
 
-static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+static bool admin_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct fl_admin_request *r = ctx;
     struct fl_coord_msg *up;
     int rv = FL_OK;
 
-    if (r->asked) { /* The first one may be on its way on another thread. */
+    if (r->asked) { /* The coordinator may be working on the first request. */
         fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "a second request");
         return true;
     }
@@ -215,22 +216,22 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         return true;
     }
     up->request = r;
-    fl_timer_start(r->timer, ANSWER_LOOK_MS);
+    fl_timer_start(r->timer, ANSWER_CHECK_MS);
     fl_runtime_post(r->srv->runtime, up);
     return true;
 }
 
-static void on_writable(struct fl_call *call, void *ctx)
+static void admin_on_writable(struct fl_call *call, void *ctx)
 {
     struct fl_admin_request *r = ctx;
 
     (void)call;
     if (r->answered) {
-        send_answer(r);
+        admin_answer_send(r);
     }
 }
 
-static void on_end(struct fl_call *call, void *ctx)
+static void admin_on_end(struct fl_call *call, void *ctx)
 {
     const struct fl_admin_request *r = ctx;
 
@@ -240,8 +241,8 @@ static void on_end(struct fl_call *call, void *ctx)
 }
 
 /*
- * A command whose promise cannot be kept now is not left without an answer. It stays with the
- * coordinator, which carries it out when the disk answers. An export reads for as long as it takes.
+ * A command that cannot be persisted now is still answered. The coordinator keeps it and executes
+ * it when the disk answers. An export has no time limit.
  */
 static void on_answer_timer(void *arg)
 {
@@ -254,19 +255,18 @@ static void on_answer_timer(void *arg)
         return;
     }
     if (stall.for_ms < FL_STALL_REPORT_MS) {
-        fl_timer_start(r->timer, ANSWER_LOOK_MS);
+        fl_timer_start(r->timer, ANSWER_CHECK_MS);
         return;
     }
-    (void)snprintf(
-        text, sizeof(text),
-        "%s: the command is not on disk yet and may be carried out when the disk answers; "
-        "'flctl why' shows what holds",
-        fl_stall_text(r->srv, stall, why, sizeof(why)));
+    (void)snprintf(text, sizeof(text),
+                   "%s: the command is not on disk yet and may be executed when the disk answers; "
+                   "'flctl why' shows what is waiting",
+                   fl_stall_text(r->srv, stall, why, sizeof(why)));
     fl_call_finish(r->call, FL_GRPC_UNAVAILABLE, text);
 }
 
-static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                      const char *message)
+static void admin_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                            const char *message)
 {
     struct fl_admin_request *r = ctx;
 
@@ -277,14 +277,16 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     fl_timer_close(r->timer);
     r->timer = NULL;
     if (r->answered || !r->asked) {
-        request_free(r);
+        admin_request_free(r);
     }
 }
 
-static const struct fl_call_handler admin_handler = {
-    .on_message = on_message, .on_end = on_end, .on_writable = on_writable, .on_closed = on_closed};
+static const struct fl_call_handler admin_handler = {.on_message = admin_on_message,
+                                                     .on_end = admin_on_end,
+                                                     .on_writable = admin_on_writable,
+                                                     .on_closed = admin_on_closed};
 
-static void start(struct fl_call *call, struct fl_frontend *frontend, enum fl_admin_type type)
+static void admin_start(struct fl_call *call, struct fl_frontend *frontend, enum fl_admin_type type)
 {
     const struct fl_identity *who = fl_call_identity(call);
     struct fl_admin_request *r = calloc(1, sizeof(*r));
@@ -308,85 +310,85 @@ static void start(struct fl_call *call, struct fl_frontend *frontend, enum fl_ad
 
 static void start_status(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_STATUS);
+    admin_start(call, ctx, FL_ADMIN_STATUS);
 }
 
 static void start_why(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_WHY);
+    admin_start(call, ctx, FL_ADMIN_WHY);
 }
 
 static void start_rounds(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_ROUNDS);
+    admin_start(call, ctx, FL_ADMIN_ROUNDS);
 }
 
 static void start_clients(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_CLIENTS);
+    admin_start(call, ctx, FL_ADMIN_CLIENTS);
 }
 
 static void start_forget(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_FORGET);
+    admin_start(call, ctx, FL_ADMIN_FORGET);
 }
 
 static void start_export(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_EXPORT);
+    admin_start(call, ctx, FL_ADMIN_EXPORT);
 }
 
 static void start_checkpoints(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_CHECKPOINTS);
+    admin_start(call, ctx, FL_ADMIN_CHECKPOINTS);
 }
 
 static void start_hold(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_HOLD);
+    admin_start(call, ctx, FL_ADMIN_HOLD);
 }
 
 static void start_rollback(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_ROLLBACK);
+    admin_start(call, ctx, FL_ADMIN_ROLLBACK);
 }
 
 static void start_pause(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_PAUSE);
+    admin_start(call, ctx, FL_ADMIN_PAUSE);
 }
 
 static void start_resume(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_RESUME);
+    admin_start(call, ctx, FL_ADMIN_RESUME);
 }
 
 static void start_drain(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_DRAIN);
+    admin_start(call, ctx, FL_ADMIN_DRAIN);
 }
 
 static void start_abort_round(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_ABORT_ROUND);
+    admin_start(call, ctx, FL_ADMIN_ABORT_ROUND);
 }
 
 static void start_reset_controls(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_RESET_CONTROLS);
+    admin_start(call, ctx, FL_ADMIN_RESET_CONTROLS);
 }
 
 static void start_summaries(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_SUMMARIES);
+    admin_start(call, ctx, FL_ADMIN_SUMMARIES);
 }
 
 static void start_drop_summary(struct fl_call *call, void *ctx)
 {
-    start(call, ctx, FL_ADMIN_DROP_SUMMARY);
+    admin_start(call, ctx, FL_ADMIN_DROP_SUMMARY);
 }
 
-/* Who may look, and who may do something. */
+/* Roles that may change something, and roles that may read. */
 #define ACTS  (FL_WHO_LOCAL | FL_WHO_ADMIN)
 #define LOOKS (ACTS | FL_WHO_VIEWER)
 

@@ -19,7 +19,7 @@ struct note {
     struct fl_err err;
 };
 
-/* On the loop no user is looked up. */
+/* Runs on the network loop, so it does not look up user names. */
 static void log_note(const struct note *n)
 {
     char who[64];
@@ -33,7 +33,7 @@ static void log_note(const struct note *n)
            n->object[0] != '\0' ? " " : "", n->object, n->result, who);
 }
 
-static void on_lane(struct fl_authority *authority, void *arg)
+static void audit_note_write(struct fl_authority *authority, void *arg)
 {
     struct note *n = arg;
     char who[FL_BY_TEXT];
@@ -43,12 +43,12 @@ static void on_lane(struct fl_authority *authority, void *arg)
                            n->what, n->object, n->result, (int64_t)fl_clock_wall_ms(), &n->err);
 }
 
-static void on_done(void *arg)
+static void audit_note_written(void *arg)
 {
     struct note *n = arg;
 
-    if (n->code != FL_OK) { /* What was done stays done: at least the log knows by whom. */
-        fl_log(n->srv->log, FL_LOG_ERROR, "audit", "not in the audit: %s",
+    if (n->code != FL_OK) { /* The action has succeeded; the log at least records who did it. */
+        fl_log(n->srv->log, FL_LOG_ERROR, "audit", "audit entry not written: %s",
                fl_err_text(&n->err, n->code));
         log_note(n);
     }
@@ -64,7 +64,7 @@ void fl_audit_note(struct fl_serverd *srv, const struct fl_audit_note *note, fl_
     struct note *n = calloc(1, sizeof(*n));
 
     if (n == NULL) {
-        fl_log(srv->log, FL_LOG_ERROR, "audit", "out of memory for a line of the audit: %s %s",
+        fl_log(srv->log, FL_LOG_ERROR, "audit", "out of memory for an audit entry: %s %s",
                note->what, note->object);
         if (then != NULL) {
             then(arg);
@@ -82,7 +82,9 @@ void fl_audit_note(struct fl_serverd *srv, const struct fl_audit_note *note, fl_
     (void)snprintf(n->result, sizeof(n->result), "%s", note->result);
     n->then = then;
     n->arg = arg;
-    if (srv->auth != NULL && fl_auth_submit(srv->auth, on_lane, on_done, n) == FL_OK) {
+    if (srv->auth != NULL &&
+        fl_auth_submit(srv->auth, audit_note_write, audit_note_written, n) == FL_OK)
+    {
         return;
     }
     log_note(n);

@@ -2,8 +2,9 @@
 #define FL_SERVERD_AUDIT_NOTE_H
 
 /*
- * A line of the audit for what an operator did. With TLS it is in the database of identities (flctl
- * audit) and in the log, from there; without, where nobody has a certificate, in the log alone.
+ * An audit entry for an action of an operator. With TLS it goes to the identity database (flctl
+ * audit) and from there to the log; without TLS there is no identity database and it goes to the
+ * log only.
  */
 
 #include "server/daemon/serverd.h"
@@ -14,7 +15,10 @@ struct fl_audit_note {
     const char *what, *object, *result;
 };
 
-/* Network loop: write it down, then then(arg) on the loop; NULL: nothing. Always comes. */
+/*
+ * Network loop: writes the entry, then calls then(arg) on the loop (NULL: nothing). `then` is
+ * always called, also when the entry could not be written.
+ */
 void fl_audit_note(struct fl_serverd *srv, const struct fl_audit_note *note, fl_loop_cb then,
                    void *arg);
 

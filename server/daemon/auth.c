@@ -1,3 +1,10 @@
+/*
+ * Authentication of peers: TLS context, trusted roots, revocations, and the role of each peer
+ * (fl_auth_who()). Everything runs on the network loop except the jobs, which run on the identity
+ * thread, the only one that uses the authority and its database. Jobs hand over fresh credentials,
+ * which auth_install() puts into use on the loop. Does not end connections: `changed` does.
+ */
+
 #include "server/daemon/auth.h"
 
 #include <inttypes.h>
@@ -12,16 +19,16 @@
 #include "server/daemon/frontend_impl.h"
 #include "server/daemon/serverd_exit.h"
 
-/* Something for the lane, and what it left for the loop. */
+/* A job for the identity thread, and its results for the loop. */
 struct job {
     struct fl_auth *auth;
-    fl_auth_work_cb work; /* NULL: look at the files */
+    fl_auth_work_cb work; /* NULL: check the files */
     fl_loop_cb done;
     void *arg;
-    bool all; /* read the files in any case */
-    /* On the lane, then of the loop; each owned, NULL: as before. */
+    bool all; /* read the files even if they look unchanged */
+    /* Written by the identity thread, then used by the loop. Each is owned; NULL: unchanged. */
     struct fl_credentials fresh;
-    struct fl_revocations *denials;
+    struct fl_revocations *revocations;
     int code;
     struct fl_err err;
 };
@@ -29,45 +36,45 @@ struct job {
 struct fl_auth {
     const struct fl_serverd *srv;
     struct fl_auth_place place;
-    struct fl_authority *authority;  /* of the lane, once it stands */
-    struct fl_worker_thread *thread; /* NULL: all ends */
-    uint64_t seen;                   /* of the files; of the lane */
+    struct fl_authority *authority;  /* of the identity thread once it runs */
+    struct fl_worker_thread *thread; /* NULL: shutting down */
+    uint64_t seen;                   /* fingerprint of the files; of the identity thread */
     struct fl_tls *tls;
     struct fl_stream_filter filter;
-    struct fl_trust *trust; /* this and `chain`: that `tls` has */
+    struct fl_trust *trust; /* this and `chain`: those in use by `tls` */
     struct fl_chain *chain;
-    int64_t dates_said_s;
-    struct fl_revocations *denials;
+    int64_t dates_logged_s;
+    struct fl_revocations *revocations;
     int64_t grace_s;
-    uint64_t looked_ms;
-    bool looking;
+    uint64_t checked_ms;
+    bool checking;
     fl_loop_cb changed;
     void *ctx;
-    char why[FL_ERR_BUF_SIZE]; /* of the last answer of fl_auth_who() */
+    char why[FL_ERR_BUF_SIZE]; /* text of the last fl_auth_who() */
 };
 
-static int64_t now_s(void *ctx)
+static int64_t auth_now_s(void *ctx)
 {
     (void)ctx;
     return (int64_t)(fl_clock_wall_ms() / 1000);
 }
 
-/* --- who somebody is --- */
+/* --- roles of peers --- */
 
-static uint32_t over(struct fl_auth *g, const struct fl_identity *who, int64_t now,
-                     const char **why)
+static uint32_t auth_expired(struct fl_auth *g, const struct fl_identity *who, int64_t now,
+                             const char **why)
 {
-    bool lapsed = who->role == FL_ROLE_CLIENT && now - who->not_after <= g->grace_s;
+    bool renewable = who->role == FL_ROLE_CLIENT && now - who->not_after <= g->grace_s;
     char when[FL_WHEN_TEXT];
-    char here[FL_WHEN_TEXT];
+    char now_text[FL_WHEN_TEXT];
 
     (void)snprintf(g->why, sizeof(g->why),
-                   "the certificate of '%s' was over at %s, this server's clock says %s%s",
-                   who->name, fl_when_text(when, sizeof(when), who->not_after),
-                   fl_when_text(here, sizeof(here), now),
-                   lapsed ? ": it may be renewed" : ": a new invitation is needed");
+                   "certificate of '%s' expired at %s (this server's clock: %s)%s", who->name,
+                   fl_when_text(when, sizeof(when), who->not_after),
+                   fl_when_text(now_text, sizeof(now_text), now),
+                   renewable ? ": it may be renewed" : ": a new invitation is needed");
     *why = g->why;
-    return lapsed ? FL_WHO_LAPSED : 0;
+    return renewable ? FL_WHO_LAPSED : 0;
 }
 
 uint32_t fl_auth_who(void *auth, const struct fl_identity *who, const char **why)
@@ -78,17 +85,17 @@ uint32_t fl_auth_who(void *auth, const struct fl_identity *who, const char **why
     if (who == NULL || who->kind != FL_IDENTITY_CERTIFICATE) {
         return FL_WHO_UNAUTHENTICATED;
     }
-    if (fl_revocations_has(g->denials, who, g->why, sizeof(g->why))) {
+    if (fl_revocations_has(g->revocations, who, g->why, sizeof(g->why))) {
         *why = g->why;
-        return fl_revocations_passing(g->denials, who) ? 0 : FL_WHO_DISOWNED;
+        return fl_revocations_temporary(g->revocations, who) ? 0 : FL_WHO_DISOWNED;
     }
     if (fl_trust_listed(g->trust, who, g->why, sizeof(g->why))) {
         *why = g->why;
         return 0;
     }
-    now = now_s(NULL);
+    now = auth_now_s(NULL);
     if (now > who->not_after) {
-        return over(g, who, now, why);
+        return auth_expired(g, who, now, why);
     }
     return who->role == FL_ROLE_CLIENT  ? FL_WHO_CLIENT
            : who->role == FL_ROLE_ADMIN ? FL_WHO_ADMIN
@@ -101,13 +108,13 @@ bool fl_auth_is_revoked(struct fl_auth *auth, const char *name, const char **why
 
     *why = auth->why;
     return fl_str_copy(who.name, sizeof(who.name), name) == FL_OK &&
-           fl_revocations_has(auth->denials, &who, auth->why, sizeof(auth->why));
+           fl_revocations_has(auth->revocations, &who, auth->why, sizeof(auth->why));
 }
 
-/* --- what is in force --- */
+/* --- credentials in use --- */
 
-/* On the loop: what a job left. */
-static void take_up(struct fl_auth *g, struct job *job)
+/* Network loop: put the results of a job into use. */
+static void auth_install(struct fl_auth *g, struct job *job)
 {
     struct fl_err err = {0};
     int rv = FL_OK;
@@ -119,55 +126,57 @@ static void take_up(struct fl_auth *g, struct job *job)
             g->trust = fl_trust_ref(job->fresh.trust);
             fl_chain_unref(g->chain);
             g->chain = fl_chain_ref(job->fresh.chain);
-            g->dates_said_s = 0;
+            g->dates_logged_s = 0;
             fl_log(g->srv->log, FL_LOG_NOTICE, "identity",
-                   "certificates are taken up for new connections, those that stand go on");
-            fl_auth_tell_dates(g->srv, g->chain, now_s(NULL), &g->dates_said_s);
+                   "certificates reloaded for new connections, open connections are unaffected");
+            fl_auth_log_dates(g->srv, g->chain, auth_now_s(NULL), &g->dates_logged_s);
         } else {
             fl_log(g->srv->log, FL_LOG_ERROR, "identity",
-                   "new certificates are not taken up, the old ones stay in force: %s",
+                   "new certificates rejected, keeping the previous ones: %s",
                    fl_err_text(&err, rv));
         }
     }
-    if (job->denials != NULL) {
-        fl_revocations_unref(g->denials);
-        g->denials = fl_revocations_ref(job->denials);
+    if (job->revocations != NULL) {
+        fl_revocations_unref(g->revocations);
+        g->revocations = fl_revocations_ref(job->revocations);
     }
-    if (rv == FL_OK && (job->fresh.trust != NULL || job->denials != NULL) && g->changed != NULL) {
+    if (rv == FL_OK && (job->fresh.trust != NULL || job->revocations != NULL) && g->changed != NULL)
+    {
         g->changed(g->ctx);
     }
 }
 
-static void job_free(struct job *job)
+static void auth_job_free(struct job *job)
 {
     fl_credentials_done(&job->fresh);
-    fl_revocations_unref(job->denials);
+    fl_revocations_unref(job->revocations);
     free(job);
 }
 
-static void on_done(void *arg)
+static void auth_job_done(void *arg)
 {
     struct job *job = arg;
     struct fl_auth *g = job->auth;
 
     if (job->code != FL_OK) {
-        fl_log(g->srv->log, FL_LOG_ERROR, "identity", "what was in force stays in force: %s",
+        fl_log(g->srv->log, FL_LOG_ERROR, "identity",
+               "reading certificates failed, keeping the previous ones: %s",
                fl_err_text(&job->err, job->code));
     }
-    take_up(g, job);
+    auth_install(g, job);
     if (job->work == NULL) {
-        g->looking = false;
+        g->checking = false;
     }
     if (job->done != NULL) {
         job->done(job->arg);
     }
-    job_free(job);
+    auth_job_free(job);
 }
 
-/* --- on the lane --- */
+/* --- identity thread --- */
 
-/* Files that are half written make an error now and are whole at the next look. */
-static int look(struct fl_auth *g, struct job *job)
+/* A half-written file causes an error now and is read completely at the next check. */
+static int auth_check_files(struct fl_auth *g, struct job *job)
 {
     const struct fl_serverd_conf *own = g->srv->own;
     bool fresh = fl_credentials_changed(own, &g->seen) || job->all;
@@ -177,7 +186,7 @@ static int look(struct fl_auth *g, struct job *job)
 
     if (fresh || due) {
         rv = fl_authority_refresh(g->authority, (int64_t)fl_clock_wall_ms(), &other, &job->err);
-        (void)fl_credentials_changed(own, &g->seen); /* What it wrote itself is known. */
+        (void)fl_credentials_changed(own, &g->seen); /* Its own writes are not changes. */
     }
     if (rv == FL_OK && fl_auth_own_pki(own) && fresh) {
         rv = fl_credentials_own_pki(own, &job->fresh, &job->err);
@@ -187,7 +196,7 @@ static int look(struct fl_auth *g, struct job *job)
     return rv;
 }
 
-static void on_lane(void *arg)
+static void auth_job_run(void *arg)
 {
     struct job *job = arg;
     struct fl_auth *g = job->auth;
@@ -195,14 +204,14 @@ static void on_lane(void *arg)
     if (job->work != NULL) {
         job->work(g->authority, job->arg);
     } else {
-        job->code = look(g, job);
+        job->code = auth_check_files(g, job);
     }
     if (job->code == FL_OK) {
-        job->code = fl_authority_revocations(g->authority, &job->denials, &job->err);
+        job->code = fl_authority_revocations(g->authority, &job->revocations, &job->err);
     }
 }
 
-static int submit(struct fl_auth *g, struct job what)
+static int auth_job_submit(struct fl_auth *g, struct job what)
 {
     struct job *job = g->thread != NULL ? malloc(sizeof(*job)) : NULL;
     int rv;
@@ -212,7 +221,7 @@ static int submit(struct fl_auth *g, struct job what)
     }
     *job = what;
     job->auth = g;
-    rv = fl_worker_thread_submit(g->thread, on_lane, g->srv->net, on_done, job);
+    rv = fl_worker_thread_submit(g->thread, auth_job_run, g->srv->net, auth_job_done, job);
     if (rv != FL_OK) {
         free(job);
     }
@@ -221,7 +230,7 @@ static int submit(struct fl_auth *g, struct job what)
 
 int fl_auth_submit(struct fl_auth *g, fl_auth_work_cb work, fl_loop_cb done, void *arg)
 {
-    return submit(g, (struct job){.work = work, .done = done, .arg = arg});
+    return auth_job_submit(g, (struct job){.work = work, .done = done, .arg = arg});
 }
 
 uint64_t fl_auth_busy_ms(struct fl_auth *g)
@@ -231,21 +240,21 @@ uint64_t fl_auth_busy_ms(struct fl_auth *g)
 
 void fl_auth_look(struct fl_auth *g, bool all)
 {
-    if (g->looking && !all) {
+    if (g->checking && !all) {
         return;
     }
-    g->looking = true;
-    if (submit(g, (struct job){.all = all}) != FL_OK) {
-        g->looking = false; /* With the next sweep. */
+    g->checking = true;
+    if (auth_job_submit(g, (struct job){.all = all}) != FL_OK) {
+        g->checking = false; /* The next sweep retries. */
     }
 }
 
 void fl_auth_sweep(struct fl_auth *g, uint64_t now_ms)
 {
-    if (now_ms >= g->looked_ms + FL_AUTH_LOOK_MS) {
-        g->looked_ms = now_ms;
+    if (now_ms >= g->checked_ms + FL_AUTH_LOOK_MS) {
+        g->checked_ms = now_ms;
         fl_auth_look(g, /* all= */ false);
-        fl_auth_tell_dates(g->srv, g->chain, now_s(NULL), &g->dates_said_s);
+        fl_auth_log_dates(g->srv, g->chain, auth_now_s(NULL), &g->dates_logged_s);
     }
 }
 
@@ -254,21 +263,21 @@ struct fl_authority *fl_auth_authority(struct fl_auth *g)
     return g->authority;
 }
 
-/* --- life --- */
+/* --- lifetime --- */
 
 const struct fl_stream_filter *fl_auth_filter(const struct fl_auth *g)
 {
     return &g->filter;
 }
 
-static void on_notice(void *ctx, const char *peer, const char *reason, const char *text)
+static void auth_on_notice(void *ctx, const char *peer, const char *reason, const char *text)
 {
     const struct fl_auth *g = ctx;
 
     fl_log_reason(g->srv->log, FL_LOG_WARNING, "tls", peer, reason, "%s: %s", peer, text);
 }
 
-static int make_tls(struct fl_auth *g, struct fl_err *err)
+static int auth_make_tls(struct fl_auth *g, struct fl_err *err)
 {
     struct fl_credentials c = {NULL, NULL, NULL};
     int rv = FL_OK;
@@ -284,31 +293,31 @@ static int make_tls(struct fl_auth *g, struct fl_err *err)
                                                   .key = c.key,
                                                   .trust = c.trust,
                                                   .ask = true,
-                                                  .now = now_s,
-                                                  .notice = on_notice,
+                                                  .now = auth_now_s,
+                                                  .notice = auth_on_notice,
                                                   .notice_ctx = g},
                            &g->tls, err);
     }
     if (rv == FL_OK) {
         g->trust = fl_trust_ref(c.trust);
         g->chain = fl_chain_ref(c.chain);
-        fl_auth_tell_dates(g->srv, g->chain, now_s(NULL), &g->dates_said_s);
+        fl_auth_log_dates(g->srv, g->chain, auth_now_s(NULL), &g->dates_logged_s);
         g->filter = fl_tls_filter(g->tls);
     }
     fl_credentials_done(&c);
     return rv;
 }
 
-static int open_all(struct fl_auth *g, struct fl_err *err)
+static int auth_open_all(struct fl_auth *g, struct fl_err *err)
 {
     int rv = fl_authority_open(&g->place.conf, (int64_t)fl_clock_wall_ms(), &g->authority, err);
 
     if (rv == FL_OK) {
-        rv = fl_authority_revocations(g->authority, &g->denials, err);
+        rv = fl_authority_revocations(g->authority, &g->revocations, err);
     }
     if (rv == FL_OK) {
         (void)fl_credentials_changed(g->srv->own, &g->seen);
-        rv = make_tls(g, err);
+        rv = auth_make_tls(g, err);
     }
     return rv == FL_OK ? fl_worker_thread_create("fl-identity", &g->thread, err) : rv;
 }
@@ -333,7 +342,7 @@ int fl_auth_create(const struct fl_serverd *srv, fl_loop_cb changed, void *ctx,
     g->ctx = ctx;
     g->grace_s = (int64_t)(srv->conf->identity->grace_ms / 1000);
     fl_auth_place(srv->own, srv->log, &g->place);
-    rv = open_all(g, err);
+    rv = auth_open_all(g, err);
     if (rv != FL_OK) {
         fl_auth_close(g);
         fl_auth_free(g);
@@ -361,7 +370,7 @@ void fl_auth_free(struct fl_auth *g)
     fl_tls_unref(g->tls);
     fl_trust_unref(g->trust);
     fl_chain_unref(g->chain);
-    fl_revocations_unref(g->denials);
+    fl_revocations_unref(g->revocations);
     fl_authority_close(g->authority);
     free(g);
 }

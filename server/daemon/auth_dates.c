@@ -1,4 +1,6 @@
-/* Whether what the server shows is over, or will be soon: its clients would be the first to say so.
+/*
+ * Expiry of the certificates that the server shows, so that the operator learns of it before
+ * clients fail.
  */
 
 #include <stdio.h>
@@ -6,11 +8,13 @@
 #include "libfl/base/fs.h"
 #include "server/daemon/auth_impl.h"
 
-#define SOON_S INT64_C(2592000) /* 30 days: for a PKI where somebody has to be asked */
-#define SAY_S  INT64_C(86400)
+#define SOON_S         INT64_C(2592000) /* 30 days: for a PKI with manual renewal */
+#define LOG_INTERVAL_S INT64_C(86400)
 
-/* What renews by itself does it at two thirds as a rule: short certificates are not always soon
- * over. */
+/*
+ * Automatic renewal happens at two thirds of the validity as a rule, so short-lived certificates
+ * are not reported all the time.
+ */
 static int64_t soon_of(const struct fl_chain *chain, size_t i)
 {
     struct fl_cert_info info;
@@ -21,7 +25,7 @@ static int64_t soon_of(const struct fl_chain *chain, size_t i)
     return quarter < SOON_S ? quarter : SOON_S;
 }
 
-/* The first of the certificates from `from` on that has to be told of. */
+/* FL_EPERM or FL_EAGAIN for the first certificate from `from` on that has expired or will soon. */
 static int dated_from(const struct fl_chain *chain, size_t from, int64_t now, const char *renew,
                       struct fl_err *err)
 {
@@ -39,11 +43,11 @@ int fl_auth_dated(const struct fl_serverd_conf *own, const struct fl_chain *chai
 {
     if (fl_auth_own_pki(own)) {
         return dated_from(chain, 0, now,
-                          "have whoever made it make a new one and put it there: it is taken up "
-                          "when the file changes",
+                          "ask its issuer for a new one and put it there: the server loads it when "
+                          "the file changes",
                           err);
     }
-    /* The authority renews it, says what it cannot, and warns of the intermediate's end. */
+    /* The authority renews it, reports failures, and warns of the intermediate's expiry. */
     return fl_chain_dated(chain, 0, now, 0,
                           "`fl-serverd --init` with this configuration makes a new one", err);
 }
@@ -52,11 +56,11 @@ int fl_auth_dated_authority(const struct fl_serverd_conf *own, const struct fl_c
                             int64_t now, struct fl_err *err)
 {
     const char *kept = own->conf->identity->root_key;
-    char here[FL_SERVER_PATH_MAX + 32];
+    char default_path[FL_SERVER_PATH_MAX + 32];
 
-    (void)snprintf(here, sizeof(here), "%s/identity/root.key", own->state_dir);
-    if (fl_fs_exists(kept[0] != '\0' ? kept : here)) {
-        return FL_OK; /* The next start makes anew what is due. */
+    (void)snprintf(default_path, sizeof(default_path), "%s/identity/root.key", own->state_dir);
+    if (fl_fs_exists(kept[0] != '\0' ? kept : default_path)) {
+        return FL_OK; /* The next start renews it. */
     }
     return dated_from(
         chain, 1, now,
@@ -65,19 +69,19 @@ int fl_auth_dated_authority(const struct fl_serverd_conf *own, const struct fl_c
         err);
 }
 
-void fl_auth_tell_dates(const struct fl_serverd *srv, const struct fl_chain *chain, int64_t now,
-                        int64_t *said_s)
+void fl_auth_log_dates(const struct fl_serverd *srv, const struct fl_chain *chain, int64_t now,
+                       int64_t *logged_s)
 {
     struct fl_err err = {0};
     int rv;
 
-    if (*said_s != 0 && now >= *said_s && now - *said_s < SAY_S) {
+    if (*logged_s != 0 && now >= *logged_s && now - *logged_s < LOG_INTERVAL_S) {
         return;
     }
     rv = fl_auth_dated(srv->own, chain, now, &err);
     if (rv != FL_OK) {
-        *said_s = now;
+        *logged_s = now;
         fl_log(srv->log, rv == FL_EPERM ? FL_LOG_ERROR : FL_LOG_WARNING, "identity",
-               "what this server shows to clients: %s", fl_err_text(&err, rv));
+               "certificate that this server shows to clients: %s", fl_err_text(&err, rv));
     }
 }

@@ -1,5 +1,9 @@
-/* What the guard shows and believes: from an operator's own PKI, or from the federation's
- * authority. */
+/*
+ * The credentials of the server and the roots it trusts, read from the files of an operator's own
+ * PKI or taken from the federation's authority; the host names in them; and the fingerprint that
+ * detects changed files. Runs on the identity thread, before it starts on the caller's. Puts
+ * nothing into use: auth.c does.
+ */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +21,9 @@ bool fl_auth_own_pki(const struct fl_serverd_conf *own)
     return own->conf->tls->certificate[0] != '\0';
 }
 
-/* --- names --- */
+/* --- host names --- */
 
-static void add_host(struct fl_auth_place *place, const char *host)
+static void auth_add_host(struct fl_auth_place *place, const char *host)
 {
     size_t n = place->conf.n_hosts;
     size_t i;
@@ -37,12 +41,12 @@ static void add_host(struct fl_auth_place *place, const char *host)
     }
 }
 
-static void say(void *ctx, enum fl_log_level level, const char *text)
+static void auth_log(void *ctx, enum fl_log_level level, const char *text)
 {
     fl_log(ctx, level, "identity", "%s", text);
 }
 
-/* Where the operator names none: those he listens on, then the name of the machine. */
+/* Default host names: the addresses that the server listens on, then the name of the machine. */
 static void guess_hosts(const struct fl_server_conf *conf, struct fl_auth_place *place)
 {
     char name[256] = "";
@@ -54,14 +58,14 @@ static void guess_hosts(const struct fl_server_conf *conf, struct fl_auth_place 
         if (fl_address_parse(conf->main->listen.list[i], &a, NULL) == FL_OK && a.host[0] != '\0' &&
             strcmp(a.host, "0.0.0.0") != 0 && strcmp(a.host, "::") != 0)
         {
-            add_host(place, a.host);
+            auth_add_host(place, a.host);
         }
     }
     if (gethostname(name, sizeof(name) - 1) == 0 && name[0] != '\0') {
-        add_host(place, name);
+        auth_add_host(place, name);
     }
     if (place->conf.n_hosts == 0) {
-        add_host(place, "localhost");
+        auth_add_host(place, "localhost");
     }
 }
 
@@ -96,11 +100,11 @@ void fl_auth_place(const struct fl_serverd_conf *own, const struct fl_log *log,
         .root_key = id->root_key[0] != '\0' ? id->root_key : NULL,
         .credentials = getenv("CREDENTIALS_DIRECTORY"),
         .own_pki = fl_auth_own_pki(own),
-        .say = say,
+        .say = auth_log,
         .say_ctx = (void *)(uintptr_t)log,
     };
     for (i = 0; i < id->hosts.n; i++) {
-        add_host(ret, id->hosts.list[i]);
+        auth_add_host(ret, id->hosts.list[i]);
     }
     if (id->hosts.n == 0) {
         guess_hosts(own->conf, ret);
@@ -169,10 +173,10 @@ int fl_credentials_own_pki(const struct fl_serverd_conf *own, struct fl_credenti
     return FL_OK;
 }
 
-/* --- changes --- */
+/* --- changed files --- */
 
-/* Which file it is, how long, and when it was written, behind what was seen of those before. */
-static uint64_t look_at(const char *path, uint64_t before)
+/* Adds the identity, length and modification time of a file to the fingerprint `before`. */
+static uint64_t auth_file_fingerprint(const char *path, uint64_t before)
 {
     uint64_t seen[5] = {before, 0, 0, 0, 0};
     struct stat st;
@@ -186,17 +190,17 @@ static uint64_t look_at(const char *path, uint64_t before)
     return fl_checksum(seen, sizeof(seen));
 }
 
-static uint64_t look_at_all(const struct fl_opt_texts *list, uint64_t before)
+static uint64_t auth_files_fingerprint(const struct fl_opt_texts *list, uint64_t before)
 {
     size_t i;
 
     for (i = 0; i < list->n; i++) {
-        before = look_at(list->list[i], before);
+        before = auth_file_fingerprint(list->list[i], before);
     }
     return before;
 }
 
-static uint64_t look_at_authority(const struct fl_serverd_conf *own)
+static uint64_t auth_authority_fingerprint(const struct fl_serverd_conf *own)
 {
     static const char *const names[] = {"root.pem", "intermediate.pem", "intermediate.key",
                                         "server.pem", "server.key"};
@@ -206,7 +210,7 @@ static uint64_t look_at_authority(const struct fl_serverd_conf *own)
 
     for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         (void)snprintf(path, sizeof(path), "%s/identity/%s", own->state_dir, names[i]);
-        seen = look_at(path, seen);
+        seen = auth_file_fingerprint(path, seen);
     }
     return seen;
 }
@@ -216,9 +220,11 @@ bool fl_credentials_changed(const struct fl_serverd_conf *own, uint64_t *seen)
     const struct fl_server_tls *t = own->conf->tls;
     uint64_t before = *seen;
 
-    *seen =
-        fl_auth_own_pki(own)
-            ? look_at_all(&t->crl, look_at_all(&t->ca, look_at(t->key, look_at(t->certificate, 0))))
-            : look_at_authority(own);
+    *seen = fl_auth_own_pki(own)
+                ? auth_files_fingerprint(
+                      &t->crl, auth_files_fingerprint(
+                                   &t->ca, auth_file_fingerprint(
+                                               t->key, auth_file_fingerprint(t->certificate, 0))))
+                : auth_authority_fingerprint(own);
     return *seen != before;
 }

@@ -1,11 +1,11 @@
 #ifndef FL_SERVERD_GUARD_IMPL_H
 #define FL_SERVERD_GUARD_IMPL_H
 
-/* Shared by the files of the guard. */
+/* Private to the auth*.c files. */
 
 #include "server/daemon/auth.h"
 
-/* Where the authority finds what it needs; points into `own` and itself. */
+/* Paths and settings of the authority; points into `own` and itself. */
 struct fl_auth_place {
     struct fl_authority_conf conf;
     const char *hosts[FL_AUTHORITY_HOSTS];
@@ -15,7 +15,7 @@ struct fl_auth_place {
 void fl_auth_place(const struct fl_serverd_conf *own, const struct fl_log *log,
                    struct fl_auth_place *ret);
 
-/* What the server shows and whom it believes; each is owned. */
+/* The server's certificate and the roots it trusts; each is owned. */
 struct fl_credentials {
     struct fl_chain *chain;
     struct fl_key *key;
@@ -23,28 +23,31 @@ struct fl_credentials {
 };
 
 void fl_credentials_done(struct fl_credentials *c);
-/* Of an operator's own PKI, as configured. */
+/* From the operator's own PKI, as configured. */
 FL_MUST_CHECK int fl_credentials_own_pki(const struct fl_serverd_conf *own,
                                          struct fl_credentials *ret, struct fl_err *err);
-/* Of the authority, as they are now. */
+/* From the authority, its current ones. */
 void fl_credentials_of(const struct fl_authority *authority, struct fl_credentials *ret);
-/* Do the files of `own` and of its authority look as they did when `*seen` was made? Updates it. */
+/*
+ * True when the files of `own` and of its authority have changed since `*seen`, which is updated.
+ */
 bool fl_credentials_changed(const struct fl_serverd_conf *own, uint64_t *seen);
 /* --- auth_dates.c --- */
 
 /*
- * Is what the server shows over (FL_EPERM), or will it be soon (FL_EAGAIN)? The text says which
- * file, both times and what to do. Soon is the last quarter of the validity, 30 days at most.
+ * FL_EPERM: a certificate that the server shows has expired; FL_EAGAIN: it expires soon. The text
+ * names the file, both times and what to do. Soon is the last quarter of the validity, 30 days at
+ * most.
  */
 FL_MUST_CHECK int fl_auth_dated(const struct fl_serverd_conf *own, const struct fl_chain *chain,
                                 int64_t now, struct fl_err *err);
-/* The same of what is above the server's certificate, where no start can make that anew. */
+/* The same for the issuers above the server's certificate where no start can renew them. */
 FL_MUST_CHECK int fl_auth_dated_authority(const struct fl_serverd_conf *own,
                                           const struct fl_chain *chain, int64_t now,
                                           struct fl_err *err);
-/* Say it in the log, once a day; `*said_s` is when it was, 0: say it in any case. */
-void fl_auth_tell_dates(const struct fl_serverd *srv, const struct fl_chain *chain, int64_t now,
-                        int64_t *said_s);
+/* Log it, once a day; `*said_s`: time of the last log line, 0: log in any case. */
+void fl_auth_log_dates(const struct fl_serverd *srv, const struct fl_chain *chain, int64_t now,
+                       int64_t *logged_s);
 
 struct fl_authority *fl_auth_authority(struct fl_auth *auth);
 

@@ -1,4 +1,4 @@
-/* The guard without a server: fl-serverd --init, and the look before a start. */
+/* Credentials without a running server: fl-serverd --init, and the checks before a start. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,19 +12,19 @@
 #include "server/daemon/serverd_exit.h"
 #include "server/daemon/serverd_preflight.h"
 
-static int64_t now_ms(void)
+static int64_t auth_init_now_ms(void)
 {
     return (int64_t)fl_clock_wall_ms();
 }
 
-/* What clients will be told, for the operator to see whether it is what he meant. */
+/* Print the addresses that clients get, so that the operator can check them. */
 static void print_made(const struct fl_serverd_conf *own, const struct fl_auth_place *place)
 {
     size_t i;
 
     (void)printf("federation '%s' has its identity in %s/identity\n", place->conf.federation,
                  own->state_dir);
-    (void)printf("clients reach it as");
+    (void)printf("clients connect to");
     for (i = 0; i < place->conf.n_hosts; i++) {
         (void)printf("%s %s", i == 0 ? "" : ",", place->hosts[i]);
     }
@@ -40,18 +40,17 @@ int fl_auth_init(const struct fl_serverd_conf *own, const struct fl_log *log, bo
     int rv;
 
     if (fl_auth_own_pki(own)) {
-        (void)fprintf(stderr,
-                      "fl-serverd: `tls: certificate` says that certificates are the operator's "
-                      "own: there is nothing to make here\n");
+        (void)fprintf(stderr, "fl-serverd: `tls: certificate` configures the operator's own "
+                              "certificates: nothing to create here\n");
         return FL_EXIT_CONFIG;
     }
     fl_auth_place(own, log, &place);
-    /* What root makes for a service has to be the service's, or it could not read it. */
+    /* Files that root creates must belong to the service user, or the service cannot read them. */
     rv = fl_owner_become(own->state_dir, own->path, NULL, &err);
     rv = rv == FL_OK ? fl_preflight_federation(own, &err) : rv;
     if (rv == FL_OK) {
-        rv = renew_root ? fl_authority_renew_root(&place.conf, now_ms(), &err)
-                        : fl_authority_init(&place.conf, now_ms(), &err);
+        rv = renew_root ? fl_authority_renew_root(&place.conf, auth_init_now_ms(), &err)
+                        : fl_authority_init(&place.conf, auth_init_now_ms(), &err);
     }
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
@@ -66,7 +65,7 @@ int fl_auth_init(const struct fl_serverd_conf *own, const struct fl_log *log, bo
  * state folder. Only a process of the unit has the credentials, so a check by hand may find
  * neither.
  */
-static bool find_key(const struct fl_serverd_conf *own, char *path, size_t size)
+static bool auth_init_find_key(const struct fl_serverd_conf *own, char *path, size_t size)
 {
     const char *credentials = getenv("CREDENTIALS_DIRECTORY");
 
@@ -79,8 +78,8 @@ static bool find_key(const struct fl_serverd_conf *own, char *path, size_t size)
            fl_fs_exists(path);
 }
 
-static int load_chain(const char *certificate, const char *key, struct fl_chain **ret,
-                      struct fl_err *err)
+static int auth_init_load_chain(const char *certificate, const char *key, struct fl_chain **ret,
+                                struct fl_err *err)
 {
     struct fl_key *pair = NULL;
     int rv;
@@ -102,19 +101,19 @@ static int check_authority(const struct fl_serverd_conf *own, char *notes, size_
     char certificate[FL_SERVER_PATH_MAX + 32];
     char key[FL_SERVER_PATH_MAX + 32];
     struct fl_chain *chain = NULL;
-    bool has_key = find_key(own, key, sizeof(key));
+    bool has_key = auth_init_find_key(own, key, sizeof(key));
     int rv;
 
     (void)snprintf(certificate, sizeof(certificate), "%s/identity/server.pem", own->state_dir);
     if (!fl_fs_exists(certificate)) {
         return fl_err_set(err, FL_ENOENT,
-                          "'%s' is not there: the federation has no identity yet; make it with "
+                          "'%s' does not exist: the federation has no identity yet; create it with "
                           "`fl-serverd --init` and this configuration, or set `insecure: yes`",
                           certificate);
     }
-    rv = load_chain(certificate, has_key ? key : NULL, &chain, err);
+    rv = auth_init_load_chain(certificate, has_key ? key : NULL, &chain, err);
     if (rv == FL_OK) {
-        rv = fl_auth_dated_authority(own, chain, now_ms() / 1000, &soon);
+        rv = fl_auth_dated_authority(own, chain, auth_init_now_ms() / 1000, &soon);
     }
     if (rv == FL_EAGAIN) {
         (void)snprintf(notes, size, "%s", soon.msg);
@@ -147,7 +146,7 @@ int fl_auth_check(const struct fl_serverd_conf *own, char *notes, size_t size, s
         return check_authority(own, notes, size, err);
     }
     rv = fl_credentials_own_pki(own, &c, err);
-    if (rv == FL_OK && fl_auth_dated(own, c.chain, now_ms() / 1000, &found) != FL_OK) {
+    if (rv == FL_OK && fl_auth_dated(own, c.chain, auth_init_now_ms() / 1000, &found) != FL_OK) {
         (void)snprintf(notes, size, "%s", found.msg); /* A start only warns of it. */
     }
     fl_credentials_done(&c);

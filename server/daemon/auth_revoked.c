@@ -1,4 +1,4 @@
-/* Which clients are denied: whose newest certificate is. */
+/* Finds the revoked clients: those whose newest certificate is revoked. */
 
 #include <stdio.h>
 #include <string.h>
@@ -7,28 +7,28 @@
 #include "server/daemon/auth_impl.h"
 #include "server/identity/certificates.h"
 
-/* The newest certificate of a name, as far as they have come. */
+/* The newest certificate of a name while the certificates are listed. */
 struct newest {
     char name[FL_IDENTITY_NAME_MAX]; /* "": none */
     enum fl_certificate_state state;
-    const struct fl_revoked *target; /* NULL: anybody */
-    bool meant;                      /* one of its certificates is the target */
+    const struct fl_revoked *target; /* NULL: any client */
+    bool matches;                    /* one of its certificates matches the target */
     fl_auth_revoked_cb *cb;
     void *ctx;
 };
 
-static int tell(const struct newest *newest)
+static int newest_report(const struct newest *newest)
 {
-    if (newest->name[0] == '\0' || !newest->meant) {
+    if (newest->name[0] == '\0' || !newest->matches) {
         return FL_OK;
     }
     switch (newest->state) {
     case FL_CERTIFICATE_REVOKED:
-        return newest->cb(newest->ctx, newest->name, FL_DENIED_KEEPS_NOTHING);
-    case FL_CERTIFICATE_EVICTED: /* It may join again, and what it contributed stays known. */
-        return newest->cb(newest->ctx, newest->name, FL_DENIED_KEEPS_RECORD);
+        return newest->cb(newest->ctx, newest->name, FL_REVOKED_KEEPS_NOTHING);
+    case FL_CERTIFICATE_EVICTED: /* The client may join again, so its contributions remain. */
+        return newest->cb(newest->ctx, newest->name, FL_REVOKED_KEEPS_RECORD);
     case FL_CERTIFICATE_DISABLED:
-        return newest->cb(newest->ctx, newest->name, FL_DENIED_KEEPS_ALL);
+        return newest->cb(newest->ctx, newest->name, FL_REVOKED_KEEPS_ALL);
     case FL_CERTIFICATE_VALID:
     case FL_CERTIFICATE_LAPSED:
     case FL_CERTIFICATE_OVER:
@@ -38,7 +38,7 @@ static int tell(const struct newest *newest)
     return FL_OK;
 }
 
-static bool is_meant(const struct fl_revoked *target, const struct fl_certificate *c)
+static bool newest_is_target(const struct fl_revoked *target, const struct fl_certificate *c)
 {
     if (target == NULL) {
         return true;
@@ -53,7 +53,7 @@ static bool is_meant(const struct fl_revoked *target, const struct fl_certificat
            memcmp(target->serial, c->serial, c->serial_len) == 0;
 }
 
-static int on_certificate(void *ctx, const struct fl_certificate *c)
+static int newest_on_certificate(void *ctx, const struct fl_certificate *c)
 {
     struct newest *newest = ctx;
     int rv = FL_OK;
@@ -62,12 +62,12 @@ static int on_certificate(void *ctx, const struct fl_certificate *c)
         return FL_OK;
     }
     if (strcmp(newest->name, c->name) != 0) {
-        rv = tell(newest);
-        newest->meant = false;
+        rv = newest_report(newest);
+        newest->matches = false;
     }
     (void)snprintf(newest->name, sizeof(newest->name), "%s", c->name);
     newest->state = c->state;
-    newest->meant = newest->meant || is_meant(newest->target, c);
+    newest->matches = newest->matches || newest_is_target(newest->target, c);
     return rv;
 }
 
@@ -75,10 +75,10 @@ int fl_auth_each_revoked(struct fl_authority *authority, const struct fl_revoked
                          fl_auth_revoked_cb *cb, void *ctx, struct fl_err *err)
 {
     struct newest newest = {.target = target, .cb = cb, .ctx = ctx};
-    int rv = fl_authority_certificates(authority, "", (int64_t)fl_clock_wall_ms(), on_certificate,
-                                       &newest, err);
+    int rv = fl_authority_certificates(authority, "", (int64_t)fl_clock_wall_ms(),
+                                       newest_on_certificate, &newest, err);
 
-    return rv == FL_OK ? tell(&newest) : rv;
+    return rv == FL_OK ? newest_report(&newest) : rv;
 }
 
 int fl_auth_revoked(struct fl_auth *auth, fl_auth_revoked_cb *cb, void *ctx, struct fl_err *err)

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where `name` is or belongs. */
-static size_t position(const struct fl_errors *e, const char *name)
+/* Index of `name`, or where to insert it. */
+static size_t errors_position(const struct fl_errors *e, const char *name)
 {
     size_t low = 0;
     size_t high = e->n;
@@ -23,7 +23,7 @@ static size_t position(const struct fl_errors *e, const char *name)
 
 const struct fl_client_error *fl_errors_find(const struct fl_errors *e, const char *name)
 {
-    size_t at = position(e, name);
+    size_t at = errors_position(e, name);
 
     return at < e->n && strcmp(e->list[at].name, name) == 0 ? &e->list[at] : NULL;
 }
@@ -34,7 +34,7 @@ static void drop_at(struct fl_errors *e, size_t at)
     (void)memmove(&e->list[at], &e->list[at + 1], (e->n - at) * sizeof(*e->list));
 }
 
-static void drop_oldest(struct fl_errors *e)
+static void errors_drop_oldest(struct fl_errors *e)
 {
     size_t oldest = 0;
     size_t i;
@@ -45,7 +45,7 @@ static void drop_oldest(struct fl_errors *e)
     drop_at(e, oldest);
 }
 
-static int reserve(struct fl_errors *e)
+static int errors_reserve(struct fl_errors *e)
 {
     size_t cap = e->cap > 0 ? 2 * e->cap : 16;
     struct fl_client_error *grown;
@@ -64,7 +64,7 @@ static int reserve(struct fl_errors *e)
 
 int fl_errors_set(struct fl_errors *e, const struct fl_client_error *error)
 {
-    size_t at = position(e, error->name);
+    size_t at = errors_position(e, error->name);
     int rv;
 
     if (at < e->n && strcmp(e->list[at].name, error->name) == 0) {
@@ -72,13 +72,13 @@ int fl_errors_set(struct fl_errors *e, const struct fl_client_error *error)
         return FL_OK;
     }
     if (e->n >= FL_ERRORS_MAX) {
-        drop_oldest(e);
+        errors_drop_oldest(e);
     }
-    rv = reserve(e);
+    rv = errors_reserve(e);
     if (rv != FL_OK) {
         return rv;
     }
-    at = position(e, error->name);
+    at = errors_position(e, error->name);
     (void)memmove(&e->list[at + 1], &e->list[at], (e->n - at) * sizeof(*e->list));
     e->list[at] = *error;
     e->n++;
@@ -87,7 +87,7 @@ int fl_errors_set(struct fl_errors *e, const struct fl_client_error *error)
 
 void fl_errors_drop(struct fl_errors *e, const char *name)
 {
-    size_t at = position(e, name);
+    size_t at = errors_position(e, name);
 
     if (at < e->n && strcmp(e->list[at].name, name) == 0) {
         drop_at(e, at);

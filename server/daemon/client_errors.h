@@ -2,25 +2,24 @@
 #define FL_SERVERD_ERRORS_H
 
 /*
- * The last thing that went wrong with each client, for people who look for the reason: the newest
- * FL_ERRORS_MAX of them, by name.
- * Threading: one thread.
+ * The newest error of each client, for operators: at most FL_ERRORS_MAX, sorted by name. Threading:
+ * one thread.
  */
 
 #include "server/store/store.h"
 
 struct fl_errors {
-    struct fl_client_error *list; /* [n] by rising name; owned */
+    struct fl_client_error *list; /* [n] ascending by name; owned */
     size_t n, cap;
 };
 
-/* Replaces the one that the client had; without room the oldest one goes. FL_ENOMEM. */
+/* Replaces the client's previous error; when full, the oldest error is dropped. FL_ENOMEM. */
 FL_MUST_CHECK int fl_errors_set(struct fl_errors *errors, const struct fl_client_error *error);
-/* NULL: nothing is known. Valid until the next set or drop. */
+/* NULL: no error is recorded. Valid until the next set or drop. */
 const struct fl_client_error *fl_errors_find(const struct fl_errors *errors, const char *name);
 void fl_errors_drop(struct fl_errors *errors, const char *name);
 /*
- * Those that are `limit_ms` old at `up_ms` (the clock of fl_client_error.up_ms) and whose name is
+ * Errors that are `limit_ms` old at `up_ms` (the clock of fl_client_error.up_ms) and whose name is
  * not `known`: into old[errors->n]. Returns how many.
  */
 size_t fl_errors_old(const struct fl_errors *errors, uint64_t up_ms, uint64_t limit_ms,

@@ -1,12 +1,13 @@
 /*
- * Attend calls: the life of a session.
+ * Attend calls: the control stream of a session. Runs on the network loop; client commands are in
+ * control_stream_command.c, data summaries in control_stream_summary.c.
  *
- * The happy path: the call begins; hello comes in and is checked; the coordinator gives
- * the client its number (FL_NET_MSG_JOINED); the slot's older session, if any, is fenced;
- * Welcome goes out; commands and events follow until either side ends.
- * Failure modes: no hello, or a bad one: the call ends with a status and, where the
- * client can act on it, a Refused before; silence for three heartbeats; the peer goes
- * away at any time, also while the coordinator is being asked.
+ * A successful session: the call begins; Hello arrives and is checked; the coordinator assigns the
+ * client number (FL_NET_MSG_JOINED); an older session of the same client, if any, is ended; Welcome
+ * is sent; commands and events follow until either side ends the call. Failures: no Hello, or a bad
+ * one: the call ends with a status and, where the client can act on it, a Refused message before;
+ * no message for three heartbeats; the peer disconnects at any time, also while the coordinator is
+ * working on its Hello.
  */
 
 #include <stdio.h>
@@ -19,7 +20,7 @@
 #include "server/work/welcome.h"
 
 #define HEARTBEATS_OF_SILENCE 3
-#define HEARD_EVERY_MS        1000
+#define ALIVE_REPORT_MS       1000
 
 const char *fl_control_stream_who(const struct fl_control_stream *attend)
 {
@@ -61,7 +62,7 @@ static bool hello_fits(struct fl_control_stream *attend, const struct fl_wire_he
 
         (void)snprintf(text, sizeof(text),
                        "the client's model has another layout (%.16s) than the federation's "
-                       "(%.16s): %zu units, %zu parameters expected",
+                       "(%.16s): %zu layers, %zu parameters expected",
                        fl_hex(have, hello->digest, FL_DIGEST_SIZE),
                        fl_hex(want, fl_layout_digest(layout), FL_DIGEST_SIZE),
                        fl_layout_units(layout), fl_layout_count(layout));
@@ -71,7 +72,7 @@ static bool hello_fits(struct fl_control_stream *attend, const struct fl_wire_he
     return true;
 }
 
-/* Who shows a certificate is who it says he is. */
+/* The name in Hello must be that of the certificate, if the connection has one. */
 static bool name_fits(struct fl_control_stream *attend)
 {
     const struct fl_identity *identity = fl_call_identity(attend->call);
@@ -82,8 +83,8 @@ static bool name_fits(struct fl_control_stream *attend)
         return true;
     }
     (void)snprintf(text, sizeof(text),
-                   "its certificate is for '%s', and it says that it is '%s': `name` in the "
-                   "client's configuration has to be that of its certificate, or is left out",
+                   "its certificate is for '%s', but its Hello names '%s': set `name` in the "
+                   "client's configuration to the name of its certificate, or leave it out",
                    identity->name, attend->name);
     fl_control_stream_refuse(attend, FL_WIRE_REASON_NAME, 0, text);
     return false;
@@ -98,7 +99,7 @@ static void on_hello(struct fl_control_stream *attend, struct fl_wire_event *eve
 {
     struct fl_coord_msg *up;
 
-    /* Decoding has checked the name, its length included. */
+    /* Decoding has checked the name and its length. */
     FL_REQUIRE(fl_str_copy(attend->name, sizeof(attend->name), event->u.hello.client) == FL_OK);
     if (!name_fits(attend) || !hello_fits(attend, &event->u.hello)) {
         return;
@@ -110,11 +111,11 @@ static void on_hello(struct fl_control_stream *attend, struct fl_wire_event *eve
     }
     attend->greeted = true;
     *greeted_of(attend) += 1;
-    fl_call_set_patient(attend->call, true); /* Heartbeats tell whether it lives. */
+    fl_call_set_patient(attend->call, true); /* Heartbeats detect a dead peer. */
     up->session = attend->id;
     up->event = *event;
     *event = (struct fl_wire_event){0};
-    if (attend->frontend->srv->auth == NULL) { /* No name has a certificate. */
+    if (attend->frontend->srv->auth == NULL) { /* Without TLS no name has a certificate. */
         fl_control_stream_ask(attend, up);
     } else if (attend->verified) {
         fl_control_stream_shown(attend, fl_call_identity(attend->call));
@@ -124,18 +125,18 @@ static void on_hello(struct fl_control_stream *attend, struct fl_wire_event *eve
     }
 }
 
-/* The coordinator keeps when a client was last heard, and need not know it to the millisecond. */
-static void tell_heard(struct fl_control_stream *attend)
+/* Report the client as alive. The coordinator needs the time only to about a heartbeat. */
+static void control_report_heard(struct fl_control_stream *attend)
 {
     struct fl_push_progress progress;
     struct fl_coord_msg *up;
 
-    if (attend->heard_ms < attend->told_ms + HEARD_EVERY_MS) {
+    if (attend->heard_ms < attend->reported_ms + ALIVE_REPORT_MS) {
         return;
     }
-    up = fl_coord_msg_new(FL_COORD_MSG_HEARD);
-    if (up != NULL) { /* Else with the next sign of life. */
-        attend->told_ms = attend->heard_ms;
+    up = fl_coord_msg_new(FL_COORD_MSG_ALIVE);
+    if (up != NULL) { /* Without memory the next message reports it. */
+        attend->reported_ms = attend->heard_ms;
         up->client = attend->client;
         if (fl_push_progress(attend->frontend->slots[attend->client].push, &progress)) {
             up->type = FL_COORD_MSG_PROGRESS;
@@ -148,22 +149,22 @@ static void tell_heard(struct fl_control_stream *attend)
     }
 }
 
-static void heartbeat(struct fl_control_stream *attend)
+static void control_heartbeat(struct fl_control_stream *attend)
 {
     struct fl_wire_command command = {.type = FL_WIRE_HEARTBEAT_COMMAND};
 
-    tell_heard(attend);
+    control_report_heard(attend);
     command.u.heartbeat = ++attend->heartbeat;
     fl_control_stream_command(attend, &command);
 }
 
-/* Counted in the inbox as posted already. */
-static void post(struct fl_control_stream *attend, struct fl_wire_event *event)
+/* The inbox has counted it as posted. */
+static void control_post_event(struct fl_control_stream *attend, struct fl_wire_event *event)
 {
     struct fl_frontend *frontend = attend->frontend;
     struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_EVENT);
 
-    if (up == NULL) { /* The client comes again, and tells it again. */
+    if (up == NULL) { /* The client reconnects and sends it again. */
         fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
@@ -177,27 +178,27 @@ static void post(struct fl_control_stream *attend, struct fl_wire_event *event)
     fl_frontend_up(frontend, up);
 }
 
-/* Returns whether the message was dealt with: one that waits keeps its credit. */
-static bool forward(struct fl_control_stream *attend, struct fl_wire_event *event,
-                    const uint8_t *data, size_t len)
+/* Returns whether the message was consumed; a queued message keeps its credit. */
+static bool control_forward_event(struct fl_control_stream *attend, struct fl_wire_event *event,
+                                  const uint8_t *data, size_t len)
 {
     bool now = false;
     int rv = fl_inbox_put(&attend->inbox, data, len, &now);
 
     if (rv != FL_OK) {
         fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED,
-                       "the client tells more than the federation asked for");
+                       "the client sends more events than the server requested");
         return true;
     }
     if (now) {
-        post(attend, event);
+        control_post_event(attend, event);
     }
     return now;
 }
 
 /* As fl_call_handler.on_message. */
-static bool on_event(struct fl_control_stream *attend, struct fl_wire_event *event,
-                     const uint8_t *data, size_t len)
+static bool control_on_event(struct fl_control_stream *attend, struct fl_wire_event *event,
+                             const uint8_t *data, size_t len)
 {
     if (event->type == FL_WIRE_HELLO) {
         if (attend->greeted) {
@@ -213,17 +214,17 @@ static bool on_event(struct fl_control_stream *attend, struct fl_wire_event *eve
         return true;
     }
     if (event->type == FL_WIRE_HEARTBEAT_EVENT) {
-        heartbeat(attend);
+        control_heartbeat(attend);
         return true;
     }
     if (event->type == FL_WIRE_OFFER) {
         fl_control_stream_offer(attend, &event->u.offer);
         return true;
     }
-    return forward(attend, event, data, len);
+    return control_forward_event(attend, event, data, len);
 }
 
-static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+static bool control_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct fl_control_stream *attend = ctx;
     struct fl_wire_event event;
@@ -238,18 +239,18 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
                     rv == FL_ENOMEM ? "cannot read an event, ending the session" : "bad event",
                     fl_call_peer(call), fl_err_text(&err, rv));
         fl_frontend_fail(call, rv,
-                         &err); /* too large is RESOURCE_EXHAUSTED, the rest INVALID_ARGUMENT */
+                         &err); /* too large: RESOURCE_EXHAUSTED; others: INVALID_ARGUMENT */
         return true;
     }
-    dealt = on_event(attend, &event, data, len);
+    dealt = control_on_event(attend, &event, data, len);
     if (event.type != 0) {
         fl_wire_event_done(&event);
     }
     return dealt;
 }
 
-/* Left unsaid, the coordinator would go on to count on that client. */
-static void say_lost(struct fl_frontend *frontend, uint32_t client)
+/* Must not be lost: the coordinator would keep waiting for this client. */
+static void control_post_lost(struct fl_frontend *frontend, uint32_t client)
 {
     struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_LOST);
 
@@ -260,7 +261,7 @@ static void say_lost(struct fl_frontend *frontend, uint32_t client)
     fl_frontend_up(frontend, up);
 }
 
-/* Left unsaid, one is not counted. */
+/* Without memory this takeover is not counted. */
 static void end_older(struct fl_control_stream *attend, struct fl_control_stream *older)
 {
     struct fl_frontend *frontend = attend->frontend;
@@ -270,8 +271,8 @@ static void end_older(struct fl_control_stream *attend, struct fl_control_stream
     (void)snprintf(text, sizeof(text), "from %s to %s", fl_call_peer(older->call),
                    fl_call_peer(attend->call));
     fl_log_peer(frontend->srv->log, FL_LOG_WARNING, "attend", fl_control_stream_who(attend),
-                "client '%s': a newer session took over, %s: if this repeats, two machines use one "
-                "identity",
+                "client '%s' disconnected: a newer session took over, %s: if this repeats, two "
+                "machines use one identity",
                 attend->name, text);
     fl_call_finish(older->call, FL_GRPC_ABORTED,
                    "a newer session with the same client name took over: if this repeats, two "
@@ -284,30 +285,30 @@ static void end_older(struct fl_control_stream *attend, struct fl_control_stream
     }
 }
 
-static void tell_lost(struct fl_control_stream *attend)
+static void control_report_lost(struct fl_control_stream *attend)
 {
     struct fl_frontend *frontend = attend->frontend;
 
     if (!attend->joined || frontend->slots[attend->client].attend != attend) {
-        return; /* Never joined, or a newer session has the slot. */
+        return; /* It never joined, or a newer session owns the slot. */
     }
     frontend->slots[attend->client].attend = NULL;
     if (fl_control_stream_asked(frontend, attend->name)) {
-        return; /* Should the newer one go before it is answered, fl_control_stream_joined() tells.
-                 */
+        return; /* If the newer session ends before it is answered, fl_control_stream_joined()
+                   reports the loss. */
     }
-    say_lost(frontend, attend->client);
+    control_post_lost(frontend, attend->client);
 }
 
-/* The token is void before the peer can know that the session has ended. */
-static void on_end(struct fl_call *call, void *ctx)
+/* The token is invalidated before the peer can learn that the session has ended. */
+static void control_on_end(struct fl_call *call, void *ctx)
 {
-    tell_lost(ctx);
+    control_report_lost(ctx);
     fl_call_finish(call, FL_GRPC_OK, NULL);
 }
 
-static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                      const char *message)
+static void control_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                              const char *message)
 {
     struct fl_control_stream *attend = ctx;
     struct fl_frontend *frontend = attend->frontend;
@@ -320,8 +321,8 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     if (attend->greeted) {
         *greeted_of(attend) -= 1;
     }
-    fl_control_stream_ask_no_more(attend);
-    tell_lost(attend);
+    fl_control_stream_withdraw_hello(attend);
+    control_report_lost(attend);
     fl_list_remove(&attend->link);
     fl_buf_done(&attend->offer);
     fl_inbox_done(&attend->inbox);
@@ -329,7 +330,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
 }
 
 static const struct fl_call_handler attend_handler = {
-    .on_message = on_message, .on_end = on_end, .on_closed = on_closed};
+    .on_message = control_on_message, .on_end = control_on_end, .on_closed = control_on_closed};
 
 void fl_control_stream_start(struct fl_call *call, void *ctx)
 {
@@ -353,7 +354,7 @@ void fl_control_stream_start(struct fl_call *call, void *ctx)
     fl_call_set_handler(call, &attend_handler, attend);
 }
 
-/* --- from the coordinator --- */
+/* --- messages from the coordinator --- */
 
 struct fl_control_stream *fl_control_stream_find(struct fl_frontend *frontend, uint64_t id)
 {
@@ -367,8 +368,8 @@ struct fl_control_stream *fl_control_stream_find(struct fl_frontend *frontend, u
     return NULL;
 }
 
-/* What a joining client is told of the federation and of its session. */
-static void welcome(struct fl_control_stream *attend)
+/* Sends Welcome: the federation and the session parameters. */
+static void control_send_welcome(struct fl_control_stream *attend)
 {
     const struct fl_serverd *srv = attend->frontend->srv;
     const struct fl_server_conf *conf = srv->conf;
@@ -406,18 +407,19 @@ void fl_control_stream_joined(struct fl_frontend *frontend, const struct fl_net_
     struct fl_control_stream *attend = fl_control_stream_answered(frontend, down->session);
     struct fl_slot_rec *slot = fl_frontend_slot(frontend, down->client);
     struct fl_control_stream *older;
-    bool here = attend != NULL && attend->call != NULL;
+    bool is_open = attend != NULL && attend->call != NULL;
 
-    /* It went away in the meantime, or has to come again. */
-    if (!here || slot == NULL ||
-        fl_random_bytes(attend->token.id, sizeof(attend->token.id)) != FL_OK) {
-        if (here) {
+    /* The session ended in the meantime, or the client has to reconnect. */
+    if (!is_open || slot == NULL ||
+        fl_random_bytes(attend->token.id, sizeof(attend->token.id)) != FL_OK)
+    {
+        if (is_open) {
             fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED,
-                           "no memory or no random numbers for a session");
+                           "out of memory or of random numbers for a session");
         }
         if ((slot == NULL || slot->attend == NULL) &&
             !fl_control_stream_asked(frontend, down->text)) {
-            say_lost(frontend, down->client);
+            control_post_lost(frontend, down->client);
         }
         return;
     }
@@ -433,7 +435,7 @@ void fl_control_stream_joined(struct fl_frontend *frontend, const struct fl_net_
     }
     fl_log_peer(frontend->srv->log, FL_LOG_INFO, "attend", fl_control_stream_who(attend),
                 "client '%s' joined from %s", attend->name, fl_call_peer(attend->call));
-    welcome(attend);
+    control_send_welcome(attend);
 }
 
 void fl_control_stream_release(struct fl_frontend *frontend, const struct fl_net_msg *down)
@@ -444,10 +446,11 @@ void fl_control_stream_release(struct fl_frontend *frontend, const struct fl_net
         return;
     }
     frontend->slots[down->client].attend = NULL;
-    attend->joined = false; /* What it still says is nobody's. */
+    attend->joined = false; /* Later messages of this client are ignored. */
     if (attend->call != NULL) {
         fl_call_finish(attend->call, FL_GRPC_UNAVAILABLE,
-                       down->text != NULL ? down->text : "the client is forgotten");
+                       down->text != NULL ? down->text
+                                          : "the client was forgotten by the operator");
     }
 }
 
@@ -469,7 +472,7 @@ void fl_control_stream_bad_offer(struct fl_frontend *frontend, const struct fl_n
     }
 }
 
-/* The coordinator took an event: the next one may go, and gives back its credit. */
+/* The coordinator consumed an event: post the next one and return its credit. */
 void fl_control_stream_taken(struct fl_frontend *frontend, const struct fl_net_msg *down)
 {
     struct fl_control_stream *attend =
@@ -480,7 +483,7 @@ void fl_control_stream_taken(struct fl_frontend *frontend, const struct fl_net_m
 
     frontend->n_events--;
     if (attend == NULL || attend->id != down->session || attend->call == NULL) {
-        return; /* That session is over. */
+        return; /* That session has ended. */
     }
     fl_inbox_taken(&attend->inbox);
     fl_buf_init(&buf, SIZE_MAX);
@@ -490,12 +493,12 @@ void fl_control_stream_taken(struct fl_frontend *frontend, const struct fl_net_m
         rv = fl_wire_event_decode(buf.data, buf.len, &event, NULL);
     }
     if (rv == FL_OK) {
-        post(attend, &event);
+        control_post_event(attend, &event);
         if (event.type != 0) {
             fl_wire_event_done(&event);
         }
     } else if (rv != FL_ENOENT) {
-        fl_call_cancel(attend->call); /* No memory: it was decoded before. */
+        fl_call_cancel(attend->call); /* Out of memory: it was decoded successfully before. */
     }
     fl_buf_done(&buf);
 }
@@ -508,8 +511,8 @@ void fl_control_stream_sweep(struct fl_frontend *frontend, uint64_t now_ms)
     FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
         if (a->call != NULL && now_ms > a->heard_ms + limit) {
             fl_log_peer(frontend->srv->log, FL_LOG_WARNING, "attend", fl_control_stream_who(a),
-                        "client '%s' at %s is silent for %llu ms, ending its session", a->name,
-                        fl_call_peer(a->call), (unsigned long long)(now_ms - a->heard_ms));
+                        "client '%s' at %s timed out: no message for %llu ms, ending its session",
+                        a->name, fl_call_peer(a->call), (unsigned long long)(now_ms - a->heard_ms));
             a->heard_ms = now_ms;
             fl_call_cancel(a->call);
         }

@@ -1,4 +1,8 @@
-/* Commands to clients: what the coordinator told, as messages on their control streams. */
+/*
+ * Commands to clients: encodes the messages of the coordinator (task, upload mask, verdict,
+ * evaluation, drain) and queues them on the control streams. Runs on the network loop. Does not
+ * decide anything about a round.
+ */
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,22 +27,24 @@ void fl_control_stream_command(struct fl_control_stream *attend,
     }
     fl_buf_done(&buf);
     if (rv != FL_OK && rv != FL_ECLOSED) {
-        /* It does not read its control stream: a session without commands is no session. */
+        /*
+         * The client does not read its control stream, and a session without commands is useless.
+         */
         fl_log_peer(attend->frontend->srv->log, FL_LOG_WARNING, "attend",
                     fl_control_stream_who(attend),
-                    "client '%s' at %s does not take commands (%s), ending its session",
+                    "client '%s' at %s does not read its commands (%s), ending its session",
                     attend->name, fl_call_peer(attend->call), fl_strerror(rv));
         fl_call_cancel(attend->call);
     }
 }
 
-/* Takes the units: what the client was told is what it may push. */
-static void grant(struct fl_frontend *frontend, struct fl_net_msg *down)
+/* Takes the units of `down`: the upload mask, which limits what the client may push. */
+static void command_set_upload_mask(struct fl_frontend *frontend, struct fl_net_msg *down)
 {
     struct fl_slot_rec *slot = fl_frontend_slot(frontend, down->client);
 
     if (slot == NULL) {
-        fl_serverd_no_memory(frontend->srv, "a grant");
+        fl_serverd_no_memory(frontend->srv, "an upload mask");
     }
     slot->grant = (struct fl_session_key){down->round, down->attempt};
     free(slot->units);
@@ -46,7 +52,7 @@ static void grant(struct fl_frontend *frontend, struct fl_net_msg *down)
     down->units = NULL;
 }
 
-/* All model-shaped bundles have the same length. */
+/* All model-shaped payloads have the same length. */
 static struct fl_wire_bundle model_ref(const struct fl_frontend *frontend, const char *name)
 {
     return (struct fl_wire_bundle){.name = fl_wire_lend(name),
@@ -54,7 +60,7 @@ static struct fl_wire_bundle model_ref(const struct fl_frontend *frontend, const
                                             sizeof(float)};
 }
 
-/* The bundle as it lies here; one that is not there has no bytes. */
+/* The payload as it is served; 0 bytes: it is not served. */
 static struct fl_wire_bundle bundle_ref(const struct fl_frontend *frontend, const char *name,
                                         uint64_t round)
 {
@@ -69,9 +75,9 @@ static struct fl_wire_bundle bundle_ref(const struct fl_frontend *frontend, cons
     return ref;
 }
 
-/* What the client needs for this task; all that have the model's shape are as long as it. */
-static size_t list_bundles(const struct fl_frontend *frontend, const struct fl_net_msg *down,
-                           struct fl_wire_bundle *list)
+/* The payloads that the client needs for this task; all model-shaped ones have the same length. */
+static size_t command_list_payloads(const struct fl_frontend *frontend,
+                                    const struct fl_net_msg *down, struct fl_wire_bundle *list)
 {
     struct fl_bundle_name names[FL_BUNDLES_MAX];
     size_t n_names = fl_bundles_of(frontend->srv->conf->strategy, names);
@@ -98,7 +104,7 @@ static void make_task(const struct fl_frontend *frontend, const struct fl_net_ms
     c->u.task = (struct fl_wire_task){.round = down->round,
                                       .attempt = down->attempt,
                                       .bundles = bundles,
-                                      .n_bundles = list_bundles(frontend, down, bundles),
+                                      .n_bundles = command_list_payloads(frontend, down, bundles),
                                       .learning_rate = down->learning_rate,
                                       .seed = down->seed,
                                       .order_seed = down->order_seed,
@@ -141,7 +147,7 @@ static void make_command(const struct fl_frontend *frontend, const struct fl_net
                                                       : FL_WIRE_DISMISSED;
         c->u.verdict.round = down->round;
         c->u.verdict.attempt = down->attempt;
-        if (down->text != NULL) { /* It becomes no longer. */
+        if (down->text != NULL) { /* The public text is never longer than the original. */
             (void)fl_frontend_public(frontend, down->text, down->text, strlen(down->text) + 1);
         }
         c->u.verdict.reason = down->text;
@@ -161,11 +167,14 @@ void fl_control_stream_down(struct fl_frontend *frontend, struct fl_net_msg *dow
         fl_control_stream_command(attend, &command);
     }
     if (down->units != NULL && (down->type == FL_NET_MSG_TASK || down->type == FL_NET_MSG_PLAN)) {
-        grant(frontend, down);
+        command_set_upload_mask(frontend, down);
     }
 }
 
-/* A server that stays keeps the sessions of those who stay too: it may be extended. */
+/*
+ * With when_finished: stay, the server keeps its sessions after the last round, which may be
+ * extended.
+ */
 static bool keeps_sessions(const struct fl_frontend *frontend, uint64_t reconnect_ms)
 {
     return reconnect_ms == 0 && frontend->srv->conf->main->when_finished == FL_FINISHED_STAY;

@@ -1,7 +1,7 @@
 /*
- * Hellos on their way to the coordinator, in the order they came. Only a few are with it at a
- * time: so what a flood of them leaves in its queue is bounded, and one whose call has ended
- * before its turn is never asked about.
+ * Queues Hellos for the coordinator in the order of arrival. Only a few are posted at a time, which
+ * bounds the coordinator's queue during a flood of connections, and a session that ends before its
+ * turn is never posted.
  */
 
 #include <string.h>
@@ -9,14 +9,14 @@
 #include "server/daemon/frontend_impl.h"
 #include "server/daemon/runtime.h"
 
-/* Hellos at the coordinator: enough to keep it busy while an answer travels. */
-#define HELLOS_ASKED 64
+/* Hellos posted at a time: enough to keep the coordinator busy while an answer travels. */
+#define HELLOS_POSTED_MAX 64
 
-static void ask_next(struct fl_frontend *frontend)
+static void hello_post_next(struct fl_frontend *frontend)
 {
     struct fl_control_stream *attend;
 
-    while (frontend->n_asked < HELLOS_ASKED &&
+    while (frontend->n_asked < HELLOS_POSTED_MAX &&
            (attend = FL_LIST_FIRST(&frontend->waiting, struct fl_control_stream, hellos)) != NULL)
     {
         struct fl_coord_msg *up = attend->hello;
@@ -34,10 +34,10 @@ void fl_control_stream_ask(struct fl_control_stream *attend, struct fl_coord_msg
 {
     attend->hello = up;
     fl_list_append(&attend->frontend->waiting, &attend->hellos);
-    ask_next(attend->frontend);
+    hello_post_next(attend->frontend);
 }
 
-void fl_control_stream_ask_no_more(struct fl_control_stream *attend)
+void fl_control_stream_withdraw_hello(struct fl_control_stream *attend)
 {
     if (attend->asked) {
         fl_list_remove(&attend->hellos);
@@ -57,10 +57,10 @@ struct fl_control_stream *fl_control_stream_answered(struct fl_frontend *fronten
         a = FL_LIST_NEXT(&frontend->asked, a, struct fl_control_stream, hellos);
     }
     if (a != NULL) {
-        fl_control_stream_ask_no_more(a);
+        fl_control_stream_withdraw_hello(a);
     }
     frontend->n_asked--;
-    ask_next(frontend);
+    hello_post_next(frontend);
     return a;
 }
 

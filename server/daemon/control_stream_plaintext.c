@@ -1,11 +1,12 @@
 /*
- * Sessions without TLS beside others with it (`listen_insecure`). Such a peer is believed by the
- * name that it sends, unless that name has a certificate or is denied: else anybody who reaches the
- * plaintext address could take over the session of a client with a certificate. The database of
- * certificates belongs to the guard's lane, so a plaintext hello waits for its answer. What changes
- * later ends a session: a denial at the next review, a certificate for the name at its issue.
+ * Sessions without TLS on a server that also listens with TLS (`listen_insecure`). The name that
+ * such a peer sends is accepted, unless a certificate exists for it or it is revoked: otherwise any
+ * peer that reaches the plaintext address could take over the session of a client with a
+ * certificate. The database of certificates belongs to the identity thread, so a plaintext Hello
+ * waits for its answer. Later changes end a session: a revocation at the next review, a certificate
+ * for the name when it is issued.
  *
- * Threading: the network loop; look_up() runs on the guard's lane.
+ * Threading: the network loop; plain_name_look_up() runs on the identity thread.
  */
 
 #include <stdio.h>
@@ -17,11 +18,11 @@
 #include "server/daemon/runtime.h"
 #include "server/identity/plain_names.h"
 
-/* A name on the guard's lane. */
+/* A name being looked up on the identity thread. */
 struct plain_name {
     struct fl_frontend *frontend;
     uint64_t session;
-    struct fl_coord_msg *up; /* owned; NULL: the name was shown with a certificate */
+    struct fl_coord_msg *up; /* owned; NULL: the name was authenticated by a certificate */
     char name[FL_NAME_MAX];
     int64_t not_after;
     int code;
@@ -45,7 +46,7 @@ static bool is_plain(const struct fl_control_stream *attend)
     return attend->call != NULL && attend->greeted && !attend->verified;
 }
 
-/* A session with a certificate, however far its hello has come. */
+/* True for a session with a certificate, also before its Hello is answered. */
 static bool is_in_use(const struct fl_frontend *frontend, const char *name)
 {
     const struct fl_control_stream *a;
@@ -61,14 +62,14 @@ static bool is_in_use(const struct fl_frontend *frontend, const char *name)
     return false;
 }
 
-static void look_up(struct fl_authority *authority, void *arg)
+static void plain_name_look_up(struct fl_authority *authority, void *arg)
 {
     struct plain_name *p = arg;
 
     p->code = fl_authority_check_plain(authority, p->name, &p->err);
 }
 
-static void on_looked_up(void *arg)
+static void plain_name_looked_up(void *arg)
 {
     struct plain_name *p = arg;
     struct fl_control_stream *attend = fl_control_stream_find(p->frontend, p->session);
@@ -101,7 +102,8 @@ void fl_control_stream_ask_plain(struct fl_control_stream *attend, struct fl_coo
 
     if (p != NULL) {
         p->up = up;
-        rv = fl_auth_submit(attend->frontend->srv->auth, look_up, on_looked_up, p);
+        rv = fl_auth_submit(attend->frontend->srv->auth, plain_name_look_up, plain_name_looked_up,
+                            p);
     }
     if (rv != FL_OK) {
         fl_coord_msg_free(up);
@@ -112,9 +114,9 @@ void fl_control_stream_ask_plain(struct fl_control_stream *attend, struct fl_coo
     }
 }
 
-/* --- names that are shown with a certificate of an operator's own PKI --- */
+/* --- names authenticated by a certificate of an operator's own PKI --- */
 
-static void note(struct fl_authority *authority, void *arg)
+static void plain_name_record(struct fl_authority *authority, void *arg)
 {
     struct plain_name *p = arg;
 
@@ -127,8 +129,8 @@ static void on_noted(void *arg)
 
     if (p->code != FL_OK) {
         fl_log(p->frontend->srv->log, FL_LOG_WARNING, "identity",
-               "the certificate of '%s' is not noted, a client without TLS may use the name once "
-               "'%s' is disconnected: %s",
+               "the certificate of '%s' is not recorded, a client without TLS may use the name "
+               "once '%s' is disconnected: %s",
                p->name, p->name, fl_err_text(&p->err, p->code));
     }
     free(p);
@@ -143,28 +145,28 @@ void fl_control_stream_shown(const struct fl_control_stream *attend,
 
     fl_control_stream_certified(frontend, attend->name);
     if (!fl_auth_own_pki(frontend->srv->own)) {
-        return; /* Its issue is in the database. */
+        return; /* The database has it since its issue. */
     }
     p = plain_name_new(attend);
     if (p != NULL) {
         p->not_after = identity->not_after;
-        rv = fl_auth_submit(frontend->srv->auth, note, on_noted, p);
+        rv = fl_auth_submit(frontend->srv->auth, plain_name_record, on_noted, p);
     }
-    if (rv == FL_ENOMEM) { /* With its next session. */
+    if (rv == FL_ENOMEM) { /* The next session retries. */
         fl_log(frontend->srv->log, FL_LOG_WARNING, "identity",
-               "out of memory to note the certificate of '%s'", attend->name);
+               "out of memory to record the certificate of '%s'", attend->name);
     }
     if (rv != FL_OK) {
         free(p);
     }
 }
 
-/* --- sessions that may not go on --- */
+/* --- ending plaintext sessions --- */
 
 static void end_plain(struct fl_control_stream *attend, const char *why)
 {
     fl_log_peer(attend->frontend->srv->log, FL_LOG_WARNING, "attend", fl_call_peer(attend->call),
-                "client '%s' at %s without TLS, ending its session: %s", attend->name,
+                "client '%s' at %s without TLS refused, ending its session: %s", attend->name,
                 fl_call_peer(attend->call), why);
     fl_call_finish(attend->call, FL_GRPC_PERMISSION_DENIED, why);
 }

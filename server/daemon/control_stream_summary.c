@@ -1,42 +1,46 @@
 /*
- * What a client tells of its data, in pieces of its Attend stream (wants_offer). They are put
- * together here, within limits.offer, and go to the coordinator as a whole.
+ * Data summaries, in pieces on the Attend stream (wants_offer). The pieces are assembled here,
+ * within limits.offer, and posted to the coordinator as a whole.
  */
 
 #include <stdio.h>
 
 #include "server/daemon/frontend_impl.h"
 
-static void refuse(struct fl_control_stream *attend, enum fl_grpc_status status, const char *text)
+static void summary_piece_refuse(struct fl_control_stream *attend, enum fl_grpc_status status,
+                                 const char *text)
 {
     fl_log_peer(attend->frontend->srv->log, FL_LOG_WARNING, "attend", fl_control_stream_who(attend),
-                "offer of client '%s' at %s: %s", attend->name, fl_call_peer(attend->call), text);
+                "data summary of client '%s' at %s rejected: %s", attend->name,
+                fl_call_peer(attend->call), text);
     fl_buf_done(&attend->offer);
     attend->wants_offer = false;
     fl_call_finish(attend->call, status, text);
 }
 
-/* NULL, or why the piece does not go on from the ones before. */
-static const char *misfit(const struct fl_control_stream *attend, const struct fl_wire_offer *piece)
+/* NULL, or why the piece does not continue the previous ones. */
+static const char *summary_piece_error(const struct fl_control_stream *attend,
+                                       const struct fl_wire_offer *piece)
 {
     if (!attend->wants_offer) {
-        return "nothing, or nothing more, is to be offered in this session";
+        return "no data summary, or no more of it, is expected in this session";
     }
     if (piece->offset != attend->offer.len) {
-        return "the pieces of an offer have gaps or overlap";
+        return "the pieces of the data summary have gaps or overlap";
     }
     if (piece->offset > 0 && piece->total != attend->offer_total) {
-        return "the pieces of an offer are of different totals";
+        return "the pieces of the data summary have different totals";
     }
-    return piece->len == 0 && piece->total > 0 ? "an empty piece of an offer that is not" : NULL;
+    return piece->len == 0 && piece->total > 0 ? "empty piece in a data summary that is not empty"
+                                               : NULL;
 }
 
-static void tell_coordinator(struct fl_control_stream *attend)
+static void summary_post(struct fl_control_stream *attend)
 {
     struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_OFFER);
 
     if (up == NULL) {
-        refuse(attend, FL_GRPC_UNAVAILABLE, "out of memory");
+        summary_piece_refuse(attend, FL_GRPC_UNAVAILABLE, "out of memory");
         return;
     }
     up->session = attend->id;
@@ -50,18 +54,19 @@ static void tell_coordinator(struct fl_control_stream *attend)
 
 void fl_control_stream_offer(struct fl_control_stream *attend, const struct fl_wire_offer *piece)
 {
-    const char *why = misfit(attend, piece);
+    const char *why = summary_piece_error(attend, piece);
     char text[160];
     int rv;
 
     if (why != NULL) {
-        refuse(attend, FL_GRPC_INVALID_ARGUMENT, why);
+        summary_piece_refuse(attend, FL_GRPC_INVALID_ARGUMENT, why);
         return;
     }
     if (piece->total > attend->offer.max) {
-        (void)snprintf(text, sizeof(text), "%llu bytes are more than the %zu of limits.offer",
+        (void)snprintf(text, sizeof(text),
+                       "the data summary of %llu bytes is larger than limits.offer (%zu bytes)",
                        (unsigned long long)piece->total, attend->offer.max);
-        refuse(attend, FL_GRPC_RESOURCE_EXHAUSTED, text);
+        summary_piece_refuse(attend, FL_GRPC_RESOURCE_EXHAUSTED, text);
         return;
     }
     attend->offer_total = piece->total;
@@ -70,10 +75,10 @@ void fl_control_stream_offer(struct fl_control_stream *attend, const struct fl_w
         rv = fl_buf_add(&attend->offer, piece->data, piece->len);
     }
     if (rv != FL_OK) {
-        refuse(attend, fl_grpc_status_from_err(rv), fl_strerror(rv));
+        summary_piece_refuse(attend, fl_grpc_status_from_err(rv), fl_strerror(rv));
         return;
     }
     if (attend->offer.len == piece->total) {
-        tell_coordinator(attend);
+        summary_post(attend);
     }
 }

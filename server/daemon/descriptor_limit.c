@@ -13,9 +13,8 @@ int fl_serverd_connections(uint64_t descriptors, uint64_t wanted, uint64_t least
         least = least > 0 ? least : 1;
         return fl_err_set(
             err, FL_ELIMIT,
-            "%llu descriptors are room for %llu connections, but a round begins with "
-            "%llu clients: raise the hard limit of open files (ulimit -Hn, LimitNOFILE= "
-            "of the unit) to %llu or more",
+            "%llu descriptors allow %llu connections, but a round begins with %llu clients: raise "
+            "the hard limit of open files (ulimit -Hn, LimitNOFILE= of the unit) to %llu or more",
             (unsigned long long)descriptors, (unsigned long long)fit, (unsigned long long)least,
             (unsigned long long)(RESERVE + FL_SERVERD_CLIENT_DESCRIPTORS * least));
     }

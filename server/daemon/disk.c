@@ -4,10 +4,10 @@
 
 #include "server/daemon/frontend_impl.h"
 
-/* Two: while the loop deals with one the lane has the next. */
-#define ON_LANE_MAX 2
+/* Two: the thread has its next job while the loop handles the result of one. */
+#define JOBS_SUBMITTED_MAX 2
 
-static void finish(struct fl_disk_job *job)
+static void disk_job_finish(struct fl_disk_job *job)
 {
     if (!job->forgotten) {
         job->done(job);
@@ -18,48 +18,48 @@ static void finish(struct fl_disk_job *job)
     free(job);
 }
 
-static void on_lane(void *arg)
+static void disk_job_run(void *arg)
 {
     struct fl_disk_job *job = arg;
 
     job->code = job->work(job);
 }
 
-static void back(void *arg);
+static void disk_job_returned(void *arg);
 
-static int submit(struct fl_disk_job *job)
+static int disk_job_submit(struct fl_disk_job *job)
 {
-    int rv = fl_frontend_on_disk(job->frontend, on_lane, back, job);
+    int rv = fl_frontend_on_disk(job->frontend, disk_job_run, disk_job_returned, job);
 
-    job->frontend->disk.n_on_lane += rv == FL_OK ? 1 : 0;
+    job->frontend->disk.n_submitted += rv == FL_OK ? 1 : 0;
     return rv;
 }
 
-static void back(void *arg)
+static void disk_job_returned(void *arg)
 {
     struct fl_disk_job *job = arg;
     struct fl_disk *disk = &job->frontend->disk;
     struct fl_disk_job *next;
 
-    disk->n_on_lane--;
-    /* First, so that what this one asks for next comes behind those that wait. */
-    while (disk->n_on_lane < ON_LANE_MAX &&
+    disk->n_submitted--;
+    /* Start the next job first, so that a job added by `done` queues behind the waiting ones. */
+    while (disk->n_submitted < JOBS_SUBMITTED_MAX &&
            (next = FL_LIST_FIRST(&disk->waiting, struct fl_disk_job, waits)) != NULL)
     {
         fl_list_remove(&next->waits);
-        next->code = submit(next);
+        next->code = disk_job_submit(next);
         if (next->code != FL_OK) {
-            finish(next);
+            disk_job_finish(next);
         }
     }
-    finish(job);
+    disk_job_finish(job);
 }
 
 int fl_disk_ask(struct fl_frontend *frontend, struct fl_disk_job *job)
 {
     job->frontend = frontend;
-    if (frontend->disk.n_on_lane < ON_LANE_MAX) {
-        return submit(job);
+    if (frontend->disk.n_submitted < JOBS_SUBMITTED_MAX) {
+        return disk_job_submit(job);
     }
     fl_list_append(&frontend->disk.waiting, &job->waits);
     return FL_OK;
@@ -73,6 +73,6 @@ void fl_disk_forget(struct fl_disk_job *job)
     job->forgotten = true;
     if (fl_list_is_linked(&job->waits)) {
         fl_list_remove(&job->waits);
-        finish(job);
+        disk_job_finish(job);
     }
 }

@@ -2,13 +2,13 @@
 #define FL_SERVERD_DISK_H
 
 /*
- * What peers want to know of files, asked on the io lane: the network loop never waits for a disk.
- * A few of these jobs are on the lane at a time, the others wait here in the order of asking. So
- * what uploads write comes in between, and whoever asks and goes away leaves little behind however
- * slow the disk is.
+ * File requests of peers, executed on the io thread: the network loop never waits for a disk. A few
+ * of these jobs are on the thread at a time, the others wait here in the order of their requests.
+ * So writes of uploads are interleaved with them, and a peer that disconnects leaves little work
+ * behind however slow the disk is.
  *
  * Ownership: fl_disk_ask() takes the job, which is freed after `release`. Threading: the network
- * loop, but for `work`.
+ * loop, except `work`.
  */
 
 #include "libfl/base/list.h"
@@ -16,27 +16,27 @@
 
 struct fl_frontend;
 
-/* Lies first in what its owner makes with calloc(). */
+/* The first member of the owner's struct, which is allocated with calloc(). */
 struct fl_disk_job {
-    int (*work)(struct fl_disk_job *job);     /* on the lane; touches nothing but the job */
+    int (*work)(struct fl_disk_job *job);     /* on the io thread; touches nothing but the job */
     void (*done)(struct fl_disk_job *job);    /* on the loop, unless it was forgotten */
-    void (*release)(struct fl_disk_job *job); /* lets go of what it holds; may be NULL */
+    void (*release)(struct fl_disk_job *job); /* frees the members of the job; may be NULL */
     int code;                                 /* of `work`, or why it could not run */
-    /* From here on private. */
+    /* Private from here on. */
     struct fl_list waits;
     struct fl_frontend *frontend;
     bool forgotten;
 };
 
-/* The jobs that wait, and how many the lane has; all zero at first. */
+/* The waiting jobs, and how many the io thread has; zero-initialized. */
 struct fl_disk {
-    struct fl_list waiting; /* in the order of asking */
-    unsigned n_on_lane;
+    struct fl_list waiting; /* in the order of the requests */
+    unsigned n_submitted;
 };
 
-/* Takes `job`. FL_ENOMEM; FL_ECLOSED: all ends. */
+/* Takes `job`. FL_ENOMEM; FL_ECLOSED: shutting down. */
 FL_MUST_CHECK int fl_disk_ask(struct fl_frontend *frontend, struct fl_disk_job *job);
-/* Nobody waits for it any more. NULL is allowed. */
+/* Drops interest in the result: `done` is not called. NULL is allowed. */
 void fl_disk_forget(struct fl_disk_job *job);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * What is served, and Fetch calls: a bundle from an offset. Of what is in memory the chunks point
- * into the one shared block: per receiver only the few bytes around each chunk are new. What lies
- * in a file is read on the io lane, one chunk ahead of a short queue, as the peer takes it:
- * hundreds of personal models are never in memory, a disk that is slow holds up nobody else, and
- * one that fails ends a call, not the server.
+ * The payloads that are served, and Fetch calls, which send a payload from an offset. Runs on the
+ * network loop; files are read on the io thread. Chunks of a payload in memory point into the one
+ * shared block: each receiver costs only the few bytes around each chunk. A payload in a file is
+ * read one chunk ahead of a short queue, as fast as the peer receives it: hundreds of personalized
+ * models are never in memory together, a slow disk delays only its own readers, and a disk error
+ * ends a call, not the server. Does not decide which payloads are served: the coordinator does.
  */
 
 #include <stdlib.h>
@@ -12,10 +13,10 @@
 #include "libfl/base/sm.h"
 #include "server/daemon/frontend_impl.h"
 
-/* Read at a time from a file, and queued at most. */
+/* Bytes per read from a file, and most bytes queued. */
 #define FILE_CHUNK ((size_t)128 << 10)
 #define FILE_QUEUE (4 * FILE_CHUNK)
-/* What a chunk costs in the queue beside its bytes, generously. */
+/* Overhead of a chunk in the queue beside its bytes, an upper bound. */
 #define CHUNK_COST ((size_t)1024)
 
 enum fetch_state { FETCH_REQUEST, FETCH_SENDING, FETCH_ENDED };
@@ -28,7 +29,7 @@ static const struct fl_sm_state states[] = {
 };
 /* clang-format on */
 
-/* A bundle that a client is sent. */
+/* One Fetch call: a payload being sent to a client. */
 struct fl_fetch {
     struct fl_frontend *frontend;
     struct fl_list link; /* all of the front */
@@ -36,12 +37,12 @@ struct fl_fetch {
     struct fl_sm sm;
     struct fl_bytes bytes;
     uint64_t offset;   /* of the next chunk */
-    struct read *read; /* the next chunk on its way from the file; NULL: none is */
+    struct read *read; /* the read of the next chunk in progress; NULL: none */
 };
 
-/* The call is charged with `len` bytes until it is done. */
+/* One read of a file. The call is charged with `len` bytes until it is done. */
 struct read {
-    struct fl_disk_job job; /* First: the lane's callbacks lead here. */
+    struct fl_disk_job job; /* first member: the callbacks of the job cast to struct read */
     struct fl_fetch *fetch;
     struct fl_file *file;
     uint64_t offset;
@@ -51,19 +52,22 @@ struct read {
 
 /* --- sending --- */
 
-static void end(struct fl_fetch *f, enum fl_grpc_status status, const char *message)
+static void fetch_end(struct fl_fetch *f, enum fl_grpc_status status, const char *message)
 {
     fl_sm_move(&f->sm, FETCH_ENDED);
     fl_frontend_finish(f->frontend, f->call, status, message);
 }
 
-static void cancel(struct fl_fetch *f)
+static void fetch_cancel(struct fl_fetch *f)
 {
     fl_sm_move(&f->sm, FETCH_ENDED);
     fl_call_cancel(f->call);
 }
 
-/* Queue the next chunk, which is all of `bytes`. FL_ELIMIT: there is no room, on_writable comes. */
+/*
+ * Queue the next chunk, which is all of `bytes`. FL_ELIMIT: the queue is full, fetch_on_writable()
+ * follows.
+ */
 static int send_chunk(struct fl_fetch *f, const struct fl_piece *bytes)
 {
     uint8_t head[FL_WIRE_CHUNK_HEAD];
@@ -77,7 +81,7 @@ static int send_chunk(struct fl_fetch *f, const struct fl_piece *bytes)
     return rv;
 }
 
-/* Bytes of the next chunk; 0: all were sent. */
+/* Bytes of the next chunk; 0: everything was sent. */
 static size_t next_len(const struct fl_fetch *f, size_t most)
 {
     uint64_t left = fl_bytes_len(&f->bytes) - f->offset;
@@ -100,18 +104,18 @@ static void send_shared(struct fl_fetch *f)
             return;
         }
         if (rv != FL_OK) {
-            cancel(f);
+            fetch_cancel(f);
             return;
         }
     }
-    end(f, FL_GRPC_OK, NULL);
+    fetch_end(f, FL_GRPC_OK, NULL);
 }
 
 /* --- from a file --- */
 
 static void read_ahead(struct fl_fetch *f);
 
-static int read_work(struct fl_disk_job *job)
+static int fetch_read_work(struct fl_disk_job *job)
 {
     struct read *r = (struct read *)(void *)job;
     int rv = fl_blob_create(r->len, &r->blob);
@@ -119,20 +123,21 @@ static int read_work(struct fl_disk_job *job)
     return rv == FL_OK ? fl_file_read(r->file, r->offset, fl_blob_fill(r->blob), r->len) : rv;
 }
 
-static void read_done(struct fl_disk_job *job)
+static void fetch_read_done(struct fl_disk_job *job)
 {
     struct read *r = (struct read *)(void *)job;
     struct fl_fetch *f = r->fetch;
 
     f->read = NULL;
-    fl_call_discharge(f->call, r->len); /* The queue is charged with it now. */
+    fl_call_discharge(f->call, r->len); /* The queue is charged for them now. */
     if (f->sm.state != FETCH_SENDING) {
         return;
     }
     if (job->code != FL_OK) {
         fl_log_peer(f->frontend->srv->log, FL_LOG_ERROR, "fetch", fl_call_peer(f->call),
-                    "cannot serve %s: %s", fl_call_peer(f->call), fl_strerror(job->code));
-        end(f, FL_GRPC_UNAVAILABLE, "the server cannot read what it serves");
+                    "cannot read the payload for %s: %s", fl_call_peer(f->call),
+                    fl_strerror(job->code));
+        fetch_end(f, FL_GRPC_UNAVAILABLE, "the server cannot read the payload");
         return;
     }
     if (send_chunk(f, &(struct fl_piece){.data = fl_blob_data(r->blob),
@@ -140,13 +145,13 @@ static void read_done(struct fl_disk_job *job)
                                          .blob = r->blob,
                                          .own = true}) != FL_OK)
     {
-        cancel(f);
+        fetch_cancel(f);
         return;
     }
     read_ahead(f);
 }
 
-static void read_release(struct fl_disk_job *job)
+static void fetch_read_release(struct fl_disk_job *job)
 {
     struct read *r = (struct read *)(void *)job;
 
@@ -154,7 +159,7 @@ static void read_release(struct fl_disk_job *job)
     fl_blob_unref(r->blob);
 }
 
-static int ask_file(struct fl_fetch *f, size_t n)
+static int fetch_ask_file(struct fl_fetch *f, size_t n)
 {
     struct read *r = calloc(1, sizeof(*r));
     int rv;
@@ -162,11 +167,12 @@ static int ask_file(struct fl_fetch *f, size_t n)
     if (r == NULL) {
         return FL_ENOMEM;
     }
-    *r = (struct read){.job = {.work = read_work, .done = read_done, .release = read_release},
-                       .fetch = f,
-                       .file = fl_file_ref(f->bytes.file),
-                       .offset = f->offset,
-                       .len = n};
+    *r = (struct read){
+        .job = {.work = fetch_read_work, .done = fetch_read_done, .release = fetch_read_release},
+        .fetch = f,
+        .file = fl_file_ref(f->bytes.file),
+        .offset = f->offset,
+        .len = n};
     rv = fl_disk_ask(f->frontend, &r->job);
     if (rv != FL_OK) {
         fl_file_unref(r->file);
@@ -182,29 +188,30 @@ static void read_ahead(struct fl_fetch *f)
     size_t n = next_len(f, FILE_CHUNK);
 
     if (n == 0) {
-        end(f, FL_GRPC_OK, NULL);
+        fetch_end(f, FL_GRPC_OK, NULL);
         return;
     }
-    /* A queue without room for it is more than half full: on_writable comes. */
+    /* A full queue is more than half full, so fetch_on_writable() follows. */
     if (f->read != NULL || fl_call_queued(f->call) + n + CHUNK_COST > FILE_QUEUE) {
         return;
     }
     if (fl_call_charge(f->call, n) != FL_OK) {
         fl_frontend_notice(f->frontend, fl_call_peer(f->call), "unread",
-                           "its transfer is ended: too much is unfinished or unread");
-        end(f, FL_GRPC_RESOURCE_EXHAUSTED,
-            "too much is unfinished or unread on this connection, or on all of them");
+                           "transfer ended: too much unsent or unread data");
+        fetch_end(
+            f, FL_GRPC_RESOURCE_EXHAUSTED,
+            "memory limit: too much unsent or unread data on this connection, or on all of them");
         return;
     }
-    if (ask_file(f, n) != FL_OK) {
+    if (fetch_ask_file(f, n) != FL_OK) {
         fl_call_discharge(f->call, n);
-        end(f, FL_GRPC_UNAVAILABLE, "out of memory");
+        fetch_end(f, FL_GRPC_UNAVAILABLE, "out of memory");
     }
 }
 
 /* --- the call --- */
 
-static void go_on(struct fl_fetch *f)
+static void fetch_continue(struct fl_fetch *f)
 {
     if (f->bytes.file != NULL) {
         read_ahead(f);
@@ -213,7 +220,7 @@ static void go_on(struct fl_fetch *f)
     }
 }
 
-static int begin(struct fl_fetch *f, const uint8_t *data, size_t len, struct fl_err *err)
+static int fetch_begin(struct fl_fetch *f, const uint8_t *data, size_t len, struct fl_err *err)
 {
     const struct fl_bundle_rec *bundle;
     const struct fl_control_stream *attend;
@@ -229,11 +236,11 @@ static int begin(struct fl_fetch *f, const uint8_t *data, size_t len, struct fl_
     }
     bundle = fl_fetch_bundle(f->frontend, request.bundle, request.round, attend->client);
     if (bundle == NULL) {
-        return fl_err_set(err, FL_ENOENT, "no bundle '%s' of round %llu is open", request.bundle,
-                          (unsigned long long)request.round);
+        return fl_err_set(err, FL_ENOENT, "payload '%s' of round %llu is not served",
+                          request.bundle, (unsigned long long)request.round);
     }
     if (request.offset > fl_bytes_len(&bundle->bytes)) {
-        return fl_err_set(err, FL_ERANGE, "offset %llu is past the bundle's %llu bytes",
+        return fl_err_set(err, FL_ERANGE, "offset %llu is past the payload's %llu bytes",
                           (unsigned long long)request.offset,
                           (unsigned long long)fl_bytes_len(&bundle->bytes));
     }
@@ -242,12 +249,13 @@ static int begin(struct fl_fetch *f, const uint8_t *data, size_t len, struct fl_
     f->offset = request.offset;
     if (f->bytes.file != NULL) {
         fl_call_set_queue(f->call, FILE_QUEUE);
-        fl_call_set_patient(f->call, true); /* The disk may be what is waited for. */
+        fl_call_set_patient(f->call,
+                            true); /* The call may wait for our disk, so the peer is not idle. */
     }
     return FL_OK;
 }
 
-static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+static bool fetch_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct fl_fetch *f = ctx;
     struct fl_err err = {0};
@@ -255,43 +263,43 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
 
     if (f->sm.state != FETCH_REQUEST) {
         if (f->sm.state == FETCH_SENDING) {
-            end(f, FL_GRPC_INVALID_ARGUMENT, "a second FetchRequest");
+            fetch_end(f, FL_GRPC_INVALID_ARGUMENT, "a second FetchRequest");
         }
         return true;
     }
-    rv = begin(f, data, len, &err);
+    rv = fetch_begin(f, data, len, &err);
     if (rv != FL_OK) {
         fl_sm_move(&f->sm, FETCH_ENDED);
         fl_frontend_fail_request(call, rv, &err);
         return true;
     }
     fl_sm_move(&f->sm, FETCH_SENDING);
-    go_on(f);
+    fetch_continue(f);
     return true;
 }
 
-static void on_end(struct fl_call *call, void *ctx)
+static void fetch_on_end(struct fl_call *call, void *ctx)
 {
     struct fl_fetch *f = ctx;
 
     (void)call;
     if (f->sm.state == FETCH_REQUEST) {
-        end(f, FL_GRPC_INVALID_ARGUMENT, "the request is missing");
+        fetch_end(f, FL_GRPC_INVALID_ARGUMENT, "the request is missing");
     }
 }
 
-static void on_writable(struct fl_call *call, void *ctx)
+static void fetch_on_writable(struct fl_call *call, void *ctx)
 {
     struct fl_fetch *f = ctx;
 
     (void)call;
     if (f->sm.state == FETCH_SENDING) {
-        go_on(f);
+        fetch_continue(f);
     }
 }
 
-static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                      const char *message)
+static void fetch_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                            const char *message)
 {
     struct fl_fetch *f = ctx;
 
@@ -304,8 +312,10 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     free(f);
 }
 
-static const struct fl_call_handler fetch_handler = {
-    .on_message = on_message, .on_end = on_end, .on_writable = on_writable, .on_closed = on_closed};
+static const struct fl_call_handler fetch_handler = {.on_message = fetch_on_message,
+                                                     .on_end = fetch_on_end,
+                                                     .on_writable = fetch_on_writable,
+                                                     .on_closed = fetch_on_closed};
 
 void fl_fetch_start(struct fl_call *call, void *ctx)
 {
@@ -323,7 +333,7 @@ void fl_fetch_start(struct fl_call *call, void *ctx)
     fl_call_set_handler(call, &fetch_handler, f);
 }
 
-/* --- what is served --- */
+/* --- served payloads --- */
 
 static bool is_bundle(const struct fl_bundle_rec *b, const char *name, uint64_t round)
 {
@@ -348,21 +358,21 @@ const struct fl_bundle_rec *fl_fetch_bundle(const struct fl_frontend *frontend, 
     return NULL;
 }
 
-/* `blob` is no longer served: transfers that keep it are charged with all of it from now on. */
-static void charge_keepers(struct fl_frontend *frontend, const struct fl_blob *blob)
+/* `blob` is no longer served: transfers that still reference it are charged with all of it. */
+static void fetch_charge_readers(struct fl_frontend *frontend, const struct fl_blob *blob)
 {
     struct fl_fetch *f;
 
     FL_LIST_FOREACH (f, &frontend->fetches, struct fl_fetch, link) {
-        /* The one who is being sent the last of it keeps it as much as the one who began. */
+        /* A transfer near its end references the block as much as one that has just begun. */
         if (f->bytes.blob == blob && blob != NULL &&
             fl_call_charge(f->call, fl_blob_len(blob)) != FL_OK) {
             fl_frontend_notice(frontend, fl_call_peer(f->call), "superseded",
-                               "its transfer of a model that is no longer served is ended");
-            if (f->sm.state == FETCH_ENDED) { /* Its last bytes wait for the peer. */
+                               "transfer ended: the model is no longer served");
+            if (f->sm.state == FETCH_ENDED) { /* Its last bytes are still queued for the peer. */
                 fl_call_cancel(f->call);
             } else {
-                cancel(f);
+                fetch_cancel(f);
             }
         }
     }
@@ -377,9 +387,9 @@ void fl_fetch_drop_personal_model(struct fl_slot_rec *slot)
     }
 }
 
-/* Where the bundle is or goes; NULL: nowhere. */
-static struct fl_bundle_rec *bundle_place(struct fl_frontend *frontend,
-                                          const struct fl_net_msg *down)
+/* The record of the payload, or a free one for it; NULL: there is neither. */
+static struct fl_bundle_rec *fetch_find_record(struct fl_frontend *frontend,
+                                               const struct fl_net_msg *down)
 {
     struct fl_bundle_rec *place = NULL;
     struct fl_slot_rec *slot;
@@ -405,8 +415,8 @@ static struct fl_bundle_rec *bundle_place(struct fl_frontend *frontend,
     return place;
 }
 
-/* Nobody may fetch these bytes under their old name any more; another name may have them too. */
-static void supersede(struct fl_frontend *frontend, struct fl_bytes *bytes)
+/* These bytes can no longer be fetched under their old name; another name may share them. */
+static void fetch_supersede(struct fl_frontend *frontend, struct fl_bytes *bytes)
 {
     size_t i = 0;
 
@@ -414,21 +424,22 @@ static void supersede(struct fl_frontend *frontend, struct fl_bytes *bytes)
         i++;
     }
     if (i == FL_FRONTEND_MAX_BUNDLES) {
-        charge_keepers(frontend, bytes->blob);
+        fetch_charge_readers(frontend, bytes->blob);
     }
     fl_bytes_done(bytes);
 }
 
 void fl_fetch_serve(struct fl_frontend *frontend, struct fl_net_msg *down)
 {
-    struct fl_bundle_rec *place = bundle_place(frontend, down);
+    struct fl_bundle_rec *place = fetch_find_record(frontend, down);
     struct fl_bytes old;
 
     if (place == NULL && down->client != FL_EVERYBODY) {
-        fl_serverd_no_memory(frontend->srv, "a mixture that its client is told of");
+        fl_serverd_no_memory(frontend->srv, "a personalized model for its client");
     }
     if (place == NULL) {
-        fl_log(frontend->srv->log, FL_LOG_ERROR, "server", "no room to serve '%s'", down->text);
+        fl_log(frontend->srv->log, FL_LOG_ERROR, "server", "too many payloads, cannot serve '%s'",
+               down->text);
         return;
     }
     old = place->bytes;
@@ -442,5 +453,5 @@ void fl_fetch_serve(struct fl_frontend *frontend, struct fl_net_msg *down)
         (void)memcpy(place->digest, down->digest, sizeof(place->digest));
         down->bytes = (struct fl_bytes){0};
     }
-    supersede(frontend, &old);
+    fetch_supersede(frontend, &old);
 }

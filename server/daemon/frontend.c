@@ -1,3 +1,10 @@
+/*
+ * The network front end: creates and closes it, binds the addresses, and dispatches the messages of
+ * the coordinator (fl_frontend_post()) to sessions, transfers and admin calls. Runs on the network
+ * loop, except fl_frontend_post(). The calls themselves are in control_stream.c, fetch.c, push.c,
+ * push_status.c, admin_service.c and identity_calls.c.
+ */
+
 #include "server/daemon/frontend.h"
 
 #include <stdio.h>
@@ -28,7 +35,7 @@ struct fl_coord_msg *fl_coord_msg_new(enum fl_coord_msg_type type)
 void fl_frontend_up(struct fl_frontend *frontend, struct fl_coord_msg *up)
 {
     if (frontend->srv->runtime == NULL)
-    { /* While all ends, what it still had to say is heard here. */
+    { /* During shutdown the remaining messages of the coordinator are handled here. */
         fl_coord_msg_free(up);
         return;
     }
@@ -115,8 +122,9 @@ struct fl_slot_rec *fl_frontend_slot(struct fl_frontend *frontend, uint32_t clie
     return &frontend->slots[client];
 }
 
-/* A renewed certificate is another one of the same name; without one nobody is told apart. */
-static bool is_of(const struct fl_control_stream *attend, const struct fl_identity *identity)
+/* A renewed certificate is another one of the same name; peers without one are all alike. */
+static bool frontend_is_same_peer(const struct fl_control_stream *attend,
+                                  const struct fl_identity *identity)
 {
     if (identity == NULL || identity->kind != FL_IDENTITY_CERTIFICATE) {
         return !attend->verified;
@@ -124,7 +132,7 @@ static bool is_of(const struct fl_control_stream *attend, const struct fl_identi
     return attend->verified && strcmp(identity->name, attend->name) == 0;
 }
 
-/* The first four bytes of a token are the client's number, the rest is unguessable. */
+/* The first four bytes of a token are the client's number, the rest is random. */
 struct fl_control_stream *fl_frontend_session(struct fl_frontend *frontend,
                                               const struct fl_call *call,
                                               const struct fl_wire_session *token)
@@ -142,7 +150,7 @@ struct fl_control_stream *fl_frontend_session(struct fl_frontend *frontend,
     for (i = 0; i < sizeof(token->id); i++) {
         differ |= (unsigned char)(token->id[i] ^ attend->token.id[i]);
     }
-    return differ == 0 && is_of(attend, fl_call_identity(call)) ? attend : NULL;
+    return differ == 0 && frontend_is_same_peer(attend, fl_call_identity(call)) ? attend : NULL;
 }
 
 void fl_frontend_notice(struct fl_frontend *frontend, const char *peer, const char *reason,
@@ -151,7 +159,7 @@ void fl_frontend_notice(struct fl_frontend *frontend, const char *peer, const ch
     fl_log_reason(frontend->srv->log, FL_LOG_WARNING, "net", peer, reason, "%s: %s", peer, text);
 }
 
-static void on_notice(void *ctx, const char *peer, const char *reason, const char *text)
+static void frontend_on_notice(void *ctx, const char *peer, const char *reason, const char *text)
 {
     struct fl_frontend *frontend = ctx;
 
@@ -159,37 +167,37 @@ static void on_notice(void *ctx, const char *peer, const char *reason, const cha
     fl_frontend_notice(frontend, peer, reason, text);
 }
 
-static void collect_spares(void *arg)
+static void frontend_collect_recycled(void *arg)
 {
     struct fl_frontend *frontend = arg;
     struct fl_err err = {0};
-    int rv = fl_recycled_collect(frontend->spares, &err);
+    int rv = fl_recycled_collect(frontend->recycled, &err);
 
     if (rv != FL_OK) {
         fl_log(frontend->srv->log, FL_LOG_WARNING, "server",
-               "spool files stay behind, ignoring: %s", fl_err_text(&err, rv));
+               "cannot remove old spool files, ignoring them: %s", fl_err_text(&err, rv));
     }
 }
 
-/* There is no next round that would use them, or no room for them. */
-static void drop_spares(void *arg)
+/* No next round will reuse the recycled spool files, or the disk is full. */
+static void frontend_drop_recycled(void *arg)
 {
     struct fl_frontend *frontend = arg;
 
-    fl_recycled_drop(frontend->spares);
+    fl_recycled_drop(frontend->recycled);
 }
 
-static void ask_spares(struct fl_frontend *frontend, fl_loop_cb work)
+static void frontend_submit_recycled(struct fl_frontend *frontend, fl_loop_cb work)
 {
     int rv = fl_frontend_on_disk(frontend, work, NULL, frontend);
 
-    if (rv != FL_OK && rv != FL_ECLOSED) { /* While all ends: the next start removes them. */
-        fl_log(frontend->srv->log, FL_LOG_WARNING, "server", "spool files stay behind: %s",
-               fl_strerror(rv));
+    if (rv != FL_OK && rv != FL_ECLOSED) { /* During shutdown: the next start removes them. */
+        fl_log(frontend->srv->log, FL_LOG_WARNING, "server",
+               "cannot remove recycled spool files: %s", fl_strerror(rv));
     }
 }
 
-static void round_closed(struct fl_frontend *frontend, const struct fl_net_msg *down)
+static void frontend_round_closed(struct fl_frontend *frontend, const struct fl_net_msg *down)
 {
     size_t i;
 
@@ -202,11 +210,11 @@ static void round_closed(struct fl_frontend *frontend, const struct fl_net_msg *
         }
     }
     fl_push_round_closed(frontend, down->round, down->attempt);
-    ask_spares(frontend, collect_spares);
+    frontend_submit_recycled(frontend, frontend_collect_recycled);
 }
 
-/* All that is held under a number goes, and the coordinator hears that it did. */
-static void release(struct fl_frontend *frontend, const struct fl_net_msg *down)
+/* Drops all that is recorded under a client number, and acknowledges that to the coordinator. */
+static void frontend_release_client(struct fl_frontend *frontend, const struct fl_net_msg *down)
 {
     struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_RELEASED);
 
@@ -219,24 +227,26 @@ static void release(struct fl_frontend *frontend, const struct fl_net_msg *down)
         free(slot->units);
         *slot = (struct fl_slot_rec){.attend = NULL};
     }
-    if (up == NULL) { /* The number is not used again before the next start. */
-        fl_log(frontend->srv->log, FL_LOG_WARNING, "server", "out of memory for a client's number");
+    if (up == NULL)
+    { /* Without the acknowledgement the number is not reused before the next start. */
+        fl_log(frontend->srv->log, FL_LOG_WARNING, "server",
+               "out of memory to release a client's number");
         return;
     }
     up->client = down->client;
     fl_frontend_up(frontend, up);
 }
 
-static void finished(struct fl_frontend *frontend)
+static void frontend_finished(struct fl_frontend *frontend)
 {
-    ask_spares(frontend, drop_spares);
+    frontend_submit_recycled(frontend, frontend_drop_recycled);
     if (frontend->srv->conf->main->when_finished == FL_FINISHED_EXIT) {
         fl_control_stream_drain(frontend, FL_EVERYBODY, "all rounds are done", 0);
         fl_loop_stop(frontend->srv->net);
     }
 }
 
-static void on_down(void *arg)
+static void frontend_on_message(void *arg)
 {
     struct fl_net_msg *down = arg;
     struct fl_frontend *frontend = down->frontend;
@@ -246,7 +256,7 @@ static void on_down(void *arg)
         fl_fetch_serve(frontend, down);
         break;
     case FL_NET_MSG_ROUND_CLOSED:
-        round_closed(frontend, down);
+        frontend_round_closed(frontend, down);
         break;
     case FL_NET_MSG_DRAIN:
         fl_control_stream_drain(frontend, down->client,
@@ -254,10 +264,10 @@ static void on_down(void *arg)
                                 down->deadline_ms);
         break;
     case FL_NET_MSG_FINISHED:
-        finished(frontend);
+        frontend_finished(frontend);
         break;
     case FL_NET_MSG_NO_SPACE:
-        ask_spares(frontend, drop_spares);
+        frontend_submit_recycled(frontend, frontend_drop_recycled);
         break;
     case FL_NET_MSG_STOPPED:
         fl_server_stopped(frontend->srv);
@@ -287,7 +297,7 @@ static void on_down(void *arg)
         fl_control_stream_bad_offer(frontend, down);
         break;
     case FL_NET_MSG_RELEASE:
-        release(frontend, down);
+        frontend_release_client(frontend, down);
         break;
     case FL_NET_MSG_TAKEN:
         fl_control_stream_taken(frontend, down);
@@ -303,12 +313,12 @@ static void on_down(void *arg)
 
 void fl_frontend_post(struct fl_net_msg *down)
 {
-    if (fl_loop_post(down->frontend->srv->net, on_down, down) != FL_OK) {
+    if (fl_loop_post(down->frontend->srv->net, frontend_on_message, down) != FL_OK) {
         fl_serverd_no_memory(down->frontend->srv, "a command");
     }
 }
 
-int fl_frontend_exclude(struct fl_frontend *frontend, const char *name, enum fl_denied_keeps keeps)
+int fl_frontend_exclude(struct fl_frontend *frontend, const char *name, enum fl_revoked_keeps keeps)
 {
     struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_EXCLUDE);
 
@@ -354,7 +364,7 @@ static void on_sweep(void *arg)
     fl_timer_start(frontend->sweep, sweep_interval(frontend));
 }
 
-/* Who may take part. */
+/* Roles that may take part. */
 #define CLIENTS (FL_WHO_PLAIN | FL_WHO_CLIENT)
 
 static void make_methods(struct fl_frontend *frontend)
@@ -382,7 +392,7 @@ int fl_frontend_create(struct fl_serverd *srv, struct fl_frontend **ret, struct 
         .max_connections = (uint32_t)srv->max_connections,
         .peer_connections = (uint32_t)srv->conf->limits->client_connections,
         .memory = fl_addressable(srv->own->memory),
-        .notice = on_notice,
+        .notice = frontend_on_notice,
         .notice_ctx = frontend,
     };
     int rv;
@@ -392,7 +402,7 @@ int fl_frontend_create(struct fl_serverd *srv, struct fl_frontend **ret, struct 
     }
     frontend->srv = srv;
     frontend->n_units = fl_layout_units(srv->conf->layout);
-    rv = fl_recycled_create(srv->state_dir, &frontend->spares, err);
+    rv = fl_recycled_create(srv->state_dir, &frontend->recycled, err);
     if (rv == FL_OK) {
         rv = fl_grpc_builtin_create(services, &frontend->builtin);
     }
@@ -413,18 +423,18 @@ int fl_frontend_create(struct fl_serverd *srv, struct fl_frontend **ret, struct 
         frontend->n_open_servers++;
         rv = fl_timer_create(srv->net, on_sweep, frontend, &frontend->sweep);
     }
-    *ret = frontend; /* Half-built too: close and free take it. */
+    *ret = frontend; /* A partly created front end, too: close and free handle it. */
     return rv;
 }
 
-/* Where it listens goes to standard output too: port 0 is known only here. */
-static void announce(const struct fl_frontend *frontend, const char *kind, const char *address,
-                     unsigned port)
+/* Prints the address to standard output as well: port 0 is resolved only here. */
+static void frontend_announce(const struct fl_frontend *frontend, const char *kind,
+                              const char *address, unsigned port)
 {
     const char *colon = strrchr(address, ':');
 
     if (fl_log_is_journal(STDOUT_FILENO)) {
-        /* The line below stands there too. */
+        /* The log line below contains it too. */
     } else if (port != 0 && colon != NULL) {
         (void)printf("%s %.*s:%u\n", kind, (int)(colon - address), address, port);
     } else {
@@ -441,7 +451,7 @@ static int listen_one(struct fl_frontend *frontend, struct fl_grpc_server *serve
     int rv = fl_grpc_server_listen(server, listen, &port, err);
 
     if (rv == FL_OK) {
-        announce(frontend, kind, listen->address, port);
+        frontend_announce(frontend, kind, listen->address, port);
         if (server == frontend->server && listen->filter != NULL && frontend->port == 0) {
             frontend->port = (uint16_t)port;
         }
@@ -466,12 +476,15 @@ static int listen_admin(struct fl_frontend *frontend, struct fl_err *err)
         rv = fl_admin_access_socket(access, address + strlen("unix:"), err);
     }
     if (rv == FL_OK) {
-        announce(frontend, "admin", address, 0);
+        frontend_announce(frontend, "admin", address, 0);
     }
     return rv;
 }
 
-/* A socket unit of another address would take connections that nobody answers. */
+/*
+ * A socket unit with an address that is not configured would accept connections that are never
+ * served.
+ */
 static int check_inherited(const struct fl_frontend *frontend, struct fl_err *err)
 {
     const struct fl_server_conf *conf = frontend->srv->conf;
@@ -481,12 +494,12 @@ static int check_inherited(const struct fl_frontend *frontend, struct fl_err *er
         return FL_OK;
     }
     return fl_conf_error(fl_conf_field(conf->file, &conf->main->listen), err,
-                         "systemd listens on '%s' for this server, which is not among these "
-                         "addresses: add it here, or change ListenStream= of the socket unit",
+                         "systemd listens on '%s' for this server, but that address is not "
+                         "configured: add it here, or change ListenStream= of the socket unit",
                          address);
 }
 
-/* All of a list, over TLS or in plaintext. */
+/* Bind all addresses of a list, with TLS or in plaintext. */
 static int listen_list(struct fl_frontend *frontend, struct fl_grpc_server *server,
                        const char *kind, const struct fl_opt_texts *list, bool plain,
                        struct fl_err *err)
@@ -544,12 +557,12 @@ void fl_frontend_close(struct fl_frontend *frontend, uint32_t grace_ms, fl_loop_
                        void *ctx)
 {
     if (frontend->server != NULL) {
-        const struct fl_budget *held = fl_grpc_server_budget(frontend->server);
+        const struct fl_budget *budget = fl_grpc_server_budget(frontend->server);
 
         fl_log(frontend->srv->log, FL_LOG_INFO, "net",
-               "held for clients at most bytes=%zu limit=%zu", held->peak, held->limit);
+               "buffered for clients at most bytes=%zu limit=%zu", budget->peak, budget->limit);
         fl_log(frontend->srv->log, FL_LOG_INFO, "net",
-               "waited for the coordinator at most events=%zu", frontend->most_events);
+               "queued for the coordinator at most events=%zu", frontend->most_events);
     }
     frontend->closing = true;
     frontend->closed = closed;
@@ -587,10 +600,10 @@ void fl_frontend_free(struct fl_frontend *frontend)
         fl_fetch_drop_personal_model(&frontend->slots[i]);
     }
     free(frontend->slots);
-    if (frontend->spares != NULL) {
-        fl_recycled_drop(frontend->spares);
+    if (frontend->recycled != NULL) {
+        fl_recycled_drop(frontend->recycled);
     }
-    fl_recycled_free(frontend->spares);
+    fl_recycled_free(frontend->recycled);
     fl_grpc_builtin_free(frontend->builtin);
     free(frontend);
 }

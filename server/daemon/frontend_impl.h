@@ -1,7 +1,7 @@
 #ifndef FL_SERVERD_FRONT_IMPL_H
 #define FL_SERVERD_FRONT_IMPL_H
 
-/* What the files of the network side share. Nobody else includes this. */
+/* Private to the files of the network front end. */
 
 #include "libfl/base/list.h"
 #include "server/daemon/admin_access.h"
@@ -10,7 +10,7 @@
 #include "server/daemon/inbox.h"
 #include "server/store/recycled_files.h"
 
-/* The model, the candidate, and what a solver takes. */
+/* The model, the candidate, and the other payloads of a solver. */
 #define FL_FRONTEND_MAX_BUNDLES 16
 
 struct fl_session_key {
@@ -18,55 +18,57 @@ struct fl_session_key {
     uint32_t attempt;
 };
 
-/* One open Attend call. */
+/* One open Attend call, the control stream of a session. */
 struct fl_control_stream {
     struct fl_frontend *frontend;
-    struct fl_list link;   /* all open ones */
-    struct fl_list hellos; /* one of the front's two lists of them */
+    struct fl_list link;   /* all open streams */
+    struct fl_list hellos; /* in one of the front end's two lists of Hellos */
     uint64_t id;
     struct fl_call *call;       /* NULL after it closed */
-    bool greeted;               /* hello came in */
-    bool verified;              /* its connection's certificate says that it is `name` */
+    bool greeted;               /* Hello was received */
+    bool verified;              /* its connection's certificate is for `name` */
     bool asked;                 /* the coordinator was asked for a number and has not answered */
-    struct fl_coord_msg *hello; /* what it will be asked, while others are before it; owned */
-    bool joined;                /* the coordinator gave a number: `client` is valid */
+    struct fl_coord_msg *hello; /* its Hello while it waits in the queue; owned */
+    bool joined;                /* the coordinator assigned a number: `client` is valid */
     uint32_t client;
     char name[FL_NAME_MAX];
     struct fl_wire_session token;
     uint64_t heard_ms;
-    uint64_t told_ms; /* when the coordinator was told of that last */
+    uint64_t reported_ms; /* when the coordinator was last notified that it is alive */
     uint64_t heartbeat;
     bool ended;       /* by fl_control_stream_review_plain(): its call is about to close */
-    bool wants_offer; /* an offer, or the rest of it, may come */
+    bool wants_offer; /* a data summary, or the rest of it, is expected */
     uint64_t offer_total;
     struct fl_buf offer;
     struct fl_inbox inbox; /* events for the coordinator */
 };
 
 struct fl_bundle_rec {
-    char name[FL_NAME_MAX]; /* "": free */
+    char name[FL_NAME_MAX]; /* empty: free */
     uint64_t round;
     struct fl_bytes bytes;
     bool has_digest;
     uint8_t digest[FL_DIGEST_SIZE];
 };
 
-/* What the network side knows of a client, connected or not. */
+/* The front end's record of a client, connected or not. */
 struct fl_slot_rec {
     struct fl_control_stream *attend; /* newest session, or NULL */
-    struct fl_session_key grant;      /* what it may push */
-    uint8_t *units;                   /* [n_units] of the grant */
-    /* Its upload is complete and with the coordinator, which has not answered: the file is not the
-       client's any more. */
+    struct fl_session_key grant;      /* the round and attempt that it may push for */
+    uint8_t *units;                   /* [n_units] upload mask */
+    /*
+     * The upload that is complete and with the coordinator, which has not answered: the client can
+     * no longer change the file.
+     */
     struct fl_session_key stored;
     struct fl_session_key accepted;
-    struct fl_push *push;          /* the one transfer that counts */
-    struct fl_bundle_rec *mixture; /* of this client alone; owned, or NULL */
+    struct fl_push *push;          /* its current transfer; older ones were ended */
+    struct fl_bundle_rec *mixture; /* its personalized model; owned, or NULL */
 };
 
 struct fl_identity_rpc;
 
-/* A method of identity_calls.c: what its calls begin with. */
+/* A method of identity_calls.c, the context that its calls start with. */
 struct fl_identity_method {
     struct fl_frontend *frontend;
     const struct fl_identity_rpc *kind;
@@ -78,22 +80,22 @@ struct fl_frontend {
     struct fl_rpc_method methods[16], admin_methods[40];
     struct fl_admin_access access;
     struct fl_identity_method identity_methods[16];
-    uint16_t port;           /* of the first address with TLS that has one */
-    size_t n_never_selected; /* requests for certificates that the guard's lane has */
-    uint64_t n_expelled;     /* peers that lost what they had, since the start */
+    uint16_t port;            /* of the first TLS address that has one */
+    size_t n_unauthenticated; /* requests for certificates submitted to the identity thread */
+    uint64_t n_expelled; /* peers disconnected or refused because of a limit, since the start */
     struct fl_grpc_server *server, *admin;
     struct fl_timer *sweep;
     struct fl_list attends;
-    size_t n_events, most_events; /* posted to the coordinator and not taken yet; at most */
-    size_t n_plain, n_verified;   /* sessions that said hello, without a certificate and with one */
-    size_t n_asked; /* hellos that the coordinator has not answered, of ended calls too */
-    struct fl_list asked, waiting; /* hellos, in the order they came */
+    size_t n_events, most_events; /* posted to the coordinator and not consumed yet; maximum */
+    size_t n_plain, n_verified;   /* sessions that sent Hello, without a certificate and with one */
+    size_t n_asked; /* Hellos that the coordinator has not answered, of ended calls too */
+    struct fl_list asked, waiting; /* Hellos, in order of arrival */
     struct fl_slot_rec *slots;
     size_t n_slots;
     struct fl_bundle_rec bundles[FL_FRONTEND_MAX_BUNDLES];
     struct fl_list fetches;
-    struct fl_disk disk;        /* what is asked of files for peers */
-    struct fl_recycled *spares; /* the io lane's */
+    struct fl_disk disk;          /* file requests of peers */
+    struct fl_recycled *recycled; /* recycled spool files, of the io thread */
     struct fl_list pushes;
     uint64_t next_id;
     size_t n_units;
@@ -103,83 +105,89 @@ struct fl_frontend {
     void *closed_ctx;
 };
 
-/* The slot of a client number, growing the table; NULL without memory. */
+/* The slot of a client number, growing the table; NULL: out of memory. */
 struct fl_slot_rec *fl_frontend_slot(struct fl_frontend *frontend, uint32_t client);
 /*
- * The client that a session token belongs to, or NULL. On the connection of somebody else than who
- * began that session it is worth nothing.
+ * The control stream that a session token belongs to, or NULL. The token is valid only on
+ * connections of the identity that began the session.
  */
 struct fl_control_stream *fl_frontend_session(struct fl_frontend *frontend,
                                               const struct fl_call *call,
                                               const struct fl_wire_session *token);
 void fl_frontend_up(struct fl_frontend *frontend, struct fl_coord_msg *up);
 /*
- * Run work(arg) on the io lane, then done(arg) (may be NULL) here. FL_ENOMEM; FL_ECLOSED: all ends,
- * and the lane has done what it had.
+ * Run work(arg) on the io thread, then done(arg) (may be NULL) here. FL_ENOMEM; FL_ECLOSED:
+ * shutting down, and the thread has finished its jobs.
  */
 FL_MUST_CHECK int fl_frontend_on_disk(struct fl_frontend *frontend, fl_loop_cb work,
                                       fl_loop_cb done, void *arg);
 struct fl_coord_msg *fl_coord_msg_new(enum fl_coord_msg_type type);
-/* Finish a call with a code of ours and a message. */
+/* Finish a call with an error code of libfl and a message. */
 void fl_frontend_fail(struct fl_call *call, int code, const struct fl_err *err);
 /*
- * fl_call_finish() with a text that may name files: without the state folder's path, which is not
- * for peers.
+ * fl_call_finish() with a text that may name files: removes the path of the state folder, which
+ * peers must not see.
  */
 void fl_frontend_finish(const struct fl_frontend *frontend, struct fl_call *call,
                         enum fl_grpc_status status, const char *message);
 /* `text` without that path; returns `out`. */
 const char *fl_frontend_public(const struct fl_frontend *frontend, const char *text, char *out,
                                size_t size);
-/* The same for a request of a session: FL_EPERM says that there is no such session. */
+/* The same for a request of a session: FL_EPERM means that there is no such session. */
 void fl_frontend_fail_request(struct fl_call *call, int code, const struct fl_err *err);
 enum fl_grpc_status fl_frontend_request_status(int code);
 /* Queue one encoded message. */
 FL_MUST_CHECK int fl_frontend_send(struct fl_call *call, const struct fl_buf *message);
 
-/* A peer lost something, or was turned away, because of what it did: one line in the log. */
+/* A peer was disconnected or refused because of what it did: one line in the log. */
 void fl_frontend_notice(struct fl_frontend *frontend, const char *peer, const char *reason,
                         const char *text);
 
 /* control_stream.c */
 void fl_control_stream_start(struct fl_call *call, void *ctx);
-/* For fl_log_peer(): many clients may come from one address, but strangers choose their names. */
+/*
+ * Rate-limit key for fl_log_peer(): many clients may share one address, but unauthenticated peers
+ * choose their names.
+ */
 const char *fl_control_stream_who(const struct fl_control_stream *attend);
 struct fl_control_stream *fl_control_stream_find(struct fl_frontend *frontend,
                                                  uint64_t id); /* or NULL */
-/* A Refused, a line in the log, and the end of the call; 0: the client chooses when it retries. */
+/* Sends Refused, logs it, and ends the call; 0: the client chooses when it retries. */
 void fl_control_stream_refuse(struct fl_control_stream *attend, enum fl_wire_reason reason,
                               uint32_t retry_ms, const char *message);
 void fl_control_stream_joined(struct fl_frontend *frontend, const struct fl_net_msg *down);
 void fl_control_stream_refused(struct fl_frontend *frontend, const struct fl_net_msg *down);
 void fl_control_stream_bad_offer(struct fl_frontend *frontend, const struct fl_net_msg *down);
 void fl_control_stream_taken(struct fl_frontend *frontend, const struct fl_net_msg *down);
-/* The session of a client that is forgotten ends; it may come back as a new one. */
+/* Ends the session of a forgotten client, which may join again as a new one. */
 void fl_control_stream_release(struct fl_frontend *frontend, const struct fl_net_msg *down);
 void fl_control_stream_sweep(struct fl_frontend *frontend, uint64_t now_ms);
 /* control_stream_hello.c */
-/* Ask the coordinator for a number, after those that came before; takes `up`. */
+/* Ask the coordinator for a client number, after the Hellos that arrived before; takes `up`. */
 void fl_control_stream_ask(struct fl_control_stream *attend, struct fl_coord_msg *up);
-/* The session has ended: it is not asked about any more, or the answer is for nobody. */
-void fl_control_stream_ask_no_more(struct fl_control_stream *attend);
-/* The coordinator has answered a hello: whose it is, or NULL when that session has ended. */
+/* The session has ended: removes its Hello from the queue, or ignores its answer. */
+void fl_control_stream_withdraw_hello(struct fl_control_stream *attend);
+/* The coordinator has answered a Hello: its control stream, or NULL when that session has ended. */
 struct fl_control_stream *fl_control_stream_answered(struct fl_frontend *frontend,
                                                      uint64_t session);
 /*
- * The coordinator has, or will have, heard of a session of this name that it has not answered. That
- * an older one ended would reach it afterwards, and it would take a client for lost that is there.
+ * True while a session of this name is with the coordinator and not answered. A report that the
+ * older session was lost would arrive after it, and the coordinator would treat a connected client
+ * as lost.
  */
 bool fl_control_stream_asked(const struct fl_frontend *frontend, const char *name);
-/* control_stream_plaintext.c; with a guard only */
-/* fl_control_stream_ask() of a client without TLS, unless its name is refused in plaintext; takes
- * `up`. */
+/* control_stream_plaintext.c; only with authentication */
+/*
+ * fl_control_stream_ask() of a client without TLS, unless its name is refused in plaintext; takes
+ * `up`.
+ */
 void fl_control_stream_ask_plain(struct fl_control_stream *attend, struct fl_coord_msg *up);
-/* The client has shown a certificate: from now on its name is refused in plaintext. */
+/* The client has shown a certificate: its name is refused in plaintext from now on. */
 void fl_control_stream_shown(const struct fl_control_stream *attend,
                              const struct fl_identity *identity);
-/* `name` has a certificate: ends sessions in plaintext under it. */
+/* `name` has a certificate: ends plaintext sessions under it. */
 void fl_control_stream_certified(struct fl_frontend *frontend, const char *name);
-/* Ends sessions in plaintext under names that are denied; does nothing without a guard. */
+/* Ends plaintext sessions under revoked names; does nothing without authentication. */
 void fl_control_stream_review_plain(struct fl_frontend *frontend);
 /* control_stream_command.c */
 void fl_control_stream_command(struct fl_control_stream *attend,
@@ -187,8 +195,8 @@ void fl_control_stream_command(struct fl_control_stream *attend,
 void fl_control_stream_down(struct fl_frontend *frontend,
                             struct fl_net_msg *down); /* may take its units */
 /*
- * Tell `client`, or FL_EVERYBODY, to come back after that time, and end the session. 0: all rounds
- * are done; a server that stays keeps the session, for clients that stay as well.
+ * Tell `client`, or FL_EVERYBODY, to reconnect after that time, and end the session. 0: all rounds
+ * are done; with when_finished: stay the session stays open.
  */
 void fl_control_stream_drain(struct fl_frontend *frontend, uint32_t client, const char *reason,
                              uint64_t reconnect_ms);
@@ -197,48 +205,48 @@ void fl_control_stream_offer(struct fl_control_stream *attend, const struct fl_w
 
 /* fetch.c */
 void fl_fetch_start(struct fl_call *call, void *ctx);
-/* What `client` may fetch by this name, or NULL. */
+/* The payload that `client` may fetch by this name, or NULL. */
 const struct fl_bundle_rec *fl_fetch_bundle(const struct fl_frontend *frontend, const char *name,
                                             uint64_t round, uint32_t client);
-/* As FL_NET_MSG_BUNDLE says; takes its bytes. */
+/* Handles FL_NET_MSG_BUNDLE; takes its bytes. */
 void fl_fetch_serve(struct fl_frontend *frontend, struct fl_net_msg *down);
-/* Nothing is there for this client alone any more. */
+/* The client has no personalized model any more. */
 void fl_fetch_drop_personal_model(struct fl_slot_rec *slot);
 
 /* push.c */
 void fl_push_start(struct fl_call *call, void *ctx);
-/* The coordinator's verdict on (client, round, attempt): FL_OK, or why not. */
+/* The coordinator's verdict on (client, round, attempt): FL_OK, or the reason of the rejection. */
 void fl_push_verdict(struct fl_frontend *frontend, const struct fl_net_msg *down, int code);
-/* It is that one; round 0 is none. */
+/* True when `key` is (round, attempt); round 0 is none. */
 bool fl_session_is(const struct fl_session_key *key, uint64_t round, uint32_t attempt);
-/* Nothing more of (round, attempt) is taken from the client. */
+/* No more of (round, attempt) is accepted from the client. */
 void fl_push_withdraw(struct fl_slot_rec *slot, uint64_t round, uint32_t attempt);
 /* True, and the bytes on disk, when `push` (may be NULL) is for (round, attempt). */
 bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attempt,
                      uint64_t *ret_written);
 struct fl_push_progress {
-    struct fl_session_key key; /* what it is for */
-    uint64_t bytes;            /* of the update that have arrived, those on disk and on their way */
-    bool held;                 /* it has waited for our disk since the last question, or verdict */
+    struct fl_session_key key; /* its round and attempt */
+    uint64_t bytes;            /* of the update that have arrived, on disk or in memory */
+    bool held; /* it has waited for our disk since the last query, or for the verdict */
 };
 /*
- * Has more of `push` (may be NULL) arrived since the last question, or does it wait for our disk or
- * verdict?
+ * True when more of `push` (may be NULL) has arrived since the last query, or it waits for our disk
+ * or the verdict.
  */
 bool fl_push_progress(struct fl_push *push, struct fl_push_progress *ret);
-/* Ends what is still on its way for (round, attempt). */
+/* Ends the transfers of (round, attempt). */
 void fl_push_round_closed(struct fl_frontend *frontend, uint64_t round, uint32_t attempt);
-/* Its client is forgotten. */
+/* The client was forgotten: ends its transfer. */
 void fl_push_release(struct fl_frontend *frontend, uint32_t client);
 
 /* push_status.c */
 void fl_push_status_start(struct fl_call *call, void *ctx);
 
-/* admin.c */
+/* admin_service.c */
 size_t fl_admin_methods(struct fl_frontend *frontend, struct fl_rpc_method *methods);
 void fl_admin_answered(struct fl_admin_request *request);
 
-/* identity_calls.c: append their methods; each returns the place behind. */
+/* identity_calls.c: append their methods; each returns the position after the last one. */
 struct fl_rpc_method *fl_identity_client_methods(struct fl_frontend *frontend,
                                                  struct fl_rpc_method *m);
 struct fl_rpc_method *fl_identity_admin_methods(struct fl_frontend *frontend,

@@ -1,7 +1,7 @@
 #ifndef FL_SERVERD_HINTS_H
 #define FL_SERVERD_HINTS_H
 
-/* What a configuration means that its writer may not expect: said once, at the start. */
+/* Hints about configurations with effects that users may not expect: logged once, at the start. */
 
 #include "libfl/base/log.h"
 #include "server/daemon/serverd_conf.h"

@@ -1,5 +1,9 @@
-/* What operators ask the authority: invitations, certificates, the audit; identity_revoke.c denies.
+/*
+ * Admin calls about invitations, certificates and the audit: decoding, the work on the identity
+ * thread, and the answers; rows of fl_identity_admin_kinds. Revocation is in identity_revoke.c; the
+ * calls' life cycle is in identity_calls.c.
  */
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,12 +21,12 @@
 #define ACTS  (FL_WHO_LOCAL | FL_WHO_ADMIN)
 #define LOOKS (ACTS | FL_WHO_VIEWER)
 
-static int64_t now_ms(void)
+static int64_t identity_admin_now_ms(void)
 {
     return (int64_t)fl_clock_wall_ms();
 }
 
-static const char *by(const struct fl_identity_request *r, char out[FL_BY_TEXT])
+static const char *identity_admin_by(const struct fl_identity_request *r, char out[FL_BY_TEXT])
 {
     return fl_identity_by(r->known ? &r->who : NULL, r->peer, out);
 }
@@ -53,8 +57,8 @@ static int on_invited(void *ctx, size_t i, const struct fl_invited *invited)
 
 static void work_invite(struct fl_authority *authority, struct fl_identity_request *r)
 {
-    const struct fl_wire_invite *asked = &r->in.invite;
-    struct fl_invitation *list = calloc(asked->n, sizeof(*list));
+    const struct fl_wire_invite *request = &r->in.invite;
+    struct fl_invitation *list = calloc(request->n, sizeof(*list));
     char who[FL_BY_TEXT];
     size_t i;
 
@@ -62,8 +66,8 @@ static void work_invite(struct fl_authority *authority, struct fl_identity_reque
         r->code = FL_ENOMEM;
         return;
     }
-    for (i = 0; i < asked->n; i++) {
-        const struct fl_wire_new_invitation *one = &asked->list[i];
+    for (i = 0; i < request->n; i++) {
+        const struct fl_wire_new_invitation *one = &request->list[i];
 
         list[i] = (struct fl_invitation){.name = one->name,
                                          .labels = one->labels.list,
@@ -72,8 +76,8 @@ static void work_invite(struct fl_authority *authority, struct fl_identity_reque
                                          .valid_ms = (int64_t)one->valid_ms};
     }
     fl_authority_bound(authority, r->frontend->port);
-    r->code = fl_authority_invite(authority, list, asked->n, by(r, who), now_ms(), on_invited, r,
-                                  &r->err);
+    r->code = fl_authority_invite(authority, list, request->n, identity_admin_by(r, who),
+                                  identity_admin_now_ms(), on_invited, r, &r->err);
     free(list);
 }
 
@@ -106,7 +110,8 @@ static int on_invitation(void *ctx, const struct fl_invitation_info *info)
 
 static void work_invitations(struct fl_authority *authority, struct fl_identity_request *r)
 {
-    r->code = fl_authority_invitations(authority, now_ms(), on_invitation, r, &r->err);
+    r->code =
+        fl_authority_invitations(authority, identity_admin_now_ms(), on_invitation, r, &r->err);
 }
 
 static int decode_withdraw(struct fl_identity_request *r, const void *data, size_t len)
@@ -119,8 +124,8 @@ static void work_withdraw(struct fl_authority *authority, struct fl_identity_req
     struct fl_wire_withdrawn reply = {.used = 0};
     char who[FL_BY_TEXT];
 
-    r->code = fl_authority_withdraw(authority, r->in.prefix, by(r, who), now_ms(), reply.name,
-                                    &reply.used, &r->err);
+    r->code = fl_authority_withdraw(authority, r->in.prefix, identity_admin_by(r, who),
+                                    identity_admin_now_ms(), reply.name, &reply.used, &r->err);
     if (r->code == FL_OK) {
         FL_IDENTITY_REPLY(r, fl_wire_withdrawn_encode, &reply);
     }
@@ -133,7 +138,7 @@ static int decode_certificates(struct fl_identity_request *r, const void *data, 
     return fl_wire_list_certificates_decode(data, len, &r->in.certificates, &r->err);
 }
 
-static int on_certificate(void *ctx, const struct fl_certificate *c)
+static int identity_admin_on_certificate(void *ctx, const struct fl_certificate *c)
 {
     struct fl_identity_request *r = ctx;
     struct fl_wire_certificate w = {.role = fl_wire_lend(fl_role_text(c->role)),
@@ -159,8 +164,8 @@ static int on_certificate(void *ctx, const struct fl_certificate *c)
 
 static void work_certificates(struct fl_authority *authority, struct fl_identity_request *r)
 {
-    r->code = fl_authority_certificates(authority, r->in.certificates.name, now_ms(),
-                                        on_certificate, r, &r->err);
+    r->code = fl_authority_certificates(authority, r->in.certificates.name, identity_admin_now_ms(),
+                                        identity_admin_on_certificate, r, &r->err);
 }
 
 static int decode_issue_admin(struct fl_identity_request *r, const void *data, size_t len)
@@ -175,16 +180,17 @@ static void done_issue_admin(struct fl_identity_request *r)
 
 static void work_issue_admin(struct fl_authority *authority, struct fl_identity_request *r)
 {
-    const struct fl_wire_issue_admin *asked = &r->in.admin;
+    const struct fl_wire_issue_admin *request = &r->in.admin;
     struct fl_wire_issued_admin reply = {.chain = {NULL}};
     struct fl_joined issued = {.name = ""};
     char who[FL_BY_TEXT];
 
-    r->code =
-        fl_authority_issue_admin(authority, asked->name, asked->request.data, asked->request.len,
-                                 (int64_t)asked->valid_ms, by(r, who), now_ms(), &issued, &r->err);
+    r->code = fl_authority_issue_admin(authority, request->name, request->request.data,
+                                       request->request.len, (int64_t)request->valid_ms,
+                                       identity_admin_by(r, who), identity_admin_now_ms(), &issued,
+                                       &r->err);
     if (r->code == FL_OK) {
-        (void)snprintf(r->certified, sizeof(r->certified), "%s", asked->name);
+        (void)snprintf(r->certified, sizeof(r->certified), "%s", request->name);
         r->code = fl_identity_chain(issued.chain, &reply.chain);
     }
     if (r->code == FL_OK) {

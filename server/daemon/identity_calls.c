@@ -1,3 +1,9 @@
+/*
+ * The life cycle of calls to the federation's authority, and the calls Join and Renew. Requests are
+ * decoded and answered on the network loop; their work runs on the identity thread. Operator calls
+ * are in identity_admin.c and identity_revoke.c.
+ */
+
 #include "server/daemon/identity_calls.h"
 
 #include <pwd.h>
@@ -9,17 +15,17 @@
 #include "server/identity/joining.h"
 
 /*
- * Requests of strangers that wait for the lane at a time: each of them signs and waits for the
- * disk. Who comes when there are more comes again after its back-off.
+ * Requests of unauthenticated peers submitted to the identity thread at a time: each of them signs
+ * and waits for the disk. Further peers are refused and retry after their back-off.
  */
 #define UNAUTHENTICATED_MAX 64
 
-static bool is_never_selected(const struct fl_identity_request *r)
+static bool identity_is_unauthenticated(const struct fl_identity_request *r)
 {
     return (r->is & (FL_WHO_LOCAL | FL_WHO_ADMIN | FL_WHO_VIEWER)) == 0;
 }
 
-static void request_free(struct fl_identity_request *r)
+static void identity_request_free(struct fl_identity_request *r)
 {
     if (r->asked && r->kind->done != NULL) {
         r->kind->done(r);
@@ -63,7 +69,7 @@ int fl_identity_chain(const struct fl_chain *chain, struct fl_wire_chain *ret)
     return FL_OK;
 }
 
-static const char *user_name(uint32_t uid, char *buf, size_t size)
+static const char *identity_user_name(uint32_t uid, char *buf, size_t size)
 {
     struct passwd entry;
     struct passwd *found = NULL;
@@ -79,7 +85,7 @@ const char *fl_identity_by(const struct fl_identity *who, const char *peer, char
 
     if (who != NULL && who->kind == FL_IDENTITY_LOCAL) {
         (void)snprintf(out, FL_BY_TEXT, "uid %u (%.100s)", who->uid,
-                       user_name(who->uid, buf, sizeof(buf)));
+                       identity_user_name(who->uid, buf, sizeof(buf)));
     } else if (who != NULL && who->kind == FL_IDENTITY_CERTIFICATE) {
         for (i = 0; i < who->serial_len; i++) {
             (void)snprintf(serial + 2 * i, 3, "%02x", who->serial[i]);
@@ -94,14 +100,14 @@ const char *fl_identity_by(const struct fl_identity *who, const char *peer, char
 
 /* --- the answer --- */
 
-static void send_answer(struct fl_identity_request *r)
+static void identity_answer_send(struct fl_identity_request *r)
 {
     int rv = r->code == FL_OK ? fl_replies_send(&r->replies, r->call) : r->code;
 
     if (rv == FL_ELIMIT && r->code == FL_OK) {
-        return; /* on_writable comes. */
+        return; /* identity_on_writable() continues. */
     }
-    if (rv != FL_OK && is_never_selected(r)) {
+    if (rv != FL_OK && identity_is_unauthenticated(r)) {
         fl_frontend_finish(r->frontend, r->call, fl_grpc_status_from_err(rv),
                            fl_err_text(&r->err, rv));
     } else if (rv != FL_OK) {
@@ -111,22 +117,23 @@ static void send_answer(struct fl_identity_request *r)
     }
 }
 
-static void on_lane(struct fl_authority *authority, void *arg)
+static void identity_request_run(struct fl_authority *authority, void *arg)
 {
     struct fl_identity_request *r = arg;
 
-    if (is_never_selected(r) && atomic_load(&r->left)) {
-        r->code = FL_ECLOSED; /* A certificate that nobody takes; who comes again asks again. */
+    if (identity_is_unauthenticated(r) && atomic_load(&r->left)) {
+        r->code = FL_ECLOSED; /* The certificate cannot be delivered; the peer reconnects and asks
+                                 again. */
         return;
     }
     r->kind->work(authority, r);
 }
 
-static void on_done(void *arg)
+static void identity_request_done(void *arg)
 {
     struct fl_identity_request *r = arg;
 
-    r->frontend->n_never_selected -= is_never_selected(r);
+    r->frontend->n_unauthenticated -= identity_is_unauthenticated(r);
     r->submitted = false;
     if (r->certified[0] != '\0') {
         fl_control_stream_certified(r->frontend, r->certified);
@@ -136,69 +143,69 @@ static void on_done(void *arg)
     }
     r->answered = true;
     if (r->call == NULL) {
-        request_free(r);
+        identity_request_free(r);
     } else {
-        send_answer(r);
+        identity_answer_send(r);
     }
 }
 
 /* --- the call --- */
 
-/* FL_OK: the lane has it. */
-static int submit(struct fl_identity_request *r)
+/* FL_OK: submitted to the identity thread. */
+static int identity_request_submit(struct fl_identity_request *r)
 {
     struct fl_frontend *frontend = r->frontend;
     struct fl_auth *auth = frontend->srv->auth;
     int rv;
 
     if (auth == NULL) {
-        return fl_err_set(
-            &r->err, FL_ESTATE,
-            "no address of this server uses TLS: it knows no certificates and invites "
-            "nobody (docs/joining.md)");
+        return fl_err_set(&r->err, FL_ESTATE,
+                          "no address of this server uses TLS: it has no certificates and no "
+                          "invitations (docs/joining.md)");
     }
-    if (is_never_selected(r) && frontend->n_never_selected >= UNAUTHENTICATED_MAX) {
-        return fl_err_set(&r->err, FL_EAGAIN, "too many ask for certificates, come again");
+    if (identity_is_unauthenticated(r) && frontend->n_unauthenticated >= UNAUTHENTICATED_MAX) {
+        return fl_err_set(&r->err, FL_EAGAIN,
+                          "too many requests for certificates in progress, retry later");
     }
     r->expelled = frontend->n_expelled;
-    rv = fl_auth_submit(auth, on_lane, on_done, r);
+    rv = fl_auth_submit(auth, identity_request_run, identity_request_done, r);
     if (rv == FL_OK) {
         r->submitted = true;
-        frontend->n_never_selected += is_never_selected(r);
+        frontend->n_unauthenticated += identity_is_unauthenticated(r);
     }
     return rv;
 }
 
-static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+static bool identity_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct fl_identity_request *r = ctx;
     int rv;
 
-    if (r->asked) { /* The first one may be on its way on another thread. */
+    if (r->asked) { /* The identity thread may be working on the first request. */
         fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "a second request");
         return true;
     }
     rv = r->kind->decode(r, data, len);
     r->asked = rv == FL_OK;
     fl_call_set_patient(call, true);
-    rv = rv == FL_OK ? submit(r) : rv;
+    rv = rv == FL_OK ? identity_request_submit(r) : rv;
     if (rv != FL_OK) {
         fl_frontend_fail(call, rv, &r->err);
     }
     return true;
 }
 
-static void on_writable(struct fl_call *call, void *ctx)
+static void identity_on_writable(struct fl_call *call, void *ctx)
 {
     struct fl_identity_request *r = ctx;
 
     (void)call;
     if (r->answered) {
-        send_answer(r);
+        identity_answer_send(r);
     }
 }
 
-static void on_end(struct fl_call *call, void *ctx)
+static void identity_on_end(struct fl_call *call, void *ctx)
 {
     const struct fl_identity_request *r = ctx;
 
@@ -207,8 +214,8 @@ static void on_end(struct fl_call *call, void *ctx)
     }
 }
 
-static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                      const char *message)
+static void identity_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                               const char *message)
 {
     struct fl_identity_request *r = ctx;
 
@@ -218,14 +225,16 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     r->call = NULL;
     atomic_store(&r->left, true);
     if (!r->submitted) {
-        request_free(r);
+        identity_request_free(r);
     }
 }
 
-static const struct fl_call_handler handler = {
-    .on_message = on_message, .on_end = on_end, .on_writable = on_writable, .on_closed = on_closed};
+static const struct fl_call_handler handler = {.on_message = identity_on_message,
+                                               .on_end = identity_on_end,
+                                               .on_writable = identity_on_writable,
+                                               .on_closed = identity_on_closed};
 
-static void start(struct fl_call *call, void *ctx)
+static void identity_start(struct fl_call *call, void *ctx)
 {
     const struct fl_identity_method *method = ctx;
     const struct fl_identity *who = fl_call_identity(call);
@@ -291,7 +300,7 @@ static void work_join(struct fl_authority *authority, struct fl_identity_request
                                                      .address = r->peer},
                                 (int64_t)fl_clock_wall_ms(), &joined, &r->err);
     if (r->code == FL_ENOENT) {
-        r->code = FL_EPERM; /* No such token is not something that is missing here. */
+        r->code = FL_EPERM; /* An unknown token is a permission error, not a missing object. */
     }
     if (r->code == FL_OK) {
         (void)snprintf(r->certified, sizeof(r->certified), "%s", joined.name);
@@ -310,8 +319,8 @@ static void done_renew(struct fl_identity_request *r)
     fl_wire_renew_done(&r->in.renew);
 }
 
-/* The same peer with what its newest certificate says. */
-static void refresh(struct fl_identity_request *r, const struct fl_chain *chain)
+/* The identity of the same peer according to its newest certificate. */
+static void identity_refresh_peer(struct fl_identity_request *r, const struct fl_chain *chain)
 {
     struct fl_cert_info info;
 
@@ -334,7 +343,7 @@ static void work_renew(struct fl_authority *authority, struct fl_identity_reques
     r->code = fl_authority_renew(authority, &r->who, renew->request.data, renew->request.len,
                                  r->peer, (int64_t)fl_clock_wall_ms(), &renewed, &r->err);
     if (r->code == FL_OK) {
-        refresh(r, renewed.chain);
+        identity_refresh_peer(r, renewed.chain);
         r->code = fl_identity_chain(renewed.chain, &reply.chain);
     }
     if (r->code == FL_OK) {
@@ -349,8 +358,8 @@ static void work_renew(struct fl_authority *authority, struct fl_identity_reques
 }
 
 /*
- * The running session outlives the certificate that it began with. One that came with a certificate
- * that is over connects anew: nothing but renewing was open to it.
+ * The running session outlives the certificate that it began with. A peer that connected with an
+ * expired certificate has to reconnect: it was allowed to renew and nothing else.
  */
 static void landed_renew(struct fl_identity_request *r)
 {
@@ -358,7 +367,8 @@ static void landed_renew(struct fl_identity_request *r)
         fl_call_set_identity(r->call, &r->fresh) != FL_OK)
     {
         fl_log(r->frontend->srv->log, FL_LOG_WARNING, "identity",
-               "%s: out of memory for its new certificate: the session ends with the old one",
+               "%s: out of memory for its renewed certificate: the session ends when the old one "
+               "expires",
                r->peer);
     }
 }
@@ -370,12 +380,14 @@ static const struct fl_identity_rpc client_kinds[] = {
      done_renew},
     {.path = NULL}};
 
-static struct fl_rpc_method *add(struct fl_frontend *frontend, const struct fl_identity_rpc *kind,
-                                 struct fl_identity_method *slot, struct fl_rpc_method *m)
+static struct fl_rpc_method *identity_method_add(struct fl_frontend *frontend,
+                                                 const struct fl_identity_rpc *kind,
+                                                 struct fl_identity_method *slot,
+                                                 struct fl_rpc_method *m)
 {
     for (; kind->path != NULL; kind++, slot++) {
         *slot = (struct fl_identity_method){frontend, kind};
-        *m++ = (struct fl_rpc_method){kind->path, kind->who, start, slot};
+        *m++ = (struct fl_rpc_method){kind->path, kind->who, identity_start, slot};
     }
     return m;
 }
@@ -383,7 +395,7 @@ static struct fl_rpc_method *add(struct fl_frontend *frontend, const struct fl_i
 struct fl_rpc_method *fl_identity_client_methods(struct fl_frontend *frontend,
                                                  struct fl_rpc_method *m)
 {
-    return add(frontend, client_kinds, frontend->identity_methods, m);
+    return identity_method_add(frontend, client_kinds, frontend->identity_methods, m);
 }
 
 struct fl_rpc_method *fl_identity_admin_methods(struct fl_frontend *frontend,
@@ -391,5 +403,6 @@ struct fl_rpc_method *fl_identity_admin_methods(struct fl_frontend *frontend,
 {
     size_t used = sizeof(client_kinds) / sizeof(client_kinds[0]) - 1;
 
-    return add(frontend, fl_identity_admin_kinds, frontend->identity_methods + used, m);
+    return identity_method_add(frontend, fl_identity_admin_kinds, frontend->identity_methods + used,
+                               m);
 }

@@ -2,13 +2,13 @@
 #define FL_SERVERD_IDENTITY_CALLS_H
 
 /*
- * Calls that the federation's authority answers: fl.v1.Identity, and of fl.v1.Admin what is about
- * invitations, certificates and the audit. The network loop decodes a request, the guard's lane
- * does the work, the loop sends the answer when what changed is in force. A peer that goes away
- * meanwhile leaves its request to be freed when it is done; a stranger's or a client's that the
- * lane has not begun with is not done at all. What an operator asked for is done.
+ * Calls that the federation's authority answers: fl.v1.Identity, and those of fl.v1.Admin about
+ * invitations, certificates and the audit. The network loop decodes a request, the identity thread
+ * executes it, and the loop sends the answer when the change is in effect. A request whose peer
+ * disconnected is freed when it is done; requests of unauthenticated peers and clients that the
+ * identity thread has not begun are dropped then. Requests of operators are always executed.
  *
- * Between the files of this part; frontend.c needs the functions at the end.
+ * Private to identity_*.c; frontend.c needs the functions at the end.
  */
 
 #include <stdatomic.h>
@@ -23,16 +23,16 @@
 struct fl_identity_request {
     const struct fl_identity_rpc *kind;
     struct fl_frontend *frontend;
-    struct fl_call *call; /* NULL: the peer went away */
-    atomic_bool left;     /* the same for the lane */
+    struct fl_call *call; /* NULL: the peer disconnected */
+    atomic_bool left;     /* the same, for the identity thread */
     bool asked;
-    bool submitted; /* the lane has it */
+    bool submitted; /* submitted to the identity thread */
     bool answered;
     uint32_t is; /* bits of enum fl_who */
-    bool known;  /* `who` is */
+    bool known;  /* `who` is valid */
     struct fl_identity who;
     char peer[64];
-    uint64_t expelled; /* peers before it was asked for */
+    uint64_t expelled; /* value of n_expelled before the request */
     union {
         struct fl_wire_join join;
         struct fl_wire_renew renew;
@@ -44,38 +44,37 @@ struct fl_identity_request {
         struct fl_wire_deny deny;
         uint32_t last; /* ListAudit */
     } in;
-    /* Of the lane, then of the loop. */
+    /* Written by the identity thread, then used by the loop. */
     struct fl_replies replies;
     int code;
     struct fl_err err;
-    struct fl_identity fresh;    /* Renew: who the peer is now */
+    struct fl_identity fresh;    /* Renew: identity by the new certificate */
     char certified[FL_NAME_MAX]; /* Join, IssueAdmin: the name that has a certificate now */
-    bool connected;              /* Revoke, Disable: a client of that name, when it was asked for */
+    bool connected; /* Revoke, Disable: a client of that name was connected at the request */
     size_t n_denied;
-    char excluded[FL_NAME_MAX]; /* the client that is denied now, or "" */
-    enum fl_denied_keeps keeps; /* with `excluded` */
-    char near[FL_NAME_MAX];     /* a name like the one that nobody has, or "" */
+    char excluded[FL_NAME_MAX];  /* the client that is revoked now, or "" */
+    enum fl_revoked_keeps keeps; /* with `excluded` */
+    char near[FL_NAME_MAX];      /* an existing name similar to the unknown one, or "" */
 };
 
 struct fl_identity_rpc {
     const char *path;
     uint32_t who;
     int (*decode)(struct fl_identity_request *r, const void *data, size_t len);
-    /* On the lane; the result into `code`, `err` and `replies`. */
+    /* Identity thread; results go into `code`, `err` and `replies`. */
     void (*work)(struct fl_authority *authority, struct fl_identity_request *r);
-    /* On the loop, when it is in force and before the answer; may be NULL. */
+    /* Network loop, when the change is in effect and before the answer; may be NULL. */
     void (*landed)(struct fl_identity_request *r);
-    void (*done)(struct fl_identity_request *r); /* what decode() made; may be NULL */
+    void (*done)(struct fl_identity_request *r); /* frees what decode() allocated; may be NULL */
 };
 
-/* Append what `encode` makes of `item` to the replies; fl_identity_request.code says how it went.
- */
+/* Append what `encode` makes of `item` to the replies; fl_identity_request.code is the result. */
 #define FL_IDENTITY_REPLY(request, encode, item)                 \
     do {                                                         \
         struct fl_buf buf_;                                      \
                                                                  \
         fl_buf_init(&buf_, FL_WIRE_MAX_CONTROL);                 \
-        buf_.secret = true; /* an invitation */                  \
+        buf_.secret = true; /* may contain an invitation */      \
         (request)->code = encode(item, &buf_);                   \
         if ((request)->code == FL_OK) {                          \
             (request)->code = fl_identity_reply(request, &buf_); \
@@ -84,12 +83,12 @@ struct fl_identity_rpc {
     } while (0)
 
 FL_MUST_CHECK int fl_identity_reply(struct fl_identity_request *r, const struct fl_buf *message);
-/* A chain of libfl/pki as one of a message; free with fl_wire_chain_done(). */
+/* Convert a chain of libfl/pki to that of a message; free with fl_wire_chain_done(). */
 FL_MUST_CHECK int fl_identity_chain(const struct fl_chain *chain, struct fl_wire_chain *ret);
-/* Who asks, for the audit; on the lane, for it asks the system for the name of a user. */
+/* The requester's name for the audit. Identity thread only, since it looks up the user name. */
 const char *fl_identity_by(const struct fl_identity *who, const char *peer, char out[FL_BY_TEXT]);
 
-/* identity_admin.c: ended by a NULL path. */
+/* identity_admin.c: terminated by a NULL path. */
 extern const struct fl_identity_rpc fl_identity_admin_kinds[];
 
 #endif

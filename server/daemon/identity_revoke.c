@@ -1,6 +1,7 @@
 /*
- * Revoke, evict, disable, enable. Decoding and landing run on the network loop, the verbs on the
- * lane of the authority.
+ * Revoke, evict, disable and enable: rows of fl_identity_admin_kinds. Decoding and landing run on
+ * the network loop, the work on the identity thread. Sessions are ended by fl_frontend_review(),
+ * not here.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include "server/identity/certificates.h"
 #include "server/identity/invitations.h"
 
-static int64_t now_ms(void)
+static int64_t revocation_now_ms(void)
 {
     return (int64_t)fl_clock_wall_ms();
 }
@@ -47,7 +48,7 @@ void fl_revocation_done(struct fl_identity_request *r)
     fl_wire_deny_done(&r->in.deny);
 }
 
-static struct fl_revoked whom(const struct fl_wire_deny *deny)
+static struct fl_revoked revocation_target(const struct fl_wire_deny *deny)
 {
     return (struct fl_revoked){.name = deny->what == FL_WIRE_DENY_NAME ? deny->name : NULL,
                                .serial = deny->serial,
@@ -78,7 +79,7 @@ static const char *target_text(const struct fl_wire_deny *deny, char out[FL_DENY
     return out;
 }
 
-/* Names that somebody has, for a slip of an operator: the first so many. */
+/* Number of known names that are compared with a misspelled one. */
 #define NAMES_MAX 10000
 
 struct names {
@@ -109,8 +110,8 @@ static void find_near(struct fl_authority *authority, struct fl_identity_request
     const char *near = NULL;
     size_t i;
 
-    if (names != NULL &&
-        fl_authority_certificates(authority, "", now_ms(), on_name, names, NULL) == FL_OK)
+    if (names != NULL && fl_authority_certificates(authority, "", revocation_now_ms(), on_name,
+                                                   names, NULL) == FL_OK)
     {
         near = fl_str_nearest(r->in.deny.name, names->list, names->n);
     }
@@ -123,7 +124,7 @@ static void find_near(struct fl_authority *authority, struct fl_identity_request
     free(names);
 }
 
-static int on_excluded(void *ctx, const char *name, enum fl_denied_keeps keeps)
+static int on_excluded(void *ctx, const char *name, enum fl_revoked_keeps keeps)
 {
     struct fl_identity_request *r = ctx;
 
@@ -132,10 +133,12 @@ static int on_excluded(void *ctx, const char *name, enum fl_denied_keeps keeps)
     return FL_OK;
 }
 
-/* Whose update of the open round counts no more. In a PKI of the operator's own names are all that
-   is known. */
+/*
+ * Determine the clients whose update of the open round is no longer aggregated. With an operator's
+ * own PKI only names are known.
+ */
 static void find_excluded(struct fl_authority *authority, const struct fl_revoked *target,
-                          enum fl_denied_keeps keeps, struct fl_identity_request *r)
+                          enum fl_revoked_keeps keeps, struct fl_identity_request *r)
 {
     struct fl_err err = {0};
     int rv;
@@ -147,21 +150,21 @@ static void find_excluded(struct fl_authority *authority, const struct fl_revoke
     rv = fl_auth_each_revoked(authority, target, on_excluded, r, &err);
     if (rv != FL_OK) {
         fl_log(r->frontend->srv->log, FL_LOG_ERROR, "identity",
-               "what was denied is not known to the open round before the next start: %s",
+               "the revocation does not affect the open round, only the next start applies it: %s",
                fl_err_text(&err, rv));
     }
 }
 
-/* --- a name that nobody has --- */
+/* --- unknown names --- */
 
-struct sought {
+struct target_search {
     const struct fl_revoked *whom;
     bool found;
 };
 
-static int seek_certificate(void *ctx, const struct fl_certificate *c)
+static int search_certificate(void *ctx, const struct fl_certificate *c)
 {
-    struct sought *s = ctx;
+    struct target_search *s = ctx;
     const struct fl_revoked *whom = s->whom;
 
     s->found = s->found ||
@@ -172,35 +175,35 @@ static int seek_certificate(void *ctx, const struct fl_certificate *c)
     return FL_OK;
 }
 
-static int seek_invitation(void *ctx, const struct fl_invitation_info *info)
+static int search_invitation(void *ctx, const struct fl_invitation_info *info)
 {
-    struct sought *s = ctx;
+    struct target_search *s = ctx;
 
     s->found = s->found || strcmp(s->whom->name, info->name) == 0;
     return FL_OK;
 }
 
 /*
- * A denial of a slip is found by nobody, and a revocation is for good: what has neither
- * certificate, invitation nor record is denied only with `force`. Serial numbers and keys of the
- * operator's own PKI are not known here.
+ * Revoking a misspelled name would go unnoticed, and a revocation is permanent: a target that has
+ * no certificate, invitation or record needs `force`. Serial numbers and keys of the operator's own
+ * PKI are not known here.
  */
 static int check_known(struct fl_authority *authority, const struct fl_identity_request *r,
                        const struct fl_revoked *whom, const char *verb, struct fl_err *err)
 {
     const struct fl_serverd_conf *own = r->frontend->srv->own;
-    const struct fl_wire_deny *asked = &r->in.deny;
-    struct sought s = {.whom = whom, .found = r->connected};
+    const struct fl_wire_deny *request = &r->in.deny;
+    struct target_search s = {.whom = whom, .found = r->connected};
     char target[FL_DENY_TARGET];
     int rv;
 
-    if (asked->force || (whom->name == NULL && fl_auth_own_pki(own))) {
+    if (request->force || (whom->name == NULL && fl_auth_own_pki(own))) {
         return FL_OK;
     }
-    rv = fl_authority_certificates(authority, whom->name != NULL ? whom->name : "", now_ms(),
-                                   seek_certificate, &s, err);
+    rv = fl_authority_certificates(authority, whom->name != NULL ? whom->name : "",
+                                   revocation_now_ms(), search_certificate, &s, err);
     if (rv == FL_OK && whom->name != NULL && !s.found) {
-        rv = fl_authority_invitations(authority, now_ms(), seek_invitation, &s, err);
+        rv = fl_authority_invitations(authority, revocation_now_ms(), search_invitation, &s, err);
     }
     if (rv == FL_OK && whom->name != NULL && !s.found) {
         s.found = fl_store_knows_client(own->state_dir, whom->name);
@@ -208,43 +211,44 @@ static int check_known(struct fl_authority *authority, const struct fl_identity_
     if (rv != FL_OK || s.found) {
         return rv;
     }
-    return fl_err_set(err, FL_ENOENT,
-                      "%s is not known here: it has no certificate, no invitation and no record "
-                      "(flctl certificates and flctl clients list those there are); to %s it all "
-                      "the same, add --force",
-                      target_text(asked, target), verb);
+    return fl_err_set(
+        err, FL_ENOENT,
+        "%s is not known here: it has no certificate, no invitation and no record (flctl "
+        "certificates and flctl clients list those there are); to %s it all the same, add --force",
+        target_text(request, target), verb);
 }
 
 typedef int (*deny_fn)(struct fl_authority *authority, const struct fl_revoked *whom,
                        const char *reason, const char *by, int64_t now_ms, size_t *ret_n,
                        struct fl_err *err);
 
-static void deny(struct fl_authority *authority, struct fl_identity_request *r, deny_fn verb)
+static void revocation_run(struct fl_authority *authority, struct fl_identity_request *r,
+                           deny_fn verb)
 {
     bool enables = strcmp(r->kind->path, "/fl.v1.Admin/Enable") == 0;
     bool revokes = strcmp(r->kind->path, "/fl.v1.Admin/Revoke") == 0;
     bool disables = strcmp(r->kind->path, "/fl.v1.Admin/Disable") == 0;
-    const struct fl_wire_deny *asked = &r->in.deny;
-    const struct fl_revoked target = whom(asked);
+    const struct fl_wire_deny *request = &r->in.deny;
+    const struct fl_revoked target = revocation_target(request);
     char who[FL_BY_TEXT];
 
     r->code = revokes || disables
                   ? check_known(authority, r, &target, revokes ? "revoke" : "disable", &r->err)
                   : FL_OK;
     if (r->code == FL_OK) {
-        r->code = verb(authority, &target, asked->reason,
-                       fl_identity_by(r->known ? &r->who : NULL, r->peer, who), now_ms(),
+        r->code = verb(authority, &target, request->reason,
+                       fl_identity_by(r->known ? &r->who : NULL, r->peer, who), revocation_now_ms(),
                        &r->n_denied, &r->err);
     }
     if (r->code == FL_OK && !enables) {
-        /* Of one that is evicted the record stays: what it contributed is no secret of its. */
+        /* The record of an evicted client stays: its contributions remain. */
         find_excluded(authority, &target,
-                      revokes    ? FL_DENIED_KEEPS_NOTHING
-                      : disables ? FL_DENIED_KEEPS_ALL
-                                 : FL_DENIED_KEEPS_RECORD,
+                      revokes    ? FL_REVOKED_KEEPS_NOTHING
+                      : disables ? FL_REVOKED_KEEPS_ALL
+                                 : FL_REVOKED_KEEPS_RECORD,
                       r);
     }
-    if (asked->what == FL_WIRE_DENY_NAME &&
+    if (request->what == FL_WIRE_DENY_NAME &&
         (r->code == FL_ENOENT || (r->code == FL_OK && r->n_denied == 0)))
     {
         find_near(authority, r);
@@ -259,22 +263,22 @@ static void deny(struct fl_authority *authority, struct fl_identity_request *r, 
 
 void fl_revocation_revoke(struct fl_authority *authority, struct fl_identity_request *r)
 {
-    deny(authority, r, fl_authority_revoke);
+    revocation_run(authority, r, fl_authority_revoke);
 }
 
 void fl_revocation_evict(struct fl_authority *authority, struct fl_identity_request *r)
 {
-    deny(authority, r, fl_authority_evict);
+    revocation_run(authority, r, fl_authority_evict);
 }
 
 void fl_revocation_disable(struct fl_authority *authority, struct fl_identity_request *r)
 {
-    deny(authority, r, fl_authority_disable);
+    revocation_run(authority, r, fl_authority_disable);
 }
 
-static int enable(struct fl_authority *authority, const struct fl_revoked *target,
-                  const char *reason, const char *who, int64_t now, size_t *ret_n,
-                  struct fl_err *err)
+static int revocation_enable(struct fl_authority *authority, const struct fl_revoked *target,
+                             const char *reason, const char *who, int64_t now, size_t *ret_n,
+                             struct fl_err *err)
 {
     (void)reason;
     return fl_authority_enable(authority, target, who, now, ret_n, err);
@@ -282,38 +286,40 @@ static int enable(struct fl_authority *authority, const struct fl_revoked *targe
 
 void fl_revocation_enable(struct fl_authority *authority, struct fl_identity_request *r)
 {
-    deny(authority, r, enable);
+    revocation_run(authority, r, revocation_enable);
 }
 
-/* Which follows what the verb means for whom it is about. */
+/* Describe the effect of the verb on this target. */
 static void verb_text(const struct fl_identity_request *r, const char *target, char *out,
                       size_t size)
 {
-    const struct fl_wire_deny *asked = &r->in.deny;
-    bool name = asked->what == FL_WIRE_DENY_NAME;
+    const struct fl_wire_deny *request = &r->in.deny;
+    bool name = request->what == FL_WIRE_DENY_NAME;
     const char *verb = strrchr(r->kind->path, '/') + 1;
 
     if (strcmp(verb, "Revoke") == 0) {
-        (void)snprintf(out, size, "%s is revoked for good%s", target,
-                       name ? " and nobody joins by this name again"
+        (void)snprintf(out, size, "%s is revoked permanently%s", target,
+                       name ? " and nobody can join by this name again"
                             : "; with another key and a new invitation its name may join again");
     } else if (strcmp(verb, "Evict") == 0) {
-        (void)snprintf(out, size, "%s is sent away; flctl invite %s lets it come back", target,
-                       asked->name);
+        (void)snprintf(out, size, "%s is evicted; flctl invite %s lets it join again", target,
+                       request->name);
     } else if (strcmp(verb, "Disable") == 0) {
-        (void)snprintf(out, size, "%s is not let in until flctl enable", target);
+        (void)snprintf(out, size, "%s is disabled until flctl enable", target);
     } else {
         (void)snprintf(out, size,
-                       "%s is let in again, when it asks next: within a minute (`longest` of its "
-                       "`reconnect`)",
+                       "%s is enabled and may connect at its next attempt: within a minute "
+                       "(`longest` of its `reconnect`)",
                        target);
     }
 }
 
-/* When the sessions that it ends are told so: how many there were is known only now. */
+/*
+ * Network loop, when the revocation is in effect: only now the number of ended sessions is known.
+ */
 void fl_revocation_landed(struct fl_identity_request *r)
 {
-    const struct fl_wire_deny *asked = &r->in.deny;
+    const struct fl_wire_deny *request = &r->in.deny;
     struct fl_wire_denied reply = {.certificates = (uint32_t)r->n_denied,
                                    .sessions = (uint32_t)(r->frontend->n_expelled - r->expelled)};
     bool enabled = strcmp(r->kind->path, "/fl.v1.Admin/Enable") == 0;
@@ -324,9 +330,9 @@ void fl_revocation_landed(struct fl_identity_request *r)
 
     if (r->excluded[0] != '\0' && fl_frontend_exclude(r->frontend, r->excluded, r->keeps) != FL_OK)
     {
-        fl_serverd_no_memory(r->frontend->srv, "a client that is denied");
+        fl_serverd_no_memory(r->frontend->srv, "the revocation of a client");
     }
-    verb_text(r, target_text(asked, target), what, sizeof(what));
+    verb_text(r, target_text(request, target), what, sizeof(what));
     n = snprintf(text, sizeof(text), "%s: %zu certificate%s", what, r->n_denied,
                  r->n_denied == 1 ? "" : "s");
     if (!enabled && n > 0 && (size_t)n < sizeof(text)) {
@@ -338,10 +344,9 @@ void fl_revocation_landed(struct fl_identity_request *r)
                       reply.sessions, reply.sessions == 1 ? "" : "s");
     }
     if (!enabled && r->n_denied == 0 && n > 0 && (size_t)n < sizeof(text)) {
-        (void)snprintf(text + n, sizeof(text) - (size_t)n,
-                       "; none was issued here that could still be used%s%s%s",
-                       r->near[0] != '\0' ? ", did you mean '" : "", r->near,
-                       r->near[0] != '\0' ? "'?" : "");
+        (void)snprintf(
+            text + n, sizeof(text) - (size_t)n, "; it has no valid certificate issued here%s%s%s",
+            r->near[0] != '\0' ? ", did you mean '" : "", r->near, r->near[0] != '\0' ? "'?" : "");
     }
     reply.text = text;
     FL_IDENTITY_REPLY(r, fl_wire_denied_encode, &reply);

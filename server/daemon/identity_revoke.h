@@ -1,7 +1,9 @@
 #ifndef FL_SERVERD_IDENTITY_DENY_H
 #define FL_SERVERD_IDENTITY_DENY_H
 
-/* The calls by which operators say who is not let in; rows of fl_identity_admin_kinds. */
+/*
+ * The calls by which operators revoke, evict, disable and enable; rows of fl_identity_admin_kinds.
+ */
 
 #include "server/daemon/identity_calls.h"
 
@@ -10,7 +12,9 @@ void fl_revocation_revoke(struct fl_authority *authority, struct fl_identity_req
 void fl_revocation_evict(struct fl_authority *authority, struct fl_identity_request *r);
 void fl_revocation_disable(struct fl_authority *authority, struct fl_identity_request *r);
 void fl_revocation_enable(struct fl_authority *authority, struct fl_identity_request *r);
-/* When the sessions that it ends are told so: how many there were is known only now. */
+/*
+ * `landed` of these calls: counts the sessions that the revocation ends and completes the answer.
+ */
 void fl_revocation_landed(struct fl_identity_request *r);
 void fl_revocation_done(struct fl_identity_request *r);
 

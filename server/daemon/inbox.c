@@ -59,7 +59,7 @@ int fl_inbox_next(struct fl_inbox *box, struct fl_buf *out)
         return rv;
     }
     box->at += sizeof(len) + len;
-    if (box->at >= box->waiting.len / 2) { /* Moved once for every byte, at most. */
+    if (box->at >= box->waiting.len / 2) { /* Each byte is moved at most once. */
         fl_buf_drop(&box->waiting, box->at);
         box->at = 0;
     }

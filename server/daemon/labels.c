@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t pair_bytes(const struct fl_wire_pair *pair)
+static size_t label_pair_bytes(const struct fl_wire_pair *pair)
 {
     return strlen(pair->key) + strlen(pair->value) + 2;
 }
 
-/* To `*at`, which goes on behind the copy. */
-static char *put_text(char **at, const char *text)
+/* Copies `text` to `*at`, which then points behind the copy. */
+static char *label_put_text(char **at, const char *text)
 {
     size_t size = strlen(text) + 1;
     char *copy = memcpy(*at, text, size);
@@ -31,18 +31,18 @@ static struct fl_label_set *copy_pairs(const struct fl_wire_pair *pairs, size_t 
     set->n = 0;
     at = (char *)&set->pairs[n];
     for (i = 0; i < n; i++) {
-        size_t bytes = pair_bytes(&pairs[i]);
+        size_t bytes = label_pair_bytes(&pairs[i]);
 
         if (bytes <= left) {
             left -= bytes;
-            set->pairs[set->n].key = put_text(&at, pairs[i].key);
-            set->pairs[set->n++].value = put_text(&at, pairs[i].value);
+            set->pairs[set->n].key = label_put_text(&at, pairs[i].key);
+            set->pairs[set->n++].value = label_put_text(&at, pairs[i].value);
         }
     }
     return set;
 }
 
-static int reserve(struct fl_labels *labels, uint32_t client)
+static int labels_reserve(struct fl_labels *labels, uint32_t client)
 {
     size_t n = labels->n > 0 ? labels->n : 16;
     struct fl_label_set **grown;
@@ -72,7 +72,7 @@ int fl_labels_set(struct fl_labels *labels, uint32_t client, const struct fl_wir
     if (n == 0) {
         return FL_OK;
     }
-    rv = reserve(labels, client);
+    rv = labels_reserve(labels, client);
     if (rv == FL_OK) {
         labels->sets[client] = copy_pairs(pairs, n);
         rv = labels->sets[client] != NULL ? FL_OK : FL_ENOMEM;

@@ -2,19 +2,20 @@
 #define FL_SERVERD_LABELS_H
 
 /*
- * The labels that each client announced in its newest Hello, by client number, for people. They
- * are in memory only: whoever is here has said them since the start.
- * Threading: one thread.
+ * The labels from each client's newest Hello, by client number, shown to operators. In memory only:
+ * every connected client has sent them since the start. Threading: one thread.
  */
 
 #include "libfl/wire/messages.h"
 
-/* Of one client, in keys and values with their ends: the memory that a client can take. */
+/*
+ * Most bytes of one client's keys and values with terminators, which bounds the memory of a client.
+ */
 #define FL_LABELS_BYTES FL_WIRE_LABELS_BYTES
 
 struct fl_label_set {
     size_t n;
-    struct fl_wire_pair pairs[]; /* the texts are behind them, in the same block */
+    struct fl_wire_pair pairs[]; /* the texts follow in the same block */
 };
 
 struct fl_labels {
@@ -23,8 +24,8 @@ struct fl_labels {
 };
 
 /*
- * Replaces what the client announced before. A label that would go past FL_LABELS_BYTES is left
- * out. FL_ENOMEM: none are known of it.
+ * Replaces the client's previous labels. A label that would exceed FL_LABELS_BYTES is left out.
+ * FL_ENOMEM: the client has no labels.
  */
 FL_MUST_CHECK int fl_labels_set(struct fl_labels *labels, uint32_t client,
                                 const struct fl_wire_pair *pairs, size_t n);

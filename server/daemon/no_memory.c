@@ -1,4 +1,4 @@
-/* What the server does when memory is missing for something that it cannot refuse. */
+/* Out of memory for an operation that cannot be refused: the server ends. */
 
 #include <unistd.h>
 
@@ -9,8 +9,8 @@
 FL_NORETURN static void end(const struct fl_log *log, const char *what)
 {
     fl_log(log, FL_LOG_ERROR, "server",
-           "out of memory for %s: ending here, all that was promised is on disk and the next start "
-           "goes on from it",
+           "out of memory for %s: exiting, all acknowledged data is on disk and the next start "
+           "continues from it",
            what);
     _exit(FL_EXIT_FAILURE);
 }
@@ -20,15 +20,15 @@ void fl_serverd_no_memory(const struct fl_serverd *srv, const char *what)
     end(srv->log, what);
 }
 
-static void on_reserve_used(void *ctx, size_t bytes)
+static void memory_on_reserve_used(void *ctx, size_t bytes)
 {
     fl_log(ctx, FL_LOG_WARNING, "server",
-           "out of memory for %zu bytes of the event loop: used the memory kept back for it; free "
-           "some memory or raise MemoryMax=, else the server ends the next time",
+           "out of memory for %zu bytes of the event loop: used the reserved memory; free some "
+           "memory or raise MemoryMax=, or the server exits the next time",
            bytes);
 }
 
-static void on_exhausted(void *ctx, size_t bytes)
+static void memory_on_exhausted(void *ctx, size_t bytes)
 {
     (void)bytes;
     end(ctx, "the event loop");
@@ -36,8 +36,8 @@ static void on_exhausted(void *ctx, size_t bytes)
 
 int fl_serverd_keep_back_memory(struct fl_log *log)
 {
-    static const struct fl_uv_memory_cbs cbs = {.reserve_used = on_reserve_used,
-                                                .exhausted = on_exhausted};
+    static const struct fl_uv_memory_cbs cbs = {.reserve_used = memory_on_reserve_used,
+                                                .exhausted = memory_on_exhausted};
 
     return fl_uv_memory_init(&cbs, log);
 }

@@ -1,5 +1,6 @@
 /*
- * Push calls: an update on its way into its spool file.
+ * Push calls: an update on its way into its spool file. Runs on the network loop; the file is
+ * written on the io thread (spool_writer.h). Does not accept updates: the coordinator does.
  *
  *   HEADER ----> OPENING ----> STORING ----> FINISHING ----> JUDGED ----> ENDED
  *     |             |             |              ^             ^            ^
@@ -7,19 +8,20 @@
  *     |                    +---------------------+             |            |
  *     +--------------------------------------------------------+    (all of them)
  *
- *   HEADER     the first message is to come
- *   OPENING    the header fits the grant; the file is being opened, chunks may come already
- *   STORING    chunks come and are written; each gives its window credit back when it is
- *   DRAINING   the client has sent all it will; what came of it is being written
- *   FINISHING  all bytes are there and are being validated
- *   JUDGED     the coordinator has been told; its verdict is the answer
- *   ENDED      the answer is on its way; what still comes is dropped
+ *   HEADER     the first message is expected
+ *   OPENING    the header fits the upload mask; the file is being opened, chunks may arrive already
+ *   STORING    chunks arrive and are written; each returns its window credit when written
+ *   DRAINING   the client has sent everything; the last chunks are being written
+ *   FINISHING  all bytes are on disk and are being validated
+ *   JUDGED     the update was posted to the coordinator; its verdict is the answer
+ *   ENDED      the answer is queued; further messages are dropped
  *
- * Failure modes: a header without grant, or of another shape: the call ends, or the coordinator
- * rejects the client; a chunk at another offset: OUT_OF_RANGE; the stream ends early or breaks:
- * what is there stays and PushStatus tells where to go on; a bad value: the coordinator rejects the
- * client; a newer Push of the same client replaces this one; our disk: the client tries again.
- * A peer may hang up at any time: what is complete is judged all the same.
+ * Failures: a header without an upload mask, or of another shape: the call ends, or the coordinator
+ * rejects the client; a chunk at another offset: OUT_OF_RANGE; the stream ends early or breaks: the
+ * bytes on disk stay and PushStatus tells the client where to continue; an invalid value: the
+ * coordinator rejects the client; a newer Push of the same client replaces this one; an error of
+ * our disk: the client retries. The peer may disconnect at any time: a complete update is judged
+ * anyway.
  */
 
 #include <stdlib.h>
@@ -52,21 +54,23 @@ static const struct fl_sm_state states[] = {
 };
 /* clang-format on */
 
-/* An update that a client sends. */
+/* One Push call: an update being received. */
 struct fl_push {
     struct fl_frontend *frontend;
     struct fl_list link;  /* all of the front */
     struct fl_call *call; /* NULL after it closed */
     struct fl_sm sm;
-    uint32_t client; /* of the header, as is what follows */
+    uint32_t client; /* this and the next ones: from the header */
     char name[FL_NAME_MAX];
     struct fl_session_key key;
     uint64_t bytes;   /* of the manifest */
     uint64_t written; /* bytes in the file */
-    /* At the last fl_push_progress(): bytes that had arrived in this call, and were in the file. */
+    /*
+     * At the last fl_push_progress(): bytes that had arrived in this call, and bytes in the file.
+     */
     uint64_t noted, noted_written;
-    uint64_t whole; /* bytes that had arrived when the file was last seen to have grown */
-    struct fl_spool_writer *writer; /* NULL before OPENING, and when the file is given up */
+    uint64_t whole;                 /* bytes that had arrived when the file last grew */
+    struct fl_spool_writer *writer; /* NULL before OPENING, and after the file was closed */
 };
 
 bool fl_session_is(const struct fl_session_key *key, uint64_t round, uint32_t attempt)
@@ -74,52 +78,52 @@ bool fl_session_is(const struct fl_session_key *key, uint64_t round, uint32_t at
     return key->round != 0 && key->round == round && key->attempt == attempt;
 }
 
-static void move(struct fl_push *p, enum push_state to)
+static void push_move(struct fl_push *p, enum push_state to)
 {
     fl_sm_move(&p->sm, to);
     if (p->call != NULL && to != PUSH_ENDED) {
-        /* Whose turn it is: a client that waits for the disk or the verdict is not idle. */
+        /* A client that waits for the disk or the verdict is not idle. */
         fl_call_set_patient(p->call, to != PUSH_STORING);
     }
 }
 
-/* --- how it ends --- */
+/* --- ending a call --- */
 
-/* Before it has a client it has no slot; the comparison covers that. */
-static void leave_slot(struct fl_push *p)
+/* A call without a client has no slot; the comparison covers that. */
+static void push_leave_slot(struct fl_push *p)
 {
     if (p->client < p->frontend->n_slots && p->frontend->slots[p->client].push == p) {
         p->frontend->slots[p->client].push = NULL;
     }
 }
 
-static void end(struct fl_push *p)
+static void push_end(struct fl_push *p)
 {
-    leave_slot(p);
+    push_leave_slot(p);
     fl_spool_writer_close(p->writer);
     p->writer = NULL;
-    move(p, PUSH_ENDED);
+    push_move(p, PUSH_ENDED);
 }
 
-/* Free it when its call has closed, unless what is complete has still to be judged. */
-static void release(struct fl_push *p)
+/* Free it when its call has closed, unless its complete update still has to be judged. */
+static void push_release(struct fl_push *p)
 {
     if (p->call != NULL || p->sm.state == PUSH_FINISHING) {
         return;
     }
     if (p->sm.state != PUSH_ENDED) {
-        end(p); /* The slot must not remember what is gone. */
+        push_end(p); /* The slot must not point to a freed call. */
     }
     fl_list_remove(&p->link);
     free(p);
 }
 
-static void fail(struct fl_push *p, enum fl_grpc_status status, const char *message)
+static void push_fail(struct fl_push *p, enum fl_grpc_status status, const char *message)
 {
     if (p->sm.state == PUSH_ENDED) {
         return;
     }
-    end(p);
+    push_end(p);
     if (p->call != NULL) {
         fl_log_peer(p->frontend->srv->log, FL_LOG_WARNING, "push",
                     p->name[0] != '?' ? p->name : fl_call_peer(p->call),
@@ -129,8 +133,8 @@ static void fail(struct fl_push *p, enum fl_grpc_status status, const char *mess
     }
 }
 
-static struct fl_coord_msg *news(const struct fl_push *p, enum fl_coord_msg_type type,
-                                 const char *text)
+static struct fl_coord_msg *push_coord_msg(const struct fl_push *p, enum fl_coord_msg_type type,
+                                           const char *text)
 {
     struct fl_coord_msg *up = fl_coord_msg_new(type);
 
@@ -149,27 +153,30 @@ static struct fl_coord_msg *news(const struct fl_push *p, enum fl_coord_msg_type
     return up;
 }
 
-/* The server's own fault: the client retries, and the coordinator learns why the update is not in.
+/*
+ * A failure of the server: the client retries, and the coordinator learns why the update is
+ * missing.
  */
-static void fail_ours(struct fl_push *p, int code, const char *reason)
+static void push_fail_server(struct fl_push *p, int code, const char *reason)
 {
-    /* Before its header an upload belongs to no client and no round. */
-    struct fl_coord_msg *up = p->key.round != 0 ? news(p, FL_COORD_MSG_UNSTORED, reason) : NULL;
+    /* Before its header an upload has no client and no round. */
+    struct fl_coord_msg *up =
+        p->key.round != 0 ? push_coord_msg(p, FL_COORD_MSG_UNSTORED, reason) : NULL;
 
-    if (up != NULL) { /* Without memory for that the round's deadline stays as it is. */
+    if (up != NULL) { /* Out of memory: the round's deadline is not extended. */
         up->code = code;
         fl_frontend_up(p->frontend, up);
     }
-    fail(p, FL_GRPC_UNAVAILABLE, reason);
+    push_fail(p, FL_GRPC_UNAVAILABLE, reason);
 }
 
-static void reply(struct fl_push *p, bool accepted, uint64_t received)
+static void push_reply(struct fl_push *p, bool accepted, uint64_t received)
 {
     struct fl_wire_push_reply r = {.accepted = accepted, .received = received};
     struct fl_buf buf;
     int rv;
 
-    end(p);
+    push_end(p);
     if (p->call == NULL) {
         return;
     }
@@ -186,14 +193,16 @@ static void reply(struct fl_push *p, bool accepted, uint64_t received)
     }
 }
 
-/* Tell the coordinator that the update is there, of what size, or why it is none. */
-static void judge(struct fl_push *p, int code, struct fl_norms *norms, const struct fl_err *err)
+/* Post the update to the coordinator with its size, or the reason why it is invalid. */
+static void push_judge(struct fl_push *p, int code, struct fl_norms *norms,
+                       const struct fl_err *err)
 {
-    struct fl_coord_msg *up = news(p, code == FL_OK ? FL_COORD_MSG_STORED : FL_COORD_MSG_INVALID,
-                                   code == FL_OK ? NULL : fl_err_text(err, code));
+    struct fl_coord_msg *up =
+        push_coord_msg(p, code == FL_OK ? FL_COORD_MSG_STORED : FL_COORD_MSG_INVALID,
+                       code == FL_OK ? NULL : fl_err_text(err, code));
 
     if (up == NULL) {
-        fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+        push_fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
         return;
     }
     up->code = code;
@@ -202,15 +211,14 @@ static void judge(struct fl_push *p, int code, struct fl_norms *norms, const str
         up->norms = *norms;
         norms->unit = NULL;
     }
-    move(p, PUSH_JUDGED);
+    push_move(p, PUSH_JUDGED);
     fl_frontend_up(p->frontend, up);
 }
 
 /* --- the file --- */
 
-/* What is complete is validated; of what will not become so the client is told how much there is.
- */
-static void settle(struct fl_push *p)
+/* Validate a complete update; of an incomplete one tell the client how many bytes are on disk. */
+static void push_finish_or_report(struct fl_push *p)
 {
     if ((p->sm.state != PUSH_STORING && p->sm.state != PUSH_DRAINING) ||
         !fl_spool_writer_idle(p->writer))
@@ -219,83 +227,84 @@ static void settle(struct fl_push *p)
     }
     if (p->written < p->bytes) {
         if (p->sm.state == PUSH_DRAINING) {
-            reply(p, /* accepted= */ false, p->written);
+            push_reply(p, /* accepted= */ false, p->written);
         }
         return;
     }
     if (fl_spool_writer_finish(p->writer) != FL_OK) {
-        fail_ours(p, FL_ENOMEM, "out of memory");
+        push_fail_server(p, FL_ENOMEM, "out of memory");
         return;
     }
-    move(p, PUSH_FINISHING);
+    push_move(p, PUSH_FINISHING);
 }
 
-static void opened(void *ctx, int code, uint64_t received, const struct fl_err *err)
+static void push_opened(void *ctx, int code, uint64_t received, const struct fl_err *err)
 {
     struct fl_push *p = ctx;
 
-    if (code == FL_EINUSE) { /* An earlier Push of it still writes. */
-        fail(p, FL_GRPC_UNAVAILABLE, fl_err_text(err, code));
+    if (code == FL_EINUSE) { /* An earlier Push of the client is still being written. */
+        push_fail(p, FL_GRPC_UNAVAILABLE, fl_err_text(err, code));
     } else if (code != FL_OK) {
-        fail_ours(p, code, fl_err_text(err, code));
+        push_fail_server(p, code, fl_err_text(err, code));
     } else {
         p->written = received;
         if (p->sm.state == PUSH_OPENING) {
-            move(p, PUSH_STORING);
+            push_move(p, PUSH_STORING);
         }
-        settle(p);
+        push_finish_or_report(p);
     }
-    release(p);
+    push_release(p);
 }
 
-static void appended(void *ctx, int code, uint64_t received, size_t memory_len,
-                     const struct fl_err *err)
+static void push_appended(void *ctx, int code, uint64_t received, size_t memory_len,
+                          const struct fl_err *err)
 {
     struct fl_push *p = ctx;
 
     if (code == FL_OK) {
         p->written = received;
         fl_call_consume(p->call, memory_len);
-        settle(p);
-    } else if (code == FL_ERANGE || code == FL_ELIMIT) { /* An offset or a length is the peer's. */
-        fail(p, fl_grpc_status_from_err(code), fl_err_text(err, code));
+        push_finish_or_report(p);
+    } else if (code == FL_ERANGE || code == FL_ELIMIT)
+    { /* A wrong offset or length is the peer's error. */
+        push_fail(p, fl_grpc_status_from_err(code), fl_err_text(err, code));
     } else {
-        fail_ours(p, code, fl_err_text(err, code));
+        push_fail_server(p, code, fl_err_text(err, code));
     }
-    release(p);
+    push_release(p);
 }
 
-static void finished(void *ctx, int code, struct fl_norms *norms, const struct fl_err *err)
+static void push_finished(void *ctx, int code, struct fl_norms *norms, const struct fl_err *err)
 {
     struct fl_push *p = ctx;
 
     if (code == FL_OK || fl_spool_is_bad(code)) {
-        judge(p, code, norms, err);
+        push_judge(p, code, norms, err);
     } else {
-        fail_ours(p, code, fl_err_text(err, code));
+        push_fail_server(p, code, fl_err_text(err, code));
     }
-    release(p);
+    push_release(p);
 }
 
 static const struct fl_spool_writer_cbs writer_cbs = {
-    .opened = opened, .appended = appended, .finished = finished};
+    .opened = push_opened, .appended = push_appended, .finished = push_finished};
 
 /* --- the header --- */
 
-static void take_slot(struct fl_push *p, struct fl_slot_rec *slot)
+static void push_take_slot(struct fl_push *p, struct fl_slot_rec *slot)
 {
     struct fl_push *older = slot->push;
 
     if (older != NULL) {
-        fail(older, FL_GRPC_ABORTED, "a newer Push of the same client took over");
-        release(older);
+        push_fail(older, FL_GRPC_ABORTED, "a newer Push of the same client took over");
+        push_release(older);
     }
     slot->push = p;
 }
 
-/* It is granted: its file is opened, or it is seen to be none. */
-static void open_file(struct fl_push *p, const struct fl_wire_push_header *h,
-                      const struct fl_slot_rec *slot)
+/* The update is expected: open its file, or find that its shape is wrong. */
+static void push_open_file(struct fl_push *p, const struct fl_wire_push_header *h,
+                           const struct fl_slot_rec *slot)
 {
     const struct fl_server_conf *conf = p->frontend->srv->conf;
     struct fl_spool_part *parts = NULL;
@@ -303,8 +312,9 @@ static void open_file(struct fl_push *p, const struct fl_wire_push_header *h,
     int rv = fl_sent_parts(conf->layout, conf->strategy, h, slot->units, &parts, &err);
 
     if (rv != FL_OK && rv != FL_ENOMEM) {
-        judge(p, rv, NULL,
-              &err); /* A wrong shape never becomes right: the client leaves the round. */
+        push_judge(
+            p, rv, NULL,
+            &err); /* A wrong shape cannot be corrected: the coordinator rejects the client. */
         return;
     }
     if (rv == FL_OK) {
@@ -313,20 +323,21 @@ static void open_file(struct fl_push *p, const struct fl_wire_push_header *h,
     }
     if (rv != FL_OK) {
         free(parts);
-        fail_ours(p, FL_ENOMEM, "out of memory");
+        push_fail_server(p, FL_ENOMEM, "out of memory");
         return;
     }
-    move(p, PUSH_OPENING);
+    push_move(p, PUSH_OPENING);
 }
 
-static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
+static void push_on_header(struct fl_push *p, const struct fl_wire_push_header *h)
 {
     struct fl_control_stream *attend = fl_frontend_session(p->frontend, p->call, &h->session);
     struct fl_slot_rec *slot;
     struct fl_err err = {0};
 
     if (attend == NULL) {
-        fail(p, FL_GRPC_UNAUTHENTICATED, "unknown session: attend first, or a newer one took over");
+        push_fail(p, FL_GRPC_UNAUTHENTICATED,
+                  "unknown session: attend first, or a newer one took over");
         return;
     }
     slot = &p->frontend->slots[attend->client];
@@ -336,35 +347,37 @@ static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
     p->key = (struct fl_session_key){h->round, h->attempt};
     p->bytes = h->bytes;
     p->whole = fl_call_received(p->call);
-    p->noted = p->whole; /* A header says nothing of the update's progress. */
+    p->noted = p->whole; /* The header is not progress of the update. */
     if (fl_session_is(&slot->accepted, h->round, h->attempt)) {
-        reply(p, /* accepted= */ true, h->bytes);
+        push_reply(p, /* accepted= */ true, h->bytes);
         return;
     }
     if (!fl_session_is(&slot->grant, h->round, h->attempt) || slot->units == NULL) {
-        (void)fl_err_set(&err, FL_ESTATE,
-                         "no upload was asked for round %llu attempt %u (asked: round %llu "
-                         "attempt %u)",
-                         (unsigned long long)h->round, h->attempt,
-                         (unsigned long long)slot->grant.round, slot->grant.attempt);
-        fail(p, FL_GRPC_FAILED_PRECONDITION, err.msg);
+        (void)fl_err_set(
+            &err, FL_ESTATE,
+            "no upload expected for round %llu attempt %u (expected: round %llu attempt %u)",
+            (unsigned long long)h->round, h->attempt, (unsigned long long)slot->grant.round,
+            slot->grant.attempt);
+        push_fail(p, FL_GRPC_FAILED_PRECONDITION, err.msg);
         return;
     }
-    take_slot(p, slot);
+    push_take_slot(p, slot);
     if (fl_session_is(&slot->stored, h->round, h->attempt)) {
-        /* What was judged once stays as it is; the answer to that is the answer to this. */
+        /* A verdict is final; the answer to the first Push answers this one too. */
         p->written = h->bytes;
-        move(p, PUSH_JUDGED);
+        push_move(p, PUSH_JUDGED);
         return;
     }
-    open_file(p, h, slot);
+    push_open_file(p, h, slot);
 }
 
 /* --- chunks --- */
 
-/* Returns true when the chunk is dealt with, false when it is held until it is written. */
-static bool on_chunk(struct fl_push *p, const struct fl_wire_chunk *chunk, const uint8_t *message,
-                     size_t len)
+/*
+ * Returns true when the chunk was consumed, false when its credit is withheld until it is written.
+ */
+static bool push_on_chunk(struct fl_push *p, const struct fl_wire_chunk *chunk,
+                          const uint8_t *message, size_t len)
 {
     struct fl_spool_piece piece = {.offset = chunk->offset, .len = chunk->len, .memory_len = len};
     struct fl_err err = {0};
@@ -377,22 +390,22 @@ static bool on_chunk(struct fl_push *p, const struct fl_wire_chunk *chunk, const
                          (unsigned long long)p->bytes);
     }
     if (err.code != FL_OK) {
-        fail(p, fl_grpc_status_from_err(err.code), err.msg);
+        push_fail(p, fl_grpc_status_from_err(err.code), err.msg);
         return true;
     }
     if (p->sm.state == PUSH_FINISHING) {
-        return true; /* All of it is there. */
+        return true; /* The update is complete. */
     }
     piece.memory = fl_call_take(p->call);
     if (piece.memory == NULL) {
-        fail_ours(p, FL_ENOMEM, "out of memory");
+        push_fail_server(p, FL_ENOMEM, "out of memory");
         return true;
     }
-    /* A short message was lent from the read buffer. */
+    /* A short message is borrowed from the read buffer. */
     piece.data = piece.memory + (chunk->data - message);
     if (fl_spool_writer_append(p->writer, &piece) != FL_OK) {
         free(piece.memory);
-        fail_ours(p, FL_ENOMEM, "out of memory");
+        push_fail_server(p, FL_ENOMEM, "out of memory");
         return true;
     }
     return false;
@@ -400,7 +413,7 @@ static bool on_chunk(struct fl_push *p, const struct fl_wire_chunk *chunk, const
 
 /* --- the call --- */
 
-static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+static bool push_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct fl_push *p = ctx;
     struct fl_wire_push_header header;
@@ -411,23 +424,23 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
 
     (void)call;
     if (p->sm.state == PUSH_ENDED || p->sm.state == PUSH_JUDGED) {
-        return true; /* The answer is on its way. */
+        return true; /* The answer is queued. */
     }
     rv = fl_wire_push_decode(data, len, &is_header, &header, &chunk, &err);
-    if (rv == FL_ENOMEM) { /* This says nothing about the message. */
-        fail_ours(p, rv, fl_err_text(&err, rv));
+    if (rv == FL_ENOMEM) { /* Our own failure, not an error of the message. */
+        push_fail_server(p, rv, fl_err_text(&err, rv));
         return true;
     }
     if (rv != FL_OK) {
-        fail(p, fl_frontend_request_status(rv), fl_err_text(&err, rv));
+        push_fail(p, fl_frontend_request_status(rv), fl_err_text(&err, rv));
         return true;
     }
     if (is_header != (p->sm.state == PUSH_HEADER)) {
-        fail(p, FL_GRPC_INVALID_ARGUMENT, "expected one header first, then chunks");
+        push_fail(p, FL_GRPC_INVALID_ARGUMENT, "expected one header first, then chunks");
     } else if (is_header) {
-        on_header(p, &header);
+        push_on_header(p, &header);
     } else {
-        return on_chunk(p, &chunk, data, len);
+        return push_on_chunk(p, &chunk, data, len);
     }
     if (is_header) {
         fl_wire_push_header_done(&header);
@@ -435,21 +448,21 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     return true;
 }
 
-static void on_end(struct fl_call *call, void *ctx)
+static void push_on_end(struct fl_call *call, void *ctx)
 {
     struct fl_push *p = ctx;
 
     if (p->sm.state == PUSH_HEADER) {
-        end(p);
+        push_end(p);
         fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "expected a header");
     } else if (fl_sm_can(&p->sm, PUSH_DRAINING)) {
-        move(p, PUSH_DRAINING);
-        settle(p);
+        push_move(p, PUSH_DRAINING);
+        push_finish_or_report(p);
     }
 }
 
-static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                      const char *message)
+static void push_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                           const char *message)
 {
     struct fl_push *p = ctx;
 
@@ -457,11 +470,11 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     (void)status;
     (void)message;
     p->call = NULL;
-    release(p); /* A file that is complete is still judged: the client asks PushStatus later. */
+    push_release(p); /* A complete file is still judged: the client calls PushStatus later. */
 }
 
 static const struct fl_call_handler push_handler = {
-    .on_message = on_message, .on_end = on_end, .on_closed = on_closed};
+    .on_message = push_on_message, .on_end = push_on_end, .on_closed = push_on_closed};
 
 void fl_push_start(struct fl_call *call, void *ctx)
 {
@@ -480,7 +493,7 @@ void fl_push_start(struct fl_call *call, void *ctx)
     fl_call_set_handler(call, &push_handler, p);
 }
 
-/* --- what the coordinator says --- */
+/* --- messages from the coordinator --- */
 
 void fl_push_withdraw(struct fl_slot_rec *slot, uint64_t round, uint32_t attempt)
 {
@@ -503,18 +516,18 @@ void fl_push_verdict(struct fl_frontend *frontend, const struct fl_net_msg *down
     if (code == FL_OK) {
         slot->accepted = (struct fl_session_key){down->round, down->attempt};
     } else {
-        fl_push_withdraw(slot, down->round, down->attempt); /* It is out of the round. */
+        fl_push_withdraw(slot, down->round, down->attempt); /* The client has left the round. */
     }
     if (p == NULL || !fl_session_is(&p->key, down->round, down->attempt)) {
         return;
     }
     if (code == FL_OK) {
-        reply(p, /* accepted= */ true, p->bytes);
+        push_reply(p, /* accepted= */ true, p->bytes);
     } else {
-        fail(p, code == FL_EINVAL ? FL_GRPC_INVALID_ARGUMENT : FL_GRPC_FAILED_PRECONDITION,
-             down->text != NULL ? down->text : "the round is over");
+        push_fail(p, code == FL_EINVAL ? FL_GRPC_INVALID_ARGUMENT : FL_GRPC_FAILED_PRECONDITION,
+                  down->text != NULL ? down->text : "the round has ended");
     }
-    release(p);
+    push_release(p);
 }
 
 bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attempt,
@@ -527,11 +540,11 @@ bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attemp
     return true;
 }
 
-/* A message may take a slow link minutes: bytes count, not messages. */
+/* One message may take minutes on a slow link, so progress counts bytes, not messages. */
 bool fl_push_progress(struct fl_push *push, struct fl_push_progress *ret)
 {
     uint64_t arrived;
-    uint64_t begun;
+    uint64_t in_flight;
     bool judging;
     bool writing;
     bool grown;
@@ -549,10 +562,11 @@ bool fl_push_progress(struct fl_push *push, struct fl_push_progress *ret)
     push->noted = arrived;
     push->noted_written = push->written;
     push->whole = grown ? arrived : push->whole;
-    /* Of a message that is not whole no more can be the update's than a chunk has. */
-    begun = arrived - push->whole < FL_WIRE_CHUNK ? arrived - push->whole : FL_WIRE_CHUNK;
-    *ret = (struct fl_push_progress){
-        .key = push->key, .bytes = push->written + begun, .held = judging || (writing && !grown)};
+    /* Of an incomplete message at most one chunk counts as part of the update. */
+    in_flight = arrived - push->whole < FL_WIRE_CHUNK ? arrived - push->whole : FL_WIRE_CHUNK;
+    *ret = (struct fl_push_progress){.key = push->key,
+                                     .bytes = push->written + in_flight,
+                                     .held = judging || (writing && !grown)};
     return true;
 }
 
@@ -562,8 +576,8 @@ void fl_push_round_closed(struct fl_frontend *frontend, uint64_t round, uint32_t
 
     FL_LIST_FOREACH_SAFE (p, next, &frontend->pushes, struct fl_push, link) {
         if (p->sm.state != PUSH_ENDED && fl_session_is(&p->key, round, attempt)) {
-            fail(p, FL_GRPC_FAILED_PRECONDITION, "the round is over");
-            release(p);
+            push_fail(p, FL_GRPC_FAILED_PRECONDITION, "the round has ended");
+            push_release(p);
         }
     }
 }
@@ -573,7 +587,7 @@ void fl_push_release(struct fl_frontend *frontend, uint32_t client)
     struct fl_push *p = frontend->slots[client].push;
 
     if (p != NULL) {
-        fail(p, FL_GRPC_ABORTED, "the client is forgotten");
-        release(p);
+        push_fail(p, FL_GRPC_ABORTED, "the client was forgotten by the operator");
+        push_release(p);
     }
 }

@@ -1,6 +1,6 @@
 /*
- * PushStatus calls: how much of an update is here, so that a client goes on from there. Of one that
- * no Push has open the file is asked.
+ * PushStatus calls: how many bytes of an update are on disk, so that a client resumes from there.
+ * Without an open Push the file is read on the io thread; the rest runs on the network loop.
  */
 
 #include <stdlib.h>
@@ -13,11 +13,11 @@ struct question {
     struct fl_call *call;
     bool asked;
     struct fl_wire_push_status status;
-    struct peek *peek; /* NULL: the file is not being asked */
+    struct peek *peek; /* NULL: no read of the file in progress */
 };
 
 struct peek {
-    struct fl_disk_job job; /* First: the lane's callbacks lead here. */
+    struct fl_disk_job job; /* first member: the callbacks of the job cast to struct peek */
     struct question *question;
     const char *dir;
     char client[FL_NAME_MAX];
@@ -26,7 +26,7 @@ struct peek {
     uint64_t received;
 };
 
-static void answer(struct question *q)
+static void push_status_answer(struct question *q)
 {
     struct fl_buf buf;
     int rv;
@@ -56,13 +56,13 @@ static void peek_done(struct fl_disk_job *job)
     q->peek = NULL;
     q->status.received = p->received;
     if (job->code == FL_OK) {
-        answer(q);
+        push_status_answer(q);
     } else {
         fl_frontend_fail(q->call, job->code, NULL);
     }
 }
 
-static void ask_file(struct question *q, const char *client)
+static void push_status_ask_file(struct question *q, const char *client)
 {
     struct peek *p = calloc(1, sizeof(*p));
     int rv = FL_ENOMEM;
@@ -85,7 +85,7 @@ static void ask_file(struct question *q, const char *client)
     fl_call_set_patient(q->call, true);
 }
 
-static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+static bool push_status_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct question *q = ctx;
     struct fl_wire_push_status *s = &q->status;
@@ -112,14 +112,14 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     slot = &q->frontend->slots[attend->client];
     s->accepted = fl_session_is(&slot->accepted, s->round, s->attempt);
     if (s->accepted || fl_push_written(slot->push, s->round, s->attempt, &s->received)) {
-        answer(q);
+        push_status_answer(q);
     } else {
-        ask_file(q, attend->name);
+        push_status_ask_file(q, attend->name);
     }
     return true;
 }
 
-static void on_end(struct fl_call *call, void *ctx)
+static void push_status_on_end(struct fl_call *call, void *ctx)
 {
     const struct question *q = ctx;
 
@@ -128,8 +128,8 @@ static void on_end(struct fl_call *call, void *ctx)
     }
 }
 
-static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                      const char *message)
+static void push_status_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                                  const char *message)
 {
     struct question *q = ctx;
 
@@ -140,8 +140,9 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     free(q);
 }
 
-static const struct fl_call_handler handler = {
-    .on_message = on_message, .on_end = on_end, .on_closed = on_closed};
+static const struct fl_call_handler handler = {.on_message = push_status_on_message,
+                                               .on_end = push_status_on_end,
+                                               .on_closed = push_status_on_closed};
 
 void fl_push_status_start(struct fl_call *call, void *ctx)
 {

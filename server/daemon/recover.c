@@ -1,4 +1,6 @@
-/* A start, and --recover: the folder, its lock, and what the configuration says of the federation.
+/*
+ * Opens the state folder at a start, checks that it belongs to the configured federation, and
+ * recovers its state; fl-serverd --recover. Runs before the coordinator thread starts.
  */
 
 #include <stdio.h>
@@ -36,14 +38,14 @@ static struct fl_federation federation_of(const struct fl_serverd_conf *own,
     };
 }
 
-/* The very first model, and the exit code of a start that has none. */
+/* The first model of a new federation, and the exit code of a start without one. */
 struct first {
     const struct fl_server_conf *conf;
     uint64_t seed;
     int *exit;
 };
 
-static int first_model(void *ctx, float *theta, struct fl_err *err)
+static int recover_first_model(void *ctx, float *theta, struct fl_err *err)
 {
     const struct first *first = ctx;
     const struct fl_server_conf *conf = first->conf;
@@ -54,7 +56,7 @@ static int first_model(void *ctx, float *theta, struct fl_err *err)
     return rv;
 }
 
-static int open_folder(struct fl_runtime *runtime, int *ret_exit, struct fl_err *err)
+static int recover_open_folder(struct fl_runtime *runtime, int *ret_exit, struct fl_err *err)
 {
     const struct fl_server_conf *conf = runtime->srv->conf;
     struct fl_settings settings = {.n = 0};
@@ -63,12 +65,13 @@ static int open_folder(struct fl_runtime *runtime, int *ret_exit, struct fl_err 
                                        .durability = conf->main->durability,
                                        .settings = &settings,
                                        .wall_ms = fl_clock_wall_ms(),
-                                       .first_model = first_model,
+                                       .first_model = recover_first_model,
                                        .ctx = &first};
     int rv = fl_fs_mkdirs(runtime->srv->state_dir, err);
 
     rv = rv == FL_OK ? fl_fs_lock_dir(runtime->srv->state_dir, &runtime->lock_fd, err) : rv;
-    rv = rv == FL_OK ? fl_moved_check(runtime->srv->state_dir, err) : rv; /* not before the lock */
+    rv = rv == FL_OK ? fl_moved_check(runtime->srv->state_dir, err)
+                     : rv; /* after locking the folder */
     rv = rv == FL_OK ? fl_server_conf_settings(conf, &settings) : rv;
     if (rv == FL_OK) {
         rv = fl_opening_run(&runtime->federation, &opening, &runtime->progress, &runtime->resume,
@@ -88,30 +91,32 @@ int fl_runtime_recover(struct fl_runtime *runtime, int *ret_exit, struct fl_err 
     rv = fl_preflight_evaluation(conf, runtime->srv->log, &runtime->evaluator, err);
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_STATE;
-        rv = open_folder(runtime, ret_exit, err);
+        rv = recover_open_folder(runtime, ret_exit, err);
     }
     return rv;
 }
 
-/* --- --recover: a database that is lost, or does not go with its checkpoints --- */
+/* --- --recover: a database that is lost, or does not match its checkpoints --- */
 
-static void say_lost(const struct fl_store_rebuild *r, const struct fl_federation *federation)
+static void recover_print_lost(const struct fl_store_rebuild *r,
+                               const struct fl_federation *federation)
 {
     if (r->fresh) {
-        (void)printf("lost: what was known of clients (they are known again as they join), the "
-                     "records of rounds before, the open round with what was uploaded for it\n");
+        (void)printf("lost: the records of clients (they are created again as they join), the "
+                     "records of earlier rounds, the open round and its uploads\n");
     } else {
-        (void)printf("lost: the open round with what was uploaded for it%s\n",
+        (void)printf("lost: the open round and its uploads%s\n",
                      r->round < r->had ? ", and the rounds after this one" : "");
     }
     if (fl_federation_clients_keep(federation)) {
-        (void)printf("what clients keep for '%s' is of other rounds than the server now counts: "
-                     "they begin it anew\n",
+        (void)printf("the clients' state for '%s' belongs to rounds that the server no longer has: "
+                     "clients reset it\n",
                      federation->strategy->algorithm);
     }
 }
 
-static int rebuild(const struct fl_serverd_conf *own, const struct fl_log *log, struct fl_err *err)
+static int recover_rebuild(const struct fl_serverd_conf *own, const struct fl_log *log,
+                           struct fl_err *err)
 {
     struct fl_federation federation = federation_of(own, log);
     struct fl_store_rebuild r;
@@ -125,11 +130,11 @@ static int rebuild(const struct fl_serverd_conf *own, const struct fl_log *log, 
                      r.dir, (unsigned long long)r.round);
         return FL_OK;
     }
-    (void)printf("%s: federation '%s' goes on after round %llu%s\n", r.dir, r.federation,
+    (void)printf("%s: federation '%s' continues after round %llu%s\n", r.dir, r.federation,
                  (unsigned long long)r.round,
                  r.fresh ? ", with a new state database (an old one is kept as federation.db.bad-N)"
                          : "");
-    say_lost(&r, &federation);
+    recover_print_lost(&r, &federation);
     return FL_OK;
 }
 
@@ -138,11 +143,12 @@ int fl_server_recover(const struct fl_serverd_conf *own, const struct fl_log *lo
     const char *dir = own->state_dir;
     struct fl_err err = {0};
     int lock = -1;
-    int rv = fl_fs_exists(dir) ? fl_fs_lock_dir(dir, &lock, &err)
-                               : fl_err_set(&err, FL_ENOENT, "there is no state folder '%s'", dir);
+    int rv = fl_fs_exists(dir)
+                 ? fl_fs_lock_dir(dir, &lock, &err)
+                 : fl_err_set(&err, FL_ENOENT, "the state folder '%s' does not exist", dir);
 
     rv = rv == FL_OK ? fl_preflight_federation(own, &err) : rv;
-    rv = rv == FL_OK ? rebuild(own, log, &err) : rv;
+    rv = rv == FL_OK ? recover_rebuild(own, log, &err) : rv;
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-serverd: cannot recover: %s\n", fl_err_text(&err, rv));
     }

@@ -6,7 +6,7 @@ void fl_replies_init(struct fl_replies *replies)
 {
     *replies = (struct fl_replies){.next = 0};
     fl_buf_init(&replies->messages, FL_REPLIES_MAX);
-    replies->messages.secret = true; /* Invitations are among them. */
+    replies->messages.secret = true; /* They may contain invitations. */
 }
 
 void fl_replies_done(struct fl_replies *replies)

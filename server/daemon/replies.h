@@ -3,26 +3,27 @@
 
 /*
  * The answer to one request of an operator or a peer: encoded messages that one thread makes and
- * the network loop sends, as far as the peer takes them.
+ * the network loop sends, as fast as the peer receives them.
  */
 
 #include "libfl/base/buf.h"
 #include "libfl/rpc/call.h"
 
-/* Bytes of one answer: thousands of rounds, or a hundred thousand certificates, still fit. */
+/* Most bytes of one answer: thousands of rounds, or a hundred thousand certificates, still fit. */
 #define FL_REPLIES_MAX (64u << 20)
 
 struct fl_replies {
-    struct fl_buf messages; /* each with its length (size_t) before it */
+    struct fl_buf messages; /* each is preceded by its length (size_t) */
     size_t next;            /* offset of the next one to send */
 };
 
 void fl_replies_init(struct fl_replies *replies);
-/* Wiped: an invitation may stand there. */
+/* Frees and wipes: it may contain an invitation. */
 void fl_replies_done(struct fl_replies *replies);
-/* Append a copy, or nothing of it. FL_ENOMEM; FL_ELIMIT: more than FL_REPLIES_MAX. */
+/* Append a copy; appends nothing on error. FL_ENOMEM; FL_ELIMIT: more than FL_REPLIES_MAX. */
 FL_MUST_CHECK int fl_replies_add(struct fl_replies *replies, const struct fl_buf *message);
-/* FL_OK: all are queued. FL_ELIMIT: on_writable comes, and this again; else the call is at its end.
+/*
+ * FL_OK: all are queued. FL_ELIMIT: call it again from on_writable(); other codes: finish the call.
  */
 FL_MUST_CHECK int fl_replies_send(struct fl_replies *replies, struct fl_call *call);
 

@@ -1,3 +1,9 @@
+/*
+ * The coordinator runtime: receives the messages of the network front end, steps the state machine
+ * fl_coord, and executes the effects of each step: commands to clients, jobs on the io, db and work
+ * threads, timers. Runs on the coordinator thread. Decisions about rounds are made in server/core.
+ */
+
 #include "server/daemon/runtime.h"
 
 #include <math.h>
@@ -69,12 +75,15 @@ char *fl_net_msg_text(const struct fl_runtime *runtime, const char *text)
     return text != NULL ? fl_net_msg_copy(runtime, text, strlen(text) + 1) : NULL;
 }
 
-static void command(struct fl_runtime *runtime, const struct fl_effect *e,
-                    enum fl_net_msg_type type)
+static void runtime_send_command(struct fl_runtime *runtime, const struct fl_effect *e,
+                                 enum fl_net_msg_type type)
 {
     struct fl_net_msg *down = fl_net_msg_new(runtime, type);
     size_t n = fl_layout_units(runtime->srv->conf->layout);
-    /* Of a round before clients restarted their state, they have nothing, and have lost nothing. */
+    /*
+     * Clients that restarted their state since this round have nothing of it, and have lost
+     * nothing.
+     */
     bool counted = e->counted_round > runtime->federation.line.kept_since;
 
     down->client = e->client;
@@ -90,7 +99,7 @@ static void command(struct fl_runtime *runtime, const struct fl_effect *e,
     down->n_selected = e->size.selected;
     down->population = e->size.population;
     down->epoch = e->size.epoch;
-    if (e->mixture) { /* After damage it may be gone. */
+    if (e->mixture) { /* The personalized model may be missing after damage. */
         down->mixture = fl_bundles_has_personal_model(
             &runtime->progress, fl_coord_client(runtime->coord, e->client)->name);
     }
@@ -98,22 +107,24 @@ static void command(struct fl_runtime *runtime, const struct fl_effect *e,
     fl_runtime_down(runtime, down);
 }
 
-/* A client that adapts the model to its data before does so as in the round's training. */
-static void evaluate(struct fl_runtime *runtime, const struct fl_effect *e)
+/*
+ * A client that adapts the model to its data before evaluation does so as in the round's training.
+ */
+static void runtime_send_evaluate(struct fl_runtime *runtime, const struct fl_effect *e)
 {
     struct fl_effect with_rate = *e;
 
     with_rate.learning_rate = fl_coord_learning_rate(&runtime->coord_conf, e->round);
-    command(runtime, &with_rate, FL_NET_MSG_EVALUATE);
+    runtime_send_command(runtime, &with_rate, FL_NET_MSG_EVALUATE);
 }
 
-static void round_closed(struct fl_runtime *runtime, const struct fl_effect *e)
+static void runtime_round_closed(struct fl_runtime *runtime, const struct fl_effect *e)
 {
     fl_runtime_round_bundles_closed(runtime, e->round);
-    command(runtime, e, FL_NET_MSG_ROUND_CLOSED);
+    runtime_send_command(runtime, e, FL_NET_MSG_ROUND_CLOSED);
 }
 
-static void finished(struct fl_runtime *runtime)
+static void runtime_finished(struct fl_runtime *runtime)
 {
     runtime->finished = true;
     fl_log(runtime->srv->log, FL_LOG_NOTICE, "server", "all rounds are done rounds=%llu",
@@ -121,7 +132,7 @@ static void finished(struct fl_runtime *runtime)
     fl_runtime_down(runtime, fl_net_msg_new(runtime, FL_NET_MSG_FINISHED));
 }
 
-static void refuse(struct fl_runtime *runtime, uint64_t session, const char *text)
+static void runtime_refuse(struct fl_runtime *runtime, uint64_t session, const char *text)
 {
     struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_REFUSED);
 
@@ -130,12 +141,13 @@ static void refuse(struct fl_runtime *runtime, uint64_t session, const char *tex
     fl_runtime_down(runtime, down);
 }
 
-static void keep_labels(struct fl_runtime *runtime, uint32_t client,
-                        const struct fl_wire_hello *hello)
+static void runtime_set_labels(struct fl_runtime *runtime, uint32_t client,
+                               const struct fl_wire_hello *hello)
 {
     if (fl_labels_set(&runtime->labels, client, hello->labels, hello->n_labels) != FL_OK) {
         fl_log_peer(runtime->srv->log, FL_LOG_WARNING, "server", hello->client,
-                    "no memory for the labels of client '%s', they are not shown", hello->client);
+                    "out of memory for the labels of client '%s', they are not shown",
+                    hello->client);
     }
 }
 
@@ -144,13 +156,13 @@ static void client_id(struct fl_runtime *runtime, const struct fl_effect *e)
     struct fl_net_msg *down;
 
     if (runtime->joining == NULL) {
-        return; /* It was here before, and joined with what it has only now. */
+        return; /* It was known before, and joined with the data that it has now. */
     }
     if (e->text != NULL) {
-        refuse(runtime, runtime->joining->session, e->text);
+        runtime_refuse(runtime, runtime->joining->session, e->text);
         return;
     }
-    keep_labels(runtime, e->client, &runtime->joining->event.u.hello);
+    runtime_set_labels(runtime, e->client, &runtime->joining->event.u.hello);
     down = fl_net_msg_new(runtime, FL_NET_MSG_JOINED);
     down->session = runtime->joining->session;
     down->client = e->client;
@@ -159,21 +171,22 @@ static void client_id(struct fl_runtime *runtime, const struct fl_effect *e)
     fl_runtime_down(runtime, down);
 }
 
-static void commit(struct fl_runtime *runtime, const struct fl_effect *e)
+static void runtime_commit(struct fl_runtime *runtime, const struct fl_effect *e)
 {
     runtime->newest_error[0] = '\0';
     fl_runtime_commit(runtime, e);
 }
 
-static void release(struct fl_runtime *runtime, const struct fl_effect *e)
+static void runtime_release(struct fl_runtime *runtime, const struct fl_effect *e)
 {
     fl_labels_drop(&runtime->labels, e->client);
     fl_takeovers_drop(&runtime->takeovers, e->client);
-    command(runtime, e, FL_NET_MSG_RELEASE);
+    runtime_send_command(runtime, e, FL_NET_MSG_RELEASE);
 }
 
-/* Lines about one client are those that it can cause at will, by coming and going, say. */
-static void trace(const struct fl_runtime *runtime, enum fl_log_level level, const char *text)
+/* Log lines about one client are rate-limited: it can cause them at will, e.g. by reconnecting. */
+static void runtime_trace(const struct fl_runtime *runtime, enum fl_log_level level,
+                          const char *text)
 {
     static const char about[] = "client '";
     const char *name = text + sizeof(about) - 1;
@@ -188,7 +201,7 @@ static void trace(const struct fl_runtime *runtime, enum fl_log_level level, con
     fl_log_peer(runtime->srv->log, level, "round", who, "%s", text);
 }
 
-static void note_told(const struct fl_runtime *runtime, const struct fl_effect *e)
+static void runtime_note_decision(const struct fl_runtime *runtime, const struct fl_effect *e)
 {
     size_t n = fl_layout_units(runtime->srv->conf->layout);
     char line[FL_DECISION_LOG_SIZE];
@@ -200,14 +213,14 @@ static void note_told(const struct fl_runtime *runtime, const struct fl_effect *
     }
 }
 
-/* Effects that are one command to clients, and nothing else. */
+/* Effects that are exactly one command to clients. */
 static const enum fl_net_msg_type command_of[] = {
     [FL_EFF_TASK] = FL_NET_MSG_TASK,           [FL_EFF_PLAN] = FL_NET_MSG_PLAN,
     [FL_EFF_ACCEPTED] = FL_NET_MSG_ACCEPTED,   [FL_EFF_REJECTED] = FL_NET_MSG_REJECTED,
     [FL_EFF_DISMISSED] = FL_NET_MSG_DISMISSED, [FL_EFF_DRAIN_CLIENTS] = FL_NET_MSG_DRAIN,
 };
 
-static void carry_out(struct fl_runtime *runtime, const struct fl_effect *e)
+static void runtime_execute_effect(struct fl_runtime *runtime, const struct fl_effect *e)
 {
     switch (e->type) {
     case FL_EFF_TASK:
@@ -216,16 +229,16 @@ static void carry_out(struct fl_runtime *runtime, const struct fl_effect *e)
     case FL_EFF_REJECTED:
     case FL_EFF_DISMISSED:
     case FL_EFF_DRAIN_CLIENTS:
-        command(runtime, e, command_of[e->type]);
+        runtime_send_command(runtime, e, command_of[e->type]);
         break;
     case FL_EFF_EVALUATE_CLIENT:
-        evaluate(runtime, e);
+        runtime_send_evaluate(runtime, e);
         break;
     case FL_EFF_CLIENT_ID:
         client_id(runtime, e);
         break;
     case FL_EFF_RELEASE:
-        release(runtime, e);
+        runtime_release(runtime, e);
         break;
     case FL_EFF_FORGOTTEN:
         fl_runtime_forgotten(runtime, e);
@@ -247,22 +260,22 @@ static void carry_out(struct fl_runtime *runtime, const struct fl_effect *e)
         fl_runtime_evaluate(runtime, e);
         break;
     case FL_EFF_COMMIT:
-        commit(runtime, e);
+        runtime_commit(runtime, e);
         break;
     case FL_EFF_ROUND_OPEN:
         fl_runtime_round_open(runtime, e);
         break;
     case FL_EFF_ROUND_CLOSED:
-        round_closed(runtime, e);
+        runtime_round_closed(runtime, e);
         break;
     case FL_EFF_CLIENT_ERROR:
         fl_runtime_client_error(runtime, e);
         break;
     case FL_EFF_TRACE:
-        trace(runtime, e->warning ? FL_LOG_WARNING : FL_LOG_INFO, e->text);
+        runtime_trace(runtime, e->warning ? FL_LOG_WARNING : FL_LOG_INFO, e->text);
         break;
     case FL_EFF_FINISHED:
-        finished(runtime);
+        runtime_finished(runtime);
         break;
     case FL_EFF_STOPPED:
         fl_runtime_down(runtime, fl_net_msg_new(runtime, FL_NET_MSG_STOPPED));
@@ -292,8 +305,8 @@ void fl_runtime_step(struct fl_runtime *runtime, struct fl_event *event)
             fl_runtime_bundle(runtime, FL_BUNDLE_CANDIDATE, effects.list[i].round,
                               runtime->progress.next.model.theta);
         }
-        note_told(runtime, &effects.list[i]);
-        carry_out(runtime, &effects.list[i]);
+        runtime_note_decision(runtime, &effects.list[i]);
+        runtime_execute_effect(runtime, &effects.list[i]);
     }
     deadline = fl_coord_deadline(runtime->coord);
     if (deadline == UINT64_MAX) {
@@ -307,7 +320,7 @@ void fl_runtime_step(struct fl_runtime *runtime, struct fl_event *event)
     fl_status_changed(runtime->status);
 }
 
-static void on_timer(void *arg)
+static void runtime_on_timer(void *arg)
 {
     struct fl_event event = {.type = FL_EV_TICK};
 
@@ -330,7 +343,7 @@ static void on_join(struct fl_runtime *runtime, const struct fl_coord_msg *up)
     runtime->joining = NULL;
 }
 
-static struct fl_eval_rec eval_rec(bool has, const struct fl_wire_evaluation *e)
+static struct fl_eval_rec runtime_eval_rec(bool has, const struct fl_wire_evaluation *e)
 {
     return has ? (struct fl_eval_rec){e->samples, e->correct, e->loss_sum}
                : (struct fl_eval_rec){0};
@@ -353,8 +366,8 @@ static void on_report(struct fl_runtime *runtime, const struct fl_coord_msg *up)
     event.u.report.has_kept = r->has_kept;
     event.u.report.kept_round = r->kept_round;
     event.u.report.kept_attempt = r->kept_attempt;
-    event.u.report.received = eval_rec(r->has_received, &r->received);
-    event.u.report.trained = eval_rec(r->has_trained, &r->trained);
+    event.u.report.received = runtime_eval_rec(r->has_received, &r->received);
+    event.u.report.trained = runtime_eval_rec(r->has_trained, &r->trained);
     fl_runtime_step(runtime, &event);
 }
 
@@ -378,11 +391,11 @@ static void on_client_event(struct fl_runtime *runtime, const struct fl_coord_ms
         event.type = FL_EV_EVAL_REPORT;
         event.u.eval.client = up->client;
         event.u.eval.round = up->event.u.evaluation.round;
-        event.u.eval.result = eval_rec(true, &up->event.u.evaluation.result);
+        event.u.eval.result = runtime_eval_rec(true, &up->event.u.evaluation.result);
         event.u.eval.adapted =
-            eval_rec(up->event.u.evaluation.has_adapted, &up->event.u.evaluation.adapted);
+            runtime_eval_rec(up->event.u.evaluation.has_adapted, &up->event.u.evaluation.adapted);
         break;
-    case FL_WIRE_OFFER: /* The network side collects offers. */
+    case FL_WIRE_OFFER: /* The front end assembles data summaries. */
     case FL_WIRE_HELLO:
     case FL_WIRE_HEARTBEAT_EVENT:
         return;
@@ -390,8 +403,8 @@ static void on_client_event(struct fl_runtime *runtime, const struct fl_coord_ms
     fl_runtime_step(runtime, &event);
 }
 
-/* The next event of that session may come. */
-static void taken(struct fl_runtime *runtime, const struct fl_coord_msg *up)
+/* The next event of that session may be posted. */
+static void runtime_event_taken(struct fl_runtime *runtime, const struct fl_coord_msg *up)
 {
     struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_TAKEN);
 
@@ -419,7 +432,7 @@ static void on_upload(struct fl_runtime *runtime, const struct fl_coord_msg *up)
     fl_runtime_step(runtime, &event);
 }
 
-static void on_up(void *arg)
+static void runtime_on_message(void *arg)
 {
     struct fl_coord_msg *up = arg;
     struct fl_runtime *runtime = up->runtime;
@@ -434,7 +447,7 @@ static void on_up(void *arg)
         event.u.client = up->client;
         fl_runtime_step(runtime, &event);
         break;
-    case FL_COORD_MSG_HEARD:
+    case FL_COORD_MSG_ALIVE:
         event.type = FL_EV_CLIENT_HEARD;
         event.u.client = up->client;
         fl_runtime_step(runtime, &event);
@@ -449,7 +462,7 @@ static void on_up(void *arg)
         break;
     case FL_COORD_MSG_EVENT:
         on_client_event(runtime, up);
-        taken(runtime, up);
+        runtime_event_taken(runtime, up);
         break;
     case FL_COORD_MSG_OFFER:
         fl_runtime_offer(runtime, up);
@@ -478,12 +491,12 @@ static void on_up(void *arg)
 void fl_runtime_post(struct fl_runtime *runtime, struct fl_coord_msg *up)
 {
     up->runtime = runtime;
-    if (fl_loop_post(runtime->loop, on_up, up) != FL_OK) {
-        fl_serverd_no_memory(runtime->srv, "news for the coordinator");
+    if (fl_loop_post(runtime->loop, runtime_on_message, up) != FL_OK) {
+        fl_serverd_no_memory(runtime->srv, "a message to the coordinator");
     }
 }
 
-static void on_start(void *arg)
+static void runtime_on_start(void *arg)
 {
     struct fl_runtime *runtime = arg;
     struct fl_event event = {.type = FL_EV_START};
@@ -491,7 +504,7 @@ static void on_start(void *arg)
     fl_runtime_step(runtime, &event);
 }
 
-static void thread_main(void *arg)
+static void runtime_thread_main(void *arg)
 {
     struct fl_runtime *runtime = arg;
 
@@ -519,7 +532,7 @@ int fl_runtime_create(struct fl_serverd *srv, struct fl_runtime **ret, int *ret_
         rv = fl_loop_create(&runtime->loop, err);
     }
     if (rv == FL_OK) {
-        rv = fl_timer_create(runtime->loop, on_timer, runtime, &runtime->timer);
+        rv = fl_timer_create(runtime->loop, runtime_on_timer, runtime, &runtime->timer);
     }
     if (rv == FL_OK) {
         rv = fl_runtime_status_create(runtime);
@@ -537,9 +550,9 @@ int fl_runtime_create(struct fl_serverd *srv, struct fl_runtime **ret, int *ret_
 
 int fl_runtime_start(struct fl_runtime *runtime, struct fl_err *err)
 {
-    int rv = fl_thread_create("fl-coord", thread_main, runtime, &runtime->thread, err);
+    int rv = fl_thread_create("fl-coord", runtime_thread_main, runtime, &runtime->thread, err);
 
-    return rv == FL_OK ? fl_loop_post(runtime->loop, on_start, runtime) : rv;
+    return rv == FL_OK ? fl_loop_post(runtime->loop, runtime_on_start, runtime) : rv;
 }
 
 struct fl_loop *fl_runtime_loop(struct fl_runtime *runtime)
@@ -575,7 +588,7 @@ void fl_runtime_free(struct fl_runtime *runtime)
     }
     runtime->stopped = true;
     fl_timer_close(runtime->timer);
-    fl_timer_close(runtime->look);
+    fl_timer_close(runtime->stall_timer);
     fl_status_close(runtime->status);
     runtime->status = NULL;
     if (runtime->loop != NULL) {

@@ -1,4 +1,8 @@
-/* Answers for flctl, made where the coordinator's state is. */
+/*
+ * Answers to flctl that need the coordinator's state: status, why, rounds, clients, checkpoints,
+ * export, pin, rollback. Runs on the coordinator thread; reads of the database and checkpoints run
+ * on the db thread. The answers are sent by admin_service.c.
+ */
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +16,7 @@
 #include "server/work/checkpoints.h"
 #include "server/work/rollback.h"
 
-/* Names that `why` lists; the rest is counted. */
+/* Most names that `why` lists; the rest is only counted. */
 #define FL_WHY_MAX 64
 
 int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *message)
@@ -20,8 +24,8 @@ int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *messag
     int rv = fl_replies_add(&request->replies, message);
 
     return rv == FL_ELIMIT ? fl_err_set(&request->err, rv,
-                                        "the answer would be longer than %u MB, the most that is "
-                                        "sent; of rounds, ask for fewer (flctl rounds --last N)",
+                                        "the answer would be longer than the limit of %u MB; for "
+                                        "rounds, ask for fewer (flctl rounds --last N)",
                                         FL_REPLIES_MAX >> 20)
                            : rv;
 }
@@ -34,9 +38,9 @@ void fl_runtime_answer(struct fl_runtime *runtime, struct fl_admin_request *requ
     fl_runtime_down(runtime, down);
 }
 
-/* The answer of `why`, which `status` shows too. Returns how many are missing. */
-static size_t why_text(struct fl_runtime *runtime, char *text, size_t size, const char **missing,
-                       size_t max)
+/* The text of `why`, also part of `status`. Returns the number of missing clients. */
+static size_t admin_why_text(struct fl_runtime *runtime, char *text, size_t size,
+                             const char **missing, size_t max)
 {
     size_t used;
     size_t n = 0;
@@ -44,7 +48,7 @@ static size_t why_text(struct fl_runtime *runtime, char *text, size_t size, cons
     fl_runtime_stall_text(runtime, text, size);
     used = strlen(text);
     if (used > 0) {
-        used += (size_t)snprintf(text + used, size - used, ", all deadlines wait for it; ");
+        used += (size_t)snprintf(text + used, size - used, ", all deadlines are suspended; ");
     }
     fl_coord_why(runtime->coord, fl_runtime_now(runtime), text + used, size - used, missing, max,
                  &n);
@@ -53,10 +57,10 @@ static size_t why_text(struct fl_runtime *runtime, char *text, size_t size, cons
     return n < max ? n : max;
 }
 
-static void status(struct fl_runtime *runtime, struct fl_admin_request *request)
+static void admin_status(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
     const struct fl_serverd *srv = runtime->srv;
-    bool over = runtime->coord_conf.rounds != 0 &&
+    bool done = runtime->coord_conf.rounds != 0 &&
                 fl_coord_committed(runtime->coord) >= runtime->coord_conf.rounds;
     char text[FL_WIRE_MAX_TEXT];
     struct fl_wire_status s = {
@@ -64,7 +68,7 @@ static void status(struct fl_runtime *runtime, struct fl_admin_request *request)
         .phase = fl_wire_lend(fl_phase_name(fl_coord_phase(runtime->coord))),
         .algorithm = fl_wire_lend(srv->conf->strategy->algorithm),
         .version = fl_wire_lend(PACKAGE_VERSION),
-        .round = over ? fl_coord_committed(runtime->coord) : fl_coord_round(runtime->coord),
+        .round = done ? fl_coord_committed(runtime->coord) : fl_coord_round(runtime->coord),
         .rounds_committed = fl_coord_committed(runtime->coord),
         .rounds_total = runtime->coord_conf.rounds,
         .clients_known = (uint32_t)fl_coord_n_known(runtime->coord),
@@ -74,12 +78,12 @@ static void status(struct fl_runtime *runtime, struct fl_admin_request *request)
         .why = text,
     };
 
-    (void)why_text(runtime, text, sizeof(text), NULL, 0);
+    (void)admin_why_text(runtime, text, sizeof(text), NULL, 0);
     FL_ADMIN_REPLY(request, fl_wire_status_encode, &s);
     fl_runtime_answer(runtime, request);
 }
 
-static void why(struct fl_runtime *runtime, struct fl_admin_request *request)
+static void admin_why(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
     const char *missing[FL_WHY_MAX];
     char *names[FL_WHY_MAX];
@@ -87,7 +91,7 @@ static void why(struct fl_runtime *runtime, struct fl_admin_request *request)
     struct fl_wire_why w = {.text = text, .missing = names};
     size_t i;
 
-    w.n_missing = why_text(runtime, text, sizeof(text), missing, FL_WHY_MAX);
+    w.n_missing = admin_why_text(runtime, text, sizeof(text), missing, FL_WHY_MAX);
     for (i = 0; i < w.n_missing; i++) {
         names[i] = fl_wire_lend(missing[i]);
     }
@@ -95,8 +99,8 @@ static void why(struct fl_runtime *runtime, struct fl_admin_request *request)
     fl_runtime_answer(runtime, request);
 }
 
-static void add_client(struct fl_runtime *runtime, struct fl_admin_request *request,
-                       uint32_t number, const struct fl_client_rec *c)
+static void admin_add_client(struct fl_runtime *runtime, struct fl_admin_request *request,
+                             uint32_t number, const struct fl_client_rec *c)
 {
     const struct fl_participant_rec *part = fl_coord_part(runtime->coord, number);
     const struct fl_client_error *error = fl_errors_find(&runtime->errors, c->name);
@@ -120,7 +124,7 @@ static void add_client(struct fl_runtime *runtime, struct fl_admin_request *requ
     FL_ADMIN_REPLY(request, fl_wire_client_encode, &w);
 }
 
-/* Whoever never took part is forgotten when it goes; what was wrong with it is worth a line. */
+/* A client that was never selected has no record when it disconnects; its error is still listed. */
 static void add_error(struct fl_admin_request *request, const struct fl_client_error *error)
 {
     struct fl_wire_client w = {.name = fl_wire_lend(error->name),
@@ -133,7 +137,7 @@ static void add_error(struct fl_admin_request *request, const struct fl_client_e
     FL_ADMIN_REPLY(request, fl_wire_client_encode, &w);
 }
 
-static void clients(struct fl_runtime *runtime, struct fl_admin_request *request)
+static void admin_clients(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
     const struct fl_errors *errors = &runtime->errors;
     size_t n = fl_coord_numbers(runtime->coord);
@@ -149,7 +153,7 @@ static void clients(struct fl_runtime *runtime, struct fl_admin_request *request
             known[error - errors->list] = true;
         }
         if (c != NULL) {
-            add_client(runtime, request, i, c);
+            admin_add_client(runtime, request, i, c);
         }
     }
     for (i = 0; i < errors->n && request->code == FL_OK; i++) {
@@ -161,7 +165,7 @@ static void clients(struct fl_runtime *runtime, struct fl_admin_request *request
     fl_runtime_answer(runtime, request);
 }
 
-/* "strategy.solver: 'sgd' -> 'scaffold'", as one line however long the texts are. */
+/* One line of bounded length: "strategy.solver: 'sgd' -> 'scaffold'". */
 static int add_change(void *ctx, const struct fl_change_rec *c)
 {
     struct fl_wire_round *w = ctx;
@@ -179,7 +183,7 @@ static int add_change(void *ctx, const struct fl_change_rec *c)
     return FL_OK;
 }
 
-static int add_round(void *ctx, const struct fl_round_rec *r)
+static int admin_add_round(void *ctx, const struct fl_round_rec *r)
 {
     struct fl_admin_request *request = ctx;
     struct fl_wire_round w = {.figures = *r};
@@ -218,10 +222,10 @@ static void rounds_work(void *arg)
 
     request->code = request->list.abandoned
                         ? fl_store_abandoned(store, last, add_abandoned, request, &request->err)
-                        : fl_store_rounds(store, last, add_round, request, &request->err);
+                        : fl_store_rounds(store, last, admin_add_round, request, &request->err);
 }
 
-static void lane_done(void *arg)
+static void admin_db_job_done(void *arg)
 {
     struct fl_admin_request *request = arg;
 
@@ -247,7 +251,7 @@ static void export_current(struct fl_runtime *runtime, struct fl_admin_request *
     fl_runtime_answer(runtime, request);
 }
 
-/* --- on the database lane --- */
+/* --- on the db thread --- */
 
 static void export_work(void *arg)
 {
@@ -295,8 +299,7 @@ static void hold_work(void *arg)
     if (request->code == FL_OK) {
         fl_log(runtime->srv->log, FL_LOG_NOTICE, "server",
                "the checkpoint of round %llu is %s by the operator",
-               (unsigned long long)request->round,
-               request->release ? "released" : "held until it is released");
+               (unsigned long long)request->round, request->release ? "unpinned" : "pinned");
         fl_buf_init(&empty, 1);
         request->code = fl_admin_reply(request, &empty);
     }
@@ -315,10 +318,11 @@ static void rollback_work(void *arg)
     }
 }
 
-static void on_db_lane(struct fl_runtime *runtime, struct fl_admin_request *request,
-                       fl_loop_cb work)
+static void admin_submit_db_job(struct fl_runtime *runtime, struct fl_admin_request *request,
+                                fl_loop_cb work)
 {
-    if (fl_worker_thread_submit(runtime->srv->db, work, runtime->loop, lane_done, request) != FL_OK)
+    if (fl_worker_thread_submit(runtime->srv->db, work, runtime->loop, admin_db_job_done,
+                                request) != FL_OK)
     {
         request->code = FL_ENOMEM;
         fl_runtime_answer(runtime, request);
@@ -329,13 +333,13 @@ void fl_runtime_admin(struct fl_runtime *runtime, struct fl_admin_request *reque
 {
     switch (request->type) {
     case FL_ADMIN_STATUS:
-        status(runtime, request);
+        admin_status(runtime, request);
         break;
     case FL_ADMIN_WHY:
-        why(runtime, request);
+        admin_why(runtime, request);
         break;
     case FL_ADMIN_CLIENTS:
-        clients(runtime, request);
+        admin_clients(runtime, request);
         break;
     case FL_ADMIN_FORGET:
         fl_runtime_forget(runtime, request);
@@ -351,24 +355,24 @@ void fl_runtime_admin(struct fl_runtime *runtime, struct fl_admin_request *reque
         if (request->round == 0) {
             export_current(runtime, request);
         } else {
-            on_db_lane(runtime, request, export_work);
+            admin_submit_db_job(runtime, request, export_work);
         }
         break;
     case FL_ADMIN_ROUNDS:
-        on_db_lane(runtime, request, rounds_work);
+        admin_submit_db_job(runtime, request, rounds_work);
         break;
     case FL_ADMIN_CHECKPOINTS:
-        on_db_lane(runtime, request, checkpoints_work);
+        admin_submit_db_job(runtime, request, checkpoints_work);
         break;
     case FL_ADMIN_HOLD:
-        on_db_lane(runtime, request, hold_work);
+        admin_submit_db_job(runtime, request, hold_work);
         break;
     case FL_ADMIN_SUMMARIES:
     case FL_ADMIN_DROP_SUMMARY:
         fl_runtime_summaries(runtime, request);
         break;
     case FL_ADMIN_ROLLBACK:
-        on_db_lane(runtime, request, rollback_work);
+        admin_submit_db_job(runtime, request, rollback_work);
         break;
     }
 }

@@ -1,4 +1,4 @@
-/* Aggregation on the work lane, and what the core hears of it. */
+/* Aggregation on the work thread, and its result as an event of the coordinator. */
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #define TRIM_MIN ((size_t)256 << 10) /* bytes of a model */
 
-/* Names and weights of the parts' clients, in the order of the parts. */
+/* Names and weights of the participants' clients, in the order of the participants. */
 static bool copy_part_clients(struct fl_job *job, const struct fl_runtime *runtime)
 {
     size_t i;
@@ -27,24 +27,28 @@ static void aggregate_work(void *arg)
 {
     struct fl_job *job = arg;
 
-    /* What uploads have left in the heap: with a second model in memory it is not wanted. Less than
-       that is not worth the search for it. */
+    /*
+     * Return the heap memory that uploads left: the aggregation needs a second model in memory.
+     * Below this size the search costs more than it returns.
+     */
     if (fl_federation_floats(&job->runtime->federation) * sizeof(float) >= TRIM_MIN) {
         (void)malloc_trim(0);
     }
     job->code = fl_aggregation_run(&job->runtime->federation, &job->aggregation, &job->err);
 }
 
-/* Said once: whoever knows that his clients' data look different need not hear it again. */
-static void tell_norms(struct fl_runtime *runtime, uint64_t round, double apart)
+/*
+ * Logged once as a notice: an operator who knows that the clients' data differ needs no repetition.
+ */
+static void aggregate_log_norms(struct fl_runtime *runtime, uint64_t round, double apart)
 {
     if (apart > 0) {
         fl_log(runtime->srv->log, FL_LOG_DEBUG, "round",
                "round %llu: batch-norms of clients lie %.3f apart", (unsigned long long)round,
                apart);
     }
-    if (apart > FL_NORMS_APART && !runtime->norms_told) {
-        runtime->norms_told = true;
+    if (apart > FL_NORMS_APART && !runtime->norms_logged) {
+        runtime->norms_logged = true;
         fl_log(runtime->srv->log, FL_LOG_NOTICE, "round",
                "round %llu: the batch-norm means of clients differ by %.2f of their variance: data "
                "look different from client to client, 'model.norm: local' may fit them better",
@@ -67,7 +71,7 @@ static void aggregate_done(void *arg)
                    (unsigned long long)job->e.round, info->effective, job->e.n_parts,
                    info->self_weight);
         }
-        tell_norms(runtime, job->e.round, job->aggregation.norms_apart);
+        aggregate_log_norms(runtime, job->e.round, job->aggregation.norms_apart);
         event.u.aggregated.seq = job->e.seq;
         fl_runtime_step(runtime, &event);
     }
@@ -83,7 +87,7 @@ void fl_runtime_aggregate(struct fl_runtime *runtime, const struct fl_effect *e)
         job = NULL;
     }
     if (job != NULL) {
-        /* What the round began with is replaced by a commit only, which comes after. */
+        /* The models that the round began with are replaced only by a commit, which comes later. */
         job->aggregation = fl_aggregation_of(&job->e, job->clients,
                                              fl_coord_learning_rate(&runtime->coord_conf, e->round),
                                              &runtime->progress);

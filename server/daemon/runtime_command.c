@@ -1,11 +1,11 @@
 /*
- * What the operator wishes of the rounds (pause, resume, drain, abort-round, controls reset). The
- * core takes one at a time, and its answer is a promise that no kill takes back.
+ * Operator commands about rounds (pause, resume, drain, abort-round, controls reset). The core
+ * executes one at a time; its answer is durable.
  */
 
 #include "server/daemon/runtime_impl.h"
 
-static enum fl_event_type event_of(enum fl_admin_type type)
+static enum fl_event_type command_event_of(enum fl_admin_type type)
 {
     switch (type) {
     case FL_ADMIN_PAUSE:
@@ -21,33 +21,33 @@ static enum fl_event_type event_of(enum fl_admin_type type)
     }
 }
 
-static void ask_core(void *arg)
+static void command_post_next(void *arg)
 {
     struct fl_runtime *runtime = arg;
     struct fl_event event = {0};
 
-    if (runtime->wishes.first != NULL) {
-        event.type = event_of(runtime->wishes.first->type);
-        event.u.reason = runtime->wishes.first->control.reason;
+    if (runtime->commands.first != NULL) {
+        event.type = command_event_of(runtime->commands.first->type);
+        event.u.reason = runtime->commands.first->control.reason;
         fl_runtime_step(runtime, &event);
     }
 }
 
 void fl_runtime_command(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
-    struct fl_runtime_commands *w = &runtime->wishes;
+    struct fl_runtime_commands *w = &runtime->commands;
 
     request->next_command = NULL;
     if (w->first != NULL) {
         w->last->next_command = request;
         w->last = request;
-        return; /* When the ones before it are answered. */
+        return; /* After the commands before it are answered. */
     }
     w->first = w->last = request;
-    ask_core(runtime);
+    command_post_next(runtime);
 }
 
-static struct fl_admin_request *take(struct fl_runtime_commands *w)
+static struct fl_admin_request *commands_take_first(struct fl_runtime_commands *w)
 {
     struct fl_admin_request *request = w->first;
 
@@ -57,7 +57,7 @@ static struct fl_admin_request *take(struct fl_runtime_commands *w)
 
 void fl_runtime_command_answered(struct fl_runtime *runtime, const struct fl_effect *e)
 {
-    struct fl_admin_request *request = take(&runtime->wishes);
+    struct fl_admin_request *request = commands_take_first(&runtime->commands);
 
     request->code = e->code;
     if (e->code == FL_OK) {
@@ -66,25 +66,27 @@ void fl_runtime_command_answered(struct fl_runtime *runtime, const struct fl_eff
             .text = fl_wire_lend(e->text),
             .round = fl_coord_round(runtime->coord)};
 
-        fl_log(runtime->srv->log, FL_LOG_NOTICE, "server", "the operator is told: %s", e->text);
+        fl_log(runtime->srv->log, FL_LOG_NOTICE, "server", "operator command: %s", e->text);
         FL_ADMIN_REPLY(request, fl_wire_controlled_encode, &reply);
     } else {
         (void)fl_err_set(&request->err, e->code, "%s", e->text);
     }
     fl_runtime_answer(runtime, request);
     /* Not within the effects of this step. */
-    if (runtime->wishes.first != NULL && fl_loop_post(runtime->loop, ask_core, runtime) != FL_OK) {
-        fl_serverd_no_memory(runtime->srv, "what the operator wishes");
+    if (runtime->commands.first != NULL &&
+        fl_loop_post(runtime->loop, command_post_next, runtime) != FL_OK)
+    {
+        fl_serverd_no_memory(runtime->srv, "an operator command");
     }
 }
 
 void fl_runtime_command_done(struct fl_runtime *runtime)
 {
-    while (runtime->wishes.first != NULL) {
-        struct fl_admin_request *request = take(&runtime->wishes);
+    while (runtime->commands.first != NULL) {
+        struct fl_admin_request *request = commands_take_first(&runtime->commands);
 
         request->code = fl_err_set(&request->err, FL_EUNAVAIL,
-                                   "the server stops: whether that came to pass is not known");
+                                   "the server is stopping: the result of the command is unknown");
         fl_runtime_answer(runtime, request);
     }
 }

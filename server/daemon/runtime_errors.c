@@ -1,4 +1,7 @@
-/* What goes wrong with clients: remembered, written down, and shown. */
+/*
+ * Errors of clients: kept in memory, persisted on the db thread, and shown to operators.
+ * Coordinator thread. Does not decide what is an error: the core does.
+ */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,11 +10,11 @@
 #include "libfl/base/clock.h"
 #include "server/daemon/runtime_impl.h"
 
-/* Records on their way to the disk; what goes past that is remembered until the restart only. */
+/* Records being written; further ones are kept in memory only, until the restart. */
 #define PENDING_MAX 64
 
-/* How often old ones are looked for. */
-#define LOOK_MS UINT64_C(60000)
+/* Interval of the search for old errors. */
+#define ERRORS_CHECK_MS UINT64_C(60000)
 
 struct error_job {
     struct fl_runtime *runtime;
@@ -20,14 +23,14 @@ struct error_job {
     struct fl_err err;
 };
 
-static void put_work(void *arg)
+static void error_put_work(void *arg)
 {
     struct error_job *job = arg;
 
     job->code = fl_store_put_error(job->runtime->federation.store, &job->error, &job->err);
 }
 
-static void put_done(void *arg)
+static void error_put_done(void *arg)
 {
     struct error_job *job = arg;
 
@@ -40,7 +43,7 @@ static void put_done(void *arg)
     free(job);
 }
 
-static void write_down(struct fl_runtime *runtime, const struct fl_client_error *error)
+static void error_persist(struct fl_runtime *runtime, const struct fl_client_error *error)
 {
     struct error_job *job;
 
@@ -51,8 +54,9 @@ static void write_down(struct fl_runtime *runtime, const struct fl_client_error 
     if (job != NULL) {
         job->runtime = runtime;
         job->error = *error;
-        if (fl_worker_thread_submit(runtime->srv->db, put_work, runtime->loop, put_done, job) ==
-            FL_OK) {
+        if (fl_worker_thread_submit(runtime->srv->db, error_put_work, runtime->loop, error_put_done,
+                                    job) == FL_OK)
+        {
             runtime->n_error_jobs++;
             return;
         }
@@ -74,10 +78,10 @@ void fl_runtime_client_error(struct fl_runtime *runtime, const struct fl_effect 
     (void)snprintf(error.name, sizeof(error.name), "%s", rec->name);
     (void)fl_str_ends(error.text, sizeof(error.text), e->text);
     if (fl_errors_set(&runtime->errors, &error) != FL_OK) {
-        return; /* It stands in the log. */
+        return; /* The log has it. */
     }
     (void)snprintf(runtime->newest_error, sizeof(runtime->newest_error), "%s", error.name);
-    write_down(runtime, &error);
+    error_persist(runtime, &error);
 }
 
 /* --- two machines with one identity --- */
@@ -137,7 +141,7 @@ void fl_runtime_add_takeovers(const struct fl_runtime *runtime, char *text, size
     }
 }
 
-/* --- forgetting them --- */
+/* --- dropping errors --- */
 
 struct drop_job {
     struct fl_runtime *runtime;
@@ -161,11 +165,12 @@ static void drop_done(void *arg)
     const char *why = job->code != FL_OK ? fl_err_text(&job->err, job->code) : NULL;
     size_t i;
 
-    for (i = 0; why != NULL && i < job->n; i++) { /* To be seen, and to be asked for again. */
+    for (i = 0; why != NULL && i < job->n; i++)
+    { /* Listed again, so that the request can be repeated. */
         if (fl_errors_find(&job->runtime->errors, job->list[i].name) == NULL &&
             fl_errors_set(&job->runtime->errors, &job->list[i]) != FL_OK)
         {
-            break; /* The restart shows it. */
+            break; /* The restart lists it. */
         }
     }
     if (job->request != NULL) {
@@ -184,7 +189,7 @@ void fl_runtime_drop_errors(struct fl_runtime *runtime, struct fl_client_error *
     struct drop_job *job = calloc(1, sizeof(*job));
     size_t i;
 
-    if (job == NULL) { /* All of them stay: they can be asked for again, or age on. */
+    if (job == NULL) { /* All of them stay: the request can be repeated, or they age. */
         free(list);
         if (request != NULL) {
             fl_runtime_forgot(runtime, request, fl_strerror(FL_ENOMEM));
@@ -219,10 +224,10 @@ void fl_runtime_age_errors(struct fl_runtime *runtime)
     struct fl_client_error *old;
     size_t n;
 
-    if (limit == 0 || runtime->errors.n == 0 || now < runtime->errors_look_ms) {
+    if (limit == 0 || runtime->errors.n == 0 || now < runtime->errors_check_ms) {
         return;
     }
-    runtime->errors_look_ms = now + (limit < LOOK_MS ? limit : LOOK_MS);
+    runtime->errors_check_ms = now + (limit < ERRORS_CHECK_MS ? limit : ERRORS_CHECK_MS);
     old = calloc(runtime->errors.n, sizeof(*old));
     if (old == NULL) {
         return; /* Later. */
@@ -248,12 +253,12 @@ void fl_runtime_add_error(const struct fl_runtime *runtime, char *text, size_t s
     }
 }
 
-static int take(void *ctx, const struct fl_client_error *error)
+static int error_loaded(void *ctx, const struct fl_client_error *error)
 {
     return fl_errors_set(ctx, error);
 }
 
 int fl_runtime_load_errors(struct fl_runtime *runtime, struct fl_err *err)
 {
-    return fl_store_errors(runtime->federation.store, take, &runtime->errors, err);
+    return fl_store_errors(runtime->federation.store, error_loaded, &runtime->errors, err);
 }

@@ -1,6 +1,6 @@
 /*
- * Clients that an operator wants to be nobody. The answer is a promise: it goes out when all that
- * it speaks of is on disk, so that no kill of the server takes it back.
+ * Forgets clients at an operator's request. Coordinator thread. The answer is sent when all parts
+ * of the deletion (record, errors, data summary) are durable.
  */
 
 #include <stdio.h>
@@ -10,14 +10,14 @@
 #include "libfl/base/clock.h"
 #include "server/daemon/runtime_impl.h"
 
-/* Names whose last errors go along. */
+/* Names whose errors are dropped as well. */
 struct names {
     struct fl_client_error *list;
     size_t n;
 };
 
-/* Who is connected is seen now, whatever its record says. */
-static bool unseen(const struct fl_runtime *runtime, uint32_t number, uint64_t span_ms)
+/* A connected client counts as seen now, whatever its record says. */
+static bool forget_is_unseen(const struct fl_runtime *runtime, uint32_t number, uint64_t span_ms)
 {
     const struct fl_client_rec *c = fl_coord_client(runtime->coord, number);
     uint64_t now = fl_clock_wall_ms();
@@ -26,9 +26,9 @@ static bool unseen(const struct fl_runtime *runtime, uint32_t number, uint64_t s
            now - c->last_seen_ms >= span_ms;
 }
 
-/* Nobody has the name; only what went wrong with it is known. */
-static bool unseen_error(const struct fl_runtime *runtime, const struct fl_client_error *error,
-                         uint64_t span_ms)
+/* An error of a name without a record. */
+static bool forget_is_unseen_error(const struct fl_runtime *runtime,
+                                   const struct fl_client_error *error, uint64_t span_ms)
 {
     uint64_t now = fl_clock_wall_ms();
 
@@ -36,8 +36,8 @@ static bool unseen_error(const struct fl_runtime *runtime, const struct fl_clien
            now - error->at_ms >= span_ms;
 }
 
-/* There is room for all errors that are known. */
-static void add_name(const struct fl_runtime *runtime, struct names *names, const char *name)
+/* `names` has room for all recorded errors. */
+static void forget_add_name(const struct fl_runtime *runtime, struct names *names, const char *name)
 {
     const struct fl_client_error *error = fl_errors_find(&runtime->errors, name);
 
@@ -55,7 +55,7 @@ static void forget_number(struct fl_runtime *runtime, struct fl_admin_request *r
     request->forgotten.in_round += fl_coord_part(runtime->coord, number) != NULL;
     request->n_waits++;
     runtime->forgetting[number] = request;
-    add_name(runtime, names, fl_coord_client(runtime->coord, number)->name);
+    forget_add_name(runtime, names, fl_coord_client(runtime->coord, number)->name);
     event.u.client = number;
     fl_runtime_step(runtime, &event);
 }
@@ -72,7 +72,7 @@ static void forget_name(struct fl_runtime *runtime, struct fl_admin_request *req
         fl_runtime_forget_summary(runtime, name, request);
         return;
     }
-    add_name(runtime, names, name);
+    forget_add_name(runtime, names, name);
     request->forgotten.forgotten += names->n;
     if (names->n == 0) {
         request->code = fl_err_set(&request->err, FL_ENOENT, "no client '%s' is known", name);
@@ -88,20 +88,20 @@ static void forget_unseen(struct fl_runtime *runtime, struct fl_admin_request *r
     size_t i;
 
     for (i = 0; i < runtime->errors.n; i++) {
-        if (unseen_error(runtime, &runtime->errors.list[i], span_ms)) {
+        if (forget_is_unseen_error(runtime, &runtime->errors.list[i], span_ms)) {
             request->forgotten.forgotten++;
             names->list[names->n++] = runtime->errors.list[i];
         }
     }
     for (number = 0; number < n; number++) {
-        if (unseen(runtime, number, span_ms)) {
+        if (forget_is_unseen(runtime, number, span_ms)) {
             forget_number(runtime, request, number, names);
         }
     }
 }
 
-/* Room for whoever can be forgotten now. */
-static int reserve(struct fl_runtime *runtime, struct names *names)
+/* Room for all clients that can be forgotten. */
+static int forget_reserve(struct fl_runtime *runtime, struct names *names)
 {
     size_t n = fl_coord_numbers(runtime->coord);
     struct fl_admin_request **grown;
@@ -124,12 +124,12 @@ void fl_runtime_forget(struct fl_runtime *runtime, struct fl_admin_request *requ
 {
     struct names names = {.n = 0};
 
-    request->code = reserve(runtime, &names);
+    request->code = forget_reserve(runtime, &names);
     if (request->code != FL_OK) {
         fl_runtime_answer(runtime, request);
         return;
     }
-    request->n_waits = 1; /* Until all is asked for. */
+    request->n_waits = 1; /* Until all parts are requested. */
     if (request->forget.name[0] != '\0') {
         forget_name(runtime, request, &names);
     } else {
@@ -150,8 +150,8 @@ void fl_runtime_forgot(struct fl_runtime *runtime, struct fl_admin_request *requ
     if (why != NULL && request->code == FL_OK) {
         request->code =
             fl_err_set(&request->err, FL_EIO,
-                       "they take no part any more, but that is not on disk: %.300s; a server that "
-                       "is killed now knows them again: make room, and ask again",
+                       "the clients take no part any more, but that is not on disk yet: %.300s; a "
+                       "crash now would restore them: free some space, and repeat the command",
                        why);
     }
     if (--request->n_waits > 0) {
@@ -182,7 +182,7 @@ void fl_runtime_forget_done(struct fl_runtime *runtime)
 
     for (i = 0; i < runtime->n_forgetting; i++) {
         if (runtime->forgetting[i] != NULL) {
-            fl_runtime_forgot(runtime, runtime->forgetting[i], "the server stops");
+            fl_runtime_forgot(runtime, runtime->forgetting[i], "the server is stopping");
         }
     }
     free(runtime->forgetting);
@@ -190,21 +190,21 @@ void fl_runtime_forget_done(struct fl_runtime *runtime)
     runtime->n_forgetting = 0;
 }
 
-void fl_runtime_exclude(struct fl_runtime *runtime, const char *name, enum fl_denied_keeps keeps)
+void fl_runtime_exclude(struct fl_runtime *runtime, const char *name, enum fl_revoked_keeps keeps)
 {
     struct fl_event event = {.type = FL_EV_EXCLUDE};
     uint32_t number = fl_coord_find(runtime->coord, name);
 
-    if (keeps != FL_DENIED_KEEPS_ALL) {
+    if (keeps != FL_REVOKED_KEEPS_ALL) {
         fl_runtime_forget_summary(runtime, name, NULL);
     }
     if (number == UINT32_MAX) {
         return;
     }
     event.u.excluded.client = number;
-    event.u.excluded.reason = "its certificate is denied";
+    event.u.excluded.reason = "its certificate is revoked";
     fl_runtime_step(runtime, &event);
-    if (keeps == FL_DENIED_KEEPS_NOTHING) {
+    if (keeps == FL_REVOKED_KEEPS_NOTHING) {
         event = (struct fl_event){.type = FL_EV_FORGET};
         event.u.client = number;
         fl_runtime_step(runtime, &event);

@@ -1,7 +1,7 @@
 #ifndef FL_SERVERD_DRIVER_IMPL_H
 #define FL_SERVERD_DRIVER_IMPL_H
 
-/* What the files of the coordinator thread share. Nobody else includes this. */
+/* Private to the files of the coordinator runtime. */
 
 #include <stdatomic.h>
 
@@ -15,7 +15,7 @@
 #include "server/work/evaluator.h"
 #include "server/work/summary_work.h"
 
-/* Of the operator, in the order they came; the core has the first. */
+/* Operator commands in the order of arrival; the core has the first. */
 struct fl_runtime_commands {
     struct fl_admin_request *first, *last;
 };
@@ -30,81 +30,82 @@ struct fl_runtime {
     struct fl_coord_conf coord_conf;
     struct fl_coord_resume resume;
 
-    struct fl_federation federation; /* its store is used by the db lane only, after start */
+    struct fl_federation federation; /* its store is used by the db thread only, after the start */
     struct fl_progress progress;
-    bool offers_stale; /* the collection could not be made again without a client's */
-    bool norms_told;   /* that clients' batch-norms lie apart */
-    const struct fl_coord_msg *joining; /* what the step is about that runs now */
+    bool offers_stale; /* rebuilding the collection after a client was removed failed */
+    bool norms_logged; /* the notice about differing batch-norms was logged */
+    const struct fl_coord_msg *joining; /* the message that the current step handles */
 
-    struct fl_evaluator *evaluator; /* NULL: the server does not evaluate; used by the work lane */
-    atomic_bool cancel;             /* ends an evaluation early */
+    struct fl_evaluator
+        *evaluator;     /* NULL: the server does not evaluate; used by the work thread */
+    atomic_bool cancel; /* cancels a running evaluation */
 
     struct fl_errors errors;
     struct fl_labels labels;
     struct fl_takeovers takeovers;
-    char newest_error[FL_NAME_MAX]; /* whose it is; "": none since the last commit */
+    char newest_error[FL_NAME_MAX]; /* name of its client; "": none since the last commit */
     size_t n_error_jobs;
-    uint64_t errors_look_ms; /* when to look for old ones */
-    struct fl_admin_request *
-        *forgetting; /* [n_forgetting], by client number: waits for FORGOTTEN */
+    uint64_t errors_check_ms;             /* time of the next search for old errors */
+    struct fl_admin_request **forgetting; /* [n_forgetting] by client number: waits for FORGOTTEN */
     size_t n_forgetting;
-    struct fl_runtime_commands wishes;
-    struct fl_status *status; /* for systemd; after each step */
-    struct fl_timer *look;    /* whether the disk answers */
+    struct fl_runtime_commands commands;
+    struct fl_status *status;     /* for systemd; updated after each step */
+    struct fl_timer *stall_timer; /* checks for a disk stall */
     struct fl_stall_clock clock;
     bool stall_reported;
-    uint64_t stall_ms;                 /* of the stall that was reported, at the last look */
-    char own_failure[FL_ERR_BUF_SIZE]; /* of the server's own work; "": it succeeded since */
+    uint64_t stall_ms;                 /* duration of the reported stall, at the last check */
+    char own_failure[FL_ERR_BUF_SIZE]; /* failure of the server itself; "": it succeeded since */
     bool stopped;
     bool finished;
 };
 
 /* runtime_errors.c */
 void fl_runtime_client_error(struct fl_runtime *runtime, const struct fl_effect *e);
-/* A session of this client ended another that stood: "from ADDRESS to ADDRESS". */
+/* A session of this client ended an older one: "from ADDRESS to ADDRESS". */
 void fl_runtime_takeover(struct fl_runtime *runtime, uint32_t client, const char *text);
-/* Clients whose sessions take over from each other, behind the line of `why`. */
+/* Append the clients whose sessions take over from each other to the text of `why`. */
 void fl_runtime_add_takeovers(const struct fl_runtime *runtime, char *text, size_t size);
 /*
- * Those of these names are not known any more. Takes `list`. `request` (or NULL) hears of it with
- * fl_runtime_forgot() when that is on disk.
+ * Drop the errors of these names. Takes `list`. `request` (or NULL) gets fl_runtime_forgot() when
+ * that is durable.
  */
 void fl_runtime_drop_errors(struct fl_runtime *runtime, struct fl_client_error *list, size_t n,
                             struct fl_admin_request *request);
-/* Now and then: those of names that nobody has are forgotten as old clients are. */
+/* From time to time: drops errors of names without a record at the age at which clients expire. */
 void fl_runtime_age_errors(struct fl_runtime *runtime);
-/* The newest error of this round, behind the line that says what it waits for. */
+/* Append the newest error of this round to the text of what the round waits for. */
 void fl_runtime_add_error(const struct fl_runtime *runtime, char *text, size_t size);
 FL_MUST_CHECK int fl_runtime_load_errors(struct fl_runtime *runtime, struct fl_err *err);
 
-/* Step the core with an event (time is filled in here) and carry out the effects. */
+/* Step the core with an event (the time is filled in here) and execute the effects. */
 void fl_runtime_step(struct fl_runtime *runtime, struct fl_event *event);
 
-/* runtime_payloads.c: what clients may fetch in a round. */
+/* runtime_payloads.c: the payloads that clients may fetch in a round. */
 void fl_runtime_bundle(struct fl_runtime *runtime, const char *name, uint64_t round,
                        struct fl_blob *blob);
 void fl_runtime_round_open(struct fl_runtime *runtime, const struct fl_effect *effect);
 void fl_runtime_round_bundles_closed(struct fl_runtime *runtime, uint64_t round);
 
 /* runtime_summaries.c: data summaries. */
-/* Takes what is in up->offer. */
+/* Takes the summary in up->offer. */
 void fl_runtime_offer(struct fl_runtime *runtime, struct fl_coord_msg *up);
-/* What a job on the store's thread left of the collection, and its code: takes offered->file. */
+/* The result of a job on the db thread for the collection, and its code: takes offered->file. */
 void fl_runtime_offered(struct fl_runtime *runtime, struct fl_offered *offered, int code);
 /*
- * The client of this name is gone: its summary goes too. `request`, or NULL, waits for it as for
- * fl_runtime_forgot(). Known or not: a client that was never selected has one and no record.
+ * Remove the data summary of a forgotten client. `request`, or NULL, waits for it as for
+ * fl_runtime_forgot(). With or without a record: a client that was never selected has a summary and
+ * no record.
  */
 void fl_runtime_forget_summary(struct fl_runtime *runtime, const char *name,
                                struct fl_admin_request *request);
 /* SUMMARIES and DROP_SUMMARY. */
 void fl_runtime_summaries(struct fl_runtime *runtime, struct fl_admin_request *request);
-/* Start the work of an effect on its lane; the answer comes back as an event. */
+/* Start the job of an effect on its thread; the result comes back as an event. */
 void fl_runtime_persist(struct fl_runtime *runtime, const struct fl_effect *effect);
 void fl_runtime_aggregate(struct fl_runtime *runtime, const struct fl_effect *effect);
 void fl_runtime_evaluate(struct fl_runtime *runtime, const struct fl_effect *effect);
 void fl_runtime_commit(struct fl_runtime *runtime, const struct fl_effect *effect);
-/* Tell the core that the work `seq` failed. */
+/* Report to the core that the job `seq` failed. */
 void fl_runtime_work_failed(struct fl_runtime *runtime, uint64_t seq, int code, const char *reason,
                             uint32_t client);
 
@@ -124,31 +125,33 @@ void fl_runtime_answer(struct fl_runtime *runtime, struct fl_admin_request *requ
         fl_buf_done(&buf_);                                   \
     } while (0)
 
-/* runtime_forget.c: clients that an operator wants to be nobody. */
+/* runtime_forget.c: clients that an operator forgets. */
 void fl_runtime_forget(struct fl_runtime *runtime, struct fl_admin_request *request);
-/* What this client sent for the open round is not aggregated; of the rest stays what `keeps` says.
+/*
+ * The client's upload for the open round is not aggregated; `keeps` says which of its other data
+ * remains.
  */
-void fl_runtime_exclude(struct fl_runtime *runtime, const char *name, enum fl_denied_keeps keeps);
-/* FORGOTTEN: whoever waits for it is answered with the last one. */
+void fl_runtime_exclude(struct fl_runtime *runtime, const char *name, enum fl_revoked_keeps keeps);
+/* FORGOTTEN: answers the requests that waited for this client last. */
 void fl_runtime_forgotten(struct fl_runtime *runtime, const struct fl_effect *e);
-/* One thing that `request` waits for is on disk; else `why`. */
+/* One deletion that `request` waits for is durable; else `why`. */
 void fl_runtime_forgot(struct fl_runtime *runtime, struct fl_admin_request *request,
                        const char *why);
-/* The server stops: nobody waits any longer. */
+/* Shutdown: answers the waiting requests. */
 void fl_runtime_forget_done(struct fl_runtime *runtime);
 
 /* runtime_command.c: pause, resume, drain, abort-round. */
 void fl_runtime_command(struct fl_runtime *runtime, struct fl_admin_request *request);
 /* ANSWER: to the first of them. */
 void fl_runtime_command_answered(struct fl_runtime *runtime, const struct fl_effect *e);
-/* Nobody waits any longer. */
+/* Shutdown: answers the waiting commands. */
 void fl_runtime_command_done(struct fl_runtime *runtime);
 
-/* runtime_stall.c: a disk that does not answer. */
+/* runtime_stall.c: disk stalls. */
 FL_MUST_CHECK int fl_runtime_stall_create(struct fl_runtime *runtime);
-/* The coordinator's time: fl_clock_ms() without the time in which the disk did not answer. */
+/* The coordinator's time: fl_clock_ms() minus the duration of disk stalls. */
 uint64_t fl_runtime_now(struct fl_runtime *runtime);
-/* Writes to `out` what fl_stall_text() says, once operators are to read of it; else "". */
+/* Writes fl_stall_text() to `out` once the stall is long enough to report; else "". */
 void fl_runtime_stall_text(const struct fl_runtime *runtime, char *out, size_t size);
 
 /* runtime_status.c */
@@ -158,13 +161,13 @@ void fl_runtime_own_failure(struct fl_runtime *runtime, const char *reason);
 
 /* Send a message to the network; takes `down`. */
 void fl_runtime_down(struct fl_runtime *runtime, struct fl_net_msg *down);
-/* What a message carries is never left out: without memory these do not return. */
+/* Messages are never dropped: out of memory these functions do not return. */
 struct fl_net_msg *fl_net_msg_new(struct fl_runtime *runtime, enum fl_net_msg_type type);
 void *fl_net_msg_copy(const struct fl_runtime *runtime, const void *data,
                       size_t len);                                         /* NULL: NULL */
 char *fl_net_msg_text(const struct fl_runtime *runtime, const char *text); /* NULL: NULL */
 
-/* recover.c: open the state folder. `*ret_exit`: the exit code of a start that fails so. */
+/* recover.c: open the state folder. `*ret_exit`: the exit code on error. */
 FL_MUST_CHECK int fl_runtime_recover(struct fl_runtime *runtime, int *ret_exit, struct fl_err *err);
 
 #endif

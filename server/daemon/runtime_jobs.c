@@ -1,6 +1,7 @@
 /*
- * The lanes' work for the coordinator. A job owns copies of all it needs, runs on its
- * lane and comes back to the coordinator's loop, where its answer is stepped in.
+ * Jobs of the coordinator on the io, db and work threads. A job owns copies of all it needs, runs
+ * on its thread and returns to the coordinator's loop, where its result is an event of the next
+ * step.
  */
 
 #include <math.h>
@@ -30,7 +31,7 @@ void fl_job_free(struct fl_job *job)
     free(job);
 }
 
-static void *copy_of(const void *data, size_t len)
+static void *job_copy_bytes(const void *data, size_t len)
 {
     void *copy = data != NULL && len > 0 ? malloc(len) : NULL;
 
@@ -52,8 +53,8 @@ static bool copy_parts(struct fl_job *job, const struct fl_effect *e, size_t n_u
         const struct fl_participant_rec *from = &e->parts[i];
 
         job->parts[i] = *from;
-        job->parts[i].divergence = copy_of(from->divergence, n_units * sizeof(float));
-        job->parts[i].units = copy_of(from->units, n_units);
+        job->parts[i].divergence = job_copy_bytes(from->divergence, n_units * sizeof(float));
+        job->parts[i].units = job_copy_bytes(from->units, n_units);
         job->e.n_parts = i + 1;
         if ((from->divergence != NULL) != (job->parts[i].divergence != NULL) ||
             (from->units != NULL) != (job->parts[i].units != NULL))
@@ -73,7 +74,7 @@ struct fl_job *fl_job_new(struct fl_runtime *runtime, const struct fl_effect *e)
     }
     job->runtime = runtime;
     job->e = *e;
-    job->e.n_parts = 0; /* Those that are copied. */
+    job->e.n_parts = 0; /* Only copied entries count. */
     job->e.units = NULL;
     job->e.text = NULL;
     job->aggregation.bad_client = FL_NO_CLIENT;
@@ -91,7 +92,7 @@ struct fl_job *fl_job_new(struct fl_runtime *runtime, const struct fl_effect *e)
     }
     job->e.parts = job->parts;
     if (e->n_clients > 0) {
-        job->clients = copy_of(e->clients, e->n_clients * sizeof(*e->clients));
+        job->clients = job_copy_bytes(e->clients, e->n_clients * sizeof(*e->clients));
         job->e.clients = job->clients;
         if (job->clients == NULL) {
             fl_job_free(job);
@@ -108,7 +109,7 @@ void fl_runtime_work_failed(struct fl_runtime *runtime, uint64_t seq, int code, 
 
     fl_log(runtime->srv->log, FL_LOG_ERROR, "server", "work failed: %s", reason);
     fl_runtime_own_failure(runtime, reason);
-    if (code == FL_ENOSPC) { /* It is tried again. */
+    if (code == FL_ENOSPC) { /* The job is retried. */
         fl_runtime_down(runtime, fl_net_msg_new(runtime, FL_NET_MSG_NO_SPACE));
     }
     event.u.failed_work.seq = seq;
@@ -118,13 +119,13 @@ void fl_runtime_work_failed(struct fl_runtime *runtime, uint64_t seq, int code, 
     fl_runtime_step(runtime, &event);
 }
 
-/* A job that could not even be submitted: told after the effects of this step are done. */
+/* A job that could not be submitted: reported after the effects of this step are done. */
 struct unsubmitted {
     struct fl_runtime *runtime;
     uint64_t seq;
 };
 
-static void tell_unsubmitted(void *arg)
+static void job_report_unsubmitted(void *arg)
 {
     struct unsubmitted *u = arg;
 
@@ -147,8 +148,8 @@ void fl_job_submit(struct fl_runtime *runtime, struct fl_worker_thread *thread, 
     if (u != NULL) {
         *u = (struct unsubmitted){runtime, e->seq};
     }
-    if (u == NULL || fl_loop_post(runtime->loop, tell_unsubmitted, u) != FL_OK) {
-        fl_serverd_no_memory(runtime->srv, "telling that work could not be begun");
+    if (u == NULL || fl_loop_post(runtime->loop, job_report_unsubmitted, u) != FL_OK) {
+        fl_serverd_no_memory(runtime->srv, "reporting that a job could not be submitted");
     }
 }
 
@@ -203,7 +204,7 @@ void fl_runtime_persist(struct fl_runtime *runtime, const struct fl_effect *e)
 
 /* --- evaluation --- */
 
-static void evaluate_work(void *arg)
+static void job_evaluate_work(void *arg)
 {
     struct fl_job *job = arg;
     struct fl_runtime *runtime = job->runtime;
@@ -212,12 +213,12 @@ static void evaluate_work(void *arg)
                                  &job->accuracy, &job->loss, &job->err);
 }
 
-static void evaluate_done(void *arg)
+static void job_evaluate_done(void *arg)
 {
     struct fl_job *job = arg;
     struct fl_event event = {.type = FL_EV_EVALUATED};
 
-    /* Ended early, because the server stops: the next start evaluates again. */
+    /* Cancelled because the server stops: the next start evaluates again. */
     if (job->code != FL_ECANCELED && !fl_job_failed(job)) {
         event.u.evaluated.seq = job->e.seq;
         event.u.evaluated.accuracy = job->accuracy;
@@ -235,7 +236,7 @@ void fl_runtime_evaluate(struct fl_runtime *runtime, const struct fl_effect *e)
     if (job != NULL) {
         job->theta = fl_blob_ref(theta);
     }
-    fl_job_submit(runtime, runtime->srv->work, job, e, evaluate_work, evaluate_done);
+    fl_job_submit(runtime, runtime->srv->work, job, e, job_evaluate_work, job_evaluate_done);
 }
 
 /* --- commit --- */
@@ -257,7 +258,7 @@ static void report_round(const struct fl_runtime *runtime, const struct fl_round
 {
     char figures[256];
 
-    /* Round and bytes are numbers of their own: log_format json makes members of them. */
+    /* Round and bytes appear as key=value too: log_format json makes them members. */
     fl_log(runtime->srv->log, FL_LOG_NOTICE, "server",
            "round %llu committed: round=%llu selected=%u responders=%u%s train_loss=%.4f "
            "uplink_bytes=%llu uplink_bytes_full=%llu",

@@ -1,4 +1,4 @@
-/* What clients may fetch in a round, told to the network. */
+/* Publishes the payloads that clients may fetch in a round. Coordinator thread. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct opening {
     uint64_t round;
 };
 
-static void tell(void *ctx, const struct fl_bundle *bundle)
+static void payload_publish(void *ctx, const struct fl_bundle *bundle)
 {
     const struct opening *o = ctx;
     uint32_t client =
@@ -30,7 +30,7 @@ static void tell(void *ctx, const struct fl_bundle *bundle)
     struct fl_net_msg *down;
 
     if (bundle->client != NULL && client == UINT32_MAX) {
-        return; /* It was forgotten since. */
+        return; /* The client was forgotten since. */
     }
     down = fl_net_msg_new(o->runtime, FL_NET_MSG_BUNDLE);
     down->text = fl_str_dup(bundle->name);
@@ -48,10 +48,10 @@ void fl_runtime_round_open(struct fl_runtime *runtime, const struct fl_effect *e
 {
     struct opening o = {runtime, e->round};
 
-    if (fl_bundles_open(&runtime->federation, &runtime->progress, e->round, &e->size, tell, &o) !=
-        FL_OK)
+    if (fl_bundles_open(&runtime->federation, &runtime->progress, e->round, &e->size,
+                        payload_publish, &o) != FL_OK)
     {
-        fl_serverd_no_memory(runtime->srv, "what clients are told of the server's state");
+        fl_serverd_no_memory(runtime->srv, "publishing a payload");
     }
 }
 
@@ -62,7 +62,7 @@ void fl_runtime_round_bundles_closed(struct fl_runtime *runtime, uint64_t round)
     size_t i;
 
     for (i = 0; i < n; i++) {
-        if (list[i].kind != FL_BUNDLE_IS_PERSONAL_MODEL) { /* Which is known by its round. */
+        if (list[i].kind != FL_BUNDLE_IS_PERSONAL_MODEL) { /* The round identifies it. */
             fl_runtime_bundle(runtime, list[i].name, round, NULL);
         }
     }

@@ -1,6 +1,6 @@
 /*
- * A disk that does not answer, as the coordinator sees it: its time stands still, and the operator
- * reads of it. Looks once a second, since nothing happens here while the disk hangs.
+ * Disk stalls in the coordinator: its time is suspended, and the operator is warned. Checks once a
+ * second, since no events arrive here while the disk hangs. Coordinator thread.
  */
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "libfl/base/clock.h"
 #include "server/daemon/runtime_impl.h"
 
-#define LOOK_MS 1000
+#define STALL_CHECK_MS 1000
 
 uint64_t fl_runtime_now(struct fl_runtime *runtime)
 {
@@ -34,12 +34,12 @@ static void stall_report(struct fl_runtime *runtime)
 
     if (stalls && !runtime->stall_reported) {
         fl_log(log, FL_LOG_WARNING, "server",
-               "%s: rounds and commands wait for it, no client is timed out meanwhile; look at the "
-               "kernel's messages (dmesg) and at what the disk is mounted from",
+               "%s: rounds and commands are waiting, no client is timed out meanwhile; check the "
+               "kernel log (dmesg) and the storage behind the disk",
                fl_stall_text(runtime->srv, stall, text, sizeof(text)));
     } else if (!stalls && runtime->stall_reported) {
         fl_log(log, FL_LOG_NOTICE, "server",
-               "the disk of '%s' answers again after %" PRIu64 " s, deadlines go on from there",
+               "the disk of '%s' answers again after %" PRIu64 " s, deadlines continue",
                runtime->srv->state_dir, runtime->stall_ms / 1000);
     }
     if (stalls || runtime->stall_reported) {
@@ -49,21 +49,21 @@ static void stall_report(struct fl_runtime *runtime)
     runtime->stall_ms = stall.for_ms;
 }
 
-static void on_look(void *arg)
+static void stall_on_timer(void *arg)
 {
     struct fl_runtime *runtime = arg;
 
     (void)fl_runtime_now(runtime);
     stall_report(runtime);
-    fl_timer_start(runtime->look, LOOK_MS);
+    fl_timer_start(runtime->stall_timer, STALL_CHECK_MS);
 }
 
 int fl_runtime_stall_create(struct fl_runtime *runtime)
 {
-    int rv = fl_timer_create(runtime->loop, on_look, runtime, &runtime->look);
+    int rv = fl_timer_create(runtime->loop, stall_on_timer, runtime, &runtime->stall_timer);
 
     if (rv == FL_OK) {
-        fl_timer_start(runtime->look, LOOK_MS);
+        fl_timer_start(runtime->stall_timer, STALL_CHECK_MS);
     }
     return rv;
 }

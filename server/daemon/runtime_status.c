@@ -1,5 +1,4 @@
-/* What `systemctl status` says of the server: what is wrong with it, and the round. Coordinator
- * thread. */
+/* The status line for `systemctl status`: failures, then the round. Coordinator thread. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +7,7 @@
 #include "libfl/base/str.h"
 #include "server/daemon/runtime_impl.h"
 
-/* The server's own trouble comes first: the line is cut at its end. */
+/* Failures come first, because the line is truncated at its end. */
 static void status_trouble(const struct fl_runtime *runtime, char *out, size_t size)
 {
     fl_runtime_stall_text(runtime, out, size);
@@ -22,7 +21,7 @@ static void status_trouble(const struct fl_runtime *runtime, char *out, size_t s
     }
 }
 
-static void fill(void *ctx, char *out, size_t size)
+static void status_fill(void *ctx, char *out, size_t size)
 {
     const struct fl_runtime *runtime = ctx;
     const struct fl_coord *coord = runtime->coord;
@@ -50,7 +49,7 @@ static void fill(void *ctx, char *out, size_t size)
 
 int fl_runtime_status_create(struct fl_runtime *runtime)
 {
-    return fl_status_create(runtime->loop, fill, runtime, &runtime->status);
+    return fl_status_create(runtime->loop, status_fill, runtime, &runtime->status);
 }
 
 void fl_runtime_own_failure(struct fl_runtime *runtime, const char *reason)

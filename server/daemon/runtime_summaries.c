@@ -1,4 +1,7 @@
-/* Data summaries: on their way from clients to the disk, listed, and removed. */
+/*
+ * Data summaries: stored on the db thread, listed for operators, and removed. Coordinator thread.
+ * Which clients are asked for one is decided in server/core.
+ */
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,12 +28,12 @@ struct offer_job {
     struct fl_err err;
 };
 
-static void refuse(struct fl_runtime *runtime, uint64_t session, const char *name, int code,
-                   const char *text)
+static void summary_reject(struct fl_runtime *runtime, uint64_t session, const char *name, int code,
+                           const char *text)
 {
     struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_BAD_OFFER);
 
-    fl_log(runtime->srv->log, FL_LOG_WARNING, "round", "what client '%s' tells of its data: %s",
+    fl_log(runtime->srv->log, FL_LOG_WARNING, "round", "data summary of client '%s' rejected: %s",
            name, text);
     down->session = session;
     down->code = code;
@@ -38,7 +41,7 @@ static void refuse(struct fl_runtime *runtime, uint64_t session, const char *nam
     fl_runtime_down(runtime, down);
 }
 
-static void put_work(void *arg)
+static void summary_put_work(void *arg)
 {
     struct offer_job *job = arg;
 
@@ -46,15 +49,15 @@ static void put_work(void *arg)
                                  job->data.len, &job->err);
 }
 
-static void put_done(void *arg)
+static void summary_put_done(void *arg)
 {
     struct offer_job *job = arg;
 
     if (job->code != FL_OK) {
-        /* What failed here is ours: it may try again. */
-        refuse(job->runtime, job->session, job->name,
-               fl_offering_is_theirs(job->code) ? job->code : FL_EUNAVAIL,
-               fl_err_text(&job->err, job->code));
+        /* Our own failure: the client may retry. */
+        summary_reject(job->runtime, job->session, job->name,
+                       fl_offering_is_theirs(job->code) ? job->code : FL_EUNAVAIL,
+                       fl_err_text(&job->err, job->code));
     } else {
         step_offered(job->runtime, job->client, job->name);
     }
@@ -69,11 +72,11 @@ void fl_runtime_offer(struct fl_runtime *runtime, struct fl_coord_msg *up)
     const char *name;
 
     if (rec == NULL) {
-        return; /* It was forgotten in the meantime. */
+        return; /* The client was forgotten in the meantime. */
     }
     name = rec->name;
     if (!fl_offering_wanted(&runtime->federation, &runtime->progress)) {
-        /* Too late to count. A copy, for it has to outlive the step. */
+        /* Too late for the open selection. A copy, for it has to outlive the step. */
         char known[FL_NAME_MAX];
 
         FL_REQUIRE(fl_str_copy(known, sizeof(known), name) == FL_OK);
@@ -89,10 +92,10 @@ void fl_runtime_offer(struct fl_runtime *runtime, struct fl_coord_msg *up)
         job->data = up->offer;
         fl_buf_init(&up->offer, 0);
     }
-    if (job == NULL ||
-        fl_worker_thread_submit(runtime->srv->db, put_work, runtime->loop, put_done, job) != FL_OK)
+    if (job == NULL || fl_worker_thread_submit(runtime->srv->db, summary_put_work, runtime->loop,
+                                               summary_put_done, job) != FL_OK)
     {
-        refuse(runtime, up->session, name, FL_ENOMEM, "out of memory");
+        summary_reject(runtime, up->session, name, FL_ENOMEM, "out of memory");
         if (job != NULL) {
             fl_buf_done(&job->data);
             free(job);
@@ -102,7 +105,7 @@ void fl_runtime_offer(struct fl_runtime *runtime, struct fl_coord_msg *up)
 
 void fl_runtime_offered(struct fl_runtime *runtime, struct fl_offered *offered, int code)
 {
-    /* Until it is made again no round is selected: the selection makes it. */
+    /* No round is selected until the collection is rebuilt: the selection rebuilds it. */
     runtime->offers_stale = code != FL_OK || (runtime->offers_stale && offered->file == NULL);
     fl_progress_offered(&runtime->progress, offered);
 }
@@ -111,9 +114,9 @@ void fl_runtime_offered(struct fl_runtime *runtime, struct fl_offered *offered, 
 
 struct forget_job {
     struct fl_runtime *runtime;
-    struct fl_client_rec client; /* its name alone */
+    struct fl_client_rec client; /* only its name is set */
     struct fl_offered offered;
-    struct fl_admin_request *request; /* NULL: nobody waits */
+    struct fl_admin_request *request; /* NULL: no request waits */
     int code;
     struct fl_err err;
 };
@@ -134,8 +137,8 @@ static void forget_done(void *arg)
     fl_runtime_offered(job->runtime, &job->offered, job->code);
     if (why != NULL) {
         fl_log(job->runtime->srv->log, FL_LOG_ERROR, "round",
-               "the data summary of client '%s' is not removed, the next selection or start "
-               "tries again: %s",
+               "cannot remove the data summary of client '%s', retrying at the next selection or "
+               "start: %s",
                job->client.name, why);
     }
     if (job->request != NULL) {
@@ -151,7 +154,7 @@ void fl_runtime_forget_summary(struct fl_runtime *runtime, const char *name,
     struct forget_job *job = calloc(1, sizeof(*job));
 
     if (job == NULL) {
-        fl_serverd_no_memory(runtime->srv, "a data summary that is to be removed");
+        fl_serverd_no_memory(runtime->srv, "the removal of a data summary");
     }
     job->runtime = runtime;
     job->request = request;
@@ -159,11 +162,11 @@ void fl_runtime_forget_summary(struct fl_runtime *runtime, const char *name,
     if (fl_worker_thread_submit(runtime->srv->db, forget_work, runtime->loop, forget_done, job) !=
         FL_OK)
     {
-        fl_serverd_no_memory(runtime->srv, "a data summary that is to be removed");
+        fl_serverd_no_memory(runtime->srv, "the removal of a data summary");
     }
 }
 
-/* --- what operators ask for --- */
+/* --- operator requests --- */
 
 static const char *state_text(const struct fl_offer_info *info, bool fixed)
 {
@@ -227,7 +230,7 @@ static void operator_done(void *arg)
     struct operator_job *job = arg;
     struct fl_admin_request *r = job->request;
 
-    /* Nothing is stale when there was nothing to remove. */
+    /* When there was nothing to remove, the collection is not stale. */
     if (r->type == FL_ADMIN_DROP_SUMMARY && r->code != FL_ENOENT && r->code != FL_ESTATE) {
         fl_runtime_offered(job->runtime, &job->offered, r->code);
     }

@@ -1,3 +1,9 @@
+/*
+ * Assembles the daemon: creates the runtime, authentication, worker threads and front end in order,
+ * runs the network loop (the main thread), handles signals, and stops everything within a time
+ * limit. Does not handle calls or rounds: the front end and the coordinator do.
+ */
+
 #include "server/daemon/serverd.h"
 
 #include <signal.h>
@@ -23,18 +29,17 @@
 #include "server/daemon/stall.h"
 
 /*
- * Calls get this long to end; a peer that reads nothing then costs the link's second for
- * last words.
+ * Calls get this long to finish, which costs peers that do not read their last messages the most.
  */
 #define STOP_GRACE_MS 250
 /*
- * Before that the coordinator has this long for what is being written. It takes milliseconds but
- * for the commit of a large model on a slow disk.
+ * Before that the coordinator gets this long to finish pending writes. They take milliseconds
+ * except for the commit of a large model on a slow disk.
  */
-#define STOP_PATIENCE_MS 5000
+#define STOP_WAIT_MS 5000
 /*
- * And the whole stop this long, below TimeoutStopSec= of the unit: a thread that waits for a disk
- * which does not answer cannot be joined. The next start goes on from what is on disk.
+ * Limit of the whole stop, below TimeoutStopSec= of the unit: a thread that waits for a disk that
+ * does not answer cannot be joined. The next start continues from what is on disk.
  */
 #define STOP_LIMIT_MS 25000
 
@@ -43,24 +48,26 @@ struct stop {
     bool done;
 };
 
-/* Whatever is being written: the lanes finish it, and the next start goes on from what is there. */
+/*
+ * Stops with writes pending: the worker threads finish them, and the next start continues from
+ * there.
+ */
 static void stop_now(struct fl_serverd *srv)
 {
-    fl_control_stream_drain(srv->frontend, FL_EVERYBODY, "the server stops", FL_RESTART_MS);
+    fl_control_stream_drain(srv->frontend, FL_EVERYBODY, "the server is stopping", FL_RESTART_MS);
     fl_loop_stop(srv->net);
 }
 
-static void on_straggler_timeout(void *arg)
+static void serverd_on_stop_timeout(void *arg)
 {
     struct fl_serverd *srv = arg;
 
     fl_log(srv->log, FL_LOG_WARNING, "server",
-           "what is being written is not on disk after %d s, clients are not kept any longer",
-           STOP_PATIENCE_MS / 1000);
+           "pending writes not finished after %d s, disconnecting clients", STOP_WAIT_MS / 1000);
     stop_now(srv);
 }
 
-static void stop_last_words(void *ctx, char *out, size_t size)
+static void serverd_stop_text(void *ctx, char *out, size_t size)
 {
     struct fl_serverd *srv = ctx;
 
@@ -77,14 +84,14 @@ static void limit_stop(struct fl_serverd *srv)
         return;
     }
     atomic_store(&srv->stop_waits_for, "the coordinator");
-    rv = fl_stop_limit_begin(STOP_LIMIT_MS, srv->log, "server", FL_EXIT_FAILURE, stop_last_words,
+    rv = fl_stop_limit_begin(STOP_LIMIT_MS, srv->log, "server", FL_EXIT_FAILURE, serverd_stop_text,
                              srv, &srv->stop_limit, &err);
-    if (rv != FL_OK) { /* The stop goes on without. */
+    if (rv != FL_OK) { /* The stop continues without a time limit. */
         fl_log(srv->log, FL_LOG_WARNING, "server", "%s", fl_err_text(&err, rv));
     }
 }
 
-/* The coordinator ends it as soon as nothing is being written. */
+/* The coordinator finishes the stop when no write is pending. */
 static void begin_stop(struct fl_serverd *srv, const char *why)
 {
     struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_STOP);
@@ -95,13 +102,13 @@ static void begin_stop(struct fl_serverd *srv, const char *why)
         up->text = fl_str_dup(why);
     }
     if (up == NULL || up->text == NULL) {
-        fl_serverd_no_memory(srv, "the end");
+        fl_serverd_no_memory(srv, "stopping the server");
     }
     fl_runtime_post(srv->runtime, up);
-    fl_timer_start(srv->straggler_factor, STOP_PATIENCE_MS);
+    fl_timer_start(srv->stop_timer, STOP_WAIT_MS);
 }
 
-static void on_reload(void *arg, int signum)
+static void serverd_on_reload(void *arg, int signum)
 {
     struct fl_serverd *srv = arg;
 
@@ -111,27 +118,27 @@ static void on_reload(void *arg, int signum)
     }
 }
 
-static void on_signal(void *arg, int signum)
+static void serverd_on_signal(void *arg, int signum)
 {
     struct fl_serverd *srv = arg;
 
-    srv->again = false;
+    srv->restart = false;
     if (srv->stopping) {
         fl_log(srv->log, FL_LOG_NOTICE, "server", "stopping at once on signal %d", signum);
         stop_now(srv);
         return;
     }
     fl_log(srv->log, FL_LOG_NOTICE, "server", "stopping on signal %d", signum);
-    begin_stop(srv, "the server stops");
+    begin_stop(srv, "the server is stopping");
 }
 
-void fl_server_again(struct fl_serverd *srv, const char *why)
+void fl_server_restart(struct fl_serverd *srv, const char *why)
 {
     if (srv->stopping) {
-        return; /* The next start does what this one was for. */
+        return; /* Stopping already; the next start covers this request. */
     }
-    srv->again = true;
-    fl_log(srv->log, FL_LOG_NOTICE, "server", "starting again: %s", why);
+    srv->restart = true;
+    fl_log(srv->log, FL_LOG_NOTICE, "server", "restarting: %s", why);
     begin_stop(srv, why);
 }
 
@@ -145,7 +152,7 @@ void fl_server_stopped(struct fl_serverd *srv)
     fl_loop_stop(srv->net);
 }
 
-static void on_front_closed(void *arg)
+static void serverd_on_frontend_closed(void *arg)
 {
     struct stop *stop = arg;
 
@@ -153,7 +160,7 @@ static void on_front_closed(void *arg)
     fl_loop_stop(stop->srv->net);
 }
 
-/* Connections that the descriptors allow. */
+/* Limit the connections to those that the descriptors allow. */
 static int limit_connections(struct fl_serverd *srv, struct fl_err *err)
 {
     char fewer[FL_ERR_BUF_SIZE] = "";
@@ -166,7 +173,7 @@ static int limit_connections(struct fl_serverd *srv, struct fl_err *err)
     return rv;
 }
 
-static int open_lanes(struct fl_serverd *srv, struct fl_err *err)
+static int serverd_open_threads(struct fl_serverd *srv, struct fl_err *err)
 {
     int rv = fl_worker_thread_create("fl-io", &srv->io, err);
 
@@ -179,8 +186,8 @@ static int open_lanes(struct fl_serverd *srv, struct fl_err *err)
     return rv;
 }
 
-/* Somebody may be denied by now, or not believed any more. */
-static void on_guard_changed(void *arg)
+/* Peers may be revoked or no longer trusted. */
+static void serverd_on_auth_changed(void *arg)
 {
     struct fl_serverd *srv = arg;
 
@@ -189,14 +196,14 @@ static void on_guard_changed(void *arg)
     }
 }
 
-static int exclude(void *ctx, const char *name, enum fl_denied_keeps keeps)
+static int serverd_exclude(void *ctx, const char *name, enum fl_revoked_keeps keeps)
 {
     const struct fl_serverd *srv = ctx;
 
     return fl_frontend_exclude(srv->frontend, name, keeps);
 }
 
-static int start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
+static int serverd_start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
 {
     int rv;
 
@@ -209,13 +216,13 @@ static int start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
         rv = fl_loop_create(&srv->net, err);
     }
     if (rv == FL_OK) {
-        rv = open_lanes(srv, err);
+        rv = serverd_open_threads(srv, err);
     }
     if (rv == FL_OK) {
         rv = fl_runtime_create(srv, &srv->runtime, ret_exit, err);
     }
     if (rv == FL_OK) {
-        rv = fl_auth_create(srv, on_guard_changed, srv, &srv->auth, ret_exit, err);
+        rv = fl_auth_create(srv, serverd_on_auth_changed, srv, &srv->auth, ret_exit, err);
     }
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;
@@ -223,7 +230,7 @@ static int start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
     }
     if (rv == FL_OK && srv->auth != NULL) {
         *ret_exit = FL_EXIT_IDENTITY;
-        rv = fl_auth_revoked(srv->auth, exclude, srv, err);
+        rv = fl_auth_revoked(srv->auth, serverd_exclude, srv, err);
     }
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_LISTEN;
@@ -237,16 +244,16 @@ static int start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
 }
 
 /*
- * The order of going: network first, so that nothing new comes in; the coordinator, so
- * that no effect starts new work; the lanes finish what they have; then memory.
+ * Shutdown order: the network first, so that nothing new arrives; then the coordinator, so that no
+ * effect starts new work; then the worker threads, which finish their jobs; then memory.
  */
 static void stop_all(struct fl_serverd *srv)
 {
     struct stop stop = {.srv = srv};
 
-    limit_stop(srv); /* A start that failed stops too. */
+    limit_stop(srv); /* Also runs after a failed start. */
     if (srv->frontend != NULL) {
-        fl_frontend_close(srv->frontend, STOP_GRACE_MS, on_front_closed, &stop);
+        fl_frontend_close(srv->frontend, STOP_GRACE_MS, serverd_on_frontend_closed, &stop);
         while (!stop.done) {
             fl_loop_run(srv->net);
         }
@@ -258,7 +265,8 @@ static void stop_all(struct fl_serverd *srv)
     fl_auth_close(srv->auth);
     atomic_store(&srv->stop_waits_for, "thread io");
     fl_worker_thread_free(srv->io);
-    srv->io = NULL; /* What comes back from it, or from the coordinator, may ask for more. */
+    srv->io =
+        NULL; /* Its callbacks and the coordinator may submit further file requests until here. */
     atomic_store(&srv->stop_waits_for, "thread work");
     fl_worker_thread_free(srv->work);
     atomic_store(&srv->stop_waits_for, "thread db");
@@ -274,30 +282,32 @@ static void stop_all(struct fl_serverd *srv)
     srv->stop_limit = NULL;
 }
 
-/* What the network loop hears beside the network. */
+/* Event sources of the network loop beside the network. */
 struct listening {
     struct fl_signal *term, *interrupt, *reload;
     struct fl_watchdog *watchdog;
 };
 
-/* Fed while no thread waits so long for its disk that only another process can help. */
+/*
+ * The watchdog is fed unless a thread has waited for its disk so long that only a restart can help.
+ */
 static bool disk_answers(void *arg)
 {
     return fl_stall_find(arg).for_ms < FL_STALL_WATCHDOG_MS;
 }
 
-static int listen_to(struct fl_serverd *srv, struct listening *to)
+static int serverd_sources_open(struct fl_serverd *srv, struct listening *to)
 {
-    int rv = fl_timer_create(srv->net, on_straggler_timeout, srv, &srv->straggler_factor);
+    int rv = fl_timer_create(srv->net, serverd_on_stop_timeout, srv, &srv->stop_timer);
 
     if (rv == FL_OK) {
-        rv = fl_signal_create(srv->net, SIGTERM, on_signal, srv, &to->term);
+        rv = fl_signal_create(srv->net, SIGTERM, serverd_on_signal, srv, &to->term);
     }
     if (rv == FL_OK) {
-        rv = fl_signal_create(srv->net, SIGINT, on_signal, srv, &to->interrupt);
+        rv = fl_signal_create(srv->net, SIGINT, serverd_on_signal, srv, &to->interrupt);
     }
     if (rv == FL_OK) {
-        rv = fl_signal_create(srv->net, SIGHUP, on_reload, srv, &to->reload);
+        rv = fl_signal_create(srv->net, SIGHUP, serverd_on_reload, srv, &to->reload);
     }
     if (rv == FL_OK) {
         rv = fl_watchdog_create(srv->net, fl_runtime_loop(srv->runtime), &to->watchdog);
@@ -308,18 +318,18 @@ static int listen_to(struct fl_serverd *srv, struct listening *to)
     return rv;
 }
 
-static void listen_no_more(struct fl_serverd *srv, struct listening *to)
+static void serverd_sources_close(struct fl_serverd *srv, struct listening *to)
 {
     fl_watchdog_close(to->watchdog);
     fl_signal_close(to->term);
     fl_signal_close(to->interrupt);
     fl_signal_close(to->reload);
     fl_signal_ignore(SIGHUP);
-    fl_timer_close(srv->straggler_factor);
+    fl_timer_close(srv->stop_timer);
 }
 
 static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struct fl_log_out *out,
-                    bool *ret_again)
+                    bool *ret_restart)
 {
     const struct fl_server_conf *conf = own->conf;
     struct fl_serverd srv = {.conf = conf,
@@ -334,8 +344,8 @@ static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struc
     int exit_code = FL_EXIT_OK;
     int rv;
 
-    rv = start(&srv, &exit_code, &err);
-    rv = rv == FL_OK ? listen_to(&srv, &to) : rv;
+    rv = serverd_start(&srv, &exit_code, &err);
+    rv = rv == FL_OK ? serverd_sources_open(&srv, &to) : rv;
     if (rv == FL_OK) {
         exit_code = FL_EXIT_OK;
         fl_log(log, FL_LOG_NOTICE, "server",
@@ -346,17 +356,19 @@ static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struc
         fl_start_succeeded();
         fl_loop_run(srv.net);
         srv.stopping = true;
-        if (!srv.again) {
+        if (!srv.restart) {
             fl_notify_stopping();
         }
     } else {
         fl_log(log, FL_LOG_ERROR, "server", "cannot start: %s%s", fl_err_text(&err, rv),
-               rv == FL_ENOSPC ? ": make room on that disk (df -h), then start it again" : "");
+               rv == FL_ENOSPC
+                   ? ": disk full: free some space on that disk (df -h), then start it again"
+                   : "");
     }
-    listen_no_more(&srv, &to);
+    serverd_sources_close(&srv, &to);
     stop_all(&srv);
-    *ret_again = srv.again;
-    if (exit_code == FL_EXIT_OK && !srv.again) {
+    *ret_restart = srv.restart;
+    if (exit_code == FL_EXIT_OK && !srv.restart) {
         fl_log(log, FL_LOG_NOTICE, "server", "stopped");
     }
     return exit_code;
@@ -364,13 +376,13 @@ static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struc
 
 int fl_server_run(const struct fl_serverd_conf *own, struct fl_log *log, struct fl_log_out *out)
 {
-    bool again;
+    bool restart;
     int exit_code;
 
     fl_hints_log(own, log);
     do {
-        again = false;
-        exit_code = run_once(own, log, out, &again);
-    } while (again && exit_code == FL_EXIT_OK);
+        restart = false;
+        exit_code = run_once(own, log, out, &restart);
+    } while (restart && exit_code == FL_EXIT_OK);
     return exit_code;
 }

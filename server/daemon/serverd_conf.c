@@ -1,3 +1,9 @@
+/*
+ * The daemon's part of the configuration: addresses, paths, TLS, and the memory limits derived from
+ * the keys. Runs before any thread starts, and on the network loop for a reload. Keys of the
+ * federation are read by server/conf.
+ */
+
 #include "server/daemon/serverd_conf.h"
 
 #include <stdio.h>
@@ -8,7 +14,7 @@
 #include "libfl/net/conn.h"
 #include "libfl/wire/messages.h"
 
-/* One of `listen`, `listen_insecure` or `listen_admin`, which `field` is. */
+/* `field`: `listen`, `listen_insecure` or `listen_admin`. */
 static int check_address(const struct fl_server_conf *conf, const void *field, const char *address,
                          bool plain, struct fl_err *err)
 {
@@ -21,15 +27,16 @@ static int check_address(const struct fl_server_conf *conf, const void *field, c
     }
     if (plain && !fl_address_is_loopback(address) && !conf->main->insecure_remote) {
         return fl_conf_error(fl_conf_field(conf->file, field), err,
-                             "'%s' is not a loopback address; plaintext there needs "
-                             "'insecure_remote: yes' too",
+                             "'%s' is not a loopback address; plaintext there requires "
+                             "'insecure_remote: yes' as well",
                              address);
     }
     return FL_OK;
 }
 
-static int check_list(const struct fl_server_conf *conf, const struct fl_opt_texts *list,
-                      bool plain, struct fl_findings *all, struct fl_err *err)
+static int serverd_conf_check_list(const struct fl_server_conf *conf,
+                                   const struct fl_opt_texts *list, bool plain,
+                                   struct fl_findings *all, struct fl_err *err)
 {
     int rv = FL_OK;
     size_t i;
@@ -51,12 +58,12 @@ static int check_addresses(const struct fl_server_conf *conf, struct fl_findings
                            "expected at least one address");
         return fl_findings_keep(all, rv, err);
     }
-    rv = check_list(conf, &m->listen, m->insecure, all, err);
-    rv = rv == FL_OK ? check_list(conf, &m->listen_insecure, true, all, err) : rv;
-    return rv == FL_OK ? check_list(conf, &m->listen_admin, false, all, err) : rv;
+    rv = serverd_conf_check_list(conf, &m->listen, m->insecure, all, err);
+    rv = rv == FL_OK ? serverd_conf_check_list(conf, &m->listen_insecure, true, all, err) : rv;
+    return rv == FL_OK ? serverd_conf_check_list(conf, &m->listen_admin, false, all, err) : rv;
 }
 
-/* Into certificates and invitations: what is no host there is found by the last client only. */
+/* They become part of certificates and invitations, where an invalid host is noticed late. */
 static int check_hosts(const struct fl_server_conf *conf, struct fl_findings *all,
                        struct fl_err *err)
 {
@@ -82,7 +89,7 @@ bool fl_serverd_conf_has_tls(const struct fl_serverd_conf *own)
     return (m->listen.n > 0 && !m->insecure) || m->listen_admin.n > 0;
 }
 
-/* All that an own PKI needs, or nothing of it. */
+/* An own PKI needs all of its keys or none. */
 static int check_tls(const struct fl_serverd_conf *own, struct fl_err *err)
 {
     const struct fl_server_conf *conf = own->conf;
@@ -97,20 +104,20 @@ static int check_tls(const struct fl_serverd_conf *own, struct fl_err *err)
     }
     if (pki != (t->ca.n > 0)) {
         return fl_conf_error(fl_conf_field(conf->file, &t->ca), err,
-                             pki ? "expected the roots that clients' certificates lead to"
-                                 : "without certificate and key the federation's own authority "
-                                   "is believed, and no other root");
+                             pki ? "expected the roots that issue the clients' certificates"
+                                 : "without certificate and key only the federation's own "
+                                   "authority is trusted, and no other root");
     }
     if (pki && !fl_serverd_conf_has_tls(own)) {
         return fl_conf_error(fl_conf_field(conf->file, &t->certificate), err,
-                             "no address uses TLS: take `insecure` or this away");
+                             "no address uses TLS: remove `insecure`, or this key");
     }
     return FL_OK;
 }
 
 /*
- * Paths from the root on: the daemon and those who call it may stand in other folders. The admin
- * socket's address has to be one whoever wrote its path.
+ * Make paths absolute: the daemon and flctl may have other working folders. The address of the
+ * admin socket must not depend on how its path is written.
  */
 static int resolve_paths(struct fl_serverd_conf *own, struct fl_err *err)
 {
@@ -133,15 +140,16 @@ static int resolve_paths(struct fl_serverd_conf *own, struct fl_err *err)
     if (rv == FL_OK) {
         rv = fl_address_parse(own->admin, &parsed, &inner);
     }
-    return rv == FL_OK ? FL_OK
-                       : fl_conf_error(
-                             fl_conf_field(conf->file, given ? &conf->main->admin_socket
-                                                             : &conf->main->state_dir),
-                             err, "%s%s", fl_err_text(&inner, rv),
-                             given ? "" : ": this is the socket for flctl, admin_socket moves it");
+    return rv == FL_OK
+               ? FL_OK
+               : fl_conf_error(
+                     fl_conf_field(conf->file,
+                                   given ? &conf->main->admin_socket : &conf->main->state_dir),
+                     err, "%s%s", fl_err_text(&inner, rv),
+                     given ? "" : ": this is the socket for flctl, set admin_socket to move it");
 }
 
-/* Uploads at full speed must fit beside everything else, one connection in the whole. */
+/* Uploads at full speed must fit beside everything else, one connection into the total. */
 static int check_memory(struct fl_serverd_conf *own, struct fl_err *err)
 {
     const struct fl_server_conf *conf = own->conf;
@@ -165,23 +173,25 @@ static int check_memory(struct fl_serverd_conf *own, struct fl_err *err)
     return FL_OK;
 }
 
-/* A chunk so small that its frame and its message cost more than its bytes is none. */
+/* Smaller chunks cost more in frames and headers than they carry. */
 #define CHUNK_MIN (32u << 10)
-/* Fields around the data of a chunk, rounded up. */
+/* Fields beside the data of a chunk, rounded up. */
 #define CHUNK_HEAD (4u << 10)
-/* Two chunks leave that much of a window twice: so much of a third is sent before they are written.
+/*
+ * Two chunks leave twice this much of a window unused: the sender begins a third one before they
+ * are written.
  */
 _Static_assert(2 * CHUNK_HEAD <= FL_CALL_BEGUN, "the third chunk of each upload takes memory");
-/* More in flight than this does not make one upload faster on any link we know. */
+/* A larger window does not speed up an upload on any known link. */
 #define WINDOW_MAX (6u << 20)
-/* Bytes of one part in the header of a Push, and of one label of a Hello. */
+/* Bytes of one section in the header of a Push, and of one label of a Hello. */
 #define PART_BYTES 64
 
 /*
- * What one upload may have in memory: its share of limits.upload_memory, at least three
- * messages: two in the window, so that a sender is not stopped in the middle of one while
- * the last one is being written, and the memory of the next one. Ours takes little of the third
- * (FL_CALL_BEGUN); a sender of shorter messages may have it taken as a whole.
+ * The memory of one upload: its share of limits.upload_memory, at least three messages: two in the
+ * window, so that a sender is not stopped in the middle of one while the previous one is being
+ * written, and the memory of the next one. Our clients use little of the third (FL_CALL_BEGUN); a
+ * sender of shorter messages may use all of it.
  */
 static void size_uploads(struct fl_serverd_conf *own)
 {
@@ -221,24 +231,25 @@ static void fill_limits(struct fl_serverd_conf *own)
 }
 
 /*
- * The units that the state folder was begun with stand where none are given. What cannot be read
- * here is told, or got over, when the folder is opened.
+ * Without `model.units` the units of the state folder stay in use. Read errors are reported, or
+ * recovered from, when the folder is opened.
  */
-static int go_on(struct fl_serverd_conf *own, struct fl_err *err)
+static int serverd_conf_use_state_units(struct fl_serverd_conf *own, struct fl_err *err)
 {
-    struct fl_layout *begun = NULL;
+    struct fl_layout *layout = NULL;
     struct fl_err ignored;
     int rv;
 
-    if (fl_models_layout(own->state_dir, &begun, &ignored) != FL_OK) {
+    if (fl_models_layout(own->state_dir, &layout, &ignored) != FL_OK) {
         return FL_OK;
     }
-    rv = fl_server_conf_go_on(own->conf, begun, &own->begun_units, err);
-    fl_layout_free(begun);
+    rv = fl_server_conf_go_on(own->conf, layout, &own->state_units, err);
+    fl_layout_free(layout);
     return rv;
 }
 
-static int check(struct fl_serverd_conf *own, struct fl_findings *all, struct fl_err *err)
+static int serverd_conf_check(struct fl_serverd_conf *own, struct fl_findings *all,
+                              struct fl_err *err)
 {
     int rv = fl_findings_keep(all, check_memory(own, err), err);
 
@@ -247,7 +258,7 @@ static int check(struct fl_serverd_conf *own, struct fl_findings *all, struct fl
     rv = rv == FL_OK ? fl_findings_keep(all, check_tls(own, err), err) : rv;
     rv = rv == FL_OK ? fl_findings_keep(all, resolve_paths(own, err), err) : rv;
     rv = rv == FL_OK ? fl_findings_first(all, err) : rv;
-    return rv == FL_OK ? go_on(own, err) : rv;
+    return rv == FL_OK ? serverd_conf_use_state_units(own, err) : rv;
 }
 
 int fl_serverd_conf_load(const char *path, struct fl_findings *all, struct fl_serverd_conf **ret,
@@ -256,7 +267,7 @@ int fl_serverd_conf_load(const char *path, struct fl_findings *all, struct fl_se
     struct fl_serverd_conf *own = calloc(1, sizeof(*own));
     int rv = own != NULL ? fl_server_conf_load(path, all, &own->conf, err) : FL_ENOMEM;
 
-    rv = rv == FL_OK ? check(own, all, err) : rv;
+    rv = rv == FL_OK ? serverd_conf_check(own, all, err) : rv;
     if (rv != FL_OK) {
         fl_serverd_conf_free(own);
         return rv;

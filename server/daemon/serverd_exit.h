@@ -10,7 +10,7 @@ enum fl_server_exit {
     FL_EXIT_STATE = 4,   /* state folder or database */
     FL_EXIT_DATA = 5,    /* data set or model file */
     FL_EXIT_LISTEN = 6,  /* address */
-    FL_EXIT_IDENTITY = 8 /* certificates and keys; 7 is a client's */
+    FL_EXIT_IDENTITY = 8 /* certificates and keys; 7 is used by fl-clientd */
 };
 
 #endif

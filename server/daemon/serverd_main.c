@@ -21,22 +21,22 @@
 
 static const struct fl_arg options[] = {
     FL_ARG("check-config", 'c', NULL, 'c',
-           "check the file and all that a start needs, print the units of the model, start "
+           "check the file and all that a start needs, print the layers of the model, start "
            "nothing; root checks as the owner of the state folder"),
     FL_ARG("init", '\0', NULL, 'i',
-           "make what the federation is recognised by: its root, what signs day by day, the "
-           "server's certificate; nothing that is there is lost"),
+           "create the identity of the federation: its root, the intermediate that signs, the "
+           "server's certificate; keeps what exists"),
     FL_ARG("renew-root", '\0', NULL, 'n',
-           "with --init: another root, believed beside the old one for a while"),
+           "with --init: create another root, trusted beside the old one for a while"),
     FL_ARG("recover", '\0', NULL, 'R',
-           "where the state database is lost or damaged: make the newest good checkpoint the "
-           "last committed round, say what is lost, start nothing"),
+           "when the state database is lost or damaged: make the newest good checkpoint the last "
+           "committed round, report what is lost, start nothing"),
     FL_ARG("reference", '\0', NULL, 'r', "print all configuration keys with defaults (Markdown)"),
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     FL_ARG("version", 'V', NULL, 'V', "version"),
     {.name = NULL}};
 
-static void usage(FILE *out)
+static void serverd_usage(FILE *out)
 {
     const struct fl_preset *p;
     const char *const *n;
@@ -44,14 +44,14 @@ static void usage(FILE *out)
     (void)fputs(
         "usage: fl-serverd [--check-config | --init [--renew-root] | --recover] CONFIG.yaml\n"
         "\n"
-        "Coordinates a federation: picks clients, sends them the model, asks for updates,\n"
-        "aggregates, and keeps everything it accepted on disk.\n"
+        "Coordinates a federation: selects clients, sends them the model, requests updates,\n"
+        "aggregates, and stores everything it accepted on disk.\n"
         "\n",
         out);
     fl_args_help(options, out);
     (void)fputs("\n"
-                "SIGTERM and SIGINT stop it with everything committed; a new start goes on.\n"
-                "SIGHUP reads the file again and takes up what a running server can.\n"
+                "SIGTERM and SIGINT stop it with everything committed; the next start continues.\n"
+                "SIGHUP reloads the settings that a running server can change.\n"
                 "exit codes: 0 done, 1 failure while running, 2 usage, 3 configuration,\n"
                 "            4 state folder or database, 5 data set or model file, 6 address,\n"
                 "            8 certificates and keys\n"
@@ -68,7 +68,7 @@ static void usage(FILE *out)
     (void)fputc('\n', out);
 }
 
-static int reference(void)
+static int serverd_print_reference(void)
 {
     struct fl_buf buf;
     int rv;
@@ -83,25 +83,26 @@ static int reference(void)
 }
 
 /*
- * One heap for all threads: what uploads gave back serves the aggregation that follows,
- * and an idle daemon is small. Lanes allocate per job, not per value, so nobody queues.
+ * One heap for all threads: memory that uploads freed serves the aggregation that follows, and an
+ * idle daemon is small. Threads allocate per job, not per value, so there is no contention.
  */
 static void share_heap(void)
 {
     (void)mallopt(M_ARENA_MAX, 1);
     /*
-     * Chunks of uploads come from the heap and not from a mapping each, and what they leave at its
-     * end stays there for the next ones; the work lane gives it back before it aggregates.
+     * Chunks of uploads come from the heap instead of a mapping each, and freed memory at its end
+     * stays for the next ones; the work thread returns it before it aggregates.
      */
     (void)mallopt(M_MMAP_THRESHOLD, 4 << 20);
     (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
 }
 
-/* An address may come by itself, and soon; a folder or a data set needs somebody. */
+/* An address may become free soon without help; a folder or a data set needs the operator. */
 #define LONGEST_PAUSE_ADDRESS_MS (30 * 1000)
 #define LONGEST_PAUSE_MS         (5 * 60 * 1000)
 
-static int serve(const struct fl_serverd_conf *own, struct fl_log *log, struct fl_log_out *out)
+static int serverd_serve(const struct fl_serverd_conf *own, struct fl_log *log,
+                         struct fl_log_out *out)
 {
     int exit_code;
 
@@ -111,13 +112,13 @@ static int serve(const struct fl_serverd_conf *own, struct fl_log *log, struct f
         fl_log(log, FL_LOG_ERROR, "server", "cannot start: out of memory");
         return FL_EXIT_FAILURE;
     }
-    fl_signal_ignore(SIGHUP); /* Until it serves there is nothing to take up. */
+    fl_signal_ignore(SIGHUP); /* A reload is possible only once the server runs. */
     exit_code = fl_server_run(own, log, out);
     if (exit_code != FL_EXIT_OK &&
         !fl_start_failed(log,
                          exit_code == FL_EXIT_LISTEN ? LONGEST_PAUSE_ADDRESS_MS : LONGEST_PAUSE_MS))
     {
-        exit_code = FL_EXIT_OK; /* It was told to stop. */
+        exit_code = FL_EXIT_OK; /* A stop signal arrived. */
     }
     fl_log_left_out(log, /* all= */ true);
     return exit_code;
@@ -125,32 +126,32 @@ static int serve(const struct fl_serverd_conf *own, struct fl_log *log, struct f
 
 enum task { TASK_RUN, TASK_CHECK, TASK_RECOVER, TASK_INIT, TASK_RENEW_ROOT };
 
-static void print_note(void *ctx, const char *note)
+static void serverd_print_note(void *ctx, const char *note)
 {
     (void)ctx;
     (void)printf("%s\n", note);
 }
 
-static void complain(void *ctx, const char *text)
+static void serverd_print_error(void *ctx, const char *text)
 {
     fl_log_out_complain(ctx, "fl-serverd", text);
 }
 
-static void warn(void *ctx, const char *text)
+static void serverd_warn(void *ctx, const char *text)
 {
     fl_log(ctx, FL_LOG_WARNING, "server", "%s", text);
 }
 
-/* What a start would do and say, and the units that it would ask for. */
-static void tell_good(const struct fl_serverd_conf *own, const struct fl_findings *notes)
+/* Print what a start would do and warn of, and the units it would use. */
+static void serverd_print_ok(const struct fl_serverd_conf *own, const struct fl_findings *notes)
 {
     const struct fl_server_conf *conf = own->conf;
     struct fl_buf table;
 
-    (void)printf("%s: ok: federation '%s', algorithm %s, %zu units, %zu parameters\n", own->path,
+    (void)printf("%s: ok: federation '%s', algorithm %s, %zu layers, %zu parameters\n", own->path,
                  conf->main->federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
                  fl_layout_count(conf->layout));
-    fl_findings_each(notes, print_note, NULL);
+    fl_findings_each(notes, serverd_print_note, NULL);
     fl_buf_init(&table, (size_t)FL_LAYOUT_MAX_UNITS * 2 * FL_NAME_MAX);
     if (fl_layout_table(conf->layout, &table) == FL_OK) {
         (void)fwrite(table.data, 1, table.len, stdout);
@@ -158,8 +159,8 @@ static void tell_good(const struct fl_serverd_conf *own, const struct fl_finding
     fl_buf_done(&table);
 }
 
-/* As the user whose the state folder is: root may all that a service may not. */
-static int check_config(const struct fl_serverd_conf *own, struct fl_log_out *out)
+/* Check as the owner of the state folder: root has permissions that a service does not. */
+static int serverd_check_config(const struct fl_serverd_conf *own, struct fl_log_out *out)
 {
     static struct fl_preflight_report report;
     struct fl_err err = {0};
@@ -168,39 +169,40 @@ static int check_config(const struct fl_serverd_conf *own, struct fl_log_out *ou
 
     rv = rv == FL_OK ? fl_preflight(own, &report, &exit_code, &err) : rv;
     if (rv == FL_OK) {
-        tell_good(own, &report.notes);
+        serverd_print_ok(own, &report.notes);
         exit_code = FL_EXIT_OK;
     } else {
         if (report.errors.n == 0) {
-            complain(out, fl_err_text(&err, rv));
+            serverd_print_error(out, fl_err_text(&err, rv));
         }
-        fl_findings_each(&report.errors, complain, out);
-        fl_findings_each(&report.notes, print_note, NULL);
+        fl_findings_each(&report.errors, serverd_print_error, out);
+        fl_findings_each(&report.notes, serverd_print_note, NULL);
     }
     return fflush(stdout) == 0 ? exit_code : FL_EXIT_FAILURE;
 }
 
-static int load(const char *path, struct fl_log_out *out, struct fl_serverd_conf **ret)
+static int serverd_load(const char *path, struct fl_log_out *out, struct fl_serverd_conf **ret)
 {
     static struct fl_findings all;
     struct fl_err err = {0};
-    int rv = fl_gemm_init(&err); /* First, else the network's key would be blamed. */
+    int rv =
+        fl_gemm_init(&err); /* First, else its error would be reported for the network's key. */
 
     rv = rv == FL_OK ? fl_serverd_conf_load(path, &all, ret, &err) : rv;
     if (rv == FL_ENOENT && !fl_fs_exists(path)) {
         (void)fl_err_set(&err, rv,
-                         "there is no configuration '%.200s': write one: fl-serverd "
-                         "--reference prints all that can be in it",
+                         "the configuration '%.200s' does not exist: write one; fl-serverd "
+                         "--reference prints all its keys",
                          path);
     }
-    fl_findings_each(&all, complain, out);
+    fl_findings_each(&all, serverd_print_error, out);
     if (rv != FL_OK && all.n == 0) {
-        complain(out, fl_err_text(&err, rv));
+        serverd_print_error(out, fl_err_text(&err, rv));
     }
     return rv;
 }
 
-static int run(const char *path, enum task task)
+static int serverd_run(const char *path, enum task task)
 {
     struct fl_serverd_conf *own = NULL;
     const struct fl_server_conf *conf;
@@ -212,7 +214,7 @@ static int run(const char *path, enum task task)
     int exit_code;
 
     fl_log_out_init(&out, STDERR_FILENO);
-    if (load(path, &out, &own) != FL_OK) {
+    if (serverd_load(path, &out, &own) != FL_OK) {
         return FL_EXIT_CONFIG;
     }
     conf = own->conf;
@@ -223,11 +225,11 @@ static int run(const char *path, enum task task)
     } else if (task == TASK_INIT || task == TASK_RENEW_ROOT) {
         exit_code = fl_auth_init(own, &log, task == TASK_RENEW_ROOT);
     } else if (task == TASK_CHECK) {
-        exit_code = check_config(own, &out);
+        exit_code = serverd_check_config(own, &out);
     } else {
         fl_server_conf_odd(conf, &odd);
-        fl_findings_each(&odd, warn, &log);
-        exit_code = serve(own, &log, &out);
+        fl_findings_each(&odd, serverd_warn, &log);
+        exit_code = serverd_serve(own, &log, &out);
     }
     fl_serverd_conf_free(own);
     return exit_code;
@@ -254,9 +256,9 @@ int main(int argc, char **argv)
             task = TASK_RECOVER;
             break;
         case 'r':
-            return reference();
+            return serverd_print_reference();
         case 'h':
-            usage(stdout);
+            serverd_usage(stdout);
             return FL_EXIT_OK;
         case 'V':
             (void)printf("fl-serverd %s\n", PACKAGE_VERSION);
@@ -270,5 +272,5 @@ int main(int argc, char **argv)
                       args.n_operands);
         return FL_EXIT_USAGE;
     }
-    return run(argv[1], task);
+    return serverd_run(argv[1], task);
 }

@@ -1,3 +1,9 @@
+/*
+ * The checks of a start: state folder, sockets and addresses, the first model, the evaluation, file
+ * descriptors. Runs before any thread starts, for a start and for --check-config. Creates and
+ * changes nothing.
+ */
+
 #include "server/daemon/serverd_preflight.h"
 
 #include <stdio.h>
@@ -16,7 +22,7 @@
 #include "server/daemon/serverd_exit.h"
 #include "server/store/moved.h"
 
-/* A socket below the state folder: that folder is made before it. */
+/* True for a socket below the state folder, which is created before it. */
 static bool in_state(const struct fl_serverd_conf *own, const char *path)
 {
     size_t n = strlen(own->state_dir);
@@ -25,9 +31,9 @@ static bool in_state(const struct fl_serverd_conf *own, const char *path)
            strchr(path + n + 1, '/') == NULL;
 }
 
-/* An error of what a start with that exit code needs. With a report the next check follows. */
-static int keep(struct fl_preflight_report *report, int exit_code, int *ret_exit, int rv,
-                struct fl_err *err)
+/* Handles an error that ends a start with that exit code. With a report the next check follows. */
+static int preflight_add_error(struct fl_preflight_report *report, int exit_code, int *ret_exit,
+                               int rv, struct fl_err *err)
 {
     if (rv != FL_OK && (report == NULL || report->errors.n == 0)) {
         *ret_exit = exit_code;
@@ -36,8 +42,8 @@ static int keep(struct fl_preflight_report *report, int exit_code, int *ret_exit
 }
 
 /*
- * The folder of a socket below /run that is not there: a unit makes it (RuntimeDirectory=) when it
- * starts, and takes it away when it ends.
+ * True for a missing folder of a socket below /run: a unit creates it (RuntimeDirectory=) when it
+ * starts, and removes it when it ends.
  */
 static bool left_to_unit(const char *socket, char *folder, size_t size)
 {
@@ -47,10 +53,9 @@ static bool left_to_unit(const char *socket, char *folder, size_t size)
     return strncmp(folder, "/run/", 5) == 0 && !fl_fs_exists(folder);
 }
 
-/* The place of a socket file. Of a start: whether another one listens there is seen when it is
- * bound. */
-static int check_place(const struct fl_serverd_conf *own, const char *path,
-                       struct fl_preflight_report *report, struct fl_err *err)
+/* Checks the path of a socket file. Whether another process listens there is found by the bind. */
+static int preflight_check_path(const struct fl_serverd_conf *own, const char *path,
+                                struct fl_preflight_report *report, struct fl_err *err)
 {
     char folder[FL_ADDRESS_PATH_MAX];
     struct stat st;
@@ -59,19 +64,22 @@ static int check_place(const struct fl_serverd_conf *own, const char *path,
         return FL_OK;
     }
     if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
-        return fl_err_set(err, FL_EEXIST, "'%s' is there and is no socket", path);
+        return fl_err_set(err, FL_EEXIST, "'%s' exists and is not a socket", path);
     }
     if (report != NULL && left_to_unit(path, folder, sizeof(folder))) {
         fl_findings_note(&report->notes,
-                         "%s: the folder '%s' is not there: RuntimeDirectory= of the unit makes it "
-                         "at the start",
+                         "%s: the folder '%s' does not exist: RuntimeDirectory= of the unit "
+                         "creates it at the start",
                          own->path, folder);
         return FL_OK;
     }
     return fl_fs_check_place(path, err);
 }
 
-/* `running`: the server of this folder, 0: none. It has its addresses, which are then in use. */
+/*
+ * `running`: the process of the server that runs in this state folder, 0: none. Its addresses are
+ * in use by itself.
+ */
 static int try_address(const struct fl_serverd_conf *own, const char *address, long running,
                        struct fl_preflight_report *report, struct fl_err *err)
 {
@@ -87,9 +95,9 @@ static int try_address(const struct fl_serverd_conf *own, const char *address, l
     return rv != FL_EINUSE
                ? rv
                : fl_err_wrap(err, rv,
-                             "in use by another process, and no server of this state folder is "
-                             "running (see `ss -lp`; a socket unit that is active has it for this "
-                             "server: stop that one for a check)");
+                             "address in use by another process, and no server of this state "
+                             "folder is running (see `ss -lp`; an active socket unit holds it for "
+                             "this server: stop that unit for a check)");
 }
 
 static int check_socket(const struct fl_serverd_conf *own, const char *address, long running,
@@ -99,14 +107,14 @@ static int check_socket(const struct fl_serverd_conf *own, const char *address, 
     int rv = fl_address_parse(address, &a, err);
 
     if (rv == FL_OK && a.kind == FL_ADDRESS_UNIX) {
-        rv = check_place(own, a.path, report, err);
+        rv = preflight_check_path(own, a.path, report, err);
     }
     return rv == FL_OK && report != NULL ? try_address(own, address, running, report, err) : rv;
 }
 
-static int check_list(const struct fl_serverd_conf *own, const struct fl_opt_texts *list,
-                      long running, struct fl_preflight_report *report, int *ret_exit,
-                      struct fl_err *err)
+static int preflight_check_list(const struct fl_serverd_conf *own, const struct fl_opt_texts *list,
+                                long running, struct fl_preflight_report *report, int *ret_exit,
+                                struct fl_err *err)
 {
     int rv = FL_OK;
     size_t i;
@@ -114,7 +122,7 @@ static int check_list(const struct fl_serverd_conf *own, const struct fl_opt_tex
     for (i = 0; rv == FL_OK && i < list->n; i++) {
         rv = check_socket(own, list->list[i], running, report, err);
         rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, list, rv, err);
-        rv = keep(report, FL_EXIT_LISTEN, ret_exit, rv, err);
+        rv = preflight_add_error(report, FL_EXIT_LISTEN, ret_exit, rv, err);
     }
     return rv;
 }
@@ -124,10 +132,13 @@ static int check_sockets(const struct fl_serverd_conf *own, struct fl_preflight_
 {
     const struct fl_server_main *m = own->conf->main;
     long running = report != NULL ? fl_fs_lock_holder(own->state_dir) : 0;
-    int rv = check_list(own, &m->listen, running, report, ret_exit, err);
+    int rv = preflight_check_list(own, &m->listen, running, report, ret_exit, err);
 
-    rv = rv == FL_OK ? check_list(own, &m->listen_insecure, running, report, ret_exit, err) : rv;
-    rv = rv == FL_OK ? check_list(own, &m->listen_admin, running, report, ret_exit, err) : rv;
+    rv = rv == FL_OK
+             ? preflight_check_list(own, &m->listen_insecure, running, report, ret_exit, err)
+             : rv;
+    rv = rv == FL_OK ? preflight_check_list(own, &m->listen_admin, running, report, ret_exit, err)
+                     : rv;
     if (rv != FL_OK) {
         return rv;
     }
@@ -136,11 +147,11 @@ static int check_sockets(const struct fl_serverd_conf *own, struct fl_preflight_
         rv = fl_conf_blame(own->conf->file,
                            m->admin_socket[0] != '\0' ? &m->admin_socket : &m->state_dir, rv, err);
     }
-    return keep(report, FL_EXIT_LISTEN, ret_exit, rv, err);
+    return preflight_add_error(report, FL_EXIT_LISTEN, ret_exit, rv, err);
 }
 
-/* A folder that was used before has its model, and does not need the first one any more. */
-static int check_model(const struct fl_serverd_conf *own, struct fl_err *err)
+/* A state folder with a committed model does not need the first one any more. */
+static int preflight_check_model(const struct fl_serverd_conf *own, struct fl_err *err)
 {
     const struct fl_server_conf *conf = own->conf;
     char database[FL_SERVER_PATH_MAX + sizeof("/federation.db")];
@@ -156,7 +167,7 @@ static int check_model(const struct fl_serverd_conf *own, struct fl_err *err)
     return rv;
 }
 
-/* Each of the two databases takes its name when it is made: they are compared before that. */
+/* Each of the two databases records the federation when it is created: compare them before that. */
 int fl_preflight_federation(const struct fl_serverd_conf *own, struct fl_err *err)
 {
     const char *federation = own->conf->main->federation;
@@ -166,7 +177,7 @@ int fl_preflight_federation(const struct fl_serverd_conf *own, struct fl_err *er
     return rv == FL_OK ? fl_authority_check_name(own->state_dir, federation, err) : rv;
 }
 
-/* Of this federation, and of this model. */
+/* The state belongs to this federation, and to this model. */
 static int check_state(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
                        int *ret_exit, struct fl_err *err)
 {
@@ -175,19 +186,19 @@ static int check_state(const struct fl_serverd_conf *own, struct fl_preflight_re
 
     rv = rv == FL_OK ? fl_moved_check(own->state_dir, err) : rv;
     rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, &m->state_dir, rv, err);
-    rv = keep(report, FL_EXIT_STATE, ret_exit, rv, err);
+    rv = preflight_add_error(report, FL_EXIT_STATE, ret_exit, rv, err);
     if (rv != FL_OK) {
         return rv;
     }
     rv = fl_preflight_federation(own, err);
     rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, &m->federation, rv, err);
-    rv = keep(report, FL_EXIT_STATE, ret_exit, rv, err);
+    rv = preflight_add_error(report, FL_EXIT_STATE, ret_exit, rv, err);
     if (rv != FL_OK) {
         return rv;
     }
     rv = fl_store_check_model(own->state_dir, own->conf->layout, err);
     rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, &m->state_dir, rv, err);
-    return keep(report, FL_EXIT_STATE, ret_exit, rv, err);
+    return preflight_add_error(report, FL_EXIT_STATE, ret_exit, rv, err);
 }
 
 int fl_preflight_places(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
@@ -196,14 +207,16 @@ int fl_preflight_places(const struct fl_serverd_conf *own, struct fl_preflight_r
     struct fl_admin_access access;
     int rv = fl_admin_access_init(own, &access, err);
 
-    rv = keep(report, FL_EXIT_CONFIG, ret_exit, rv, err);
+    rv = preflight_add_error(report, FL_EXIT_CONFIG, ret_exit, rv, err);
     rv = rv == FL_OK ? check_state(own, report, ret_exit, err) : rv;
     rv = rv == FL_OK ? check_sockets(own, report, ret_exit, err) : rv;
-    return rv == FL_OK ? keep(report, FL_EXIT_DATA, ret_exit, check_model(own, err), err) : rv;
+    return rv == FL_OK ? preflight_add_error(report, FL_EXIT_DATA, ret_exit,
+                                             preflight_check_model(own, err), err)
+                       : rv;
 }
 
-static int fits(const struct fl_dataset *test, const struct fl_net *net, const char *folder,
-                struct fl_err *err)
+static int preflight_dataset_fits(const struct fl_dataset *test, const struct fl_net *net,
+                                  const char *folder, struct fl_err *err)
 {
     return test->dim == fl_net_inputs(net) && test->classes <= fl_net_classes(net)
                ? FL_OK
@@ -226,7 +239,7 @@ static int open_network(const struct fl_server_conf *conf, struct fl_evaluator *
         rv = fl_net_create_evaluator(&conf->net, &net, err);
     }
     if (rv == FL_OK) {
-        rv = fits(test, net, folder, err);
+        rv = preflight_dataset_fits(test, net, folder, err);
     }
     if (rv != FL_OK) {
         fl_dataset_free(test);
@@ -236,9 +249,9 @@ static int open_network(const struct fl_server_conf *conf, struct fl_evaluator *
     return fl_evaluator_builtin(test, net, ret, err);
 }
 
-/* A check leaves the program alone: it may take long, and wants a machine with its data. */
-static int open_program(const struct fl_server_conf *conf, const struct fl_log *log,
-                        struct fl_evaluator **ret, struct fl_err *err)
+/* A check does not start the program: it may take long, and needs a machine with its data. */
+static int preflight_open_program(const struct fl_server_conf *conf, const struct fl_log *log,
+                                  struct fl_evaluator **ret, struct fl_err *err)
 {
     const struct fl_server_evaluation *e = conf->evaluation;
     const struct fl_evaluator_program program = {.argv = e->command.list,
@@ -262,7 +275,7 @@ int fl_preflight_evaluation(const struct fl_server_conf *conf, const struct fl_l
 {
     *ret = NULL;
     if (conf->evaluation->command.n > 0) {
-        return open_program(conf, log, ret, err);
+        return preflight_open_program(conf, log, ret, err);
     }
     return conf->evaluation->data[0] != '\0' ? open_network(conf, ret, err) : FL_OK;
 }
@@ -282,8 +295,8 @@ int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descrip
     }
     if (*ret < wanted) {
         (void)snprintf(fewer, size,
-                       "%llu descriptors are room for %llu connections, limits.clients allows "
-                       "%llu: raise the hard limit of open files for more",
+                       "%llu descriptors allow %llu connections, limits.clients allows %llu: raise "
+                       "the hard limit of open files for more",
                        (unsigned long long)descriptors, (unsigned long long)*ret,
                        (unsigned long long)wanted);
     }
@@ -301,26 +314,27 @@ int fl_preflight(const struct fl_serverd_conf *own, struct fl_preflight_report *
     fl_server_conf_odd(own->conf, &report->notes);
     rv = fl_preflight_places(own, report, ret_exit, err);
     if (rv == FL_OK) {
-        rv = keep(report, FL_EXIT_STATE, ret_exit, fl_store_check(own->state_dir, err), err);
+        rv = preflight_add_error(report, FL_EXIT_STATE, ret_exit,
+                                 fl_store_check(own->state_dir, err), err);
     }
     if (rv == FL_OK) {
         rv = fl_preflight_connections(own->conf, fl_descriptors_most(), &connections, text,
                                       sizeof(text), err);
-        rv = keep(report, FL_EXIT_FAILURE, ret_exit, rv, err);
+        rv = preflight_add_error(report, FL_EXIT_FAILURE, ret_exit, rv, err);
     }
     if (text[0] != '\0') {
         fl_findings_note(&report->notes, "%s: %s", own->path, text);
     }
     if (rv == FL_OK) {
         rv = fl_auth_check(own, text, sizeof(text), err);
-        rv = keep(report, FL_EXIT_IDENTITY, ret_exit, rv, err);
+        rv = preflight_add_error(report, FL_EXIT_IDENTITY, ret_exit, rv, err);
     }
     if (text[0] != '\0') {
         fl_findings_note(&report->notes, "%s: %s", own->path, text);
     }
     if (rv == FL_OK) {
         rv = fl_preflight_evaluation(own->conf, NULL, &evaluator, err);
-        rv = keep(report, FL_EXIT_DATA, ret_exit, rv, err);
+        rv = preflight_add_error(report, FL_EXIT_DATA, ret_exit, rv, err);
         fl_evaluator_free(evaluator);
     }
     return rv == FL_OK ? fl_findings_first(&report->errors, err) : rv;

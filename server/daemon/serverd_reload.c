@@ -6,11 +6,12 @@
 #include "server/daemon/audit_note.h"
 #include "server/daemon/auth.h"
 
-/* Keys, and whole sections, that take_up() takes up. */
+/* Keys, and whole sections, that reload_apply() applies. */
 static const char *const live[] = {"log_level", "log_format", NULL};
 
-/* First what can fail, and then nothing was changed; last what cannot. */
-static int take_up(struct fl_serverd *srv, const struct fl_serverd_conf *fresh, struct fl_err *err)
+/* First the steps that can fail, which change nothing on error; last those that cannot. */
+static int reload_apply(struct fl_serverd *srv, const struct fl_serverd_conf *fresh,
+                        struct fl_err *err)
 {
     const struct fl_server_main *m = fresh->conf->main;
 
@@ -20,12 +21,12 @@ static int take_up(struct fl_serverd *srv, const struct fl_serverd_conf *fresh, 
         atomic_store(&srv->log_out->format, (int)m->log_format);
     }
     if (srv->auth != NULL) {
-        fl_auth_look(srv->auth, /* all= */ true); /* Certificates, keys, roots, lists. */
+        fl_auth_look(srv->auth, /* all= */ true); /* Certificates, keys, roots, revocation lists. */
     }
     return FL_OK;
 }
 
-static void tell(const struct fl_serverd *srv, const struct fl_serverd_conf *fresh)
+static void reload_log(const struct fl_serverd *srv, const struct fl_serverd_conf *fresh)
 {
     const struct fl_server_main *m = fresh->conf->main;
     char keys[1024];
@@ -36,7 +37,7 @@ static void tell(const struct fl_serverd *srv, const struct fl_serverd_conf *fre
                        keys, sizeof(keys)) > 0)
     {
         fl_log(srv->log, FL_LOG_WARNING, "server",
-               "changed in the file, and taken up only by a restart: %s", keys);
+               "changed in the file, takes effect at the next restart: %s", keys);
     }
 }
 
@@ -48,11 +49,11 @@ void fl_server_reload(struct fl_serverd *srv)
 
     fl_notify_reloading();
     rv = fl_serverd_conf_load(srv->own->path, NULL, &fresh, &err);
-    rv = rv == FL_OK ? take_up(srv, fresh, &err) : rv;
+    rv = rv == FL_OK ? reload_apply(srv, fresh, &err) : rv;
     if (rv == FL_OK) {
-        tell(srv, fresh);
+        reload_log(srv, fresh);
     } else {
-        fl_log(srv->log, FL_LOG_ERROR, "server", "cannot reload, nothing is changed: %s",
+        fl_log(srv->log, FL_LOG_ERROR, "server", "reload failed, nothing is changed: %s",
                fl_err_text(&err, rv));
     }
     fl_audit_note(srv,

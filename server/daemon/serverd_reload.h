@@ -2,12 +2,12 @@
 #define FL_SERVERD_RELOAD_H
 
 /*
- * SIGHUP (`systemctl reload`): the file is read again, and what a running server can take up is
- * taken up. This is the one place where things reload. A part that has something to take up gets a
- * call in take_up() (reload.c) and its keys into `live` there.
+ * SIGHUP (`systemctl reload`): reads the file again and applies the keys that a running server can
+ * change. This is the only place where settings are reloaded. A component with reloadable settings
+ * gets a call in reload_apply() (serverd_reload.c) and its keys in `live` there.
  *
- * A file that is wrong, or that a part cannot take up, changes nothing, and the log says what is
- * wrong with it; what needs a restart is named in the log. docs/operating.md#reloading lists both.
+ * An invalid file, or one that a component rejects, changes nothing, and the log has the error;
+ * keys that need a restart are named in the log. docs/operating.md#reloading lists both.
  *
  * Threading: the network loop.
  */

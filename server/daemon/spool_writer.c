@@ -1,10 +1,16 @@
+/*
+ * Jobs of a spool file on the io thread, and their completions on the network loop. A writer is
+ * reference-counted: its owner has one reference and each job another. Does not interpret the
+ * bytes: fl_spool does.
+ */
+
 #include "server/daemon/spool_writer.h"
 
 #include <stdlib.h>
 
 struct fl_spool_writer {
     struct fl_frontend *frontend;
-    unsigned refs; /* its owner's, and one for each job */
+    unsigned refs; /* one of the owner, and one of each job */
     unsigned n_jobs;
     const struct fl_spool_writer_cbs *cbs; /* NULL: closed */
     void *ctx;
@@ -12,38 +18,38 @@ struct fl_spool_writer {
     char client[FL_NAME_MAX];
     struct fl_spool_part *parts;
     size_t n_parts;
-    struct fl_spool *spool; /* the lane's, while there are jobs; NULL: not open */
+    struct fl_spool *spool; /* owned by the io thread while there are jobs; NULL: not open */
 };
 
 struct job {
     struct fl_spool_writer *writer;
-    int (*work)(struct job *job);  /* on the lane */
-    void (*tell)(struct job *job); /* on the loop, while somebody listens */
+    int (*work)(struct job *job);  /* on the io thread */
+    void (*done)(struct job *job); /* on the loop, unless the writer was closed */
     struct fl_spool_piece piece;   /* of an append */
     uint64_t received;
-    struct fl_norms norms; /* of a file that was finished; owned */
+    struct fl_norms norms; /* of a finished file; owned */
     int code;
     struct fl_err err;
 };
 
-static void unref(struct fl_spool_writer *w)
+static void spool_writer_unref(struct fl_spool_writer *w)
 {
     if (--w->refs > 0) {
         return;
     }
-    fl_spool_close(w->spool); /* Open still only when the lane could not be asked to close it. */
+    fl_spool_close(w->spool); /* Open here only when the job to close it could not be submitted. */
     free(w->parts);
     free(w);
 }
 
-static void work(void *arg)
+static void spool_job_run(void *arg)
 {
     struct job *job = arg;
 
     job->code = job->work(job);
 }
 
-static void complete(void *arg)
+static void spool_job_complete(void *arg)
 {
     struct job *job = arg;
     struct fl_spool_writer *w = job->writer;
@@ -51,14 +57,14 @@ static void complete(void *arg)
     free(job->piece.memory);
     w->n_jobs--;
     if (w->cbs != NULL) {
-        job->tell(job);
+        job->done(job);
     }
     free(job->norms.unit);
     free(job);
-    unref(w);
+    spool_writer_unref(w);
 }
 
-static int submit(struct fl_spool_writer *w, const struct job *what)
+static int spool_job_submit(struct fl_spool_writer *w, const struct job *what)
 {
     struct job *job = calloc(1, sizeof(*job));
     int rv;
@@ -68,7 +74,7 @@ static int submit(struct fl_spool_writer *w, const struct job *what)
     }
     *job = *what;
     job->writer = w;
-    rv = fl_frontend_on_disk(w->frontend, work, complete, job);
+    rv = fl_frontend_on_disk(w->frontend, spool_job_run, spool_job_complete, job);
     if (rv != FL_OK) {
         free(job);
         return rv;
@@ -84,11 +90,11 @@ static int open_work(struct job *job)
 {
     struct fl_spool_writer *w = job->writer;
 
-    return fl_recycled_open(w->frontend->spares, w->key.round, w->key.attempt, w->client, w->parts,
-                            w->n_parts, &w->spool, &job->received, &job->err);
+    return fl_recycled_open(w->frontend->recycled, w->key.round, w->key.attempt, w->client,
+                            w->parts, w->n_parts, &w->spool, &job->received, &job->err);
 }
 
-static void opened(struct job *job)
+static void spool_job_opened(struct job *job)
 {
     job->writer->cbs->opened(job->writer->ctx, job->code, job->received, &job->err);
 }
@@ -113,11 +119,11 @@ int fl_spool_writer_open(struct fl_frontend *frontend, const struct fl_session_k
                                   .n_parts = n_parts};
     rv = fl_str_copy(w->client, sizeof(w->client), client);
     if (rv == FL_OK) {
-        rv = submit(w, &(struct job){.work = open_work, .tell = opened});
+        rv = spool_job_submit(w, &(struct job){.work = open_work, .done = spool_job_opened});
     }
     if (rv != FL_OK) {
-        w->parts = NULL; /* Still the caller's. */
-        unref(w);
+        w->parts = NULL; /* On error they stay the caller's. */
+        spool_writer_unref(w);
         return rv;
     }
     *ret = w;
@@ -136,15 +142,15 @@ static int append_work(struct job *job)
         return fl_err_set(&job->err, FL_ESTATE, "the spool file could not be opened");
     }
     rv = fl_spool_write(spool, piece->offset, piece->data, piece->len, &job->err);
-    if (rv == FL_ENOSPC && fl_recycled_count(job->writer->frontend->spares) > 0) {
-        fl_recycled_drop(job->writer->frontend->spares);
+    if (rv == FL_ENOSPC && fl_recycled_count(job->writer->frontend->recycled) > 0) {
+        fl_recycled_drop(job->writer->frontend->recycled);
         rv = fl_spool_write(spool, piece->offset, piece->data, piece->len, &job->err);
     }
     job->received = fl_spool_received(spool);
     return rv;
 }
 
-static void appended(struct job *job)
+static void spool_job_appended(struct job *job)
 {
     job->writer->cbs->appended(job->writer->ctx, job->code, job->received, job->piece.memory_len,
                                &job->err);
@@ -152,12 +158,13 @@ static void appended(struct job *job)
 
 int fl_spool_writer_append(struct fl_spool_writer *w, const struct fl_spool_piece *piece)
 {
-    return submit(w, &(struct job){.work = append_work, .tell = appended, .piece = *piece});
+    return spool_job_submit(
+        w, &(struct job){.work = append_work, .done = spool_job_appended, .piece = *piece});
 }
 
-/* --- the end --- */
+/* --- finishing --- */
 
-static int finish_work(struct job *job)
+static int spool_finish_work(struct job *job)
 {
     struct fl_spool_writer *w = job->writer;
     const struct fl_server_conf *conf = w->frontend->srv->conf;
@@ -168,7 +175,7 @@ static int finish_work(struct job *job)
     }
     rv = fl_spool_finish(w->spool, conf->layout, conf->round->norm_bound, conf->main->durability,
                          &job->err);
-    if (rv == FL_OK) { /* Without its lock before it is accepted: a backup takes one of its own. */
+    if (rv == FL_OK) { /* Unlock it before it is accepted: a backup takes a lock of its own. */
         job->norms = fl_spool_take_norms(w->spool);
         fl_spool_close(w->spool);
         w->spool = NULL;
@@ -176,14 +183,15 @@ static int finish_work(struct job *job)
     return rv;
 }
 
-static void finished(struct job *job)
+static void spool_job_finished(struct job *job)
 {
     job->writer->cbs->finished(job->writer->ctx, job->code, &job->norms, &job->err);
 }
 
 int fl_spool_writer_finish(struct fl_spool_writer *w)
 {
-    return submit(w, &(struct job){.work = finish_work, .tell = finished});
+    return spool_job_submit(w,
+                            &(struct job){.work = spool_finish_work, .done = spool_job_finished});
 }
 
 bool fl_spool_writer_idle(const struct fl_spool_writer *w)
@@ -205,7 +213,8 @@ void fl_spool_writer_close(struct fl_spool_writer *w)
     }
     w->cbs = NULL;
     if (w->n_jobs > 0 || w->spool != NULL) {
-        (void)submit(w, &(struct job){.work = close_work}); /* Else the last of its jobs does it. */
+        /* If that cannot be submitted, the last of its jobs closes the file. */
+        (void)spool_job_submit(w, &(struct job){.work = close_work});
     }
-    unref(w);
+    spool_writer_unref(w);
 }

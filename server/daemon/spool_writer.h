@@ -2,22 +2,22 @@
 #define FL_SERVERD_SPOOL_WRITER_H
 
 /*
- * A spool file that is written on the io lane. What is asked of it happens in that order, and each
- * completion comes in the same order, on the network loop, never inside the function that asked.
- * Pieces may be appended as soon as it exists: they wait behind the opening.
+ * A spool file that is written on the io thread. Operations run in the order of the calls, and
+ * their completions are delivered in the same order, on the network loop, never inside the call.
+ * Pieces may be appended right after opening: they wait for it.
  *
- * Backpressure is the caller's: a piece is in memory until `appended` tells of it, so whoever gives
- * window credit back only then is never sent more than its window.
+ * Backpressure is the caller's: a piece is in memory until its `appended`, so a caller that returns
+ * window credit only then never receives more than its window.
  *
- * Ownership: it lives until it is closed and the lane has done what it has of it; whoever closed it
- * hears nothing more. Threading: the network loop.
+ * Ownership: a writer lives until it is closed and the io thread has finished its jobs; no
+ * completion is delivered after the close. Threading: the network loop.
  */
 
 #include "server/daemon/frontend_impl.h"
 
 struct fl_spool_writer;
 
-/* A piece of the coded bytes, and the memory in which it lies. */
+/* A piece of the encoded bytes, and the memory that contains it. */
 struct fl_spool_piece {
     uint64_t offset;
     const uint8_t *data; /* in `memory` */
@@ -28,16 +28,19 @@ struct fl_spool_piece {
 
 /* Every completion may close the writer. `received`: bytes in the file now. `err` is borrowed. */
 struct fl_spool_writer_cbs {
-    /* As fl_spool_open(). After an error only fl_spool_writer_close() makes sense. */
+    /* Result of fl_spool_open(). After an error only fl_spool_writer_close() is allowed. */
     void (*opened)(void *ctx, int code, uint64_t received, const struct fl_err *err);
-    /* As fl_spool_write(); of a piece that had `memory_len`. */
+    /* Result of fl_spool_write() for a piece with `memory_len`. */
     void (*appended)(void *ctx, int code, uint64_t received, size_t memory_len,
                      const struct fl_err *err);
-    /* As fl_spool_finish(). `norms` of a good one; what is taken out of them is the callee's. */
+    /*
+     * Result of fl_spool_finish(). `norms` of a valid file; members that are moved out are the
+     * callee's.
+     */
     void (*finished)(void *ctx, int code, struct fl_norms *norms, const struct fl_err *err);
 };
 
-/* Open, or continue, the file of (`key`, `client`). Takes `parts`. FL_ENOMEM, FL_ECLOSED. */
+/* Open the file of (`key`, `client`), or continue it. Takes `parts`. FL_ENOMEM, FL_ECLOSED. */
 FL_MUST_CHECK int fl_spool_writer_open(struct fl_frontend *frontend,
                                        const struct fl_session_key *key, const char *client,
                                        struct fl_spool_part *parts, size_t n_parts,
@@ -46,12 +49,12 @@ FL_MUST_CHECK int fl_spool_writer_open(struct fl_frontend *frontend,
 /* Takes the piece's memory. FL_ENOMEM, FL_ECLOSED. */
 FL_MUST_CHECK int fl_spool_writer_append(struct fl_spool_writer *w,
                                          const struct fl_spool_piece *piece);
-/* Validate and complete it. FL_ENOMEM, FL_ECLOSED. */
+/* Validate and complete the file. FL_ENOMEM, FL_ECLOSED. */
 FL_MUST_CHECK int fl_spool_writer_finish(struct fl_spool_writer *w);
-/* Nothing that was asked for is still to complete. */
+/* True when no completion is pending. */
 bool fl_spool_writer_idle(const struct fl_spool_writer *w);
 /*
- * Give the file up as it is, behind what was asked for and before any writer that comes later. NULL
+ * Close the file as it is, after the pending operations and before those of any later writer. NULL
  * is allowed.
  */
 void fl_spool_writer_close(struct fl_spool_writer *w);

@@ -40,12 +40,12 @@ uint64_t fl_stall_clock_read(struct fl_stall_clock *clock, uint64_t now_ms, uint
     if (clock->stopped && stalls) {
         return clock->last_ms;
     }
-    if (clock->stopped) { /* Goes on from where it stopped. */
+    if (clock->stopped) { /* The clock resumes from where it stopped. */
         clock->stalled_ms = now_ms - clock->last_ms;
     } else {
         uint64_t began = now_ms - clock->stalled_ms - (stalls ? busy_ms : 0);
 
-        /* It may have been read since the job began. */
+        /* The clock may have been read since the job began. */
         clock->last_ms = began > clock->last_ms ? began : clock->last_ms;
     }
     clock->stopped = stalls;

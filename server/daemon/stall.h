@@ -2,10 +2,10 @@
 #define FL_SERVERD_STALL_H
 
 /*
- * A disk that does not answer: one of the threads that wait for it (io, db, identity) is at the
- * same job for long. Nothing of that is the clients' fault, so the coordinator's time stands still
- * meanwhile; operators see it in the log, in STATUS, in `flctl why` and in the answer of a command;
- * and after a while the watchdog is no longer fed (docs/operating.md#a-disk-that-does-not-answer).
+ * A disk stall: one of the threads that wait for a disk (io, db, identity) has been in the same job
+ * for long. Clients are not at fault, so the coordinator's time is suspended meanwhile; operators
+ * see the stall in the log, in STATUS, in `flctl why` and in the answer of a command; and after a
+ * while the watchdog is no longer fed (docs/operating.md#a-disk-that-does-not-answer).
  *
  * Threading: fl_stall_find() any thread, once the daemon has started; a clock is its owner's.
  */
@@ -16,16 +16,18 @@
 
 struct fl_serverd;
 
-/* From this age of a job on: the coordinator's time stands still, */
+/* At this age of a job the coordinator's time is suspended, */
 #define FL_STALL_CLOCK_MS 2000
-/* operators read of it, */
+/* operators are warned, */
 #define FL_STALL_REPORT_MS 10000
-/* the service manager ends the process. A commit of a large model on a slow disk takes minutes. */
+/*
+ * and the service manager ends the process. A commit of a large model on a slow disk takes minutes.
+ */
 #define FL_STALL_WATCHDOG_MS 600000
 
 struct fl_stall {
     const char *thread; /* "io", "db" or "identity" */
-    uint64_t for_ms;    /* 0: none of them has a job */
+    uint64_t for_ms;    /* 0: all are idle */
 };
 
 /* The oldest job of the threads that wait for a disk. */
@@ -34,14 +36,14 @@ struct fl_stall fl_stall_find(struct fl_serverd *srv);
 const char *fl_stall_text(const struct fl_serverd *srv, struct fl_stall stall, char *out,
                           size_t size);
 
-/* Time without the stalls; all zero at first. */
+/* Time without the stalls; zero-initialized. */
 struct fl_stall_clock {
-    uint64_t last_ms;    /* the newest time that was read */
-    uint64_t stalled_ms; /* all stalls so far */
+    uint64_t last_ms;    /* the last time that was read */
+    uint64_t stalled_ms; /* sum of all stalls so far */
     bool stopped;        /* at last_ms */
 };
 
-/* `now_ms`: fl_clock_ms(); `busy_ms`: how long the oldest job has been running. Never goes back. */
+/* `now_ms`: fl_clock_ms(); `busy_ms`: age of the oldest running job. The result never decreases. */
 uint64_t fl_stall_clock_read(struct fl_stall_clock *clock, uint64_t now_ms, uint64_t busy_ms);
 
 #endif

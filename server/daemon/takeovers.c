@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int reserve(struct fl_takeovers *t, uint32_t client)
+static int takeovers_reserve(struct fl_takeovers *t, uint32_t client)
 {
     size_t n = t->n > 0 ? t->n : 16;
     struct fl_takeover *grown;
@@ -26,7 +26,7 @@ static int reserve(struct fl_takeovers *t, uint32_t client)
 
 int fl_takeovers_count(struct fl_takeovers *t, uint32_t client, uint64_t now_ms)
 {
-    int rv = reserve(t, client);
+    int rv = takeovers_reserve(t, client);
     struct fl_takeover *one;
 
     if (rv != FL_OK) {
@@ -46,7 +46,7 @@ uint64_t fl_takeovers_of(const struct fl_takeovers *t, uint32_t client)
 bool fl_takeovers_many(const struct fl_takeovers *t, uint32_t client, uint64_t now_ms)
 {
     const struct fl_takeover *one = client < t->n ? &t->list[client] : NULL;
-    uint64_t oldest; /* of the newest FL_TAKEOVERS_MANY */
+    uint64_t oldest; /* time of the oldest of the last FL_TAKEOVERS_MANY */
 
     if (one == NULL || one->n < FL_TAKEOVERS_MANY) {
         return false;
@@ -58,11 +58,12 @@ bool fl_takeovers_many(const struct fl_takeovers *t, uint32_t client, uint64_t n
 bool fl_takeovers_tell(struct fl_takeovers *t, uint32_t client, uint64_t now_ms)
 {
     if (!fl_takeovers_many(t, client, now_ms) ||
-        (t->list[client].told_ms != 0 && now_ms - t->list[client].told_ms < FL_TAKEOVERS_TELL_MS))
+        (t->list[client].recorded_ms != 0 &&
+         now_ms - t->list[client].recorded_ms < FL_TAKEOVERS_TELL_MS))
     {
         return false;
     }
-    t->list[client].told_ms = now_ms;
+    t->list[client].recorded_ms = now_ms;
     return true;
 }
 

@@ -1,3 +1,9 @@
+/*
+ * The audit in identity.db: entries within a transaction, and rate-limited entries about refused
+ * peers. Runs on the thread of the authority. Entries are logged after their transaction is
+ * committed (authority.c).
+ */
+
 #include "server/identity/audit.h"
 
 #include <stdio.h>
@@ -6,25 +12,25 @@
 #include "libfl/base/str.h"
 #include "server/identity/authority_impl.h"
 
-/* Ours are short; what came from outside is cut, so that a line stays one. */
-static const char *fit(char out[FL__AUDIT_TEXT], const char *text)
+/* Our own texts are short; texts from peers are truncated. */
+static const char *audit_truncate(char out[FL__AUDIT_TEXT], const char *text)
 {
     (void)snprintf(out, FL__AUDIT_TEXT, "%s", text != NULL ? text : "");
     return fl_str_clean(out);
 }
 
-/* A line of the log for what a row says. */
-static void tell(struct fl_authority *a, const char *who, const char *what, const char *object,
-                 const char *result)
+/* Queue the log line of an audit row until its transaction is committed. */
+static void audit_queue_log(struct fl_authority *a, const char *who, const char *what,
+                            const char *object, const char *result)
 {
     char line[4 * FL__AUDIT_TEXT];
     int n =
         snprintf(line, sizeof(line), "audit: %s%s%s%s%s by=\"%s\"", what,
                  object[0] != '\0' ? " " : "", object, result[0] != '\0' ? ": " : "", result, who);
 
-    a->n_told++;
-    if (n > 0 && fl_buf_add(&a->told, line, (size_t)n + 1) != FL_OK) {
-        return; /* it is counted, and in the database */
+    a->n_log_lines++;
+    if (n > 0 && fl_buf_add(&a->log_lines, line, (size_t)n + 1) != FL_OK) {
+        return; /* it is counted, and the database has it */
     }
 }
 
@@ -36,10 +42,10 @@ int fl__audit(struct fl_authority *a, bool peer, const char *who, const char *wh
     int rv;
 
     fl_query_u64(&q, (uint64_t)now_ms);
-    fl_query_text(&q, fit(texts[0], who));
+    fl_query_text(&q, audit_truncate(texts[0], who));
     fl_query_text(&q, what);
-    fl_query_text(&q, fit(texts[1], object));
-    fl_query_text(&q, fit(texts[2], result));
+    fl_query_text(&q, audit_truncate(texts[1], object));
+    fl_query_text(&q, audit_truncate(texts[2], result));
     fl_query_u64(&q, peer);
     rv = fl_query_run(&q, err);
     if (rv == FL_OK && peer && fl_db_last_row(&a->db) % 64 == 0) {
@@ -48,7 +54,7 @@ int fl__audit(struct fl_authority *a, bool peer, const char *who, const char *wh
         rv = fl_query_run(&q, err);
     }
     if (rv == FL_OK) {
-        tell(a, texts[0], what, texts[1], texts[2]);
+        audit_queue_log(a, texts[0], what, texts[1], texts[2]);
     }
     return rv;
 }
@@ -62,7 +68,8 @@ int fl_authority_audit(struct fl_authority *authority, const char *who, const ch
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl__audit(authority, false, who, fit(fitted, what), object, result, now_ms, err);
+    rv =
+        fl__audit(authority, false, who, audit_truncate(fitted, what), object, result, now_ms, err);
     return fl__authority_end(authority, rv, err);
 }
 
@@ -73,7 +80,7 @@ void fl__audit_refusal(struct fl_authority *a, const char *address, const char *
     uint32_t before = 0;
     int rv;
 
-    if (!fl__join_attempts_tell(&a->tries, address, now_ms, &before)) {
+    if (!fl__join_attempts_log(&a->attempts, address, now_ms, &before)) {
         return;
     }
     (void)snprintf(more, sizeof(more), "refused: %.*s", FL__AUDIT_TEXT - 1, result);
@@ -87,8 +94,8 @@ void fl__audit_refusal(struct fl_authority *a, const char *address, const char *
         rv = fl__authority_end(a, rv, NULL);
     }
     if (rv != FL_OK) {
-        fl__say(&a->conf, FL_LOG_ERROR, "a line of the audit is lost (%s refused for %s): %s", what,
-                address, fl_strerror(rv));
+        fl__authority_log(&a->conf, FL_LOG_ERROR, "audit entry lost (%s refused for %s): %s", what,
+                          address, fl_strerror(rv));
     }
 }
 
@@ -99,7 +106,7 @@ int fl__audit_counted(struct fl_authority *a, bool all, int64_t now_ms, struct f
     uint32_t n = 0;
     int rv = FL_OK;
 
-    while (rv == FL_OK && fl__join_attempts_untold(&a->tries, now_ms, all, address, &n)) {
+    while (rv == FL_OK && fl__join_attempts_unlogged(&a->attempts, now_ms, all, address, &n)) {
         (void)snprintf(text, sizeof(text), "refused %u more times", n);
         rv = fl__authority_begin(a, err);
         if (rv == FL_OK) {

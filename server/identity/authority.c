@@ -1,3 +1,9 @@
+/*
+ * Creates, opens, refreshes and closes an authority: its files, its lock, its database, and the
+ * cleaning of expired rows. Synchronous, on the caller's thread. Issuing, joining and revoking are
+ * in files of their own.
+ */
+
 #include "server/identity/authority.h"
 
 #include <stdio.h>
@@ -11,12 +17,10 @@
 #include "libfl/pki/when.h"
 #include "server/identity/authority_impl.h"
 
-#define HOUR_MS  (INT64_C(3600) * 1000)
-#define DAY_MS   (24 * HOUR_MS)
-#define RETRY_MS (INT64_C(300) * 1000)
-#define FORGOTTEN_MS                                                            \
-    (30 * DAY_MS) /* how long an invitation that is over can still be explained \
-                   */
+#define HOUR_MS      (INT64_C(3600) * 1000)
+#define DAY_MS       (24 * HOUR_MS)
+#define RETRY_MS     (INT64_C(300) * 1000)
+#define FORGOTTEN_MS (30 * DAY_MS) /* how long an expired invitation is still recognized */
 
 const struct fl_authority_spans fl_authority_default_spans = {
     .root = INT64_C(10) * 365 * 86400,
@@ -34,15 +38,15 @@ static void fill_spans(struct fl_authority_spans *spans)
     }
 }
 
-static int check_conf(const struct fl_authority_conf *conf, struct fl_err *err)
+static int authority_check_conf(const struct fl_authority_conf *conf, struct fl_err *err)
 {
     const struct fl_authority_spans *s = &conf->spans;
 
     FL_REQUIRE(conf->state_dir != NULL && conf->n_hosts <= FL_AUTHORITY_HOSTS);
     if (!fl_name_allowed(conf->federation)) {
         return fl_err_set(err, FL_ECONF,
-                          "the name of the federation is not valid: 1 to %d of [A-Za-z0-9._-] were "
-                          "expected, not starting with a dot or '-'",
+                          "invalid name of the federation: expected 1 to %d of [A-Za-z0-9._-], not "
+                          "starting with a dot or '-'",
                           FL_NAME_MAX - 1);
     }
     if (conf->own_pki) {
@@ -50,25 +54,27 @@ static int check_conf(const struct fl_authority_conf *conf, struct fl_err *err)
     }
     if (conf->n_hosts == 0) {
         return fl_err_set(err, FL_ECONF,
-                          "there is no name and no address by which clients reach this server: the "
-                          "certificate needs one");
+                          "no host name or address of this server is configured: its certificate "
+                          "needs at least one");
     }
     if (s->leaf <= 0 || s->leaf >= s->intermediate || s->intermediate > s->root) {
-        return fl_err_set(
-            err, FL_ECONF,
-            "a certificate cannot be good for longer than the one that signs it: leaf "
-            "%lld s, intermediate %lld s, root %lld s",
-            (long long)s->leaf, (long long)s->intermediate, (long long)s->root);
+        return fl_err_set(err, FL_ECONF,
+                          "a certificate cannot be valid longer than its issuer: leaf %lld s, "
+                          "intermediate %lld s, root %lld s",
+                          (long long)s->leaf, (long long)s->intermediate, (long long)s->root);
     }
     return FL_OK;
 }
 
-/* --- the lock of the folder: for the moment of a change only, since --init may run beside us ---
+/*
+ * --- the lock of the folder: held only during a change, since --init may run beside a server ---
  */
 
-/* A command waits for a server that is looking at the files; a server looks again later. */
-static int lock_folder(const struct fl_authority_conf *conf, bool wait, int *ret_fd,
-                       struct fl_err *err)
+/*
+ * A command waits for a server that is reading the files; a server does not wait and retries later.
+ */
+static int authority_lock_folder(const struct fl_authority_conf *conf, bool wait, int *ret_fd,
+                                 struct fl_err *err)
 {
     char path[FL__PATH_MAX];
     int rv = fl__files_path(path, conf, "", err);
@@ -79,16 +85,15 @@ static int lock_folder(const struct fl_authority_conf *conf, bool wait, int *ret
     return wait ? fl_fs_lock_dir_wait(path, ret_fd, err) : fl_fs_lock_dir(path, ret_fd, err);
 }
 
-static int other_federation(const char *path, const char *name, const char *federation, bool empty,
-                            struct fl_err *err)
+static int authority_wrong_federation(const char *path, const char *name, const char *federation,
+                                      bool empty, struct fl_err *err)
 {
     return fl_err_set(err, FL_ESTATE,
-                      "'%s' is of federation '%s', and this is '%s': correct `federation`, or use "
-                      "another state folder%s",
+                      "'%s' belongs to federation '%s', but this is '%s': correct `federation`, or "
+                      "use another state folder%s",
                       path, name, federation,
-                      empty ? "; it has issued no certificate to a client: to begin again under "
-                              "the new name remove the folder that it is in, then run "
-                              "fl-serverd --init"
+                      empty ? "; it has issued no client certificate: to start again under the new "
+                              "name remove the folder that contains it, then run fl-serverd --init"
                             : "");
 }
 
@@ -107,10 +112,11 @@ int fl_authority_check_name(const char *state_dir, const char *federation, struc
     {
         return FL_OK;
     }
-    return other_federation(path, name, federation, certificates == 0, err);
+    return authority_wrong_federation(path, name, federation, certificates == 0, err);
 }
 
-static int open_db(const struct fl_authority_conf *conf, struct fl_db *db, struct fl_err *err)
+static int authority_open_db(const struct fl_authority_conf *conf, struct fl_db *db,
+                             struct fl_err *err)
 {
     char path[FL__PATH_MAX];
     struct fl_query q;
@@ -120,10 +126,10 @@ static int open_db(const struct fl_authority_conf *conf, struct fl_db *db, struc
     if (rv == FL_EFORMAT && err != NULL) {
         struct fl_err inner = *err;
 
-        (void)fl_err_set(err, rv,
-                         "%.300s: restore it from a backup (flctl restore), as without it nobody "
-                         "is denied any more",
-                         fl_err_text(&inner, rv));
+        (void)fl_err_set(
+            err, rv,
+            "%.300s: restore it from a backup (flctl restore); without it all revocations are lost",
+            fl_err_text(&inner, rv));
     }
     if (rv != FL_OK) {
         return rv;
@@ -134,7 +140,7 @@ static int open_db(const struct fl_authority_conf *conf, struct fl_db *db, struc
         const char *name = fl_column_text(&q);
 
         if (strcmp(name, conf->federation) != 0) {
-            rv = other_federation(path, name, conf->federation, /* empty= */ false, err);
+            rv = authority_wrong_federation(path, name, conf->federation, /* empty= */ false, err);
         }
     }
     fl_query_reset(&q);
@@ -149,9 +155,9 @@ static int open_db(const struct fl_authority_conf *conf, struct fl_db *db, struc
     return rv;
 }
 
-/* What --init and --renew-root have in common. */
-static int change(const struct fl_authority_conf *given, int64_t now_ms, bool renew_root,
-                  struct fl_err *err)
+/* Common part of --init and --renew-root. */
+static int authority_change_files(const struct fl_authority_conf *given, int64_t now_ms,
+                                  bool renew_root, struct fl_err *err)
 {
     struct fl_authority_conf conf = *given;
     struct fl__files files = {0};
@@ -161,10 +167,10 @@ static int change(const struct fl_authority_conf *given, int64_t now_ms, bool re
     int rv;
 
     fill_spans(&conf.spans);
-    rv = check_conf(&conf, err);
+    rv = authority_check_conf(&conf, err);
     rv = rv == FL_OK ? fl__files_make_folder(&conf, err) : rv;
-    rv = rv == FL_OK ? lock_folder(&conf, /* wait= */ true, &lock, err) : rv;
-    rv = rv == FL_OK ? open_db(&conf, &db, err) : rv;
+    rv = rv == FL_OK ? authority_lock_folder(&conf, /* wait= */ true, &lock, err) : rv;
+    rv = rv == FL_OK ? authority_open_db(&conf, &db, err) : rv;
     if (rv == FL_OK && !conf.own_pki) {
         rv = fl__files_load(&conf, &files, err);
         rv = rv == FL_OK ? fl__files_begin(&conf, &files, now_ms / 1000, err) : rv;
@@ -183,18 +189,18 @@ static int change(const struct fl_authority_conf *given, int64_t now_ms, bool re
 
 int fl_authority_init(const struct fl_authority_conf *conf, int64_t now_ms, struct fl_err *err)
 {
-    return change(conf, now_ms, false, err);
+    return authority_change_files(conf, now_ms, false, err);
 }
 
 int fl_authority_renew_root(const struct fl_authority_conf *conf, int64_t now_ms,
                             struct fl_err *err)
 {
-    return change(conf, now_ms, true, err);
+    return authority_change_files(conf, now_ms, true, err);
 }
 
 /* --- open --- */
 
-static int copy_conf(struct fl_authority *a, const struct fl_authority_conf *conf)
+static int authority_copy_conf(struct fl_authority *a, const struct fl_authority_conf *conf)
 {
     const char *from[5] = {conf->state_dir, conf->federation, conf->root_key, conf->credentials,
                            NULL};
@@ -226,10 +232,9 @@ static int copy_conf(struct fl_authority *a, const struct fl_authority_conf *con
     return FL_OK;
 }
 
-/* Is what the server shows good for those who come, now? Clock, names and federation are looked at.
- */
-static int check_server(const struct fl_authority *a, const struct fl__files *files,
-                        const struct fl_trust *trust, int64_t now_ms, struct fl_err *err)
+/* Verify the server's certificate as clients will, now: validity, names and federation. */
+static int authority_check_server(const struct fl_authority *a, const struct fl__files *files,
+                                  const struct fl_trust *trust, int64_t now_ms, struct fl_err *err)
 {
     struct fl_identity who;
     int rv = fl_trust_verify(trust, files->server, FL_ROLE_SERVER, a->conf.hosts[0], now_ms / 1000,
@@ -238,8 +243,9 @@ static int check_server(const struct fl_authority *a, const struct fl__files *fi
     return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "the server's own certificate");
 }
 
-/* Take `files`, on success only. */
-static int use(struct fl_authority *a, struct fl__files *files, int64_t now_ms, struct fl_err *err)
+/* Takes `files`, on success only. */
+static int authority_use_files(struct fl_authority *a, struct fl__files *files, int64_t now_ms,
+                               struct fl_err *err)
 {
     struct fl_trust_setup setup = {.federation = a->conf.federation,
                                    .intermediates = files->intermediate,
@@ -255,7 +261,7 @@ static int use(struct fl_authority *a, struct fl__files *files, int64_t now_ms, 
     }
     setup.roots = roots;
     rv = rv == FL_OK ? fl_trust_create(&setup, &trust, err) : rv;
-    rv = rv == FL_OK ? check_server(a, files, trust, now_ms, err) : rv;
+    rv = rv == FL_OK ? authority_check_server(a, files, trust, now_ms, err) : rv;
     if (rv != FL_OK) {
         fl_chain_unref(roots);
         fl_trust_unref(trust);
@@ -266,14 +272,14 @@ static int use(struct fl_authority *a, struct fl__files *files, int64_t now_ms, 
     fl__files_done(&a->files);
     a->roots = roots;
     a->trust = trust;
-    fl__files_drop_root_keys(files); /* A server signs with the intermediate's. */
+    fl__files_drop_root_keys(files); /* A running server signs with the intermediate's key only. */
     a->files = *files;
     *files = (struct fl__files){0};
     return FL_OK;
 }
 
-/* Are the two the same certificates, in the same order? */
-static bool equal(const struct fl_chain *x, const struct fl_chain *y)
+/* True for the same certificates in the same order. */
+static bool authority_chain_equal(const struct fl_chain *x, const struct fl_chain *y)
 {
     size_t n = x != NULL ? fl_chain_len(x) : 0;
     size_t i;
@@ -303,25 +309,26 @@ static int refresh_files(struct fl_authority *a, int64_t now_ms, bool *ret_chang
     int lock = -1;
     int rv = fl__files_check_folder(&a->conf, err);
 
-    rv = rv == FL_OK ? lock_folder(&a->conf, /* wait= */ false, &lock, err) : rv;
+    rv = rv == FL_OK ? authority_lock_folder(&a->conf, /* wait= */ false, &lock, err) : rv;
     rv = rv == FL_OK ? fl__files_load(&a->conf, &files, err) : rv;
     if (rv == FL_OK &&
         (files.root == NULL || files.intermediate == NULL || files.intermediate_key == NULL))
     {
-        rv = fl_err_set(err, FL_ENOENT,
-                        "there is no %s in '%s/identity' yet: run fl-serverd --init with this "
-                        "configuration",
-                        files.root == NULL           ? "root.pem"
-                        : files.intermediate == NULL ? "intermediate.pem"
-                                                     : "intermediate.key",
-                        a->conf.state_dir);
+        rv = fl_err_set(
+            err, FL_ENOENT,
+            "there is no %s in '%s/identity' yet: run fl-serverd --init with this configuration",
+            files.root == NULL           ? "root.pem"
+            : files.intermediate == NULL ? "intermediate.pem"
+                                         : "intermediate.key",
+            a->conf.state_dir);
     }
     rv = rv == FL_OK ? fl__files_renew(&a->conf, &files, now_ms / 1000, false, &due, err) : rv;
     if (rv == FL_OK) {
-        *ret_changed = !equal(files.server, a->files.server) || !equal(files.root, a->files.root) ||
-                       !equal(files.next_root, a->files.next_root);
-        fl__files_wanted(&a->conf, &files, now_ms / 1000, wanted);
-        rv = use(a, &files, now_ms, err);
+        *ret_changed = !authority_chain_equal(files.server, a->files.server) ||
+                       !authority_chain_equal(files.root, a->files.root) ||
+                       !authority_chain_equal(files.next_root, a->files.next_root);
+        fl__files_root_key_warning(&a->conf, &files, now_ms / 1000, wanted);
+        rv = authority_use_files(a, &files, now_ms, err);
     }
     fl__files_done(&files);
     if (lock >= 0) {
@@ -334,7 +341,7 @@ static int refresh_files(struct fl_authority *a, int64_t now_ms, bool *ret_chang
         (a->warned_ms == 0 || now_ms - a->warned_ms >= DAY_MS || now_ms < a->warned_ms))
     {
         a->warned_ms = now_ms;
-        fl__say(&a->conf, FL_LOG_WARNING, "%s", wanted);
+        fl__authority_log(&a->conf, FL_LOG_WARNING, "%s", wanted);
     }
     a->due_ms = due < INT64_MAX / 1000 ? due * 1000 : INT64_MAX;
     return FL_OK;
@@ -350,8 +357,9 @@ static int last_cleaned(struct fl_authority *a, int64_t *ret_ms, struct fl_err *
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
-/* Forget what had ended at `then_ms`. */
-static int forget(struct fl_authority *a, int64_t then_ms, int64_t now_ms, struct fl_err *err)
+/* Delete rows that had expired at `then_ms`. */
+static int authority_delete_expired(struct fl_authority *a, int64_t then_ms, int64_t now_ms,
+                                    struct fl_err *err)
 {
     int64_t ended = then_ms / 1000 - a->conf.spans.grace - DAY_MS / 1000;
     const struct {
@@ -378,10 +386,10 @@ static int forget(struct fl_authority *a, int64_t then_ms, int64_t now_ms, struc
 }
 
 /*
- * Forget what can be of no use to anybody any more, as of the time before, a day ago at least: a
- * clock that is years ahead for an hour must not forget whom we denied.
+ * Delete rows that can no longer be used, as of the previous cleaning, at least a day ago: a clock
+ * that is years ahead for an hour must not delete revocations.
  */
-static int clean(struct fl_authority *a, int64_t now_ms, struct fl_err *err)
+static int authority_clean(struct fl_authority *a, int64_t now_ms, struct fl_err *err)
 {
     int64_t last_ms = 0;
     int rv = last_cleaned(a, &last_ms, err);
@@ -393,8 +401,8 @@ static int clean(struct fl_authority *a, int64_t now_ms, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = forget(a, now_ms > last_ms ? last_ms : 0, now_ms, err);
-    a->denials_old = true;
+    rv = authority_delete_expired(a, now_ms > last_ms ? last_ms : 0, now_ms, err);
+    a->revocations_stale = true;
     return fl__authority_end(a, rv, err);
 }
 
@@ -404,7 +412,7 @@ int fl_authority_refresh(struct fl_authority *authority, int64_t now_ms, bool *r
     bool changed = false;
     int rv = fl__audit_counted(authority, false, now_ms, err);
 
-    rv = rv == FL_OK ? clean(authority, now_ms, err) : rv;
+    rv = rv == FL_OK ? authority_clean(authority, now_ms, err) : rv;
     authority->due_ms = INT64_MAX;
     if (rv == FL_OK && !authority->conf.own_pki) {
         rv = refresh_files(authority, now_ms, &changed, err);
@@ -422,20 +430,20 @@ int fl_authority_open(const struct fl_authority_conf *conf, int64_t now_ms,
                       struct fl_authority **ret, struct fl_err *err)
 {
     struct fl_authority *a = calloc(1, sizeof(*a));
-    int rv = a != NULL ? copy_conf(a, conf) : FL_ENOMEM;
+    int rv = a != NULL ? authority_copy_conf(a, conf) : FL_ENOMEM;
 
     if (rv != FL_OK) {
         fl_authority_close(a);
         return fl_err_set(err, rv, "out of memory");
     }
-    fl_buf_init(&a->told, FL__TOLD_MAX);
-    a->denials_old = true;
-    rv = check_conf(&a->conf, err);
+    fl_buf_init(&a->log_lines, FL__LOG_LINES_MAX);
+    a->revocations_stale = true;
+    rv = authority_check_conf(&a->conf, err);
     if (rv == FL_OK && a->conf.own_pki) {
         rv = fl__files_make_folder(&a->conf, err);
     }
     rv = rv == FL_OK ? fl__files_check_folder(&a->conf, err) : rv;
-    rv = rv == FL_OK ? open_db(&a->conf, &a->db, err) : rv;
+    rv = rv == FL_OK ? authority_open_db(&a->conf, &a->db, err) : rv;
     rv = rv == FL_OK ? fl_authority_refresh(a, now_ms, NULL, err) : rv;
     if (rv != FL_OK) {
         fl_authority_close(a);
@@ -470,8 +478,8 @@ void fl_authority_close(struct fl_authority *authority)
     fl__files_done(&authority->files);
     fl_chain_unref(authority->roots);
     fl_trust_unref(authority->trust);
-    fl_revocations_unref(authority->denials);
-    fl_buf_done(&authority->told);
+    fl_revocations_unref(authority->revocations);
+    fl_buf_done(&authority->log_lines);
     free(authority);
 }
 
@@ -495,22 +503,21 @@ struct fl_trust *fl_authority_trust(const struct fl_authority *authority)
     return authority->trust;
 }
 
-/* --- for the other files --- */
+/* --- shared with the other files --- */
 
 int fl__issues(const struct fl_authority *a, struct fl_err *err)
 {
-    return !a->conf.own_pki
-               ? FL_OK
-               : fl_err_set(err, FL_ESTATE,
-                            "the certificates of federation '%s' are of its operator's own PKI "
-                            "(`tls.ca`): ask there for one",
-                            a->conf.federation);
+    return !a->conf.own_pki ? FL_OK
+                            : fl_err_set(err, FL_ESTATE,
+                                         "the certificates of federation '%s' are issued by its "
+                                         "operator's own PKI (`tls.ca`): request one there",
+                                         a->conf.federation);
 }
 
 int fl__authority_begin(struct fl_authority *a, struct fl_err *err)
 {
-    fl_buf_clear(&a->told);
-    a->n_told = 0;
+    fl_buf_clear(&a->log_lines);
+    a->n_log_lines = 0;
     return fl_db_begin(&a->db, err);
 }
 
@@ -520,18 +527,18 @@ int fl__authority_end(struct fl_authority *a, int rv, struct fl_err *err)
     size_t at = 0;
 
     rv = fl_db_end(&a->db, rv, err);
-    while (rv == FL_OK && at < a->told.len) {
-        const char *line = (const char *)a->told.data + at;
+    while (rv == FL_OK && at < a->log_lines.len) {
+        const char *line = (const char *)a->log_lines.data + at;
 
-        fl__say(&a->conf, FL_LOG_NOTICE, "%s", line);
+        fl__authority_log(&a->conf, FL_LOG_NOTICE, "%s", line);
         at += strlen(line) + 1;
         said++;
     }
-    if (rv == FL_OK && said < a->n_told) {
-        fl__say(&a->conf, FL_LOG_NOTICE, "audit: and %zu more lines (flctl audit)",
-                a->n_told - said);
+    if (rv == FL_OK && said < a->n_log_lines) {
+        fl__authority_log(&a->conf, FL_LOG_NOTICE, "audit: and %zu more entries (flctl audit)",
+                          a->n_log_lines - said);
     }
-    fl_buf_clear(&a->told);
-    a->n_told = 0;
+    fl_buf_clear(&a->log_lines);
+    a->n_log_lines = 0;
     return rv;
 }

@@ -9,56 +9,59 @@
 #include "server/identity/join_attempts_impl.h"
 #include "server/identity/revocations.h"
 
-/* Lines of one transaction that are said one by one; of more, how many. */
-#define FL__TOLD_MAX 8192
-/* A text that comes from outside, in the audit. */
+/*
+ * Bytes of log lines of one transaction that are logged one by one; further ones are only counted.
+ */
+#define FL__LOG_LINES_MAX 8192
+/* Size of a text from outside in the audit. */
 #define FL__AUDIT_TEXT 301
 
 struct fl_authority {
-    struct fl_authority_conf conf; /* its texts are ours */
+    struct fl_authority_conf conf; /* owns its texts */
     char *texts[5];
     char **hosts;
     struct fl_db db;
     struct fl__files files;
-    struct fl_chain *roots; /* all that are believed */
+    struct fl_chain *roots; /* all that are trusted */
     struct fl_trust *trust;
-    struct fl_revocations *denials;
-    bool denials_old;
-    struct fl__join_attempts tries;
-    struct fl_buf told; /* lines of the transaction, each with its NUL */
-    size_t n_told;      /* of them, those that did not fit too */
+    struct fl_revocations *revocations;
+    bool revocations_stale;
+    struct fl__join_attempts attempts;
+    struct fl_buf log_lines; /* log lines of the transaction, each with its NUL */
+    size_t n_log_lines;      /* number of lines, with those that did not fit */
     int64_t due_ms;
-    int64_t warned_ms; /* when the root's key was asked for; 0: never */
+    int64_t warned_ms; /* time of the last warning about the root's key; 0: never */
 };
 
-/* One transaction, its lines of the audit said when it is on disk. `rv` as fl_db_end(). */
+/* One transaction; its audit entries are logged when it is committed. `rv` as fl_db_end(). */
 FL_MUST_CHECK int fl__authority_begin(struct fl_authority *a, struct fl_err *err);
 FL_MUST_CHECK int fl__authority_end(struct fl_authority *a, int rv, struct fl_err *err);
-/* Inside one. `peer`: anybody can cause it at will. */
+/* Inside a transaction. `peer`: an unauthenticated peer can cause it at will. */
 FL_MUST_CHECK int fl__audit(struct fl_authority *a, bool peer, const char *who, const char *what,
                             const char *object, const char *result, int64_t now_ms,
                             struct fl_err *err);
 /*
- * A refusal: a line, or counted; a transaction of its own. What the peer is told stays the same
- * when it cannot be written.
+ * A refusal: an entry, or counted; a transaction of its own. A write error does not change the
+ * answer to the peer.
  */
 void fl__audit_refusal(struct fl_authority *a, const char *address, const char *what,
                        const char *object, const char *result, int64_t now_ms);
-/* What was counted and has waited for an hour, or with `all` any. */
+/* Write refusals that have been counted for an hour, with `all` all of them. */
 FL_MUST_CHECK int fl__audit_counted(struct fl_authority *a, bool all, int64_t now_ms,
                                     struct fl_err *err);
 
 /*
- * FL_EPERM when `serial` (may be empty), `key` or `name` is denied, with why and what to do;
- * `key` and `name` may be NULL.
+ * FL_EPERM when `serial` (may be empty), `key` or `name` is revoked, with the reason and what to
+ * do; `key` and `name` may be NULL.
  */
-FL_MUST_CHECK int fl__denied(struct fl_authority *a, const uint8_t *serial, size_t serial_len,
-                             const uint8_t *key, const char *name, struct fl_err *err);
-/* Only the verb that applies, 0: none. `why`, of `size` bytes, may be NULL. */
-FL_MUST_CHECK int fl__denied_by(struct fl_authority *a, const uint8_t *serial, size_t serial_len,
-                                const uint8_t *key, const char *name, int *ret_verb, char *why,
-                                size_t size, struct fl_err *err);
-/* FL_ESTATE: certificates are of an operator's own PKI. */
+FL_MUST_CHECK int fl__check_revoked(struct fl_authority *a, const uint8_t *serial,
+                                    size_t serial_len, const uint8_t *key, const char *name,
+                                    struct fl_err *err);
+/* Only the verb in effect, 0: not revoked. `why`, of `size` bytes, may be NULL. */
+FL_MUST_CHECK int fl__revoked_by(struct fl_authority *a, const uint8_t *serial, size_t serial_len,
+                                 const uint8_t *key, const char *name, int *ret_verb, char *why,
+                                 size_t size, struct fl_err *err);
+/* FL_ESTATE: certificates are issued by an operator's own PKI. */
 FL_MUST_CHECK int fl__issues(const struct fl_authority *a, struct fl_err *err);
 
 /* authority.c / init.c, for --renew-root */

@@ -17,8 +17,9 @@ const char *fl_certificate_state_text(enum fl_certificate_state state)
     return texts[state];
 }
 
-static enum fl_certificate_state state_of(const struct fl_authority *a,
-                                          const struct fl__certificate *c, int verb, int64_t now)
+static enum fl_certificate_state certificate_state_of(const struct fl_authority *a,
+                                                      const struct fl__certificate *c, int verb,
+                                                      int64_t now)
 {
     static const enum fl_certificate_state denied[] = {
         [FL_REVOCATION_REVOKED] = FL_CERTIFICATE_REVOKED,
@@ -35,8 +36,8 @@ static enum fl_certificate_state state_of(const struct fl_authority *a,
                                                        : FL_CERTIFICATE_OVER;
 }
 
-static int tell(struct fl_authority *a, const struct fl__certificate *c, int64_t now_ms,
-                fl_certificate_cb *cb, void *ctx, struct fl_err *err)
+static int certificate_report(struct fl_authority *a, const struct fl__certificate *c,
+                              int64_t now_ms, fl_certificate_cb *cb, void *ctx, struct fl_err *err)
 {
     struct fl_certificate out = {.role = c->role,
                                  .serial_len = c->serial_len,
@@ -47,13 +48,13 @@ static int tell(struct fl_authority *a, const struct fl__certificate *c, int64_t
     char why[2 * FL__AUDIT_TEXT] = "";
     int verb = 0;
     int rv =
-        fl__denied_by(a, c->serial, c->serial_len, c->key, c->name, &verb, why, sizeof(why), err);
+        fl__revoked_by(a, c->serial, c->serial_len, c->key, c->name, &verb, why, sizeof(why), err);
 
     (void)memcpy(out.name, c->name, sizeof(out.name));
     (void)memcpy(out.serial, c->serial, sizeof(out.serial));
     (void)memcpy(out.key, c->key, sizeof(out.key));
     out.why = why;
-    out.state = state_of(a, c, verb, now_ms / 1000);
+    out.state = certificate_state_of(a, c, verb, now_ms / 1000);
     return rv == FL_OK ? cb(ctx, &out) : rv;
 }
 
@@ -68,7 +69,7 @@ int fl_authority_certificates(struct fl_authority *authority, const char *name, 
         struct fl__certificate c;
 
         rv = fl__certificate_read(&q, &c);
-        rv = rv == FL_OK ? tell(authority, &c, now_ms, cb, ctx, err) : rv;
+        rv = rv == FL_OK ? certificate_report(authority, &c, now_ms, cb, ctx, err) : rv;
         fl__certificate_done(&c);
         if (rv != FL_OK) {
             break;

@@ -1,17 +1,14 @@
 #ifndef FL_SERVER_IDENTITY_CERTIFICATES_H
 #define FL_SERVER_IDENTITY_CERTIFICATES_H
 
-/*
- * The certificates that were issued here, as long as they can be of any use: until their grace is
- * over.
- */
+/* The certificates issued here, until the grace period after their expiry has passed. */
 
 #include "server/identity/authority.h"
 #include "server/identity/revocations.h"
 
 enum fl_certificate_state {
     FL_CERTIFICATE_VALID,
-    FL_CERTIFICATE_LAPSED, /* over, may be renewed */
+    FL_CERTIFICATE_LAPSED, /* expired, may be renewed */
     FL_CERTIFICATE_OVER,
     FL_CERTIFICATE_REVOKED,
     FL_CERTIFICATE_EVICTED,
@@ -31,11 +28,14 @@ struct fl_certificate {
     int64_t issued_ms;
     int64_t not_before, not_after; /* s */
     enum fl_certificate_state state;
-    const char *why; /* of a denial, else "" */
+    const char *why; /* of a revocation, else "" */
     const char *by;  /* "invitation Ab3x", "renewal", an operator */
 };
 
-/* By name, then by time. `name` "": all. Valid during the call, an error of which ends it. */
+/*
+ * Sorted by name, then by time. `name` "": all. Valid during the call, an error of `cb` ends the
+ * iteration.
+ */
 typedef int fl_certificate_cb(void *ctx, const struct fl_certificate *certificate);
 FL_MUST_CHECK int fl_authority_certificates(struct fl_authority *authority, const char *name,
                                             int64_t now_ms, fl_certificate_cb *cb, void *ctx,

@@ -1,15 +1,15 @@
 #ifndef FL_SERVER_IDENTITY_DB_IMPL_H
 #define FL_SERVER_IDENTITY_DB_IMPL_H
 
-/* What is in identity.db: its statements, and its schema (schema.c). */
+/* The SQL statements of identity.db, and its schema (schema.c). */
 
 #include "libfl/db/db.h"
 
 /* clang-format off */
 #define FL__CERTIFICATE_COLUMNS \
     "serial, name, role, key, issued_ms, not_before, not_after, by, der"
-/* As denied, by whichever of the three is the most final. */
-#define FL__DENIED_BY \
+/* The most final revocation of serial, key and name. */
+#define FL__REVOKED_BY \
     " FROM denial WHERE (kind = 1 AND value = ?1) OR (kind = 2 AND value = ?2)" \
     " OR (kind = 3 AND value = ?3) ORDER BY verb LIMIT 1"
 
@@ -42,7 +42,7 @@
         " WHERE parent = ? AND key = ? ORDER BY id DESC LIMIT 1")                           \
     X(GET_CERTIFICATES, "SELECT " FL__CERTIFICATE_COLUMNS " FROM certificate"               \
         " WHERE ?1 = '' OR name = ?1 ORDER BY name, id")                                    \
-    /* Who has the name now: what may still be used, or renewed, and is not denied. */      \
+    /* The holder of the name: a certificate that is usable or renewable, and not revoked. */ \
     X(HOLDER, "SELECT key, not_after, issued_ms, (SELECT MAX(issued_ms) FROM certificate"   \
         " WHERE name = ?1 AND joined = 1), role, not_before FROM certificate AS c"          \
         " WHERE name = ?1"                                                                  \
@@ -58,12 +58,12 @@
     X(DROP_SHOWN, "DELETE FROM shown WHERE not_after < ?")                                  \
     X(COUNT_RECENT, "SELECT COUNT(*) FROM certificate WHERE name = ? AND issued_ms > ?")    \
     X(DROP_CERTIFICATES, "DELETE FROM certificate WHERE not_after < ?")                     \
-    X(GET_DENIAL, "SELECT verb, why, by, at_ms" FL__DENIED_BY)                              \
+    X(GET_DENIAL, "SELECT verb, why, by, at_ms" FL__REVOKED_BY)                              \
     X(GET_DENIALS, "SELECT kind, value, verb, why, by, at_ms FROM denial"                   \
         " ORDER BY kind, value")                                                            \
     X(PUT_DENIAL, "INSERT OR REPLACE INTO denial (kind, value, verb, why, by, at_ms, ends)" \
         " VALUES (?, ?, ?, ?, ?, ?, ?)")                                                    \
-    /* All that a name has and that is not denied for longer already. */                    \
+    /* All certificates of a name that have no longer revocation yet. */                    \
     X(DENY_NAME, "INSERT OR REPLACE INTO denial (kind, value, verb, why, by, at_ms, ends)"  \
         " SELECT 1, serial, ?2, ?3, ?4, ?5, not_after + ?6 FROM certificate AS c"           \
         " WHERE name = ?1 AND key <> ?7 AND NOT EXISTS (SELECT 1 FROM denial"               \
@@ -89,8 +89,8 @@ enum fl__identity_statement {
         FL__IDENTITY_STATEMENT_COUNT
 };
 
-/* Of a denial; what is more final has the lower number. */
-enum fl__denial_kind { FL__DENY_SERIAL = 1, FL__DENY_KEY, FL__DENY_NAME };
+/* Objects of a revocation; the lower number is the more final one. */
+enum fl__revocation_kind { FL__DENY_SERIAL = 1, FL__DENY_KEY, FL__DENY_NAME };
 
 extern const struct fl_db_kind fl__identity_db;
 

@@ -1,4 +1,7 @@
-/* Folder and files of an authority: reading, writing, and whose they are. */
+/*
+ * Folder and files of an authority: reads and writes them, and checks their owner and mode. On the
+ * caller's thread. Which files have to be created or renewed is decided in init.c.
+ */
 #include "server/identity/identity_files_impl.h"
 
 #include <errno.h>
@@ -13,7 +16,8 @@
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
 
-void fl__say(const struct fl_authority_conf *conf, enum fl_log_level level, const char *fmt, ...)
+void fl__authority_log(const struct fl_authority_conf *conf, enum fl_log_level level,
+                       const char *fmt, ...)
 {
     char text[FL_ERR_BUF_SIZE];
     va_list args;
@@ -46,7 +50,7 @@ int fl__files_path(char out[FL__PATH_MAX], const struct fl_authority_conf *conf,
                : fl_err_set(err, FL_ELIMIT, "path '%.100s…' is too long", conf->state_dir);
 }
 
-static const char *user_name(uid_t uid, char *out, size_t size)
+static const char *identity_files_user_name(uid_t uid, char *out, size_t size)
 {
     char space[1024];
     struct passwd entry;
@@ -60,8 +64,8 @@ static const char *user_name(uid_t uid, char *out, size_t size)
     return out;
 }
 
-/* FL_ENOENT when there is none. */
-static int check_owner(const char *path, mode_t not_for, struct fl_err *err)
+/* FL_ENOENT: there is no such folder. */
+static int identity_check_owner(const char *path, mode_t not_for, struct fl_err *err)
 {
     char owner[80];
     char we[80];
@@ -75,17 +79,18 @@ static int check_owner(const char *path, mode_t not_for, struct fl_err *err)
     }
     if (st.st_uid != geteuid()) {
         return fl_err_set(err, FL_EPERM,
-                          "folder '%s' belongs to %s, and this is %s: run it as the user whose "
-                          "federation it is, or give it another state folder",
-                          path, user_name(st.st_uid, owner, sizeof(owner)),
-                          user_name(geteuid(), we, sizeof(we)));
+                          "folder '%s' belongs to %s, but this process runs as %s: run it as the "
+                          "owner of the federation, or configure another state folder",
+                          path, identity_files_user_name(st.st_uid, owner, sizeof(owner)),
+                          identity_files_user_name(geteuid(), we, sizeof(we)));
     }
     if ((st.st_mode & not_for) != 0) {
-        return fl_err_set(err, FL_EPERM,
-                          "others than %s may look into folder '%s' (mode %04o), where keys are: "
-                          "chmod 700 '%s', and see who was there",
-                          user_name(st.st_uid, owner, sizeof(owner)), path,
-                          (unsigned)(st.st_mode & 07777), path);
+        return fl_err_set(
+            err, FL_EPERM,
+            "permissions too open: users other than %s can access folder '%s' (mode %04o), which "
+            "contains keys: chmod 700 '%s', and find out who has read them",
+            identity_files_user_name(st.st_uid, owner, sizeof(owner)), path,
+            (unsigned)(st.st_mode & 07777), path);
     }
     return FL_OK;
 }
@@ -95,7 +100,7 @@ int fl__files_check_folder(const struct fl_authority_conf *conf, struct fl_err *
     char path[FL__PATH_MAX];
     int rv = fl__files_path(path, conf, "", err);
 
-    rv = rv == FL_OK ? check_owner(path, 077, err) : rv;
+    rv = rv == FL_OK ? identity_check_owner(path, 077, err) : rv;
     return rv != FL_ENOENT
                ? rv
                : fl_err_set(err, rv,
@@ -110,12 +115,12 @@ int fl__files_make_folder(const struct fl_authority_conf *conf, struct fl_err *e
     int rv = fl__files_path(path, conf, "", err);
 
     rv = rv == FL_OK ? fl_fs_mkdirs(conf->state_dir, err) : rv;
-    rv = rv == FL_OK ? check_owner(conf->state_dir, 0, err) : rv;
+    rv = rv == FL_OK ? identity_check_owner(conf->state_dir, 0, err) : rv;
     if (rv == FL_OK && mkdir(path, 0700) != 0 && errno != EEXIST) {
         rv = fl_err_set(err, fl_err_from_errno(errno), "cannot create folder '%s': %s", path,
                         strerror(errno));
     }
-    rv = rv == FL_OK ? check_owner(path, 077, err) : rv;
+    rv = rv == FL_OK ? identity_check_owner(path, 077, err) : rv;
     return rv == FL_OK ? fl_fs_sync_dir(conf->state_dir, err) : rv;
 }
 
@@ -137,7 +142,7 @@ static int load_key(const struct fl_authority_conf *conf, const char *name, stru
     return rv != FL_OK || !fl_fs_exists(path) ? rv : fl_key_load(path, slot, err);
 }
 
-/* A credential of systemd goes before the file. */
+/* A systemd credential takes precedence over the file. */
 static int load_credential(const struct fl_authority_conf *conf, const char *name,
                            struct fl_key **slot, struct fl_err *err)
 {
@@ -151,7 +156,7 @@ static int load_credential(const struct fl_authority_conf *conf, const char *nam
     return load_key(conf, name, slot, err);
 }
 
-/* Kept elsewhere, it may be away. */
+/* The root's key may be kept elsewhere. */
 static int load_root_key(const struct fl_authority_conf *conf, struct fl_key **slot,
                          struct fl_err *err)
 {
@@ -161,15 +166,18 @@ static int load_root_key(const struct fl_authority_conf *conf, struct fl_key **s
     return fl_fs_exists(conf->root_key) ? fl_key_load(conf->root_key, slot, err) : FL_OK;
 }
 
-/* One that is not of `chain` is of a change that is on its way, or put there by mistake. */
-static void drop_unauthenticated(const struct fl_authority_conf *conf,
-                                 const struct fl__files *files, struct fl_key **slot)
+/*
+ * A key that does not belong to `chain` is from an unfinished change, or was put there by mistake.
+ */
+static void identity_files_drop_unrelated_key(const struct fl_authority_conf *conf,
+                                              const struct fl__files *files, struct fl_key **slot)
 {
     struct fl_err err = {0};
 
     if (*slot != NULL && files->root != NULL && fl_chain_fits(files->root, *slot, &err) != FL_OK) {
         if (files->next_root == NULL) {
-            fl__say(conf, FL_LOG_WARNING, "%s is not used: %s", fl_key_origin(*slot), err.msg);
+            fl__authority_log(conf, FL_LOG_WARNING, "%s is not used: %s", fl_key_origin(*slot),
+                              err.msg);
         }
         fl_key_unref(*slot);
         *slot = NULL;
@@ -197,7 +205,7 @@ int fl__files_load(const struct fl_authority_conf *conf, struct fl__files *ret, 
         fl__files_done(&files);
         return rv;
     }
-    drop_unauthenticated(conf, &files, &files.root_key);
+    identity_files_drop_unrelated_key(conf, &files, &files.root_key);
     *ret = files;
     return FL_OK;
 }
@@ -247,19 +255,18 @@ int fl__files_make_key(const struct fl_authority_conf *conf, const char *name, s
 
     FL_REQUIRE(*slot == NULL);
     if (rv == FL_OK && fl_fs_exists(path)) {
-        return fl_err_set(err, FL_EEXIST, "'%s' is there already: a key is never written over",
-                          path);
+        return fl_err_set(err, FL_EEXIST, "'%s' exists: a key is never overwritten", path);
     }
     if (rv == FL_OK) {
         rv = fl_key_make(&key);
-        rv = rv == FL_OK ? FL_OK : fl_err_set(err, rv, "cannot make a key: %s", fl_strerror(rv));
+        rv = rv == FL_OK ? FL_OK : fl_err_set(err, rv, "cannot create a key: %s", fl_strerror(rv));
     }
     rv = rv == FL_OK ? fl_key_save(key, path, true, err) : rv;
     if (rv != FL_OK) {
         fl_key_unref(key);
         return rv;
     }
-    fl__say(conf, FL_LOG_NOTICE, "made the key %s", path);
+    fl__authority_log(conf, FL_LOG_NOTICE, "created the key %s", path);
     *slot = key;
     return FL_OK;
 }

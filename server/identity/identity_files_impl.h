@@ -1,15 +1,17 @@
 #ifndef FL_SERVER_IDENTITY_FILES_IMPL_H
 #define FL_SERVER_IDENTITY_FILES_IMPL_H
 
-/* The files of an authority (authority.h): what there is, and what has to be made anew. */
+/*
+ * The files of an authority (authority.h): loading, checking, and creating what is missing or due.
+ */
 
 #include "server/identity/authority.h"
 
 #define FL__PATH_MAX 4096
 
 struct fl__files {
-    /* NULL: not there. */
-    struct fl_chain *root; /* the first signs, the others are believed */
+    /* NULL: absent. */
+    struct fl_chain *root; /* the first signs, the others are trusted */
     struct fl_key *root_key;
     struct fl_chain *next_root, *next_intermediate;
     struct fl_key *next_root_key;
@@ -20,43 +22,47 @@ struct fl__files {
 /* STATE_DIR/identity, and a file in it. */
 FL_MUST_CHECK int fl__files_path(char out[FL__PATH_MAX], const struct fl_authority_conf *conf,
                                  const char *name, struct fl_err *err);
-/* FL_ENOENT: no folder; FL_EPERM: somebody else's, or others may look into it. */
+/* FL_ENOENT: no folder; FL_EPERM: it belongs to another user, or other users can access it. */
 FL_MUST_CHECK int fl__files_check_folder(const struct fl_authority_conf *conf, struct fl_err *err);
-/* Make it, in a folder that has to be ours. */
+/* Create it, in a folder that must be ours. */
 FL_MUST_CHECK int fl__files_make_folder(const struct fl_authority_conf *conf, struct fl_err *err);
-/* Read what there is. A root's key that is not that of the root is not there. */
+/* Read the existing files. A root's key that does not match the root is ignored. */
 FL_MUST_CHECK int fl__files_load(const struct fl_authority_conf *conf, struct fl__files *ret,
                                  struct fl_err *err);
 void fl__files_done(struct fl__files *files);
-/* Free, and so wipe, the keys of roots: they are read again when something has to be signed. */
+/* Free, and so wipe, the root keys: they are read again when something has to be signed. */
 void fl__files_drop_root_keys(struct fl__files *files);
-/* Save, and keep a reference in `*slot` instead of what is there. */
+/* Save the chain, and replace the one in `*slot` by a reference to it. */
 FL_MUST_CHECK int fl__files_put_chain(const struct fl_authority_conf *conf, const char *name,
                                       struct fl_chain *chain, struct fl_chain **slot,
                                       struct fl_err *err);
-/* A new key, which must not be there. */
+/* Create a key; its file must not exist. */
 FL_MUST_CHECK int fl__files_make_key(const struct fl_authority_conf *conf, const char *name,
                                      struct fl_key **slot, struct fl_err *err);
 
 /* init.c */
 
-/* Roots and intermediate from nothing, where they are missing. */
+/* Create roots and intermediate where they are missing. */
 FL_MUST_CHECK int fl__files_begin(const struct fl_authority_conf *conf, struct fl__files *files,
                                   int64_t now, struct fl_err *err);
-/* Renew what is due; with `init` what has not begun, too. `*ret_due`: when the next thing is, s. */
+/*
+ * Renew what is due; with `init` also certificates that are not valid yet. `*ret_due`: when the
+ * next renewal is due, s.
+ */
 FL_MUST_CHECK int fl__files_renew(const struct fl_authority_conf *conf, struct fl__files *files,
                                   int64_t now, bool init, int64_t *ret_due, struct fl_err *err);
 /*
- * Does an operator have to bring the root's key, and by when? A text for the log, or "". `out` has
+ * A log text when an operator has to provide the root's key, with the date, or "". `out` has
  * FL_ERR_BUF_SIZE bytes.
  */
-void fl__files_wanted(const struct fl_authority_conf *conf, const struct fl__files *files,
-                      int64_t now, char *out);
-/* The last moment for invitations with the present pin, s; INT64_MAX: no change is coming. */
+void fl__files_root_key_warning(const struct fl_authority_conf *conf, const struct fl__files *files,
+                                int64_t now, char *out);
+/* Until when invitations may use the present pin, s; INT64_MAX: no change of root is planned. */
 int64_t fl__files_switch(const struct fl_authority_conf *conf, const struct fl__files *files);
 FL_MUST_CHECK int fl__random(const struct fl_authority_conf *conf, void *out, size_t len,
                              struct fl_err *err);
 FL_PRINTF(3, 4)
-void fl__say(const struct fl_authority_conf *conf, enum fl_log_level level, const char *fmt, ...);
+void fl__authority_log(const struct fl_authority_conf *conf, enum fl_log_level level,
+                       const char *fmt, ...);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Making and renewing root, intermediate and the server's certificate. The key of the intermediate
- * stays the same when its certificate is renewed, or is signed by another root: so whatever it
- * signed verifies under each of its certificates, and nobody has to be told at the same moment.
+ * Creates and renews root, intermediate and the server's certificate, on the caller's thread. The
+ * key of the intermediate stays the same when its certificate is renewed, or is signed by another
+ * root: so everything it signed verifies under each of its certificates, and clients need not be
+ * updated at the same moment. Does not issue certificates to clients.
  */
 
 #include <inttypes.h>
@@ -30,22 +31,23 @@ static struct fl_cert_info first_of(const struct fl_chain *chain)
     return info;
 }
 
-/* Two thirds of the validity are over. */
-static int64_t due(const struct fl_cert_info *info)
+/* When two thirds of the validity have passed. */
+static int64_t init_due_at(const struct fl_cert_info *info)
 {
     return info->not_before + (info->not_after - info->not_before) / 3 * 2;
 }
 
 /*
- * To be made anew. One that has not begun was made by a clock that was wrong, or ours is: an
- * operator who runs --init says that it is right.
+ * True for a certificate to be renewed. One that is not valid yet was created while a clock was
+ * wrong: an operator who runs --init confirms that the clock is right now.
  */
-static bool is_due(const struct fl_cert_info *info, int64_t now, bool init)
+static bool init_is_due(const struct fl_cert_info *info, int64_t now, bool init)
 {
-    return now >= due(info) || (init && now < info->not_before);
+    return now >= init_due_at(info) || (init && now < info->not_before);
 }
 
-static bool same(const struct fl_chain *a, size_t i, const struct fl_chain *b, size_t k)
+static bool init_same_certificate(const struct fl_chain *a, size_t i, const struct fl_chain *b,
+                                  size_t k)
 {
     struct fl_cert_info x;
     struct fl_cert_info y;
@@ -59,14 +61,15 @@ static bool same(const struct fl_chain *a, size_t i, const struct fl_chain *b, s
            memcmp(x.key, y.key, sizeof(x.key)) == 0;
 }
 
-static void said(const struct fl_authority_conf *conf, const char *what,
-                 const struct fl_chain *chain)
+static void init_log_created(const struct fl_authority_conf *conf, const char *what,
+                             const struct fl_chain *chain)
 {
     struct fl_cert_info info = first_of(chain);
     char ends[FL_WHEN_TEXT];
 
-    fl__say(conf, FL_LOG_NOTICE, "made %s of federation '%s', serial %s, good until %s", what,
-            conf->federation, info.serial_text, fl_when_text(ends, sizeof(ends), info.not_after));
+    fl__authority_log(
+        conf, FL_LOG_NOTICE, "created %s of federation '%s', serial %s, valid until %s", what,
+        conf->federation, info.serial_text, fl_when_text(ends, sizeof(ends), info.not_after));
 }
 
 static int begin_issue(const struct fl_authority_conf *conf, int64_t now, int64_t span,
@@ -89,7 +92,7 @@ static int put_root(const struct fl_authority_conf *conf, const char *name, cons
     rv = rv == FL_OK ? fl_issue_root(key, &issue, &root, err) : rv;
     rv = rv == FL_OK ? fl__files_put_chain(conf, name, root, slot, err) : rv;
     if (rv == FL_OK) {
-        said(conf, what, root);
+        init_log_created(conf, what, root);
     }
     fl_chain_unref(root);
     return rv;
@@ -109,14 +112,14 @@ static int put_intermediate(const struct fl_authority_conf *conf, const char *na
     rv = rv == FL_OK ? fl_issue_intermediate(first, root_key, key, &issue, &chain, err) : rv;
     rv = rv == FL_OK ? fl__files_put_chain(conf, name, chain, slot, err) : rv;
     if (rv == FL_OK) {
-        said(conf, "an intermediate certificate", chain);
+        init_log_created(conf, "an intermediate certificate", chain);
     }
     fl_chain_unref(first);
     fl_chain_unref(chain);
     return rv;
 }
 
-/* Where the root's key is looked for. */
+/* The configured path of the root's key. */
 static int root_key_path(const struct fl_authority_conf *conf, char out[FL__PATH_MAX],
                          struct fl_err *err)
 {
@@ -138,10 +141,11 @@ static int want_root_key(const struct fl_authority_conf *conf, const struct fl__
     rv = root_key_path(conf, path, err);
     return rv != FL_OK
                ? rv
-               : fl_err_set(err, FL_ENOENT,
-                            "%s needs the key of the root, and '%s' is not there or not the key of "
-                            "root.pem: put it there, or say where it is (identity.root_key)",
-                            what, path);
+               : fl_err_set(
+                     err, FL_ENOENT,
+                     "%s needs the key of the root, but '%s' does not exist or is not the key of "
+                     "root.pem: put it there, or configure its path (identity.root_key)",
+                     what, path);
 }
 
 int fl__files_begin(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
@@ -152,12 +156,11 @@ int fl__files_begin(const struct fl_authority_conf *conf, struct fl__files *file
     if (files->root == NULL && files->root_key == NULL &&
         (files->intermediate != NULL || files->intermediate_key != NULL))
     {
-        return fl_err_set(
-            err, FL_EFORMAT,
-            "'%s/identity' has an intermediate, but neither root.pem nor root.key: "
-            "take root.pem from a backup, or move the folder away to begin anew (then "
-            "everybody has to be invited again)",
-            conf->state_dir);
+        return fl_err_set(err, FL_EFORMAT,
+                          "'%s/identity' has an intermediate, but neither root.pem nor root.key: "
+                          "restore root.pem from a backup, or move the folder away to start again "
+                          "(then every client needs a new invitation)",
+                          conf->state_dir);
     }
     if (files->root == NULL && files->root_key == NULL && conf->root_key != NULL) {
         return want_root_key(conf, files, "a new root", err);
@@ -174,7 +177,7 @@ int fl__files_begin(const struct fl_authority_conf *conf, struct fl__files *file
     if (rv == FL_OK && files->intermediate_key == NULL) {
         rv = fl__files_make_key(conf, "intermediate.key", &files->intermediate_key, err);
         if (rv == FL_OK) {
-            fl_chain_unref(files->intermediate); /* of a key that is gone */
+            fl_chain_unref(files->intermediate); /* its key is lost */
             files->intermediate = NULL;
         }
     }
@@ -198,7 +201,7 @@ int fl__files_begin_root(const struct fl_authority_conf *conf, struct fl__files 
     if (files->next_root_key == NULL) {
         rv = fl__files_make_key(conf, "next-root.key", &files->next_root_key, err);
     }
-    /* The intermediate first: with next-root.pem the change has begun. */
+    /* The intermediate first: next-root.pem marks the change as begun. */
     if (rv == FL_OK) {
         struct fl_chain *made = NULL;
         struct fl_issue issue;
@@ -212,7 +215,7 @@ int fl__files_begin_root(const struct fl_authority_conf *conf, struct fl__files 
         rv = rv == FL_OK ? fl__files_put_chain(conf, "next-root.pem", made, &files->next_root, err)
                          : rv;
         if (rv == FL_OK) {
-            said(conf, "the next root", made);
+            init_log_created(conf, "the next root", made);
         }
         fl_chain_unref(made);
     }
@@ -228,11 +231,11 @@ int64_t fl__files_switch(const struct fl_authority_conf *conf, const struct fl__
     }
     planned = first_of(files->next_root).not_before + conf->spans.back_date + conf->spans.leaf +
               conf->spans.grace;
-    /* What it signs would be shorter from here on. */
+    /* From here on the certificates that it signs would be valid for less than planned. */
     return min_s(planned, first_of(files->intermediate).not_after - conf->spans.leaf);
 }
 
-/* Keys keep their place by name: root.key is the key of root.pem, if it is here at all. */
+/* Keys are found by name: root.key is the key of root.pem, if it is present at all. */
 static int move_keys(const struct fl_authority_conf *conf, const struct fl__files *files,
                      struct fl_err *err)
 {
@@ -264,8 +267,8 @@ static int move_keys(const struct fl_authority_conf *conf, const struct fl__file
 }
 
 /*
- * The next root signs from now on. Each step leaves what the steps before it made as it is, so that
- * a crash is followed by all of them once more; next-root.pem goes last.
+ * Put the next root into use. Each step keeps the results of the previous ones, so after a crash
+ * all of them are repeated; next-root.pem is removed last.
  */
 static int take_next_root(const struct fl_authority_conf *conf, struct fl__files *files,
                           struct fl_err *err)
@@ -294,10 +297,10 @@ static int take_next_root(const struct fl_authority_conf *conf, struct fl__files
         }
     }
     if (rv == FL_OK) {
-        fl__say(
+        fl__authority_log(
             conf, FL_LOG_NOTICE,
-            "the next root of federation '%s' signs from now on; the old one is believed for as "
-            "long as its certificates may be used",
+            "the next root of federation '%s' signs from now on; the old one stays trusted "
+            "while its certificates are in use",
             conf->federation);
         fl_chain_unref(files->next_root);
         fl_chain_unref(files->next_intermediate);
@@ -311,7 +314,10 @@ static int take_next_root(const struct fl_authority_conf *conf, struct fl__files
     return rv;
 }
 
-/* The old root is of no use when all that it stands for has been over for the grace. */
+/*
+ * The old root is no longer needed when the last certificate below it has been expired for the
+ * grace.
+ */
 static int64_t old_root_ends(const struct fl_authority_conf *conf, const struct fl__files *files)
 {
     return fl_chain_len(files->root) < 2
@@ -333,12 +339,14 @@ static int renew_roots(const struct fl_authority_conf *conf, struct fl__files *f
         rv = rv == FL_OK ? fl__files_put_chain(conf, "root.pem", only, &files->root, err) : rv;
         fl_chain_unref(only);
         if (rv == FL_OK) {
-            fl__say(conf, FL_LOG_NOTICE, "the old root of federation '%s' is believed no more",
-                    conf->federation);
+            fl__authority_log(conf, FL_LOG_NOTICE,
+                              "the old root of federation '%s' is no longer trusted",
+                              conf->federation);
         }
     }
-    if (rv == FL_OK && is_due(&root, now, init) && files->root_key != NULL &&
-        files->next_root == NULL) {
+    if (rv == FL_OK && init_is_due(&root, now, init) && files->root_key != NULL &&
+        files->next_root == NULL)
+    {
         struct fl_chain *all = NULL;
         struct fl_issue issue;
         size_t n = fl_chain_len(files->root);
@@ -353,7 +361,7 @@ static int renew_roots(const struct fl_authority_conf *conf, struct fl__files *f
         }
         rv = rv == FL_OK ? fl__files_put_chain(conf, "root.pem", all, &files->root, err) : rv;
         if (rv == FL_OK) {
-            said(conf, "the root anew, with the same key,", files->root);
+            init_log_created(conf, "the renewed root, with the same key,", files->root);
         }
         fl_chain_unref(only);
         fl_chain_unref(rest);
@@ -362,8 +370,8 @@ static int renew_roots(const struct fl_authority_conf *conf, struct fl__files *f
     return rv;
 }
 
-/* Is there a root's key to sign it anew, for longer than it is good already? */
-static bool can_be_longer(const struct fl__files *files)
+/* True when the root's key is present and would make it valid for longer. */
+static bool init_root_can_extend(const struct fl__files *files)
 {
     return files->root_key != NULL &&
            first_of(files->root).not_after > first_of(files->intermediate).not_after;
@@ -378,16 +386,16 @@ static int renew_intermediate(const struct fl_authority_conf *conf, struct fl__f
     struct fl_chain *chain = NULL;
     int rv = FL_OK;
 
-    if (files->root_key != NULL && is_due(&info, now, init) &&
-        (now < info.not_before || can_be_longer(files)))
+    if (files->root_key != NULL && init_is_due(&info, now, init) &&
+        (now < info.not_before || init_root_can_extend(files)))
     {
         return put_intermediate(conf, "intermediate.pem", files->root, files->root_key,
                                 files->intermediate_key, now, &files->intermediate, err);
     }
-    if (same(files->intermediate, 1, files->root, 0)) {
+    if (init_same_certificate(files->intermediate, 1, files->root, 0)) {
         return FL_OK;
     }
-    /* The root has new dates: the file ends with the root that counts. */
+    /* The root has new dates: replace it at the end of the file. */
     rv = fl_chain_part(files->intermediate, 0, 1, &first);
     rv = rv == FL_OK ? fl_chain_part(files->root, 0, 1, &root) : rv;
     rv = rv == FL_OK ? fl_chain_join(first, root, &chain) : rv;
@@ -400,8 +408,8 @@ static int renew_intermediate(const struct fl_authority_conf *conf, struct fl__f
     return rv;
 }
 
-static bool server_stands(const struct fl_authority_conf *conf, const struct fl__files *files,
-                          int64_t now)
+static bool init_server_is_current(const struct fl_authority_conf *conf,
+                                   const struct fl__files *files, int64_t now)
 {
     struct fl_cert_info info;
     struct fl_cert_info above = first_of(files->intermediate);
@@ -411,11 +419,12 @@ static bool server_stands(const struct fl_authority_conf *conf, const struct fl_
     }
     info = first_of(files->server);
     if (now < info.not_before && now >= above.not_before) {
-        return false; /* made by a clock that was wrong */
+        return false; /* made while the clock was wrong */
     }
-    return fl_chain_fits(files->server, files->server_key, NULL) == FL_OK && now < due(&info) &&
-           same(files->server, 1, files->intermediate, 0) &&
-           same(files->server, 2, files->root, 0) &&
+    return fl_chain_fits(files->server, files->server_key, NULL) == FL_OK &&
+           now < init_due_at(&info) &&
+           init_same_certificate(files->server, 1, files->intermediate, 0) &&
+           init_same_certificate(files->server, 2, files->root, 0) &&
            fl_chain_has_hosts(files->server, conf->hosts, conf->n_hosts);
 }
 
@@ -426,7 +435,7 @@ static int renew_server(const struct fl_authority_conf *conf, struct fl__files *
     struct fl_chain *chain = NULL;
     int rv = FL_OK;
 
-    if (server_stands(conf, files, now)) {
+    if (init_server_is_current(conf, files, now)) {
         return FL_OK;
     }
     if (files->server_key == NULL) {
@@ -445,7 +454,7 @@ static int renew_server(const struct fl_authority_conf *conf, struct fl__files *
                        &chain, err);
     rv = rv == FL_OK ? fl__files_put_chain(conf, "server.pem", chain, &files->server, err) : rv;
     if (rv == FL_OK) {
-        said(conf, "the server's certificate", chain);
+        init_log_created(conf, "the server's certificate", chain);
     }
     fl_chain_unref(chain);
     return rv;
@@ -457,9 +466,9 @@ int fl__files_renew(const struct fl_authority_conf *conf, struct fl__files *file
     struct fl_cert_info info;
     int rv = FL_OK;
 
-    /* It counts as taken with the first step, so that a crash behind that is gone on from. */
+    /* The switch counts from the first step on, so that after a crash it is completed. */
     if (now >= fl__files_switch(conf, files) ||
-        (files->next_root != NULL && same(files->next_root, 0, files->root, 0)))
+        (files->next_root != NULL && init_same_certificate(files->next_root, 0, files->root, 0)))
     {
         rv = take_next_root(conf, files, err);
     }
@@ -470,15 +479,15 @@ int fl__files_renew(const struct fl_authority_conf *conf, struct fl__files *file
         return rv;
     }
     info = first_of(files->server);
-    *ret_due = min_s(due(&info), fl__files_switch(conf, files));
+    *ret_due = min_s(init_due_at(&info), fl__files_switch(conf, files));
     info = first_of(files->intermediate);
-    *ret_due = can_be_longer(files) ? min_s(*ret_due, due(&info)) : *ret_due;
+    *ret_due = init_root_can_extend(files) ? min_s(*ret_due, init_due_at(&info)) : *ret_due;
     *ret_due = min_s(*ret_due, old_root_ends(conf, files));
     return FL_OK;
 }
 
-void fl__files_wanted(const struct fl_authority_conf *conf, const struct fl__files *files,
-                      int64_t now, char *out)
+void fl__files_root_key_warning(const struct fl_authority_conf *conf, const struct fl__files *files,
+                                int64_t now, char *out)
 {
     struct fl_cert_info info = first_of(files->intermediate);
     struct fl_cert_info root = first_of(files->root);
@@ -491,21 +500,21 @@ void fl__files_wanted(const struct fl_authority_conf *conf, const struct fl__fil
     if (files->root_key != NULL || files->next_root != NULL) {
         return;
     }
-    if (now >= due(&root)) {
+    if (now >= init_due_at(&root)) {
         info = root;
         what = "root";
-    } else if (now < due(&info)) {
+    } else if (now < init_due_at(&info)) {
         return;
     }
     if (root_key_path(conf, path, NULL) != FL_OK) {
         path[0] = '\0';
     }
     (void)snprintf(out, FL_ERR_BUF_SIZE,
-                   "the %s of federation '%s' is good until %s (%s %s), and the key of the root is "
-                   "not on this host: bring it to '%.200s' before, and run fl-serverd --init; else "
-                   "nobody can join or renew any more",
+                   "the %s of federation '%s' expires: valid until %s (%s %s), and the key of the "
+                   "root is not on this host: copy it to '%.200s', and run fl-serverd --init; "
+                   "otherwise clients can no longer join or renew",
                    what, conf->federation, fl_when_text(ends, sizeof(ends), info.not_after),
-                   now < info.not_after ? "in" : "over for",
+                   now < info.not_after ? "in" : "expired for",
                    fl_span_text(left, sizeof(left),
                                 now < info.not_after ? info.not_after - now : now - info.not_after),
                    path);

@@ -1,3 +1,8 @@
+/*
+ * Invitations: validates and stores them, lists them, withdraws them, and matches names with
+ * patterns. Runs on the thread of the authority. Their use is in joining.c.
+ */
+
 #include "server/identity/invitations.h"
 
 #include <inttypes.h>
@@ -9,13 +14,17 @@
 #include "libfl/pki/when.h"
 #include "server/identity/authority_impl.h"
 
-/* Of 16 million prefixes, with FL_INVITATIONS_MAX taken: 8 in a row are as good as never taken. */
+/*
+ * There are 16 million prefixes and at most FL_INVITATIONS_MAX are used: 8 collisions in a row do
+ * not happen.
+ */
 #define PREFIX_TRIES 8
 
 bool fl_invitation_fits(const char *pattern, const char *name)
 {
     const char *star = NULL;
-    const char *from = NULL; /* where in `name` the star's letters end, as far as was tried */
+    const char *from =
+        NULL; /* where in `name` the letters of the last star end in the current attempt */
 
     while (*name != '\0') {
         if (*pattern == '*') {
@@ -42,7 +51,7 @@ static bool is_pattern(const char *name)
     return strpbrk(name, "*?") != NULL;
 }
 
-/* A name with stars and question marks in it. */
+/* A name with stars and question marks. */
 static bool pattern_valid(const char *pattern)
 {
     char plain[FL_IDENTITY_NAME_MAX];
@@ -82,7 +91,7 @@ void fl__labels_free(struct fl_wire_pair *labels, size_t n)
     free(labels);
 }
 
-/* The next text of what was packed; NULL behind the last. */
+/* The next text of packed labels; NULL behind the last. */
 static char *next_text(const char *data, size_t len, size_t *at)
 {
     const char *end = *at < len ? memchr(data + *at, '\0', len - *at) : NULL;
@@ -115,9 +124,10 @@ int fl__labels_unpack(const void *data, size_t len, struct fl_wire_pair **ret, s
     return FL_OK;
 }
 
-/* --- making --- */
+/* --- creating --- */
 
-static int check(struct fl_authority *a, const struct fl_invitation *in, struct fl_err *err)
+static int invitation_check(struct fl_authority *a, const struct fl_invitation *in,
+                            struct fl_err *err)
 {
     char quoted[160];
     char why[FL__AUDIT_TEXT];
@@ -125,13 +135,13 @@ static int check(struct fl_authority *a, const struct fl_invitation *in, struct 
     int rv;
 
     if (in->name == NULL || !pattern_valid(in->name)) {
-        return fl_err_set(
-            err, FL_EINVAL,
-            "%s is no name: 1 to %d of [A-Za-z0-9._-], not starting with a dot or '-'; "
-            "* stands for any letters, ? for one",
-            in->name != NULL ? fl_log_quote(quoted, sizeof(quoted), in->name, strlen(in->name))
-                             : "nothing",
-            FL_IDENTITY_NAME_MAX - 1);
+        return fl_err_set(err, FL_EINVAL,
+                          "invalid name %s: expected 1 to %d of [A-Za-z0-9._-], not starting with "
+                          "a dot or '-'; * stands for any letters, ? for one",
+                          in->name != NULL
+                              ? fl_log_quote(quoted, sizeof(quoted), in->name, strlen(in->name))
+                              : "nothing",
+                          FL_IDENTITY_NAME_MAX - 1);
     }
     if (in->uses > FL_INVITATION_USES_MAX || (in->uses > 1 && !is_pattern(in->name))) {
         return fl_err_set(err, FL_EINVAL,
@@ -148,24 +158,25 @@ static int check(struct fl_authority *a, const struct fl_invitation *in, struct 
     if (is_pattern(in->name)) {
         return FL_OK;
     }
-    rv = fl__denied_by(a, NULL, 0, NULL, in->name, &verb, why, sizeof(why), err);
+    rv = fl__revoked_by(a, NULL, 0, NULL, in->name, &verb, why, sizeof(why), err);
     if (rv == FL_OK && verb == FL_REVOCATION_REVOKED) {
         rv = fl_err_set(err, FL_EPERM,
-                        "the name '%s' is %s, for good: invite that host by another name", in->name,
-                        why);
+                        "the name '%s' is permanently %s: invite that host by another name",
+                        in->name, why);
     }
     return rv;
 }
 
-/* One row; the token goes into `invite`. */
-static int put(struct fl_authority *a, const struct fl_invitation *in, const char *by,
-               int64_t now_ms, int64_t ends_ms, struct fl_invite *invite, struct fl_err *err)
+/* Insert one row; the token goes into `invite`. */
+static int invitation_put(struct fl_authority *a, const struct fl_invitation *in, const char *by,
+                          int64_t now_ms, int64_t ends_ms, struct fl_invite *invite,
+                          struct fl_err *err)
 {
     struct fl_buf labels;
     uint8_t hash[32];
     char prefix[FL_TOKEN_PREFIX_TEXT];
     int rv;
-    int tries;
+    int attempt;
 
     fl_buf_init(&labels, FL_WIRE_LABELS_BYTES);
     rv = in->n_labels <= FL_WIRE_MAX_PAIRS ? fl__labels_pack(in->labels, in->n_labels, &labels)
@@ -175,7 +186,7 @@ static int put(struct fl_authority *a, const struct fl_invitation *in, const cha
         return fl_err_set(err, rv, "the labels of '%s' are more than %d, or than %d bytes: %s",
                           in->name, FL_WIRE_MAX_PAIRS, FL_WIRE_LABELS_BYTES, fl_strerror(rv));
     }
-    for (tries = 0; rv == FL_OK && tries < PREFIX_TRIES; tries++) {
+    for (attempt = 0; rv == FL_OK && attempt < PREFIX_TRIES; attempt++) {
         struct fl_query q;
 
         rv = fl__random(&a->conf, invite->token, sizeof(invite->token), err);
@@ -185,7 +196,7 @@ static int put(struct fl_authority *a, const struct fl_invitation *in, const cha
         }
         (void)fl_token_prefix(invite->token, prefix);
         if (prefix[0] == '-') {
-            continue; /* it is an argument of `flctl uninvite` */
+            continue; /* a leading '-' would be an option of `flctl uninvite` */
         }
         q = fl_db_query(&a->db, FL__SQL_PUT_INVITATION);
         fl_query_text(&q, prefix);
@@ -223,14 +234,14 @@ static int count_room(struct fl_authority *a, size_t n, struct fl_err *err)
     if (rv == FL_OK && (n > FL_INVITATIONS_MAX || have > FL_INVITATIONS_MAX - n)) {
         rv = fl_err_set(err, FL_ELIMIT,
                         "%" PRIu64
-                        " invitations are known and %zu more would be over %d: those that "
-                        "are over are forgotten 30 days later, so wait, or invite by a pattern",
+                        " invitations exist and %zu more would exceed the limit of %d: expired "
+                        "ones are deleted after 30 days, so wait, or invite by a pattern",
                         have, n, FL_INVITATIONS_MAX);
     }
     return rv;
 }
 
-static void begin_line(const struct fl_authority *a, struct fl_invite *invite)
+static void invitation_begin_line(const struct fl_authority *a, struct fl_invite *invite)
 {
     struct fl_cert_info root;
 
@@ -246,21 +257,21 @@ static int64_t ends_of(const struct fl_authority *a, const struct fl_invitation 
     int64_t valid = in->valid_ms > 0 ? in->valid_ms : a->conf.spans.token * 1000;
     int64_t change = fl__files_switch(&a->conf, &a->files);
 
-    /* With the next root the pin in the line is another one. */
+    /* The next root changes the pin in the line. */
     return change < INT64_MAX / 1000 && change * 1000 < now_ms + valid ? change * 1000
                                                                        : now_ms + valid;
 }
 
-static int tell(struct fl_authority *a, const struct fl_invitation *in, size_t n,
-                const uint8_t *tokens, int64_t now_ms, fl_invited_cb *cb, void *ctx,
-                struct fl_err *err)
+static int invitation_report(struct fl_authority *a, const struct fl_invitation *in, size_t n,
+                             const uint8_t *tokens, int64_t now_ms, fl_invited_cb *cb, void *ctx,
+                             struct fl_err *err)
 {
     char line[FL_INVITE_MAX];
     struct fl_invite invite;
     size_t i;
     int rv = FL_OK;
 
-    begin_line(a, &invite);
+    invitation_begin_line(a, &invite);
     for (i = 0; i < n && rv == FL_OK; i++) {
         struct fl_invited invited = {.line = line, .ends_ms = ends_of(a, &in[i], now_ms)};
 
@@ -295,24 +306,25 @@ int fl_authority_invite(struct fl_authority *authority, const struct fl_invitati
         return rv;
     }
     for (i = 0; i < n && rv == FL_OK; i++) {
-        rv = check(authority, &invitations[i], err);
-        rv = rv == FL_OK ? put(authority, &invitations[i], by, now_ms,
-                               ends_of(authority, &invitations[i], now_ms), &invite, err)
+        rv = invitation_check(authority, &invitations[i], err);
+        rv = rv == FL_OK ? invitation_put(authority, &invitations[i], by, now_ms,
+                                          ends_of(authority, &invitations[i], now_ms), &invite, err)
                          : rv;
         if (rv != FL_OK && n > 1) {
-            (void)fl_err_wrap(err, rv, "number %zu of %zu, none of which was made", i + 1, n);
+            (void)fl_err_wrap(err, rv, "number %zu of %zu, no invitation was created", i + 1, n);
         }
         (void)memcpy(tokens + i * FL_TOKEN_SIZE, invite.token, FL_TOKEN_SIZE);
     }
     rv = fl__authority_end(authority, rv, err);
-    rv = rv == FL_OK ? tell(authority, invitations, n, tokens, now_ms, cb, ctx, err) : rv;
+    rv = rv == FL_OK ? invitation_report(authority, invitations, n, tokens, now_ms, cb, ctx, err)
+                     : rv;
     explicit_bzero(tokens, n * FL_TOKEN_SIZE);
     free(tokens);
     fl_invite_done(&invite);
     return rv;
 }
 
-/* --- those that there are --- */
+/* --- listing --- */
 
 const char *fl_invitation_state_text(enum fl_invitation_state state)
 {
@@ -364,8 +376,9 @@ int fl_authority_invitations(struct fl_authority *authority, int64_t now_ms, fl_
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
-static int withdraw(struct fl_authority *a, const char *prefix, const char *by, int64_t now_ms,
-                    char *ret_name, uint32_t *ret_used, struct fl_err *err)
+static int invitation_withdraw(struct fl_authority *a, const char *prefix, const char *by,
+                               int64_t now_ms, char *ret_name, uint32_t *ret_used,
+                               struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_FIND_INVITATION);
     char result[64];
@@ -384,11 +397,12 @@ static int withdraw(struct fl_authority *a, const char *prefix, const char *by, 
     }
     fl_query_reset(&q);
     if (rv != FL_OK) {
-        return rv != FL_ENOENT ? rv
-                               : fl_err_set(err, rv,
-                                            "no invitation begins with '%.16s': flctl invitations "
-                                            "--all lists them",
-                                            prefix);
+        return rv != FL_ENOENT
+                   ? rv
+                   : fl_err_set(
+                         err, rv,
+                         "no invitation begins with '%.16s': flctl invitations --all lists them",
+                         prefix);
     }
     q = fl_db_query(&a->db, FL__SQL_WITHDRAW);
     fl_query_u64(&q, (uint64_t)now_ms);
@@ -407,6 +421,6 @@ int fl_authority_withdraw(struct fl_authority *authority, const char *prefix, co
     if (rv != FL_OK) {
         return rv;
     }
-    rv = withdraw(authority, prefix, by, now_ms, ret_name, ret_used, err);
+    rv = invitation_withdraw(authority, prefix, by, now_ms, ret_name, ret_used, err);
     return fl__authority_end(authority, rv, err);
 }

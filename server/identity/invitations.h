@@ -2,11 +2,11 @@
 #define FL_SERVER_IDENTITY_INVITATIONS_H
 
 /*
- * Invitations: a line that lets a client, or several, join. Of its token a hash is stored; the line
- * is told once. An invitation is for a name, or for a pattern, where * stands for any letters and ?
- * for one.
+ * Invitations: a line that lets one client, or several, join. The hash of its token is stored; the
+ * line itself is returned only once. An invitation is for a name, or for a pattern, where * stands
+ * for any letters and ? for one.
  *
- * Limits: FL_INVITATIONS_MAX are known at a time; one that is over is forgotten after 30 days.
+ * Limits: at most FL_INVITATIONS_MAX are stored; an expired one is deleted after 30 days.
  */
 
 #include "libfl/pki/invitation.h"
@@ -21,24 +21,24 @@
 struct fl_invitation {
     const char *name; /* or pattern */
     const struct fl_wire_pair *labels;
-    size_t n_labels;  /* FL_WIRE_LABELS_BYTES in all */
+    size_t n_labels;  /* at most FL_WIRE_LABELS_BYTES in all */
     uint32_t uses;    /* 0: 1 */
     int64_t valid_ms; /* 0: as configured */
 };
 
 struct fl_invited {
-    const char *line; /* a secret, wiped after the call; prefix is not */
+    const char *line; /* secret, wiped after the call; prefix is not secret */
     char prefix[FL_TOKEN_PREFIX_TEXT];
     int64_t ends_ms;
 };
 
-/* An error of it ends the telling, not the invitations: they are on disk. */
+/* An error ends the calls; the invitations are stored anyway. */
 typedef int fl_invited_cb(void *ctx, size_t i, const struct fl_invited *invited);
 
 /*
- * Make `n` invitations in one transaction, all or none, then tell each. `by` is who asked, for the
- * audit. FL_EINVAL: a name, label or number, with its place; FL_ELIMIT: too many; FL_EPERM: the
- * name is revoked.
+ * Create `n` invitations in one transaction, all or none, then call `cb` for each. `by`: the
+ * requester, for the audit. FL_EINVAL: a name, label or number, with its position; FL_ELIMIT: too
+ * many; FL_EPERM: the name is revoked.
  */
 FL_MUST_CHECK int fl_authority_invite(struct fl_authority *authority,
                                       const struct fl_invitation *invitations, size_t n,
@@ -67,20 +67,23 @@ struct fl_invitation_info {
 };
 
 /*
- * Oldest first; `info` is valid during the call, an error of which ends the telling. Do not change
+ * Oldest first; `info` is valid during the call, an error of `cb` ends the iteration. Do not change
  * the authority meanwhile.
  */
 typedef int fl_invitation_cb(void *ctx, const struct fl_invitation_info *info);
 FL_MUST_CHECK int fl_authority_invitations(struct fl_authority *authority, int64_t now_ms,
                                            fl_invitation_cb *cb, void *ctx, struct fl_err *err);
 
-/* Nobody joins by it any more. FL_ENOENT: none begins so. `*ret_used`: how many joined before. */
+/*
+ * Ends the validity of an invitation. FL_ENOENT: no invitation has this prefix. `*ret_used`: how
+ * many clients joined by it before.
+ */
 FL_MUST_CHECK int fl_authority_withdraw(struct fl_authority *authority, const char *prefix,
                                         const char *by, int64_t now_ms,
                                         char ret_name[FL_IDENTITY_NAME_MAX], uint32_t *ret_used,
                                         struct fl_err *err);
 
-/* Does `name` fit `pattern`? Pure. */
+/* True when `name` matches `pattern`. Pure. */
 bool fl_invitation_fits(const char *pattern, const char *name);
 
 #endif

@@ -1,3 +1,9 @@
+/*
+ * Issues certificates: checks the clock, the limits and the owner of the name, signs, and stores
+ * the certificate. Shared by joining.c and reissue.c, which decide whether a peer gets one. Runs on
+ * the thread of the authority.
+ */
+
 #include "server/identity/issuing_impl.h"
 
 #include <stdio.h>
@@ -89,7 +95,7 @@ int fl_joined_wire(const struct fl_chain *chain, struct fl_wire_chain *ret)
     return rv;
 }
 
-/* A server whose clock is wrong gives nobody a certificate that others cannot use. */
+/* A server with a wrong clock must not issue certificates that others cannot use. */
 static int check_clock(const struct fl_authority *a, int64_t now, struct fl_err *err)
 {
     struct fl_cert_info info;
@@ -101,18 +107,17 @@ static int check_clock(const struct fl_authority *a, int64_t now, struct fl_err 
     if (now >= info.not_before) {
         return FL_OK;
     }
-    return fl_err_set(
-        err, FL_EPERM,
-        "the server's clock says %s, which is %s before its own certificate began (%s): "
-        "its clock is wrong, set it (timedatectl)",
-        fl_when_text(clock, sizeof(clock), now),
-        fl_span_text(by, sizeof(by), info.not_before - now),
-        fl_when_text(begins, sizeof(begins), info.not_before));
+    return fl_err_set(err, FL_EPERM,
+                      "the server's clock says %s, which is %s before its own certificate becomes "
+                      "valid (%s): the clock is wrong, set it (timedatectl)",
+                      fl_when_text(clock, sizeof(clock), now),
+                      fl_span_text(by, sizeof(by), info.not_before - now),
+                      fl_when_text(begins, sizeof(begins), info.not_before));
 }
 
-static int write_down(struct fl_authority *a, const struct fl__wanted *wanted, int64_t now_ms,
-                      const struct fl_chain *chain, const struct fl_cert_info *info,
-                      struct fl_err *err)
+static int certificate_store(struct fl_authority *a, const struct fl__wanted *wanted,
+                             int64_t now_ms, const struct fl_chain *chain,
+                             const struct fl_cert_info *info, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_PUT_CERTIFICATE);
     struct fl_buf der;
@@ -161,11 +166,11 @@ int fl__issue(struct fl_authority *a, const struct fl__wanted *wanted, int64_t n
     fl_chain_info(ret->chain, 0, ret_info);
     ret->roots = fl_chain_ref(a->roots);
     (void)snprintf(ret->name, sizeof(ret->name), "%s", wanted->name);
-    return write_down(a, wanted, now_ms, ret->chain, ret_info, err);
+    return certificate_store(a, wanted, now_ms, ret->chain, ret_info, err);
 }
 
-int fl__give_again(struct fl_authority *a, const struct fl__certificate *certificate,
-                   struct fl_joined *ret, struct fl_err *err)
+int fl__issued_before(struct fl_authority *a, const struct fl__certificate *certificate,
+                      struct fl_joined *ret, struct fl_err *err)
 {
     struct fl_der der = {.data = certificate->der.data, .len = certificate->der.len};
     struct fl_chain *leaf = NULL;
@@ -199,11 +204,10 @@ int fl__check_burst(struct fl_authority *a, const char *name, int64_t now_ms, st
     n = rv == FL_OK ? fl_column_u64(&q) : 0;
     fl_query_reset(&q);
     if (rv == FL_OK && n >= FL__NAME_BURST) {
-        rv =
-            fl_err_set(err, FL_EAGAIN,
-                       "'%s' was given %llu certificates within %s: that is not renewing, look why "
-                       "they do not arrive",
-                       name, (unsigned long long)n, fl_span_text(text, sizeof(text), span / 1000));
+        rv = fl_err_set(err, FL_EAGAIN,
+                        "'%s' got %llu certificates within %s, refused: that is more than renewal "
+                        "needs, check why they do not reach the client",
+                        name, (unsigned long long)n, fl_span_text(text, sizeof(text), span / 1000));
     }
     return rv;
 }
@@ -219,11 +223,10 @@ int fl__check_key(struct fl_authority *a, const uint8_t *key, const char *name, 
     fl_query_u64(&q, (uint64_t)(now_ms / 1000 - a->conf.spans.grace));
     rv = fl_query_next(&q, err);
     if (rv == FL_OK) {
-        rv = fl_err_set(
-            err, FL_EEXIST,
-            "this key is that of '%s': one key has one name; '%s' needs a key of its own, "
-            "which another state folder gets",
-            fl_column_text(&q), name);
+        rv = fl_err_set(err, FL_EEXIST,
+                        "this key is in use by '%s' and a key has only one name: '%s' needs a key "
+                        "of its own, use another state folder",
+                        fl_column_text(&q), name);
     }
     fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
@@ -261,9 +264,8 @@ int fl__check_name(struct fl_authority *a, const char *name, const uint8_t *key,
     }
     return fl_err_set(
         err, FL_EEXIST,
-        "the name '%s' is taken by another key (%.8s…, certificate of %s): if its host "
-        "was installed anew, run on the server: flctl invite %s; else join by another "
-        "name",
+        "the name '%s' is taken by another key (%.8s…, certificate of %s): if its host was "
+        "reinstalled, run on the server: flctl invite %s; otherwise join by another name",
         name, fl_hex(hex, holder, sizeof(holder)),
         fl_when_text(since, sizeof(since), issued_ms / 1000), name);
 }

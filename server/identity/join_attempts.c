@@ -1,3 +1,8 @@
+/*
+ * Rate limit of refused joins, by address. Pure; the caller's thread. Decides only what is logged
+ * and when a wrong token is refused without a lookup.
+ */
+
 #include "server/identity/join_attempts_impl.h"
 
 #include <arpa/inet.h>
@@ -19,7 +24,7 @@ void fl__address(const char *peer, char out[FL__ADDRESS_TEXT])
         begin = peer + 1;
         len = (size_t)(strchr(peer, ']') - begin);
     } else if (end != NULL && strchr(peer, ':') == end) {
-        len = (size_t)(end - peer); /* v4 or a name, and a port */
+        len = (size_t)(end - peer); /* IPv4 or a name, and a port */
     }
     (void)snprintf(text, sizeof(text), "%.*s", (int)(len < sizeof(text) ? len : sizeof(text) - 1),
                    begin);
@@ -42,17 +47,19 @@ void fl__address(const char *peer, char out[FL__ADDRESS_TEXT])
     }
 }
 
-/* Its place; one that is not known takes a free one, or that of the one heard of longest ago. */
-static struct fl__join_attempt *find(struct fl__join_attempts *tries, const char *peer,
-                                     int64_t now_ms)
+/*
+ * The entry of the peer's address; a new one replaces a free entry or the least recently used one.
+ */
+static struct fl__join_attempt *attempts_find(struct fl__join_attempts *attempts, const char *peer,
+                                              int64_t now_ms)
 {
-    struct fl__join_attempt *oldest = &tries->list[0];
+    struct fl__join_attempt *oldest = &attempts->list[0];
     char address[FL__ADDRESS_TEXT] = "";
     size_t i;
 
     fl__address(peer, address);
     for (i = 0; i < FL__JOIN_ATTEMPTS; i++) {
-        struct fl__join_attempt *t = &tries->list[i];
+        struct fl__join_attempt *t = &attempts->list[i];
 
         if (strcmp(t->address, address) == 0) {
             t->heard_ms = now_ms;
@@ -63,22 +70,22 @@ static struct fl__join_attempt *find(struct fl__join_attempts *tries, const char
             oldest = t;
         }
     }
-    if (oldest->untold > 0) {
-        tries->untold += oldest->untold;
-        tries->untold_addresses++;
+    if (oldest->unlogged > 0) {
+        attempts->unlogged += oldest->unlogged;
+        attempts->unlogged_addresses++;
     }
     *oldest = (struct fl__join_attempt){
-        .heard_ms = now_ms, .full_ms = now_ms, .told_ms = now_ms - FL__JOIN_ATTEMPTS_HOUR};
+        .heard_ms = now_ms, .full_ms = now_ms, .logged_ms = now_ms - FL__JOIN_ATTEMPTS_HOUR};
     (void)memcpy(oldest->address, address, sizeof(address));
     return oldest;
 }
 
-bool fl__join_attempts_wrong(struct fl__join_attempts *tries, const char *peer, int64_t now_ms,
+bool fl__join_attempts_wrong(struct fl__join_attempts *attempts, const char *peer, int64_t now_ms,
                              int64_t *ret_wait_ms)
 {
-    struct fl__join_attempt *t = find(tries, peer, now_ms);
+    struct fl__join_attempt *t = attempts_find(attempts, peer, now_ms);
 
-    /* A clock that was set back makes nobody wait for longer than a burst takes. */
+    /* After the clock was set back no peer waits longer than a full burst takes. */
     if (t->full_ms < now_ms ||
         t->full_ms > now_ms + FL__JOIN_ATTEMPTS_BURST * FL__JOIN_ATTEMPTS_ONE_MS) {
         t->full_ms = t->full_ms < now_ms
@@ -93,61 +100,61 @@ bool fl__join_attempts_wrong(struct fl__join_attempts *tries, const char *peer, 
     return true;
 }
 
-bool fl__join_attempts_tell(struct fl__join_attempts *tries, const char *peer, int64_t now_ms,
-                            uint32_t *ret_before)
+bool fl__join_attempts_log(struct fl__join_attempts *attempts, const char *peer, int64_t now_ms,
+                           uint32_t *ret_before)
 {
-    struct fl__join_attempt *t = find(tries, peer, now_ms);
+    struct fl__join_attempt *t = attempts_find(attempts, peer, now_ms);
 
-    if (now_ms - tries->hour_ms >= FL__JOIN_ATTEMPTS_HOUR || now_ms < tries->hour_ms) {
-        tries->hour_ms = now_ms;
-        tries->lines = 0;
+    if (now_ms - attempts->hour_ms >= FL__JOIN_ATTEMPTS_HOUR || now_ms < attempts->hour_ms) {
+        attempts->hour_ms = now_ms;
+        attempts->lines = 0;
     }
-    if ((now_ms - t->told_ms < FL__JOIN_ATTEMPTS_HOUR && now_ms >= t->told_ms) ||
-        tries->lines >= FL_AUDIT_REFUSALS)
+    if ((now_ms - t->logged_ms < FL__JOIN_ATTEMPTS_HOUR && now_ms >= t->logged_ms) ||
+        attempts->lines >= FL_AUDIT_REFUSALS)
     {
-        t->untold += t->untold < UINT32_MAX;
+        t->unlogged += t->unlogged < UINT32_MAX;
         return false;
     }
-    tries->lines++;
-    *ret_before = t->untold;
-    t->untold = 0;
-    t->told_ms = now_ms;
+    attempts->lines++;
+    *ret_before = t->unlogged;
+    t->unlogged = 0;
+    t->logged_ms = now_ms;
     return true;
 }
 
-bool fl__join_attempts_untold(struct fl__join_attempts *tries, int64_t now_ms, bool all,
-                              char address[FL__ADDRESS_TEXT], uint32_t *ret_n)
+bool fl__join_attempts_unlogged(struct fl__join_attempts *attempts, int64_t now_ms, bool all,
+                                char address[FL__ADDRESS_TEXT], uint32_t *ret_n)
 {
     size_t i;
 
-    if (tries->lines >= FL_AUDIT_REFUSALS && !all) {
-        return false; /* their hour comes */
+    if (attempts->lines >= FL_AUDIT_REFUSALS && !all) {
+        return false; /* the hour has not passed yet */
     }
     for (i = 0; i < FL__JOIN_ATTEMPTS; i++) {
-        struct fl__join_attempt *t = &tries->list[i];
+        struct fl__join_attempt *t = &attempts->list[i];
 
-        if (t->untold == 0 || (!all && now_ms - t->told_ms < FL__JOIN_ATTEMPTS_HOUR)) {
+        if (t->unlogged == 0 || (!all && now_ms - t->logged_ms < FL__JOIN_ATTEMPTS_HOUR)) {
             continue;
         }
-        if (tries->lines >= FL_AUDIT_REFUSALS) {
-            tries->untold += t->untold; /* one line for all that are left */
-            tries->untold_addresses++;
-            t->untold = 0;
+        if (attempts->lines >= FL_AUDIT_REFUSALS) {
+            attempts->unlogged += t->unlogged; /* one entry sums up the rest */
+            attempts->unlogged_addresses++;
+            t->unlogged = 0;
             continue;
         }
         (void)memcpy(address, t->address, FL__ADDRESS_TEXT);
-        *ret_n = t->untold;
-        t->untold = 0;
-        t->told_ms = now_ms;
-        tries->lines++;
+        *ret_n = t->unlogged;
+        t->unlogged = 0;
+        t->logged_ms = now_ms;
+        attempts->lines++;
         return true;
     }
-    if (tries->untold == 0) {
+    if (attempts->unlogged == 0) {
         return false;
     }
     address[0] = '\0';
-    *ret_n = tries->untold;
-    tries->untold = 0;
-    tries->untold_addresses = 0;
+    *ret_n = attempts->unlogged;
+    attempts->unlogged = 0;
+    attempts->unlogged_addresses = 0;
     return true;
 }

@@ -2,12 +2,12 @@
 #define FL_SERVER_IDENTITY_TRIES_IMPL_H
 
 /*
- * Wrong tokens, counted for each address. A right token is never refused for them, so that nobody
- * locks others out who share his address; 144 random bits need no protection against guessing. What
- * the budget saves is work, lines and log. Pure.
+ * Wrong tokens, counted by address. They never cause the refusal of a valid token, so that peers
+ * which share an address cannot lock each other out; 144 random bits need no protection against
+ * guessing. The limit saves work, audit entries and log lines. Pure.
  *
- * An address is one of IPv4, or a /64 of IPv6, as whoever has one address there has all of them.
- * Limits: FL__JOIN_ATTEMPTS addresses; the one that was heard of longest ago makes room.
+ * An address is one of IPv4, or a /64 of IPv6, since a host there usually has all of it. Limits:
+ * FL__JOIN_ATTEMPTS addresses; the least recently used one is replaced.
  */
 
 #include <stdbool.h>
@@ -16,42 +16,43 @@
 
 #define FL__JOIN_ATTEMPTS        1024
 #define FL__JOIN_ATTEMPTS_BURST  20
-#define FL__JOIN_ATTEMPTS_ONE_MS 6000 /* one comes back: ten in a minute */
+#define FL__JOIN_ATTEMPTS_ONE_MS 6000 /* one attempt is regained per this time: ten in a minute */
 #define FL__JOIN_ATTEMPTS_HOUR   (INT64_C(3600) * 1000)
-/* Room for an address as text: without its port, a /64 with its length. */
+/* Size of an address as text: without its port, a /64 with its length. */
 #define FL__ADDRESS_TEXT 64
 
 struct fl__join_attempt {
     char address[FL__ADDRESS_TEXT]; /* "": free */
     int64_t heard_ms;
-    int64_t full_ms; /* when all of the burst is there again */
-    int64_t told_ms; /* when its last line was written */
-    uint32_t untold; /* refusals since */
+    int64_t full_ms;   /* when the full burst is available again */
+    int64_t logged_ms; /* time of its last audit entry */
+    uint32_t unlogged; /* refusals since then */
 };
 
 struct fl__join_attempts {
     struct fl__join_attempt list[FL__JOIN_ATTEMPTS];
-    int64_t hour_ms; /* lines of refusals are counted from here on */
+    int64_t hour_ms; /* start of the hour in which audit entries are counted */
     uint32_t lines;
-    uint32_t untold, untold_addresses; /* of addresses that made room, or got no line */
+    uint32_t unlogged,
+        unlogged_addresses; /* of replaced addresses, and of those without an entry */
 };
 
-/* "10.0.0.5", "2001:db8::/64"; what is no address stays as it is, cut. */
+/* Writes the address: 10.0.0.5, 2001:db8::/64; other texts are copied, truncated. */
 void fl__address(const char *peer, char out[FL__ADDRESS_TEXT]);
-/* A wrong token of `peer`. False: it has no more of them; `*ret_wait_ms` until the next. */
-bool fl__join_attempts_wrong(struct fl__join_attempts *tries, const char *peer, int64_t now_ms,
+/* A wrong token of `peer`. False: it has no attempts left; `*ret_wait_ms` until the next. */
+bool fl__join_attempts_wrong(struct fl__join_attempts *attempts, const char *peer, int64_t now_ms,
                              int64_t *ret_wait_ms);
 /*
- * A refusal of `peer` for whatever reason. True: it is worth a line; then `*ret_before` refusals of
- * it were counted since its last line.
+ * A refusal of `peer` for any reason. True: write an audit entry; then `*ret_before` refusals of it
+ * were counted since its last one.
  */
-bool fl__join_attempts_tell(struct fl__join_attempts *tries, const char *peer, int64_t now_ms,
-                            uint32_t *ret_before);
+bool fl__join_attempts_log(struct fl__join_attempts *attempts, const char *peer, int64_t now_ms,
+                           uint32_t *ret_before);
 /*
- * One that was counted for more than an hour and has no line, or with `all` any: true, and it is
- * counted no more. `address` "": `*ret_n` refusals of several.
+ * Take a count that is older than an hour, with `all` any: true, and its count is reset. `address`
+ * "": `*ret_n` refusals of several addresses.
  */
-bool fl__join_attempts_untold(struct fl__join_attempts *tries, int64_t now_ms, bool all,
-                              char address[FL__ADDRESS_TEXT], uint32_t *ret_n);
+bool fl__join_attempts_unlogged(struct fl__join_attempts *attempts, int64_t now_ms, bool all,
+                                char address[FL__ADDRESS_TEXT], uint32_t *ret_n);
 
 #endif

@@ -1,3 +1,9 @@
+/*
+ * Join: finds the invitation of a token, checks it and the wanted name, and issues a certificate in
+ * one transaction with the use of the invitation and the audit entry. Runs on the thread of the
+ * authority.
+ */
+
 #include "server/identity/joining.h"
 
 #include <stdio.h>
@@ -18,7 +24,7 @@ struct invitation {
     struct fl_buf labels;
 };
 
-/* Not a question of how many bytes are equal. */
+/* Constant time. */
 static bool equal_hash(const uint8_t *a, const void *b, size_t len)
 {
     const uint8_t *p = b;
@@ -32,8 +38,8 @@ static bool equal_hash(const uint8_t *a, const void *b, size_t len)
 }
 
 /* FL_ENOENT: no such token. `ret->labels` is owned on FL_OK. */
-static int find(struct fl_authority *a, const uint8_t *token, struct invitation *ret,
-                struct fl_err *err)
+static int join_find_invitation(struct fl_authority *a, const uint8_t *token,
+                                struct invitation *ret, struct fl_err *err)
 {
     struct fl_query q;
     uint8_t hash[32];
@@ -79,13 +85,12 @@ static int wrong_token(struct fl_authority *a, const struct fl_joining *join, in
     char address[FL__ADDRESS_TEXT];
     int64_t wait_ms = 0;
 
-    if (!fl__join_attempts_wrong(&a->tries, join->address, now_ms, &wait_ms)) {
+    if (!fl__join_attempts_wrong(&a->attempts, join->address, now_ms, &wait_ms)) {
         fl__address(join->address, address);
-        return fl_err_set(
-            err, FL_EAGAIN,
-            "too many wrong tokens from %s: one more is heard in %lld s; a line that is "
-            "right is heard at once",
-            address, (long long)(wait_ms / 1000 + 1));
+        return fl_err_set(err, FL_EAGAIN,
+                          "too many wrong tokens from %s: the next attempt is accepted in %lld s; "
+                          "a valid token is accepted at once",
+                          address, (long long)(wait_ms / 1000 + 1));
     }
     return fl_err_set(
         err, FL_ENOENT,
@@ -93,35 +98,35 @@ static int wrong_token(struct fl_authority *a, const struct fl_joining *join, in
         "the server: flctl invite NAME)");
 }
 
-static const char *ask_again(const struct invitation *in)
+static const char *reinvite_name(const struct invitation *in)
 {
     return strpbrk(in->name, "*?") == NULL ? in->name : "NAME";
 }
 
-static int check_open(const struct invitation *in, int64_t now_ms, struct fl_err *err)
+static int join_check_open(const struct invitation *in, int64_t now_ms, struct fl_err *err)
 {
     char when[FL_WHEN_TEXT];
     char span[FL_WHEN_TEXT];
 
     if (in->withdrawn_ms != 0) {
-        return fl_err_set(
-            err, FL_EREFUSED,
-            "this invitation (%s) was withdrawn at %s: for a new one run on the server: "
-            "flctl invite %s",
-            in->prefix, fl_when_text(when, sizeof(when), in->withdrawn_ms / 1000), ask_again(in));
+        return fl_err_set(err, FL_EREFUSED,
+                          "this invitation (%s) was withdrawn at %s: for a new one run on the "
+                          "server: flctl invite %s",
+                          in->prefix, fl_when_text(when, sizeof(when), in->withdrawn_ms / 1000),
+                          reinvite_name(in));
     }
     if (in->ends_ms <= now_ms) {
-        return fl_err_set(
-            err, FL_EREFUSED,
-            "this invitation (%s) ended at %s, %s ago by the server's clock: for a new "
-            "one run on the server: flctl invite %s",
-            in->prefix, fl_when_text(when, sizeof(when), in->ends_ms / 1000),
-            fl_span_text(span, sizeof(span), (now_ms - in->ends_ms) / 1000), ask_again(in));
+        return fl_err_set(err, FL_EREFUSED,
+                          "this invitation (%s) expired at %s, %s ago by the server's clock: for a "
+                          "new one run on the server: flctl invite %s",
+                          in->prefix, fl_when_text(when, sizeof(when), in->ends_ms / 1000),
+                          fl_span_text(span, sizeof(span), (now_ms - in->ends_ms) / 1000),
+                          reinvite_name(in));
     }
     return FL_OK;
 }
 
-/* The name that it would be; "" is the one of the invitation. */
+/* The name to join by; `wanted` "": the name of the invitation. */
 static int choose_name(const struct invitation *in, const char *wanted, char *out,
                        struct fl_err *err)
 {
@@ -129,22 +134,21 @@ static int choose_name(const struct invitation *in, const char *wanted, char *ou
 
     if (wanted[0] == '\0' && pattern) {
         return fl_err_set(err, FL_EINVAL,
-                          "this invitation is for any of '%s': say which, fl-clientd --join --name "
-                          "NAME",
+                          "this invitation is for any name like '%s': choose one with fl-clientd "
+                          "--join --name NAME",
                           in->name);
     }
     if (wanted[0] != '\0' && !fl_name_allowed(wanted)) {
-        return fl_err_set(err, FL_EINVAL,
-                          "the wanted name is no name: 1 to %d of [A-Za-z0-9._-], not starting "
-                          "with a dot or '-'",
-                          FL_IDENTITY_NAME_MAX - 1);
+        return fl_err_set(
+            err, FL_EINVAL,
+            "invalid name: expected 1 to %d of [A-Za-z0-9._-], not starting with a dot or '-'",
+            FL_IDENTITY_NAME_MAX - 1);
     }
     if (wanted[0] != '\0' && !fl_invitation_fits(in->name, wanted)) {
-        return fl_err_set(
-            err, FL_EREFUSED,
-            "this invitation is for '%s', and '%s' was asked for: join by a name that "
-            "it is for, or run on the server: flctl invite %s",
-            in->name, wanted, wanted);
+        return fl_err_set(err, FL_EREFUSED,
+                          "this invitation is for '%s', but '%s' was requested: join by a name "
+                          "that it is for, or run on the server: flctl invite %s",
+                          in->name, wanted, wanted);
     }
     return fl_str_copy(out, FL_IDENTITY_NAME_MAX, wanted[0] != '\0' ? wanted : in->name);
 }
@@ -168,27 +172,25 @@ static int used_up(struct fl_authority *a, const struct invitation *in, struct f
         return rv;
     }
     if (in->uses > 1) {
-        return fl_err_set(
-            err, FL_EREFUSED,
-            "this invitation (%s) was used by %u other keys, as often as it may be: for "
-            "a new one run on the server: flctl invite %s",
-            in->prefix, in->used, ask_again(in));
+        return fl_err_set(err, FL_EREFUSED,
+                          "this invitation (%s) is used up, by %u other keys: for a new one run on "
+                          "the server: flctl invite %s",
+                          in->prefix, in->used, reinvite_name(in));
     }
     return fl_err_set(
         err, FL_EREFUSED,
-        "this invitation (%s) was used by another key, for '%s' at %s: if that was not "
-        "you, tell whoever runs the server (flctl evict %s); for a new one: flctl invite "
-        "%s",
-        in->prefix, name, fl_when_text(when, sizeof(when), at_ms / 1000), name, ask_again(in));
+        "this invitation (%s) was used by another key, for '%s' at %s: if that was not you, inform "
+        "the operator of the server (flctl evict %s); for a new one: flctl invite %s",
+        in->prefix, name, fl_when_text(when, sizeof(when), at_ms / 1000), name, reinvite_name(in));
 }
 
 /*
- * Has this key joined by this invitation before? FL_ENOENT: no. Else it is given what it was given,
- * if that is still good; `*ret_over`: it is not, and may be issued anew for the same use.
+ * FL_ENOENT: this key has not joined by this invitation. Otherwise it gets the same certificate, if
+ * that is still valid; `*ret_over`: it is not, and may be reissued for the same use.
  */
-static int given_before(struct fl_authority *a, const struct invitation *in, const uint8_t *key,
-                        const char *name, int64_t now_ms, struct fl_joined *ret, bool *ret_over,
-                        struct fl_err *err)
+static int join_issued_before(struct fl_authority *a, const struct invitation *in,
+                              const uint8_t *key, const char *name, int64_t now_ms,
+                              struct fl_joined *ret, bool *ret_reissue, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_USE);
     struct fl__certificate certificate = {0};
@@ -198,7 +200,7 @@ static int given_before(struct fl_authority *a, const struct invitation *in, con
     size_t len = 0;
     int rv;
 
-    *ret_over = false;
+    *ret_reissue = false;
     fl_query_u64(&q, (uint64_t)in->id);
     fl_query_blob(&q, key, FL_KEY_HASH);
     rv = fl_query_next(&q, err);
@@ -214,10 +216,10 @@ static int given_before(struct fl_authority *a, const struct invitation *in, con
     }
     if (strcmp(had, name) != 0) {
         return fl_err_set(err, FL_EREFUSED,
-                          "this key joined by this invitation as '%s', and now '%s' is asked for",
+                          "this key joined by this invitation as '%s', but now '%s' is requested",
                           had, name);
     }
-    rv = fl__denied(a, serial, len, key, name, err);
+    rv = fl__check_revoked(a, serial, len, key, name, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -228,17 +230,17 @@ static int given_before(struct fl_authority *a, const struct invitation *in, con
         rv = fl__certificate_read(&q, &certificate);
     }
     fl_query_reset(&q);
-    *ret_over = rv == FL_ENOENT || (rv == FL_OK && certificate.not_after <= now_ms / 1000);
-    if (rv == FL_OK && !*ret_over) {
-        rv = fl__give_again(a, &certificate, ret, err);
+    *ret_reissue = rv == FL_ENOENT || (rv == FL_OK && certificate.not_after <= now_ms / 1000);
+    if (rv == FL_OK && !*ret_reissue) {
+        rv = fl__issued_before(a, &certificate, ret, err);
     }
     fl__certificate_done(&certificate);
-    return *ret_over ? FL_ENOENT : rv;
+    return *ret_reissue ? FL_ENOENT : rv;
 }
 
-/* The name goes over to this key: what others had of it is denied from now on. */
-static int replace(struct fl_authority *a, const char *name, const uint8_t *key, const char *prefix,
-                   int64_t now_ms, struct fl_err *err)
+/* The name is transferred to this key: revokes the certificates of other keys for it. */
+static int join_replace_holder(struct fl_authority *a, const char *name, const uint8_t *key,
+                               const char *prefix, int64_t now_ms, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_DENY_NAME);
     char why[96];
@@ -251,12 +253,12 @@ static int replace(struct fl_authority *a, const char *name, const uint8_t *key,
     fl_query_u64(&q, (uint64_t)now_ms);
     fl_query_u64(&q, (uint64_t)a->conf.spans.grace);
     fl_query_blob(&q, key, FL_KEY_HASH);
-    a->denials_old = true;
+    a->revocations_stale = true;
     return fl_query_run(&q, err);
 }
 
 static int put_use(struct fl_authority *a, const struct invitation *in, const uint8_t *key,
-                   const char *name, const struct fl_cert_info *info, bool again, int64_t now_ms,
+                   const char *name, const struct fl_cert_info *info, bool reissued, int64_t now_ms,
                    struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_PUT_USE);
@@ -268,7 +270,7 @@ static int put_use(struct fl_authority *a, const struct invitation *in, const ui
     fl_query_blob(&q, info->serial, info->serial_len);
     fl_query_u64(&q, (uint64_t)now_ms);
     rv = fl_query_run(&q, err);
-    if (rv == FL_OK && !again) {
+    if (rv == FL_OK && !reissued) {
         q = fl_db_query(&a->db, FL__SQL_COUNT_USE);
         fl_query_u64(&q, (uint64_t)in->id);
         rv = fl_query_run(&q, err);
@@ -276,10 +278,11 @@ static int put_use(struct fl_authority *a, const struct invitation *in, const ui
     return rv;
 }
 
-/* Inside a transaction: certificate, use and audit, or nothing. */
-static int admit(struct fl_authority *a, const struct invitation *in, const struct fl_joining *join,
-                 const char *name, const struct fl_key *key, bool again, bool replaces,
-                 int64_t now_ms, struct fl_joined *ret, struct fl_err *err)
+/* Inside a transaction: certificate, use and audit, all or none. */
+static int join_admit_key(struct fl_authority *a, const struct invitation *in,
+                          const struct fl_joining *join, const char *name, const struct fl_key *key,
+                          bool reissued, bool replaces, int64_t now_ms, struct fl_joined *ret,
+                          struct fl_err *err)
 {
     char by[FL__BY_MAX];
     char result[2 * FL__BY_MAX];
@@ -296,10 +299,10 @@ static int admit(struct fl_authority *a, const struct invitation *in, const stru
     fl_key_hash(key, hash);
     (void)snprintf(by, sizeof(by), "invitation %s", in->prefix);
     if (replaces) {
-        rv = replace(a, name, hash, in->prefix, now_ms, err);
+        rv = join_replace_holder(a, name, hash, in->prefix, now_ms, err);
     }
     rv = rv == FL_OK ? fl__issue(a, &wanted, now_ms, ret, &info, err) : rv;
-    rv = rv == FL_OK ? put_use(a, in, hash, name, &info, again, now_ms, err) : rv;
+    rv = rv == FL_OK ? put_use(a, in, hash, name, &info, reissued, now_ms, err) : rv;
     if (rv != FL_OK) {
         return rv;
     }
@@ -308,10 +311,10 @@ static int admit(struct fl_authority *a, const struct invitation *in, const stru
     return fl__audit(a, false, join->address, "join", name, result, now_ms, err);
 }
 
-static int check_use(struct fl_authority *a, const struct invitation *in, bool again,
+static int check_use(struct fl_authority *a, const struct invitation *in, bool reissued,
                      struct fl_err *err)
 {
-    return again || in->used < in->uses ? FL_OK : used_up(a, in, err);
+    return reissued || in->used < in->uses ? FL_OK : used_up(a, in, err);
 }
 
 static int join_by(struct fl_authority *a, const struct invitation *in,
@@ -321,19 +324,19 @@ static int join_by(struct fl_authority *a, const struct invitation *in,
     char name[FL_IDENTITY_NAME_MAX] = "";
     uint8_t hash[FL_KEY_HASH];
     bool replaces = false;
-    bool over = false;
+    bool reissue = false;
     int rv = choose_name(in, join->name, name, err);
 
     fl_key_hash(key, hash);
     if (rv != FL_OK) {
         return rv;
     }
-    rv = given_before(a, in, hash, name, now_ms, ret, &over, err);
+    rv = join_issued_before(a, in, hash, name, now_ms, ret, &reissue, err);
     if (rv != FL_ENOENT) {
         return rv;
     }
-    rv = check_use(a, in, over, err);
-    rv = rv == FL_OK ? fl__denied(a, NULL, 0, hash, name, err) : rv;
+    rv = check_use(a, in, reissue, err);
+    rv = rv == FL_OK ? fl__check_revoked(a, NULL, 0, hash, name, err) : rv;
     rv = rv == FL_OK ? fl__check_key(a, hash, name, now_ms, err) : rv;
     rv = rv == FL_OK ? fl__check_name(a, name, hash, strcmp(in->name, name) == 0 ? in->made_ms : -1,
                                       now_ms, &replaces, err)
@@ -343,7 +346,7 @@ static int join_by(struct fl_authority *a, const struct invitation *in,
     if (rv != FL_OK) {
         return rv;
     }
-    rv = admit(a, in, join, name, key, over, replaces, now_ms, ret, err);
+    rv = join_admit_key(a, in, join, name, key, reissue, replaces, now_ms, ret, err);
     return fl__authority_end(a, rv, err);
 }
 
@@ -360,11 +363,11 @@ int fl_authority_join(struct fl_authority *authority, const struct fl_joining *j
         return rv;
     }
     err = err != NULL ? err : &own;
-    rv = find(authority, join->token, &in, err);
+    rv = join_find_invitation(authority, join->token, &in, err);
     if (rv == FL_ENOENT) {
         rv = wrong_token(authority, join, now_ms, err);
     } else if (rv == FL_OK) {
-        rv = check_open(&in, now_ms, err);
+        rv = join_check_open(&in, now_ms, err);
         rv = rv == FL_OK ? fl_csr_check(join->request, join->request_len, &key, err) : rv;
         rv = rv == FL_OK ? join_by(authority, &in, join, key, now_ms, &joined, err) : rv;
         rv = rv == FL_OK ? fl__labels_unpack(in.labels.data, in.labels.len, &joined.labels,

@@ -2,7 +2,7 @@
 
 #include "server/identity/authority_impl.h"
 
-/* Both tables are cleaned when a certificate can be of no use any more: a row is enough. */
+/* Both tables drop certificates that can no longer be used: a row is sufficient. */
 static int has_certificate(struct fl_authority *a, const char *name, bool *ret, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_HAS_CERTIFICATE);
@@ -18,7 +18,7 @@ static int has_certificate(struct fl_authority *a, const char *name, bool *ret, 
 int fl_authority_check_plain(struct fl_authority *authority, const char *name, struct fl_err *err)
 {
     bool certified = false;
-    int rv = fl__denied(authority, NULL, 0, NULL, name, err);
+    int rv = fl__check_revoked(authority, NULL, 0, NULL, name, err);
 
     rv = rv == FL_OK ? has_certificate(authority, name, &certified, err) : rv;
     if (rv != FL_OK || !certified) {

@@ -1,4 +1,7 @@
-/* The next certificate of who has one, and those of admins. */
+/*
+ * Renews certificates of clients and admins, and issues those of admins. Runs on the thread of the
+ * authority. Joining by an invitation is in joining.c.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,16 +24,16 @@ static int check_who(const struct fl_authority *a, const struct fl_identity *who
                           "only a client's or an admin's certificate is renewed here");
     }
     if (strcmp(who->federation, a->conf.federation) != 0) {
-        return fl_err_set(err, FL_EPERM,
-                          "the certificate of '%s' is not of federation '%s': it is renewed by who "
-                          "issued it",
-                          who->name, a->conf.federation);
+        return fl_err_set(
+            err, FL_EPERM,
+            "the certificate of '%s' is not of federation '%s': its issuer has to renew it",
+            who->name, a->conf.federation);
     }
     if (now > who->not_after + a->conf.spans.grace) {
         return fl_err_set(
             err, FL_EPERM,
-            "the certificate of '%s' ended at %s, %s ago, and can be renewed for %s only: "
-            "run on the server: flctl invite %s, and on this host: fl-clientd --join",
+            "the certificate of '%s' expired at %s, %s ago, and can be renewed for %s only: run on "
+            "the server: flctl invite %s, and on this host: fl-clientd --join",
             who->name, fl_when_text(ended, sizeof(ended), who->not_after),
             fl_span_text(ago, sizeof(ago), now - who->not_after),
             fl_span_text(grace, sizeof(grace), a->conf.spans.grace), who->name);
@@ -39,8 +42,9 @@ static int check_who(const struct fl_authority *a, const struct fl_identity *who
 }
 
 /*
- * Was this certificate renewed for this key before, and is that one still young? Then its reply was
- * lost. FL_ENOENT: no, or it was made while our clock was ahead, and has not begun.
+ * The certificate that an earlier renewal issued for this key and that is still new, since its
+ * reply was lost. FL_ENOENT: there is none, or it is not valid yet, issued while our clock was
+ * ahead.
  */
 static int renewed_before(struct fl_authority *a, const struct fl_identity *who, const uint8_t *key,
                           int64_t now, struct fl_joined *ret, struct fl_err *err)
@@ -56,21 +60,21 @@ static int renewed_before(struct fl_authority *a, const struct fl_identity *who,
     rv = rv == FL_OK ? fl__certificate_read(&q, &c) : rv;
     fl_query_reset(&q);
     if (rv == FL_OK) {
-        rv = fl__denied_by(a, c.serial, c.serial_len, NULL, NULL, &verb, NULL, 0, err);
+        rv = fl__revoked_by(a, c.serial, c.serial_len, NULL, NULL, &verb, NULL, 0, err);
     }
     if (rv == FL_OK && (verb != 0 || now < c.not_before ||
                         now >= c.not_before + (c.not_after - c.not_before) / 3 * 2))
     {
         rv = FL_ENOENT;
     }
-    rv = rv == FL_OK ? fl__give_again(a, &c, ret, err) : rv;
+    rv = rv == FL_OK ? fl__issued_before(a, &c, ret, err) : rv;
     fl__certificate_done(&c);
     return rv;
 }
 
-/* What the audit says of it. */
+/* The audit entry of a certificate. */
 struct noted {
-    bool peer; /* anybody can cause it at will */
+    bool peer; /* a peer can cause it at will */
     const char *who, *what, *how;
 };
 
@@ -93,8 +97,9 @@ static int issue_noted(struct fl_authority *a, const struct fl__wanted *wanted,
     return fl__authority_end(a, rv, err);
 }
 
-static int renew(struct fl_authority *a, const struct fl_identity *who, const struct fl_key *key,
-                 const char *address, int64_t now_ms, struct fl_joined *ret, struct fl_err *err)
+static int reissue_renew(struct fl_authority *a, const struct fl_identity *who,
+                         const struct fl_key *key, const char *address, int64_t now_ms,
+                         struct fl_joined *ret, struct fl_err *err)
 {
     struct fl__wanted wanted = {.role = who->role,
                                 .name = who->name,
@@ -123,17 +128,19 @@ int fl_authority_renew(struct fl_authority *authority, const struct fl_identity 
 
     err = err != NULL ? err : &own;
     rv = rv == FL_OK ? check_who(authority, who, now_ms / 1000, err) : rv;
-    rv = rv == FL_OK ? fl__denied(authority, who->serial, who->serial_len, who->key, who->name, err)
-                     : rv;
+    rv = rv == FL_OK
+             ? fl__check_revoked(authority, who->serial, who->serial_len, who->key, who->name, err)
+             : rv;
     rv = rv == FL_OK ? fl_csr_check(request, request_len, &key, err) : rv;
     if (rv == FL_OK) {
         fl_key_hash(key, hash);
-        rv = fl__denied(authority, NULL, 0, hash, NULL, err);
+        rv = fl__check_revoked(authority, NULL, 0, hash, NULL, err);
         rv = rv == FL_OK ? fl__check_key(authority, hash, who->name, now_ms, err) : rv;
         rv = rv == FL_OK ? renewed_before(authority, who, hash, now_ms / 1000, &joined, err) : rv;
         if (rv == FL_ENOENT) {
             rv = fl__check_burst(authority, who->name, now_ms, err);
-            rv = rv == FL_OK ? renew(authority, who, key, address, now_ms, &joined, err) : rv;
+            rv = rv == FL_OK ? reissue_renew(authority, who, key, address, now_ms, &joined, err)
+                             : rv;
         }
     }
     fl_key_unref(key);
@@ -166,9 +173,9 @@ static int issue_admin(struct fl_authority *a, const char *name, const struct fl
 }
 
 /*
- * In the last third of his certificate an admin is given the next one, for another key, while the
- * one before stays good: nothing renews it for him (flctl says when it is time). Before, and for a
- * client's name, it is as with joining.
+ * In the last third of its certificate's validity an admin gets the next one, for another key,
+ * while the present one stays valid: admin certificates are not renewed automatically (flctl warns
+ * when it is time). Before, and for a client's name, the rules are those of joining.
  */
 static int check_admin_name(struct fl_authority *a, const char *name, const uint8_t *key,
                             int64_t now_ms, struct fl_err *err)
@@ -191,7 +198,7 @@ static int check_admin_name(struct fl_authority *a, const char *name, const uint
 
         (void)fl_column_blob(&q, &len);
         end = (int64_t)fl_column_u64(&q);
-        (void)fl_column_u64(&q); /* issued_ms, and when it was last joined under */
+        (void)fl_column_u64(&q); /* issued_ms, and the time of the last join */
         (void)fl_column_u64(&q);
         is_admin = fl_column_u64(&q) == FL_ROLE_ADMIN;
         begins = (int64_t)fl_column_u64(&q);
@@ -202,16 +209,16 @@ static int check_admin_name(struct fl_authority *a, const char *name, const uint
         return FL_OK;
     }
     if (rv == FL_OK && is_admin) {
-        return fl_err_set(err, FL_EEXIST,
-                          "admin '%s' has a certificate that is good until %s: the next one is "
-                          "given from %s on; if its key is lost or stolen, run before: flctl evict "
-                          "%s",
-                          name, fl_when_text(ends, sizeof(ends), end),
-                          fl_when_text(from, sizeof(from), due), name);
+        return fl_err_set(
+            err, FL_EEXIST,
+            "admin '%s' has a certificate that is valid until %s: the next one is issued from %s "
+            "on; if its key is lost or stolen, first run: flctl evict %s",
+            name, fl_when_text(ends, sizeof(ends), end), fl_when_text(from, sizeof(from), due),
+            name);
     }
     return rv == FL_OK
                ? fl_err_set(err, FL_EEXIST,
-                            "the name '%s' is that of a client: an admin needs another one", name)
+                            "the name '%s' is taken by a client: an admin needs another one", name)
                : rv;
 }
 
@@ -228,14 +235,14 @@ int fl_authority_issue_admin(struct fl_authority *authority, const char *name,
 
     if (rv == FL_OK && !fl_name_allowed(name)) {
         rv = fl_err_set(err, FL_EINVAL,
-                        "the name of an admin is 1 to %d of [A-Za-z0-9._-], not starting with a "
-                        "dot or '-'",
+                        "invalid name of an admin: expected 1 to %d of [A-Za-z0-9._-], not "
+                        "starting with a dot or '-'",
                         FL_IDENTITY_NAME_MAX - 1);
     }
     rv = rv == FL_OK ? fl_csr_check(request, request_len, &key, err) : rv;
     if (rv == FL_OK) {
         fl_key_hash(key, hash);
-        rv = fl__denied(authority, NULL, 0, hash, name, err);
+        rv = fl__check_revoked(authority, NULL, 0, hash, name, err);
         rv = rv == FL_OK ? fl__check_key(authority, hash, name, now_ms, err) : rv;
         rv = rv == FL_OK ? check_admin_name(authority, name, hash, now_ms, err) : rv;
         rv = rv == FL_OK ? fl__check_burst(authority, name, now_ms, err) : rv;

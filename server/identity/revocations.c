@@ -1,4 +1,7 @@
-/* The denials as a table that any thread may ask. */
+/*
+ * The revocations as an immutable table that any thread may query, and the texts about them. The
+ * table is built on the thread of the authority. Revoking is in revoke.c.
+ */
 #include "server/identity/revocations.h"
 
 #include <stdatomic.h>
@@ -11,16 +14,16 @@
 #include "server/identity/authority_impl.h"
 
 struct denial {
-    uint8_t kind; /* enum fl__denial_kind */
+    uint8_t kind; /* enum fl__revocation_kind */
     uint8_t len;
     uint8_t value[FL_IDENTITY_NAME_MAX];
     enum fl_revocation_verb verb;
-    char *why; /* as why_text() has it */
+    char *why; /* as revocation_format() writes it */
 };
 
 struct fl_revocations {
     atomic_uint refs;
-    struct denial *list; /* in the order of compare() */
+    struct denial *list; /* in the order of revocation_compare() */
     size_t n, cap;
 };
 
@@ -34,34 +37,35 @@ const char *fl_revocation_verb_text(enum fl_revocation_verb verb)
     return texts[verb];
 }
 
-struct fl_revocations *fl_revocations_ref(struct fl_revocations *denials)
+struct fl_revocations *fl_revocations_ref(struct fl_revocations *revocations)
 {
-    (void)atomic_fetch_add_explicit(&denials->refs, 1, memory_order_relaxed);
-    return denials;
+    (void)atomic_fetch_add_explicit(&revocations->refs, 1, memory_order_relaxed);
+    return revocations;
 }
 
-void fl_revocations_unref(struct fl_revocations *denials)
+void fl_revocations_unref(struct fl_revocations *revocations)
 {
     size_t i;
 
-    if (denials == NULL || atomic_fetch_sub_explicit(&denials->refs, 1, memory_order_acq_rel) != 1)
+    if (revocations == NULL ||
+        atomic_fetch_sub_explicit(&revocations->refs, 1, memory_order_acq_rel) != 1)
     {
         return;
     }
-    for (i = 0; i < denials->n; i++) {
-        free(denials->list[i].why);
+    for (i = 0; i < revocations->n; i++) {
+        free(revocations->list[i].why);
     }
-    free(denials->list);
-    free(denials);
+    free(revocations->list);
+    free(revocations);
 }
 
-size_t fl_revocations_len(const struct fl_revocations *denials)
+size_t fl_revocations_len(const struct fl_revocations *revocations)
 {
-    return denials->n;
+    return revocations->n;
 }
 
-/* As SQLite orders them: by kind, then as memcmp(), the shorter one first. */
-static int compare(const void *x, const void *y)
+/* In SQLite's order: by kind, then as memcmp(), the shorter one first. */
+static int revocation_compare(const void *x, const void *y)
 {
     const struct denial *a = x;
     const struct denial *b = y;
@@ -73,21 +77,22 @@ static int compare(const void *x, const void *y)
     return order != 0 ? order : (int)a->len - (int)b->len;
 }
 
-static const struct denial *find(const struct fl_revocations *denials, enum fl__denial_kind kind,
-                                 const void *value, size_t len)
+static const struct denial *revocation_find(const struct fl_revocations *revocations,
+                                            enum fl__revocation_kind kind, const void *value,
+                                            size_t len)
 {
     struct denial key = {.kind = (uint8_t)kind, .len = (uint8_t)len};
 
-    if (len == 0 || len > sizeof(key.value) || denials->n == 0) {
+    if (len == 0 || len > sizeof(key.value) || revocations->n == 0) {
         return NULL;
     }
     (void)memcpy(key.value, value, len);
-    return bsearch(&key, denials->list, denials->n, sizeof(key), compare);
+    return bsearch(&key, revocations->list, revocations->n, sizeof(key), revocation_compare);
 }
 
-/* "revoked at 2026-11-22 18:15:02Z by uid 0 (root): stolen"; what to do follows. */
-static void why_text(char *out, size_t size, enum fl_revocation_verb verb, const char *why,
-                     const char *by, int64_t at_ms)
+/* Without the advice: "revoked at 2026-11-22 18:15:02Z by uid 0 (root): stolen". */
+static void revocation_format(char *out, size_t size, enum fl_revocation_verb verb, const char *why,
+                              const char *by, int64_t at_ms)
 {
     char when[FL_WHEN_TEXT];
 
@@ -96,21 +101,20 @@ static void why_text(char *out, size_t size, enum fl_revocation_verb verb, const
                    why);
 }
 
-/* "revoked at … (for good; …)": with what to do, in the words of whom it is about. */
-static void tell(char *out, size_t size, enum fl_revocation_verb verb, const char *why,
-                 const char *name)
+/* With the advice, addressed to the revoked peer: "revoked at … (permanent; …)". */
+static void revocation_format_advice(char *out, size_t size, enum fl_revocation_verb verb,
+                                     const char *why, const char *name)
 {
     static const struct {
-        const char *before, *after; /* a name stands between; NULL: it does not */
-    } advice[] = {
-        [FL_REVOCATION_REVOKED] = {"for good; join again with another key, and where the name is "
-                                   "revoked, by another name",
-                                   NULL},
-        [FL_REVOCATION_EVICTED] = {"to join again: flctl invite ",
-                                   " on the server, fl-clientd --join here"},
-        [FL_REVOCATION_REPLACED] = {"if this host is the right one: flctl invite ",
-                                    " on the server, fl-clientd --join here"},
-        [FL_REVOCATION_DISABLED] = {"until flctl enable ", " on the server"}};
+        const char *before, *after; /* the name is inserted between them; NULL: it is not */
+    } advice[] = {[FL_REVOCATION_REVOKED] = {"permanent; join again with another key, and where "
+                                             "the name is revoked, by another name",
+                                             NULL},
+                  [FL_REVOCATION_EVICTED] = {"to join again: flctl invite ",
+                                             " on the server, fl-clientd --join here"},
+                  [FL_REVOCATION_REPLACED] = {"if this host is the right one: flctl invite ",
+                                              " on the server, fl-clientd --join here"},
+                  [FL_REVOCATION_DISABLED] = {"until flctl enable ", " on the server"}};
     bool named = advice[verb].after != NULL;
 
     (void)snprintf(out, size, "%.300s (%s%s%s)", why, advice[verb].before,
@@ -120,41 +124,46 @@ static void tell(char *out, size_t size, enum fl_revocation_verb verb, const cha
                    named ? advice[verb].after : "");
 }
 
-static const struct denial *denial_of(const struct fl_revocations *denials,
+static const struct denial *denial_of(const struct fl_revocations *revocations,
                                       const struct fl_identity *who)
 {
     const struct denial *found = NULL;
 
     if (who->kind == FL_IDENTITY_CERTIFICATE) {
-        found = find(denials, FL__DENY_SERIAL, who->serial, who->serial_len);
-        found = found != NULL ? found : find(denials, FL__DENY_KEY, who->key, sizeof(who->key));
+        found = revocation_find(revocations, FL__DENY_SERIAL, who->serial, who->serial_len);
+        found = found != NULL
+                    ? found
+                    : revocation_find(revocations, FL__DENY_KEY, who->key, sizeof(who->key));
     }
-    return found != NULL ? found : find(denials, FL__DENY_NAME, who->name, strlen(who->name));
+    return found != NULL
+               ? found
+               : revocation_find(revocations, FL__DENY_NAME, who->name, strlen(who->name));
 }
 
-bool fl_revocations_passing(const struct fl_revocations *denials, const struct fl_identity *who)
+bool fl_revocations_temporary(const struct fl_revocations *revocations,
+                              const struct fl_identity *who)
 {
-    const struct denial *found = denial_of(denials, who);
+    const struct denial *found = denial_of(revocations, who);
 
     return found != NULL && found->verb == FL_REVOCATION_DISABLED;
 }
 
-bool fl_revocations_has(const struct fl_revocations *denials, const struct fl_identity *who,
+bool fl_revocations_has(const struct fl_revocations *revocations, const struct fl_identity *who,
                         char *why, size_t size)
 {
-    const struct denial *found = denial_of(denials, who);
+    const struct denial *found = denial_of(revocations, who);
     int n;
 
     if (found != NULL && why != NULL) {
         n = snprintf(why, size, "'%s' was ", who->name);
         if (n > 0 && (size_t)n < size) {
-            tell(why + n, size - (size_t)n, found->verb, found->why, who->name);
+            revocation_format_advice(why + n, size - (size_t)n, found->verb, found->why, who->name);
         }
     }
     return found != NULL;
 }
 
-static int add(struct fl_revocations *d, struct fl_query *q)
+static int revocation_add(struct fl_revocations *d, struct fl_query *q)
 {
     char text[2 * FL__AUDIT_TEXT];
     struct denial *slot;
@@ -181,7 +190,7 @@ static int add(struct fl_revocations *d, struct fl_query *q)
     slot->verb = (enum fl_revocation_verb)fl_column_u64(q);
     why = fl_column_text(q);
     by = fl_column_text(q);
-    why_text(text, sizeof(text), slot->verb, why, by, (int64_t)fl_column_u64(q));
+    revocation_format(text, sizeof(text), slot->verb, why, by, (int64_t)fl_column_u64(q));
     slot->why = fl_str_dup(text);
     d->n += slot->why != NULL;
     return slot->why != NULL ? FL_OK : FL_ENOMEM;
@@ -194,20 +203,20 @@ int fl_authority_revocations(struct fl_authority *authority, struct fl_revocatio
     struct fl_query q;
     int rv;
 
-    if (!authority->denials_old) {
-        *ret = fl_revocations_ref(authority->denials);
+    if (!authority->revocations_stale) {
+        *ret = fl_revocations_ref(authority->revocations);
         return FL_OK;
     }
     made = calloc(1, sizeof(*made));
     if (made == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "the denials: out of memory");
+        return fl_err_set(err, FL_ENOMEM, "revocations: out of memory");
     }
     atomic_init(&made->refs, 1);
     q = fl_db_query(&authority->db, FL__SQL_GET_DENIALS);
     while ((rv = fl_query_next(&q, err)) == FL_OK) {
-        rv = add(made, &q);
+        rv = revocation_add(made, &q);
         if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "the denials: %s", fl_strerror(rv));
+            (void)fl_err_set(err, rv, "revocations: %s", fl_strerror(rv));
             break;
         }
     }
@@ -216,18 +225,18 @@ int fl_authority_revocations(struct fl_authority *authority, struct fl_revocatio
         fl_revocations_unref(made);
         return rv;
     }
-    fl_revocations_unref(authority->denials);
-    authority->denials = made;
-    authority->denials_old = false;
+    fl_revocations_unref(authority->revocations);
+    authority->revocations = made;
+    authority->revocations_stale = false;
     *ret = fl_revocations_ref(made);
     return FL_OK;
 }
 
-/* --- the same of the database, for one that asks for a certificate --- */
+/* --- the same query on the database, for a peer that requests a certificate --- */
 
-int fl__denied_by(struct fl_authority *a, const uint8_t *serial, size_t serial_len,
-                  const uint8_t *key, const char *name, int *ret_verb, char *why, size_t size,
-                  struct fl_err *err)
+int fl__revoked_by(struct fl_authority *a, const uint8_t *serial, size_t serial_len,
+                   const uint8_t *key, const char *name, int *ret_verb, char *why, size_t size,
+                   struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_DENIAL);
     int rv;
@@ -245,26 +254,26 @@ int fl__denied_by(struct fl_authority *a, const uint8_t *serial, size_t serial_l
         reason = fl_column_text(&q);
         by = fl_column_text(&q);
         if (why != NULL) {
-            why_text(why, size, (enum fl_revocation_verb) * ret_verb, reason, by,
-                     (int64_t)fl_column_u64(&q));
+            revocation_format(why, size, (enum fl_revocation_verb) * ret_verb, reason, by,
+                              (int64_t)fl_column_u64(&q));
         }
     }
     fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
-int fl__denied(struct fl_authority *a, const uint8_t *serial, size_t serial_len, const uint8_t *key,
-               const char *name, struct fl_err *err)
+int fl__check_revoked(struct fl_authority *a, const uint8_t *serial, size_t serial_len,
+                      const uint8_t *key, const char *name, struct fl_err *err)
 {
     char why[2 * FL__AUDIT_TEXT];
     char text[FL_ERR_BUF_SIZE];
     int verb = 0;
-    int rv = fl__denied_by(a, serial, serial_len, key, name, &verb, why, sizeof(why), err);
+    int rv = fl__revoked_by(a, serial, serial_len, key, name, &verb, why, sizeof(why), err);
 
     if (rv != FL_OK || verb == 0) {
         return rv;
     }
-    tell(text, sizeof(text), (enum fl_revocation_verb)verb, why, name);
+    revocation_format_advice(text, sizeof(text), (enum fl_revocation_verb)verb, why, name);
     return fl_err_set(err, FL_EPERM, "%s%s%s was %s", name != NULL ? "'" : "this key",
                       name != NULL ? name : "", name != NULL ? "'" : "", text);
 }

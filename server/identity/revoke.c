@@ -1,4 +1,7 @@
-/* The verbs: revoke, evict, disable, enable. */
+/*
+ * The operations revoke, evict, disable and enable, each one transaction with its audit entry. Runs
+ * on the thread of the authority. Sessions are ended by the daemon.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,14 +16,14 @@ struct verb {
     int64_t now_ms;
 };
 
-static enum fl__denial_kind kind_of(const struct fl_revoked *whom)
+static enum fl__revocation_kind kind_of(const struct fl_revoked *whom)
 {
     return whom->name != NULL     ? FL__DENY_NAME
            : whom->serial_len > 0 ? FL__DENY_SERIAL
                                   : FL__DENY_KEY;
 }
 
-static const void *value_of(const struct fl_revoked *whom, size_t *ret_len)
+static const void *revoke_value_of(const struct fl_revoked *whom, size_t *ret_len)
 {
     *ret_len = whom->name != NULL     ? strlen(whom->name)
                : whom->serial_len > 0 ? whom->serial_len
@@ -35,7 +38,7 @@ static void object_of(const struct fl_revoked *whom, char *out, size_t size)
 {
     char hex[2 * FL_IDENTITY_NAME_MAX + 1];
     size_t len;
-    const void *value = value_of(whom, &len);
+    const void *value = revoke_value_of(whom, &len);
 
     if (whom->name != NULL) {
         (void)snprintf(out, size, "%s", whom->name);
@@ -60,8 +63,8 @@ static int check_whom(const struct fl_revoked *whom, const char *reason, struct 
                : fl_err_set(err, FL_EINVAL, "a reason has at most %d bytes", FL__AUDIT_TEXT - 1);
 }
 
-static int put(struct fl_authority *a, enum fl__denial_kind kind, const void *value, size_t len,
-               const struct verb *v, struct fl_err *err)
+static int revoke_put(struct fl_authority *a, enum fl__revocation_kind kind, const void *value,
+                      size_t len, const struct verb *v, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_PUT_DENIAL);
 
@@ -103,17 +106,17 @@ static int put_keys(struct fl_authority *a, const char *name, const struct verb 
     return fl_query_run(&q, err);
 }
 
-/* Certificates that it is about and that could be used or renewed. */
-static int count(struct fl_authority *a, const struct fl_revoked *whom, int64_t now_ms,
-                 size_t *ret_n, struct fl_err *err)
+/* Count the target's certificates that could be used or renewed. */
+static int revoke_count(struct fl_authority *a, const struct fl_revoked *whom, int64_t now_ms,
+                        size_t *ret_n, struct fl_err *err)
 {
     static const int statements[] = {[FL__DENY_SERIAL] = FL__SQL_GET_CERTIFICATE,
                                      [FL__DENY_KEY] = FL__SQL_COUNT_KEY,
                                      [FL__DENY_NAME] = FL__SQL_COUNT_NAME};
-    enum fl__denial_kind kind = kind_of(whom);
+    enum fl__revocation_kind kind = kind_of(whom);
     struct fl_query q = fl_db_query(&a->db, (size_t)statements[kind]);
     size_t len;
-    const void *value = value_of(whom, &len);
+    const void *value = revoke_value_of(whom, &len);
     int rv;
 
     if (kind == FL__DENY_NAME) {
@@ -130,24 +133,24 @@ static int count(struct fl_authority *a, const struct fl_revoked *whom, int64_t 
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
-/* What this very name, serial or key is denied as. */
+/* The revocation of exactly this name, serial or key. */
 static int denied_as(struct fl_authority *a, const struct fl_revoked *whom, int *ret_verb,
                      char *why, size_t size, struct fl_err *err)
 {
-    return fl__denied_by(a, whom->serial, whom->serial_len, whom->key, whom->name, ret_verb, why,
-                         size, err);
+    return fl__revoked_by(a, whom->serial, whom->serial_len, whom->key, whom->name, ret_verb, why,
+                          size, err);
 }
 
-static int apply(struct fl_authority *a, const struct fl_revoked *whom, const struct verb *v,
-                 size_t *ret_n, struct fl_err *err)
+static int revoke_apply(struct fl_authority *a, const struct fl_revoked *whom, const struct verb *v,
+                        size_t *ret_n, struct fl_err *err)
 {
     char object[3 * FL_IDENTITY_NAME_MAX];
     char why[2 * FL__AUDIT_TEXT];
     char result[2 * FL__AUDIT_TEXT];
     size_t len;
-    const void *value = value_of(whom, &len);
+    const void *value = revoke_value_of(whom, &len);
     int before = 0;
-    int rv = count(a, whom, v->now_ms, ret_n, err);
+    int rv = revoke_count(a, whom, v->now_ms, ret_n, err);
 
     object_of(whom, object, sizeof(object));
     rv = rv == FL_OK ? denied_as(a, whom, &before, why, sizeof(why), err) : rv;
@@ -160,12 +163,12 @@ static int apply(struct fl_authority *a, const struct fl_revoked *whom, const st
     if (v->verb == FL_REVOCATION_EVICTED && *ret_n == 0) {
         return fl_err_set(
             err, FL_ENOENT,
-            "'%s' has no certificate of ours: flctl certificates lists those there are; "
-            "to keep out who has one of an own PKI: flctl disable %s",
+            "'%s' has no certificate issued here: flctl certificates lists those there are; to "
+            "refuse a client with a certificate of an own PKI: flctl disable %s",
             object, object);
     }
     if (v->verb != FL_REVOCATION_EVICTED) {
-        rv = put(a, kind_of(whom), value, len, v, err);
+        rv = revoke_put(a, kind_of(whom), value, len, v, err);
     }
     if (rv == FL_OK && v->verb != FL_REVOCATION_DISABLED && whom->name != NULL) {
         rv = put_certificates(a, whom->name, v, err);
@@ -178,8 +181,8 @@ static int apply(struct fl_authority *a, const struct fl_revoked *whom, const st
     return rv == FL_OK ? fl__audit(a, false, v->by, v->what, object, result, v->now_ms, err) : rv;
 }
 
-static int deny(struct fl_authority *a, const struct fl_revoked *whom, const struct verb *v,
-                size_t *ret_n, struct fl_err *err)
+static int revoke_deny(struct fl_authority *a, const struct fl_revoked *whom, const struct verb *v,
+                       size_t *ret_n, struct fl_err *err)
 {
     size_t n = 0;
     int rv = check_whom(whom, v->reason, err);
@@ -188,9 +191,9 @@ static int deny(struct fl_authority *a, const struct fl_revoked *whom, const str
     if (rv != FL_OK) {
         return rv;
     }
-    rv = apply(a, whom, v, &n, err);
+    rv = revoke_apply(a, whom, v, &n, err);
     rv = fl__authority_end(a, rv, err);
-    a->denials_old = true;
+    a->revocations_stale = true;
     if (rv == FL_OK && ret_n != NULL) {
         *ret_n = n;
     }
@@ -203,7 +206,7 @@ int fl_authority_revoke(struct fl_authority *authority, const struct fl_revoked 
 {
     struct verb v = {FL_REVOCATION_REVOKED, "revoke", reason, by, now_ms};
 
-    return deny(authority, whom, &v, ret_n, err);
+    return revoke_deny(authority, whom, &v, ret_n, err);
 }
 
 int fl_authority_evict(struct fl_authority *authority, const struct fl_revoked *whom,
@@ -213,12 +216,11 @@ int fl_authority_evict(struct fl_authority *authority, const struct fl_revoked *
     struct verb v = {FL_REVOCATION_EVICTED, "evict", reason, by, now_ms};
 
     if (whom->name == NULL) {
-        return fl_err_set(
-            err, FL_EINVAL,
-            "a name is evicted, with all its certificates; one serial number or key is "
-            "revoked: flctl revoke");
+        return fl_err_set(err, FL_EINVAL,
+                          "only a name can be evicted, with all its certificates; revoke a single "
+                          "serial number or key: flctl revoke");
     }
-    return deny(authority, whom, &v, ret_n, err);
+    return revoke_deny(authority, whom, &v, ret_n, err);
 }
 
 int fl_authority_disable(struct fl_authority *authority, const struct fl_revoked *whom,
@@ -227,18 +229,18 @@ int fl_authority_disable(struct fl_authority *authority, const struct fl_revoked
 {
     struct verb v = {FL_REVOCATION_DISABLED, "disable", reason, by, now_ms};
 
-    return deny(authority, whom, &v, ret_n, err);
+    return revoke_deny(authority, whom, &v, ret_n, err);
 }
 
-static int enable(struct fl_authority *a, const struct fl_revoked *whom, const char *by,
-                  int64_t now_ms, size_t *ret_n, struct fl_err *err)
+static int revoke_enable(struct fl_authority *a, const struct fl_revoked *whom, const char *by,
+                         int64_t now_ms, size_t *ret_n, struct fl_err *err)
 {
     struct fl_query q;
     char object[3 * FL_IDENTITY_NAME_MAX];
     char why[2 * FL__AUDIT_TEXT];
     char result[64];
     size_t len;
-    const void *value = value_of(whom, &len);
+    const void *value = revoke_value_of(whom, &len);
     int verb = 0;
     int rv = denied_as(a, whom, &verb, why, sizeof(why), err);
 
@@ -247,7 +249,7 @@ static int enable(struct fl_authority *a, const struct fl_revoked *whom, const c
         return fl_err_set(err, FL_ENOENT, "'%s' is not disabled%s%s", object,
                           verb != 0 ? ": it was " : "", verb != 0 ? why : "");
     }
-    rv = rv == FL_OK ? count(a, whom, now_ms, ret_n, err) : rv;
+    rv = rv == FL_OK ? revoke_count(a, whom, now_ms, ret_n, err) : rv;
     if (rv != FL_OK) {
         return rv;
     }
@@ -270,9 +272,9 @@ int fl_authority_enable(struct fl_authority *authority, const struct fl_revoked 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = enable(authority, whom, by, now_ms, &n, err);
+    rv = revoke_enable(authority, whom, by, now_ms, &n, err);
     rv = fl__authority_end(authority, rv, err);
-    authority->denials_old = true;
+    authority->revocations_stale = true;
     if (rv == FL_OK && ret_n != NULL) {
         *ret_n = n;
     }

@@ -1,6 +1,6 @@
 /*
- * The schema of identity.db. Times end in _ms where they are of our clock, in ms since 1970; those
- * of certificates are seconds.
+ * The schema of identity.db. Times that end in _ms are of our clock, in ms since 1970; those of
+ * certificates are seconds.
  */
 #include "server/identity/identity_db_impl.h"
 
@@ -8,7 +8,7 @@ static const char schema[] =
     "CREATE TABLE federation ("
     " one INTEGER PRIMARY KEY CHECK (one = 1),"
     " name TEXT NOT NULL,"
-    " cleaned_ms INTEGER NOT NULL," /* when what had ended was forgotten last */
+    " cleaned_ms INTEGER NOT NULL," /* time of the last deletion of expired rows */
     " sum INTEGER"
     ") STRICT;"
     "CREATE TABLE invitation ("
@@ -26,7 +26,7 @@ static const char schema[] =
     " sum INTEGER"
     ") STRICT;"
     "CREATE INDEX invitation_ends ON invitation (ends_ms);"
-    "CREATE TABLE used (" /* which keys joined by an invitation, and what they were given */
+    "CREATE TABLE used (" /* the keys that joined by an invitation, and their certificates */
     " invitation INTEGER NOT NULL,"
     " key BLOB NOT NULL,"
     " name TEXT NOT NULL,"
@@ -46,7 +46,7 @@ static const char schema[] =
     " not_after INTEGER NOT NULL,"
     " by TEXT NOT NULL,"
     " der BLOB NOT NULL,"
-    " parent BLOB,"             /* serial of the one that it renews */
+    " parent BLOB,"             /* serial of its predecessor */
     " joined INTEGER NOT NULL," /* 1: by an invitation */
     " sum INTEGER"
     ") STRICT;"
@@ -56,13 +56,13 @@ static const char schema[] =
     "CREATE INDEX certificate_end ON certificate (not_after);"
     "CREATE TABLE denial ("
     " id INTEGER PRIMARY KEY,"
-    " kind INTEGER NOT NULL," /* enum fl__denial_kind */
+    " kind INTEGER NOT NULL," /* enum fl__revocation_kind */
     " value BLOB NOT NULL,"   /* serial, hash of the key, or name */
     " verb INTEGER NOT NULL," /* enum fl_revocation_verb */
     " why TEXT NOT NULL,"
     " by TEXT NOT NULL,"
     " at_ms INTEGER NOT NULL,"
-    " ends INTEGER NOT NULL," /* what it is about can be of no use any more; 0: never */
+    " ends INTEGER NOT NULL," /* when the target is no longer usable; 0: never */
     " sum INTEGER,"
     " UNIQUE (kind, value)"
     ") STRICT;"
@@ -77,8 +77,10 @@ static const char schema[] =
     " sum INTEGER"
     ") STRICT;"
     "CREATE INDEX audit_peer ON audit (peer, number);"
-    /* Names that were shown with a certificate of an operator's own PKI, with the latest end of
-       such a certificate (s). */
+    /*
+     * Names that were shown with a certificate of an operator's own PKI, with the latest expiry of
+     * such a certificate (s).
+     */
     "CREATE TABLE shown ("
     " id INTEGER PRIMARY KEY,"
     " name TEXT NOT NULL UNIQUE,"

@@ -1,3 +1,10 @@
+/*
+ * The aggregation of a round: opens the uploads, runs the aggregator over them in one pass, writes
+ * the personal models and drafts the checkpoint while values are in the cache.
+ *
+ * Runs on the caller's worker thread; it takes no part in the decision which updates count, and
+ * commits nothing.
+ */
 #include "server/work/aggregation.h"
 
 #include <stdlib.h>
@@ -6,7 +13,7 @@
 #include "server/work/norms.h"
 #include "server/work/payload_sizes.h"
 
-/* What a pass reads beside the update, at most. */
+/* Largest number of vectors that a pass reads beside the update. */
 #define TAKES_MAX (FL_SPOOL_MAX_BUNDLES * 2)
 
 struct pass {
@@ -15,10 +22,11 @@ struct pass {
     struct fl_err *err;
     struct fl_spool_reader **readers;
     struct fl_agg_client *clients;
-    size_t spool_bundle[TAKES_MAX]; /* by bundle of the pass: where it stands in the upload */
+    size_t spool_bundle[TAKES_MAX]; /* by vector of the pass: its index in the upload */
     size_t n_bundles;
-    struct fl_personal_models_writer *mixtures; /* NULL: nobody gets one */
-    size_t *place;                              /* [n_parts] in the mixtures; SIZE_MAX: none */
+    struct fl_personal_models_writer *mixtures; /* NULL: no personal models */
+    /* [n_parts] index among the personal models; SIZE_MAX: none */
+    size_t *place;
 };
 
 static void map_takes(struct pass *a, const char *const *takes)
@@ -26,7 +34,7 @@ static void map_takes(struct pass *a, const char *const *takes)
     for (; takes != NULL && *takes != NULL; takes++) {
         FL_REQUIRE(a->n_bundles < TAKES_MAX);
         a->spool_bundle[a->n_bundles++] =
-            fl_sent_place(a->f->strategy, *takes); /* Not sent: reading says so. */
+            fl_sent_place(a->f->strategy, *takes); /* Not sent: reading fails. */
     }
 }
 
@@ -40,8 +48,8 @@ static void map_bundles(struct pass *a)
     map_takes(a, s->solver->server != NULL ? s->solver->server->takes : NULL);
 }
 
-static int open_unit(void *ctx, size_t client, size_t bundle, size_t unit,
-                     struct fl_codec_decoder *d)
+static int aggregation_open_unit(void *ctx, size_t client, size_t bundle, size_t unit,
+                                 struct fl_codec_decoder *d)
 {
     struct pass *a = ctx;
 
@@ -50,8 +58,9 @@ static int open_unit(void *ctx, size_t client, size_t bundle, size_t unit,
                : FL_ENOENT;
 }
 
-/* In memory, or else in its file. */
-static int open_reader(const struct pass *a, const char *client, struct fl_spool_reader **ret)
+/* Opens the upload in memory, else its spool file. */
+static int aggregation_open_reader(const struct pass *a, const char *client,
+                                   struct fl_spool_reader **ret)
 {
     const struct fl_federation *f = a->f;
     const struct fl_aggregation *job = a->job;
@@ -75,10 +84,11 @@ static int open_readers(struct pass *a)
     for (i = 0; i < job->n_parts; i++) {
         const struct fl_participant_rec *part = &job->parts[i];
         struct fl_agg_client *c = &a->clients[i];
-        int rv = open_reader(a, job->clients[i].name, &a->readers[i]);
+        int rv = aggregation_open_reader(a, job->clients[i].name, &a->readers[i]);
 
         if (rv != FL_OK) {
-            job->bad_client = part->client; /* The core judges by the code whose fault it is. */
+            /* The coordinator derives from the code which side is at fault. */
+            job->bad_client = part->client;
             return rv;
         }
         fl_spool_reader_share(a->readers[i], job->n_parts);
@@ -93,7 +103,7 @@ static int open_readers(struct pass *a)
     return FL_OK;
 }
 
-/* --- mixtures --- */
+/* --- personal models --- */
 
 static int take_personal_model(void *ctx, size_t client, size_t offset, const float *values,
                                size_t n)
@@ -106,13 +116,13 @@ static int take_personal_model(void *ctx, size_t client, size_t offset, const fl
                : FL_OK;
 }
 
-/* A mixture is a whole model: of clients that sent one. */
+/* A personal model is complete: only for clients that sent all units. */
 static bool sent_all(const struct fl_agg_client *c, size_t n_units)
 {
     return memchr(c->units, 0, n_units) == NULL;
 }
 
-static int open_personal_models(struct pass *a)
+static int aggregation_open_personal_models(struct pass *a)
 {
     struct fl_aggregation *job = a->job;
     size_t n_units = fl_layout_units(a->f->layout);
@@ -134,7 +144,7 @@ static int open_personal_models(struct pass *a)
             names[n++] = job->clients[i].name;
         }
     }
-    /* Those before the last are of no use any more: never are there more than two at a time. */
+    /* Remove older personal models: at most two rounds of them exist at a time. */
     rv = fl_personal_models_clean(a->f->state_dir, job->round - 1, job->round - 1, a->err);
     if (rv != FL_OK) {
         free(names);
@@ -152,10 +162,8 @@ static int open_personal_models(struct pass *a)
 
 /* --- the checkpoint --- */
 
-/*
- * What a unit came to goes into the checkpoint while it is still in a cache, and the disk works
- * beside the rest. The commit does without where this fails.
- */
+/* Writes each finished unit to a draft of the checkpoint while it is in the cache, so that the
+   disk works in parallel. If that fails the commit writes the whole checkpoint. */
 static void begin_draft(struct pass *a)
 {
     const struct fl_federation *f = a->f;
@@ -199,7 +207,7 @@ static int run_aggregation(struct pass *a)
         .members = (size_t)job->members,
         .n_clients = job->n_parts,
         .clients = a->clients,
-        .open = open_unit,
+        .open = aggregation_open_unit,
         .ctx = a,
         .theta = fl_blob_floats(job->model->theta),
         .theta_new = fl_blob_fill_floats(job->next.model.theta),
@@ -213,7 +221,7 @@ static int run_aggregation(struct pass *a)
         .want_distance = job->want_distance,
         .distance = job->distance,
     };
-    size_t who = job->n_parts;
+    size_t bad = job->n_parts;
     size_t i;
     int rv;
 
@@ -221,15 +229,15 @@ static int run_aggregation(struct pass *a)
         state[i] = fl_blob_floats(job->model->state[i]);
         state_new[i] = fl_blob_fill_floats(job->next.model.state[i]);
     }
-    rv = fl_aggregate_run(&run, &who, a->err);
-    if (rv != FL_OK && who < job->n_parts) {
-        job->bad_client = job->parts[who].client;
-        fl_spool_reader_explain(a->readers[who], rv, a->err);
+    rv = fl_aggregate_run(&run, &bad, a->err);
+    if (rv != FL_OK && bad < job->n_parts) {
+        job->bad_client = job->parts[bad].client;
+        fl_spool_reader_explain(a->readers[bad], rv, a->err);
     }
     return rv;
 }
 
-static int aggregate(struct pass *a)
+static int aggregation_make(struct pass *a)
 {
     struct fl_aggregation *job = a->job;
     bool mixes = a->f->strategy->aggregate->mixes;
@@ -242,9 +250,10 @@ static int aggregate(struct pass *a)
         rv = open_readers(a);
     }
     if (rv == FL_OK && mixes) {
-        rv = open_personal_models(a);
+        rv = aggregation_open_personal_models(a);
     } else if (rv == FL_OK && a->f->store != NULL) {
-        begin_draft(a); /* Else it names mixtures, whose seal is not known yet. */
+        /* With personal models the checkpoint needs their seal, which is not known yet. */
+        begin_draft(a);
     }
     if (rv == FL_OK) {
         rv = run_aggregation(a);
@@ -259,7 +268,7 @@ static int aggregate(struct pass *a)
         a->mixtures = NULL;
         rv = fl_personal_models_publish(w, a->err);
     }
-    if (rv == FL_OK && mixes) { /* Here, where a want of descriptors is only tried again. */
+    if (rv == FL_OK && mixes) { /* Opened here, where a lack of descriptors is merely retried. */
         rv = fl_personal_models_open(a->f->state_dir, job->round,
                                      fl_federation_floats(a->f) * sizeof(float),
                                      &job->next.mixtures, a->err);
@@ -278,7 +287,7 @@ int fl_aggregation_run(const struct fl_federation *federation, struct fl_aggrega
     aggregation->bad_client = FL_NO_CLIENT;
     a.clients = calloc(n, sizeof(*a.clients));
     a.readers = calloc(n, sizeof(struct fl_spool_reader *));
-    rv = a.clients != NULL && a.readers != NULL ? aggregate(&a) : FL_ENOMEM;
+    rv = a.clients != NULL && a.readers != NULL ? aggregation_make(&a) : FL_ENOMEM;
     for (i = 0; a.readers != NULL && i < aggregation->n_parts; i++) {
         fl_spool_reader_close(a.readers[i]);
     }

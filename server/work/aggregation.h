@@ -1,50 +1,48 @@
 #ifndef FL_SERVER_WORK_AGGREGATION_H
 #define FL_SERVER_WORK_AGGREGATION_H
 
-/*
- * The spool files of a round's responders in; the next model, the vectors beside it and the
- * personal mixtures out.
- */
+/* The aggregation of a round: reads the uploads of its responders, and computes the next model,
+   the state vectors beside it and the personal models. */
 
 #include "server/work/commit.h"
 
-/* An aggregation that no client is to blame for. */
+/* No client is at fault. */
 #define FL_NO_CLIENT UINT32_MAX
 
 struct fl_aggregation {
     /* In; borrowed for the call. */
     uint64_t round;
     uint32_t attempt;
-    uint64_t members;                       /* of the federation, as fl_round_size */
+    uint64_t members;                       /* N of the server's means, as fl_round_size.members */
     double learning_rate;                   /* of the round */
-    const struct fl_participant_rec *parts; /* [n_parts], of the responders */
-    const struct fl_client_rec *clients;    /* [n_parts], whose they are */
+    const struct fl_participant_rec *parts; /* [n_parts], the responders */
+    const struct fl_client_rec *clients;    /* [n_parts], their client records */
     size_t n_parts;
-    const struct fl_model_state *model; /* what the round began with */
+    const struct fl_model_state *model; /* the model that the round started with */
     bool want_distance;
     /* Out; owned, fl_aggregation_done(). */
     struct fl_outcome next;
     double *distance; /* [n_parts] from each update to the next model */
     struct fl_agg_info info;
     double norms_apart;  /* norms.h; 0: not measured in this round */
-    uint32_t bad_client; /* of an error; FL_NO_CLIENT: nobody's */
+    uint32_t bad_client; /* on error: the client at fault, or FL_NO_CLIENT */
 };
 
-/* What an AGGREGATE effect asks for, of the round that `progress` is in. `clients` are those of its
-   parts; borrows all of them. */
+/* The job of an AGGREGATE effect, for the round that `progress` is in. `clients` are the records
+   of its participants; borrows all arguments. */
 struct fl_aggregation fl_aggregation_of(const struct fl_effect *effect,
                                         const struct fl_client_rec *clients, double learning_rate,
                                         const struct fl_progress *progress);
 /*
- * On error `next` and the like may hold parts, to be freed. FL_EFORMAT and others of
- * fl_spool_is_bad() with `bad_client`: whose upload is not usable; what else failed is ours and may
- * be tried again.
+ * On error `next` and the others may be partly filled; free them. FL_EFORMAT and others of
+ * fl_spool_is_bad() with `bad_client`: the upload of that client is unusable; other errors are the
+ * server's and may be retried.
  */
 FL_MUST_CHECK int fl_aggregation_run(const struct fl_federation *federation,
                                      struct fl_aggregation *aggregation, struct fl_err *err);
 void fl_aggregation_done(struct fl_aggregation *aggregation);
-/* It is what the open round ends with: `progress` takes that. The event that the core hears of it
-   has all but its `seq`, with distances that are borrowed. */
+/* Moves the result to `progress`. Returns the event for the coordinator, complete but for `seq`;
+   its distances are borrowed. */
 struct fl_event fl_aggregation_take(struct fl_aggregation *aggregation,
                                     struct fl_progress *progress);
 

@@ -1,3 +1,5 @@
+/* Payloads that clients fetch in a round: which there are, and opening each of them from memory
+   or a file. */
 #include "server/work/bundles.h"
 
 #include <string.h>
@@ -12,7 +14,7 @@ size_t fl_bundles_of(const struct fl_strategy *strategy, struct fl_bundle_name l
         size_t state = fl_strategy_described_from(strategy, *name);
         bool is_state = state < fl_strategy_states(strategy);
 
-        FL_REQUIRE(n + 1 < FL_BUNDLES_MAX); /* of our own policies */
+        FL_REQUIRE(n + 1 < FL_BUNDLES_MAX); /* limited by the built-in policies */
         list[n++] =
             (struct fl_bundle_name){.kind = is_state ? FL_BUNDLE_IS_STATE : FL_BUNDLE_IS_OFFERS,
                                     .name = *name,
@@ -31,28 +33,28 @@ struct opening {
     void *ctx;
 };
 
-/* What clients are told of a state vector, with a reference of its own. */
-static int told_of(const struct opening *o, size_t i, struct fl_blob **ret)
+/* The form of a state vector that clients fetch; returns a reference. */
+static int payload_describe_state(const struct opening *o, size_t i, struct fl_blob **ret)
 {
     const struct fl_strategy *strategy = o->f->strategy;
     struct fl_blob *state = o->progress->committed.model.state[i];
-    struct fl_blob *told = NULL;
+    struct fl_blob *described = NULL;
     int rv;
 
     if (fl_strategy_describes_state(strategy, i)) {
         *ret = fl_blob_ref(state);
         return FL_OK;
     }
-    rv = fl_blob_create(fl_blob_len(state), &told);
+    rv = fl_blob_create(fl_blob_len(state), &described);
     if (rv == FL_OK) {
         fl_strategy_describe(strategy, i, fl_blob_floats(state), o->members,
-                             fl_blob_fill_floats(told), fl_federation_floats(o->f));
-        *ret = told;
+                             fl_blob_fill_floats(described), fl_federation_floats(o->f));
+        *ret = described;
     }
     return rv;
 }
 
-static int open_personal_models(const struct opening *o)
+static int payload_open_personal_models(const struct opening *o)
 {
     const struct fl_personal_models *m = o->progress->committed.mixtures;
     size_t n = m != NULL ? fl_personal_models_count(m) : 0;
@@ -72,7 +74,7 @@ static int open_personal_models(const struct opening *o)
     return FL_OK;
 }
 
-static int open_one(const struct opening *o, const struct fl_bundle_name *name)
+static int payload_open(const struct opening *o, const struct fl_bundle_name *name)
 {
     const struct fl_progress *p = o->progress;
     struct fl_bundle b = {.name = name->name};
@@ -83,14 +85,14 @@ static int open_one(const struct opening *o, const struct fl_bundle_name *name)
         b.bytes.blob = fl_blob_ref(p->committed.model.theta);
         break;
     case FL_BUNDLE_IS_STATE:
-        rv = told_of(o, name->state, &b.bytes.blob);
+        rv = payload_describe_state(o, name->state, &b.bytes.blob);
         break;
     case FL_BUNDLE_IS_OFFERS:
         b.bytes.file = p->offered.file != NULL ? fl_file_ref(p->offered.file) : NULL;
         b.digest = p->offered.digest;
         break;
     case FL_BUNDLE_IS_PERSONAL_MODEL:
-        return open_personal_models(o);
+        return payload_open_personal_models(o);
     }
     if (rv == FL_OK && fl_bytes_are(&b.bytes)) {
         o->cb(o->ctx, &b);
@@ -109,7 +111,7 @@ int fl_bundles_open(const struct fl_federation *federation, struct fl_progress *
     int rv = fl_progress_enter(federation, progress, round, size->epoch);
 
     for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = open_one(&o, &list[i]);
+        rv = payload_open(&o, &list[i]);
     }
     return rv;
 }

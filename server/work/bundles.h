@@ -1,21 +1,19 @@
 #ifndef FL_SERVER_WORK_BUNDLES_H
 #define FL_SERVER_WORK_BUNDLES_H
 
-/*
- * Which named byte strings go down in a round: one rule for what clients may fetch and for what a
- * task lists. What comes up is payload_sizes.h.
- */
+/* Payloads that clients download in a round: one rule for what clients may fetch and for what a
+   task lists. Uploads are in payload_sizes.h. */
 
 #include "server/work/commit.h"
 
-/* The model that a round began with. */
+/* The model that a round started with. */
 #define FL_BUNDLE_MODEL "model"
 /* The aggregated model that clients are asked to evaluate. */
 #define FL_BUNDLE_CANDIDATE "candidate"
-/* The bundle that only its client may fetch: the personal model that was mixed for it. */
+/* The personal model of a client; only that client may fetch it. */
 #define FL_BUNDLE_PERSONAL_MODEL "mixture"
 
-/* Bytes that clients fetch: in memory or in a file. Neither: there are none. */
+/* Bytes of a payload, in memory or in a file. Neither: there are none. */
 struct fl_bytes {
     struct fl_blob *blob;
     struct fl_file *file;
@@ -46,44 +44,45 @@ static inline void fl_bytes_done(struct fl_bytes *b)
 
 enum fl_bundle_kind {
     FL_BUNDLE_IS_MODEL,
-    FL_BUNDLE_IS_STATE,         /* a vector beside the model, as clients are told of it */
-    FL_BUNDLE_IS_OFFERS,        /* what all clients told of their data */
-    FL_BUNDLE_IS_PERSONAL_MODEL /* of one client alone */
+    FL_BUNDLE_IS_STATE,         /* a state vector beside the model, in the form for clients */
+    FL_BUNDLE_IS_OFFERS,        /* the collection of data summaries */
+    FL_BUNDLE_IS_PERSONAL_MODEL /* of one client only */
 };
 
 struct fl_bundle_name {
     enum fl_bundle_kind kind;
     const char *name;
-    size_t state; /* IS_STATE: which vector */
+    size_t state; /* IS_STATE: index of the state vector */
 };
 
-/* Of a round, at most. */
+/* Largest number of payloads in a round. */
 #define FL_BUNDLES_MAX 16
 /*
- * What goes down in a round of `strategy`, in the order in which a task lists it: the model, what
- * the solver takes, a mixture (last, for whom there is one). Returns how many they are.
+ * The payloads of a round of `strategy`, in the order in which a task lists them: the model, the
+ * inputs of the solver, the personal model (last; only for clients that have one). Returns their
+ * number.
  */
 size_t fl_bundles_of(const struct fl_strategy *strategy,
                      struct fl_bundle_name list[FL_BUNDLES_MAX]);
 
-/* One that may be fetched. Borrowed for the call; the bytes are shared with fl_bytes_ref(). */
+/* A payload that may be fetched. Borrowed for the call; share the bytes with fl_bytes_ref(). */
 struct fl_bundle {
     const char *name;
-    const char *client; /* NULL: everybody */
+    const char *client; /* NULL: all clients */
     struct fl_bytes bytes;
     const uint8_t *digest; /* [FL_DIGEST_SIZE]; NULL: none */
 };
 
 typedef void (*fl_bundle_cb)(void *ctx, const struct fl_bundle *bundle);
 /*
- * All that `round` offers, which begins with what `progress` committed, and for which a new epoch
- * may begin: then what a solver's part summed up before it goes. FL_ENOMEM, with some of them left
- * out.
+ * Calls `cb` with all payloads of `round`, which starts from what `progress` committed, and may
+ * start a new epoch: then the server's sums of client state are reset first. FL_ENOMEM, with some
+ * payloads left out.
  */
 FL_MUST_CHECK int fl_bundles_open(const struct fl_federation *federation,
                                   struct fl_progress *progress, uint64_t round,
                                   const struct fl_round_size *size, fl_bundle_cb cb, void *ctx);
-/* Is a mixture among them for this client? */
+/* Does this client have a personal model? */
 bool fl_bundles_has_personal_model(const struct fl_progress *progress, const char *client);
 
 #endif

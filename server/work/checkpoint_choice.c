@@ -1,15 +1,21 @@
+/*
+ * Decides whether the federation can resume from a checkpoint that was read, which missing vectors
+ * may be zero, and opens its personal models. Runs at the start, on the caller's thread; it does
+ * not search for checkpoints (opening.c).
+ */
 #include "server/work/checkpoint_choice.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* Both sides begin with nothing behind `round`, so what the server had then is of no use. */
-static bool began_anew(const struct fl_federation *federation, uint64_t round)
+/* Client state and the server's part of it restarted after `round`, so the checkpoint's part is
+   not needed. */
+static bool state_was_reset(const struct fl_federation *federation, uint64_t round)
 {
     return federation->line.kept_since >= round;
 }
 
-/* "NUMBER MEANING": were they made while an update meant the same? */
+/* "NUMBER DIGEST": were both made with the same meaning of an update? */
 static bool same_meaning(const char *a, const char *b)
 {
     const char *x = strchr(a, ' ');
@@ -18,40 +24,40 @@ static bool same_meaning(const char *a, const char *b)
     return x != NULL && y != NULL && strcmp(x, y) == 0;
 }
 
-/* Is the vector a part of what clients keep (SCAFFOLD: s = sum c_k)? */
+/* Does the vector belong to client state (SCAFFOLD: s = sum c_k)? */
 static bool goes_with_clients(const struct fl_strategy *s, size_t i)
 {
     return i >= s->aggregate->n_state && fl_solver_keeps(s->solver->keeps) > 0;
 }
 
-static int refuse(const struct fl_federation *federation, uint64_t round, size_t i,
-                  struct fl_err *err)
+static int choice_refuse(const struct fl_federation *federation, uint64_t round, size_t i,
+                         struct fl_err *err)
 {
     const struct fl_strategy *s = federation->strategy;
     const char *name = federation->state_names[i];
 
-    return fl_err_set(
-        err, FL_EVERSION,
-        "the checkpoint of round %" PRIu64 " holds no '%s', which '%s' goes on from: another "
-        "version of the server wrote it. %s another algorithm goes on from the model alone, "
-        "another "
-        "state_dir begins at the beginning",
-        round, name, s->algorithm,
-        goes_with_clients(s, i)
-            ? "'fl-serverd --recover CONFIG' goes on from the model, and what the server and "
-              "clients keep begins anew;"
-            : "Nothing was changed;");
+    return fl_err_set(err, FL_EVERSION,
+                      "checkpoint of round %" PRIu64
+                      ": vector '%s' is missing, which '%s' resumes from; another version of the "
+                      "server wrote it. %s another algorithm can resume from the model alone, "
+                      "another state_dir starts from scratch",
+                      round, name, s->algorithm,
+                      goes_with_clients(s, i) ? "'fl-serverd --recover CONFIG' resumes from the "
+                                                "model with the state of server and clients reset;"
+                                              : "Nothing was changed;");
 }
 
-static void tell_zero(const struct fl_federation *federation, uint64_t round, size_t i, bool known)
+static void choice_log_zero(const struct fl_federation *federation, uint64_t round, size_t i,
+                            bool known)
 {
     const struct fl_strategy *s = federation->strategy;
-    const char *why = goes_with_clients(s, i) ? "what the server and clients keep begins anew there"
+    const char *why = goes_with_clients(s, i) ? "the state of server and clients is reset there"
                       : known                 ? "it was made under other settings"
-                                              : "it does not say under which settings it was made";
+                                              : "it does not record the settings it was made under";
 
     fl_log(federation->log, known || goes_with_clients(s, i) ? FL_LOG_NOTICE : FL_LOG_WARNING,
-           "server", "the checkpoint of round %" PRIu64 " holds no '%s', which is zero: %s", round,
+           "server",
+           "checkpoint of round %" PRIu64 ": vector '%s' is missing and starts at zero: %s", round,
            federation->state_names[i], why);
 }
 
@@ -62,7 +68,7 @@ size_t fl_judge_misses(const struct fl_federation *federation, uint64_t round,
     size_t i;
 
     for (i = 0; round > 0 && i < federation->n_state; i++) {
-        bool needed = goes_with_clients(s, i) ? !anew && !began_anew(federation, round)
+        bool needed = goes_with_clients(s, i) ? !anew && !state_was_reset(federation, round)
                                               : same_meaning(found->made, federation->line.made);
 
         if (needed && (found->lacks >> i & 1u) != 0) {
@@ -78,11 +84,11 @@ int fl_judge_checkpoint(const struct fl_federation *federation, uint64_t round,
     size_t i = fl_judge_misses(federation, round, found, anew);
 
     if (i < federation->n_state) {
-        return refuse(federation, round, i, err);
+        return choice_refuse(federation, round, i, err);
     }
     for (i = 0; round > 0 && i < federation->n_state; i++) {
         if ((found->lacks >> i & 1u) != 0) {
-            tell_zero(federation, round, i, found->made[0] != '\0');
+            choice_log_zero(federation, round, i, found->made[0] != '\0');
         }
     }
     return FL_OK;
@@ -93,7 +99,7 @@ void fl_judge_begin_anew(const struct fl_federation *federation, uint64_t round,
 {
     size_t i = federation->strategy->aggregate->n_state;
 
-    if (!began_anew(federation, round)) {
+    if (!state_was_reset(federation, round)) {
         return;
     }
     for (; i < federation->n_state; i++) {
@@ -104,7 +110,7 @@ void fl_judge_begin_anew(const struct fl_federation *federation, uint64_t round,
     committed->mixtures = NULL;
 }
 
-/* --- mixtures --- */
+/* --- personal models --- */
 
 int fl_judge_personal_models(const struct fl_federation *federation, uint64_t round,
                              const struct fl_models_found *found, struct fl_personal_models **ret,
@@ -112,13 +118,13 @@ int fl_judge_personal_models(const struct fl_federation *federation, uint64_t ro
 {
     const struct fl_strategy *s = federation->strategy;
 
-    if (!s->aggregate->mixes || began_anew(federation, round)) {
+    if (!s->aggregate->mixes || state_was_reset(federation, round)) {
         return FL_OK;
     }
     if (found->mixtures[0] == '\0') {
         fl_log(federation->log, FL_LOG_NOTICE, "server",
-               "the checkpoint of round %" PRIu64
-               " names no mixtures: clients go on from their own models",
+               "checkpoint of round %" PRIu64
+               ": it names no personal models, clients resume from their own",
                round);
         return FL_OK;
     }

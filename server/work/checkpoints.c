@@ -1,3 +1,8 @@
+/*
+ * The checkpoints of a federation: lists them with the reasons why they are kept, prunes, pins,
+ * unpins and reads them. On the store's thread. Which rule keeps a checkpoint is decided in
+ * server/core/retain.c.
+ */
 #include "server/work/checkpoints.h"
 
 #include <limits.h>
@@ -24,9 +29,9 @@ static int mark_held(void *ctx, const struct fl_pin_rec *hold)
     return FL_OK;
 }
 
-/* What is there up to `committed`, judged by the rules. */
-static int collect(const struct fl_federation *federation, uint64_t committed, uint64_t wall_ms,
-                   struct list *ret, struct fl_err *err)
+/* The checkpoints up to `committed`, with the reasons to keep each. */
+static int checkpoints_collect(const struct fl_federation *federation, uint64_t committed,
+                               uint64_t wall_ms, struct list *ret, struct fl_err *err)
 {
     struct list l = {.n = 0};
     uint64_t *rounds = NULL;
@@ -41,7 +46,7 @@ static int collect(const struct fl_federation *federation, uint64_t committed, u
         struct fl_round_rec rec = {.accuracy = -1.0};
 
         if (rounds[n] > committed) {
-            continue; /* Its round is not over. */
+            continue; /* Its round is not committed. */
         }
         rv = fl_store_round(federation->store, rounds[n], &rec, err);
         rv = rv == FL_ENOENT ? FL_OK : rv; /* The first model has no record. */
@@ -67,7 +72,7 @@ int fl_checkpoints_prune(const struct fl_federation *federation, uint64_t commit
     uint64_t *stay;
     size_t n = 0;
     size_t i;
-    int rv = collect(federation, committed, wall_ms, &l, err);
+    int rv = checkpoints_collect(federation, committed, wall_ms, &l, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -87,7 +92,7 @@ int fl_checkpoints_prune(const struct fl_federation *federation, uint64_t commit
     return rv;
 }
 
-static const char *reasons(const struct fl_checkpoint *c, char *out, size_t size)
+static const char *checkpoint_reasons(const struct fl_checkpoint *c, char *out, size_t size)
 {
     static const struct {
         unsigned bit;
@@ -107,7 +112,7 @@ static const char *reasons(const struct fl_checkpoint *c, char *out, size_t size
             (void)snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "", names[i].text);
         }
     }
-    return out[0] != '\0' ? out : "goes with the next round";
+    return out[0] != '\0' ? out : "removed with the next round";
 }
 
 struct naming {
@@ -127,7 +132,7 @@ static int add_reason(void *ctx, const struct fl_pin_rec *hold)
     return FL_OK;
 }
 
-/* Their files have the number of the line behind their name. */
+/* Checkpoints abandoned by a rollback: their file names end with the number of the generation. */
 static int each_abandoned(const struct fl_federation *federation, fl_checkpoints_cb cb, void *ctx,
                           struct fl_err *err)
 {
@@ -154,7 +159,7 @@ int fl_checkpoints_each(const struct fl_federation *federation, uint64_t wall_ms
 {
     struct list l;
     size_t i;
-    int rv = collect(federation, UINT64_MAX, wall_ms, &l, err);
+    int rv = checkpoints_collect(federation, UINT64_MAX, wall_ms, &l, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -162,7 +167,7 @@ int fl_checkpoints_each(const struct fl_federation *federation, uint64_t wall_ms
     for (i = 0; rv == FL_OK && i < l.n; i++) {
         char why[512];
         struct naming naming = {l.list[i].round, why, sizeof(why)};
-        const char *text = reasons(&l.list[i], why, sizeof(why));
+        const char *text = checkpoint_reasons(&l.list[i], why, sizeof(why));
 
         if (l.list[i].held) {
             rv = fl_store_pins(federation->store, add_reason, &naming, err);
@@ -188,11 +193,10 @@ int fl_checkpoints_pin(const struct fl_federation *federation, uint64_t round, u
     if (rv != FL_OK) {
         return rv;
     }
-    return i < n
-               ? fl_store_pin(federation->store, round, "by the operator", wall_ms, err)
-               : fl_err_set(err, FL_ENOENT,
-                            "no checkpoint of round %llu is kept ('flctl checkpoints' lists them)",
-                            (unsigned long long)round);
+    return i < n ? fl_store_pin(federation->store, round, "by the operator", wall_ms, err)
+                 : fl_err_set(err, FL_ENOENT,
+                              "round %llu has no checkpoint; 'flctl checkpoints' lists them",
+                              (unsigned long long)round);
 }
 
 int fl_checkpoints_unpin(const struct fl_federation *federation, uint64_t round, struct fl_err *err)
@@ -206,7 +210,7 @@ int fl_checkpoints_unpin(const struct fl_federation *federation, uint64_t round,
     }
     code = fl_models_release_abandoned(federation->state_dir, round, &other);
     if (code == FL_OK || code == FL_ENOENT) {
-        return code; /* Neither: it is not held. */
+        return code; /* FL_ENOENT: it was not pinned either. */
     }
     return fl_err_set(err, code, "%s", fl_err_text(&other, code));
 }
@@ -231,7 +235,7 @@ int fl_checkpoints_read(const struct fl_federation *federation, uint64_t round,
     return FL_OK;
 }
 
-/* Those of the round before serve only who goes back to it, which takes its checkpoint. */
+/* Personal models of the round before are needed only for a rollback to its checkpoint. */
 int fl_checkpoints_prune_personal_models(const struct fl_federation *federation, uint64_t last,
                                          struct fl_err *err)
 {

@@ -27,7 +27,7 @@ void fl_progress_aggregated(struct fl_progress *progress, struct fl_outcome *out
 void fl_progress_offered(struct fl_progress *progress, struct fl_offered *offered)
 {
     if (offered->file != NULL) {
-        fl_file_unref(progress->offered.file); /* An open round keeps its own reference. */
+        fl_file_unref(progress->offered.file); /* An open round holds its own reference. */
         progress->offered = *offered;
         offered->file = NULL;
     }
@@ -40,7 +40,7 @@ int fl_progress_enter(const struct fl_federation *f, struct fl_progress *progres
     size_t i = f->strategy->aggregate->n_state;
 
     for (; fl_strategy_sums_kept(f->strategy) && epoch >= round && i < f->n_state; i++) {
-        struct fl_blob *zero = NULL; /* Transfers may share the old one. */
+        struct fl_blob *zero = NULL; /* Transfers may still read the old one. */
         int rv = fl_blob_create(fl_blob_len(model->state[i]), &zero);
 
         if (rv != FL_OK) {
@@ -53,8 +53,8 @@ int fl_progress_enter(const struct fl_federation *f, struct fl_progress *progres
     return FL_OK;
 }
 
-static int save(const struct fl_federation *f, const struct fl_progress *progress, uint64_t round,
-                struct fl_err *err)
+static int commit_save_checkpoint(const struct fl_federation *f, const struct fl_progress *progress,
+                                  uint64_t round, struct fl_err *err)
 {
     const struct fl_model_state *model = fl_progress_model(progress);
     struct fl_models_tag tag = fl_federation_tag(f);
@@ -69,7 +69,7 @@ static int save(const struct fl_federation *f, const struct fl_progress *progres
     for (i = 0; i < f->n_state; i++) {
         state[i] = fl_blob_floats(model->state[i]);
     }
-    /* Whatever a draft has come to, the checkpoint can be written anew. */
+    /* Without a complete draft the whole checkpoint is written. */
     if (progress->next.draft != NULL &&
         fl_models_draft_seal(progress->next.draft, round, &tag, fl_blob_floats(model->theta), state,
                              NULL) == FL_OK)
@@ -80,16 +80,16 @@ static int save(const struct fl_federation *f, const struct fl_progress *progres
                           f->state_names, f->n_state, /* sync= */ !f->scratch, err);
 }
 
-/* The round is safe; old files only take room. */
-static void prune(const struct fl_federation *f, uint64_t round, uint64_t wall_ms)
+/* The round is durable; failing to remove old files only costs disk space. */
+static void commit_prune(const struct fl_federation *f, uint64_t round, uint64_t wall_ms)
 {
     struct fl_err err = {0};
     int rv = fl_checkpoints_prune(f, round, wall_ms, &err);
 
     rv = rv == FL_OK ? fl_checkpoints_prune_personal_models(f, round, &err) : rv;
     if (rv != FL_OK) {
-        fl_log(f->log, FL_LOG_WARNING, "server", "old checkpoints cannot be removed, ignoring: %s",
-               fl_err_text(&err, rv));
+        fl_log(f->log, FL_LOG_WARNING, "server",
+               "old checkpoints could not be removed, ignoring: %s", fl_err_text(&err, rv));
     }
 }
 
@@ -97,7 +97,7 @@ int fl_commit_run(const struct fl_federation *federation, const struct fl_commit
                   struct fl_err *err)
 {
     uint64_t round = commit->record->round;
-    int rv = save(federation, commit->progress, round, err);
+    int rv = commit_save_checkpoint(federation, commit->progress, round, err);
 
     if (rv == FL_OK) {
         rv = fl_store_put_epoch(federation->store, commit->epoch, err);
@@ -107,7 +107,7 @@ int fl_commit_run(const struct fl_federation *federation, const struct fl_commit
                              err);
     }
     if (rv == FL_OK) {
-        prune(federation, round, commit->wall_ms);
+        commit_prune(federation, round, commit->wall_ms);
     }
     return rv;
 }

@@ -7,7 +7,7 @@
 #include "server/work/measure.h"
 
 struct fl_evaluator {
-    /* Our own; NULL with a program. */
+    /* Built-in engine; NULL with a program. */
     struct fl_dataset *test;
     struct fl_net *net;
     struct fl_persistent *program;
@@ -55,7 +55,7 @@ static int start_program(struct fl_evaluator *e, const struct fl_evaluator_progr
     }
     if (rv == FL_OK && !fl_persistent_can(e->program, FL_PERSISTENT_EVALUATE)) {
         rv = fl_err_set(err, FL_EUNIMPL,
-                        "'%.100s' does not evaluate: its `ready` has no \"evaluate\" in `can` "
+                        "'%.100s' cannot evaluate: its `ready` has no \"evaluate\" in `can` "
                         "(docs/trainer-protocol.md)",
                         conf->argv[0]);
     }
@@ -95,8 +95,9 @@ void fl_evaluator_free(struct fl_evaluator *e)
     free(e);
 }
 
-static int run_program(struct fl_evaluator *e, const float *theta, const atomic_bool *cancel,
-                       double *ret_accuracy, double *ret_loss, struct fl_err *err)
+static int evaluator_run_program(struct fl_evaluator *e, const float *theta,
+                                 const atomic_bool *cancel, double *ret_accuracy, double *ret_loss,
+                                 struct fl_err *err)
 {
     struct fl_persistent_task task = {.kind = FL_PERSISTENT_EVALUATE,
                                       .given = {[FL_PERSISTENT_MODEL] = theta},
@@ -110,13 +111,14 @@ static int run_program(struct fl_evaluator *e, const float *theta, const atomic_
         return rv;
     }
     if (!answer.has_received || answer.received.samples == 0) {
-        return fl_err_set(err, FL_ENOENT, "the evaluating program told of no test sample");
+        return fl_err_set(err, FL_ENOENT, "evaluation: the program reported 0 test samples");
     }
     *ret_accuracy = (double)answer.received.correct / (double)answer.received.samples;
     *ret_loss = answer.received.loss_sum / (double)answer.received.samples;
     return isfinite(*ret_loss)
                ? FL_OK
-               : fl_err_set(err, FL_ENUMERIC, "the evaluating program's loss is not finite");
+               : fl_err_set(err, FL_ENUMERIC,
+                            "evaluation: the loss reported by the program is NaN or infinite");
 }
 
 int fl_evaluator_run(struct fl_evaluator *e, const float *theta, const atomic_bool *cancel,
@@ -125,12 +127,11 @@ int fl_evaluator_run(struct fl_evaluator *e, const float *theta, const atomic_bo
     int rv;
 
     if (e->program != NULL) {
-        return run_program(e, theta, cancel, ret_accuracy, ret_loss, err);
+        return evaluator_run_program(e, theta, cancel, ret_accuracy, ret_loss, err);
     }
     rv = fl_measure(e->net, e->test, theta, cancel, ret_accuracy, ret_loss);
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "evaluation: %s", fl_strerror(rv));
     }
-    return atomic_load(cancel) ? fl_err_set(err, FL_ECANCELED, "the evaluation was ended early")
-                               : FL_OK;
+    return atomic_load(cancel) ? fl_err_set(err, FL_ECANCELED, "evaluation: cancelled") : FL_OK;
 }

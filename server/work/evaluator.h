@@ -2,11 +2,11 @@
 #define FL_SERVER_WORK_EVALUATOR_H
 
 /*
- * Who evaluates a model on the server: our own network on a folder of test data, or a program of
- * the operator (docs/trainer-protocol.md) for models that our network does not know.
+ * Evaluation of a model on the server: by the built-in engine on a folder of test data, or by an
+ * external program (docs/trainer-protocol.md) for models that the engine does not support.
  *
- * Threading: one call at a time. A program is started by the call that creates the evaluator, and
- * again by fl_evaluator_run() when it ended; the threads of both live as long as it does.
+ * Threading: one call at a time. The call that creates the evaluator starts the program, and
+ * fl_evaluator_run() restarts it after it exited; the threads of both live as long as it does.
  */
 
 #include <stdatomic.h>
@@ -17,34 +17,32 @@
 
 struct fl_evaluator;
 
-/* With `net` on all of `test`; takes both, also on error. FL_ENOMEM. */
+/* Evaluate with `net` on all of `test`; takes both, also on error. FL_ENOMEM. */
 FL_MUST_CHECK int fl_evaluator_builtin(struct fl_dataset *test, struct fl_net *net,
                                        struct fl_evaluator **ret, struct fl_err *err);
 
 struct fl_evaluator_program {          /* copied but for the log */
     const char *const *argv;           /* NULL-terminated */
-    const char *federation;            /* told to the program as the name of its client */
-    const char *data;                  /* told to it; NULL: none */
+    const char *federation;            /* sent to the program as its client name */
+    const char *data;                  /* sent to the program; NULL: none */
     const struct fl_layout *layout;    /* of the federation's model */
     const struct fl_net_spec *net;     /* n_layers 0: only tensors are known */
     uint64_t limit_ms, start_limit_ms; /* of one evaluation; of a start */
-    uint64_t memory_bytes;             /* resident; 0: no limit */
-    uint64_t descriptors;              /* soft limit; 0: as ours */
+    uint64_t memory_bytes;             /* resident memory; 0: no limit */
+    uint64_t descriptors;              /* soft limit of descriptors; 0: as this process */
     const struct fl_log *log;          /* borrowed */
 };
 /*
- * Starts the program and tells it of the model. Errors name it, with the end of its stderr: as
- * libfl/program/persistent.h; FL_EUNIMPL: it evaluates nothing; FL_ESHAPE: the model is not its
- * own.
+ * Starts the program and sends it the model. Errors name the program, with the end of its stderr:
+ * as libfl/program/persistent.h; FL_EUNIMPL: it cannot evaluate; FL_ESHAPE: the model does not fit
+ * its own.
  */
 FL_MUST_CHECK int fl_evaluator_program(const struct fl_evaluator_program *conf,
                                        struct fl_evaluator **ret, struct fl_err *err);
 void fl_evaluator_free(struct fl_evaluator *evaluator); /* NULL is allowed. */
 
-/*
- * Accuracy and mean loss of `theta`, exported order. FL_ECANCELED: `cancel` was set; FL_ENOENT: the
- * program told of no sample; FL_ENUMERIC: its loss is not finite; else as above.
- */
+/* Accuracy and mean loss of `theta`, exported order. FL_ECANCELED: `cancel` was set; FL_ENOENT:
+   the program reported no sample; FL_ENUMERIC: its loss is not finite; else as above. */
 FL_MUST_CHECK int fl_evaluator_run(struct fl_evaluator *evaluator, const float *theta,
                                    const atomic_bool *cancel, double *ret_accuracy,
                                    double *ret_loss, struct fl_err *err);

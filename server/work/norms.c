@@ -1,3 +1,8 @@
+/*
+ * Measures how far the batch-norm statistics of the clients are apart, from a second pass over the
+ * uploads of a round. Runs on the aggregation's worker thread; it only measures, the advice is
+ * logged by its caller.
+ */
 #include "server/work/norms.h"
 
 #include <stdio.h>
@@ -6,18 +11,18 @@
 
 #include "libfl/strategy/codec_masked.h"
 
-/* As the layers have it. */
+/* Epsilon of the batch-norm layers. */
 #define EPSILON 1e-5
 
 struct sums {
     const struct fl_layout *layout;
-    float *unit;          /* of one client */
-    double *sum, *square; /* over clients, an entry a channel of a unit's running means */
-    double apart;         /* over the channels so far */
+    float *unit;          /* update of one client */
+    double *sum, *square; /* over clients, one entry per channel of the running means */
+    double apart;         /* sum over the channels so far */
     size_t channels;
 };
 
-static bool ends_with(const char *name, const char *end)
+static bool tensor_name_ends_with(const char *name, const char *end)
 {
     size_t n = strlen(name);
     size_t len = strlen(end);
@@ -25,14 +30,15 @@ static bool ends_with(const char *name, const char *end)
     return n >= len && strcmp(name + n - len, end) == 0;
 }
 
-/* "bn1.running_var" of "bn1.running_mean"; NULL: it does not travel, or is none. */
+/* The running variance of a running mean ("bn1.running_var" of "bn1.running_mean"); NULL: not
+   shared, or no running mean. */
 static const struct fl_tensor *variance_of(const struct fl_layout *layout,
                                            const struct fl_tensor *mean)
 {
     const struct fl_tensor *var;
     char name[FL_NAME_MAX];
 
-    if (mean->local || !mean->buffer || !ends_with(mean->name, ".running_mean")) {
+    if (mean->local || !mean->buffer || !tensor_name_ends_with(mean->name, ".running_mean")) {
         return NULL;
     }
     (void)snprintf(name, sizeof(name), "%.*srunning_var",
@@ -41,7 +47,7 @@ static const struct fl_tensor *variance_of(const struct fl_layout *layout,
     return var != NULL && var->count == mean->count ? var : NULL;
 }
 
-static bool has_norm(const struct fl_layout *layout, size_t l)
+static bool unit_has_norm(const struct fl_layout *layout, size_t l)
 {
     const struct fl_unit *unit = fl_layout_unit(layout, l);
     size_t t;
@@ -54,21 +60,22 @@ static bool has_norm(const struct fl_layout *layout, size_t l)
     return false;
 }
 
-/* The update of one unit into s->unit; false: this client sent nothing that can be compared. */
-static bool read_unit(const struct sums *s, struct fl_spool_reader *reader, size_t l)
+/* Read the update of one unit into s->unit; false: this client sent nothing that can be
+   compared. */
+static bool norms_read_unit(const struct sums *s, struct fl_spool_reader *reader, size_t l)
 {
     struct fl_codec_decoder d;
 
     if (fl_spool_reader_units(reader)[l] == 0 || fl_spool_reader_unit(reader, 0, l, &d) != FL_OK) {
         return false;
     }
-    /* Only what was read to its end is closed. */
+    /* Only a decoder that was read to its end is closed. */
     return !fl_masked_decoder(&d) &&
            d.ops->read(&d, s->unit, fl_layout_unit(s->layout, l)->count) == FL_OK &&
            d.ops->close(&d) == FL_OK;
 }
 
-static void add_client(const struct sums *s, size_t l)
+static void norms_add_client(const struct sums *s, size_t l)
 {
     const struct fl_unit *unit = fl_layout_unit(s->layout, l);
     size_t t;
@@ -85,7 +92,7 @@ static void add_client(const struct sums *s, size_t l)
     }
 }
 
-/* Displacements are as far apart as what they lead to. */
+/* Updates are as far apart as the running means that they lead to. */
 static void take_unit(struct sums *s, size_t l, double n, const float *theta)
 {
     const struct fl_unit *unit = fl_layout_unit(s->layout, l);
@@ -117,8 +124,8 @@ static void measure_unit(struct sums *s, struct fl_spool_reader *const *readers,
     (void)memset(s->sum, 0, count * sizeof(*s->sum));
     (void)memset(s->square, 0, count * sizeof(*s->square));
     for (k = 0; k < n; k++) {
-        if (read_unit(s, readers[k], l)) {
-            add_client(s, l);
+        if (norms_read_unit(s, readers[k], l)) {
+            norms_add_client(s, l);
             senders++;
         }
     }
@@ -127,8 +134,8 @@ static void measure_unit(struct sums *s, struct fl_spool_reader *const *readers,
     }
 }
 
-/* Entries of the largest unit that has a batch-norm; 0: none has. */
-static size_t longest(const struct fl_layout *layout)
+/* Entries of the largest unit with a batch-norm; 0: none has one. */
+static size_t norms_longest_unit(const struct fl_layout *layout)
 {
     size_t most = 0;
     size_t l;
@@ -136,7 +143,7 @@ static size_t longest(const struct fl_layout *layout)
     for (l = 0; l < fl_layout_units(layout); l++) {
         size_t count = fl_layout_unit(layout, l)->count;
 
-        most = count > most && has_norm(layout, l) ? count : most;
+        most = count > most && unit_has_norm(layout, l) ? count : most;
     }
     return most;
 }
@@ -144,7 +151,7 @@ static size_t longest(const struct fl_layout *layout)
 int fl_norms_apart(const struct fl_layout *layout, struct fl_spool_reader *const *readers, size_t n,
                    const float *theta, double *ret)
 {
-    size_t most = longest(layout);
+    size_t most = norms_longest_unit(layout);
     struct sums s = {.layout = layout};
     bool memory;
     size_t l;
@@ -158,7 +165,7 @@ int fl_norms_apart(const struct fl_layout *layout, struct fl_spool_reader *const
     s.square = malloc(most * sizeof(*s.square));
     memory = s.unit != NULL && s.sum != NULL && s.square != NULL;
     for (l = 0; memory && l < fl_layout_units(layout); l++) {
-        if (has_norm(layout, l)) {
+        if (unit_has_norm(layout, l)) {
             measure_unit(&s, readers, n, l, theta);
         }
     }

@@ -1,3 +1,8 @@
+/*
+ * Opening of a state folder: carries out a pending restore or rollback, enters the settings, and
+ * finds the newest checkpoint that goes with a committed round. Runs once at the start, on the
+ * caller's thread, before any client is served; the caller holds the lock of the folder.
+ */
 #include "server/work/opening.h"
 
 #include <stdlib.h>
@@ -9,7 +14,7 @@
 #include "server/work/rollback.h"
 #include "server/work/summary_work.h"
 
-/* What is opened, and what came of it so far. */
+/* The folder to open, and the results so far. */
 struct opening {
     struct fl_federation *f;
     const struct fl_opening *how;
@@ -17,7 +22,7 @@ struct opening {
     struct fl_coord_resume *resume;
 };
 
-/* Read the records again as they are without the rounds after `round`. */
+/* Drop the rounds after `round` and reload the records. */
 static int go_back(const struct opening *o, uint64_t round, struct fl_err *err)
 {
     const struct fl_strategy *s = o->f->strategy;
@@ -28,8 +33,8 @@ static int go_back(const struct opening *o, uint64_t round, struct fl_err *err)
 
     if (rv == FL_OK && why.keep_anew) {
         fl_log(o->f->log, FL_LOG_WARNING, "server",
-               "what solver '%s' keeps on the server and on clients begins anew: theirs is of up "
-               "to %llu rounds later",
+               "solver '%s': the state of server and clients is reset, since client state is up to "
+               "%llu rounds newer",
                s->solver->policy.name, (unsigned long long)(o->resume->committed - round));
     }
     if (rv == FL_OK) {
@@ -42,7 +47,7 @@ static int go_back(const struct opening *o, uint64_t round, struct fl_err *err)
     return rv == FL_OK ? fl_store_totals(o->f->store, &o->progress->totals, err) : rv;
 }
 
-/* Where checkpoints are looked for, and what was found on the way. */
+/* The search for a checkpoint. */
 struct search {
     const struct opening *o;
     struct fl_models_tag tag;
@@ -72,9 +77,10 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
 }
 
 /*
- * The newest round that has both a record and a checkpoint, and the mixtures that this names.
- * Passed over is only what is gone or provably bad; an error of reading says nothing about the
- * file, and ends the start; so does one that another version wrote without what is needed now.
+ * Finds the newest round that has both a record and a checkpoint, with the personal models that it
+ * names. Skips only checkpoints that are missing or provably bad; a read error says nothing about
+ * the file and ends the start, and so does a checkpoint of another version that lacks what is
+ * needed now.
  */
 static int find_pair(const struct search *s, uint64_t *ret, struct fl_err *err)
 {
@@ -99,21 +105,21 @@ static int find_pair(const struct search *s, uint64_t *ret, struct fl_err *err)
         }
         if (rv != FL_OK && rv != FL_ENOENT && !fl_models_is_bad(rv)) {
             return fl_err_wrap(
-                err, rv, "the checkpoint of round %llu was not read, and is left alone%s",
+                err, rv, "checkpoint of round %llu: could not be read, leaving it unchanged%s",
                 (unsigned long long)s->rounds[i],
-                rv == FL_EIO ? " ('fl-serverd --recover CONFIG' goes on without it)" : "");
+                rv == FL_EIO ? " ('fl-serverd --recover CONFIG' resumes without it)" : "");
         }
         if (rv != FL_OK) {
             fl_log(o->f->log, FL_LOG_WARNING, "server",
-                   "checkpoint of round %llu cannot be used: %s", (unsigned long long)s->rounds[i],
-                   fl_err_text(err, rv));
+                   "checkpoint of round %llu: skipped as unusable: %s",
+                   (unsigned long long)s->rounds[i], fl_err_text(err, rv));
         }
     }
     return FL_ENOENT;
 }
 
-/* Bad ones would be written over when their rounds are run again. */
-static int set_aside(const struct search *s, uint64_t after, struct fl_err *err)
+/* Quarantines bad checkpoints, which would be overwritten when their rounds are run again. */
+static int opening_quarantine(const struct search *s, uint64_t after, struct fl_err *err)
 {
     size_t i;
     int rv = FL_OK;
@@ -135,15 +141,13 @@ static int no_pair(const struct search *s, struct fl_err *err)
     unsigned long long newest = s->n > 0 ? s->rounds[0] : 0;
 
     if (s->n == 0) {
-        return fl_err_set(err, FL_ESTATE, "no checkpoint in '%s/models' can be read: it holds none",
-                          dir);
+        return fl_err_set(err, FL_ESTATE, "no checkpoint found in '%s/models'", dir);
     }
     return fl_err_set(
         err, FL_ESTATE,
-        "no checkpoint in '%s/models' can be read that goes with a round of the state "
-        "database, which ends at round %llu; the newest file is of round %llu. "
-        "'fl-serverd --recover CONFIG' goes on from the newest good one, whatever the "
-        "database says",
+        "no usable checkpoint in '%s/models' matches a round of the state database, which ends at "
+        "round %llu; the newest file is of round %llu. 'fl-serverd --recover CONFIG' resumes from "
+        "the newest good one, regardless of the database",
         dir, (unsigned long long)s->o->resume->committed, newest);
 }
 
@@ -158,7 +162,8 @@ static int use_pair(const struct search *s, struct fl_err *err)
     if (rv == FL_ENOENT && (last > 0 || (s->n > 0 && s->rounds[0] > 1))) {
         return no_pair(s, err);
     }
-    if (rv == FL_ENOENT) { /* The first model can be made again; what was begun with it cannot. */
+    /* The first model can be created again; what was started with it cannot. */
+    if (rv == FL_ENOENT) {
         int code = s->n > 0 ? fl_models_quarantine(o->f->state_dir, 0, err) : FL_OK;
 
         code = code == FL_OK && s->n > 0 ? go_back(o, 0, err) : code;
@@ -166,19 +171,19 @@ static int use_pair(const struct search *s, struct fl_err *err)
     }
     if (rv == FL_OK && s->rounds[0] > last + 1) {
         fl_log(o->f->log, FL_LOG_WARNING, "server",
-               "there are checkpoints up to round %llu, but the state database ends at round %llu: "
-               "was an older one put in its place? The rounds are run again; 'fl-serverd "
-               "--recover CONFIG' goes on from the newest checkpoint instead",
+               "checkpoints exist up to round %llu, but the state database ends at round %llu: was "
+               "it replaced by an older copy? Running these rounds again; 'fl-serverd --recover "
+               "CONFIG' resumes from the newest checkpoint instead",
                (unsigned long long)s->rounds[0], (unsigned long long)last);
     }
     if (rv != FL_OK || round == last) {
         return rv;
     }
     fl_log(o->f->log, FL_LOG_WARNING, "server",
-           "going back to round %llu, the newest with a record and a good checkpoint: rounds up to "
-           "%llu are run again",
+           "resuming from round %llu, the newest with a record and a good checkpoint: running "
+           "rounds up to %llu again",
            (unsigned long long)round, (unsigned long long)last);
-    rv = set_aside(s, round, err);
+    rv = opening_quarantine(s, round, err);
     return rv == FL_OK ? go_back(o, round, err) : rv;
 }
 
@@ -192,7 +197,7 @@ static int load_checkpoint(const struct opening *o, struct fl_err *err)
     return rv;
 }
 
-static void tell_entered(const struct fl_log *log, const struct fl_store_entered *e)
+static void opening_log_changes(const struct fl_log *log, const struct fl_store_entered *e)
 {
     unsigned long long next = e->committed + 1;
     size_t i;
@@ -201,52 +206,52 @@ static void tell_entered(const struct fl_log *log, const struct fl_store_entered
         const struct fl_settings_difference *d = &e->verdict.list[i];
 
         fl_log(log, FL_LOG_NOTICE, "server",
-               "configuration changed: %s '%s' -> '%s', from round %llu on", d->name, d->before,
-               d->after, next);
+               "configuration changed: %s '%s' -> '%s', effective from round %llu", d->name,
+               d->before, d->after, next);
         if (strcmp(d->name, "model.file") == 0 && d->after[0] != '\0') {
             fl_log(log, FL_LOG_WARNING, "server",
-                   "model.file '%s' is ignored: the state folder has a model already, of round "
-                   "%llu; use another state_dir to begin from the file",
+                   "model.file '%s' is ignored: the state folder already has a model, of round "
+                   "%llu; use another state_dir to start from the file",
                    d->after, (unsigned long long)e->committed);
         }
     }
     if (e->unknown) {
         fl_log(log, FL_LOG_NOTICE, "server",
-               "the state database was rebuilt: under which settings the model was made is not "
-               "known");
+               "the state database was rebuilt: the settings that the model was made under are "
+               "unknown");
     }
     if (e->dropped_round != 0) {
         fl_log(log, FL_LOG_NOTICE, "server",
-               "round %llu: attempt %u is dropped with %llu accepted updates, which were made "
-               "under other settings; attempt %u is the next",
+               "round %llu: attempt %u discarded with %llu accepted updates, which were made under "
+               "other settings; attempt %u is next",
                (unsigned long long)e->dropped_round, e->dropped_attempt,
                (unsigned long long)e->dropped_updates, e->dropped_attempt + 1);
     }
     if (e->held != 0) {
         fl_log(log, FL_LOG_NOTICE, "server",
-               "the checkpoint of round %llu, from before the change, stays until 'flctl release "
-               "--round %llu'",
+               "the checkpoint of round %llu, from before the change, is pinned until 'flctl "
+               "release --round %llu'",
                (unsigned long long)e->held, (unsigned long long)e->held);
     }
     if (e->kept_anew) {
         fl_log(log, FL_LOG_NOTICE, "server",
-               "what the solver keeps on the server and what clients keep between rounds begins "
-               "anew");
+               "state of the solver on the server and on clients is reset");
     }
     if (e->verdict.offer) {
-        fl_log(log, FL_LOG_NOTICE, "server", "what clients told of their data is removed");
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "data summaries of the clients are removed, they are requested again");
     }
 }
 
-/* Under what the folder was left, and under what it goes on. */
-static int enter(const struct opening *o, struct fl_err *err)
+/* Compares the settings of the folder with those of this start, and stores the new ones. */
+static int opening_enter(const struct opening *o, struct fl_err *err)
 {
     struct fl_store_entered entered;
     int rv = fl_store_enter(o->f->store, o->how->settings, o->how->wall_ms, &entered, err);
 
     if (rv == FL_OK) {
         o->f->line = entered.line;
-        tell_entered(o->f->log, &entered);
+        opening_log_changes(o->f->log, &entered);
         fl_store_entered_done(&entered);
     }
     return rv;
@@ -266,7 +271,7 @@ static int open_records(const struct opening *o, struct fl_err *err)
         rv = fl_rollback_carry_out(f, o->how->wall_ms, err);
     }
     if (rv == FL_OK) {
-        rv = enter(o, err);
+        rv = opening_enter(o, err);
     }
     if (rv == FL_OK) {
         rv = fl_store_load(f->store, o->resume, err);
@@ -288,7 +293,7 @@ static int make_first(const struct opening *o, struct fl_err *err)
                        : rv;
 }
 
-static int open_model(const struct opening *o, struct fl_err *err)
+static int opening_open_model(const struct opening *o, struct fl_err *err)
 {
     const struct fl_federation *f = o->f;
     struct fl_outcome *committed = &o->progress->committed;
@@ -309,8 +314,9 @@ static int open_model(const struct opening *o, struct fl_err *err)
     last = o->resume->committed;
     fl_judge_begin_anew(f, last, committed);
     tag = fl_federation_tag(f);
-    rv = fl_models_prune(f->state_dir, &tag, last, UINT32_MAX, 0, err); /* Temporary files. */
-    /* Those of a round that was aggregated and not committed never were. */
+    /* Removes temporary files. */
+    rv = fl_models_prune(f->state_dir, &tag, last, UINT32_MAX, 0, err);
+    /* Removes personal models of a round that was aggregated but not committed. */
     rv = rv == FL_OK ? fl_checkpoints_prune_personal_models(f, last, err) : rv;
     return rv;
 }
@@ -323,7 +329,7 @@ int fl_opening_run(struct fl_federation *federation, const struct fl_opening *op
 
     fl_federation_name_states(federation);
     rv = open_records(&o, err);
-    rv = rv == FL_OK ? open_model(&o, err) : rv;
+    rv = rv == FL_OK ? opening_open_model(&o, err) : rv;
     return rv == FL_OK ? fl_offering_open(federation, &ret->offered, err) : rv;
 }
 

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const *sends(const struct fl_strategy *s)
+static const char *const *strategy_sends(const struct fl_strategy *s)
 {
     return fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]);
 }
 
 size_t fl_sent_place(const struct fl_strategy *strategy, const char *bundle)
 {
-    const char *const *names = sends(strategy);
+    const char *const *names = strategy_sends(strategy);
     size_t i;
 
     if (strcmp(bundle, "update") == 0) {
@@ -24,8 +24,8 @@ size_t fl_sent_place(const struct fl_strategy *strategy, const char *bundle)
     return FL_SPOOL_MAX_BUNDLES;
 }
 
-static int fill(struct fl_spool_part *parts, const struct fl_strategy *strategy,
-                const struct fl_wire_push_header *header, struct fl_err *err)
+static int sections_fill(struct fl_spool_part *parts, const struct fl_strategy *strategy,
+                         const struct fl_wire_push_header *header, struct fl_err *err)
 {
     size_t i;
 
@@ -34,7 +34,8 @@ static int fill(struct fl_spool_part *parts, const struct fl_strategy *strategy,
         size_t place = fl_sent_place(strategy, part->bundle);
 
         if (place == FL_SPOOL_MAX_BUNDLES) {
-            return fl_err_set(err, FL_EINVAL, "part %zu: bundle '%s' is none that was asked for", i,
+            return fl_err_set(err, FL_EINVAL,
+                              "upload: section %zu has payload '%s', which was not requested", i,
                               part->bundle);
         }
         parts[i] = (struct fl_spool_part){.unit = part->unit,
@@ -51,7 +52,7 @@ int fl_sent_parts(const struct fl_layout *layout, const struct fl_strategy *stra
                   struct fl_spool_part **ret, struct fl_err *err)
 {
     struct fl_spool_form form = {.codec = (uint32_t)strategy->codec->id,
-                                 .n_bundles = 1 + fl_solver_names(sends(strategy)),
+                                 .n_bundles = 1 + fl_solver_names(strategy_sends(strategy)),
                                  .masked = strategy->upload->mask != NULL};
     struct fl_spool_part *parts = calloc(header->n_parts > 0 ? header->n_parts : 1, sizeof(*parts));
     int rv;
@@ -59,7 +60,7 @@ int fl_sent_parts(const struct fl_layout *layout, const struct fl_strategy *stra
     if (parts == NULL) {
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
-    rv = fill(parts, strategy, header, err);
+    rv = sections_fill(parts, strategy, header, err);
     if (rv == FL_OK) {
         rv = fl_spool_check(layout, grant, &form, parts, header->n_parts, err);
     }

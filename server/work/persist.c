@@ -15,7 +15,7 @@ static int select_clients(const struct fl_federation *f, const struct fl_effect 
     return fl_offering_select(f, &selection, offers, err);
 }
 
-/* The record last: without it nothing would ask again for what failed before. */
+/* The record is deleted last: as long as it exists a failed deletion is retried. */
 static int forget_clients(const struct fl_federation *f, const struct fl_effect *e,
                           struct fl_offered *offers, struct fl_err *err)
 {
@@ -46,6 +46,6 @@ int fl_persist_run(const struct fl_federation *federation, const struct fl_effec
     case FL_EFF_PERSIST_UPDATE:
         return fl_store_put_update(store, e->round, e->attempt, &e->parts[0], err);
     default:
-        return fl_err_set(err, FL_EINVAL, "an effect that names no record");
+        return fl_err_set(err, FL_EINVAL, "persist: the effect names no record");
     }
 }

@@ -1,23 +1,24 @@
 #include "server/work/restored_state.h"
 
-static void tell(const struct fl_federation *federation, const struct fl_restored *r, bool anew)
+static void restored_log(const struct fl_federation *federation, const struct fl_restored *r,
+                         bool anew)
 {
     const struct fl_log *log = federation->log;
 
     fl_log(log, FL_LOG_NOTICE, "server",
-           "%s: the federation goes on after round %llu; clients drop results that they have not "
-           "delivered, and make them again",
+           "%s: the federation resumes after round %llu; clients discard undelivered results and "
+           "train again",
            r->note, (unsigned long long)r->committed);
     if (anew) {
         fl_log(log, FL_LOG_WARNING, "server",
-               "what solver '%s' keeps on the server and on clients begins anew: clients may have "
-               "gone on after the backup",
+               "solver '%s': the state of server and clients is reset, since clients may have "
+               "advanced after the backup",
                federation->strategy->solver->policy.name);
     }
     if (r->dropped_round != 0) {
         fl_log(log, FL_LOG_WARNING, "server",
-               "round %llu: attempt %u is dropped with %llu accepted updates, which go with what "
-               "began anew",
+               "round %llu: attempt %u discarded with %llu accepted updates, which belong to the "
+               "state that was reset",
                (unsigned long long)r->dropped_round, r->dropped_attempt,
                (unsigned long long)r->dropped_updates);
     }
@@ -31,7 +32,7 @@ int fl_restored_carry_out(const struct fl_federation *federation, uint64_t wall_
     int rv = fl_store_carry_restored(federation->store, anew, wall_ms, &r, err);
 
     if (rv == FL_OK) {
-        tell(federation, &r, anew);
+        restored_log(federation, &r, anew);
     }
     return rv == FL_ENOENT ? FL_OK : rv;
 }

@@ -1,3 +1,5 @@
+/* `flctl rollback`: checks and stores the request while the server runs, and carries it out at
+   the next start. On the store's thread. Restarting the server is up to the daemon. */
 #include "server/work/rollback.h"
 
 #include <stdio.h>
@@ -7,7 +9,7 @@
 #include "server/store/store_rollback.h"
 #include "server/work/checkpoint_choice.h"
 
-/* Kept rounds that a refusal names, newest first; the rest is counted. */
+/* Rounds with a checkpoint that a refusal lists, newest first; the rest is counted. */
 #define NAMED 16
 
 static int refuse_round(const struct fl_federation *federation, uint64_t round, const char *why,
@@ -33,13 +35,14 @@ static int refuse_round(const struct fl_federation *federation, uint64_t round, 
     if (n > NAMED) {
         (void)snprintf(text + used, sizeof(text) - used, " and %zu more", n - NAMED);
     }
-    return fl_err_set(err, FL_ENOENT, "cannot go back to round %llu: %.180s; kept are rounds %s",
+    return fl_err_set(err, FL_ENOENT,
+                      "rollback to round %llu refused: %.180s; rounds with a checkpoint: %s",
                       (unsigned long long)round, why, n > 0 ? text : "(none)");
 }
 
-/* Reads all of a checkpoint, with its checksums. */
-static int check(const struct fl_federation *federation, uint64_t round,
-                 struct fl_models_found *ret, struct fl_err *err)
+/* Reads a whole checkpoint, with its checksums. */
+static int rollback_check_checkpoint(const struct fl_federation *federation, uint64_t round,
+                                     struct fl_models_found *ret, struct fl_err *err)
 {
     const struct fl_models_tag tag = fl_federation_tag(federation);
     float *vectors[1 + FL_AGG_MAX_STATE] = {NULL};
@@ -60,7 +63,7 @@ static int check(const struct fl_federation *federation, uint64_t round,
     return rv;
 }
 
-/* FL_ENOENT: it is none to go back to, with the reason and those that are. */
+/* FL_ENOENT: no rollback to it is possible; the message has the reason and the possible rounds. */
 static int check_round(const struct fl_federation *federation, uint64_t round,
                        struct fl_models_found *ret, struct fl_err *err)
 {
@@ -77,12 +80,11 @@ static int check_round(const struct fl_federation *federation, uint64_t round,
         return refuse_round(federation, round, "no such round is committed", err);
     }
     if (round >= totals.round) {
-        return refuse_round(federation, round, "it is the last one, there is nothing behind it",
-                            err);
+        return refuse_round(federation, round, "it is the last committed round", err);
     }
-    rv = check(federation, round, ret, &why);
+    rv = rollback_check_checkpoint(federation, round, ret, &why);
     if (rv == FL_ENOENT) {
-        return refuse_round(federation, round, "its checkpoint is not kept", err);
+        return refuse_round(federation, round, "its checkpoint was removed by retention", err);
     }
     if (fl_models_is_bad(rv)) {
         return refuse_round(federation, round, fl_err_text(&why, rv), err);
@@ -90,9 +92,9 @@ static int check_round(const struct fl_federation *federation, uint64_t round,
     return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
 }
 
-/* FL_ENOENT: the start would not go on from it. */
-static int check_vectors(const struct fl_federation *federation, uint64_t round,
-                         const struct fl_models_found *found, struct fl_err *err)
+/* FL_ENOENT: the next start could not resume from it. */
+static int rollback_check_vectors(const struct fl_federation *federation, uint64_t round,
+                                  const struct fl_models_found *found, struct fl_err *err)
 {
     size_t i = fl_judge_misses(federation, round, found, fl_federation_clients_keep(federation));
     char why[FL_NAME_MAX + 96];
@@ -100,7 +102,7 @@ static int check_vectors(const struct fl_federation *federation, uint64_t round,
     if (i == federation->n_state) {
         return FL_OK;
     }
-    (void)snprintf(why, sizeof(why), "its checkpoint holds no '%.32s', which '%s' goes on from",
+    (void)snprintf(why, sizeof(why), "its checkpoint lacks '%.32s', which '%s' resumes from",
                    federation->state_names[i], federation->strategy->algorithm);
     return refuse_round(federation, round, why, err);
 }
@@ -112,45 +114,44 @@ int fl_rollback_ask(const struct fl_federation *federation, uint64_t round, bool
     struct fl_models_found found;
     int rv = check_round(federation, round, &found, err);
 
-    rv = rv == FL_OK ? check_vectors(federation, round, &found, err) : rv;
+    rv = rv == FL_OK ? rollback_check_vectors(federation, round, &found, err) : rv;
     if (rv == FL_OK && fl_federation_clients_keep(federation) && !force) {
         return fl_err_set(
             err, FL_ESTATE,
-            "with '%s', clients%s keep state between rounds, which is of rounds after "
-            "%llu and cannot go back with the model; with --force it begins anew "
-            "on both sides",
+            "rollback refused: with '%s', clients%s keep state between rounds, which belongs to "
+            "rounds after %llu and cannot be rolled back; use --force to reset it on both sides",
             s->algorithm, s->solver->server != NULL ? " and the server" : "",
             (unsigned long long)round);
     }
     rv = rv == FL_OK ? fl_store_ask_rollback(federation->store, round, wall_ms, err) : rv;
     if (rv == FL_OK) {
         fl_log(federation->log, FL_LOG_NOTICE, "server",
-               "the operator wants the federation to go back to round %llu: starting again",
+               "rollback to round %llu requested by the operator: restarting",
                (unsigned long long)round);
     }
     return rv;
 }
 
-static void tell(const struct fl_federation *federation, const struct fl_rolled_back *r, bool anew)
+static void rollback_log(const struct fl_federation *federation, const struct fl_rolled_back *r,
+                         bool anew)
 {
     const struct fl_log *log = federation->log;
 
     fl_log(log, FL_LOG_WARNING, "server",
            "rolled back to round %llu: rounds %llu to %llu are abandoned; the checkpoint of round "
-           "%llu stays beside the others until 'flctl release --round %llu'",
+           "%llu is kept until 'flctl release --round %llu'",
            (unsigned long long)r->round, (unsigned long long)r->round + 1,
            (unsigned long long)r->last, (unsigned long long)r->last, (unsigned long long)r->last);
     if (r->dropped_round != 0) {
         fl_log(log, FL_LOG_NOTICE, "server",
-               "round %llu: attempt %u is dropped with %llu accepted updates, which were made for "
+               "round %llu: attempt %u discarded with %llu accepted updates, which were made for "
                "an abandoned model",
                (unsigned long long)r->dropped_round, r->dropped_attempt,
                (unsigned long long)r->dropped_updates);
     }
     if (anew) {
         fl_log(log, FL_LOG_WARNING, "server",
-               "what the solver keeps on the server and what clients keep between rounds begins "
-               "anew");
+               "state of the solver on the server and on clients is reset");
     }
 }
 
@@ -158,21 +159,21 @@ int fl_rollback_carry_out(const struct fl_federation *federation, uint64_t wall_
                           struct fl_err *err)
 {
     bool anew = fl_federation_clients_keep(federation);
-    struct fl_models_found found; /* Judged when it was asked for. */
+    struct fl_models_found found; /* Checked when it was requested. */
     struct fl_rolled_back r;
     uint64_t round = 0;
     int rv = fl_store_asked_rollback(federation->store, &round, err);
 
     if (rv == FL_OK) {
         rv = check_round(federation, round, &found, err);
-        if (rv == FL_ENOENT) { /* It was there when it was asked for. */
-            fl_log(federation->log, FL_LOG_ERROR, "server", "%s; the federation goes on as it was",
-                   fl_err_text(err, rv));
+        if (rv == FL_ENOENT) { /* It existed when it was requested. */
+            fl_log(federation->log, FL_LOG_ERROR, "server",
+                   "%s; rollback cancelled, the federation is unchanged", fl_err_text(err, rv));
             return fl_store_drop_rollback(federation->store, err);
         }
         rv = rv == FL_OK ? fl_store_roll_back(federation->store, anew, wall_ms, &r, err) : rv;
         if (rv == FL_OK) {
-            tell(federation, &r, anew);
+            rollback_log(federation, &r, anew);
         }
     }
     return rv == FL_OK || rv == FL_ENOENT ? fl_store_finish_rollback(federation->store, err) : rv;

@@ -5,7 +5,7 @@ void fl_federation_name_states(struct fl_federation *federation)
     size_t i;
 
     federation->n_state = fl_strategy_states(federation->strategy);
-    FL_REQUIRE(federation->n_state <= FL_AGG_MAX_STATE); /* of our own policies */
+    FL_REQUIRE(federation->n_state <= FL_AGG_MAX_STATE); /* limited by the built-in policies */
     for (i = 0; i < federation->n_state; i++) {
         federation->state_names[i] = fl_strategy_state_name(federation->strategy, i);
     }

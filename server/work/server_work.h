@@ -1,17 +1,17 @@
-#ifndef FL_SERVER_WORK_FEDERATION_H
-#define FL_SERVER_WORK_FEDERATION_H
+#ifndef FL_SERVER_WORK_SERVER_WORK_H
+#define FL_SERVER_WORK_SERVER_WORK_H
 
 /*
- * The room: what a server does for its federation beside deciding (server/core) and beside
- * scheduling (the daemon), as plain functions that return when it is done. They know no connection,
- * loop, lane or clock, so that a daemon, a test and a simulator run the same. aggregation.h makes
- * the next model of a round's uploads, measure.h evaluates one, commit.h puts it on disk,
- * checkpoints.h says which of them stay, opening.h goes on from what is there, bundles.h says what
- * clients may fetch, summary_work.h who is waited for before the first round, persist.h writes what
- * the core wants on disk.
+ * The work of a server for its federation, besides deciding (server/core) and scheduling (the
+ * daemon): plain functions that return when the work is done. They know no connection, event loop,
+ * worker thread or clock, so that a daemon, a test and a simulator run the same code. aggregation.h
+ * computes the next model from the uploads of a round, measure.h evaluates one, commit.h writes it
+ * to disk, checkpoints.h prunes and pins checkpoints, opening.h resumes from a state folder,
+ * bundles.h lists what clients may fetch, summary_work.h handles data summaries before the first
+ * round, persist.h writes the records of the coordinator.
  *
  * Threading: a federation does not change while it runs; its store belongs to one thread, and so do
- * the calls that write or read records. Each call uses nothing else that another could.
+ * the calls that write or read records. The calls share no other mutable state.
  */
 
 #include "libfl/base/buf.h"
@@ -22,13 +22,13 @@
 #include "server/store/store_files.h"
 #include "server/store/uploads.h"
 
-/* What all of the work is for. Everything but the store is borrowed. */
+/* The federation that all calls work for. Everything but the store is borrowed. */
 struct fl_federation {
     const struct fl_layout *layout;
     const struct fl_strategy *strategy;
     const char *state_dir;
     const struct fl_log *log; /* may be NULL */
-    double momentum;          /* of the clients' steps */
+    double momentum;          /* momentum of the clients' optimizer */
     struct fl_retention retention;
     size_t offer_max;       /* bytes of a data summary */
     double offer_range;     /* fl_offers_rule.range */
@@ -36,15 +36,15 @@ struct fl_federation {
     double norm_bound;      /* of an upload; 0: none */
     size_t n_state;         /* vectors that the strategy keeps beside the model */
     const char *state_names[FL_AGG_MAX_STATE];
-    /* Of the folder, since it was opened. */
+    /* Set when the folder is opened. */
     struct fl_store *store; /* owned; fl_store_close() */
-    /* Borrowed; uploads that are not in it are files of the folder. NULL: all are. */
+    /* Borrowed; uploads that are not in it are files of the folder. NULL: all are files. */
     struct fl_uploads *uploads;
-    bool scratch; /* it was opened as FL_DURABLE_SCRATCH: nothing is synced */
+    bool scratch; /* opened as FL_DURABLE_SCRATCH: nothing is synced */
     struct fl_generation line;
 };
 
-/* The strategy's vectors, of which the other members are set already. */
+/* Fill in the names of the strategy's state vectors; the other members are already set. */
 void fl_federation_name_states(struct fl_federation *federation);
 
 static inline size_t fl_federation_floats(const struct fl_federation *federation)
@@ -52,7 +52,7 @@ static inline size_t fl_federation_floats(const struct fl_federation *federation
     return fl_layout_count(federation->layout);
 }
 
-/* Clients keep what says something of rounds that are behind them. */
+/* Do clients keep state of earlier rounds? */
 static inline bool fl_federation_clients_keep(const struct fl_federation *federation)
 {
     const struct fl_strategy *s = federation->strategy;
@@ -62,10 +62,10 @@ static inline bool fl_federation_clients_keep(const struct fl_federation *federa
 }
 
 /*
- * Behind an older round, does what the solver keeps on both sides begin with nothing? Its part on
- * the server says something of all clients' parts (SCAFFOLD: s = sum c_k), and theirs are of rounds
- * that do not count any more. Whatever else a client kept of such a round it drops by itself, when
- * its next task does not name it as counted.
+ * After going back to an older round, is the solver's state reset on both sides? Its part on the
+ * server depends on all clients' parts (SCAFFOLD: s = sum c_k), and theirs belong to rounds that no
+ * longer count. Other client state of such a round is discarded by the client itself, when its next
+ * task does not name it as counted.
  */
 static inline bool fl_federation_begins_anew(const struct fl_federation *federation)
 {
@@ -74,32 +74,31 @@ static inline bool fl_federation_begins_anew(const struct fl_federation *federat
     return solver->server != NULL && fl_solver_keeps(solver->keeps) > 0;
 }
 
-/* Who writes the checkpoints. */
+/* The tag that this federation writes into checkpoints. */
 static inline struct fl_models_tag fl_federation_tag(const struct fl_federation *federation)
 {
     return (struct fl_models_tag){.database = fl_store_id(federation->store),
                                   .made = federation->line.made};
 }
 
-/*
- * A model in memory with the vectors that the strategy keeps beside it. Blobs, because clients
- * fetch them: thousands of transfers share one copy.
- */
+/* A model in memory with the state vectors beside it. Blobs, because clients fetch them:
+   thousands of transfers share one copy. */
 struct fl_model_state {
     struct fl_blob *theta; /* float32 block, exported order */
     struct fl_blob *state[FL_AGG_MAX_STATE];
 };
 
-/* Memory for a model and its vectors, not set. FL_ENOMEM with what there is, to be freed. */
+/* Allocate a model and its vectors, uninitialized. On FL_ENOMEM it is partly allocated; free it. */
 FL_MUST_CHECK int fl_model_state_new(const struct fl_federation *federation,
                                      struct fl_model_state *model);
 void fl_model_state_done(struct fl_model_state *model);
 
-/* What a round comes to. Owned; no theta: nothing. */
+/* The outcome of a round. Owned; without theta: none. */
 struct fl_outcome {
     struct fl_model_state model;
-    struct fl_personal_models *mixtures; /* personal models of some clients; NULL: none were made */
-    struct fl_models_draft *draft; /* of its checkpoint; NULL: none was begun, or it is saved */
+    struct fl_personal_models *mixtures; /* personal models of some clients; NULL: none */
+    /* draft of its checkpoint; NULL: none was started, or it is saved */
+    struct fl_models_draft *draft;
 };
 void fl_outcome_done(struct fl_outcome *outcome);
 

@@ -19,7 +19,7 @@ bool fl_offering_waits(const struct fl_federation *federation, const struct fl_p
            !fl_offers_has(federation->state_dir, client);
 }
 
-/* Lines in the log about summaries that one collection leaves out; of the others only how many. */
+/* Log lines about left-out summaries of one collection; further ones are only counted. */
 #define LINES_MAX 16
 
 struct ruling {
@@ -27,7 +27,8 @@ struct ruling {
     size_t n_left_out;
 };
 
-static int check(const struct fl_federation *f, const void *data, size_t len, struct fl_err *err)
+static int summary_check_data(const struct fl_federation *f, const void *data, size_t len,
+                              struct fl_err *err)
 {
     const struct fl_strategy *s = f->strategy;
 
@@ -36,11 +37,11 @@ static int check(const struct fl_federation *f, const void *data, size_t len, st
                                           : FL_OK;
 }
 
-static int check_one(void *ctx, const void *data, size_t len, double *ret_largest,
-                     struct fl_err *err)
+static int summary_check_one(void *ctx, const void *data, size_t len, double *ret_largest,
+                             struct fl_err *err)
 {
     const struct ruling *r = ctx;
-    int rv = check(r->f, data, len, err);
+    int rv = summary_check_data(r->f, data, len, err);
 
     if (rv == FL_OK && r->f->strategy->solver->offer_largest != NULL) {
         *ret_largest = r->f->strategy->solver->offer_largest(data, len);
@@ -57,13 +58,12 @@ static void left_out(void *ctx, const struct fl_offer_info *info, const char *wh
     }
     if (info->state == FL_OFFER_OUT_OF_RANGE) {
         fl_log(r->f->log, FL_LOG_WARNING, "round",
-               "the data summary of client '%s' is left out: its largest value %g is above %g, "
-               "%g times the median of the others' (limits.offer_range); the client takes part "
-               "without it",
+               "data summary of client '%s' left out: its largest value %g is above %g, %g times "
+               "the median of the others (limits.offer_range); the client takes part without it",
                info->client, info->largest, info->bound, r->f->offer_range);
     } else {
         fl_log(r->f->log, FL_LOG_WARNING, "round",
-               "the data summary of client '%s' is left out, the client takes part without it: %s",
+               "data summary of client '%s' left out, the client takes part without it: %s",
                info->client, why);
     }
 }
@@ -73,31 +73,30 @@ static struct fl_offers_rule rule_of(struct ruling *ruling)
     return (struct fl_offers_rule){.max = ruling->f->offer_max,
                                    .range = ruling->f->offer_range,
                                    .ctx = ruling,
-                                   .check = check_one,
+                                   .check = summary_check_one,
                                    .left_out = left_out};
 }
 
-static void tell_left_out(const struct ruling *r)
+static void summary_log_left_out(const struct ruling *r)
 {
     if (r->n_left_out > LINES_MAX) {
         fl_log(r->f->log, FL_LOG_WARNING, "round",
-               "%zu data summaries are left out in all; 'flctl summaries' lists them",
-               r->n_left_out);
+               "%zu data summaries left out in total; 'flctl summaries' lists them", r->n_left_out);
     }
 }
 
 int fl_offering_take(const struct fl_federation *federation, const char *client, const void *data,
                      size_t len, struct fl_err *err)
 {
-    int rv = len > 0 ? check(federation, data, len, err) : FL_OK;
+    int rv = len > 0 ? summary_check_data(federation, data, len, err) : FL_OK;
 
     if (rv == FL_OK && fl_offers_dropped(federation->state_dir, client)) {
         fl_log(federation->log, FL_LOG_NOTICE, "round",
-               "the data summary of client '%s' is not taken: an operator dropped it", client);
+               "data summary of client '%s' ignored: an operator dropped it", client);
         return FL_OK;
     }
     rv = rv == FL_OK ? fl_offers_put(federation->state_dir, client, data, len, err) : rv;
-    return rv == FL_EEXIST ? FL_OK : rv; /* Too late to count. */
+    return rv == FL_EEXIST ? FL_OK : rv; /* Too late: the collection is fixed. */
 }
 
 bool fl_offering_is_theirs(int code)
@@ -106,18 +105,17 @@ bool fl_offering_is_theirs(int code)
            code == FL_EINVAL;
 }
 
-/* The collection is that of the files of clients, also when a removal was cut short. */
-static int renew(const struct fl_federation *f, bool *ret_new, struct fl_err *err)
+/* Rebuild the collection from the summaries of the clients, also when a removal was interrupted. */
+static int summary_renew(const struct fl_federation *f, bool *ret_new, struct fl_err *err)
 {
     struct ruling ruling = {.f = f};
     struct fl_offers_rule rule = rule_of(&ruling);
     int rv = fl_offers_renew(f->state_dir, &rule, ret_new, err);
 
-    tell_left_out(&ruling);
+    summary_log_left_out(&ruling);
     if (rv == FL_OK && *ret_new) {
         fl_log(f->log, FL_LOG_NOTICE, "round",
-               "the collection of data summaries is made again: the next round hands out the "
-               "new one");
+               "collection of data summaries rebuilt: clients receive it in the next round");
     }
     return rv;
 }
@@ -134,11 +132,12 @@ int fl_offering_open(const struct fl_federation *federation, struct fl_offered *
     rv = fl_offers_open(federation->state_dir, &ret->file, ret->digest, err);
     if (rv == FL_EFORMAT) {
         fl_log(federation->log, FL_LOG_WARNING, "server",
-               "what clients offered is put together again before the next round: %s",
+               "collection of data summaries is damaged and quarantined, rebuilding it before the "
+               "next round: %s",
                fl_err_text(err, rv));
         rv = fl_offers_quarantine(federation->state_dir, err);
     } else if (rv == FL_OK) {
-        rv = renew(federation, &made, err);
+        rv = summary_renew(federation, &made, err);
         if (made) {
             fl_file_unref(ret->file);
             ret->file = NULL;
@@ -148,22 +147,22 @@ int fl_offering_open(const struct fl_federation *federation, struct fl_offered *
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
-static int fix(const struct fl_federation *f, struct fl_offered *ret, struct fl_err *err)
+static int summary_fix(const struct fl_federation *f, struct fl_offered *ret, struct fl_err *err)
 {
     struct ruling ruling = {.f = f};
     struct fl_offers_rule rule = rule_of(&ruling);
     bool made = false;
     int rv = fl_offers_fix(f->state_dir, &rule, err);
 
-    tell_left_out(&ruling);
-    rv = rv == FL_OK ? renew(f, &made, err) : rv; /* When a removal could not be finished. */
+    summary_log_left_out(&ruling);
+    rv = rv == FL_OK ? summary_renew(f, &made, err) : rv; /* Completes an interrupted removal. */
     return rv == FL_OK ? fl_offers_open(f->state_dir, &ret->file, ret->digest, err) : rv;
 }
 
 static int renew_for(const struct fl_federation *f, struct fl_offered *ret, struct fl_err *err)
 {
     bool made = false;
-    int rv = renew(f, &made, err);
+    int rv = summary_renew(f, &made, err);
 
     return rv == FL_OK && made ? fl_offers_open(f->state_dir, &ret->file, ret->digest, err) : rv;
 }
@@ -183,7 +182,8 @@ int fl_offering_forget(const struct fl_federation *federation, const struct fl_c
         if (rv == FL_OK) {
             removed = true;
             fl_log(federation->log, FL_LOG_NOTICE, "round",
-                   "the data summary of client '%s', which is gone, is removed", clients[i].name);
+                   "data summary of client '%s' removed: the client was forgotten",
+                   clients[i].name);
         }
         rv = rv == FL_ENOENT ? FL_OK : rv;
     }
@@ -196,7 +196,8 @@ int fl_offering_drop(const struct fl_federation *federation, const char *client,
     int rv;
 
     if (federation->strategy->solver->offer == NULL) {
-        return fl_err_set(err, FL_ESTATE, "the algorithm has no data summaries");
+        return fl_err_set(err, FL_ESTATE,
+                          "data summaries: the configured algorithm does not use them");
     }
     rv = fl_offers_remove(federation->state_dir, client, /* stays= */ true, err);
     return rv == FL_OK ? renew_for(federation, ret, err) : rv;
@@ -210,13 +211,15 @@ int fl_offering_list(const struct fl_federation *federation, fl_offers_list_cb *
 
     return federation->strategy->solver->offer != NULL
                ? fl_offers_list(federation->state_dir, &rule, cb, ctx, err)
-               : fl_err_set(err, FL_ESTATE, "the algorithm has no data summaries");
+               : fl_err_set(err, FL_ESTATE,
+                            "data summaries: the configured algorithm does not use them");
 }
 
 int fl_offering_select(const struct fl_federation *federation, const struct fl_selection *selection,
                        struct fl_offered *offers, struct fl_err *err)
 {
-    int rv = offers != NULL && selection->n_parts > 0 ? fix(federation, offers, err) : FL_OK;
+    int rv =
+        offers != NULL && selection->n_parts > 0 ? summary_fix(federation, offers, err) : FL_OK;
 
     return rv == FL_OK ? fl_store_put_selection(federation->store, selection, err) : rv;
 }

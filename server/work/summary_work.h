@@ -1,54 +1,52 @@
-#ifndef FL_SERVER_WORK_OFFERS_H
-#define FL_SERVER_WORK_OFFERS_H
+#ifndef FL_SERVER_WORK_SUMMARY_WORK_H
+#define FL_SERVER_WORK_SUMMARY_WORK_H
 
 /*
- * Data summaries, which clients send before the first round (FedMix). The core lets a client be
- * selected once its summary is on disk. With the first selection the collection of them is fixed:
- * from then on no client is waited for, and one that comes later has sent none. A summary whose
- * values are out of the range of the others is left out. A client that is removed takes its summary
- * along, and an operator can drop one: the collection is made again without it. Clients know it by
- * its SHA-256, so they fetch the new one with the next task.
+ * Data summaries, which clients send before the first round (FedMix). The coordinator lets a client
+ * be selected once its summary is on disk. The first selection fixes the collection of them: from
+ * then on no client is awaited, and a later client has none. A summary whose values are out of the
+ * range of the others is left out. When a client is forgotten, or an operator drops its summary,
+ * the collection is rebuilt without it. Clients identify the collection by its SHA-256, so they
+ * fetch the new one with the next task.
  */
 
 #include "server/work/commit.h"
 
-/* Are offers taken (still)? */
+/* Are data summaries still accepted? */
 bool fl_offering_wanted(const struct fl_federation *federation, const struct fl_progress *progress);
-/* Is this client waited for: offers are taken, and there is none of it? */
+/* Is this client awaited: summaries are accepted, and it has sent none? */
 bool fl_offering_waits(const struct fl_federation *federation, const struct fl_progress *progress,
                        const char *client);
 /*
- * On the store's thread: check an offer and keep it. Without bytes nothing is offered, but the
- * client is there, and that is kept; too late, or of a client whose summary was dropped, it is not.
- * fl_offering_is_theirs(): the client's fault.
+ * On the store's thread: check and store a summary. Zero bytes: the client has none, which is
+ * stored, too. Nothing is stored when the collection is fixed, or when an operator dropped the
+ * client's summary. fl_offering_is_theirs(): the client's fault.
  */
 FL_MUST_CHECK int fl_offering_take(const struct fl_federation *federation, const char *client,
                                    const void *data, size_t len, struct fl_err *err);
 bool fl_offering_is_theirs(int code);
-/* What was fixed before, for an opening; nothing of it is FL_OK. What is damaged is fixed again; a
-   removal that was cut short is finished. */
+/* Open the collection at a start; none is FL_OK. A damaged one is quarantined and rebuilt; an
+   interrupted removal is completed. */
 FL_MUST_CHECK int fl_offering_open(const struct fl_federation *federation, struct fl_offered *ret,
                                    struct fl_err *err);
-/*
- * On the store's thread: write down who is selected. Before anybody is, what was offered is fixed
- * for good; `offers` NULL: it is already, or not wanted.
- */
+/* On the store's thread: persist a selection. The first one fixes the collection; `offers` NULL:
+   it is already fixed, or not needed. */
 FL_MUST_CHECK int fl_offering_select(const struct fl_federation *federation,
                                      const struct fl_selection *selection,
                                      struct fl_offered *offers, struct fl_err *err);
 /*
- * On the store's thread: these clients are gone, and so are their summaries. `*ret` has the new
- * collection, if it is another. Durable; on an error fl_offering_open() or _select() finishes what
- * was begun.
+ * On the store's thread: remove the summaries of forgotten clients. `*ret` gets the new collection,
+ * if it changed. Durable; after an error fl_offering_open() or _select() completes the removal.
  */
 FL_MUST_CHECK int fl_offering_forget(const struct fl_federation *federation,
                                      const struct fl_client_rec *clients, size_t n,
                                      struct fl_offered *ret, struct fl_err *err);
-/* The same of a client that stays; no other is taken of it. FL_ENOENT: it has none; FL_ESTATE. */
+/* The same for a client that stays known; no further summary of it is accepted. FL_ENOENT: it
+   has none; FL_ESTATE. */
 FL_MUST_CHECK int fl_offering_drop(const struct fl_federation *federation, const char *client,
                                    struct fl_offered *ret, struct fl_err *err);
-/* On the store's thread: all summaries and what becomes of them. FL_ESTATE: the algorithm has none.
- */
+/* On the store's thread: list all summaries and whether each is used. FL_ESTATE: the algorithm
+   has none. */
 FL_MUST_CHECK int fl_offering_list(const struct fl_federation *federation, fl_offers_list_cb *cb,
                                    void *ctx, struct fl_err *err);
 

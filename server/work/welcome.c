@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Name and option texts of a slot that the client fills. */
-static int fill_slot(const struct fl_policy *policy, const struct fl_options *options,
-                     struct fl_wire_slot *slot)
+/* Name and option texts of a component that runs on the client. */
+static int welcome_fill_component(const struct fl_policy *policy, const struct fl_options *options,
+                                  struct fl_wire_slot *slot)
 {
     const struct fl_opt_spec *spec;
     size_t n = 0;
@@ -32,18 +32,19 @@ static int fill_slot(const struct fl_policy *policy, const struct fl_options *op
     return FL_OK;
 }
 
-static int fill_slots(const struct fl_strategy *s, struct fl_wire_welcome *w)
+static int welcome_fill_components(const struct fl_strategy *s, struct fl_wire_welcome *w)
 {
-    int rv = fill_slot(&s->solver->policy, s->options[FL_SLOT_SOLVER], &w->solver);
+    int rv = welcome_fill_component(&s->solver->policy, s->options[FL_SLOT_SOLVER], &w->solver);
 
     if (rv == FL_OK) {
-        rv = fill_slot(&s->codec->policy, s->options[FL_SLOT_CODEC], &w->codec);
+        rv = welcome_fill_component(&s->codec->policy, s->options[FL_SLOT_CODEC], &w->codec);
     }
     if (rv == FL_OK) {
-        rv = fill_slot(&s->upload->policy, s->options[FL_SLOT_UPLOAD], &w->upload);
+        rv = welcome_fill_component(&s->upload->policy, s->options[FL_SLOT_UPLOAD], &w->upload);
     }
     if (rv == FL_OK) {
-        rv = fill_slot(&s->personal->policy, s->options[FL_SLOT_PERSONAL], &w->personal);
+        rv = welcome_fill_component(&s->personal->policy, s->options[FL_SLOT_PERSONAL],
+                                    &w->personal);
     }
     return rv;
 }
@@ -78,7 +79,7 @@ int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *r
     (void)memcpy(w.line, of->line->tag, sizeof(w.line));
     (void)memcpy(w.kept_line, of->line->kept_tag, sizeof(w.kept_line));
     if (rv == FL_OK) {
-        rv = fill_slots(of->strategy, &w);
+        rv = welcome_fill_components(of->strategy, &w);
     }
     if (rv != FL_OK) {
         fl_welcome_done(&w);
@@ -88,7 +89,7 @@ int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *r
     return FL_OK;
 }
 
-static void slot_done(struct fl_wire_slot *slot)
+static void welcome_component_done(struct fl_wire_slot *slot)
 {
     size_t i;
 
@@ -100,10 +101,10 @@ static void slot_done(struct fl_wire_slot *slot)
 
 void fl_welcome_done(struct fl_wire_welcome *w)
 {
-    slot_done(&w->solver);
-    slot_done(&w->codec);
-    slot_done(&w->upload);
-    slot_done(&w->personal);
+    welcome_component_done(&w->solver);
+    welcome_component_done(&w->codec);
+    welcome_component_done(&w->upload);
+    welcome_component_done(&w->personal);
     free(w->input);
     free(w->layers);
     *w = (struct fl_wire_welcome){.version = 0};

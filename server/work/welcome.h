@@ -1,7 +1,8 @@
 #ifndef FL_SERVER_WORK_WELCOME_H
 #define FL_SERVER_WORK_WELCOME_H
 
-/* What a joining client is told of the federation: its model, the slots, what it belongs to. */
+/* The description of the federation for a connecting client: its model, the components, and its
+   generations. */
 
 #include "libfl/nn/net.h"
 #include "libfl/wire/messages.h"
@@ -17,9 +18,9 @@ struct fl_described {
 };
 
 /*
- * Into `ret`, in place of what is there; what concerns one session (session, limits, heartbeat,
- * wants_offer) is left to the caller. Texts, layout and layers are lent by `of`: fl_welcome_done()
- * and not fl_wire_command_done(). FL_ENOMEM, with nothing to be done.
+ * Overwrites `ret`; what concerns one session (session, limits, heartbeat, wants_offer) is left to
+ * the caller. Texts, layout and layers are lent by `of`: free with fl_welcome_done(), not with
+ * fl_wire_command_done(). On FL_ENOMEM nothing has to be freed.
  */
 FL_MUST_CHECK int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *ret);
 void fl_welcome_done(struct fl_wire_welcome *welcome);

@@ -113,7 +113,7 @@ on client2 sh -c 'd=/etc/systemd/system/fl-clientd.service.d; mkdir -p $d; print
   systemctl daemon-reload'
 on client2 fl-clientd --join <<<"$line" >"$dir/join.out" 2>"$dir/join.err"
 equal "joining succeeds also when the service does not start" 0 $?
-has_line "and says that it does not run" "$dir/join.err" "warning: joined, but the service does not run: 'systemctl restart fl-clientd' failed"
+has_line "and says that it does not run" "$dir/join.err" "warning: joined, but the service did not start: 'systemctl restart fl-clientd' failed"
 on client2 sh -c 'rm -r /etc/systemd/system/fl-clientd.service.d; systemctl daemon-reload; systemctl reset-failed fl-clientd'
 check "and comes" on client2 systemctl start fl-clientd
 wait_for "both clients" connected 2

@@ -166,7 +166,7 @@ def client(folder):
 # --- what was decided ---
 
 TOLD = re.compile(r"\btold: (\w+ '([^']*)' round=(\d+) attempt=(\d+).*)$")
-GAVE_UP = re.compile(r"\bround: (round (\d+): (?:late|did not come back in time): .*)$")
+GAVE_UP = re.compile(r"\bround: (round (\d+): (?:timed out at the deadline|disconnected, did not reconnect in time): .*)$")
 
 
 def told(path):

@@ -144,7 +144,7 @@ refused "a disabled name that never had a certificate, too" off "'edge-07' was d
 write_client cured "$dir/data/client-000" "name: edge-08" "exit_when_done: no" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 24h}"
 run_client cured
 wait_for "that it is refused" in_log cured "the server refused this client: 'edge-08' was disabled"
-has_line "the client logs when it asks again" "$dir/cured.log" "flctl enable edge-08 on the server); asking again in "
+has_line "the client logs when it asks again" "$dir/cured.log" "flctl enable edge-08 on the server); reconnecting in "
 "$flctl" -d "$state" enable edge-08 >/dev/null 2>&1
 wait_for "a name that is enabled again joins within longest, not after_refusal" in_log srv "client 'edge-08' joined from"
 stop cured

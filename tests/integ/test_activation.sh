@@ -60,5 +60,5 @@ touch "$here/go-4"
 wait_for "the end of start 4" test -e "$here/code-4"
 equal "exit code" 6 "$(cat "$here/code-4")"
 has_line "it says what to do" "$dir/srv.log" \
-  "key 'listen': systemd listens on '127.0.0.1:$port' for this server, which is not among these addresses"
+  "key 'listen': systemd listens on '127.0.0.1:$port' for this server, but that address is not configured"
 finish

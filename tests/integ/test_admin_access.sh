@@ -39,16 +39,16 @@ write_server srv "admin_socket: $socket" "admin_group: $admins" "model: {preset:
 start_server srv
 equal "the socket is the group's" "660 $admins" "$(mode_of "$socket")"
 says "root" 0 "is paused" "$flctl" -s "$socket" pause
-says "a member of the group" 0 "goes on" "$as" $other $other "$admins_gid" "$flctl" -s "$socket" resume
+says "a member of the group" 0 "resumed: " "$as" $other $other "$admins_gid" "$flctl" -s "$socket" resume
 says "whose first group it is" 0 "is paused" "$as" $other "$admins_gid" '' "$flctl" -s "$socket" pause
-says "who has many groups" 0 "goes on" "$as" $other $other "$admins_gid,$many" "$flctl" -s "$socket" resume
+says "who has many groups" 0 "resumed: " "$as" $other $other "$admins_gid,$many" "$flctl" -s "$socket" resume
 says "another user does not reach it" 3 "ermission denied" "$as" $other $other '' "$flctl" -s "$socket" status
 # Whatever the file says: the kernel is asked, not the file.
 chmod 666 "$socket"
-says "nor does he with an open socket" 1 "PERMISSION_DENIED: user $other may not use this server: only root, the server's own user (0) and members of the group '$admins' may" \
+says "nor does he with an open socket" 1 "PERMISSION_DENIED: permission denied for user $other: only root, the server's own user (0) and members of the group '$admins' may use this socket" \
   "$as" $other $other '' "$flctl" -s "$socket" status
 says "nor in another group" 1 "PERMISSION_DENIED" "$as" $other $other "$viewers_gid" "$flctl" -s "$socket" status
-has_line "it is in the log" "$dir/srv.log" "/fl.v1.Admin/Status: user $other may not use this server"
+has_line "it is in the log" "$dir/srv.log" "/fl.v1.Admin/Status: permission denied for user $other"
 stop srv
 equal "the server ends well" 0 "$rc"
 
@@ -63,7 +63,7 @@ for command in why rounds clients checkpoints; do
 done
 for command in pause resume drain abort-round export "hold --round 0" "rollback 0" "clients forget x" "summaries drop x"; do
   # shellcheck disable=SC2086
-  says "$command for a viewer" 1 "not for this peer" "$as" $other $other "$viewers_gid" \
+  says "$command for a viewer" 1 "permission denied" "$as" $other $other "$viewers_gid" \
     "$flctl" -s "$socket" -o "$dir/out/none.safetensors" $command
 done
 says "who is in both may act" 0 "is paused" "$as" $other $other "$viewers_gid,$admins_gid" "$flctl" -s "$socket" pause
@@ -87,12 +87,12 @@ start_own '' "admin_group: $admins"
 equal "one that cannot give it to the group lets everybody knock" "666 UNKNOWN" "$(mode_of "$socket")"
 says "and lets in members" 0 "is paused" "$as" $other $other "$admins_gid" "$flctl" -s "$socket" pause
 says "and nobody else" 1 "members of the group '$admins' may" "$as" $other $other '' "$flctl" -s "$socket" resume
-says "but itself" 0 "goes on" "$as" $own $own '' "$flctl" -s "$socket" resume
+says "but itself" 0 "resumed: " "$as" $own $own '' "$flctl" -s "$socket" resume
 stop srv
 start_own "$admins_gid" "admin_group: $admins"
 equal "one that is in the group can" "660 $admins" "$(mode_of "$socket")"
 says "the server's own user" 0 "is paused" "$as" $own $own '' "$flctl" -s "$socket" pause
-says "root" 0 "goes on" "$flctl" -s "$socket" resume
+says "root" 0 "resumed: " "$flctl" -s "$socket" resume
 says "a member" 0 "is paused" "$as" $other $other "$admins_gid" "$flctl" -s "$socket" pause
 stop srv
 equal "the server ends well" 0 "$rc"

@@ -57,7 +57,7 @@ server second fedavgm 6 "log_level: debug"
 check "restoring" restore second b1
 has_line "says where it is" "$dir/check.out" "after round 0"
 start_server second
-has_line "the start says so" "$dir/second.log" "restored from a backup of round 0: the federation goes on after round 0"
+has_line "the start says so" "$dir/second.log" "restored from a backup of round 0: the federation resumes after round 0"
 for i in 0 1 2; do mv "$dir/f$i.state" "$dir/s$i.state"; done
 clients s
 wait_for "six rounds" at_round second 6
@@ -137,7 +137,7 @@ go_on elsewhere b
 equal "it goes on with the same bits" "$want" "$got"
 check "restoring it" restore anew b-kept
 go_on anew c
-has_line "else it begins anew" "$dir/anew.log" "what solver 'scaffold' keeps on the server and on clients begins anew"
+has_line "else it begins anew" "$dir/anew.log" "solver 'scaffold': the state of server and clients is reset"
 has_line "on clients, too" "$dir/c0.log" "what was kept"
 lacks_line "which is no loss of theirs" "$dir/c0.log" "is lost"
 

@@ -149,19 +149,19 @@ check "there is something to lose" grep -q scaffold.control <(keeps folder-1)
 rm -r "$dir/folder-1.state/keep"
 again folder 4 "algorithm: scaffold" "$everybody"
 has_line "the lost control is named, and its round" "$dir/folder-1.log" \
-  "the server counts round 2/1 of this client, but its 'scaffold.control' of that round is lost"
+  "the server aggregated round 2/1 of this client, but its client state 'scaffold.control' of that round is lost"
 lacks_line "the others lost nothing" "$dir/folder-0.log" "lost"
 
 lossy bit 2 "algorithm: scaffold" "$everybody"
 for f in "$dir/bit-1.state/keep/"*.keep; do flip "$f"; done
 again bit 4 "algorithm: scaffold" "$everybody"
-has_line "a flipped bit is noticed, and what it costs" "$dir/bit-1.log" "'scaffold.control' is lost, going on without it"
+has_line "a flipped bit is noticed, and what it costs" "$dir/bit-1.log" "'scaffold.control' is lost, continuing without it"
 
 lossy index 2 "algorithm: igfl" "$everybody"
 index=$dir/index-2.state/keep/index
 flip "$index"
 again index 4 "algorithm: igfl" "$everybody"
-has_line "so is one in the index" "$dir/index-2.log" "everything kept between rounds is lost"
+has_line "so is one in the index" "$dir/index-2.log" "all client state is lost"
 
 lossy own 2 "algorithm: fedmcsa" "strategy: {upload: {n: 2}}"
 rm -r "$dir/own-0.state"

@@ -37,7 +37,7 @@ client() {
 
 ### What is right
 printf "%s$m" "$server_ok" >good.yaml
-says "a good server" 0 "good.yaml: ok: federation 'x', algorithm fedavg, 3 units, 199210 parameters" \
+says "a good server" 0 "good.yaml: ok: federation 'x', algorithm fedavg, 3 layers, 199210 parameters" \
   "$serverd" --check-config good.yaml
 mkdir d
 printf '1,2,0\n3,4,1\n' >d/train.csv
@@ -74,7 +74,7 @@ server "no such unit" "${m}round: {retry: 5x}\n" \
   "6: key 'round.retry': expected a duration such as 10s, 10ms to 1h, found '5x': units are us, ms, s, m, h, d"
 server "a choice" "${m}log_level: inf\n" \
   "6: key 'log_level': expected one of error, warning, notice, info, debug, found 'inf', did you mean 'info'?"
-server "no work" "${m}training: {epochs: 0}\n" "6: key 'training.epochs': expected epochs or steps above 0"
+server "no work" "${m}training: {epochs: 0}\n" "6: key 'training.epochs': expected epochs or steps above 0, found 0 for both"
 server "a step that the solver cannot make" "${m}algorithm: pfedme\ntraining: {learning_rate: 0.5}\n" \
   "7: key 'training.learning_rate': solver 'pfedme' needs training.learning_rate * lambda of at most 1, it is 0.5 * 15 = 7.5: lower one of them"
 server "!a bad name" 'federation: "a b"\nstate_dir: s\ninsecure: yes\nmodel: {preset: dnn}\n' \
@@ -115,23 +115,23 @@ server "a file that is no model" 'model: {file: s.yaml}\n' "5: key 'model.file':
 ### TLS is what there is, with an identity that somebody made
 plain='federation: x\nstate_dir: s\nmodel: {preset: dnn}\n'
 printf "$plain" >s.yaml
-says "no identity" 8 "/s/identity/server.pem' is not there: the federation has no identity yet; make it with" \
+says "no identity" 8 "/s/identity/server.pem' does not exist: the federation has no identity yet; create it with" \
   "$serverd" -c s.yaml
 server "!half an own PKI" "${plain}tls: {key: k.pem}\n" \
   "4: key 'tls': expected certificate and key, found only key"
 server "!the other half" "${plain}tls: {certificate: c.pem}\n" \
   "4: key 'tls': expected certificate and key, found only certificate"
 server "!roots" "${plain}tls: {certificate: c.pem, key: k.pem}\n" \
-  "4: key 'tls': expected the roots that clients' certificates lead to"
+  "4: key 'tls': expected the roots that issue the clients' certificates"
 server "!roots for nothing" "${plain}tls: {ca: [r.pem]}\n" \
-  "4: key 'tls.ca': without certificate and key the federation's own authority is believed"
+  "4: key 'tls.ca': without certificate and key only the federation's own authority is trusted"
 server "!TLS for nothing" "${plain}insecure: yes\ntls: {certificate: c.pem, key: k.pem, ca: [r.pem]}\n" \
-  "5: key 'tls.certificate': no address uses TLS: take \`insecure\` or this away"
+  "5: key 'tls.certificate': no address uses TLS: remove \`insecure\`, or this key"
 
 ### Plaintext is asked for, and stays on this machine
 for a in 0.0.0.0:7800 '"*:7800"' 192.0.2.1:7800 example.org:7800 '"[2001:db8::1]:7800"'; do
   server "!remote $a" "${plain}insecure: yes\nlisten: [$a]\n" \
-    "5: key 'listen': '${a//\"/}' is not a loopback address; plaintext there needs 'insecure_remote: yes' too"
+    "5: key 'listen': '${a//\"/}' is not a loopback address; plaintext there requires 'insecure_remote: yes' as well"
 done
 for a in 127.0.0.1:7800 localhost:7800 '"[::1]:7800"' "unix:$dir/x" 127.1.2.3:0; do
   printf "${plain}insecure: yes\nlisten: [%s]\n" "$a" >s.yaml
@@ -148,7 +148,7 @@ server "!nothing to listen on" "${plain}insecure: yes\nlisten: []\n" \
 
 server "!an admin socket that is too long" "federation: x\nstate_dir: $(printf 'long%.0s' {1..30})\ninsecure: yes\n$m" \
   "2: key 'state_dir': address"
-has_line "says what socket that is" says.out "this is the socket for flctl, admin_socket moves it"
+has_line "says what socket that is" says.out "this is the socket for flctl, set admin_socket to move it"
 server "an admin socket that is too long" "${m}admin_socket: $(printf 'long%.0s' {1..30})\n" "6: key 'admin_socket': address"
 
 ### The client
@@ -188,11 +188,11 @@ tls='server: localhost:7800\nstate_dir: s\n'
 client "!a certificate alone" "${tls}tls: {certificate: c.pem}\ndata: {path: x}\n" \
   "3: key 'tls': expected tls.certificate and tls.key, found one without the other"
 client "!no roots" "${tls}tls: {certificate: c.pem, key: c.key}\ndata: {path: x}\n" \
-  "3: key 'tls': a certificate of your own needs tls.ca: the roots that the server is believed by"
+  "3: key 'tls': a certificate of your own needs tls.ca: the trusted roots of the server"
 client "certificates in plaintext" 'tls: {ca: c.pem}\ndata: {path: x}\n' \
   "5: key 'tls': 'insecure: yes' is plaintext, which has no certificates: expected one of the two"
 client "!remote" 'server: 10.1.1.1:7800\nname: a\nstate_dir: s\ninsecure: yes\ndata: {path: x}\n' \
-  "1: key 'server': '10.1.1.1:7800' is not a loopback address; plaintext there needs 'insecure_remote: yes' too"
+  "1: key 'server': '10.1.1.1:7800' is not a loopback address; plaintext there requires 'insecure_remote: yes' as well"
 client "!no port" 'server: localhost\nname: a\nstate_dir: s\ninsecure: yes\ndata: {path: x}\n' \
   "1: key 'server': address 'localhost': the port is missing"
 
@@ -200,7 +200,7 @@ client "!no port" 'server: localhost\nname: a\nstate_dir: s\ninsecure: yes\ndata
 says "a start refuses it too" 3 "c.yaml:1: key 'server'" "$clientd" c.yaml
 for d in serverd clientd; do
   p=$build/fl-$d
-  says "$d: missing file" 3 "fl-$d: there is no configuration 'none.yaml': " "$p" none.yaml
+  says "$d: missing file" 3 "fl-$d: the configuration 'none.yaml' does not exist: " "$p" none.yaml
   says "$d: a folder" 3 "fl-$d: cannot read '.': Is a directory" "$p" .
   says "$d: no file named" 2 "fl-$d: expected one configuration file, found 0 arguments" "$p"
   says "$d: two files" 2 "found 2 arguments" "$p" a b

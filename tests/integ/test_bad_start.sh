@@ -74,7 +74,7 @@ write_server nowhere "$small" "admin_socket: $dir/none/s.sock"
 refuses "an admin socket in a folder that is not there" 6 "key 'admin_socket': cannot use folder '$dir/none'" \
   "$serverd" "$dir/nowhere.yaml"
 write_server nowhere "$small" "admin_socket: $dir/file"
-refuses "an admin socket in the place of a file" 6 "key 'admin_socket': '$dir/file' is there and is no socket" \
+refuses "an admin socket in the place of a file" 6 "key 'admin_socket': '$dir/file' exists and is not a socket" \
   "$serverd" "$dir/nowhere.yaml"
 
 ### Programs and first models that are not there. Exit code 5.
@@ -164,7 +164,7 @@ start_client newer "$one" "name: same"
 wait_end older
 equal "the older one ends with 7" 7 "$rc"
 has_line "and says why" "$dir/older.log" "a newer session with the same client name took over"
-has_line "the server tells the operator" "$dir/names.log" "client 'same': a newer session took over, from "
+has_line "the server tells the operator" "$dir/names.log" "client 'same' disconnected: a newer session took over, from "
 before=$(status_of names rounds_committed)
 wait_for "the newer one serves" at_round names $((before + 2))
 check "by itself" running newer
@@ -209,7 +209,7 @@ check_told() { # when
 check_told "at once"
 ctl fits why >"$dir/fits.why"
 has_line "why has the newest" "$dir/fits.why" "; newest error, of 'labels' "
-has_line "and so has the log, as a warning" "$dir/fits.log" "warning round: client 'short' does not take part: the server's network takes 784 inputs"
+has_line "and so has the log, as a warning" "$dir/fits.log" "warning round: client 'short' cannot take part: the server's network takes 784 inputs"
 stop fits
 start_server fits
 check_told "after a restart"

@@ -45,8 +45,8 @@ ends() {
 ### Slips that can be mended, all in one round
 with_bad slips session round attempt zero chunk junk nothing twice gap many huge early restart good
 answer slips session UNAUTHENTICATED "unknown session"
-answer slips round FAILED_PRECONDITION "no upload was asked for round 8 attempt 1 (asked: round 1 attempt 1)"
-answer slips attempt FAILED_PRECONDITION "no upload was asked for round 1 attempt 2"
+answer slips round FAILED_PRECONDITION "no upload expected for round 8 attempt 1 (expected: round 1 attempt 1)"
+answer slips attempt FAILED_PRECONDITION "no upload expected for round 1 attempt 2"
 answer slips zero INVALID_ARGUMENT "out of range"
 answer slips chunk INVALID_ARGUMENT "expected one header first, then chunks"
 answer slips junk INVALID_ARGUMENT
@@ -97,19 +97,19 @@ ends over
 costs() { # word, reason
   with_bad "$1" "$1" good
   answer "$1" "$1" INVALID_ARGUMENT "$2"
-  answer "$1" good FAILED_PRECONDITION "no upload was asked for round 1 attempt 1"
+  answer "$1" good FAILED_PRECONDITION "no upload expected for round 1 attempt 1"
   has_line "$1: rejected" "$dir/$1.bad" "verdict rejected"
   has_line "$1: the reason comes with it" "$dir/$1.bad" "reason $2"
   equal "$1: counted" "0 1" "$(of_bad "$1" accepted) $(of_bad "$1" rejected)"
   equal "$1: the round went on with the others" "3 2" \
     "$(ctl "$1" rounds --json | json '"%d %d" % (d[0]["selected"], d[0]["responders"])')"
-  has_line "$1: the operator reads it" "$dir/$1.log" "client 'bad' is rejected"
+  has_line "$1: the operator reads it" "$dir/$1.log" "client 'bad' rejected"
   ends "$1"
 }
 costs shape "unit 'fc1'"
 costs missing "unit 'fc2' was asked for and is not in its place"
 costs codec "unit 'fc1' comes in codec 7, not float32"
-costs bundle "part 0: bundle 'model' is none that was asked for"
+costs bundle "upload: section 0 has payload 'model', which was not requested"
 costs nan "unit 'fc1' of the upload holds a value that is not finite"
 costs inf "unit 'fc1' of the upload holds a value that is not finite"
 
@@ -125,7 +125,7 @@ for word in large largest; do
   with_bad $word $word
   answer $word $word OK "accepted=1"
   has_line "$word: the log names the client and the norm" "$dir/$word.log" \
-    "round 1: left out for more than 100 times the median norm (round.norm_cap): bad; most of all 'bad', the update of norm "
+    "round 1: updates left out, norm above 100 times the median (round.norm_cap): bad; largest 'bad': update, RMS norm "
   equal "$word: counted as rejected" "0 1" "$(of_bad $word accepted) $(of_bad $word rejected)"
   equal "$word: the record tells" "3 2 1" \
     "$(ctl $word rounds --json | json '"%d %d %d" % (d[0]["selected"], d[0]["responders"], d[0]["left_out"])')"

@@ -34,7 +34,7 @@ has_line "in its round" "$dir/odd.out" "fetch control NOT_FOUND bytes=0"
 has_line "what is not served is not there" "$dir/odd.out" "fetch momentum NOT_FOUND bytes=0"
 has_line "nobody is asked for offers" "$dir/odd.out" "welcome offer=0"
 odd "$address" guest offer:0:5:5 wait
-has_line "nor may tell any" "$dir/odd.out" "attend INVALID_ARGUMENT nothing, or nothing more,"
+has_line "nor may tell any" "$dir/odd.out" "attend INVALID_ARGUMENT no data summary, or no more of it,"
 run_client s0
 wait_for "the second round" at_round scaffold 2
 kill_hard scaffold
@@ -165,20 +165,20 @@ slip() { # name, expected status and text, words…
   odd "$address" guest samples "$@" wait
   has_line "$name" "$dir/odd.out" "attend $want"
 }
-slip "an offer with a gap" "INVALID_ARGUMENT the pieces of an offer have gaps or overlap" offer:0:100:50 offer:60:100:40
-slip "that overlaps" "INVALID_ARGUMENT the pieces of an offer have gaps or overlap" offer:0:100:50 offer:40:100:60
-slip "of changing length" "INVALID_ARGUMENT the pieces of an offer are of different totals" offer:0:100:50 offer:50:101:51
-slip "of empty pieces" "INVALID_ARGUMENT an empty piece" offer:0:100:0
-slip "that is too large" "RESOURCE_EXHAUSTED 300000 bytes are more than the 204800 of limits.offer" offer:0:300000:1000
-slip "that is told twice" "INVALID_ARGUMENT nothing, or nothing more," offer:0:0:0 offer:0:0:0
+slip "an offer with a gap" "INVALID_ARGUMENT the pieces of the data summary have gaps or overlap" offer:0:100:50 offer:60:100:40
+slip "that overlaps" "INVALID_ARGUMENT the pieces of the data summary have gaps or overlap" offer:0:100:50 offer:40:100:60
+slip "of changing length" "INVALID_ARGUMENT the pieces of the data summary have different totals" offer:0:100:50 offer:50:101:51
+slip "of empty pieces" "INVALID_ARGUMENT empty piece in a data summary" offer:0:100:0
+slip "that is too large" "RESOURCE_EXHAUSTED the data summary of 300000 bytes is larger than limits.offer (204800 bytes)" offer:0:300000:1000
+slip "that is told twice" "INVALID_ARGUMENT no data summary, or no more of it," offer:0:0:0 offer:0:0:0
 odd "$address" thief samples offer:0:100:100 stay # ended by the server
 has_line "that is none" "$dir/odd.out" "attend INVALID_ARGUMENT"
-has_line "the operator reads it" "$dir/mix.log" "what client 'thief' tells of its data"
+has_line "the operator reads it" "$dir/mix.log" "data summary of client 'thief'"
 "$build/tests/integ/odd_client" "$address" mute samples stay >"$dir/mute.out" 2>&1 &
 pid_of[mute]=$!
 wait_for "mute to be welcome" grep -q "welcome offer=1" "$dir/mute.out"
 check "who tells nothing is not selected" ctl mix why
-has_line "and why says so" "$dir/check.out" "; 1 connected clients have not told of their data yet (solver 'fedmix'"
+has_line "and why says so" "$dir/check.out" "; 1 connected clients have not sent their data summary yet (solver 'fedmix'"
 for i in 0 1; do start_client "m$i" "$dir/data/client-00$i"; done
 wait_for "both offers" test -e "$dir/mix.state/offers/m0.offer" -a -e "$dir/mix.state/offers/m1.offer"
 kill_hard mix

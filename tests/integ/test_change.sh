@@ -35,7 +35,7 @@ change() {
   start_server "$name" || finish
   has_line "$name: the change is in the log" "$dir/$name.log" "configuration changed: $what"
   has_line "$name: and what follows" "$dir/$name.log" \
-    "round $((round + 1)): attempt 1 is dropped with 2 accepted updates"
+    "round $((round + 1)): attempt 1 discarded with 2 accepted updates"
   equal "$name: nothing is left of them" "" "$(ls "$dir/$name.state/spool")"
   kill -CONT "${pid_of[$name-2]}"
   wait_for "$name: the rounds after it" at_round "$name" $((round + 5))
@@ -57,7 +57,7 @@ change() {
     "$(tensors "$dir/$name.model")"
   check "$name: and released" ctl "$name" release --round "$round"
   says "$name: once" 1 "is not held" "${flctl[@]}" release --round "$round"
-  says "$name: what is not there cannot be held" 1 "no checkpoint of round 999999 is kept" \
+  says "$name: what is not there cannot be held" 1 "round 999999 has no checkpoint" \
     "${flctl[@]}" hold --round 999999
   says "$name: nor taken out" 1 "round-999999" "${flctl[@]}" export --round 999999 --output "$dir/none"
   says "$name: a round is wanted" 2 "--round N" "${flctl[@]}" hold
@@ -76,10 +76,10 @@ wait_end file
 write_server file "rounds: 3" "model: {preset: dnn60, file: \"$dir/file.state/models/round-000001.safetensors\"}" \
   "training: {learning_rate: 0.01}"
 start_server file || finish
-has_line "the file is not read" "$dir/file.log" "is ignored: the state folder has a model already, of round 2"
+has_line "the file is not read" "$dir/file.log" "is ignored: the state folder already has a model, of round 2"
 has_line "another rate" "$dir/file.log" \
-  "configuration changed: training.learning_rate '0.02' -> '0.01', from round 3 on"
-lacks_line "and no more than that" "$dir/file.log" "is dropped with"
+  "configuration changed: training.learning_rate '0.02' -> '0.01', effective from round 3"
+lacks_line "and no more than that" "$dir/file.log" "discarded with"
 start_client f1 "$dir/data/client-000"
 wait_for "the third round" at_round file 3
 ctl file rounds >"$dir/file.rounds"

@@ -44,20 +44,20 @@ says "more responders than may connect" 3 "expected at least round.min_responder
   "$serverd" --check-config "$dir/zero.yaml"
 write_server odd "$small" "training: {learning_rate: 500}" "round: {start_clients: 2, min_clients: 5, population: 4}"
 says "odd values are warnings" 0 "key 'training.learning_rate': warning: " "$serverd" --check-config "$dir/odd.yaml"
-has "of a number without effect" "key 'round.start_clients': warning: 2 has no effect: no round begins with fewer than min_clients, 5"
+has "of a number without effect" "key 'round.start_clients': warning: 2 has no effect: no round starts with fewer clients than min_clients, 5"
 has "of more clients than there are" "key 'round.min_clients': warning: "
 start_server odd
 has_line "the log of a start has them" "$dir/odd.log" "key 'training.learning_rate': warning: "
 stop odd
 write_server beside "model: {preset: mlp200}" "algorithm: scaffold" "strategy: {codec: ternary}"
 says "what a codec does not shrink" 0 "key 'strategy': warning: codec 'ternary' makes " "$serverd" --check-config "$dir/beside.yaml"
-has "with the bytes" "but solver 'scaffold' sends 'control_change' beside it, which no codec shrinks: "
+has "with the bytes" "but solver 'scaffold' sends 'control_change' uncompressed beside it: "
 has "and with what is less" "codec float32 with solver {rebuild_dc: yes} sends 796.8 kB"
 write_server beside "model: {preset: mlp200}" "algorithm: lean+scaffold"
 says "of a preset" 0 "key 'algorithm': warning: codec 'ternary' makes " "$serverd" --check-config "$dir/beside.yaml"
 write_server beside "model: {preset: mlp200}" "algorithm: scaffold"
 says "without a codec" 0 "beside.yaml" "$serverd" --check-config "$dir/beside.yaml"
-equal "nothing is said" 0 "$(grep -c "no codec shrinks" "$dir/says.out")"
+equal "nothing is said" 0 "$(grep -c "uncompressed beside it" "$dir/says.out")"
 write_server beside "model: {preset: mlp200}" "algorithm: lean+scaffold"
 start_server beside
 has_line "the log of a start has it too" "$dir/beside.log" "key 'algorithm': warning: codec 'ternary' makes "
@@ -69,7 +69,7 @@ start_server held
 held=$address
 write_server place "$small" "listen: [\"$held\"]" "listen_insecure: [\"unix:$dir/none/s.sock\"]" \
   "listen_admin: [\"192.0.2.1:7800\"]" "evaluation: {data: $dir/none}"
-says "an address in use" 6 "key 'listen': in use by another process, and no server of this state folder is running" \
+says "an address in use" 6 "key 'listen': address in use by another process, and no server of this state folder is running" \
   "$serverd" --check-config "$dir/place.yaml"
 has "one that is not of this machine" "key 'listen_admin': cannot listen on 192.0.2.1:7800: "
 has "a folder that is not there" "key 'listen_insecure': cannot use folder '$dir/none'"
@@ -85,7 +85,7 @@ lacks "nothing is said of them" "is in use"
 
 ### Before the first start: systemd makes the folder of the admin socket
 write_server first "$small" "admin_socket: /run/fl-test-none-$$/admin.sock"
-says "a folder below /run that is not there" 0 "RuntimeDirectory= of the unit makes it at the start" \
+says "a folder below /run that is not there" 0 "RuntimeDirectory= of the unit creates it at the start" \
   "$serverd" --check-config "$dir/first.yaml"
 says "a start needs it" 6 "key 'admin_socket': cannot use folder '/run/fl-test-none-$$'" "$serverd" "$dir/first.yaml"
 

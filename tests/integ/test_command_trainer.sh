@@ -60,9 +60,9 @@ ctl told rounds >"$dir/told.rounds"
 has_line "for people too" "$dir/told.rounds" "received=0.7500"
 has_line "more than it told of first is left out" "$dir/told.log" "more samples than were announced"
 has_line "nobody evaluates the new model: when it joins" "$dir/told.log" \
-  "client 'tells' has told of no test samples: it is not asked to evaluate"
+  "client 'tells' announced no test samples: it is not asked to evaluate"
 has_line "and in each round, as a warning" "$dir/told.log" \
-  "evaluation.clients is on and none of the clients that are here can evaluate"
+  "evaluation.clients is on, but no connected client can evaluate"
 stop told
 
 ### Programs that fail

@@ -49,10 +49,10 @@ rm -r "$dir/c2.state"
 goes_on 6 3
 for i in 0 1 2; do run_client "c$i"; done
 ends 6
-has_line "the server says that a control is lost" "$dir/fed.log" "client 'c2' lost its control, which is in the sum"
-has_line "and when another sum begins" "$dir/fed.log" "the server's sum of them restarts at zero with round 5"
+has_line "the server says that a control is lost" "$dir/fed.log" "client 'c2' lost its control, which is in the sum of controls"
+has_line "and when another sum begins" "$dir/fed.log" "the server's sum of client state restarts at zero with round 5"
 has_line "the client says what is lost" "$dir/c2.log" "but its 'scaffold.control' of that round is lost"
-has_line "the others drop theirs" "$dir/c0.log" "the kept 'scaffold.control' of round 4 is dropped"
+has_line "the others drop theirs" "$dir/c0.log" "dropping client state 'scaffold.control' of round 4"
 check "after the loss it is the sum of all controls" sums_up fed 6 c0 c1 c2
 equal "it is lost once" 1 "$(grep -c "lost its control" "$dir/fed.log")"
 
@@ -61,7 +61,7 @@ goes_on 9 2
 check "it is forgotten" ctl fed clients forget c2
 for i in 0 1; do run_client "c$i"; done
 ends 9
-has_line "its control is in no later sum" "$dir/fed.log" "client 'c2' is gone, and its control is in the sum"
+has_line "its control is in no later sum" "$dir/fed.log" "client 'c2' was forgotten, and its control is in the sum"
 check "then it is the sum of those that are there" sums_up fed 9 c0 c1
 
 ### The operator's word, and a kill behind it
@@ -72,6 +72,6 @@ kill_hard fed
 goes_on 11 2
 for i in 0 1; do run_client "c$i"; done
 ends 11
-has_line "a server that was killed goes on with it" "$dir/c1.log" "begins a new sum with round 10"
+has_line "a server that was killed goes on with it" "$dir/c1.log" "starts a new sum with round 10"
 check "and it is the sum" sums_up fed 11 c0 c1
 finish

@@ -39,14 +39,14 @@ equal "has the samples that it had" "$before" "$(samples_of srv b)"
 ### No data
 mv "$dir/here" "$dir/away/here"
 mv "$dir/still" "$dir/away/still"
-wait_for "the client to say so" in_log a "the data in '$dir/here' is gone: not training until it is back"
-wait_for "the server to say so" in_log srv "client 'a' does not take part: its data is gone"
+wait_for "the client to say so" in_log a "the data in '$dir/here' is missing: not training until it is back"
+wait_for "the server to say so" in_log srv "client 'a' cannot take part: its data is missing"
 trained=$(trained_by a)
 n=$(status_of srv rounds_committed)
 wait_for "rounds without it" at_round srv $((n + 5))
 equal "it trains nothing" "$trained" "$(trained_by a)"
 check "the client stays" running a
-lacks_line "the other one trains on what it read" "$dir/b.log" "is gone"
+lacks_line "the other one trains on what it read" "$dir/b.log" "is missing"
 mv "$dir/away/here" "$dir/here"
 wait_for "the data to be back" in_log a "the data in '$dir/here' is back"
 wait_for "it to train again" trained_more a "$trained"

@@ -18,7 +18,7 @@ few 60
 for how in "" --check-config; do
   # shellcheck disable=SC2086 # nothing is no argument
   says "60 are too few $how" 1 \
-    "key 'round.start_clients': 60 descriptors are room for 0 connections, but a round begins with 2 clients" \
+    "key 'round.start_clients': 60 descriptors allow 0 connections, but a round begins with 2 clients" \
     "$dir/few/fl-serverd" $how "$dir/srv.yaml"
 done
 write_server both "model: {preset: dnn60}" "round: {start_clients: 20}" "limits: {clients: 10}"
@@ -27,12 +27,12 @@ says "limits that exclude each other" 3 "expected at least round.start_clients, 
 
 ### Just enough: room for 28 connections
 few 120
-room="120 descriptors are room for 28 connections, limits.clients allows"
+room="120 descriptors allow 28 connections, limits.clients allows"
 says "fewer than the file allows is said" 0 "srv.yaml: $room" "$dir/few/fl-serverd" --check-config "$dir/srv.yaml"
 build=$dir/few
 start_server srv
 build=$real
-has_line "it says what it has" "$dir/srv.log" "120 descriptors are room for 28 connections"
+has_line "it says what it has" "$dir/srv.log" "120 descriptors allow 28 connections"
 mkfifo "$dir/idle.in"
 "$python" "$srcdir/tests/integ/greedy.py" "$address" idle 200 <"$dir/idle.in" >"$dir/idle.out" 2>&1 &
 pid_of[idle]=$!
@@ -47,7 +47,7 @@ start_client c1 "$dir/data/client-001" 9>&-
 wait_for "rounds beside them" at_round srv 5
 equal "a client raises its own limit too" "$(ulimit -Hn)" \
   "$(awk '/^Max open files/ { print $4 }' "/proc/${pid_of[c0]}/limits")"
-has_line "strangers made room" "$dir/srv.log" "it is closed: another connection needs its place"
+has_line "strangers made room" "$dir/srv.log" "connection closed: another connection needs its place"
 equal "nobody was rejected" "0 0" "$(ctl srv clients --json | json '" ".join(str(c["rejected"]) for c in d)')"
 exec 9>&-
 wait_end idle

@@ -6,8 +6,8 @@
 . "$(dirname "$0")/lib.sh"
 synthetic "$dir/data" 3 --seed 3
 # The reason is this sentence wherever it is shown.
-reason="clients report that training left the finite numbers"
-remedy="lower training.learning_rate of the server and restart it"
+reason="clients report NaN or infinite values in training"
+remedy="lower training.learning_rate and restart the server"
 
 # name, rate, lines of YAML…
 server() {
@@ -64,7 +64,7 @@ start_server a
 wait_for "the clients" connected a 3
 shows_the_pause a 1 1
 ctl a resume >"$dir/a.resume"
-has_line "resume goes on with the round" "$dir/a.resume" "the federation goes on with round 1"
+has_line "resume goes on with the round" "$dir/a.resume" "resumed: the federation continues with round 1"
 wait_for "the second attempt" in_log a "round 1 attempt 2 diverged"
 wait_for "the pause of the second attempt" in_phase a PAUSED
 shows_the_pause a 1 2

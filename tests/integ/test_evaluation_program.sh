@@ -42,7 +42,7 @@ check "no program is left" test -z "$(pgrep -f "$program $dir/data/server\$")"
 ### A model from a file
 write_server file "rounds: 0" "model: {file: \"$dir/first.safetensors\"}" "round: {start_clients: 1}" \
   "evaluation: {data: \"$dir/data/server\"}"
-says "the built-in engine does not know it" 3 "have a program do it (evaluation.command)" \
+says "the built-in engine does not know it" 3 "set evaluation.command to an evaluating program" \
   "$build/fl-serverd" --check-config "$dir/file.yaml"
 write_server file "rounds: 0" "model: {file: \"$dir/first.safetensors\"}" "round: {start_clients: 1}" \
   "evaluation: {$(command "$python" "$program" "$dir/data/server")}"

@@ -55,13 +55,13 @@ over own
 says "after the end" 0 "of round 3" "$clientd" --export-model "$dir/again.safetensors" "$dir/own-0.yaml"
 check "it is the same" cmp "$dir/again.safetensors" "$dir/own-0.safetensors"
 says "no folder" 2 "expected one configuration file" "$clientd" --export-model "$dir/x.safetensors"
-says "with another command" 2 "--export-model goes with --model only" "$clientd" --export-model "$dir/x.safetensors" --json "$dir/own-0.yaml"
+says "with another command" 2 "--export-model can be combined with --model only" "$clientd" --export-model "$dir/x.safetensors" --json "$dir/own-0.yaml"
 says "not a file" 1 "is not a regular file" "$clientd" --export-model "$dir/data" "$dir/own-0.yaml"
 check "nothing else is left beside it" test ! -e "$dir/own-0.safetensors.tmp"
 
 ### One model for all
 federation one '{preset: dnn60}' "algorithm: fedavg"
-says "fedavg keeps none" 4 "which flctl export writes" "$clientd" --export-model "$dir/x.safetensors" "$dir/one-0.yaml"
+says "fedavg keeps none" 4 "export it with flctl export" "$clientd" --export-model "$dir/x.safetensors" "$dir/one-0.yaml"
 check "nothing is written" test ! -e "$dir/x.safetensors"
 over one
 

@@ -29,7 +29,7 @@ equal "all took part in each" "3 3 3 3 3" \
   "$(ctl srv rounds --json | json '" ".join(str(r["responders"]) for r in d)')"
 for i in 0 1 2; do
   check "c$i was never restarted" running "c$i"
-  has_line "c$i says when it asks next" "$dir/c$i.log" "asking again in"
+  has_line "c$i says when it asks next" "$dir/c$i.log" "reconnecting in"
 done
 sed -i 's/^rounds: 5/rounds: 6/' "$dir/srv.yaml"
 stop srv
@@ -67,10 +67,10 @@ done
 write_server mix "rounds: 1" "algorithm: fedmix" "model: {preset: dnn60}" "round: {start_clients: 2, min_responders: 2}"
 start_server mix
 start_client shy "$dir/data/client-000" "offers: no" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 24h}"
-wait_for "the server to hear why" in_log mix "client 'shy' does not take part: with the solver 'fedmix' means of this client's samples leave the machine"
-has_line "the client says what to do" "$dir/shy.log" "its configuration does not say 'offers: yes'"
-lacks_line "nothing was told of its data" "$dir/shy.log" "told the server of the data"
-wait_for "it to be away for long" in_log shy "asking again in"
+wait_for "the server to hear why" in_log mix "client 'shy' cannot take part: solver 'fedmix' sends means of this client's samples to all other clients"
+has_line "the client says what to do" "$dir/shy.log" "the configuration of this client does not allow that ('offers: yes')"
+lacks_line "nothing was told of its data" "$dir/shy.log" "sent the data summary"
+wait_for "it to be away for long" in_log shy "reconnecting in"
 start_client m1 "$dir/data/client-001" "offers: yes"
 start_client m2 "$dir/data/client-002" "offers: yes"
 wait_for "a round of those who agreed" at_round mix 1
@@ -84,8 +84,8 @@ write_server small "rounds: 1" "strategy: {solver: {policy: fedmix, group: 9}}" 
 start_server small
 start_client fresh "$dir/data/client-001" "offers: yes" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 24h}"
 wait_for "the server to read that its groups are small" \
-  in_log small "client 'fresh' does not take part: the server asks for means of 9 samples each (strategy.solver.group), and 'least_group' of this client is 10"
-has_line "so does the client's operator" "$dir/fresh.log" "this federation does not fit: the server asks for means of 9 samples each"
+  in_log small "client 'fresh' cannot take part: the server requests means of 9 samples each (strategy.solver.group), fewer than 'least_group' of this client, 10"
+has_line "so does the client's operator" "$dir/fresh.log" "cannot take part in this federation, leaving: the server requests means of 9 samples each"
 check "nothing was sent" test ! -e "$dir/fresh.state/summary.bin"
 stop fresh
 stop small
@@ -94,7 +94,7 @@ start_server regroup
 cp "$dir/m1.state/summary.bin" "$dir/summary.bin"
 start_client m1 "$dir/data/client-001" "offers: yes" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 24h}"
 wait_for "another server to read that the samples were summarised otherwise" \
-  in_log regroup "client 'm1' does not take part: the server asks for means with strategy.solver.group 20, and this client sent its summary with 0"
+  in_log regroup "client 'm1' cannot take part: the server requests means with strategy.solver.group 20, and this client sent its data summary with 0"
 check "the summary is the one that was sent" cmp "$dir/summary.bin" "$dir/m1.state/summary.bin"
 stop m1
 stop regroup

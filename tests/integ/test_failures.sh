@@ -105,7 +105,7 @@ start_server full
 for i in 0 1; do start_client "f$i" "$dir/data/client-00$i"; done
 build=$real
 wait_for "an upload that cannot be stored" in_log full "upload of client 'f0' for round 1 ended: "
-wait_for "a result that cannot be kept" in_log f0 "the result is not kept on disk"
+wait_for "a result that cannot be kept" in_log f0 "the result is not saved on disk"
 documented_log upload-full "$dir/full.log"
 documented_log result-full "$dir/f0.log"
 for s in f0 f1 full; do stop "$s"; done

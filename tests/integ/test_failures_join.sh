@@ -62,7 +62,7 @@ misspelt named.yaml
 documented identity-federation-empty "$serverd" misspelt.yaml
 documented identity-federation-empty "$serverd" --check-config misspelt.yaml
 check "nothing is written under that name" test ! -e named.state/federation.db
-says "nor by --recover" 4 "is of federation 'integ'" "$serverd" --recover misspelt.yaml
+says "nor by --recover" 4 "belongs to federation 'integ'" "$serverd" --recover misspelt.yaml
 write_own fresh
 misspelt fresh.yaml
 says "a first start with a misspelt name, without an identity" 8 "there is no identity" "$serverd" misspelt.yaml
@@ -220,7 +220,7 @@ documented_log clock-behind behind.log
 leave behind
 before=$(wc -l <srv.log)
 away +6y ahead "$clientd" new.yaml
-wait_for "a clock that is years ahead" in_log ahead "asking again in "
+wait_for "a clock that is years ahead" in_log ahead "reconnecting in "
 documented_log clock-ahead ahead.log
 tail -n "+$((before + 1))" srv.log >there.log
 documented_log clock-ahead-there there.log

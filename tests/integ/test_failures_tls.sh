@@ -56,8 +56,8 @@ meets_refusal() {
   before=$(wc -l <srv.log)
   : >c.log
   run_client c
-  wait_for "a client that is refused" in_log c "asking again in "
-  check "when it asks again ($1)" grep -qE "asking again in $wait" c.log
+  wait_for "a client that is refused" in_log c "reconnecting in "
+  check "when it asks again ($1)" grep -qE "reconnecting in $wait" c.log
   check "that it goes on" running c
   stop c
   wait_for "the server to say '$1'" said "$1"
@@ -70,7 +70,7 @@ meets_trouble() {
   tries() { [ "$(grep -cF -- "$1" c.log)" -ge 3 ]; }
   wait_for "a client that tries again" tries "$1"
   stop c
-  lacks_line "nothing is said of a long wait" c.log "asking again in"
+  lacks_line "nothing is said of a long wait" c.log "reconnecting in"
 }
 refused() { # certificate, roots, text of the server [name [final]]
   write_edge "$1" "$2" "${4:-}"
@@ -140,7 +140,7 @@ documented_log name-no-rule-there there.log
 refused edge-2 ca "client 'edge-1' at" edge-1 final
 documented_log name-other c.log
 documented_log name-other-there there.log
-refused ops-1 ca "not for this peer" ops-1
+refused ops-1 ca "permission denied" ops-1
 documented_log admin-at-clients c.log
 documented_log admin-at-clients-there there.log
 clients=$address
@@ -214,14 +214,14 @@ soon=$(date -u -d '+5 days' +%Y%m%d%H%M%SZ)
 made pki_leaf ca soonserver serverAuth "$here" "$(date -u -d '-55 days' +%Y%m%d%H%M%SZ)" "$soon"
 serve soonserver
 documented_log own-soon srv.log
-says "--check-config says it" 0 "before that, have whoever made it make a new one" "$serverd" --check-config srv.yaml
+says "--check-config says it" 0 "before that, ask its issuer for a new one" "$serverd" --check-config srv.yaml
 soon_said() { [ "$(grep -c "'soonserver.pem': .* in [45] days: before that" srv.log)" -eq "$1" ]; }
 check "once at the start" soon_said 1
 kill -HUP "${pid_of[srv]}"
 wait_for "it to be said at a reload again" soon_said 2
 cp server.key soonserver.key.new && chmod 600 soonserver.key.new
 mv soonserver.key.new soonserver.key && cp server.pem soonserver.pem
-wait_for "the new one to be taken up" in_log srv "certificates are taken up for new connections"
+wait_for "the new one to be taken up" in_log srv "certificates reloaded for new connections"
 says "then there is nothing to say" 0 "ok: federation" "$serverd" --check-config srv.yaml
 lacks_line "no word of dates" says.out "before that"
 

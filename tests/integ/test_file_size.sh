@@ -45,17 +45,17 @@ limited start_server srv
 for i in 0 1; do limited start_client "c$i" "$dir/data/client-00$i"; done
 for i in 0 1; do
   tells "c$i" "what it cannot keep" \
-    "the result is not kept on disk, ignoring: cannot write '$dir/c$i.state/result.bin.tmp': $full"
+    "the result is not saved on disk, so a restart loses it: cannot write '$dir/c$i.state/result.bin.tmp': $full"
   tells srv "the upload of c$i is refused" \
     "upload of client 'c$i' for round 1 ended: cannot write '$dir/srv.state/spool/c$i.upload': $full"
-  tells "c$i" "it hears of it" "upload for round 1 interrupted: cannot write"
+  tells "c$i" "it hears of it" "upload of round 1 interrupted, retrying: cannot write"
 done
 wait_for "systemctl status to show it" in_log notify "STATUS=failed, retrying: cannot write '"
 for name in srv c0 c1; do # no signal ended them
   check "$name goes on" running "$name" || finish
 done
 equal "nobody is blamed" "0 0 0 0" "$(figures srv rejected lost)"
-has_line "nobody will be late for it" "$dir/srv.log" "uploads cannot be stored, nobody is late before"
+has_line "nobody will be late for it" "$dir/srv.log" "uploads cannot be stored, upload deadline extended to"
 says "why says it" 0 "the server cannot store uploads now: cannot write" \
   "$build/flctl" --state-dir "$dir/srv.state" why
 stop srv
@@ -83,10 +83,10 @@ limited start_server sum
 for i in 0 1; do start_client "d$i" "$dir/data/client-00$i"; done
 tells sum "which checkpoint" "work failed: cannot write '$models/round-000001.safetensors.tmp': $full"
 for pause in 50 100 200; do # each is longer than the one before
-  tells sum "a pause of $pause ms" "$full, next try in $pause ms"
+  tells sum "a pause of $pause ms" "$full, retrying in $pause ms"
 done
 check "the server goes on" running sum || finish
-says "why says it" 0 "$full), next try after" \
+says "why says it" 0 "$full), retrying after" \
   "$build/flctl" --state-dir "$dir/sum.state" why
 equal "both updates are accepted" "1 0 0 1 0 0" "$(figures sum accepted rejected lost)"
 kill_hard sum

@@ -25,7 +25,7 @@ rounds_go_on() { # what
   from=$(status_of srv rounds_committed)
   wait_for "rounds during $1" at_round srv $((from + 3))
 }
-held() { sed -n "s/.*held for clients at most bytes=\([0-9]*\) limit=\([0-9]*\)$/\\$1/p" "$dir/srv.log" | tail -n 1; }
+held() { sed -n "s/.*buffered for clients at most bytes=\([0-9]*\) limit=\([0-9]*\)$/\\$1/p" "$dir/srv.log" | tail -n 1; }
 
 write_server srv "model: {preset: dnn60}" "round: {start_clients: 2}" "heartbeat: 500ms" \
   "limits: {idle: 1s, upload_memory: 1M, memory: 4M, peer_memory: 2M}"
@@ -38,7 +38,7 @@ wait_for "the first rounds" at_round srv 2
 start_greedy unfinished unfinished 100
 rounds_go_on "unfinished messages"
 wait_for "a line about it" in_log srv "an unfinished message: no memory is left"
-wait_for "one that had to go" in_log srv "it is closed: "
+wait_for "one that had to go" in_log srv "connection closed: "
 end_greedy unfinished
 
 ### Replies that nobody reads
@@ -68,7 +68,7 @@ for path in grpc.health.v1.Health/Check grpc.health.v1.Health/Watch \
   equal "$path: the call ended" "ended" "$(tail -n 1 "$dir/check.out")"
 done
 equal "all methods of the contract were tried" "$(grep -c '^ *rpc ' "$srcdir"/proto/fl/v1/*.proto | awk -F: '{n += $2} END {print n}')" "$calls"
-has_line "who they were is in the log" "$dir/srv.log" "/fl.v1.Federation/PushStatus: the client has sent nothing for 1000 ms"
+has_line "who they were is in the log" "$dir/srv.log" "/fl.v1.Federation/PushStatus: timed out: the client has sent nothing for 1000 ms"
 
 ### Ten thousand bad calls: a few lines in the log, and how many more there were
 before=$(wc -c <"$dir/srv.log")
@@ -82,7 +82,7 @@ written=$(tail -c "+$((before + 1))" "$dir/srv.log" | grep -v " round: \| server
 : >"$dir/flood"
 (while [ -e "$dir/flood" ]; do "$build/tests/integ/odd_client" "$address" flooder flood; done) >"$dir/flood.out" 2>&1 &
 pid_of[flood]=$!
-sent_away() { [ "$(grep -c "the client tells more than the federation asked for" "$dir/flood.out")" -ge "$1" ]; }
+sent_away() { [ "$(grep -c "the client sends more events than the server requested" "$dir/flood.out")" -ge "$1" ]; }
 wait_for "the flood to be sent away twice" sent_away 2
 rounds_go_on "a flood of events"
 wait_for "the flood to go on" sent_away 5
@@ -95,7 +95,7 @@ lacks_line "no honest session ended" "$dir/c0.log" "lost"
 stop srv
 equal "the server ends well" 0 "$rc"
 # Four of each of the three clients (FL_INBOX_POSTED): the others waited on the flooder's own stream.
-waited=$(sed -n 's/.*waited for the coordinator at most events=\([0-9]*\)$/\1/p' "$dir/srv.log" | tail -n 1)
+waited=$(sed -n 's/.*queued for the coordinator at most events=\([0-9]*\)$/\1/p' "$dir/srv.log" | tail -n 1)
 checks=$((checks + 1))
 { [ "$waited" -ge 4 ] && [ "$waited" -le 12 ]; } || note_failure "$waited events waited for the coordinator, and not 4 to 12"
 checks=$((checks + 1))

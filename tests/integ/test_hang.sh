@@ -22,7 +22,7 @@ wait_for "a round" at_round srv 1
 echo "srv.state/spool" >"$hang"
 wait_for "a line of the log" in_log srv "the disk of '$dir/srv.state' has not answered for 1"
 check "the line says what waits and where to look" in_log srv \
-  "(thread io): rounds and commands wait for it, no client is timed out meanwhile; look at the kernel's messages"
+  "(thread io): rounds and commands are waiting, no client is timed out meanwhile; check the kernel log"
 says "why names the disk before the clients" 0 \
   "the disk of '$dir/srv.state' has not answered for " timeout 60 "$build/flctl" -d "$dir/srv.state" why
 wait_for "systemctl status to show it" in_log notify "STATUS=the disk of '$dir/srv.state' has not answered for "
@@ -31,14 +31,14 @@ equal "the round waits for uploads" UPLOADING "$(status_of srv phase)"
 rm "$hang"
 wait_for "the disk" in_log srv "answers again after "
 wait_for "the next round" at_round srv $((before + 2))
-lacks_line "the deadlines of 5 s passed for no client in 10 s of waiting" "$dir/srv.log" ": late: "
+lacks_line "the deadlines of 5 s passed for no client in 10 s of waiting" "$dir/srv.log" ": timed out at the deadline: "
 lacks_line "nor was a round aborted" "$dir/srv.log" "aborted"
 equal "both are in every round" 0 "$(ctl srv rounds --json | json 'sum(r["selected"] - r["responders"] for r in d)')"
 
 ### Records cannot be written
 echo "srv.state/" >"$hang"
 says "a command whose promise cannot be kept is answered" 1 \
-  "the command is not on disk yet and may be carried out when the disk answers" \
+  "the command is not on disk yet and may be executed when the disk answers" \
   timeout 300 "$build/flctl" -d "$dir/srv.state" pause
 rm "$hang"
 wait_for "the pause" in_phase srv PAUSED
@@ -46,11 +46,11 @@ wait_for "the pause" in_phase srv PAUSED
 ### The disk never answers
 echo "srv.state/" >"$hang"
 "$build/flctl" -d "$dir/srv.state" resume >/dev/null 2>&1 &
-wait_for "a job that hangs" in_log srv "(thread db): rounds and commands wait for it"
+wait_for "a job that hangs" in_log srv "(thread db): rounds and commands are waiting"
 kill -TERM "${pid_of[srv]}"
 wait_end srv
 equal "the stop ends as a failure" 1 "$rc"
-has_line "and says what it waited for" "$dir/srv.log" "not stopped after 25 s: "
+has_line "and says what it waited for" "$dir/srv.log" "stop timed out after 25 s: "
 rm "$hang"
 start_server srv
 equal "what was not on disk is as it was" PAUSED "$(status_of srv phase)"

@@ -103,10 +103,10 @@ c "a slip is not denied for good" 1 "NOT_FOUND: 'edge-1' is not known here: it h
 has_line "and is told what was meant" "$dir/says.out" "to revoke it all the same, add --force; did you mean 'edge-01'?"
 c "nor disabled" 1 "'nobody' is not known here" disable nobody
 c "nor is a certificate" 1 "the certificate 5f0a is not known here" revoke --serial 5f0a --yes
-c "with --force it is" 0 "'sold-1' is revoked for good and nobody joins by this name again: 0 certificates" revoke sold-1 --force --yes
+c "with --force it is" 0 "'sold-1' is revoked permanently and nobody can join by this name again: 0 certificates" revoke sold-1 --force --yes
 c "and cannot be invited" 1 "PERMISSION_DENIED: the name 'sold-1' is revoked" invite sold-1
 check "a name is invited" "$flctl" -d "$state" invite lent-1 >/dev/null 2>&1
-c "so it is denied" 0 "'lent-1' is not let in until flctl enable" disable lent-1
+c "so it is denied" 0 "'lent-1' is disabled until flctl enable" disable lent-1
 c "a revocation wants a yes" 2 "revoke: revocation is permanent: without a terminal to confirm it, add --yes" revoke edge-01
 cat >"$dir/answer.py" <<'PY'
 # What is typed at a terminal, then the command: its exit code, what is printed.
@@ -130,7 +130,7 @@ says "at a terminal it is asked for" 1 "not confirmed, nothing was changed" \
   "$python" "$dir/answer.py" n "$flctl" -d "$state" revoke edge-01
 has_line "and says what it means" "$dir/says.out" "revoke client or admin 'edge-01' permanently, with its certificates, their keys and the name?"
 c "nothing is changed" 0 "edge-01              client valid" certificates
-c "a client is disabled" 0 "'edge-01' is not let in until flctl enable: 1 certificate, 1 session; it ends within a second" disable edge-01 --reason "looks odd"
+c "a client is disabled" 0 "'edge-01' is disabled until flctl enable: 1 certificate, 1 session; it ends within a second" disable edge-01 --reason "looks odd"
 wait_for "it to be away" connected 0
 c "that is seen" 0 "edge-01              client disabled" certificates
 stop edge
@@ -138,11 +138,11 @@ stop edge
 run_client edge
 wait_for "it to be told why" in_log edge "looks odd"
 stop edge
-c "and enabled" 0 "'edge-01' is let in again, when it asks next: within a minute" enable edge-01
+c "and enabled" 0 "'edge-01' is enabled and may connect at its next attempt: within a minute" enable edge-01
 run_client edge
 wait_for "it to be back" connected 1
 serial=$("$flctl" -d "$state" certificates edge-01 --json | json 'd[0]["serial"]')
-c "one certificate is revoked" 0 "the certificate $serial is revoked for good" revoke --yes --serial "$serial" --reason stolen
+c "one certificate is revoked" 0 "the certificate $serial is revoked permanently" revoke --yes --serial "$serial" --reason stolen
 wait_for "it to be away" connected 0
 stop edge
 
@@ -164,7 +164,7 @@ if [ -n "$faketime" ] && ! ldd "$flctl" | grep -q 'lib[at]san'; then
 else
   echo "not run: an admin's certificate in its last third (libfaketime is not here, or does not go with a sanitizer)"
 fi
-c "it is disabled" 0 "'ops-1' is not let in until flctl enable: 1 certificate" disable ops-1
+c "it is disabled" 0 "'ops-1' is disabled until flctl enable: 1 certificate" disable ops-1
 says "and may nothing" 1 "PERMISSION_DENIED: 'ops-1' was disabled at " "${remote[@]}" status
 
 ### Who did what

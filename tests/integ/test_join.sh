@@ -124,15 +124,15 @@ what="a token that nobody gave" join_new 7 "no invitation has this token" "${lin
 what="another root" join_new 7 "127.0.0.1" "$(sed 's/:[^:]*:\([^:]*\)$/:'"$(printf 'C%.0s' {1..42})A"':\1/' <<<"$line")"
 what="half a line" join_new 3 "new.line" "${line:0:60}"
 what="no line at all" join_new 3 "new.line" ""
-what="another name than the invitation's" join_new 7 "this invitation is for 'edge-003', and 'edge-004' was asked for" "$(invite edge-003)" --name edge-004
+what="another name than the invitation's" join_new 7 "this invitation is for 'edge-003', but 'edge-004' was requested" "$(invite edge-003)" --name edge-004
 what="a name that is an option" join_new 3 "expected 1 to 127 characters of A-Z a-z 0-9 . _ -" "$(invite edge-003)" --name=-edge
-what="nobody there" join_new 1 "the same command with the same line goes on" "$(sed 's/^\(fl1:[^:]*\):[0-9]*:/\1:1:/' <<<"$line")"
-says "a line among the arguments" 2 "not taken from the arguments" "$clientd" --join "$line"
+what="nobody there" join_new 1 "run the same command with the same invitation again" "$(sed 's/^\(fl1:[^:]*\):[0-9]*:/\1:1:/' <<<"$line")"
+says "a line among the arguments" 2 "invitation refused on the command line" "$clientd" --join "$line"
 nowhere "what is said of that" "$dir/says.out"
-says "or behind an option" 2 "not taken from the arguments" "$clientd" --join "--invitation=$line"
+says "or behind an option" 2 "invitation refused on the command line" "$clientd" --join "--invitation=$line"
 printf 'server: "%s"\nname: x\nstate_dir: "%s"\ninsecure: yes\ndata: {path: d}\n' "$address" "$dir/new.state" >"$dir/plain.yaml"
-says "for a client in plaintext" 3 "plaintext has no certificates" "$clientd" --join --invitation "$dir/line" "$dir/plain.yaml"
-says "with options of a first configuration beside one" 3 "is there already" \
+says "for a client in plaintext" 3 "plaintext uses no certificates" "$clientd" --join --invitation "$dir/line" "$dir/plain.yaml"
+says "with options of a first configuration beside one" 3 "exists already" \
   "$clientd" --join --invitation "$dir/line" --data x "$dir/edge-002.yaml"
 rm -rf "$dir/new.state"
 mkdir -p "$dir/new.state/identity" && chmod 777 "$dir/new.state/identity"
@@ -159,7 +159,7 @@ sed 's/fleet-7/fleet-8/; s/fleet.state/fleet8.state/' "$dir/fleet.yaml" >"$dir/f
 awk -F: -v OFS=: '{$(NF-1) = "0000000000000000000000000000000000000000000" substr($(NF-1), 44)} 1' "$dir/credentials/invitation" >"$dir/wrong"
 mkdir "$dir/wrong.d" && mv "$dir/wrong" "$dir/wrong.d/invitation"
 CREDENTIALS_DIRECTORY=$dir/wrong.d run_client fleet8
-wait_for "that it waits" in_log fleet8 "was refused, asking again within 60 s (the same"
+wait_for "that it waits" in_log fleet8 "was refused, retrying within 60 s (the same"
 check "it goes on" running fleet8
 stop fleet8
 equal "and ends when it is told to" 0 "$rc"
@@ -185,7 +185,7 @@ if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
     sh "$dir/with_systemd" "$clientd" --join --data "$dir/none" /etc/fl/client-a.yaml
   check "and nothing is started" test ! -e "$dir/root/asked"
   invite edge-006 >/dev/null
-  says "with it the service runs" 0 "fl-clientd runs, now and after each boot" \
+  says "with it the service runs" 0 "fl-clientd is running and starts at each boot" \
     sh "$dir/with_systemd" "$clientd" --join --data "$dir/data/client-000"
   equal "what systemctl was asked" "enable --quiet fl-clientd,is-active --quiet fl-clientd,restart --quiet fl-clientd," \
     "$(tr '\n' , <"$dir/root/asked")"
@@ -226,7 +226,7 @@ if command -v openssl >/dev/null; then
   wait_for "the end of the certificate" over
   : >"$dir/short-1.log"
   run_client short-1
-  wait_for "it to be renewed first" in_log short-1 "renewing it before anything else"
+  wait_for "it to be renewed first" in_log short-1 "certificate expired: renewing it first"
   wait_for "and to take part" in_log short-1 "joined federation"
 fi
 finish

@@ -75,14 +75,14 @@ bad "a pattern that matches nothing" 8 "units[1]': 'g.*' matches none of the 11 
   "model:" "  $model" "  units: [h.*," "    g.*]"
 bad "one unit from two patterns" 5 "units[1]': unit 'a' is also made by an earlier pattern" \
   "model: {$model, units: [a=h.*, a=out.*]}"
-bad "units of a network of ours" 5 "units': units can be given for a model from a file" \
+bad "units of a network of ours" 5 "units': units apply only to a model from a file" \
   "model: {preset: dnn60, units: [fc*]}"
-bad "what stays without norm: local" 5 "local': expected 'norm: local' beside it" \
+bad "what stays without norm: local" 5 "local': expected 'norm: local' with it" \
   "model: {$model, local: [\"*.ln.*\"]}"
 bad "what stays and is not there" 5 "local': '*.gn.*' matches none of the 11 tensors" \
   "model: {$model, norm: local, local: \"*.gn.*\"}"
 bad "all stays" 5 "norm': all tensors would stay on clients" "model: {$model, norm: local, local: [\"*\"]}"
-bad "personal models have their own" 5 "norm': with 'fedamp' each client keeps a model of its own" \
+bad "personal models have their own" 5 "norm': expected norm: shared; with 'fedamp' each client keeps its own model" \
   "model: {$model, norm: local}" "algorithm: fedamp"
 
 ### A folder that was begun with other units goes on with them
@@ -95,7 +95,7 @@ stop begun
 write_server begun "model: {$model}" "round: {start_clients: 1}" "rounds: 4"
 equal "its units stand" "f.0:2 f.1:4 h.0.a:1 h.0.ln:1 h.1.a:1 h.1.ln:1 out:1" "$(table begun)"
 start_server begun
-has_line "and that is said" "$dir/begun.log" "begun with other units than are made by default now: its 7 units stand"
+has_line "and that is said" "$dir/begun.log" "created with another division into layers than today's default: its 7 layers stay in use"
 has_line "what does not travel is said" "$dir/begun.log" "model.file: 'f.position_ids' contains integers"
 wait_for "the last round" at_round begun 4
 lacks_line "no change of the configuration" "$dir/begun.log" "configuration changed"
@@ -135,7 +135,7 @@ says "going back would lose it" 1 "--force" "$build/flctl" --state-dir "$dir/loc
 stop local
 write_server local "model: {$model}" "round: {start_clients: 2}" "rounds: 5" "when_finished: stay"
 start_server local
-has_line "the change is told" "$dir/local.log" "configuration changed: model.norm 'local *.ln.*' -> '', from round 5 on"
+has_line "the change is told" "$dir/local.log" "configuration changed: model.norm 'local *.ln.*' -> '', effective from round 5"
 wait_for "a fifth round" at_round local 5
 equal "both begin with what the server has" "0.01 0.01" "$(tail -n 1 "$dir/low.seen") $(tail -n 1 "$dir/high.seen")"
 check "the model is exported again" ctl local export --output "$dir/shared.safetensors"

@@ -93,7 +93,7 @@ client_files "a key in place of a certificate" "edge-1.key" edge-1.key edge-1.ke
 client_files "a certificate in place of a key" "edge-1.pem" edge-1.pem edge-1.pem ca.pem
 write_tls_client c "$file" edge-1 ca
 sed -i "/^tls:/d" c.yaml
-says "nothing of all that" 4 "ask who runs the server for an invitation" "$build/fl-clientd" --check-config c.yaml
+says "nothing of all that" 4 "ask the operator of the server for an invitation" "$build/fl-clientd" --check-config c.yaml
 
 ### Connections: client, its log, the server's log
 # name of the case, certificate of the client, its roots, text in the client's log, text in the server's log [lines of YAML…]

@@ -44,20 +44,20 @@ asks "the open round is finished first" 0 \
   a pause --reason "new data"
 kill_hard a
 start_server a
-asks "a pause that is there already is told" 0 "it is so already: " a pause --reason "more"
+asks "a pause that is there already is told" 0 "already so: " a pause --reason "more"
 touch "$dir/go"
 wait_for "the pause" in_phase a PAUSED
 equal "the open round was finished" 1 "$(status_of a rounds_committed)"
 ctl a why >"$dir/a.why"
 has_line "why tells the reason, and what goes on" "$dir/a.why" \
-  "round 2 is PAUSED: paused by the operator: new data; 'flctl resume' goes on"
+  "round 2 is PAUSED: paused by the operator: new data; 'flctl resume' continues"
 kill_hard a
 start_server a
 wait_for "the pause after a kill" in_phase a PAUSED
 wait_for "both clients, who did not take the pause for the end" connected a 2
 asks "nothing can be aborted" 1 "no round is open" a abort-round
 ctl a resume --json >"$dir/a.resume"
-equal "the answer as JSON" "2 the federation goes on with round 2" \
+equal "the answer as JSON" "2 resumed: the federation continues with round 2" \
   "$(json '"%d %s" % (d["round"], d["text"])' <"$dir/a.resume")"
 wait_for "the rest of the rounds" at_round a 4
 for i in 0 1; do
@@ -90,18 +90,18 @@ server c "rounds: 2"
 for i in 0 1; do slow_client "c$i"; done
 wait_for "the first round" training_of c 1 1
 asks "the open round is finished first" 0 "round 1 is finished first, then the server stops" c drain
-asks "a pause on top of it is for the next start" 0 "is paused when it is started again" c pause
+asks "a pause on top of it is for the next start" 0 "is paused after its restart" c pause
 touch "$dir/go"
 wait_end c
 equal "drained: exit code" 0 "$rc"
 for i in 0 1; do
-  wait_for "client c$i to hear of it" in_log "c$i" "drained: the server stops; asking again in"
+  wait_for "client c$i to hear of it" in_log "c$i" "the server is draining: the server stops; reconnecting in"
   check "client c$i waits" running "c$i"
 done
 start_server c
 equal "the round that was open is committed" 1 "$(status_of c rounds_committed)"
 wait_for "the pause" in_phase c PAUSED
-asks "goes on" 0 "the federation goes on with round 2" c resume
+asks "goes on" 0 "resumed: the federation continues with round 2" c resume
 wait_for "the second round" at_round c 2
 for i in 0 1; do
   wait_end "c$i"
@@ -117,7 +117,7 @@ wait_for "the first attempt" training_of d 1 1
 stop d
 equal "exit code on SIGTERM in a round" 0 "$rc"
 for i in 0 1; do
-  wait_for "client d$i to hear of it" in_log "d$i" "drained: the server stops; asking again in"
+  wait_for "client d$i to hear of it" in_log "d$i" "the server is draining: the server stops; reconnecting in"
 done
 touch "$dir/go"
 start_server d

@@ -31,7 +31,7 @@ check "the client lives" running one
 stop one
 equal "the client ends well" 0 "$rc"
 lacks_line "nothing of another model was sent" "$dir/bad.out" leak
-has_line "the server's words are in the log" "$dir/one.log" "update rejected by the server, the result is dropped: so?there"
+has_line "the server's words are in the log" "$dir/one.log" "update rejected by the server, dropping the result: so?there"
 equal "no control character of its is" 0 "$(LC_ALL=C grep -c '[[:cntrl:]]' "$dir/one.log")"
 n=0
 while read -r state command outcome; do
@@ -46,9 +46,9 @@ while read -r state command outcome; do
   esac
   equal "$command in state $state" "$expected" "$outcome"
   if [ "$(cell "What a client" "$row" "$command")" = breach ]; then
-    has_line "$command in state $state is told" "$dir/one.log" "the server broke the protocol: $command in state $row"
+    has_line "$command in state $state is told" "$dir/one.log" "protocol error of the server: unexpected $command in state $row"
   else
-    lacks_line "$command in state $state is no breach" "$dir/one.log" "the server broke the protocol: $command in state $row"
+    lacks_line "$command in state $state is no breach" "$dir/one.log" "protocol error of the server: unexpected $command in state $row"
   fi
 done <"$dir/bad.out"
 equal "all cells were played" 90 "$n"
@@ -62,7 +62,7 @@ equal "a task that grants what the model lacks ends the session" "ends 0" "$(odd
 equal "and so does such a plan" "ends 0" "$(odd past-plan)"
 equal "and one for far more units" "ends 0" "$(odd far-plan)"
 equal "with a line that says why" 3 \
-  "$(grep -c 'bad command from the server: a plan grants units past the 2 of the model' "$dir/one.log")"
+  "$(grep -c 'bad command from the server: the upload mask has layers past the 2 of the model, reconnecting' "$dir/one.log")"
 equal "bits that are 0 grant nothing" "stays 1" "$(odd padded-plan)"
 equal "a plan for another attempt pushes nothing" "stays 0" "$(odd other-attempt)"
 has_line "and is answered" "$dir/bad.out" "failed other-attempt attempt 2"

@@ -38,7 +38,7 @@ says "no database beside checkpoints" 4 "holds checkpoints up to round 6; nothin
 says "and how to go on" 4 "fl-serverd --recover CONFIG" "$serverd" "$dir/fed.yaml"
 equal "nothing was touched" "$before" "$(models)"
 check "no database was made" test ! -e "$state/federation.db"
-says "it recovers" 0 "goes on after round 6" "$serverd" --recover "$dir/fed.yaml"
+says "it recovers" 0 "continues after round 6" "$serverd" --recover "$dir/fed.yaml"
 says "a second time there is nothing to do" 0 "nothing to recover: round 6" "$serverd" --recover "$dir/fed.yaml"
 runs_to 8
 check "it went on" test -e "$state/models/round-000008.safetensors"
@@ -55,7 +55,7 @@ again
 dd if=/dev/urandom of="$state/federation.db" bs=1k count=8 conv=notrunc status=none
 printf 'x' | dd of="$state/models/round-000006.safetensors" bs=1 seek=3000 conv=notrunc status=none
 says "a damaged database" 4 "--recover" "$serverd" "$dir/fed.yaml"
-says "goes on from the checkpoint before" 0 "goes on after round 5" "$serverd" --recover "$dir/fed.yaml"
+says "goes on from the checkpoint before" 0 "continues after round 5" "$serverd" --recover "$dir/fed.yaml"
 check "the old database is kept" test -s "$state/federation.db.bad-1"
 check "so is the bad checkpoint" compgen -G "$state/models/round-000006.safetensors.bad-*"
 sed 's/dnn60/mlr60/' "$dir/fed.yaml" >"$dir/other.yaml"
@@ -70,7 +70,7 @@ assert b"fl-clientd " in data  # the agent of a client; pages keep what was ther
 open(sys.argv[1], "wb").write(data.replace(b"fl-clientd ", b"gl-clientd "))
 PY
 says "a row that changed by itself" 4 "of table 'client' is not what was written" "$serverd" "$dir/fed.yaml"
-says "goes on from the newest checkpoint" 0 "goes on after round 6" "$serverd" --recover "$dir/fed.yaml"
+says "goes on from the newest checkpoint" 0 "continues after round 6" "$serverd" --recover "$dir/fed.yaml"
 
 ### Bits that flipped, and a control vector that is gone: the round before, both kept aside
 again
@@ -80,7 +80,7 @@ rounds 6
 start_server fed
 has_line "the flipped bit is found" "$dir/fed.log" "damaged: checksum mismatch"
 has_line "the control is missed" "$dir/fed.log" "round-000005.control_sum.safetensors' is missing"
-has_line "it goes back to what is whole" "$dir/fed.log" "going back to round 4"
+has_line "it goes back to what is whole" "$dir/fed.log" "resuming from round 4, the newest"
 equal "as it says" 4 "$(status_of fed rounds_committed)"
 stop fed
 check "what was bad is kept" compgen -G "$state/models/round-000006.safetensors.bad-*"
@@ -99,11 +99,11 @@ rm -rf "$dir/whole.own" && cp -r "$state" "$dir/whole.own"
 equal "the last two rounds have their mixtures" "000005.mix 000006.mix" "$(cd "$state/mixtures" && echo *)"
 rm "$state/mixtures/000006.mix"
 start_server own
-has_line "the missing file is named" "$dir/own.log" "checkpoint of round 6 cannot be used: "
+has_line "the missing file is named" "$dir/own.log" "checkpoint of round 6: skipped as unusable: "
 has_line "with its path" "$dir/own.log" "mixtures/000006.mix"
-has_line "it goes back" "$dir/own.log" "going back to round 5"
+has_line "it goes back" "$dir/own.log" "resuming from round 5, the newest"
 equal "to the round before" 5 "$(status_of own rounds_committed)"
-lacks_line "nobody goes on without a mixture" "$dir/own.log" "clients go on from their own models"
+lacks_line "nobody goes on without a mixture" "$dir/own.log" "clients resume from their own"
 sed -i 's/rounds: 6/rounds: 8/' "$dir/own.yaml"
 kill_hard own
 start_server own
@@ -119,8 +119,8 @@ stop own
 check "which is kept aside" test -s "$state/mixtures/000006.mix.bad"
 rm -rf "$state" && cp -r "$dir/whole.own" "$state"
 rm "$state"/mixtures/*.mix
-says "without any it ends" 4 "'fl-serverd --recover CONFIG' goes on from the newest good one" "$serverd" "$dir/own.yaml"
-says "it recovers" 0 "goes on after round 6" "$serverd" --recover "$dir/own.yaml"
+says "without any it ends" 4 "'fl-serverd --recover CONFIG' resumes from the newest good one" "$serverd" "$dir/own.yaml"
+says "it recovers" 0 "continues after round 6" "$serverd" --recover "$dir/own.yaml"
 : >"$dir/own.log"
 start_server own
 clients
@@ -141,12 +141,12 @@ rm -f "$state"/federation.db*
 cp "$dir"/whole/federation.db* "$state/"
 says "no checkpoint goes with its records" 4 "the newest file is of round 12" "$serverd" "$dir/fed.yaml"
 equal "all are still there" 6 "$(models | wc -l)"
-says "recovering goes on from the newest" 0 "goes on after round 12" "$serverd" --recover "$dir/fed.yaml"
+says "recovering goes on from the newest" 0 "continues after round 12" "$serverd" --recover "$dir/fed.yaml"
 
 ### A checkpoint that cannot be read is not a damaged one
 if [ "$(id -u)" -ne 0 ]; then
   chmod 0 "$state/models/round-000012.safetensors"
-  says "an error of reading ends the start" 4 "was not read, and is left alone" "$serverd" "$dir/fed.yaml"
+  says "an error of reading ends the start" 4 "could not be read, leaving it unchanged" "$serverd" "$dir/fed.yaml"
   check "the file stays where it is" test -e "$state/models/round-000012.safetensors"
 fi
 finish

@@ -24,7 +24,7 @@ lacks_line "nothing is traced at first" "$dir/a.log" " debug "
 for d in srv a; do
   echo "log_level: debug" >>"$dir/$d.yaml"
   reload $d "reloaded '$dir/$d.yaml' log_level=debug log_format=text"
-  lacks_line "no restart is asked for" "$dir/$d.log" "only by a restart"
+  lacks_line "no restart is asked for" "$dir/$d.log" " restart: "
 done
 kill_hard a
 run_client a
@@ -43,19 +43,19 @@ done
 
 ### What is not, and a file that is wrong
 sed -i 's/^rounds: 1/rounds: 2/; s/^heartbeat: .*/limits: {idle: 20s}/' "$dir/srv.yaml"
-reload srv "taken up only by a restart: rounds, limits.idle, heartbeat"
+reload srv "takes effect at the next restart: rounds, limits.idle, heartbeat"
 sed -i 's/^log_level: .*/log_level: error/' "$dir/srv.yaml"
 echo "train_dedline: 3" >>"$dir/srv.yaml"
-reload srv "cannot reload, nothing is changed: $dir/srv.yaml:"
+reload srv "reload failed, nothing is changed: $dir/srv.yaml:"
 has_line "it says what is wrong" "$dir/srv.log" "train_dedline"
 sed -i '/^train_dedline/d' "$dir/srv.yaml"
 mv "$dir/srv.yaml" "$dir/srv.away"
-reload srv "cannot reload, nothing is changed: cannot open"
+reload srv "reload failed, nothing is changed: cannot open"
 mv "$dir/srv.away" "$dir/srv.yaml"
 sed -i 's/^log_level: .*/log_level: debug/; s/^server: .*/server: "127.0.0.1:1"/' "$dir/a.yaml"
-reload a "taken up only by a restart: server"
+reload a "takes effect at the next restart: server"
 echo "nonsense" >>"$dir/a.yaml"
-reload a "cannot reload, nothing is changed"
+reload a "reload failed, nothing is changed"
 
 ### Nobody noticed
 check "the client is still there" connected srv 1

@@ -74,7 +74,7 @@ TEXT
 write_server later "rounds: 1" "model: {preset: dnn60}" "round: {start_clients: 1}"
 start_server later
 start_client late "" "trainer: command" "command: {program: [/bin/sh, \"$dir/late.sh\"], resident: yes}"
-wait_for "a second attempt" in_log late "the trainer does not start, retrying in 2 s"
+wait_for "a second attempt" in_log late "the trainer failed to start, retrying in 2 s"
 has_line "the log has the reason" "$dir/late.log" "ended with exit code 3; 'ready' was expected; its stderr ends: Traceback: cannot find my data"
 documented_log trainer-start "$dir/late.log"
 has_line "and all of stderr, line by line" "$dir/late.log" "stderr:   cannot find my data"
@@ -85,7 +85,7 @@ wait_end late
 equal "it ends well" 0 "$rc"
 stop later
 start_client never "" "trainer: command" "$(program never exits_start)"
-wait_for "a start that fails" in_log never "the trainer does not start"
+wait_for "a start that fails" in_log never "the trainer failed to start"
 kill -TERM "${pid_of[never]}"
 wait_end never
 equal "SIGTERM ends a client whose trainer never started" 0 "$rc"
@@ -134,7 +134,7 @@ fl_trainer.save({"w": numpy.ones((4, 3), "float32")}, sys.argv[2])' "$srcdir/cli
     "command: {program: [\"$python\", \"$dir/fills.py\", \"$srcdir/client/python\", \"$dir/fills.state\"], resident: yes}"
   wait_for "two rounds" at_round full 2
   has_line "the program that found no room is heard" "$dir/full.log" "No space left on device"
-  has_line "and the client goes on without keeping its result" "$dir/fills.log" "the result is not kept on disk"
+  has_line "and the client goes on without keeping its result" "$dir/fills.log" "the result is not saved on disk"
   equal "which counts all the same" 2 "$(field full fills accepted)"
   kill_hard fills
   stop full

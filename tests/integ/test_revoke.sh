@@ -63,7 +63,7 @@ for verb in revoke evict disable; do
   says "$verb: it is said what follows" 0 "what it was uploading is not aggregated" \
     "$build/flctl" --state-dir "$dir/$verb.state" "$verb" edge-1 --yes --reason "lost on a train"
   wait_for "$verb: the client to hear why" in_log "$verb-1" "lost on a train"
-  wait_for "$verb: that it waits" in_log "$verb-1" "asking again in"
+  wait_for "$verb: that it waits" in_log "$verb-1" "reconnecting in"
   case $verb in # by name, for test_failures.sh looks whether each row is provoked
     revoke) documented_log denied-revoke "$dir/revoke-1.log"; documented_log denied-revoke-there "$dir/revoke.log" ;;
     evict) documented_log denied-evict "$dir/evict-1.log"; documented_log denied-evict-there "$dir/evict.log" ;;
@@ -76,9 +76,9 @@ for verb in revoke evict disable; do
     "$(ctl "$verb" clients --json | json '"yes" if [c for c in d if c["name"] == "edge-1" and c["selected"] == 1] else "no"')"
   says "$verb: the others are there" 0 "2 connected" "$build/flctl" --state-dir "$dir/$verb.state" status
   if [ "$verb" != disable ]; then
-    check "$verb: the client asks rarely" grep -qE "asking again in (9[0-9]{2}|10[0-9]{2}) s" "$dir/$verb-1.log"
+    check "$verb: the client asks rarely" grep -qE "reconnecting in (9[0-9]{2}|10[0-9]{2}) s" "$dir/$verb-1.log"
   else
-    check "disable: the client asks soon" grep -qE "asking again in 1[0-3] s" "$dir/$verb-1.log"
+    check "disable: the client asks soon" grep -qE "reconnecting in 1[0-3] s" "$dir/$verb-1.log"
     says "enable says what to expect" 0 "within a minute" "$build/flctl" --state-dir "$dir/$verb.state" enable edge-1
     wait_for "the client that is enabled again" connected "$verb" 3 # within `longest`, not `after_refusal`
   fi

@@ -32,12 +32,12 @@ four_rounds fed "algorithm: fedavg" "$evaluated"
 back=("$build/flctl" --state-dir "$dir/fed.state" rollback)
 says "which round?" 2 "expected the round to go back to" "${back[@]}"
 says "no number" 2 "expected a number, found 'far'" "${back[@]}" far
-says "a round to come" 1 "cannot go back to round 7: no such round is committed; kept are rounds 4, 3, 2, 1" \
+says "a round to come" 1 "rollback to round 7 refused: no such round is committed; rounds with a checkpoint: 4, 3, 2, 1" \
   "${back[@]}" 7
-says "the last one" 1 "it is the last one, there is nothing behind it" "${back[@]}" 4
+says "the last one" 1 "it is the last committed round" "${back[@]}" 4
 cp "$(model fed 1)" "$dir/good"
 printf 'x' | dd of="$(model fed 1)" bs=1 seek=3000 conv=notrunc status=none
-says "a damaged one" 1 "cannot go back to round 1: " "${back[@]}" 1
+says "a damaged one" 1 "rollback to round 1 refused: " "${back[@]}" 1
 mv "$dir/good" "$(model fed 1)"
 equal "the server goes on as it was" 4 "$(status_of fed rounds_committed)"
 ctl fed rounds --abandoned >"$dir/fed.abandoned"
@@ -61,7 +61,7 @@ kill_hard fed
 start_server fed || finish
 has_line "the start does it" "$dir/fed.log" "rolled back to round 2: rounds 3 to 4 are abandoned"
 has_line "and drops the open attempt" "$dir/fed.log" \
-  "round 5: attempt 1 is dropped with 1 accepted updates, which were made for an abandoned model"
+  "round 5: attempt 1 discarded with 1 accepted updates, which were made for an abandoned model"
 equal "two rounds count" 2 "$(status_of fed rounds_committed)"
 check "the model of now" flctl fed export --output "$dir/now"
 equal "is that of round 2" "$second" "$(tensors "$dir/now")"
@@ -118,7 +118,7 @@ says "not without force" 1 "with 'scaffold', clients and the server keep state b
 equal "nothing happened" 4 "$(status_of kept rounds_committed)"
 check "with force" "${back[@]}" --force 2
 wait_for "it is done" in_log kept "rolled back to round 2"
-has_line "what is kept begins anew" "$dir/kept.log" "what clients keep between rounds begins anew"
+has_line "what is kept begins anew" "$dir/kept.log" "state of the solver on the server and on clients is reset"
 for i in 0 1; do run_client "kept-$i"; done
 wait_for "the rounds after it" at_round kept 4
 stop kept

@@ -48,8 +48,8 @@ is_open() { # server, round: all its tasks are out
 
 # server: somebody was late, or lost, who was not meant to be
 disturbed() {
-  sed -n 's/.* round: round [0-9]*: late: //p' "$dir/$1.log" | grep -qvx "$late" ||
-    sed -n 's/.* round: round [0-9]*: did not come back in time: //p' "$dir/$1.log" | grep -qvx "$killed"
+  sed -n 's/.* round: round [0-9]*: timed out at the deadline: //p' "$dir/$1.log" | grep -qvx "$late" ||
+    sed -n 's/.* round: round [0-9]*: disconnected, did not reconnect in time: //p' "$dir/$1.log" | grep -qvx "$killed"
 }
 
 # server: all are here, and have told of their data where that is asked for
@@ -115,7 +115,7 @@ daemons() {
   ! disturbed "$n" || return 2
   # What it keeps is of a committed round once more.
   is_told "$n" "$killed" 3 || is_told "$n" "$killed" 4 || return 1
-  [ "$2" = local_only ] || in_log "$n" "late: $late" || return 1 # where nothing is asked for, nobody is late
+  [ "$2" = local_only ] || in_log "$n" "timed out at the deadline: $late" || return 1 # where nothing is asked for, nobody is late
   mkdir -p "$dir/$n/clients"
   mv "$dir/$n.state" "$dir/$n/server"
   for c in "${clients[@]}"; do mv "$dir/$n-$c.state" "$dir/$n/clients/$c"; done

@@ -186,7 +186,7 @@ for i in 0 1; do stop "t$i"; done
 printf 'torn' >"$dir/torn.state/models/round-000003.safetensors"
 write_server torn "rounds: 5" "model: {preset: dnn60}" "round: {start_clients: 2}"
 start_server torn
-has_line "it says so" "$dir/torn.log" "going back to round 2"
+has_line "it says so" "$dir/torn.log" "resuming from round 2, the newest"
 for i in 0 1; do run_client "t$i"; done
 wait_for "two more rounds" at_round torn 5
 rounds_are torn 5

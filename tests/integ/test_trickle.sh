@@ -18,10 +18,10 @@ with_slow() { # server, name and rate of the slow client, line of the round's op
 with_slow srv trickles 1B/s "$round, patience_rate: 500B/s}"
 equal "two of three are aggregated" 2 "$(ctl srv rounds --json | json 'd[0]["responders"]')"
 equal "the one that trickles is lost" 1 "$(lost_of srv trickles)"
-has_line "the server's log says why" "$dir/srv.log" "timed out, nothing of the update, or less than "
+has_line "the server's log says why" "$dir/srv.log" "timed out, upload stalled or slower than "
 has_line "and whose upload it was" "$dir/srv.log" " ms: trickles"
 equal "flctl says it, too" True "$(ctl srv clients --json |
-  json '"see round.straggler_factor and round.patience_rate" in next(str(c) for c in d if c["name"] == "trickles")')"
+  json '"(round.straggler_factor, round.patience_rate)" in next(str(c) for c in d if c["name"] == "trickles")')"
 stop srv
 
 # 5720 bytes take it 12 s, four times the straggler timeout.

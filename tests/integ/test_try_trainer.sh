@@ -37,15 +37,15 @@ tried good
 equal "a good program" 0 "$rc"
 has_line "what it says of itself" "$dir/good.out" "software='tried try' samples=10 test_samples=4"
 has_line "what was trained" "$dir/good.out" "ok        train: steps=1 samples=10 loss=0.5"
-has_line "what would be sent" "$dir/good.out" "a whole upload has 36 B"
+has_line "what would be sent" "$dir/good.out" "a full upload has 36 B"
 # 0.01 of 0, 0.5 … 4, which are the model.
 has_line "the norm of the change" "$dir/good.out" "change=0.0714143"
 has_line "it repeats itself" "$dir/good.out" "ok        repeatable"
-has_line "its part" "$dir/good.out" "ok        part gradient: zeros change nothing, and what is no zero moves the model"
+has_line "its part" "$dir/good.out" "ok        part gradient: zeros change nothing, and other values change the model"
 has_line "it can be cancelled" "$dir/good.out" "ok        cancel: answered"
 has_line "it evaluates" "$dir/good.out" "ok        evaluate: correct=3 of 4"
 has_line "another model is refused" "$dir/good.out" "ok        other model: refused"
-has_line "it ends" "$dir/good.out" "ok        bye: it ended with exit code 0"
+has_line "it ends" "$dir/good.out" "ok        bye: exited with code 0"
 lacks_line "its stdout is not in ours" "$dir/good.out" "this is no answer"
 has_line "but on stderr" "$dir/good.log" "this is no answer"
 try good --model "$model" --json
@@ -68,9 +68,9 @@ wrong() { # mode, line
 wrong prints "FAILED    start: '$(command -v "$python")' ended with exit code 0; 'ready' was expected"
 wrong wrong_id "FAILED    train: '$(command -v "$python")' broke the trainer protocol: it sent 'done' with the id 2; 'done' of 'train' 1 was expected"
 wrong exits "no space left on device"
-wrong nan "FAILED    train: expected finite numbers, found others in unit 'fc'"
-wrong strict "FAILED    unknown field: expected that it is ignored, found"
-wrong idle_part "it is declared and not done"
+wrong nan "FAILED    train: expected finite numbers, found others in layer 'fc'"
+wrong strict "FAILED    unknown field: expected that the field is ignored, found"
+wrong idle_part "the part is declared but not implemented"
 wrong bad_part "FAILED    part gradient: expected that zeros change nothing"
 wrong writes "PermissionError"
 wrong any_model "FAILED    other model: expected 'failed' for a model whose tensor 'fc.weight' has another shape"
@@ -87,7 +87,7 @@ has_line "which is said" "$dir/random.out" "warning   repeatable"
 
 tried frozen
 equal "so is a tensor that is sent and never changes" 0 "$rc"
-has_line "with its bytes" "$dir/frozen.out" "warning   unchanged: training changes nothing in 1 tensors with 12 B of the model's 36 B, 'fc.bias' first"
+has_line "with its bytes" "$dir/frozen.out" "warning   unchanged: training does not change 1 tensors with 12 B of the model's 36 B, the first is 'fc.bias'"
 
 ### What cannot be tried
 more="samples: 1" client task "$(command -v "$python")" "{task}"
@@ -95,7 +95,7 @@ says "a program for each task" 3 "resident: yes" "$clientd" --try-trainer "$dir/
 client none "$dir/none"
 says "no such program" 5 "$dir/none" "$clientd" --try-trainer "$dir/none.yaml" --model "$model"
 says "no such model" 5 "cannot open" "$clientd" --try-trainer "$dir/good.yaml" --model "$dir/none.safetensors"
-says "an option without --try-trainer" 2 "belong to --try-trainer" "$clientd" --json "$dir/good.yaml"
+says "an option without --try-trainer" 2 "require --try-trainer" "$clientd" --json "$dir/good.yaml"
 says "no epochs" 2 "1 to 1000000" "$clientd" --try-trainer --epochs 0 "$dir/good.yaml"
 
 ### The scripts to begin with

@@ -158,7 +158,7 @@ happen() {
     191) wait_for "the next root" in_log srv "the next root of federation 'integ' signs from now on" ;;
     220) back_too_late ;;
     240) first_boot ;;
-    281) wait_for "the end of the old root" in_log srv "the old root of federation 'integ' is believed no more" ;;
+    281) wait_for "the end of the old root" in_log srv "the old root of federation 'integ' is no longer trusted" ;;
     290) boot ;;
     300) power_cut ;;
   esac
@@ -213,7 +213,7 @@ back_in_time() {
   renewed_on[short]=$day
   present+=(short)
   resume $((there + 1))
-  has_line "it says what it does" "$dir/short.log" "the certificate is over: renewing it before anything else"
+  has_line "it says what it does" "$dir/short.log" "certificate expired: renewing it first"
   equal "it renewed within its grace, once" $((before + 1)) "${renewals[short]}"
 }
 back_too_late() {
@@ -221,13 +221,13 @@ back_too_late() {
   pause
   refuses=yes
   on long
-  wait_for "who was off for 200 days to name the commands" in_log long "ask for an invitation (flctl invite long) and give its line to: fl-clientd --join"
+  wait_for "who was off for 200 days to name the commands" in_log long "ask for an invitation (flctl invite long) and pass it to: fl-clientd --join"
   check "it waits" running long
   check "nobody let it in" connected srv "$there"
   invite long
   join long
   present+=(long)
-  wait_for "its daemon to see the new certificate" in_log long "certificate taken up: name=long"
+  wait_for "its daemon to see the new certificate" in_log long "certificate loaded: name=long"
   wait_for "it to take part" in_log long "joined federation 'integ'"
   read_log
   refuses=no
@@ -252,7 +252,7 @@ first_boot() {
 says_1970() { # log, what is known
   wait_for "'$1' to say that its clock is wrong" in_log "$1" "waiting for the time service to set it"
   check "both times, and the difference" grep -qE \
-    "the clock of this host says 1970-01-01 00:[0-9:]+Z, but $2 at 20[0-9-]+ [0-9:]+Z, [5-9][0-9] years later" "$dir/$1.log"
+    "the clock of this host \(1970-01-01 00:[0-9:]+Z\) is wrong: $2 20[0-9-]+ [0-9:]+Z, [5-9][0-9] years later" "$dir/$1.log"
 }
 boot() {
   pause
@@ -260,7 +260,7 @@ boot() {
   : >"$dir/battery.log"
   own_clock battery "@1970-01-01 00:00:10"
   on battery
-  says_1970 battery "the certificate of this client begins"
+  says_1970 battery "the certificate of this client is valid from"
   there=$((there - 1))
   resume "$there"
   pause
@@ -314,7 +314,7 @@ for name in steady-1 steady-2; do
   equal "$name connected with the starts of the server only" 3 "$(grep -c 'joined federation' "$dir/$name.log")"
 done
 seconds=$((SECONDS - began))
-sed -n "s/^.* \(the certificate of this client ended at .*\)/\1/p" "$dir/long.log" | head -n 1
+sed -n "s/^.* \(the certificate of this client expired at .*\)/\1/p" "$dir/long.log" | head -n 1
 echo "a year in $seconds s: $rounds rounds; renewed: $(for name in server "${names[@]}" battery; do printf '%s %s, ' "$name" "${renewals[$name]}"; done)"
 
 ### A clock that is wrong on the server

@@ -182,9 +182,9 @@ def hostile_claims(folder, data):
     for c in clients:
         c.ended(0)
     log = server.log()
-    contains("the log names it", log, "client 'hostile' is rejected: layer 'fc1' " + text)
+    contains("the log names it", log, "client 'hostile' rejected: layer 'fc1' " + text)
     check("and nobody else", "'claims-edge-" not in "".join(
-        line for line in log.splitlines() if "is rejected" in line), log)
+        line for line in log.splitlines() if "' rejected: " in line), log)
 
 
 def answer_evaluation(p, round):

@@ -208,7 +208,7 @@ class AllUnits(Good):
 
 
 class FetchBroken(Good):
-    said = ("UNAVAILABLE", "fetching 'model' of round 7 ended at 1000 of")
+    said = ("UNAVAILABLE", "fetching payload 'model' of round 7 interrupted at 1000 of")
 
     def block(self, request, context):
         if self.fetches == 1:
@@ -223,7 +223,7 @@ class FetchBroken(Good):
 
 class FetchShort(FetchBroken):
     """Ends well, but early."""
-    said = ("fetching 'model' of round 7 ended at 1000 of",)
+    said = ("fetching payload 'model' of round 7 interrupted at 1000 of",)
 
     def block(self, request, context):
         if self.fetches == 1:
@@ -275,7 +275,7 @@ class NotANumber(FetchNotFound):
 
 
 class PushBroken(AllUnits):
-    said = ("upload for round 7 interrupted",)
+    said = ("upload of round 7 interrupted",)
 
     def take(self, requests, context, limit=1 << 30):
         if self.pushes == 1:
@@ -319,7 +319,7 @@ class StatusAccepted(Good):
 
 class PushUnwanted(Good):
     finishes = False
-    said = ("update not wanted: too late",)
+    said = ("update no longer wanted by the server, dropping it: too late",)
 
     def take(self, requests, context, limit=1 << 30):
         self.over = 1
@@ -329,7 +329,7 @@ class PushUnwanted(Good):
 class PushRejected(Good):
     """Rejected on the control stream drops the result."""
     finishes = False
-    said = ("update rejected by the server, the result is dropped: too strange",)
+    said = ("update rejected by the server, dropping the result: too strange",)
 
     def take(self, requests, context, limit=1 << 30):
         self.inbox.put(("pushed", None))
@@ -342,7 +342,7 @@ class PushRejected(Good):
 
 class PushUnreadOnce(Good):
     """INVALID_ARGUMENT without Rejected: the update is still asked for, and comes again."""
-    said = ("refused the upload as malformed (time 1 of 5), the result is kept: once",)
+    said = ("rejected the upload as malformed (attempt 1 of 5), the result is kept: once",)
 
     def take(self, requests, context, limit=1 << 30):
         if self.pushes == 1:
@@ -357,7 +357,7 @@ class PushUnreadOnce(Good):
 class PushUnreadAlways(Good):
     """What the server never reads is told with Failed, so that its round does not wait."""
     finishes = False
-    said = ("refused the upload as malformed (time 5 of 5)",)
+    said = ("rejected the upload as malformed (attempt 5 of 5)",)
 
     def take(self, requests, context, limit=1 << 30):
         context.abort(grpc.StatusCode.INVALID_ARGUMENT, "always")
@@ -493,7 +493,7 @@ class Dismissed(Good):
 
 class Drained(FirstVisit):
     """Come back in a moment."""
-    said = ("the server says goodbye: restart",)
+    said = ("the server is draining, disconnecting: restart",)
 
     def wrong(self, hello, requests, context):
         yield pb.ServerCommand(welcome=self.welcome())

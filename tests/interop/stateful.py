@@ -171,7 +171,7 @@ class Scaffold(Rounds):
                   near(self.whole(i)[a:b], first), i)
         a, b = RANGES[0]
         check("Scaffold: the other unit too", near(self.whole(3)[a:b], self.whole(2)[a:b]))
-        contains("Scaffold: the round that was not counted", log, "dropping what round 8/3 left")
+        contains("Scaffold: the round that was not counted", log, "discarding the pending client state of round 8/3")
         check("Scaffold: nothing is lost", " lost" not in log)
 
 
@@ -230,8 +230,8 @@ class ScaffoldLost(Scaffold):
     """The server counts a round of which this client knows nothing."""
 
     rounds = ((5, b"", ("model", "control")), (7, b"", ("model", "control")))
-    said = ("the server counts round 5/3 of this client, but its 'scaffold.control' of that round "
-            "is lost",)
+    said = ("the server aggregated round 5/3 of this client, but its client state "
+            "'scaffold.control' of that round is lost",)
 
     def between(self):
         pass
@@ -254,7 +254,7 @@ class WrongBundle(Rounds):
     def judge(self, log):
         super().judge(log)
         contains("WrongBundle: the server is told", self.failed or "",
-                 "the bundle 'control' has %d bytes, but the model has %d entries" % (
+                 "payload 'control' has %d bytes, expected %d entries of the model" % (
                      len(BLOCK) - 4, COUNT))
         equal("WrongBundle: nothing is fetched", self.asked, [])
 
@@ -459,7 +459,7 @@ class OtherUpload(Good):
 
     @property
     def said(self):
-        return ("the server's %s is '%s', which this client cannot do" % (self.slot, self.name),)
+        return ("the server's %s is '%s', which this client does not support" % (self.slot, self.name),)
 
     def attend(self, hello, requests, context):
         welcome = self.welcome()

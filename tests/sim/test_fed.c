@@ -47,7 +47,7 @@ START_TEST(no_round_waits_for_an_evaluation_that_failed)
     fed = fed_new(&plan);
     fed_finish(fed);
     ck_assert_ptr_nonnull(strstr((const char *)fed->log.data, "could not evaluate the new model"));
-    ck_assert_ptr_null(strstr((const char *)fed->log.data, "evaluations did not come"));
+    ck_assert_ptr_null(strstr((const char *)fed->log.data, "evaluations timed out"));
     fed_free(fed);
 }
 END_TEST

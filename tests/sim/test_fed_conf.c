@@ -134,8 +134,8 @@ static void wait_in_vain(struct fed *fed, uint64_t seed, uint32_t need)
     char text[64];
 
     fed_run(fed, 2 * (uint64_t)CALM_MS);
-    (void)snprintf(text, sizeof(text), "%u of %" PRIu32 " clients are here", fed->plan.n_clients,
-                   need);
+    (void)snprintf(text, sizeof(text), "%u of %" PRIu32 " clients are connected",
+                   fed->plan.n_clients, need);
     ck_assert_msg(fed_broken(fed) == NULL, "seed %" PRIu64 ": %s", seed, fed_broken(fed));
     ck_assert_msg(!fed->finished && fed->check.n_committed == 0,
                   "seed %" PRIu64 ": %u of %" PRIu32 " clients were enough", seed,

@@ -80,7 +80,7 @@ START_TEST(a_name_that_is_revoked_is_out_for_good_with_all_its_keys)
     ck_assert_int_eq(rig_renew(&r, &who, other), FL_EPERM);
     ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, nothing, NULL, &r.err),
                      FL_EPERM);
-    rig_says(&r, "for good");
+    rig_says(&r, "permanent");
     /* A pattern does not help, nor does one of its keys under another name. */
     rig_invite(&r, "*", 3, &line);
     third = rig_key();
@@ -149,7 +149,7 @@ START_TEST(who_was_evicted_joins_again_by_a_new_invitation_even_with_the_same_ke
     ck_assert(rig_denied(&r, &who, NULL, 0));
     whom.name = "edge-007";
     ck_assert_int_eq(fl_authority_evict(r.a, &whom, "", "ops", r.now_ms, NULL, &r.err), FL_ENOENT);
-    rig_says(&r, "has no certificate of ours");
+    rig_says(&r, "has no certificate issued here");
 }
 END_TEST
 

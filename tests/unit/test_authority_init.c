@@ -211,7 +211,7 @@ START_TEST(a_folder_of_somebody_else_is_refused_with_both_names)
     ck_assert_int_eq(chown(rig_path(&r, "", path), 65534, 65534), 0);
     ck_assert_int_eq(fl_authority_open(&r.conf, r.now_ms, &r.a, &r.err), FL_EPERM);
     rig_says(&r, "belongs to 'nobody'");
-    rig_says(&r, "this is 'root'");
+    rig_says(&r, "this process runs as 'root'");
     ck_assert_int_eq(fl_authority_init(&r.conf, r.now_ms, &r.err), FL_EPERM);
     ck_assert_int_eq(chown(path, 0, 0), 0);
     ck_assert_int_eq(chown(r.dir, 65534, 65534), 0);
@@ -431,7 +431,7 @@ START_TEST(without_the_roots_key_all_goes_on_and_weeks_before_the_end_it_is_said
     ck_assert_ptr_null(strstr(r.said, "key of the root"));
     r.now_ms += RIG_DAY_MS;
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
-    rig_said(&r, "the intermediate certificate of federation 'digits' is good until 2028-");
+    rig_said(&r, "the intermediate certificate of federation 'digits' expires: valid until 2028-");
     rig_said(&r, "root.key'");
     rig_said(&r, "fl-serverd --init");
     /* Once a day. */
@@ -442,7 +442,7 @@ START_TEST(without_the_roots_key_all_goes_on_and_weeks_before_the_end_it_is_said
     move("../stick.key", "root.key");
     rig_quiet(&r);
     ck_assert_int_eq(fl_authority_init(&r.conf, r.now_ms, &r.err), FL_OK);
-    rig_said(&r, "made an intermediate certificate");
+    rig_said(&r, "created an intermediate certificate");
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
     after = first_of("intermediate.pem");
     ck_assert_mem_eq(before.key, after.key, sizeof(before.key));
@@ -460,7 +460,7 @@ START_TEST(a_missing_intermediate_without_the_roots_key_says_what_is_needed)
     move("root.key", "../stick.key");
     move("intermediate.pem", "../i.pem");
     ck_assert_int_eq(fl_authority_init(&r.conf, r.now_ms, &r.err), FL_ENOENT);
-    rig_says(&r, "root.key' is not there");
+    rig_says(&r, "root.key' does not exist");
     rig_says(&r, "identity.root_key");
     ck_assert_int_eq(fl_authority_open(&r.conf, r.now_ms, &r.a, &r.err), FL_ENOENT);
     rig_says(&r, "intermediate.pem");

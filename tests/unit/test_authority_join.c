@@ -117,7 +117,7 @@ START_TEST(a_line_that_ended_or_was_withdrawn_says_so_and_names_the_command)
     rig_invite(&r, "edge-001", 0, &in);
     r.now_ms += 3600 * 1000 + 7200 * 1000;
     ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_EREFUSED);
-    rig_says(&r, "ended at 2026-");
+    rig_says(&r, "expired at 2026-");
     rig_says(&r, "2 hours ago");
     rig_says(&r, "flctl invite edge-001");
     rig_invite(&r, "edge-002", 0, &in);
@@ -142,7 +142,7 @@ START_TEST(a_pattern_lets_in_whom_it_fits_as_often_as_it_says)
 
     rig_invite(&r, "edge-*", 2, &in);
     ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_EINVAL);
-    rig_says(&r, "say which");
+    rig_says(&r, "choose one with");
     ck_assert_int_eq(rig_join(&r, &in, key, "desk-1", NULL), FL_EREFUSED);
     rig_says(&r, "is for 'edge-*'");
     rig_says(&r, "flctl invite desk-1");
@@ -153,7 +153,7 @@ START_TEST(a_pattern_lets_in_whom_it_fits_as_often_as_it_says)
     rig_says(&r, "as 'edge-1'");
     ck_assert_int_eq(rig_join(&r, &in, other, "edge-2", NULL), FL_OK);
     ck_assert_int_eq(rig_join(&r, &in, third, "edge-3", NULL), FL_EREFUSED);
-    rig_says(&r, "used by 2 other keys");
+    rig_says(&r, "used up, by 2 other keys");
     ck_assert_int_eq(rig_join(&r, &in, key, "edge-1", NULL), FL_OK);
     fl_key_unref(third);
 }
@@ -234,7 +234,7 @@ START_TEST(one_key_has_one_name)
     ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
     rig_invite(&r, "edge-002", 0, &in);
     ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_EEXIST);
-    rig_says(&r, "that of 'edge-001'");
+    rig_says(&r, "in use by 'edge-001'");
 }
 END_TEST
 
@@ -417,7 +417,7 @@ START_TEST(ten_thousand_invitations_are_one_transaction_all_or_none)
     ck_assert_int_eq(
         fl_authority_invite(r.a, list_of, N, "uid 0 (root)", r.now_ms, count_line, &ranks, &r.err),
         FL_EINVAL);
-    rig_says(&r, "number 10000 of 10000, none of which was made");
+    rig_says(&r, "number 10000 of 10000, no invitation was created");
     rig_says(&r, "'not a name'");
     ck_assert_uint_eq(ranks.n, 0);
     ck_assert_uint_eq(audit()->n, lines);
@@ -427,7 +427,7 @@ START_TEST(ten_thousand_invitations_are_one_transaction_all_or_none)
         FL_OK);
     ck_assert_uint_eq(ranks.n, N);
     ck_assert_uint_eq(audit()->n, lines + N);
-    rig_said(&r, "more lines (flctl audit)");
+    rig_said(&r, "more entries (flctl audit)");
     ck_assert_int_eq(rig_join(&r, &ranks.last, key, "", NULL), FL_OK);
     ck_assert_str_eq(r.joined.name, names[N - 1]);
     free(list_of);
@@ -588,7 +588,7 @@ START_TEST(a_client_that_asks_for_ever_new_keys_is_held_up)
         fl_key_unref(fresh);
         if (rv != FL_OK) {
             ck_assert_int_eq(rv, FL_EAGAIN);
-            rig_says(&r, "was given 24 certificates");
+            rig_says(&r, "got 24 certificates");
             break;
         }
         n++;
@@ -626,7 +626,7 @@ START_TEST(an_admin_is_given_the_next_certificate_in_the_last_third_of_the_one_b
     first_ends = who.not_after;
     r.now_ms += 19 * RIG_DAY_MS;
     ck_assert_int_eq(issue_admin("jane", other), FL_EEXIST);
-    rig_says(&r, "the next one is given from");
+    rig_says(&r, "the next one is issued from");
     rig_says(&r, "flctl evict jane");
     r.now_ms += 2 * RIG_DAY_MS;
     ck_assert_int_eq(issue_admin("jane", other), FL_OK);
@@ -642,7 +642,7 @@ START_TEST(an_admin_is_given_the_next_certificate_in_the_last_third_of_the_one_b
     fl_key_unref(other);
     other = rig_key();
     ck_assert_int_eq(issue_admin("edge-001", other), FL_EEXIST);
-    rig_says(&r, "is that of a client");
+    rig_says(&r, "is taken by a client");
 }
 END_TEST
 

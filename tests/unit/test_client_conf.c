@@ -100,11 +100,11 @@ static const struct refused programs[] = {
     {"program: []", "key 'command.program': trainer 'command' needs command.program"},
     {"program: [\"\"]", "key 'command.program': trainer 'command' needs command.program"},
     {"program: [x, \"{task}\"]",
-     "key 'command.program': a program that stays ('command.resident: yes') has no task file for "
-     "'{task}': it is told its tasks (docs/trainer-protocol.md)"},
+     "key 'command.program': a persistent program ('command.resident: yes') has no task file for "
+     "'{task}': it receives its tasks in messages (docs/trainer-protocol.md)"},
     {"program: [x, \"--task={task}\"]",
-     "key 'command.program': a program that stays ('command.resident: yes') has no task file for "
-     "'{task}': it is told its tasks (docs/trainer-protocol.md)"},
+     "key 'command.program': a persistent program ('command.resident: yes') has no task file for "
+     "'{task}': it receives its tasks in messages (docs/trainer-protocol.md)"},
 };
 
 #define N_PROGRAMS ((int)(sizeof(programs) / sizeof(programs[0])))
@@ -150,7 +150,7 @@ START_TEST(what_may_be_said_of_a_program_is_read)
     c = conf->command;
     ck_assert_uint_eq(c->program.n, 1);
     ck_assert_str_eq(c->program.list[0], "python3");
-    ck_assert(c->persistent && c->memory_of == FL_PROGRAM_PERSISTENT);
+    ck_assert(c->resident && c->memory_of == FL_PROGRAM_PERSISTENT);
     ck_assert_uint_eq(c->start_limit_ms, 100);
     ck_assert_uint_eq(c->cancel_grace_ms, 0);
     ck_assert_uint_eq(c->idle_exit_ms, 0);

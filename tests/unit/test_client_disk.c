@@ -276,7 +276,7 @@ START_TEST(a_training_whose_pending_set_cannot_be_written_fails_and_tells_nobody
     spy.keeps[1] = 200;
     break_call(RENAME, _i);
     ck_assert_int_eq(rig_try(&r, &task, &model, 1, &result), FL_ENOSPC);
-    ck_assert_ptr_nonnull(strstr(r.err.msg, "cannot keep what the next round needs: "));
+    ck_assert_ptr_nonnull(strstr(r.err.msg, "cannot save the client state of the next round: "));
     ck_assert_ptr_null(result);
     rig_restart(&r);
     ck_assert_int_eq(fl_result_load(r.dir, &result, &r.err), FL_OK); /* That of before. */
@@ -298,7 +298,8 @@ START_TEST(a_result_that_cannot_be_held_lives_as_long_as_the_process_with_a_warn
     rig_init(&r, &plain, false);
     break_call(RENAME, 0);
     result = rig_train_plain(&r, &task);
-    ck_assert_ptr_nonnull(strstr(r.lines, "the result is not kept on disk, ignoring: "));
+    ck_assert_ptr_nonnull(
+        strstr(r.lines, "the result is not saved on disk, so a restart loses it: "));
     ck_assert_ptr_null(fl_worker_unfit(&r.worker, result));
     ck_assert_int_eq(fl_result_load(r.dir, &held, &r.err), FL_ENOENT);
     fl_result_unref(result);
@@ -314,7 +315,8 @@ START_TEST(a_client_whose_state_folder_is_gone_trains_and_warns)
     rig_init(&r, &plain, false);
     folder_remove(r.dir);
     fl_result_unref(rig_train_plain(&r, &task));
-    ck_assert_ptr_nonnull(strstr(r.lines, "the result is not kept on disk, ignoring: "));
+    ck_assert_ptr_nonnull(
+        strstr(r.lines, "the result is not saved on disk, so a restart loses it: "));
     rig_done(&r);
 }
 END_TEST

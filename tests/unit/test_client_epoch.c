@@ -133,7 +133,7 @@ START_TEST(a_server_that_went_back_is_told_that_its_control_is_lost)
     settle(k, 5, 1);
     settle(k, 3, 1);
     ck_assert_uint_eq(fl_client_state_of(k).round, 0);
-    ck_assert_ptr_nonnull(strstr(lines, "round 5/1: the server went back"));
+    ck_assert_ptr_nonnull(strstr(lines, "round 5/1: the server rolled back"));
     ck_assert_ptr_null(strstr(lines, "lost"));
     fl_client_state_free(k);
 }

@@ -82,10 +82,10 @@ START_TEST(a_bundle_of_the_wrong_size_is_refused_with_both_numbers)
     model.len -= 4;
     rig_list(&model, 1, &listed);
     ck_assert_int_eq(choose(&r, &listed, false, &chosen), FL_EPROTO);
-    (void)snprintf(want, sizeof(want),
-                   "the bundle 'model' has %zu bytes, but the model has %zu entries, which are %zu "
-                   "bytes",
-                   bytes(&r) - 4, r.count, bytes(&r));
+    (void)snprintf(
+        want, sizeof(want),
+        "payload 'model' has %zu bytes, expected %zu entries of the model, which are %zu bytes",
+        bytes(&r) - 4, r.count, bytes(&r));
     ck_assert_str_eq(r.err.msg, want);
     ck_assert_ptr_null(chosen.setup);
     fl_inputs_done(&listed);
@@ -103,8 +103,7 @@ START_TEST(an_opaque_bundle_has_a_limit)
     listed.list[0] = input_of("model", bytes(&r));
     listed.list[1] = input_of("mixup", (UINT64_C(1) << 30) + 1);
     ck_assert_int_eq(choose(&r, &listed, false, &chosen), FL_EPROTO);
-    ck_assert_str_eq(r.err.msg,
-                     "the bundle 'mixup' has 1073741825 bytes, at most 1073741824 are taken");
+    ck_assert_str_eq(r.err.msg, "payload 'mixup' has 1073741825 bytes, the limit is 1073741824");
     listed.list[1].bytes--;
     ck_assert_int_eq(choose(&r, &listed, false, &chosen), FL_OK);
     ck_assert(fl_inputs_find(&chosen, "mixup")->opaque);
@@ -122,7 +121,7 @@ START_TEST(a_task_without_a_model_is_refused)
 
     rig_init(&r, &plain, false);
     ck_assert_int_eq(choose(&r, &listed, true, &chosen), FL_EPROTO);
-    ck_assert_str_eq(r.err.msg, "the task lists no bundle 'model'");
+    ck_assert_str_eq(r.err.msg, "the task lists no payload 'model'");
     rig_done(&r);
 }
 END_TEST
@@ -173,8 +172,10 @@ START_TEST(that_nobody_offered_anything_is_told)
     list[1] = (struct rig_bundle){"mixup", offers, _i == 0 ? 0 : UNION_BYTES, true};
     rig_list(list, 2, &listed);
     ck_assert_int_eq(choose(&r, &listed, false, &chosen), FL_OK);
-    ck_assert((strstr(r.lines, "no client offered anything as 'mixup': solver 'fedmix' makes plain "
-                               "steps") != NULL) == (_i == 0));
+    ck_assert(
+        (strstr(r.lines,
+                "no client sent a data summary for 'mixup': solver 'fedmix' makes plain steps") !=
+         NULL) == (_i == 0));
     fl_inputs_done(&chosen);
     fl_inputs_done(&listed);
     rig_done(&r);
@@ -275,7 +276,7 @@ START_TEST(an_opaque_bundle_that_is_not_its_sha256_is_refused)
     in.opaque = true;
     in.has_digest = true;
     ck_assert_int_eq(fl_input_check(&in, &err), FL_EFORMAT);
-    ck_assert_str_eq(err.msg, "the bundle 'mixup' is not what its SHA-256 says");
+    ck_assert_str_eq(err.msg, "the payload 'mixup' does not match its SHA-256");
     ck_assert_int_eq(fl_sha256(offers, UNION_BYTES, in.digest), FL_OK);
     ck_assert_int_eq(fl_input_check(&in, &err), FL_OK);
     in.digest[0] ^= 1;
@@ -418,8 +419,9 @@ START_TEST(a_cache_that_cannot_be_written_is_a_warning)
     in.list[0].data = calloc(UNION_BYTES, 1);
     in.list[0].opaque = in.list[0].has_digest = true;
     fl_inputs_save(&in, rig_path(&r, "missing"), &r.log);
-    ck_assert_ptr_nonnull(
-        strstr(r.lines, "'mixup' will be fetched again, ignoring: cannot create"));
+    ck_assert_ptr_nonnull(strstr(
+        r.lines,
+        "payload 'mixup' is not saved on disk and will be fetched again, ignoring: cannot create"));
     fl_inputs_done(&in);
     rig_done(&r);
 }
@@ -562,7 +564,7 @@ START_TEST(the_model_of_an_evaluation_has_the_size_of_the_model)
     fl_inputs_done(&chosen);
     bundle.bytes++;
     ck_assert_int_eq(fl_inputs_choose_model(r.setup, &bundle, &chosen, &r.err), FL_EPROTO);
-    ck_assert_ptr_nonnull(strstr(r.err.msg, "the bundle 'theta' has "));
+    ck_assert_ptr_nonnull(strstr(r.err.msg, "payload 'theta' has "));
     ck_assert_ptr_null(chosen.setup);
     rig_done(&r);
 }

@@ -341,8 +341,9 @@ START_TEST(pending_values_are_dropped_when_another_round_is_counted)
     settle(k, 3, 1);
     expect(k, "scaffold.control", 100, 100, 100);
     ck_assert(!fl_client_state_pending(k, at(2, 1)));
-    ck_assert_ptr_nonnull(strstr(lines, "2 dropping what round 2/1 left here: its update was sent, "
-                                        "but the last round that the server counts is 1/1\n"));
+    ck_assert_ptr_nonnull(
+        strstr(lines, "2 discarding the pending client state of round 2/1: its update was sent, "
+                      "but the last round that the server aggregated is 1/1\n"));
     ck_assert_uint_eq(files(), 4);
     fl_client_state_free(k);
 }
@@ -398,7 +399,7 @@ START_TEST(a_grant_needs_the_pending_values_of_its_round)
 
     put(k, 1);
     ck_assert_int_eq(fl_client_state_grant(k, at(1, 2), all, NULL, &err), FL_ESTATE);
-    ck_assert_str_eq(err.msg, "nothing is pending of round 1/2");
+    ck_assert_str_eq(err.msg, "no pending client state of round 1/2");
     fl_client_state_free(k);
 }
 END_TEST
@@ -410,9 +411,10 @@ START_TEST(a_lost_folder_is_told_with_the_names_of_what_was_in_it)
     struct fl_client_state *k = bind_to("fed", layout, 3);
 
     settle(k, 9, 7);
-    ck_assert_ptr_nonnull(strstr(lines, "1 the server counts round 7/1 of this client, but its "
-                                        "'scaffold.control' of that round is lost (nothing is "
-                                        "here): training goes on without it\n"));
+    ck_assert_ptr_nonnull(strstr(
+        lines,
+        "1 the server aggregated round 7/1 of this client, but its client state 'scaffold.control' "
+        "of that round is lost (none is on disk): training continues without it\n"));
     ck_assert_ptr_nonnull(strstr(lines, "'own.personal'"));
     ck_assert_ptr_nonnull(strstr(lines, "'codec.residual'"));
     expect_none(k, "scaffold.control");
@@ -452,8 +454,9 @@ START_TEST(values_of_another_round_than_the_counted_one_are_forgotten)
     settle(k, _i == 0 ? 8 : 4, _i == 0 ? 7 : 3);
     expect_none(k, "scaffold.control");
     ck_assert_ptr_nonnull(strstr(
-        lines, _i == 0 ? "'scaffold.control' of that round is lost (that of round 5/1 is here)"
-                       : "forgetting what is kept of round 5/1: the server went back, "));
+        lines, _i == 0
+                   ? "'scaffold.control' of that round is lost (only that of round 5/1 is on disk)"
+                   : "dropping the client state of round 5/1: the server rolled back, "));
     ck_assert(_i == 0 || strstr(lines, "lost") == NULL);
     fl_client_state_free(k);
 }
@@ -468,8 +471,9 @@ START_TEST(a_server_that_never_counted_us_starts_us_from_nothing)
     settle(k, 6, 5);
     settle(k, 1, 0);
     expect_none(k, "own.personal");
-    ck_assert_ptr_nonnull(strstr(lines, "2 forgetting what is kept of round 5/1: the server has "
-                                        "never counted this client\n"));
+    ck_assert_ptr_nonnull(strstr(
+        lines,
+        "2 dropping the client state of round 5/1: the server has never aggregated this client\n"));
     fl_client_state_free(k);
 }
 END_TEST
@@ -523,7 +527,8 @@ START_TEST(a_damaged_block_counts_as_none_and_is_named)
 
         ck_assert_int_eq(fl_client_state_load(k, "scaffold.control", &have, NULL), FL_ENOENT);
     }
-    ck_assert_ptr_nonnull(strstr(lines, "1 the kept 'scaffold.control' is lost, going on without"));
+    ck_assert_ptr_nonnull(
+        strstr(lines, "1 client state 'scaffold.control' is lost, continuing without"));
     ck_assert(!fl_client_state_has(k, "scaffold.control"));
     fl_client_state_free(k);
 }
@@ -538,7 +543,8 @@ START_TEST(a_damaged_block_of_an_older_round_leaves_the_new_units)
     grant(k, 2, last);
     k = reopen(k);
     settle(k, 3, 2);
-    ck_assert_ptr_nonnull(strstr(lines, "1 the kept 'scaffold.control' is lost, going on without"));
+    ck_assert_ptr_nonnull(
+        strstr(lines, "1 client state 'scaffold.control' is lost, continuing without"));
     expect(k, "scaffold.control", -1, -1, 200);
     expect(k, "codec.residual", 120, -1, 220);
     fl_client_state_free(k);
@@ -552,9 +558,8 @@ START_TEST(a_damaged_index_loses_everything_and_says_so)
     fl_client_state_free(k);
     spoil("index", 3L * _i + 1);
     k = bind_to("fed", layout, 3);
-    ck_assert_ptr_nonnull(strstr(lines,
-                                 "keep/index' is not a whole index of kept state: everything "
-                                 "kept between rounds is lost"));
+    ck_assert_ptr_nonnull(
+        strstr(lines, "keep/index' is a damaged index of client state: all client state is lost"));
     expect_none(k, "scaffold.control");
     lines[0] = '\0';
     settle(k, 2, 1);
@@ -578,7 +583,7 @@ START_TEST(an_index_of_a_later_version_ends_the_start_and_stays)
     ck_assert_int_eq(fl_fs_replace(path, file.data, file.len, false, NULL), FL_OK);
     ck_assert_int_eq(fl_client_state_open(dir, NULL, &k, &err), FL_EVERSION);
     ck_assert_ptr_nonnull(
-        strstr(err.msg, "keep/index' is in version 2 of the format, this program knows up to 1"));
+        strstr(err.msg, "keep/index' has version 2 of its format, this program supports up to 1"));
     ck_assert_uint_eq(files(), 4);
     fl_buf_done(&file);
 }
@@ -612,7 +617,7 @@ START_TEST(what_was_kept_before_the_server_began_anew_is_not_used)
     ck_assert_int_eq(fl_client_state_bind(k, &home, specs, 3, NULL), FL_OK);
     expect_none(k, "scaffold.control");
     ck_assert(!fl_client_state_pending(k, at(2, 1)));
-    ck_assert_ptr_nonnull(strstr(lines, "before the server began such state anew: dropped"));
+    ck_assert_ptr_nonnull(strstr(lines, "of an older generation of client state"));
     ck_assert_int_eq(fl_client_state_put(k, at(3, 1), NULL, 0, NULL), FL_OK);
     fl_client_state_free(k);
     /* The first line never comes again, but if it did nothing would be there. */
@@ -645,9 +650,9 @@ START_TEST(a_name_is_wanted_once_and_fits_a_file)
     struct fl_err err = {0};
 
     ck_assert_int_eq(fl_client_state_bind(k, &home, bad, 1, &err), FL_EINVAL);
-    ck_assert_str_eq(err.msg, "'a/b' cannot be the name of something kept");
+    ck_assert_str_eq(err.msg, "'a/b' is no valid name of client state");
     ck_assert_int_eq(fl_client_state_bind(k, &home, bad + 1, 2, &err), FL_EINVAL);
-    ck_assert_str_eq(err.msg, "'x' would be kept twice");
+    ck_assert_str_eq(err.msg, "'x' is a repeated name of client state");
     fl_client_state_free(k);
 }
 END_TEST

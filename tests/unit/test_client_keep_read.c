@@ -95,7 +95,7 @@ static void expect(uint64_t round, bool pending)
     struct fl_err err = {0};
 
     ck_assert_msg(read_model(&found, &err) == FL_OK, "%s", err.msg);
-    ck_assert_uint_eq(found.wish, 0);
+    ck_assert_uint_eq(found.request, 0);
     ck_assert_uint_eq(found.key.round, round);
     ck_assert(found.pending == pending);
     ck_assert_str_eq(found.federation, "f");
@@ -126,7 +126,7 @@ START_TEST(of_local_tensors_only_those_are_read)
     bind("model.local", 3);
     put("model.local", 4);
     ck_assert_int_eq(read_model(&found, NULL), FL_OK);
-    ck_assert_uint_eq(found.wish, 1);
+    ck_assert_uint_eq(found.request, 1);
     ck_assert_double_eq((double)found.data[2], 4);
     fl_client_state_found_done(&found);
 }

@@ -182,7 +182,7 @@ START_TEST(a_client_whose_own_model_is_damaged_starts_from_the_model_again)
     folder_remove(rig_path(&r, "keep/own.personal.3.keep"));
     fl_result_unref(train_alone(&r, 2, 1));
     ck_assert_double_eq(spy.start, 2);
-    ck_assert_ptr_nonnull(strstr(r.lines, "the kept 'own.personal' is lost"));
+    ck_assert_ptr_nonnull(strstr(r.lines, "client state 'own.personal' is lost"));
     end(&r);
 }
 END_TEST

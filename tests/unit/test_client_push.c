@@ -262,7 +262,7 @@ START_TEST(a_push_needs_the_pending_set_of_its_round)
     result->key.round = 5;
     code = rig_code(&r, result, NULL);
     ck_assert_int_eq(fl_code_run(&code, &r.err), FL_ESTATE);
-    ck_assert_str_eq(r.err.msg, "nothing is pending of round 5/1");
+    ck_assert_str_eq(r.err.msg, "no pending client state of round 5/1");
     fl_code_done(&code);
     fl_result_unref(result);
     rig_done(&r);
@@ -286,7 +286,7 @@ START_TEST(a_damaged_residual_is_told_and_counts_as_none)
     ck_assert_int_eq(fl_fs_replace(rig_path(&r, "keep/codec.residual.1.keep"), "x", 1, false, NULL),
                      FL_OK);
     code[1] = coded(&r, result, NULL); /* The same task: the same bytes as without a residual. */
-    ck_assert_ptr_nonnull(strstr(r.lines, "the kept 'codec.residual' is lost"));
+    ck_assert_ptr_nonnull(strstr(r.lines, "client state 'codec.residual' is lost"));
     ck_assert(same_bytes(&code[0], &code[1]));
     fl_code_done(&code[0]);
     fl_code_done(&code[1]);

@@ -147,8 +147,8 @@ START_TEST(a_clock_before_what_is_known_is_not_believed)
 
     ck_assert_int_eq(fl_renewing_clock(NOW - 3 * DAY, NOW, NULL, &err), FL_EAGAIN);
     ck_assert_str_eq(
-        err.msg, "the clock of this host says 2026-11-17 18:15:00Z, but this program was built "
-                 "at 2026-11-20 18:15:00Z, 3 days later: waiting for the time service to set it "
+        err.msg, "the clock of this host (2026-11-17 18:15:00Z) is wrong: this program was built "
+                 "at 2026-11-20 18:15:00Z, 3 days later; waiting for the time service to set it "
                  "(see timedatectl)");
 }
 END_TEST
@@ -164,10 +164,10 @@ START_TEST(a_clock_before_the_certificate_is_told_by_it_whenever_the_program_was
 
     for (i = 0; i < sizeof(built) / sizeof(built[0]); i++) {
         ck_assert_int_eq(fl_renewing_clock(12, built[i], &who, &err), FL_EAGAIN);
-        ck_assert_str_eq(
-            err.msg, "the clock of this host says 1970-01-01 00:00:12Z, but the certificate of "
-                     "this client begins at 2026-11-20 18:15:00Z, 56 years later: waiting for the "
-                     "time service to set it (see timedatectl)");
+        ck_assert_str_eq(err.msg,
+                         "the clock of this host (1970-01-01 00:00:12Z) is wrong: the certificate "
+                         "of this client is valid from 2026-11-20 18:15:00Z, 56 years later; "
+                         "waiting for the time service to set it (see timedatectl)");
     }
 }
 END_TEST
@@ -179,8 +179,8 @@ START_TEST(a_clock_behind_the_certificate_is_still_judged_by_the_build)
 
     ck_assert_int_eq(fl_renewing_clock(NOW + DAY, NOW + 3 * DAY, &who, &err), FL_EAGAIN);
     ck_assert_str_eq(
-        err.msg, "the clock of this host says 2026-11-21 18:15:00Z, but this program was built "
-                 "at 2026-11-23 18:15:00Z, 2 days later: waiting for the time service to set it "
+        err.msg, "the clock of this host (2026-11-21 18:15:00Z) is wrong: this program was built "
+                 "at 2026-11-23 18:15:00Z, 2 days later; waiting for the time service to set it "
                  "(see timedatectl)");
     ck_assert_int_eq(fl_renewing_clock(NOW + 3 * DAY, NOW + 3 * DAY, &who, &err), FL_OK);
 }

@@ -162,7 +162,7 @@ START_TEST(a_result_of_a_later_version_is_neither_read_nor_taken_for_none)
     ck_assert_int_eq(fl_fs_replace(path, later, sizeof(later), false, NULL), FL_OK);
     ck_assert_int_eq(fl_pending_result_load(&held, &err), FL_EVERSION);
     ck_assert_ptr_nonnull(
-        strstr(err.msg, "is in version 2 of the format, this program knows up to 1"));
+        strstr(err.msg, "has version 2 of its format, this program supports up to 1"));
     ck_assert(fl_fs_exists(path));
 }
 END_TEST

@@ -23,13 +23,16 @@ START_TEST(a_slot_that_this_client_cannot_fill_is_named)
         struct rig_server server;
         const char *says;
     } rows[] = {
-        {{.solver = "adagrad"}, "the server's solver is 'adagrad', which this client cannot do"},
-        {{.solver = "prox mu=-1"}, "the server's solver is 'prox', which this client cannot do"},
-        {{.codec = "morse"}, "the server's codec is 'morse', which this client cannot do"},
-        {{.upload = "half"}, "the server's upload is 'half', which this client cannot do"},
-        {{.personal = "mine"}, "the server's personal is 'mine', which this client cannot do"},
+        {{.solver = "adagrad"},
+         "the server's solver is 'adagrad', which this client does not support"},
+        {{.solver = "prox mu=-1"},
+         "the server's solver is 'prox', which this client does not support"},
+        {{.codec = "morse"}, "the server's codec is 'morse', which this client does not support"},
+        {{.upload = "half"}, "the server's upload is 'half', which this client does not support"},
+        {{.personal = "mine"},
+         "the server's personal is 'mine', which this client does not support"},
         {{.personal = "own gamma=1"},
-         "the server's personal is 'own', which this client cannot do"},
+         "the server's personal is 'own', which this client does not support"},
     };
     struct fl_wire_welcome w = rig_welcome(&rows[_i].server);
     struct fl_setup *s = NULL;
@@ -89,8 +92,10 @@ START_TEST(a_network_above_our_limits_is_refused_with_its_size)
         w.n_input = i;
     }
     ck_assert_int_eq(fl_setup_create(&w, &s, &err), FL_ELIMIT);
-    ck_assert_str_eq(err.msg, _i == 0 ? "a network of 257 layers and 1 input dimensions"
-                                      : "a network of 3 layers and 4 input dimensions");
+    ck_assert_str_eq(
+        err.msg,
+        _i == 0 ? "a network of 257 layers and 1 input dimensions exceeds the limits of this client"
+                : "a network of 3 layers and 4 input dimensions exceeds the limits of this client");
 }
 END_TEST
 
@@ -242,7 +247,7 @@ START_TEST(a_result_of_another_model_line_or_algorithm_is_unfit_and_says_why)
     r->line[0] = 5;
     why = fl_setup_unfit(s, r);
     ck_assert_ptr_nonnull(why);
-    ck_assert_ptr_nonnull(strstr(why, "it was made under other settings of the federation"));
+    ck_assert_ptr_nonnull(strstr(why, "it was made with other settings of the federation"));
     r->line[0] = 4;
     r->n_mask = 19; /* Masked, where all is sent. */
     ck_assert_str_eq(fl_setup_unfit(s, r), "it is for another algorithm");

@@ -88,8 +88,8 @@ START_TEST(another_group_than_that_of_the_summary_is_refused)
     ck_assert_int_eq(asked(&r, &mixing), FL_OK);
     first = made(&r);
     ck_assert_int_eq(asked(&r, &other), FL_EPERM);
-    ck_assert_msg(strstr(r.err.msg, "asks for means with strategy.solver.group 21, and this client "
-                                    "sent its summary with 20") != NULL,
+    ck_assert_msg(strstr(r.err.msg, "requests means with strategy.solver.group 21, and this client "
+                                    "sent its data summary with 20") != NULL,
                   "%s", r.err.msg);
     ck_assert_int_eq(asked(&r, &all), FL_EPERM);
     ck_assert_int_eq(asked(&r, &mixing), FL_OK);
@@ -119,12 +119,13 @@ START_TEST(a_server_that_asks_for_less_than_the_least_group_is_refused)
     r.worker.terms.least_group = rows[_i].least;
     ck_assert_int_eq(asked(&r, &rows[_i].server), rows[_i].code);
     if (rows[_i].code != FL_OK) {
-        ck_assert_msg(strstr(r.err.msg, "'least_group' of this client is 10") != NULL, "%s",
-                      r.err.msg);
+        ck_assert_msg(strstr(r.err.msg, "fewer than 'least_group' of this client, 10") != NULL,
+                      "%s", r.err.msg);
     }
     r.worker.terms.offers = false;
     ck_assert_int_eq(asked(&r, &rows[_i].server), FL_EPERM);
-    ck_assert_msg(strstr(r.err.msg, "does not say 'offers: yes'") != NULL, "%s", r.err.msg);
+    ck_assert_msg(strstr(r.err.msg, "does not allow that ('offers: yes')") != NULL, "%s",
+                  r.err.msg);
     rig_done(&r);
 }
 END_TEST
@@ -144,8 +145,7 @@ START_TEST(a_client_with_fewer_samples_than_the_least_group_sends_nothing)
     offer = made(&r);
     ck_assert_uint_eq(offer.data.len, 0);
     ck_assert(!rig_has_file(&r, "summary.bin"));
-    ck_assert_msg(strstr(r.lines, "a mean has to be of 10 samples at least") != NULL, "%s",
-                  r.lines);
+    ck_assert_msg(strstr(r.lines, "a mean needs at least 10 samples") != NULL, "%s", r.lines);
     fl_offer_done(&offer);
     ck_assert_int_eq(fl_trainer_set_data(r.worker.trainer, enough, NULL, &r.err), FL_OK);
     offer = made(&r);
@@ -175,7 +175,7 @@ START_TEST(a_summary_with_a_short_group_is_not_sent)
     offer = made(&r);
     ck_assert_uint_eq(offer.data.len, 0);
     ck_assert(!rig_has_file(&r, "summary.bin"));
-    ck_assert_msg(strstr(r.lines, "a short last group has to be joined") != NULL, "%s", r.lines);
+    ck_assert_msg(strstr(r.lines, "a short last group has to be merged") != NULL, "%s", r.lines);
     fl_offer_done(&offer);
     rig_done(&r);
 }

@@ -20,23 +20,27 @@ START_TEST(an_update_of_too_few_samples_or_steps_is_refused)
         struct fl_worker_terms terms;
         const char *says; /* NULL: allowed */
     } rows[] = {
-        {0, 1, 1, {.least_samples = 2}, "made of 1 samples (103 here, 1 steps of 1), and limits"},
-        {0, 1, 9, {.least_samples = 10}, "made of 9 samples"},
+        {0,
+         1,
+         1,
+         {.least_samples = 2},
+         "use 1 samples (103 here, 1 steps of 1), fewer than limits"},
+        {0, 1, 9, {.least_samples = 10}, "use 9 samples"},
         {0, 1, 10, {.least_samples = 10}, NULL},
         {0, 10, 1, {.least_samples = 10}, NULL},
         {1, 0, 1, {.least_samples = 103}, NULL},
-        {1, 0, 1, {.least_samples = 104}, "made of 103 samples"},
-        {0, 500, 10, {.least_samples = 104}, "made of 103 samples"}, /* again and again */
+        {1, 0, 1, {.least_samples = 104}, "use 103 samples"},
+        {0, 500, 10, {.least_samples = 104}, "use 103 samples"}, /* again and again */
         {0,
          4,
          50,
          {.least_steps = 5},
-         "made in 4 steps, and limits.least_steps of this client is 5"},
+         "take 4 steps, fewer than limits.least_steps of this client, 5"},
         {0, 5, 50, {.least_steps = 5}, NULL},
         {2, 0, 50, {.least_steps = 6}, NULL},
-        {2, 0, 50, {.least_steps = 7}, "made in 6 steps"},
+        {2, 0, 50, {.least_steps = 7}, "take 6 steps"},
         {0, UINT32_MAX, UINT32_MAX, {.least_samples = 103}, NULL},
-        {0, 0, 10, {.least_samples = 1}, "made of 0 samples"},
+        {0, 0, 10, {.least_samples = 1}, "use 0 samples"},
     };
     struct fl_wire_training *t;
     struct rig r;
@@ -81,10 +85,10 @@ START_TEST(a_program_that_tells_no_count_is_refused_where_a_limit_needs_it)
         {0, 0, 50, {.least_samples = 10}, "'command.samples' of this client"},
         {0, 1, 0, {.least_samples = 1, .least_steps = 2}, "or 'limits.least_steps: 1'"},
         {0, 0, 5, {.least_samples = 1, .least_steps = 5}, NULL}, /* The server says them. */
-        {0, 0, 4, {.least_samples = 1, .least_steps = 5}, "made in 4 steps"},
+        {0, 0, 4, {.least_samples = 1, .least_steps = 5}, "take 4 steps"},
         {0, 1, 0, {.least_samples = 1, .least_steps = 1}, NULL},
         {0, 1, 0, {.least_samples = 0}, NULL},
-        {9, 1, 0, {.least_samples = 10}, "made of 9 samples"},
+        {9, 1, 0, {.least_samples = 10}, "use 9 samples"},
         {10, 1, 0, {.least_samples = 10}, NULL},
         {10, 3, 0, {.least_samples = 10, .least_steps = 3}, NULL},
     };
@@ -115,9 +119,12 @@ START_TEST(a_result_that_reports_less_than_a_limit_is_refused)
         struct fl_worker_terms terms;
         const char *says; /* NULL: allowed */
     } rows[] = {
-        {9, 5, {.least_samples = 10}, "an update of 9 samples, and limits.least_samples of this"},
+        {9,
+         5,
+         {.least_samples = 10},
+         "an update of 9 samples, fewer than limits.least_samples of this"},
         {10, 5, {.least_samples = 10, .least_steps = 5}, NULL},
-        {10, 4, {.least_samples = 10, .least_steps = 5}, "4 steps, and limits.least_steps"},
+        {10, 4, {.least_samples = 10, .least_steps = 5}, "4 steps, fewer than limits.least_steps"},
         {10, 0, {.least_samples = 10, .least_steps = 1}, NULL},
         {1, 0, {.least_samples = 0}, NULL},
     };

@@ -490,7 +490,7 @@ START_TEST(what_was_fetched_for_another_model_is_not_trained_on)
         fl_inputs_done(&in);
     }
     ck_assert_int_eq(fl_training_new(&r.worker, &task, &in, NULL, NULL, &t, &r.err), FL_ESTATE);
-    ck_assert_str_eq(r.err.msg, "what was fetched is for another model");
+    ck_assert_str_eq(r.err.msg, "the fetched payloads are for another setup");
     ck_assert_ptr_null(in.setup); /* Taken all the same. */
     rig_done(&r);
 }

@@ -99,7 +99,7 @@ START_TEST(an_offer_goes_out_in_pieces_that_make_it_up_and_starts_over_in_each_s
     static uint8_t bytes[2 * FL_WIRE_OFFER_PIECE + 5];
     static const size_t lens[] = {FL_WIRE_OFFER_PIECE, FL_WIRE_OFFER_PIECE, 5};
     struct fl_wire_offer piece;
-    struct fl_offer offer = {.told = 0};
+    struct fl_offer offer = {.sent = 0};
     size_t pass;
     size_t i;
 
@@ -125,7 +125,7 @@ END_TEST
 
 START_TEST(an_empty_offer_is_one_empty_piece)
 {
-    struct fl_offer offer = {.told = 0};
+    struct fl_offer offer = {.sent = 0};
     struct fl_wire_offer piece;
 
     ck_assert(fl_offer_next(&offer, &piece));
@@ -170,7 +170,7 @@ START_TEST(nothing_is_told_of_the_data_unless_the_operator_allows_it)
         r.worker.terms = (struct fl_worker_terms){.offers = rows[i].allowed, .least_group = 2};
         r.err.msg[0] = '\0';
         ck_assert_int_eq(fl_offer_check(&r.worker, rows[i].wants, &r.err), rows[i].code);
-        ck_assert((strstr(r.err.msg, "does not say 'offers: yes'") != NULL) ==
+        ck_assert((strstr(r.err.msg, "does not allow that ('offers: yes')") != NULL) ==
                   (rows[i].code == FL_EPERM));
         rig_done(&r);
     }

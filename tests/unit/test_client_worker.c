@@ -157,7 +157,7 @@ END_TEST
 
 START_TEST(a_held_result_without_its_pending_set_is_unfit)
 {
-    static const char lost[] = "what has to be kept with it is not there";
+    static const char lost[] = "its client state is missing";
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result;
     struct rig r;
@@ -190,8 +190,7 @@ START_TEST(a_held_result_with_a_pending_set_is_unfit_where_nothing_is_kept)
     result = rig_train_plain(&r, &task);
     ck_assert_ptr_null(fl_worker_unfit(&r.worker, result));
     result->pending = true;
-    ck_assert_str_eq(fl_worker_unfit(&r.worker, result),
-                     "what has to be kept with it is not there");
+    ck_assert_str_eq(fl_worker_unfit(&r.worker, result), "its client state is missing");
     fl_result_unref(result);
     rig_done(&r);
 }
@@ -204,7 +203,7 @@ START_TEST(a_held_result_of_another_description_is_unfit_for_its_reason)
         const char *why;
     } rows[] = {
         {{.hidden = 20}, "it is for another model"},
-        {{.line = 1}, "it was made under other settings of the federation"},
+        {{.line = 1}, "it was made with other settings of the federation"},
         {{.solver = "scaffold"}, "it is for another algorithm"},
         {{.upload = "fedadp"}, "it is for another algorithm"},
     };
@@ -357,7 +356,7 @@ START_TEST(an_evaluation_of_a_model_of_another_description_is_refused)
     atomic_init(&cancel, false);
     ck_assert_int_eq(fl_evaluation_run(&r.worker, before, &task, r.theta, 0.1, &cancel, &e, &r.err),
                      FL_ESTATE);
-    ck_assert_str_eq(r.err.msg, "the model is another one now");
+    ck_assert_str_eq(r.err.msg, "the setup changed: the evaluation was for another model");
     fl_setup_unref(before);
     rig_done(&r);
 }

@@ -63,8 +63,8 @@ static void on_line(void *ctx, enum fl_log_level level, const char *component, c
 {
     (void)ctx;
     (void)component;
-    if (strstr(text, "was refused, asking again within") != NULL) {
-        refusal_says_final = strstr(text, "put a new line in place") != NULL;
+    if (strstr(text, "was refused, retrying within") != NULL) {
+        refusal_says_final = strstr(text, "replace the invitation") != NULL;
         ck_assert_int_eq(level, FL_LOG_ERROR);
         n_refusals++;
         if (shows_right_root) {

@@ -278,7 +278,7 @@ START_TEST(a_lost_reply_is_asked_for_again_after_a_pause)
     begin();
     run_until(renewed);
     ck_assert_uint_eq(server.renewals, 2);
-    ck_assert_ptr_nonnull(strstr(lines, "the certificate could not be renewed, trying again in"));
+    ck_assert_ptr_nonnull(strstr(lines, "certificate renewal failed, retrying in"));
     ck_assert_uint_eq(server.attends, 1);
 }
 END_TEST
@@ -307,7 +307,7 @@ START_TEST(who_is_not_renewed_any_more_is_told_which_command_helps)
     run_until(kept_away);
     ck_assert_uint_eq(server.attends, 0);
     ck_assert_msg(strstr(notice, "fl-clientd --join") != NULL, "%s", notice);
-    ck_assert_msg(strstr(notice, "asking again in") != NULL, "%s", notice);
+    ck_assert_msg(strstr(notice, "reconnecting in") != NULL, "%s", notice);
     ck_assert_msg(strstr(lines, "this invitation is over") != NULL, "%s", lines);
 }
 END_TEST
@@ -326,7 +326,7 @@ END_TEST
 
 static bool taken_up(void)
 {
-    return strstr(lines, "certificate taken up: name=edge-001") != NULL;
+    return strstr(lines, "certificate loaded: name=edge-001") != NULL;
 }
 
 START_TEST(files_that_were_replaced_are_taken_up_without_an_end_of_the_session)

@@ -75,8 +75,8 @@ START_TEST(a_client_that_claims_more_than_it_sends_is_rejected_and_named)
     stored(s, "a", moved);
     ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_REJECTED);
     ck_assert_str_eq(s->error, "a: layer 'a' contradicts its report: divergence 3e+38 reported, "
-                               "norm 1 uploaded, 0.9 to 1.1 expected; so do 2 more layers");
-    ck_assert_ptr_nonnull(strstr(s->warning, "client 'a' is rejected: layer 'a' contradicts"));
+                               "norm 1 uploaded, 0.9 to 1.1 expected; 2 more layers do, too");
+    ck_assert_ptr_nonnull(strstr(s->warning, "client 'a' rejected: layer 'a' contradicts"));
     stored(s, "b", moved);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->aggregate.n_parts, 1);

@@ -318,15 +318,14 @@ START_TEST(a_client_that_is_ready_later_becomes_selectable_without_having_gone)
     ck_assert_uint_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
     script_forget(s);
     script_join(s, "b", 50);
-    script_expect(s,
-                  "[    0] - client 'b' is back, 50 samples\n"
-                  "[    0] b is client 1\n"
-                  "[    0] - round 1 attempt 1: IDLE -> SELECTING, 2 of 2 clients that are alive\n"
-                  "[    0] persist selection 1.1 a:selected:111 b:selected:111\n"
-                  "[    0] - round 1 attempt 1: SELECTING -> TRAINING, 2 clients have 1000 ms\n"
-                  "[    0] open 1.1\n"
-                  "[    0] a TASK 1.1 units 111 within 1000\n"
-                  "[    0] b TASK 1.1 units 111 within 1000\n");
+    script_expect(s, "[    0] - client 'b' is back, 50 samples\n"
+                     "[    0] b is client 1\n"
+                     "[    0] - round 1 attempt 1: IDLE -> SELECTING, 2 of 2 connected clients\n"
+                     "[    0] persist selection 1.1 a:selected:111 b:selected:111\n"
+                     "[    0] - round 1 attempt 1: SELECTING -> TRAINING, 2 clients have 1000 ms\n"
+                     "[    0] open 1.1\n"
+                     "[    0] a TASK 1.1 units 111 within 1000\n"
+                     "[    0] b TASK 1.1 units 111 within 1000\n");
     script_run_to(s, 500); /* Longer than the grace of a lost one. */
     respond(s, "a");
     respond(s, "b");
@@ -391,12 +390,12 @@ START_TEST(a_model_that_is_not_finite_pauses_and_why_names_the_unit)
     script_answer(s);
     script_fail(s, FL_ENUMERIC, "unit 'b': the new model is not finite at entry 3 of b.weight",
                 UINT32_MAX);
-    script_why(s, "round 1 attempt 1 is over (diverged: unit 'b': the new model is not finite at "
-                  "entry 3 of b.weight), that is being written down; then the federation pauses");
+    script_why(s, "round 1 attempt 1 has ended (diverged: unit 'b': the new model is not finite at "
+                  "entry 3 of b.weight), writing that to disk; then the federation pauses");
     script_answer_all(s);
     script_why(s, "round 1 is PAUSED: round 1 attempt 1 diverged: unit 'b': the new model is not "
-                  "finite at entry 3 of b.weight; lower training.learning_rate of the server and "
-                  "restart it; 'flctl resume' goes on");
+                  "finite at entry 3 of b.weight; lower training.learning_rate and restart the "
+                  "server; 'flctl resume' continues");
     check_counted(rec_of(s, "a"), 0, 0, false);
     script_simple(s, FL_EV_RESUME);
     script_run_to(s, 60);

@@ -345,8 +345,9 @@ START_TEST(who_has_not_told_of_its_data_is_not_selected_before_it_has)
     script_join_waiting(s, "a", 70);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->samples, 0);
-    script_why(s, "round 1 is IDLE: 0 of 1 clients are here; 1 connected clients have not told of "
-                  "their data yet (solver 'sgd' needs that before they can be selected)");
+    script_why(s,
+               "round 1 is IDLE: 0 of 1 clients are connected; 1 connected clients have not sent "
+               "their data summary yet (solver 'sgd' needs it before they can be selected)");
     script_offered(s, "a", "b"); /* The number was another's. */
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
     script_lost(s, "a");
@@ -400,10 +401,12 @@ START_TEST(a_report_counts_with_no_more_samples_than_were_announced)
     report_samples(s, "c", MANY, 4);
     ck_assert_uint_eq(weight_of(s, "b"), 40);
     ck_assert_uint_eq(weight_of(s, "c"), 100);
-    ck_assert_str_eq(s->warning, "client 'c' reports 1099511627776 samples and announced 100: "
-                                 "round 1 counts it with 100");
-    ck_assert_str_eq(s->error, "c: it reports more samples than it announced; the round counts it "
-                               "with those that it announced");
+    ck_assert_str_eq(
+        s->warning,
+        "client 'c' reports 1099511627776 samples but announced 100: round 1 counts it with 100");
+    ck_assert_str_eq(
+        s->error,
+        "c: reports more samples than it announced; the round counts the announced number");
     script_stored(s, "a");
     script_stored(s, "b");
     script_stored(s, "c");
@@ -423,8 +426,9 @@ START_TEST(the_weight_of_a_client_is_capped_at_a_multiple_of_the_median)
     script_join(s, "b", 120);
     script_join(s, "c", MANY);
     ck_assert_uint_eq(weight_of(s, "c"), 1200);
-    ck_assert_str_eq(s->warning, "round 1: counted with 1200 samples, 10 times the median, and no "
-                                 "more (round.weight_cap): c");
+    ck_assert_str_eq(
+        s->warning,
+        "round 1: weight capped at 1200 samples, 10 times the median (round.weight_cap): c");
     report_samples(s, "c", MANY, 1);
     ck_assert_uint_eq(weight_of(s, "c"), 1200);
     script_report(s, "a", NULL);

@@ -5,8 +5,8 @@
 #include "tests/lib/coord_script.h"
 #include "tests/lib/suites.h"
 
-#define WHAT_TO_DO "; lower training.learning_rate of the server and restart it"
-#define GOES_ON    "; 'flctl resume' goes on"
+#define WHAT_TO_DO "; lower training.learning_rate and restart the server"
+#define GOES_ON    "; 'flctl resume' continues"
 
 static const float moved[] = {1, 2, 3};
 
@@ -35,8 +35,8 @@ START_TEST(too_few_for_want_of_diverged_clients_pause_once_that_is_on_disk)
     script_diverged(s, "a", "NaN\n");
     s->manual = true;
     script_diverged(s, "c", "NaN");
-    script_why(s, "round 1 attempt 1 is over (diverged: 2 of 3 clients report that training left "
-                  "the finite numbers), that is being written down; then the federation pauses");
+    script_why(s, "round 1 attempt 1 has ended (diverged: 2 of 3 clients report NaN or infinite "
+                  "values in training), writing that to disk; then the federation pauses");
     ck_assert_uint_eq(s->n_works, 1); /* Its end is not written before the pause is on disk. */
     script_answer(s);
     ck_assert_uint_eq(s->n_works, 1);
@@ -44,16 +44,16 @@ START_TEST(too_few_for_want_of_diverged_clients_pause_once_that_is_on_disk)
     script_expect(s, "[    0] - client 'a' diverged: NaN?\n"
                      "[    0] - client 'c' diverged: NaN\n"
                      "[    0] - round 1 attempt 1: TRAINING -> IDLE, aborted (diverged: 2 of 3 "
-                     "clients report that training left the finite numbers), again in 50 ms\n"
-                     "[    0] persist pause: round 1 attempt 1 diverged: 2 of 3 clients report "
-                     "that training left the finite numbers" WHAT_TO_DO "\n"
+                     "clients report NaN or infinite values in training), retrying in 50 ms\n"
+                     "[    0] persist pause: round 1 attempt 1 diverged: 2 of 3 clients report NaN "
+                     "or infinite values in training" WHAT_TO_DO "\n"
                      "[    0] persist selection 1.2\n"
                      "[    0] b DISMISSED 1.1\n"
                      "[    0] closed 1.1\n"
                      "[    0] - round 1 attempt 2: IDLE -> PAUSED, round 1 attempt 1 diverged: 2 "
-                     "of 3 clients report that training left the finite numbers" WHAT_TO_DO "\n");
-    script_why(s, "round 1 is PAUSED: round 1 attempt 1 diverged: 2 of 3 clients report that "
-                  "training left the finite numbers" WHAT_TO_DO GOES_ON);
+                     "of 3 clients report NaN or infinite values in training" WHAT_TO_DO "\n");
+    script_why(s, "round 1 is PAUSED: round 1 attempt 1 diverged: 2 of 3 clients report NaN or "
+                  "infinite values in training" WHAT_TO_DO GOES_ON);
     script_run_to(s, 100000);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_PAUSED);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 0);
@@ -110,8 +110,8 @@ START_TEST(a_restart_stays_paused_and_resume_begins_the_next_attempt)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
     script_diverged(s, "a", "NaN");
-    script_why(s, "round 1 is PAUSED: round 1 attempt 2 diverged: 1 of 1 clients report that "
-                  "training left the finite numbers" WHAT_TO_DO GOES_ON);
+    script_why(s, "round 1 is PAUSED: round 1 attempt 2 diverged: 1 of 1 clients report NaN or "
+                  "infinite values in training" WHAT_TO_DO GOES_ON);
     script_free(s);
 }
 END_TEST
@@ -134,7 +134,7 @@ START_TEST(the_round_goes_on_when_enough_others_respond_and_says_how_many_diverg
                      "responders\n"
                      "[    0] aggregate 1.1 a:accepted:111 c:accepted:111\n"
                      "[    0] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 112 of "
-                     "112 bytes up\n"
+                     "112 bytes uploaded\n"
                      "[    0] commit 1.1\n"
                      "[    0] closed 1.1\n"
                      "[    0] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 3 "
@@ -169,16 +169,16 @@ START_TEST(an_attempt_that_the_diverged_would_not_have_saved_is_repeated)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
     script_run_to(s, 50);
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
-    script_diverged(s, "a", "NaN"); /* one of three: two can still answer */
+    script_diverged(s, "a", "NaN"); /* one of three: two can still respond */
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
     script_run_to(s, 1049);
     script_forget(s);
     script_run_to(s, 1050);
     script_expect(s, "[ 1050] b DISMISSED 1.2\n"
                      "[ 1050] c DISMISSED 1.2\n"
-                     "[ 1050] - round 1: late: b, c\n"
+                     "[ 1050] - round 1: timed out at the deadline: b, c\n"
                      "[ 1050] - round 1 attempt 2: TRAINING -> IDLE, aborted (fewer than 2 can "
-                     "still answer), again in 100 ms\n"
+                     "still respond), retrying in 100 ms\n"
                      "[ 1050] persist selection 1.3\n"
                      "[ 1050] closed 1.2\n");
     script_free(s);
@@ -195,8 +195,8 @@ START_TEST(an_update_that_is_missing_because_it_diverged_pauses)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
     ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "b"))->state, FL_PARTICIPANT_EMPTY);
     script_diverged(s, "a", "the codec has no such number");
-    script_why(s, "round 1 is PAUSED: round 1 attempt 1 diverged: 1 of 3 clients report that "
-                  "training left the finite numbers" WHAT_TO_DO GOES_ON);
+    script_why(s, "round 1 is PAUSED: round 1 attempt 1 diverged: 1 of 3 clients report NaN or "
+                  "infinite values in training" WHAT_TO_DO GOES_ON);
     script_free(s);
 }
 END_TEST

@@ -147,7 +147,7 @@ START_TEST(without_uploads_by_design_a_round_is_whole_without_an_update)
            "[    0] - round 1 attempt 1: UPLOADING -> AGGREGATING, 0 updates of 2 responders\n"
            "[    0] aggregate 1.1\n"
            "[    0] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 0 of 112 bytes "
-           "up\n"
+           "uploaded\n"
            "[    0] commit 1.1\n"
            "[    0] closed 1.1\n"
            "[    0] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 2 clients\n"

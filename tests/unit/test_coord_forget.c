@@ -142,10 +142,10 @@ START_TEST(forgotten_in_the_open_round_it_leaves_it_and_its_record_goes_at_its_e
 
     second_round(s);
     script_forget_client(s, "a");
-    script_expect(s, "[    0] - client 'a' is forgotten\n"
-                     "[    0] client 0 is nobody's: the operator has made the server forget it\n"
+    script_expect(s, "[    0] - client 'a' is forgotten by the operator\n"
+                     "[    0] client 0 is nobody's: forgotten by the operator\n"
                      "[    0] forget a (marked)\n"
-                     "[    0] - round 2: did not come back in time: a\n"
+                     "[    0] - round 2: disconnected, did not reconnect in time: a\n"
                      "[    0] client 0 is forgotten\n");
     s->conf.rounds = 2;
     s->manual = true;
@@ -313,8 +313,8 @@ START_TEST(forgotten_is_said_when_the_record_is_off_the_disk)
     s->manual = true;
     script_forget(s);
     script_forget_client(s, "a");
-    script_expect(s, "[  100] - client 'a' is forgotten\n"
-                     "[  100] client 0 is nobody's: the operator has made the server forget it\n"
+    script_expect(s, "[  100] - client 'a' is forgotten by the operator\n"
+                     "[  100] client 0 is nobody's: forgotten by the operator\n"
                      "[  100] forget a\n");
     script_answer(s);
     script_expect(s, "[  100] client 0 is forgotten\n");
@@ -329,10 +329,10 @@ START_TEST(forgotten_in_the_open_round_is_said_when_the_record_has_its_mark)
     second_round(s);
     s->manual = true;
     script_forget_client(s, "a");
-    script_expect(s, "[    0] - client 'a' is forgotten\n"
-                     "[    0] client 0 is nobody's: the operator has made the server forget it\n"
+    script_expect(s, "[    0] - client 'a' is forgotten by the operator\n"
+                     "[    0] client 0 is nobody's: forgotten by the operator\n"
                      "[    0] forget a (marked)\n"
-                     "[    0] - round 2: did not come back in time: a\n");
+                     "[    0] - round 2: disconnected, did not reconnect in time: a\n");
     script_answer(s);
     script_expect(s, "[    0] client 0 is forgotten\n");
     script_free(s);
@@ -349,8 +349,8 @@ START_TEST(who_was_never_on_disk_is_forgotten_at_once)
     script_join(s, "a", 100);
     script_forget(s);
     script_forget_client(s, "a");
-    script_expect(s, "[    0] - client 'a' is forgotten\n"
-                     "[    0] client 0 is nobody's: the operator has made the server forget it\n"
+    script_expect(s, "[    0] - client 'a' is forgotten by the operator\n"
+                     "[    0] client 0 is nobody's: forgotten by the operator\n"
                      "[    0] client 0 is forgotten\n");
     script_free(s);
 }
@@ -365,8 +365,10 @@ START_TEST(a_disk_that_is_full_is_told_instead)
     script_forget_client(s, "a");
     script_forget(s);
     script_fail(s, FL_ENOSPC, "no space left", UINT32_MAX);
-    script_expect(s, "[    0] client 0 is forgotten, but: no space left\n"
-                     "[    0] - 1 forgotten clients are still on disk: no space left\n");
+    script_expect(
+        s,
+        "[    0] client 0 is forgotten, but: no space left\n"
+        "[    0] - 1 forgotten clients could not be deleted from disk, retrying: no space left\n");
     script_run_to(s, 50);
     script_expect(s, "[   50] forget a (marked)\n"); /* once more, and nobody waits for it */
     script_answer(s);

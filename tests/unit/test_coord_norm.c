@@ -96,12 +96,12 @@ START_TEST(the_round_goes_on_without_an_update_beyond_the_cap)
     ck_assert_int_eq(state_of(s, "b"), FL_PARTICIPANT_ACCEPTED); /* All are to be in first. */
     script_answer(s);
     ck_assert_int_eq(state_of(s, "b"), FL_PARTICIPANT_REJECTED);
-    ck_assert_str_eq(s->error, "b: its update is left out: it is much larger than those of the "
-                               "other clients (round.norm_cap)");
-    ck_assert_ptr_nonnull(strstr(s->warning, "round 1: left out for more than 1000 times the "
-                                             "median norm (round.norm_cap): b; most of all 'b', "
-                                             "the update of norm "));
-    ck_assert_ptr_nonnull(strstr(s->warning, " an entry, the median is 3"));
+    ck_assert_str_eq(s->error, "b: update left out: its norm is far above the median of the "
+                               "round (round.norm_cap)");
+    ck_assert_ptr_nonnull(strstr(s->warning, "round 1: updates left out, norm above 1000 times the "
+                                             "median (round.norm_cap): b; largest 'b': update, "
+                                             "RMS norm "));
+    ck_assert_ptr_nonnull(strstr(s->warning, ", median 3"));
     ck_assert_uint_eq(aggregated(s), 3);
     script_answer_all(s);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
@@ -169,11 +169,10 @@ START_TEST(one_that_is_tiny_or_zero_is_not_the_measure)
 END_TEST
 
 #define TOO_FEW                                                                                    \
-    "round 1 is PAUSED: round 1 attempt 1 diverged: 1 of 3 clients report that training left the " \
-    "finite numbers, or sent an update that is not finite or too large; client 'b' deviates most " \
-    "('flctl disable' keeps it out): "
-#define WHAT_TO_DO \
-    "; lower training.learning_rate of the server and restart it; 'flctl resume' goes on"
+    "round 1 is PAUSED: round 1 attempt 1 diverged: 1 of 3 clients report NaN or infinite values " \
+    "in "                                                                                          \
+    "training, or sent an update that is not finite or too large; client 'b' deviates most: "
+#define WHAT_TO_DO "; lower training.learning_rate and restart the server; 'flctl resume' continues"
 
 START_TEST(with_too_few_others_the_pause_names_the_client_its_norm_and_the_median)
 {
@@ -182,7 +181,8 @@ START_TEST(with_too_few_others_the_pause_names_the_client_its_norm_and_the_media
     sent(s, "a", 2);
     sent(s, "c", 3);
     sent(s, "b", 1e30);
-    script_why(s, TOO_FEW "the update has norm 1e+30 an entry, the median is 3" WHAT_TO_DO);
+    script_why(s,
+               TOO_FEW "update, RMS norm 1e+30, median 3 ('flctl disable' excludes it)" WHAT_TO_DO);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 0);
     script_free(s);
 }
@@ -195,7 +195,8 @@ START_TEST(an_update_that_is_not_finite_pauses_with_too_few_others_and_the_pause
     sent(s, "a", 2);
     script_report(s, "b", NULL);
     not_finite(s, "b");
-    script_why(s, TOO_FEW "its update holds a value that is not finite" WHAT_TO_DO);
+    script_why(s, TOO_FEW
+               "its update contains NaN or infinity ('flctl disable' excludes it)" WHAT_TO_DO);
     script_free(s);
 }
 END_TEST
@@ -226,8 +227,8 @@ START_TEST(a_model_that_is_not_finite_pauses_and_the_pause_names_the_client_that
     script_fail(s, FL_ENUMERIC, "the new model is not finite in unit 'b'", UINT32_MAX);
     script_answer_all(s);
     script_why(s, "round 1 is PAUSED: round 1 attempt 1 diverged: the new model is not finite in "
-                  "unit 'b'; client 'b' deviates most ('flctl disable' keeps it out): the update "
-                  "has norm 3.4e+38 an entry, the median is 2" WHAT_TO_DO);
+                  "unit 'b'; client 'b' deviates most: update, RMS norm 3.4e+38, median 2 ('flctl "
+                  "disable' excludes it)" WHAT_TO_DO);
     script_free(s);
 }
 END_TEST

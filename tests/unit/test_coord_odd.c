@@ -222,12 +222,11 @@ START_TEST(responders_without_any_update_do_not_make_a_round)
     script_report(s, "b", (const float[]){0, 0, 0});
     script_forget(s);
     script_failed(s, "a", "no power"); /* All units were asked of it. */
-    script_expect(
-        s,
-        "[    0] - client 'a' failed: no power\n"
-        "[    0] - round 1 attempt 1: UPLOADING -> IDLE, aborted (no update came), again in 50 ms\n"
-        "[    0] persist selection 1.2\n"
-        "[    0] closed 1.1\n");
+    script_expect(s, "[    0] - client 'a' failed: no power\n"
+                     "[    0] - round 1 attempt 1: UPLOADING -> IDLE, aborted (no update arrived), "
+                     "retrying in 50 ms\n"
+                     "[    0] persist selection 1.2\n"
+                     "[    0] closed 1.1\n");
     script_free(s);
 }
 END_TEST
@@ -309,15 +308,16 @@ START_TEST(names_that_cannot_be_and_too_many_are_not_admitted)
     script_join(s, "a", 1);
     script_join(s, "b", 1);
     script_join(s, "a", 2);
-    script_expect(s, "[    0] - client '../etc' is not admitted: bad name\n"
-                     "[    0] * is client 4294967295\n"
-                     "[    0] - client 'a' is new, 1 samples\n"
-                     "[    0] a is client 0\n"
-                     "[    0] - client 'b' is not admitted: too many clients\n"
-                     "[    0] * is client 4294967295\n"
-                     "[    0] - client 'a' has 2 samples, 1 before\n"
-                     "[    0] - client 'a' is back, 2 samples\n"
-                     "[    0] a is client 0\n");
+    script_expect(s,
+                  "[    0] - client '../etc' is refused: bad name\n"
+                  "[    0] * is client 4294967295\n"
+                  "[    0] - client 'a' is new, 1 samples\n"
+                  "[    0] a is client 0\n"
+                  "[    0] - client 'b' is refused: too many known clients (limits.known_clients)\n"
+                  "[    0] * is client 4294967295\n"
+                  "[    0] - client 'a' has 2 samples, it had 1 \n"
+                  "[    0] - client 'a' is back, 2 samples\n"
+                  "[    0] a is client 0\n");
     script_free(s);
 }
 END_TEST
@@ -331,7 +331,7 @@ START_TEST(a_client_without_samples_is_never_selected)
     script_start(s);
     script_join(s, "a", 0);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
-    script_why(s, "round 1 is IDLE: 0 of 1 clients are here");
+    script_why(s, "round 1 is IDLE: 0 of 1 clients are connected");
     script_join(s, "b", 1);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
     ck_assert_ptr_null(fl_coord_part(s->coord, 0));
@@ -347,19 +347,19 @@ START_TEST(may_push_says_why_not)
     const uint8_t *units = NULL;
 
     ck_assert_int_eq(fl_coord_may_push(s->coord, 9, 1, 1, &units, &err), FL_ESTATE);
-    ck_assert_str_eq(err.msg, "the client is not known");
+    ck_assert_str_eq(err.msg, "upload refused: unknown client");
     ck_assert_int_eq(fl_coord_may_push(s->coord, 0, 1, 2, &units, &err), FL_ESTATE);
-    ck_assert_str_eq(err.msg, "round 1 attempt 2 is not open");
+    ck_assert_str_eq(err.msg, "upload refused: round 1 attempt 2 is not open");
     ck_assert_int_eq(fl_coord_may_push(s->coord, 0, 1, 1, &units, &err), FL_ESTATE);
-    ck_assert_str_eq(err.msg, "the plan is not made yet");
+    ck_assert_str_eq(err.msg, "upload refused: the upload plan does not exist yet");
     script_join(s, "c", 5);
     ck_assert_int_eq(fl_coord_may_push(s->coord, 2, 1, 1, &units, &err), FL_ESTATE);
-    ck_assert_str_eq(err.msg, "the client was not selected in round 1");
+    ck_assert_str_eq(err.msg, "upload refused: the client was not selected in round 1");
     script_report(s, "a", moved);
     s->manual = true;
     script_report(s, "b", (const float[]){0, 0, 0});
     ck_assert_int_eq(fl_coord_may_push(s->coord, 0, 1, 1, &units, &err), FL_ESTATE);
-    ck_assert_str_eq(err.msg, "the round is PLANNING");
+    ck_assert_str_eq(err.msg, "upload refused: the round is PLANNING");
     s->manual = false;
     script_answer_all(s);
     ck_assert_int_eq(fl_coord_may_push(s->coord, 0, 1, 1, &units, &err), FL_OK);
@@ -367,7 +367,7 @@ START_TEST(may_push_says_why_not)
     ck_assert_int_eq(fl_coord_may_push(s->coord, 1, 1, 1, &units, &err), FL_EEXIST);
     script_stored(s, "a");
     ck_assert_int_eq(fl_coord_may_push(s->coord, 0, 1, 1, &units, &err), FL_EEXIST);
-    ck_assert_str_eq(err.msg, "round 1 attempt 1 was accepted");
+    ck_assert_str_eq(err.msg, "round 1 attempt 1 was already accepted");
     script_free(s);
 }
 END_TEST
@@ -402,12 +402,12 @@ START_TEST(why_says_in_every_phase_what_is_waited_for)
     script_join(s, "b", 100);
     script_join(s, "a", 300);
     script_lost(s, "a");
-    script_why(s, "round 1 is IDLE: 1 of 3 clients are here");
+    script_why(s, "round 1 is IDLE: 1 of 3 clients are connected");
     ck_assert_uint_eq(missing(s, NULL), 0); /* It was never selected: its name does not stay. */
     script_join(s, "a", 300);
     s->manual = true;
     script_join(s, "c", 100);
-    script_why(s, "round 1 is SELECTING: the choice of clients is being written down");
+    script_why(s, "round 1 is SELECTING: writing the selection to disk");
     script_answer(s);
     script_why(s, "round 1 is TRAINING: 0 of 3 reports are in, waiting 12.3 s more for: a, b, c");
     script_answer_all(s);
@@ -416,7 +416,7 @@ START_TEST(why_says_in_every_phase_what_is_waited_for)
     ck_assert_uint_eq(missing(s, "a"), 2);
     script_report(s, "a", (const float[]){9, 1, 1});
     script_report(s, "b", (const float[]){0, 0, 0});
-    script_why(s, "round 1 is PLANNING: the plan of uploads is being written down");
+    script_why(s, "round 1 is PLANNING: writing the upload plan to disk");
     script_answer_all(s);
     script_run_to(s, 600);
     script_why(s, "round 1 is UPLOADING: 0 of 2 uploads are in, waiting 0.4 s more for: a, c");
@@ -424,20 +424,20 @@ START_TEST(why_says_in_every_phase_what_is_waited_for)
     script_answer(s);
     script_stored(s, "c");
     script_answer(s);
-    script_why(s, "round 1 is AGGREGATING: the updates are being put together");
+    script_why(s, "round 1 is AGGREGATING: aggregating the updates");
     script_answer(s);
     script_why(s, "round 1 is EVALUATING: waiting 1.0 s more for: a, b, c");
     ck_assert_uint_eq(missing(s, "a"), 3);
     script_run_to(s, 1600);
-    script_why(s, "round 1 is COMMITTING: the new model is being written down");
+    script_why(s, "round 1 is COMMITTING: writing the new model to disk");
     script_answer(s);
     script_answer(s);
     for (i = 0; i < 2; i++) {
         script_failed(s, "a", "no power");
-        script_why(s, i == 0 ? "round 2 attempt 1 is over (fewer than 3 can still answer), that is "
-                               "being written down"
+        script_why(s, i == 0 ? "round 2 attempt 1 has ended (fewer than 3 can still respond), "
+                               "writing that to disk"
                              : "round 2 is IDLE: attempt 2 begins after 0.1 s more (fewer than 3 "
-                               "can still answer)");
+                               "can still respond)");
         script_answer_all(s);
     }
     script_free(s);
@@ -452,7 +452,7 @@ START_TEST(a_bad_configuration_is_refused)
 
     s->conf.over_selection = 0.5;
     ck_assert_int_eq(fl_coord_create(&s->conf, NULL, &c, &err), FL_ECONF);
-    ck_assert_str_eq(err.msg, "over-selection is 0.5, expected at least 1");
+    ck_assert_str_eq(err.msg, "round.over_selection: expected a number of at least 1, found 0.5");
     s->conf.over_selection = 1;
     s->conf.learning_rate = (double)NAN;
     ck_assert_int_eq(fl_coord_create(&s->conf, NULL, &c, &err), FL_ECONF);

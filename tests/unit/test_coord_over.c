@@ -57,24 +57,24 @@ START_TEST(of_an_over_selected_round_the_first_k_updates_are_aggregated_and_the_
     script_stored(s, "c");
     script_stored(s, "b");
     script_expect(
-        s,
-        "[   10] - round 1 attempt 1: TRAINING -> UPLOADING, 3 of 3 reports, 0 accepted\n"
-        "[   10] persist update 1.1 c:accepted:111\n"
-        "[   10] c ACCEPTED 1.1\n"
-        "[   10] persist update 1.1 b:accepted:111\n"
-        "[   10] a DISMISSED 1.1\n"
-        "[   10] - round 1: 2 are in as wanted, stopped: a\n"
-        "[   10] b ACCEPTED 1.1\n"
-        "[   10] - round 1 attempt 1: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
-        "[   10] aggregate 1.1 b:accepted:111 c:accepted:111\n"
-        "[   10] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 112 of 112 bytes up\n"
-        "[   10] commit 1.1\n"
-        "[   10] closed 1.1\n"
-        "[   10] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 3 clients\n"
-        "[   10] * DRAIN 2.1 (all rounds are done)\n"
-        "[   10] - round 2 attempt 1: IDLE -> DRAINING, all rounds are done\n"
-        "[   10] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
-        "[   10] FINISHED\n");
+        s, "[   10] - round 1 attempt 1: TRAINING -> UPLOADING, 3 of 3 reports, 0 accepted\n"
+           "[   10] persist update 1.1 c:accepted:111\n"
+           "[   10] c ACCEPTED 1.1\n"
+           "[   10] persist update 1.1 b:accepted:111\n"
+           "[   10] a DISMISSED 1.1\n"
+           "[   10] - round 1: 2 clients are in as selected by the fraction, dismissed: a\n"
+           "[   10] b ACCEPTED 1.1\n"
+           "[   10] - round 1 attempt 1: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
+           "[   10] aggregate 1.1 b:accepted:111 c:accepted:111\n"
+           "[   10] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 112 of 112 bytes "
+           "uploaded\n"
+           "[   10] commit 1.1\n"
+           "[   10] closed 1.1\n"
+           "[   10] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 3 clients\n"
+           "[   10] * DRAIN 2.1 (all rounds are done)\n"
+           "[   10] - round 2 attempt 1: IDLE -> DRAINING, all rounds are done\n"
+           "[   10] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+           "[   10] FINISHED\n");
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->n_selected, 1);
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->n_lost, 0);
     script_free(s);
@@ -91,16 +91,16 @@ START_TEST(of_an_over_selected_round_the_first_k_reports_are_planned_for)
     script_report(s, "c", high_in_a);
     script_report(s, "a", high_in_bc);
     script_report(s, "b", high_in_a); /* Too late. */
-    script_expect(
-        s, "[    0] b DISMISSED 1.1\n"
-           "[    0] - round 1: 2 are in as wanted, stopped: b\n"
-           "[    0] - round 1 attempt 1: TRAINING -> PLANNING, 2 of 3 reports\n"
-           "[    0] persist plan 1.1 a:planned:011 b:lost c:planned:100\n"
-           "[    0] - round 1 attempt 1: PLANNING -> UPLOADING, 2 clients have 1000 ms, 0 send "
-           "nothing\n"
-           "[    0] a PLAN 1.1 units 011\n"
-           "[    0] c PLAN 1.1 units 100\n"
-           "[    0] b DISMISSED 1.1\n");
+    script_expect(s,
+                  "[    0] b DISMISSED 1.1\n"
+                  "[    0] - round 1: 2 clients are in as selected by the fraction, dismissed: b\n"
+                  "[    0] - round 1 attempt 1: TRAINING -> PLANNING, 2 of 3 reports\n"
+                  "[    0] persist plan 1.1 a:planned:011 b:lost c:planned:100\n"
+                  "[    0] - round 1 attempt 1: PLANNING -> UPLOADING, 2 clients have 1000 ms to "
+                  "upload, 0 have an empty upload mask\n"
+                  "[    0] a PLAN 1.1 units 011\n"
+                  "[    0] c PLAN 1.1 units 100\n"
+                  "[    0] b DISMISSED 1.1\n");
     script_stored(s, "a");
     script_stored(s, "c");
     ck_assert_uint_eq(s->record.n_responders, 2);
@@ -154,17 +154,18 @@ START_TEST(over_selection_waits_for_the_rest_no_longer_than_the_grace)
     script_run_to(s, 500);
     script_expect(
         s,
-        "[   10] - round 1: 2 are in as wanted, the others have 100 ms\n"
+        "[   10] - round 1: 2 clients are in as selected by the fraction, the others have 100 ms\n"
         "[   10] persist update 1.1 b:accepted:111\n"
         "[   10] b ACCEPTED 1.1\n"
         "[   10] persist update 1.1 a:accepted:111\n"
         "[   10] a ACCEPTED 1.1\n"
         "[  110] c DISMISSED 1.1\n"
-        "[  110] - round 1: late: c\n"
+        "[  110] - round 1: timed out at the deadline: c\n"
         "[  110] - round 1 attempt 1: TRAINING -> UPLOADING, 2 of 3 reports, 2 accepted\n"
         "[  110] - round 1 attempt 1: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
         "[  110] aggregate 1.1 a:accepted:111 b:accepted:111\n"
-        "[  110] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 112 of 112 bytes up\n"
+        "[  110] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 112 of 112 bytes "
+        "uploaded\n"
         "[  110] commit 1.1\n"
         "[  110] closed 1.1\n"
         "[  110] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 3 clients\n"

@@ -66,8 +66,8 @@ START_TEST(fewer_than_half_repeat_the_attempt)
     script_failed(s, "c", "no power");
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
-    script_why(s, "round 1 is IDLE: attempt 2 begins after 0.1 s more (fewer than 3 can still "
-                  "answer)");
+    script_why(
+        s, "round 1 is IDLE: attempt 2 begins after 0.1 s more (fewer than 3 can still respond)");
     script_free(s);
 }
 END_TEST
@@ -230,8 +230,8 @@ START_TEST(an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->record.n_responders, 2);
     ck_assert_uint_eq(s->clients[2].n_lost, 1);
-    ck_assert_str_eq(s->error, "c: timed out: nothing of its update, or too little, arrived for "
-                               "too long, see round.straggler_factor and round.patience_rate");
+    ck_assert_str_eq(s->error, "c: timed out: its upload stalled or was too slow "
+                               "(round.straggler_factor, round.patience_rate)");
     script_free(s);
 }
 END_TEST

@@ -70,7 +70,7 @@ START_TEST(a_pause_is_answered_when_it_is_on_disk)
 
     s->manual = true;
     script_wish(s, FL_EV_PAUSE, "new\ndata");
-    script_expect(s, "[    0] - a pause is asked for\n"
+    script_expect(s, "[    0] - pause requested by the operator\n"
                      "[    0] persist pause: paused by the operator: new?data\n");
     script_answer(s);
     script_expect(s, "[    0] answer: round 1 is finished first, then the federation pauses: "
@@ -84,7 +84,7 @@ START_TEST(a_pause_between_rounds_is_one_at_once)
     struct script *s = idle();
 
     script_simple(s, FL_EV_PAUSE);
-    script_expect(s, "[    0] - a pause is asked for\n"
+    script_expect(s, "[    0] - pause requested by the operator\n"
                      "[    0] persist pause: paused by the operator\n"
                      "[    0] - round 1 attempt 1: IDLE -> PAUSED, paused by the operator\n"
                      "[    0] answer: the federation is paused before round 1: paused by the "
@@ -103,9 +103,9 @@ START_TEST(the_first_reason_of_a_pause_stays)
     script_wish(s, FL_EV_PAUSE, "one");
     script_forget(s);
     script_wish(s, FL_EV_PAUSE, "two");
-    script_expect(s, "[    0] answer: it is so already: the federation is paused before round 1: "
+    script_expect(s, "[    0] answer: already so: the federation is paused before round 1: "
                      "paused by the operator: one\n");
-    script_why(s, "round 1 is PAUSED: paused by the operator: one; 'flctl resume' goes on");
+    script_why(s, "round 1 is PAUSED: paused by the operator: one; 'flctl resume' continues");
     script_free(s);
 }
 END_TEST
@@ -120,10 +120,10 @@ START_TEST(a_pause_that_ends_while_it_is_written_is_written_again)
     script_answer(s);
     script_forget(s);
     script_simple(s, FL_EV_RESUME);
-    script_expect(s, "[    0] - the operator resumes\n"
+    script_expect(s, "[    0] - resumed by the operator\n"
                      "[    0] persist no pause\n");
     script_simple(s, FL_EV_PAUSE);
-    script_expect(s, "[    0] - a pause is asked for\n");
+    script_expect(s, "[    0] - pause requested by the operator\n");
     script_answer(s);
     script_expect(s, "[    0] persist pause: paused by the operator\n");
     script_answer(s);
@@ -141,10 +141,10 @@ START_TEST(a_pause_that_cannot_be_written_is_told_and_tried_again)
     script_simple(s, FL_EV_PAUSE);
     script_forget(s);
     script_fail(s, FL_ENOSPC, "no space left", UINT32_MAX);
-    script_expect(s, "[    0] - that the federation pauses is not on disk: no space left, next try "
-                     "in 50 ms\n"
-                     "[    0] answer (but): it is so, but not on disk: no space left; a server "
-                     "that is killed now does not know of it: make room, it is tried again\n");
+    script_expect(s, "[    0] - the pause of the federation could not be written: no space left, "
+                     "retrying in 50 ms\n"
+                     "[    0] answer (but): done, but not yet durable: no space left; free some "
+                     "space, the write is retried. A crash before that loses the change\n");
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_PAUSED);
     script_run_to(s, 50);
     script_expect(s, "[   50] persist pause: paused by the operator\n");
@@ -164,7 +164,7 @@ START_TEST(a_restart_stays_paused_until_it_is_resumed)
     script_join(s, "a", 100);
     script_join(s, "b", 100);
     script_run_to(s, 100000);
-    script_why(s, "round 1 is PAUSED: paused by the operator: one; 'flctl resume' goes on");
+    script_why(s, "round 1 is PAUSED: paused by the operator: one; 'flctl resume' continues");
     script_simple(s, FL_EV_RESUME);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
     script_free(s);
@@ -192,7 +192,7 @@ START_TEST(a_restart_finishes_the_open_round_before_the_pause)
     script_report(s, "a", NULL);
     script_stored(s, "a");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
-    script_why(s, "round 2 is PAUSED: one; 'flctl resume' goes on");
+    script_why(s, "round 2 is PAUSED: one; 'flctl resume' continues");
     script_free(s);
 }
 END_TEST
@@ -202,7 +202,7 @@ START_TEST(resume_when_nothing_is_paused_changes_nothing)
     struct script *s = training();
 
     script_simple(s, FL_EV_RESUME);
-    script_expect(s, "[    0] answer: it is so already: the federation is not paused\n");
+    script_expect(s, "[    0] answer: nothing to resume: the federation is not paused\n");
     script_free(s);
 }
 END_TEST
@@ -214,9 +214,9 @@ START_TEST(resume_before_the_open_round_is_over_takes_the_pause_back)
     script_simple(s, FL_EV_PAUSE);
     script_forget(s);
     script_simple(s, FL_EV_RESUME);
-    script_expect(s, "[    0] - the operator resumes\n"
+    script_expect(s, "[    0] - resumed by the operator\n"
                      "[    0] persist no pause\n"
-                     "[    0] answer: round 1 goes on, and the next one follows it\n");
+                     "[    0] answer: resumed: round 1 continues, and the next one follows it\n");
     respond(s);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
     ck_assert_uint_eq(fl_coord_round(s->coord), 2);
@@ -234,10 +234,10 @@ START_TEST(a_pause_of_a_finished_federation_is_for_a_start_with_more_rounds)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_STOPPED);
     script_forget(s);
     script_simple(s, FL_EV_PAUSE);
-    script_expect(s, "[    0] - a pause is asked for\n"
+    script_expect(s, "[    0] - pause requested by the operator\n"
                      "[    0] persist pause: paused by the operator\n"
-                     "[    0] answer: all 3 rounds are done; a server that is started with more of "
-                     "them is paused: paused by the operator\n");
+                     "[    0] answer: all 3 rounds are done; a server that is started with more "
+                     "rounds is paused: paused by the operator\n");
     script_free(s);
 }
 END_TEST
@@ -258,8 +258,7 @@ START_TEST(an_aborted_attempt_is_answered_when_its_end_is_on_disk_and_the_next_f
                      "[    0] b DISMISSED 1.1\n"
                      "[    0] closed 1.1\n"
                      "[    0] answer: round 1 attempt 1 is aborted; the next attempt follows\n"
-                     "[    0] - round 1 attempt 2: IDLE -> SELECTING, 2 of 2 clients that are "
-                     "alive\n"
+                     "[    0] - round 1 attempt 2: IDLE -> SELECTING, 2 of 2 connected clients\n"
                      "[    0] persist selection 1.2 a:selected:111 b:selected:111\n");
     script_free(s);
 }
@@ -274,8 +273,8 @@ START_TEST(an_aborted_attempt_lengthens_no_wait)
     script_forget(s);
     script_failed(s, "a", "no power");
     script_failed(s, "b", "no power");
-    script_why(s, "round 1 is IDLE: attempt 4 begins after 0.1 s more (fewer than 1 can still "
-                  "answer)");
+    script_why(
+        s, "round 1 is IDLE: attempt 4 begins after 0.1 s more (fewer than 1 can still respond)");
     ck_assert_uint_eq(fl_coord_deadline(s->coord), 50);
     script_free(s);
 }
@@ -331,9 +330,9 @@ START_TEST(an_end_that_cannot_be_written_is_told)
     script_simple(s, FL_EV_ABORT_ROUND);
     script_forget(s);
     script_fail(s, FL_ENOSPC, "no space left", UINT32_MAX);
-    script_expect(s, "[    0] - round 1: IDLE failed: no space left, next try in 50 ms\n"
-                     "[    0] answer (but): it is so, but not on disk: no space left; a server "
-                     "that is killed now does not know of it: make room, it is tried again\n");
+    script_expect(s, "[    0] - round 1: IDLE failed: no space left, retrying in 50 ms\n"
+                     "[    0] answer (but): done, but not yet durable: no space left; free some "
+                     "space, the write is retried. A crash before that loses the change\n");
     script_run_to(s, 50);
     script_answer_all(s);
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
@@ -364,7 +363,7 @@ START_TEST(without_an_open_round_nothing_is_aborted)
     struct script *s = idle();
 
     script_simple(s, FL_EV_ABORT_ROUND);
-    script_expect(s, "[    0] answer (no): nothing is to be aborted: no round is open\n");
+    script_expect(s, "[    0] answer (no): nothing to abort: no round is open\n");
     script_free(s);
 }
 END_TEST
@@ -377,8 +376,8 @@ START_TEST(a_round_whose_model_is_made_is_not_aborted)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_COMMITTING);
     script_forget(s);
     script_simple(s, FL_EV_ABORT_ROUND);
-    script_expect(s, "[    0] answer (no): nothing is to be aborted: the model of round 1 is made "
-                     "(COMMITTING) and will be committed; 'flctl rollback' goes back behind it\n");
+    script_expect(s, "[    0] answer (no): too late to abort: the model of round 1 is aggregated "
+                     "(COMMITTING) and will be committed; 'flctl rollback' can undo the round\n");
     script_free(s);
 }
 END_TEST
@@ -390,10 +389,10 @@ START_TEST(a_drain_is_answered_at_once_and_stops_after_the_open_round)
     struct script *s = training();
 
     script_simple(s, FL_EV_DRAIN);
-    script_expect(s, "[    0] - no new round will begin\n"
+    script_expect(s, "[    0] - draining: no new round starts\n"
                      "[    0] answer: round 1 is finished first, then the server stops\n");
     script_simple(s, FL_EV_DRAIN);
-    script_expect(s, "[    0] answer: it is so already: round 1 is finished first, then the server "
+    script_expect(s, "[    0] answer: already so: round 1 is finished first, then the server "
                      "stops\n");
     respond(s);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_STOPPED);
@@ -409,7 +408,7 @@ START_TEST(a_drain_in_a_pause_stops_at_once_and_the_pause_stays)
     script_simple(s, FL_EV_PAUSE);
     script_forget(s);
     script_simple(s, FL_EV_DRAIN);
-    script_expect(s, "[    0] - no new round will begin\n"
+    script_expect(s, "[    0] - draining: no new round starts\n"
                      "[    0] answer: the server stops\n"
                      "[    0] * DRAIN 1.1 within 50 (the server stops)\n"
                      "[    0] - round 1 attempt 1: PAUSED -> DRAINING, the server stops\n"
@@ -428,10 +427,10 @@ START_TEST(a_pause_after_a_drain_is_for_the_next_start)
     s->manual = true;
     script_simple(s, FL_EV_PAUSE);
     script_answer(s);
-    script_expect(s, "[    0] - a pause is asked for\n"
+    script_expect(s, "[    0] - pause requested by the operator\n"
                      "[    0] persist pause: paused by the operator\n"
                      "[    0] answer: the server stops when the open round is finished, and is "
-                     "paused when it is started again: paused by the operator\n");
+                     "paused after its restart: paused by the operator\n");
     script_free(s);
 }
 END_TEST
@@ -445,7 +444,7 @@ START_TEST(a_drain_of_a_finished_server_that_stayed_stops_it)
     respond(s);
     script_forget(s);
     script_simple(s, FL_EV_DRAIN);
-    script_expect(s, "[    0] - no new round will begin\n"
+    script_expect(s, "[    0] - draining: no new round starts\n"
                      "[    0] answer: the server stops\n"
                      "[    0] STOPPED\n");
     script_free(s);

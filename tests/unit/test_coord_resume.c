@@ -63,20 +63,21 @@ START_TEST(an_open_selection_waits_for_its_clients)
     script_join(s, "a", 300);
     script_report(s, "a", moved);
     script_report(s, "b", moved);
-    script_expect(s, "[    0] - round 5 attempt 2: IDLE -> TRAINING, resumed with 0 of 2 accepted\n"
-                     "[    0] open 5.2\n"
-                     "[  500] - client 'b' is back, 100 samples\n"
-                     "[  500] b is client 0\n"
-                     "[  500] b TASK 5.2 within 500\n"
-                     "[  500] - client 'a' is back, 300 samples\n"
-                     "[  500] a is client 1\n"
-                     "[  500] a TASK 5.2 within 500\n"
-                     "[  500] - round 5 attempt 2: TRAINING -> PLANNING, 2 of 2 reports\n"
-                     "[  500] persist plan 5.2 a:planned:111 b:empty:000\n"
-                     "[  500] - round 5 attempt 2: PLANNING -> UPLOADING, 1 clients have 1000 ms, "
-                     "1 send nothing\n"
-                     "[  500] a PLAN 5.2 units 111\n"
-                     "[  500] b ACCEPTED 5.2\n");
+    script_expect(
+        s, "[    0] - round 5 attempt 2: IDLE -> TRAINING, resumed with 0 of 2 updates accepted\n"
+           "[    0] open 5.2\n"
+           "[  500] - client 'b' is back, 100 samples\n"
+           "[  500] b is client 0\n"
+           "[  500] b TASK 5.2 within 500\n"
+           "[  500] - client 'a' is back, 300 samples\n"
+           "[  500] a is client 1\n"
+           "[  500] a TASK 5.2 within 500\n"
+           "[  500] - round 5 attempt 2: TRAINING -> PLANNING, 2 of 2 reports\n"
+           "[  500] persist plan 5.2 a:planned:111 b:empty:000\n"
+           "[  500] - round 5 attempt 2: PLANNING -> UPLOADING, 1 clients have 1000 ms to upload, "
+           "1 have an empty upload mask\n"
+           "[  500] a PLAN 5.2 units 111\n"
+           "[  500] b ACCEPTED 5.2\n");
     script_free(s);
 }
 END_TEST
@@ -101,28 +102,28 @@ START_TEST(accepted_updates_stay_accepted)
     script_report(s, "a", NULL);
     script_stored(s, "a");
     script_expect(
-        s,
-        "[    0] - round 5 attempt 2: IDLE -> TRAINING, resumed with 1 of 2 accepted\n"
-        "[    0] open 5.2\n"
-        "[    0] - client 'b' is back, 100 samples\n"
-        "[    0] b is client 0\n"
-        "[    0] b ACCEPTED 5.2\n"
-        "[    0] - client 'a' is back, 300 samples\n"
-        "[    0] a is client 1\n"
-        "[    0] a TASK 5.2 units 111 within 1000\n"
-        "[    0] - round 5 attempt 2: TRAINING -> UPLOADING, 2 of 2 reports, 1 accepted\n"
-        "[    0] persist update 5.2 a:accepted:111\n"
-        "[    0] a ACCEPTED 5.2\n"
-        "[    0] - round 5 attempt 2: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
-        "[    0] aggregate 5.2 a:accepted:111 b:accepted:111\n"
-        "[    0] - round 5 attempt 2: AGGREGATING -> COMMITTING, loss 1.7500, 112 of 112 bytes up\n"
-        "[    0] commit 5.2\n"
-        "[    0] closed 5.2\n"
-        "[    0] - round 5 attempt 2: COMMITTING -> IDLE, committed with 2 of 2 clients\n"
-        "[    0] * DRAIN 6.1 (all rounds are done)\n"
-        "[    0] - round 6 attempt 1: IDLE -> DRAINING, all rounds are done\n"
-        "[    0] - round 6 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
-        "[    0] FINISHED\n");
+        s, "[    0] - round 5 attempt 2: IDLE -> TRAINING, resumed with 1 of 2 updates accepted\n"
+           "[    0] open 5.2\n"
+           "[    0] - client 'b' is back, 100 samples\n"
+           "[    0] b is client 0\n"
+           "[    0] b ACCEPTED 5.2\n"
+           "[    0] - client 'a' is back, 300 samples\n"
+           "[    0] a is client 1\n"
+           "[    0] a TASK 5.2 units 111 within 1000\n"
+           "[    0] - round 5 attempt 2: TRAINING -> UPLOADING, 2 of 2 reports, 1 accepted\n"
+           "[    0] persist update 5.2 a:accepted:111\n"
+           "[    0] a ACCEPTED 5.2\n"
+           "[    0] - round 5 attempt 2: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
+           "[    0] aggregate 5.2 a:accepted:111 b:accepted:111\n"
+           "[    0] - round 5 attempt 2: AGGREGATING -> COMMITTING, loss 1.7500, 112 of 112 bytes "
+           "uploaded\n"
+           "[    0] commit 5.2\n"
+           "[    0] closed 5.2\n"
+           "[    0] - round 5 attempt 2: COMMITTING -> IDLE, committed with 2 of 2 clients\n"
+           "[    0] * DRAIN 6.1 (all rounds are done)\n"
+           "[    0] - round 6 attempt 1: IDLE -> DRAINING, all rounds are done\n"
+           "[    0] - round 6 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+           "[    0] FINISHED\n");
     ck_assert_uint_eq(s->record.uplink_bytes, 112);
     ck_assert_double_eq_tol(s->record.train_loss, 1.75, 1e-12);
     script_free(s);
@@ -149,7 +150,7 @@ START_TEST(with_everything_accepted_nobody_is_waited_for)
     s->manual = true;
     script_start(s);
     script_expect(
-        s, "[    0] - round 5 attempt 2: IDLE -> TRAINING, resumed with 2 of 2 accepted\n"
+        s, "[    0] - round 5 attempt 2: IDLE -> TRAINING, resumed with 2 of 2 updates accepted\n"
            "[    0] open 5.2\n"
            "[    0] - round 5 attempt 2: TRAINING -> UPLOADING, 2 of 2 reports, 2 accepted\n"
            "[    0] - round 5 attempt 2: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
@@ -183,31 +184,31 @@ START_TEST(a_plan_on_disk_is_the_plan)
     script_report(s, "b", moved);
     script_stored(s, "b");
     script_expect(
-        s,
-        "[    0] - round 5 attempt 2: IDLE -> UPLOADING, resumed with 0 of 3 accepted\n"
-        "[    0] open 5.2\n"
-        "[    0] - client 'a' is back, 300 samples\n"
-        "[    0] a is client 1\n"
-        "[    0] a ACCEPTED 5.2\n"
-        "[    0] - client 'b' is back, 100 samples\n"
-        "[    0] b is client 0\n"
-        "[    0] b TASK 5.2 within 1000\n"
-        "[    0] - client 'c' is back, 200 samples\n"
-        "[    0] c is client 2\n"
-        "[    0] c DISMISSED 5.2\n"
-        "[    0] b PLAN 5.2 units 100\n"
-        "[    0] persist update 5.2 b:accepted:100\n"
-        "[    0] b ACCEPTED 5.2\n"
-        "[    0] - round 5 attempt 2: UPLOADING -> AGGREGATING, 1 updates of 2 responders\n"
-        "[    0] aggregate 5.2 b:accepted:100\n"
-        "[    0] - round 5 attempt 2: AGGREGATING -> COMMITTING, loss 0.0000, 40 of 112 bytes up\n"
-        "[    0] commit 5.2\n"
-        "[    0] closed 5.2\n"
-        "[    0] - round 5 attempt 2: COMMITTING -> IDLE, committed with 2 of 3 clients\n"
-        "[    0] * DRAIN 6.1 (all rounds are done)\n"
-        "[    0] - round 6 attempt 1: IDLE -> DRAINING, all rounds are done\n"
-        "[    0] - round 6 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
-        "[    0] FINISHED\n");
+        s, "[    0] - round 5 attempt 2: IDLE -> UPLOADING, resumed with 0 of 3 updates accepted\n"
+           "[    0] open 5.2\n"
+           "[    0] - client 'a' is back, 300 samples\n"
+           "[    0] a is client 1\n"
+           "[    0] a ACCEPTED 5.2\n"
+           "[    0] - client 'b' is back, 100 samples\n"
+           "[    0] b is client 0\n"
+           "[    0] b TASK 5.2 within 1000\n"
+           "[    0] - client 'c' is back, 200 samples\n"
+           "[    0] c is client 2\n"
+           "[    0] c DISMISSED 5.2\n"
+           "[    0] b PLAN 5.2 units 100\n"
+           "[    0] persist update 5.2 b:accepted:100\n"
+           "[    0] b ACCEPTED 5.2\n"
+           "[    0] - round 5 attempt 2: UPLOADING -> AGGREGATING, 1 updates of 2 responders\n"
+           "[    0] aggregate 5.2 b:accepted:100\n"
+           "[    0] - round 5 attempt 2: AGGREGATING -> COMMITTING, loss 0.0000, 40 of 112 bytes "
+           "uploaded\n"
+           "[    0] commit 5.2\n"
+           "[    0] closed 5.2\n"
+           "[    0] - round 5 attempt 2: COMMITTING -> IDLE, committed with 2 of 3 clients\n"
+           "[    0] * DRAIN 6.1 (all rounds are done)\n"
+           "[    0] - round 6 attempt 1: IDLE -> DRAINING, all rounds are done\n"
+           "[    0] - round 6 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+           "[    0] FINISHED\n");
     ck_assert_uint_eq(s->record.n_responders, 2);
     ck_assert_uint_eq(s->record.feedback_bytes, 24);
     ck_assert_uint_eq(s->record.uplink_bytes, 24 + 16);
@@ -227,15 +228,14 @@ START_TEST(a_closed_attempt_is_not_taken_up_again)
     script_run_to(s, 99);
     script_why(s, "round 5 is IDLE: restarted, waiting 0.0 s more for known clients: b, c");
     script_run_to(s, 100); /* The known clients have the grace; then it begins without them. */
-    script_expect(s,
-                  "[    0] - client 'a' is back, 300 samples\n"
-                  "[    0] a is client 1\n"
-                  "[  100] - round 5: 3 clients are wanted, 1 are alive\n"
-                  "[  100] - round 5 attempt 2: IDLE -> SELECTING, 1 of 1 clients that are alive\n"
-                  "[  100] persist selection 5.2 a:selected:111\n"
-                  "[  100] - round 5 attempt 2: SELECTING -> TRAINING, 1 clients have 1000 ms\n"
-                  "[  100] open 5.2\n"
-                  "[  100] a TASK 5.2 units 111 within 1000\n");
+    script_expect(s, "[    0] - client 'a' is back, 300 samples\n"
+                     "[    0] a is client 1\n"
+                     "[  100] - round 5: 3 clients wanted, only 1 are connected\n"
+                     "[  100] - round 5 attempt 2: IDLE -> SELECTING, 1 of 1 connected clients\n"
+                     "[  100] persist selection 5.2 a:selected:111\n"
+                     "[  100] - round 5 attempt 2: SELECTING -> TRAINING, 1 clients have 1000 ms\n"
+                     "[  100] open 5.2\n"
+                     "[  100] a TASK 5.2 units 111 within 1000\n");
     script_free(s);
 }
 END_TEST
@@ -286,7 +286,7 @@ START_TEST(a_round_of_other_options_is_closed)
 
     s->manual = true;
     script_start(s);
-    script_expect(s, "[    0] - round 5 attempt 2: cannot go on with other options\n"
+    script_expect(s, "[    0] - round 5 attempt 2: cannot be resumed, the configuration changed\n"
                      "[    0] persist selection 5.3\n");
     script_free(s);
 }
@@ -399,36 +399,36 @@ static const struct {
     const char *message;
 } damaged[] = {
     {{.clients = unnamed, .n_clients = 1},
-     "client 0 of the stored state (number 0): bad or repeated"},
+     "state database: client 0 (number 0) is invalid or duplicated"},
     {{.clients = twice, .n_clients = 2},
-     "client 1 of the stored state (number 1): bad or repeated"},
+     "state database: client 1 (number 1) is invalid or duplicated"},
     {{.clients = misnumbered, .n_clients = 1},
-     "client 0 of the stored state (number 16777216): bad or repeated"},
+     "state database: client 0 (number 16777216) is invalid or duplicated"},
     {{.committed = 4, .open_round = 6, .open_attempt = 1, .parts = of_nobody, .n_parts = 1},
-     "round 6 attempt 1 is open after round 4"},
+     "state database: open round 6 attempt 1 does not follow the committed round 4"},
     {{.committed = 4, .open_round = 5, .open_attempt = 0},
-     "round 5 attempt 0 is open after round 4"},
+     "state database: open round 5 attempt 0 does not follow the committed round 4"},
     {{.clients = clients,
       .n_clients = 3,
       .open_round = 1,
       .open_attempt = 1,
       .parts = of_nobody,
       .n_parts = 1},
-     "part 0 of the stored round: bad or repeated"},
+     "state database: participant 0 of the open round is invalid or duplicated"},
     {{.clients = clients,
       .n_clients = 3,
       .open_round = 1,
       .open_attempt = 1,
       .parts = in_no_state,
       .n_parts = 1},
-     "part 0 of the stored round: bad or repeated"},
+     "state database: participant 0 of the open round is invalid or duplicated"},
     {{.clients = clients,
       .n_clients = 3,
       .open_round = 1,
       .open_attempt = 1,
       .parts = doubled,
       .n_parts = 2},
-     "part 1 of the stored round: bad or repeated"},
+     "state database: participant 1 of the open round is invalid or duplicated"},
 };
 
 START_TEST(damaged_state_is_refused_with_what_is_wrong)

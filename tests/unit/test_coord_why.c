@@ -92,9 +92,9 @@ START_TEST(evaluation_that_nobody_can_do_is_told)
                   "test samples, or trainer: command)");
     respond(s, "a");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
-    ck_assert_str_eq(s->warning, "round 1: evaluation.clients is on and none of the clients that "
-                                 "are here can evaluate the new model (no test samples, or "
-                                 "trainer: command)");
+    ck_assert_str_eq(s->warning,
+                     "round 1: no client evaluated: evaluation.clients is on, but no connected "
+                     "client can evaluate the new model (no test samples, or trainer: command)");
     script_join(s, "b", 100);
     script_why(s, "round 2 is TRAINING: 0 of 1 reports are in, waiting 1.0 s more for: a");
     script_free(s);
@@ -124,7 +124,7 @@ START_TEST(an_attempt_in_vain_is_a_warning)
     script_failed(s, "b", "no power");
     script_failed(s, "c", "no power");
     ck_assert_str_eq(s->warning, "round 1 attempt 1: TRAINING -> IDLE, aborted (fewer than 1 can "
-                                 "still answer), again in 50 ms");
+                                 "still respond), retrying in 50 ms");
     script_free(s);
 }
 END_TEST
@@ -144,14 +144,14 @@ START_TEST(what_goes_wrong_with_a_client_is_told_with_its_end)
     ck_assert_ptr_nonnull(strstr(s->warning, "xxxxKeyError: 'age'?"));
     script_lost(s, "b");
     script_run_to(s, 100);
-    ck_assert_str_eq(s->error, "b: disconnected in a round, and did not come back in time");
+    ck_assert_str_eq(s->error, "b: disconnected in a round, and did not reconnect in time");
     script_run_to(s, 1000);
-    ck_assert_str_eq(s->error, "c: late: its report did not come before the deadline");
+    ck_assert_str_eq(s->error, "c: timed out: no report before the deadline");
     ev.u.failed.client = script_id(s, "c");
     ev.u.failed.reason = "no such solver";
     script_step(s, &ev);
     ck_assert_str_eq(s->error, "c: no such solver");
-    ck_assert_str_eq(s->warning, "client 'c' does not take part: no such solver");
+    ck_assert_str_eq(s->warning, "client 'c' cannot take part: no such solver");
     ev.u.failed.reason = "again"; /* Once a session. */
     script_step(s, &ev);
     ck_assert_str_eq(s->error, "c: no such solver");

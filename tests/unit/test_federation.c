@@ -442,7 +442,7 @@ START_TEST(a_federation_that_waits_for_more_clients_than_come_says_so)
     ck_assert_msg(fl_fed_create(&conf, &fed, &err) == FL_OK, "%s", err.msg);
     ck_assert_int_eq(fl_fed_run(fed, &end, &err), FL_OK);
     ck_assert_int_eq(end, FL_FED_STUCK);
-    ck_assert_ptr_nonnull(strstr(fl_fed_why(fed), "3 of 4 clients are here"));
+    ck_assert_ptr_nonnull(strstr(fl_fed_why(fed), "3 of 4 clients are connected"));
     fl_fed_free(fed);
     run_done(&r);
 }

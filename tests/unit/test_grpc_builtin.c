@@ -229,7 +229,7 @@ START_TEST(a_watcher_that_does_not_read_is_ended)
     fl_grpc_builtin_serving(builtin, false);
     ck_assert(call.finished);
     ck_assert_int_eq(call.status, FL_GRPC_RESOURCE_EXHAUSTED);
-    ck_assert_str_eq(call.message, "answers are not read");
+    ck_assert_str_eq(call.message, "the peer does not read the answers");
     stop(&call);
 }
 END_TEST

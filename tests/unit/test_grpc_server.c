@@ -340,7 +340,7 @@ START_TEST(a_new_connection_takes_the_place_of_the_oldest_that_nobody_knows)
     ck_assert_uint_eq(world.client[0].down, 0);
     ck_assert_uint_eq(fl_grpc_server_connections(world.server), 2);
     ck_assert_uint_eq(world.notices, 1);
-    ck_assert_str_eq(world.notice, "it is closed: another connection needs its place");
+    ck_assert_str_eq(world.notice, "connection closed: another connection needs its place");
     gworld_end(&world);
 }
 END_TEST
@@ -433,8 +433,9 @@ START_TEST(of_more_connections_than_a_client_may_have_the_oldest_is_closed)
     fl_loop_run(world.loop);
     ck_assert_uint_eq(world.client[1].down + world.client[2].down, 0);
     ck_assert_uint_eq(world.notices, 1);
-    ck_assert_str_eq(world.notice,
-                     "it is closed: 'edge-1' has more than 2 connections, and this is the oldest");
+    ck_assert_str_eq(
+        world.notice,
+        "connection closed: 'edge-1' has more than 2 connections, and this is the oldest");
     gworld_end(&world);
 }
 END_TEST

@@ -45,7 +45,7 @@ START_TEST(a_client_without_tls_at_an_address_with_it_is_told_on_both_sides)
     (void)gworld_connect(&world, world.address, 60000);
     fl_loop_run(world.loop);
     ck_assert_int_eq(world.client[0].code, FL_EPERM);
-    ck_assert_msg(strstr(world.client[0].text, "it speaks TLS, and we are set to `insecure`") !=
+    ck_assert_msg(strstr(world.client[0].text, "the peer speaks TLS, and `insecure` is set here") !=
                       NULL,
                   "%s", world.client[0].text);
     ck_assert_msg(strstr(world.notice, "speaks HTTP/2 without TLS") != NULL, "%s", world.notice);
@@ -64,7 +64,8 @@ START_TEST(a_client_with_tls_at_an_address_without_it_is_told_on_both_sides)
     ck_assert_int_eq(world.client[0].code, FL_EPERM);
     ck_assert_msg(strstr(world.client[0].text, "speaks HTTP/2 without TLS") != NULL, "%s",
                   world.client[0].text);
-    ck_assert_msg(strstr(world.notice, "it speaks TLS, and this address is `insecure`") != NULL,
+    ck_assert_msg(strstr(world.notice, "the peer speaks TLS, and this address is `insecure`") !=
+                      NULL,
                   "%s", world.notice);
     gworld_end(&world);
 }

@@ -187,7 +187,7 @@ START_TEST(a_message_that_cannot_be_taken_resets_the_call)
     } rows[] = {
         {"\1\0\0\0\3abc", FL_GRPC_UNIMPLEMENTED, "compressed messages are not supported"},
         {"\0\0\x40\0\1xxx", FL_GRPC_RESOURCE_EXHAUSTED,
-         "a message of 4194305 bytes exceeds the limit of 4194304"},
+         "message too large: 4194305 bytes exceed the limit of 4194304"},
     };
     static const struct rawpeer_header headers[] = {GRPC, {NULL, NULL}};
     struct call_log *log;
@@ -263,7 +263,7 @@ START_TEST(a_call_that_the_goaway_overtook_is_unavailable)
     ck_assert_int_eq(nghttp2_submit_goaway(raw.session, 0, 0, NGHTTP2_NO_ERROR, NULL, 0), 0);
     n = nghttp2_session_mem_send(raw.session, &data);
     ck_assert_int_eq(rawpeer_bytes(&raw, data, (size_t)n), FL_OK);
-    expect(log, FL_GRPC_UNAVAILABLE, "the server takes no new calls");
+    expect(log, FL_GRPC_UNAVAILABLE, "the server accepts no new calls");
     rawpeer_close(&raw);
 }
 END_TEST
@@ -312,7 +312,7 @@ START_TEST(a_call_that_was_never_sent_can_be_cancelled)
     fl_call_cancel(log->call);
     ck_assert_uint_eq(log->closes, 0);
     fl_h2_dispatch(pair.client);
-    expect(log, FL_GRPC_CANCELLED, "cancelled by this side");
+    expect(log, FL_GRPC_CANCELLED, "cancelled locally");
     ck_assert_str_eq(raw.trace, "");
     (void)call_raw(0);
     ck_assert_str_eq(raw.trace, "H");

@@ -172,8 +172,8 @@ START_TEST(unfinished_messages_of_a_hundred_peers_stay_within_the_budget)
     ck_assert_uint_le(budget.peak, 32 * MIB);
     ck_assert_uint_gt(n_evicted, 0);
     ck_assert_uint_gt(n_notices, 0);
-    ck_assert_str_eq(notice, "an unfinished message: no memory is left for what peers leave "
-                             "unfinished or unread");
+    ck_assert_str_eq(notice, "an unfinished message: memory limit of all connections exceeded by "
+                             "unfinished or unread bytes");
     for (p = 0; p < PEERS; p++) {
         rawpeer_close(&raw[p]);
     }
@@ -369,9 +369,10 @@ START_TEST(a_call_whose_client_is_silent_ends)
     at = tick_until(&raw[0], 500, 10000, 1);
     ck_assert_uint_eq(at, 500 + IDLE_MS);
     ck_assert_int_eq(status, FL_GRPC_DEADLINE_EXCEEDED);
-    ck_assert_str_eq(notice, "the client has sent nothing for 1000 ms");
-    ck_assert_str_eq(raw[0].trace, "T grpc-status=4 grpc-message=the client has sent nothing for "
-                                   "1000 ms E R0");
+    ck_assert_str_eq(notice, "timed out: the client has sent nothing for 1000 ms");
+    ck_assert_str_eq(raw[0].trace,
+                     "T grpc-status=4 grpc-message=timed out: the client has sent nothing for "
+                     "1000 ms E R0");
     rawpeer_close(&raw[0]);
 }
 END_TEST
@@ -472,7 +473,7 @@ START_TEST(a_client_that_takes_nothing_ends)
     (void)tick_until(&raw[0], now_ms, 2 * IDLE_MS + 10, 1);
     ck_assert_uint_eq(n_closed, 1);
     ck_assert_int_eq(status, FL_GRPC_DEADLINE_EXCEEDED);
-    ck_assert_str_eq(notice, "the client has taken nothing of what is sent for 1000 ms");
+    ck_assert_str_eq(notice, "timed out: the client has taken nothing of what is sent for 1000 ms");
     ck_assert_uint_eq(budget.used, 0);
     rawpeer_close(&raw[0]);
 }

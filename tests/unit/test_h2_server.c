@@ -161,10 +161,11 @@ START_TEST(a_message_must_be_what_its_prefix_says)
         {"\0\0\0\0\4abc", 8, "H200 T grpc-status=13 grpc-message=the last message is incomplete E"},
         {"\0\0\0", 3, "H200 T grpc-status=13 grpc-message=the last message is incomplete E"},
         {"\0\0\x40\0\1x", 6,
-         "H200 T grpc-status=8 grpc-message=a message of 4194305 bytes exceeds the limit of "
+         "H200 T grpc-status=8 grpc-message=message too large: 4194305 bytes exceed the limit of "
          "4194304 E"},
         {"\0\xff\xff\xff\xff", 5,
-         "H200 T grpc-status=8 grpc-message=a message of 4294967295 bytes exceeds the limit of "
+         "H200 T grpc-status=8 grpc-message=message too large: 4294967295 bytes exceed the limit "
+         "of "
          "4194304 E"},
     };
 

@@ -275,7 +275,7 @@ START_TEST(a_peer_that_does_not_answer_is_given_up_in_time)
     client = ends_dial(&world, CLIENT, address, 50);
     fl_loop_run(world.loop);
     ck_assert_int_eq(client->code, FL_ETIMEOUT);
-    ck_assert_ptr_nonnull(strstr(client->text, "no answer within 50 ms"));
+    ck_assert_ptr_nonnull(strstr(client->text, "timed out after 50 ms"));
     close_all(fds);
     ends_end(&world);
 }

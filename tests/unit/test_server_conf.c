@@ -40,8 +40,8 @@ static const struct refused rows[] = {
     {"command: [\"\", x]",
      "key 'evaluation.command': expected a program and its arguments, found an empty name"},
     {"command: [x, --task, \"{task}\"]",
-     "key 'evaluation.command': a program that stays has no task file for '{task}': it is told its "
-     "tasks (docs/trainer-protocol.md)"},
+     "key 'evaluation.command': a persistent program has no task file for '{task}': it receives "
+     "its tasks in messages (docs/trainer-protocol.md)"},
     {"comand: [x]", "key 'evaluation': unknown key 'comand', did you mean 'command'?"},
 };
 #define N_ROWS ((int)(sizeof(rows) / sizeof(rows[0])))

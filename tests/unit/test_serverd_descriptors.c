@@ -27,10 +27,9 @@ START_TEST(fewer_than_a_round_needs_are_refused_with_the_way_out)
 
     ck_assert_int_eq(fl_serverd_connections(RESERVE + 19, 10000, 10, &n, &err), FL_ELIMIT);
     ck_assert_uint_eq(n, 7);
-    ck_assert_str_eq(err.msg,
-                     "83 descriptors are room for 9 connections, but a round begins with 10 "
-                     "clients: raise the hard limit of open files (ulimit -Hn, "
-                     "LimitNOFILE= of the unit) to 84 or more");
+    ck_assert_str_eq(err.msg, "83 descriptors allow 9 connections, but a round begins with 10 "
+                              "clients: raise the hard limit of open files (ulimit -Hn, "
+                              "LimitNOFILE= of the unit) to 84 or more");
     ck_assert_int_eq(fl_serverd_connections(20, 10000, 0, &n, &err), FL_ELIMIT);
     ck_assert_int_eq(fl_serverd_connections(0, 10000, 1, &n, &err), FL_ELIMIT);
 }

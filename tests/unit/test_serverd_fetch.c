@@ -165,7 +165,7 @@ static void settle(void)
                          FL_OK);
         fl_loop_run(srv.net);
         rawpeer_run(&raw);
-    } while (frontend.disk.n_on_lane > 0);
+    } while (frontend.disk.n_submitted > 0);
 }
 
 /* As the coordinator does when a round begins; takes what is in `bytes`. */

@@ -82,7 +82,7 @@ static void teardown(void)
     fl_auth_close(srv.auth);
     fl_loop_free(srv.net);
     fl_auth_free(srv.auth);
-    ck_assert_uint_eq(frontend.n_never_selected, 0);
+    ck_assert_uint_eq(frontend.n_unauthenticated, 0);
     ck_assert_uint_eq(budget.used, 0);
     fl_serverd_conf_free(own);
     folder_remove(dir);
@@ -377,10 +377,10 @@ START_TEST(so_many_strangers_wait_and_no_more)
         ask(&strangers, "/fl.v1.Identity/Join", &join);
     }
     ck_assert_uint_eq(heard(&strangers, "grpc-status"), 0);
-    ck_assert_uint_eq(frontend.n_never_selected, WAITING);
+    ck_assert_uint_eq(frontend.n_unauthenticated, WAITING);
     ask(&strangers, "/fl.v1.Identity/Join", &join);
     ck_assert_uint_eq(heard(&strangers, "grpc-status=14"), 1); /* UNAVAILABLE */
-    ck_assert_uint_eq(heard(&strangers, "too many ask for certificates"), 1);
+    ck_assert_uint_eq(heard(&strangers, "too many requests for certificates"), 1);
     ask(&operator, "/fl.v1.Admin/ListInvitations", &empty);
     ck_assert_uint_eq(heard(&operator, "grpc-status"), 0);
     let_go();
@@ -413,11 +413,11 @@ START_TEST(one_who_goes_away_while_he_waits_leaves_nothing_behind)
     peer_begin(&other, FL_WHO_UNAUTHENTICATED);
     hold_lane();
     ask(&stranger, "/fl.v1.Identity/Join", &join);
-    ck_assert_uint_eq(frontend.n_never_selected, 1);
+    ck_assert_uint_eq(frontend.n_unauthenticated, 1);
     rawpeer_close(&stranger.raw);
     let_go();
     after_lane();
-    ck_assert_uint_eq(frontend.n_never_selected, 0); /* and teardown() looks for memory */
+    ck_assert_uint_eq(frontend.n_unauthenticated, 0); /* and teardown() looks for memory */
     ask(&other, "/fl.v1.Identity/Join", &another);
     after_lane();
     ck_assert_uint_eq(heard(&other, "grpc-status=0"), 1);

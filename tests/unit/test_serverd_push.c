@@ -124,7 +124,7 @@ static void setup(void)
     srv = (struct fl_serverd){
         .frontend = &frontend, .conf = conf, .own = own, .state_dir = own->state_dir};
     frontend = (struct fl_frontend){.srv = &srv, .slots = &slot, .n_slots = 1};
-    ck_assert_int_eq(fl_recycled_create(srv.state_dir, &frontend.spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_create(srv.state_dir, &frontend.recycled, NULL), FL_OK);
     ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
     ck_assert_int_eq(fl_worker_thread_create("io", &srv.io, NULL), FL_OK);
     methods[0] =
@@ -182,7 +182,7 @@ static void teardown(void)
     ck_assert(fl_list_is_empty(&frontend.pushes));
     ck_assert_ptr_null(slot.push);
     ck_assert_uint_eq(budget.used, 0);
-    fl_recycled_free(frontend.spares);
+    fl_recycled_free(frontend.recycled);
     free(slot.units);
     fl_buf_done(&body);
     fl_serverd_conf_free(own);
@@ -433,7 +433,7 @@ START_TEST(a_full_disk_takes_the_files_that_are_kept_for_later)
 {
     leave_upload("a");
     leave_upload("b");
-    ck_assert_int_eq(fl_recycled_collect(frontend.spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(frontend.recycled, NULL), FL_OK);
     n_written = 0;
     fail_write = 2;
     fail_code = FL_ENOSPC;
@@ -441,7 +441,7 @@ START_TEST(a_full_disk_takes_the_files_that_are_kept_for_later)
     settle();
     ck_assert_str_eq(heard, "stored;");
     ck_assert_uint_eq(on_disk(), size);
-    ck_assert_uint_eq(fl_recycled_count(frontend.spares), 0);
+    ck_assert_uint_eq(fl_recycled_count(frontend.recycled), 0);
 }
 END_TEST
 

@@ -124,11 +124,12 @@ START_TEST(a_second_welcome_ends_the_session_and_what_is_under_way)
     go(session_event_plan(7, 1, NULL));
     session_trace_skip(&world);
     go(session_event_welcome(5000));
-    TRACE("[    0] < welcome\n"
-          "        > disconnect: the server broke the protocol: Welcome in state PUSHING\n"
-          "        > cancel push 7/1\n"
-          "          PUSHING -> OFFLINE: the server broke the protocol: Welcome in state PUSHING, "
-          "again in 1171 ms\n");
+    TRACE(
+        "[    0] < welcome\n"
+        "        > disconnect: protocol error of the server: unexpected Welcome in state PUSHING\n"
+        "        > cancel push 7/1\n"
+        "          PUSHING -> OFFLINE: protocol error of the server: unexpected Welcome in state "
+        "PUSHING, reconnecting in 1171 ms\n");
 }
 END_TEST
 

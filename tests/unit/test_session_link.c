@@ -26,7 +26,7 @@ START_TEST(heartbeats_go_out_every_interval_and_silence_ends_the_session)
           "        > heartbeat\n"
           "[24000] < tick\n"
           "        > disconnect: the server is silent\n"
-          "          READY -> OFFLINE: the server is silent, again in 1171 ms\n");
+          "          READY -> OFFLINE: the server is silent, reconnecting in 1171 ms\n");
 }
 END_TEST
 
@@ -38,7 +38,8 @@ START_TEST(a_server_that_does_not_answer_hello_is_left)
     session_trace_tick(&world);
     TRACE("[30000] < tick\n"
           "        > disconnect: the server does not answer hello\n"
-          "          GREETING -> OFFLINE: the server does not answer hello, again in 1171 ms\n");
+          "          GREETING -> OFFLINE: the server does not answer hello, reconnecting in 1171 "
+          "ms\n");
 }
 END_TEST
 
@@ -60,7 +61,7 @@ START_TEST(a_session_that_stands_resets_the_back_off)
     at(world.now_ms + 60000);
     lose("reset by peer");
     TRACE("[74695] < disconnected\n"
-          "          READY -> OFFLINE: connection lost: reset by peer, again in 811 ms\n");
+          "          READY -> OFFLINE: connection lost: reset by peer, reconnecting in 811 ms\n");
     ck_assert_uint_eq(world.now_ms, 74695);
 }
 END_TEST
@@ -78,8 +79,8 @@ START_TEST(a_refusal_with_a_time_is_waited_out)
     lose("closed");
     TRACE("[    0] < refused\n"
           "        > disconnect\n"
-          "        > notice: refused: full; asking again in 11 s\n"
-          "          GREETING -> OFFLINE: refused: full, again in 11311 ms\n"
+          "        > notice: refused: full; reconnecting in 11 s\n"
+          "          GREETING -> OFFLINE: refused: full, reconnecting in 11311 ms\n"
           "[    0] < disconnected\n");
     /* For systemctl status: a refusal is not a lost connection. */
     ck_assert_str_eq(fl_session_offline_reason(world.session), "refused: full");
@@ -134,8 +135,8 @@ START_TEST(the_end_of_the_federation_ends_the_client)
     go(event);
     TRACE("[    0] < drain\n"
           "        > disconnect\n"
-          "          READY -> STOPPED: the federation is over: all rounds are done\n"
-          "        > exit 0: the federation is over: all rounds are done\n");
+          "          READY -> STOPPED: the federation has finished: all rounds are done\n"
+          "        > exit 0: the federation has finished: all rounds are done\n");
 }
 END_TEST
 
@@ -149,12 +150,13 @@ START_TEST(a_draining_server_is_left_for_the_time_it_names)
     go(event);
     TRACE("[    0] < drain\n"
           "        > disconnect\n"
-          "        > notice: drained: restart; asking again in 5562 ms\n"
-          "          REPORTED -> OFFLINE: drained: restart, again in 5562 ms\n");
+          "        > notice: the server is draining: restart; reconnecting in 5562 ms\n"
+          "          REPORTED -> OFFLINE: the server is draining: restart, reconnecting in 5562 "
+          "ms\n");
     rejoin();
     go(session_event_task(7, 1, false, NULL));
     TRACE("[ 5562] < task 7/1\n"
-          "          READY -> REPORTED: the result is kept of 7/1\n"
+          "          READY -> REPORTED: result pending of 7/1\n"
           "        > report 7/1\n");
 }
 END_TEST
@@ -172,7 +174,7 @@ START_TEST(a_connection_that_is_refused_is_a_refusal)
     session_trace_skip(&world);
     go(refused_certificate());
     TRACE("[    0] < disconnected\n"
-          "          CONNECTING -> OFFLINE: certificate expired, again in 0 ms\n"
+          "          CONNECTING -> OFFLINE: certificate expired, reconnecting in 0 ms\n"
           "          OFFLINE -> STOPPED: certificate expired\n"
           "        > exit 1: certificate expired\n");
 }
@@ -189,8 +191,8 @@ START_TEST(a_client_that_stays_asks_within_the_longest_wait_after_a_refused_conn
     session_trace_skip(&world);
     go(refused_certificate());
     TRACE("[    0] < disconnected\n"
-          "        > notice: certificate expired; asking again in 7774 ms\n"
-          "          CONNECTING -> OFFLINE: certificate expired, again in 7774 ms\n");
+          "        > notice: certificate expired; reconnecting in 7774 ms\n"
+          "          CONNECTING -> OFFLINE: certificate expired, reconnecting in 7774 ms\n");
 }
 END_TEST
 
@@ -263,7 +265,7 @@ START_TEST(what_kept_a_client_away_is_over_and_it_asks_at_once)
     go(session_event(FL_CEV_RETRY));
     go(session_event(FL_CEV_RETRY));
     TRACE("[    0] < retry\n"
-          "          OFFLINE -> CONNECTING: the wait is cut short\n"
+          "          OFFLINE -> CONNECTING: retrying early\n"
           "        > connect\n"
           "[    0] < retry\n");
 }
@@ -293,8 +295,8 @@ START_TEST(stopping_ends_what_is_under_way_and_keeps_the_result)
     TRACE("[    0] < stop\n"
           "        > cancel push 7/1\n"
           "        > disconnect\n"
-          "          PUSHING -> STOPPED: asked to stop\n"
-          "        > exit 0: asked to stop\n"
+          "          PUSHING -> STOPPED: stopped by a signal\n"
+          "        > exit 0: stopped by a signal\n"
           "[    0] < stop\n");
 }
 END_TEST
@@ -308,8 +310,8 @@ START_TEST(stopping_while_offline_stops_training)
     go(session_event(FL_CEV_STOP));
     TRACE("[    0] < stop\n"
           "        > cancel train 7/1\n"
-          "          OFFLINE -> STOPPED: asked to stop\n"
-          "        > exit 0: asked to stop\n");
+          "          OFFLINE -> STOPPED: stopped by a signal\n"
+          "        > exit 0: stopped by a signal\n");
 }
 END_TEST
 
@@ -356,14 +358,14 @@ START_TEST(a_client_stays_when_all_rounds_are_done_and_takes_part_in_more)
     session_trace_tick(&world);
     go(session_event_task(8, 1, false, NULL));
     TRACE("[    0] < drain\n"
-          "        > notice: all rounds are done; staying connected, for more rounds or until the "
-          "server is gone\n"
+          "        > notice: all rounds are done; staying connected for more rounds, or until the "
+          "server stops\n"
           "          READY -> DONE: all rounds are done\n"
           "[    0] < drain\n"
           "[ 5000] < tick\n"
           "        > heartbeat\n"
           "[ 5000] < task 8/1\n"
-          "          DONE -> READY: the server goes on with 8/1\n"
+          "          DONE -> READY: the server continues with 8/1\n"
           "          READY -> FETCHING: task 8/1\n"
           "        > fetch 8/1\n");
 }
@@ -377,8 +379,8 @@ START_TEST(the_loss_of_a_finished_server_is_a_reason_to_ask_soon)
     session_trace_skip(&world);
     lose("reset by peer");
     TRACE("[3600000] < disconnected\n"
-          "        > notice: connection lost: reset by peer; asking again in 1171 ms\n"
-          "          DONE -> OFFLINE: connection lost: reset by peer, again in 1171 ms\n");
+          "        > notice: connection lost: reset by peer; reconnecting in 1171 ms\n"
+          "          DONE -> OFFLINE: connection lost: reset by peer, reconnecting in 1171 ms\n");
 }
 END_TEST
 
@@ -411,8 +413,8 @@ START_TEST(what_is_under_way_ends_with_the_federation)
     go(all_done());
     TRACE("[    0] < drain\n"
           "        > cancel train 7/1\n"
-          "        > notice: all rounds are done; staying connected, for more rounds or until the "
-          "server is gone\n"
+          "        > notice: all rounds are done; staying connected for more rounds, or until the "
+          "server stops\n"
           "          TRAINING -> DONE: all rounds are done\n");
 }
 END_TEST

@@ -28,7 +28,8 @@ static void expect_end(struct fl_session_effects effects, const char *why)
 START_TEST(a_task_whose_plan_finds_no_memory_is_asked_for_in_the_next_session)
 {
     join();
-    expect_end(step_without_memory(session_event_task(7, 1, true, "10")), "no memory for a Task");
+    expect_end(step_without_memory(session_event_task(7, 1, true, "10")),
+               "out of memory for a Task");
     rejoin();
     go(session_event_task(7, 1, true, "10"));
     ck_assert_int_eq(fl_session_state(world.session), FL_SESSION_FETCHING);
@@ -38,7 +39,7 @@ END_TEST
 START_TEST(a_plan_that_finds_no_memory_is_asked_for_in_the_next_session)
 {
     join_and_report();
-    expect_end(step_without_memory(session_event_plan(7, 1, "10")), "no memory for a Plan");
+    expect_end(step_without_memory(session_event_plan(7, 1, "10")), "out of memory for a Plan");
     rejoin();
     go(session_event_task(7, 1, true, "10")); /* The result is still held. */
     ck_assert_int_eq(fl_session_state(world.session), FL_SESSION_PUSHING);

@@ -105,10 +105,10 @@ START_TEST(training_goes_on_without_a_connection_and_is_reported_after_it)
     go(session_event_welcome(5000));
     go(session_event_task(7, 1, false, NULL));
     TRACE("[ 2000] < disconnected\n"
-          "          TRAINING -> OFFLINE: connection lost: reset by peer, again in 1171 ms\n"
+          "          TRAINING -> OFFLINE: connection lost: reset by peer, reconnecting in 1171 ms\n"
           "[ 2500] < trained 7/1\n"
           "[ 3171] < tick\n"
-          "          OFFLINE -> CONNECTING: the wait is over\n"
+          "          OFFLINE -> CONNECTING: the pause has ended\n"
           "        > connect\n"
           "[ 3171] < connected\n"
           "          CONNECTING -> GREETING: connected\n"
@@ -116,7 +116,7 @@ START_TEST(training_goes_on_without_a_connection_and_is_reported_after_it)
           "[ 3171] < welcome\n"
           "          GREETING -> READY: welcome\n"
           "[ 3171] < task 7/1\n"
-          "          READY -> REPORTED: the result is kept of 7/1\n"
+          "          READY -> REPORTED: result pending of 7/1\n"
           "        > report 7/1\n");
 }
 END_TEST
@@ -152,7 +152,7 @@ START_TEST(a_result_on_disk_is_reported_after_a_restart)
           "[    0] < welcome\n"
           "          GREETING -> READY: welcome\n"
           "[    0] < task 7/1\n"
-          "          READY -> REPORTED: the result is kept of 7/1\n"
+          "          READY -> REPORTED: result pending of 7/1\n"
           "        > report 7/1\n"
           "          REPORTED -> PUSHING: plan 7/1\n"
           "        > push 7/1 10\n");
@@ -167,7 +167,7 @@ START_TEST(another_rounds_task_cancels_training)
     go(session_event_task(8, 1, false, NULL));
     go(session_event_key(FL_CEV_TRAINED, 7, 1));
     TRACE("[    0] < task 8/1\n"
-          "          TRAINING -> READY: the server goes on with 8/1\n"
+          "          TRAINING -> READY: the server continues with 8/1\n"
           "        > cancel train 7/1\n"
           "          READY -> FETCHING: task 8/1\n"
           "        > fetch 8/1\n"
@@ -186,7 +186,7 @@ START_TEST(another_attempts_task_drops_the_old_result)
           "        > push 7/1\n"
           "[    0] < task 7/2\n"
           "        > cancel push 7/1\n"
-          "          PUSHING -> READY: the server goes on with 7/2\n"
+          "          PUSHING -> READY: the server continues with 7/2\n"
           "        > drop 7/1\n"
           "          READY -> FETCHING: task 7/2\n"
           "        > fetch 7/2\n");
@@ -292,11 +292,11 @@ START_TEST(a_push_that_fails_for_a_while_is_tried_again)
     session_trace_tick(&world);
     go(session_event_failed(FL_CEV_PUSH_FAILED, 7, 1, "no such grant", true));
     TRACE("[    0] < push failed 7/1\n"
-          "          pushing 7/1 failed: unavailable, again in 1171 ms\n"
+          "          pushing 7/1 failed: unavailable, retrying in 1171 ms\n"
           "[ 1171] < tick\n"
           "        > push 7/1 10\n"
           "[ 1171] < push failed 7/1\n"
-          "          pushing 7/1 failed: unavailable, again in 2346 ms\n"
+          "          pushing 7/1 failed: unavailable, retrying in 2346 ms\n"
           "[ 3517] < tick\n"
           "        > push 7/1 10\n"
           "[ 3517] < push failed 7/1\n"
@@ -336,7 +336,7 @@ START_TEST(a_fetch_that_fails_for_a_while_is_tried_again)
     session_trace_tick(&world);
     go(session_event_failed(FL_CEV_FETCH_FAILED, 7, 1, "the round is over", true));
     TRACE("[    0] < fetch failed 7/1\n"
-          "          fetching 7/1 failed: unavailable, again in 1171 ms\n"
+          "          fetching 7/1 failed: unavailable, retrying in 1171 ms\n"
           "[ 1171] < tick\n"
           "        > fetch 7/1\n"
           "[ 1171] < fetch failed 7/1\n"
@@ -448,7 +448,7 @@ START_TEST(an_evaluation_that_fails_is_told_in_the_session_that_asked_for_it)
           "[    0] < evaluate\n"
           "        > evaluate 6/0\n"
           "[    0] < disconnected\n"
-          "          READY -> OFFLINE: connection lost: gone, again in 1171 ms\n"
+          "          READY -> OFFLINE: connection lost: gone, reconnecting in 1171 ms\n"
           "[    0] < evaluate failed 6/0\n");
 }
 END_TEST
@@ -515,7 +515,7 @@ START_TEST(a_plan_for_what_is_not_kept_is_answered)
     join();
     go(session_event_plan(3, 0, "11"));
     TRACE("[    0] < plan 3/0\n"
-          "        > failed 3/0: nothing is kept of this round\n");
+          "        > failed 3/0: no result of this round\n");
 }
 END_TEST
 
@@ -526,7 +526,7 @@ START_TEST(a_plan_after_a_reconnect_finds_the_kept_result)
     rejoin();
     go(session_event_plan(7, 1, "11"));
     TRACE("[ 1171] < plan 7/1\n"
-          "          READY -> REPORTED: the result is kept of 7/1\n"
+          "          READY -> REPORTED: result pending of 7/1\n"
           "          REPORTED -> PUSHING: plan 7/1\n"
           "        > push 7/1 11\n");
 }

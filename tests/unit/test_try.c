@@ -190,12 +190,12 @@ START_TEST(parts_that_are_done_are_found_to_be)
     trial_open(&x, "nn_trainer", NULL, LONG);
     trial_train(&x);
     fl__try_parts(&x.t);
-    trial_says(&x, "ok        part pull: zeros change nothing, and what is no zero moves");
+    trial_says(&x, "ok        part pull: zeros change nothing, and other values change");
     trial_says(&x, "ok        part gradient: zeros change nothing");
     trial_says(&x, "ok        part drift: zeros change nothing");
-    trial_says(&x, "ok        part pfedme: carried out; what it changes was not looked at\n");
+    trial_says(&x, "ok        part pfedme: carried out; its effect was not checked\n");
     trial_says(&x, "ok        part per_fedavg: carried out");
-    trial_says(&x, "not tried part mixup: it needs what other clients offer");
+    trial_says(&x, "not tried part mixup: it needs data summaries of other clients");
     ck_assert_uint_eq(x.t.report.n[FL_TRY_FAILED], 0);
     trial_done(&x);
 }
@@ -208,7 +208,7 @@ START_TEST(a_part_that_is_declared_and_not_done_is_found)
     trial_open(&x, "fake_trainer", "good", LONG);
     trial_train(&x);
     fl__try_parts(&x.t);
-    trial_says(&x, "FAILED    part pull: expected that it moves the model, found the same one");
+    trial_says(&x, "FAILED    part pull: expected that it changes the model, found the same model");
     trial_says(&x, "FAILED    part gradient: expected");
     trial_says(&x, "FAILED    part drift: expected");
     ck_assert_uint_eq(x.t.report.n[FL_TRY_FAILED], 3);
@@ -237,8 +237,8 @@ START_TEST(parts_of_a_training_that_cannot_be_repeated_are_only_carried_out)
     trial_train(&x);
     x.t.repeatable = false;
     fl__try_parts(&x.t);
-    trial_says(&x, "ok        part pull: carried out; what it changes was not looked at, as a "
-                   "training cannot be repeated");
+    trial_says(&x, "ok        part pull: carried out; its effect was not checked, because a "
+                   "training is not repeatable");
     ck_assert_uint_eq(x.t.report.n[FL_TRY_FAILED], 0);
     trial_done(&x);
 }
@@ -251,7 +251,7 @@ START_TEST(a_part_that_nobody_asks_for_is_worth_a_warning)
     trial_open(&x, "fake_trainer", "odd_part", LONG);
     trial_train(&x);
     fl__try_parts(&x.t);
-    trial_says(&x, "warning   part fly: no solver asks for a part of that name");
+    trial_says(&x, "warning   part fly: no solver uses a part of that name");
     trial_done(&x);
 }
 END_TEST
@@ -277,7 +277,7 @@ static const struct {
 } cancels[] = {
     {"waits", "ok        cancel: answered after "},
     {"done_late", "ok        cancel: answered after "}, /* it was on its way */
-    {"good", " epochs were over before a training could be cancelled"},
+    {"good", " epochs ended before a training could be cancelled"},
     {"exits", "FAILED    cancel: expected 'canceled' or 'done', found: "},
 };
 
@@ -309,7 +309,7 @@ START_TEST(one_that_does_not_hear_cancel_fails_and_no_more_is_asked_of_it)
                    "killed, as it did not "
                    "answer 'cancel' within 100 ms");
     fl__try_cancel(&x.t);
-    trial_says(&x, "not tried cancel: the program does not run any more");
+    trial_says(&x, "not tried cancel: the program is no longer running");
     trial_done(&x);
 }
 END_TEST
@@ -346,7 +346,7 @@ START_TEST(a_model_of_which_no_shape_can_be_changed_is_not_tried)
     ck_assert_int_eq(fl_layout_finish(layout, NULL), FL_OK);
     x.t.layout = layout;
     fl__try_shape(&x.t);
-    trial_says(&x, "not tried other model: no tensor's shape can be changed");
+    trial_says(&x, "not tried other model: no tensor has a shape that can be changed");
     trial_done(&x);
     fl_layout_free(layout);
 }
@@ -421,10 +421,10 @@ START_TEST(a_good_program_is_good_with_all_that_it_declares)
     trial_says(&x, "ok        model: units=2 tensors=4 parameters=259 accepted");
     trial_says(&x, "ok        train: steps=7 samples=103 loss=");
     trial_says(&x, "ok        repeatable: the same task with the same seed made the same model");
-    trial_says(&x, "ok        unknown field: a task with one is carried out");
+    trial_says(&x, "ok        unknown field: a task with an unknown field is carried out");
     trial_says(&x, "ok        adapt: correct=");
     trial_says(&x, "not tried offer: it needs the options of a federation");
-    trial_says(&x, "ok        bye: it ended with exit code 0");
+    trial_says(&x, "ok        bye: exited with code 0");
     trial_says(&x, "\ngood: ");
     all_done(&x);
 }
@@ -434,7 +434,7 @@ static const struct {
     const char *mode;
     const char *says;
 } faults[] = {
-    {"nan", "FAILED    train: expected finite numbers, found others in unit 'fc2' of the trained"},
+    {"nan", "FAILED    train: expected finite numbers, found others in layer 'fc2' of the trained"},
     {"fails_start", "cannot start: no GPU is left"},
     {"refuses", "FAILED    model: the server's model is not the one of"},
     {"diverges", "FAILED    train: "},

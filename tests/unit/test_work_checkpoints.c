@@ -53,7 +53,7 @@ START_TEST(every_rule_keeps_its_own_and_says_so)
     ck_assert_str_eq(list(100000), "0 every\n2 every\n4 newest, best, every\n");
     rig.fed.retention = (struct fl_retention){.keep = 1};
     ck_assert_str_eq(list(4000),
-                     "0 goes with the next round\n2 goes with the next round\n4 newest\n");
+                     "0 removed with the next round\n2 removed with the next round\n4 newest\n");
     ck_assert_int_eq(fl_checkpoints_prune(&rig.fed, 4, 4000, NULL), FL_OK);
     ck_assert_str_eq(list(4000), "4 newest\n");
 }
@@ -74,7 +74,7 @@ START_TEST(a_held_checkpoint_stays_until_it_is_released)
     work_rig_rounds(&rig, 2, 4);
     ck_assert_str_eq(list(0), "1 held: by the operator\n3 newest\n4 newest\n");
     ck_assert_int_eq(fl_checkpoints_unpin(&rig.fed, 1, NULL), FL_OK);
-    ck_assert_str_eq(list(0), "1 goes with the next round\n3 newest\n4 newest\n");
+    ck_assert_str_eq(list(0), "1 removed with the next round\n3 newest\n4 newest\n");
     work_rig_rounds(&rig, 5, 5);
     ck_assert_str_eq(list(0), "4 newest\n5 newest\n");
 }
@@ -86,7 +86,7 @@ START_TEST(only_what_is_there_is_held_or_released)
 
     work_rig_rounds(&rig, 1, 1);
     ck_assert_int_eq(fl_checkpoints_pin(&rig.fed, 7, 5, &err), FL_ENOENT);
-    ck_assert_ptr_nonnull(strstr(err.msg, "no checkpoint of round 7 is kept"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "round 7 has no checkpoint"));
     ck_assert_int_eq(fl_checkpoints_unpin(&rig.fed, 1, NULL), FL_ENOENT);
 }
 END_TEST

@@ -224,7 +224,7 @@ START_TEST(an_old_file_that_cannot_be_removed_is_logged_and_the_round_stands)
     ck_assert_int_eq(mkdir(rig_path(path, "mixtures/000009.mix"), 0700), 0);
     work_rig_rounds(&rig, 2, 2);
     ck_assert(has_round(2));
-    ck_assert_ptr_nonnull(strstr(rig.logged, "old checkpoints cannot be removed, ignoring: "));
+    ck_assert_ptr_nonnull(strstr(rig.logged, "old checkpoints could not be removed, ignoring: "));
 }
 END_TEST
 

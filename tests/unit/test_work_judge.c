@@ -92,7 +92,7 @@ START_TEST(a_vector_of_the_server_is_not_zero_under_the_settings_it_was_made_und
     ck_assert_int_eq(judge(4, file(0, MEANING), false, &err), FL_OK);
     ck_assert_str_eq(logged, "");
     ck_assert_int_eq(judge(4, file(1, MEANING), false, &err), FL_EVERSION);
-    ck_assert_ptr_nonnull(strstr(err.msg, "the checkpoint of round 4 holds no 'velocity'"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "checkpoint of round 4: vector 'velocity' is missing"));
     ck_assert_ptr_nonnull(strstr(err.msg, "another version of the server wrote it"));
     ck_assert_ptr_null(strstr(err.msg, "--recover"));
     ck_assert_str_eq(logged, "");
@@ -109,12 +109,13 @@ START_TEST(a_vector_of_the_server_begins_as_zero_behind_a_change)
 
     runs("fedavgm", 0);
     ck_assert_int_eq(judge(4, file(1, OTHER), false, NULL), FL_OK);
-    ck_assert_ptr_nonnull(strstr(logged, "which is zero: it was made under other settings"));
+    ck_assert_ptr_nonnull(
+        strstr(logged, "is missing and starts at zero: it was made under other settings"));
     (void)snprintf(want, sizeof(want), "%d ", (int)FL_LOG_NOTICE);
     ck_assert_int_eq(strncmp(logged, want, strlen(want)), 0);
     /* Of a version that did not say it: nobody knows, so somebody should look. */
     ck_assert_int_eq(judge(4, file(1, NULL), false, NULL), FL_OK);
-    ck_assert_ptr_nonnull(strstr(logged, "does not say under which settings"));
+    ck_assert_ptr_nonnull(strstr(logged, "does not record the settings"));
     (void)snprintf(want, sizeof(want), "%d ", (int)FL_LOG_WARNING);
     ck_assert_int_eq(strncmp(logged, want, strlen(want)), 0);
 }
@@ -138,9 +139,9 @@ START_TEST(a_vector_that_goes_with_the_clients_is_zero_only_where_both_begin_ane
 
     runs("scaffold", 0);
     ck_assert_int_eq(judge(6, file(1, MEANING), false, &err), FL_EVERSION);
-    ck_assert_ptr_nonnull(strstr(err.msg, "'fl-serverd --recover CONFIG' goes on from the model"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "'fl-serverd --recover CONFIG' resumes from the model"));
     /* The way out is not cut off. */
-    ck_assert_ptr_nonnull(strstr(err.msg, "another state_dir begins at the beginning"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "another state_dir starts from scratch"));
     /* Other settings are no reason: clients keep their part through those. */
     ck_assert_int_eq(judge(6, file(1, OTHER), false, NULL), FL_EVERSION);
     ck_assert_int_eq(judge(6, file(1, NULL), false, NULL), FL_EVERSION);
@@ -149,7 +150,7 @@ START_TEST(a_vector_that_goes_with_the_clients_is_zero_only_where_both_begin_ane
     ck_assert_int_eq(judge(6, file(1, MEANING), false, NULL), FL_EVERSION);
     fed.line.kept_since = 6;
     ck_assert_int_eq(judge(6, file(1, MEANING), false, NULL), FL_OK);
-    ck_assert_ptr_nonnull(strstr(logged, "what the server and clients keep begins anew there"));
+    ck_assert_ptr_nonnull(strstr(logged, "the state of server and clients is reset there"));
 }
 END_TEST
 
@@ -243,7 +244,7 @@ START_TEST(where_a_checkpoint_names_no_personal_models_clients_go_on_from_their_
     runs("fedmcsa", 0);
     ck_assert_int_eq(join(3, ""), FL_OK);
     ck_assert_ptr_null(committed.mixtures);
-    ck_assert_ptr_nonnull(strstr(logged, "clients go on from their own models"));
+    ck_assert_ptr_nonnull(strstr(logged, "clients resume from their own"));
     /* Where they began anew, nothing is missing. */
     logged[0] = '\0';
     fed.line.kept_since = 3;

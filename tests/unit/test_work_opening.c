@@ -146,7 +146,7 @@ START_TEST(a_damaged_checkpoint_is_passed_over_and_its_rounds_are_run_again)
     ck_assert_uint_eq(rig.resume.committed, 2);
     ck_assert_uint_eq(rig.progress.totals.round, 2);
     ck_assert_double_eq_tol(work_rig_theta(&rig), 2, 1e-9);
-    ck_assert(says("going back to round 2, the newest with a record and a good checkpoint"));
+    ck_assert(says("resuming from round 2, the newest with a record and a good checkpoint"));
     /* For a person to look at, and never in the way of the round that comes again. */
     ck_assert(work_rig_there("models/round-000004.safetensors.bad-1"));
     work_rig_rounds(&rig, 3, 4);
@@ -171,7 +171,7 @@ START_TEST(an_error_of_reading_says_nothing_about_a_file_and_changes_nothing)
     ck_assert_int_eq(chmod(path, 0600), 0);
     rig_regain_root();
     ck_assert_int_eq(rv, FL_EPERM);
-    ck_assert_ptr_nonnull(strstr(err.msg, "the checkpoint of round 2 was not read, and is left"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "checkpoint of round 2: could not be read, leaving it"));
     work_rig_open(&rig, "fedavg");
     ck_assert_uint_eq(rig.resume.committed, 2);
 }
@@ -185,12 +185,12 @@ START_TEST(without_any_good_checkpoint_the_way_out_is_named)
     damage(1);
     remove_file("models/round-000000.safetensors");
     ck_assert_int_eq(work_rig_try(&rig, "fedavg", &err), FL_ESTATE);
-    ck_assert_ptr_nonnull(strstr(err.msg, "'fl-serverd --recover CONFIG' goes on from the newest"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "'fl-serverd --recover CONFIG' resumes from the newest"));
     ck_assert_ptr_nonnull(strstr(err.msg, "the newest file is of round 1"));
     work_rig_close(&rig);
     remove_file("models/round-000001.safetensors");
     ck_assert_int_eq(work_rig_try(&rig, "fedavg", &err), FL_ESTATE);
-    ck_assert_ptr_nonnull(strstr(err.msg, "it holds none"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "no checkpoint found in"));
 }
 END_TEST
 
@@ -212,7 +212,7 @@ START_TEST(an_older_database_in_its_place_is_told)
     work_rig_open(&rig, "fedavg");
     ck_assert_uint_eq(rig.resume.committed, 2);
     ck_assert_double_eq_tol(work_rig_theta(&rig), 2, 1e-9);
-    ck_assert(says("there are checkpoints up to round 4, but the state database ends at round 2"));
+    ck_assert(says("checkpoints exist up to round 4, but the state database ends at round 2"));
 }
 END_TEST
 
@@ -241,7 +241,7 @@ START_TEST(a_checkpoint_that_lacks_a_vector_of_these_settings_ends_it)
                      FL_OK);
     work_rig_close(&rig);
     ck_assert_int_eq(work_rig_try(&rig, "fedavgm", &err), FL_EVERSION);
-    ck_assert_ptr_nonnull(strstr(err.msg, "the checkpoint of round 2 holds no 'velocity'"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "checkpoint of round 2: vector 'velocity' is missing"));
     work_rig_close(&rig);
     /* Another algorithm goes on from the model alone. */
     work_rig_open(&rig, "fedavg");
@@ -262,7 +262,7 @@ START_TEST(mixtures_that_a_checkpoint_names_and_that_are_gone_make_it_a_bad_one)
     remove_file("mixtures/000002.mix");
     work_rig_open(&rig, "fedmcsa");
     ck_assert_uint_eq(rig.resume.committed, 1);
-    ck_assert(says("going back to round 1"));
+    ck_assert(says("resuming from round 1, the newest"));
 }
 END_TEST
 
@@ -294,8 +294,8 @@ START_TEST(behind_an_older_round_what_goes_with_the_clients_begins_anew)
     ck_assert_double_eq_tol(work_rig_theta(&rig), 2, 1e-9);
     ck_assert_double_eq_tol(work_rig_state(&rig), 0, 1e-9);
     ck_assert_uint_gt(rig.fed.line.kept_number, kept);
-    ck_assert(says("what solver 'scaffold' keeps on the server and on clients begins anew"));
-    ck_assert(says("theirs is of up to 1 rounds later"));
+    ck_assert(says("solver 'scaffold': the state of server and clients is reset"));
+    ck_assert(says("client state is up to 1 rounds newer"));
 }
 END_TEST
 
@@ -331,13 +331,15 @@ START_TEST(a_change_is_told_with_what_follows_from_it)
     select_client(3);
     work_rig_close(&rig);
     work_rig_open(&rig, "fedavgm");
-    ck_assert(says("configuration changed: algorithm 'scaffold' -> 'fedavgm', from round 3 on"));
-    ck_assert(says("round 3: attempt 1 is dropped with 0 accepted updates, which were made under "
-                   "other settings; attempt 2 is the next"));
-    ck_assert(says("the checkpoint of round 2, from before the change, stays until 'flctl release "
-                   "--round 2'"));
-    ck_assert(says("what clients keep between rounds begins anew"));
-    ck_assert(says("holds no 'velocity', which is zero: it was made under other settings"));
+    ck_assert(
+        says("configuration changed: algorithm 'scaffold' -> 'fedavgm', effective from round 3"));
+    ck_assert(says("round 3: attempt 1 discarded with 0 accepted updates, which were made under "
+                   "other settings; attempt 2 is next"));
+    ck_assert(says("the checkpoint of round 2, from before the change, is pinned until 'flctl "
+                   "release --round 2'"));
+    ck_assert(says("state of the solver on the server and on clients is reset"));
+    ck_assert(
+        says("vector 'velocity' is missing and starts at zero: it was made under other settings"));
     work_rig_close(&rig);
     work_rig_open(&rig, "fedavgm");
     ck_assert_str_eq(strstr(rig.logged, "changed") != NULL ? rig.logged : "", "");
@@ -350,7 +352,7 @@ START_TEST(offers_are_asked_for_again_when_they_would_be_others)
     work_rig_rounds(&rig, 1, 1);
     work_rig_close(&rig);
     work_rig_open(&rig, "fedavg");
-    ck_assert(says("what clients told of their data is removed"));
+    ck_assert(says("data summaries of the clients are removed, they are requested again"));
 }
 END_TEST
 
@@ -376,8 +378,9 @@ START_TEST(a_model_file_is_ignored_once_there_is_a_model)
     open_with_file("");
     ck_assert_str_eq(rig.logged, "");
     open_with_file("/models/a.safetensors");
-    ck_assert(says("model.file '/models/a.safetensors' is ignored: the state folder has a model "
-                   "already, of round 1"));
+    ck_assert(
+        says("model.file '/models/a.safetensors' is ignored: the state folder already has a model, "
+             "of round 1"));
 }
 END_TEST
 
@@ -386,7 +389,7 @@ START_TEST(a_rebuilt_database_that_does_not_know_its_settings_is_told)
     folder_of("fedavg", 1);
     rig_sql("DELETE FROM setting; UPDATE federation SET meaning = NULL");
     work_rig_open(&rig, "fedavg");
-    ck_assert(says("under which settings the model was made is not known"));
+    ck_assert(says("the settings that the model was made under are unknown"));
 }
 END_TEST
 

@@ -55,13 +55,13 @@ START_TEST(the_next_opening_goes_back_to_the_round_that_was_asked_for)
     begin("fedavg", 4);
     line = rig.fed.line.number;
     ck_assert_int_eq(ask(2, false), FL_OK);
-    ck_assert(says("the operator wants the federation to go back to round 2"));
+    ck_assert(says("rollback to round 2 requested by the operator"));
     again("fedavg");
     ck_assert_uint_eq(rig.resume.committed, 2);
     ck_assert_double_eq_tol(work_rig_theta(&rig), 2, 1e-9);
     ck_assert_uint_gt(rig.fed.line.number, line);
     ck_assert(says("rolled back to round 2: rounds 3 to 4 are abandoned; the checkpoint of round 4 "
-                   "stays beside the others until 'flctl release --round 4'"));
+                   "is kept until 'flctl release --round 4'"));
     again("fedavg");
     ck_assert_uint_eq(rig.resume.committed, 2);
     ck_assert_str_eq(rig.logged, "");
@@ -73,7 +73,7 @@ START_TEST(only_a_round_behind_which_there_is_something_is_gone_back_to)
     begin("fedavg", 3);
     ck_assert_int_eq(ask(7, false), FL_ENOENT);
     ck_assert_ptr_nonnull(
-        strstr(err.msg, "no such round is committed; kept are rounds 3, 2, 1, 0"));
+        strstr(err.msg, "no such round is committed; rounds with a checkpoint: 3, 2, 1, 0"));
     ck_assert_int_eq(ask(3, false), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "it is the last one"));
     again("fedavg");
@@ -85,7 +85,7 @@ START_TEST(of_many_kept_rounds_the_newest_are_named_and_the_others_counted)
 {
     begin("fedavg", 20);
     ck_assert_int_eq(ask(99, false), FL_ENOENT);
-    ck_assert_ptr_nonnull(strstr(err.msg, "kept are rounds 20, 19, "));
+    ck_assert_ptr_nonnull(strstr(err.msg, "rounds with a checkpoint: 20, 19, "));
     ck_assert_ptr_nonnull(strstr(err.msg, ", 5 and 5 more"));
 }
 END_TEST
@@ -98,11 +98,12 @@ START_TEST(a_checkpoint_that_is_not_kept_or_damaged_is_refused)
     rig.fed.retention.keep = 2;
     ck_assert_int_eq(fl_checkpoints_prune(&rig.fed, 3, 0, NULL), FL_OK);
     ck_assert_int_eq(ask(1, false), FL_ENOENT);
-    ck_assert_ptr_nonnull(strstr(err.msg, "its checkpoint is not kept; kept are rounds 3, 2"));
+    ck_assert_ptr_nonnull(
+        strstr(err.msg, "its checkpoint was removed by retention; rounds with a checkpoint: 3, 2"));
     (void)rig_path(path, "models/round-000002.safetensors");
     rig_damage(path, rig_size(path) - 8, 8);
     ck_assert_int_eq(ask(2, false), FL_ENOENT);
-    ck_assert_ptr_nonnull(strstr(err.msg, "cannot go back to round 2"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "rollback to round 2 refused"));
 }
 END_TEST
 
@@ -118,7 +119,7 @@ START_TEST(a_checkpoint_without_a_vector_that_is_needed_is_refused)
                      FL_OK);
     ck_assert_int_eq(ask(2, false), FL_ENOENT);
     ck_assert_ptr_nonnull(
-        strstr(err.msg, "its checkpoint holds no 'velocity', which 'fedavgm' goes on from"));
+        strstr(err.msg, "its checkpoint lacks 'velocity', which 'fedavgm' resumes from"));
     ck_assert_int_eq(ask(1, false), FL_OK);
 }
 END_TEST
@@ -128,13 +129,12 @@ START_TEST(what_both_sides_keep_begins_anew_and_that_has_to_be_wanted)
     begin("scaffold", 3);
     ck_assert_int_eq(ask(1, false), FL_ESTATE);
     ck_assert_ptr_nonnull(strstr(err.msg, "clients and the server keep state between rounds"));
-    ck_assert_ptr_nonnull(strstr(err.msg, "with --force it begins anew on both sides"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "use --force to reset it on both sides"));
     ck_assert_int_eq(ask(1, true), FL_OK);
     again("scaffold");
     ck_assert_uint_eq(rig.resume.committed, 1);
     ck_assert_double_eq_tol(work_rig_state(&rig), 0, 1e-9);
-    ck_assert(says("what the solver keeps on the server and what clients keep between rounds "
-                   "begins anew"));
+    ck_assert(says("state of the solver on the server and on clients is reset"));
 }
 END_TEST
 
@@ -149,7 +149,7 @@ START_TEST(the_open_attempt_goes_with_the_rounds)
     ck_assert_int_eq(fl_store_put_selection(rig.fed.store, &selection, NULL), FL_OK);
     ck_assert_int_eq(ask(1, false), FL_OK);
     again("fedavg");
-    ck_assert(says("round 4: attempt 2 is dropped with 1 accepted updates"));
+    ck_assert(says("round 4: attempt 2 discarded with 1 accepted updates"));
 }
 END_TEST
 
@@ -162,8 +162,8 @@ START_TEST(a_checkpoint_that_went_since_it_was_asked_for_leaves_the_federation_a
     ck_assert_int_eq(unlink(rig_path(path, "models/round-000001.safetensors")), 0);
     again("fedavg");
     ck_assert_uint_eq(rig.resume.committed, 3);
-    ck_assert(says("its checkpoint is not kept; kept are rounds 3, 2, 0; the federation goes on as "
-                   "it was"));
+    ck_assert(says("its checkpoint was removed by retention; rounds with a checkpoint: 3, 2, 0; "
+                   "rollback cancelled, the federation is unchanged"));
     again("fedavg");
     ck_assert_str_eq(rig.logged, "");
 }

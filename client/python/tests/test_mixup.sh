@@ -56,14 +56,14 @@ ctl mix rounds --json >"$dir/mix.json"
 equal "both respond in all rounds" True "$(json 'all(r["responders"] == 2 for r in d)' <"$dir/mix.json")"
 equal "the loss falls" True "$(json 'd[-1]["train_loss"] < d[0]["train_loss"]' <"$dir/mix.json")"
 for c in one two; do
-  has_line "$c tells of its data" "$dir/$c.log" "told the server of the data: 100 bytes"
+  has_line "$c tells of its data" "$dir/$c.log" "sent the data summary: 100 bytes"
   check "$c mixes with the three means of the other, and not with its own" in_log "$c" "mixed with 3"
 done
 stop mix
 
 federation silent "policy: fedmix"
 client closed 3 "offers: no"
-wait_for "who does not offer is refused" in_log closed "does not say 'offers: yes'"
+wait_for "who does not offer is refused" in_log closed "does not allow that ('offers: yes')"
 stop silent
 
 federation bend "policy: per_fedavg, variant: hf, alpha: 0.05"
