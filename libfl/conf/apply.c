@@ -1,4 +1,7 @@
-/* A tree of YAML nodes put into option tables, and the reference made from the same tables. */
+/*
+ * Puts a tree of YAML nodes into option tables, and writes the reference from the same tables.
+ * Start-up and reload only. Does not parse YAML (yaml.c) or single values (optval.c).
+ */
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +10,7 @@
 
 #include "libfl/conf/conf_impl.h"
 
-/* Does the place of the node say its key, as "--set server.seed" does? */
+/* True when the place of the node contains its key, as "--set server.seed" does. */
 static bool place_has_key(const char *place, const char *path)
 {
     size_t n = strlen(place);
@@ -17,8 +20,8 @@ static bool place_has_key(const char *place, const char *path)
 }
 
 /* "place: key 'path': " and the text; the place is that of `node`. */
-static int say(const struct fl_conf_node *node, const char *path, const char *text,
-               struct fl_err *err)
+static int error_at_node(const struct fl_conf_node *node, const char *path, const char *text,
+                         struct fl_err *err)
 {
     char place[FL_ERR_BUF_SIZE];
     bool key = path[0] != '\0';
@@ -37,7 +40,7 @@ int fl_conf_error(const struct fl_conf_node *node, struct fl_err *err, const cha
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    return say(node, fl_conf_path(node), text, err);
+    return error_at_node(node, fl_conf_path(node), text, err);
 }
 
 /* The unknown entry stands on its own line, so the message has that line and the map's key. */
@@ -47,10 +50,10 @@ static int unknown_entry(const struct fl_conf_node *map, size_t i, const char *c
     struct fl_err bare = {0};
 
     (void)fl__opt_unknown("key", fl_conf_key(map, i), known, n, &bare);
-    return say(fl_conf_at(map, i), fl_conf_path(map), bare.msg, err);
+    return error_at_node(fl_conf_at(map, i), fl_conf_path(map), bare.msg, err);
 }
 
-static bool listed(const char *const *names, const char *name)
+static bool key_is_listed(const char *const *names, const char *name)
 {
     for (; names != NULL && *names != NULL; names++) {
         if (strcmp(*names, name) == 0) {
@@ -86,7 +89,7 @@ int fl_conf_only(const struct fl_conf_node *map, const char *const *known, struc
     int rv = check_map(map, err);
 
     for (i = 0; rv == FL_OK && i < fl_conf_size(map); i++) {
-        if (!listed(known, fl_conf_key(map, i))) {
+        if (!key_is_listed(known, fl_conf_key(map, i))) {
             rv = fl_findings_keep(map->doc->all,
                                   unknown_entry(map, i, known, count_names(known), err), err);
         }
@@ -207,7 +210,7 @@ static int check_required(const struct fl_conf_doc *doc, const struct fl_conf_no
         if ((spec->flags & (unsigned)FL_OPT_REQUIRED) == 0 || (spec->flags & optional) != 0 ||
             fl_options_given(options, spec) || fl_conf_get(map, spec->name) != NULL)
         {
-            continue; /* One that is there and wrong has its finding. */
+            continue; /* A key that is present and invalid has its own finding. */
         }
         (void)fl__opt_describe(spec, want, sizeof(want));
         if (map != NULL) {
@@ -240,7 +243,7 @@ int fl__conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map
         const char *key = fl_conf_key(map, i);
         const struct fl_opt_spec *spec = fl__opt_find(specs, key);
 
-        if (listed(others, key)) {
+        if (key_is_listed(others, key)) {
             continue;
         }
         rv = spec != NULL ? apply_one(fl_conf_at(map, i), spec, options, err)
@@ -259,7 +262,7 @@ int fl_conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
 /* --- reference --- */
 
 /* A cell of a Markdown table: '|' would end it. */
-static int add_cell(struct fl_buf *out, const char *text)
+static int reference_add_cell(struct fl_buf *out, const char *text)
 {
     int rv = fl_buf_add(out, " ", 1);
 
@@ -316,7 +319,7 @@ static void range_cell(const struct fl_opt_spec *spec, char *out, size_t size)
     }
 }
 
-static int add_row(const struct fl_opt_spec *spec, const char *prefix, struct fl_buf *out)
+static int reference_add_row(const struct fl_opt_spec *spec, const char *prefix, struct fl_buf *out)
 {
     bool required = (spec->flags & (unsigned)FL_OPT_REQUIRED) != 0;
     bool has_prefix = prefix != NULL && prefix[0] != '\0';
@@ -332,11 +335,11 @@ static int add_row(const struct fl_opt_spec *spec, const char *prefix, struct fl
     }
     range_cell(spec, range, sizeof(range));
     rv = fl_buf_add(out, "|", 1);
-    rv = rv == FL_OK ? add_cell(out, name) : rv;
-    rv = rv == FL_OK ? add_cell(out, type_name(spec->type)) : rv;
-    rv = rv == FL_OK ? add_cell(out, required ? "required" : def) : rv;
-    rv = rv == FL_OK ? add_cell(out, range) : rv;
-    rv = rv == FL_OK ? add_cell(out, spec->help != NULL ? spec->help : "") : rv;
+    rv = rv == FL_OK ? reference_add_cell(out, name) : rv;
+    rv = rv == FL_OK ? reference_add_cell(out, type_name(spec->type)) : rv;
+    rv = rv == FL_OK ? reference_add_cell(out, required ? "required" : def) : rv;
+    rv = rv == FL_OK ? reference_add_cell(out, range) : rv;
+    rv = rv == FL_OK ? reference_add_cell(out, spec->help != NULL ? spec->help : "") : rv;
     return rv == FL_OK ? fl_buf_add(out, "\n", 1) : rv;
 }
 
@@ -345,7 +348,7 @@ int fl_conf_reference(const struct fl_opt_spec *specs, const char *prefix, struc
     int rv = FL_OK;
 
     for (; rv == FL_OK && specs->name != NULL; specs++) {
-        rv = add_row(specs, prefix, out);
+        rv = reference_add_row(specs, prefix, out);
     }
     return rv;
 }

@@ -2,8 +2,8 @@
 #define FL_CONF_CONF_IMPL_H
 
 /*
- * Shared between the files of this room only. Messages made here are bare: the caller
- * says where.
+ * Shared between the files of libfl/conf only. Messages made here have no place: the caller adds
+ * it.
  */
 
 #include "libfl/base/buf.h"
@@ -22,7 +22,7 @@ struct fl__opt_pair {
     char *key, *value;
 };
 
-/* What stands in a field: as its public type, but ours to change. */
+/* The value of a field: as its public type, but writable by us. */
 union fl__opt_field {
     bool flag;
     int choice;
@@ -54,7 +54,7 @@ struct fl_options {
 /* --- what stands in a field; all zero: nothing --- */
 
 size_t fl__field_size(enum fl_opt_type type);
-/* Free what it holds and make it all zero. */
+/* Frees the value of the field and makes it all zero. */
 void fl__field_clear(const struct fl_opt_spec *spec, union fl__opt_field *field);
 /*
  * Append an item of a list, or put a key of a map: copies. FL_ELIMIT with FL__OPT_ITEMS_MAX;
@@ -96,8 +96,8 @@ void fl__options_clear(struct fl_options *options, const struct fl_opt_spec *spe
 /* --- the tree of a file; made in yaml.c, changed in edit.c, read through tree.c --- */
 
 /*
- * A configuration is written by people: these are far above any real one, and keep what
- * a hostile or wrong file can make us hold to tens of MiB.
+ * Configuration files are written by hand: these limits are far above any real file, and bound the
+ * memory for a hostile or wrong file to tens of MiB.
  */
 #define FL__CONF_MAX_BYTES   (1u << 20)
 #define FL__CONF_MAX_DEPTH   32
@@ -106,7 +106,7 @@ void fl__options_clear(struct fl_options *options, const struct fl_opt_spec *spe
 #define FL__CONF_MAX_KEY     255
 #define FL__CONF_MAX_PATH    1023
 
-/* A place beside the document's own file, owned by the document. */
+/* A place other than the document's own file, owned by the document. */
 struct fl__conf_place {
     struct fl__conf_place *next;
     char text[];
@@ -133,7 +133,7 @@ struct fl_conf_doc {
     struct fl_conf_node *nodes;
     size_t n_nodes;
     struct fl__conf_place *places;
-    struct fl_findings *all; /* the caller's; NULL: the first error ends the reading */
+    struct fl_findings *all; /* the caller's; NULL: reading stops at the first error */
 };
 
 /*
@@ -145,8 +145,8 @@ FL_MUST_CHECK int fl__conf_build(struct fl_conf_doc *doc, const void *data, size
 /* An empty document, FL_ENOMEM. */
 FL_MUST_CHECK int fl__conf_new(const char *name, struct fl_conf_doc **ret);
 /*
- * A node that stands nowhere yet; `parent` (NULL: the root) and `key` (of an item: NULL, it
- * comes last) make its path. FL_ELIMIT: one more than FL__CONF_MAX_NODES, FL_ENOMEM.
+ * A node that is not in the tree yet; `parent` (NULL: the root) and `key` (of an item: NULL, it is
+ * appended) make its path. FL_ELIMIT: more than FL__CONF_MAX_NODES, FL_ENOMEM.
  */
 FL_MUST_CHECK int fl__conf_node(struct fl_conf_doc *doc, enum fl_conf_kind kind,
                                 const struct fl_conf_node *parent, const char *key,
@@ -154,9 +154,9 @@ FL_MUST_CHECK int fl__conf_node(struct fl_conf_doc *doc, enum fl_conf_kind kind,
 /* Make it the last entry or item of its parent; copies the key. FL_ENOMEM. */
 FL_MUST_CHECK int fl__conf_attach(struct fl_conf_node *parent, const char *key,
                                   struct fl_conf_node *node);
-/* Where an entry stands, n when it is not there. */
+/* The index of an entry, n when it does not exist. */
 size_t fl__conf_index(const struct fl_conf_node *map, const char *key);
-/* "file:line: " or what stands for it. Returns `out`. */
+/* "file:line: " or the place that replaces it. Returns `out`. */
 const char *fl__conf_at(const struct fl_conf_node *node, char *out, size_t size);
 
 /* As fl_conf_apply(); rows with one of the flags in `optional` need not be given. */

@@ -12,7 +12,7 @@ struct list {
     size_t len; /* of `out` */
 };
 
-static bool same(const struct fl_conf_node *a, const struct fl_conf_node *b)
+static bool same_node(const struct fl_conf_node *a, const struct fl_conf_node *b)
 {
     size_t i;
 
@@ -29,14 +29,14 @@ static bool same(const struct fl_conf_node *a, const struct fl_conf_node *b)
         const struct fl_conf_node *other =
             fl_conf_kind(a) == FL_CONF_MAP ? fl_conf_get(b, fl_conf_key(a, i)) : fl_conf_at(b, i);
 
-        if (!same(fl_conf_at(a, i), other)) {
+        if (!same_node(fl_conf_at(a, i), other)) {
             return false;
         }
     }
     return true;
 }
 
-static void name(struct list *list, const char *section, const char *key)
+static void add_name_of_change(struct list *list, const char *section, const char *key)
 {
     char text[512];
     const char *const *x;
@@ -58,29 +58,29 @@ static void name(struct list *list, const char *section, const char *key)
     }
 }
 
-static void compare(struct list *list, const char *section, const struct fl_conf_node *before,
-                    const struct fl_conf_node *now);
+static void compare_maps(struct list *list, const char *section, const struct fl_conf_node *before,
+                         const struct fl_conf_node *now);
 
 static void compare_entry(struct list *list, const char *section, const char *key,
                           const struct fl_conf_node *before, const struct fl_conf_node *now)
 {
     const struct fl_conf_node *either = now != NULL ? now : before;
 
-    if (same(before, now)) {
+    if (same_node(before, now)) {
         return;
     }
     if (section[0] == '\0' && fl_conf_kind(either) == FL_CONF_MAP &&
         (before == NULL || now == NULL || fl_conf_kind(before) == fl_conf_kind(now)))
     {
-        compare(list, key, before, now);
+        compare_maps(list, key, before, now);
     } else {
-        name(list, section, key);
+        add_name_of_change(list, section, key);
     }
 }
 
 /* A mapping that is not given (NULL) has no keys. */
-static void compare(struct list *list, const char *section, const struct fl_conf_node *before,
-                    const struct fl_conf_node *now)
+static void compare_maps(struct list *list, const char *section, const struct fl_conf_node *before,
+                         const struct fl_conf_node *now)
 {
     size_t i;
 
@@ -104,6 +104,6 @@ size_t fl_conf_differ(const struct fl_conf_node *before, const struct fl_conf_no
     struct list list = {.except = except, .out = out, .size = size};
 
     out[0] = '\0';
-    compare(&list, "", before, now);
+    compare_maps(&list, "", before, now);
     return list.n;
 }

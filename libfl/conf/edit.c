@@ -45,14 +45,14 @@ static int copy_place(struct fl_conf_doc *doc, struct fl_conf_node *to,
     return to->place != NULL ? FL_OK : FL_ENOMEM;
 }
 
-/* Collections inside each other, at most FL__CONF_MAX_DEPTH: 0 for a scalar. */
-static size_t levels(const struct fl_conf_node *node)
+/* Depth of nested collections, at most FL__CONF_MAX_DEPTH: 0 for a scalar. */
+static size_t tree_depth(const struct fl_conf_node *node)
 {
     size_t most = 0;
     size_t i;
 
     for (i = 0; i < node->n; i++) {
-        size_t n = levels(node->all[i]);
+        size_t n = tree_depth(node->all[i]);
 
         most = n > most ? n : most;
     }
@@ -108,7 +108,7 @@ struct change {
 };
 
 FL_PRINTF(2, 3)
-static int refuse(const struct change *c, const char *fmt, ...)
+static int edit_error(const struct change *c, const char *fmt, ...)
 {
     char place[FL_ERR_BUF_SIZE];
     char text[FL_ERR_BUF_SIZE];
@@ -121,9 +121,9 @@ static int refuse(const struct change *c, const char *fmt, ...)
                       text);
 }
 
-static int failed(const struct change *c, int rv)
+static int edit_failed(const struct change *c, int rv)
 {
-    return rv == FL_ELIMIT ? refuse(c, "more than %d values in one file", FL__CONF_MAX_NODES)
+    return rv == FL_ELIMIT ? edit_error(c, "more than %d values in one file", FL__CONF_MAX_NODES)
                            : fl_err_set(c->err, rv, "%s", fl_strerror(rv));
 }
 
@@ -138,14 +138,14 @@ static int put_entry(const struct change *c, struct fl_conf_node *map, const cha
         return FL_OK;
     }
     if (map->n >= FL__CONF_MAX_ENTRIES) {
-        return refuse(c, "more than %d entries in one section", FL__CONF_MAX_ENTRIES);
+        return edit_error(c, "more than %d entries in one section", FL__CONF_MAX_ENTRIES);
     }
-    return fl__conf_attach(map, key, node) == FL_OK ? FL_OK : failed(c, FL_ENOMEM);
+    return fl__conf_attach(map, key, node) == FL_OK ? FL_OK : edit_failed(c, FL_ENOMEM);
 }
 
-/* The section `key` of `map`, made when it is missing or has nothing in it. */
-static int enter(const struct change *c, struct fl_conf_node *map, const char *key,
-                 struct fl_conf_node **ret)
+/* The section `key` of `map`, created when it is missing or empty. */
+static int enter_section(const struct change *c, struct fl_conf_node *map, const char *key,
+                         struct fl_conf_node **ret)
 {
     size_t i = fl__conf_index(map, key);
     struct fl_conf_node *node = i < map->n ? map->all[i] : NULL;
@@ -153,15 +153,15 @@ static int enter(const struct change *c, struct fl_conf_node *map, const char *k
     int rv;
 
     if (node != NULL && node->kind != FL_CONF_MAP && !node->null) {
-        return refuse(c, "'%s' is %s (%s), nothing can be set below it", node->path,
-                      node->kind == FL_CONF_SEQ ? "a list" : "a single value",
-                      fl__conf_at(node, place, sizeof(place)));
+        return edit_error(c, "'%s' is %s (%s), nothing can be set below it", node->path,
+                          node->kind == FL_CONF_SEQ ? "a list" : "a single value",
+                          fl__conf_at(node, place, sizeof(place)));
     }
     if (node == NULL || node->kind != FL_CONF_MAP) {
         rv = fl__conf_node(c->doc, FL_CONF_MAP, map, key, &node);
         rv = rv == FL_OK ? copy_place(c->doc, node, c->value) : rv;
         if (rv != FL_OK) {
-            return failed(c, rv);
+            return edit_failed(c, rv);
         }
         rv = put_entry(c, map, key, node);
         if (rv != FL_OK) {
@@ -172,7 +172,7 @@ static int enter(const struct change *c, struct fl_conf_node *map, const char *k
     return FL_OK;
 }
 
-/* The next key of a path into `out`; NULL: it is no key. */
+/* Copies the next key of a path into `out`; NULL: invalid key. */
 static const char *next_key(const char *path, char out[FL__CONF_MAX_KEY + 1])
 {
     size_t n = strcspn(path, ".");
@@ -199,7 +199,7 @@ int fl_conf_put(struct fl_conf_doc *doc, const char *path, const struct fl_conf_
     struct fl_conf_node *node = NULL;
     char key[FL__CONF_MAX_KEY + 1];
     const char *rest = path;
-    size_t below = levels(value);
+    size_t below = tree_depth(value);
     size_t depth = 1;
     int rv = FL_OK;
 
@@ -207,22 +207,22 @@ int fl_conf_put(struct fl_conf_doc *doc, const char *path, const struct fl_conf_
     for (;; depth++) {
         rest = next_key(rest, key);
         if (rest == NULL) {
-            return refuse(&c, "expected keys joined by dots, such as server.rounds, found '%.80s'",
-                          path);
+            return edit_error(
+                &c, "expected keys joined by dots, such as server.rounds, found '%.80s'", path);
         }
         if (depth + below > FL__CONF_MAX_DEPTH) {
-            return refuse(&c, "nested deeper than %d levels", FL__CONF_MAX_DEPTH);
+            return edit_error(&c, "nested deeper than %d levels", FL__CONF_MAX_DEPTH);
         }
         if (*rest == '\0') {
             break;
         }
-        rv = enter(&c, map, key, &map);
+        rv = enter_section(&c, map, key, &map);
         if (rv != FL_OK) {
             return rv;
         }
     }
     rv = copy_tree(doc, value, map, key, &node);
-    return rv == FL_OK ? put_entry(&c, map, key, node) : failed(&c, rv);
+    return rv == FL_OK ? put_entry(&c, map, key, node) : edit_failed(&c, rv);
 }
 
 void fl_conf_drop(struct fl_conf_doc *doc, const char *path)
@@ -248,7 +248,7 @@ void fl_conf_drop(struct fl_conf_doc *doc, const char *path)
     (void)memmove(map->all + i, map->all + i + 1, (map->n - i) * sizeof(struct fl_conf_node *));
 }
 
-/* Nothing of it stands on a line. */
+/* Removes the line numbers: the text is not from a file. */
 static void forget_lines(const struct fl_conf_doc *doc)
 {
     struct fl_conf_node *node;

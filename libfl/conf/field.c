@@ -62,7 +62,7 @@ void fl__field_clear(const struct fl_opt_spec *spec, union fl__opt_field *field)
 }
 
 /* Room for one item more, and for the end of a list of texts. */
-static int grow(const struct fl_opt_spec *spec, union fl__opt_field *field)
+static int field_grow(const struct fl_opt_spec *spec, union fl__opt_field *field)
 {
     void *list;
 
@@ -77,7 +77,7 @@ static int grow(const struct fl_opt_spec *spec, union fl__opt_field *field)
     return FL_OK;
 }
 
-static int put_text(union fl__opt_field *field, const char *text)
+static int field_put_text(union fl__opt_field *field, const char *text)
 {
     char *copy = fl_str_dup(text);
 
@@ -116,7 +116,7 @@ static int put_pair(union fl__opt_field *field, const char *key, const char *val
 int fl__field_put(const struct fl_opt_spec *spec, union fl__opt_field *field, const char *key,
                   const char *text, int64_t number)
 {
-    int rv = grow(spec, field);
+    int rv = field_grow(spec, field);
 
     if (rv != FL_OK) {
         return rv;
@@ -125,7 +125,7 @@ int fl__field_put(const struct fl_opt_spec *spec, union fl__opt_field *field, co
         return put_pair(field, key, text);
     }
     if (spec->type == FL_OPT_STRING_LIST) {
-        return put_text(field, text);
+        return field_put_text(field, text);
     }
     field->items.list.ints[field->items.n++] = number;
     return FL_OK;

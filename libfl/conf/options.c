@@ -1,3 +1,7 @@
+/*
+ * Structs bound by option tables: defaults, setting from text, lists and maps, and printing.
+ * Read-only after filling, then any thread. Reads no YAML (apply.c).
+ */
 #include "libfl/conf/options.h"
 
 #include <inttypes.h>
@@ -23,14 +27,15 @@ const struct fl_opt_spec *fl__opt_find(const struct fl_opt_spec *specs, const ch
     return NULL;
 }
 
-/* --- fields --- */
+/* Replaces the value of the field, marked as given or not, and frees the old one. */
 
 static char *field_at(const struct fl_options *options, const struct fl_opt_spec *spec)
 {
     return options->values + spec->offset;
 }
 
-static union fl__opt_field load(const struct fl_options *options, const struct fl_opt_spec *spec)
+static union fl__opt_field load_defaults(const struct fl_options *options,
+                                         const struct fl_opt_spec *spec)
 {
     union fl__opt_field field = {.u = 0};
 
@@ -38,8 +43,8 @@ static union fl__opt_field load(const struct fl_options *options, const struct f
     return field;
 }
 
-static void store(struct fl_options *options, const struct fl_opt_spec *spec,
-                  const union fl__opt_field *field)
+static void store_number(struct fl_options *options, const struct fl_opt_spec *spec,
+                         const union fl__opt_field *field)
 {
     (void)memcpy(field_at(options, spec), field, fl__field_size(spec->type));
 }
@@ -53,17 +58,17 @@ static void set_given(struct fl_options *options, const struct fl_opt_spec *spec
 }
 
 /* Put another value into the field, given or not, and free the one that is there. */
-static void replace(struct fl_options *options, const struct fl_opt_spec *spec,
-                    const union fl__opt_field *fresh, bool given)
+static void replace_field(struct fl_options *options, const struct fl_opt_spec *spec,
+                          const union fl__opt_field *fresh, bool given)
 {
-    union fl__opt_field old = load(options, spec);
+    union fl__opt_field old = load_defaults(options, spec);
 
     fl__field_clear(spec, &old);
-    store(options, spec, fresh);
+    store_number(options, spec, fresh);
     set_given(options, spec, given);
 }
 
-/* --- reading text --- */
+/* Adds one "key=value" or "value" of a comma list, cut from `part` in place. */
 
 static int add_item(const struct fl_opt_spec *spec, union fl__opt_field *field, const char *key,
                     const char *text, struct fl_err *err)
@@ -85,8 +90,8 @@ static int add_item(const struct fl_opt_spec *spec, union fl__opt_field *field, 
 }
 
 /* One "key=value" or "value" of a comma list, cut out of `part` in place. */
-static int add_part(const struct fl_opt_spec *spec, union fl__opt_field *field, char *part,
-                    struct fl_err *err)
+static int add_list_item(const struct fl_opt_spec *spec, union fl__opt_field *field, char *part,
+                         struct fl_err *err)
 {
     char *equals = NULL;
     size_t len;
@@ -124,15 +129,15 @@ static int set_list(const struct fl_opt_spec *spec, union fl__opt_field *field, 
         if (comma != NULL) {
             *comma = '\0';
         }
-        rv = add_part(spec, field, part, err);
+        rv = add_list_item(spec, field, part, err);
         part = comma != NULL ? comma + 1 : NULL;
     }
     free(copy);
     return rv;
 }
 
-static void take_number(const struct fl_opt_spec *spec, const struct fl__opt_number *number,
-                        union fl__opt_field *ret)
+static void option_take_number(const struct fl_opt_spec *spec, const struct fl__opt_number *number,
+                               union fl__opt_field *ret)
 {
     switch (spec->type) {
     case FL_OPT_BOOL:
@@ -178,7 +183,7 @@ static int read_value(const struct fl_opt_spec *spec, const char *text, union fl
         return rv;
     }
     if (spec->type != FL_OPT_STRING) {
-        take_number(spec, &number, fresh);
+        option_take_number(spec, &number, fresh);
         return FL_OK;
     }
     if (text[0] == '\0' && (spec->flags & (unsigned)FL_OPT_REQUIRED) != 0) {
@@ -198,22 +203,22 @@ int fl__options_set(struct fl_options *options, const struct fl_opt_spec *spec, 
         fl__field_clear(spec, &fresh);
         return rv;
     }
-    replace(options, spec, &fresh, true);
+    replace_field(options, spec, &fresh, true);
     return FL_OK;
 }
 
 int fl__options_add(struct fl_options *options, const struct fl_opt_spec *spec, const char *key,
                     const char *text, struct fl_err *err)
 {
-    union fl__opt_field field = load(options, spec);
+    union fl__opt_field field = load_defaults(options, spec);
     union fl__opt_field fresh = {.items = {{NULL}, 0}};
     int rv;
 
     FL_REQUIRE(fl__opt_is_list(spec->type));
     if (fl_options_given(options, spec)) {
         rv = add_item(spec, &field, key, text, err);
-        /* The list may have moved even when there was no memory for its item. */
-        store(options, spec, &field);
+        /* A given value replaces the default as a whole. */
+        store_number(options, spec, &field);
         return rv;
     }
     /* What is given replaces the default as a whole. */
@@ -222,7 +227,7 @@ int fl__options_add(struct fl_options *options, const struct fl_opt_spec *spec, 
         fl__field_clear(spec, &fresh);
         return rv;
     }
-    replace(options, spec, &fresh, true);
+    replace_field(options, spec, &fresh, true);
     return FL_OK;
 }
 
@@ -230,13 +235,13 @@ void fl__options_clear(struct fl_options *options, const struct fl_opt_spec *spe
 {
     const union fl__opt_field none = {.items = {{NULL}, 0}};
 
-    replace(options, spec, &none, true);
+    replace_field(options, spec, &none, true);
 }
 
-/* --- the whole table --- */
+/* Creates the options with all fields zero; texts are not set yet. */
 
-/* Fields all zero, which for a text is none yet. */
-static int make(const struct fl_opt_spec *specs, struct fl_options **ret)
+/* A default that its own row rejects is a bug in the table. */
+static int options_make(const struct fl_opt_spec *specs, struct fl_options **ret)
 {
     struct fl_options *options;
     size_t size;
@@ -272,7 +277,7 @@ int fl_options_create(const struct fl_opt_spec *specs, struct fl_options **ret)
 {
     struct fl_options *options = NULL;
     size_t i;
-    int rv = make(specs, &options);
+    int rv = options_make(specs, &options);
 
     for (i = 0; rv == FL_OK && i < options->n; i++) {
         union fl__opt_field fresh = {.items = {{NULL}, 0}};
@@ -288,7 +293,7 @@ int fl_options_create(const struct fl_opt_spec *specs, struct fl_options **ret)
         }
         /* A default that its own row refuses is a bug in the table. */
         FL_REQUIRE(rv == FL_OK || rv == FL_ENOMEM);
-        replace(options, &specs[i], &fresh, false);
+        replace_field(options, &specs[i], &fresh, false);
     }
     if (rv != FL_OK) {
         fl_options_free(options);
@@ -302,15 +307,15 @@ int fl_options_copy(const struct fl_options *from, struct fl_options **ret)
 {
     struct fl_options *options = NULL;
     size_t i;
-    int rv = make(from->specs, &options);
+    int rv = options_make(from->specs, &options);
 
     for (i = 0; rv == FL_OK && i < from->n; i++) {
         const struct fl_opt_spec *spec = &from->specs[i];
-        const union fl__opt_field field = load(from, spec);
+        const union fl__opt_field field = load_defaults(from, spec);
         union fl__opt_field fresh;
 
         rv = fl__field_copy(spec, &field, &fresh);
-        replace(options, spec, &fresh, from->given[i]);
+        replace_field(options, spec, &fresh, from->given[i]);
     }
     if (rv != FL_OK) {
         fl_options_free(options);
@@ -328,7 +333,7 @@ void fl_options_free(struct fl_options *options)
         return;
     }
     for (i = 0; i < options->n; i++) {
-        union fl__opt_field field = load(options, &options->specs[i]);
+        union fl__opt_field field = load_defaults(options, &options->specs[i]);
 
         fl__field_clear(&options->specs[i], &field);
     }
@@ -349,7 +354,7 @@ bool fl_options_given(const struct fl_options *options, const struct fl_opt_spec
 const char *fl_options_show(const struct fl_options *options, const struct fl_opt_spec *spec,
                             char *out, size_t size)
 {
-    const union fl__opt_field field = load(options, spec);
+    const union fl__opt_field field = load_defaults(options, spec);
     const struct fl__opt_number number = {
         .i = spec->type == FL_OPT_BOOL ? field.flag : field.i, .f = field.f, .u = field.u};
     size_t used = 0;

@@ -121,8 +121,8 @@ FL_MUST_CHECK int fl_options_copy(const struct fl_options *from, struct fl_optio
 void fl_options_free(struct fl_options *options);
 const struct fl_opt_spec *fl_options_specs(const struct fl_options *options);
 /*
- * The struct that the table binds, as long as the options are there: what is set later is seen
- * through the same pointer, so a text or list is read again then.
+ * The struct that the table binds, valid as long as the options: later changes are visible through
+ * the same pointer, so read a text or list again after a change.
  */
 const void *fl_options_values(const struct fl_options *options);
 

@@ -1,6 +1,6 @@
 /*
- * Single values of options: text to number, number to text, and the words for what was
- * expected. No memory is taken here.
+ * Single values of options: text to number, number to text, and the description of the expected
+ * form. Pure functions without allocation, any thread.
  */
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "libfl/base/str.h"
 #include "libfl/conf/conf_impl.h"
 
-/* Enough of a wrong value to recognise it in the message. */
+/* Enough of an invalid value to recognise it in the message. */
 #define FOUND_MAX 96
 
 /* What the types with a unit are stored in. */
@@ -78,7 +78,7 @@ static bool has_range(const struct fl_opt_spec *spec)
     return spec->min < 0.0 || spec->min > 0.0 || spec->max < 0.0 || spec->max > 0.0;
 }
 
-static const char *bound(const struct fl_opt_spec *spec, double value, char *out, size_t size)
+static const char *bound_text(const struct fl_opt_spec *spec, double value, char *out, size_t size)
 {
     struct fl__opt_number number = {.u = value > 0.0 ? (uint64_t)value : 0};
 
@@ -97,12 +97,12 @@ const char *fl__opt_range(const struct fl_opt_spec *spec, char *out, size_t size
     if (!has_range(spec)) {
         (void)snprintf(out, size, "%s", "");
     } else if (isinf(spec->max)) {
-        (void)snprintf(out, size, "at least %s", bound(spec, spec->min, lo, sizeof(lo)));
+        (void)snprintf(out, size, "at least %s", bound_text(spec, spec->min, lo, sizeof(lo)));
     } else if (isinf(spec->min)) {
-        (void)snprintf(out, size, "at most %s", bound(spec, spec->max, hi, sizeof(hi)));
+        (void)snprintf(out, size, "at most %s", bound_text(spec, spec->max, hi, sizeof(hi)));
     } else {
-        (void)snprintf(out, size, "%s to %s", bound(spec, spec->min, lo, sizeof(lo)),
-                       bound(spec, spec->max, hi, sizeof(hi)));
+        (void)snprintf(out, size, "%s to %s", bound_text(spec, spec->min, lo, sizeof(lo)),
+                       bound_text(spec, spec->max, hi, sizeof(hi)));
     }
     return out;
 }
@@ -256,7 +256,7 @@ int fl__opt_parse(const struct fl_opt_spec *spec, const char *text, struct fl__o
         value = (double)number.i;
         break;
     case FL_OPT_FLOAT:
-        /* strtod also takes hexadecimal, which nobody means here. */
+        /* strtod also accepts hexadecimal, which no configuration uses. */
         good = strspn(text, "0123456789+-.eE") == strlen(text) &&
                fl_str_to_double(text, &number.f) == FL_OK;
         value = number.f;

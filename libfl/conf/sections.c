@@ -1,3 +1,7 @@
+/*
+ * Configuration files as a list of sections, each bound to a struct: reading, locating a key for
+ * messages, and the reference. Start-up and reload only.
+ */
 #include "libfl/conf/sections.h"
 
 #include <stdlib.h>
@@ -63,7 +67,7 @@ static int read_section(struct fl_conf_file *file, size_t i, const char *const *
                           file->options[i], err);
 }
 
-static int make_file(const struct fl_conf_section *sections, struct fl_conf_file **ret)
+static int conf_file_make(const struct fl_conf_section *sections, struct fl_conf_file **ret)
 {
     struct fl_conf_file *file;
     size_t n = 0;
@@ -100,7 +104,7 @@ int fl_conf_read(const char *path, const struct fl_conf_section *sections,
                  struct fl_conf_file **ret, struct fl_err *err)
 {
     struct fl_conf_file *file = NULL;
-    int rv = make_file(sections, &file);
+    int rv = conf_file_make(sections, &file);
 
     if (rv != FL_OK) {
         return rv;
@@ -125,7 +129,7 @@ int fl_conf_read_map(const struct fl_conf_doc *doc, const struct fl_conf_node *m
                      unsigned optional, void *base, struct fl_conf_file **ret, struct fl_err *err)
 {
     struct fl_conf_file *file = NULL;
-    int rv = make_file(sections, &file);
+    int rv = conf_file_make(sections, &file);
 
     if (rv != FL_OK) {
         return rv;

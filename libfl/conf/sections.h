@@ -3,11 +3,11 @@
 
 /*
  * A configuration file whose sections fill structs. A daemon lists its sections once; reader,
- * checker, reference and whatever else walks all settings go through that list.
+ * checker and reference use that list.
  *
  * Ownership: a struct fl_conf_file owns the tree of the file and the structs of the sections.
- * Errors: FL_ECONF with "file:line: key 'a.b': what was expected, what was found".
- * Threading: read-only once it was read.
+ * Errors: FL_ECONF with "file:line: key 'a.b': what was expected, what was found". Threading:
+ * read-only once it was read.
  */
 
 #include "libfl/conf/yaml.h"
@@ -50,7 +50,7 @@ FL_MUST_CHECK int fl_conf_read_map(const struct fl_conf_doc *doc, const struct f
                                    const struct fl_conf_section *sections,
                                    const char *const *others, unsigned optional, void *base,
                                    struct fl_conf_file **ret, struct fl_err *err);
-/* What `base` points to goes too. */
+/* Frees the structs that `base` points to, too. */
 void fl_conf_file_free(struct fl_conf_file *file);
 const struct fl_conf_doc *fl_conf_file_doc(const struct fl_conf_file *file);
 /* The mapping that was read: the root of a file; NULL: it was not given. */
@@ -59,13 +59,13 @@ const struct fl_conf_node *fl_conf_file_map(const struct fl_conf_file *file);
 const struct fl_options *fl_conf_file_options(const struct fl_conf_file *file, size_t i);
 
 /*
- * Where the key of a field stands in the file, for messages: the section, or the whole file, when
- * it is not given. `field` points into a section's struct.
+ * The node of a field's key in the file, for messages: the section, or the whole file, when the key
+ * is not given. `field` points into a section's struct.
  */
 const struct fl_conf_node *fl_conf_field(const struct fl_conf_file *file, const void *field);
 /*
- * What is wrong is what that key says: puts file, line and key before the message of `err` and
- * keeps the code; returns `rv`. FL_ENOMEM is nobody's and stays as it is.
+ * Attributes an error to a key: puts file, line and key before the message of `err` and keeps the
+ * code; returns `rv`. FL_ENOMEM is not attributed and stays unchanged.
  */
 int fl_conf_blame(const struct fl_conf_file *file, const void *field, int rv, struct fl_err *err);
 /* The same of a section as a whole, by its struct. */

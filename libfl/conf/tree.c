@@ -1,4 +1,7 @@
-/* The tree of a YAML file: its nodes, questions and its end. */
+/*
+ * The tree of a YAML file: creating its nodes, reading them, freeing. Does not parse (yaml.c) or
+ * change values (edit.c).
+ */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +62,7 @@ int fl__conf_node(struct fl_conf_doc *doc, enum fl_conf_kind kind,
     return FL_OK;
 }
 
-static int grow(struct fl_conf_node *parent)
+static int tree_grow(struct fl_conf_node *parent)
 {
     size_t cap = parent->cap == 0 ? 8 : parent->cap * 2;
     struct fl_conf_node **all = realloc(parent->all, cap * sizeof(*all));
@@ -84,7 +87,7 @@ int fl__conf_attach(struct fl_conf_node *parent, const char *key, struct fl_conf
 {
     char *copy = NULL;
 
-    if (parent->n == parent->cap && grow(parent) != FL_OK) {
+    if (parent->n == parent->cap && tree_grow(parent) != FL_OK) {
         return FL_ENOMEM;
     }
     if (parent->kind == FL_CONF_MAP) {

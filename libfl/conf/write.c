@@ -1,4 +1,7 @@
-/* A tree as text, by libyaml's emitter. One event per node; depth is bounded as the tree's is. */
+/*
+ * Writes a tree as YAML text with libyaml's emitter, one event per node; the depth is bounded like
+ * the tree's. Start-up and tools only.
+ */
 
 #include <ctype.h>
 #include <string.h>
@@ -14,7 +17,7 @@ struct writer {
     int rv; /* of the buffer */
 };
 
-static int take(void *data, unsigned char *bytes, size_t len)
+static int writer_take_output(void *data, unsigned char *bytes, size_t len)
 {
     struct writer *w = data;
 
@@ -22,8 +25,8 @@ static int take(void *data, unsigned char *bytes, size_t len)
     return w->rv == FL_OK;
 }
 
-/* Takes the event; it only fails for want of memory, or as the buffer does. */
-static int emit(struct writer *w, int made, yaml_event_t *event)
+/* Takes the event; fails only when out of memory, or with the error of the buffer. */
+static int emit_event(struct writer *w, int made, yaml_event_t *event)
 {
     if (made == 0) {
         return FL_ENOMEM;
@@ -34,8 +37,8 @@ static int emit(struct writer *w, int made, yaml_event_t *event)
     return w->rv != FL_OK ? w->rv : FL_ENOMEM;
 }
 
-/* What everybody reads as the text that it is; all else goes into quotes. */
-static bool plain(const char *text)
+/* True for text that every YAML parser reads as that text; everything else is quoted. */
+static bool is_plain_text(const char *text)
 {
     static const char *const words[] = {"null", "Null", "NULL"};
     size_t n = strlen(text);
@@ -66,7 +69,7 @@ static int write_text(struct writer *w, const char *text, bool bare)
     int made = yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)text,
                                             (int)strlen(text), 1, 1, style);
 
-    return emit(w, made, &event);
+    return emit_event(w, made, &event);
 }
 
 static bool only_scalars(const struct fl_conf_node *node)
@@ -87,15 +90,15 @@ static int write_map(struct writer *w, const struct fl_conf_node *node)
 {
     yaml_event_t event;
     size_t i;
-    int rv = emit(
+    int rv = emit_event(
         w, yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE),
         &event);
 
     for (i = 0; rv == FL_OK && i < node->n; i++) {
-        rv = write_text(w, node->keys[i], plain(node->keys[i]));
+        rv = write_text(w, node->keys[i], is_plain_text(node->keys[i]));
         rv = rv == FL_OK ? write_node(w, node->all[i]) : rv;
     }
-    return rv == FL_OK ? emit(w, yaml_mapping_end_event_initialize(&event), &event) : rv;
+    return rv == FL_OK ? emit_event(w, yaml_mapping_end_event_initialize(&event), &event) : rv;
 }
 
 static int write_list(struct writer *w, const struct fl_conf_node *node)
@@ -104,12 +107,13 @@ static int write_list(struct writer *w, const struct fl_conf_node *node)
         only_scalars(node) ? YAML_FLOW_SEQUENCE_STYLE : YAML_BLOCK_SEQUENCE_STYLE;
     yaml_event_t event;
     size_t i;
-    int rv = emit(w, yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, style), &event);
+    int rv =
+        emit_event(w, yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, style), &event);
 
     for (i = 0; rv == FL_OK && i < node->n; i++) {
         rv = write_node(w, node->all[i]);
     }
-    return rv == FL_OK ? emit(w, yaml_sequence_end_event_initialize(&event), &event) : rv;
+    return rv == FL_OK ? emit_event(w, yaml_sequence_end_event_initialize(&event), &event) : rv;
 }
 
 static int write_node(struct writer *w, const struct fl_conf_node *node)
@@ -122,20 +126,22 @@ static int write_node(struct writer *w, const struct fl_conf_node *node)
     case FL_CONF_SCALAR:
         break;
     }
-    return node->null ? write_text(w, "null", true) : write_text(w, node->text, plain(node->text));
+    return node->null ? write_text(w, "null", true)
+                      : write_text(w, node->text, is_plain_text(node->text));
 }
 
 static int write_document(struct writer *w, const struct fl_conf_node *node)
 {
     yaml_event_t event;
-    int rv = emit(w, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING), &event);
+    int rv = emit_event(w, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING), &event);
 
     rv = rv == FL_OK
-             ? emit(w, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1), &event)
+             ? emit_event(w, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1),
+                          &event)
              : rv;
     rv = rv == FL_OK ? write_node(w, node) : rv;
-    rv = rv == FL_OK ? emit(w, yaml_document_end_event_initialize(&event, 1), &event) : rv;
-    return rv == FL_OK ? emit(w, yaml_stream_end_event_initialize(&event), &event) : rv;
+    rv = rv == FL_OK ? emit_event(w, yaml_document_end_event_initialize(&event, 1), &event) : rv;
+    return rv == FL_OK ? emit_event(w, yaml_stream_end_event_initialize(&event), &event) : rv;
 }
 
 int fl_conf_write(const struct fl_conf_node *node, struct fl_buf *out)
@@ -146,7 +152,7 @@ int fl_conf_write(const struct fl_conf_node *node, struct fl_buf *out)
     if (yaml_emitter_initialize(&w.emitter) == 0) {
         return FL_ENOMEM;
     }
-    yaml_emitter_set_output(&w.emitter, take, &w);
+    yaml_emitter_set_output(&w.emitter, writer_take_output, &w);
     yaml_emitter_set_unicode(&w.emitter, 1);
     yaml_emitter_set_width(&w.emitter, -1);
     rv = write_document(&w, node);

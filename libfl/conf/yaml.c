@@ -1,7 +1,7 @@
 /*
- * libyaml's events to a tree. One frame of an explicit stack per open collection, so
- * depth is bounded by FL__CONF_MAX_DEPTH and not by the C stack. Every node knows its
- * document, its line and its full key.
+ * Builds a tree from libyaml's events. One frame of an explicit stack per open collection, so the
+ * depth is bounded by FL__CONF_MAX_DEPTH and not by the C stack. Every node knows its document, its
+ * line and its full key. Does not check keys against option tables (apply.c).
  */
 
 #include "libfl/conf/yaml.h"
@@ -34,7 +34,7 @@ struct builder {
 };
 
 FL_PRINTF(3, 4)
-static int refuse(const struct builder *b, size_t line, const char *fmt, ...)
+static int yaml_error(const struct builder *b, size_t line, const char *fmt, ...)
 {
     char text[FL_ERR_BUF_SIZE];
     va_list ap;
@@ -46,12 +46,12 @@ static int refuse(const struct builder *b, size_t line, const char *fmt, ...)
                    : fl_err_set(b->err, FL_ECONF, "%s:%zu: %s", b->doc->name, line, text);
 }
 
-static int no_memory(const struct builder *b)
+static int yaml_no_memory(const struct builder *b)
 {
     return fl_err_set(b->err, FL_ENOMEM, "%s: %s", b->doc->name, fl_strerror(FL_ENOMEM));
 }
 
-/* --- finding what libyaml would not say clearly --- */
+/* --- errors that libyaml would not report clearly --- */
 
 static int check_utf8(const struct builder *b, const uint8_t *data, size_t len)
 {
@@ -62,7 +62,7 @@ static int check_utf8(const struct builder *b, const uint8_t *data, size_t len)
         size_t n = fl_str_utf8(data + i, len - i);
 
         if (n == 0) {
-            return refuse(b, line, "not UTF-8 text");
+            return yaml_error(b, line, "not UTF-8 text");
         }
         line += data[i] == '\n';
         i += n;
@@ -70,7 +70,7 @@ static int check_utf8(const struct builder *b, const uint8_t *data, size_t len)
     return FL_OK;
 }
 
-/* Is there a tab in the blanks that line `line` (1-based) begins with? */
+/* True when the indentation of line `line` (1-based) contains a tab. */
 static bool tab_indents(const uint8_t *data, size_t len, size_t line)
 {
     size_t at = 1;
@@ -93,7 +93,7 @@ static int syntax_error(const struct builder *b, const uint8_t *data, size_t len
     size_t line = p->problem_mark.line + 1;
 
     if (p->error == YAML_MEMORY_ERROR) {
-        return no_memory(b);
+        return yaml_no_memory(b);
     }
     if (p->error == YAML_READER_ERROR) {
         size_t i;
@@ -101,17 +101,17 @@ static int syntax_error(const struct builder *b, const uint8_t *data, size_t len
         for (line = 1, i = 0; i < p->problem_offset && i < len; i++) {
             line += data[i] == '\n';
         }
-        return refuse(b, line, "bad YAML: %s", p->problem);
+        return yaml_error(b, line, "bad YAML: %s", p->problem);
     }
     if (tab_indents(data, len, line)) {
-        return refuse(b, line, "a tab cannot indent in YAML, use spaces");
+        return yaml_error(b, line, "a tab cannot indent in YAML; use spaces");
     }
     if (p->context != NULL) {
-        return refuse(b, line, "bad YAML: %s (%s that begins on line %zu)",
-                      p->problem != NULL ? p->problem : "syntax error", p->context,
-                      p->context_mark.line + 1);
+        return yaml_error(b, line, "bad YAML: %s (%s that begins on line %zu)",
+                          p->problem != NULL ? p->problem : "syntax error", p->context,
+                          p->context_mark.line + 1);
     }
-    return refuse(b, line, "bad YAML: %s", p->problem != NULL ? p->problem : "syntax error");
+    return yaml_error(b, line, "bad YAML: %s", p->problem != NULL ? p->problem : "syntax error");
 }
 
 /* --- building --- */
@@ -129,7 +129,7 @@ static bool null_text(const char *text)
     return false;
 }
 
-/* A new node, put where the innermost open collection expects it. */
+/* A new node, attached to the innermost open collection. */
 static int new_node(struct builder *b, enum fl_conf_kind kind, const yaml_mark_t *mark,
                     struct fl_conf_node **ret)
 {
@@ -139,10 +139,10 @@ static int new_node(struct builder *b, enum fl_conf_kind kind, const yaml_mark_t
     int rv = fl__conf_node(b->doc, kind, frame != NULL ? frame->node : NULL, key, &node);
 
     if (rv == FL_ELIMIT) {
-        return refuse(b, mark->line + 1, "more than %d values in one file", FL__CONF_MAX_NODES);
+        return yaml_error(b, mark->line + 1, "more than %d values in one file", FL__CONF_MAX_NODES);
     }
     if (rv != FL_OK) {
-        return no_memory(b);
+        return yaml_no_memory(b);
     }
     /* A section begins where its key stands, not at its first entry. */
     node->line = key != NULL ? frame->key_line : mark->line + 1;
@@ -152,7 +152,7 @@ static int new_node(struct builder *b, enum fl_conf_kind kind, const yaml_mark_t
         return FL_OK;
     }
     if (fl__conf_attach(frame->node, key, node) != FL_OK) {
-        return no_memory(b);
+        return yaml_no_memory(b);
     }
     free(frame->key);
     frame->key = NULL;
@@ -168,36 +168,36 @@ static int take_key(struct builder *b, struct frame *frame, const yaml_event_t *
     size_t i;
 
     if (event->data.scalar.length == 0 || event->data.scalar.length > FL__CONF_MAX_KEY) {
-        return refuse(b, line, "a key must have 1 to %d bytes", FL__CONF_MAX_KEY);
+        return yaml_error(b, line, "a key must have 1 to %d bytes", FL__CONF_MAX_KEY);
     }
     for (i = 0; key[i] != '\0'; i++) {
         if ((unsigned char)key[i] < 0x20 || key[i] == 0x7F) {
-            return refuse(b, line, "a key must not have control characters");
+            return yaml_error(b, line, "a key must not have control characters");
         }
     }
     for (i = 0; i < map->n; i++) {
         if (strcmp(map->keys[i], key) == 0) {
-            return refuse(b, line, "key '%s%s%s': given twice, first on line %zu", map->path, dot,
-                          key, map->all[i]->line);
+            return yaml_error(b, line, "key '%s%s%s': given twice, first on line %zu", map->path,
+                              dot, key, map->all[i]->line);
         }
     }
     if (map->n >= FL__CONF_MAX_ENTRIES) {
-        return refuse(b, line, "more than %d entries in one section", FL__CONF_MAX_ENTRIES);
+        return yaml_error(b, line, "more than %d entries in one section", FL__CONF_MAX_ENTRIES);
     }
     frame->key_line = line;
     frame->key = fl_str_dup(key);
-    return frame->key != NULL ? FL_OK : no_memory(b);
+    return frame->key != NULL ? FL_OK : yaml_no_memory(b);
 }
 
 static int check_plain(const struct builder *b, const yaml_event_t *event, const char *anchor,
                        const char *tag)
 {
     if (anchor != NULL) {
-        return refuse(b, event->start_mark.line + 1,
-                      "anchors and aliases are not supported, write the value again");
+        return yaml_error(b, event->start_mark.line + 1,
+                          "anchors and aliases are not supported, write the value again");
     }
     if (tag != NULL) {
-        return refuse(b, event->start_mark.line + 1, "tags such as !!str are not supported");
+        return yaml_error(b, event->start_mark.line + 1, "tags such as !!str are not supported");
     }
     return FL_OK;
 }
@@ -214,7 +214,7 @@ static int on_scalar(struct builder *b, const yaml_event_t *event)
         return rv;
     }
     if (strlen(text) != event->data.scalar.length) {
-        return refuse(b, event->start_mark.line + 1, "a text must not have a NUL character");
+        return yaml_error(b, event->start_mark.line + 1, "a text must not have a NUL character");
     }
     if (frame != NULL && frame->node->kind == FL_CONF_MAP && frame->key == NULL) {
         return take_key(b, frame, event);
@@ -225,10 +225,10 @@ static int on_scalar(struct builder *b, const yaml_event_t *event)
     }
     node->null = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && null_text(text);
     node->text = fl_str_dup(text);
-    return node->text != NULL ? FL_OK : no_memory(b);
+    return node->text != NULL ? FL_OK : yaml_no_memory(b);
 }
 
-static int on_open(struct builder *b, const yaml_event_t *event, enum fl_conf_kind kind)
+static int on_open_collection(struct builder *b, const yaml_event_t *event, enum fl_conf_kind kind)
 {
     bool map = kind == FL_CONF_MAP;
     struct frame *frame = b->depth > 0 ? &b->stack[b->depth - 1] : NULL;
@@ -243,10 +243,10 @@ static int on_open(struct builder *b, const yaml_event_t *event, enum fl_conf_ki
         return rv;
     }
     if (b->depth == FL__CONF_MAX_DEPTH) {
-        return refuse(b, line, "nested deeper than %d levels", FL__CONF_MAX_DEPTH);
+        return yaml_error(b, line, "nested deeper than %d levels", FL__CONF_MAX_DEPTH);
     }
     if (frame != NULL && frame->node->kind == FL_CONF_MAP && frame->key == NULL) {
-        return refuse(b, line, "a key must be a text");
+        return yaml_error(b, line, "a key must be a text");
     }
     rv = new_node(b, kind, &event->start_mark, &node);
     if (rv == FL_OK) {
@@ -260,19 +260,19 @@ static int on_event(struct builder *b, const yaml_event_t *event)
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
         if (++b->n_docs > 1) {
-            return refuse(b, event->start_mark.line + 1,
-                          "a second document begins, one file holds only one");
+            return yaml_error(b, event->start_mark.line + 1,
+                              "a second document begins, one file holds only one");
         }
         return FL_OK;
     case YAML_ALIAS_EVENT:
-        return refuse(b, event->start_mark.line + 1,
-                      "anchors and aliases are not supported, write the value again");
+        return yaml_error(b, event->start_mark.line + 1,
+                          "anchors and aliases are not supported, write the value again");
     case YAML_SCALAR_EVENT:
         return on_scalar(b, event);
     case YAML_MAPPING_START_EVENT:
-        return on_open(b, event, FL_CONF_MAP);
+        return on_open_collection(b, event, FL_CONF_MAP);
     case YAML_SEQUENCE_START_EVENT:
-        return on_open(b, event, FL_CONF_SEQ);
+        return on_open_collection(b, event, FL_CONF_SEQ);
     case YAML_MAPPING_END_EVENT:
     case YAML_SEQUENCE_END_EVENT:
         b->depth--;
@@ -305,21 +305,21 @@ static int run_parser(struct builder *b, const uint8_t *data, size_t len)
 }
 
 /* A value without text is null, as behind a key. */
-static int nothing(struct builder *b)
+static int add_null(struct builder *b)
 {
     struct fl_conf_node *node = NULL;
 
     if (fl__conf_node(b->doc, FL_CONF_SCALAR, NULL, NULL, &node) != FL_OK ||
         (node->text = fl_str_dup("")) == NULL)
     {
-        return no_memory(b);
+        return yaml_no_memory(b);
     }
     node->null = true;
     b->doc->root = node;
     return FL_OK;
 }
 
-static int build(struct builder *b, const uint8_t *data, size_t len)
+static int build_tree(struct builder *b, const uint8_t *data, size_t len)
 {
     size_t i;
     int rv;
@@ -333,7 +333,7 @@ static int build(struct builder *b, const uint8_t *data, size_t len)
         return rv;
     }
     if (yaml_parser_initialize(&b->parser) == 0) {
-        return no_memory(b);
+        return yaml_no_memory(b);
     }
     yaml_parser_set_encoding(&b->parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&b->parser, data, len);
@@ -346,13 +346,14 @@ static int build(struct builder *b, const uint8_t *data, size_t len)
         return rv;
     }
     if (b->bare) {
-        return b->doc->root != NULL ? FL_OK : nothing(b);
+        return b->doc->root != NULL ? FL_OK : add_null(b);
     }
     if (b->doc->root == NULL || b->doc->root->null) {
         return fl_err_set(b->err, FL_ECONF, "%s: the file is empty", b->doc->name);
     }
     if (b->doc->root->kind != FL_CONF_MAP) {
-        return refuse(b, b->doc->root->line, "expected 'key: value' lines at the top of the file");
+        return yaml_error(b, b->doc->root->line,
+                          "expected 'key: value' lines at the top of the file");
     }
     return FL_OK;
 }
@@ -362,7 +363,7 @@ int fl__conf_build(struct fl_conf_doc *doc, const void *data, size_t len, bool b
 {
     struct builder b = {.doc = doc, .err = err, .bare = bare};
 
-    return build(&b, data, len);
+    return build_tree(&b, data, len);
 }
 
 int fl_conf_parse(const char *name, const void *data, size_t len, struct fl_conf_doc **ret,

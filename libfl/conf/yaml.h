@@ -19,14 +19,14 @@ struct fl_conf_doc;
 struct fl_findings;
 
 FL_MUST_CHECK int fl_conf_load(const char *path, struct fl_conf_doc **ret, struct fl_err *err);
-/* The same from memory; `name` stands in messages for the file. */
+/* The same from memory; messages use `name` as the file. */
 FL_MUST_CHECK int fl_conf_parse(const char *name, const void *data, size_t len,
                                 struct fl_conf_doc **ret, struct fl_err *err);
 void fl_conf_free(struct fl_conf_doc *doc);
 /*
- * From here on an error of one key goes to `all` (the caller's, outlives the reading) and the next
- * key is read: what is read then returns FL_OK with the default in place of what was wrong, and the
- * caller asks fl_findings_first(). NULL, as at first: the first error ends the reading.
+ * From now on an error of one key is added to `all` (the caller's, outlives the reading) and the
+ * next key is read: reading returns FL_OK with the default in place of an invalid value, and the
+ * caller checks fl_findings_first(). NULL, the initial state: reading stops at the first error.
  */
 void fl_conf_collect(struct fl_conf_doc *doc, struct fl_findings *all);
 

@@ -1,4 +1,7 @@
-/* Looking at a database without touching it, and copying it while others write. */
+/*
+ * Opens a database read-only in effect, and copies it while others write. One thread per
+ * connection.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +14,7 @@
 int fl_db_open_as_is(struct fl_db *db, const struct fl_db_kind *kind, const char *path,
                      struct fl_err *err)
 {
-    /* For reading alone SQLite would not take up the log that a kill left. */
+    /* With read-only flags SQLite would not read the log that a killed process left. */
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
     int rv;
 
@@ -24,7 +27,7 @@ int fl_db_open_as_is(struct fl_db *db, const struct fl_db_kind *kind, const char
     if (rv == FL_OK) {
         (void)sqlite3_extended_result_codes(db->handle, 1);
         (void)sqlite3_busy_timeout(db->handle, FL__DB_BUSY_MS);
-        /* Whoever closes last would else write the log into the file. */
+        /* Otherwise the last connection to close would write the log into the file. */
         if (sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL) != SQLITE_OK ||
             sqlite3_exec(db->handle, "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON",
                          NULL, NULL, NULL) != SQLITE_OK)
@@ -82,7 +85,7 @@ static int copy_pages(struct fl_db *db, struct fl_db *to, struct fl_err *err)
     if (backup == NULL) {
         return fl_db_error(to, err);
     }
-    do { /* Somebody brings the file of the original up to date. */
+    do { /* Another connection is checkpointing the original. */
         rc = sqlite3_backup_step(backup, -1);
         if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED) {
             (void)sqlite3_sleep(1);

@@ -1,3 +1,8 @@
+/*
+ * SQLite connections: opening, pragmas, permissions of the files, prepared statements,
+ * transactions, errors. One thread per connection. Schema and migrations are in schema.c, checksums
+ * in row_checksums.c, copies in copy.c.
+ */
 #include "libfl/db/db.h"
 
 #include <errno.h>
@@ -90,7 +95,8 @@ static int make_private(const char *path, unsigned mode, const char *what, struc
 
         if (n > 0 && (size_t)n < sizeof(name) && stat(name, &st) == 0 &&
             (st.st_mode & 0777 & ~most) != 0) {
-            (void)chmod(name, st.st_mode & most); /* Not ours: then it is not ours to say. */
+            (void)chmod(name, st.st_mode &
+                                  most); /* Not our file: its permissions are not ours to change. */
         }
     }
     return FL_OK;
@@ -126,8 +132,10 @@ static int set_sync(struct fl_db *db, enum fl_db_sync sync)
     return sqlite3_exec(db->handle, sql[sync], NULL, NULL, NULL);
 }
 
-/* FULL: a commit survives the machine; NORMAL: our own death. Neither can damage the database
-   in WAL mode; nor can OFF by our own death, but by that of the machine. */
+/*
+ * FULL: a commit survives a power failure; NORMAL: a crash of the process. Neither can damage the
+ * database in WAL mode; OFF cannot by a crash of the process, but by a power failure.
+ */
 static int set_up(struct fl_db *db, struct fl_err *err)
 {
     static const char pragmas[] =
@@ -141,7 +149,7 @@ static int set_up(struct fl_db *db, struct fl_err *err)
         "PRAGMA temp_store = MEMORY;";
     (void)sqlite3_extended_result_codes(db->handle, 1);
     (void)sqlite3_busy_timeout(db->handle, FL__DB_BUSY_MS);
-    /* SQLite opens a file that it may not write for reading, silently. */
+    /* SQLite silently opens a file without write permission for reading. */
     if (sqlite3_db_readonly(db->handle, "main") == 1) {
         return fl_err_set(err, FL_EPERM, "%s '%s' is read-only", db->kind->what, db->path);
     }
@@ -243,7 +251,7 @@ struct fl_query fl_db_query(struct fl_db *db, size_t which)
     return (struct fl_query){.db = db, .st = db->statements[which], .rc = SQLITE_OK};
 }
 
-static void note(struct fl_query *q, int rc)
+static void note_error(struct fl_query *q, int rc)
 {
     if (q->rc == SQLITE_OK) {
         q->rc = rc;
@@ -253,24 +261,24 @@ static void note(struct fl_query *q, int rc)
 /* SQLite has signed integers only: the bits are kept, the upper half reads back right. */
 void fl_query_u64(struct fl_query *q, uint64_t value)
 {
-    note(q, sqlite3_bind_int64(q->st, ++q->param, (sqlite3_int64)value));
+    note_error(q, sqlite3_bind_int64(q->st, ++q->param, (sqlite3_int64)value));
 }
 
 void fl_query_f64(struct fl_query *q, double value)
 {
-    note(q, sqlite3_bind_double(q->st, ++q->param, value));
+    note_error(q, sqlite3_bind_double(q->st, ++q->param, value));
 }
 
 void fl_query_text(struct fl_query *q, const char *text)
 {
-    note(q, sqlite3_bind_text(q->st, ++q->param, text, -1, SQLITE_STATIC));
+    note_error(q, sqlite3_bind_text(q->st, ++q->param, text, -1, SQLITE_STATIC));
 }
 
 void fl_query_blob(struct fl_query *q, const void *data, size_t len)
 {
-    note(q, data == NULL
-                ? sqlite3_bind_null(q->st, ++q->param)
-                : sqlite3_bind_blob64(q->st, ++q->param, data, (sqlite3_uint64)len, SQLITE_STATIC));
+    note_error(q, data == NULL ? sqlite3_bind_null(q->st, ++q->param)
+                               : sqlite3_bind_blob64(q->st, ++q->param, data, (sqlite3_uint64)len,
+                                                     SQLITE_STATIC));
 }
 
 int fl_query_next(struct fl_query *q, struct fl_err *err)

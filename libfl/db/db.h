@@ -2,16 +2,14 @@
 #define FL_DB_DB_H
 
 /*
- * SQLite behind our own words: opening with schema and migrations, checksums of rows, prepared
- * statements, transactions, and errors translated. What is in a database is its room's business:
- * a struct fl_db_kind of constants says it.
+ * SQLite with our types: opening with schema and migrations, checksums of rows, prepared
+ * statements, transactions, and translated errors. The owner of a database defines its contents in
+ * a constant struct fl_db_kind.
  *
- * Ownership: texts and blobs that are bound are borrowed until fl_query_run() or the reset
- * of the query.
- * Errors of SQLite, of all that take a fl_err: FL_ENOSPC, FL_EIO, FL_EPERM (the disk, and what we
- * may not write), FL_EINUSE (another process has it), FL_EFORMAT (damaged), FL_ESTATE (a constraint
- * of the schema), FL_ENOMEM. The message names the file.
- * Threading: one thread.
+ * Ownership: bound texts and blobs are borrowed until fl_query_run() or the reset of the query.
+ * Errors of SQLite, of all functions that take a fl_err: FL_ENOSPC, FL_EIO, FL_EPERM (the disk, or
+ * no write permission), FL_EINUSE (locked by another process), FL_EFORMAT (damaged), FL_ESTATE (a
+ * constraint of the schema), FL_ENOMEM. The message names the file. Threading: one thread.
  */
 
 #include <sqlite3.h>
@@ -23,8 +21,8 @@
 
 struct fl_db_kind {
     const char *what; /* for messages: "state database" */
-    uint32_t id;      /* in the header of the file: tells it from anybody else's */
-    unsigned mode;    /* of the file when it is made */
+    uint32_t id;   /* in the header of the file: distinguishes it from other programs' databases */
+    unsigned mode; /* of the file when it is made */
     /* Numbered from 0; an enum of the room names them. */
     const char *const *statements;
     size_t n_statements;
@@ -46,9 +44,10 @@ struct fl_db_kind {
 };
 
 enum fl_db_sync {
-    FL_DB_SYNC_FULL,   /* every commit survives the machine */
-    FL_DB_SYNC_NORMAL, /* our own death; the machine's only what fl_db_begin_durable() began */
-    FL_DB_SYNC_NEVER   /* none survives the machine's */
+    FL_DB_SYNC_FULL,   /* every commit survives a power failure */
+    FL_DB_SYNC_NORMAL, /* a commit survives a crash of the process; after a power failure only up to
+                          the last fl_db_begin_durable() */
+    FL_DB_SYNC_NEVER   /* no commit survives a power failure */
 };
 
 struct fl_db {
@@ -89,13 +88,16 @@ FL_MUST_CHECK int fl_db_open_as_is(struct fl_db *db, const struct fl_db_kind *ki
 FL_MUST_CHECK int fl_db_first_row(const struct fl_db_kind *kind, const char *path, const char *sql,
                                   char *text, size_t size, uint64_t *ret_number,
                                   struct fl_err *err);
-/* Is it whole, and is every row what was written? FL_EFORMAT. Of one that is open as it is. */
+/*
+ * Checks the integrity of the database and the checksum of every row. FL_EFORMAT. For a database
+ * opened as it is.
+ */
 FL_MUST_CHECK int fl_db_verify(struct fl_db *db, struct fl_err *err);
 /* The version of its schema; 0: it is empty. FL_ESTATE: of another program; FL_EVERSION: newer. */
 FL_MUST_CHECK int fl_db_version(struct fl_db *db, uint64_t *ret, struct fl_err *err);
 /*
- * Write what `db` shows, in its transaction if one runs, to `path`, replacing what is there: one
- * file of mode 0600 that needs no log beside it, synced. Writers of the original are not held up.
+ * Writes what `db` shows, in its transaction if one runs, to `path`, replacing that file: one
+ * synced file of mode 0600 that needs no log beside it. Writers of the original are not blocked.
  */
 FL_MUST_CHECK int fl_db_copy(struct fl_db *db, const char *path, struct fl_err *err);
 /* A half-opened or zeroed one is fine. */
@@ -128,7 +130,7 @@ const char *fl_column_text(struct fl_query *q);
 const void *fl_column_blob(struct fl_query *q, size_t *ret_len);
 
 FL_MUST_CHECK int fl_db_begin(struct fl_db *db, struct fl_err *err);
-/* The same for a transaction that, with all before it, survives the machine in any case. */
+/* The same for a transaction that, with all before it, survives a power failure. */
 FL_MUST_CHECK int fl_db_begin_durable(struct fl_db *db, struct fl_err *err);
 /* COMMIT when `rv` is FL_OK, else ROLLBACK; returns `rv` or the failure of COMMIT. */
 FL_MUST_CHECK int fl_db_end(struct fl_db *db, int rv, struct fl_err *err);

@@ -18,7 +18,7 @@
 #include "libfl/db/db_impl.h"
 
 /* The type tells 0 from NULL from "" from 0.0. */
-static void add_value(struct fl_summer *summer, sqlite3_value *value)
+static void sum_add_value(struct fl_summer *summer, sqlite3_value *value)
 {
     uint8_t type = (uint8_t)sqlite3_value_type(value);
     const void *data = NULL;
@@ -57,7 +57,7 @@ static void sum_values(sqlite3_context *call, int n, sqlite3_value **values)
 
     fl_summer_reset(summer);
     for (i = 0; i < n; i++) {
-        add_value(summer, values[i]);
+        sum_add_value(summer, values[i]);
     }
     sqlite3_result_int64(call, (sqlite3_int64)fl_summer_value(summer));
 }
@@ -140,7 +140,7 @@ static int check_table(struct fl_db *db, const char *table, const char *columns,
 }
 
 /* Takes `sql`, of sqlite3_mprintf(). */
-static int run(struct fl_db *db, char *sql, struct fl_err *err)
+static int run_statement(struct fl_db *db, char *sql, struct fl_err *err)
 {
     int rc = sql != NULL ? sqlite3_exec(db->handle, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
 
@@ -151,14 +151,14 @@ static int run(struct fl_db *db, char *sql, struct fl_err *err)
 static int drop_sums(struct fl_db *db, const char *table, const char *columns, struct fl_err *err)
 {
     (void)columns;
-    return run(db, sqlite3_mprintf("UPDATE \"%w\" SET sum = NULL WHERE sum IS NOT NULL", table),
-               err);
+    return run_statement(
+        db, sqlite3_mprintf("UPDATE \"%w\" SET sum = NULL WHERE sum IS NOT NULL", table), err);
 }
 
 static int keep_table(struct fl_db *db, const char *table, const char *columns, struct fl_err *err)
 {
     /* An update of `sum` alone fires nothing, so a trigger does not call itself. */
-    return run(
+    return run_statement(
         db,
         sqlite3_mprintf(
             "UPDATE \"%w\" SET sum = fl_sum(%s) WHERE sum IS NULL;"

@@ -1,4 +1,4 @@
-/* A new database gets the schema of this version in one step, a released one by migrations. */
+/* A new database gets the current schema in one step, a released one by migrations. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -6,7 +6,7 @@
 #include "libfl/db/db_impl.h"
 
 /* One number from a statement that is needed before the others can be prepared. */
-static int number(struct fl_db *db, const char *sql, uint64_t *ret, struct fl_err *err)
+static int read_number(struct fl_db *db, const char *sql, uint64_t *ret, struct fl_err *err)
 {
     sqlite3_stmt *st = NULL;
     int rc = sqlite3_prepare_v2(db->handle, sql, -1, &st, NULL);
@@ -21,18 +21,18 @@ static int number(struct fl_db *db, const char *sql, uint64_t *ret, struct fl_er
     return rc == SQLITE_ROW ? FL_OK : fl_db_error(db, err);
 }
 
-static int execute(struct fl_db *db, const char *sql, struct fl_err *err)
+static int schema_execute(struct fl_db *db, const char *sql, struct fl_err *err)
 {
     return sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK ? FL_OK
                                                                         : fl_db_error(db, err);
 }
 
 /* `first` creates the tables of all databases. */
-static int apply(struct fl_db *db, const char *sql, uint64_t version, bool first,
-                 struct fl_err *err)
+static int apply_migration(struct fl_db *db, const char *sql, uint64_t version, bool first,
+                           struct fl_err *err)
 {
     char note[160];
-    int rv = execute(db, "BEGIN IMMEDIATE", err);
+    int rv = schema_execute(db, "BEGIN IMMEDIATE", err);
 
     if (rv != FL_OK) {
         return rv;
@@ -42,17 +42,17 @@ static int apply(struct fl_db *db, const char *sql, uint64_t version, bool first
                        "PRAGMA application_id = %" PRIu32 "; CREATE TABLE migration (version"
                        " INTEGER PRIMARY KEY, applied_ms INTEGER NOT NULL, sum INTEGER) STRICT",
                        db->kind->id);
-        rv = execute(db, note, err);
+        rv = schema_execute(db, note, err);
     }
-    rv = rv == FL_OK ? execute(db, sql, err) : rv;
+    rv = rv == FL_OK ? schema_execute(db, sql, err) : rv;
     (void)snprintf(note, sizeof(note),
                    "INSERT INTO migration (version, applied_ms) VALUES (%" PRIu64 ", %" PRIu64 ")",
                    version, fl_clock_wall_ms());
-    rv = rv == FL_OK ? execute(db, note, err) : rv;
+    rv = rv == FL_OK ? schema_execute(db, note, err) : rv;
     rv = rv == FL_OK ? fl__db_sums_drop(db, err) : rv;
-    rv = rv == FL_OK ? execute(db, "COMMIT", err) : rv;
+    rv = rv == FL_OK ? schema_execute(db, "COMMIT", err) : rv;
     if (rv != FL_OK && sqlite3_get_autocommit(db->handle) == 0) {
-        (void)execute(db, "ROLLBACK", NULL); /* The first error is the one that counts. */
+        (void)schema_execute(db, "ROLLBACK", NULL); /* The first error is the one that counts. */
     }
     return rv;
 }
@@ -68,10 +68,10 @@ int fl_db_version(struct fl_db *db, uint64_t *ret, struct fl_err *err)
     uint64_t tables = 0;
     uint64_t id = 0;
     uint64_t version = 0;
-    int rv = number(db, "SELECT COUNT(*) FROM sqlite_master", &tables, err);
+    int rv = read_number(db, "SELECT COUNT(*) FROM sqlite_master", &tables, err);
 
     if (rv == FL_OK) {
-        rv = number(db, "PRAGMA application_id", &id, err);
+        rv = read_number(db, "PRAGMA application_id", &id, err);
     }
     if (rv != FL_OK) {
         return rv;
@@ -80,7 +80,7 @@ int fl_db_version(struct fl_db *db, uint64_t *ret, struct fl_err *err)
         return fl_err_set(err, FL_ESTATE, "'%s' is a database of another program", db->path);
     }
     if (tables > 0) {
-        rv = number(db, "SELECT COALESCE(MAX(version), 0) FROM migration", &version, err);
+        rv = read_number(db, "SELECT COALESCE(MAX(version), 0) FROM migration", &version, err);
     }
     if (rv == FL_OK && version > newest) {
         return fl_err_set(err, FL_EVERSION,
@@ -100,10 +100,10 @@ int fl__db_schema_update(struct fl_db *db, struct fl_err *err)
     int rv = fl_db_version(db, &version, err);
 
     if (rv == FL_OK && version == 0) {
-        return apply(db, db->kind->schema, newest_version(db), true, err);
+        return apply_migration(db, db->kind->schema, newest_version(db), true, err);
     }
     for (; rv == FL_OK && version < newest_version(db); version++) {
-        rv = apply(db, db->kind->migrations[version - 1], version + 1, false, err);
+        rv = apply_migration(db, db->kind->migrations[version - 1], version + 1, false, err);
     }
     return rv;
 }

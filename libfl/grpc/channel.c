@@ -5,16 +5,19 @@
 #include "libfl/grpc/endpoint.h"
 #include "libfl/grpc/link_impl.h"
 
-/* A dial that takes too long ends by itself and says why: it goes first. */
-#define DIAL_TELLS_MS 100
+/*
+ * A connection attempt that times out reports the better reason, so its deadline is this much
+ * earlier.
+ */
+#define DIAL_REPORT_MS 100
 
 struct fl_grpc_channel {
-    struct fl__link link; /* First: the link's callbacks lead here. */
+    struct fl__link link; /* First: the link's callbacks cast to the channel. */
     struct fl_rpc_limits limits;
     const struct fl_grpc_channel_cbs *cbs;
     void *ctx;
     char *authority;
-    uint64_t up_by; /* Until then HTTP/2 must stand. */
+    uint64_t up_by; /* Deadline for the HTTP/2 session to be ready. */
 };
 
 static void on_opened(struct fl__link *link)
@@ -38,24 +41,25 @@ static void on_ready(struct fl__link *link)
     channel->cbs->on_up(channel->ctx);
 }
 
-static uint64_t check(struct fl__link *link, uint64_t now_ms)
+static uint64_t channel_check(struct fl__link *link, uint64_t now_ms)
 {
     const struct fl_grpc_channel *channel = (const struct fl_grpc_channel *)link;
-    bool stands = link->h2 != NULL;
-    uint64_t by = channel->up_by + (stands ? 0 : DIAL_TELLS_MS);
+    bool connected = link->h2 != NULL;
+    uint64_t by = channel->up_by + (connected ? 0 : DIAL_REPORT_MS);
 
     if (link->ready) {
         return UINT64_MAX;
     }
     if (now_ms >= by) {
-        fl__link_close(link, FL_ETIMEOUT,
-                       stands ? "it accepts connections but does not speak HTTP/2"
-                              : "it accepts connections but does not complete the handshake");
+        fl__link_close(
+            link, FL_ETIMEOUT,
+            connected ? "timed out: it accepts connections but does not speak HTTP/2"
+                      : "timed out: it accepts connections but does not complete the handshake");
     }
     return by;
 }
 
-static void on_gone(struct fl__link *link, int code, const char *text)
+static void channel_on_gone(struct fl__link *link, int code, const char *text)
 {
     struct fl_grpc_channel *channel = (struct fl_grpc_channel *)link;
 
@@ -65,16 +69,18 @@ static void on_gone(struct fl__link *link, int code, const char *text)
 }
 
 static const struct fl__link_ops ops = {
-    .opened = on_opened, .ready = on_ready, .check = check, .gone = on_gone};
+    .opened = on_opened, .ready = on_ready, .check = channel_check, .gone = channel_on_gone};
 
-/* RFC 9110 section 7.2 wants what the user named; a unix socket has no host. */
+/*
+ * RFC 9110 section 7.2: the authority is the address that the user gave; a unix socket has no host.
+ */
 static char *authority_of(const char *address)
 {
     return fl_str_dup(strncmp(address, "unix:", 5) == 0 ? "localhost" : address);
 }
 
-static int dial(struct fl_grpc_channel *channel, const struct fl_grpc_channel_setup *setup,
-                struct fl_err *err)
+static int channel_dial(struct fl_grpc_channel *channel, const struct fl_grpc_channel_setup *setup,
+                        struct fl_err *err)
 {
     struct fl_stream *stream = NULL;
     int rv = fl_conn_connect(setup->loop, setup->address, setup->timeout_ms, &stream, err);
@@ -111,7 +117,7 @@ int fl_grpc_connect(const struct fl_grpc_channel_setup *setup, struct fl_grpc_ch
     channel->limits = *setup->limits;
     channel->cbs = setup->cbs;
     channel->ctx = setup->ctx;
-    rv = dial(channel, setup, err);
+    rv = channel_dial(channel, setup, err);
     if (rv != FL_OK) {
         goto fail;
     }

@@ -19,35 +19,45 @@ struct fl_grpc_server;
 struct fl_grpc_server_setup {
     struct fl_loop *loop;
     struct fl_rpc_limits limits;
-    /* More make room at the cost of those without an authenticated call: one from the
-       address of the new one first, then one without a certificate, then one without any call,
-       the oldest of them; with none such the new one is closed. */
+    /*
+     * Beyond this number a new connection replaces one without an authenticated call: first one
+     * from the address of the new one, then one without a certificate, then one without any call,
+     * the oldest of them; when there is none, the new connection is closed.
+     */
     uint32_t max_connections;
-    /* Of one client, by its certificate, else by the name that was vouched for; of more the
-       oldest is closed. 0: no limit. */
+    /*
+     * Connections of one client, by its certificate, else by its authenticated name; beyond the
+     * number the oldest is closed. 0: no limit.
+     */
     uint32_t peer_connections;
-    /* What all connections together make us hold (libfl/base/budget.h), beside
-       limits.memory of each; 0: no limit. One part in FL_GRPC_RESERVE of it is for those that
-       somebody has vouched for. */
+    /*
+     * Bytes that all connections together may make the server hold (libfl/base/budget.h), beside
+     * limits.memory of each; 0: no limit. One part in FL_GRPC_RESERVE of it is for authenticated
+     * connections.
+     */
     size_t memory;
-    /* A peer lost a call or its connection because of what it does or fails to do, or was
-       turned away: for logs. `reason` is a literal that is the same for what is alike. The
-       others are borrowed. May be NULL. */
+    /*
+     * For logs: a peer lost a call or its connection because of what it does or fails to do, or was
+     * rejected. `reason` is a literal, the same for events of one kind. The other arguments are
+     * borrowed. May be NULL.
+     */
     void (*notice)(void *ctx, const char *peer, const char *reason, const char *text);
     void *notice_ctx;
     const struct fl_rpc_method *methods; /* kept; ended by a NULL path */
 };
 
-/* One address, and what its peers are. */
+/* One address, and the rule that classifies its peers. */
 struct fl_grpc_listen {
     const char *address;
-    /* Over each connection, kept; NULL: nothing. Its handshake counts as one with that of HTTP/2.
+    /*
+     * A filter over each connection, kept; NULL: none. The time limit covers its handshake and that
+     * of HTTP/2 together.
      */
     const struct fl_stream_filter *filter;
     /*
-     * What a peer is to the methods, in bits of enum fl_who, by what it has shown (NULL: nothing).
-     * 0: nothing, and its calls are refused with `*why`, which is valid until the next call.
-     * Asked when it comes, and for all that are there by fl_grpc_server_review(). NULL: each is
+     * Classifies a peer for the methods, in bits of enum fl_who, by its identity (NULL: none). 0:
+     * rejected, and its calls fail with `*why`, which is valid until the next call. Called when the
+     * peer connects, and for all connections by fl_grpc_server_review(). NULL: every peer is
      * FL_WHO_PLAIN.
      */
     uint32_t (*who)(void *ctx, const struct fl_identity *identity, const char **why);
@@ -56,20 +66,21 @@ struct fl_grpc_listen {
 
 FL_MUST_CHECK int fl_grpc_server_create(const struct fl_grpc_server_setup *setup,
                                         struct fl_grpc_server **ret, struct fl_err *err);
-/* Listen on one more address; `*ret_port` (may be NULL) is the bound port. */
+/* Listens on one more address; `*ret_port` (may be NULL) is the bound port. */
 FL_MUST_CHECK int fl_grpc_server_listen(struct fl_grpc_server *server,
                                         const struct fl_grpc_listen *listen, unsigned *ret_port,
                                         struct fl_err *err);
 /*
- * Look again at what each peer is: a certificate may be over by now, or denied. The calls of one
- * that has lost something end with PERMISSION_DENIED and the reason, then its connection.
+ * Classifies every peer again: its certificate may have expired or been revoked. The calls of a
+ * peer that has lost a right end with PERMISSION_DENIED and the reason, then its connection is
+ * closed.
  */
 void fl_grpc_server_review(struct fl_grpc_server *server);
 size_t fl_grpc_server_connections(const struct fl_grpc_server *server);
-/* What is held for all of its peers, now and at most. */
+/* Bytes held for all peers, now and at most. */
 const struct fl_budget *fl_grpc_server_budget(const struct fl_grpc_server *server);
 /*
- * Stop listening, send GOAWAY, close each connection when its calls are over or after
+ * Stops listening, sends GOAWAY, closes each connection when its calls have ended or after
  * `grace_ms`; then `closed(ctx)` and the server is freed.
  */
 void fl_grpc_server_close(struct fl_grpc_server *server, uint32_t grace_ms, fl_loop_cb closed,
@@ -78,9 +89,9 @@ void fl_grpc_server_close(struct fl_grpc_server *server, uint32_t grace_ms, fl_l
 struct fl_grpc_channel;
 
 struct fl_grpc_channel_cbs {
-    /* HTTP/2 stands: calls may begin. */
+    /* The HTTP/2 session is ready: calls may begin. */
     void (*on_up)(void *ctx);
-    /* The last callback: connecting failed or the connection is gone. */
+    /* The last callback: connecting failed or the connection was lost. */
     void (*on_down)(void *ctx, int code, const char *text);
 };
 
@@ -88,13 +99,13 @@ struct fl_grpc_channel_setup {
     struct fl_loop *loop;
     const char *address;
     const struct fl_rpc_limits *limits;
-    uint32_t timeout_ms; /* until HTTP/2 stands */
+    uint32_t timeout_ms; /* until the HTTP/2 session is ready */
     const struct fl_grpc_channel_cbs *cbs;
     void *ctx;
-    const struct fl_stream_filter *filter; /* over the connection; NULL: nothing */
+    const struct fl_stream_filter *filter; /* over the connection; NULL: none */
 };
 
-/* `setup` and what it points to are copied, but for `cbs`. */
+/* Copies `setup` and what it points to, except `cbs`. */
 FL_MUST_CHECK int fl_grpc_connect(const struct fl_grpc_channel_setup *setup,
                                   struct fl_grpc_channel **ret, struct fl_err *err);
 FL_MUST_CHECK int fl_grpc_call(struct fl_grpc_channel *channel, const char *path,
@@ -104,20 +115,20 @@ FL_MUST_CHECK int fl_grpc_call(struct fl_grpc_channel *channel, const char *path
 void fl_grpc_channel_close(struct fl_grpc_channel *channel);
 
 /*
- * Ready-made services: grpc.health.v1.Health and server reflection. Their method tables
- * are to be copied into the server's.
+ * Built-in services: grpc.health.v1.Health and server reflection. Copy their method tables into the
+ * server's.
  */
 struct fl_grpc_builtin;
 /*
- * `services`: NULL-terminated full names offered, kept; health and reflection are added
- * to them. Healthy from the start.
+ * `services`: NULL-terminated full names of the offered services, kept; health and reflection are
+ * added to them. The initial health is SERVING.
  */
 FL_MUST_CHECK int fl_grpc_builtin_create(const char *const *services, struct fl_grpc_builtin **ret);
 /* After the server that offers the methods is closed. */
 void fl_grpc_builtin_free(struct fl_grpc_builtin *builtin);
 /* Append the methods to `methods`; returns their number (at most 4). */
 size_t fl_grpc_builtin_methods(struct fl_grpc_builtin *builtin, struct fl_rpc_method *methods);
-/* Health of all services; watchers are told. */
+/* Sets the health of all services; watchers receive the change. */
 void fl_grpc_builtin_serving(struct fl_grpc_builtin *builtin, bool serving);
 
 #endif

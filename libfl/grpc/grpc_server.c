@@ -1,3 +1,8 @@
+/*
+ * The gRPC server: listeners, one session per connection, the limits on connections and memory
+ * (which connection is closed for another one), classification of peers, and shutdown. Runs on one
+ * loop. Does not authenticate (the `who` callback of the listener does) and knows no method.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,30 +11,30 @@
 #include "libfl/grpc/endpoint.h"
 #include "libfl/grpc/link_impl.h"
 
-/* A client without calls gets a GOAWAY and this long to answer it. */
+/* A connection without calls gets a GOAWAY and this long to answer it. */
 #define IDLE_GRACE_MS 1000
 
-/* One that is expelled gets this long to read why. */
+/* A rejected peer gets this long to read the reason. */
 #define EXPELLED_GRACE_MS 500
 
 struct listener {
     struct listener *next;
     struct fl_grpc_server *server;
-    struct fl_listener *net;    /* NULL: closed, but its sessions may still be there */
-    struct fl_grpc_listen rule; /* but for its address */
+    struct fl_listener *net;    /* NULL: closed, but its sessions may still exist */
+    struct fl_grpc_listen rule; /* without its address */
 };
 
 struct session {
-    struct fl__link link; /* First: the link's callbacks lead here. */
+    struct fl__link link; /* First: the link's callbacks cast to the session. */
     const struct listener *listener;
     struct fl_list among; /* the server's */
     uint64_t accepted_at;
     uint64_t idle_since; /* UINT64_MAX while it has calls. */
-    bool idle_drain;     /* Asked to go because it was idle. */
-    bool expelled;       /* Asked to go because it is not what it was. */
+    bool idle_drain;     /* Draining because it was idle. */
+    bool expelled;       /* Closing because the peer has lost a right. */
     char peer[64];
     bool leaving;       /* Its descriptor is closed, a newer connection has its place. */
-    bool shown_nothing; /* It came over TLS without a certificate. */
+    bool shown_nothing; /* Connected over TLS without a certificate. */
 };
 
 /*
@@ -39,12 +44,12 @@ struct session {
 struct fl_grpc_server {
     struct fl_grpc_server_setup setup;
     struct listener *listeners;
-    struct fl_list sessions; /* the newest first */
+    struct fl_list sessions; /* newest first */
     size_t n_sessions;
     size_t n_leaving;
     size_t n_shown_nothing;
     struct fl_budget budget;
-    struct fl_timer *closer; /* Made beforehand: closing must not fail. */
+    struct fl_timer *closer; /* Created in advance: closing must not fail. */
     bool closing;
     fl_loop_cb closed;
     void *closed_ctx;
@@ -70,15 +75,15 @@ static void session_free(struct session *session)
     }
 }
 
-static void tell(const struct fl_grpc_server *server, const char *peer, const char *reason,
-                 const char *text)
+static void server_notice(const struct fl_grpc_server *server, const char *peer, const char *reason,
+                          const char *text)
 {
     if (server->setup.notice != NULL) {
         server->setup.notice(server->setup.notice_ctx, peer, reason, text);
     }
 }
 
-/* What the stream says of its end, without the peer's name that it begins with. */
+/* The text of the stream's end without the peer's name at its beginning. */
 static const char *without_peer(const char *text, const char *peer)
 {
     size_t n = strlen(peer);
@@ -86,17 +91,19 @@ static const char *without_peer(const char *text, const char *peer)
     return strncmp(text, peer, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
-static void on_gone(struct fl__link *link, int code, const char *text)
+static void session_on_gone(struct fl__link *link, int code, const char *text)
 {
     struct session *session = (struct session *)link;
 
-    /* Other errors are the network's: the calls that were open tell of them. Who had to make room
-       was named then. */
+    /*
+     * Other errors come from the network: the calls that were open report them. An evicted
+     * connection was logged at the eviction.
+     */
     if (code == FL_EPROTO || (code == FL_ETIMEOUT && link->why != NULL) ||
         (code == FL_ELIMIT && link->why == NULL))
     {
-        tell(session->listener->server, session->peer, "broken",
-             link->why != NULL ? link->why : without_peer(text, session->peer));
+        server_notice(session->listener->server, session->peer, "broken",
+                      link->why != NULL ? link->why : without_peer(text, session->peer));
     }
     session_free(session);
 }
@@ -108,10 +115,10 @@ static void on_call_notice(void *ctx, const struct fl_call *call, const char *re
     char line[512];
 
     (void)snprintf(line, sizeof(line), "%.200s: %s", fl_call_path(call), text);
-    tell(session->listener->server, fl_call_peer(call), reason, line);
+    server_notice(session->listener->server, fl_call_peer(call), reason, line);
 }
 
-/* The account whose connection has to go; it lies in the session of its link. */
+/* The account whose connection must be closed; it is part of the session of its link. */
 static void on_evict(void *ctx, struct fl_account *account, enum fl_evict why)
 {
     const struct fl_grpc_server *server = ctx;
@@ -119,19 +126,20 @@ static void on_evict(void *ctx, struct fl_account *account, enum fl_evict why)
     char line[256];
 
     if (why == FL_EVICT_PLACES) {
-        (void)snprintf(line, sizeof(line),
-                       "it is closed: '%s' has more than %u connections, and this is the oldest",
-                       account->party->name, server->budget.party_accounts);
-        tell(server, fl_stream_peer(link->stream), "too many connections", line);
-        fl__link_abort(link, FL_ELIMIT, "newer connections of the same client have its place");
+        (void)snprintf(
+            line, sizeof(line),
+            "connection closed: '%s' has more than %u connections, and this is the oldest",
+            account->party->name, server->budget.party_accounts);
+        server_notice(server, fl_stream_peer(link->stream), "too many connections", line);
+        fl__link_abort(link, FL_ELIMIT, "a newer connection of the same client replaces this one");
         return;
     }
     (void)snprintf(line, sizeof(line),
-                   "it is closed: %zu bytes are unfinished or unread there, of %zu that all "
-                   "together may have",
+                   "connection closed: it holds %zu unfinished or unread bytes, of %zu allowed for "
+                   "all connections",
                    account->used, server->budget.limit);
-    tell(server, fl_stream_peer(link->stream), "evicted", line);
-    fl__link_abort(link, FL_ELIMIT, "it makes room for others");
+    server_notice(server, fl_stream_peer(link->stream), "evicted", line);
+    fl__link_abort(link, FL_ELIMIT, "evicted: the memory is needed for other connections");
 }
 
 static uint32_t who_is(const struct session *session, const struct fl_identity *identity,
@@ -143,7 +151,7 @@ static uint32_t who_is(const struct session *session, const struct fl_identity *
     return rule->who != NULL ? rule->who(rule->who_ctx, identity, why) : FL_WHO_PLAIN;
 }
 
-/* Without the port, which is another one with each connection. */
+/* Compares without the port, which differs between connections. */
 static bool same_address(const char *peer, const char *other)
 {
     const char *port = strrchr(peer, ':');
@@ -152,7 +160,10 @@ static bool same_address(const char *peer, const char *other)
     return strncmp(peer, other, n) == 0;
 }
 
-/* Of two without an authenticated client, of which `found` is older: does `session` go first? */
+/*
+ * True when `session` is a better candidate for closing than `found`, which is older; neither has
+ * an authenticated client.
+ */
 static bool goes_before(const struct session *session, const struct session *found,
                         const char *peer)
 {
@@ -174,13 +185,13 @@ static bool goes_before(const struct session *session, const struct session *fou
 }
 
 /*
- * The connection that a new one of `peer` replaces: of those without an authenticated client one
- * from the same address, else one without a client's certificate, else one without any call, else
- * the oldest; `shown_nothing`: only of those that came over TLS without a certificate. So many
- * connections from one address replace each other, and no other connection.
+ * The connection that a new one of `peer` replaces, among those without an authenticated client:
+ * one from the same address, else one without a client's certificate, else one without any call,
+ * else the oldest; `shown_nothing`: only those that connected over TLS without a certificate. So
+ * many connections from one address replace each other and no other connection.
  */
-static struct session *stranger(const struct fl_grpc_server *server, const char *peer,
-                                bool shown_nothing)
+static struct session *find_replaceable(const struct fl_grpc_server *server, const char *peer,
+                                        bool shown_nothing)
 {
     struct session *found = NULL;
     struct session *session;
@@ -199,23 +210,23 @@ static struct session *stranger(const struct fl_grpc_server *server, const char 
     return found;
 }
 
-static bool make_room(struct fl_grpc_server *server, const char *peer, bool shown_nothing)
+static bool server_make_room(struct fl_grpc_server *server, const char *peer, bool shown_nothing)
 {
-    struct session *session = stranger(server, peer, shown_nothing);
+    struct session *session = find_replaceable(server, peer, shown_nothing);
 
     if (session == NULL) {
         return false;
     }
-    tell(server, fl_stream_peer(session->link.stream), "replaced",
-         "it is closed: another connection needs its place");
+    server_notice(server, fl_stream_peer(session->link.stream), "replaced",
+                  "connection closed: another connection needs its place");
     session->leaving = true;
     server->n_leaving++;
     forget_shown(session);
-    fl__link_abort(&session->link, FL_ELIMIT, "it makes room for others");
+    fl__link_abort(&session->link, FL_ELIMIT, "replaced by another connection");
     return true;
 }
 
-/* The other places are for clients, who find one without pushing anybody out. */
+/* The other places are for clients with a certificate, which then replace no connection. */
 static size_t most_shown_nothing(const struct fl_grpc_server *server)
 {
     return server->setup.max_connections - server->setup.max_connections / FL_GRPC_RESERVE;
@@ -230,14 +241,14 @@ static void on_arrived(struct fl__link *link)
     uint32_t who = who_is(session, identity, &why);
 
     if (fl_h2_identify(link->h2, who, why, identity) != FL_OK) {
-        fl__link_abort(link, FL_ENOMEM, "out of memory for its identity");
+        fl__link_abort(link, FL_ENOMEM, "out of memory for the peer's identity");
         return;
     }
     if (session->listener->rule.filter != NULL && (who & (FL_WHO_UNAUTHENTICATED)) != 0) {
         session->shown_nothing = true;
         server->n_shown_nothing++;
         if (server->n_shown_nothing > most_shown_nothing(server)) {
-            (void)make_room(server, session->peer, /* shown_nothing= */ true);
+            (void)server_make_room(server, session->peer, /* shown_nothing= */ true);
         }
     }
     if (identity != NULL && (who & (FL_WHO_CLIENT | FL_WHO_LAPSED)) != 0) {
@@ -245,15 +256,15 @@ static void on_arrived(struct fl__link *link)
     }
 }
 
-static void expel(struct session *session, const char *why)
+static void session_expel(struct session *session, const char *why)
 {
-    tell(session->listener->server, session->peer, "expelled", why);
+    server_notice(session->listener->server, session->peer, "expelled", why);
     session->expelled = true;
     fl_h2_expel(session->link.h2, why);
     fl__link_drain(&session->link, EXPELLED_GRACE_MS);
 }
 
-static void review(struct session *session)
+static void session_review(struct session *session)
 {
     struct fl_h2 *h2 = session->link.h2;
     const char *why;
@@ -268,15 +279,19 @@ static void review(struct session *session)
     if (who == before) {
         return;
     }
-    /* Whatever comes before the connection has ended is judged by what the peer is now. */
+    /*
+     * Requests that arrive before the connection has closed are checked against the new
+     * classification.
+     */
     if (fl_h2_identify(h2, who, why, fl_h2_identity(h2)) != FL_OK) {
-        fl__link_abort(&session->link, FL_ENOMEM, "out of memory for its identity");
+        fl__link_abort(&session->link, FL_ENOMEM, "out of memory for the peer's identity");
     } else if ((before & ~who) != 0) {
-        expel(session, why != NULL ? why : "it is not what it was when it came");
+        session_expel(session,
+                      why != NULL ? why : "the peer has lost the rights that it connected with");
     }
 }
 
-static uint64_t check(struct fl__link *link, uint64_t now_ms)
+static uint64_t session_check(struct fl__link *link, uint64_t now_ms)
 {
     struct session *session = (struct session *)link;
     const struct fl_rpc_limits *limits = &session->listener->server->setup.limits;
@@ -285,14 +300,14 @@ static uint64_t check(struct fl__link *link, uint64_t now_ms)
     if (!link->ready) {
         at = session->accepted_at + limits->handshake_ms;
         if (now_ms >= at) {
-            fl__link_close(link, FL_ETIMEOUT, "no HTTP/2 handshake in time");
+            fl__link_close(link, FL_ETIMEOUT, "timed out: no HTTP/2 handshake");
         }
         return at;
     }
     if (fl_h2_calls(link->h2) > 0) {
         session->idle_since = UINT64_MAX;
         if (session->idle_drain) {
-            /* A call crossed our GOAWAY: it has all the time it needs. */
+            /* A call crossed our GOAWAY: the connection is not idle any more. */
             session->idle_drain = false;
             link->grace_at = UINT64_MAX;
         }
@@ -313,7 +328,8 @@ static uint64_t check(struct fl__link *link, uint64_t now_ms)
     return UINT64_MAX;
 }
 
-static const struct fl__link_ops ops = {.arrived = on_arrived, .check = check, .gone = on_gone};
+static const struct fl__link_ops ops = {
+    .arrived = on_arrived, .check = session_check, .gone = session_on_gone};
 
 static int start_session(const struct listener *listener, struct fl_stream *stream)
 {
@@ -356,17 +372,18 @@ static void on_accept(void *ctx, struct fl_stream *stream)
     struct fl_grpc_server *server = listener->server;
 
     if (server->n_sessions - server->n_leaving >= server->setup.max_connections &&
-        !make_room(server, fl_stream_peer(stream), /* shown_nothing= */ false))
+        !server_make_room(server, fl_stream_peer(stream), /* shown_nothing= */ false))
     {
-        tell(server, fl_stream_peer(stream), "turned away",
-             "it is turned away: there are as many connections as may be");
+        server_notice(server, fl_stream_peer(stream), "connection rejected",
+                      "connection rejected: the limit of connections is reached");
         fl_stream_close(stream);
         return;
     }
     if (fl_stream_wrap(listener->rule.filter, &stream) != FL_OK ||
         start_session(listener, stream) != FL_OK)
     {
-        tell(server, fl_stream_peer(stream), "no memory", "it is turned away: out of memory");
+        server_notice(server, fl_stream_peer(stream), "out of memory",
+                      "connection rejected: out of memory");
         fl_stream_close(stream);
     }
 }
@@ -449,7 +466,7 @@ void fl_grpc_server_review(struct fl_grpc_server *server)
 
     /* Nothing is freed here: sessions end in callbacks. */
     FL_LIST_FOREACH (session, &server->sessions, struct session, among) {
-        review(session);
+        session_review(session);
     }
 }
 

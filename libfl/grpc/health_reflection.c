@@ -1,9 +1,9 @@
 /*
- * The services that every gRPC tool knows. Health/Check answers once; Health/Watch stays open and
- * is told each change; reflection answers question by question until the peer has no more.
- *
- * Failure modes: a request that does not decode ends the call with INVALID_ARGUMENT; a peer that
- * asks without reading the answers fills its send queue and is ended with RESOURCE_EXHAUSTED.
+ * The standard services of gRPC tools, on the loop of the server. Health/Check answers once;
+ * Health/Watch stays open and sends each change; reflection answers one question after the other
+ * until the peer closes its side. Knows no service of ours beyond its name.
+ * Failures: a request that does not decode ends the call with INVALID_ARGUMENT; a peer that asks
+ * without reading the answers fills its send queue, and the call ends with RESOURCE_EXHAUSTED.
  */
 
 #include <stdlib.h>
@@ -13,8 +13,7 @@
 #include "libfl/wire/wire_admin.h"
 
 #define REPLY_MAX (1u << 20)
-/* Watches that have asked may stay for ever: more of them than any set of load balancers needs are
-   not let in. */
+/* Open watches may stay for ever: more than any set of load balancers needs are rejected. */
 #define WATCHERS_MAX 64
 
 static const char health_service[] = "grpc.health.v1.Health";
@@ -25,26 +24,26 @@ struct watcher {
     struct fl_grpc_builtin *builtin;
     struct fl_call *call;
     struct watcher *next;
-    struct watcher **back; /* what points at this one */
+    struct watcher **back; /* the pointer to this watcher */
     bool asked;
     bool known; /* the service asked for is offered here */
 };
 
 struct fl_grpc_builtin {
-    const char **services; /* ours and the caller's, ended by NULL */
+    const char **services; /* the builtin and the caller's services, ended by NULL */
     bool serving;
     struct watcher *watchers;
-    unsigned n_watching; /* those that have asked */
+    unsigned n_watching; /* watchers whose request has arrived */
 };
 
-/* Send what was encoded with `rv`, or end the call with the reason why not. */
-static void reply(struct fl_call *call, int rv, const struct fl_buf *out, const char *reason)
+/* Sends what was encoded with `rv`, or ends the call with the error. */
+static void send_reply(struct fl_call *call, int rv, const struct fl_buf *out, const char *reason)
 {
     struct fl_piece piece = {.data = out->data, .len = out->len};
 
     if (rv == FL_OK) {
         rv = fl_call_send(call, &piece, 1);
-        reason = "answers are not read";
+        reason = "the peer does not read the answers";
     }
     if (rv == FL_ENOMEM || rv == FL_ELIMIT) {
         fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, reason);
@@ -60,7 +59,7 @@ static void request_missing(struct fl_call *call)
 
 /* --- health --- */
 
-static bool offered(const struct fl_grpc_builtin *builtin, const char *service)
+static bool is_offered(const struct fl_grpc_builtin *builtin, const char *service)
 {
     size_t i;
 
@@ -79,7 +78,7 @@ static void send_health(struct fl_call *call, int status)
 
     fl_buf_init(&out, REPLY_MAX);
     rv = fl_wire_health_reply_encode(status, &out);
-    reply(call, rv, &out, "out of memory");
+    send_reply(call, rv, &out, "out of memory");
     fl_buf_done(&out);
 }
 
@@ -97,7 +96,7 @@ static bool check_message(struct fl_call *call, void *ctx, const uint8_t *data, 
 
     if (rv != FL_OK) {
         fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, fl_err_text(&err, rv));
-    } else if (!offered(builtin, service)) {
+    } else if (!is_offered(builtin, service)) {
         fl_call_finish(call, FL_GRPC_NOT_FOUND, "no such service");
     } else {
         send_health(call, health_of(builtin));
@@ -109,7 +108,7 @@ static bool check_message(struct fl_call *call, void *ctx, const uint8_t *data, 
 static void check_end(struct fl_call *call, void *ctx)
 {
     (void)ctx;
-    request_missing(call); /* does nothing when it was answered */
+    request_missing(call); /* does nothing when the request was answered */
 }
 
 static void ignore_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
@@ -144,14 +143,15 @@ static bool watch_message(struct fl_call *call, void *ctx, const uint8_t *data, 
         return true;
     }
     if (watcher->builtin->n_watching >= WATCHERS_MAX) {
-        fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "too many watch already");
+        fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "too many watches are open");
         return true;
     }
     watcher->asked = true;
     watcher->builtin->n_watching++;
-    fl_call_set_patient(call, true); /* From now on it is our turn, each time health changes. */
+    fl_call_set_patient(call,
+                        true); /* From now on the call waits for us: for each change of health. */
     /* An unknown service may come later, so the protocol keeps this call open. */
-    watcher->known = offered(watcher->builtin, service);
+    watcher->known = is_offered(watcher->builtin, service);
     send_health(call, watcher->known ? health_of(watcher->builtin) : FL_WIRE_SERVICE_UNKNOWN);
     return true;
 }
@@ -212,7 +212,7 @@ static bool reflect_message(struct fl_call *call, void *ctx, const uint8_t *data
 
     fl_buf_init(&out, REPLY_MAX);
     rv = fl_wire_reflect(data, len, builtin->services, &out, &err);
-    reply(call, rv, &out, fl_err_text(&err, rv));
+    send_reply(call, rv, &out, fl_err_text(&err, rv));
     fl_buf_done(&out);
     return true;
 }
@@ -231,7 +231,7 @@ static void reflect_start(struct fl_call *call, void *ctx)
     fl_call_set_handler(call, &handler, ctx);
 }
 
-/* --- the whole --- */
+/* --- builtin services --- */
 
 static void add_service(const char **services, size_t *n, const char *service)
 {
@@ -282,21 +282,24 @@ void fl_grpc_builtin_free(struct fl_grpc_builtin *builtin)
     free(builtin);
 }
 
-/* Who has not shown who he is, or is no longer, reaches what lets him in and nothing else. */
-#define MEMBERS (FL_WHO_ANYBODY & ~(uint32_t)(FL_WHO_UNAUTHENTICATED | FL_WHO_LAPSED))
+/*
+ * Peers that are unauthenticated or whose certificate has expired reach only the methods for
+ * joining and renewing.
+ */
+#define AUTHENTICATED_PEERS (FL_WHO_ANYBODY & ~(uint32_t)(FL_WHO_UNAUTHENTICATED | FL_WHO_LAPSED))
 
 size_t fl_grpc_builtin_methods(struct fl_grpc_builtin *builtin, struct fl_rpc_method *methods)
 {
-    methods[0] =
-        (struct fl_rpc_method){"/grpc.health.v1.Health/Check", MEMBERS, check_start, builtin};
-    methods[1] =
-        (struct fl_rpc_method){"/grpc.health.v1.Health/Watch", MEMBERS, watch_start, builtin};
+    methods[0] = (struct fl_rpc_method){"/grpc.health.v1.Health/Check", AUTHENTICATED_PEERS,
+                                        check_start, builtin};
+    methods[1] = (struct fl_rpc_method){"/grpc.health.v1.Health/Watch", AUTHENTICATED_PEERS,
+                                        watch_start, builtin};
     methods[2] =
         (struct fl_rpc_method){"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-                               MEMBERS, reflect_start, builtin};
-    /* The same messages under the name that they got later. */
+                               AUTHENTICATED_PEERS, reflect_start, builtin};
+    /* The same messages under the later name of the service. */
     methods[3] = (struct fl_rpc_method){"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-                                        MEMBERS, reflect_start, builtin};
+                                        AUTHENTICATED_PEERS, reflect_start, builtin};
     return 4;
 }
 
@@ -308,7 +311,7 @@ void fl_grpc_builtin_serving(struct fl_grpc_builtin *builtin, bool serving)
         return;
     }
     builtin->serving = serving;
-    /* Callbacks never run inside the calls made here, so the list stands still. */
+    /* Callbacks never run inside the calls made here, so the list does not change. */
     for (watcher = builtin->watchers; watcher != NULL; watcher = watcher->next) {
         if (watcher->asked && watcher->known) {
             send_health(watcher->call, health_of(builtin));

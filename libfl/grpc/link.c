@@ -1,11 +1,18 @@
+/*
+ * One connection with its HTTP/2 session: passes bytes between stream and session, and keeps the
+ * deadlines of calls, of the owner, of a draining connection and of a peer that does not read. Runs
+ * on the loop of the connection. Does not decide which peers may connect (grpc_server.c).
+ */
 #include "libfl/grpc/link_impl.h"
 
 #include <stdio.h>
 
-/* How long last words (a GOAWAY) and the peer's end may take before we just close. */
+/*
+ * How long a final GOAWAY and the peer's end may take before the connection is closed without them.
+ */
 #define LAST_WORDS_MS 1000
 
-static uint64_t earlier(uint64_t a, uint64_t b)
+static uint64_t earlier_ms(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -24,10 +31,10 @@ static void set_timer(struct fl__link *link, uint64_t at, uint64_t now_ms)
 }
 
 /*
- * After anything happened: deadlines of calls, the owner's view, the next wake-up. Runs from the
+ * Runs after every event: deadlines of calls, the owner's check, the next wake-up. Called from the
  * loop only, never inside a function of the session or of our users.
  */
-static void look(struct fl__link *link)
+static void link_update(struct fl__link *link)
 {
     uint64_t now_ms = fl_loop_now(link->loop);
     uint64_t at;
@@ -35,7 +42,7 @@ static void look(struct fl__link *link)
     if (link->mute || link->code != FL_OK) {
         return;
     }
-    if (link->h2 == NULL) { /* It does not stand yet. */
+    if (link->h2 == NULL) { /* Not connected yet. */
         set_timer(link, link->ops->check(link, now_ms), now_ms);
         return;
     }
@@ -50,27 +57,27 @@ static void look(struct fl__link *link)
     }
     at = link->ops->check(link, now_ms);
     if (link->mute) {
-        return; /* It was closed by what we called. */
+        return; /* One of the calls above has closed it. */
     }
     if (fl__backlog_due(&link->unread, link->idle_ms) <= now_ms) {
-        fl__link_abort(link, FL_ETIMEOUT, "it does not take what is sent");
+        fl__link_abort(link, FL_ETIMEOUT, "timed out: the peer does not take what is sent");
         return;
     }
-    at = earlier(at, fl__backlog_due(&link->unread, link->idle_ms));
+    at = earlier_ms(at, fl__backlog_due(&link->unread, link->idle_ms));
     if (link->grace_at <= now_ms) {
         fl__link_close(link, FL_OK, NULL);
         return;
     }
-    at = earlier(at, link->grace_at);
-    set_timer(link, earlier(at, fl_h2_deadline(link->h2)), now_ms);
+    at = earlier_ms(at, link->grace_at);
+    set_timer(link, earlier_ms(at, fl_h2_deadline(link->h2)), now_ms);
 }
 
-static void on_timer(void *arg)
+static void link_on_timer(void *arg)
 {
     struct fl__link *link = arg;
 
     link->timer_at = UINT64_MAX;
-    look(link);
+    link_update(link);
 }
 
 static void on_session_wake(void *ctx)
@@ -82,7 +89,7 @@ static void on_session_wake(void *ctx)
     }
 }
 
-static void on_open(void *ctx)
+static void link_on_open(void *ctx)
 {
     struct fl__link *link = ctx;
 
@@ -90,8 +97,8 @@ static void on_open(void *ctx)
 }
 
 /*
- * What begins as a record of TLS (RFC 8446, section 5.1) and is no HTTP/2: a ClientHello, or the
- * alert with which TLS answers us.
+ * Recognises a TLS record (RFC 8446, section 5.1) instead of HTTP/2: a ClientHello, or the alert
+ * with which a TLS server answers us.
  */
 static const char *speaks_tls(const uint8_t *data, size_t len)
 {
@@ -99,17 +106,15 @@ static const char *speaks_tls(const uint8_t *data, size_t len)
         return NULL;
     }
     if (data[0] == 0x16) {
-        return "it speaks TLS, and this address is `insecure`: let it connect to one with TLS, or "
-               "set "
-               "`insecure` there too";
+        return "the peer speaks TLS, and this address is `insecure`; connect to an address with "
+               "TLS, or set `insecure` on the peer too";
     }
-    return data[0] == 0x15
-               ? "it speaks TLS, and we are set to `insecure`: join it (fl-clientd --join) or "
-                 "set `tls`"
-               : NULL;
+    return data[0] == 0x15 ? "the peer speaks TLS, and `insecure` is set here; join it (fl-clientd "
+                             "--join) or set `tls`"
+                           : NULL;
 }
 
-/* A server that wants TLS wants it until somebody changes a configuration: a permanent error. */
+/* A server that requires TLS does so until its configuration changes: a permanent error. */
 static int tls_code(const uint8_t *data)
 {
     return data[0] == 0x15 ? FL_EPERM : FL_EPROTO;
@@ -131,18 +136,18 @@ static void on_data(void *ctx, const uint8_t *data, size_t len)
     if (link->mute || link->code != FL_OK) {
         return;
     }
-    /* An alert is shorter than the head of a frame: HTTP/2 would wait for the rest of it. */
+    /* An alert is shorter than a frame header, so HTTP/2 would wait for the rest of it. */
     rv = tls != NULL ? tls_code(data) : fl_h2_recv(link->h2, data, len);
-    /* Answers may be due: window updates and the like do not come with a wake. */
+    /* Answers may be due: window updates and similar frames do not cause a wake. */
     fl_stream_wake(link->stream);
     if (rv != FL_OK && !link->mute) {
-        /* Dead, but the GOAWAY that says why still goes out. */
+        /* The connection has failed, but the GOAWAY with the reason is still sent. */
         link->code = rv;
         link->why = tls;
         fl_stream_close_flushed(link->stream, LAST_WORDS_MS);
         return;
     }
-    look(link);
+    link_update(link);
 }
 
 static void on_wake(void *ctx)
@@ -151,7 +156,7 @@ static void on_wake(void *ctx)
 
     if (link->code == FL_OK && !link->mute) {
         fl_h2_dispatch(link->h2);
-        look(link);
+        link_update(link);
     }
 }
 
@@ -166,7 +171,7 @@ static size_t bytes_of(const struct iovec *iov, int n)
     return bytes;
 }
 
-static int output(void *ctx, struct iovec *iov, int max)
+static int link_output(void *ctx, struct iovec *iov, int max)
 {
     struct fl__link *link = ctx;
     int n;
@@ -178,7 +183,7 @@ static int output(void *ctx, struct iovec *iov, int max)
     if (n > 0) {
         fl__pacing_busy(&link->pace, fl_loop_now(link->loop));
         fl__backlog_wait(&link->unread, fl_loop_now(link->loop), bytes_of(iov, n));
-        set_timer(link, earlier(link->timer_at, fl__backlog_due(&link->unread, link->idle_ms)),
+        set_timer(link, earlier_ms(link->timer_at, fl__backlog_due(&link->unread, link->idle_ms)),
                   fl_loop_now(link->loop));
         return n;
     }
@@ -194,7 +199,7 @@ static int output(void *ctx, struct iovec *iov, int max)
     return 0;
 }
 
-static void sent(void *ctx, size_t n)
+static void link_sent(void *ctx, size_t n)
 {
     struct fl__link *link = ctx;
 
@@ -215,7 +220,7 @@ static void on_close(void *ctx, int code, const char *text)
                        link->why != NULL ? link->why : fl_strerror(code));
         text = ours;
     }
-    /* Calls end inside fl_h2_free(), and their owners may turn to the link from there. */
+    /* Calls end inside fl_h2_free(), and their owners may call the link from there. */
     link->stream = NULL;
     link->h2 = NULL;
     fl_h2_free(h2);
@@ -225,11 +230,11 @@ static void on_close(void *ctx, int code, const char *text)
 }
 
 static const struct fl_stream_cbs stream_cbs = {
-    .on_open = on_open,
+    .on_open = link_on_open,
     .on_data = on_data,
     .on_wake = on_wake,
-    .output = output,
-    .sent = sent,
+    .output = link_output,
+    .sent = link_sent,
     .on_close = on_close,
 };
 
@@ -240,7 +245,7 @@ int fl__link_init(struct fl__link *link, struct fl_loop *loop, const struct fl__
                               .timer_at = UINT64_MAX,
                               .grace_at = UINT64_MAX,
                               .unread = {.since_ms = UINT64_MAX}};
-    return fl_timer_create(loop, on_timer, link, &link->timer);
+    return fl_timer_create(loop, link_on_timer, link, &link->timer);
 }
 
 void fl__link_done(struct fl__link *link)
@@ -255,8 +260,7 @@ void fl__link_attach(struct fl__link *link, struct fl_stream *stream)
 
     link->stream = stream;
     fl_stream_start(stream, &stream_cbs, link);
-    set_timer(link, now_ms,
-              now_ms); /* Whatever else happens, the owner's deadlines are looked at. */
+    set_timer(link, now_ms, now_ms); /* The owner's deadlines are checked whatever else happens. */
 }
 
 int fl__link_start(struct fl__link *link, const char *peer, struct fl_h2_setup *setup, bool server)
@@ -282,9 +286,9 @@ void fl__link_drain(struct fl__link *link, uint32_t grace_ms)
     if (link->h2 == NULL || link->mute) {
         return;
     }
-    link->grace_at = earlier(link->grace_at, at);
+    link->grace_at = earlier_ms(link->grace_at, at);
     fl_h2_drain(link->h2);
-    fl_stream_wake(link->stream); /* The deadline is set in look(). */
+    fl_stream_wake(link->stream); /* link_update() sets the deadline. */
 }
 
 void fl__link_close(struct fl__link *link, int code, const char *why)

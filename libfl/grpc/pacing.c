@@ -30,7 +30,10 @@ size_t fl__pacing_sent(struct fl__pacing *pace, uint64_t now_ms, size_t n)
         return pace->value;
     }
     want = (uint64_t)pace->bytes * FL__PACING_HORIZON_MS / elapsed;
-    /* The first windows see the kernel's buffers fill: believe in speed step by step. */
+    /*
+     * The first windows measure the kernel's buffers filling, so the value at most doubles per
+     * window.
+     */
     if (want > pace->value * 2) {
         want = pace->value * 2;
     }

@@ -1,23 +1,33 @@
 /*
- * Transfers at a rate. A call that sends bulk is granted DATA, and one that takes bulk gives window
- * credit, a portion at a time as a bucket allows; other calls know nothing of it. The server of a
- * call that takes bulk has no window but that credit, so nothing lies in buffers on the way.
+ * Transfers at a limited rate, on the loop of the session. A call that sends bulk data is granted
+ * DATA frames, and one that receives bulk data gives window credit, a portion at a time as a token
+ * bucket allows; other calls are not affected. The server of a call that receives bulk data has no
+ * window but that credit, so no data waits in buffers on the way.
  *
- * Time is known at ticks only. A tick says what may go, and when the next portion, or the rest,
- * is due; late ticks lose nothing as long as the bucket holds what came in.
+ * The time is known at ticks only. A tick determines how many bytes may be sent, and when the next
+ * portion, or the rest, is due; late ticks lose nothing as long as the bucket is not full.
  */
 #include <stdlib.h>
 
 #include "libfl/h2/h2_session_impl.h"
 
-/* A portion is what the rate gives in this time: timers are exact to a millisecond or two. */
+/*
+ * A portion is what the rate gives in this part of a second: timers are exact to a millisecond or
+ * two.
+ */
 #define FL_PORTION_PER_S 100
-/* Less would be more frame heads than payload, more would keep others from the connection. */
+/*
+ * Smaller portions would be more frame headers than payload, larger ones would keep other calls
+ * from the connection.
+ */
 #define FL_PORTION_MIN 256
 #define FL_PORTION_MAX ((uint64_t)256 * 1024)
-/* What a loop that was busy elsewhere, or a peer that took nothing, may make up for: 100 ms. */
+/*
+ * The bucket holds 100 ms: after a busy loop, or a peer that took nothing, this much is made up
+ * for.
+ */
 #define FL_BURST_PER_S 10
-/* Credit that may be under way, so that a round trip of 250 ms slows nothing down. */
+/* Credit in flight: a round trip of 250 ms does not slow the transfer down. */
 #define FL_CREDIT_PER_S 4
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -66,9 +76,9 @@ static bool is_under_way(const struct h2_stream *s, const struct fl__bulk *bulk)
             (fl_call_out_bytes(s->call) > 0 || !fl_call_out_end(s->call)));
 }
 
-/* The next of them behind `link`, or NULL. */
-static struct h2_stream *next(const struct fl_h2 *h2, const struct fl_list *link,
-                              const struct fl__bulk *bulk)
+/* The next stream with this rate limit after `link`, or NULL. */
+static struct h2_stream *bulk_next_stream(const struct fl_h2 *h2, const struct fl_list *link,
+                                          const struct fl__bulk *bulk)
 {
     struct fl_list *at;
 
@@ -88,13 +98,13 @@ void fl__h2_bulk_ended(const struct h2_stream *s)
 
     bulk = bulk != NULL ? bulk : fl__h2_bulk_takes(s);
     if (bulk != NULL) {
-        bulk->running = false; /* The next one begins with nothing saved up. */
+        bulk->running = false; /* The next transfer begins with an empty bucket. */
     }
 }
 
 static uint64_t deadline_of(const struct fl_h2 *h2, const struct fl__bulk *bulk)
 {
-    if (bulk == NULL || (!bulk->running && next(h2, &h2->all, bulk) == NULL)) {
+    if (bulk == NULL || (!bulk->running && bulk_next_stream(h2, &h2->all, bulk) == NULL)) {
         return UINT64_MAX;
     }
     return bulk->running ? bulk->due_ms : 0;
@@ -108,12 +118,12 @@ uint64_t fl__h2_bulk_deadline(const struct fl_h2 *h2)
     return sends < takes ? sends : takes;
 }
 
-/* What may go now; false: nothing is under way. */
+/* Computes the bytes that may be sent now; false: no transfer runs. */
 static bool begin_tick(struct fl_h2 *h2, struct fl__bulk *bulk, uint64_t now_ms)
 {
     uint64_t burst = at_least(bulk->rate / FL_BURST_PER_S, 2 * bulk->portion);
 
-    if (bulk->rate == 0 || next(h2, &h2->all, bulk) == NULL) {
+    if (bulk->rate == 0 || bulk_next_stream(h2, &h2->all, bulk) == NULL) {
         bulk->running = false;
         return false;
     }
@@ -125,7 +135,7 @@ static bool begin_tick(struct fl_h2 *h2, struct fl__bulk *bulk, uint64_t now_ms)
     return true;
 }
 
-/* The next tick is when `more` came in beyond what is ready. */
+/* Sets the next tick to when `more` bytes beyond the ready ones have accumulated. */
 static void end_tick(struct fl__bulk *bulk, uint64_t more, uint64_t now_ms)
 {
     uint64_t ns = fl_bucket_when(&bulk->bucket, bulk->ready + more);
@@ -143,7 +153,8 @@ static void tick_sends(struct fl_h2 *h2, uint64_t now_ms)
     if (bulk == NULL || !begin_tick(h2, bulk, now_ms)) {
         return;
     }
-    for (s = next(h2, &h2->all, bulk); s != NULL; s = next(h2, &s->all, bulk)) {
+    for (s = bulk_next_stream(h2, &h2->all, bulk); s != NULL;
+         s = bulk_next_stream(h2, &s->all, bulk)) {
         queued += fl_call_out_bytes(s->call);
     }
     rest = queued > bulk->ready ? queued - bulk->ready : 0;
@@ -172,8 +183,8 @@ void fl__h2_bulk_sent(struct h2_stream *s, size_t n)
     }
 }
 
-/* Window for the stream, at most `n`; returns how much. */
-static uint64_t credit(struct h2_stream *s, const struct fl__bulk *bulk, uint64_t n)
+/* Gives the stream window credit of at most `n`; returns how much. */
+static uint64_t bulk_credit(struct h2_stream *s, const struct fl__bulk *bulk, uint64_t n)
 {
     nghttp2_session *session = s->h2->session;
     uint64_t most = at_least(bulk->rate / FL_CREDIT_PER_S, 2 * bulk->portion);
@@ -182,7 +193,8 @@ static uint64_t credit(struct h2_stream *s, const struct fl__bulk *bulk, uint64_
     if (most > s->h2->conn.limits.stream_window) {
         most = s->h2->conn.limits.stream_window;
     }
-    if (open < 0 || (uint64_t)open >= most) { /* Its request is not even sent; it has enough. */
+    if (open < 0 || (uint64_t)open >= most)
+    { /* Its request was not sent yet; the window is large enough. */
         return 0;
     }
     n = n < most - (uint64_t)open ? n : most - (uint64_t)open;
@@ -202,11 +214,13 @@ static void tick_takes(struct fl_h2 *h2, uint64_t now_ms)
     if (bulk == NULL || !begin_tick(h2, bulk, now_ms)) {
         return;
     }
-    for (s = next(h2, &h2->all, bulk); s != NULL; s = next(h2, &s->all, bulk)) {
+    for (s = bulk_next_stream(h2, &h2->all, bulk); s != NULL;
+         s = bulk_next_stream(h2, &s->all, bulk)) {
         n++;
     }
-    for (s = next(h2, &h2->all, bulk); s != NULL; s = next(h2, &s->all, bulk)) {
-        uint64_t given = credit(s, bulk, bulk->ready / n);
+    for (s = bulk_next_stream(h2, &h2->all, bulk); s != NULL;
+         s = bulk_next_stream(h2, &s->all, bulk)) {
+        uint64_t given = bulk_credit(s, bulk, bulk->ready / n);
 
         n--;
         bulk->ready -= given;
@@ -224,11 +238,13 @@ void fl__h2_bulk_tick(struct fl_h2 *h2, uint64_t now_ms)
     }
 }
 
-/* All streams begin without a window then, see submit_settings(). */
+/* All streams begin without a window in this case, see submit_settings(). */
 int fl__h2_bulk_opened(struct h2_stream *s)
 {
     struct fl_h2 *h2 = s->h2;
-    /* Until the server has acknowledged that, nghttp2 counts from the window of RFC 9113. */
+    /*
+     * Until the server has acknowledged the SETTINGS, nghttp2 counts from the window of RFC 9113.
+     */
     uint64_t window = (uint64_t)h2->conn.limits.stream_window + FL_H2_WINDOW_MIN;
 
     if (h2->takes == NULL || fl__h2_bulk_takes(s) != NULL) {

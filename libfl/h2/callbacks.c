@@ -1,11 +1,14 @@
-/* What nghttp2 tells us while it receives. Every callback here runs inside fl_h2_recv(),
-   except on_stream_close and on_frame_send, which sending causes too. */
+/*
+ * nghttp2's callbacks for received frames. Every callback here runs inside fl_h2_recv() on the loop
+ * of the session, except on_stream_close and on_frame_send, which sending causes too. Output is
+ * chosen in h2_output.c.
+ */
 #include <string.h>
 
 #include "libfl/h2/h2_session_impl.h"
 
-/* A frame or header that ends the connection: what fl__h2_fail() recorded is the reason. */
-static int verdict(int code)
+/* A frame or header ended the connection: the reason is what fl__h2_fail() recorded. */
+static int callback_result(int code)
 {
     return code == FL_OK ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
@@ -22,17 +25,17 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     }
     rv = fl__h2_stream_create(h2, NULL, &s);
     if (rv != FL_OK) {
-        return verdict(fl__h2_fail(h2, rv));
+        return callback_result(fl__h2_fail(h2, rv));
     }
     s->id = frame->hd.stream_id;
     s->attached = true;
     rv = nghttp2_session_set_stream_user_data(session, s->id, s);
-    return rv == 0 ? 0 : verdict(fl__h2_fail(h2, FL_ENOMEM));
+    return rv == 0 ? 0 : callback_result(fl__h2_fail(h2, FL_ENOMEM));
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
-                     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
-                     void *user_data)
+static int on_header_field(nghttp2_session *session, const nghttp2_frame *frame,
+                           const uint8_t *name, size_t name_len, const uint8_t *value,
+                           size_t value_len, uint8_t flags, void *user_data)
 {
     struct fl_h2 *h2 = user_data;
     struct h2_stream *s = fl__h2_stream_get(h2, frame->hd.stream_id);
@@ -44,7 +47,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
         return 0;
     }
     rv = fl_call_recv_header(s->call, name, name_len, value, value_len);
-    return rv == FL_OK ? 0 : verdict(fl__h2_fail(h2, rv));
+    return rv == FL_OK ? 0 : callback_result(fl__h2_fail(h2, rv));
 }
 
 static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
@@ -56,10 +59,10 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, co
     (void)flags;
     if (s != NULL) {
         fl_call_recv_data(s->call, data, len);
-        return verdict(h2->code);
+        return callback_result(h2->code);
     }
-    /* Nobody waits for it any more: its credit goes back at once. */
-    return verdict(fl__h2_check(h2, nghttp2_session_consume(session, id, len)));
+    /* The stream has ended: its credit is returned at once. */
+    return callback_result(fl__h2_check(h2, nghttp2_session_consume(session, id, len)));
 }
 
 static int on_headers(struct fl_h2 *h2, const nghttp2_frame *frame, bool end)
@@ -79,7 +82,7 @@ static int on_headers(struct fl_h2 *h2, const nghttp2_frame *frame, bool end)
     return h2->code;
 }
 
-/* The ping that followed the notice has come back: whatever the peer sent before is here. */
+/* The ping after the notice has come back: all frames that the peer sent before have arrived. */
 static int on_drain_ping(struct fl_h2 *h2)
 {
     if (h2->drain != FL_H2_NOTICED) {
@@ -104,37 +107,37 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     (void)session;
     switch (frame->hd.type) {
     case NGHTTP2_HEADERS:
-        return verdict(on_headers(h2, frame, end));
+        return callback_result(on_headers(h2, frame, end));
     case NGHTTP2_DATA:
         s = fl__h2_stream_get(h2, frame->hd.stream_id);
         if (end && s != NULL) {
             fl_call_recv_end(s->call);
         }
-        return verdict(!end && frame->hd.length == 0 ? fl__h2_count_idle(h2) : h2->code);
+        return callback_result(!end && frame->hd.length == 0 ? fl__h2_count_idle(h2) : h2->code);
     case NGHTTP2_RST_STREAM:
-        /* Only calls that we still work on count: a client may drop what we have answered. */
+        /* Only calls that still run count: a client may reset a call that was answered. */
         s = fl__h2_stream_get(h2, frame->hd.stream_id);
-        return verdict(h2->server && s != NULL ? fl__h2_count_reset(h2) : FL_OK);
+        return callback_result(h2->server && s != NULL ? fl__h2_count_reset(h2) : FL_OK);
     case NGHTTP2_SETTINGS:
         if (ack) {
             return 0;
         }
-        rv = h2->greeted ? fl__h2_count_idle(h2) : FL_OK;
-        h2->greeted = true;
-        return verdict(rv);
+        rv = h2->settings_received ? fl__h2_count_idle(h2) : FL_OK;
+        h2->settings_received = true;
+        return callback_result(rv);
     case NGHTTP2_PING:
-        return verdict(ack ? on_drain_ping(h2) : fl__h2_count_idle(h2));
+        return callback_result(ack ? on_drain_ping(h2) : fl__h2_count_idle(h2));
     case NGHTTP2_GOAWAY:
         h2->going_away = true;
         return 0;
     case NGHTTP2_PRIORITY:
-        return verdict(fl__h2_count_idle(h2));
+        return callback_result(fl__h2_count_idle(h2));
     default:
         return 0;
     }
 }
 
-/* A frame that nghttp2 answers with RST_STREAM: work for us as much as a reset by the peer. */
+/* nghttp2 answers this frame with RST_STREAM, which costs as much work as a reset by the peer. */
 static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int lib_error,
                             void *user_data)
 {
@@ -143,7 +146,7 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
     (void)session;
     (void)frame;
     (void)lib_error;
-    return verdict(h2->server ? fl__h2_count_reset(h2) : FL_OK);
+    return callback_result(h2->server ? fl__h2_count_reset(h2) : FL_OK);
 }
 
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error_code,
@@ -170,7 +173,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error_
 void fl__h2_set_callbacks(nghttp2_session_callbacks *cbs)
 {
     nghttp2_session_callbacks_set_on_begin_headers_callback(cbs, on_begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback(cbs, on_header);
+    nghttp2_session_callbacks_set_on_header_callback(cbs, on_header_field);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cbs, on_data_chunk);
     nghttp2_session_callbacks_set_on_frame_recv_callback(cbs, on_frame_recv);
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cbs, on_invalid_frame);

@@ -1,4 +1,4 @@
-/* The client's side: requests out. */
+/* The client's side of a session: sends requests. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,8 @@ enum fl_grpc_status fl__h2_status_of_reset(uint32_t error_code)
     }
 }
 
-static int submit(struct fl_h2 *h2, struct h2_stream *s, const char *path, const char *timeout)
+static int client_submit(struct fl_h2 *h2, struct h2_stream *s, const char *path,
+                         const char *timeout)
 {
     nghttp2_data_provider provider = {.source = {.ptr = NULL}, .read_callback = fl__h2_read_cb};
     nghttp2_nv nv[8];
@@ -84,7 +85,7 @@ int fl_h2_call(struct fl_h2 *h2, const char *path, uint64_t now_ms, uint64_t tim
         fl_call_set_timeout(s->call, now_ms, timeout_ms);
     }
     fl_call_set_handler(s->call, handler, ctx);
-    rv = submit(h2, s, path, timeout_ms > 0 ? timeout : NULL);
+    rv = client_submit(h2, s, path, timeout_ms > 0 ? timeout : NULL);
     if (rv != FL_OK) {
         fl__h2_stream_free(s);
         return rv;

@@ -6,32 +6,34 @@
 #include "libfl/h2/h2_session_impl.h"
 
 /*
- * nghttp2 gets its memory here, so that failure tests reach it by wrapping malloc().
+ * The allocator of nghttp2, so that failure tests reach it by wrapping malloc(). Any thread.
  *
- * Large blocks are pages of their own. A session keeps a buffer for one frame of 16 KiB for as long
- * as it lives and hardly ever uses more than its first hundred bytes, since payloads go around it
- * (NGHTTP2_DATA_FLAG_NO_COPY): of pages, only those that were written to are in memory, while a
- * block of the heap lies where others have been before. Half of what an idle client costs was this.
+ * Large blocks are mapped pages. A session keeps a buffer for one frame of 16 KiB for its whole
+ * life and rarely uses more than the first hundred bytes, since payloads bypass it
+ * (NGHTTP2_DATA_FLAG_NO_COPY): of mapped pages only the written ones are resident, while heap
+ * memory was used before and is resident as a whole. This buffer was half of the cost of an idle
+ * client.
  */
 #define LARGE ((size_t)16 * 1024)
 
-/* In front of each block; as long as malloc() aligns. */
-struct head {
-    _Alignas(max_align_t) size_t size; /* of the block, as asked for */
-    size_t mapped;                     /* bytes of the mapping; 0: of malloc() */
+/* Header of each block; its size keeps the alignment of malloc(). */
+struct block_head {
+    _Alignas(max_align_t) size_t size; /* of the block, as requested */
+    size_t mapped;                     /* bytes of the mapping; 0: from malloc() */
 };
 
-_Static_assert(sizeof(struct head) % _Alignof(max_align_t) == 0, "blocks would not be aligned");
+_Static_assert(sizeof(struct block_head) % _Alignof(max_align_t) == 0,
+               "blocks would not be aligned");
 
-static struct head *head_of(void *ptr)
+static struct block_head *head_of(void *ptr)
 {
-    return (struct head *)ptr - 1;
+    return (struct block_head *)ptr - 1;
 }
 
 static void *mem_malloc(size_t size, void *ctx)
 {
-    size_t all = size + sizeof(struct head);
-    struct head *head;
+    size_t all = size + sizeof(struct block_head);
+    struct block_head *head;
 
     (void)ctx;
     if (all < size) {
@@ -49,13 +51,13 @@ static void *mem_malloc(size_t size, void *ctx)
             return NULL;
         }
     }
-    *head = (struct head){.size = size, .mapped = all};
+    *head = (struct block_head){.size = size, .mapped = all};
     return head + 1;
 }
 
 static void mem_free(void *ptr, void *ctx)
 {
-    struct head *head;
+    struct block_head *head;
 
     (void)ctx;
     if (ptr == NULL) {
@@ -86,7 +88,7 @@ static void *mem_calloc(size_t n, size_t size, void *ctx)
 static void *mem_realloc(void *ptr, size_t size, void *ctx)
 {
     size_t old = ptr != NULL ? head_of(ptr)->size : 0;
-    struct head *head;
+    struct block_head *head;
     void *fresh;
 
     if (ptr != NULL && head_of(ptr)->mapped == 0 && size < LARGE) {

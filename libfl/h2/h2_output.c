@@ -1,26 +1,27 @@
 /*
- * Sending. Every stream's data waits inside nghttp2 (deferred) until the scheduler here
- * grants it one DATA frame: calls with little queued first, then the others in turn. A
- * frame's payload is never copied: references to the queued pieces move into `out`.
+ * Sending, on the loop of the session. Every stream's data waits inside nghttp2 (deferred) until
+ * the scheduler here grants it one DATA frame: calls with little queued first, then the others in
+ * turn. A frame's payload is never copied: references to the queued pieces move into `out`. Does
+ * not write to the socket.
  *
- * `out` is bounded, so that what is granted next is chosen late, when the socket can take
- * it; nghttp2 makes no frames while it is full, so answers to a peer that does not read
- * are bounded by nghttp2's own limits.
+ * `out` is bounded, so that the next stream is chosen late, when the socket can take its frame;
+ * nghttp2 makes no frames while `out` is full, so answers to a peer that does not read are bounded
+ * by nghttp2's own limits.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "libfl/h2/h2_session_impl.h"
 
-/* A call with less than this queued is served before bulk (the contract in h2.h). */
+/* A call with less than this queued is served before bulk data (the contract in h2.h). */
 #define FL_SMALL_BYTES ((size_t)64 * 1024)
-/* So many small frames, and a bulk call gets its turn: nobody is starved. */
+/* After this many small frames a bulk call gets one frame, so that no call starves. */
 #define FL_SMALL_RUN 32
-/* Frames that may wait for the socket before nothing more is granted. */
+/* Frames that may wait for the socket before no more are granted. */
 #define FL_OUT_FRAMES 2
-/* Smaller frames than half of it would cost more than they gain. */
+/* Frames smaller than half of this would cost more than they gain. */
 #define FL_PACING_MIN ((size_t)8 * 1024)
-/* Copied bytes (frame headers, HEADERS and the like) lie in pages of this size. */
+/* Copied bytes (frame headers, HEADERS and similar) are stored in pages of this size. */
 #define FL_PAGE_BYTES ((size_t)4 * 1024)
 
 static void drop_page(struct fl_h2 *h2)
@@ -30,7 +31,7 @@ static void drop_page(struct fl_h2 *h2)
     h2->page_left = 0;
 }
 
-/* Bytes of the page that nobody has seen are ours to fill: the blob only lends its count. */
+/* The unused rest of the page may be filled: the blob only provides its reference count. */
 static int new_page(struct fl_h2 *h2, size_t size)
 {
     uint8_t *bytes = malloc(size);
@@ -86,7 +87,7 @@ void fl_h2_set_pacing(struct fl_h2 *h2, size_t bytes)
     h2->pace = bytes > FL_PACING_MIN ? bytes : FL_PACING_MIN;
 }
 
-/* Big frames for bulk; control calls never make nghttp2's frame buffer grow. */
+/* Large frames for bulk data; small calls never make nghttp2's frame buffer grow. */
 static ssize_t on_read_length(nghttp2_session *session, uint8_t type, int32_t id,
                               int32_t session_window, int32_t stream_window, uint32_t remote_max,
                               void *user_data)
@@ -143,7 +144,7 @@ ssize_t fl__h2_read_cb(nghttp2_session *session, int32_t id, uint8_t *buf, size_
         const char *message = NULL;
         enum fl_grpc_status status = fl_call_out_status(s->call, &message);
 
-        /* The earliest moment at which nghttp2 takes trailers. */
+        /* The earliest moment at which nghttp2 accepts trailers. */
         *data_flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
         if (fl__h2_submit_status(h2, s, 200, status, message) != FL_OK) {
             return NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -186,7 +187,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     struct h2_stream *s;
 
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR) {
-        /* nghttp2 has given the connection up. */
+        /* nghttp2 has terminated the connection. */
         (void)fl__h2_fail(h2, FL_EPROTO);
         return 0;
     }
@@ -211,7 +212,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
-/* Only a request comes here that the server's GOAWAY has overtaken. */
+/* Only a request that the server's GOAWAY has overtaken fails here. */
 static int on_frame_not_send(nghttp2_session *session, const nghttp2_frame *frame, int lib_error,
                              void *user_data)
 {
@@ -224,7 +225,7 @@ static int on_frame_not_send(nghttp2_session *session, const nghttp2_frame *fram
         s = fl__h2_stream_get(h2, frame->hd.stream_id);
     }
     if (s != NULL) {
-        fl_call_closed(s->call, FL_GRPC_UNAVAILABLE, "the server takes no new calls");
+        fl_call_closed(s->call, FL_GRPC_UNAVAILABLE, "the server accepts no new calls");
     }
     return 0;
 }
@@ -235,7 +236,7 @@ static bool can_send(struct fl_h2 *h2, const struct h2_stream *s)
         return false;
     }
     if (fl_call_out_bytes(s->call) == 0) {
-        /* A status needs no window, and so does not wait until nghttp2 asks for data. */
+        /* A status needs no window, so it does not wait until nghttp2 asks for data. */
         return fl_call_out_end(s->call) && (h2->server ? s->submitted : s->deferred);
     }
     return s->deferred && fl__h2_bulk_may_send(s) &&
@@ -244,7 +245,7 @@ static bool can_send(struct fl_h2 *h2, const struct h2_stream *s)
 }
 
 /* The next stream to send a frame: the first small one, else the first of all. */
-static struct h2_stream *pick(struct fl_h2 *h2)
+static struct h2_stream *pick_stream(struct fl_h2 *h2)
 {
     struct h2_stream *bulk = NULL;
     struct h2_stream *small = NULL;
@@ -268,15 +269,15 @@ static struct h2_stream *pick(struct fl_h2 *h2)
     return bulk;
 }
 
-/* Let the stream send: a frame of data, or its status when nothing else is left. */
-static int grant(struct fl_h2 *h2, struct h2_stream *s)
+/* Lets the stream send: a frame of data, or its status when nothing else is left. */
+static int grant_frame(struct fl_h2 *h2, struct h2_stream *s)
 {
     fl_list_remove(&s->ready);
     if (h2->server && fl_call_out_bytes(s->call) == 0) {
         const char *message = NULL;
         enum fl_grpc_status status = fl_call_out_status(s->call, &message);
 
-        /* Directly: through the stream's data it would wait for a window it does not need. */
+        /* Directly: as stream data it would wait for a window that it does not need. */
         s->deferred = false;
         return fl__h2_submit_status(h2, s, 200, status, message);
     }
@@ -286,7 +287,7 @@ static int grant(struct fl_h2 *h2, struct h2_stream *s)
     return fl__h2_check(h2, nghttp2_session_resume_data(h2->session, s->id));
 }
 
-/* Everything nghttp2 has to send. */
+/* Takes all frames that nghttp2 has to send. */
 static int drain_nghttp2(struct fl_h2 *h2)
 {
     while (h2->code == FL_OK && !out_full(h2)) {
@@ -314,8 +315,8 @@ void fl__h2_pump(struct fl_h2 *h2, bool data)
 
     h2->depth++;
     while (drain_nghttp2(h2) == FL_OK && data && !out_full(h2)) {
-        s = pick(h2);
-        if (s == NULL || grant(h2, s) != FL_OK) {
+        s = pick_stream(h2);
+        if (s == NULL || grant_frame(h2, s) != FL_OK) {
             break;
         }
     }
@@ -338,7 +339,7 @@ int fl_h2_output(struct fl_h2 *h2, struct iovec *iov, int max)
         iov[n].iov_len = seg->len;
         n++;
     }
-    /* A dead connection still says its last words. */
+    /* A failed connection still sends its final frames. */
     return n > 0 || h2->code == FL_OK ? n : h2->code;
 }
 

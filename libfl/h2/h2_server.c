@@ -1,4 +1,4 @@
-/* The server's side: requests in, response headers and trailers out. */
+/* The server's side of a session: receives requests, sends response headers and trailers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,9 +50,9 @@ int fl__h2_submit_status(struct fl_h2 *h2, const struct h2_stream *s, unsigned h
     return fl__h2_check(h2, rv);
 }
 
-/* Refuse a request before any user has seen it. */
-static int refuse(struct fl_h2 *h2, struct h2_stream *s, unsigned http_status,
-                  enum fl_grpc_status status, const char *text)
+/* Rejects a request before its method sees it. */
+static int reject_request(struct fl_h2 *h2, struct h2_stream *s, unsigned http_status,
+                          enum fl_grpc_status status, const char *text)
 {
     char *encoded = fl_grpc_message_encode(text);
     int rv = fl__h2_submit_status(h2, s, http_status, status, encoded);
@@ -62,7 +62,7 @@ static int refuse(struct fl_h2 *h2, struct h2_stream *s, unsigned http_status,
     return rv;
 }
 
-static const struct fl_rpc_method *find_method(const struct fl_h2 *h2, const char *path)
+static const struct fl_rpc_method *server_find_method(const struct fl_h2 *h2, const char *path)
 {
     const struct fl_rpc_method *m;
 
@@ -77,7 +77,10 @@ static const struct fl_rpc_method *find_method(const struct fl_h2 *h2, const cha
 static int submit_headers(struct fl_h2 *h2, struct h2_stream *s)
 {
     nghttp2_nv nv[] = {fl__h2_nv(":status", "200"), fl__h2_nv("content-type", FL_GRPC_CONTENT_TYPE),
-                       /* Asked for by gRPC's compression page: we take nothing compressed. */
+                       /*
+                        * Required by gRPC's compression specification: we accept nothing
+                        * compressed.
+                        */
                        fl__h2_nv("grpc-accept-encoding", "identity")};
     nghttp2_data_provider provider = {.source = {.ptr = NULL}, .read_callback = fl__h2_read_cb};
 
@@ -98,12 +101,15 @@ int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
 
     status = fl_call_check_request(s->call, &http_status, text, sizeof(text));
     if (status == FL_GRPC_OK) {
-        method = find_method(h2, fl_call_path(s->call));
+        method = server_find_method(h2, fl_call_path(s->call));
     }
     if (status == FL_GRPC_OK && method == NULL) {
         status = FL_GRPC_UNIMPLEMENTED;
         (void)snprintf(text, sizeof(text), "unknown method %s", fl_call_path(s->call));
-        /* A probe of anybody's is no news; of one who was let in it is a wrong address. */
+        /*
+         * Probes by unauthenticated peers are not logged; an authenticated peer has a wrong
+         * address.
+         */
         denied = (h2->conn.who & (FL_WHO_CLIENT | FL_WHO_ADMIN)) != 0;
     } else if (status == FL_GRPC_OK) {
         status = fl_call_check_peer(s->call, method, text, sizeof(text));
@@ -114,7 +120,7 @@ int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
                         method == NULL ? "unknown method" : "not allowed", text);
     }
     if (status != FL_GRPC_OK) {
-        return refuse(h2, s, http_status, status, text);
+        return reject_request(h2, s, http_status, status, text);
     }
     fl__h2_stream_count(s);
     fl_call_start(s->call, method);

@@ -1,3 +1,8 @@
+/*
+ * The life cycle of an HTTP/2 session: settings and limits, receiving, ticks, draining, and the
+ * delivery of callbacks to calls. Runs on the loop of its connection. Does no I/O and reads no
+ * clock.
+ */
 #include "libfl/h2/h2_session_impl.h"
 
 #include <stdlib.h>
@@ -26,16 +31,16 @@ int fl__h2_check(struct fl_h2 *h2, int nghttp2_code)
         return fl__h2_fail(h2, FL_ENOMEM);
     case NGHTTP2_ERR_FLOODED:
         return fl__h2_fail(h2, FL_ELIMIT);
-    case NGHTTP2_ERR_CALLBACK_FAILURE: /* the callback has said why */
+    case NGHTTP2_ERR_CALLBACK_FAILURE: /* the callback has recorded the error */
     case NGHTTP2_ERR_BAD_CLIENT_MAGIC:
         return fl__h2_fail(h2, FL_EPROTO);
     default:
-        /* Below NGHTTP2_ERR_FATAL the session may only be deleted. */
+        /* Below NGHTTP2_ERR_FATAL only the deletion of the session is allowed. */
         return nghttp2_code < NGHTTP2_ERR_FATAL ? fl__h2_fail(h2, FL_EPROTO) : FL_ESTATE;
     }
 }
 
-static void wake(struct fl_h2 *h2, bool *flag)
+static void session_wake(struct fl_h2 *h2, bool *flag)
 {
     if (!*flag && !h2->freeing) {
         *flag = true;
@@ -47,12 +52,12 @@ static void wake(struct fl_h2 *h2, bool *flag)
 
 void fl__h2_wake_output(struct fl_h2 *h2)
 {
-    wake(h2, &h2->woken_output);
+    session_wake(h2, &h2->woken_output);
 }
 
 void fl__h2_wake_dispatch(struct fl_h2 *h2)
 {
-    wake(h2, &h2->woken_dispatch);
+    session_wake(h2, &h2->woken_dispatch);
 }
 
 static int create_session(struct fl_h2 *h2)
@@ -68,7 +73,7 @@ static int create_session(struct fl_h2 *h2)
     fl__h2_set_callbacks(cbs);
     fl__h2_set_output_callbacks(cbs);
     nghttp2_option_set_no_auto_window_update(option, 1);
-    /* Closed streams would be kept for the priority tree, which we do not use. */
+    /* nghttp2 would keep closed streams for the priority tree, which we do not use. */
     nghttp2_option_set_no_closed_streams(option, 1);
     if (h2->server) {
         rv = nghttp2_session_server_new3(&h2->session, cbs, h2, option, &mem);
@@ -82,36 +87,38 @@ out:
     return rv;
 }
 
-static uint32_t clamp(uint32_t value, uint32_t low, uint32_t high)
+static uint32_t clamp_limit(uint32_t value, uint32_t low, uint32_t high)
 {
     return value < low ? low : value > high ? high : value;
 }
 
-/* Bring the limits into what HTTP/2 can say and what keeps calls from standing still. */
+/* Clamps the limits to what HTTP/2 can express and to what keeps calls from deadlocking. */
 static void set_limits(struct fl_rpc_limits *to, const struct fl_rpc_limits *from)
 {
     uint32_t window;
 
     *to = *from;
-    /* The credit of a message comes back when it is complete, and nghttp2 tells the peer
-       when half the window is to be had: less than two messages would be a deadlock. */
+    /*
+     * The credit of a message is returned when it is complete, and nghttp2 sends a window update
+     * when half the window is free: less than two messages would be a deadlock.
+     */
     window = to->message_bytes < FL_H2_WINDOW_MAX / 2 ? (uint32_t)to->message_bytes * 2
                                                       : FL_H2_WINDOW_MAX;
-    window = clamp(window, FL_H2_WINDOW_MIN, FL_H2_WINDOW_MAX);
-    to->stream_window = clamp(to->stream_window, window, FL_H2_WINDOW_MAX);
-    to->conn_window = clamp(to->conn_window, to->stream_window, FL_H2_WINDOW_MAX);
-    /* A message that is being received behind a window of them that the user holds. */
+    window = clamp_limit(window, FL_H2_WINDOW_MIN, FL_H2_WINDOW_MAX);
+    to->stream_window = clamp_limit(to->stream_window, window, FL_H2_WINDOW_MAX);
+    to->conn_window = clamp_limit(to->conn_window, to->stream_window, FL_H2_WINDOW_MAX);
+    /* A message is being received while the user holds a window of earlier ones. */
     if (to->memory < (size_t)to->stream_window + to->message_bytes) {
         to->memory = (size_t)to->stream_window + to->message_bytes;
     }
-    to->frame_bytes = clamp(to->frame_bytes, FL_H2_FRAME_MIN, FL_H2_FRAME_MAX);
+    to->frame_bytes = clamp_limit(to->frame_bytes, FL_H2_FRAME_MIN, FL_H2_FRAME_MAX);
 }
 
 static int submit_settings(struct fl_h2 *h2)
 {
     const struct fl_rpc_limits *l = &h2->conn.limits;
     nghttp2_settings_entry iv[] = {
-        /* At a rate a transfer has no window but the credit that it is given. */
+        /* With a rate limit a transfer has no window but the credit that it is given. */
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, h2->takes != NULL ? 0 : l->stream_window},
         {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, l->frame_bytes},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, l->header_bytes},
@@ -215,7 +222,7 @@ int fl_h2_recv(struct fl_h2 *h2, const void *data, size_t len)
         (void)fl__h2_check(h2, (int)n);
     }
     h2->depth--;
-    /* Answers to what came; a GOAWAY for a broken connection is noticed here. */
+    /* Answers to received frames; a GOAWAY for a broken connection is detected here. */
     fl__h2_pump(h2, /* data= */ false);
     fl__h2_deliver(h2);
     return h2->code;
@@ -242,7 +249,7 @@ void fl_h2_dispatch(struct fl_h2 *h2)
     fl__h2_deliver(h2);
 }
 
-static int count(struct fl_h2 *h2, uint32_t *counter, uint64_t limit)
+static int count_events(struct fl_h2 *h2, uint32_t *counter, uint64_t limit)
 {
     *counter += 1;
     return *counter > limit ? fl__h2_fail(h2, FL_ELIMIT) : FL_OK;
@@ -250,15 +257,16 @@ static int count(struct fl_h2 *h2, uint32_t *counter, uint64_t limit)
 
 int fl__h2_count_reset(struct fl_h2 *h2)
 {
-    return count(h2, &h2->resets, h2->conn.limits.resets);
+    return count_events(h2, &h2->resets, h2->conn.limits.resets);
 }
 
 int fl__h2_count_idle(struct fl_h2 *h2)
 {
-    return count(h2, &h2->idle_frames, (uint64_t)h2->conn.limits.resets * FL_IDLE_FRAMES_PER_RESET);
+    return count_events(h2, &h2->idle_frames,
+                        (uint64_t)h2->conn.limits.resets * FL_IDLE_FRAMES_PER_RESET);
 }
 
-/* Time is known at ticks only: the second begins with the first tick after an event. */
+/* The time is known at ticks only: the second begins with the first tick after an event. */
 static void tick_rates(struct fl_h2 *h2, uint64_t now_ms)
 {
     if (h2->resets == 0 && h2->idle_frames == 0) {
@@ -308,7 +316,7 @@ bool fl_h2_finished(const struct fl_h2 *h2)
         return true;
     }
     if (h2->drain == FL_H2_NOTICED) {
-        return false; /* calls may be on their way to us */
+        return false; /* calls may be on their way */
     }
     return nghttp2_session_want_read(h2->session) == 0 &&
            nghttp2_session_want_write(h2->session) == 0 && h2->n_calls == 0;
@@ -316,7 +324,7 @@ bool fl_h2_finished(const struct fl_h2 *h2)
 
 bool fl_h2_ready(const struct fl_h2 *h2)
 {
-    return h2->greeted;
+    return h2->settings_received;
 }
 
 int fl_h2_identify(struct fl_h2 *h2, uint32_t who, const char *why,
@@ -346,8 +354,8 @@ size_t fl_h2_calls(const struct fl_h2 *h2)
 }
 
 /*
- * A server announces first and closes after a ping has come back: calls that were
- * already on their way are still served (RFC 9113 section 6.8).
+ * A server sends a notice first and closes after a ping has come back: calls that were already on
+ * their way are still served (RFC 9113 section 6.8).
  */
 void fl_h2_drain(struct fl_h2 *h2)
 {

@@ -1,4 +1,7 @@
-/* A stream and its call; the transport that calls see. */
+/*
+ * A stream and its call, and the transport functions that calls use, on the loop of the session.
+ * Does not choose the next stream to send (h2_output.c).
+ */
 #include <stdlib.h>
 
 #include "libfl/h2/h2_session_impl.h"
@@ -25,8 +28,10 @@ int fl__h2_stream_create(struct fl_h2 *h2, const char *path, struct h2_stream **
     return FL_OK;
 }
 
-/* Half a request is no call: a connection that has nothing else is idle, and its owner's
-   limits for idle connections apply. */
+/*
+ * A half-received request does not count as a call: a connection that has nothing else is idle, and
+ * its owner's limits for idle connections apply.
+ */
 void fl__h2_stream_count(struct h2_stream *s)
 {
     s->counted = true;
@@ -47,7 +52,7 @@ void fl__h2_stream_detach(struct h2_stream *s)
     fl_list_remove(&s->ready);
 }
 
-/* Give credit to the connection, keeping back what users hold. */
+/* Returns credit to the connection, withholding what users hold. */
 static void credit_connection(struct fl_h2 *h2, size_t n)
 {
     size_t kept = n < h2->debt ? n : h2->debt;
@@ -108,7 +113,7 @@ static void op_credit(void *stream, size_t conn, size_t window)
         return;
     }
     credit_connection(s->h2, conn);
-    /* At a rate credit comes by the bucket, not by what arrived. */
+    /* With a rate limit, the bucket gives the credit, not the arrival of data. */
     if (window > 0 && fl__h2_bulk_takes(s) == NULL) {
         (void)fl__h2_check(s->h2, nghttp2_session_consume_stream(s->h2->session, s->id, window));
     }

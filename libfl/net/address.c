@@ -1,3 +1,4 @@
+/* Parses and checks addresses. Pure functions, any thread. Resolves no names (resolve.c). */
 #include "libfl/net/address.h"
 
 #include <arpa/inet.h>
@@ -9,7 +10,7 @@
 
 static const char unix_prefix[] = "unix:";
 
-static int refuse(struct fl_err *err, const char *text, const char *why)
+static int address_error(struct fl_err *err, const char *text, const char *why)
 {
     char quoted[FL_ADDRESS_HOST_MAX];
 
@@ -19,7 +20,7 @@ static int refuse(struct fl_err *err, const char *text, const char *why)
                       fl_log_quote(quoted, sizeof(quoted), text, strlen(text)), why);
 }
 
-static bool is_name(const char *host)
+static bool address_is_name(const char *host)
 {
     size_t i;
 
@@ -38,7 +39,10 @@ static bool is_name(const char *host)
     return i > 0;
 }
 
-/* "300.1.1.1" and "127.1" are slips, not names: a name's last label is never only digits. */
+/*
+ * "300.1.1.1" and "127.1" are mistyped addresses, not names: the last label of a name never has
+ * only digits.
+ */
 static bool looks_numeric(const char *host)
 {
     const char *dot = strrchr(host, '.');
@@ -53,17 +57,17 @@ static int parse_unix(const char *text, const char *path, struct fl_address *ret
     struct fl_address out = {.kind = FL_ADDRESS_UNIX};
 
     if (path[0] != '/') {
-        return refuse(err, text, "the path of a unix socket must be absolute");
+        return address_error(err, text, "the path of a unix socket must be absolute");
     }
     if (fl_str_copy(out.path, sizeof(out.path), path) != FL_OK) {
-        return refuse(err, text, "the path of a unix socket has at most 107 bytes");
+        return address_error(err, text, "the path of a unix socket has at most 107 bytes");
     }
     *ret = out;
     return FL_OK;
 }
 
-/* Sets out->kind from out->host. NULL, or what is wrong. */
-static const char *classify(struct fl_address *out, bool bracketed)
+/* Sets out->kind from out->host. Returns NULL, or what is wrong. */
+static const char *address_classify(struct fl_address *out, bool bracketed)
 {
     unsigned char raw[sizeof(struct in6_addr)];
 
@@ -77,14 +81,14 @@ static const char *classify(struct fl_address *out, bool bracketed)
         return NULL;
     }
     if (strchr(out->host, ':') != NULL) {
-        return "an IPv6 address goes into brackets";
+        return "an IPv6 address needs brackets";
     }
     if (looks_numeric(out->host)) {
         out->kind = FL_ADDRESS_IP4;
         return inet_pton(AF_INET, out->host, raw) == 1 ? NULL : "not an IPv4 address";
     }
     out->kind = FL_ADDRESS_NAME;
-    return is_name(out->host) ? NULL : "not a host name";
+    return address_is_name(out->host) ? NULL : "not a host name";
 }
 
 int fl_address_parse(const char *text, struct fl_address *ret, struct fl_err *err)
@@ -105,28 +109,28 @@ int fl_address_parse(const char *text, struct fl_address *ret, struct fl_err *er
         end = strchr(host, ']');
         colon = end != NULL ? end + 1 : NULL;
         if (colon == NULL || *colon != ':') {
-            return refuse(err, text, "\"]:port\" is missing");
+            return address_error(err, text, "\"]:port\" is missing");
         }
     } else {
         colon = strrchr(text, ':');
         end = colon;
         if (colon == NULL) {
-            return refuse(err, text, "the port is missing");
+            return address_error(err, text, "the port is missing");
         }
     }
     if (end == host) {
-        return refuse(err, text, "the host is missing");
+        return address_error(err, text, "the host is missing");
     }
     if ((size_t)(end - host) >= sizeof(out.host)) {
-        return refuse(err, text, "the host name is too long");
+        return address_error(err, text, "the host name is too long");
     }
     (void)memcpy(out.host, host, (size_t)(end - host));
-    why = classify(&out, bracketed);
+    why = address_classify(&out, bracketed);
     if (why != NULL) {
-        return refuse(err, text, why);
+        return address_error(err, text, why);
     }
     if (fl_str_to_u64(colon + 1, &port) != FL_OK || port > UINT16_MAX) {
-        return refuse(err, text, "the port must be a number from 0 to 65535");
+        return address_error(err, text, "the port must be a number from 0 to 65535");
     }
     out.port = (uint16_t)port;
     *ret = out;
@@ -140,19 +144,21 @@ int fl_address_check_host(const char *host, struct fl_err *err)
     const char *why = NULL;
 
     if (strstr(host, "://") != NULL) {
-        why = "expected the name or the address of a host alone, found a URL: leave out what is "
-              "before and after the host";
+        why = "expected only the name or address of a host, found a URL; remove the parts before "
+              "and after the host";
     } else if (inet_pton(AF_INET6, host, raw) == 1) {
         return FL_OK;
     } else if (host[0] == '[' || strchr(host, ':') != NULL) {
-        why = "expected the name or the address of a host alone, without brackets and port";
+        why = "expected only the name or address of a host, without brackets and port";
     } else if (strchr(host, '/') != NULL) {
-        why = "expected the name or the address of a host alone, without a path";
+        why = "expected only the name or address of a host, without a path";
     } else if (fl_str_copy(a.host, sizeof(a.host), host) != FL_OK) {
         why = "the host name is too long";
     } else {
-        why = classify(&a, /* bracketed= */ false);
-        why = why == NULL && a.kind == FL_ADDRESS_ANY ? "'*' is no host that can be reached" : why;
+        why = address_classify(&a, /* bracketed= */ false);
+        why = why == NULL && a.kind == FL_ADDRESS_ANY
+                  ? "'*' is not a host that clients can connect to"
+                  : why;
     }
     return why == NULL ? FL_OK : fl_err_set(err, FL_EINVAL, "'%s': %s", host, why);
 }

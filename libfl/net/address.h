@@ -3,7 +3,7 @@
 
 /*
  * Addresses as operators write them: "host:port", "[v6]:port", "*:port", "unix:/path".
- * Pure: nothing is looked up.
+ * Pure: no name is resolved.
  */
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 
 /* RFC 1035: a name has at most 253 characters. */
 #define FL_ADDRESS_HOST_MAX 254
-/* sizeof(sun_path) on Linux; longer paths would be cut silently further down. */
+/* sizeof(sun_path) on Linux; the system calls would truncate a longer path silently. */
 #define FL_ADDRESS_PATH_MAX 108
 
 enum fl_address_kind {
@@ -34,8 +34,8 @@ struct fl_address {
 /* FL_EINVAL with a text that quotes `text` and says what is wrong; `*ret` is then unchanged. */
 FL_MUST_CHECK int fl_address_parse(const char *text, struct fl_address *ret, struct fl_err *err);
 /*
- * A host alone, as a certificate names it: a name, an IPv4 or an IPv6 address without brackets; no
- * URL, no port, no "*". FL_EINVAL with a text that says what is wrong.
+ * Checks a host without a port, as a certificate contains it: a name, an IPv4 address or an IPv6
+ * address without brackets; no URL, no port, no "*". FL_EINVAL with a text that says what is wrong.
  */
 FL_MUST_CHECK int fl_address_check_host(const char *host, struct fl_err *err);
 

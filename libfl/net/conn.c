@@ -1,3 +1,8 @@
+/*
+ * A connected or connecting socket as an fl_stream: reading, pulling and writing output, flushing
+ * and closing, with the states of net_impl.h. Runs on the thread of its loop. Does not resolve
+ * names or try addresses (dial.c) and does not accept (listen.c).
+ */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
@@ -9,22 +14,22 @@
 #include "libfl/base/str.h"
 #include "libfl/net/net_impl.h"
 
-/* As many runs as one system call takes well; 64 frames of 16 KiB are one turn's share. */
+/* One writev() takes this many runs; 64 frames of 16 KiB are the share of one turn. */
 #define IOV_MAX_RUNS 64
 /*
- * What is handed over for good when the socket is full. Everything beyond stays with `output`,
- * which can still put a control message in front of it.
+ * Bytes handed to libuv when the socket is full; these can no longer be overtaken. Everything
+ * beyond stays with `output`, which can still put a control message in front of it.
  */
 #define COMMIT_BYTES (64u * 1024)
 /*
- * Bytes that may wait unsent in the kernel. At 2 Mbit/s 64 KiB are a quarter of a second
- * of delay for a control message behind them; on loopback it costs nothing measurable.
+ * Bytes that may wait unsent in the kernel. At 2 Mbit/s 64 KiB delay a control message behind them
+ * by a quarter of a second; on loopback the limit has no measurable cost.
  */
 #define NOTSENT_BYTES (64 * 1024)
-/* After this long without traffic the kernel asks whether the peer's machine still lives. */
+/* After this long without traffic the kernel sends TCP keepalive probes. */
 #define KEEPALIVE_S 60
 
-/* uv_buf_t promises to be laid out like iovec on unix. */
+/* On unix, libuv documents that uv_buf_t has the layout of iovec. */
 _Static_assert(sizeof(uv_buf_t) == sizeof(struct iovec) &&
                    offsetof(uv_buf_t, base) == offsetof(struct iovec, iov_base) &&
                    offsetof(uv_buf_t, len) == offsetof(struct iovec, iov_len),
@@ -48,7 +53,7 @@ static bool is_open(const struct fl_conn *conn)
     return conn->sm.state == FL__CONN_OPEN || conn->sm.state == FL__CONN_FLUSHING;
 }
 
-static void wake(struct fl_conn *conn)
+static void conn_wake(struct fl_conn *conn)
 {
     if (is_open(conn)) {
         fl__conn_due(conn);
@@ -68,7 +73,7 @@ static void on_flush_over(uv_timer_t *timer)
     if (conn->sm.state == FL__CONN_FLUSHING) {
         fl__conn_fail(conn, FL_ETIMEOUT, "%s: closed with unsent bytes", conn->peer);
     } else {
-        fl__conn_close(conn); /* LINGERING: all was sent. */
+        fl__conn_close(conn); /* LINGERING: everything was sent. */
     }
 }
 
@@ -76,7 +81,7 @@ int fl__conn_stream_init(struct fl_conn *conn, bool is_unix)
 {
     int status;
 
-    /* Neither opens a descriptor yet. */
+    /* Neither call opens a descriptor. */
     if (is_unix) {
         status = uv_pipe_init(&conn->loop->uv, &conn->u.pipe, 0);
     } else {
@@ -91,13 +96,13 @@ int fl__conn_stream_init(struct fl_conn *conn, bool is_unix)
     return FL_OK;
 }
 
-/* The socket buffers stay with the kernel: setting SO_RCVBUF would switch its tuning off. */
-static void set_options(struct fl_conn *conn)
+/* The kernel tunes the socket buffers; setting SO_RCVBUF would switch its autotuning off. */
+static void conn_set_options(struct fl_conn *conn)
 {
     int lowat = NOTSENT_BYTES;
     uv_os_fd_t fd;
 
-    /* Each of them only makes things better: a kernel that refuses one is no reason to fail. */
+    /* Each option is only an improvement, so a kernel that refuses one is no error. */
     (void)uv_tcp_nodelay(&conn->u.tcp, 1);
     (void)uv_tcp_keepalive(&conn->u.tcp, 1, KEEPALIVE_S);
     if (uv_fileno(&conn->u.handle, &fd) == 0) {
@@ -126,7 +131,7 @@ static void name_peer(struct fl_conn *conn)
     }
     port = ntohs(ip6->sin6_port);
     if (IN6_IS_ADDR_V4MAPPED(&ip6->sin6_addr)) {
-        /* How an IPv4 peer looks to a socket that listens on "*". */
+        /* A socket that listens on "*" reports an IPv4 peer as a mapped address. */
         (void)uv_inet_ntop(AF_INET, &ip6->sin6_addr.s6_addr[12], host, sizeof(host));
         (void)snprintf(conn->peer, sizeof(conn->peer), "%s:%u", host, port);
         return;
@@ -135,7 +140,7 @@ static void name_peer(struct fl_conn *conn)
     (void)snprintf(conn->peer, sizeof(conn->peer), "[%s]:%u", host, port);
 }
 
-/* The share of this turn is used up: saying "no buffer" ends libuv's read loop for now. */
+/* The share of this turn is used up: returning no buffer ends libuv's read loop for now. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct fl_conn *conn = handle->data;
@@ -149,7 +154,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     buf->len = conn->turn_bytes < FL__TURN_BYTES ? FL__READ_BYTES : 0;
 }
 
-static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
+static void conn_on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 {
     struct fl_conn *conn = stream->data;
 
@@ -165,12 +170,12 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
         return;
     }
     if (nread == UV_EOF && conn->sm.state == FL__CONN_FLUSHING) {
-        /* It may have closed its half only: what is left still goes out, or fails to. */
+        /* The peer may have closed its half only: the remaining output is still sent, or fails. */
         conn->peer_ended = true;
         return;
     }
     if (nread == UV_EOF || conn->sm.state == FL__CONN_LINGERING) {
-        /* Lingering, all was sent: how the peer goes away does not matter any more. */
+        /* Lingering, everything was sent: how the peer closes does not matter. */
         fl__conn_close(conn);
         return;
     }
@@ -185,16 +190,16 @@ void fl__conn_established(struct fl_conn *conn, bool is_unix)
         (void)snprintf(conn->peer, sizeof(conn->peer), "unix");
         conn->identity = uv_fileno(&conn->u.handle, &fd) == 0 ? fl__local_identity(fd) : NULL;
     } else {
-        set_options(conn);
+        conn_set_options(conn);
         name_peer(conn);
     }
 }
 
 static void start_reading(struct fl_conn *conn)
 {
-    int status = uv_read_start(&conn->u.stream, on_alloc, on_read);
+    int status = uv_read_start(&conn->u.stream, on_alloc, conn_on_read);
 
-    /* UV_ENOTCONN after the peer reset a connection that was accepted a moment ago. */
+    /* UV_ENOTCONN: the peer has reset a connection that was accepted a moment ago. */
     if (status != 0 && status != UV_EALREADY) {
         fl__conn_fail(conn, fl_uv_err(status), "%s: %s", conn->peer, uv_strerror(status));
     }
@@ -205,7 +210,7 @@ void fl__conn_opened(struct fl_conn *conn)
     FL_REQUIRE(conn->cbs != NULL);
     fl_sm_move(&conn->sm, FL__CONN_OPEN);
     start_reading(conn);
-    wake(conn);
+    conn_wake(conn);
 }
 
 void fl__conn_handle_gone(struct fl_conn *conn)
@@ -227,7 +232,7 @@ void fl__conn_handle_gone(struct fl_conn *conn)
     free(conn);
 }
 
-static void begin_close(struct fl_conn *conn, int code)
+static void conn_begin_close(struct fl_conn *conn, int code)
 {
     fl_sm_move(&conn->sm, FL__CONN_CLOSING);
     conn->code = code;
@@ -255,20 +260,23 @@ void fl__conn_fail(struct fl_conn *conn, int code, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    conn->text = fl_str_dup(text); /* Without memory the text is missing, the code is not. */
-    begin_close(conn, code);
+    conn->text = fl_str_dup(text); /* Out of memory: the text is missing, the code is kept. */
+    conn_begin_close(conn, code);
 }
 
 void fl__conn_close(struct fl_conn *conn)
 {
     if (conn->sm.state < FL__CONN_CLOSING) {
-        begin_close(conn, FL_OK);
+        conn_begin_close(conn, FL_OK);
     }
 }
 
 static void on_shutdown(uv_shutdown_t *req, int status)
 {
-    /* Cancelled by closing, or the peer was faster: reading tells the rest. */
+    /*
+     * The shutdown was cancelled by closing, or the peer has closed first: the read callback
+     * handles both.
+     */
     (void)req;
     (void)status;
 }
@@ -307,8 +315,8 @@ static void on_written(uv_write_t *req, int status)
     }
 }
 
-/* The socket is full: libuv writes one run as soon as it can, and comes back. */
-static void commit(struct fl_conn *conn, const struct iovec *run)
+/* The socket is full: libuv writes one run as soon as it can, then calls back. */
+static void conn_commit(struct fl_conn *conn, const struct iovec *run)
 {
     size_t len = run->iov_len < COMMIT_BYTES ? run->iov_len : COMMIT_BYTES;
     uv_buf_t buf = uv_buf_init(run->iov_base, (unsigned)len);
@@ -333,7 +341,7 @@ static size_t total_len(const struct iovec *iov, int n)
     return sum;
 }
 
-/* Pull and write until there is nothing, the socket is full, or the turn's share is used up. */
+/* Pulls and writes until there is no output, the socket is full, or the turn's share is used up. */
 static void send_output(struct fl_conn *conn)
 {
     struct iovec iov[IOV_MAX_RUNS];
@@ -358,7 +366,7 @@ static void send_output(struct fl_conn *conn)
             return;
         }
         if (full) {
-            commit(conn, &iov[0]);
+            conn_commit(conn, &iov[0]);
             return;
         }
         status = uv_try_write(&conn->u.stream, (const uv_buf_t *)(const void *)iov, (unsigned)n);
@@ -398,7 +406,7 @@ void fl__conn_step(struct fl_conn *conn)
     }
 }
 
-/* --- the table --- */
+/* --- table of stream functions --- */
 
 static struct fl_conn *conn_of(struct fl_stream *stream)
 {
@@ -419,7 +427,7 @@ static void stream_start(struct fl_stream *stream, const struct fl_stream_cbs *c
 
 static void stream_wake(struct fl_stream *stream)
 {
-    wake(conn_of(stream));
+    conn_wake(conn_of(stream));
 }
 
 static void stream_pause(struct fl_stream *stream, bool paused)
@@ -457,7 +465,7 @@ static void stream_close_flushed(struct fl_stream *stream, uint32_t timeout_ms)
     uv_update_time(&conn->loop->uv);
     (void)uv_timer_start(&conn->timer, on_flush_over, timeout_ms, 0);
     stream_pause(stream, false);
-    wake(conn);
+    conn_wake(conn);
 }
 
 static const char *stream_peer(const struct fl_stream *stream)

@@ -5,15 +5,16 @@
 #include "libfl/net/net_impl.h"
 
 /*
- * Connecting. Happy path: the name is resolved (on another thread), then the addresses are tried
- * in the order given, each with its share of what is left of the time, until one answers.
- * Failure modes: no such name; every address refuses or does not answer (the last reason is
- * told); the time is over; closed meanwhile, at any of these points.
+ * Connecting, on the thread of the loop. The name is resolved (on another thread), then the
+ * addresses are tried in the order of the resolver, each with an equal share of the remaining time,
+ * until one accepts.
+ * Failures: unknown name; every address refuses or times out (the last reason is reported); the
+ * deadline passes; the connection is closed at any of these points.
  */
 
-static void next_attempt(struct fl_conn *conn);
+static void dial_next_attempt(struct fl_conn *conn);
 
-static const char *display(const struct fl__dial *dial, char *out, size_t size)
+static const char *dial_display(const struct fl__dial *dial, char *out, size_t size)
 {
     const struct fl_address *address = &dial->address;
 
@@ -27,40 +28,42 @@ static const char *display(const struct fl__dial *dial, char *out, size_t size)
     return out;
 }
 
-static void fail(struct fl_conn *conn)
+static void dial_fail(struct fl_conn *conn)
 {
     const struct fl__dial *dial = conn->dial;
     char name[FL_ADDRESS_HOST_MAX + 16];
     int code = fl_uv_err(dial->status);
 
-    (void)display(dial, name, sizeof(name));
+    (void)dial_display(dial, name, sizeof(name));
     if (code == FL_ETIMEOUT) {
         fl__conn_fail(conn, code,
-                      "cannot connect to %s: no answer within %u ms: is the address right, and "
-                      "does no firewall keep it away?",
+                      "cannot connect to %s: timed out after %u ms; check the address and the "
+                      "firewalls on the way",
                       name, (unsigned)dial->timeout_ms);
         return;
     }
     if (code != FL_ENOMEM && code != FL_EPERM && code != FL_ELIMIT) {
-        /* Whatever the kernel says about an address, to the caller nobody is there. */
+        /* Callers get one code for all connection errors: the server is unavailable. */
         code = FL_EUNAVAIL;
     }
-    fl__conn_fail(conn, code, "cannot connect to %s: %s%s", name, uv_strerror(dial->status),
-                  dial->status == UV_ECONNREFUSED
-                      ? ": nobody listens there; does the server run, and is that its port?"
-                      : "");
+    fl__conn_fail(
+        conn, code, "cannot connect to %s: %s%s", name, uv_strerror(dial->status),
+        dial->status == UV_ECONNREFUSED
+            ? ": nothing listens there; check that the server runs and that the port is right"
+            : "");
 }
 
-/* An attempt failed and its handle is gone: another address needs a fresh one. */
+/* An attempt failed and its handle is closed: the next address needs a new handle. */
 static void on_attempt_closed(uv_handle_t *handle)
 {
     struct fl_conn *conn = handle->data;
     bool closing = conn->sm.state == FL__CONN_CLOSING;
 
     conn->dial->retrying = false;
-    fl__conn_handle_gone(conn); /* When closing, this may have been the last one. */
+    fl__conn_handle_gone(
+        conn); /* When the connection is closing, this may have been its last handle. */
     if (!closing) {
-        next_attempt(conn);
+        dial_next_attempt(conn);
     }
 }
 
@@ -106,12 +109,12 @@ static int start_attempt(struct fl_conn *conn)
                           on_connected);
 }
 
-static void on_time_over(uv_timer_t *timer)
+static void dial_on_timeout(uv_timer_t *timer)
 {
     fl__dial_timeout(timer->data);
 }
 
-static void next_attempt(struct fl_conn *conn)
+static void dial_next_attempt(struct fl_conn *conn)
 {
     struct fl__dial *dial = conn->dial;
     uint64_t now = uv_now(&conn->loop->uv);
@@ -119,23 +122,23 @@ static void next_attempt(struct fl_conn *conn)
     int status;
 
     if (dial->next == dial->found.n) {
-        fail(conn);
+        dial_fail(conn);
         return;
     }
     if (left == 0) {
         dial->status = UV_ETIMEDOUT;
-        fail(conn);
+        dial_fail(conn);
         return;
     }
     if (fl__conn_stream_init(conn, dial->address.kind == FL_ADDRESS_UNIX) != FL_OK) {
         dial->status = UV_ENOMEM;
-        fail(conn);
+        dial_fail(conn);
         return;
     }
-    /* An address that swallows everything must leave time for those behind it. */
+    /* An address that drops all packets must leave time for the addresses after it. */
     left /= dial->found.n - dial->next;
     dial->next++;
-    (void)uv_timer_start(&conn->timer, on_time_over, left > 0 ? left : 1, 0);
+    (void)uv_timer_start(&conn->timer, dial_on_timeout, left > 0 ? left : 1, 0);
     status = start_attempt(conn);
     if (status != 0) {
         end_attempt(conn, status);
@@ -145,13 +148,13 @@ static void next_attempt(struct fl_conn *conn)
 void fl__dial_step(struct fl_conn *conn)
 {
     fl_sm_move(&conn->sm, FL__CONN_CONNECTING);
-    next_attempt(conn);
+    dial_next_attempt(conn);
 }
 
 void fl__dial_timeout(struct fl_conn *conn)
 {
     if (conn->sm.state == FL__CONN_RESOLVING) {
-        fl__conn_fail(conn, FL_ETIMEOUT, "cannot look up %s: no answer within %u ms",
+        fl__conn_fail(conn, FL_ETIMEOUT, "cannot look up %s: timed out after %u ms",
                       conn->dial->address.host, (unsigned)conn->dial->timeout_ms);
     } else if (conn->sm.state == FL__CONN_CONNECTING && !conn->dial->retrying) {
         end_attempt(conn, UV_ETIMEDOUT);
@@ -165,8 +168,8 @@ static void on_resolved(void *ctx, const struct fl__resolved *result)
     conn->dial->resolve = NULL;
     if (result->status != 0) {
         fl__conn_fail(conn, FL_EUNAVAIL,
-                      "cannot look up %s: %s: is it spelt right, and does this host find it "
-                      "(getent hosts %s)?",
+                      "cannot look up %s: %s; check the spelling and that this host resolves the "
+                      "name (getent hosts %s)",
                       conn->dial->address.host, gai_strerror(result->status),
                       conn->dial->address.host);
         return;
@@ -181,7 +184,7 @@ void fl__dial_free(struct fl_conn *conn)
     conn->dial = NULL;
 }
 
-static int begin(struct fl_conn *conn, struct fl_err *err)
+static int dial_begin(struct fl_conn *conn, struct fl_err *err)
 {
     struct fl__dial *dial = conn->dial;
     int rv;
@@ -195,7 +198,7 @@ static int begin(struct fl_conn *conn, struct fl_err *err)
             return fl_err_set(err, rv, "cannot look up %s: %s", dial->address.host,
                               fl_strerror(rv));
         }
-        (void)uv_timer_start(&conn->timer, on_time_over, dial->timeout_ms, 0);
+        (void)uv_timer_start(&conn->timer, dial_on_timeout, dial->timeout_ms, 0);
         return FL_OK;
     }
     if (dial->address.kind == FL_ADDRESS_UNIX) {
@@ -233,7 +236,7 @@ int fl_conn_connect(struct fl_loop *loop, const char *address, uint32_t timeout_
     }
     conn->dial->address = parsed;
     conn->dial->timeout_ms = timeout_ms;
-    rv = begin(conn, err);
+    rv = dial_begin(conn, err);
     if (rv != FL_OK) {
         fl__conn_close(conn);
         return rv;

@@ -15,7 +15,7 @@
 #include "libfl/net/notify.h"
 
 #define FIRST_PAUSE_MS 2000
-/* What systemd may wait beyond a pause before it takes the start for hung. */
+/* Time beyond the pause after which systemd considers the start hung. */
 #define MARGIN_MS 60000
 
 uint64_t fl_start_pause_ms(unsigned failures, uint64_t longest_ms)
@@ -25,7 +25,7 @@ uint64_t fl_start_pause_ms(unsigned failures, uint64_t longest_ms)
     return failures < 2 ? 0 : fl_backoff_base(&rule, failures - 1);
 }
 
-/* False: nobody counts. */
+/* False: there is no folder for the count. */
 static bool count_file(char *out, size_t size)
 {
     const char *dirs = getenv("RUNTIME_DIRECTORY");
@@ -38,7 +38,7 @@ static bool count_file(char *out, size_t size)
     return fl_fs_join(out, size, dir, "failed-starts") == FL_OK;
 }
 
-/* A file that cannot be read or makes no sense counts as none. */
+/* An unreadable or invalid file counts as 0. */
 static unsigned read_count(const char *path)
 {
     struct fl_buf buf;
@@ -62,19 +62,19 @@ static void write_count(const char *path, unsigned n)
     int len = snprintf(text, sizeof(text), "%u", n);
 
     if (fl_fs_replace(path, text, (size_t)len, /* sync= */ false, NULL) != FL_OK) {
-        return; /* Not counted, then: the next start comes as soon as the last one. */
+        return; /* Not counted: the next pause does not grow. */
     }
 }
 
-/* One that stays makes a pause longer than it had to be. */
-static void forget_count(const char *path)
+/* A file that remains makes the next pause longer than necessary. */
+static void remove_count(const char *path)
 {
     if (fl_fs_remove(path) != FL_OK) {
         return;
     }
 }
 
-/* False when a signal came to end it. */
+/* Returns false when a signal ended the pause. */
 static bool pause_for(uint64_t ms)
 {
     uint64_t end = fl_clock_ms() + ms;
@@ -113,14 +113,15 @@ bool fl_start_failed(const struct fl_log *log, uint64_t longest_ms)
         return true;
     }
     fl_log(log, FL_LOG_NOTICE, "start",
-           "failed again, waiting before the next start failures=%u pause_s=%llu", n,
+           "start failed again, waiting before the next start failures=%u pause_s=%llu", n,
            (unsigned long long)pause / 1000);
-    (void)snprintf(status, sizeof(status), "failed %u times, waiting %llu s before the next start",
-                   n, (unsigned long long)pause / 1000);
+    (void)snprintf(status, sizeof(status),
+                   "start failed %u times, waiting %llu s before the next start", n,
+                   (unsigned long long)pause / 1000);
     fl_notify_extend(pause + MARGIN_MS);
     fl_notify_status(status);
     if (!pause_for(pause)) {
-        forget_count(path);
+        remove_count(path);
         return false;
     }
     return true;
@@ -131,6 +132,6 @@ void fl_start_succeeded(void)
     char path[PATH_MAX];
 
     if (count_file(path, sizeof(path))) {
-        forget_count(path);
+        remove_count(path);
     }
 }

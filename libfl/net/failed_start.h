@@ -2,14 +2,14 @@
 #define FL_NET_FAILED_START_H
 
 /*
- * Growing pauses between starts that fail, under systemd: what is wrong with a folder, a data set
- * or an address is mended by people or by time, and a start every two seconds until then is of no
- * use. systemd 252 has one RestartSec= for all of them, so the daemon itself waits before it ends:
- * not after the first failure, then 2 s, 4 s … up to a longest pause. The count lies in the folder
- * that RuntimeDirectory= gave ($RUNTIME_DIRECTORY) and RuntimeDirectoryPreserve=restart keeps;
- * without one, as on a terminal, there are no pauses.
+ * Growing pauses between failed starts under systemd: a broken folder, data set or address is
+ * repaired by an operator or with time, and a start every two seconds until then is useless.
+ * systemd 252 has one fixed RestartSec=, so the daemon itself waits before it exits: not after the
+ * first failure, then 2 s, 4 s … up to a longest pause. The number of failures is stored in the
+ * folder of RuntimeDirectory= ($RUNTIME_DIRECTORY), which RuntimeDirectoryPreserve=restart keeps;
+ * without that folder, as on a terminal, there are no pauses.
  *
- * Threading: the main thread, when there is no other.
+ * Threading: the main thread, while no other thread runs.
  */
 
 #include <stdbool.h>
@@ -20,11 +20,11 @@
 /* The pause after the n-th failure in a row (1: the first). */
 uint64_t fl_start_pause_ms(unsigned failures, uint64_t longest_ms);
 /*
- * A start has failed: count it, say how long it takes to the next one, and wait so long. SIGTERM
- * and SIGINT end the wait and the series: somebody looks after it now. False then.
+ * Counts a failed start, logs the pause until the next one, and waits that long. SIGTERM and SIGINT
+ * end the wait and reset the count, because an operator is at work; returns false then.
  */
 bool fl_start_failed(const struct fl_log *log, uint64_t longest_ms);
-/* This one has not: the next failure is a first one again. */
+/* The start has succeeded: resets the count. */
 void fl_start_succeeded(void);
 
 #endif

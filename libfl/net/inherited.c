@@ -12,28 +12,31 @@
 #ifdef HAVE_SYSTEMD
 #include <systemd/sd-daemon.h>
 
-/* More than this are not looked at. */
+/* Further inherited sockets are ignored. */
 #define INHERITED_MAX 64
 
-/* Of the i-th: somebody listened on it. What the process was given is the process's. */
+/*
+ * Set for each inherited socket that fl_listen() has used. Global, because the sockets belong to
+ * the process.
+ */
 static bool taken[INHERITED_MAX];
 
-union name {
+union socket_name {
     struct sockaddr_storage any;
     struct sockaddr_in in;
     struct sockaddr_in6 in6;
     struct sockaddr_un un;
 };
 
-static int count(void)
+static int inherited_count(void)
 {
     int n = sd_listen_fds(/* unset_environment= */ 0);
 
     return n < INHERITED_MAX ? n : INHERITED_MAX;
 }
 
-/* Is the i-th a stream socket that listens? Then where. */
-static bool name_of(int i, union name *ret)
+/* Reads the address of the i-th socket; false when it is not a listening stream socket. */
+static bool inherited_name(int i, union socket_name *ret)
 {
     int fd = SD_LISTEN_FDS_START + i;
     socklen_t len = sizeof(*ret);
@@ -43,7 +46,7 @@ static bool name_of(int i, union name *ret)
            getsockname(fd, (struct sockaddr *)ret, &len) == 0;
 }
 
-static bool same(const union name *a, const union name *b)
+static bool same_socket_name(const union socket_name *a, const union socket_name *b)
 {
     if (a->any.ss_family != b->any.ss_family) {
         return false;
@@ -63,15 +66,15 @@ static bool same(const union name *a, const union name *b)
 
 int fl__inherited_take(const struct sockaddr *address, size_t len)
 {
-    union name wanted = {.any = {0}};
-    union name name;
-    int n = count();
+    union socket_name wanted = {.any = {0}};
+    union socket_name name;
+    int n = inherited_count();
     int i;
 
     FL_REQUIRE(len <= sizeof(wanted));
     (void)memcpy(&wanted, address, len);
     for (i = 0; i < n; i++) {
-        if (name_of(i, &name) && same(&name, &wanted)) {
+        if (inherited_name(i, &name) && same_socket_name(&name, &wanted)) {
             taken[i] = true;
             return fcntl(SD_LISTEN_FDS_START + i, F_DUPFD_CLOEXEC, 0);
         }
@@ -79,7 +82,7 @@ int fl__inherited_take(const struct sockaddr *address, size_t len)
     return -1;
 }
 
-static void describe(const union name *name, char *out, size_t size)
+static void describe_socket_name(const union socket_name *name, char *out, size_t size)
 {
     char host[INET6_ADDRSTRLEN] = "?";
 
@@ -98,13 +101,13 @@ static void describe(const union name *name, char *out, size_t size)
 
 bool fl_inherited_unused(char *out, size_t size)
 {
-    union name name;
-    int n = count();
+    union socket_name name;
+    int n = inherited_count();
     int i;
 
     for (i = 0; i < n; i++) {
-        if (!taken[i] && name_of(i, &name)) {
-            describe(&name, out, size);
+        if (!taken[i] && inherited_name(i, &name)) {
+            describe_socket_name(&name, out, size);
             return true;
         }
     }

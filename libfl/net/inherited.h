@@ -2,12 +2,12 @@
 #define FL_NET_INHERITED_H
 
 /*
- * Sockets that a service manager listens on and hands down ($LISTEN_FDS, sd_listen_fds(3)). It
- * keeps them while this process is not there, so who connects meanwhile waits instead of being
- * refused.
+ * Inherited sockets: a service manager listens on them and passes them to this process
+ * ($LISTEN_FDS, sd_listen_fds(3)). The service manager keeps them open while this process is not
+ * running, so clients that connect meanwhile wait instead of being refused.
  *
- * fl_listen() uses the one that is bound to the address it is asked for, by itself. The descriptors
- * are the process's own, and stay: listening a second time finds them again.
+ * fl_listen() uses the inherited socket that is bound to the requested address. The descriptors
+ * belong to the process and stay open: a second fl_listen() finds them again.
  *
  * Threading: one thread.
  */
@@ -15,7 +15,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The address of one that nobody listened on so far, for a message; false: there is none. */
+/*
+ * Writes the address of an inherited socket that no fl_listen() has used so far, for a message;
+ * false: there is none.
+ */
 bool fl_inherited_unused(char *out, size_t size);
 
 #endif

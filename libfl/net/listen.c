@@ -12,14 +12,17 @@
 #include "libfl/net/net_impl.h"
 
 /*
- * Listening. Happy path: bind, listen, a connection for each that comes in.
- * Failure modes: the address is taken or not ours (told at once); no descriptor left (libuv
- * closes the newest ones with a descriptor that it keeps in reserve); no memory for a
+ * Listening sockets, on the thread of the loop: bind (or use an inherited socket), listen, and pass
+ * each accepted connection on.
+ * Failures: the address is in use or not allowed (reported at once); no descriptor left (libuv
+ * closes the newest connections with a descriptor that it keeps in reserve); no memory for a
  * connection (it is accepted into `spare` and closed).
  */
 
-/* A whole federation that reconnects at once after a restart must fit; the kernel cuts it to
-   net.core.somaxconn, which is as much by default. */
+/*
+ * All clients of a federation reconnect at once after a restart; the kernel limits this to
+ * net.core.somaxconn, which has the same value by default.
+ */
 #define BACKLOG 4096
 
 union stream {
@@ -34,18 +37,18 @@ struct fl_listener {
     fl_accept_cb on_accept;
     void *ctx;
     union stream u;
-    union stream spare; /* Takes what there was no memory for. */
+    union stream spare; /* Accepts connections for which there is no memory. */
     unsigned n_handles;
     unsigned port;
     bool is_unix;
     bool spare_busy;
-    bool waiting; /* One more could not be taken: the spare was busy. */
+    bool waiting; /* One more connection could not be accepted because the spare was in use. */
     bool closing;
 };
 
 static void on_spare_closed(uv_handle_t *handle);
 
-static void on_closed(uv_handle_t *handle)
+static void listener_on_closed(uv_handle_t *handle)
 {
     struct fl_listener *listener = handle->data;
 
@@ -71,7 +74,7 @@ static int init_stream(struct fl_listener *listener, union stream *u)
 static void accept_and_drop(struct fl_listener *listener)
 {
     if (listener->spare_busy) {
-        listener->waiting = true; /* libuv stops accepting until this one is taken. */
+        listener->waiting = true; /* libuv stops accepting until this connection is accepted. */
         return;
     }
     if (init_stream(listener, &listener->spare) != 0) {
@@ -89,7 +92,7 @@ static void on_spare_closed(uv_handle_t *handle)
 
     listener->spare_busy = false;
     listener->waiting = false;
-    on_closed(handle);
+    listener_on_closed(handle);
     if (again) {
         accept_and_drop(listener);
     }
@@ -101,7 +104,7 @@ static void on_connection(uv_stream_t *stream, int status)
     struct fl_conn *conn = NULL;
 
     if (status != 0 || listener->closing) {
-        return; /* No descriptor left: libuv has closed the connection already. */
+        return; /* No descriptor left: libuv has already closed the connection. */
     }
     if (fl__conn_create(listener->loop, FL__CONN_FRESH, &conn) != FL_OK) {
         accept_and_drop(listener);
@@ -120,7 +123,7 @@ static void on_connection(uv_stream_t *stream, int status)
     listener->on_accept(listener->ctx, &conn->stream);
 }
 
-/* Somebody answers at the other end of this socket file. */
+/* True when a process accepts connections on this socket file. */
 static bool is_served(const char *path)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -132,30 +135,32 @@ static bool is_served(const char *path)
     }
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
-        return true; /* Not known: then leave it alone. */
+        return true; /* Unknown: leave the file alone. */
     }
-    /* Only ECONNREFUSED says that nobody has it; a full backlog (EAGAIN) is somebody. */
+    /* ECONNREFUSED: stale socket. EAGAIN: a live server with a full backlog. */
     served =
         connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 || errno != ECONNREFUSED;
     (void)close(fd);
     return served;
 }
 
-/* `*ret_old`: there is a socket file of a process that has ended. */
-static int look_at_socket(const char *path, bool *ret_old, struct fl_err *err)
+/* `*ret_old`: the file is the stale socket of a process that has ended. */
+static int examine_socket(const char *path, bool *ret_old, struct fl_err *err)
 {
     struct stat st;
 
     *ret_old = false;
     if (lstat(path, &st) != 0) {
-        return FL_OK; /* Nothing there, or bind() will say what is wrong. */
+        return FL_OK; /* There is no file, or bind() reports the error. */
     }
     if (!S_ISSOCK(st.st_mode)) {
         return fl_err_set(err, FL_EEXIST,
-                          "cannot listen on unix:%s: the file exists and is not a socket", path);
+                          "cannot listen on unix:%s: the file exists and is not a socket; remove "
+                          "it or choose another path",
+                          path);
     }
     if (is_served(path)) {
-        return fl_err_set(err, FL_EINUSE, "cannot listen on unix:%s: another process listens there",
+        return fl_err_set(err, FL_EINUSE, "cannot listen on unix:%s: in use by another process",
                           path);
     }
     *ret_old = true;
@@ -165,17 +170,17 @@ static int look_at_socket(const char *path, bool *ret_old, struct fl_err *err)
 static int clear_old_socket(const char *path, struct fl_err *err)
 {
     bool old = false;
-    int rv = look_at_socket(path, &old, err);
+    int rv = examine_socket(path, &old, err);
 
     if (rv == FL_OK && old && unlink(path) != 0 && errno != ENOENT) {
         return fl_err_set(err, fl_err_from_errno(errno),
-                          "cannot listen on unix:%s: the old socket cannot be removed: %s", path,
-                          strerror(errno));
+                          "cannot listen on unix:%s: the stale socket file cannot be removed: %s",
+                          path, strerror(errno));
     }
     return rv;
 }
 
-/* The descriptor is the listener's, or closed. */
+/* Takes the descriptor; on error it is closed. */
 static int open_inherited(struct fl_listener *listener, int fd, const char *text,
                           struct fl_err *err)
 {
@@ -215,7 +220,7 @@ static int bind_unix(struct fl_listener *listener, const char *path, struct fl_e
     if (status != 0) {
         return fl__uv_fail(err, status, "cannot listen on unix:%s", path);
     }
-    /* Nobody can connect before listen(), so there is no moment with another mode. */
+    /* No client can connect before listen(), so the socket is never reachable with another mode. */
     if (chmod(path, 0660) != 0) {
         return fl_err_set(err, fl_err_from_errno(errno), "cannot set the mode of unix:%s: %s", path,
                           strerror(errno));
@@ -223,8 +228,8 @@ static int bind_unix(struct fl_listener *listener, const char *path, struct fl_e
     return FL_OK;
 }
 
-/* An IPv4 address when the name has one: "localhost" must be found at 127.0.0.1. */
-static const struct sockaddr_storage *preferred(const struct fl__resolved *found)
+/* The IPv4 address when the name has one: clients look for "localhost" at 127.0.0.1. */
+static const struct sockaddr_storage *preferred_address(const struct fl__resolved *found)
 {
     unsigned i;
 
@@ -236,8 +241,8 @@ static const struct sockaddr_storage *preferred(const struct fl__resolved *found
     return &found->addrs[0];
 }
 
-static int resolve(const struct fl_address *address, const char *text, struct fl__resolved *ret,
-                   struct fl_err *err)
+static int listener_resolve(const struct fl_address *address, const char *text,
+                            struct fl__resolved *ret, struct fl_err *err)
 {
     if (address->kind != FL_ADDRESS_NAME) {
         fl__resolve_literal(address, ret);
@@ -256,7 +261,7 @@ static int bind_tcp(struct fl_listener *listener, const struct fl_address *addre
     unsigned i;
     int status;
     int fd;
-    int rv = resolve(address, text, &found, err);
+    int rv = listener_resolve(address, text, &found, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -268,7 +273,7 @@ static int bind_tcp(struct fl_listener *listener, const struct fl_address *addre
         }
     }
     if (address->kind == FL_ADDRESS_NAME) {
-        found.addrs[0] = *preferred(&found);
+        found.addrs[0] = *preferred_address(&found);
     }
     status = uv_tcp_bind(&listener->u.tcp, (const struct sockaddr *)&found.addrs[0], 0);
     if (status == UV_EAFNOSUPPORT && address->kind == FL_ADDRESS_ANY) {
@@ -277,19 +282,19 @@ static int bind_tcp(struct fl_listener *listener, const struct fl_address *addre
     return status == 0 ? FL_OK : fl__uv_fail(err, status, "cannot listen on %s", text);
 }
 
-static void read_port(struct fl_listener *listener)
+static void listener_read_port(struct fl_listener *listener)
 {
     struct sockaddr_storage addr;
     int len = sizeof(addr);
 
-    /* sin_port and sin6_port lie at the same place. */
+    /* sin_port and sin6_port have the same offset. */
     if (uv_tcp_getsockname(&listener->u.tcp, (struct sockaddr *)&addr, &len) == 0) {
         listener->port = ntohs(((struct sockaddr_in *)(void *)&addr)->sin_port);
     }
 }
 
-static int start(struct fl_listener *listener, const struct fl_address *address, const char *text,
-                 struct fl_err *err)
+static int listener_start(struct fl_listener *listener, const struct fl_address *address,
+                          const char *text, struct fl_err *err)
 {
     int status;
     int rv;
@@ -301,14 +306,14 @@ static int start(struct fl_listener *listener, const struct fl_address *address,
     }
     status = uv_listen(&listener->u.stream, BACKLOG, on_connection);
     if (status == UV_EADDRINUSE) {
-        return fl_err_set(err, FL_EINUSE, "cannot listen on %s: another process has this port",
-                          text);
+        return fl_err_set(err, FL_EINUSE,
+                          "cannot listen on %s: the port is in use by another process", text);
     }
     if (status != 0) {
         return fl__uv_fail(err, status, "cannot listen on %s", text);
     }
     if (!listener->is_unix) {
-        read_port(listener);
+        listener_read_port(listener);
     }
     return FL_OK;
 }
@@ -339,7 +344,7 @@ int fl_listen(struct fl_loop *loop, const char *address, fl_accept_cb on_accept,
         return fl__uv_fail(err, status, "cannot listen on %s", address);
     }
     fl__loop_opened(loop);
-    rv = start(listener, &parsed, address, err);
+    rv = listener_start(listener, &parsed, address, err);
     if (rv != FL_OK) {
         fl_listener_close(listener);
         return rv;
@@ -348,7 +353,7 @@ int fl_listen(struct fl_loop *loop, const char *address, fl_accept_cb on_accept,
     return FL_OK;
 }
 
-/* As libuv binds it. 0, or errno. */
+/* Binds in the way libuv does. Returns 0 or errno. */
 static int try_bind(const struct sockaddr_storage *at)
 {
     const struct sockaddr *addr = (const struct sockaddr *)at;
@@ -373,21 +378,22 @@ static int check_tcp(const struct fl_address *address, const char *text, struct 
 {
     struct fl__resolved found;
     int code;
-    int rv = resolve(address, text, &found, err);
+    int rv = listener_resolve(address, text, &found, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    code = try_bind(address->kind == FL_ADDRESS_NAME ? preferred(&found) : &found.addrs[0]);
+    code = try_bind(address->kind == FL_ADDRESS_NAME ? preferred_address(&found) : &found.addrs[0]);
     if (code == EAFNOSUPPORT && address->kind == FL_ADDRESS_ANY) {
         code = try_bind(&found.addrs[1]);
     }
-    return code == 0 ? FL_OK
-                     : fl_err_set(err, fl_err_from_errno(code), "cannot listen on %s: %s%s", text,
-                                  strerror(code),
-                                  code == EACCES          ? ": ports below 1024 are root's"
-                                  : code == EADDRNOTAVAIL ? ": this machine has no such address"
-                                                          : "");
+    return code == 0
+               ? FL_OK
+               : fl_err_set(err, fl_err_from_errno(code), "cannot listen on %s: %s%s", text,
+                            strerror(code),
+                            code == EACCES ? ": ports below 1024 need root or CAP_NET_BIND_SERVICE"
+                            : code == EADDRNOTAVAIL ? ": this machine has no such address"
+                                                    : "");
 }
 
 int fl_listen_check(const char *address, struct fl_err *err)
@@ -399,7 +405,7 @@ int fl_listen_check(const char *address, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    return parsed.kind == FL_ADDRESS_UNIX ? look_at_socket(parsed.path, &old, err)
+    return parsed.kind == FL_ADDRESS_UNIX ? examine_socket(parsed.path, &old, err)
                                           : check_tcp(&parsed, address, err);
 }
 
@@ -415,5 +421,5 @@ void fl_listener_close(struct fl_listener *listener)
     }
     listener->closing = true;
     fl__loop_closing(listener->loop);
-    uv_close(&listener->u.handle, on_closed);
+    uv_close(&listener->u.handle, listener_on_closed);
 }

@@ -1,3 +1,8 @@
+/*
+ * Event loops, timers and signals over libuv. Each loop runs on one thread; other threads only post
+ * functions to it or stop it. Also schedules the connections that have work (fl__conn_due()). Does
+ * not read or write sockets itself.
+ */
 #include <signal.h>
 #include <stdlib.h>
 
@@ -13,7 +18,7 @@ static bool has_posts(struct fl_loop *loop)
     return some;
 }
 
-/* What is posted meanwhile waits for the next turn, so that posting cannot starve the sockets. */
+/* Functions posted meanwhile wait for the next turn, so that posting cannot starve the sockets. */
 static void run_posts(struct fl_loop *loop)
 {
     struct fl__post *post;
@@ -43,8 +48,8 @@ static void on_async(uv_async_t *async)
 }
 
 /*
- * The only place where connections get their turn: no function of ours is on the stack. Those
- * that become due again (more to send than one turn allows) wait until all others had theirs.
+ * The only place that steps connections: no function of ours is on the stack here. Connections that
+ * become due again (more to send than one turn allows) wait until all others had their turn.
  */
 static void on_prepare(uv_prepare_t *prepare)
 {
@@ -62,7 +67,7 @@ static void on_prepare(uv_prepare_t *prepare)
             break;
         }
         if (!last->due) {
-            /* It was closed in the meantime: the rest waits for the next turn. */
+            /* The last connection was closed meanwhile: the rest waits for the next turn. */
             break;
         }
     }
@@ -71,7 +76,7 @@ static void on_prepare(uv_prepare_t *prepare)
     }
 }
 
-/* An active idle handle is all it takes to keep the poll from waiting. */
+/* An active idle handle keeps the poll from blocking. */
 static void on_idle(uv_idle_t *idle)
 {
     (void)idle;
@@ -81,9 +86,15 @@ static void ignore_signals(void)
 {
     struct sigaction action = {.sa_handler = SIG_IGN};
 
-    /* libuv writes with sendmsg() and no MSG_NOSIGNAL: a peer that went away would end us. */
+    /*
+     * libuv writes with sendmsg() and without MSG_NOSIGNAL: writing to a closed connection would
+     * kill the process.
+     */
     (void)sigaction(SIGPIPE, &action, NULL);
-    /* A write past the limit of file sizes fails with EFBIG then, as one on a full disk does. */
+    /*
+     * A write beyond the file size limit then fails with EFBIG, as one on a full disk fails with
+     * ENOSPC.
+     */
     (void)sigaction(SIGXFSZ, &action, NULL);
 }
 
@@ -138,7 +149,7 @@ void fl_loop_run(struct fl_loop *loop)
 
 void fl_loop_stop(struct fl_loop *loop)
 {
-    /* Under the lock, as in fl__loop_post(): once it is seen, the loop may end and be freed. */
+    /* Under the lock, as in fl__loop_post(): once `stop` is seen, the loop may end and be freed. */
     (void)pthread_mutex_lock(&loop->lock);
     atomic_store(&loop->stop, true);
     (void)uv_async_send(&loop->async);
@@ -150,7 +161,7 @@ void fl_loop_free(struct fl_loop *loop)
     if (loop == NULL) {
         return;
     }
-    /* Neither condition lets the poll wait: closing handles and a sent async end it at once. */
+    /* Neither condition lets the poll block: closing handles and a sent async end it at once. */
     while (loop->n_closing > 0 || has_posts(loop)) {
         (void)uv_run(&loop->uv, UV_RUN_ONCE);
     }
@@ -171,7 +182,7 @@ void fl__loop_post(struct fl_loop *loop, struct fl__post *post)
     (void)pthread_mutex_lock(&loop->lock);
     *loop->posts_tail = post;
     loop->posts_tail = &post->next;
-    /* Under the lock: after it the loop may run the post, end and be freed. */
+    /* Under the lock: afterwards the loop may run the post, end and be freed. */
     (void)uv_async_send(&loop->async);
     (void)pthread_mutex_unlock(&loop->lock);
 }
@@ -262,7 +273,7 @@ struct fl_timer {
     void *arg;
 };
 
-static void on_timer(uv_timer_t *uv)
+static void loop_on_timer(uv_timer_t *uv)
 {
     struct fl_timer *timer = uv->data;
 
@@ -296,10 +307,12 @@ int fl_timer_create(struct fl_loop *loop, fl_loop_cb fn, void *arg, struct fl_ti
 
 void fl_timer_start(struct fl_timer *timer, uint64_t delay_ms)
 {
-    /* The cached time may be old (before the first turn, after a long callback): the timer
-       would fire early by as much. */
+    /*
+     * The cached time may be old (before the first turn, after a long callback), and the timer
+     * would fire too early by that difference.
+     */
     uv_update_time(&timer->loop->uv);
-    (void)uv_timer_start(&timer->uv, on_timer, delay_ms, 0);
+    (void)uv_timer_start(&timer->uv, loop_on_timer, delay_ms, 0);
 }
 
 void fl_timer_stop(struct fl_timer *timer)
@@ -325,7 +338,7 @@ struct fl_signal {
     void *arg;
 };
 
-static void on_signal(uv_signal_t *uv, int signum)
+static void loop_on_signal(uv_signal_t *uv, int signum)
 {
     struct fl_signal *self = uv->data;
 
@@ -352,7 +365,7 @@ int fl_signal_create(struct fl_loop *loop, int signum, fl_signal_cb fn, void *ar
     self->loop = loop;
     self->fn = fn;
     self->arg = arg;
-    /* Makes the pipe of the process that carries signals into loops, so it can fail. */
+    /* Creates the process-wide pipe that carries signals into loops, so it can fail. */
     status = uv_signal_init(&loop->uv, &self->uv);
     if (status != 0) {
         free(self);
@@ -360,7 +373,7 @@ int fl_signal_create(struct fl_loop *loop, int signum, fl_signal_cb fn, void *ar
     }
     self->uv.data = self;
     fl__loop_opened(loop);
-    status = uv_signal_start(&self->uv, on_signal, signum);
+    status = uv_signal_start(&self->uv, loop_on_signal, signum);
     if (status != 0) {
         fl_signal_close(self);
         return fl_uv_err(status);

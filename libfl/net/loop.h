@@ -2,12 +2,11 @@
 #define FL_NET_LOOP_H
 
 /*
- * Event loops, timers, signals and worker lanes. With conn.h the only user of libuv
+ * Event loops, timers, signals and worker threads. Together with conn.h the only user of libuv
  * (besides the daemons' glue).
  *
- * Threading: everything of a loop belongs to the thread that runs it, except
- * fl_loop_post() and fl_loop_stop(), which any thread may call. Threads meet only by
- * posting.
+ * Threading: everything of a loop belongs to the thread that runs it, except fl_loop_post() and
+ * fl_loop_stop(), which any thread may call. Threads communicate by posting only.
  */
 
 #include <stdbool.h>
@@ -20,15 +19,15 @@ struct fl_loop;
 typedef void (*fl_loop_cb)(void *arg);
 
 FL_MUST_CHECK int fl_loop_create(struct fl_loop **ret, struct fl_err *err);
-/* Run until fl_loop_stop(). Posted functions run in order of posting. */
+/* Runs until fl_loop_stop(). Posted functions run in the order of posting. */
 void fl_loop_run(struct fl_loop *loop);
 void fl_loop_stop(struct fl_loop *loop);
 /*
- * Free a stopped loop: runs it until closing handles are gone and posted functions have
+ * Frees a stopped loop: runs it until all closing handles are closed and all posted functions have
  * run. FL_REQUIREs that every timer, listener and connection was closed.
  */
 void fl_loop_free(struct fl_loop *loop);
-/* Run fn(arg) on the loop's thread soon, never from inside this call. FL_ENOMEM. */
+/* Runs fn(arg) on the loop's thread soon, never from inside this call. FL_ENOMEM. */
 FL_MUST_CHECK int fl_loop_post(struct fl_loop *loop, fl_loop_cb fn, void *arg);
 /* The loop's cached monotonic time. */
 uint64_t fl_loop_now(const struct fl_loop *loop);
@@ -39,7 +38,7 @@ FL_MUST_CHECK int fl_timer_create(struct fl_loop *loop, fl_loop_cb fn, void *arg
 /* (Re)start; fires once after `delay_ms`. */
 void fl_timer_start(struct fl_timer *timer, uint64_t delay_ms);
 void fl_timer_stop(struct fl_timer *timer);
-/* Never fires again; memory goes when libuv is done with it. NULL is allowed. */
+/* The timer never fires again; its memory is freed when libuv has closed it. NULL is allowed. */
 void fl_timer_close(struct fl_timer *timer);
 
 struct fl_signal;
@@ -47,29 +46,32 @@ typedef void (*fl_signal_cb)(void *arg, int signum);
 FL_MUST_CHECK int fl_signal_create(struct fl_loop *loop, int signum, fl_signal_cb fn, void *arg,
                                    struct fl_signal **ret);
 void fl_signal_close(struct fl_signal *signal);
-/* Nothing happens on it while no fl_signal waits for it; closing one takes this back. */
+/*
+ * The process ignores the signal while no fl_signal waits for it; closing such an fl_signal
+ * restores the default action.
+ */
 void fl_signal_ignore(int signum);
 
-/*
- * A worker lane: one thread that runs jobs one after the other, away from the loops.
- */
+/* A worker thread: it runs jobs one after the other, outside the loops. */
 struct fl_worker_thread;
 FL_MUST_CHECK int fl_worker_thread_create(const char *name, struct fl_worker_thread **ret,
                                           struct fl_err *err);
-/* Queue work(arg) on the lane; afterwards done(arg) is posted to `loop` (when not NULL). */
+/*
+ * Queues work(arg) on the worker thread; afterwards done(arg) is posted to `loop` (when not NULL).
+ */
 FL_MUST_CHECK int fl_worker_thread_submit(struct fl_worker_thread *thread, fl_loop_cb work,
                                           struct fl_loop *loop, fl_loop_cb done, void *arg);
 /* Jobs queued or running. */
 unsigned fl_worker_thread_pending(struct fl_worker_thread *thread);
-/* Age of the job that runs now in ms; 0: none runs. Any thread; NULL is an idle lane. */
+/* Age in ms of the job that runs now; 0: none runs. Any thread; NULL counts as idle. */
 uint64_t fl_worker_thread_busy_ms(struct fl_worker_thread *thread);
-/* Finish what is queued, join the thread, free. */
+/* Finishes the queued jobs, joins the thread, frees. */
 void fl_worker_thread_free(struct fl_worker_thread *thread);
 
 /* A thread that runs a loop. */
 struct fl_thread;
 FL_MUST_CHECK int fl_thread_create(const char *name, fl_loop_cb fn, void *arg,
                                    struct fl_thread **ret, struct fl_err *err);
-void fl_thread_join(struct fl_thread *thread); /* and free */
+void fl_thread_join(struct fl_thread *thread); /* joins and frees */
 
 #endif

@@ -2,26 +2,26 @@
 #define FL_NET_NOTIFY_H
 
 /*
- * What a service manager is told (sd_notify(3)); nothing happens where there is none, or in a build
- * without libsystemd. watchdog.h and rpc_status.h are what loops tell by and by.
+ * Notifications to the service manager (sd_notify(3)). They do nothing without a service manager or
+ * in a build without libsystemd. watchdog.h and rpc_status.h use these from loops.
  *
  * Threading: any thread.
  */
 
 #include <stdint.h>
 
-/* The service serves; also the end of a reload. */
+/* The service is ready; also ends a reload. */
 void fl_notify_ready(void);
-/* A reload has begun; fl_notify_ready() ends it, whatever came of it. */
+/* A reload has begun; fl_notify_ready() ends it, whether it succeeded or failed. */
 void fl_notify_reloading(void);
 void fl_notify_stopping(void);
 /* What `systemctl status` shows; one line. */
 void fl_notify_status(const char *text);
-/* Still alive, for the watchdog. */
+/* Feeds the watchdog. */
 void fl_notify_alive(void);
-/* A start or stop goes on for so long from now, whatever the unit's timeout says. */
+/* The start or stop continues for this long from now, whatever the unit's timeout is. */
 void fl_notify_extend(uint64_t ms);
-/* Span within which fl_notify_alive() is expected again and again; 0: nobody expects it. */
+/* Period within which fl_notify_alive() is expected; 0: no watchdog. */
 uint64_t fl_notify_watchdog_ms(void);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * Name resolution with getaddrinfo(), on a detached thread per name; the result is posted to the
+ * loop. Also the blocking variant for listening. Does not connect and caches nothing.
+ */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -7,8 +11,8 @@
 #include "libfl/net/net_impl.h"
 
 /*
- * Belongs to two: the loop's thread and the resolving one. `lock` guards `loop`, which is NULL
- * once the loop's side does not wait any more; who is last frees.
+ * Shared by two threads: the loop's and the resolving one. `lock` guards `loop`, which is NULL once
+ * the loop's side has cancelled; the last of the two frees.
  */
 struct fl__resolve {
     struct fl__post post; /* First: the loop frees it after it ran. */
@@ -75,18 +79,18 @@ void fl__resolve_literal(const struct fl_address *address, struct fl__resolved *
     }
     add_address(ret, (const struct sockaddr *)&ip6, sizeof(ip6), address->port);
     if (address->kind == FL_ADDRESS_ANY) {
-        /* "::" takes IPv4 too; this one is for machines without IPv6. */
+        /* "::" accepts IPv4 too; this address is for machines without IPv6. */
         ip4.sin_addr.s_addr = htonl(INADDR_ANY);
         add_address(ret, (const struct sockaddr *)&ip4, sizeof(ip4), address->port);
     }
 }
 
-static void deliver(void *arg)
+static void resolve_deliver(void *arg)
 {
     struct fl__resolve *self = arg;
     struct fl_loop *loop;
 
-    /* The resolving thread still held the lock when it posted: wait until it let go. */
+    /* The resolving thread still held the lock when it posted: wait until it has released it. */
     (void)pthread_mutex_lock(&self->lock);
     loop = self->loop;
     (void)pthread_mutex_unlock(&self->lock);
@@ -125,7 +129,7 @@ int fl__resolve_start(struct fl_loop *loop, const char *host, uint16_t port, fl_
     if (self == NULL) {
         return FL_ENOMEM;
     }
-    self->post.fn = deliver;
+    self->post.fn = resolve_deliver;
     self->post.arg = self;
     self->loop = loop;
     self->cb = cb;
@@ -149,7 +153,9 @@ void fl__resolve_cancel(struct fl__resolve *self)
     if (self == NULL) {
         return;
     }
-    /* Resolved already: deliver() finds no loop. Otherwise the thread finds none and frees. */
+    /*
+     * Resolved already: resolve_deliver() finds no loop. Otherwise the thread finds none and frees.
+     */
     (void)pthread_mutex_lock(&self->lock);
     self->loop = NULL;
     (void)pthread_mutex_unlock(&self->lock);

@@ -33,7 +33,7 @@ static void *stop_limit_main(void *arg)
     if (n == 0) {
         limit->last_words(limit->ctx, text, sizeof(text));
         fl_log(limit->log, FL_LOG_ERROR, limit->component,
-               "not stopped after %" PRIu64 " s: %s; ending now, as a kill would",
+               "stop timed out after %" PRIu64 " s: %s; exiting now, as if killed",
                limit->limit_ms / 1000, text);
         _exit(limit->exit_code);
     }
@@ -48,7 +48,7 @@ int fl_stop_limit_begin(uint64_t limit_ms, const struct fl_log *log, const char 
     int rv;
 
     if (limit == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "time limit of the stop: out of memory");
+        return fl_err_set(err, FL_ENOMEM, "stop time limit: out of memory");
     }
     *limit = (struct fl_stop_limit){.ended_fd = eventfd(0, EFD_CLOEXEC),
                                     .limit_ms = limit_ms,
@@ -65,7 +65,7 @@ int fl_stop_limit_begin(uint64_t limit_ms, const struct fl_log *log, const char 
             (void)close(limit->ended_fd);
         }
         free(limit);
-        return fl_err_set(err, rv, "time limit of the stop: %s", fl_strerror(rv));
+        return fl_err_set(err, rv, "stop time limit: %s", fl_strerror(rv));
     }
     *ret = limit;
     return FL_OK;

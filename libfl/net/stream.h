@@ -2,24 +2,28 @@
 #define FL_NET_STREAM_H
 
 /*
- * Streams of bytes, whatever carries them: a table of functions, which a socket fills (conn.h), and
- * a filter over another stream (compression, TLS). Who uses a stream sees nothing of what is below.
+ * Streams of bytes, independent of their transport: a table of functions that a socket implements
+ * (conn.h), or a filter over another stream (compression, TLS). The user of a stream does not see
+ * the layers below.
  *
- * Bytes to send are pulled: a stream asks for them with `output` when it can send some, and says
- * with `sent` how many of these are on their way to the peer. What it has not asked for stays with
- * its user, who can still put something more urgent in front.
+ * Bytes to send are pulled: a stream asks for them with `output` when it can send some, and reports
+ * with `sent` how many of these are on their way to the peer. Bytes that it has not asked for stay
+ * with its user, who can still put more urgent ones in front.
  *
- * A filter starts the stream below with callbacks of its own and answers those of its user. It
- *   - pulls only when all that it made of the bytes before was taken below, and says `sent` then or
- *     in parts, in bytes of its user, so that no more is committed than is in flight;
- *   - may send and receive before its user's first byte (a handshake): it asks for that with
- *     fl_stream_wake() below, keeps `on_open` back until it is done, and pulls nothing until then;
- *   - passes `on_wake` on, and while it is paused keeps what it has of its input, until after a
- * wake;
- *   - charges what it holds to the account that it is given, and gives that to the stream below;
- *   - sends its own last words behind its user's when that closes flushed;
- *   - when it fails (a damaged record), closes the stream below and tells its own code and text in
- *     `on_close`, from within the one below and never earlier; after that it is freed.
+ * A filter starts the stream below with its own callbacks and calls those of its user. It
+ *   - pulls only when the stream below has taken all bytes that the filter made before, and reports
+ *     `sent` then or in parts, counted in bytes of its user, so that no more is committed than is
+ *     in flight;
+ *   - may send and receive before its user's first byte (a handshake): it asks for output with
+ *     fl_stream_wake() below, delays `on_open` until the handshake is done, and pulls nothing until
+ *     then;
+ *   - passes `on_wake` on, and while it is paused keeps its input until after a wake;
+ *   - charges the bytes that it holds to the account that it is given, and passes it to the
+ *     stream below;
+ *   - sends its own final bytes after its user's when the user closes with a flush;
+ *   - when it fails (a damaged record), closes the stream below and reports its own code and
+ *     text in `on_close`, from within the on_close of the stream below and never earlier; after
+ * that it is freed.
  *
  * Threading: one loop. Callbacks never run inside the function that caused them.
  */
@@ -37,7 +41,7 @@
  * fl_stream_close_flushed() no more on_data comes.
  */
 struct fl_stream_cbs {
-    /* The stream stands (outgoing ones only). */
+    /* The stream is connected (outgoing ones only). */
     void (*on_open)(void *ctx);
     void (*on_data)(void *ctx, const uint8_t *data, size_t len);
     /* First step after fl_stream_wake(), before `output`, even while the socket takes nothing.
@@ -47,9 +51,11 @@ struct fl_stream_cbs {
     int (*output)(void *ctx, struct iovec *iov, int max);
     /* The first `n` bytes of the last `output` are taken. */
     void (*sent)(void *ctx, size_t n);
-    /* The last callback, exactly once; `code` FL_OK at the peer's orderly end or after
-       fl_stream_close(), else why (FL_EUNAVAIL, FL_ETIMEOUT, FL_EIO, what `output` returned)
-       with text, which names the peer and is borrowed. The stream is gone. */
+    /*
+     * The last callback, exactly once. `code` is FL_OK after the peer's orderly end or after
+     * fl_stream_close(), else the reason (FL_EUNAVAIL, FL_ETIMEOUT, FL_EIO, what `output` returned)
+     * with `text`, which names the peer and is borrowed. The stream is freed.
+     */
     void (*on_close)(void *ctx, int code, const char *text);
 };
 
@@ -63,18 +69,20 @@ struct fl_stream_ops {
     void (*close)(struct fl_stream *stream);
     void (*close_flushed)(struct fl_stream *stream, uint32_t timeout_ms);
     const char *(*peer)(const struct fl_stream *stream);
-    /* May be NULL: nobody is ever known. */
+    /* May be NULL: the peer is never identified. */
     const struct fl_identity *(*identity)(const struct fl_stream *stream);
-    /* May be NULL: it holds nothing. */
+    /* May be NULL: the stream holds no bytes. */
     void (*charge)(struct fl_stream *stream, struct fl_account *account);
 };
 
-/* Lies first in what implements it. */
+/* First member of every implementation. */
 struct fl_stream {
     const struct fl_stream_ops *ops;
 };
 
-/* Once, before anything else but closing, and before the loop runs on. `ctx` lives until on_close.
+/*
+ * Once, before every other function but the closing ones, and before the loop runs again. `ctx`
+ * lives until on_close.
  */
 static inline void fl_stream_start(struct fl_stream *stream, const struct fl_stream_cbs *cbs,
                                    void *ctx)
@@ -95,8 +103,8 @@ static inline void fl_stream_pause(struct fl_stream *stream, bool paused)
 }
 
 /*
- * Close now, unsent bytes are dropped; on_close follows. Idempotent. One that was not started is
- * gone at once.
+ * Closes now, unsent bytes are dropped; on_close follows. Idempotent. A stream that was not started
+ * is freed at once.
  */
 static inline void fl_stream_close(struct fl_stream *stream)
 {
@@ -104,7 +112,7 @@ static inline void fl_stream_close(struct fl_stream *stream)
 }
 
 /*
- * Close after `output` has nothing more and the peer has closed too, or after `timeout_ms`:
+ * Closes when `output` has nothing more and the peer has closed too, or after `timeout_ms`:
  * FL_ETIMEOUT when bytes were still unsent then.
  */
 static inline void fl_stream_close_flushed(struct fl_stream *stream, uint32_t timeout_ms)
@@ -119,8 +127,8 @@ static inline const char *fl_stream_peer(const struct fl_stream *stream)
 }
 
 /*
- * Who the peer is, as far as the stream has verified it; NULL: it has not. Known for good before
- * the first on_data, of outgoing ones with on_open; valid until on_close has returned.
+ * The peer's identity, as far as the stream has verified it; NULL: not verified. It is final before
+ * the first on_data, for outgoing streams with on_open; valid until on_close has returned.
  */
 static inline const struct fl_identity *fl_stream_identity(const struct fl_stream *stream)
 {
@@ -128,9 +136,9 @@ static inline const struct fl_identity *fl_stream_identity(const struct fl_strea
 }
 
 /*
- * Once, before it is started: what the stream holds of the bytes of its user and its peer is
- * charged to `account` (libfl/base/budget.h), which lives until on_close. Whoever has to go for it
- * is evicted from inside a callback of the stream below.
+ * Once, before the start: charges the bytes of its user and its peer that the stream holds to
+ * `account` (libfl/base/budget.h), which lives until on_close. The account to evict is chosen
+ * inside a callback of the stream below.
  */
 static inline void fl_stream_charge(struct fl_stream *stream, struct fl_account *account)
 {
@@ -139,14 +147,17 @@ static inline void fl_stream_charge(struct fl_stream *stream, struct fl_account 
     }
 }
 
-/* What goes over each stream of a server, or a channel. */
+/* A filter over each stream of a server, or over the stream of a channel. */
 struct fl_stream_filter {
-    /* A stream over `below`, which is not started yet and is taken on success only. FL_ENOMEM. */
+    /*
+     * Returns a stream over `below`, which is not started yet and is taken on success only.
+     * FL_ENOMEM.
+     */
     int (*wrap)(void *ctx, struct fl_stream *below, struct fl_stream **ret);
     void *ctx;
 };
 
-/* Put `filter` (may be NULL) over `*stream`, which stays the caller's on error. FL_ENOMEM. */
+/* Puts `filter` (may be NULL) over `*stream`, which stays the caller's on error. FL_ENOMEM. */
 FL_MUST_CHECK static inline int fl_stream_wrap(const struct fl_stream_filter *filter,
                                                struct fl_stream **stream)
 {

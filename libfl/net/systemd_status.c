@@ -11,33 +11,33 @@ struct fl_status {
     struct fl_timer *timer;
     fl_status_fn *fill;
     void *ctx;
-    bool pausing; /* the last line is not a second old */
-    bool changed; /* since then */
-    char told[FL_STATUS_SIZE];
+    bool pausing; /* the last line was sent less than a second ago */
+    bool changed; /* since the last line */
+    char sent[FL_STATUS_SIZE];
 };
 
-static void tell(struct fl_status *s)
+static void send_status(struct fl_status *s)
 {
     char now[FL_STATUS_SIZE] = "";
 
     s->changed = false;
     s->fill(s->ctx, now, sizeof(now));
-    if (strcmp(now, s->told) == 0) {
+    if (strcmp(now, s->sent) == 0) {
         return;
     }
-    (void)memcpy(s->told, now, sizeof(now));
+    (void)memcpy(s->sent, now, sizeof(now));
     fl_notify_status(now);
     s->pausing = true;
     fl_timer_start(s->timer, PAUSE_MS);
 }
 
-static void on_timer(void *arg)
+static void status_on_timer(void *arg)
 {
     struct fl_status *s = arg;
 
     s->pausing = false;
     if (s->changed) {
-        tell(s);
+        send_status(s);
     }
 }
 
@@ -51,7 +51,7 @@ int fl_status_create(struct fl_loop *loop, fl_status_fn *fill, void *ctx, struct
     }
     s->fill = fill;
     s->ctx = ctx;
-    rv = fl_timer_create(loop, on_timer, s, &s->timer);
+    rv = fl_timer_create(loop, status_on_timer, s, &s->timer);
     if (rv != FL_OK) {
         free(s);
         return rv;
@@ -67,7 +67,7 @@ void fl_status_changed(struct fl_status *s)
     }
     s->changed = true;
     if (!s->pausing) {
-        tell(s);
+        send_status(s);
     }
 }
 

@@ -2,8 +2,8 @@
 #define FL_NET_STATUS_H
 
 /*
- * The line that `systemctl status` shows of a service: asked for when something may have changed,
- * told when it has, and at most once a second.
+ * The line that `systemctl status` shows for a service: computed when something may have changed,
+ * sent when it has changed, at most once a second.
  *
  * Threading: one loop.
  */
@@ -17,7 +17,7 @@
 
 struct fl_status;
 
-/* Write the line as things stand now. */
+/* Writes the current line. */
 typedef void fl_status_fn(void *ctx, char *out, size_t size);
 
 FL_MUST_CHECK int fl_status_create(struct fl_loop *loop, fl_status_fn *fill, void *ctx,

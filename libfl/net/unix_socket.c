@@ -1,4 +1,4 @@
-/* Who is at the other end of a unix socket, as the kernel noted it when the connection was made. */
+/* The identity of a unix socket's peer, as the kernel recorded it when the connection was made. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 /* NGROUPS_MAX of Linux. */
 #define GROUPS_MAX 65536
 
-/* All are read, the first ones kept: with a shorter buffer the kernel tells none. */
+/* Reads all groups and keeps the first ones: with a shorter buffer the kernel returns none. */
 static void read_groups(int fd, struct fl_identity *identity)
 {
     socklen_t len = 0;
@@ -17,7 +17,7 @@ static void read_groups(int fd, struct fl_identity *identity)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &len) == 0 || len == 0 ||
         len > GROUPS_MAX * sizeof(*groups))
     {
-        return; /* It has none, or the kernel does not tell. */
+        return; /* The peer has no groups, or the kernel does not report them. */
     }
     groups = malloc(len);
     if (groups == NULL) {

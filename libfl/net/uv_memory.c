@@ -5,15 +5,15 @@
 
 #include <uv.h>
 
-/* One for the process, as libuv's allocator is. */
+/* One per process, as libuv's allocator is. */
 static struct {
     const struct fl_uv_memory_cbs *cbs;
     void *ctx;
     _Atomic(void *) reserve;
 } state;
 
-/* The reserve was used before: keep one back again before libuv gets more. */
-static void refill(void)
+/* The reserve was used before: allocate it again before libuv gets more memory. */
+static void refill_reserve(void)
 {
     void *none = NULL;
     void *fresh;
@@ -27,11 +27,11 @@ static void refill(void)
     }
 }
 
-static void *reallocate(void *old, size_t size)
+static void *uv_reallocate(void *old, size_t size)
 {
     void *memory;
 
-    refill();
+    refill_reserve();
     memory = realloc(old, size);
     if (memory != NULL || size == 0) {
         return memory;
@@ -50,9 +50,9 @@ int fl_uv_memory_init(const struct fl_uv_memory_cbs *cbs, void *ctx)
 {
     state.cbs = cbs;
     state.ctx = ctx;
-    refill();
+    refill_reserve();
     if (atomic_load(&state.reserve) == NULL) {
         return FL_ENOMEM;
     }
-    return uv_replace_allocator(malloc, reallocate, calloc, free) == 0 ? FL_OK : FL_EINVAL;
+    return uv_replace_allocator(malloc, uv_reallocate, calloc, free) == 0 ? FL_OK : FL_EINVAL;
 }

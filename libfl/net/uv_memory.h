@@ -18,9 +18,12 @@
 #define FL_UV_MEMORY_RESERVE ((size_t)1 << 20)
 
 struct fl_uv_memory_cbs {
-    /* The reserve was freed, and libuv got what it asked for. */
+    /* The reserve was freed, and the allocation of libuv succeeded. */
     void (*reserve_used)(void *ctx, size_t bytes);
-    /* The reserve did not suffice: has to end the process, libuv would abort() without a line. */
+    /*
+     * The reserve did not suffice: the callback must end the process, because libuv would abort()
+     * without a message.
+     */
     void (*exhausted)(void *ctx, size_t bytes);
 };
 

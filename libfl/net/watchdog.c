@@ -5,14 +5,14 @@
 
 #include "libfl/net/notify.h"
 
-/* Asked so often in a span: one question that is answered late does no harm. */
-#define ASKS 4
+/* Pings per period: one late reply does no harm. */
+#define PINGS_PER_PERIOD 4
 
-/* The question is with the other loop while it is ASKED: whoever comes second then frees. */
-enum { QUIET, ASKED, ANSWERED, CLOSED };
+/* While PINGED the second loop holds a reference: whichever of the two sides ends last frees. */
+enum { QUIET, PINGED, REPLIED, CLOSED };
 
 struct fl_watchdog {
-    struct fl_loop *asked;
+    struct fl_loop *pinged;
     struct fl_timer *timer;
     uint64_t every_ms;
     fl_watchdog_healthy_fn *healthy; /* NULL: always */
@@ -20,40 +20,40 @@ struct fl_watchdog {
     atomic_int state;
 };
 
-/* On `asked`. */
-static void on_question(void *arg)
+/* Runs on `pinged`. */
+static void on_ping(void *arg)
 {
     struct fl_watchdog *w = arg;
-    int expected = ASKED;
+    int expected = PINGED;
 
-    if (!atomic_compare_exchange_strong(&w->state, &expected, ANSWERED)) {
+    if (!atomic_compare_exchange_strong(&w->state, &expected, REPLIED)) {
         free(w);
     }
 }
 
-static void ask(struct fl_watchdog *w)
+static void ping_loop(struct fl_watchdog *w)
 {
-    atomic_store(&w->state, ASKED);
-    if (fl_loop_post(w->asked, on_question, w) != FL_OK) {
-        atomic_store(&w->state, QUIET); /* The next time, then. */
+    atomic_store(&w->state, PINGED);
+    if (fl_loop_post(w->pinged, on_ping, w) != FL_OK) {
+        atomic_store(&w->state, QUIET); /* Tried again at the next tick. */
     }
 }
 
-static void on_timer(void *arg)
+static void watchdog_on_timer(void *arg)
 {
     struct fl_watchdog *w = arg;
     int state = atomic_load(&w->state);
 
     fl_timer_start(w->timer, w->every_ms);
-    if ((w->asked == NULL || state == ANSWERED) && (w->healthy == NULL || w->healthy(w->ctx))) {
+    if ((w->pinged == NULL || state == REPLIED) && (w->healthy == NULL || w->healthy(w->ctx))) {
         fl_notify_alive();
     }
-    if (w->asked != NULL && state != ASKED) {
-        ask(w);
+    if (w->pinged != NULL && state != PINGED) {
+        ping_loop(w);
     }
 }
 
-int fl_watchdog_create(struct fl_loop *loop, struct fl_loop *asked, struct fl_watchdog **ret)
+int fl_watchdog_create(struct fl_loop *loop, struct fl_loop *pinged, struct fl_watchdog **ret)
 {
     uint64_t span = fl_notify_watchdog_ms();
     struct fl_watchdog *w = calloc(1, sizeof(*w));
@@ -62,8 +62,8 @@ int fl_watchdog_create(struct fl_loop *loop, struct fl_loop *asked, struct fl_wa
     if (w == NULL) {
         return FL_ENOMEM;
     }
-    *w = (struct fl_watchdog){.asked = asked, .every_ms = span / ASKS + 1};
-    rv = fl_timer_create(loop, on_timer, w, &w->timer);
+    *w = (struct fl_watchdog){.pinged = pinged, .every_ms = span / PINGS_PER_PERIOD + 1};
+    rv = fl_timer_create(loop, watchdog_on_timer, w, &w->timer);
     if (rv != FL_OK) {
         free(w);
         return rv;
@@ -87,7 +87,7 @@ void fl_watchdog_close(struct fl_watchdog *w)
         return;
     }
     fl_timer_close(w->timer);
-    if (atomic_exchange(&w->state, CLOSED) != ASKED) {
+    if (atomic_exchange(&w->state, CLOSED) != PINGED) {
         free(w);
     }
 }

@@ -2,9 +2,10 @@
 #define FL_NET_WATCHDOG_H
 
 /*
- * The service manager's watchdog (WatchdogSec=), fed by the loops that do the work: the one that
- * runs this asks the other one, and only its answer feeds. So a loop that hangs ends the process,
- * and systemd starts it again; a thread or timer that lives beside a dead loop would hide it.
+ * Feeds the service manager's watchdog (WatchdogSec=) from the loops that do the work: the loop
+ * that runs the watchdog pings a second one, and feeds only after its reply. So a loop that hangs
+ * ends the process, and systemd restarts it; a separate thread or timer beside a hung loop would
+ * hide it.
  *
  * Threading: create and close on `loop`.
  */
@@ -14,18 +15,18 @@
 struct fl_watchdog;
 
 /*
- * `asked`: the loop that has to answer; NULL: `loop` alone. Where nobody expects to be fed this
- * does nothing.
+ * `asked`: the second loop, which must reply; NULL: `loop` alone. Without a watchdog in the unit
+ * this does nothing.
  */
 FL_MUST_CHECK int fl_watchdog_create(struct fl_loop *loop, struct fl_loop *asked,
                                      struct fl_watchdog **ret);
 /*
- * Before each time the service manager is fed, `healthy`(ctx) is asked on `loop`; false: it is not
- * fed. For what neither loop notices, as a worker thread that never returns from a job.
+ * Calls `healthy`(ctx) on `loop` each time before feeding; false: the watchdog is not fed. For
+ * failures that neither loop notices, such as a worker thread that never returns from a job.
  */
 typedef bool fl_watchdog_healthy_fn(void *ctx);
 void fl_watchdog_heed(struct fl_watchdog *watchdog, fl_watchdog_healthy_fn *healthy, void *ctx);
-/* Feeds no more. NULL is allowed. */
+/* Stops feeding. NULL is allowed. */
 void fl_watchdog_close(struct fl_watchdog *watchdog);
 
 #endif

@@ -1,4 +1,8 @@
-/* Threads, and lanes: threads that run jobs in order. */
+/*
+ * Threads, and worker threads that run jobs in order and post the results to loops. Any thread may
+ * create them; the jobs run on the worker thread, `done` on the loop. There is no pool: one object
+ * is one thread.
+ */
 
 #include <signal.h>
 #include <stdlib.h>
@@ -16,7 +20,7 @@ struct fl_thread {
 int fl__thread_start(pthread_t *ret, const char *name, bool detached, void *(*fn)(void *),
                      void *arg)
 {
-    char short_name[16] = {0}; /* What Linux keeps of a thread's name. */
+    char short_name[16] = {0}; /* Linux keeps this much of a thread's name. */
     pthread_attr_t attr;
     sigset_t all;
     sigset_t before;
@@ -44,7 +48,7 @@ int fl__thread_start(pthread_t *ret, const char *name, bool detached, void *(*fn
     return FL_OK;
 }
 
-static void *thread_main(void *arg)
+static void *fl_thread_main(void *arg)
 {
     struct fl_thread *thread = arg;
 
@@ -63,7 +67,7 @@ int fl_thread_create(const char *name, fl_loop_cb fn, void *arg, struct fl_threa
     }
     thread->fn = fn;
     thread->arg = arg;
-    rv = fl__thread_start(&thread->id, name, false, thread_main, thread);
+    rv = fl__thread_start(&thread->id, name, false, fl_thread_main, thread);
     if (rv != FL_OK) {
         free(thread);
         return fl_err_set(err, rv, "thread %s: %s", name, fl_strerror(rv));
@@ -81,13 +85,13 @@ void fl_thread_join(struct fl_thread *thread)
     free(thread);
 }
 
-/* --- lanes --- */
+/* --- worker threads --- */
 
-/* A job is also the post that tells its loop: nothing is left to fail once it was accepted. */
+/* A job is also the post that notifies its loop: once it was accepted, nothing can fail. */
 struct job {
     struct fl__post post;
     struct job *next;
-    struct fl_loop *loop; /* NULL: nobody is told. */
+    struct fl_loop *loop; /* NULL: no notification. */
     fl_loop_cb work;
 };
 
@@ -98,12 +102,12 @@ struct fl_worker_thread {
     struct job *head;
     struct job **tail;
     unsigned pending;
-    bool running; /* a job, since started_ms */
+    bool running; /* a job runs, since started_ms */
     uint64_t started_ms;
     bool ending;
 };
 
-/* The next job, or NULL when there is none and none will come. */
+/* The next job, or NULL when there is none and no more will follow. */
 static struct job *take_job(struct fl_worker_thread *thread)
 {
     struct job *job;
@@ -125,7 +129,7 @@ static struct job *take_job(struct fl_worker_thread *thread)
     return job;
 }
 
-static void *lane_main(void *arg)
+static void *worker_thread_main(void *arg)
 {
     struct fl_worker_thread *thread = arg;
     struct job *job;
@@ -151,17 +155,17 @@ int fl_worker_thread_create(const char *name, struct fl_worker_thread **ret, str
     int rv;
 
     if (thread == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "lane %s: out of memory", name);
+        return fl_err_set(err, FL_ENOMEM, "worker thread %s: out of memory", name);
     }
     thread->tail = &thread->head;
     (void)pthread_mutex_init(&thread->lock, NULL);
     (void)pthread_cond_init(&thread->more, NULL);
-    rv = fl__thread_start(&thread->thread, name, false, lane_main, thread);
+    rv = fl__thread_start(&thread->thread, name, false, worker_thread_main, thread);
     if (rv != FL_OK) {
         (void)pthread_cond_destroy(&thread->more);
         (void)pthread_mutex_destroy(&thread->lock);
         free(thread);
-        return fl_err_set(err, rv, "lane %s: %s", name, fl_strerror(rv));
+        return fl_err_set(err, rv, "worker thread %s: %s", name, fl_strerror(rv));
     }
     *ret = thread;
     return FL_OK;

@@ -1,3 +1,8 @@
+/*
+ * Creates chains of certificates from PEM, DER and OpenSSL's objects, and reads the fields of each
+ * certificate. Any thread. Verifies no signatures (verify.c); files, text and order are in
+ * chain_use.c.
+ */
 #include <limits.h>
 #include <openssl/bio.h>
 #include <openssl/pem.h>
@@ -29,7 +34,7 @@ int fl__time_write(int64_t s, ASN1_TIME *t)
 {
     int64_t days = s / 86400;
 
-    /* In days: s itself may be more than a time_t or a long holds. */
+    /* In days: `s` may exceed the range of a time_t or a long. */
     return days >= INT_MIN && days <= INT_MAX &&
                    ASN1_TIME_adj(t, 0, (int)days, (long)(s % 86400)) != NULL
                ? FL_OK
@@ -38,7 +43,7 @@ int fl__time_write(int64_t s, ASN1_TIME *t)
 
 void fl__name_text(const X509_NAME *name, char *out, size_t size)
 {
-    /* As RFC 2253 writes names, but in the order of the certificate and with UTF-8 as it is. */
+    /* RFC 2253 format, but in the order of the certificate and with UTF-8 unescaped. */
     unsigned long how = XN_FLAG_RFC2253 & ~XN_FLAG_DN_REV & ~ASN1_STRFLGS_ESC_MSB;
     BIO *bio = BIO_new(BIO_s_mem());
     char *text;
@@ -59,7 +64,7 @@ int fl__name_hash(const X509_NAME *name, uint8_t out[32])
                                                                 : fl__openssl_forget(FL_ENOMEM);
 }
 
-/* RFC 5280, 4.1.2.2: a positive number of at most 20 bytes; 0 is what some roots have. */
+/* RFC 5280, 4.1.2.2: a positive number of at most 20 bytes; some roots have 0. */
 static int read_serial(const X509 *x509, struct fl_cert_info *info)
 {
     static const char digits[] = "0123456789abcdef";
@@ -100,20 +105,19 @@ int fl__cert_info(X509 *x509, const char *what, struct fl_cert_info *info, struc
     (void)memset(info, 0, sizeof(*info));
     fl__name_text(X509_get_subject_name(x509), info->subject, sizeof(info->subject));
     if (read_serial(x509, info) != FL_OK) {
-        return fl_err_set(
-            err, FL_EFORMAT,
-            "%s: the serial number of certificate '%s' is not a positive number of at most "
-            "%d bytes (RFC 5280): have it issued again",
-            what, info->subject, FL_SERIAL_MAX);
+        return fl_err_set(err, FL_EFORMAT,
+                          "%s: the serial number of certificate '%s' is not a positive number of "
+                          "at most %d bytes (RFC 5280); have it issued again",
+                          what, info->subject, FL_SERIAL_MAX);
     }
     if (fl__time_read(X509_get0_notBefore(x509), &info->not_before) != FL_OK ||
         fl__time_read(X509_get0_notAfter(x509), &info->not_after) != FL_OK)
     {
         return fl_err_set(err, FL_EFORMAT,
-                          "%s: the dates of certificate '%s' are no dates: have it issued again",
-                          what, info->subject);
+                          "%s: certificate '%s' has invalid dates; have it issued again", what,
+                          info->subject);
     }
-    /* Parses the extensions too, so that nobody has to do it later on two threads at once. */
+    /* Parses the extensions too, so that two threads never do so at once later. */
     info->is_ca = X509_check_ca(x509) == 1;
     info->self_issued = (X509_get_extension_flags(x509) & EXFLAG_SI) != 0;
     return read_key_hash(x509, info->key);
@@ -144,8 +148,9 @@ int fl__chain_add(struct fl_chain *chain, X509 *x509, const char *what, struct f
                           FL_CHAIN_MAX);
     }
     if (len > FL_CERT_MAX) {
-        return fl_err_set(err, FL_ELIMIT, "%s: a certificate of %d bytes; at most %d are taken",
-                          what, len, FL_CERT_MAX);
+        return fl_err_set(err, FL_ELIMIT,
+                          "%s: certificate too large: %d bytes, at most %d are accepted", what, len,
+                          FL_CERT_MAX);
     }
     rv = len <= 0 ? FL_ENOMEM : fl__cert_info(x509, what, &info, err);
     if (rv != FL_OK) {
@@ -160,7 +165,7 @@ int fl__chain_add(struct fl_chain *chain, X509 *x509, const char *what, struct f
         return FL_ENOMEM;
     }
     certs[chain->n++] = (struct fl_cert){.x509 = x509, .info = info};
-    return fl__openssl_forget(FL_OK); /* an extension that is no extension leaves a note */
+    return fl__openssl_forget(FL_OK); /* an invalid extension leaves an error in OpenSSL's queue */
 }
 
 static int add_der(struct fl_chain *chain, const unsigned char *der, long len, const char *what,
@@ -171,16 +176,18 @@ static int add_der(struct fl_chain *chain, const unsigned char *der, long len, c
     int rv;
 
     if (len > FL_CERT_MAX) {
-        return fl_err_set(err, FL_ELIMIT, "%s: a certificate of %ld bytes; at most %d are taken",
-                          what, len, FL_CERT_MAX);
+        return fl_err_set(err, FL_ELIMIT,
+                          "%s: certificate too large: %ld bytes, at most %d are accepted", what,
+                          len, FL_CERT_MAX);
     }
     x509 = d2i_X509(NULL, &p, len);
     if (x509 == NULL || p != der + len) {
         X509_free(x509);
         return fl__openssl_verdict(
-            fl_err_set(err, FL_EFORMAT,
-                       "%s: this is no certificate: it is damaged or cut off; get it again whole",
-                       what),
+            fl_err_set(
+                err, FL_EFORMAT,
+                "%s: not a certificate: it is damaged or truncated; copy the whole file again",
+                what),
             err);
     }
     rv = fl__chain_add(chain, x509, what, err);
@@ -188,7 +195,8 @@ static int add_der(struct fl_chain *chain, const unsigned char *der, long len, c
     return rv;
 }
 
-static int add_block(struct fl_chain *chain, const struct fl_pem_block *block, struct fl_err *err)
+static int chain_add_block(struct fl_chain *chain, const struct fl_pem_block *block,
+                           struct fl_err *err)
 {
     unsigned char *der = NULL;
     char what[512];
@@ -208,7 +216,7 @@ static bool is_certificate(const char *label)
     return strcmp(label, "CERTIFICATE") == 0 || strcmp(label, "X509 CERTIFICATE") == 0;
 }
 
-static int add_pem(struct fl_chain *chain, const void *pem, size_t len, struct fl_err *err)
+static int chain_add_pem(struct fl_chain *chain, const void *pem, size_t len, struct fl_err *err)
 {
     struct fl_pem scan = {.text = pem, .len = len};
     struct fl_pem_block block;
@@ -217,7 +225,7 @@ static int add_pem(struct fl_chain *chain, const void *pem, size_t len, struct f
 
     while ((rv = fl__pem_next(&scan, chain->origin, &block, err)) == FL_OK) {
         if (is_certificate(block.label)) {
-            rv = add_block(chain, &block, err);
+            rv = chain_add_block(chain, &block, err);
             if (rv != FL_OK) {
                 return rv;
             }
@@ -232,9 +240,9 @@ static int add_pem(struct fl_chain *chain, const void *pem, size_t len, struct f
     }
     return fl_err_set(
         err, FL_EFORMAT,
-        key ? "'%s' holds a private key and no certificate: are the files of certificate "
-              "and key mixed up?"
-            : "'%s' holds no certificate: '-----BEGIN CERTIFICATE-----' was expected",
+        key ? "'%s' contains a private key and no certificate; check whether the files of "
+              "certificate and key are swapped"
+            : "'%s' contains no certificate, '-----BEGIN CERTIFICATE-----' was expected",
         chain->origin);
 }
 
@@ -254,7 +262,7 @@ int fl_chain_parse(const void *pem, size_t len, const char *origin, struct fl_ch
         (void)snprintf(what, sizeof(what), "'%s'", origin);
         rv = add_der(chain, pem, (long)len, what, err);
     } else {
-        rv = add_pem(chain, pem, len, err);
+        rv = chain_add_pem(chain, pem, len, err);
     }
     if (rv != FL_OK) {
         fl_chain_unref(chain);
@@ -293,7 +301,7 @@ int fl_chain_from_der(const struct fl_der *certs, size_t n, const char *origin,
     for (i = 0; rv == FL_OK && i < n; i++) {
         (void)snprintf(what, sizeof(what), "%s: certificate %zu", origin, i + 1);
         rv = certs[i].len > FL_CERT_MAX
-                 ? fl_err_set(err, FL_ELIMIT, "%s: %zu bytes; at most %d are taken", what,
+                 ? fl_err_set(err, FL_ELIMIT, "%s: %zu bytes, at most %d are accepted", what,
                               certs[i].len, FL_CERT_MAX)
                  : add_der(chain, certs[i].data, (long)certs[i].len, what, err);
     }

@@ -1,4 +1,7 @@
-/* Chains that are there: parts, text, files, and whether a key belongs to one. */
+/*
+ * Operations on existing chains: parts, text, files, order, dates, and whether a key belongs to
+ * one. Any thread. Verifies no signatures (verify.c).
+ */
 
 #include <openssl/bio.h>
 #include <openssl/pem.h>
@@ -13,7 +16,7 @@
 #include "libfl/pki/pki_impl.h"
 #include "libfl/pki/when.h"
 
-/* What was read once needs no second look, so this fails for want of memory only, or of room. */
+/* The certificates were checked before, so this fails for lack of memory or room only. */
 static int add_from(struct fl_chain *chain, const struct fl_chain *from, size_t first, size_t n)
 {
     int rv = FL_OK;
@@ -177,8 +180,8 @@ const char *fl__cert_text(char *out, const struct fl_cert_info *info)
     return out;
 }
 
-/* How files are named in messages, those without a file too. */
-static const char *named(const char *origin, const char *otherwise)
+/* The name of a chain or key in messages: its file, or `otherwise`. */
+static const char *origin_or(const char *origin, const char *otherwise)
 {
     return origin[0] != '\0' ? origin : otherwise;
 }
@@ -192,16 +195,15 @@ int fl_chain_fits(const struct fl_chain *chain, const struct fl_key *key, struct
     }
     return fl_err_set(
         err, FL_ECONF,
-        "'%s': %s is for another key (%02x%02x%02x%02x…) than the one in '%s' "
-        "(%02x%02x%02x%02x…): put the certificate and the key that were made together in "
-        "these two files",
-        named(chain->origin, "(memory)"), fl__cert_text(text, &chain->certs[0].info),
+        "'%s': %s has another key (%02x%02x%02x%02x…) than '%s' (%02x%02x%02x%02x…); put the "
+        "certificate and the key that were created together in these two files",
+        origin_or(chain->origin, "(memory)"), fl__cert_text(text, &chain->certs[0].info),
         chain->certs[0].info.key[0], chain->certs[0].info.key[1], chain->certs[0].info.key[2],
-        chain->certs[0].info.key[3], named(key->origin, "(memory)"), key->hash[0], key->hash[1],
+        chain->certs[0].info.key[3], origin_or(key->origin, "(memory)"), key->hash[0], key->hash[1],
         key->hash[2], key->hash[3]);
 }
 
-/* Roots may stand anywhere behind the leaf: there are two of them while one is changed. */
+/* Roots may be anywhere after the leaf: there are two of them during a change. */
 static bool has_place(const struct fl_chain *chain, size_t at)
 {
     size_t i;
@@ -214,25 +216,23 @@ static bool has_place(const struct fl_chain *chain, size_t at)
     return chain->certs[at].info.self_issued;
 }
 
-/* What a peer would find out only by chance: OpenSSL sorts what it is sent, others need not. */
+/* A wrong order fails with some peers only: OpenSSL sorts the received chain, others need not. */
 static int check_order(const struct fl_chain *chain, struct fl_err *err)
 {
     size_t i;
 
     if (chain->certs[0].info.is_ca) {
-        return fl_err_set(
-            err, FL_ECONF,
-            "'%s': its first certificate, '%s', is an authority's; the first has to be the "
-            "one of this machine, then its issuer, and so on: put them in this order",
-            chain->origin, chain->certs[0].info.subject);
+        return fl_err_set(err, FL_ECONF,
+                          "'%s': its first certificate, '%s', is that of an authority; put the "
+                          "certificate of this machine first, then its issuer, and so on",
+                          chain->origin, chain->certs[0].info.subject);
     }
     for (i = 1; i < chain->n; i++) {
         if (!has_place(chain, i)) {
             return fl_err_set(
                 err, FL_ECONF,
-                "'%s': certificate %zu, '%s', is not the issuer of any before it: put the "
-                "certificate of this machine first, then its issuer, and so on, and leave "
-                "others out",
+                "'%s': certificate %zu, '%s', is not the issuer of any before it; put the "
+                "certificate of this machine first, then its issuer, and so on, and remove others",
                 chain->origin, i + 1, chain->certs[i].info.subject);
         }
     }
@@ -278,26 +278,25 @@ int fl_chain_dated(const struct fl_chain *chain, size_t i, int64_t now, int64_t 
     if (now < info->not_before) {
         return fl_err_set(
             err, FL_EPERM,
-            "'%s': %s: this machine's clock says %s, the certificate begins %s, which is %s "
-            "later: wait for time synchronisation or set the clock",
-            named(chain->origin, "(memory)"), fl__cert_text(text, info), clock,
+            "'%s': %s: not valid yet: this machine's clock says %s, the certificate begins %s, "
+            "which is %s later; wait for time synchronisation or set the clock",
+            origin_or(chain->origin, "(memory)"), fl__cert_text(text, info), clock,
             fl_when_text(date, sizeof(date), info->not_before),
             fl_span_text(span, sizeof(span), info->not_before - now));
     }
     if (now >= info->not_after) {
-        return fl_err_set(
-            err, FL_EPERM,
-            "'%s': %s: this machine's clock says %s, the certificate ended %s, which was %s "
-            "earlier: if the clock is right, %s",
-            named(chain->origin, "(memory)"), fl__cert_text(text, info), clock,
-            fl_when_text(date, sizeof(date), info->not_after),
-            fl_span_text(span, sizeof(span), now - info->not_after), renew);
+        return fl_err_set(err, FL_EPERM,
+                          "'%s': %s: expired: this machine's clock says %s, the certificate ended "
+                          "%s, which was %s earlier; if the clock is right, %s",
+                          origin_or(chain->origin, "(memory)"), fl__cert_text(text, info), clock,
+                          fl_when_text(date, sizeof(date), info->not_after),
+                          fl_span_text(span, sizeof(span), now - info->not_after), renew);
     }
     if (info->not_after - now <= soon_s) {
         return fl_err_set(err, FL_EAGAIN,
-                          "'%s': %s: this machine's clock says %s, the certificate ends %s, in %s: "
-                          "before that, %s",
-                          named(chain->origin, "(memory)"), fl__cert_text(text, info), clock,
+                          "'%s': %s: expires soon: this machine's clock says %s, the certificate "
+                          "ends %s, in %s; before that, %s",
+                          origin_or(chain->origin, "(memory)"), fl__cert_text(text, info), clock,
                           fl_when_text(date, sizeof(date), info->not_after),
                           fl_span_text(span, sizeof(span), info->not_after - now), renew);
     }

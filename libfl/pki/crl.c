@@ -15,7 +15,7 @@ static int add_list(struct fl_trust *trust, const char *path, const char *what,
     char *file;
 
     if (trust->n_lists == FL_TRUST_LISTS) {
-        return fl_err_set(err, FL_ELIMIT, "%s: more than %d lists of revoked certificates", what,
+        return fl_err_set(err, FL_ELIMIT, "%s: more than %d revocation lists", what,
                           FL_TRUST_LISTS);
     }
     crl = d2i_X509_CRL(NULL, &p, len);
@@ -23,8 +23,7 @@ static int add_list(struct fl_trust *trust, const char *path, const char *what,
         X509_CRL_free(crl);
         return fl_err_set(
             err, FL_EFORMAT,
-            "%s: this is no list of revoked certificates: it is damaged or cut off; get it "
-            "again whole",
+            "%s: not a revocation list: it is damaged or truncated; copy the whole file again",
             what);
     }
     file = fl_str_dup(path);
@@ -37,7 +36,7 @@ static int add_list(struct fl_trust *trust, const char *path, const char *what,
     return fl__name_hash(X509_CRL_get_issuer(crl), trust->lists[trust->n_lists++].issuer);
 }
 
-static bool lists(const struct fl_list *list, const struct fl_identity *who)
+static bool crl_lists(const struct fl_list *list, const struct fl_identity *who)
 {
     BIGNUM *number = BN_bin2bn(who->serial, (int)who->serial_len, NULL);
     ASN1_INTEGER *serial = number != NULL ? BN_to_ASN1_INTEGER(number, NULL) : NULL;
@@ -46,7 +45,7 @@ static bool lists(const struct fl_list *list, const struct fl_identity *who)
 
     ASN1_INTEGER_free(serial);
     BN_free(number);
-    return found == 1; /* 2: it was taken off the list again. */
+    return found == 1; /* 2: it was removed from the list again. */
 }
 
 bool fl_trust_listed(const struct fl_trust *trust, const struct fl_identity *who, char *why,
@@ -57,10 +56,10 @@ bool fl_trust_listed(const struct fl_trust *trust, const struct fl_identity *who
     for (i = 0; i < trust->n_lists; i++) {
         const struct fl_list *list = &trust->lists[i];
 
-        if (memcmp(list->issuer, who->issuer, sizeof(who->issuer)) == 0 && lists(list, who)) {
+        if (memcmp(list->issuer, who->issuer, sizeof(who->issuer)) == 0 && crl_lists(list, who)) {
             (void)snprintf(why, size,
-                           "the certificate of '%s' is revoked by the list '%s': ask its issuer "
-                           "for another one with another key",
+                           "the certificate of '%s' is revoked by the list '%s'; ask its issuer "
+                           "for a new certificate with a new key",
                            who->name, list->file);
             return true;
         }
@@ -68,8 +67,8 @@ bool fl_trust_listed(const struct fl_trust *trust, const struct fl_identity *who
     return false;
 }
 
-static int add_block(struct fl_trust *trust, const char *path, const struct fl_pem_block *block,
-                     struct fl_err *err)
+static int crl_add_block(struct fl_trust *trust, const char *path, const struct fl_pem_block *block,
+                         struct fl_err *err)
 {
     unsigned char *der = NULL;
     char what[512];
@@ -84,8 +83,8 @@ static int add_block(struct fl_trust *trust, const char *path, const struct fl_p
     return rv;
 }
 
-static int add_pem(struct fl_trust *trust, const char *path, const void *data, size_t len,
-                   struct fl_err *err)
+static int crl_add_pem(struct fl_trust *trust, const char *path, const void *data, size_t len,
+                       struct fl_err *err)
 {
     struct fl_pem scan = {.text = data, .len = len};
     struct fl_pem_block block;
@@ -94,7 +93,7 @@ static int add_pem(struct fl_trust *trust, const char *path, const void *data, s
 
     while ((rv = fl__pem_next(&scan, path, &block, err)) == FL_OK) {
         if (strcmp(block.label, "X509 CRL") == 0) {
-            rv = add_block(trust, path, &block, err);
+            rv = crl_add_block(trust, path, &block, err);
             if (rv != FL_OK) {
                 return rv;
             }
@@ -106,8 +105,7 @@ static int add_pem(struct fl_trust *trust, const char *path, const void *data, s
     }
     return any ? FL_OK
                : fl_err_set(err, FL_EFORMAT,
-                            "'%s' holds no list of revoked certificates: '-----BEGIN X509 "
-                            "CRL-----' or DER "
+                            "'%s' contains no revocation list, '-----BEGIN X509 CRL-----' or DER "
                             "was expected",
                             path);
 }
@@ -122,9 +120,9 @@ int fl__lists_parse(struct fl_trust *trust, const void *data, size_t len, const 
         (void)snprintf(what, sizeof(what), "'%s'", origin);
         rv = add_list(trust, origin, what, data, (long)len, err);
     } else {
-        rv = add_pem(trust, origin, data, len, err);
+        rv = crl_add_pem(trust, origin, data, len, err);
     }
-    /* A leaf's issuer has to have a list; those above only where there is one (verify.c). */
+    /* A leaf's issuer must have a list; issuers above only when there is one (verify.c). */
     if (rv == FL_OK &&
         X509_STORE_set_flags(trust->store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) != 1)
     {

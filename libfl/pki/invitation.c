@@ -1,3 +1,7 @@
+/*
+ * Writing and parsing of invitation lines, and the hash and prefix of their tokens. Pure functions,
+ * any thread. Does not store invitations or check whether one is still valid.
+ */
 #include "libfl/pki/invitation.h"
 
 #include <openssl/crypto.h>
@@ -32,7 +36,7 @@ static void to_text(const uint8_t *data, size_t len, char *out, size_t size)
     OPENSSL_cleanse(text, sizeof(text));
 }
 
-/* Only what to_text() writes: one secret has one spelling. */
+/* Accepts only what to_text() writes: one secret has one spelling. */
 static bool from_text(const char *text, size_t text_len, uint8_t *out, size_t len)
 {
     unsigned char padded[48];
@@ -64,7 +68,7 @@ static bool from_text(const char *text, size_t text_len, uint8_t *out, size_t le
     return ok;
 }
 
-/* A name or an address: nothing that could be taken for another part of the line. */
+/* A name or an address: without characters that separate the parts of the line. */
 static bool host_fits(const char *host)
 {
     size_t len = strlen(host);
@@ -84,8 +88,7 @@ int fl_invite_write(char *out, size_t size, const struct fl_invite *invite, stru
     if (!host_fits(invite->host) || invite->port == 0) {
         return fl_err_set(
             err, FL_EINVAL,
-            "an invitation needs the name or address and the port by which clients reach "
-            "this server");
+            "an invitation needs the name or address and the port that clients connect to");
     }
     if (!fl_name_allowed(invite->federation)) {
         return fl_err_set(
@@ -104,7 +107,7 @@ int fl_invite_write(char *out, size_t size, const struct fl_invite *invite, stru
                             : fl_err_set(err, FL_EINVAL, "the names in an invitation are too long");
 }
 
-/* Cuts the part behind the last colon off `text`; false when there is none. */
+/* Cuts the part after the last colon off `text`; false when there is none. */
 static bool cut_last(const char *text, size_t *len, const char **ret, size_t *ret_len)
 {
     size_t i = *len;
@@ -131,7 +134,7 @@ static bool copy_part(char *out, size_t size, const char *text, size_t len)
     return strlen(out) == len;
 }
 
-static bool read_port(const char *text, size_t len, uint16_t *ret)
+static bool invitation_read_port(const char *text, size_t len, uint16_t *ret)
 {
     char digits[8];
     uint64_t port;
@@ -153,7 +156,7 @@ static bool read_host(struct fl_invite *invite, const char *text, size_t len)
            host_fits(invite->host) && v6 == (strchr(invite->host, ':') != NULL);
 }
 
-static const char *parse(const char *text, size_t len, struct fl_invite *invite)
+static const char *invitation_parse(const char *text, size_t len, struct fl_invite *invite)
 {
     size_t head = strlen(FL_INVITE_HEAD);
     const char *part;
@@ -161,7 +164,7 @@ static const char *parse(const char *text, size_t len, struct fl_invite *invite)
 
     if (len < head || memcmp(text, FL_INVITE_HEAD, head) != 0) {
         return len > 2 && memcmp(text, "fl", 2) == 0 && memchr(text, ':', len) != NULL
-                   ? "its version is not fl1: is this program older than the server?"
+                   ? "its version is not fl1; check whether this program is older than the server"
                    : "it does not begin with 'fl1:'";
     }
     text += head;
@@ -171,16 +174,16 @@ static const char *parse(const char *text, size_t len, struct fl_invite *invite)
                "altered";
     }
     if (!cut_last(text, &len, &part, &n) || !from_text(part, n, invite->pin, FL_KEY_HASH)) {
-        return "its last part but one is not the hash of a key, of 43 characters";
+        return "its part before the token is not the hash of a key, of 43 characters";
     }
     if (!cut_last(text, &len, &part, &n) ||
         !copy_part(invite->federation, sizeof(invite->federation), part, n) ||
         !fl_name_allowed(invite->federation))
     {
-        return "the name of the federation in it is none";
+        return "the name of the federation in it is invalid";
     }
-    if (!cut_last(text, &len, &part, &n) || !read_port(part, n, &invite->port)) {
-        return "the port in it is no number from 1 to 65535";
+    if (!cut_last(text, &len, &part, &n) || !invitation_read_port(part, n, &invite->port)) {
+        return "the port in it is not a number from 1 to 65535";
     }
     return read_host(invite, text, len) ? NULL : "the host in it is neither a name nor an address";
 }
@@ -199,16 +202,16 @@ int fl_invite_parse(const char *text, size_t len, struct fl_invite *ret, struct 
     }
     if (len == 0) {
         return fl_err_set(err, FL_EFORMAT,
-                          "there is no invitation: a line 'fl1:…' was expected; %s", FL_AGAIN);
+                          "the invitation is missing: a line 'fl1:…' was expected; %s", FL_AGAIN);
     }
-    why = len < FL_INVITE_MAX ? parse(text, len, &invite) : "it is longer than any invitation";
+    why = len < FL_INVITE_MAX ? invitation_parse(text, len, &invite)
+                              : "it is longer than any invitation";
     if (why != NULL) {
         fl_invite_done(&invite);
-        return fl_err_set(
-            err, FL_EFORMAT,
-            "this is no invitation: %s; fl1:HOST:PORT:FEDERATION:PIN:TOKEN was expected, in "
-            "one line of one word: %s",
-            why, FL_AGAIN);
+        return fl_err_set(err, FL_EFORMAT,
+                          "invalid invitation: %s; fl1:HOST:PORT:FEDERATION:PIN:TOKEN was "
+                          "expected, in one line of one word; %s",
+                          why, FL_AGAIN);
     }
     *ret = invite;
     fl_invite_done(&invite);

@@ -2,8 +2,8 @@
 #define FL_PKI_INVITATION_H
 
 /*
- * The line that invites: fl1:HOST:PORT:FEDERATION:PIN:TOKEN, one word. Pure. Who holds the line may
- * join, so it is a secret until it is used: it goes into no log, and fl_invite_done() wipes it.
+ * The invitation line: fl1:HOST:PORT:FEDERATION:PIN:TOKEN, one word. Pure. The holder of the line
+ * may join, so it is a secret until it is used: it is never logged, and fl_invite_done() wipes it.
  */
 
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "libfl/base/identity.h"
 #include "libfl/pki/key.h"
 
-#define FL_TOKEN_PREFIX      3 /* bytes that are public: by them it is listed */
+#define FL_TOKEN_PREFIX      3 /* public bytes: they identify it in lists */
 #define FL_TOKEN_PREFIX_TEXT 5 /* the same in text, with its NUL */
 #define FL_TOKEN_SECRET      18
 #define FL_TOKEN_SIZE        (FL_TOKEN_PREFIX + FL_TOKEN_SECRET)
@@ -28,17 +28,17 @@ struct fl_invite {
     uint8_t token[FL_TOKEN_SIZE];
 };
 
-/* FL_REQUIRE: size of FL_INVITE_MAX or more. FL_EINVAL: what of `invite` cannot stand in it. */
+/* FL_REQUIRE: size of FL_INVITE_MAX or more. FL_EINVAL: which member of `invite` is invalid. */
 FL_MUST_CHECK int fl_invite_write(char *out, size_t size, const struct fl_invite *invite,
                                   struct fl_err *err);
 /*
- * Blanks and ends of line around it are fine. FL_EFORMAT with what is wrong and what to do; the
- * message never holds the token.
+ * Blanks and line ends around it are allowed. FL_EFORMAT with what is wrong and what to do; the
+ * message never contains the token.
  */
 FL_MUST_CHECK int fl_invite_parse(const char *text, size_t len, struct fl_invite *ret,
                                   struct fl_err *err);
 void fl_invite_done(struct fl_invite *invite);
-/* What is stored of a token; FL_ENOMEM. */
+/* The stored hash of a token; FL_ENOMEM. */
 FL_MUST_CHECK int fl_token_hash(const uint8_t token[FL_TOKEN_SIZE], uint8_t out[32]);
 /* The public part as text; returns `out`. */
 const char *fl_token_prefix(const uint8_t token[FL_TOKEN_SIZE], char out[FL_TOKEN_PREFIX_TEXT]);

@@ -1,3 +1,8 @@
+/*
+ * Issues X.509 certificates: roots, intermediates and leaves, with their extensions and validity.
+ * Any thread; times and serial numbers are arguments. Stores nothing and decides nothing about who
+ * may get a certificate.
+ */
 #include "libfl/pki/issue.h"
 
 #include <openssl/x509v3.h>
@@ -9,13 +14,13 @@
 #include "libfl/pki/pki_impl.h"
 #include "libfl/pki/when.h"
 
-/* What goes into one certificate beside what fl_issue says. */
-struct shape {
+/* The contents of one certificate beside those of struct fl_issue. */
+struct cert_shape {
     const char *constraints;
     const char *usage;
     const char *extended; /* NULL: none */
     const char *subject;
-    X509 *issuer; /* NULL: itself */
+    X509 *issuer; /* NULL: self-signed */
     EVP_PKEY *issuer_key;
     EVP_PKEY *key;
 };
@@ -61,18 +66,18 @@ static int set_times(X509 *x509, const X509 *issuer, const struct fl_issue *issu
         end = rv == FL_OK && limit < end ? limit : end;
     }
     if (begin >= end) {
-        return fl_err_set(
-            err, FL_EPERM,
-            "a certificate from %s to %s cannot be issued: no time is left of it within the "
-            "validity of its issuer: renew the issuer first, or set the clock",
-            fl_when_text(a, sizeof(a), issue->not_before), fl_when_text(b, sizeof(b), end));
+        return fl_err_set(err, FL_EPERM,
+                          "a certificate from %s to %s cannot be issued: it is outside the "
+                          "validity of its issuer; renew the issuer first, or set the clock",
+                          fl_when_text(a, sizeof(a), issue->not_before),
+                          fl_when_text(b, sizeof(b), end));
     }
     rv = fl__time_write(begin, X509_getm_notBefore(x509));
     return rv == FL_OK ? fl__time_write(end, X509_getm_notAfter(x509)) : rv;
 }
 
-/* SubjectAltName by its parts: a text for OpenSSL's parser would have to be escaped. */
-static int add_name(GENERAL_NAMES *names, int type, const void *data, size_t len)
+/* Adds a part of SubjectAltName directly: a text for OpenSSL's parser would need escaping. */
+static int issue_add_name(GENERAL_NAMES *names, int type, const void *data, size_t len)
 {
     GENERAL_NAME *name = GENERAL_NAME_new();
     ASN1_STRING *value =
@@ -89,7 +94,7 @@ static int add_name(GENERAL_NAMES *names, int type, const void *data, size_t len
     return FL_OK;
 }
 
-/* Letters, digits and hyphens in labels (RFC 1123); no wildcards: a server has names. */
+/* Letters, digits and hyphens in labels (RFC 1123); no wildcards. */
 static bool dns_name(const char *host)
 {
     size_t len = strlen(host);
@@ -123,19 +128,19 @@ static int add_host(GENERAL_NAMES *names, const char *host, struct fl_err *err)
     int rv;
 
     if (ip != NULL) {
-        rv = add_name(names, GEN_IPADD, ASN1_STRING_get0_data(ip), (size_t)ASN1_STRING_length(ip));
+        rv = issue_add_name(names, GEN_IPADD, ASN1_STRING_get0_data(ip),
+                            (size_t)ASN1_STRING_length(ip));
         ASN1_OCTET_STRING_free(ip);
         return rv;
     }
     if (!dns_name(host)) {
         (void)snprintf(shown, sizeof(shown), "%s", host);
-        return fl_err_set(
-            err, FL_EINVAL,
-            "'%s' is neither a DNS name nor an address: a server's certificate has names such "
-            "as fl.example.org, 192.0.2.1 or 2001:db8::1, without port",
-            fl_str_clean(shown));
+        return fl_err_set(err, FL_EINVAL,
+                          "'%s' is neither a DNS name nor an address; a server's certificate has "
+                          "names such as fl.example.org, 192.0.2.1 or 2001:db8::1, without port",
+                          fl_str_clean(shown));
     }
-    return add_name(names, GEN_DNS, host, strlen(host));
+    return issue_add_name(names, GEN_DNS, host, strlen(host));
 }
 
 static int add_names(X509 *x509, const struct fl_issue *issue, struct fl_err *err)
@@ -147,7 +152,7 @@ static int add_names(X509 *x509, const struct fl_issue *issue, struct fl_err *er
 
     if (rv == FL_OK) {
         (void)fl_uri_make(uri, sizeof(uri), issue->role, issue->federation, issue->name);
-        rv = add_name(names, GEN_URI, uri, strlen(uri));
+        rv = issue_add_name(names, GEN_URI, uri, strlen(uri));
     }
     for (i = 0; rv == FL_OK && i < issue->n_hosts; i++) {
         rv = add_host(names, issue->hosts[i], err);
@@ -159,8 +164,8 @@ static int add_names(X509 *x509, const struct fl_issue *issue, struct fl_err *er
     return rv;
 }
 
-static int fill(X509 *x509, const struct shape *shape, const struct fl_issue *issue,
-                struct fl_err *err)
+static int issue_fill(X509 *x509, const struct cert_shape *shape, const struct fl_issue *issue,
+                      struct fl_err *err)
 {
     X509V3_CTX ctx;
     int rv = set_serial(x509, issue->serial);
@@ -184,7 +189,10 @@ static int fill(X509 *x509, const struct shape *shape, const struct fl_issue *is
     rv = add_text(x509, &ctx, NID_basic_constraints, shape->constraints);
     rv = rv == FL_OK ? add_text(x509, &ctx, NID_key_usage, shape->usage) : rv;
     rv = rv == FL_OK ? add_text(x509, &ctx, NID_subject_key_identifier, "hash") : rv;
-    /* The key's hash alone: a root that was renewed with its key still fits. */
+    /*
+     * Identifies the issuer by the key's hash only: a root that was renewed with its key still
+     * matches.
+     */
     if (rv == FL_OK && shape->issuer != NULL) {
         rv = add_text(x509, &ctx, NID_authority_key_identifier, "keyid:always");
     }
@@ -195,11 +203,11 @@ static int fill(X509 *x509, const struct shape *shape, const struct fl_issue *is
     return rv;
 }
 
-static int make(const struct shape *shape, const struct fl_issue *issue, X509 **ret,
-                struct fl_err *err)
+static int issue_make(const struct cert_shape *shape, const struct fl_issue *issue, X509 **ret,
+                      struct fl_err *err)
 {
     X509 *x509 = X509_new();
-    int rv = x509 != NULL ? fill(x509, shape, issue, err) : FL_ENOMEM;
+    int rv = x509 != NULL ? issue_fill(x509, shape, issue, err) : FL_ENOMEM;
 
     if (rv == FL_OK && X509_sign(x509, shape->issuer_key, fl__key_digest(shape->issuer_key)) <= 0) {
         rv = FL_ENOMEM;
@@ -212,7 +220,7 @@ static int make(const struct shape *shape, const struct fl_issue *issue, X509 **
     return FL_OK;
 }
 
-/* The new certificate, then those of `above` that are wanted. */
+/* The new certificate, then the certificates of `above` that are wanted. */
 static int chain_of(X509 *first, const struct fl_chain *above, bool with_root,
                     struct fl_chain **ret, struct fl_err *err)
 {
@@ -237,9 +245,9 @@ static int chain_of(X509 *first, const struct fl_chain *above, bool with_root,
     return FL_OK;
 }
 
-static int issue_by(const struct fl_chain *ca, const struct fl_key *ca_key, struct shape *shape,
-                    const struct fl_issue *issue, bool with_root, struct fl_chain **ret,
-                    struct fl_err *err)
+static int issue_by(const struct fl_chain *ca, const struct fl_key *ca_key,
+                    struct cert_shape *shape, const struct fl_issue *issue, bool with_root,
+                    struct fl_chain **ret, struct fl_err *err)
 {
     X509 *x509 = NULL;
     int rv = fl_chain_fits(ca, ca_key, err);
@@ -248,16 +256,15 @@ static int issue_by(const struct fl_chain *ca, const struct fl_key *ca_key, stru
         return rv;
     }
     if (!ca->certs[0].info.is_ca) {
-        return fl_err_set(
-            err, FL_ECONF,
-            "'%s': '%s' is no authority's certificate and cannot issue others: the file of "
-            "the intermediate was expected",
-            ca->origin, ca->certs[0].info.subject);
+        return fl_err_set(err, FL_ECONF,
+                          "'%s': '%s' is not the certificate of an authority and cannot issue "
+                          "others; the file of the intermediate was expected",
+                          ca->origin, ca->certs[0].info.subject);
     }
     FL_REQUIRE(ca_key->has_private);
     shape->issuer = ca->certs[0].x509;
     shape->issuer_key = ca_key->pkey;
-    rv = make(shape, issue, &x509, err);
+    rv = issue_make(shape, issue, &x509, err);
     if (rv == FL_OK) {
         rv = chain_of(x509, ca, with_root, ret, err);
         X509_free(x509);
@@ -265,7 +272,7 @@ static int issue_by(const struct fl_chain *ca, const struct fl_key *ca_key, stru
     return rv;
 }
 
-/* "fl root fed-a", cut by fl__subject_add() to what a common name may have. */
+/* "fl root fed-a", truncated by fl__subject_add() to the maximum length of a common name. */
 static void ca_subject(char *out, size_t size, const char *what, const struct fl_issue *issue)
 {
     (void)snprintf(out, size, "fl %s %s", what, issue->federation);
@@ -275,17 +282,17 @@ int fl_issue_root(const struct fl_key *key, const struct fl_issue *issue, struct
                   struct fl_err *err)
 {
     char subject[FL_IDENTITY_NAME_MAX + 32];
-    const struct shape shape = {.constraints = "critical,CA:TRUE",
-                                .usage = "critical,keyCertSign,cRLSign",
-                                .subject = subject,
-                                .issuer_key = key->pkey,
-                                .key = key->pkey};
+    const struct cert_shape shape = {.constraints = "critical,CA:TRUE",
+                                     .usage = "critical,keyCertSign,cRLSign",
+                                     .subject = subject,
+                                     .issuer_key = key->pkey,
+                                     .key = key->pkey};
     X509 *x509 = NULL;
     int rv;
 
     FL_REQUIRE(key->has_private && fl_name_valid(issue->federation));
     ca_subject(subject, sizeof(subject), "root", issue);
-    rv = make(&shape, issue, &x509, err);
+    rv = issue_make(&shape, issue, &x509, err);
     if (rv == FL_OK) {
         rv = chain_of(x509, NULL, true, ret, err);
         X509_free(x509);
@@ -298,10 +305,10 @@ int fl_issue_intermediate(const struct fl_chain *root, const struct fl_key *root
                           struct fl_chain **ret, struct fl_err *err)
 {
     char subject[FL_IDENTITY_NAME_MAX + 32];
-    struct shape shape = {.constraints = "critical,CA:TRUE,pathlen:0",
-                          .usage = "critical,keyCertSign,cRLSign",
-                          .subject = subject,
-                          .key = key->pkey};
+    struct cert_shape shape = {.constraints = "critical,CA:TRUE,pathlen:0",
+                               .usage = "critical,keyCertSign,cRLSign",
+                               .subject = subject,
+                               .key = key->pkey};
 
     FL_REQUIRE(fl_name_valid(issue->federation));
     ca_subject(subject, sizeof(subject), "intermediate", issue);
@@ -311,17 +318,18 @@ int fl_issue_intermediate(const struct fl_chain *root, const struct fl_key *root
 int fl_issue_leaf(const struct fl_chain *ca, const struct fl_key *ca_key, const struct fl_key *key,
                   const struct fl_issue *issue, struct fl_chain **ret, struct fl_err *err)
 {
-    struct shape shape = {.constraints = "critical,CA:FALSE",
-                          .usage = "critical,digitalSignature",
-                          .extended = issue->role == FL_ROLE_SERVER ? "serverAuth" : "clientAuth",
-                          .subject = issue->name,
-                          .key = key->pkey};
+    struct cert_shape shape = {.constraints = "critical,CA:FALSE",
+                               .usage = "critical,digitalSignature",
+                               .extended =
+                                   issue->role == FL_ROLE_SERVER ? "serverAuth" : "clientAuth",
+                               .subject = issue->name,
+                               .key = key->pkey};
 
     FL_REQUIRE(issue->role != FL_ROLE_NONE && fl_name_valid(issue->federation) &&
                fl_name_valid(issue->name));
     if (issue->n_hosts > FL_ISSUE_HOSTS) {
-        return fl_err_set(err, FL_ELIMIT, "a certificate for %zu names; at most %d", issue->n_hosts,
-                          FL_ISSUE_HOSTS);
+        return fl_err_set(err, FL_ELIMIT, "too many names for a certificate: %zu, at most %d",
+                          issue->n_hosts, FL_ISSUE_HOSTS);
     }
     return issue_by(ca, ca_key, &shape, issue, issue->with_root, ret, err);
 }

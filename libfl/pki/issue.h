@@ -2,11 +2,12 @@
 #define FL_PKI_ISSUE_H
 
 /*
- * Making certificates: a federation's root, the intermediate that signs day by day, and leaves.
- * What a leaf is good for stands in it twice, as extended key usage and as a name
- * (libfl/pki/names.h). Times are seconds since 1970 and are arguments, serial numbers too, so that
- * tests are seeded. A validity never goes beyond the issuer's, on either side: what was asked is
- * cut, and FL_EPERM when nothing is left; fl_chain_info() tells what became of it.
+ * Issues certificates: a federation's root, the intermediate that signs in daily operation, and
+ * leaves. The role of a leaf is in it twice, as extended key usage and as a name
+ * (libfl/pki/names.h).
+ * Times are seconds since 1970 and are arguments, serial numbers too, so that tests are seeded. A
+ * validity never exceeds the issuer's, on either side: the requested one is cut, and FL_EPERM when
+ * nothing is left; fl_chain_info() returns the result.
  */
 
 #include <stdbool.h>
@@ -25,17 +26,17 @@
 struct fl_issue {
     const char *federation; /* a valid name (fl_name_valid) */
     int64_t not_before, not_after;
-    uint8_t serial[FL_ISSUE_SERIAL]; /* random; the highest bit is taken off, 0 becomes 1 */
-    /* Of leaves only. */
+    uint8_t serial[FL_ISSUE_SERIAL]; /* random; the highest bit is cleared, 0 becomes 1 */
+    /* For leaves only. */
     enum fl_role role;
     const char *name;         /* a valid name */
-    const char *const *hosts; /* a server's: DNS names and addresses it is reached by */
+    const char *const *hosts; /* a server's: DNS names and addresses that clients connect to */
     size_t n_hosts;
-    /* The returned chain ends with the root: what a server shows to those who join. */
+    /* The returned chain ends with the root: a server presents it to joining clients. */
     bool with_root;
 };
 
-/* A root that signs itself; a chain of one. */
+/* A self-signed root; a chain of one. */
 FL_MUST_CHECK int fl_issue_root(const struct fl_key *key, const struct fl_issue *issue,
                                 struct fl_chain **ret, struct fl_err *err);
 /* An intermediate for `key` (its public half is enough); the chain is intermediate, root. */
@@ -44,13 +45,16 @@ FL_MUST_CHECK int fl_issue_intermediate(const struct fl_chain *root, const struc
                                         struct fl_chain **ret, struct fl_err *err);
 /*
  * A leaf for `key` (its public half is enough), signed by the first of `ca`; the chain is leaf,
- * `ca` without what is self-issued unless `with_root`. FL_EINVAL: a host that is neither a DNS name
- * nor an address; FL_ECONF: `ca_key` is not the key of `ca`.
+ * `ca` without self-issued certificates unless `with_root`. FL_EINVAL: a host that is neither a DNS
+ * name nor an address; FL_ECONF: `ca_key` is not the key of `ca`.
  */
 FL_MUST_CHECK int fl_issue_leaf(const struct fl_chain *ca, const struct fl_key *ca_key,
                                 const struct fl_key *key, const struct fl_issue *issue,
                                 struct fl_chain **ret, struct fl_err *err);
-/* Does the leaf carry just these names and addresses? Else a server's has to be made anew. */
+/*
+ * True when the leaf has exactly these names and addresses; otherwise a server's certificate has to
+ * be issued again.
+ */
 bool fl_chain_has_hosts(const struct fl_chain *chain, const char *const *hosts, size_t n);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * Loads, generates, compares and saves private keys, and checks the permissions of their files. Any
+ * thread. Signs nothing itself (OpenSSL does, for issue.c, request.c and libfl/tls).
+ */
 #include "libfl/pki/key.h"
 
 #include <errno.h>
@@ -17,7 +21,7 @@
 #include "libfl/pki/native.h"
 #include "libfl/pki/pki_impl.h"
 
-/* RFC 8446 has no certificate with less; more costs whoever has to check a signature. */
+/* RFC 8446 allows no certificate with less; larger keys cost the verifier of a signature. */
 #define FL_RSA_BITS_MIN 2048
 #define FL_RSA_BITS_MAX 8192
 
@@ -88,7 +92,7 @@ int fl_key_make(struct fl_key **ret)
     return rv;
 }
 
-/* Asked only where a key is encrypted: notes that down and gives none. */
+/* Called only when a key is encrypted: records that and supplies no passphrase. */
 static int no_passphrase(char *buf, int size, int writing, void *asked)
 {
     (void)buf;
@@ -98,24 +102,24 @@ static int no_passphrase(char *buf, int size, int writing, void *asked)
     return -1;
 }
 
-static int take(EVP_PKEY *pkey, const struct fl_pem_block *block, const char *origin,
-                struct fl_key **ret, struct fl_err *err)
+static int key_take(EVP_PKEY *pkey, const struct fl_pem_block *block, const char *origin,
+                    struct fl_key **ret, struct fl_err *err)
 {
     char found[96];
 
     if (!fl__key_kind(pkey, found, sizeof(found))) {
         return fl_err_set(
             err, FL_EFORMAT,
-            "'%s': line %u: the key is %s; taken are EC P-256, EC P-384, RSA of %d to %d "
-            "bits and Ed25519: make one with `openssl genpkey -algorithm EC -pkeyopt "
+            "'%s': line %u: unsupported key: %s; supported are EC P-256, EC P-384, RSA of %d to %d "
+            "bits and Ed25519; create one with `openssl genpkey -algorithm EC -pkeyopt "
             "ec_paramgen_curve:P-256` and a certificate for it",
             origin, block->line, found, FL_RSA_BITS_MIN, FL_RSA_BITS_MAX);
     }
     return fl__key_wrap(pkey, true, origin, ret);
 }
 
-static int read_block(const struct fl_pem_block *block, const char *origin, struct fl_key **ret,
-                      struct fl_err *err)
+static int key_read_block(const struct fl_pem_block *block, const char *origin, struct fl_key **ret,
+                          struct fl_err *err)
 {
     BIO *bio = BIO_new_mem_buf(block->text, (int)block->len);
     bool asked = false;
@@ -128,18 +132,17 @@ static int read_block(const struct fl_pem_block *block, const char *origin, stru
     pkey = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, &asked);
     BIO_free(bio);
     if (pkey == NULL && asked) {
-        rv = fl_err_set(
-            err, FL_EFORMAT,
-            "'%s': line %u: the key is locked with a passphrase, which nobody is there to "
-            "type: write it without one by `openssl pkey -in %s -out NEW`",
-            origin, block->line, origin);
+        rv = fl_err_set(err, FL_EFORMAT,
+                        "'%s': line %u: the key is encrypted with a passphrase, which a service "
+                        "cannot enter; write it without one by `openssl pkey -in %s -out NEW`",
+                        origin, block->line, origin);
     } else if (pkey == NULL) {
         rv = fl_err_set(err, FL_EFORMAT,
-                        "'%s': line %u: the block '%s' holds no key that can be read: the file is "
-                        "damaged, see `openssl pkey -in %s -noout -check`",
+                        "'%s': line %u: the block '%s' contains no readable key: the file is "
+                        "damaged; check it with `openssl pkey -in %s -noout -check`",
                         origin, block->line, block->label, origin);
     } else {
-        rv = take(pkey, block, origin, ret, err);
+        rv = key_take(pkey, block, origin, ret, err);
         if (rv != FL_OK) {
             EVP_PKEY_free(pkey);
         }
@@ -157,23 +160,22 @@ int fl_key_parse(const void *pem, size_t len, const char *origin, struct fl_key 
 
     while ((rv = fl__pem_next(&scan, origin, &block, err)) == FL_OK) {
         if (fl_str_ends_with(block.label, "PRIVATE KEY")) {
-            return read_block(&block, origin, ret, err);
+            return key_read_block(&block, origin, ret, err);
         }
         certificate = certificate || strcmp(block.label, "CERTIFICATE") == 0;
     }
     if (rv != FL_ENOENT) {
         return rv;
     }
-    return fl_err_set(
-        err, FL_EFORMAT,
-        certificate ? "'%s' holds certificates and no private key: are the files of certificate "
-                      "and key mixed up?"
-                    : "'%s' holds no private key: a PEM file with '-----BEGIN PRIVATE KEY-----' "
-                      "was expected",
-        origin);
+    return fl_err_set(err, FL_EFORMAT,
+                      certificate ? "'%s' contains certificates and no private key; check whether "
+                                    "the files of certificate and key are swapped"
+                                  : "'%s' contains no private key, a PEM file with '-----BEGIN "
+                                    "PRIVATE KEY-----' was expected",
+                      origin);
 }
 
-/* The rule of the header; PostgreSQL has the same for its key. */
+/* The rule of key.h; PostgreSQL has the same for its key. */
 static int check_mode(const struct stat *st, const char *path, struct fl_err *err)
 {
     unsigned mode = st->st_mode & 07777;
@@ -184,19 +186,18 @@ static int check_mode(const struct stat *st, const char *path, struct fl_err *er
     }
     if (st->st_uid == geteuid()) {
         if ((mode & (S_IRWXG | S_IRWXO)) != 0) {
-            return fl_err_set(
-                err, FL_EPERM,
-                "'%s' has mode %04o: others may read this private key, or change it; 0600 "
-                "was expected: `chmod 0600 %s`, and if anybody else was on this machine, "
-                "make a new key",
-                path, mode, path);
+            return fl_err_set(err, FL_EPERM,
+                              "'%s' has mode %04o: other users can read this private key, or "
+                              "change it; 0600 was expected: `chmod 0600 %s`, and if other users "
+                              "were on this machine, make a new key",
+                              path, mode, path);
         }
         return FL_OK;
     }
     if (st->st_uid != 0 && geteuid() == 0) {
         return fl_err_set(err, FL_EPERM,
-                          "'%s' belongs to user %u, this program runs as root: run it as that "
-                          "user, whose key it is",
+                          "'%s' belongs to user %u, this program runs as root; run it as the user "
+                          "that owns the key",
                           path, (unsigned)st->st_uid);
     }
     if (st->st_uid != 0) {
@@ -209,8 +210,8 @@ static int check_mode(const struct stat *st, const char *path, struct fl_err *er
     if ((mode & (S_IWGRP | S_IXGRP | S_IRWXO)) != 0) {
         return fl_err_set(
             err, FL_EPERM,
-            "'%s' belongs to root and has mode %04o: others may read this private key, or "
-            "its group change it; at most 0640 was expected: `chmod 0640 %s`",
+            "'%s' belongs to root and has mode %04o: other users can read this private key, or its "
+            "group change it; at most 0640 was expected: `chmod 0640 %s`",
             path, mode, path);
     }
     return FL_OK;
@@ -224,7 +225,7 @@ static int read_key(int fd, const char *path, char *text, size_t size, size_t *r
     int rv;
 
     if (fstat(fd, &st) != 0) {
-        return fl_err_set(err, fl_err_from_errno(errno), "cannot look at '%s': %s", path,
+        return fl_err_set(err, fl_err_from_errno(errno), "cannot examine '%s': %s", path,
                           strerror(errno));
     }
     rv = check_mode(&st, path, err);
@@ -245,7 +246,7 @@ static int read_key(int fd, const char *path, char *text, size_t size, size_t *r
     }
     if (rv == FL_OK && len == size) {
         rv = fl_err_set(err, FL_ELIMIT,
-                        "'%s' is longer than %d bytes: that is no file of a private key", path,
+                        "'%s' is longer than %d bytes: not the file of a private key", path,
                         FL_KEY_FILE_MAX);
     }
     *ret_len = len;
@@ -257,12 +258,11 @@ static int cannot_open(const char *path, int errnum, struct fl_err *err)
     struct stat st;
 
     if (errnum == EACCES && stat(path, &st) == 0) {
-        return fl_err_set(
-            err, FL_EPERM,
-            "cannot open the private key '%s': it belongs to user %u with mode %04o, this "
-            "program runs as user %u: `chown %u %s`",
-            path, (unsigned)st.st_uid, (unsigned)st.st_mode & 07777, (unsigned)geteuid(),
-            (unsigned)geteuid(), path);
+        return fl_err_set(err, FL_EPERM,
+                          "cannot open the private key '%s': permission denied: it belongs to user "
+                          "%u with mode %04o, this program runs as user %u: `chown %u %s`",
+                          path, (unsigned)st.st_uid, (unsigned)st.st_mode & 07777,
+                          (unsigned)geteuid(), (unsigned)geteuid(), path);
     }
     return fl_err_set(err, fl_err_from_errno(errnum), "cannot open the private key '%s': %s", path,
                       strerror(errnum));
@@ -271,7 +271,7 @@ static int cannot_open(const char *path, int errnum, struct fl_err *err)
 int fl_key_load(const char *path, struct fl_key **ret, struct fl_err *err)
 {
     char text[FL_KEY_FILE_MAX + 1];
-    /* Not blocking: what lies there may be a pipe. */
+    /* Not blocking, because the path may be a pipe. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     size_t len = 0;
     int rv;
@@ -293,7 +293,7 @@ static int write_key(const char *tmp, const char *text, size_t len, bool sync, s
     int fd;
     int rv;
 
-    /* Left by a crash; a file of another mode must not be written into. */
+    /* Left by a crash; a file with another mode must not be reused. */
     (void)unlink(tmp);
     fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {

@@ -25,22 +25,22 @@ const char *fl_uri_make(char *out, size_t size, enum fl_role role, const char *f
     return out;
 }
 
-/* The part up to the next slash, or to the end. */
-static size_t part(const char *p, const char *end)
+/* The length of the part up to the next slash, or to the end. */
+static size_t uri_part_len(const char *p, const char *end)
 {
     const char *slash = memchr(p, '/', (size_t)(end - p));
 
     return (size_t)((slash != NULL ? slash : end) - p);
 }
 
-static bool take_name(char out[FL_IDENTITY_NAME_MAX], const char *p, size_t len)
+static bool uri_take_name(char out[FL_IDENTITY_NAME_MAX], const char *p, size_t len)
 {
     if (len >= FL_IDENTITY_NAME_MAX) {
         return false;
     }
     (void)memcpy(out, p, len);
     out[len] = '\0';
-    /* A NUL within would end the name early. */
+    /* A NUL inside would truncate the name. */
     return strlen(out) == len && fl_name_valid(out);
 }
 
@@ -56,12 +56,12 @@ int fl_uri_parse(const char *uri, size_t len, struct fl_uri_name *ret)
         return FL_ENOENT;
     }
     p += strlen(FL_URI_SCHEME);
-    n = part(p, end);
-    if (!take_name(name.federation, p, n) || p + n == end) {
+    n = uri_part_len(p, end);
+    if (!uri_take_name(name.federation, p, n) || p + n == end) {
         return FL_EFORMAT;
     }
     p += n + 1;
-    n = part(p, end);
+    n = uri_part_len(p, end);
     for (i = 1; i < sizeof(roles) / sizeof(roles[0]); i++) {
         if (strlen(roles[i]) == n && memcmp(roles[i], p, n) == 0) {
             name.role = (enum fl_role)i;
@@ -71,7 +71,7 @@ int fl_uri_parse(const char *uri, size_t len, struct fl_uri_name *ret)
         return FL_EFORMAT;
     }
     p += n + 1;
-    if (!take_name(name.name, p, (size_t)(end - p))) {
+    if (!uri_take_name(name.name, p, (size_t)(end - p))) {
         return FL_EFORMAT;
     }
     *ret = name;

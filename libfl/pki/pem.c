@@ -1,6 +1,6 @@
 /*
- * Where the blocks of a PEM text are (RFC 7468), so that a message can name the line. What is in
- * them is OpenSSL's business.
+ * Finds the blocks of a PEM text (RFC 7468), so that a message can name the line. Any thread.
+ * OpenSSL decodes the contents.
  */
 
 #include <openssl/bio.h>
@@ -18,7 +18,7 @@
 
 struct line {
     const char *text;
-    size_t len; /* without blanks at its end */
+    size_t len; /* without trailing blanks */
     size_t next;
 };
 
@@ -44,19 +44,19 @@ static bool next_line(struct fl_pem *pem, struct line *ret)
     return true;
 }
 
-static bool starts(const struct line *line, const char *with)
+static bool line_starts_with(const struct line *line, const char *with)
 {
     return line->len >= strlen(with) && memcmp(line->text, with, strlen(with)) == 0;
 }
 
-/* The word of "-----BEGIN word-----", or false when the line was cut off or is something else. */
+/* The label of "-----BEGIN label-----"; false when the line is truncated or something else. */
 static bool label_of(const struct line *line, const char *with, char *label, size_t size)
 {
     size_t head = strlen(with);
     size_t tail = strlen(FL_PEM_DASH);
     size_t len;
 
-    if (!starts(line, with) || line->len < head + tail ||
+    if (!line_starts_with(line, with) || line->len < head + tail ||
         memcmp(line->text + line->len - tail, FL_PEM_DASH, tail) != 0)
     {
         return false;
@@ -70,17 +70,16 @@ static bool label_of(const struct line *line, const char *with, char *label, siz
     return true;
 }
 
-static int cut(struct fl_err *err, const char *origin, const struct fl_pem_block *block,
-               unsigned line)
+static int cut_line(struct fl_err *err, const char *origin, const struct fl_pem_block *block,
+                    unsigned line)
 {
     char label[sizeof(block->label)];
 
     (void)memcpy(label, block->label, sizeof(label));
-    return fl_err_set(
-        err, FL_EFORMAT,
-        "'%s': line %u: a block '%s' begins here and has no end by line %u: the file is "
-        "cut off or was pasted in part; write it again whole",
-        origin, block->line, fl_str_clean(label), line);
+    return fl_err_set(err, FL_EFORMAT,
+                      "'%s': line %u: a block '%s' begins here and has no end by line %u: the file "
+                      "is truncated or was pasted in part; copy the whole file again",
+                      origin, block->line, fl_str_clean(label), line);
 }
 
 int fl__pem_next(struct fl_pem *pem, const char *origin, struct fl_pem_block *ret,
@@ -93,21 +92,20 @@ int fl__pem_next(struct fl_pem *pem, const char *origin, struct fl_pem_block *re
         if (!next_line(pem, &line)) {
             return FL_ENOENT;
         }
-        if (starts(&line, FL_PEM_END)) {
-            return fl_err_set(
-                err, FL_EFORMAT,
-                "'%s': line %u: a block ends here that has no beginning: the first part "
-                "of the file is missing; write it again whole",
-                origin, pem->line);
+        if (line_starts_with(&line, FL_PEM_END)) {
+            return fl_err_set(err, FL_EFORMAT,
+                              "'%s': line %u: a block ends here that has no beginning: the first "
+                              "part of the file is missing; copy the whole file again",
+                              origin, pem->line);
         }
-    } while (!starts(&line, FL_PEM_BEGIN));
+    } while (!line_starts_with(&line, FL_PEM_BEGIN));
     *ret = (struct fl_pem_block){.text = line.text, .line = pem->line};
     if (!label_of(&line, FL_PEM_BEGIN, ret->label, sizeof(ret->label))) {
         (void)memcpy(ret->label, "?", 2);
-        return cut(err, origin, ret, pem->line);
+        return cut_line(err, origin, ret, pem->line);
     }
     while (next_line(pem, &line)) {
-        if (starts(&line, FL_PEM_BEGIN)) {
+        if (line_starts_with(&line, FL_PEM_BEGIN)) {
             break;
         }
         if (label_of(&line, FL_PEM_END, label, sizeof(label))) {
@@ -118,7 +116,7 @@ int fl__pem_next(struct fl_pem *pem, const char *origin, struct fl_pem_block *re
             return FL_OK;
         }
     }
-    return cut(err, origin, ret, pem->line);
+    return cut_line(err, origin, ret, pem->line);
 }
 
 int fl__pem_bytes(const struct fl_pem_block *block, const char *origin, unsigned char **ret,
@@ -133,11 +131,10 @@ int fl__pem_bytes(const struct fl_pem_block *block, const char *origin, unsigned
         return FL_ENOMEM;
     }
     if (PEM_read_bio(bio, &name, &header, ret, ret_len) != 1) {
-        rv = fl_err_set(
-            err, FL_EFORMAT,
-            "'%s': line %u: this block '%s' holds something that is not base64: the file "
-            "is damaged; write it again whole",
-            origin, block->line, block->label);
+        rv = fl_err_set(err, FL_EFORMAT,
+                        "'%s': line %u: this block '%s' contains invalid base64: the file is "
+                        "damaged; copy the whole file again",
+                        origin, block->line, block->label);
     }
     OPENSSL_free(name);
     OPENSSL_free(header);
@@ -166,6 +163,7 @@ int fl__openssl_verdict(int rv, struct fl_err *err)
     while ((noted = ERR_get_error()) != 0) {
         starved = starved || ERR_GET_REASON(noted) == ERR_R_MALLOC_FAILURE;
     }
-    return rv != FL_OK && starved ? fl_err_set(err, FL_ENOMEM, "no memory to look at a certificate")
-                                  : rv;
+    return rv != FL_OK && starved
+               ? fl_err_set(err, FL_ENOMEM, "out of memory while reading a certificate")
+               : rv;
 }

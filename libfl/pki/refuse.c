@@ -1,4 +1,7 @@
-/* What is said when a path is not good: which certificate, expected, found, what to do. */
+/*
+ * The message for a rejected certificate path: which certificate, what was expected, what was
+ * found, what to do. Any thread. Decides nothing: verify.c has done that.
+ */
 
 #include <arpa/inet.h>
 #include <openssl/x509v3.h>
@@ -35,8 +38,8 @@ int fl__refuse(struct fl_refusal *refusal, enum fl_refusal_reason reason)
     return FL_EPERM;
 }
 
-/* The certificate that is meant: of the path, or the leaf. */
-static void meant(const struct fl_verifying *v, struct fl_cert_info *info)
+/* The certificate of the error: of the path, or the leaf. */
+static void failed_certificate(const struct fl_verifying *v, struct fl_cert_info *info)
 {
     if (v->cert == NULL || fl__cert_info(v->cert, "", info, NULL) != FL_OK) {
         *info = v->chain->certs[0].info;
@@ -52,17 +55,17 @@ static int clock_refused(const struct fl_verifying *v, struct fl_refusal *refusa
     char date[FL_WHEN_TEXT];
     char span[FL_WHEN_TEXT];
 
-    meant(v, &info);
-    return fl_err_set(
-        err, fl__refuse(refusal, FL_REFUSED_CLOCK),
-        "%s: this machine's clock says %s, the certificate begins %s, which is %s later: "
-        "wait for time synchronisation or set the clock",
-        fl__cert_text(text, &info), fl_when_text(clock, sizeof(clock), v->now),
-        fl_when_text(date, sizeof(date), info.not_before),
-        fl_span_text(span, sizeof(span), info.not_before - v->now));
+    failed_certificate(v, &info);
+    return fl_err_set(err, fl__refuse(refusal, FL_REFUSED_CLOCK),
+                      "%s: not valid yet: this machine's clock says %s, the certificate begins %s, "
+                      "which is %s later; wait for time synchronisation or set the clock",
+                      fl__cert_text(text, &info), fl_when_text(clock, sizeof(clock), v->now),
+                      fl_when_text(date, sizeof(date), info.not_before),
+                      fl_span_text(span, sizeof(span), info.not_before - v->now));
 }
 
-static int expired(const struct fl_verifying *v, struct fl_refusal *refusal, struct fl_err *err)
+static int refuse_expired(const struct fl_verifying *v, struct fl_refusal *refusal,
+                          struct fl_err *err)
 {
     const char *action;
     struct fl_cert_info info;
@@ -71,28 +74,28 @@ static int expired(const struct fl_verifying *v, struct fl_refusal *refusal, str
     char date[FL_WHEN_TEXT];
     char span[FL_WHEN_TEXT];
 
-    meant(v, &info);
+    failed_certificate(v, &info);
     if (v->depth > 0) {
-        action = "have it, and what is under it, issued again (`fl-serverd --init` does it for a "
-                 "federation's own)";
+        action = "have it, and the certificates that it issued, issued again (`fl-serverd --init` "
+                 "does it for a federation's own)";
     } else if (v->purpose == FL_ROLE_SERVER) {
         action = "have the server's certificate issued again (`fl-serverd --init` there)";
     } else {
         action =
             "`flctl invite NAME` on the server and `fl-clientd --join` on the client get a new one";
     }
-    return fl_err_set(
-        err, fl__refuse(refusal, FL_REFUSED_EXPIRED),
-        "%s: this machine's clock says %s, the certificate ended %s, which was %s earlier: "
-        "if the clock is right, %s",
-        fl__cert_text(text, &info), fl_when_text(clock, sizeof(clock), v->now),
-        fl_when_text(date, sizeof(date), info.not_after),
-        fl_span_text(span, sizeof(span), v->now - info.not_after), action);
+    return fl_err_set(err, fl__refuse(refusal, FL_REFUSED_EXPIRED),
+                      "%s: expired: this machine's clock says %s, the certificate ended %s, which "
+                      "was %s earlier; if the clock is right, %s",
+                      fl__cert_text(text, &info), fl_when_text(clock, sizeof(clock), v->now),
+                      fl_when_text(date, sizeof(date), info.not_after),
+                      fl_span_text(span, sizeof(span), v->now - info.not_after), action);
 }
 
 /*
- * " (key 5f0a1b2c)": how a key identifier begins, as `openssl x509 -ext subjectKeyIdentifier`
- * prints it. Names do not tell the roots before and after a change of the key apart.
+ * " (key 5f0a1b2c)": the first bytes of a key identifier, as `openssl x509 -ext
+ * subjectKeyIdentifier` prints it. The names of the roots before and after a change of the key are
+ * the same.
  */
 static const char *key_text(char out[KEY_TEXT], const ASN1_OCTET_STRING *id)
 {
@@ -106,7 +109,7 @@ static const char *key_text(char out[KEY_TEXT], const ASN1_OCTET_STRING *id)
     return out;
 }
 
-/* Of its issuer's key; one that signed itself may leave that out. */
+/* The identifier of its issuer's key; a self-signed certificate may omit it. */
 static const ASN1_OCTET_STRING *issuer_key(X509 *x509)
 {
     const ASN1_OCTET_STRING *id = X509_get0_authority_key_id(x509);
@@ -114,8 +117,9 @@ static const ASN1_OCTET_STRING *issuer_key(X509 *x509)
     return id != NULL || X509_self_signed(x509, 0) != 1 ? id : X509_get0_subject_key_id(x509);
 }
 
-/* Whose issuer is not there, and who that would be. */
-static int unknown(const struct fl_verifying *v, struct fl_refusal *refusal, struct fl_err *err)
+/* The message for an unknown issuer, which it names. */
+static int refuse_unknown(const struct fl_verifying *v, struct fl_refusal *refusal,
+                          struct fl_err *err)
 {
     X509 *last = v->cert != NULL ? v->cert : v->chain->certs[0].x509;
     const struct fl_chain *roots = v->trust->roots;
@@ -130,16 +134,15 @@ static int unknown(const struct fl_verifying *v, struct fl_refusal *refusal, str
     if (fl__uri_of(v->chain->certs[0].x509, &uri) == FL_OK) {
         (void)snprintf(of, sizeof(of), " of federation '%.60s'", uri.federation);
     }
-    return fl_err_set(
-        err, fl__refuse(refusal, FL_REFUSED_UNKNOWN),
-        "%s%s: its issuer '%s'%s is not believed here; roots are '%s'%s%s%s%s%s: is it of another "
-        "federation, or was its intermediate left out? Join with an invitation, or add the "
-        "root to `tls.ca`",
-        fl__cert_text(text, &v->chain->certs[0].info), of, issuer,
-        key_text(theirs, issuer_key(last)), roots->certs[0].info.subject,
-        key_text(ours, X509_get0_subject_key_id(roots->certs[0].x509)),
-        roots->n > 1 ? " and others" : "", roots->origin[0] != '\0' ? " (" : "", roots->origin,
-        roots->origin[0] != '\0' ? ")" : "");
+    return fl_err_set(err, fl__refuse(refusal, FL_REFUSED_UNKNOWN),
+                      "%s%s: its issuer '%s'%s is not trusted here; roots are '%s'%s%s%s%s%s; it "
+                      "is of another federation, or its intermediate was left out: join with an "
+                      "invitation, or add the root to `tls.ca`",
+                      fl__cert_text(text, &v->chain->certs[0].info), of, issuer,
+                      key_text(theirs, issuer_key(last)), roots->certs[0].info.subject,
+                      key_text(ours, X509_get0_subject_key_id(roots->certs[0].x509)),
+                      roots->n > 1 ? " and others" : "", roots->origin[0] != '\0' ? " (" : "",
+                      roots->origin, roots->origin[0] != '\0' ? ")" : "");
 }
 
 static const char *list_file(const struct fl_verifying *v)
@@ -154,7 +157,8 @@ static const char *list_file(const struct fl_verifying *v)
     return v->trust->n_lists > 0 ? v->trust->lists[0].file : "";
 }
 
-static int revoked(const struct fl_verifying *v, struct fl_refusal *refusal, struct fl_err *err)
+static int refuse_revoked(const struct fl_verifying *v, struct fl_refusal *refusal,
+                          struct fl_err *err)
 {
     struct fl_cert_info info;
     char text[FL_CERT_TEXT];
@@ -162,17 +166,16 @@ static int revoked(const struct fl_verifying *v, struct fl_refusal *refusal, str
     X509_REVOKED *entry = NULL;
     int64_t when;
 
-    meant(v, &info);
+    failed_certificate(v, &info);
     if (v->crl != NULL && X509_CRL_get0_by_cert(v->crl, &entry, v->cert) == 1 &&
         fl__time_read(X509_REVOKED_get0_revocationDate(entry), &when) == FL_OK)
     {
         (void)fl_when_text(date, sizeof(date), when);
     }
-    return fl_err_set(
-        err, fl__refuse(refusal, FL_REFUSED_REVOKED),
-        "%s: was revoked on %s by the list '%s': if that was meant, nothing is to be done; "
-        "else have a new certificate issued for a new key",
-        fl__cert_text(text, &info), date, list_file(v));
+    return fl_err_set(err, fl__refuse(refusal, FL_REFUSED_REVOKED),
+                      "%s: revoked on %s by the list '%s'; if that was not intended, have a new "
+                      "certificate issued for a new key",
+                      fl__cert_text(text, &info), date, list_file(v));
 }
 
 static int list_refused(const struct fl_verifying *v, struct fl_refusal *refusal,
@@ -187,29 +190,30 @@ static int list_refused(const struct fl_verifying *v, struct fl_refusal *refusal
     bool over = v->error == X509_V_ERR_CRL_HAS_EXPIRED;
     int64_t when = 0;
 
-    meant(v, &info);
+    failed_certificate(v, &info);
     (void)fl__cert_text(text, &info);
     (void)fl__refuse(refusal,
                      v->error == X509_V_ERR_CRL_NOT_YET_VALID ? FL_REFUSED_CLOCK : FL_REFUSED_LIST);
     if (v->error == X509_V_ERR_UNABLE_TO_GET_CRL) {
         return fl_err_set(err, FL_EPERM,
-                          "%s: none of the lists of `tls.crl` ('%s' …) is of its issuer: add that "
-                          "issuer's list",
+                          "%s: none of the revocation lists of `tls.crl` ('%s' …) is of its "
+                          "issuer; add that issuer's list",
                           text, file);
     }
     if ((over || v->error == X509_V_ERR_CRL_NOT_YET_VALID) && v->crl != NULL &&
         fl__time_read(over ? X509_CRL_get0_nextUpdate(v->crl) : X509_CRL_get0_lastUpdate(v->crl),
                       &when) == FL_OK)
     {
-        return fl_err_set(
-            err, FL_EPERM,
-            "%s: this machine's clock says %s, the list '%s' %s %s, which %s %s %s: fetch the "
-            "list anew, or set the clock",
-            text, fl_when_text(clock, sizeof(clock), v->now), file, over ? "ended" : "begins",
-            fl_when_text(date, sizeof(date), when), over ? "was" : "is",
-            fl_span_text(span, sizeof(span), v->now - when), over ? "earlier" : "later");
+        return fl_err_set(err, FL_EPERM,
+                          "%s: revocation list unusable: this machine's clock says %s, the list "
+                          "'%s' %s %s, which %s %s %s; fetch the list again, or set the clock",
+                          text, fl_when_text(clock, sizeof(clock), v->now), file,
+                          over ? "ended" : "begins", fl_when_text(date, sizeof(date), when),
+                          over ? "was" : "is", fl_span_text(span, sizeof(span), v->now - when),
+                          over ? "earlier" : "later");
     }
-    return fl_err_set(err, FL_EPERM, "%s: the list '%s' cannot be used (%s): fetch it anew", text,
+    return fl_err_set(err, FL_EPERM,
+                      "%s: the revocation list '%s' cannot be used (%s); fetch it again", text,
                       file, X509_verify_cert_error_string(v->error));
 }
 
@@ -222,11 +226,11 @@ static int wrong_purpose(const struct fl_verifying *v, struct fl_refusal *refusa
     char text[FL_CERT_TEXT];
     char found[64];
 
-    meant(v, &info);
+    failed_certificate(v, &info);
     return fl_err_set(
         err, fl__refuse(refusal, FL_REFUSED_PURPOSE),
-        "%s: is not for a %s: extendedKeyUsage %s was expected, it has %s: use the "
-        "certificate that was issued for this side",
+        "%s: is not for a %s: extendedKeyUsage %s was expected, it has %s; use the certificate "
+        "that was issued for this side",
         fl__cert_text(text, &info), server ? "server" : "client", word,
         fl__usage_text(found, sizeof(found), v->cert != NULL ? v->cert : v->chain->certs[0].x509));
 }
@@ -275,23 +279,23 @@ static int wrong_host(const struct fl_verifying *v, struct fl_refusal *refusal, 
     (void)snprintf(host, sizeof(host), "%s", v->host != NULL ? v->host : "?");
     return fl_err_set(
         err, fl__refuse(refusal, FL_REFUSED_HOST),
-        "%s: is not that of '%s'; its names are %s: connect by one of these, or have it "
-        "issued for '%s' too (`identity.hosts` of the server, then `fl-serverd --init` there)",
+        "%s: is not that of '%s', its names are %s; connect by one of these, or have it issued for "
+        "'%s' too (`identity.hosts` of the server, then `fl-serverd --init` there)",
         fl__cert_text(text, &v->chain->certs[0].info), fl_str_clean(host), names, host);
 }
 
-static int other(const struct fl_verifying *v, enum fl_refusal_reason reason, const char *action,
-                 struct fl_refusal *refusal, struct fl_err *err)
+static int refuse_other(const struct fl_verifying *v, enum fl_refusal_reason reason,
+                        const char *action, struct fl_refusal *refusal, struct fl_err *err)
 {
     struct fl_cert_info info;
     char text[FL_CERT_TEXT];
 
-    meant(v, &info);
+    failed_certificate(v, &info);
     return fl_err_set(err, fl__refuse(refusal, reason), "%s: %s: %s", fl__cert_text(text, &info),
                       X509_verify_cert_error_string(v->error), action);
 }
 
-/* What openssl leaves out when it is not told, and a strict reader misses. */
+/* Extensions that openssl omits unless requested, and that strict verification requires. */
 static int bad_form(const struct fl_verifying *v, struct fl_refusal *refusal, struct fl_err *err)
 {
     static const struct {
@@ -299,28 +303,27 @@ static int bad_form(const struct fl_verifying *v, struct fl_refusal *refusal, st
         const char *action;
     } known[] = {
         {X509_V_ERR_MISSING_AUTHORITY_KEY_IDENTIFIER,
-         "have it issued anew with `authorityKeyIdentifier = keyid`"},
+         "have it issued again with `authorityKeyIdentifier = keyid`"},
         {X509_V_ERR_MISSING_SUBJECT_KEY_IDENTIFIER,
-         "have it issued anew with `subjectKeyIdentifier = hash`"},
+         "have it issued again with `subjectKeyIdentifier = hash`"},
         {X509_V_ERR_CA_CERT_MISSING_KEY_USAGE,
-         "have it issued anew with `keyUsage = critical, keyCertSign, cRLSign`"},
+         "have it issued again with `keyUsage = critical, keyCertSign, cRLSign`"},
         {X509_V_ERR_CA_BCONS_NOT_CRITICAL,
-         "have it issued anew with `basicConstraints = critical, CA:TRUE`"},
-        {X509_V_ERR_INVALID_CA,
-         "what it issued is not believed: have that issued by an authority's certificate"},
+         "have it issued again with `basicConstraints = critical, CA:TRUE`"},
+        {X509_V_ERR_INVALID_CA, "the certificates that it issued are not trusted: have them issued "
+                                "by an authority's certificate"},
     };
     size_t i;
 
     for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (known[i].error == v->error) {
-            return other(v, FL_REFUSED_FORM, known[i].action, refusal, err);
+            return refuse_other(v, FL_REFUSED_FORM, known[i].action, refusal, err);
         }
     }
-    return other(
-        v, FL_REFUSED_FORM,
-        "a certificate as RFC 5280 has it was expected: see it by `openssl x509 -text` and "
-        "have it issued anew",
-        refusal, err);
+    return refuse_other(v, FL_REFUSED_FORM,
+                        "a certificate as RFC 5280 defines it was expected: examine it with "
+                        "`openssl x509 -text` and have it issued again",
+                        refusal, err);
 }
 
 int fl__refuse_path(const struct fl_verifying *v, struct fl_refusal *refusal, struct fl_err *err)
@@ -332,13 +335,13 @@ int fl__refuse_path(const struct fl_verifying *v, struct fl_refusal *refusal, st
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_CERT_UNTRUSTED:
-        return unknown(v, refusal, err);
+        return refuse_unknown(v, refusal, err);
     case X509_V_ERR_CERT_NOT_YET_VALID:
         return clock_refused(v, refusal, err);
     case X509_V_ERR_CERT_HAS_EXPIRED:
-        return expired(v, refusal, err);
+        return refuse_expired(v, refusal, err);
     case X509_V_ERR_CERT_REVOKED:
-        return revoked(v, refusal, err);
+        return refuse_revoked(v, refusal, err);
     case X509_V_ERR_UNABLE_TO_GET_CRL:
     case X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER:
     case X509_V_ERR_CRL_NOT_YET_VALID:
@@ -360,17 +363,16 @@ int fl__refuse_path(const struct fl_verifying *v, struct fl_refusal *refusal, st
         return wrong_host(v, refusal, err);
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
     case X509_V_ERR_UNABLE_TO_DECRYPT_CERT_SIGNATURE:
-        return other(
-            v, FL_REFUSED_SIGNATURE,
-            "it was altered, or its issuer's key was made anew: get the certificate again from "
-            "its issuer, or join again",
-            refusal, err);
+        return refuse_other(v, FL_REFUSED_SIGNATURE,
+                            "it was altered, or its issuer's key was replaced: get the certificate "
+                            "again from its issuer, or join again",
+                            refusal, err);
     case X509_V_ERR_EE_KEY_TOO_SMALL:
     case X509_V_ERR_CA_KEY_TOO_SMALL:
     case X509_V_ERR_CA_MD_TOO_WEAK:
-        return other(
+        return refuse_other(
             v, FL_REFUSED_WEAK,
-            "at least EC P-256 or RSA 2048 and SHA-256 were expected: make it anew with these",
+            "at least EC P-256 or RSA 2048 and SHA-256 were expected: create it again with these",
             refusal, err);
     default:
         return bad_form(v, refusal, err);

@@ -6,7 +6,9 @@
 
 #include "libfl/pki/pki_impl.h"
 
-/* A common name may have 64 characters (RFC 5280, appendix A.1); who somebody is stands elsewhere.
+/*
+ * A common name may have 64 characters (RFC 5280, appendix A.1); the identity is in the subject
+ * alternative name.
  */
 #define FL_CN_MAX 64
 
@@ -47,9 +49,8 @@ int fl_csr_make(const struct fl_key *key, const char *name, struct fl_buf *der)
 }
 
 /*
- * One key, one hash: elliptic points can be written compressed, curves by their numbers, and RSA
- * without its NULL. What OpenSSL would write itself is the only form taken, and of points the long
- * one.
+ * One key, one hash: elliptic points can be written compressed, curves by their parameters, and RSA
+ * without its NULL. Only the form that OpenSSL writes itself is accepted, with uncompressed points.
  */
 static bool usual_encoding(X509_PUBKEY *given, EVP_PKEY *pkey)
 {
@@ -72,34 +73,32 @@ static bool usual_encoding(X509_PUBKEY *given, EVP_PKEY *pkey)
     return same && strcmp(form, "uncompressed") == 0 && strcmp(curve, "named_curve") == 0;
 }
 
-static int check(X509_REQ *req, struct fl_key **ret, struct fl_err *err)
+static int csr_check_key(X509_REQ *req, struct fl_key **ret, struct fl_err *err)
 {
     EVP_PKEY *pkey = X509_REQ_get0_pubkey(req);
     char found[96];
     int rv;
 
     if (pkey == NULL) {
-        return fl_err_set(err, FL_EFORMAT,
-                          "the signing request has no public key that can be read");
+        return fl_err_set(err, FL_EFORMAT, "the signing request has no readable public key");
     }
     if (!fl__key_kind(pkey, found, sizeof(found))) {
         return fl_err_set(
             err, FL_EPERM,
-            "the signing request is for a key of kind %s; EC P-256, EC P-384, RSA of 2048 "
-            "to 8192 bits and Ed25519 are certified: make such a key",
+            "the signing request has an unsupported key of kind %s; EC P-256, EC P-384, RSA of "
+            "2048 to 8192 bits and Ed25519 are certified; create such a key",
             found);
     }
     if (!usual_encoding(X509_REQ_get_X509_PUBKEY(req), pkey)) {
         return fl_err_set(
             err, FL_EFORMAT,
-            "the signing request writes its key in an unusual way; a named curve with an "
-            "uncompressed point was expected: make the request with fl-clientd or openssl");
+            "the signing request encodes its key in an unusual way, a named curve with an "
+            "uncompressed point was expected; create the request with fl-clientd or openssl");
     }
     if (X509_REQ_verify(req, pkey) != 1) {
-        return fl_err_set(
-            err, FL_EPERM,
-            "the signing request is not signed by the key it names: whoever sent it does "
-            "not have that key, or it was altered on its way");
+        return fl_err_set(err, FL_EPERM,
+                          "the signing request is not signed by its own key: the sender does not "
+                          "have that key, or the request was altered on its way");
     }
     if (EVP_PKEY_up_ref(pkey) != 1) {
         return FL_ENOMEM;
@@ -118,17 +117,18 @@ int fl_csr_check(const void *der, size_t len, struct fl_key **ret, struct fl_err
     int rv;
 
     if (len > FL_CSR_MAX) {
-        return fl_err_set(err, FL_ELIMIT, "the signing request has %zu bytes; at most %d are taken",
-                          len, FL_CSR_MAX);
+        return fl_err_set(err, FL_ELIMIT,
+                          "signing request too large: %zu bytes, at most %d are accepted", len,
+                          FL_CSR_MAX);
     }
     req = d2i_X509_REQ(NULL, &p, (long)len);
     if (req == NULL || p != (const unsigned char *)der + len) {
-        rv = fl_err_set(err, FL_EFORMAT,
-                        "this is no signing request (PKCS #10, DER) of %zu bytes, or there is "
-                        "something behind it",
-                        len);
+        rv = fl_err_set(
+            err, FL_EFORMAT,
+            "invalid signing request (PKCS #10, DER) of %zu bytes, or there is something after it",
+            len);
     } else {
-        rv = check(req, ret, err);
+        rv = csr_check_key(req, ret, err);
     }
     X509_REQ_free(req);
     return fl__openssl_verdict(rv, err);

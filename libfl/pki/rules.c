@@ -1,3 +1,7 @@
+/*
+ * Rules of `tls.names`: parsing, and matching of a certificate's names to a role and a name. Pure
+ * functions, any thread. Reads no certificates (who.c does).
+ */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +16,8 @@
 struct rule {
     enum fl_role role;
     enum fl_san_kind kind;
-    bool hole;                        /* {name} stands between head and tail */
-    char fixed[FL_IDENTITY_NAME_MAX]; /* else this is the name */
+    bool hole;                        /* {name} is between head and tail */
+    char fixed[FL_IDENTITY_NAME_MAX]; /* otherwise the fixed name */
     size_t head_len;
     size_t tail_len;
     char text[FL_RULE_TEXT_MAX]; /* head, then tail */
@@ -45,19 +49,18 @@ static bool cut_word(const char **rest, char separator, char *out, size_t size)
     return true;
 }
 
-static int bad(struct fl_err *err, const char *text, const char *why)
+static int rule_error(struct fl_err *err, const char *text, const char *why)
 {
     char shown[160];
 
     (void)snprintf(shown, sizeof(shown), "%s", text);
-    return fl_err_set(
-        err, FL_ECONF,
-        "rule '%s': %s; a rule is written as 'client dns:{name}.edge.example.org' or 'admin "
-        "email:jane@example.org as jane'",
-        fl_str_clean(shown), why);
+    return fl_err_set(err, FL_ECONF,
+                      "rule '%s': %s; write a rule as 'client dns:{name}.edge.example.org' or "
+                      "'admin email:jane@example.org as jane'",
+                      fl_str_clean(shown), why);
 }
 
-/* What stands behind "kind:". */
+/* Parses the part after "kind:". */
 static int read_pattern(struct rule *rule, const char *text, const char *pattern,
                         struct fl_err *err)
 {
@@ -66,7 +69,7 @@ static int read_pattern(struct rule *rule, const char *text, const char *pattern
     const char *hole;
 
     if (len == 0 || len >= sizeof(rule->text)) {
-        return bad(err, text, "nothing to compare with, or more than 511 characters of it");
+        return rule_error(err, text, "nothing to compare with, or more than 511 characters of it");
     }
     (void)memcpy(rule->text, pattern, len);
     rule->text[len] = '\0';
@@ -74,10 +77,10 @@ static int read_pattern(struct rule *rule, const char *text, const char *pattern
     if (as != NULL && (hole != NULL || !fl_name_valid(as + strlen(FL_AS)) ||
                        fl_str_copy(rule->fixed, sizeof(rule->fixed), as + strlen(FL_AS)) != FL_OK))
     {
-        return bad(err, text, "behind 'as' one valid name stands, and no {name} before it");
+        return rule_error(err, text, "one valid name must follow 'as', and no {name} before it");
     }
     if (as == NULL && (hole == NULL || strstr(hole + 1, FL_HOLE) != NULL)) {
-        return bad(err, text, "{name} stands once in it, or 'as NAME' behind it");
+        return rule_error(err, text, "{name} must occur once, or 'as NAME' at the end");
     }
     rule->hole = hole != NULL;
     rule->head_len = hole != NULL ? (size_t)(hole - rule->text) : len;
@@ -95,23 +98,26 @@ static int read_rule(struct rule *rule, const char *text, struct fl_err *err)
     size_t kind = 0;
 
     if (!cut_word(&rest, ' ', word, sizeof(word))) {
-        return bad(err, text, "'client' or 'admin' and a blank were expected at its beginning");
+        return rule_error(err, text,
+                          "'client' or 'admin' and a blank were expected at its beginning");
     }
     if (strcmp(word, "client") == 0) {
         rule->role = FL_ROLE_CLIENT;
     } else if (strcmp(word, "admin") == 0) {
         rule->role = FL_ROLE_ADMIN;
     } else {
-        return bad(err, text, "the role is client or admin (a server is known by its host's name)");
+        return rule_error(
+            err, text,
+            "the role must be client or admin (a server is identified by its host name)");
     }
     if (!cut_word(&rest, ':', word, sizeof(word))) {
-        return bad(err, text, "dns:, email:, uri: or cn: was expected behind the role");
+        return rule_error(err, text, "dns:, email:, uri: or cn: was expected after the role");
     }
     while (kind < sizeof(kinds) / sizeof(kinds[0]) && strcmp(kinds[kind], word) != 0) {
         kind++;
     }
     if (kind == sizeof(kinds) / sizeof(kinds[0])) {
-        return bad(err, text, "dns:, email:, uri: or cn: was expected behind the role");
+        return rule_error(err, text, "dns:, email:, uri: or cn: was expected after the role");
     }
     rule->kind = (enum fl_san_kind)kind;
     return read_pattern(rule, text, rest, err);
@@ -128,7 +134,7 @@ int fl_rules_create(const char *const *texts, size_t n, struct fl_rules **ret, s
         *ret_bad = n < FL_RULES_MAX ? 0 : FL_RULES_MAX;
     }
     if (n > FL_RULES_MAX) {
-        return fl_err_set(err, FL_ELIMIT, "%zu rules; at most %d", n, FL_RULES_MAX);
+        return fl_err_set(err, FL_ELIMIT, "too many rules: %zu, at most %d", n, FL_RULES_MAX);
     }
     rules = calloc(1, sizeof(*rules) + n * sizeof(rules->rules[0]));
     if (rules == NULL) {
@@ -168,13 +174,12 @@ size_t fl_rules_len(const struct fl_rules *rules)
     return rules->n;
 }
 
-static char lower(char c)
+static char rule_lower_case(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* From where on upper and lower case are the same: host names, and what is behind a mail's last @.
- */
+/* The index from which case is ignored: for host names, and after the last @ of a mail address. */
 static size_t fold_from(enum fl_san_kind kind, const char *text, size_t len)
 {
     size_t at = len;
@@ -190,7 +195,7 @@ static size_t fold_from(enum fl_san_kind kind, const char *text, size_t len)
     return len;
 }
 
-static bool same(const char *text, size_t at, const char *want, size_t n, size_t fold)
+static bool rule_same_text(const char *text, size_t at, const char *want, size_t n, size_t fold)
 {
     size_t i;
 
@@ -198,14 +203,14 @@ static bool same(const char *text, size_t at, const char *want, size_t n, size_t
         char a = text[at + i];
         char b = want[i];
 
-        if (a != b && (at + i < fold || lower(a) != lower(b))) {
+        if (a != b && (at + i < fold || rule_lower_case(a) != rule_lower_case(b))) {
             return false;
         }
     }
     return true;
 }
 
-static bool captured(enum fl_san_kind kind, const char *text, size_t len, char *name)
+static bool rule_capture(enum fl_san_kind kind, const char *text, size_t len, char *name)
 {
     size_t i;
 
@@ -213,7 +218,7 @@ static bool captured(enum fl_san_kind kind, const char *text, size_t len, char *
         return false;
     }
     for (i = 0; i < len; i++) {
-        name[i] = kind == FL_SAN_DNS ? lower(text[i]) : text[i];
+        name[i] = kind == FL_SAN_DNS ? rule_lower_case(text[i]) : text[i];
         if (kind == FL_SAN_DNS && text[i] == '.') {
             return false;
         }
@@ -232,8 +237,9 @@ bool fl_rules_fit(const struct fl_rules *rules, size_t i, enum fl_san_kind kind,
     rule = &rules->rules[i];
     if (rule->kind != kind || len < rule->head_len + rule->tail_len ||
         (!rule->hole && len != rule->head_len) ||
-        !same(text, 0, rule->text, rule->head_len, fold) ||
-        !same(text, len - rule->tail_len, rule->text + rule->head_len, rule->tail_len, fold))
+        !rule_same_text(text, 0, rule->text, rule->head_len, fold) ||
+        !rule_same_text(text, len - rule->tail_len, rule->text + rule->head_len, rule->tail_len,
+                        fold))
     {
         return false;
     }
@@ -242,5 +248,5 @@ bool fl_rules_fit(const struct fl_rules *rules, size_t i, enum fl_san_kind kind,
         (void)memcpy(name, rule->fixed, sizeof(rule->fixed));
         return true;
     }
-    return captured(kind, text + rule->head_len, len - rule->head_len - rule->tail_len, name);
+    return rule_capture(kind, text + rule->head_len, len - rule->head_len - rule->tail_len, name);
 }

@@ -21,8 +21,8 @@ static int add_roots(struct fl_trust *trust, const struct fl_chain *roots, struc
     for (i = 0; i < roots->n; i++) {
         if (!roots->certs[i].info.is_ca) {
             return fl_err_set(err, FL_ECONF,
-                              "'%s': '%s' is no authority's certificate: the roots that are to be "
-                              "believed were expected here",
+                              "'%s': '%s' is not the certificate of an authority; the trusted "
+                              "roots were expected here",
                               roots->origin, roots->certs[i].info.subject);
         }
         if (X509_STORE_add_cert(trust->store, roots->certs[i].x509) != 1) {
@@ -34,7 +34,7 @@ static int add_roots(struct fl_trust *trust, const struct fl_chain *roots, struc
     }
     rv = fl_chain_join(trust->roots, roots, &all);
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "'%s': more than %d roots in all: %s", roots->origin,
+        return fl_err_set(err, rv, "'%s': more than %d roots in total: %s", roots->origin,
                           FL_CHAIN_MAX, fl_strerror(rv));
     }
     fl_chain_unref(trust->roots);
@@ -57,7 +57,7 @@ static int load_roots(struct fl_trust *trust, const char *path, struct fl_err *e
 static int prepare_store(struct fl_trust *trust)
 {
     X509_VERIFY_PARAM *param;
-    /* An operator may believe one intermediate of his PKI and not all that is under its root. */
+    /* An operator may trust one intermediate of a PKI instead of everything below its root. */
     unsigned long flags = X509_V_FLAG_X509_STRICT | X509_V_FLAG_PARTIAL_CHAIN;
 
     trust->store = X509_STORE_new();
@@ -70,7 +70,8 @@ static int prepare_store(struct fl_trust *trust)
     return X509_VERIFY_PARAM_set_flags(param, flags) == 1 ? FL_OK : FL_ENOMEM;
 }
 
-static int fill(struct fl_trust *trust, const struct fl_trust_setup *setup, struct fl_err *err)
+static int trust_fill(struct fl_trust *trust, const struct fl_trust_setup *setup,
+                      struct fl_err *err)
 {
     int rv = prepare_store(trust);
     size_t i;
@@ -82,7 +83,7 @@ static int fill(struct fl_trust *trust, const struct fl_trust_setup *setup, stru
         rv = load_roots(trust, setup->root_files[i], err);
     }
     if (rv == FL_OK && trust->roots == NULL) {
-        return fl_err_set(err, FL_ECONF, "no root certificate is given: nobody could be believed");
+        return fl_err_set(err, FL_ECONF, "no root certificate is given: no peer could be trusted");
     }
     if (rv == FL_OK && setup->intermediates != NULL) {
         rv = fl_chain_part(setup->intermediates, 0, setup->intermediates->n, &trust->helpers);
@@ -107,7 +108,7 @@ int fl_trust_create(const struct fl_trust_setup *setup, struct fl_trust **ret, s
     atomic_init(&trust->refs, 1);
     trust->grace_s = setup->grace_s;
     trust->rules = setup->rules != NULL ? fl_rules_ref(setup->rules) : NULL;
-    rv = fl__openssl_forget(fill(trust, setup, err));
+    rv = fl__openssl_forget(trust_fill(trust, setup, err));
     if (rv != FL_OK) {
         fl_trust_unref(trust);
         return rv;

@@ -1,7 +1,7 @@
 #ifndef FL_PKI_TRUST_IMPL_H
 #define FL_PKI_TRUST_IMPL_H
 
-/* What verifying, finding out who it is, and saying no share. */
+/* Declarations for verification, identity and rejection messages. */
 
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
@@ -11,7 +11,7 @@
 
 #define FL_TRUST_LISTS 64
 
-/* One list of revoked certificates; the store has it too. */
+/* One revocation list; the store has it too. */
 struct fl_list {
     X509_CRL *crl;
     char *file;
@@ -30,7 +30,7 @@ struct fl_trust {
     struct fl_list lists[FL_TRUST_LISTS];
 };
 
-/* One question, and what came of it. */
+/* One verification and its result. */
 struct fl_verifying {
     const struct fl_trust *trust;
     const struct fl_chain *chain;
@@ -38,25 +38,25 @@ struct fl_verifying {
     const char *host;
     int64_t now;
     bool lapsed;
-    /* Of the first refusal. */
+    /* Of the first error. */
     int error; /* X509_V_ERR_… */
     int depth;
     X509 *cert;    /* borrowed: of the chain, the trust or the store */
-    X509_CRL *crl; /* borrowed; NULL where none is meant */
+    X509_CRL *crl; /* borrowed; NULL where the error is not about a list */
 };
 
-/* who.c: who the leaf is for, after its path was found good. */
+/* who.c: the identity of the leaf, after its path was verified. */
 FL_MUST_CHECK int fl__who(const struct fl_verifying *v, struct fl_identity *ret,
                           struct fl_refusal *refusal, struct fl_err *err);
-/* The one fl:// URI of a certificate; FL_ENOENT: none; FL_EFORMAT: several, or a bad one. */
+/* The only fl:// URI of a certificate; FL_ENOENT: none; FL_EFORMAT: several, or an invalid one. */
 FL_MUST_CHECK int fl__uri_of(const X509 *x509, struct fl_uri_name *ret);
 /* "serverAuth, clientAuth" of a certificate; returns `out`. */
 const char *fl__usage_text(char *out, size_t size, X509 *x509);
 
-/* refuse.c: what is to be said of v->error. */
+/* refuse.c: the message for v->error. */
 FL_MUST_CHECK int fl__refuse_path(const struct fl_verifying *v, struct fl_refusal *refusal,
                                   struct fl_err *err);
-/* Notes down a reason and its alert; returns FL_EPERM. */
+/* Records a reason and its alert; returns FL_EPERM. */
 int fl__refuse(struct fl_refusal *refusal, enum fl_refusal_reason reason);
 
 /* crl.c */

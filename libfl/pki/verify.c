@@ -1,3 +1,8 @@
+/*
+ * Verification of chains with OpenSSL: parameters, revocation lists, the grace period of clients,
+ * and pinned roots for joining. Any thread. The identity is found in who.c, messages are in
+ * refuse.c.
+ */
 #include <openssl/x509v3.h>
 #include <string.h>
 
@@ -6,9 +11,9 @@
 #define FL_ALERT_INTERNAL 80 /* RFC 8446: internal_error */
 
 /*
- * Within the grace a client's certificate is looked at as of its last second: whoever was valid
- * then is, the certificate itself and those above it, which may have ended meanwhile and would else
- * keep all their clients from renewing.
+ * Within the grace period a client's certificate is verified at its last second: every certificate
+ * that was valid then is accepted, the leaf and its issuers, which may have expired meanwhile and
+ * would otherwise prevent all their clients from renewing.
  */
 static bool within_grace(const struct fl_verifying *v, const X509 *x509)
 {
@@ -51,7 +56,7 @@ static int set_host(X509_VERIFY_PARAM *param, const char *host)
     if (X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1) {
         return FL_OK;
     }
-    /* Names stand in the subject alternative names; a common name is for people. */
+    /* Names are in the subject alternative names; a common name is for display. */
     X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
                                                X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
     return X509_VERIFY_PARAM_set1_host(param, host, 0) == 1 ? FL_OK : FL_ENOMEM;
@@ -69,8 +74,8 @@ static int add_helpers(STACK_OF(X509) * stack, const struct fl_chain *chain, siz
     return FL_OK;
 }
 
-/* FL_OK with v->error of 0 or the first one; FL_ENOMEM. */
-static int walk(X509_STORE_CTX *ctx, STACK_OF(X509) * others, struct fl_verifying *v)
+/* FL_OK with v->error of 0 or the first error; FL_ENOMEM. */
+static int verify_path(X509_STORE_CTX *ctx, STACK_OF(X509) * others, struct fl_verifying *v)
 {
     X509_VERIFY_PARAM *param;
     int rv = add_helpers(others, v->chain, 1);
@@ -83,7 +88,7 @@ static int walk(X509_STORE_CTX *ctx, STACK_OF(X509) * others, struct fl_verifyin
         return FL_ENOMEM;
     }
     param = X509_STORE_CTX_get0_param(ctx);
-    /* The clock of this machine, and so no more than its time_t holds. */
+    /* The time comes from the clock of this machine, so it fits its time_t. */
     X509_VERIFY_PARAM_set_time(param, (time_t)v->now);
     if (X509_STORE_CTX_set_purpose(ctx, v->purpose == FL_ROLE_SERVER
                                             ? X509_PURPOSE_SSL_SERVER
@@ -101,7 +106,7 @@ static int walk(X509_STORE_CTX *ctx, STACK_OF(X509) * others, struct fl_verifyin
         v->error = X509_STORE_CTX_get_error(ctx);
         v->cert = X509_STORE_CTX_get_current_cert(ctx);
     }
-    /* Not a word about the certificate: it was not looked at. */
+    /* Nothing is known about the certificate: it was not verified. */
     return v->error == X509_V_ERR_OUT_OF_MEM || v->error == X509_V_OK ? FL_ENOMEM : FL_OK;
 }
 
@@ -120,15 +125,15 @@ int fl_trust_verify(const struct fl_trust *trust, const struct fl_chain *chain,
     int rv = FL_ENOMEM;
 
     FL_REQUIRE(purpose == FL_ROLE_SERVER || purpose == FL_ROLE_CLIENT);
-    (void)fl__openssl_forget(FL_OK); /* what others left would be taken for ours */
+    (void)fl__openssl_forget(FL_OK); /* errors in OpenSSL's queue from other code */
     if (ctx != NULL && others != NULL) {
-        rv = walk(ctx, others, &v);
+        rv = verify_path(ctx, others, &v);
     }
     if (rv == FL_OK && v.error != X509_V_OK && fl__openssl_verdict(FL_EPERM, NULL) == FL_ENOMEM) {
         rv = FL_ENOMEM;
     }
     if (rv == FL_OK) {
-        /* Before ctx goes: the certificate may be held by it alone. */
+        /* Before ctx is freed: it may hold the only reference to the certificate. */
         rv = v.error != X509_V_OK ? fl__refuse_path(&v, &refusal, err)
                                   : fl__who(&v, ret, &refusal, err);
     }
@@ -137,7 +142,7 @@ int fl_trust_verify(const struct fl_trust *trust, const struct fl_chain *chain,
     rv = fl__openssl_verdict(rv, err);
     if (rv == FL_ENOMEM) {
         refusal = (struct fl_refusal){.reason = FL_REFUSED_NOT, .alert = FL_ALERT_INTERNAL};
-        (void)fl_err_set(err, rv, "no memory to look at a certificate");
+        (void)fl_err_set(err, rv, "out of memory while verifying a certificate");
     }
     if (ret_refusal != NULL) {
         *ret_refusal = refusal;
@@ -151,15 +156,15 @@ static int pin_refused(const struct fl_chain *chain, struct fl_refusal *refusal,
 
     return fl_err_set(
         err, fl__refuse(refusal, FL_REFUSED_UNKNOWN),
-        "none of the %zu certificates it shows is the root that the invitation names (the "
-        "last is '%s'): this is not the server that invited, or its root was made anew "
-        "with another key: ask for a new invitation (`flctl invite NAME` on the server)",
+        "none of the %zu certificates of the server is the root of the invitation (the last is "
+        "'%s'): this is not the server that invited, or its root was replaced with another key; "
+        "ask for a new invitation (`flctl invite NAME` on the server)",
         chain->n, last->subject);
 }
 
-/* All of that key: a root that was renewed with it stands beside the old one for a while. */
-static int pinned(const uint8_t pin[FL_KEY_HASH], const struct fl_chain *chain,
-                  struct fl_chain **ret)
+/* All roots with that key: a root that was renewed with it is beside the old one for a while. */
+static int pinned_roots(const uint8_t pin[FL_KEY_HASH], const struct fl_chain *chain,
+                        struct fl_chain **ret)
 {
     struct fl_chain *roots;
     int rv = fl__chain_create(chain->origin, &roots);
@@ -168,7 +173,7 @@ static int pinned(const uint8_t pin[FL_KEY_HASH], const struct fl_chain *chain,
     if (rv != FL_OK) {
         return rv;
     }
-    /* The leaf itself is no root, whatever it says. */
+    /* The leaf itself is never a root. */
     for (i = 1; rv == FL_OK && i < chain->n; i++) {
         const struct fl_cert *cert = &chain->certs[i];
 
@@ -207,7 +212,7 @@ int fl_pin_verify(const uint8_t pin[FL_KEY_HASH], const char *federation,
 {
     struct fl_refusal refusal = {.reason = FL_REFUSED_NOT, .alert = FL_ALERT_INTERNAL};
     struct fl_chain *roots = NULL;
-    int rv = pinned(pin, chain, &roots);
+    int rv = pinned_roots(pin, chain, &roots);
 
     if (rv == FL_OK) {
         rv = roots->n == 0 ? pin_refused(chain, &refusal, err)

@@ -18,7 +18,7 @@ const char *fl_when_text(char *out, size_t size, int64_t s)
 
 const char *fl_span_text(char *out, size_t size, int64_t s)
 {
-    /* A year of 365.2425 days, so that centuries come out right. */
+    /* A year of 365.2425 days, so that centuries are exact. */
     static const struct {
         int64_t s;
         const char *one;

@@ -1,4 +1,7 @@
-/* Who a certificate is for, once its path is good: our own URI, or an operator's rules. */
+/*
+ * The identity of a certificate with a verified path: from our own URI, or by an operator's rules.
+ * Also checks its key usages. Any thread. Verifies no signatures (verify.c).
+ */
 
 #include <openssl/x509v3.h>
 #include <stdio.h>
@@ -37,7 +40,7 @@ int fl__uri_of(const X509 *x509, struct fl_uri_name *ret)
         if (one == FL_ENOENT) {
             continue;
         }
-        rv = rv == FL_ENOENT ? one : FL_EFORMAT; /* two names are none */
+        rv = rv == FL_ENOENT ? one : FL_EFORMAT; /* two names are an error */
     }
     GENERAL_NAMES_free(names);
     if (rv == FL_OK) {
@@ -70,8 +73,8 @@ const char *fl__usage_text(char *out, size_t size, X509 *x509)
 }
 
 /*
- * TLS 1.3 has the key sign, and nothing else (RFC 8446, 4.4.2.2). OpenSSL takes the usages of older
- * handshakes too.
+ * TLS 1.3 uses the key for signing only (RFC 8446, 4.4.2.2). OpenSSL also accepts the usages of
+ * older handshakes.
  */
 static int check_key_usage(const struct fl_verifying *v, struct fl_refusal *refusal,
                            struct fl_err *err)
@@ -82,12 +85,12 @@ static int check_key_usage(const struct fl_verifying *v, struct fl_refusal *refu
         return FL_OK;
     }
     return fl_err_set(err, fl__refuse(refusal, FL_REFUSED_PURPOSE),
-                      "%s: keyUsage digitalSignature was expected, it has others only: issue it "
+                      "%s: keyUsage digitalSignature was expected, it has others only; issue it "
                       "again with `keyUsage = critical, digitalSignature`",
                       fl__cert_text(text, &v->chain->certs[0].info));
 }
 
-/* OpenSSL takes a certificate without an extended key usage for any purpose; we do not. */
+/* OpenSSL accepts a certificate without an extended key usage for any purpose; we do not. */
 static int check_purpose(const struct fl_verifying *v, struct fl_refusal *refusal,
                          struct fl_err *err)
 {
@@ -102,7 +105,7 @@ static int check_purpose(const struct fl_verifying *v, struct fl_refusal *refusa
         return check_key_usage(v, refusal, err);
     }
     return fl_err_set(err, fl__refuse(refusal, FL_REFUSED_PURPOSE),
-                      "%s: extendedKeyUsage %s was expected, it has %s%s: issue it again with "
+                      "%s: extendedKeyUsage %s was expected, it has %s%s; issue it again with "
                       "`extendedKeyUsage = %s` and `basicConstraints = CA:FALSE`",
                       fl__cert_text(text, &v->chain->certs[0].info), word,
                       fl__usage_text(found, sizeof(found), leaf),
@@ -114,7 +117,7 @@ static int name_refused(const struct fl_verifying *v, const char *expected, cons
 {
     char text[FL_CERT_TEXT];
 
-    return fl_err_set(err, fl__refuse(refusal, FL_REFUSED_NAME), "%s: %s was expected, %s: %s",
+    return fl_err_set(err, fl__refuse(refusal, FL_REFUSED_NAME), "%s: %s was expected, %s; %s",
                       fl__cert_text(text, &v->chain->certs[0].info), expected, found, action);
 }
 
@@ -135,13 +138,13 @@ static int who_by_uri(const struct fl_verifying *v, struct fl_identity *ret,
     }
     if (rv == FL_ENOENT) {
         return name_refused(v, expected, "it has none",
-                            "it was issued by something else: join with an invitation, or say by "
+                            "it was issued elsewhere: join with an invitation, or define by "
                             "`tls.names` how its names are read",
                             refusal, err);
     }
     if (rv != FL_OK) {
-        return name_refused(v, expected, "it has a damaged one, or several", "have it issued again",
-                            refusal, err);
+        return name_refused(v, expected, "it has an invalid one, or several",
+                            "have it issued again", refusal, err);
     }
     if (strcmp(uri.federation, fed) != 0) {
         (void)snprintf(found, sizeof(found), "it is of federation '%.64s'", uri.federation);
@@ -245,11 +248,11 @@ static int who_by_rule(const struct fl_verifying *v, struct fl_identity *ret,
     GENERAL_NAMES_free(names);
     if (m.n == 0) {
         return name_refused(
-            v, "a name that one of the rules of `tls.names` fits", "none of its names does",
+            v, "a name that matches one of the rules of `tls.names`", "none of its names matches",
             "add a rule, or have the certificate issued with such a name", refusal, err);
     }
     if (m.n > 1) {
-        return name_refused(v, "one name", "a rule of `tls.names` finds several in it",
+        return name_refused(v, "one name", "a rule of `tls.names` matches several of its names",
                             "make the rule narrower, or issue a certificate for each", refusal,
                             err);
     }
@@ -258,8 +261,8 @@ static int who_by_rule(const struct fl_verifying *v, struct fl_identity *ret,
     return FL_OK;
 }
 
-static int find_name(const struct fl_verifying *v, struct fl_identity *ret,
-                     struct fl_refusal *refusal, struct fl_err *err)
+static int who_find_name(const struct fl_verifying *v, struct fl_identity *ret,
+                         struct fl_refusal *refusal, struct fl_err *err)
 {
     if (v->trust->rules != NULL && v->purpose != FL_ROLE_SERVER) {
         return who_by_rule(v, ret, refusal, err);
@@ -272,7 +275,7 @@ static int find_name(const struct fl_verifying *v, struct fl_identity *ret,
         (void)snprintf(ret->name, sizeof(ret->name), "%s", v->host != NULL ? v->host : "server");
         return FL_OK;
     }
-    return name_refused(v, "a rule that says who it is", "there is none in `tls.names`", "add one",
+    return name_refused(v, "a rule for its name", "there is none in `tls.names`", "add one",
                         refusal, err);
 }
 
@@ -284,7 +287,7 @@ int fl__who(const struct fl_verifying *v, struct fl_identity *ret, struct fl_ref
     int rv = check_purpose(v, refusal, err);
 
     if (rv == FL_OK) {
-        rv = find_name(v, &who, refusal, err);
+        rv = who_find_name(v, &who, refusal, err);
     }
     if (rv != FL_OK) {
         return rv;

@@ -1,3 +1,8 @@
+/*
+ * The life cycle of a call: creation, status and outcome, cancelling, time limits, delivery of
+ * callbacks. Runs on the loop of its connection. Receiving is in call_recv.c, the send queue in
+ * call_send.c; the wire format of HTTP/2 is libfl/h2's.
+ */
 #include "libfl/rpc/call.h"
 
 #include <stdarg.h>
@@ -72,7 +77,7 @@ void fl__call_close(struct fl_call *call, enum fl_grpc_status status, const char
     }
     fl_sm_move(&call->sm, FL_CALL_CLOSED);
     call->outcome = status;
-    call->outcome_text = fl_str_dup(text); /* without memory: no text */
+    call->outcome_text = fl_str_dup(text); /* out of memory: no text */
     fl_segq_clear(&call->out);
     call->conn->ops->due(call->stream);
 }
@@ -103,10 +108,11 @@ void fl__call_over(struct fl_call *call, int code, const char *what)
 {
     char text[160];
 
-    (void)snprintf(text, sizeof(text), "%s: %s", what,
-                   code == FL_ELIMIT
-                       ? "too much is unfinished or unread on this connection"
-                       : "no memory is left for what peers leave unfinished or unread");
+    (void)snprintf(
+        text, sizeof(text), "%s: %s", what,
+        code == FL_ELIMIT
+            ? "memory limit of this connection exceeded: too many unfinished or unread bytes"
+            : "memory limit of all connections exceeded by unfinished or unread bytes");
     if (call->conn->notice != NULL) {
         call->conn->notice(call->conn->notice_ctx, call, what, text);
     }
@@ -142,7 +148,7 @@ void fl_call_vouch(struct fl_call *call, const char *name)
 void fl_call_set_patient(struct fl_call *call, bool patient)
 {
     call->patient = patient;
-    call->stirred = true;
+    call->progressed = true;
 }
 
 void fl_call_set_bulk(struct fl_call *call, enum fl_call_bulk bulk)
@@ -209,7 +215,7 @@ void fl_call_consume(struct fl_call *call, size_t n)
     }
     if (give > 0) {
         call->held -= give;
-        call->stirred = true;
+        call->progressed = true;
         fl_account_give(&call->conn->account, give);
         call->conn->ops->release(call->stream, give);
     }
@@ -223,10 +229,10 @@ void fl_call_finish(struct fl_call *call, enum fl_grpc_status status, const char
     }
     call->status = status;
     if (message != NULL && message[0] != '\0') {
-        /* Without memory the status travels alone. */
+        /* Out of memory: the status is sent without a message. */
         call->status_message = fl_grpc_message_encode(message);
     }
-    call->stirred = call->stirred || call->queued == 0;
+    call->progressed = call->progressed || call->queued == 0;
     fl_sm_move(&call->sm, FL_CALL_ENDING);
     call->conn->ops->output(call->stream);
 }
@@ -248,7 +254,7 @@ void fl_call_cancel(struct fl_call *call)
         return;
     }
     call->conn->ops->reset(call->stream, /* cancel= */ true);
-    fl__call_close(call, FL_GRPC_CANCELLED, "cancelled by this side");
+    fl__call_close(call, FL_GRPC_CANCELLED, "cancelled locally");
 }
 
 const char *fl_call_peer(const struct fl_call *call)
@@ -293,8 +299,8 @@ bool fl_call_dispatch(struct fl_call *call)
 /* --- time --- */
 
 /*
- * What ends a call by the clock: the client's timeout, and a peer that leaves its call waiting. The
- * time is known at ticks only, so a span is measured from the tick that saw something move.
+ * Time limits of a call: the client's timeout, and a peer that leaves its call waiting. The time is
+ * known at ticks only, so a span is measured from the tick that saw bytes move.
  */
 
 void fl_call_set_timeout(struct fl_call *call, uint64_t now_ms, uint64_t timeout_ms)
@@ -304,7 +310,7 @@ void fl_call_set_timeout(struct fl_call *call, uint64_t now_ms, uint64_t timeout
     call->deadline = timeout_ms > UINT64_MAX - 1 - now_ms ? UINT64_MAX - 1 : now_ms + timeout_ms;
 }
 
-/* Before the headers are complete, and when the outcome is known, nothing is waited for. */
+/* Before the headers are complete, and once the outcome is known, no time limit applies. */
 static bool is_live(const struct fl_call *call)
 {
     return call->sm.state == FL_CALL_OPEN || call->sm.state == FL_CALL_ENDING;
@@ -329,7 +335,7 @@ uint64_t fl_call_deadline(const struct fl_call *call)
     if (call->has_timeout) {
         deadline = call->anchored ? call->deadline : 0;
     }
-    /* What moved since is found out when that time has come: not every byte needs a tick. */
+    /* Progress since then is checked when that time has come: not every byte needs a tick. */
     if (waits_for_peer(call) && call->idle_at < deadline) {
         deadline = call->idle_at;
     }
@@ -341,7 +347,7 @@ static void end_idle(struct fl_call *call)
     bool silent = call->queued == 0 && call->sm.state == FL_CALL_OPEN;
     char text[80];
 
-    (void)snprintf(text, sizeof(text), "the client %s for %u ms",
+    (void)snprintf(text, sizeof(text), "timed out: the client %s for %u ms",
                    silent ? "has sent nothing" : "has taken nothing of what is sent",
                    (unsigned)call->conn->limits.idle_ms);
     if (call->conn->notice != NULL) {
@@ -351,7 +357,7 @@ static void end_idle(struct fl_call *call)
         fl__call_fail(call, FL_GRPC_DEADLINE_EXCEEDED, "%s", text);
         return;
     }
-    /* A status would only join what is not taken. */
+    /* A status would only wait behind the bytes that the peer does not take. */
     call->conn->ops->reset(call->stream, /* cancel= */ true);
     fl__call_close(call, FL_GRPC_DEADLINE_EXCEEDED, text);
 }
@@ -360,12 +366,12 @@ static void tick_idle(struct fl_call *call, uint64_t now_ms)
 {
     if (!waits_for_peer(call)) {
         call->idle_at = 0;
-    } else if (call->idle_at == 0 || call->stirred) {
+    } else if (call->idle_at == 0 || call->progressed) {
         call->idle_at = now_ms + call->conn->limits.idle_ms;
     } else if (now_ms >= call->idle_at) {
         end_idle(call);
     }
-    call->stirred = false;
+    call->progressed = false;
 }
 
 void fl_call_tick(struct fl_call *call, uint64_t now_ms)

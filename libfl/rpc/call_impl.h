@@ -1,7 +1,7 @@
 #ifndef FL_RPC_CALL_IMPL_H
 #define FL_RPC_CALL_IMPL_H
 
-/* The body of a call; private to libfl/rpc. */
+/* The private state of a call; private to libfl/rpc. */
 
 #include "libfl/base/sm.h"
 #include "libfl/rpc/frame.h"
@@ -12,7 +12,7 @@
 
 enum fl_call_state { FL_CALL_HEADERS, FL_CALL_OPEN, FL_CALL_ENDING, FL_CALL_CLOSED, FL_CALL_DONE };
 
-/* What the peer's header blocks said. */
+/* What the peer's header blocks contained. */
 struct fl_call_peer_headers {
     size_t bytes;
     bool oversized;
@@ -20,8 +20,8 @@ struct fl_call_peer_headers {
     bool te_trailers;
     bool grpc_type;
     bool bad_timeout;
-    bool have_status; /* grpc-status was there */
-    bool responded;   /* client: the final response headers have come */
+    bool have_status; /* grpc-status was present */
+    bool responded;   /* client: the final response headers have arrived */
     unsigned http_status;
     enum fl_grpc_status status;
     char *message;
@@ -47,40 +47,40 @@ struct fl_call {
     struct fl_call_peer_headers peer;
     uint64_t timeout_ms;
     uint64_t deadline;
-    uint64_t idle_at;  /* the peer's time limit passes; 0: not anchored */
-    bool stirred;      /* something moved since the tick before */
-    uint64_t received; /* bytes of messages, and parts of them, that the peer has sent */
+    uint64_t idle_at;  /* when the peer's time limit passes; 0: not started */
+    bool progressed;   /* bytes moved since the last tick */
+    uint64_t received; /* bytes of messages that the peer has sent, incomplete ones included */
     bool patient;      /* the peer may be silent */
     bool vouched;
     enum fl_call_bulk bulk;
 
     struct fl_frame frame;
-    uint8_t *msg;   /* memory for messages that come in parts; kept from one to the next */
-    size_t msg_cap; /* charged, as are held, queue_cost and extra */
+    uint8_t *msg;   /* memory for messages that arrive in parts; reused for the next one */
+    size_t msg_cap; /* charged to the account, as are held, queue_cost and extra */
     size_t msg_len;
-    const uint8_t *direct; /* a message that lies whole in the transport's input */
+    const uint8_t *direct; /* a message that is complete in the transport's input */
     size_t held;
     size_t early; /* consumed inside on_message, before it was held */
 
     struct fl_segq out;
     size_t queue_bytes;         /* limit of `queued` */
-    size_t queued;              /* bytes in `out` and in the transport's hands */
-    size_t queue_cost;          /* memory that keeps them */
-    size_t extra;               /* headers, and what the handler holds */
-    enum fl_grpc_status status; /* given by the handler */
+    size_t queued;              /* bytes in `out` and taken by the transport */
+    size_t queue_cost;          /* memory of the queued bytes */
+    size_t extra;               /* memory of headers, and what the handler holds */
+    enum fl_grpc_status status; /* set by the handler */
     char *status_message;       /* percent-encoded */
 
     enum fl_grpc_status outcome; /* for on_closed */
     char *outcome_text;
 };
 
-/* The outcome is known: nothing more is sent or received, on_closed is due. */
+/* Sets the outcome: nothing more is sent or received, on_closed is due. */
 void fl__call_close(struct fl_call *call, enum fl_grpc_status status, const char *text);
-/* End the call from this side because of what the peer did (or did not do in time). */
+/* Ends the call from this side because of what the peer did (or failed to do in time). */
 FL_PRINTF(3, 4)
 void fl__call_fail(struct fl_call *call, enum fl_grpc_status status, const char *fmt, ...);
 
-/* The account took no more (`code`, with which it failed) for `what`: end the call for it. */
+/* The account refused (`code`) memory for `what`: ends the call. */
 void fl__call_over(struct fl_call *call, int code, const char *what);
 
 #endif

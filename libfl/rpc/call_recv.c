@@ -1,4 +1,7 @@
-/* The receiving half of a call: header blocks, messages, ends. */
+/*
+ * The receiving half of a call: header blocks, messages, ends. Runs on the loop of its connection,
+ * from the transport's receive step. Does not send and keeps no timers.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,10 +9,10 @@
 #include "libfl/base/str.h"
 #include "libfl/rpc/call_impl.h"
 
-/* Past this many limits of headers nobody is making a mistake. */
+/* A header block more than four times over the limit is abuse: close the connection. */
 #define FL_HEADERS_HOPELESS 4
 
-/* Memory for messages up to this size is kept whatever comes next. */
+/* Message memory up to this size is kept for the next message. */
 #define FL_MSG_KEEP ((size_t)64 * 1024)
 
 struct text {
@@ -68,7 +71,7 @@ static int request_header(struct fl_call *call, struct text name, struct text va
         return rv;
     }
     rv = fl_metadata_add(&call->metadata, name.p, name.len, value.p, value.len);
-    /* NULs are no valid header text and are left out; the limit was checked before. */
+    /* NULs are not valid in header text: such fields are skipped; the limit was checked before. */
     return rv == FL_ENOMEM ? rv : FL_OK;
 }
 
@@ -144,7 +147,7 @@ void fl_call_start(struct fl_call *call, const struct fl_rpc_method *method)
 {
     fl_sm_move(&call->sm, FL_CALL_OPEN);
     method->start(call, method->ctx);
-    /* A method either serves its call or ends it. */
+    /* A method either sets a handler or ends its call. */
     FL_REQUIRE(call->handler != NULL || call->sm.state != FL_CALL_OPEN);
 }
 
@@ -167,7 +170,7 @@ void fl_call_recv_response(struct fl_call *call, bool end)
     }
     if (!peer->responded) {
         peer->responded = true;
-        peer->bytes = 0; /* the trailers have a limit of their own */
+        peer->bytes = 0; /* the trailers have their own limit */
         if (!peer->have_status && peer->http_status != 200) {
             fl__call_fail(call, fl_grpc_status_from_http(peer->http_status),
                           "the server answered with HTTP status %u", peer->http_status);
@@ -183,7 +186,7 @@ void fl_call_recv_response(struct fl_call *call, bool end)
     }
 }
 
-/* Prepare for the message that the prefix announced; false: the call has failed. */
+/* Prepares for the message that the prefix announced; false: the call has failed. */
 static bool begin_message(struct fl_call *call)
 {
     size_t limit = call->conn->limits.message_bytes;
@@ -200,7 +203,7 @@ static bool begin_message(struct fl_call *call)
     }
     if (call->frame.len > limit) {
         fl__call_fail(call, FL_GRPC_RESOURCE_EXHAUSTED,
-                      "a message of %lu bytes exceeds the limit of %zu",
+                      "message too large: %lu bytes exceed the limit of %zu",
                       (unsigned long)call->frame.len, limit);
         return false;
     }
@@ -215,7 +218,7 @@ static void drop_message(struct fl_call *call)
     call->msg_cap = 0;
 }
 
-/* `want` bytes of memory in which what has come of the message stays. */
+/* Provides `want` bytes of memory; the received part of the message stays. */
 static bool grow_message(struct fl_call *call, size_t want)
 {
     size_t more = want - call->msg_cap;
@@ -238,9 +241,10 @@ static bool grow_message(struct fl_call *call, size_t want)
 }
 
 /*
- * Memory for the next `len` bytes of a message that comes in parts: exactly that of the message,
- * but little while it has only begun. A window ends a little way into a message, so whoever waits
- * for credit has begun one: of many senders that would be a message each with nothing in it.
+ * Provides memory for the next `len` bytes of a message that arrives in parts: that of the whole
+ * message, but little while it has only begun. A window ends a short way into a message, so every
+ * sender that waits for credit has begun one: many such senders would each cost a whole message
+ * without data.
  */
 static bool reserve_message(struct fl_call *call, size_t len)
 {
@@ -269,8 +273,8 @@ static void add_body(struct fl_call *call, const uint8_t *data, size_t len)
     call->msg_len += len;
 }
 
-/* Hand the message to its handler; returns the stream credit that is free at once. */
-static size_t deliver(struct fl_call *call)
+/* Passes the message to its handler; returns the stream credit that is free at once. */
+static size_t deliver_message(struct fl_call *call)
 {
     static const uint8_t nothing[1];
     size_t len = call->msg_len;
@@ -304,8 +308,8 @@ void fl_call_recv_data(struct fl_call *call, const uint8_t *data, size_t len)
     bool more = true;
 
     call->received += len;
-    /* To send is no answer to not reading. */
-    call->stirred = call->stirred || (len > 0 && call->queued == 0);
+    /* A peer that sends but does not read makes no progress. */
+    call->progressed = call->progressed || (len > 0 && call->queued == 0);
     while (more && call->sm.state == FL_CALL_OPEN) {
         size_t used = 0;
 
@@ -322,12 +326,12 @@ void fl_call_recv_data(struct fl_call *call, const uint8_t *data, size_t len)
             add_body(call, data + off, used);
             break;
         case FL_FRAME_END:
-            window += deliver(call);
+            window += deliver_message(call);
             break;
         }
         off += used;
     }
-    /* What comes after the end of our interest is thrown away and costs no credit. */
+    /* Bytes that arrive after our side has ended are dropped and cost no credit. */
     window += len - off;
     call->conn->ops->credit(call->stream, len, window);
 }
@@ -352,7 +356,7 @@ static void client_end(struct fl_call *call)
         return;
     }
     if (!call->local_end || call->out.bytes > 0) {
-        /* Nobody reads what is still to be sent. */
+        /* The client has ended: it does not read what is still queued. */
         call->conn->ops->reset(call->stream, /* cancel= */ false);
     }
     fl__call_close(call, status, text);
@@ -364,7 +368,7 @@ void fl_call_recv_end(struct fl_call *call)
         return;
     }
     call->remote_end = true;
-    call->stirred = true;
+    call->progressed = true;
     if (!call->server) {
         client_end(call);
         return;

@@ -1,23 +1,23 @@
-/* The sending half of a call: its queue, and what the transport takes of it. */
+/* The sending half of a call: its queue, and what the transport takes from it. */
 #include <string.h>
 
 #include "libfl/rpc/call_impl.h"
 
-/* What keeping a message costs beside its bytes: its blob, and a place in a ring for each run. */
+/* Overhead of a message: its blob, and a ring entry for each run. */
 #define MESSAGE_COST 64
 #define RUN_COST     (2 * sizeof(struct fl_seg))
 
-/* gRPC's four bytes of length; less where its sum with what is around it would not fit. */
+/* gRPC's length field has four bytes; less where the sum with the overhead would overflow. */
 #define LONGEST (UINT32_MAX < SIZE_MAX / 2 ? UINT32_MAX : SIZE_MAX / 2)
 
 struct size {
     size_t total;  /* bytes on the wire */
     size_t copied; /* of those, bytes to copy */
-    size_t cost;   /* memory that is kept for this peer alone */
+    size_t cost;   /* memory that is held for this peer only */
 };
 
-/* FL_ELIMIT: too much for a message. */
-static int measure(const struct fl_piece *pieces, size_t n, struct size *ret)
+/* FL_ELIMIT: too large for a message. */
+static int measure_message(const struct fl_piece *pieces, size_t n, struct size *ret)
 {
     size_t total = 0;
     size_t copied = 0;
@@ -37,8 +37,8 @@ static int measure(const struct fl_piece *pieces, size_t n, struct size *ret)
     return FL_OK;
 }
 
-/* Room in the call's queue, then in the connection's account, which then is charged. */
-static int admit(struct fl_call *call, const struct size *size)
+/* Checks the room in the call's queue, then charges the connection's account. */
+static int admit_message(struct fl_call *call, const struct size *size)
 {
     size_t limit = call->queue_bytes;
     int rv;
@@ -76,9 +76,9 @@ int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n)
     if (call->sm.state != FL_CALL_OPEN || call->local_end) {
         return FL_ECLOSED;
     }
-    rv = measure(pieces, n, &size);
+    rv = measure_message(pieces, n, &size);
     if (rv == FL_OK) {
-        rv = admit(call, &size);
+        rv = admit_message(call, &size);
     }
     if (rv != FL_OK) {
         return rv;
@@ -108,7 +108,7 @@ int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n)
         }
     }
     fl_blob_unref(blob);
-    call->stirred = call->stirred || call->queued == 0;
+    call->progressed = call->progressed || call->queued == 0;
     call->queued += size.total;
     call->was_full = call->was_full || call->queued > call->queue_bytes / 2;
     call->conn->ops->output(call->stream);
@@ -133,11 +133,11 @@ int fl_call_out_take(struct fl_call *call, struct fl_segq *to, size_t n, uint32_
 void fl_call_out_sent(struct fl_call *call, size_t n)
 {
     FL_REQUIRE(n <= call->queued);
-    /* Which of the messages the bytes belong to is forgotten: each byte has its share. */
+    /* The message of each byte is unknown here: every byte has the same share of the memory. */
     take_back(call, n == call->queued ? call->queue_cost
                                       : (size_t)((uint64_t)call->queue_cost * n / call->queued));
     call->queued -= n;
-    call->stirred = call->stirred || n > 0;
+    call->progressed = call->progressed || n > 0;
     if (call->was_full && call->queued < call->queue_bytes / 2) {
         call->was_full = false;
         call->writable = true;

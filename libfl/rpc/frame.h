@@ -27,18 +27,18 @@ struct fl_frame {
     uint8_t n_prefix;
     bool in_body;
     uint8_t flags; /* of the message that HEAD announced */
-    uint32_t len;  /* its length */
-    uint32_t left; /* of which still to come */
+    uint32_t len;  /* flags of the message that HEAD announced */
+    uint32_t left; /* bytes of it that have not arrived yet */
 };
 
 /*
- * Look at the next event of `data` (borrows). `*ret_used` bytes were used; for BODY these
- * are the message bytes themselves. Call again with the rest until FL_FRAME_MORE.
+ * Finds the next event in `data` (borrows). `*ret_used` bytes were used; for BODY these are the
+ * message bytes themselves. Call again with the rest until FL_FRAME_MORE.
  */
 enum fl_frame_event fl_frame_next(struct fl_frame *frame, const uint8_t *data, size_t len,
                                   size_t *ret_used);
 
-/* True between two messages: the only place where a stream may end. */
+/* True between two messages: the only position where a stream may end. */
 bool fl_frame_at_boundary(const struct fl_frame *frame);
 
 void fl_frame_prefix(uint8_t out[FL_FRAME_PREFIX], uint32_t len);

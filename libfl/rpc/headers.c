@@ -1,3 +1,7 @@
+/*
+ * Parsing and formatting of gRPC's header values, and lists of metadata. Pure functions, any
+ * thread. HPACK and HTTP/2 fields are libfl/h2's.
+ */
 #include "libfl/rpc/headers.h"
 
 #include <inttypes.h>
@@ -57,7 +61,7 @@ char *fl_grpc_message_encode(const char *text)
     return out;
 }
 
-static int hex_digit(char c)
+static int header_hex_digit(char c)
 {
     if (c >= '0' && c <= '9') {
         return c - '0';
@@ -83,9 +87,10 @@ char *fl_grpc_message_decode(const char *value, size_t len)
     for (i = 0; i < len; i++) {
         char c = value[i];
 
-        if (c == '%' && len - i > 2 && hex_digit(value[i + 1]) >= 0 && hex_digit(value[i + 2]) >= 0)
+        if (c == '%' && len - i > 2 && header_hex_digit(value[i + 1]) >= 0 &&
+            header_hex_digit(value[i + 2]) >= 0)
         {
-            c = (char)(hex_digit(value[i + 1]) * 16 + hex_digit(value[i + 2]));
+            c = (char)(header_hex_digit(value[i + 1]) * 16 + header_hex_digit(value[i + 2]));
             i += 2;
         }
         out[n++] = c != '\0' ? c : '?';
@@ -192,7 +197,7 @@ int fl_metadata_add(struct fl_metadata *md, const void *name, size_t name_len, c
     {
         return FL_EINVAL;
     }
-    /* Room for all first, so that nothing is added by halves. */
+    /* Reserve room for everything first, so that no partial field is added. */
     rv = fl_buf_reserve(&md->text, name_len + value_len + 2);
     rv = rv == FL_OK ? fl_buf_add(&md->text, name, name_len) : rv;
     rv = rv == FL_OK ? fl_buf_add(&md->text, "", 1) : rv;

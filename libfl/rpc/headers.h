@@ -2,8 +2,8 @@
 #define FL_RPC_HEADERS_H
 
 /*
- * The texts of gRPC's headers: content type, grpc-timeout, grpc-status, grpc-message, and
- * a list of metadata with a limit.
+ * The values of gRPC's headers: content type, grpc-timeout, grpc-status, grpc-message, and a list
+ * of metadata with a limit.
  */
 
 #include <stdbool.h>
@@ -15,16 +15,21 @@
 
 #define FL_GRPC_CONTENT_TYPE "application/grpc"
 
-/* What RFC 9113 adds to name and value when it measures a header list. */
+/* RFC 9113 adds this to name and value when it measures a header list. */
 #define FL_HEADER_OVERHEAD 32
 
-/* "application/grpc", also with "+proto" or a parameter behind it. */
+/* "application/grpc", also with "+proto" or followed by a parameter. */
 bool fl_grpc_content_type_ok(const char *value, size_t len);
 
-/* "%" and everything but printable ASCII as %XX. Heap text, cut to a sane length; NULL: no memory.
+/*
+ * Encodes "%" and everything but printable ASCII as %XX. Returns owned text, truncated to a sane
+ * length; NULL: no memory.
  */
 char *fl_grpc_message_encode(const char *text);
-/* The reverse, lenient: what is no %XX stays. Heap text without NULs; NULL: no memory. */
+/*
+ * The reverse, lenient: invalid %XX sequences are kept. Returns owned text without NULs; NULL: no
+ * memory.
+ */
 char *fl_grpc_message_decode(const char *value, size_t len);
 
 /* A grpc-status; anything but 0 … 16 is UNKNOWN. */
@@ -37,7 +42,7 @@ void fl_grpc_timeout_format(char out[FL_GRPC_TIMEOUT_SIZE], uint64_t timeout_ms)
 /* Rounds up to milliseconds. FL_EINVAL when it is no grpc-timeout. */
 FL_MUST_CHECK int fl_grpc_timeout_parse(const char *value, size_t len, uint64_t *ret_ms);
 
-/* Header fields, copied one behind the other as "name\0value\0". */
+/* Header fields, copied one after the other as "name\0value\0". */
 struct fl_metadata {
     struct fl_buf text;
 };

@@ -1,4 +1,4 @@
-/* Who a connection's peer is, and what it may call. */
+/* The identity and class of a connection's peer, and the methods that it may call. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,27 +49,27 @@ uint32_t fl_call_who(const struct fl_call *call)
 int fl_call_set_identity(struct fl_call *call, const struct fl_identity *identity)
 {
     struct fl_rpc_conn *conn = call->conn;
-    struct fl_identity copy = *identity; /* It may be the connection's own. */
+    struct fl_identity copy = *identity; /* It may be the connection's own identity. */
 
     return fl_rpc_conn_identify(conn, conn->who, NULL, &copy);
 }
 
-/* Of somebody who is known, and wants what is not for him. */
-static const char *shown_by(uint32_t who)
+/* Why an authenticated peer may not call the method. */
+static const char *denial_reason(uint32_t who)
 {
     switch (who) {
     case FL_WHO_ADMIN:
-        return "it shows an admin's certificate, and a client's was expected: join that host with "
-               "an invitation of its own";
+        return "it presents an admin's certificate, a client's is required; join that host with "
+               "its own invitation";
     case FL_WHO_CLIENT:
-        return "it shows a client's certificate, and an admin's was expected (`flctl "
-               "admin-certificate` makes one)";
+        return "it presents a client's certificate, an admin's is required (create one with `flctl "
+               "admin-certificate`)";
     case FL_WHO_PLAIN:
-        return "it shows no certificate at this address, which is `insecure`";
+        return "it presents no certificate at this address, which is `insecure`";
     case FL_WHO_VIEWER:
-        return "it may look only (`admin_viewers`)";
+        return "it has read access only (`admin_viewers`)";
     default:
-        return "somebody else was expected";
+        return "a different identity is required";
     }
 }
 
@@ -93,11 +93,11 @@ enum fl_grpc_status fl_call_check_peer(const struct fl_call *call,
     if ((conn->who & (FL_WHO_UNAUTHENTICATED | FL_WHO_LAPSED)) != 0) {
         (void)snprintf(text, size, "%s: %s", method->path,
                        (conn->who & FL_WHO_LAPSED) != 0
-                           ? "the certificate is over, only renewing it is left to it"
-                           : "a certificate of this federation is needed for that");
+                           ? "certificate expired: only renewing it is allowed"
+                           : "a certificate of this federation is required");
         return FL_GRPC_UNAUTHENTICATED;
     }
-    (void)snprintf(text, size, "%s: not for this peer: %s", method->path, shown_by(conn->who));
+    (void)snprintf(text, size, "%s: permission denied: %s", method->path, denial_reason(conn->who));
     return FL_GRPC_PERMISSION_DENIED;
 }
 

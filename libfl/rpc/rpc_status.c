@@ -43,7 +43,7 @@ const char *fl_grpc_status_name(enum fl_grpc_status status)
     return "UNKNOWN";
 }
 
-/* One table for both directions; the first row of a status is the way back. */
+/* One table for both directions; the first row of a status is used for the reverse mapping. */
 static const struct {
     int code;
     enum fl_grpc_status status;

@@ -2,11 +2,10 @@
 #define FL_RPC_SEGQ_H
 
 /*
- * A queue of byte runs that lie in counted blobs: how messages wait for the socket
- * without being copied. Used per call, and by the transport for what goes out next.
+ * A queue of byte runs in reference-counted blobs: messages wait for the socket without being
+ * copied. Used per call, and by the transport for its next output.
  *
- * Ownership: each run holds one reference to its blob, given back when the run has been
- * dropped.
+ * Ownership: each run holds one reference to its blob, released when the run has been dropped.
  */
 
 #include <stddef.h>
@@ -18,7 +17,7 @@ struct fl_seg {
     const uint8_t *data;
     size_t len;
     struct fl_blob *blob;
-    uint32_t tag; /* of the transport: which stream the bytes belong to */
+    uint32_t tag; /* set by the transport: the stream of the bytes */
 };
 
 /* All zero is an empty queue. */
@@ -31,24 +30,24 @@ struct fl_segq {
 };
 
 void fl_segq_done(struct fl_segq *q);
-/* Make room for `n` more runs, so that as many pushes cannot fail. FL_ENOMEM. */
+/* Reserves room for `n` more runs, so that as many pushes cannot fail. FL_ENOMEM. */
 FL_MUST_CHECK int fl_segq_reserve(struct fl_segq *q, size_t n);
 /*
- * Append a run; room must have been reserved. Keeps a reference to `blob`. Bytes that
- * continue the last run of the same blob and tag are joined to it.
+ * Appends a run; room must have been reserved. Keeps a reference to `blob`. Bytes that continue the
+ * last run of the same blob and tag are joined to it.
  */
 void fl_segq_push(struct fl_segq *q, const uint8_t *data, size_t len, struct fl_blob *blob,
                   uint32_t tag);
 /* The i-th run from the front (i < n). */
 const struct fl_seg *fl_segq_at(const struct fl_segq *q, size_t i);
-/* Drop up to `max` bytes of the first run; returns how many and their tag. */
+/* Drops up to `max` bytes of the first run; returns how many and their tag. */
 size_t fl_segq_drop_front(struct fl_segq *q, size_t max, uint32_t *ret_tag);
 /*
- * Move the first `n` bytes (n <= from->bytes) to the end of `to` under `tag`. FL_ENOMEM:
- * nothing was moved.
+ * Moves the first `n` bytes (n <= from->bytes) to the end of `to` under `tag`. FL_ENOMEM: nothing
+ * was moved.
  */
 FL_MUST_CHECK int fl_segq_move(struct fl_segq *to, struct fl_segq *from, size_t n, uint32_t tag);
-/* Forget all runs and give the ring's memory back. */
+/* Drops all runs and frees the ring's memory. */
 void fl_segq_clear(struct fl_segq *q);
 
 #endif

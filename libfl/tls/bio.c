@@ -5,10 +5,10 @@
 
 #include "libfl/tls/tls_impl.h"
 
-/* What handshakes make: flights of a few KiB. */
+/* Size of handshake output: flights of a few KiB. */
 #define FIRST_BYTES ((size_t)4 * 1024)
 
-static int on_read(BIO *bio, char *data, size_t len, size_t *ret)
+static int bio_on_read(BIO *bio, char *data, size_t len, size_t *ret)
 {
     struct fl__tls_stream *s = BIO_get_data(bio);
     size_t n = len < s->in_len ? len : s->in_len;
@@ -25,8 +25,11 @@ static int on_read(BIO *bio, char *data, size_t len, size_t *ret)
     return 1;
 }
 
-/* Slow links have small batches, in as much memory as these need; large ones hand theirs on. */
-static bool make_room(struct fl_tls *tls, struct fl__tls_out *out, size_t len)
+/*
+ * Slow links have small batches and allocate only what these need; large buffers are passed on as
+ * the spare.
+ */
+static bool out_make_room(struct fl_tls *tls, struct fl__tls_out *out, size_t len)
 {
     size_t need = out->len + len;
     size_t cap = out->cap;
@@ -61,14 +64,14 @@ static bool make_room(struct fl_tls *tls, struct fl__tls_out *out, size_t len)
 bool fl__tls_out_reserve(struct fl__tls_stream *s, size_t plain)
 {
     FL_REQUIRE(!s->out_busy);
-    return make_room(s->tls, &s->out, FL__TLS_WIRE_BYTES(plain));
+    return out_make_room(s->tls, &s->out, FL__TLS_WIRE_BYTES(plain));
 }
 
 bool fl__tls_out_add(struct fl__tls_stream *s, const void *data, size_t len)
 {
     struct fl__tls_out *out = s->out_busy ? &s->later : &s->out;
 
-    if (!make_room(s->tls, out, len)) {
+    if (!out_make_room(s->tls, out, len)) {
         s->no_memory = true;
         return false;
     }
@@ -109,7 +112,7 @@ BIO_METHOD *fl__tls_bio_method(void)
 {
     BIO_METHOD *made = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "fl stream");
 
-    if (made == NULL || BIO_meth_set_read_ex(made, on_read) != 1 ||
+    if (made == NULL || BIO_meth_set_read_ex(made, bio_on_read) != 1 ||
         BIO_meth_set_write_ex(made, on_write) != 1 || BIO_meth_set_ctrl(made, on_ctrl) != 1)
     {
         BIO_meth_free(made);

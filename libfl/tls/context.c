@@ -1,3 +1,7 @@
+/*
+ * OpenSSL's context of one side: protocol, ciphers, certificate and trust, and their renewal. Runs
+ * on one loop. Handshakes and streams are in handshakes.c and tls_stream.c.
+ */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +13,15 @@
 #include "libfl/pki/native.h"
 #include "libfl/tls/tls_impl.h"
 
-/* The first: half the time of 256 bits, and no weaker in any way that is known to matter. The last
-   for processors without AES, whose clients put it first by SSL_OP_PRIORITIZE_CHACHA. */
+/*
+ * The first takes half the time of the 256-bit cipher and has no known relevant weakness. The last
+ * is for processors without AES, whose clients prefer it by SSL_OP_PRIORITIZE_CHACHA.
+ */
 #define CIPHERS "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 #define GROUPS  "X25519:P-256:P-384"
-/* Certificates that a peer may send: as many as a chain may have, of the size that they have. */
+/* Bytes of certificates that a peer may send: the largest chain. */
 #define CERTIFICATES_BYTES (64 * 1024)
-/* 2^24.5 full records wear a key of AES-GCM out (RFC 8446, section 5.5); this is 128 GB. */
+/* 2^24.5 full records exhaust a key of AES-GCM (RFC 8446, section 5.5); this is 128 GB. */
 #define REKEY_RECORDS (UINT32_C(1) << 23)
 
 static int fail_ssl(struct fl_err *err, int code, const char *what, const char *origin)
@@ -26,8 +32,10 @@ static int fail_ssl(struct fl_err *err, int code, const char *what, const char *
                       why != NULL ? why : "out of memory");
 }
 
-/* A server takes the first of its own ciphers that the client has, so the client's order counts
-   only where that begins with ChaCha. */
+/*
+ * A server takes the first of its own ciphers that the client offers, so the client's order counts
+ * only when it begins with ChaCha.
+ */
 static bool set_protocol(SSL_CTX *ctx, bool server)
 {
     static const unsigned char h2[] = {2, 'h', '2'};
@@ -60,7 +68,7 @@ static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len,
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* Without ALPN the function above is not asked. */
+/* Without ALPN in the ClientHello the ALPN callback above is not called. */
 static int on_client_hello(SSL *ssl, int *alert, void *arg)
 {
     const unsigned char *data;
@@ -77,8 +85,8 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg)
     return SSL_CLIENT_HELLO_ERROR;
 }
 
-static void on_message(int sent, int version, int type, const void *data, size_t len, SSL *ssl,
-                       void *arg)
+static void on_tls_message(int sent, int version, int type, const void *data, size_t len, SSL *ssl,
+                           void *arg)
 {
     struct fl__tls_stream *s = fl__tls_of_ssl(ssl);
 
@@ -86,13 +94,13 @@ static void on_message(int sent, int version, int type, const void *data, size_t
     (void)data;
     (void)len;
     (void)arg;
-    if (sent == 0 && type == SSL3_RT_HANDSHAKE && s->stands) {
+    if (sent == 0 && type == SSL3_RT_HANDSHAKE && s->established) {
         s->messages++;
     }
 }
 
-static int show(SSL_CTX *ctx, const struct fl_chain *chain, const struct fl_key *key,
-                struct fl_err *err)
+static int use_certificate(SSL_CTX *ctx, const struct fl_chain *chain, const struct fl_key *key,
+                           struct fl_err *err)
 {
     size_t i;
 
@@ -100,15 +108,15 @@ static int show(SSL_CTX *ctx, const struct fl_chain *chain, const struct fl_key 
         return FL_OK;
     }
     if (SSL_CTX_use_certificate(ctx, fl_chain_native(chain, 0)) != 1) {
-        return fail_ssl(err, FL_ECONF, "this certificate cannot be used", fl_chain_origin(chain));
+        return fail_ssl(err, FL_ECONF, "certificate unusable", fl_chain_origin(chain));
     }
     for (i = 1; i < fl_chain_len(chain); i++) {
         if (SSL_CTX_add1_chain_cert(ctx, fl_chain_native(chain, i)) != 1) {
-            return fail_ssl(err, FL_ECONF, "its chain cannot be used", fl_chain_origin(chain));
+            return fail_ssl(err, FL_ECONF, "certificate chain unusable", fl_chain_origin(chain));
         }
     }
     if (SSL_CTX_use_PrivateKey(ctx, fl_key_native(key)) != 1) {
-        return fail_ssl(err, FL_ECONF, "this key cannot be used", fl_key_origin(key));
+        return fail_ssl(err, FL_ECONF, "private key unusable", fl_key_origin(key));
     }
     return FL_OK;
 }
@@ -125,13 +133,13 @@ int fl__tls_context(struct fl_tls *tls, const struct fl_chain *chain, const stru
         rv = fail_ssl(err, FL_ENOMEM, "TLS", "");
         goto fail;
     }
-    rv = show(ctx, chain, key, err);
+    rv = use_certificate(ctx, chain, key, err);
     if (rv != FL_OK) {
         goto fail;
     }
     SSL_CTX_set_verify(ctx, tls->server && !tls->ask ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_cert_verify_callback(ctx, fl__tls_on_verify, tls);
-    SSL_CTX_set_msg_callback(ctx, on_message);
+    SSL_CTX_set_msg_callback(ctx, on_tls_message);
     if (tls->server) {
         SSL_CTX_set_alpn_select_cb(ctx, on_alpn, NULL);
         SSL_CTX_set_client_hello_cb(ctx, on_client_hello, NULL);
@@ -148,7 +156,8 @@ fail:
     return rv;
 }
 
-static void take(struct fl_tls *tls, struct fl_chain *chain, struct fl_trust *trust, SSL_CTX *ctx)
+static void replace_context(struct fl_tls *tls, struct fl_chain *chain, struct fl_trust *trust,
+                            SSL_CTX *ctx)
 {
     fl_chain_unref(tls->chain);
     fl_trust_unref(tls->trust);
@@ -211,7 +220,7 @@ int fl_tls_create(const struct fl_tls_setup *setup, struct fl_tls **ret, struct 
         fl_tls_unref(tls);
         return rv;
     }
-    take(tls, setup->chain, setup->trust, ctx);
+    replace_context(tls, setup->chain, setup->trust, ctx);
     *ret = tls;
     return FL_OK;
 }
@@ -228,8 +237,8 @@ int fl_tls_renew(struct fl_tls *tls, struct fl_chain *chain, struct fl_key *key,
     if (rv != FL_OK) {
         return rv;
     }
-    take(tls, chain, trust, ctx);
-    fl__tls_forget_session(tls); /* It was made with the old certificate. */
+    replace_context(tls, chain, trust, ctx);
+    fl__tls_forget_session(tls); /* The session was made with the old certificate. */
     return FL_OK;
 }
 
@@ -239,7 +248,7 @@ void fl_tls_unref(struct fl_tls *tls)
         return;
     }
     fl__tls_forget_session(tls);
-    take(tls, NULL, NULL, NULL);
+    replace_context(tls, NULL, NULL, NULL);
     BIO_meth_free(tls->bio_method);
     OPENSSL_cleanse(tls->ticket_keys, sizeof(tls->ticket_keys));
     free(tls->spare);
@@ -262,7 +271,8 @@ int fl_tls_host(const char *address, char *ret, size_t size, struct fl_err *err)
         return rv;
     }
     if (parsed.kind == FL_ADDRESS_ANY) {
-        return fl_err_set(err, FL_EINVAL, "address '%s': \"*\" is no server's name", address);
+        return fl_err_set(err, FL_EINVAL, "address '%s': \"*\" is not the name of a server",
+                          address);
     }
     if (fl_str_copy(ret, size, parsed.kind == FL_ADDRESS_UNIX ? "localhost" : parsed.host) != FL_OK)
     {

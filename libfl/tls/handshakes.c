@@ -5,22 +5,22 @@
 #include "libfl/tls/tls_impl.h"
 
 /*
- * Steps of handshakes in a turn of the loop: 1 to 4 ms of it. A step is made in `on_wake` of the
- * stream below, which comes in the next turn of the loop, and only those that have their turn are
- * woken; so nothing here needs to know when a turn begins.
+ * Handshake steps in a turn of the loop: 1 to 4 ms of it. A step is done in `on_wake` of the stream
+ * below, which runs in the next turn of the loop, and only streams that have their turn are woken;
+ * so nothing here needs to know when a turn begins.
  */
-#define TURNS 4
+#define STEPS_PER_TURN 4
 
 static void give_turns(struct fl_tls *tls)
 {
     struct fl__tls_stream *s;
 
-    while (tls->n_turns < TURNS &&
+    while (tls->n_active < STEPS_PER_TURN &&
            (s = FL_LIST_FIRST(&tls->waiting, struct fl__tls_stream, queued)) != NULL)
     {
         fl_list_remove(&s->queued);
         s->has_turn = true;
-        tls->n_turns++;
+        tls->n_active++;
         fl_stream_wake(s->below);
     }
 }
@@ -34,7 +34,7 @@ void fl__tls_handshakes_soon(struct fl__tls_stream *s)
     }
     fl_list_append(&tls->waiting, &s->queued);
     give_turns(tls);
-    fl__tls_set_pause(s); /* Who waits sends no more than was read already. */
+    fl__tls_set_pause(s); /* A waiting peer is paused: it sends no more than was read already. */
 }
 
 void fl__tls_handshakes_leave(struct fl__tls_stream *s)
@@ -44,12 +44,15 @@ void fl__tls_handshakes_leave(struct fl__tls_stream *s)
     fl_list_remove(&s->queued);
     if (s->has_turn) {
         s->has_turn = false;
-        tls->n_turns--;
+        tls->n_active--;
         give_turns(tls);
     }
 }
 
-/* In OpenSSL, on the first step only: who connects and says nothing costs little. */
+/*
+ * The SSL object is made on the first step only: a peer that connects and sends nothing costs
+ * little.
+ */
 static bool make_ssl(struct fl__tls_stream *s)
 {
     struct fl_tls *tls = s->tls;
@@ -86,8 +89,8 @@ static bool speaks_h2(const struct fl__tls_stream *s)
 }
 
 /*
- * A server knows who its peer is and has sent the ticket: the rest would be half of what an idle
- * client costs. Sessions of a server are in no cache, so nobody else has this one.
+ * A server has the peer's identity and has sent the ticket: the certificates would be half of the
+ * memory of an idle client. Sessions of a server are in no cache, so this is the only reference.
  */
 static void drop_certificates(struct fl__tls_stream *s)
 {
@@ -101,7 +104,7 @@ static void drop_certificates(struct fl__tls_stream *s)
     s->shown = NULL;
 }
 
-static void done(struct fl__tls_stream *s)
+static void handshake_done(struct fl__tls_stream *s)
 {
     if (SSL_session_reused(s->ssl) == 1) {
         s->identity = s->resumed != NULL ? *s->resumed : (struct fl_identity){0};
@@ -113,7 +116,8 @@ static void done(struct fl__tls_stream *s)
     }
     if (!speaks_h2(s)) {
         fl__tls_fail(s, FL_EPROTO,
-                     "it speaks TLS, but not HTTP/2 (\"h2\" in ALPN): is this another service?");
+                     "it speaks TLS, but not HTTP/2 (\"h2\" in ALPN); check that the address is "
+                     "that of fl-serverd");
         return;
     }
     fl__tls_opened(s);
@@ -124,18 +128,18 @@ void fl__tls_handshakes(struct fl__tls_stream *s)
     const char *why = NULL;
     int rv;
 
-    fl__tls_handshakes_leave(s); /* The next one's turn is in the next turn of the loop. */
+    fl__tls_handshakes_leave(s); /* The next stream has its turn in the next turn of the loop. */
     fl__tls_set_pause(s);
-    if (s->sm.state != FL__TLS_SHAKING) {
+    if (s->sm.state != FL__TLS_HANDSHAKING) {
         return;
     }
-    if (!s->judged && s->in_len > 0) {
-        s->judged = true;
+    if (!s->checked_tls && s->in_len > 0) {
+        s->checked_tls = true;
         why = fl__tls_not_tls(s);
     }
     if (why != NULL) {
-        s->refusal_reason = "no TLS"; /* of a notice, if one is due */
-        /* One that speaks without TLS does so until somebody changes a configuration. */
+        s->refusal_reason = "no TLS"; /* reason of a notice, if one is due */
+        /* A peer without TLS stays so until its configuration changes: a permanent error. */
         fl__tls_fail(s, fl__tls_is_plain_server(s) ? FL_EPERM : FL_EPROTO, why);
         return;
     }
@@ -146,7 +150,7 @@ void fl__tls_handshakes(struct fl__tls_stream *s)
     }
     rv = SSL_do_handshake(s->ssl);
     if (rv == 1) {
-        done(s);
+        handshake_done(s);
     } else if (SSL_get_error(s->ssl, rv) != SSL_ERROR_WANT_READ) {
         fl__tls_fail_ssl(s);
     }

@@ -9,23 +9,26 @@
 #include "libfl/tls/tls_impl.h"
 
 /*
- * Sessions that are resumed. A server keeps nothing: its ticket holds what the session needs and
- * the chain that the client has shown, under a key that only this server has and that changes. A
- * client keeps the newest ticket and uses it once. On both sides the peer's chain is verified again
- * before the session is used; if it is not believed any more, a full handshake says why.
+ * Session resumption, on the loop of the streams. A server stores no sessions: its ticket contains
+ * the session and the chain that the client has presented, encrypted with a key that only this
+ * server has and that rotates. A client keeps the newest ticket and uses it once. On both sides the
+ * peer's chain is verified again before the session is used; if it is no longer trusted, a full
+ * handshake reports the reason.
  *
- * A ticket that is used proves that its holder has the secret of that session, so the chain in it
- * is that of the peer. One that was decrypted and then not used proves nothing: `resumed` counts
- * only when SSL_session_reused() says so.
+ * A used ticket proves that its holder has the secret of that session, so the chain in it is that
+ * of the peer. A ticket that was decrypted and then not used proves nothing: `resumed` counts only
+ * when SSL_session_reused() is true.
  */
 
-/* A key makes tickets for so long, and is taken for as long again. A client that comes back later
-   than that makes a full handshake, which costs a millisecond. */
+/*
+ * A key makes tickets for this time, and decrypts them for the same time again. A client that
+ * reconnects later makes a full handshake, which costs a millisecond.
+ */
 #define KEY_S ((int64_t)12 * 3600)
-/* Chains that are longer are not put into tickets, which go through the network each time. */
+/* Longer chains are not put into tickets, which are sent with each handshake. */
 #define CHAIN_BYTES 8192
 
-/* The first byte of what we put into a ticket. */
+/* The first byte of our data in a ticket. */
 enum { NO_CHAIN = 0, WITH_CHAIN = 1 };
 
 /* --- keys --- */
@@ -48,7 +51,7 @@ static int new_key(struct fl_tls *tls, int64_t now)
 
 static bool in_span(const struct fl__tls_ticket_key *key, int64_t now, int64_t span)
 {
-    /* A clock that was set back makes a key old too. */
+    /* A clock that was set back expires a key too. */
     return key->born != INT64_MIN && now >= key->born && now - key->born < span;
 }
 
@@ -78,7 +81,7 @@ static bool init_mac(EVP_MAC_CTX *mac, const struct fl__tls_ticket_key *key)
     return EVP_MAC_init(mac, key->mac, sizeof(key->mac), params) == 1;
 }
 
-/* SSL_CTX_set_tlsext_ticket_key_evp_cb(3): 1 goes on, 0 no ticket, -1 fails. */
+/* SSL_CTX_set_tlsext_ticket_key_evp_cb(3): 1 continues, 0 no ticket, -1 fails. */
 static int on_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
                          EVP_MAC_CTX *mac, int seal)
 {
@@ -106,7 +109,7 @@ static int on_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_C
                : -1;
 }
 
-/* --- what a server puts into a ticket --- */
+/* --- a server's data in a ticket --- */
 
 static int add_chain(struct fl_buf *buf, const struct fl_chain *chain)
 {
@@ -131,8 +134,10 @@ static int add_chain(struct fl_buf *buf, const struct fl_chain *chain)
     return rv;
 }
 
-/* Without it the ticket is of no use, which only costs a handshake. That of a resumed session has
-   what the session had. */
+/*
+ * Without the data the ticket is useless, which only costs a handshake. The ticket of a resumed
+ * session has the data of the session.
+ */
 static int on_seal(SSL *ssl, void *arg)
 {
     struct fl__tls_stream *s = fl__tls_of_ssl(ssl);
@@ -147,7 +152,7 @@ static int on_seal(SSL *ssl, void *arg)
     return 1;
 }
 
-/* We made it and nobody else could: so this only fails for want of memory. */
+/* The ticket was encrypted by us: this fails only when out of memory. */
 static struct fl_chain *read_chain(const uint8_t *data, size_t len, const char *peer)
 {
     struct fl_der certs[FL_CHAIN_MAX];
@@ -167,8 +172,8 @@ static struct fl_chain *read_chain(const uint8_t *data, size_t len, const char *
     return n > 0 && fl_chain_from_der(certs, n, peer, &chain, NULL) == FL_OK ? chain : NULL;
 }
 
-/* Is the peer of a session believed now? Then `resumed` is who it is. */
-static bool recognise(struct fl__tls_stream *s, const struct fl_chain *chain)
+/* True when the peer of a session is trusted now; then `resumed` is its identity. */
+static bool ticket_verify_peer(struct fl__tls_stream *s, const struct fl_chain *chain)
 {
     struct fl_identity identity = {0};
     struct fl_refusal refusal;
@@ -201,16 +206,16 @@ static bool recognise_ticket(struct fl__tls_stream *s, SSL_SESSION *session)
     }
     bytes = data;
     if (bytes[0] == NO_CHAIN) {
-        return recognise(s, NULL);
+        return ticket_verify_peer(s, NULL);
     }
     chain = read_chain(bytes + 1, len - 1, fl_stream_peer(s->below));
-    known = chain != NULL && recognise(s, chain);
+    known = chain != NULL && ticket_verify_peer(s, chain);
     fl_chain_unref(chain);
     return known;
 }
 
-static SSL_TICKET_RETURN on_open(SSL *ssl, SSL_SESSION *session, const unsigned char *name,
-                                 size_t name_len, SSL_TICKET_STATUS status, void *arg)
+static SSL_TICKET_RETURN on_ticket_open(SSL *ssl, SSL_SESSION *session, const unsigned char *name,
+                                        size_t name_len, SSL_TICKET_STATUS status, void *arg)
 {
     (void)name;
     (void)name_len;
@@ -229,12 +234,12 @@ void fl__tls_tickets_server(struct fl_tls *tls, SSL_CTX *ctx)
 
     (void)tls;
     (void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-    /* Without one OpenSSL resumes no session that had a certificate. */
+    /* Without a context OpenSSL resumes no session that had a certificate. */
     (void)SSL_CTX_set_session_id_context(ctx, context, sizeof(context) - 1);
     (void)SSL_CTX_set_num_tickets(ctx, 1);
     (void)SSL_CTX_set_timeout(ctx, (long)KEY_S);
     (void)SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, on_ticket_key);
-    (void)SSL_CTX_set_session_ticket_cb(ctx, on_seal, on_open, NULL);
+    (void)SSL_CTX_set_session_ticket_cb(ctx, on_seal, on_ticket_open, NULL);
 }
 
 /* --- a client's session --- */
@@ -252,7 +257,7 @@ static int on_session(SSL *ssl, SSL_SESSION *session)
     struct fl__tls_stream *s = fl__tls_of_ssl(ssl);
     struct fl_tls *tls = s->tls;
 
-    /* Not one of credentials that were replaced meanwhile. */
+    /* Sessions of credentials that were replaced meanwhile are not kept. */
     if (s->shown == NULL || tls->has_pin || SSL_get_SSL_CTX(ssl) != tls->ctx) {
         return 0;
     }
@@ -275,8 +280,9 @@ void fl__tls_resume(struct fl__tls_stream *s)
     if (tls->session == NULL) {
         return;
     }
-    if (recognise(s, tls->session_chain) && SSL_set_session(s->ssl, tls->session) == 1) {
+    if (ticket_verify_peer(s, tls->session_chain) && SSL_set_session(s->ssl, tls->session) == 1) {
         s->shown = fl_chain_ref(tls->session_chain);
     }
-    fl__tls_forget_session(tls); /* A ticket is used once, so that nobody can link connections. */
+    fl__tls_forget_session(
+        tls); /* A ticket is used once, so that connections cannot be linked by an observer. */
 }

@@ -1,3 +1,8 @@
+/*
+ * The TLS filter as an fl_stream: decrypts received bytes, encrypts the user's output in batches,
+ * pauses, flushes and closes. Runs on one loop. Schedules no handshakes (handshakes.c) and verifies
+ * no certificates (tls_verify.c).
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,30 +12,30 @@
 #include "libfl/base/str.h"
 #include "libfl/tls/tls_impl.h"
 
-/* How long an alert and the peer's end may take before we just close. */
+/* How long an alert and the peer's end may take before the connection is closed without them. */
 #define LAST_WORDS_MS 1000
-/* As many runs as a batch of small frames needs. */
+/* A batch of small frames needs this many runs. */
 #define RUNS 64
-/* Changes of keys and tickets that a peer may send: for good reasons it is one in 400 GB. */
+/* Key updates and tickets that a peer may send: a legitimate peer sends one in 400 GB. */
 #define MESSAGES_MAX 1000
 
 /* clang-format off */
 static const struct fl_sm_state states[] = {
-    [FL__TLS_FRESH]      = {"fresh",      FL_SM_TO(FL__TLS_CONNECTING) | FL_SM_TO(FL__TLS_SHAKING) | FL_SM_TO(FL__TLS_CLOSING)},
-    [FL__TLS_CONNECTING] = {"connecting", FL_SM_TO(FL__TLS_SHAKING) | FL_SM_TO(FL__TLS_CLOSING)},
-    [FL__TLS_SHAKING]    = {"shaking",    FL_SM_TO(FL__TLS_OPEN) | FL_SM_TO(FL__TLS_CLOSING)},
+    [FL__TLS_FRESH]      = {"fresh",      FL_SM_TO(FL__TLS_CONNECTING) | FL_SM_TO(FL__TLS_HANDSHAKING) | FL_SM_TO(FL__TLS_CLOSING)},
+    [FL__TLS_CONNECTING] = {"connecting", FL_SM_TO(FL__TLS_HANDSHAKING) | FL_SM_TO(FL__TLS_CLOSING)},
+    [FL__TLS_HANDSHAKING]    = {"handshaking",    FL_SM_TO(FL__TLS_OPEN) | FL_SM_TO(FL__TLS_CLOSING)},
     [FL__TLS_OPEN]       = {"open",       FL_SM_TO(FL__TLS_FLUSHING) | FL_SM_TO(FL__TLS_CLOSING)},
     [FL__TLS_FLUSHING]   = {"flushing",   FL_SM_TO(FL__TLS_CLOSING)},
     [FL__TLS_CLOSING]    = {"closing",    0},
 };
 /* clang-format on */
 
-static struct fl__tls_stream *of(struct fl_stream *stream)
+static struct fl__tls_stream *tls_stream_of(struct fl_stream *stream)
 {
     return (struct fl__tls_stream *)stream;
 }
 
-static void begin_close(struct fl__tls_stream *s)
+static void tls_begin_close(struct fl__tls_stream *s)
 {
     fl_sm_move(&s->sm, FL__TLS_CLOSING);
     fl__tls_handshakes_leave(s);
@@ -45,11 +50,11 @@ void fl__tls_fail(struct fl__tls_stream *s, int code, const char *text)
     }
     (void)snprintf(line, sizeof(line), "%s: %s", fl_stream_peer(s->below), text);
     s->code = code;
-    s->text = fl_str_dup(line); /* Without memory the text is missing, the code is not. */
+    s->text = fl_str_dup(line); /* Out of memory: the text is missing, the code is kept. */
     if (code == FL_EPERM && s->tls->notice != NULL) {
         s->tls->notice(s->tls->notice_ctx, fl_stream_peer(s->below), s->refusal_reason, text);
     }
-    begin_close(s);
+    tls_begin_close(s);
     if (s->out.len > s->out.sent || s->later.len > 0) {
         fl_stream_close_flushed(s->below, LAST_WORDS_MS);
     } else {
@@ -59,7 +64,7 @@ void fl__tls_fail(struct fl__tls_stream *s, int code, const char *text)
 
 void fl__tls_set_pause(struct fl__tls_stream *s)
 {
-    bool paused = (s->paused && s->stands) || fl_list_is_linked(&s->queued) || s->has_turn;
+    bool paused = (s->paused && s->established) || fl_list_is_linked(&s->queued) || s->has_turn;
 
     if (paused != s->below_paused && s->sm.state < FL__TLS_FLUSHING) {
         s->below_paused = paused;
@@ -67,8 +72,8 @@ void fl__tls_set_pause(struct fl__tls_stream *s)
     }
 }
 
-/* Let the account follow what is held: this may close streams, this one among them. */
-static void charge(struct fl__tls_stream *s)
+/* Updates the account to the bytes held: this may close streams, this one among them. */
+static void charge_held(struct fl__tls_stream *s)
 {
     size_t held = s->out.cap + s->later.cap + s->kept_cap;
     size_t before = s->charged;
@@ -91,7 +96,7 @@ void fl__tls_wake_if_output(struct fl__tls_stream *s)
     }
 }
 
-/* --- in --- */
+/* --- input --- */
 
 void fl__tls_keep(struct fl__tls_stream *s, const uint8_t *data, size_t len)
 {
@@ -103,7 +108,7 @@ void fl__tls_keep(struct fl__tls_stream *s, const uint8_t *data, size_t len)
     }
     kept = realloc(s->kept, old + len);
     if (kept == NULL) {
-        fl__tls_fail(s, FL_ENOMEM, "out of memory for what it sent");
+        fl__tls_fail(s, FL_ENOMEM, "out of memory for the bytes that it sent");
         return;
     }
     (void)memcpy(kept + old, data, len);
@@ -133,15 +138,15 @@ void fl__tls_keep_rest(struct fl__tls_stream *s)
     }
 }
 
-/* The peer has said goodbye: what it still sends is nothing, and ours it does not read. */
+/* The peer has sent close_notify: further input is ignored, and it reads no output. */
 static void peer_ended(struct fl__tls_stream *s)
 {
-    begin_close(s);
+    tls_begin_close(s);
     fl_stream_close(s->below);
 }
 
-/* Deliver what `in` has, until that is used up, or the user has enough. */
-static void feed(struct fl__tls_stream *s)
+/* Delivers `in` until it is used up or the user pauses. */
+static void feed_input(struct fl__tls_stream *s)
 {
     while (s->sm.state == FL__TLS_OPEN && !s->paused) {
         int n;
@@ -149,7 +154,7 @@ static void feed(struct fl__tls_stream *s)
         ERR_clear_error();
         n = SSL_read(s->ssl, s->tls->record, sizeof(s->tls->record));
         if (s->messages > MESSAGES_MAX) {
-            fl__tls_fail(s, FL_ELIMIT, "it changes keys all the time");
+            fl__tls_fail(s, FL_ELIMIT, "too many key updates");
             break;
         }
         if (n > 0) {
@@ -168,15 +173,15 @@ static void feed(struct fl__tls_stream *s)
         }
     }
     fl__tls_keep_rest(s);
-    fl__tls_wake_if_output(s); /* The answer to a change of keys. */
+    fl__tls_wake_if_output(s); /* The reply to a key update. */
 }
 
 static void take_data(struct fl__tls_stream *s, const uint8_t *data, size_t len)
 {
-    s->heard = true;
-    if (s->sm.state == FL__TLS_SHAKING) {
+    s->received = true;
+    if (s->sm.state == FL__TLS_HANDSHAKING) {
         fl__tls_keep(s, data, len);
-        if (s->sm.state == FL__TLS_SHAKING) {
+        if (s->sm.state == FL__TLS_HANDSHAKING) {
             fl__tls_handshakes_soon(s);
         }
         return;
@@ -190,16 +195,16 @@ static void take_data(struct fl__tls_stream *s, const uint8_t *data, size_t len)
     }
     s->in = data;
     s->in_len = len;
-    feed(s);
+    feed_input(s);
 }
 
 static void below_data(void *ctx, const uint8_t *data, size_t len)
 {
     take_data(ctx, data, len);
-    charge(ctx);
+    charge_held(ctx);
 }
 
-/* --- out --- */
+/* --- output --- */
 
 static int write_record(struct fl__tls_stream *s, const void *data, size_t len)
 {
@@ -210,7 +215,7 @@ static int write_record(struct fl__tls_stream *s, const void *data, size_t len)
             return FL_ENOMEM;
         }
     }
-    /* The BIO takes everything: it is all or an error. */
+    /* The BIO takes everything: a partial write is an error. */
     if (SSL_write(s->ssl, data, (int)len) != (int)len) {
         fl__tls_fail_ssl(s);
         return s->code;
@@ -219,8 +224,10 @@ static int write_record(struct fl__tls_stream *s, const void *data, size_t len)
     return FL_OK;
 }
 
-/* How much of these to encrypt at a time: less when memory for peers is scarce, never nothing. */
-static size_t batch_of(const struct fl__tls_stream *s, const struct iovec *iov, int n)
+/*
+ * How many of these bytes to encrypt at a time: less when memory for peers is scarce, but never 0.
+ */
+static size_t batch_bytes(const struct fl__tls_stream *s, const struct iovec *iov, int n)
 {
     size_t spare = s->account != NULL ? fl_account_spare(s->account) / 4 : FL__TLS_BATCH;
     size_t most = spare < FL__TLS_BATCH ? spare : FL__TLS_BATCH;
@@ -234,17 +241,17 @@ static size_t batch_of(const struct fl__tls_stream *s, const struct iovec *iov, 
     return plain < most ? plain : most;
 }
 
-/* Small runs share a record, those that fill one go without a copy. */
-static int encrypt(struct fl__tls_stream *s, const struct iovec *iov, int n)
+/* Small runs share a record; runs that fill one are encrypted without a copy. */
+static int encrypt_batch(struct fl__tls_stream *s, const struct iovec *iov, int n)
 {
     uint8_t *record = s->tls->record;
     size_t gathered = 0;
-    size_t left = batch_of(s, iov, n);
+    size_t left = batch_bytes(s, iov, n);
     int rv = FL_OK;
     int i;
 
     if (!fl__tls_out_reserve(s, left)) {
-        fl__tls_fail(s, FL_ENOMEM, "out of memory for what is sent to it");
+        fl__tls_fail(s, FL_ENOMEM, "out of memory for the bytes to send");
         return s->code;
     }
     for (i = 0; i < n; i++) {
@@ -277,12 +284,15 @@ static void say_goodbye(struct fl__tls_stream *s)
 {
     s->said_goodbye = true;
     ERR_clear_error();
-    (void)SSL_shutdown(s->ssl); /* Without memory the stream ends without. */
+    (void)SSL_shutdown(s->ssl); /* Out of memory: the stream ends without a close_notify. */
     ERR_clear_error();
 }
 
-/* The next batch of our user, or our last words behind its own. Returns an error of our user. */
-static int pull(struct fl__tls_stream *s)
+/*
+ * Pulls and encrypts the next batch of our user, then our close_notify. Returns an error of our
+ * user.
+ */
+static int pull_output(struct fl__tls_stream *s)
 {
     struct iovec iov[RUNS];
     int n = s->cbs->output(s->ctx, iov, RUNS);
@@ -291,7 +301,7 @@ static int pull(struct fl__tls_stream *s)
         return n < 0 ? n : FL_OK;
     }
     if (n > 0) {
-        return encrypt(s, iov, n);
+        return encrypt_batch(s, iov, n);
     }
     if (s->sm.state == FL__TLS_FLUSHING && !s->said_goodbye) {
         say_goodbye(s);
@@ -306,9 +316,9 @@ static int below_output(void *ctx, struct iovec *iov, int max)
 
     FL_REQUIRE(max > 0);
     if (s->out.len == 0 && (s->sm.state == FL__TLS_OPEN || s->sm.state == FL__TLS_FLUSHING)) {
-        rv = pull(s);
+        rv = pull_output(s);
     }
-    charge(s);
+    charge_held(s);
     if (rv != FL_OK || s->out.len == 0) {
         return rv;
     }
@@ -332,33 +342,33 @@ static void below_sent(void *ctx, size_t n)
     s->out_busy = false;
     s->out = s->later;
     s->later = (struct fl__tls_out){0};
-    charge(s);
+    charge_held(s);
     if (plain > 0) {
         s->cbs->sent(s->ctx, plain);
     }
 }
 
-/* --- the rest --- */
+/* --- table of stream functions --- */
 
 static void below_open(void *ctx)
 {
     struct fl__tls_stream *s = ctx;
 
-    fl_sm_move(&s->sm, FL__TLS_SHAKING);
+    fl_sm_move(&s->sm, FL__TLS_HANDSHAKING);
     fl__tls_handshakes_soon(s);
 }
 
 void fl__tls_opened(struct fl__tls_stream *s)
 {
     fl_sm_move(&s->sm, FL__TLS_OPEN);
-    s->stands = true;
+    s->established = true;
     fl__tls_set_pause(s);
     if (!s->tls->server) {
         s->cbs->on_open(s->ctx);
     }
-    fl_stream_wake(s->below); /* It has not been asked for output before. */
+    fl_stream_wake(s->below); /* It was not asked for output before. */
     if (s->kept != NULL) {
-        feed(s);
+        feed_input(s);
     }
 }
 
@@ -368,12 +378,12 @@ static void below_wake(void *ctx)
 
     if (s->has_turn) {
         fl__tls_handshakes(s);
-        charge(s);
-        return; /* Its user's turn comes with the wake that is on its way when it is open. */
+        charge_held(s);
+        return; /* The user's on_wake follows with the next wake, once the stream is open. */
     }
     if (s->sm.state == FL__TLS_OPEN && s->kept != NULL) {
-        feed(s);
-        charge(s);
+        feed_input(s);
+        charge_held(s);
     }
     if ((s->sm.state == FL__TLS_OPEN || s->sm.state == FL__TLS_FLUSHING) && s->cbs->on_wake != NULL)
     {
@@ -384,8 +394,8 @@ static void below_wake(void *ctx)
 static void stream_free(struct fl__tls_stream *s)
 {
     fl__tls_handshakes_leave(s);
-    if (s->ssl != NULL && s->stands && s->code == FL_OK) {
-        /* Without it the session of a connection that was cut would not be resumed. */
+    if (s->ssl != NULL && s->established && s->code == FL_OK) {
+        /* Otherwise the session of a connection that was cut would not be resumed. */
         SSL_set_shutdown(s->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     }
     SSL_free(s->ssl);
@@ -413,10 +423,12 @@ static void below_close(void *ctx, int code, const char *text)
     if (s->code != FL_OK) {
         code = s->code;
         text = s->text != NULL ? s->text : fl_strerror(code);
-    } else if (code == FL_OK && s->sm.state == FL__TLS_SHAKING && (s->heard || !s->tls->server)) {
+    } else if (code == FL_OK && s->sm.state == FL__TLS_HANDSHAKING &&
+               (s->received || !s->tls->server)) {
         code = FL_EUNAVAIL;
         (void)snprintf(line, sizeof(line),
-                       "%s: it ended the connection in the TLS handshake: does it speak TLS there?",
+                       "%s: it closed the connection during the TLS handshake; check that it "
+                       "serves TLS at this address",
                        fl_stream_peer(s->below));
         text = line;
     }
@@ -429,23 +441,23 @@ static const struct fl_stream_cbs below_cbs = {below_open,   below_data, below_w
 
 static void tls_start(struct fl_stream *stream, const struct fl_stream_cbs *cbs, void *ctx)
 {
-    struct fl__tls_stream *s = of(stream);
+    struct fl__tls_stream *s = tls_stream_of(stream);
 
     FL_REQUIRE(s->sm.state == FL__TLS_FRESH);
     s->cbs = cbs;
     s->ctx = ctx;
-    fl_sm_move(&s->sm, s->tls->server ? FL__TLS_SHAKING : FL__TLS_CONNECTING);
+    fl_sm_move(&s->sm, s->tls->server ? FL__TLS_HANDSHAKING : FL__TLS_CONNECTING);
     fl_stream_start(s->below, &below_cbs, s);
 }
 
 static void tls_wake(struct fl_stream *stream)
 {
-    fl_stream_wake(of(stream)->below);
+    fl_stream_wake(tls_stream_of(stream)->below);
 }
 
 static void tls_pause(struct fl_stream *stream, bool paused)
 {
-    struct fl__tls_stream *s = of(stream);
+    struct fl__tls_stream *s = tls_stream_of(stream);
 
     s->paused = paused;
     fl__tls_set_pause(s);
@@ -456,11 +468,11 @@ static void tls_pause(struct fl_stream *stream, bool paused)
 
 static void tls_close(struct fl_stream *stream)
 {
-    struct fl__tls_stream *s = of(stream);
+    struct fl__tls_stream *s = tls_stream_of(stream);
     bool fresh = s->sm.state == FL__TLS_FRESH;
 
     if (s->sm.state != FL__TLS_CLOSING) {
-        begin_close(s);
+        tls_begin_close(s);
     }
     fl_stream_close(s->below);
     if (fresh) {
@@ -470,15 +482,16 @@ static void tls_close(struct fl_stream *stream)
 
 static void tls_close_flushed(struct fl_stream *stream, uint32_t timeout_ms)
 {
-    struct fl__tls_stream *s = of(stream);
+    struct fl__tls_stream *s = tls_stream_of(stream);
 
     if (s->sm.state == FL__TLS_OPEN) {
         fl_sm_move(&s->sm, FL__TLS_FLUSHING);
         fl_stream_close_flushed(s->below, timeout_ms);
-    } else if (s->sm.state == FL__TLS_SHAKING) {
-        begin_close(s); /* Nothing of our user is on its way; what the handshake has said may be. */
+    } else if (s->sm.state == FL__TLS_HANDSHAKING) {
+        tls_begin_close(
+            s); /* No output of our user is being sent; output of the handshake may be. */
         fl_stream_close_flushed(s->below, timeout_ms);
-    } else if (s->sm.state < FL__TLS_SHAKING) {
+    } else if (s->sm.state < FL__TLS_HANDSHAKING) {
         tls_close(stream);
     }
 }
@@ -492,12 +505,12 @@ static const struct fl_identity *tls_identity(const struct fl_stream *stream)
 {
     const struct fl__tls_stream *s = (const struct fl__tls_stream *)stream;
 
-    return s->stands ? &s->identity : NULL;
+    return s->established ? &s->identity : NULL;
 }
 
 static void tls_charge(struct fl_stream *stream, struct fl_account *account)
 {
-    struct fl__tls_stream *s = of(stream);
+    struct fl__tls_stream *s = tls_stream_of(stream);
 
     FL_REQUIRE(s->sm.state == FL__TLS_FRESH);
     s->account = account;

@@ -1,3 +1,8 @@
+/*
+ * Error messages of TLS: recognises peers that speak no TLS, and turns alerts and errors of OpenSSL
+ * into one line with the remedy. Runs on the loop of the stream. Texts about untrusted certificates
+ * are in libfl/pki.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -5,15 +10,17 @@
 
 #include "libfl/tls/tls_impl.h"
 
-static bool begins(const struct fl__tls_stream *s, const char *with)
+static bool tls_begins_with(const struct fl__tls_stream *s, const char *with)
 {
     size_t n = strlen(with);
 
     return s->in_len >= n && memcmp(s->in, with, n) == 0;
 }
 
-/* RFC 8446, section 5.1: type, then a version of which the first byte never changed. A client
-   begins with a handshake, a server may begin with an alert. */
+/*
+ * RFC 8446, section 5.1: type, then a version whose first byte never changed. A client begins with
+ * a handshake record, a server may begin with an alert.
+ */
 static bool may_be_tls(const struct fl__tls_stream *s)
 {
     uint8_t type = s->in[0];
@@ -26,14 +33,15 @@ static bool may_be_tls(const struct fl__tls_stream *s)
 
 static const char *of_client(const struct fl__tls_stream *s)
 {
-    if (begins(s, "PRI * HTTP/2")) {
-        return "it speaks HTTP/2 without TLS, and this address is for TLS: join that client "
-               "(fl-clientd --join) or give it `tls`, or serve it on an address that is `insecure`";
+    if (tls_begins_with(s, "PRI * HTTP/2")) {
+        return "it speaks HTTP/2 without TLS, and this address requires TLS; join that client "
+               "(fl-clientd --join) or set `tls` there, or let it use an address that is "
+               "`insecure`";
     }
-    if (begins(s, "GET ") || begins(s, "POST ") || begins(s, "HEAD ")) {
-        return "it speaks HTTP/1 without TLS, and this address is for gRPC over TLS";
+    if (tls_begins_with(s, "GET ") || tls_begins_with(s, "POST ") || tls_begins_with(s, "HEAD ")) {
+        return "it speaks HTTP/1 without TLS, and this address serves gRPC over TLS";
     }
-    return "it speaks no TLS, and this address is for TLS";
+    return "it speaks no TLS, and this address requires TLS";
 }
 
 bool fl__tls_is_plain_server(const struct fl__tls_stream *s)
@@ -46,15 +54,15 @@ bool fl__tls_is_plain_server(const struct fl__tls_stream *s)
 static const char *of_server(const struct fl__tls_stream *s)
 {
     if (fl__tls_is_plain_server(s)) {
-        return "it speaks HTTP/2 without TLS: this address of the server is `insecure`, connect to "
+        return "it speaks HTTP/2 without TLS: this address of the server is `insecure`; connect to "
                "one with TLS, or set `insecure` here too";
     }
-    return "it speaks no TLS: is another service at this address?";
+    return "it speaks no TLS; check whether another service uses this address";
 }
 
 const char *fl__tls_not_tls(struct fl__tls_stream *s)
 {
-    /* A fatal alert, protocol_version: TLS on the other side says what that means. */
+    /* A fatal alert, protocol_version: a TLS implementation reports it as an error. */
     static const uint8_t alert[] = {SSL3_RT_ALERT,          3, 3, 0, 2, SSL3_AL_FATAL,
                                     SSL_AD_PROTOCOL_VERSION};
 
@@ -65,51 +73,49 @@ const char *fl__tls_not_tls(struct fl__tls_stream *s)
         return of_server(s);
     }
     if (!fl__tls_out_add(s, alert, sizeof(alert))) {
-        return "out of memory to tell it that it speaks no TLS";
+        return "out of memory for the alert to a peer without TLS";
     }
     return of_client(s);
 }
 
-/* Alerts about certificates (RFC 8446, section 6.2) as they look to whom the peer refuses. */
+/* Alerts about certificates (RFC 8446, section 6.2), described for the side that receives them. */
 static const struct {
     int alert;
-    const char *server; /* what a server does who sends it, of our certificate */
+    const char *server; /* text for our certificate, when a server has sent the alert */
     const char *client;
 } refusals[] = {
     {SSL_AD_BAD_CERTIFICATE,
-     "it refuses our certificate as bad (its log says why; compare the clocks of both hosts)",
-     "it refuses our certificate as bad: this server is not the one it asked for, or the clocks "
-     "differ (its log says which)"},
+     "it rejects our certificate as bad (its log has the reason; compare the clocks of both hosts)",
+     "it rejects our certificate as bad: this server is not the one it expected, or the clocks "
+     "differ (its log has the reason)"},
     {SSL_AD_UNSUPPORTED_CERTIFICATE,
-     "it refuses our certificate for what it is used for: a client's is needed here",
-     "it refuses our certificate for what it is used for: a server's is needed here"},
-    {SSL_AD_CERTIFICATE_REVOKED,
-     "it says that our certificate is revoked: ask for a new invitation",
-     "it says that our certificate is revoked: make a new one"},
+     "it rejects our certificate for its usage: a client's certificate is needed here",
+     "it rejects our certificate for its usage: a server's certificate is needed here"},
+    {SSL_AD_CERTIFICATE_REVOKED, "our certificate is revoked; ask for a new invitation",
+     "our certificate is revoked; issue a new one"},
     {SSL_AD_CERTIFICATE_EXPIRED,
-     "it says that our certificate is over or not valid yet: compare the clocks of both hosts, "
-     "else "
-     "join again",
-     "it says that our certificate is over or not valid yet: compare the clocks of both hosts, "
-     "else "
-     "make a new one"},
-    {SSL_AD_CERTIFICATE_UNKNOWN, "it does not take our certificate (its log says why)",
-     "it does not take our certificate (its log says why)"},
+     "our certificate has expired or is not valid yet; compare the clocks of both hosts, else join "
+     "again",
+     "our certificate has expired or is not valid yet; compare the clocks of both hosts, else "
+     "issue a new one"},
+    {SSL_AD_CERTIFICATE_UNKNOWN, "it rejects our certificate (its log has the reason)",
+     "it rejects our certificate (its log has the reason)"},
     {SSL_AD_UNKNOWN_CA,
-     "it does not know who signed our certificate: it is of another federation, or its root was "
-     "replaced; join this one",
-     "it does not know who signed our certificate: it has joined another federation, or has an old "
-     "root"},
-    {SSL_AD_ACCESS_DENIED, "it knows our certificate and does not let us in",
-     "it knows our certificate and does not want it"},
+     "it does not trust the issuer of our certificate: it is of another federation, or its root "
+     "was replaced; join this one",
+     "it does not trust the issuer of our certificate: it has joined another federation, or has an "
+     "old root"},
+    {SSL_AD_ACCESS_DENIED, "access denied: it knows our certificate and rejects it",
+     "access denied: it knows our certificate and rejects it"},
     {SSL_AD_HANDSHAKE_FAILURE,
-     "it takes none of the names in our certificate, or refuses the handshake (its log says why): "
-     "compare the certificate with `tls.names` of the server",
-     "it takes none of the names in our certificate, or refuses the handshake (its log says why): "
-     "does it look for another federation or server?"},
+     "it accepts none of the names in our certificate, or rejects the handshake (its log has the "
+     "reason); compare the certificate with `tls.names` of the server",
+     "it accepts none of the names in our certificate, or rejects the handshake (its log has the "
+     "reason); check which federation and server it connects to"},
     {SSL_AD_CERTIFICATE_REQUIRED,
-     "it wants a certificate and we have none: join (fl-clientd --join) or set `tls.certificate`",
-     "it wants a certificate and we have none"},
+     "it requires a certificate and we have none; join (fl-clientd --join) or set "
+     "`tls.certificate`",
+     "it requires a certificate and we have none"},
 };
 
 static void fail_alert(struct fl__tls_stream *s, int alert)
@@ -130,34 +136,37 @@ static void fail_alert(struct fl__tls_stream *s, int alert)
         }
     }
     if (alert == SSL_AD_NO_APPLICATION_PROTOCOL) {
-        (void)snprintf(text, sizeof(text),
-                       "it speaks TLS, but not HTTP/2: is this another service?");
+        (void)snprintf(
+            text, sizeof(text),
+            "it speaks TLS, but not HTTP/2; check whether another service uses this address");
     } else if (alert == SSL_AD_PROTOCOL_VERSION) {
-        (void)snprintf(text, sizeof(text), "it speaks no TLS 1.3, and we nothing else");
+        (void)snprintf(text, sizeof(text), "it does not support TLS 1.3, which is required");
     } else {
-        (void)snprintf(text, sizeof(text), "it ended TLS: %s (alert %d)", name, alert);
+        (void)snprintf(text, sizeof(text), "it closed the connection with TLS alert: %s (alert %d)",
+                       name, alert);
     }
     fl__tls_fail(s, FL_EPROTO, text);
 }
 
-static const char *what_of(int reason, bool stands)
+static const char *what_of(int reason, bool established)
 {
     switch (reason) {
     case SSL_R_UNSUPPORTED_PROTOCOL:
     case SSL_R_BAD_PROTOCOL_VERSION_NUMBER:
     case SSL_R_NO_PROTOCOLS_AVAILABLE:
     case SSL_R_VERSION_TOO_LOW:
-        return "it speaks no TLS 1.3, and we nothing else";
+        return "it does not support TLS 1.3, which is required";
     case SSL_R_NO_APPLICATION_PROTOCOL:
-        return "it speaks TLS, but not HTTP/2 (\"h2\" in ALPN): is it another program?";
+        return "it speaks TLS, but not HTTP/2 (\"h2\" in ALPN); check whether it is another "
+               "program";
     case SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC:
     case SSL_R_BAD_RECORD_TYPE:
     case SSL_R_BAD_LENGTH:
     case SSL_R_ENCRYPTED_LENGTH_TOO_LONG:
     case SSL_R_WRONG_VERSION_NUMBER:
-        return "a record of it is damaged, or was changed on the way";
+        return "a record is damaged, or was changed on the way";
     default:
-        return stands ? "it breaks TLS" : "its handshake is not right";
+        return established ? "it violates the TLS protocol" : "its handshake is invalid";
     }
 }
 
@@ -179,8 +188,8 @@ void fl__tls_fail_ssl(struct fl__tls_stream *s)
     } else {
         const char *why = ERR_reason_error_string(error);
 
-        (void)snprintf(text, sizeof(text), "%s (%s)", what_of(reason, s->stands),
-                       why != NULL ? why : "the library says no more");
+        (void)snprintf(text, sizeof(text), "%s (%s)", what_of(reason, s->established),
+                       why != NULL ? why : "no details from the library");
         fl__tls_fail(s, FL_EPROTO, text);
     }
 }

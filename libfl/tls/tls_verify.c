@@ -20,7 +20,7 @@ bool fl__tls_believes(const struct fl_tls *tls, const struct fl_chain *chain,
                            tls->server ? NULL : tls->host, now, ret, ret_refusal, err) == FL_OK;
 }
 
-/* OpenSSL makes the alert of its own code: one of those that lead to the alert that we want. */
+/* OpenSSL derives the alert from its error code: returns a code that leads to the wanted alert. */
 static int code_of_alert(int alert)
 {
     switch (alert) {
@@ -41,8 +41,8 @@ static int code_of_alert(int alert)
     }
 }
 
-static int refuse(struct fl__tls_stream *s, X509_STORE_CTX *store, const struct fl_refusal *refusal,
-                  const struct fl_err *err, int code)
+static int tls_refuse(struct fl__tls_stream *s, X509_STORE_CTX *store,
+                      const struct fl_refusal *refusal, const struct fl_err *err, int code)
 {
     s->refusal = fl_str_dup(fl_err_text(err, code));
     s->refusal_reason = fl_refusal_text(refusal->reason);
@@ -71,5 +71,5 @@ int fl__tls_on_verify(X509_STORE_CTX *store, void *arg)
         return 1;
     }
     fl_chain_unref(chain);
-    return refuse(s, store, &refusal, &err, rv != FL_OK ? rv : err.code);
+    return tls_refuse(s, store, &refusal, &err, rv != FL_OK ? rv : err.code);
 }

@@ -1,4 +1,7 @@
-/* Messages of fl.v1.Admin about certificates, who is not let in, and the audit. */
+/*
+ * Messages of fl.v1.Admin about certificates, revocations and the audit log. Pure functions, any
+ * thread. Certificates stay DER bytes here (libfl/pki parses them).
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +23,8 @@ static int copy_serial(const char *field, const ProtobufCBinaryData *value,
     return rv;
 }
 
-static int copy_key(const char *field, const ProtobufCBinaryData *value,
-                    uint8_t ret[FL_WIRE_KEY_HASH], struct fl_err *err)
+static int deny_copy_key(const char *field, const ProtobufCBinaryData *value,
+                         uint8_t ret[FL_WIRE_KEY_HASH], struct fl_err *err)
 {
     int rv = fl__wire_check_bytes(field, value, FL_WIRE_KEY_HASH, FL_WIRE_KEY_HASH, err);
 
@@ -102,7 +105,7 @@ static int take_certificate(const Fl__V1__CertificateInfo *msg, struct fl_wire_c
         (rv = fl__wire_take_text("CertificateInfo.role", msg->role, &ret->role, err)) != FL_OK ||
         (rv = copy_serial("CertificateInfo.serial", &msg->serial, ret->serial, &ret->serial_len,
                           err)) != FL_OK ||
-        (rv = copy_key("CertificateInfo.key", &msg->key, ret->key, err)) != FL_OK ||
+        (rv = deny_copy_key("CertificateInfo.key", &msg->key, ret->key, err)) != FL_OK ||
         (rv = fl__wire_take_text("CertificateInfo.state", msg->state, &ret->state, err)) != FL_OK ||
         (rv = fl__wire_take_text("CertificateInfo.why", msg->why, &ret->why, err)) != FL_OK)
     {
@@ -285,7 +288,7 @@ static int take_deny(const Fl__V1__DenyRequest *msg, struct fl_wire_deny *ret, s
         break;
     case FL__V1__DENY_REQUEST__WHAT_KEY:
         ret->what = FL_WIRE_DENY_KEY;
-        rv = copy_key("DenyRequest.key", &msg->key, ret->key, err);
+        rv = deny_copy_key("DenyRequest.key", &msg->key, ret->key, err);
         break;
     default:
         rv = fl_err_set(err, FL_EPROTO, "DenyRequest: expected a name, a serial number or a key");

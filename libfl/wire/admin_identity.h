@@ -1,8 +1,10 @@
 #ifndef FL_WIRE_ADMIN_IDENTITY_H
 #define FL_WIRE_ADMIN_IDENTITY_H
 
-/* Messages of fl.v1.Admin about who takes part: invitations, certificates, denials, the audit. As
- * messages.h. */
+/*
+ * Messages of fl.v1.Admin about identities: invitations, certificates, revocations, the audit log.
+ * As messages.h.
+ */
 
 #include "libfl/wire/wire_admin.h"
 #include "libfl/wire/wire_identity.h"
@@ -13,7 +15,7 @@
 #define FL_WIRE_KEY_HASH    32
 /* How long an invitation may be valid, and a certificate: a hundred years, far above any. */
 #define FL_WIRE_MAX_VALID_MS UINT64_C(3155760000000)
-/* Lines of the audit that are told at most, and when none are asked for. */
+/* The most lines of the audit log in a reply; also the default. */
 #define FL_WIRE_MAX_AUDIT 10000
 #define FL_WIRE_AUDIT     100
 
@@ -95,7 +97,7 @@ struct fl_wire_deny {
     size_t serial_len;
     uint8_t key[FL_WIRE_KEY_HASH];
     char *reason; /* "": none; at most FL_WIRE_MAX_REASON bytes */
-    bool force;   /* Revoke, Disable: although nobody is known by it */
+    bool force;   /* Revoke, Disable: although no client is known by it */
 };
 
 /* DenyReply. */

@@ -1,6 +1,7 @@
 /*
- * Bulk data without a copy: chunks are read and written by hand, because protobuf-c would copy
- * their bytes each time. tests/fuzz/fuzz_wire_push.c holds this decoder against protobuf-c's.
+ * Chunks of bulk data without a copy: encoded and decoded by hand, because protobuf-c would copy
+ * their bytes each time. Pure functions, any thread. tests/fuzz/fuzz_wire_push.c compares this
+ * decoder with protobuf-c's.
  */
 
 #include <string.h>
@@ -37,7 +38,7 @@ size_t fl_wire_push_chunk_head(uint64_t offset, size_t len, uint8_t *head)
     return n + n_inner;
 }
 
-/* Of a field that comes twice the last value counts. */
+/* Of a repeated field the last value counts. */
 static int read_chunk(const void *data, size_t len, struct fl_wire_chunk *chunk)
 {
     struct fl__scan scan;
@@ -92,8 +93,8 @@ int fl_wire_chunk_decode(const void *data, size_t len, struct fl_wire_chunk *ret
 }
 
 /*
- * Which member of the oneof is set, and its bytes. No encoder sets two; parsers differ in what they
- * make of that (merge or replace), so it is refused rather than read in one of the ways.
+ * Finds the member of the oneof that is set, and its bytes. No encoder sets two; parsers differ in
+ * how they treat that (merge or replace), so it is rejected.
  */
 static int scan_push(const void *data, size_t len, struct fl__field *ret_member, unsigned *ret_n)
 {

@@ -48,8 +48,9 @@ static void capped_free(void *ctx, void *p)
 #define DEEPEST 16
 
 /*
- * protobuf-c hands out a text up to its first NUL byte, which is another text than was sent: a name
- * that passes a check here and differs for others. Malformed bytes are left to its own decoder.
+ * protobuf-c returns a text up to its first NUL byte, which differs from the sent text: a name
+ * could pass a check here and differ for other readers. Malformed bytes are left to protobuf-c's
+ * decoder.
  */
 static bool has_nul(const ProtobufCMessageDescriptor *type, const void *data, size_t len,
                     unsigned depth)
@@ -95,7 +96,8 @@ int fl__wire_unpack_capped(const ProtobufCMessageDescriptor *type, const void *d
                           "%s: %zu bytes would take more than %zu bytes of memory to decode",
                           type->short_name, len, cap);
     }
-    if (ret->no_memory) { /* This says nothing about the bytes: the peer may send them again. */
+    if (ret->no_memory)
+    { /* An error of this machine, not of the bytes: the peer may send them again. */
         return fl_err_set(err, FL_ENOMEM, "%s: out of memory while decoding %zu bytes",
                           type->short_name, len);
     }
@@ -211,7 +213,7 @@ int fl__wire_check_set(const char *field, const void *message, struct fl_err *er
     return FL_OK;
 }
 
-static int take(const char *value, char **ret)
+static int take_text(const char *value, char **ret)
 {
     char *copy = fl_str_dup(value);
 
@@ -226,14 +228,14 @@ int fl__wire_take_name(const char *field, const char *value, char **ret, struct 
 {
     int rv = fl__wire_check_name(field, value, err);
 
-    return rv != FL_OK ? rv : take(value, ret);
+    return rv != FL_OK ? rv : take_text(value, ret);
 }
 
 int fl__wire_take_text(const char *field, const char *value, char **ret, struct fl_err *err)
 {
     int rv = fl__wire_check_text(field, value, err);
 
-    return rv != FL_OK ? rv : take(value, ret);
+    return rv != FL_OK ? rv : take_text(value, ret);
 }
 
 int fl__wire_copy_name(const char *field, const char *value, char ret[FL_NAME_MAX],

@@ -223,7 +223,7 @@ static int take_held(const Fl__V1__Held *msg, struct fl_wire_hello *ret, struct 
     return fl__wire_check_range("ClientEvent.hello.held.round", msg->round, 1, UINT64_MAX, err);
 }
 
-static int take_client(const Fl__V1__Hello *msg, char **ret, struct fl_err *err)
+static int event_take_client(const Fl__V1__Hello *msg, char **ret, struct fl_err *err)
 {
     if (msg->client[0] == '-') {
         return fl_err_set(err, FL_EPROTO,
@@ -245,7 +245,7 @@ static int decode_hello(const Fl__V1__Hello *msg, struct fl_wire_hello *ret, str
                                    err)) != FL_OK ||
         (rv = fl__wire_check_range("ClientEvent.hello.version_max", msg->version_max,
                                    msg->version_min, UINT32_MAX, err)) != FL_OK ||
-        (rv = take_client(msg, &ret->client, err)) != FL_OK ||
+        (rv = event_take_client(msg, &ret->client, err)) != FL_OK ||
         (rv = fl__wire_check_range("ClientEvent.hello.samples", msg->samples, 0,
                                    FL_WIRE_MAX_SAMPLES, err)) != FL_OK ||
         (rv = fl__wire_check_range("ClientEvent.hello.evaluation_samples", msg->evaluation_samples,
@@ -262,7 +262,7 @@ static int decode_hello(const Fl__V1__Hello *msg, struct fl_wire_hello *ret, str
     return FL_OK;
 }
 
-/* What an evaluation says, by the names of its fields in the message around it. */
+/* The fields of an evaluation, with the names of the message around it. */
 struct evaluation_fields {
     const char *self, *samples, *correct;
 };

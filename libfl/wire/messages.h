@@ -25,20 +25,23 @@
 
 #define FL_WIRE_VERSION     1
 #define FL_WIRE_VERSION_MIN 1
-/* Control messages: a Welcome that describes FL_LAYOUT_MAX_TENSORS tensors still fits. */
+/* Control messages: a Welcome with FL_LAYOUT_MAX_TENSORS tensors fits. */
 #define FL_WIRE_MAX_CONTROL (8u << 20)
 /* Events: a Hello with FL_WIRE_MAX_PAIRS longest labels, or a Report of every unit. */
 #define FL_WIRE_MAX_EVENT (256u << 10)
 #define FL_WIRE_MAX_TEXT  1024
 #define FL_WIRE_MAX_PAIRS 64
-/* Of the labels of one client, in keys and values with their ends: more a server does not keep. */
+/*
+ * Labels of one client, in keys and values with their terminators: the limit of what a server
+ * stores.
+ */
 #define FL_WIRE_LABELS_BYTES 2048
 #define FL_WIRE_MAX_BUNDLES  16
 #define FL_WIRE_MAX_LAYERS   4096
 /* Four bundles of every unit. */
 #define FL_WIRE_MAX_PARTS 16384
 /* Counts of samples and steps: far above any, and a sum over a million clients fits 64 bits. */
-/* Of one task: more would keep a client at work for good. */
+/* Per task: more would keep a client busy for ever. */
 #define FL_WIRE_MAX_EPOCHS  1000000
 #define FL_WIRE_MAX_STEPS   1000000000
 #define FL_WIRE_MAX_SAMPLES (UINT64_C(1) << 40)
@@ -47,10 +50,10 @@
 #define FL_WIRE_CHUNK      (1u << 20)
 #define FL_WIRE_CHUNK_HEAD 64
 
-/* The highest version that both sides speak; 0: none (answer with REASON_VERSION). */
+/* The highest version that both sides support; 0: none (answer with REASON_VERSION). */
 uint32_t fl_wire_version(uint32_t min, uint32_t max);
 
-/* Text of ours for a struct that is only encoded: decoded structs own theirs. */
+/* Borrowed text for a struct that is only encoded: decoded structs own theirs. */
 static inline char *fl_wire_lend(const char *text)
 {
     return (char *)(uintptr_t)text;
@@ -102,8 +105,8 @@ struct fl_wire_hello {
 };
 
 /*
- * What a client measured may be NaN or infinite: the core rejects such a client with a
- * reason; the wire breaking off the session would make it come back for ever.
+ * A client's measurements may be NaN or infinite: the core rejects such a client with a reason; if
+ * decoding failed instead, the session would end and the client would reconnect for ever.
  */
 struct fl_wire_report {
     uint64_t round;
@@ -117,17 +120,18 @@ struct fl_wire_report {
     bool has_trained;
     struct fl_wire_evaluation trained;
     double previous_dot;
-    bool has_kept; /* what this client trained with is of that round; round 0: it had nothing */
+    bool
+        has_kept; /* the client state used for training is of that round; round 0: there was none */
     uint64_t kept_round;
     uint32_t kept_attempt;
 };
 
-/* A piece of what a client tells of its data before it can be selected. */
+/* A piece of a client's data summary, sent before the client can be selected. */
 #define FL_WIRE_OFFER_PIECE (64u << 10)
 #define FL_WIRE_OFFER_MAX   (UINT64_C(64) << 20)
 struct fl_wire_offer {
     uint64_t offset;
-    uint64_t total; /* the same in every piece; 0: nothing is offered, the one piece is empty */
+    uint64_t total; /* the same in every piece; 0: there is no summary, the only piece is empty */
     uint8_t *data;  /* owned when decoded */
     size_t len;     /* at most FL_WIRE_OFFER_PIECE, and not past total: checked */
 };
@@ -209,8 +213,10 @@ struct fl_wire_welcome {
     struct fl_wire_slot upload, personal; /* NULL name: "full", "none" */
     bool wants_previous_dot;
     bool wants_offer;
-    /* What is held of another line, or kept of another kept_line, does not count; zeros: not
-       told. */
+    /*
+     * Generations of the model and of client state: state of another generation is ignored; zeros:
+     * not sent.
+     */
     uint8_t line[FL_DIGEST_SIZE], kept_line[FL_DIGEST_SIZE];
     uint32_t heartbeat_ms;
     struct fl_wire_limits limits;
@@ -240,14 +246,14 @@ struct fl_wire_task {
     size_t n_bundles;
     double learning_rate;
     uint64_t seed;
-    uint64_t order_seed; /* 0: not told */
+    uint64_t order_seed; /* 0: not sent */
     bool has_plan;
     struct fl_wire_plan plan;
     uint64_t deadline_ms;
-    uint32_t selected, population; /* K_t and N; 0: not told */
+    uint32_t selected, population; /* K_t and N; 0: not sent */
     uint64_t counted_round;        /* 0: none */
     uint32_t counted_attempt;
-    uint64_t epoch; /* first round whose kept values are in the server's sum; 0: not told */
+    uint64_t epoch; /* first round whose client state is in the server's sum; 0: not sent */
 };
 
 struct fl_wire_command {
@@ -304,7 +310,7 @@ struct fl_wire_chunk {
 struct fl_wire_part {
     char bundle[FL_NAME_MAX];
     uint32_t unit;
-    uint32_t codec; /* any number: the strategy room knows which it has */
+    uint32_t codec; /* any number: the strategy rejects unknown ones */
     uint64_t bytes;
     bool masked; /* begins with its mask of neurons */
 };

@@ -1,6 +1,6 @@
 /*
- * Looking things up in the descriptor set of proto/ (google/protobuf/descriptor.proto gives the
- * field numbers). The set is some ten kilobytes, so it is walked anew for each question.
+ * Lookups in the descriptor set of proto/ (google/protobuf/descriptor.proto has the field numbers).
+ * The set has some ten kilobytes, so each request scans it.
  */
 
 #include <string.h>
@@ -35,7 +35,7 @@ static bool text_equal(struct text a, struct text b)
 }
 
 /* The next length-delimited field with this number. */
-static bool next(struct fl__scan *scan, uint32_t number, struct fl__field *ret)
+static bool reflect_next_field(struct fl__scan *scan, uint32_t number, struct fl__field *ret)
 {
     while (fl__scan_next(scan, ret) == 1) {
         if (ret->number == number && ret->type == FL__BYTES) {
@@ -45,25 +45,26 @@ static bool next(struct fl__scan *scan, uint32_t number, struct fl__field *ret)
     return false;
 }
 
-static struct text text_of(const uint8_t *data, size_t len, uint32_t number)
+static struct text reflect_text_of(const uint8_t *data, size_t len, uint32_t number)
 {
     struct fl__scan scan;
     struct fl__field field = {0};
 
     fl__scan_init(&scan, data, len);
-    return next(&scan, number, &field) ? (struct text){(const char *)field.data, field.len}
-                                       : (struct text){"", 0};
+    return reflect_next_field(&scan, number, &field)
+               ? (struct text){(const char *)field.data, field.len}
+               : (struct text){"", 0};
 }
 
 /* A child with this field number and name. */
-static bool find(const uint8_t *data, size_t len, uint32_t number, struct text name,
-                 struct fl__field *ret)
+static bool reflect_find_child(const uint8_t *data, size_t len, uint32_t number, struct text name,
+                               struct fl__field *ret)
 {
     struct fl__scan scan;
 
     fl__scan_init(&scan, data, len);
-    while (next(&scan, number, ret)) {
-        if (text_equal(text_of(ret->data, ret->len, ANY_NAME), name)) {
+    while (reflect_next_field(&scan, number, ret)) {
+        if (text_equal(reflect_text_of(ret->data, ret->len, ANY_NAME), name)) {
             return true;
         }
     }
@@ -71,7 +72,7 @@ static bool find(const uint8_t *data, size_t len, uint32_t number, struct text n
 }
 
 /* Cut the part before the first dot off; false when nothing is left. */
-static bool cut(struct text *rest, struct text *ret_head)
+static bool reflect_cut_label(struct text *rest, struct text *ret_head)
 {
     const char *dot = memchr(rest->p, '.', rest->len);
 
@@ -88,21 +89,21 @@ static bool cut(struct text *rest, struct text *ret_head)
 static bool in_message(struct fl__field message, struct text rest)
 {
     struct text head;
-    bool more = cut(&rest, &head);
+    bool more = reflect_cut_label(&rest, &head);
     struct fl__field child = {0};
 
     /* As deep as the symbol has dots and our messages are nested, whichever ends first. */
-    while (more && find(message.data, message.len, MESSAGE_NESTED, head, &child)) {
+    while (more && reflect_find_child(message.data, message.len, MESSAGE_NESTED, head, &child)) {
         message = child;
-        more = cut(&rest, &head);
+        more = reflect_cut_label(&rest, &head);
     }
-    return !more && (find(message.data, message.len, MESSAGE_NESTED, head, &child) ||
-                     find(message.data, message.len, MESSAGE_ENUM, head, &child));
+    return !more && (reflect_find_child(message.data, message.len, MESSAGE_NESTED, head, &child) ||
+                     reflect_find_child(message.data, message.len, MESSAGE_ENUM, head, &child));
 }
 
-static bool defines(struct fl__file file, const char *symbol)
+static bool reflect_defines(struct fl__file file, const char *symbol)
 {
-    struct text package = text_of(file.data, file.len, FILE_PACKAGE);
+    struct text package = reflect_text_of(file.data, file.len, FILE_PACKAGE);
     struct text rest = {symbol, strlen(symbol)};
     struct text head;
     struct fl__field found = {0};
@@ -116,22 +117,25 @@ static bool defines(struct fl__file file, const char *symbol)
         rest.p += package.len + 1;
         rest.len -= package.len + 1;
     }
-    if (!cut(&rest, &head)) {
-        return find(file.data, file.len, FILE_SERVICE, head, &found) ||
-               find(file.data, file.len, FILE_MESSAGE, head, &found) ||
-               find(file.data, file.len, FILE_ENUM, head, &found);
+    if (!reflect_cut_label(&rest, &head)) {
+        return reflect_find_child(file.data, file.len, FILE_SERVICE, head, &found) ||
+               reflect_find_child(file.data, file.len, FILE_MESSAGE, head, &found) ||
+               reflect_find_child(file.data, file.len, FILE_ENUM, head, &found);
     }
-    if (find(file.data, file.len, FILE_SERVICE, head, &found)) {
-        return find(found.data, found.len, SERVICE_METHOD, rest, &found);
+    if (reflect_find_child(file.data, file.len, FILE_SERVICE, head, &found)) {
+        return reflect_find_child(found.data, found.len, SERVICE_METHOD, rest, &found);
     }
-    return find(file.data, file.len, FILE_MESSAGE, head, &found) && in_message(found, rest);
+    return reflect_find_child(file.data, file.len, FILE_MESSAGE, head, &found) &&
+           in_message(found, rest);
 }
 
 bool fl__desc_by_name(const char *name, size_t len, struct fl__file *ret)
 {
     struct fl__field file = {0};
 
-    if (!find(descriptor_set, sizeof(descriptor_set), SET_FILE, (struct text){name, len}, &file)) {
+    if (!reflect_find_child(descriptor_set, sizeof(descriptor_set), SET_FILE,
+                            (struct text){name, len}, &file))
+    {
         return false;
     }
     *ret = (struct fl__file){file.data, file.len};
@@ -144,10 +148,10 @@ bool fl__desc_by_symbol(const char *symbol, struct fl__file *ret)
     struct fl__field file = {0};
 
     fl__scan_init(&scan, descriptor_set, sizeof(descriptor_set));
-    while (next(&scan, SET_FILE, &file)) {
+    while (reflect_next_field(&scan, SET_FILE, &file)) {
         struct fl__file candidate = {file.data, file.len};
 
-        if (defines(candidate, symbol)) {
+        if (reflect_defines(candidate, symbol)) {
             *ret = candidate;
             return true;
         }
@@ -155,7 +159,7 @@ bool fl__desc_by_symbol(const char *symbol, struct fl__file *ret)
     return false;
 }
 
-static bool contains(const struct fl__file *files, size_t n, struct fl__file file)
+static bool reflect_has_symbol(const struct fl__file *files, size_t n, struct fl__file file)
 {
     size_t i;
 
@@ -179,9 +183,10 @@ size_t fl__desc_closure(struct fl__file file, struct fl__file ret[FL__FILES_MAX]
         struct fl__file import;
 
         fl__scan_init(&scan, ret[i].data, ret[i].len);
-        while (n < FL__FILES_MAX && next(&scan, FILE_DEPENDENCY, &name)) {
+        while (n < FL__FILES_MAX && reflect_next_field(&scan, FILE_DEPENDENCY, &name)) {
             if (fl__desc_by_name((const char *)name.data, name.len, &import) &&
-                !contains(ret, n, import)) {
+                !reflect_has_symbol(ret, n, import))
+            {
                 ret[n++] = import;
             }
         }

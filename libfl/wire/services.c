@@ -131,8 +131,8 @@ static int answer_extensions(reflection_response *response, const char *type, st
     return fl__wire_pack(&response->base, out);
 }
 
-static int answer(const reflection_request *request, reflection_response *response,
-                  const char *const *services, struct fl_buf *out)
+static int reflection_answer(const reflection_request *request, reflection_response *response,
+                             const char *const *services, struct fl_buf *out)
 {
     struct fl__file file;
 
@@ -174,7 +174,7 @@ int fl_wire_reflect(const void *data, size_t len, const char *const *services, s
     grpc__reflection__v1alpha__server_reflection_response__init(&response);
     response.valid_host = request->host;
     response.original_request = request;
-    rv = answer(request, &response, services, out);
+    rv = reflection_answer(request, &response, services, out);
     fl__wire_unpacked_done(&u);
     return rv;
 }

@@ -23,7 +23,7 @@
 #define TOLD_OWN(assignment)
 
 /* What a message that is not there says. */
-static Fl__V1__LocalFigures unknown(void)
+static Fl__V1__LocalFigures unknown_figures(void)
 {
     Fl__V1__LocalFigures none;
 
@@ -47,7 +47,7 @@ static void put_totals(const struct fl_round_rec *rec, Fl__V1__StatusReply *msg)
 
 static void take_totals(Fl__V1__StatusReply reply, struct fl_round_rec *rec)
 {
-    Fl__V1__LocalFigures none = unknown();
+    Fl__V1__LocalFigures none = unknown_figures();
     Fl__V1__StatusReply *msg = &reply;
 
     msg->personal = msg->personal != NULL ? msg->personal : &none;
@@ -59,8 +59,8 @@ int fl_wire_status_encode(const struct fl_wire_status *status, struct fl_buf *ou
 {
     struct fl__wire_arena arena = {NULL};
     Fl__V1__StatusReply msg;
-    Fl__V1__LocalFigures personal = unknown();
-    Fl__V1__LocalFigures received = unknown();
+    Fl__V1__LocalFigures personal = unknown_figures();
+    Fl__V1__LocalFigures received = unknown_figures();
     int rv = FL_ENOMEM;
 
     fl__v1__status_reply__init(&msg);
@@ -227,14 +227,14 @@ void fl_wire_why_done(struct fl_wire_why *why)
 
 /* --- RoundInfo --- */
 
-static void put_round(const struct fl_round_rec *rec, Fl__V1__RoundInfo *msg)
+static void admin_put_round(const struct fl_round_rec *rec, Fl__V1__RoundInfo *msg)
 {
     FL_ROUND_FIGURES(PUT)
 }
 
-static void take_round(Fl__V1__RoundInfo info, struct fl_round_rec *rec)
+static void admin_take_round(Fl__V1__RoundInfo info, struct fl_round_rec *rec)
 {
-    Fl__V1__LocalFigures none = unknown();
+    Fl__V1__LocalFigures none = unknown_figures();
     Fl__V1__RoundInfo *msg = &info;
 
     msg->personal = msg->personal != NULL ? msg->personal : &none;
@@ -245,15 +245,15 @@ static void take_round(Fl__V1__RoundInfo info, struct fl_round_rec *rec)
 int fl_wire_round_encode(const struct fl_wire_round *round, struct fl_buf *out)
 {
     struct fl__wire_arena arena = {NULL};
-    Fl__V1__LocalFigures personal = unknown();
-    Fl__V1__LocalFigures received = unknown();
+    Fl__V1__LocalFigures personal = unknown_figures();
+    Fl__V1__LocalFigures received = unknown_figures();
     Fl__V1__RoundInfo msg;
     int rv;
 
     fl__v1__round_info__init(&msg);
     msg.personal = &personal;
     msg.received = &received;
-    put_round(&round->figures, &msg);
+    admin_put_round(&round->figures, &msg);
     msg.personal = if_known(&personal);
     msg.received = if_known(&received);
     msg.changes = round->changes;
@@ -312,7 +312,7 @@ int fl_wire_round_decode(const void *data, size_t len, struct fl_wire_round *ret
         .line = msg->line,
         .abandoned_ms = msg->abandoned_ms,
     };
-    take_round(*msg, &ret->figures);
+    admin_take_round(*msg, &ret->figures);
     rv = take_changes(msg, ret, err);
     rv = rv == FL_OK ? fl__wire_take_text("RoundInfo.abandoned_by", msg->abandoned_by,
                                           &ret->abandoned_by, err)
@@ -367,7 +367,7 @@ static int take_client_labels(const Fl__V1__ClientInfo *msg, struct fl_wire_clie
     return fl__wire_take_pairs(field, refs, msg->n_labels, &ret->labels, &ret->n_labels, err);
 }
 
-static void put_client(const struct fl_client_figures *rec, Fl__V1__ClientInfo *msg)
+static void admin_put_client(const struct fl_client_figures *rec, Fl__V1__ClientInfo *msg)
 {
     FL_CLIENT_FIGURES(PUT)
 }
@@ -386,7 +386,7 @@ int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *ou
     msg.last_error_ms = client->last_error_ms;
     msg.takeovers = client->takeovers;
     msg.connected = client->connected;
-    put_client(&client->figures, &msg);
+    admin_put_client(&client->figures, &msg);
     if (msg.agent != NULL && msg.state != NULL && msg.last_error != NULL &&
         put_labels(&arena, client, &msg) == FL_OK)
     {
@@ -396,8 +396,8 @@ int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *ou
     return rv;
 }
 
-static int take_client(const Fl__V1__ClientInfo *msg, struct fl_wire_client *ret,
-                       struct fl_err *err)
+static int admin_take_client(const Fl__V1__ClientInfo *msg, struct fl_wire_client *ret,
+                             struct fl_err *err)
 {
     struct fl_client_figures *rec = &ret->figures;
     int rv;
@@ -427,7 +427,7 @@ int fl_wire_client_decode(const void *data, size_t len, struct fl_wire_client *r
     if (rv != FL_OK) {
         return rv;
     }
-    rv = take_client((const Fl__V1__ClientInfo *)u.msg, &client, err);
+    rv = admin_take_client((const Fl__V1__ClientInfo *)u.msg, &client, err);
     fl__wire_unpacked_done(&u);
     if (rv != FL_OK) {
         fl_wire_client_done(&client);

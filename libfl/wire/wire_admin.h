@@ -15,7 +15,7 @@ struct fl_wire_status {
     uint64_t round, rounds_committed, rounds_total;
     uint32_t clients_known, clients_connected;
     uint64_t uptime_ms;
-    struct fl_round_rec totals; /* of it those rows that are told; the others are 0 */
+    struct fl_round_rec totals; /* only the rows that are sent; the others are 0 */
     char *why;                  /* as fl_wire_why.text */
 };
 
@@ -30,7 +30,7 @@ struct fl_wire_round {
     char **changes; /* from this round on; at most FL_WIRE_MAX_CHANGES */
     size_t n_changes;
     uint64_t line, abandoned_ms; /* of an abandoned round only */
-    char *abandoned_by;          /* "": it counts */
+    char *abandoned_by;          /* "": not abandoned */
 };
 
 #define FL_WIRE_MAX_CHANGES 64

@@ -8,7 +8,7 @@
 /* Requests and replies around the bulk data: some numbers and a name. */
 #define SMALL_MAX 4096
 
-/* A token of another length is nobody's, like one that was never given out. */
+/* A token of another length belongs to no session, like one that was never issued. */
 static int take_session(const char *field, const ProtobufCBinaryData *value,
                         struct fl_wire_session *ret, struct fl_err *err)
 {
@@ -95,7 +95,7 @@ out:
     return rv;
 }
 
-static int take_part(const Fl__V1__Part *msg, struct fl_wire_part *ret, struct fl_err *err)
+static int push_take_section(const Fl__V1__Part *msg, struct fl_wire_part *ret, struct fl_err *err)
 {
     int rv;
 
@@ -121,7 +121,7 @@ static int compare_parts(const void *a, const void *b)
     return x->unit != y->unit ? (x->unit < y->unit ? -1 : 1) : strcmp(x->bundle, y->bundle);
 }
 
-/* A unit that came twice would count twice in the aggregate. */
+/* A layer that occurred twice would count twice in the aggregate. */
 static int check_no_part_twice(const struct fl_wire_push_header *header, struct fl_err *err)
 {
     const struct fl_wire_part **order;
@@ -168,7 +168,7 @@ static int take_parts(const Fl__V1__PushHeader *msg, struct fl_wire_push_header 
     }
     ret->n_parts = msg->n_parts;
     for (i = 0; i < msg->n_parts; i++) {
-        rv = take_part(msg->parts[i], &ret->parts[i], err);
+        rv = push_take_section(msg->parts[i], &ret->parts[i], err);
         if (rv != FL_OK) {
             return rv;
         }

@@ -175,8 +175,8 @@ static int encode_evaluate(const struct fl_wire_command *command, struct fl_buf 
     return pack_command(FL__V1__SERVER_COMMAND__COMMAND_EVALUATE, &msg, out);
 }
 
-static int encode(struct fl__wire_arena *arena, const struct fl_wire_command *command,
-                  struct fl_buf *out)
+static int command_encode(struct fl__wire_arena *arena, const struct fl_wire_command *command,
+                          struct fl_buf *out)
 {
     Fl__V1__Heartbeat heartbeat;
 
@@ -208,7 +208,7 @@ static int encode(struct fl__wire_arena *arena, const struct fl_wire_command *co
 int fl_wire_command_encode(const struct fl_wire_command *command, struct fl_buf *out)
 {
     struct fl__wire_arena arena = {NULL};
-    int rv = encode(&arena, command, out);
+    int rv = command_encode(&arena, command, out);
 
     fl__arena_done(&arena);
     return rv;
@@ -216,7 +216,7 @@ int fl_wire_command_encode(const struct fl_wire_command *command, struct fl_buf 
 
 /* --- decoding --- */
 
-static int take_round(const char *field, uint64_t round, uint64_t *ret, struct fl_err *err)
+static int command_take_round(const char *field, uint64_t round, uint64_t *ret, struct fl_err *err)
 {
     *ret = round;
     return fl__wire_check_range(field, round, 1, UINT64_MAX, err);
@@ -247,7 +247,7 @@ static int take_plan(const struct plan_fields *field, const Fl__V1__Plan *msg,
                      struct fl_wire_plan *ret, struct fl_err *err)
 {
     size_t i;
-    int rv = take_round(field->round, msg->round, &ret->round, err);
+    int rv = command_take_round(field->round, msg->round, &ret->round, err);
 
     ret->attempt = msg->attempt;
     if (rv != FL_OK || msg->units.len == 0) {
@@ -315,14 +315,15 @@ static int take_bundles(const Fl__V1__Task *msg, struct fl_wire_task *ret, struc
     return FL_OK;
 }
 
-/* It may well be newer than the task: a server that lost its newest rounds does them again. */
+/* It may be newer than the task: a server that lost its newest rounds repeats them. */
 static int take_counted(const Fl__V1__Held *msg, struct fl_wire_task *ret, struct fl_err *err)
 {
     if (msg == NULL) {
         return FL_OK;
     }
     ret->counted_attempt = msg->attempt;
-    return take_round("ServerCommand.task.counted.round", msg->round, &ret->counted_round, err);
+    return command_take_round("ServerCommand.task.counted.round", msg->round, &ret->counted_round,
+                              err);
 }
 
 static int decode_task(const Fl__V1__Task *msg, struct fl_wire_task *ret, struct fl_err *err)
@@ -339,7 +340,8 @@ static int decode_task(const Fl__V1__Task *msg, struct fl_wire_task *ret, struct
     ret->selected = msg->selected;
     ret->population = msg->population;
     ret->epoch = msg->epoch;
-    if ((rv = take_round("ServerCommand.task.round", msg->round, &ret->round, err)) != FL_OK ||
+    if ((rv = command_take_round("ServerCommand.task.round", msg->round, &ret->round, err)) !=
+            FL_OK ||
         (rv = take_counted(msg->counted, ret, err)) != FL_OK ||
         (rv = take_bundles(msg, ret, err)) != FL_OK ||
         (rv = fl__wire_check_finite("ServerCommand.task.learning_rate", msg->learning_rate, err)) !=
@@ -379,20 +381,23 @@ static int decode_accepted(const Fl__V1__Accepted *msg, struct fl_wire_command *
                            struct fl_err *err)
 {
     ret->u.verdict.attempt = msg->attempt;
-    return take_round("ServerCommand.accepted.round", msg->round, &ret->u.verdict.round, err);
+    return command_take_round("ServerCommand.accepted.round", msg->round, &ret->u.verdict.round,
+                              err);
 }
 
 static int decode_dismissed(const Fl__V1__Dismissed *msg, struct fl_wire_command *ret,
                             struct fl_err *err)
 {
     ret->u.verdict.attempt = msg->attempt;
-    return take_round("ServerCommand.dismissed.round", msg->round, &ret->u.verdict.round, err);
+    return command_take_round("ServerCommand.dismissed.round", msg->round, &ret->u.verdict.round,
+                              err);
 }
 
 static int decode_rejected(const Fl__V1__Rejected *msg, struct fl_wire_command *ret,
                            struct fl_err *err)
 {
-    int rv = take_round("ServerCommand.rejected.round", msg->round, &ret->u.verdict.round, err);
+    int rv =
+        command_take_round("ServerCommand.rejected.round", msg->round, &ret->u.verdict.round, err);
 
     ret->u.verdict.attempt = msg->attempt;
     return rv != FL_OK ? rv

@@ -3,18 +3,18 @@
 
 /*
  * Messages of fl.v1.Identity: joining, and new certificates. As messages.h; certificates and
- * requests are DER bytes, which this room does not look into (libfl/pki does).
+ * requests are DER bytes, which libfl/pki parses.
  */
 
 #include "libfl/wire/messages.h"
 
-/* The bytes of a token: the first ones are public, an invitation is listed by them. */
+/* Bytes of a token: the first ones are public and identify an invitation in lists. */
 #define FL_WIRE_TOKEN 21
 /* One request for a certificate (PKCS #10): one of a key of RSA 8192 still fits. */
 #define FL_WIRE_MAX_CSR 4096
 /* One certificate: with as many names as a server may reasonably have. */
 #define FL_WIRE_MAX_CERTIFICATE 16384
-/* Certificates of a chain, and roots that are believed at the same time. */
+/* Certificates of a chain, and roots that are trusted at the same time. */
 #define FL_WIRE_MAX_CHAIN 8
 /* The longest message of the service: two full chains and labels. */
 #define FL_WIRE_MAX_IDENTITY (320u << 10)
@@ -43,7 +43,7 @@ struct fl_wire_join {
     char name[FL_NAME_MAX]; /* "": the one of the invitation */
     struct fl_wire_bytes request;
     char *agent;
-    uint64_t time_ms; /* 0: not told */
+    uint64_t time_ms; /* 0: not sent */
 };
 
 /* JoinReply. */
@@ -57,7 +57,7 @@ struct fl_wire_joined {
 /* RenewRequest. */
 struct fl_wire_renew {
     struct fl_wire_bytes request;
-    uint64_t time_ms; /* 0: not told */
+    uint64_t time_ms; /* 0: not sent */
 };
 
 /* RenewReply. */

@@ -1,4 +1,7 @@
-/* Welcome: what a client learns about the federation, the model's layout above all. */
+/*
+ * Welcome: what a client receives about the federation, above all the model's layout. Pure
+ * functions, any thread.
+ */
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,12 +9,12 @@
 #include "fl/v1/federation.pb-c.h"
 #include "libfl/wire/wire_impl.h"
 
-/* An hour: a longer silence than that is no sign of life. */
+/* An hour: a longer interval is useless as a heartbeat. */
 #define HEARTBEAT_MAX_MS 3600000
 
 /* --- encoding --- */
 
-static char *borrow(const char *text)
+static char *welcome_borrow_text(const char *text)
 {
     return (char *)(uintptr_t)text;
 }
@@ -32,7 +35,7 @@ static int fill_tensors(struct fl__wire_arena *arena, const struct fl_layout *la
         const struct fl_tensor *tensor = fl_layout_tensor(layout, i);
 
         fl__v1__tensor__init(&tensors[i]);
-        tensors[i].name = borrow(tensor->name);
+        tensors[i].name = welcome_borrow_text(tensor->name);
         tensors[i].buffer = tensor->buffer;
         tensors[i].local = tensor->local;
         tensors[i].dims = dims + i * FL_LAYOUT_MAX_DIMS;
@@ -75,7 +78,7 @@ static int fill_units(struct fl__wire_arena *arena, const struct fl_layout *layo
         const struct fl_unit *unit = fl_layout_unit(layout, i);
 
         fl__v1__unit__init(&units[i]);
-        units[i].name = borrow(unit->name);
+        units[i].name = welcome_borrow_text(unit->name);
         units[i].tensors = list + unit->first_tensor;
         units[i].n_tensors = unit->n_tensors;
         msg->units[i] = &units[i];
@@ -176,8 +179,8 @@ int fl__wire_welcome_fill(struct fl__wire_arena *arena, const struct fl_wire_wel
 
 /* --- decoding --- */
 
-static int add_tensor(struct fl_layout *layout, const Fl__V1__Unit *unit,
-                      const Fl__V1__Tensor *tensor, struct fl_err *err)
+static int welcome_add_tensor(struct fl_layout *layout, const Fl__V1__Unit *unit,
+                              const Fl__V1__Tensor *tensor, struct fl_err *err)
 {
     struct fl_tensor like = {
         .n_dims = tensor->n_dims, .buffer = tensor->buffer != 0, .local = tensor->local != 0};
@@ -223,7 +226,7 @@ static int add_unit(struct fl_layout *layout, const Fl__V1__ModelDescription *ms
                           i);
     }
     for (t = 0; t < unit->n_tensors && rv == FL_OK; t++) {
-        rv = add_tensor(layout, unit, unit->tensors[t], err);
+        rv = welcome_add_tensor(layout, unit, unit->tensors[t], err);
     }
     return rv;
 }
@@ -319,8 +322,8 @@ static int take_layers(const Fl__V1__ModelDescription *msg, struct fl_wire_welco
     return rv;
 }
 
-static int take_model(const Fl__V1__ModelDescription *msg, struct fl_wire_welcome *ret,
-                      struct fl_err *err)
+static int welcome_take_model(const Fl__V1__ModelDescription *msg, struct fl_wire_welcome *ret,
+                              struct fl_err *err)
 {
     int rv = fl__wire_check_set("ServerCommand.welcome.model", msg, err);
 
@@ -438,7 +441,7 @@ int fl__wire_welcome_take(const ProtobufCMessage *base, struct fl_wire_welcome *
                                  &ret->federation, err)) != FL_OK ||
         (rv = fl__wire_copy_session("ServerCommand.welcome.session", &msg->session, &ret->session,
                                     err)) != FL_OK ||
-        (rv = take_model(msg->model, ret, err)) != FL_OK ||
+        (rv = welcome_take_model(msg->model, ret, err)) != FL_OK ||
         (rv = take_slot(&solver, msg->solver, &ret->solver, err)) != FL_OK ||
         (rv = take_slot(&codec, msg->codec, &ret->codec, err)) != FL_OK ||
         (msg->upload != NULL &&

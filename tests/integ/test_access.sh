@@ -106,7 +106,7 @@ equal "all methods of all .proto are called" "$(($(cat "$srcdir"/proto/fl/v1/*.p
 for who in expired future foreign server; do
   equal "$who does not get in" cut "$(awk -v w=$who '$1 == "clients" && $3 == w {print $5}' "$dir/all" | sort -u)"
 done
-for text in "the certificate begins" "the certificate ended" "is not believed here" "is not for a client"; do
+for text in "the certificate begins" "the certificate ended" "is not trusted here" "is not for a client"; do
   has_line "the log says so: $text" "$dir/srv.log" "$text"
 done
 

@@ -52,7 +52,7 @@ server "!empty file" '' ' the file is empty'
 server "!a list" '- a\n' "1: expected 'key: value' lines at the top of the file"
 server "!binary" '\377\376' '1: not UTF-8 text'
 server "open bracket" 'model: {preset: mlp200\n' '6: bad YAML:'
-server "a tab" "$m\tseed: 2\n" '6: a tab cannot indent in YAML, use spaces'
+server "a tab" "$m\tseed: 2\n" '6: a tab cannot indent in YAML; use spaces'
 server "two documents" "$m---\nseed: 2\n" '6: a second document begins, one file holds only one'
 server "an alias" 'model: &a {preset: *a}\n' '5: anchors and aliases are not supported'
 server "a key twice" "${m}seed: 1\nseed: 2\n" "7: key 'seed': given twice, first on line 6"

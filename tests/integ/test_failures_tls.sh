@@ -159,7 +159,7 @@ stop c
 made pki_revoke ca edge-2
 crl=ca.crl
 serve server
-refused edge-2 ca "was revoked" edge-2
+refused edge-2 ca "revoked on" edge-2
 documented_log certificate-revoked c.log
 documented_log certificate-revoked-there there.log
 crl=''

@@ -104,7 +104,7 @@ START_TEST(a_refused_client_goes_down_for_good_with_the_servers_reason)
     fl_loop_run(world.loop);
     ck_assert_uint_eq(world.client[0].up, 0);
     ck_assert_int_eq(world.client[0].code, FL_EPERM);
-    ck_assert_msg(strstr(world.client[0].text, "over or not valid yet") != NULL, "%s",
+    ck_assert_msg(strstr(world.client[0].text, "expired or is not valid yet") != NULL, "%s",
                   world.client[0].text);
     ck_assert_int_eq(strncmp(world.client[0].text, world.address, strlen(world.address)), 0);
     ck_assert_uint_eq(rig.notices[TLSRIG_SERVER], 1);

@@ -79,7 +79,7 @@ static const struct {
     {"[::1]", "\"]:port\" is missing"},
     {"[::1]80", "\"]:port\" is missing"},
     {"[::1:80", "\"]:port\" is missing"},
-    {"::1:80", "goes into brackets"},
+    {"::1:80", "needs brackets"},
     {"[localhost]:80", "not an IPv6 address"},
     {"300.1.1.1:80", "not an IPv4 address"},
     {"127.1:80", "not an IPv4 address"},

@@ -209,11 +209,11 @@ START_TEST(each_bad_key_file_has_its_message)
     key_refused(path, FL_ENOENT, "x.key|No such file");
     key_refused(dir, FL_EPERM, "is not a file");
     put(path, "", 0, 0600);
-    key_refused(path, FL_EFORMAT, "holds no private key|BEGIN PRIVATE KEY");
+    key_refused(path, FL_EFORMAT, "contains no private key|BEGIN PRIVATE KEY");
     put(path, "hello\n", 6, 0600);
-    key_refused(path, FL_EFORMAT, "holds no private key");
+    key_refused(path, FL_EFORMAT, "contains no private key");
     put(path, text, chain_pem(a.client, text, sizeof(text)), 0600);
-    key_refused(path, FL_EFORMAT, "certificates and no private key|mixed up");
+    key_refused(path, FL_EFORMAT, "certificates and no private key|swapped");
     len = key_pem(fl_key_native(a.client_key), NULL, text, sizeof(text));
     put(path, text, len / 2, 0600);
     key_refused(path, FL_EFORMAT, "line 1|no end|cut off");
@@ -223,7 +223,7 @@ START_TEST(each_bad_key_file_has_its_message)
     *at = *at == 'A' ? 'B' : 'A';
     at[1] = '!';
     put(path, text, len, 0600);
-    key_refused(path, FL_EFORMAT, "line 1|no key that can be read|openssl pkey");
+    key_refused(path, FL_EFORMAT, "line 1|no readable key|openssl pkey");
     len = key_pem(fl_key_native(a.client_key), "secret", text, sizeof(text));
     put(path, text, len, 0600);
     key_refused(path, FL_EFORMAT, "line 1|passphrase|openssl pkey -in");
@@ -332,9 +332,9 @@ START_TEST(each_bad_certificate_file_has_its_message)
     (void)path_of(path, "x.pem");
     chain_refused(path, FL_ENOENT, "x.pem");
     put(path, "", 0, 0600);
-    chain_refused(path, FL_EFORMAT, "holds no certificate|BEGIN CERTIFICATE");
+    chain_refused(path, FL_EFORMAT, "contains no certificate|BEGIN CERTIFICATE");
     put(path, text, (size_t)(second - text) + 200, 0600);
-    chain_refused(path, FL_EFORMAT, line_at(text, second, "no end|write it again whole"));
+    chain_refused(path, FL_EFORMAT, line_at(text, second, "no end|copy the whole file again"));
     put(path, text, (size_t)(second - text) + 13, 0600);
     chain_refused(path, FL_EFORMAT, line_at(text, second, "no end"));
     put(path, text + 100, len - 100, 0600);
@@ -345,15 +345,15 @@ START_TEST(each_bad_certificate_file_has_its_message)
     (void)chain_pem(a.server, text, sizeof(text));
     second[60] = '!';
     put(path, text, len, 0600);
-    chain_refused(path, FL_EFORMAT, line_at(text, second, "not base64"));
+    chain_refused(path, FL_EFORMAT, line_at(text, second, "invalid base64"));
     (void)chain_pem(a.server, text, sizeof(text));
     (void)memcpy(second + 28, "AAAAAAAA", 8);
     put(path, text, len, 0600);
-    chain_refused(path, FL_EFORMAT, line_at(text, second, "this is no certificate|whole"));
+    chain_refused(path, FL_EFORMAT, line_at(text, second, "not a certificate|whole"));
     put(path, text, key_pem(fl_key_native(a.client_key), NULL, text, sizeof(text)), 0600);
-    chain_refused(path, FL_EFORMAT, "private key and no certificate|mixed up");
+    chain_refused(path, FL_EFORMAT, "private key and no certificate|swapped");
     put(path, "\x30\x82\x01\x01\x00", 5, 0600);
-    chain_refused(path, FL_EFORMAT, "this is no certificate");
+    chain_refused(path, FL_EFORMAT, "not a certificate");
     len = 0;
     for (i = 0; i <= FL_CHAIN_MAX; i++) {
         len += chain_pem(a.root, text + len, sizeof(text) - len);
@@ -384,7 +384,7 @@ START_TEST(certificate_and_key_have_to_belong_together)
     fl_chain_unref(chain);
     fl_key_unref(key);
     ck_assert_int_eq(fl_credentials_load(pem, other, &chain, &key, &err), FL_ECONF);
-    says(&err, "client.pem|CN=edge-001|another key|other.key|made together");
+    says(&err, "client.pem|CN=edge-001|another key|other.key|created together");
     /* Its authority first, then one that has issued nothing before it. */
     ck_assert_int_eq(fl_chain_save(a.intermediate, pem, false, NULL), FL_OK);
     ck_assert_int_eq(fl_key_save(a.intermediate_key, own, false, NULL), FL_OK);

@@ -1,4 +1,4 @@
-/* An operator's own PKI: rules, lists of revoked certificates, and what strictness finds. */
+/* An operator's own PKI: rules, revocation lists, and what strictness finds. */
 
 #include <check.h>
 #include <openssl/rsa.h>
@@ -139,7 +139,7 @@ START_TEST(rules_say_who_a_certificate_of_the_operator_is_for)
     is(trust, leaf("host-9", "DNS:k7.edge.acme.org,email:jane@ops.acme.org", "clientAuth"), CLIENT,
        NOW, "admin jane", "");
     is(trust, leaf("x y", "DNS:k7.acme.org", "clientAuth"), CLIENT, NOW, "! name",
-       "rules of `tls.names`|none of its names does|add a rule");
+       "rules of `tls.names`|none of its names matches|add a rule");
     is(trust, leaf("x", "DNS:k7.edge.acme.org,DNS:k8.edge.acme.org", "clientAuth"), CLIENT, NOW,
        "! name", "one name was expected|several|narrower");
     is(trust, leaf("x", "DNS:k7.edge.acme.org,DNS:K7.edge.acme.org", "clientAuth"), CLIENT, NOW,
@@ -294,7 +294,7 @@ START_TEST(weak_and_misshapen_certificates_are_refused)
     odd.issuer_key = NULL;
     odd.issuer = NULL;
     is(trust, odd_chain(&odd), CLIENT, NOW, "! unknown",
-       "its issuer 'CN=k7' (key |is not believed here|ACME Root' (key ");
+       "its issuer 'CN=k7' (key |is not trusted here|ACME Root' (key ");
     fl_trust_unref(trust);
     EVP_PKEY_free(small);
 }
@@ -367,7 +367,7 @@ START_TEST(who_is_on_a_list_is_refused_and_the_list_is_named)
     trust = trust_by(rules, 1, files, 1);
     is(trust, fl_chain_ref(k7), CLIENT, NOW, "client k7", "");
     is(trust, fl_chain_ref(k7), CLIENT, NOW + 10 * DAY, "! list",
-       "x.crl' ended 2026-11-27|3 days earlier|fetch the list anew");
+       "x.crl' ended 2026-11-27|3 days earlier|fetch the list again");
     is(trust, fl_chain_ref(k7), CLIENT, 12, "! clock",
        "1970-01-01 00:00:12Z|x.crl' begins|56 years");
     fl_trust_unref(trust);
@@ -704,14 +704,14 @@ START_TEST(what_cannot_be_believed_in_is_refused_at_once)
 
     setup_refused(&s, FL_ECONF, "no root certificate");
     s.roots = k7;
-    setup_refused(&s, FL_ECONF, "CN=k7|no authority's");
+    setup_refused(&s, FL_ECONF, "CN=k7|not the certificate of an authority");
     s.roots = ca;
     s.crl_files = files;
     s.n_crl_files = 1;
     (void)snprintf(path, sizeof(path), "%s/none.crl", dir);
     setup_refused(&s, FL_ENOENT, "none.crl");
     ck_assert_int_eq(fl_fs_replace(path, "hello", 5, false, NULL), FL_OK);
-    setup_refused(&s, FL_EFORMAT, "none.crl|holds no list|BEGIN X509 CRL");
+    setup_refused(&s, FL_EFORMAT, "none.crl|contains no revocation list|BEGIN X509 CRL");
     fl_buf_init(&buf, 65536);
     odd_list(&list, 1, &buf);
     ck_assert_int_eq(fl_fs_replace(path, buf.data, buf.len / 2, false, NULL), FL_OK);

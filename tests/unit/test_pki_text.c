@@ -265,7 +265,7 @@ START_TEST(a_bad_invitation_is_refused_and_its_token_not_repeated)
     ck_assert_int_eq(fl_invite_parse(large, strlen(line), &out, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(err.msg, "name of the federation"));
     ck_assert_int_eq(fl_invite_parse(" \n", 2, &out, &err), FL_EFORMAT);
-    ck_assert_ptr_nonnull(strstr(err.msg, "there is no invitation"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "the invitation is missing"));
     (void)memset(large, 'x', sizeof(large));
     ck_assert_int_eq(fl_invite_parse(large, sizeof(large), &out, &err), FL_EFORMAT);
     in = sample("not a host");

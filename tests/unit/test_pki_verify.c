@@ -305,9 +305,9 @@ START_TEST(while_the_root_changes_both_are_believed)
     (void)believed(only_new, server, FL_ROLE_SERVER, "localhost", NOW);
     /* Both roots have one name: it is the key that tells them apart. */
     refused(only_new, a.server, FL_ROLE_SERVER, "localhost", NOW, FL_REFUSED_UNKNOWN, 48,
-            "not believed here");
+            "not trusted here");
     refused(a.trust, server, FL_ROLE_SERVER, "localhost", NOW, FL_REFUSED_UNKNOWN, 48,
-            "not believed here");
+            "not trusted here");
     key_in_words(a.root, words);
     key_in_words(root, words + strlen(words));
     refused(only_new, a.server, FL_ROLE_SERVER, "localhost", NOW, FL_REFUSED_UNKNOWN, 48, words);
@@ -422,7 +422,7 @@ START_TEST(a_chain_with_a_hole_is_mended_by_known_intermediates_only)
 
     ck_assert_int_eq(fl_chain_part(a.client, 0, 1, &leaf), FL_OK);
     refused(a.trust, leaf, FL_ROLE_CLIENT, NULL, NOW, FL_REFUSED_UNKNOWN, 48,
-            "fl intermediate fed-a|intermediate left out");
+            "fl intermediate fed-a|intermediate was left out");
     s.intermediates = a.intermediate;
     ck_assert_int_eq(fl_trust_create(&s, &trust, NULL), FL_OK);
     (void)believed(trust, leaf, FL_ROLE_CLIENT, NULL, NOW);

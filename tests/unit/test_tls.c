@@ -431,7 +431,7 @@ START_TEST(a_stream_that_is_cut_anywhere_ends_on_both_sides)
         ck_assert_uint_eq(talk.server->closed, 1);
         if (talk.client->opened == 0) {
             ck_assert_int_eq(talk.client->code, FL_EUNAVAIL);
-            ck_assert_ptr_nonnull(strstr(talk.client->text, "10.0.0.1:7443: it ended"));
+            ck_assert_ptr_nonnull(strstr(talk.client->text, "10.0.0.1:7443: it closed"));
         } else {
             ck_assert_int_eq(talk.client->code, FL_OK);
         }

@@ -272,7 +272,7 @@ START_TEST(a_storm_of_handshakes_is_served_in_order_and_leaves_others_their_turn
         unsigned before = up_of(talks, MANY);
 
         turn_of(talks, MANY);
-        ck_assert_uint_le(tls->n_turns, 4);
+        ck_assert_uint_le(tls->n_active, 4);
         ck_assert_uint_le(up_of(talks, MANY), before + 4);
         /* First come, first served: nobody is up before one that came four earlier. */
         for (i = 4; i < MANY; i++) {
@@ -288,7 +288,7 @@ START_TEST(a_storm_of_handshakes_is_served_in_order_and_leaves_others_their_turn
         ck_assert_uint_eq(calm.client->in_len, 1);
         ck_assert_uint_lt(++turns, 10 * MANY);
     }
-    ck_assert_uint_eq(tls->n_turns, 0);
+    ck_assert_uint_eq(tls->n_active, 0);
     ck_assert(fl_list_is_empty(&tls->waiting));
     for (i = 0; i < MANY; i++) {
         tlstalk_end(&talks[i]);
@@ -320,7 +320,7 @@ START_TEST(who_goes_while_it_waits_gives_its_place_back)
     for (i = 1; i < MANY; i += 2) {
         tlstalk_check_up(&talks[i]);
     }
-    ck_assert_uint_eq(tls->n_turns, 0);
+    ck_assert_uint_eq(tls->n_active, 0);
     ck_assert(fl_list_is_empty(&tls->waiting));
     for (i = 0; i < MANY; i++) {
         tlstalk_end(&talks[i]);
@@ -333,13 +333,13 @@ START_TEST(who_waits_is_not_read_from)
     struct tlstalk talk;
 
     tlstalk_begin(&talk, &rig, false, true);
-    rig.tls[TLSRIG_SERVER]->n_turns = 4; /* Others have them. */
+    rig.tls[TLSRIG_SERVER]->n_active = 4; /* Others have them. */
     memlink_inject(&talk.link, MEMLINK_SERVER, "\x16\x03\x01", 3);
     tlstalk_run(&talk);
     memlink_inject(&talk.link, MEMLINK_SERVER, "\x16\x03\x01", 3);
     tlstalk_run(&talk);
     ck_assert_uint_eq(talk.link.end[MEMLINK_CLIENT].arrived, 3);
-    rig.tls[TLSRIG_SERVER]->n_turns = 0;
+    rig.tls[TLSRIG_SERVER]->n_active = 0;
     fl_stream_close(talk.server->stream);
     talk.link.end[MEMLINK_CLIENT].finished = true;
     tlstalk_end(&talk);
