@@ -177,7 +177,7 @@ for f in $(printf '%s\n' $files | grep '\.h$'); do
 done
 
 # What a room keeps to itself stands in headers of one kind of name.
-for f in $(printf '%s\n' $files | grep -E '(_p|_state|_private|_priv|_?internal|_int)\.h$'); do
+for f in $(printf '%s\n' $files | grep -E '(_p|_private|_priv|_?internal|_int)\.h$'); do
   say "$f: a room's private header ends in _impl.h"
 done
 
