@@ -16,7 +16,7 @@
 #include "client/store/client_state.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/folder.h"
-#include "tests/lib/wrap_pwrite.h"
+#include "tests/lib/wrap_files.h"
 
 #define N_FLOATS 11
 #define KILLED   77
@@ -32,16 +32,6 @@ static void step(void)
     }
     steps_left -= steps_left > 0;
 }
-
-int __real_rename(const char *from, const char *to);
-int __wrap_rename(const char *from, const char *to);
-int __real_unlink(const char *path);
-int __wrap_unlink(const char *path);
-ssize_t __real_pwrite(int fd, const void *data, size_t len, off_t offset);
-ssize_t __wrap_pwrite(int fd, const void *data, size_t len, off_t offset);
-
-int __real_fsync(int fd);
-int __wrap_fsync(int fd);
 
 static long syncs_left = -1; /* until the one that fails; negative: none does */
 

@@ -15,7 +15,7 @@
 #include "tests/lib/failmalloc.h"
 
 /* What the linker renames: what the coordinator hears. */
-void __wrap_fl_front_up(struct fl_frontend *frontend, struct fl_coord_msg *up);
+void __wrap_fl_frontend_up(struct fl_frontend *frontend, struct fl_coord_msg *up);
 
 static struct fl_log_out out = {.fd = STDERR_FILENO};
 static struct fl_log log_ = {.level = FL_LOG_INFO, .sink = fl_log_out_sink, .ctx = &out};
@@ -24,7 +24,7 @@ static struct fl_runtime runtime = {.srv = &srv};
 static struct fl_frontend frontend = {.srv = &srv, .n_units = 2};
 static struct fl_coord_msg *heard;
 
-void __wrap_fl_front_up(struct fl_frontend *to, struct fl_coord_msg *up)
+void __wrap_fl_frontend_up(struct fl_frontend *to, struct fl_coord_msg *up)
 {
     ck_assert_ptr_eq(to, &frontend);
     ck_assert_ptr_null(heard);

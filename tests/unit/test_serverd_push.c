@@ -33,7 +33,7 @@ static uint64_t size; /* of the update */
 static char heard[256];
 
 /* What the linker renames. */
-void __wrap_fl_front_up(struct fl_frontend *f, struct fl_coord_msg *up);
+void __wrap_fl_frontend_up(struct fl_frontend *f, struct fl_coord_msg *up);
 int __real_fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, size_t len,
                           struct fl_err *err);
 int __wrap_fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, size_t len,
@@ -50,7 +50,7 @@ static unsigned n_decoded, fail_decode; /* 1: the header */
 static unsigned n_written, fail_write;  /* 1: the first */
 static int fail_code;
 
-void __wrap_fl_front_up(struct fl_frontend *f, struct fl_coord_msg *up)
+void __wrap_fl_frontend_up(struct fl_frontend *f, struct fl_coord_msg *up)
 {
     size_t at = strlen(heard);
 

@@ -28,8 +28,8 @@ static sem_t hung_up;
 
 /* What the linker renames. */
 void __wrap_fl_notify_ready(const char *status);
-void __real_fl_driver_stop(struct fl_runtime *runtime);
-void __wrap_fl_driver_stop(struct fl_runtime *runtime);
+void __real_fl_runtime_stop(struct fl_runtime *runtime);
+void __wrap_fl_runtime_stop(struct fl_runtime *runtime);
 int __real_fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, double bound,
                            enum fl_durability durability, struct fl_err *err);
 int __wrap_fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, double bound,
@@ -112,11 +112,11 @@ static void say(struct fl_runtime *runtime, enum fl_net_msg_type type)
 }
 
 /* Here the network side has closed; its loop turns once more, when the coordinator is gone. */
-void __wrap_fl_driver_stop(struct fl_runtime *runtime)
+void __wrap_fl_runtime_stop(struct fl_runtime *runtime)
 {
     struct fl_frontend *frontend = runtime->srv->frontend;
 
-    __real_fl_driver_stop(runtime);
+    __real_fl_runtime_stop(runtime);
     ck_assert_ptr_null(frontend->server);
     ck_assert_ptr_nonnull(fl_frontend_slot(frontend, 0));
     if (with_upload) {
