@@ -13,7 +13,7 @@ mkdir -p "$dir/var/fl-data/client" "$dir/run/fl-serverd"
 printf '1,2,0\n3,4,1\n' >"$dir/var/fl-data/client/train.csv"
 here server
 here client
-says "server.yaml wants an identity" 8 "make it with" "$build/fl-serverd" --check-config "$dir/server.yaml"
+says "server.yaml wants an identity" 8 "create it with" "$build/fl-serverd" --check-config "$dir/server.yaml"
 says "and gets one" 0 "federation 'digits' has its identity in" "$build/fl-serverd" --init "$dir/server.yaml"
 says "server.yaml" 0 "server.yaml: ok: federation 'digits', algorithm adafl+fedldf" \
   "$build/fl-serverd" --check-config "$dir/server.yaml"

@@ -315,7 +315,7 @@ START_TEST(names_that_cannot_be_and_too_many_are_not_admitted)
                   "[    0] a is client 0\n"
                   "[    0] - client 'b' is refused: too many known clients (limits.known_clients)\n"
                   "[    0] * is client 4294967295\n"
-                  "[    0] - client 'a' has 2 samples, it had 1 \n"
+                  "[    0] - client 'a' has 2 samples, it had 1\n"
                   "[    0] - client 'a' is back, 2 samples\n"
                   "[    0] a is client 0\n");
     script_free(s);

@@ -195,6 +195,7 @@ START_TEST(a_plan_on_disk_is_the_plan)
            "[    0] - client 'c' is back, 200 samples\n"
            "[    0] c is client 2\n"
            "[    0] c DISMISSED 5.2\n"
+           "[    0] - client 'b' trained again and reports other divergences\n"
            "[    0] b PLAN 5.2 units 100\n"
            "[    0] persist update 5.2 b:accepted:100\n"
            "[    0] b ACCEPTED 5.2\n"

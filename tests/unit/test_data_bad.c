@@ -366,7 +366,7 @@ START_TEST(a_folder_without_the_part_lists_what_was_looked_for)
     char path[T_PATH];
 
     ck_assert_int_eq(fl_dataset_open(dir, "train", &ds, &err), FL_ENOENT);
-    ck_assert_ptr_nonnull(strstr(err.msg, "holds no train data; looked for train-images-idx3"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "contains no train data; looked for train-images-idx3"));
     ck_assert_ptr_nonnull(strstr(err.msg, "data_batch_*.bin[.gz]; train-x.npy"));
     ck_assert_ptr_nonnull(strstr(err.msg, "train.csv[.gz]"));
     ck_assert_int_eq(fl_dataset_open(dir, "test", &ds, &err), FL_ENOENT);

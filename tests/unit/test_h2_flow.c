@@ -248,8 +248,9 @@ START_TEST(more_unfinished_messages_than_the_account_takes_are_refused)
         ck_assert_uint_eq(pair.calls[i].closes, 1);
         if (pair.calls[i].status == FL_GRPC_RESOURCE_EXHAUSTED) {
             refused++;
-            ck_assert_str_eq(pair.calls[i].text, "an unfinished message: too much is unfinished or "
-                                                 "unread on this connection");
+            ck_assert_str_eq(pair.calls[i].text,
+                             "an unfinished message: memory limit of this connection "
+                             "exceeded: too many unfinished or unread bytes");
         } else {
             ck_assert_int_eq(pair.calls[i].status, FL_GRPC_OK);
         }

@@ -174,7 +174,7 @@ START_TEST(a_key_belongs_to_us_or_to_root)
     ck_assert_int_eq(fl_key_save(a.client_key, path_of(path, "client.key"), false, NULL), FL_OK);
     ck_assert_int_eq(chmod(dir, 0755), 0);
     ck_assert_int_eq(chown(path, 65534, 65534), 0);
-    key_refused(path, FL_EPERM, "belongs to user 65534|runs as 0|chown 0");
+    key_refused(path, FL_EPERM, "belongs to user 65534|this program runs as |chown 0");
     /* Root's, with reading for our group: a credential of systemd, a secret of Kubernetes. */
     ck_assert_int_eq(chown(path, 0, 65534), 0);
     ck_assert_int_eq(chmod(path, 0440), 0);
@@ -216,7 +216,7 @@ START_TEST(each_bad_key_file_has_its_message)
     key_refused(path, FL_EFORMAT, "certificates and no private key|swapped");
     len = key_pem(fl_key_native(a.client_key), NULL, text, sizeof(text));
     put(path, text, len / 2, 0600);
-    key_refused(path, FL_EFORMAT, "line 1|no end|cut off");
+    key_refused(path, FL_EFORMAT, "line 1|no end|truncated");
     put(path, text + 30, len - 30, 0600);
     key_refused(path, FL_EFORMAT, "line 4|no beginning|first part of the file is missing");
     at = strchr(text, '\n') + 20;
@@ -302,7 +302,7 @@ START_TEST(a_chain_comes_back_as_it_was_saved)
     fl_chain_unref(chain);
     one.len--;
     ck_assert_int_eq(fl_chain_from_der(&one, 1, "reply", &chain, &err), FL_EFORMAT);
-    says(&err, "reply: certificate 1|cut off");
+    says(&err, "reply: certificate 1|truncated");
     ck_assert_int_eq(fl_chain_from_der(&one, 0, "reply", &chain, &err), FL_EFORMAT);
     fl_buf_done(&der);
 }
@@ -389,7 +389,7 @@ START_TEST(certificate_and_key_have_to_belong_together)
     ck_assert_int_eq(fl_chain_save(a.intermediate, pem, false, NULL), FL_OK);
     ck_assert_int_eq(fl_key_save(a.intermediate_key, own, false, NULL), FL_OK);
     ck_assert_int_eq(fl_credentials_load(pem, own, &chain, &key, &err), FL_ECONF);
-    says(&err, "client.pem|fl intermediate fed-a|is an authority's|this order");
+    says(&err, "client.pem|fl intermediate fed-a|is that of an authority|this order");
     len = chain_pem(a.client, text, sizeof(text));
     len += chain_pem(a.admin, text + len, sizeof(text) - len);
     put(pem, text, len, 0644);

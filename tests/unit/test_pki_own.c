@@ -575,7 +575,7 @@ START_TEST(a_uri_of_ours_fits_the_purpose_and_stands_alone)
         {"URI:fl://fed-b/client/k7", "serverAuth", FL_ROLE_SERVER, "that of client 'k7'"},
         {"URI:fl://fed-b/client/k7,URI:fl://fed-b/client/k7", "clientAuth", CLIENT, "several"},
         {"URI:fl://fed-b/client/k7,URI:fl://fed-b/admin/eve", "clientAuth", CLIENT, "several"},
-        {"URI:fl://fed-b/client/k%37", "clientAuth", CLIENT, "damaged"},
+        {"URI:fl://fed-b/client/k%37", "clientAuth", CLIENT, "invalid"},
         {"URI:fl://fed-b/client/k7,URI:spiffe://x/y", "clientAuth", CLIENT, NULL},
         {"URI:spiffe://x/y", "clientAuth", CLIENT, "it has none"}};
     static const char *const subject[] = {"CN", "k7", NULL};
@@ -719,7 +719,7 @@ START_TEST(what_cannot_be_believed_in_is_refused_at_once)
     fl_buf_clear(&buf);
     odd_list(&list, 0, &buf);
     ck_assert_int_eq(fl_fs_replace(path, buf.data, buf.len - 1, false, NULL), FL_OK);
-    setup_refused(&s, FL_EFORMAT, "none.crl|cut off");
+    setup_refused(&s, FL_EFORMAT, "none.crl|truncated");
     fl_buf_done(&buf);
     s.n_crl_files = 0;
     s.root_files = files;

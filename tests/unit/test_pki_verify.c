@@ -109,7 +109,7 @@ START_TEST(each_refusal_names_certificate_expected_found_and_action)
 
     rig_pki_make(&b, "fed-b", NOW);
     refused(a.trust, b.client, FL_ROLE_CLIENT, NULL, NOW, FL_REFUSED_UNKNOWN, 48,
-            "CN=edge-001|of federation 'fed-b'|fl root fed-b|fl root fed-a|Join");
+            "CN=edge-001|of federation 'fed-b'|fl root fed-b|fl root fed-a|join");
     refused(
         a.trust, a.client, FL_ROLE_CLIENT, NULL, 12, FL_REFUSED_CLOCK, 45,
         "clock says 1970-01-01 00:00:12Z|begins 2026-11-20 18:05:00Z|56 years later|set the clock");

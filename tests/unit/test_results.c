@@ -443,7 +443,7 @@ START_TEST(a_folder_with_other_files_is_refused_and_not_changed)
 
     put_file("thesis.tex", "");
     ck_assert_int_eq(fl_results_check(dir, &info, NULL), FL_EEXIST);
-    refused(&info, FL_EEXIST, "there is 'thesis.tex', and no run.json");
+    refused(&info, FL_EEXIST, "it contains 'thesis.tex', and no run.json");
     ck_assert(!is_there(".lock"));
     ck_assert(!is_there("run.json"));
 }

@@ -283,7 +283,7 @@ START_TEST(a_model_that_is_no_longer_served_costs_each_transfer_all_of_it_until_
     ck_assert_uint_lt(budget.used, 16 * MIB + 16 * KIB);
     ck_assert_uint_eq(n_freed, 0);
     tick_until(2 * IDLE_MS + 2);
-    ck_assert_str_eq(notice, "the client has taken nothing of what is sent for 1000 ms");
+    ck_assert_str_eq(notice, "timed out: the client has taken nothing of what is sent for 1000 ms");
     ck_assert(fl_list_is_empty(&frontend.fetches));
     ck_assert_uint_eq(n_freed, 1);
     ck_assert_uint_eq(budget.used, 0);

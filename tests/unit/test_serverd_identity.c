@@ -449,7 +449,7 @@ START_TEST(what_an_operator_asked_for_is_done_though_he_went_away)
     after_lane();
     ask(&stranger, "/fl.v1.Identity/Join", &join);
     after_lane();
-    ck_assert_uint_eq(heard(&stranger, "grpc-status=7"), 1); /* PERMISSION_DENIED */
+    ck_assert_uint_eq(heard(&stranger, "grpc-status=9"), 1); /* FAILED_PRECONDITION */
     rawpeer_close(&stranger.raw);
     fl_buf_done(&withdraw);
     fl_buf_done(&join);

@@ -82,7 +82,8 @@ static bool tells_breach(void)
         const struct fl_session_effect *e = &world.effects.list[i];
 
         if (e->type == FL_CEFF_DISCONNECT && e->text != NULL &&
-            strstr(e->text, "broke the protocol")) {
+            strstr(e->text, "protocol error of the server"))
+        {
             return true;
         }
     }

@@ -148,8 +148,8 @@ static const struct {
     {"set: ./set, clients: 10, samples: 20", "need more than the 120 samples there are"},
     {"set: ./set, clients: 4, method: silo, shards_per_client: 5", "shards of different labels"},
     {"set: ./set, clients: 4, crop: 2", "key 'data.set': '"},
-    {"set: ./empty, clients: 4", "holds no train data; looked for"},
-    {"set: ./empty, clients: 4, pool: yes", "holds no train data; looked for"},
+    {"set: ./empty, clients: 4", "contains no train data; looked for"},
+    {"set: ./empty, clients: 4, pool: yes", "contains no train data; looked for"},
     {"set: synthetic, clients: 10001", "key 'data': expected 1 to 10000 clients, found 10001"},
 };
 

@@ -317,7 +317,7 @@ START_TEST(a_server_that_does_not_tell_the_counts_is_refused)
     setup.population = _i == 0 ? 3 : 0;
     ck_assert_int_eq(fl_solver_igfl_c.create(o, &setup, &solver, &err), FL_ESTATE);
     ck_assert_ptr_nonnull(strstr(err.msg, _i == 0 ? "selected clients" : "all clients"));
-    ck_assert_ptr_nonnull(strstr(err.msg, "the server did not tell"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "the server did not send"));
     setup.n_selected = 3;
     setup.population = 3;
     ck_assert_int_eq(fl_solver_igfl_c.create(o, &setup, &solver, &err), FL_OK);

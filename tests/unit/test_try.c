@@ -418,7 +418,7 @@ START_TEST(a_good_program_is_good_with_all_that_it_declares)
     ck_assert_msg(code == FL_EXIT_OK, "%s", x.text);
     trial_says(&x, "declares train, evaluate, adapt, offer; parts: pull, gradient, drift, pfedme, "
                    "per_fedavg, mixup\n");
-    trial_says(&x, "ok        model: units=2 tensors=4 parameters=259 accepted");
+    trial_says(&x, "ok        model: layers=2 tensors=4 parameters=259 accepted");
     trial_says(&x, "ok        train: steps=7 samples=103 loss=");
     trial_says(&x, "ok        repeatable: the same task with the same seed made the same model");
     trial_says(&x, "ok        unknown field: a task with an unknown field is carried out");

@@ -75,7 +75,7 @@ START_TEST(only_a_round_behind_which_there_is_something_is_gone_back_to)
     ck_assert_ptr_nonnull(
         strstr(err.msg, "no such round is committed; rounds with a checkpoint: 3, 2, 1, 0"));
     ck_assert_int_eq(ask(3, false), FL_ENOENT);
-    ck_assert_ptr_nonnull(strstr(err.msg, "it is the last one"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "it is the last committed round"));
     again("fedavg");
     ck_assert_uint_eq(rig.resume.committed, 3);
 }
