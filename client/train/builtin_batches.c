@@ -24,8 +24,8 @@ struct fl__walk fl__walk_passes(struct fl__builtin *b, const struct fl_train_tas
     return w;
 }
 
-/* The order of pass `pass` through the data. */
-static void shuffle(const struct fl__walk *w, uint64_t pass)
+/* The sample order of pass `pass` through the data. */
+static void batches_shuffle(const struct fl__walk *w, uint64_t pass)
 {
     uint32_t *order = w->b->order;
     struct fl_rng rng;
@@ -38,17 +38,17 @@ static void shuffle(const struct fl__walk *w, uint64_t pass)
     if (w->cyclic == 0) {
         fl_rng_key(&rng, w->task->seed, FL_RNG_BATCH, pass, 0);
     } else {
-        /* The same in every round and pass: files are often sorted by label. */
+        /* One order for all rounds and passes, shuffled because files are often sorted by label. */
         fl_rng_key(&rng, w->task->order_seed, FL_RNG_BATCH, 0, n);
     }
     fl_rng_shuffle(&rng, order, n);
 }
 
 /*
- * The samples of a training batch into b->x and b->y; nothing else reads them for a step. The
- * task's seed is of this round and client: a step augments alike after a restart.
+ * Copies the samples of a training batch into b->x and b->y, which are valid until the next batch.
+ * The task's seed depends on round and client only, so a step augments alike after a restart.
  */
-static void gather(const struct fl__walk *w, uint64_t step, const uint32_t *idx, size_t n)
+static void batches_gather(const struct fl__walk *w, uint64_t step, const uint32_t *idx, size_t n)
 {
     struct fl_rng rng;
 
@@ -69,11 +69,11 @@ static int one_step(const struct fl__walk *w, struct fl_solver *solver, uint64_t
         batch = ((w->task->round - 1) % w->n_batches * (w->cyclic % w->n_batches) + step) %
                 w->n_batches;
     } else if (batch == 0) {
-        shuffle(w, step / w->n_batches);
+        batches_shuffle(w, step / w->n_batches);
     }
     at = (size_t)batch * w->batch;
     n = w->ds->n - at < w->batch ? w->ds->n - at : w->batch;
-    gather(w, step, b->order + at, n);
+    batches_gather(w, step, b->order + at, n);
     loss = b->solver->step(solver, b->x, b->y, n);
     if (!isfinite(loss)) {
         return fl_err_set(err, FL_ENUMERIC,
@@ -93,7 +93,7 @@ int fl__walk_run(const struct fl__walk *walk, struct fl_solver *solver, struct f
 
     *ret = (struct fl__walk_sums){0};
     if (walk->cyclic > 0) {
-        shuffle(walk, 0);
+        batches_shuffle(walk, 0);
     }
     for (step = 0; step < walk->n_steps; step++) {
         int rv;

@@ -1,7 +1,7 @@
 /*
- * The data of the built-in engine, and the memory that follows from it. One engine may be given
- * the data of one client after the other: memory only grows, and nothing that was made of one
- * client's data is there for the next.
+ * The data of the built-in engine, and the buffers sized by it. Runs on the training thread. One
+ * engine may train for several clients in turn: buffers only grow, and nothing computed from one
+ * client's data is used for the next. Makes no steps: builtin_trainer.c does.
  */
 #include <stdlib.h>
 
@@ -43,9 +43,9 @@ int fl__builtin_describe(struct fl__builtin *b, const struct fl_net_spec *spec)
     return FL_OK;
 }
 
-/* Samples of the largest set that steps are made on. */
-static size_t largest(const struct fl__builtin *b, const struct fl_dataset *train,
-                      const struct fl_dataset *test)
+/* Size of the largest set that steps are made on. */
+static size_t builtin_largest_set(const struct fl__builtin *b, const struct fl_dataset *train,
+                                  const struct fl_dataset *test)
 {
     return b->adapt_on_test && test != NULL && test->n > train->n ? test->n : train->n;
 }
@@ -57,7 +57,7 @@ static size_t batch_of(const struct fl__builtin *b, size_t samples)
 
 int fl__builtin_make_net(struct fl__builtin *b, struct fl_err *err)
 {
-    size_t batch = batch_of(b, largest(b, b->train, b->test));
+    size_t batch = batch_of(b, builtin_largest_set(b, b->train, b->test));
     int rv = fl_net_create(&b->spec, batch, &b->net, err);
 
     if (rv != FL_OK) {
@@ -67,7 +67,7 @@ int fl__builtin_make_net(struct fl__builtin *b, struct fl_err *err)
     return FL_OK;
 }
 
-/* One for larger batches in place of the one that is there; its parameters are not kept. */
+/* Replaces the network by one for larger batches; its parameters are lost. */
 static int widen_net(struct fl__builtin *b, size_t samples, struct fl_err *err)
 {
     size_t want = batch_of(b, samples);
@@ -77,7 +77,7 @@ static int widen_net(struct fl__builtin *b, size_t samples, struct fl_err *err)
     if (want <= b->max_batch) {
         return FL_OK;
     }
-    /* At least doubled, so that clients of rising sizes make few. */
+    /* At least doubled, so that clients of increasing size cause few reallocations. */
     want = want < 2 * b->max_batch ? batch_of(b, 2 * b->max_batch) : want;
     rv = fl_net_create(&b->spec, want, &wider, err);
     if (rv != FL_OK) {
@@ -91,7 +91,7 @@ static int widen_net(struct fl__builtin *b, size_t samples, struct fl_err *err)
 
 /* --- memory --- */
 
-static int room(void **list, size_t *cap, size_t n, size_t size, struct fl_err *err)
+static int builtin_room(void **list, size_t *cap, size_t n, size_t size, struct fl_err *err)
 {
     void *more;
 
@@ -102,24 +102,27 @@ static int room(void **list, size_t *cap, size_t n, size_t size, struct fl_err *
     if (more == NULL) {
         return fl_err_set(err, FL_ENOMEM, "%zu samples: out of memory", n);
     }
-    free(*list); /* What is in it is of a step that is over. */
+    free(*list); /* Nothing reads the old contents: they belong to a finished step. */
     *list = more;
     *cap = n;
     return FL_OK;
 }
 
-static int take_memory(struct fl__builtin *b, const struct fl_dataset *train,
-                       const struct fl_dataset *test, struct fl_err *err)
+static int builtin_take_memory(struct fl__builtin *b, const struct fl_dataset *train,
+                               const struct fl_dataset *test, struct fl_err *err)
 {
     size_t piece = test != NULL ? fl_net_piece(b->net) : 1;
     size_t held = piece > b->max_batch ? piece : b->max_batch;
     void *lists[] = {b->order, b->order_test, b->x, b->y};
-    int rv = room(&lists[0], &b->room.order, largest(b, train, test), sizeof(*b->order), err);
+    int rv = builtin_room(&lists[0], &b->room.order, builtin_largest_set(b, train, test),
+                          sizeof(*b->order), err);
 
-    rv =
-        rv == FL_OK ? room(&lists[1], &b->room.order_test, piece, sizeof(*b->order_test), err) : rv;
-    rv = rv == FL_OK ? room(&lists[2], &b->room.x, held, train->dim * sizeof(*b->x), err) : rv;
-    rv = rv == FL_OK ? room(&lists[3], &b->room.y, held, sizeof(*b->y), err) : rv;
+    rv = rv == FL_OK
+             ? builtin_room(&lists[1], &b->room.order_test, piece, sizeof(*b->order_test), err)
+             : rv;
+    rv = rv == FL_OK ? builtin_room(&lists[2], &b->room.x, held, train->dim * sizeof(*b->x), err)
+                     : rv;
+    rv = rv == FL_OK ? builtin_room(&lists[3], &b->room.y, held, sizeof(*b->y), err) : rv;
     b->order = lists[0];
     b->order_test = lists[1];
     b->x = lists[2];
@@ -129,7 +132,7 @@ static int take_memory(struct fl__builtin *b, const struct fl_dataset *train,
 
 int fl__builtin_take_memory(struct fl__builtin *b, struct fl_err *err)
 {
-    return take_memory(b, b->train, b->test, err);
+    return builtin_take_memory(b, b->train, b->test, err);
 }
 
 void fl__builtin_forget_data(struct fl__builtin *b)
@@ -185,13 +188,13 @@ int fl__builtin_set_data(struct fl_trainer *trainer, const struct fl_dataset *tr
 
     if (rv == FL_OK && b->net != NULL) {
         rv = fl__builtin_check_data(b, train, test, err);
-        rv = rv == FL_OK ? widen_net(b, largest(b, train, test), err) : rv;
-        rv = rv == FL_OK ? take_memory(b, train, test, err) : rv;
+        rv = rv == FL_OK ? widen_net(b, builtin_largest_set(b, train, test), err) : rv;
+        rv = rv == FL_OK ? builtin_take_memory(b, train, test, err) : rv;
     }
     if (rv != FL_OK) {
         return rv;
     }
-    fl_buf_done(&b->own_offer); /* It was made of the data before. */
+    fl_buf_done(&b->own_offer); /* It was computed from the previous data. */
     b->train = train;
     b->test = test;
     return FL_OK;

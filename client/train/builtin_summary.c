@@ -1,7 +1,10 @@
-/* What the built-in engine tells of its data, once, and knows again in what all clients told. */
+/*
+ * The data summary of the built-in engine: made once, and made again so that the client recognises
+ * its own part in the summary of all clients.
+ */
 #include "client/train/builtin_impl.h"
 
-static int32_t sample(void *ctx, size_t i, float *x)
+static int32_t summary_sample(void *ctx, size_t i, float *x)
 {
     const struct fl__builtin *b = ctx;
     uint32_t idx = (uint32_t)i;
@@ -16,9 +19,9 @@ int fl__offer_make(struct fl__builtin *b, uint64_t seed, struct fl_buf *out, str
     const struct fl_solver_data data = {
         .n = b->train->n,
         .dim = b->train->dim,
-        /* The server's count: the same on all clients, whatever labels theirs have. */
+        /* The server's class count: the same on all clients, whatever labels their data has. */
         .classes = fl_net_classes(b->net),
-        .sample = sample,
+        .sample = summary_sample,
         .ctx = b,
     };
 
@@ -39,6 +42,6 @@ int fl__offer_own(struct fl__builtin *b, uint64_t seed, struct fl_err *err)
         return FL_OK;
     }
     fl_buf_done(&b->own_offer);
-    /* Data of which no offer can be made was not told of: nothing has to be known again. */
+    /* No summary of this data was sent if none can be made, so there is none to recognise. */
     return rv == FL_ENOMEM ? fl_err_set(err, rv, "%s", why.msg) : FL_OK;
 }

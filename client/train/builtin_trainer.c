@@ -1,9 +1,8 @@
 /*
- * The built-in engine: mini-batch training over a data set in memory with the solver that
- * the server named. Which samples a step sees is builtin_batches.c's.
- *
- * Memory: the network with the activations of one batch, the solver's state, the samples of
- * one batch or one piece of an evaluation, and 4 bytes a sample for the order.
+ * The built-in engine: mini-batch training over a data set in memory with the solver that the
+ * server named. Runs on the training thread. The samples of each step are chosen in
+ * builtin_batches.c. Memory: the network with the activations of one batch, the solver's state, the
+ * samples of one batch or one piece of an evaluation, and 4 bytes per sample for the order.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@ static struct fl__builtin *builtin_of(struct fl_trainer *trainer)
     return (struct fl__builtin *)(void *)trainer;
 }
 
-static void forget(struct fl__builtin *b)
+static void builtin_forget(struct fl__builtin *b)
 {
     fl_net_free(b->net);
     fl_options_free(b->options);
@@ -30,7 +29,7 @@ static void builtin_free(struct fl_trainer *trainer)
 {
     struct fl__builtin *b = builtin_of(trainer);
 
-    forget(b);
+    builtin_forget(b);
     free(b);
 }
 
@@ -43,7 +42,7 @@ static int check_model(const struct fl_train_model *model, struct fl_err *err)
     }
     if (model->batch_size == 0 || (model->epochs == 0 && model->steps == 0)) {
         return fl_err_set(err, FL_EPROTO,
-                          "the server's training options make no step: epochs %" PRIu32
+                          "the server's training options give no training step: epochs %" PRIu32
                           ", steps %" PRIu32 ", batch size %" PRIu32,
                           model->epochs, model->steps, model->batch_size);
     }
@@ -90,13 +89,13 @@ static void take_description(struct fl__builtin *b, const struct fl_train_model 
     }
 }
 
-static int prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
-                   struct fl_err *err)
+static int builtin_prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
+                           struct fl_err *err)
 {
     struct fl__builtin *b = builtin_of(trainer);
     int rv = check_model(model, err);
 
-    forget(b);
+    builtin_forget(b);
     if (rv == FL_OK) {
         take_description(b, model);
         rv = make_net(b, model, err);
@@ -115,16 +114,16 @@ static int prepare(struct fl_trainer *trainer, const struct fl_train_model *mode
     }
     return FL_OK;
 fail:
-    forget(b);
+    builtin_forget(b);
     return rv;
 }
 
-static int canceled(struct fl_err *err)
+static int builtin_canceled(struct fl_err *err)
 {
     return fl_err_set(err, FL_ECANCELED, "training was cancelled while the model was evaluated");
 }
 
-/* Evaluates what is in the network. */
+/* Evaluates the parameters in the network. */
 static int evaluate_net(struct fl__builtin *b, const atomic_bool *cancel, uint64_t *ret_samples,
                         uint64_t *ret_correct, double *ret_loss_sum)
 {
@@ -167,9 +166,9 @@ static int check_evaluation(const struct fl__builtin *b, struct fl_err *err)
     return FL_OK;
 }
 
-static int evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
-                    uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
-                    struct fl_err *err)
+static int builtin_evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
+                            uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
+                            struct fl_err *err)
 {
     struct fl__builtin *b = builtin_of(trainer);
     int rv = check_evaluation(b, err);
@@ -178,8 +177,9 @@ static int evaluate(struct fl_trainer *trainer, const float *model, atomic_bool 
         return rv;
     }
     fl_net_set(b->net, model);
-    return evaluate_net(b, cancel, ret_samples, ret_correct, ret_loss_sum) == FL_OK ? FL_OK
-                                                                                    : canceled(err);
+    return evaluate_net(b, cancel, ret_samples, ret_correct, ret_loss_sum) == FL_OK
+               ? FL_OK
+               : builtin_canceled(err);
 }
 
 static int make_solver(const struct fl__walk *w, bool adapting, struct fl_solver **ret,
@@ -209,8 +209,8 @@ static int make_solver(const struct fl__walk *w, bool adapting, struct fl_solver
     return b->solver->create(b->options, &setup, ret, err);
 }
 
-/* The model of a task into the network, and dropout's stream to its start. */
-static int load(struct fl__builtin *b, const struct fl_train_task *task, struct fl_err *err)
+/* Loads the model of a task into the network and resets dropout's random stream. */
+static int builtin_load(struct fl__builtin *b, const struct fl_train_task *task, struct fl_err *err)
 {
     size_t count = fl_layout_count(fl_net_layout(b->net));
     struct fl_rng rng;
@@ -220,7 +220,7 @@ static int load(struct fl__builtin *b, const struct fl_train_task *task, struct 
         return fl_err_set(err, FL_ENUMERIC, "the received model is not finite");
     }
     if (task->anchor != NULL && !fl_vec_finite(task->anchor, count)) {
-        return fl_err_set(err, FL_ENUMERIC, "the model that training is pulled to is not finite");
+        return fl_err_set(err, FL_ENUMERIC, "the anchor model of training is not finite");
     }
     fl_net_set(b->net, task->model);
     fl_rng_key(&rng, task->seed, FL_RNG_DROPOUT, task->round, 0);
@@ -233,7 +233,7 @@ static bool has_test(const struct fl__builtin *b)
     return b->test != NULL && b->test->n > 0;
 }
 
-/* The personal model, which the solver may have kept apart from what is uploaded. */
+/* Evaluates the personal model, which may differ from the uploaded one. */
 static int judge_trained(struct fl__builtin *b, const struct fl_train_task *task,
                          struct fl_solver *solver, struct fl_train_result *ret, struct fl_err *err)
 {
@@ -246,13 +246,13 @@ static int judge_trained(struct fl__builtin *b, const struct fl_train_task *task
     if (evaluate_net(b, task->cancel, &ret->trained.samples, &ret->trained.correct,
                      &ret->trained.loss_sum) != FL_OK)
     {
-        return canceled(err);
+        return builtin_canceled(err);
     }
     ret->has_trained = true;
     return FL_OK;
 }
 
-static int solve(const struct fl__walk *w, struct fl_train_result *ret, struct fl_err *err)
+static int builtin_solve(const struct fl__walk *w, struct fl_train_result *ret, struct fl_err *err)
 {
     struct fl__builtin *b = w->b;
     struct fl__walk_sums sums;
@@ -301,8 +301,8 @@ done:
     return rv;
 }
 
-static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
-               struct fl_train_result *ret, struct fl_err *err)
+static int builtin_run(struct fl_trainer *trainer, const struct fl_train_task *task,
+                       struct fl_train_result *ret, struct fl_err *err)
 {
     struct fl__builtin *b = builtin_of(trainer);
     struct fl__walk w;
@@ -311,7 +311,7 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
     if (b->net == NULL) {
         return fl_err_set(err, FL_ESTATE, "training before the server described its model");
     }
-    rv = load(b, task, err);
+    rv = builtin_load(b, task, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -319,17 +319,17 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
         if (evaluate_net(b, task->cancel, &ret->eval_samples, &ret->eval_correct,
                          &ret->eval_loss_sum) != FL_OK)
         {
-            return canceled(err);
+            return builtin_canceled(err);
         }
         ret->has_received = true;
     }
     w = fl__walk_passes(b, task, b->train, b->epochs, b->steps);
-    rv = solve(&w, ret, err);
+    rv = builtin_solve(&w, ret, err);
     return rv == FL_OK ? fl__train_finish(fl_net_layout(b->net), task, ret, err) : rv;
 }
 
-/* The steps of personal.adapt, on what is in the network. */
-static int fit(struct fl__builtin *b, const struct fl_train_task *task, struct fl_err *err)
+/* Makes the steps of personal.adapt, from the parameters in the network. */
+static int builtin_fit(struct fl__builtin *b, const struct fl_train_task *task, struct fl_err *err)
 {
     const struct fl_dataset *ds = b->adapt_on_test ? b->test : b->train;
     struct fl__walk_sums sums;
@@ -340,7 +340,7 @@ static int fit(struct fl__builtin *b, const struct fl_train_task *task, struct f
     if (b->adapt_epochs > 0) {
         w = fl__walk_passes(b, task, ds, b->adapt_epochs, 0);
     } else if (b->adapt_steps > 0) {
-        /* In the order that training has: fresh passes, or the cycle. */
+        /* Same order as in training: fresh passes, or the cycle. */
         w.n_steps = b->adapt_steps;
         w.cyclic = w.cyclic > 0 ? b->adapt_steps : 0;
     }
@@ -353,15 +353,15 @@ static int fit(struct fl__builtin *b, const struct fl_train_task *task, struct f
     return rv;
 }
 
-static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
-                 struct fl_train_evaluation *ret_received, struct fl_train_evaluation *ret_adapted,
-                 struct fl_err *err)
+static int builtin_adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
+                         struct fl_train_evaluation *ret_received,
+                         struct fl_train_evaluation *ret_adapted, struct fl_err *err)
 {
     struct fl__builtin *b = builtin_of(trainer);
     int rv = check_evaluation(b, err);
 
     if (rv == FL_OK) {
-        rv = load(b, task, err);
+        rv = builtin_load(b, task, err);
     }
     if (rv != FL_OK) {
         return rv;
@@ -369,35 +369,37 @@ static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
     if (evaluate_net(b, task->cancel, &ret_received->samples, &ret_received->correct,
                      &ret_received->loss_sum) != FL_OK)
     {
-        return canceled(err);
+        return builtin_canceled(err);
     }
     if (!b->adapts) {
         return FL_OK;
     }
-    rv = fit(b, task, err);
+    rv = builtin_fit(b, task, err);
     if (rv != FL_OK) {
-        return fl_err_wrap(err, rv, "fitting the model before its evaluation");
+        return fl_err_wrap(err, rv, "fine-tuning the model before its evaluation");
     }
     if (!fl_vec_finite(fl_net_params(b->net), fl_net_block(b->net))) {
         return fl_err_set(err, FL_ENUMERIC,
-                          "the model that was fitted before its evaluation is not finite: fitting "
+                          "the model fine-tuned before its evaluation is not finite: fine-tuning "
                           "diverged; a smaller learning rate than %g helps",
                           task->learning_rate);
     }
     if (evaluate_net(b, task->cancel, &ret_adapted->samples, &ret_adapted->correct,
                      &ret_adapted->loss_sum) != FL_OK)
     {
-        return canceled(err);
+        return builtin_canceled(err);
     }
     return FL_OK;
 }
 
-static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, struct fl_err *err)
+static int builtin_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
+                         struct fl_err *err)
 {
     struct fl__builtin *b = builtin_of(trainer);
 
     if (b->net == NULL) {
-        return fl_err_set(err, FL_ESTATE, "an offer before the server described its model");
+        return fl_err_set(err, FL_ESTATE,
+                          "data summary requested before the server described its model");
     }
     if (b->solver->offer == NULL) {
         return fl_err_set(err, FL_ESTATE, "the solver '%s' offers nothing", b->solver->policy.name);
@@ -405,7 +407,7 @@ static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, 
     return fl__offer_make(b, seed, out, err);
 }
 
-static uint64_t samples(const struct fl_trainer *trainer)
+static uint64_t builtin_samples(const struct fl_trainer *trainer)
 {
     return ((const struct fl__builtin *)(const void *)trainer)->train->n;
 }
@@ -415,12 +417,12 @@ int fl_trainer_builtin(const struct fl_dataset *train, const struct fl_dataset *
                        struct fl_err *err)
 {
     static const struct fl__trainer_ops ops = {.free = builtin_free,
-                                               .prepare = prepare,
-                                               .run = run,
-                                               .offer = offer,
-                                               .samples = samples,
-                                               .adapt = adapt,
-                                               .evaluate = evaluate,
+                                               .prepare = builtin_prepare,
+                                               .run = builtin_run,
+                                               .offer = builtin_offer,
+                                               .samples = builtin_samples,
+                                               .adapt = builtin_adapt,
+                                               .evaluate = builtin_evaluate,
                                                .set_data = fl__builtin_set_data};
     struct fl__builtin *b;
 

@@ -1,6 +1,6 @@
 /*
- * One run of the user's program from its start to its end: time, cancelling, and the tail of what
- * it wrote to stderr as a file.
+ * One run of the user's program from start to end: time limit, cancelling, and the tail of its
+ * stderr as a file.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -12,12 +12,15 @@
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
 
-static bool canceled(const struct fl__child *child)
+static bool child_canceled(const struct fl__child *child)
 {
     return child->cancel != NULL && atomic_load(child->cancel);
 }
 
-/* Until it has ended. FL_OK: by itself; FL_ETIMEOUT, FL_ECANCELED: why it was asked to. */
+/*
+ * Waits until the program has ended. FL_OK: on its own; FL_ETIMEOUT, FL_ECANCELED: the reason why
+ * it was stopped.
+ */
 static int wait_for(const struct fl__child *child, struct fl_program *program, uint64_t started_ms)
 {
     uint64_t now = fl_clock_ms();
@@ -29,7 +32,7 @@ static int wait_for(const struct fl__child *child, struct fl_program *program, u
         (void)poll(&p, 1, FL_PROGRAM_TICK_MS);
         now = fl_clock_ms();
         if (!fl_program_ending(program)) {
-            if (canceled(child)) {
+            if (child_canceled(child)) {
                 why = FL_ECANCELED;
             } else if (child->time_limit_ms > 0 && now - started_ms >= child->time_limit_ms) {
                 why = FL_ETIMEOUT;
@@ -42,9 +45,9 @@ static int wait_for(const struct fl__child *child, struct fl_program *program, u
     return why;
 }
 
-/* What is said of its end, and the tail of its stderr as a file. */
-static int ended(const struct fl__child *child, struct fl_program *program, int why,
-                 struct fl_err *err)
+/* Makes the error message of the end, and writes the tail of stderr to a file. */
+static int child_end(const struct fl__child *child, struct fl_program *program, int why,
+                     struct fl_err *err)
 {
     char tail[FL_PROGRAM_TAIL];
     int rv = fl_program_reap(program, err);
@@ -61,7 +64,7 @@ static int ended(const struct fl__child *child, struct fl_program *program, int 
         fl_program_add_tail(program, err);
         if (fl_fs_replace(child->stderr_file, tail, fl_program_tail(program, tail), false, NULL) !=
             FL_OK) {
-            /* A convenience: the error says the same, only shorter. */
+            /* The file is a convenience: the error has the same text, shortened. */
             return rv;
         }
     }
@@ -77,7 +80,7 @@ int fl__child_run(const struct fl__child *child, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = ended(child, program, wait_for(child, program, started_ms), err);
+    rv = child_end(child, program, wait_for(child, program, started_ms), err);
     fl_program_free(program);
     return rv;
 }

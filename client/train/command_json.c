@@ -1,4 +1,7 @@
-/* The JSON that a program of the command trainer reads and writes. */
+/*
+ * The JSON files of the command trainer: writes task.json, reads result.json. Runs on the training
+ * thread.
+ */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -8,13 +11,13 @@
 #include "libfl/base/fs.h"
 #include "libfl/program/fields.h"
 
-/* Far above what a result needs; a program gone wild does not fill our memory. */
+/* Far above the size of any result, so that a faulty program cannot fill memory. */
 #define RESULT_MAX ((size_t)1 << 20)
 /* The version of both files. */
 #define FILE_VERSION 1
 
 struct fl__description {
-    json_t *json; /* everything that is the same for all tasks */
+    json_t *json; /* the fields that are the same for all tasks */
 };
 
 void fl__description_free(struct fl__description *description)
@@ -25,7 +28,7 @@ void fl__description_free(struct fl__description *description)
     }
 }
 
-/* A policy with all its options as text. */
+/* A policy with all its options as text values. */
 static json_t *policy_of(const struct fl_policy *policy, const struct fl_options *options)
 {
     const struct fl_opt_spec *spec = fl_options_specs(options);
@@ -60,7 +63,7 @@ int fl__description_create(const struct fl_train_model *model, struct fl__descri
     struct fl__description *d = calloc(1, sizeof(*d));
 
     if (d != NULL) {
-        /* A NULL from any of the parts makes json_pack() fail as a whole. */
+        /* json_pack() fails as a whole when one of its parts is NULL. */
         d->json =
             json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:f, s:f}", "units",
                       fl_field_units(model->layout, false), "network",

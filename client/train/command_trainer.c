@@ -1,8 +1,8 @@
 /*
- * The command trainer: the user's own program trains. Each task gets a folder with the
- * model as safetensors and task.json; the program writes the trained model and
- * result.json (docs/trainer-command.md). A folder is removed after success; the last
- * failed one stays for whoever looks for the reason.
+ * The command trainer: the user's own program trains. Runs on the training thread. Each task gets a
+ * folder with the model as safetensors and task.json; the program writes the trained model and
+ * result.json (docs/trainer-command.md). A folder is removed after success; the last failed one is
+ * kept for diagnosis.
  */
 #include <errno.h>
 #include <ftw.h>
@@ -23,13 +23,13 @@ struct command {
     char **argv, **environment;
     char *data;
     char work_dir[PATH_MAX];
-    char failed[PATH_MAX]; /* folder of the last failed task; "" when there is none */
+    char failed[PATH_MAX]; /* folder of the last failed task; "": none */
     uint64_t memory_bytes, descriptors;
-    uint64_t samples; /* of the last result, before it as configured; 0: not known */
+    uint64_t samples; /* of the last result, initially as configured; 0: unknown */
     const struct fl_log *log;
     enum fl_program_memory memory_of;
     struct fl__limit limit;
-    /* Of the last prepare(); layout NULL: none. */
+    /* Of the last command_prepare(); layout NULL: none. */
     struct fl_layout *layout;
     struct fl__description *description;
 };
@@ -39,7 +39,7 @@ static struct command *command_of(struct fl_trainer *trainer)
     return (struct command *)(void *)trainer;
 }
 
-static void forget(struct command *c)
+static void command_forget(struct command *c)
 {
     fl_layout_free(c->layout);
     fl__description_free(c->description);
@@ -51,7 +51,7 @@ static void command_free(struct fl_trainer *trainer)
 {
     struct command *c = command_of(trainer);
 
-    forget(c);
+    command_forget(c);
     fl_str_list_free(c->argv);
     fl_str_list_free(c->environment);
     free(c->data);
@@ -68,27 +68,27 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 
 static void remove_folder(const char *path)
 {
-    /* What cannot be removed is in nobody's way: the next task has another name. */
+    /* A folder that cannot be removed does no harm: the next task has another name. */
     (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static int prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
-                   struct fl_err *err)
+static int command_prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
+                           struct fl_err *err)
 {
     struct command *c = command_of(trainer);
     const struct fl_solver_ops *s = model->solver;
     int rv;
 
-    forget(c);
-    fl__limit_forget(&c->limit); /* Another model, or another amount of work. */
+    command_forget(c);
+    fl__limit_forget(&c->limit); /* The old run times do not apply. */
     if (s->offer != NULL || fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) > 0 ||
         fl_solver_sends(s, model->solver_options) != NULL)
     {
         return fl_err_set(
             err, FL_EUNIMPL,
-            "the server's solver '%s' exchanges more than models, which a program that "
-            "is started for each task cannot: one that stays ('command.resident: "
-            "yes') may do it, and so does 'trainer: builtin'",
+            "the server's solver '%s' needs more than models, which a program that is "
+            "started for each task cannot exchange: use a persistent program "
+            "('command.resident: yes') or 'trainer: builtin'",
             s->policy.name);
     }
     rv = fl_layout_copy(model->layout, NULL, NULL, &c->layout, err);
@@ -96,7 +96,7 @@ static int prepare(struct fl_trainer *trainer, const struct fl_train_model *mode
         rv = fl__description_create(model, &c->description, err);
     }
     if (rv != FL_OK) {
-        forget(c);
+        command_forget(c);
     }
     return rv;
 }
@@ -130,7 +130,7 @@ static int make_paths(const struct command *c, const struct fl_train_task *task,
     return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "%.200s: the path is too long", c->work_dir);
 }
 
-/* `text` with each {task} replaced; returns owned, NULL without memory. */
+/* Returns `text` with each {task} replaced; owned, NULL without memory. */
 static char *put_task(const char *text, const char *task)
 {
     size_t size = strlen(text) + 1;
@@ -155,7 +155,7 @@ static char *put_task(const char *text, const char *task)
     return out;
 }
 
-/* The environment with FL_TASK in it; of the texts only the first is the caller's to free. */
+/* The environment with FL_TASK; the caller frees the array and its first text only. */
 static char **with_task(const struct command *c, const char *task_file)
 {
     size_t size = strlen(task_file) + sizeof("FL_TASK=");
@@ -175,7 +175,7 @@ static char **with_task(const struct command *c, const char *task_file)
     return list;
 }
 
-static char **arguments(const struct command *c, const char *task_file)
+static char **command_arguments(const struct command *c, const char *task_file)
 {
     size_t n = 0;
     char **argv;
@@ -198,7 +198,7 @@ static char **arguments(const struct command *c, const char *task_file)
 static int run_program(const struct command *c, const struct fl_train_task *task,
                        const struct fl__task_paths *paths, struct fl_err *err)
 {
-    char **argv = arguments(c, paths->task);
+    char **argv = command_arguments(c, paths->task);
     char **additions = with_task(c, paths->task);
     struct fl__child child = {
         .conf = {.argv = (const char *const *)argv,
@@ -240,7 +240,10 @@ static int read_result(const struct command *c, const struct fl_train_task *task
         return fl_err_set(err, FL_ENOMEM, "result of %zu parameters: out of memory",
                           fl_layout_count(c->layout));
     }
-    /* The model first: what diverged is told as that, even if its loss is a NaN that JSON lacks. */
+    /*
+     * The model is checked first: divergence is reported as such even if the loss is a NaN, which
+     * JSON lacks.
+     */
     rv = fl_st_load(paths->result_model, c->layout, ret->delta, err);
     if (rv == FL_OK) {
         rv = fl__train_finish(c->layout, task, ret, err);
@@ -254,8 +257,8 @@ static int read_result(const struct command *c, const struct fl_train_task *task
     return rv;
 }
 
-static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
-               struct fl_train_result *ret, struct fl_err *err)
+static int command_run(struct fl_trainer *trainer, const struct fl_train_task *task,
+                       struct fl_train_result *ret, struct fl_err *err)
 {
     struct command *c = command_of(trainer);
     struct fl__task_paths paths;
@@ -274,7 +277,7 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
         remove_folder(c->failed);
         c->failed[0] = '\0';
     }
-    /* A run of the same task that a crash cut short may have left something. */
+    /* An earlier run of this task, ended by a crash, may have left files. */
     remove_folder(paths.folder);
     rv = fl_fs_mkdirs(paths.folder, err);
     if (rv == FL_OK) {
@@ -307,14 +310,14 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
     return rv;
 }
 
-static uint64_t samples(const struct fl_trainer *trainer)
+static uint64_t command_samples(const struct fl_trainer *trainer)
 {
     return ((const struct command *)(const void *)trainer)->samples;
 }
 
-static int evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
-                    uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
-                    struct fl_err *err)
+static int command_evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
+                            uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
+                            struct fl_err *err)
 {
     (void)trainer;
     (void)model;
@@ -327,7 +330,8 @@ static int evaluate(struct fl_trainer *trainer, const float *model, atomic_bool 
                       "result.json)");
 }
 
-static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, struct fl_err *err)
+static int command_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
+                         struct fl_err *err)
 {
     (void)trainer;
     (void)seed;
@@ -337,9 +341,9 @@ static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, 
                       "cannot make: use 'trainer: builtin'");
 }
 
-static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
-                 struct fl_train_evaluation *ret_received, struct fl_train_evaluation *ret_adapted,
-                 struct fl_err *err)
+static int command_adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
+                         struct fl_train_evaluation *ret_received,
+                         struct fl_train_evaluation *ret_adapted, struct fl_err *err)
 {
     (void)trainer;
     (void)task;
@@ -370,7 +374,7 @@ static int copy_conf(struct command *c, const struct fl_command_conf *conf, stru
     if (rv != FL_OK) {
         return rv;
     }
-    /* Absolute: the program may change its folder. */
+    /* Absolute, because the program may change its working directory. */
     if (realpath(conf->work_dir, c->work_dir) == NULL) {
         return fl_err_set(err, fl_err_from_errno(errno), "%.200s: %s", conf->work_dir,
                           strerror(errno));
@@ -394,12 +398,12 @@ int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **r
                        struct fl_err *err)
 {
     static const struct fl__trainer_ops ops = {.free = command_free,
-                                               .prepare = prepare,
-                                               .run = run,
-                                               .samples = samples,
-                                               .offer = offer,
-                                               .adapt = adapt,
-                                               .evaluate = evaluate};
+                                               .prepare = command_prepare,
+                                               .run = command_run,
+                                               .samples = command_samples,
+                                               .offer = command_offer,
+                                               .adapt = command_adapt,
+                                               .evaluate = command_evaluate};
     struct command *c = calloc(1, sizeof(*c));
     int rv;
 

@@ -8,24 +8,26 @@ struct fl__limit fl__limit_from(const struct fl_command_conf *conf)
                               .straggler_min_ms = conf->straggler_min_ms};
 }
 
-static uint64_t shorter(uint64_t a, uint64_t b)
+static uint64_t limit_min(uint64_t a, uint64_t b)
 {
     return b != 0 && (a == 0 || b < a) ? b : a;
 }
 
-/* A first run has none before it, so how long it may take has to be said. */
+/*
+ * Before the first good run there is no run time to derive a limit from, so first_limit_ms applies.
+ */
 uint64_t fl__limit_of(const struct fl__limit *l, uint64_t deadline_ms)
 {
     double straggler_factor = l->straggler_factor * (double)l->longest_ms;
-    uint64_t limit = shorter(deadline_ms, l->time_limit_ms);
+    uint64_t limit = limit_min(deadline_ms, l->time_limit_ms);
 
     if (l->longest_ms == 0) {
-        limit = shorter(limit, l->first_limit_ms);
+        limit = limit_min(limit, l->first_limit_ms);
     } else if (straggler_factor > 0.0) {
         straggler_factor = straggler_factor > (double)l->straggler_min_ms
                                ? straggler_factor
                                : (double)l->straggler_min_ms;
-        limit = shorter(limit, straggler_factor < 1e15 ? (uint64_t)straggler_factor : 0);
+        limit = limit_min(limit, straggler_factor < 1e15 ? (uint64_t)straggler_factor : 0);
     }
     return limit;
 }

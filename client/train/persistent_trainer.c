@@ -1,7 +1,9 @@
 /*
- * The user's own program as a trainer that stays (libfl/program/persistent.h). What the server's
- * solver needs of a step it is told (libfl/strategy/external_training.h); what the solver keeps and
- * sends is made here of the model before and after.
+ * The persistent trainer: the user's own program, which keeps running between tasks
+ * (libfl/program/persistent.h). Runs on the training thread. The program gets what the server's
+ * solver needs for each step (libfl/strategy/external_training.h); the client state and the extra
+ * uploads of the solver are computed here from the model before and after training. Does not speak
+ * the protocol: libfl/program does.
  */
 #include <stdlib.h>
 
@@ -9,8 +11,8 @@
 #include "libfl/program/fields.h"
 
 /*
- * Joining waits so long for the program to know the model, as it holds up the connection; a slower
- * one is waited for by the first task.
+ * How long joining waits for the program to accept the model, because the wait blocks the
+ * connection. For a slower program the first task waits.
  */
 #define KNOWS_MODEL_MS 2000
 
@@ -19,7 +21,7 @@ struct persistent {
     struct fl_persistent *r;
     char *program;
     struct fl__limit limit[FL_PERSISTENT_KINDS];
-    /* Of the last prepare(); layout NULL: none. */
+    /* Set by the last persistent_prepare(); layout NULL: not prepared. */
     struct fl_layout *layout;
     const struct fl_solver_ops *solver;
     struct fl_options *options;
@@ -30,12 +32,12 @@ struct persistent {
     bool adapts, adapt_on_test;
 };
 
-static struct persistent *resident_of(struct fl_trainer *trainer)
+static struct persistent *persistent_of(struct fl_trainer *trainer)
 {
     return (struct persistent *)(void *)trainer;
 }
 
-static void forget(struct persistent *c)
+static void persistent_forget(struct persistent *c)
 {
     size_t i;
 
@@ -47,16 +49,16 @@ static void forget(struct persistent *c)
     c->options = NULL;
     c->solver_text = NULL;
     for (i = 0; i < FL_PERSISTENT_KINDS; i++) {
-        fl__limit_forget(&c->limit[i]); /* Another model, or another amount of work. */
+        fl__limit_forget(&c->limit[i]); /* The old run times do not apply. */
     }
 }
 
-static void resident_free(struct fl_trainer *trainer)
+static void persistent_free(struct fl_trainer *trainer)
 {
-    struct persistent *c = resident_of(trainer);
+    struct persistent *c = persistent_of(trainer);
 
     if (c->r != NULL) {
-        forget(c);
+        persistent_forget(c);
     }
     fl_persistent_free(c->r);
     free(c->program);
@@ -78,7 +80,8 @@ static void take_adapting(struct persistent *c, const struct fl_train_model *m)
     }
 }
 
-static int describe(struct persistent *c, const struct fl_train_model *m, struct fl_err *err)
+static int persistent_describe_model(struct persistent *c, const struct fl_train_model *m,
+                                     struct fl_err *err)
 {
     const char *parts[FL__PARTS_MAX + 1];
     unsigned all = fl_external_parts(m->solver, m->solver_options, false);
@@ -113,12 +116,13 @@ static int describe(struct persistent *c, const struct fl_train_model *m, struct
     return rv;
 }
 
-static int prepare(struct fl_trainer *trainer, const struct fl_train_model *m, struct fl_err *err)
+static int persistent_prepare(struct fl_trainer *trainer, const struct fl_train_model *m,
+                              struct fl_err *err)
 {
-    struct persistent *c = resident_of(trainer);
+    struct persistent *c = persistent_of(trainer);
     int rv = fl__parts_check(c->r, c->program, m, err);
 
-    forget(c);
+    persistent_forget(c);
     if (rv != FL_OK) {
         return rv;
     }
@@ -136,23 +140,24 @@ static int prepare(struct fl_trainer *trainer, const struct fl_train_model *m, s
     {
         rv = fl_err_set(err, FL_ENOMEM, "solver options: out of memory");
     }
-    rv = rv == FL_OK ? describe(c, m, err) : rv;
+    rv = rv == FL_OK ? persistent_describe_model(c, m, err) : rv;
     if (rv != FL_OK) {
-        forget(c);
+        persistent_forget(c);
     }
     return rv;
 }
 
 /* --- tasks --- */
 
-/* What was made of it is no message of the server's. */
-static int outcome(int rv)
+/* A protocol error of the program must not look like one of the server. */
+static int persistent_map_error(int rv)
 {
     return rv == FL_EPROTO ? FL_EIO : rv;
 }
 
-static int carry_out(struct persistent *c, struct fl_persistent_task *task, uint64_t deadline_ms,
-                     struct fl_persistent_answer *ret, struct fl_err *err)
+static int persistent_run_limited(struct persistent *c, struct fl_persistent_task *task,
+                                  uint64_t deadline_ms, struct fl_persistent_answer *ret,
+                                  struct fl_err *err)
 {
     struct fl__limit *limit = &c->limit[task->kind];
     int rv;
@@ -163,7 +168,7 @@ static int carry_out(struct persistent *c, struct fl_persistent_task *task, uint
     if (rv == FL_OK) {
         fl__limit_good(limit, ret->took_ms);
     }
-    return outcome(rv);
+    return persistent_map_error(rv);
 }
 
 static struct fl_external_task outside_task(const struct persistent *c,
@@ -188,7 +193,7 @@ static char *parts_text(const struct persistent *c, const struct fl_train_task *
     return fl__parts_text(c->solver, c->options, outside, task->offer_seed & FL_FIELD_EXACT);
 }
 
-/* A task that makes steps. `parts` is borrowed. */
+/* Describes a training task for the program. `parts` is borrowed. */
 static struct fl_persistent_task steps_task(const struct persistent *c,
                                             const struct fl_train_task *task,
                                             const struct fl_external *outside, const char *parts)
@@ -223,10 +228,10 @@ static struct fl_persistent_task steps_task(const struct persistent *c,
     return t;
 }
 
-/* Kept and sent, of a result that was copied out and checked. */
-static int finish(struct persistent *c, const struct fl_train_task *task,
-                  const struct fl_external_task *of, struct fl_train_result *ret,
-                  struct fl_err *err)
+/* Computes client state and extra uploads from a result that was copied and checked. */
+static int persistent_take_result(struct persistent *c, const struct fl_train_task *task,
+                                  const struct fl_external_task *of, struct fl_train_result *ret,
+                                  struct fl_err *err)
 {
     int rv = fl__train_check(c->layout, ret->delta, err);
 
@@ -259,14 +264,14 @@ static void take_answer(const struct fl_train_task *task, const struct fl_persis
         (struct fl_train_evaluation){a->trained.samples, a->trained.correct, a->trained.loss_sum};
 }
 
-static int train(struct persistent *c, const struct fl_train_task *task,
-                 const struct fl_external_task *of, const struct fl_external *outside,
-                 struct fl_train_result *ret, struct fl_err *err)
+static int persistent_train(struct persistent *c, const struct fl_train_task *task,
+                            const struct fl_external_task *of, const struct fl_external *outside,
+                            struct fl_train_result *ret, struct fl_err *err)
 {
     char *parts = parts_text(c, task, outside);
     struct fl_persistent_task t = steps_task(c, task, outside, parts);
     struct fl_persistent_answer answer = {0};
-    int rv = parts != NULL ? carry_out(c, &t, task->deadline_ms, &answer, err)
+    int rv = parts != NULL ? persistent_run_limited(c, &t, task->deadline_ms, &answer, err)
                            : fl_err_set(err, FL_ENOMEM, "parts of a step: out of memory");
 
     free(parts);
@@ -280,13 +285,13 @@ static int train(struct persistent *c, const struct fl_train_task *task,
                           fl_layout_count(c->layout));
     }
     rv = fl_persistent_result(c->r, ret->delta, err);
-    return rv == FL_OK ? finish(c, task, of, ret, err) : rv;
+    return rv == FL_OK ? persistent_take_result(c, task, of, ret, err) : rv;
 }
 
-static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
-               struct fl_train_result *ret, struct fl_err *err)
+static int persistent_run(struct fl_trainer *trainer, const struct fl_train_task *task,
+                          struct fl_train_result *ret, struct fl_err *err)
 {
-    struct persistent *c = resident_of(trainer);
+    struct persistent *c = persistent_of(trainer);
     struct fl_external outside = {0};
     struct fl_external_task of;
     int rv;
@@ -299,16 +304,16 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
     if (rv != FL_OK) {
         return rv;
     }
-    rv = train(c, task, &of, &outside, ret, err);
+    rv = persistent_train(c, task, &of, &outside, ret, err);
     fl_external_done(&outside);
     return rv;
 }
 
-static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
-                 struct fl_train_evaluation *ret_received, struct fl_train_evaluation *ret_adapted,
-                 struct fl_err *err)
+static int persistent_adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
+                            struct fl_train_evaluation *ret_received,
+                            struct fl_train_evaluation *ret_adapted, struct fl_err *err)
 {
-    struct persistent *c = resident_of(trainer);
+    struct persistent *c = persistent_of(trainer);
     struct fl_persistent_answer a = {0};
     struct fl_external outside = {0};
     struct fl_external_task of;
@@ -332,7 +337,7 @@ static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
         t.epochs = c->adapt_epochs;
         t.steps = c->adapt_steps;
     }
-    rv = parts != NULL ? carry_out(c, &t, task->deadline_ms, &a, err)
+    rv = parts != NULL ? persistent_run_limited(c, &t, task->deadline_ms, &a, err)
                        : fl_err_set(err, FL_ENOMEM, "parts of a step: out of memory");
     free(parts);
     fl_external_done(&outside);
@@ -345,11 +350,11 @@ static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
     return rv;
 }
 
-static int evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
-                    uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
-                    struct fl_err *err)
+static int persistent_evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
+                               uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
+                               struct fl_err *err)
 {
-    struct persistent *c = resident_of(trainer);
+    struct persistent *c = persistent_of(trainer);
     struct fl_persistent_task t = {
         .kind = FL_PERSISTENT_EVALUATE, .given = {model}, .cancel = cancel};
     struct fl_persistent_answer a = {0};
@@ -359,7 +364,7 @@ static int evaluate(struct fl_trainer *trainer, const float *model, atomic_bool 
         return fl_err_set(err, FL_ENOENT, "'%.100s' did not declare that it can 'evaluate'",
                           c->program);
     }
-    rv = carry_out(c, &t, 0, &a, err);
+    rv = persistent_run_limited(c, &t, 0, &a, err);
     if (rv == FL_OK) {
         *ret_samples = a.received.samples;
         *ret_correct = a.received.correct;
@@ -368,9 +373,10 @@ static int evaluate(struct fl_trainer *trainer, const float *model, atomic_bool 
     return rv;
 }
 
-static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, struct fl_err *err)
+static int persistent_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
+                            struct fl_err *err)
 {
-    struct persistent *c = resident_of(trainer);
+    struct persistent *c = persistent_of(trainer);
     struct fl_persistent_task t = {
         .kind = FL_PERSISTENT_OFFER, .seed = seed & FL_FIELD_EXACT, .solver = c->solver_text};
     struct fl_persistent_answer a = {0};
@@ -380,7 +386,7 @@ static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, 
     if (c->layout == NULL || c->solver->offer == NULL) {
         return fl_err_set(err, FL_ESTATE, "an offer that no solver asks for");
     }
-    rv = carry_out(c, &t, 0, &a, err);
+    rv = persistent_run_limited(c, &t, 0, &a, err);
     len = (size_t)a.offer_bytes;
     rv = rv == FL_OK ? fl_buf_reserve(out, len) : rv;
     if (rv != FL_OK || len == 0) {
@@ -394,17 +400,17 @@ static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, 
     return rv;
 }
 
-static uint64_t samples(const struct fl_trainer *trainer)
+static uint64_t persistent_samples(const struct fl_trainer *trainer)
 {
     const struct persistent *c = (const struct persistent *)(const void *)trainer;
 
     return fl_persistent_ready(c->r)->samples;
 }
 
-static int start(struct fl_trainer *trainer, uint64_t *ret_samples, uint64_t *ret_test_samples,
-                 struct fl_err *err)
+static int persistent_start(struct fl_trainer *trainer, uint64_t *ret_samples,
+                            uint64_t *ret_test_samples, struct fl_err *err)
 {
-    struct persistent *c = resident_of(trainer);
+    struct persistent *c = persistent_of(trainer);
     int rv = fl_persistent_start(c->r, err);
 
     if (rv == FL_OK) {
@@ -416,19 +422,19 @@ static int start(struct fl_trainer *trainer, uint64_t *ret_samples, uint64_t *re
     return rv;
 }
 
-static uint64_t rest(struct fl_trainer *trainer)
+static uint64_t persistent_idle(struct fl_trainer *trainer)
 {
-    return fl_persistent_rest(resident_of(trainer)->r);
+    return fl_persistent_rest(persistent_of(trainer)->r);
 }
 
-static void stop(struct fl_trainer *trainer)
+static void persistent_stop(struct fl_trainer *trainer)
 {
-    fl_persistent_stop(resident_of(trainer)->r);
+    fl_persistent_stop(persistent_of(trainer)->r);
 }
 
-static void interrupt(struct fl_trainer *trainer)
+static void persistent_interrupt(struct fl_trainer *trainer)
 {
-    fl_persistent_interrupt(resident_of(trainer)->r);
+    fl_persistent_interrupt(persistent_of(trainer)->r);
 }
 
 /* --- life --- */
@@ -465,17 +471,17 @@ int fl_trainer_persistent(const struct fl_command_conf *conf,
                           const struct fl_persistent_options *options, struct fl_trainer **ret,
                           struct fl_err *err)
 {
-    static const struct fl__trainer_ops ops = {.free = resident_free,
-                                               .prepare = prepare,
-                                               .run = run,
-                                               .offer = offer,
-                                               .samples = samples,
-                                               .adapt = adapt,
-                                               .evaluate = evaluate,
-                                               .start = start,
-                                               .rest = rest,
-                                               .stop = stop,
-                                               .interrupt = interrupt};
+    static const struct fl__trainer_ops ops = {.free = persistent_free,
+                                               .prepare = persistent_prepare,
+                                               .run = persistent_run,
+                                               .offer = persistent_offer,
+                                               .samples = persistent_samples,
+                                               .adapt = persistent_adapt,
+                                               .evaluate = persistent_evaluate,
+                                               .start = persistent_start,
+                                               .rest = persistent_idle,
+                                               .stop = persistent_stop,
+                                               .interrupt = persistent_interrupt};
     struct persistent *c = calloc(1, sizeof(*c));
     int rv;
 
@@ -485,7 +491,7 @@ int fl_trainer_persistent(const struct fl_command_conf *conf,
     c->base.ops = &ops;
     rv = open_program(c, conf, options, err);
     if (rv != FL_OK) {
-        resident_free(&c->base);
+        persistent_free(&c->base);
         return rv;
     }
     *ret = &c->base;

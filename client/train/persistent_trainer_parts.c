@@ -53,7 +53,7 @@ int fl__parts_check(const struct fl_persistent *r, const char *program,
         (s->offer != NULL || fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) > 0))
     {
         return fl_err_set(err, FL_EUNIMPL,
-                          "the server's solver '%s' cannot be carried out by a program: use "
+                          "the server's solver '%s' is not supported by external programs: use "
                           "'trainer: builtin'",
                           s->policy.name);
     }
@@ -77,7 +77,7 @@ int fl__parts_check(const struct fl_persistent *r, const char *program,
     return rv;
 }
 
-/* An option with its own type: programs compute with it. */
+/* Options keep their JSON type, because programs compute with them. */
 static json_t *value_of(const struct fl_options *o, const struct fl_opt_spec *spec)
 {
     char text[256];
@@ -94,7 +94,7 @@ static json_t *value_of(const struct fl_options *o, const struct fl_opt_spec *sp
     return json_string(shown);
 }
 
-/* All options of the solver, whose own steps these are. */
+/* All options of a solver whose steps the program makes on its own. */
 static json_t *options_of(const struct fl_options *o)
 {
     const struct fl_opt_spec *spec = fl_options_specs(o);
@@ -106,7 +106,7 @@ static json_t *options_of(const struct fl_options *o)
     return json;
 }
 
-/* `offer_seed`: with it the program makes its own offer again, to leave it out. */
+/* `offer_seed` lets the program make its own data summary again, to leave it out. */
 static json_t *mixup_of(const struct fl_solver_ops *solver, const struct fl_options *o,
                         uint64_t offer_seed)
 {

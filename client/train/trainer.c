@@ -1,3 +1,7 @@
+/*
+ * Dispatches the calls of a trainer to its kind, and computes what all kinds share: the checks, the
+ * displacement and the divergence of a result. Runs on the training thread. Does not train.
+ */
 #include "client/train/trainer.h"
 
 #include <math.h>
@@ -62,7 +66,7 @@ int fl__train_finish(const struct fl_layout *layout, const struct fl_train_task 
     if (!task->raw) {
         fl_vec_sub(ret->delta, ret->delta, start, count);
     }
-    /* Two finite floats can be farther apart than a float reaches. */
+    /* The difference of two finite floats can exceed the range of float. */
     if (!fl_vec_finite(ret->delta, count) || !fl_vec_finite(ret->divergence, units)) {
         return fl_err_set(err, FL_ENUMERIC,
                           "the update is not finite: training diverged; a smaller learning rate "
@@ -83,7 +87,7 @@ int fl__train_extras(size_t n, struct fl_buf **ret, size_t *ret_n, struct fl_err
         return fl_err_set(err, FL_ENOMEM, "solver state: out of memory");
     }
     for (i = 0; i < n; i++) {
-        /* Our own solver fills it: nothing that a peer sends can make it grow. */
+        /* Unlimited: only our own solver writes to it, no data of a peer. */
         fl_buf_init(&(*ret)[i], SIZE_MAX);
     }
     *ret_n = n;

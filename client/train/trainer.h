@@ -18,7 +18,7 @@
 /* What the server described in Welcome; borrowed by fl_trainer_prepare() for the call. */
 struct fl_train_model {
     const struct fl_layout *layout;
-    struct fl_net_spec net; /* n_layers 0: only units and tensors are known */
+    struct fl_net_spec net; /* n_layers 0: only the units and tensors are described */
     const struct fl_solver_ops *solver;
     const struct fl_options *solver_options;
     uint32_t epochs, steps, batch_size;
@@ -36,21 +36,20 @@ struct fl_train_task {
     /* personal.own: `delta` of the result holds parameters, not a displacement from `model`. */
     bool raw;
     /*
-     * What the built-in engine works in goes back to the system when the steps are made, before the
-     * result takes its memory: lower peaks, and a first step of the next task that is a little
-     * slower.
+     * The built-in engine frees its work memory after the last step, before it allocates the
+     * result: lower peak memory, and a slightly slower first step of the next task.
      */
     bool release;
     bool evaluate_trained; /* fill `trained` of the result when there is test data */
     double learning_rate;
     uint64_t seed;
-    uint64_t offer_seed;              /* what fl_trainer_offer() was called with */
-    struct fl_solver_bytes own_offer; /* what was told with it; NULL: what it makes with it now */
-    /* Of the one order that `steps` walk through, the same in every round; 0: not told. */
+    uint64_t offer_seed;              /* seed that fl_trainer_offer() was called with */
+    struct fl_solver_bytes own_offer; /* data summary sent with that seed; NULL: it is made again */
+    /* Seed of the fixed order that `steps` walk through, the same in every round; 0: not sent. */
     uint64_t order_seed;
     uint64_t deadline_ms; /* span; the command is ended after it */
-    uint32_t n_selected;  /* K_t; 0: not told */
-    uint32_t population;  /* N; 0: not told */
+    uint32_t n_selected;  /* K_t; 0: not sent */
+    uint32_t population;  /* N; 0: not sent */
     /* In the order of solver->inputs and solver->keeps; NULL when it has none. */
     const struct fl_solver_bytes *inputs;
     const struct fl_solver_bytes *kept;
@@ -85,69 +84,72 @@ struct fl_trainer;
 
 /*
  * Built-in engine over `train` (and `test`, may be NULL): keeps references. `kernels` compute;
- * NULL: the fastest that are here.
+ * NULL: the fastest of this machine.
  */
 FL_MUST_CHECK int fl_trainer_builtin(const struct fl_dataset *train, const struct fl_dataset *test,
                                      const struct fl_kernels *kernels, struct fl_trainer **ret,
                                      struct fl_err *err);
 /*
- * From now on over these, in place of those before: another client's, or another part of it. What
- * then comes of a task is bit for bit what a new trainer over them makes of it. Keeps references;
- * what was prepared stays so. On error the data before stays. FL_EINVAL: no samples; FL_ESHAPE as
- * fl_trainer_prepare(); FL_EUNIMPL: a command trainer; FL_ENOMEM.
+ * Replaces the data: another client's, or another part of it. Results are bit for bit those of a
+ * new trainer over this data. Keeps references; fl_trainer_prepare() stays in effect. On error the
+ * previous data stays. FL_EINVAL: no samples; FL_ESHAPE as fl_trainer_prepare(); FL_EUNIMPL: a
+ * command trainer; FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_trainer_set_data(struct fl_trainer *trainer, const struct fl_dataset *train,
                                       const struct fl_dataset *test, struct fl_err *err);
 
 struct fl_command_conf {
     const char *const *argv; /* NULL-terminated; {task} is replaced by the task file's path */
-    const char *work_dir;    /* a folder per task is made in it */
+    const char *work_dir;    /* each task gets a folder in it */
     uint64_t time_limit_ms;  /* 0: only the task's deadline */
-    uint64_t first_limit_ms; /* of runs before the first good one; 0: only the other two */
+    uint64_t first_limit_ms; /* limit of runs before the first good one; 0: only the other two */
     /*
-     * Ended after so many times its longest good run, straggler_min_ms at least; 0: only after the
-     * time limit and the deadline.
+     * Limit as a multiple of its longest good run, at least straggler_min_ms; 0: only the time
+     * limit and the deadline.
      */
     double straggler_factor;
     uint64_t straggler_min_ms;
     uint64_t memory_bytes; /* 0: none */
     enum fl_program_memory memory_of;
     const char *const *environment; /* "NAME=value", NULL-terminated; NULL: as ours */
-    uint64_t descriptors;           /* soft limit of open ones; 0: that of this process */
-    uint64_t samples;               /* that it has, before the first result says; 0: not known */
-    const char *data;               /* told to the program in task.json as its data; NULL: none */
-    const struct fl_log *log;       /* gets what it writes to stderr; may be NULL */
+    uint64_t descriptors;           /* soft limit of open files; 0: that of this process */
+    uint64_t samples;         /* samples until the first result gives the number; 0: unknown */
+    const char *data;         /* path of the data, passed in task.json; NULL: none */
+    const struct fl_log *log; /* gets its stderr output; may be NULL */
 };
 FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
                                      struct fl_err *err);
-/* Of a program that stays (docs/trainer-protocol.md). */
+/* Options of a persistent program (docs/trainer-protocol.md). */
 struct fl_persistent_options {
-    const char *client; /* told to the program */
+    const char *client; /* name of the client, sent to the program */
     uint64_t start_limit_ms, cancel_grace_ms;
     uint64_t idle_exit_ms;                   /* 0: never */
     const struct fl_persistent_clock *clock; /* as in fl_persistent_conf */
 };
 /*
- * Starts nothing. Of `conf` work_dir and samples are not used. FL_ENOENT, FL_EPERM: no such
- * program; FL_ENOMEM.
+ * Does not start the program. work_dir and samples of `conf` are not used. FL_ENOENT, FL_EPERM: no
+ * such program; FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_trainer_persistent(const struct fl_command_conf *conf,
                                         const struct fl_persistent_options *options,
                                         struct fl_trainer **ret, struct fl_err *err);
 /*
- * Start the program of such a trainer when it does not run, before anything else is asked of it;
- * `*ret_samples` and `*ret_test_samples` are what it says it has, the latter 0 when it cannot
- * evaluate. After an error it may be called again. The errors of fl_persistent_start().
+ * Starts the program of a persistent trainer if it does not run, before any other call;
+ * `*ret_samples` and `*ret_test_samples` are the numbers it declares, the latter 0 when it cannot
+ * evaluate. May be called again after an error. The errors of fl_persistent_start().
  */
 FL_MUST_CHECK int fl_trainer_start(struct fl_trainer *trainer, uint64_t *ret_samples,
                                    uint64_t *ret_test_samples, struct fl_err *err);
-/* Is the program there, in PATH when it has no slash, and may it be run? Says what is wrong. */
+/*
+ * Checks that the program exists (in PATH when its name has no slash) and is executable; the
+ * message has the reason.
+ */
 FL_MUST_CHECK int fl_trainer_command_find(const char *program, struct fl_err *err);
 void fl_trainer_free(struct fl_trainer *trainer);
 
 /*
- * Take what the server described. FL_ESHAPE: the network does not fit the data (inputs,
- * label count), with both numbers. Called again after every Welcome.
+ * Prepares for the model that the server described. FL_ESHAPE: the network does not fit the data
+ * (inputs, label count), with both numbers. Called again after every Welcome.
  */
 FL_MUST_CHECK int fl_trainer_prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
                                      struct fl_err *err);
@@ -157,11 +159,11 @@ FL_MUST_CHECK int fl_trainer_prepare(struct fl_trainer *trainer, const struct fl
  */
 FL_MUST_CHECK int fl_trainer_run(struct fl_trainer *trainer, const struct fl_train_task *task,
                                  struct fl_train_result *ret, struct fl_err *err);
-/* Training samples that it has now; 0: not known. */
+/* Current number of training samples; 0: unknown. */
 uint64_t fl_trainer_samples(const struct fl_trainer *trainer);
 /*
- * What the solver tells of the data (fl_solver_ops.offer), appended to `out`. FL_EUNIMPL: a
- * command trainer; FL_ESTATE: the solver offers nothing.
+ * Appends the data summary of the solver (fl_solver_ops.offer) to `out`. FL_EUNIMPL: a command
+ * trainer; FL_ESTATE: the solver has none.
  */
 FL_MUST_CHECK int fl_trainer_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
                                    struct fl_err *err);
@@ -181,13 +183,13 @@ FL_MUST_CHECK int fl_trainer_evaluate(struct fl_trainer *trainer, const float *m
                                       struct fl_err *err);
 
 /*
- * When there is nothing to do: a program that stays may end itself. In how many ms to call it
- * again; 0: not before another task.
+ * To be called when idle: a persistent program may end itself. Returns in how many ms to call it
+ * again; 0: not before the next task.
  */
 uint64_t fl_trainer_rest(struct fl_trainer *trainer);
-/* Ends what runs between tasks, on the thread that runs them. */
+/* Ends the persistent program, on the thread that runs the tasks. */
 void fl_trainer_stop(struct fl_trainer *trainer);
-/* From any thread, for good: what a program is at, and all that comes, is cancelled. */
+/* Cancels the current and all later tasks of the program. Any thread; cannot be undone. */
 void fl_trainer_interrupt(struct fl_trainer *trainer);
 
 #endif

@@ -1,7 +1,7 @@
 #ifndef FL_CLIENT_TRAIN_TRAINER_IMPL_H
 #define FL_CLIENT_TRAIN_TRAINER_IMPL_H
 
-/* What the two trainers share. */
+/* Shared by the trainers. */
 
 #include "client/train/trainer.h"
 
@@ -19,7 +19,7 @@ struct fl__trainer_ops {
     int (*evaluate)(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
                     uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
                     struct fl_err *err);
-    /* NULL: its data is not ours to give. */
+    /* NULL: the program has its own data */
     int (*set_data)(struct fl_trainer *trainer, const struct fl_dataset *train,
                     const struct fl_dataset *test, struct fl_err *err);
     /* NULL: nothing runs between tasks. */
@@ -36,16 +36,16 @@ struct fl_trainer {
 };
 
 /*
- * Turn the trained parameters in ret->delta into the displacement from task->model, unless the
- * task wants them raw, and fill ret->divergence. FL_ENUMERIC when a parameter is not finite;
+ * Turns the trained parameters in ret->delta into the displacement from task->model, unless the
+ * task wants them raw, and fills ret->divergence. FL_ENUMERIC when a parameter is not finite;
  * FL_ENOMEM.
  */
 FL_MUST_CHECK int fl__train_finish(const struct fl_layout *layout, const struct fl_train_task *task,
                                    struct fl_train_result *ret, struct fl_err *err);
-/* FL_ENUMERIC: a parameter is not finite. The other does it too. */
+/* FL_ENUMERIC: a parameter is not finite. fl__train_finish() checks it too. */
 FL_MUST_CHECK int fl__train_check(const struct fl_layout *layout, const float *trained,
                                   struct fl_err *err);
-/* `n` empty buffers for what a solver keeps, or sends. FL_ENOMEM. */
+/* Creates `n` empty buffers for the client state or the extra uploads of a solver. FL_ENOMEM. */
 FL_MUST_CHECK int fl__train_extras(size_t n, struct fl_buf **ret, size_t *ret_n,
                                    struct fl_err *err);
 static inline bool fl__train_canceled(const struct fl_train_task *task)

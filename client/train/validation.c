@@ -1,6 +1,6 @@
 #include "client/train/validation.h"
 
-/* The split must not change between two starts. */
+/* The split must be the same after a restart. */
 #define SEED 1
 
 int fl_train_keep_back(struct fl_dataset *train, double share, struct fl_dataset **test,

@@ -2,7 +2,7 @@
 #define FL_CLIENT_TRAIN_VALIDATION_H
 
 /*
- * What a client evaluates on: the test part of its data, or else a share of the training part
+ * The evaluation data of a client: the test part of its data, or else a share of the training part
  * (data.validation), the same samples after every start.
  */
 
@@ -14,7 +14,7 @@
  */
 FL_MUST_CHECK int fl_train_keep_back(struct fl_dataset *train, double share,
                                      struct fl_dataset **test, struct fl_err *err);
-/* How many of `n` training samples that takes away. */
+/* Number of samples out of `n` that the split removes from training. */
 size_t fl_train_kept_back(size_t n, bool has_test, double share);
 
 #endif

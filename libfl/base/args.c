@@ -1,3 +1,8 @@
+/*
+ * Command line parsing and --help from a table of options; prints usage errors to stderr. On the
+ * main thread of a program. Does not interpret values.
+ */
+
 #include "libfl/base/args.h"
 
 #include <stdarg.h>
@@ -5,10 +10,10 @@
 
 #include "libfl/base/str.h"
 
-/* More than a program has. */
+/* Most options of a program. */
 #define ROWS_MAX 64
-/* Columns of a line of help, of an option with its value, and of the latter at most where
-   descriptions begin: behind a longer one its description follows at once. */
+/* Columns of a help line; most bytes of an option with its value; most columns of it before the
+ * description column. The description of a longer option follows it directly. */
 #define HELP_COLUMNS 96
 #define LEFT_MAX     64
 #define LEFT_COLUMNS 24
@@ -26,7 +31,7 @@ int fl_args_wrong(const struct fl_args *args, const char *fmt, ...)
     return FL_ARGS_WRONG;
 }
 
-static int unknown(const struct fl_args *args, const char *word)
+static int args_unknown_option(const struct fl_args *args, const char *word)
 {
     const char *names[ROWS_MAX];
     const char *near;
@@ -41,8 +46,9 @@ static int unknown(const struct fl_args *args, const char *word)
                          near != NULL ? "'?" : "");
 }
 
-/* 0: it went where its row says. */
-static int taken(struct fl_args *args, const struct fl_arg *row, const char *value)
+/* Store the value in the field of its row; 0: stored, otherwise the id of the option or
+ * FL_ARGS_WRONG. */
+static int store_option(struct fl_args *args, const struct fl_arg *row, const char *value)
 {
     args->row = row;
     args->value = value;
@@ -59,18 +65,18 @@ static int taken(struct fl_args *args, const struct fl_arg *row, const char *val
     return 0;
 }
 
-static int without_value(const struct fl_args *args, const struct fl_arg *row)
+static int option_lacks_value(const struct fl_args *args, const struct fl_arg *row)
 {
     return fl_args_wrong(args, "--%s needs a value (%s)", row->name, row->value);
 }
 
-/* The value of an option that has none in its own word: the next word. */
-static int with_next(struct fl_args *args, const struct fl_arg *row)
+/* Take the next word as the value of an option that needs one. */
+static int option_with_next_word(struct fl_args *args, const struct fl_arg *row)
 {
     if (row->value != NULL && args->at >= args->argc) {
-        return without_value(args, row);
+        return option_lacks_value(args, row);
     }
-    return taken(args, row, row->value != NULL ? args->argv[args->at++] : NULL);
+    return store_option(args, row, row->value != NULL ? args->argv[args->at++] : NULL);
 }
 
 static int long_option(struct fl_args *args, const char *word)
@@ -88,17 +94,17 @@ static int long_option(struct fl_args *args, const char *word)
         char name[128];
 
         (void)snprintf(name, sizeof(name), "%.*s", (int)(len < 120 ? len : 120), word);
-        return unknown(args, name);
+        return args_unknown_option(args, name);
     }
     if (equals == NULL) {
-        return with_next(args, row);
+        return option_with_next_word(args, row);
     }
-    return row->value != NULL ? taken(args, row, equals + 1)
+    return row->value != NULL ? store_option(args, row, equals + 1)
                               : fl_args_wrong(args, "--%s takes no value", row->name);
 }
 
-/* The first of args->letters. */
-static int letter(struct fl_args *args)
+/* Read the option of the first letter in args->letters. */
+static int read_letter_option(struct fl_args *args)
 {
     const struct fl_arg *row = args->rows;
     char word[3] = {'-', *args->letters++, '\0'};
@@ -111,9 +117,10 @@ static int letter(struct fl_args *args)
         args->letters = NULL;
     }
     if (row->name == NULL) {
-        return unknown(args, word);
+        return args_unknown_option(args, word);
     }
-    return row->value != NULL && *rest != '\0' ? taken(args, row, rest) : with_next(args, row);
+    return row->value != NULL && *rest != '\0' ? store_option(args, row, rest)
+                                               : option_with_next_word(args, row);
 }
 
 int fl_args_next(struct fl_args *args)
@@ -125,7 +132,7 @@ int fl_args_next(struct fl_args *args)
         char *word;
 
         if (args->letters != NULL) {
-            rv = letter(args);
+            rv = read_letter_option(args);
             continue;
         }
         if (args->at >= args->argc) {
@@ -147,7 +154,7 @@ int fl_args_next(struct fl_args *args)
 
 /* --- help --- */
 
-static size_t columns(const char *text, size_t len)
+static size_t text_columns(const char *text, size_t len)
 {
     size_t n = 0;
     size_t i;
@@ -169,17 +176,17 @@ static size_t left_of(const struct fl_arg *row, bool letters, char out[LEFT_MAX]
     }
     (void)snprintf(out, LEFT_MAX, "  %s--%s%s%s", short_one, row->name,
                    row->value != NULL ? " " : "", row->value != NULL ? row->value : "");
-    return columns(out, strlen(out));
+    return text_columns(out, strlen(out));
 }
 
-/* Words of `text` from column `at` on, of further lines from `indent` on. */
+/* Print `text` from column `at`, wrapped, with further lines indented to `indent`. */
 static void put_words(FILE *out, const char *text, size_t at, size_t indent)
 {
     bool first = true;
 
     while (*text != '\0') {
         size_t len = strcspn(text, " ");
-        size_t width = columns(text, len);
+        size_t width = text_columns(text, len);
 
         if (!first && at + 1 + width > HELP_COLUMNS) {
             (void)fprintf(out, "\n%*s", (int)indent, "");

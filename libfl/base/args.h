@@ -2,10 +2,9 @@
 #define FL_BASE_ARGS_H
 
 /*
- * The command line of a program from a table of its options: reading it, --help and what is said
- * of an unknown option follow from the rows. Options and operands may come in any order; "--" ends
- * the options. "--name=value", "--name value", "-n value", "-nvalue" and letters together ("-jl
- * 3").
+ * Command line parsing from a table of options: parsing, --help and the message for an unknown
+ * option are generated from the rows. Options and operands may come in any order; "--" ends the
+ * options. "--name=value", "--name value", "-n value", "-nvalue" and letters together ("-jl 3").
  */
 
 #include <stdbool.h>
@@ -13,41 +12,41 @@
 
 #include "libfl/base/err.h"
 
-/* One option; ended by a row without name. */
+/* One option; the table ends with a row without name. */
 struct fl_arg {
     const char *name;  /* without dashes */
-    const char *value; /* what the help calls its value; NULL: a flag */
+    const char *value; /* name of its value in the help; NULL: a flag */
     const char *help;
-    const char **text; /* NULL before it is given, and it may be given once */
+    const char **text; /* NULL until it is given; a second time is an error */
     bool *flag;
-    int id;      /* what fl_args_next() gives; 0: it goes to `text` or `flag` instead */
+    int id;      /* returned by fl_args_next(); 0: stored in `text` or `flag` instead */
     char letter; /* '\0': none */
 };
 
-/* A row that fl_args_next() gives. */
+/* A row whose id fl_args_next() returns. */
 #define FL_ARG(name_, letter_, value_, id_, help_)                                            \
     {                                                                                         \
         .name = (name_), .letter = (letter_), .value = (value_), .id = (id_), .help = (help_) \
     }
 
 struct fl_args {
-    const char *program; /* of messages: "fl-sim run" */
+    const char *program; /* for messages: "fl-sim run" */
     const struct fl_arg *rows;
     int argc;
-    char **argv; /* [0] is not looked at; operands are moved to the front */
-    /* Of the option that came last. */
+    char **argv; /* [0] is ignored; operands are moved to the front */
+    /* The last option. */
     const struct fl_arg *row;
     const char *value;
-    /* From argv[1] on; all of them when FL_ARGS_END came. */
+    /* Operands from argv[1] on; complete after FL_ARGS_END. */
     int n_operands;
     /* Private. */
     int at;
-    const char *letters; /* the rest of letters together */
+    const char *letters; /* the remaining letters of a combined option */
     bool only_operands;
 };
 
 #define FL_ARGS_END   (-1)
-#define FL_ARGS_WRONG (-2) /* wrong usage, said on stderr */
+#define FL_ARGS_WRONG (-2) /* wrong usage, reported on stderr */
 
 /* The id of the next option that has one. Values are borrowed from argv. */
 int fl_args_next(struct fl_args *args);

@@ -1,3 +1,9 @@
+/*
+ * Accounts for memory held on behalf of peers, and the choice of accounts to evict. Runs on one
+ * loop thread; no clock, no I/O. Does not free memory or close connections: the owner of an account
+ * does (evict callback).
+ */
+
 #include "libfl/base/budget.h"
 
 #include <stdlib.h>
@@ -12,11 +18,12 @@ void fl_budget_init(struct fl_budget *budget, size_t limit, size_t share, fl_bud
     *budget = (struct fl_budget){.limit = limit, .share = share, .evict = evict, .ctx = ctx};
 }
 
-/* Add what `account` is, as it is now, to the sums of its budget and its owner, or take it away. */
-static void tally(const struct fl_account *account, bool in)
+/* Add the account in its current state to the sums of its budget and party (`in`), or subtract it.
+ */
+static void budget_tally(const struct fl_account *account, bool in)
 {
     struct fl_budget *budget = account->budget;
-    size_t n = in ? account->used : 0 - account->used; /* modulo, as the sums are */
+    size_t n = in ? account->used : 0 - account->used; /* wraps, like the sums */
 
     if (budget == NULL) {
         return;
@@ -57,15 +64,15 @@ static void party_leave(struct fl_account *account)
     free(party);
 }
 
-static void send_away(struct fl_account *account, enum fl_evict why)
+static void account_evict(struct fl_account *account, enum fl_evict why)
 {
-    tally(account, false);
+    budget_tally(account, false);
     account->leaving = true;
-    tally(account, true);
+    budget_tally(account, true);
     account->budget->evict(account->budget->ctx, account, why);
 }
 
-/* The list begins with the newest. */
+/* The list is ordered from newest to oldest. */
 static struct fl_account *oldest_of(const struct fl_party *party, const struct fl_budget *budget)
 {
     struct fl_account *found = NULL;
@@ -77,7 +84,8 @@ static struct fl_account *oldest_of(const struct fl_party *party, const struct f
     return found;
 }
 
-static unsigned staying(const struct fl_party *party, const struct fl_budget *budget)
+static unsigned count_remaining_accounts(const struct fl_party *party,
+                                         const struct fl_budget *budget)
 {
     const struct fl_account *a;
     unsigned n = 0;
@@ -109,14 +117,14 @@ void fl_account_join(struct fl_account *account, const char *name)
         }
         *at = party;
     }
-    tally(account, false);
+    budget_tally(account, false);
     account->party = *at;
     account->party->n_accounts++;
-    tally(account, true);
+    budget_tally(account, true);
     if (budget->party_accounts > 0 && account->party->n_accounts > budget->party_accounts &&
-        staying(account->party, budget) > budget->party_accounts)
+        count_remaining_accounts(account->party, budget) > budget->party_accounts)
     {
-        send_away(oldest_of(account->party, budget), FL_EVICT_PLACES);
+        account_evict(oldest_of(account->party, budget), FL_EVICT_PLACES);
     }
 }
 
@@ -132,7 +140,7 @@ void fl_account_open(struct fl_account *account, struct fl_budget *budget, size_
     fl_list_prepend(&budget->accounts, &account->link);
 }
 
-/* How many fair shares there are: a party is one, however many accounts it has. */
+/* Count the fair shares: a party counts once, however many accounts it has. */
 static void count_known(struct fl_account *account, bool known)
 {
     struct fl_budget *budget = account->budget;
@@ -164,13 +172,13 @@ void fl_account_close(struct fl_account *account)
     *account = (struct fl_account){0};
 }
 
-static void charge(struct fl_account *account, size_t n)
+static void account_charge(struct fl_account *account, size_t n)
 {
     struct fl_budget *budget = account->budget;
 
-    tally(account, false);
+    budget_tally(account, false);
     account->used += n;
-    tally(account, true);
+    budget_tally(account, true);
     account->peak = account->used > account->peak ? account->used : account->peak;
     if (budget != NULL) {
         budget->peak = budget->used > budget->peak ? budget->used : budget->peak;
@@ -180,9 +188,9 @@ static void charge(struct fl_account *account, size_t n)
 void fl_account_give(struct fl_account *account, size_t n)
 {
     FL_REQUIRE(n <= account->used);
-    tally(account, false);
+    budget_tally(account, false);
     account->used -= n;
-    tally(account, true);
+    budget_tally(account, true);
 }
 
 static size_t below_half(size_t limit, size_t used)
@@ -202,19 +210,19 @@ size_t fl_account_spare(const struct fl_account *account)
 void fl_account_vouch(struct fl_account *account, bool known)
 {
     FL_REQUIRE(known || account->vouched > 0);
-    tally(account, false);
+    budget_tally(account, false);
     if (known) {
         account->vouched++;
     } else {
         account->vouched--;
     }
-    tally(account, true);
+    budget_tally(account, true);
     if (account->vouched == (known ? 1 : 0)) {
         count_known(account, known);
     }
 }
 
-/* --- who goes --- */
+/* --- eviction --- */
 
 static size_t held_by(const struct fl_account *account)
 {
@@ -222,11 +230,11 @@ static size_t held_by(const struct fl_account *account)
 }
 
 /*
- * The account that holds most among the known or the unknown ones; `extra` is asked for. Of known
- * ones what the whole party holds decides, then what the account does.
+ * The account with the largest use among the known or the unknown ones; `asking` requests `extra`
+ * more. Known accounts are compared by the use of their party first, then by their own.
  */
-static struct fl_account *largest(const struct fl_budget *budget, bool known,
-                                  const struct fl_account *asking, size_t extra)
+static struct fl_account *largest_account(const struct fl_budget *budget, bool known,
+                                          const struct fl_account *asking, size_t extra)
 {
     struct fl_account *found = NULL;
     struct fl_account *a;
@@ -249,17 +257,17 @@ static struct fl_account *largest(const struct fl_budget *budget, bool known,
     return found;
 }
 
-static struct fl_account *victim(const struct fl_budget *budget, const struct fl_account *asking,
-                                 size_t extra)
+static struct fl_account *account_to_evict(const struct fl_budget *budget,
+                                           const struct fl_account *asking, size_t extra)
 {
-    struct fl_account *found = largest(budget, false, asking, extra);
+    struct fl_account *found = largest_account(budget, false, asking, extra);
     size_t share;
     bool one;
 
     if (found != NULL || asking->vouched == 0) {
         return found;
     }
-    found = largest(budget, true, asking, extra);
+    found = largest_account(budget, true, asking, extra);
     if (found == NULL) {
         return NULL;
     }
@@ -269,38 +277,40 @@ static struct fl_account *victim(const struct fl_budget *budget, const struct fl
     return held_by(found) + (one ? extra : 0) > share ? found : NULL;
 }
 
-static bool exceeds(size_t used, size_t extra, size_t limit)
+static bool sum_exceeds(size_t used, size_t extra, size_t limit)
 {
     return used > limit || extra > limit - used;
 }
 
-/* Is there room for `extra` more, not counting what those that leave still hold? */
-static bool has_room(const struct fl_budget *budget, const struct fl_account *asking, size_t extra)
+/* Is there room for `extra` more, not counting memory that evicted accounts still hold? */
+static bool budget_has_room(const struct fl_budget *budget, const struct fl_account *asking,
+                            size_t extra)
 {
-    return !exceeds(budget->used - budget->leaving, extra, budget->limit) &&
-           (asking->vouched > 0 || !exceeds(budget->unknown - budget->unknown_leaving, extra,
-                                            budget->limit - budget->reserve));
+    return !sum_exceeds(budget->used - budget->leaving, extra, budget->limit) &&
+           (asking->vouched > 0 || !sum_exceeds(budget->unknown - budget->unknown_leaving, extra,
+                                                budget->limit - budget->reserve));
 }
 
-/* `asking` wants `extra` more than what is free: make that free before long. */
+/* `asking` needs `extra` more than is free: evict accounts until that will be free. */
 static void make_room(struct fl_budget *budget, const struct fl_account *asking, size_t extra)
 {
-    while (!has_room(budget, asking, extra) && !asking->leaving) {
-        struct fl_account *goes = victim(budget, asking, extra);
+    while (!budget_has_room(budget, asking, extra) && !asking->leaving) {
+        struct fl_account *goes = account_to_evict(budget, asking, extra);
 
         if (goes == NULL) {
-            return; /* Only known ones, each with its fair share. */
+            return; /* Only known accounts are left, each within its fair share. */
         }
-        send_away(goes, FL_EVICT_MEMORY);
+        account_evict(goes, FL_EVICT_MEMORY);
     }
 }
 
-/* Counts what those that leave still hold. */
-static bool is_over(const struct fl_budget *budget, const struct fl_account *asking, size_t extra)
+/* Counts memory that evicted accounts still hold. */
+static bool budget_is_exceeded(const struct fl_budget *budget, const struct fl_account *asking,
+                               size_t extra)
 {
-    return exceeds(budget->used, extra, budget->limit) ||
+    return sum_exceeds(budget->used, extra, budget->limit) ||
            (asking->vouched == 0 &&
-            exceeds(budget->unknown, extra, budget->limit - budget->reserve));
+            sum_exceeds(budget->unknown, extra, budget->limit - budget->reserve));
 }
 
 int fl_account_take(struct fl_account *account, size_t n)
@@ -313,14 +323,14 @@ int fl_account_take(struct fl_account *account, size_t n)
     if (budget != NULL && n > budget->limit - (account->vouched == 0 ? budget->reserve : 0)) {
         return FL_ELIMIT;
     }
-    if (budget != NULL && is_over(budget, account, n)) {
+    if (budget != NULL && budget_is_exceeded(budget, account, n)) {
         make_room(budget, account, n);
-        /* What was evicted is still there: only who is known may run ahead of it. */
+        /* Evicted memory is not free yet; only authenticated peers may exceed the budget. */
         if (account->leaving || account->vouched == 0) {
             return FL_ENOMEM;
         }
     }
-    charge(account, n);
+    account_charge(account, n);
     return FL_OK;
 }
 
@@ -328,8 +338,8 @@ void fl_account_add(struct fl_account *account, size_t n)
 {
     struct fl_budget *budget = account->budget;
 
-    charge(account, n);
-    if (budget != NULL && is_over(budget, account, 0)) {
+    account_charge(account, n);
+    if (budget != NULL && budget_is_exceeded(budget, account, 0)) {
         make_room(budget, account, 0);
     }
 }

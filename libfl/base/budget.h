@@ -2,22 +2,23 @@
 #define FL_BASE_BUDGET_H
 
 /*
- * One budget for the memory that peers make us hold: what they have not finished sending, have
- * not read, or keep alive by not reading. Every connection has an account; who holds something
- * for it charges the account and gives back when it is gone.
+ * A budget for memory held on behalf of peers: data that they have not finished sending, have not
+ * read, or keep alive by not reading. Every connection has an account; code that holds memory for
+ * it charges the account and gives the bytes back when the memory is freed.
  *
- * An account has a limit of its own, and all together stay below the budget, but for the little
- * that known ones take while those that have to go still hold theirs. When it is used up, room is
- * made at the cost of peers that nobody has vouched for (unknown ones), the one that holds most
- * first; a known one goes only when it holds more than its fair share and no unknown one holds
- * anything. What goes is decided here, how it goes is the owner's (`evict`). A part of the budget,
- * `reserve`, is never given to unknown ones.
+ * Each account has a limit, and all accounts together stay below the budget, except for the small
+ * amounts that known accounts take while evicted ones still hold memory. When the budget is used
+ * up, unauthenticated (unknown) accounts are evicted first, the largest first; a known account is
+ * evicted only when it holds more than its fair share and no unknown account holds anything. This
+ * module selects the account, its owner closes it (`evict`). A share of the budget, `reserve`, is
+ * never given to unknown accounts.
  *
- * Accounts of one name (fl_account_join()) are a party: they have one fair share together, and of
- * more than `party_accounts` the oldest goes. So a client gains nothing by more connections.
+ * Accounts of one name (fl_account_join()) are a party: they share one fair share, and above
+ * `party_accounts` accounts the oldest is evicted. So a client gains nothing by opening more
+ * connections.
  *
- * Ownership: accounts lie in their owners, who open and close them. Threading: one loop. No
- * clock, no I/O.
+ * Ownership: accounts are members of their owners, which open and close them. Threading: one loop.
+ * No clock, no I/O.
  */
 
 #include <stdbool.h>
@@ -35,13 +36,14 @@ enum fl_evict {
     FL_EVICT_PLACES  /* its party has too many accounts */
 };
 
-/* `account` is to be closed soon; called from inside the fl_account functions, and once for each.
+/* `account` must be closed soon; called from inside the fl_account functions, once for each
+ * account.
  */
 typedef void (*fl_budget_evict_cb)(void *ctx, struct fl_account *account, enum fl_evict why);
 
 struct fl_party {
     struct fl_party *next; /* of its bucket */
-    size_t used;           /* by accounts that do not leave */
+    size_t used;           /* by accounts that are not evicted */
     unsigned n_accounts, n_known;
     char name[FL_IDENTITY_NAME_MAX];
 };
@@ -50,12 +52,12 @@ struct fl_party {
 
 struct fl_budget {
     size_t limit;
-    size_t share; /* a known account that holds less than this never goes */
+    size_t share; /* a known account that holds less is never evicted */
     size_t used;
     size_t peak;
-    size_t leaving;         /* the part of `used` that evicted accounts still hold */
-    size_t unknown;         /* the part that unknown accounts hold, */
-    size_t unknown_leaving; /* and evicted ones of those */
+    size_t leaving;         /* share of `used` that evicted accounts still hold */
+    size_t unknown;         /* share of unknown accounts, */
+    size_t unknown_leaving; /* and of evicted unknown accounts */
     size_t n_known;         /* parties, and accounts of no party */
     /* Set by the owner after fl_budget_init(); 0: none. */
     size_t reserve;          /* only for known accounts */
@@ -88,23 +90,24 @@ void fl_account_open(struct fl_account *account, struct fl_budget *budget, size_
 /* Gives back what is still charged. */
 void fl_account_close(struct fl_account *account);
 /*
- * The account's peer is `name`, for good; before it is authenticated. The oldest account of
- * that name may have to go, this one too. Without memory it stays alone.
+ * Set the name of the account's peer, once, before fl_account_vouch(). May evict the oldest account
+ * of that name, this one included. When out of memory the account joins no party.
  */
 void fl_account_join(struct fl_account *account, const char *name);
 
 /*
- * Charge `n` bytes. FL_ELIMIT: more than the account may ever hold, FL_ENOMEM: the budget is used
- * up; then nothing is charged. An unknown account is never given more than what is free.
+ * Charge `n` bytes. FL_ELIMIT: more than the account may ever hold; FL_ENOMEM: the budget is used
+ * up. On an error nothing is charged. An unknown account never gets more than what is free.
  */
 FL_MUST_CHECK int fl_account_take(struct fl_account *account, size_t n);
-/* Charge what is there already; with the budget used up others have to go, or this one. */
+/* Charge bytes that are allocated already; above the budget, other accounts or this one are
+ * evicted. */
 void fl_account_add(struct fl_account *account, size_t n);
 void fl_account_give(struct fl_account *account, size_t n);
-/* What is left of half the budget and of half the account: more than that is taken only where
-   nothing goes without it. */
+/* The smaller remainder of half the budget and half the account's limit. Optional memory should
+ * stay below it. */
 size_t fl_account_spare(const struct fl_account *account);
-/* Somebody vouches for the peer, or no longer does; calls come in pairs. */
+/* The peer was authenticated (`known`), or no longer is; calls are paired. */
 void fl_account_vouch(struct fl_account *account, bool known);
 
 #endif

@@ -1,3 +1,8 @@
+/*
+ * Growing buffers with a limit (one thread each) and shared immutable blobs with an atomic
+ * reference count (any thread).
+ */
+
 #include "libfl/base/buf.h"
 
 #include <stdarg.h>
@@ -23,7 +28,7 @@ void fl_buf_init(struct fl_buf *buf, size_t max)
     *buf = (struct fl_buf){.max = max};
 }
 
-static void wipe(const struct fl_buf *buf)
+static void buf_wipe(const struct fl_buf *buf)
 {
     if (buf->secret && buf->data != NULL) {
         explicit_bzero(buf->data, buf->cap);
@@ -32,7 +37,7 @@ static void wipe(const struct fl_buf *buf)
 
 void fl_buf_done(struct fl_buf *buf)
 {
-    wipe(buf);
+    buf_wipe(buf);
     free(buf->data);
     buf->data = NULL;
     buf->len = 0;
@@ -64,13 +69,14 @@ int fl_buf_reserve(struct fl_buf *buf, size_t extra)
     if (cap > buf->max) {
         cap = buf->max;
     }
-    data = buf->secret ? malloc(cap) : realloc(buf->data, cap); /* which may leave a copy */
+    data = buf->secret ? malloc(cap)
+                       : realloc(buf->data, cap); /* realloc may leave a copy of secret bytes */
     if (data == NULL) {
         return FL_ENOMEM;
     }
     if (buf->secret && buf->data != NULL) {
         (void)memcpy(data, buf->data, buf->len);
-        wipe(buf);
+        buf_wipe(buf);
         free(buf->data);
     }
     buf->data = data;

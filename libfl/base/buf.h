@@ -4,10 +4,10 @@
 /*
  * Bytes in memory: a growing buffer with a limit, and a shared immutable blob.
  *
- * Limits: every fl_buf has a maximum; growing past it is FL_ELIMIT, so that what
- * a peer can make us hold is bounded where the buffer is made.
- * Threading: a fl_buf belongs to one thread. A fl_blob may be referenced from any
- * thread; its count is atomic and its bytes never change after creation.
+ * Limits: every fl_buf has a maximum; growing past it is FL_ELIMIT, so that the memory that a peer
+ * can cause is bounded where the buffer is created. Threading: a fl_buf belongs to one thread. A
+ * fl_blob may be referenced from any thread; its count is atomic and its bytes never change after
+ * creation.
  */
 
 #include <stdbool.h>
@@ -24,8 +24,7 @@ struct fl_buf {
     bool secret; /* set after fl_buf_init(): memory is wiped before it is freed */
 };
 
-/* A limit that was configured, as this machine can count it: with 32 bits nothing larger is
- * reached. */
+/* A configured limit, clamped to size_t: larger values are unreachable on 32-bit machines. */
 static inline size_t fl_addressable(uint64_t limit)
 {
     return limit < SIZE_MAX ? (size_t)limit : SIZE_MAX;
@@ -33,7 +32,7 @@ static inline size_t fl_addressable(uint64_t limit)
 
 void fl_buf_init(struct fl_buf *buf, size_t max);
 void fl_buf_done(struct fl_buf *buf);
-/* Forget the contents, keep the memory. */
+/* Remove the contents, keep the memory. */
 void fl_buf_clear(struct fl_buf *buf);
 /* Make room for `extra` more bytes. FL_ELIMIT past the maximum, FL_ENOMEM. */
 FL_MUST_CHECK int fl_buf_reserve(struct fl_buf *buf, size_t extra);
@@ -43,14 +42,14 @@ FL_MUST_CHECK FL_PRINTF(2, 3) int fl_buf_printf(struct fl_buf *buf, const char *
 /* Drop the first `n` bytes (n <= len). */
 void fl_buf_drop(struct fl_buf *buf, size_t n);
 
-/* A counted, immutable run of bytes. */
+/* A reference-counted, immutable byte array. */
 struct fl_blob;
 
 typedef void (*fl_blob_free_cb)(void *ctx);
 
 /* A blob with its own memory of `len` bytes, to be filled before it is shared. */
 FL_MUST_CHECK int fl_blob_create(size_t len, struct fl_blob **ret);
-/* A blob over borrowed bytes; `release(ctx)` runs when the last reference goes. */
+/* A blob over borrowed bytes; `release(ctx)` runs when the last reference is dropped. */
 FL_MUST_CHECK int fl_blob_wrap(const void *data, size_t len, fl_blob_free_cb release, void *ctx,
                                struct fl_blob **ret);
 /* Its own memory (fl_blob_create()) is wiped before it is freed; before the blob is shared. */

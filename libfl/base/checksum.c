@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <xxhash.h>
 /*
- * A distribution builds libxxhash for any x86-64. Under these names it chooses the widest
- * instructions of the machine, several times as fast for bytes that come in pieces.
+ * Distributions build libxxhash for baseline x86-64. These names select the widest instruction set
+ * of the machine at run time, several times as fast for data in pieces.
  */
 #ifdef HAVE_XXHASH_DISPATCH
 #include <xxh_x86dispatch.h>
 #endif
 
-/* The state of XXH3 wants an alignment of its own, which its own allocator gives. */
+/* The XXH3 state needs a special alignment, which its allocator provides. */
 struct fl_summer;
 
 static XXH3_state_t *state_of(struct fl_summer *summer)
@@ -43,7 +43,7 @@ void fl_summer_free(struct fl_summer *summer)
 
 void fl_summer_reset(struct fl_summer *summer)
 {
-    (void)XXH3_64bits_reset(state_of(summer)); /* Fails without a state only. */
+    (void)XXH3_64bits_reset(state_of(summer)); /* Fails only for a NULL state. */
 }
 
 void fl_summer_add(struct fl_summer *summer, const void *data, size_t len)

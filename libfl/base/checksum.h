@@ -2,9 +2,9 @@
 #define FL_BASE_CHECKSUM_H
 
 /*
- * Checksums of what lies on disk: XXH3 with 64 bits, the only user of libxxhash. They find
- * bytes that changed by themselves, at the speed of memory; against somebody who wants to
- * deceive there is SHA-256 (libfl/model/digest.h). The values do not depend on the machine.
+ * Checksums of data on disk: 64-bit XXH3, the only user of libxxhash. They detect accidental
+ * corruption, at memory speed; against deliberate manipulation use SHA-256 (libfl/model/digest.h).
+ * The values do not depend on the machine.
  *
  * Threading: no state but the caller's.
  */
@@ -19,14 +19,14 @@
 
 uint64_t fl_checksum(const void *data, size_t len);
 
-/* The same of bytes that come in pieces. */
+/* The same for data in pieces. */
 struct fl_summer;
 FL_MUST_CHECK int fl_summer_new(struct fl_summer **ret); /* FL_ENOMEM */
 void fl_summer_free(struct fl_summer *summer);           /* NULL is allowed. */
-/* Begin anew; a new one has begun. */
+/* Reset to the initial state. */
 void fl_summer_reset(struct fl_summer *summer);
 void fl_summer_add(struct fl_summer *summer, const void *data, size_t len);
-/* Of all that was added; more may follow. */
+/* The checksum of all data added so far; more may follow. */
 uint64_t fl_summer_value(const struct fl_summer *summer);
 
 /* Returns `out`. */

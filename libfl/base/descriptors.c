@@ -3,12 +3,12 @@
 #include <stddef.h>
 #include <sys/resource.h>
 
-/* What every system of ours gives, when it does not tell. */
-#define UNTOLD 1024
+/* Assumed when the limit cannot be read; available on all supported systems. */
+#define ASSUMED_LIMIT 1024
 
 uint64_t fl_descriptors_raise(uint64_t *ret_before)
 {
-    struct rlimit limit = {.rlim_cur = UNTOLD, .rlim_max = UNTOLD};
+    struct rlimit limit = {.rlim_cur = ASSUMED_LIMIT, .rlim_max = ASSUMED_LIMIT};
     int rv = getrlimit(RLIMIT_NOFILE, &limit);
 
     if (ret_before != NULL) {
@@ -26,7 +26,7 @@ uint64_t fl_descriptors_raise(uint64_t *ret_before)
 
 uint64_t fl_descriptors_most(void)
 {
-    struct rlimit limit = {.rlim_max = UNTOLD};
+    struct rlimit limit = {.rlim_max = ASSUMED_LIMIT};
 
-    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : UNTOLD;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : ASSUMED_LIMIT;
 }

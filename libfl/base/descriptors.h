@@ -1,17 +1,18 @@
 #ifndef FL_BASE_DESCRIPTORS_H
 #define FL_BASE_DESCRIPTORS_H
 
-/* The limit of open descriptors of this process: the soft one counts, up to the hard one is ours.
+/* The limit of open descriptors of this process: the soft limit applies, and the process may raise
+ * it to the hard limit.
  */
 
 #include <stdint.h>
 
 /*
- * Raise the soft limit to the hard one; returns what it then is. `*ret_before` (may be NULL) is
- * what it was: what we start gets that back, as programs that use select() count on a low one.
+ * Raise the soft limit to the hard one; returns the new soft limit. `*ret_before` (may be NULL)
+ * gets the old one: child programs get it back, as programs that use select() rely on a low limit.
  */
 uint64_t fl_descriptors_raise(uint64_t *ret_before);
-/* What fl_descriptors_raise() would return; nothing is changed. */
+/* The value that fl_descriptors_raise() would return; changes nothing. */
 uint64_t fl_descriptors_most(void);
 
 #endif

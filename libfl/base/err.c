@@ -37,7 +37,7 @@ int fl_err_wrap(struct fl_err *err, int code, const char *fmt, ...)
     if (n >= 0 && (size_t)n < sizeof(err->msg)) {
         size_t room = sizeof(err->msg) - (size_t)n;
 
-        /* The innermost words give way first. */
+        /* The end of the inner message is truncated first. */
         (void)snprintf(err->msg + n, room, ": %.*s", (int)room, inner);
     }
     return code;
@@ -69,7 +69,7 @@ int fl_err_from_errno(int errnum)
     case 0:
         return FL_OK;
     case ENOMEM:
-    case EMFILE: /* as want of memory: it says nothing about the file, and passes */
+    case EMFILE: /* like out of memory: temporary, and not an error of the file */
     case ENFILE:
         return FL_ENOMEM;
     case ENOENT:
@@ -82,7 +82,7 @@ int fl_err_from_errno(int errnum)
     case EROFS:
         return FL_EPERM;
     case ENOSPC:
-    case EFBIG: /* of a process whose file sizes are limited */
+    case EFBIG: /* file size limit of the process */
     case EDQUOT:
         return FL_ENOSPC;
     case EADDRINUSE:

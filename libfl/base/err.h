@@ -2,7 +2,7 @@
 #define FL_BASE_ERR_H
 
 /*
- * Result codes of the whole project, and the text that travels with them.
+ * Result codes of the whole project, and their messages.
  *
  * A function that can fail returns FL_OK or a negative code from this table.
  * Codes of libuv, nghttp2, SQLite and errno are translated where they enter
@@ -78,8 +78,8 @@ const char *fl_err_text(const struct fl_err *err, int code);
 int fl_err_from_errno(int errnum);
 
 /*
- * What our own caller owes. Stays on in release builds. Never for anything that
- * a peer, a file or an operator can cause.
+ * A precondition that the calling code must meet; enabled in release builds too. Never for anything
+ * that a peer, a file or an operator can cause.
  */
 #define FL_REQUIRE(cond)                                  \
     do {                                                  \

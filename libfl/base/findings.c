@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* The next free one, NULL when there is none. */
-static struct fl_err *next(struct fl_findings *all)
+/* The next free entry; NULL: the list is full. */
+static struct fl_err *findings_next(struct fl_findings *all)
 {
     if (all->n == FL_FINDINGS_MAX) {
         all->left_out++;
@@ -20,7 +20,7 @@ int fl_findings_keep(struct fl_findings *all, int rv, struct fl_err *err)
     if (rv == FL_OK || rv == FL_ENOMEM || all == NULL) {
         return rv;
     }
-    kept = next(all);
+    kept = findings_next(all);
     if (kept != NULL) {
         (void)fl_err_set(kept, rv, "%s", fl_err_text(err, rv));
     }
@@ -32,7 +32,7 @@ int fl_findings_keep(struct fl_findings *all, int rv, struct fl_err *err)
 
 void fl_findings_note(struct fl_findings *all, const char *fmt, ...)
 {
-    struct fl_err *kept = all != NULL ? next(all) : NULL;
+    struct fl_err *kept = all != NULL ? findings_next(all) : NULL;
     va_list ap;
 
     if (kept == NULL) {

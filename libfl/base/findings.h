@@ -2,11 +2,12 @@
 #define FL_BASE_FINDINGS_H
 
 /*
- * What a check found, in order: all errors of a configuration at once, not one after each attempt.
+ * The findings of a check, in order: all errors of a configuration at once, instead of only the
+ * first.
  *
- * A check that can go on after an error hands it to fl_findings_keep() and goes on with FL_OK;
- * without a list (NULL) the first error ends it. So a start, which needs only the first one, and
- * `--check-config` are the same code.
+ * A check that can continue after an error passes it to fl_findings_keep() and continues with
+ * FL_OK; without a list (NULL) the first error ends the check. So a start, which needs only the
+ * first error, and `--check-config` use the same code.
  *
  * Threading: none; the struct belongs to its caller.
  */
@@ -15,7 +16,7 @@
 
 #include "libfl/base/err.h"
 
-/* More than these are only counted: a wrong file must not fill a screen. */
+/* Further findings are only counted, to keep the output readable. */
 #define FL_FINDINGS_MAX 32
 
 struct fl_findings {
@@ -25,16 +26,16 @@ struct fl_findings {
 };
 
 /*
- * Puts what `err` says of `rv` into `all` and returns FL_OK with `err` empty. `rv` as it is: FL_OK,
- * FL_ENOMEM, which is no finding, and without `all`.
+ * Moves the error `rv` with its message in `err` to `all` and returns FL_OK, with `err` cleared.
+ * Returns `rv` unchanged when it is FL_OK or FL_ENOMEM, which is no finding, or when `all` is NULL.
  */
 FL_MUST_CHECK int fl_findings_keep(struct fl_findings *all, int rv, struct fl_err *err);
-/* A finding that is no error, such as a warning; without `all` nothing. */
+/* Add a finding that is no error, such as a warning; does nothing when `all` is NULL. */
 FL_PRINTF(2, 3) void fl_findings_note(struct fl_findings *all, const char *fmt, ...);
-/* `say` with each of them, in order, then how many there was no room for. */
+/* Calls `say` with each finding, in order, then with the number of those left out. */
 void fl_findings_each(const struct fl_findings *all, void (*say)(void *ctx, const char *text),
                       void *ctx);
-/* The first one into `err`, and its code; FL_OK: there is none, or no list. */
+/* Copies the first finding to `err` and returns its code; FL_OK: no finding, or no list. */
 FL_MUST_CHECK int fl_findings_first(const struct fl_findings *all, struct fl_err *err);
 
 #endif

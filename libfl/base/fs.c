@@ -1,3 +1,8 @@
+/*
+ * Files and folders: reading, atomic replacement, syncing, listing, removing, folder locks. Any
+ * thread, blocking. Checks without changes are in fs_check.c.
+ */
+
 #include "libfl/base/fs.h"
 
 #include <dirent.h>
@@ -17,7 +22,7 @@
 #define LOCK_WAIT_MS   10000
 #define LOCK_NAP_MS    20
 
-static int fail(struct fl_err *err, const char *what, const char *path)
+static int fs_fail(struct fl_err *err, const char *what, const char *path)
 {
     int saved = errno;
 
@@ -45,24 +50,23 @@ static int parent_of(const char *path, char *out, size_t size)
 }
 
 /*
- * A new folder is on the disk, with all that is synced in it, only when its parent is. A parent
- * that may not be opened for reading, or whose file system cannot sync folders, is left to the
- * system.
+ * A new folder, with all that is synced in it, is durable only when its parent is synced. The sync
+ * is skipped when the parent cannot be opened for reading or its file system cannot sync folders.
  */
-static int make_folder(const char *path, struct fl_err *err)
+static int fs_make_folder(const char *path, struct fl_err *err)
 {
     char parent[FL_FS_PATH_MAX];
     int rv = FL_OK;
     int fd;
 
     if (mkdir(path, 0750) != 0) {
-        return errno == EEXIST ? FL_OK : fail(err, "cannot create folder", path);
+        return errno == EEXIST ? FL_OK : fs_fail(err, "cannot create folder", path);
     }
     fd = parent_of(path, parent, sizeof(parent)) == FL_OK
              ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
              : -1;
     if (fd >= 0) {
-        rv = fsync(fd) == 0 || errno == EINVAL ? FL_OK : fail(err, "cannot sync folder", parent);
+        rv = fsync(fd) == 0 || errno == EINVAL ? FL_OK : fs_fail(err, "cannot sync folder", parent);
         (void)close(fd);
     }
     return rv;
@@ -82,16 +86,16 @@ int fl_fs_mkdirs(const char *path, struct fl_err *err)
     for (i = 1; rv == FL_OK && part[i] != '\0'; i++) {
         if (part[i] == '/') {
             part[i] = '\0';
-            rv = make_folder(part, err);
+            rv = fs_make_folder(part, err);
             part[i] = '/';
         }
     }
-    rv = rv == FL_OK ? make_folder(part, err) : rv;
+    rv = rv == FL_OK ? fs_make_folder(part, err) : rv;
     if (rv != FL_OK) {
         return rv;
     }
     if (stat(part, &st) != 0) {
-        return fail(err, "cannot use folder", part);
+        return fs_fail(err, "cannot use folder", part);
     }
     if (!S_ISDIR(st.st_mode)) {
         return fl_err_set(err, FL_EEXIST, "'%s' is not a folder", part);
@@ -106,7 +110,7 @@ int fl_fs_read(const char *path, size_t max, struct fl_buf *ret_buf, struct fl_e
     int rv = FL_OK;
 
     if (fd < 0) {
-        return fail(err, "cannot open", path);
+        return fs_fail(err, "cannot open", path);
     }
     fl_buf_init(&buf, max < SIZE_MAX ? max + 1 : max);
     for (;;) {
@@ -126,7 +130,7 @@ int fl_fs_read(const char *path, size_t max, struct fl_buf *ret_buf, struct fl_e
             continue;
         }
         if (n < 0) {
-            rv = fail(err, "cannot read", path);
+            rv = fs_fail(err, "cannot read", path);
             break;
         }
         if (n == 0) {
@@ -192,10 +196,10 @@ int fl_fs_sync_dir(const char *path, struct fl_err *err)
     int rv = FL_OK;
 
     if (fd < 0) {
-        return fail(err, "cannot open folder", path);
+        return fs_fail(err, "cannot open folder", path);
     }
     if (fsync(fd) != 0) {
-        rv = fail(err, "cannot sync folder", path);
+        rv = fs_fail(err, "cannot sync folder", path);
     }
     (void)close(fd);
     return rv;
@@ -206,7 +210,7 @@ int fl_fs_publish(const char *tmp, const char *path, bool sync, struct fl_err *e
     char parent[FL_FS_PATH_MAX];
 
     if (rename(tmp, path) != 0) {
-        return fail(err, "cannot rename to", path);
+        return fs_fail(err, "cannot rename to", path);
     }
     if (!sync) {
         return FL_OK;
@@ -229,16 +233,16 @@ int fl_fs_replace(const char *path, const void *data, size_t len, bool sync, str
     }
     fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
     if (fd < 0) {
-        return fail(err, "cannot create", tmp);
+        return fs_fail(err, "cannot create", tmp);
     }
     rv = fl_fs_pwrite(fd, data, len, 0);
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
     } else if (sync && fsync(fd) != 0) {
-        rv = fail(err, "cannot sync", tmp);
+        rv = fs_fail(err, "cannot sync", tmp);
     }
     if (close(fd) != 0 && rv == FL_OK) {
-        rv = fail(err, "cannot close", tmp);
+        rv = fs_fail(err, "cannot close", tmp);
     }
     if (rv == FL_OK) {
         rv = fl_fs_publish(tmp, path, sync, err);
@@ -266,7 +270,7 @@ int fl_fs_each(const char *folder, fl_fs_each_cb *cb, void *ctx, struct fl_err *
     int rv = FL_OK;
 
     if (d == NULL) {
-        return errno == ENOENT ? FL_OK : fail(err, "cannot open folder", folder);
+        return errno == ENOENT ? FL_OK : fs_fail(err, "cannot open folder", folder);
     }
     while (rv == FL_OK && (entry = readdir(d)) != NULL) {
         rv = cb(ctx, folder, entry->d_name, err);
@@ -336,7 +340,7 @@ int fl_fs_lock_dir(const char *dir, int *ret_fd, struct fl_err *err)
     }
     n = snprintf(text, sizeof(text), "%ld", (long)getpid());
     if (ftruncate(fd, 0) != 0 || fl_fs_pwrite(fd, text, (size_t)n, 0) != FL_OK) {
-        int rv = fail(err, "cannot write lock file", path);
+        int rv = fs_fail(err, "cannot write lock file", path);
 
         (void)close(fd);
         return rv;

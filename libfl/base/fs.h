@@ -2,8 +2,8 @@
 #define FL_BASE_FS_H
 
 /*
- * Files: whole reads with a limit, atomic replacement, folders, a folder lock.
- * Blocking; never called from a network loop with large files.
+ * Files: reading whole files with a limit, atomic replacement, folders, a folder lock. Blocking;
+ * never called from a network loop for large files.
  */
 
 #include <stdbool.h>
@@ -24,7 +24,7 @@ FL_MUST_CHECK int fl_fs_read(const char *path, size_t max, struct fl_buf *ret_bu
  */
 FL_MUST_CHECK int fl_fs_replace(const char *path, const void *data, size_t len, bool sync,
                                 struct fl_err *err);
-/* The last two steps of the above for a file that was written by other means. */
+/* The last two steps of fl_fs_replace(), for a file that was written otherwise. */
 FL_MUST_CHECK int fl_fs_publish(const char *tmp, const char *path, bool sync, struct fl_err *err);
 FL_MUST_CHECK int fl_fs_sync_dir(const char *path, struct fl_err *err);
 /* Write all `len` bytes at `offset`. */
@@ -35,45 +35,45 @@ FL_MUST_CHECK int fl_fs_pread(int fd, void *data, size_t len, uint64_t offset);
 FL_MUST_CHECK int fl_fs_remove(const char *path);
 bool fl_fs_exists(const char *path);
 /*
- * Call `cb` for each name in `folder`, in no order; an error of it is returned at once. A folder
- * that is not there has none. Of a file that is made or removed meanwhile nothing is promised.
+ * Call `cb` for each name in `folder`, in no order; an error of `cb` is returned at once. A missing
+ * folder is empty. A file that is created or removed meanwhile may or may not be listed.
  */
 typedef int fl_fs_each_cb(void *ctx, const char *folder, const char *name, struct fl_err *err);
 FL_MUST_CHECK int fl_fs_each(const char *folder, fl_fs_each_cb *cb, void *ctx, struct fl_err *err);
 /*
- * Remove the files of `folder` whose names `goes`. All are tried; the error is of the first that
- * stays.
+ * Remove the files of `folder` for whose names `goes` returns true. Continues after an error;
+ * returns the first error.
  */
 typedef bool fl_fs_goes_cb(const void *ctx, const char *name);
 FL_MUST_CHECK int fl_fs_remove_each(const char *folder, fl_fs_goes_cb *goes, const void *ctx,
                                     struct fl_err *err);
 /*
  * Take the lock file `dir`/.lock for the life of the process; FL_EINUSE names the
- * process that holds it. The descriptor is returned; closing it gives the lock up.
+ * process that holds it. Returns the descriptor owned; closing it releases the lock.
  */
 FL_MUST_CHECK int fl_fs_lock_dir(const char *dir, int *ret_fd, struct fl_err *err);
 /*
- * The process that holds the lock of `dir`, as it wrote itself down; 0: none, or not to be known.
- * Makes and changes nothing; a process that takes the lock at that very moment finds it taken.
+ * The process id that the holder of the lock of `dir` wrote into it; 0: not locked, or unknown.
+ * Changes no file; but a process that tries the lock at the same moment can fail with FL_EINUSE.
  */
 long fl_fs_lock_holder(const char *dir);
 /*
- * The same where every holder needs the lock for a moment only, to write some files: waits for it
- * for up to 10 s. Sleeps meanwhile; not for a thread that serves connections.
+ * As fl_fs_lock_dir(), for locks that are held only briefly, to write some files: waits up to 10 s.
+ * Sleeps meanwhile; not for a thread that serves connections.
  */
 FL_MUST_CHECK int fl_fs_lock_dir_wait(const char *dir, int *ret_fd, struct fl_err *err);
-/* `path` from the root on, by the current folder. FL_ELIMIT when it does not fit. */
+/* Make `path` absolute, relative to the current folder. FL_ELIMIT when it does not fit. */
 FL_MUST_CHECK int fl_fs_absolute(const char *path, char *out, size_t size, struct fl_err *err);
 /*
- * Could this folder be made, and files in it? Changes nothing. The error names the folder that is
- * in the way.
+ * Check that this folder could be created, and files in it. Changes nothing. The error names the
+ * folder that prevents it.
  */
 FL_MUST_CHECK int fl_fs_check_folder(const char *path, struct fl_err *err);
-/* Could this file be made in its folder, which has to be there? */
+/* Check that this file could be created in its folder, which must exist. */
 FL_MUST_CHECK int fl_fs_check_place(const char *path, struct fl_err *err);
 /*
- * "cannot WHAT 'PATH': Permission denied", with whose it is, who this is and how that is mended
- * where another user has it; else the text of `errnum`. Returns its code.
+ * Sets "cannot WHAT 'PATH': Permission denied" with the owner, the current user and the fix when
+ * another user owns the path; otherwise the text of `errnum`. Returns the code of `errnum`.
  */
 int fl_fs_denied(struct fl_err *err, int errnum, const char *what, const char *path);
 /* "a/b" into `out`; FL_ELIMIT when it does not fit. */

@@ -1,4 +1,4 @@
-/* Whether a path can be used, without changing anything. */
+/* Checks whether a path can be used, without changing anything. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static int check_existing(const char *path, const char *what, struct fl_err *err
     return FL_OK;
 }
 
-/* The folder that `path` is in, in place; "." and "/" are their own. */
+/* Replace `path` by its parent folder, in place; "." and "/" stay. */
 static void go_up(char *path)
 {
     size_t n = strlen(path);
@@ -104,7 +104,7 @@ int fl_fs_check_folder(const char *path, struct fl_err *err)
     {
         go_up(at);
     }
-    rv = check_existing(at, "make a folder", err);
+    rv = check_existing(at, "create a folder", err);
     return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "cannot make '%s'", path);
 }
 
@@ -117,5 +117,5 @@ int fl_fs_check_place(const char *path, struct fl_err *err)
     }
     (void)memcpy(folder, path, strlen(path) + 1);
     go_up(folder);
-    return check_existing(folder, "make a file", err);
+    return check_existing(folder, "create a file", err);
 }

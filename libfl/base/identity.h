@@ -2,8 +2,8 @@
 #define FL_BASE_IDENTITY_H
 
 /*
- * Who the peer of a connection is, as whoever verified it says: plain data that rooms hand to each
- * other. docs/access.md says what each may do.
+ * The verified identity of the peer of a connection: plain data passed between modules.
+ * docs/access.md describes what each identity may do.
  */
 
 #include <stdbool.h>
@@ -11,21 +11,21 @@
 #include <stdint.h>
 
 enum fl_identity_kind {
-    FL_IDENTITY_NONE,       /* it showed nothing */
+    FL_IDENTITY_NONE,       /* no credentials */
     FL_IDENTITY_LOCAL,      /* a process of this machine, by its socket */
     FL_IDENTITY_CERTIFICATE /* chain, validity and purpose are verified */
 };
 
 enum fl_role { FL_ROLE_NONE, FL_ROLE_CLIENT, FL_ROLE_SERVER, FL_ROLE_ADMIN };
 
-/* As long as the name of a client may be, with its NUL. */
+/* Longest name of a client, with its NUL. */
 #define FL_IDENTITY_NAME_MAX 128
 /* RFC 5280 section 4.1.2.2. */
 #define FL_SERIAL_MAX 20
 
 /*
- * Of a process's further groups so many are looked at. The kernel keeps them in ascending order, so
- * those of the system, below 1000, come before those of people, however many there are.
+ * Most supplementary groups of a process that are read. The kernel sorts them in ascending order,
+ * so system groups, below 1000, come before user groups, however many there are.
  */
 #define FL_IDENTITY_GROUPS 32
 
@@ -37,8 +37,8 @@ struct fl_identity {
     size_t n_groups;
     /* FL_IDENTITY_CERTIFICATE */
     enum fl_role role;
-    bool lapsed; /* it was over when it was verified, but not for longer than the grace */
-    char federation[FL_IDENTITY_NAME_MAX]; /* "": of an operator's own PKI, by a rule of his */
+    bool lapsed; /* it had expired when it was verified, but within the grace period */
+    char federation[FL_IDENTITY_NAME_MAX]; /* "": from an operator's own PKI, mapped by a rule */
     char name[FL_IDENTITY_NAME_MAX];
     uint8_t serial[FL_SERIAL_MAX]; /* big endian, without leading zeros */
     size_t serial_len;

@@ -2,9 +2,8 @@
 #define FL_BASE_LIST_H
 
 /*
- * A doubly linked list through its members. A head and a link are the same struct; all zero is an
- * empty list and a link that is in none. A head that is in use must not move. Owns nothing; not
- * for several threads at once.
+ * An intrusive doubly linked list. A head and a link are the same struct; all zero is an empty list
+ * and an unlinked link. A head in use must not move. Owns nothing; not thread-safe.
  */
 
 #include <stdbool.h>
@@ -51,7 +50,7 @@ static inline void fl_list_prepend(struct fl_list *list, struct fl_list *link)
     fl_list_insert(list->next, link);
 }
 
-/* A link that is in no list stays so. */
+/* Does nothing for an unlinked link. */
 static inline void fl_list_remove(struct fl_list *link)
 {
     if (link->next != NULL) {
@@ -72,7 +71,7 @@ static inline struct fl_list *fl_list_prev(const struct fl_list *list, const str
     return link->prev != list ? link->prev : NULL;
 }
 
-/* What the link lies in; NULL of NULL. */
+/* The item that contains the link; NULL for NULL. */
 static inline void *fl_list_item(struct fl_list *link, size_t offset)
 {
     return link != NULL ? (void *)((uint8_t *)link - offset) : NULL;

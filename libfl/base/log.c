@@ -29,8 +29,8 @@ void fl_log(const struct fl_log *log, enum fl_log_level level, const char *compo
     log->sink(log->ctx, level, component, fl_str_clean(text));
 }
 
-/* With the lock. A clock that stands at its end makes every span be over. */
-static void tell_left_out(const struct fl_log *log, uint64_t now_ms)
+/* The caller holds the lock. now_ms UINT64_MAX ends every span. */
+static void log_left_out_lines(const struct fl_log *log, uint64_t now_ms)
 {
     struct fl_log_gate_place left;
     char text[256];
@@ -59,7 +59,7 @@ static void log_reason(const struct fl_log *log, enum fl_log_level level, const 
         uint64_t now_ms = fl_clock_ms();
 
         (void)pthread_mutex_lock(&log->limit->lock);
-        tell_left_out(log, now_ms);
+        log_left_out_lines(log, now_ms);
         pass = fl_log_gate_pass(&log->limit->gate, now_ms, peer, reason, text);
         (void)pthread_mutex_unlock(&log->limit->lock);
     }
@@ -94,7 +94,7 @@ void fl_log_left_out(const struct fl_log *log, bool all)
         return;
     }
     (void)pthread_mutex_lock(&log->limit->lock);
-    tell_left_out(log, all ? UINT64_MAX : fl_clock_ms());
+    log_left_out_lines(log, all ? UINT64_MAX : fl_clock_ms());
     (void)pthread_mutex_unlock(&log->limit->lock);
 }
 

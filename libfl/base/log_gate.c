@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* So many places are looked at before a peer has to share. */
+/* Entries probed before a peer uses the shared one. */
 #define PROBES 8
 
-/* A peer that comes again from another port is the same one. */
+/* The port is ignored: a peer that reconnects is the same one. */
 static void host_of(const char *peer, char out[64])
 {
     const char *colon = strrchr(peer, ':');
@@ -20,8 +20,8 @@ static void host_of(const char *peer, char out[64])
     out[n] = '\0';
 }
 
-/* FNV-1a: peers choose their names, but a collision only makes them share a place. */
-static size_t hash(const char *peer, const char *reason)
+/* FNV-1a: peers may choose colliding names, but then they only share an entry. */
+static size_t gate_hash(const char *peer, const char *reason)
 {
     uint32_t h = 2166136261u;
     uintptr_t bits = (uintptr_t)reason;
@@ -35,16 +35,16 @@ static size_t hash(const char *peer, const char *reason)
     return h;
 }
 
-static bool over(uint64_t since_ms, uint64_t now_ms)
+static bool span_has_ended(uint64_t since_ms, uint64_t now_ms)
 {
     return now_ms >= since_ms + FL_LOG_GATE_SPAN_MS;
 }
 
-static struct fl_log_gate_place *place_of(struct fl_log_gate *gate, uint64_t now_ms,
-                                          const char *host, const char *reason)
+static struct fl_log_gate_place *gate_place(struct fl_log_gate *gate, uint64_t now_ms,
+                                            const char *host, const char *reason)
 {
     struct fl_log_gate_place *found = NULL;
-    size_t at = hash(host, reason);
+    size_t at = gate_hash(host, reason);
     size_t i;
 
     for (i = 0; i < PROBES; i++) {
@@ -53,7 +53,8 @@ static struct fl_log_gate_place *place_of(struct fl_log_gate *gate, uint64_t now
         if (p->reason == reason && strcmp(p->peer, host) == 0) {
             return p;
         }
-        if (found == NULL && p->left_out == 0 && (p->peer[0] == '\0' || over(p->since_ms, now_ms)))
+        if (found == NULL && p->left_out == 0 &&
+            (p->peer[0] == '\0' || span_has_ended(p->since_ms, now_ms)))
         {
             found = p;
         }
@@ -75,12 +76,12 @@ bool fl_log_gate_pass(struct fl_log_gate *gate, uint64_t now_ms, const char *pee
     char host[64];
 
     host_of(peer, host);
-    p = place_of(gate, now_ms, host, reason);
-    if (over(p->since_ms, now_ms) && p->left_out == 0) {
+    p = gate_place(gate, now_ms, host, reason);
+    if (span_has_ended(p->since_ms, now_ms) && p->left_out == 0) {
         p->since_ms = now_ms;
         p->lines = 0;
     }
-    if (over(gate->since_ms, now_ms)) {
+    if (span_has_ended(gate->since_ms, now_ms)) {
         gate->since_ms = now_ms;
         gate->lines = 0;
     }

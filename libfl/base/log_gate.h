@@ -2,21 +2,21 @@
 #define FL_BASE_LOG_GATE_H
 
 /*
- * Which lines go into a log when peers can cause them at will: of one peer and one reason so many
- * in a span of time, of all together so many, and at the end of the span one line that says how
- * many more there were. What is remembered has a fixed size; peers beyond it share one place.
+ * A rate limit for log lines that peers can cause: a number of lines for each peer and reason in a
+ * time span, a total number, and at the end of the span one line with the number of suppressed
+ * lines. The table has a fixed size; peers that do not fit share one entry.
  *
- * Pure: time is passed in. Threading: the caller's business (fl_log_peer() has a lock).
+ * Pure: time is an argument. Threading: the caller serializes calls (fl_log_peer() has a lock).
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Enough to see what is going on, for each peer and reason ... */
+/* Enough to diagnose a problem, for each peer and reason ... */
 #define FL_LOG_GATE_SPAN_MS 10000
 #define FL_LOG_GATE_LINES   20
-/* ... and, with lines of 150 bytes, some 150 KB in a span however many peers there are. */
+/* ... and, with lines of 150 bytes, at most about 150 KB in a span for any number of peers. */
 #define FL_LOG_GATE_ALL    1000
 #define FL_LOG_GATE_PLACES 256
 #define FL_LOG_GATE_SAMPLE 64
@@ -27,15 +27,15 @@ struct fl_log_gate_place {
     uint64_t since_ms;
     unsigned lines;
     uint64_t left_out;
-    char sample[FL_LOG_GATE_SAMPLE]; /* the beginning of the first line that was left out */
+    char sample[FL_LOG_GATE_SAMPLE]; /* start of the first suppressed line */
 };
 
-/* All zero is one that has seen nothing. */
+/* All zero is the initial state. */
 struct fl_log_gate {
-    uint64_t since_ms; /* of the span of all together */
+    uint64_t since_ms; /* start of the span of the total */
     unsigned lines;
-    uint64_t due_ms; /* nothing is due before; 0: nothing at all */
-    /* The last one is shared by those for whom there is no place. */
+    uint64_t due_ms; /* the next summary; 0: none */
+    /* The last entry is shared by peers that do not fit. */
     struct fl_log_gate_place places[FL_LOG_GATE_PLACES + 1];
 };
 
@@ -46,8 +46,8 @@ struct fl_log_gate {
 bool fl_log_gate_pass(struct fl_log_gate *gate, uint64_t now_ms, const char *peer,
                       const char *reason, const char *text);
 /*
- * A span has ended in which lines were left out: `*ret` is a copy of what is known about it. Call
- * until it is false.
+ * true: a span with suppressed lines has ended; `*ret` gets a copy of its entry. Call until it
+ * returns false.
  */
 bool fl_log_gate_due(struct fl_log_gate *gate, uint64_t now_ms, struct fl_log_gate_place *ret);
 

@@ -1,3 +1,8 @@
+/*
+ * Formats log lines as text, for the journal or as JSON, and writes them to a descriptor with one
+ * write(2) each. Any thread. Does not filter by level or rate (log.c).
+ */
+
 #include "libfl/base/log_out.h"
 
 #include <stdio.h>
@@ -43,7 +48,7 @@ static void write_line(const struct fl_log_out *out, char *line, size_t n, size_
     n = n < size ? n : size - 1;
     line[n - 1] = '\n';
     if (write(out->fd, line, n) < 0) {
-        return; /* Nowhere left to say it. */
+        return; /* The error cannot be reported anywhere. */
     }
 }
 
@@ -93,13 +98,13 @@ void fl_log_out_complain(const struct fl_log_out *out, const char *program, cons
 
 /* --- JSON --- */
 
-/* What has been written so far; all or nothing of what is added, but for a long text. */
+/* The output so far; an addition is complete or absent, except a long text, which is truncated. */
 struct json {
     char *out;
     size_t n, size;
 };
 
-static bool put(struct json *j, const char *data, size_t n)
+static bool json_put(struct json *j, const char *data, size_t n)
 {
     if (j->n + n > j->size) {
         return false;
@@ -109,7 +114,7 @@ static bool put(struct json *j, const char *data, size_t n)
     return true;
 }
 
-/* The escaped text, up to the first character that leaves less than `spare`. */
+/* Append the escaped text, up to the first character that would leave less than `spare` bytes. */
 static void put_text(struct json *j, const char *text, size_t len, size_t spare)
 {
     size_t i = 0;
@@ -123,9 +128,9 @@ static void put_text(struct json *j, const char *text, size_t len, size_t spare)
             return;
         }
         if (special) {
-            (void)put(j, "\\", 1);
+            (void)json_put(j, "\\", 1);
         }
-        (void)put(j, text + i, n);
+        (void)json_put(j, text + i, n);
         i += n;
     }
 }
@@ -135,22 +140,22 @@ static bool put_member(struct json *j, const char *key, size_t key_len, const ch
                        size_t len, bool number)
 {
     size_t before = j->n;
-    bool ok = put(j, j->n > 1 ? ",\"" : "\"", j->n > 1 ? 2 : 1) && put(j, key, key_len) &&
-              put(j, number ? "\":" : "\":\"", number ? 2 : 3);
+    bool ok = json_put(j, j->n > 1 ? ",\"" : "\"", j->n > 1 ? 2 : 1) && json_put(j, key, key_len) &&
+              json_put(j, number ? "\":" : "\":\"", number ? 2 : 3);
     size_t begin = j->n;
 
     if (ok && number) {
-        ok = put(j, value, len);
+        ok = json_put(j, value, len);
     } else if (ok) {
         put_text(j, value, len, 2);
-        ok = (j->n > begin || len == 0) && put(j, "\"", 1);
+        ok = (j->n > begin || len == 0) && json_put(j, "\"", 1);
     }
-    ok = ok && j->n < j->size; /* The last brace. */
+    ok = ok && j->n < j->size; /* Room for the closing brace. */
     j->n = ok ? j->n : before;
     return ok;
 }
 
-/* A number as JSON has them, and no longer than a double tells apart. */
+/* Is it a JSON number that a double represents exactly? */
 static bool is_number(const char *s, size_t len)
 {
     size_t sign = len > 0 && s[0] == '-' ? 1 : 0;
@@ -171,7 +176,7 @@ static bool is_number(const char *s, size_t len)
     return end == len && len <= 16;
 }
 
-/* Length of the key of a "key=value" at `s`, 0: it is none. */
+/* Length of the key of a "key=value" at `s`; 0: no such word. */
 static size_t key_of(const char *s)
 {
     size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_");
@@ -195,7 +200,7 @@ static size_t word_at(const char *s)
     return n;
 }
 
-/* Where the fields begin: behind the last word that is none. */
+/* Start of the trailing key=value words. */
 static const char *fields_of(const char *text)
 {
     const char *fields = NULL;
@@ -215,7 +220,7 @@ static const char *fields_of(const char *text)
     return fields != NULL ? fields : s;
 }
 
-/* What a line's own members are called is no field's name. */
+/* Names of the fixed members are not available for fields. */
 static bool is_taken(const char *key, size_t len)
 {
     static const char *const taken[] = {"time", "level", "component", "message"};
@@ -256,7 +261,7 @@ size_t fl_log_json(char *out, size_t size, const char *time, enum fl_log_level l
     while (end > text && end[-1] == ' ') {
         end--;
     }
-    (void)put(&j, "{", 1);
+    (void)json_put(&j, "{", 1);
     (void)put_member(&j, "time", 4, time, strlen(time), false);
     (void)put_member(&j, "level", 5, fl_log_names[level], strlen(fl_log_names[level]), false);
     (void)put_member(&j, "component", 9, component, strlen(component), false);
@@ -270,6 +275,6 @@ size_t fl_log_json(char *out, size_t size, const char *time, enum fl_log_level l
         s += n;
         s += strspn(s, " ");
     }
-    (void)put(&j, "}", 1);
+    (void)json_put(&j, "}", 1);
     return j.n;
 }

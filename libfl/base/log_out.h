@@ -2,15 +2,15 @@
 #define FL_BASE_LOG_OUT_H
 
 /*
- * Where the lines of a daemon go: a file descriptor, as text or as JSON.
+ * Log output of a daemon: to a file descriptor, as text or as JSON.
  *
  *   text      2026-01-31T12:00:00.000Z notice  server: listening on 'a:1' port=1
  *   journal   <5>server: listening on 'a:1' port=1
  *   json      {"time":"…","level":"notice","component":"server","message":"listening on
  * 'a:1'","port":1}
  *
- * A line is one event and written with one write(2). The journal has times of its own and takes the
- * priority from "<n>", in front of JSON too.
+ * A line is one event and written with one write(2). The journal adds its own timestamps and takes
+ * the priority from "<n>", which precedes JSON lines too.
  *
  * Threading: fl_log_out_sink() from any thread; the format may change meanwhile.
  */
@@ -22,7 +22,7 @@
 
 enum fl_log_format { FL_LOG_TEXT, FL_LOG_JSON };
 
-/* The words for them; NULL behind the last. */
+/* Names of the formats, NULL terminated. */
 extern const char *const fl_log_formats[];
 
 struct fl_log_out {
@@ -31,22 +31,22 @@ struct fl_log_out {
     atomic_int format; /* enum fl_log_format */
 };
 
-/* Is `fd` the stream that the journal gave to this service ($JOURNAL_STREAM)? */
+/* Is `fd` the journal stream of this service ($JOURNAL_STREAM)? */
 bool fl_log_is_journal(int fd);
-/* Text to `fd`, which stays the caller's. */
+/* Write text to `fd`, which the caller keeps owning. */
 void fl_log_out_init(struct fl_log_out *out, int fd);
 /* A sink; `ctx` is a struct fl_log_out. */
 void fl_log_out_sink(void *ctx, enum fl_log_level level, const char *component, const char *text);
 /*
- * What a program says of itself where there is no log yet, or none at all: "program: text", for the
- * journal as an error.
+ * A message of a program that has no log, or none yet: "program: text", with priority error in the
+ * journal.
  */
 void fl_log_out_complain(const struct fl_log_out *out, const char *program, const char *text);
 
 /*
- * One line of JSON without its end into `out`: what stands in `text` behind its last word that is
- * no key=value becomes members of their own, numbers as numbers. `text` is clean (fl_str_clean()).
- * Cut at a member or a character when it does not fit; size > 256. Returns the length.
+ * Write one JSON object without a newline to `out`: the trailing key=value words of `text` become
+ * members, numbers as numbers. `text` is clean (fl_str_clean()). Truncated at a member or a
+ * character when it does not fit; size > 256. Returns the length.
  */
 size_t fl_log_json(char *out, size_t size, const char *time, enum fl_log_level level,
                    const char *component, const char *text);

@@ -32,7 +32,8 @@ const char *fl_owner_name(unsigned uid, char out[64])
     return out;
 }
 
-/* The groups that a service manager gives it; a number without a name has its own one. */
+/* Set the groups that a service manager would give the user; a uid without a name gets only
+ * `group`. */
 static bool take_groups(uid_t id, gid_t group)
 {
     struct passwd entry;
@@ -42,7 +43,7 @@ static bool take_groups(uid_t id, gid_t group)
     return found != NULL ? initgroups(found->pw_name, group) == 0 : setgroups(0, NULL) == 0;
 }
 
-static void note(const char *file, const char *dir, uid_t owner, struct fl_findings *notes)
+static void note_owner(const char *file, const char *dir, uid_t owner, struct fl_findings *notes)
 {
     char name[64];
     struct stat st;
@@ -67,19 +68,20 @@ int fl_owner_become(const char *dir, const char *file, struct fl_findings *notes
     }
     if (stat(dir, &st) != 0 || st.st_uid == 0) {
         fl_findings_note(notes,
-                         "%s: checked as root, %s '%s': that another user may use what it needs is "
-                         "not known",
+                         "%s: checked as root, %s '%s': access by "
+                         "another user was not checked",
                          file, stat(dir, &st) == 0 ? "to which belongs" : "as there is no folder",
                          dir);
         return FL_OK;
     }
     if (!take_groups(st.st_uid, st.st_gid) || setgid(st.st_gid) != 0 || setuid(st.st_uid) != 0) {
-        return fl_err_set(err, FL_EPERM,
-                          "cannot become user %u, whose folder '%s' is: %s; run this as that user",
-                          (unsigned)st.st_uid, dir, strerror(errno));
+        return fl_err_set(
+            err, FL_EPERM,
+            "cannot switch to user %u, the owner of folder '%s': %s; run this command as that user",
+            (unsigned)st.st_uid, dir, strerror(errno));
     }
     if (notes != NULL) {
-        note(file, dir, st.st_uid, notes);
+        note_owner(file, dir, st.st_uid, notes);
     }
     return FL_OK;
 }

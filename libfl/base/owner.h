@@ -1,22 +1,24 @@
 #ifndef FL_BASE_OWNER_H
 #define FL_BASE_OWNER_H
 
-/* Root acting as the user whose folder it is: what root makes or tries says nothing of a service.
+/* Dropping root to the owner of a folder: files that root creates or can read tell nothing about a
+ * service that runs as another user.
  */
 
 #include "libfl/base/err.h"
 #include "libfl/base/findings.h"
 
 /*
- * Where this is root and `dir` is another user's, become that user with its groups, for good. A
- * folder that is missing or root's leaves it as it is. FL_EPERM: it cannot be done.
+ * When running as root and `dir` belongs to another user, switch to that user and its groups
+ * permanently. Does nothing when the folder is missing or belongs to root. FL_EPERM: the switch
+ * failed.
  *
- * `notes` (may be NULL): as whom it goes on, and whether that user may read `file`, the
+ * `notes` (may be NULL): gets the name of the new user, and whether that user may read `file`, the
  * configuration, which was read before.
  */
 FL_MUST_CHECK int fl_owner_become(const char *dir, const char *file, struct fl_findings *notes,
                                   struct fl_err *err);
-/* The name of a user, or the number where it has none. Returns `out`. */
+/* The name of a user, or its number when it has none. Returns `out`. */
 const char *fl_owner_name(unsigned uid, char out[64]);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * Parses and prints durations, sizes and rates with units. Any thread; pure.
+ */
+
 #include "libfl/base/quantity.h"
 
 #include <float.h>
@@ -9,12 +13,12 @@
 #include "libfl/base/log.h"
 #include "libfl/base/str.h"
 
-/* Longer numbers are no quantities. */
+/* Longer numbers are rejected. */
 #define NUMBER_MAX 64
-/* Enough of a wrong value to recognise it in the message. */
+/* Most bytes of a wrong value in a message. */
 #define FOUND_MAX 96
 
-/* Of each kind the largest first; of equal ones the first is how it is printed. */
+/* The units of each kind from largest to smallest; of equal units the first is printed. */
 static const struct unit {
     const char *name;
     enum fl_quantity kind;
@@ -58,7 +62,7 @@ static const struct unit {
 
 static const struct {
     const char *words, *list;
-    const char *zero; /* how 0 is printed */
+    const char *zero; /* text of 0 */
 } kinds[FL_QUANTITY_COUNT] = {
     [FL_QUANTITY_TIME] = {"a duration such as 10s", "us, ms, s, m, h, d", "0s"},
     [FL_QUANTITY_SIZE] = {"a size such as 64K, 8M or 1G",
@@ -114,9 +118,9 @@ size_t fl_quantity_number(const char *text)
     return n;
 }
 
-/* NULL, or what is wrong with it, after the text itself. */
-static const char *parse(enum fl_quantity kind, const char *text, double *ret, char *why,
-                         size_t size)
+/* NULL, or the reason of the error, to be appended to the message after the value. */
+static const char *quantity_parse_text(enum fl_quantity kind, const char *text, double *ret,
+                                       char *why, size_t size)
 {
     char number[NUMBER_MAX];
     size_t len = fl_quantity_number(text);
@@ -142,7 +146,7 @@ static const char *parse(enum fl_quantity kind, const char *text, double *ret, c
 }
 
 /* ", 10ms to 1h", ", at least 1s" or nothing. */
-static const char *bounds(const struct fl_quantity_range *range, char *out, size_t size)
+static const char *range_text(const struct fl_quantity_range *range, char *out, size_t size)
 {
     const struct fl_quantity_range plain = {.kind = range->kind, .step = range->step};
     char lo[FL_QUANTITY_TEXT];
@@ -159,15 +163,15 @@ static const char *bounds(const struct fl_quantity_range *range, char *out, size
     return out;
 }
 
-static int refuse(const struct fl_quantity_range *range, const char *text, const char *why,
-                  struct fl_err *err)
+static int reject_quantity(const struct fl_quantity_range *range, const char *text, const char *why,
+                           struct fl_err *err)
 {
     char within[2 * FL_QUANTITY_TEXT + 16];
     char found[FOUND_MAX];
 
     return fl_err_set(err, FL_EINVAL, "expected %s%s%s%s, found %s%s", kinds[range->kind].words,
                       range->none != NULL ? ", or " : "", range->none != NULL ? range->none : "",
-                      bounds(range, within, sizeof(within)),
+                      range_text(range, within, sizeof(within)),
                       fl_log_quote(found, sizeof(found), text, strlen(text)), why);
 }
 
@@ -176,10 +180,10 @@ int fl_quantity_parse(enum fl_quantity kind, const char *text, double *ret, stru
     const struct fl_quantity_range all = {.kind = kind, .step = 1};
     char hint[128];
     double value;
-    const char *why = parse(kind, text, &value, hint, sizeof(hint));
+    const char *why = quantity_parse_text(kind, text, &value, hint, sizeof(hint));
 
     if (why != NULL) {
-        return refuse(&all, text, why, err);
+        return reject_quantity(&all, text, why, err);
     }
     *ret = value;
     return FL_OK;
@@ -199,20 +203,20 @@ int fl_quantity_read(const struct fl_quantity_range *range, const char *text, ui
         *ret = 0;
         return FL_OK;
     }
-    why = parse(range->kind, text, &value, hint, sizeof(hint));
+    why = quantity_parse_text(range->kind, text, &value, hint, sizeof(hint));
     if (why != NULL) {
-        return refuse(range, text, why, err);
+        return reject_quantity(range, text, why, err);
     }
     value /= (double)range->step;
     whole = round(value);
     if (range->kind != FL_QUANTITY_RATE && fabs(value - whole) > 2.0 * DBL_EPSILON * value) {
         (void)snprintf(hint, sizeof(hint), ": a multiple of %s is needed",
                        fl_quantity_text(range, 1, step, sizeof(step)));
-        return refuse(range, text, hint, err);
+        return reject_quantity(range, text, hint, err);
     }
     if (whole < (double)range->min ||
         whole > (double)(range->max != 0 ? range->max : FL_QUANTITY_MAX)) {
-        return refuse(range, text, "", err);
+        return reject_quantity(range, text, "", err);
     }
     *ret = (uint64_t)whole;
     return FL_OK;

@@ -1,8 +1,8 @@
 #include "libfl/base/rate.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-/* What has come in since the start. */
-static uint64_t earned(const struct fl_bucket *bucket, uint64_t now_ns)
+/* Bytes earned since the start. */
+static uint64_t bucket_earned(const struct fl_bucket *bucket, uint64_t now_ns)
 {
     uint64_t ns = now_ns - bucket->start_ns;
 
@@ -17,7 +17,7 @@ void fl_bucket_start(struct fl_bucket *bucket, uint64_t rate, uint64_t burst, ui
 
 uint64_t fl_bucket_have(struct fl_bucket *bucket, uint64_t now_ns)
 {
-    uint64_t in = earned(bucket, now_ns);
+    uint64_t in = bucket_earned(bucket, now_ns);
     uint64_t have = in > bucket->spent ? in - bucket->spent : 0;
 
     if (have > bucket->burst) {

@@ -2,8 +2,7 @@
 #define FL_BASE_RATE_H
 
 /*
- * The bucket that keeps to a rate of a link in bytes per second.
- * Pure: the time is an argument.
+ * A token bucket that limits a link to a rate in bytes per second. Pure: the time is an argument.
  */
 
 #include <stddef.h>
@@ -11,27 +10,27 @@
 
 #include "libfl/base/err.h"
 
-/* 100 Gbit/s: with more the arithmetic of a bucket would not fit 64 bits. */
+/* 100 Gbit/s: above it the arithmetic of a bucket would overflow 64 bits. */
 #define FL_RATE_MAX UINT64_C(12500000000)
 
 /*
- * A bucket: from its start on, `rate` bytes for each second, of which at most `burst` may be saved
- * up. Exact: no byte is lost or won by how often it is asked.
+ * A token bucket: earns `rate` bytes each second from its start, and stores at most `burst`. Exact:
+ * the number of calls does not change the total.
  */
 struct fl_bucket {
     uint64_t rate;  /* 1 to FL_RATE_MAX */
     uint64_t burst; /* 1 or more */
     uint64_t start_ns;
-    uint64_t spent; /* of what has come in since: taken, or more than it holds */
+    uint64_t spent; /* earned bytes that were taken, or lost above `burst` */
 };
 
-/* Empty from `now_ns` on. */
+/* Start an empty bucket at `now_ns`. */
 void fl_bucket_start(struct fl_bucket *bucket, uint64_t rate, uint64_t burst, uint64_t now_ns);
-/* How many bytes may go now. What does not fit is lost. `now_ns` never goes back. */
+/* Bytes that may be sent now. Bytes above `burst` are lost. `now_ns` must not decrease. */
 uint64_t fl_bucket_have(struct fl_bucket *bucket, uint64_t now_ns);
-/* `n` bytes go; more than there are make a debt. */
+/* Take `n` bytes; more than available makes a debt. */
 void fl_bucket_take(struct fl_bucket *bucket, uint64_t n);
-/* The earliest time at which `n` bytes, at most `burst`, may go if none go before. */
+/* The earliest time at which `n` bytes (at most `burst`) may be sent if none are sent before. */
 uint64_t fl_bucket_when(const struct fl_bucket *bucket, uint64_t n);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "libfl/base/err.h"
 
-static uint64_t splitmix64(uint64_t *state)
+static uint64_t rng_splitmix64(uint64_t *state)
 {
     uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
 
@@ -13,7 +13,7 @@ static uint64_t splitmix64(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-static uint64_t rotl(uint64_t x, int k)
+static uint64_t rng_rotl(uint64_t x, int k)
 {
     return (x << k) | (x >> (64 - k));
 }
@@ -23,7 +23,7 @@ void fl_rng_seed(struct fl_rng *rng, uint64_t seed)
     int i;
 
     for (i = 0; i < 4; i++) {
-        rng->s[i] = splitmix64(&seed);
+        rng->s[i] = rng_splitmix64(&seed);
     }
 }
 
@@ -32,19 +32,19 @@ void fl_rng_key(struct fl_rng *rng, uint64_t master, enum fl_rng_purpose purpose
 {
     uint64_t h = master;
 
-    /* Each part is mixed in after a full splitmix round of what came before, so
-       that (1, 2) and (2, 1) do not meet. */
-    h = splitmix64(&h) ^ (uint64_t)purpose;
-    h = splitmix64(&h) ^ round;
-    h = splitmix64(&h) ^ client;
-    fl_rng_seed(rng, splitmix64(&h));
+    /* Each component is mixed in after a full splitmix round of the previous ones, so that (1, 2)
+     * and (2, 1) give different streams. */
+    h = rng_splitmix64(&h) ^ (uint64_t)purpose;
+    h = rng_splitmix64(&h) ^ round;
+    h = rng_splitmix64(&h) ^ client;
+    fl_rng_seed(rng, rng_splitmix64(&h));
 }
 
 /* Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021. */
 uint64_t fl_rng_u64(struct fl_rng *rng)
 {
     uint64_t *s = rng->s;
-    uint64_t result = rotl(s[1] * 5, 7) * 9;
+    uint64_t result = rng_rotl(s[1] * 5, 7) * 9;
     uint64_t t = s[1] << 17;
 
     s[2] ^= s[0];
@@ -52,7 +52,7 @@ uint64_t fl_rng_u64(struct fl_rng *rng)
     s[1] ^= s[2];
     s[0] ^= s[3];
     s[2] ^= t;
-    s[3] = rotl(s[3], 45);
+    s[3] = rng_rotl(s[3], 45);
     return result;
 }
 
@@ -111,5 +111,5 @@ uint64_t fl_hash64(const void *data, size_t len)
     for (i = 0; i < len; i++) { /* FNV-1a, then a splitmix finish for the high bits. */
         h = (h ^ p[i]) * UINT64_C(0x100000001b3);
     }
-    return splitmix64(&h);
+    return rng_splitmix64(&h);
 }

@@ -24,7 +24,7 @@ enum fl_rng_purpose {
     FL_RNG_SOLVER,    /* draws of a client solver */
     FL_RNG_TEST,
     FL_RNG_AUGMENT, /* changes of training samples */
-    FL_RNG_WORLD    /* what simulated clients are like */
+    FL_RNG_WORLD    /* properties of simulated clients */
 };
 
 struct fl_rng {
@@ -39,7 +39,7 @@ uint64_t fl_rng_u64(struct fl_rng *rng);
 uint64_t fl_rng_below(struct fl_rng *rng, uint64_t n);
 /* Uniform in the open interval (0, 1). */
 double fl_rng_unit(struct fl_rng *rng);
-/* Standard normal (Marsaglia's polar method, second value thrown away). */
+/* Standard normal (Marsaglia's polar method, second value discarded). */
 double fl_rng_normal(struct fl_rng *rng);
 /* Fisher-Yates over `n` items. */
 void fl_rng_shuffle(struct fl_rng *rng, uint32_t *items, size_t n);

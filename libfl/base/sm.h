@@ -5,8 +5,8 @@
  * State machines as tables: which states there are, which moves are allowed,
  * an invariant that holds after every move, and one trace call per move.
  *
- * A forbidden move is a bug of ours and ends the process (FL_REQUIRE): code that
- * handles a peer's event checks the state first.
+ * A forbidden move is a programming error and aborts the process (FL_REQUIRE): code that handles a
+ * peer's event checks the state first.
  */
 
 #include <stdbool.h>

@@ -1,3 +1,8 @@
+/*
+ * Text helpers: copies, numbers, nearest names, name rules, UTF-8, truncation. Any thread; no
+ * locale.
+ */
+
 #include "libfl/base/str.h"
 
 #include <ctype.h>
@@ -121,7 +126,7 @@ int fl_str_to_double(const char *text, double *ret)
     return FL_OK;
 }
 
-/* Levenshtein's distance over one row; words longer than the row are far. */
+/* Levenshtein distance with one row; longer words count as far away. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t row[FL_STR_EDIT_MAX + 1];
@@ -166,7 +171,7 @@ const char *fl_str_nearest(const char *word, const char *const *names, size_t n)
             best = names[i];
         }
     }
-    /* Half a name, then: "abort" for "abort-round". */
+    /* Otherwise a prefix: "abort" for "abort-round". */
     for (i = 0; best == NULL && strlen(word) >= 3 && i < n; i++) {
         best = strncmp(names[i], word, strlen(word)) == 0 ? names[i] : NULL;
     }
@@ -252,7 +257,7 @@ char *fl_str_clean(char *text)
 
     while (left > 0) {
         size_t n = fl_str_utf8(s, left);
-        /* C0, DEL, and C1 (U+0080 to U+009F), with which terminals are commanded too. */
+        /* C0, DEL, and C1 (U+0080 to U+009F), terminal control codes too. */
         bool control = n == 1 ? s[0] < 0x20 || s[0] == 0x7f : n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
 
         if (n == 0 || control) {
@@ -265,7 +270,7 @@ char *fl_str_clean(char *text)
     return text;
 }
 
-static bool continues(char c)
+static bool utf8_continues(char c)
 {
     return ((unsigned char)c & 0xc0) == 0x80;
 }
@@ -284,10 +289,10 @@ char *fl_str_ends(char *out, size_t size, const char *text)
     }
     head = (size - sizeof(gap)) / 3;
     tail = text + len - (size - sizeof(gap) - head);
-    while (head > 0 && continues(text[head])) {
+    while (head > 0 && utf8_continues(text[head])) {
         head--;
     }
-    while (continues(*tail)) {
+    while (utf8_continues(*tail)) {
         tail++;
     }
     (void)snprintf(out, size, "%.*s%s%s", (int)head, text, gap, tail);

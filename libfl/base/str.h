@@ -30,29 +30,29 @@ FL_MUST_CHECK int fl_str_to_double(const char *text, double *ret);
  */
 const char *fl_str_nearest(const char *word, const char *const *names, size_t n);
 /*
- * A name that may become a file name and a log field: 1 to FL_NAME_MAX - 1
+ * A name that is safe as a file name and a log field: 1 to FL_NAME_MAX - 1
  * characters of [A-Za-z0-9._-], not starting with a dot.
  */
 bool fl_name_valid(const char *name);
 /*
- * May something new have this name? It must not begin with '-' either, which programs take for an
- * option. Names that are known already, from versions that allowed it, are only valid.
+ * Is the name allowed for new objects? It must also not start with '-', which programs take for an
+ * option. Existing names, from versions that allowed it, only need to be valid.
  */
 bool fl_name_allowed(const char *name);
-/* Length of the UTF-8 sequence at `s`, 0 when it is none (Unicode 15, table 3-7); len > 0. */
+/* Length of the UTF-8 sequence at `s`, 0 when it is invalid (Unicode 15, table 3-7); len > 0. */
 size_t fl_str_utf8(const uint8_t *s, size_t len);
 /*
- * Make a text that came from elsewhere fit for a line of a log or a terminal, in place: control
- * characters and bytes that are no UTF-8 become '?'. Returns `text`; NULL is allowed.
+ * Make an untrusted text safe for a log line or a terminal, in place: control characters and
+ * invalid UTF-8 become '?'. Returns `text`; NULL is allowed.
  */
 char *fl_str_clean(char *text);
 /*
- * A text that may be too long: whole when it fits `out`, else its beginning (what happened) and, as
- * the larger part, its end (the last words of a program). Not in the middle of a UTF-8 sequence.
- * Returns `out`; NULL is the empty text. size > 8.
+ * Copy a text that may be too long: complete when it fits `out`, otherwise its start (what
+ * happened) and, as the larger share, its end (the last output of a program). Never splits a UTF-8
+ * sequence. Returns `out`; NULL is the empty text. size > 8.
  */
 char *fl_str_ends(char *out, size_t size, const char *text);
-/* "1.5 MB" for people; returns `out`. */
+/* Human-readable size such as "1.5 MB"; returns `out`. */
 const char *fl_str_bytes(char *out, size_t size, uint64_t bytes);
 
 #endif

@@ -2,9 +2,9 @@
 #define FL_BASE_UNDUMPABLE_H
 
 /*
- * No core dump of this process is written, and no other process of the same user, such as a
- * training program, may read its memory (ptrace, /proc/PID/mem): keys and data lie there. Programs
- * that it starts are not concerned. Does nothing in builds with sanitizers, which trace themselves.
+ * Disable core dumps of this process, and access to its memory by other processes of the same user,
+ * such as a training program (ptrace, /proc/PID/mem): the memory contains keys and data. Child
+ * programs are not affected. Does nothing in builds with sanitizers, which trace themselves.
  */
 void fl_undumpable(void);
 

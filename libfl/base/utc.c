@@ -1,6 +1,7 @@
 /*
- * Alone with a time_t of 64 bits, wherever the C library has one: OpenSSL and others were built
- * with the short one on such a machine, and functions of theirs take a time_t.
+ * This file alone is compiled with a 64-bit time_t where the C library offers one: OpenSSL and
+ * other libraries were built with the 32-bit one on such machines, and have functions that take a
+ * time_t.
  */
 #ifndef _FILE_OFFSET_BITS
 #define _FILE_OFFSET_BITS 64

@@ -2,8 +2,8 @@
 #define FL_BASE_UTC_H
 
 /*
- * Dates of seconds since 1970, and back. Certificates and records have dates after January 2038,
- * which are beyond a time_t of 32 bits, as that of Debian 12 on armhf. Pure.
+ * Conversion between seconds since 1970 and UTC dates. Certificates and records have dates after
+ * January 2038, beyond the 32-bit time_t of Debian 12 on armhf. Pure.
  */
 
 #include <stdbool.h>
@@ -12,9 +12,9 @@
 
 struct tm;
 
-/* false: beyond what a struct tm holds, as the year 300 000 000 000. */
+/* false: out of range of a struct tm, such as the year 300 000 000 000. */
 bool fl_utc(int64_t s, struct tm *ret);
-/* What mktime() would make of `tm` in UTC; the day of the week does not count. */
+/* As mktime(), but in UTC; the day of the week is ignored. */
 int64_t fl_utc_seconds(const struct tm *tm);
 
 #endif

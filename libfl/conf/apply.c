@@ -10,7 +10,7 @@
 
 #include "libfl/conf/conf_impl.h"
 
-/* True when the place of the node contains its key, as "--set server.seed" does. */
+/* True when the place of the node already contains its key, as "--set server.seed" does. */
 static bool place_has_key(const char *place, const char *path)
 {
     size_t n = strlen(place);
@@ -19,7 +19,7 @@ static bool place_has_key(const char *place, const char *path)
     return n > m && place[n - m - 1] == ' ' && strcmp(place + n - m, path) == 0;
 }
 
-/* "place: key 'path': " and the text; the place is that of `node`. */
+/* Sets the message "place: key 'path': text"; the place is that of `node`. */
 static int error_at_node(const struct fl_conf_node *node, const char *path, const char *text,
                          struct fl_err *err)
 {
@@ -97,7 +97,7 @@ int fl_conf_only(const struct fl_conf_node *map, const char *const *known, struc
     return rv;
 }
 
-/* Put the node's place in front of a bare message. */
+/* Prefixes a bare message with the place of the node. */
 static int at_node(const struct fl_conf_node *node, int rv, const struct fl_err *bare,
                    struct fl_err *err)
 {
@@ -160,7 +160,7 @@ static int apply_one(const struct fl_conf_node *node, const struct fl_opt_spec *
         return at_node(node, rv, &bare, err);
     }
     if (list) {
-        /* One text is a list of one; commas inside it are its own. */
+        /* A single text is a list of one item; commas are part of the item. */
         fl__options_clear(options, spec);
         rv = fl__options_add(options, spec, NULL, fl_conf_text(node), &bare);
     } else {
@@ -169,7 +169,7 @@ static int apply_one(const struct fl_conf_node *node, const struct fl_opt_spec *
     return rv == FL_OK ? FL_OK : at_node(node, rv, &bare, err);
 }
 
-/* Both the table's names and the caller's own, for the nearest one. */
+/* Known keys: those of the table and those of the caller, for the suggestion. */
 static int unknown_option(const struct fl_conf_node *map, size_t i, const struct fl_opt_spec *specs,
                           const char *const *others, struct fl_err *err)
 {
@@ -210,7 +210,7 @@ static int check_required(const struct fl_conf_doc *doc, const struct fl_conf_no
         if ((spec->flags & (unsigned)FL_OPT_REQUIRED) == 0 || (spec->flags & optional) != 0 ||
             fl_options_given(options, spec) || fl_conf_get(map, spec->name) != NULL)
         {
-            continue; /* A key that is present and invalid has its own finding. */
+            continue; /* A key that is present but invalid has a finding of its own. */
         }
         (void)fl__opt_describe(spec, want, sizeof(want));
         if (map != NULL) {
@@ -261,7 +261,7 @@ int fl_conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
 
 /* --- reference --- */
 
-/* A cell of a Markdown table: '|' would end it. */
+/* Escapes '|', which would end a cell of a Markdown table. */
 static int reference_add_cell(struct fl_buf *out, const char *text)
 {
     int rv = fl_buf_add(out, " ", 1);

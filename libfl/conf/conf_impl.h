@@ -1,17 +1,14 @@
 #ifndef FL_CONF_CONF_IMPL_H
 #define FL_CONF_CONF_IMPL_H
 
-/*
- * Shared between the files of libfl/conf only. Messages made here have no place: the caller adds
- * it.
- */
+/* Private to libfl/conf. Messages made here have no place: the caller adds it. */
 
 #include "libfl/base/buf.h"
 #include "libfl/base/findings.h"
 #include "libfl/conf/options.h"
 #include "libfl/conf/yaml.h"
 
-/* A parsed number; which member counts depends on the type of the option. */
+/* A parsed number; the type of the option selects the member. */
 struct fl__opt_number {
     int64_t i;  /* bool, int, index of an enum */
     double f;   /* float */
@@ -22,7 +19,7 @@ struct fl__opt_pair {
     char *key, *value;
 };
 
-/* The value of a field: as its public type, but writable by us. */
+/* The value of a field: its public type, but writable. */
 union fl__opt_field {
     bool flag;
     int choice;
@@ -48,39 +45,45 @@ struct fl_options {
     bool given[]; /* not just the default */
 };
 
-/* Items of one list: far above any real setting, so that a peer's option text stays bounded. */
+/*
+ * Maximum items of one list: far above any real setting, so that the option text of a peer stays
+ * bounded.
+ */
 #define FL__OPT_ITEMS_MAX 65536
 
-/* --- what stands in a field; all zero: nothing --- */
+/* --- the value of a field; all zero: empty --- */
 
 size_t fl__field_size(enum fl_opt_type type);
-/* Frees the value of the field and makes it all zero. */
+/* Frees the value of the field and zeroes it. */
 void fl__field_clear(const struct fl_opt_spec *spec, union fl__opt_field *field);
 /*
- * Append an item of a list, or put a key of a map: copies. FL_ELIMIT with FL__OPT_ITEMS_MAX;
- * FL_ENOMEM: the field is as before, but its memory may be elsewhere.
+ * Appends an item to a list, or sets a key of a map: copies. FL_ELIMIT: more than
+ * FL__OPT_ITEMS_MAX; FL_ENOMEM: the value is unchanged, but its memory may have moved.
  */
 FL_MUST_CHECK int fl__field_put(const struct fl_opt_spec *spec, union fl__opt_field *field,
                                 const char *key, const char *text, int64_t number);
-/* FL_ENOMEM: `to` has what there was room for, to be cleared. */
+/* FL_ENOMEM: `to` is a partial copy, which the caller clears. */
 FL_MUST_CHECK int fl__field_copy(const struct fl_opt_spec *spec, const union fl__opt_field *from,
                                  union fl__opt_field *to);
-/* Lists and maps: the types with items. */
+/* True for lists and maps, the types with items. */
 bool fl__opt_is_list(enum fl_opt_type type);
-/* The wanted form of one value in words: "a whole number, 1 to 9". Returns `out`. */
+/* The expected form of one value in words: "a whole number, 1 to 9". Returns `out`. */
 const char *fl__opt_describe(const struct fl_opt_spec *spec, char *out, size_t size);
-/* Range alone, "1 to 9", "" when there is none. Returns `out`. */
+/* The range alone, "1 to 9"; "" for none. Returns `out`. */
 const char *fl__opt_range(const struct fl_opt_spec *spec, char *out, size_t size);
 /* FL_ECONF "expected …, found …"; `found` is ready to print. */
 int fl__opt_refuse(const struct fl_opt_spec *spec, const char *found, struct fl_err *err);
-/* Check one value (of a list: one item) and read its number. Strings pass as they are. */
+/* Checks one value (of a list: one item) and parses its number. Strings pass unchanged. */
 FL_MUST_CHECK int fl__opt_parse(const struct fl_opt_spec *spec, const char *text,
                                 struct fl__opt_number *ret, struct fl_err *err);
 /* The shortest text that reads back as the same value. Returns `out`. */
 const char *fl__opt_format(enum fl_opt_type type, const struct fl__opt_number *number, char *out,
                            size_t size);
 
-/* FL_ECONF "unknown key 'x', did you mean 'y'?" or the known ones; `what` is "key" or "option". */
+/*
+ * FL_ECONF "unknown key 'x', did you mean 'y'?", or a list of the known ones; `what` is "key" or
+ * "option".
+ */
 int fl__opt_unknown(const char *what, const char *name, const char *const *known, size_t n,
                     struct fl_err *err);
 
@@ -90,7 +93,7 @@ FL_MUST_CHECK int fl__options_set(struct fl_options *options, const struct fl_op
                                   const char *text, struct fl_err *err);
 FL_MUST_CHECK int fl__options_add(struct fl_options *options, const struct fl_opt_spec *spec,
                                   const char *key, const char *text, struct fl_err *err);
-/* Make a list or map empty and given. */
+/* Clears a list or map and marks it as given. */
 void fl__options_clear(struct fl_options *options, const struct fl_opt_spec *spec);
 
 /* --- the tree of a file; made in yaml.c, changed in edit.c, read through tree.c --- */
@@ -106,7 +109,7 @@ void fl__options_clear(struct fl_options *options, const struct fl_opt_spec *spe
 #define FL__CONF_MAX_KEY     255
 #define FL__CONF_MAX_PATH    1023
 
-/* A place other than the document's own file, owned by the document. */
+/* A place other than a line of the document's file, owned by the document. */
 struct fl__conf_place {
     struct fl__conf_place *next;
     char text[];
@@ -133,28 +136,28 @@ struct fl_conf_doc {
     struct fl_conf_node *nodes;
     size_t n_nodes;
     struct fl__conf_place *places;
-    struct fl_findings *all; /* the caller's; NULL: reading stops at the first error */
+    struct fl_findings *all; /* borrowed; NULL: reading stops at the first error */
 };
 
 /*
- * Take the YAML text for the document's tree. `bare`: a value of any kind, whose messages have no
- * line. On an error the document is to be freed.
+ * Parses the YAML text into the tree of the document. `bare`: a value of any kind, whose messages
+ * have no line. After an error the caller frees the document.
  */
 FL_MUST_CHECK int fl__conf_build(struct fl_conf_doc *doc, const void *data, size_t len, bool bare,
                                  struct fl_err *err);
-/* An empty document, FL_ENOMEM. */
+/* Creates an empty document. FL_ENOMEM. */
 FL_MUST_CHECK int fl__conf_new(const char *name, struct fl_conf_doc **ret);
 /*
- * A node that is not in the tree yet; `parent` (NULL: the root) and `key` (of an item: NULL, it is
- * appended) make its path. FL_ELIMIT: more than FL__CONF_MAX_NODES, FL_ENOMEM.
+ * Creates a node that is not in the tree yet; `parent` (NULL: the root) and `key` (NULL for an
+ * item, which is appended) make its path. FL_ELIMIT: more than FL__CONF_MAX_NODES, FL_ENOMEM.
  */
 FL_MUST_CHECK int fl__conf_node(struct fl_conf_doc *doc, enum fl_conf_kind kind,
                                 const struct fl_conf_node *parent, const char *key,
                                 struct fl_conf_node **ret);
-/* Make it the last entry or item of its parent; copies the key. FL_ENOMEM. */
+/* Appends the node to its parent; copies the key. FL_ENOMEM. */
 FL_MUST_CHECK int fl__conf_attach(struct fl_conf_node *parent, const char *key,
                                   struct fl_conf_node *node);
-/* The index of an entry, n when it does not exist. */
+/* The index of an entry; n: it does not exist. */
 size_t fl__conf_index(const struct fl_conf_node *map, const char *key);
 /* "file:line: " or the place that replaces it. Returns `out`. */
 const char *fl__conf_at(const struct fl_conf_node *node, char *out, size_t size);

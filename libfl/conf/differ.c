@@ -52,7 +52,8 @@ static void add_name_of_change(struct list *list, const char *section, const cha
                  text);
     list->n++;
     list->len += (size_t)n;
-    if (list->len >= list->size) { /* The end says so, and nothing fits behind it. */
+    if (list->len >= list->size)
+    { /* The text already ends in "...", so nothing more is appended. */
         (void)memcpy(list->out + list->size - 4, "...", 4);
         list->len = list->size - 1;
     }

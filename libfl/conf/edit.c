@@ -1,4 +1,7 @@
-/* Changes of a tree: copies of nodes put at a path. */
+/*
+ * Changes a tree: sets, copies and removes nodes at a path. Start-up and tools only. Does not parse
+ * YAML (yaml.c) or write it (write.c).
+ */
 
 #include "libfl/conf/edit.h"
 
@@ -10,7 +13,7 @@
 #include "libfl/base/str.h"
 #include "libfl/conf/conf_impl.h"
 
-/* The document's own copy of a place, NULL without memory. */
+/* Copies a place into the document; NULL without memory. */
 static const char *keep_place(struct fl_conf_doc *doc, const char *text)
 {
     struct fl__conf_place *place = doc->places;
@@ -31,7 +34,7 @@ static const char *keep_place(struct fl_conf_doc *doc, const char *text)
     return place->text;
 }
 
-/* `to` comes from where `from` does, which may be of another document. */
+/* Gives `to` the place and line of `from`, which may be in another document. */
 static int copy_place(struct fl_conf_doc *doc, struct fl_conf_node *to,
                       const struct fl_conf_node *from)
 {
@@ -59,7 +62,7 @@ static size_t tree_depth(const struct fl_conf_node *node)
     return node->kind == FL_CONF_SCALAR ? 0 : most + 1;
 }
 
-/* A copy of `from` with all below it, as the child of `parent` that it is to become. */
+/* Copies `from` and its subtree; the copy becomes a child of `parent`. */
 static int copy_tree(struct fl_conf_doc *doc, const struct fl_conf_node *from,
                      const struct fl_conf_node *parent, const char *key, struct fl_conf_node **ret)
 {
@@ -92,7 +95,7 @@ int fl_conf_copy(const struct fl_conf_doc *from, struct fl_conf_doc **ret)
     rv = rv == FL_OK ? copy_tree(doc, from->root, NULL, NULL, &doc->root) : rv;
     if (rv != FL_OK) {
         fl_conf_free(doc);
-        return FL_ENOMEM; /* What fits one document fits another. */
+        return FL_ENOMEM; /* A node of any document is within the limits. */
     }
     *ret = doc;
     return FL_OK;
@@ -100,7 +103,7 @@ int fl_conf_copy(const struct fl_conf_doc *from, struct fl_conf_doc **ret)
 
 /* --- one value at a path --- */
 
-/* A change under way; `value` stands in messages for who changes. */
+/* A change in progress; `value` is the name of its origin in messages. */
 struct change {
     struct fl_conf_doc *doc;
     const struct fl_conf_node *value;
@@ -127,7 +130,7 @@ static int edit_failed(const struct change *c, int rv)
                            : fl_err_set(c->err, rv, "%s", fl_strerror(rv));
 }
 
-/* Make `node` the entry `key` of `map`, in place of the one that is there. */
+/* Sets the entry `key` of `map` to `node`, replacing an existing one. */
 static int put_entry(const struct change *c, struct fl_conf_node *map, const char *key,
                      struct fl_conf_node *node)
 {
@@ -262,7 +265,7 @@ int fl_conf_assign(struct fl_conf_doc *doc, const char *who, const char *text, s
 {
     const char *equal = strchr(text, '=');
     struct fl_conf_doc *value = NULL;
-    char path[FL__CONF_MAX_KEY + 1]; /* All keys together: nobody writes longer ones. */
+    char path[FL__CONF_MAX_KEY + 1]; /* longest path of keys */
     char place[FL__CONF_MAX_KEY + 64];
     int rv;
 

@@ -17,12 +17,16 @@ struct fl_buf;
 /* An independent copy of the document: places, lines and keys are kept. FL_ENOMEM. */
 FL_MUST_CHECK int fl_conf_copy(const struct fl_conf_doc *from, struct fl_conf_doc **ret);
 /*
- * Put YAML text at a path: `text` is "server.training.learning_rate=0.1", "model.layers=[dense 200,
- * relu]", with `who` "--set". Later messages begin with "--set server.training.learning_rate: ".
+ * Sets a path from YAML text: `text` is "server.training.learning_rate=0.1" or "model.layers=[dense
+ * 200, relu]", with `who` "--set". Later messages begin with "--set server.training.learning_rate:
+ * ".
  */
 FL_MUST_CHECK int fl_conf_assign(struct fl_conf_doc *doc, const char *who, const char *text,
                                  struct fl_err *err);
-/* Put a copy of a node, of this document or another, at a path; it keeps its place and line. */
+/*
+ * Sets a path to a copy of a node, of this document or another; the copy has the same place and
+ * line.
+ */
 FL_MUST_CHECK int fl_conf_put(struct fl_conf_doc *doc, const char *path,
                               const struct fl_conf_node *value, struct fl_err *err);
 /* Drops the node at a path, if there is one. */

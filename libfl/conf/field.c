@@ -1,4 +1,7 @@
-/* What stands in the field of a row: memory of texts, lists and maps. */
+/*
+ * Values of option fields: memory of texts, lists and maps. Used while options are filled, by their
+ * owner only. Does not parse text (optval.c).
+ */
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +64,7 @@ void fl__field_clear(const struct fl_opt_spec *spec, union fl__opt_field *field)
     *field = (union fl__opt_field){.items = {{NULL}, 0}};
 }
 
-/* Room for one item more, and for the end of a list of texts. */
+/* Makes room for one more item, and for the terminating NULL of a list of texts. */
 static int field_grow(const struct fl_opt_spec *spec, union fl__opt_field *field)
 {
     void *list;
@@ -89,7 +92,7 @@ static int field_put_text(union fl__opt_field *field, const char *text)
     return FL_OK;
 }
 
-/* Append, or replace the value of the same key. */
+/* Appends the item, or replaces the value of the same key. */
 static int put_pair(union fl__opt_field *field, const char *key, const char *value)
 {
     struct fl__opt_pair *pairs = field->items.list.pairs;

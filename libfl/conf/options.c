@@ -27,8 +27,6 @@ const struct fl_opt_spec *fl__opt_find(const struct fl_opt_spec *specs, const ch
     return NULL;
 }
 
-/* Replaces the value of the field, marked as given or not, and frees the old one. */
-
 static char *field_at(const struct fl_options *options, const struct fl_opt_spec *spec)
 {
     return options->values + spec->offset;
@@ -57,7 +55,7 @@ static void set_given(struct fl_options *options, const struct fl_opt_spec *spec
     }
 }
 
-/* Put another value into the field, given or not, and free the one that is there. */
+/* Replaces the value of the field, marked as given or not, and frees the old one. */
 static void replace_field(struct fl_options *options, const struct fl_opt_spec *spec,
                           const union fl__opt_field *fresh, bool given)
 {
@@ -67,8 +65,6 @@ static void replace_field(struct fl_options *options, const struct fl_opt_spec *
     store_number(options, spec, fresh);
     set_given(options, spec, given);
 }
-
-/* Adds one "key=value" or "value" of a comma list, cut from `part` in place. */
 
 static int add_item(const struct fl_opt_spec *spec, union fl__opt_field *field, const char *key,
                     const char *text, struct fl_err *err)
@@ -89,7 +85,7 @@ static int add_item(const struct fl_opt_spec *spec, union fl__opt_field *field, 
     return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "%s", fl_strerror(rv));
 }
 
-/* One "key=value" or "value" of a comma list, cut out of `part` in place. */
+/* Adds one "key=value" or "value" of a comma list, cut from `part` in place. */
 static int add_list_item(const struct fl_opt_spec *spec, union fl__opt_field *field, char *part,
                          struct fl_err *err)
 {
@@ -165,7 +161,7 @@ static void option_take_number(const struct fl_opt_spec *spec, const struct fl__
     }
 }
 
-/* Read `text` into `fresh`, which is empty; on error the caller clears it. */
+/* Reads `text` into `fresh`, which is empty; on error the caller clears it. */
 static int read_value(const struct fl_opt_spec *spec, const char *text, union fl__opt_field *fresh,
                       struct fl_err *err)
 {
@@ -217,11 +213,11 @@ int fl__options_add(struct fl_options *options, const struct fl_opt_spec *spec, 
     FL_REQUIRE(fl__opt_is_list(spec->type));
     if (fl_options_given(options, spec)) {
         rv = add_item(spec, &field, key, text, err);
-        /* A given value replaces the default as a whole. */
+        /* Stored also on an error: a failed append may have moved the memory of the items. */
         store_number(options, spec, &field);
         return rv;
     }
-    /* What is given replaces the default as a whole. */
+    /* A given value replaces the default as a whole. */
     rv = add_item(spec, &fresh, key, text, err);
     if (rv != FL_OK) {
         fl__field_clear(spec, &fresh);
@@ -238,9 +234,6 @@ void fl__options_clear(struct fl_options *options, const struct fl_opt_spec *spe
     replace_field(options, spec, &none, true);
 }
 
-/* Creates the options with all fields zero; texts are not set yet. */
-
-/* A default that its own row rejects is a bug in the table. */
 static int options_make(const struct fl_opt_spec *specs, struct fl_options **ret)
 {
     struct fl_options *options;
@@ -291,7 +284,7 @@ int fl_options_create(const struct fl_opt_spec *specs, struct fl_options **ret)
         } else {
             rv = read_value(&specs[i], specs[i].def, &fresh, NULL);
         }
-        /* A default that its own row refuses is a bug in the table. */
+        /* A default that its own row rejects is a bug in the table. */
         FL_REQUIRE(rv == FL_OK || rv == FL_ENOMEM);
         replace_field(options, &specs[i], &fresh, false);
     }
@@ -396,7 +389,7 @@ const struct fl_opt_spec *fl_options_specs(const struct fl_options *options)
     return options->specs;
 }
 
-/* The row of `name`, or NULL with the message of an unknown option. */
+/* Returns the row of `name`, or NULL with the message of an unknown option. */
 static const struct fl_opt_spec *find_or_say(const struct fl_options *options, const char *name,
                                              struct fl_err *err)
 {

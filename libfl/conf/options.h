@@ -62,14 +62,14 @@ struct fl_opt_map {
 enum fl_opt_flags {
     FL_OPT_REQUIRED = 1u << 0,
     FL_OPT_SECRET = 1u << 1, /* never printed back */
-    FL_OPT_OWNERS = 1u << 8  /* this and higher ones mean what the table's owner says */
+    FL_OPT_OWNERS = 1u << 8  /* this flag and higher ones are defined by the owner of the table */
 };
 
 struct fl_opt_spec {
     const char *name;
     enum fl_opt_type type;
     size_t offset;   /* Of the field; in the last row, size of the struct. */
-    size_t given;    /* 0, or 1 more than the offset of a bool: was it given? */
+    size_t given;    /* 0, or 1 + the offset of a bool that is true when the option was given. */
     const char *def; /* Default as text; NULL: unset ("", empty list, 0). */
     double min, max; /* Numbers, bytes, ms, bytes/s; both 0: no range; may be infinite. */
     const char *const *choices; /* NULL-terminated, for FL_OPT_ENUM. */
@@ -77,21 +77,21 @@ struct fl_opt_spec {
     unsigned flags;
 };
 
-/* Name, type and field of a row; the key is called like the field. */
+/* Name, type and field of a row; the key has the name of the field. */
 /* clang-format off */
 #define FL_OPT(S, TYPE, field) \
     .name = #field, .type = FL_OPT_##TYPE, .offset = FL__OPT_AT_##TYPE(S, field)
 /*
- * The same of a field of `part`, which S begins with: then what has that part alone can be read
- * through a pointer to it.
+ * The same for a field of `part`, the first member of S, so that code that knows only `part` can
+ * read it through a pointer to it.
  */
 #define FL_OPT_IN(S, TYPE, part, field) \
     .name = #field, .type = FL_OPT_##TYPE, \
     .offset = FL__OPT_AT_##TYPE(S, part.field) + 0 * sizeof(struct { \
         _Static_assert(offsetof(S, part) == 0, #part " does not come first"); char unused; })
-/* The bool `field`_given: a default alone does not count. */
+/* The bool `field`_given: true when the option was given; a default does not set it. */
 #define FL_OPT_GIVEN(S, field) .given = 1 + FL__OPT_AT(S, field##_given, bool)
-/* End of a table whose rows bind fields of S. */
+/* Ends a table whose rows bind fields of S. */
 #define FL_OPT_END_OF(S) { .name = NULL, .offset = sizeof(S) }
 /* clang-format on */
 
@@ -115,31 +115,30 @@ extern const struct fl_opt_spec fl_opt_none[];
 
 struct fl_options;
 
-/* All options of `specs` (ended by FL_OPT_END_OF) at their defaults. */
+/* Creates all options of `specs` (ended by FL_OPT_END_OF) with their defaults. */
 FL_MUST_CHECK int fl_options_create(const struct fl_opt_spec *specs, struct fl_options **ret);
 FL_MUST_CHECK int fl_options_copy(const struct fl_options *from, struct fl_options **ret);
 void fl_options_free(struct fl_options *options);
 const struct fl_opt_spec *fl_options_specs(const struct fl_options *options);
 /*
- * The struct that the table binds, valid as long as the options: later changes are visible through
+ * The struct that the table binds, valid as long as the options. Later changes are visible through
  * the same pointer, so read a text or list again after a change.
  */
 const void *fl_options_values(const struct fl_options *options);
 
 /*
- * Set one option from text, with type, range and choices checked. FL_ECONF with a
- * message that says what was expected; an unknown name says the nearest known one.
- * Lists take comma-separated text here.
+ * Sets one option from text, checking type, range and choices. FL_ECONF with what was expected; for
+ * an unknown name with the nearest known one. Lists take comma-separated text here.
  */
 FL_MUST_CHECK int fl_options_set(struct fl_options *options, const char *name, const char *text,
                                  struct fl_err *err);
-/* Append to a list, or put a key in a map. The first one replaces the default. */
+/* Appends to a list, or sets a key of a map. The first call replaces the default. */
 FL_MUST_CHECK int fl_options_add(struct fl_options *options, const char *name, const char *key,
                                  const char *text, struct fl_err *err);
 
-/* For what walks a table; `spec` is a row of fl_options_specs(). */
+/* For code that iterates over a table; `spec` is a row of fl_options_specs(). */
 
-/* Was it given? A default alone does not count. */
+/* True when the option was given; a default alone does not count. */
 bool fl_options_given(const struct fl_options *options, const struct fl_opt_spec *spec);
 /* Text form of the value as fl_options_set() takes it; returns `out`. Lists and maps by commas
    ("a,b", "k=v,l=w"); secrets as "(not shown)". */

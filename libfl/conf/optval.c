@@ -14,10 +14,10 @@
 #include "libfl/base/str.h"
 #include "libfl/conf/conf_impl.h"
 
-/* Enough of an invalid value to recognise it in the message. */
+/* Length of an invalid value in a message, enough to recognise it. */
 #define FOUND_MAX 96
 
-/* What the types with a unit are stored in. */
+/* The base units in which the types with a unit are stored. */
 static const struct fl_quantity_range *stored_in(enum fl_opt_type type)
 {
     static const struct fl_quantity_range size = {.kind = FL_QUANTITY_SIZE, .step = 1};
@@ -190,7 +190,7 @@ static bool parse_bool(const char *text, int64_t *ret)
     for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         size_t j = 0;
 
-        /* Case does not count: YAML 1.1 has True and TRUE as well. */
+        /* Case is ignored: YAML 1.1 has True and TRUE as well. */
         while (words[i][j] != '\0' && (text[j] == words[i][j] || text[j] == words[i][j] - 32)) {
             j++;
         }

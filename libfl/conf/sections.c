@@ -10,9 +10,9 @@
 #include "libfl/conf/conf_impl.h"
 
 struct fl_conf_file {
-    struct fl_conf_doc *own; /* NULL: the document is the caller's */
+    struct fl_conf_doc *own; /* NULL: the caller owns the document */
     const struct fl_conf_doc *doc;
-    const struct fl_conf_node *map; /* the root of the keys; NULL: not given */
+    const struct fl_conf_node *map; /* the mapping of the keys; NULL: not given */
     unsigned optional;
     const struct fl_conf_section *sections;
     size_t n;
@@ -27,7 +27,7 @@ static const struct fl_conf_node *map_of(const struct fl_conf_file *file, size_t
     return name[0] != '\0' ? fl_conf_get(file->map, name) : file->map;
 }
 
-/* The keys of the root that are no options: the sections, and what is the caller's. */
+/* Keys of the root that are not options: the sections, and the keys of the caller. */
 static const char **root_keys(const struct fl_conf_file *file, const char *const *others)
 {
     const char **keys;

@@ -15,7 +15,7 @@
 struct fl_conf_section {
     const char *name; /* key in the root; "": the keys of the root itself */
     const struct fl_opt_spec *specs;
-    size_t offset;  /* in the struct that is filled: of the pointer to the section's struct */
+    size_t offset;  /* offset of the pointer to the section's struct in the filled struct */
     size_t size;    /* of the section's struct */
     unsigned flags; /* the owner's */
 };
@@ -43,19 +43,19 @@ FL_MUST_CHECK int fl_conf_read(const char *path, const struct fl_conf_section *s
                                const char *const *others, struct fl_findings *all, void *base,
                                struct fl_conf_file **ret, struct fl_err *err);
 /*
- * The same of a mapping inside a document, which stays the caller's and has to outlive `*ret`;
- * NULL: it is not given. Rows with one of the owner's flags in `optional` need not be given.
+ * The same for a mapping inside a document, which the caller owns and which must outlive `*ret`;
+ * NULL: not given. Rows with one of the owner's flags in `optional` need not be given.
  */
 FL_MUST_CHECK int fl_conf_read_map(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
                                    const struct fl_conf_section *sections,
                                    const char *const *others, unsigned optional, void *base,
                                    struct fl_conf_file **ret, struct fl_err *err);
-/* Frees the structs that `base` points to, too. */
+/* Also frees the structs that `base` points to. */
 void fl_conf_file_free(struct fl_conf_file *file);
 const struct fl_conf_doc *fl_conf_file_doc(const struct fl_conf_file *file);
-/* The mapping that was read: the root of a file; NULL: it was not given. */
+/* The mapping that was read: the root of a file; NULL: not given. */
 const struct fl_conf_node *fl_conf_file_map(const struct fl_conf_file *file);
-/* The options of the i-th section, for what walks them. */
+/* The options of the i-th section, for code that iterates over them. */
 const struct fl_options *fl_conf_file_options(const struct fl_conf_file *file, size_t i);
 
 /*
@@ -68,12 +68,12 @@ const struct fl_conf_node *fl_conf_field(const struct fl_conf_file *file, const 
  * code; returns `rv`. FL_ENOMEM is not attributed and stays unchanged.
  */
 int fl_conf_blame(const struct fl_conf_file *file, const void *field, int rv, struct fl_err *err);
-/* The same of a section as a whole, by its struct. */
+/* The same for a section as a whole, by its struct. */
 const struct fl_conf_node *fl_conf_section(const struct fl_conf_file *file, const void *values);
 
 /*
- * Appends the keys with one of `flags` (of their row or section) that the file gives, ", " between
- * them, each behind `prefix` ("server."); a section whose flags say it by its name alone.
+ * Appends the given keys that have one of `flags` (in their row or section), separated by ", ",
+ * each with `prefix` ("server."); a section that has the flag itself is listed by its name alone.
  * FL_ENOMEM, FL_ELIMIT of the buffer.
  */
 FL_MUST_CHECK int fl_conf_given(const struct fl_conf_file *file, unsigned flags, const char *prefix,

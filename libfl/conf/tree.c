@@ -36,7 +36,7 @@ static char *make_path(const struct fl_conf_node *parent, const char *key)
         n = snprintf(path, sizeof(path), "%s%s%s", parent->path, parent->path[0] != '\0' ? "." : "",
                      key);
     }
-    /* A longer one would only be cut in messages; depth times key length bounds it. */
+    /* Longer keys would be cut in messages anyway; depth times key length bounds the path. */
     return n < 0 ? NULL : fl_str_dup(path);
 }
 

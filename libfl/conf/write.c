@@ -25,7 +25,7 @@ static int writer_take_output(void *data, unsigned char *bytes, size_t len)
     return w->rv == FL_OK;
 }
 
-/* Takes the event; fails only when out of memory, or with the error of the buffer. */
+/* Takes ownership of the event; fails only when out of memory, or with the error of the buffer. */
 static int emit_event(struct writer *w, int made, yaml_event_t *event)
 {
     if (made == 0) {

@@ -19,7 +19,7 @@
 
 struct frame {
     struct fl_conf_node *node;
-    char *key; /* of the entry whose value comes next */
+    char *key; /* key of the entry whose value comes next */
     size_t key_line;
 };
 
@@ -144,7 +144,7 @@ static int new_node(struct builder *b, enum fl_conf_kind kind, const yaml_mark_t
     if (rv != FL_OK) {
         return yaml_no_memory(b);
     }
-    /* A section begins where its key stands, not at its first entry. */
+    /* The line of a section is that of its key, not of its first entry. */
     node->line = key != NULL ? frame->key_line : mark->line + 1;
     *ret = node;
     if (frame == NULL) {
@@ -304,7 +304,7 @@ static int run_parser(struct builder *b, const uint8_t *data, size_t len)
     return rv;
 }
 
-/* A value without text is null, as behind a key. */
+/* An empty text is null, like a key without a value. */
 static int add_null(struct builder *b)
 {
     struct fl_conf_node *node = NULL;

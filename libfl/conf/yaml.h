@@ -19,14 +19,15 @@ struct fl_conf_doc;
 struct fl_findings;
 
 FL_MUST_CHECK int fl_conf_load(const char *path, struct fl_conf_doc **ret, struct fl_err *err);
-/* The same from memory; messages use `name` as the file. */
+/* The same from memory; `name` stands for the file in messages. */
 FL_MUST_CHECK int fl_conf_parse(const char *name, const void *data, size_t len,
                                 struct fl_conf_doc **ret, struct fl_err *err);
 void fl_conf_free(struct fl_conf_doc *doc);
 /*
- * From now on an error of one key is added to `all` (the caller's, outlives the reading) and the
- * next key is read: reading returns FL_OK with the default in place of an invalid value, and the
- * caller checks fl_findings_first(). NULL, the initial state: reading stops at the first error.
+ * From now on an error of one key is added to `all` (borrowed, must outlive the reading) and
+ * reading continues with the next key: it returns FL_OK with the default in place of an invalid
+ * value, and the caller checks fl_findings_first(). NULL, the initial state: reading stops at the
+ * first error.
  */
 void fl_conf_collect(struct fl_conf_doc *doc, struct fl_findings *all);
 
@@ -44,23 +45,22 @@ const char *fl_conf_key(const struct fl_conf_node *map, size_t i);
 /* Entry of a map, or NULL; `map` may be NULL. */
 const struct fl_conf_node *fl_conf_get(const struct fl_conf_node *map, const char *key);
 
-/* "file:line: key 'path': " and the message, into `err`; returns FL_ECONF. */
+/* Sets the message "file:line: key 'path': ..." in `err`; returns FL_ECONF. */
 FL_PRINTF(3, 4)
 int fl_conf_error(const struct fl_conf_node *node, struct fl_err *err, const char *fmt, ...);
 
 /*
- * Fill `options` from the entries of `map` (NULL: nothing given, so only the
- * required keys are checked; `where` names the section then). Keys in `others`
- * (NULL-terminated, may be NULL) are left for the caller; every other unknown key
- * is refused with the nearest known one.
+ * Fills `options` from the entries of `map` (NULL: nothing given, so only the required keys are
+ * checked; `where` then names the section). Keys in `others` (NULL-terminated, may be NULL) are
+ * left for the caller; every other unknown key is rejected with the nearest known one.
  */
 FL_MUST_CHECK int fl_conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
                                 const char *where, const char *const *others,
                                 struct fl_options *options, struct fl_err *err);
 
 /*
- * Refuse the entries of `map` whose key is not in `known` (NULL-terminated), with
- * the nearest known one. For maps whose entries are sections.
+ * Rejects the entries of `map` whose key is not in `known` (NULL-terminated), with the nearest
+ * known one. For maps whose entries are sections.
  */
 FL_MUST_CHECK int fl_conf_only(const struct fl_conf_node *map, const char *const *known,
                                struct fl_err *err);

@@ -1,6 +1,6 @@
 /*
- * Opens a database read-only in effect, and copies it while others write. One thread per
- * connection.
+ * Opens a database without changing it, and copies a database while other connections write to it.
+ * One thread per connection.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 int fl_db_open_as_is(struct fl_db *db, const struct fl_db_kind *kind, const char *path,
                      struct fl_err *err)
 {
-    /* With read-only flags SQLite would not read the log that a killed process left. */
+    /* With read-only flags SQLite would not read the WAL that a killed process left. */
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
     int rv;
 
@@ -27,7 +27,7 @@ int fl_db_open_as_is(struct fl_db *db, const struct fl_db_kind *kind, const char
     if (rv == FL_OK) {
         (void)sqlite3_extended_result_codes(db->handle, 1);
         (void)sqlite3_busy_timeout(db->handle, FL__DB_BUSY_MS);
-        /* Otherwise the last connection to close would write the log into the file. */
+        /* Otherwise the last connection to close would checkpoint the WAL into the file. */
         if (sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL) != SQLITE_OK ||
             sqlite3_exec(db->handle, "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON",
                          NULL, NULL, NULL) != SQLITE_OK)
@@ -76,7 +76,7 @@ int fl_db_verify(struct fl_db *db, struct fl_err *err)
     return rv == FL_OK ? fl__db_sums_check(db, err) : rv;
 }
 
-/* All pages at once: what `db` shows does not change in between. */
+/* All pages in one step, so that the snapshot of `db` does not change in between. */
 static int copy_pages(struct fl_db *db, struct fl_db *to, struct fl_err *err)
 {
     sqlite3_backup *backup = sqlite3_backup_init(to->handle, "main", db->handle, "main");
@@ -85,7 +85,7 @@ static int copy_pages(struct fl_db *db, struct fl_db *to, struct fl_err *err)
     if (backup == NULL) {
         return fl_db_error(to, err);
     }
-    do { /* Another connection is checkpointing the original. */
+    do { /* Busy: another connection is checkpointing the original. */
         rc = sqlite3_backup_step(backup, -1);
         if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED) {
             (void)sqlite3_sleep(1);
@@ -107,7 +107,7 @@ int fl_db_copy(struct fl_db *db, const char *path, struct fl_err *err)
     }
     rv = fl_db_open_as_is(&to, db->kind, path, err);
     rv = rv == FL_OK ? copy_pages(db, &to, err) : rv;
-    /* The pages say that there is a log: the copy needs none. */
+    /* The copied header says WAL mode; the copy must not need a WAL. */
     if (rv == FL_OK &&
         sqlite3_exec(to.handle, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) != SQLITE_OK)
     {

@@ -20,7 +20,7 @@
 
 #define PATH_MAX_BYTES 4200
 
-/* Behind the statements of the kind. */
+/* Indexes of the own statements, after those of the kind. */
 enum { BEGIN, COMMIT, N_OWN };
 
 static const char *const own_statements[] = {[BEGIN] = "BEGIN IMMEDIATE", [COMMIT] = "COMMIT"};
@@ -63,7 +63,7 @@ int fl_db_error(const struct fl_db *db, struct fl_err *err)
         os = sqlite3_system_errno(db->handle);
         code = os != 0 ? fl_err_from_errno(os) : code;
     }
-    /* An error was reported, so "no error" here would only be a lost one. */
+    /* SQLite reported an error, so "no error" here means that its code was overwritten. */
     return fl_err_set(err, code != FL_OK ? code : FL_EIO, "%s '%s': %s%s%s", db->kind->what,
                       db->path,
                       db->handle != NULL ? sqlite3_errmsg(db->handle) : sqlite3_errstr(rc),
@@ -71,15 +71,16 @@ int fl_db_error(const struct fl_db *db, struct fl_err *err)
 }
 
 /*
- * SQLite makes a file for everybody to read, and the others (-wal, -shm) like it: it is made
- * here first, and one that was copied here loses what it gives to others.
+ * SQLite would create a file that all users can read, and -wal and -shm with the same mode. So the
+ * file is created here first with `mode`, and an existing file (a copy, for example) loses the
+ * permissions of other users, and those of the group unless `mode` has some.
  */
 static int make_private(const char *path, unsigned mode, const char *what, struct fl_err *err)
 {
     static const char *const more[] = {"", "-wal", "-shm"};
     char name[PATH_MAX_BYTES];
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, (mode_t)mode);
-    unsigned most = (mode & 070) != 0 ? 0770 : 0700; /* what somebody may have given on purpose */
+    unsigned most = (mode & 070) != 0 ? 0770 : 0700; /* possibly given on purpose */
     size_t i;
 
     if (fd < 0) {
@@ -95,14 +96,13 @@ static int make_private(const char *path, unsigned mode, const char *what, struc
 
         if (n > 0 && (size_t)n < sizeof(name) && stat(name, &st) == 0 &&
             (st.st_mode & 0777 & ~most) != 0) {
-            (void)chmod(name, st.st_mode &
-                                  most); /* Not our file: its permissions are not ours to change. */
+            (void)chmod(name, st.st_mode & most); /* Best effort: only the owner may do this. */
         }
     }
     return FL_OK;
 }
 
-/* "PRAGMA integrity_check(1)" answers "ok", or what is broken first; what an index says, too. */
+/* "PRAGMA integrity_check(1)" returns "ok" or the first defect, including those of indexes. */
 int fl__db_integrity_check(struct fl_db *db, struct fl_err *err)
 {
     sqlite3_stmt *st = NULL;
@@ -122,7 +122,7 @@ int fl__db_integrity_check(struct fl_db *db, struct fl_err *err)
     return rv;
 }
 
-/* In WAL mode FULL syncs the log at a commit, and so all that was committed before. */
+/* In WAL mode FULL syncs the log at a commit, including all earlier commits. */
 static int set_sync(struct fl_db *db, enum fl_db_sync sync)
 {
     static const char *const sql[] = {[FL_DB_SYNC_FULL] = "PRAGMA synchronous = FULL",
@@ -133,8 +133,8 @@ static int set_sync(struct fl_db *db, enum fl_db_sync sync)
 }
 
 /*
- * FULL: a commit survives a power failure; NORMAL: a crash of the process. Neither can damage the
- * database in WAL mode; OFF cannot by a crash of the process, but by a power failure.
+ * FULL: a commit survives a power failure; NORMAL: a crash of the process. Neither mode can corrupt
+ * the database in WAL mode. OFF: a crash of the process cannot corrupt it, a power failure can.
  */
 static int set_up(struct fl_db *db, struct fl_err *err)
 {
@@ -145,11 +145,11 @@ static int set_up(struct fl_db *db, struct fl_err *err)
         "PRAGMA foreign_keys = ON;"
         "PRAGMA trusted_schema = OFF;"
         "PRAGMA cell_size_check = ON;"
-        "PRAGMA cache_size = -32768;" /* the records of 100 000 clients */
+        "PRAGMA cache_size = -32768;" /* enough for the records of 100 000 clients */
         "PRAGMA temp_store = MEMORY;";
     (void)sqlite3_extended_result_codes(db->handle, 1);
     (void)sqlite3_busy_timeout(db->handle, FL__DB_BUSY_MS);
-    /* SQLite silently opens a file without write permission for reading. */
+    /* SQLite silently opens a file without write permission as read-only. */
     if (sqlite3_db_readonly(db->handle, "main") == 1) {
         return fl_err_set(err, FL_EPERM, "%s '%s' is read-only", db->kind->what, db->path);
     }
@@ -258,7 +258,7 @@ static void note_error(struct fl_query *q, int rc)
     }
 }
 
-/* SQLite has signed integers only: the bits are kept, the upper half reads back right. */
+/* SQLite has only signed integers: the bits are stored, and the upper half reads back correctly. */
 void fl_query_u64(struct fl_query *q, uint64_t value)
 {
     note_error(q, sqlite3_bind_int64(q->st, ++q->param, (sqlite3_int64)value));
@@ -362,13 +362,13 @@ int fl_db_end(struct fl_db *db, int rv, struct fl_err *err)
 
         rv = fl_query_run(&q, err);
     }
-    /* Some errors (a full disk) have rolled back by themselves. */
+    /* Some errors (disk full) roll back automatically. */
     if (rv != FL_OK && sqlite3_get_autocommit(db->handle) == 0) {
-        /* The first error is the one that counts. */
+        /* Report the first error. */
         (void)sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
     }
     if (db->durable_once) {
-        (void)set_sync(db, db->sync); /* Where that fails, later commits are only slower. */
+        (void)set_sync(db, db->sync); /* A failure here only makes later commits slower. */
         db->durable_once = false;
     }
     return rv;

@@ -22,22 +22,21 @@
 struct fl_db_kind {
     const char *what; /* for messages: "state database" */
     uint32_t id;   /* in the header of the file: distinguishes it from other programs' databases */
-    unsigned mode; /* of the file when it is made */
-    /* Numbered from 0; an enum of the room names them. */
+    unsigned mode; /* mode of the file when it is created */
+    /* Statements, numbered from 0; the owner has an enum of names. */
     const char *const *statements;
     size_t n_statements;
     /*
-     * The statements that create its tables, as they are in this version. Tables with a column
-     * `sum INTEGER` have checksums (sums.c).
+     * The statements that create the tables of the current version. Tables with a column `sum
+     * INTEGER` have checksums (row_checksums.c).
      */
     const char *schema;
     /*
-     * How a released database becomes one of this version: migration i leads from version i + 1 to
-     * i + 2, so the version is 1 + n_migrations. A release that changes `schema` appends one; what
-     * was released is never edited. Each runs in a transaction of its own together with its row in
-     * `migration`, so a crash between two leaves the older schema, whole. The newest row there is
-     * the version; `PRAGMA user_version` is not used and says nothing. A newer version is
-     * FL_EVERSION.
+     * Migrations of released databases: migration i leads from version i + 1 to i + 2, so the
+     * current version is 1 + n_migrations. A release that changes `schema` appends one; a released
+     * migration is never edited. Each runs in its own transaction together with its row in
+     * `migration`, so a crash between two leaves the older schema intact. The newest row there is
+     * the version; `PRAGMA user_version` is not used. A newer version is FL_EVERSION.
      */
     const char *const *migrations;
     size_t n_migrations;
@@ -55,35 +54,35 @@ struct fl_db {
     const struct fl_db_kind *kind;
     char *path;
     enum fl_db_sync sync;
-    bool durable_once;         /* the transaction that runs is synced */
-    sqlite3_stmt **statements; /* those of the kind, BEGIN, COMMIT */
+    bool durable_once;         /* the current transaction is synced */
+    sqlite3_stmt **statements; /* the statements of the kind, BEGIN, COMMIT */
 };
 
 /* One use of a prepared statement: values are bound and columns read in order. */
 struct fl_query {
     struct fl_db *db;
     sqlite3_stmt *st;
-    int param;  /* last parameter that was bound */
+    int param;  /* index of the last bound parameter */
     int column; /* next column to be read */
     int rc;     /* first error of SQLite while binding */
 };
 
 /*
- * Open or create with the newest schema; `kind` is kept. FL_EFORMAT: damaged, FL_EVERSION: of a
- * newer program, FL_ESTATE: of another one.
+ * Opens the database, creating or migrating it to the newest schema; keeps a reference to `kind`.
+ * FL_EFORMAT: damaged, FL_EVERSION: of a newer program, FL_ESTATE: of another program.
  */
 FL_MUST_CHECK int fl_db_open(struct fl_db *db, const struct fl_db_kind *kind, const char *path,
                              enum fl_db_sync sync, struct fl_err *err);
 /*
- * Open what is there as it is, whatever its schema, for statements of one's own: nothing is made,
- * migrated or changed, and a log that was left beside it is read and stays. The id of `kind` counts
- * only for fl_db_version().
+ * Opens an existing database of any schema, for statements of the caller: creates, migrates and
+ * changes nothing, and a WAL beside it is read and kept. The id of `kind` is only used by
+ * fl_db_version().
  */
 FL_MUST_CHECK int fl_db_open_as_is(struct fl_db *db, const struct fl_db_kind *kind,
                                    const char *path, struct fl_err *err);
 /*
- * The first row of `sql`, a text and a number, of a database that is opened as it is for that
- * alone. FL_ENOENT: there is no row; other errors as fl_db_open_as_is().
+ * Returns the first row of `sql`, a text and a number, of a database that is opened without changes
+ * for this query only. FL_ENOENT: no row; other errors as fl_db_open_as_is().
  */
 FL_MUST_CHECK int fl_db_first_row(const struct fl_db_kind *kind, const char *path, const char *sql,
                                   char *text, size_t size, uint64_t *ret_number,
@@ -93,20 +92,23 @@ FL_MUST_CHECK int fl_db_first_row(const struct fl_db_kind *kind, const char *pat
  * opened as it is.
  */
 FL_MUST_CHECK int fl_db_verify(struct fl_db *db, struct fl_err *err);
-/* The version of its schema; 0: it is empty. FL_ESTATE: of another program; FL_EVERSION: newer. */
+/*
+ * The version of the schema; 0: the database is empty. FL_ESTATE: of another program; FL_EVERSION:
+ * newer.
+ */
 FL_MUST_CHECK int fl_db_version(struct fl_db *db, uint64_t *ret, struct fl_err *err);
 /*
- * Writes what `db` shows, in its transaction if one runs, to `path`, replacing that file: one
- * synced file of mode 0600 that needs no log beside it. Writers of the original are not blocked.
+ * Writes a snapshot of `db` (in its transaction if one is open) to `path`, replacing that file: one
+ * synced file of mode 0600 that needs no WAL. Writers of the original are not blocked.
  */
 FL_MUST_CHECK int fl_db_copy(struct fl_db *db, const char *path, struct fl_err *err);
-/* A half-opened or zeroed one is fine. */
+/* Also accepts a half-opened or zeroed struct. */
 void fl_db_close(struct fl_db *db);
-/* The last error of the connection in our code, with the file in the message. */
+/* The last error of the connection as an FL_E code; the message names the file. */
 int fl_db_error(const struct fl_db *db, struct fl_err *err);
-/* Rows that the last statement changed. */
+/* Number of rows changed by the last statement. */
 size_t fl_db_changes(const struct fl_db *db);
-/* The number of the last row that was inserted. */
+/* Row id of the last insert. */
 uint64_t fl_db_last_row(const struct fl_db *db);
 
 struct fl_query fl_db_query(struct fl_db *db, size_t which);
@@ -119,18 +121,18 @@ void fl_query_blob(struct fl_query *q, const void *data, size_t len); /* NULL al
 FL_MUST_CHECK int fl_query_run(struct fl_query *q, struct fl_err *err);
 /* Next row: FL_OK, or FL_ENOENT after the last one. Errors have a message. */
 FL_MUST_CHECK int fl_query_next(struct fl_query *q, struct fl_err *err);
-/* Must follow after the last fl_query_next(), whatever it returned. */
+/* Required after the last fl_query_next(), whatever it returned. */
 void fl_query_reset(struct fl_query *q);
 
 uint64_t fl_column_u64(struct fl_query *q);
 double fl_column_f64(struct fl_query *q); /* NULL becomes NaN. */
 /* Valid until the next row or reset. */
 const char *fl_column_text(struct fl_query *q);
-/* NULL with `*ret_len` 0 for SQL's NULL. */
+/* Returns NULL and sets `*ret_len` to 0 for an SQL NULL. */
 const void *fl_column_blob(struct fl_query *q, size_t *ret_len);
 
 FL_MUST_CHECK int fl_db_begin(struct fl_db *db, struct fl_err *err);
-/* The same for a transaction that, with all before it, survives a power failure. */
+/* The same for a transaction that survives a power failure, with all earlier ones. */
 FL_MUST_CHECK int fl_db_begin_durable(struct fl_db *db, struct fl_err *err);
 /* COMMIT when `rv` is FL_OK, else ROLLBACK; returns `rv` or the failure of COMMIT. */
 FL_MUST_CHECK int fl_db_end(struct fl_db *db, int rv, struct fl_err *err);

@@ -1,23 +1,22 @@
 /*
- * A checksum in each row that has room for one. SQLite finds pages that do not fit together, and
- * frames of its log that are torn; a bit that flips inside a value it hands out as the value. So a
- * table may have a column `sum`, XXH3 over the other columns, which triggers of this connection
- * keep: statements do not know of it. All rows are checked when the database is opened, before
- * anything is read from it. SQLite's own checksums of pages (its cksumvfs) are not in the
- * distributions' libraries, and refuse a file that another program has opened and checkpointed, as
- * a look with sqlite3 after a kill does.
+ * Row checksums of a database. SQLite detects inconsistent pages and torn WAL frames, but returns a
+ * value with a flipped bit as it is. So a table may have a column `sum`, the XXH3 of the other
+ * columns, which triggers of this connection maintain: the statements do not mention it. All rows
+ * are checked when the database is opened, before any other read. One thread per connection.
+ * SQLite's own page checksums (cksumvfs) are not an alternative: the distributions' libraries lack
+ * them, and they reject a file that another program has opened and checkpointed, as an inspection
+ * with sqlite3 after a kill does.
  *
- * A row whose sum is NULL is taken as it is and gets one: a migration changed its table, or
- * somebody wrote it who vouches for it (docs/operating.md#the-database).
+ * A row whose sum is NULL is accepted and gets a checksum: a migration changed its table, or an
+ * operator wrote it by hand (docs/operating.md#the-database).
  */
-
 #include <endian.h>
 #include <string.h>
 
 #include "libfl/base/checksum.h"
 #include "libfl/db/db_impl.h"
 
-/* The type tells 0 from NULL from "" from 0.0. */
+/* The type is hashed too, so that 0, NULL, "" and 0.0 differ. */
 static void sum_add_value(struct fl_summer *summer, sqlite3_value *value)
 {
     uint8_t type = (uint8_t)sqlite3_value_type(value);
@@ -45,7 +44,7 @@ static void sum_add_value(struct fl_summer *summer, sqlite3_value *value)
     if (data != NULL) {
         fl_summer_add(summer, data, (size_t)word);
     }
-    word = htole64(word); /* a folder may move to another machine */
+    word = htole64(word); /* a folder may move to another host */
     fl_summer_add(summer, &word, sizeof(word));
 }
 
@@ -75,7 +74,7 @@ int fl__db_sums_prepare(struct fl_db *db, struct fl_err *err)
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "%s '%s': out of memory", db->kind->what, db->path);
     }
-    /* SQLite frees it also when this fails. */
+    /* SQLite frees the context also when this fails. */
     return sqlite3_create_function_v2(db->handle, "fl_sum", -1,
                                       SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, summer,
                                       sum_values, NULL, NULL, free_summer) == SQLITE_OK
@@ -83,7 +82,7 @@ int fl__db_sums_prepare(struct fl_db *db, struct fl_err *err)
                : fl_db_error(db, err);
 }
 
-/* Call `each` for every table with sums: its name, and its other columns as "a", "b". */
+/* Calls `each` for every table with checksums: its name, and its other columns as "a", "b". */
 static int for_tables(struct fl_db *db,
                       int (*each)(struct fl_db *, const char *, const char *, struct fl_err *),
                       struct fl_err *err)
@@ -139,7 +138,7 @@ static int check_table(struct fl_db *db, const char *table, const char *columns,
     return rv;
 }
 
-/* Takes `sql`, of sqlite3_mprintf(). */
+/* Runs and frees `sql`, which sqlite3_mprintf() made. */
 static int run_statement(struct fl_db *db, char *sql, struct fl_err *err)
 {
     int rc = sql != NULL ? sqlite3_exec(db->handle, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
@@ -157,7 +156,7 @@ static int drop_sums(struct fl_db *db, const char *table, const char *columns, s
 
 static int keep_table(struct fl_db *db, const char *table, const char *columns, struct fl_err *err)
 {
-    /* An update of `sum` alone fires nothing, so a trigger does not call itself. */
+    /* An update of `sum` alone fires no trigger, so a trigger does not call itself. */
     return run_statement(
         db,
         sqlite3_mprintf(

@@ -5,7 +5,7 @@
 #include "libfl/base/clock.h"
 #include "libfl/db/db_impl.h"
 
-/* One number from a statement that is needed before the others can be prepared. */
+/* Returns one number from a statement that runs before the others can be prepared. */
 static int read_number(struct fl_db *db, const char *sql, uint64_t *ret, struct fl_err *err)
 {
     sqlite3_stmt *st = NULL;
@@ -52,7 +52,7 @@ static int apply_migration(struct fl_db *db, const char *sql, uint64_t version, 
     rv = rv == FL_OK ? fl__db_sums_drop(db, err) : rv;
     rv = rv == FL_OK ? schema_execute(db, "COMMIT", err) : rv;
     if (rv != FL_OK && sqlite3_get_autocommit(db->handle) == 0) {
-        (void)schema_execute(db, "ROLLBACK", NULL); /* The first error is the one that counts. */
+        (void)schema_execute(db, "ROLLBACK", NULL); /* Report the first error. */
     }
     return rv;
 }

@@ -32,11 +32,11 @@ static int add_list(struct fl_trust *trust, const char *path, const char *what,
         free(file);
         return FL_ENOMEM;
     }
-    trust->lists[trust->n_lists] = (struct fl_list){.crl = crl, .file = file};
+    trust->lists[trust->n_lists] = (struct fl_revocation_list){.crl = crl, .file = file};
     return fl__name_hash(X509_CRL_get_issuer(crl), trust->lists[trust->n_lists++].issuer);
 }
 
-static bool crl_lists(const struct fl_list *list, const struct fl_identity *who)
+static bool crl_lists(const struct fl_revocation_list *list, const struct fl_identity *who)
 {
     BIGNUM *number = BN_bin2bn(who->serial, (int)who->serial_len, NULL);
     ASN1_INTEGER *serial = number != NULL ? BN_to_ASN1_INTEGER(number, NULL) : NULL;
@@ -54,7 +54,7 @@ bool fl_trust_listed(const struct fl_trust *trust, const struct fl_identity *who
     size_t i;
 
     for (i = 0; i < trust->n_lists; i++) {
-        const struct fl_list *list = &trust->lists[i];
+        const struct fl_revocation_list *list = &trust->lists[i];
 
         if (memcmp(list->issuer, who->issuer, sizeof(who->issuer)) == 0 && crl_lists(list, who)) {
             (void)snprintf(why, size,
@@ -146,7 +146,7 @@ int fl__lists_load(struct fl_trust *trust, const char *path, struct fl_err *err)
 void fl__lists_free(struct fl_trust *trust)
 {
     while (trust->n_lists > 0) {
-        struct fl_list *list = &trust->lists[--trust->n_lists];
+        struct fl_revocation_list *list = &trust->lists[--trust->n_lists];
 
         X509_CRL_free(list->crl);
         free(list->file);

@@ -12,7 +12,7 @@
 #define FL_TRUST_LISTS 64
 
 /* One revocation list; the store has it too. */
-struct fl_list {
+struct fl_revocation_list {
     X509_CRL *crl;
     char *file;
     uint8_t issuer[32]; /* as in struct fl_identity */
@@ -27,7 +27,7 @@ struct fl_trust {
     struct fl_rules *rules;
     int64_t grace_s;
     size_t n_lists;
-    struct fl_list lists[FL_TRUST_LISTS];
+    struct fl_revocation_list lists[FL_TRUST_LISTS];
 };
 
 /* One verification and its result. */

@@ -9,17 +9,17 @@
 #include "libfl/wire/wire_admin.h"
 #include "libfl/wire/wire_identity.h"
 
-/* The public beginning of a token, as text (base64url), with its NUL. */
+/* The public prefix of a token, as text (base64url), with its NUL. */
 #define FL_WIRE_PREFIX_SIZE 5
 #define FL_WIRE_SERIAL_MAX  20
 #define FL_WIRE_KEY_HASH    32
-/* How long an invitation may be valid, and a certificate: a hundred years, far above any. */
+/* Longest validity of an invitation or a certificate: a hundred years, far above any real one. */
 #define FL_WIRE_MAX_VALID_MS UINT64_C(3155760000000)
-/* The most lines of the audit log in a reply; also the default. */
+/* Maximum and default number of audit lines in a reply. */
 #define FL_WIRE_MAX_AUDIT 10000
 #define FL_WIRE_AUDIT     100
 
-/* Invitations of one request. */
+/* Maximum invitations per request. */
 #define FL_WIRE_MAX_INVITES 10000
 
 /* NewInvitation. */
@@ -97,7 +97,7 @@ struct fl_wire_deny {
     size_t serial_len;
     uint8_t key[FL_WIRE_KEY_HASH];
     char *reason; /* "": none; at most FL_WIRE_MAX_REASON bytes */
-    bool force;   /* Revoke, Disable: although no client is known by it */
+    bool force;   /* Revoke, Disable: even if no client is known by the name */
 };
 
 /* DenyReply. */
@@ -173,7 +173,7 @@ FL_MUST_CHECK int fl_wire_audit_encode(const struct fl_wire_audit *line, struct 
 FL_MUST_CHECK int fl_wire_audit_decode(const void *data, size_t len, struct fl_wire_audit *ret,
                                        struct fl_err *err);
 void fl_wire_audit_done(struct fl_wire_audit *line);
-/* A beginning of a token, as it is listed: four of [A-Za-z0-9_-]. */
+/* A prefix of a token as it is listed: four of [A-Za-z0-9_-]. */
 bool fl_wire_prefix_valid(const char *prefix);
 
 #endif

@@ -1,4 +1,7 @@
-/* Messages of fl.v1.Admin about invitations. */
+/*
+ * Messages of fl.v1.Admin about invitations. Pure functions, any thread. Creates no tokens: the
+ * server does.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,8 +117,7 @@ static int take_invite(const Fl__V1__InviteRequest *msg, struct fl_wire_invite *
     return rv;
 }
 
-/* The shortest names, one in each invitation, take more memory than other messages of their length.
- */
+/* Many invitations with the shortest names take more memory per byte than other messages. */
 #define INVITE_EXTRA ((size_t)FL_WIRE_MAX_INVITES * 192)
 
 int fl_wire_invite_decode(const void *data, size_t len, struct fl_wire_invite *ret,

@@ -1,5 +1,4 @@
-/* Messages of fl.v1.Admin about models: checkpoints, holding them, going back to one, exporting
- * one. */
+/* Messages of fl.v1.Admin about models: list, pin and export checkpoints, and roll back. */
 
 #include <stdlib.h>
 
@@ -7,7 +6,7 @@
 #include "libfl/wire/wire_admin.h"
 #include "libfl/wire/wire_impl.h"
 
-/* A number or two and a line of text. */
+/* One or two numbers and a line of text. */
 #define LINE_MAX_BYTES 65536
 
 int fl_wire_checkpoint_encode(const struct fl_wire_checkpoint *checkpoint, struct fl_buf *out)

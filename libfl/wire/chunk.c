@@ -14,7 +14,7 @@ size_t fl_wire_chunk_head(uint64_t offset, size_t len, uint8_t *head)
 {
     size_t n = 0;
 
-    /* proto3 writes no field that has its default. */
+    /* proto3 omits fields with the default value. */
     if (offset != 0) {
         head[n++] = TAG(1, FL__VARINT);
         n += fl__varint_put(offset, head + n);
@@ -38,7 +38,7 @@ size_t fl_wire_push_chunk_head(uint64_t offset, size_t len, uint8_t *head)
     return n + n_inner;
 }
 
-/* Of a repeated field the last value counts. */
+/* The last value of a repeated scalar field wins. */
 static int read_chunk(const void *data, size_t len, struct fl_wire_chunk *chunk)
 {
     struct fl__scan scan;

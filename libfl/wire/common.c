@@ -1,3 +1,7 @@
+/*
+ * Decoding under a memory cap, checks of single fields, and the arena for encoding, for all
+ * messages of libfl/wire. Pure functions, any thread. Knows no message.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,7 +10,7 @@
 #include "libfl/base/log.h"
 #include "libfl/wire/wire_impl.h"
 
-/* In front of every block, so that freeing gives the cost back. */
+/* Header of every block, so that freeing returns its cost. */
 union block_head {
     size_t total;
     max_align_t align;
@@ -44,7 +48,7 @@ static void capped_free(void *ctx, void *p)
     free(head);
 }
 
-/* Messages within messages of ours are far less deep; of what is deeper nothing is decoded. */
+/* Maximum nesting: far deeper than our messages; nothing deeper is decoded. */
 #define DEEPEST 16
 
 /*
@@ -96,8 +100,7 @@ int fl__wire_unpack_capped(const ProtobufCMessageDescriptor *type, const void *d
                           "%s: %zu bytes would take more than %zu bytes of memory to decode",
                           type->short_name, len, cap);
     }
-    if (ret->no_memory)
-    { /* An error of this machine, not of the bytes: the peer may send them again. */
+    if (ret->no_memory) { /* Not the peer's fault: the peer may send the same bytes again. */
         return fl_err_set(err, FL_ENOMEM, "%s: out of memory while decoding %zu bytes",
                           type->short_name, len);
     }

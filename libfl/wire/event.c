@@ -1,3 +1,7 @@
+/*
+ * ClientEvent: the messages of a client to the server on its control stream. Pure functions, any
+ * thread.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -262,7 +266,7 @@ static int decode_hello(const Fl__V1__Hello *msg, struct fl_wire_hello *ret, str
     return FL_OK;
 }
 
-/* The fields of an evaluation, with the names of the message around it. */
+/* Names of the fields of an evaluation, prefixed with the message around it. */
 struct evaluation_fields {
     const char *self, *samples, *correct;
 };
@@ -369,7 +373,7 @@ static int decode_offer(const Fl__V1__Offer *msg, struct fl_wire_offer *ret, str
 
 static int decode_failed(const Fl__V1__Failed *msg, struct fl_wire_event *ret, struct fl_err *err)
 {
-    ret->u.failed.round = msg->round; /* 0: of no round, the client leaves */
+    ret->u.failed.round = msg->round; /* 0: no round, the client leaves */
     ret->u.failed.attempt = msg->attempt;
     ret->u.failed.diverged = msg->diverged;
     return fl__wire_take_text("ClientEvent.failed.reason", msg->reason, &ret->u.failed.reason, err);
@@ -416,7 +420,7 @@ static int decode_event(const Fl__V1__ClientEvent *msg, struct fl_wire_event *re
     case FL__V1__CLIENT_EVENT__EVENT_OFFER:
         ret->type = FL_WIRE_OFFER;
         return decode_offer(msg->offer, &ret->u.offer, err);
-    default: /* nothing, or the hidden value that protobuf-c adds to its enums */
+    default: /* not set, or the hidden value that protobuf-c adds to its enums */
         return fl_err_set(err, FL_EPROTO,
                           "ClientEvent.event: none is set that version %d of the wire knows",
                           FL_WIRE_VERSION);

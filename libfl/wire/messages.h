@@ -32,21 +32,23 @@
 #define FL_WIRE_MAX_TEXT  1024
 #define FL_WIRE_MAX_PAIRS 64
 /*
- * Labels of one client, in keys and values with their terminators: the limit of what a server
- * stores.
+ * Labels of one client, keys and values with their terminators: the maximum that a server stores.
  */
 #define FL_WIRE_LABELS_BYTES 2048
 #define FL_WIRE_MAX_BUNDLES  16
 #define FL_WIRE_MAX_LAYERS   4096
-/* Four bundles of every unit. */
+/* Four payloads of every unit. */
 #define FL_WIRE_MAX_PARTS 16384
-/* Counts of samples and steps: far above any, and a sum over a million clients fits 64 bits. */
-/* Per task: more would keep a client busy for ever. */
+/*
+ * Maximum counts of samples and steps: far above real ones, and a sum over a million clients fits
+ * 64 bits.
+ */
+/* Per task: a larger number would keep a client busy forever. */
 #define FL_WIRE_MAX_EPOCHS  1000000
 #define FL_WIRE_MAX_STEPS   1000000000
 #define FL_WIRE_MAX_SAMPLES (UINT64_C(1) << 40)
 #define FL_WIRE_SESSION     16
-/* Largest data of a chunk, and room for the fields around it. */
+/* Maximum data of a chunk, and room for the fields around it. */
 #define FL_WIRE_CHUNK      (1u << 20)
 #define FL_WIRE_CHUNK_HEAD 64
 
@@ -105,8 +107,8 @@ struct fl_wire_hello {
 };
 
 /*
- * A client's measurements may be NaN or infinite: the core rejects such a client with a reason; if
- * decoding failed instead, the session would end and the client would reconnect for ever.
+ * Measurements of a client may be NaN or infinite: the core rejects such a client with a reason. If
+ * decoding failed instead, the session would end and the client would reconnect forever.
  */
 struct fl_wire_report {
     uint64_t round;
@@ -310,9 +312,9 @@ struct fl_wire_chunk {
 struct fl_wire_part {
     char bundle[FL_NAME_MAX];
     uint32_t unit;
-    uint32_t codec; /* any number: the strategy rejects unknown ones */
+    uint32_t codec; /* any number: the strategy rejects unknown values */
     uint64_t bytes;
-    bool masked; /* begins with its mask of neurons */
+    bool masked; /* starts with the mask of neurons */
 };
 
 struct fl_wire_push_header {
@@ -333,8 +335,8 @@ FL_MUST_CHECK int fl_wire_fetch_encode(const struct fl_wire_fetch *fetch, struct
 FL_MUST_CHECK int fl_wire_fetch_decode(const void *data, size_t len, struct fl_wire_fetch *ret,
                                        struct fl_err *err);
 /*
- * The bytes of a Chunk message up to its data, so that the data can follow from shared
- * memory without a copy. `head` has FL_WIRE_CHUNK_HEAD bytes. Returns its length.
+ * Encodes a Chunk message up to its data, so that the data can follow from shared memory without a
+ * copy. `head` has FL_WIRE_CHUNK_HEAD bytes. Returns its length.
  */
 size_t fl_wire_chunk_head(uint64_t offset, size_t len, uint8_t *head);
 /* The same for a PushMessage that holds a chunk. */

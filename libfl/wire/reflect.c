@@ -21,7 +21,7 @@ enum {
     MESSAGE_NESTED = 3,
     MESSAGE_ENUM = 4,
     SERVICE_METHOD = 2,
-    ANY_NAME = 1 /* of a message, an enum, a service, a method */
+    ANY_NAME = 1 /* field number of the name, in a message, an enum, a service and a method */
 };
 
 struct text {
@@ -34,7 +34,7 @@ static bool text_equal(struct text a, struct text b)
     return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
 }
 
-/* The next length-delimited field with this number. */
+/* Finds the next length-delimited field with this number. */
 static bool reflect_next_field(struct fl__scan *scan, uint32_t number, struct fl__field *ret)
 {
     while (fl__scan_next(scan, ret) == 1) {
@@ -56,7 +56,7 @@ static struct text reflect_text_of(const uint8_t *data, size_t len, uint32_t num
                : (struct text){"", 0};
 }
 
-/* A child with this field number and name. */
+/* Finds a child with this field number and name. */
 static bool reflect_find_child(const uint8_t *data, size_t len, uint32_t number, struct text name,
                                struct fl__field *ret)
 {
@@ -71,7 +71,7 @@ static bool reflect_find_child(const uint8_t *data, size_t len, uint32_t number,
     return false;
 }
 
-/* Cut the part before the first dot off; false when nothing is left. */
+/* Cuts off the part before the first dot; false when nothing is left. */
 static bool reflect_cut_label(struct text *rest, struct text *ret_head)
 {
     const char *dot = memchr(rest->p, '.', rest->len);
@@ -92,7 +92,7 @@ static bool in_message(struct fl__field message, struct text rest)
     bool more = reflect_cut_label(&rest, &head);
     struct fl__field child = {0};
 
-    /* As deep as the symbol has dots and our messages are nested, whichever ends first. */
+    /* The depth is bounded by the dots of the symbol and by the nesting of our messages. */
     while (more && reflect_find_child(message.data, message.len, MESSAGE_NESTED, head, &child)) {
         message = child;
         more = reflect_cut_label(&rest, &head);

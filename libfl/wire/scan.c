@@ -1,6 +1,6 @@
 #include "libfl/wire/wire_impl.h"
 
-/* Tags and lengths are at most five bytes, as other implementations have it. */
+/* Tags and lengths have at most five bytes, as in other implementations. */
 #define SHORT_VARINT 5
 #define LONG_VARINT  10
 

@@ -1,4 +1,4 @@
-/* The messages of the services that every gRPC tool knows: health and reflection. */
+/* Messages of the standard gRPC services: health and reflection. Pure functions, any thread. */
 
 #include <string.h>
 
@@ -114,7 +114,7 @@ out:
     return rv;
 }
 
-/* proto3 has no extensions: none for a type that we have. */
+/* proto3 has no extensions: an empty list for every known type. */
 static int answer_extensions(reflection_response *response, const char *type, struct fl_buf *out)
 {
     Grpc__Reflection__V1alpha__ExtensionNumberResponse msg;
@@ -153,8 +153,9 @@ static int reflection_answer(const reflection_request *request, reflection_respo
         return answer_extensions(response, request->all_extension_numbers_of_type, out);
     case GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_LIST_SERVICES:
         return answer_services(response, services, out);
-    default: /* nothing, or a question of a later version */
-        return answer_error(response, STATUS_UNIMPLEMENTED, "no question that is known here", out);
+    default: /* not set, or a request of a later version */
+        return answer_error(response, STATUS_UNIMPLEMENTED, "unknown or empty reflection request",
+                            out);
     }
 }
 

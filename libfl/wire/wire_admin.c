@@ -1,3 +1,7 @@
+/*
+ * Messages of fl.v1.Admin about the status, the rounds and the clients. Pure functions, any thread.
+ * Certificates, invitations and models are in admin_*.c.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -5,24 +9,24 @@
 #include "libfl/wire/wire_admin.h"
 #include "libfl/wire/wire_impl.h"
 
-/* One line of a status, a round or a client. */
+/* Maximum size of a status, a round or a client. */
 #define LINE_MAX_BYTES 65536
-/* A why with the names of many missing clients. */
+/* Maximum size of a WhyReply with the names of many missing clients. */
 #define WHY_MAX_BYTES   (1u << 20)
 #define WHY_MAX_MISSING 4096
 
 /* --- figures: the rows of libfl/figures by the names of their fields --- */
 
-/* To `msg` from the record `rec`, and back. */
+/* Copy between `msg` and the record `rec`. */
 #define PUT(type, member, field, ...)  (msg)->field = rec->member;
 #define TAKE(type, member, field, ...) rec->member = (msg)->field;
 /* Of a StatusReply. */
-#define PUT_TOTAL(type, member, field, told, ...)  TOLD_##told(PUT(type, member, field, ))
-#define TAKE_TOTAL(type, member, field, told, ...) TOLD_##told(TAKE(type, member, field, ))
-#define TOLD_TOTALS(assignment)                    assignment
-#define TOLD_OWN(assignment)
+#define PUT_TOTAL(type, member, field, sent, ...)  SENT_##sent(PUT(type, member, field, ))
+#define TAKE_TOTAL(type, member, field, sent, ...) SENT_##sent(TAKE(type, member, field, ))
+#define SENT_TOTALS(assignment)                    assignment
+#define SENT_OWN(assignment)
 
-/* What a message that is not there says. */
+/* The values for an absent message. */
 static Fl__V1__LocalFigures unknown_figures(void)
 {
     Fl__V1__LocalFigures none;
@@ -32,7 +36,7 @@ static Fl__V1__LocalFigures unknown_figures(void)
     return none;
 }
 
-/* Not in the message when nothing is known. */
+/* Omitted from the message when no figure is known. */
 static Fl__V1__LocalFigures *if_known(Fl__V1__LocalFigures *figures)
 {
     return figures->accuracy >= 0.0 ? figures : NULL;
@@ -151,7 +155,7 @@ int fl_wire_why_encode(const struct fl_wire_why *why, struct fl_buf *out)
 {
     struct fl__wire_arena arena = {NULL};
     Fl__V1__WhyReply msg;
-    /* The text has the number of all that are missing. */
+    /* The list is cut; the text has the total number of missing clients. */
     size_t n = why->n_missing < WHY_MAX_MISSING ? why->n_missing : WHY_MAX_MISSING;
     size_t i;
     int rv = FL_ENOMEM;
@@ -463,7 +467,7 @@ int fl_wire_export_decode(const void *data, size_t len, struct fl_wire_export_ch
                           struct fl_err *err)
 {
     struct fl_wire_chunk chunk = {0};
-    /* The same fields as a Chunk: a number and bytes. */
+    /* Has the same fields as a Chunk: a number and bytes. */
     int rv = fl_wire_chunk_decode(data, len, &chunk, err);
 
     if (rv != FL_OK) {

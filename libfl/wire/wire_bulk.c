@@ -1,3 +1,7 @@
+/*
+ * Requests and replies around the transfer of payloads: Fetch, Push and PushStatus. Pure functions,
+ * any thread. The chunks are in chunk.c.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -5,10 +9,12 @@
 #include "fl/v1/federation.pb-c.h"
 #include "libfl/wire/wire_impl.h"
 
-/* Requests and replies around the bulk data: some numbers and a name. */
+/* Maximum size of these requests and replies: a few numbers and a name. */
 #define SMALL_MAX 4096
 
-/* A token of another length belongs to no session, like one that was never issued. */
+/*
+ * A token of wrong length belongs to no session, so it is unknown like one that was never issued.
+ */
 static int take_session(const char *field, const ProtobufCBinaryData *value,
                         struct fl_wire_session *ret, struct fl_err *err)
 {
@@ -121,7 +127,7 @@ static int compare_parts(const void *a, const void *b)
     return x->unit != y->unit ? (x->unit < y->unit ? -1 : 1) : strcmp(x->bundle, y->bundle);
 }
 
-/* A layer that occurred twice would count twice in the aggregate. */
+/* A layer that occurs twice would be aggregated twice. */
 static int check_no_part_twice(const struct fl_wire_push_header *header, struct fl_err *err)
 {
     const struct fl_wire_part **order;

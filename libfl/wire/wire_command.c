@@ -1,3 +1,7 @@
+/*
+ * ServerCommand: the messages of the server to a client on its control stream. Pure functions, any
+ * thread. Welcome is in wire_welcome.c.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +43,7 @@ static int encode_refused(struct fl__wire_arena *arena, const struct fl_wire_com
                                : pack_command(FL__V1__SERVER_COMMAND__COMMAND_REFUSED, &msg, out);
 }
 
-/* One bit a unit, the lowest first. */
+/* One bit per unit, lowest bit first. */
 static int fill_plan(struct fl__wire_arena *arena, const struct fl_wire_plan *plan,
                      Fl__V1__Plan *msg)
 {
@@ -227,7 +231,7 @@ static int decode_refused(const Fl__V1__Refused *msg, struct fl_wire_command *re
 {
     int rv;
 
-    /* protobuf-c keeps any number in an enum. */
+    /* protobuf-c accepts any number in an enum. */
     rv = fl__wire_check_range("ServerCommand.refused.reason", (uint32_t)msg->reason,
                               FL_WIRE_REASON_UNSPECIFIED, FL_WIRE_REASON_NO_DATA, err);
     if (rv != FL_OK) {
@@ -315,7 +319,10 @@ static int take_bundles(const Fl__V1__Task *msg, struct fl_wire_task *ret, struc
     return FL_OK;
 }
 
-/* It may be newer than the task: a server that lost its newest rounds repeats them. */
+/*
+ * The aggregated round may be newer than the task: a server that lost its newest rounds repeats
+ * them.
+ */
 static int take_counted(const Fl__V1__Held *msg, struct fl_wire_task *ret, struct fl_err *err)
 {
     if (msg == NULL) {
@@ -410,7 +417,7 @@ static int decode_command(const Fl__V1__ServerCommand *msg, struct fl_wire_comma
 {
     static const struct plan_fields plan = {"ServerCommand.plan.round", "ServerCommand.plan.units"};
 
-    /* The numbers of the oneof are those of enum fl_wire_command_type. */
+    /* The field numbers of the oneof equal the values of enum fl_wire_command_type. */
     ret->type = (enum fl_wire_command_type)msg->command_case;
     switch (msg->command_case) {
     case FL__V1__SERVER_COMMAND__COMMAND_WELCOME:
@@ -436,7 +443,7 @@ static int decode_command(const Fl__V1__ServerCommand *msg, struct fl_wire_comma
         return decode_evaluate(msg->evaluate, ret, err);
     case FL__V1__SERVER_COMMAND__COMMAND_DISMISSED:
         return decode_dismissed(msg->dismissed, ret, err);
-    default: /* nothing, or the hidden value that protobuf-c adds to its enums */
+    default: /* not set, or the hidden value that protobuf-c adds to its enums */
         return fl_err_set(err, FL_EPROTO,
                           "ServerCommand.command: none is set that version %d of the wire knows",
                           FL_WIRE_VERSION);

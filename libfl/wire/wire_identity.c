@@ -1,4 +1,6 @@
-/* fl.v1.Identity/Join and Renew, and what they share with the admin's messages about certificates.
+/*
+ * Messages of fl.v1.Identity (Join, Renew), and the fields they share with the messages of
+ * fl.v1.Admin about certificates. Pure functions, any thread. Certificates stay DER bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -251,7 +253,7 @@ int fl_wire_join_decode(const void *data, size_t len, struct fl_wire_join *ret, 
     }
     msg = (Fl__V1__JoinRequest *)u.msg;
     rv = take_join(msg, &join, err);
-    if (msg->token.len > 0) { /* An empty one has no memory. */
+    if (msg->token.len > 0) { /* An empty value has no memory. */
         explicit_bzero(msg->token.data, msg->token.len);
     }
     fl__wire_unpacked_done(&u);

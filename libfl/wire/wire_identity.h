@@ -8,17 +8,20 @@
 
 #include "libfl/wire/messages.h"
 
-/* Bytes of a token: the first ones are public and identify an invitation in lists. */
+/* Length of a token in bytes; the first ones are public and identify an invitation in lists. */
 #define FL_WIRE_TOKEN 21
-/* One request for a certificate (PKCS #10): one of a key of RSA 8192 still fits. */
+/* Maximum size of a certificate request (PKCS #10): one for an RSA 8192 key fits. */
 #define FL_WIRE_MAX_CSR 4096
-/* One certificate: with as many names as a server may reasonably have. */
+/* Maximum size of a certificate: room for many names of a server. */
 #define FL_WIRE_MAX_CERTIFICATE 16384
-/* Certificates of a chain, and roots that are trusted at the same time. */
+/* Maximum certificates of a chain, and trusted roots. */
 #define FL_WIRE_MAX_CHAIN 8
-/* The longest message of the service: two full chains and labels. */
+/* The longest message of the service has two full chains and labels. */
 #define FL_WIRE_MAX_IDENTITY (320u << 10)
-/* Of a clock, in ms since 1970: the end of the year 9999, the last that a certificate can name. */
+/*
+ * Maximum time in ms since 1970: the end of the year 9999, the last one that a certificate can
+ * hold.
+ */
 #define FL_WIRE_MAX_TIME_MS UINT64_C(253402300799999)
 
 struct fl_wire_bytes {
@@ -40,7 +43,7 @@ struct fl_wire_labels {
 /* JoinRequest. */
 struct fl_wire_join {
     uint8_t token[FL_WIRE_TOKEN];
-    char name[FL_NAME_MAX]; /* "": the one of the invitation */
+    char name[FL_NAME_MAX]; /* "": the name of the invitation */
     struct fl_wire_bytes request;
     char *agent;
     uint64_t time_ms; /* 0: not sent */
@@ -90,8 +93,8 @@ void fl_wire_bytes_done(struct fl_wire_bytes *bytes);
 void fl_wire_chain_done(struct fl_wire_chain *chain);
 void fl_wire_labels_done(struct fl_wire_labels *labels);
 /*
- * What the name of an invitation may be: 1 to FL_NAME_MAX - 1 of [A-Za-z0-9._-], * for any letters
- * and ? for one; not starting with a dot.
+ * Checks the name pattern of an invitation: 1 to FL_NAME_MAX - 1 of [A-Za-z0-9._-], * for any
+ * characters and ? for one; not starting with a dot.
  */
 bool fl_wire_pattern_valid(const char *pattern);
 

@@ -13,9 +13,9 @@
 
 #include "libfl/wire/messages.h"
 
-/* A message that protobuf-c decoded, and what it may cost. Must not move while in use. */
+/* A message decoded by protobuf-c, and its memory cap. Must not move while in use. */
 struct fl__unpacked {
-    void *msg; /* of the type asked for; begins with its ProtobufCMessage */
+    void *msg; /* of the requested type; starts with its ProtobufCMessage */
     ProtobufCAllocator allocator;
     size_t used;
     size_t cap;
@@ -34,7 +34,7 @@ struct fl__unpacked {
 FL_MUST_CHECK int fl__wire_unpack(const ProtobufCMessageDescriptor *type, const void *data,
                                   size_t len, size_t max, struct fl__unpacked *ret,
                                   struct fl_err *err);
-/* The same with a cap of the caller's choice (tests make every allocation fail once). */
+/* The same with a cap given by the caller (tests make every allocation fail once). */
 FL_MUST_CHECK int fl__wire_unpack_capped(const ProtobufCMessageDescriptor *type, const void *data,
                                          size_t len, size_t cap, struct fl__unpacked *ret,
                                          struct fl_err *err);
@@ -116,9 +116,9 @@ int fl__scan_next(struct fl__scan *scan, struct fl__field *ret);
 /* Append a varint to `out` (room for 10 bytes); returns its length. */
 size_t fl__varint_put(uint64_t value, uint8_t *out);
 
-/* --- between the files of the room --- */
+/* --- shared by the files of libfl/wire --- */
 
-/* A Welcome is large enough for a file of its own: to and from Fl__V1__Welcome. */
+/* Welcome has its own file: to and from Fl__V1__Welcome. */
 FL_MUST_CHECK int fl__wire_welcome_fill(struct fl__wire_arena *arena,
                                         const struct fl_wire_welcome *welcome,
                                         ProtobufCMessage **ret);
@@ -129,7 +129,7 @@ void fl__wire_welcome_done(struct fl_wire_welcome *welcome);
 FL_MUST_CHECK int fl__wire_push_header_decode(const void *data, size_t len,
                                               struct fl_wire_push_header *ret, struct fl_err *err);
 
-/* --- the descriptors of proto/, built in --- */
+/* --- the built-in descriptors of proto/ --- */
 
 /* The encoded FileDescriptorProto of a file, inside the constant set. */
 struct fl__file {
@@ -138,11 +138,11 @@ struct fl__file {
 };
 #define FL__FILES_MAX 16
 
-/* By "fl/v1/federation.proto". */
+/* Finds a file by its path, such as "fl/v1/federation.proto". */
 bool fl__desc_by_name(const char *name, size_t len, struct fl__file *ret);
-/* The file that defines a service, method, message or enum ("fl.v1.Federation.Attend"). */
+/* Finds the file that defines a service, method, message or enum ("fl.v1.Federation.Attend"). */
 bool fl__desc_by_symbol(const char *symbol, struct fl__file *ret);
-/* The file and all that it imports, itself first; returns how many. */
+/* The file and all its imports, itself first; returns their number. */
 size_t fl__desc_closure(struct fl__file file, struct fl__file ret[FL__FILES_MAX]);
 
 #endif

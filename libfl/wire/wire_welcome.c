@@ -1,6 +1,6 @@
 /*
- * Welcome: what a client receives about the federation, above all the model's layout. Pure
- * functions, any thread.
+ * Welcome: describes the federation to a client, above all the layout of the model. Pure functions,
+ * any thread.
  */
 
 #include <stdlib.h>
@@ -206,8 +206,8 @@ static int welcome_add_tensor(struct fl_layout *layout, const Fl__V1__Unit *unit
 }
 
 /*
- * A unit begins where the name changes, so neighbours of one name would silently become one. What
- * a name may be is the layout's to say.
+ * The layout starts a new unit where the name changes, so adjacent units of one name would silently
+ * merge. The layout checks whether a name is valid.
  */
 static int add_unit(struct fl_layout *layout, const Fl__V1__ModelDescription *msg, size_t i,
                     struct fl_err *err)
@@ -428,7 +428,7 @@ int fl__wire_welcome_take(const ProtobufCMessage *base, struct fl_wire_welcome *
                                                 "ServerCommand.welcome.personal.name",
                                                 "ServerCommand.welcome.personal.options"};
     const Fl__V1__Welcome *msg = (const Fl__V1__Welcome *)base;
-    bool has = false; /* A server that does not tell its lines has one for good. */
+    bool has = false; /* A server that sends no generations has one that never changes. */
     int rv;
 
     ret->version = msg->version;

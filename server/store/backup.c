@@ -1,4 +1,5 @@
-/* Making a backup. */
+/* Making a backup of a state folder, beside a running server or without one. One thread of flctl,
+ * blocking. Restoring is in backup_restore.c, verification in backup_check.c. */
 
 #include "server/store/backup.h"
 
@@ -24,24 +25,25 @@
 
 #define DATABASE "federation.db"
 #define IDENTITY "identity"
-/* Rounds that are committed just when their files are opened: far above what can follow itself. */
+/* Retries after a round was committed while its files were being opened; never reached in practice.
+ */
 #define TRIES 1000
 
-static int fail(struct fl_err *err, const char *what, const char *path)
+static int backup_fail(struct fl_err *err, const char *what, const char *path)
 {
     int saved = errno;
 
     return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
 }
 
-/* --- what is open cannot go any more --- */
+/* --- opening files: an open file cannot be lost by removal --- */
 
 struct opening {
     struct fl__making *m;
     const char *folder; /* below the state folder */
 };
 
-/* Checkpoints of committed rounds, and those of abandoned ones that are kept. */
+/* Checkpoints of committed rounds, and the kept checkpoints of abandoned rounds. */
 static int open_model(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
     struct opening *o = ctx;
@@ -67,7 +69,7 @@ static int open_personal_models(void *ctx, const char *folder, const char *name,
                : FL_OK;
 }
 
-/* None of them is taken back; one that is written just now is a name that ends otherwise. */
+/* Published data summaries; a file that is being written has another suffix. */
 static int open_offer(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
     struct opening *o = ctx;
@@ -89,7 +91,7 @@ static int open_folder(struct fl__making *m, const char *folder, fl_fs_each_cb *
     return rv == FL_OK ? fl_fs_each(path, cb, &o, err) : rv;
 }
 
-/* Accepted updates only: what is still on its way grows, and comes again. */
+/* Accepted updates only: an unfinished upload is sent again by its client. */
 static int open_uploads(struct fl__making *m, struct fl_err *err)
 {
     size_t i;
@@ -102,7 +104,7 @@ static int open_uploads(struct fl__making *m, struct fl_err *err)
         rv = fl__spool_find(m->b->dir, m->needs.accepted[i], path, sizeof(path), err);
         rv = rv == FL_OK ? fl__making_open(m, "spool", strrchr(path, '/') + 1, err) : rv;
         if (rv == FL_OK && m->files.n > before)
-        { /* So that no later upload is written into it (recycled_files.h). */
+        { /* Lock the file, so that no later upload is written into it (recycled_files.h). */
             (void)flock(m->files.list[before].fd, LOCK_SH | LOCK_NB);
         }
     }
@@ -129,7 +131,7 @@ static int copy_database(struct fl__making *m, struct fl_db *db, struct fl_err *
     return rv == FL_OK ? fl__making_add(m, FL__BACKUP_STATE "/" DATABASE, err) : rv;
 }
 
-/* Everything that hangs on one another, as of one instant. */
+/* Copy the database and the files that it refers to, in one consistent state. */
 static int copy_instant(struct fl__making *m, struct fl_db *db, struct fl_err *err)
 {
     size_t i;
@@ -147,7 +149,7 @@ static int copy_instant(struct fl__making *m, struct fl_db *db, struct fl_err *e
     return rv;
 }
 
-/* What was copied, as a start would find it. */
+/* Check the copy as a server start would. */
 static int check_copy(struct fl__making *m, struct fl_err *err)
 {
     struct fl_db db;
@@ -163,7 +165,7 @@ static int check_copy(struct fl__making *m, struct fl_err *err)
     return rv == FL_OK ? fl__backup_check(m->state, &m->needs, err) : rv;
 }
 
-/* Did the records go on since? Then what is missing was removed for a good reason. */
+/* Did the records change since? Then a missing file was removed legitimately. */
 static int went_on(struct fl__making *m, struct fl_db *db, bool *ret, struct fl_err *err)
 {
     struct fl__backup_needs now;
@@ -205,7 +207,7 @@ static int copy_state(struct fl__making *m, struct fl_db *db, struct fl_err *err
     }
 }
 
-/* --- all of it --- */
+/* --- the whole backup --- */
 
 static int write_info(struct fl__making *m, struct fl_err *err)
 {
@@ -230,7 +232,7 @@ static int write_info(struct fl__making *m, struct fl_err *err)
     return rv == FL_OK ? fl__making_add(m, FL__BACKUP_INFO, err) : rv;
 }
 
-/* The names of all that was written have to be found again after a power cut. */
+/* Sync the folders, so that the new names survive a power failure. */
 static int sync_folders(const struct fl__making *m, struct fl_err *err)
 {
     static const char *const folders[] = {"models", "mixtures", "offers", "spool", IDENTITY};
@@ -256,7 +258,7 @@ static void fill_out(struct fl__making *m)
     b->accepted = m->needs.n_accepted;
 }
 
-static int make(struct fl__making *m, struct fl_db *db, struct fl_err *err)
+static int backup_write_all(struct fl__making *m, struct fl_db *db, struct fl_err *err)
 {
     int rv = copy_state(m, db, err);
 
@@ -271,7 +273,7 @@ static int make(struct fl__making *m, struct fl_db *db, struct fl_err *err)
     return rv;
 }
 
-/* Only a folder of ours is opened, and a target is made only for one. */
+/* Check that `b->dir` is a state folder before the target is created. */
 static int open_state(const struct fl_backup *b, struct fl_db *db, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
@@ -282,7 +284,7 @@ static int open_state(const struct fl_backup *b, struct fl_db *db, struct fl_err
         rv = errno == ENOENT
                  ? fl_err_set(err, FL_ENOENT, "'%s' is no state folder of a server: it has no %s",
                               b->dir, DATABASE)
-                 : fail(err, "cannot open", path);
+                 : backup_fail(err, "cannot open", path);
     }
     rv = rv == FL_OK ? fl_db_open_as_is(db, &fl__store_db, path, err) : rv;
     if (rv != FL_OK) {
@@ -311,7 +313,7 @@ int fl_backup_make(struct fl_backup *backup, struct fl_err *err)
     (void)fl_descriptors_raise(NULL);
     rv = fl__making_folder(backup->target, err);
     rv = rv == FL_OK ? fl__making_folder(m.state, err) : rv;
-    rv = rv == FL_OK ? make(&m, &db, err) : rv;
+    rv = rv == FL_OK ? backup_write_all(&m, &db, err) : rv;
     fl_db_close(&db);
     fl__backup_needs_done(&m.needs);
     fl__backup_list_done(&m.files);

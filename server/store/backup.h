@@ -2,26 +2,26 @@
 #define FL_STORE_BACKUP_H
 
 /*
- * A backup of a state folder, and a state folder made of one (docs/operating.md#backups).
+ * Backing up a state folder, and restoring one (docs/operating.md#backups).
  *
- *   <target>/BACKUP        what it is, for people; its first line says the version of this form
- *   <target>/state/…       the state folder, as a start takes it
- *   <target>/SHA256SUMS    of every other file, as 'sha256sum -c' takes it; written last
+ *   <target>/BACKUP        description for operators; its first line is the format version
+ *   <target>/state/…       the state folder, ready for a start
+ *   <target>/SHA256SUMS    checksums of all other files, for 'sha256sum -c'; written last
  *
- * It is made beside a server that runs, or in a folder that nobody uses, and changes neither: the
- * database is read in one transaction, and the files that go with it are opened before anybody can
- * remove them. They never change once they are published, so what is open is what the records
- * mean. Where a round was committed between the two, both are done again.
+ * A backup can be made while the server runs or is stopped, and does not change the state folder:
+ * the database is read in one transaction, and the files that it refers to are opened inside it.
+ * Published files never change, so an open file is the one that the records refer to. When a round
+ * was committed in between and a file is missing, both steps are repeated.
  *
- * Threading: blocking, one thread; not the server's process, whose locks on the database it would
- * give up. Errors: as store.h, and those of the disk.
+ * Threading: blocking, one thread; not inside the server process, as closing the database would
+ * release the server's locks on it. Errors: as store.h, and those of the disk.
  */
 
 #include "server/store/store.h"
 
 struct fl_backup {
     const char *dir;     /* the state folder */
-    const char *target;  /* not there, or empty */
+    const char *target;  /* missing or empty */
     const char *program; /* "flctl 0.1.0", for people */
     bool without_keys;   /* leave out the folder identity */
     uint64_t wall_ms;
@@ -30,32 +30,34 @@ struct fl_backup {
     uint64_t committed;  /* the last committed round */
     uint64_t open_round; /* 0: none is open */
     uint32_t open_attempt;
-    uint64_t accepted; /* updates of it, all in the backup */
+    uint64_t accepted; /* accepted updates of the open round, all in the backup */
     uint64_t files, bytes;
     bool keys; /* the folder identity is in it */
 };
 
 /*
  * FL_EEXIST: the target is not empty. FL_ESTATE: the folder has no federation. FL_EFORMAT,
- * FL_ENOENT: what the records need is damaged or gone, and the message names it. FL_EVERSION: of a
- * newer program. On an error the target may hold files, but no SHA256SUMS: it is no backup.
+ * FL_ENOENT: a file that the records need is damaged or missing, and the message names it.
+ * FL_EVERSION: written by a newer program. On an error the target may hold files, but no
+ * SHA256SUMS: it is not a valid backup.
  */
 FL_MUST_CHECK int fl_backup_make(struct fl_backup *backup, struct fl_err *err);
 
 struct fl_restore {
-    const char *backup; /* what fl_backup_make() made */
-    const char *dir;    /* the state folder: not there, or empty and nobody's */
-    /* The server was stopped before the backup and never started since: nothing can have gone on
-       elsewhere, so the federation goes on as after a restart (fl_store_note_restored()). */
+    const char *backup; /* folder written by fl_backup_make() */
+    const char *dir;    /* the state folder: missing, or empty and not in use */
+    /* The server was stopped before the backup and never started since, so the federation continues
+     * as after a restart, without a restore note (fl_store_carry_restored()). */
     bool moved;
     /* out */
-    struct fl_backup found; /* as it was made, but for the paths */
+    struct fl_backup found; /* the values of the backup, except the paths */
 };
 
 /*
- * Checks every byte against its checksum before the folder can be started from: the database comes
- * last. The files get the owner of the folder when root restores into one that is there. FL_EEXIST:
- * it is not empty; FL_EINUSE: somebody uses it; FL_EFORMAT: the backup is damaged or not whole.
+ * Checks every byte against its checksum before a server can start from the folder: the database is
+ * published last. When root restores into an existing folder, the files get the owner of that
+ * folder. FL_EEXIST: it is not empty; FL_EINUSE: it is in use; FL_EFORMAT: the backup is damaged or
+ * incomplete.
  */
 FL_MUST_CHECK int fl_backup_restore(struct fl_restore *restore, struct fl_err *err);
 

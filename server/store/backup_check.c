@@ -1,4 +1,5 @@
-/* Is all there that the records of a state folder need, and is it what was written? */
+/* Verifies that every file that the records of a state folder need exists and is undamaged, and
+ * reads from the records which these are. One thread of flctl, blocking; changes nothing. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,7 @@ struct checkpoint {
     float *theta, *state;
 };
 
-/* Once with each vector: however many there are, two lie in memory. */
+/* Load the checkpoint once for each state vector, so that only two vectors are in memory. */
 static int check_vectors(const struct checkpoint *c, const char *states, struct fl_err *err)
 {
     struct fl_models_found found;
@@ -65,7 +66,7 @@ static int check_personal_models(const struct checkpoint *c, const char *path, s
         fl_personal_models_close(m);
         return rv;
     }
-    return rv == FL_ENOENT ? FL_OK : rv; /* It mixed nothing. */
+    return rv == FL_ENOENT ? FL_OK : rv; /* The round has no personalized models. */
 }
 
 static int check_checkpoint(const char *dir, const struct fl__backup_needs *needs,
@@ -77,7 +78,7 @@ static int check_checkpoint(const char *dir, const struct fl__backup_needs *need
     int rv = fl_models_path(dir, c.round, NULL, path, sizeof(path));
 
     if (rv == FL_OK && !fl_fs_exists(path)) {
-        /* A server that was killed before it made its first model makes it again. */
+        /* A server killed before it saved its first model creates it at the next start. */
         return c.round == 0 && needs->open_round == 0
                    ? FL_OK
                    : fl_err_set(err, FL_ENOENT, "the checkpoint of round %" PRIu64 " is missing",
@@ -105,7 +106,7 @@ static int check_checkpoint(const char *dir, const struct fl__backup_needs *need
 
 /* --- uploads --- */
 
-/* The coded bytes against their checksums. */
+/* Check the coded bytes against their checksums. */
 static int check_blocks(int fd, const struct fl__spool_head *head)
 {
     uint8_t block[FL__SUM_BLOCK];
@@ -167,7 +168,7 @@ int fl__backup_check(const char *dir, const struct fl__backup_needs *needs, stru
     return rv;
 }
 
-/* --- what the records say --- */
+/* --- the records --- */
 
 static int next_row(sqlite3_stmt *st, struct fl_db *db, struct fl_err *err)
 {
@@ -176,7 +177,7 @@ static int next_row(sqlite3_stmt *st, struct fl_db *db, struct fl_err *err)
     return rc == SQLITE_ROW ? FL_OK : rc == SQLITE_DONE ? FL_ENOENT : fl_db_error(db, err);
 }
 
-static int prepare(struct fl_db *db, const char *sql, sqlite3_stmt **ret, struct fl_err *err)
+static int needs_prepare(struct fl_db *db, const char *sql, sqlite3_stmt **ret, struct fl_err *err)
 {
     return sqlite3_prepare_v2(db->handle, sql, -1, ret, NULL) == SQLITE_OK ? FL_OK
                                                                            : fl_db_error(db, err);
@@ -186,7 +187,7 @@ static int prepare(struct fl_db *db, const char *sql, sqlite3_stmt **ret, struct
 static int read_federation(struct fl_db *db, struct fl__backup_needs *ret, struct fl_err *err)
 {
     sqlite3_stmt *st = NULL;
-    int rv = prepare(db, "SELECT name, lower(hex(id)), kept_since FROM federation", &st, err);
+    int rv = needs_prepare(db, "SELECT name, lower(hex(id)), kept_since FROM federation", &st, err);
 
     rv = rv == FL_OK ? next_row(st, db, err) : rv;
     if (rv == FL_OK) {
@@ -198,18 +199,19 @@ static int read_federation(struct fl_db *db, struct fl__backup_needs *ret, struc
         ret->kept_since = (uint64_t)sqlite3_column_int64(st, 2);
         rv = rv == FL_OK ? rv : fl_err_set(err, FL_EFORMAT, "'%s' is damaged", db->path);
     }
-    (void)sqlite3_finalize(st); /* repeats the error of the step */
+    (void)sqlite3_finalize(st); /* returns the error of the step again */
     return rv;
 }
 
 static int read_open(struct fl_db *db, struct fl__backup_needs *ret, struct fl_err *err)
 {
     sqlite3_stmt *st = NULL;
-    int rv = prepare(db,
-                     "SELECT (SELECT COALESCE(MAX(round), 0) FROM round),"
-                     " COALESCE((SELECT round FROM open_round WHERE EXISTS (SELECT 1 FROM part)), "
-                     "0), COALESCE((SELECT attempt FROM open_round), 0)",
-                     &st, err);
+    int rv =
+        needs_prepare(db,
+                      "SELECT (SELECT COALESCE(MAX(round), 0) FROM round),"
+                      " COALESCE((SELECT round FROM open_round WHERE EXISTS (SELECT 1 FROM part)), "
+                      "0), COALESCE((SELECT attempt FROM open_round), 0)",
+                      &st, err);
 
     rv = rv == FL_OK ? next_row(st, db, err) : rv;
     if (rv == FL_OK) {
@@ -240,10 +242,10 @@ static int read_accepted(struct fl_db *db, struct fl__backup_needs *ret, struct 
 {
     sqlite3_stmt *st = NULL;
     size_t cap = 0;
-    int rv = prepare(db,
-                     "SELECT c.name FROM part AS p JOIN client AS c ON c.id = p.client WHERE "
-                     "p.state = ? ORDER BY c.name",
-                     &st, err);
+    int rv = needs_prepare(db,
+                           "SELECT c.name FROM part AS p JOIN client AS c ON c.id = p.client WHERE "
+                           "p.state = ? ORDER BY c.name",
+                           &st, err);
 
     if (rv == FL_OK && sqlite3_bind_int64(st, 1, FL_PARTICIPANT_ACCEPTED) != SQLITE_OK) {
         rv = fl_db_error(db, err);

@@ -1,4 +1,5 @@
-/* The files of a backup: copied with their SHA-256, and the list of them. */
+/* The files of a backup: copying them with their SHA-256, and reading and writing the list
+ * SHA256SUMS. One thread, blocking. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,11 +14,11 @@
 #include "server/store/backup_impl.h"
 
 #define PIECE ((size_t)256 << 10)
-/* A list of 100 000 uploads has a sixth of it. */
+/* 100 000 uploads need a sixth of it. */
 #define SUMS_MAX ((size_t)64 << 20)
 #define HEX      ((size_t)64)
 
-static int fail(struct fl_err *err, const char *what, const char *path)
+static int backup_file_fail(struct fl_err *err, const char *what, const char *path)
 {
     int saved = errno;
 
@@ -66,8 +67,8 @@ void fl__backup_list_done(struct fl__backup_list *files)
 
 /* --- bytes --- */
 
-/* `to` < 0: only their sum. */
-static int pass(int from, int to, struct fl_sha256 *sha, uint64_t *ret_bytes)
+/* `to` < 0: hash only. */
+static int copy_and_hash(int from, int to, struct fl_sha256 *sha, uint64_t *ret_bytes)
 {
     uint8_t *piece = malloc(PIECE);
     uint64_t at = 0;
@@ -94,12 +95,12 @@ static int pass(int from, int to, struct fl_sha256 *sha, uint64_t *ret_bytes)
     return rv;
 }
 
-static int sum(int from, int to, uint8_t sha256[32], uint64_t *ret_bytes)
+static int hash_file(int from, int to, uint8_t sha256[32], uint64_t *ret_bytes)
 {
     struct fl_sha256 *sha = NULL;
     int rv = fl_sha256_new(&sha);
 
-    rv = rv == FL_OK ? pass(from, to, sha, ret_bytes) : rv;
+    rv = rv == FL_OK ? copy_and_hash(from, to, sha, ret_bytes) : rv;
     rv = rv == FL_OK ? fl_sha256_end(sha, sha256) : rv;
     fl_sha256_free(sha);
     return rv;
@@ -112,16 +113,16 @@ int fl__backup_copy(int fd, const char *from, const char *to, mode_t mode, uint8
     int rv;
 
     if (out < 0) {
-        return fail(err, "cannot create", to);
+        return backup_file_fail(err, "cannot create", to);
     }
-    rv = sum(fd, out, sha256, ret_bytes);
+    rv = hash_file(fd, out, sha256, ret_bytes);
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "cannot copy '%s' to '%s': %s", from, to, fl_strerror(rv));
     } else if (fsync(out) != 0) {
-        rv = fail(err, "cannot sync", to);
+        rv = backup_file_fail(err, "cannot sync", to);
     }
     if (close(out) != 0 && rv == FL_OK) {
-        rv = fail(err, "cannot close", to);
+        rv = backup_file_fail(err, "cannot close", to);
     }
     return rv;
 }
@@ -132,9 +133,9 @@ int fl__backup_sum(const char *path, uint8_t sha256[32], uint64_t *ret_bytes, st
     int rv;
 
     if (fd < 0) {
-        return fail(err, "cannot open", path);
+        return backup_file_fail(err, "cannot open", path);
     }
-    rv = sum(fd, -1, sha256, ret_bytes);
+    rv = hash_file(fd, -1, sha256, ret_bytes);
     (void)close(fd);
     return rv == FL_OK ? rv : fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
 }
@@ -172,7 +173,7 @@ static int hex_digit(uint8_t c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "BACKUP", or below "state/" without a part that is hidden or leads up. */
+/* Is the name "BACKUP", or a path below "state/" without hidden or ".." components? */
 static bool stays_inside(const char *name)
 {
     size_t i;

@@ -1,7 +1,7 @@
 #ifndef FL_STORE_BACKUP_IMPL_H
 #define FL_STORE_BACKUP_IMPL_H
 
-/* Shared by backup.c, backup_files.c, backup_check.c, backup_restore.c. */
+/* Shared by the backup_*.c files. */
 
 #include <sys/types.h>
 
@@ -14,12 +14,12 @@
 #define FL__BACKUP_SUMS     "SHA256SUMS"
 /* The first line of BACKUP. */
 #define FL__BACKUP_FORM "fl backup 1"
-/* Names of files in a backup, from its folder on. */
+/* Longest name of a file, relative to the backup folder. */
 #define FL__BACKUP_NAME 512
 
 struct fl__backup_file {
     char name[FL__BACKUP_NAME]; /* "state/models/round-000004.safetensors" */
-    int fd;                     /* of the original; -1: not open (any more) */
+    int fd;                     /* of the original; -1: not open */
     uint8_t sha256[32];
 };
 
@@ -32,8 +32,7 @@ FL_MUST_CHECK int fl__backup_add(struct fl__backup_list *files, const char *name
                                  struct fl__backup_file **ret, struct fl_err *err);
 void fl__backup_list_done(struct fl__backup_list *files);
 /*
- * The bytes of `fd` from its beginning on into a new file, synced, with their SHA-256 and their
- * number.
+ * Copy all bytes of `fd` into a new file and sync it; returns their SHA-256 and number.
  */
 FL_MUST_CHECK int fl__backup_copy(int fd, const char *from, const char *to, mode_t mode,
                                   uint8_t sha256[32], uint64_t *ret_bytes, struct fl_err *err);
@@ -41,7 +40,7 @@ FL_MUST_CHECK int fl__backup_sum(const char *path, uint8_t sha256[32], uint64_t 
                                  struct fl_err *err);
 FL_MUST_CHECK int fl__backup_write_sums(const char *target, const struct fl__backup_list *files,
                                         struct fl_err *err);
-/* FL_EFORMAT: no list, or one with names that do not stay in their folder. */
+/* FL_EFORMAT: no list, or one with names that lead out of the folder. */
 FL_MUST_CHECK int fl__backup_read_sums(const char *target, struct fl__backup_list *ret,
                                        struct fl_err *err);
 /* Not there, or a folder that holds nothing but `but` (NULL: nothing). FL_EEXIST. */
@@ -57,20 +56,21 @@ struct fl__backup_needs {
     char (*accepted)[FL_NAME_MAX]; /* owned: clients whose updates of the open attempt are here */
     size_t n_accepted;
 };
-/* In the transaction that runs, if one does. */
+/* Read inside the current transaction, if there is one. */
 FL_MUST_CHECK int fl__backup_read_needs(struct fl_db *db, struct fl__backup_needs *ret,
                                         struct fl_err *err);
 void fl__backup_needs_done(struct fl__backup_needs *needs);
-/* Do they need the same? */
+/* Are both equal? */
 bool fl__backup_same_needs(const struct fl__backup_needs *a, const struct fl__backup_needs *b);
 /*
- * Read what of it lies in `dir`: the checkpoint with its vectors and mixtures, accepted updates.
- * FL_ENOENT, or as fl_models_is_bad(): it is not whole.
+ * Read and verify the files in `dir`: the checkpoint with its state vectors and personalized
+ * models, the accepted updates. FL_ENOENT or an error of fl_models_is_bad(): a file is missing or
+ * damaged.
  */
 FL_MUST_CHECK int fl__backup_check(const char *dir, const struct fl__backup_needs *needs,
                                    struct fl_err *err);
 
-/* A backup on its way. */
+/* A backup in progress. */
 struct fl__making {
     struct fl_backup *b;
     char state[FL__STORE_PATH_MAX]; /* <target>/state */
@@ -80,22 +80,23 @@ struct fl__making {
 
 FL_MUST_CHECK int fl__making_join(char out[FL__STORE_PATH_MAX], const char *a, const char *b,
                                   struct fl_err *err);
-/* Mode 0700; one that is there is fine. */
+/* Create with mode 0700; an existing folder is fine. */
 FL_MUST_CHECK int fl__making_folder(const char *path, struct fl_err *err);
-/* Add a file of the state folder to the list, open; one that is gone is left out. */
+/* Open a file of the state folder and add it to the list; a missing file is skipped. */
 FL_MUST_CHECK int fl__making_open(struct fl__making *m, const char *folder, const char *name,
                                   struct fl_err *err);
-/* Into the target; closes it. */
+/* Copy `f` into the target and close it. */
 FL_MUST_CHECK int fl__making_copy(struct fl__making *m, struct fl__backup_file *f,
                                   struct fl_err *err);
-/* The folder of a file in the target is made; its path. */
+/* Create the folder of a file in the target and return the path of the file. */
 FL_MUST_CHECK int fl__making_place(const struct fl__making *m, const char *name,
                                    char path[FL__STORE_PATH_MAX], struct fl_err *err);
-/* Add a file that was written into the target already. */
+/* Add a file that is in the target already. */
 FL_MUST_CHECK int fl__making_add(struct fl__making *m, const char *name, struct fl_err *err);
-/* For another try: remove what was copied, none of it is open, from that place of the list on. */
+/* For a retry: remove the copied files from index `from` of the list on; none of them is open. */
 FL_MUST_CHECK int fl__making_forget(struct fl__making *m, size_t from, struct fl_err *err);
-/* After the records, so that nobody is in them who is not known here. */
+/* Copy the folder of keys and certificates, after the records: every client in the records is then
+ * known in the copied identities. */
 FL_MUST_CHECK int fl__backup_copy_keys(struct fl__making *m, struct fl_err *err);
 
 #endif

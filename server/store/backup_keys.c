@@ -1,4 +1,4 @@
-/* The folder of keys and certificates, in a backup. */
+/* Copies the folder of keys and certificates into a backup. */
 
 #include <stdio.h>
 #include <sys/stat.h>
@@ -8,12 +8,12 @@
 #include "server/store/backup_impl.h"
 
 #define IDENTITY FL__BACKUP_IDENTITY
-/* Keys that are renewed just when they are copied: far above what can follow itself. */
+/* Retries after keys were renewed while being copied; never reached in practice. */
 #define TRIES 1000
 
 static const struct fl_db_kind any_db = {.what = "database"};
 
-/* A log belongs to its database, which is copied without. */
+/* A database log or temporary file: databases are copied without them. */
 static bool is_log(const char *name)
 {
     return fl_str_ends_with(name, "-wal") || fl_str_ends_with(name, "-shm") ||
@@ -59,8 +59,9 @@ static int copy_identity(void *ctx, const char *folder, const char *name, struct
     return rv == FL_OK && m->files.n > last ? fl__making_copy(m, &m->files.list[last], err) : rv;
 }
 
-/* One number that changes when a file of the folder does: they are replaced, never written into. */
-static int look_at(void *ctx, const char *folder, const char *name, struct fl_err *err)
+/* Adds a file to a fingerprint of the folder, which changes when a file is replaced; files are
+ * never modified in place. */
+static int fingerprint_key_file(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
     uint64_t *seen = ctx;
     char path[FL__STORE_PATH_MAX];
@@ -77,8 +78,7 @@ static int look_at(void *ctx, const char *folder, const char *name, struct fl_er
 }
 
 /*
- * After the records, so that nobody is in them who is not known here. A certificate and its key are
- * two files: where one was replaced meanwhile, all are copied again.
+ * A certificate and its key are two files: when one was replaced meanwhile, all are copied again.
  */
 int fl__backup_copy_keys(struct fl__making *m, struct fl_err *err)
 {
@@ -95,9 +95,9 @@ int fl__backup_copy_keys(struct fl__making *m, struct fl_err *err)
         size_t n = m->files.n;
         uint64_t bytes = m->b->bytes;
 
-        rv = fl_fs_each(folder, look_at, &before, err);
+        rv = fl_fs_each(folder, fingerprint_key_file, &before, err);
         rv = rv == FL_OK ? fl_fs_each(folder, copy_identity, m, err) : rv;
-        rv = rv == FL_OK ? fl_fs_each(folder, look_at, &after, err) : rv;
+        rv = rv == FL_OK ? fl_fs_each(folder, fingerprint_key_file, &after, err) : rv;
         if (rv == FL_OK && before == after) {
             m->b->keys = true;
             return FL_OK;

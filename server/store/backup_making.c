@@ -1,4 +1,4 @@
-/* Files on their way into a backup. */
+/* Opening and copying the files of a backup in progress. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include "libfl/base/fs.h"
 #include "server/store/backup_impl.h"
 
-static int fail(struct fl_err *err, const char *what, const char *path)
+static int making_fail(struct fl_err *err, const char *what, const char *path)
 {
     int saved = errno;
 
@@ -26,8 +26,9 @@ int fl__making_join(char out[FL__STORE_PATH_MAX], const char *a, const char *b, 
 
 int fl__making_folder(const char *path, struct fl_err *err)
 {
-    return mkdir(path, 0700) == 0 || errno == EEXIST ? FL_OK
-                                                     : fail(err, "cannot create folder", path);
+    return mkdir(path, 0700) == 0 || errno == EEXIST
+               ? FL_OK
+               : making_fail(err, "cannot create folder", path);
 }
 
 int fl__making_open(struct fl__making *m, const char *folder, const char *name, struct fl_err *err)
@@ -46,7 +47,8 @@ int fl__making_open(struct fl__making *m, const char *folder, const char *name, 
     }
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return errno == ENOENT ? FL_OK : fail(err, "cannot open", path); /* It went just now. */
+        return errno == ENOENT ? FL_OK
+                               : making_fail(err, "cannot open", path); /* Removed meanwhile. */
     }
     rv = fl__backup_add(&m->files, below, &f, err);
     if (rv != FL_OK) {
@@ -57,7 +59,7 @@ int fl__making_open(struct fl__making *m, const char *folder, const char *name, 
     return FL_OK;
 }
 
-/* "state/models/x" is in a folder that the target does not have yet, perhaps. */
+/* The folder of "state/models/x" may not exist in the target yet. */
 int fl__making_place(const struct fl__making *m, const char *name, char path[FL__STORE_PATH_MAX],
                      struct fl_err *err)
 {
@@ -86,7 +88,7 @@ int fl__making_copy(struct fl__making *m, struct fl__backup_file *f, struct fl_e
     return rv;
 }
 
-/* Of something that was written into the target already. */
+/* Hash a file that is in the target already and add it to the list. */
 int fl__making_add(struct fl__making *m, const char *name, struct fl_err *err)
 {
     struct fl__backup_file *f = NULL;

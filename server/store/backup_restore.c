@@ -1,4 +1,6 @@
-/* Making a state folder of a backup. */
+/* Restoring a state folder from a backup: checks every file and publishes the database last. One
+ * thread of flctl, blocking; holds the lock of the folder. What the first start does with the
+ * folder is in restored_folder.c. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,31 +22,32 @@
 struct restoring {
     struct fl_restore *r;
     struct fl__backup_list files;
-    bool give;   /* to whom the folder belongs */
-    uid_t owner; /* with `give` */
+    bool owned;  /* hand every file to `owner` and `group` */
+    uid_t owner; /* with `owned` */
     gid_t group;
 };
 
-static int fail(struct fl_err *err, const char *what, const char *path)
+static int restore_fail(struct fl_err *err, const char *what, const char *path)
 {
     int saved = errno;
 
     return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
 }
 
-static int join(char out[FL__STORE_PATH_MAX], const char *a, const char *b, struct fl_err *err)
+static int restore_path(char out[FL__STORE_PATH_MAX], const char *a, const char *b,
+                        struct fl_err *err)
 {
     return fl_fs_join(out, FL__STORE_PATH_MAX, a, b) == FL_OK
                ? FL_OK
                : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", a);
 }
 
-/* What root made, the server has to write. */
-static int give(const struct restoring *s, const char *path, struct fl_err *err)
+/* Files created by root must be writable by the server's user. */
+static int restore_set_owner(const struct restoring *s, const char *path, struct fl_err *err)
 {
-    return !s->give || chown(path, s->owner, s->group) == 0
+    return !s->owned || chown(path, s->owner, s->group) == 0
                ? FL_OK
-               : fail(err, "cannot give its owner", path);
+               : restore_fail(err, "cannot set the owner of", path);
 }
 
 /* --- checking --- */
@@ -60,7 +63,7 @@ static int check_file(const struct restoring *s, const struct fl__backup_file *f
                             s->r->backup, f->name);
 }
 
-static const struct fl__backup_file *find(const struct restoring *s, const char *name)
+static const struct fl__backup_file *find_backup_file(const struct restoring *s, const char *name)
 {
     size_t i;
 
@@ -72,18 +75,18 @@ static const struct fl__backup_file *find(const struct restoring *s, const char 
     return NULL;
 }
 
-/* What is in the backup is said in BACKUP; a form of a later version may lie otherwise. */
+/* BACKUP states the format version; a later version may have another layout. */
 static int check_form(struct restoring *s, struct fl_err *err)
 {
-    const struct fl__backup_file *f = find(s, FL__BACKUP_INFO);
+    const struct fl__backup_file *f = find_backup_file(s, FL__BACKUP_INFO);
     char path[FL__STORE_PATH_MAX];
     uint8_t sha256[32];
     uint64_t bytes;
     struct fl_buf buf;
     size_t n = strlen(FL__BACKUP_FORM "\n");
-    int rv = join(path, s->r->backup, FL__BACKUP_INFO, err);
+    int rv = restore_path(path, s->r->backup, FL__BACKUP_INFO, err);
 
-    if (f == NULL || find(s, DATABASE) == NULL) {
+    if (f == NULL || find_backup_file(s, DATABASE) == NULL) {
         return fl_err_set(err, FL_EFORMAT, "'%s/" FL__BACKUP_SUMS "' does not name '%s'",
                           s->r->backup, f == NULL ? FL__BACKUP_INFO : DATABASE);
     }
@@ -105,15 +108,17 @@ static int check_form(struct restoring *s, struct fl_err *err)
 
 /* --- copying --- */
 
-static int make_folder(const struct restoring *s, const char *path, mode_t mode, struct fl_err *err)
+static int restore_make_folder(const struct restoring *s, const char *path, mode_t mode,
+                               struct fl_err *err)
 {
     if (mkdir(path, mode) != 0) {
-        return errno == EEXIST ? FL_OK : fail(err, "cannot create folder", path);
+        return errno == EEXIST ? FL_OK : restore_fail(err, "cannot create folder", path);
     }
-    return give(s, path, err);
+    return restore_set_owner(s, path, err);
 }
 
-/* The database comes under another name first: without it nobody starts from the folder. */
+/* The database is copied under a temporary name first: no server can start from the folder without
+ * it. */
 static int copy_file(struct restoring *s, const struct fl__backup_file *f, const char *as,
                      struct fl_err *err)
 {
@@ -124,12 +129,12 @@ static int copy_file(struct restoring *s, const struct fl__backup_file *f, const
     uint64_t bytes = 0;
     char *slash;
     int fd;
-    int rv = join(from, s->r->backup, f->name, err);
+    int rv = restore_path(from, s->r->backup, f->name, err);
 
-    rv = rv == FL_OK ? join(to, s->r->dir, as, err) : rv;
+    rv = rv == FL_OK ? restore_path(to, s->r->dir, as, err) : rv;
     if (rv == FL_OK && (slash = strrchr(to, '/')) != to + strlen(s->r->dir)) {
         *slash = '\0';
-        rv = make_folder(s, to, key ? 0700 : 0750, err);
+        rv = restore_make_folder(s, to, key ? 0700 : 0750, err);
         *slash = '/';
     }
     if (rv != FL_OK) {
@@ -137,7 +142,7 @@ static int copy_file(struct restoring *s, const struct fl__backup_file *f, const
     }
     fd = open(from, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return fail(err, "cannot open", from);
+        return restore_fail(err, "cannot open", from);
     }
     rv = fl__backup_copy(fd, from, to, key ? 0600 : 0640, sha256, &bytes, err);
     (void)close(fd);
@@ -145,7 +150,7 @@ static int copy_file(struct restoring *s, const struct fl__backup_file *f, const
     s->r->found.files++;
     s->r->found.bytes += bytes;
     s->r->found.keys = s->r->found.keys || key;
-    return rv == FL_OK ? give(s, to, err) : rv;
+    return rv == FL_OK ? restore_set_owner(s, to, err) : rv;
 }
 
 static int copy_files(struct restoring *s, struct fl_err *err)
@@ -167,7 +172,7 @@ static int copy_files(struct restoring *s, struct fl_err *err)
 
 /* --- the database --- */
 
-static int look(struct restoring *s, const char *path, struct fl_err *err)
+static int check_restored_db(struct restoring *s, const char *path, struct fl_err *err)
 {
     struct fl_backup *found = &s->r->found;
     struct fl__backup_needs needs = {.committed = 0};
@@ -190,8 +195,9 @@ static int look(struct restoring *s, const char *path, struct fl_err *err)
     return rv;
 }
 
-/* Until a start has carried it out, the numbers of rounds to come may be known to clients. */
-static int note(struct restoring *s, struct fl_err *err)
+/* The first start carries out the note: clients may know the coming round numbers from the original
+ * folder. */
+static int write_restored_note(struct restoring *s, struct fl_err *err)
 {
     uint8_t random[FL__RESTORED_NAME / 2];
     char name[FL__RESTORED_NAME + 1];
@@ -204,23 +210,23 @@ static int note(struct restoring *s, struct fl_err *err)
     }
     (void)snprintf(text, sizeof(text), "restored from a backup of round %" PRIu64 "\n%s\n",
                    s->r->found.committed, fl_hex(name, random, sizeof(random)));
-    rv = join(path, s->r->dir, FL__RESTORED_NOTE, err);
+    rv = restore_path(path, s->r->dir, FL__RESTORED_NOTE, err);
     rv = rv == FL_OK ? fl_fs_replace(path, text, strlen(text), /* sync= */ true, err) : rv;
-    return rv == FL_OK ? give(s, path, err) : rv;
+    return rv == FL_OK ? restore_set_owner(s, path, err) : rv;
 }
 
-static int restore(struct restoring *s, struct fl_err *err)
+static int restore_files(struct restoring *s, struct fl_err *err)
 {
     static const char fresh[] = "federation.db.new";
     char from[FL__STORE_PATH_MAX];
     char to[FL__STORE_PATH_MAX];
     int rv = copy_files(s, err);
 
-    rv = rv == FL_OK ? copy_file(s, find(s, DATABASE), fresh, err) : rv;
-    rv = rv == FL_OK ? join(from, s->r->dir, fresh, err) : rv;
-    rv = rv == FL_OK ? join(to, s->r->dir, "federation.db", err) : rv;
-    rv = rv == FL_OK ? look(s, from, err) : rv;
-    rv = rv == FL_OK && !s->r->moved ? note(s, err) : rv;
+    rv = rv == FL_OK ? copy_file(s, find_backup_file(s, DATABASE), fresh, err) : rv;
+    rv = rv == FL_OK ? restore_path(from, s->r->dir, fresh, err) : rv;
+    rv = rv == FL_OK ? restore_path(to, s->r->dir, "federation.db", err) : rv;
+    rv = rv == FL_OK ? check_restored_db(s, from, err) : rv;
+    rv = rv == FL_OK && !s->r->moved ? write_restored_note(s, err) : rv;
     return rv == FL_OK ? fl_fs_publish(from, to, /* sync= */ true, err) : rv;
 }
 
@@ -235,7 +241,7 @@ static int take_folder(struct restoring *s, int *ret_lock, struct fl_err *err)
     int rv;
 
     if (there && geteuid() == 0) {
-        s->give = st.st_uid != 0 || st.st_gid != 0;
+        s->owned = st.st_uid != 0 || st.st_gid != 0;
         s->owner = st.st_uid;
         s->group = st.st_gid;
     }
@@ -244,8 +250,8 @@ static int take_folder(struct restoring *s, int *ret_lock, struct fl_err *err)
         rv = fl_fs_lock_dir(dir, ret_lock, err);
     }
     rv = rv == FL_OK ? fl__backup_check_empty(dir, LOCK, err) : rv;
-    rv = rv == FL_OK ? join(path, dir, LOCK, err) : rv;
-    return rv == FL_OK ? give(s, path, err) : rv;
+    rv = rv == FL_OK ? restore_path(path, dir, LOCK, err) : rv;
+    return rv == FL_OK ? restore_set_owner(s, path, err) : rv;
 }
 
 int fl_backup_restore(struct fl_restore *r, struct fl_err *err)
@@ -259,7 +265,7 @@ int fl_backup_restore(struct fl_restore *r, struct fl_err *err)
     rv = rv == FL_OK ? check_form(&s, err) : rv;
     rv = rv == FL_OK ? take_folder(&s, &lock, err) : rv;
     if (rv == FL_OK) {
-        rv = restore(&s, &inner);
+        rv = restore_files(&s, &inner);
         if (rv != FL_OK) {
             (void)fl_err_set(err, rv, "%.300s; '%s' is half restored: remove what is in it",
                              fl_err_text(&inner, rv), r->dir);

@@ -5,8 +5,8 @@
  * The columns of tables as rows X(type, column, field, …): CREATE TABLE, the lists of statements
  * and the code that binds and reads a record come from them, in one order.
  * FL__PART_ROW(FL__ROW_NAME) is the list of columns, FL__PART_ROW(FL__ROW_BIND) binds the fields of
- * `rec` to `q`. A list ends with a comma, for none is all of a statement. Figures are rows X(type,
- * member, …) of libfl/figures: their column is the member.
+ * `rec` to `q`. Every list ends with a comma, since no list is a whole statement. Figures are rows
+ * X(type, member, …) of libfl/figures: their column is the member.
  */
 
 #include "server/core/records.h"
@@ -58,7 +58,7 @@
 #define FL__ROW_BIND(type, column, field) FL__BIND_##type(q, rec->field);
 #define FL__ROW_READ(type, column, field) rec->field = FL__READ_##type(q);
 
-/* Of figures, whose field is the column. */
+/* For figures, whose member name is the column name. */
 #define FL__SQL_NAME_A(type, member, ...) "a." #member ", "
 #define FL__SQL_BIND(type, member, ...)   FL__ROW_BIND(type, member, member)
 #define FL__SQL_READ(type, member, ...)   FL__ROW_READ(type, member, member)

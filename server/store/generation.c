@@ -1,3 +1,9 @@
+/*
+ * Generations of the model and of client state: applying the settings of a start, rollback to an
+ * earlier round, the record of changes, pins. On the thread that owns the store. Checkpoint files
+ * are not touched here (models_abandon.c).
+ */
+
 #include "server/store/generation.h"
 
 #include <inttypes.h>
@@ -30,7 +36,7 @@ static int read_settings(struct fl_store *store, struct fl_settings *ret, struct
         char *name = fl_str_dup(fl_column_text(&q));
         int added = FL_ENOMEM;
 
-        if (name != NULL) { /* Kinds that are not known are only told. */
+        if (name != NULL) { /* An unknown kind is treated as a figure, which is only reported. */
             added = fl_settings_add(ret,
                                     kind >= FL_SETTING_FIGURE && kind <= FL_SETTING_SCORE
                                         ? (enum fl_setting_kind)kind
@@ -63,9 +69,9 @@ static int write_settings(struct fl_store *store, const struct fl_settings *s, s
     return rv;
 }
 
-/* --- entering --- */
+/* --- applying settings --- */
 
-static int run(struct fl_store *store, enum fl__db_statement which, struct fl_err *err)
+static int generation_run(struct fl_store *store, enum fl__db_statement which, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, which);
 
@@ -81,7 +87,7 @@ static int run_from(struct fl_store *store, enum fl__db_statement which, uint64_
     return fl_query_run(&q, err);
 }
 
-static int put_hold(struct fl_store *store, const struct fl_pin_rec *rec, struct fl_err *err)
+static int write_pin(struct fl_store *store, const struct fl_pin_rec *rec, struct fl_err *err)
 {
     struct fl_query query = fl_db_query(&store->db, FL__DB_PUT_HOLD);
     struct fl_query *q = &query;
@@ -90,7 +96,7 @@ static int put_hold(struct fl_store *store, const struct fl_pin_rec *rec, struct
     return fl_query_run(q, err);
 }
 
-/* The open attempt is over: the next one of its round begins with nobody in it. */
+/* Drop the open attempt: the next attempt of its round starts without participants. */
 static int drop_open(struct fl_store *store, struct fl_store_entered *e, uint64_t wall_ms,
                      struct fl_err *err)
 {
@@ -101,8 +107,8 @@ static int drop_open(struct fl_store *store, struct fl_store_entered *e, uint64_
     if (rv != FL_OK) {
         return rv == FL_ENOENT ? FL_OK : rv;
     }
-    rv = run(store, FL__DB_DROP_PARTS, err);
-    rv = rv == FL_OK ? run(store, FL__DB_REOPEN, err) : rv;
+    rv = generation_run(store, FL__DB_DROP_PARTS, err);
+    rv = rv == FL_OK ? generation_run(store, FL__DB_REOPEN, err) : rv;
     if (rv == FL_OK) {
         const struct fl_change_rec change = {e->dropped_round, e->line.number, wall_ms,
                                              "attempt",        text,           "dropped"};
@@ -138,9 +144,9 @@ static int put_differences(struct fl_store *store, const struct fl_store_entered
     return rv;
 }
 
-/* The model of before the change is worth more than disk space. */
-static int hold_before(struct fl_store *store, struct fl_store_entered *e, uint64_t wall_ms,
-                       struct fl_err *err)
+/* Pin the checkpoint before a change of the settings, so that an operator can roll back to it. */
+static int pin_before_change(struct fl_store *store, struct fl_store_entered *e, uint64_t wall_ms,
+                             struct fl_err *err)
 {
     char reason[FL_NAME_MAX + 64];
     size_t i = 0;
@@ -154,14 +160,14 @@ static int hold_before(struct fl_store *store, struct fl_store_entered *e, uint6
     (void)snprintf(reason, sizeof(reason), "before %s changed",
                    i < e->verdict.n ? e->verdict.list[i].name : "the settings");
     e->held = e->committed;
-    return put_hold(store,
-                    &(struct fl_pin_rec){.round = e->committed, .at_ms = wall_ms, .reason = reason},
-                    err);
+    return write_pin(
+        store, &(struct fl_pin_rec){.round = e->committed, .at_ms = wall_ms, .reason = reason},
+        err);
 }
 
-static int consequences(struct fl_store *store, struct fl__generation_row *row,
-                        const struct fl_settings *now, uint64_t wall_ms, struct fl_store_entered *e,
-                        struct fl_err *err)
+static int apply_changed_settings(struct fl_store *store, struct fl__generation_row *row,
+                                  const struct fl_settings *now, uint64_t wall_ms,
+                                  struct fl_store_entered *e, struct fl_err *err)
 {
     int rv = fl__generation_write(store, row, err);
 
@@ -169,20 +175,20 @@ static int consequences(struct fl_store *store, struct fl__generation_row *row,
         return rv;
     }
     rv = write_settings(store, now, err);
-    /* Before the change is durable: it would not be seen a second time. */
+    /* Clear before the change is durable: after that a restart would not detect it again. */
     if (rv == FL_OK && e->verdict.offer) {
         rv = fl_offers_clear(store->dir, err);
     }
     rv = rv == FL_OK ? put_differences(store, e, wall_ms, err) : rv;
     if (rv == FL_OK && e->new_line) {
         rv = drop_open(store, e, wall_ms, err);
-        rv = rv == FL_OK ? hold_before(store, e, wall_ms, err) : rv;
+        rv = rv == FL_OK ? pin_before_change(store, e, wall_ms, err) : rv;
     }
-    return rv == FL_OK && e->verdict.score ? run(store, FL__DB_DROP_SCORES, err) : rv;
+    return rv == FL_OK && e->verdict.score ? generation_run(store, FL__DB_DROP_SCORES, err) : rv;
 }
 
-static int enter(struct fl_store *store, const struct fl_settings *now, uint64_t wall_ms,
-                 struct fl_store_entered *e, struct fl_err *err)
+static int enter_settings(struct fl_store *store, const struct fl_settings *now, uint64_t wall_ms,
+                          struct fl_store_entered *e, struct fl_err *err)
 {
     const char *keeps = fl_settings_find(now, "kept");
     struct fl__generation_row row;
@@ -212,7 +218,7 @@ static int enter(struct fl_store *store, const struct fl_settings *now, uint64_t
     rv = fl_settings_meaning(now, store->layout, row.meaning);
     row.known = true;
     rv = rv == FL_OK ? fl__generation_of(&row, &e->line) : rv;
-    return rv == FL_OK ? consequences(store, &row, now, wall_ms, e, err) : rv;
+    return rv == FL_OK ? apply_changed_settings(store, &row, now, wall_ms, e, err) : rv;
 }
 
 int fl_store_enter(struct fl_store *store, const struct fl_settings *now, uint64_t wall_ms,
@@ -224,7 +230,7 @@ int fl_store_enter(struct fl_store *store, const struct fl_settings *now, uint64
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_db_end(&store->db, enter(store, now, wall_ms, &e, err), err);
+    rv = fl_db_end(&store->db, enter_settings(store, now, wall_ms, &e, err), err);
     if (rv != FL_OK) {
         fl_store_entered_done(&e);
         return rv;
@@ -245,9 +251,9 @@ int fl_store_clean_spool(const char *dir, const struct fl_coord_resume *resume, 
                           err);
 }
 
-/* --- going back --- */
+/* --- rollback --- */
 
-/* The highest round and attempt behind `round` that clients may have heard of. */
+/* Record the highest round and attempt after `round` that clients may have received. */
 static int note_used(struct fl_store *store, uint64_t round, struct fl__generation_row *row,
                      struct fl_err *err)
 {
@@ -284,7 +290,7 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
     }
     row.line++;
     row.kept_line += why->keep_anew;
-    /* The rounds up to then come again, and are of now. */
+    /* Rounds up to kept_since are run again, with the current client states. */
     row.kept_since = why->keep_anew || row.kept_since > round ? round : row.kept_since;
     (void)snprintf(before, sizeof(before), "%" PRIu64, last);
     (void)snprintf(after, sizeof(after), "%" PRIu64 ": %s", round, why->reason);
@@ -293,10 +299,10 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
     rv = rv == FL_OK ? fl__generation_put_change(store, &change, err) : rv;
     rv = rv == FL_OK ? run_from(store, FL__DB_ABANDON_ROUNDS, round, err) : rv;
     rv = rv == FL_OK ? run_from(store, FL__DB_DROP_ROUNDS, round, err) : rv;
-    /* The same numbers come again: no client may take them for those of before. */
+    /* Round numbers are reused after a rollback, so clear the clients' aggregated marks. */
     rv = rv == FL_OK ? run_from(store, FL__DB_UNCOUNT, round, err) : rv;
-    rv = rv == FL_OK ? run(store, FL__DB_DROP_PARTS, err) : rv;
-    return rv == FL_OK ? run(store, FL__DB_DROP_OPEN, err) : rv;
+    rv = rv == FL_OK ? generation_run(store, FL__DB_DROP_PARTS, err) : rv;
+    return rv == FL_OK ? generation_run(store, FL__DB_DROP_OPEN, err) : rv;
 }
 
 int fl_store_rewind(struct fl_store *store, uint64_t round, const struct fl_rewind *why,
@@ -310,7 +316,7 @@ int fl_store_rewind(struct fl_store *store, uint64_t round, const struct fl_rewi
     return fl_db_end(&store->db, fl__store_rewind(store, round, why, err), err);
 }
 
-/* --- reading the record --- */
+/* --- changes and pins --- */
 
 int fl_store_changes(struct fl_store *store, uint64_t first, uint64_t last, fl_store_change_cb cb,
                      void *ctx, struct fl_err *err)
@@ -341,10 +347,10 @@ int fl_store_pin(struct fl_store *store, uint64_t round, const char *reason, uin
     const struct fl_pin_rec hold = {.round = round, .at_ms = wall_ms, .reason = reason};
     int rv = fl_db_begin_durable(&store->db, err);
 
-    return rv == FL_OK ? fl_db_end(&store->db, put_hold(store, &hold, err), err) : rv;
+    return rv == FL_OK ? fl_db_end(&store->db, write_pin(store, &hold, err), err) : rv;
 }
 
-static int find_hold(void *ctx, const struct fl_pin_rec *hold)
+static int find_pin(void *ctx, const struct fl_pin_rec *hold)
 {
     return hold->round == *(const uint64_t *)ctx ? FL_EEXIST : FL_OK;
 }
@@ -356,7 +362,7 @@ int fl_store_unpin(struct fl_store *store, uint64_t round, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_store_pins(store, find_hold, &round, err);
+    rv = fl_store_pins(store, find_pin, &round, err);
     if (rv == FL_OK) {
         rv = fl_err_set(err, FL_ENOENT, "the checkpoint of round %" PRIu64 " is not held", round);
     } else if (rv == FL_EEXIST) {

@@ -1,16 +1,16 @@
 #ifndef FL_STORE_LINE_IMPL_H
 #define FL_STORE_LINE_IMPL_H
 
-/* Shared by generation.c, generation_row.c and restored.c. */
+/* Shared by generation.c, generation_row.c and restored_folder.c. */
 
 #include "server/store/generation.h"
 #include "server/store/store_impl.h"
 
-/* What the federation row says. */
+/* The generation columns of the federation row. */
 struct fl__generation_row {
     uint8_t identity[FL__IDENTITY], kept_identity[FL__IDENTITY];
     uint8_t meaning[FL_DIGEST_SIZE];
-    bool known; /* a digest is there */
+    bool known; /* `meaning` is recorded */
     uint64_t line, kept_line, kept_since;
     uint64_t used_round, used_attempt;
 };

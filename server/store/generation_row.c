@@ -1,4 +1,5 @@
-/* The row of the federation, as far as it says what all of it was made under, and the record. */
+/* The columns of the federation row that describe the current generation, and the record of
+ * changes. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -58,7 +59,8 @@ int fl__generation_write(struct fl_store *store, const struct fl__generation_row
     return fl_query_run(q, err);
 }
 
-/* SHA-256 of what it is, whose, the number, and what an update means (NULL: no part of it). */
+/* SHA-256 of the kind, the identity, the generation number and the compatibility digest (NULL: left
+ * out). */
 static int make_tag(const char *what, const uint8_t whose[FL__IDENTITY], uint64_t number,
                     const uint8_t *meaning, uint8_t out[FL_GENERATION_TAG])
 {

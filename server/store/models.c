@@ -1,6 +1,7 @@
 /*
- * Checkpoints: one safetensors file per round for the model and one for each state
- * vector of the aggregation. Which of them count is said by the database alone.
+ * Checkpoints: one safetensors file per round for the model and one for each state vector of the
+ * aggregator: saving, loading, pruning. Any thread, blocking. Which checkpoints are committed is
+ * decided by the database (store.c), not here.
  */
 
 #include <inttypes.h>
@@ -110,56 +111,56 @@ int fl_models_save(const char *dir, uint64_t round, const struct fl_models_tag *
     return rv == FL_OK ? save_one(dir, round, tag, NULL, states, layout, theta, sync, err) : rv;
 }
 
-/* What the metadata of a file says; empty where it says nothing. */
-struct said {
+/* The metadata of a checkpoint file; a missing entry is empty. */
+struct checkpoint_meta {
     char round[24], database[FL_STORE_ID_TEXT], checksum[FL_CHECKSUM_TEXT],
         states[FL__MODELS_STATES_MAX];
     bool checked, has_states;
     struct fl_models_found found;
 };
 
-static int check_said(const char *path, uint64_t round, const struct fl_models_tag *tag,
-                      const struct said *said, bool is_model, struct fl_err *err)
+static int check_meta(const char *path, uint64_t round, const struct fl_models_tag *tag,
+                      const struct checkpoint_meta *meta, bool is_model, struct fl_err *err)
 {
     uint64_t found = 0;
 
-    if (!said->checked || said->round[0] == '\0' || said->database[0] == '\0' ||
-        said->has_states != is_model)
+    if (!meta->checked || meta->round[0] == '\0' || meta->database[0] == '\0' ||
+        meta->has_states != is_model)
     {
         return fl_err_set(err, FL_EFORMAT,
                           "'%s' is damaged: its %s is missing, which this server writes into every "
                           "checkpoint",
                           path,
-                          !said->checked              ? "checksum"
-                          : said->round[0] == '\0'    ? "round"
-                          : said->database[0] == '\0' ? "database"
+                          !meta->checked              ? "checksum"
+                          : meta->round[0] == '\0'    ? "round"
+                          : meta->database[0] == '\0' ? "database"
                                                       : "list of state vectors");
     }
-    /* A file that was copied over another round's would pass every other check. */
-    if (fl_str_to_u64(said->round, &found) != FL_OK || found != round) {
-        return fl_err_set(err, FL_EFORMAT, "'%s' is of round '%s'", path, said->round);
+    /* A file copied over the file of another round would pass every other check. */
+    if (fl_str_to_u64(meta->round, &found) != FL_OK || found != round) {
+        return fl_err_set(err, FL_EFORMAT, "'%s' is of round '%s'", path, meta->round);
     }
-    if (strcmp(said->database, tag->database) != 0) {
+    if (strcmp(meta->database, tag->database) != 0) {
         return fl_err_set(err, FL_ESTATE,
                           "'%s' was written by another state database (%s, this one is %s)", path,
-                          said->database, tag->database);
+                          meta->database, tag->database);
     }
     return FL_OK;
 }
 
 static int load_one(const char *dir, uint64_t round, const struct fl_models_tag *tag,
                     const char *state_name, const struct fl_layout *layout, float *values,
-                    struct said *said, struct fl_err *err)
+                    struct checkpoint_meta *meta, struct fl_err *err)
 {
     struct fl_st_field fields[] = {
-        {.key = "fl.round", .out = said->round, .size = sizeof(said->round)},
-        {.key = FL__MODELS_DATABASE_KEY, .out = said->database, .size = sizeof(said->database)},
-        {.key = "fl.checksum", .out = said->checksum, .size = sizeof(said->checksum)},
-        {.key = FL__MODELS_STATES_KEY, .out = said->states, .size = sizeof(said->states)},
-        {.key = MADE, .out = said->found.made, .size = sizeof(said->found.made)},
+        {.key = "fl.round", .out = meta->round, .size = sizeof(meta->round)},
+        {.key = FL__MODELS_DATABASE_KEY, .out = meta->database, .size = sizeof(meta->database)},
+        {.key = "fl.checksum", .out = meta->checksum, .size = sizeof(meta->checksum)},
+        {.key = FL__MODELS_STATES_KEY, .out = meta->states, .size = sizeof(meta->states)},
+        {.key = MADE, .out = meta->found.made, .size = sizeof(meta->found.made)},
         {.key = FL__MODELS_MIXED_KEY,
-         .out = said->found.mixtures,
-         .size = sizeof(said->found.mixtures)},
+         .out = meta->found.mixtures,
+         .size = sizeof(meta->found.mixtures)},
     };
     char path[FL__STORE_PATH_MAX];
     int rv;
@@ -168,19 +169,19 @@ static int load_one(const char *dir, uint64_t round, const struct fl_models_tag 
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
     rv = fl_st_load_fields(path, layout, values, fields, sizeof(fields) / sizeof(fields[0]),
-                           &said->checked, err);
+                           &meta->checked, err);
     if (rv == FL_ENOENT) {
         return fl_err_set(err, rv, "checkpoint '%s' is missing", path);
     }
-    said->has_states = rv == FL_OK && fields[3].found;
-    rv = rv == FL_OK ? check_said(path, round, tag, said, state_name == NULL, err) : rv;
+    meta->has_states = rv == FL_OK && fields[3].found;
+    rv = rv == FL_OK ? check_meta(path, round, tag, meta, state_name == NULL, err) : rv;
     if (rv == FL_OK && !fl_vec_finite(values, fl_layout_count(layout))) {
         rv = fl_err_set(err, FL_EFORMAT, "'%s' holds a value that is not finite", path);
     }
     return rv;
 }
 
-/* The checksum that the model's file gives for a vector; false: it is not part of it. */
+/* The checksum of a state vector in the model's metadata; false: not in the checkpoint. */
 static bool find_state(const char *states, const char *name, char out[FL_CHECKSUM_TEXT])
 {
     size_t len = strlen(name);
@@ -199,14 +200,14 @@ static bool find_state(const char *states, const char *name, char out[FL_CHECKSU
     return false;
 }
 
-/* `*ret_lacks`: it is no part of the checkpoint, and is zero. */
+/* `*ret_lacks`: the vector is not in the checkpoint and was set to zero. */
 static int load_state(const char *dir, uint64_t round, const struct fl_models_tag *tag,
                       const struct fl_layout *layout, const char *name, float *values,
-                      const struct said *model, bool *ret_lacks, struct fl_err *err)
+                      const struct checkpoint_meta *model, bool *ret_lacks, struct fl_err *err)
 {
     char want[FL_CHECKSUM_TEXT] = "";
     bool part = find_state(model->states, name, want);
-    struct said said = {.has_states = false};
+    struct checkpoint_meta meta = {.has_states = false};
     int rv;
 
     *ret_lacks = !part;
@@ -214,15 +215,15 @@ static int load_state(const char *dir, uint64_t round, const struct fl_models_ta
         (void)memset(values, 0, fl_layout_count(layout) * sizeof(*values));
         return FL_OK;
     }
-    rv = load_one(dir, round, tag, name, layout, values, &said, err);
+    rv = load_one(dir, round, tag, name, layout, values, &meta, err);
     if (rv == FL_ENOENT) {
         return FL_EFORMAT; /* The message names the file. */
     }
-    if (rv == FL_OK && strcmp(want, said.checksum) != 0) {
-        rv =
-            fl_err_set(err, FL_EFORMAT,
-                       "the '%s' of round %" PRIu64 " is not the one that was saved with its model",
-                       name, round);
+    if (rv == FL_OK && strcmp(want, meta.checksum) != 0) {
+        rv = fl_err_set(err, FL_EFORMAT,
+                        "the '%s' of round %" PRIu64
+                        " does not belong to the model of that round: its checksum differs",
+                        name, round);
     }
     return rv;
 }
@@ -232,18 +233,18 @@ int fl_models_load(const char *dir, uint64_t round, const struct fl_models_tag *
                    const char *const *state_names, size_t n_state, struct fl_models_found *ret,
                    struct fl_err *err)
 {
-    struct said said = {.has_states = false};
+    struct checkpoint_meta meta = {.has_states = false};
     size_t i;
-    int rv = load_one(dir, round, tag, NULL, layout, theta, &said, err);
+    int rv = load_one(dir, round, tag, NULL, layout, theta, &meta, err);
 
     for (i = 0; rv == FL_OK && i < n_state; i++) {
         bool lacks = false;
 
-        rv = load_state(dir, round, tag, layout, state_names[i], state[i], &said, &lacks, err);
-        said.found.lacks |= (uint32_t)lacks << i;
+        rv = load_state(dir, round, tag, layout, state_names[i], state[i], &meta, &lacks, err);
+        meta.found.lacks |= (uint32_t)lacks << i;
     }
     if (rv == FL_OK) {
-        *ret = said.found;
+        *ret = meta.found;
     }
     return rv;
 }
@@ -297,7 +298,7 @@ static int add_round(struct rounds *r, uint64_t round)
     return FL_OK;
 }
 
-static int newest_first(const void *a, const void *b)
+static int compare_rounds_down(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a;
     uint64_t y = *(const uint64_t *)b;
@@ -332,11 +333,11 @@ struct pruning {
     const struct fl_models_tag *tag;
     struct rounds rounds; /* not newer than committed */
     uint64_t committed;
-    uint64_t oldest; /* the first that is kept whatever `every` says */
+    uint64_t oldest; /* this round and newer ones are kept regardless of `every` */
     uint32_t every;
 };
 
-static int collect(void *ctx, const char *folder, const char *name, uint64_t round)
+static int collect_committed(void *ctx, const char *folder, const char *name, uint64_t round)
 {
     struct pruning *p = ctx;
 
@@ -345,8 +346,8 @@ static int collect(void *ctx, const char *folder, const char *name, uint64_t rou
                                                                    : FL_OK;
 }
 
-/* Written by this database. One that cannot be read, or does not say it, stays. */
-static bool is_ours(const char *path, const struct fl_models_tag *tag)
+/* Was the file written by this database? An unreadable file or one without an id is kept. */
+static bool is_own_checkpoint(const char *path, const struct fl_models_tag *tag)
 {
     char database[FL_STORE_ID_TEXT] = "";
 
@@ -354,7 +355,7 @@ static bool is_ours(const char *path, const struct fl_models_tag *tag)
            strcmp(database, tag->database) == 0;
 }
 
-static bool is_held(const struct fl_models_tag *tag, uint64_t round)
+static bool is_pinned(const struct fl_models_tag *tag, uint64_t round)
 {
     size_t i = 0;
 
@@ -364,13 +365,13 @@ static bool is_held(const struct fl_models_tag *tag, uint64_t round)
     return i < tag->n_held;
 }
 
-static int drop(void *ctx, const char *folder, const char *name, uint64_t round)
+static int prune_checkpoint(void *ctx, const char *folder, const char *name, uint64_t round)
 {
     const struct pruning *p = ctx;
     bool torn = fl_str_ends_with(name, SUFFIX ".tmp");
     bool keep =
         !torn && (!fl_str_ends_with(name, SUFFIX) || round > p->committed || round >= p->oldest ||
-                  (p->every != 0 && round % p->every == 0) || is_held(p->tag, round));
+                  (p->every != 0 && round % p->every == 0) || is_pinned(p->tag, round));
     char path[FL__STORE_PATH_MAX];
 
     if (keep) {
@@ -379,7 +380,7 @@ static int drop(void *ctx, const char *folder, const char *name, uint64_t round)
     if (fl_fs_join(path, sizeof(path), folder, name) != FL_OK) {
         return FL_ELIMIT;
     }
-    return torn || is_ours(path, p->tag) ? fl_fs_remove(path) : FL_OK;
+    return torn || is_own_checkpoint(path, p->tag) ? fl_fs_remove(path) : FL_OK;
 }
 
 int fl_models_prune(const char *dir, const struct fl_models_tag *tag, uint64_t committed,
@@ -392,15 +393,15 @@ int fl_models_prune(const char *dir, const struct fl_models_tag *tag, uint64_t c
     if (fl_fs_join(folder, sizeof(folder), dir, "models") != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
-    rv = fl__models_each(folder, collect, &p, err);
+    rv = fl__models_each(folder, collect_committed, &p, err);
     if (rv == FL_OK && p.rounds.n > 0) {
-        /* The newest one stays whatever the rule: without it there is no federation. */
+        /* The newest checkpoint is always kept: the federation resumes from it. */
         size_t last = keep < 1 ? 0 : keep - 1;
 
-        qsort(p.rounds.list, p.rounds.n, sizeof(*p.rounds.list), newest_first);
+        qsort(p.rounds.list, p.rounds.n, sizeof(*p.rounds.list), compare_rounds_down);
         p.oldest = p.rounds.list[last < p.rounds.n ? last : p.rounds.n - 1];
     }
-    rv = rv == FL_OK ? fl__models_each(folder, drop, &p, err) : rv;
+    rv = rv == FL_OK ? fl__models_each(folder, prune_checkpoint, &p, err) : rv;
     free(p.rounds.list);
     return rv;
 }
@@ -419,7 +420,7 @@ int fl_models_layout(const char *dir, struct fl_layout **ret, struct fl_err *err
         if (rv == FL_OK && fl_fs_exists(path)) {
             rv = fl_st_layout(path, ret, err);
             found = rv == FL_OK;
-            rv = rv == FL_EFORMAT ? FL_OK : rv; /* An older one says it as well. */
+            rv = rv == FL_EFORMAT ? FL_OK : rv; /* Try an older file. */
         }
     }
     free(rounds);

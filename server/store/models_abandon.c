@@ -1,4 +1,5 @@
-/* Checkpoints of rounds that were abandoned: "round-000004.safetensors.line-1". */
+/* Checkpoints of rounds abandoned by a rollback: renamed to "round-000004.safetensors.line-1",
+ * listed and removed. Any thread, blocking. The records of these rounds are in store_rollback.c. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 
 #define ABANDONED FL__MODELS_SUFFIX ".line-"
 
-/* Its line; false: the file is none of an abandoned checkpoint. */
+/* The generation in a file name; false: not an abandoned checkpoint. */
 static bool line_of(const char *name, uint64_t *ret)
 {
     const char *at = strstr(name, ABANDONED);
@@ -21,14 +22,14 @@ static bool line_of(const char *name, uint64_t *ret)
     return at != NULL && fl_str_to_u64(at + strlen(ABANDONED), ret) == FL_OK;
 }
 
-static int folder_of(const char *dir, char *out, size_t size, struct fl_err *err)
+static int abandoned_folder(const char *dir, char *out, size_t size, struct fl_err *err)
 {
     return fl_fs_join(out, size, dir, "models") == FL_OK
                ? FL_OK
                : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }
 
-/* --- out of the way --- */
+/* --- renaming --- */
 
 struct abandoning {
     uint64_t after, line;
@@ -68,26 +69,26 @@ int fl__models_abandon(const char *dir, uint64_t after, uint64_t line, const uin
 {
     struct abandoning a = {after, line, kept, n_kept};
     char folder[FL__STORE_PATH_MAX];
-    int rv = folder_of(dir, folder, sizeof(folder), err);
+    int rv = abandoned_folder(dir, folder, sizeof(folder), err);
 
     rv = rv == FL_OK ? fl__models_each(folder, abandon_one, &a, err) : rv;
     return rv == FL_OK && fl_fs_exists(folder) ? fl_fs_sync_dir(folder, err) : rv;
 }
 
-/* --- what is kept of them --- */
+/* --- listing and removing --- */
 
 struct list {
     struct fl_abandoned *list;
     size_t n, cap;
 };
 
-static int add(void *ctx, const char *folder, const char *name, uint64_t round)
+static int list_abandoned(void *ctx, const char *folder, const char *name, uint64_t round)
 {
     struct list *l = ctx;
     uint64_t line = 0;
 
     (void)folder;
-    /* The model itself, without the vectors beside it. */
+    /* Count the model file only, not its state vectors. */
     if (!line_of(name, &line) || strstr(name, ABANDONED) != strchr(name, '.')) {
         return FL_OK;
     }
@@ -105,7 +106,7 @@ static int add(void *ctx, const char *folder, const char *name, uint64_t round)
     return FL_OK;
 }
 
-static int rising(const void *a, const void *b)
+static int compare_abandoned(const void *a, const void *b)
 {
     const struct fl_abandoned *x = a;
     const struct fl_abandoned *y = b;
@@ -119,15 +120,15 @@ int fl_models_abandoned(const char *dir, struct fl_abandoned **ret, size_t *ret_
 {
     char folder[FL__STORE_PATH_MAX];
     struct list l = {.n = 0};
-    int rv = folder_of(dir, folder, sizeof(folder), err);
+    int rv = abandoned_folder(dir, folder, sizeof(folder), err);
 
-    rv = rv == FL_OK ? fl__models_each(folder, add, &l, err) : rv;
+    rv = rv == FL_OK ? fl__models_each(folder, list_abandoned, &l, err) : rv;
     if (rv != FL_OK) {
         free(l.list);
         return rv;
     }
     if (l.n > 0) {
-        qsort(l.list, l.n, sizeof(*l.list), rising);
+        qsort(l.list, l.n, sizeof(*l.list), compare_abandoned);
     }
     *ret = l.list;
     *ret_n = l.n;
@@ -156,11 +157,11 @@ int fl_models_release_abandoned(const char *dir, uint64_t round, struct fl_err *
 {
     char folder[FL__STORE_PATH_MAX];
     struct releasing r = {.round = round};
-    int rv = folder_of(dir, folder, sizeof(folder), err);
+    int rv = abandoned_folder(dir, folder, sizeof(folder), err);
 
     rv = rv == FL_OK ? fl__models_each(folder, release_one, &r, err) : rv;
     return rv == FL_OK && r.n == 0
-               ? fl_err_set(err, FL_ENOENT, "no abandoned checkpoint of round %" PRIu64 " is kept",
+               ? fl_err_set(err, FL_ENOENT, "no abandoned checkpoint of round %" PRIu64 " exists",
                             round)
                : rv;
 }

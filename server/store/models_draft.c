@@ -1,6 +1,6 @@
 /*
- * Checkpoints in parts: their numbers are written while they are made, so that a commit has only
- * headers and what the disk has not done yet to wait for.
+ * Checkpoints written in pieces: values are written while they are computed, so that a commit waits
+ * only for the headers and for the rest of the disk writes. One thread at a time, blocking.
  */
 
 #include <inttypes.h>
@@ -15,8 +15,8 @@ struct fl_models_draft {
     const char *const *state_names;
     size_t n_state;
     struct fl_st_draft *of[1 + FL_AGG_MAX_STATE]; /* the model, then its vectors */
-    size_t next;                                  /* entry that comes next */
-    bool broken;                                  /* cannot be sealed any more */
+    size_t next;                                  /* the next entry to write */
+    bool broken; /* a write failed or was out of order: sealing fails */
 };
 
 static int begin_one(struct fl_models_draft *d, const struct fl_models_tag *tag, size_t i,
@@ -50,7 +50,7 @@ int fl_models_draft_begin(const char *dir, uint64_t round, const struct fl_model
                                   .state_names = state_names,
                                   .n_state = n_state};
     rv = fl__models_folder(dir, err);
-    for (i = 0; rv == FL_OK && i < n_state; i++) { /* As long as what they will be. */
+    for (i = 0; rv == FL_OK && i < n_state; i++) { /* Placeholders of the final length. */
         rv = fl__models_put_state(state_names[i], "0123456789abcdef", states, sizeof(states), err);
     }
     for (i = 0; rv == FL_OK && i <= n_state; i++) {
@@ -100,7 +100,7 @@ int fl_models_draft_seal(struct fl_models_draft *draft, uint64_t round,
         return fl_err_set(err, FL_ESTATE, "the checkpoint of round %" PRIu64 " was not drafted",
                           round);
     }
-    draft->broken = true; /* Once. */
+    draft->broken = true; /* A draft is sealed at most once. */
     for (i = 1; rv == FL_OK && i <= draft->n_state; i++) {
         rv = seal_one(draft, tag, i, state[i - 1], NULL, err);
         if (rv == FL_OK) {

@@ -1,4 +1,5 @@
-/* Which checkpoints there are, and those that turned out to be bad. */
+/* Listing checkpoints, and quarantining unusable ones as "….bad-N". Any thread, blocking. Whether a
+ * checkpoint is usable is decided by fl_models_load(). */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +12,7 @@
 #include "server/store/models_impl.h"
 #include "server/store/store_impl.h"
 
-#define ASIDE ".bad-"
+#define QUARANTINE_MARK ".bad-"
 
 /* --- listing --- */
 
@@ -20,7 +21,7 @@ struct list {
     size_t n, cap;
 };
 
-/* "round-000012.safetensors", without a state's name and with nothing behind it. */
+/* Is it "round-000012.safetensors", without the name of a state vector or a further suffix? */
 static bool is_model(const char *name)
 {
     const char *dot = strchr(name, '.');
@@ -28,7 +29,7 @@ static bool is_model(const char *name)
     return dot != NULL && strcmp(dot, FL__MODELS_SUFFIX) == 0;
 }
 
-static int add(void *ctx, const char *folder, const char *name, uint64_t round)
+static int list_model(void *ctx, const char *folder, const char *name, uint64_t round)
 {
     struct list *l = ctx;
 
@@ -50,7 +51,7 @@ static int add(void *ctx, const char *folder, const char *name, uint64_t round)
     return FL_OK;
 }
 
-static int newest_first(const void *a, const void *b)
+static int list_newest_first(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a;
     uint64_t y = *(const uint64_t *)b;
@@ -58,7 +59,7 @@ static int newest_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static int folder_of(const char *dir, char *out, size_t size, struct fl_err *err)
+static int models_folder(const char *dir, char *out, size_t size, struct fl_err *err)
 {
     return fl_fs_join(out, size, dir, "models") == FL_OK
                ? FL_OK
@@ -69,39 +70,39 @@ int fl_models_list(const char *dir, uint64_t **ret, size_t *ret_n, struct fl_err
 {
     char folder[FL__STORE_PATH_MAX];
     struct list l = {0};
-    int rv = folder_of(dir, folder, sizeof(folder), err);
+    int rv = models_folder(dir, folder, sizeof(folder), err);
 
-    rv = rv == FL_OK ? fl__models_each(folder, add, &l, err) : rv;
+    rv = rv == FL_OK ? fl__models_each(folder, list_model, &l, err) : rv;
     if (rv != FL_OK) {
         free(l.rounds);
         return rv;
     }
     if (l.n > 0) {
-        qsort(l.rounds, l.n, sizeof(*l.rounds), newest_first);
+        qsort(l.rounds, l.n, sizeof(*l.rounds), list_newest_first);
     }
     *ret = l.rounds;
     *ret_n = l.n;
     return FL_OK;
 }
 
-/* --- setting aside --- */
+/* --- quarantine --- */
 
-struct aside {
+struct quarantine {
     uint64_t round;
-    uint64_t last; /* number that was given */
+    uint64_t last; /* highest number in use */
 };
 
-/* The number behind ".bad-"; false: it is none that was set aside. */
+/* The number after ".bad-"; false: not a quarantined file. */
 static bool number_of(const char *name, uint64_t *ret)
 {
-    const char *at = strstr(name, ASIDE);
+    const char *at = strstr(name, QUARANTINE_MARK);
 
-    return at != NULL && fl_str_to_u64(at + strlen(ASIDE), ret) == FL_OK;
+    return at != NULL && fl_str_to_u64(at + strlen(QUARANTINE_MARK), ret) == FL_OK;
 }
 
 static int find_last(void *ctx, const char *folder, const char *name, uint64_t round)
 {
-    struct aside *a = ctx;
+    struct quarantine *a = ctx;
     uint64_t number = 0;
 
     (void)folder;
@@ -114,7 +115,7 @@ static int find_last(void *ctx, const char *folder, const char *name, uint64_t r
 
 static int rename_one(void *ctx, const char *folder, const char *name, uint64_t round)
 {
-    struct aside *a = ctx;
+    struct quarantine *a = ctx;
     char from[FL__STORE_PATH_MAX];
     char to[FL__STORE_PATH_MAX];
     size_t len = strlen(name);
@@ -124,7 +125,7 @@ static int rename_one(void *ctx, const char *folder, const char *name, uint64_t 
     if (round != a->round || len < tail || strcmp(name + len - tail, FL__MODELS_SUFFIX) != 0) {
         return FL_OK;
     }
-    n = snprintf(to, sizeof(to), "%s/%s" ASIDE "%" PRIu64, folder, name, a->last + 1);
+    n = snprintf(to, sizeof(to), "%s/%s" QUARANTINE_MARK "%" PRIu64, folder, name, a->last + 1);
     if (n < 0 || (size_t)n >= sizeof(to) || fl_fs_join(from, sizeof(from), folder, name) != FL_OK) {
         return FL_ELIMIT;
     }
@@ -137,7 +138,7 @@ static int rename_one(void *ctx, const char *folder, const char *name, uint64_t 
 
 static int drop_oldest(void *ctx, const char *folder, const char *name, uint64_t round)
 {
-    const struct aside *a = ctx;
+    const struct quarantine *a = ctx;
     char path[FL__STORE_PATH_MAX];
     uint64_t number = 0;
 
@@ -151,8 +152,8 @@ static int drop_oldest(void *ctx, const char *folder, const char *name, uint64_t
 int fl_models_quarantine(const char *dir, uint64_t round, struct fl_err *err)
 {
     char folder[FL__STORE_PATH_MAX];
-    struct aside a = {.round = round};
-    int rv = folder_of(dir, folder, sizeof(folder), err);
+    struct quarantine a = {.round = round};
+    int rv = models_folder(dir, folder, sizeof(folder), err);
 
     rv = rv == FL_OK ? fl__models_each(folder, find_last, &a, err) : rv;
     rv = rv == FL_OK ? fl__models_each(folder, rename_one, &a, err) : rv;

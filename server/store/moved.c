@@ -1,4 +1,5 @@
-/* The mark of a state folder whose federation was moved. */
+/* The mark of a state folder whose federation was moved to another host: writing, checking,
+ * removing it. One thread, blocking; takes the folder lock where it writes. */
 
 #include "server/store/moved.h"
 
@@ -17,19 +18,19 @@
 #define MARK     "moved"
 #define FORM     "fl-serverd moved 1"
 #define MARK_MAX (2 * FL__STORE_PATH_MAX)
-/* Characters of a line of the mark that a message shows. */
+/* Most characters of a line of the mark shown in a message. */
 #define SHOWN 256
 
-static int path_of(const char *dir, const char *name, char path[FL__STORE_PATH_MAX],
-                   struct fl_err *err)
+static int moved_path(const char *dir, const char *name, char path[FL__STORE_PATH_MAX],
+                      struct fl_err *err)
 {
     return fl_fs_join(path, FL__STORE_PATH_MAX, dir, name) == FL_OK
                ? FL_OK
                : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }
 
-/* What root makes, the owner of the folder has to read. */
-static int give(const char *dir, const char *path, struct fl_err *err)
+/* Files created by root must be readable by the owner of the folder. */
+static int moved_set_owner(const char *dir, const char *path, struct fl_err *err)
 {
     struct stat st;
     int saved;
@@ -38,14 +39,16 @@ static int give(const char *dir, const char *path, struct fl_err *err)
         return FL_OK;
     }
     saved = errno;
-    return fl_err_set(err, fl_err_from_errno(saved), "cannot give '%s' to the owner of '%s': %s",
-                      path, dir, strerror(saved));
+    return fl_err_set(err, fl_err_from_errno(saved),
+                      "cannot set the owner of '%s' to that of '%s': %s", path, dir,
+                      strerror(saved));
 }
 
 /* --- reading --- */
 
-/* The rest of the line that begins with `key`, as far as it is text; "?": there is none. */
-static void take(const struct fl_buf *buf, const char *key, char out[SHOWN])
+/* The rest of the line that starts with `key`, other bytes than ASCII text replaced by "?"; "?": no
+ * such line. */
+static void read_mark_line(const struct fl_buf *buf, const char *key, char out[SHOWN])
 {
     size_t len = strlen(key);
     size_t at = 0;
@@ -75,7 +78,7 @@ int fl_moved_check(const char *dir, struct fl_err *err)
     char round[SHOWN] = "?";
     struct fl_buf buf = {.len = 0};
     struct stat st;
-    int rv = path_of(dir, MARK, path, err);
+    int rv = moved_path(dir, MARK, path, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -85,14 +88,14 @@ int fl_moved_check(const char *dir, struct fl_err *err)
 
         return saved == ENOENT || saved == ENOTDIR
                    ? FL_OK
-                   : fl_err_set(err, fl_err_from_errno(saved), "cannot look at '%s': %s", path,
+                   : fl_err_set(err, fl_err_from_errno(saved), "cannot stat '%s': %s", path,
                                 strerror(saved));
     }
-    /* One that cannot be read marks the folder as well. */
+    /* An unreadable mark also marks the folder. */
     if (fl_fs_read(path, MARK_MAX, &buf, NULL) == FL_OK) {
-        take(&buf, "to ", to);
-        take(&buf, "at ", at);
-        take(&buf, "round ", round);
+        read_mark_line(&buf, "to ", to);
+        read_mark_line(&buf, "at ", at);
+        read_mark_line(&buf, "round ", round);
         fl_buf_done(&buf);
     }
     return fl_err_set(err, FL_ESTATE,
@@ -106,7 +109,7 @@ int fl_moved_check(const char *dir, struct fl_err *err)
 
 /* --- writing --- */
 
-static int mark(const struct fl_backup *b, struct fl_err *err)
+static int write_moved_mark(const struct fl_backup *b, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
     char target[FL__STORE_PATH_MAX];
@@ -114,7 +117,7 @@ static int mark(const struct fl_backup *b, struct fl_err *err)
     char when[32] = "?";
     struct tm tm;
     int n;
-    int rv = path_of(b->dir, MARK, path, err);
+    int rv = moved_path(b->dir, MARK, path, err);
 
     rv = rv == FL_OK ? fl_fs_absolute(b->target, target, sizeof(target), err) : rv;
     if (rv != FL_OK) {
@@ -129,24 +132,24 @@ static int mark(const struct fl_backup *b, struct fl_err *err)
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", target);
     }
     rv = fl_fs_replace(path, text, (size_t)n, /* sync= */ true, err);
-    return rv == FL_OK ? give(b->dir, path, err) : rv;
+    return rv == FL_OK ? moved_set_owner(b->dir, path, err) : rv;
 }
 
-/* A folder of something else gets no lock file. */
+/* Do not create a lock file in a folder that is not a state folder. */
 static int lock_folder(const char *dir, int *ret_lock, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
-    int rv = path_of(dir, "federation.db", path, err);
+    int rv = moved_path(dir, "federation.db", path, err);
 
     if (rv != FL_OK || !fl_fs_exists(path)) {
         return rv;
     }
     rv = fl_fs_lock_dir(dir, ret_lock, err);
-    rv = rv == FL_OK ? path_of(dir, ".lock", path, err) : rv;
-    return rv == FL_OK ? give(dir, path, err) : rv;
+    rv = rv == FL_OK ? moved_path(dir, ".lock", path, err) : rv;
+    return rv == FL_OK ? moved_set_owner(dir, path, err) : rv;
 }
 
-static int make(struct fl_backup *backup, struct fl_err *err)
+static int make_moved_backup(struct fl_backup *backup, struct fl_err *err)
 {
     struct fl_err inner = {0};
     int rv = fl_moved_check(backup->dir, err);
@@ -155,11 +158,11 @@ static int make(struct fl_backup *backup, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = mark(backup, &inner);
+    rv = write_moved_mark(backup, &inner);
     return rv == FL_OK ? FL_OK
                        : fl_err_set(err, rv,
                                     "the backup is whole, but the state folder is not marked as "
-                                    "moved and could be started again: %.600s; cure that, remove "
+                                    "moved and could be started again: %.600s; fix that, remove "
                                     "'%s', and do it again",
                                     fl_err_text(&inner, rv), backup->target);
 }
@@ -169,7 +172,7 @@ int fl_moved_make(struct fl_backup *backup, struct fl_err *err)
     int lock = -1;
     int rv = lock_folder(backup->dir, &lock, err);
 
-    rv = rv == FL_OK ? make(backup, err) : rv;
+    rv = rv == FL_OK ? make_moved_backup(backup, err) : rv;
     if (lock >= 0) {
         (void)close(lock);
     }
@@ -179,7 +182,7 @@ int fl_moved_make(struct fl_backup *backup, struct fl_err *err)
 static int remove_mark(const char *dir, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
-    int rv = path_of(dir, MARK, path, err);
+    int rv = moved_path(dir, MARK, path, err);
 
     if (rv == FL_OK && unlink(path) != 0) {
         int saved = errno;

@@ -1,6 +1,7 @@
 /*
- * The personal models that a round mixed, all in one file, so that there is one instant
- * at which they are all there: the renaming.
+ * The personalized models of a round, all in one file, so that one rename publishes them all.
+ * Writing and reading; blocking, each object belongs to one thread. Removing old files is in
+ * personal_models_clean.c.
  *
  *   offset  size   what (integers little-endian)
  *   0       8      "FLMIXED\n"
@@ -8,8 +9,8 @@
  *   12      4      n: number of clients
  *   16      8      round
  *   24      8      bytes of one model
- *   32      128 n  names, filled up with zeros, in client order
- *   …       8 n b  of each model the XXH3 of its blocks of 16 KiB, the last one shorter
+ *   32      128 n  names, zero padded, in client order
+ *   …       8 n b  for each model the XXH3 of its blocks of 16 KiB, the last one shorter
  *   …       8      XXH3 of everything before
  *   …              zeros up to a multiple of 4096
  *   start          the models, float32 in exported order, one after the other
@@ -34,7 +35,7 @@
 #define FIXED_SIZE  32
 #define HASH_SIZE   8
 #define PAGE        4096
-/* Clients of one round that upload: far above what anybody mixes (the cost grows with n^2). */
+/* Most uploading clients of one round; personalization costs n^2, so real numbers are far lower. */
 #define MAX_CLIENTS 100000
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
@@ -74,10 +75,10 @@ struct fl_personal_models_writer {
     size_t n;
     uint64_t bytes;
     char (*names)[FL_NAME_MAX]; /* [n] */
-    struct fl__sums *sums;      /* [n], of what was written */
+    struct fl__sums *sums;      /* [n], checksums of the written bytes */
 };
 
-static int no_memory(struct fl_err *err)
+static int personal_no_memory(struct fl_err *err)
 {
     return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
 }
@@ -147,7 +148,7 @@ int fl_personal_models_create(const char *dir, uint64_t round, const char *const
     }
     w = calloc(1, sizeof(*w));
     if (w == NULL) {
-        return no_memory(err);
+        return personal_no_memory(err);
     }
     w->fd = -1;
     w->round = round;
@@ -155,7 +156,7 @@ int fl_personal_models_create(const char *dir, uint64_t round, const char *const
     w->bytes = bytes;
     rv = take_names(w, names) == FL_OK
              ? fl__personal_models_path(dir, round, "", w->path, sizeof(w->path), err)
-             : no_memory(err);
+             : personal_no_memory(err);
     if (rv == FL_OK) {
         rv = fl__personal_models_path(dir, round, ".tmp", w->tmp, sizeof(w->tmp), err);
     }
@@ -258,7 +259,7 @@ void fl_personal_models_abandon(struct fl_personal_models_writer *w)
         return;
     }
     if (w->fd >= 0) {
-        (void)unlink(w->tmp); /* Clean-up takes what stays. */
+        (void)unlink(w->tmp); /* On an error the next clean-up removes it. */
     }
     writer_free(w);
 }
@@ -274,8 +275,8 @@ struct fl_personal_models {
     uint64_t hash;  /* of the head */
 };
 
-/* The head after its fixed part; FL_EFORMAT when it is not ours or not whole. */
-static int load_head(struct fl_personal_models *m, const uint8_t *fixed)
+/* Load the header after its fixed part; FL_EFORMAT: damaged or of another format. */
+static int load_personal_head(struct fl_personal_models *m, const uint8_t *fixed)
 {
     size_t used = used_size(m->n, m->bytes);
     size_t sums = m->n * sums_size(m->bytes);
@@ -305,7 +306,7 @@ static int load_head(struct fl_personal_models *m, const uint8_t *fixed)
     return rv;
 }
 
-static int load(struct fl_personal_models *m, uint64_t round)
+static int load_personal_models(struct fl_personal_models *m, uint64_t round)
 {
     uint8_t fixed[FIXED_SIZE];
     uint64_t of_round;
@@ -328,7 +329,7 @@ static int load(struct fl_personal_models *m, uint64_t round)
     {
         return FL_EFORMAT;
     }
-    return load_head(m, fixed);
+    return load_personal_head(m, fixed);
 }
 
 int fl_personal_models_open(const char *dir, uint64_t round, uint64_t bytes,
@@ -343,14 +344,15 @@ int fl_personal_models_open(const char *dir, uint64_t round, uint64_t bytes,
     }
     m = calloc(1, sizeof(*m));
     if (m == NULL) {
-        return no_memory(err);
+        return personal_no_memory(err);
     }
     m->bytes = bytes;
     rv = fl_file_open(path, &m->file, err);
     if (rv == FL_OK) {
-        rv = load(m, round);
+        rv = load_personal_models(m, round);
         if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "'%s' does not hold the mixtures of round %" PRIu64 ": %s",
+            (void)fl_err_set(err, rv,
+                             "'%s' does not hold the personalized models of round %" PRIu64 ": %s",
                              path, round, fl_strerror(rv));
         }
     }
@@ -400,14 +402,14 @@ int fl_personal_models_verify(const struct fl_personal_models *m, struct fl_err 
         rv = file != NULL ? fl_file_verify(file) : FL_ENOMEM;
         fl_file_unref(file);
         if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "the mixture of '%s' cannot be used: %s", m->names[i],
-                             rv == FL_EFORMAT ? "it is damaged" : fl_strerror(rv));
+            (void)fl_err_set(err, rv, "the personalized model of '%s' cannot be used: %s",
+                             m->names[i], rv == FL_EFORMAT ? "it is damaged" : fl_strerror(rv));
         }
     }
     return rv;
 }
 
-/* The head holds the names and the checksums of all models: its own stands for all of it. */
+/* The header holds the names and the checksums of all models, so its hash covers the whole file. */
 void fl_personal_models_seal(const struct fl_personal_models *m, char out[FL_PERSONAL_MODELS_SEAL])
 {
     (void)snprintf(out, FL_PERSONAL_MODELS_SEAL, "%zu %016" PRIx64, m->n, m->hash);
@@ -428,7 +430,7 @@ int fl_personal_models_open_sealed(const char *dir, uint64_t round, uint64_t byt
         rv = strcmp(found, seal) == 0
                  ? fl_personal_models_verify(m, err)
                  : fl_err_set(err, FL_EFORMAT,
-                              "the mixtures of round %" PRIu64 " are not those that were made with "
+                              "the personalized models of round %" PRIu64 " do not belong to "
                               "its model",
                               round);
         rv = rv == FL_OK ? rv : fl_err_wrap(err, rv, "'%s'", path);

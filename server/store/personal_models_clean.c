@@ -1,4 +1,4 @@
-/* Which files of mixtures go, and those that turned out to be bad. */
+/* Removing old files of personalized models, and quarantining damaged ones. */
 
 #include <stdio.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 #include "server/store/store_files_impl.h"
 #include "server/store/store_impl.h"
 
-#define ASIDE FL__PERSONAL_MODELS_SUFFIX ".bad"
+#define QUARANTINED_SUFFIX FL__PERSONAL_MODELS_SUFFIX ".bad"
 
-/* "000012.mix" with `end` behind the digits; else 0. */
+/* The round in a name such as "000012.mix", with `end` after the digits; 0: another name. */
 static uint64_t round_of(const char *name, const char *end)
 {
     char digits[24];
@@ -40,14 +40,15 @@ static bool is_outside(const void *ctx, const char *name)
     const uint64_t *span = ctx;
     uint64_t round = round_of(name, FL__PERSONAL_MODELS_SUFFIX);
 
-    return strstr(name, FL__PERSONAL_MODELS_SUFFIX) != NULL && round_of(name, ASIDE) == 0 &&
+    return strstr(name, FL__PERSONAL_MODELS_SUFFIX) != NULL &&
+           round_of(name, QUARANTINED_SUFFIX) == 0 &&
            (round == 0 || round < span[0] || round > span[1]);
 }
 
-static bool is_aside(const void *ctx, const char *name)
+static bool is_quarantined(const void *ctx, const char *name)
 {
     (void)ctx;
-    return round_of(name, ASIDE) != 0;
+    return round_of(name, QUARANTINED_SUFFIX) != 0;
 }
 
 int fl_personal_models_clean(const char *dir, uint64_t oldest, uint64_t newest, struct fl_err *err)
@@ -67,6 +68,6 @@ int fl_personal_models_quarantine(const char *dir, uint64_t round, struct fl_err
     if (rv != FL_OK || !fl_fs_exists(from)) {
         return rv;
     }
-    rv = remove_each(dir, is_aside, NULL, err);
+    rv = remove_each(dir, is_quarantined, NULL, err);
     return rv == FL_OK ? fl_fs_publish(from, to, /* sync= */ true, err) : rv;
 }

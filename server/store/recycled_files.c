@@ -1,3 +1,8 @@
+/*
+ * Recycles spool files of finished rounds for new uploads. On the thread that opens spool files for
+ * writing, blocking. The contents of the files are handled in spool.c.
+ */
+
 #include "server/store/recycled_files.h"
 
 #include <fcntl.h>
@@ -13,17 +18,17 @@
 
 struct spare {
     char *name; /* in the folder */
-    bool gone;  /* it holds an upload of this round, or was removed */
+    bool gone;  /* used by an upload of this round, or removed */
 };
 
 struct fl_recycled {
     char *dir;
     char *folder;
-    struct spare *list; /* by name */
+    struct spare *list; /* sorted by name */
     size_t n, cap;
     size_t n_gone;
-    size_t next;  /* those before are gone */
-    size_t n_bad; /* quarantined files that were found */
+    size_t next;  /* entries before this index are gone */
+    size_t n_bad; /* quarantined files in the folder */
 };
 
 int fl_recycled_create(const char *dir, struct fl_recycled **ret, struct fl_err *err)
@@ -47,7 +52,7 @@ int fl_recycled_create(const char *dir, struct fl_recycled **ret, struct fl_err 
     return FL_OK;
 }
 
-static void forget(struct fl_recycled *s)
+static void recycled_forget(struct fl_recycled *s)
 {
     while (s->n > 0) {
         free(s->list[--s->n].name);
@@ -60,7 +65,7 @@ void fl_recycled_free(struct fl_recycled *spares)
     if (spares == NULL) {
         return;
     }
-    forget(spares);
+    recycled_forget(spares);
     free(spares->list);
     free(spares->folder);
     free(spares->dir);
@@ -94,13 +99,14 @@ void fl_recycled_drop(struct fl_recycled *spares)
 
     for (i = spares->next; i < spares->n; i++) {
         if (!spares->list[i].gone) {
-            (void)remove_named(spares, spares->list[i].name); /* Else the next start takes it. */
+            (void)remove_named(spares,
+                               spares->list[i].name); /* On an error the next start removes it. */
             set_gone(spares, &spares->list[i]);
         }
     }
 }
 
-static bool has_room(struct fl_recycled *s)
+static bool recycled_has_room(struct fl_recycled *s)
 {
     if (s->n == s->cap) {
         size_t cap = s->cap > 0 ? 2 * s->cap : 16;
@@ -112,15 +118,16 @@ static bool has_room(struct fl_recycled *s)
     return s->n < s->cap;
 }
 
-/* What cannot be kept, for want of memory or because too many are quarantined, is removed. */
-static int add(void *ctx, const char *folder, const char *name, struct fl_err *err)
+/* A file that cannot be listed (out of memory), or above the limit of quarantined files, is
+ * removed. */
+static int recycle_file(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
     struct fl_recycled *s = ctx;
     char *copy;
     int rv;
 
     if (fl_str_ends_with(name, FL__SPOOL_SUFFIX)) {
-        copy = has_room(s) ? fl_str_dup(name) : NULL;
+        copy = recycled_has_room(s) ? fl_str_dup(name) : NULL;
         if (copy != NULL) {
             s->list[s->n++] = (struct spare){.name = copy};
             return FL_OK;
@@ -138,7 +145,7 @@ static int add(void *ctx, const char *folder, const char *name, struct fl_err *e
                                     fl_strerror(rv));
 }
 
-static int by_name(const void *a, const void *b)
+static int recycled_by_name(const void *a, const void *b)
 {
     return strcmp(((const struct spare *)a)->name, ((const struct spare *)b)->name);
 }
@@ -148,10 +155,10 @@ int fl_recycled_collect(struct fl_recycled *spares, struct fl_err *err)
     int rv;
 
     fl_recycled_drop(spares);
-    forget(spares);
-    rv = fl_fs_each(spares->folder, add, spares, err);
+    recycled_forget(spares);
+    rv = fl_fs_each(spares->folder, recycle_file, spares, err);
     if (spares->n > 1) {
-        qsort(spares->list, spares->n, sizeof(*spares->list), by_name);
+        qsort(spares->list, spares->n, sizeof(*spares->list), recycled_by_name);
     }
     return rv;
 }
@@ -161,17 +168,18 @@ int fl_recycled_collect(struct fl_recycled *spares, struct fl_err *err)
 void fl__recycled_keep(struct fl_recycled *spares, const char *path)
 {
     struct spare key = {.name = (char *)(uintptr_t)strrchr(path, '/') + 1}; /* only read */
-    struct spare *found =
-        spares->n > 0 ? bsearch(&key, spares->list, spares->n, sizeof(*spares->list), by_name)
-                      : NULL;
+    struct spare *found = spares->n > 0 ? bsearch(&key, spares->list, spares->n,
+                                                  sizeof(*spares->list), recycled_by_name)
+                                        : NULL;
 
     if (found != NULL) {
         set_gone(spares, found);
     }
 }
 
-/* A client may go on sending what is over: its file has a lock and is left to it. */
-static int take(const struct fl_recycled *s, const char *name, const char *path)
+/* A client may still be sending an upload of a finished round: its file is locked and only
+ * unlinked. */
+static int recycled_take_over(const struct fl_recycled *s, const char *name, const char *path)
 {
     char old[FL__STORE_PATH_MAX];
     int fd = -1;
@@ -195,7 +203,7 @@ int fl__recycled_take(struct fl_recycled *spares, const char *path)
         struct spare *spare = &spares->list[spares->next++];
 
         if (!spare->gone) {
-            fd = take(spares, spare->name, path);
+            fd = recycled_take_over(spares, spare->name, path);
             set_gone(spares, spare);
         }
     }

@@ -1,4 +1,5 @@
-/* The first start of a folder that was restored from a backup. */
+/* The first start of a folder that was restored from a backup: new identity, new generation. On the
+ * thread that owns the store. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,16 +10,17 @@
 #include "libfl/model/digest.h"
 #include "server/store/generation_impl.h"
 
-static int path_of(const char *dir, char path[FL__STORE_PATH_MAX], struct fl_err *err)
+static int restored_note_path(const char *dir, char path[FL__STORE_PATH_MAX], struct fl_err *err)
 {
     return fl_fs_join(path, FL__STORE_PATH_MAX, dir, FL__RESTORED_NOTE) == FL_OK
                ? FL_OK
                : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }
 
-/* Which restore a note is of. */
-struct note {
-    uint8_t identity[FL_DIGEST_SIZE]; /* of the restored folder: its first bytes */
+/* The restore that a note describes. */
+struct restore_note {
+    uint8_t identity[FL_DIGEST_SIZE]; /* identity for the restored folder: its first FL__IDENTITY
+                                         bytes */
 };
 
 /* Without what would not be text. Returns how many bytes were read. */
@@ -36,7 +38,7 @@ static size_t take_line(const struct fl_buf *buf, size_t from, char *out, size_t
     return n;
 }
 
-static int read_note(const char *path, struct note *ret, char *text, size_t size,
+static int read_note(const char *path, struct restore_note *ret, char *text, size_t size,
                      struct fl_err *err)
 {
     char name[FL__RESTORED_NAME + 1];
@@ -91,7 +93,7 @@ static int begin_line(struct fl_store *store, const struct fl_restored *r, uint6
     return rv == FL_OK ? fl__generation_put_change(store, &change, err) : rv;
 }
 
-static int be_another(struct fl_store *store, const struct note *note, bool keep_anew,
+static int be_another(struct fl_store *store, const struct restore_note *note, bool keep_anew,
                       struct fl_err *err)
 {
     struct fl__generation_row row;
@@ -107,8 +109,9 @@ static int be_another(struct fl_store *store, const struct note *note, bool keep
     return fl__generation_write(store, &row, err);
 }
 
-static int carry_out(struct fl_store *store, const struct note *note, bool keep_anew,
-                     uint64_t wall_ms, struct fl_restored *r, struct fl_err *err)
+static int carry_out_restore(struct fl_store *store, const struct restore_note *note,
+                             bool keep_anew, uint64_t wall_ms, struct fl_restored *r,
+                             struct fl_err *err)
 {
     const struct fl_rewind why = {.reason = r->note, .keep_anew = true, .wall_ms = wall_ms};
     int rv = fl__store_last_round(store, &r->committed, err);
@@ -122,8 +125,9 @@ static int carry_out(struct fl_store *store, const struct note *note, bool keep_
     return rv == FL_OK ? be_another(store, note, keep_anew, err) : rv;
 }
 
-/* A start was ended before it removed the note, or the power went before that was on the disk. */
-static int is_done(struct fl_store *store, const struct note *note, bool *ret, struct fl_err *err)
+/* true: the restore was carried out already, but a crash or power failure kept the note. */
+static int is_done(struct fl_store *store, const struct restore_note *note, bool *ret,
+                   struct fl_err *err)
 {
     struct fl__generation_row row;
     int rv = fl__generation_read(store, &row, err);
@@ -144,17 +148,18 @@ int fl_store_carry_restored(struct fl_store *store, bool keep_anew, uint64_t wal
                             struct fl_restored *ret, struct fl_err *err)
 {
     struct fl_restored r = {.committed = 0};
-    struct note note = {{0}};
+    struct restore_note note = {{0}};
     char path[FL__STORE_PATH_MAX];
     bool done = false;
-    int rv = path_of(store->dir, path, err);
+    int rv = restored_note_path(store->dir, path, err);
 
     rv = rv == FL_OK ? read_note(path, &note, r.note, sizeof(r.note), err) : rv;
     rv = rv == FL_OK ? is_done(store, &note, &done, err) : rv;
     if (rv == FL_OK && !done) {
         rv = fl_db_begin_durable(&store->db, err);
         rv = rv == FL_OK
-                 ? fl_db_end(&store->db, carry_out(store, &note, keep_anew, wall_ms, &r, err), err)
+                 ? fl_db_end(&store->db,
+                             carry_out_restore(store, &note, keep_anew, wall_ms, &r, err), err)
                  : rv;
     }
     rv = rv == FL_OK ? remove_note(store, path, err) : rv;

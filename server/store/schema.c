@@ -1,7 +1,7 @@
 /*
- * The schema of the state database. Its version stands for the whole folder: a release that changes
- * the format of another file in it adds a migration too (libfl/db/db.h), so that the program before
- * it refuses the folder before it reads that file.
+ * The schema of the state database. Its version is the version of the whole folder: a release that
+ * changes the format of any other file in the folder adds a migration too (libfl/db/db.h), so that
+ * an older program rejects the folder before it reads that file.
  *
  * The columns of figures come from their rows (columns_impl.h). Numbers of 64 bits are stored as
  * signed; a real number is NULL for NaN.
@@ -16,19 +16,18 @@ static const char schema[] =
     " layout BLOB NOT NULL," /* digest */
     " model TEXT NOT NULL," /* for people */
     " id BLOB NOT NULL," /* whose checkpoints are whose */
-    /* What all of it was made under (generation.h). What clients keep has an identity of its own: a
-       folder that was restored gets another one, and what clients keep goes on (restored.c). */
+    /* Identities of the folder (generation.h). Client state has an identity of its own: a restored folder gets a new `identity`, while `kept_identity`, and so the client states, may stay valid (restored_folder.c). */
     " identity BLOB NOT NULL,"
     " kept_identity BLOB NOT NULL,"
-    " meaning BLOB," /* digest of the settings; NULL: none were written down yet */
+    " meaning BLOB," /* compatibility digest of the settings; NULL: none recorded yet */
     FL__LINE_ROW(FL__ROW_COLUMN)
-    /* How many clients there were at the last selection, with those that have no record. */
+    /* Number of clients at the last selection, including those without a record. */
     " expected INTEGER NOT NULL DEFAULT 0,"
-    " epoch INTEGER NOT NULL DEFAULT 0," /* first round whose kept values are in a solver's sum */
+    " epoch INTEGER NOT NULL DEFAULT 0," /* first round whose client states are in a solver's sum */
     " sum INTEGER"
     ") STRICT;"
     "CREATE TABLE client ("
-    " id INTEGER PRIMARY KEY," /* may have gaps, and be another's after the record is gone */
+    " id INTEGER PRIMARY KEY," /* may have gaps; reused after a record is removed */
     " name TEXT NOT NULL UNIQUE,"
     " agent TEXT NOT NULL,"
     FL__SQL_CLIENT(FL__ROW_COLUMN)
@@ -40,7 +39,7 @@ static const char schema[] =
     " sum INTEGER,"
     " PRIMARY KEY (round)"
     ") STRICT;"
-    /* Rounds that the federation went back behind (rollback.h). */
+    /* Rounds abandoned by a rollback (store_rollback.h). */
     "CREATE TABLE abandoned ("
     FL_ROUND_FIGURES(FL__ROW_COLUMN)
     " line INTEGER NOT NULL," /* that it was of */
@@ -53,7 +52,7 @@ static const char schema[] =
     " attempt INTEGER NOT NULL,"
     FL__SIZE_ROW(FL__ROW_COLUMN)
     " planned INTEGER NOT NULL,"
-    " meaning BLOB," /* as of the federation when it was opened */
+    " meaning BLOB," /* compatibility digest when the round was opened */
     " sum INTEGER"
     ") STRICT;"
     "CREATE TABLE part ("
@@ -72,38 +71,38 @@ static const char schema[] =
     " kind INTEGER NOT NULL," /* enum fl_setting_kind */
     " sum INTEGER"
     ") STRICT;"
-    /* What changed; `round` is the first that it holds for. */
+    /* Changes of settings and of the model; `round` is the first round that they affect. */
     "CREATE TABLE change ("
     " id INTEGER PRIMARY KEY,"
     FL__CHANGE_ROW(FL__ROW_COLUMN)
     " sum INTEGER"
     ") STRICT;"
     "CREATE INDEX change_round ON change (round);"
-    /* Checkpoints that stay until they are released. */
+    /* Pinned checkpoints. */
     "CREATE TABLE hold ("
     FL__HOLD_ROW(FL__ROW_COLUMN)
     " sum INTEGER,"
     " PRIMARY KEY (round)"
     ") STRICT;"
-    /* The last thing that went wrong with each client. */
+    /* The last error of each client. */
     "CREATE TABLE client_error ("
     " name TEXT PRIMARY KEY,"
     " at_ms INTEGER NOT NULL,"
-    " up_ms INTEGER NOT NULL," /* on a clock that nobody sets (fl_client_rec) */
+    " up_ms INTEGER NOT NULL," /* monotonic clock (fl_client_rec) */
     " text TEXT NOT NULL,"
     " sum INTEGER"
     ") STRICT;"
     "CREATE INDEX client_error_at ON client_error (at_ms);"
-    /* An operator's command that the federation goes back. */
+    /* A rollback that an operator requested. */
     "CREATE TABLE rollback ("
     " one INTEGER PRIMARY KEY CHECK (one = 1),"
     " round INTEGER NOT NULL,"
     " at_ms INTEGER NOT NULL,"
     " last INTEGER NOT NULL DEFAULT 0," /* the last round that was abandoned */
-    " line INTEGER NOT NULL DEFAULT 0," /* that was left; 0: not carried out yet */
+    " line INTEGER NOT NULL DEFAULT 0," /* the abandoned generation; 0: not carried out yet */
     " sum INTEGER"
     ") STRICT;"
-    /* No round begins, for this reason, until an operator resumes. */
+    /* The reason of a pause: no round starts until an operator resumes. */
     "CREATE TABLE pause ("
     " one INTEGER PRIMARY KEY CHECK (one = 1),"
     " reason TEXT NOT NULL,"

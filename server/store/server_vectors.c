@@ -40,7 +40,7 @@ void fl__sums_add(struct fl__sums *sums, const void *data, size_t len)
         size_t room = FL__SUM_BLOCK - (size_t)(sums->bytes % FL__SUM_BLOCK);
         size_t n = len < room ? len : room;
 
-        if (n == FL__SUM_BLOCK) { /* In one go where it came so: faster on some machines. */
+        if (n == FL__SUM_BLOCK) { /* A whole block at once is faster on some machines. */
             FL_REQUIRE(sums->n < sums->cap);
             sums->list[sums->n++] = fl_checksum(at, n);
             sums->bytes += n;

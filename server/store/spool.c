@@ -1,7 +1,8 @@
 /*
  * Writing spool files: the bulk path of the server. A chunk goes from the caller's memory to the
- * page cache with one pwrite(2), and how much there is with another; nothing is buffered, nothing
- * synced until the upload is complete. The format is described in spool_head.c.
+ * page cache with one pwrite(2), the count of received bytes with another; nothing is buffered,
+ * nothing synced until the upload is complete. Blocking, on the worker thread that owns the upload.
+ * The format is described in spool_head.c, reading is in spool_read.c.
  */
 
 #include <errno.h>
@@ -21,7 +22,7 @@
 /* Read ahead and decoded at a time while a finished upload is validated. */
 #define VALIDATE_BUFFER ((size_t)65536)
 
-/* Files below this are written faster than reserved. */
+/* Below this size, reserving blocks costs more than it saves. */
 #define SPOOL_RESERVE_MIN ((uint64_t)4 << 20)
 
 struct fl_spool {
@@ -30,11 +31,11 @@ struct fl_spool {
     char *folder;
     struct fl__spool_head head;
     bool headed;          /* the head is in the file */
-    struct fl__sums sums; /* of what was received, as it came */
+    struct fl__sums sums; /* checksums of the received bytes */
     struct fl_norms norms;
 };
 
-static int fail(struct fl_err *err, const char *what, const char *path)
+static int spool_fail(struct fl_err *err, const char *what, const char *path)
 {
     int saved = errno;
 
@@ -74,8 +75,8 @@ static bool same_parts(const struct fl__spool_head *a, const struct fl__spool_he
 }
 
 /*
- * Coded bytes that may be gone on with. One that the machine went down on counts only when it is
- * finished, checksums and all.
+ * Coded bytes from which the upload can resume; UINT64_MAX: none. After a reboot only a finished
+ * upload with valid checksums is trusted.
  */
 static uint64_t coded_bytes(int fd, const struct fl__spool_head *head)
 {
@@ -99,8 +100,8 @@ static uint64_t coded_bytes(int fd, const struct fl__spool_head *head)
 }
 
 /*
- * What is there was received before this process, or by an earlier Push: its checksums are
- * taken from the disk. Where the file was finished they have to be those of then.
+ * Checksums of bytes that were received by an earlier Push or an earlier process: computed from the
+ * disk. For a finished file they must equal the stored ones.
  */
 static int sum_received(struct fl_spool *s, uint64_t there)
 {
@@ -130,8 +131,8 @@ static int sum_received(struct fl_spool *s, uint64_t there)
     return rv;
 }
 
-/* From here on `received` bytes are there: what the next Push is told when this process ends. */
-static int count(struct fl_spool *s, uint64_t received, struct fl_err *err)
+/* Record `received` bytes in the file: from here the next Push resumes, also after a crash. */
+static int spool_set_received(struct fl_spool *s, uint64_t received, struct fl_err *err)
 {
     uint64_t before = s->head.received;
     int rv;
@@ -147,35 +148,36 @@ static int count(struct fl_spool *s, uint64_t received, struct fl_err *err)
 }
 
 /*
- * Over whatever the file holds, which keeps its blocks and pages. The head is written with the
- * first bytes, unless there is one of this upload, which would count the new bytes as old ones.
+ * Start an upload over the old contents of the file, which keeps its blocks and pages. The head is
+ * written with the first bytes; but an existing head of this upload is reset at once, as it would
+ * count the new bytes as old ones.
  */
-static int begin(struct fl_spool *s, bool begun_before, struct fl_err *err)
+static int spool_begin(struct fl_spool *s, bool begun_before, struct fl_err *err)
 {
     uint64_t whole = s->head.start + s->head.bytes + fl__spool_tail_size(&s->head);
     struct stat st;
 
     s->head.boot = fl__spool_boot();
-    /* What a longer upload has left takes room, and a backup would copy it. */
+    /* Truncate the rest of a longer old upload: it takes disk space, and a backup would copy it. */
     if (fstat(s->fd, &st) != 0 ||
         (st.st_size > (off_t)whole && ftruncate(s->fd, (off_t)whole) != 0)) {
-        return fail(err, "cannot cut", s->path);
+        return spool_fail(err, "cannot cut", s->path);
     }
-    /* One extent instead of many small ones; where it cannot be had, writing says why. */
+    /* One extent instead of many small ones; a full disk is reported by the write itself. */
     if (s->head.bytes >= SPOOL_RESERVE_MIN) {
         (void)fallocate(s->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)whole);
     }
-    return begun_before ? count(s, 0, err) : FL_OK;
+    return begun_before ? spool_set_received(s, 0, err) : FL_OK;
 }
 
-/* Passes `rv` on. After an error of the disk the file is no upload's any more. */
+/* Returns `rv`. After a disk error the file is quarantined. */
 static int check_disk(const struct fl_spool *s, int rv, struct fl_err *err)
 {
     return rv == FL_EIO ? fl__spool_quarantine(s->path, rv, err) : rv;
 }
 
-/* Continue what is there when it is the same upload, else begin anew. */
-static int adopt(struct fl_spool *s, struct fl_err *err)
+/* Resume the file when it holds the same upload, else start at 0. */
+static int spool_resume(struct fl_spool *s, struct fl_err *err)
 {
     struct fl__spool_head old = {0};
     int rv = fl__spool_head_read(s->fd, s->head.upload, &old);
@@ -198,7 +200,7 @@ static int adopt(struct fl_spool *s, struct fl_err *err)
     if (rv != FL_EFORMAT) {
         return fl_err_set(err, rv, "cannot read '%s': %s", s->path, fl_strerror(rv));
     }
-    return begin(s, begun_before, err);
+    return spool_begin(s, begun_before, err);
 }
 
 static int make_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_err *err)
@@ -215,10 +217,11 @@ static int make_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_e
         }
         s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
     }
-    return s->fd >= 0 ? FL_OK : fail(err, "cannot create", s->path);
+    return s->fd >= 0 ? FL_OK : spool_fail(err, "cannot create", s->path);
 }
 
-/* A backup copies an upload of its that is over: that is left to it. */
+/* true: only a backup holds the file, which contains an old upload; the file is left to the backup.
+ */
 static bool only_copied(const struct fl_spool *s)
 {
     struct fl__spool_head head = {0};
@@ -230,7 +233,7 @@ static bool only_copied(const struct fl_spool *s)
     return rv == FL_EFORMAT;
 }
 
-/* With a lock: two writers of one upload would each think the end of the file is theirs. */
+/* One writer at a time: two writers of one upload would both append at the same offset. */
 static int lock_file(struct fl_spool *s, struct fl_err *err)
 {
     if (flock(s->fd, LOCK_EX | LOCK_NB) == 0) {
@@ -238,7 +241,7 @@ static int lock_file(struct fl_spool *s, struct fl_err *err)
     }
     return errno == EWOULDBLOCK
                ? fl_err_set(err, FL_EINUSE, "'%s' is being uploaded already", s->path)
-               : fail(err, "cannot lock", s->path);
+               : spool_fail(err, "cannot lock", s->path);
 }
 
 static int open_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_err *err)
@@ -248,7 +251,7 @@ static int open_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_e
 
     s->fd = open(s->path, O_RDWR | O_CLOEXEC);
     if (s->fd < 0 && errno != ENOENT) {
-        rv = fail(err, "cannot open", s->path);
+        rv = spool_fail(err, "cannot open", s->path);
         return rv == FL_EIO || rv == FL_EPERM ? fl__spool_quarantine(s->path, rv, err) : rv;
     }
     if (s->fd >= 0) {
@@ -272,7 +275,7 @@ static int open_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_e
     if (rv != FL_OK) {
         return rv;
     }
-    return check_disk(s, made ? begin(s, false, err) : adopt(s, err), err);
+    return check_disk(s, made ? spool_begin(s, false, err) : spool_resume(s, err), err);
 }
 
 int fl__spool_open(const char *dir, struct fl_recycled *spares, uint64_t round, uint32_t attempt,
@@ -340,7 +343,7 @@ int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, si
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "cannot write '%s': %s", spool->path, fl_strerror(rv));
     } else {
-        rv = count(spool, offset + len, err);
+        rv = spool_set_received(spool, offset + len, err);
     }
     if (rv == FL_OK) {
         fl__sums_add(&spool->sums, data, len);
@@ -348,9 +351,9 @@ int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, si
     return check_disk(spool, rv, err);
 }
 
-/* Decode everything once. */
-static int validate(struct fl_spool *s, const struct fl_layout *layout, double norm_bound,
-                    struct fl_err *err)
+/* Decode the whole upload once. */
+static int spool_validate_file(struct fl_spool *s, const struct fl_layout *layout,
+                               double norm_bound, struct fl_err *err)
 {
     struct fl__ahead ahead = {.fd = s->fd,
                               .base = s->head.start,
@@ -359,7 +362,8 @@ static int validate(struct fl_spool *s, const struct fl_layout *layout, double n
                               .cap = VALIDATE_BUFFER};
     int rv = fl__spool_validate(&s->head, &ahead, layout, norm_bound, &s->norms, err);
 
-    if (ahead.damaged) { /* They came otherwise: the disk's fault. Begun anew they may be right. */
+    if (ahead.damaged)
+    { /* The received bytes were different: a disk error. A new upload may succeed. */
         return fl_err_set(err, FL_EIO, "'%s' does not hold the bytes that were received", s->path);
     }
     if (ahead.errnum != 0) {
@@ -369,15 +373,15 @@ static int validate(struct fl_spool *s, const struct fl_layout *layout, double n
 }
 
 /*
- * The kernel marks pages as clean that it failed to write, so a second sync would say that they are
- * on disk: after the first that fails nothing of the file counts.
+ * After a failed write-back the kernel marks the pages clean, so a second sync would succeed
+ * falsely: after the first failed sync the file is discarded.
  */
 static int sync_file(const struct fl_spool *s, struct fl_err *err)
 {
-    int rv =
-        fdatasync(s->fd) == 0 ? fl_fs_sync_dir(s->folder, err) : fail(err, "cannot sync", s->path);
+    int rv = fdatasync(s->fd) == 0 ? fl_fs_sync_dir(s->folder, err)
+                                   : spool_fail(err, "cannot sync", s->path);
 
-    if (rv != FL_OK && rv != FL_EIO) { /* Of those check_disk() knows. */
+    if (rv != FL_OK && rv != FL_EIO) { /* check_disk() handles FL_EIO. */
         (void)unlink(s->path);
     }
     return rv;
@@ -394,9 +398,10 @@ int fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, doub
                           spool->head.received, spool->head.bytes);
     }
     fl__sums_end(&spool->sums);
-    rv = validate(spool, layout, norm_bound, err);
+    rv = spool_validate_file(spool, layout, norm_bound, err);
     if (fl_spool_is_bad(rv)) {
-        (void)unlink(spool->path); /* It will never be right; clean-up takes what is left. */
+        (void)unlink(spool->path); /* The upload stays bad. If unlink fails, the next clean-up
+                                      removes the file. */
         return rv;
     }
     if (rv == FL_OK) {
@@ -430,7 +435,7 @@ void fl_spool_close(struct fl_spool *spool)
         return;
     }
     if (spool->fd >= 0) {
-        (void)close(spool->fd); /* What matters was reported by write and sync. */
+        (void)close(spool->fd); /* Write and sync have reported every error. */
     }
     fl__spool_head_done(&spool->head);
     fl__sums_done(&spool->sums);
@@ -464,11 +469,11 @@ uint64_t fl_spool_peek(const char *dir, uint64_t round, uint32_t attempt, const 
 
 struct cleaning {
     const char *folder;
-    uint64_t round; /* 0: nothing stays */
+    uint64_t round; /* 0: remove all */
     uint32_t attempt;
 };
 
-/* A file that cannot be read stays: whoever needs it says why. */
+/* Unreadable files are kept; opening them reports the error. */
 static bool is_of(const struct cleaning *c, const char *name)
 {
     struct fl__spool_head head = {0};
@@ -493,7 +498,7 @@ static bool is_of(const struct cleaning *c, const char *name)
     return rv != FL_EFORMAT;
 }
 
-static bool is_over(const void *ctx, const char *name)
+static bool is_old_upload(const void *ctx, const char *name)
 {
     const struct cleaning *c = ctx;
 
@@ -508,5 +513,5 @@ int fl_spool_clean(const char *dir, uint64_t round, uint32_t attempt, struct fl_
     if (fl_fs_join(folder, sizeof(folder), dir, "spool") != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
-    return fl_fs_remove_each(folder, is_over, &cleaning, err);
+    return fl_fs_remove_each(folder, is_old_upload, &cleaning, err);
 }

@@ -1,11 +1,11 @@
-/* What a peer announces of its upload, against what was asked of it. */
+/* Checks the manifest of an upload against the upload mask and the required form. */
 
 #include <inttypes.h>
 
 #include "libfl/base/str.h"
 #include "server/store/spool_impl.h"
 
-/* The part of one unit in one bundle. */
+/* Check the section of one unit in one payload. */
 static int check_part(const struct fl_layout *layout, const struct fl_spool_form *form, size_t unit,
                       const struct fl_spool_part *part, struct fl_err *err)
 {

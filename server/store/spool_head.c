@@ -1,33 +1,32 @@
 /*
- * The spool file: what a client uploads for one (round, attempt), as it arrives.
+ * The format of the spool file, which holds the upload of one client for one (round, attempt):
+ * reading and writing its header and checksums. Blocking, any thread.
  *
  *   offset  size  what (integers little-endian)
  *   0       8     "FLSPOOL\n"
  *   8       4     version, 1
- *   12      4     n: number of parts, one a unit and bundle
- *   16      8     coded bytes that follow the header when the upload is complete
- *   24      24 n  manifest: unit (4), bundle (4), codec (4), 1 when masked (4), coded bytes
- *                 (8); units rise, and bundles in a unit
- *   …       8     fl_hash64() of "NNNNNN-AAA-<client>" of round and attempt: which upload it is
- *   …       8     fl_hash64() of the boot id: the run of this machine in which it was begun
- *   …       8     fl_hash64() of everything before
- *   …       8     coded bytes that are there, by exclusive or with that hash
- *   …             zeros up to a multiple of 4096, so that the bulk lies on page borders
- *   start         the coded parts, in manifest order, without gaps
- *   …       8 b   XXH3 of each block of 16 KiB of them, the last one shorter
- *   …       8     XXH3 of these, by exclusive or with the hash of which it is
+ *   12      4     n: number of sections, one for each unit and payload
+ *   16      8     coded bytes after the header when the upload is complete
+ *   24      24 n  manifest: unit (4), payload (4), codec (4), 1 when masked (4), coded bytes (8);
+ * ascending by unit, then by payload …       8     fl_hash64() of "NNNNNN-AAA-<client>" of round
+ * and attempt: id of the upload …       8     fl_hash64() of the boot id of the machine when the
+ * upload started …       8     fl_hash64() of everything before …       8     coded bytes received,
+ * XOR that hash …             zeros up to a multiple of 4096, so that the sections are page aligned
+ *   start         the coded sections, in manifest order, without gaps
+ *   …       8 b   XXH3 of each block of 16 KiB of the sections, the last block shorter
+ *   …       8     XXH3 of these checksums, XOR the id of the upload
  *
- * What is behind the coded parts is written when the upload is found good.
+ * The checksums after the sections are written when the upload has been validated.
  *
- * A file may have been that of an earlier upload (recycled_files.h): whatever was written then is
- * behind the new header, or in its place. It survives a kill -9 at any instant because the count is
- * written after the bytes that it counts, and the first of them before the header: a header that is
- * not complete, does not match its hash or is that of another upload counts as not there. So does a
- * count that another header left, which can be alone on the page behind, and so do checksums with
- * the name of another upload. When the machine itself went down, the count may have reached the
- * disk before the bytes. So an upload that was not finished counts only until the next boot; a
- * finished one has its checksums. A disk that loses writes while the machine stays up, and is
- * mounted again, is not guarded against.
+ * A file may be recycled from an earlier upload (recycled_files.h): the old bytes then follow the
+ * new header, or stand in its place. The file survives a kill -9 at any instant because the count
+ * is written after the bytes that it counts, and the first bytes before the header: a header that
+ * is incomplete, does not match its hash or belongs to another upload is treated as missing. The
+ * same holds for a count left by another header, which can be alone on the next page, and for
+ * checksums with the id of another upload. After a crash of the machine the count may have reached
+ * the disk before the bytes. So an unfinished upload is valid only until the next boot; a finished
+ * one is verified by its checksums. Not covered: a disk that loses writes while the machine stays
+ * up and is mounted again.
  */
 
 #include <inttypes.h>
@@ -52,7 +51,7 @@
 
 #define FLAG_MASKED 1u
 
-static void put32(uint8_t *p, uint32_t v)
+static void head_put32(uint8_t *p, uint32_t v)
 {
     size_t i;
 
@@ -61,23 +60,23 @@ static void put32(uint8_t *p, uint32_t v)
     }
 }
 
-static void put64(uint8_t *p, uint64_t v)
+static void head_put64(uint8_t *p, uint64_t v)
 {
-    put32(p, (uint32_t)v);
-    put32(p + 4, (uint32_t)(v >> 32));
+    head_put32(p, (uint32_t)v);
+    head_put32(p + 4, (uint32_t)(v >> 32));
 }
 
-static uint32_t get32(const uint8_t *p)
+static uint32_t head_get32(const uint8_t *p)
 {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-static uint64_t get64(const uint8_t *p)
+static uint64_t head_get64(const uint8_t *p)
 {
-    return (uint64_t)get32(p) | (uint64_t)get32(p + 4) << 32;
+    return (uint64_t)head_get32(p) | (uint64_t)head_get32(p + 4) << 32;
 }
 
-/* Length of what its hash is of. */
+/* Length of the hashed part of the header. */
 static size_t hashed_size(size_t n_parts)
 {
     return FIXED_SIZE + PART_SIZE * n_parts + NAMED_SIZE;
@@ -123,7 +122,7 @@ int fl__spool_find(const char *dir, const char *client, char *out, size_t size, 
                : FL_OK;
 }
 
-static bool rises(const struct fl_spool_part *a, const struct fl_spool_part *b)
+static bool section_precedes(const struct fl_spool_part *a, const struct fl_spool_part *b)
 {
     return a->unit < b->unit || (a->unit == b->unit && a->bundle < b->bundle);
 }
@@ -131,16 +130,18 @@ static bool rises(const struct fl_spool_part *a, const struct fl_spool_part *b)
 int fl__spool_head_make(const struct fl_spool_part *parts, size_t n, struct fl__spool_head *ret,
                         struct fl_err *err)
 {
-    /* A coded unit is never much longer than its floats; this only keeps sums from wrapping. */
+    /* A coded unit is never much longer than its floats; the limit prevents integer overflow of the
+     * sum. */
     const uint64_t most = 8 * FL_LAYOUT_MAX_FLOATS;
     struct fl__spool_head head = {.n_parts = n};
     size_t i;
 
     if (n == 0 || n > MAX_PARTS) {
-        return fl_err_set(err, FL_EINVAL, "an upload holds 1 to %d parts, not %zu", MAX_PARTS, n);
+        return fl_err_set(err, FL_EINVAL, "an upload holds 1 to %d sections, not %zu", MAX_PARTS,
+                          n);
     }
     for (i = 0; i < n; i++) {
-        if (i > 0 && !rises(&parts[i - 1], &parts[i])) {
+        if (i > 0 && !section_precedes(&parts[i - 1], &parts[i])) {
             return fl_err_set(err, FL_EINVAL,
                               "the units of an upload must rise: %" PRIu32 " follows %" PRIu32,
                               parts[i].unit, parts[i - 1].unit);
@@ -187,7 +188,7 @@ static uint64_t read_boot(void)
 
 uint64_t fl__spool_boot(void)
 {
-    static _Atomic uint64_t known; /* It is the same for as long as this process lives. */
+    static _Atomic uint64_t known; /* Constant while this process runs. */
 
     if (known == 0) {
         known = read_boot();
@@ -206,23 +207,23 @@ int fl__spool_head_write(int fd, struct fl__spool_head *head)
         return FL_ENOMEM;
     }
     (void)memcpy(raw, MAGIC, strlen(MAGIC));
-    put32(raw + 8, HEAD_VERSION);
-    put32(raw + 12, (uint32_t)head->n_parts);
-    put64(raw + 16, head->bytes);
+    head_put32(raw + 8, HEAD_VERSION);
+    head_put32(raw + 12, (uint32_t)head->n_parts);
+    head_put64(raw + 16, head->bytes);
     for (i = 0; i < head->n_parts; i++) {
         uint8_t *p = raw + FIXED_SIZE + PART_SIZE * i;
 
-        put32(p, head->parts[i].unit);
-        put32(p + 4, head->parts[i].bundle);
-        put32(p + 8, head->parts[i].codec);
-        put32(p + 12, head->parts[i].masked ? FLAG_MASKED : 0);
-        put64(p + 16, head->parts[i].bytes);
+        head_put32(p, head->parts[i].unit);
+        head_put32(p + 4, head->parts[i].bundle);
+        head_put32(p + 8, head->parts[i].codec);
+        head_put32(p + 12, head->parts[i].masked ? FLAG_MASKED : 0);
+        head_put64(p + 16, head->parts[i].bytes);
     }
-    put64(raw + hashed - NAMED_SIZE, head->upload);
-    put64(raw + hashed - NAMED_SIZE + 8, head->boot);
+    head_put64(raw + hashed - NAMED_SIZE, head->upload);
+    head_put64(raw + hashed - NAMED_SIZE + 8, head->boot);
     head->hash = fl_hash64(raw, hashed);
-    put64(raw + hashed, head->hash);
-    put64(raw + hashed + HASH_SIZE, head->received ^ head->hash);
+    head_put64(raw + hashed, head->hash);
+    head_put64(raw + hashed + HASH_SIZE, head->received ^ head->hash);
     rv = fl_fs_pwrite(fd, raw, (size_t)head->start, 0);
     free(raw);
     return rv;
@@ -232,12 +233,13 @@ int fl__spool_count_write(int fd, const struct fl__spool_head *head)
 {
     uint8_t raw[COUNT_SIZE];
 
-    put64(raw, head->received ^ head->hash);
+    head_put64(raw, head->received ^ head->hash);
     return fl_fs_pwrite(fd, raw, sizeof(raw), hashed_size(head->n_parts) + HASH_SIZE);
 }
 
-/* Manifest out of a header whose hash was right; a wrong one was not written by us. */
-static int parse(const uint8_t *raw, size_t n, struct fl__spool_head *ret)
+/* Read the manifest of a header whose hash matches; FL_EFORMAT: an invalid one, not written by this
+ * server. */
+static int parse_manifest(const uint8_t *raw, size_t n, struct fl__spool_head *ret)
 {
     struct fl_spool_part *parts = calloc(n, sizeof(*parts));
     size_t i;
@@ -249,37 +251,37 @@ static int parse(const uint8_t *raw, size_t n, struct fl__spool_head *ret)
     for (i = 0; i < n; i++) {
         const uint8_t *p = raw + FIXED_SIZE + PART_SIZE * i;
 
-        parts[i] = (struct fl_spool_part){.unit = get32(p),
-                                          .bundle = get32(p + 4),
-                                          .codec = get32(p + 8),
-                                          .masked = get32(p + 12) == FLAG_MASKED,
-                                          .bytes = get64(p + 16)};
+        parts[i] = (struct fl_spool_part){.unit = head_get32(p),
+                                          .bundle = head_get32(p + 4),
+                                          .codec = head_get32(p + 8),
+                                          .masked = head_get32(p + 12) == FLAG_MASKED,
+                                          .bytes = head_get64(p + 16)};
     }
     rv = fl__spool_head_make(parts, n, ret, NULL);
     free(parts);
-    if (rv == FL_OK && ret->bytes != get64(raw + 16)) {
+    if (rv == FL_OK && ret->bytes != head_get64(raw + 16)) {
         fl__spool_head_done(ret);
         rv = FL_EFORMAT;
     }
     return rv == FL_EINVAL ? FL_EFORMAT : rv;
 }
 
-/* Of a header whose hash was right: what stands in it beside the manifest. */
+/* Read the fields other than the manifest, of a header whose hash matches. */
 static int take_named(const uint8_t *raw, uint64_t upload, struct fl__spool_head *head)
 {
     size_t hashed = hashed_size(head->n_parts);
 
-    head->upload = get64(raw + hashed - NAMED_SIZE);
-    head->boot = get64(raw + hashed - NAMED_SIZE + 8);
-    head->hash = get64(raw + hashed);
-    head->received = get64(raw + hashed + HASH_SIZE) ^ head->hash;
+    head->upload = head_get64(raw + hashed - NAMED_SIZE);
+    head->boot = head_get64(raw + hashed - NAMED_SIZE + 8);
+    head->hash = head_get64(raw + hashed);
+    head->received = head_get64(raw + hashed + HASH_SIZE) ^ head->hash;
     return head->upload == upload && head->received <= head->bytes ? FL_OK : FL_EFORMAT;
 }
 
 int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_head *ret)
 {
     struct fl__spool_head head = {0};
-    uint8_t first[PAGE]; /* which is all of it for models of a few units */
+    uint8_t first[PAGE]; /* the whole header for models of a few units */
     uint8_t *raw;
     size_t hashed;
     size_t size;
@@ -289,9 +291,9 @@ int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_head *ret)
     if (rv != FL_OK) {
         return rv;
     }
-    n = get32(first + 12);
-    if (memcmp(first, MAGIC, strlen(MAGIC)) != 0 || get32(first + 8) != HEAD_VERSION || n == 0 ||
-        n > MAX_PARTS)
+    n = head_get32(first + 12);
+    if (memcmp(first, MAGIC, strlen(MAGIC)) != 0 || head_get32(first + 8) != HEAD_VERSION ||
+        n == 0 || n > MAX_PARTS)
     {
         return FL_EFORMAT;
     }
@@ -303,10 +305,10 @@ int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_head *ret)
     }
     (void)memcpy(raw, first, sizeof(first));
     rv = size > PAGE ? fl_fs_pread(fd, raw + PAGE, size - PAGE, PAGE) : FL_OK;
-    if (rv == FL_OK && get64(raw + hashed) != fl_hash64(raw, hashed)) {
+    if (rv == FL_OK && head_get64(raw + hashed) != fl_hash64(raw, hashed)) {
         rv = FL_EFORMAT;
     }
-    rv = rv == FL_OK ? parse(raw, n, &head) : rv;
+    rv = rv == FL_OK ? parse_manifest(raw, n, &head) : rv;
     rv = rv == FL_OK ? take_named(raw, upload, &head) : rv;
     free(raw);
     if (rv != FL_OK) {
@@ -324,7 +326,7 @@ uint64_t fl__spool_tail_size(const struct fl__spool_head *head)
 
 bool fl__spool_whole(const struct fl__spool_head *head, uint64_t size)
 {
-    /* A longer upload may have been there. */
+    /* The file may be longer: it can be recycled from a longer upload. */
     return head->received == head->bytes &&
            size >= head->start + head->bytes + fl__spool_tail_size(head);
 }
@@ -341,9 +343,9 @@ int fl__spool_tail_write(int fd, const struct fl__spool_head *head, const struct
     }
     FL_REQUIRE(sums->bytes == head->bytes);
     for (i = 0; i < sums->n; i++) {
-        put64(raw + 8 * i, sums->list[i]);
+        head_put64(raw + 8 * i, sums->list[i]);
     }
-    put64(raw + len - 8, fl_checksum(raw, len - 8) ^ head->upload);
+    head_put64(raw + len - 8, fl_checksum(raw, len - 8) ^ head->upload);
     rv = fl_fs_pwrite(fd, raw, len, head->start + head->bytes);
     free(raw);
     return rv;
@@ -358,11 +360,11 @@ int fl__spool_tail_read(int fd, const struct fl__spool_head *head, uint64_t **re
     int rv = raw != NULL && list != NULL ? fl_fs_pread(fd, raw, len, head->start + head->bytes)
                                          : FL_ENOMEM;
 
-    if (rv == FL_OK && get64(raw + len - 8) != (fl_checksum(raw, len - 8) ^ head->upload)) {
+    if (rv == FL_OK && head_get64(raw + len - 8) != (fl_checksum(raw, len - 8) ^ head->upload)) {
         rv = FL_EFORMAT;
     }
     for (i = 0; rv == FL_OK && i < len / 8; i++) {
-        list[i] = get64(raw + 8 * i);
+        list[i] = head_get64(raw + 8 * i);
     }
     free(raw);
     if (rv != FL_OK) {

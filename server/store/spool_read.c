@@ -1,8 +1,9 @@
 /*
- * Reading spool files back. Hundreds of readers are open at once while an update is
- * aggregated, so a reader holds no descriptor (each filling of its buffer opens the file
- * anew, some microseconds beside copying the buffer) and takes its buffer at the first
- * read; a small upload is read with its head.
+ * Reading spool files back. Hundreds of readers are open at once while updates are aggregated, so a
+ * reader holds no descriptor (it opens the file each time it fills its buffer, which costs some
+ * microseconds) and allocates its buffer at the first read; a small upload is read with its header.
+ * Blocking; each reader belongs to one thread. Nothing is written here except the quarantine of a
+ * file after FL_EIO.
  */
 
 #include <errno.h>
@@ -18,15 +19,16 @@
 #include "libfl/strategy/codec_masked.h"
 #include "server/store/spool_impl.h"
 
-#define BUFFER_MIN     FL__SUM_BLOCK /* what can be checked */
+#define BUFFER_MIN     FL__SUM_BLOCK /* one checksummed block */
 #define BUFFER_MAX     ((size_t)262144)
 #define BUFFER_DEFAULT ((size_t)65536)
-/* From here on a read goes straight to the caller's block: what the block pass asks for. */
+/* Reads of this size and more bypass the buffer: the aggregator's blocks are that large. */
 #define DIRECT_MIN ((size_t)65536)
 
 /* --- reading ahead --- */
 
-/* With checksums: from a border of blocks to one, or to the end. */
+/* With checksums, `offset` and the end must be block boundaries; the end may be the end of the
+ * range. */
 static int read_at(struct fl__ahead *a, void *out, size_t len, uint64_t offset)
 {
     int fd = a->fd;
@@ -53,8 +55,8 @@ static int read_at(struct fl__ahead *a, void *out, size_t len, uint64_t offset)
     return rv;
 }
 
-/* So that the buffer holds what is at `offset`. */
-static int fill(struct fl__ahead *a, uint64_t offset)
+/* Fill the buffer so that it contains `offset`. */
+static int ahead_fill(struct fl__ahead *a, uint64_t offset)
 {
     uint64_t from = a->sums != NULL ? offset - (offset - a->base) % FL__SUM_BLOCK : offset;
     uint64_t left = a->end - from;
@@ -76,9 +78,9 @@ static int fill(struct fl__ahead *a, uint64_t offset)
     return rv;
 }
 
-/* How much of a large piece can go straight to the caller; through the buffer it is copied twice.
+/* Number of bytes that can bypass the buffer, which saves one copy; 0: use the buffer.
  */
-static size_t direct(const struct fl__ahead *a, uint64_t offset, size_t len)
+static size_t direct_length(const struct fl__ahead *a, uint64_t offset, size_t len)
 {
     if (len < a->cap && len < DIRECT_MIN) {
         return 0;
@@ -101,8 +103,8 @@ int fl__ahead_read(struct fl__ahead *a, uint64_t offset, void *out, size_t len)
         int rv = FL_OK;
 
         if (offset < a->from || offset - a->from >= a->len) {
-            part = direct(a, offset, len);
-            rv = part > 0 ? read_at(a, to, part, offset) : fill(a, offset);
+            part = direct_length(a, offset, len);
+            rv = part > 0 ? read_at(a, to, part, offset) : ahead_fill(a, offset);
         } else {
             part = 0;
         }
@@ -180,7 +182,7 @@ int fl__spool_unit_open(struct fl__spool_unit *unit, const struct fl_layout *lay
 
 /* --- readers --- */
 
-/* One part of the file, where it has one. */
+/* One section of the file, when `there`. */
 struct place {
     bool there;
     struct fl_spool_part part;
@@ -188,10 +190,11 @@ struct place {
 };
 
 struct fl_spool_reader {
-    char *path; /* of one in memory: whose it is */
+    char *path; /* of an upload in memory: name of the client */
     bool in_memory;
     const struct fl_layout *layout;
-    /* One a bundle: the bundles of a unit are read in turn, and would throw each other out. */
+    /* One for each payload: the payloads of a unit are read in turn and would evict each other from
+     * a shared buffer. */
     struct fl__ahead ahead[FL_SPOOL_MAX_BUNDLES];
     size_t n_bundles;
     uint64_t *sums;       /* of the coded bytes */
@@ -199,7 +202,7 @@ struct fl_spool_reader {
     struct place *places; /* [n_bundles][n_units] */
 };
 
-static struct place *place_of(const struct fl_spool_reader *r, size_t bundle, size_t unit)
+static struct place *reader_section(const struct fl_spool_reader *r, size_t bundle, size_t unit)
 {
     return &r->places[bundle * fl_layout_units(r->layout) + unit];
 }
@@ -229,7 +232,7 @@ static int index_parts(struct fl_spool_reader *r, const struct fl__spool_head *h
                               r->path, part->unit, n_units);
         }
         r->units[part->unit] |= part->bundle == 0;
-        place = place_of(r, part->bundle, part->unit);
+        place = reader_section(r, part->bundle, part->unit);
         place->there = true;
         place->part = *part;
         place->unit = (struct fl__spool_unit){
@@ -239,8 +242,8 @@ static int index_parts(struct fl_spool_reader *r, const struct fl__spool_head *h
     return FL_OK;
 }
 
-static int check_length(const struct fl_spool_reader *r, const struct fl__spool_head *head,
-                        uint64_t size, struct fl_err *err)
+static int reader_check_length(const struct fl_spool_reader *r, const struct fl__spool_head *head,
+                               uint64_t size, struct fl_err *err)
 {
     if (fl__spool_whole(head, size)) {
         return FL_OK;
@@ -254,14 +257,15 @@ static int check_length(const struct fl_spool_reader *r, const struct fl__spool_
                       r->path, size, head->start + head->bytes + fl__spool_tail_size(head));
 }
 
-/* A small upload while its file is open. What is wrong with it is found by whoever reads it. */
+/* Read a small upload while its file is open. Errors are ignored here; the later read reports them.
+ */
 static void take_all(struct fl__ahead *a, int fd)
 {
     struct fl__ahead whole = *a;
 
     whole.fd = fd;
     whole.cap = BUFFER_MIN;
-    if (a->end > a->base && fill(&whole, a->base) == FL_OK) {
+    if (a->end > a->base && ahead_fill(&whole, a->base) == FL_OK) {
         whole.fd = a->fd;
         *a = whole;
     } else {
@@ -269,7 +273,7 @@ static void take_all(struct fl__ahead *a, int fd)
     }
 }
 
-static int load_head(struct fl_spool_reader *r, uint64_t upload, struct fl_err *err)
+static int reader_load_head(struct fl_spool_reader *r, uint64_t upload, struct fl_err *err)
 {
     int fd = open(r->path, O_RDONLY | O_CLOEXEC);
     struct fl__spool_head head = {0};
@@ -289,12 +293,13 @@ static int load_head(struct fl_spool_reader *r, uint64_t upload, struct fl_err *
         rv = fl_err_from_errno(errno);
         (void)fl_err_set(err, rv, "cannot read '%s': %s", r->path, strerror(errno));
     } else {
-        rv = check_length(r, &head, (uint64_t)st.st_size, err);
+        rv = reader_check_length(r, &head, (uint64_t)st.st_size, err);
     }
     if (rv == FL_OK) {
         rv = fl__spool_tail_read(fd, &head, &r->sums);
         if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "'%s' has no whole checksums: %s", r->path, fl_strerror(rv));
+            (void)fl_err_set(err, rv, "the checksums of '%s' are missing or damaged: %s", r->path,
+                             fl_strerror(rv));
         }
     }
     for (b = 0; rv == FL_OK && b < FL_SPOOL_MAX_BUNDLES; b++) {
@@ -344,7 +349,7 @@ int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t attempt, cons
     if (rv != FL_OK) {
         return rv;
     }
-    rv = load_head(r, fl__spool_upload(round, attempt, client), err);
+    rv = reader_load_head(r, fl__spool_upload(round, attempt, client), err);
     if (rv == FL_EIO) {
         (void)fl__spool_quarantine(path, rv, err);
     }
@@ -388,7 +393,7 @@ void fl_spool_reader_share(struct fl_spool_reader *reader, size_t n_readers)
 
     cap = cap < BUFFER_MIN ? BUFFER_MIN : cap > BUFFER_MAX ? BUFFER_MAX : cap;
     for (b = 0; !reader->in_memory && b < FL_SPOOL_MAX_BUNDLES; b++) {
-        if (reader->ahead[b].cap != BUFFER_MIN) { /* Those are as small as they can be. */
+        if (reader->ahead[b].cap != BUFFER_MIN) { /* Already the smallest size. */
             fl__ahead_done(&reader->ahead[b]);
             reader->ahead[b].cap = cap;
         }
@@ -422,7 +427,7 @@ int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t bundle, size_t u
     struct place *place;
 
     FL_REQUIRE(unit < fl_layout_units(reader->layout));
-    place = bundle < reader->n_bundles ? place_of(reader, bundle, unit) : NULL;
+    place = bundle < reader->n_bundles ? reader_section(reader, bundle, unit) : NULL;
     if (place == NULL || !place->there) {
         return FL_ENOENT;
     }

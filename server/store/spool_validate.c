@@ -1,4 +1,4 @@
-/* Is an upload any good, and how large is it? Of those in files and of those in memory. */
+/* Validates an upload and measures its norms, for uploads in files and in memory. */
 
 #include <float.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 _Static_assert(FL_NORMS_BUNDLES == FL_SPOOL_MAX_BUNDLES, "each bundle has a norm");
 
-static const char *reason(int rv)
+static const char *validate_reason(int rv)
 {
     switch (rv) {
     case FL_EFORMAT:
@@ -41,23 +41,23 @@ static int validate_part(const struct fl_spool_part *part, struct fl__spool_unit
     }
     return fl_err_set(err, rv, "unit '%s' of %s %s", fl_layout_unit(layout, part->unit)->name,
                       part->bundle == 0 ? "the upload" : "what is sent beside the upload",
-                      reason(rv));
+                      validate_reason(rv));
 }
 
-/* Sums of squares, and of how many entries. */
+/* Sums of squares, and the numbers of summed entries. */
 struct sums {
     double square[FL_NORMS_N];
     double n[FL_NORMS_N];
 };
 
-/* Beyond the largest one: infinite. */
+/* Values above FLT_MAX become infinite. */
 static float float_of(double x)
 {
     return x <= (double)FLT_MAX ? (float)x : INFINITY;
 }
 
-static void add(struct sums *s, struct fl_norms *norms, const struct fl_spool_part *part,
-                const struct fl_codec_size *size)
+static void norms_add_section(struct sums *s, struct fl_norms *norms,
+                              const struct fl_spool_part *part, const struct fl_codec_size *size)
 {
     s->square[part->bundle] += size->norm_sq;
     s->n[part->bundle] += (double)size->n;
@@ -70,7 +70,7 @@ static void add(struct sums *s, struct fl_norms *norms, const struct fl_spool_pa
     }
 }
 
-/* The bound is for what moves the model: what is beside it has a scale of its own. */
+/* Only the update is bounded: the solver's payloads have scales of their own. */
 static int check_bound(const struct fl_layout *layout, const struct fl_norms *norms, double norm,
                        double bound, struct fl_err *err)
 {
@@ -84,7 +84,7 @@ static int check_bound(const struct fl_layout *layout, const struct fl_norms *no
         worst = norms->unit[l].norm > norms->unit[worst].norm ? l : worst;
     }
     return fl_err_set(err, FL_ERANGE,
-                      "the norm %.6g of the upload is over the bound %.6g, most of it in unit '%s'",
+                      "the norm %.6g of the upload exceeds the bound %.6g, most of it in unit '%s'",
                       norm, bound, fl_layout_unit(layout, worst)->name);
 }
 
@@ -126,7 +126,7 @@ int fl__spool_validate(const struct fl__spool_head *head, struct fl__ahead *ahea
         rv = validate_part(&head->parts[i], &place, layout, &size, err);
         place.start += place.bytes;
         if (rv == FL_OK) {
-            add(&sums, &norms, &head->parts[i], &size);
+            norms_add_section(&sums, &norms, &head->parts[i], &size);
         }
     }
     fl__ahead_done(ahead);

@@ -1,4 +1,6 @@
-/* Opening the state folder and writing records. Each public function is one transaction. */
+/* Opening the state folder and writing records, on the thread that owns the store. Each public
+ * function is one transaction. Reading back is in store_load.c, files other than the database are
+ * not handled here. */
 
 #include "server/store/store.h"
 
@@ -31,8 +33,9 @@ static const enum fl_db_sync sync_of[] = {[FL_DURABLE_PROCESS] = FL_DB_SYNC_NORM
                                           [FL_DURABLE_POWER] = FL_DB_SYNC_FULL,
                                           [FL_DURABLE_SCRATCH] = FL_DB_SYNC_NEVER};
 
-static int claim(struct fl_store *store, const char *federation, const struct fl_layout *layout,
-                 const char *model, const uint8_t id[FL__STORE_ID_SIZE], struct fl_err *err)
+static int claim_folder(struct fl_store *store, const char *federation,
+                        const struct fl_layout *layout, const char *model,
+                        const uint8_t id[FL__STORE_ID_SIZE], struct fl_err *err)
 {
     const struct fl__generation_row line = {.line = 1, .kept_line = 1};
     const struct fl__generation_row *rec = &line;
@@ -44,7 +47,7 @@ static int claim(struct fl_store *store, const char *federation, const struct fl
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "no random bytes for the state folder");
     }
-    /* It has to be as durable as what is written under it. */
+    /* The federation row must be as durable as the records that depend on it. */
     rv = fl_db_begin_durable(&store->db, err);
     if (rv != FL_OK) {
         return rv;
@@ -156,7 +159,7 @@ static int check_row(struct fl_query *q, const char *dir, const char *federation
     return FL_OK;
 }
 
-/* The folder must be of this federation and model; an empty one becomes so. */
+/* The folder must belong to this federation and model; an empty folder is claimed for them. */
 static int check_owner(struct fl_store *store, const char *dir, const char *federation,
                        const struct fl_layout *layout, const uint8_t *rebuild, struct fl_err *err)
 {
@@ -176,7 +179,7 @@ static int check_owner(struct fl_store *store, const char *dir, const char *fede
             rv = fl__store_check_new(dir, "holds no federation", err);
             rv = rv == FL_OK ? fl_random_bytes(id, sizeof(id)) : rv;
         }
-        rv = rv == FL_OK ? claim(store, federation, layout, model, id, err) : rv;
+        rv = rv == FL_OK ? claim_folder(store, federation, layout, model, id, err) : rv;
     }
     if (rv == FL_OK) {
         (void)fl_hex(store->id, id, sizeof(id));
@@ -196,7 +199,7 @@ static int make_folders(const char *dir, struct fl_err *err)
     size_t i;
     int rv = fl_fs_mkdirs(dir, err);
 
-    /* SQLite's own message would be about a file that is not there. */
+    /* SQLite's own message would name a file that does not exist. */
     if (rv == FL_OK && faccessat(AT_FDCWD, dir, R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
         rv = fl_fs_denied(err, errno, "use state folder", dir);
     }
@@ -206,7 +209,7 @@ static int make_folders(const char *dir, struct fl_err *err)
         }
         rv = fl_fs_mkdirs(path, err);
     }
-    /* What is synced in them has to be found again. */
+    /* Make the new folders durable, so that files synced in them survive a power failure. */
     return rv == FL_OK ? fl_fs_sync_dir(dir, err) : rv;
 }
 
@@ -288,7 +291,7 @@ void fl_store_close(struct fl_store *store)
     free(store);
 }
 
-/* --- writing; all of these run inside a transaction --- */
+/* --- writing; all of these functions run inside a transaction --- */
 
 int fl__store_number(struct fl_store *store, enum fl__db_statement which, uint64_t *ret,
                      struct fl_err *err)
@@ -330,7 +333,7 @@ static int write_client(struct fl_store *store, enum fl__db_statement which,
     return fl_query_run(q, err);
 }
 
-/* A known one is updated without its name: that would rewrite a page of the index as well. */
+/* A known client is updated without its name: writing the name would rewrite an index page too. */
 static int put_client(struct fl_store *store, const struct fl_client_rec *c, struct fl_err *err)
 {
     int rv;
@@ -345,7 +348,7 @@ static int put_client(struct fl_store *store, const struct fl_client_rec *c, str
     return rv;
 }
 
-/* Floats lie in the file as on every machine we run on. */
+/* Floats are stored in native byte order. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "float blobs are written as they lie");
 
 static struct fl_query part_query(struct fl_store *store, enum fl__db_statement which,
@@ -363,7 +366,7 @@ static struct fl_query part_query(struct fl_store *store, enum fl__db_statement 
     return query;
 }
 
-/* Those of a selection, in its order: there are no others. */
+/* Insert the participants of a selection in its order; the table is empty before. */
 static int put_first_parts(struct fl_store *store, const struct fl_participant_rec *parts, size_t n,
                            struct fl_err *err)
 {
@@ -409,14 +412,14 @@ static int put_clients(struct fl_store *store, const struct fl_client_rec *clien
     return rv;
 }
 
-static int run(struct fl_store *store, enum fl__db_statement which, struct fl_err *err)
+static int store_run(struct fl_store *store, enum fl__db_statement which, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, which);
 
     return fl_query_run(&q, err);
 }
 
-/* A round that was committed can never be opened or committed again. */
+/* A committed round can never be opened or committed again. */
 static int check_after_last(struct fl_store *store, uint64_t round, struct fl_err *err)
 {
     uint64_t last = 0;
@@ -485,7 +488,7 @@ int fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients,
                     struct fl_err *err)
 {
     struct fl_query q;
-    /* The operator was told: that has to survive the machine too. */
+    /* The operator gets a confirmation, so the change must survive a power failure. */
     int rv = fl_db_begin_durable(&store->db, err);
     size_t i;
 
@@ -505,7 +508,7 @@ static int write_pause(struct fl_store *store, const char *reason, struct fl_err
     struct fl_query q;
 
     if (reason == NULL) {
-        return run(store, FL__DB_DROP_PAUSE, err);
+        return store_run(store, FL__DB_DROP_PAUSE, err);
     }
     q = fl_db_query(&store->db, FL__DB_PUT_PAUSE);
     fl_query_text(&q, reason);
@@ -544,7 +547,7 @@ static int write_selection(struct fl_store *store, const struct fl_selection *se
         rv = put_clients(store, sel->clients, sel->n_clients, err);
     }
     if (rv == FL_OK) {
-        rv = run(store, FL__DB_DROP_PARTS, err);
+        rv = store_run(store, FL__DB_DROP_PARTS, err);
     }
     return rv == FL_OK ? put_first_parts(store, sel->parts, sel->n_parts, err) : rv;
 }
@@ -573,7 +576,7 @@ int fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
         rv = put_parts(store, parts, n, err);
     }
     if (rv == FL_OK) {
-        rv = run(store, FL__DB_SET_PLANNED, err);
+        rv = store_run(store, FL__DB_SET_PLANNED, err);
     }
     return fl_db_end(&store->db, rv, err);
 }
@@ -605,7 +608,7 @@ static int put_round(struct fl_store *store, const struct fl_round_rec *rec, str
 int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
                     const struct fl_client_rec *clients, size_t n_clients, struct fl_err *err)
 {
-    /* Checkpoints are removed because of this record: it must not be lost before them. */
+    /* Older checkpoints are removed because of this record, so the record must be durable first. */
     int rv = fl_db_begin_durable(&store->db, err);
 
     if (rv != FL_OK) {
@@ -619,10 +622,10 @@ int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
         rv = put_clients(store, clients, n_clients, err);
     }
     if (rv == FL_OK) {
-        rv = run(store, FL__DB_DROP_PARTS, err);
+        rv = store_run(store, FL__DB_DROP_PARTS, err);
     }
     if (rv == FL_OK) {
-        rv = run(store, FL__DB_DROP_OPEN, err);
+        rv = store_run(store, FL__DB_DROP_OPEN, err);
     }
     return fl_db_end(&store->db, rv, err);
 }
@@ -630,7 +633,8 @@ int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
 int fl__store_restore(struct fl_store *store, uint64_t round, struct fl_err *err)
 {
     struct fl_round_rec rec;
-    /* Under which slots clients kept what they keep is not known here. */
+    /* The component settings behind the clients' states are unknown here, so the clients restart
+     * their states. */
     const struct fl_rewind why = {
         .reason = "recovered", .keep_anew = true, .wall_ms = fl_clock_wall_ms()};
     bool known = false;

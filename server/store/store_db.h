@@ -1,8 +1,7 @@
 #ifndef FL_STORE_DB_H
 #define FL_STORE_DB_H
 
-/* What is in the state database: its statements, and its schema (schema.c). For the files of this
-   room only. */
+/* The SQL statements of the state database; its schema is in schema.c. Private to server/store. */
 
 #include "libfl/db/db.h"
 #include "server/store/columns_impl.h"
@@ -42,7 +41,7 @@
     X(COUNT_CLIENTS, "SELECT COUNT(*) FROM client")                                         \
     X(DROP_CLIENT, "DELETE FROM client WHERE id = ?")                                       \
     X(MARK_CLIENT, "UPDATE client SET forgotten = 1 WHERE id = ?")                          \
-    /* What clients keep may have restarted as a whole, since the epoch was written. */\
+    /* All client states may have been reset since the epoch was written. */\
     X(GET_COUNTS, "SELECT expected, epoch, MAX(epoch, kept_since + 1) FROM federation")     \
     X(SET_EXPECTED, "UPDATE federation SET expected = ?")                                   \
     X(SET_EPOCH, "UPDATE federation SET epoch = ?")                                         \
@@ -74,7 +73,7 @@
     X(DROP_OPEN, "DELETE FROM open_round")                                                  \
     X(DROP_PARTS, "DELETE FROM part")                                                       \
     X(COUNT_PARTS, "SELECT COUNT(*) FROM part")                                             \
-    /* Without a place: behind all that are there. */                                       \
+    /* Without a place: after all existing rows. */                                       \
     X(PUT_PART, "INSERT INTO part (" FL__PART_ROW(FL__ROW_NAME)                             \
         "state, divergence, units, rms, client, place)"                                     \
         " VALUES (" FL__PART_ROW(FL__ROW_MARK) "?, ?, ?, ?, ?,"                             \
@@ -93,7 +92,7 @@
         " WHERE counted_round > ?")                                                         \
     X(ABANDON_ROUNDS, "INSERT OR REPLACE INTO abandoned (" FL__SQL_ROUND "line)"            \
         " SELECT " FL__SQL_ROUND "line FROM round WHERE round > ?")                         \
-    /* Its change is the first that went back behind it, and so the first on a later line. */\
+    /* The change that abandoned a round is the first rollback behind it, hence the first of a later generation. */\
     X(GET_ABANDONED, "SELECT * FROM (SELECT " FL_ROUND_FIGURES(FL__SQL_NAME_A)              \
         " a.line, c.at_ms, substr(c.after, instr(c.after, ': ') + 2)"                       \
         " FROM abandoned AS a LEFT JOIN change AS c ON c.id = (SELECT MIN(id) FROM change"  \

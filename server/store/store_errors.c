@@ -1,10 +1,11 @@
-/* The last thing that went wrong with each client: kept for people, the newest FL_ERRORS_MAX. */
+/* The last error of each client, for operators: the newest FL_ERRORS_MAX are kept. */
 #include <stdio.h>
 
 #include "libfl/base/str.h"
 #include "server/store/store_impl.h"
 
-static int put(struct fl_store *store, const struct fl_client_error *error, struct fl_err *err)
+static int put_client_error(struct fl_store *store, const struct fl_client_error *error,
+                            struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_ERROR);
     int rv;
@@ -27,7 +28,7 @@ int fl_store_put_error(struct fl_store *store, const struct fl_client_error *err
 {
     int rv = fl_db_begin(&store->db, err);
 
-    return rv == FL_OK ? fl_db_end(&store->db, put(store, error, err), err) : rv;
+    return rv == FL_OK ? fl_db_end(&store->db, put_client_error(store, error, err), err) : rv;
 }
 
 int fl_store_drop_errors(struct fl_store *store, const struct fl_client_error *errors, size_t n,

@@ -1,4 +1,5 @@
-/* Files that are served: opened once, read from anywhere in them, closed by the last user. */
+/* Files that the server sends: opened once, read at any offset, closed with the last reference. Any
+ * thread. Reads are checked against checksums where the file has them; nothing is written. */
 
 #include "server/store/store_files.h"
 
@@ -18,11 +19,11 @@
 
 struct fl_file {
     atomic_uint refs;
-    int fd;                /* -1: that of `whole` */
-    struct fl_file *whole; /* counted; NULL when this is the whole file */
+    int fd;                /* -1: uses the descriptor of `whole` */
+    struct fl_file *whole; /* reference; NULL when this is the whole file */
     uint64_t start;
     uint64_t size;
-    uint64_t *sums; /* owned; of the bytes from start on, NULL: none */
+    uint64_t *sums; /* owned; checksums of the bytes from `start`; NULL: none */
 };
 
 int fl_file_open(const char *path, struct fl_file **ret, struct fl_err *err)
@@ -99,7 +100,8 @@ int fl__file_fd(const struct fl_file *file)
     return file->whole != NULL ? file->whole->fd : file->fd;
 }
 
-/* Whole blocks go straight to the caller; of a block that is wanted in part all is read. */
+/* Whole blocks are read into the caller's memory; a partly requested block is read completely, to
+ * check it. */
 static int read_block(const struct fl_file *file, uint64_t offset, uint8_t *out, size_t len,
                       size_t *ret_len)
 {

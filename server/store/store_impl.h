@@ -1,21 +1,21 @@
 #ifndef FL_STORE_STORE_IMPL_H
 #define FL_STORE_STORE_IMPL_H
 
-/* Shared between the files of this room only. */
+/* Private to server/store. */
 
 #include "server/store/store.h"
 #include "server/store/store_db.h"
 
-/* Longest path that this room makes. */
+/* Longest path in the state folder. */
 #define FL__STORE_PATH_MAX 4096
 #define FL__STORE_ID_SIZE  ((FL_STORE_ID_TEXT - 1) / 2)
 
-/* A file with a line for people and a random name of this restore, until the first start of a
-   folder that was restored. */
+/* A file in a restored folder until its first start: a line for operators and a random id of this
+ * restore. */
 #define FL__RESTORED_NOTE "restored"
 #define FL__RESTORED_NAME 32
 
-/* Bytes that tell this state folder from every other one. */
+/* Length of the random identity of a state folder. */
 #define FL__IDENTITY 16
 
 struct fl_store {
@@ -28,13 +28,13 @@ struct fl_store {
 };
 
 /*
- * store_rebuild.c: FL_ESTATE when a database that `what` ("is missing") would begin a new
- * federation over what another has left in the folder.
+ * store_rebuild.c: FL_ESTATE when the folder holds files of a federation whose database `what` ("is
+ * missing"): a new federation must not start over them.
  */
 FL_MUST_CHECK int fl__store_check_new(const char *dir, const char *what, struct fl_err *err);
 /*
- * `rebuild` (or NULL): a database without a federation becomes this one, under that id, whatever
- * lies beside it.
+ * `rebuild` (or NULL): a database without a federation becomes this one, with that id, whatever
+ * other files the folder holds.
  */
 FL_MUST_CHECK int fl__store_open_path(const char *dir, const char *path, const char *federation,
                                       const struct fl_layout *layout, enum fl_durability durability,
@@ -43,17 +43,17 @@ FL_MUST_CHECK int fl__store_open_path(const char *dir, const char *path, const c
 /* Make `round` the last one, with an empty record when it has none. */
 FL_MUST_CHECK int fl__store_restore(struct fl_store *store, uint64_t round, struct fl_err *err);
 
-/* The one number that a statement gives. */
+/* The single number that a statement returns. */
 FL_MUST_CHECK int fl__store_number(struct fl_store *store, enum fl__db_statement which,
                                    uint64_t *ret, struct fl_err *err);
 /* The last committed round, 0: none. */
 FL_MUST_CHECK int fl__store_last_round(struct fl_store *store, uint64_t *ret, struct fl_err *err);
-/* Is there no client, no round and none open? */
+/* true: no client, no round and no open round. */
 FL_MUST_CHECK int fl__store_is_new(struct fl_store *store, bool *ret, struct fl_err *err);
-/* store_load.c: the figures of a round, which come first in its statements. */
+/* store_load.c: read the figures of a round, which are the first columns of its statements. */
 void fl__store_read_round(struct fl_query *q, struct fl_round_rec *r);
-/* store_load.c: the open attempt and how many updates of it are accepted. FL_ENOENT: none is open,
-   or nobody is in it. */
+/* store_load.c: the open attempt and the number of its accepted updates. FL_ENOENT: none is open,
+ * or it has no participants. */
 FL_MUST_CHECK int fl__store_open_attempt(struct fl_store *store, uint64_t *ret_round,
                                          uint32_t *ret_attempt, uint64_t *ret_updates,
                                          struct fl_err *err);

@@ -1,4 +1,5 @@
-/* Reading records back: what the core resumes from, and the history for people. */
+/* Reading records back, on the thread that owns the store: the state from which the coordinator
+ * resumes, and the history of rounds for operators. Writes nothing. */
 
 #include <inttypes.h>
 #include <limits.h>
@@ -9,12 +10,12 @@
 #include "libfl/base/str.h"
 #include "server/store/store_impl.h"
 
-static int damaged(const struct fl_store *store, const char *what, struct fl_err *err)
+static int db_damaged(const struct fl_store *store, const char *what, struct fl_err *err)
 {
     return fl_err_set(err, FL_EFORMAT, "state database '%s' is damaged: %s", store->db.path, what);
 }
 
-static int no_memory(struct fl_err *err)
+static int load_no_memory(struct fl_err *err)
 {
     return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
 }
@@ -27,17 +28,17 @@ static int read_client(struct fl_store *store, struct fl_query *q, struct fl_cli
     *rec = (struct fl_client_rec){0};
     FL__SQL_CLIENT(FL__SQL_READ)
     if (fl_str_copy(rec->agent, sizeof(rec->agent), fl_column_text(q)) != FL_OK) {
-        return damaged(store, "a client has a bad agent", err);
+        return db_damaged(store, "a client has a bad agent", err);
     }
     id = fl_column_u64(q);
     if (id >= FL_CLIENT_NUMBERS) {
-        return damaged(store, "a client has an impossible number", err);
+        return db_damaged(store, "a client has an impossible number", err);
     }
     rec->id = (uint32_t)id;
     if (fl_str_copy(rec->name, sizeof(rec->name), fl_column_text(q)) != FL_OK ||
         !fl_name_valid(rec->name))
     {
-        return damaged(store, "a client has a bad name", err);
+        return db_damaged(store, "a client has a bad name", err);
     }
     return FL_OK;
 }
@@ -54,7 +55,7 @@ static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struc
     }
     clients = calloc(n, sizeof(*clients));
     if (clients == NULL) {
-        return no_memory(err);
+        return load_no_memory(err);
     }
     r->clients = clients;
     for (r->n_clients = 0; rv == FL_OK && r->n_clients < n; r->n_clients++) {
@@ -64,7 +65,7 @@ static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struc
         }
     }
     fl_query_reset(&q);
-    return rv == FL_ENOENT ? damaged(store, "clients are missing", err) : rv;
+    return rv == FL_ENOENT ? db_damaged(store, "clients are missing", err) : rv;
 }
 
 /* A copy of a blob column of exactly `want` bytes; NULL stays NULL. */
@@ -79,11 +80,11 @@ static int read_blob(struct fl_store *store, struct fl_query *q, size_t want, vo
         return FL_OK;
     }
     if (len != want) {
-        return damaged(store, "a part is of another model", err);
+        return db_damaged(store, "a part is of another model", err);
     }
     *ret = malloc(want);
     if (*ret == NULL) {
-        return no_memory(err);
+        return load_no_memory(err);
     }
     (void)memcpy(*ret, data, want);
     return FL_OK;
@@ -117,7 +118,7 @@ static int read_part(struct fl_store *store, struct fl_query *q, struct fl_parti
     client = fl_column_u64(q);
     if (client >= FL_CLIENT_NUMBERS || state < FL_PARTICIPANT_SELECTED ||
         state > FL_PARTICIPANT_LOST) {
-        return damaged(store, "a part has no client or state", err);
+        return db_damaged(store, "a part has no client or state", err);
     }
     rec->client = (uint32_t)client;
     rec->state = (enum fl_participant_state)state;
@@ -136,7 +137,7 @@ static int load_parts(struct fl_store *store, struct fl_coord_resume *r, struct 
     }
     parts = calloc(n, sizeof(*parts));
     if (parts == NULL) {
-        return no_memory(err);
+        return load_no_memory(err);
     }
     r->parts = parts;
     for (r->n_parts = 0; rv == FL_OK && r->n_parts < n; r->n_parts++) {
@@ -146,7 +147,7 @@ static int load_parts(struct fl_store *store, struct fl_coord_resume *r, struct 
         }
     }
     fl_query_reset(&q);
-    return rv == FL_ENOENT ? damaged(store, "parts are missing", err) : rv;
+    return rv == FL_ENOENT ? db_damaged(store, "parts are missing", err) : rv;
 }
 
 static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
@@ -168,7 +169,7 @@ static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct f
     if (rv == FL_ENOENT) {
         return FL_OK;
     }
-    if (rv == FL_OK && !same) { /* Not what it was opened under: nothing of it counts. */
+    if (rv == FL_OK && !same) { /* Opened under another compatibility digest: drop this attempt. */
         r->open_attempt++;
         r->planned = false;
         return FL_OK;
@@ -211,7 +212,7 @@ static int load_pause(struct fl_store *store, struct fl_coord_resume *r, struct 
     if (rv == FL_OK && (fl_str_copy(r->pause, sizeof(r->pause), fl_column_text(&q)) != FL_OK ||
                         r->pause[0] == '\0'))
     {
-        rv = damaged(store, "the reason of a pause is too long, or missing", err);
+        rv = db_damaged(store, "the reason of a pause is too long, or missing", err);
     }
     fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
@@ -248,7 +249,7 @@ int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl
     return FL_OK;
 }
 
-/* The core only reads these, so they are const there; here they are ours to free. */
+/* The coordinator gets these arrays const; the store owns and frees them. */
 static void free_const(const void *p)
 {
     void *q;

@@ -1,4 +1,6 @@
-/* A state folder whose database is lost, or does not fit the checkpoints beside it. */
+/* Recovery of a state folder whose database is lost or does not match its checkpoints (fl-serverd
+ * --recover). Before the server runs, one thread, blocking. Never deletes a database or a
+ * checkpoint: unusable ones are quarantined. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,17 +17,17 @@
 #include "server/store/store_files.h"
 #include "server/store/store_impl.h"
 
-/* Databases that were set aside, at most: the last number is used again and again. */
-#define ASIDE_MAX 9
+/* Most quarantined databases: the last number is reused. */
+#define QUARANTINE_MAX 9
 
-/* --- what must not be begun over --- */
+/* --- files of an existing federation --- */
 
 struct found {
     const char *suffix;
     bool any;
 };
 
-static int look(void *ctx, const char *folder, const char *name, struct fl_err *err)
+static int look_for_suffix(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
     struct found *found = ctx;
 
@@ -35,9 +37,9 @@ static int look(void *ctx, const char *folder, const char *name, struct fl_err *
     return FL_OK;
 }
 
-/* Does `dir`/`folder` hold a file of ours? A folder that cannot be read might. */
-static int holds(const char *dir, const char *folder, const char *suffix, bool *ret,
-                 struct fl_err *err)
+/* Does `dir`/`folder` hold a file with this suffix? An unreadable folder is an error. */
+static int folder_holds(const char *dir, const char *folder, const char *suffix, bool *ret,
+                        struct fl_err *err)
 {
     struct found found = {.suffix = suffix};
     char path[FL__STORE_PATH_MAX];
@@ -46,7 +48,7 @@ static int holds(const char *dir, const char *folder, const char *suffix, bool *
     if (fl_fs_join(path, sizeof(path), dir, folder) != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
-    rv = fl_fs_each(path, look, &found, err);
+    rv = fl_fs_each(path, look_for_suffix, &found, err);
     *ret = found.any;
     return rv;
 }
@@ -57,7 +59,7 @@ int fl__store_check_new(const char *dir, const char *what, struct fl_err *err)
         const char *folder, *suffix, *what;
     } left[] = {{"spool", ".upload", "uploads"},
                 {"mixtures", ".mix", "personal models"},
-                {"offers", ".offer", "what clients offered"}};
+                {"offers", ".offer", "data summaries"}};
     uint64_t *rounds = NULL;
     uint64_t newest = 0;
     size_t n = 0;
@@ -77,11 +79,11 @@ int fl__store_check_new(const char *dir, const char *what, struct fl_err *err)
     for (i = 0; rv == FL_OK && i < sizeof(left) / sizeof(left[0]); i++) {
         bool there = false;
 
-        rv = holds(dir, left[i].folder, left[i].suffix, &there, err);
+        rv = folder_holds(dir, left[i].folder, left[i].suffix, &there, err);
         if (rv == FL_OK && there) {
             rv = fl_err_set(err, FL_ESTATE,
                             "'%s/federation.db' %s, but '%s/%s' holds %s of a federation; nothing "
-                            "was touched. To begin anew, move the folder away or choose another "
+                            "was touched. To start over, move the folder away or choose another "
                             "state_dir",
                             dir, what, dir, left[i].folder, left[i].what);
         }
@@ -89,7 +91,7 @@ int fl__store_check_new(const char *dir, const char *what, struct fl_err *err)
     return rv;
 }
 
-/* --- finding a good checkpoint --- */
+/* --- finding a usable checkpoint --- */
 
 struct search {
     struct fl_store_rebuild *r;
@@ -97,12 +99,12 @@ struct search {
     float **state;
     uint64_t *rounds; /* newest first */
     size_t n;
-    char id[FL_STORE_ID_TEXT]; /* of the good one, or of the database */
-    bool any_id;               /* the database is lost: each checkpoint says its own */
+    char id[FL_STORE_ID_TEXT]; /* id of the checkpoint, or of the database */
+    bool any_id;               /* the database is lost: use the id in each checkpoint */
     struct fl_models_found found;
 };
 
-static int take_memory(struct search *s, struct fl_err *err)
+static int search_take_memory(struct search *s, struct fl_err *err)
 {
     size_t count = fl_layout_count(s->r->layout);
     size_t i;
@@ -130,7 +132,7 @@ static void search_done(struct search *s)
     free(s->rounds);
 }
 
-/* Whose it is stands in the file; loading it tells whether that can be believed. */
+/* Read the database id from the file; loading the checkpoint verifies it. */
 static int read_id(struct search *s, uint64_t round, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
@@ -152,15 +154,15 @@ static int try_round(struct search *s, uint64_t round, struct fl_err *err)
 }
 
 /*
- * Cannot be used, by this start or a later one. An operator asks for this: a file that the disk
- * cannot read (EIO) would end every start, and is only renamed, so that another disk may read it.
+ * Is the checkpoint permanently unusable? An unreadable file (EIO) counts too: it would make every
+ * start fail, and it is only renamed, so it can still be copied to another disk.
  */
 static bool is_unusable(int rv)
 {
     return fl_models_is_bad(rv) || rv == FL_ENOENT || rv == FL_EIO;
 }
 
-/* The newest good one; those before it in the list cannot be used. */
+/* Find the newest usable checkpoint; the earlier entries of the list are unusable. */
 static int find_good(struct search *s, size_t *ret_i, struct fl_err *err)
 {
     size_t i;
@@ -185,7 +187,7 @@ static int find_good(struct search *s, size_t *ret_i, struct fl_err *err)
 
 /* --- the database --- */
 
-static int move(const char *from, const char *to, struct fl_err *err)
+static int rename_db_file(const char *from, const char *to, struct fl_err *err)
 {
     if (rename(from, to) == 0 || errno == ENOENT) {
         return FL_OK;
@@ -194,35 +196,37 @@ static int move(const char *from, const char *to, struct fl_err *err)
                       strerror(errno));
 }
 
-/* The log and the index of a database belong to its name. */
+/* SQLite finds the log and the index of a database by its name. */
 static const char *const parts[] = {"", "-wal", "-shm"};
 #define N_PARTS (sizeof(parts) / sizeof(parts[0]))
 
-static int aside_name(const char *path, unsigned number, const char *part, char *out, size_t size)
+static int quarantine_name(const char *path, unsigned number, const char *part, char *out,
+                           size_t size)
 {
     int n = snprintf(out, size, "%s.bad-%u%s", path, number, part);
 
     return n > 0 && (size_t)n < size ? FL_OK : FL_ELIMIT;
 }
 
-static int set_db_aside(const char *path, struct fl_err *err)
+static int quarantine_db(const char *path, struct fl_err *err)
 {
     char from[FL__STORE_PATH_MAX];
     char to[FL__STORE_PATH_MAX];
     unsigned number = 1;
     size_t i;
-    int rv = aside_name(path, number, "", to, sizeof(to));
+    int rv = quarantine_name(path, number, "", to, sizeof(to));
 
-    while (rv == FL_OK && number < ASIDE_MAX && fl_fs_exists(to)) {
-        rv = aside_name(path, ++number, "", to, sizeof(to));
+    while (rv == FL_OK && number < QUARANTINE_MAX && fl_fs_exists(to)) {
+        rv = quarantine_name(path, ++number, "", to, sizeof(to));
     }
     for (i = 0; rv == FL_OK && i < N_PARTS; i++) {
         int n = snprintf(from, sizeof(from), "%s%s", path, parts[i]);
 
-        rv = n > 0 && (size_t)n < sizeof(from) ? aside_name(path, number, parts[i], to, sizeof(to))
-                                               : FL_ELIMIT;
+        rv = n > 0 && (size_t)n < sizeof(from)
+                 ? quarantine_name(path, number, parts[i], to, sizeof(to))
+                 : FL_ELIMIT;
         if (rv == FL_OK) {
-            rv = move(from, to, err);
+            rv = rename_db_file(from, to, err);
         }
     }
     return rv == FL_ELIMIT ? fl_err_set(err, rv, "path '%s' is too long", path) : rv;
@@ -245,7 +249,7 @@ static int remove_db(const char *path, struct fl_err *err)
     return rv;
 }
 
-/* "" becomes a random one. */
+/* Parse an id; "" gives a random one. */
 static int id_of(const char *text, uint8_t id[FL__STORE_ID_SIZE])
 {
     size_t i;
@@ -262,7 +266,8 @@ static int id_of(const char *text, uint8_t id[FL__STORE_ID_SIZE])
     return FL_OK;
 }
 
-/* Made whole beside its place, so that a crash leaves the folder as it was or as it will be. */
+/* The database is built under a temporary name, so that after a crash the folder is either
+ * unchanged or complete. */
 static int make_db(const struct fl_store_rebuild *r, const char *path, const char *id_text,
                    struct fl_err *err)
 {
@@ -279,12 +284,12 @@ static int make_db(const struct fl_store_rebuild *r, const char *path, const cha
     }
     rv = rv == FL_OK ? fl__store_restore(store, r->round, err) : rv;
     fl_store_close(store); /* What is in its log goes into the file. */
-    rv = rv == FL_OK ? set_db_aside(path, err) : rv;
-    rv = rv == FL_OK ? move(fresh, path, err) : rv;
+    rv = rv == FL_OK ? quarantine_db(path, err) : rv;
+    rv = rv == FL_OK ? rename_db_file(fresh, path, err) : rv;
     return rv == FL_OK ? fl_fs_sync_dir(r->dir, err) : rv;
 }
 
-/* FL_EAGAIN: it is lost, `*ret_store` is not set. */
+/* FL_EAGAIN: the database is lost, `*ret` is not set. */
 static int open_db(struct fl_store_rebuild *r, const char *path, struct fl_store **ret,
                    struct fl_err *err)
 {
@@ -310,7 +315,7 @@ static int open_db(struct fl_store_rebuild *r, const char *path, struct fl_store
     return rv;
 }
 
-static int set_bad_aside(const struct search *s, size_t n, struct fl_err *err)
+static int quarantine_bad_checkpoints(const struct search *s, size_t n, struct fl_err *err)
 {
     size_t i;
     int rv = FL_OK;
@@ -322,9 +327,9 @@ static int set_bad_aside(const struct search *s, size_t n, struct fl_err *err)
 }
 
 /*
- * Has the good checkpoint of `round`, which was just read, all that goes on together with what
- * clients keep? Where both sides began anew behind it, nothing has to. FL_ENOENT: no, and the log
- * says what it lacks.
+ * Does the checkpoint of `round`, which was just loaded, contain all server state that belongs to
+ * the client states? Nothing is required when the client states were reset at or after `round`.
+ * FL_ENOENT: no; the log names what is missing.
  */
 static int check_whole(const struct search *s, struct fl_store *store, uint64_t round,
                        struct fl_err *err)
@@ -352,7 +357,7 @@ static int check_whole(const struct search *s, struct fl_store *store, uint64_t 
     if (rv != FL_ENOENT && rv != FL_EFORMAT && rv != FL_EIO) {
         return rv;
     }
-    fl_log(r->log, FL_LOG_WARNING, "server", "%s: what goes on with it begins anew",
+    fl_log(r->log, FL_LOG_WARNING, "server", "%s: restarting the state that belongs to it",
            fl_err_text(err, rv));
     if (rv == FL_EIO && (rv = fl_personal_models_quarantine(r->dir, round, err)) != FL_OK) {
         return rv;
@@ -360,7 +365,7 @@ static int check_whole(const struct search *s, struct fl_store *store, uint64_t 
     return FL_ENOENT;
 }
 
-/* The database is whole: does its last record have its checkpoint? */
+/* The database is intact: check that its last record has a usable checkpoint. */
 static int rebuild_kept(struct search *s, struct fl_store *store, struct fl_err *err)
 {
     struct fl_store_rebuild *r = s->r;
@@ -371,7 +376,8 @@ static int rebuild_kept(struct search *s, struct fl_store *store, struct fl_err 
     if (rv != FL_OK) {
         return rv;
     }
-    /* One newer is that of a round whose commit did not come; more are of a later database. */
+    /* One newer checkpoint is from a round that was not committed; more are from a newer database.
+     */
     rv = s->n > 0 && s->rounds[0] > r->had + 1 ? FL_ENOENT : try_round(s, r->had, err);
     if (rv == FL_OK) {
         r->round = r->had;
@@ -387,7 +393,7 @@ static int rebuild_kept(struct search *s, struct fl_store *store, struct fl_err 
         r->round = s->rounds[i];
         rv = fl__store_restore(store, r->round, err);
     }
-    return rv == FL_OK ? set_bad_aside(s, i, err) : rv;
+    return rv == FL_OK ? quarantine_bad_checkpoints(s, i, err) : rv;
 }
 
 static int rebuild_fresh(struct search *s, const char *path, struct fl_err *err)
@@ -402,7 +408,7 @@ static int rebuild_fresh(struct search *s, const char *path, struct fl_err *err)
         s->r->round = s->rounds[i];
         rv = make_db(s->r, path, s->id, err);
     }
-    return rv == FL_OK ? set_bad_aside(s, i, err) : rv;
+    return rv == FL_OK ? quarantine_bad_checkpoints(s, i, err) : rv;
 }
 
 int fl_store_rebuild(struct fl_store_rebuild *r, struct fl_err *err)
@@ -415,7 +421,7 @@ int fl_store_rebuild(struct fl_store_rebuild *r, struct fl_err *err)
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "path '%s' is too long", r->dir);
     }
-    rv = take_memory(&s, err);
+    rv = search_take_memory(&s, err);
     rv = rv == FL_OK ? fl_models_list(r->dir, &s.rounds, &s.n, err) : rv;
     rv = rv == FL_OK ? open_db(r, path, &store, err) : rv;
     if (rv == FL_OK) {

@@ -1,3 +1,8 @@
+/*
+ * An operator's rollback: recording the request, carrying it out at the next start, moving the
+ * checkpoints of abandoned rounds, listing abandoned rounds. On the thread that owns the store.
+ */
+
 #include "server/store/store_rollback.h"
 
 #include <inttypes.h>
@@ -7,12 +12,12 @@
 #include "server/store/models_impl.h"
 #include "server/store/store_impl.h"
 
-/* What is asked. `line` is 0 until it is carried out, then the line that was left. */
-struct asked {
+/* The requested rollback. `line` is 0 until it is carried out, then the abandoned generation. */
+struct rollback_request {
     uint64_t round, last, line;
 };
 
-static int read_asked(struct fl_store *store, struct asked *ret, struct fl_err *err)
+static int read_request(struct fl_store *store, struct rollback_request *ret, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ROLLBACK);
     int rv = fl_query_next(&q, err);
@@ -26,7 +31,8 @@ static int read_asked(struct fl_store *store, struct asked *ret, struct fl_err *
     return rv;
 }
 
-static int ask(struct fl_store *store, uint64_t round, uint64_t wall_ms, struct fl_err *err)
+static int write_request(struct fl_store *store, uint64_t round, uint64_t wall_ms,
+                         struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_ROLLBACK);
 
@@ -40,19 +46,19 @@ int fl_store_ask_rollback(struct fl_store *store, uint64_t round, uint64_t wall_
 {
     int rv = fl_db_begin_durable(&store->db, err);
 
-    return rv == FL_OK ? fl_db_end(&store->db, ask(store, round, wall_ms, err), err) : rv;
+    return rv == FL_OK ? fl_db_end(&store->db, write_request(store, round, wall_ms, err), err) : rv;
 }
 
 int fl_store_asked_rollback(struct fl_store *store, uint64_t *ret_round, struct fl_err *err)
 {
-    struct asked asked = {.line = 0};
-    int rv = read_asked(store, &asked, err);
+    struct rollback_request request = {.line = 0};
+    int rv = read_request(store, &request, err);
 
-    *ret_round = asked.round;
-    return rv == FL_OK && asked.line != 0 ? FL_ENOENT : rv;
+    *ret_round = request.round;
+    return rv == FL_OK && request.line != 0 ? FL_ENOENT : rv;
 }
 
-static int drop(struct fl_store *store, struct fl_err *err)
+static int drop_request(struct fl_store *store, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_DROP_ROLLBACK);
 
@@ -63,7 +69,7 @@ int fl_store_drop_rollback(struct fl_store *store, struct fl_err *err)
 {
     int rv = fl_db_begin_durable(&store->db, err);
 
-    return rv == FL_OK ? fl_db_end(&store->db, drop(store, err), err) : rv;
+    return rv == FL_OK ? fl_db_end(&store->db, drop_request(store, err), err) : rv;
 }
 
 static int open_attempt(struct fl_store *store, struct fl_rolled_back *r, struct fl_err *err)
@@ -88,9 +94,9 @@ static int roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
 {
     char reason[128];
     const struct fl_rewind why = {.reason = reason, .keep_anew = keep_anew, .wall_ms = wall_ms};
-    struct asked asked = {.line = 0};
+    struct rollback_request request = {.line = 0};
     struct fl_generation line;
-    int rv = read_asked(store, &asked, err);
+    int rv = read_request(store, &request, err);
 
     rv = rv == FL_OK ? fl_store_generation(store, &line, err) : rv;
     rv = rv == FL_OK ? fl__store_last_round(store, &r->last, err) : rv;
@@ -98,7 +104,7 @@ static int roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
     if (rv != FL_OK) {
         return rv;
     }
-    r->round = asked.round;
+    r->round = request.round;
     (void)snprintf(reason, sizeof(reason),
                    "rolled back to round %" PRIu64 ", rounds %" PRIu64 " to %" PRIu64 " abandoned",
                    r->round, r->round + 1, r->last);
@@ -128,7 +134,7 @@ struct kept {
     size_t n, cap;
 };
 
-static int keep(struct kept *k, uint64_t round)
+static int keep_round(struct kept *k, uint64_t round)
 {
     if (k->n == k->cap) {
         size_t cap = k->cap == 0 ? 16 : k->cap * 2;
@@ -144,38 +150,39 @@ static int keep(struct kept *k, uint64_t round)
     return FL_OK;
 }
 
-static int keep_held(void *ctx, const struct fl_pin_rec *hold)
+static int keep_pinned(void *ctx, const struct fl_pin_rec *hold)
 {
-    return keep(ctx, hold->round);
+    return keep_round(ctx, hold->round);
 }
 
-/* The numbers come again: a hold on one of them was not meant for the checkpoint to come. */
-static int forget_asked(struct fl_store *store, uint64_t round, struct fl_err *err)
+/* Round numbers are reused: a pin on an abandoned round must not apply to its successor. */
+static int finish_request(struct fl_store *store, uint64_t round, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_DROP_HOLDS_AFTER);
     int rv;
 
     fl_query_u64(&q, round);
     rv = fl_query_run(&q, err);
-    return rv == FL_OK ? drop(store, err) : rv;
+    return rv == FL_OK ? drop_request(store, err) : rv;
 }
 
 int fl_store_finish_rollback(struct fl_store *store, struct fl_err *err)
 {
-    struct asked asked = {.line = 0};
+    struct rollback_request request = {.line = 0};
     struct kept k = {.n = 0};
-    int rv = read_asked(store, &asked, err);
+    int rv = read_request(store, &request, err);
 
-    if (rv != FL_OK || asked.line == 0) {
+    if (rv != FL_OK || request.line == 0) {
         return rv == FL_ENOENT ? FL_OK : rv;
     }
-    rv = keep(&k, asked.last);
-    rv = rv == FL_OK ? fl_store_pins(store, keep_held, &k, err) : rv;
-    rv = rv == FL_OK ? fl__models_abandon(store->dir, asked.round, asked.line, k.rounds, k.n, err)
-                     : rv;
+    rv = keep_round(&k, request.last);
+    rv = rv == FL_OK ? fl_store_pins(store, keep_pinned, &k, err) : rv;
+    rv = rv == FL_OK
+             ? fl__models_abandon(store->dir, request.round, request.line, k.rounds, k.n, err)
+             : rv;
     free(k.rounds);
     rv = rv == FL_OK ? fl_db_begin_durable(&store->db, err) : rv;
-    return rv == FL_OK ? fl_db_end(&store->db, forget_asked(store, asked.round, err), err) : rv;
+    return rv == FL_OK ? fl_db_end(&store->db, finish_request(store, request.round, err), err) : rv;
 }
 
 int fl_store_abandoned(struct fl_store *store, uint32_t last, fl_store_abandoned_cb cb, void *ctx,

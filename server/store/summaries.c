@@ -1,6 +1,7 @@
 /*
- * The data summaries of clients (FedMix), a file each. They stay beside the collection that is made
- * of them (summaries_fixed.c), so that it can be made again without one that was removed.
+ * The data summaries of clients (FedMix), one file each. The files are kept beside the collection
+ * made from them (summaries_fixed.c), so that it can be rebuilt when one is removed. Blocking; the
+ * caller serializes changes. Reading the collection is in summaries_read.c.
  */
 
 #include <errno.h>
@@ -42,7 +43,7 @@ bool fl__offer_client(const char *file, char out[FL_NAME_MAX])
 
 bool fl__offer_is_dropped(const uint8_t head[FL__OFFER_HEAD])
 {
-    static const uint8_t nothing[16]; /* The XXH3 of no bytes is another. */
+    static const uint8_t nothing[16]; /* Differs from the XXH3 of the empty string. */
 
     return memcmp(head, FL__OFFER_MAGIC, 8) == 0 && memcmp(head + 8, nothing, 16) == 0;
 }
@@ -61,7 +62,7 @@ bool fl__offer_is_whole(const struct fl_buf *buf)
            checksum == fl_checksum(buf->data + FL__OFFER_HEAD, buf->len - FL__OFFER_HEAD);
 }
 
-/* false: there is no file of a client that has its magic. */
+/* false: the client has no file with the right magic. */
 static bool read_head(const char *dir, const char *client, uint8_t head[FL__OFFER_HEAD])
 {
     char path[FL__STORE_PATH_MAX];
@@ -104,8 +105,8 @@ bool fl_offers_fixed(const char *dir)
     return fl__offers_path(dir, FL__OFFERS_FIXED, "", path, NULL) == FL_OK && fl_fs_exists(path);
 }
 
-static int put(const char *dir, const char *client, const void *data, size_t len, uint64_t checksum,
-               struct fl_err *err)
+static int write_summary(const char *dir, const char *client, const void *data, size_t len,
+                         uint64_t checksum, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
     uint64_t length = len;
@@ -140,10 +141,10 @@ int fl_offers_put(const char *dir, const char *client, const void *data, size_t 
     if (fl_offers_fixed(dir)) {
         return fl_err_set(err, FL_EEXIST, "the data summaries are fixed already");
     }
-    return put(dir, client, data, len, fl_checksum(data, len), err);
+    return write_summary(dir, client, data, len, fl_checksum(data, len), err);
 }
 
-static int forget(const char *dir, const char *path, struct fl_err *err)
+static int remove_summary(const char *dir, const char *path, struct fl_err *err)
 {
     char folder[FL__STORE_PATH_MAX];
     int rv;
@@ -168,15 +169,15 @@ int fl_offers_remove(const char *dir, const char *client, bool stays, struct fl_
     if (!fl_fs_exists(path) || (stays && fl_offers_dropped(dir, client))) {
         return fl_err_set(err, FL_ENOENT, "there is no data summary of client '%s'", client);
     }
-    return stays ? put(dir, client, NULL, 0, 0, err) : forget(dir, path, err);
+    return stays ? write_summary(dir, client, NULL, 0, 0, err) : remove_summary(dir, path, err);
 }
 
-static bool is_ours(const void *ctx, const char *name)
+static bool is_summary_file(const void *ctx, const char *name)
 {
     char client[FL_NAME_MAX];
 
     (void)ctx;
-    return fl__offer_client(name, client) || /* or set aside, or not done */
+    return fl__offer_client(name, client) || /* or its quarantined or temporary file */
            strncmp(name, FL__OFFERS_FIXED, strlen(FL__OFFERS_FIXED)) == 0;
 }
 
@@ -185,6 +186,6 @@ int fl_offers_clear(const char *dir, struct fl_err *err)
     char folder[FL__STORE_PATH_MAX];
 
     return fl_fs_join(folder, sizeof(folder), dir, "offers") == FL_OK
-               ? fl_fs_remove_each(folder, is_ours, NULL, err)
+               ? fl_fs_remove_each(folder, is_summary_file, NULL, err)
                : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }

@@ -1,8 +1,9 @@
 /*
- * The collection of all data summaries, `fixed`, made of the clients' files when the first round
- * begins. It depends on these files and the bound on their values alone, and says of which it was
- * made: when a file was removed it is made again, by the next start if not before. So the removal
- * of the file is the one step that counts, and a crash behind it leaves nothing that is not done.
+ * The collection of all data summaries, `fixed`, made from the clients' files when the first round
+ * starts. It depends only on these files and the bound on their values, and stores a digest of
+ * them: when a file is removed the collection is rebuilt, at the next start at the latest. So
+ * removing the file is the only step that must be durable; a crash after it loses nothing.
+ * Blocking; the caller serializes changes. Does not read the collection (summaries_read.c).
  */
 
 #include <errno.h>
@@ -20,12 +21,12 @@
 
 /* --- the clients' files --- */
 
-struct survey {
+struct summary_survey {
     struct fl_offer_info *list; /* in client order */
     size_t n, cap;
 };
 
-static int add_name(struct survey *s, const char *name)
+static int add_name(struct summary_survey *s, const char *name)
 {
     if (s->n == s->cap) {
         size_t cap = s->cap == 0 ? 64 : s->cap * 2;
@@ -41,7 +42,7 @@ static int add_name(struct survey *s, const char *name)
     return fl_str_copy(s->list[s->n++].client, FL_NAME_MAX, name);
 }
 
-static int by_name(const void *a, const void *b)
+static int summary_by_name(const void *a, const void *b)
 {
     const struct fl_offer_info *x = a;
     const struct fl_offer_info *y = b;
@@ -59,7 +60,7 @@ static int add_client(void *ctx, const char *folder, const char *file, struct fl
                : fl_err_set(err, rv, "cannot list folder '%s': %s", folder, fl_strerror(rv));
 }
 
-static int list_names(const char *dir, struct survey *s, struct fl_err *err)
+static int list_names(const char *dir, struct summary_survey *s, struct fl_err *err)
 {
     char folder[FL__STORE_PATH_MAX];
     int rv;
@@ -69,12 +70,12 @@ static int list_names(const char *dir, struct survey *s, struct fl_err *err)
     }
     rv = fl_fs_each(folder, add_client, s, err);
     if (rv == FL_OK && s->n > 0) {
-        qsort(s->list, s->n, sizeof(*s->list), by_name);
+        qsort(s->list, s->n, sizeof(*s->list), summary_by_name);
     }
     return rv;
 }
 
-/* The whole file of a client; FL_EFORMAT: damaged, or a dropped one. */
+/* Read the file of a client; FL_EFORMAT: damaged, or a dropped summary. */
 static int read_one(const char *dir, const struct fl_offers_rule *rule, const char *client,
                     struct fl_buf *ret, struct fl_err *err)
 {
@@ -97,8 +98,8 @@ static void leave_out(const struct fl_offers_rule *rule, struct fl_offer_info *i
     }
 }
 
-static int look_at(const char *dir, const struct fl_offers_rule *rule, struct fl_offer_info *info,
-                   struct fl_err *err)
+static int survey_summary(const char *dir, const struct fl_offers_rule *rule,
+                          struct fl_offer_info *info, struct fl_err *err)
 {
     struct fl_buf buf;
     struct fl_err why = {0};
@@ -115,7 +116,8 @@ static int look_at(const char *dir, const struct fl_offers_rule *rule, struct fl
         info->state = FL_OFFER_DROPPED;
         rv = FL_OK;
     } else if (rv == FL_EFORMAT || rv == FL_ELIMIT) {
-        /* Damaged, or made under another configuration: without it is as if it were late. */
+        /* Damaged, or made for another configuration: continue without it, as for a client that
+         * sent none. */
         leave_out(rule, info, FL_OFFER_UNFIT, fl_err_text(&why, rv));
         rv = FL_OK;
     }
@@ -123,8 +125,9 @@ static int look_at(const char *dir, const struct fl_offers_rule *rule, struct fl
     return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
 }
 
-/* What is left of the taken ones when each is measured by the others. */
-static int compare(const struct fl_offers_rule *rule, struct survey *s, struct fl_err *err)
+/* Drop the accepted summaries whose magnitude is out of range compared to the others. */
+static int drop_out_of_range(const struct fl_offers_rule *rule, struct summary_survey *s,
+                             struct fl_err *err)
 {
     double *largest = malloc((s->n + 1) * sizeof(*largest));
     double *bounds = malloc((s->n + 1) * sizeof(*bounds));
@@ -154,28 +157,28 @@ static int compare(const struct fl_offers_rule *rule, struct survey *s, struct f
     return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_strerror(rv));
 }
 
-static int survey(const char *dir, const struct fl_offers_rule *rule, struct survey *s,
-                  struct fl_err *err)
+static int survey_summaries(const char *dir, const struct fl_offers_rule *rule,
+                            struct summary_survey *s, struct fl_err *err)
 {
     size_t i;
     int rv = list_names(dir, s, err);
 
     for (i = 0; rv == FL_OK && i < s->n; i++) {
-        rv = look_at(dir, rule, &s->list[i], err);
+        rv = survey_summary(dir, rule, &s->list[i], err);
     }
-    return rv == FL_OK ? compare(rule, s, err) : rv;
+    return rv == FL_OK ? drop_out_of_range(rule, s, err) : rv;
 }
 
 int fl_offers_list(const char *dir, const struct fl_offers_rule *rule, fl_offers_list_cb *cb,
                    void *ctx, struct fl_err *err)
 {
     struct fl_offers_rule silent = *rule;
-    struct survey s = {0};
+    struct summary_survey s = {0};
     size_t i;
     int rv;
 
     silent.left_out = NULL;
-    rv = survey(dir, &silent, &s, err);
+    rv = survey_summaries(dir, &silent, &s, err);
     for (i = 0; rv == FL_OK && i < s.n; i++) {
         rv = cb(ctx, &s.list[i]);
     }
@@ -183,7 +186,7 @@ int fl_offers_list(const char *dir, const struct fl_offers_rule *rule, fl_offers
     return rv;
 }
 
-/* --- what a collection is made of --- */
+/* --- the inputs of a collection --- */
 
 static int add_input(const char *dir, const char *client, struct fl_buf *out)
 {
@@ -200,16 +203,17 @@ static int add_input(const char *dir, const char *client, struct fl_buf *out)
         return fl_err_from_errno(errno);
     }
     if (fl_fs_pread(fd, head, sizeof(head), 0) != FL_OK) {
-        (void)memset(head, 0, sizeof(head)); /* Cut: another, when it is whole. */
+        (void)memset(head, 0,
+                     sizeof(head)); /* Truncated: the digest changes when the file is complete. */
     }
     (void)close(fd);
     rv = fl_buf_add(out, client, strlen(client) + 1);
     return rv == FL_OK ? fl_buf_add(out, head, sizeof(head)) : rv;
 }
 
-/* The files' names and heads, with their checksums, and the bound. */
-static int inputs_of(const char *dir, const struct fl_offers_rule *rule, const struct survey *s,
-                     uint64_t *ret, struct fl_err *err)
+/* Digest of the files' names and headers, which contain their checksums, and of the bound. */
+static int inputs_of(const char *dir, const struct fl_offers_rule *rule,
+                     const struct summary_survey *s, uint64_t *ret, struct fl_err *err)
 {
     struct fl_buf all;
     size_t i;
@@ -239,7 +243,7 @@ struct fixing {
     struct fl__sums sums; /* of what was written */
 };
 
-static int append(struct fixing *f, const struct fl_offer_info *info, struct fl_err *err)
+static int append_summary(struct fixing *f, const struct fl_offer_info *info, struct fl_err *err)
 {
     struct fl_buf buf;
     int rv = read_one(f->dir, f->rule, info->client, &buf, err);
@@ -260,8 +264,8 @@ static int append(struct fixing *f, const struct fl_offer_info *info, struct fl_
     return rv;
 }
 
-/* Behind the summaries their checksums, before them the head. */
-static int seal(struct fixing *f)
+/* Write the checksums after the summaries, and the header before them. */
+static int seal_collection(struct fixing *f)
 {
     uint8_t head[FL__OFFERS_HEAD];
     uint64_t checksum;
@@ -280,7 +284,7 @@ static int seal(struct fixing *f)
     return rv == FL_OK && fdatasync(f->fd) != 0 ? fl_err_from_errno(errno) : rv;
 }
 
-static int write_all(struct fixing *f, const struct survey *s, struct fl_err *err)
+static int write_collection(struct fixing *f, const struct summary_survey *s, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
     char tmp[FL__STORE_PATH_MAX];
@@ -297,10 +301,10 @@ static int write_all(struct fixing *f, const struct survey *s, struct fl_err *er
         return fl_err_set(err, rv, "cannot create '%s': %s", tmp, strerror(errno));
     }
     for (i = 0; rv == FL_OK && i < s->n; i++) {
-        rv = s->list[i].state == FL_OFFER_TAKEN ? append(f, &s->list[i], err) : FL_OK;
+        rv = s->list[i].state == FL_OFFER_TAKEN ? append_summary(f, &s->list[i], err) : FL_OK;
     }
     if (rv == FL_OK) {
-        rv = seal(f);
+        rv = seal_collection(f);
         if (rv != FL_OK) {
             (void)fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
         }
@@ -313,14 +317,14 @@ static int write_all(struct fixing *f, const struct survey *s, struct fl_err *er
     return rv;
 }
 
-static int make(const char *dir, const struct fl_offers_rule *rule, struct fl_err *err)
+static int make_collection(const char *dir, const struct fl_offers_rule *rule, struct fl_err *err)
 {
     struct fixing f = {.dir = dir, .rule = rule, .fd = -1};
-    struct survey s = {0};
-    int rv = survey(dir, rule, &s, err);
+    struct summary_survey s = {0};
+    int rv = survey_summaries(dir, rule, &s, err);
 
     rv = rv == FL_OK ? inputs_of(dir, rule, &s, &f.inputs, err) : rv;
-    rv = rv == FL_OK ? write_all(&f, &s, err) : rv;
+    rv = rv == FL_OK ? write_collection(&f, &s, err) : rv;
     free(s.list);
     fl__sums_done(&f.sums);
     return rv;
@@ -328,13 +332,13 @@ static int make(const char *dir, const struct fl_offers_rule *rule, struct fl_er
 
 int fl_offers_fix(const char *dir, const struct fl_offers_rule *rule, struct fl_err *err)
 {
-    return fl_offers_fixed(dir) ? FL_OK : make(dir, rule, err);
+    return fl_offers_fixed(dir) ? FL_OK : make_collection(dir, rule, err);
 }
 
-/* FL_OK: as it would be made now; FL_ENOENT: not. */
+/* FL_OK: the collection is up to date; FL_ENOENT: it is not. */
 static int is_current(const char *dir, const struct fl_offers_rule *rule, struct fl_err *err)
 {
-    struct survey s = {0};
+    struct summary_survey s = {0};
     uint64_t was = 0;
     uint64_t now = 0;
     int rv = fl__offers_made_of(dir, &was, err);
@@ -356,7 +360,7 @@ int fl_offers_renew(const char *dir, const struct fl_offers_rule *rule, bool *re
     }
     rv = is_current(dir, rule, err);
     if (rv == FL_ENOENT) {
-        rv = make(dir, rule, err);
+        rv = make_collection(dir, rule, err);
         *ret_new = rv == FL_OK;
     }
     return rv;

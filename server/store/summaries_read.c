@@ -1,4 +1,4 @@
-/* Reading the collection of all data summaries, and what becomes of one that is damaged. */
+/* Reading the collection of all data summaries, and quarantining a damaged one. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "server/store/store_files_impl.h"
 #include "server/store/summaries_impl.h"
 
-/* What is served of the file: the summaries, with what they are checked by. */
+/* Open the section of the file that is sent: the summaries, with their checksums. */
 static int open_part(struct fl_file *whole, struct fl_file **ret)
 {
     uint8_t head[FL__OFFERS_HEAD];
@@ -69,7 +69,7 @@ int fl__offers_made_of(const char *dir, uint64_t *ret, struct fl_err *err)
     return rv;
 }
 
-/* The bytes are mapped, not read: they may be many, and are looked at once. */
+/* The bytes are mapped, not read: there may be many, and each is used once. */
 static int digest_of(const struct fl_file *file, uint8_t digest[FL_DIGEST_SIZE])
 {
     size_t skip = (size_t)fl__file_start(file);
@@ -99,7 +99,7 @@ static int open_fixed(const char *path, struct fl_file **ret, struct fl_err *err
         return rv;
     }
     rv = open_part(whole, &part);
-    fl_file_unref(whole); /* The part keeps it. */
+    fl_file_unref(whole); /* The section holds a reference. */
     if (rv != FL_OK) {
         fl_file_unref(part);
         return fl_err_set(err, rv, "'%s' does not hold data summaries: %s", path,

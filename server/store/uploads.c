@@ -1,3 +1,8 @@
+/*
+ * Uploads in memory, for simulations: a hash table by client name, with a lock. Any thread. Writes
+ * nothing to disk.
+ */
+
 #include "server/store/uploads.h"
 
 #include <inttypes.h>
@@ -10,7 +15,7 @@
 #include "server/store/spool_impl.h"
 
 struct fl_upload {
-    struct fl__spool_head head; /* `start` 0: there is only what is coded */
+    struct fl__spool_head head; /* `start` is 0: the bytes have no header */
     struct fl_blob *bytes;
     struct fl_norms norms;
     /* In a collection: */
@@ -28,9 +33,9 @@ struct fl_uploads {
     pthread_mutex_t lock;
 };
 
-/* --- one --- */
+/* --- one upload --- */
 
-static int check_length(const struct fl__spool_head *head, uint64_t len, struct fl_err *err)
+static int check_upload_length(const struct fl__spool_head *head, uint64_t len, struct fl_err *err)
 {
     if (len > head->bytes) {
         return fl_err_set(err, FL_ELIMIT,
@@ -58,7 +63,7 @@ int fl_upload_make(const struct fl_spool_part *parts, size_t n_parts, struct fl_
     rv = fl__spool_head_make(parts, n_parts, &u->head, err);
     if (rv == FL_OK) {
         u->head.start = 0;
-        rv = check_length(&u->head, fl_blob_len(bytes), err);
+        rv = check_upload_length(&u->head, fl_blob_len(bytes), err);
     }
     if (rv == FL_OK) {
         ahead = fl__ahead_memory(fl_blob_data(bytes), fl_blob_len(bytes));
@@ -91,7 +96,7 @@ struct fl_norms fl_upload_take_norms(struct fl_upload *upload)
     return norms;
 }
 
-/* --- all --- */
+/* --- the collection --- */
 
 int fl_uploads_create(struct fl_uploads **ret)
 {
@@ -123,9 +128,9 @@ static struct fl_upload **bucket_of(struct fl_upload **buckets, size_t cap, cons
     return &buckets[(size_t)fl_hash64(client, strlen(client)) & (cap - 1)];
 }
 
-/* Where it hangs; NULL behind that: it does not. */
-static struct fl_upload **find(const struct fl_uploads *u, uint64_t round, uint32_t attempt,
-                               const char *client)
+/* The link that points to the upload; the link is NULL when there is none. */
+static struct fl_upload **find_upload(const struct fl_uploads *u, uint64_t round, uint32_t attempt,
+                                      const char *client)
 {
     struct fl_upload **at = bucket_of(u->buckets, u->cap, client);
 
@@ -137,14 +142,14 @@ static struct fl_upload **find(const struct fl_uploads *u, uint64_t round, uint3
     return at;
 }
 
-static int grow(struct fl_uploads *u)
+static int grow_buckets(struct fl_uploads *u)
 {
     size_t cap = u->cap == 0 ? 64 : 2 * u->cap;
     struct fl_upload **buckets = calloc(cap, sizeof(struct fl_upload *));
     size_t i;
 
     if (buckets == NULL) {
-        return u->cap == 0 ? FL_ENOMEM : FL_OK; /* Longer buckets are only slower. */
+        return u->cap == 0 ? FL_ENOMEM : FL_OK; /* Without memory the buckets only get longer. */
     }
     for (i = 0; i < u->cap; i++) {
         while (u->buckets[i] != NULL) {
@@ -172,18 +177,18 @@ static void take_out(struct fl_uploads *u, struct fl_upload **at)
     fl_upload_free(one);
 }
 
-static int put(struct fl_uploads *u, struct fl_upload *upload)
+static int put_upload(struct fl_uploads *u, struct fl_upload *upload)
 {
     struct fl_upload **at;
-    int rv = u->n == u->cap ? grow(u) : FL_OK;
+    int rv = u->n == u->cap ? grow_buckets(u) : FL_OK;
 
     if (rv != FL_OK) {
         return rv;
     }
-    at = find(u, upload->round, upload->attempt, upload->client);
+    at = find_upload(u, upload->round, upload->attempt, upload->client);
     if (*at != NULL) {
         take_out(u, at);
-        at = find(u, upload->round, upload->attempt, upload->client);
+        at = find_upload(u, upload->round, upload->attempt, upload->client);
     }
     upload->next = NULL;
     *at = upload;
@@ -204,7 +209,7 @@ int fl_uploads_put(struct fl_uploads *u, uint64_t round, uint32_t attempt, const
     upload->round = round;
     upload->attempt = attempt;
     (void)pthread_mutex_lock(&u->lock);
-    rv = put(u, upload);
+    rv = put_upload(u, upload);
     (void)pthread_mutex_unlock(&u->lock);
     return rv;
 }
@@ -245,7 +250,7 @@ int fl_uploads_open(struct fl_uploads *u, uint64_t round, uint32_t attempt, cons
     const struct fl_upload *one;
 
     (void)pthread_mutex_lock(&u->lock);
-    one = u->cap > 0 ? *find(u, round, attempt, client) : NULL;
+    one = u->cap > 0 ? *find_upload(u, round, attempt, client) : NULL;
     (void)pthread_mutex_unlock(&u->lock);
     if (one == NULL) {
         return fl_err_set(err, FL_ENOENT, "'%s' has no upload of round %" PRIu64 "/%" PRIu32,

@@ -16,7 +16,8 @@
 
 #define N(list) (sizeof(list) / sizeof((list)[0]))
 #define SEED    77
-#define N_ROWS  4 /* of kernels; the last one, reference, is on every machine */
+#define N_ROWS \
+    4 /* instruction sets of the kernels; the last one, reference, exists on every machine */
 
 /* A network, its parameters, a batch and a direction, in both precisions and orders. */
 struct rig {
@@ -48,7 +49,7 @@ static inline void normals(struct fl_rng *rng, float *to, size_t n)
     }
 }
 
-/* What `exported` and `along` say now. */
+/* Update the network from the current `exported` and `along`. */
 static inline void rig_set(struct rig *rig)
 {
     const struct fl_layout *layout = fl_net_layout(rig->net);
@@ -128,7 +129,7 @@ static inline void rig_down(struct rig *rig)
     free(rig->internal);
 }
 
-/* The update that only remembers. */
+/* An update callback that only records the gradient. */
 static inline void keep(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
     float *all = ctx;
@@ -137,7 +138,7 @@ static inline void keep(void *ctx, size_t offset, size_t n, float *params, const
     (void)memcpy(all + offset, grad, n * sizeof(*grad));
 }
 
-/* What is differentiated: along which of the two, towards what, with which weights. */
+/* The objective: direction, targets and weights. */
 static const struct {
     bool x, params, soft;
     double loss, slope;
@@ -154,7 +155,8 @@ static inline struct fl_net_pass pass_of(const struct rig *rig, bool soft)
         .x = rig->x, .y = rig->y, .target = soft ? rig->target : NULL, .batch = rig->batch};
 }
 
-/* The gradient of one mode, exported, both ways; returns what the oracle saw. */
+/* Compute the gradient of one mode in exported order with both implementations; returns the
+ * oracle's result. */
 static inline struct ad_result both_ways(struct rig *rig, size_t mode, float *have, double *want)
 {
     struct fl_rng rng;
@@ -201,8 +203,8 @@ static inline double size_of(const double *a, size_t n)
 }
 
 /*
- * Tensor by tensor, so that no layer hides behind a larger one. Batch-norm of two numbers passes on
- * what is left of a gradient when nearly all of it cancels, on every row alike.
+ * Compare tensor by tensor, so that a larger layer does not mask the error of a smaller one.
+ * Batch-norm over two numbers cancels nearly the whole gradient, for every instruction set.
  */
 static inline void assert_close(const struct rig *rig, size_t mode, const float *have,
                                 const double *want)

@@ -107,7 +107,7 @@ static void hand_back(struct node *to, const struct node *n, double p, double rp
     to->rg += rp * n->g + p * n->rg;
 }
 
-/* From `top` down to the leaves. */
+/* Reverse pass from `top` to the leaves. */
 static void sweep(struct tape *t, uint32_t top)
 {
     struct node *all = t->nodes;
@@ -170,7 +170,7 @@ static const uint32_t *pixel(const struct grid *g, size_t b, size_t c, ptrdiff_t
     return g->at + ((b * g->c + c) * g->h + (size_t)y) * g->w + (size_t)x;
 }
 
-/* `p`: the first of the layer's parameters on the tape; moved on. */
+/* `p`: the first of the layer's parameters on the tape; advanced. */
 static struct grid conv(struct tape *t, const struct ref_layer *l, const struct grid *in,
                         uint32_t *p)
 {
@@ -242,7 +242,7 @@ static struct grid maxpool(const struct tape *t, const struct ref_layer *l, cons
     return out;
 }
 
-/* Place of number i, counted over batch and pixels, of channel c. */
+/* Tape index of number i, counted over batch and pixels, of channel c. */
 static size_t place(const struct grid *g, size_t c, size_t i)
 {
     size_t area = g->h * g->w;
@@ -373,7 +373,7 @@ static struct grid apply(struct tape *t, const struct ref_layer *l, const struct
     }
 }
 
-/* Mean cross-entropy towards `target`, or towards y. */
+/* Mean cross-entropy with `target`, or with y. */
 static uint32_t mean_loss(struct tape *t, const struct grid *z, const int32_t *y,
                           const float *target)
 {

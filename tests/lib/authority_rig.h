@@ -1,7 +1,7 @@
 #ifndef FL_LIB_AUTHORITY_RIG_H
 #define FL_LIB_AUTHORITY_RIG_H
 
-/* An authority in a folder of its own, seeded, and hosts that want to join. Failures end the test.
+/* A seeded certificate authority in its own folder, and hosts that join. Failures end the test.
  */
 
 #include <stdbool.h>
@@ -31,28 +31,28 @@ struct rig {
     struct fl_joined joined; /* of the last join or renewal */
 };
 
-/* A folder and a configuration; nothing is made yet. */
+/* Create the folder and the configuration; no authority yet. */
 void rig_begin(struct rig *r, uint64_t seed);
-/* --init, then open; again after rig_close(), too. */
+/* Run --init, then open; also after rig_close(). */
 void rig_init(struct rig *r);
 void rig_open(struct rig *r);
 void rig_close(struct rig *r);
 void rig_end(struct rig *r);
 void rig_quiet(struct rig *r);
-/* Does the last error say this? Else the test ends with what it says. */
+/* Assert that the last error contains this text. */
 void rig_says(const struct rig *r, const char *part);
 void rig_said(const struct rig *r, const char *part);
 const char *rig_path(const struct rig *r, const char *name, char out[256]);
 
-/* An invitation with the default validity; the line as whoever got it reads it. */
+/* Create an invitation with the default validity; returns its line. */
 void rig_invite(struct rig *r, const char *name, uint32_t uses, struct fl_invite *ret);
 struct fl_key *rig_key(void);
 /* Join; `address` NULL: 10.0.0.1:1000. The result stays in `joined`, or the error in `err`. */
 int rig_join(struct rig *r, const struct fl_invite *invite, const struct fl_key *key,
              const char *name, const char *address);
-/* Who the last certificate is for, as the server's trust says it. */
+/* The identity of the last certificate, as verified by the server's trust store. */
 struct fl_identity rig_who(struct rig *r);
-/* With the last certificate, or that of `who`, for `key`. */
+/* Renew with the last certificate, or that of `who`, for `key`. */
 int rig_renew(struct rig *r, const struct fl_identity *who, const struct fl_key *key);
 bool rig_denied(struct rig *r, const struct fl_identity *who, char *why, size_t size);
 

@@ -1,7 +1,7 @@
 #ifndef FL_LIB_BOTH_RIG_H
 #define FL_LIB_BOTH_RIG_H
 
-/* The built-in trainer, and a program that stays with the same network and samples (nn_trainer). */
+/* The built-in trainer, and a persistent trainer with the same network and samples (nn_trainer). */
 
 #include <limits.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "tests/lib/folder.h"
 #include "tests/unit/train_fixture.h"
 
-/* More than any test takes: only a hang could reach it. */
+/* Longer than any test takes: only a hang reaches it. */
 #define BOTH_LONG UINT64_C(600000)
 
 struct both {
@@ -19,7 +19,7 @@ struct both {
     struct fl_trainer *own, *program;
     struct fl_train_result a, b;
     char path[PATH_MAX];
-    char dir[FOLDER_PATH], notes[128]; /* what the program heard; both_init_all() */
+    char dir[FOLDER_PATH], notes[128]; /* messages that the program received; both_init_all() */
     struct fl_err err;
 };
 
@@ -62,7 +62,7 @@ static inline void both_init(struct both *f, const struct fl_solver_ops *solver)
     f->program = both_open(f, "nn_trainer", NULL);
 }
 
-/* With a program that declares all tasks and parts, and writes down what it hears. */
+/* With a program that declares all tasks and capabilities, and logs the messages it receives. */
 static inline void both_init_all(struct both *f, const struct fl_solver_ops *solver)
 {
     both_begin(f, solver);

@@ -51,7 +51,7 @@ int callpair_send(struct call_log *log, size_t len)
     return rv;
 }
 
-/* ---- what every handler does */
+/* ---- common handler code */
 
 static void note_message(struct call_log *log, const uint8_t *data, size_t len)
 {
@@ -113,7 +113,7 @@ static void log_closed(struct fl_call *call, void *ctx, enum fl_grpc_status stat
 {
     struct call_log *log = ctx;
 
-    /* Nothing may be done with a closed call, and nothing breaks when it is tried. */
+    /* Using a closed call is rejected without side effects. */
     log->after_close += fl_call_send(call, NULL, 0) != FL_ECLOSED ? 1 : 0;
     fl_call_cancel(call);
     fl_call_consume(call, 1);
@@ -153,7 +153,7 @@ static bool echo_message(struct fl_call *call, void *ctx, const uint8_t *data, s
     int rv;
 
     note_message(log, data, len);
-    /* Every second message goes back in the memory it came in. */
+    /* Every second message is echoed in the memory in which it was received. */
     buf.data = log->messages % 2 == 0 ? fl_call_take(call) : NULL;
     if (buf.data != NULL && fl_blob_from_buf(&buf, &blob) == FL_OK) {
         piece.data = fl_blob_data(blob);

@@ -2,8 +2,8 @@
 #define FL_TESTS_CALLPAIR_H
 
 /*
- * A client and a server over mempipe, a service of small test methods, and logs of what
- * the handlers saw.
+ * A client and a server over mempipe, a service of small test methods, and logs of the handlers'
+ * events.
  *
  *   /t.T/Echo    every message comes back; the end is answered with OK
  *   /t.T/Sum     the end is answered with the number of bytes received (eight bytes, big-endian)
@@ -33,13 +33,13 @@ struct call_log {
     unsigned ends;
     unsigned writables;
     unsigned closes;
-    unsigned after_close; /* what happened after on_closed: must stay 0 */
+    unsigned after_close; /* events after on_closed: must stay 0 */
     enum fl_grpc_status status;
     char text[2048];
     uint64_t reply;   /* of Sum */
-    uint32_t to_give; /* messages that Give still owes */
+    uint32_t to_give; /* messages that Give has not sent yet */
     uint32_t give_len;
-    size_t at_first; /* bytes that had arrived at this side when its first message came */
+    size_t at_first; /* bytes received at this side when its first message arrived */
     struct callpair *pair;
     int side; /* 0 client, 1 server */
 };
@@ -68,7 +68,7 @@ void callpair_open(struct callpair *pair);
 int callpair_try_open(struct callpair *pair);
 void callpair_close(struct callpair *pair);
 
-/* Begin a call; ends the test when that fails. */
+/* Start a call; ends the test when that fails. */
 struct call_log *callpair_call(struct callpair *pair, const char *method, uint64_t timeout_ms);
 int callpair_try_call(struct callpair *pair, const char *path, uint64_t timeout_ms,
                       struct call_log **ret);

@@ -9,7 +9,7 @@
 
 #define TEST_SAMPLES 70
 
-/* --- what a server says --- */
+/* --- the server's description --- */
 
 static void take_option(struct fl_wire_slot *slot, const char *word)
 {
@@ -111,7 +111,7 @@ struct fl_setup *rig_setup(const struct rig_server *server)
     return setup;
 }
 
-/* --- life --- */
+/* --- setup and cleanup --- */
 
 static void sink(void *ctx, enum fl_log_level level, const char *component, const char *text)
 {
@@ -261,7 +261,7 @@ static size_t receive(const struct rig_bundle *bundles, size_t n, struct fl_inpu
     return fetched;
 }
 
-/* Returns what choosing said. */
+/* Returns the result of choosing. */
 static int settle(struct rig *r, const struct fl_task *task, struct fl_inputs *listed,
                   struct fl_inputs *ret)
 {
@@ -312,7 +312,7 @@ int rig_try(struct rig *r, const struct fl_task *task, const struct rig_bundle *
     if (rv == FL_OK) {
         *ret = fl_training_take(t);
     } else {
-        ck_assert_ptr_null(fl_training_take(t)); /* Half of a result is none. */
+        ck_assert_ptr_null(fl_training_take(t)); /* A partial result is discarded. */
     }
     fl_training_free(t);
     return rv;

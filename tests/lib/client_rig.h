@@ -16,7 +16,7 @@
 
 #define RIG_SEED 4711 /* of the client */
 
-/* What the server says. A slot is "NAME KEY=VALUE ..."; NULL: the plain one. */
+/* The server's description. A component is "NAME KEY=VALUE ..."; NULL: the default one. */
 struct rig_server {
     const char *solver, *codec, *upload, *personal;
     const char *federation;  /* NULL: "rig" */
@@ -24,8 +24,8 @@ struct rig_server {
     uint8_t line, kept_line; /* first byte of each */
     uint32_t epochs;         /* 0: 1 */
     bool wants_previous_dot;
-    bool norm;  /* a batch-norm behind the first layer */
-    bool local; /* and it stays on clients */
+    bool norm;  /* a batch-norm after the first layer */
+    bool local; /* and its statistics stay on clients */
 };
 
 struct rig {
@@ -40,7 +40,7 @@ struct rig {
     struct fl_err err;
 };
 
-/* A bundle as the server lists it and then sends it. */
+/* A payload as the server lists it and then sends it. */
 struct rig_bundle {
     const char *name;
     const void *data;
@@ -48,20 +48,20 @@ struct rig_bundle {
     bool has_digest; /* listed with its SHA-256 */
 };
 
-/* Welcome of such a server; the caller's. */
+/* The Welcome of such a server; returned owned. */
 struct fl_wire_welcome rig_welcome(const struct rig_server *server);
 struct fl_setup *rig_setup(const struct rig_server *server);
 
 void rig_init(struct rig *r, const struct rig_server *server, bool with_test);
-/* Removes the folder with all that is in it. */
+/* Removes the folder and its contents. */
 void rig_done(struct rig *r);
-/* Prepared for another description from now on. */
+/* Prepare the worker for another description. */
 void rig_describe(struct rig *r, const struct rig_server *server);
-/* The same with a setup at hand, which it takes. */
+/* The same with an existing setup, which it takes. */
 void rig_use(struct rig *r, struct fl_setup *setup);
-/* As a new process of the same client finds it. */
+/* Restart the client as a new process with the same folder. */
 void rig_restart(struct rig *r);
-/* "<state folder>/NAME" in memory that the next call uses again. */
+/* "<state folder>/NAME" in a buffer that the next call reuses. */
 const char *rig_path(const struct rig *r, const char *name);
 bool rig_has_file(const struct rig *r, const char *name);
 
@@ -73,24 +73,25 @@ struct fl_task rig_task(uint64_t round, uint64_t counted_round);
 /* As a Task lists them, into `ret` (which may hold others); fl_inputs_done(). */
 void rig_list(const struct rig_bundle *bundles, size_t n, struct fl_inputs *ret);
 /*
- * Settle, choose, and fetch what is not here: what a client does before it trains. `ret` may hold
- * those of an earlier try. Returns how many bundles were fetched.
+ * Commit or discard the pending result, choose, and fetch missing payloads, as a client does before
+ * it trains. `ret` may hold the payloads of an earlier attempt. Returns the number of fetched
+ * payloads.
  */
 size_t rig_fetch(struct rig *r, const struct fl_task *task, const struct rig_bundle *bundles,
                  size_t n, struct fl_inputs *ret);
-/* All of that and the training: an error, with r->err, or the result. */
+/* The same, and the training: an error, with r->err, or the result. */
 int rig_try(struct rig *r, const struct fl_task *task, const struct rig_bundle *bundles, size_t n,
             struct fl_result **ret);
-/* The same where nothing may fail. */
+/* The same; a failure ends the test. */
 struct fl_result *rig_train(struct rig *r, const struct fl_task *task,
                             const struct rig_bundle *bundles, size_t n);
 /* From r->theta. */
 struct fl_result *rig_train_plain(struct rig *r, const struct fl_task *task);
-/* Codes all units for a push, or those of `units`, as the lane does; fl_code_done(). */
+/* Encodes all units for a push, or those of `units`, as the worker thread does; fl_code_done(). */
 struct fl_code rig_code(struct rig *r, struct fl_result *result, const uint8_t *units);
-/* Both units of a push are granted and coded. */
+/* Both units of a push are in the upload mask and encoded. */
 void rig_grant(struct rig *r, struct fl_result *result);
-/* What is kept under `name`; free(). */
+/* The client state stored under `name`; free(). */
 float *rig_kept(struct rig *r, const char *name);
 
 #endif

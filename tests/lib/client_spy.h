@@ -2,9 +2,9 @@
 #define FL_TESTS_CLIENT_SPY_H
 
 /*
- * A solver that remembers what it was given and whose results are known beforehand: each step
- * adds SPY_STEP to every parameter. Its inputs are "second", "first" in this order; it keeps
- * "one" (per unit) and "two", and sends "beside".
+ * A solver that records its arguments and has known results: each step adds SPY_STEP to every
+ * parameter. Its inputs are "second", "first" in this order; its client state is "one" (per unit)
+ * and "two"; it sends the payload "beside".
  */
 
 #include "tests/lib/client_rig.h"
@@ -19,11 +19,11 @@ struct spy_bytes {
 };
 
 struct spy {
-    /* What the last create() was given. */
+    /* The arguments of the last create(). */
     struct fl_solver_setup setup;
     double start, anchor; /* first entry of each; the anchor is 0 when there is none */
     struct spy_bytes inputs[2], kept[2];
-    /* What finish() makes: blocks of this value; no more than `len` floats when that is not 0. */
+    /* Output of finish(): blocks of this value; at most `len` floats when that is not 0. */
     float keeps[2], sends;
     size_t keeps_len[2], sends_len;
     bool leaves_two; /* "two" stays empty */
@@ -35,7 +35,7 @@ struct spy {
 extern struct spy spy;
 extern const struct fl_solver_ops spy_solver;
 
-/* The rig trains with the spy, forgotten what it saw; `server` says the rest. */
+/* Reset the spy and let the rig train with it; `server` sets the rest. */
 void spy_describe(struct rig *r, const struct rig_server *server);
 
 #endif

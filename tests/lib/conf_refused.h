@@ -1,7 +1,7 @@
 #ifndef FL_LIB_CONF_REFUSED_H
 #define FL_LIB_CONF_REFUSED_H
 
-/* A value that a configuration must not have, and what is said of it: file, line, key, expected. */
+/* An invalid configuration value and the expected error: file, line, key, expected value. */
 
 #include <check.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 
 struct refused {
     const char *line; /* of the section, at the end of the file */
-    const char *says; /* behind "FILE:LINE: " */
+    const char *says; /* message after "FILE:LINE: " */
 };
 
-/* Writes `head` and the line behind it; `ret` is the file's name in a folder of its own. */
+/* Writes `head` followed by the line; `ret` is the path of the file, in its own folder. */
 static inline void refused_write(const char *head, const char *line, char ret[FOLDER_PATH + 32])
 {
     char folder[FOLDER_PATH];

@@ -8,12 +8,12 @@
 
 enum fact {
     FACT_SELECTED, /* durable: the client is in the selection */
-    FACT_PLANNED,  /* durable: a plan asks it for units */
-    FACT_ACCEPTED, /* durable: its update, or that nothing is asked of it */
+    FACT_PLANNED,  /* durable: the plan requests units from it */
+    FACT_ACCEPTED, /* durable: its update, or an empty upload mask */
     FACT_UPDATE,   /* durable: its update */
-    FACT_TOLD,     /* ACCEPTED was emitted in this life */
-    FACT_BAD,      /* the aggregation blamed it, or it was excluded or left out */
-    FACT_UNREAD    /* the aggregation could not read it; three times make it bad */
+    FACT_TOLD,     /* ACCEPTED was emitted since the last restart */
+    FACT_BAD,      /* rejected by the aggregation, excluded or left out */
+    FACT_UNREAD    /* the aggregation could not read it; bad after three times */
 };
 
 struct check_fact {
@@ -24,7 +24,7 @@ struct check_fact {
     unsigned times;
 };
 
-/* What becomes true when the work of this number is answered. */
+/* The facts that become durable when the work of this number is answered. */
 struct check_work {
     uint64_t seq;
     enum fl_effect_type type;
@@ -33,7 +33,7 @@ struct check_work {
     struct check_fact *facts;
     size_t n;
     bool pauses;  /* PERSIST_PAUSE: or ends */
-    bool rejects; /* PERSIST_UPDATE: it does not count after all */
+    bool rejects; /* PERSIST_UPDATE: the update is withdrawn */
 };
 
 FL_PRINTF(2, 3) static void fail(struct coord_check *c, const char *fmt, ...)
@@ -82,7 +82,7 @@ static bool has(const struct coord_check *c, enum fact what, uint64_t round, uin
     return find(c, what, round, attempt, client) != NULL;
 }
 
-/* Returns how often it was added. */
+/* Returns the number of times it was added. */
 static unsigned add(struct coord_check *c, const struct check_fact *fact)
 {
     struct check_fact *known = find(c, fact->what, fact->round, fact->attempt, fact->client);
@@ -96,7 +96,7 @@ static unsigned add(struct coord_check *c, const struct check_fact *fact)
     return ++known->times;
 }
 
-/* Forget what belongs to a life, or rounds long past, so that long runs stay fast. */
+/* Drop facts of the last process, or of old rounds, so that long runs stay fast. */
 static void drop(struct coord_check *c, bool life)
 {
     size_t kept = 0;
@@ -113,7 +113,7 @@ static void drop(struct coord_check *c, bool life)
     c->n_facts = kept;
 }
 
-/* The number is nobody's: who has it next was promised nothing. */
+/* The number is free: its next client has no facts yet. */
 static void drop_told(struct coord_check *c, uint32_t client)
 {
     size_t kept = 0;
@@ -127,8 +127,8 @@ static void drop_told(struct coord_check *c, uint32_t client)
     c->n_facts = kept;
 }
 
-/* It is on disk that what the client sent for the round does not count. That it was accepted is not
-   taken back: one that missed it may still be told. */
+/* The withdrawal of the client's update is durable. ACCEPTED stays allowed: a client that missed it
+ * may still receive it. */
 static void drop_update(struct coord_check *c, const struct check_fact *of)
 {
     size_t kept = 0;
@@ -168,7 +168,7 @@ void coord_check_done(struct coord_check *c)
     *c = (struct coord_check){.committed = 0};
 }
 
-/* What a stored part says about its client. */
+/* The facts in a stored participant record. */
 static size_t facts_of(const struct fl_participant_rec *part, bool plan, struct check_fact out[3])
 {
     size_t n = 0;
@@ -210,7 +210,7 @@ void coord_check_resume(struct coord_check *c, const struct fl_coord_resume *res
     drop(c, true);
     (void)memset(c->gone, 0, sizeof(c->gone));
     c->last_seq = 0;
-    /* A commit may have become durable without us hearing of it. */
+    /* A commit may have become durable without an answer. */
     if (resume->committed < c->committed || resume->committed > c->committed + 1) {
         fail(c, "the persisted round went from %" PRIu64 " to %" PRIu64, c->committed,
              resume->committed);
@@ -229,7 +229,7 @@ void coord_check_resume(struct coord_check *c, const struct fl_coord_resume *res
     for (i = 0; i < resume->n_parts; i++) {
         take_part(c, &resume->parts[i], resume->open_round, resume->open_attempt);
     }
-    /* Records may have become durable without us hearing of it, but only what was asked for. */
+    /* Requested records may have become durable without an answer. */
     if (c->lives++ > 0 && c->wish == 0 && !c->pause_failed &&
         c->pause_durable != (resume->pause[0] != '\0') && c->pause_durable == c->pause_wanted)
     {
@@ -388,7 +388,7 @@ static void check_aggregate(struct coord_check *c, const struct fl_coord *coord,
     }
 }
 
-/* What was accepted does not count after all, from now on. */
+/* The accepted update is withdrawn from now on. */
 static void check_left_out(struct coord_check *c, const struct fl_effect *e)
 {
     const struct check_fact bad = {FACT_BAD, e->round, e->attempt, e->parts[0].client, 0};
@@ -442,7 +442,7 @@ static void check_release(struct coord_check *c, uint32_t client)
     }
 }
 
-/* Nobody is spoken to under a number that means nobody. */
+/* No command is sent to a number that has no client. */
 static void check_spoken(struct coord_check *c, const struct fl_effect *e)
 {
     switch (e->type) {
@@ -461,7 +461,7 @@ static void check_spoken(struct coord_check *c, const struct fl_effect *e)
     }
 }
 
-/* Nobody hears of anything else any more. */
+/* No other command is sent afterwards. */
 static void check_stopped(struct coord_check *c, const struct fl_effect *e)
 {
     switch (e->type) {
@@ -500,7 +500,7 @@ static void check_answer(struct coord_check *c, const struct fl_effect *e)
     c->wish = 0;
 }
 
-/* What was begun before may be written down again. */
+/* Work that started before may be persisted again. */
 static void check_begin(struct coord_check *c, const struct fl_effect *e)
 {
     bool again = e->round == c->begun_round && e->attempt == c->begun_attempt;
@@ -532,7 +532,7 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
         }
         break;
     case FL_EFF_ACCEPTED:
-        /* Facts of rounds before the newest are forgotten; so are promises about them. */
+        /* Facts and obligations of rounds before the newest are dropped. */
         if (e->round >= c->committed && !has(c, FACT_ACCEPTED, e->round, e->attempt, e->client)) {
             fail(c, "ACCEPTED to %" PRIu32 " before it is durable", e->client);
         }
@@ -582,7 +582,7 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
             fail(c, "number %" PRIu32 " is given out before it is released", e->client);
         }
         break;
-    case FL_EFF_FORGOTTEN: /* Its number is free from then on, if it was released. */
+    case FL_EFF_FORGOTTEN: /* Its number is free from now on, if it was released. */
     case FL_EFF_EVALUATE_CLIENT:
     case FL_EFF_DRAIN_CLIENTS:
     case FL_EFF_ROUND_OPEN:
@@ -602,7 +602,7 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
     }
 }
 
-/* Before its effects: an aggregation that follows at once is without it. */
+/* Before the effects: an aggregation that follows at once must not include it. */
 static void check_excluded(struct coord_check *c, const struct fl_coord *coord,
                            const struct fl_event *ev)
 {

@@ -2,37 +2,37 @@
 #define FL_LIB_COORD_CHECK_H
 
 /*
- * What must hold for a coordinator after every step, whatever the events were. The
- * checker stands outside: it sees events and effects, and lives on when the coordinator
- * is killed and made again from what was durable.
+ * Invariants of a coordinator after every step, for any events. The checker is outside: it sees
+ * events and effects, and survives when the coordinator is killed and created again from its
+ * durable state.
  *
- *   - committed rounds rise by one, and a round is committed at most once
+ *   - committed rounds increase by one, and a round is committed at most once
  *   - TASK only after its selection is durable, PLAN only after its plan is
- *   - ACCEPTED only after the update (or the plan that asks for nothing) is durable
- *   - an aggregation lists every accepted update of its (round, attempt) once, in client
- *     order, but of those who were excluded, and nothing else
- *   - within one life, a client that was told ACCEPTED is never told DISMISSED or REJECTED, as long
- *     as it has its number
- *   - a COMMIT counts exactly the durable parts that were not blamed, with their attempt, and
- *     those with an update that are in the aggregation; no other record counts a round that
- *     is not committed
- *   - a number that was released is given to nobody, and nobody is spoken to under it, before the
- *     caller says that it may
- *   - from a pause on no round begins before it is resumed, in this life or another; once it is
- *     answered, or the core that made it itself is PAUSED, it is durable; so is its end
- *   - a server that is STOPPED begins and decides nothing
- *   - numbers of work rise; a due TICK leads somewhere
+ *   - ACCEPTED only after the update (or the plan with an empty mask) is durable
+ *   - an aggregation lists every accepted update of its (round, attempt) once, in client order,
+ * except those of excluded clients, and nothing else
+ *   - within one process, a client that received ACCEPTED never receives DISMISSED or REJECTED, as
+ * long as it has its number
+ *   - a COMMIT marks as aggregated exactly the durable participants that were not rejected, with
+ * their attempt, and those with an update that are in the aggregation; no other record marks a
+ * round that is not committed
+ *   - a released number is not assigned to a client and receives no commands before the caller
+ * frees it
+ *   - after a pause no round starts before a resume, also after a restart; once the pause is
+ * answered, or a coordinator that paused itself is PAUSED, it is durable; so is its end
+ *   - a server that is STOPPED starts and decides nothing
+ *   - work numbers increase; a due TICK has an effect
  */
 
 #include "server/core/coord.h"
 
-/* Numbers of clients that are looked at. */
+/* Client numbers that are checked. */
 #define COORD_CHECK_NUMBERS 256
 
 struct coord_check {
     uint64_t committed;   /* newest round whose COMMIT became durable */
-    uint64_t n_committed; /* how many did, ever */
-    uint64_t last_seq;    /* within a life */
+    uint64_t n_committed; /* number of durable COMMITs */
+    uint64_t last_seq;    /* since the last restart */
     struct check_fact *facts;
     size_t n_facts;
     size_t cap_facts;
@@ -43,19 +43,19 @@ struct coord_check {
     unsigned lives;
     bool pause_durable, pause_wanted, pause_failed;
     bool stopped;
-    uint64_t begun_round; /* newest selection of this life */
+    uint64_t begun_round; /* newest selection since the last restart */
     uint32_t begun_attempt;
-    enum fl_event_type wish; /* of the operator, that is not answered; 0: none */
-    char broken[256];        /* the first rule that did not hold; "" when all did */
+    enum fl_event_type wish; /* unanswered operator command; 0: none */
+    char broken[256];        /* the first violated rule; "" when none */
 };
 
 void coord_check_init(struct coord_check *c);
 void coord_check_done(struct coord_check *c);
-/* A new life begins with the state that `resume` describes. */
+/* Restart with the state in `resume`. */
 void coord_check_resume(struct coord_check *c, const struct fl_coord_resume *resume);
-/* Before a step: what the event makes durable. */
+/* Before a step: record what the event makes durable. */
 void coord_check_event(struct coord_check *c, const struct fl_event *ev);
-/* After it. */
+/* After the step: check its effects. */
 void coord_check_effects(struct coord_check *c, const struct fl_coord *coord,
                          const struct fl_event *ev, const struct fl_effects *effects);
 

@@ -181,7 +181,7 @@ static void put_answer(struct script *s, const struct fl_effect *e)
 
 static void put_effect(struct script *s, const struct fl_effect *e)
 {
-    if (e->type == FL_EFF_CLIENT_ERROR) { /* Beside the story, which a trace line tells. */
+    if (e->type == FL_EFF_CLIENT_ERROR) { /* Not part of the text: a trace line covers it. */
         (void)snprintf(s->error, sizeof(s->error), "%s: %s", name_of(s, e->client), e->text);
         return;
     }

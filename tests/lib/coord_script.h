@@ -3,7 +3,7 @@
 
 /*
  * Drive a coordinator by hand and read what it does as text: one line per effect, virtual
- * time in front. Works (persist, aggregate, …) are answered at once and in order unless
+ * time in front. Work items (persist, aggregate, …) are answered at once and in order unless
  * `manual` is set.
  *
  * The model has the units a (4 floats), b (6, and 2 buffers) and c (2): 14 floats, 56
@@ -31,8 +31,8 @@ struct script {
     uint64_t now;
     uint64_t wall_ahead; /* of the wall clock, which is at 1000000 at the start */
     bool manual;
-    bool quiet; /* nothing is written down */
-    /* In place of fl_coord_step(); NULL: that. */
+    bool quiet; /* no text is recorded */
+    /* Called instead of fl_coord_step(); NULL: fl_coord_step(). */
     int (*take)(struct fl_coord *coord, const struct fl_event *ev, struct fl_effects *ret);
     struct fl_buf log;
     struct script_work works[SCRIPT_WORKS];
@@ -45,7 +45,7 @@ struct script {
     char warning[512];                            /* the last TRACE that is one */
     char error[512];                              /* the last CLIENT_ERROR: "name: text" */
     struct fl_effect task;                        /* the last TASK */
-    struct fl_effect aggregate;                   /* the last AGGREGATE, without its parts */
+    struct fl_effect aggregate;                   /* the last AGGREGATE, without its participants */
     uint64_t offered_bytes;
     double effective, self_weight;
     struct coord_check check;
@@ -55,34 +55,35 @@ struct script {
 struct script *script_new(const char *preset);
 void script_free(struct script *s);
 void script_option(struct script *s, enum fl_slot slot, const char *name, const char *value);
-/* Make the coordinator (script_new() leaves that open, so that `conf` can be set) and start. */
+/* Create the coordinator (after script_new(), so that `conf` can be changed before) and start it.
+ */
 void script_create(struct script *s, const struct fl_coord_resume *resume);
 void script_start(struct script *s);
 
-/* One event, with the time and checks put in. */
+/* Apply one event with the current time, and check the invariants. */
 void script_step(struct script *s, struct fl_event *ev);
 uint32_t script_id(const struct script *s, const char *name);
 void script_join(struct script *s, const char *name, uint64_t samples);
-/* Its offer is missing; it is there. */
+/* Its data summary is missing; is present. */
 void script_join_waiting(struct script *s, const char *name, uint64_t samples);
 /* Under the number of `name`, as `said`. */
 void script_offered(struct script *s, const char *name, const char *said);
 void script_lost(struct script *s, const char *name);
-/* By the operator. Numbers that are to be released are so at once. */
+/* Removal by the operator. Numbers are released at once. */
 void script_forget_client(struct script *s, const char *name);
 /* A report for the open round; d: [3] or NULL. */
-/* Its certificate is denied. */
+/* Its certificate is revoked. */
 void script_exclude(struct script *s, const char *name);
 void script_report(struct script *s, const char *name, const float *d);
 void script_report_of(struct script *s, const char *name, uint64_t round, uint32_t attempt,
                       uint64_t samples, double loss, const float *d, size_t n);
-/* The client's grant is on disk; bytes follow from the grant. */
+/* The client's update is durable; its size follows from the upload mask. */
 void script_stored(struct script *s, const char *name);
 void script_invalid(struct script *s, const char *name, const char *reason);
-/* The server itself cannot store it. */
+/* The server cannot store it (local fault). */
 void script_unstored(struct script *s, const char *name, int code, const char *reason);
 /* More of its upload arrives. */
-/* So many bytes of its upload have arrived. */
+/* The number of received bytes of its upload. */
 void script_progress(struct script *s, const char *name, uint64_t bytes);
 void script_failed(struct script *s, const char *name, const char *reason);
 void script_diverged(struct script *s, const char *name, const char *reason);
@@ -91,14 +92,14 @@ void script_simple(struct script *s, enum fl_event_type type);
 void script_wish(struct script *s, enum fl_event_type type, const char *reason);
 /* Let time pass, with a TICK at every deadline. */
 void script_run_to(struct script *s, uint64_t now);
-/* Answer the oldest work, or let it fail. */
+/* Answer the oldest work item, or fail it. */
 void script_answer(struct script *s);
 void script_answer_all(struct script *s);
 void script_fail(struct script *s, int code, const char *reason, uint32_t client);
-/* What happened since the last call must read like this. */
+/* Assert the text of all effects since the last call. */
 void script_expect(struct script *s, const char *text);
 void script_forget(struct script *s);
-/* fl_coord_why() must say this. */
+/* Assert the text of fl_coord_why(). */
 void script_why(struct script *s, const char *text);
 
 #endif

@@ -1,7 +1,7 @@
 #ifndef FL_LIB_DATA_FILES_H
 #define FL_LIB_DATA_FILES_H
 
-/* Small data files for tests, in a folder that goes with the test. */
+/* Small data files for tests, in a folder that is removed after the test. */
 
 #include <stddef.h>
 #include <stdint.h>

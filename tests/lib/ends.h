@@ -2,8 +2,8 @@
 #define FL_TESTS_ENDS_H
 
 /*
- * Connections for tests: up to four ends on one loop that record what happens to them, check
- * the rules of tls_stream.h at every callback, and stop the loop when a test's condition holds.
+ * Connections for tests: up to four ends on one loop that record their callbacks, check the rules
+ * of tls_stream.h at every callback, and stop the loop when a test's condition holds.
  */
 
 #include <check.h>
@@ -22,15 +22,15 @@ struct end {
     const uint8_t *out;
     size_t out_len;
     size_t sent;
-    size_t run; /* Length of one run that `output` offers. */
+    size_t run; /* Length of one chunk that `output` offers. */
     uint8_t *in;
     size_t in_len;
     size_t in_cap;
-    bool echo; /* Sends what it receives. */
+    bool echo; /* Echoes received data. */
     bool endless;
     int output_code; /* Negative: `output` returns it. */
     unsigned woken;
-    unsigned rewakes; /* on_wake wakes its own connection so many times. */
+    unsigned rewakes; /* Number of times that on_wake wakes its own connection. */
     unsigned opened;
     unsigned closed;
     int code;

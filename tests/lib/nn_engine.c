@@ -6,7 +6,7 @@
 
 #include "libfl/strategy/personal.h"
 
-/* What cannot be carried out ends the program: the test reads these words as the end of its stderr.
+/* An error ends the program; the test reads the message at the end of its stderr.
  */
 #define MUST(call)                                                        \
     do {                                                                  \
@@ -20,7 +20,7 @@
         }                                                                 \
     } while (0)
 
-/* A trainer for one task, and what it was made of. */
+/* A trainer for one task, and its configuration. */
 struct session {
     struct fl_train_model model;
     struct fl_options *solver, *personal;
@@ -78,7 +78,7 @@ static const struct fl_solver_ops *solver_of(const json_t *parts, const json_t *
     return &fl_solver_sgd;
 }
 
-/* The solver that makes such steps. */
+/* The solver for these steps. */
 static void take_solver(struct session *s, const json_t *task)
 {
     const json_t *parts = json_object_get(task, "do");

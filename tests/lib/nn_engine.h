@@ -2,9 +2,9 @@
 #define FL_LIB_NN_ENGINE_H
 
 /*
- * Tasks of docs/trainer-protocol.md carried out by the built-in trainer, from nothing but what the
- * messages say and the slots hold: a program whose results are those of `trainer: builtin` bit for
- * bit, as long as it is told everything.
+ * Tasks of docs/trainer-protocol.md carried out by the built-in trainer, using only the messages
+ * and the slots: the results equal those of `trainer: builtin` bit for bit, provided that the
+ * messages contain everything.
  */
 
 #include <jansson.h>
@@ -12,12 +12,12 @@
 #include "client/train/trainer.h"
 
 struct nn_engine {
-    struct fl_train_model model; /* what is there before any message: layout and network */
+    struct fl_train_model model; /* state before any message: layout and network */
     const struct fl_dataset *train, *test;
     json_t *described; /* the message `model` */
 };
 
-/* What lies in the slots of a task; NULL: not given. */
+/* Contents of the slots of a task; NULL: not given. */
 struct nn_given {
     const float *model, *anchor;
     const void *mixup;

@@ -1,13 +1,13 @@
 /*
- * A program that stays and trains the small problem of tests/unit/train_fixture.h with our own
+ * A persistent trainer for the small problem of tests/unit/train_fixture.h with our own
  * network:
  *
  *     nn_trainer [FILE]
  *
- * Steps with `pull`, `gradient` and `drift` are by the formula of docs/trainer-protocol.md#parts,
- * those that a solver makes in its own way, and all other tasks, by the built-in trainer
- * (nn_engine.h). Each message that it hears is a line of FILE; without one it declares no more than
- * that formula.
+ * Steps with `pull`, `gradient` and `drift` use the formula of docs/trainer-protocol.md#parts;
+ * steps of other solvers and all other tasks use the built-in trainer (nn_engine.h). Each received
+ * message is logged as a line of FILE; without FILE it declares only the capabilities of that
+ * formula.
  */
 #include <check.h>
 #include <jansson.h>
@@ -109,7 +109,7 @@ static double real(const json_t *json, const char *key)
     return json_number_value(json_object_get(json, key));
 }
 
-/* Only its own model will do. */
+/* It accepts only its own model. */
 static bool is_ours(const json_t *m)
 {
     json_t *units = fl_field_units(fl_net_layout(me.net), true);
@@ -389,7 +389,8 @@ static void on_message(const char *type, json_t *m)
         say(ready());
     } else if (strcmp(type, "model") == 0) {
         on_model(m);
-    } else if (strcmp(type, "cancel") != 0) { /* Of a task that was answered meanwhile. */
+    } else if (strcmp(type, "cancel") != 0)
+    { /* The message belongs to a task that was answered meanwhile. */
         on_task(type, m);
     }
 }

@@ -1,7 +1,7 @@
 #ifndef FL_TESTS_OPTION_SHOWN_H
 #define FL_TESTS_OPTION_SHOWN_H
 
-/* An option by its name, as text: tests know a policy's options as those who write them do. */
+/* The value of an option as text, by its name in the configuration. */
 
 #include <check.h>
 #include <string.h>

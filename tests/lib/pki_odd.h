@@ -2,8 +2,8 @@
 #define FL_LIB_PKI_ODD_H
 
 /*
- * Certificates and lists of revoked ones that libfl/pki itself would not make: of other people's
- * PKI, weak, damaged. All end the test when they cannot be made.
+ * Certificates and revocation lists that libfl/pki itself would not create: of foreign PKIs, weak,
+ * damaged. A failure to create one ends the test.
  */
 
 #include <openssl/evp.h>

@@ -31,7 +31,7 @@ struct rig_pki {
 
 void rig_pki_make(struct rig_pki *pki, const char *federation, int64_t now);
 void rig_pki_free(struct rig_pki *pki);
-/* What is issued for `days` from `now` on; change it as is needed. */
+/* A certificate request valid for `days` from `now`; change it as needed. */
 struct fl_issue rig_pki_issue(const char *federation, enum fl_role role, const char *name,
                               int64_t now, int64_t days);
 /* A leaf of `pki` for `key`; ends the test when that fails. */

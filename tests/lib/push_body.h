@@ -1,7 +1,7 @@
 #ifndef FL_TESTS_PUSH_BODY_H
 #define FL_TESTS_PUSH_BODY_H
 
-/* What a client sends in a Push: gRPC messages for an update of zeros, every unit of it. */
+/* The body of a Push: gRPC messages for an update of zeros with every unit. */
 
 #include <check.h>
 #include <stdlib.h>

@@ -161,7 +161,7 @@ int rawpeer_bytes(struct rawpeer *raw, const void *data, size_t len)
     return rv;
 }
 
-/* All that nghttp2 has to say, in one run. */
+/* All pending nghttp2 output, in one buffer. */
 static bool to_other(struct rawpeer *raw)
 {
     const uint8_t *data = NULL;

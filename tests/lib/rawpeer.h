@@ -2,8 +2,8 @@
 #define FL_TESTS_RAWPEER_H
 
 /*
- * A foreign HTTP/2 peer, client or server, that does what a test tells it: nghttp2 without
- * anything of ours on top. What it receives is written down as text, one word a frame:
+ * A foreign HTTP/2 peer, client or server, scripted by a test: plain nghttp2. Received frames are
+ * logged as text, one word for each frame:
  *
  *   H200 (headers with their :status)  D12 (data)  T (trailers)  E (end of stream)
  *   R8 (reset, with its code)  G0 (GOAWAY)  and  key=value for grpc-status, grpc-message
@@ -42,7 +42,7 @@ void rawpeer_open(struct rawpeer *raw, struct fl_h2 *other, bool server, uint32_
 void rawpeer_close(struct rawpeer *raw);
 /* Exchange bytes until nothing moves. */
 void rawpeer_run(struct rawpeer *raw);
-/* Bytes straight to the other side, past nghttp2. */
+/* Send raw bytes to the other side, bypassing nghttp2. */
 int rawpeer_bytes(struct rawpeer *raw, const void *data, size_t len);
 
 /* A client's request, gRPC's usual headers with those of `extra` in place of or beside them

@@ -10,7 +10,7 @@ struct plane {
     size_t c, h, w;
 };
 
-/* What a pass knows besides. */
+/* Further state of a pass. */
 struct walk {
     size_t batch;
     bool training;
@@ -256,7 +256,7 @@ static struct plane apply(struct walk *w, const struct ref_layer *l, const struc
         return dropout(w, l, in);
     case REF_FLATTEN:
     default:
-        /* Nothing moves, but each number is a channel from here on. */
+        /* The data stays in place, but each number becomes a channel. */
         out.c = count(in);
         out.h = out.w = 1;
         return out;

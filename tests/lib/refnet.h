@@ -2,9 +2,9 @@
 #define FL_TESTS_REFNET_H
 
 /*
- * Networks once more, plainly and in double: channel by channel as PyTorch has them, from
- * exported parameters, without any code of libfl/nn or libfl/num. The oracle of gradients
- * and of the exported order.
+ * Reference implementation of the networks in plain double precision: channel by channel as in
+ * PyTorch, from exported parameters, without any code of libfl/nn or libfl/num. The oracle for
+ * gradients and the exported order.
  */
 
 #include "libfl/nn/net.h"
@@ -20,7 +20,7 @@ enum ref_kind {
     REF_DROPOUT
 };
 
-/* A layer's text for the network, and what it says. */
+/* A layer: its text in the network description, and its parameters. */
 struct ref_layer {
     const char *text;
     enum ref_kind kind;
@@ -46,7 +46,7 @@ struct fl_net_spec ref_spec(const struct ref_net *net, const char **texts);
 /*
  * Sum of the losses over the batch. `training`: batch-norm by the batch and dropout with
  * masks drawn from a generator seeded with `seed`; otherwise as in evaluation. With `after`
- * not NULL: a copy of the parameters in which the running statistics were moved on.
+ * not NULL: a copy of the parameters in which the running statistics are updated.
  */
 double ref_loss(const struct ref_net *net, const double *params, const float *x, const int32_t *y,
                 size_t batch, bool training, uint64_t seed, double *after);

@@ -1,7 +1,7 @@
 #ifndef FL_TESTS_REFNETS_H
 #define FL_TESTS_REFNETS_H
 
-/* Small networks with every layer there is, in many orders. */
+/* Small networks with every kind of layer, in many orders. */
 
 #include "tests/lib/refnet_layers.h"
 
@@ -10,14 +10,14 @@ static const struct ref_net nets[] = {
     IMAGE(1, 5, 4, CONV("conv 3 3x3", 3, 3, 3, 1, 0), RELU, FLATTEN, DENSE3),
     IMAGE(2, 5, 7, CONV("conv 5 3x3 pad 1 stride 2", 5, 3, 3, 2, 1), FLATTEN, DENSE3),
     IMAGE(3, 6, 5, CONV("conv 2 2x3 stride 2 pad 1", 2, 2, 3, 2, 1), RELU, FLATTEN, DENSE3),
-    /* Rows of 16 channels join images into one product. */
+    /* With rows of 16 channels, several images share one matrix product. */
     IMAGE(3, 4, 4, CONV("conv 16 3x3 pad 1", 16, 3, 3, 1, 1), RELU,
           CONV("conv 4 5x5 pad 2", 4, 5, 5, 1, 2), RELU, FLATTEN, DENSE3),
     IMAGE(2, 7, 5, CONV4, RELU, POOL("maxpool 2", 2, 2, 0, 3, 2), FLATTEN, DENSE3),
     IMAGE(2, 6, 6, CONV4, RELU, POOL("maxpool 3 stride 2 same", 3, 2, 0, 3, 3), FLATTEN, DENSE3),
     IMAGE(2, 5, 5, CONV4, POOL("maxpool 3 same stride 2", 3, 2, 1, 3, 3), CONV4, RELU,
           POOL("maxpool 3 stride 1", 3, 1, 0, 1, 1), FLATTEN, DENSE3),
-    /* Nothing with weights below the pool, a flatten of a flat row, ReLU not fused. */
+    /* No weights below the pool, a flatten of a flat row, ReLU not fused. */
     IMAGE(2, 4, 4, POOL("maxpool 2 stride 1", 2, 1, 0, 3, 3), CONV4, FLATTEN, RELU, FLATTEN,
           DENSE("dense 20", 20), RELU, DENSE3),
     /* Batch-norm: with ReLU in it, alone, behind a pool, above a dense layer, twice. */

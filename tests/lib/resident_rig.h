@@ -1,7 +1,7 @@
 #ifndef FL_LIB_RESIDENT_RIG_H
 #define FL_LIB_RESIDENT_RIG_H
 
-/* A resident program that is tests/lib/fake_trainer, a small model, and a clock of the test's own.
+/* A persistent trainer (tests/lib/fake_trainer), a small model, and a clock set by the test.
  */
 
 #include <check.h>
@@ -15,13 +15,13 @@
 #include "libfl/program/persistent.h"
 #include "tests/lib/folder.h"
 
-/* More than any test takes: only a hang could reach it. */
+/* Longer than any test takes: only a hang reaches it. */
 #define RIG_LONG UINT64_C(600000)
 
-/* The real one and what was skipped: pauses take no time. */
+/* The real clock plus skipped pauses: pauses take no time. */
 struct rig_time {
     uint64_t ahead_ms;
-    uint64_t step_ms; /* each look at the clock is so much later; for what only waits */
+    uint64_t step_ms; /* added at each read of the clock, for code that only waits */
     uint64_t paused_ms;
     bool stands; /* but for pauses */
 };
@@ -168,7 +168,7 @@ static inline bool rig_says(const struct rig *rig, const char *text)
     return strstr(rig->err.msg, text) != NULL;
 }
 
-/* What the program heard and did, its lines with ';' behind each. */
+/* The log of the program, each line followed by ';'. */
 static inline char *rig_notes(const struct rig *rig)
 {
     static char text[4096];

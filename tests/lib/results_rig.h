@@ -1,7 +1,7 @@
 #ifndef FL_LIB_RESULTS_RIG_H
 #define FL_LIB_RESULTS_RIG_H
 
-/* Results of simulations that never ran, for the tests of those who write and read them. */
+/* Made-up simulation results, for tests of the code that writes and reads results. */
 
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +33,8 @@ static inline struct fl_run_info rig_info(void)
                                 .n_command = 3};
 }
 
-/* A curve that gets better by `speed`, and what each round cost; the accuracy every `every`. */
+/* A learning curve that improves by `speed`, with the cost of each round; accuracy every `every`
+ * rounds. */
 struct rig_trial {
     double speed;
     unsigned every;

@@ -2,7 +2,7 @@
 #define FL_SESSION_TRACE_H
 
 /*
- * A client session in virtual time whose events and effects are written down as text:
+ * A client session in virtual time whose events and effects are logged as text:
  *
  *   [  110] < task 7/1
  *            READY -> FETCHING: task 7/1
@@ -29,7 +29,7 @@ void session_trace_step(struct session_trace *t, struct fl_session_event event);
 void session_trace_tick(struct session_trace *t);
 /* The text since the last call; ended by NUL. */
 const char *session_trace_text(struct session_trace *t);
-/* Forget what was written so far. */
+/* Discard the text so far. */
 void session_trace_skip(struct session_trace *t);
 
 /* Events. */
@@ -47,19 +47,19 @@ struct fl_session_event session_event_welcome(uint32_t heartbeat_ms);
 /* --- the fixture of the session tests --- */
 
 extern struct session_trace world;
-/* Back-off 1 to 8 s, no way back from a refusal, ends with the federation. */
+/* Backoff 1 to 8 s, a rejection is final, ends with the federation. */
 void session_setup(void);
 /* The same, but stays when all rounds are done, asking every minute at the latest. */
 void session_setup_staying(void);
 void session_teardown(void);
 void go(struct fl_session_event event);
 void at(uint64_t now_ms);
-/* READY in a session with heartbeats every 5 s; text so far is forgotten. */
+/* READY in a session with heartbeats every 5 s; discards the text so far. */
 void join(void);
-/* From OFFLINE to READY again; text so far is forgotten. */
+/* From OFFLINE to READY again; discards the text so far. */
 void rejoin(void);
 void fetch_and_train(uint64_t round, uint32_t attempt);
-/* REPORTED with the result of 7/1; text so far is forgotten. */
+/* REPORTED with the result of 7/1; discards the text so far. */
 void join_and_report(void);
 void lose(const char *reason);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /*
- * The word of the cell `column` (the first behind the state: 0) in the row of `state`, below
+ * The word of the cell `column` (the first after the state: 0) in the row of `state`, below
  * `heading`; fails the test when the page lacks it.
  */
 static inline void states_page_word(const char *heading, const char *state, size_t column,

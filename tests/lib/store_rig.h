@@ -1,7 +1,7 @@
 #ifndef FL_LIB_STORE_RIG_H
 #define FL_LIB_STORE_RIG_H
 
-/* State folders for tests: made, broken and removed. Every failure ends the test. */
+/* State folders for tests: creating, damaging and removing them. Every failure ends the test. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@
 
 /* A fresh folder; the path is the same buffer for the whole test process. */
 const char *rig_dir(void);
-/* Remove the folder of rig_dir() with all that is in it. */
+/* Remove the folder of rig_dir() and its contents. */
 void rig_remove(void);
 /* "<rig_dir()>/<name>" in a buffer of the caller; returns it. */
 const char *rig_path(char *out, const char *name);
@@ -25,7 +25,7 @@ const char *rig_path(char *out, const char *name);
 struct fl_layout *rig_layout(void);
 /* From now on no file may grow past `bytes`: a full disk for this process. 0: no limit. */
 void rig_limit_files(uint64_t bytes);
-/* Root may write anywhere: become nobody where that is so. */
+/* When running as root, switch to user nobody, as root may write anywhere. */
 void rig_drop_root(void);
 void rig_regain_root(void);
 /* Run SQL on <dir>/federation.db from outside. */

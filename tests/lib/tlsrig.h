@@ -2,8 +2,9 @@
 #define FL_TESTS_TLSRIG_H
 
 /*
- * A federation's keys and certificates, and what a server and a client with them show and believe.
- * Its clock stands until a test sets it. Everything is made of a seed but keys and what TLS draws.
+ * Keys and certificates of a federation, and the credentials and trust of a server and a client.
+ * The clock stands still until a test sets it. Everything derives from a seed except keys and
+ * random numbers of TLS.
  */
 
 #include "libfl/pki/cert.h"
@@ -55,9 +56,9 @@ void tlsrig_free_ca(struct tlsrig_ca *ca);
 struct fl_trust *tlsrig_trust(const struct fl_chain *root, int64_t grace_s);
 struct fl_chain *tlsrig_leaf(const struct tlsrig_ca *ca, const struct fl_key *key,
                              const struct tlsrig_leaf *leaf);
-/* Replace what one side shows (NULL: as it was) and believes. */
+/* Replace the credentials (NULL: unchanged) and the trust of one side. */
 void tlsrig_renew(struct tlsrig *rig, int side, struct fl_chain *chain, struct fl_trust *trust);
-/* What a side's setup is, to make another one of it. */
+/* The setup of one side, as a template for another. */
 struct fl_tls_setup tlsrig_setup(struct tlsrig *rig, int side);
 void tlsrig_replace(struct tlsrig *rig, int side, const struct fl_tls_setup *setup);
 

@@ -1,7 +1,7 @@
 #ifndef FL_LIB_TRAINER_RIG_H
 #define FL_LIB_TRAINER_RIG_H
 
-/* A trainer that is a program, with a folder to work in. */
+/* An external trainer program, with a working folder. */
 
 #include <check.h>
 #include <stdlib.h>

@@ -17,7 +17,7 @@
 
 struct wino_ref {
     size_t points, r, m, inputs; /* along one side */
-    size_t inset;                /* inputs that are padding and left out, before the first */
+    size_t inset;                /* padding inputs before the first, not stored */
     double bt[WINO_REF_TILE];    /* [points][inputs] */
     double g[WINO_REF_TILE];     /* [points][r] */
     double at[WINO_REF_TILE];    /* [m][points] */
@@ -43,7 +43,7 @@ size_t wino_ref_weight(const struct fl_conv *conv, size_t k, size_t c, size_t ta
 /* The convolution without any transform, weights in panels: y[batch][oh][ow][k]. */
 void wino_ref_direct(const struct fl_conv *conv, double *y, const float *x, size_t ldx,
                      const float *w, size_t batch);
-/* The i-th kernels, NULL when this processor does not have their instructions; their name. */
+/* The i-th kernels, NULL when this processor lacks their instruction set; their name. */
 const struct fl__wino_kern *wino_ref_kern(size_t i);
 const char *wino_ref_kern_name(size_t i);
 

@@ -1,7 +1,7 @@
 #ifndef FL_WIRE_BAD_H
 #define FL_WIRE_BAD_H
 
-/* Texts and bytes that decoders refuse, and encoding by protobuf-c itself. */
+/* Texts and bytes that decoders reject, and encoding by protobuf-c itself. */
 
 #include <protobuf-c/protobuf-c.h>
 

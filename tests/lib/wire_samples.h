@@ -1,7 +1,7 @@
 #ifndef FL_WIRE_SAMPLES_H
 #define FL_WIRE_SAMPLES_H
 
-/* One filled-in message of every kind on the wire, for tests and as seeds for fuzzing. */
+/* One complete message of every wire type, for tests and as seeds for fuzzing. */
 
 #include "libfl/wire/messages.h"
 #include "libfl/wire/wire_admin.h"

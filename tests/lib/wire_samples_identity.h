@@ -1,7 +1,7 @@
 #ifndef FL_WIRE_SAMPLES_IDENTITY_H
 #define FL_WIRE_SAMPLES_IDENTITY_H
 
-/* Samples of fl.v1.Identity and of what fl.v1.Admin says about it: rows of wire_samples[]. */
+/* Samples of fl.v1.Identity and of the identity messages of fl.v1.Admin: rows of wire_samples[]. */
 
 #include "libfl/wire/admin_identity.h"
 #include "tests/lib/wire_samples.h"

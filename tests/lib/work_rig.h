@@ -18,7 +18,7 @@ struct work_rig {
     struct fl_retention retention; /* of the next opening; two checkpoints stay */
     uint64_t wall_ms;              /* of the next opening */
     enum fl_durability durability; /* of the next opening */
-    unsigned n_first;              /* first models that were made, of FIRST in every entry */
+    unsigned n_first;              /* number of initial models created, with FIRST in every entry */
     char logged[8192];             /* "LEVEL text\n" each */
     struct fl_log log;
 };
@@ -29,15 +29,15 @@ struct work_rig {
 void work_rig_init(struct work_rig *rig);
 /* Open the folder for `algorithm`, as a daemon does when it starts; the log begins empty. */
 int work_rig_try(struct work_rig *rig, const char *algorithm, struct fl_err *err);
-/* The same, and it has to come about. */
+/* The same; a failure ends the test. */
 void work_rig_open(struct work_rig *rig, const char *algorithm);
-/* As a daemon that stops, or dies; it may not be open. */
+/* Close as a daemon that stops or crashes; may be closed already. */
 void work_rig_close(struct work_rig *rig);
 /* Close, and remove the folder. */
 void work_rig_done(struct work_rig *rig);
 /* A model of `value` in every entry, its vectors twice that, is aggregated. */
 void work_rig_aggregate(struct work_rig *rig, float value);
-/* It mixed `value` for these clients. */
+/* It has personalized models of `value` for these clients. */
 void work_rig_mix(struct work_rig *rig, uint64_t round, const char *const *names, size_t n,
                   float value);
 /* Commit `round` with accuracy `round` / 100 at a wall clock of `round` seconds. */

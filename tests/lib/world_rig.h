@@ -1,7 +1,7 @@
 #ifndef FL_LIB_WORLD_RIG_H
 #define FL_LIB_WORLD_RIG_H
 
-/* Worlds from texts, with table files in a folder of the test's own. */
+/* Network and device models from texts, with table files in the test's folder. */
 
 #include <check.h>
 #include <string.h>

@@ -2,10 +2,10 @@
 #define FL_DATA_FL_DATA_H
 
 /*
- * What the commands of fl-data share: options, the output folder, parts written as NPY,
+ * Shared by the commands of fl-data: options, the output folder, data parts written as NPY files,
  * the manifest.
  *
- * Exit codes: 0 done, 1 it could not be done (the reason is on stderr), 2 wrong usage.
+ * Exit codes: 0 done, 1 failed (the reason is on stderr), 2 wrong usage.
  */
 
 #include <jansson.h>
@@ -20,18 +20,18 @@
 #define EXIT_USAGE 2
 #define PATH_SIZE  4096
 
-/* args.c */
+/* data_args.c */
 
 /*
- * Parse argv[1 …]; up to `n_words` words without dashes go to `words`. Returns false when the
- * command ends here with *ret_status: help was printed (0), or the usage was wrong (2, said
- * on stderr).
+ * Parses argv[1 …]; up to `n_words` words without dashes go to `words`. Returns false when the
+ * command ends here with *ret_status: help was printed (0), or the usage was wrong (2, with a
+ * message on stderr).
  */
 bool args_parse(int argc, char **argv, const char *summary, const struct fl_arg *args,
                 size_t n_args, const char **words, size_t n_words, int *ret_status);
-/* "fl-data COMMAND: " + what + how to get help, on stderr; returns EXIT_USAGE. */
+/* Prints "fl-data COMMAND: ", the message and how to get help on stderr; returns EXIT_USAGE. */
 FL_PRINTF(2, 3) int fl_data_usage_error(const char *command, const char *fmt, ...);
-/* Parse the text of an option when it was given. False after a usage error. */
+/* Parse the text of an option; NULL (not given) leaves *ret. False after a usage error. */
 bool arg_count(const char *command, const char *name, const char *text, uint64_t min, uint64_t max,
                uint64_t *ret);
 bool arg_real(const char *command, const char *name, const char *text, double min, double max,
@@ -39,56 +39,56 @@ bool arg_real(const char *command, const char *name, const char *text, double mi
 
 /* output.c */
 
-/* A folder that appears whole or not at all: written beside its place, then renamed. */
+/* An output folder, created atomically: written under a temporary name, then renamed. */
 struct output {
-    char path[PATH_SIZE]; /* where it will be */
-    char tmp[PATH_SIZE];  /* where it is being made; "" when nothing is */
-    bool exists;          /* there is something to replace */
+    char path[PATH_SIZE]; /* the final path */
+    char tmp[PATH_SIZE];  /* the temporary path; "": no output is being made */
+    bool exists;          /* `path` exists and is replaced */
 };
 
 /*
- * FL_EEXIST when `path` is there and not empty, unless `force`. `input` may be NULL; an output
- * that would replace the folder with the input is refused in any case.
+ * FL_EEXIST when `path` exists and is not empty, unless `force`. `input` may be NULL; an output
+ * that would replace the folder with the input is always refused.
  */
 FL_MUST_CHECK int output_begin(struct output *out, const char *path, const char *input, bool force,
                                struct fl_err *err);
 /*
- * Put the finished folder in its place. What was there goes, if fl-data made it; anything else is
- * kept beside, and the user is told.
+ * Renames the finished folder to its final path. An old folder there is deleted if fl-data made it;
+ * anything else is renamed and kept, with a message to the user.
  */
 FL_MUST_CHECK int output_commit(struct output *out, struct fl_err *err);
-/* Remove what was made. */
+/* Removes the unfinished output. */
 void output_abort(struct output *out);
-/* Make the folder `name` in the output, and its path. */
+/* Creates the folder `name` in the output and returns its path. */
 FL_MUST_CHECK int output_folder(const struct output *out, const char *name, char path[PATH_SIZE],
                                 struct fl_err *err);
-/* Write the manifest split.json. Borrows `root`. */
+/* Writes the manifest split.json. Borrows `root`. */
 FL_MUST_CHECK int output_manifest(const struct output *out, const json_t *root, struct fl_err *err);
 
-/* SIGINT and SIGTERM end the work at the next client; then nothing is left behind. */
+/* SIGINT and SIGTERM cancel the command at the next client; the unfinished output is removed. */
 void catch_signals(void);
 FL_MUST_CHECK int check_interrupted(struct fl_err *err);
 
-/* A line on stderr that counts up, when a person is looking. */
+/* A progress line on stderr, if it is a terminal. */
 void show_progress(const char *what, size_t done, size_t total);
 
 /* part.c: <part>-x.npy and <part>-y.npy, sample by sample. */
 
 struct part;
 
-/* A part of `n` samples shaped and typed like those of `like`. */
+/* Opens a data part of `n` samples with the shape and type of those of `like`. */
 FL_MUST_CHECK int part_open(const char *folder, const char *name, const struct fl_dataset *like,
                             size_t n, struct part **ret, struct fl_err *err);
 FL_MUST_CHECK int part_add(struct part *part, const struct fl_dataset *ds, size_t i,
                            struct fl_err *err);
-/* The part is gone afterwards, also on error. */
+/* Frees the part, also on error. */
 FL_MUST_CHECK int part_close(struct part *part, struct fl_err *err);
 void part_abort(struct part *part); /* NULL is allowed. */
 
-/* norm.npy with the standardisation of `ds`; nothing when it has none. */
+/* Writes norm.npy with the standardisation of `ds`; no file when it has none. */
 FL_MUST_CHECK int write_norm(const char *folder, const struct fl_dataset *ds, struct fl_err *err);
 
-/* One client's folder. */
+/* The folder of one client. */
 struct client_job {
     const struct output *out;
     const char *name;
@@ -99,12 +99,12 @@ struct client_job {
 };
 
 /*
- * Write the client's train part, and its test part when that gets samples. `manifest` gets an
- * entry with the counts.
+ * Writes the client's train part, and its test part when it has samples. Adds an entry with the
+ * counts to `manifest`.
  */
 FL_MUST_CHECK int write_client(const struct client_job *job, json_t *manifest, struct fl_err *err);
 
-/* What has a mean and a deviation of its own: "none", "all", "channel" or "value". */
+/* What each mean and deviation is computed over: "none", "all", "channel" or "value". */
 const char *norm_name(const struct fl_dataset *ds);
 /* The shape of a sample. */
 json_t *shape_json(const struct fl_dataset *ds);

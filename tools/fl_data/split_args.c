@@ -1,4 +1,7 @@
-/* The command line of fl-data split. */
+/*
+ * The command line of fl-data split: the options of all methods, their help, and the checks that an
+ * option belongs to the chosen method. Main thread. Reads no data: split_cmd.c does.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,7 +79,7 @@ static void list_method_args(struct method_args *m)
 }
 
 /* Whether the option belongs to the method; options of one name are one argument. */
-static bool applies(const struct fl_partition_ops *ops, const char *name)
+static bool split_option_applies(const struct fl_partition_ops *ops, const char *name)
 {
     const struct fl_partition_option *option;
 
@@ -97,7 +100,7 @@ static bool set_method_args(struct split *s, const struct method_args *m)
         if (m->texts[i] == NULL) {
             continue;
         }
-        if (!applies(s->conf.method, m->options[i]->name)) {
+        if (!split_option_applies(s->conf.method, m->options[i]->name)) {
             (void)fl_data_usage_error("split", "--%s does not apply to method '%s'",
                                       m->options[i]->name, s->conf.method->name);
             return false;
@@ -111,7 +114,7 @@ static bool set_method_args(struct split *s, const struct method_args *m)
     return true;
 }
 
-static bool find_method(struct split *s, const char *name)
+static bool split_find_method(struct split *s, const char *name)
 {
     char known[256] = "";
     size_t used = 0;
@@ -131,8 +134,9 @@ static bool find_method(struct split *s, const char *name)
     return false;
 }
 
-/* The place of `text` in `words`, which NULL ends; `ret` stays when `text` is NULL. */
-static bool find_word(const char *name, const char *text, const char *const *words, int *ret)
+/* The index of `text` in `words`, a NULL-terminated list; `ret` is unchanged when `text` is NULL.
+ */
+static bool split_find_word(const char *name, const char *text, const char *const *words, int *ret)
 {
     char known[128] = "";
     size_t used = 0;
@@ -159,7 +163,7 @@ struct texts {
     const char *clients, *method, *seed, *share, *pool, *standardise, *crop;
 };
 
-static bool take_texts(struct split *s, const struct texts *t, const struct method_args *m)
+static bool split_take_texts(struct split *s, const struct texts *t, const struct method_args *m)
 {
     struct fl_split_conf *conf = &s->conf;
     uint64_t n_clients = 0;
@@ -173,13 +177,13 @@ static bool take_texts(struct split *s, const struct texts *t, const struct meth
         return false;
     }
     fl_split_conf_init(conf);
-    if (!find_method(s, t->method) || !set_method_args(s, m) ||
+    if (!split_find_method(s, t->method) || !set_method_args(s, m) ||
         !arg_count("split", "clients", t->clients, 1, FL_PARTITION_MAX_CLIENTS, &n_clients) ||
         !arg_count("split", "seed", t->seed, 0, INT64_MAX, &conf->partition.seed) ||
         !arg_real("split", "test-share", t->share, 0.0, FL_SPLIT_MAX_SHARE, &conf->test_share) ||
         !arg_count("split", "crop", t->crop, 1, FL_SPLIT_MAX_CROP, &conf->crop) ||
-        !find_word("pool", t->pool, fl_split_pools, &pool) ||
-        !find_word("standardise", t->standardise, fl_split_standards, &standard))
+        !split_find_word("pool", t->pool, fl_split_pools, &pool) ||
+        !split_find_word("standardise", t->standardise, fl_split_standards, &standard))
     {
         return false;
     }
@@ -197,10 +201,10 @@ bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
     size_t used;
     struct fl_arg args[N_COMMON + MAX_OPTIONS] = {
         {.name = "input", .value = "DIR", .help = "the data set", .text = &s->input},
-        {.name = "output", .value = "DIR", .help = "the folder to make", .text = &s->output},
-        {.name = "clients", .value = "N", .help = "how many clients", .text = &t.clients},
+        {.name = "output", .value = "DIR", .help = "the folder to create", .text = &s->output},
+        {.name = "clients", .value = "N", .help = "number of clients", .text = &t.clients},
         {.name = "method", .value = "METHOD", .help = "how to share out (iid)", .text = &t.method},
-        {.name = "seed", .value = "N", .help = "of every random choice (0)", .text = &t.seed},
+        {.name = "seed", .value = "N", .help = "seed of every random choice (0)", .text = &t.seed},
         {.name = "test-share",
          .value = "P",
          .help = "share of each client's samples kept for its own test (0; pairs: 0.25)",
@@ -237,5 +241,5 @@ bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
         return false;
     }
     *ret_status = EXIT_USAGE;
-    return take_texts(s, &t, &m);
+    return split_take_texts(s, &t, &m);
 }

@@ -1,4 +1,7 @@
-/* fl-data synthetic: the federation Synthetic(alpha, beta), one folder per client. */
+/*
+ * fl-data synthetic: writes the federation Synthetic(alpha, beta), one folder per client. Main
+ * thread. Generates no samples itself: libfl/data/synthetic.c does.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +25,7 @@ static const char summary[] =
     "the defaults are the published set (100 clients, 205795 samples). The output is laid\n"
     "out as by 'fl-data split'; the folder server holds the test samples of all clients.\n";
 
-static bool parse(struct job *j, int argc, char **argv, int *ret_status)
+static bool synthetic_parse(struct job *j, int argc, char **argv, int *ret_status)
 {
     const char *clients = NULL;
     const char *alpha = NULL;
@@ -31,8 +34,8 @@ static bool parse(struct job *j, int argc, char **argv, int *ret_status)
     const char *share = NULL;
     uint64_t n_clients = 100;
     const struct fl_arg args[] = {
-        {.name = "output", .value = "DIR", .help = "the folder to make", .text = &j->output},
-        {.name = "clients", .value = "N", .help = "how many clients (100)", .text = &clients},
+        {.name = "output", .value = "DIR", .help = "the folder to create", .text = &j->output},
+        {.name = "clients", .value = "N", .help = "number of clients (100)", .text = &clients},
         {.name = "alpha",
          .value = "X",
          .help = "how much the clients' models differ (0.5)",
@@ -72,8 +75,9 @@ static bool parse(struct job *j, int argc, char **argv, int *ret_status)
     return true;
 }
 
-/* The server's test part, `n` samples that the clients' folders fill as they come. */
-static int open_pool(const struct output *out, size_t n, struct part **ret, struct fl_err *err)
+/* Opens the server's test part of `n` samples; writing the clients' folders adds the samples. */
+static int synthetic_open_pool(const struct output *out, size_t n, struct part **ret,
+                               struct fl_err *err)
 {
     const struct fl_dataset like = {
         .type = FL_DATA_F32, .dims = {FL_SYNTHETIC_FEATURES, 1, 1}, .n_dims = 1};
@@ -83,9 +87,9 @@ static int open_pool(const struct output *out, size_t n, struct part **ret, stru
     return rv == FL_OK ? part_open(folder, "test", &like, n, ret, err) : rv;
 }
 
-/* The next client of the generator. */
-static int write_next(const struct job *j, struct fl_synthetic *gen, size_t k,
-                      struct client_job *client, json_t *clients, struct fl_err *err)
+/* Generates the k-th client and writes its folder. */
+static int synthetic_write_next(const struct job *j, struct fl_synthetic *gen, size_t k,
+                                struct client_job *client, json_t *clients, struct fl_err *err)
 {
     struct fl_dataset *ds = NULL;
     uint32_t *items;
@@ -116,8 +120,9 @@ static int write_next(const struct job *j, struct fl_synthetic *gen, size_t k,
     return rv;
 }
 
-static int write_clients(const struct job *j, struct fl_synthetic *gen, const struct output *out,
-                         struct part *pool, json_t *clients, struct fl_err *err)
+static int synthetic_write_clients(const struct job *j, struct fl_synthetic *gen,
+                                   const struct output *out, struct part *pool, json_t *clients,
+                                   struct fl_err *err)
 {
     char name[FL_SPLIT_NAME];
     size_t k;
@@ -127,7 +132,7 @@ static int write_clients(const struct job *j, struct fl_synthetic *gen, const st
         struct client_job client = {
             .out = out, .name = fl_split_name(name, k, j->conf.n_clients), .pool = pool};
 
-        rv = write_next(j, gen, k, &client, clients, err);
+        rv = synthetic_write_next(j, gen, k, &client, clients, err);
         if (rv == FL_OK) {
             show_progress("clients", k + 1, j->conf.n_clients);
             rv = check_interrupted(err);
@@ -136,16 +141,16 @@ static int write_clients(const struct job *j, struct fl_synthetic *gen, const st
     return rv;
 }
 
-static int write_all(const struct job *j, struct fl_synthetic *gen, const struct output *out,
-                     size_t n_test, struct fl_err *err)
+static int synthetic_write_all(const struct job *j, struct fl_synthetic *gen,
+                               const struct output *out, size_t n_test, struct fl_err *err)
 {
     json_t *clients = json_array();
     struct part *pool = NULL;
     json_t *root;
-    int rv = n_test > 0 ? open_pool(out, n_test, &pool, err) : FL_OK;
+    int rv = n_test > 0 ? synthetic_open_pool(out, n_test, &pool, err) : FL_OK;
 
     if (rv == FL_OK) {
-        rv = write_clients(j, gen, out, pool, clients, err);
+        rv = synthetic_write_clients(j, gen, out, pool, clients, err);
     }
     if (rv != FL_OK) {
         part_abort(pool);
@@ -172,7 +177,7 @@ static int write_all(const struct job *j, struct fl_synthetic *gen, const struct
     return rv;
 }
 
-static int run(const struct job *j, struct fl_err *err)
+static int synthetic_run(const struct job *j, struct fl_err *err)
 {
     struct fl_synthetic *gen = NULL;
     struct output out;
@@ -190,7 +195,7 @@ static int run(const struct job *j, struct fl_err *err)
     }
     rv = output_begin(&out, j->output, NULL, j->force, err);
     if (rv == FL_OK) {
-        rv = write_all(j, gen, &out, n_test, err);
+        rv = synthetic_write_all(j, gen, &out, n_test, err);
         if (rv == FL_OK) {
             rv = output_commit(&out, err);
         }
@@ -212,11 +217,11 @@ int cmd_synthetic(int argc, char **argv)
     int status = EXIT_USAGE;
     int rv;
 
-    if (!parse(&j, argc, argv, &status)) {
+    if (!synthetic_parse(&j, argc, argv, &status)) {
         return status;
     }
     catch_signals();
-    rv = run(&j, &err);
+    rv = synthetic_run(&j, &err);
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-data synthetic: %s\n", fl_err_text(&err, rv));
     }

@@ -1,4 +1,8 @@
-/* fl-sim plot: pictures of results. */
+/*
+ * fl-sim plot: draws results. Reads the command line and the results, makes the curves
+ * (results/curve.c) and calls results/plot.c for each picture. Main thread only; the script and
+ * gnuplot are in results/.
+ */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,22 +15,23 @@
 
 #define COMMAND    "plot"
 #define SMOOTH_MAX 10001
-/* A picture is too small for more. */
+/* A picture has no room for more curves. */
 #define SERIES_MAX 64
 #define LABEL_SIZE 512
-/* A curve that ends at so many times what another one ends at hides it on a linear axis. */
+/* Ratio of curve lengths above which the axis is logarithmic: on a linear one a longer curve would
+   hide the shorter one. */
 #define FAR_APART 16.0
 
 struct options {
     const char *out, *title, *y;
-    int axis; /* -1: the four of the help */
+    int axis; /* -1: the four axes of the help */
     int n_dirs;
     unsigned smooth;
     enum fl_band band;
     const char *scale;
 };
 
-/* All that is drawn. */
+/* The curves of all pictures. */
 struct drawn {
     struct fl_read_set set;
     struct fl_series series[SERIES_MAX];
@@ -45,7 +50,8 @@ static const struct fl_arg rows[] = {
            "(--no-training) uplink_bytes"),
     FL_ARG("out", '\0', "NAME", 'o', "default: the figure, in the current folder"),
     FL_ARG("title", '\0', "TEXT", 't', "above the picture"),
-    FL_ARG("smooth", '\0', "N", 's', "mean over N rounds in which the figure is known (odd)"),
+    FL_ARG("smooth", '\0', "N", 's',
+           "moving mean over N rounds in which the figure is known (odd)"),
     FL_ARG("band", '\0', "WHAT", 'b',
            "range (smallest to largest of the trials, the default), std or none"),
     FL_ARG("scale", '\0', "WHAT", 'c',
@@ -54,7 +60,7 @@ static const struct fl_arg rows[] = {
     FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
     {.name = NULL}};
 
-static void print_help(void)
+static void plot_print_help(void)
 {
     (void)puts(
         "Usage: fl-sim plot [OPTION]... DIR...\n\n"
@@ -64,10 +70,10 @@ static void print_help(void)
         "NAME.png through gnuplot; without --x NAME-rounds, NAME-uplink, NAME-bytes and "
         "NAME-time.\n");
     fl_args_help(rows, stdout);
-    (void)puts("\nExit status: 0 done, 1 it could not be done, 2 wrong usage.");
+    (void)puts("\nExit status: 0 done, 1 failed, 2 wrong usage.");
 }
 
-static int find_name(const char *const *names, size_t n, const char *name)
+static int plot_find_name(const char *const *names, size_t n, const char *name)
 {
     size_t i;
 
@@ -79,8 +85,8 @@ static int find_name(const char *const *names, size_t n, const char *name)
     return -1;
 }
 
-/* 0, or an exit code after a usage error. */
-static int take(int opt, const char *value, struct options *o)
+/* 0, or an exit code after a usage error was printed. */
+static int plot_take_option(int opt, const char *value, struct options *o)
 {
     static const char *const bands[] = {
         [FL_BAND_RANGE] = "range", [FL_BAND_DEVIATION] = "std", [FL_BAND_NONE] = "none"};
@@ -90,21 +96,21 @@ static int take(int opt, const char *value, struct options *o)
 
     switch (opt) {
     case 'x':
-        o->axis = find_name(fl_axis_names, FL_N_AXES, value);
+        o->axis = plot_find_name(fl_axis_names, FL_N_AXES, value);
         return o->axis >= 0 ? 0
                             : usage_error(COMMAND,
                                           "--x: expected rounds, uplink, bytes, time or "
                                           "models, found '%s'",
                                           value);
     case 'b':
-        found = find_name(bands, 3, value);
+        found = plot_find_name(bands, 3, value);
         o->band = (enum fl_band)found;
         return found >= 0
                    ? 0
                    : usage_error(COMMAND, "--band: expected range, std or none, found '%s'", value);
     case 'c':
         o->scale = value;
-        return find_name(scales, 3, value) >= 0
+        return plot_find_name(scales, 3, value) >= 0
                    ? 0
                    : usage_error(COMMAND, "--scale: expected auto, linear or log, found '%s'",
                                  value);
@@ -129,7 +135,7 @@ static int take(int opt, const char *value, struct options *o)
     }
 }
 
-static int parse(int argc, char **argv, struct options *o, bool *ret_help)
+static int plot_parse(int argc, char **argv, struct options *o, bool *ret_help)
 {
     struct fl_args args = {.program = "fl-sim " COMMAND, .rows = rows, .argc = argc, .argv = argv};
     int opt;
@@ -140,7 +146,7 @@ static int parse(int argc, char **argv, struct options *o, bool *ret_help)
             *ret_help = true;
             return 0;
         }
-        rv = take(opt, args.value, o);
+        rv = plot_take_option(opt, args.value, o);
     }
     o->n_dirs = args.n_operands;
     return rv == 0 && o->n_dirs == 0 ? usage_error(COMMAND, "expected the folder of a run") : rv;
@@ -148,7 +154,7 @@ static int parse(int argc, char **argv, struct options *o, bool *ret_help)
 
 /* --- the curves --- */
 
-static int take_points(struct drawn *d, struct fl_err *err)
+static int plot_take_points(struct drawn *d, struct fl_err *err)
 {
     size_t r;
     size_t p;
@@ -174,7 +180,7 @@ static int take_points(struct drawn *d, struct fl_err *err)
     return FL_OK;
 }
 
-static void drawn_free(struct drawn *d)
+static void plot_free_curves(struct drawn *d)
 {
     size_t i;
 
@@ -188,8 +194,8 @@ static void drawn_free(struct drawn *d)
     free(d);
 }
 
-/* Where the shortest and the longest curve end. */
-static void measure(const struct drawn *d, double *ret_shortest, double *ret_longest)
+/* Ends of the shortest and of the longest curve. */
+static void plot_curve_ends(const struct drawn *d, double *ret_shortest, double *ret_longest)
 {
     size_t i;
 
@@ -206,8 +212,8 @@ static void measure(const struct drawn *d, double *ret_shortest, double *ret_lon
     }
 }
 
-static int make_curves(struct drawn *d, const struct options *o, enum fl_axis axis,
-                       const struct fl_row_figure *y, struct fl_err *err)
+static int plot_make_curves(struct drawn *d, const struct options *o, enum fl_axis axis,
+                            const struct fl_row_figure *y, struct fl_err *err)
 {
     bool known = false;
     size_t i;
@@ -224,13 +230,14 @@ static int make_curves(struct drawn *d, const struct options *o, enum fl_axis ax
     }
     return known ? FL_OK
                  : fl_err_set(err, FL_ENOENT,
-                              "no round of these results knows '%s': what is not evaluated, or not "
+                              "'%s' is unknown in all rounds of these results: figures that are "
+                              "not evaluated, or not "
                               "computed with --no-training, cannot be drawn; uplink_bytes, "
                               "downlink_bytes and wall_us are always known",
                               fl_figure_key(y->figure));
 }
 
-static bool knows(const struct drawn *d, const char *key)
+static bool plot_has_figure(const struct drawn *d, const char *key)
 {
     struct fl_row_figure figure;
     bool known = false;
@@ -249,55 +256,56 @@ static bool knows(const struct drawn *d, const char *key)
 }
 
 /* A run with --no-training has bytes and times only. */
-static const char *default_figure(const struct drawn *d)
+static const char *plot_default_figure(const struct drawn *d)
 {
     const char *quality = fl_read_quality(&d->set);
 
-    if (d->n == 0 || knows(d, quality)) {
+    if (d->n == 0 || plot_has_figure(d, quality)) {
         return quality;
     }
     (void)fprintf(
-        stderr, "fl-sim " COMMAND ": no round of these results knows an accuracy (--no-training, "
+        stderr, "fl-sim " COMMAND
+                ": the accuracy is unknown in all rounds of these results (--no-training, "
                 "or no evaluation): drawing uplink_bytes; --y downlink_bytes or --y wall_us draws "
-                "others that they know\n");
+                "other known figures\n");
     return "uplink_bytes";
 }
 
-/* *ret_drawn: whether anything was spent on that axis. */
-static int draw(struct drawn *d, const struct options *o, enum fl_axis axis,
-                const struct fl_row_figure *y, const char *name, bool *ret_drawn,
-                struct fl_err *err)
+/* *ret_drawn: false when the axis is 0 in all rounds. */
+static int plot_draw(struct drawn *d, const struct options *o, enum fl_axis axis,
+                     const struct fl_row_figure *y, const char *name, bool *ret_drawn,
+                     struct fl_err *err)
 {
-    struct fl_plot plot = {.title = o->title,
-                           .axis = axis,
-                           .y = y->figure,
-                           .series = d->series,
-                           .n_series = d->n,
-                           .band = o->band != FL_BAND_NONE};
+    struct fl_plot plot_run = {.title = o->title,
+                               .axis = axis,
+                               .y = y->figure,
+                               .series = d->series,
+                               .n_series = d->n,
+                               .band = o->band != FL_BAND_NONE};
     double shortest;
     double longest;
-    int rv = make_curves(d, o, axis, y, err);
+    int rv = plot_make_curves(d, o, axis, y, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    measure(d, &shortest, &longest);
+    plot_curve_ends(d, &shortest, &longest);
     *ret_drawn = longest > 0.0;
     if (!*ret_drawn) {
         return FL_OK;
     }
-    plot.log_x = axis != FL_AXIS_ROUNDS &&
-                 (strcmp(o->scale, "log") == 0 ||
-                  (strcmp(o->scale, "auto") == 0 && longest > FAR_APART * shortest));
-    rv = fl_plot_draw(&plot, name, err);
+    plot_run.log_x = axis != FL_AXIS_ROUNDS &&
+                     (strcmp(o->scale, "log") == 0 ||
+                      (strcmp(o->scale, "auto") == 0 && longest > FAR_APART * shortest));
+    rv = fl_plot_draw(&plot_run, name, err);
     if (rv == FL_OK) {
         (void)printf("%s.svg\n%s.png\n", name, name);
     }
     return rv;
 }
 
-static int draw_all(struct drawn *d, const struct options *o, const struct fl_row_figure *y,
-                    struct fl_err *err)
+static int plot_draw_all(struct drawn *d, const struct options *o, const struct fl_row_figure *y,
+                         struct fl_err *err)
 {
     const char *base = o->out != NULL ? o->out : fl_figure_key(y->figure);
     char name[2048];
@@ -306,16 +314,16 @@ static int draw_all(struct drawn *d, const struct options *o, const struct fl_ro
     int rv = FL_OK;
 
     if (o->axis >= 0) {
-        rv = draw(d, o, (enum fl_axis)o->axis, y, base, &drawn, err);
+        rv = plot_draw(d, o, (enum fl_axis)o->axis, y, base, &drawn, err);
         return rv != FL_OK || drawn ? rv
                                     : fl_err_set(err, FL_ENOENT,
-                                                 "these results say nothing about '%s': it is 0 "
+                                                 "these results have no '%s': it is 0 "
                                                  "in every round",
                                                  fl_axis_names[o->axis]);
     }
     for (axis = FL_AXIS_ROUNDS; rv == FL_OK && axis <= FL_AXIS_TIME; axis++) {
         (void)snprintf(name, sizeof(name), "%s-%s", base, fl_axis_names[axis]);
-        rv = draw(d, o, (enum fl_axis)axis, y, name, &drawn, err);
+        rv = plot_draw(d, o, (enum fl_axis)axis, y, name, &drawn, err);
         if (rv == FL_OK && !drawn) {
             (void)fprintf(stderr,
                           "fl-sim " COMMAND ": no picture over %s, which is 0 in every "
@@ -326,19 +334,19 @@ static int draw_all(struct drawn *d, const struct options *o, const struct fl_ro
     return rv;
 }
 
-static int plot(const struct options *o, char *const *paths, size_t n, struct fl_err *err)
+static int plot_run(const struct options *o, char *const *paths, size_t n, struct fl_err *err)
 {
     struct drawn *d = calloc(1, sizeof(*d));
     struct fl_row_figure y;
     int rv = d != NULL ? fl_read_all(paths, n, &d->set, err)
                        : fl_err_set(err, FL_ENOMEM, "out of memory for the results");
 
-    rv = rv == FL_OK ? take_points(d, err) : rv;
+    rv = rv == FL_OK ? plot_take_points(d, err) : rv;
     if (rv == FL_OK) {
-        FL_REQUIRE(fl_row_find(o->y != NULL ? o->y : default_figure(d), &y));
-        rv = draw_all(d, o, &y, err);
+        FL_REQUIRE(fl_row_find(o->y != NULL ? o->y : plot_default_figure(d), &y));
+        rv = plot_draw_all(d, o, &y, err);
     }
-    drawn_free(d);
+    plot_free_curves(d);
     return rv;
 }
 
@@ -348,13 +356,13 @@ int cmd_plot(int argc, char **argv)
     struct fl_row_figure y;
     struct fl_err err = {0};
     bool help = false;
-    int rv = parse(argc, argv, &o, &help);
+    int rv = plot_parse(argc, argv, &o, &help);
 
     if (rv != 0) {
         return rv;
     }
     if (help) {
-        print_help();
+        plot_print_help();
         return EXIT_SUCCESS;
     }
     if (o.y != NULL && !fl_row_find(o.y, &y)) {
@@ -364,7 +372,7 @@ int cmd_plot(int argc, char **argv)
                            near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
                            near != NULL ? "'?" : "");
     }
-    rv = plot(&o, argv + 1, (size_t)o.n_dirs, &err);
+    rv = plot_run(&o, argv + 1, (size_t)o.n_dirs, &err);
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-sim " COMMAND ": %s\n", fl_err_text(&err, rv));
     }

@@ -23,10 +23,10 @@ enum {
 
 static const struct fl_arg rows[] = {
     FL_ARG("out", '\0', "DIR", OPT_OUT,
-           "where results go; default: NAME.results in the current folder, by the name of the "
-           "experiment"),
+           "folder for the results; default: NAME.results in the current folder, where NAME is the "
+           "name of the experiment"),
     FL_ARG("jobs", '\0', "N", OPT_JOBS,
-           "threads, under mpirun of each process; default: all cores. Results do not depend on "
+           "threads (under mpirun: of each process); default: all cores. Results do not depend on "
            "it, nor on how many processes there are"),
     FL_ARG("instructions", '\0', "NAME", OPT_INSTRUCTIONS,
            "of the processor, that training uses: auto (default), avx512, avx2, portable, "
@@ -34,32 +34,32 @@ static const struct fl_arg rows[] = {
     FL_ARG("set", '\0', "KEY=VALUE", OPT_SET,
            "change a key of the file, as server.training.learning_rate=0.1; repeatable"),
     FL_ARG("clients", '\0', NULL, OPT_CLIENTS,
-           "a row for each client and round too (clients.jsonl)"),
+           "also write a row for each client and round (clients.jsonl)"),
     FL_ARG("no-training", '\0', NULL, OPT_DRY,
-           "times and bytes only: nothing is computed, drawn where it matters"),
+           "times and bytes only: nothing is trained, sizes that depend on it are drawn"),
     FL_ARG("keep-state", '\0', NULL, OPT_KEEP,
-           "leave models, records and what clients keep, as daemons would"),
-    FL_ARG("force", '\0', NULL, OPT_FORCE, "run even where memory does not seem to suffice"),
+           "keep models, records and client states, as the daemons do"),
+    FL_ARG("force", '\0', NULL, OPT_FORCE, "run even when the free memory seems too small"),
     FL_ARG("quiet", '\0', NULL, OPT_QUIET, "no progress line"),
     FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
     {.name = NULL}};
 
-static void print_help(void)
+static void run_print_help(void)
 {
     (void)puts(
         "Usage: fl-sim run [OPTION]... EXPERIMENT.yaml\n\n"
         "Run all points of an experiment with all its seeds, each a whole federation in this\n"
-        "process: what fl-serverd and fl-clientd do, in simulated time. Interrupted, even by\n"
-        "kill -9, the same command goes on where it was, with the same results.\n");
+        "process: what fl-serverd and fl-clientd do, in simulated time. After an interruption, "
+        "even\n"
+        "kill -9, the same command continues the run, with the same results.\n");
     fl_args_help(rows, stdout);
-    (void)puts(
-        "\n'fl-sim --reference experiment' prints the keys of the file; docs/simulation.md says "
-        "what\n"
-        "they and the results mean.\n"
-        "Exit status: 0 done, 1 it could not be done, 2 wrong usage, 3 interrupted.");
+    (void)puts("\n'fl-sim --reference experiment' prints the keys of the file; docs/simulation.md "
+               "describes\n"
+               "the keys and the results.\n"
+               "Exit status: 0 done, 1 failed, 2 wrong usage, 3 interrupted.");
 }
 
-static int take_option(struct run_options *o, int opt, const char *value)
+static int run_take_option(struct run_options *o, int opt, const char *value)
 {
     struct fl_err err = {0};
 
@@ -114,11 +114,11 @@ bool run_options_parse(struct run_options *o, int argc, char **argv, int *ret_st
     o->kernels = fl_kernels_best();
     while ((opt = fl_args_next(&args)) != FL_ARGS_END) {
         if (opt == 'h') {
-            print_help();
+            run_print_help();
             *ret_status = EXIT_SUCCESS;
             return false;
         }
-        if (take_option(o, opt, args.value) != FL_OK) {
+        if (run_take_option(o, opt, args.value) != FL_OK) {
             *ret_status = EXIT_USAGE;
             return false;
         }

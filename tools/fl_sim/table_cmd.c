@@ -1,4 +1,4 @@
-/* fl-sim table: points of results as a table. */
+/* fl-sim table: prints points of results as a table. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,24 +18,24 @@ static const struct fl_arg rows[] = {
            "rounds.jsonl, its last known value. Default: "
            "trials,rounds,accuracy,uplink@0.9,uplink@0.95,time@0.9,time@0.95,bytes,time"),
     FL_ARG("of", '\0', "FIGURE", 'o',
-           "which accuracy 'best' and '@' look at; default: accuracy, or personal_accuracy where "
+           "the accuracy that 'best' and '@' use; default: accuracy, or personal_accuracy where "
            "there is none"),
     FL_ARG("mean-of", '\0', "N", 'm',
-           "'best' and '@' look at the mean of so many rounds in which it is known, the last of "
+           "'best' and '@' use the mean of N rounds in which it is known, the last of "
            "them the round that counts; default: 1"),
     FL_ARG("format", '\0', "WHAT", 'f',
            "markdown (the default) or csv: in bytes, microseconds and shares"),
     FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
     {.name = NULL}};
 
-static void print_help(void)
+static void table_print_help(void)
 {
     (void)puts("Usage: fl-sim table [OPTION]... DIR...\n\n"
                "Print a table with a line for each point of the results (DIR, or DIR/POINT): means "
                "over the\n"
                "finished trials, and standard deviations.\n");
     fl_args_help(rows, stdout);
-    (void)puts("\nExit status: 0 done, 1 it could not be done, 2 wrong usage.");
+    (void)puts("\nExit status: 0 done, 1 failed, 2 wrong usage.");
 }
 
 struct options {
@@ -45,7 +45,7 @@ struct options {
     bool csv, help;
 };
 
-static int parse(int argc, char **argv, struct options *o)
+static int table_parse(int argc, char **argv, struct options *o)
 {
     struct fl_args args = {.program = "fl-sim " COMMAND, .rows = rows, .argc = argc, .argv = argv};
     struct fl_row_figure figure;
@@ -88,7 +88,7 @@ static int parse(int argc, char **argv, struct options *o)
     return o->n_dirs > 0 ? 0 : usage_error(COMMAND, "expected the folder of a run");
 }
 
-static int print_table(const struct fl_table *table, const struct fl_read_set *set,
+static int table_print(const struct fl_table *table, const struct fl_read_set *set,
                        struct fl_err *err)
 {
     struct fl_buf text;
@@ -110,13 +110,13 @@ int cmd_table(int argc, char **argv)
     struct fl_read_set set = {0};
     struct fl_err err = {0};
     char usual[160];
-    int rv = parse(argc, argv, &o);
+    int rv = table_parse(argc, argv, &o);
 
     if (rv != 0) {
         return rv;
     }
     if (o.help) {
-        print_help();
+        table_print_help();
         return EXIT_SUCCESS;
     }
     if (o.columns != NULL && fl_table_columns(&table, o.columns, &err) != FL_OK) {
@@ -130,7 +130,7 @@ int cmd_table(int argc, char **argv)
         (void)snprintf(usual, sizeof(usual), USUAL, table.quality);
         rv = o.columns != NULL ? FL_OK : fl_table_columns(&table, usual, &err);
     }
-    rv = rv == FL_OK ? print_table(&table, &set, &err) : rv;
+    rv = rv == FL_OK ? table_print(&table, &set, &err) : rv;
     fl_read_set_done(&set);
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-sim " COMMAND ": %s\n", fl_err_text(&err, rv));

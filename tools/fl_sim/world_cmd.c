@@ -1,4 +1,5 @@
-/* fl-sim world: what worlds there are, and what one is like. */
+/* fl-sim world: lists the named network and device models, or shows the clients of one. Main
+   thread. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 #define CLIENTS_MAX   10000000
 #define SHOWN_BYTES   800000
 #define WEEK_US       (UINT64_C(7) * 86400 * 1000000)
-#define WEEK_STEPS    10000 /* of one client, at most */
+#define WEEK_STEPS    10000 /* maximum values of one client */
 #define COLUMN_TEXT   32
 #define DIR_SIZE      4096
 #define NO_SEED_GIVEN UINT64_MAX
@@ -30,24 +31,25 @@ struct options {
 };
 
 static const struct fl_arg rows[] = {
-    FL_ARG("clients", '\0', "N", 'c', "how many; default: data.clients of the experiment, or 100"),
+    FL_ARG("clients", '\0', "N", 'c',
+           "number of clients; default: data.clients of the experiment, or 100"),
     FL_ARG("seed", '\0', "N", 's', "default: the first of the experiment, or 1"),
     FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
     {.name = NULL}};
 
-static void print_help(void)
+static void world_print_help(void)
 {
     (void)puts(
         "Usage: fl-sim world\n"
         "       fl-sim world show [OPTION]... NAME|EXPERIMENT.yaml\n\n"
-        "List the worlds that have a name, with the sources of their figures; or show what the\n"
-        "clients of one are like, or those of an experiment (of its first point and seed).\n");
+        "List the named network and device models with the sources of their figures, or show the\n"
+        "clients of one of them or of an experiment (of its first point and seed).\n");
     fl_args_help(rows, stdout);
-    (void)puts("\ndocs/simulation.md says what `world:` can hold.\n"
-               "Exit status: 0 done, 1 it could not be done, 2 wrong usage.");
+    (void)puts("\ndocs/simulation.md describes the keys of `world:`.\n"
+               "Exit status: 0 done, 1 failed, 2 wrong usage.");
 }
 
-static int list_worlds(void)
+static int world_list(void)
 {
     const struct fl_world_name *w;
     size_t i;
@@ -58,7 +60,7 @@ static int list_worlds(void)
     return EXIT_SUCCESS;
 }
 
-static int parse(int argc, char **argv, struct options *o)
+static int world_parse(int argc, char **argv, struct options *o)
 {
     struct fl_args args = {.program = "fl-sim " COMMAND, .rows = rows, .argc = argc, .argv = argv};
     int opt;
@@ -71,7 +73,8 @@ static int parse(int argc, char **argv, struct options *o)
                                    args.value);
             }
             if (o->clients == 0) {
-                return usage_error(COMMAND, "--clients: a world without clients");
+                return usage_error(COMMAND,
+                                   "--clients: a model without clients: at least 1 is needed");
             }
             break;
         case 's':
@@ -102,7 +105,7 @@ static int parse(int argc, char **argv, struct options *o)
 
 /* --- loading --- */
 
-static bool is_name(const char *text)
+static bool world_is_name(const char *text)
 {
     size_t i;
 
@@ -111,11 +114,11 @@ static bool is_name(const char *text)
             return true;
         }
     }
-    /* A slip of the keyboard in a name is told as one; a file has a dot or a folder. */
+    /* A misspelt name gets a suggestion; the name of a file contains a dot or a slash. */
     return strpbrk(text, "./") == NULL;
 }
 
-static int load_named(const struct options *o, struct fl_world **ret, struct fl_err *err)
+static int world_load_named(const struct options *o, struct fl_world **ret, struct fl_err *err)
 {
     struct fl_world_ask ask = {.seed = o->seed != NO_SEED_GIVEN ? o->seed : 1,
                                .n = o->clients > 0 ? o->clients : CLIENTS};
@@ -125,8 +128,9 @@ static int load_named(const struct options *o, struct fl_world **ret, struct fl_
 
     fl_buf_init(&text, 4096);
     rv = fl_buf_printf(&text, "world: '%s'\n", o->what);
-    rv = rv == FL_OK ? fl_conf_parse("fl-sim world show", text.data, text.len, &doc, err)
-                     : fl_err_set(err, rv, "'%s': not the name of a world", o->what);
+    rv = rv == FL_OK
+             ? fl_conf_parse("fl-sim world show", text.data, text.len, &doc, err)
+             : fl_err_set(err, rv, "'%s': not the name of a network and device model", o->what);
     fl_buf_done(&text);
     if (rv == FL_OK) {
         ask.node = fl_conf_get(fl_conf_root(doc), "world");
@@ -136,7 +140,7 @@ static int load_named(const struct options *o, struct fl_world **ret, struct fl_
     return rv;
 }
 
-static uint64_t clients_of(const struct fl_experiment_point *point)
+static uint64_t world_clients_of_data(const struct fl_experiment_point *point)
 {
     const struct fl_conf_node *node =
         fl_conf_kind(point->data) == FL_CONF_MAP ? fl_conf_get(point->data, "clients") : NULL;
@@ -147,7 +151,7 @@ static uint64_t clients_of(const struct fl_experiment_point *point)
                                                                                          : CLIENTS;
 }
 
-static int load_file(const struct options *o, struct fl_world **ret, struct fl_err *err)
+static int world_load_file(const struct options *o, struct fl_world **ret, struct fl_err *err)
 {
     struct fl_experiment *experiment = NULL;
     struct fl_experiment_point *point = NULL;
@@ -164,7 +168,7 @@ static int load_file(const struct options *o, struct fl_world **ret, struct fl_e
             .node = point->world,
             .dir = dir,
             .seed = o->seed != NO_SEED_GIVEN ? o->seed : fl_experiment_seed(experiment, 0),
-            .n = o->clients > 0 ? o->clients : clients_of(point),
+            .n = o->clients > 0 ? o->clients : world_clients_of_data(point),
             .horizon_us = point->stop.time_ms * 1000};
 
         rv = fl_world_load(&ask, ret, err);
@@ -174,14 +178,14 @@ static int load_file(const struct options *o, struct fl_world **ret, struct fl_e
     return rv;
 }
 
-/* --- numbers with the unit that suits them --- */
+/* --- numbers with units --- */
 
 struct scale {
     const char *unit;
     double factor;
 };
 
-/* Largest first; the last one takes what is left. */
+/* Largest first; the last one takes the remaining values. */
 static const struct scale rates[] = {
     {"Gbit/s", 125e6}, {"Mbit/s", 125e3}, {"kbit/s", 125}, {"bit/s", 0.125}, {NULL, 0}};
 static const struct scale times[] = {{"h", 3600e6}, {"min", 60e6}, {"s", 1e6},
@@ -191,7 +195,7 @@ static const struct scale shares[] = {{"%", 0.01}, {NULL, 0}};
 static const struct scale numbers[] = {{"", 1}, {NULL, 0}};
 static const struct scale speeds[] = {{"1/s", 1}, {NULL, 0}};
 
-static const struct scale *scale_for(const struct scale *scales, double value)
+static const struct scale *world_scale(const struct scale *scales, double value)
 {
     while (scales[1].unit != NULL && value < scales->factor) {
         scales++;
@@ -199,8 +203,8 @@ static const struct scale *scale_for(const struct scale *scales, double value)
     return scales;
 }
 
-/* Three digits, more where a number has more before its point. */
-static const char *number(char out[COLUMN_TEXT], double value)
+/* Three significant digits, more where the integer part has more. */
+static const char *world_number_text(char out[COLUMN_TEXT], double value)
 {
     double size = fabs(value);
 
@@ -210,10 +214,10 @@ static const char *number(char out[COLUMN_TEXT], double value)
     return out;
 }
 
-static const char *with_unit(char out[COLUMN_TEXT], const struct scale *scales, double value)
+static const char *world_with_unit(char out[COLUMN_TEXT], const struct scale *scales, double value)
 {
-    const struct scale *s = scale_for(scales, value);
-    size_t used = strlen(number(out, value / s->factor));
+    const struct scale *s = world_scale(scales, value);
+    size_t used = strlen(world_number_text(out, value / s->factor));
 
     (void)snprintf(out + used, COLUMN_TEXT - used, " %s", s->unit);
     return out;
@@ -221,11 +225,11 @@ static const char *with_unit(char out[COLUMN_TEXT], const struct scale *scales, 
 
 /* --- quantiles --- */
 
-/* What is shown of each client. */
+/* The values shown of each client. */
 static const struct shown {
     const char *name;
     const struct scale *scales;
-    bool unlimited; /* what 0 means */
+    bool unlimited; /* meaning of 0 */
 } shown[] = {
     {"uplink", rates, true},
     {"downlink", rates, true},
@@ -241,7 +245,7 @@ static const struct shown {
 #define N_SHOWN (sizeof(shown) / sizeof(shown[0]))
 
 /* The share of the first week that a client is up. */
-static double up_share(const struct fl_world *world, uint64_t client)
+static double world_up_share(const struct fl_world *world, uint64_t client)
 {
     uint64_t up = 0;
     uint64_t t = 0;
@@ -259,7 +263,7 @@ static double up_share(const struct fl_world *world, uint64_t client)
 }
 
 /* `columns`: N_SHOWN times as many values as there are clients. */
-static void measure(const struct fl_world *world, double *columns)
+static void world_measure_clients(const struct fl_world *world, double *columns)
 {
     uint64_t n = fl_world_clients(world);
     uint64_t i;
@@ -280,7 +284,7 @@ static void measure(const struct fl_world *world, double *columns)
                                             c.samples_per_s,
                                             c.jitter,
                                             c.drop_chance,
-                                            up_share(world, i)};
+                                            world_up_share(world, i)};
 
             for (k = 0; k < N_SHOWN; k++) {
                 columns[k * n + i] = values[k];
@@ -289,7 +293,7 @@ static void measure(const struct fl_world *world, double *columns)
     }
 }
 
-static int ascending(const void *a, const void *b)
+static int world_by_value(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
@@ -297,11 +301,11 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* `values` come sorted. */
-static void print_row(const struct shown *s, const double *values, uint64_t n)
+/* `values` are sorted. */
+static void world_print_row(const struct shown *s, const double *values, uint64_t n)
 {
     static const double quantiles[] = {0, 0.05, 0.25, 0.5, 0.75, 0.95, 1};
-    const struct scale *scale = scale_for(s->scales, values[n / 2]);
+    const struct scale *scale = world_scale(s->scales, values[n / 2]);
     char text[COLUMN_TEXT];
     size_t i;
 
@@ -313,13 +317,14 @@ static void print_row(const struct shown *s, const double *values, uint64_t n)
     for (i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
         double value = values[(uint64_t)(quantiles[i] * (double)(n - 1))];
 
-        (void)printf(" %9s", s->unlimited && value <= 0 ? "unlimited"
-                                                        : number(text, value / scale->factor));
+        (void)printf(" %9s", s->unlimited && value <= 0
+                                 ? "unlimited"
+                                 : world_number_text(text, value / scale->factor));
     }
     (void)printf("%s%s\n", scale->unit[0] != '\0' ? "  " : "", scale->unit);
 }
 
-static int print_quantiles(const struct fl_world *world)
+static int world_print_quantiles(const struct fl_world *world)
 {
     uint64_t n = fl_world_clients(world);
     double *columns = calloc((size_t)n * N_SHOWN, sizeof(*columns));
@@ -328,13 +333,13 @@ static int print_quantiles(const struct fl_world *world)
     if (columns == NULL) {
         return FL_ENOMEM;
     }
-    measure(world, columns);
+    world_measure_clients(world, columns);
     (void)printf("%" PRIu64 " clients %*s min        p5       p25       p50       p75       p95"
                  "       max\n",
                  n, (int)(17 - snprintf(NULL, 0, "%" PRIu64, n)), "");
     for (k = 0; k < N_SHOWN; k++) {
-        qsort(columns + k * n, (size_t)n, sizeof(*columns), ascending);
-        print_row(&shown[k], columns + k * n, n);
+        qsort(columns + k * n, (size_t)n, sizeof(*columns), world_by_value);
+        world_print_row(&shown[k], columns + k * n, n);
     }
     free(columns);
     return FL_OK;
@@ -342,8 +347,9 @@ static int print_quantiles(const struct fl_world *world)
 
 /* --- transfers --- */
 
-/* All at once through the server's link. When each was complete, latency included, comes sorted. */
-static int transfer(const struct fl_world *world, bool upload, uint64_t n, double *ends)
+/* Transfers of all clients at once through the server's link. `ends`: completion times with
+   latency, sorted. */
+static int world_transfer_all(const struct fl_world *world, bool upload, uint64_t n, double *ends)
 {
     struct fl_world_server server = fl_world_server(world);
     struct fl_flows *flows = NULL;
@@ -365,11 +371,11 @@ static int transfer(const struct fl_world *world, bool upload, uint64_t n, doubl
         ends[i] += (double)at;
     }
     fl_flows_free(flows);
-    qsort(ends, (size_t)n, sizeof(*ends), ascending);
+    qsort(ends, (size_t)n, sizeof(*ends), world_by_value);
     return rv;
 }
 
-static int print_transfers(const struct fl_world *world)
+static int world_print_transfers(const struct fl_world *world)
 {
     uint64_t n = fl_world_clients(world) < CLIENTS ? fl_world_clients(world) : CLIENTS;
     double ends[CLIENTS] = {0};
@@ -380,34 +386,36 @@ static int print_transfers(const struct fl_world *world)
     int upload;
 
     for (upload = 0; rv == FL_OK && upload < 2; upload++) {
-        rv = transfer(world, upload == 1, n, ends);
+        rv = world_transfer_all(world, upload == 1, n, ends);
         (void)printf("%" PRIu64 " %s of %.1f MB at once: first after %s, half after %s, last after "
                      "%s\n",
                      n, upload == 1 ? "uploads" : "downloads", SHOWN_BYTES / 1e6,
-                     with_unit(a, times, ends[0]), with_unit(b, times, ends[(n - 1) / 2]),
-                     with_unit(c, times, ends[n - 1]));
+                     world_with_unit(a, times, ends[0]),
+                     world_with_unit(b, times, ends[(n - 1) / 2]),
+                     world_with_unit(c, times, ends[n - 1]));
     }
     return rv;
 }
 
-static int show(const struct options *o, struct fl_err *err)
+static int world_show(const struct options *o, struct fl_err *err)
 {
     struct fl_world *world = NULL;
     struct fl_world_server server;
     char up[COLUMN_TEXT];
     char down[COLUMN_TEXT];
-    int rv = is_name(o->what) ? load_named(o, &world, err) : load_file(o, &world, err);
+    int rv =
+        world_is_name(o->what) ? world_load_named(o, &world, err) : world_load_file(o, &world, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = print_quantiles(world);
+    rv = world_print_quantiles(world);
     if (rv == FL_OK) {
         server = fl_world_server(world);
         (void)printf("server: uplink %s (to clients), downlink %s (from clients)\n",
-                     server.up > 0 ? with_unit(up, rates, server.up) : "unlimited",
-                     server.down > 0 ? with_unit(down, rates, server.down) : "unlimited");
-        rv = print_transfers(world);
+                     server.up > 0 ? world_with_unit(up, rates, server.up) : "unlimited",
+                     server.down > 0 ? world_with_unit(down, rates, server.down) : "unlimited");
+        rv = world_print_transfers(world);
     }
     fl_world_free(world);
     return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_strerror(rv));
@@ -417,19 +425,19 @@ int cmd_world(int argc, char **argv)
 {
     struct options o = {.seed = NO_SEED_GIVEN};
     struct fl_err err = {0};
-    int rv = parse(argc, argv, &o);
+    int rv = world_parse(argc, argv, &o);
 
     if (rv != 0) {
         return rv;
     }
     if (o.help) {
-        print_help();
+        world_print_help();
         return EXIT_SUCCESS;
     }
     if (o.what == NULL) {
-        return list_worlds();
+        return world_list();
     }
-    rv = show(&o, &err);
+    rv = world_show(&o, &err);
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-sim " COMMAND ": %s\n", fl_err_text(&err, rv));
     }

@@ -1,4 +1,8 @@
-/* flctl: look at a running fl-serverd and take its model out. */
+/*
+ * flctl: administers a running fl-serverd and exports its model. Reads the command line, makes the
+ * request, calls the server (admin_call.c) and returns the exit code. Main thread. It formats no
+ * answers: print.c and identity_print.c do.
+ */
 
 #include <signal.h>
 #include <stdarg.h>
@@ -14,7 +18,7 @@
 #include "libfl/json/json.h"
 #include "tools/flctl/flctl.h"
 
-/* The invitations of a fleet. */
+/* Maximum size of a request: the invitations of many clients. */
 #define REQUEST_MAX (4u << 20)
 
 /* Options without a letter. */
@@ -47,48 +51,47 @@ static const struct fl_arg options[] = {
     FL_ARG("identity", '\0', "DIR", OPT_IDENTITY,
            "with --server: the folder that admin-certificate made; or, each by itself,"),
     FL_ARG("certificate", '\0', "F", OPT_CERTIFICATE,
-           "the admin's certificate and what leads to a root,"),
+           "the admin's certificate and its chain to a root,"),
     FL_ARG("key", '\0', "F", OPT_KEY, "its private key,"),
-    FL_ARG("ca", '\0', "F", OPT_CA, "and the roots that the server's certificate leads to"),
+    FL_ARG("ca", '\0', "F", OPT_CA, "and the roots of the server's certificate"),
     FL_ARG("json", 'j', NULL, 'j', "print JSON"),
     FL_ARG("last", 'l', "N", 'l', "rounds, audit: only the newest N"),
-    FL_ARG("abandoned", 'a', NULL, 'a', "rounds: those that were given up, when and by what"),
+    FL_ARG("abandoned", 'a', NULL, 'a', "rounds: the abandoned ones, when and by what"),
     FL_ARG("reason", 'm', "TEXT", 'm',
-           "pause, abort-round, revoke, evict, disable: why, for whoever looks; at most 300 bytes"),
+           "pause, abort-round, revoke, evict, disable: the reason, for the log and the audit; at "
+           "most 300 bytes"),
     FL_ARG("force", 'f', NULL, 'f',
-           "rollback: although clients and server keep state between rounds; revoke, disable: "
-           "although the server knows nobody by it"),
+           "rollback: even if clients and server have state between rounds; revoke, disable: "
+           "even if the server knows no such name"),
     FL_ARG("yes", '\0', NULL, OPT_YES,
-           "revoke: do not ask; needed where there is no terminal to ask at"),
-    FL_ARG("round", 'r', "N", 'r',
-           "export, hold, release: of which round; export without: the last"),
-    FL_ARG("unseen-for", 'u', "SPAN", 'u',
-           "clients forget: all that are away for so long, such as 30d"),
+           "revoke: do not ask for confirmation; required without a terminal"),
+    FL_ARG("round", 'r', "N", 'r', "export, hold, release: the round; export without it: the last"),
+    FL_ARG("unseen-for", 'u', "SPAN", 'u', "clients forget: all not seen for so long, such as 30d"),
     FL_ARG("output", 'o', "FILE", 'o',
-           "export: where to write; default model.safetensors. admin-certificate: the folder"),
+           "export: file to write; default model.safetensors. admin-certificate: the folder"),
     FL_ARG("valid", '\0', "SPAN", OPT_VALID,
-           "invite, admin-certificate: for how long; default: as the server is configured"),
-    FL_ARG("uses", '\0', "N", OPT_USES, "invite: how many clients may join by it; default 1"),
-    FL_ARG("labels", '\0', "A=B,…", OPT_LABELS, "invite: what the client is to announce"),
+           "invite, admin-certificate: lifetime; default: as the server is configured"),
+    FL_ARG("uses", '\0', "N", OPT_USES, "invite: how many clients may join with it; default 1"),
+    FL_ARG("labels", '\0', "A=B,…", OPT_LABELS, "invite: labels that the client announces"),
     FL_ARG("many", '\0', "FILE", OPT_MANY,
-           "invite: a name a line, labels may follow; -: standard input. Prints a name, a tab "
-           "and its line for each, or nothing when one is wrong"),
+           "invite: one name per line, labels may follow; -: standard input. Prints a name, a "
+           "tab and the invitation for each, or none if one is invalid"),
     FL_ARG("without-keys", '\0', NULL, 'K', "backup: leave out keys and certificates"),
     FL_ARG("moved", '\0', NULL, 'M',
            "restore: the server was stopped before the backup and never started since; the "
            "federation goes on as after a restart"),
     FL_ARG("all", '\0', NULL, OPT_ALL,
-           "invitations, certificates: those too that are of no use any more"),
+           "invitations, certificates: also those that are not valid any more"),
     FL_ARG("serial", '\0', "HEX", OPT_SERIAL,
            "revoke, disable, enable: one certificate, as certificates lists it"),
     FL_ARG("public-key", '\0', "HEX", OPT_PUBLIC_KEY,
            "revoke, disable, enable: all certificates of that key (its SHA-256)"),
-    FL_ARG("reference", '\0', NULL, 'R', "print what is told of rounds and clients (Markdown)"),
+    FL_ARG("reference", '\0', NULL, 'R', "print the figures of rounds and clients (Markdown)"),
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     FL_ARG("version", 'V', NULL, 'V', "version"),
     {.name = NULL}};
 
-static void usage(FILE *out)
+static void ctl_print_usage(FILE *out)
 {
     const struct fl_ctl_command *c;
 
@@ -108,7 +111,7 @@ static void usage(FILE *out)
         out);
 }
 
-static const struct fl_ctl_command *find(const char *name)
+static const struct fl_ctl_command *ctl_find_command(const char *name)
 {
     const struct fl_ctl_command *c;
 
@@ -120,10 +123,10 @@ static const struct fl_ctl_command *find(const char *name)
     return NULL;
 }
 
-/* More than there are. */
+/* More than the number of commands. */
 #define MOST_COMMANDS 64
 
-static int unknown_command(const char *name)
+static int ctl_unknown_command(const char *name)
 {
     const char *names[MOST_COMMANDS];
     const char *near;
@@ -139,8 +142,8 @@ static int unknown_command(const char *name)
     return FL_CTL_USAGE;
 }
 
-/* Takes a value that is right; the exit code of one that is not. */
-static int taken(bool right, const char *option, const char *expected, const char *found)
+/* Checks a value of an option: -1, or the exit code if it is wrong. */
+static int ctl_check_value(bool right, const char *option, const char *expected, const char *found)
 {
     if (right) {
         return -1;
@@ -149,7 +152,7 @@ static int taken(bool right, const char *option, const char *expected, const cha
     return FL_CTL_USAGE;
 }
 
-static int take_span(const char *option, const char *text, uint64_t *ret_ms)
+static int ctl_take_span(const char *option, const char *text, uint64_t *ret_ms)
 {
     static const struct fl_quantity_range range = {
         .kind = FL_QUANTITY_TIME, .step = 1000, .min = 1};
@@ -162,15 +165,16 @@ static int take_span(const char *option, const char *text, uint64_t *ret_ms)
     return FL_CTL_USAGE;
 }
 
-/* Those without a letter: an exit code to end with, or -1 to go on. */
-static int parse_word(struct fl_ctl_args *a, int opt, const char *arg)
+/* Options without a letter: an exit code to end with, or -1 to continue. */
+static int ctl_parse_word(struct fl_ctl_args *a, int opt, const char *arg)
 {
     switch (opt) {
     case OPT_VALID:
-        return take_span("valid", arg, &a->valid_ms);
+        return ctl_take_span("valid", arg, &a->valid_ms);
     case OPT_USES:
-        return taken(fl_str_to_u64(arg, &a->uses) == FL_OK && a->uses >= 1 && a->uses <= UINT32_MAX,
-                     "uses", "a number from 1 on", arg);
+        return ctl_check_value(fl_str_to_u64(arg, &a->uses) == FL_OK && a->uses >= 1 &&
+                                   a->uses <= UINT32_MAX,
+                               "uses", "a number from 1 on", arg);
     case OPT_LABELS:
         a->labels = arg;
         return -1;
@@ -209,8 +213,9 @@ static int parse_word(struct fl_ctl_args *a, int opt, const char *arg)
     }
 }
 
-/* Socket and state folder of an instance of the unit's template (systemd/fl-serverd.service.in). */
-static int parse_instance(struct fl_ctl_args *a, const char *name)
+/* Socket and state folder of an instance of the systemd template unit
+   (systemd/fl-serverd.service.in). */
+static int ctl_parse_instance(struct fl_ctl_args *a, const char *name)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.-";
@@ -222,11 +227,11 @@ static int parse_instance(struct fl_ctl_args *a, const char *name)
         (void)snprintf(a->instance_dir, sizeof(a->instance_dir), "/var/lib/fl-serverd-%s", name);
         a->backup.state_dir = a->instance_dir;
     }
-    return taken(ok, "instance", "the NAME of fl-serverd@NAME", name);
+    return ctl_check_value(ok, "instance", "the NAME of fl-serverd@NAME", name);
 }
 
-/* An exit code to end with, or -1 to go on. */
-static int parse_option(struct fl_ctl_args *a, int opt, const char *arg)
+/* An exit code to end with, or -1 to continue. */
+static int ctl_parse_option(struct fl_ctl_args *a, int opt, const char *arg)
 {
     switch (opt) {
     case 's':
@@ -242,18 +247,18 @@ static int parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         return fl_fs_join(a->socket, sizeof(a->socket), arg, "admin.sock") == FL_OK ? -1
                                                                                     : FL_CTL_USAGE;
     case 'i':
-        return parse_instance(a, arg);
+        return ctl_parse_instance(a, arg);
     case 'j':
         a->out.json = true;
         return -1;
     case 'l':
-        return taken(fl_str_to_u64(arg, &a->last) == FL_OK && a->last <= UINT32_MAX, "last",
-                     "a number", arg);
+        return ctl_check_value(fl_str_to_u64(arg, &a->last) == FL_OK && a->last <= UINT32_MAX,
+                               "last", "a number", arg);
     case 'r':
         a->has_round = true;
-        return taken(fl_str_to_u64(arg, &a->round) == FL_OK, "round", "a number", arg);
+        return ctl_check_value(fl_str_to_u64(arg, &a->round) == FL_OK, "round", "a number", arg);
     case 'u':
-        return take_span("unseen-for", arg, &a->forget.unseen_for_ms);
+        return ctl_take_span("unseen-for", arg, &a->forget.unseen_for_ms);
     case 'a':
         a->out.abandoned = true;
         return -1;
@@ -273,7 +278,7 @@ static int parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         a->has_output = true;
         return -1;
     case 'h':
-        usage(stdout);
+        ctl_print_usage(stdout);
         return FL_CTL_OK;
     case 'R':
         fl_ctl_reference();
@@ -282,7 +287,7 @@ static int parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         (void)printf("flctl %s\n", PACKAGE_VERSION);
         return FL_CTL_OK;
     default:
-        return parse_word(a, opt, arg);
+        return ctl_parse_word(a, opt, arg);
     }
 }
 
@@ -298,8 +303,8 @@ int fl_ctl_complain(const struct fl_ctl_args *args, int code, const char *fmt, .
     return code;
 }
 
-/* The command, of two words or one, and what follows it. */
-static int parse_command(int n, char **words, struct fl_ctl_args *a)
+/* Finds the command, of two words or one, and reads its arguments. */
+static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
 {
     char both[64];
     int used = 2;
@@ -312,14 +317,14 @@ static int parse_command(int n, char **words, struct fl_ctl_args *a)
         return fl_ctl_backup(&a->backup, n, words);
     }
     if (n >= 2 && snprintf(both, sizeof(both), "%s %s", words[0], words[1]) < (int)sizeof(both)) {
-        a->command = find(both);
+        a->command = ctl_find_command(both);
     }
     if (a->command == NULL) {
         used = 1;
-        a->command = find(words[0]);
+        a->command = ctl_find_command(words[0]);
     }
     if (a->command == NULL) {
-        return unknown_command(words[0]);
+        return ctl_unknown_command(words[0]);
     }
     if (a->command->args != NULL) {
         return a->command->args(a, n - used, words + used);
@@ -329,7 +334,7 @@ static int parse_command(int n, char **words, struct fl_ctl_args *a)
                                        "unexpected argument '%s' (see flctl --help)", words[used]);
 }
 
-static int parse(int argc, char **argv, struct fl_ctl_args *a)
+static int ctl_parse(int argc, char **argv, struct fl_ctl_args *a)
 {
     struct fl_args args = {.program = "flctl", .rows = options, .argc = argc, .argv = argv};
     const char *env = getenv("FL_ADMIN_SOCKET");
@@ -344,12 +349,12 @@ static int parse(int argc, char **argv, struct fl_ctl_args *a)
         return FL_CTL_USAGE;
     }
     while ((opt = fl_args_next(&args)) != FL_ARGS_END) {
-        code = parse_option(a, opt, args.value);
+        code = ctl_parse_option(a, opt, args.value);
         if (code >= 0) {
             return code;
         }
     }
-    code = parse_command(args.n_operands, argv + 1, a);
+    code = ctl_parse_command(args.n_operands, argv + 1, a);
     if (code >= 0) {
         return code;
     }
@@ -363,10 +368,10 @@ static int parse(int argc, char **argv, struct fl_ctl_args *a)
 }
 
 /*
- * Written beside and renamed, so that a broken call never leaves half a model. The rename
- * would put a file in the place of a device or a folder: these are refused.
+ * Writes to a temporary file and renames it, so that a failed call never leaves a truncated model.
+ * The rename would replace a device or a folder: these are refused.
  */
-static int export_model(struct fl_ctl_args *a, const struct fl_buf *request)
+static int ctl_export_model(struct fl_ctl_args *a, const struct fl_buf *request)
 {
     char tmp[FL_CTL_PATH];
     struct stat st;
@@ -406,7 +411,7 @@ static int export_model(struct fl_ctl_args *a, const struct fl_buf *request)
     return code;
 }
 
-static int run(struct fl_ctl_args *a)
+static int ctl_run(struct fl_ctl_args *a)
 {
     struct fl_buf request;
     int code;
@@ -419,7 +424,7 @@ static int run(struct fl_ctl_args *a)
     }
     a->out.array = a->out.json ? json_array() : NULL;
     a->out.round = a->round;
-    code = strcmp(a->command->name, "export") == 0 ? export_model(a, &request)
+    code = strcmp(a->command->name, "export") == 0 ? ctl_export_model(a, &request)
                                                    : fl_ctl_call(a, &request);
     if (code != FL_CTL_OK && a->command->message == fl_ctl_on_admin) {
         fl_ctl_forget_key(a->out.file);
@@ -435,13 +440,14 @@ static int run(struct fl_ctl_args *a)
 int main(int argc, char **argv)
 {
     struct fl_ctl_args a = {.out = {.file = "model.safetensors"}, .reason = fl_wire_lend("")};
-    /* A limit of file sizes is a full disk, with a message: no death in the middle of a backup. */
+    /* Without SIGXFSZ a file over the size limit is a write error like a full disk, not a death in
+       the middle of a backup. */
     static const struct sigaction ignore = {.sa_handler = SIG_IGN};
     int code;
 
     (void)sigaction(SIGXFSZ, &ignore, NULL);
-    code = parse(argc, argv, &a);
-    code = code >= 0 ? code : run(&a);
+    code = ctl_parse(argc, argv, &a);
+    code = code >= 0 ? code : ctl_run(&a);
     fl_wire_invite_done(&a.out.invite);
     return code;
 }

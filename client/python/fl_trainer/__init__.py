@@ -13,8 +13,8 @@
 
     fl_trainer.run(model, train, samples=len(data))
 
-`fl-clientd` starts the script (`trainer: command`) and hands it task after task; started by hand it
-trains alone. docs/python.md has the whole of it.
+`fl-clientd` starts the script (`trainer: command`) and hands it task after task; run by hand, it
+trains without a client. docs/python.md is the full reference.
 """
 
 from ._api import data_path, load, run, save

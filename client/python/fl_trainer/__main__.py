@@ -33,7 +33,7 @@ def load_function(text: str) -> Any:
 
 
 def save_of_script(path: str, arguments: List[str], out: str) -> None:
-    """Run the script up to its fl_trainer.run(), whose model is written."""
+    """Run the script up to its fl_trainer.run() and save the model passed to it."""
     if not os.path.isfile(path):
         raise ModelError(f"{path}: no such file")
     _api.saving_to = os.path.abspath(out)

@@ -1,4 +1,4 @@
-"""Without a client: one training of the model as it is, so that a script can be tried by hand."""
+"""Standalone mode: one training of the model without a client, to try a script by hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run_alone(program: Program) -> None:
         + ", ".join(f"{k} {message[k]}" for k in ("epochs", "steps", "batch_size", "learning_rate")),
         flush=True,
     )
-    program.backend.entries()  # what could not travel is said here as well
+    program.backend.entries()  # report tensors that cannot be sent, as with a client
     task = Task(
         message, program.backend, kind="train", samples=program.samples, criterion=program.criterion
     )

@@ -26,7 +26,7 @@ saving_to: Optional[str] = None
 
 
 def _find_caller() -> Union[None, Resident, TaskFile]:
-    """Who started this program, looked for once: the environment is cleared of it."""
+    """Find the client that started this program, once; clears its variables."""
     global _caller, _looked
     if not _looked:
         _looked = True
@@ -104,7 +104,7 @@ def run(
     alone
         learning_rate, epochs, … of a run by hand: without a client the model is trained once, as it is.
 
-    Returns when the client has ended the conversation, or after the one task of a file, or alone.
+    Returns when the client has ended the session, after the single task of a file, or standalone.
     """
     if saving_to is not None:
         save(model, saving_to)
@@ -156,7 +156,7 @@ def _program(
     alone: Optional[Dict[str, Any]] = None,
     **settings: Any,
 ) -> Program:
-    """Of run()'s arguments."""
+    """Made from run()'s arguments."""
     if train is None and evaluate is None:
         raise TypeError("fl_trainer.run(): neither train nor evaluate was given")
     if train is not None and samples < 1:
@@ -179,7 +179,7 @@ def _program(
 
 
 def _parts(program: Program, wanted: Optional[Sequence[str]]) -> Tuple[str, ...]:
-    """What is declared: what was wanted, or all that can be had."""
+    """The declared capabilities: those requested, or all that are supported."""
     there = program.backend.parts
     if program.criterion is not None and not program.backend.has_losses:
         raise TypeError("fl_trainer.run(): criterion= is for PyTorch models")
@@ -202,7 +202,7 @@ def _parts(program: Program, wanted: Optional[Sequence[str]]) -> Tuple[str, ...]
 
 
 def _line_by_line() -> None:
-    """What the program prints goes to the client's log at once, though it is no terminal."""
+    """Flush the program's output line by line, so that the client logs it at once."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(line_buffering=True)

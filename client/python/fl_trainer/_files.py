@@ -1,4 +1,4 @@
-"""The other form: started for each task, with files (docs/trainer-command.md)."""
+"""The file interface: started for each task, with files (docs/trainer-command.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VERSION = 1
 
 
 class TaskFile:
-    """What FL_TASK names."""
+    """The task file named by FL_TASK."""
 
     def __init__(self, path: str) -> None:
         with open(path, encoding="utf-8") as f:
@@ -56,7 +56,7 @@ class TaskFile:
         try:
             answer = do_train(program, task, given, target, bool(message.get("evaluate_trained")))
         except Diverged:
-            # A model that is not finite is how a client of files learns that the numbers are at fault.
+            # A model with non-finite values tells the client that training diverged.
             program.backend.store(target)
             if math.isfinite(sum(target.floats)):
                 raise

@@ -1,4 +1,4 @@
-"""The conversation of a resident program (docs/trainer-protocol.md)."""
+"""The message loop of a persistent trainer (docs/trainer-protocol.md)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROTOCOL = 1
 
 
 class Resident:
-    """The client's end of the conversation: what it told, and the memory it shares."""
+    """The state of the connection to the client: its settings, and the shared memory."""
 
     def __init__(self, channel: Channel, weights_fd: int, result_fd: int) -> None:
         self.channel = channel
@@ -44,7 +44,7 @@ class Resident:
 
     @classmethod
     def from_environment(cls) -> Optional["Resident"]:
-        """None when no client started this program as a resident one. Raises ProtocolError."""
+        """None unless a client started this program as a persistent trainer. Raises ProtocolError."""
         fd = from_environment("FL_TRAINER_SOCKET")
         if fd is None:
             return None
@@ -64,7 +64,7 @@ class Resident:
 
     @property
     def start(self) -> Dict[str, Any]:
-        """The first message, which the client sends by itself."""
+        """The first message, which the client sends unasked."""
         if self._start is None:
             message = self.channel.receive()
             if message is None or message["type"] == "bye":
@@ -75,18 +75,18 @@ class Resident:
         return self._start
 
     def refuse(self, error: BaseException) -> None:
-        """The program cannot be had: said in place of 'ready'."""
+        """Report an error instead of 'ready': the program cannot be used."""
         self.channel.send({"type": "failed", "error": last_line(error)})
 
     def serve(self, program: Program) -> None:
-        """Until the client says 'bye' or is gone."""
+        """Run until the client sends 'bye' or closes the socket."""
         self.channel.send(self._ready(program))
         while True:
             message = self.channel.receive()
             if message is None or message["type"] == "bye":
                 return
             if message["type"] == "cancel":
-                continue  # of a task that was answered while it was on its way
+                continue  # for a task that was answered before it arrived
             self.channel.send(self._answer(program, message))
 
     def _ready(self, program: Program) -> Dict[str, Any]:
@@ -159,7 +159,7 @@ class Resident:
     def _blocks(
         memory: Mapping[str, Any], fd: int, places: Any, write: bool
     ) -> Tuple[Dict[str, Block], Dict[str, memoryview]]:
-        """The slots that are models, and the others."""
+        """The slots that hold models, and the others."""
         mapped = map_descriptor(fd, memory["bytes"], write)
         blocks, others = {}, {}
         for name, slot in memory["slots"].items():
@@ -201,7 +201,7 @@ class Resident:
         return do_train(program, task, given, self._result, bool(message.get("evaluate_trained")))
 
     def _interrupted(self) -> bool:
-        """Whether the client said 'cancel' or 'bye', or is gone."""
+        """Whether the client sent 'cancel' or 'bye', or closed the socket."""
         if not self.channel.interrupted():
             return False
         kind = self.channel.peek()

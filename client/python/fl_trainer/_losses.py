@@ -1,4 +1,4 @@
-"""task.loss() of a model of PyTorch: the loss of a batch as the parts of a step need it."""
+"""task.loss() for PyTorch: the loss of a batch in the form that the capabilities need."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Losses:
         return self._batch is not None
 
     def repeat(self, params: List[Any]) -> Any:
-        """The gradients of the batch before, once more, with the parameters as they are now."""
+        """Recompute the gradients of the previous batch with the current parameters."""
         assert self._batch is not None
         for p in params:
             p.grad = None
@@ -56,7 +56,7 @@ class Losses:
         return loss.detach()
 
     def _along(self, x: Any, y: Any) -> Any:
-        """The loss in value; its gradient is the Hessian's product with the direction, exactly."""
+        """Has the value of the loss; its gradient is the exact Hessian-vector product."""
         moves = [move for direction in self.directions.values() for move in direction]
         with _still(self.model):
             loss = self.criterion(self.model(x), y)
@@ -72,8 +72,8 @@ class Losses:
 
 @contextlib.contextmanager
 def _still(model: Any) -> Iterator[None]:
-    """Buffers (statistics of batch-norm) are afterwards what they were."""
+    """Buffers (statistics of batch-norm) are restored afterwards."""
     before = [(b, b.detach().clone()) for b in model.buffers()]
     yield
     for b, value in before:
-        b.data.copy_(value)  # .data: the backward pass does not mind
+        b.data.copy_(value)  # .data: not tracked by the backward pass

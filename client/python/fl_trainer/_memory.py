@@ -16,11 +16,11 @@ MAX_HEADER = 16 << 20
 
 
 class FormatError(Exception):
-    """A file or a description that is not what it should be; the message says what and where."""
+    """An invalid file or description; the message says what is wrong and where."""
 
 
 class Place(NamedTuple):
-    """Where a tensor lies: float32 from the beginning of the block, and its shape."""
+    """Position of a tensor: offset in float32 from the start of the block, and its shape."""
 
     offset: int
     shape: Shape
@@ -54,19 +54,19 @@ class Block:
         return flat.cast("B").cast("f", shape)
 
     def native(self, kind: str, make: Any) -> Any:
-        """What `make(self)` makes of the whole block (an array of a library), made once."""
+        """The result of `make(self)` for the whole block (an array of a library), cached."""
         if kind not in self._cache:
             self._cache[kind] = make(self)
         return self._cache[kind]
 
 
 def places_of(tensors: Iterable[Dict[str, Any]]) -> Dict[str, Place]:
-    """Of the `tensors` of all units, as the protocol's `model` has them."""
+    """Table from the `tensors` of all units, as in the protocol's `model`."""
     return {t["name"]: Place(int(t["offset"]), tuple(t["shape"])) for t in tensors}
 
 
 def packed(tensors: Iterable[Tuple[str, Shape]]) -> Dict[str, Place]:
-    """One behind the other, in this order."""
+    """Table of contiguous tensors in this order."""
     places, at = {}, 0
     for name, shape in tensors:
         places[name] = Place(at, tuple(shape))
@@ -75,7 +75,7 @@ def packed(tensors: Iterable[Tuple[str, Shape]]) -> Dict[str, Place]:
 
 
 def header(places: Dict[str, Place], metadata: Optional[Dict[str, str]] = None) -> bytes:
-    """Length and header of a safetensors file, its end at a multiple of 8 as readers want it."""
+    """Length and header of a safetensors file, padded to a multiple of 8 as readers require."""
     entries: Dict[str, Any] = {"__metadata__": metadata} if metadata else {}
     for name, (offset, shape) in places.items():
         end = offset + math.prod(shape)
@@ -149,7 +149,7 @@ def shape_text(shape: Sequence[int]) -> str:
 def first_difference(
     have: List[Tuple[str, Shape]], want: Dict[str, Shape], theirs: str = "server"
 ) -> Optional[str]:
-    """What the program's tensors `have` and the server's (or a file's) `want` differ in first, or None."""
+    """The first difference between the program's tensors `have` and the required `want`, or None."""
     mine = dict(have)
     for name, shape in want.items():
         if name not in mine:

@@ -58,7 +58,7 @@ def _mean(examples: Any, group: Sequence[int], dim: int, classes: int) -> Any:
 
 
 class Mixture:
-    """The means of the other clients, and what a batch becomes with them."""
+    """The means of the other clients, and mixing a batch with them."""
 
     def __init__(self, do: Mapping[str, Any], seed: int, offers: Any, own: bytes) -> None:
         self.share = float(do["lambda"])
@@ -71,7 +71,7 @@ class Mixture:
         self._pairs = _others(memoryview(offers).cast("B"), own)
 
     def loss(self, model: Any, x: Any, y: Any, criterion: Callable[[Any, Any], Any]) -> Any:
-        """The head of libfl/strategy/solver_fedmix.c has it, as the mean over a batch."""
+        """The formula at the top of libfl/strategy/solver_fedmix.c, as the mean of a batch."""
         if not self._pairs or self.share == 0:
             return criterion(model(x), y)
         mean, label = self._draw(x)
@@ -103,7 +103,7 @@ class Mixture:
 
 
 def _others(offers: memoryview, own: bytes) -> List[Tuple[Any, Any]]:
-    """The pairs of all offers but the first that has the bytes of `own`."""
+    """The pairs of all data summaries except the first one equal to `own`."""
     pairs: List[Tuple[Any, Any]] = []
     at, found = 0, False
     expected = _HEADER.unpack_from(own)[1:3]
@@ -120,7 +120,7 @@ def _others(offers: memoryview, own: bytes) -> List[Tuple[Any, Any]]:
         if not found and bytes(offers[at:end]) == own:
             found = True
         else:
-            # A copy: the memory may hold something else in the next task.
+            # A copy: the memory is reused by the next task.
             numbers = torch.frombuffer(
                 bytearray(offers[at + _HEADER.size : end]), dtype=torch.float32
             ).reshape(n, dim + classes)

@@ -30,7 +30,7 @@ MAX_TENSORS = 16384
 
 
 class ModelError(Exception):
-    """A model that cannot travel, or is not the server's; the message names the tensor."""
+    """The model cannot be sent, or differs from the server's; the message names the tensor."""
 
 
 class Adapter:
@@ -61,7 +61,7 @@ class Adapter:
 
 
 class Entry(NamedTuple):
-    """A tensor that travels. `also` are other names of the same memory, which travels once."""
+    """A tensor that is sent. `also`: other names of the same memory, which is sent once."""
 
     name: str
     shape: Shape
@@ -69,7 +69,7 @@ class Entry(NamedTuple):
 
 
 def check_names(tensors: Sequence[Tuple[str, Shape]]) -> None:
-    """Raises ModelError with the first tensor that no server takes."""
+    """Raises ModelError for the first tensor that no server accepts."""
     if not tensors:
         raise ModelError("nothing of the model travels: it has no trainable parameter")
     if len(tensors) > MAX_TENSORS:
@@ -105,11 +105,11 @@ class Backend:
         raise NotImplementedError
 
     def staying(self) -> Dict[str, Shape]:
-        """Tensors that do not travel unless the server's model has them: what is not trained."""
+        """Untrained tensors: sent only when the server's model contains them."""
         return {}
 
     def travels(self) -> str:
-        """What travels and what stays, in numbers; after fit()."""
+        """Numbers of values that are sent and that stay local; after fit()."""
 
         def count(shapes: Sequence[Shape]) -> str:
             return f"{len(shapes)} tensors of {sum(math.prod(s) for s in shapes)} numbers"
@@ -125,18 +125,18 @@ class Backend:
         return text
 
     def _take_along(self, names: Sequence[str]) -> None:
-        """The server's model has these of staying(): they travel from now on."""
+        """The server's model contains these tensors of staying(): send them from now on."""
 
     def _read(self, entry: Entry, block: Block, name: str) -> None:
-        """From the block into the model."""
+        """Copy from the block into the model."""
         raise NotImplementedError
 
     def _write(self, entry: Entry, block: Block, name: str) -> None:
-        """From the model into the block."""
+        """Copy from the model into the block."""
         raise NotImplementedError
 
     def fit(self, places: Dict[str, Place], theirs: str = "server") -> None:
-        """Agree on what travels with a server, or a file. Raises ModelError with the first difference."""
+        """Match the tensors with a server or a file. Raises ModelError for the first difference."""
         bound = []
         shapes = {name: place.shape for name, place in places.items()}
         along = [name for name in self.staying() if name in shapes]
@@ -175,17 +175,17 @@ class Backend:
                 )
         return ""
 
-    # What happens around the user's functions.
+    # Hooks around the user's functions.
 
     def begin_training(self) -> None:
-        """Before each training."""
+        """Called before each training."""
 
     def evaluating(self, check: Callable[[], None]) -> ContextManager[Any]:
-        """Around each evaluation. `check` is called between batches where that can be seen."""
+        """Context of an evaluation. `check` is called between batches where possible."""
         return contextlib.nullcontext()
 
     def order(self, n: int, seed: int) -> Any:
-        """0 .. n - 1 in an order drawn from `seed`, as this kind of model likes indices."""
+        """0 .. n - 1 in an order drawn from `seed`, in the index type of this backend."""
         import random
 
         order = list(range(n))
@@ -193,11 +193,11 @@ class Backend:
         return order
 
     def losses(self, task: Any, criterion: Callable[[Any, Any], Any]) -> Any:
-        """What task.loss() calls; see Losses in `_losses`."""
+        """Implements task.loss(); see Losses in `_losses`."""
         raise ModelError("task.loss() is for PyTorch models")
 
     def offer(self, examples: Any, classes: int, group: int, seed: int, room: int) -> bytes:
-        """What is told of the data, `room` bytes at most."""
+        """The data summary, `room` bytes at most."""
         raise ModelError("offers are for PyTorch models")
 
     def optimizer(self, task: Any, params: Any, options: Dict[str, Any]) -> Any:
@@ -208,7 +208,7 @@ class Backend:
 
 
 class AdapterBackend(Backend):
-    """Through Adapter, with nothing but the standard library unless it hands out numpy arrays."""
+    """Backend over an Adapter; needs numpy only when the adapter returns numpy arrays."""
 
     def __init__(self, adapter: Any) -> None:
         super().__init__(getattr(adapter, "model", adapter))
@@ -246,14 +246,14 @@ class AdapterBackend(Backend):
                 f"tensor '{entry.name}' is {shape_text(view.shape)} after training, "
                 f"it was {shape_text(entry.shape)}"
             )
-        raw = view.tobytes()  # in C order, whatever the strides are
+        raw = view.tobytes()  # in C order, independent of the strides
         numbers = raw if view.format == "f" else _as_float32(raw, view.format)
         begin = 4 * block.places[name].offset
         block.floats.cast("B")[begin : begin + len(numbers)] = numbers
 
 
 def _as_float32(raw: bytes, fmt: str) -> bytes:
-    """The same numbers; those beyond float32 become infinite, which the client refuses."""
+    """Convert to float32; larger values become infinite, which the client rejects."""
     out = array.array("f")
     for (number,) in struct.iter_unpack(fmt, raw):
         try:
@@ -264,7 +264,7 @@ def _as_float32(raw: bytes, fmt: str) -> bytes:
 
 
 def backend_of(model: Any) -> Backend:
-    """The backend of whatever fl_trainer.run() was given. A function is called for the model."""
+    """The backend for the model passed to fl_trainer.run(). A function is called for it."""
     for _ in range(2):
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(model, torch.nn.Module):

@@ -53,7 +53,7 @@ class NumpyBackend(Backend):
         numpy.asarray(block.view(name))[...] = x
 
     def load(self, block: Block) -> None:
-        # Training may have put other arrays into the dictionary, read-only ones among them.
+        # Training may have replaced arrays in the dictionary, also by read-only ones.
         for entry, names in self._bound:
             x = self.model[entry.name]
             if x.shape != entry.shape or not x.flags.writeable:
@@ -104,7 +104,7 @@ class SGD:
         return [self.params[name] for name in self.names]
 
     def _gradients(self, given: Arrays) -> List[Any]:
-        """Copies: what the caller computed stays his. None where he gives none."""
+        """Copies, so that the caller's arrays are not changed. None where none is given."""
         gs: List[Any] = []
         for name in self.names:
             g = given.get(name)

@@ -13,7 +13,7 @@ Vectors = Callable[[str, int], Any]
 
 
 class PartError(Exception):
-    """A part that the program cannot do as it is asked for."""
+    """A capability that the program lacks in the requested form."""
 
 
 def _clone(x: Any) -> Any:
@@ -72,10 +72,10 @@ class Step:
                 x += vector * (1.0 / total)
 
     def personal(self, xs: Sequence[Any]) -> None:
-        """After training: let the model be the client's own, for its evaluation."""
+        """After training: load the client's personalized model, for its evaluation."""
 
     def result(self, xs: Sequence[Any]) -> None:
-        """After that: let the model be what is sent."""
+        """After that: load the model that is sent."""
 
 
 class PFedMe(Step):
@@ -155,7 +155,7 @@ class PerFedAvg(Step):
                 x -= rate * (g + self.task.weight_decay * x)
 
     def own_step(self, xs: Sequence[Any], gs: Sequence[Any]) -> bool:
-        """The steps that the optimizer has no part in; False: it is the optimizer's turn."""
+        """Make a step without the optimizer; False: the optimizer must make this one."""
         if self.adapting:
             self._descend(xs, gs, self.alpha if self.made == 0 else self.task.learning_rate)
             return True
@@ -182,7 +182,7 @@ class PerFedAvg(Step):
     def _outer_gradient(self, xs: Sequence[Any], gs: Sequence[Any]) -> None:
         for x, g, w in zip(xs, gs, self.w):
             if g is not None and self.task.weight_decay != 0:
-                g += self.task.weight_decay * (x - w)  # the optimizer adds that of w
+                g += self.task.weight_decay * (x - w)  # the optimizer adds the weight decay of w
 
     def _bend(self, xs: Sequence[Any], gs: Sequence[Any]) -> None:
         """`gs` are the products of the loss's Hessian with g'; that of weight decay is its factor."""
@@ -206,7 +206,7 @@ class PerFedAvg(Step):
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether the iteration is one that no other batch will end."""
+        """Whether no further batch will complete this iteration."""
         return self.phase != 0 and self.made == self.task.total_steps
 
     def result(self, xs: Sequence[Any]) -> None:

@@ -27,7 +27,7 @@ class Sklearn(Adapter):
         if getattr(estimator, "average", False):
             raise ModelError("Sklearn(): average=… keeps a second model, which would not travel")
         self._begin_with(numpy, labels, features)
-        # Layer by layer, weights before biases: a unit is what stands before the last dot.
+        # Layer by layer, weights before biases: the unit is the name before the last dot.
         self._tensors: Dict[str, Tuple[str, int]] = {}
         if hasattr(estimator, "coefs_"):
             for i in range(len(estimator.coefs_)):
@@ -46,7 +46,7 @@ class Sklearn(Adapter):
         if hasattr(estimator, "partial_fit"):
             rate = getattr(estimator, "learning_rate_init", None)
             if rate is not None:
-                estimator.learning_rate_init = 1e-30  # of a perceptron: leave the first weights alone
+                estimator.learning_rate_init = 1e-30  # of a perceptron: keep the initial weights
             estimator.partial_fit(numpy.zeros((len(labels), features)), labels, classes=labels)
             if rate is not None:
                 estimator.learning_rate_init = rate

@@ -1,4 +1,4 @@
-"""A task of the client as the user's functions see it, and what they give back."""
+"""The task passed to the user's functions, and their results."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Canceled(BaseException):
 
 
 class Diverged(Exception):
-    """Raise this in train() when the numbers, not the program, are at fault."""
+    """Raise this in train() when training diverged, not for program errors."""
 
 
 @dataclass
 class Evaluation:
-    """How a model does on a set of samples. `loss_sum` is the sum of the losses, not their mean."""
+    """Result of an evaluation. `loss_sum` is the sum of the losses, not their mean."""
 
     samples: int
     correct: int
@@ -43,7 +43,7 @@ class Evaluation:
 
 @dataclass
 class Trained:
-    """What train() may return: the mean loss; steps and samples where they are not known."""
+    """Result of train(): the mean loss; steps and samples where they are not known."""
 
     loss: Optional[float] = None
     steps: Optional[int] = None
@@ -126,7 +126,7 @@ class Task:
 
     @property
     def on(self) -> str:
-        """Which data to fit to: "train", or "test" when the server judges models fitted to that."""
+        """Data for fitting: "train", or "test" when the server evaluates models fitted to that."""
         self.on_was_read = True
         return self._on
 
@@ -141,20 +141,20 @@ class Task:
     # Between two batches.
 
     def check(self) -> None:
-        """Raise Canceled when the client takes the task back. Watched optimizers call it."""
+        """Raise Canceled when the client has canceled the task. Watched optimizers call it."""
         if self._canceled or self._interrupted():
             self._canceled = True
             raise Canceled("the client takes the task back")
 
     def progress(self, done: int, total: int) -> None:
-        """Tell the client how far it is, in steps; more than four times a second is not sent."""
+        """Report the progress in steps to the client, at most four times a second."""
         now = time.monotonic()
         if now - self._said >= 0.25:
             self._said = now
             self._say_progress(int(done), int(total))
 
     def stepped(self, made: int) -> None:
-        """`made` steps are done. For optimizers that are not PyTorch's; watched ones call it."""
+        """Count `made` steps. For optimizers other than PyTorch's; watched ones call it."""
         self.steps_made = max(self.steps_made, made)
         self.progress(self.steps_made, self.total_steps or self.steps_made)
 
@@ -193,7 +193,7 @@ class Task:
         return self.losses(x, y)
 
     def slot(self, name: str) -> Block:
-        """Numbers of a part as the client handed them over, by the server's names."""
+        """Values of a capability as received from the client, by the server's names."""
         if name == "anchor" and "anchor" not in self._slots:
             name = "model"
         if name not in self._slots:
@@ -278,7 +278,7 @@ class Task:
     # For the package.
 
     def begin(self) -> None:
-        """Let everything that draws begin where the server says."""
+        """Seed all random generators as the server requests."""
         seed_all(self.seed)
         self._backend.begin_training()
 
@@ -295,7 +295,7 @@ class Task:
 
 
 def seed_all(seed: int) -> None:
-    """Everything that draws begins anew."""
+    """Seed all random generators."""
     random.seed(seed)
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None:
@@ -305,7 +305,7 @@ def seed_all(seed: int) -> None:
 
 
 def trained_of(value: Any, task: Task) -> Trained:
-    """What train() returned, completed by what the task counted."""
+    """The result of train(), completed with the counts of the task."""
     result = Trained()
     if isinstance(value, Trained):
         result = Trained(value.loss, value.steps, value.samples)
@@ -334,7 +334,7 @@ def trained_of(value: Any, task: Task) -> Trained:
 
 
 def evaluation_of(value: Any) -> Evaluation:
-    """What evaluate() returned: an Evaluation, a mapping, an object or a tuple of its three numbers."""
+    """Convert the result of evaluate(): Evaluation, mapping, object or tuple of 3 numbers."""
     names = ("samples", "correct", "loss_sum")
     try:
         if isinstance(value, Mapping):

@@ -20,7 +20,7 @@ _COUNTER = "num_batches_tracked"
 
 
 def _unwrapped(model: Any) -> Any:
-    """The model below DataParallel, DistributedDataParallel and torch.compile: names without prefix."""
+    """The model inside DataParallel, DistributedDataParallel or torch.compile: plain names."""
     while True:
         if isinstance(getattr(model, "_orig_mod", None), torch.nn.Module):
             model = model._orig_mod
@@ -33,9 +33,9 @@ def _unwrapped(model: Any) -> Any:
 
 
 def _flat(block: Block) -> Any:
-    """The block's numbers as one tensor over the same memory."""
+    """The block as one tensor over the same memory."""
     with warnings.catch_warnings():
-        # The weights cannot be written to, which torch has no type for; nobody here does.
+        # The memory is read-only, which torch cannot express; it is never written here.
         warnings.simplefilter("ignore")
         return torch.frombuffer(
             block.memory, dtype=torch.float32, count=len(block.floats), offset=block.data
@@ -93,7 +93,7 @@ class TorchBackend(Backend):
         self._stays -= set(names)
 
     def tensors(self) -> Dict[str, Any]:
-        """The tensors that travel, by name, as the model holds them now."""
+        """The tensors that are sent, by name, with their current values."""
         return {name: t for name, t in self._all().items() if name not in self._stays}
 
     def _all(self) -> Dict[str, Any]:
@@ -233,7 +233,7 @@ class _Watch:
         own = [names.get(id(p)) for p in self.params]
         self.names = [backend.alias(n) if n is not None else None for n in own]
         self._vectors: Dict[Any, Any] = {}
-        self._told_at = -1  # how many losses there were when they were told of a direction
+        self._told_at = -1  # number of losses when the direction was set
         self.parts: Step = step_of(task.parts, task, self._vector)
 
     def _vector(self, slot: str, i: int) -> Any:
@@ -292,7 +292,7 @@ class _Watch:
         return result
 
     def _again(self, closure: Optional[Callable[[], Any]]) -> Optional[Callable[[], Any]]:
-        """What computes the gradients of the batch once more; None: nothing can."""
+        """A function that recomputes the gradients of the batch; None: not available."""
         losses = self.task.losses
 
         def with_closure() -> Any:
@@ -340,7 +340,7 @@ class _Watch:
         return result
 
     def _advance(self, parts: PerFedAvg, plain: Callable[..., Any]) -> None:
-        """A step of an iteration with the gradients that are there."""
+        """Make a step of an iteration with the current gradients."""
         self._check_direction(parts)
         with torch.no_grad():
             own = parts.own_step(self._xs(), self._gs())

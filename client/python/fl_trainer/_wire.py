@@ -18,11 +18,11 @@ MAX_SENT = 1 << 20
 
 
 class ProtocolError(Exception):
-    """The other side of the socket says what the protocol does not allow."""
+    """The client violated the protocol."""
 
 
 class Gone(Exception):
-    """The client closed the socket, or died."""
+    """The client closed the socket, or ended."""
 
 
 class Channel:
@@ -36,7 +36,7 @@ class Channel:
         self._owner = os.getpid()
 
     def send(self, message: Dict[str, Any]) -> None:
-        """Raises Gone when nobody is there any more."""
+        """Raises Gone when the client closed the socket."""
         text = json.dumps(message, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
         if len(text) > MAX_SENT:
             raise ProtocolError(f"a message of {len(text)} bytes, at most {MAX_SENT} may be sent")
@@ -58,9 +58,9 @@ class Channel:
             self._read()
 
     def interrupted(self) -> bool:
-        """Whether something is there, without waiting: a whole message, or the end."""
+        """Whether a complete message or the end of the socket is available; does not wait."""
         if os.getpid() != self._owner:
-            return False  # a worker that was forked off, a DataLoader's say: not its conversation
+            return False  # a forked worker, such as a DataLoader's, must not use the socket
         while not self._ended and not self._whole():
             if not select.select([self._sock], [], [], 0)[0]:
                 break
@@ -68,7 +68,7 @@ class Channel:
         return self._ended or self._whole()
 
     def peek(self) -> Optional[str]:
-        """The type of the message that is there and stays there; None at the end of the socket."""
+        """Peek at the type of the next message; None at the end of the socket."""
         if not self._whole():
             return None
         return self._message(bytes(self._buffer[4 : 4 + (self._length() or 0)]))["type"]

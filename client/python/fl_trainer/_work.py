@@ -1,4 +1,4 @@
-"""A program's functions, and how they carry out a task: the same in every form of being called."""
+"""Carries out a task with the program's functions, in every mode of operation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_OFFER = 64 << 20
 
 @dataclass
 class Program:
-    """What fl_trainer.run() was given."""
+    """The arguments of fl_trainer.run()."""
 
     backend: Backend
     train: Optional[Callable[[Any, Task], Any]]
@@ -43,9 +43,9 @@ class Program:
         return self.criterion is not None and self.backend.has_losses
 
     def own_offer(self, group: int, seed: int, room: int = MAX_OFFER) -> bytes:
-        """What this client tells of its data, the same whenever it is asked so."""
+        """The data summary of this client, the same for the same request."""
         if (group, seed) not in self._offers:
-            seed_all(seed)  # a data set may draw
+            seed_all(seed)  # a data set may use random numbers
             self._offers[group, seed] = self.backend.offer(
                 self.examples, self.classes, group, seed, room
             )
@@ -65,13 +65,13 @@ class Program:
         return able
 
     def judge(self, task: Task) -> Evaluation:
-        """The model as it is, on local test data."""
+        """Evaluate the current model on local test data."""
         assert self.evaluate is not None
         with self.backend.evaluating(task.check):
             return evaluation_of(self.evaluate(self.backend.model, task))
 
     def judge_if_asked(self, task: Task, what: str, wanted: bool) -> Dict[str, Any]:
-        """{what: …}, or nothing without test data or where the loss is no number."""
+        """{what: …}, or empty without test data or with a loss that is NaN."""
         if self.evaluate is None or not wanted or self.test_samples == 0:
             return {}
         evaluation = self.judge(task)
@@ -83,7 +83,7 @@ class Program:
         return {what: evaluation.message()}
 
     def fit(self, task: Task) -> Trained:
-        """Train the model that is loaded, as the task says. Raises Diverged."""
+        """Train the loaded model as the task requests. Raises Diverged."""
         assert self.train is not None
         task.begin()
         outcome = trained_of(self.train(self.backend.model, task), task)
@@ -118,7 +118,7 @@ class Program:
 def do_train(
     program: Program, task: Task, given: Block, target: Block, evaluate_trained: bool
 ) -> Dict[str, Any]:
-    """A training: what the answer has beside type and id. The trained model is in `target`."""
+    """Train; returns the fields of the answer. The trained model is in `target`."""
     program.backend.load(given)
     answer = program.judge_if_asked(task, "received", program.evaluate_received)
     outcome = program.fit(task)
@@ -156,7 +156,7 @@ def do_evaluate(program: Program, task: Task, given: Block) -> Dict[str, Any]:
 
 
 def do_offer(program: Program, message: Mapping[str, Any], target: memoryview) -> Dict[str, Any]:
-    """What the server's solver wants to know of the data, into `target`."""
+    """Write the data summary for the server's solver to `target`."""
     options = (message.get("solver") or {}).get("options") or {}
     offer = program.own_offer(int(options.get("group") or 0), int(message["seed"]), len(target))
     target[: len(offer)] = offer
@@ -164,14 +164,14 @@ def do_offer(program: Program, message: Mapping[str, Any], target: memoryview) -
 
 
 def last_line(error: BaseException) -> str:
-    """What goes to the client of an exception: one line, as the interpreter ends a traceback."""
+    """The text of an exception for the client: the last line of its traceback."""
     text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
     line = " ".join(text) if len(text) < 4 else text[-1]
     return line.encode("utf-8", "replace")[:MAX_ERROR].decode("utf-8", "ignore")
 
 
 def show(error: BaseException) -> None:
-    """The traceback, on stderr: its end stands in the client's messages."""
+    """Print the traceback on stderr: the client's messages contain its end."""
     traceback.print_exception(type(error), error, error.__traceback__)
     sys.stderr.flush()
 
@@ -181,10 +181,10 @@ def note(text: str) -> None:
 
 
 def is_broken_device(error: BaseException) -> bool:
-    """After such an error of a GPU all that follows in this process fails as well."""
+    """After such a GPU error every later operation of this process fails too."""
     return type(error).__name__ in ("RuntimeError", "AcceleratorError") and "CUDA error" in str(error)
 
 
 def from_environment(name: str) -> Optional[str]:
-    """Taken out of the environment: what this process starts is not to speak in its place."""
+    """Removed from the environment, so that child processes do not use the connection."""
     return os.environ.pop(name, None)

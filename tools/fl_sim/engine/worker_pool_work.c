@@ -113,7 +113,7 @@ static int work_read_payloads(const struct fl_model_cache_item *const *items, si
             read[i] = malloc(len + 1);
             rv = read[i] != NULL ? fl_file_read(b->file, 0, read[i], len) : FL_ENOMEM;
             if (rv != FL_OK) {
-                rv = fl_err_set(err, rv, "bundle '%s': %s", items[i]->name, fl_strerror(rv));
+                rv = fl_err_set(err, rv, "payload '%s': %s", items[i]->name, fl_strerror(rv));
             }
         }
         list[i] = (struct fl_member_bundle){.name = items[i]->name,

@@ -1,3 +1,4 @@
+/* The command line of the commands of fl-data: option values, help and usage errors. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ bool args_parse(int argc, char **argv, const char *summary, const struct fl_arg 
     if (got == 'h') {
         (void)printf("%s\nOptions:\n", summary);
         fl_args_help(rows, stdout);
-        (void)puts("\nExit status: 0 done, 1 it could not be done, 2 wrong usage.");
+        (void)puts("\nExit status: 0 done, 1 failed, 2 wrong usage.");
         *ret_status = 0;
         return false;
     }

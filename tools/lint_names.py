@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Names and words: what `make lint` checks beyond formatting and arrows. Prints one line per finding, exits 1 on any.
+
+- a base name of a source file exists once in the product (schema.c: a database of its own each);
+- an external function is defined once, and a struct, union or enum tag fl_... has one body;
+- a static function's name stands in at most three files;
+- messages (string literals of the product) and documents do not use private vocabulary (docs/architecture.md#terms).
+
+    lint_names.py [--counts]     --counts prints how many findings of each kind there are, and what lint does not
+                                 bound: lines, functions with more than seven parameters, static functions of one
+                                 word, external functions that only tests call; exits 0
+"""
+import collections
+import re
+import subprocess
+import sys
+
+SHARED_BASE_NAMES = {"schema.c"}
+# Each solver completes the type for its own file; only pointers cross files.
+PRIVATE_BODIES = {"fl_solver"}
+WORDS = re.compile(
+    r"\b(whoever|nobody|somebody|anew|for good|(?:is|are) over|comes? again|coming again|taken up|of before|"
+    r"(?:is|are|was|were) told|(?:is|are) heard|lanes?|mixtures?|bundles?|knocks?|crew|shelf|who is here|"
+    r"set aside|sees? off|wish(?:es)?)\b")
+TOKENS = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+EXTERNAL = re.compile(r"^(?!static\b|typedef\b|#)[a-zA-Z_][^;{}()=#]*\b([a-z_]\w*)\([^;{}]*\)\n\{", re.M)
+STATIC = re.compile(r"^static\b[^;{}()=#]*\b([a-z_]\w*)\([^;{}]*\)\n\{", re.M)
+DEFINITION = re.compile(r"^[a-zA-Z_][^;{}()=#]*\b([a-z_]\w*)\(([^;{}]*)\)\n\{", re.M)
+BODY = re.compile(r"^(?:struct|union|enum) (fl_\w+) \{", re.M)
+DOCUMENT_EXTRAS = ("README.md", "CONTRIBUTING.md")
+
+
+def listed(*patterns):
+    names = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard", *patterns], text=True).split()
+    return [name for name in names if not name.startswith("tests/")]
+
+
+def read(name):
+    try:
+        with open(name, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except FileNotFoundError:  # removed, not committed yet
+        return ""
+
+
+def more_than(most, places):
+    return {name: sorted(files) for name, files in places.items() if len(files) > most}
+
+
+def words_of(name, text):
+    """The findings in the string literals of a C file, or in a document outside its code spans."""
+    if name.endswith((".c", ".h")):
+        for match in TOKENS.finditer(text):
+            if match.group()[0] == '"' and " " in match.group():
+                for word in WORDS.finditer(match.group()):
+                    yield text.count("\n", 0, match.start()) + 1, word.group()
+        return
+    fenced = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif not fenced and not line.startswith("    "):
+            for word in WORDS.finditer(re.sub(r"`[^`]*`", "", line)):
+                yield number, word.group()
+
+
+def findings():
+    found = {"base names": [], "external names": [], "tags": [], "static names": [], "words": []}
+    bases, externals, tags, statics = (collections.defaultdict(set) for _ in range(4))
+    product = [f for f in listed("server", "client", "libfl", "tools") if f.endswith((".c", ".h"))]
+    for name in product:
+        text = read(name)
+        bases[name.rsplit("/", 1)[1]].add(name)
+        for function in EXTERNAL.findall(text):
+            if name.endswith(".c") and function != "main":
+                externals[function].add(name)
+        for tag in BODY.findall(text):
+            tags[tag].add(name)
+        for function in STATIC.findall(text):
+            statics[function].add(name)
+        found["words"] += ["%s:%d: '%s'" % (name, line, word) for line, word in words_of(name, text)]
+    for name in [f for f in listed("docs/*.md") if f.endswith(".md")] + list(DOCUMENT_EXTRAS):
+        if name != "docs/architecture.md":  # defines them
+            found["words"] += ["%s:%d: '%s'" % (name, line, word) for line, word in words_of(name, read(name))]
+    for kind, places, most, allowed in (("base names", bases, 1, SHARED_BASE_NAMES),
+                                        ("external names", externals, 1, set()),
+                                        ("tags", tags, 1, PRIVATE_BODIES), ("static names", statics, 3, set())):
+        for name, files in sorted(more_than(most, places).items()):
+            if name not in allowed:
+                found[kind].append("%s: %s" % (name, " ".join(files)))
+    return found
+
+
+def parameters(text):
+    """For each function defined in a C file: its name and how many parameters it has."""
+    for match in DEFINITION.finditer(text):
+        yield match.group(1), match.group(2).count(",") + 1
+
+
+def measures():
+    """What the product looks like, as (figure, what it counts)."""
+    product = {f: read(f) for f in listed("server", "client", "libfl", "tools") if f.endswith((".c", ".h"))}
+    code = {f: TOKENS.sub("", text) for f, text in product.items()}
+    calls = collections.Counter(name for text in code.values() for name in re.findall(r"\bfl_\w+", text))
+    external = {name for f, text in product.items() if f.endswith(".c") for name in EXTERNAL.findall(text)}
+    declared = collections.Counter(name for f, text in code.items() if f.endswith(".h")
+                                   for name in re.findall(r"\b(fl_\w+)\(", text))
+    all_parameters = [n for f, text in code.items() if f.endswith(".c") for _, n in parameters(text)]
+    statics = [name for text in product.values() for name in STATIC.findall(text)]
+    tests = subprocess.check_output(["git", "ls-files", "tests"], text=True).split()
+    yield sum(text.count("\n") for text in product.values()), "lines of C of the product"
+    yield (sum(read(f).count("\n") for f in tests if f.endswith((".c", ".h", ".sh", ".py"))),
+           "lines of tests")
+    yield sum(n > 7 for n in all_parameters), "functions with more than seven parameters"
+    yield sum("_" not in name for name in statics), "static functions of one word, of %d" % len(statics)
+    yield (sum(calls[name] - declared[name] <= 1 for name in external if declared[name] > 0),
+           "external functions that the product does not call")
+
+
+def main():
+    found = findings()
+    if sys.argv[1:] == ["--counts"]:
+        for kind, lines in found.items():
+            print("%7d  %s" % (len(lines), kind))
+        for figure, text in measures():
+            print("%7d  %s" % (figure, text))
+        return 0
+    for kind, lines in found.items():
+        for line in lines:
+            print("%s: %s" % (kind, line))
+    return 1 if any(found.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
