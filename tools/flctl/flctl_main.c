@@ -78,8 +78,9 @@ static const struct fl_arg options[] = {
            "tab and the invitation for each, or none if one is invalid"),
     FL_ARG("without-keys", '\0', NULL, 'K', "backup: leave out keys and certificates"),
     FL_ARG("moved", '\0', NULL, 'M',
-           "restore: the server was stopped before the backup and never started since; the "
-           "federation goes on as after a restart"),
+           "backup: of a stopped server whose federation moves to another host; marks the state "
+           "folder, so that no server starts from it again; restore: of such a backup, the "
+           "federation continues as after a restart"),
     FL_ARG("all", '\0', NULL, OPT_ALL,
            "invitations, certificates: also those that are not valid any more"),
     FL_ARG("serial", '\0', "HEX", OPT_SERIAL,
@@ -102,7 +103,9 @@ static void ctl_print_usage(FILE *out)
     (void)fputs(
         "  backup TARGET  copy the state folder of --state-dir into a new folder, as of one\n"
         "                 instant, whether its server runs or not\n"
-        "  restore BACKUP make the state folder of --state-dir from a backup\n",
+        "  restore BACKUP make the state folder of --state-dir from a backup\n"
+        "  unmove         let the state folder of --state-dir be started again after backup\n"
+        "                 --moved, when no other server was or will be started from that backup\n",
         out);
     (void)fputs("\noptions:\n", out);
     fl_args_help(options, out);
@@ -313,7 +316,7 @@ static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
         (void)fprintf(stderr, "flctl: expected a command (see flctl --help)\n");
         return FL_CTL_USAGE;
     }
-    if (strcmp(words[0], "backup") == 0 || strcmp(words[0], "restore") == 0) {
+    if (fl_ctl_is_backup(words[0])) {
         return fl_ctl_backup(&a->backup, n, words);
     }
     if (n >= 2 && snprintf(both, sizeof(both), "%s %s", words[0], words[1]) < (int)sizeof(both)) {
