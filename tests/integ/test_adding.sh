@@ -22,7 +22,7 @@ sed -i 's/^extern const struct fl_aggregate_ops fl_aggregate_mean;/&\nextern con
   "$room/aggregate.h"
 sed -i 's/^    &fl_aggregate_mean.policy,/&\n    \&fl_aggregate_cooling.policy,/' "$room/registry.c"
 sed -n '/^```c row$/,/^```$/p' "$doc" | sed '1d;$d' >"$dir/row"
-sed -i "/^    .. Joined from the ones above/e cat '$dir/row'" "$room/presets.c"
+sed -i "/^    .. Combinations of the presets above/e cat '$dir/row'" "$room/presets.c"
 check "the row is in the table" grep -q '"cooled"' "$room/presets.c"
 for f in aggregate_cooling registry presets; do
   # shellcheck disable=SC2086

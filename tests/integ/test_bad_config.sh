@@ -165,7 +165,7 @@ client "share" 'data: {path: d, validation: 1}\n' \
 client "augment" 'data: {path: d, augment: flip}\n' \
   "5: key 'data.augment': expected one of none, flip_crop, found 'flip'"
 client "augment of a program" 'trainer: command\ncommand: {program: [x]}\ndata: {augment: flip_crop}\n' \
-  "7: key 'data.augment': data.augment is for the built-in trainer"
+  "7: key 'data.augment': data.augment applies to the built-in trainer only"
 labels() { # number, value: a section of so many lines
   printf 'data: {path: d}\\nlabels:\\n'
   printf "  label%s: $2\\\\n" $(seq "$1")

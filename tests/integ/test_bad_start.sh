@@ -22,7 +22,7 @@ bad_data() { # name, expected text, folder
 }
 bad_data "missing folder" "cannot open folder '$dir/none'" "$dir/none"
 mkdir "$dir/empty"
-bad_data "empty folder" "holds no train data" "$dir/empty"
+bad_data "empty folder" "contains no train data" "$dir/empty"
 copy() { cp -r "$one" "$dir/$1"; }
 copy truncated
 truncate -s 1000 "$dir/truncated/train-x.npy"

@@ -69,7 +69,7 @@ says "a word that is no choice" 2 "--pool: expected one of as-method, no, yes, f
   split --input "$dir/in" --output "$dir/x" --clients 2 --pool maybe
 says "no standardisation" 2 "--standardise: expected one of as-input, none, pixel, cifar, found 'z'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --standardise z
-says "stray word" 2 "unexpected argument 'here'" split here
+says "stray word" 2 "unexpected word 'here'" split here
 
 ### What cannot be done leaves nothing behind
 says "no input" 1 "cannot open folder" split --input "$dir/none" --output "$dir/x" --clients 2
@@ -150,7 +150,7 @@ ok "from every folder" test -z "$(find "$dir/norm3" -name norm.npy)"
 ### Inspect
 says "inspect a set" 0 "train: csv, 1000 samples of 2 (float32), 10 classes" inspect "$dir/in"
 says "inspect a split" 0 "server                0       50      10" inspect "$dir/iid"
-says "inspect nothing" 1 "holds no train data; looked for" inspect "$dir"
+says "inspect nothing" 1 "contains no train data; looked for" inspect "$dir"
 says "inspect no folder" 1 "cannot open folder" inspect "$dir/none"
 says "inspect half a set" 1 "is missing" inspect "$(mkdir "$dir/half" && cp "$dir/iid/client-000/train-x.npy" "$dir/half" && echo "$dir/half")"
 says "inspect without a folder" 2 "expected a folder" inspect

@@ -444,7 +444,7 @@ START_TEST(a_state_vector_of_another_save_is_damage)
                      FL_OK);
     ck_assert_int_eq(rename(to, from), 0);
     ck_assert_int_eq(load(4, &err), FL_EFORMAT);
-    ck_assert_ptr_nonnull(strstr(err.msg, "not the one that was saved with its model"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "does not belong to the model of that round"));
 }
 END_TEST
 

@@ -354,7 +354,7 @@ START_TEST(the_norm_bound_counts_all_units)
                      FL_OK);
     ck_assert_int_eq(fl_spool_finish(s, layout, sqrt(sum) * 0.9999, FL_DURABLE_PROCESS, &err),
                      FL_ERANGE);
-    ck_assert_ptr_nonnull(strstr(err.msg, "is over the bound"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "exceeds the bound"));
     ck_assert_ptr_nonnull(strstr(err.msg, "most of it in unit 'fc1'"));
     fl_spool_close(s);
     ck_assert(!fl_fs_exists(rig_path(path, FILE_A)));
