@@ -171,6 +171,10 @@ done
 out=$(awk 'FNR==1{open=0} /^\{/{open=FNR} /^\}/{if(open&&FNR-open>100)printf "%s:%d: function of %d lines\n",FILENAME,open,FNR-open;open=0}' $files)
 [ -n "$out" ] && say "$out"
 
+# Names: base names, external names, tags and static names of the product.
+out=$(python3 tools/lint_names.py)
+[ -n "$out" ] && say "$out"
+
 # 7 Headers: a guard named after the path's last folder and file.
 for f in $(printf '%s\n' $files | grep '\.h$'); do
   grep -qE '^#ifndef FL_[A-Z0-9_]+_H$' "$f" || say "$f: include guard FL_…_H is missing"
