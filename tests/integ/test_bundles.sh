@@ -121,7 +121,7 @@ d = sys.argv[1]
 raw = open(f"{d}/made.mix", "rb").read()
 assert raw[:8] == b"FLMIXED\n", raw[:8]
 version, n, rnd, size = struct.unpack("<IIQQ", raw[8:32])
-assert (version, n, rnd, size) == (2, 2, 1, 5720), (version, n, rnd, size)
+assert (version, n, rnd, size) == (1, 2, 1, 5720), (version, n, rnd, size)
 start = (32 + 128 * n + 8 * n + 8 + 4095) // 4096 * 4096  # a block of checksums for each
 for i in range(n):
     name = raw[32 + 128 * i : 160 + 128 * i].rstrip(b"\0").decode()

@@ -51,7 +51,7 @@ for i in 0 1 2; do run_client "c$i"; done
 ends 6
 has_line "the server says that a control is lost" "$dir/fed.log" "client 'c2' lost its control, which is in the sum of controls"
 has_line "and when another sum begins" "$dir/fed.log" "the server's sum of client state restarts at zero with round 5"
-has_line "the client says what is lost" "$dir/c2.log" "but its 'scaffold.control' of that round is lost"
+has_line "the client says what is lost" "$dir/c2.log" "but its client state 'scaffold.control' of that round is lost"
 has_line "the others drop theirs" "$dir/c0.log" "dropping client state 'scaffold.control' of round 4"
 check "after the loss it is the sum of all controls" sums_up fed 6 c0 c1 c2
 equal "it is lost once" 1 "$(grep -c "lost its control" "$dir/fed.log")"
