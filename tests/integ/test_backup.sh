@@ -138,7 +138,7 @@ equal "it goes on with the same bits" "$want" "$got"
 check "restoring it" restore anew b-kept
 go_on anew c
 has_line "else it begins anew" "$dir/anew.log" "solver 'scaffold': the state of server and clients is reset"
-has_line "on clients, too" "$dir/c0.log" "what was kept"
+has_line "on clients, too" "$dir/c0.log" "dropping the client state of round"
 lacks_line "which is no loss of theirs" "$dir/c0.log" "is lost"
 
 ### At any moment: what is removed meanwhile is in the backup, or the backup is of later

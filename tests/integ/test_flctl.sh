@@ -131,7 +131,7 @@ db.execute("WITH RECURSIVE n (i) AS (SELECT 1000000 UNION ALL SELECT i + 1 FROM 
                ", ".join(values.get(name, "NULL" if type == "REAL" else "1") for name, type in columns)))
 db.commit()
 PY
-c "more than is sent" 1 "the answer would be longer than 64 MB" --abandoned rounds
+c "more than is sent" 1 "the answer would be longer than the limit of 64 MB" --abandoned rounds
 c "fewer" 0 " 1070000 " --abandoned --last 2 rounds
 
 ### Export

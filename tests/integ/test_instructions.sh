@@ -57,7 +57,7 @@ if [ "$(uname -m)" = x86_64 ] && [ -n "$played" ] && ! grep -q 'fsanitize' "$bui
     sed -i "s/^instructions:.*/instructions: auto/" "$file"
     check "auto is what it has" "${old[@]}" "$build/${d%:*}" --check-config "$file"
   done
-  says "fl-sim too" 2 "this processor has no avx2 instructions" "${old[@]}" "$build/fl-sim" run none.yaml --instructions avx2
+  says "fl-sim too" 2 "this processor does not support avx2 instructions" "${old[@]}" "$build/fl-sim" run none.yaml --instructions avx2
 else
   echo "no processor without AVX is played: needs qemu-user-static, x86-64 and a build without sanitizers"
 fi
