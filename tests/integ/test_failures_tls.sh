@@ -204,7 +204,7 @@ stop srv
 write_server srv "listen: [\"127.0.0.1:0\"]" "model: {preset: dnn60}"
 start_server srv
 write_edge edge-1 ca
-meets_refusal "it speaks TLS"
+meets_refusal "the peer speaks TLS"
 documented_log tls-at-plain c.log
 documented_log tls-at-plain-there there.log
 stop srv

@@ -81,7 +81,7 @@ bad "what stays without norm: local" 5 "local': expected 'norm: local' with it" 
   "model: {$model, local: [\"*.ln.*\"]}"
 bad "what stays and is not there" 5 "local': '*.gn.*' matches none of the 11 tensors" \
   "model: {$model, norm: local, local: \"*.gn.*\"}"
-bad "all stays" 5 "norm': all tensors would stay on clients" "model: {$model, norm: local, local: [\"*\"]}"
+bad "all stays" 5 "norm': expected at least one shared tensor; all tensors would stay on clients" "model: {$model, norm: local, local: [\"*\"]}"
 bad "personal models have their own" 5 "norm': expected norm: shared; with 'fedamp' each client keeps its own model" \
   "model: {$model, norm: local}" "algorithm: fedamp"
 
@@ -96,7 +96,7 @@ write_server begun "model: {$model}" "round: {start_clients: 1}" "rounds: 4"
 equal "its units stand" "f.0:2 f.1:4 h.0.a:1 h.0.ln:1 h.1.a:1 h.1.ln:1 out:1" "$(table begun)"
 start_server begun
 has_line "and that is said" "$dir/begun.log" "created with another division into layers than today's default: its 7 layers stay in use"
-has_line "what does not travel is said" "$dir/begun.log" "model.file: 'f.position_ids' contains integers"
+has_line "what does not travel is said" "$dir/begun.log" "model.file: 'f.position_ids' holds whole numbers"
 wait_for "the last round" at_round begun 4
 lacks_line "no change of the configuration" "$dir/begun.log" "configuration changed"
 stop begun

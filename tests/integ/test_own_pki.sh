@@ -156,7 +156,7 @@ refused "a server of another PKI" edge-1 ca "no connection to '$address'" "127.0
 serve server
 write_client c "$file" "name: edge-1" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 0s}"
 run_client c
-wait_for "a client in plaintext to be told" in_log c "it speaks TLS"
+wait_for "a client in plaintext to be told" in_log c "the peer speaks TLS"
 wait_for "a server to say it" in_log srv "without TLS"
 stop c
 ### The commands of docs/joining.md, as they stand there; the server's by the change that it names

@@ -25,12 +25,12 @@ says "unknown figure" 2 "did you mean 'accuracy'" "$sim" plot --y acuracy run
 says "unknown axis" 2 '--x: expected rounds' "$sim" plot --x miles run
 says "even window" 2 '--smooth: expected an odd number' "$sim" plot --smooth 4 run
 says "no gnuplot" 1 "cannot find the program 'gnuplot' in PATH" env PATH=/nonexistent "$sim" plot run
-says "results of nothing" 1 "knows 'personal_accuracy'" "$sim" plot --y personal_accuracy run
+says "results of nothing" 1 "'personal_accuracy' is unknown in all rounds" "$sim" plot --y personal_accuracy run
 
 mkdir thesis && touch thesis/thesis.tex
 printf '%s\n' 'server: {algorithm: fedavg, model: {preset: mlp200}, rounds: 1}' \
   'data: {set: mnist, method: shards, clients: 10}' >x.yaml
-says "a folder with other files" 1 "there is 'thesis.tex', and no run.json" "$sim" run x.yaml --out thesis
+says "a folder with other files" 1 "it contains 'thesis.tex', and no run.json" "$sim" run x.yaml --out thesis
 equal "nothing is made in it" thesis.tex "$(ls -A thesis)"
 
 if command -v gnuplot >/dev/null; then
