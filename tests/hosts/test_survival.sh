@@ -48,7 +48,7 @@ for verb in restart stop; do
 done
 equal "the exit code of a stop" 0 "$(prop server fl-serverd ExecMainStatus)"
 equal "which leaves it inactive" inactive "$(prop server fl-serverd ActiveState)"
-wait_for "word to the clients" in_journal client2 fl-clientd "the server stops"
+wait_for "word to the clients" in_journal client2 fl-clientd "the server is stopping"
 check "the server starts again" on server systemctl start fl-serverd
 goes_on "a stop"
 

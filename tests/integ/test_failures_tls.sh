@@ -215,7 +215,7 @@ made pki_leaf ca soonserver serverAuth "$here" "$(date -u -d '-55 days' +%Y%m%d%
 serve soonserver
 documented_log own-soon srv.log
 says "--check-config says it" 0 "before that, ask its issuer for a new one" "$serverd" --check-config srv.yaml
-soon_said() { [ "$(grep -c "'soonserver.pem': .* in [45] days: before that" srv.log)" -eq "$1" ]; }
+soon_said() { [ "$(grep -c "'soonserver.pem': .* in [45] days; before that" srv.log)" -eq "$1" ]; }
 check "once at the start" soon_said 1
 kill -HUP "${pid_of[srv]}"
 wait_for "it to be said at a reload again" soon_said 2

@@ -32,7 +32,7 @@ wait_for "a trains" part_state long a selected
 wait_for "b trains" part_state long b selected
 stops_cleanly b "while it trains"
 stops_cleanly long "while clients train"
-has_line "a client is told that the server stops" "$dir/a.log" "the server stops"
+has_line "a client is told that the server stops" "$dir/a.log" "the server is stopping"
 stops_cleanly a "while it trains without a server"
 start_client a "$(data 0)"
 wait_for "a looks for the server" in_log a "no connection to"
