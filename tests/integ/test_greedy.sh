@@ -37,7 +37,7 @@ wait_for "the first rounds" at_round srv 2
 ### A hundred connections with eight unfinished messages each: 80 MB if it were all kept
 start_greedy unfinished unfinished 100
 rounds_go_on "unfinished messages"
-wait_for "a line about it" in_log srv "an unfinished message: no memory is left"
+wait_for "a line about it" in_log srv "an unfinished message: memory limit of all connections exceeded"
 wait_for "one that had to go" in_log srv "connection closed: "
 end_greedy unfinished
 

@@ -127,7 +127,7 @@ has_line "a certificate that is over: both times" srv.log "2021-01-01"
 : >c.log
 write_tls_client c "$file" future ca
 run_client c
-wait_for "a certificate that is not valid yet: both times" in_log c "begins at 2090-01-01 00:00:00Z"
+wait_for "a certificate that is not valid yet: both times" in_log c "valid from 2090-01-01 00:00:00Z"
 running c || note_failure "a certificate that is not valid yet: the client does not wait"
 stop c
 refused "a server's certificate on a client" asserver ca "no connection to '$address'" "asserver"

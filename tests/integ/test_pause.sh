@@ -117,7 +117,7 @@ wait_for "the first attempt" training_of d 1 1
 stop d
 equal "exit code on SIGTERM in a round" 0 "$rc"
 for i in 0 1; do
-  wait_for "client d$i to hear of it" in_log "d$i" "the server is draining: the server stops; reconnecting in"
+  wait_for "client d$i to hear of it" in_log "d$i" "the server is draining: the server is stopping; reconnecting in"
 done
 touch "$dir/go"
 start_server d
