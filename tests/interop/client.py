@@ -409,7 +409,7 @@ def rejections(p, task, parts, data):
     task = rejected_push("another codec", p, task, [part(0, pb.CODEC_INT8), part(1)], data)
     task = rejected_push("a codec nobody knows", p, task, [part(0, 77), part(1)], data)
     task = rejected_push("another bundle", p, task, [part(0, bundle="control"), part(1)], data,
-                         "bundle 'control'")
+                         "payload 'control'")
     for bad in (math.nan, math.inf, -math.inf):
         values = peer.floats(data)
         values[len(values) - 1] = bad
