@@ -174,7 +174,8 @@ START_TEST(a_key_belongs_to_us_or_to_root)
     ck_assert_int_eq(fl_key_save(a.client_key, path_of(path, "client.key"), false, NULL), FL_OK);
     ck_assert_int_eq(chmod(dir, 0755), 0);
     ck_assert_int_eq(chown(path, 65534, 65534), 0);
-    key_refused(path, FL_EPERM, "belongs to user 65534|this program runs as |run it as the user that owns the key");
+    key_refused(path, FL_EPERM,
+                "belongs to user 65534|this program runs as |run it as the user that owns the key");
     /* Root's, with reading for our group: a credential of systemd, a secret of Kubernetes. */
     ck_assert_int_eq(chown(path, 0, 65534), 0);
     ck_assert_int_eq(chmod(path, 0440), 0);
@@ -389,7 +390,8 @@ START_TEST(certificate_and_key_have_to_belong_together)
     ck_assert_int_eq(fl_chain_save(a.intermediate, pem, false, NULL), FL_OK);
     ck_assert_int_eq(fl_key_save(a.intermediate_key, own, false, NULL), FL_OK);
     ck_assert_int_eq(fl_credentials_load(pem, own, &chain, &key, &err), FL_ECONF);
-    says(&err, "client.pem|fl intermediate fed-a|is that of an authority|put the certificate of this machine first");
+    says(&err, "client.pem|fl intermediate fed-a|is that of an authority|put the certificate of "
+               "this machine first");
     len = chain_pem(a.client, text, sizeof(text));
     len += chain_pem(a.admin, text + len, sizeof(text) - len);
     put(pem, text, len, 0644);

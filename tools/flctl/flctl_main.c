@@ -104,7 +104,8 @@ static void ctl_print_usage(FILE *out)
         "  backup TARGET  copy the state folder of --state-dir into a new folder, as of one\n"
         "                 instant, whether its server runs or not\n"
         "  restore BACKUP make the state folder of --state-dir from a backup\n"
-        "  unmove         undo backup --moved: servers may start from the state folder again; only\n"
+        "  unmove         undo backup --moved: servers may start from the state folder again; "
+        "only\n"
         "                 if no other server was or will be started from that backup\n",
         out);
     (void)fputs("\noptions:\n", out);
