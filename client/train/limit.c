@@ -18,16 +18,15 @@ static uint64_t limit_min(uint64_t a, uint64_t b)
  */
 uint64_t fl__limit_of(const struct fl__limit *l, uint64_t deadline_ms)
 {
-    double straggler_factor = l->straggler_factor * (double)l->longest_ms;
+    double factor_ms = l->straggler_factor * (double)l->longest_ms;
     uint64_t limit = limit_min(deadline_ms, l->time_limit_ms);
 
     if (l->longest_ms == 0) {
         limit = limit_min(limit, l->first_limit_ms);
-    } else if (straggler_factor > 0.0) {
-        straggler_factor = straggler_factor > (double)l->straggler_min_ms
-                               ? straggler_factor
-                               : (double)l->straggler_min_ms;
-        limit = limit_min(limit, straggler_factor < 1e15 ? (uint64_t)straggler_factor : 0);
+    } else if (factor_ms > 0.0) {
+        factor_ms =
+            factor_ms > (double)l->straggler_min_ms ? factor_ms : (double)l->straggler_min_ms;
+        limit = limit_min(limit, factor_ms < 1e15 ? (uint64_t)factor_ms : 0);
     }
     return limit;
 }

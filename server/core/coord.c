@@ -178,14 +178,16 @@ static void resume_part(struct fl_coord *c, size_t i, const struct fl_participan
     c->clients.live[part->client].part = (uint32_t)i;
 }
 
-/* Clamp the stored size to the number of participants. */
+/*
+ * The stored size, its counts within what the participants allow. The population stays: a
+ * configured one may be smaller than the number of participants.
+ */
 static struct fl_round_size resume_size(const struct fl_coord_resume *resume)
 {
     struct fl_round_size size = resume->size;
     uint32_t n = (uint32_t)resume->n_parts;
 
     size.selected = size.selected > 0 && size.selected < n ? size.selected : n;
-    size.population = size.population > n ? size.population : n;
     size.members = size.members > n ? size.members : n;
     return size;
 }

@@ -118,7 +118,7 @@ def block(folder, name, serial):
     with open(os.path.join(folder, "keep", f"{name}.{serial}.keep"), "rb") as f:
         raw = f.read()
     magic, version, attempt, rnd, n, of, _, _, _ = BLOCK.unpack_from(raw)
-    assert magic == b"FLKEEPBL" and version == 2 and word(of) == name, (folder, name)
+    assert magic == b"FLKEEPBL" and version == 1 and word(of) == name, (folder, name)
     assert len(raw) == BLOCK.size + 4 * n, (folder, name)
     return f"of {rnd}/{attempt}, {n} floats {digest(raw[BLOCK.size:])}"
 
@@ -129,7 +129,7 @@ def kept(folder):
         raw = f.read()
     head = INDEX.unpack_from(raw)
     magic, version, n, _, n_units, kept_round, pending_round, kept_attempt, pending_attempt = head[:9]
-    assert magic == b"FLKEEPIX" and version == 2, folder
+    assert magic == b"FLKEEPIX" and version == 1, folder
     at = INDEX.size + n * ENTRY.size
     assert len(raw) == at + n_units, folder
     yield f"keep: federation={word(head[9])} layout={head[10].hex()}"

@@ -16,7 +16,7 @@
    full. */
 #define CALL_MS 600000
 /* Time after which the user is told that the server, not flctl, is waiting. */
-#define PATIENCE_MS 10000
+#define SLOW_MS 10000
 
 struct call {
     const struct fl_ctl_command *command;
@@ -24,7 +24,7 @@ struct call {
     struct fl_ctl_out *out;
     struct fl_loop *loop;
     struct fl_grpc_channel *channel;
-    struct fl_timer *straggler_factor;
+    struct fl_timer *slow_timer;
     const char *where;
     const char *hint;
     bool up, ended;
@@ -51,7 +51,7 @@ static void call_on_slow(void *ctx)
         "flctl: no answer for %d s: the server received the command and is waiting, perhaps "
         "for its disk: see `flctl why` and its log; timing out after %d "
         "min\n",
-        PATIENCE_MS / 1000, CALL_MS / 60000);
+        SLOW_MS / 1000, CALL_MS / 60000);
 }
 
 static bool call_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
@@ -60,7 +60,7 @@ static bool call_on_message(struct fl_call *call, void *ctx, const uint8_t *data
     struct fl_err err = {0};
     int rv = c->command->message(c->out, data, len, &err);
 
-    fl_timer_stop(c->straggler_factor);
+    fl_timer_stop(c->slow_timer);
     if (rv != FL_OK) {
         complain("%s", fl_err_text(&err, rv));
         c->exit_code = FL_CTL_FAILED;
@@ -76,7 +76,7 @@ static void call_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status 
 
     (void)call;
     c->ended = true;
-    fl_timer_stop(c->straggler_factor);
+    fl_timer_stop(c->slow_timer);
     if (status != FL_GRPC_OK && c->exit_code == FL_CTL_OK) {
         complain("%s: %s", fl_grpc_status_name(status),
                  message != NULL && message[0] != '\0' ? message : "the call failed");
@@ -105,7 +105,7 @@ static void call_on_up(void *ctx)
         return;
     }
     fl_call_end(call);
-    fl_timer_start(c->straggler_factor, PATIENCE_MS);
+    fl_timer_start(c->slow_timer, SLOW_MS);
 }
 
 static void call_on_down(void *ctx, int code, const char *text)
@@ -135,7 +135,7 @@ static int call_run(struct call *c, const char *address, const struct fl_stream_
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_timer_create(c->loop, call_on_slow, c, &c->straggler_factor);
+    rv = fl_timer_create(c->loop, call_on_slow, c, &c->slow_timer);
     if (rv != FL_OK) {
         fl_loop_free(c->loop);
         return fl_err_set(err, rv, "cannot create a timer");
@@ -152,7 +152,7 @@ static int call_run(struct call *c, const char *address, const struct fl_stream_
     if (rv == FL_OK) {
         fl_loop_run(c->loop);
     }
-    fl_timer_close(c->straggler_factor);
+    fl_timer_close(c->slow_timer);
     fl_loop_free(c->loop);
     return rv;
 }
