@@ -83,7 +83,7 @@ see() { # line
       name=${name%%:*}
       renewals[$name]=$((${renewals[$name]:-0} + 1)) renewed_on[$name]=$day
       ;;
-    *"made the server's certificate"*) renewals[server]=$((renewals[server] + 1)) renewed_on[server]=$day ;;
+    *"created the server's certificate"*) renewals[server]=$((renewals[server] + 1)) renewed_on[server]=$day ;;
     *" -> PAUSED, paused by the operator") ;;
     *" warning "* | *" error "*) [ "$refuses" = yes ] || trouble+=("day $day: $1") ;;
   esac
@@ -194,7 +194,7 @@ other_names() {
 other_root() {
   check "a root with another key, while the server runs" here "$build/fl-serverd" --init --renew-root "$dir/srv.yaml"
   # When it comes before the server has looked on that day, it does what is due.
-  ! grep -q "made the server's certificate" "$dir/check.out" ||
+  ! grep -q "created the server's certificate" "$dir/check.out" ||
     renewals[server]=$((renewals[server] + 1)) renewed_on[server]=$day
   # It looks every two seconds, in which more days go by than its old certificate may have left.
   wait_for "the server to take up what was made beside it" gives_both_roots

@@ -378,7 +378,17 @@ def bad_pushes(p, task, parts, data):
     check("it is still asked for", not p.status(task).accepted)
 
 
-def rejected_push(name, p, task, parts, data, part=""):
+def resumed(server):
+    """The only client diverged: the server paused, until an operator looked."""
+    def paused():
+        log = server.log()
+        return log.count("IDLE -> PAUSED, ") > log.count("PAUSED -> IDLE, ")
+
+    until("it pauses", paused)
+    contains("resume", server.flctl("resume"), "resumed")
+
+
+def rejected_push(name, p, task, parts, data, part="", server=None):
     """INVALID_ARGUMENT on Push and Rejected on Attend; the repeated round's task comes back."""
     def push():  # other parts than before start the update over
         return p.push(task, parts, data, at=0, timeout=DEADLINE)
@@ -387,13 +397,15 @@ def rejected_push(name, p, task, parts, data, part=""):
     verdict = p.expect("rejected", DEADLINE)
     equal(name + " (rejected)", (verdict.round, verdict.attempt), (task.round, task.attempt))
     contains(name + " (reason)", verdict.reason, part)
+    if server is not None:
+        resumed(server)
     again = p.expect("task", DEADLINE)
     equal(name + " (the round is repeated)", (again.round, again.attempt > task.attempt),
           (task.round, True))
     return again
 
 
-def rejections(p, task, parts, data):
+def rejections(server, p, task, parts, data):
     def part(u, codec=pb.CODEC_FLOAT32, n=None, bundle="update"):
         n = parts[u].bytes if n is None else n
         return pb.Part(bundle=bundle, unit=u, codec=codec, bytes=n)
@@ -413,7 +425,8 @@ def rejections(p, task, parts, data):
     for bad in (math.nan, math.inf, -math.inf):
         values = peer.floats(data)
         values[len(values) - 1] = bad
-        task = rejected_push("%s in an update" % bad, p, task, parts, peer.to_bytes(values))
+        task = rejected_push("%s in an update" % bad, p, task, parts, peer.to_bytes(values),
+                             server=server)
     p.report(task, loss=math.nan)
     equal("NaN in a report", p.expect("rejected", DEADLINE).round, task.round)
     task = p.expect("task", DEADLINE)
@@ -669,7 +682,7 @@ def alone(folder):
         bad_sessions(p, task, parts, data)
         bad_fetches(p, task)
         bad_pushes(p, task, parts, data)
-        task = rejections(p, task, parts, data)
+        task = rejections(server, p, task, parts, data)
         bad_greetings(channel, server)
         too_large(channel)
         no_such_thing(channel)

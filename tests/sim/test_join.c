@@ -312,7 +312,7 @@ static void try_once(struct machine *m, const struct fl_client_identity *mine)
         return;
     }
     fl_enrolling_free(e); /* the reply is lost, or there is none */
-    if (rv == FL_EPERM) {
+    if (rv == FL_EREFUSED) {
         rig_says(&server, "used by another key, for 'edge-001'");
         n_refused++;
     } else {

@@ -210,7 +210,7 @@ START_TEST(for_a_year_nobody_touches_it_and_whoever_is_there_is_believed)
     for (day = 1; day <= DAYS; day++) {
         r.now_ms += RIG_DAY_MS;
         happen(day);
-        intermediates += strstr(r.said, "made an intermediate certificate") != NULL;
+        intermediates += strstr(r.said, "created an intermediate certificate") != NULL;
         for (i = 0; i < N_CLIENTS; i++) {
             if (i == LONG_AWAY && day == 220) {
                 come_back(&clients[i]);
