@@ -1,5 +1,6 @@
 #include <check.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@ static const struct fl_arg rows[] = {
 #define WORDS_MAX 8
 
 static char *words[WORDS_MAX + 2];
+static char copies[WORDS_MAX + 2][64];
 static struct fl_args args;
 static char said[1024];
 
@@ -33,7 +35,8 @@ static void begin(const char *const *list)
     yes = false;
     words[n++] = program;
     while (list[n - 1] != NULL && n <= WORDS_MAX) {
-        words[n] = strdup(list[n - 1]);
+        (void)snprintf(copies[n], sizeof(copies[n]), "%s", list[n - 1]);
+        words[n] = copies[n];
         n++;
     }
     words[n] = NULL;

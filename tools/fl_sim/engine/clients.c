@@ -32,6 +32,7 @@ void fl__active_free(struct fl_fed *fed, struct fl__active *a)
     fl_pool_job_free(a->evaluation);
     fl_blob_unref(a->model);
     fl_job_answer_done(&a->result);
+    fl_job_answer_done(&a->code);
     free(a->units);
     fed->clients[a->client].active = NULL;
     /* Events of its previous activity may still be on the agenda. */
