@@ -86,8 +86,9 @@ for pause in 50 100 200; do # each is longer than the one before
   tells sum "a pause of $pause ms" "$full, retrying in $pause ms"
 done
 check "the server goes on" running sum || finish
-says "why says it" 0 "$full), retrying after" \
-  "$build/flctl" --state-dir "$dir/sum.state" why
+# Between two pauses it is writing.
+why_says() { "$build/flctl" --state-dir "$dir/sum.state" why | grep -qF "$full), retrying after"; }
+wait_for "flctl why to say it" why_says
 equal "both updates are accepted" "1 0 0 1 0 0" "$(figures sum accepted rejected lost)"
 kill_hard sum
 
