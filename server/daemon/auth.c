@@ -158,11 +158,7 @@ static void auth_job_done(void *arg)
     struct job *job = arg;
     struct fl_auth *g = job->auth;
 
-    if (job->code == FL_EINUSE) { /* `fl-serverd --init` is changing them. */
-        fl_log(g->srv->log, FL_LOG_INFO, "identity",
-               "reading certificates was postponed, keeping the previous ones: %s",
-               fl_err_text(&job->err, job->code));
-    } else if (job->code != FL_OK) {
+    if (job->code != FL_OK) {
         fl_log(g->srv->log, FL_LOG_ERROR, "identity",
                "reading certificates failed, keeping the previous ones: %s",
                fl_err_text(&job->err, job->code));

@@ -87,6 +87,8 @@ see() { # line
       ;;
     *"created the server's certificate"*) renewals[server]=$((renewals[server] + 1)) renewed_on[server]=$day ;;
     *" -> PAUSED, paused by the operator") ;;
+    # `--init --renew-root` of this test holds the folder, on a busy machine longer than the server waits: it tries again.
+    *"reading certificates failed, keeping the previous ones: "*"/identity' is in use by process "*) ;;
     *" warning "* | *" error "*) [ "$refuses" = yes ] || trouble+=("day $day: $1") ;;
   esac
 }

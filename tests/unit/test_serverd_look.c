@@ -1,6 +1,6 @@
 /*
- * Files of an operator's own PKI that change under a running guard: what it shows is asked of it by
- * a client, over TLS.
+ * Files of an operator's own PKI that change under a running server. A client finds out over TLS
+ * which certificate it presents.
  */
 #include <check.h>
 #include <stdio.h>

@@ -419,8 +419,7 @@ START_TEST(a_failed_folder_goes_with_the_next_task)
 }
 END_TEST
 
-/* Runs `text` for limit_ms; false where the program did not come to write its process id in that
- * time. */
+/* Runs `text` for limit_ms; false: the limit passed before the program wrote its process id. */
 static bool times_out(struct fixture *f, const char *text, uint64_t limit_ms, long *ret_pid)
 {
     struct fl_train_result r = {0};
@@ -429,8 +428,7 @@ static bool times_out(struct fixture *f, const char *text, uint64_t limit_ms, lo
 
     script(f, text, limit_ms, 0);
     ck_assert_int_eq(run(f, &r), FL_ETIMEOUT);
-    ck_assert_msg(says(f, limit_ms == 300 ? "time limit of 300 ms" : "time limit of"), "%s",
-                  f->err.msg);
+    ck_assert_msg(says(f, "time limit of"), "%s", f->err.msg);
     (void)snprintf(path, sizeof(path), "%s/pid", f->dir);
     if (fl_fs_read(path, 100, &pid, NULL) != FL_OK || pid.len == 0) {
         fl_buf_done(&pid);
@@ -442,17 +440,19 @@ static bool times_out(struct fixture *f, const char *text, uint64_t limit_ms, lo
     return true;
 }
 
-/* Row 0 ends on SIGTERM, row 1 ignores it and is killed, row 2 leaves a child behind. */
+/*
+ * Row 0 ends on SIGTERM, row 1 ignores it and is killed, row 2 leaves a child behind. One that is
+ * not ended outlasts the time limit of this test.
+ */
 START_TEST(a_program_over_its_time_is_ended)
 {
     static const char *const rows[] = {
-        "echo $$ > \"$d/../pid\"; sleep 60",
-        "trap '' TERM; echo $$ > \"$d/../pid\"; sleep 60; sleep 60",
-        "(trap '' TERM; sleep 60; sleep 60) & echo $! > \"$d/../pid\"; wait",
+        "echo $$ > \"$d/../pid\"; sleep 3600",
+        "trap '' TERM; echo $$ > \"$d/../pid\"; sleep 3600; sleep 3600",
+        "(trap '' TERM; sleep 3600; sleep 3600) & echo $! > \"$d/../pid\"; wait",
     };
     struct fixture f;
     uint64_t limit_ms = 300;
-    uint64_t began;
     long pid = 0;
 
     fixture_init(&f);
@@ -464,7 +464,7 @@ START_TEST(a_program_over_its_time_is_ended)
     }
     ck_assert_int_gt(pid, 1);
     /* Gone, or at most a zombie that nobody reaped yet: not running. */
-    for (began = fl_clock_ms(); kill((pid_t)pid, 0) == 0 && fl_clock_ms() - began < 50000;) {
+    while (kill((pid_t)pid, 0) == 0) {
         char stat_path[64];
         struct fl_buf stat = {0};
         bool zombie;
@@ -480,7 +480,6 @@ START_TEST(a_program_over_its_time_is_ended)
             break;
         }
     }
-    ck_assert_uint_lt(fl_clock_ms() - began, 50000);
     fixture_done(&f);
 }
 END_TEST
