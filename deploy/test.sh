@@ -23,7 +23,7 @@ jobs=$(nproc)
 # Tests at a time: more than processors, as many of them mostly wait, for a heartbeat, a timeout or a disk; with half a
 # gigabyte of memory for each.
 at_once=$(awk -v most=$((3 * jobs)) -v least="$jobs" '/^MemAvailable:/ { n = int($2 / 524288); exit }
-  END { print n > most ? most : n < least ? least : n }' /proc/meminfo)
+  END { at_once = n > most ? most : n < least ? least : n; print at_once }' /proc/meminfo)
 root=$PWD
 passed=0 failed=0 skipped=0
 say() { printf '\n== %s\n' "$*"; }
@@ -100,7 +100,7 @@ if bash tools/lint.sh; then count 1 0 0; else count 0 1 0; fi
 
 # Without the variants of a test whose rules its others prove.
 [ "$scope" = all ] || export FL_SLOW_TESTS=no
-say "werror build and tests"
+say "werror build and tests, $at_once at a time"
 build build-test --enable-werror
 builds=(build-test)
 if [ "$scope" != fast ]; then
@@ -114,7 +114,7 @@ fi
 run_suite build-test
 
 if [ "$scope" != fast ]; then
-  say "the tests under ASan and UBSan"
+  say "the tests under ASan and UBSan, $at_once at a time"
   wait
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
   export UBSAN_OPTIONS=print_stacktrace=1

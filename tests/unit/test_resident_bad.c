@@ -355,7 +355,7 @@ START_TEST(nothing_of_its_group_is_left)
 
     while (!child_ends_with_it(forking[_i], _i == 1, limit_ms)) {
         limit_ms *= 4;
-        ck_assert_uint_lt(limit_ms, 60000);
+        ck_assert_uint_lt(limit_ms, 400000);
     }
 }
 END_TEST
