@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A folder of results goes on with more rounds, trials or points, and ends as if it had been begun with them;
+# A folder of results goes on with a later end, more trials or more points, and ends as if it had been begun with them;
 # every other change is refused with the key that changed, and changes nothing.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -47,6 +47,16 @@ equal "it says which run again" 9 "$(grep -c 'seed-.* runs again from its first 
 check "with its state" run two.yaml --out kept --keep-state
 same_as_at_once "more rounds of a kept state" kept two.yaml --keep-state --set stop.rounds=6
 equal "it says which go on" 4 "$(grep -c 'seed-.* continues after its last round' kept.err)"
+# Each rule and two together; a run that goes on ends where the rule that stays ends it.
+more=(two.yaml --keep-state --set stop.rounds=20)
+check "a rule ends it by bytes" run "${more[@]}" --set stop.uplink=200000 --set stop.bytes=300000 --out bytes
+equal "every trial ended by one" 4 "$(grep -lE '"reason": ?"(uplink|bytes)"' bytes/*/seed-*/summary.json | wc -l)"
+same_as_at_once "more bytes" bytes "${more[@]}" --set stop.uplink=300000 --set stop.bytes=500000
+equal "it says which go on for more bytes" 4 "$(grep -c 'a later end: .* continues after its last round' bytes.err)"
+same_as_at_once "no end by bytes" bytes "${more[@]}"
+check "a rule ends it by accuracy" run "${more[@]}" --set stop.accuracy=0.3 --set stop.time=1h --out accuracy
+equal "and by no other" 4 "$(grep -lE '"reason": ?"accuracy"' accuracy/*/seed-*/summary.json | wc -l)"
+same_as_at_once "more accuracy and time" accuracy "${more[@]}" --set stop.accuracy=0.6 --set stop.time=2h
 check "a rule ends it" run two.yaml --out rule --set stop.accuracy=0.1
 before=$(times rule | grep fedavg)
 check "more rounds" run two.yaml --out rule --set stop.accuracy=0.1 --set stop.rounds=9
@@ -61,7 +71,8 @@ refused() { # what, text, arguments…
 }
 refused "another rate" "(server.training changed)" three.yaml --set trials=3 --set stop.rounds=5 --set server.training.learning_rate=0.1
 refused "other data" "(data.alpha changed)" three.yaml --set trials=3 --set stop.rounds=5 --set data.alpha=0.1
-refused "fewer rounds" "stop.rounds of 'algorithm=scaffold' is smaller now, 4" three.yaml --set trials=3 --set stop.rounds=4
+refused "fewer rounds" "stop.rounds ends 'algorithm=scaffold' earlier now" three.yaml --set trials=3 --set stop.rounds=4
+refused "one end more" "stop.accuracy ends 'algorithm=scaffold' earlier now" three.yaml --set trials=3 --set stop.rounds=5 --set stop.accuracy=0.9
 refused "fewer trials" "its trial with seed 3 is not in trials" three.yaml --set stop.rounds=5
 refused "fewer points" "its point 'algorithm=scaffold' has changed" two.yaml --set trials=3 --set stop.rounds=5
 refused "without training" "that run trained" three.yaml --set trials=3 --set stop.rounds=5 --no-training

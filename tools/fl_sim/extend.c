@@ -1,11 +1,12 @@
 /*
  * Extends a finished or interrupted run (extend.h): compares the experiment that the folder was
- * written for with the one of this command, and prepares the folder for more rounds, trials or
+ * written for with the one of this command, and prepares the folder for a later end, more trials or
  * points. One thread. It runs no trial and does not lock the folder: the caller holds the lock.
  */
 #include "tools/fl_sim/extend.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +14,18 @@
 #include "libfl/base/str.h"
 #include "libfl/conf/differ.h"
 
+/* The stop rules of an experiment. */
+#define EXTEND_RULES 5
+static const char *const extend_rules[EXTEND_RULES] = {"rounds", "accuracy", "uplink", "bytes",
+                                                       "time"};
+
 struct extend {
     char *dir; /* owned */
     const struct fl_experiment *now;
     struct fl_results_past *past;
     struct fl_experiment *before;
     size_t *point_of; /* [points of `before`]: index of the same point in `now` */
-    bool *longer;     /* [points of `before`]: this point has more rounds now */
+    uint8_t *later;   /* [points of `before`]: bit k: extend_rules[k] ends this point later now */
 };
 
 /* Keys without the built-in training, or with other output rows, give other results. */
@@ -41,7 +47,7 @@ void extend_free(struct extend *x)
         fl_experiment_free(x->before);
         fl_results_past_free(x->past);
         free(x->point_of);
-        free(x->longer);
+        free(x->later);
         free(x->dir);
         free(x);
     }
@@ -49,13 +55,12 @@ void extend_free(struct extend *x)
 
 /* --- what changed --- */
 
-/* The keys that differ between a point before and now, except the rounds. `*ret` 0: none. */
+/* The keys that differ between a point before and now, except its end. `*ret` 0: none. */
 static int extend_differing_keys(const struct fl_experiment *before, size_t i,
                                  const struct fl_experiment *now, size_t k, char *keys, size_t size,
                                  size_t *ret, struct fl_err *err)
 {
-    static const char *const except[] = {"stop.rounds", "server.rounds", "server.seed", "trials",
-                                         NULL};
+    static const char *const except[] = {"stop", "server.rounds", "server.seed", "trials", NULL};
     struct fl_experiment_point *a = NULL;
     struct fl_experiment_point *b = NULL;
     int rv = fl_experiment_open(before, i, 0, &a, err);
@@ -69,16 +74,27 @@ static int extend_differing_keys(const struct fl_experiment *before, size_t i,
     return rv;
 }
 
-static int extend_rounds(const struct fl_experiment *e, size_t i, int64_t *ret, struct fl_err *err)
+/* Where each rule ends a point; a rule that is not used never does. */
+static int extend_ends(const struct fl_experiment *e, size_t i, double ret[EXTEND_RULES],
+                       struct fl_err *err)
 {
     struct fl_experiment_point *p = NULL;
+    size_t k;
     int rv = fl_experiment_open(e, i, 0, &p, err);
 
-    if (rv == FL_OK) {
-        *ret = p->stop.rounds != 0 ? p->stop.rounds : INT64_MAX;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    ret[0] = (double)p->stop.rounds;
+    ret[1] = p->stop.accuracy;
+    ret[2] = (double)p->stop.uplink;
+    ret[3] = (double)p->stop.bytes;
+    ret[4] = (double)p->stop.time_ms;
+    for (k = 0; k < EXTEND_RULES; k++) {
+        ret[k] = ret[k] > 0 ? ret[k] : (double)INFINITY;
     }
     fl_experiment_close(p);
-    return rv;
+    return FL_OK;
 }
 
 static int extend_refuse(const struct extend *x, struct fl_err *err, const char *what)
@@ -86,26 +102,32 @@ static int extend_refuse(const struct extend *x, struct fl_err *err, const char 
     return fl_err_set(err, FL_EEXIST,
                       "'%s' holds the results of experiment '%s', this is '%s', and %s: a folder "
                       "can only be extended "
-                      "with more rounds, trials or points and no other change; choose "
+                      "with a later end, more trials or more points and no other change; choose "
                       "another folder with --out, or remove it",
                       x->dir, fl_experiment_name(x->before), fl_experiment_name(x->now), what);
 }
 
-static int extend_check_rounds(struct extend *x, size_t i, struct fl_err *err)
+static int extend_check_end(struct extend *x, size_t i, struct fl_err *err)
 {
     char what[FL_EXPERIMENT_LABEL + 128];
-    int64_t then = 0;
-    int64_t now = 0;
-    int rv = extend_rounds(x->before, i, &then, err);
+    double then[EXTEND_RULES];
+    double now[EXTEND_RULES];
+    size_t k;
+    int rv = extend_ends(x->before, i, then, err);
 
-    rv = rv == FL_OK ? extend_rounds(x->now, x->point_of[i], &now, err) : rv;
-    if (rv == FL_OK && now < then) {
-        (void)snprintf(what, sizeof(what), "stop.rounds of '%s' is smaller now, %" PRId64,
-                       fl_experiment_label(x->before, i), now);
-        return extend_refuse(x, err, what);
+    rv = rv == FL_OK ? extend_ends(x->now, x->point_of[i], now, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
     }
-    x->longer[i] = now > then;
-    return rv;
+    for (k = 0; k < EXTEND_RULES; k++) {
+        if (now[k] < then[k]) {
+            (void)snprintf(what, sizeof(what), "stop.%s ends '%s' earlier now", extend_rules[k],
+                           fl_experiment_label(x->before, i));
+            return extend_refuse(x, err, what);
+        }
+        x->later[i] |= (uint8_t)(now[k] > then[k] ? 1U << k : 0);
+    }
+    return FL_OK;
 }
 
 /*
@@ -132,7 +154,7 @@ static int extend_find_point(struct extend *x, size_t i, struct fl_err *err)
         }
         if (changed == 0) {
             x->point_of[i] = k;
-            return extend_check_rounds(x, i, err);
+            return extend_check_end(x, i, err);
         }
         if (changed < least) {
             least = changed;
@@ -172,8 +194,8 @@ static int extend_compare(struct extend *x, struct fl_err *err)
     int rv = FL_OK;
 
     x->point_of = calloc(n + 1, sizeof(*x->point_of));
-    x->longer = calloc(n + 1, sizeof(*x->longer));
-    if (x->point_of == NULL || x->longer == NULL) {
+    x->later = calloc(n + 1, sizeof(*x->later));
+    if (x->point_of == NULL || x->later == NULL) {
         return FL_ENOMEM;
     }
     for (i = 0; rv == FL_OK && i < n; i++) {
@@ -257,17 +279,25 @@ static int extend_move_point(const struct extend *x, size_t i, struct fl_err *er
 static int extend_reopen_trials(const struct extend *x, size_t i, struct fl_err *err)
 {
     const char *slug = fl_experiment_slug(x->now, x->point_of[i]);
+    const char *rules[EXTEND_RULES + 1] = {NULL};
+    size_t n = 0;
+    size_t k;
     size_t t;
     int rv = FL_OK;
 
-    for (t = 0; rv == FL_OK && t < fl_experiment_trials(x->before); t++) {
+    for (k = 0; k < EXTEND_RULES; k++) {
+        if ((x->later[i] >> k & 1) != 0) {
+            rules[n++] = extend_rules[k];
+        }
+    }
+    for (t = 0; rv == FL_OK && n > 0 && t < fl_experiment_trials(x->before); t++) {
         uint64_t seed = fl_experiment_seed(x->before, t);
         bool reopened = false;
         bool kept = false;
 
-        rv = fl_results_reopen_trial(x->dir, slug, seed, &reopened, &kept, err);
+        rv = fl_results_reopen_trial(x->dir, slug, seed, rules, &reopened, &kept, err);
         if (reopened) {
-            (void)fprintf(stderr, "fl-sim run: more rounds: %s/seed-%" PRIu64 " %s\n", slug, seed,
+            (void)fprintf(stderr, "fl-sim run: a later end: %s/seed-%" PRIu64 " %s\n", slug, seed,
                           kept ? "continues after its last round"
                                : "runs again from its first round, its state was not kept "
                                  "(--keep-state)");
@@ -287,7 +317,7 @@ int extend_apply(void *extend, struct fl_err *err)
         rv = extend_move_point(x, i, err);
     }
     for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = x->longer[i] ? extend_reopen_trials(x, i, err) : FL_OK;
+        rv = extend_reopen_trials(x, i, err);
     }
     return rv;
 }

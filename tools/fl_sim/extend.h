@@ -2,8 +2,8 @@
 #define FL_SIM_EXTEND_H
 
 /*
- * Extends a folder of results: the same experiment with more rounds, trials or points. Every other
- * change is refused with the key that changed, as results of two settings would be mixed under one
+ * Extends a folder of results: the same experiment with a later end, more trials or more points. Every
+ * other change is refused with the key that changed, as results of two settings would be mixed under one
  * name.
  *
  * Threading: one thread.
@@ -18,7 +18,7 @@ struct extend;
 /*
  * Compares the contents of `dir` with `now`; `dry`: --no-training. `*ret` NULL: the folder is
  * empty, holds the same experiment, or something that fl_results_check() refuses. FL_EEXIST with
- * the reason: another experiment, or fewer rounds, trials or points.
+ * the reason: another experiment, an earlier end, or fewer trials or points.
  */
 FL_MUST_CHECK int extend_plan(const char *dir, const struct fl_experiment *now, bool dry,
                               struct extend **ret, struct fl_err *err);
@@ -26,7 +26,7 @@ FL_MUST_CHECK int extend_plan(const char *dir, const struct fl_experiment *now, 
 const char *extend_from(const struct extend *extend);
 /*
  * fl_run_info.extend, called under the lock of the folder: renames the folders of points, and
- * reopens trials that ended by their number of rounds; they continue where their state was kept.
+ * reopens trials that a rule ended which ends later now; they continue where their state was kept.
  * Lists these on stderr. Idempotent.
  */
 FL_MUST_CHECK int extend_apply(void *extend, struct fl_err *err);

@@ -1,5 +1,5 @@
-/* The results of a previous run in a folder, and how they are prepared for more rounds, trials or
-   points. One thread, under the lock of the folder (results.c). */
+/* The results of a previous run in a folder, and how they are prepared for a later end, more
+   trials or points. One thread, under the lock of the folder (results.c). */
 
 #include <stdlib.h>
 #include <string.h>
@@ -162,13 +162,25 @@ int fl_results_rename_point(const char *dir, const char *from, const char *to, s
     return fl_fs_publish(old, new, /* sync= */ false, err);
 }
 
-int fl_results_reopen_trial(const char *dir, const char *point, uint64_t seed, bool *ret_reopened,
-                            bool *ret_kept, struct fl_err *err)
+/* The rule that ended a trial; NULL: none, it diverged. */
+static const char *past_ended_by(const json_t *summary)
+{
+    if (past_summary_has(summary, "ended", fl_trial_how_text(FL_TRIAL_DONE))) {
+        return "rounds";
+    }
+    return past_summary_has(summary, "ended", fl_trial_how_text(FL_TRIAL_STOPPED))
+               ? json_string_value(json_object_get(summary, "reason"))
+               : NULL;
+}
+
+int fl_results_reopen_trial(const char *dir, const char *point, uint64_t seed,
+                            const char *const *rules, bool *ret_reopened, bool *ret_kept,
+                            struct fl_err *err)
 {
     char path[FL_RESULTS_PATH];
     char state[FL_RESULTS_PATH];
     json_t *summary = NULL;
-    const char *ended;
+    const char *ended_by;
     int rv = past_summary_path(dir, point, seed, "summary.json", path, err);
 
     *ret_reopened = *ret_kept = false;
@@ -177,8 +189,10 @@ int fl_results_reopen_trial(const char *dir, const char *point, uint64_t seed, b
     if (rv != FL_OK) {
         return rv == FL_ENOENT ? FL_OK : rv;
     }
-    ended = json_string_value(json_object_get(summary, "ended"));
-    *ret_reopened = ended != NULL && strcmp(ended, fl_trial_how_text(FL_TRIAL_DONE)) == 0;
+    ended_by = past_ended_by(summary);
+    for (; ended_by != NULL && *rules != NULL && !*ret_reopened; rules++) {
+        *ret_reopened = strcmp(ended_by, *rules) == 0;
+    }
     *ret_kept = fl_fs_exists(state);
     json_decref(summary);
     if (*ret_reopened && fl_fs_remove(path) != FL_OK) {

@@ -86,10 +86,12 @@ FL_MUST_CHECK int fl_results_rename_point(const char *dir, const char *from, con
 FL_MUST_CHECK int fl_results_rename_trial(const char *dir, const struct fl_run_point *point,
                                           uint64_t seed, struct fl_err *err);
 /*
- * Reopen a trial that ended by its number of rounds (*ret_reopened); a trial that another rule
- * ended, or that diverged, stays finished. *ret_kept: its state exists, so it continues.
+ * Reopen a trial that one of `rules` ended (NULL at their end; "rounds", or a reason of struct
+ * fl_trial_end): *ret_reopened. A trial that another rule ended, or that diverged, stays finished.
+ * *ret_kept: its state exists, so it continues.
  */
 FL_MUST_CHECK int fl_results_reopen_trial(const char *dir, const char *point, uint64_t seed,
+                                          const char *const *rules,
                                           bool *ret_reopened, bool *ret_kept, struct fl_err *err);
 
 /* --- a run --- */
