@@ -60,7 +60,7 @@ for f in $files; do
         case "$inc" in
           "$side"/*) to=${inc#*/}; to=${to%%/*}
             case "$side/$room:$to" in
-              */core:core|*/conf:conf|server/conf:core|server/conf:store|*/identity:identity|server/store:store|server/store:core|server/work:core|server/work:store|server/work:work|server/daemon:*|client/store:store|client/store:core|client/train:train|client/work:core|client/work:store|client/work:train|client/work:work|client/daemon:*) ;;
+              */core:core|*/conf:conf|server/conf:core|server/conf:store|*/identity:identity|server/store:store|server/store:core|server/work:core|server/work:store|server/work:work|server/daemon:*|client/store:store|client/store:core|client/train:train|client/work:core|client/work:store|client/work:train|client/work:work|client/shell:core|client/shell:shell|client/shell:store|client/shell:work|client/daemon:*) ;;
               *) say "$f: room $side/$room must not include $inc" ;;
             esac ;;
           server/*|client/*|tools/*|tests/*|bench/*) say "$f: $side must not include $inc" ;;
@@ -78,6 +78,8 @@ for f in $files; do
               identity:*) say "$f: the room of an identity must not include $inc" ;;
               work:base|work:conf|work:figures|work:num|work:model|work:nn|work:strategy|work:data|work:wire|work:program) ;;
               work:*) say "$f: the work room must not include $inc" ;;
+              shell:base) ;;
+              shell:*) say "$f: a shell carries out effects; it must not include $inc" ;;
               daemon:base|daemon:conf|daemon:figures|daemon:json|daemon:num|daemon:model|daemon:nn|daemon:data|daemon:program|daemon:strategy|daemon:wire|daemon:rpc|daemon:net|daemon:grpc|daemon:pki|daemon:tls) ;;
               daemon:*) say "$f: a daemon schedules, moves bytes and translates; it must not include $inc" ;;
             esac ;;
@@ -135,7 +137,7 @@ only 'systemd/' 'libfl/net/' libsystemd
 
 # 4 Pure rooms: no clock, no I/O, no threads, no globals that change.
 # But for loading a library, and the lock around one that has such globals itself.
-pure=$(printf '%s\n' $files | grep -E '^(server/core|client/core|libfl/figures|libfl/strategy|libfl/nn|libfl/num)/' |
+pure=$(printf '%s\n' $files | grep -E '^(server/core|client/core|client/shell|libfl/figures|libfl/strategy|libfl/nn|libfl/num)/' |
   grep -vxE 'libfl/num/(blas|gemm)\.c')
 out=$(grep -nE '^#include <(time\.h|sys/(socket|stat|time|file)\.h|pthread\.h|uv\.h|unistd\.h|fcntl\.h|threads\.h)>' $pure /dev/null | head -5)
 [ -n "$out" ] && say "a pure room includes a clock, I/O or threads:

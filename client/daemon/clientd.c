@@ -1,5 +1,5 @@
 /*
- * The client daemon: creates its parts, carries out the effects of the session, and shuts
+ * The client daemon: creates its parts, has the operations of the session (client/shell), and shuts
  * everything down again. Runs on the loop; jobs run on the training thread. What the session does
  * is decided in client/core, what a task means in client/work.
  */
@@ -22,6 +22,7 @@
 #include "client/daemon/idle_trainer.h"
 #include "client/daemon/status_line.h"
 #include "client/daemon/trainer_start.h"
+#include "libfl/base/clock.h"
 #include "libfl/base/descriptors.h"
 #include "libfl/base/fs.h"
 #include "libfl/net/failed_start.h"
@@ -39,7 +40,8 @@ struct fl_clientd {
     int exit_code;
     uint64_t heartbeats; /* sent so far */
 
-    struct fl_jobs jobs; /* the loop, the training thread and the session */
+    struct fl_jobs jobs;    /* the loop, the training thread and the session */
+    struct fl_timer *timer; /* of the session */
     struct fl_local_data data;
     struct fl_data_watch watch; /* of `data` */
     struct fl_worker worker;
@@ -76,19 +78,19 @@ static uint64_t seed_of(const struct fl_clientd *cli)
     return fl_worker_seed(clientd_name(cli), (uint64_t)cli->conf->main->seed);
 }
 
-/* --- effects --- */
+/* --- the operations of the session --- */
+
+static void clientd_stop_session(struct fl_clientd *cli)
+{
+    fl_session_shell_stop(cli->jobs.shell);
+    fl_timer_close(cli->timer);
+    cli->timer = NULL;
+}
 
 static void clientd_stop(struct fl_clientd *cli)
 {
-    fl_stepper_stop(cli->jobs.stepper);
+    clientd_stop_session(cli);
     fl_loop_stop(cli->jobs.loop);
-}
-
-static void clientd_leave(struct fl_clientd *cli, const struct fl_session_effect *e)
-{
-    cli->exit_code = e->code == 0 ? FL_EXIT_OK : FL_EXIT_REFUSED;
-    fl_log(cli->log, FL_LOG_NOTICE, "client", "leaving: %s", e->text != NULL ? e->text : "done");
-    clientd_stop(cli);
 }
 
 /* The data is ready for the next Hello; `why` is not NULL: it cannot be trained on. */
@@ -103,112 +105,172 @@ static void clientd_on_data(void *ctx, const char *why)
         why = rv != FL_OK ? fl_err_text(&err, rv) : NULL;
     }
     if (why != NULL) {
-        fl_stepper_failed(cli->jobs.stepper, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
-                          FL_FAULT_PASSING, why);
+        fl_session_shell_failed(cli->jobs.shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0},
+                                FL_FAULT_PASSING, why);
     }
 }
 
-static void connect_to_server(struct fl_clientd *cli)
+static uint64_t clientd_now_ms(void *ctx)
 {
-    if (fl_renewal_may_connect(cli->renewal)) {
-        fl_data_watch_refresh(&cli->watch, clientd_on_data, cli);
-    }
+    (void)ctx;
+    return fl_clock_ms();
 }
 
-static void clientd_disconnect(struct fl_clientd *cli, const char *why)
+static void clientd_set_timer(void *ctx, uint64_t at_ms)
 {
-    if (why != NULL) {
-        fl_log(cli->log, FL_LOG_WARNING, "client", "ending the session: %s", why);
+    const struct fl_clientd *cli = ctx;
+    uint64_t now = fl_clock_ms();
+
+    if (at_ms == UINT64_MAX) {
+        fl_timer_stop(cli->timer);
+    } else {
+        fl_timer_start(cli->timer, at_ms > now ? at_ms - now : 0);
     }
-    fl_connection_close(cli->connection);
 }
 
-static void clientd_train(struct fl_clientd *cli, struct fl_round_key key)
+static int clientd_train(struct fl_clientd *cli, struct fl_round_key key, struct fl_err *err)
 {
     struct fl_inputs inputs;
 
     fl_joining_count_round(&cli->joining);
     fl_evaluations_leave(&cli->evaluations);
     fl_downloads_take(&cli->downloads, &inputs);
-    fl_trainings_begin(&cli->trainings, &cli->wanted.task, key, &inputs);
+    return fl_trainings_begin(&cli->trainings, &cli->wanted.task, key, &inputs, err);
 }
 
-static void clientd_report(struct fl_clientd *cli, struct fl_round_key key)
-{
-    if (fl_pending_result_is(&cli->pending, key)) {
-        fl_event_report(cli->connection, cli->pending.result);
-    } else { /* The pending result was for another model, see fl_worker_unfit(). */
-        fl_event_failed(cli->connection, key, "the pending result no longer exists", false);
-    }
-}
-
-static void clientd_report_no_evaluation(struct fl_clientd *cli, const struct fl_session_effect *e)
-{
-    fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "%s", e->text);
-    fl_event_evaluation(cli->connection, e->key.round, &(struct fl_evaluation){.received = {0}});
-}
-
-static void clientd_carry_out(void *ctx, const struct fl_session_effect *e)
+static int clientd_begin(void *ctx, enum fl_activity activity, const struct fl_session_effect *e,
+                         struct fl_err *err)
 {
     struct fl_clientd *cli = ctx;
 
-    switch (e->type) {
-    case FL_CEFF_CONNECT:
-        connect_to_server(cli);
+    switch (activity) {
+    case FL_ACTIVITY_CONNECTION:
+        if (fl_renewal_may_connect(cli->renewal)) {
+            fl_data_watch_refresh(&cli->watch, clientd_on_data, cli);
+        }
         break;
-    case FL_CEFF_DISCONNECT:
-        clientd_disconnect(cli, e->text);
+    case FL_ACTIVITY_FETCH:
+        return fl_downloads_begin_task(&cli->downloads, e->key, err);
+    case FL_ACTIVITY_TRAINING:
+        return clientd_train(cli, e->key, err);
+    case FL_ACTIVITY_PUSH:
+        return fl_deliveries_begin(&cli->deliveries, e->key, e->units, e->n_units);
+    case FL_ACTIVITY_EVALUATION:
+        return fl_downloads_begin_model(&cli->downloads, err);
+    }
+    return FL_OK;
+}
+
+static void clientd_cancel(void *ctx, enum fl_activity activity, const char *why)
+{
+    struct fl_clientd *cli = ctx;
+
+    switch (activity) {
+    case FL_ACTIVITY_CONNECTION:
+        if (why != NULL) {
+            fl_log(cli->log, FL_LOG_WARNING, "client", "ending the session: %s", why);
+        }
+        fl_connection_close(cli->connection);
         break;
-    case FL_CEFF_HELLO:
-        fl_event_hello(cli->connection, cli->conf, clientd_name(cli), &cli->data, e->key);
-        break;
-    case FL_CEFF_HEARTBEAT:
-        fl_event_heartbeat(cli->connection, ++cli->heartbeats);
-        break;
-    case FL_CEFF_FETCH:
-        fl_downloads_begin_task(&cli->downloads, e->key);
-        break;
-    case FL_CEFF_CANCEL_FETCH:
+    case FL_ACTIVITY_FETCH:
         fl_downloads_cancel_task(&cli->downloads);
         break;
-    case FL_CEFF_TRAIN:
-        clientd_train(cli, e->key);
-        break;
-    case FL_CEFF_CANCEL_TRAIN:
+    case FL_ACTIVITY_TRAINING:
         fl_trainings_cancel(&cli->trainings);
         break;
-    case FL_CEFF_REPORT:
-        clientd_report(cli, e->key);
-        break;
-    case FL_CEFF_FAILED:
-        fl_event_failed(cli->connection, e->key, e->text, e->diverged);
-        break;
-    case FL_CEFF_PUSH:
-        fl_deliveries_begin(&cli->deliveries, e->key, e->units, e->n_units);
-        break;
-    case FL_CEFF_CANCEL_PUSH:
+    case FL_ACTIVITY_PUSH:
         fl_deliveries_cancel(&cli->deliveries);
         break;
-    case FL_CEFF_DROP:
-        fl_pending_result_drop(&cli->pending, e->key);
-        break;
-    case FL_CEFF_EVALUATE:
-        fl_downloads_begin_model(&cli->downloads);
-        break;
-    case FL_CEFF_NO_EVALUATION:
-        clientd_report_no_evaluation(cli, e);
-        break;
-    case FL_CEFF_TRACE:
-        fl_status_changed(cli->status);
-        fl_log(cli->log, FL_LOG_DEBUG, "session", "%s", e->text);
-        break;
-    case FL_CEFF_NOTICE:
-        fl_log(cli->log, FL_LOG_NOTICE, "client", "%s", e->text);
-        break;
-    case FL_CEFF_EXIT:
-        clientd_leave(cli, e);
+    case FL_ACTIVITY_EVALUATION:
+        fl_evaluations_leave(&cli->evaluations);
         break;
     }
+}
+
+static void clientd_send(void *ctx, const struct fl_session_message *m)
+{
+    static const struct fl_evaluation none = {.received = {0}};
+    struct fl_clientd *cli = ctx;
+
+    switch (m->type) {
+    case FL_CMSG_HELLO:
+        fl_event_hello(cli->connection, cli->conf, clientd_name(cli), &cli->data, m->key);
+        break;
+    case FL_CMSG_HEARTBEAT:
+        fl_event_heartbeat(cli->connection, ++cli->heartbeats);
+        break;
+    case FL_CMSG_REPORT:
+        fl_event_report(cli->connection, cli->pending.result);
+        break;
+    case FL_CMSG_FAILED:
+        fl_event_failed(cli->connection, m->key, m->text, m->diverged);
+        break;
+    case FL_CMSG_EVALUATION:
+        if (m->evaluation == NULL) {
+            fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "%s", m->text);
+        }
+        fl_event_evaluation(cli->connection, m->key.round,
+                            m->evaluation != NULL ? m->evaluation : &none);
+        break;
+    }
+}
+
+static bool clientd_take(void *ctx, struct fl_session_event *command, void *message)
+{
+    struct fl_clientd *cli = ctx;
+
+    return fl_commands_take(&cli->commands, command, message);
+}
+
+static bool clientd_has_result(void *ctx, struct fl_round_key key)
+{
+    const struct fl_clientd *cli = ctx;
+
+    return fl_pending_result_is(&cli->pending, key);
+}
+
+static void clientd_drop_result(void *ctx, struct fl_round_key key)
+{
+    struct fl_clientd *cli = ctx;
+
+    fl_pending_result_drop(&cli->pending, key);
+}
+
+static void clientd_log(void *ctx, enum fl_log_level level, const char *text)
+{
+    const struct fl_clientd *cli = ctx;
+
+    if (level == FL_LOG_DEBUG) { /* A change of the state. */
+        fl_status_changed(cli->status);
+    }
+    fl_log(cli->log, level, level == FL_LOG_DEBUG ? "session" : "client", "%s", text);
+}
+
+static void clientd_leave(void *ctx, int code, const char *why)
+{
+    struct fl_clientd *cli = ctx;
+
+    cli->exit_code = code == 0 ? FL_EXIT_OK : FL_EXIT_REFUSED;
+    fl_log(cli->log, FL_LOG_NOTICE, "client", "leaving: %s", why != NULL ? why : "done");
+    clientd_stop(cli);
+}
+
+static const struct fl_session_ops clientd_ops = {.now_ms = clientd_now_ms,
+                                                  .set_timer = clientd_set_timer,
+                                                  .begin = clientd_begin,
+                                                  .cancel = clientd_cancel,
+                                                  .send = clientd_send,
+                                                  .take = clientd_take,
+                                                  .has_result = clientd_has_result,
+                                                  .drop_result = clientd_drop_result,
+                                                  .log = clientd_log,
+                                                  .leave = clientd_leave};
+
+static void clientd_on_timer(void *arg)
+{
+    const struct fl_clientd *cli = arg;
+
+    fl_session_shell_tick(cli->jobs.shell);
 }
 
 static void clientd_on_reload(void *arg, int signum)
@@ -223,6 +285,7 @@ static void fill_status(void *arg, char *out, size_t size)
 {
     const struct fl_clientd *cli = arg;
     const struct fl_trainer_starting *starting = &cli->starting;
+    const struct fl_session *session = fl_session_shell_session(cli->jobs.shell);
 
     if (cli->data.trainer_counts && !starting->ready) {
         (void)snprintf(out, size, "%s%s",
@@ -231,10 +294,9 @@ static void fill_status(void *arg, char *out, size_t size)
                        starting->why);
         return;
     }
-    (void)fl_client_status_line(fl_session_state(fl_stepper_session(cli->jobs.stepper)),
-                                cli->wanted.task.key.round, cli->conf->main->server,
-                                fl_session_offline_reason(fl_stepper_session(cli->jobs.stepper)),
-                                out, size);
+    (void)fl_client_status_line(fl_session_state(session), cli->wanted.task.key.round,
+                                cli->conf->main->server, fl_session_offline_reason(session), out,
+                                size);
 }
 
 static void clientd_on_signal(void *arg, int signum)
@@ -297,7 +359,9 @@ static int open_session(struct fl_clientd *cli)
         .exit_when_done = cli->conf->main->exit_when_done,
     };
 
-    return fl_stepper_create(&conf, cli->jobs.loop, clientd_carry_out, cli, &cli->jobs.stepper);
+    int rv = fl_session_shell_create(&conf, &clientd_ops, cli, &cli->jobs.shell);
+
+    return rv == FL_OK ? fl_timer_create(cli->jobs.loop, clientd_on_timer, cli, &cli->timer) : rv;
 }
 
 /* Creates the parts and connects them to each other. */
@@ -316,13 +380,13 @@ static int clientd_create_parts(struct fl_clientd *cli)
         return rv;
     }
     c = cli->connection;
-    rv = fl_renewal_create(jobs->loop, cli->log, cli->credentials, c, jobs->stepper, &cli->renewal);
+    rv = fl_renewal_create(jobs->loop, cli->log, cli->credentials, c, jobs->shell, &cli->renewal);
     if (rv != FL_OK) {
         return rv;
     }
     cli->reload.renewal = cli->renewal;
     cli->trainings = (struct fl_trainings){jobs, worker, &cli->pending, NULL};
-    cli->evaluations = (struct fl_evaluations){jobs, worker, c, NULL};
+    cli->evaluations = (struct fl_evaluations){jobs, worker, NULL};
     fl_summary_upload_init(&cli->offering, jobs, worker, c);
     cli->downloads = (struct fl_downloads){.jobs = jobs,
                                            .connection = c,
@@ -345,7 +409,7 @@ static int clientd_create_parts(struct fl_clientd *cli)
                              .offering = &cli->offering,
                              .rounds_per_day = (uint64_t)cli->conf->limits->rounds_per_day};
     cli->commands =
-        (struct fl_commands){cli->log, jobs->stepper, c, &cli->wanted, &cli->joining, cli->renewal};
+        (struct fl_commands){cli->log, jobs->shell, c, &cli->wanted, &cli->joining, cli->renewal};
     return FL_OK;
 }
 
@@ -421,7 +485,7 @@ static void clientd_stop_message(void *ctx, char *out, size_t size)
 
 static void clientd_free_parts(struct fl_clientd *cli)
 {
-    fl_stepper_stop(cli->jobs.stepper);
+    clientd_stop_session(cli);
     fl_renewal_stop(cli->renewal);
     fl_connection_free(cli->connection);
     fl_trainings_cancel(&cli->trainings);
@@ -437,7 +501,7 @@ static void clientd_free_parts(struct fl_clientd *cli)
     fl_credentials_free(cli->credentials);
     fl_downloads_cancel_task(&cli->downloads);
     fl_summary_upload_forget(&cli->offering);
-    fl_stepper_free(cli->jobs.stepper);
+    fl_session_shell_free(cli->jobs.shell);
     fl_wanted_done(&cli->wanted);
     fl_worker_done(&cli->worker);
     fl_local_data_done(&cli->data);
@@ -498,12 +562,7 @@ static void clientd_close_signals(struct fl_clientd *cli, struct clientd_signals
 /* Starts the session; the number of samples is known by now. */
 static void clientd_join(struct fl_clientd *cli)
 {
-    struct fl_session_event event = {.type = FL_CEV_START};
-
-    if (cli->pending.result != NULL) {
-        event.u.held = cli->pending.result->key;
-    }
-    fl_stepper_step(cli->jobs.stepper, &event);
+    fl_session_shell_key(cli->jobs.shell, FL_CEV_START, fl_pending_result_key(&cli->pending));
 }
 
 static void on_trainer(void *arg)

@@ -2,12 +2,12 @@
 #define FL_CLIENTD_CLIENT_H
 
 /*
- * The client daemon: one loop that carries out the effects of a session, and one training thread
- * that trains, encodes updates and accesses the client state on disk. This folder schedules the
- * work of client/work and moves bytes; what a task means is not decided here. Each part has its
+ * The client daemon: one loop with the operations of a session (client/shell), and one training
+ * thread that trains, encodes updates and accesses the client state on disk. This folder schedules
+ * the work of client/work and moves bytes; what a task means is not decided here. Each part has its
  * header and sees only those below it:
  *
- *   clientd.c             creates the parts, carries out the session's effects
+ *   clientd.c             creates the parts, has the session's operations
  *   commands.c            commands of the server, as events of the session
  *   join.c                Welcome: one federation setup in place of another
  *   download.c            receives payloads
@@ -19,7 +19,6 @@
  *   renewal.c             certificate renewal
  *   credentials.c         the certificate in use, and TLS
  *   connection.c          the channel and the control stream
- *   stepper.c             the session on the loop
  *
  * Threading: everything belongs to the loop except what a job passes to the training thread: the
  * worker, and what the job itself owns. The worker is prepared for another setup only while the

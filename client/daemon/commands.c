@@ -1,7 +1,7 @@
 /*
  * Translates commands of the server on the control stream, and the end of the connection, into
- * events of the session. Runs on the loop. It does not decide which command is allowed in which
- * state (client/core/session_answer.c).
+ * events of the session, and stores what a task or an evaluation needs of them. Runs on the loop.
+ * It does not decide which command is allowed in which state (client/core/session_answer.c).
  */
 
 #include "client/daemon/commands.h"
@@ -24,86 +24,66 @@ static bool check_plan(struct fl_commands *c, const uint8_t *units, size_t n_uni
     return false;
 }
 
-static void on_plan(struct fl_commands *c, const struct fl_wire_plan *plan)
+static bool take_task(struct fl_commands *c, const struct fl_wire_task *task)
 {
-    struct fl_session_event event = {.type = FL_CEV_PLAN};
-
-    if (!check_plan(c, plan->units, plan->n_units)) {
-        return;
-    }
-    event.u.plan.key = (struct fl_round_key){plan->round, plan->attempt};
-    event.u.plan.units = plan->units;
-    event.u.plan.n_units = plan->n_units;
-    fl_stepper_step(c->stepper, &event);
-}
-
-static void on_task(struct fl_commands *c, const struct fl_wire_task *task)
-{
-    struct fl_session_event event = {.type = FL_CEV_TASK};
-    struct fl_round_key key = {task->round, task->attempt};
-
-    event.u.task.key = key;
-    if (!fl_session_task_is_new(fl_stepper_session(c->stepper), key)) {
-        /* A repeated task only shows that the server is alive. */
-        fl_stepper_step(c->stepper, &event);
-        return;
-    }
     if (task->has_plan && !check_plan(c, task->plan.units, task->plan.n_units)) {
-        return;
+        return false;
     }
-    if (!fl_joining_may_train(c->joining, key)) {
-        return;
+    if (!fl_joining_may_train(c->joining, (struct fl_round_key){task->round, task->attempt})) {
+        return false;
     }
     fl_wanted_task(c->wanted, task);
-    event.u.task.has_plan = task->has_plan;
-    event.u.task.units = task->plan.units;
-    event.u.task.n_units = task->plan.n_units;
-    event.u.task.deadline_ms = task->deadline_ms;
-    fl_stepper_step(c->stepper, &event);
+    return true;
 }
 
-static void on_evaluate(struct fl_commands *c, const struct fl_wire_command *w)
+static bool take_evaluate(struct fl_commands *c, const struct fl_wire_command *w)
 {
-    struct fl_session_event event = {.type = FL_CEV_EVALUATE};
     uint64_t round = w->u.evaluate.round;
     int rv =
         fl_wanted_evaluate(c->wanted, round, w->u.evaluate.learning_rate, &w->u.evaluate.payload);
 
     if (rv != FL_OK) {
         fl_event_evaluation(c->connection, round, &(struct fl_evaluation){.received = {0}});
-        return;
     }
-    event.u.evaluate.round = round;
-    event.u.evaluate.deadline_ms = w->u.evaluate.deadline_ms;
-    fl_stepper_step(c->stepper, &event);
+    return rv == FL_OK;
 }
 
-static void commands_on_refused(struct fl_commands *c, uint32_t retry_ms,
-                                enum fl_session_refusal kind, const char *reason)
+static void log_refusal(const struct fl_commands *c, const char *reason)
 {
-    struct fl_session_event event = {.type = FL_CEV_REFUSED};
-
     fl_log_peer(c->log, FL_LOG_ERROR, "client", FL_WORK_SERVER,
                 "the server refused this client: %s", reason);
-    event.u.refused.retry_after_ms = retry_ms;
-    event.u.refused.kind = kind;
-    event.u.refused.reason = reason;
-    fl_stepper_step(c->stepper, &event);
 }
 
-static void on_verdict(struct fl_commands *c, const struct fl_wire_command *w)
+bool fl_commands_take(struct fl_commands *c, struct fl_session_event *event,
+                      struct fl_wire_command *w)
 {
-    struct fl_round_key key = {w->u.verdict.round, w->u.verdict.attempt};
-
-    if (w->type == FL_WIRE_REJECTED) {
+    switch (w->type) {
+    case FL_WIRE_WELCOME:
+        return fl_joining_welcome(c->joining, &w->u.welcome, event);
+    case FL_WIRE_TASK:
+        return take_task(c, &w->u.task);
+    case FL_WIRE_PLAN:
+        return check_plan(c, w->u.plan.units, w->u.plan.n_units);
+    case FL_WIRE_EVALUATE:
+        return take_evaluate(c, w);
+    case FL_WIRE_REFUSED:
+        log_refusal(c, w->u.refused.message);
+        break;
+    case FL_WIRE_REJECTED:
         fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "round %llu: update rejected by the server, dropping the result: %s",
-                    (unsigned long long)key.round, w->u.verdict.reason);
-        fl_stepper_failed(c->stepper, FL_CEV_REJECTED, key, FL_FAULT_LASTING, w->u.verdict.reason);
-        return;
+                    (unsigned long long)w->u.verdict.round, w->u.verdict.reason);
+        break;
+    case FL_WIRE_DRAIN:
+        fl_log_peer(c->log, FL_LOG_NOTICE, "client", FL_WORK_SERVER,
+                    "the server is draining, disconnecting: %s", w->u.drain.reason);
+        break;
+    case FL_WIRE_ACCEPTED:
+    case FL_WIRE_DISMISSED:
+    case FL_WIRE_HEARTBEAT_COMMAND:
+        break;
     }
-    fl_stepper_key(c->stepper, w->type == FL_WIRE_ACCEPTED ? FL_CEV_ACCEPTED : FL_CEV_DISMISSED,
-                   key);
+    return true;
 }
 
 static enum fl_session_event_type command_event_type(enum fl_wire_command_type type)
@@ -119,52 +99,62 @@ static enum fl_session_event_type command_event_type(enum fl_wire_command_type t
     return events[type];
 }
 
-/* The contents of a Welcome may be moved out of `w`. */
-static void commands_on_command(struct fl_commands *c, struct fl_wire_command *w)
+/* The command as an event, which borrows from `w`. A Welcome is filled in when it is taken. */
+static struct fl_session_event command_event(const struct fl_wire_command *w)
 {
     struct fl_session_event event = {.type = command_event_type(w->type)};
 
-    if (fl_session_answer(fl_session_state(fl_stepper_session(c->stepper)), event.type) !=
-        FL_SESSION_TAKES)
-    {
-        fl_stepper_step(c->stepper, &event);
-        return;
-    }
     switch (w->type) {
-    case FL_WIRE_WELCOME:
-        fl_joining_welcome(c->joining, &w->u.welcome);
-        break;
     case FL_WIRE_REFUSED:
-        commands_on_refused(c, w->u.refused.retry_after_ms,
-                            w->u.refused.reason == FL_WIRE_REASON_DENIED
-                                ? FL_SESSION_REFUSED_CURABLE
-                                : FL_SESSION_REFUSED_FINAL,
-                            w->u.refused.message);
+        event.u.refused.retry_after_ms = w->u.refused.retry_after_ms;
+        event.u.refused.kind = w->u.refused.reason == FL_WIRE_REASON_DENIED
+                                   ? FL_SESSION_REFUSED_CURABLE
+                                   : FL_SESSION_REFUSED_FINAL;
+        event.u.refused.reason = w->u.refused.message;
         break;
     case FL_WIRE_TASK:
-        on_task(c, &w->u.task);
+        event.u.task.key = (struct fl_round_key){w->u.task.round, w->u.task.attempt};
+        event.u.task.has_plan = w->u.task.has_plan;
+        event.u.task.units = w->u.task.plan.units;
+        event.u.task.n_units = w->u.task.plan.n_units;
+        event.u.task.deadline_ms = w->u.task.deadline_ms;
         break;
     case FL_WIRE_PLAN:
-        on_plan(c, &w->u.plan);
+        event.u.plan.key = (struct fl_round_key){w->u.plan.round, w->u.plan.attempt};
+        event.u.plan.units = w->u.plan.units;
+        event.u.plan.n_units = w->u.plan.n_units;
         break;
     case FL_WIRE_ACCEPTED:
-    case FL_WIRE_REJECTED:
     case FL_WIRE_DISMISSED:
-        on_verdict(c, w);
+        event.u.key = (struct fl_round_key){w->u.verdict.round, w->u.verdict.attempt};
         break;
-    case FL_WIRE_HEARTBEAT_COMMAND:
-        fl_stepper_step(c->stepper, &event);
+    case FL_WIRE_REJECTED:
+        event.u.failed.key = (struct fl_round_key){w->u.verdict.round, w->u.verdict.attempt};
+        event.u.failed.reason = w->u.verdict.reason;
         break;
     case FL_WIRE_DRAIN:
-        fl_log_peer(c->log, FL_LOG_NOTICE, "client", FL_WORK_SERVER,
-                    "the server is draining, disconnecting: %s", w->u.drain.reason);
         event.u.drain.reconnect_after_ms = w->u.drain.reconnect_after_ms;
         event.u.drain.reason = w->u.drain.reason;
-        fl_stepper_step(c->stepper, &event);
         break;
     case FL_WIRE_EVALUATE:
-        on_evaluate(c, w);
+        event.u.evaluate.round = w->u.evaluate.round;
+        event.u.evaluate.deadline_ms = w->u.evaluate.deadline_ms;
         break;
+    case FL_WIRE_WELCOME:
+    case FL_WIRE_HEARTBEAT_COMMAND:
+        break;
+    }
+    return event;
+}
+
+/* The contents of a Welcome may be moved out of `w`. */
+static void commands_on_command(struct fl_commands *c, struct fl_wire_command *w)
+{
+    struct fl_session_event event = command_event(w);
+    bool wants_offer = w->type == FL_WIRE_WELCOME && w->u.welcome.wants_offer;
+
+    if (fl_session_shell_command(c->shell, &event, w) && wants_offer) {
+        fl_summary_upload_begin(c->joining->offering);
     }
 }
 
@@ -204,9 +194,8 @@ static bool on_channel(void *ctx)
 static void commands_on_up(void *ctx)
 {
     struct fl_commands *c = ctx;
-    struct fl_session_event event = {.type = FL_CEV_CONNECTED};
 
-    fl_stepper_step(c->stepper, &event);
+    fl_session_shell_ended(c->shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0}, FL_OK, NULL);
 }
 
 static void commands_on_writable(void *ctx)
@@ -214,6 +203,18 @@ static void commands_on_writable(void *ctx)
     struct fl_commands *c = ctx;
 
     fl_summary_upload_go_on(c->joining->offering);
+}
+
+/* The status of the stream's end says so. */
+static void commands_on_refused(struct fl_commands *c, enum fl_session_refusal kind,
+                                const char *reason)
+{
+    struct fl_session_event event = {.type = FL_CEV_REFUSED};
+
+    log_refusal(c, reason);
+    event.u.refused.kind = kind;
+    event.u.refused.reason = reason;
+    fl_session_shell_step(c->shell, &event);
 }
 
 static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)
@@ -224,22 +225,22 @@ static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)
     if (fl_joining_told(c->joining)) {
         fl_log(c->log, FL_LOG_DEBUG, "client", "the reason for leaving was sent");
     } else if (status == FL_GRPC_ABORTED) {
-        commands_on_refused(c, 0, FL_SESSION_REFUSED_FENCED,
+        commands_on_refused(c, FL_SESSION_REFUSED_FENCED,
                             message != NULL ? message
                                             : "another session of this client replaced this one");
     } else if (status == FL_GRPC_UNIMPLEMENTED) {
         commands_on_refused(
-            c, 0, FL_SESSION_REFUSED_FINAL,
+            c, FL_SESSION_REFUSED_FINAL,
             "no federation is served at this address: it may be one of `listen_admin`, or another "
             "service; set `server` to an address of `listen` of the server");
     } else if (status == FL_GRPC_INVALID_ARGUMENT || status == FL_GRPC_PERMISSION_DENIED ||
                status == FL_GRPC_UNAUTHENTICATED)
     {
-        commands_on_refused(c, 0,
+        commands_on_refused(c,
                             status == FL_GRPC_PERMISSION_DENIED ? FL_SESSION_REFUSED_CURABLE
                                                                 : FL_SESSION_REFUSED_FINAL,
                             message != NULL ? message : fl_grpc_status_name(status));
-    } else if (status != FL_GRPC_OK && !fl_stepper_stopped(c->stepper)) {
+    } else if (status != FL_GRPC_OK && !fl_session_shell_stopped(c->shell)) {
         fl_log_peer(c->log, FL_LOG_INFO, "client", FL_WORK_SERVER, "control stream ended: %s%s%s",
                     fl_grpc_status_name(status), message != NULL && message[0] != '\0' ? ", " : "",
                     message != NULL ? message : "");
@@ -252,8 +253,8 @@ static void commands_on_down(void *ctx, bool refused, const char *why)
 
     fl_renewal_down(c->renewal, refused);
     if (!fl_joining_down(c->joining)) {
-        fl_stepper_failed(c->stepper, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
-                          refused ? FL_FAULT_LASTING : FL_FAULT_PASSING, why);
+        fl_session_shell_failed(c->shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0},
+                                refused ? FL_FAULT_LASTING : FL_FAULT_PASSING, why);
     }
 }
 

@@ -12,7 +12,7 @@
 
 struct fl_commands {
     const struct fl_log *log;         /* borrowed, as all members */
-    struct fl_stepper *stepper;       /* receives the events */
+    struct fl_session_shell *shell;   /* receives the events */
     struct fl_connection *connection; /* the source of the commands */
     struct fl_wanted *wanted;         /* the newest task and evaluation */
     struct fl_join_job *joining;      /* handles a Welcome */
@@ -21,5 +21,9 @@ struct fl_commands {
 
 /* The context is a struct fl_commands. */
 extern const struct fl_connection_cbs fl_commands_cbs;
+
+/* take() of the shell (fl_session_ops): `command` is what `event` was made of. */
+bool fl_commands_take(struct fl_commands *commands, struct fl_session_event *event,
+                      struct fl_wire_command *command);
 
 #endif

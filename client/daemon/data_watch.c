@@ -103,7 +103,7 @@ static void data_reading_done(void *arg)
             "the data changed and cannot be read, not training, retrying at the next reconnect: %s",
             why);
     }
-    if (!fl_stepper_stopped(w->jobs->stepper)) {
+    if (!fl_session_shell_stopped(w->jobs->shell)) {
         job->ready(job->ctx, why);
     }
     fl_dataset_free(job->train);

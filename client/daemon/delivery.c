@@ -138,10 +138,10 @@ static void refused_as_malformed(struct fl_delivery *p, const char *text)
                 "result is kept: %s",
                 (unsigned long long)p->key.round, d->n_malformed, MALFORMED_MAX, text);
     if (d->n_malformed < MALFORMED_MAX) {
-        fl_stepper_failed(jobs->stepper, FL_CEV_PUSH_FAILED, p->key, FL_FAULT_PASSING, text);
+        fl_session_shell_failed(jobs->shell, FL_ACTIVITY_PUSH, p->key, FL_FAULT_PASSING, text);
     } else {
         d->n_malformed = 0;
-        fl_stepper_failed(jobs->stepper, FL_CEV_PUSH_FAILED, p->key, FL_FAULT_UNDELIVERED, text);
+        fl_session_shell_failed(jobs->shell, FL_ACTIVITY_PUSH, p->key, FL_FAULT_UNDELIVERED, text);
     }
 }
 
@@ -152,7 +152,7 @@ static void report_end(struct fl_delivery *p, enum fl_grpc_status status, const 
         message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
 
     if (p->answer == ANSWER_ACCEPTED) {
-        fl_stepper_key(jobs->stepper, FL_CEV_ACCEPTED, p->key);
+        fl_session_shell_ended(jobs->shell, FL_ACTIVITY_PUSH, p->key, FL_OK, NULL);
         return;
     }
     switch (status) {
@@ -163,13 +163,13 @@ static void report_end(struct fl_delivery *p, enum fl_grpc_status status, const 
         fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "round %llu: update no longer wanted by the server, dropping it: %s",
                     (unsigned long long)p->key.round, text);
-        fl_stepper_key(jobs->stepper, FL_CEV_DISMISSED, p->key);
+        fl_session_shell_key(jobs->shell, FL_CEV_DISMISSED, p->key);
         break;
     default:
         fl_log_peer(jobs->log, FL_LOG_INFO, "client", FL_WORK_SERVER,
                     "upload of round %llu interrupted, retrying: %s",
                     (unsigned long long)p->key.round, status == FL_GRPC_OK ? "incomplete" : text);
-        fl_stepper_failed(jobs->stepper, FL_CEV_PUSH_FAILED, p->key, FL_FAULT_PASSING, text);
+        fl_session_shell_failed(jobs->shell, FL_ACTIVITY_PUSH, p->key, FL_FAULT_PASSING, text);
         break;
     }
 }
@@ -219,7 +219,7 @@ static void delivery_fail(struct fl_delivery *p, int code, const struct fl_err *
 
     (void)snprintf(copy, sizeof(copy), "%s", fl_err_text(err, code));
     delivery_free(p);
-    fl_stepper_failed(jobs->stepper, FL_CEV_PUSH_FAILED, key, fl_fault_of(code), copy);
+    fl_session_shell_ended(jobs->shell, FL_ACTIVITY_PUSH, key, code, copy);
 }
 
 static void start_push(struct fl_delivery *p)
@@ -258,7 +258,7 @@ static void code_done(void *arg)
     struct fl_delivery *p = arg;
     const struct fl_jobs *jobs = p->owner->jobs;
 
-    if (p->sm.state == DELIVERY_GIVEN_UP || fl_stepper_stopped(jobs->stepper)) {
+    if (p->sm.state == DELIVERY_GIVEN_UP || fl_session_shell_stopped(jobs->shell)) {
         delivery_free(p);
     } else if (p->error == FL_OK) {
         start_push(p);
@@ -343,15 +343,13 @@ static int ask_status(struct fl_delivery *p)
     return rv;
 }
 
-static int delivery_begin(struct fl_deliveries *d, struct fl_round_key key, const uint8_t *units,
-                          size_t n_units, struct fl_err *err)
+int fl_deliveries_begin(struct fl_deliveries *d, struct fl_round_key key, const uint8_t *units,
+                        size_t n_units)
 {
     struct fl_delivery *p;
     int rv;
 
-    if (d->worker->setup == NULL || !fl_pending_result_is(d->pending, key)) {
-        return fl_err_set(err, FL_ESTATE, "the pending result no longer exists");
-    }
+    fl_deliveries_cancel(d);
     p = calloc(1, sizeof(*p));
     if (p == NULL) {
         return FL_ENOMEM;
@@ -369,20 +367,6 @@ static int delivery_begin(struct fl_deliveries *d, struct fl_round_key key, cons
     }
     d->newest = p;
     return FL_OK;
-}
-
-void fl_deliveries_begin(struct fl_deliveries *d, struct fl_round_key key, const uint8_t *units,
-                         size_t n_units)
-{
-    struct fl_err err = {0};
-    int rv;
-
-    fl_deliveries_cancel(d);
-    rv = delivery_begin(d, key, units, n_units, &err);
-    if (rv != FL_OK) {
-        fl_stepper_failed(d->jobs->stepper, FL_CEV_PUSH_FAILED, key, fl_fault_of(rv),
-                          fl_err_text(&err, rv));
-    }
 }
 
 void fl_deliveries_cancel(struct fl_deliveries *d)

@@ -21,11 +21,11 @@ struct fl_deliveries {
 };
 
 /*
- * Start an upload; cancels the previous one. `units` [n_units]: the upload mask, 1 selects a layer;
- * NULL: all.
+ * Start an upload of the pending result, which is that of `key`; cancels the previous one. `units`
+ * [n_units]: the upload mask, 1 selects a layer; NULL: all. Errors of code.h and of the connection.
  */
-void fl_deliveries_begin(struct fl_deliveries *deliveries, struct fl_round_key key,
-                         const uint8_t *units, size_t n_units);
+FL_MUST_CHECK int fl_deliveries_begin(struct fl_deliveries *deliveries, struct fl_round_key key,
+                                      const uint8_t *units, size_t n_units);
 void fl_deliveries_cancel(struct fl_deliveries *deliveries);
 
 #endif

@@ -53,18 +53,24 @@ static void download_free(struct fl_download *f)
     free(f);
 }
 
+static enum fl_activity download_activity(const struct fl_download *f)
+{
+    return f->evaluation ? FL_ACTIVITY_EVALUATION : FL_ACTIVITY_FETCH;
+}
+
+static void download_log_failure(const struct fl_download *f, const char *text)
+{
+    if (!f->evaluation) {
+        fl_log_peer(f->owner->jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
+                    "fetching the payloads of round %llu failed: %s",
+                    (unsigned long long)f->key.round, text);
+    }
+}
+
 static void download_failed(struct fl_download *f, enum fl_fault fault, const char *text)
 {
-    const struct fl_jobs *jobs = f->owner->jobs;
-
-    if (f->evaluation) {
-        fl_stepper_failed(jobs->stepper, FL_CEV_EVALUATE_FAILED, f->key, FL_FAULT_PASSING, text);
-        return;
-    }
-    fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                "fetching the payloads of round %llu failed: %s", (unsigned long long)f->key.round,
-                text);
-    fl_stepper_failed(jobs->stepper, FL_CEV_FETCH_FAILED, f->key, fault, text);
+    download_log_failure(f, text);
+    fl_session_shell_failed(f->owner->jobs->shell, download_activity(f), f->key, fault, text);
 }
 
 /* All payloads are complete. Those of a task wait for fl_downloads_take(). */
@@ -75,7 +81,7 @@ static void download_finished(struct fl_download *f)
     if (f->evaluation) {
         fl_evaluations_begin(d->evaluations, f->key.round, f->rate, &d->wanted->task, &f->in);
     } else {
-        fl_stepper_key(d->jobs->stepper, FL_CEV_FETCHED, f->key);
+        fl_session_shell_ended(d->jobs->shell, FL_ACTIVITY_FETCH, f->key, FL_OK, NULL);
     }
 }
 
@@ -102,16 +108,14 @@ static void download_broke_off(struct fl_download *f, enum fl_grpc_status status
     const char *text =
         message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
 
-    if (f->evaluation) {
-        download_failed(f, FL_FAULT_PASSING, text);
-        return;
+    if (!f->evaluation) {
+        fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
+                    "fetching payload '%s' of round %llu interrupted at %llu of %llu bytes: %s",
+                    in->name, (unsigned long long)f->key.round, (unsigned long long)in->have,
+                    (unsigned long long)in->bytes, text);
     }
-    fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                "fetching payload '%s' of round %llu interrupted at %llu of %llu bytes: %s",
-                in->name, (unsigned long long)f->key.round, (unsigned long long)in->have,
-                (unsigned long long)in->bytes, text);
-    fl_stepper_failed(jobs->stepper, FL_CEV_FETCH_FAILED, f->key,
-                      gone ? FL_FAULT_LASTING : FL_FAULT_PASSING, text);
+    fl_session_shell_failed(jobs->shell, download_activity(f), f->key,
+                            gone ? FL_FAULT_LASTING : FL_FAULT_PASSING, text);
 }
 
 static bool download_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
@@ -229,18 +233,12 @@ static void settle_work(void *arg)
     job->code = fl_settling_run(&job->settling, job->f->owner->worker, &job->err);
 }
 
-static void download_start(struct fl_download *f, struct fl_settling *settling)
+static int download_start(struct fl_download *f, struct fl_settling *settling, struct fl_err *err)
 {
     struct fl_inputs *listed = &f->owner->wanted->listed;
-    struct fl_err err = {0};
-    int rv = fl_settling_choose(settling, listed, f->owner->jobs->log, &f->in, &err);
+    int rv = fl_settling_choose(settling, listed, f->owner->jobs->log, &f->in, err);
 
-    if (rv == FL_OK) {
-        rv = download_next_payload(f);
-    }
-    if (rv != FL_OK) {
-        download_failed(f, fl_fault_of(rv), fl_err_text(&err, rv));
-    }
+    return rv == FL_OK ? download_next_payload(f) : rv;
 }
 
 static void settle_done(void *arg)
@@ -252,10 +250,11 @@ static void settle_done(void *arg)
         download_free(f);
     } else {
         fl_sm_move(&f->sm, DOWNLOAD_IDLE);
+        if (job->code == FL_OK && !fl_session_shell_stopped(f->owner->jobs->shell)) {
+            job->code = download_start(f, &job->settling, &job->err);
+        }
         if (job->code != FL_OK) {
             download_failed(f, fl_fault_of(job->code), fl_err_text(&job->err, job->code));
-        } else if (!fl_stepper_stopped(f->owner->jobs->stepper)) {
-            download_start(f, &job->settling);
         }
     }
     fl_settling_done(&job->settling);
@@ -295,9 +294,10 @@ static struct fl_download *download_new(struct fl_downloads *d, struct fl_round_
     return f;
 }
 
-void fl_downloads_begin_task(struct fl_downloads *d, struct fl_round_key key)
+int fl_downloads_begin_task(struct fl_downloads *d, struct fl_round_key key, struct fl_err *err)
 {
     struct fl_settling settling;
+    int rv;
 
     if (d->task != NULL &&
         (d->task->sm.state == DOWNLOAD_RUNNING || d->task->sm.state == DOWNLOAD_SETTLING))
@@ -308,19 +308,21 @@ void fl_downloads_begin_task(struct fl_downloads *d, struct fl_round_key key)
         d->task = download_new(d, key);
     }
     if (d->task == NULL) {
-        fl_stepper_failed(d->jobs->stepper, FL_CEV_FETCH_FAILED, key, FL_FAULT_PASSING,
-                          fl_strerror(FL_ENOMEM));
-        return;
+        return FL_ENOMEM;
     }
     d->task->key = key;
     if (!fl_settling_begin(d->worker, d->worker->setup, &d->wanted->listed, &d->wanted->task,
                            &settling))
     {
-        download_start(d->task, &settling);
+        rv = download_start(d->task, &settling, err);
         fl_settling_done(&settling);
-    } else if (download_settle_state(d->task, &settling) != FL_OK) {
-        download_failed(d->task, FL_FAULT_PASSING, fl_strerror(FL_ENOMEM));
+    } else {
+        rv = download_settle_state(d->task, &settling);
     }
+    if (rv != FL_OK) {
+        download_log_failure(d->task, fl_err_text(err, rv));
+    }
+    return rv;
 }
 
 void fl_downloads_take(struct fl_downloads *d, struct fl_inputs *ret)
@@ -352,9 +354,10 @@ void fl_downloads_cancel_task(struct fl_downloads *d)
     }
 }
 
-static int begin_model(struct fl_downloads *d, struct fl_round_key key, struct fl_err *err)
+int fl_downloads_begin_model(struct fl_downloads *d, struct fl_err *err)
 {
     const struct fl_wanted_evaluation *wanted = &d->wanted->evaluation;
+    struct fl_round_key key = {.round = wanted->round};
     struct fl_download *f;
     int rv;
 
@@ -378,16 +381,4 @@ static int begin_model(struct fl_downloads *d, struct fl_round_key key, struct f
     }
     d->model = f;
     return FL_OK;
-}
-
-void fl_downloads_begin_model(struct fl_downloads *d)
-{
-    struct fl_round_key key = {.round = d->wanted->evaluation.round};
-    struct fl_err err = {0};
-    int rv = begin_model(d, key, &err);
-
-    if (rv != FL_OK) {
-        fl_stepper_failed(d->jobs->stepper, FL_CEV_EVALUATE_FAILED, key, FL_FAULT_PASSING,
-                          fl_err_text(&err, rv));
-    }
 }

@@ -22,12 +22,16 @@ struct fl_downloads {
     struct fl_download *task, *model;   /* NULL: none */
 };
 
-/* Fetch the payloads of the newest task, continuing a broken download; then FL_CEV_FETCHED. */
-void fl_downloads_begin_task(struct fl_downloads *downloads, struct fl_round_key key);
+/* Fetch the payloads of the newest task, continuing a broken download. Errors are logged. */
+FL_MUST_CHECK int fl_downloads_begin_task(struct fl_downloads *downloads, struct fl_round_key key,
+                                          struct fl_err *err);
 /* Move the complete payloads into `ret` (empty without a download); the caller owns them. */
 void fl_downloads_take(struct fl_downloads *downloads, struct fl_inputs *ret);
 void fl_downloads_cancel_task(struct fl_downloads *downloads);
-/* Fetch the model of the newest evaluation, then start that evaluation. */
-void fl_downloads_begin_model(struct fl_downloads *downloads);
+/*
+ * Fetch the model of the newest evaluation, then start that evaluation. FL_ESTATE: the previous
+ * model is still being fetched; errors of inputs.h and of the connection.
+ */
+FL_MUST_CHECK int fl_downloads_begin_model(struct fl_downloads *downloads, struct fl_err *err);
 
 #endif

@@ -3,8 +3,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "client/daemon/events.h"
-
 struct fl_evaluation_job {
     struct fl_evaluations *owner;
     struct fl_inputs inputs; /* the model, and the setup that it was fetched for */
@@ -25,12 +23,6 @@ static void evaluation_job_work(void *arg)
                                   &job->cancel, &job->measured, &job->err);
 }
 
-static void evaluation_job_failed(const struct fl_evaluations *e, uint64_t round, const char *text)
-{
-    fl_stepper_failed(e->jobs->stepper, FL_CEV_EVALUATE_FAILED,
-                      (struct fl_round_key){.round = round}, FL_FAULT_PASSING, text);
-}
-
 static void evaluation_job_done(void *arg)
 {
     struct fl_evaluation_job *job = arg;
@@ -39,14 +31,8 @@ static void evaluation_job_done(void *arg)
     if (e->newest == job) {
         e->newest = NULL;
     }
-    if (!fl_stepper_stopped(e->jobs->stepper)) {
-        if (job->code == FL_OK) {
-            fl_event_evaluation(e->connection, job->task.key.round, &job->measured);
-            fl_stepper_key(e->jobs->stepper, FL_CEV_EVALUATED, job->task.key);
-        } else {
-            evaluation_job_failed(e, job->task.key.round, fl_err_text(&job->err, job->code));
-        }
-    }
+    fl_session_shell_evaluated(e->jobs->shell, job->task.key.round, job->code,
+                               fl_err_text(&job->err, job->code), &job->measured);
     fl_inputs_done(&job->inputs);
     free(job);
 }
@@ -71,7 +57,7 @@ void fl_evaluations_begin(struct fl_evaluations *e, uint64_t round, double rate,
         free(job);
     }
     fl_inputs_done(inputs);
-    evaluation_job_failed(e, round, fl_strerror(FL_ENOMEM));
+    fl_session_shell_evaluated(e->jobs->shell, round, FL_ENOMEM, fl_strerror(FL_ENOMEM), NULL);
 }
 
 void fl_evaluations_leave(struct fl_evaluations *e)

@@ -1,18 +1,17 @@
 #ifndef FL_CLIENTD_EVALUATION_JOB_H
 #define FL_CLIENTD_EVALUATION_JOB_H
 
-/* Evaluation jobs on the training thread, and their reports to the server. Threading: the loop. */
+/* Evaluation jobs on the training thread, and their results for the session. Threading: the loop.
+ */
 
-#include "client/daemon/connection.h"
 #include "client/daemon/jobs.h"
 #include "client/work/evaluation.h"
 
 struct fl_evaluation_job;
 
 struct fl_evaluations {
-    const struct fl_jobs *jobs;       /* borrowed, as are the next two */
+    const struct fl_jobs *jobs;       /* borrowed, as is the next one */
     const struct fl_worker *worker;   /* what evaluates */
-    struct fl_connection *connection; /* receives the reports */
     struct fl_evaluation_job *newest; /* NULL: none */
 };
 

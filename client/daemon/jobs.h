@@ -6,14 +6,14 @@
  * after the other, in the order of submission; each begins and ends on the loop.
  */
 
-#include "client/daemon/stepper.h"
-#include "libfl/base/log.h"
+#include "client/shell/session_shell.h"
+#include "libfl/net/loop.h"
 
 struct fl_jobs {
     const struct fl_log *log;
     struct fl_loop *loop;
     struct fl_worker_thread *thread;
-    struct fl_stepper *stepper;
+    struct fl_session_shell *shell;
 };
 
 /* Runs work(arg) on the training thread, then done(arg) on the loop. FL_ENOMEM: neither. */

@@ -49,7 +49,8 @@ static void joining_leave_unfit(struct fl_join_job *j, const char *reason)
 /* Before Welcome was accepted, or during a session. */
 bool fl_joining_down(struct fl_join_job *j)
 {
-    bool greeting = fl_session_state(fl_stepper_session(j->jobs->stepper)) == FL_SESSION_GREETING;
+    bool greeting =
+        fl_session_state(fl_session_shell_session(j->jobs->shell)) == FL_SESSION_GREETING;
     struct fl_session_event event = {.type = FL_CEV_WELCOME};
 
     if (!fl_joining_told(j)) {
@@ -61,7 +62,7 @@ bool fl_joining_down(struct fl_join_job *j)
         event.u.refused.reason = j->unfit;
         event.u.refused.retry_after_ms = j->back_ms;
     }
-    fl_stepper_step(j->jobs->stepper, &event);
+    fl_session_shell_step(j->jobs->shell, &event);
     j->unfit[0] = '\0';
     j->back_ms = 0;
     return true;
@@ -182,7 +183,7 @@ static int joining_prepare_setup(struct fl_join_job *j, struct fl_wire_welcome *
     if (rv != FL_OK) {
         return rv;
     }
-    *held_unfit = held != NULL ? fl_worker_unfit(j->worker, held) : NULL;
+    *held_unfit = fl_worker_unfit(j->worker, held);
     if (*held_unfit != NULL) {
         fl_log_peer(j->jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "dropping the pending result of round %llu: %s",
@@ -210,23 +211,18 @@ static void joining_reconnect(struct fl_join_job *j)
     fl_connection_close(j->connection);
 }
 
-static void joining_done(struct fl_join_job *j, struct fl_session_event *event, bool wants_offer)
+static void joining_log(const struct fl_join_job *j)
 {
     const struct fl_setup *setup = j->worker->setup;
 
-    event->u.welcome.model_fits = true;
     fl_log_peer(j->jobs->log, FL_LOG_NOTICE, "client", FL_WORK_SERVER,
                 "joined federation '%s' units=%zu parameters=%zu", setup->welcome.federation,
                 fl_layout_units(setup->layout), fl_layout_count(setup->layout));
-    fl_stepper_step(j->jobs->stepper, event);
-    if (wants_offer) {
-        fl_summary_upload_begin(j->offering);
-    }
 }
 
-void fl_joining_welcome(struct fl_join_job *j, struct fl_wire_welcome *w)
+bool fl_joining_welcome(struct fl_join_job *j, struct fl_wire_welcome *w,
+                        struct fl_session_event *event)
 {
-    struct fl_session_event event = {.type = FL_CEV_WELCOME};
     struct fl_err err = {0};
     /* After a reconnect the setup is nearly always the prepared one. */
     bool same = j->worker->setup != NULL && fl_setup_is(j->worker->setup, w);
@@ -235,12 +231,13 @@ void fl_joining_welcome(struct fl_join_job *j, struct fl_wire_welcome *w)
 
     if (!same && joining_is_busy(j)) {
         joining_end_work(j);
-        return;
+        return false;
     }
     fl_connection_welcomed(j->connection, w->session, w->limits.chunk_bytes);
-    event.u.welcome.heartbeat_ms = w->heartbeat_ms;
+    event->u.welcome.heartbeat_ms = w->heartbeat_ms;
+    event->u.welcome.model_fits = true;
     if (!same) {
-        rv = joining_prepare_setup(j, w, &event.u.welcome.held_unfit, &err);
+        rv = joining_prepare_setup(j, w, &event->u.welcome.held_unfit, &err);
     }
     /* A busy trainer belongs to the training thread, and its setup was checked before. */
     if (rv == FL_OK && !joining_is_busy(j)) {
@@ -250,13 +247,14 @@ void fl_joining_welcome(struct fl_join_job *j, struct fl_wire_welcome *w)
         rv = fl_offer_check(j->worker, wants_offer, &err);
     }
     if (rv == FL_OK && j->pending->result == NULL && leave_for_today(j, (struct fl_round_key){0})) {
-        return;
+        return false;
     }
     if (rv == FL_OK) {
-        joining_done(j, &event, wants_offer);
+        joining_log(j);
     } else if (rv == FL_ENOMEM) {
         joining_reconnect(j);
     } else {
         joining_leave_unfit(j, fl_err_text(&err, rv));
     }
+    return rv == FL_OK;
 }

@@ -31,8 +31,12 @@ struct fl_join_job {
     uint32_t back_ms;            /* reconnect delay; 0: as after a refusal */
 };
 
-/* Handle a Welcome; may take the contents of `welcome`. */
-void fl_joining_welcome(struct fl_join_job *joining, struct fl_wire_welcome *welcome);
+/*
+ * Handle a Welcome before the session is stepped with `event`, which is filled in; may take the
+ * contents of `welcome`. False: the client leaves, or reconnects.
+ */
+bool fl_joining_welcome(struct fl_join_job *joining, struct fl_wire_welcome *welcome,
+                        struct fl_session_event *event);
 /*
  * May this client train in the round of a new task? False: today's limit is reached or the data is
  * missing, so the reason is being sent and the client leaves; or the data changed, so the client

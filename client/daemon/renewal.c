@@ -31,7 +31,7 @@ struct fl_renewal {
     const struct fl_log *log;
     struct fl_client_credentials *credentials; /* NULL: plaintext */
     struct fl_connection *connection;
-    struct fl_stepper *stepper;
+    struct fl_session_shell *shell;
     struct fl_timer *timer;
     uint64_t look_ms; /* next check of the files; retries do not delay it */
     bool stopped;
@@ -172,16 +172,14 @@ static bool renewal_is_refusal(enum fl_grpc_status status)
 /* The certificate expired and was not renewed: the session waits as after a refusal. */
 static void renewal_refused(struct fl_renewal *r, const char *why)
 {
-    struct fl_session_event event = {.type = FL_CEV_DISCONNECTED};
     struct fl_err text = {0};
     char expired[FL_ERR_BUF_SIZE];
 
     (void)fl_err_set(&text, FL_EPERM, "%s; %s",
                      fl_credentials_over(r->credentials, expired, sizeof(expired)), why);
     fl_log(r->log, FL_LOG_ERROR, "client", "%s", text.msg);
-    event.u.failed.permanent = true;
-    event.u.failed.reason = text.msg;
-    fl_stepper_step(r->stepper, &event);
+    fl_session_shell_failed(r->shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0},
+                            FL_FAULT_LASTING, text.msg);
 }
 
 static void renewal_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
@@ -309,9 +307,7 @@ static bool clock_was_set(struct fl_renewal *r)
 
 static void renewal_retry_session(struct fl_renewal *r)
 {
-    struct fl_session_event event = {.type = FL_CEV_RETRY};
-
-    fl_stepper_step(r->stepper, &event);
+    fl_session_shell_key(r->shell, FL_CEV_RETRY, (struct fl_round_key){0});
 }
 
 /* Opens the connection that the session waits for, once the clock is right. */
@@ -325,8 +321,8 @@ static void renewal_connect(struct fl_renewal *r)
     }
     rv = fl_connection_open(r->connection, &err);
     if (rv != FL_OK) {
-        fl_stepper_failed(r->stepper, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
-                          FL_FAULT_PASSING, fl_err_text(&err, rv));
+        fl_session_shell_ended(r->shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0}, rv,
+                               fl_err_text(&err, rv));
     }
 }
 
@@ -427,7 +423,7 @@ int fl_renewal_reload(struct fl_renewal *r, struct fl_err *err)
 
 int fl_renewal_create(struct fl_loop *loop, const struct fl_log *log,
                       struct fl_client_credentials *credentials, struct fl_connection *connection,
-                      struct fl_stepper *stepper, struct fl_renewal **ret)
+                      struct fl_session_shell *shell, struct fl_renewal **ret)
 {
     struct fl_renewal *r = calloc(1, sizeof(*r));
     int rv = FL_OK;
@@ -439,7 +435,7 @@ int fl_renewal_create(struct fl_loop *loop, const struct fl_log *log,
                              .log = log,
                              .credentials = credentials,
                              .connection = connection,
-                             .stepper = stepper,
+                             .shell = shell,
                              .look_ms = fl_clock_ms() + LOOK_MS,
                              .offset_ms = wall_ms() - (int64_t)fl_clock_ms()};
     if (credentials != NULL) {

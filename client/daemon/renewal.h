@@ -14,15 +14,15 @@
 
 #include "client/daemon/connection.h"
 #include "client/daemon/credentials.h"
-#include "client/daemon/stepper.h"
+#include "client/shell/session_shell.h"
 
 struct fl_renewal;
 
 /* Borrows all arguments. Without credentials (NULL: plaintext) it does nothing. */
 FL_MUST_CHECK int fl_renewal_create(struct fl_loop *loop, const struct fl_log *log,
                                     struct fl_client_credentials *credentials,
-                                    struct fl_connection *connection, struct fl_stepper *stepper,
-                                    struct fl_renewal **ret);
+                                    struct fl_connection *connection,
+                                    struct fl_session_shell *shell, struct fl_renewal **ret);
 /* Close the timer, before the loop is freed. A pending call ends with the connection. */
 void fl_renewal_stop(struct fl_renewal *renewal);
 /* Call it after the loop is freed. NULL is allowed. */

@@ -67,7 +67,7 @@ static void summary_job_done(void *arg)
 {
     struct summary_job *job = arg;
     struct fl_summary_upload *o = job->owner;
-    bool stopped = fl_stepper_stopped(o->jobs->stepper);
+    bool stopped = fl_session_shell_stopped(o->jobs->shell);
 
     fl_sm_move(&o->sm, job->code == FL_OK ? SUMMARY_MADE : SUMMARY_NONE);
     o->offer = job->offer;

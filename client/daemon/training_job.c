@@ -51,21 +51,15 @@ static void training_job_trained(struct fl_trainings *t, struct fl_training_job 
            (unsigned long long)job->key.round, (unsigned long long)result->samples,
            (unsigned long long)result->steps, result->train_loss);
     fl_pending_result_put(t->pending, result);
-    fl_stepper_key(t->jobs->stepper, FL_CEV_TRAINED, job->key);
 }
 
 static void training_job_failed(const struct fl_trainings *t, struct fl_round_key key, int code,
                                 const struct fl_err *err)
 {
-    const char *text = fl_err_text(err, code);
-    /* FL_EPERM comes from the limits of this client, so a retry would fail too. */
-    enum fl_fault fault = code == FL_EPERM ? FL_FAULT_LASTING : fl_fault_of(code);
-
     if (code != FL_ECANCELED) {
         fl_log(t->jobs->log, FL_LOG_ERROR, "client", "training round %llu failed: %s",
-               (unsigned long long)key.round, text);
+               (unsigned long long)key.round, fl_err_text(err, code));
     }
-    fl_stepper_failed(t->jobs->stepper, FL_CEV_TRAIN_FAILED, key, fault, text);
 }
 
 static void train_done(void *arg)
@@ -76,12 +70,14 @@ static void train_done(void *arg)
     if (t->newest == job) {
         t->newest = NULL;
     }
-    if (!fl_stepper_stopped(t->jobs->stepper)) {
+    if (!fl_session_shell_stopped(t->jobs->shell)) {
         if (job->code == FL_OK) {
             training_job_trained(t, job);
         } else {
             training_job_failed(t, job->key, job->code, &job->err);
         }
+        fl_session_shell_ended(t->jobs->shell, FL_ACTIVITY_TRAINING, job->key, job->code,
+                               fl_err_text(&job->err, job->code));
     }
     training_job_free(job);
 }
@@ -111,18 +107,18 @@ static int training_job_begin(struct fl_trainings *t, const struct fl_task *task
     return FL_OK;
 }
 
-void fl_trainings_begin(struct fl_trainings *t, const struct fl_task *task, struct fl_round_key key,
-                        struct fl_inputs *inputs)
+int fl_trainings_begin(struct fl_trainings *t, const struct fl_task *task, struct fl_round_key key,
+                       struct fl_inputs *inputs, struct fl_err *err)
 {
     struct fl_task of_key = *task;
-    struct fl_err err = {0};
     int rv;
 
     of_key.key = key;
-    rv = training_job_begin(t, &of_key, inputs, &err);
+    rv = training_job_begin(t, &of_key, inputs, err);
     if (rv != FL_OK) {
-        training_job_failed(t, key, rv, &err);
+        training_job_failed(t, key, rv, err);
     }
+    return rv;
 }
 
 bool fl_trainings_is(const struct fl_trainings *t, struct fl_round_key key)

@@ -16,9 +16,10 @@ struct fl_trainings {
     struct fl_training_job *newest;    /* NULL: none */
 };
 
-/* Start training for `key`. `task` is the newest task; takes `inputs`. */
-void fl_trainings_begin(struct fl_trainings *trainings, const struct fl_task *task,
-                        struct fl_round_key key, struct fl_inputs *inputs);
+/* Start training for `key`. `task` is the newest task; takes `inputs`. Errors are logged. */
+FL_MUST_CHECK int fl_trainings_begin(struct fl_trainings *trainings, const struct fl_task *task,
+                                     struct fl_round_key key, struct fl_inputs *inputs,
+                                     struct fl_err *err);
 /* Is the newest job for this round? */
 bool fl_trainings_is(const struct fl_trainings *trainings, struct fl_round_key key);
 /* Cancel the newest job; it ends as soon as the trainer stops. */

@@ -11,6 +11,11 @@ int fl_pending_result_load(struct fl_pending_result *held, struct fl_err *err)
     return rv == FL_ENOENT || rv == FL_EFORMAT ? FL_OK : rv;
 }
 
+struct fl_round_key fl_pending_result_key(const struct fl_pending_result *held)
+{
+    return held->result != NULL ? held->result->key : (struct fl_round_key){0};
+}
+
 bool fl_pending_result_is(const struct fl_pending_result *held, struct fl_round_key key)
 {
     return held->result != NULL && held->result->key.round == key.round &&

@@ -17,6 +17,8 @@ struct fl_pending_result {
  * a later version, and stays.
  */
 FL_MUST_CHECK int fl_pending_result_load(struct fl_pending_result *held, struct fl_err *err);
+/* The key of the result; round 0: none. */
+struct fl_round_key fl_pending_result_key(const struct fl_pending_result *held);
 /* Is the result that of `key`? */
 bool fl_pending_result_is(const struct fl_pending_result *held, struct fl_round_key key);
 /* Replace the result by `result`, which it takes; it is on disk already unless saving failed. */

@@ -163,10 +163,11 @@ void fl_worker_forget(struct fl_worker *worker)
 
 const char *fl_worker_unfit(const struct fl_worker *worker, const struct fl_result *result)
 {
-    const char *why = fl_setup_unfit(worker->setup, result);
+    const char *why = result != NULL ? fl_setup_unfit(worker->setup, result) : NULL;
 
-    if (why == NULL && (result->pending != fl_client_state_wanted(worker->keeps) ||
-                        (result->pending && !fl_client_state_pending(worker->keeps, result->key))))
+    if (result != NULL && why == NULL &&
+        (result->pending != fl_client_state_wanted(worker->keeps) ||
+         (result->pending && !fl_client_state_pending(worker->keeps, result->key))))
     {
         why = "its client state is missing";
     }

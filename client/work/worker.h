@@ -71,7 +71,7 @@ void fl_worker_forget(struct fl_worker *worker);
 
 /*
  * Why `result`, made by an earlier process or for an earlier Welcome, cannot be reported and sent
- * with the current setup; NULL: it can.
+ * with the current setup; NULL: it can, or `result` is NULL.
  */
 const char *fl_worker_unfit(const struct fl_worker *worker, const struct fl_result *result);
 

@@ -7,6 +7,7 @@
 
 #include "client/daemon/clientd_conf.h"
 #include "client/daemon/renewal.h"
+#include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/enrol_server.h"
 
@@ -30,7 +31,8 @@ static struct fl_loop *loop;
 static struct fl_client_conf *conf;
 static struct fl_client_credentials *credentials;
 static struct fl_connection *connection;
-static struct fl_stepper *stepper;
+static struct fl_session_shell *shell;
+static struct fl_timer *timer;
 static struct fl_renewal *renewal;
 static struct fl_session_conf session = {
     .seed = 1, .backoff_ms = 20, .backoff_max_ms = 40, .refused_ms = 3600000};
@@ -61,29 +63,84 @@ static void keep_line(void *ctx, enum fl_log_level level, const char *component,
 
 static const struct fl_log logs = {.level = FL_LOG_INFO, .sink = keep_line};
 
-static void carry_out(void *ctx, const struct fl_session_effect *e)
+static uint64_t now_ms(void *ctx)
 {
-    struct fl_err err = {0};
+    (void)ctx;
+    return fl_clock_ms();
+}
+
+static void set_timer(void *ctx, uint64_t at_ms)
+{
+    uint64_t now = fl_clock_ms();
 
     (void)ctx;
-    switch (e->type) {
-    case FL_CEFF_CONNECT:
-        if (fl_renewal_may_connect(renewal) && fl_connection_open(connection, &err) != FL_OK) {
-            fl_stepper_failed(stepper, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
-                              FL_FAULT_PASSING, err.msg);
-        }
-        break;
-    case FL_CEFF_NOTICE:
-        (void)snprintf(notice, sizeof(notice), "%s", e->text);
-        break;
-    case FL_CEFF_EXIT:
-        (void)snprintf(exit_text, sizeof(exit_text), "%s", e->text);
-        break;
-    default:
-        break;
+    if (at_ms == UINT64_MAX) {
+        fl_timer_stop(timer);
+    } else {
+        fl_timer_start(timer, at_ms > now ? at_ms - now : 0);
+    }
+}
+
+static void on_session_timer(void *ctx)
+{
+    (void)ctx;
+    fl_session_shell_tick(shell);
+}
+
+static int session_begins(void *ctx, enum fl_activity activity, const struct fl_session_effect *e,
+                          struct fl_err *err)
+{
+    int rv = FL_OK;
+
+    (void)ctx;
+    (void)e;
+    if (activity == FL_ACTIVITY_CONNECTION && fl_renewal_may_connect(renewal)) {
+        rv = fl_connection_open(connection, err);
+    }
+    look(NULL);
+    return rv;
+}
+
+static void session_cancels(void *ctx, enum fl_activity activity, const char *why)
+{
+    (void)ctx;
+    (void)activity;
+    (void)why;
+    look(NULL);
+}
+
+static void session_sends(void *ctx, const struct fl_session_message *message)
+{
+    (void)ctx;
+    (void)message;
+    look(NULL);
+}
+
+static void session_logs(void *ctx, enum fl_log_level level, const char *text)
+{
+    (void)ctx;
+    if (level == FL_LOG_NOTICE) {
+        (void)snprintf(notice, sizeof(notice), "%s", text);
     }
     look(NULL);
 }
+
+static void session_leaves(void *ctx, int code, const char *why)
+{
+    (void)ctx;
+    (void)code;
+    (void)snprintf(exit_text, sizeof(exit_text), "%s", why);
+    look(NULL);
+}
+
+/* No command arrives, so there is neither a task nor a result. */
+static const struct fl_session_ops ops = {.now_ms = now_ms,
+                                          .set_timer = set_timer,
+                                          .begin = session_begins,
+                                          .cancel = session_cancels,
+                                          .send = session_sends,
+                                          .log = session_logs,
+                                          .leave = session_leaves};
 
 static bool on_channel(void *ctx)
 {
@@ -93,10 +150,8 @@ static bool on_channel(void *ctx)
 
 static void on_up(void *ctx)
 {
-    struct fl_session_event event = {.type = FL_CEV_CONNECTED};
-
     (void)ctx;
-    fl_stepper_step(stepper, &event);
+    fl_session_shell_ended(shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0}, FL_OK, NULL);
 }
 
 static void on_message(void *ctx, const uint8_t *data, size_t len)
@@ -122,8 +177,8 @@ static void on_down(void *ctx, bool refused, const char *why)
 {
     (void)ctx;
     fl_renewal_down(renewal, refused);
-    fl_stepper_failed(stepper, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
-                      refused ? FL_FAULT_LASTING : FL_FAULT_PASSING, why);
+    fl_session_shell_failed(shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0},
+                            refused ? FL_FAULT_LASTING : FL_FAULT_PASSING, why);
 }
 
 static const struct fl_connection_cbs cbs = {.on_channel = on_channel,
@@ -136,7 +191,6 @@ static const struct fl_connection_cbs cbs = {.on_channel = on_channel,
 /* The identity that the rig has now; its session begins when the loop runs. */
 static void begin(void)
 {
-    struct fl_session_event event = {.type = FL_CEV_START};
     char path[FOLDER_PATH + 16];
     char text[512];
     struct fl_err err = {0};
@@ -149,14 +203,15 @@ static void begin(void)
     ck_assert_msg(fl_clientd_conf_load(path, NULL, &conf, &err) == FL_OK, "%s", err.msg);
     ck_assert_msg(fl_credentials_open(conf, &logs, &credentials, &exit_code, &err) == FL_OK, "%s",
                   err.msg);
-    ck_assert_int_eq(fl_stepper_create(&session, loop, carry_out, NULL, &stepper), FL_OK);
+    ck_assert_int_eq(fl_session_shell_create(&session, &ops, NULL, &shell), FL_OK);
+    ck_assert_int_eq(fl_timer_create(loop, on_session_timer, NULL, &timer), FL_OK);
     ck_assert_int_eq(fl_connection_create(loop, &logs, conf->main->server,
                                           fl_credentials_filter(credentials), 600000, conf->limits,
                                           &cbs, NULL, &connection),
                      FL_OK);
-    ck_assert_int_eq(fl_renewal_create(loop, &logs, credentials, connection, stepper, &renewal),
+    ck_assert_int_eq(fl_renewal_create(loop, &logs, credentials, connection, shell, &renewal),
                      FL_OK);
-    fl_stepper_step(stepper, &event);
+    fl_session_shell_key(shell, FL_CEV_START, (struct fl_round_key){0});
 }
 
 static void run_until(bool (*over)(void))
@@ -183,7 +238,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-    fl_stepper_stop(stepper);
+    fl_session_shell_stop(shell);
+    fl_timer_close(timer);
     fl_renewal_stop(renewal);
     fl_connection_free(connection);
     server.after = NULL;
@@ -191,7 +247,7 @@ static void teardown(void)
     fl_loop_free(loop);
     fl_renewal_free(renewal);
     fl_credentials_free(credentials);
-    fl_stepper_free(stepper);
+    fl_session_shell_free(shell);
     fl_client_conf_free(conf);
     rig_identity_teardown(&rig);
 }
