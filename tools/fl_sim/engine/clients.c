@@ -17,6 +17,7 @@ struct fl__active *fl__fed_active(struct fl_fed *fed, uint32_t client)
             fl__fed_fail(fed, FL_ENOMEM, NULL, "a client");
             return NULL;
         }
+        c->active->fed = fed;
         c->active->client = client;
         c->active->stamp = c->stamp;
     }
@@ -25,7 +26,7 @@ struct fl__active *fl__fed_active(struct fl_fed *fed, uint32_t client)
 
 void fl__active_free(struct fl_fed *fed, struct fl__active *a)
 {
-    fl_session_free(a->session);
+    fl_session_shell_free(a->shell);
     fl_model_cache_unref(a->model_cache);
     fl_pool_job_free(a->training);
     fl_pool_job_free(a->coding);
@@ -74,8 +75,8 @@ static void clients_end_process(struct fl_fed *fed, struct fl__active *a)
     a->evaluation = NULL;
     a->evaluating = 0;
     a->awaits_evaluation = 0;
-    fl_session_free(a->session);
-    a->session = NULL;
+    fl_session_shell_free(a->shell);
+    a->shell = NULL;
     a->tick_us = 0;
     if (a->pending.round == 0) {
         fl__active_free(fed, a);

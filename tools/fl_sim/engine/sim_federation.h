@@ -3,9 +3,10 @@
 
 /*
  * A whole federation in this process, in virtual time: the coordinator and server/work as the
- * server, a session (client/core) and client/work for each active client, and files in a folder as
- * the daemons' files. Between them is the network and device model (tools/fl_sim/world): durations
- * of messages, transfers and trainings, and availability of clients.
+ * server, a session (client/core, client/shell) and client/work for each active client, and files
+ * in a folder as the daemons' files. Between them is the network and device model
+ * (tools/fl_sim/world): durations of messages, transfers and trainings, and availability of
+ * clients.
  *
  * Only time is simulated; all messages, decisions and computations come from the daemons' own code.
  * Messages arrive in the order in which they were sent; a transfer shares the server's link with

@@ -8,7 +8,7 @@
  * training and evaluation, transfer.c transfers over the links.
  */
 
-#include "client/core/session.h"
+#include "client/shell/session_shell.h"
 #include "libfl/sim/agenda.h"
 #include "libfl/sim/flow.h"
 #include "server/work/commit.h"
@@ -84,10 +84,11 @@ struct fl__fetch {
 
 /* A client with work in progress. */
 struct fl__active {
+    struct fl_fed *fed;
     uint32_t client;
-    struct fl_session *session;
-    bool resumes;     /* the connection exists and is not made again */
-    uint64_t tick_us; /* next wake-up of the session; 0: none */
+    struct fl_session_shell *shell; /* its context is this struct; NULL: no process */
+    bool resumes;                   /* the connection exists and is not made again */
+    uint64_t tick_us;               /* next wake-up of the session; 0: none */
     struct fl_task task;
     bool personal_model;
     struct fl_model_cache *model_cache; /* of the task; NULL: replayed from the journal */
@@ -248,12 +249,6 @@ void fl__session_happens(struct fl_fed *fed, uint32_t client, enum fl__fed_kind 
                          uint32_t stamp);
 /* Handle a message of the server. */
 void fl__sim_session_receive(struct fl_fed *fed, struct fl__message *m);
-void fl__session_key(struct fl_fed *fed, struct fl__active *a, enum fl_session_event_type type,
-                     struct fl_round_key key);
-void fl__session_failed(struct fl_fed *fed, struct fl__active *a, enum fl_session_event_type type,
-                        struct fl_round_key key, int code, const char *reason);
-void fl__session_say_evaluation(struct fl_fed *fed, const struct fl__active *a, uint64_t round,
-                                const struct fl_job_answer *found);
 /* Free the active state of an idle client; only its record stays. */
 void fl__session_settle(struct fl_fed *fed, uint32_t client);
 

@@ -1,6 +1,6 @@
 /*
- * The session of a simulated client (client/core/session.h): carries out its effects, and passes it
- * messages and completions as events. One thread, that of the federation. Training is in
+ * The session of a simulated client: the operations of its shell (client/shell/session_shell.h) in
+ * virtual time, and messages as commands. One thread, that of the federation. Training is in
  * sim_training.c, transfers in transfer.c.
  */
 
@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/work/fault.h"
 #include "tools/fl_sim/engine/sim_federation_impl.h"
 
 /* Defaults of fl-clientd. */
@@ -17,186 +16,28 @@
 /* Heartbeats are left out: only a disconnected client is silent, and that is reported at once. */
 #define HEARTBEAT_MS UINT32_C(1000000000)
 
-static void sim_session_take_effects(struct fl_fed *fed, struct fl__active *a,
-                                     const struct fl_session_effects *effects);
+/* --- the operations of the shell --- */
 
-/* --- steps --- */
-
-static void sim_session_schedule(struct fl_fed *fed, struct fl__active *a)
+static uint64_t sim_session_now_ms(void *ctx)
 {
-    uint64_t due = fl_session_deadline(a->session);
+    const struct fl__active *a = ctx;
+
+    return a->fed->now_us / 1000;
+}
+
+static void sim_session_set_timer(void *ctx, uint64_t at_ms)
+{
+    struct fl__active *a = ctx;
+    struct fl_fed *fed = a->fed;
     uint64_t at;
 
-    if (due == UINT64_MAX || due > fed->now_us / 1000 + HEARTBEAT_MS / 2) {
+    if (at_ms == UINT64_MAX || at_ms > fed->now_us / 1000 + HEARTBEAT_MS / 2) {
         return;
     }
-    at = due * 1000 > fed->now_us ? due * 1000 : fed->now_us;
+    at = at_ms * 1000 > fed->now_us ? at_ms * 1000 : fed->now_us;
     if (a->tick_us == 0 || at < a->tick_us) {
         a->tick_us = at;
         fl__fed_at(fed, at, FL__AT_TICK, a->client, 0, NULL);
-    }
-}
-
-static void sim_session_step(struct fl_fed *fed, struct fl__active *a,
-                             struct fl_session_event *event)
-{
-    struct fl_session_effects effects;
-
-    event->now_ms = fed->now_us / 1000;
-    fl_session_step(a->session, event, &effects);
-    sim_session_take_effects(fed, a, &effects);
-    sim_session_schedule(fed, a);
-}
-
-void fl__session_key(struct fl_fed *fed, struct fl__active *a, enum fl_session_event_type type,
-                     struct fl_round_key key)
-{
-    struct fl_session_event event = {.type = type};
-
-    event.u.key = key;
-    sim_session_step(fed, a, &event);
-}
-
-void fl__session_failed(struct fl_fed *fed, struct fl__active *a, enum fl_session_event_type type,
-                        struct fl_round_key key, int code, const char *reason)
-{
-    enum fl_fault fault = fl_fault_of(code);
-    struct fl_session_event event = {.type = type};
-
-    event.u.failed.key = key;
-    event.u.failed.reason = reason;
-    event.u.failed.permanent = fault != FL_FAULT_PASSING;
-    event.u.failed.diverged = fault == FL_FAULT_DIVERGED;
-    sim_session_step(fed, a, &event);
-}
-
-/* --- create and free --- */
-
-static bool sim_session_create(struct fl_fed *fed, struct fl__active *a)
-{
-    struct fl_sim_client sim_client;
-    struct fl_session_conf conf = {.backoff_ms = BACKOFF_MS, .backoff_max_ms = BACKOFF_MAX_MS};
-    struct fl_session_event event = {.type = FL_CEV_START};
-    int rv;
-
-    fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, a->client, &sim_client);
-    conf.seed = sim_client.seed;
-    rv = fl_session_create(&conf, &a->session);
-    if (rv != FL_OK) {
-        fl__fed_fail(fed, rv, NULL, "a session");
-        return false;
-    }
-    a->tick_us = 0;
-    event.u.held = a->pending;
-    sim_session_step(fed, a, &event);
-    return true;
-}
-
-void fl__session_start(struct fl_fed *fed, struct fl__active *a)
-{
-    (void)sim_session_create(fed, a);
-}
-
-static void sim_session_welcome(struct fl_fed *fed, struct fl__active *a)
-{
-    struct fl_session_event event = {.type = FL_CEV_WELCOME};
-
-    event.u.welcome.heartbeat_ms = HEARTBEAT_MS;
-    event.u.welcome.model_fits = true;
-    sim_session_step(fed, a, &event);
-}
-
-/* The connection has existed for long: connecting is not simulated again. */
-void fl__session_resume(struct fl_fed *fed, struct fl__active *a)
-{
-    struct fl_session_event connected = {.type = FL_CEV_CONNECTED};
-
-    a->resumes = true;
-    if (sim_session_create(fed, a)) {
-        sim_session_step(fed, a, &connected);
-        sim_session_welcome(fed, a);
-    }
-    a->resumes = false;
-}
-
-void fl__session_settle(struct fl_fed *fed, uint32_t client)
-{
-    struct fl__active *a = fed->clients[client].active;
-
-    if (a != NULL && a->session != NULL && fl_session_state(a->session) == FL_SESSION_READY &&
-        a->pending.round == 0 && a->training_key.round == 0 && a->evaluating == 0)
-    {
-        fl__active_free(fed, a);
-    }
-}
-
-static void sim_session_drop_result(struct fl_fed *fed, struct fl__active *a,
-                                    struct fl_round_key key)
-{
-    if (a->pending.round == key.round && a->pending.attempt == key.attempt) {
-        fl_worker_pool_drop(fed->pool, a->client, key);
-        fl_job_answer_done(&a->result);
-        a->result = (struct fl_job_answer){.code = FL_OK};
-        a->pending = (struct fl_round_key){0};
-    }
-}
-
-/* --- effects of the session --- */
-
-static void sim_session_report(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key)
-{
-    struct fl__message *m = fl__fed_message(fed, FL__MSG_REPORT, a->client);
-
-    if (m == NULL) {
-        return;
-    }
-    m->key = key;
-    m->answer = a->result;
-    m->answer.divergence = malloc((a->result.n_units + 1) * sizeof(float));
-    if (m->answer.divergence == NULL) {
-        fl__message_free(m);
-        fl__fed_fail(fed, FL_ENOMEM, NULL, "a report");
-        return;
-    }
-    if (a->result.n_units > 0) {
-        (void)memcpy(m->answer.divergence, a->result.divergence, a->result.n_units * sizeof(float));
-    }
-    fl__fed_send(fed, m);
-}
-
-static void sim_session_report_failed(struct fl_fed *fed, const struct fl__active *a,
-                                      const struct fl_session_effect *e)
-{
-    struct fl__message *m = fl__fed_message(fed, FL__MSG_FAILED, a->client);
-
-    if (m != NULL) {
-        m->key = e->key;
-        m->diverged = e->diverged;
-        (void)snprintf(m->reason, sizeof(m->reason), "%s", e->text != NULL ? e->text : "");
-        fl__fed_send(fed, m);
-    }
-}
-
-void fl__session_say_evaluation(struct fl_fed *fed, const struct fl__active *a, uint64_t round,
-                                const struct fl_job_answer *found)
-{
-    struct fl__message *m = fl__fed_message(fed, FL__MSG_EVALUATION, a->client);
-
-    if (m != NULL) {
-        m->key.round = round;
-        m->answer = *found;
-        m->answer.divergence = NULL;
-        fl__fed_send(fed, m);
-    }
-}
-
-static void sim_session_hello(struct fl_fed *fed, const struct fl__active *a)
-{
-    struct fl__message *m = fl__fed_message(fed, FL__MSG_HELLO, a->client);
-
-    if (m != NULL) {
-        m->key = a->pending;
-        fl__fed_send(fed, m);
     }
 }
 
@@ -210,7 +51,7 @@ static void sim_session_connect(struct fl_fed *fed, const struct fl__active *a)
     }
 }
 
-static void sim_session_disconnect(struct fl_fed *fed, struct fl__active *a)
+static void sim_session_disconnect(struct fl_fed *fed, const struct fl__active *a)
 {
     struct fl__message *m = fl__fed_message(fed, FL__MSG_LOST, a->client);
 
@@ -220,76 +61,228 @@ static void sim_session_disconnect(struct fl_fed *fed, struct fl__active *a)
     fed->clients[a->client].connection++;
 }
 
-static void sim_session_take_effect(struct fl_fed *fed, struct fl__active *a,
-                                    const struct fl_session_effect *e)
+/* An error in any of them ends the run. */
+static int sim_session_begin(void *ctx, enum fl_activity activity,
+                             const struct fl_session_effect *e, struct fl_err *err)
 {
-    static const struct fl_job_answer none = {.code = FL_OK};
+    struct fl__active *a = ctx;
 
-    switch (e->type) {
-    case FL_CEFF_CONNECT:
-        sim_session_connect(fed, a);
+    (void)err;
+    switch (activity) {
+    case FL_ACTIVITY_CONNECTION:
+        sim_session_connect(a->fed, a);
         break;
-    case FL_CEFF_HELLO:
-        if (!a->resumes) {
-            sim_session_hello(fed, a);
-        }
+    case FL_ACTIVITY_FETCH:
+        fl__fetch_begin(a->fed, a);
         break;
-    case FL_CEFF_DISCONNECT:
-        sim_session_disconnect(fed, a);
+    case FL_ACTIVITY_TRAINING:
+        fl__train_begin(a->fed, a, e->key);
         break;
-    case FL_CEFF_FETCH:
-        fl__fetch_begin(fed, a);
+    case FL_ACTIVITY_PUSH:
+        fl__push_begin(a->fed, a, e->key, e->units, e->n_units);
         break;
-    case FL_CEFF_TRAIN:
-        fl__train_begin(fed, a, e->key);
+    case FL_ACTIVITY_EVALUATION:
+        fl__model_begin(a->fed, a);
         break;
-    case FL_CEFF_CANCEL_TRAIN:
+    }
+    return FL_OK;
+}
+
+static void sim_session_cancel(void *ctx, enum fl_activity activity, const char *why)
+{
+    struct fl__active *a = ctx;
+
+    (void)why;
+    switch (activity) {
+    case FL_ACTIVITY_CONNECTION:
+        sim_session_disconnect(a->fed, a);
+        break;
+    case FL_ACTIVITY_FETCH:
+        fl__fetch_cancel(a->fed, a);
+        break;
+    case FL_ACTIVITY_TRAINING:
         fl__train_cancel(a);
         break;
-    case FL_CEFF_REPORT:
-        sim_session_report(fed, a, e->key);
+    case FL_ACTIVITY_PUSH:
+        fl__push_cancel(a->fed, a);
         break;
-    case FL_CEFF_FAILED:
-        sim_session_report_failed(fed, a, e);
-        break;
-    case FL_CEFF_PUSH:
-        fl__push_begin(fed, a, e->key, e->units, e->n_units);
-        break;
-    case FL_CEFF_CANCEL_PUSH:
-        fl__push_cancel(fed, a);
-        break;
-    case FL_CEFF_CANCEL_FETCH:
-        fl__fetch_cancel(fed, a);
-        break;
-    case FL_CEFF_DROP:
-        sim_session_drop_result(fed, a, e->key);
-        break;
-    case FL_CEFF_EVALUATE:
-        fl__model_begin(fed, a);
-        break;
-    case FL_CEFF_NO_EVALUATION:
-        fl__session_say_evaluation(fed, a, e->key.round, &none);
-        break;
-    case FL_CEFF_TRACE:
-    case FL_CEFF_NOTICE:
-        if (fed->conf.log != NULL) {
-            fl_log(fed->conf.log, FL_LOG_DEBUG, "client", "%s: %s", fl__fed_name(fed, a->client),
-                   e->text);
-        }
-        break;
-    case FL_CEFF_HEARTBEAT:
-    case FL_CEFF_EXIT:
+    case FL_ACTIVITY_EVALUATION:
+        fl__model_cancel(a->fed, a);
         break;
     }
 }
 
-static void sim_session_take_effects(struct fl_fed *fed, struct fl__active *a,
-                                     const struct fl_session_effects *effects)
+/* False: out of memory. */
+static bool sim_session_fill_report(const struct fl__active *a, struct fl__message *m)
 {
-    size_t i;
+    m->answer = a->result;
+    m->answer.divergence = malloc((a->result.n_units + 1) * sizeof(float));
+    if (m->answer.divergence != NULL && a->result.n_units > 0) {
+        (void)memcpy(m->answer.divergence, a->result.divergence, a->result.n_units * sizeof(float));
+    }
+    return m->answer.divergence != NULL;
+}
 
-    for (i = 0; i < effects->n; i++) {
-        sim_session_take_effect(fed, a, &effects->list[i]);
+static void sim_session_send(void *ctx, const struct fl_session_message *message)
+{
+    static const enum fl__message_type types[] = {[FL_CMSG_HELLO] = FL__MSG_HELLO,
+                                                  [FL_CMSG_REPORT] = FL__MSG_REPORT,
+                                                  [FL_CMSG_FAILED] = FL__MSG_FAILED,
+                                                  [FL_CMSG_EVALUATION] = FL__MSG_EVALUATION};
+    const struct fl__active *a = ctx;
+    const struct fl_job_answer *found = message->evaluation;
+    struct fl__message *m;
+
+    if (message->type == FL_CMSG_HEARTBEAT || (message->type == FL_CMSG_HELLO && a->resumes)) {
+        return;
+    }
+    m = fl__fed_message(a->fed, types[message->type], a->client);
+    if (m == NULL) {
+        return;
+    }
+    m->key = message->key;
+    if (m->type == FL__MSG_REPORT && !sim_session_fill_report(a, m)) {
+        fl__message_free(m);
+        fl__fed_fail(a->fed, FL_ENOMEM, NULL, "a report");
+        return;
+    }
+    if (m->type == FL__MSG_FAILED) {
+        m->diverged = message->diverged;
+        (void)snprintf(m->reason, sizeof(m->reason), "%s",
+                       message->text != NULL ? message->text : "");
+    }
+    if (m->type == FL__MSG_EVALUATION && found != NULL) {
+        m->answer = *found;
+        m->answer.divergence = NULL;
+    }
+    fl__fed_send(a->fed, m);
+}
+
+/* `message` is NULL in a Welcome to a client that resumes. */
+static bool sim_session_take(void *ctx, struct fl_session_event *command, void *message)
+{
+    struct fl__active *a = ctx;
+    struct fl__message *m = message;
+
+    if (command->type == FL_CEV_TASK) {
+        a->task = m->task;
+        a->personal_model = m->personal_model;
+        fl_model_cache_unref(a->model_cache);
+        a->model_cache =
+            a->fed->model_cache != NULL ? fl_model_cache_ref(a->fed->model_cache) : NULL;
+    } else if (command->type == FL_CEV_EVALUATE) {
+        fl_blob_unref(a->model);
+        a->model = m->model;
+        m->model = NULL;
+        a->rate = m->rate;
+        a->evaluating = m->key.round;
+    }
+    return true;
+}
+
+static bool sim_session_has_result(void *ctx, struct fl_round_key key)
+{
+    const struct fl__active *a = ctx;
+
+    return a->pending.round == key.round && a->pending.attempt == key.attempt;
+}
+
+static void sim_session_drop_result(void *ctx, struct fl_round_key key)
+{
+    struct fl__active *a = ctx;
+
+    if (sim_session_has_result(a, key)) {
+        fl_worker_pool_drop(a->fed->pool, a->client, key);
+        fl_job_answer_done(&a->result);
+        a->result = (struct fl_job_answer){.code = FL_OK};
+        a->pending = (struct fl_round_key){0};
+    }
+}
+
+static void sim_session_log(void *ctx, enum fl_log_level level, const char *text)
+{
+    const struct fl__active *a = ctx;
+
+    (void)level;
+    if (a->fed->conf.log != NULL) {
+        fl_log(a->fed->conf.log, FL_LOG_DEBUG, "client", "%s: %s", fl__fed_name(a->fed, a->client),
+               text);
+    }
+}
+
+/* The client stays; it has nothing to do any more. */
+static void sim_session_leave(void *ctx, int code, const char *why)
+{
+    (void)ctx;
+    (void)code;
+    (void)why;
+}
+
+static const struct fl_session_ops sim_session_ops = {.now_ms = sim_session_now_ms,
+                                                      .set_timer = sim_session_set_timer,
+                                                      .begin = sim_session_begin,
+                                                      .cancel = sim_session_cancel,
+                                                      .send = sim_session_send,
+                                                      .take = sim_session_take,
+                                                      .has_result = sim_session_has_result,
+                                                      .drop_result = sim_session_drop_result,
+                                                      .log = sim_session_log,
+                                                      .leave = sim_session_leave};
+
+/* --- create and free --- */
+
+void fl__session_start(struct fl_fed *fed, struct fl__active *a)
+{
+    struct fl_sim_client sim_client;
+    struct fl_session_conf conf = {.backoff_ms = BACKOFF_MS, .backoff_max_ms = BACKOFF_MAX_MS};
+    int rv;
+
+    fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, a->client, &sim_client);
+    conf.seed = sim_client.seed;
+    rv = fl_session_shell_create(&conf, &sim_session_ops, a, &a->shell);
+    if (rv != FL_OK) {
+        fl__fed_fail(fed, rv, NULL, "a session");
+        return;
+    }
+    a->tick_us = 0;
+    fl_session_shell_key(a->shell, FL_CEV_START, a->pending);
+}
+
+static void sim_session_connected(const struct fl__active *a)
+{
+    fl_session_shell_ended(a->shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0}, FL_OK, NULL);
+}
+
+static void sim_session_welcome(const struct fl__active *a)
+{
+    struct fl_session_event event = {.type = FL_CEV_WELCOME};
+
+    event.u.welcome.heartbeat_ms = HEARTBEAT_MS;
+    event.u.welcome.model_fits = true;
+    (void)fl_session_shell_command(a->shell, &event, NULL);
+}
+
+/* The connection has existed for long: connecting is not simulated again. */
+void fl__session_resume(struct fl_fed *fed, struct fl__active *a)
+{
+    a->resumes = true;
+    fl__session_start(fed, a);
+    if (a->shell != NULL) {
+        sim_session_connected(a);
+        sim_session_welcome(a);
+    }
+    a->resumes = false;
+}
+
+void fl__session_settle(struct fl_fed *fed, uint32_t client)
+{
+    struct fl__active *a = fed->clients[client].active;
+
+    if (a != NULL && a->shell != NULL &&
+        fl_session_state(fl_session_shell_session(a->shell)) == FL_SESSION_READY &&
+        a->pending.round == 0 && a->training_key.round == 0 && a->evaluating == 0)
+    {
+        fl__active_free(fed, a);
     }
 }
 
@@ -299,20 +292,18 @@ void fl__session_happens(struct fl_fed *fed, uint32_t client, enum fl__fed_kind 
                          uint32_t stamp)
 {
     struct fl__active *a = fed->clients[client].active;
-    struct fl_session_event event = {.type = FL_CEV_TICK};
 
-    if (a == NULL || a->session == NULL) {
+    if (a == NULL || a->shell == NULL) {
         return;
     }
     switch (kind) {
     case FL__AT_CONNECTED:
-        event.type = FL_CEV_CONNECTED;
-        sim_session_step(fed, a, &event);
+        sim_session_connected(a);
         break;
     case FL__AT_TICK:
         if (a->tick_us != 0 && a->tick_us <= fed->now_us) {
             a->tick_us = 0;
-            sim_session_step(fed, a, &event);
+            fl_session_shell_tick(a->shell);
         }
         break;
     case FL__AT_TRAINED:
@@ -329,82 +320,58 @@ void fl__session_happens(struct fl_fed *fed, uint32_t client, enum fl__fed_kind 
 
 /* --- messages from the server --- */
 
-static void sim_session_task(struct fl_fed *fed, struct fl__active *a, struct fl__message *m)
+static struct fl_session_event sim_session_event(const struct fl_fed *fed,
+                                                 const struct fl__message *m)
 {
-    struct fl_fed_part *part = fl_sim_account_part(&fed->account, a->client);
-    struct fl_session_event event = {.type = FL_CEV_TASK};
-
-    event.u.task.key = m->key;
-    event.u.task.has_plan = m->units != NULL;
-    event.u.task.units = m->units;
-    event.u.task.n_units = m->units != NULL ? fl_layout_units(fed->federation.layout) : 0;
-    event.u.task.deadline_ms = m->task.deadline_ms;
-    if (fl_session_task_is_new(a->session, m->key)) {
-        a->task = m->task;
-        a->personal_model = m->personal_model;
-        fl_model_cache_unref(a->model_cache);
-        a->model_cache = fed->model_cache != NULL ? fl_model_cache_ref(fed->model_cache) : NULL;
-    }
-    if (part != NULL && part->tasked_us == 0) {
-        part->tasked_us = fed->now_us;
-    }
-    sim_session_step(fed, a, &event);
-}
-
-static void sim_session_evaluate(struct fl_fed *fed, struct fl__active *a, struct fl__message *m)
-{
+    size_t n_units = m->units != NULL ? fl_layout_units(fed->federation.layout) : 0;
     struct fl_session_event event = {.type = FL_CEV_EVALUATE};
 
-    fl_blob_unref(a->model);
-    a->model = m->model;
-    m->model = NULL;
-    a->rate = m->rate;
-    a->evaluating = m->key.round;
-    event.u.evaluate.round = m->key.round;
-    event.u.evaluate.deadline_ms = UINT32_MAX;
-    sim_session_step(fed, a, &event);
-}
-
-static void sim_session_plan(struct fl_fed *fed, struct fl__active *a, const struct fl__message *m)
-{
-    struct fl_session_event event = {.type = FL_CEV_PLAN};
-
-    event.u.plan.key = m->key;
-    event.u.plan.units = m->units;
-    event.u.plan.n_units = fl_layout_units(fed->federation.layout);
-    sim_session_step(fed, a, &event);
+    switch (m->type) {
+    case FL__MSG_TASK:
+        event.type = FL_CEV_TASK;
+        event.u.task.key = m->key;
+        event.u.task.has_plan = m->units != NULL;
+        event.u.task.units = m->units;
+        event.u.task.n_units = n_units;
+        event.u.task.deadline_ms = m->task.deadline_ms;
+        break;
+    case FL__MSG_PLAN:
+        event.type = FL_CEV_PLAN;
+        event.u.plan.key = m->key;
+        event.u.plan.units = m->units;
+        event.u.plan.n_units = n_units;
+        break;
+    case FL__MSG_ACCEPTED:
+    case FL__MSG_DISMISSED:
+        event.type = m->type == FL__MSG_ACCEPTED ? FL_CEV_ACCEPTED : FL_CEV_DISMISSED;
+        event.u.key = m->key;
+        break;
+    case FL__MSG_REJECTED:
+        event.type = FL_CEV_REJECTED;
+        event.u.failed.key = m->key;
+        event.u.failed.reason = "rejected";
+        break;
+    default: /* FL__MSG_EVALUATE */
+        event.u.evaluate.round = m->key.round;
+        event.u.evaluate.deadline_ms = UINT32_MAX;
+        break;
+    }
+    return event;
 }
 
 static void sim_session_receive(struct fl_fed *fed, struct fl__active *a, struct fl__message *m)
 {
-    struct fl_session_event rejected = {.type = FL_CEV_REJECTED};
+    struct fl_session_event event = sim_session_event(fed, m);
+    struct fl_fed_part *part = fl_sim_account_part(&fed->account, a->client);
 
-    switch (m->type) {
-    case FL__MSG_WELCOME:
-        sim_session_welcome(fed, a);
-        break;
-    case FL__MSG_TASK:
-        sim_session_task(fed, a, m);
-        break;
-    case FL__MSG_PLAN:
-        sim_session_plan(fed, a, m);
-        break;
-    case FL__MSG_ACCEPTED:
-        fl__session_key(fed, a, FL_CEV_ACCEPTED, m->key);
-        break;
-    case FL__MSG_REJECTED:
-        rejected.u.failed.key = m->key;
-        rejected.u.failed.reason = "rejected";
-        sim_session_step(fed, a, &rejected);
-        break;
-    case FL__MSG_DISMISSED:
-        fl__session_key(fed, a, FL_CEV_DISMISSED, m->key);
-        break;
-    case FL__MSG_EVALUATE:
-    default:
-        sim_session_evaluate(fed, a, m);
-        break;
+    if (m->type == FL__MSG_WELCOME) {
+        sim_session_welcome(a);
+        return;
     }
+    if (m->type == FL__MSG_TASK && part != NULL && part->tasked_us == 0) {
+        part->tasked_us = fed->now_us;
+    }
+    (void)fl_session_shell_command(a->shell, &event, m);
 }
 
 void fl__sim_session_receive(struct fl_fed *fed, struct fl__message *m)
@@ -421,10 +388,10 @@ void fl__sim_session_receive(struct fl_fed *fed, struct fl__message *m)
         return; /* The client has no work that the message could concern. */
     }
     a = fl__fed_active(fed, m->client);
-    if (a != NULL && a->session == NULL) {
+    if (a != NULL && a->shell == NULL) {
         fl__session_resume(fed, a);
     }
-    if (a != NULL && a->session != NULL) {
+    if (a != NULL && a->shell != NULL) {
         sim_session_receive(fed, a, m);
         fl__session_settle(fed, m->client);
     }

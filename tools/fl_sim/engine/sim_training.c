@@ -67,8 +67,8 @@ static void training_trained(struct fl_fed *fed, struct fl__active *a)
 
     if (a->lacks_memory) {
         fl__train_cancel(a);
-        fl__session_failed(fed, a, FL_CEV_TRAIN_FAILED, key, FL_ENOMEM,
-                           "the training does not fit into its memory");
+        fl_session_shell_ended(a->shell, FL_ACTIVITY_TRAINING, key, FL_ENOMEM,
+                               "the training does not fit into its memory");
         return;
     }
     if (fl__fed_take(fed, a->training, FL_JOB_TRAIN, a->client, key, &answer) != FL_OK) {
@@ -82,18 +82,16 @@ static void training_trained(struct fl_fed *fed, struct fl__active *a)
         fl_job_answer_done(&a->result);
         a->result = answer;
         a->pending = key;
-        fl__session_key(fed, a, FL_CEV_TRAINED, key);
-        return;
-    }
-    if (answer.code != FL_ENUMERIC && answer.code != FL_ECANCELED) {
+    } else if (answer.code != FL_ENUMERIC && answer.code != FL_ECANCELED) {
         struct fl_err err = {0};
 
         (void)fl_err_set(&err, answer.code, "%s", answer.why);
         fl__fed_fail(fed, answer.code, &err, fl__fed_name(fed, a->client));
     }
-    fl__session_failed(fed, a, FL_CEV_TRAIN_FAILED, key,
-                       answer.code == FL_ECANCELED ? FL_ESTATE : answer.code, answer.why);
-    fl_job_answer_done(&answer);
+    fl_session_shell_ended(a->shell, FL_ACTIVITY_TRAINING, key, answer.code, answer.why);
+    if (answer.code != FL_OK) {
+        fl_job_answer_done(&answer);
+    }
 }
 
 /* --- evaluation --- */
@@ -136,12 +134,7 @@ static void training_evaluated(struct fl_fed *fed, struct fl__active *a)
     fl_blob_unref(a->model);
     a->model = NULL;
     a->evaluating = 0;
-    if (answer.code == FL_OK) {
-        fl__session_say_evaluation(fed, a, key.round, &answer);
-        fl__session_key(fed, a, FL_CEV_EVALUATED, key);
-    } else {
-        fl__session_failed(fed, a, FL_CEV_EVALUATE_FAILED, key, FL_EIO, answer.why);
-    }
+    fl_session_shell_evaluated(a->shell, key.round, answer.code, answer.why, &answer);
     fl_job_answer_done(&answer);
 }
 

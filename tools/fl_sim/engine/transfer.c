@@ -216,7 +216,7 @@ static void transfer_fetched(struct fl_fed *fed, struct fl__active *a)
     if (p != NULL) {
         p->fetched_us = fed->now_us;
     }
-    fl__session_key(fed, a, FL_CEV_FETCHED, a->task.key);
+    fl_session_shell_ended(a->shell, FL_ACTIVITY_FETCH, a->task.key, FL_OK, NULL);
 }
 
 /* --- updates --- */
@@ -380,9 +380,9 @@ static void transfer_push_allowed(struct fl_fed *fed, struct fl__active *a)
 
     a->awaits_push = 0;
     if (rv == FL_EEXIST) {
-        fl__session_key(fed, a, FL_CEV_ACCEPTED, a->pushing);
+        fl_session_shell_ended(a->shell, FL_ACTIVITY_PUSH, a->pushing, FL_OK, NULL);
     } else if (rv != FL_OK) {
-        fl__session_failed(fed, a, FL_CEV_PUSH_FAILED, a->pushing, FL_ESTATE, err.msg);
+        fl_session_shell_ended(a->shell, FL_ACTIVITY_PUSH, a->pushing, FL_ESTATE, err.msg);
     } else if (transfer_take_code(fed, a)) {
         a->awaits_push = ++a->stamp;
         transfer_send(fed, a);
