@@ -18,7 +18,7 @@
  * model on each client, out of which the server mixes the next ones.
  */
 
-#include "client/core/session.h"
+#include "client/shell/session_shell.h"
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
 #include "libfl/sim/sim.h"
@@ -232,7 +232,7 @@ struct fed_client {
     uint64_t conn; /* of its newest connection */
     bool linked;
     /* With real_sessions: */
-    struct fl_session *session;
+    struct fl_session_shell *shell;
     bool connected;
 };
 
@@ -339,8 +339,6 @@ static inline unsigned fed_unit(unsigned at)
 /* A process begins with what is on its disk, or ends. */
 void fed_work_open(struct fed_client *c);
 void fed_work_close(struct fed_client *c);
-/* Of which (round, attempt) it holds a result; round 0: none. */
-struct fl_round_key fed_work_held(const struct fed_client *c);
 /* Settle by `c->task` and get its payloads; then the training for it; its result is held. */
 bool fed_work_fetch(struct fed_client *c);
 bool fed_work_train(struct fed_client *c);

@@ -76,10 +76,10 @@ static void timer_in(struct fed_client *c, uint64_t span_ms, uint64_t tag)
 
 static bool is_held(const struct fed_client *c, const struct fed_msg *msg)
 {
-    struct fl_round_key key = fed_work_held(c);
+    struct fl_round_key key = fl_pending_result_key(&c->member.held);
 
     return key.round != 0 && c->durable && key.round == msg->round && key.attempt == msg->attempt &&
-           fl_member_unfit(&c->member) == NULL;
+           fl_worker_unfit(&c->member.worker, c->member.held.result) == NULL;
 }
 
 static void grant(struct fed_client *c, const uint8_t *units)
@@ -93,7 +93,7 @@ static void grant(struct fed_client *c, const uint8_t *units)
 /* The result is there: report it, and upload when the task said what. */
 static void deliver(struct fed_client *c)
 {
-    struct fl_round_key key = fed_work_held(c);
+    struct fl_round_key key = fl_pending_result_key(&c->member.held);
 
     fed_client_report(c, key.round, key.attempt);
     if (c->has_task && c->task.has_units &&
@@ -215,7 +215,7 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
         evaluated(c, number);
         break;
     case TAG_STORED:
-        if (fed_work_held(c).round != 0 && number == c->generation) {
+        if (fl_pending_result_key(&c->member.held).round != 0 && number == c->generation) {
             c->durable = true;
             deliver(c);
         }

@@ -1,4 +1,7 @@
-/* The glue around a real client session in a simulated federation. */
+/*
+ * Clients with a real session in a simulated federation: the operations of the shell that
+ * fl-clientd runs (client/shell), on a disk and a network that fail.
+ */
 #include <check.h>
 #include <inttypes.h>
 #include <string.h>
@@ -19,8 +22,6 @@
 #define FETCH_MS    15
 #define EVALUATE_MS 10
 
-static void take_effect(struct fed_client *c, const struct fl_session_effect *e);
-
 static struct fed_client *self(void *ctx, uint32_t node)
 {
     struct fed *fed = ctx;
@@ -33,210 +34,225 @@ static void timer_in(struct fed_client *c, uint64_t span_ms, uint64_t tag)
     fl_sim_timer(c->fed->sim, FED_CLIENT0 + c->index, fl_sim_now(c->fed->sim) + span_ms, tag);
 }
 
-static void step(struct fed_client *c, struct fl_session_event *ev)
+static void say(struct fed_client *c, enum fed_msg_type type, struct fl_round_key key, bool bad)
 {
-    struct fl_session_effect list[32];
-    struct fl_session_effects effects;
-    size_t n;
-    size_t i;
-    uint64_t due;
-
-    ev->now_ms = fl_sim_now(c->fed->sim);
-    fl_session_step(c->session, ev, &effects);
-    n = effects.n;
-    ck_assert_uint_le(n, sizeof(list) / sizeof(list[0]));
-    if (n > 0) {
-        (void)memcpy(list, effects.list, n * sizeof(*list));
-    }
-    for (i = 0; i < n; i++) {
-        take_effect(c, &list[i]);
-    }
-    due = fl_session_deadline(c->session);
-    if (due != UINT64_MAX) {
-        fl_sim_timer(c->fed->sim, FED_CLIENT0 + c->index, due, TAG_TICK);
-    }
-}
-
-static void step_key(struct fed_client *c, enum fl_session_event_type type, uint64_t round,
-                     uint32_t attempt)
-{
-    struct fl_session_event ev = {.type = type};
-
-    ev.u.key = (struct fl_round_key){round, attempt};
-    step(c, &ev);
-}
-
-static void step_failed(struct fed_client *c, enum fl_session_event_type type, uint64_t round,
-                        uint32_t attempt, const char *reason)
-{
-    struct fl_session_event ev = {.type = type};
-
-    ev.u.failed.key = (struct fl_round_key){round, attempt};
-    ev.u.failed.reason = reason;
-    ev.u.failed.permanent = true;
-    step(c, &ev);
-}
-
-static void say(struct fed_client *c, enum fed_msg_type type, const struct fl_round_key *key)
-{
-    struct fed_msg msg = {.type = type, .round = key->round, .attempt = key->attempt};
+    struct fed_msg msg = {.type = type, .round = key.round, .attempt = key.attempt, .bad = bad};
 
     fed_client_send(c, &msg);
 }
 
-static void push(struct fed_client *c, const struct fl_session_effect *e)
+/* --- the operations of the shell: a client that died at a write does nothing more --- */
+
+static uint64_t session_now_ms(void *ctx)
+{
+    const struct fed_client *c = ctx;
+
+    return fl_sim_now(c->fed->sim);
+}
+
+static void session_set_timer(void *ctx, uint64_t at_ms)
+{
+    const struct fed_client *c = ctx;
+
+    if (at_ms != UINT64_MAX) {
+        fl_sim_timer(c->fed->sim, FED_CLIENT0 + c->index, at_ms, TAG_TICK);
+    }
+}
+
+static void push(struct fed_client *c, const uint8_t *units)
 {
     static const uint8_t all[FED_UNITS] = {1, 1, 1};
 
-    if (!fl_pending_result_is(&c->member.held, e->key)) {
-        fed_fail(c->fed, "%s is to push what it does not hold", c->name);
-    } else if (fed_work_code(c, e->units != NULL ? e->units : all)) {
+    if (fed_work_code(c, units != NULL ? units : all)) {
         c->granting = ++c->generation;
         timer_in(c, c->fed->plan.disk_ms, TAG_GRANTED | c->granting);
     }
 }
 
-static void take_effect(struct fed_client *c, const struct fl_session_effect *e)
+static int session_begin(void *ctx, enum fl_activity activity, const struct fl_session_effect *e,
+                         struct fl_err *err)
 {
-    struct fed_msg none = {.type = FED_EVALUATION, .bad = true};
+    struct fed_client *c = ctx;
 
+    (void)err;
     if (c->writer.dead) {
-        return; /* In the middle of these effects. */
+        return FL_OK;
     }
-    switch (e->type) {
-    case FL_CEFF_CONNECT:
+    switch (activity) {
+    case FL_ACTIVITY_CONNECTION:
         timer_in(c, CONNECT_MS, TAG_CONNECT);
         break;
-    case FL_CEFF_DISCONNECT:
-        say(c, FED_BYE, &e->key);
-        c->connected = false;
-        break;
-    case FL_CEFF_HELLO:
-        fed_client_hello(c);
-        break;
-    case FL_CEFF_HEARTBEAT:
-        say(c, FED_HEARTBEAT, &e->key);
-        break;
-    case FL_CEFF_FETCH:
+    case FL_ACTIVITY_FETCH:
         if (fed_work_fetch(c)) {
             timer_in(c, FETCH_MS, TAG_FETCHED);
         }
         break;
-    case FL_CEFF_TRAIN:
+    case FL_ACTIVITY_TRAINING:
         c->training = ++c->generation;
         timer_in(c, fed_client_train_ms(c), TAG_TRAINED | c->training);
         break;
-    case FL_CEFF_CANCEL_TRAIN:
-        c->training = 0;
+    case FL_ACTIVITY_PUSH:
+        push(c, e->units);
         break;
-    case FL_CEFF_REPORT:
-        if (fl_pending_result_is(&c->member.held, e->key)) {
-            fed_client_report(c, e->key.round, e->key.attempt);
-        } else {
-            say(c, FED_FAILED, &e->key);
-        }
-        break;
-    case FL_CEFF_FAILED:
-        say(c, FED_FAILED, &e->key);
-        break;
-    case FL_CEFF_PUSH:
-        push(c, e);
-        break;
-    case FL_CEFF_CANCEL_PUSH:
-        c->granting = 0;
-        break;
-    case FL_CEFF_CANCEL_FETCH:
-        break;
-    case FL_CEFF_DROP:
-        if (fl_pending_result_is(&c->member.held, e->key)) {
-            fed_work_drop(c);
-        }
-        break;
-    case FL_CEFF_EVALUATE:
+    case FL_ACTIVITY_EVALUATION:
         timer_in(c, EVALUATE_MS, TAG_EVALUATED | e->key.round);
         break;
-    case FL_CEFF_NO_EVALUATION:
-        none.round = e->key.round;
-        fed_client_send(c, &none);
-        break;
-    case FL_CEFF_TRACE:
-    case FL_CEFF_NOTICE:
-        fed_log(c->fed, "%s: %s", c->name, e->text);
-        break;
-    case FL_CEFF_EXIT:
-        c->drained = true;
-        break;
     }
+    return FL_OK;
 }
 
-static void take_task(struct fed_client *c, const struct fed_msg *msg)
+static void session_cancel(void *ctx, enum fl_activity activity, const char *why)
 {
-    struct fl_session_event ev = {.type = FL_CEV_TASK};
+    struct fed_client *c = ctx;
 
-    if (fl_session_task_is_new(c->session, (struct fl_round_key){msg->round, msg->attempt})) {
-        c->task = *msg;
-    }
-    ev.u.task.key = (struct fl_round_key){msg->round, msg->attempt};
-    ev.u.task.has_plan = msg->has_units;
-    ev.u.task.units = msg->units;
-    ev.u.task.n_units = FED_UNITS;
-    ev.u.task.deadline_ms = msg->wait_ms;
-    step(c, &ev);
-}
-
-static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t from,
-                       const void *data, size_t len)
-{
-    struct fed_client *c = self(ctx, node);
-    struct fl_session_event ev = {.type = FL_CEV_HEARTBEAT};
-    struct fed_msg msg;
-
-    (void)sim;
-    (void)from;
-    ck_assert_uint_eq(len, sizeof(msg));
-    (void)memcpy(&msg, data, sizeof(msg));
-    if (!c->connected || msg.conn != c->conn || c->writer.dead) {
+    (void)why;
+    if (c->writer.dead) {
         return;
     }
-    switch (msg.type) {
+    if (activity == FL_ACTIVITY_CONNECTION) {
+        say(c, FED_BYE, (struct fl_round_key){0}, false);
+        c->connected = false;
+    } else if (activity == FL_ACTIVITY_TRAINING) {
+        c->training = 0;
+    } else if (activity == FL_ACTIVITY_PUSH) {
+        c->granting = 0;
+    }
+}
+
+static void session_send(void *ctx, const struct fl_session_message *m)
+{
+    struct fed_client *c = ctx;
+
+    if (c->writer.dead) {
+        return;
+    }
+    switch (m->type) {
+    case FL_CMSG_HELLO:
+        fed_client_hello(c);
+        break;
+    case FL_CMSG_HEARTBEAT:
+        say(c, FED_HEARTBEAT, m->key, false);
+        break;
+    case FL_CMSG_REPORT:
+        fed_client_report(c, m->key.round, m->key.attempt);
+        break;
+    case FL_CMSG_FAILED:
+        say(c, FED_FAILED, m->key, false);
+        break;
+    case FL_CMSG_EVALUATION:
+        say(c, FED_EVALUATION, m->key, m->evaluation == NULL);
+        break;
+    }
+}
+
+static bool session_take(void *ctx, struct fl_session_event *command, void *message)
+{
+    struct fed_client *c = ctx;
+
+    if (command->type == FL_CEV_WELCOME) {
+        command->u.welcome.heartbeat_ms = 500;
+        command->u.welcome.model_fits = true;
+        command->u.welcome.held_unfit = fl_worker_unfit(&c->member.worker, c->member.held.result);
+    } else if (command->type == FL_CEV_TASK) {
+        c->task = *(const struct fed_msg *)message;
+    }
+    return true;
+}
+
+/* The session never sends a result that is not on its disk. */
+static bool session_has_result(void *ctx, struct fl_round_key key)
+{
+    struct fed_client *c = ctx;
+    bool has = fl_pending_result_is(&c->member.held, key);
+
+    if (!has && !c->writer.dead) {
+        fed_fail(c->fed, "%s is to send a result that it does not have", c->name);
+    }
+    return has;
+}
+
+static void session_drop_result(void *ctx, struct fl_round_key key)
+{
+    struct fed_client *c = ctx;
+
+    if (!c->writer.dead && fl_pending_result_is(&c->member.held, key)) {
+        fed_work_drop(c);
+    }
+}
+
+static void session_log(void *ctx, enum fl_log_level level, const char *text)
+{
+    const struct fed_client *c = ctx;
+
+    (void)level;
+    fed_log(c->fed, "%s: %s", c->name, text);
+}
+
+static void session_leave(void *ctx, int code, const char *why)
+{
+    struct fed_client *c = ctx;
+
+    (void)code;
+    (void)why;
+    c->drained = c->drained || !c->writer.dead;
+}
+
+static const struct fl_session_ops session_ops = {.now_ms = session_now_ms,
+                                                  .set_timer = session_set_timer,
+                                                  .begin = session_begin,
+                                                  .cancel = session_cancel,
+                                                  .send = session_send,
+                                                  .take = session_take,
+                                                  .has_result = session_has_result,
+                                                  .drop_result = session_drop_result,
+                                                  .log = session_log,
+                                                  .leave = session_leave};
+
+/* --- messages of the server --- */
+
+/* False: no command. */
+static bool event_of(const struct fed_msg *msg, struct fl_session_event *ret)
+{
+    const struct fl_round_key key = {msg->round, msg->attempt};
+    struct fl_session_event ev = {.type = FL_CEV_HEARTBEAT};
+
+    switch (msg->type) {
     case FED_WELCOME:
         ev.type = FL_CEV_WELCOME;
-        ev.u.welcome.heartbeat_ms = 500;
-        ev.u.welcome.model_fits = true;
-        ev.u.welcome.held_unfit = fl_member_unfit(&c->member);
-        step(c, &ev);
         break;
     case FED_TASK:
-        take_task(c, &msg);
+        ev.type = FL_CEV_TASK;
+        ev.u.task.key = key;
+        ev.u.task.has_plan = msg->has_units;
+        ev.u.task.units = msg->units;
+        ev.u.task.n_units = FED_UNITS;
+        ev.u.task.deadline_ms = msg->wait_ms;
         break;
     case FED_PLAN:
         ev.type = FL_CEV_PLAN;
-        ev.u.plan.key = (struct fl_round_key){msg.round, msg.attempt};
-        ev.u.plan.units = msg.units;
+        ev.u.plan.key = key;
+        ev.u.plan.units = msg->units;
         ev.u.plan.n_units = FED_UNITS;
-        step(c, &ev);
         break;
     case FED_ACCEPTED:
-        step_key(c, FL_CEV_ACCEPTED, msg.round, msg.attempt);
-        break;
     case FED_DISMISSED:
-        step_key(c, FL_CEV_DISMISSED, msg.round, msg.attempt);
+        ev.type = msg->type == FED_ACCEPTED ? FL_CEV_ACCEPTED : FL_CEV_DISMISSED;
+        ev.u.key = key;
         break;
     case FED_REJECTED:
-        step_failed(c, FL_CEV_REJECTED, msg.round, msg.attempt, "rejected");
+        ev.type = FL_CEV_REJECTED;
+        ev.u.failed.key = key;
+        ev.u.failed.reason = "rejected";
         break;
     case FED_EVALUATE:
         ev.type = FL_CEV_EVALUATE;
-        ev.u.evaluate.round = msg.round;
-        step(c, &ev);
+        ev.u.evaluate.round = msg->round;
         break;
     case FED_DRAIN:
         ev.type = FL_CEV_DRAIN;
-        ev.u.drain.reconnect_after_ms = msg.wait_ms;
-        step(c, &ev);
+        ev.u.drain.reconnect_after_ms = msg->wait_ms;
         break;
     case FED_HEARTBEAT:
-        step(c, &ev);
         break;
     case FED_HELLO:
     case FED_REPORT:
@@ -244,7 +260,25 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
     case FED_PUSH:
     case FED_EVALUATION:
     case FED_BYE:
-        break;
+        return false;
+    }
+    *ret = ev;
+    return true;
+}
+
+static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t from,
+                       const void *data, size_t len)
+{
+    struct fed_client *c = self(ctx, node);
+    struct fl_session_event ev;
+    struct fed_msg msg;
+
+    (void)sim;
+    (void)from;
+    ck_assert_uint_eq(len, sizeof(msg));
+    (void)memcpy(&msg, data, sizeof(msg));
+    if (c->connected && msg.conn == c->conn && !c->writer.dead && event_of(&msg, &ev)) {
+        (void)fl_session_shell_command(c->shell, &ev, &msg);
     }
 }
 
@@ -255,7 +289,7 @@ static void trained(struct fed_client *c)
 
     c->training = 0;
     if (fed_client_chance(c, c->fed->plan.failed_training_rate)) {
-        step_failed(c, FL_CEV_TRAIN_FAILED, key.round, key.attempt, "no power");
+        fl_session_shell_ended(c->shell, FL_ACTIVITY_TRAINING, key, FL_EIO, "no power");
     } else if (fed_work_train(c)) {
         timer_in(c, c->fed->plan.disk_ms, TAG_STORED | c->generation);
     }
@@ -263,58 +297,55 @@ static void trained(struct fed_client *c)
 
 static void connected(struct fed_client *c)
 {
-    struct fl_session_event ev = {.type = FL_CEV_CONNECTED};
-
     c->connected = c->linked;
-    if (!c->linked) {
-        ev.type = FL_CEV_DISCONNECTED;
-        ev.u.failed.reason = "no route";
-    }
-    step(c, &ev);
+    fl_session_shell_ended(c->shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0},
+                           c->linked ? FL_OK : FL_ECLOSED, "no route");
+}
+
+static void evaluated(struct fed_client *c, uint64_t round)
+{
+    bool failed = fed_client_chance(c, c->fed->plan.failed_evaluation_rate);
+
+    fl_session_shell_evaluated(c->shell, round, failed ? FL_EIO : FL_OK, "no power", c);
 }
 
 static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
 {
     struct fed_client *c = self(ctx, node);
-    struct fl_session_event ev = {.type = FL_CEV_TICK};
-    struct fl_round_key key = {tag & ~TAG_KIND, 0};
+    uint64_t number = tag & ~TAG_KIND;
+    struct fl_round_key key;
 
+    (void)sim;
     if (c->writer.dead) {
         return;
     }
     switch (tag & TAG_KIND) {
     case TAG_TICK:
-        if (fl_session_deadline(c->session) <= fl_sim_now(sim)) {
-            step(c, &ev);
-        }
+        fl_session_shell_tick(c->shell);
         break;
     case TAG_CONNECT:
         connected(c);
         break;
     case TAG_FETCHED:
-        step_key(c, FL_CEV_FETCHED, c->task.round, c->task.attempt);
+        key = (struct fl_round_key){c->task.round, c->task.attempt};
+        fl_session_shell_ended(c->shell, FL_ACTIVITY_FETCH, key, FL_OK, NULL);
         break;
     case TAG_TRAINED:
-        if ((tag & ~TAG_KIND) == c->training) {
+        if (number == c->training) {
             trained(c);
         }
         break;
     case TAG_EVALUATED:
-        if (fed_client_chance(c, c->fed->plan.failed_evaluation_rate)) {
-            step_failed(c, FL_CEV_EVALUATE_FAILED, key.round, 0, "no power");
-            break;
-        }
-        say(c, FED_EVALUATION, &key);
-        step_key(c, FL_CEV_EVALUATED, key.round, 0);
+        evaluated(c, number);
         break;
     case TAG_STORED:
-        key = fed_work_held(c);
-        if (key.round != 0 && (tag & ~TAG_KIND) == c->generation) {
-            step_key(c, FL_CEV_TRAINED, key.round, key.attempt);
+        key = fl_pending_result_key(&c->member.held);
+        if (key.round != 0 && number == c->generation) {
+            fl_session_shell_ended(c->shell, FL_ACTIVITY_TRAINING, key, FL_OK, NULL);
         }
         break;
     case TAG_GRANTED:
-        if ((tag & ~TAG_KIND) == c->granting) {
+        if (number == c->granting) {
             c->granting = 0;
             fed_client_push(c);
         }
@@ -327,15 +358,14 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
 static void on_link(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t peer, bool up)
 {
     struct fed_client *c = self(ctx, node);
-    struct fl_session_event ev = {.type = FL_CEV_DISCONNECTED};
 
     (void)sim;
     (void)peer;
     c->linked = up;
     if (!up && c->connected && !c->writer.dead) {
         c->connected = false;
-        ev.u.failed.reason = "reset";
-        step(c, &ev);
+        fl_session_shell_ended(c->shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0},
+                               FL_ECLOSED, "reset");
     }
 }
 
@@ -349,7 +379,6 @@ static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
         .refused_ms = 1000,
         .exit_when_done = !c->fed->plan.stay,
     };
-    struct fl_session_event ev = {.type = FL_CEV_START};
 
     (void)sim;
     fed_work_open(c);
@@ -357,9 +386,8 @@ static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
     c->granting = 0;
     c->connected = false;
     c->linked = false;
-    ck_assert_int_eq(fl_session_create(&conf, &c->session), FL_OK);
-    ev.u.held = fed_work_held(c);
-    step(c, &ev);
+    ck_assert_int_eq(fl_session_shell_create(&conf, &session_ops, c, &c->shell), FL_OK);
+    fl_session_shell_key(c->shell, FL_CEV_START, fl_pending_result_key(&c->member.held));
 }
 
 static void on_crash(void *ctx, struct fl_sim *sim, uint32_t node)
@@ -371,8 +399,8 @@ static void on_crash(void *ctx, struct fl_sim *sim, uint32_t node)
     fed_died(c->fed, node);
     c->generation++;
     fed_work_close(c);
-    fl_session_free(c->session);
-    c->session = NULL;
+    fl_session_shell_free(c->shell);
+    c->shell = NULL;
 }
 
 const struct fl_sim_node_cbs fed_session_cbs = {

@@ -210,11 +210,6 @@ void fed_work_close(struct fed_client *c)
     fl_member_close(&c->member);
 }
 
-struct fl_round_key fed_work_held(const struct fed_client *c)
-{
-    return c->member.held.result != NULL ? c->member.held.result->key : (struct fl_round_key){0};
-}
-
 /* What was done is not heard of by anybody when the client died of it. */
 static bool over(struct fed_client *c, int rv, const struct fl_err *err, const char *what)
 {
@@ -268,7 +263,7 @@ bool fed_work_train(struct fed_client *c)
 void fed_work_drop(struct fed_client *c)
 {
     work(c);
-    fl_pending_result_drop(&c->member.held, fed_work_held(c));
+    fl_pending_result_drop(&c->member.held, fl_pending_result_key(&c->member.held));
     (void)over(c, FL_OK, NULL, "");
 }
 
@@ -290,7 +285,7 @@ static void fill_push(const struct fl_code *code, struct fed_msg *msg)
 
 bool fed_work_code(struct fed_client *c, const uint8_t *units)
 {
-    struct fl_round_key key = fed_work_held(c);
+    struct fl_round_key key = fl_pending_result_key(&c->member.held);
     struct fl_err err = {0};
     struct fl_code code;
     int rv;

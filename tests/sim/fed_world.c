@@ -347,7 +347,7 @@ void fed_free(struct fed *fed)
     unsigned i;
 
     for (i = 0; i < fed->plan.n_clients; i++) {
-        fl_session_free(fed->clients[i].session);
+        fl_session_shell_free(fed->clients[i].shell);
     }
     fed_server_done(fed);
     fed_work_done(fed);

@@ -73,8 +73,8 @@ static void check_counted(const struct fed *fed, uint64_t round, const uint32_t 
         ck_assert_uint_eq(number, numbers[i]);
         ck_assert(fl_coord_connected(fed->server.coord, number));
         ck_assert_uint_eq(fl_coord_client(fed->server.coord, number)->counted_round, round);
-        ck_assert(!fed->plan.real_sessions ||
-                  fl_session_state(fed->clients[i].session) == FL_SESSION_DONE);
+        ck_assert(!fed->plan.real_sessions || fl_session_state(fl_session_shell_session(
+                                                  fed->clients[i].shell)) == FL_SESSION_DONE);
     }
 }
 

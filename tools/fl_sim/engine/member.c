@@ -68,11 +68,6 @@ void fl_member_close(struct fl_member *m)
     *m = (struct fl_member){.dir = ""};
 }
 
-const char *fl_member_unfit(const struct fl_member *m)
-{
-    return m->held.result != NULL ? fl_worker_unfit(&m->worker, m->held.result) : NULL;
-}
-
 /* --- a task --- */
 
 /* Lent payloads have no digest, so that they are neither read from nor written to the disk

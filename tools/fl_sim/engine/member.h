@@ -78,10 +78,6 @@ FL_MUST_CHECK int fl_member_begin(struct fl_member *member, const struct fl_memb
  */
 void fl_member_lend(struct fl_member *member, struct fl_trainer *trainer);
 
-/* Of a prepared member (fl_worker_prepare()): why its pending result cannot be reported; NULL: it
-   can, or there is none. */
-const char *fl_member_unfit(const struct fl_member *member);
-
 /*
  * The steps before a training: commit or discard the pending result by task->counted, choose from
  * the listed payloads, and copy the missing ones. Errors of settle_state.h and inputs.h; it may be
