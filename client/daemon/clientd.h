@@ -7,7 +7,8 @@
  * the work of client/work and moves bytes; what a task means is not decided here. Each part has its
  * header and sees only those below it:
  *
- *   clientd.c             creates the parts, has the session's operations
+ *   clientd.c             creates the parts, starts the session
+ *   clientd_session.c     the operations of the session
  *   commands.c            commands of the server, as events of the session
  *   join.c                Welcome: one federation setup in place of another
  *   download.c            receives payloads

@@ -67,7 +67,9 @@ struct fl_session_ops {
      */
     int (*begin)(void *ctx, enum fl_activity activity, const struct fl_session_effect *effect,
                  struct fl_err *err);
-    /* Stop it; without it do nothing. CONNECTION: `why` is what the server failed to do, or NULL.
+    /*
+     * Stop it; without it do nothing. CONNECTION: `why` is what the server failed to do, or NULL.
+     * Never an evaluation: it ends by itself.
      */
     void (*cancel)(void *ctx, enum fl_activity activity, const char *why);
     /* Send: does nothing without a connection. */

@@ -107,7 +107,6 @@ static void sim_session_cancel(void *ctx, enum fl_activity activity, const char 
         fl__push_cancel(a->fed, a);
         break;
     case FL_ACTIVITY_EVALUATION:
-        fl__model_cancel(a->fed, a);
         break;
     }
 }

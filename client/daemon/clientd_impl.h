@@ -1,0 +1,64 @@
+#ifndef FL_CLIENTD_CLIENT_IMPL_H
+#define FL_CLIENTD_CLIENT_IMPL_H
+
+/*
+ * Private to the daemon's main part: clientd.c creates and frees, clientd_session.c has the
+ * operations of the session.
+ */
+
+#include "client/daemon/clientd_reload.h"
+#include "client/daemon/commands.h"
+#include "client/daemon/credentials.h"
+#include "client/daemon/data_watch.h"
+#include "client/daemon/delivery.h"
+#include "client/daemon/idle_trainer.h"
+#include "client/daemon/trainer_start.h"
+#include "libfl/net/systemd_status.h"
+
+struct fl_clientd {
+    const struct fl_client_conf *conf;
+    const struct fl_log *log;
+    struct fl_client_reload reload;
+    struct fl_status *status; /* for systemd */
+    int lock_fd;
+    int exit_code;
+    uint64_t heartbeats; /* sent so far */
+
+    struct fl_jobs jobs;    /* the loop, the training thread and the session */
+    struct fl_timer *timer; /* of the session */
+    struct fl_local_data data;
+    struct fl_data_watch watch; /* of `data` */
+    struct fl_worker worker;
+    struct fl_pending_result pending;
+    struct fl_wanted wanted;
+    struct fl_client_credentials *credentials; /* NULL: plaintext */
+    struct fl_connection *connection;
+    struct fl_renewal *renewal;
+
+    struct fl_trainings trainings;
+    struct fl_evaluations evaluations;
+    struct fl_summary_upload offering;
+    struct fl_downloads downloads;
+    struct fl_deliveries deliveries;
+    struct fl_join_job joining;
+    struct fl_commands commands;
+    struct fl_resting resting;
+    struct fl_trainer_starting starting; /* of a persistent trainer */
+};
+
+/*
+ * The configured name or, without one, that of the certificate; credentials.c checks that the two
+ * are equal when both exist.
+ */
+const char *fl__clientd_name(const struct fl_clientd *cli);
+
+/* The operations of the session; the context is a struct fl_clientd. */
+extern const struct fl_session_ops fl__clientd_ops;
+/* The callback of `timer`. */
+void fl__clientd_on_timer(void *arg);
+/* The session does nothing more; call it before the loop is freed. It may be called again. */
+void fl__clientd_stop_session(struct fl_clientd *cli);
+/* The same, and the loop ends. */
+void fl__clientd_stop(struct fl_clientd *cli);
+
+#endif

@@ -1,0 +1,210 @@
+/*
+ * The operations of the session (client/shell/session_shell.h) in the daemon: time and timer of the
+ * loop, work on the training thread and over the connection, messages on the control stream, the
+ * pending result in the state folder. Runs on the loop. What the session does is decided in
+ * client/core, what a task means in client/work.
+ */
+
+#include "client/daemon/clientd_exit.h"
+#include "client/daemon/clientd_impl.h"
+#include "client/daemon/events.h"
+#include "libfl/base/clock.h"
+
+const char *fl__clientd_name(const struct fl_clientd *cli)
+{
+    const char *name = cli->conf->main->name;
+
+    return name[0] != '\0' ? name : fl_credentials_identity(cli->credentials)->who.name;
+}
+
+void fl__clientd_stop_session(struct fl_clientd *cli)
+{
+    fl_session_shell_stop(cli->jobs.shell);
+    fl_timer_close(cli->timer);
+    cli->timer = NULL;
+}
+
+void fl__clientd_stop(struct fl_clientd *cli)
+{
+    fl__clientd_stop_session(cli);
+    fl_loop_stop(cli->jobs.loop);
+}
+
+/* The data is ready for the next Hello; `why` is not NULL: it cannot be trained on. */
+static void clientd_on_data(void *ctx, const char *why)
+{
+    struct fl_clientd *cli = ctx;
+    struct fl_err err = {0};
+    int rv = FL_OK;
+
+    if (why == NULL) {
+        rv = fl_connection_open(cli->connection, &err);
+        why = rv != FL_OK ? fl_err_text(&err, rv) : NULL;
+    }
+    if (why != NULL) {
+        fl_session_shell_failed(cli->jobs.shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0},
+                                FL_FAULT_PASSING, why);
+    }
+}
+
+static uint64_t clientd_now_ms(void *ctx)
+{
+    (void)ctx;
+    return fl_clock_ms();
+}
+
+static void clientd_set_timer(void *ctx, uint64_t at_ms)
+{
+    const struct fl_clientd *cli = ctx;
+    uint64_t now = fl_clock_ms();
+
+    if (at_ms == UINT64_MAX) {
+        fl_timer_stop(cli->timer);
+    } else {
+        fl_timer_start(cli->timer, at_ms > now ? at_ms - now : 0);
+    }
+}
+
+static int clientd_train(struct fl_clientd *cli, struct fl_round_key key, struct fl_err *err)
+{
+    struct fl_inputs inputs;
+
+    fl_joining_count_round(&cli->joining);
+    fl_evaluations_leave(&cli->evaluations);
+    fl_downloads_take(&cli->downloads, &inputs);
+    return fl_trainings_begin(&cli->trainings, &cli->wanted.task, key, &inputs, err);
+}
+
+static int clientd_begin(void *ctx, enum fl_activity activity, const struct fl_session_effect *e,
+                         struct fl_err *err)
+{
+    struct fl_clientd *cli = ctx;
+
+    switch (activity) {
+    case FL_ACTIVITY_CONNECTION:
+        if (fl_renewal_may_connect(cli->renewal)) {
+            fl_data_watch_refresh(&cli->watch, clientd_on_data, cli);
+        }
+        break;
+    case FL_ACTIVITY_FETCH:
+        return fl_downloads_begin_task(&cli->downloads, e->key, err);
+    case FL_ACTIVITY_TRAINING:
+        return clientd_train(cli, e->key, err);
+    case FL_ACTIVITY_PUSH:
+        return fl_deliveries_begin(&cli->deliveries, e->key, e->units, e->n_units);
+    case FL_ACTIVITY_EVALUATION:
+        return fl_downloads_begin_model(&cli->downloads, err);
+    }
+    return FL_OK;
+}
+
+static void clientd_cancel(void *ctx, enum fl_activity activity, const char *why)
+{
+    struct fl_clientd *cli = ctx;
+
+    switch (activity) {
+    case FL_ACTIVITY_CONNECTION:
+        if (why != NULL) {
+            fl_log(cli->log, FL_LOG_WARNING, "client", "ending the session: %s", why);
+        }
+        fl_connection_close(cli->connection);
+        break;
+    case FL_ACTIVITY_FETCH:
+        fl_downloads_cancel_task(&cli->downloads);
+        break;
+    case FL_ACTIVITY_TRAINING:
+        fl_trainings_cancel(&cli->trainings);
+        break;
+    case FL_ACTIVITY_PUSH:
+        fl_deliveries_cancel(&cli->deliveries);
+        break;
+    case FL_ACTIVITY_EVALUATION:
+        break;
+    }
+}
+
+static void clientd_send(void *ctx, const struct fl_session_message *m)
+{
+    static const struct fl_evaluation none = {.received = {0}};
+    struct fl_clientd *cli = ctx;
+
+    switch (m->type) {
+    case FL_CMSG_HELLO:
+        fl_event_hello(cli->connection, cli->conf, fl__clientd_name(cli), &cli->data, m->key);
+        break;
+    case FL_CMSG_HEARTBEAT:
+        fl_event_heartbeat(cli->connection, ++cli->heartbeats);
+        break;
+    case FL_CMSG_REPORT:
+        fl_event_report(cli->connection, cli->pending.result);
+        break;
+    case FL_CMSG_FAILED:
+        fl_event_failed(cli->connection, m->key, m->text, m->diverged);
+        break;
+    case FL_CMSG_EVALUATION:
+        if (m->evaluation == NULL) {
+            fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "%s", m->text);
+        }
+        fl_event_evaluation(cli->connection, m->key.round,
+                            m->evaluation != NULL ? m->evaluation : &none);
+        break;
+    }
+}
+
+static bool clientd_take(void *ctx, struct fl_session_event *command, void *message)
+{
+    struct fl_clientd *cli = ctx;
+
+    return fl_commands_take(&cli->commands, command, message);
+}
+
+static bool clientd_has_result(void *ctx, struct fl_round_key key)
+{
+    const struct fl_clientd *cli = ctx;
+
+    return fl_pending_result_is(&cli->pending, key);
+}
+
+static void clientd_drop_result(void *ctx, struct fl_round_key key)
+{
+    struct fl_clientd *cli = ctx;
+
+    fl_pending_result_drop(&cli->pending, key);
+}
+
+static void clientd_log(void *ctx, enum fl_log_level level, const char *text)
+{
+    const struct fl_clientd *cli = ctx;
+
+    if (level == FL_LOG_DEBUG) { /* A change of the state. */
+        fl_status_changed(cli->status);
+    }
+    fl_log(cli->log, level, level == FL_LOG_DEBUG ? "session" : "client", "%s", text);
+}
+
+static void clientd_leave(void *ctx, int code, const char *why)
+{
+    struct fl_clientd *cli = ctx;
+
+    cli->exit_code = code == 0 ? FL_EXIT_OK : FL_EXIT_REFUSED;
+    fl_log(cli->log, FL_LOG_NOTICE, "client", "leaving: %s", why != NULL ? why : "done");
+    fl__clientd_stop(cli);
+}
+
+const struct fl_session_ops fl__clientd_ops = {.now_ms = clientd_now_ms,
+                                               .set_timer = clientd_set_timer,
+                                               .begin = clientd_begin,
+                                               .cancel = clientd_cancel,
+                                               .send = clientd_send,
+                                               .take = clientd_take,
+                                               .has_result = clientd_has_result,
+                                               .drop_result = clientd_drop_result,
+                                               .log = clientd_log,
+                                               .leave = clientd_leave};
+
+void fl__clientd_on_timer(void *arg)
+{
+    const struct fl_clientd *cli = arg;
+
+    fl_session_shell_tick(cli->jobs.shell);
+}
