@@ -62,7 +62,7 @@ static const struct fl_opt_spec main_specs[] = {
      .help = "With offers: least number of samples of a mean. The client leaves a server that "
              "requests less, and sends no means when it has fewer samples. 10, as publishers of "
              "health statistics show no count of fewer than 5 to 11 people; more hides more "
-             "(docs/what-updates-tell.md)"},
+             "(docs/security.md)"},
     {FL_OPT(struct fl_client_main, INT, seed), .def = "0", .min = 0, .max = 9e15,
      .help = "Seed of the jitter of reconnects; 0 derives it from the name"},
     {FL_OPT(struct fl_client_main, ENUM, instructions), .flags = FL_CLIENT_DAEMON, .def = "auto",
@@ -184,7 +184,7 @@ static const struct fl_opt_spec limits_specs[] = {
      .help =
          "Least number of training samples of an update: a client that has fewer, or that the "
          "server asks for fewer (training.steps times batch_size), leaves and sends the reason. An "
-         "update of a few samples reveals nearly those samples (docs/what-updates-tell.md)"},
+         "update of a few samples reveals nearly those samples (docs/security.md)"},
     {FL_OPT(struct fl_client_limits, INT, least_steps), .flags = FL_CLIENT_DAEMON, .def = "1",
      .min = 1, .max = 1e9,
      .help = "Least number of mini-batch steps of an update: later steps blur what the first one "

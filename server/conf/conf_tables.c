@@ -31,7 +31,7 @@ const struct fl_opt_spec fl_server_main_specs[] = {
     {FL_OPT(struct fl_server_main, STRING_LIST, listen_insecure), .flags = FL_SERVER_DAEMON,
      .help = "Plaintext addresses for clients in addition to `listen`, for a federation that has "
              "both; loopback only without insecure_remote. A client name that has a certificate or "
-             "is revoked is rejected there (docs/access.md)"},
+             "is revoked is rejected there (docs/security.md)"},
     {FL_OPT(struct fl_server_main, STRING_LIST, listen_admin), .flags = FL_SERVER_DAEMON,
      .help = "Addresses for flctl over TLS with an admin certificate; none by default"},
     {FL_OPT(struct fl_server_main, BOOL, insecure), .flags = FL_SERVER_DAEMON, .def = "no",
