@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each failure of docs/failures.md has its message, and the page says it: here those of a federation's own identity and of
+# Each failure of docs/operating.md#failures has its message, and the page says it: here those of a federation's own identity and of
 # joining. What is not for good goes on with the same line; nothing that was given out is lost.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
