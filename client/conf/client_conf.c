@@ -131,9 +131,8 @@ static const struct fl_opt_spec command_specs[] = {
      .help = "Additional environment variables, which replace those of fl-clientd: "
              "CUDA_VISIBLE_DEVICES, say"},
     {FL_OPT(struct fl_client_command, BOOL, resident), .def = "no",
-     .help =
-         "yes: the program is persistent, started once and sent one task after the other "
-         "(docs/trainer-protocol.md); no: it is started for each task (docs/trainer-command.md)"},
+     .help = "yes: the program is persistent, started once and sent one task after the other; no: "
+             "it is started for each task (docs/trainers.md)"},
     {FL_OPT(struct fl_client_command, DURATION, start_limit), .def = "2m", .min = 100,
      .max = 8.64e7, .help = "Timeout for a persistent program to be ready and to accept the model"},
     {FL_OPT(struct fl_client_command, DURATION, cancel_grace), .def = "10s", .min = 0, .max = 3.6e6,
@@ -310,7 +309,7 @@ static int check_command(const struct fl_client_conf *conf, struct fl_err *err)
             return fl_conf_error(
                 fl_conf_field(conf->file, &c->program), err,
                 "a persistent program ('command.resident: yes') has no task file for '{task}': it "
-                "receives its tasks in messages (docs/trainer-protocol.md)");
+                "receives its tasks in messages (docs/trainers.md)");
         }
     }
     return FL_OK;

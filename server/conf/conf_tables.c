@@ -190,7 +190,7 @@ const struct fl_opt_spec fl_server_evaluation_specs[] = {
     {FL_OPT(struct fl_server_evaluation, STRING_LIST, command),
      .help = "External program and arguments that evaluates instead of the built-in engine, for "
              "models that the engine does not support; started once, with the folder of 'data' "
-             "(docs/trainer-protocol.md)"},
+             "(docs/trainers.md)"},
     {FL_OPT(struct fl_server_evaluation, DURATION, command_limit), .flags = FL_SERVER_DAEMON,
      .def = "10m", .min = 100, .max = 6.048e8,
      .help = "Time limit of one evaluation by that program: after it the evaluation is cancelled, "

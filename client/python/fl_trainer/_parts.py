@@ -1,4 +1,4 @@
-"""What a step does beyond gradient descent (docs/trainer-protocol.md#parts).
+"""What a step does beyond gradient descent (docs/trainers.md#parts).
 
 Written with operators that numpy arrays and PyTorch tensors share, all of them in place: `x` are
 parameters, `g` gradients. Whoever calls this sees to it that nothing is recorded for a backward pass.
