@@ -195,7 +195,7 @@ $out"
 fi
 
 # 9 Citations: the page and the heading in docs/ that a comment, a test or a document names are there.
-# A heading is cited as GitHub links it: docs/formulas.md#partial-uploads.
+# A heading is cited as GitHub links it: docs/algorithms.md#partial-uploads.
 texts=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.sh' '*.py' '*.inc' '*.md' '*.proto' '*.yaml' '*.am' '*.ac' \
   'tools/*' | sort -u | while read -r f; do [ -f "$f" ] && echo "$f"; done)
 pages=$(printf '%s\n' $texts | grep '\.md$')
@@ -218,7 +218,7 @@ out=$(cited | awk -F: 'NR == FNR { known[$0] = 1; next } !($3 in known) { print 
 $out"
 out=$(grep -nE '\b(ALGORITHMS|KERNELS|BYTES|DOWNLINK|DESIGN|PEERS|HOSTS|STYLE)(\.md)?,? §?[0-9]|[Ii]dentity [0-9]+ of|design page' \
   $(printf '%s\n' $texts | grep -vx tools/lint.sh) /dev/null | grep -vE '#define' | head -20)
-[ -n "$out" ] && say "citation of a page outside the repository (docs/formulas.md has what was needed of them):
+[ -n "$out" ] && say "citation of a page outside the repository (docs/algorithms.md has what was needed of them):
 $out"
 
 [ "$fail" -eq 0 ] && echo "lint: clean"

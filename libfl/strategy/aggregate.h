@@ -3,8 +3,8 @@
 
 /*
  * Aggregation: computes the next model from the clients' updates, block by block, clients in client
- * order, sums in double (docs/formulas.md#partial-uploads). The result does not depend on the order
- * of arrival, bit for bit. Memory: two models plus one block per client.
+ * order, sums in double (docs/algorithms.md#partial-uploads). The result does not depend on the
+ * order of arrival, bit for bit. Memory: two models plus one block per client.
  *
  * The pass does no I/O of its own: it reads coded units through callbacks.
  */

@@ -1,6 +1,6 @@
 /*
  * Attention between updates: a pass before the server step, per unit under partial uploads
- * (docs/formulas.md#partial-uploads). It computes the inner products of the uploads from the
+ * (docs/algorithms.md#partial-uploads). It computes the inner products of the uploads from the
  * coded units, block by block, and passes them to the policy, which returns weights. It does not
  * step the model (aggregate_run.c) or compute personalized models (aggregate_mix.c). Runs on the
  * caller's thread.

@@ -1,5 +1,5 @@
 /*
- * Personalized models of an aggregator with `mixes` (docs/formulas.md#mixtures-by-component):
+ * Personalized models of an aggregator with `mixes` (docs/algorithms.md#mixing-by-component):
  * one for each sender of a unit, computed from the blocks of all senders and passed to the
  * callback block by block, so no personalized model is ever in memory as a whole. Buffers stay
  * the sender's own. theta becomes the mean of the models sent.

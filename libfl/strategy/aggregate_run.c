@@ -1,5 +1,5 @@
 /*
- * The aggregation pass (docs/formulas.md#partial-uploads): unit by unit, block by block, clients
+ * The aggregation pass (docs/algorithms.md#partial-uploads): unit by unit, block by block, clients
  * in the order given. All values are displacements. Denominators are per unit, or per entry with
  * upload masks. Weights are normalised to sum 1 before they are used, so the update of a single
  * sender is applied exactly. Runs on the caller's thread; set-up and checks are in

@@ -135,7 +135,7 @@ struct fl_codec_size {
     size_t n, n_buffers;        /* how many of each */
     /*
      * What a client that keeps no residual can have reported as the divergence of the unit
-     * (docs/formulas.md#a-reported-divergence-and-the-upload): of the whole unit, with slack
+     * (docs/algorithms.md#a-reported-divergence-and-the-upload): of the whole unit, with slack
      * for clients that compute in float32. `high` may be INFINITY.
      */
     double low, high;

@@ -85,7 +85,7 @@ FL_MUST_CHECK int fl__codec_close(struct fl_codec_decoder *d);
 /*
  * The option rows `residual` and `decay` of a lossy codec (codec_residual.h). The default is
  * off: under FedLDF no residual was better than one, with full uploads a residual helps; these
- * measurements had no decay (docs/codecs.md#residuals).
+ * measurements had no decay (docs/algorithms.md#residuals).
  */
 /* clang-format off */
 #define FL__CODEC_RESIDUAL_OPTIONS(S)                                                 \

@@ -2,8 +2,8 @@
 #define FL_STRATEGY_CODEC_RESIDUAL_H
 
 /*
- * Residuals of lossy codecs: coding errors are added to later updates (docs/codecs.md#residuals).
- * The client keeps, per unit,
+ * Residuals of lossy codecs: coding errors are added to later updates
+ * (docs/algorithms.md#residuals). The client keeps, per unit,
  *
  *     input  = Delta + decay * residual       input of the codec
  *     residual_new = input - decoded          coding error

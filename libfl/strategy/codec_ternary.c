@@ -1,5 +1,5 @@
 /*
- * codec: ternary, sparse (docs/codecs.md#sparse-ternary)
+ * codec: ternary, sparse (docs/algorithms.md#sparse-ternary)
  *
  * Of the unit's d_l trainable entries the largest in magnitude are kept, each as its sign; all
  * share one magnitude. The other entries are 0, which is a value, unlike a unit that was not sent.

@@ -1,5 +1,5 @@
 /*
- * fraction: stepped (AdaFL, section 2.3; docs/formulas.md#fractions)
+ * fraction: stepped (AdaFL, section 2.3; docs/algorithms.md#fractions)
  *
  *     gamma_t = min(end, start + step * floor((t - 1) / every))
  *

@@ -1,5 +1,5 @@
 /*
- * personal: none, trained, own, adapt (docs/formulas.md#personal-models)
+ * personal: none, trained, own, adapt (docs/algorithms.md#personal-models)
  *
  * Which model is trained and evaluated; see personal.h. `own` starts from (1 - beta) anchor + beta
  * personalized model, where the anchor is the model that training started from when the client last

@@ -2,7 +2,7 @@
 #define FL_STRATEGY_PERSONAL_H
 
 /*
- * Which model a client trains and evaluates (docs/formulas.md#personal-models). A policy only
+ * Which model a client trains and evaluates (docs/algorithms.md#personal-models). A policy only
  * declares it; the client carries it out.
  */
 

@@ -38,8 +38,8 @@
 #define FILL_NOTHING    (const struct fl__filling[]){END}
 
 /*
- * FedLDF: K = 20 of N = 50 clients. Dyn. FedAvg: every 300 rounds (docs/formulas.md#fractions).
- * "lean" (docs/codecs.md#lean) selects uniformly: with its uploads, attention had no measurable
+ * FedLDF: K = 20 of N = 50 clients. Dyn. FedAvg: every 300 rounds (docs/algorithms.md#fractions).
+ * "lean" (docs/algorithms.md#the-preset-lean) selects uniformly: with its uploads, attention had no measurable
  * effect, and without attention the server keeps no state but the model. Its fraction grows every
  * 20 rounds, as in the measurements; AdaFL's 200 is for other networks.
  */

@@ -1,5 +1,5 @@
 /*
- * selection: attention (AdaFL, eq. 1 and 2; docs/formulas.md#selection-by-attention)
+ * selection: attention (AdaFL, eq. 1 and 2; docs/algorithms.md#selection-by-attention)
  *
  * The server keeps one attention per client and selects in proportion to it, without replacement.
  * After a round the attention of the responders R_t moves towards their share of the distance;

@@ -13,7 +13,7 @@
 void fl__draw_uniform(uint32_t *chosen, uint32_t *scratch, size_t n, size_t want,
                       struct fl_rng *rng);
 /*
- * Successive draws in proportion to p[n], ascending (docs/formulas.md#draws-without-replacement).
+ * Successive draws in proportion to p[n], ascending (docs/algorithms.md#draws-without-replacement).
  * Entries that are not positive and finite count as 0; when too few are positive the rest is filled
  * uniformly. FL_ENOMEM.
  */

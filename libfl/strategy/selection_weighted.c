@@ -2,7 +2,7 @@
  * selection: weighted
  *
  * Clients in proportion to their sample counts, without replacement: successive draws, each in
- * proportion to the remaining probabilities (docs/formulas.md#draws-without-replacement).
+ * proportion to the remaining probabilities (docs/algorithms.md#draws-without-replacement).
  * Implemented in one pass with the exponential keys of Efraimidis and Spirakis, "Weighted random
  * sampling with a reservoir", 2006: key -ln(u)/p, the smallest keys win; the order of the keys is
  * distributed as successive draws are. Inclusion is not proportional to p. Options: none. State:

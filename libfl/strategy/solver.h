@@ -2,7 +2,7 @@
 #define FL_STRATEGY_SOLVER_H
 
 /*
- * Local training on a client (docs/formulas.md#local-steps): a solver defines one step. The
+ * Local training on a client (docs/algorithms.md#local-steps): a solver defines one step. The
  * caller decides the order of samples, the number of steps and cancelling.
  *
  * A solver instance lives for one task. It is called from the backward pass through

@@ -1,5 +1,5 @@
 /*
- * solver: fedmix, naivemix (FedMix: Yoon et al. 2021; docs/formulas.md#mix-up-from-means)
+ * solver: fedmix, naivemix (FedMix: Yoon et al. 2021; docs/algorithms.md#mix-up-from-means)
  *
  * Mix-up with the data of other clients, of which only means are known. Once per client, before the
  * first round, groups of samples and their one-hot labels are averaged and sent as the client's

@@ -2,7 +2,7 @@
 #define FL_STRATEGY_SOLVER_FEDMIX_H
 
 /*
- * Data summaries of FedMix and NaiveMix (docs/formulas.md#mix-up-from-means): the means of
+ * Data summaries of FedMix and NaiveMix (docs/algorithms.md#mix-up-from-means): the means of
  * groups of samples and of their labels. Private to the solver.
  *
  * A data summary, all numbers little-endian:

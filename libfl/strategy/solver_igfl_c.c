@@ -1,5 +1,5 @@
 /*
- * solver: igfl_c (IGFL-C, Algorithm 2; eq. 9; docs/formulas.md#leaning-on-the-last-moves)
+ * solver: igfl_c (IGFL-C, Algorithm 2; eq. 9; docs/algorithms.md#displacements-of-igfl-c)
  *
  *     h_k = (delta_ps - delta_k / S) / T                      once, constant over the round
  *     x <- x + (1 + 1/S) (- learning_rate v) + h_k            T steps, v of sgd

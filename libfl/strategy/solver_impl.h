@@ -26,7 +26,7 @@ void fl__sgd_update(const struct fl__sgd *sgd, size_t offset, size_t n, float *p
 
 /*
  * The proximal term (mu/2) ||x - anchor||^2, which can be combined with other corrections of the
- * gradient (docs/formulas.md#proximal-term). All zero: none.
+ * gradient (docs/algorithms.md#proximal-term). All zero: none.
  */
 struct fl__prox {
     float mu;

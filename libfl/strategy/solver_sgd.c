@@ -1,5 +1,5 @@
 /*
- * solver: sgd (docs/formulas.md#local-steps)
+ * solver: sgd (docs/algorithms.md#local-steps)
  *
  *     g <- g + weight_decay x,  v <- momentum v + g,  x <- x - learning_rate v
  *

@@ -1,7 +1,7 @@
 #ifndef FL_STRATEGY_UPLOAD_H
 #define FL_STRATEGY_UPLOAD_H
 
-/* Upload policies: which units each client uploads (docs/formulas.md#uploads-by-divergence). */
+/* Upload policies: which units each client uploads (docs/algorithms.md#uploads-by-divergence). */
 
 #include "libfl/strategy/policy.h"
 

@@ -1,5 +1,5 @@
 /*
- * upload: ldf (FedLDF, eq. 3 and 4; docs/formulas.md#uploads-by-divergence)
+ * upload: ldf (FedLDF, eq. 3 and 4; docs/algorithms.md#uploads-by-divergence)
  *
  * Clients report D[k][l] = ||theta_{k,l} - theta_l|| after training; each unit is then sent by the
  * n responders whose unit changed most. Ties, and units that did not change, go to the smaller

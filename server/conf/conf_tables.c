@@ -140,11 +140,12 @@ const struct fl_opt_spec fl_server_round_specs[] = {
     {FL_OPT(struct fl_server_round, FLOAT, weight_cap), .def = "100", .min = 0, .max = 1e12,
      .help =
          "Upper bound of a client's weight: this many times the samples of the median client, in "
-         "the draw and in the aggregation (docs/formulas.md#the-weight-of-a-client); 0: no bound"},
+         "the draw and in the aggregation (docs/algorithms.md#the-weight-of-a-client); 0: no "
+         "bound"},
     {FL_OPT(struct fl_server_round, FLOAT, norm_cap), .def = "100", .min = 0, .max = 1e30,
      .help =
          "Leave out updates whose norm is more than this many times the median norm of the round, "
-         "with at least 3 updates (docs/formulas.md#the-norm-of-an-update); 0: no limit"},
+         "with at least 3 updates (docs/algorithms.md#the-norm-of-an-update); 0: no limit"},
     {FL_OPT(struct fl_server_round, DURATION, train_deadline), .def = "1h", .min = 100,
      .max = 6.048e8, .help = "Deadline from the task to the report of a client"},
     {FL_OPT(struct fl_server_round, FLOAT, straggler_factor), .def = "10", .min = 0, .max = 1e6,

@@ -1,6 +1,6 @@
 /*
  * Compares the divergences of a report with the upload
- * (docs/formulas.md#a-reported-divergence-and-the-upload): a client that reported a divergence
+ * (docs/algorithms.md#a-reported-divergence-and-the-upload): a client that reported a divergence
  * which its upload cannot have is rejected. A plan asks each layer of the clients with the largest
  * divergence, so a client that could report any value would be in every layer.
  *

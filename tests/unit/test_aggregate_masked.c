@@ -2,7 +2,7 @@
 #include "tests/lib/suites.h"
 #include "tests/unit/masked_fixture.h"
 
-/* Aggregation of updates from which neurons are left out (docs/formulas.md#partial-uploads). */
+/* Aggregation of updates from which neurons are left out (docs/algorithms.md#partial-uploads). */
 
 enum { CLIENTS = 5, STATES = 2 };
 

@@ -1,6 +1,6 @@
 """What clients tell of their data for FedMix, and the loss of a batch that is mixed with it.
 
-docs/formulas.md#mix-up-from-means; an offer's bytes are those of libfl/strategy/solver_fedmix.h.
+docs/algorithms.md#mix-up-from-means; an offer's bytes are those of libfl/strategy/solver_fedmix.h.
 Imported only for a model of PyTorch.
 """
 
