@@ -1,4 +1,4 @@
-"""Every call of a client in every state that its session can be in, as docs/protocol-states.md has it."""
+"""Every call of a client in every state that its session can be in, as docs/clients.md has it."""
 import os
 import re
 
@@ -9,7 +9,7 @@ import peer
 from harness import DEADLINE, check, equal
 
 pb, rpc = peer.pb, peer.rpc
-HEADING = "## What the network side answers to a call"
+HEADING = "### Calls at the network front end"
 
 
 def table():
