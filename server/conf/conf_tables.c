@@ -84,7 +84,7 @@ const struct fl_opt_spec fl_server_model_specs[] = {
      .help = "A safetensors file with the first model; also its shape when no network is given"},
     {FL_OPT(struct fl_server_model, STRING_LIST, units),
      .help = "Layers of a model from a file, which layer-wise algorithms request separately: "
-             "patterns over its tensor names, [NAME=]GLOB with * and {} (docs/networks.md). "
+             "patterns over its tensor names, [NAME=]GLOB with * and {} (docs/models.md). "
              "Default: one for each layer, with the batch-norm that follows it"},
     {FL_OPT(struct fl_server_model, ENUM, norm), .def = "shared", .choices = norm_choices,
      .help = "Batch-norms are averaged like the other layers (shared), or stay on each client "
