@@ -92,7 +92,7 @@ static const struct fl_opt_spec data_specs[] = {
     {FL_OPT(struct fl_client_data, STRING, path),
      .help = "Folder with the training part (IDX, CIFAR, NPY or CSV), and a test part if any"},
     {FL_OPT(struct fl_client_data, FLOAT, validation), .def = "0", .min = 0, .max = 0.9,
-     .help = "Share of the training part set aside for evaluation when there is no test part"},
+     .help = "Share of the training part reserved for evaluation when there is no test part"},
     {FL_OPT(struct fl_client_data, ENUM, augment), .def = "none", .choices = augments,
      .help =
          "Augmentation of training images; flip_crop: mirrored or not, shifted by up to 4 pixels"},

@@ -120,7 +120,7 @@ const struct fl_opt_spec fl_server_round_specs[] = {
     {FL_OPT(struct fl_server_round, DURATION, forget_after), .def = "720h", .min = 0, .max = 3.2e11,
      .help = "A client that is disconnected for this long (720h: 30 days) is forgotten, and "
              "treated as new when it reconnects. Longer than holidays and repairs, so that only "
-             "clients that left for good stop counting. Time while the server is down does not "
+             "clients that left permanently no longer count. Time while the server is down does not "
              "count, and setting the clock of the machine ages no client. The last error of a name "
              "without a client is deleted after the same time. 0: never"},
     {FL_OPT(struct fl_server_round, INT, start_clients), .def = "1", .min = 1, .max = 1e6,
