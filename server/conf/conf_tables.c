@@ -118,11 +118,12 @@ const struct fl_opt_spec fl_server_round_specs[] = {
      .help = "Number of clients that fractions are taken of; 0: the connected clients, and the "
              "disconnected ones that took part before and are not forgotten (forget_after)"},
     {FL_OPT(struct fl_server_round, DURATION, forget_after), .def = "720h", .min = 0, .max = 3.2e11,
-     .help = "A client that is disconnected for this long (720h: 30 days) is forgotten, and "
-             "treated as new when it reconnects. Longer than holidays and repairs, so that only "
-             "clients that left permanently no longer count. Time while the server is down does not "
-             "count, and setting the clock of the machine ages no client. The last error of a name "
-             "without a client is deleted after the same time. 0: never"},
+     .help =
+         "A client that is disconnected for this long (720h: 30 days) is forgotten, and "
+         "treated as new when it reconnects. Longer than holidays and repairs, so that only "
+         "clients that left permanently no longer count. Time while the server is down does not "
+         "count, and setting the clock of the machine ages no client. The last error of a name "
+         "without a client is deleted after the same time. 0: never"},
     {FL_OPT(struct fl_server_round, INT, start_clients), .def = "1", .min = 1, .max = 1e6,
      .help = "Connected clients needed to start the first round"},
     {FL_OPT(struct fl_server_round, INT, min_clients), .def = "1", .min = 1, .max = 1e6,

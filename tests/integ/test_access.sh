@@ -74,6 +74,8 @@ for line in open(page):
             path = "/%s/%s" % (service, name)
             assert path not in table, path + " stands there twice"
             table[path] = {c for c, yes in zip(columns, cells[1:]) if yes}
+    elif not line.startswith("|"):
+        columns = None
 seen, bad, tried = set(), [], 0
 for line in open(calls):
     place, column, name, path, result = line.split()

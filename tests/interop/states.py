@@ -14,7 +14,7 @@ HEADING = "### Calls at the network front end"
 
 def table():
     """{state: {call: answer}} of the page."""
-    with open(os.path.join(os.environ["FL_SRCDIR"], "docs", "protocol-states.md")) as f:
+    with open(os.path.join(os.environ["FL_SRCDIR"], "docs", "clients.md")) as f:
         lines = f.read().split(HEADING, 1)[1].splitlines()
     rows = [[c.strip() for c in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     calls = rows[0][1:]
