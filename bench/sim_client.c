@@ -149,7 +149,7 @@ static size_t fill_parts(struct client *c, struct fl_wire_part *parts)
     c->total = 0;
     for (l = 0; l < ROUND_UNITS; l++) {
         if (c->units[l] != 0) {
-            (void)memcpy(parts[n].bundle, "update", sizeof("update"));
+            (void)memcpy(parts[n].payload, "update", sizeof("update"));
             parts[n].unit = (uint32_t)l;
             parts[n].codec = update->codec;
             parts[n].bytes = update->at[l + 1] - update->at[l];
@@ -251,7 +251,7 @@ static const struct fl_call_handler fetch_handler = {.on_message = on_chunk,
 
 static void start_fetch(struct client *c)
 {
-    struct fl_wire_fetch request = {.session = c->token, .round = c->round, .bundle = "model"};
+    struct fl_wire_fetch request = {.session = c->token, .round = c->round, .payload = "model"};
     struct fl_call *call = NULL;
     struct fl_buf buf;
 

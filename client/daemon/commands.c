@@ -67,7 +67,7 @@ static void on_evaluate(struct fl_commands *c, const struct fl_wire_command *w)
     struct fl_session_event event = {.type = FL_CEV_EVALUATE};
     uint64_t round = w->u.evaluate.round;
     int rv =
-        fl_wanted_evaluate(c->wanted, round, w->u.evaluate.learning_rate, &w->u.evaluate.bundle);
+        fl_wanted_evaluate(c->wanted, round, w->u.evaluate.learning_rate, &w->u.evaluate.payload);
 
     if (rv != FL_OK) {
         fl_event_evaluation(c->connection, round, &(struct fl_evaluation){.received = {0}});

@@ -174,7 +174,7 @@ static int download_start_fetch(struct fl_download *f)
     struct fl_piece piece;
     int rv;
 
-    rv = fl_str_copy(request.bundle, sizeof(request.bundle), f->at->name);
+    rv = fl_str_copy(request.payload, sizeof(request.payload), f->at->name);
     fl_buf_init(&buf, 4096);
     if (rv == FL_OK) {
         rv = fl_wire_fetch_encode(&request, &buf);
@@ -368,7 +368,7 @@ static int begin_model(struct fl_downloads *d, struct fl_round_key key, struct f
     }
     f->evaluation = true;
     f->rate = wanted->rate;
-    rv = fl_inputs_choose_model(d->worker->setup, &wanted->bundle, &f->in, err);
+    rv = fl_inputs_choose_model(d->worker->setup, &wanted->payload, &f->in, err);
     if (rv == FL_OK) {
         rv = download_next_payload(f);
     }

@@ -33,7 +33,7 @@ int fl_code_begin(struct fl_code *code, const struct fl_worker *worker, struct f
     return FL_OK;
 }
 
-static int code_add_section(struct fl_code *code, const char *bundle, size_t unit,
+static int code_add_section(struct fl_code *code, const char *payload, size_t unit,
                             enum fl_codec_id codec, uint64_t bytes)
 {
     struct fl_wire_part *part = &code->parts[code->n_parts++];
@@ -41,7 +41,7 @@ static int code_add_section(struct fl_code *code, const char *bundle, size_t uni
     part->unit = (uint32_t)unit;
     part->codec = (uint32_t)codec;
     part->bytes = bytes;
-    return fl_str_copy(part->bundle, sizeof(part->bundle), bundle);
+    return fl_str_copy(part->payload, sizeof(part->payload), payload);
 }
 
 static int code_update(struct fl_code *code, size_t l, const uint8_t *keep, float *residual,

@@ -51,8 +51,8 @@ void fl_inputs_list(struct fl_inputs *listed, const struct fl_wire_task *task)
     size_t i;
 
     fl_inputs_done(listed);
-    for (i = 0; i < task->n_bundles && i < FL_WIRE_MAX_BUNDLES; i++) {
-        const struct fl_wire_bundle *b = &task->bundles[i];
+    for (i = 0; i < task->n_payloads && i < FL_WIRE_MAX_PAYLOADS; i++) {
+        const struct fl_wire_payload *b = &task->payloads[i];
         struct fl_input *in = &listed->list[listed->n];
 
         *in = (struct fl_input){.bytes = b->bytes, .has_digest = b->has_digest};
@@ -96,7 +96,7 @@ static int choose_start(struct fl_inputs *listed, bool has_own, struct fl_inputs
     const struct fl_input *in = NULL;
 
     if (ret->setup->personal->own) {
-        in = fl_inputs_find(listed, "mixture");
+        in = fl_inputs_find(listed, "personal_model");
         if (in == NULL && has_own) {
             return FL_OK;
         }
@@ -137,13 +137,13 @@ int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_
     return rv;
 }
 
-int fl_inputs_choose_model(struct fl_setup *setup, const struct fl_input *bundle,
+int fl_inputs_choose_model(struct fl_setup *setup, const struct fl_input *payload,
                            struct fl_inputs *ret, struct fl_err *err)
 {
     int rv;
 
     *ret = (struct fl_inputs){.setup = fl_setup_ref(setup)};
-    rv = inputs_add(bundle, /* opaque= */ false, ret, err);
+    rv = inputs_add(payload, /* opaque= */ false, ret, err);
     if (rv != FL_OK) {
         fl_inputs_done(ret);
     }

@@ -23,7 +23,7 @@ struct fl_inputs {
     struct fl_setup *setup; /* the setup they were chosen for; a reference; NULL: only listed */
     uint64_t round;         /* of the task; 0: no task */
     size_t n;
-    struct fl_input list[FL_WIRE_MAX_BUNDLES];
+    struct fl_input list[FL_WIRE_MAX_PAYLOADS];
     float *own; /* the client's own model when training starts from it; owned */
 };
 
@@ -39,8 +39,8 @@ void fl_inputs_list(struct fl_inputs *listed, const struct fl_wire_task *task);
 FL_MUST_CHECK int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_own,
                                    const struct fl_log *log, struct fl_inputs *ret,
                                    struct fl_err *err);
-/* Initialise `ret` with `bundle` alone: the model of an evaluation. FL_EPROTO. */
-FL_MUST_CHECK int fl_inputs_choose_model(struct fl_setup *setup, const struct fl_input *bundle,
+/* Initialise `ret` with `payload` alone: the model of an evaluation. FL_EPROTO. */
+FL_MUST_CHECK int fl_inputs_choose_model(struct fl_setup *setup, const struct fl_input *payload,
                                          struct fl_inputs *ret, struct fl_err *err);
 /*
  * Move received data of `old` to the same payloads of the same round in `now`, so that it is not

@@ -60,7 +60,7 @@ int fl_settling_choose(struct fl_settling *s, struct fl_inputs *listed, const st
             s->cached.data = NULL;
         }
     }
-    if (!fl_inputs_find(inputs, "mixture") && !fl_inputs_find(inputs, "model")) {
+    if (!fl_inputs_find(inputs, "personal_model") && !fl_inputs_find(inputs, "model")) {
         inputs->own = s->own;
         s->own = NULL;
     }

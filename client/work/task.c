@@ -15,13 +15,13 @@ void fl_wanted_task(struct fl_wanted *wanted, const struct fl_wire_task *task)
 }
 
 int fl_wanted_evaluate(struct fl_wanted *wanted, uint64_t round, double rate,
-                       const struct fl_wire_bundle *bundle)
+                       const struct fl_wire_payload *payload)
 {
     struct fl_wanted_evaluation evaluation = {
-        .round = round, .rate = rate, .bundle = {.bytes = bundle->bytes}};
+        .round = round, .rate = rate, .payload = {.bytes = payload->bytes}};
 
-    if (fl_str_copy(evaluation.bundle.name, sizeof(evaluation.bundle.name), bundle->name) != FL_OK)
-    {
+    if (fl_str_copy(evaluation.payload.name, sizeof(evaluation.payload.name), payload->name) !=
+        FL_OK) {
         return FL_EPROTO;
     }
     wanted->evaluation = evaluation;

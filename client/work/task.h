@@ -23,7 +23,7 @@ struct fl_task {
 struct fl_wanted_evaluation {
     uint64_t round;
     double rate; /* learning rate of fitting; 0: that of the last task */
-    struct fl_input bundle;
+    struct fl_input payload;
 };
 
 struct fl_wanted {
@@ -39,7 +39,7 @@ void fl_wanted_task(struct fl_wanted *wanted, const struct fl_wire_task *task);
  * nothing changes.
  */
 FL_MUST_CHECK int fl_wanted_evaluate(struct fl_wanted *wanted, uint64_t round, double rate,
-                                     const struct fl_wire_bundle *bundle);
+                                     const struct fl_wire_payload *payload);
 void fl_wanted_done(struct fl_wanted *wanted);
 
 #endif

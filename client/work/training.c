@@ -14,7 +14,7 @@
 #include "client/work/terms.h"
 
 /* Far above any solver, which has at most two inputs and one kept value; checked. */
-#define EXTRAS_MAX FL_WIRE_MAX_BUNDLES
+#define EXTRAS_MAX FL_WIRE_MAX_PAYLOADS
 
 struct fl_training {
     const struct fl_worker *worker;
@@ -60,8 +60,8 @@ void fl_training_free(struct fl_training *t)
 /* --- before training --- */
 
 /*
- * start = (1 - beta) anchor + beta mixture (libfl/strategy/personal.c); with beta 1 the mixture
- * itself.
+ * start = (1 - beta) anchor + beta personalized model (libfl/strategy/personal.c); with beta 1 the
+ * personalized model itself.
  */
 static void training_blend_start(struct fl_training *t, const float *anchor)
 {
@@ -81,7 +81,7 @@ static void training_blend_start(struct fl_training *t, const float *anchor)
  */
 static int start_own(struct fl_training *t)
 {
-    struct fl_input *in = fl_inputs_find(&t->in, "mixture");
+    struct fl_input *in = fl_inputs_find(&t->in, "personal_model");
     float *anchor = NULL;
     int rv = fl_client_state_load(t->worker->keeps, FL_KEEP_ANCHOR, &anchor, &t->err);
 

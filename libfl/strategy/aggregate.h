@@ -215,7 +215,7 @@ struct fl_agg_job {
      * parameters, not their displacements, and theta_new is the mean of the uploads. Called with
      * `ctx`.
      */
-    fl_agg_personal_model_cb mixture;
+    fl_agg_personal_model_cb personal_model;
     /*
      * Called when entries offset … offset + n - 1 of theta_new and state_new are final: unit by
      * unit, in rising order. May be NULL.
@@ -235,8 +235,8 @@ struct fl_agg_job {
  * FL_EFORMAT / FL_ENUMERIC / FL_EIO from a decoder, FL_ENUMERIC for a weight that is not above 0
  * or another value that is not finite, FL_EFORMAT for a unit that is missing for a distance:
  * `*ret_client` is the client. FL_ENUMERIC with *ret_client = n_clients: the new model or a
- * personalized model is not finite; an error of the `mixture` callback also sets n_clients. On
- * error the outputs are undefined and the inputs unchanged.
+ * personalized model is not finite; an error of the `personalized model` callback also sets
+ * n_clients. On error the outputs are undefined and the inputs unchanged.
  */
 FL_MUST_CHECK int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client,
                                    struct fl_err *err);

@@ -1,8 +1,9 @@
 /*
- * Personalized models of an aggregator with `mixes` (docs/algorithms.md#mixing-by-component):
- * one for each sender of a unit, computed from the blocks of all senders and passed to the
- * callback block by block, so no personalized model is ever in memory as a whole. Buffers stay
- * the sender's own. theta becomes the mean of the models sent.
+ * Personalized models of an aggregator with `mixes`
+ * (docs/algorithms.md#personalized-models-by-component): one for each sender of a unit, computed
+ * from the blocks of all senders and passed to the callback block by block, so no personalized
+ * model is ever in memory as a whole. Buffers stay the sender's own. theta becomes the mean of the
+ * models sent.
  *
  * Cost: n^2 multiplications per entry; factors of 0 are skipped.
  */
@@ -64,7 +65,7 @@ static int mix_block(const struct fl__agg_pass *p, size_t l, const double *q, si
         if (!fl_vec_finite(values, n)) {
             return fl__agg_not_finite(p, l, "a personalized model");
         }
-        rv = job->mixture(job->ctx, p->senders[s], offset, values, n);
+        rv = job->personal_model(job->ctx, p->senders[s], offset, values, n);
         if (rv != FL_OK) {
             return fl_err_wrap(p->err, rv, "personalized model of update %zu", p->senders[s]);
         }

@@ -250,7 +250,7 @@ static void agg_check_caller(const struct fl_agg_job *job)
     FL_REQUIRE(agg_count_states(job) <= FL_AGG_MAX_STATE);
     FL_REQUIRE((job->ops->scope == NULL) == (job->ops->attend == NULL));
     FL_REQUIRE(job->ops->mixes ? job->ops->attend != NULL : job->ops->step != NULL);
-    FL_REQUIRE(job->ops->mixes == (job->mixture != NULL));
+    FL_REQUIRE(job->ops->mixes == (job->personal_model != NULL));
     /*
      * With `mixes` there is no step that a server part could read, and no common model for a
      * distance.

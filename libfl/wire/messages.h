@@ -35,7 +35,7 @@
  * Labels of one client, keys and values with their terminators: the maximum that a server stores.
  */
 #define FL_WIRE_LABELS_BYTES 2048
-#define FL_WIRE_MAX_BUNDLES  16
+#define FL_WIRE_MAX_PAYLOADS 16
 #define FL_WIRE_MAX_LAYERS   4096
 /* Four payloads of every unit. */
 #define FL_WIRE_MAX_PARTS 16384
@@ -225,7 +225,7 @@ struct fl_wire_welcome {
     struct fl_wire_training training;
 };
 
-struct fl_wire_bundle {
+struct fl_wire_payload {
     char *name;
     uint64_t bytes;
     bool has_digest;
@@ -244,8 +244,8 @@ struct fl_wire_plan {
 struct fl_wire_task {
     uint64_t round;
     uint32_t attempt;
-    struct fl_wire_bundle *bundles;
-    size_t n_bundles;
+    struct fl_wire_payload *payloads;
+    size_t n_payloads;
     double learning_rate;
     uint64_t seed;
     uint64_t order_seed; /* 0: not sent */
@@ -281,7 +281,7 @@ struct fl_wire_command {
         } drain;
         struct {
             uint64_t round;
-            struct fl_wire_bundle bundle;
+            struct fl_wire_payload payload;
             uint64_t deadline_ms;
             double learning_rate; /* 0: that of the last task */
         } evaluate;
@@ -298,7 +298,7 @@ void fl_wire_command_done(struct fl_wire_command *command);
 struct fl_wire_fetch {
     struct fl_wire_session session;
     uint64_t round;
-    char bundle[FL_NAME_MAX];
+    char payload[FL_NAME_MAX];
     uint64_t offset;
 };
 
@@ -310,7 +310,7 @@ struct fl_wire_chunk {
 };
 
 struct fl_wire_part {
-    char bundle[FL_NAME_MAX];
+    char payload[FL_NAME_MAX];
     uint32_t unit;
     uint32_t codec; /* any number: the strategy rejects unknown values */
     uint64_t bytes;

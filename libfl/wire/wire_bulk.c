@@ -32,7 +32,7 @@ int fl_wire_fetch_encode(const struct fl_wire_fetch *fetch, struct fl_buf *out)
     fl__v1__fetch_request__init(&msg);
     msg.session = fl__wire_bytes(fetch->session.id, FL_WIRE_SESSION);
     msg.round = fetch->round;
-    msg.bundle = (char *)(uintptr_t)fetch->bundle;
+    msg.payload = (char *)(uintptr_t)fetch->payload;
     msg.offset = fetch->offset;
     return fl__wire_pack(&msg.base, out);
 }
@@ -53,7 +53,7 @@ int fl_wire_fetch_decode(const void *data, size_t len, struct fl_wire_fetch *ret
     fetch.offset = msg->offset;
     rv = take_session("FetchRequest.session", &msg->session, &fetch.session, err);
     if (rv == FL_OK) {
-        rv = fl__wire_copy_name("FetchRequest.bundle", msg->bundle, fetch.bundle, err);
+        rv = fl__wire_copy_name("FetchRequest.payload", msg->payload, fetch.payload, err);
     }
     fl__wire_unpacked_done(&u);
     if (rv == FL_OK) {
@@ -81,7 +81,7 @@ int fl_wire_push_header_encode(const struct fl_wire_push_header *header, struct 
     }
     for (i = 0; i < header->n_parts; i++) {
         fl__v1__part__init(&parts[i]);
-        parts[i].bundle = (char *)(uintptr_t)header->parts[i].bundle;
+        parts[i].payload = (char *)(uintptr_t)header->parts[i].payload;
         parts[i].unit = header->parts[i].unit;
         parts[i].codec = (Fl__V1__Codec)header->parts[i].codec;
         parts[i].masked = header->parts[i].masked;
@@ -105,7 +105,7 @@ static int push_take_section(const Fl__V1__Part *msg, struct fl_wire_part *ret, 
 {
     int rv;
 
-    if ((rv = fl__wire_copy_name("PushMessage.header.parts.bundle", msg->bundle, ret->bundle,
+    if ((rv = fl__wire_copy_name("PushMessage.header.parts.payload", msg->payload, ret->payload,
                                  err)) != FL_OK ||
         (rv = fl__wire_check_range("PushMessage.header.parts.unit", msg->unit, 0,
                                    FL_LAYOUT_MAX_UNITS - 1, err)) != FL_OK)
@@ -124,7 +124,7 @@ static int compare_parts(const void *a, const void *b)
     const struct fl_wire_part *x = *(const struct fl_wire_part *const *)a;
     const struct fl_wire_part *y = *(const struct fl_wire_part *const *)b;
 
-    return x->unit != y->unit ? (x->unit < y->unit ? -1 : 1) : strcmp(x->bundle, y->bundle);
+    return x->unit != y->unit ? (x->unit < y->unit ? -1 : 1) : strcmp(x->payload, y->payload);
 }
 
 /* A layer that occurs twice would be aggregated twice. */
@@ -149,7 +149,7 @@ static int check_no_part_twice(const struct fl_wire_push_header *header, struct 
         if (compare_parts(&order[i - 1], &order[i]) == 0) {
             rv = fl_err_set(err, FL_EPROTO,
                             "PushMessage.header.parts: unit %" PRIu32 " of '%s' is there twice",
-                            order[i]->unit, order[i]->bundle);
+                            order[i]->unit, order[i]->payload);
         }
     }
     free(order);

@@ -74,13 +74,13 @@ static int encode_plan(struct fl__wire_arena *arena, const struct fl_wire_plan *
     return rv != FL_OK ? rv : pack_command(FL__V1__SERVER_COMMAND__COMMAND_PLAN, &msg, out);
 }
 
-static void fill_bundle(const struct fl_wire_bundle *bundle, Fl__V1__BundleRef *msg)
+static void fill_payload(const struct fl_wire_payload *payload, Fl__V1__PayloadRef *msg)
 {
-    fl__v1__bundle_ref__init(msg);
-    msg->name = bundle->name;
-    msg->bytes = bundle->bytes;
-    if (bundle->has_digest) {
-        msg->sha256 = fl__wire_bytes(bundle->digest, FL_DIGEST_SIZE);
+    fl__v1__payload_ref__init(msg);
+    msg->name = payload->name;
+    msg->bytes = payload->bytes;
+    if (payload->has_digest) {
+        msg->sha256 = fl__wire_bytes(payload->digest, FL_DIGEST_SIZE);
     }
 }
 
@@ -89,23 +89,23 @@ static int encode_task(struct fl__wire_arena *arena, const struct fl_wire_task *
 {
     Fl__V1__Task msg;
     Fl__V1__Plan plan;
-    Fl__V1__BundleRef *bundles = fl__arena_array(arena, task->n_bundles, sizeof(*bundles));
+    Fl__V1__PayloadRef *payloads = fl__arena_array(arena, task->n_payloads, sizeof(*payloads));
     Fl__V1__Held counted;
     size_t i;
 
     fl__v1__task__init(&msg);
     fl__v1__held__init(&counted);
     fl__v1__plan__init(&plan);
-    msg.bundles = fl__arena_array(arena, task->n_bundles, sizeof(*msg.bundles));
-    if (bundles == NULL || msg.bundles == NULL ||
+    msg.payloads = fl__arena_array(arena, task->n_payloads, sizeof(*msg.payloads));
+    if (payloads == NULL || msg.payloads == NULL ||
         (task->has_plan && fill_plan(arena, &task->plan, &plan) != FL_OK))
     {
         return FL_ENOMEM;
     }
-    msg.n_bundles = task->n_bundles;
-    for (i = 0; i < task->n_bundles; i++) {
-        fill_bundle(&task->bundles[i], &bundles[i]);
-        msg.bundles[i] = &bundles[i];
+    msg.n_payloads = task->n_payloads;
+    for (i = 0; i < task->n_payloads; i++) {
+        fill_payload(&task->payloads[i], &payloads[i]);
+        msg.payloads[i] = &payloads[i];
     }
     msg.round = task->round;
     msg.attempt = task->attempt;
@@ -168,12 +168,12 @@ static int encode_drain(struct fl__wire_arena *arena, const struct fl_wire_comma
 static int encode_evaluate(const struct fl_wire_command *command, struct fl_buf *out)
 {
     Fl__V1__Evaluate msg;
-    Fl__V1__BundleRef bundle;
+    Fl__V1__PayloadRef payload;
 
     fl__v1__evaluate__init(&msg);
-    fill_bundle(&command->u.evaluate.bundle, &bundle);
+    fill_payload(&command->u.evaluate.payload, &payload);
     msg.round = command->u.evaluate.round;
-    msg.bundle = &bundle;
+    msg.payload = &payload;
     msg.deadline_ms = command->u.evaluate.deadline_ms;
     msg.learning_rate = command->u.evaluate.learning_rate;
     return pack_command(FL__V1__SERVER_COMMAND__COMMAND_EVALUATE, &msg, out);
@@ -272,12 +272,12 @@ static int take_plan(const struct plan_fields *field, const Fl__V1__Plan *msg,
     return FL_OK;
 }
 
-struct bundle_fields {
+struct payload_fields {
     const char *name, *sha256;
 };
 
-static int take_bundle(const struct bundle_fields *field, const Fl__V1__BundleRef *msg,
-                       struct fl_wire_bundle *ret, struct fl_err *err)
+static int take_payload(const struct payload_fields *field, const Fl__V1__PayloadRef *msg,
+                        struct fl_wire_payload *ret, struct fl_err *err)
 {
     int rv = fl__wire_take_name(field->name, msg->name, &ret->name, err);
 
@@ -287,32 +287,33 @@ static int take_bundle(const struct bundle_fields *field, const Fl__V1__BundleRe
                                               ret->digest, err);
 }
 
-static int take_bundles(const Fl__V1__Task *msg, struct fl_wire_task *ret, struct fl_err *err)
+static int take_payloads(const Fl__V1__Task *msg, struct fl_wire_task *ret, struct fl_err *err)
 {
-    static const struct bundle_fields fields = {"ServerCommand.task.bundles.name",
-                                                "ServerCommand.task.bundles.sha256"};
+    static const struct payload_fields fields = {"ServerCommand.task.payloads.name",
+                                                 "ServerCommand.task.payloads.sha256"};
     size_t i;
     size_t j;
-    int rv = fl__wire_check_range("ServerCommand.task.bundles", msg->n_bundles, 1,
-                                  FL_WIRE_MAX_BUNDLES, err);
+    int rv = fl__wire_check_range("ServerCommand.task.payloads", msg->n_payloads, 1,
+                                  FL_WIRE_MAX_PAYLOADS, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    ret->bundles = calloc(msg->n_bundles, sizeof(*ret->bundles));
-    if (ret->bundles == NULL) {
+    ret->payloads = calloc(msg->n_payloads, sizeof(*ret->payloads));
+    if (ret->payloads == NULL) {
         return FL_ENOMEM;
     }
-    ret->n_bundles = msg->n_bundles;
-    for (i = 0; i < msg->n_bundles; i++) {
-        rv = take_bundle(&fields, msg->bundles[i], &ret->bundles[i], err);
+    ret->n_payloads = msg->n_payloads;
+    for (i = 0; i < msg->n_payloads; i++) {
+        rv = take_payload(&fields, msg->payloads[i], &ret->payloads[i], err);
         if (rv != FL_OK) {
             return rv;
         }
         for (j = 0; j < i; j++) {
-            if (strcmp(ret->bundles[i].name, ret->bundles[j].name) == 0) {
-                return fl_err_set(err, FL_EPROTO, "ServerCommand.task.bundles: '%s' is there twice",
-                                  ret->bundles[i].name);
+            if (strcmp(ret->payloads[i].name, ret->payloads[j].name) == 0) {
+                return fl_err_set(err, FL_EPROTO,
+                                  "ServerCommand.task.payloads: '%s' is there twice",
+                                  ret->payloads[i].name);
             }
         }
     }
@@ -350,7 +351,7 @@ static int decode_task(const Fl__V1__Task *msg, struct fl_wire_task *ret, struct
     if ((rv = command_take_round("ServerCommand.task.round", msg->round, &ret->round, err)) !=
             FL_OK ||
         (rv = take_counted(msg->counted, ret, err)) != FL_OK ||
-        (rv = take_bundles(msg, ret, err)) != FL_OK ||
+        (rv = take_payloads(msg, ret, err)) != FL_OK ||
         (rv = fl__wire_check_finite("ServerCommand.task.learning_rate", msg->learning_rate, err)) !=
             FL_OK)
     {
@@ -371,9 +372,9 @@ static int decode_task(const Fl__V1__Task *msg, struct fl_wire_task *ret, struct
 static int decode_evaluate(const Fl__V1__Evaluate *msg, struct fl_wire_command *ret,
                            struct fl_err *err)
 {
-    static const struct bundle_fields fields = {"ServerCommand.evaluate.bundle.name",
-                                                "ServerCommand.evaluate.bundle.sha256"};
-    int rv = fl__wire_check_set("ServerCommand.evaluate.bundle", msg->bundle, err);
+    static const struct payload_fields fields = {"ServerCommand.evaluate.payload.name",
+                                                 "ServerCommand.evaluate.payload.sha256"};
+    int rv = fl__wire_check_set("ServerCommand.evaluate.payload", msg->payload, err);
 
     ret->u.evaluate.round = msg->round;
     ret->u.evaluate.deadline_ms = msg->deadline_ms;
@@ -381,7 +382,7 @@ static int decode_evaluate(const Fl__V1__Evaluate *msg, struct fl_wire_command *
     if (rv == FL_OK) {
         rv = fl__wire_check_finite("ServerCommand.evaluate.learning_rate", msg->learning_rate, err);
     }
-    return rv != FL_OK ? rv : take_bundle(&fields, msg->bundle, &ret->u.evaluate.bundle, err);
+    return rv != FL_OK ? rv : take_payload(&fields, msg->payload, &ret->u.evaluate.payload, err);
 }
 
 static int decode_accepted(const Fl__V1__Accepted *msg, struct fl_wire_command *ret,
@@ -483,10 +484,10 @@ void fl_wire_command_done(struct fl_wire_command *command)
         free(command->u.refused.message);
         break;
     case FL_WIRE_TASK:
-        for (i = 0; i < command->u.task.n_bundles; i++) {
-            free(command->u.task.bundles[i].name);
+        for (i = 0; i < command->u.task.n_payloads; i++) {
+            free(command->u.task.payloads[i].name);
         }
-        free(command->u.task.bundles);
+        free(command->u.task.payloads);
         free(command->u.task.plan.units);
         break;
     case FL_WIRE_PLAN:
@@ -499,7 +500,7 @@ void fl_wire_command_done(struct fl_wire_command *command)
         free(command->u.drain.reason);
         break;
     case FL_WIRE_EVALUATE:
-        free(command->u.evaluate.bundle.name);
+        free(command->u.evaluate.payload.name);
         break;
     case FL_WIRE_ACCEPTED:
     case FL_WIRE_HEARTBEAT_COMMAND:

@@ -414,7 +414,7 @@ struct fl_effect {
     uint64_t counted_round;
     uint32_t counted_attempt;
     struct fl_round_size size; /* of the open round, in every effect about it */
-    bool mixture;
+    bool personal_model;
     uint64_t expected; /* PERSIST_SELECTION: number of known clients, waited for after a restart */
     uint64_t epoch;    /* of the next round's size; on disk before what the effect asks for */
 };

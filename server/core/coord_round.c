@@ -42,7 +42,7 @@ void fl__coord_task(struct fl_coord *c, size_t i)
     e->units = fl__coord_has_feedback(c) ? NULL : part->units;
     e->counted_round = c->clients.recs[part->client].counted_round;
     e->counted_attempt = c->clients.recs[part->client].counted_attempt;
-    e->mixture = fl__coord_has_personal_model(c, part->client);
+    e->personal_model = fl__coord_has_personal_model(c, part->client);
 }
 
 /* The selection is on disk: the round exists. */

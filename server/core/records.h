@@ -52,10 +52,10 @@ struct fl_client_error {
 };
 
 /* Largest number of model-shaped vectors in an upload, the update first. */
-#define FL_NORMS_BUNDLES 4
+#define FL_NORMS_PAYLOADS 4
 /* After them: the buffers of the update. */
-#define FL_NORMS_BUFFERS FL_NORMS_BUNDLES
-#define FL_NORMS_N       (FL_NORMS_BUNDLES + 1)
+#define FL_NORMS_BUFFERS FL_NORMS_PAYLOADS
+#define FL_NORMS_N       (FL_NORMS_PAYLOADS + 1)
 
 /* Norm of one unit of an update, and the range of divergences that its client can have reported
    for it (docs/algorithms.md#a-reported-divergence-and-the-upload). */

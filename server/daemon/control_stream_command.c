@@ -9,7 +9,7 @@
 
 #include "server/daemon/frontend_impl.h"
 
-_Static_assert(FL_BUNDLES_MAX <= FL_WIRE_MAX_BUNDLES, "a task lists all of them");
+_Static_assert(FL_PAYLOADS_MAX <= FL_WIRE_MAX_PAYLOADS, "a task lists all of them");
 
 void fl_control_stream_command(struct fl_control_stream *attend,
                                const struct fl_wire_command *command)
@@ -53,19 +53,19 @@ static void command_set_upload_mask(struct fl_frontend *frontend, struct fl_net_
 }
 
 /* All model-shaped payloads have the same length. */
-static struct fl_wire_bundle model_ref(const struct fl_frontend *frontend, const char *name)
+static struct fl_wire_payload model_ref(const struct fl_frontend *frontend, const char *name)
 {
-    return (struct fl_wire_bundle){.name = fl_wire_lend(name),
-                                   .bytes = fl_layout_count(frontend->srv->conf->layout) *
-                                            sizeof(float)};
+    return (struct fl_wire_payload){.name = fl_wire_lend(name),
+                                    .bytes = fl_layout_count(frontend->srv->conf->layout) *
+                                             sizeof(float)};
 }
 
 /* The payload as it is served; 0 bytes: it is not served. */
-static struct fl_wire_bundle bundle_ref(const struct fl_frontend *frontend, const char *name,
-                                        uint64_t round)
+static struct fl_wire_payload payload_ref(const struct fl_frontend *frontend, const char *name,
+                                          uint64_t round)
 {
-    const struct fl_bundle_rec *b = fl_fetch_bundle(frontend, name, round, FL_EVERYBODY);
-    struct fl_wire_bundle ref = {.name = fl_wire_lend(name)};
+    const struct fl_payload_rec *b = fl_fetch_payload(frontend, name, round, FL_EVERYBODY);
+    struct fl_wire_payload ref = {.name = fl_wire_lend(name)};
 
     if (b != NULL) {
         ref.bytes = fl_bytes_len(&b->bytes);
@@ -77,34 +77,34 @@ static struct fl_wire_bundle bundle_ref(const struct fl_frontend *frontend, cons
 
 /* The payloads that the client needs for this task; all model-shaped ones have the same length. */
 static size_t command_list_payloads(const struct fl_frontend *frontend,
-                                    const struct fl_net_msg *down, struct fl_wire_bundle *list)
+                                    const struct fl_net_msg *down, struct fl_wire_payload *list)
 {
-    struct fl_bundle_name names[FL_BUNDLES_MAX];
-    size_t n_names = fl_bundles_of(frontend->srv->conf->strategy, names);
+    struct fl_payload_name names[FL_PAYLOADS_MAX];
+    size_t n_names = fl_payloads_of(frontend->srv->conf->strategy, names);
     size_t n = 0;
     size_t i;
 
     for (i = 0; i < n_names; i++) {
-        if (names[i].kind == FL_BUNDLE_IS_MODEL ||
-            (names[i].kind == FL_BUNDLE_IS_PERSONAL_MODEL && down->mixture))
+        if (names[i].kind == FL_PAYLOAD_IS_MODEL ||
+            (names[i].kind == FL_PAYLOAD_IS_PERSONAL_MODEL && down->personal_model))
         {
             list[n++] = model_ref(frontend, names[i].name);
-        } else if (names[i].kind != FL_BUNDLE_IS_PERSONAL_MODEL) {
-            list[n++] = bundle_ref(frontend, names[i].name, down->round);
+        } else if (names[i].kind != FL_PAYLOAD_IS_PERSONAL_MODEL) {
+            list[n++] = payload_ref(frontend, names[i].name, down->round);
         }
     }
     return n;
 }
 
 static void make_task(const struct fl_frontend *frontend, const struct fl_net_msg *down,
-                      struct fl_wire_bundle *bundles, const struct fl_wire_plan *plan,
+                      struct fl_wire_payload *payloads, const struct fl_wire_plan *plan,
                       struct fl_wire_command *c)
 {
     c->type = FL_WIRE_TASK;
     c->u.task = (struct fl_wire_task){.round = down->round,
                                       .attempt = down->attempt,
-                                      .bundles = bundles,
-                                      .n_bundles = command_list_payloads(frontend, down, bundles),
+                                      .payloads = payloads,
+                                      .n_payloads = command_list_payloads(frontend, down, payloads),
                                       .learning_rate = down->learning_rate,
                                       .seed = down->seed,
                                       .order_seed = down->order_seed,
@@ -119,7 +119,7 @@ static void make_task(const struct fl_frontend *frontend, const struct fl_net_ms
 }
 
 static void make_command(const struct fl_frontend *frontend, const struct fl_net_msg *down,
-                         struct fl_wire_bundle *bundles, struct fl_wire_command *c)
+                         struct fl_wire_payload *payloads, struct fl_wire_command *c)
 {
     struct fl_wire_plan plan = {.round = down->round,
                                 .attempt = down->attempt,
@@ -128,7 +128,7 @@ static void make_command(const struct fl_frontend *frontend, const struct fl_net
 
     switch (down->type) {
     case FL_NET_MSG_TASK:
-        make_task(frontend, down, bundles, &plan, c);
+        make_task(frontend, down, payloads, &plan, c);
         break;
     case FL_NET_MSG_PLAN:
         c->type = FL_WIRE_PLAN;
@@ -136,7 +136,7 @@ static void make_command(const struct fl_frontend *frontend, const struct fl_net
         break;
     case FL_NET_MSG_EVALUATE:
         c->type = FL_WIRE_EVALUATE;
-        c->u.evaluate.bundle = model_ref(frontend, FL_BUNDLE_CANDIDATE);
+        c->u.evaluate.payload = model_ref(frontend, FL_PAYLOAD_CANDIDATE);
         c->u.evaluate.round = down->round;
         c->u.evaluate.deadline_ms = down->deadline_ms;
         c->u.evaluate.learning_rate = down->learning_rate;
@@ -157,13 +157,13 @@ static void make_command(const struct fl_frontend *frontend, const struct fl_net
 
 void fl_control_stream_down(struct fl_frontend *frontend, struct fl_net_msg *down)
 {
-    struct fl_wire_bundle bundles[FL_BUNDLES_MAX];
+    struct fl_wire_payload payloads[FL_PAYLOADS_MAX];
     struct fl_wire_command command = {0};
     struct fl_control_stream *attend;
 
     attend = down->client < frontend->n_slots ? frontend->slots[down->client].attend : NULL;
     if (attend != NULL) {
-        make_command(frontend, down, bundles, &command);
+        make_command(frontend, down, payloads, &command);
         fl_control_stream_command(attend, &command);
     }
     if (down->units != NULL && (down->type == FL_NET_MSG_TASK || down->type == FL_NET_MSG_PLAN)) {

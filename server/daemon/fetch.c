@@ -222,7 +222,7 @@ static void fetch_continue(struct fl_fetch *f)
 
 static int fetch_begin(struct fl_fetch *f, const uint8_t *data, size_t len, struct fl_err *err)
 {
-    const struct fl_bundle_rec *bundle;
+    const struct fl_payload_rec *payload;
     const struct fl_control_stream *attend;
     struct fl_wire_fetch request;
     int rv = fl_wire_fetch_decode(data, len, &request, err);
@@ -234,18 +234,18 @@ static int fetch_begin(struct fl_fetch *f, const uint8_t *data, size_t len, stru
     if (attend == NULL) {
         return fl_err_set(err, FL_EPERM, "unknown session: attend first, or a newer one took over");
     }
-    bundle = fl_fetch_bundle(f->frontend, request.bundle, request.round, attend->client);
-    if (bundle == NULL) {
+    payload = fl_fetch_payload(f->frontend, request.payload, request.round, attend->client);
+    if (payload == NULL) {
         return fl_err_set(err, FL_ENOENT, "payload '%s' of round %llu is not served",
-                          request.bundle, (unsigned long long)request.round);
+                          request.payload, (unsigned long long)request.round);
     }
-    if (request.offset > fl_bytes_len(&bundle->bytes)) {
+    if (request.offset > fl_bytes_len(&payload->bytes)) {
         return fl_err_set(err, FL_ERANGE, "offset %llu is past the payload's %llu bytes",
                           (unsigned long long)request.offset,
-                          (unsigned long long)fl_bytes_len(&bundle->bytes));
+                          (unsigned long long)fl_bytes_len(&payload->bytes));
     }
     fl_call_vouch(f->call, attend->name);
-    f->bytes = fl_bytes_ref(&bundle->bytes);
+    f->bytes = fl_bytes_ref(&payload->bytes);
     f->offset = request.offset;
     if (f->bytes.file != NULL) {
         fl_call_set_queue(f->call, FILE_QUEUE);
@@ -335,24 +335,24 @@ void fl_fetch_start(struct fl_call *call, void *ctx)
 
 /* --- served payloads --- */
 
-static bool is_bundle(const struct fl_bundle_rec *b, const char *name, uint64_t round)
+static bool is_payload(const struct fl_payload_rec *b, const char *name, uint64_t round)
 {
     return b->name[0] != '\0' && b->round == round && strcmp(b->name, name) == 0;
 }
 
-const struct fl_bundle_rec *fl_fetch_bundle(const struct fl_frontend *frontend, const char *name,
-                                            uint64_t round, uint32_t client)
+const struct fl_payload_rec *fl_fetch_payload(const struct fl_frontend *frontend, const char *name,
+                                              uint64_t round, uint32_t client)
 {
-    const struct fl_bundle_rec *own =
-        client < frontend->n_slots ? frontend->slots[client].mixture : NULL;
+    const struct fl_payload_rec *own =
+        client < frontend->n_slots ? frontend->slots[client].personal_model : NULL;
     size_t i;
 
-    if (own != NULL && is_bundle(own, name, round)) {
+    if (own != NULL && is_payload(own, name, round)) {
         return own;
     }
-    for (i = 0; i < FL_FRONTEND_MAX_BUNDLES; i++) {
-        if (is_bundle(&frontend->bundles[i], name, round)) {
-            return &frontend->bundles[i];
+    for (i = 0; i < FL_FRONTEND_MAX_PAYLOADS; i++) {
+        if (is_payload(&frontend->payloads[i], name, round)) {
+            return &frontend->payloads[i];
         }
     }
     return NULL;
@@ -380,30 +380,30 @@ static void fetch_charge_readers(struct fl_frontend *frontend, const struct fl_b
 
 void fl_fetch_drop_personal_model(struct fl_slot_rec *slot)
 {
-    if (slot->mixture != NULL) {
-        fl_bytes_done(&slot->mixture->bytes);
-        free(slot->mixture);
-        slot->mixture = NULL;
+    if (slot->personal_model != NULL) {
+        fl_bytes_done(&slot->personal_model->bytes);
+        free(slot->personal_model);
+        slot->personal_model = NULL;
     }
 }
 
 /* The record of the payload, or a free one for it; NULL: there is neither. */
-static struct fl_bundle_rec *fetch_find_record(struct fl_frontend *frontend,
-                                               const struct fl_net_msg *down)
+static struct fl_payload_rec *fetch_find_record(struct fl_frontend *frontend,
+                                                const struct fl_net_msg *down)
 {
-    struct fl_bundle_rec *place = NULL;
+    struct fl_payload_rec *place = NULL;
     struct fl_slot_rec *slot;
     size_t i;
 
     if (down->client != FL_EVERYBODY) {
         slot = fl_frontend_slot(frontend, down->client);
-        if (slot != NULL && slot->mixture == NULL) {
-            slot->mixture = calloc(1, sizeof(*slot->mixture));
+        if (slot != NULL && slot->personal_model == NULL) {
+            slot->personal_model = calloc(1, sizeof(*slot->personal_model));
         }
-        return slot != NULL ? slot->mixture : NULL;
+        return slot != NULL ? slot->personal_model : NULL;
     }
-    for (i = 0; i < FL_FRONTEND_MAX_BUNDLES; i++) {
-        struct fl_bundle_rec *b = &frontend->bundles[i];
+    for (i = 0; i < FL_FRONTEND_MAX_PAYLOADS; i++) {
+        struct fl_payload_rec *b = &frontend->payloads[i];
 
         if (strcmp(b->name, down->text) == 0) {
             return b;
@@ -420,10 +420,10 @@ static void fetch_supersede(struct fl_frontend *frontend, struct fl_bytes *bytes
 {
     size_t i = 0;
 
-    while (i < FL_FRONTEND_MAX_BUNDLES && frontend->bundles[i].bytes.blob != bytes->blob) {
+    while (i < FL_FRONTEND_MAX_PAYLOADS && frontend->payloads[i].bytes.blob != bytes->blob) {
         i++;
     }
-    if (i == FL_FRONTEND_MAX_BUNDLES) {
+    if (i == FL_FRONTEND_MAX_PAYLOADS) {
         fetch_charge_readers(frontend, bytes->blob);
     }
     fl_bytes_done(bytes);
@@ -431,7 +431,7 @@ static void fetch_supersede(struct fl_frontend *frontend, struct fl_bytes *bytes
 
 void fl_fetch_serve(struct fl_frontend *frontend, struct fl_net_msg *down)
 {
-    struct fl_bundle_rec *place = fetch_find_record(frontend, down);
+    struct fl_payload_rec *place = fetch_find_record(frontend, down);
     struct fl_bytes old;
 
     if (place == NULL && down->client != FL_EVERYBODY) {
@@ -443,7 +443,7 @@ void fl_fetch_serve(struct fl_frontend *frontend, struct fl_net_msg *down)
         return;
     }
     old = place->bytes;
-    *place = (struct fl_bundle_rec){0};
+    *place = (struct fl_payload_rec){0};
     if (fl_bytes_are(&down->bytes) &&
         fl_str_copy(place->name, sizeof(place->name), down->text) == FL_OK)
     {

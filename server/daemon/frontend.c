@@ -205,7 +205,7 @@ static void frontend_round_closed(struct fl_frontend *frontend, const struct fl_
         struct fl_slot_rec *slot = &frontend->slots[i];
 
         fl_push_withdraw(slot, down->round, down->attempt);
-        if (slot->mixture != NULL && slot->mixture->round == down->round) {
+        if (slot->personal_model != NULL && slot->personal_model->round == down->round) {
             fl_fetch_drop_personal_model(slot);
         }
     }
@@ -252,7 +252,7 @@ static void frontend_on_message(void *arg)
     struct fl_frontend *frontend = down->frontend;
 
     switch (down->type) {
-    case FL_NET_MSG_BUNDLE:
+    case FL_NET_MSG_PAYLOAD:
         fl_fetch_serve(frontend, down);
         break;
     case FL_NET_MSG_ROUND_CLOSED:
@@ -592,8 +592,8 @@ void fl_frontend_free(struct fl_frontend *frontend)
     if (frontend == NULL) {
         return;
     }
-    for (i = 0; i < FL_FRONTEND_MAX_BUNDLES; i++) {
-        fl_bytes_done(&frontend->bundles[i].bytes);
+    for (i = 0; i < FL_FRONTEND_MAX_PAYLOADS; i++) {
+        fl_bytes_done(&frontend->payloads[i].bytes);
     }
     for (i = 0; i < frontend->n_slots; i++) {
         free(frontend->slots[i].units);

@@ -11,7 +11,7 @@
 #include "server/store/recycled_files.h"
 
 /* The model, the candidate, and the other payloads of a solver. */
-#define FL_FRONTEND_MAX_BUNDLES 16
+#define FL_FRONTEND_MAX_PAYLOADS 16
 
 struct fl_session_key {
     uint64_t round; /* 0: none */
@@ -43,7 +43,7 @@ struct fl_control_stream {
     struct fl_inbox inbox; /* events for the coordinator */
 };
 
-struct fl_bundle_rec {
+struct fl_payload_rec {
     char name[FL_NAME_MAX]; /* empty: free */
     uint64_t round;
     struct fl_bytes bytes;
@@ -62,8 +62,8 @@ struct fl_slot_rec {
      */
     struct fl_session_key stored;
     struct fl_session_key accepted;
-    struct fl_push *push;          /* its current transfer; older ones were ended */
-    struct fl_bundle_rec *mixture; /* its personalized model; owned, or NULL */
+    struct fl_push *push;                  /* its current transfer; older ones were ended */
+    struct fl_payload_rec *personal_model; /* its personalized model; owned, or NULL */
 };
 
 struct fl_identity_rpc;
@@ -92,7 +92,7 @@ struct fl_frontend {
     struct fl_list asked, waiting; /* Hellos, in order of arrival */
     struct fl_slot_rec *slots;
     size_t n_slots;
-    struct fl_bundle_rec bundles[FL_FRONTEND_MAX_BUNDLES];
+    struct fl_payload_rec payloads[FL_FRONTEND_MAX_PAYLOADS];
     struct fl_list fetches;
     struct fl_disk disk;          /* file requests of peers */
     struct fl_recycled *recycled; /* recycled spool files, of the io thread */
@@ -206,9 +206,9 @@ void fl_control_stream_offer(struct fl_control_stream *attend, const struct fl_w
 /* fetch.c */
 void fl_fetch_start(struct fl_call *call, void *ctx);
 /* The payload that `client` may fetch by this name, or NULL. */
-const struct fl_bundle_rec *fl_fetch_bundle(const struct fl_frontend *frontend, const char *name,
-                                            uint64_t round, uint32_t client);
-/* Handles FL_NET_MSG_BUNDLE; takes its bytes. */
+const struct fl_payload_rec *fl_fetch_payload(const struct fl_frontend *frontend, const char *name,
+                                              uint64_t round, uint32_t client);
+/* Handles FL_NET_MSG_PAYLOAD; takes its bytes. */
 void fl_fetch_serve(struct fl_frontend *frontend, struct fl_net_msg *down);
 /* The client has no personalized model any more. */
 void fl_fetch_drop_personal_model(struct fl_slot_rec *slot);

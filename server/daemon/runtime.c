@@ -99,8 +99,8 @@ static void runtime_send_command(struct fl_runtime *runtime, const struct fl_eff
     down->n_selected = e->size.selected;
     down->population = e->size.population;
     down->epoch = e->size.epoch;
-    if (e->mixture) { /* The personalized model may be missing after damage. */
-        down->mixture = fl_bundles_has_personal_model(
+    if (e->personal_model) { /* The personalized model may be missing after damage. */
+        down->personal_model = fl_payloads_has_personal_model(
             &runtime->progress, fl_coord_client(runtime->coord, e->client)->name);
     }
     down->units = fl_net_msg_copy(runtime, e->units, n);
@@ -120,7 +120,7 @@ static void runtime_send_evaluate(struct fl_runtime *runtime, const struct fl_ef
 
 static void runtime_round_closed(struct fl_runtime *runtime, const struct fl_effect *e)
 {
-    fl_runtime_round_bundles_closed(runtime, e->round);
+    fl_runtime_round_payloads_closed(runtime, e->round);
     runtime_send_command(runtime, e, FL_NET_MSG_ROUND_CLOSED);
 }
 
@@ -302,8 +302,8 @@ void fl_runtime_step(struct fl_runtime *runtime, struct fl_event *event)
     for (i = 0; i < effects.n; i++) {
         if (effects.list[i].type == FL_EFF_EVALUATE_CLIENT &&
             runtime->progress.next.model.theta != NULL) {
-            fl_runtime_bundle(runtime, FL_BUNDLE_CANDIDATE, effects.list[i].round,
-                              runtime->progress.next.model.theta);
+            fl_runtime_payload(runtime, FL_PAYLOAD_CANDIDATE, effects.list[i].round,
+                               runtime->progress.next.model.theta);
         }
         runtime_note_decision(runtime, &effects.list[i]);
         runtime_execute_effect(runtime, &effects.list[i]);

@@ -81,10 +81,10 @@ FL_MUST_CHECK int fl_runtime_load_errors(struct fl_runtime *runtime, struct fl_e
 void fl_runtime_step(struct fl_runtime *runtime, struct fl_event *event);
 
 /* runtime_payloads.c: the payloads that clients may fetch in a round. */
-void fl_runtime_bundle(struct fl_runtime *runtime, const char *name, uint64_t round,
-                       struct fl_blob *blob);
+void fl_runtime_payload(struct fl_runtime *runtime, const char *name, uint64_t round,
+                        struct fl_blob *blob);
 void fl_runtime_round_open(struct fl_runtime *runtime, const struct fl_effect *effect);
-void fl_runtime_round_bundles_closed(struct fl_runtime *runtime, uint64_t round);
+void fl_runtime_round_payloads_closed(struct fl_runtime *runtime, uint64_t round);
 
 /* runtime_summaries.c: data summaries. */
 /* Takes the summary in up->offer. */

@@ -5,10 +5,10 @@
 
 #include "server/daemon/runtime_impl.h"
 
-void fl_runtime_bundle(struct fl_runtime *runtime, const char *name, uint64_t round,
-                       struct fl_blob *blob)
+void fl_runtime_payload(struct fl_runtime *runtime, const char *name, uint64_t round,
+                        struct fl_blob *blob)
 {
-    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_BUNDLE);
+    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_PAYLOAD);
 
     down->text = fl_net_msg_text(runtime, name);
     down->client = FL_EVERYBODY;
@@ -22,24 +22,24 @@ struct opening {
     uint64_t round;
 };
 
-static void payload_publish(void *ctx, const struct fl_bundle *bundle)
+static void payload_publish(void *ctx, const struct fl_payload *payload)
 {
     const struct opening *o = ctx;
     uint32_t client =
-        bundle->client != NULL ? fl_coord_find(o->runtime->coord, bundle->client) : FL_EVERYBODY;
+        payload->client != NULL ? fl_coord_find(o->runtime->coord, payload->client) : FL_EVERYBODY;
     struct fl_net_msg *down;
 
-    if (bundle->client != NULL && client == UINT32_MAX) {
+    if (payload->client != NULL && client == UINT32_MAX) {
         return; /* The client was forgotten since. */
     }
-    down = fl_net_msg_new(o->runtime, FL_NET_MSG_BUNDLE);
-    down->text = fl_str_dup(bundle->name);
+    down = fl_net_msg_new(o->runtime, FL_NET_MSG_PAYLOAD);
+    down->text = fl_str_dup(payload->name);
     down->client = client;
     down->round = o->round;
-    down->bytes = fl_bytes_ref(&bundle->bytes);
-    down->has_digest = bundle->digest != NULL;
+    down->bytes = fl_bytes_ref(&payload->bytes);
+    down->has_digest = payload->digest != NULL;
     if (down->has_digest) {
-        (void)memcpy(down->digest, bundle->digest, sizeof(down->digest));
+        (void)memcpy(down->digest, payload->digest, sizeof(down->digest));
     }
     fl_runtime_down(o->runtime, down);
 }
@@ -48,23 +48,23 @@ void fl_runtime_round_open(struct fl_runtime *runtime, const struct fl_effect *e
 {
     struct opening o = {runtime, e->round};
 
-    if (fl_bundles_open(&runtime->federation, &runtime->progress, e->round, &e->size,
-                        payload_publish, &o) != FL_OK)
+    if (fl_payloads_open(&runtime->federation, &runtime->progress, e->round, &e->size,
+                         payload_publish, &o) != FL_OK)
     {
         fl_serverd_no_memory(runtime->srv, "publishing a payload");
     }
 }
 
-void fl_runtime_round_bundles_closed(struct fl_runtime *runtime, uint64_t round)
+void fl_runtime_round_payloads_closed(struct fl_runtime *runtime, uint64_t round)
 {
-    struct fl_bundle_name list[FL_BUNDLES_MAX];
-    size_t n = fl_bundles_of(runtime->federation.strategy, list);
+    struct fl_payload_name list[FL_PAYLOADS_MAX];
+    size_t n = fl_payloads_of(runtime->federation.strategy, list);
     size_t i;
 
     for (i = 0; i < n; i++) {
-        if (list[i].kind != FL_BUNDLE_IS_PERSONAL_MODEL) { /* The round identifies it. */
-            fl_runtime_bundle(runtime, list[i].name, round, NULL);
+        if (list[i].kind != FL_PAYLOAD_IS_PERSONAL_MODEL) { /* The round identifies it. */
+            fl_runtime_payload(runtime, list[i].name, round, NULL);
         }
     }
-    fl_runtime_bundle(runtime, FL_BUNDLE_CANDIDATE, round, NULL);
+    fl_runtime_payload(runtime, FL_PAYLOAD_CANDIDATE, round, NULL);
 }

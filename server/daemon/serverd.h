@@ -22,7 +22,7 @@
 #include "libfl/wire/wire_admin.h"
 #include "server/daemon/replies.h"
 #include "server/daemon/serverd_conf.h"
-#include "server/work/bundles.h"
+#include "server/work/payloads.h"
 
 struct fl_frontend;
 struct fl_runtime;
@@ -108,7 +108,7 @@ enum fl_net_msg_type {
                               server */
     FL_NET_MSG_TAKEN,      /* session, client: one of its events was consumed */
     /* text = name, client or FL_EVERYBODY, round, bytes, digest; no bytes: withdrawn */
-    FL_NET_MSG_BUNDLE,
+    FL_NET_MSG_PAYLOAD,
     FL_NET_MSG_TASK,
     FL_NET_MSG_PLAN,
     FL_NET_MSG_ACCEPTED,
@@ -146,7 +146,7 @@ struct fl_net_msg {
     uint64_t counted_round;
     uint32_t counted_attempt;
     uint32_t n_selected, population;
-    bool mixture;
+    bool personal_model;
     struct fl_admin_request *request;
 };
 

@@ -200,8 +200,8 @@ static void size_uploads(struct fl_serverd_conf *own)
     uint64_t start = (uint64_t)conf->round->start_clients;
     uint64_t share = conf->limits->upload_memory / (population > start ? population : start);
     const struct fl_strategy *s = conf->strategy;
-    uint64_t bundles = 1 + fl_solver_names(fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]));
-    uint64_t least = fl_layout_units(conf->layout) * bundles * PART_BYTES + CHUNK_HEAD;
+    uint64_t payloads = 1 + fl_solver_names(fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]));
+    uint64_t least = fl_layout_units(conf->layout) * payloads * PART_BYTES + CHUNK_HEAD;
     uint64_t chunk;
 
     share = share > WINDOW_MAX ? WINDOW_MAX : share;

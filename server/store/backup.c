@@ -115,7 +115,7 @@ static int open_files(struct fl__making *m, struct fl_err *err)
 {
     int rv = open_folder(m, "models", open_model, err);
 
-    rv = rv == FL_OK ? open_folder(m, "mixtures", open_personal_models, err) : rv;
+    rv = rv == FL_OK ? open_folder(m, "personal_models", open_personal_models, err) : rv;
     rv = rv == FL_OK ? open_uploads(m, err) : rv;
     return rv == FL_OK ? open_folder(m, "offers", open_offer, err) : rv;
 }
@@ -235,7 +235,7 @@ static int write_info(struct fl__making *m, struct fl_err *err)
 /* Sync the folders, so that the new names survive a power failure. */
 static int sync_folders(const struct fl__making *m, struct fl_err *err)
 {
-    static const char *const folders[] = {"models", "mixtures", "offers", "spool", IDENTITY};
+    static const char *const folders[] = {"models", "personal_models", "offers", "spool", IDENTITY};
     char path[FL__STORE_PATH_MAX];
     size_t i;
     int rv = FL_OK;

@@ -45,8 +45,8 @@ int fl__models_describe(const char *dir, uint64_t round, const struct fl_models_
     if (tag->made != NULL) {
         ret->meta[ret->n++] = (struct fl_st_meta){MADE, tag->made};
     }
-    if (state_name == NULL && tag->mixtures != NULL) {
-        ret->meta[ret->n++] = (struct fl_st_meta){FL__MODELS_MIXED_KEY, tag->mixtures};
+    if (state_name == NULL && tag->personal_models != NULL) {
+        ret->meta[ret->n++] = (struct fl_st_meta){FL__MODELS_MIXED_KEY, tag->personal_models};
     }
     return FL_OK;
 }
@@ -159,8 +159,8 @@ static int load_one(const char *dir, uint64_t round, const struct fl_models_tag 
         {.key = FL__MODELS_STATES_KEY, .out = meta->states, .size = sizeof(meta->states)},
         {.key = MADE, .out = meta->found.made, .size = sizeof(meta->found.made)},
         {.key = FL__MODELS_MIXED_KEY,
-         .out = meta->found.mixtures,
-         .size = sizeof(meta->found.mixtures)},
+         .out = meta->found.personal_models,
+         .size = sizeof(meta->found.personal_models)},
     };
     char path[FL__STORE_PATH_MAX];
     int rv;

@@ -16,7 +16,7 @@
 #define FL__MODELS_STATES_KEY "fl.states"
 #define FL__MODELS_STATES_MAX 1024
 /* Metadata key: seal of the personalized models. */
-#define FL__MODELS_MIXED_KEY "fl.mixtures"
+#define FL__MODELS_MIXED_KEY "fl.personal_models"
 
 /* Path and metadata of one file of a checkpoint; borrows the strings it was made from. */
 struct fl__models_one {

@@ -43,8 +43,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written a
 int fl__personal_models_path(const char *dir, uint64_t round, const char *more, char *out,
                              size_t size, struct fl_err *err)
 {
-    int n = snprintf(out, size, "%s/mixtures/%06" PRIu64 FL__PERSONAL_MODELS_SUFFIX "%s", dir,
-                     round, more);
+    int n = snprintf(out, size, "%s/personal_models/%06" PRIu64 FL__PERSONAL_MODELS_SUFFIX "%s",
+                     dir, round, more);
 
     return n >= 0 && (size_t)n < size ? FL_OK
                                       : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
@@ -186,7 +186,8 @@ int fl_personal_models_write(struct fl_personal_models_writer *w, size_t client,
     sums = &w->sums[client];
     if (offset != sums->bytes || len > w->bytes - offset) {
         return fl_err_set(err, FL_ERANGE,
-                          "mixture %zu goes on at byte %" PRIu64 " of %" PRIu64 ", not at %" PRIu64,
+                          "personalized model %zu goes on at byte %" PRIu64 " of %" PRIu64
+                          ", not at %" PRIu64,
                           client, sums->bytes, w->bytes, offset);
     }
     rv = fl__sums_reserve(sums, len);
@@ -228,7 +229,8 @@ int fl_personal_models_publish(struct fl_personal_models_writer *w, struct fl_er
     for (i = 0; rv == FL_OK && i < w->n; i++) {
         fl__sums_end(&w->sums[i]);
         if (w->sums[i].bytes != w->bytes) {
-            rv = fl_err_set(err, FL_ESTATE, "mixture %zu has %" PRIu64 " of %" PRIu64 " bytes", i,
+            rv = fl_err_set(err, FL_ESTATE,
+                            "personalized model %zu has %" PRIu64 " of %" PRIu64 " bytes", i,
                             w->sums[i].bytes, w->bytes);
         }
     }

@@ -30,7 +30,7 @@ static int remove_each(const char *dir, fl_fs_goes_cb *goes, const uint64_t *spa
 {
     char folder[FL__STORE_PATH_MAX];
 
-    return fl_fs_join(folder, sizeof(folder), dir, "mixtures") == FL_OK
+    return fl_fs_join(folder, sizeof(folder), dir, "personal_models") == FL_OK
                ? fl_fs_remove_each(folder, goes, span, err)
                : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }

@@ -65,7 +65,7 @@ static bool same_parts(const struct fl__spool_head *a, const struct fl__spool_he
         const struct fl_spool_part *x = &a->parts[i];
         const struct fl_spool_part *y = &b->parts[i];
 
-        if (x->unit != y->unit || x->bundle != y->bundle || x->codec != y->codec ||
+        if (x->unit != y->unit || x->payload != y->payload || x->codec != y->codec ||
             x->masked != y->masked || x->bytes != y->bytes)
         {
             return false;

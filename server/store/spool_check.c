@@ -11,8 +11,8 @@ static int check_part(const struct fl_layout *layout, const struct fl_spool_form
 {
     const char *name = fl_layout_unit(layout, unit)->name;
     const struct fl_codec_ops *ops =
-        part->bundle == 0 ? fl_codec_by_id((int)form->codec) : &fl_codec_float32;
-    bool masked = part->bundle == 0 && form->masked;
+        part->payload == 0 ? fl_codec_by_id((int)form->codec) : &fl_codec_float32;
+    bool masked = part->payload == 0 && form->masked;
 
     if (part->codec != (uint32_t)ops->id) {
         return fl_err_set(err, FL_ESHAPE, "unit '%s' comes in codec %" PRIu32 ", not %s", name,
@@ -41,12 +41,12 @@ int fl_spool_check(const struct fl_layout *layout, const uint8_t *grant,
     size_t b;
 
     FL_REQUIRE(form->codec <= INT32_MAX && fl_codec_by_id((int)form->codec) != NULL &&
-               form->n_bundles >= 1 && form->n_bundles <= FL_SPOOL_MAX_BUNDLES);
+               form->n_payloads >= 1 && form->n_payloads <= FL_SPOOL_MAX_PAYLOADS);
     for (l = 0; l < n_units; l++) {
-        for (b = 0; grant[l] != 0 && b < form->n_bundles; b++) {
+        for (b = 0; grant[l] != 0 && b < form->n_payloads; b++) {
             int rv;
 
-            if (i >= n_parts || parts[i].unit != l || parts[i].bundle != b) {
+            if (i >= n_parts || parts[i].unit != l || parts[i].payload != b) {
                 return fl_err_set(
                     err, FL_ESHAPE, "unit '%s'%s was asked for and is not in its place",
                     fl_layout_unit(layout, l)->name, b == 0 ? "" : " of what the solver sends");

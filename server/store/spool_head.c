@@ -47,7 +47,7 @@
 #define HASH_SIZE    8
 #define COUNT_SIZE   8
 #define PAGE         4096
-#define MAX_PARTS    (FL_SPOOL_MAX_BUNDLES * FL_LAYOUT_MAX_UNITS)
+#define MAX_PARTS    (FL_SPOOL_MAX_PAYLOADS * FL_LAYOUT_MAX_UNITS)
 
 #define FLAG_MASKED 1u
 
@@ -124,7 +124,7 @@ int fl__spool_find(const char *dir, const char *client, char *out, size_t size, 
 
 static bool section_precedes(const struct fl_spool_part *a, const struct fl_spool_part *b)
 {
-    return a->unit < b->unit || (a->unit == b->unit && a->bundle < b->bundle);
+    return a->unit < b->unit || (a->unit == b->unit && a->payload < b->payload);
 }
 
 int fl__spool_head_make(const struct fl_spool_part *parts, size_t n, struct fl__spool_head *ret,
@@ -146,9 +146,9 @@ int fl__spool_head_make(const struct fl_spool_part *parts, size_t n, struct fl__
                               "the units of an upload must rise: %" PRIu32 " follows %" PRIu32,
                               parts[i].unit, parts[i - 1].unit);
         }
-        if (parts[i].bundle >= FL_SPOOL_MAX_BUNDLES) {
-            return fl_err_set(err, FL_EINVAL, "an upload holds up to %d bundles, not %" PRIu32,
-                              FL_SPOOL_MAX_BUNDLES, parts[i].bundle);
+        if (parts[i].payload >= FL_SPOOL_MAX_PAYLOADS) {
+            return fl_err_set(err, FL_EINVAL, "an upload holds up to %d payloads, not %" PRIu32,
+                              FL_SPOOL_MAX_PAYLOADS, parts[i].payload);
         }
         if (parts[i].bytes > most - head.bytes) {
             return fl_err_set(err, FL_EINVAL, "unit %" PRIu32 " of %" PRIu64 " bytes is too large",
@@ -214,7 +214,7 @@ int fl__spool_head_write(int fd, struct fl__spool_head *head)
         uint8_t *p = raw + FIXED_SIZE + PART_SIZE * i;
 
         head_put32(p, head->parts[i].unit);
-        head_put32(p + 4, head->parts[i].bundle);
+        head_put32(p + 4, head->parts[i].payload);
         head_put32(p + 8, head->parts[i].codec);
         head_put32(p + 12, head->parts[i].masked ? FLAG_MASKED : 0);
         head_put64(p + 16, head->parts[i].bytes);
@@ -252,7 +252,7 @@ static int parse_manifest(const uint8_t *raw, size_t n, struct fl__spool_head *r
         const uint8_t *p = raw + FIXED_SIZE + PART_SIZE * i;
 
         parts[i] = (struct fl_spool_part){.unit = head_get32(p),
-                                          .bundle = head_get32(p + 4),
+                                          .payload = head_get32(p + 4),
                                           .codec = head_get32(p + 8),
                                           .masked = head_get32(p + 12) == FLAG_MASKED,
                                           .bytes = head_get64(p + 16)};

@@ -195,16 +195,16 @@ struct fl_spool_reader {
     const struct fl_layout *layout;
     /* One for each payload: the payloads of a unit are read in turn and would evict each other from
      * a shared buffer. */
-    struct fl__ahead ahead[FL_SPOOL_MAX_BUNDLES];
-    size_t n_bundles;
+    struct fl__ahead ahead[FL_SPOOL_MAX_PAYLOADS];
+    size_t n_payloads;
     uint64_t *sums;       /* of the coded bytes */
     uint8_t *units;       /* [n_units] */
-    struct place *places; /* [n_bundles][n_units] */
+    struct place *places; /* [n_payloads][n_units] */
 };
 
-static struct place *reader_section(const struct fl_spool_reader *r, size_t bundle, size_t unit)
+static struct place *reader_section(const struct fl_spool_reader *r, size_t payload, size_t unit)
 {
-    return &r->places[bundle * fl_layout_units(r->layout) + unit];
+    return &r->places[payload * fl_layout_units(r->layout) + unit];
 }
 
 static int index_parts(struct fl_spool_reader *r, const struct fl__spool_head *head,
@@ -215,11 +215,11 @@ static int index_parts(struct fl_spool_reader *r, const struct fl__spool_head *h
     size_t i;
 
     for (i = 0; i < head->n_parts; i++) {
-        size_t n = (size_t)head->parts[i].bundle + 1;
+        size_t n = (size_t)head->parts[i].payload + 1;
 
-        r->n_bundles = n > r->n_bundles ? n : r->n_bundles;
+        r->n_payloads = n > r->n_payloads ? n : r->n_payloads;
     }
-    r->places = calloc(r->n_bundles * n_units, sizeof(*r->places));
+    r->places = calloc(r->n_payloads * n_units, sizeof(*r->places));
     if (r->places == NULL) {
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
@@ -231,12 +231,12 @@ static int index_parts(struct fl_spool_reader *r, const struct fl__spool_head *h
             return fl_err_set(err, FL_ESHAPE, "'%s' holds unit %" PRIu32 " of a model of %zu units",
                               r->path, part->unit, n_units);
         }
-        r->units[part->unit] |= part->bundle == 0;
-        place = reader_section(r, part->bundle, part->unit);
+        r->units[part->unit] |= part->payload == 0;
+        place = reader_section(r, part->payload, part->unit);
         place->there = true;
         place->part = *part;
         place->unit = (struct fl__spool_unit){
-            .ahead = &r->ahead[part->bundle], .start = start, .bytes = part->bytes};
+            .ahead = &r->ahead[part->payload], .start = start, .bytes = part->bytes};
         start += part->bytes;
     }
     return FL_OK;
@@ -302,7 +302,7 @@ static int reader_load_head(struct fl_spool_reader *r, uint64_t upload, struct f
                              fl_strerror(rv));
         }
     }
-    for (b = 0; rv == FL_OK && b < FL_SPOOL_MAX_BUNDLES; b++) {
+    for (b = 0; rv == FL_OK && b < FL_SPOOL_MAX_PAYLOADS; b++) {
         r->ahead[b] = (struct fl__ahead){.path = r->path,
                                          .fd = -1,
                                          .cap = BUFFER_DEFAULT,
@@ -311,7 +311,7 @@ static int reader_load_head(struct fl_spool_reader *r, uint64_t upload, struct f
                                          .end = head.start + head.bytes};
     }
     rv = rv == FL_OK ? index_parts(r, &head, err) : rv;
-    for (b = 0; rv == FL_OK && head.bytes <= BUFFER_MIN && b < r->n_bundles; b++) {
+    for (b = 0; rv == FL_OK && head.bytes <= BUFFER_MIN && b < r->n_payloads; b++) {
         take_all(&r->ahead[b], fd);
     }
     (void)close(fd);
@@ -373,7 +373,7 @@ int fl__spool_reader_memory(const char *client, const struct fl__spool_head *hea
         return rv;
     }
     r->in_memory = true;
-    for (b = 0; b < FL_SPOOL_MAX_BUNDLES; b++) {
+    for (b = 0; b < FL_SPOOL_MAX_PAYLOADS; b++) {
         r->ahead[b] = fl__ahead_memory(data, head->bytes);
     }
     rv = index_parts(r, head, err);
@@ -387,12 +387,12 @@ int fl__spool_reader_memory(const char *client, const struct fl__spool_head *hea
 
 void fl_spool_reader_share(struct fl_spool_reader *reader, size_t n_readers)
 {
-    size_t n = (n_readers > 0 ? n_readers : 1) * reader->n_bundles;
+    size_t n = (n_readers > 0 ? n_readers : 1) * reader->n_payloads;
     size_t cap = FL_SPOOL_READ_AHEAD / n / BUFFER_MIN * BUFFER_MIN;
     size_t b;
 
     cap = cap < BUFFER_MIN ? BUFFER_MIN : cap > BUFFER_MAX ? BUFFER_MAX : cap;
-    for (b = 0; !reader->in_memory && b < FL_SPOOL_MAX_BUNDLES; b++) {
+    for (b = 0; !reader->in_memory && b < FL_SPOOL_MAX_PAYLOADS; b++) {
         if (reader->ahead[b].cap != BUFFER_MIN) { /* Already the smallest size. */
             fl__ahead_done(&reader->ahead[b]);
             reader->ahead[b].cap = cap;
@@ -409,7 +409,7 @@ void fl_spool_reader_explain(const struct fl_spool_reader *reader, int code, str
 {
     size_t b;
 
-    for (b = 0; b < FL_SPOOL_MAX_BUNDLES; b++) {
+    for (b = 0; b < FL_SPOOL_MAX_PAYLOADS; b++) {
         if (reader->ahead[b].errnum != 0) {
             (void)fl_err_set(err, code, "cannot read '%s': %s", reader->path,
                              strerror(reader->ahead[b].errnum));
@@ -421,13 +421,13 @@ void fl_spool_reader_explain(const struct fl_spool_reader *reader, int code, str
     }
 }
 
-int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t bundle, size_t unit,
+int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t payload, size_t unit,
                          struct fl_codec_decoder *ret)
 {
     struct place *place;
 
     FL_REQUIRE(unit < fl_layout_units(reader->layout));
-    place = bundle < reader->n_bundles ? reader_section(reader, bundle, unit) : NULL;
+    place = payload < reader->n_payloads ? reader_section(reader, payload, unit) : NULL;
     if (place == NULL || !place->there) {
         return FL_ENOENT;
     }
@@ -441,7 +441,7 @@ void fl_spool_reader_close(struct fl_spool_reader *reader)
     if (reader == NULL) {
         return;
     }
-    for (b = 0; b < FL_SPOOL_MAX_BUNDLES; b++) {
+    for (b = 0; b < FL_SPOOL_MAX_PAYLOADS; b++) {
         fl__ahead_done(&reader->ahead[b]);
     }
     free(reader->path);

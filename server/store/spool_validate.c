@@ -7,7 +7,7 @@
 
 #include "server/store/spool_impl.h"
 
-_Static_assert(FL_NORMS_BUNDLES == FL_SPOOL_MAX_BUNDLES, "each bundle has a norm");
+_Static_assert(FL_NORMS_PAYLOADS == FL_SPOOL_MAX_PAYLOADS, "each payload has a norm");
 
 static const char *validate_reason(int rv)
 {
@@ -40,7 +40,7 @@ static int validate_part(const struct fl_spool_part *part, struct fl__spool_unit
         return FL_OK;
     }
     return fl_err_set(err, rv, "unit '%s' of %s %s", fl_layout_unit(layout, part->unit)->name,
-                      part->bundle == 0 ? "the upload" : "what is sent beside the upload",
+                      part->payload == 0 ? "the upload" : "what is sent beside the upload",
                       validate_reason(rv));
 }
 
@@ -59,9 +59,9 @@ static float float_of(double x)
 static void norms_add_section(struct sums *s, struct fl_norms *norms,
                               const struct fl_spool_part *part, const struct fl_codec_size *size)
 {
-    s->square[part->bundle] += size->norm_sq;
-    s->n[part->bundle] += (double)size->n;
-    if (part->bundle == 0) {
+    s->square[part->payload] += size->norm_sq;
+    s->n[part->payload] += (double)size->n;
+    if (part->payload == 0) {
         s->square[FL_NORMS_BUFFERS] += size->buffers_sq;
         s->n[FL_NORMS_BUFFERS] += (double)size->n_buffers;
         norms->unit[part->unit] = (struct fl_unit_norm){.norm = float_of(sqrt(size->norm_sq)),

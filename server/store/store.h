@@ -166,8 +166,8 @@ FL_MUST_CHECK int fl_store_errors(struct fl_store *store, fl_store_error_cb cb, 
 struct fl_models_tag {
     const char *database; /* fl_store_id() */
     const char *made;     /* generation and settings (fl_generation.made); NULL: not recorded */
-    const char
-        *mixtures; /* fl_personal_models_seal() of the round's personalized models; NULL: none */
+    const char *personal_models; /* fl_personal_models_seal() of the round's personalized models;
+                                    NULL: none */
     /* Rounds whose checkpoints are pinned: pruning keeps them. */
     const uint64_t *held;
     size_t n_held;
@@ -204,9 +204,9 @@ FL_MUST_CHECK int fl_models_draft_seal(struct fl_models_draft *draft, uint64_t r
 void fl_models_draft_free(struct fl_models_draft *draft); /* NULL is allowed. */
 /* Metadata of a checkpoint. The caller decides whether training can resume from it. */
 struct fl_models_found {
-    uint32_t lacks;    /* bit i: state vector i is not in the checkpoint and was set to zero */
-    char made[96];     /* tag.made; "": not recorded */
-    char mixtures[48]; /* tag.mixtures; "": none */
+    uint32_t lacks; /* bit i: state vector i is not in the checkpoint and was set to zero */
+    char made[96];  /* tag.made; "": not recorded */
+    char personal_models[48]; /* tag.personal_models; "": none */
 };
 /*
  * Load the checkpoint of `round` (0: the initial model). A state vector that the checkpoint does
@@ -284,7 +284,7 @@ FL_MUST_CHECK int fl_store_rebuild(struct fl_store_rebuild *r, struct fl_err *er
 struct fl_spool_part {
     uint32_t unit;
     uint32_t
-        bundle;     /* payload: 0 is the update, then the solver's payloads in the solver's order */
+        payload;    /* payload: 0 is the update, then the solver's payloads in the solver's order */
     uint32_t codec; /* enum fl_codec_id; float32 for all but the update */
     bool masked;    /* begins with a mask of neurons (codec_masked.h) */
     uint64_t bytes;
@@ -293,12 +293,12 @@ struct fl_spool_part {
 /* The required form of an upload. */
 struct fl_spool_form {
     uint32_t codec;
-    size_t n_bundles; /* payloads: 1 + those of the solver */
-    bool masked;      /* the update's units */
+    size_t n_payloads; /* payloads: 1 + those of the solver */
+    bool masked;       /* the update's units */
 };
 
 /* Most payloads of an upload, the update included. */
-#define FL_SPOOL_MAX_BUNDLES 4
+#define FL_SPOOL_MAX_PAYLOADS 4
 
 /*
  * Check the manifest of an upload before any byte is stored: exactly the units of the upload mask
@@ -388,7 +388,7 @@ const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader);
  * A decoder over one unit of a payload, with read-ahead into the reader's buffer for that payload.
  * FL_ENOENT: the file does not contain it. The reader must outlive the decoder.
  */
-FL_MUST_CHECK int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t bundle, size_t unit,
+FL_MUST_CHECK int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t payload, size_t unit,
                                        struct fl_codec_decoder *ret);
 void fl_spool_reader_close(struct fl_spool_reader *reader);
 

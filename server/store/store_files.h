@@ -4,7 +4,7 @@
 /*
  * Data for clients that is stored in files, not in memory.
  *
- *   <dir>/mixtures/NNNNNN.mix    the personalized models of all clients of round N
+ *   <dir>/personal_models/NNNNNN.mix    the personalized models of all clients of round N
  *   <dir>/offers/<client>.offer  the data summary of a client
  *   <dir>/offers/fixed           the collection of all data summaries, fixed when the first round
  * starts and rebuilt when one is removed
@@ -36,7 +36,7 @@ FL_MUST_CHECK int fl_file_read(const struct fl_file *file, uint64_t offset, void
 /* Read the whole file once and check its checksums. */
 FL_MUST_CHECK int fl_file_verify(const struct fl_file *file);
 
-/* --- personalized models ("mixtures") --- */
+/* --- personalized models (folder "personal_models") --- */
 
 struct fl_personal_models_writer;
 
@@ -72,7 +72,7 @@ const char *fl_personal_models_name(const struct fl_personal_models *m, size_t i
 struct fl_file *fl_personal_models_file(const struct fl_personal_models *m, size_t i);
 /* Read all models once and check their checksums. FL_EFORMAT: damaged. */
 FL_MUST_CHECK int fl_personal_models_verify(const struct fl_personal_models *m, struct fl_err *err);
-/* A digest of the whole file, for fl_models_tag.mixtures. */
+/* A digest of the whole file, for fl_models_tag.personal_models. */
 #define FL_PERSONAL_MODELS_SEAL 48
 void fl_personal_models_seal(const struct fl_personal_models *m, char out[FL_PERSONAL_MODELS_SEAL]);
 /*

@@ -58,7 +58,7 @@ int fl__store_check_new(const char *dir, const char *what, struct fl_err *err)
     static const struct {
         const char *folder, *suffix, *what;
     } left[] = {{"spool", ".upload", "uploads"},
-                {"mixtures", ".mix", "personal models"},
+                {"personal_models", ".mix", "personal models"},
                 {"offers", ".offer", "data summaries"}};
     uint64_t *rounds = NULL;
     uint64_t newest = 0;
@@ -349,9 +349,10 @@ static int check_whole(const struct search *s, struct fl_store *store, uint64_t 
     if (i < r->n_state) {
         rv = fl_err_set(err, FL_ENOENT, "the checkpoint of round %" PRIu64 " holds no '%s'", round,
                         r->state_names[i]);
-    } else if (r->mixes && s->found.mixtures[0] != '\0') {
-        rv = fl_personal_models_open_sealed(
-            r->dir, round, fl_layout_count(r->layout) * sizeof(float), s->found.mixtures, &m, err);
+    } else if (r->mixes && s->found.personal_models[0] != '\0') {
+        rv = fl_personal_models_open_sealed(r->dir, round,
+                                            fl_layout_count(r->layout) * sizeof(float),
+                                            s->found.personal_models, &m, err);
         fl_personal_models_close(m);
     }
     if (rv != FL_ENOENT && rv != FL_EFORMAT && rv != FL_EIO) {

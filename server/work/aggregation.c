@@ -14,7 +14,7 @@
 #include "server/work/payload_sizes.h"
 
 /* Largest number of vectors that a pass reads beside the update. */
-#define TAKES_MAX (FL_SPOOL_MAX_BUNDLES * 2)
+#define TAKES_MAX (FL_SPOOL_MAX_PAYLOADS * 2)
 
 struct pass {
     const struct fl_federation *f;
@@ -22,9 +22,9 @@ struct pass {
     struct fl_err *err;
     struct fl_spool_reader **readers;
     struct fl_agg_client *clients;
-    size_t spool_bundle[TAKES_MAX]; /* by vector of the pass: its index in the upload */
-    size_t n_bundles;
-    struct fl_personal_models_writer *mixtures; /* NULL: no personal models */
+    size_t spool_payload[TAKES_MAX]; /* by vector of the pass: its index in the upload */
+    size_t n_payloads;
+    struct fl_personal_models_writer *personal_models; /* NULL: no personal models */
     /* [n_parts] index among the personal models; SIZE_MAX: none */
     size_t *place;
 };
@@ -32,29 +32,29 @@ struct pass {
 static void map_takes(struct pass *a, const char *const *takes)
 {
     for (; takes != NULL && *takes != NULL; takes++) {
-        FL_REQUIRE(a->n_bundles < TAKES_MAX);
-        a->spool_bundle[a->n_bundles++] =
+        FL_REQUIRE(a->n_payloads < TAKES_MAX);
+        a->spool_payload[a->n_payloads++] =
             fl_sent_place(a->f->strategy, *takes); /* Not sent: reading fails. */
     }
 }
 
-static void map_bundles(struct pass *a)
+static void map_payloads(struct pass *a)
 {
     const struct fl_strategy *s = a->f->strategy;
 
-    a->spool_bundle[0] = 0;
-    a->n_bundles = 1;
+    a->spool_payload[0] = 0;
+    a->n_payloads = 1;
     map_takes(a, s->aggregate->takes);
     map_takes(a, s->solver->server != NULL ? s->solver->server->takes : NULL);
 }
 
-static int aggregation_open_unit(void *ctx, size_t client, size_t bundle, size_t unit,
+static int aggregation_open_unit(void *ctx, size_t client, size_t payload, size_t unit,
                                  struct fl_codec_decoder *d)
 {
     struct pass *a = ctx;
 
-    return bundle < a->n_bundles
-               ? fl_spool_reader_unit(a->readers[client], a->spool_bundle[bundle], unit, d)
+    return payload < a->n_payloads
+               ? fl_spool_reader_unit(a->readers[client], a->spool_payload[payload], unit, d)
                : FL_ENOENT;
 }
 
@@ -111,8 +111,8 @@ static int take_personal_model(void *ctx, size_t client, size_t offset, const fl
     struct pass *a = ctx;
 
     return a->place[client] != SIZE_MAX
-               ? fl_personal_models_write(a->mixtures, a->place[client], offset * sizeof(float),
-                                          values, n * sizeof(float), a->err)
+               ? fl_personal_models_write(a->personal_models, a->place[client],
+                                          offset * sizeof(float), values, n * sizeof(float), a->err)
                : FL_OK;
 }
 
@@ -150,12 +150,12 @@ static int aggregation_open_personal_models(struct pass *a)
         free(names);
         return rv;
     }
-    rv =
-        fl_personal_models_create(a->f->state_dir, job->round, names, n,
-                                  fl_federation_floats(a->f) * sizeof(float), &a->mixtures, a->err);
+    rv = fl_personal_models_create(a->f->state_dir, job->round, names, n,
+                                   fl_federation_floats(a->f) * sizeof(float), &a->personal_models,
+                                   a->err);
     free(names);
     if (rv == FL_OK && a->f->scratch) {
-        fl_personal_models_scratch(a->mixtures);
+        fl_personal_models_scratch(a->personal_models);
     }
     return rv;
 }
@@ -215,7 +215,7 @@ static int run_aggregation(struct pass *a)
         .extra_options = strategy->options[FL_SLOT_SOLVER],
         .state = state,
         .state_new = state_new,
-        .mixture = strategy->aggregate->mixes ? take_personal_model : NULL,
+        .personal_model = strategy->aggregate->mixes ? take_personal_model : NULL,
         .made = job->next.draft != NULL ? draft_unit : NULL,
         .info = &job->info,
         .want_distance = job->want_distance,
@@ -246,7 +246,7 @@ static int aggregation_make(struct pass *a)
     job->distance = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->distance));
     rv = rv == FL_OK && job->distance == NULL ? FL_ENOMEM : rv;
     if (rv == FL_OK) {
-        map_bundles(a);
+        map_payloads(a);
         rv = open_readers(a);
     }
     if (rv == FL_OK && mixes) {
@@ -263,15 +263,15 @@ static int aggregation_make(struct pass *a)
                             fl_blob_floats(job->next.model.theta), &job->norms_apart);
     }
     if (rv == FL_OK && mixes) {
-        struct fl_personal_models_writer *w = a->mixtures;
+        struct fl_personal_models_writer *w = a->personal_models;
 
-        a->mixtures = NULL;
+        a->personal_models = NULL;
         rv = fl_personal_models_publish(w, a->err);
     }
     if (rv == FL_OK && mixes) { /* Opened here, where a lack of descriptors is merely retried. */
         rv = fl_personal_models_open(a->f->state_dir, job->round,
                                      fl_federation_floats(a->f) * sizeof(float),
-                                     &job->next.mixtures, a->err);
+                                     &job->next.personal_models, a->err);
     }
     return rv;
 }
@@ -291,7 +291,7 @@ int fl_aggregation_run(const struct fl_federation *federation, struct fl_aggrega
     for (i = 0; a.readers != NULL && i < aggregation->n_parts; i++) {
         fl_spool_reader_close(a.readers[i]);
     }
-    fl_personal_models_abandon(a.mixtures);
+    fl_personal_models_abandon(a.personal_models);
     free(a.readers);
     free(a.clients);
     free(a.place);

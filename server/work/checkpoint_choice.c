@@ -106,8 +106,8 @@ void fl_judge_begin_anew(const struct fl_federation *federation, uint64_t round,
         (void)memset(fl_blob_fill(committed->model.state[i]), 0,
                      fl_blob_len(committed->model.state[i]));
     }
-    fl_personal_models_close(committed->mixtures);
-    committed->mixtures = NULL;
+    fl_personal_models_close(committed->personal_models);
+    committed->personal_models = NULL;
 }
 
 /* --- personal models --- */
@@ -121,7 +121,7 @@ int fl_judge_personal_models(const struct fl_federation *federation, uint64_t ro
     if (!s->aggregate->mixes || state_was_reset(federation, round)) {
         return FL_OK;
     }
-    if (found->mixtures[0] == '\0') {
+    if (found->personal_models[0] == '\0') {
         fl_log(federation->log, FL_LOG_NOTICE, "server",
                "checkpoint of round %" PRIu64
                ": it names no personal models, clients resume from their own",
@@ -130,5 +130,5 @@ int fl_judge_personal_models(const struct fl_federation *federation, uint64_t ro
     }
     return fl_personal_models_open_sealed(federation->state_dir, round,
                                           fl_federation_floats(federation) * sizeof(float),
-                                          found->mixtures, ret, err);
+                                          found->personal_models, ret, err);
 }

@@ -21,7 +21,7 @@ void fl_progress_aggregated(struct fl_progress *progress, struct fl_outcome *out
 {
     fl_outcome_done(&progress->next);
     progress->next = *outcome;
-    *outcome = (struct fl_outcome){.mixtures = NULL};
+    *outcome = (struct fl_outcome){.personal_models = NULL};
 }
 
 void fl_progress_offered(struct fl_progress *progress, struct fl_offered *offered)
@@ -62,9 +62,9 @@ static int commit_save_checkpoint(const struct fl_federation *f, const struct fl
     char seal[FL_PERSONAL_MODELS_SEAL];
     size_t i;
 
-    if (progress->next.mixtures != NULL) {
-        fl_personal_models_seal(progress->next.mixtures, seal);
-        tag.mixtures = seal;
+    if (progress->next.personal_models != NULL) {
+        fl_personal_models_seal(progress->next.personal_models, seal);
+        tag.personal_models = seal;
     }
     for (i = 0; i < f->n_state; i++) {
         state[i] = fl_blob_floats(model->state[i]);
@@ -118,9 +118,9 @@ void fl_progress_committed(struct fl_progress *progress, const struct fl_round_r
         fl_model_state_done(&progress->committed.model);
         progress->committed.model = progress->next.model;
     }
-    fl_personal_models_close(progress->committed.mixtures);
-    progress->committed.mixtures = progress->next.mixtures;
+    fl_personal_models_close(progress->committed.personal_models);
+    progress->committed.personal_models = progress->next.personal_models;
     fl_models_draft_free(progress->next.draft);
-    progress->next = (struct fl_outcome){.mixtures = NULL};
+    progress->next = (struct fl_outcome){.personal_models = NULL};
     fl_round_add(&progress->totals, record);
 }

@@ -72,7 +72,7 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
                         o->f->state_names, o->f->n_state, &found, err);
     rv = rv == FL_OK ? fl_judge_checkpoint(o->f, round, &found, anew, err) : rv;
     return rv == FL_OK ? fl_judge_personal_models(o->f, round, &found,
-                                                  &o->progress->committed.mixtures, err)
+                                                  &o->progress->committed.personal_models, err)
                        : rv;
 }
 

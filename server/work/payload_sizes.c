@@ -8,20 +8,20 @@ static const char *const *strategy_sends(const struct fl_strategy *s)
     return fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]);
 }
 
-size_t fl_sent_place(const struct fl_strategy *strategy, const char *bundle)
+size_t fl_sent_place(const struct fl_strategy *strategy, const char *payload)
 {
     const char *const *names = strategy_sends(strategy);
     size_t i;
 
-    if (strcmp(bundle, "update") == 0) {
+    if (strcmp(payload, "update") == 0) {
         return 0;
     }
     for (i = 0; names != NULL && names[i] != NULL; i++) {
-        if (strcmp(bundle, names[i]) == 0) {
+        if (strcmp(payload, names[i]) == 0) {
             return 1 + i;
         }
     }
-    return FL_SPOOL_MAX_BUNDLES;
+    return FL_SPOOL_MAX_PAYLOADS;
 }
 
 static int sections_fill(struct fl_spool_part *parts, const struct fl_strategy *strategy,
@@ -31,15 +31,15 @@ static int sections_fill(struct fl_spool_part *parts, const struct fl_strategy *
 
     for (i = 0; i < header->n_parts; i++) {
         const struct fl_wire_part *part = &header->parts[i];
-        size_t place = fl_sent_place(strategy, part->bundle);
+        size_t place = fl_sent_place(strategy, part->payload);
 
-        if (place == FL_SPOOL_MAX_BUNDLES) {
+        if (place == FL_SPOOL_MAX_PAYLOADS) {
             return fl_err_set(err, FL_EINVAL,
                               "upload: section %zu has payload '%s', which was not requested", i,
-                              part->bundle);
+                              part->payload);
         }
         parts[i] = (struct fl_spool_part){.unit = part->unit,
-                                          .bundle = (uint32_t)place,
+                                          .payload = (uint32_t)place,
                                           .codec = part->codec,
                                           .masked = part->masked,
                                           .bytes = part->bytes};
@@ -52,7 +52,7 @@ int fl_sent_parts(const struct fl_layout *layout, const struct fl_strategy *stra
                   struct fl_spool_part **ret, struct fl_err *err)
 {
     struct fl_spool_form form = {.codec = (uint32_t)strategy->codec->id,
-                                 .n_bundles = 1 + fl_solver_names(strategy_sends(strategy)),
+                                 .n_payloads = 1 + fl_solver_names(strategy_sends(strategy)),
                                  .masked = strategy->upload->mask != NULL};
     struct fl_spool_part *parts = calloc(header->n_parts > 0 ? header->n_parts : 1, sizeof(*parts));
     int rv;

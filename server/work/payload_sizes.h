@@ -7,8 +7,8 @@
 #include "libfl/wire/messages.h"
 #include "server/store/store.h"
 
-/* Index of a payload in an upload, 0 for "update"; FL_SPOOL_MAX_BUNDLES: it is not sent. */
-size_t fl_sent_place(const struct fl_strategy *strategy, const char *bundle);
+/* Index of a payload in an upload, 0 for "update"; FL_SPOOL_MAX_PAYLOADS: it is not sent. */
+size_t fl_sent_place(const struct fl_strategy *strategy, const char *payload);
 
 /*
  * The sections that `header` announces, in the form of the spool: exactly the units of the upload

@@ -37,8 +37,8 @@ void fl_model_state_done(struct fl_model_state *model)
 void fl_outcome_done(struct fl_outcome *outcome)
 {
     fl_model_state_done(&outcome->model);
-    fl_personal_models_close(outcome->mixtures);
-    outcome->mixtures = NULL;
+    fl_personal_models_close(outcome->personal_models);
+    outcome->personal_models = NULL;
     fl_models_draft_free(outcome->draft);
     outcome->draft = NULL;
 }

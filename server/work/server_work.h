@@ -7,7 +7,7 @@
  * worker thread or clock, so that a daemon, a test and a simulator run the same code. aggregation.h
  * computes the next model from the uploads of a round, measure.h evaluates one, commit.h writes it
  * to disk, checkpoints.h prunes and pins checkpoints, opening.h resumes from a state folder,
- * bundles.h lists what clients may fetch, summary_work.h handles data summaries before the first
+ * payloads.h lists what clients may fetch, summary_work.h handles data summaries before the first
  * round, persist.h writes the records of the coordinator.
  *
  * Threading: a federation does not change while it runs; its store belongs to one thread, and so do
@@ -96,7 +96,7 @@ void fl_model_state_done(struct fl_model_state *model);
 /* The outcome of a round. Owned; without theta: none. */
 struct fl_outcome {
     struct fl_model_state model;
-    struct fl_personal_models *mixtures; /* personal models of some clients; NULL: none */
+    struct fl_personal_models *personal_models; /* personal models of some clients; NULL: none */
     /* draft of its checkpoint; NULL: none was started, or it is saved */
     struct fl_models_draft *draft;
 };

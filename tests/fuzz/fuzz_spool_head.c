@@ -55,7 +55,7 @@ static void check_again(int fd, struct fl__spool_head *head)
         const struct fl_spool_part *a = &again.parts[i];
         const struct fl_spool_part *b = &head->parts[i];
 
-        FL_REQUIRE(a->unit == b->unit && a->bundle == b->bundle && a->codec == b->codec &&
+        FL_REQUIRE(a->unit == b->unit && a->payload == b->payload && a->codec == b->codec &&
                    a->masked == b->masked && a->bytes == b->bytes);
     }
     fl__spool_head_done(&again);
@@ -72,7 +72,7 @@ static void check(int fd, struct fl__spool_head *head, const uint8_t *file, size
     for (i = 0; i < head->n_parts; i++) {
         FL_REQUIRE(i == 0 || head->parts[i].unit > head->parts[i - 1].unit ||
                    (head->parts[i].unit == head->parts[i - 1].unit &&
-                    head->parts[i].bundle > head->parts[i - 1].bundle));
+                    head->parts[i].payload > head->parts[i - 1].payload));
         sum += head->parts[i].bytes;
     }
     FL_REQUIRE(sum == head->bytes);

@@ -33,8 +33,8 @@ static void same_header(const struct fl_wire_push_header *ours, const Fl__V1__Pu
     }
     for (i = 0; i < ours->n_parts; i++) {
         sum += ours->parts[i].bytes;
-        if (strcmp(ours->parts[i].bundle, theirs->parts[i]->bundle) != 0 ||
-            !fl_name_valid(ours->parts[i].bundle))
+        if (strcmp(ours->parts[i].payload, theirs->parts[i]->payload) != 0 ||
+            !fl_name_valid(ours->parts[i].payload))
         {
             abort();
         }

@@ -97,8 +97,8 @@ static void send_header(struct bad *b)
         return;
     }
     for (l = 0; l < n; l++) {
-        (void)snprintf(parts[l].bundle, sizeof(parts[l].bundle), "%s",
-                       is(b, "bundle") ? "model" : "update");
+        (void)snprintf(parts[l].payload, sizeof(parts[l].payload), "%s",
+                       is(b, "payload") ? "model" : "update");
         parts[l].unit = (uint32_t)l;
         parts[l].codec = is(b, "codec") ? 7 : 1;
         parts[l].bytes = fl_layout_unit(b->layout, l)->count * sizeof(float);

@@ -191,13 +191,13 @@ static void say_welcome(struct bad *b, size_t width, uint32_t steps)
 static void say_task(struct bad *b, uint64_t round, bool planned)
 {
     struct fl_wire_command c = {.type = FL_WIRE_TASK};
-    struct fl_wire_bundle model = {.name = fl_wire_lend("model"),
-                                   .bytes = floats_of(SMALL) * sizeof(float)};
+    struct fl_wire_payload model = {.name = fl_wire_lend("model"),
+                                    .bytes = floats_of(SMALL) * sizeof(float)};
 
     c.u.task = (struct fl_wire_task){.round = round,
                                      .attempt = 1,
-                                     .bundles = &model,
-                                     .n_bundles = 1,
+                                     .payloads = &model,
+                                     .n_payloads = 1,
                                      .learning_rate = 0.01,
                                      .has_plan = planned,
                                      .plan = {.round = round, .attempt = 1},
@@ -241,8 +241,8 @@ static void say(struct bad *b, enum fl_wire_command_type type)
         break;
     case FL_WIRE_EVALUATE:
         c.u.evaluate.round = round_of(b);
-        c.u.evaluate.bundle = (struct fl_wire_bundle){.name = fl_wire_lend("model"),
-                                                      .bytes = floats_of(SMALL) * sizeof(float)};
+        c.u.evaluate.payload = (struct fl_wire_payload){.name = fl_wire_lend("model"),
+                                                        .bytes = floats_of(SMALL) * sizeof(float)};
         break;
     case FL_WIRE_DRAIN:
         c.u.drain.reason = fl_wire_lend("a\tpause");
@@ -271,14 +271,14 @@ static void say_unit(struct bad *b, uint32_t attempt, size_t unit, size_t units)
 static void say_odd_task(struct bad *b, size_t unit)
 {
     struct fl_wire_command c = {.type = FL_WIRE_TASK};
-    struct fl_wire_bundle model = {.name = fl_wire_lend("model"), .bytes = 8};
+    struct fl_wire_payload model = {.name = fl_wire_lend("model"), .bytes = 8};
     uint8_t mask[8] = {0};
 
     mask[unit] = 1;
     c.u.task = (struct fl_wire_task){.round = round_of(b),
                                      .attempt = 1,
-                                     .bundles = &model,
-                                     .n_bundles = 1,
+                                     .payloads = &model,
+                                     .n_payloads = 1,
                                      .learning_rate = 1e30,
                                      .has_plan = true,
                                      .plan = {round_of(b), 1, mask, sizeof(mask)},

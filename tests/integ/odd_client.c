@@ -2,7 +2,7 @@
  * A client that asks for what is not its, and tells of its data in odd ways. Joins with
  * `NAME` and does what each word says, one after the other:
  *
- *     fetch:ROUND:BUNDLE   prints "fetch BUNDLE STATUS bytes=N"
+ *     fetch:ROUND:PAYLOAD   prints "fetch PAYLOAD STATUS bytes=N"
  *     offer:OFFSET:TOTAL:N a piece of an offer, N bytes of 0xA5
  *     flood                events that nobody asked for, as fast as they are taken, without end
  *     stay                 does nothing more, and does not leave
@@ -30,7 +30,7 @@ struct odd {
     const char *name;
     char **words; /* what is still to be done; ended by NULL */
     struct fl_wire_session token;
-    char bundle[FL_NAME_MAX];
+    char payload[FL_NAME_MAX];
     unsigned long long received;
     unsigned messages;
     uint64_t beat;
@@ -82,7 +82,7 @@ static void on_fetch_closed(struct fl_call *call, void *ctx, enum fl_grpc_status
 
     (void)call;
     (void)message;
-    (void)printf("fetch %s %s bytes=%llu\n", o->bundle, fl_grpc_status_name(status), o->received);
+    (void)printf("fetch %s %s bytes=%llu\n", o->payload, fl_grpc_status_name(status), o->received);
     next_word(o);
 }
 
@@ -97,8 +97,8 @@ static void fetch(struct odd *o, const char *word)
     char *end = NULL;
 
     f.round = strtoull(word, &end, 10);
-    (void)snprintf(f.bundle, sizeof(f.bundle), "%s", end + 1);
-    (void)snprintf(o->bundle, sizeof(o->bundle), "%s", f.bundle);
+    (void)snprintf(f.payload, sizeof(f.payload), "%s", end + 1);
+    (void)snprintf(o->payload, sizeof(o->payload), "%s", f.payload);
     o->received = 0;
     fl_buf_init(&buf, FL_WIRE_MAX_CONTROL);
     if (fl_wire_fetch_encode(&f, &buf) == FL_OK &&

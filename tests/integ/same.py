@@ -2,7 +2,7 @@
 
     same.py FOLDER LOG
 
-FOLDER holds `server`, the server's state folder (database, models and vectors, mixtures, offers), and
+FOLDER holds `server`, the server's state folder (database, models and vectors, personal models, data summaries), and
 `clients`, with the state folder of each (what it keeps, taken over and pending; what it holds). LOG is
 the server's at level debug: who was selected, asked for what, and accepted.
 

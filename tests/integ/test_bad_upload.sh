@@ -109,7 +109,7 @@ costs() { # word, reason
 costs shape "unit 'fc1'"
 costs missing "unit 'fc2' was asked for and is not in its place"
 costs codec "unit 'fc1' comes in codec 7, not float32"
-costs bundle "upload: section 0 has payload 'model', which was not requested"
+costs payload "upload: section 0 has payload 'model', which was not requested"
 costs nan "unit 'fc1' of the upload holds a value that is not finite"
 costs inf "unit 'fc1' of the upload holds a value that is not finite"
 

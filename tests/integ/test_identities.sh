@@ -171,7 +171,8 @@ federation mixed "algorithm: fedavg+mcsa" "strategy: {upload: {n: 5}, aggregate:
 mixes() { ! near 1e-6 "$model" "$(newest local 0)" "$(newest mixed 0)"; }
 check "with sigma = 0 it is not" mixes
 
-### Names: clients that swap theirs end with the same model. Whole batches, which no seed decides.
+### Names: clients that swap theirs end with the same model. Whole batches, which no seed decides. Sums in another
+### order differ in their last bits, by other amounts on each processor, and three rounds carry that on: 1e-5 of it.
 swapped() { # name, lines of YAML…
   local name=swap-${1//+/-}
   shift
@@ -180,7 +181,7 @@ swapped() { # name, lines of YAML…
   order=(3 0 4 1 2)
   federation "$name-swapped" "training: {batch_size: 65536, epochs: 3}" "$@"
   order=(0 1 2 3 4)
-  close "$name: permuting the clients does not change the model" 1e-6 "$name" "$name-swapped"
+  close "$name: permuting the clients does not change the model" 1e-5 "$name" "$name-swapped"
 }
 for algorithm in fedavg fedavgm fedadam scaffold igfl igfl_sa igfl_ta fedmcsa heur_fedamp fedldf+scaffold fedadp; do
   case $algorithm in

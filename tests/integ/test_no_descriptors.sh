@@ -25,17 +25,17 @@ write_server srv "model: {input: 60, layers: [\"dense 200\", \"relu\", \"dense 1
   "round: {start_clients: 2, min_responders: 2, retry: 50ms}"
 start_server srv
 
-# The first round is held where both updates are accepted: no mixture can be written into what is no folder.
-mv "$state/mixtures" "$dir/mixtures"
-: >"$state/mixtures"
+# The first round is held where both updates are accepted: no personal model can be written into what is no folder.
+mv "$state/personal_models" "$dir/personal_models"
+: >"$state/personal_models"
 for i in 0 1; do start_client "c$i" "$dir/data/client-00$i"; done
 wait_for "the aggregation to be held" in_log srv "round 1: AGGREGATING failed: "
 has_line "both updates are accepted" "$dir/srv.log" "UPLOADING -> AGGREGATING, 2 updates of 2 responders"
 
 ### No descriptor is left: not one of the updates can be opened
 check "the limit is lowered" descriptors 0
-rm "$state/mixtures"
-mv "$dir/mixtures" "$state/mixtures"
+rm "$state/personal_models"
+mv "$dir/personal_models" "$state/personal_models"
 closed="work failed: cannot open '$state/spool/c0.upload': Too many open files"
 wait_for "the want of descriptors, twice" tried_or_dropped "$closed" 2
 

@@ -26,7 +26,7 @@ formula() {
   case "$1" in igfl_ta) feedback=$((8 * r)) ;; esac
   echo $((sent * model + feedback))
 }
-# preset, selected: the downlink bytes of a late round; nothing where mixtures decide
+# preset, selected: the downlink bytes of a late round; nothing where personal_models decide
 down_formula() {
   case "$1" in
     fedmcsa_mean) echo $(($2 * model)) ;;

@@ -86,7 +86,7 @@ stop fed
 check "what was bad is kept" compgen -G "$state/models/round-000006.safetensors.bad-*"
 check "all of it" compgen -G "$state/models/round-000005.safetensors.bad-*"
 
-### Personal models: the newest round whose mixtures are there
+### Personal models: the newest round whose personal models are there
 write_server own "$small" "rounds: 6" "algorithm: fedmcsa" "round: {start_clients: 2, min_responders: 2}" \
   "checkpoints: {keep: 3}"
 state=$dir/own.state
@@ -96,14 +96,14 @@ wait_for "six rounds" at_round own 6
 kill_hard own
 for i in 0 1; do kill_hard "c$i"; done
 rm -rf "$dir/whole.own" && cp -r "$state" "$dir/whole.own"
-equal "the last two rounds have their mixtures" "000005.mix 000006.mix" "$(cd "$state/mixtures" && echo *)"
-rm "$state/mixtures/000006.mix"
+equal "the last two rounds have their personal models" "000005.mix 000006.mix" "$(cd "$state/personal_models" && echo *)"
+rm "$state/personal_models/000006.mix"
 start_server own
 has_line "the missing file is named" "$dir/own.log" "checkpoint of round 6: skipped as unusable: "
-has_line "with its path" "$dir/own.log" "mixtures/000006.mix"
+has_line "with its path" "$dir/own.log" "personal_models/000006.mix"
 has_line "it goes back" "$dir/own.log" "resuming from round 5, the newest"
 equal "to the round before" 5 "$(status_of own rounds_committed)"
-lacks_line "nobody goes on without a mixture" "$dir/own.log" "clients resume from their own"
+lacks_line "nobody goes on without a personal model" "$dir/own.log" "clients resume from their own"
 sed -i 's/rounds: 6/rounds: 8/' "$dir/own.yaml"
 kill_hard own
 start_server own
@@ -112,13 +112,13 @@ wait_for "the rounds after it" at_round own 8
 stop own
 for i in 0 1; do wait_end "c$i"; done
 rm -rf "$state" && cp -r "$dir/whole.own" "$state"
-printf 'x' | dd of="$state/mixtures/000006.mix" bs=1 seek=9000 conv=notrunc status=none
+printf 'x' | dd of="$state/personal_models/000006.mix" bs=1 seek=9000 conv=notrunc status=none
 start_server own
 equal "so it does from a damaged one" 5 "$(status_of own rounds_committed)"
 stop own
-check "which is kept aside" test -s "$state/mixtures/000006.mix.bad"
+check "which is kept aside" test -s "$state/personal_models/000006.mix.bad"
 rm -rf "$state" && cp -r "$dir/whole.own" "$state"
-rm "$state"/mixtures/*.mix
+rm "$state"/personal_models/*.mix
 says "without any it ends" 4 "'fl-serverd --recover CONFIG' resumes from the newest good one" "$serverd" "$dir/own.yaml"
 says "it recovers" 0 "continues after round 6" "$serverd" --recover "$dir/own.yaml"
 : >"$dir/own.log"

@@ -85,9 +85,9 @@ def rounds_beside_clientd(folder, data, algorithm, more):
             task = p.expect("task", DEADLINE)
             equal("round of the task", (task.round, task.attempt > 0), (round, True))
             equal("plan in the task", task.HasField("plan"), not feedback)
-            equal("bundles", [b.name for b in task.bundles], ["model"])
+            equal("payloads", [b.name for b in task.payloads], ["model"])
             model = p.fetch(task.round)
-            equal("bytes of the model", len(model), task.bundles[0].bytes)
+            equal("bytes of the model", len(model), task.payloads[0].bytes)
             equal("tail of the model", p.fetch(task.round, offset=1001), model[1001:])
             model = peer.floats(model)
             # The first unit moves by ten everywhere, the second stands still.
@@ -191,7 +191,7 @@ def answer_evaluation(p, round):
     """Fetch what is to be evaluated, say what came out; returns the model."""
     ask = p.expect("evaluate", DEADLINE)
     equal("round of the evaluation", ask.round, round)
-    model = peer.floats(p.fetch(ask.round, ask.bundle.name))
+    model = peer.floats(p.fetch(ask.round, ask.payload.name))
     p.send(evaluation=pb.EvaluationReport(
         round=round, result=pb.Evaluation(samples=10, correct=5, loss_sum=1)))
     return model
@@ -334,14 +334,14 @@ def another_connection(server, p, task):
     """The session's token counts, not the connection it comes over."""
     with server.channel(("grpc.use_local_subchannel_pool", 1)) as channel:
         stub, p.stub = p.stub, rpc.FederationStub(channel)
-        equal("fetch over another connection", len(p.fetch(task.round)), task.bundles[0].bytes)
+        equal("fetch over another connection", len(p.fetch(task.round)), task.payloads[0].bytes)
         equal("status over another connection", p.status(task).accepted, False)
         p.stub = stub
 
 
 def bad_fetches(p, task):
-    size = task.bundles[0].bytes
-    ends("unknown bundle", "NOT_FOUND", lambda: p.fetch(task.round, "control"), "control")
+    size = task.payloads[0].bytes
+    ends("unknown payload", "NOT_FOUND", lambda: p.fetch(task.round, "control"), "control")
     ends("future round", "NOT_FOUND", lambda: p.fetch(task.round + 1))
     ends("offset past the end", "OUT_OF_RANGE", lambda: p.fetch(task.round, offset=size + 1))
     ends("offset far past the end", "OUT_OF_RANGE",
@@ -406,21 +406,21 @@ def rejected_push(name, p, task, parts, data, part="", server=None):
 
 
 def rejections(server, p, task, parts, data):
-    def part(u, codec=pb.CODEC_FLOAT32, n=None, bundle="update"):
+    def part(u, codec=pb.CODEC_FLOAT32, n=None, payload="update"):
         n = parts[u].bytes if n is None else n
-        return pb.Part(bundle=bundle, unit=u, codec=codec, bytes=n)
+        return pb.Part(payload=payload, unit=u, codec=codec, bytes=n)
 
     size = [q.bytes for q in parts]
     task = rejected_push("a unit too short", p, task, [part(0, n=size[0] - 4), part(1)],
                          data[4:])
     task = rejected_push("a unit is missing", p, task, [part(0)], data[:size[0]])
     task = rejected_push("a unit that does not exist", p, task,
-                         [part(0), part(1), pb.Part(bundle="update", unit=9,
+                         [part(0), part(1), pb.Part(payload="update", unit=9,
                                                     codec=pb.CODEC_FLOAT32, bytes=4)],
                          data + b"1234")
     task = rejected_push("another codec", p, task, [part(0, pb.CODEC_INT8), part(1)], data)
     task = rejected_push("a codec nobody knows", p, task, [part(0, 77), part(1)], data)
-    task = rejected_push("another bundle", p, task, [part(0, bundle="control"), part(1)], data,
+    task = rejected_push("another payload", p, task, [part(0, payload="control"), part(1)], data,
                          "payload 'control'")
     for bad in (math.nan, math.inf, -math.inf):
         values = peer.floats(data)
@@ -520,7 +520,7 @@ def cancelling(server, channel, p, task, parts, data):
     timed.stopped.set()
 
     call = p.stub.Fetch(pb.FetchRequest(session=p.welcome.session, round=task.round,
-                                        bundle="model"))
+                                        payload="model"))
     next(call)
     call.cancel()
     until("cancelled fetch", lambda: call.code() == grpc.StatusCode.CANCELLED)

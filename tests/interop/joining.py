@@ -36,9 +36,9 @@ class Member:
         self.peer.report(self.now)
         parts, data = [], b""
         for unit, (a, b) in enumerate(peer.unit_ranges(self.peer.welcome.model)):
-            for bundle, values in (("update", [0.0] * (b - a)), ("control_change", change[a:b])):
+            for payload, values in (("update", [0.0] * (b - a)), ("control_change", change[a:b])):
                 piece = peer.to_bytes(values)
-                parts.append(pb.Part(bundle=bundle, unit=unit, codec=pb.CODEC_FLOAT32,
+                parts.append(pb.Part(payload=payload, unit=unit, codec=pb.CODEC_FLOAT32,
                                      bytes=len(piece)))
                 data += piece
         reply = self.peer.push(self.now, parts, data, timeout=DEADLINE)

@@ -135,10 +135,10 @@ class Peer:
         threading.Thread(target=self.beat, daemon=True).start()
         return self.welcome
 
-    def fetch(self, round, bundle="model", offset=0, **options):
-        """The bytes of a bundle from an offset."""
+    def fetch(self, round, payload="model", offset=0, **options):
+        """The bytes of a payload from an offset."""
         request = pb.FetchRequest(
-            session=self.welcome.session, round=round, bundle=bundle, offset=offset)
+            session=self.welcome.session, round=round, payload=payload, offset=offset)
         data = bytearray()
         for chunk in self.stub.Fetch(request, **options):
             if chunk.offset != offset + len(data):
@@ -158,7 +158,7 @@ class Peer:
         for unit in planned_units(plan, len(ranges)):
             piece = to_bytes(delta[ranges[unit][0]:ranges[unit][1]])
             parts.append(pb.Part(
-                bundle="update", unit=unit, codec=pb.CODEC_FLOAT32, bytes=len(piece)))
+                payload="update", unit=unit, codec=pb.CODEC_FLOAT32, bytes=len(piece)))
             data += piece
         return parts, data
 

@@ -72,7 +72,7 @@ class Good:
 
     def task(self):
         return pb.Task(round=7, attempt=3, learning_rate=0.01, seed=5, deadline_ms=60000,
-                       bundles=[pb.BundleRef(name="model", bytes=len(BLOCK),
+                       payloads=[pb.PayloadRef(name="model", bytes=len(BLOCK),
                                              sha256=hashlib.sha256(BLOCK).digest())],
                        plan=None if self.feedback else self.plan())
 
@@ -120,7 +120,7 @@ class Good:
     def on_pushed(self):
         yield pb.ServerCommand(accepted=pb.Accepted(round=7, attempt=3))
         yield pb.ServerCommand(evaluate=pb.Evaluate(
-            round=7, deadline_ms=60000, bundle=pb.BundleRef(name="candidate", bytes=len(BLOCK))))
+            round=7, deadline_ms=60000, payload=pb.PayloadRef(name="candidate", bytes=len(BLOCK))))
 
     # --- transfers ---
 
@@ -131,7 +131,7 @@ class Good:
 
     def fetch(self, request, context):
         self.authentic(request.session, context)
-        if request.bundle == "model":
+        if request.payload == "model":
             self.fetches += 1
             self.offsets.append(request.offset)
         yield from self.block(request, context)
@@ -180,7 +180,7 @@ class Good:
         units = peer.planned_units(self.plan(), len(MODEL.units))
         sizes = [4 * (RANGES[u][1] - RANGES[u][0]) for u in units]
         equal(name + ": round", (self.header.round, self.header.attempt), (7, 3))
-        equal(name + ": parts", [(p.bundle, p.unit, p.codec, p.bytes) for p in self.header.parts],
+        equal(name + ": parts", [(p.payload, p.unit, p.codec, p.bytes) for p in self.header.parts],
               [("update", u, pb.CODEC_FLOAT32, n) for u, n in zip(units, sizes)])
         equal(name + ": bytes", len(self.data), sum(sizes))
         equal(name + ": samples", self.report.samples, self.hello.samples)
@@ -246,7 +246,7 @@ class FetchTooLong(Good):
 
     def block(self, request, context):
         yield from super().block(request, context)
-        if self.fetches == 1 and request.bundle == "model":
+        if self.fetches == 1 and request.payload == "model":
             yield pb.Chunk(offset=len(BLOCK), data=b"more")
 
 

@@ -26,7 +26,7 @@ class Rounds(Good):
 
     feedback = False
     finishes = False
-    rounds = ()  # (counted round or None, mask of units, names of bundles)
+    rounds = ()  # (counted round or None, mask of units, names of payloads)
     slots = {}
     solver = pb.Slot(name="sgd")
 
@@ -35,11 +35,11 @@ class Rounds(Good):
         self.at = 0
         self.entered = True  # of that round: next_round() was called
         self.finished = False  # the last one was taken
-        self.updates = []  # per round: {bundle: floats with None where nothing was sent}
+        self.updates = []  # per round: {payload: floats with None where nothing was sent}
         self.parts = []
         self.all_reports = []
         self.asked = []
-        self.bundles = {"model": BLOCK}
+        self.payloads = {"model": BLOCK}
 
     def welcome(self):
         welcome = super().welcome()
@@ -61,10 +61,10 @@ class Rounds(Good):
         task.selected, task.population = 1, 1
         if counted is not None:
             task.counted.round, task.counted.attempt = counted, 3
-        del task.bundles[:]
+        del task.payloads[:]
         for name in names:
-            task.bundles.add(name=name, bytes=len(self.bundles[name]),
-                             sha256=hashlib.sha256(self.bundles[name]).digest())
+            task.payloads.add(name=name, bytes=len(self.payloads[name]),
+                             sha256=hashlib.sha256(self.payloads[name]).digest())
         return task
 
     def attend(self, hello, requests, context):
@@ -73,12 +73,12 @@ class Rounds(Good):
         yield from super().attend(hello, requests, context)
 
     def block(self, request, context):
-        block = self.bundles.get(request.bundle, BLOCK)
+        block = self.payloads.get(request.payload, BLOCK)
         for at in range(request.offset, len(block), 1000):
             yield pb.Chunk(offset=at, data=block[at:at + 1000])
 
     def fetch(self, request, context):
-        self.asked.append((request.round, request.bundle))
+        self.asked.append((request.round, request.payload))
         yield from super().fetch(request, context)
 
     def on_report(self, context):
@@ -126,15 +126,15 @@ class Rounds(Good):
     def take_update(self):
         at, update = 0, {}
         for part in self.header.parts:
-            values = update.setdefault(part.bundle, [None] * COUNT)
+            values = update.setdefault(part.payload, [None] * COUNT)
             a, b = RANGES[part.unit]
             values[a:b] = self.decode(part, self.data[at:at + part.bytes])
             at += part.bytes
-        self.parts.append([(p.bundle, p.unit) for p in self.header.parts])
+        self.parts.append([(p.payload, p.unit) for p in self.header.parts])
         self.updates.append(update)
 
-    def whole(self, i, bundle="update"):
-        return [0.0 if x is None else x for x in self.updates[i][bundle]]
+    def whole(self, i, payload="update"):
+        return [0.0 if x is None else x for x in self.updates[i][payload]]
 
 
 class Scaffold(Rounds):
@@ -148,14 +148,14 @@ class Scaffold(Rounds):
     def __init__(self):
         super().__init__()
         self.control = [0.0] * COUNT
-        self.bundles["control"] = peer.to_bytes(self.control)
+        self.payloads["control"] = peer.to_bytes(self.control)
 
     def between(self):
         # Rounds 7 and 9 count, round 8 does not.
         if self.at in (0, 2):
             change = self.whole(self.at, "control_change")
             self.control = [a + b for a, b in zip(self.control, change)]
-            self.bundles["control"] = peer.to_bytes(self.control)
+            self.payloads["control"] = peer.to_bytes(self.control)
 
     def judge(self, log):
         super().judge(log)
@@ -241,7 +241,7 @@ class ScaffoldLost(Scaffold):
         equal("ScaffoldLost: it goes on", len(self.updates), 2)
 
 
-class WrongBundle(Rounds):
+class WrongPayload(Rounds):
     """A control that is not as large as the model: told, not trained."""
 
     solver = pb.Slot(name="scaffold")
@@ -249,32 +249,32 @@ class WrongBundle(Rounds):
 
     def __init__(self):
         super().__init__()
-        self.bundles["control"] = BLOCK[4:]
+        self.payloads["control"] = BLOCK[4:]
 
     def judge(self, log):
         super().judge(log)
-        contains("WrongBundle: the server is told", self.failed or "",
+        contains("WrongPayload: the server is told", self.failed or "",
                  "payload 'control' has %d bytes, expected %d entries of the model" % (
                      len(BLOCK) - 4, COUNT))
-        equal("WrongBundle: nothing is fetched", self.asked, [])
+        equal("WrongPayload: nothing is fetched", self.asked, [])
 
 
 class Own(Rounds):
-    """A model of its own: kept when its round counts, replaced by a mixture."""
+    """A model of its own: kept when its round counts, replaced by a personal model."""
 
     slots = {"personal": pb.Slot(name="own")}
     rounds = ((None, b"", ("model",)), (7, b"\0", ("model",)), (8, b"", ("model",)),
-              (8, b"", ("model",)), (10, b"", ("model", "mixture")))
+              (8, b"", ("model",)), (10, b"", ("model", "personal_model")))
 
     def __init__(self):
         super().__init__()
-        self.bundles["mixture"] = BLOCK
+        self.payloads["personal_model"] = BLOCK
 
     def judge(self, log):
         super().judge(log)
         if not equal("Own: reports", len(self.all_reports), 5):
             return
-        equal("Own: fetched", self.asked, [(7, "model"), (11, "mixture")])
+        equal("Own: fetched", self.asked, [(7, "model"), (11, "personal_model")])
         first, third, fourth, last = (self.whole(i) for i in range(4))
         check("Own: parameters, not displacements",
               near([a - b for a, b in zip(first, peer.floats(BLOCK))], first, 2) and
@@ -284,20 +284,20 @@ class Own(Rounds):
             equal("Own: round %d starts where the one before ended" % (7 + i),
                   figures[i][0].correct, figures[i - 1][1].correct)
         check("Own: the round that was not counted is done again", near(third, fourth, 1e-6))
-        check("Own: a mixture takes its place", near(first, last, 1e-6))
+        check("Own: a personal model takes its place", near(first, last, 1e-6))
 
 
 class OwnBlended(Rounds):
-    """beta 0.5: half of the mixture, half of where it started when it last received something:
+    """beta 0.5: half of the personal model, half of where it started when it last received something:
     B, then (B + 3 B) / 2, then (2 B + 0) / 2, which is B again."""
 
     slots = {"personal": pb.Slot(name="own", options={"beta": "0.5"})}
-    rounds = ((None, b"", ("model",)), (7, b"", ("model", "mixture")),
-              (8, b"\0", ("model",)), (9, b"", ("model", "mixture")))
+    rounds = ((None, b"", ("model",)), (7, b"", ("model", "personal_model")),
+              (8, b"\0", ("model",)), (9, b"", ("model", "personal_model")))
 
     def next_round(self):
         factor = 3 if self.at == 1 else 0
-        self.bundles["mixture"] = peer.to_bytes(factor * x for x in peer.floats(BLOCK))
+        self.payloads["personal_model"] = peer.to_bytes(factor * x for x in peer.floats(BLOCK))
 
     def judge(self, log):
         super().judge(log)
@@ -400,7 +400,7 @@ class Adapted(Rounds):
     def after(self):
         yield pb.ServerCommand(evaluate=pb.Evaluate(
             round=7, deadline_ms=60000, learning_rate=0.05,
-            bundle=pb.BundleRef(name="candidate", bytes=len(BLOCK))))
+            payload=pb.PayloadRef(name="candidate", bytes=len(BLOCK))))
 
     def judge(self, log):
         super().judge(log)
@@ -411,7 +411,7 @@ class Adapted(Rounds):
 
 class Offered(Rounds):
     """What it tells of its data comes in pieces, the same after a reconnect, and comes back as a
-    bundle that is fetched once."""
+    payload that is fetched once."""
 
     solver = pb.Slot(name="fedmix", options={"group": "5"})
     slots = {"wants_offer": True}
@@ -436,7 +436,7 @@ class Offered(Rounds):
         self.offers.append(offer)
         if len(self.offers) == 1:
             context.abort(peer.grpc.StatusCode.UNAVAILABLE, "once more")
-        self.bundles["mixup"] = offer
+        self.payloads["mixup"] = offer
         inner = super().attend(hello, requests, context)
         next(inner)  # the Welcome was sent
         yield from inner
@@ -476,5 +476,5 @@ class OtherCodec(OtherUpload):
     slot = "codec"
 
 
-ALL = [Scaffold, ScaffoldKilled, ScaffoldLost, WrongBundle, Own, OwnBlended, OwnAnchored, PreviousDot, Residual, Resumed, Masked,
+ALL = [Scaffold, ScaffoldKilled, ScaffoldLost, WrongPayload, Own, OwnBlended, OwnAnchored, PreviousDot, Residual, Resumed, Masked,
        Adapted, Offered, OtherUpload, OtherPersonal, OtherCodec]

@@ -35,7 +35,7 @@ def other(task):
 
 def calls_of(p, task, parts, data):
     """What a client can call, with the token of p and for the round of task."""
-    wide = [pb.Part(bundle="update", unit=0, codec=pb.CODEC_FLOAT32, bytes=44)]
+    wide = [pb.Part(payload="update", unit=0, codec=pb.CODEC_FLOAT32, bytes=44)]
 
     def push(of):
         return p.stub.Push(iter([p.header(of, parts, data),
@@ -44,7 +44,7 @@ def calls_of(p, task, parts, data):
     return {
         "Fetch of the model": lambda: p.fetch(task.round, timeout=DEADLINE),
         "Fetch of another round": lambda: p.fetch(task.round + 7, timeout=DEADLINE),
-        "Fetch of what is not its own": lambda: p.fetch(task.round, bundle="mixture", timeout=DEADLINE),
+        "Fetch of what is not its own": lambda: p.fetch(task.round, payload="personal_model", timeout=DEADLINE),
         "PushStatus": lambda: p.status(task, timeout=DEADLINE),
         "PushStatus of another round": lambda: p.status(other(task), timeout=DEADLINE),
         "Push of another round": lambda: push(other(task)),

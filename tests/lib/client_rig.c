@@ -227,33 +227,33 @@ struct fl_task rig_task(uint64_t round, uint64_t counted_round)
                             .seed = 77};
 }
 
-void rig_list(const struct rig_bundle *bundles, size_t n, struct fl_inputs *ret)
+void rig_list(const struct rig_payload *payloads, size_t n, struct fl_inputs *ret)
 {
-    struct fl_wire_bundle wire[FL_WIRE_MAX_BUNDLES] = {{0}};
-    struct fl_wire_task task = {.bundles = wire, .n_bundles = n};
+    struct fl_wire_payload wire[FL_WIRE_MAX_PAYLOADS] = {{0}};
+    struct fl_wire_task task = {.payloads = wire, .n_payloads = n};
     size_t i;
 
     for (i = 0; i < n; i++) {
-        wire[i].name = fl_wire_lend(bundles[i].name);
-        wire[i].bytes = bundles[i].len;
-        wire[i].has_digest = bundles[i].has_digest;
-        ck_assert_int_eq(fl_sha256(bundles[i].data, bundles[i].len, wire[i].digest), FL_OK);
+        wire[i].name = fl_wire_lend(payloads[i].name);
+        wire[i].bytes = payloads[i].len;
+        wire[i].has_digest = payloads[i].has_digest;
+        ck_assert_int_eq(fl_sha256(payloads[i].data, payloads[i].len, wire[i].digest), FL_OK);
     }
     fl_inputs_list(ret, &task);
 }
 
-static size_t receive(const struct rig_bundle *bundles, size_t n, struct fl_inputs *inputs)
+static size_t receive(const struct rig_payload *payloads, size_t n, struct fl_inputs *inputs)
 {
     size_t fetched = 0;
     size_t i;
 
     for (i = 0; i < n; i++) {
-        struct fl_input *in = fl_inputs_find(inputs, bundles[i].name);
+        struct fl_input *in = fl_inputs_find(inputs, payloads[i].name);
 
         if (in != NULL && in->data == NULL) {
-            in->data = malloc(bundles[i].len + 1);
+            in->data = malloc(payloads[i].len + 1);
             ck_assert_ptr_nonnull(in->data);
-            (void)memcpy(in->data, bundles[i].data, bundles[i].len);
+            (void)memcpy(in->data, payloads[i].data, payloads[i].len);
             in->have = in->bytes;
             fetched++;
         }
@@ -278,20 +278,20 @@ static int settle(struct rig *r, const struct fl_task *task, struct fl_inputs *l
     return rv;
 }
 
-size_t rig_fetch(struct rig *r, const struct fl_task *task, const struct rig_bundle *bundles,
+size_t rig_fetch(struct rig *r, const struct fl_task *task, const struct rig_payload *payloads,
                  size_t n, struct fl_inputs *ret)
 {
     struct fl_inputs listed = {.n = 0};
     int rv;
 
-    rig_list(bundles, n, &listed);
+    rig_list(payloads, n, &listed);
     rv = settle(r, task, &listed, ret);
     ck_assert_msg(rv == FL_OK, "%d: %s", rv, r->err.msg);
     fl_inputs_done(&listed);
-    return receive(bundles, n, ret);
+    return receive(payloads, n, ret);
 }
 
-int rig_try(struct rig *r, const struct fl_task *task, const struct rig_bundle *bundles, size_t n,
+int rig_try(struct rig *r, const struct fl_task *task, const struct rig_payload *payloads, size_t n,
             struct fl_result **ret)
 {
     struct fl_inputs listed = {.n = 0};
@@ -300,13 +300,13 @@ int rig_try(struct rig *r, const struct fl_task *task, const struct rig_bundle *
     int rv;
 
     r->err = (struct fl_err){0};
-    rig_list(bundles, n, &listed);
+    rig_list(payloads, n, &listed);
     rv = settle(r, task, &listed, &inputs);
     fl_inputs_done(&listed);
     if (rv != FL_OK) {
         return rv;
     }
-    (void)receive(bundles, n, &inputs);
+    (void)receive(payloads, n, &inputs);
     ck_assert_int_eq(fl_training_new(&r->worker, task, &inputs, NULL, NULL, &t, &r->err), FL_OK);
     rv = fl_training_run(t, &r->err);
     if (rv == FL_OK) {
@@ -319,10 +319,10 @@ int rig_try(struct rig *r, const struct fl_task *task, const struct rig_bundle *
 }
 
 struct fl_result *rig_train(struct rig *r, const struct fl_task *task,
-                            const struct rig_bundle *bundles, size_t n)
+                            const struct rig_payload *payloads, size_t n)
 {
     struct fl_result *result = NULL;
-    int rv = rig_try(r, task, bundles, n, &result);
+    int rv = rig_try(r, task, payloads, n, &result);
 
     ck_assert_msg(rv == FL_OK, "%d: %s", rv, r->err.msg);
     ck_assert_ptr_nonnull(result);
@@ -331,7 +331,7 @@ struct fl_result *rig_train(struct rig *r, const struct fl_task *task,
 
 struct fl_result *rig_train_plain(struct rig *r, const struct fl_task *task)
 {
-    struct rig_bundle model = {"model", r->theta, r->count * sizeof(float), false};
+    struct rig_payload model = {"model", r->theta, r->count * sizeof(float), false};
 
     return rig_train(r, task, &model, 1);
 }

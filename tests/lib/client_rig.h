@@ -41,7 +41,7 @@ struct rig {
 };
 
 /* A payload as the server lists it and then sends it. */
-struct rig_bundle {
+struct rig_payload {
     const char *name;
     const void *data;
     size_t len;
@@ -71,20 +71,20 @@ float *rig_filled(const struct rig *r, float value);
 struct fl_task rig_task(uint64_t round, uint64_t counted_round);
 
 /* As a Task lists them, into `ret` (which may hold others); fl_inputs_done(). */
-void rig_list(const struct rig_bundle *bundles, size_t n, struct fl_inputs *ret);
+void rig_list(const struct rig_payload *payloads, size_t n, struct fl_inputs *ret);
 /*
  * Commit or discard the pending result, choose, and fetch missing payloads, as a client does before
  * it trains. `ret` may hold the payloads of an earlier attempt. Returns the number of fetched
  * payloads.
  */
-size_t rig_fetch(struct rig *r, const struct fl_task *task, const struct rig_bundle *bundles,
+size_t rig_fetch(struct rig *r, const struct fl_task *task, const struct rig_payload *payloads,
                  size_t n, struct fl_inputs *ret);
 /* The same, and the training: an error, with r->err, or the result. */
-int rig_try(struct rig *r, const struct fl_task *task, const struct rig_bundle *bundles, size_t n,
+int rig_try(struct rig *r, const struct fl_task *task, const struct rig_payload *payloads, size_t n,
             struct fl_result **ret);
 /* The same; a failure ends the test. */
 struct fl_result *rig_train(struct rig *r, const struct fl_task *task,
-                            const struct rig_bundle *bundles, size_t n);
+                            const struct rig_payload *payloads, size_t n);
 /* From r->theta. */
 struct fl_result *rig_train_plain(struct rig *r, const struct fl_task *task);
 /* Encodes all units for a push, or those of `units`, as the worker thread does; fl_code_done(). */

@@ -45,7 +45,7 @@ static inline void push_body_header(struct fl_buf *out, const struct fl_layout *
     ck_assert_ptr_nonnull(h.parts);
     for (i = 0; i < h.n_parts; i++) {
         h.parts[i] =
-            (struct fl_wire_part){.bundle = "update",
+            (struct fl_wire_part){.payload = "update",
                                   .unit = (uint32_t)i,
                                   .codec = FL_CODEC_FLOAT32,
                                   .bytes = fl_layout_unit(layout, i)->count * sizeof(float)};

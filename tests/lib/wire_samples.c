@@ -223,14 +223,14 @@ static int refused(struct fl_buf *out)
 static int task(struct fl_buf *out)
 {
     uint8_t units[] = {1, 0, 0, 0, 0, 0, 0, 0, 0, 1};
-    struct fl_wire_bundle bundles[] = {{text_model, 60, true, {4, 5, 6}},
-                                       {text_control, 0, false, {0}}};
+    struct fl_wire_payload payloads[] = {{text_model, 60, true, {4, 5, 6}},
+                                         {text_control, 0, false, {0}}};
     struct fl_wire_command command = {.type = FL_WIRE_TASK};
 
     command.u.task = (struct fl_wire_task){.round = 7,
                                            .attempt = 1,
-                                           .bundles = bundles,
-                                           .n_bundles = 2,
+                                           .payloads = payloads,
+                                           .n_payloads = 2,
                                            .learning_rate = 0.05,
                                            .seed = UINT64_MAX - 1,
                                            .order_seed = UINT64_MAX - 2,
@@ -299,7 +299,7 @@ static int evaluate(struct fl_buf *out)
 
 static int fetch(struct fl_buf *out)
 {
-    struct fl_wire_fetch msg = {.session = session, .round = 7, .bundle = "model", .offset = 1000};
+    struct fl_wire_fetch msg = {.session = session, .round = 7, .payload = "model", .offset = 1000};
 
     return fl_wire_fetch_encode(&msg, out);
 }

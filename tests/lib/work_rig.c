@@ -90,7 +90,7 @@ void work_rig_done(struct work_rig *rig)
 
 void work_rig_aggregate(struct work_rig *rig, float value)
 {
-    struct fl_outcome next = {.mixtures = NULL};
+    struct fl_outcome next = {.personal_models = NULL};
     size_t n = fl_federation_floats(&rig->fed);
     size_t s;
     size_t i;
@@ -124,10 +124,10 @@ void work_rig_mix(struct work_rig *rig, uint64_t round, const char *const *names
         ck_assert_int_eq(fl_personal_models_write(w, i, 0, values, (size_t)bytes, NULL), FL_OK);
     }
     ck_assert_int_eq(fl_personal_models_publish(w, NULL), FL_OK);
-    fl_personal_models_close(rig->progress.next.mixtures);
-    rig->progress.next.mixtures = NULL;
+    fl_personal_models_close(rig->progress.next.personal_models);
+    rig->progress.next.personal_models = NULL;
     ck_assert_int_eq(fl_personal_models_open(rig->fed.state_dir, round, bytes,
-                                             &rig->progress.next.mixtures, NULL),
+                                             &rig->progress.next.personal_models, NULL),
                      FL_OK);
     free(values);
 }

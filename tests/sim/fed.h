@@ -7,8 +7,8 @@
  *
  * Node 0 is the hand, node 1 the server, node 2 + i client i, named "c00", "c01", …
  *
- * The server has the rooms below a daemon: the real store, opening, bundles, spool, aggregation and
- * commit on a folder (fed_disk.c); clients have theirs (fed_work.c). Both may die at any write.
+ * The server has the rooms below a daemon: the real store, opening, payloads, spool, aggregation
+ * and commit on a folder (fed_disk.c); clients have theirs (fed_work.c). Both may die at any write.
  *
  * The world knows what must come of it (fed_model.c). What a client makes of a model is a function
  * of that model, the client's name and (round, attempt) (fed_solver.c); so the next model is the
@@ -24,7 +24,7 @@
 #include "libfl/sim/sim.h"
 #include "server/store/recycled_files.h"
 #include "server/work/aggregation.h"
-#include "server/work/bundles.h"
+#include "server/work/payloads.h"
 #include "tests/lib/coord_check.h"
 #include "tools/fl_sim/engine/member.h"
 
@@ -117,11 +117,11 @@ struct fed_msg {
     uint64_t conn; /* of which connection, counted by the client */
     uint64_t round;
     uint64_t samples;
-    /* Task: its bundles. */
+    /* Task: its payloads. */
     float model[FED_FLOATS];
     float control[FED_FLOATS], told[FED_FLOATS];
     bool has_personal_model;
-    float mixture[FED_FLOATS];
+    float personal_model[FED_FLOATS];
     uint64_t counted_round; /* task */
     uint32_t counted_attempt;
     uint64_t epoch;
@@ -150,7 +150,7 @@ struct fed_upload {
 struct fed_model {
     float theta[FED_FLOATS];
     bool sent[FED_MAX]; /* by client index: its update is in it */
-    float mixture[FED_MAX][FED_FLOATS];
+    float personal_model[FED_MAX][FED_FLOATS];
     /* The personal models as they must be by now: what stands for each. No server knows them. */
     bool has_own[FED_MAX];
     uint64_t own[FED_MAX];
@@ -170,7 +170,7 @@ struct fed_writer {
 };
 
 /* What clients may fetch now: as the network side of a daemon has it. */
-struct fed_bundle {
+struct fed_payload {
     char name[FL_NAME_MAX];
     uint32_t client; /* index; FED_MAX: everybody */
     float data[FED_FLOATS];
@@ -193,8 +193,8 @@ struct fed_server {
     struct fl_recycled *spares;
     struct fl_progress progress;
     struct fl_coord_resume resume;
-    struct fed_bundle bundles[2 * FED_MAX];
-    size_t n_bundles;
+    struct fed_payload payloads[2 * FED_MAX];
+    size_t n_payloads;
     struct fed_job **jobs; /* [n_jobs], NULL when done */
     size_t n_jobs;
     struct fed_writer writer;
@@ -341,7 +341,7 @@ void fed_work_open(struct fed_client *c);
 void fed_work_close(struct fed_client *c);
 /* Of which (round, attempt) it holds a result; round 0: none. */
 struct fl_round_key fed_work_held(const struct fed_client *c);
-/* Settle by `c->task` and get its bundles; then the training for it; its result is held. */
+/* Settle by `c->task` and get its payloads; then the training for it; its result is held. */
 bool fed_work_fetch(struct fed_client *c);
 bool fed_work_train(struct fed_client *c);
 /* What it holds as `c->push`, with these units. */
@@ -394,9 +394,9 @@ uint64_t fed_disk_seq(const struct fed *fed, uint64_t job);
 /* Do it, and step what came of it unless the server died. */
 void fed_disk_run(struct fed *fed, uint64_t job);
 /* What is offered in a round, from now on. */
-void fed_disk_bundles(struct fed *fed, const struct fl_effect *e);
+void fed_disk_payloads(struct fed *fed, const struct fl_effect *e);
 /* Its value; NULL: there is none for client `i`. */
-const float *fed_disk_bundle(const struct fed *fed, const char *name, uint32_t i);
+const float *fed_disk_payload(const struct fed *fed, const char *name, uint32_t i);
 /* The clients that are on disk. */
 struct fl_coord_resume fed_disk_read(struct fed *fed);
 void fed_server_step(struct fed *fed, struct fl_event *ev);

@@ -424,7 +424,7 @@ void fed_disk_close(struct fed *fed)
     free(s->jobs);
     s->jobs = NULL;
     s->n_jobs = 0;
-    s->n_bundles = 0;
+    s->n_payloads = 0;
     fl_progress_done(&s->progress);
     s->progress = (struct fl_progress){.totals = {.round = 0}};
     fl_store_resume_done(&s->resume);
@@ -443,15 +443,15 @@ struct fl_coord_resume fed_disk_read(struct fed *fed)
     return resume;
 }
 
-/* --- bundles --- */
+/* --- payloads --- */
 
-static void note_bundle(void *ctx, const struct fl_bundle *b)
+static void note_payload(void *ctx, const struct fl_payload *b)
 {
     struct fed *fed = ctx;
     struct fed_server *s = &fed->server;
-    struct fed_bundle *to = &s->bundles[s->n_bundles];
+    struct fed_payload *to = &s->payloads[s->n_payloads];
 
-    ck_assert_uint_lt(s->n_bundles, sizeof(s->bundles) / sizeof(s->bundles[0]));
+    ck_assert_uint_lt(s->n_payloads, sizeof(s->payloads) / sizeof(s->payloads[0]));
     ck_assert_uint_eq(fl_bytes_len(&b->bytes), sizeof(to->data));
     ck_assert_int_eq(fl_str_copy(to->name, sizeof(to->name), b->name), FL_OK);
     to->client = b->client != NULL ? fed_named(fed, b->client) : FED_MAX;
@@ -460,28 +460,29 @@ static void note_bundle(void *ctx, const struct fl_bundle *b)
     } else {
         ck_assert_int_eq(fl_file_read(b->bytes.file, 0, to->data, sizeof(to->data)), FL_OK);
     }
-    s->n_bundles++;
+    s->n_payloads++;
 }
 
-void fed_disk_bundles(struct fed *fed, const struct fl_effect *e)
+void fed_disk_payloads(struct fed *fed, const struct fl_effect *e)
 {
     struct fed_server *s = &fed->server;
 
-    s->n_bundles = 0;
+    s->n_payloads = 0;
     ck_assert_int_eq(
-        fl_bundles_open(&s->federation, &s->progress, e->round, &e->size, note_bundle, fed), FL_OK);
+        fl_payloads_open(&s->federation, &s->progress, e->round, &e->size, note_payload, fed),
+        FL_OK);
 }
 
-const float *fed_disk_bundle(const struct fed *fed, const char *name, uint32_t i)
+const float *fed_disk_payload(const struct fed *fed, const char *name, uint32_t i)
 {
     const struct fed_server *s = &fed->server;
     size_t k;
 
-    for (k = 0; k < s->n_bundles; k++) {
-        if (strcmp(s->bundles[k].name, name) == 0 &&
-            (s->bundles[k].client == i || s->bundles[k].client == FED_MAX))
+    for (k = 0; k < s->n_payloads; k++) {
+        if (strcmp(s->payloads[k].name, name) == 0 &&
+            (s->payloads[k].client == i || s->payloads[k].client == FED_MAX))
         {
-            return s->bundles[k].data;
+            return s->payloads[k].data;
         }
     }
     return NULL;

@@ -89,7 +89,8 @@ static void start_of(const struct fed *fed, uint32_t i, float ret[FED_FLOATS])
         fed_floats(m->own[i], ret);
         return;
     }
-    (void)memcpy(ret, fed->plan.own && m->sent[i] ? m->mixture[i] : m->theta, sizeof(m->theta));
+    (void)memcpy(ret, fed->plan.own && m->sent[i] ? m->personal_model[i] : m->theta,
+                 sizeof(m->theta));
 }
 
 static uint64_t made_by(const struct fed *fed, uint32_t i, uint64_t round, uint32_t attempt)
@@ -114,8 +115,8 @@ static void update_of(const struct fed *fed, uint32_t i, uint64_t round, uint32_
     }
 }
 
-/* The bytes of a bundle of an upload as they were announced; 0 where nothing is. */
-static void part_of(const struct fed_msg *push, const char *bundle, float ret[FED_FLOATS])
+/* The bytes of a payload of an upload as they were announced; 0 where nothing is. */
+static void part_of(const struct fed_msg *push, const char *payload, float ret[FED_FLOATS])
 {
     size_t at = 0;
     size_t i;
@@ -124,7 +125,7 @@ static void part_of(const struct fed_msg *push, const char *bundle, float ret[FE
     for (i = 0; i < push->n_parts; i++) {
         const struct fl_wire_part *part = &push->parts[i];
 
-        if (strcmp(part->bundle, bundle) == 0) {
+        if (strcmp(part->payload, payload) == 0) {
             (void)memcpy(ret + (size_t)2 * part->unit, push->bytes + at, (size_t)part->bytes);
         }
         at += (size_t)part->bytes;
@@ -205,7 +206,7 @@ static void check_theta(struct fed *fed, const struct fl_aggregation *a, const s
 static void take_personal_models(struct fed *fed, const struct fl_aggregation *a)
 {
     struct fed_model *next = &fed->server.next;
-    const struct fl_personal_models *m = a->next.mixtures;
+    const struct fl_personal_models *m = a->next.personal_models;
     size_t n = m != NULL ? fl_personal_models_count(m) : 0;
     size_t j;
 
@@ -217,9 +218,9 @@ static void take_personal_models(struct fed *fed, const struct fl_aggregation *a
         struct fl_file *file = fl_personal_models_file(m, j);
 
         ck_assert_uint_lt(i, FED_MAX);
-        if (!next->sent[i] || fl_file_read(file, 0, next->mixture[i], sizeof(next->theta)) != FL_OK)
-        {
-            fed_fail(fed, "the mixture of %s cannot be read", fed->clients[i].name);
+        if (!next->sent[i] ||
+            fl_file_read(file, 0, next->personal_model[i], sizeof(next->theta)) != FL_OK) {
+            fed_fail(fed, "the personalized model of %s cannot be read", fed->clients[i].name);
         }
         fl_file_unref(file);
     }

@@ -63,26 +63,27 @@ static void answer(struct fed *fed, uint32_t client, struct fed_msg *msg)
 static void fill_task(struct fed *fed, const struct fl_effect *e, uint32_t i, struct fed_msg *msg)
 {
     const struct fed_server *s = &fed->server;
-    struct fl_bundle_name list[FL_BUNDLES_MAX];
-    size_t n = fl_bundles_of(s->work, list);
+    struct fl_payload_name list[FL_PAYLOADS_MAX];
+    size_t n = fl_payloads_of(s->work, list);
 
     fed_model_size(fed, e);
-    if (e->mixture != (fed->plan.own && s->model.sent[i])) {
-        fed_fail(fed, "%s is told of %s mixture", fed->clients[i].name, e->mixture ? "a" : "no");
+    if (e->personal_model != (fed->plan.own && s->model.sent[i])) {
+        fed_fail(fed, "%s is told of %s personalized model", fed->clients[i].name,
+                 e->personal_model ? "a" : "no");
     }
     msg->counted_round = e->counted_round;
     msg->counted_attempt = e->counted_attempt;
     msg->epoch = e->size.epoch;
     msg->has_personal_model =
-        e->mixture && fl_bundles_has_personal_model(&s->progress, fed->clients[i].name);
+        e->personal_model && fl_payloads_has_personal_model(&s->progress, fed->clients[i].name);
     while (n-- > 0) {
-        const float *data = fed_disk_bundle(fed, list[n].name, i);
-        float *to = list[n].kind == FL_BUNDLE_IS_MODEL            ? msg->model
-                    : list[n].kind == FL_BUNDLE_IS_PERSONAL_MODEL ? msg->mixture
-                    : list[n].state == 0                          ? msg->control
-                                                                  : msg->told;
+        const float *data = fed_disk_payload(fed, list[n].name, i);
+        float *to = list[n].kind == FL_PAYLOAD_IS_MODEL            ? msg->model
+                    : list[n].kind == FL_PAYLOAD_IS_PERSONAL_MODEL ? msg->personal_model
+                    : list[n].state == 0                           ? msg->control
+                                                                   : msg->told;
 
-        if (list[n].kind == FL_BUNDLE_IS_PERSONAL_MODEL && !msg->has_personal_model) {
+        if (list[n].kind == FL_PAYLOAD_IS_PERSONAL_MODEL && !msg->has_personal_model) {
             continue;
         }
         if (data == NULL) {
@@ -255,12 +256,12 @@ static void take_effect(struct fed *fed, const struct fl_effect *e)
                      TAG_EVALUATE | e->seq);
         break;
     case FL_EFF_ROUND_OPEN:
-        fed_disk_bundles(fed, e);
+        fed_disk_payloads(fed, e);
         break;
     case FL_EFF_CLIENT_ERROR:
         break;
     case FL_EFF_ROUND_CLOSED:
-        s->n_bundles = 0;
+        s->n_payloads = 0;
         ck_assert_int_eq(fl_recycled_collect(s->spares, NULL), FL_OK);
         break;
     case FL_EFF_TRACE:

@@ -237,20 +237,21 @@ bool fed_work_fetch(struct fed_client *c)
                                  .epoch = msg->epoch,
                                  .learning_rate = 0.1};
     const size_t size = sizeof(msg->model);
-    struct fl_member_bundle bundles[4] = {{"model", msg->model, size, false}};
+    struct fl_member_payload payloads[4] = {{"model", msg->model, size, false}};
     struct fl_err err = {0};
     size_t n = 1;
     int rv;
 
     if (!c->fed->plan.own) {
-        bundles[n++] = (struct fl_member_bundle){"control", msg->control, size, false};
-        bundles[n++] = (struct fl_member_bundle){"told", msg->told, size, false};
+        payloads[n++] = (struct fl_member_payload){"control", msg->control, size, false};
+        payloads[n++] = (struct fl_member_payload){"told", msg->told, size, false};
     }
     if (msg->has_personal_model) {
-        bundles[n++] = (struct fl_member_bundle){"mixture", msg->mixture, size, false};
+        payloads[n++] =
+            (struct fl_member_payload){"personal_model", msg->personal_model, size, false};
     }
     work(c);
-    rv = fl_member_fetch(&c->member, &task, bundles, n, &err);
+    rv = fl_member_fetch(&c->member, &task, payloads, n, &err);
     return over(c, rv, &err, "cannot fetch");
 }
 

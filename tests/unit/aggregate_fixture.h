@@ -3,7 +3,7 @@
 
 /*
  * A federation in memory for the aggregation pass: every client has a few model-sized
- * vectors (bundles), sent as float32, and which units it sends.
+ * vectors (payloads), sent as float32, and which units it sends.
  */
 
 #include <check.h>
@@ -15,7 +15,7 @@
 #include "libfl/strategy/aggregate.h"
 #include "tests/unit/strategy_fixture.h"
 
-enum { FED_UNITS = 3, FED_CLIENTS = 6, FED_BUNDLES = 3, FED_STATES = 4 };
+enum { FED_UNITS = 3, FED_CLIENTS = 6, FED_PAYLOADS = 3, FED_STATES = 4 };
 
 struct fed {
     struct fl_layout *layout;
@@ -27,14 +27,15 @@ struct fed {
     bool distances;
     float *theta, *theta_new;
     float *state[FED_STATES], *state_new[FED_STATES];
-    float *sent[FED_CLIENTS][FED_BUNDLES]; /* bundle 0 is the update */
+    float *sent[FED_CLIENTS][FED_PAYLOADS]; /* payload 0 is the update */
     float *mixed[FED_CLIENTS];
-    size_t told[FED_CLIENTS][FED_UNITS]; /* mixtures: entries of each unit that were told */
-    int refuse;                          /* the mixture callback returns it */
+    size_t told[FED_CLIENTS]
+               [FED_UNITS]; /* personalized models: entries of each unit that were told */
+    int refuse;             /* the personalized model callback returns it */
     const struct fl_codec_ops *codec;
     uint8_t units[FED_CLIENTS][FED_UNITS];
     struct fl_agg_client clients[FED_CLIENTS];
-    struct fl_codec_memory memory[FED_CLIENTS][FED_BUNDLES];
+    struct fl_codec_memory memory[FED_CLIENTS][FED_PAYLOADS];
     const struct fl_agg_part *extra;
     struct fl_options *extra_options;
     double distance[FED_CLIENTS];
@@ -89,7 +90,7 @@ static inline void fed_init(struct fed *f, size_t n)
     }
     for (k = 0; k < n; k++) {
         f->mixed[k] = fed_floats(f->count);
-        for (b = 0; b < FED_BUNDLES; b++) {
+        for (b = 0; b < FED_PAYLOADS; b++) {
             f->sent[k][b] = fed_floats(f->count);
             for (i = 0; i < f->count; i++) {
                 f->sent[k][b][i] = (float)(0.3 * fl_rng_normal(&rng));
@@ -108,7 +109,7 @@ static inline void fed_done(struct fed *f)
 
     for (k = 0; k < FED_CLIENTS; k++) {
         free(f->mixed[k]);
-        for (b = 0; b < FED_BUNDLES; b++) {
+        for (b = 0; b < FED_PAYLOADS; b++) {
             free(f->sent[k][b]);
         }
     }
@@ -122,7 +123,7 @@ static inline void fed_done(struct fed *f)
     fl_layout_free(f->layout);
 }
 
-static inline int fed_open(void *ctx, size_t client, size_t bundle, size_t unit,
+static inline int fed_open(void *ctx, size_t client, size_t payload, size_t unit,
                            struct fl_codec_decoder *d)
 {
     struct fed *f = ctx;
@@ -130,14 +131,14 @@ static inline int fed_open(void *ctx, size_t client, size_t bundle, size_t unit,
     struct fl_codec_reader reader;
 
     ck_assert_uint_lt(client, f->n);
-    ck_assert_uint_lt(bundle, FED_BUNDLES);
+    ck_assert_uint_lt(payload, FED_PAYLOADS);
     ck_assert_uint_eq(f->units[client][unit], 1);
-    f->memory[client][bundle] = (struct fl_codec_memory){
-        .data = (const uint8_t *)(const void *)(f->sent[client][bundle] + u->offset),
+    f->memory[client][payload] = (struct fl_codec_memory){
+        .data = (const uint8_t *)(const void *)(f->sent[client][payload] + u->offset),
         .len = u->count * sizeof(float),
     };
     f->opened++;
-    reader = fl_codec_memory_reader(&f->memory[client][bundle]);
+    reader = fl_codec_memory_reader(&f->memory[client][payload]);
     return fl_codec_open(d, f->codec, f->layout, unit, &reader);
 }
 
@@ -203,7 +204,7 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
         .extra_options = f->extra_options,
         .state = (const float *const *)f->state,
         .state_new = f->state_new,
-        .mixture = ops->mixes ? fed_personal_model : NULL,
+        .personal_model = ops->mixes ? fed_personal_model : NULL,
         .info = &f->info,
         .want_distance = f->distances,
         .distance = f->distance,
@@ -229,7 +230,7 @@ static inline float *fed_model(struct fed *f, const struct fl_aggregate_ops *ops
 }
 
 /* Plain mean over the senders of the entry's unit, and the one weighted by samples. */
-static inline double fed_mean(const struct fed *f, size_t bundle, size_t i, bool weighted)
+static inline double fed_mean(const struct fed *f, size_t payload, size_t i, bool weighted)
 {
     size_t l = fed_unit_of(f, i);
     double sum = 0, total = 0;
@@ -239,7 +240,7 @@ static inline double fed_mean(const struct fed *f, size_t bundle, size_t i, bool
         if (f->units[k][l]) {
             double w = weighted ? f->clients[k].weight : 1;
 
-            sum += w * (double)f->sent[k][bundle][i];
+            sum += w * (double)f->sent[k][payload][i];
             total += w;
         }
     }

@@ -22,7 +22,7 @@ struct fed {
     struct fl_agg_client clients[CLIENTS];
     struct fl_buf coded[CLIENTS][UNITS];
     struct fl_codec_memory memory[CLIENTS][UNITS];
-    size_t control; /* entries of bundle 1 are those of client (k + control) % n */
+    size_t control; /* entries of payload 1 are those of client (k + control) % n */
     double distance[CLIENTS];
     size_t blamed;
     struct fl_err err;
@@ -119,13 +119,13 @@ static void fed_done(struct fed *f)
     fl_layout_free(f->layout);
 }
 
-static int open_unit(void *ctx, size_t client, size_t bundle, size_t unit,
+static int open_unit(void *ctx, size_t client, size_t payload, size_t unit,
                      struct fl_codec_decoder *d)
 {
     struct fed *f = ctx;
     struct fl_codec_reader reader;
 
-    if (bundle == 1) {
+    if (payload == 1) {
         client = (client + f->control) % f->n;
     }
     reader = fl_codec_memory_reader(&f->memory[client][unit]);
@@ -642,7 +642,7 @@ START_TEST(a_model_that_overflows_is_refused)
 }
 END_TEST
 
-/* A server step that reads a second bundle, as control variates do. */
+/* A server step that reads a second payload, as control variates do. */
 static void add_means(const struct fl_options *o, const struct fl_agg_block *block)
 {
     size_t i;
@@ -656,7 +656,7 @@ static void add_means(const struct fl_options *o, const struct fl_agg_block *blo
     }
 }
 
-START_TEST(a_step_can_read_the_mean_of_another_bundle)
+START_TEST(a_step_can_read_the_mean_of_another_payload)
 {
     static const char *const takes[] = {"control", NULL};
     static const struct fl_aggregate_ops ops = {
@@ -736,7 +736,7 @@ SUITE()
     tcase_add_loop_test(tc, a_weight_that_is_no_weight_is_blamed_on_its_client, 0, 4);
     tcase_add_test(tc, distances_of_incomplete_updates_are_refused);
     tcase_add_test(tc, a_model_that_overflows_is_refused);
-    tcase_add_test(tc, a_step_can_read_the_mean_of_another_bundle);
+    tcase_add_test(tc, a_step_can_read_the_mean_of_another_payload);
     tcase_add_test(tc, coded_bytes_are_four_per_float);
     suite_add_tcase(s, tc);
     return s;

@@ -101,13 +101,13 @@ static void fed_done(struct fed *f)
     fl_layout_free(f->layout);
 }
 
-static int open_unit(void *ctx, size_t client, size_t bundle, size_t unit,
+static int open_unit(void *ctx, size_t client, size_t payload, size_t unit,
                      struct fl_codec_decoder *d)
 {
     struct fed *f = ctx;
     struct fl_codec_reader reader = fl_codec_memory_reader(&f->memory[client][unit]);
 
-    ck_assert_uint_eq(bundle, 0);
+    ck_assert_uint_eq(payload, 0);
     return fl_codec_open(d, f->codec[client], f->layout, unit, &reader);
 }
 

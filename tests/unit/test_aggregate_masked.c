@@ -119,13 +119,13 @@ static void encode(struct fed *f)
     fl_options_free(o);
 }
 
-static int open_unit(void *ctx, size_t client, size_t bundle, size_t unit,
+static int open_unit(void *ctx, size_t client, size_t payload, size_t unit,
                      struct fl_codec_decoder *d)
 {
     struct fed *f = ctx;
     struct fl_codec_reader reader = fl_codec_memory_reader(&f->memory[client][unit]);
 
-    ck_assert_uint_eq(bundle, 0);
+    ck_assert_uint_eq(payload, 0);
     return f->plain ? fl_codec_open(d, f->codec, f->layout, unit, &reader)
                     : fl_masked_open(d, f->codec, f->layout, unit, &reader);
 }

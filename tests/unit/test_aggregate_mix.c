@@ -87,7 +87,7 @@ static double reference_q(const struct kind *kind, const double *gram, const dou
     return k == i ? fmax(1 - all, 0) : own / all;
 }
 
-/* Mixtures and theta of unit l, entry by entry. */
+/* Personalized models and theta of unit l, entry by entry. */
 static void matches_reference(const struct fed *f, const struct kind *kind, bool partial, size_t x)
 {
     double gram[FED_CLIENTS * FED_CLIENTS], samples[FED_CLIENTS];
@@ -153,7 +153,7 @@ static void info_matches_reference(const struct fed *f, const struct kind *kind)
     ck_assert_double_eq_tol(f->info.self_weight, self, 1e-9);
 }
 
-START_TEST(mixtures_match_a_plain_double_reference)
+START_TEST(personal_models_match_a_plain_double_reference)
 {
     const struct kind *kind = &kinds[_i % KINDS];
     struct fed f;
@@ -325,7 +325,7 @@ START_TEST(equal_models_are_a_fixed_point)
 }
 END_TEST
 
-/* Identity 10: the mixtures of the others change by its weight times what was added. */
+/* Identity 10: the personalized models of the others change by its weight times what was added. */
 START_TEST(scaling_a_component_of_one_client_does_not_change_the_weights)
 {
     const struct fl_unit *unit;
@@ -644,7 +644,7 @@ SUITE()
     Suite *s = suite_create("aggregate_mix");
     TCase *tc = tcase_create("all");
 
-    tcase_add_loop_test(tc, mixtures_match_a_plain_double_reference, 0, 2 * KINDS);
+    tcase_add_loop_test(tc, personal_models_match_a_plain_double_reference, 0, 2 * KINDS);
     tcase_add_loop_test(tc, under_partial_uploads_units_are_mixed_by_themselves, 0, KINDS);
     tcase_add_loop_test(tc, whole_models_of_some_clients_are_compared_as_models, 0, KINDS);
     tcase_add_loop_test(tc, sigma_zero_mixes_the_mean_for_everybody, 0, 5);

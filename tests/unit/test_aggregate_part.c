@@ -19,7 +19,7 @@ static const char *const control_takes[] = {"control_change", NULL};
 static const struct fl_agg_part control = {
     .n_state = 1, .state_names = control_names, .takes = control_takes, .step = control_step};
 
-/* The same without the bundle: dc_k = -c - factor_k Delta_k. */
+/* The same without the payload: dc_k = -c - factor_k Delta_k. */
 static void rebuild_step(const struct fl_options *o, const struct fl_agg_block *b)
 {
     double share = (double)b->n_senders / (double)b->members;
@@ -96,7 +96,7 @@ START_TEST(a_part_changes_nothing_of_the_aggregate_bit_for_bit)
 END_TEST
 
 /* Per unit, the plain mean times senders over population. */
-START_TEST(a_parts_bundle_comes_as_the_plain_mean_over_the_units_senders)
+START_TEST(a_parts_payload_comes_as_the_plain_mean_over_the_units_senders)
 {
     const struct fl_aggregate_ops *ops = all[_i];
     size_t own = ops->n_state;
@@ -159,7 +159,7 @@ START_TEST(nobody_responding_leaves_the_state_of_a_part)
 END_TEST
 
 /* 4.3, "saving": what the clients would have sent, rebuilt from their updates. */
-START_TEST(scaled_updates_rebuild_the_bundle_that_is_not_sent)
+START_TEST(scaled_updates_rebuild_the_payload_that_is_not_sent)
 {
     float *sent;
     struct fed f;
@@ -258,7 +258,7 @@ START_TEST(a_part_reads_the_step_that_the_model_makes)
 }
 END_TEST
 
-/* A part beside an aggregate that takes a bundle itself: weighted means first. */
+/* A part beside an aggregate that takes a payload itself: weighted means first. */
 static void shift(const struct fl_options *o, const struct fl_agg_block *b)
 {
     size_t i;
@@ -269,7 +269,7 @@ static void shift(const struct fl_options *o, const struct fl_agg_block *b)
     }
 }
 
-START_TEST(the_bundles_of_a_part_come_behind_those_of_the_aggregate)
+START_TEST(the_payloads_of_a_part_come_behind_those_of_the_aggregate)
 {
     static const char *const takes[] = {"shift", NULL};
     static const struct fl_aggregate_ops ops = {
@@ -294,7 +294,7 @@ START_TEST(the_bundles_of_a_part_come_behind_those_of_the_aggregate)
 }
 END_TEST
 
-START_TEST(a_bad_bundle_of_a_part_is_blamed_on_its_client)
+START_TEST(a_bad_payload_of_a_part_is_blamed_on_its_client)
 {
     struct fed f;
 
@@ -344,14 +344,14 @@ SUITE()
     TCase *tc = tcase_create("all");
 
     tcase_add_loop_test(tc, a_part_changes_nothing_of_the_aggregate_bit_for_bit, 0, 6);
-    tcase_add_loop_test(tc, a_parts_bundle_comes_as_the_plain_mean_over_the_units_senders, 0, 3);
+    tcase_add_loop_test(tc, a_parts_payload_comes_as_the_plain_mean_over_the_units_senders, 0, 3);
     tcase_add_test(tc, a_part_keeps_its_state_of_buffers_and_of_units_that_nobody_sent);
     tcase_add_test(tc, nobody_responding_leaves_the_state_of_a_part);
-    tcase_add_test(tc, scaled_updates_rebuild_the_bundle_that_is_not_sent);
+    tcase_add_test(tc, scaled_updates_rebuild_the_payload_that_is_not_sent);
     tcase_add_test(tc, the_control_stays_the_mean_of_the_clients_controls);
     tcase_add_loop_test(tc, a_part_reads_the_step_that_the_model_makes, 0, 3);
-    tcase_add_test(tc, the_bundles_of_a_part_come_behind_those_of_the_aggregate);
-    tcase_add_test(tc, a_bad_bundle_of_a_part_is_blamed_on_its_client);
+    tcase_add_test(tc, the_payloads_of_a_part_come_behind_those_of_the_aggregate);
+    tcase_add_test(tc, a_bad_payload_of_a_part_is_blamed_on_its_client);
     tcase_add_loop_test(tc, a_factor_that_is_no_number_is_blamed_on_its_client, 0, 2);
     tcase_add_test(tc, a_part_whose_state_overflows_is_refused);
     suite_add_tcase(s, tc);

@@ -263,12 +263,12 @@ START_TEST(a_training_whose_pending_set_cannot_be_written_fails_and_tells_nobody
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result = NULL;
-    struct rig_bundle model;
+    struct rig_payload model;
     struct rig r;
 
     rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
-    model = (struct rig_bundle){"model", r.theta, r.count * sizeof(float), false};
+    model = (struct rig_payload){"model", r.theta, r.count * sizeof(float), false};
     spy.keeps[1] = 100;
     fl_result_unref(rig_train_plain(&r, &task));
     task = rig_task(2, 1);

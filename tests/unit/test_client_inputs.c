@@ -1,5 +1,5 @@
 /*
- * The bundles of a task: which are fetched, what they have to look like, what of an earlier try
+ * The payloads of a task: which are fetched, what they have to look like, what of an earlier try
  * and of the disk is used again.
  */
 
@@ -24,9 +24,9 @@ static size_t bytes(const struct rig *r)
     return r->count * sizeof(float);
 }
 
-static struct rig_bundle model_of(const struct rig *r)
+static struct rig_payload model_of(const struct rig *r)
 {
-    return (struct rig_bundle){"model", r->theta, bytes(r), false};
+    return (struct rig_payload){"model", r->theta, bytes(r), false};
 }
 
 static int choose(struct rig *r, struct fl_inputs *listed, bool has_own, struct fl_inputs *ret)
@@ -46,21 +46,21 @@ static struct fl_input input_of(const char *name, uint64_t len)
 
 START_TEST(a_list_takes_the_place_of_the_one_before)
 {
-    struct rig_bundle bundles[FL_WIRE_MAX_BUNDLES + 1];
-    char names[FL_WIRE_MAX_BUNDLES + 1][8];
+    struct rig_payload payloads[FL_WIRE_MAX_PAYLOADS + 1];
+    char names[FL_WIRE_MAX_PAYLOADS + 1][8];
     struct fl_inputs listed = {.n = 0};
     size_t i;
 
-    for (i = 0; i <= FL_WIRE_MAX_BUNDLES; i++) {
+    for (i = 0; i <= FL_WIRE_MAX_PAYLOADS; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "b%zu", i);
-        bundles[i] = (struct rig_bundle){names[i], names[i], i, i == 1};
+        payloads[i] = (struct rig_payload){names[i], names[i], i, i == 1};
     }
-    rig_list(bundles, 3, &listed);
+    rig_list(payloads, 3, &listed);
     ck_assert_uint_eq(listed.n, 3);
     ck_assert_uint_eq(fl_inputs_find(&listed, "b2")->bytes, 2);
     ck_assert(fl_inputs_find(&listed, "b1")->has_digest);
     ck_assert(!fl_inputs_find(&listed, "b2")->has_digest);
-    rig_list(bundles + 3, 1, &listed);
+    rig_list(payloads + 3, 1, &listed);
     ck_assert_uint_eq(listed.n, 1);
     ck_assert_ptr_null(fl_inputs_find(&listed, "b2"));
     fl_inputs_done(&listed);
@@ -69,11 +69,11 @@ END_TEST
 
 /* --- choosing --- */
 
-START_TEST(a_bundle_of_the_wrong_size_is_refused_with_both_numbers)
+START_TEST(a_payload_of_the_wrong_size_is_refused_with_both_numbers)
 {
     struct fl_inputs listed = {.n = 0};
     struct fl_inputs chosen;
-    struct rig_bundle model;
+    struct rig_payload model;
     char want[160];
     struct rig r;
 
@@ -93,7 +93,7 @@ START_TEST(a_bundle_of_the_wrong_size_is_refused_with_both_numbers)
 }
 END_TEST
 
-START_TEST(an_opaque_bundle_has_a_limit)
+START_TEST(an_opaque_payload_has_a_limit)
 {
     struct fl_inputs listed = {.n = 2};
     struct fl_inputs chosen;
@@ -127,14 +127,14 @@ START_TEST(a_task_without_a_model_is_refused)
 END_TEST
 
 /* Which one of them a client starts from; NULL: none, its own model. */
-static void expect_start(struct rig *r, bool has_own, bool mixture, const char *want)
+static void expect_start(struct rig *r, bool has_own, bool personal_model, const char *want)
 {
     struct fl_inputs listed = {.n = 0};
     struct fl_inputs chosen;
 
     listed.list[listed.n++] = input_of("model", bytes(r));
-    if (mixture) {
-        listed.list[listed.n++] = input_of("mixture", bytes(r));
+    if (personal_model) {
+        listed.list[listed.n++] = input_of("personal_model", bytes(r));
     }
     ck_assert_int_eq(choose(r, &listed, has_own, &chosen), FL_OK);
     ck_assert_uint_eq(chosen.n, want != NULL);
@@ -145,14 +145,14 @@ static void expect_start(struct rig *r, bool has_own, bool mixture, const char *
     fl_inputs_done(&chosen);
 }
 
-START_TEST(one_bundle_is_where_a_client_starts_or_none_with_its_own_model)
+START_TEST(one_payload_is_where_a_client_starts_or_none_with_its_own_model)
 {
     struct rig r;
 
     rig_init(&r, &own, false);
     expect_start(&r, false, false, "model");
-    expect_start(&r, false, true, "mixture");
-    expect_start(&r, true, true, "mixture");
+    expect_start(&r, false, true, "personal_model");
+    expect_start(&r, true, true, "personal_model");
     expect_start(&r, true, false, NULL);
     rig_describe(&r, &plain); /* One model for all. */
     expect_start(&r, true, true, "model");
@@ -162,14 +162,14 @@ END_TEST
 
 START_TEST(that_nobody_offered_anything_is_told)
 {
-    struct rig_bundle list[2];
+    struct rig_payload list[2];
     struct fl_inputs listed = {.n = 0};
     struct fl_inputs chosen;
     struct rig r;
 
     rig_init(&r, &mixing, false);
     list[0] = model_of(&r);
-    list[1] = (struct rig_bundle){"mixup", offers, _i == 0 ? 0 : UNION_BYTES, true};
+    list[1] = (struct rig_payload){"mixup", offers, _i == 0 ? 0 : UNION_BYTES, true};
     rig_list(list, 2, &listed);
     ck_assert_int_eq(choose(&r, &listed, false, &chosen), FL_OK);
     ck_assert(
@@ -198,7 +198,7 @@ static struct fl_inputs one_input(struct rig *r, uint64_t len, int digest, uint6
     return in;
 }
 
-START_TEST(what_an_earlier_try_has_of_the_same_bundle_is_used_again)
+START_TEST(what_an_earlier_try_has_of_the_same_payload_is_used_again)
 {
     struct fl_inputs old;
     struct fl_inputs now;
@@ -219,7 +219,7 @@ START_TEST(what_an_earlier_try_has_of_the_same_bundle_is_used_again)
 }
 END_TEST
 
-START_TEST(what_an_earlier_try_has_of_another_bundle_is_not_used)
+START_TEST(what_an_earlier_try_has_of_another_payload_is_not_used)
 {
     /* Another size, another digest, one more or one less; and of another description. */
     static const struct {
@@ -249,14 +249,14 @@ START_TEST(a_task_that_comes_again_fetches_only_what_is_not_here)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_inputs in = {.n = 0};
-    struct rig_bundle list[3];
+    struct rig_payload list[3];
     struct rig r;
 
     rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     list[0] = model_of(&r);
-    list[1] = (struct rig_bundle){"first", r.theta, bytes(&r), false};
-    list[2] = (struct rig_bundle){"second", r.theta, bytes(&r), false};
+    list[1] = (struct rig_payload){"first", r.theta, bytes(&r), false};
+    list[2] = (struct rig_payload){"second", r.theta, bytes(&r), false};
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 2);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 3, &in), 1);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 3, &in), 0);
@@ -265,9 +265,9 @@ START_TEST(a_task_that_comes_again_fetches_only_what_is_not_here)
 }
 END_TEST
 
-/* --- opaque bundles, and the disk --- */
+/* --- opaque payloads, and the disk --- */
 
-START_TEST(an_opaque_bundle_that_is_not_its_sha256_is_refused)
+START_TEST(an_opaque_payload_that_is_not_its_sha256_is_refused)
 {
     struct fl_input in = input_of("mixup", UNION_BYTES);
     struct fl_err err = {0};
@@ -305,18 +305,18 @@ static struct fl_buf make_union(struct rig *r)
     return all;
 }
 
-START_TEST(a_bundle_that_was_cached_is_not_fetched_again)
+START_TEST(a_payload_that_was_cached_is_not_fetched_again)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_inputs in = {.n = 0};
-    struct rig_bundle list[2];
+    struct rig_payload list[2];
     struct fl_buf all;
     struct rig r;
 
     rig_init(&r, &mixing, false);
     all = make_union(&r);
     list[0] = model_of(&r);
-    list[1] = (struct rig_bundle){"mixup", all.data, all.len, true};
+    list[1] = (struct rig_payload){"mixup", all.data, all.len, true};
     fl_result_unref(rig_train(&r, &task, list, 2));
     ck_assert(rig_has_file(&r, "offered.bin"));
     task = rig_task(2, 1);
@@ -338,12 +338,12 @@ START_TEST(a_damaged_cache_file_counts_as_none)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_inputs in = {.n = 0};
-    struct rig_bundle list[2];
+    struct rig_payload list[2];
     struct rig r;
 
     rig_init(&r, &mixing, false);
     list[0] = model_of(&r);
-    list[1] = (struct rig_bundle){"mixup", offers, UNION_BYTES, true};
+    list[1] = (struct rig_payload){"mixup", offers, UNION_BYTES, true};
     ck_assert_int_eq(fl_cache_save(r.dir, offers, UNION_BYTES, NULL), FL_OK);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 1);
     fl_inputs_done(&in);
@@ -367,13 +367,13 @@ START_TEST(what_is_here_already_is_better_than_the_cache)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_inputs in = {.n = 0};
-    struct rig_bundle list[2];
+    struct rig_payload list[2];
     uint8_t *data;
     struct rig r;
 
     rig_init(&r, &mixing, false);
     list[0] = model_of(&r);
-    list[1] = (struct rig_bundle){"mixup", offers, UNION_BYTES, true};
+    list[1] = (struct rig_payload){"mixup", offers, UNION_BYTES, true};
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 2);
     data = fl_inputs_find(&in, "mixup")->data;
     ck_assert_int_eq(fl_cache_save(r.dir, offers, UNION_BYTES, NULL), FL_OK);
@@ -384,7 +384,7 @@ START_TEST(what_is_here_already_is_better_than_the_cache)
 }
 END_TEST
 
-START_TEST(only_an_opaque_bundle_with_a_digest_goes_to_the_disk_and_once)
+START_TEST(only_an_opaque_payload_with_a_digest_goes_to_the_disk_and_once)
 {
     struct fl_inputs in = {.n = 1};
     struct rig r;
@@ -432,7 +432,7 @@ END_TEST
 START_TEST(a_client_that_keeps_and_caches_nothing_has_nothing_to_settle)
 {
     const struct fl_task task = {.key = {1, 1}};
-    struct rig_bundle list[2];
+    struct rig_payload list[2];
     struct fl_inputs listed = {.n = 0};
     struct fl_settling s;
     struct rig r;
@@ -449,7 +449,7 @@ START_TEST(a_client_that_keeps_and_caches_nothing_has_nothing_to_settle)
     ck_assert(!fl_settling_begin(&r.worker, r.setup, &listed, &task, &s));
     fl_settling_done(&s);
     list[0] = model_of(&r); /* Each description has a model of its own. */
-    list[1] = (struct rig_bundle){"mixup", offers, UNION_BYTES, true};
+    list[1] = (struct rig_payload){"mixup", offers, UNION_BYTES, true};
     rig_list(list, 2, &listed); /* It can be on the disk. */
     ck_assert(fl_settling_begin(&r.worker, r.setup, &listed, &task, &s));
     fl_settling_done(&s);
@@ -463,7 +463,7 @@ START_TEST(what_cannot_be_chosen_leaves_the_earlier_try)
     struct fl_task task = rig_task(1, 0);
     struct fl_inputs listed = {.n = 0};
     struct fl_inputs in = {.n = 0};
-    struct rig_bundle model;
+    struct rig_payload model;
     struct fl_settling s;
     struct rig r;
 
@@ -484,7 +484,7 @@ END_TEST
 
 /* --- bytes --- */
 
-START_TEST(bundles_are_filled_one_after_the_other_where_the_last_bytes_ended)
+START_TEST(payloads_are_filled_one_after_the_other_where_the_last_bytes_ended)
 {
     struct fl_inputs in = {.n = 3};
     struct fl_input *at = NULL;
@@ -536,7 +536,7 @@ START_TEST(what_came_for_another_round_is_fetched_anew)
     struct fl_task first = rig_task(1, 0);
     struct fl_task second = rig_task(2, 0);
     struct fl_inputs in = {.n = 0};
-    struct rig_bundle model;
+    struct rig_payload model;
     struct rig r;
 
     rig_init(&r, &plain, false);
@@ -551,19 +551,19 @@ END_TEST
 
 START_TEST(the_model_of_an_evaluation_has_the_size_of_the_model)
 {
-    struct fl_input bundle;
+    struct fl_input payload;
     struct fl_inputs chosen;
     struct rig r;
 
     rig_init(&r, &plain, false);
-    bundle = input_of("theta", bytes(&r));
-    ck_assert_int_eq(fl_inputs_choose_model(r.setup, &bundle, &chosen, &r.err), FL_OK);
+    payload = input_of("theta", bytes(&r));
+    ck_assert_int_eq(fl_inputs_choose_model(r.setup, &payload, &chosen, &r.err), FL_OK);
     ck_assert_uint_eq(chosen.n, 1);
     ck_assert_str_eq(chosen.list[0].name, "theta");
     ck_assert_ptr_eq(chosen.setup, r.setup);
     fl_inputs_done(&chosen);
-    bundle.bytes++;
-    ck_assert_int_eq(fl_inputs_choose_model(r.setup, &bundle, &chosen, &r.err), FL_EPROTO);
+    payload.bytes++;
+    ck_assert_int_eq(fl_inputs_choose_model(r.setup, &payload, &chosen, &r.err), FL_EPROTO);
     ck_assert_ptr_nonnull(strstr(r.err.msg, "payload 'theta' has "));
     ck_assert_ptr_null(chosen.setup);
     rig_done(&r);
@@ -576,24 +576,24 @@ SUITE()
     TCase *tc = tcase_create("client_inputs");
 
     tcase_add_test(tc, a_list_takes_the_place_of_the_one_before);
-    tcase_add_test(tc, a_bundle_of_the_wrong_size_is_refused_with_both_numbers);
-    tcase_add_test(tc, an_opaque_bundle_has_a_limit);
+    tcase_add_test(tc, a_payload_of_the_wrong_size_is_refused_with_both_numbers);
+    tcase_add_test(tc, an_opaque_payload_has_a_limit);
     tcase_add_test(tc, a_task_without_a_model_is_refused);
-    tcase_add_test(tc, one_bundle_is_where_a_client_starts_or_none_with_its_own_model);
+    tcase_add_test(tc, one_payload_is_where_a_client_starts_or_none_with_its_own_model);
     tcase_add_loop_test(tc, that_nobody_offered_anything_is_told, 0, 2);
-    tcase_add_test(tc, what_an_earlier_try_has_of_the_same_bundle_is_used_again);
-    tcase_add_loop_test(tc, what_an_earlier_try_has_of_another_bundle_is_not_used, 0, 4);
+    tcase_add_test(tc, what_an_earlier_try_has_of_the_same_payload_is_used_again);
+    tcase_add_loop_test(tc, what_an_earlier_try_has_of_another_payload_is_not_used, 0, 4);
     tcase_add_test(tc, a_task_that_comes_again_fetches_only_what_is_not_here);
-    tcase_add_test(tc, an_opaque_bundle_that_is_not_its_sha256_is_refused);
-    tcase_add_test(tc, a_bundle_that_was_cached_is_not_fetched_again);
+    tcase_add_test(tc, an_opaque_payload_that_is_not_its_sha256_is_refused);
+    tcase_add_test(tc, a_payload_that_was_cached_is_not_fetched_again);
     tcase_add_loop_test(tc, a_damaged_cache_file_counts_as_none, 0, 2);
     tcase_add_test(tc, what_is_here_already_is_better_than_the_cache);
-    tcase_add_test(tc, only_an_opaque_bundle_with_a_digest_goes_to_the_disk_and_once);
+    tcase_add_test(tc, only_an_opaque_payload_with_a_digest_goes_to_the_disk_and_once);
     tcase_add_test(tc, a_cache_that_cannot_be_written_is_a_warning);
     tcase_add_test(tc, a_client_that_keeps_and_caches_nothing_has_nothing_to_settle);
     tcase_add_test(tc, what_cannot_be_chosen_leaves_the_earlier_try);
     tcase_add_test(tc, the_model_of_an_evaluation_has_the_size_of_the_model);
-    tcase_add_test(tc, bundles_are_filled_one_after_the_other_where_the_last_bytes_ended);
+    tcase_add_test(tc, payloads_are_filled_one_after_the_other_where_the_last_bytes_ended);
     tcase_add_loop_test(tc, a_chunk_with_a_gap_or_past_the_end_is_refused_and_changes_nothing, 0,
                         5);
     tcase_add_test(tc, what_came_for_another_round_is_fetched_anew);

@@ -286,11 +286,11 @@ START_TEST(what_a_solver_sends_and_keeps_has_nothing_of_it)
     begin(&r, &server);
     {
         float *zero = rig_filled(&r, 0);
-        struct rig_bundle bundles[] = {{"model", r.theta, r.count * sizeof(float), false},
-                                       {"control", zero, r.count * sizeof(float), false}};
+        struct rig_payload payloads[] = {{"model", r.theta, r.count * sizeof(float), false},
+                                         {"control", zero, r.count * sizeof(float), false}};
         struct fl_task task = rig_task(1, 0);
 
-        result = rig_train(&r, &task, bundles, 2);
+        result = rig_train(&r, &task, payloads, 2);
         ck_assert_uint_gt(result->n_sent, 0);
         for (i = 0; i < result->n_sent; i++) {
             expect_local_zero(&r, result->sent[i]);
@@ -299,7 +299,7 @@ START_TEST(what_a_solver_sends_and_keeps_has_nothing_of_it)
         rig_grant(&r, result);
         fl_result_unref(result);
         task = rig_task(2, 1);
-        fl_result_unref(rig_train(&r, &task, bundles, 2));
+        fl_result_unref(rig_train(&r, &task, payloads, 2));
         free(zero);
     }
     control = rig_kept(&r, "scaffold.control");

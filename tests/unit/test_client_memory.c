@@ -40,13 +40,13 @@ static int train(struct fl_worker *worker, const struct fl_task *task, struct fl
     return rv;
 }
 
-/* As rig_fetch(), for a mixture where there is one. */
+/* As rig_fetch(), for a personalized model where there is one. */
 static struct fl_inputs inputs_of(struct rig *r, const struct fl_task *task)
 {
-    const char *name = r->setup->personal->own ? "mixture" : "model";
-    struct rig_bundle list[] = {{"model", r->theta, r->count * sizeof(float), false},
-                                {"control", r->theta, r->count * sizeof(float), false},
-                                {name, r->theta, r->count * sizeof(float), false}};
+    const char *name = r->setup->personal->own ? "personal_model" : "model";
+    struct rig_payload list[] = {{"model", r->theta, r->count * sizeof(float), false},
+                                 {"control", r->theta, r->count * sizeof(float), false},
+                                 {name, r->theta, r->count * sizeof(float), false}};
     struct fl_inputs in = {.n = 0};
 
     (void)rig_fetch(r, task, list, r->setup->personal->own ? 3 : 2, &in);

@@ -14,7 +14,7 @@
 
 #define NEAR 1e-5
 
-static float *mixture, *model;
+static float *personal_model, *model;
 
 static size_t bytes(const struct rig *r)
 {
@@ -27,24 +27,24 @@ static void begin(struct rig *r, const char *personal, bool with_test)
 
     rig_init(r, &server, with_test);
     spy_describe(r, &server);
-    mixture = rig_filled(r, 8);
+    personal_model = rig_filled(r, 8);
     model = rig_filled(r, 2);
 }
 
 static void end(struct rig *r)
 {
-    free(mixture);
+    free(personal_model);
     free(model);
     rig_done(r);
 }
 
-/* The server sends the mixture `value` beside its model, as it always lists that. */
+/* The server sends the personalized model `value` beside its model, as it always lists that. */
 static void train_mixed(struct rig *r, uint64_t round, uint64_t counted, float value)
 {
     struct fl_task task = rig_task(round, counted);
     float *data = rig_filled(r, value);
-    struct rig_bundle list[] = {{"model", model, bytes(r), false},
-                                {"mixture", data, bytes(r), false}};
+    struct rig_payload list[] = {{"model", model, bytes(r), false},
+                                 {"personal_model", data, bytes(r), false}};
 
     fl_result_unref(rig_train(r, &task, list, 2));
     free(data);
@@ -53,7 +53,7 @@ static void train_mixed(struct rig *r, uint64_t round, uint64_t counted, float v
 static struct fl_result *train_alone(struct rig *r, uint64_t round, uint64_t counted)
 {
     struct fl_task task = rig_task(round, counted);
-    struct rig_bundle list[] = {{"model", model, bytes(r), false}};
+    struct rig_payload list[] = {{"model", model, bytes(r), false}};
 
     return rig_train(r, &task, list, 1);
 }
@@ -93,7 +93,7 @@ START_TEST(a_personal_model_is_blended_with_the_anchor_by_beta)
 
     begin(&r, "own beta=0.25", false);
     train_mixed(&r, 1, 0, 8);
-    ck_assert_double_eq(spy.start, 8); /* No anchor yet: the mixture itself. */
+    ck_assert_double_eq(spy.start, 8); /* No anchor yet: the personalized model itself. */
     train_mixed(&r, 2, 1, 16);
     expect_kept(&r, FL_KEEP_ANCHOR, 8);
     ck_assert_double_eq_tol(spy.start, 0.75 * 8 + 0.25 * 16, NEAR);
@@ -151,12 +151,12 @@ START_TEST(without_a_personal_model_a_client_with_its_own_model_fetches_nothing)
 {
     struct fl_task task = rig_task(2, 1);
     struct fl_inputs in = {.n = 0};
-    struct rig_bundle list[2];
+    struct rig_payload list[2];
     struct rig r;
 
     begin(&r, "own", false);
-    list[0] = (struct rig_bundle){"model", model, bytes(&r), false};
-    list[1] = (struct rig_bundle){"mixture", mixture, bytes(&r), false};
+    list[0] = (struct rig_payload){"model", model, bytes(&r), false};
+    list[1] = (struct rig_payload){"personal_model", personal_model, bytes(&r), false};
     train_mixed(&r, 1, 0, 8);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 1, &in), 0);
     ck_assert_ptr_nonnull(in.own);
@@ -164,7 +164,7 @@ START_TEST(without_a_personal_model_a_client_with_its_own_model_fetches_nothing)
     fl_inputs_done(&in);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 1);
     ck_assert_ptr_null(in.own);
-    ck_assert_str_eq(in.list[0].name, "mixture");
+    ck_assert_str_eq(in.list[0].name, "personal_model");
     fl_inputs_done(&in);
     end(&r);
 }
@@ -241,15 +241,15 @@ START_TEST(fedmcsa_pulls_a_client_that_trains_on_to_what_it_received_last)
         const struct rig_server server = {.solver = solvers[i], .personal = "own", .epochs = 3};
         struct fl_task task = rig_task(1, 0);
         struct fl_result *result;
-        struct rig_bundle list;
+        struct rig_payload list;
         float *anchor;
         struct rig r;
 
         rig_init(&r, &server, false);
-        list = (struct rig_bundle){"mixture", r.theta, bytes(&r), false};
+        list = (struct rig_payload){"personal_model", r.theta, bytes(&r), false};
         fl_result_unref(rig_train(&r, &task, &list, 1));
         task = rig_task(2, 1);
-        list.name = "model"; /* No mixture: it trains on. */
+        list.name = "model"; /* No personalized model: it trains on. */
         result = rig_train(&r, &task, &list, 1);
         anchor = rig_kept(&r, FL_KEEP_ANCHOR);
         ck_assert_mem_eq(anchor, r.theta, bytes(&r));

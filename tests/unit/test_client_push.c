@@ -79,12 +79,12 @@ START_TEST(what_is_sent_beside_the_update_follows_each_unit_as_float32)
         const struct fl_wire_part *part = &code.parts[2 * l];
 
         unit = fl_layout_unit(r.setup->layout, l);
-        ck_assert_str_eq(part[0].bundle, "update");
+        ck_assert_str_eq(part[0].payload, "update");
         ck_assert_uint_eq(part[0].unit, l);
         ck_assert_uint_eq(part[0].codec, FL_CODEC_FLOAT16);
         ck_assert_uint_eq(part[0].bytes, unit->count * 2);
         ck_assert(!part[0].masked);
-        ck_assert_str_eq(part[1].bundle, "beside");
+        ck_assert_str_eq(part[1].payload, "beside");
         ck_assert_uint_eq(part[1].codec, FL_CODEC_FLOAT32);
         ck_assert_uint_eq(part[1].bytes, unit->count * 4);
         sent = (const float *)(const void *)(fl_blob_data(code.bytes) + at + part[0].bytes);

@@ -231,7 +231,7 @@ START_TEST(a_held_result_whose_file_cannot_go_is_dropped_and_told)
 }
 END_TEST
 
-START_TEST(a_cached_bundle_is_what_its_digest_says)
+START_TEST(a_cached_payload_is_what_its_digest_says)
 {
     static const uint8_t bytes[] = {1, 2, 3, 4, 5};
     uint8_t digest[FL_DIGEST_SIZE];
@@ -262,7 +262,7 @@ SUITE()
     tcase_add_test(tc, a_held_result_is_that_of_its_round_and_goes_with_its_file);
     tcase_add_test(tc, a_damaged_held_result_counts_as_none_and_is_told);
     tcase_add_test(tc, a_held_result_whose_file_cannot_go_is_dropped_and_told);
-    tcase_add_test(tc, a_cached_bundle_is_what_its_digest_says);
+    tcase_add_test(tc, a_cached_payload_is_what_its_digest_says);
     suite_add_tcase(suite, tc);
     return suite;
 }

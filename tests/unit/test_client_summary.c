@@ -237,7 +237,7 @@ START_TEST(the_summary_that_was_sent_is_left_out_when_the_data_has_changed)
 {
     static const struct rig_server plain = {.solver = "sgd"};
     const struct fl_task task = rig_task(1, 0);
-    struct rig_bundle list[2];
+    struct rig_payload list[2];
     struct fl_result *mixed, *alone;
     struct fl_dataset *less;
     struct fl_offer offer;
@@ -247,8 +247,8 @@ START_TEST(the_summary_that_was_sent_is_left_out_when_the_data_has_changed)
     offer = made(&r);
     less = fewer(SAMPLES / 2);
     ck_assert_int_eq(fl_trainer_set_data(r.worker.trainer, less, NULL, &r.err), FL_OK);
-    list[0] = (struct rig_bundle){"model", r.theta, r.count * sizeof(float), false};
-    list[1] = (struct rig_bundle){"mixup", offer.data.data, offer.data.len, true};
+    list[0] = (struct rig_payload){"model", r.theta, r.count * sizeof(float), false};
+    list[1] = (struct rig_payload){"mixup", offer.data.data, offer.data.len, true};
     mixed = rig_train(&r, &task, list, 2);
     rig_describe(&r, &plain);
     list[0].data = r.theta;

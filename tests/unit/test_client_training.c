@@ -39,7 +39,7 @@ static const struct rig_server plain;
 
 static struct fl_inputs inputs_of(struct rig *r, const struct fl_task *task)
 {
-    struct rig_bundle model = {"model", r->theta, r->count * sizeof(float), false};
+    struct rig_payload model = {"model", r->theta, r->count * sizeof(float), false};
     struct fl_inputs in = {.n = 0};
 
     ck_assert_uint_eq(rig_fetch(r, task, &model, 1, &in), 1);
@@ -76,10 +76,10 @@ START_TEST(inputs_and_kept_values_are_handed_over_in_the_solvers_order)
     {
         /* The server's order is another one, and it lists what nobody asked for. */
         size_t len = r.count * sizeof(float);
-        struct rig_bundle all[] = {{"first", first, len, false},
-                                   {"model", r.theta, len, false},
-                                   {"else", first, len, false},
-                                   {"second", second, len, false}};
+        struct rig_payload all[] = {{"first", first, len, false},
+                                    {"model", r.theta, len, false},
+                                    {"else", first, len, false},
+                                    {"second", second, len, false}};
 
         result = rig_train(&r, &task, all, 4);
         ck_assert_uint_eq(spy.inputs[0].len, len);
@@ -443,11 +443,11 @@ START_TEST(a_divergence_is_told_as_one_and_leaves_nothing)
     const struct rig_server server = {.solver = "scaffold"};
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result = NULL;
-    struct rig_bundle model;
+    struct rig_payload model;
     struct rig r;
 
     rig_init(&r, &server, false);
-    model = (struct rig_bundle){"model", r.theta, r.count * sizeof(float), false};
+    model = (struct rig_payload){"model", r.theta, r.count * sizeof(float), false};
     task.learning_rate = 1e30;
     ck_assert_int_eq(rig_try(&r, &task, &model, 1, &result), FL_ENUMERIC);
     ck_assert_int_ne(r.err.msg[0], '\0');
@@ -500,13 +500,13 @@ START_TEST(a_block_of_the_wrong_size_is_refused_with_both_sizes)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result = NULL;
-    struct rig_bundle model;
+    struct rig_payload model;
     char want[160];
     struct rig r;
 
     rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
-    model = (struct rig_bundle){"model", r.theta, r.count * sizeof(float), false};
+    model = (struct rig_payload){"model", r.theta, r.count * sizeof(float), false};
     spy.keeps_len[1] = _i == 0 ? 5 : 0;
     spy.sends_len = _i == 0 ? 0 : 5;
     ck_assert_int_eq(rig_try(&r, &task, &model, 1, &result), FL_ESHAPE);

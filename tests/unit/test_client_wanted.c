@@ -19,11 +19,11 @@ static const struct rig_server plain, mixing = {.solver = "fedmix"};
 
 START_TEST(the_newest_task_takes_the_place_of_the_one_before)
 {
-    struct fl_wire_bundle bundles[] = {{.name = fl_wire_lend("model"), .bytes = 8},
-                                       {.name = fl_wire_lend("control"), .bytes = 8}};
-    struct fl_wire_task first = {.bundles = bundles, .n_bundles = 2, .round = 1, .attempt = 1};
-    struct fl_wire_task second = {.bundles = bundles,
-                                  .n_bundles = 1,
+    struct fl_wire_payload payloads[] = {{.name = fl_wire_lend("model"), .bytes = 8},
+                                         {.name = fl_wire_lend("control"), .bytes = 8}};
+    struct fl_wire_task first = {.payloads = payloads, .n_payloads = 2, .round = 1, .attempt = 1};
+    struct fl_wire_task second = {.payloads = payloads,
+                                  .n_payloads = 1,
                                   .round = 9,
                                   .attempt = 3,
                                   .counted_round = 7,
@@ -55,21 +55,21 @@ START_TEST(the_newest_task_takes_the_place_of_the_one_before)
 }
 END_TEST
 
-START_TEST(an_evaluation_of_a_bundle_without_a_possible_name_changes_nothing)
+START_TEST(an_evaluation_of_a_payload_without_a_possible_name_changes_nothing)
 {
-    struct fl_wire_bundle bundle = {.name = fl_wire_lend("model"), .bytes = 8};
+    struct fl_wire_payload payload = {.name = fl_wire_lend("model"), .bytes = 8};
     struct fl_wanted wanted = {.task = {.seed = 0}};
     char longest[FL_NAME_MAX + 1];
 
-    ck_assert_int_eq(fl_wanted_evaluate(&wanted, 3, 0.5, &bundle), FL_OK);
+    ck_assert_int_eq(fl_wanted_evaluate(&wanted, 3, 0.5, &payload), FL_OK);
     (void)memset(longest, 'x', FL_NAME_MAX);
     longest[FL_NAME_MAX] = '\0';
-    bundle.name = longest;
-    ck_assert_int_eq(fl_wanted_evaluate(&wanted, 4, 0.1, &bundle), FL_EPROTO);
+    payload.name = longest;
+    ck_assert_int_eq(fl_wanted_evaluate(&wanted, 4, 0.1, &payload), FL_EPROTO);
     ck_assert_uint_eq(wanted.evaluation.round, 3);
     ck_assert_double_eq(wanted.evaluation.rate, 0.5);
-    ck_assert_str_eq(wanted.evaluation.bundle.name, "model");
-    ck_assert_uint_eq(wanted.evaluation.bundle.bytes, 8);
+    ck_assert_str_eq(wanted.evaluation.payload.name, "model");
+    ck_assert_uint_eq(wanted.evaluation.payload.bytes, 8);
 }
 END_TEST
 
@@ -183,7 +183,7 @@ SUITE()
     TCase *tc = tcase_create("client_wanted");
 
     tcase_add_test(tc, the_newest_task_takes_the_place_of_the_one_before);
-    tcase_add_test(tc, an_evaluation_of_a_bundle_without_a_possible_name_changes_nothing);
+    tcase_add_test(tc, an_evaluation_of_a_payload_without_a_possible_name_changes_nothing);
     tcase_add_test(tc, only_what_every_other_try_would_give_again_lasts);
     tcase_add_test(tc, an_offer_goes_out_in_pieces_that_make_it_up_and_starts_over_in_each_session);
     tcase_add_test(tc, an_empty_offer_is_one_empty_piece);

@@ -206,7 +206,7 @@ START_TEST(a_task_names_the_round_that_counted_its_client)
     ck_assert_uint_eq(s->task.counted_round, 0);
     ck_assert_uint_eq(s->task.size.selected, 3);
     ck_assert_uint_eq(s->task.size.population, 10);
-    ck_assert(!s->task.mixture);
+    ck_assert(!s->task.personal_model);
     respond(s, "a");
     respond(s, "b");
     respond(s, "c");
@@ -215,7 +215,7 @@ START_TEST(a_task_names_the_round_that_counted_its_client)
     ck_assert_uint_eq(s->task.counted_attempt, 1);
     ck_assert_uint_eq(s->aggregate.size.selected, 3);
     ck_assert_uint_eq(s->aggregate.size.population, 10);
-    ck_assert(!s->task.mixture); /* There is one model for all. */
+    ck_assert(!s->task.personal_model); /* There is one model for all. */
     script_free(s);
 }
 END_TEST
@@ -234,7 +234,7 @@ START_TEST(after_a_restart_a_task_says_the_same)
     respond(s, "b");
     before = s->task;
     ck_assert_uint_eq(before.counted_round, 1);
-    ck_assert(before.mixture);
+    ck_assert(before.personal_model);
     (void)memcpy(clients, s->clients, sizeof(clients));
     script_create(s, &resume);
     script_start(s);
@@ -245,7 +245,7 @@ START_TEST(after_a_restart_a_task_says_the_same)
     ck_assert_uint_eq(s->task.size.selected, before.size.selected);
     ck_assert_uint_eq(s->task.size.population, before.size.population);
     ck_assert_uint_eq(s->task.client_seed, before.client_seed);
-    ck_assert(s->task.mixture);
+    ck_assert(s->task.personal_model);
     script_free(s);
 }
 END_TEST
@@ -298,7 +298,7 @@ START_TEST(a_server_that_went_back_to_an_older_model_counts_nobody_after_it)
     script_join(s, "a", 100);
     ck_assert_uint_eq(s->task.round, 3);
     ck_assert_uint_eq(s->task.counted_round, 0);
-    ck_assert(!s->task.mixture);
+    ck_assert(!s->task.personal_model);
     script_free(s);
 }
 END_TEST

@@ -80,9 +80,9 @@ START_TEST(only_who_uploaded_in_the_last_round_has_a_personal_model)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert(s->clients[0].counted_update != s->clients[1].counted_update);
     script_join(s, "a", 100);
-    ck_assert_int_eq(s->task.mixture, s->clients[0].counted_update);
+    ck_assert_int_eq(s->task.personal_model, s->clients[0].counted_update);
     script_join(s, "b", 100);
-    ck_assert_int_eq(s->task.mixture, s->clients[1].counted_update);
+    ck_assert_int_eq(s->task.personal_model, s->clients[1].counted_update);
     script_free(s);
 }
 END_TEST
@@ -430,7 +430,7 @@ END_TEST
 
 /* --- bytes --- */
 
-START_TEST(bundles_of_the_solver_are_counted_and_offers_once)
+START_TEST(payloads_of_the_solver_are_counted_and_offers_once)
 {
     static const char *const inputs[] = {"control", "union", NULL};
     struct fl_solver_ops ops = fl_solver_sgd;
@@ -503,7 +503,7 @@ static void add_figures(TCase *tc)
     tcase_add_test(tc, fitted_models_are_evaluated_by_every_client_whoever_took_part);
     tcase_add_test(tc, what_clients_find_adds_up_to_the_same_bits_whoever_is_first);
     tcase_add_test(tc, the_attention_of_the_aggregation_is_on_record);
-    tcase_add_test(tc, bundles_of_the_solver_are_counted_and_offers_once);
+    tcase_add_test(tc, payloads_of_the_solver_are_counted_and_offers_once);
     tcase_add_test(tc, own_models_go_down_as_personal_models_only);
 }
 

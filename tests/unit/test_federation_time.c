@@ -179,7 +179,7 @@ START_TEST(a_round_takes_what_its_slowest_client_takes_with_the_way_of_each_mess
     ck_assert_uint_eq(one->download_us, span(model_bytes(r), 100000));
     ck_assert_uint_eq(one->training_us, 2000000 + N_SAMPLES * 1000000 / 20);
     ck_assert_uint_eq(one->upload_us, span(model_bytes(r), 10000));
-    /* Task; request and bundle; PushStatus and its answer; the last byte. */
+    /* Task; request and payload; PushStatus and its answer; the last byte. */
     ck_assert_uint_eq(one->message_us, 6 * 50000);
     ck_assert_uint_eq(one->late_us, 0);
     finish(r);
@@ -220,7 +220,7 @@ START_TEST(with_feedback_the_plan_goes_to_all_when_the_last_report_is_in)
 
     ck_assert_int_eq(go(r), FL_FED_DONE);
     ck_assert_uint_eq(one->training_us, 2000000);
-    /* Task, request, bundle, report; plan, PushStatus, its answer, the last byte. */
+    /* Task, request, payload, report; plan, PushStatus, its answer, the last byte. */
     ck_assert_uint_eq(one->message_us, 8 * 50000);
     ck_assert_uint_eq(one->wall_us, 2000000 + 8 * 50000);
     finish(r);

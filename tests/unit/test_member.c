@@ -45,12 +45,12 @@ static uint64_t seed_of(size_t k)
 
 static void side_init(struct world *w, const char *name, struct side *s)
 {
-    char mixtures[160];
+    char personal_models[160];
     size_t i;
 
     (void)snprintf(s->dir, sizeof(s->dir), "%s/%s", w->dir, name);
-    (void)snprintf(mixtures, sizeof(mixtures), "%s/mixtures", s->dir);
-    ck_assert_int_eq(fl_fs_mkdirs(mixtures, NULL), FL_OK);
+    (void)snprintf(personal_models, sizeof(personal_models), "%s/personal_models", s->dir);
+    ck_assert_int_eq(fl_fs_mkdirs(personal_models, NULL), FL_OK);
     s->fed = (struct fl_federation){
         .layout = w->server.model.layout, .strategy = w->strategy, .state_dir = s->dir};
     fl_federation_name_states(&s->fed);
@@ -167,14 +167,14 @@ static void offer(struct world *w, const struct fl_member *a, const struct fl_me
 
 /* --- a round --- */
 
-struct bundles {
-    struct fl_member_bundle list[FL_WIRE_MAX_BUNDLES];
-    float *blocks[FL_WIRE_MAX_BUNDLES];
+struct payloads {
+    struct fl_member_payload list[FL_WIRE_MAX_PAYLOADS];
+    float *blocks[FL_WIRE_MAX_PAYLOADS];
     size_t n;
 };
 
 /* A block that is another in each round, of its name. */
-static void add_block(const struct world *w, struct bundles *b, const char *name, uint64_t round)
+static void add_block(const struct world *w, struct payloads *b, const char *name, uint64_t round)
 {
     float *data = calloc(w->server.count, sizeof(*data));
     struct fl_rng rng;
@@ -185,30 +185,31 @@ static void add_block(const struct world *w, struct bundles *b, const char *name
         data[i] = w->server.theta[i] + 0.01f * (float)fl_rng_normal(&rng);
     }
     b->blocks[b->n] = data;
-    b->list[b->n++] = (struct fl_member_bundle){name, data, w->server.count * sizeof(*data), false};
+    b->list[b->n++] =
+        (struct fl_member_payload){name, data, w->server.count * sizeof(*data), false};
 }
 
-static void list_bundles(const struct world *w, uint64_t round, struct bundles *b)
+static void list_payloads(const struct world *w, uint64_t round, struct payloads *b)
 {
     const char *const *name = w->setup->solver->inputs;
     const char *offered = w->setup->solver->offered;
 
-    *b = (struct bundles){.n = 0};
+    *b = (struct payloads){.n = 0};
     add_block(w, b, "model", round);
     if (w->setup->personal->own && round % 2 == 0) {
-        add_block(w, b, "mixture", round);
+        add_block(w, b, "personal_model", round);
     }
     for (; name != NULL && *name != NULL; name++) {
         if (offered != NULL && strcmp(*name, offered) == 0) {
             b->list[b->n++] =
-                (struct fl_member_bundle){*name, w->offered.data, w->offered.len, true};
+                (struct fl_member_payload){*name, w->offered.data, w->offered.len, true};
         } else {
             add_block(w, b, *name, round);
         }
     }
 }
 
-static void bundles_done(struct bundles *b)
+static void payloads_done(struct payloads *b)
 {
     size_t i;
 
@@ -218,18 +219,18 @@ static void bundles_done(struct bundles *b)
 }
 
 /* What is lent is only read. */
-static void expect_unchanged(const struct world *w, uint64_t round, const struct bundles *b)
+static void expect_unchanged(const struct world *w, uint64_t round, const struct payloads *b)
 {
-    struct bundles fresh;
+    struct payloads fresh;
     size_t i;
 
-    list_bundles(w, round, &fresh);
+    list_payloads(w, round, &fresh);
     for (i = 0; i < b->n; i++) {
         if (b->blocks[i] != NULL) {
             ck_assert_mem_eq(b->blocks[i], fresh.blocks[i], w->server.count * sizeof(float));
         }
     }
-    bundles_done(&fresh);
+    payloads_done(&fresh);
 }
 
 static void take_part(struct world *w, struct fl_member *m, size_t k, uint64_t round,
@@ -244,15 +245,15 @@ static void take_part(struct world *w, struct fl_member *m, size_t k, uint64_t r
                                  .order_seed = 3,
                                  .n_selected = CLIENTS,
                                  .population = CLIENTS};
-    struct bundles b;
+    struct payloads b;
 
-    list_bundles(w, round, &b);
+    list_payloads(w, round, &b);
     ck_assert_msg(fl_member_fetch(m, &task, b.list, b.n, &w->err) == FL_OK, "%s", w->err.msg);
     ck_assert_msg(fl_member_train(m, &w->err) == FL_OK, "%s", w->err.msg);
     expect_unchanged(w, round, &b);
     units[k % 2] = round % 2 == 0; /* every other time a part of the units */
     ck_assert_msg(fl_member_code(m, units, code, &w->err) == FL_OK, "%s", w->err.msg);
-    bundles_done(&b);
+    payloads_done(&b);
 }
 
 static void same_result(const struct fl_result *a, const struct fl_result *b)
@@ -273,7 +274,7 @@ static void same_push(const struct fl_code *a, const struct fl_code *b)
     ck_assert_mem_eq(fl_blob_data(a->bytes), fl_blob_data(b->bytes), n);
     ck_assert_uint_eq(a->n_parts, b->n_parts);
     for (i = 0; i < a->n_parts; i++) {
-        ck_assert_str_eq(a->parts[i].bundle, b->parts[i].bundle);
+        ck_assert_str_eq(a->parts[i].payload, b->parts[i].payload);
         ck_assert_uint_eq(a->parts[i].unit, b->parts[i].unit);
         ck_assert_uint_eq(a->parts[i].bytes, b->parts[i].bytes);
     }

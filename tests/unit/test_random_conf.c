@@ -21,7 +21,7 @@
 #include "server/conf/conf_tables.h"
 #include "tests/lib/conf_drawn.h"
 
-enum { CLIENTS = 7, ROUNDS = 3, STEPS = 2000, UNITS_MAX = 16, BUNDLES = 3 };
+enum { CLIENTS = 7, ROUNDS = 3, STEPS = 2000, UNITS_MAX = 16, PAYLOADS = 3 };
 
 /* --- the configuration --- */
 
@@ -197,8 +197,8 @@ struct rig {
     float *theta, *theta_new, *told;
     float *state[FL_AGG_MAX_STATE], *state_new[FL_AGG_MAX_STATE];
     double distance[CLIENTS];
-    struct fl_buf coded[CLIENTS][BUNDLES][UNITS_MAX];
-    struct fl_codec_memory memory[CLIENTS][BUNDLES];
+    struct fl_buf coded[CLIENTS][PAYLOADS][UNITS_MAX];
+    struct fl_codec_memory memory[CLIENTS][PAYLOADS];
     uint8_t sent[CLIENTS][UNITS_MAX]; /* by client number: what was granted and coded */
     uint64_t bytes[CLIENTS];
     uint32_t senders[CLIENTS]; /* of the pass: client numbers */
@@ -227,24 +227,24 @@ static float *vector(struct rig *r, double scale)
     return x;
 }
 
-static void encode_units(struct rig *r, uint32_t client, size_t bundle, const float *x,
+static void encode_units(struct rig *r, uint32_t client, size_t payload, const float *x,
                          const uint8_t *keep, const uint8_t *units)
 {
-    const struct fl_codec_ops *codec = bundle == 0 ? r->s->codec : &fl_codec_float32;
+    const struct fl_codec_ops *codec = payload == 0 ? r->s->codec : &fl_codec_float32;
     struct fl_options *plain = NULL;
     size_t l;
 
     ck_assert_int_eq(fl_options_create(fl_codec_float32.policy.options, &plain), FL_OK);
     for (l = 0; l < r->units; l++) {
         struct fl_unit_update in = {.delta = x + fl_layout_unit(r->layout, l)->offset,
-                                    .keep = bundle == 0 ? keep : NULL};
-        struct fl_buf *out = &r->coded[client][bundle][l];
+                                    .keep = payload == 0 ? keep : NULL};
+        struct fl_buf *out = &r->coded[client][payload][l];
 
         fl_buf_clear(out);
         keep += keep != NULL ? fl_neurons(r->layout, l) : 0;
         if (units[l] != 0) {
             ck_assert_int_eq(fl_unit_encode(codec,
-                                            bundle == 0 ? r->s->options[FL_SLOT_CODEC] : plain,
+                                            payload == 0 ? r->s->options[FL_SLOT_CODEC] : plain,
                                             r->layout, l, &in, out),
                              FL_OK);
             r->bytes[client] += out->len;
@@ -267,7 +267,7 @@ static void upload(struct rig *r, const struct fl_effect *e)
     }
     (void)memcpy(r->sent[e->client], e->units, r->units);
     r->bytes[e->client] = 0;
-    ck_assert_uint_le(n, BUNDLES);
+    ck_assert_uint_le(n, PAYLOADS);
     for (b = 0; b < n; b++) {
         float *x = vector(r, fl_rng_below(&r->rng, 8) == 0 ? 0 : 0.01);
 
@@ -311,18 +311,18 @@ static void report(struct rig *r, const struct fl_effect *e)
     later(r, &ev);
 }
 
-static int open_unit(void *ctx, size_t client, size_t bundle, size_t unit,
+static int open_unit(void *ctx, size_t client, size_t payload, size_t unit,
                      struct fl_codec_decoder *d)
 {
     struct rig *r = ctx;
     uint32_t id = r->senders[client];
-    const struct fl_buf *coded = &r->coded[id][bundle][unit];
-    struct fl_codec_memory *memory = &r->memory[id][bundle];
+    const struct fl_buf *coded = &r->coded[id][payload][unit];
+    struct fl_codec_memory *memory = &r->memory[id][payload];
     struct fl_codec_reader reader;
 
     *memory = (struct fl_codec_memory){.data = coded->data, .len = coded->len};
     reader = fl_codec_memory_reader(memory);
-    if (bundle > 0) {
+    if (payload > 0) {
         return fl_codec_open(d, &fl_codec_float32, r->layout, unit, &reader);
     }
     return r->s->upload->mask != NULL ? fl_masked_open(d, r->s->codec, r->layout, unit, &reader)
@@ -359,7 +359,7 @@ static void aggregate(struct rig *r, const struct fl_effect *e)
                              .extra_options = r->s->options[FL_SLOT_SOLVER],
                              .state = (const float *const *)r->state,
                              .state_new = r->state_new,
-                             .mixture = r->s->aggregate->mixes ? no_personal_model : NULL,
+                             .personal_model = r->s->aggregate->mixes ? no_personal_model : NULL,
                              .want_distance = e->want_distance,
                              .distance = r->distance};
     struct fl_event ev = {.type = FL_EV_AGGREGATED};
@@ -533,7 +533,7 @@ static void rig_init(struct rig *r, struct fl_server_conf *conf, uint64_t seed)
         r->state_new[i] = vector(r, 0);
     }
     for (k = 0; k < CLIENTS; k++) {
-        for (i = 0; i < (size_t)BUNDLES * UNITS_MAX; i++) {
+        for (i = 0; i < (size_t)PAYLOADS * UNITS_MAX; i++) {
             fl_buf_init(&r->coded[k][i / UNITS_MAX][i % UNITS_MAX], 1u << 24);
         }
     }
@@ -555,7 +555,7 @@ static void rig_done(struct rig *r)
         free(r->state_new[i]);
     }
     for (k = 0; k < CLIENTS; k++) {
-        for (i = 0; i < (size_t)BUNDLES * UNITS_MAX; i++) {
+        for (i = 0; i < (size_t)PAYLOADS * UNITS_MAX; i++) {
             fl_buf_done(&r->coded[k][i / UNITS_MAX][i % UNITS_MAX]);
         }
     }

@@ -76,7 +76,7 @@ static void begin(const char *algorithm)
     }
 }
 
-/* The first `n_units` units of client k, every entry `value`; then `extra` bundles of it. */
+/* The first `n_units` units of client k, every entry `value`; then `extra` payloads of it. */
 static void upload(size_t k, size_t n_units, float value, size_t extra)
 {
     struct fl_spool_part list[RIG_UNITS * 2];
@@ -93,7 +93,7 @@ static void upload(size_t k, size_t n_units, float value, size_t extra)
         for (b = 0; b <= extra; b++) {
             list[n++] =
                 (struct fl_spool_part){.unit = (uint32_t)l,
-                                       .bundle = (uint32_t)b,
+                                       .payload = (uint32_t)b,
                                        .codec = FL_CODEC_FLOAT32,
                                        .bytes = fl_layout_unit(layout, l)->count * sizeof(float)};
         }
@@ -148,7 +148,7 @@ START_TEST(the_next_model_is_the_weighted_mean_of_the_uploads)
     expect_unit(&a.next.model, 0, 1.0 + (100 * 0.3 + 200 * 0.6) / 300);
     expect_unit(&a.next.model, 2, 1.0 + (100 * 0.3 + 200 * 0.6) / 300);
     expect_unit(&model, 0, 1.0);
-    ck_assert_ptr_null(a.next.mixtures);
+    ck_assert_ptr_null(a.next.personal_models);
     fl_aggregation_done(&a);
 }
 END_TEST
@@ -296,7 +296,7 @@ START_TEST(what_the_solver_sends_beside_moves_the_vector_beside_the_model)
 }
 END_TEST
 
-START_TEST(mixtures_are_made_for_those_that_sent_a_whole_model)
+START_TEST(personal_models_are_made_for_those_that_sent_a_whole_model)
 {
     struct fl_aggregation a = aggregation_of(3);
     struct fl_err err = {0};
@@ -304,14 +304,14 @@ START_TEST(mixtures_are_made_for_those_that_sent_a_whole_model)
 
     begin("fedmcsa");
     upload(0, RIG_UNITS, 0.5f, 0);
-    ck_assert_int_eq(mkdir(rig_path(path, "mixtures"), 0700), 0);
+    ck_assert_int_eq(mkdir(rig_path(path, "personal_models"), 0700), 0);
     upload(1, RIG_UNITS, 0.6f, 0);
     upload(2, 1, 0.7f, 0);
     ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
-    ck_assert_ptr_nonnull(a.next.mixtures);
-    ck_assert_uint_eq(fl_personal_models_count(a.next.mixtures), 2);
-    ck_assert_str_eq(fl_personal_models_name(a.next.mixtures, 0), "edge-0");
-    ck_assert_str_eq(fl_personal_models_name(a.next.mixtures, 1), "edge-1");
+    ck_assert_ptr_nonnull(a.next.personal_models);
+    ck_assert_uint_eq(fl_personal_models_count(a.next.personal_models), 2);
+    ck_assert_str_eq(fl_personal_models_name(a.next.personal_models, 0), "edge-0");
+    ck_assert_str_eq(fl_personal_models_name(a.next.personal_models, 1), "edge-1");
     fl_aggregation_done(&a);
 }
 END_TEST
@@ -358,8 +358,9 @@ START_TEST(what_fails_without_a_client_blames_nobody)
 
     begin("fedmcsa");
     upload(0, RIG_UNITS, 0.5f, 0);
-    ck_assert_int_eq(mkdir(rig_path(path, "mixtures"), 0700), 0);
-    rig_limit_files(20000); /* A full disk for the mixtures, and none yet for what Check writes. */
+    ck_assert_int_eq(mkdir(rig_path(path, "personal_models"), 0700), 0);
+    rig_limit_files(
+        20000); /* A full disk for the personalized models, and none yet for what Check writes. */
     rv = fl_aggregation_run(&fed, &a, &err);
     rig_limit_files(0);
     ck_assert_int_ne(rv, FL_OK);
@@ -370,21 +371,21 @@ END_TEST
 
 /* --- what is sent up --- */
 
-/* Announces `n` parts of `bundles`, one unit after the other; all units are granted. */
-static int announce(const char *const *bundles, size_t n, struct fl_spool_part **ret,
+/* Announces `n` parts of `payloads`, one unit after the other; all units are granted. */
+static int announce(const char *const *payloads, size_t n, struct fl_spool_part **ret,
                     struct fl_err *err)
 {
     const uint8_t grant[RIG_UNITS] = {1, 1, 1};
     struct fl_wire_part list[RIG_UNITS * 2] = {0};
     struct fl_wire_push_header header = {.parts = list, .n_parts = n};
-    size_t n_bundles = n / RIG_UNITS;
+    size_t n_payloads = n / RIG_UNITS;
     size_t i;
 
     for (i = 0; i < n; i++) {
-        uint32_t unit = (uint32_t)(i / n_bundles);
+        uint32_t unit = (uint32_t)(i / n_payloads);
 
         ck_assert_int_eq(
-            fl_str_copy(list[i].bundle, sizeof(list[i].bundle), bundles[i % n_bundles]), FL_OK);
+            fl_str_copy(list[i].payload, sizeof(list[i].payload), payloads[i % n_payloads]), FL_OK);
         list[i].unit = unit;
         list[i].codec = FL_CODEC_FLOAT32;
         list[i].bytes = fl_layout_unit(layout, unit)->count * sizeof(float);
@@ -392,28 +393,28 @@ static int announce(const char *const *bundles, size_t n, struct fl_spool_part *
     return fl_sent_parts(layout, strategy, &header, grant, ret, err);
 }
 
-START_TEST(bundles_stand_in_an_upload_as_the_solver_sends_them)
+START_TEST(payloads_stand_in_an_upload_as_the_solver_sends_them)
 {
-    const char *bundles[2] = {"update", NULL};
+    const char *payloads[2] = {"update", NULL};
     struct fl_spool_part *list = NULL;
     struct fl_err err = {0};
     size_t i;
 
     begin("scaffold");
-    bundles[1] = fl_solver_sends(strategy->solver, strategy->options[FL_SLOT_SOLVER])[0];
+    payloads[1] = fl_solver_sends(strategy->solver, strategy->options[FL_SLOT_SOLVER])[0];
     ck_assert_uint_eq(fl_sent_place(strategy, "update"), 0);
-    ck_assert_uint_eq(fl_sent_place(strategy, bundles[1]), 1);
-    ck_assert_uint_eq(fl_sent_place(strategy, "model"), FL_SPOOL_MAX_BUNDLES);
-    ck_assert_msg(announce(bundles, 2 * RIG_UNITS, &list, &err) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(fl_sent_place(strategy, payloads[1]), 1);
+    ck_assert_uint_eq(fl_sent_place(strategy, "model"), FL_SPOOL_MAX_PAYLOADS);
+    ck_assert_msg(announce(payloads, 2 * RIG_UNITS, &list, &err) == FL_OK, "%s", err.msg);
     for (i = 0; i < 2 * RIG_UNITS; i++) {
         ck_assert_uint_eq(list[i].unit, i / 2);
-        ck_assert_uint_eq(list[i].bundle, i % 2);
+        ck_assert_uint_eq(list[i].payload, i % 2);
     }
     free(list);
 }
 END_TEST
 
-START_TEST(an_announcement_of_other_bundles_or_units_is_refused)
+START_TEST(an_announcement_of_other_payloads_or_units_is_refused)
 {
     const char *const unknown[] = {"model"};
     const char *const alone[] = {"update"};
@@ -490,14 +491,14 @@ SUITE()
     tcase_add_test(tc, distances_are_told_when_they_are_wanted);
     tcase_add_test(tc, what_the_core_asked_for_is_aggregated_and_told_to_it);
     tcase_add_test(tc, what_the_solver_sends_beside_moves_the_vector_beside_the_model);
-    tcase_add_test(tc, mixtures_are_made_for_those_that_sent_a_whole_model);
+    tcase_add_test(tc, personal_models_are_made_for_those_that_sent_a_whole_model);
     tcase_add_test(tc, an_upload_that_is_damaged_on_the_disk_names_its_client);
     tcase_add_test(tc, an_upload_that_is_gone_names_its_client_and_the_file);
     tcase_add_test(tc, what_fails_without_a_client_blames_nobody);
     suite_add_tcase(suite, tc);
     tcase_add_checked_fixture(sent, setup, teardown);
-    tcase_add_test(sent, bundles_stand_in_an_upload_as_the_solver_sends_them);
-    tcase_add_test(sent, an_announcement_of_other_bundles_or_units_is_refused);
+    tcase_add_test(sent, payloads_stand_in_an_upload_as_the_solver_sends_them);
+    tcase_add_test(sent, an_announcement_of_other_payloads_or_units_is_refused);
     suite_add_tcase(suite, sent);
     tcase_add_test(measure, a_model_is_measured_on_all_samples);
     suite_add_tcase(suite, measure);

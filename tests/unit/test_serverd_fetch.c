@@ -124,8 +124,8 @@ static void end(void)
     fl_worker_thread_free(srv.io);
     srv.io = NULL;
     ck_assert(!read_by_loop);
-    for (i = 0; i < FL_FRONTEND_MAX_BUNDLES; i++) {
-        fl_bytes_done(&frontend.bundles[i].bytes);
+    for (i = 0; i < FL_FRONTEND_MAX_PAYLOADS; i++) {
+        fl_bytes_done(&frontend.payloads[i].bytes);
     }
     fl_loop_free(srv.net);
 }
@@ -174,7 +174,7 @@ static void serve(const char *name, uint64_t round, struct fl_bytes bytes)
     struct fl_net_msg *down = calloc(1, sizeof(*down));
 
     ck_assert_ptr_nonnull(down);
-    *down = (struct fl_net_msg){.type = FL_NET_MSG_BUNDLE,
+    *down = (struct fl_net_msg){.type = FL_NET_MSG_PAYLOAD,
                                 .frontend = &frontend,
                                 .client = FL_EVERYBODY,
                                 .round = round,
@@ -196,7 +196,7 @@ static void ask(const char *name, uint64_t round, bool ends)
     struct fl_buf buf;
     uint8_t message[256] = {0};
 
-    ck_assert_int_eq(fl_str_copy(request.bundle, sizeof(request.bundle), name), FL_OK);
+    ck_assert_int_eq(fl_str_copy(request.payload, sizeof(request.payload), name), FL_OK);
     fl_buf_init(&buf, sizeof(message) - 5);
     ck_assert_int_eq(fl_wire_fetch_encode(&request, &buf), FL_OK);
     message[4] = (uint8_t)buf.len;
@@ -360,9 +360,9 @@ static struct fl_bytes new_file(size_t len)
 START_TEST(of_a_file_that_nobody_reads_a_short_queue_is_held_and_ends_after_the_idle_time)
 {
     begin(16 * MIB, 0);
-    serve("mixture", 1, new_file(8 * MIB));
-    fetch_file("mixture", 1);
-    fetch_file("mixture", 1);
+    serve("personal_model", 1, new_file(8 * MIB));
+    fetch_file("personal_model", 1);
+    fetch_file("personal_model", 1);
     ck_assert_uint_gt(n_read, 512 * KIB);
     ck_assert_uint_gt(budget.used, n_read); /* Nothing is read that is not counted. */
     ck_assert_uint_le(budget.used, 2 * 512 * KIB + 16 * KIB);
@@ -385,8 +385,8 @@ START_TEST(a_file_arrives_whole_and_in_order_where_it_is_read)
     fl_buf_init(&got, 4 * MIB);
     raw.mute = true;
     raw.sink = &got;
-    serve("mixture", 1, new_file(len));
-    fetch_file("mixture", 1);
+    serve("personal_model", 1, new_file(len));
+    fetch_file("personal_model", 1);
     ck_assert_uint_eq(n_read, len);
     for (next = 0; next < got.len;) {
         const uint8_t *m = got.data + next;
@@ -414,9 +414,9 @@ START_TEST(a_slow_disk_holds_up_nobody_else)
     begin(16 * MIB, 1 << 20);
     raw.mute = true;
     slow = true;
-    serve("mixture", 1, new_file(MIB));
+    serve("personal_model", 1, new_file(MIB));
     serve_blob("model", 1, 100 * KIB);
-    ask("mixture", 1, /* ends= */ false);
+    ask("personal_model", 1, /* ends= */ false);
     ck_assert_uint_ge(budget.used, 128 * KIB); /* What is to be read is counted. */
     fetch("model", 1);
     ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=0"));
@@ -438,9 +438,9 @@ START_TEST(of_peers_that_hang_up_while_the_disk_is_slow_little_is_left)
 
     begin(16 * MIB, 1 << 20);
     slow = true;
-    serve("mixture", 1, new_file(MIB));
+    serve("personal_model", 1, new_file(MIB));
     for (i = 0; i < 20; i++) {
-        fetch("mixture", 1);
+        fetch("personal_model", 1);
     }
     ck_assert_uint_le(fl_worker_thread_pending(srv.io), 2);
     hang_up(); /* One read is on its way, one is next. */
@@ -455,12 +455,12 @@ START_TEST(files_are_read_in_turn)
 {
     begin(16 * MIB, 1 << 20);
     raw.mute = true;
-    serve("mixture", 1, new_file(256 * KIB));
+    serve("personal_model", 1, new_file(256 * KIB));
     serve("offers", 1, new_file(3 * MIB));
     fetch("offers", 1);
     fetch("offers", 1);
     fetch("offers", 1);
-    fetch("mixture", 1);
+    fetch("personal_model", 1);
     while (fl_h2_calls(raw.other) == 4) {
         ck_assert_int_eq(fl_worker_thread_submit(srv.io, on_lane, srv.net, stop_loop, srv.net),
                          FL_OK);
@@ -478,8 +478,8 @@ START_TEST(a_file_that_cannot_be_read_ends_its_call)
 {
     begin(16 * MIB, 1 << 20);
     read_code = FL_EIO;
-    serve("mixture", 1, new_file(MIB));
-    fetch_file("mixture", 1);
+    serve("personal_model", 1, new_file(MIB));
+    fetch_file("personal_model", 1);
     ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=14"));
     ck_assert(fl_list_is_empty(&frontend.fetches));
     end();

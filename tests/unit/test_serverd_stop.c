@@ -93,11 +93,11 @@ static void say(struct fl_runtime *runtime, enum fl_net_msg_type type)
 {
     struct fl_net_msg *down = fl_net_msg_new(runtime, type);
 
-    down->client = type == FL_NET_MSG_BUNDLE || type == FL_NET_MSG_DRAIN ? FL_EVERYBODY : 0;
+    down->client = type == FL_NET_MSG_PAYLOAD || type == FL_NET_MSG_DRAIN ? FL_EVERYBODY : 0;
     down->round = 1;
     down->attempt = 1;
     down->text = fl_str_dup("model");
-    if (type == FL_NET_MSG_BUNDLE) {
+    if (type == FL_NET_MSG_PAYLOAD) {
         down->bytes.blob = fl_blob_ref(runtime->progress.committed.model.theta);
     } else if (type == FL_NET_MSG_ADMIN) {
         down->request = calloc(1, sizeof(*down->request));

@@ -1,4 +1,4 @@
-/* Mixtures: files that are there as a whole or not at all. */
+/* Personalized models: files that are there as a whole or not at all. */
 
 #include <check.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "tests/lib/suites.h"
 
 #define MODEL  5000
-#define FILE_3 "mixtures/000003.mix"
+#define FILE_3 "personal_models/000003.mix"
 
 static const char *const names[] = {"ant", "bee", "cat"};
 static struct fl_layout *layout;
@@ -163,7 +163,7 @@ START_TEST(what_is_not_whole_is_not_there)
     struct fl_err err = {0};
 
     ck_assert_int_eq(fl_personal_models_publish(w, &err), FL_ESTATE);
-    ck_assert_str_eq(err.msg, "mixture 0 has 4500 of 5000 bytes");
+    ck_assert_str_eq(err.msg, "personalized model 0 has 4500 of 5000 bytes");
     ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
     ck_assert(!exists(FILE_3 ".tmp"));
     fl_personal_models_abandon(write_up_to(3, 2, 1000));
@@ -181,7 +181,7 @@ START_TEST(bytes_come_once_and_in_order)
     ck_assert_int_eq(fl_personal_models_write(w, 1, 1500, model[1], 500, &err), FL_ERANGE);
     ck_assert_int_eq(fl_personal_models_write(w, 1, 500, model[1], 500, &err), FL_ERANGE);
     ck_assert_int_eq(fl_personal_models_write(w, 1, 1000, model[1], MODEL, &err), FL_ERANGE);
-    ck_assert_str_eq(err.msg, "mixture 1 goes on at byte 1000 of 5000, not at 1000");
+    ck_assert_str_eq(err.msg, "personalized model 1 goes on at byte 1000 of 5000, not at 1000");
     fl_personal_models_abandon(w);
 }
 END_TEST
@@ -239,9 +239,9 @@ START_TEST(a_writer_that_is_killed_leaves_the_old_set)
     ck_assert_int_eq(WEXITSTATUS(status), 7);
     ck_assert_int_eq(try_open(3, MODEL), FL_OK);
     ck_assert_int_eq(try_open(4, MODEL), FL_ENOENT);
-    ck_assert(exists("mixtures/000004.mix.tmp"));
+    ck_assert(exists("personal_models/000004.mix.tmp"));
     ck_assert_int_eq(fl_personal_models_clean(dir, 2, 3, NULL), FL_OK);
-    ck_assert(!exists("mixtures/000004.mix.tmp"));
+    ck_assert(!exists("personal_models/000004.mix.tmp"));
     ck_assert_int_eq(try_open(3, MODEL), FL_OK);
 }
 END_TEST
@@ -355,12 +355,12 @@ START_TEST(bad_personal_models_are_kept_aside_one_at_a_time)
     ck_assert_int_eq(fl_personal_models_quarantine(dir, 4, NULL), FL_OK);
     ck_assert_int_eq(try_open(4, MODEL), FL_ENOENT);
     ck_assert_int_eq(fl_personal_models_clean(dir, 2, 3, NULL), FL_OK);
-    ck_assert(exists("mixtures/000004.mix.bad"));
+    ck_assert(exists("personal_models/000004.mix.bad"));
     ck_assert_int_eq(fl_personal_models_quarantine(dir, 7, NULL), FL_OK); /* There are none. */
-    ck_assert(exists("mixtures/000004.mix.bad"));
+    ck_assert(exists("personal_models/000004.mix.bad"));
     ck_assert_int_eq(fl_personal_models_quarantine(dir, 3, NULL), FL_OK);
     ck_assert(exists(FILE_3 ".bad"));
-    ck_assert(!exists("mixtures/000004.mix.bad"));
+    ck_assert(!exists("personal_models/000004.mix.bad"));
 }
 END_TEST
 

@@ -134,9 +134,9 @@ START_TEST(an_upload_of_an_unknown_version_is_lost_and_begun_anew)
 }
 END_TEST
 
-/* --- mixtures --- */
+/* --- personalized models --- */
 
-#define MIXED     "mixtures/000003.mix"
+#define MIXED     "personal_models/000003.mix"
 #define MIX_MODEL 600
 
 static void put_personal_models(void)
@@ -175,7 +175,7 @@ START_TEST(a_damaged_head_of_personal_models_is_found)
 }
 END_TEST
 
-START_TEST(mixtures_of_another_length_are_found)
+START_TEST(personal_models_of_another_length_are_found)
 {
     static const size_t cuts[] = {PAGE + 2 * MIX_MODEL - 1, PAGE - 1, 31, 0};
     struct fl_buf file;
@@ -196,7 +196,7 @@ START_TEST(mixtures_of_another_length_are_found)
 }
 END_TEST
 
-START_TEST(mixtures_of_an_unknown_version_are_refused)
+START_TEST(personal_models_of_an_unknown_version_are_refused)
 {
     const size_t hashed = 32 + 2 * (FL_NAME_MAX + 8);
     struct fl_buf file;
@@ -403,8 +403,8 @@ static void add_tests(TCase *tc)
 {
     tcase_add_test(tc, an_upload_of_an_unknown_version_is_lost_and_begun_anew);
     tcase_add_loop_test(tc, a_damaged_head_of_personal_models_is_found, 0, COUNT(mixed_flips));
-    tcase_add_test(tc, mixtures_of_another_length_are_found);
-    tcase_add_test(tc, mixtures_of_an_unknown_version_are_refused);
+    tcase_add_test(tc, personal_models_of_another_length_are_found);
+    tcase_add_test(tc, personal_models_of_an_unknown_version_are_refused);
     tcase_add_test(tc, an_offer_without_a_head_is_asked_for_again_and_never_joined);
     tcase_add_loop_test(tc, a_damaged_offer_is_left_out, 0, COUNT(offer_flips));
     tcase_add_loop_test(tc, an_offer_that_is_cut_is_left_out, 0, COUNT(offer_cuts));

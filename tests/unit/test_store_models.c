@@ -258,17 +258,17 @@ START_TEST(a_checkpoint_says_under_what_it_was_made_and_what_it_mixed)
     struct fl_models_tag more = tag;
 
     more.made = "3 of some meaning";
-    more.mixtures = "2 00112233445566ff";
+    more.personal_models = "2 00112233445566ff";
     fill(9.0f);
     ck_assert_int_eq(fl_models_save(dir, 9, &more, layout, theta, NULL, NULL, 0, true, NULL),
                      FL_OK);
     ck_assert_int_eq(load(9, NULL), FL_OK);
     ck_assert_str_eq(found.made, more.made);
-    ck_assert_str_eq(found.mixtures, more.mixtures);
+    ck_assert_str_eq(found.personal_models, more.personal_models);
     save(8, 2);
     ck_assert_int_eq(load(8, NULL), FL_OK);
     ck_assert_str_eq(found.made, "");
-    ck_assert_str_eq(found.mixtures, "");
+    ck_assert_str_eq(found.personal_models, "");
 }
 END_TEST
 

@@ -414,7 +414,7 @@ END_TEST
 
 /* --- a checkpoint without what goes with the clients --- */
 
-/* Two clients' mixtures; the seal that names them. */
+/* Two clients' personalized models; the seal that names them. */
 static void save_personal_models(uint64_t round, char seal[FL_PERSONAL_MODELS_SEAL])
 {
     static const char *const clients[] = {"a", "b"};
@@ -433,11 +433,12 @@ static void save_personal_models(uint64_t round, char seal[FL_PERSONAL_MODELS_SE
     fl_personal_models_close(m);
 }
 
-/* The model of one more round, with neither vector nor mixtures, or with a name of these. */
+/* The model of one more round, with neither vector nor personalized models, or with a name of
+ * these. */
 static void add_round(uint64_t round, const char *seal)
 {
     struct fl_store *s = open_store(dir, FL_DURABLE_PROCESS);
-    const struct fl_models_tag tag = {.database = fl_store_id(s), .mixtures = seal};
+    const struct fl_models_tag tag = {.database = fl_store_id(s), .personal_models = seal};
 
     ck_assert_int_eq(fl_models_save(dir, round, &tag, layout, theta, NULL, NULL, 0, true, NULL),
                      FL_OK);
@@ -509,7 +510,7 @@ START_TEST(a_good_model_whose_personal_models_cannot_be_used_is_gone_on_from_onc
     run(3);
     save_personal_models(4, seal);
     add_round(4, seal);
-    (void)rig_path(path, "mixtures/000004.mix");
+    (void)rig_path(path, "personal_models/000004.mix");
     if (_i == 1) {
         ck_assert_int_eq(unlink(path), 0);
     } else if (_i == 2) {
@@ -640,11 +641,11 @@ START_TEST(the_renames_of_quarantined_files_are_synced)
     folders[0] = '\0';
     ck_assert_int_eq(fl_models_quarantine(dir, 2, NULL), FL_OK);
     ck_assert(was_synced("models"));
-    ck_assert_int_eq(fl_fs_replace(rig_path(path, "mixtures/000001.mix"), "x", 1, false, NULL),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_fs_replace(rig_path(path, "personal_models/000001.mix"), "x", 1, false, NULL), FL_OK);
     ck_assert_int_eq(fl_personal_models_quarantine(dir, 1, NULL), FL_OK);
     ck_assert(!fl_fs_exists(path));
-    ck_assert(was_synced("mixtures"));
+    ck_assert(was_synced("personal_models"));
     ck_assert_int_eq(fl_fs_replace(rig_path(path, "offers/fixed"), "x", 1, false, NULL), FL_OK);
     ck_assert_int_eq(fl_offers_quarantine(dir, NULL), FL_OK);
     ck_assert(!fl_fs_exists(path));

@@ -461,7 +461,7 @@ START_TEST(what_a_peer_announces_is_checked_against_its_grant)
     static const uint8_t one[] = {1, 0, 0};
     struct fl_spool_part other[] = {parts[0], parts[1]};
     struct fl_err err = {0};
-    const struct fl_spool_form f32 = {.codec = FL_CODEC_FLOAT32, .n_bundles = 1};
+    const struct fl_spool_form f32 = {.codec = FL_CODEC_FLOAT32, .n_payloads = 1};
 
     ck_assert_int_eq(fl_spool_check(layout, grant, &f32, parts, 2, NULL), FL_OK);
     ck_assert_int_eq(fl_spool_check(layout, all, &f32, parts, 2, &err), FL_ESHAPE);

@@ -625,7 +625,7 @@ static int no_offer(const struct fl_options *o, const struct fl_solver_data *dat
     return FL_OK;
 }
 
-START_TEST(solvers_with_bundles_are_refused)
+START_TEST(solvers_with_payloads_are_refused)
 {
     static const char *const names[] = {"control", NULL};
     struct fl_solver_ops ops = fl_solver_sgd;
@@ -749,7 +749,7 @@ SUITE()
     tcase_add_test(tc, memory_is_limited);
     tcase_add_loop_test(tc, a_program_that_is_not_there_is_named, 0, 4);
     tcase_add_test(tc, a_file_that_cannot_be_run_is_named);
-    tcase_add_test(tc, solvers_with_bundles_are_refused);
+    tcase_add_test(tc, solvers_with_payloads_are_refused);
     tcase_add_test(tc, a_program_trains_a_model_of_its_own);
     tcase_add_test(tc, what_a_program_cannot_do_is_said);
     suite_add_tcase(s, tc);

@@ -68,7 +68,7 @@ static void add_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *
 }
 
 /* What the server collected: this client's in the middle. */
-static void mixture(struct both *f, struct fl_buf *out)
+static void personal_model(struct both *f, struct fl_buf *out)
 {
     fl_buf_init(out, SIZE_MAX);
     add_offer(f->own, 7, out);
@@ -232,7 +232,7 @@ START_TEST(steps_that_a_solver_makes_in_its_own_way_are_the_same_bit_for_bit)
     anchor[5] = 0.5F;
     both_prepare(&f);
     if (offers(row)) {
-        mixture(&f, &means);
+        personal_model(&f, &means);
         input = (struct fl_solver_bytes){means.data, means.len};
     }
     task = task_of_row(&f, row, anchor, &input);
@@ -328,7 +328,7 @@ static void slot_lies(const json_t *memory, const char *name, size_t bytes, bool
     }
 }
 
-/* The slot of the mixture comes with the task that has one, by a new start. */
+/* The slot of the personalized model comes with the task that has one, by a new start. */
 START_TEST(slots_are_those_that_the_parts_need)
 {
     size_t bytes;
@@ -350,7 +350,7 @@ START_TEST(slots_are_those_that_the_parts_need)
     ck_assert_uint_eq(json_object_size(json_object_get(json_object_get(said, "weights"), "slots")),
                       2);
     json_decref(said);
-    mixture(&f, &means);
+    personal_model(&f, &means);
     input = (struct fl_solver_bytes){means.data, means.len};
     task = task_of_row(&f, &rows[6], f.server.theta, &input);
     both_train(&f, &task);

@@ -219,14 +219,14 @@ static const char *spoil_header(int row, Fl__V1__PushHeader *m)
         m->parts[0]->bytes = UINT64_MAX;
         return "PushMessage.header.parts: their sum is past 2^64";
     case 4:
-        m->parts[1]->bundle = text_bad;
-        return "PushMessage.header.parts.bundle: '../x' is not a name (1 to 127 of "
+        m->parts[1]->payload = text_bad;
+        return "PushMessage.header.parts.payload: '../x' is not a name (1 to 127 of "
                "[A-Za-z0-9._-], not starting with a dot)";
     case 5:
         m->parts[1]->unit = FL_LAYOUT_MAX_UNITS;
         return "PushMessage.header.parts.unit: 4096 is out of range, expected 0 to 4095";
     case 6:
-        m->parts[2]->bundle = text_update;
+        m->parts[2]->payload = text_update;
         return "PushMessage.header.parts: unit 1 of 'update' is there twice";
     default:
         return NULL;
@@ -241,7 +241,7 @@ static void fill_header(Fl__V1__PushHeader *head, Fl__V1__Part part[3], Fl__V1__
     fl__v1__push_header__init(head);
     for (i = 0; i < 3; i++) {
         fl__v1__part__init(&part[i]);
-        part[i].bundle = i == 2 ? text_control : text_update;
+        part[i].payload = i == 2 ? text_control : text_update;
         part[i].unit = i == 0 ? 0 : 1;
         part[i].codec = (Fl__V1__Codec)77; /* any number: the strategies know theirs */
         part[i].bytes = 10;
@@ -303,7 +303,7 @@ START_TEST(a_header_is_read_whole)
     ck_assert_uint_eq(header.n_parts, 3);
     ck_assert_uint_eq(header.parts[2].unit, 1);
     ck_assert_uint_eq(header.parts[2].codec, 77);
-    ck_assert_str_eq(header.parts[2].bundle, "control");
+    ck_assert_str_eq(header.parts[2].payload, "control");
     ck_assert_uint_eq(header.bytes, 30);
     fl_wire_push_header_done(&header);
     free(data);
@@ -364,10 +364,10 @@ START_TEST(bad_requests_and_replies_are_refused)
     ck_assert_str_eq(err.msg, "FetchRequest.session: unknown session, it has 0 bytes and not 16");
     fl__v1__fetch_request__init(&request);
     request.session = (ProtobufCBinaryData){FL_WIRE_SESSION, payload};
-    request.bundle = text_bad;
+    request.payload = text_bad;
     data = packed(&request.base, &n);
     ck_assert_int_eq(fl_wire_fetch_decode(data, n, &fetch, &err), FL_EPROTO);
-    ck_assert_str_eq(err.msg, "FetchRequest.bundle: '../x' is not a name (1 to 127 of "
+    ck_assert_str_eq(err.msg, "FetchRequest.payload: '../x' is not a name (1 to 127 of "
                               "[A-Za-z0-9._-], not starting with a dot)");
     free(data);
     ck_assert_int_eq(fl_wire_push_status_request_decode(NULL, 0, &status, &err), FL_EPERM);

@@ -364,21 +364,21 @@ static const char *spoil_task(int row, Fl__V1__Task *m)
         m->round = 0;
         return "ServerCommand.task.round: 0 is out of range, expected 1 to 18446744073709551615";
     case 1:
-        m->n_bundles = 0;
-        return "ServerCommand.task.bundles: 0 is out of range, expected 1 to 16";
+        m->n_payloads = 0;
+        return "ServerCommand.task.payloads: 0 is out of range, expected 1 to 16";
     case 2:
-        m->n_bundles = 2;
-        return "ServerCommand.task.bundles: 'ok' is there twice";
+        m->n_payloads = 2;
+        return "ServerCommand.task.payloads: 'ok' is there twice";
     case 3:
-        m->n_bundles = FL_WIRE_MAX_BUNDLES + 1;
-        return "ServerCommand.task.bundles: 17 is out of range, expected 1 to 16";
+        m->n_payloads = FL_WIRE_MAX_PAYLOADS + 1;
+        return "ServerCommand.task.payloads: 17 is out of range, expected 1 to 16";
     case 4:
-        m->bundles[0]->name = text_slash;
-        return "ServerCommand.task.bundles.name: 'a/b' is not a name (1 to 127 of [A-Za-z0-9._-], "
+        m->payloads[0]->name = text_slash;
+        return "ServerCommand.task.payloads.name: 'a/b' is not a name (1 to 127 of [A-Za-z0-9._-], "
                "not starting with a dot)";
     case 5:
-        m->bundles[0]->sha256 = run_of(33);
-        return "ServerCommand.task.bundles.sha256: 33 bytes, a SHA-256 has 32";
+        m->payloads[0]->sha256 = run_of(33);
+        return "ServerCommand.task.payloads.sha256: 33 bytes, a SHA-256 has 32";
     case 6:
         m->learning_rate = (double)NAN;
         return "ServerCommand.task.learning_rate: nan is not a finite number";
@@ -407,17 +407,17 @@ START_TEST(a_bad_task_is_refused)
     Fl__V1__Task task;
     Fl__V1__Plan plan;
     Fl__V1__Held counted;
-    Fl__V1__BundleRef bundle;
-    Fl__V1__BundleRef *bundles[FL_WIRE_MAX_BUNDLES + 1];
+    Fl__V1__PayloadRef payload;
+    Fl__V1__PayloadRef *payloads[FL_WIRE_MAX_PAYLOADS + 1];
     size_t i;
 
     fl__v1__server_command__init(&msg);
     fl__v1__task__init(&task);
     fl__v1__plan__init(&plan);
-    fl__v1__bundle_ref__init(&bundle);
-    bundle.name = text_ok;
-    for (i = 0; i <= FL_WIRE_MAX_BUNDLES; i++) {
-        bundles[i] = &bundle;
+    fl__v1__payload_ref__init(&payload);
+    payload.name = text_ok;
+    for (i = 0; i <= FL_WIRE_MAX_PAYLOADS; i++) {
+        payloads[i] = &payload;
     }
     plan.round = 1;
     fl__v1__held__init(&counted);
@@ -425,8 +425,8 @@ START_TEST(a_bad_task_is_refused)
     task.round = 1;
     task.plan = &plan;
     task.counted = &counted;
-    task.bundles = bundles;
-    task.n_bundles = 1;
+    task.payloads = payloads;
+    task.n_payloads = 1;
     msg.command_case = FL__V1__SERVER_COMMAND__COMMAND_TASK;
     msg.task = &task;
     expect_command(&msg, spoil_task(_i, &task));
@@ -462,7 +462,7 @@ START_TEST(other_bad_commands_are_refused)
     Fl__V1__Dismissed dismissed;
     Fl__V1__Drain drain;
     Fl__V1__Evaluate evaluate;
-    Fl__V1__BundleRef bundle;
+    Fl__V1__PayloadRef payload;
 
     fl__v1__server_command__init(&msg);
     expect_command(&msg, "ServerCommand.command: none is set that version 1 of the wire knows");
@@ -496,11 +496,11 @@ START_TEST(other_bad_commands_are_refused)
     fl__v1__evaluate__init(&evaluate);
     msg.command_case = FL__V1__SERVER_COMMAND__COMMAND_EVALUATE;
     msg.evaluate = &evaluate;
-    expect_command(&msg, "ServerCommand.evaluate.bundle: is missing");
+    expect_command(&msg, "ServerCommand.evaluate.payload: is missing");
     evaluate.learning_rate = (double)NAN;
-    fl__v1__bundle_ref__init(&bundle);
-    bundle.name = text_ok;
-    evaluate.bundle = &bundle;
+    fl__v1__payload_ref__init(&payload);
+    payload.name = text_ok;
+    evaluate.payload = &payload;
     expect_command(&msg, "ServerCommand.evaluate.learning_rate: nan is not a finite number");
 }
 END_TEST

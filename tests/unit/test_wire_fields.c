@@ -66,9 +66,9 @@ START_TEST(a_task_says_who_takes_part_and_what_was_counted)
     ck_assert_uint_eq(task->counted_round, 5);
     ck_assert_uint_eq(task->counted_attempt, 3);
     ck_assert_uint_eq(task->epoch, 4);
-    ck_assert_uint_eq(task->n_bundles, 2);
-    ck_assert_str_eq(task->bundles[1].name, "control");
-    ck_assert(!task->bundles[1].has_digest);
+    ck_assert_uint_eq(task->n_payloads, 2);
+    ck_assert_str_eq(task->payloads[1].name, "control");
+    ck_assert(!task->payloads[1].has_digest);
     fl_wire_command_done(&command);
 }
 END_TEST
@@ -76,13 +76,13 @@ END_TEST
 START_TEST(a_task_that_never_counted_says_so)
 {
     static char name[] = "model";
-    struct fl_wire_bundle bundle = {.name = name, .bytes = 4};
+    struct fl_wire_payload payload = {.name = name, .bytes = 4};
     struct fl_wire_command command = {.type = FL_WIRE_TASK};
     struct fl_buf buf;
 
     command.u.task.round = 1;
-    command.u.task.bundles = &bundle;
-    command.u.task.n_bundles = 1;
+    command.u.task.payloads = &payload;
+    command.u.task.n_payloads = 1;
     command.u.task.counted_attempt = 9; /* of no round */
     fl_buf_init(&buf, 4096);
     ck_assert_int_eq(fl_wire_command_encode(&command, &buf), FL_OK);

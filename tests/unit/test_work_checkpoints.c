@@ -129,7 +129,7 @@ START_TEST(the_model_of_a_kept_checkpoint_is_taken_out)
 }
 END_TEST
 
-START_TEST(mixtures_of_the_round_before_stay_as_long_as_its_checkpoint)
+START_TEST(personal_models_of_the_round_before_stay_as_long_as_its_checkpoint)
 {
     static const char *const names[] = {"a"};
     char path[RIG_PATH_MAX];
@@ -142,13 +142,16 @@ START_TEST(mixtures_of_the_round_before_stay_as_long_as_its_checkpoint)
         fl_fs_replace(rig_path(path, "models/round-000003.safetensors"), "", 0, false, NULL),
         FL_OK);
     ck_assert_int_eq(fl_checkpoints_prune_personal_models(&rig.fed, 4, NULL), FL_OK);
-    ck_assert(!work_rig_there("mixtures/000001.mix") && !work_rig_there("mixtures/000002.mix"));
-    ck_assert(work_rig_there("mixtures/000003.mix") && work_rig_there("mixtures/000004.mix"));
+    ck_assert(!work_rig_there("personal_models/000001.mix") &&
+              !work_rig_there("personal_models/000002.mix"));
+    ck_assert(work_rig_there("personal_models/000003.mix") &&
+              work_rig_there("personal_models/000004.mix"));
     ck_assert_int_eq(remove(path), 0);
     ck_assert_int_eq(fl_checkpoints_prune_personal_models(&rig.fed, 4, NULL), FL_OK);
-    ck_assert(!work_rig_there("mixtures/000003.mix") && work_rig_there("mixtures/000004.mix"));
+    ck_assert(!work_rig_there("personal_models/000003.mix") &&
+              work_rig_there("personal_models/000004.mix"));
     ck_assert_int_eq(fl_checkpoints_prune_personal_models(&rig.fed, 0, NULL), FL_OK);
-    ck_assert(!work_rig_there("mixtures/000004.mix"));
+    ck_assert(!work_rig_there("personal_models/000004.mix"));
 }
 END_TEST
 
@@ -165,7 +168,7 @@ SUITE()
     tcase_add_test(tc, an_abandoned_checkpoint_is_listed_until_it_is_released);
     tcase_add_test(tc, whoever_lists_them_may_end_it);
     tcase_add_test(tc, the_model_of_a_kept_checkpoint_is_taken_out);
-    tcase_add_test(tc, mixtures_of_the_round_before_stay_as_long_as_its_checkpoint);
+    tcase_add_test(tc, personal_models_of_the_round_before_stay_as_long_as_its_checkpoint);
     suite_add_tcase(suite, tc);
     return suite;
 }

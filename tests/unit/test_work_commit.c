@@ -162,16 +162,16 @@ START_TEST(a_checkpoint_names_the_personal_models_of_its_round_and_only_those)
     ck_assert_ptr_nonnull(theta);
     work_rig_aggregate(&rig, 1);
     work_rig_mix(&rig, 1, names, 2, 7);
-    fl_personal_models_seal(rig.progress.next.mixtures, seal);
+    fl_personal_models_seal(rig.progress.next.personal_models, seal);
     ck_assert_int_eq(work_rig_commit(&rig, 1, NULL), FL_OK);
     ck_assert_int_eq(load(1, theta, NULL, &found), FL_OK);
-    ck_assert_str_eq(found.mixtures, seal);
-    ck_assert_ptr_nonnull(rig.progress.committed.mixtures);
+    ck_assert_str_eq(found.personal_models, seal);
+    ck_assert_ptr_nonnull(rig.progress.committed.personal_models);
     /* A round that mixed none leaves none to be handed out. */
     work_rig_rounds(&rig, 2, 2);
     ck_assert_int_eq(load(2, theta, NULL, &found), FL_OK);
-    ck_assert_str_eq(found.mixtures, "");
-    ck_assert_ptr_null(rig.progress.committed.mixtures);
+    ck_assert_str_eq(found.personal_models, "");
+    ck_assert_ptr_null(rig.progress.committed.personal_models);
     free(theta);
 }
 END_TEST
@@ -221,7 +221,7 @@ START_TEST(an_old_file_that_cannot_be_removed_is_logged_and_the_round_stands)
     work_rig_open(&rig, "fedavg");
     work_rig_rounds(&rig, 1, 1);
     /* Nobody unlinks a folder. */
-    ck_assert_int_eq(mkdir(rig_path(path, "mixtures/000009.mix"), 0700), 0);
+    ck_assert_int_eq(mkdir(rig_path(path, "personal_models/000009.mix"), 0700), 0);
     work_rig_rounds(&rig, 2, 2);
     ck_assert(has_round(2));
     ck_assert_ptr_nonnull(strstr(rig.logged, "old checkpoints could not be removed, ignoring: "));

@@ -1,4 +1,5 @@
-/* What a start may go on from: which vectors begin as zero, and whose mixtures are handed out. */
+/* What a start may go on from: which vectors begin as zero, and whose personalized models are
+ * handed out. */
 
 #include <check.h>
 #include <stdio.h>
@@ -183,7 +184,7 @@ START_TEST(what_the_server_had_of_clients_is_dropped_where_they_began_anew)
 }
 END_TEST
 
-/* --- mixtures --- */
+/* --- personalized models --- */
 
 static void save_personal_models(uint64_t round, char seal[FL_PERSONAL_MODELS_SEAL])
 {
@@ -210,10 +211,10 @@ static int join(uint64_t round, const char *seal)
 {
     struct fl_models_found found = {.lacks = 0};
 
-    (void)snprintf(found.mixtures, sizeof(found.mixtures), "%s", seal);
-    fl_personal_models_close(committed.mixtures);
-    committed.mixtures = NULL;
-    return fl_judge_personal_models(&fed, round, &found, &committed.mixtures, NULL);
+    (void)snprintf(found.personal_models, sizeof(found.personal_models), "%s", seal);
+    fl_personal_models_close(committed.personal_models);
+    committed.personal_models = NULL;
+    return fl_judge_personal_models(&fed, round, &found, &committed.personal_models, NULL);
 }
 
 START_TEST(the_personal_models_that_a_checkpoint_names_have_to_be_there)
@@ -224,18 +225,18 @@ START_TEST(the_personal_models_that_a_checkpoint_names_have_to_be_there)
     runs("fedmcsa", 0);
     save_personal_models(3, seal);
     ck_assert_int_eq(join(3, seal), FL_OK);
-    ck_assert_ptr_nonnull(committed.mixtures);
+    ck_assert_ptr_nonnull(committed.personal_models);
     ck_assert_int_eq(join(3, "2 0011223344556677"), FL_EFORMAT);
-    ck_assert_ptr_null(committed.mixtures);
-    ck_assert_int_eq(unlink(rig_path(path, "mixtures/000003.mix")), 0);
+    ck_assert_ptr_null(committed.personal_models);
+    ck_assert_int_eq(unlink(rig_path(path, "personal_models/000003.mix")), 0);
     ck_assert_int_eq(join(3, seal), FL_ENOENT);
     /* Where clients began anew nobody asks for them, nor under an algorithm that mixes none. */
     fed.line.kept_since = 3;
     ck_assert_int_eq(join(3, seal), FL_OK);
-    ck_assert_ptr_null(committed.mixtures);
+    ck_assert_ptr_null(committed.personal_models);
     runs("fedavg", 0);
     ck_assert_int_eq(join(3, seal), FL_OK);
-    ck_assert_ptr_null(committed.mixtures);
+    ck_assert_ptr_null(committed.personal_models);
 }
 END_TEST
 
@@ -243,13 +244,13 @@ START_TEST(where_a_checkpoint_names_no_personal_models_clients_go_on_from_their_
 {
     runs("fedmcsa", 0);
     ck_assert_int_eq(join(3, ""), FL_OK);
-    ck_assert_ptr_null(committed.mixtures);
+    ck_assert_ptr_null(committed.personal_models);
     ck_assert_ptr_nonnull(strstr(logged, "clients resume from their own"));
     /* Where they began anew, nothing is missing. */
     logged[0] = '\0';
     fed.line.kept_since = 3;
     ck_assert_int_eq(join(3, ""), FL_OK);
-    ck_assert_ptr_null(committed.mixtures);
+    ck_assert_ptr_null(committed.personal_models);
     ck_assert_str_eq(logged, "");
 }
 END_TEST

@@ -124,7 +124,7 @@ START_TEST(the_newest_round_is_gone_on_from_with_all_that_belongs_to_it)
     ck_assert_uint_eq(rig.resume.committed, 3);
     ck_assert_uint_eq(rig.progress.totals.uplink_bytes, 60);
     ck_assert_double_eq_tol(work_rig_theta(&rig), 3, 1e-9);
-    ck_assert_ptr_nonnull(rig.progress.committed.mixtures);
+    ck_assert_ptr_nonnull(rig.progress.committed.personal_models);
     ck_assert_str_eq(rig.logged, "");
 }
 END_TEST
@@ -249,7 +249,7 @@ START_TEST(a_checkpoint_that_lacks_a_vector_of_these_settings_ends_it)
 }
 END_TEST
 
-START_TEST(mixtures_that_a_checkpoint_names_and_that_are_gone_make_it_a_bad_one)
+START_TEST(personal_models_that_a_checkpoint_names_and_that_are_gone_make_it_a_bad_one)
 {
     static const char *const names[] = {"a"};
 
@@ -259,14 +259,14 @@ START_TEST(mixtures_that_a_checkpoint_names_and_that_are_gone_make_it_a_bad_one)
     work_rig_mix(&rig, 2, names, 1, 7);
     ck_assert_int_eq(work_rig_commit(&rig, 2, NULL), FL_OK);
     work_rig_close(&rig);
-    remove_file("mixtures/000002.mix");
+    remove_file("personal_models/000002.mix");
     work_rig_open(&rig, "fedmcsa");
     ck_assert_uint_eq(rig.resume.committed, 1);
     ck_assert(says("resuming from round 1, the newest"));
 }
 END_TEST
 
-START_TEST(mixtures_of_a_round_that_was_not_committed_are_removed)
+START_TEST(personal_models_of_a_round_that_was_not_committed_are_removed)
 {
     static const char *const names[] = {"a"};
 
@@ -276,8 +276,8 @@ START_TEST(mixtures_of_a_round_that_was_not_committed_are_removed)
     work_rig_mix(&rig, 2, names, 1, 7);
     work_rig_close(&rig);
     work_rig_open(&rig, "fedmcsa");
-    ck_assert(!work_rig_there("mixtures/000002.mix"));
-    ck_assert_ptr_null(rig.progress.committed.mixtures);
+    ck_assert(!work_rig_there("personal_models/000002.mix"));
+    ck_assert_ptr_null(rig.progress.committed.personal_models);
 }
 END_TEST
 
@@ -439,8 +439,8 @@ SUITE()
     tcase_add_test(tc, an_older_database_in_its_place_is_told);
     tcase_add_test(tc, a_checkpoint_without_its_record_is_left_until_its_round_comes_again);
     tcase_add_test(tc, a_checkpoint_that_lacks_a_vector_of_these_settings_ends_it);
-    tcase_add_test(tc, mixtures_that_a_checkpoint_names_and_that_are_gone_make_it_a_bad_one);
-    tcase_add_test(tc, mixtures_of_a_round_that_was_not_committed_are_removed);
+    tcase_add_test(tc, personal_models_that_a_checkpoint_names_and_that_are_gone_make_it_a_bad_one);
+    tcase_add_test(tc, personal_models_of_a_round_that_was_not_committed_are_removed);
     tcase_add_test(tc, behind_an_older_round_what_goes_with_the_clients_begins_anew);
     tcase_add_test(tc, of_the_aggregate_a_vector_stays_behind_an_older_round);
     tcase_add_test(tc, a_change_is_told_with_what_follows_from_it);

@@ -2,9 +2,9 @@
 #define FL_SIM_EXTEND_H
 
 /*
- * Extends a folder of results: the same experiment with a later end, more trials or more points. Every
- * other change is refused with the key that changed, as results of two settings would be mixed under one
- * name.
+ * Extends a folder of results: the same experiment with a later end, more trials or more points.
+ * Every other change is refused with the key that changed, as results of two settings would be
+ * mixed under one name.
  *
  * Threading: one thread.
  */

@@ -77,21 +77,21 @@ const char *fl_member_unfit(const struct fl_member *m)
 
 /* Lent payloads have no digest, so that they are neither read from nor written to the disk
    cache. */
-static int member_list_payloads(const struct fl_member_bundle *bundles, size_t n, bool lend,
+static int member_list_payloads(const struct fl_member_payload *payloads, size_t n, bool lend,
                                 struct fl_inputs *ret)
 {
-    struct fl_wire_bundle wire[FL_WIRE_MAX_BUNDLES] = {{0}};
-    struct fl_wire_task task = {.bundles = wire, .n_bundles = n};
+    struct fl_wire_payload wire[FL_WIRE_MAX_PAYLOADS] = {{0}};
+    struct fl_wire_task task = {.payloads = wire, .n_payloads = n};
     size_t i;
     int rv = FL_OK;
 
-    FL_REQUIRE(n <= FL_WIRE_MAX_BUNDLES);
+    FL_REQUIRE(n <= FL_WIRE_MAX_PAYLOADS);
     for (i = 0; rv == FL_OK && i < n; i++) {
-        wire[i].name = fl_wire_lend(bundles[i].name);
-        wire[i].bytes = bundles[i].len;
-        wire[i].has_digest = bundles[i].has_digest && !lend;
-        rv =
-            wire[i].has_digest ? fl_sha256(bundles[i].data, bundles[i].len, wire[i].digest) : FL_OK;
+        wire[i].name = fl_wire_lend(payloads[i].name);
+        wire[i].bytes = payloads[i].len;
+        wire[i].has_digest = payloads[i].has_digest && !lend;
+        rv = wire[i].has_digest ? fl_sha256(payloads[i].data, payloads[i].len, wire[i].digest)
+                                : FL_OK;
     }
     if (rv == FL_OK) {
         fl_inputs_list(ret, &task);
@@ -114,21 +114,21 @@ static int member_settle(struct fl_member *m, struct fl_inputs *listed, struct f
     return rv;
 }
 
-static const struct fl_member_bundle *member_find_payload(const struct fl_member_bundle *bundles,
-                                                          size_t n, const char *name)
+static const struct fl_member_payload *member_find_payload(const struct fl_member_payload *payloads,
+                                                           size_t n, const char *name)
 {
     size_t i = 0;
 
-    while (i < n && strcmp(bundles[i].name, name) != 0) {
+    while (i < n && strcmp(payloads[i].name, name) != 0) {
         i++;
     }
     FL_REQUIRE(i < n); /* Every chosen payload was listed. */
-    return &bundles[i];
+    return &payloads[i];
 }
 
 /* Chosen payloads are read in place. */
-static void member_borrow_payloads(struct fl_inputs *inputs, const struct fl_member_bundle *bundles,
-                                   size_t n)
+static void member_borrow_payloads(struct fl_inputs *inputs,
+                                   const struct fl_member_payload *payloads, size_t n)
 {
     size_t i;
 
@@ -136,19 +136,20 @@ static void member_borrow_payloads(struct fl_inputs *inputs, const struct fl_mem
         struct fl_input *in = &inputs->list[i];
 
         fl_input_drop(in); /* one of an earlier attempt may be at another address */
-        fl_input_lend(in, member_find_payload(bundles, n, in->name)->data);
+        fl_input_lend(in, member_find_payload(payloads, n, in->name)->data);
     }
 }
 
 /* Each payload is received as one chunk. */
-static int member_receive_payloads(struct fl_inputs *inputs, const struct fl_member_bundle *bundles,
-                                   size_t n, struct fl_err *err)
+static int member_receive_payloads(struct fl_inputs *inputs,
+                                   const struct fl_member_payload *payloads, size_t n,
+                                   struct fl_err *err)
 {
     struct fl_input *in = NULL;
     int rv = fl_inputs_next(inputs, &in);
 
     while (rv == FL_OK && in != NULL) {
-        const struct fl_member_bundle *b = member_find_payload(bundles, n, in->name);
+        const struct fl_member_payload *b = member_find_payload(payloads, n, in->name);
 
         rv = fl_input_add(in, 0, b->data, b->len, err);
         if (rv == FL_OK) {
@@ -162,10 +163,10 @@ static int member_receive_payloads(struct fl_inputs *inputs, const struct fl_mem
 }
 
 int fl_member_fetch(struct fl_member *m, const struct fl_task *task,
-                    const struct fl_member_bundle *bundles, size_t n, struct fl_err *err)
+                    const struct fl_member_payload *payloads, size_t n, struct fl_err *err)
 {
     struct fl_inputs listed = {.n = 0};
-    int rv = member_list_payloads(bundles, n, m->begun, &listed);
+    int rv = member_list_payloads(payloads, n, m->begun, &listed);
 
     if (m->task.key.round != task->key.round || m->task.key.attempt != task->key.attempt) {
         fl_inputs_done(&m->inputs); /* Exclude the data summaries of other clients. */
@@ -173,9 +174,9 @@ int fl_member_fetch(struct fl_member *m, const struct fl_task *task,
     m->task = *task;
     rv = rv == FL_OK ? member_settle(m, &listed, err) : rv;
     if (rv == FL_OK && m->begun) {
-        member_borrow_payloads(&m->inputs, bundles, n);
+        member_borrow_payloads(&m->inputs, payloads, n);
     } else if (rv == FL_OK) {
-        rv = member_receive_payloads(&m->inputs, bundles, n, err);
+        rv = member_receive_payloads(&m->inputs, payloads, n, err);
     }
     fl_inputs_done(&listed);
     return rv;

@@ -32,7 +32,7 @@ struct fl_member {
 };
 
 /* A payload as a server lists and serves it; borrowed. */
-struct fl_member_bundle {
+struct fl_member_payload {
     const char *name;
     const void *data;
     size_t len;
@@ -88,7 +88,7 @@ const char *fl_member_unfit(const struct fl_member *member);
  * called again to continue.
  */
 FL_MUST_CHECK int fl_member_fetch(struct fl_member *member, const struct fl_task *task,
-                                  const struct fl_member_bundle *bundles, size_t n,
+                                  const struct fl_member_payload *payloads, size_t n,
                                   struct fl_err *err);
 /* Train for the fetched task; keeps the pending result. Errors of sim_training.h. */
 FL_MUST_CHECK int fl_member_train(struct fl_member *member, struct fl_err *err);

@@ -90,21 +90,21 @@ static int message_encode_event(const struct fl_fed *fed, const struct fl__messa
 }
 
 /* All payloads that a task lists have the model's length, or that of the data summaries. */
-static size_t message_list_payloads(const struct fl_fed *fed, bool mixture,
-                                    struct fl_wire_bundle list[FL_BUNDLES_MAX])
+static size_t message_list_payloads(const struct fl_fed *fed, bool personal_model,
+                                    struct fl_wire_payload list[FL_PAYLOADS_MAX])
 {
     uint64_t model = fl_layout_count(fed->federation.layout) * sizeof(float);
-    struct fl_bundle_name names[FL_BUNDLES_MAX];
-    size_t n = fl_bundles_of(fed->federation.strategy, names);
+    struct fl_payload_name names[FL_PAYLOADS_MAX];
+    size_t n = fl_payloads_of(fed->federation.strategy, names);
     size_t listed = 0;
     size_t i;
 
     for (i = 0; i < n; i++) {
-        if (names[i].kind != FL_BUNDLE_IS_PERSONAL_MODEL || mixture) {
-            list[listed++] = (struct fl_wire_bundle){
+        if (names[i].kind != FL_PAYLOAD_IS_PERSONAL_MODEL || personal_model) {
+            list[listed++] = (struct fl_wire_payload){
                 .name = fl_wire_lend(names[i].name),
-                .bytes = names[i].kind == FL_BUNDLE_IS_OFFERS ? fed->offered_bytes : model,
-                .has_digest = names[i].kind == FL_BUNDLE_IS_OFFERS};
+                .bytes = names[i].kind == FL_PAYLOAD_IS_OFFERS ? fed->offered_bytes : model,
+                .has_digest = names[i].kind == FL_PAYLOAD_IS_OFFERS};
         }
     }
     return listed;
@@ -119,28 +119,28 @@ static struct fl_wire_plan message_plan(const struct fl_fed *fed, const struct f
 static int message_encode_command(const struct fl_fed *fed, const struct fl__message *m,
                                   struct fl_buf *out)
 {
-    struct fl_wire_bundle bundles[FL_BUNDLES_MAX];
+    struct fl_wire_payload payloads[FL_PAYLOADS_MAX];
     struct fl_wire_command command = {.type = FL_WIRE_DISMISSED};
 
     switch (m->type) {
     case FL__MSG_TASK:
         command.type = FL_WIRE_TASK;
-        command.u.task =
-            (struct fl_wire_task){.round = m->key.round,
-                                  .attempt = m->key.attempt,
-                                  .bundles = bundles,
-                                  .n_bundles = message_list_payloads(fed, m->mixture, bundles),
-                                  .learning_rate = m->task.learning_rate,
-                                  .seed = m->task.seed,
-                                  .order_seed = m->task.order_seed,
-                                  .has_plan = m->units != NULL,
-                                  .plan = message_plan(fed, m),
-                                  .deadline_ms = m->task.deadline_ms,
-                                  .selected = m->task.n_selected,
-                                  .population = m->task.population,
-                                  .counted_round = m->task.counted.round,
-                                  .counted_attempt = m->task.counted.attempt,
-                                  .epoch = m->task.epoch};
+        command.u.task = (struct fl_wire_task){
+            .round = m->key.round,
+            .attempt = m->key.attempt,
+            .payloads = payloads,
+            .n_payloads = message_list_payloads(fed, m->personal_model, payloads),
+            .learning_rate = m->task.learning_rate,
+            .seed = m->task.seed,
+            .order_seed = m->task.order_seed,
+            .has_plan = m->units != NULL,
+            .plan = message_plan(fed, m),
+            .deadline_ms = m->task.deadline_ms,
+            .selected = m->task.n_selected,
+            .population = m->task.population,
+            .counted_round = m->task.counted.round,
+            .counted_attempt = m->task.counted.attempt,
+            .epoch = m->task.epoch};
         break;
     case FL__MSG_PLAN:
         command.type = FL_WIRE_PLAN;
@@ -149,7 +149,7 @@ static int message_encode_command(const struct fl_fed *fed, const struct fl__mes
     case FL__MSG_EVALUATE:
         command.type = FL_WIRE_EVALUATE;
         command.u.evaluate.round = m->key.round;
-        command.u.evaluate.bundle.name = fl_wire_lend(FL_BUNDLE_CANDIDATE);
+        command.u.evaluate.payload.name = fl_wire_lend(FL_PAYLOAD_CANDIDATE);
         command.u.evaluate.learning_rate = m->rate;
         break;
     default:

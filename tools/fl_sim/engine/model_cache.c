@@ -35,26 +35,26 @@ struct filling {
     int code;
 };
 
-static void model_cache_put(void *ctx, const struct fl_bundle *bundle)
+static void model_cache_put(void *ctx, const struct fl_payload *payload)
 {
     struct filling *f = ctx;
     struct fl_model_cache *s = f->model_cache;
     struct fl_model_cache_item *item =
-        bundle->client == NULL ? model_cache_append(&s->common, &s->n_common, &s->cap_common)
-                               : model_cache_append(&s->own, &s->n_own, &s->cap_own);
+        payload->client == NULL ? model_cache_append(&s->common, &s->n_common, &s->cap_common)
+                                : model_cache_append(&s->own, &s->n_own, &s->cap_own);
 
     if (item == NULL) {
         f->code = FL_ENOMEM;
         return;
     }
-    *item = (struct fl_model_cache_item){.has_digest = bundle->digest != NULL,
-                                         .bytes = fl_bytes_ref(&bundle->bytes)};
-    if (bundle->digest != NULL) {
-        (void)memcpy(item->digest, bundle->digest, sizeof(item->digest));
+    *item = (struct fl_model_cache_item){.has_digest = payload->digest != NULL,
+                                         .bytes = fl_bytes_ref(&payload->bytes)};
+    if (payload->digest != NULL) {
+        (void)memcpy(item->digest, payload->digest, sizeof(item->digest));
     }
-    if (fl_str_copy(item->name, sizeof(item->name), bundle->name) != FL_OK ||
-        (bundle->client != NULL &&
-         fl_str_copy(item->client, sizeof(item->client), bundle->client) != FL_OK))
+    if (fl_str_copy(item->name, sizeof(item->name), payload->name) != FL_OK ||
+        (payload->client != NULL &&
+         fl_str_copy(item->client, sizeof(item->client), payload->client) != FL_OK))
     {
         f->code = FL_ELIMIT;
     }
@@ -72,7 +72,7 @@ int fl_model_cache_open(const struct fl_federation *federation, struct fl_progre
         return FL_ENOMEM;
     }
     atomic_init(&model_cache->refs, 1);
-    rv = fl_bundles_open(federation, progress, round, size, model_cache_put, &f);
+    rv = fl_payloads_open(federation, progress, round, size, model_cache_put, &f);
     rv = rv == FL_OK ? f.code : rv;
     if (rv != FL_OK) {
         fl_model_cache_unref(model_cache);
@@ -142,14 +142,14 @@ void fl_model_cache_unref(struct fl_model_cache *model_cache)
 }
 
 size_t fl_model_cache_list(const struct fl_model_cache *model_cache, const char *client,
-                           const struct fl_model_cache_item *list[FL_BUNDLES_MAX])
+                           const struct fl_model_cache_item *list[FL_PAYLOADS_MAX])
 {
     struct fl_model_cache_item key;
     const struct fl_model_cache_item *own;
     size_t n = 0;
     size_t i;
 
-    for (i = 0; i < model_cache->n_common && n < FL_BUNDLES_MAX - 1; i++) {
+    for (i = 0; i < model_cache->n_common && n < FL_PAYLOADS_MAX - 1; i++) {
         list[n++] = &model_cache->common[i];
     }
     if (model_cache->n_own > 0 && fl_str_copy(key.client, sizeof(key.client), client) == FL_OK) {

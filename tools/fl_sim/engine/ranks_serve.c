@@ -83,13 +83,13 @@ static int serve_open_pool(struct serving *s, struct fl__ranks_rest *rest, struc
 
 static int serve_set_model_cache(struct serving *s, struct fl__ranks_rest *rest)
 {
-    struct fl_model_cache_item items[FL_BUNDLES_MAX];
+    struct fl_model_cache_item items[FL_PAYLOADS_MAX];
     struct fl_model_cache *model_cache = NULL;
     size_t n = 0;
     int rv = FL_OK;
 
     while (rv == FL_OK && rest->left > 0) {
-        rv = n < FL_BUNDLES_MAX ? fl__ranks_read_item(rest, &items[n]) : FL_EFORMAT;
+        rv = n < FL_PAYLOADS_MAX ? fl__ranks_read_item(rest, &items[n]) : FL_EFORMAT;
         n += rv == FL_OK;
     }
     rv = rv == FL_OK ? fl_model_cache_make(items, n, NULL, &model_cache) : rv;

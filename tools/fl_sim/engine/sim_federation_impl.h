@@ -59,7 +59,7 @@ struct fl__message {
     struct fl_round_key key;
     uint64_t bytes;
     struct fl_task task;         /* TASK */
-    bool mixture;                /* TASK: there is a personalized model for this client */
+    bool personal_model;         /* TASK: there is a personalized model for this client */
     uint8_t *units;              /* TASK, PLAN: owned; NULL: none */
     struct fl_job_answer answer; /* REPORT, EVALUATION: its divergence is owned */
     bool diverged;               /* FAILED */
@@ -79,7 +79,7 @@ struct fl__transfer {
 /* Payloads that a client fetches for a task. */
 struct fl__fetch {
     uint32_t n; /* number of payloads */
-    uint64_t model, state, mixture, offers;
+    uint64_t model, state, personal_model, offers;
 };
 
 /* A client with work in progress. */
@@ -89,7 +89,7 @@ struct fl__active {
     bool resumes;     /* the connection exists and is not made again */
     uint64_t tick_us; /* next wake-up of the session; 0: none */
     struct fl_task task;
-    bool mixture;
+    bool personal_model;
     struct fl_model_cache *model_cache; /* of the task; NULL: replayed from the journal */
     struct fl__fetch fetch;
     struct fl__transfer down, up;

@@ -85,7 +85,7 @@ static void decisions_send_task(struct fl_fed *fed, const struct fl_effect *e)
                                .n_selected = e->size.selected,
                                .population = e->size.population,
                                .epoch = e->size.epoch};
-    m->mixture = e->mixture;
+    m->personal_model = e->personal_model;
     fl__fed_send(fed, m);
 }
 

@@ -341,7 +341,7 @@ static void sim_session_task(struct fl_fed *fed, struct fl__active *a, struct fl
     event.u.task.deadline_ms = m->task.deadline_ms;
     if (fl_session_task_is_new(a->session, m->key)) {
         a->task = m->task;
-        a->mixture = m->mixture;
+        a->personal_model = m->personal_model;
         fl_model_cache_unref(a->model_cache);
         a->model_cache = fed->model_cache != NULL ? fl_model_cache_ref(fed->model_cache) : NULL;
     }

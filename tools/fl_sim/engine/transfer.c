@@ -122,8 +122,8 @@ static int transfer_choose_payloads(struct fl_fed *fed, struct fl__active *a, st
 {
     const struct fl_strategy *s = fed->federation.strategy;
     uint64_t model = fl_layout_count(fed->federation.layout) * sizeof(float);
-    struct fl_bundle_name names[FL_BUNDLES_MAX];
-    size_t n = fl_bundles_of(s, names);
+    struct fl_payload_name names[FL_PAYLOADS_MAX];
+    size_t n = fl_payloads_of(s, names);
     struct fl_inputs listed = {.n = 0};
     struct fl_inputs chosen;
     bool has_own = s->personal->own && a->task.counted.round != 0;
@@ -133,11 +133,11 @@ static int transfer_choose_payloads(struct fl_fed *fed, struct fl__active *a, st
     for (i = 0; i < n; i++) {
         struct fl_input *in = &listed.list[listed.n];
 
-        if (names[i].kind == FL_BUNDLE_IS_PERSONAL_MODEL && !a->mixture) {
+        if (names[i].kind == FL_PAYLOAD_IS_PERSONAL_MODEL && !a->personal_model) {
             continue;
         }
-        *in = (struct fl_input){.bytes = names[i].kind == FL_BUNDLE_IS_OFFERS ? fed->offered_bytes
-                                                                              : model};
+        *in = (struct fl_input){.bytes = names[i].kind == FL_PAYLOAD_IS_OFFERS ? fed->offered_bytes
+                                                                               : model};
         rv = fl_str_copy(in->name, sizeof(in->name), names[i].name);
         listed.n += rv == FL_OK;
     }
@@ -150,10 +150,10 @@ static int transfer_choose_payloads(struct fl_fed *fed, struct fl__active *a, st
             continue; /* On its disk since its first session. */
         }
         a->fetch.n++;
-        *(in->opaque                                        ? &a->fetch.offers
-          : strcmp(in->name, FL_BUNDLE_MODEL) == 0          ? &a->fetch.model
-          : strcmp(in->name, FL_BUNDLE_PERSONAL_MODEL) == 0 ? &a->fetch.mixture
-                                                            : &a->fetch.state) += in->bytes;
+        *(in->opaque                                         ? &a->fetch.offers
+          : strcmp(in->name, FL_PAYLOAD_MODEL) == 0          ? &a->fetch.model
+          : strcmp(in->name, FL_PAYLOAD_PERSONAL_MODEL) == 0 ? &a->fetch.personal_model
+                                                             : &a->fetch.state) += in->bytes;
     }
     if (rv == FL_OK) {
         fl_inputs_done(&chosen);
@@ -198,7 +198,7 @@ static void transfer_fetch_done(struct fl_fed *fed, struct fl__active *a)
     a->down.on = false;
     sim->down_model_bytes += a->fetch.model;
     sim->down_state_bytes += a->fetch.state;
-    sim->down_personal_model_bytes += a->fetch.mixture;
+    sim->down_personal_model_bytes += a->fetch.personal_model;
     sim->down_offer_bytes += a->fetch.offers;
     fed->clients[a->client].has_offers |= a->fetch.offers > 0;
     if (p != NULL) {
@@ -465,7 +465,8 @@ void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed
 
     if (kind == FL__AT_FETCH && stamp == a->awaits_fetch) {
         transfer_begin_flow(fed, a, &a->down,
-                            a->fetch.model + a->fetch.state + a->fetch.mixture + a->fetch.offers,
+                            a->fetch.model + a->fetch.state + a->fetch.personal_model +
+                                a->fetch.offers,
                             FL__AT_LOADED);
     } else if (kind == FL__AT_LOADED && stamp == a->awaits_fetch && a->down.on) {
         transfer_fetch_done(fed, a);

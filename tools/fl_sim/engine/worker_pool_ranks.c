@@ -101,7 +101,7 @@ static int ranks_send_model(struct fl__worker_pool_ranks *t, const struct fl_poo
 /* The payload that only this client may fetch; NULL: none. */
 static const struct fl_model_cache_item *ranks_own_item(const struct fl_pool_job *job)
 {
-    const struct fl_model_cache_item *items[FL_BUNDLES_MAX];
+    const struct fl_model_cache_item *items[FL_PAYLOADS_MAX];
     struct fl_sim_client sim_client;
     size_t n;
 
@@ -185,7 +185,7 @@ static int ranks_take_upload(struct fl_pool_job *job, struct fl__ranks_rest *res
     struct fl_code code = {.result = &result, .n_parts = (size_t)head_answer->n_parts};
     struct fl_sim_client sim_client;
     struct fl_norms norms;
-    int rv = head_answer->n_parts <= n_units * FL_BUNDLES_MAX ? FL_OK : FL_EFORMAT;
+    int rv = head_answer->n_parts <= n_units * FL_PAYLOADS_MAX ? FL_OK : FL_EFORMAT;
 
     job->pool->conf.sim_clients->sim_client(job->pool->conf.sim_clients->ctx, job->client,
                                             &sim_client);

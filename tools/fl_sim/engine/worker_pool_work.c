@@ -100,7 +100,7 @@ static void work_return_trainer(struct fl_worker_pool *pool, struct fl_trainer *
 
 /* The payloads in memory that the client may fetch. */
 static int work_read_payloads(const struct fl_model_cache_item *const *items, size_t n,
-                              struct fl_member_bundle *list, uint8_t **read, struct fl_err *err)
+                              struct fl_member_payload *list, uint8_t **read, struct fl_err *err)
 {
     size_t i;
     int rv = FL_OK;
@@ -116,12 +116,12 @@ static int work_read_payloads(const struct fl_model_cache_item *const *items, si
                 rv = fl_err_set(err, rv, "payload '%s': %s", items[i]->name, fl_strerror(rv));
             }
         }
-        list[i] = (struct fl_member_bundle){.name = items[i]->name,
-                                            .data = b->file != NULL   ? read[i]
-                                                    : b->blob != NULL ? fl_blob_data(b->blob)
-                                                                      : NULL,
-                                            .len = len,
-                                            .has_digest = items[i]->has_digest};
+        list[i] = (struct fl_member_payload){.name = items[i]->name,
+                                             .data = b->file != NULL   ? read[i]
+                                                     : b->blob != NULL ? fl_blob_data(b->blob)
+                                                                       : NULL,
+                                             .len = len,
+                                             .has_digest = items[i]->has_digest};
     }
     return rv;
 }
@@ -153,9 +153,9 @@ static int work_take_result(const struct fl_result *r, struct fl_job_answer *a)
 /* Payloads are lent to the member until its training has ended. */
 static int work_fetch_and_train(struct fl_pool_job *job, struct fl_member *m, struct fl_err *err)
 {
-    const struct fl_model_cache_item *items[FL_BUNDLES_MAX];
-    struct fl_member_bundle list[FL_BUNDLES_MAX];
-    uint8_t *read[FL_BUNDLES_MAX] = {NULL};
+    const struct fl_model_cache_item *items[FL_PAYLOADS_MAX];
+    struct fl_member_payload list[FL_PAYLOADS_MAX];
+    uint8_t *read[FL_PAYLOADS_MAX] = {NULL};
     struct fl_sim_client sim_client;
     size_t n;
     size_t i;

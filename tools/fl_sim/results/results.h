@@ -91,8 +91,8 @@ FL_MUST_CHECK int fl_results_rename_trial(const char *dir, const struct fl_run_p
  * *ret_kept: its state exists, so it continues.
  */
 FL_MUST_CHECK int fl_results_reopen_trial(const char *dir, const char *point, uint64_t seed,
-                                          const char *const *rules,
-                                          bool *ret_reopened, bool *ret_kept, struct fl_err *err);
+                                          const char *const *rules, bool *ret_reopened,
+                                          bool *ret_kept, struct fl_err *err);
 
 /* --- a run --- */
 

@@ -1,27 +1,28 @@
 /* Payloads that clients fetch in a round: which there are, and opening each of them from memory
    or a file. */
-#include "server/work/bundles.h"
+#include "server/work/payloads.h"
 
 #include <string.h>
 
-size_t fl_bundles_of(const struct fl_strategy *strategy, struct fl_bundle_name list[FL_BUNDLES_MAX])
+size_t fl_payloads_of(const struct fl_strategy *strategy,
+                      struct fl_payload_name list[FL_PAYLOADS_MAX])
 {
     const char *const *name = strategy->solver->inputs;
     size_t n = 0;
 
-    list[n++] = (struct fl_bundle_name){.kind = FL_BUNDLE_IS_MODEL, .name = FL_BUNDLE_MODEL};
+    list[n++] = (struct fl_payload_name){.kind = FL_PAYLOAD_IS_MODEL, .name = FL_PAYLOAD_MODEL};
     for (; name != NULL && *name != NULL; name++) {
         size_t state = fl_strategy_described_from(strategy, *name);
         bool is_state = state < fl_strategy_states(strategy);
 
-        FL_REQUIRE(n + 1 < FL_BUNDLES_MAX); /* limited by the built-in policies */
+        FL_REQUIRE(n + 1 < FL_PAYLOADS_MAX); /* limited by the built-in policies */
         list[n++] =
-            (struct fl_bundle_name){.kind = is_state ? FL_BUNDLE_IS_STATE : FL_BUNDLE_IS_OFFERS,
-                                    .name = *name,
-                                    .state = state};
+            (struct fl_payload_name){.kind = is_state ? FL_PAYLOAD_IS_STATE : FL_PAYLOAD_IS_OFFERS,
+                                     .name = *name,
+                                     .state = state};
     }
-    list[n++] = (struct fl_bundle_name){.kind = FL_BUNDLE_IS_PERSONAL_MODEL,
-                                        .name = FL_BUNDLE_PERSONAL_MODEL};
+    list[n++] = (struct fl_payload_name){.kind = FL_PAYLOAD_IS_PERSONAL_MODEL,
+                                         .name = FL_PAYLOAD_PERSONAL_MODEL};
     return n;
 }
 
@@ -29,7 +30,7 @@ struct opening {
     const struct fl_federation *f;
     const struct fl_progress *progress;
     size_t members;
-    fl_bundle_cb cb;
+    fl_payload_cb cb;
     void *ctx;
 };
 
@@ -56,14 +57,14 @@ static int payload_describe_state(const struct opening *o, size_t i, struct fl_b
 
 static int payload_open_personal_models(const struct opening *o)
 {
-    const struct fl_personal_models *m = o->progress->committed.mixtures;
+    const struct fl_personal_models *m = o->progress->committed.personal_models;
     size_t n = m != NULL ? fl_personal_models_count(m) : 0;
     size_t i;
 
     for (i = 0; i < n; i++) {
-        struct fl_bundle b = {.name = FL_BUNDLE_PERSONAL_MODEL,
-                              .client = fl_personal_models_name(m, i),
-                              .bytes = {.file = fl_personal_models_file(m, i)}};
+        struct fl_payload b = {.name = FL_PAYLOAD_PERSONAL_MODEL,
+                               .client = fl_personal_models_name(m, i),
+                               .bytes = {.file = fl_personal_models_file(m, i)}};
 
         if (b.bytes.file == NULL) {
             return FL_ENOMEM;
@@ -74,24 +75,24 @@ static int payload_open_personal_models(const struct opening *o)
     return FL_OK;
 }
 
-static int payload_open(const struct opening *o, const struct fl_bundle_name *name)
+static int payload_open(const struct opening *o, const struct fl_payload_name *name)
 {
     const struct fl_progress *p = o->progress;
-    struct fl_bundle b = {.name = name->name};
+    struct fl_payload b = {.name = name->name};
     int rv = FL_OK;
 
     switch (name->kind) {
-    case FL_BUNDLE_IS_MODEL:
+    case FL_PAYLOAD_IS_MODEL:
         b.bytes.blob = fl_blob_ref(p->committed.model.theta);
         break;
-    case FL_BUNDLE_IS_STATE:
+    case FL_PAYLOAD_IS_STATE:
         rv = payload_describe_state(o, name->state, &b.bytes.blob);
         break;
-    case FL_BUNDLE_IS_OFFERS:
+    case FL_PAYLOAD_IS_OFFERS:
         b.bytes.file = p->offered.file != NULL ? fl_file_ref(p->offered.file) : NULL;
         b.digest = p->offered.digest;
         break;
-    case FL_BUNDLE_IS_PERSONAL_MODEL:
+    case FL_PAYLOAD_IS_PERSONAL_MODEL:
         return payload_open_personal_models(o);
     }
     if (rv == FL_OK && fl_bytes_are(&b.bytes)) {
@@ -101,12 +102,12 @@ static int payload_open(const struct opening *o, const struct fl_bundle_name *na
     return rv;
 }
 
-int fl_bundles_open(const struct fl_federation *federation, struct fl_progress *progress,
-                    uint64_t round, const struct fl_round_size *size, fl_bundle_cb cb, void *ctx)
+int fl_payloads_open(const struct fl_federation *federation, struct fl_progress *progress,
+                     uint64_t round, const struct fl_round_size *size, fl_payload_cb cb, void *ctx)
 {
     const struct opening o = {federation, progress, size->members, cb, ctx};
-    struct fl_bundle_name list[FL_BUNDLES_MAX];
-    size_t n = fl_bundles_of(federation->strategy, list);
+    struct fl_payload_name list[FL_PAYLOADS_MAX];
+    size_t n = fl_payloads_of(federation->strategy, list);
     size_t i;
     int rv = fl_progress_enter(federation, progress, round, size->epoch);
 
@@ -116,9 +117,9 @@ int fl_bundles_open(const struct fl_federation *federation, struct fl_progress *
     return rv;
 }
 
-bool fl_bundles_has_personal_model(const struct fl_progress *progress, const char *client)
+bool fl_payloads_has_personal_model(const struct fl_progress *progress, const char *client)
 {
-    const struct fl_personal_models *m = progress->committed.mixtures;
+    const struct fl_personal_models *m = progress->committed.personal_models;
 
     return m != NULL && fl_personal_models_find(m, client) < fl_personal_models_count(m);
 }

@@ -1,4 +1,4 @@
-/* Which bundles go down in a round: what may be fetched is what a task lists. */
+/* Which payloads go down in a round: what may be fetched is what a task lists. */
 
 #include <check.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
-#include "server/work/bundles.h"
+#include "server/work/payloads.h"
 #include "tests/lib/failmalloc.h"
 #include "tests/lib/work_rig.h"
 
@@ -23,7 +23,7 @@ static void teardown(void)
     work_rig_done(&rig);
 }
 
-static void note(void *ctx, const struct fl_bundle *b)
+static void note(void *ctx, const struct fl_payload *b)
 {
     struct fl_bytes kept = fl_bytes_ref(&b->bytes);
     size_t used = strlen(opened);
@@ -48,7 +48,7 @@ static const char *open_in(size_t members, uint64_t epoch)
     const struct fl_round_size size = {.members = (uint32_t)members, .epoch = epoch};
 
     opened[0] = '\0';
-    ck_assert_int_eq(fl_bundles_open(&rig.fed, &rig.progress, 2, &size, note, NULL), FL_OK);
+    ck_assert_int_eq(fl_payloads_open(&rig.fed, &rig.progress, 2, &size, note, NULL), FL_OK);
     return opened;
 }
 
@@ -95,7 +95,7 @@ START_TEST(the_sum_of_controls_is_zero_where_an_epoch_begins)
 }
 END_TEST
 
-static void count(void *ctx, const struct fl_bundle *b)
+static void count(void *ctx, const struct fl_payload *b)
 {
     (void)b;
     ++*(size_t *)ctx;
@@ -110,7 +110,7 @@ START_TEST(without_memory_for_what_is_told_nothing_is_told_of_it)
     work_rig_open(&rig, "scaffold");
     work_rig_rounds(&rig, 1, 1);
     failmalloc_start(0, true);
-    rv = fl_bundles_open(&rig.fed, &rig.progress, 2, &size, count, &n);
+    rv = fl_payloads_open(&rig.fed, &rig.progress, 2, &size, count, &n);
     (void)failmalloc_stop();
     ck_assert_int_eq(rv, FL_ENOMEM);
     ck_assert_uint_eq(n, 1);
@@ -124,12 +124,13 @@ START_TEST(every_client_that_has_one_is_offered_its_own_personal_model)
     work_rig_open(&rig, "fedmcsa");
     work_rig_aggregate(&rig, 1);
     work_rig_mix(&rig, 1, names, 2, 7);
-    ck_assert(!fl_bundles_has_personal_model(&rig.progress, "a"));
+    ck_assert(!fl_payloads_has_personal_model(&rig.progress, "a"));
     ck_assert_int_eq(work_rig_commit(&rig, 1, NULL), FL_OK);
-    ck_assert_str_eq(open_for(2), "model * 35328 1\nmixture a 35328 7\nmixture b 35328 7\n");
-    ck_assert(fl_bundles_has_personal_model(&rig.progress, "a"));
-    ck_assert(fl_bundles_has_personal_model(&rig.progress, "b"));
-    ck_assert(!fl_bundles_has_personal_model(&rig.progress, "c"));
+    ck_assert_str_eq(open_for(2),
+                     "model * 35328 1\npersonal_model a 35328 7\npersonal_model b 35328 7\n");
+    ck_assert(fl_payloads_has_personal_model(&rig.progress, "a"));
+    ck_assert(fl_payloads_has_personal_model(&rig.progress, "b"));
+    ck_assert(!fl_payloads_has_personal_model(&rig.progress, "c"));
 }
 END_TEST
 
@@ -153,23 +154,23 @@ START_TEST(the_list_is_the_model_what_the_solver_takes_and_the_personal_model)
     static const struct {
         const char *algorithm, *names;
     } want[] = {
-        {"fedavg", "model mixture "},
-        {"scaffold", "model control mixture "},
-        {"igfl_c", "model displacement mixture "},
-        {"fedmix", "model mixup mixture "},
+        {"fedavg", "model personal_model "},
+        {"scaffold", "model control personal_model "},
+        {"igfl_c", "model displacement personal_model "},
+        {"fedmix", "model mixup personal_model "},
     };
-    struct fl_bundle_name list[FL_BUNDLES_MAX];
+    struct fl_payload_name list[FL_PAYLOADS_MAX];
     char names[256] = "";
     size_t n;
     size_t i;
 
     work_rig_open(&rig, want[_i].algorithm);
-    n = fl_bundles_of(rig.strategy, list);
+    n = fl_payloads_of(rig.strategy, list);
     for (i = 0; i < n; i++) {
         size_t used = strlen(names);
 
         (void)snprintf(names + used, sizeof(names) - used, "%s ", list[i].name);
-        ck_assert((list[i].kind == FL_BUNDLE_IS_PERSONAL_MODEL) == (i == n - 1));
+        ck_assert((list[i].kind == FL_PAYLOAD_IS_PERSONAL_MODEL) == (i == n - 1));
     }
     ck_assert_str_eq(names, want[_i].names);
 }
@@ -177,7 +178,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("work_bundles");
+    Suite *suite = suite_create("work_payloads");
     TCase *tc = tcase_create("all");
     SRunner *runner;
     int failed;

@@ -1,5 +1,5 @@
-#ifndef FL_SERVER_WORK_BUNDLES_H
-#define FL_SERVER_WORK_BUNDLES_H
+#ifndef FL_SERVER_WORK_PAYLOADS_H
+#define FL_SERVER_WORK_PAYLOADS_H
 
 /* Payloads that clients download in a round: one rule for what clients may fetch and for what a
    task lists. Uploads are in payload_sizes.h. */
@@ -7,11 +7,11 @@
 #include "server/work/commit.h"
 
 /* The model that a round started with. */
-#define FL_BUNDLE_MODEL "model"
+#define FL_PAYLOAD_MODEL "model"
 /* The aggregated model that clients are asked to evaluate. */
-#define FL_BUNDLE_CANDIDATE "candidate"
+#define FL_PAYLOAD_CANDIDATE "candidate"
 /* The personal model of a client; only that client may fetch it. */
-#define FL_BUNDLE_PERSONAL_MODEL "mixture"
+#define FL_PAYLOAD_PERSONAL_MODEL "personal_model"
 
 /* Bytes of a payload, in memory or in a file. Neither: there are none. */
 struct fl_bytes {
@@ -42,47 +42,47 @@ static inline void fl_bytes_done(struct fl_bytes *b)
     *b = (struct fl_bytes){0};
 }
 
-enum fl_bundle_kind {
-    FL_BUNDLE_IS_MODEL,
-    FL_BUNDLE_IS_STATE,         /* a state vector beside the model, in the form for clients */
-    FL_BUNDLE_IS_OFFERS,        /* the collection of data summaries */
-    FL_BUNDLE_IS_PERSONAL_MODEL /* of one client only */
+enum fl_payload_kind {
+    FL_PAYLOAD_IS_MODEL,
+    FL_PAYLOAD_IS_STATE,         /* a state vector beside the model, in the form for clients */
+    FL_PAYLOAD_IS_OFFERS,        /* the collection of data summaries */
+    FL_PAYLOAD_IS_PERSONAL_MODEL /* of one client only */
 };
 
-struct fl_bundle_name {
-    enum fl_bundle_kind kind;
+struct fl_payload_name {
+    enum fl_payload_kind kind;
     const char *name;
     size_t state; /* IS_STATE: index of the state vector */
 };
 
 /* Largest number of payloads in a round. */
-#define FL_BUNDLES_MAX 16
+#define FL_PAYLOADS_MAX 16
 /*
  * The payloads of a round of `strategy`, in the order in which a task lists them: the model, the
  * inputs of the solver, the personal model (last; only for clients that have one). Returns their
  * number.
  */
-size_t fl_bundles_of(const struct fl_strategy *strategy,
-                     struct fl_bundle_name list[FL_BUNDLES_MAX]);
+size_t fl_payloads_of(const struct fl_strategy *strategy,
+                      struct fl_payload_name list[FL_PAYLOADS_MAX]);
 
 /* A payload that may be fetched. Borrowed for the call; share the bytes with fl_bytes_ref(). */
-struct fl_bundle {
+struct fl_payload {
     const char *name;
     const char *client; /* NULL: all clients */
     struct fl_bytes bytes;
     const uint8_t *digest; /* [FL_DIGEST_SIZE]; NULL: none */
 };
 
-typedef void (*fl_bundle_cb)(void *ctx, const struct fl_bundle *bundle);
+typedef void (*fl_payload_cb)(void *ctx, const struct fl_payload *payload);
 /*
  * Calls `cb` with all payloads of `round`, which starts from what `progress` committed, and may
  * start a new epoch: then the server's sums of client state are reset first. FL_ENOMEM, with some
  * payloads left out.
  */
-FL_MUST_CHECK int fl_bundles_open(const struct fl_federation *federation,
-                                  struct fl_progress *progress, uint64_t round,
-                                  const struct fl_round_size *size, fl_bundle_cb cb, void *ctx);
+FL_MUST_CHECK int fl_payloads_open(const struct fl_federation *federation,
+                                   struct fl_progress *progress, uint64_t round,
+                                   const struct fl_round_size *size, fl_payload_cb cb, void *ctx);
 /* Does this client have a personal model? */
-bool fl_bundles_has_personal_model(const struct fl_progress *progress, const char *client);
+bool fl_payloads_has_personal_model(const struct fl_progress *progress, const char *client);
 
 #endif

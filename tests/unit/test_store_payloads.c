@@ -18,13 +18,13 @@
 
 /* fc1 and fc3, of each the update and what a solver sends. */
 static const struct fl_spool_part parts[] = {
-    {.unit = 0, .bundle = 0, .codec = FL_CODEC_FLOAT32, .bytes = FC1},
-    {.unit = 0, .bundle = 1, .codec = FL_CODEC_FLOAT32, .bytes = FC1},
-    {.unit = 2, .bundle = 0, .codec = FL_CODEC_FLOAT32, .bytes = FC3},
-    {.unit = 2, .bundle = 1, .codec = FL_CODEC_FLOAT32, .bytes = FC3},
+    {.unit = 0, .payload = 0, .codec = FL_CODEC_FLOAT32, .bytes = FC1},
+    {.unit = 0, .payload = 1, .codec = FL_CODEC_FLOAT32, .bytes = FC1},
+    {.unit = 2, .payload = 0, .codec = FL_CODEC_FLOAT32, .bytes = FC3},
+    {.unit = 2, .payload = 1, .codec = FL_CODEC_FLOAT32, .bytes = FC3},
 };
 static const uint8_t grant[RIG_UNITS] = {1, 0, 1};
-static const struct fl_spool_form form = {.codec = FL_CODEC_FLOAT32, .n_bundles = 2};
+static const struct fl_spool_form form = {.codec = FL_CODEC_FLOAT32, .n_payloads = 2};
 
 static struct fl_layout *layout;
 static const char *dir;
@@ -73,7 +73,7 @@ static void same(struct fl_codec_decoder *d, const float *want, size_t n)
     ck_assert_mem_eq(got, want, n * sizeof(float));
 }
 
-START_TEST(bundles_of_a_unit_are_read_in_turn)
+START_TEST(payloads_of_a_unit_are_read_in_turn)
 {
     const float *sent = values + RIG_FC1;
     struct fl_spool_reader *r = NULL;
@@ -117,7 +117,7 @@ START_TEST(an_upload_is_what_was_asked_for_in_its_order)
                      "unit 'fc3' of what the solver sends was asked for and is not in its place");
     ck_assert_int_eq(fl_spool_check(layout, grant, &form, p, 5, &err), FL_ESHAPE);
     ck_assert_str_eq(err.msg, "1 units that were not asked for are in the upload");
-    other.n_bundles = 1;
+    other.n_payloads = 1;
     ck_assert_int_eq(fl_spool_check(layout, grant, &other, p, 4, &err), FL_ESHAPE);
     p[0] = parts[1];
     p[1] = parts[0];
@@ -128,7 +128,7 @@ END_TEST
 
 START_TEST(what_comes_beside_the_update_is_always_plain)
 {
-    struct fl_spool_form coded = {.codec = FL_CODEC_FLOAT16, .n_bundles = 2};
+    struct fl_spool_form coded = {.codec = FL_CODEC_FLOAT16, .n_payloads = 2};
     struct fl_spool_part p[4];
     struct fl_err err = {0};
 
@@ -149,7 +149,7 @@ END_TEST
 
 START_TEST(masks_are_there_exactly_when_they_are_asked_for)
 {
-    struct fl_spool_form masked = {.codec = FL_CODEC_FLOAT32, .n_bundles = 2, .masked = true};
+    struct fl_spool_form masked = {.codec = FL_CODEC_FLOAT32, .n_payloads = 2, .masked = true};
     struct fl_spool_part p[4];
     struct fl_err err = {0};
 
@@ -162,7 +162,7 @@ START_TEST(masks_are_there_exactly_when_they_are_asked_for)
 }
 END_TEST
 
-START_TEST(every_bundle_has_to_be_finite)
+START_TEST(every_payload_has_to_be_finite)
 {
     struct fl_err err = {0};
     char path[RIG_PATH_MAX];
@@ -192,7 +192,7 @@ START_TEST(the_norm_bound_is_for_the_update_alone)
 }
 END_TEST
 
-START_TEST(a_manifest_with_other_bundles_starts_over)
+START_TEST(a_manifest_with_other_payloads_starts_over)
 {
     struct fl_spool_part p[4];
     struct fl_spool *s = NULL;
@@ -207,7 +207,7 @@ START_TEST(a_manifest_with_other_bundles_starts_over)
     fl_spool_close(s);
     (void)memcpy(p, parts, sizeof(parts));
     if (_i == 0) {
-        p[1].bundle = 2;
+        p[1].payload = 2;
     } else {
         p[1].masked = true;
     }
@@ -217,7 +217,7 @@ START_TEST(a_manifest_with_other_bundles_starts_over)
 }
 END_TEST
 
-START_TEST(bundles_of_a_unit_rise_and_are_few)
+START_TEST(payloads_of_a_unit_rise_and_are_few)
 {
     struct fl_spool_part p[4];
     struct fl_spool *s = NULL;
@@ -225,11 +225,11 @@ START_TEST(bundles_of_a_unit_rise_and_are_few)
     uint64_t received = 0;
 
     (void)memcpy(p, parts, sizeof(parts));
-    p[1].bundle = 0;
+    p[1].payload = 0;
     ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", p, 4, &s, &received, &err), FL_EINVAL);
-    p[1].bundle = FL_SPOOL_MAX_BUNDLES;
+    p[1].payload = FL_SPOOL_MAX_PAYLOADS;
     ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", p, 4, &s, &received, &err), FL_EINVAL);
-    ck_assert_str_eq(err.msg, "an upload holds up to 4 bundles, not 4");
+    ck_assert_str_eq(err.msg, "an upload holds up to 4 payloads, not 4");
 }
 END_TEST
 
@@ -294,7 +294,7 @@ static int upload_masked(const struct fl_buf *coded, const struct fl_spool_part 
 
 START_TEST(absent_neurons_are_no_fault_and_read_as_absent)
 {
-    struct fl_spool_form masked = {.codec = FL_CODEC_FLOAT32, .n_bundles = 1, .masked = true};
+    struct fl_spool_form masked = {.codec = FL_CODEC_FLOAT32, .n_payloads = 1, .masked = true};
     struct fl_spool_reader *r = NULL;
     struct fl_codec_decoder d;
     struct fl_spool_part p[2];
@@ -346,7 +346,7 @@ END_TEST
 
 START_TEST(a_masked_unit_is_not_longer_than_it_can_be)
 {
-    struct fl_spool_form masked = {.codec = FL_CODEC_FLOAT32, .n_bundles = 1, .masked = true};
+    struct fl_spool_form masked = {.codec = FL_CODEC_FLOAT32, .n_payloads = 1, .masked = true};
     struct fl_spool_part p[2] = {
         {.unit = 0, .codec = FL_CODEC_FLOAT32, .masked = true, .bytes = FC1 + 11},
         {.unit = 2, .codec = FL_CODEC_FLOAT32, .masked = true, .bytes = FC3 + 3},
@@ -362,19 +362,19 @@ END_TEST
 
 SUITE()
 {
-    Suite *suite = suite_create("store_bundles");
-    TCase *tc = tcase_create("bundles");
+    Suite *suite = suite_create("store_payloads");
+    TCase *tc = tcase_create("payloads");
 
     suite_add_tcase(suite, tc);
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, bundles_of_a_unit_are_read_in_turn, 0, 2);
+    tcase_add_loop_test(tc, payloads_of_a_unit_are_read_in_turn, 0, 2);
     tcase_add_test(tc, an_upload_is_what_was_asked_for_in_its_order);
     tcase_add_test(tc, what_comes_beside_the_update_is_always_plain);
     tcase_add_test(tc, masks_are_there_exactly_when_they_are_asked_for);
-    tcase_add_loop_test(tc, every_bundle_has_to_be_finite, 0, 2);
+    tcase_add_loop_test(tc, every_payload_has_to_be_finite, 0, 2);
     tcase_add_test(tc, the_norm_bound_is_for_the_update_alone);
-    tcase_add_loop_test(tc, a_manifest_with_other_bundles_starts_over, 0, 2);
-    tcase_add_test(tc, bundles_of_a_unit_rise_and_are_few);
+    tcase_add_loop_test(tc, a_manifest_with_other_payloads_starts_over, 0, 2);
+    tcase_add_test(tc, payloads_of_a_unit_rise_and_are_few);
     tcase_add_test(tc, a_file_of_the_first_version_is_started_over);
     tcase_add_loop_test(tc, absent_neurons_are_no_fault_and_read_as_absent, 0, 2);
     tcase_add_loop_test(tc, what_is_present_has_to_be_finite_and_the_mask_right, 0, 3);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What travels beside the model and the update, and what both sides keep of it: control variates of
-# scaffold and mixtures of personal models come through kills of the server and of a client.
+# scaffold and personalized models of personal models come through kills of the server and of a client.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 synthetic "$dir/data" 3 --seed 3
@@ -27,7 +27,7 @@ for i in 0 1 2; do start_client "s$i" "$dir/data/client-00$i"; done
 wait_for "the first round" at_round scaffold 1
 freeze s0 # which trains longest
 kill_hard s0
-odd "$address" guest fetch:2:control fetch:2:model fetch:1:control fetch:2:momentum fetch:2:mixture
+odd "$address" guest fetch:2:control fetch:2:model fetch:1:control fetch:2:momentum fetch:2:personal_model
 has_line "the control is for everybody" "$dir/odd.out" "fetch control OK bytes=$model"
 has_line "as the model" "$dir/odd.out" "fetch model OK bytes=$model"
 has_line "in its round" "$dir/odd.out" "fetch control NOT_FOUND bytes=0"
@@ -80,7 +80,7 @@ PY
 stop scaffold
 equal "scaffold: the server ends well" 0 "$rc"
 
-### Personal models: the server dies between the commit and the fetching of the mixtures
+### Personal models: the server dies between the commit and the fetching of the personal models
 own() { # rounds, lines…
   write_server own "rounds: $1" "seed: 5" "model: {preset: dnn60}" "training: {epochs: 120}" \
     "strategy: {personal: own, aggregate: mcsa, upload: {policy: hdfl, n: 2}, solver: {policy: prox, mu: 0.1}, fraction: {fraction: 1}}" \
@@ -96,25 +96,25 @@ wait_for "o2 to have answered" client_is own o2 "accepted empty"
 kill_hard o2
 kill -CONT "${pid_of[o0]}"
 wait_for "the first round" at_round own 1
-equal "one file with the mixtures" "./000001.mix " "$(files own.state/mixtures)"
+equal "one file with the personal models" "./000001.mix " "$(files own.state/personal_models)"
 kill_hard own
-cp "$dir/own.state/mixtures/000001.mix" "$dir/made.mix"
+cp "$dir/own.state/personal_models/000001.mix" "$dir/made.mix"
 # A round that was aggregated and not committed, and one that was being written.
-cp "$dir/made.mix" "$dir/own.state/mixtures/000002.mix"
-head -c 5000 "$dir/made.mix" >"$dir/own.state/mixtures/000002.mix.tmp"
+cp "$dir/made.mix" "$dir/own.state/personal_models/000002.mix"
+head -c 5000 "$dir/made.mix" >"$dir/own.state/personal_models/000002.mix.tmp"
 start_server own
-equal "those of the committed round are valid, no others" "./000001.mix " "$(files own.state/mixtures)"
-check "they are untouched" cmp "$dir/made.mix" "$dir/own.state/mixtures/000001.mix"
+equal "those of the committed round are valid, no others" "./000001.mix " "$(files own.state/personal_models)"
+check "they are untouched" cmp "$dir/made.mix" "$dir/own.state/personal_models/000001.mix"
 run_client o2
 wait_for "o2 to train" grep -q "round 2 attempt 1: SELECTING -> TRAINING" "$dir/own.log"
 freeze o0
-odd "$address" guest fetch:2:mixture fetch:2:model
-has_line "a mixture is for its client alone" "$dir/odd.out" "fetch mixture NOT_FOUND bytes=0"
+odd "$address" guest fetch:2:personal_model fetch:2:model
+has_line "a personal model is for its client alone" "$dir/odd.out" "fetch personal_model NOT_FOUND bytes=0"
 has_line "the model is for all" "$dir/odd.out" "fetch model OK bytes=$model"
 kill -CONT "${pid_of[o0]}"
 wait_for "the second round" at_round own 2
 for i in 0 1 2; do wait_end "o$i"; done
-equal "those of the round before stay with its checkpoint" "./000001.mix ./000002.mix " "$(files own.state/mixtures)"
+equal "those of the round before stay with its checkpoint" "./000001.mix ./000002.mix " "$(files own.state/personal_models)"
 check "both uploaders started from what was mixed for them" "$python" - "$dir" <<'PY'
 import glob, re, struct, sys
 d = sys.argv[1]
@@ -136,9 +136,9 @@ start_server own
 for i in 0 1 2; do run_client "o$i"; done
 wait_for "the third round" at_round own 3
 for i in 0 1 2; do wait_end "o$i"; done
-equal "without a checkpoint to go back to only the last" "./000003.mix " "$(files own.state/mixtures)"
+equal "without a checkpoint to go back to only the last" "./000003.mix " "$(files own.state/personal_models)"
 equal "two of three send their models" "[$((2 * model))]" "$(of_rounds own 'sorted(set(r["uplink_bytes"] for r in d))')"
-equal "downlink: the model at first, then mixtures" "[$((3 * model)), $((2 * model)), $((2 * model))]" \
+equal "downlink: the model at first, then personal models" "[$((3 * model)), $((2 * model)), $((2 * model))]" \
   "$(of_rounds own '[r["downlink_bytes"] for r in d]')"
 equal "personal models are measured" True "$(of_rounds own \
   'all(0 < r["personal_accuracy"] <= 1 and 0 < r["personal_mean"] <= 1 and r["personal_clients"] == 3 for r in d)')"
@@ -212,6 +212,6 @@ equal "mix: the server ends well" 0 "$rc"
 
 ### What makes no sense is refused before anything begins
 write_server odd "model: {preset: dnn60}" "strategy: {personal: own, aggregate: mcsa, upload: ldf}"
-says "mixtures of models in parts" 3 "upload 'ldf' cannot be combined with aggregate 'mcsa'" \
+says "personal models of models in parts" 3 "upload 'ldf' cannot be combined with aggregate 'mcsa'" \
   "$build/fl-serverd" --check-config "$dir/odd.yaml"
 finish
