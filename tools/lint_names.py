@@ -24,7 +24,7 @@ LINK_TIME_CHOICES = {"mpi_ranks_begin"}
 PRIVATE_BODIES = {"fl_solver"}
 WORDS = re.compile(
     r"\b(whoever|nobody|somebody|anew|for good|(?:is|are) over|comes? again|coming again|taken up|of before|"
-    r"(?:is|are|was|were) told|(?:is|are) heard|lanes?|personal_models?|payloads?|knocks?|crew|shelf|who is here|"
+    r"(?:is|are|was|were) told|(?:is|are) heard|lanes?|mixtures?|bundles?|knocks?|crew|shelf|who is here|"
     r"set aside|sees? off|wish(?:es)?)\b")
 TOKENS = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 EXTERNAL = re.compile(r"^(?!static\b|typedef\b|#)[a-zA-Z_][^;{}()=#]*\b([a-z_]\w*)\([^;{}]*\)\n\{", re.M)
