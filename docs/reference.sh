@@ -8,14 +8,14 @@ configuration)
   cat <<'TEXT'
 # Configuration
 
-One YAML file per daemon. `--check-config FILE` checks it and all that a start needs (folders, addresses,
-sockets, identity, data, the first model, the program) and changes nothing. It says everything that is wrong at once, with file,
-line and key, and ends with the exit code of such a start: first what is wrong in the file, and when nothing is, what is wrong
-around it. Values that are allowed but probably unintended (`training.learning_rate` above 10, `round.min_clients` above
+One YAML file per daemon. `--check-config FILE` checks it and everything that a start needs (folders, addresses,
+sockets, identity, data, the first model, the program) and changes nothing. It reports all errors at once, with file,
+line and key, and ends with the exit code of such a start: first the errors of the file, and if there are none, those of its
+environment. Values that are allowed but probably unintended (`training.learning_rate` above 10, `round.min_clients` above
 `round.start_clients` or `round.population`) are warnings, which a start logs too; a learning rate of 0 is an error, as no client
-would change the model. Root checks as the owner of the state folder, whose rights count at the start. Before the first start the
-folder of a socket below `/run` may be missing, as the unit makes it; an address that the running server of the same state
-folder has is not in the way. Unknown keys are refused with the nearest known one. Relative paths start at the current folder. Sizes take K, M, G (powers of 1024),
+would change the model. Root checks as the owner of the state folder, whose rights a start has. Before the first start the
+folder of a socket below `/run` may be missing, as the unit creates it; an address that the running server of the same state
+folder uses is no error. Unknown keys are refused with the nearest known one. Relative paths start at the current folder. Sizes take K, M, G (powers of 1024),
 durations us, ms, s, m, h, d, rates kbit/s, Mbit/s, kB/s, MB/s and the like (powers of 1000).
 The programs print this page themselves (`make reference`).
 
