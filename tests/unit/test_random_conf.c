@@ -339,7 +339,7 @@ static int no_personal_model(void *ctx, size_t client, size_t offset, const floa
     return FL_OK;
 }
 
-/* As server/daemon/runtime_aggregate.c does it. */
+/* As server/work/aggregation.c does it. */
 static void aggregate(struct rig *r, const struct fl_effect *e)
 {
     const struct fl_server_conf *conf = r->conf;

@@ -1,5 +1,5 @@
-/* Client numbers of the coordinator, and its messages to clients. One thread, that of the
-   federation. */
+/* Client numbers of the coordinator, and its messages to clients: operations of the shell. One
+   thread, that of the federation. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ uint32_t fl__fed_client_of(const struct fl_fed *fed, uint32_t number)
     return number < fed->cap_numbers ? fed->by_number[number] : UINT32_MAX;
 }
 
-static int decisions_set_number(struct fl_fed *fed, uint32_t number, uint32_t client)
+static int commands_set_number(struct fl_fed *fed, uint32_t number, uint32_t client)
 {
     size_t cap = fed->cap_numbers == 0 ? 64 : fed->cap_numbers;
     uint32_t *grown;
@@ -36,8 +36,8 @@ static int decisions_set_number(struct fl_fed *fed, uint32_t number, uint32_t cl
     return FL_OK;
 }
 
-static struct fl__message *decisions_new_message(struct fl_fed *fed, const struct fl_effect *e,
-                                                 enum fl__message_type type)
+static struct fl__message *commands_new_message(struct fl_fed *fed, const struct fl_effect *e,
+                                                enum fl__message_type type)
 {
     uint32_t client = fl__fed_client_of(fed, e->client);
     struct fl__message *m = NULL;
@@ -53,7 +53,7 @@ static struct fl__message *decisions_new_message(struct fl_fed *fed, const struc
 }
 
 /* The upload mask of a message; false: out of memory, and the message is freed. */
-static bool decisions_put_mask(struct fl_fed *fed, struct fl__message *m, const uint8_t *units)
+static bool commands_put_mask(struct fl_fed *fed, struct fl__message *m, const uint8_t *units)
 {
     size_t n = fl_layout_units(fed->federation.layout);
 
@@ -69,11 +69,12 @@ static bool decisions_put_mask(struct fl_fed *fed, struct fl__message *m, const 
     return true;
 }
 
-static void decisions_send_task(struct fl_fed *fed, const struct fl_effect *e)
+void fl__fed_send_task(void *ctx, const struct fl_effect *e)
 {
-    struct fl__message *m = decisions_new_message(fed, e, FL__MSG_TASK);
+    struct fl_fed *fed = ctx;
+    struct fl__message *m = commands_new_message(fed, e, FL__MSG_TASK);
 
-    if (m == NULL || !decisions_put_mask(fed, m, e->units)) {
+    if (m == NULL || !commands_put_mask(fed, m, e->units)) {
         return;
     }
     m->task = (struct fl_task){.key = m->key,
@@ -89,15 +90,16 @@ static void decisions_send_task(struct fl_fed *fed, const struct fl_effect *e)
     fl__fed_send(fed, m);
 }
 
-static void decisions_send_plan(struct fl_fed *fed, const struct fl_effect *e)
+void fl__fed_send_plan(void *ctx, const struct fl_effect *e)
 {
-    struct fl__message *m = decisions_new_message(fed, e, FL__MSG_PLAN);
+    struct fl_fed *fed = ctx;
+    struct fl__message *m = commands_new_message(fed, e, FL__MSG_PLAN);
     struct fl_fed_part *p;
 
     if (fed->account.planned_us == 0) {
         fed->account.planned_us = fed->now_us;
     }
-    if (m != NULL && decisions_put_mask(fed, m, e->units)) {
+    if (m != NULL && commands_put_mask(fed, m, e->units)) {
         p = fl_sim_account_part(&fed->account, m->client);
         if (p != NULL) {
             p->planned_us = fed->now_us;
@@ -106,21 +108,23 @@ static void decisions_send_plan(struct fl_fed *fed, const struct fl_effect *e)
     }
 }
 
-static void decisions_send_verdict(struct fl_fed *fed, const struct fl_effect *e)
+void fl__fed_send_verdict(void *ctx, const struct fl_effect *e)
 {
-    struct fl__message *m = decisions_new_message(fed, e,
-                                                  e->type == FL_EFF_ACCEPTED   ? FL__MSG_ACCEPTED
-                                                  : e->type == FL_EFF_REJECTED ? FL__MSG_REJECTED
-                                                                               : FL__MSG_DISMISSED);
+    struct fl_fed *fed = ctx;
+    struct fl__message *m = commands_new_message(fed, e,
+                                                 e->type == FL_EFF_ACCEPTED   ? FL__MSG_ACCEPTED
+                                                 : e->type == FL_EFF_REJECTED ? FL__MSG_REJECTED
+                                                                              : FL__MSG_DISMISSED);
 
     if (m != NULL) {
         fl__fed_send(fed, m);
     }
 }
 
-static void decisions_send_evaluate(struct fl_fed *fed, const struct fl_effect *e)
+void fl__fed_send_evaluate(void *ctx, const struct fl_effect *e)
 {
-    struct fl__message *m = decisions_new_message(fed, e, FL__MSG_EVALUATE);
+    struct fl_fed *fed = ctx;
+    struct fl__message *m = commands_new_message(fed, e, FL__MSG_EVALUATE);
 
     if (m != NULL) {
         if (!fl__fed_replays(fed)) {
@@ -132,8 +136,9 @@ static void decisions_send_evaluate(struct fl_fed *fed, const struct fl_effect *
 }
 
 /* A client that sent a hello gets its number; the Welcome is its first message. */
-static void decisions_admit(struct fl_fed *fed, const struct fl_effect *e)
+void fl__fed_admit(void *ctx, const struct fl_effect *e)
 {
+    struct fl_fed *fed = ctx;
     struct fl__message *m;
 
     if (fed->joining == UINT32_MAX) {
@@ -147,7 +152,7 @@ static void decisions_admit(struct fl_fed *fed, const struct fl_effect *e)
         return;
     }
     fed->clients[fed->joining].number = e->client;
-    if (decisions_set_number(fed, e->client, fed->joining) != FL_OK) {
+    if (commands_set_number(fed, e->client, fed->joining) != FL_OK) {
         fl__fed_fail(fed, FL_ENOMEM, NULL, "the numbers of clients");
     }
     if (fed->clients[fed->joining].active != NULL) {
@@ -158,8 +163,9 @@ static void decisions_admit(struct fl_fed *fed, const struct fl_effect *e)
     }
 }
 
-static void decisions_release(struct fl_fed *fed, const struct fl_effect *e)
+void fl__fed_release(void *ctx, const struct fl_effect *e)
 {
+    struct fl_fed *fed = ctx;
     struct fl__fed_answer *answer = fl__fed_answer(fed, FL_EV_RELEASED);
     uint32_t client = fl__fed_client_of(fed, e->client);
 
@@ -169,29 +175,5 @@ static void decisions_release(struct fl_fed *fed, const struct fl_effect *e)
     }
     if (answer != NULL) {
         answer->event.u.client = e->client;
-    }
-}
-
-void fl__fed_log_decision(struct fl_fed *fed, const struct fl_effect *e)
-{
-    switch (e->type) {
-    case FL_EFF_TASK:
-        decisions_send_task(fed, e);
-        break;
-    case FL_EFF_PLAN:
-        decisions_send_plan(fed, e);
-        break;
-    case FL_EFF_EVALUATE_CLIENT:
-        decisions_send_evaluate(fed, e);
-        break;
-    case FL_EFF_CLIENT_ID:
-        decisions_admit(fed, e);
-        break;
-    case FL_EFF_RELEASE:
-        decisions_release(fed, e);
-        break;
-    default:
-        decisions_send_verdict(fed, e);
-        break;
     }
 }
