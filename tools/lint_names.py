@@ -6,8 +6,7 @@
 - a static function's name stands in at most three files;
 - messages (string literals of the product) and documents do not use private vocabulary (docs/architecture.md#terms).
 
-    lint_names.py [--words | --counts]
-                                 --words prints the words, too, which lint does not refuse yet;
+    lint_names.py [--counts]
                                  --counts prints how many findings of each kind there are, and what lint does not
                                  bound: lines, functions with more than seven parameters, static functions of one
                                  word, external functions that only tests call; exits 0
@@ -129,8 +128,6 @@ def main():
         for figure, text in measures():
             print("%7d  %s" % (figure, text))
         return 0
-    if sys.argv[1:] != ["--words"]:
-        del found["words"]
     for kind, lines in found.items():
         for line in lines:
             print("%s: %s" % (kind, line))
