@@ -11,7 +11,7 @@
  * Blocks are float32 in the exported order, fl_layout_count() of them.
  */
 
-#include "libfl/strategy/solver.h"
+#include "libfl/strategy/solver/solver.h"
 
 /* Capabilities that a step can need; g is the gradient of a batch, x the parameters. */
 enum fl_part {

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "libfl/strategy/codec_residual.h"
+#include "libfl/strategy/codec/codec_residual.h"
 #include "libfl/strategy/registry.h"
 
 /* Components that must agree on which model is trained. */

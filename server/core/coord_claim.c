@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libfl/strategy/codec_residual.h"
+#include "libfl/strategy/codec/codec_residual.h"
 #include "server/core/coord_impl.h"
 
 /* Slack factor for a second report of another training, which need not repeat bit for bit: the

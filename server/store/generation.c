@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
-#include "libfl/model/digest.h"
 #include "server/store/generation_impl.h"
 #include "server/store/store_files.h"
 

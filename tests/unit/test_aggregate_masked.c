@@ -1,4 +1,4 @@
-#include "libfl/strategy/aggregate.h"
+#include "libfl/strategy/aggregator/aggregate.h"
 #include "tests/lib/suites.h"
 #include "tests/unit/masked_fixture.h"
 

@@ -17,7 +17,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
-#include "libfl/strategy/codec_masked.h"
+#include "libfl/strategy/codec/codec_masked.h"
 #include "server/conf/conf_tables.h"
 #include "tests/lib/conf_drawn.h"
 

@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "libfl/base/fs.h"
-#include "libfl/strategy/personal.h"
+#include "libfl/strategy/personalization/personal.h"
 #include "tests/lib/both_rig.h"
 #include "tests/lib/suites.h"
 

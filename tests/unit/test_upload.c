@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "libfl/strategy/upload.h"
+#include "libfl/strategy/upload/upload.h"
 #include "tests/lib/suites.h"
 #include "tests/unit/strategy_fixture.h"
 
