@@ -5,7 +5,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/model/layout.h"
-#include "libfl/strategy/codec.h"
+#include "libfl/strategy/codec/codec.h"
 
 #define ROUND_UNITS 16
 

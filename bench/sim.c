@@ -11,7 +11,6 @@
 
 #include "bench/sim.h"
 #include "libfl/base/args.h"
-#include "libfl/base/clock.h"
 #include "libfl/base/str.h"
 #include "tools/fl_sim/engine/heap.h"
 

@@ -8,16 +8,16 @@ configuration)
   cat <<'TEXT'
 # Configuration
 
-One YAML file per daemon. `--check-config FILE` checks it and all that a start needs (folders, addresses,
-sockets, identity, data, the first model, the program) and changes nothing. It says everything that is wrong at once, with file,
-line and key, and ends with the exit code of such a start: first what is wrong in the file, and when nothing is, what is wrong
-around it. Values that are allowed but probably unintended (`training.learning_rate` above 10, `round.min_clients` above
+One YAML file per daemon. `--check-config FILE` checks it and everything that a start needs (folders, addresses,
+sockets, identity, data, the first model, the program) and changes nothing. It reports all errors at once, with file,
+line and key, and ends with the exit code of such a start: first the errors of the file, and if there are none, those of its
+environment. Values that are allowed but probably unintended (`training.learning_rate` above 10, `round.min_clients` above
 `round.start_clients` or `round.population`) are warnings, which a start logs too; a learning rate of 0 is an error, as no client
-would change the model. Root checks as the owner of the state folder, whose rights count at the start. Before the first start the
-folder of a socket below `/run` may be missing, as the unit makes it; an address that the running server of the same state
-folder has is not in the way. Unknown keys are refused with the nearest known one. Relative paths start at the current folder. Sizes take K, M, G (powers of 1024),
+would change the model. Root checks as the owner of the state folder, whose rights a start has. Before the first start the
+folder of a socket below `/run` may be missing, as the unit creates it; an address that the running server of the same state
+folder uses is no error. Unknown keys are refused with the nearest known one. Relative paths start at the current folder. Sizes take K, M, G (powers of 1024),
 durations us, ms, s, m, h, d, rates kbit/s, Mbit/s, kB/s, MB/s and the like (powers of 1000).
-This page is printed by the daemons themselves (`make reference`).
+The programs print this page themselves (`make reference`).
 
 ## fl-serverd
 
@@ -25,21 +25,20 @@ TEXT
   "$build/fl-serverd" --reference
   printf '\n## fl-clientd\n\n'
   "$build/fl-clientd" --reference
-  ;;
-records)
   cat <<'TEXT'
-# Rounds and clients in figures
 
-What `flctl rounds --json` tells of a round and `flctl clients --json` of a client, and in the column
-`status` what `flctl status --json` makes of those of all rounds: their sum, or the newest that is known.
-What is not known is `null`. d are the trainable numbers of the model, s its batch-norm
-statistics ([algorithms.md](algorithms.md)). This page is printed by `flctl --reference` (`make reference`).
+## Figures of rounds and clients
+
+`flctl rounds --json` prints the figures of a round, `flctl clients --json` those of a client. The column
+`status` says what `flctl status --json` shows of the figures of all rounds: their sum, or the newest known one.
+An unknown figure is `null`. d is the number of trainable parameters of the model, s that of its batch-norm
+statistics ([algorithms.md](algorithms.md)).
 
 TEXT
-  "$build/flctl" --reference
+  "$build/flctl" --reference | sed 's/^## /### /'
   ;;
 simulation)
-  # The page as it is, with the tables between the marks "<!-- fl-sim --reference … -->" made anew.
+  # The page as it is, with new tables between the marks "<!-- fl-sim --reference … -->".
   inside=no
   while IFS= read -r line; do
     case $line in
@@ -59,7 +58,7 @@ simulation)
   done <"$(dirname "${BASH_SOURCE[0]}")/simulation.md"
   ;;
 *)
-  echo "docs/reference.sh: expected the page configuration, records or simulation, found '$2'" >&2
+  echo "docs/reference.sh: expected the page configuration or simulation, found '$2'" >&2
   exit 2
   ;;
 esac

@@ -60,7 +60,7 @@ for f in $files; do
         case "$inc" in
           "$side"/*) to=${inc#*/}; to=${to%%/*}
             case "$side/$room:$to" in
-              */core:core|*/conf:conf|server/conf:core|server/conf:store|*/identity:identity|server/store:store|server/store:core|server/work:core|server/work:store|server/work:work|server/daemon:*|client/store:store|client/store:core|client/train:train|client/work:core|client/work:store|client/work:train|client/work:work|client/shell:core|client/shell:shell|client/shell:store|client/shell:work|client/daemon:*) ;;
+              */core:core|*/shell:shell|*/conf:conf|server/conf:core|server/conf:store|*/identity:identity|server/store:store|server/store:core|server/work:core|server/work:store|server/work:work|server/shell:core|server/shell:store|server/shell:work|server/daemon:*|client/store:store|client/store:core|client/train:train|client/work:core|client/work:store|client/work:train|client/work:work|client/shell:core|client/shell:work|client/shell:store|client/daemon:*) ;;
               *) say "$f: room $side/$room must not include $inc" ;;
             esac ;;
           server/*|client/*|tools/*|tests/*|bench/*) say "$f: $side must not include $inc" ;;
@@ -78,8 +78,8 @@ for f in $files; do
               identity:*) say "$f: the room of an identity must not include $inc" ;;
               work:base|work:conf|work:figures|work:num|work:model|work:nn|work:strategy|work:data|work:wire|work:program) ;;
               work:*) say "$f: the work room must not include $inc" ;;
-              shell:base) ;;
-              shell:*) say "$f: a shell carries out effects; it must not include $inc" ;;
+              shell:base|shell:figures|shell:num|shell:model|shell:nn|shell:strategy|shell:data|shell:wire) ;;
+              shell:*) say "$f: a shell is carried out by its operations; it must not include $inc" ;;
               daemon:base|daemon:conf|daemon:figures|daemon:json|daemon:num|daemon:model|daemon:nn|daemon:data|daemon:program|daemon:strategy|daemon:wire|daemon:rpc|daemon:net|daemon:grpc|daemon:pki|daemon:tls) ;;
               daemon:*) say "$f: a daemon schedules, moves bytes and translates; it must not include $inc" ;;
             esac ;;
@@ -197,7 +197,7 @@ $out"
 fi
 
 # 9 Citations: the page and the heading in docs/ that a comment, a test or a document names are there.
-# A heading is cited as GitHub links it: docs/formulas.md#partial-uploads.
+# A heading is cited as GitHub links it: docs/algorithms.md#partial-uploads.
 texts=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.sh' '*.py' '*.inc' '*.md' '*.proto' '*.yaml' '*.am' '*.ac' \
   'tools/*' | sort -u | while read -r f; do [ -f "$f" ] && echo "$f"; done)
 pages=$(printf '%s\n' $texts | grep '\.md$')
@@ -220,7 +220,7 @@ out=$(cited | awk -F: 'NR == FNR { known[$0] = 1; next } !($3 in known) { print 
 $out"
 out=$(grep -nE '\b(ALGORITHMS|KERNELS|BYTES|DOWNLINK|DESIGN|PEERS|HOSTS|STYLE)(\.md)?,? §?[0-9]|[Ii]dentity [0-9]+ of|design page' \
   $(printf '%s\n' $texts | grep -vx tools/lint.sh) /dev/null | grep -vE '#define' | head -20)
-[ -n "$out" ] && say "citation of a page outside the repository (docs/formulas.md has what was needed of them):
+[ -n "$out" ] && say "citation of a page outside the repository (docs/algorithms.md has what was needed of them):
 $out"
 
 [ "$fail" -eq 0 ] && echo "lint: clean"

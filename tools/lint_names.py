@@ -4,10 +4,10 @@
 - a base name of a source file exists once in the product (schema.c: a database of its own each);
 - an external function is defined once, and a struct, union or enum tag fl_... has one body;
 - a static function's name stands in at most three files;
+- a .c file uses something of each header that it includes;
 - messages (string literals of the product) and documents do not use private vocabulary (docs/architecture.md#terms).
 
-    lint_names.py [--words | --counts]
-                                 --words prints the words, too, which lint does not refuse yet;
+    lint_names.py [--counts]
                                  --counts prints how many findings of each kind there are, and what lint does not
                                  bound: lines, functions with more than seven parameters, static functions of one
                                  word, external functions that only tests call; exits 0
@@ -18,18 +18,27 @@ import subprocess
 import sys
 
 SHARED_BASE_NAMES = {"schema.c"}
+# Includes the header of its library for everybody.
+FOR_ITS_LIBRARY = {"libfl/json/json.h"}
 # fl-sim links one of two files: with MPI or without.
 LINK_TIME_CHOICES = {"mpi_ranks_begin"}
 # Each solver completes the type for its own file; only pointers cross files.
 PRIVATE_BODIES = {"fl_solver"}
 WORDS = re.compile(
     r"\b(whoever|nobody|somebody|anew|for good|(?:is|are) over|comes? again|coming again|taken up|of before|"
-    r"(?:is|are|was|were) told|(?:is|are) heard|lanes?|personal_models?|payloads?|knocks?|crew|shelf|who is here|"
+    r"(?:is|are|was|were) told|(?:is|are) heard|lanes?|mixtures?|bundles?|knocks?|crew|shelf|who is here|"
     r"set aside|sees? off|wish(?:es)?)\b")
 TOKENS = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 EXTERNAL = re.compile(r"^(?!static\b|typedef\b|#)[a-zA-Z_][^;{}()=#]*\b([a-z_]\w*)\([^;{}]*\)\n\{", re.M)
 STATIC = re.compile(r"^static\b[^;{}()=#]*\b([a-z_]\w*)\([^;{}]*\)\n\{", re.M)
 DEFINITION = re.compile(r"^[a-zA-Z_][^;{}()=#]*\b([a-z_]\w*)\(([^;{}]*)\)\n\{", re.M)
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+INCLUDE = re.compile(r'^#include "([^"]+)"[^\n]*', re.M)
+ENUM = re.compile(r"enum\s*\w*\s*\{([^}]*)\}")
+NAMES = [re.compile(pattern) for pattern in (
+    r"#define\s+(\w+)", r"(?:struct|union|enum)\s+(\w+)\s*[{;]", r"\b(\w+)\s*\([^;{}]*\)\s*[;{]",
+    r"\(\s*\*?\s*(\w+)\s*\)\(", r"\btypedef\b[^;]*?\b(\w+)\s*(?:\([^;]*\))?;",
+    r"\bextern\b[^;]*?\b(\w+)(?:\[[^\]]*\])*;", r"\b(\w+)(?:\[[^\]]*\])*\s*=\s*[^=]")]
 BODY = re.compile(r"^(?:struct|union|enum) (fl_\w+) \{", re.M)
 DOCUMENT_EXTRAS = ("README.md", "CONTRIBUTING.md")
 
@@ -68,8 +77,35 @@ def words_of(name, text):
                 yield number, word.group()
 
 
+def without_comments(text):
+    return COMMENT.sub("", text)
+
+
+def names_of(header):
+    """What a header defines or declares."""
+    text = without_comments(read(header))
+    names = {name for pattern in NAMES for name in pattern.findall(text)}
+    for constants in ENUM.findall(text):
+        names.update(re.findall(r"\b[A-Z]\w+", constants))
+    return names
+
+
+def unused_includes():
+    sources = [f for f in subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard", "*.c", "*.h"],
+                                                  text=True).split()]
+    known = {f: names_of(f) for f in sources if f.endswith(".h") and not f.endswith("_impl.h")}
+    for name in sources:
+        if name.endswith(".c"):
+            text = without_comments(read(name))
+            used = set(re.findall(r"\w+", INCLUDE.sub("", text)))
+            for header in INCLUDE.findall(text):
+                if header in known and header not in FOR_ITS_LIBRARY and not known[header] & used:
+                    yield "%s: nothing of %s is used" % (name, header)
+
+
 def findings():
     found = {"base names": [], "external names": [], "tags": [], "static names": [], "words": []}
+    found["includes"] = list(unused_includes())
     bases, externals, tags, statics = (collections.defaultdict(set) for _ in range(4))
     product = [f for f in listed("server", "client", "libfl", "tools") if f.endswith((".c", ".h"))]
     for name in product:
@@ -129,8 +165,6 @@ def main():
         for figure, text in measures():
             print("%7d  %s" % (figure, text))
         return 0
-    if sys.argv[1:] != ["--words"]:
-        del found["words"]
     for kind, lines in found.items():
         for line in lines:
             print("%s: %s" % (kind, line))

@@ -62,7 +62,7 @@ static const struct fl_opt_spec main_specs[] = {
      .help = "With offers: least number of samples of a mean. The client leaves a server that "
              "requests less, and sends no means when it has fewer samples. 10, as publishers of "
              "health statistics show no count of fewer than 5 to 11 people; more hides more "
-             "(docs/what-updates-tell.md)"},
+             "(docs/security.md)"},
     {FL_OPT(struct fl_client_main, INT, seed), .def = "0", .min = 0, .max = 9e15,
      .help = "Seed of the jitter of reconnects; 0 derives it from the name"},
     {FL_OPT(struct fl_client_main, ENUM, instructions), .flags = FL_CLIENT_DAEMON, .def = "auto",
@@ -92,7 +92,7 @@ static const struct fl_opt_spec data_specs[] = {
     {FL_OPT(struct fl_client_data, STRING, path),
      .help = "Folder with the training part (IDX, CIFAR, NPY or CSV), and a test part if any"},
     {FL_OPT(struct fl_client_data, FLOAT, validation), .def = "0", .min = 0, .max = 0.9,
-     .help = "Share of the training part set aside for evaluation when there is no test part"},
+     .help = "Share of the training part reserved for evaluation when there is no test part"},
     {FL_OPT(struct fl_client_data, ENUM, augment), .def = "none", .choices = augments,
      .help =
          "Augmentation of training images; flip_crop: mirrored or not, shifted by up to 4 pixels"},
@@ -131,9 +131,8 @@ static const struct fl_opt_spec command_specs[] = {
      .help = "Additional environment variables, which replace those of fl-clientd: "
              "CUDA_VISIBLE_DEVICES, say"},
     {FL_OPT(struct fl_client_command, BOOL, resident), .def = "no",
-     .help =
-         "yes: the program is persistent, started once and sent one task after the other "
-         "(docs/trainer-protocol.md); no: it is started for each task (docs/trainer-command.md)"},
+     .help = "yes: the program is persistent, started once and sent one task after the other; no: "
+             "it is started for each task (docs/trainers.md)"},
     {FL_OPT(struct fl_client_command, DURATION, start_limit), .def = "2m", .min = 100,
      .max = 8.64e7, .help = "Timeout for a persistent program to be ready and to accept the model"},
     {FL_OPT(struct fl_client_command, DURATION, cancel_grace), .def = "10s", .min = 0, .max = 3.6e6,
@@ -184,7 +183,7 @@ static const struct fl_opt_spec limits_specs[] = {
      .help =
          "Least number of training samples of an update: a client that has fewer, or that the "
          "server asks for fewer (training.steps times batch_size), leaves and sends the reason. An "
-         "update of a few samples reveals nearly those samples (docs/what-updates-tell.md)"},
+         "update of a few samples reveals nearly those samples (docs/security.md)"},
     {FL_OPT(struct fl_client_limits, INT, least_steps), .flags = FL_CLIENT_DAEMON, .def = "1",
      .min = 1, .max = 1e9,
      .help = "Least number of mini-batch steps of an update: later steps blur what the first one "
@@ -310,7 +309,7 @@ static int check_command(const struct fl_client_conf *conf, struct fl_err *err)
             return fl_conf_error(
                 fl_conf_field(conf->file, &c->program), err,
                 "a persistent program ('command.resident: yes') has no task file for '{task}': it "
-                "receives its tasks in messages (docs/trainer-protocol.md)");
+                "receives its tasks in messages (docs/trainers.md)");
         }
     }
     return FL_OK;

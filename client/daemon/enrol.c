@@ -21,7 +21,6 @@
 #include "libfl/grpc/endpoint.h"
 #include "libfl/model/digest.h"
 #include "libfl/net/notify.h"
-#include "libfl/pki/when.h"
 #include "libfl/tls/tls.h"
 
 /* Start timeout of the service manager (EXTEND_TIMEOUT_USEC), renewed with each attempt. */

@@ -16,7 +16,6 @@
 #include "client/conf/first_conf.h"
 #include "client/daemon/clientd_conf.h"
 #include "client/daemon/clientd_exit.h"
-#include "client/daemon/credentials.h"
 #include "client/daemon/enrol.h"
 #include "client/daemon/invitation_file.h"
 #include "client/daemon/service_unit.h"

@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 
-#include "client/daemon/session_clock.h"
 #include "client/identity/cert_renewal.h"
 #include "client/identity/enrolling.h"
 #include "client/work/worker.h"

@@ -1,6 +1,6 @@
 /*
  * fl-clientd --try-trainer: runs the configured persistent training program without a server, times
- * its tasks and checks that it follows the protocol (docs/trainer-protocol.md). Runs in the
+ * its tasks and checks that it follows the protocol (docs/trainers.md). Runs in the
  * foreground, in one thread, with a clock of its own that triggers cancelling.
  */
 
@@ -23,7 +23,7 @@
 /* Fixed seeds: a repeated task has to be the same task. */
 #define SEED       UINT64_C(20240607)
 #define ORDER_SEED UINT64_C(7)
-/* Time that a program has to exit, as docs/trainer-protocol.md says. */
+/* Time that a program has to exit, as docs/trainers.md says. */
 #define BYE_MS 2000
 /* The time of a task is the median of up to TIMINGS runs within TIMING_MS. */
 #define TIMINGS   5
@@ -592,7 +592,7 @@ int fl_try_trainer(const struct fl_client_conf *conf, const struct fl_try_option
         (void)fputs(
             "fl-clientd: --try-trainer needs a persistent training program: expected 'trainer: "
             "command' and 'command: {resident: yes}'. Try a program that is started for each task "
-            "by hand, with a task file in FL_TASK (docs/trainer-command.md)\n",
+            "by hand, with a task file in FL_TASK (docs/trainers.md)\n",
             stderr);
         return FL_EXIT_CONFIG;
     }

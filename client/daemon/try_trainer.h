@@ -3,7 +3,7 @@
 
 /*
  * A dry run of the configured training program without a server
- * (docs/trainer-protocol.md#trying-a-program): runs each task that the program declares, prints
+ * (docs/trainers.md#trying-a-program): runs each task that the program declares, prints
  * times and upload sizes, and checks that it follows the protocol.
  */
 

@@ -43,7 +43,7 @@ struct fl_client_state_spec {
     char name[FL_NAME_MAX]; /* fl_name_valid() */
     /*
      * Only uploaded layers are committed, the others keep their values
-     * (docs/formulas.md#partial-uploads).
+     * (docs/algorithms.md#partial-uploads).
      */
     bool per_unit;
     /* The server holds the sum over all clients (SCAFFOLD's control): it belongs to an epoch. */

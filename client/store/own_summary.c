@@ -37,7 +37,7 @@ static int summary_damaged(const char *path, struct fl_err *err)
     return fl_err_set(err, FL_EFORMAT,
                       "'%s', the data summary that was sent, is damaged: no summary is sent "
                       "without it. Restore it from a backup; remove it only if its samples may be "
-                      "summarised again (docs/what-updates-tell.md)",
+                      "summarised again (docs/security.md)",
                       path);
 }
 

@@ -1,6 +1,6 @@
 /*
  * The steps of one task of the built-in engine: which samples, in which order
- * (docs/formulas.md#local-steps).
+ * (docs/algorithms.md#local-steps).
  *
  * Epochs: each visits the data once in a fresh order drawn from (task seed, epoch); the
  * last short batch is used. Steps (epochs 0): R batches that walk through one fixed order, drawn

@@ -23,7 +23,7 @@ struct fl__child {
  */
 FL_MUST_CHECK int fl__child_run(const struct fl__child *child, struct fl_err *err);
 
-/* Paths of the files of one task (docs/trainer-command.md). */
+/* Paths of the files of one task (docs/trainers.md). */
 struct fl__task_paths {
     char folder[PATH_MAX];
     char task[PATH_MAX];

@@ -1,7 +1,7 @@
 /*
  * The command trainer: the user's own program trains. Runs on the training thread. Each task gets a
  * folder with the model as safetensors and task.json; the program writes the trained model and
- * result.json (docs/trainer-command.md). A folder is removed after success; the last failed one is
+ * result.json (docs/trainers.md). A folder is removed after success; the last failed one is
  * kept for diagnosis.
  */
 #include <errno.h>

@@ -63,7 +63,7 @@ int fl__parts_check(const struct fl_persistent *r, const char *program,
         if (!fl_persistent_has_part(r, names[i])) {
             return fl_err_set(err, FL_EUNIMPL,
                               "the server's solver '%s' needs the part '%s' in every step, which "
-                              "'%.100s' did not declare in 'ready' (docs/trainer-protocol.md)",
+                              "'%.100s' did not declare in 'ready' (docs/trainers.md)",
                               s->policy.name, names[i], program);
         }
     }

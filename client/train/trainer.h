@@ -119,7 +119,7 @@ struct fl_command_conf {
 };
 FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
                                      struct fl_err *err);
-/* Options of a persistent program (docs/trainer-protocol.md). */
+/* Options of a persistent program (docs/trainers.md). */
 struct fl_persistent_options {
     const char *client; /* name of the client, sent to the program */
     uint64_t start_limit_ms, cancel_grace_ms;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/strategy/codec_masked.h"
+#include "libfl/strategy/codec/codec_masked.h"
 
 int fl_code_begin(struct fl_code *code, const struct fl_worker *worker, struct fl_result *result,
                   const uint8_t *units, size_t n_units)

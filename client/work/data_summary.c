@@ -161,7 +161,7 @@ static int summary_check_sent(const struct fl_worker *worker, struct fl_err *err
                         "the server requests means with strategy.solver.group %" PRIu64
                         ", and this client sent its data summary with %" PRIu64
                         ": two summaries of the same samples would reveal single samples "
-                        "(docs/what-updates-tell.md)",
+                        "(docs/security.md)",
                         asked, sent);
     }
     return rv == FL_ENOENT ? FL_OK : rv;

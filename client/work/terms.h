@@ -3,7 +3,7 @@
 
 /*
  * The operator's limits on what a server may request, checked against the setup. An update of few
- * samples, or of one step, reveals nearly those samples (docs/what-updates-tell.md).
+ * samples, or of one step, reveals nearly those samples (docs/security.md).
  */
 
 #include "client/work/worker.h"

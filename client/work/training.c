@@ -60,8 +60,8 @@ void fl_training_free(struct fl_training *t)
 /* --- before training --- */
 
 /*
- * start = (1 - beta) anchor + beta personalized model (libfl/strategy/personal.c); with beta 1 the
- * personalized model itself.
+ * start = (1 - beta) anchor + beta personalized model (libfl/strategy/personalization/personal.c);
+ * with beta 1 the personalized model itself.
  */
 static void training_blend_start(struct fl_training *t, const float *anchor)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "libfl/base/rng.h"
-#include "libfl/strategy/codec_residual.h"
+#include "libfl/strategy/codec/codec_residual.h"
 
 uint64_t fl_worker_seed(const char *name, uint64_t configured)
 {

@@ -9,7 +9,7 @@
 
 fl-clientd calls it once a round with the path of task.json. It reads the received model, trains
 it on this client's own data, and writes the trained model and result.json. What the files hold is
-in docs/trainer-command.md. Anything printed to stderr before a non-zero exit code stands in the
+in docs/trainers.md. Anything printed to stderr before a non-zero exit code stands in the
 client's log and reaches the server's.
 
 Needs python3-numpy, nothing else.

@@ -3,7 +3,7 @@
 
 /*
  * The verified identity of the peer of a connection: plain data passed between modules.
- * docs/access.md describes what each identity may do.
+ * docs/security.md describes what each identity may do.
  */
 
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 /*
  * Seeded random streams. A stream is keyed by (master seed, purpose, round,
  * client), so that a result never depends on thread or arrival order
- * (docs/formulas.md#random-streams). The generator is xoshiro256** seeded through splitmix64;
+ * (docs/algorithms.md#random-streams). The generator is xoshiro256** seeded through splitmix64;
  * its output is the same on every machine. Not for secrets.
  *
  * Threading: a struct fl_rng belongs to one thread.

@@ -1,6 +1,6 @@
 /*
  * Clients with two labels each and very unequal sizes, the image federations of FedMCSA
- * (docs/data.md#the-splits-of-the-papers). The sizes are those of the program that its authors
+ * (docs/models.md#the-splits-of-the-papers). The sizes are those of the program that its authors
  * released: each class is cut by a chain of draws from numpy's legacy generator, so the result
  * depends only on the numbers of samples of the classes and the generator's seed. Samples are dealt
  * in the order of the file.

@@ -3,8 +3,8 @@
 
 /*
  * Partitioning a data set among clients: computes a list of samples per client from the labels
- * (docs/data.md#the-splits-of-the-papers). Pure functions of labels, options and seed; the same on
- * every machine.
+ * (docs/models.md#the-splits-of-the-papers). Pure functions of labels, options and seed; the same
+ * on every machine.
  *
  * A method is a row of one table, with its options: the command line, its help and the checks are
  * derived from the table.
@@ -42,7 +42,7 @@ struct fl_partition_conf {
     uint64_t variant;     /* enum fl_partition_variant */
 };
 
-/* Meaning of rho for each of C labels (docs/data.md#the-splits-of-the-papers). */
+/* Meaning of rho for each of C labels (docs/models.md#the-splits-of-the-papers). */
 enum fl_partition_prior { FL_PARTITION_RHO_OVER_C, FL_PARTITION_RHO };
 
 /* Variants of method "pairs". */

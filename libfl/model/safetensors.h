@@ -10,7 +10,7 @@
  * F32 (F16, BF16 and F64 are converted), any order of names, no gaps or overlaps; header at most 16
  * MiB. Units of a file without "fl.layout" are the name prefixes before the last dot, in the file's
  * data order, with batch-norms in the units of the layers that they follow
- * (docs/networks.md#units-of-a-file); tensors named running_mean or running_var are buffers.
+ * (docs/models.md#units-of-a-file); tensors named running_mean or running_var are buffers.
  * num_batches_tracked and tensors of integers or booleans are skipped: they are constants of the
  * program that wrote the file. fl_st_save_sealed() writes the key "fl.checksum" before all others:
  * XXH3 of the whole file, header and data, with zeros in place of the checksum. It is verified when

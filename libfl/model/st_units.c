@@ -1,7 +1,7 @@
 /*
  * Derives the units of a file without "fl.layout" from the names of its tensors up to the last
  * dot; a batch-norm joins the layer that it follows, so that a unit is a meaningful part to
- * upload separately in FedLDF (docs/networks.md#units-of-a-file).
+ * upload separately in FedLDF (docs/models.md#units-of-a-file).
  */
 #include <stdlib.h>
 #include <string.h>

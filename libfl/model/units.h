@@ -2,7 +2,7 @@
 #define FL_MODEL_UNITS_H
 
 /*
- * Units defined by the user with patterns over tensor names (docs/networks.md).
+ * Units defined by the user with patterns over tensor names (docs/models.md).
  *
  * A pattern is "[NAME=]GLOB" over the whole name of a tensor: "*" matches any text, "{}" one
  * non-empty component of a name without dots. All matches of a pattern form one unit, or one for

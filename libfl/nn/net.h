@@ -46,7 +46,7 @@ struct fl_net_spec {
     const struct fl_kernels *kernels; /* kernels; NULL: the fastest of this processor */
 };
 
-/* Find a preset (docs/networks.md#presets); FL_ENOENT with the known names. Static memory. */
+/* Find a preset (docs/models.md#presets); FL_ENOENT with the known names. Static memory. */
 FL_MUST_CHECK int fl_net_preset(const char *name, struct fl_net_spec *ret, struct fl_err *err);
 /* Names of the presets, NULL-terminated. */
 const char *const *fl_net_presets(void);

@@ -1,10 +1,10 @@
-/* Named networks (docs/networks.md#presets). */
+/* Named networks (docs/models.md#presets). */
 #include <stdio.h>
 #include <string.h>
 
 #include "libfl/nn/net.h"
 
-/* The networks of the papers (docs/networks.md#presets). */
+/* The networks of the papers (docs/models.md#presets). */
 
 static const char *const linear_10[] = {"dense 10"};
 static const char *const mlp_200[] = {"dense 200", "relu", "dense 200", "relu", "dense 10"};

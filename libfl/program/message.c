@@ -1,4 +1,4 @@
-/* Builds the messages to the program (docs/trainer-protocol.md). Pure functions; message_read.c
+/* Builds the messages to the program (docs/trainers.md). Pure functions; message_read.c
    parses the program's messages. */
 #include "libfl/program/message.h"
 

@@ -2,7 +2,7 @@
 #define FL_PROGRAM_MESSAGE_H
 
 /*
- * The messages of docs/trainer-protocol.md: outgoing ones as text, those of the program as structs.
+ * The messages of docs/trainers.md: outgoing ones as text, those of the program as structs.
  * The program's messages are checked here as far as is possible without the state of the protocol.
  */
 

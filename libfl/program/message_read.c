@@ -1,4 +1,4 @@
-/* Parses and checks the program's messages (docs/trainer-protocol.md). Pure functions; the order of
+/* Parses and checks the program's messages (docs/trainers.md). Pure functions; the order of
    messages is checked in persistent_protocol.c. */
 #include <stdio.h>
 #include <string.h>

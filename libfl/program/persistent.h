@@ -3,7 +3,7 @@
 
 /*
  * A persistent trainer: a program of the user that is started once and gets one task after the
- * other. The protocol is docs/trainer-protocol.md. Whatever the program does, each call returns
+ * other. The protocol is docs/trainers.md. Whatever the program does, each call returns
  * within its time limits: a program that crashes, hangs or violates the protocol is killed with its
  * process group, fails the current task, and is restarted for the next one, after a backoff of 1,
  * 2, 4 ... up to 60 s, until a task succeeds.

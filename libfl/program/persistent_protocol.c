@@ -1,5 +1,5 @@
 /*
- * The messages of the trainer protocol (docs/trainer-protocol.md): sending, waiting for an answer,
+ * The messages of the trainer protocol (docs/trainers.md): sending, waiting for an answer,
  * the order in which messages are allowed, and the end of the program. Same thread as persistent.c,
  * which calls it. It does not know tasks beyond their id and kind.
  */

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libfl/base/fs.h"
+#include "libfl/base/buf.h"
 #include "libfl/base/str.h"
 #include "libfl/program/lines.h"
 #include "libfl/program/program_impl.h"

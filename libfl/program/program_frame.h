@@ -3,7 +3,7 @@
 
 /*
  * Messages with a length prefix over a stream socket: 4 bytes, little-endian, then that many bytes
- * (docs/trainer-protocol.md). No function waits: the caller polls `fd` and calls flush and fill.
+ * (docs/trainers.md). No function waits: the caller polls `fd` and calls flush and fill.
  */
 
 #include <stdbool.h>

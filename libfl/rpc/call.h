@@ -149,7 +149,7 @@ uint64_t fl_call_received(const struct fl_call *call);
 const char *fl_call_metadata(const struct fl_call *call, const char *name);
 
 /*
- * The class of a connection's peer for a server's methods (docs/access.md), in bits. The listener
+ * The class of a connection's peer for a server's methods (docs/security.md), in bits. The listener
  * classifies each peer that it accepts (libfl/grpc/endpoint.h).
  */
 enum fl_who {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/base/str.h"
 #include "libfl/rpc/call_impl.h"
 
 /* A header block more than four times over the limit is abuse: close the connection. */

@@ -1,5 +1,5 @@
 /* A strategy as text, for the compatibility check when a federation is restarted. */
-#include "libfl/strategy/codec_residual.h"
+#include "libfl/strategy/codec/codec_residual.h"
 #include "libfl/strategy/registry.h"
 
 /* Limit of an option value as text; far above any value of a component's options. */

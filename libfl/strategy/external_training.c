@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/num/vec.h"
-#include "libfl/strategy/solver_impl.h"
+#include "libfl/strategy/solver/solver_impl.h"
 
 const char *const fl_capability_names[] = {"pull",       "gradient", "drift", "pfedme",
                                            "per_fedavg", "mixup",    NULL};

@@ -3,7 +3,7 @@
 
 /*
  * Local training by an external trainer: a program that has its own network and makes the steps
- * itself (docs/trainer-protocol.md#parts). A solver declares here which capabilities its steps
+ * itself (docs/trainers.md#parts). A solver declares here which capabilities its steps
  * need beyond plain gradient descent, provides the vectors of a task, and computes from start,
  * result and number of steps the client state and the payloads to send: the same as its finish()
  * with the built-in network.
@@ -11,7 +11,7 @@
  * Blocks are float32 in the exported order, fl_layout_count() of them.
  */
 
-#include "libfl/strategy/solver.h"
+#include "libfl/strategy/solver/solver.h"
 
 /* Capabilities that a step can need; g is the gradient of a batch, x the parameters. */
 enum fl_part {

@@ -8,11 +8,11 @@
  */
 
 #include "libfl/conf/yaml.h"
-#include "libfl/strategy/aggregate.h"
-#include "libfl/strategy/personal.h"
-#include "libfl/strategy/selection.h"
-#include "libfl/strategy/solver.h"
-#include "libfl/strategy/upload.h"
+#include "libfl/strategy/aggregator/aggregate.h"
+#include "libfl/strategy/personalization/personal.h"
+#include "libfl/strategy/selection/selection.h"
+#include "libfl/strategy/solver/solver.h"
+#include "libfl/strategy/upload/upload.h"
 
 struct fl_strategy {
     char algorithm[FL_NAME_MAX]; /* its preset; "custom" without one */

@@ -1,11 +1,11 @@
 /*
- * Which components fit together (docs/formulas.md#slots-that-go-together): other combinations
- * are refused with the reason. Pure checks of a complete strategy; the policies' own options are
- * checked by their check().
+ * Which components fit together (docs/algorithms.md#components-that-go-together): other
+ * combinations are refused with the reason. Pure checks of a complete strategy; the policies' own
+ * options are checked by their check().
  */
 #include <string.h>
 
-#include "libfl/strategy/codec_residual.h"
+#include "libfl/strategy/codec/codec_residual.h"
 #include "libfl/strategy/registry.h"
 
 /* Components that must agree on which model is trained. */

@@ -2,9 +2,9 @@
  * Reads `algorithm:` and `strategy:` of a configuration file into a strategy
  * (fl_strategy_load()).
  */
+#include "libfl/conf/yaml.h"
+#include "libfl/strategy/strategy.h"
 #include <string.h>
-
-#include "libfl/strategy/registry.h"
 
 static int load_slot(const struct fl_conf_doc *doc, const struct fl_conf_node *node,
                      enum fl_slot slot, struct fl_strategy *strategy, struct fl_err *err)

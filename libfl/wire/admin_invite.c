@@ -99,7 +99,8 @@ static int take_invite(const Fl__V1__InviteRequest *msg, struct fl_wire_invite *
     int rv;
 
     if (msg->n_invitations == 0) {
-        return fl_err_set(err, FL_EPROTO, "InviteRequest.invitations: nobody is invited");
+        return fl_err_set(err, FL_EPROTO,
+                          "InviteRequest.invitations: empty, expected at least one");
     }
     rv = fl__wire_check_count("InviteRequest.invitations", msg->n_invitations, FL_WIRE_MAX_INVITES,
                               err);

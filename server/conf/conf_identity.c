@@ -23,7 +23,7 @@ const struct fl_opt_spec fl_server_tls_specs[] = {
     {FL_OPT(struct fl_server_tls, STRING_LIST, names), .flags = FL_SERVER_DAEMON,
      .help = "Rules that map a certificate of the operator's own PKI to a client or admin name; "
              "the first match counts: \"client dns:{name}.edge.example.org\", \"admin "
-             "email:{name}@example.org\" (docs/joining.md)"},
+             "email:{name}@example.org\" (docs/security.md)"},
     FL_OPT_END_OF(struct fl_server_tls)};
 
 const struct fl_opt_spec fl_server_identity_specs[] = {

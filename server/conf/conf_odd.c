@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "libfl/base/rng.h"
-#include "libfl/strategy/codec_masked.h"
+#include "libfl/strategy/codec/codec_masked.h"
 #include "server/conf/server_conf.h"
 #include "server/conf/server_conf_impl.h"
 

@@ -31,7 +31,7 @@ const struct fl_opt_spec fl_server_main_specs[] = {
     {FL_OPT(struct fl_server_main, STRING_LIST, listen_insecure), .flags = FL_SERVER_DAEMON,
      .help = "Plaintext addresses for clients in addition to `listen`, for a federation that has "
              "both; loopback only without insecure_remote. A client name that has a certificate or "
-             "is revoked is rejected there (docs/access.md)"},
+             "is revoked is rejected there (docs/security.md)"},
     {FL_OPT(struct fl_server_main, STRING_LIST, listen_admin), .flags = FL_SERVER_DAEMON,
      .help = "Addresses for flctl over TLS with an admin certificate; none by default"},
     {FL_OPT(struct fl_server_main, BOOL, insecure), .flags = FL_SERVER_DAEMON, .def = "no",
@@ -84,7 +84,7 @@ const struct fl_opt_spec fl_server_model_specs[] = {
      .help = "A safetensors file with the first model; also its shape when no network is given"},
     {FL_OPT(struct fl_server_model, STRING_LIST, units),
      .help = "Layers of a model from a file, which layer-wise algorithms request separately: "
-             "patterns over its tensor names, [NAME=]GLOB with * and {} (docs/networks.md). "
+             "patterns over its tensor names, [NAME=]GLOB with * and {} (docs/models.md). "
              "Default: one for each layer, with the batch-norm that follows it"},
     {FL_OPT(struct fl_server_model, ENUM, norm), .def = "shared", .choices = norm_choices,
      .help = "Batch-norms are averaged like the other layers (shared), or stay on each client "
@@ -118,11 +118,12 @@ const struct fl_opt_spec fl_server_round_specs[] = {
      .help = "Number of clients that fractions are taken of; 0: the connected clients, and the "
              "disconnected ones that took part before and are not forgotten (forget_after)"},
     {FL_OPT(struct fl_server_round, DURATION, forget_after), .def = "720h", .min = 0, .max = 3.2e11,
-     .help = "A client that is disconnected for this long (720h: 30 days) is forgotten, and "
-             "treated as new when it reconnects. Longer than holidays and repairs, so that only "
-             "clients that left for good stop counting. Time while the server is down does not "
-             "count, and setting the clock of the machine ages no client. The last error of a name "
-             "without a client is deleted after the same time. 0: never"},
+     .help =
+         "A client that is disconnected for this long (720h: 30 days) is forgotten, and "
+         "treated as new when it reconnects. Longer than holidays and repairs, so that only "
+         "clients that left permanently no longer count. Time while the server is down does not "
+         "count, and setting the clock of the machine ages no client. The last error of a name "
+         "without a client is deleted after the same time. 0: never"},
     {FL_OPT(struct fl_server_round, INT, start_clients), .def = "1", .min = 1, .max = 1e6,
      .help = "Connected clients needed to start the first round"},
     {FL_OPT(struct fl_server_round, INT, min_clients), .def = "1", .min = 1, .max = 1e6,
@@ -140,11 +141,12 @@ const struct fl_opt_spec fl_server_round_specs[] = {
     {FL_OPT(struct fl_server_round, FLOAT, weight_cap), .def = "100", .min = 0, .max = 1e12,
      .help =
          "Upper bound of a client's weight: this many times the samples of the median client, in "
-         "the draw and in the aggregation (docs/formulas.md#the-weight-of-a-client); 0: no bound"},
+         "the draw and in the aggregation (docs/algorithms.md#the-weight-of-a-client); 0: no "
+         "bound"},
     {FL_OPT(struct fl_server_round, FLOAT, norm_cap), .def = "100", .min = 0, .max = 1e30,
      .help =
          "Leave out updates whose norm is more than this many times the median norm of the round, "
-         "with at least 3 updates (docs/formulas.md#the-norm-of-an-update); 0: no limit"},
+         "with at least 3 updates (docs/algorithms.md#the-norm-of-an-update); 0: no limit"},
     {FL_OPT(struct fl_server_round, DURATION, train_deadline), .def = "1h", .min = 100,
      .max = 6.048e8, .help = "Deadline from the task to the report of a client"},
     {FL_OPT(struct fl_server_round, FLOAT, straggler_factor), .def = "10", .min = 0, .max = 1e6,
@@ -190,7 +192,7 @@ const struct fl_opt_spec fl_server_evaluation_specs[] = {
     {FL_OPT(struct fl_server_evaluation, STRING_LIST, command),
      .help = "External program and arguments that evaluates instead of the built-in engine, for "
              "models that the engine does not support; started once, with the folder of 'data' "
-             "(docs/trainer-protocol.md)"},
+             "(docs/trainers.md)"},
     {FL_OPT(struct fl_server_evaluation, DURATION, command_limit), .flags = FL_SERVER_DAEMON,
      .def = "10m", .min = 100, .max = 6.048e8,
      .help = "Time limit of one evaluation by that program: after it the evaluation is cancelled, "

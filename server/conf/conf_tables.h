@@ -80,7 +80,7 @@ struct fl_server_tls {
     struct fl_opt_texts ca, crl, names;
 };
 
-/* The federation's own authority (docs/joining.md). */
+/* The federation's own authority (docs/security.md). */
 struct fl_server_identity {
     struct fl_opt_texts hosts;
     const char *root_key; /* "": in the state folder */

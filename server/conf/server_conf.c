@@ -72,7 +72,7 @@ static int conf_check_evaluation(const struct fl_server_conf *conf, struct fl_er
         if (strstr(command->list[i], "{task}") != NULL) {
             return fl_conf_error(fl_conf_field(conf->file, command), err,
                                  "a persistent program has no task file for '{task}': it receives "
-                                 "its tasks in messages (docs/trainer-protocol.md)");
+                                 "its tasks in messages (docs/trainers.md)");
         }
     }
     return FL_OK;

@@ -139,7 +139,8 @@ struct fl_coord_conf {
     double weight_cap;
     /*
      * An accepted update whose norm is more than this many times the median norm of the round is
-     * left out; needs at least three updates (docs/formulas.md#the-norm-of-an-update). 0: none is.
+     * left out; needs at least three updates (docs/algorithms.md#the-norm-of-an-update). 0: no
+     * limit.
      */
     double norm_cap;
     uint64_t train_ms;    /* deadline from task to report */

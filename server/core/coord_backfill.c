@@ -1,5 +1,5 @@
 /*
- * `round.backfill` (docs/formulas.md#uploads-by-divergence): when an uploader is lost, the
+ * `round.backfill` (docs/algorithms.md#uploads-by-divergence): when an uploader is lost, the
  * next-ranked responder of each of its units is asked to upload that unit, once in a round. Only
  * clients with an empty upload mask can be asked: the others have sent their upload and discarded
  * the rest.

@@ -1,6 +1,6 @@
 /*
  * Compares the divergences of a report with the upload
- * (docs/formulas.md#a-reported-divergence-and-the-upload): a client that reported a divergence
+ * (docs/algorithms.md#a-reported-divergence-and-the-upload): a client that reported a divergence
  * which its upload cannot have is rejected. A plan asks each layer of the clients with the largest
  * divergence, so a client that could report any value would be in every layer.
  *
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libfl/strategy/codec_residual.h"
+#include "libfl/strategy/codec/codec_residual.h"
 #include "server/core/coord_impl.h"
 
 /* Slack factor for a second report of another training, which need not repeat bit for bit: the

@@ -35,7 +35,7 @@ static bool evaluation_due(const struct fl_coord *c)
 /*
  * d_i of a responder. With complete uploads it is the distance to the new model (AdaFL,
  * eq. 1); where uploads are partial the server does not know a client's model, and the
- * reported divergences give its distance to the old one (docs/formulas.md#partial-uploads).
+ * reported divergences give its distance to the old one (docs/algorithms.md#partial-uploads).
  */
 static bool responder_distance(const struct fl_coord *c, size_t i, size_t listed, double *ret)
 {

@@ -1,6 +1,6 @@
 /*
- * `round.norm_cap` (docs/formulas.md#the-norm-of-an-update): an update whose norm is far above the
- * median is left out, and a pause names the client that deviates most.
+ * `round.norm_cap` (docs/algorithms.md#the-norm-of-an-update): an update whose norm is far above
+ * the median is left out, and a pause names the client that deviates most.
  *
  * A pure function of the participants' records: a restarted server decides the same. An update that
  * was left out is a rejected participant that still has its norms, which still count for the

@@ -1,5 +1,5 @@
 /*
- * Selection of the clients of a round (docs/formulas.md#what-can-go-wrong-in-a-round): their
+ * Selection of the clients of a round (docs/algorithms.md#events-in-a-round): their
  * number, weights, scores and the draw. On the thread of the coordinator; policies compute, this
  * file feeds them.
  */

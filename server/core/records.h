@@ -58,13 +58,13 @@ struct fl_client_error {
 #define FL_NORMS_N       (FL_NORMS_PAYLOADS + 1)
 
 /* Norm of one unit of an update, and the range of divergences that its client can have reported
-   for it (docs/formulas.md#a-reported-divergence-and-the-upload). */
+   for it (docs/algorithms.md#a-reported-divergence-and-the-upload). */
 struct fl_unit_norm {
     float norm; /* Euclidean, of the trainable entries as decoded; negative: not sent */
     float low, high;
 };
 
-/* The norms of an upload (docs/formulas.md#the-norm-of-an-update). */
+/* The norms of an upload (docs/algorithms.md#the-norm-of-an-update). */
 struct fl_norms {
     /* Root mean square of the entries that were sent: of the trainable entries of each vector,
        then of the update's buffers; 0: all zero, or not sent. */

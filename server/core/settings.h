@@ -3,7 +3,7 @@
 
 /*
  * The settings of a federation as named texts: what the state folder stores of its configuration,
- * and what follows when the next start finds other settings (docs/changing.md).
+ * and what follows when the next start finds other settings (docs/operating.md).
  *
  * Pure: no clock, no I/O. Ownership: a list owns its texts.
  */

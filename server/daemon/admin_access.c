@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libfl/base/str.h"
 #include "libfl/rpc/call.h"
 
 /* The group of administrators when `admin_group` is not set and this group exists. */

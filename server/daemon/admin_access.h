@@ -2,7 +2,7 @@
 #define FL_SERVERD_ADMIN_ACCESS_H
 
 /*
- * Authorization at the admin socket (docs/access.md). The kernel reports the user of each
+ * Authorization at the admin socket (docs/security.md). The kernel reports the user of each
  * connection: root, the server's own user and the group `admin_group` may do everything, the group
  * `admin_viewers` may read. Groups are resolved once, at the start: a running server makes no
  * directory lookups.

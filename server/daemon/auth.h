@@ -3,7 +3,7 @@
 
 /*
  * Authentication: the credentials of the server, the roots it trusts, and the role of each peer
- * (docs/access.md). The federation's authority (server/identity) runs on a thread of its own, the
+ * (docs/security.md). The federation's authority (server/identity) runs on a thread of its own, the
  * identity thread, because joining signs and waits for the disk. The network loop has the results:
  * a TLS context, and the newest revocations.
  *

@@ -65,7 +65,7 @@ int fl_auth_dated_authority(const struct fl_serverd_conf *own, const struct fl_c
     return dated_from(
         chain, 1, now,
         "bring the root's key back to this host and run `fl-serverd --init` with this "
-        "configuration (docs/joining.md)",
+        "configuration (docs/security.md)",
         err);
 }
 

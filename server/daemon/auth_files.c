@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "libfl/base/checksum.h"
-#include "libfl/base/fs.h"
 #include "libfl/net/address.h"
 #include "server/daemon/auth_impl.h"
 

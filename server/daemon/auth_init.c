@@ -7,7 +7,6 @@
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/owner.h"
-#include "libfl/pki/when.h"
 #include "server/daemon/auth_impl.h"
 #include "server/daemon/serverd_exit.h"
 #include "server/daemon/serverd_preflight.h"

@@ -161,7 +161,7 @@ static int identity_request_submit(struct fl_identity_request *r)
     if (auth == NULL) {
         return fl_err_set(&r->err, FL_ESTATE,
                           "no address of this server uses TLS: it has no certificates and no "
-                          "invitations (docs/joining.md)");
+                          "invitations (docs/security.md)");
     }
     if (identity_is_unauthenticated(r) && frontend->n_unauthenticated >= UNAUTHENTICATED_MAX) {
         return fl_err_set(&r->err, FL_EAGAIN,

@@ -299,7 +299,7 @@ static void verb_text(const struct fl_identity_request *r, const char *target, c
 
     if (strcmp(verb, "Revoke") == 0) {
         (void)snprintf(out, size, "%s is revoked permanently%s", target,
-                       name ? " and nobody can join by this name again"
+                       name ? " and no client can join by this name again"
                             : "; with another key and a new invitation its name may join again");
     } else if (strcmp(verb, "Evict") == 0) {
         (void)snprintf(out, size, "%s is evicted; flctl invite %s lets it join again", target,

@@ -1,7 +1,7 @@
 /*
- * The coordinator runtime: receives the messages of the network front end, steps the state machine
- * fl_coord, and executes the effects of each step: commands to clients, jobs on the io, db and work
- * threads, timers. Runs on the coordinator thread. Decisions about rounds are made in server/core.
+ * The coordinator runtime: passes the messages of the network front end as events to the shell of
+ * the coordinator (server/shell), and has its operations: commands to clients, timers; those of
+ * jobs are in runtime_jobs.c. Coordinator thread. Decisions about rounds are made in server/core.
  */
 
 #include "server/daemon/runtime.h"
@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "libfl/base/clock.h"
-#include "server/core/decision_log.h"
 #include "server/daemon/frontend.h"
 #include "server/daemon/runtime_impl.h"
 
@@ -110,22 +109,32 @@ static void runtime_send_command(struct fl_runtime *runtime, const struct fl_eff
 /*
  * A client that adapts the model to its data before evaluation does so as in the round's training.
  */
-static void runtime_send_evaluate(struct fl_runtime *runtime, const struct fl_effect *e)
+static void runtime_send_evaluate(void *ctx, const struct fl_effect *e)
 {
+    struct fl_runtime *runtime = ctx;
     struct fl_effect with_rate = *e;
 
+    if (runtime->progress.next.model.theta != NULL) {
+        fl_runtime_payload(runtime, FL_PAYLOAD_CANDIDATE, e->round,
+                           runtime->progress.next.model.theta);
+    }
     with_rate.learning_rate = fl_coord_learning_rate(&runtime->coord_conf, e->round);
     runtime_send_command(runtime, &with_rate, FL_NET_MSG_EVALUATE);
 }
 
-static void runtime_round_closed(struct fl_runtime *runtime, const struct fl_effect *e)
+static void runtime_round_closed(void *ctx, const struct fl_effect *e)
 {
+    struct fl_runtime *runtime = ctx;
+
     fl_runtime_round_payloads_closed(runtime, e->round);
     runtime_send_command(runtime, e, FL_NET_MSG_ROUND_CLOSED);
 }
 
-static void runtime_finished(struct fl_runtime *runtime)
+static void runtime_finished(void *ctx, const struct fl_effect *e)
 {
+    struct fl_runtime *runtime = ctx;
+
+    (void)e;
     runtime->finished = true;
     fl_log(runtime->srv->log, FL_LOG_NOTICE, "server", "all rounds are done rounds=%llu",
            (unsigned long long)fl_coord_committed(runtime->coord));
@@ -151,8 +160,9 @@ static void runtime_set_labels(struct fl_runtime *runtime, uint32_t client,
     }
 }
 
-static void client_id(struct fl_runtime *runtime, const struct fl_effect *e)
+static void runtime_client_id(void *ctx, const struct fl_effect *e)
 {
+    struct fl_runtime *runtime = ctx;
     struct fl_net_msg *down;
 
     if (runtime->joining == NULL) {
@@ -171,24 +181,22 @@ static void client_id(struct fl_runtime *runtime, const struct fl_effect *e)
     fl_runtime_down(runtime, down);
 }
 
-static void runtime_commit(struct fl_runtime *runtime, const struct fl_effect *e)
+static void runtime_release(void *ctx, const struct fl_effect *e)
 {
-    runtime->newest_error[0] = '\0';
-    fl_runtime_commit(runtime, e);
-}
+    struct fl_runtime *runtime = ctx;
 
-static void runtime_release(struct fl_runtime *runtime, const struct fl_effect *e)
-{
     fl_labels_drop(&runtime->labels, e->client);
     fl_takeovers_drop(&runtime->takeovers, e->client);
     runtime_send_command(runtime, e, FL_NET_MSG_RELEASE);
 }
 
 /* Log lines about one client are rate-limited: it can cause them at will, e.g. by reconnecting. */
-static void runtime_trace(const struct fl_runtime *runtime, enum fl_log_level level,
-                          const char *text)
+static void runtime_trace(void *ctx, const struct fl_effect *e)
 {
     static const char about[] = "client '";
+    const struct fl_runtime *runtime = ctx;
+    enum fl_log_level level = e->warning ? FL_LOG_WARNING : FL_LOG_INFO;
+    const char *text = e->text;
     const char *name = text + sizeof(about) - 1;
     const char *end;
     char who[FL_NAME_MAX];
@@ -201,123 +209,114 @@ static void runtime_trace(const struct fl_runtime *runtime, enum fl_log_level le
     fl_log_peer(runtime->srv->log, level, "round", who, "%s", text);
 }
 
-static void runtime_note_decision(const struct fl_runtime *runtime, const struct fl_effect *e)
-{
-    size_t n = fl_layout_units(runtime->srv->conf->layout);
-    char line[FL_DECISION_LOG_SIZE];
+/* --- the operations of the shell --- */
 
-    if (runtime->srv->log != NULL && atomic_load(&runtime->srv->log->level) >= FL_LOG_DEBUG &&
-        fl_decision_log(runtime->coord, e, n, line) != NULL)
-    {
-        fl_log(runtime->srv->log, FL_LOG_DEBUG, "told", "%s", line);
-    }
+static void runtime_task(void *ctx, const struct fl_effect *e)
+{
+    runtime_send_command(ctx, e, FL_NET_MSG_TASK);
 }
 
-/* Effects that are exactly one command to clients. */
-static const enum fl_net_msg_type command_of[] = {
-    [FL_EFF_TASK] = FL_NET_MSG_TASK,           [FL_EFF_PLAN] = FL_NET_MSG_PLAN,
-    [FL_EFF_ACCEPTED] = FL_NET_MSG_ACCEPTED,   [FL_EFF_REJECTED] = FL_NET_MSG_REJECTED,
-    [FL_EFF_DISMISSED] = FL_NET_MSG_DISMISSED, [FL_EFF_DRAIN_CLIENTS] = FL_NET_MSG_DRAIN,
-};
-
-static void runtime_execute_effect(struct fl_runtime *runtime, const struct fl_effect *e)
+static void runtime_plan(void *ctx, const struct fl_effect *e)
 {
-    switch (e->type) {
-    case FL_EFF_TASK:
-    case FL_EFF_PLAN:
-    case FL_EFF_ACCEPTED:
-    case FL_EFF_REJECTED:
-    case FL_EFF_DISMISSED:
-    case FL_EFF_DRAIN_CLIENTS:
-        runtime_send_command(runtime, e, command_of[e->type]);
-        break;
-    case FL_EFF_EVALUATE_CLIENT:
-        runtime_send_evaluate(runtime, e);
-        break;
-    case FL_EFF_CLIENT_ID:
-        client_id(runtime, e);
-        break;
-    case FL_EFF_RELEASE:
-        runtime_release(runtime, e);
-        break;
-    case FL_EFF_FORGOTTEN:
-        fl_runtime_forgotten(runtime, e);
-        break;
-    case FL_EFF_ANSWER:
-        fl_runtime_command_answered(runtime, e);
-        break;
-    case FL_EFF_FORGET_CLIENTS:
-    case FL_EFF_PERSIST_PAUSE:
-    case FL_EFF_PERSIST_SELECTION:
-    case FL_EFF_PERSIST_PLAN:
-    case FL_EFF_PERSIST_UPDATE:
-        fl_runtime_persist(runtime, e);
-        break;
-    case FL_EFF_AGGREGATE:
-        fl_runtime_aggregate(runtime, e);
-        break;
-    case FL_EFF_EVALUATE:
-        fl_runtime_evaluate(runtime, e);
-        break;
-    case FL_EFF_COMMIT:
-        runtime_commit(runtime, e);
-        break;
-    case FL_EFF_ROUND_OPEN:
-        fl_runtime_round_open(runtime, e);
-        break;
-    case FL_EFF_ROUND_CLOSED:
-        runtime_round_closed(runtime, e);
-        break;
-    case FL_EFF_CLIENT_ERROR:
-        fl_runtime_client_error(runtime, e);
-        break;
-    case FL_EFF_TRACE:
-        runtime_trace(runtime, e->warning ? FL_LOG_WARNING : FL_LOG_INFO, e->text);
-        break;
-    case FL_EFF_FINISHED:
-        runtime_finished(runtime);
-        break;
-    case FL_EFF_STOPPED:
-        fl_runtime_down(runtime, fl_net_msg_new(runtime, FL_NET_MSG_STOPPED));
-        break;
-    }
+    runtime_send_command(ctx, e, FL_NET_MSG_PLAN);
 }
 
-void fl_runtime_step(struct fl_runtime *runtime, struct fl_event *event)
+static void runtime_accepted(void *ctx, const struct fl_effect *e)
 {
-    struct fl_effects effects = {0};
-    uint64_t deadline;
-    size_t i;
-    int rv;
+    runtime_send_command(ctx, e, FL_NET_MSG_ACCEPTED);
+}
 
-    if (runtime->stopped) {
-        return;
-    }
-    event->now_ms = fl_runtime_now(runtime);
-    event->wall_ms = fl_clock_wall_ms();
-    rv = fl_coord_step(runtime->coord, event, &effects);
-    if (rv != FL_OK) { /* FL_ENOMEM only. */
-        fl_serverd_no_memory(runtime->srv, "a step of the coordinator");
-    }
-    for (i = 0; i < effects.n; i++) {
-        if (effects.list[i].type == FL_EFF_EVALUATE_CLIENT &&
-            runtime->progress.next.model.theta != NULL) {
-            fl_runtime_payload(runtime, FL_PAYLOAD_CANDIDATE, effects.list[i].round,
-                               runtime->progress.next.model.theta);
-        }
-        runtime_note_decision(runtime, &effects.list[i]);
-        runtime_execute_effect(runtime, &effects.list[i]);
-    }
-    deadline = fl_coord_deadline(runtime->coord);
-    if (deadline == UINT64_MAX) {
+static void runtime_rejected(void *ctx, const struct fl_effect *e)
+{
+    runtime_send_command(ctx, e, FL_NET_MSG_REJECTED);
+}
+
+static void runtime_dismissed(void *ctx, const struct fl_effect *e)
+{
+    runtime_send_command(ctx, e, FL_NET_MSG_DISMISSED);
+}
+
+static void runtime_drain(void *ctx, const struct fl_effect *e)
+{
+    runtime_send_command(ctx, e, FL_NET_MSG_DRAIN);
+}
+
+static void runtime_ended(void *ctx, const struct fl_effect *e)
+{
+    (void)e;
+    fl_runtime_down(ctx, fl_net_msg_new(ctx, FL_NET_MSG_STOPPED));
+}
+
+static uint64_t runtime_now_ms(void *ctx)
+{
+    return fl_runtime_now(ctx);
+}
+
+static uint64_t runtime_wall_ms(void *ctx)
+{
+    (void)ctx;
+    return fl_clock_wall_ms();
+}
+
+static void runtime_set_timer(void *ctx, uint64_t due_ms)
+{
+    struct fl_runtime *runtime = ctx;
+
+    if (due_ms == UINT64_MAX) {
         fl_timer_stop(runtime->timer);
     } else {
         uint64_t now = fl_runtime_now(runtime);
 
-        fl_timer_start(runtime->timer, deadline > now ? deadline - now : 0);
+        fl_timer_start(runtime->timer, due_ms > now ? due_ms - now : 0);
     }
+}
+
+static void runtime_no_memory(void *ctx)
+{
+    const struct fl_runtime *runtime = ctx;
+
+    fl_serverd_no_memory(runtime->srv, "a step of the coordinator");
+}
+
+static void runtime_settled(void *ctx)
+{
+    struct fl_runtime *runtime = ctx;
+
     fl_runtime_age_errors(runtime);
     fl_status_changed(runtime->status);
+}
+
+static const struct fl_coord_ops runtime_ops = {
+    .now_ms = runtime_now_ms,
+    .wall_ms = runtime_wall_ms,
+    .timer = runtime_set_timer,
+    .submit = fl_runtime_submit,
+    .unsubmitted = fl_runtime_unsubmitted,
+    .result = fl_runtime_result,
+    .failed = fl_runtime_work_failed,
+    .no_memory = runtime_no_memory,
+    .settled = runtime_settled,
+    .effects = {[FL_EFF_TASK] = runtime_task,
+                [FL_EFF_PLAN] = runtime_plan,
+                [FL_EFF_ACCEPTED] = runtime_accepted,
+                [FL_EFF_REJECTED] = runtime_rejected,
+                [FL_EFF_DISMISSED] = runtime_dismissed,
+                [FL_EFF_DRAIN_CLIENTS] = runtime_drain,
+                [FL_EFF_EVALUATE_CLIENT] = runtime_send_evaluate,
+                [FL_EFF_CLIENT_ID] = runtime_client_id,
+                [FL_EFF_RELEASE] = runtime_release,
+                [FL_EFF_FORGOTTEN] = fl_runtime_forgotten,
+                [FL_EFF_ANSWER] = fl_runtime_command_answered,
+                [FL_EFF_ROUND_OPEN] = fl_runtime_round_open,
+                [FL_EFF_ROUND_CLOSED] = runtime_round_closed,
+                [FL_EFF_CLIENT_ERROR] = fl_runtime_client_error,
+                [FL_EFF_TRACE] = runtime_trace,
+                [FL_EFF_FINISHED] = runtime_finished,
+                [FL_EFF_STOPPED] = runtime_ended}};
+
+void fl_runtime_step(struct fl_runtime *runtime, struct fl_event *event)
+{
+    fl_coord_shell_step(&runtime->shell, event);
 }
 
 static void runtime_on_timer(void *arg)
@@ -528,6 +527,13 @@ int fl_runtime_create(struct fl_serverd *srv, struct fl_runtime **ret, int *ret_
     if (rv == FL_OK) {
         rv = fl_coord_create(&runtime->coord_conf, &runtime->resume, &runtime->coord, err);
     }
+    runtime->shell = (struct fl_coord_shell){.ops = &runtime_ops,
+                                             .ctx = runtime,
+                                             .coord = runtime->coord,
+                                             .conf = &runtime->coord_conf,
+                                             .federation = &runtime->federation,
+                                             .progress = &runtime->progress,
+                                             .log = srv->log};
     if (rv == FL_OK) {
         rv = fl_loop_create(&runtime->loop, err);
     }
@@ -564,7 +570,7 @@ static void on_stop(void *arg)
 {
     struct fl_runtime *runtime = arg;
 
-    runtime->stopped = true;
+    runtime->shell.stopped = true;
     fl_loop_stop(runtime->loop);
 }
 
@@ -586,7 +592,7 @@ void fl_runtime_free(struct fl_runtime *runtime)
     if (runtime == NULL) {
         return;
     }
-    runtime->stopped = true;
+    runtime->shell.stopped = true;
     fl_timer_close(runtime->timer);
     fl_timer_close(runtime->stall_timer);
     fl_status_close(runtime->status);

@@ -55,8 +55,9 @@ static struct fl_admin_request *commands_take_first(struct fl_runtime_commands *
     return request;
 }
 
-void fl_runtime_command_answered(struct fl_runtime *runtime, const struct fl_effect *e)
+void fl_runtime_command_answered(void *ctx, const struct fl_effect *e)
 {
+    struct fl_runtime *runtime = ctx;
     struct fl_admin_request *request = commands_take_first(&runtime->commands);
 
     request->code = e->code;

@@ -66,8 +66,9 @@ static void error_persist(struct fl_runtime *runtime, const struct fl_client_err
            "the error of client '%s' is not recorded: out of memory", error->name);
 }
 
-void fl_runtime_client_error(struct fl_runtime *runtime, const struct fl_effect *e)
+void fl_runtime_client_error(void *ctx, const struct fl_effect *e)
 {
+    struct fl_runtime *runtime = ctx;
     const struct fl_client_rec *rec = fl_coord_client(runtime->coord, e->client);
     struct fl_client_error error = {.at_ms = fl_clock_wall_ms(),
                                     .up_ms = fl_coord_up_ms(runtime->coord)};

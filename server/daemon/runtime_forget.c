@@ -165,8 +165,9 @@ void fl_runtime_forgot(struct fl_runtime *runtime, struct fl_admin_request *requ
     fl_runtime_answer(runtime, request);
 }
 
-void fl_runtime_forgotten(struct fl_runtime *runtime, const struct fl_effect *e)
+void fl_runtime_forgotten(void *ctx, const struct fl_effect *e)
 {
+    struct fl_runtime *runtime = ctx;
     struct fl_admin_request *request =
         e->client < runtime->n_forgetting ? runtime->forgetting[e->client] : NULL;
 

@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_DRIVER_IMPL_H
-#define FL_SERVERD_DRIVER_IMPL_H
+#ifndef FL_SERVERD_RUNTIME_IMPL_H
+#define FL_SERVERD_RUNTIME_IMPL_H
 
 /* Private to the files of the coordinator runtime. */
 
@@ -11,6 +11,7 @@
 #include "server/daemon/runtime.h"
 #include "server/daemon/stall.h"
 #include "server/daemon/takeovers.h"
+#include "server/shell/coord_shell.h"
 #include "server/store/store_files.h"
 #include "server/work/evaluator.h"
 #include "server/work/summary_work.h"
@@ -32,8 +33,7 @@ struct fl_runtime {
 
     struct fl_federation federation; /* its store is used by the db thread only, after the start */
     struct fl_progress progress;
-    bool offers_stale; /* rebuilding the collection after a client was removed failed */
-    bool norms_logged; /* the notice about differing batch-norms was logged */
+    struct fl_coord_shell shell;
     const struct fl_coord_msg *joining; /* the message that the current step handles */
 
     struct fl_evaluator
@@ -55,12 +55,11 @@ struct fl_runtime {
     bool stall_reported;
     uint64_t stall_ms;                 /* duration of the reported stall, at the last check */
     char own_failure[FL_ERR_BUF_SIZE]; /* failure of the server itself; "": it succeeded since */
-    bool stopped;
     bool finished;
 };
 
 /* runtime_errors.c */
-void fl_runtime_client_error(struct fl_runtime *runtime, const struct fl_effect *e);
+void fl_runtime_client_error(void *ctx, const struct fl_effect *e);
 /* A session of this client ended an older one: "from ADDRESS to ADDRESS". */
 void fl_runtime_takeover(struct fl_runtime *runtime, uint32_t client, const char *text);
 /* Append the clients whose sessions take over from each other to the text of `why`. */
@@ -77,20 +76,18 @@ void fl_runtime_age_errors(struct fl_runtime *runtime);
 void fl_runtime_add_error(const struct fl_runtime *runtime, char *text, size_t size);
 FL_MUST_CHECK int fl_runtime_load_errors(struct fl_runtime *runtime, struct fl_err *err);
 
-/* Step the core with an event (the time is filled in here) and execute the effects. */
+/* fl_coord_shell_step(). */
 void fl_runtime_step(struct fl_runtime *runtime, struct fl_event *event);
 
 /* runtime_payloads.c: the payloads that clients may fetch in a round. */
 void fl_runtime_payload(struct fl_runtime *runtime, const char *name, uint64_t round,
                         struct fl_blob *blob);
-void fl_runtime_round_open(struct fl_runtime *runtime, const struct fl_effect *effect);
+void fl_runtime_round_open(void *ctx, const struct fl_effect *effect);
 void fl_runtime_round_payloads_closed(struct fl_runtime *runtime, uint64_t round);
 
 /* runtime_summaries.c: data summaries. */
 /* Takes the summary in up->offer. */
 void fl_runtime_offer(struct fl_runtime *runtime, struct fl_coord_msg *up);
-/* The result of a job on the db thread for the collection, and its code: takes offered->file. */
-void fl_runtime_offered(struct fl_runtime *runtime, struct fl_offered *offered, int code);
 /*
  * Remove the data summary of a forgotten client. `request`, or NULL, waits for it as for
  * fl_runtime_forgot(). With or without a record: a client that was never selected has a summary and
@@ -100,14 +97,11 @@ void fl_runtime_forget_summary(struct fl_runtime *runtime, const char *name,
                                struct fl_admin_request *request);
 /* SUMMARIES and DROP_SUMMARY. */
 void fl_runtime_summaries(struct fl_runtime *runtime, struct fl_admin_request *request);
-/* Start the job of an effect on its thread; the result comes back as an event. */
-void fl_runtime_persist(struct fl_runtime *runtime, const struct fl_effect *effect);
-void fl_runtime_aggregate(struct fl_runtime *runtime, const struct fl_effect *effect);
-void fl_runtime_evaluate(struct fl_runtime *runtime, const struct fl_effect *effect);
-void fl_runtime_commit(struct fl_runtime *runtime, const struct fl_effect *effect);
-/* Report to the core that the job `seq` failed. */
-void fl_runtime_work_failed(struct fl_runtime *runtime, uint64_t seq, int code, const char *reason,
-                            uint32_t client);
+/* runtime_jobs.c: operations of the shell about jobs. `ctx` is the runtime. */
+FL_MUST_CHECK int fl_runtime_submit(void *ctx, struct fl_coord_job *job);
+void fl_runtime_unsubmitted(void *ctx, uint64_t seq);
+void fl_runtime_result(void *ctx, const struct fl_coord_job *job);
+void fl_runtime_work_failed(void *ctx, int code, const char *reason);
 
 void fl_runtime_admin(struct fl_runtime *runtime, struct fl_admin_request *request);
 void fl_runtime_answer(struct fl_runtime *runtime, struct fl_admin_request *request);
@@ -133,7 +127,7 @@ void fl_runtime_forget(struct fl_runtime *runtime, struct fl_admin_request *requ
  */
 void fl_runtime_exclude(struct fl_runtime *runtime, const char *name, enum fl_revoked_keeps keeps);
 /* FORGOTTEN: answers the requests that waited for this client last. */
-void fl_runtime_forgotten(struct fl_runtime *runtime, const struct fl_effect *e);
+void fl_runtime_forgotten(void *ctx, const struct fl_effect *e);
 /* One deletion that `request` waits for is durable; else `why`. */
 void fl_runtime_forgot(struct fl_runtime *runtime, struct fl_admin_request *request,
                        const char *why);
@@ -143,7 +137,7 @@ void fl_runtime_forget_done(struct fl_runtime *runtime);
 /* runtime_command.c: pause, resume, drain, abort-round. */
 void fl_runtime_command(struct fl_runtime *runtime, struct fl_admin_request *request);
 /* ANSWER: to the first of them. */
-void fl_runtime_command_answered(struct fl_runtime *runtime, const struct fl_effect *e);
+void fl_runtime_command_answered(void *ctx, const struct fl_effect *e);
 /* Shutdown: answers the waiting commands. */
 void fl_runtime_command_done(struct fl_runtime *runtime);
 

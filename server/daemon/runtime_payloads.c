@@ -44,8 +44,9 @@ static void payload_publish(void *ctx, const struct fl_payload *payload)
     fl_runtime_down(o->runtime, down);
 }
 
-void fl_runtime_round_open(struct fl_runtime *runtime, const struct fl_effect *e)
+void fl_runtime_round_open(void *ctx, const struct fl_effect *e)
 {
+    struct fl_runtime *runtime = ctx;
     struct opening o = {runtime, e->round};
 
     if (fl_payloads_open(&runtime->federation, &runtime->progress, e->round, &e->size,

@@ -103,13 +103,6 @@ void fl_runtime_offer(struct fl_runtime *runtime, struct fl_coord_msg *up)
     }
 }
 
-void fl_runtime_offered(struct fl_runtime *runtime, struct fl_offered *offered, int code)
-{
-    /* No round is selected until the collection is rebuilt: the selection rebuilds it. */
-    runtime->offers_stale = code != FL_OK || (runtime->offers_stale && offered->file == NULL);
-    fl_progress_offered(&runtime->progress, offered);
-}
-
 /* --- removing one --- */
 
 struct forget_job {
@@ -134,7 +127,7 @@ static void forget_done(void *arg)
     struct forget_job *job = arg;
     const char *why = job->code != FL_OK ? fl_err_text(&job->err, job->code) : NULL;
 
-    fl_runtime_offered(job->runtime, &job->offered, job->code);
+    fl_coord_shell_summaries(&job->runtime->shell, &job->offered, job->code);
     if (why != NULL) {
         fl_log(job->runtime->srv->log, FL_LOG_ERROR, "round",
                "cannot remove the data summary of client '%s', retrying at the next selection or "
@@ -232,7 +225,7 @@ static void operator_done(void *arg)
 
     /* When there was nothing to remove, the collection is not stale. */
     if (r->type == FL_ADMIN_DROP_SUMMARY && r->code != FL_ENOENT && r->code != FL_ESTATE) {
-        fl_runtime_offered(job->runtime, &job->offered, r->code);
+        fl_coord_shell_summaries(&job->runtime->shell, &job->offered, r->code);
     }
     fl_file_unref(job->offered.file);
     fl_runtime_answer(job->runtime, r);

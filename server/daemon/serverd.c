@@ -12,7 +12,6 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/base/descriptors.h"
-#include "libfl/base/fs.h"
 #include "libfl/net/failed_start.h"
 #include "libfl/net/notify.h"
 #include "libfl/net/stop_limit.h"

@@ -13,8 +13,6 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
-#include "libfl/pki/issue.h"
-#include "libfl/pki/when.h"
 #include "server/identity/authority_impl.h"
 
 #define HOUR_MS      (INT64_C(3600) * 1000)

@@ -2,7 +2,7 @@
 #define FL_SERVER_IDENTITY_AUTHORITY_H
 
 /*
- * A federation's authority (docs/joining.md): its root, the intermediate that signs, the server's
+ * A federation's authority (docs/security.md): its root, the intermediate that signs, the server's
  * own certificate, and identity.db with the invitations, certificates, revocations and the audit.
  *
  * STATE_DIR/identity, 0700, keys 0600:

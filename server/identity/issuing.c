@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/base/str.h"
 #include "libfl/model/digest.h"
 #include "libfl/pki/issue.h"
 #include "libfl/pki/when.h"

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
-#include "libfl/base/str.h"
 #include "libfl/model/digest.h"
 #include "server/store/backup_impl.h"
 

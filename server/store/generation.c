@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
-#include "libfl/model/digest.h"
 #include "server/store/generation_impl.h"
 #include "server/store/store_files.h"
 
@@ -137,7 +136,7 @@ static int put_differences(struct fl_store *store, const struct fl_store_entered
     if (rv == FL_OK && e->kept_anew && !e->first) {
         const struct fl_change_rec change = {e->committed + 1, e->line.number,
                                              wall_ms,          "state of solver and clients",
-                                             "kept",           "begun anew"};
+                                             "kept",           "started again"};
 
         rv = fl__generation_put_change(store, &change, err);
     }

@@ -3,7 +3,7 @@
 
 /*
  * The settings and the generation under which the records, checkpoints and updates of a state
- * folder were made, and the effect of a start with other settings (docs/changing.md).
+ * folder were made, and the effect of a start with other settings (docs/operating.md).
  *
  * A *generation* (`line`) is a sequence of rounds with compatible updates that build on each other.
  * Its number only increases; a new generation starts when the meaning of an update changes and when

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
-#include "libfl/base/str.h"
 #include "libfl/model/digest.h"
 #include "server/store/generation_impl.h"
 

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 
-#include "libfl/base/str.h"
 #include "server/store/spool_impl.h"
 
 /* Check the section of one unit in one payload. */

@@ -16,7 +16,7 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
-#include "libfl/strategy/codec_masked.h"
+#include "libfl/strategy/codec/codec_masked.h"
 #include "server/store/spool_impl.h"
 
 #define BUFFER_MIN     FL__SUM_BLOCK /* one checksummed block */

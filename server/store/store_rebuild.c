@@ -69,12 +69,13 @@ int fl__store_check_new(const char *dir, const char *what, struct fl_err *err)
     newest = n > 0 ? rounds[0] : 0;
     free(rounds);
     if (rv == FL_OK && n > 0) {
-        return fl_err_set(err, FL_ESTATE,
-                          "'%s/federation.db' %s, but '%s/models' holds checkpoints up to round "
-                          "%" PRIu64 "; nothing was touched. 'fl-serverd --recover CONFIG' goes on "
-                          "from the newest good one; to begin anew, move the folder away or choose "
-                          "another state_dir",
-                          dir, what, dir, newest);
+        return fl_err_set(
+            err, FL_ESTATE,
+            "'%s/federation.db' %s, but '%s/models' holds checkpoints up to round "
+            "%" PRIu64 "; nothing was touched. 'fl-serverd --recover CONFIG' goes on "
+            "from the newest good one; to start a new federation, move the folder away or choose "
+            "another state_dir",
+            dir, what, dir, newest);
     }
     for (i = 0; rv == FL_OK && i < sizeof(left) / sizeof(left[0]); i++) {
         bool there = false;

@@ -2,7 +2,7 @@
 #define FL_STORE_ROLLBACK_H
 
 /*
- * Rollback to an older checkpoint at an operator's command (docs/changing.md).
+ * Rollback to an older checkpoint at an operator's command (docs/operating.md).
  *
  * The request is a record, durable before it is confirmed; the next start carries it out before it
  * reads anything else. After a crash at any point the rollback is either still requested or done:

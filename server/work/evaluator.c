@@ -56,7 +56,7 @@ static int start_program(struct fl_evaluator *e, const struct fl_evaluator_progr
     if (rv == FL_OK && !fl_persistent_can(e->program, FL_PERSISTENT_EVALUATE)) {
         rv = fl_err_set(err, FL_EUNIMPL,
                         "'%.100s' cannot evaluate: its `ready` has no \"evaluate\" in `can` "
-                        "(docs/trainer-protocol.md)",
+                        "(docs/trainers.md)",
                         conf->argv[0]);
     }
     return rv == FL_OK ? fl_persistent_describe(e->program, &model, conf->start_limit_ms, err) : rv;

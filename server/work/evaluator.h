@@ -3,7 +3,7 @@
 
 /*
  * Evaluation of a model on the server: by the built-in engine on a folder of test data, or by an
- * external program (docs/trainer-protocol.md) for models that the engine does not support.
+ * external program (docs/trainers.md) for models that the engine does not support.
  *
  * Threading: one call at a time. The call that creates the evaluator starts the program, and
  * fl_evaluator_run() restarts it after it exited; the threads of both live as long as it does.

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/strategy/codec_masked.h"
+#include "libfl/strategy/codec/codec_masked.h"
 
 /* Epsilon of the batch-norm layers. */
 #define EPSILON 1e-5

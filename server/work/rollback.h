@@ -2,7 +2,7 @@
 #define FL_SERVER_WORK_ROLLBACK_H
 
 /*
- * `flctl rollback`: the federation returns to an earlier checkpoint (docs/changing.md). Requested
+ * `flctl rollback`: the federation returns to an earlier checkpoint (docs/operating.md). Requested
  * while the server runs, carried out by the next start. `wall_ms` is the wall clock. Belongs to the
  * store's thread.
  */

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "libfl/num/vec.h"
-#include "libfl/strategy/codec.h"
+#include "libfl/strategy/codec/codec.h"
 
 #define FUZZ_WEIGHT 300
 #define FUZZ_MEAN   3

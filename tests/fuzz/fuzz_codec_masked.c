@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/strategy/codec_masked.h"
-#include "libfl/strategy/upload.h"
+#include "libfl/strategy/codec/codec_masked.h"
+#include "libfl/strategy/upload/upload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

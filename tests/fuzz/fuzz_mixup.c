@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/strategy/solver_fedmix.h"
+#include "libfl/strategy/solver/solver_fedmix.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

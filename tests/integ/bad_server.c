@@ -1,6 +1,6 @@
 /*
  * A server that says each command in each state of a client: for every cell of the table in
- * docs/protocol-states.md it brings the client there in a session of its own, says the command,
+ * docs/clients.md it brings the client there in a session of its own, says the command,
  * and then asks something that a standing session answers. One line is printed for each:
  *
  *     STATE COMMAND stays|ends

@@ -1,4 +1,4 @@
-"""A program that evaluates dense ReLU networks, written from docs/trainer-protocol.md alone.
+"""A program that evaluates dense ReLU networks, written from docs/trainers.md alone.
 
 evaluator.py FOLDER [MARK]: the test part of FOLDER as NPY; with MARK it dies once, in its second evaluation.
 """

@@ -1,12 +1,12 @@
 # shellcheck shell=bash disable=SC2154 # dir, srcdir, python, checks: of lib.sh
-# What docs/failures.md says is what the programs say.
+# What docs/operating.md#failures says is what the programs say.
 #
 #   documented NAME COMMAND…          it ends with the exit code of the row and says what the row says
 #   documented_log NAME LOG           the row is of a program that goes on: its log says it
 
 # name, exit code, file with what was said
 compare_with_page() {
-  "$python" - "$srcdir/docs/failures.md" "$@" <<'PY'
+  "$python" - "$srcdir/docs/operating.md" "$@" <<'PY'
 import re, sys
 page, name, code, said = sys.argv[1:]
 for line in open(page):

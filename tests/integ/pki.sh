@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# An operator's own PKI by openssl, as docs/joining.md#a-pki-of-your-own has it, for tests. All files are
+# An operator's own PKI by openssl, as docs/security.md#a-pki-of-your-own has it, for tests. All files are
 # below the current folder.
 #
 #   pki_authority ca                     ca.pem, ca.key

@@ -16,18 +16,18 @@ MK
 CC=$(of_make '$(CC)') flags=$(of_make '$(AM_CFLAGS) $(CFLAGS)') ldflags=$(of_make '$(AM_LDFLAGS) $(LDFLAGS)')
 cp -r "$srcdir/libfl" "$srcdir/server" "$srcdir/client" "$dir/" || exit 99
 room=$dir/libfl/strategy
-sed -n '/^```c$/,/^```$/p' "$doc" | sed '1d;$d' >"$room/aggregate_cooling.c"
-check "the document holds the file" grep -q fl_aggregate_cooling "$room/aggregate_cooling.c"
+sed -n '/^```c$/,/^```$/p' "$doc" | sed '1d;$d' >"$room/aggregator/aggregate_cooling.c"
+check "the document holds the file" grep -q fl_aggregate_cooling "$room/aggregator/aggregate_cooling.c"
 sed -i 's/^extern const struct fl_aggregate_ops fl_aggregate_mean;/&\nextern const struct fl_aggregate_ops fl_aggregate_cooling;/' \
-  "$room/aggregate.h"
+  "$room/aggregator/aggregate.h"
 sed -i 's/^    &fl_aggregate_mean.policy,/&\n    \&fl_aggregate_cooling.policy,/' "$room/registry.c"
 sed -n '/^```c row$/,/^```$/p' "$doc" | sed '1d;$d' >"$dir/row"
-sed -i "/^    .. Combinations of the presets above/e cat '$dir/row'" "$room/presets.c"
-check "the row is in the table" grep -q '"cooled"' "$room/presets.c"
-for f in aggregate_cooling registry presets; do
+sed -i "/^    .. Combinations of the presets above/e cat '$dir/row'" "$room/presets/presets.c"
+check "the row is in the table" grep -q '"cooled"' "$room/presets/presets.c"
+for f in aggregator/aggregate_cooling registry presets/presets; do
   # shellcheck disable=SC2086
   check "$f.c compiles without a warning" $CC $flags -Werror \
-    -I"$dir" -I"$build" -c "$room/$f.c" -o "$dir/$f.o"
+    -I"$dir" -I"$build" -c "$room/$f.c" -o "$dir/${f##*/}.o"
 done
 # shellcheck disable=SC2046,SC2086,SC2016
 check "fl-serverd links with it" "$build/libtool" --silent --tag=CC --mode=link $CC $flags $ldflags \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each failure of docs/failures.md has its message, and the page says it: here those of folders and disks.
+# Each failure of docs/operating.md#failures has its message, and the page says it: here those of folders and disks.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/integ/failures.sh
@@ -137,7 +137,7 @@ printf x | dd of="$dir/srv.state/models/round-000002.safetensors" bs=1 seek=3000
 documented backup-damaged "${ctl_of[@]}" backup "$dir/bad"
 
 ### The page
-rows=$(sed -n 's/^| \([a-z-]*\) | .* | .* | .* | .* | .* |$/\1/p' "$srcdir/docs/failures.md" | grep -v '^failure$' | grep -v -- '^-*$')
+rows=$(sed -n 's/^| \([a-z-]*\) | .* | .* | .* | .* | .* |$/\1/p' "$srcdir/docs/operating.md" | grep -v '^failure$' | grep -v -- '^-*$')
 check "the page has at least 25 failures" test "$(wc -l <<<"$rows")" -ge 25
 for row in $rows; do
   check "'$row' is provoked by a test" grep -qE "documented(_log)? $row( |\$)" "$srcdir"/tests/integ/*.sh

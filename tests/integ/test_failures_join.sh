@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each failure of docs/failures.md has its message, and the page says it: here those of a federation's own identity and of
+# Each failure of docs/operating.md#failures has its message, and the page says it: here those of a federation's own identity and of
 # joining. What is not for good goes on with the same line; nothing that was given out is lost.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -149,8 +149,8 @@ documented invite-revoked "$build/flctl" --state-dir srv.state invite edge-1
 
 ### Where it goes to
 join "$(sed 's/^\(fl1:[^:]*\):[0-9]*:/\1:1:/' <<<"$many")" --name edge-5
-documented join-nobody "${joining[@]}"
-nothing_made join-nobody
+documented join-no-server "${joining[@]}"
+nothing_made join-no-server
 write_server plain "model: {preset: dnn60}" "listen: [\"127.0.0.1:0\"]"
 start_server plain
 join "$(sed "s/^\(fl1:[^:]*\):[0-9]*:/\1:${address##*:}:/" <<<"$many")" --name edge-5

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each failure of docs/failures.md has its message, and the page says it: here those of certificates and of TLS, with an
+# Each failure of docs/operating.md#failures has its message, and the page says it: here those of certificates and of TLS, with an
 # operator's own PKI, where every certificate can be made wrong. Both sides say their part; what does not pass by itself is
 # asked again after reconnect.longest or, when it is final, after_refusal; what may pass after the short pause.
 # shellcheck source=tests/integ/lib.sh

@@ -262,7 +262,7 @@ says "seed too large" 2 "--seed: expected a whole number from 0 to 4294967295" \
 if [ -d "${FL_DATA_DIR:-/nonexistent}/mnist" ]; then
   says "mnist shards" 0 "100 clients (shards, seed 1), 60000 of 60000 samples, 600 to 600 each; server: 10000" \
     split --input "$FL_DATA_DIR/mnist" --output "$dir/mnist" --clients 100 --method shards --seed 1
-  # docs/data.md#the-splits-of-the-papers: training parts of 1167 to 3834 samples, 70 000 samples in all.
+  # docs/models.md#the-splits-of-the-papers: training parts of 1167 to 3834 samples, 70 000 samples in all.
   says "mnist pairs" 0 "70000 of 70000 samples, 1556 to 5112 each, 17507 of them for test" \
     split --input "$FL_DATA_DIR/mnist" --output "$dir/pairs20" --clients 20 --method pairs --standardise pixel
   says "its largest client" 0 "client-000         3834     1278       2   0:2441 1:2671" inspect "$dir/pairs20"

@@ -68,7 +68,8 @@ for path in grpc.health.v1.Health/Check grpc.health.v1.Health/Watch \
   equal "$path: the call ended" "ended" "$(tail -n 1 "$dir/check.out")"
 done
 equal "all methods of the contract were tried" "$(grep -c '^ *rpc ' "$srcdir"/proto/fl/v1/*.proto | awk -F: '{n += $2} END {print n}')" "$calls"
-has_line "who they were is in the log" "$dir/srv.log" "/fl.v1.Federation/PushStatus: timed out: the client has sent nothing for 1000 ms"
+# Of many such lines from one peer the log has some, and says how many more.
+has_line "who they were is in the log" "$dir/srv.log" ": timed out: the client has sent nothing for 1000 ms"
 
 ### Ten thousand bad calls: a few lines in the log, and how many more there were
 before=$(wc -c <"$dir/srv.log")

@@ -103,7 +103,7 @@ c "a slip is not denied for good" 1 "NOT_FOUND: 'edge-1' is not known here: it h
 has_line "and is told what was meant" "$dir/says.out" "to revoke it all the same, add --force; did you mean 'edge-01'?"
 c "nor disabled" 1 "'nobody' is not known here" disable nobody
 c "nor is a certificate" 1 "the certificate 5f0a is not known here" revoke --serial 5f0a --yes
-c "with --force it is" 0 "'sold-1' is revoked permanently and nobody can join by this name again: 0 certificates" revoke sold-1 --force --yes
+c "with --force it is" 0 "'sold-1' is revoked permanently and no client can join by this name again: 0 certificates" revoke sold-1 --force --yes
 c "and cannot be invited" 1 "PERMISSION_DENIED: the name 'sold-1' is permanently revoked" invite sold-1
 check "a name is invited" "$flctl" -d "$state" invite lent-1 >/dev/null 2>&1
 c "so it is denied" 0 "'lent-1' is disabled until flctl enable" disable lent-1

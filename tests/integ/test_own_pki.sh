@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# TLS on both sides with an operator's own PKI, as docs/joining.md#a-pki-of-your-own has it; and what goes wrong with
+# TLS on both sides with an operator's own PKI, as docs/security.md#a-pki-of-your-own has it; and what goes wrong with
 # certificates: each failure is named on the side that finds it, with file or peer, what was expected and what was found,
 # and is an answer for good on the client (exit 7, or reconnect.after_refusal).
 # shellcheck source=tests/integ/lib.sh
@@ -159,9 +159,9 @@ run_client c
 wait_for "a client in plaintext to be told" in_log c "the peer speaks TLS"
 wait_for "a server to say it" in_log srv "without TLS"
 stop c
-### The commands of docs/joining.md, as they stand there; the server's by the change that it names
+### The commands of docs/security.md, as they stand there; the server's by the change that it names
 mkdir doc
-sed -n '/^With openssl alone:/,/^The server/p' "$srcdir/docs/joining.md" | sed -n 's/^    //p' >doc/client.sh
+sed -n '/^With openssl alone:/,/^The server/p' "$srcdir/docs/security.md" | sed -n 's/^    //p' >doc/client.sh
 sed -e '/ca\.key$/,/-out ca\.pem/d' -e 's/clientAuth/serverAuth/; s/client/server/g; s/CN=edge-001/CN=fl.example.org/' \
   -e 's/DNS:edge-001.edge.example.org/DNS:localhost,IP:127.0.0.1/' doc/client.sh >doc/server.sh
 check "the documented commands make a client's certificate" bash -ec "cd doc && . ./client.sh"

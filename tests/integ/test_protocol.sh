@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Every command of a server in every state of a client, against docs/protocol-states.md: what has no
+# Every command of a server in every state of a client, against docs/clients.md: what has no
 # place there ends the session, and does nothing else.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 bad=$build/tests/integ/bad_server
 [ -x "$bad" ] || skip "no $bad"
-page=$srcdir/docs/protocol-states.md
+page=$srcdir/docs/clients.md
 synthetic "$dir/data" 1 --seed 3
 
 # table, row, column: what the page says
 cell() {
   awk -F'|' -v table="$1" -v row="$2" -v column="$3" '
     { for (i = 1; i <= NF; i++) gsub(/^[ `]+|[ `]+$/, "", $i) }
-    /^## / { at = index($0, table) > 0; head = 0 }
+    /^###* / { at = index($0, table) > 0; head = 0 }
     at && NF > 2 && !head { for (i = 2; i < NF; i++) name[i] = $i; head = 1; next }
     at && $2 == row { for (i = 3; i < NF; i++) if (name[i] == column) print $i }
   ' "$page"
@@ -39,13 +39,13 @@ while read -r state command outcome; do
   n=$((n + 1))
   expected=stays
   case $state in CODING | SENDING) row=PUSHING ;; *) row=$state ;; esac
-  case "$(cell "What a client" "$row" "$command") $command" in
+  case "$(cell "Commands at the client" "$row" "$command") $command" in
   breach\ * | takes\ Refused | takes\ Drain) expected=ends ;;
   takes\ * | ignores\ *) ;;
   *) expected="a cell in the page" ;;
   esac
   equal "$command in state $state" "$expected" "$outcome"
-  if [ "$(cell "What a client" "$row" "$command")" = breach ]; then
+  if [ "$(cell "Commands at the client" "$row" "$command")" = breach ]; then
     has_line "$command in state $state is told" "$dir/one.log" "protocol error of the server: unexpected $command in state $row"
   else
     lacks_line "$command in state $state is no breach" "$dir/one.log" "protocol error of the server: unexpected $command in state $row"

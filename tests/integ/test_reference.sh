@@ -3,7 +3,7 @@
 # of theirs, of algorithms and of networks, stands in its page.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
-for page in configuration records simulation; do
+for page in configuration simulation; do
   check "docs/$page.md is what 'make reference' prints" \
     diff -u "$srcdir/docs/$page.md" <(bash "$srcdir/docs/reference.sh" "$build" $page)
 done
@@ -11,6 +11,6 @@ for name in $(presets_of_help); do
   check "docs/algorithms.md has $name" grep -qF "\`$name\`" "$srcdir/docs/algorithms.md"
 done
 for name in $("$build/fl-serverd" --help | sed -n '/^networks:/{n;p}'); do
-  check "docs/networks.md has $name" grep -qF "\`$name\`" "$srcdir/docs/networks.md"
+  check "docs/models.md has $name" grep -qF "\`$name\`" "$srcdir/docs/models.md"
 done
 finish

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A year in a minute: the daemons as they are, with the durations of docs/joining.md, and a clock that this test
+# A year in a minute: the daemons as they are, with the durations of docs/security.md, and a clock that this test
 # moves on by a day as soon as all that belongs to the day before has happened. Rounds go on all the time; nobody is lost
 # in one, and none is repeated, for the sake of a certificate. Then clocks that are wrong.
 # shellcheck source=tests/integ/lib.sh

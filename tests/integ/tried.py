@@ -1,6 +1,6 @@
 """A trainer in plain Python for test_try_trainer.sh: tried.py MODE, which says what it does wrong.
 
-tried.py model FILE writes its model. Without numpy, and without fl_trainer: by docs/trainer-protocol.md alone.
+tried.py model FILE writes its model. Without numpy, and without fl_trainer: by docs/trainers.md alone.
 """
 import array
 import json

@@ -1,4 +1,4 @@
-"""Every call of a client in every state that its session can be in, as docs/protocol-states.md has it."""
+"""Every call of a client in every state that its session can be in, as docs/clients.md has it."""
 import os
 import re
 
@@ -9,12 +9,12 @@ import peer
 from harness import DEADLINE, check, equal
 
 pb, rpc = peer.pb, peer.rpc
-HEADING = "## What the network side answers to a call"
+HEADING = "### Calls at the network front end"
 
 
 def table():
     """{state: {call: answer}} of the page."""
-    with open(os.path.join(os.environ["FL_SRCDIR"], "docs", "protocol-states.md")) as f:
+    with open(os.path.join(os.environ["FL_SRCDIR"], "docs", "clients.md")) as f:
         lines = f.read().split(HEADING, 1)[1].splitlines()
     rows = [[c.strip() for c in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     calls = rows[0][1:]

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libfl/base/fs.h"
 #include "libfl/pki/request.h"
 
 static int seeded(void *ctx, void *out, size_t len)

@@ -1,5 +1,5 @@
 /*
- * A program that speaks docs/trainer-protocol.md as it is told to, written from that page alone:
+ * A program that speaks docs/trainers.md as it is told to, written from that page alone:
  *
  *     fake_trainer MODE [FILE [NUMBER]]
  *

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/strategy/personal.h"
+#include "libfl/strategy/personalization/personal.h"
 
 /* An error ends the program; the test reads the message at the end of its stderr.
  */

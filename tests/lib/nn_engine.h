@@ -2,7 +2,7 @@
 #define FL_LIB_NN_ENGINE_H
 
 /*
- * Tasks of docs/trainer-protocol.md carried out by the built-in trainer, using only the messages
+ * Tasks of docs/trainers.md carried out by the built-in trainer, using only the messages
  * and the slots: the results equal those of `trainer: builtin` bit for bit, provided that the
  * messages contain everything.
  */

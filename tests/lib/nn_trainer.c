@@ -4,7 +4,7 @@
  *
  *     nn_trainer [FILE]
  *
- * Steps with `pull`, `gradient` and `drift` use the formula of docs/trainer-protocol.md#parts;
+ * Steps with `pull`, `gradient` and `drift` use the formula of docs/trainers.md#parts;
  * steps of other solvers and all other tasks use the built-in trainer (nn_engine.h). Each received
  * message is logged as a line of FILE; without FILE it declares only the capabilities of that
  * formula.

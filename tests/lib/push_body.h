@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/strategy/codec.h"
+#include "libfl/strategy/codec/codec.h"
 #include "libfl/wire/messages.h"
 
 static inline void push_body_message(struct fl_buf *out, const void *head, size_t head_len,

@@ -1,7 +1,7 @@
 #ifndef FL_LIB_STATES_PAGE_H
 #define FL_LIB_STATES_PAGE_H
 
-/* The tables of docs/protocol-states.md. */
+/* The tables of docs/clients.md. */
 
 #include <check.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static inline void states_page_word(const char *heading, const char *state, size
     FILE *f;
 
     ck_assert_ptr_nonnull(getenv("FL_SRCDIR"));
-    (void)snprintf(path, sizeof(path), "%s/docs/protocol-states.md", getenv("FL_SRCDIR"));
+    (void)snprintf(path, sizeof(path), "%s/docs/clients.md", getenv("FL_SRCDIR"));
     f = fopen(path, "r");
     ck_assert_msg(f != NULL, "no %s", path);
     n = fread(page, 1, sizeof(page) - 1, f);

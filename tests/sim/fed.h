@@ -7,8 +7,9 @@
  *
  * Node 0 is the hand, node 1 the server, node 2 + i client i, named "c00", "c01", …
  *
- * The server has the rooms below a daemon: the real store, opening, payloads, spool, aggregation
- * and commit on a folder (fed_disk.c); clients have theirs (fed_work.c). Both may die at any write.
+ * The server has the rooms below a daemon: the real shell of the coordinator, store, opening,
+ * payloads, spool, aggregation and commit on a folder (fed_disk.c); clients have theirs
+ * (fed_work.c). Both may die at any write.
  *
  * The world knows what must come of it (fed_model.c). What a client makes of a model is a function
  * of that model, the client's name and (round, attempt) (fed_solver.c); so the next model is the
@@ -22,9 +23,8 @@
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
 #include "libfl/sim/sim.h"
+#include "server/shell/coord_shell.h"
 #include "server/store/recycled_files.h"
-#include "server/work/aggregation.h"
-#include "server/work/payloads.h"
 #include "tests/lib/coord_check.h"
 #include "tools/fl_sim/engine/member.h"
 
@@ -181,6 +181,7 @@ struct fed;
 
 struct fed_server {
     struct fl_coord *coord;
+    struct fl_coord_shell shell; /* the daemon's own, with operations of this world */
     struct fl_coord_conf conf;
     struct fl_strategy *strategy; /* the coordinator's */
     struct fl_strategy *work;     /* what clients and server compute */
@@ -384,11 +385,12 @@ void fed_model_check(struct fed *fed);
 /* A process begins with what is on its disk; false: it died of that. */
 bool fed_disk_open(struct fed *fed);
 void fed_disk_close(struct fed *fed);
-/* What the effect asks for, to be done when its time has come. */
-uint64_t fed_disk_job(struct fed *fed, const struct fl_effect *e);
+/* A job of the coordinator, to be done when its time has come; takes it. */
+uint64_t fed_disk_job(struct fed *fed, struct fl_coord_job *job);
+/* The same job back, which is not done. */
+struct fl_coord_job *fed_disk_take(struct fed *fed, uint64_t job);
 /* The upload of client `i`. */
 uint64_t fed_disk_upload(struct fed *fed, uint32_t i, const struct fed_msg *push);
-uint64_t fed_disk_seq(const struct fed *fed, uint64_t job);
 /* Do it, and step what came of it unless the server died. */
 void fed_disk_run(struct fed *fed, uint64_t job);
 /* What is offered in a round, from now on. */
@@ -397,6 +399,7 @@ void fed_disk_payloads(struct fed *fed, const struct fl_effect *e);
 const float *fed_disk_payload(const struct fed *fed, const char *name, uint32_t i);
 /* The clients that are on disk. */
 struct fl_coord_resume fed_disk_read(struct fed *fed);
+/* fl_coord_shell_step(). */
 void fed_server_step(struct fed *fed, struct fl_event *ev);
 
 #endif

@@ -11,7 +11,6 @@
 #include "libfl/base/fs.h"
 #include "server/work/opening.h"
 #include "server/work/payload_sizes.h"
-#include "server/work/persist.h"
 #include "tests/sim/fed.h"
 
 /* --- death at a transaction --- */
@@ -75,169 +74,60 @@ int __wrap_fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t 
     return fed_write() ? __real_fl_store_put_update(store, round, attempt, part, err) : FL_EIO;
 }
 
-/* --- jobs: copies of all that an effect names --- */
+/* --- jobs: of the coordinator, and uploads --- */
 
 struct fed_job {
-    struct fl_effect e;
-    struct fl_round_rec record;
-    struct fl_client_rec *clients;
-    struct fl_participant_rec *parts;
-    char pause[FL_PAUSE_SIZE];
-    float divergence[FED_MAX][FED_UNITS];
-    uint8_t units[FED_MAX][FED_UNITS];
-    /* An upload of client `from`, when type is 0. */
+    struct fl_coord_job *of; /* the coordinator's; owned. NULL: an upload of client `from` */
     uint32_t from;
     struct fed_msg push;
-    struct fl_aggregation aggregation;
     struct fl_norms norms;
-    struct fl_event event; /* what comes of it */
+    struct fl_event event; /* of an upload that is stored */
     struct fl_err err;
 };
 
-static uint64_t add_job(struct fed *fed, struct fed_job *job)
+static uint64_t add_job(struct fed *fed, const struct fed_job *job)
 {
     struct fed_server *s = &fed->server;
     struct fed_job **grown = realloc(s->jobs, (s->n_jobs + 1) * sizeof(struct fed_job *));
 
     ck_assert_ptr_nonnull(grown);
     s->jobs = grown;
-    s->jobs[s->n_jobs] = job;
+    s->jobs[s->n_jobs] = malloc(sizeof(*job));
+    ck_assert_ptr_nonnull(s->jobs[s->n_jobs]);
+    *s->jobs[s->n_jobs] = *job;
     return s->n_jobs++;
-}
-
-static struct fed_job *new_job(size_t n_parts, size_t n_clients)
-{
-    struct fed_job *job = calloc(1, sizeof(*job));
-
-    ck_assert_ptr_nonnull(job);
-    job->parts = calloc(n_parts + 1, sizeof(*job->parts));
-    job->clients = calloc(n_clients + 1, sizeof(*job->clients));
-    ck_assert(job->parts != NULL && job->clients != NULL);
-    return job;
 }
 
 static void free_job(struct fed_job *job)
 {
     if (job != NULL) {
-        fl_aggregation_done(&job->aggregation);
-        free(job->parts);
-        free(job->clients);
+        fl_coord_job_free(job->of);
         free(job->norms.unit);
         free(job);
     }
 }
 
-static void copy_part(struct fed_job *job, size_t i, const struct fl_participant_rec *from)
+uint64_t fed_disk_job(struct fed *fed, struct fl_coord_job *job)
 {
-    struct fl_participant_rec *p = &job->parts[i];
-
-    *p = *from;
-    if (from->divergence != NULL) {
-        (void)memcpy(job->divergence[i], from->divergence, sizeof(job->divergence[i]));
-        p->divergence = job->divergence[i];
-    }
-    if (from->units != NULL) {
-        (void)memcpy(job->units[i], from->units, sizeof(job->units[i]));
-        p->units = job->units[i];
-    }
-}
-
-uint64_t fed_disk_job(struct fed *fed, const struct fl_effect *e)
-{
-    bool aggregates = e->type == FL_EFF_AGGREGATE;
-    struct fed_job *job = new_job(e->n_parts, aggregates ? e->n_parts : e->n_clients);
-    size_t i;
-
-    job->e = *e;
-    ck_assert_uint_le(e->n_parts, FED_MAX);
-    for (i = 0; i < e->n_parts; i++) {
-        copy_part(job, i, &e->parts[i]);
-        if (aggregates) {
-            job->clients[i] = *fl_coord_part_client(fed->server.coord, e->parts[i].client);
-        }
-    }
-    if (e->n_clients > 0) {
-        (void)memcpy(job->clients, e->clients, e->n_clients * sizeof(*e->clients));
-    }
-    job->e.clients = job->clients;
-    job->e.parts = job->parts;
-    if (e->record != NULL) {
-        job->record = *e->record;
-    }
-    if (e->text != NULL) {
-        ck_assert_int_eq(fl_str_copy(job->pause, sizeof(job->pause), e->text), FL_OK);
-        job->e.text = job->pause;
-    }
-    return add_job(fed, job);
+    return add_job(fed, &(struct fed_job){.of = job});
 }
 
 uint64_t fed_disk_upload(struct fed *fed, uint32_t i, const struct fed_msg *push)
 {
-    struct fed_job *job = new_job(0, 0);
-
-    job->from = i;
-    job->push = *push;
-    return add_job(fed, job);
+    return add_job(fed, &(struct fed_job){.from = i, .push = *push});
 }
 
-uint64_t fed_disk_seq(const struct fed *fed, uint64_t job)
+struct fl_coord_job *fed_disk_take(struct fed *fed, uint64_t number)
 {
-    return fed->server.jobs[job]->e.seq;
+    struct fed_job *job = fed->server.jobs[number];
+    struct fl_coord_job *of = job->of;
+
+    fed->server.jobs[number] = NULL;
+    free(job);
+    return of;
 }
 
 /* --- what they do --- */
-
-static int forget(struct fed *fed, struct fed_job *job)
-{
-    int rv = fl_persist_run(&fed->server.federation, &job->e, NULL, &job->err);
-    size_t i;
-
-    for (i = 0; rv == FL_OK && i < job->e.n_clients; i++) {
-        if (!job->clients[i].forgotten) { /* A marked one has its record yet. */
-            fed_model_forget(fed, fed_named(fed, job->clients[i].name));
-        }
-    }
-    return rv;
-}
-
-static int commit(struct fed *fed, struct fed_job *job)
-{
-    struct fed_server *s = &fed->server;
-    const struct fl_commit c = {.progress = &s->progress,
-                                .record = &job->record,
-                                .clients = job->clients,
-                                .n_clients = job->e.n_clients,
-                                .wall_ms = fl_sim_now(fed->sim),
-                                .epoch = job->e.epoch};
-    int rv;
-
-    fed_model_count(fed, &job->e);
-    rv = fl_commit_run(&s->federation, &c, &job->err);
-    if (rv == FL_OK && !s->writer.dead) {
-        fl_progress_committed(&s->progress, &job->record);
-        fed_model_committed(fed, job->record.round);
-        job->event.type = FL_EV_COMMITTED;
-    }
-    return rv;
-}
-
-static int aggregate(struct fed *fed, struct fed_job *job)
-{
-    struct fed_server *s = &fed->server;
-    struct fl_aggregation *a = &job->aggregation;
-    int rv;
-
-    *a = fl_aggregation_of(&job->e, job->clients, fl_coord_learning_rate(&s->conf, job->e.round),
-                           &s->progress);
-    a->want_distance = a->want_distance && !fed->plan.own; /* Of what is mixed there are none. */
-    rv = fl_aggregation_run(&s->federation, a, &job->err);
-    job->event.u.failed_work.client = a->bad_client;
-    if (rv == FL_OK && !s->writer.dead) {
-        fed_model_aggregated(fed, a);
-        job->event = fl_aggregation_take(a, &s->progress);
-    }
-    return rv;
-}
 
 /* In two pieces, and it is written in place: no rename says that it is whole. */
 static int write_upload(struct fed *fed, struct fed_job *job, const struct fl_spool_part *parts)
@@ -297,57 +187,77 @@ static int upload(struct fed *fed, struct fed_job *job)
     return rv;
 }
 
-static int persist(struct fed *fed, struct fed_job *job)
+static void run_upload(struct fed *fed, struct fed_job *job)
 {
-    job->event.type = FL_EV_PERSISTED;
-    return job->e.type == FL_EFF_FORGET_CLIENTS
-               ? forget(fed, job)
-               : fl_persist_run(&fed->server.federation, &job->e, NULL, &job->err);
+    struct fed_server *s = &fed->server;
+    int rv;
+
+    fed_writes(&s->writer);
+    rv = upload(fed, job);
+    fed_writes(NULL);
+    if (s->writer.dead) {
+        fed_dies(fed, FED_SERVER);
+    } else if (rv == FL_OK && s->number[job->from] != UINT32_MAX) {
+        /* Its stream went with its connection; the file stays for later. */
+        fed_server_step(fed, &job->event);
+    }
+    free_job(job);
 }
 
-/* The answer to the coordinator. */
-static void answer(struct fed_job *job, int rv)
+/* What the world knows of a job that was carried out, to the end if the server lives. */
+static void note_job(struct fed *fed, const struct fl_coord_job *job)
 {
-    struct fl_event *ev = &job->event;
-    uint32_t client = job->e.type == FL_EFF_AGGREGATE ? ev->u.failed_work.client : FL_NO_CLIENT;
+    size_t i;
 
-    if (rv != FL_OK) {
-        *ev = (struct fl_event){.type = FL_EV_WORK_FAILED};
-        ev->u.failed_work.seq = job->e.seq;
-        ev->u.failed_work.code = rv;
-        ev->u.failed_work.reason = fl_err_text(&job->err, rv);
-        ev->u.failed_work.client = client;
-    } else if (ev->type == FL_EV_AGGREGATED) {
-        ev->u.aggregated.seq = job->e.seq;
-    } else if (ev->type != FL_EV_UPLOAD_STORED) {
-        ev->u.seq = job->e.seq;
+    for (i = 0; job->e.type == FL_EFF_FORGET_CLIENTS && i < job->e.n_clients; i++) {
+        if (!job->clients[i].forgotten) { /* A marked one has its record yet. */
+            fed_model_forget(fed, fed_named(fed, job->clients[i].name));
+        }
+    }
+    if (job->e.type == FL_EFF_AGGREGATE && !fed->server.writer.dead) {
+        fed_model_aggregated(fed, &job->aggregation);
+    }
+}
+
+static void run_job(struct fed *fed, struct fl_coord_job *job)
+{
+    struct fed_server *s = &fed->server;
+
+    fed_writes(&s->writer);
+    if (job->e.type == FL_EFF_COMMIT) {
+        fed_model_count(fed, &job->e);
+    }
+    if (job->e.type == FL_EFF_EVALUATE) {
+        job->accuracy = 0.5;
+        job->loss = 1.0;
+    } else {
+        fl_coord_job_run(job);
+    }
+    if (job->code == FL_OK) {
+        note_job(fed, job);
+    }
+    if (!s->writer.dead) {
+        fl_coord_shell_take(&s->shell, job);
+    }
+    fed_writes(NULL);
+    if (s->writer.dead) {
+        fl_coord_job_free(job);
+        fed_dies(fed, FED_SERVER);
+    } else {
+        fl_coord_shell_done(&s->shell, job);
     }
 }
 
 void fed_disk_run(struct fed *fed, uint64_t number)
 {
-    struct fed_server *s = &fed->server;
-    struct fed_job *job = s->jobs[number];
-    int rv;
+    struct fed_job *job = fed->server.jobs[number];
 
-    s->jobs[number] = NULL;
-    fed_writes(&s->writer);
-    rv = job->e.type == 0                  ? upload(fed, job)
-         : job->e.type == FL_EFF_AGGREGATE ? aggregate(fed, job)
-         : job->e.type == FL_EFF_COMMIT    ? commit(fed, job)
-                                           : persist(fed, job);
-    fed_writes(NULL);
-    answer(job, rv);
-    if (job->event.type == FL_EV_COMMITTED) {
-        fed_model_check(fed);
+    if (job->of != NULL) {
+        run_job(fed, fed_disk_take(fed, number));
+    } else {
+        fed->server.jobs[number] = NULL;
+        run_upload(fed, job);
     }
-    if (s->writer.dead) {
-        fed_dies(fed, FED_SERVER);
-    } else if (job->e.type != 0 || (rv == FL_OK && s->number[job->from] != UINT32_MAX)) {
-        /* An upload's stream went with its connection; the file stays for later. */
-        fed_server_step(fed, &job->event);
-    }
-    free_job(job);
 }
 
 /* --- a process --- */

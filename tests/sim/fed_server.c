@@ -1,4 +1,5 @@
-/* The server's glue in a simulated federation: effects to messages, disk and timers. */
+/* The server in a simulated federation: the operations of the coordinator's shell, as messages,
+   disk and timers of this world, with their faults; and events of messages. */
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +11,6 @@
 /* Tags of timers: what is due; the rest is the number of the work. */
 #define TAG_DEADLINE  (UINT64_C(1) << 60)
 #define TAG_AGGREGATE (UINT64_C(2) << 60)
-#define TAG_EVALUATE  (UINT64_C(3) << 60)
 #define TAG_JOB       (UINT64_C(4) << 60)
 #define TAG_FAILED    (UINT64_C(5) << 60)
 #define TAG_RESUME    (UINT64_C(8) << 60)
@@ -24,33 +24,9 @@
 /* How long an operator needs to see that clients diverged. */
 #define FED_RESUME_MS 200
 
-static void take_effect(struct fed *fed, const struct fl_effect *e);
-
 void fed_server_step(struct fed *fed, struct fl_event *ev)
 {
-    struct fed_server *s = &fed->server;
-    struct fl_effects effects;
-    uint64_t due;
-    size_t i;
-
-    ev->now_ms = fl_sim_now(fed->sim);
-    ev->wall_ms = ev->now_ms;
-    coord_check_event(&fed->check, ev);
-    ck_assert_int_eq(fl_coord_step(s->coord, ev, &effects), FL_OK);
-    coord_check_effects(&fed->check, s->coord, ev, &effects);
-    if (fed->check.broken[0] != '\0') {
-        fed_fail(fed, "%s", fed->check.broken);
-    }
-    for (i = 0; i < effects.n; i++) {
-        take_effect(fed, &effects.list[i]);
-    }
-    due = fl_coord_deadline(s->coord);
-    if (due != UINT64_MAX) {
-        fl_sim_timer(fed->sim, FED_SERVER, due, TAG_DEADLINE);
-    }
-    if (fl_coord_phase(s->coord) == FL_PHASE_PAUSED) {
-        fl_sim_timer(fed->sim, FED_SERVER, ev->now_ms + FED_RESUME_MS, TAG_RESUME);
-    }
+    fl_coord_shell_step(&fed->server.shell, ev);
 }
 
 static void answer(struct fed *fed, uint32_t client, struct fed_msg *msg)
@@ -121,24 +97,45 @@ static void tell(struct fed *fed, const struct fl_effect *e, enum fed_msg_type t
 }
 
 /* A write that fails is reported a moment later, as a real one would be. */
-static void write_record(struct fed *fed, const struct fl_effect *e)
+static void submit_write(struct fed *fed, struct fl_coord_job *job)
 {
     uint64_t due = fl_sim_now(fed->sim) + fed->plan.disk_ms;
 
     if (fed_chance(fed, fed->plan.failed_disk_rate)) {
-        fed_log(fed, "write %" PRIu64 " fails", e->seq);
-        fl_sim_timer(fed->sim, FED_SERVER, due + 1, TAG_FAILED | e->seq);
+        fed_log(fed, "write %" PRIu64 " fails", job->e.seq);
+        job->code = fl_err_set(&job->err, FL_ENOSPC, "no space left");
+        job->summaries = false;
+        fl_sim_timer(fed->sim, FED_SERVER, due + 1, TAG_FAILED | fed_disk_job(fed, job));
         return;
     }
-    fl_sim_timer(fed->sim, FED_SERVER, due, TAG_JOB | fed_disk_job(fed, e));
+    fl_sim_timer(fed->sim, FED_SERVER, due, TAG_JOB | fed_disk_job(fed, job));
+}
+
+static int server_submit(void *ctx, struct fl_coord_job *job)
+{
+    struct fed *fed = ctx;
+    uint64_t due = fl_sim_now(fed->sim) + FED_WORK_MS;
+
+    if (job->e.type == FL_EFF_AGGREGATE) {
+        fed_model_size(fed, &job->e);
+        /* Of what is mixed there are no distances. */
+        job->aggregation.want_distance = job->aggregation.want_distance && !fed->plan.own;
+        fl_sim_timer(fed->sim, FED_SERVER, due, TAG_AGGREGATE | fed_disk_job(fed, job));
+    } else if (job->e.type == FL_EFF_EVALUATE) {
+        fl_sim_timer(fed->sim, FED_SERVER, due, TAG_JOB | fed_disk_job(fed, job));
+    } else {
+        submit_write(fed, job);
+    }
+    return FL_OK;
 }
 
 /*
  * As the real one: the session ends, and a moment later nothing can come under the number any
  * more.
  */
-static void release(struct fed *fed, const struct fl_effect *e)
+static void server_release(void *ctx, const struct fl_effect *e)
 {
+    struct fed *fed = ctx;
     struct fed_server *s = &fed->server;
     uint32_t i;
 
@@ -158,8 +155,9 @@ static void release(struct fed *fed, const struct fl_effect *e)
 }
 
 /* The promise: whatever becomes of the server now, it does not know the client again. */
-static void forgotten(struct fed *fed, const struct fl_effect *e)
+static void server_forgotten(void *ctx, const struct fl_effect *e)
 {
+    struct fed *fed = ctx;
     struct fed_server *s = &fed->server;
     const uint32_t i = s->forgetting[e->client % FED_NUMBERS];
     struct fl_coord_resume disk;
@@ -197,88 +195,158 @@ static void check_promised(struct fed *fed)
     }
 }
 
-static void aggregate(struct fed *fed, const struct fl_effect *e)
+/* --- operations of the shell --- */
+
+static void server_send(void *ctx, const struct fl_effect *e)
 {
-    fed_model_size(fed, e);
-    fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + FED_WORK_MS,
-                 TAG_AGGREGATE | fed_disk_job(fed, e));
+    static const struct {
+        enum fed_msg_type type;
+        const char *what;
+    } messages[FL_EFFECT_TYPES] = {[FL_EFF_TASK] = {FED_TASK, "TASK"},
+                                   [FL_EFF_PLAN] = {FED_PLAN, "PLAN"},
+                                   [FL_EFF_ACCEPTED] = {FED_ACCEPTED, "ACCEPTED"},
+                                   [FL_EFF_REJECTED] = {FED_REJECTED, "REJECTED"},
+                                   [FL_EFF_DISMISSED] = {FED_DISMISSED, "DISMISSED"},
+                                   [FL_EFF_EVALUATE_CLIENT] = {FED_EVALUATE, "EVALUATE"},
+                                   [FL_EFF_DRAIN_CLIENTS] = {FED_DRAIN, "DRAIN"}};
+
+    tell(ctx, e, messages[e->type].type, messages[e->type].what);
 }
 
-static void take_effect(struct fed *fed, const struct fl_effect *e)
+static void server_admit(void *ctx, const struct fl_effect *e)
 {
+    struct fed *fed = ctx;
     struct fed_server *s = &fed->server;
 
-    switch (e->type) {
-    case FL_EFF_TASK:
-        tell(fed, e, FED_TASK, "TASK");
-        break;
-    case FL_EFF_PLAN:
-        tell(fed, e, FED_PLAN, "PLAN");
-        break;
-    case FL_EFF_ACCEPTED:
-        tell(fed, e, FED_ACCEPTED, "ACCEPTED");
-        break;
-    case FL_EFF_REJECTED:
-        tell(fed, e, FED_REJECTED, "REJECTED");
-        break;
-    case FL_EFF_DISMISSED:
-        tell(fed, e, FED_DISMISSED, "DISMISSED");
-        break;
-    case FL_EFF_EVALUATE_CLIENT:
-        tell(fed, e, FED_EVALUATE, "EVALUATE");
-        break;
-    case FL_EFF_DRAIN_CLIENTS:
-        tell(fed, e, FED_DRAIN, "DRAIN");
-        break;
-    case FL_EFF_CLIENT_ID:
-        s->number[s->joining - 1] = e->client;
-        fed->promised[s->joining - 1] = false;
-        break;
-    case FL_EFF_FORGOTTEN:
-        forgotten(fed, e);
-        break;
-    case FL_EFF_RELEASE:
-        release(fed, e);
-        break;
-    case FL_EFF_FORGET_CLIENTS:
-    case FL_EFF_PERSIST_PAUSE:
-    case FL_EFF_PERSIST_SELECTION:
-    case FL_EFF_PERSIST_PLAN:
-    case FL_EFF_PERSIST_UPDATE:
-    case FL_EFF_COMMIT:
-        write_record(fed, e);
-        break;
-    case FL_EFF_AGGREGATE:
-        aggregate(fed, e);
-        break;
-    case FL_EFF_EVALUATE:
-        fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + FED_WORK_MS,
-                     TAG_EVALUATE | e->seq);
-        break;
-    case FL_EFF_ROUND_OPEN:
-        fed_disk_payloads(fed, e);
-        break;
-    case FL_EFF_CLIENT_ERROR:
-        break;
-    case FL_EFF_ROUND_CLOSED:
-        s->n_payloads = 0;
-        ck_assert_int_eq(fl_recycled_collect(s->spares, NULL), FL_OK);
-        break;
-    case FL_EFF_TRACE:
-        fed_log(fed, "- %s", e->text);
-        break;
-    case FL_EFF_FINISHED:
-        fed->finished = true;
-        break;
-    case FL_EFF_ANSWER:
-        fed_log(fed, "answer %d: %s", e->code, e->text);
-        fed->n_wishes += e->code == FL_OK;
-        break;
-    case FL_EFF_STOPPED:
-        fed_fail(fed, "nobody has asked the server to stop");
-        break;
+    s->number[s->joining - 1] = e->client;
+    fed->promised[s->joining - 1] = false;
+}
+
+static void server_open_round(void *ctx, const struct fl_effect *e)
+{
+    fed_disk_payloads(ctx, e);
+}
+
+static void server_close_round(void *ctx, const struct fl_effect *e)
+{
+    struct fed *fed = ctx;
+
+    (void)e;
+    fed->server.n_payloads = 0;
+    ck_assert_int_eq(fl_recycled_collect(fed->server.spares, NULL), FL_OK);
+}
+
+static void server_trace(void *ctx, const struct fl_effect *e)
+{
+    fed_log(ctx, "- %s", e->text);
+}
+
+static void server_finished(void *ctx, const struct fl_effect *e)
+{
+    struct fed *fed = ctx;
+
+    (void)e;
+    fed->finished = true;
+}
+
+static void server_answered(void *ctx, const struct fl_effect *e)
+{
+    struct fed *fed = ctx;
+
+    fed_log(fed, "answer %d: %s", e->code, e->text);
+    fed->n_wishes += e->code == FL_OK;
+}
+
+static void server_stopped(void *ctx, const struct fl_effect *e)
+{
+    (void)e;
+    fed_fail(ctx, "nobody has asked the server to stop");
+}
+
+static uint64_t server_now_ms(void *ctx)
+{
+    const struct fed *fed = ctx;
+
+    return fl_sim_now(fed->sim);
+}
+
+static void server_timer(void *ctx, uint64_t due_ms)
+{
+    const struct fed *fed = ctx;
+
+    if (due_ms != UINT64_MAX) {
+        fl_sim_timer(fed->sim, FED_SERVER, due_ms, TAG_DEADLINE);
     }
 }
+
+static void server_unsubmitted(void *ctx, uint64_t seq)
+{
+    const struct fed *fed = ctx;
+
+    ck_abort_msg("seed %" PRIu64 ": out of memory for job %" PRIu64, fed->plan.seed, seq);
+}
+
+static void server_no_memory(void *ctx)
+{
+    server_unsubmitted(ctx, 0);
+}
+
+static void server_result(void *ctx, const struct fl_coord_job *job)
+{
+    struct fed *fed = ctx;
+
+    if (job->e.type == FL_EFF_COMMIT) {
+        fed_model_committed(fed, job->record.round);
+        fed_model_check(fed);
+    }
+}
+
+static void server_stepped(void *ctx, const struct fl_event *ev, const struct fl_effects *effects)
+{
+    struct fed *fed = ctx;
+
+    coord_check_event(&fed->check, ev);
+    coord_check_effects(&fed->check, fed->server.coord, ev, effects);
+    if (fed->check.broken[0] != '\0') {
+        fed_fail(fed, "%s", fed->check.broken);
+    }
+}
+
+static void server_settled(void *ctx)
+{
+    const struct fed *fed = ctx;
+
+    if (fl_coord_phase(fed->server.coord) == FL_PHASE_PAUSED) {
+        fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + FED_RESUME_MS, TAG_RESUME);
+    }
+}
+
+static const struct fl_coord_ops server_ops = {
+    .now_ms = server_now_ms,
+    .wall_ms = server_now_ms,
+    .timer = server_timer,
+    .submit = server_submit,
+    .unsubmitted = server_unsubmitted,
+    .result = server_result,
+    .no_memory = server_no_memory,
+    .stepped = server_stepped,
+    .settled = server_settled,
+    .effects = {[FL_EFF_TASK] = server_send,
+                [FL_EFF_PLAN] = server_send,
+                [FL_EFF_ACCEPTED] = server_send,
+                [FL_EFF_REJECTED] = server_send,
+                [FL_EFF_DISMISSED] = server_send,
+                [FL_EFF_EVALUATE_CLIENT] = server_send,
+                [FL_EFF_DRAIN_CLIENTS] = server_send,
+                [FL_EFF_CLIENT_ID] = server_admit,
+                [FL_EFF_FORGOTTEN] = server_forgotten,
+                [FL_EFF_RELEASE] = server_release,
+                [FL_EFF_ROUND_OPEN] = server_open_round,
+                [FL_EFF_ROUND_CLOSED] = server_close_round,
+                [FL_EFF_TRACE] = server_trace,
+                [FL_EFF_FINISHED] = server_finished,
+                [FL_EFF_ANSWER] = server_answered,
+                [FL_EFF_STOPPED] = server_stopped}};
 
 static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
 {
@@ -300,6 +368,12 @@ static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
     if (fl_coord_create(&s->conf, &s->resume, &s->coord, &err) != FL_OK) {
         ck_abort_msg("seed %" PRIu64 ": %s", fed->plan.seed, err.msg);
     }
+    s->shell = (struct fl_coord_shell){.ops = &server_ops,
+                                       .ctx = fed,
+                                       .coord = s->coord,
+                                       .conf = &s->conf,
+                                       .federation = &s->federation,
+                                       .progress = &s->progress};
     for (i = 0; i < FED_NUMBERS; i++) {
         s->forgetting[i] = FED_MAX;
     }
@@ -320,33 +394,34 @@ static void on_crash(void *ctx, struct fl_sim *sim, uint32_t node)
     fed_died(fed, node);
 }
 
-static void aggregated(struct fed *fed, uint64_t job)
+/* An aggregation ends; it may fail because of a client's file, or of our own. */
+static void aggregated(struct fed *fed, uint64_t number)
 {
-    struct fl_event ev = {.type = FL_EV_WORK_FAILED};
-    uint32_t number;
+    struct fl_coord_job *job;
+    uint32_t client;
     size_t i;
 
-    if (fed_chance(fed, fed->plan.failed_aggregate_rate)) {
-        ev.u.failed_work.seq = fed_disk_seq(fed, job);
-        ev.u.failed_work.code = fed_chance(fed, 0.3)   ? FL_EFORMAT
-                                : fed_chance(fed, 0.5) ? FL_EINVAL
-                                                       : FL_EIO;
-        ev.u.failed_work.reason = "a file went bad";
-        ev.u.failed_work.client = UINT32_MAX;
-        for (i = 0; i < fed->plan.n_clients; i++) { /* Sometimes one client's, sometimes our own. */
-            number = fed->server.number[i];
-            if (number != UINT32_MAX && fl_coord_part(fed->server.coord, number) != NULL &&
-                fl_coord_part(fed->server.coord, number)->state == FL_PARTICIPANT_ACCEPTED &&
-                fed_chance(fed, 0.5))
-            {
-                ev.u.failed_work.client = number;
-                break;
-            }
-        }
-        fed_server_step(fed, &ev);
+    if (!fed_chance(fed, fed->plan.failed_aggregate_rate)) {
+        fed_disk_run(fed, number);
         return;
     }
-    fed_disk_run(fed, job);
+    job = fed_disk_take(fed, number);
+    job->code = fl_err_set(&job->err,
+                           fed_chance(fed, 0.3)   ? FL_EFORMAT
+                           : fed_chance(fed, 0.5) ? FL_EINVAL
+                                                  : FL_EIO,
+                           "a file went bad");
+    for (i = 0; i < fed->plan.n_clients; i++) {
+        client = fed->server.number[i];
+        if (client != UINT32_MAX && fl_coord_part(fed->server.coord, client) != NULL &&
+            fl_coord_part(fed->server.coord, client)->state == FL_PARTICIPANT_ACCEPTED &&
+            fed_chance(fed, 0.5))
+        {
+            job->aggregation.bad_client = client;
+            break;
+        }
+    }
+    fl_coord_shell_done(&fed->server.shell, job);
 }
 
 static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
@@ -397,20 +472,8 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
     case TAG_AGGREGATE:
         aggregated(fed, seq);
         break;
-    case TAG_EVALUATE:
-        ev.type = FL_EV_EVALUATED;
-        ev.u.evaluated.seq = seq;
-        ev.u.evaluated.accuracy = 0.5;
-        ev.u.evaluated.loss = 1.0;
-        fed_server_step(fed, &ev);
-        break;
     case TAG_FAILED:
-        ev.type = FL_EV_WORK_FAILED;
-        ev.u.failed_work.seq = seq;
-        ev.u.failed_work.code = FL_ENOSPC;
-        ev.u.failed_work.reason = "no space left";
-        ev.u.failed_work.client = UINT32_MAX;
-        fed_server_step(fed, &ev);
+        fl_coord_shell_done(&fed->server.shell, fed_disk_take(fed, seq));
         break;
     default:
         break;

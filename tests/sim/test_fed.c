@@ -78,7 +78,7 @@ static void check_counted(const struct fed *fed, uint64_t round, const uint32_t 
     }
 }
 
-/* docs/changing.md, `rounds`: more of them. */
+/* docs/operating.md, `rounds`: more of them. */
 START_TEST(a_finished_federation_that_gets_more_rounds_goes_on_with_the_same_clients)
 {
     struct fed_plan plan = fed_plan_of(1, presets[_i % 4], 4);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "libfl/base/rng.h"
-#include "libfl/strategy/aggregate.h"
+#include "libfl/strategy/aggregator/aggregate.h"
 #include "tests/unit/strategy_fixture.h"
 
 enum { FED_UNITS = 3, FED_CLIENTS = 6, FED_PAYLOADS = 3, FED_STATES = 4 };

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "libfl/num/vec.h"
-#include "libfl/strategy/codec.h"
+#include "libfl/strategy/codec/codec.h"
 #include "tests/unit/strategy_fixture.h"
 
 /* One unit: trainable, buffer, trainable, buffer … entries; a 0 leaves the tensor out. */

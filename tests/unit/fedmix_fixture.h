@@ -3,7 +3,7 @@
 
 /* Offers of FedMix, written by hand. */
 
-#include "libfl/strategy/solver_fedmix.h"
+#include "libfl/strategy/solver/solver_fedmix.h"
 #include "tests/unit/strategy_fixture.h"
 
 #define N(list) (sizeof(list) / sizeof((list)[0]))

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#include "libfl/strategy/codec_masked.h"
-#include "libfl/strategy/upload.h"
+#include "libfl/strategy/codec/codec_masked.h"
+#include "libfl/strategy/upload/upload.h"
 #include "tests/unit/codec_fixture.h"
 
 enum { SMALL, WIDE, FLAT, OUTPUT, MASKED_UNITS };

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "libfl/base/fs.h"
-#include "libfl/strategy/solver.h"
+#include "libfl/strategy/solver/solver.h"
 #include "server/work/aggregation.h"
 #include "tests/lib/folder.h"
 #include "tests/unit/strategy_fixture.h"

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "libfl/strategy/solver.h"
+#include "libfl/strategy/solver/solver.h"
 #include "tests/unit/strategy_fixture.h"
 
 #define INPUTS  13

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "libfl/strategy/aggregate.h"
-#include "libfl/strategy/upload.h"
+#include "libfl/strategy/aggregator/aggregate.h"
+#include "libfl/strategy/upload/upload.h"
 #include "tests/lib/suites.h"
 #include "tests/unit/strategy_fixture.h"
 
@@ -260,7 +260,7 @@ START_TEST(the_mean_of_two_clients_by_hand)
 }
 END_TEST
 
-/* docs/formulas.md#partial-uploads, 1 and 2. */
+/* docs/algorithms.md#partial-uploads, 1 and 2. */
 START_TEST(denominators_are_per_unit_and_missing_is_not_zero)
 {
     struct fed f;

@@ -1,4 +1,4 @@
-/* igfl_s (docs/formulas.md#attention-between-updates), the pass of attention, and equal weights. */
+/* igfl_s (docs/algorithms.md#attention-between-updates), pass of attention, equal weights. */
 #include "tests/lib/suites.h"
 #include "tests/unit/aggregate_fixture.h"
 
@@ -134,7 +134,7 @@ START_TEST(the_three_attentions_match_a_plain_reference)
 }
 END_TEST
 
-/* docs/formulas.md#partial-uploads, 6; who sent nothing does not make others' uploads partial. */
+/* docs/algorithms.md#partial-uploads, 6; who sent nothing does not make others' uploads partial. */
 START_TEST(under_partial_uploads_attention_is_over_the_units_senders)
 {
     const struct mode *m = &modes[_i % MODES];

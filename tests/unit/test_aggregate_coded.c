@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "libfl/strategy/aggregate.h"
-#include "libfl/strategy/upload.h"
+#include "libfl/strategy/aggregator/aggregate.h"
+#include "libfl/strategy/upload/upload.h"
 #include "tests/lib/suites.h"
 #include "tests/unit/codec_fixture.h"
 

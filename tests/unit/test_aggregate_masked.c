@@ -1,8 +1,8 @@
-#include "libfl/strategy/aggregate.h"
+#include "libfl/strategy/aggregator/aggregate.h"
 #include "tests/lib/suites.h"
 #include "tests/unit/masked_fixture.h"
 
-/* Aggregation of updates from which neurons are left out (docs/formulas.md#partial-uploads). */
+/* Aggregation of updates from which neurons are left out (docs/algorithms.md#partial-uploads). */
 
 enum { CLIENTS = 5, STATES = 2 };
 

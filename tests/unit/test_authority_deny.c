@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "client/identity/cert_renewal.h"
-#include "server/identity/certificates.h"
 #include "server/identity/plain_names.h"
 #include "tests/lib/authority_rig.h"
 #include "tests/lib/suites.h"

@@ -18,7 +18,6 @@
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "server/identity/authority_impl.h"
-#include "server/identity/certificates.h"
 #include "tests/lib/authority_rig.h"
 
 static struct rig r;

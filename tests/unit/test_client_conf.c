@@ -101,10 +101,10 @@ static const struct refused programs[] = {
     {"program: [\"\"]", "key 'command.program': trainer 'command' needs command.program"},
     {"program: [x, \"{task}\"]",
      "key 'command.program': a persistent program ('command.resident: yes') has no task file for "
-     "'{task}': it receives its tasks in messages (docs/trainer-protocol.md)"},
+     "'{task}': it receives its tasks in messages (docs/trainers.md)"},
     {"program: [x, \"--task={task}\"]",
      "key 'command.program': a persistent program ('command.resident: yes') has no task file for "
-     "'{task}': it receives its tasks in messages (docs/trainer-protocol.md)"},
+     "'{task}': it receives its tasks in messages (docs/trainers.md)"},
 };
 
 #define N_PROGRAMS ((int)(sizeof(programs) / sizeof(programs[0])))

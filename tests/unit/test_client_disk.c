@@ -10,7 +10,6 @@
 #include "client/store/cache.h"
 #include "client/store/whole.h"
 #include "libfl/base/fs.h"
-#include "libfl/model/digest.h"
 #include "tests/lib/client_spy.h"
 #include "tests/lib/wrap_pwrite.h"
 

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libfl/base/fs.h"
 #include "tests/lib/identity_rig.h"
 #include "tests/lib/suites.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
-#include "libfl/strategy/codec_masked.h"
+#include "libfl/strategy/codec/codec_masked.h"
 #include "tests/lib/client_spy.h"
 #include "tests/lib/suites.h"
 

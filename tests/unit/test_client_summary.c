@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/store/own_summary.h"
 #include "client/work/data_summary.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/client_rig.h"

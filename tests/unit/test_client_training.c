@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libfl/strategy/upload.h"
+#include "libfl/strategy/upload/upload.h"
 #include "tests/lib/client_spy.h"
 
 #define KILLED 77

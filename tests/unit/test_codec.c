@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "libfl/strategy/codec.h"
+#include "libfl/strategy/codec/codec.h"
 #include "tests/lib/suites.h"
 #include "tests/unit/strategy_fixture.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "libfl/base/rng.h"
-#include "libfl/strategy/codec_masked.h"
+#include "libfl/strategy/codec/codec_masked.h"
 #include "tests/lib/suites.h"
 #include "tests/unit/codec_fixture.h"
 

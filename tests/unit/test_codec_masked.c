@@ -128,7 +128,7 @@ START_TEST(kept_neurons_are_coded_as_a_unit_of_their_own_and_others_come_back_as
 }
 END_TEST
 
-/* docs/formulas.md#uploads-by-divergence: 4 kept f + ceil(O / 8). */
+/* docs/algorithms.md#uploads-by-divergence: 4 kept f + ceil(O / 8). */
 START_TEST(a_masked_unit_in_float32_has_the_bytes_of_the_formula)
 {
     struct sample s;

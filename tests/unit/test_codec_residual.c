@@ -1,4 +1,4 @@
-#include "libfl/strategy/codec_residual.h"
+#include "libfl/strategy/codec/codec_residual.h"
 #include "tests/lib/suites.h"
 #include "tests/unit/masked_fixture.h"
 

@@ -1,5 +1,5 @@
 /* Who was counted in a committed round: what clients keep between rounds hangs on that
-   (docs/formulas.md#control-variates). */
+   (docs/algorithms.md#control-variates). */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
  * Everything that a client can say in every state that it can be in at the coordinator, against
- * docs/protocol-states.md. Each cell is played twice, with the event and without it, and both go on
+ * docs/clients.md. Each cell is played twice, with the event and without it, and both go on
  * alike to the end: an event that is ignored leaves no difference.
  */
 #include <check.h>
@@ -524,7 +524,7 @@ START_TEST(each_event_in_each_state_does_what_the_page_says)
     struct outcome out = play(state, said, (struct key){1, 1});
     char word[32];
 
-    states_page_word("\n## What the coordinator makes", state->name, (size_t)said, word,
+    states_page_word("\n### Messages at the coordinator", state->name, (size_t)said, word,
                      sizeof(word));
     ck_assert_msg(strcmp(word, out.word) == 0, "%s in state %s: the page says %s, it %s%s\n%s",
                   said_names[said], state->name, word, out.word,

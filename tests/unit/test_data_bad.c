@@ -9,7 +9,6 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/data/dataset.h"
-#include "libfl/data/npy.h"
 #include "tests/lib/data_files.h"
 #include "tests/lib/suites.h"
 

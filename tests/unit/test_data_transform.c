@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/base/fs.h"
+#include "libfl/base/buf.h"
 #include "libfl/data/dataset.h"
 #include "libfl/data/npy.h"
 #include "tests/lib/data_files.h"

@@ -1,7 +1,7 @@
 #include "tests/lib/suites.h"
 #include "tests/unit/masked_fixture.h"
 
-/* Which neurons a client sends (docs/formulas.md#uploads-by-divergence). */
+/* Which neurons a client sends (docs/algorithms.md#uploads-by-divergence). */
 
 enum { A_ROWS = 100, B_ROWS = 40, C_ROWS = 4, ROWS = A_ROWS + B_ROWS + C_ROWS };
 /* Floats of a neuron: 3 of a; 4 of b, one of them a buffer; 3 of the output layer. */

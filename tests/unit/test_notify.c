@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "libfl/net/failed_start.h"
-#include "libfl/net/notify.h"
 #include "libfl/net/systemd_status.h"
 #include "libfl/net/watchdog.h"
 #include "tests/lib/folder.h"

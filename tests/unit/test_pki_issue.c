@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libfl/pki/native.h"
 #include "libfl/pki/request.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/pki_rig.h"

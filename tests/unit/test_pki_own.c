@@ -634,15 +634,15 @@ static const char *shell(const char *command)
     return status == 0 ? out : NULL;
 }
 
-/* docs/joining.md#a-pki-of-your-own: the block of commands, and the rules of the configuration. */
+/* docs/security.md#a-pki-of-your-own: the block of commands, and the rules of the configuration. */
 START_TEST(what_the_documents_commands_make_is_believed_by_the_documents_rules)
 {
     static const char commands[] = "command -v openssl >/dev/null || exit 127\n"
                                    "sed -n '/^With openssl alone/,/^The server/p' "
-                                   "\"$FL_SRCDIR/docs/joining.md\" | grep '^    ' "
+                                   "\"$FL_SRCDIR/docs/security.md\" | grep '^    ' "
                                    "> make.sh && test $(wc -l < make.sh) -ge 5 && sh -e make.sh";
     static const char rules[] =
-        "sed -n 's/^ *- \"\\(client .*\\)\"$/\\1/p' \"$FL_SRCDIR/docs/joining.md\" | head -1";
+        "sed -n 's/^ *- \"\\(client .*\\)\"$/\\1/p' \"$FL_SRCDIR/docs/security.md\" | head -1";
     struct fl_trust_setup s = {.n_root_files = 1};
     struct fl_trust *trust = NULL;
     struct fl_chain *chain = NULL;

@@ -17,7 +17,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
-#include "libfl/strategy/codec_masked.h"
+#include "libfl/strategy/codec/codec_masked.h"
 #include "server/conf/conf_tables.h"
 #include "tests/lib/conf_drawn.h"
 
@@ -339,7 +339,7 @@ static int no_personal_model(void *ctx, size_t client, size_t offset, const floa
     return FL_OK;
 }
 
-/* As server/daemon/runtime_aggregate.c does it. */
+/* As server/work/aggregation.c does it. */
 static void aggregate(struct rig *r, const struct fl_effect *e)
 {
     const struct fl_server_conf *conf = r->conf;

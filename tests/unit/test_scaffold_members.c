@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "libfl/base/rng.h"
-#include "libfl/strategy/solver.h"
+#include "libfl/strategy/solver/solver.h"
 #include "tests/lib/suites.h"
 #include "tests/unit/strategy_fixture.h"
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "libfl/strategy/selection.h"
+#include "libfl/strategy/selection/selection.h"
 #include "tests/lib/suites.h"
 #include "tests/unit/strategy_fixture.h"
 
@@ -103,7 +103,7 @@ START_TEST(uniform_pairs_are_equally_likely)
 }
 END_TEST
 
-/* docs/formulas.md#draws-without-replacement. */
+/* docs/algorithms.md#draws-without-replacement. */
 START_TEST(weighted_pairs_have_the_probabilities_of_successive_draws)
 {
     const struct fl_selection_ops *ops = all[_i];
@@ -193,7 +193,7 @@ START_TEST(too_few_positive_p_are_filled_uniformly)
 }
 END_TEST
 
-/* --- attention, docs/formulas.md#selection-by-attention --- */
+/* --- attention, docs/algorithms.md#selection-by-attention --- */
 
 static void update(const struct fl_options *o, uint64_t round, double *a, size_t n,
                    const uint32_t *who, const double *d, size_t k)
@@ -525,7 +525,7 @@ START_TEST(the_distance_is_the_norm_over_the_units)
 }
 END_TEST
 
-/* --- fractions, docs/formulas.md#fractions --- */
+/* --- fractions, docs/algorithms.md#fractions --- */
 
 START_TEST(the_schedule_costs_exactly_what_the_paper_prints)
 {

@@ -41,7 +41,7 @@ static const struct refused rows[] = {
      "key 'evaluation.command': expected a program and its arguments, found an empty name"},
     {"command: [x, --task, \"{task}\"]",
      "key 'evaluation.command': a persistent program has no task file for '{task}': it receives "
-     "its tasks in messages (docs/trainer-protocol.md)"},
+     "its tasks in messages (docs/trainers.md)"},
     {"comand: [x]", "key 'evaluation': unknown key 'comand', did you mean 'command'?"},
 };
 #define N_ROWS ((int)(sizeof(rows) / sizeof(rows[0])))

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libfl/strategy/codec.h"
+#include "libfl/strategy/codec/codec.h"
 #include "server/store/store.h"
 #include "server/work/aggregation.h"
 #include "server/work/measure.h"

@@ -1,4 +1,4 @@
-/* Every command of the server in every state of the client, against docs/protocol-states.md. */
+/* Every command of the server in every state of the client, against docs/clients.md. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,7 +98,7 @@ START_TEST(each_command_in_each_state_does_what_the_page_says)
     enum fl_session_answer answer = fl_session_answer(state, command);
     char word[32];
 
-    states_page_word("\n## What a client makes", fl_session_state_name(state),
+    states_page_word("\n### Commands at the client", fl_session_state_name(state),
                      (size_t)(command - FL_CEV_WELCOME), word, sizeof(word));
     bring_to(state);
     ck_assert_int_eq(fl_session_state(world.session), state);

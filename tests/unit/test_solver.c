@@ -157,7 +157,7 @@ START_TEST(a_moving_anchor_makes_mu_irrelevant_bit_for_bit)
 }
 END_TEST
 
-/* docs/formulas.md#personalized-models-by-component. */
+/* docs/algorithms.md#personalized-models-by-component. */
 START_TEST(without_lambda_and_decay_fixed_and_moving_anchors_agree_bit_for_bit)
 {
     struct fl_solver_setup how = {.learning_rate = 0.1, .momentum = _i * 0.9};

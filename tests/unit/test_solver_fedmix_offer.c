@@ -116,7 +116,7 @@ static struct fl_buf offer(const char *group, uint64_t seed, size_t n)
     return out;
 }
 
-/* Behind a header (docs/formulas.md#mix-up-from-means); every sample is in one group. */
+/* Behind a header (docs/algorithms.md#mix-up-from-means); every sample is in one group. */
 START_TEST(an_offer_is_the_means_of_groups)
 {
     static const struct {

@@ -101,7 +101,7 @@ static void mean_moved(const struct fed *f, float *internal, float *mean)
 }
 
 /*
- * docs/formulas.md#leaning-on-the-last-moves: with all clients in every round
+ * docs/algorithms.md#displacements-of-igfl-c: with all clients in every round
  *     delta_ps <- (1 + 1/S) ubar + (1 - 1/S) delta_ps.
  * The recursion is exact; models and displacements are float here, numbers around 1 added up
  * over the steps, so that 1e-6 is what can be asked.

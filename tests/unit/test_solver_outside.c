@@ -1,5 +1,5 @@
 /*
- * Steps that a program makes by docs/trainer-protocol.md#parts, against those of the solvers: the
+ * Steps that a program makes by docs/trainers.md#parts, against those of the solvers: the
  * network is ours here too, its steps are not.
  */
 #include <check.h>
@@ -288,7 +288,7 @@ static unsigned parts_of(const struct fl_solver_ops *ops, const char *option, bo
     return parts;
 }
 
-/* docs/trainer-protocol.md#parts. */
+/* docs/trainers.md#parts. */
 START_TEST(a_solver_asks_for_the_parts_that_it_needs_and_no_others)
 {
     ck_assert_uint_eq(parts_of(&fl_solver_sgd, NULL, false), 0);

@@ -49,7 +49,7 @@ static void check_invariant(struct fed *f)
     ck_assert_double_gt(check_told(f), 0.01);
 }
 
-/* docs/formulas.md#control-variates. */
+/* docs/algorithms.md#control-variates. */
 START_TEST(control_is_the_mean_of_the_controls_with_drop_outs_and_plans)
 {
     struct fl_rng rng;
@@ -418,7 +418,7 @@ START_TEST(a_rate_of_zero_with_rebuild_dc_stays_finite_and_true)
 }
 END_TEST
 
-/* docs/formulas.md#buffers. */
+/* docs/algorithms.md#buffers. */
 START_TEST(buffers_have_no_control)
 {
     struct fed_plan plan = fed_everybody();

@@ -123,7 +123,7 @@ START_TEST(a_change_stands_in_the_record_with_what_followed)
     (void)snprintf(expected, sizeof(expected),
                    "2/2 algorithm: fedavg -> scaffold\n"
                    "2/2 strategy.solver: sgd -> %.*s\n"
-                   "2/2 state of solver and clients: kept -> begun anew\n"
+                   "2/2 state of solver and clients: kept -> started again\n"
                    "2/2 attempt: 1 with 1 updates -> dropped\n"
                    "hold 1 before strategy.solver changed\n",
                    (int)solver.len, (const char *)solver.data);

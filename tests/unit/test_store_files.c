@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
-#include "libfl/model/digest.h"
 #include "server/store/store_files.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suites.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
-#include "libfl/strategy/codec_masked.h"
+#include "libfl/strategy/codec/codec_masked.h"
 #include "server/store/store.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suites.h"

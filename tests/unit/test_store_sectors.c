@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libfl/base/fs.h"
 #include "server/store/recycled_files.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/wrap_pwrite.h"

@@ -170,7 +170,8 @@ START_TEST(a_fraction_behind_the_name_is_that_of_the_clients)
 }
 END_TEST
 
-/* docs/formulas.md#slots-that-go-together: what is not meaningful is refused, and why is said. */
+/* docs/algorithms.md#components-that-go-together: what is not meaningful is refused, and why is
+ * said. */
 START_TEST(combinations_without_a_meaning_are_refused_with_the_reason)
 {
     static const struct {

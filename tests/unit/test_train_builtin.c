@@ -93,7 +93,7 @@ static void sgd_by_hand(void *ctx, size_t offset, size_t n, float *params, const
     }
 }
 
-/* Epochs: order from (seed, epoch), last short batch used (docs/formulas.md#local-steps). */
+/* Epochs: order from (seed, epoch), last short batch used (docs/algorithms.md#local-steps). */
 START_TEST(training_is_the_sgd_loop_bit_for_bit)
 {
     float x[10 * INPUTS];

@@ -11,7 +11,7 @@
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
 #include "libfl/model/safetensors.h"
-#include "libfl/strategy/personal.h"
+#include "libfl/strategy/personalization/personal.h"
 #include "tests/lib/suites.h"
 #include "tests/lib/trainer_rig.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "libfl/num/vec.h"
-#include "libfl/strategy/personal.h"
+#include "libfl/strategy/personalization/personal.h"
 #include "tests/lib/suites.h"
 #include "tests/unit/train_fixture.h"
 

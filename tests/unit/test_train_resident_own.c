@@ -1,12 +1,12 @@
 /*
  * Solvers that make their steps in their own way, adapting and offers, by a program that stays: its
  * results are those of the built-in trainer bit for bit, when it is told all that
- * docs/trainer-protocol.md says (tests/lib/nn_engine.c reads nothing else).
+ * docs/trainers.md says (tests/lib/nn_engine.c reads nothing else).
  */
 #include <jansson.h>
 
 #include "libfl/base/fs.h"
-#include "libfl/strategy/personal.h"
+#include "libfl/strategy/personalization/personal.h"
 #include "tests/lib/both_rig.h"
 #include "tests/lib/suites.h"
 
@@ -81,7 +81,7 @@ static void personal_model(struct both *f, struct fl_buf *out)
 static const struct row {
     const struct fl_solver_ops *solver;
     const char *options[3][2];
-    const char *asked; /* `do`: see docs/trainer-protocol.md#parts */
+    const char *asked; /* `do`: see docs/trainers.md#parts */
     const char *given;
     double learning_rate, momentum, weight_decay;
     uint32_t epochs, steps;

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "libfl/strategy/upload.h"
+#include "libfl/strategy/upload/upload.h"
 #include "tests/lib/suites.h"
 #include "tests/unit/strategy_fixture.h"
 
@@ -116,7 +116,7 @@ START_TEST(the_plan_of_a_unit_depends_on_its_column_only)
 }
 END_TEST
 
-/* docs/formulas.md#partial-uploads, 5: n_t of the selected, at most R_t. */
+/* docs/algorithms.md#partial-uploads, 5: n_t of the selected, at most R_t. */
 START_TEST(the_share_is_taken_of_the_selected)
 {
     static const struct {

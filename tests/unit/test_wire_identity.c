@@ -227,7 +227,7 @@ START_TEST(bad_invitations_are_refused)
     for (i = 0; i <= FL_WIRE_MAX_INVITES; i++) {
         list[i] = &good;
     }
-    EXPECT(fl_wire_invite, &invite.base, "InviteRequest.invitations: nobody is invited");
+    EXPECT(fl_wire_invite, &invite.base, "InviteRequest.invitations: empty, expected at least one");
     invite.invitations = list;
     invite.n_invitations = FL_WIRE_MAX_INVITES + 1;
     EXPECT(fl_wire_invite, &invite.base,

@@ -4,8 +4,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "libfl/base/buf.h"
+#include "libfl/base/err.h"
 #include "tests/lib/failmalloc.h"
-#include "tests/lib/wire_samples_identity.h"
+#include "tests/lib/wire_samples.h"
 
 START_TEST(an_allocation_that_fails_is_never_blamed_on_the_message)
 {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "server/work/persist.h"
-#include "tests/lib/failmalloc.h"
 #include "tests/lib/work_rig.h"
 #include "tests/unit/fedmix_fixture.h"
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/work/data_summary.h"
 #include "libfl/base/fs.h"
 #include "libfl/nn/net.h"
 #include "tools/fl_sim/engine/sim_federation.h"

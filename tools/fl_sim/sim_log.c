@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "libfl/base/fs.h"
 #include "tools/fl_sim/run.h"
 
 #define LINE_MAX_SIZE 2048

@@ -14,7 +14,7 @@
     fl_trainer.run(model, train, samples=len(data))
 
 `fl-clientd` starts the script (`trainer: command`) and hands it task after task; run by hand, it
-trains without a client. docs/python.md is the full reference.
+trains without a client. docs/trainers.md is the full reference.
 """
 
 from ._api import data_path, load, run, save

@@ -1,4 +1,4 @@
-"""The file interface: started for each task, with files (docs/trainer-command.md)."""
+"""The file interface: started for each task, with files (docs/trainers.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The message loop of a persistent trainer (docs/trainer-protocol.md)."""
+"""The message loop of a persistent trainer (docs/trainers.md)."""
 
 from __future__ import annotations
 

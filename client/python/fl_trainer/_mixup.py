@@ -1,6 +1,6 @@
 """What clients tell of their data for FedMix, and the loss of a batch that is mixed with it.
 
-docs/formulas.md#mix-up-from-means; an offer's bytes are those of libfl/strategy/solver_fedmix.h.
+docs/algorithms.md#mix-up-from-means; an offer's bytes are those of libfl/strategy/solver/solver_fedmix.h.
 Imported only for a model of PyTorch.
 """
 
@@ -71,7 +71,7 @@ class Mixture:
         self._pairs = _others(memoryview(offers).cast("B"), own)
 
     def loss(self, model: Any, x: Any, y: Any, criterion: Callable[[Any, Any], Any]) -> Any:
-        """The formula at the top of libfl/strategy/solver_fedmix.c, as the mean of a batch."""
+        """The formula at the top of libfl/strategy/solver/solver_fedmix.c, as the mean of a batch."""
         if not self._pairs or self.share == 0:
             return criterion(model(x), y)
         mean, label = self._draw(x)

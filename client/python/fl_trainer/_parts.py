@@ -1,4 +1,4 @@
-"""What a step does beyond gradient descent (docs/trainer-protocol.md#parts).
+"""What a step does beyond gradient descent (docs/trainers.md#parts).
 
 Written with operators that numpy arrays and PyTorch tensors share, all of them in place: `x` are
 parameters, `g` gradients. Whoever calls this sees to it that nothing is recorded for a backward pass.
@@ -79,7 +79,7 @@ class Step:
 
 
 class PFedMe(Step):
-    """theta and w of pFedMe (docs/formulas.md#personal-models); the model holds theta."""
+    """theta and w of pFedMe (docs/algorithms.md#personal-models); the model holds theta."""
 
     needs_closure = True
 
@@ -130,7 +130,7 @@ class PFedMe(Step):
 
 
 class PerFedAvg(Step):
-    """Per-FedAvg (docs/formulas.md#personal-models): two steps make an iteration, with `hf` three.
+    """Per-FedAvg (docs/algorithms.md#personal-models): two steps make an iteration, with `hf` three.
 
     w' = w - alpha g(w; D1), then fo: w <- w - learning_rate g(w'; D2), hf: w <- w - learning_rate
     (g' - alpha H(w; D3) g') with g' = g(w'; D2), in both the last one by the optimizer. g and H

@@ -1,6 +1,6 @@
 """A client of a federation with a model in PyTorch: a small network on rows of numbers.
 
-It runs as it is, on data that it draws; what is marked CHANGE is yours. docs/python.md has the rest.
+It runs as it is, on data that it draws; what is marked CHANGE is yours. docs/trainers.md has the rest.
 """
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""The client's end of docs/trainer-protocol.md, for tests: written from the page, not from the package.
+"""The client's end of docs/trainers.md, for tests: written from the page, not from the package.
 
 The program runs in a thread of the test, or as a process of its own (`Process`).
 """

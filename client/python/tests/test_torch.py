@@ -346,7 +346,7 @@ class HandOver(Torch):
 
 
 class Reference:
-    """The formula of docs/trainer-protocol.md#parts in float64, on one batch after the other."""
+    """The formula of docs/trainers.md#parts in float64, on one batch after the other."""
 
     def __init__(self, model, task, do, vectors):
         self.model = copy.deepcopy(model).double()

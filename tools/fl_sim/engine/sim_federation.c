@@ -1,6 +1,6 @@
 /*
- * A simulated federation (sim_federation.h): virtual clock, agenda of events, the coordinator's
- * effects and events, creation and end. One thread; the clients' work has its own worker pool.
+ * A simulated federation (sim_federation.h): virtual clock, agenda of events, the queue of results
+ * for the coordinator, creation and end. One thread; the clients' work has its own worker pool.
  * Server work is in sim_server.c, clients in clients.c and sim_session.c, transfers in transfer.c.
  */
 #include "tools/fl_sim/engine/sim_federation.h"
@@ -20,8 +20,6 @@
  * of threads.
  */
 #define GROUP 128
-/* Start of the wall clock, for figures that are only displayed. */
-#define WALL_MS UINT64_C(1000000000000)
 /* The run stops after so many aborted attempts at one round. */
 #define ATTEMPTS_MAX 1000
 
@@ -31,6 +29,7 @@ void fl__fed_fail(struct fl_fed *fed, int code, const struct fl_err *err, const 
 {
     if (fed->code == FL_OK) {
         fed->code = fl_err_set(&fed->err, code, "%s: %s", what, fl_err_text(err, code));
+        fed->shell.stopped = true;
     }
 }
 
@@ -81,48 +80,17 @@ struct fl__fed_answer *fl__fed_answer(struct fl_fed *fed, enum fl_event_type typ
     return &fed->queue[fed->n_queue++];
 }
 
-static void federation_step(struct fl_fed *fed, struct fl_event *event)
-{
-    struct fl_effects effects = {0};
-    enum fl_phase before = fl_coord_phase(fed->coord);
-    enum fl_phase after;
-    size_t i;
-    int rv;
-
-    event->now_ms = fed->now_us / 1000;
-    event->wall_ms = WALL_MS + event->now_ms;
-    rv = fl_coord_step(fed->coord, event, &effects);
-    if (rv != FL_OK) {
-        fl__fed_fail(fed, rv, NULL, "the coordinator cannot continue");
-    }
-    after = fl_coord_phase(fed->coord);
-    if (before == FL_PHASE_UPLOADING && after != before) {
-        fed->account.uploads_us = fed->now_us;
-    }
-    for (i = 0; fed->code == FL_OK && i < effects.n; i++) {
-        fl__fed_effect(fed, &effects.list[i]);
-    }
-}
-
-static void federation_take_answer(struct fl_fed *fed)
-{
-    struct fl__fed_answer a = fed->queue[fed->first++];
-
-    if (a.event.type == FL_EV_WORK_FAILED) {
-        a.event.u.failed_work.reason = a.err.msg;
-    }
-    if (a.event.type == FL_EV_AGGREGATED) {
-        a.event.u.aggregated.distance = a.distance;
-    }
-    federation_step(fed, &a.event);
-    free(a.distance);
-}
-
 void fl__fed_step(struct fl_fed *fed, struct fl_event *event)
 {
-    federation_step(fed, event);
+    fl_coord_shell_step(&fed->shell, event);
     while (fed->code == FL_OK && !fed->finished && fed->first < fed->n_queue) {
-        federation_take_answer(fed);
+        struct fl__fed_answer a = fed->queue[fed->first++];
+
+        if (a.job != NULL) {
+            fl_coord_shell_done(&fed->shell, a.job);
+        } else {
+            fl_coord_shell_step(&fed->shell, &a.event);
+        }
     }
 }
 
@@ -349,9 +317,20 @@ static int federation_open_coordinator(struct fl_fed *fed, struct fl_err *err)
     if (replays) {
         rv = fl_journal_open(fed->conf.journal, fed->resume.committed, &fed->journal, err);
     }
-    return rv == FL_OK ? fl_coord_create(&fed->conf.coord, replays ? &nothing : &fed->resume,
-                                         &fed->coord, err)
-                       : rv;
+    rv = rv == FL_OK ? fl_coord_create(&fed->conf.coord, replays ? &nothing : &fed->resume,
+                                       &fed->coord, err)
+                     : rv;
+    if (rv == FL_OK) {
+        fed->phase = fl_coord_phase(fed->coord);
+        fed->shell = (struct fl_coord_shell){.ops = &fl__fed_ops,
+                                             .ctx = fed,
+                                             .coord = fed->coord,
+                                             .conf = &fed->conf.coord,
+                                             .federation = &fed->federation,
+                                             .progress = &fed->progress,
+                                             .log = fed->conf.log};
+    }
+    return rv;
 }
 
 static int federation_describe(struct fl_fed *fed, struct fl_err *err)
@@ -508,7 +487,7 @@ void fl_fed_free(struct fl_fed *fed)
         return;
     }
     for (; fed->first < fed->n_queue; fed->first++) {
-        free(fed->queue[fed->first].distance);
+        fl_coord_job_free(fed->queue[fed->first].job);
     }
     free(fed->queue);
     federation_free_clients(fed);

@@ -3,7 +3,7 @@
 
 /*
  * Shared by the files of a simulated federation: sim_federation.c has creation and the clock,
- * sim_server.c the coordinator's server work, sim_log_decisions.c its decisions for clients,
+ * sim_server.c the coordinator's server work, sim_commands.c its messages to clients,
  * clients.c availability and messages, sim_session.c the sessions of clients, sim_training.c
  * training and evaluation, transfer.c transfers over the links.
  */
@@ -11,7 +11,7 @@
 #include "client/shell/session_shell.h"
 #include "libfl/sim/agenda.h"
 #include "libfl/sim/flow.h"
-#include "server/work/commit.h"
+#include "server/shell/coord_shell.h"
 #include "tools/fl_sim/engine/journal.h"
 #include "tools/fl_sim/engine/sim_federation.h"
 #include "tools/fl_sim/engine/worker_pool.h"
@@ -132,11 +132,10 @@ struct fl__fed_client {
     struct fl__active *active;
 };
 
-/* An answer to the coordinator, with the data that it points to. */
+/* What the coordinator gets after this step: the result of a job, or an event. */
 struct fl__fed_answer {
+    struct fl_coord_job *job; /* owned; NULL: the event */
     struct fl_event event;
-    double *distance; /* owned */
-    struct fl_err err;
 };
 
 struct fl_fed {
@@ -148,6 +147,8 @@ struct fl_fed {
     struct fl_progress progress;
     struct fl_coord_resume resume;
     struct fl_coord *coord;
+    struct fl_coord_shell shell;
+    enum fl_phase phase;    /* after the last step */
     struct fl_setup *setup; /* the setup of all members */
     struct fl_worker_pool *pool;
     struct fl_journal *journal;         /* NULL: none */
@@ -207,16 +208,22 @@ FL_MUST_CHECK int fl__fed_take(struct fl_fed *fed, struct fl_pool_job *job, enum
 
 /* --- sim_server.c --- */
 
-void fl__fed_effect(struct fl_fed *fed, const struct fl_effect *e);
+/* The operations of the coordinator's shell; their `ctx` is the federation. */
+extern const struct fl_coord_ops fl__fed_ops;
 /* Handle a message of a client. */
 void fl__fed_receive(struct fl_fed *fed, struct fl__message *m);
 
-/* --- sim_log_decisions.c --- */
+/* --- sim_commands.c --- */
 
 /* The index of the client with that number; UINT32_MAX: none has it. */
 uint32_t fl__fed_client_of(const struct fl_fed *fed, uint32_t number);
-/* Effects for one client: a message, the assignment of its number, or its release. */
-void fl__fed_log_decision(struct fl_fed *fed, const struct fl_effect *e);
+/* Operations of the shell: messages to a client, the assignment of its number, or its release. */
+void fl__fed_send_task(void *ctx, const struct fl_effect *e);
+void fl__fed_send_plan(void *ctx, const struct fl_effect *e);
+void fl__fed_send_verdict(void *ctx, const struct fl_effect *e);
+void fl__fed_send_evaluate(void *ctx, const struct fl_effect *e);
+void fl__fed_admit(void *ctx, const struct fl_effect *e);
+void fl__fed_release(void *ctx, const struct fl_effect *e);
 
 /* --- clients.c --- */
 

@@ -1,7 +1,7 @@
 /*
- * The server of a simulated federation: carries out the coordinator's effects through server/work,
- * and passes the results to it as events. One thread, that of the federation; aggregation may use
- * several. Messages to clients are in sim_log_decisions.c.
+ * The server of a simulated federation: the operations of the coordinator's shell (server/shell) in
+ * virtual time. A job runs when it is submitted, or its result comes from the journal. One thread,
+ * that of the federation; aggregation may use several. Messages to clients are in sim_commands.c.
  */
 
 #include <math.h>
@@ -9,13 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/model/digest.h"
-#include "server/core/decision_log.h"
-#include "server/work/aggregation.h"
 #include "server/work/measure.h"
-#include "server/work/persist.h"
-#include "server/work/summary_work.h"
 #include "tools/fl_sim/engine/sim_federation_impl.h"
+
+/* Start of the wall clock, for figures that are only displayed. */
+#define WALL_MS UINT64_C(1000000000000)
 
 /* --- the account of a round --- */
 
@@ -42,206 +40,6 @@ static void server_list_participants(struct fl_fed *fed, const struct fl_effect 
         }
     }
     fl_sim_account_selected(&fed->account, n);
-}
-
-/* --- work --- */
-
-/* Reports failed work to the coordinator, which decides whose fault it is. */
-static void server_work_failed(struct fl_fed *fed, uint64_t seq, int code, const struct fl_err *err,
-                               uint32_t client)
-{
-    struct fl__fed_answer *answer = fl__fed_answer(fed, FL_EV_WORK_FAILED);
-
-    fl_log(fed->conf.log, FL_LOG_WARNING, "server", "work failed: %s", fl_err_text(err, code));
-    if (code == FL_ENOSPC || code == FL_EIO || code == FL_ENOMEM) {
-        /* Waiting does not help in virtual time. */
-        fl__fed_fail(fed, code, err, "the server of the simulation");
-    } else if (answer != NULL) {
-        (void)fl_err_set(&answer->err, code, "%s", fl_err_text(err, code));
-        answer->event.u.failed_work.seq = seq;
-        answer->event.u.failed_work.code = code;
-        answer->event.u.failed_work.client = client;
-    }
-}
-
-static void server_done(struct fl_fed *fed, enum fl_event_type type, uint64_t seq)
-{
-    struct fl__fed_answer *answer = fl__fed_answer(fed, type);
-
-    if (answer != NULL) {
-        answer->event.u.seq = seq;
-    }
-}
-
-/* Only the result of the first selection is needed later: a restarted run replays all of this. */
-static bool server_needs_record(const struct fl_fed *fed, const struct fl_effect *e, bool offers)
-{
-    return fed->conf.keep_records || (e->type == FL_EFF_PERSIST_SELECTION && offers);
-}
-
-/* The first selection fixes the data summaries that all clients fetch from then on. */
-static void server_fix_summaries(struct fl_fed *fed)
-{
-    const struct fl_file *file = fed->progress.offered.file;
-
-    fed->offers_fixed = true;
-    fed->offered_bytes = fed->conf.dry  ? fed->dry_offered_bytes
-                         : file != NULL ? fl_file_size(file)
-                                        : 0;
-}
-
-static void server_persist(struct fl_fed *fed, const struct fl_effect *e)
-{
-    bool live = !fl__fed_replays(fed) && !fed->conf.dry;
-    bool offers = live && fl_offering_wanted(&fed->federation, &fed->progress);
-    struct fl_offered offered = {.file = NULL};
-    struct fl_err err = {0};
-    int rv = FL_OK;
-
-    if (e->type == FL_EFF_PERSIST_SELECTION && e->n_parts > 0) {
-        server_list_participants(fed, e);
-    }
-    if (e->type == FL_EFF_PERSIST_PAUSE && e->text != NULL) {
-        (void)snprintf(fed->why, sizeof(fed->why), "%s", e->text);
-    }
-    if (live && server_needs_record(fed, e, offers)) {
-        rv = fl_persist_run(&fed->federation, e, offers ? &offered : NULL, &err);
-        fl_progress_offered(&fed->progress, &offered);
-        fl_file_unref(offered.file);
-    }
-    if (rv == FL_OK && e->type == FL_EFF_PERSIST_SELECTION && e->n_parts > 0) {
-        server_fix_summaries(fed);
-    }
-    if (rv != FL_OK) {
-        server_work_failed(fed, e->seq, rv, &err, FL_NO_CLIENT);
-    } else {
-        server_done(fed, FL_EV_PERSISTED, e->seq);
-    }
-}
-
-static void server_aggregated(struct fl_fed *fed, const struct fl_effect *e, struct fl_event *event,
-                              double *distance)
-{
-    struct fl__fed_answer *answer = fl__fed_answer(fed, FL_EV_AGGREGATED);
-
-    if (answer == NULL) {
-        free(distance);
-        return;
-    }
-    answer->event = *event;
-    answer->event.u.aggregated.seq = e->seq;
-    answer->distance = distance;
-}
-
-static void server_aggregate_live(struct fl_fed *fed, const struct fl_effect *e)
-{
-    struct fl_client_rec *clients = calloc(e->n_parts + 1, sizeof(*clients));
-    struct fl_aggregation a = fl_aggregation_of(
-        e, clients, fl_coord_learning_rate(&fed->conf.coord, e->round), &fed->progress);
-    struct fl_err err = {0};
-    struct fl_event event;
-    size_t i;
-    int rv = FL_ENOMEM;
-
-    if (clients != NULL) {
-        for (i = 0; i < e->n_parts; i++) {
-            clients[i] = *fl_coord_part_client(fed->coord, e->parts[i].client);
-        }
-        rv = fl_aggregation_run(&fed->federation, &a, &err);
-    }
-    if (rv == FL_OK) {
-        event = fl_aggregation_take(&a, &fed->progress);
-        event.u.aggregated.distance = a.distance;
-        if (fed->journal != NULL &&
-            fl_journal_put_aggregated(fed->journal, &event, e->n_parts) != FL_OK) {
-            fl__fed_fail(fed, FL_ENOMEM, NULL, "the journal");
-        }
-        server_aggregated(fed, e, &event, a.distance);
-        a.distance = NULL;
-    } else {
-        server_work_failed(fed, e->seq, rv, &err, a.bad_client);
-    }
-    fl_aggregation_done(&a);
-    free(clients);
-}
-
-static void server_replay_aggregate(struct fl_fed *fed, const struct fl_effect *e)
-{
-    struct fl_event event = {.type = FL_EV_AGGREGATED};
-    double *distance = NULL;
-    struct fl_err err = {0};
-    int rv = fl_journal_take_aggregated(fed->journal, &event, &distance, &err);
-
-    if (rv != FL_OK) {
-        fl__fed_fail(fed, rv, &err, "the journal");
-        return;
-    }
-    server_aggregated(fed, e, &event, distance);
-}
-
-/* Without arithmetic (dry run) all clients have the same distance. */
-static void server_aggregate_dry(struct fl_fed *fed, const struct fl_effect *e)
-{
-    struct fl_event event = {.type = FL_EV_AGGREGATED};
-    double *distance = e->want_distance ? malloc((e->n_parts + 1) * sizeof(*distance)) : NULL;
-    size_t i;
-
-    event.u.aggregated.offered_bytes = fed->offered_bytes;
-    for (i = 0; distance != NULL && i < e->n_parts; i++) {
-        distance[i] = 1;
-    }
-    server_aggregated(fed, e, &event, distance);
-}
-
-static void server_aggregate(struct fl_fed *fed, const struct fl_effect *e)
-{
-    if (fed->conf.dry) {
-        server_aggregate_dry(fed, e);
-    } else if (fl__fed_replays(fed)) {
-        server_replay_aggregate(fed, e);
-    } else {
-        server_aggregate_live(fed, e);
-    }
-}
-
-static int server_measure(struct fl_fed *fed, double *accuracy, double *loss, struct fl_err *err)
-{
-    const atomic_bool never = false;
-    int rv;
-
-    if (fed->conf.dry) {
-        *accuracy = *loss = 0;
-        return FL_OK;
-    }
-    if (fl__fed_replays(fed)) {
-        return fl_journal_take_evaluated(fed->journal, accuracy, loss, err);
-    }
-    rv = fl_measure(fed->net, fed->conf.test,
-                    fl_blob_floats(fl_progress_model(&fed->progress)->theta), &never, accuracy,
-                    loss);
-    return rv == FL_OK && fed->journal != NULL
-               ? fl_journal_put_evaluated(fed->journal, *accuracy, *loss)
-               : rv;
-}
-
-static void server_evaluate(struct fl_fed *fed, const struct fl_effect *e)
-{
-    struct fl__fed_answer *answer;
-    struct fl_err err = {0};
-    double accuracy = 0;
-    double loss = 0;
-    int rv = server_measure(fed, &accuracy, &loss, &err);
-
-    if (rv != FL_OK) {
-        fl__fed_fail(fed, rv, &err, "the evaluation");
-        return;
-    }
-    answer = fl__fed_answer(fed, FL_EV_EVALUATED);
-    if (answer != NULL) {
-        answer->event.u.evaluated.seq = e->seq;
-        answer->event.u.evaluated.accuracy = accuracy;
-        answer->event.u.evaluated.loss = loss;
-    }
 }
 
 /* --- end of a round --- */
@@ -300,43 +98,193 @@ static void server_report_committed(struct fl_fed *fed, const struct fl_round_re
     fl_sim_account_begin(a, fed->now_us);
 }
 
-static int server_commit_live(struct fl_fed *fed, const struct fl_effect *e, struct fl_err *err)
-{
-    const struct fl_commit commit = {.progress = &fed->progress,
-                                     .record = e->record,
-                                     .clients = e->clients,
-                                     .n_clients = e->n_clients,
-                                     .wall_ms = e->record->ended_ms,
-                                     .epoch = e->epoch};
-    int rv = fed->journal != NULL ? fl_journal_put_commit(fed->journal, e->round, err) : FL_OK;
+/* --- jobs --- */
 
-    rv = rv == FL_OK ? fl_commit_run(&fed->federation, &commit, err) : rv;
-    if (rv == FL_OK) {
-        fl_progress_committed(&fed->progress, e->record);
-    }
-    return rv;
+/* Only the result of the first selection is needed later: a restarted run replays all of this. */
+static bool server_needs_record(const struct fl_fed *fed, const struct fl_coord_job *job)
+{
+    return fed->conf.keep_records || (job->e.type == FL_EFF_PERSIST_SELECTION && job->summaries);
 }
 
-static void server_commit(struct fl_fed *fed, const struct fl_effect *e)
+static void server_persist(struct fl_fed *fed, struct fl_coord_job *job)
+{
+    const struct fl_effect *e = &job->e;
+
+    if (e->type == FL_EFF_PERSIST_SELECTION && e->n_parts > 0) {
+        server_list_participants(fed, e);
+    }
+    if (e->type == FL_EFF_PERSIST_PAUSE && e->text != NULL) {
+        (void)snprintf(fed->why, sizeof(fed->why), "%s", e->text);
+    }
+    if (!fl__fed_replays(fed) && !fed->conf.dry && server_needs_record(fed, job)) {
+        fl_coord_job_run(job);
+    } else {
+        job->summaries = false;
+    }
+}
+
+static void server_aggregate_live(struct fl_fed *fed, struct fl_coord_job *job)
+{
+    fl_coord_job_run(job);
+    fl_coord_shell_take(&fed->shell, job);
+    if (job->code == FL_OK && fed->journal != NULL &&
+        fl_journal_put_aggregated(fed->journal, &job->event, job->e.n_parts) != FL_OK)
+    {
+        fl__fed_fail(fed, FL_ENOMEM, NULL, "the journal");
+    }
+}
+
+static void server_replay_aggregate(struct fl_fed *fed, struct fl_coord_job *job)
 {
     struct fl_err err = {0};
-    int rv = FL_OK;
+    int rv;
 
-    if (fl__fed_replays(fed)) {
-        rv = fl_journal_take_commit(fed->journal, e->record->round, &err);
-    } else if (!fed->conf.dry) {
-        rv = server_commit_live(fed, e, &err);
-    }
+    job->event.type = FL_EV_AGGREGATED;
+    rv = fl_journal_take_aggregated(fed->journal, &job->event, &job->distance, &err);
+    job->event.u.aggregated.distance = job->distance;
     if (rv != FL_OK) {
-        server_work_failed(fed, e->seq, rv, &err, FL_NO_CLIENT);
-        return;
+        fl__fed_fail(fed, rv, &err, "the journal");
     }
-    server_report_committed(fed, e->record);
-    server_done(fed, FL_EV_COMMITTED, e->seq);
 }
 
-static void server_close_round(struct fl_fed *fed)
+/* Without arithmetic (dry run) all clients have the same distance. */
+static void server_aggregate_dry(const struct fl_fed *fed, struct fl_coord_job *job)
 {
+    size_t n = job->e.n_parts;
+    size_t i;
+
+    job->distance = job->e.want_distance ? malloc((n + 1) * sizeof(*job->distance)) : NULL;
+    for (i = 0; job->distance != NULL && i < n; i++) {
+        job->distance[i] = 1;
+    }
+    job->event.type = FL_EV_AGGREGATED;
+    job->event.u.aggregated.offered_bytes = fed->offered_bytes;
+    job->event.u.aggregated.distance = job->distance;
+}
+
+static void server_aggregate(struct fl_fed *fed, struct fl_coord_job *job)
+{
+    if (fed->conf.dry) {
+        server_aggregate_dry(fed, job);
+    } else if (fl__fed_replays(fed)) {
+        server_replay_aggregate(fed, job);
+    } else {
+        server_aggregate_live(fed, job);
+    }
+}
+
+static int server_measure(struct fl_fed *fed, struct fl_coord_job *job, struct fl_err *err)
+{
+    const atomic_bool never = false;
+    int rv;
+
+    if (fed->conf.dry) {
+        return FL_OK;
+    }
+    if (fl__fed_replays(fed)) {
+        return fl_journal_take_evaluated(fed->journal, &job->accuracy, &job->loss, err);
+    }
+    rv = fl_measure(fed->net, fed->conf.test, fl_blob_floats(job->theta), &never, &job->accuracy,
+                    &job->loss);
+    return rv == FL_OK && fed->journal != NULL
+               ? fl_journal_put_evaluated(fed->journal, job->accuracy, job->loss)
+               : rv;
+}
+
+static void server_evaluate(struct fl_fed *fed, struct fl_coord_job *job)
+{
+    struct fl_err err = {0};
+    int rv = server_measure(fed, job, &err);
+
+    if (rv != FL_OK) {
+        fl__fed_fail(fed, rv, &err, "the evaluation");
+    }
+}
+
+static void server_commit(struct fl_fed *fed, struct fl_coord_job *job)
+{
+    bool live = !fl__fed_replays(fed) && !fed->conf.dry;
+
+    if (!live) {
+        job->event.type = FL_EV_COMMITTED; /* Nothing of `progress` changes. */
+    }
+    if (fl__fed_replays(fed)) {
+        job->code = fl_journal_take_commit(fed->journal, job->record.round, &job->err);
+    } else if (live && fed->journal != NULL) {
+        job->code = fl_journal_put_commit(fed->journal, job->e.round, &job->err);
+    }
+    if (live && job->code == FL_OK) {
+        fl_coord_job_run(job);
+        fl_coord_shell_take(&fed->shell, job);
+    }
+    if (job->code == FL_OK) {
+        server_report_committed(fed, &job->record);
+    }
+}
+
+/* Jobs run at once; their results come after the step, in the order of the effects. */
+static int server_submit(void *ctx, struct fl_coord_job *job)
+{
+    struct fl_fed *fed = ctx;
+    struct fl__fed_answer *answer;
+
+    if (job->e.type == FL_EFF_AGGREGATE) {
+        server_aggregate(fed, job);
+    } else if (job->e.type == FL_EFF_EVALUATE) {
+        server_evaluate(fed, job);
+    } else if (job->e.type == FL_EFF_COMMIT) {
+        server_commit(fed, job);
+    } else {
+        server_persist(fed, job);
+    }
+    answer = fl__fed_answer(fed, 0);
+    if (answer == NULL) {
+        return FL_ENOMEM;
+    }
+    answer->job = job;
+    return FL_OK;
+}
+
+static void server_unsubmitted(void *ctx, uint64_t seq)
+{
+    (void)seq;
+    fl__fed_fail(ctx, FL_ENOMEM, NULL, "a job of the coordinator");
+}
+
+/* The first selection fixes the data summaries that all clients fetch from then on. */
+static void server_result(void *ctx, const struct fl_coord_job *job)
+{
+    struct fl_fed *fed = ctx;
+    const struct fl_file *file = fed->progress.offered.file;
+
+    if (job->e.type == FL_EFF_PERSIST_SELECTION && job->e.n_parts > 0) {
+        fed->offers_fixed = true;
+        fed->offered_bytes = fed->conf.dry  ? fed->dry_offered_bytes
+                             : file != NULL ? fl_file_size(file)
+                                            : 0;
+    }
+}
+
+/* The coordinator decides whose fault it is, except that waiting does not help in virtual time. */
+static void server_failed(void *ctx, int code, const char *reason)
+{
+    struct fl_fed *fed = ctx;
+    struct fl_err err = {0};
+
+    fl_log(fed->conf.log, FL_LOG_WARNING, "server", "work failed: %s", reason);
+    if (code == FL_ENOSPC || code == FL_EIO || code == FL_ENOMEM) {
+        fl__fed_fail(fed, fl_err_set(&err, code, "%s", reason), &err,
+                     "the server of the simulation");
+    }
+}
+
+/* --- opening and closing a round --- */
+
+static void server_close_round(void *ctx, const struct fl_effect *e)
+{
+    struct fl_fed *fed = ctx;
+
+    (void)e;
     fl_uploads_clean(fed->uploads, 0, 0);
     fl_model_cache_unref(fed->model_cache);
     fed->model_cache = NULL;
@@ -345,10 +293,9 @@ static void server_close_round(struct fl_fed *fed)
     }
 }
 
-/* --- start of a round --- */
-
-static void server_open_round(struct fl_fed *fed, const struct fl_effect *e)
+static void server_open_round(void *ctx, const struct fl_effect *e)
 {
+    struct fl_fed *fed = ctx;
     int rv = FL_OK;
 
     fl_model_cache_unref(fed->model_cache);
@@ -364,67 +311,83 @@ static void server_open_round(struct fl_fed *fed, const struct fl_effect *e)
     fl_sim_account_open(&fed->account, fed->now_us);
 }
 
-/* Logged as the daemon logs it. */
-static void server_note_sent(const struct fl_fed *fed, const struct fl_effect *e)
-{
-    size_t n = fl_layout_units(fed->federation.layout);
-    char line[FL_DECISION_LOG_SIZE];
+/* --- operations of the shell --- */
 
-    if (fed->conf.log != NULL && atomic_load(&fed->conf.log->level) >= FL_LOG_DEBUG &&
-        fl_decision_log(fed->coord, e, n, line) != NULL)
-    {
-        fl_log(fed->conf.log, FL_LOG_DEBUG, "told", "%s", line);
+static void server_finished(void *ctx, const struct fl_effect *e)
+{
+    struct fl_fed *fed = ctx;
+
+    (void)e;
+    fed->end = FL_FED_DONE;
+    fed->finished = true;
+}
+
+static void server_trace(void *ctx, const struct fl_effect *e)
+{
+    struct fl_fed *fed = ctx;
+
+    fl_log(fed->conf.log, e->warning ? FL_LOG_WARNING : FL_LOG_DEBUG, "round", "%s", e->text);
+}
+
+static void server_stepped(void *ctx, const struct fl_event *event,
+                           const struct fl_effects *effects)
+{
+    struct fl_fed *fed = ctx;
+    enum fl_phase before = fed->phase;
+
+    (void)event;
+    (void)effects;
+    fed->phase = fl_coord_phase(fed->coord);
+    if (before == FL_PHASE_UPLOADING && fed->phase != before) {
+        fed->account.uploads_us = fed->now_us;
     }
 }
 
-void fl__fed_effect(struct fl_fed *fed, const struct fl_effect *e)
+static uint64_t server_now_ms(void *ctx)
 {
-    server_note_sent(fed, e);
-    switch (e->type) {
-    case FL_EFF_TASK:
-    case FL_EFF_PLAN:
-    case FL_EFF_ACCEPTED:
-    case FL_EFF_REJECTED:
-    case FL_EFF_DISMISSED:
-    case FL_EFF_EVALUATE_CLIENT:
-    case FL_EFF_CLIENT_ID:
-    case FL_EFF_RELEASE:
-        fl__fed_log_decision(fed, e);
-        break;
-    case FL_EFF_FORGET_CLIENTS:
-    case FL_EFF_PERSIST_PAUSE:
-    case FL_EFF_PERSIST_SELECTION:
-    case FL_EFF_PERSIST_PLAN:
-    case FL_EFF_PERSIST_UPDATE:
-        server_persist(fed, e);
-        break;
-    case FL_EFF_AGGREGATE:
-        server_aggregate(fed, e);
-        break;
-    case FL_EFF_EVALUATE:
-        server_evaluate(fed, e);
-        break;
-    case FL_EFF_COMMIT:
-        server_commit(fed, e);
-        break;
-    case FL_EFF_ROUND_OPEN:
-        server_open_round(fed, e);
-        break;
-    case FL_EFF_ROUND_CLOSED:
-        server_close_round(fed);
-        break;
-    case FL_EFF_FINISHED:
-        fed->end = FL_FED_DONE;
-        fed->finished = true;
-        break;
-    case FL_EFF_TRACE:
-        fl_log(fed->conf.log, e->warning ? FL_LOG_WARNING : FL_LOG_DEBUG, "round", "%s", e->text);
-        break;
-    case FL_EFF_STOPPED: /* A simulation has no operator. */
-    case FL_EFF_ANSWER:
-    case FL_EFF_FORGOTTEN:
-    case FL_EFF_DRAIN_CLIENTS:
-    case FL_EFF_CLIENT_ERROR:
-        break;
-    }
+    const struct fl_fed *fed = ctx;
+
+    return fed->now_us / 1000;
 }
+
+static uint64_t server_wall_ms(void *ctx)
+{
+    return WALL_MS + server_now_ms(ctx);
+}
+
+/* The clock of the federation asks for the deadline. */
+static void server_timer(void *ctx, uint64_t due_ms)
+{
+    (void)ctx;
+    (void)due_ms;
+}
+
+static void server_no_memory(void *ctx)
+{
+    fl__fed_fail(ctx, FL_ENOMEM, NULL, "the coordinator cannot continue");
+}
+
+/* A simulation has no operator: without ANSWER, FORGOTTEN, STOPPED, CLIENT_ERROR; and all clients
+   leave when it ends. */
+const struct fl_coord_ops fl__fed_ops = {
+    .now_ms = server_now_ms,
+    .wall_ms = server_wall_ms,
+    .timer = server_timer,
+    .submit = server_submit,
+    .unsubmitted = server_unsubmitted,
+    .result = server_result,
+    .failed = server_failed,
+    .no_memory = server_no_memory,
+    .stepped = server_stepped,
+    .effects = {[FL_EFF_TASK] = fl__fed_send_task,
+                [FL_EFF_PLAN] = fl__fed_send_plan,
+                [FL_EFF_ACCEPTED] = fl__fed_send_verdict,
+                [FL_EFF_REJECTED] = fl__fed_send_verdict,
+                [FL_EFF_DISMISSED] = fl__fed_send_verdict,
+                [FL_EFF_EVALUATE_CLIENT] = fl__fed_send_evaluate,
+                [FL_EFF_CLIENT_ID] = fl__fed_admit,
+                [FL_EFF_RELEASE] = fl__fed_release,
+                [FL_EFF_ROUND_OPEN] = server_open_round,
+                [FL_EFF_ROUND_CLOSED] = server_close_round,
+                [FL_EFF_FINISHED] = server_finished,
+                [FL_EFF_TRACE] = server_trace}};

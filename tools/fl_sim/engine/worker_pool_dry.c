@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "libfl/base/rng.h"
-#include "libfl/strategy/codec.h"
-#include "libfl/strategy/codec_masked.h"
+#include "libfl/strategy/codec/codec.h"
+#include "libfl/strategy/codec/codec_masked.h"
 #include "tools/fl_sim/engine/worker_pool_impl.h"
 
 /* Any number other than 0: it takes 8 bytes in a message. */

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "libfl/base/checksum.h"
-#include "libfl/base/fs.h"
 #include "tools/fl_sim/experiment/experiment_impl.h"
 
 /* Maximum size of the document: larger than any file that can be read. */

@@ -1,0 +1,325 @@
+/*
+ * Attention between updates: a pass before the server step, per unit under partial uploads
+ * (docs/algorithms.md#partial-uploads). It computes the inner products of the uploads from the
+ * coded units, block by block, and passes them to the policy, which returns weights. It does not
+ * step the model (aggregate_run.c) or compute personalized models (aggregate_mix.c). Runs on the
+ * caller's thread.
+ *
+ * The dot products have the fixed order of libfl/num/vec.h; the block size depends on the number
+ * of clients alone and blocks are summed in rising order. The weights are therefore the same for
+ * any order of arrival. A BLAS matrix product is not faster at 20 clients, and its bits depend
+ * on the BLAS.
+ *
+ * Cost: each coded unit is decoded a second time, and n (n + 1) / 2 products per entry. Memory:
+ * n^2 doubles twice, with scope TENSOR once for each tensor of a unit and once more.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/aggregator/aggregate_impl.h"
+
+#define BLOCK_MAX 4096u
+#define BLOCK_MIN 64u
+
+/* Far inside the range of doubles, so that differences stay finite. */
+#define SCORE_MAX 1e300
+
+void fl__normalise(double *x, size_t n)
+{
+    double sum = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        sum += x[i];
+    }
+    for (i = 0; i < n; i++) {
+        x[i] /= sum;
+    }
+}
+
+void fl__softmax(double *x, size_t n)
+{
+    double max = -SCORE_MAX;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        x[i] = fmin(fmax(x[i], -SCORE_MAX), SCORE_MAX);
+        max = fmax(max, x[i]);
+    }
+    for (i = 0; i < n; i++) {
+        x[i] = exp(x[i] - max);
+    }
+    fl__normalise(x, n);
+}
+
+double fl__agg_cosine(const struct fl_attention *in, size_t i, size_t j)
+{
+    double a = in->gram[i * in->n + i];
+    double b = in->gram[j * in->n + j];
+
+    if (i == j) {
+        return 1;
+    }
+    if (!(a > 0) || !(b > 0)) {
+        return 0;
+    }
+    return fmin(fmax(in->gram[i * in->n + j] / (sqrt(a) * sqrt(b)), -1), 1);
+}
+
+/* Some client sent a part of the units only. Clients that sent no unit are ignored. */
+static bool attend_is_partial(const struct fl_agg_job *job)
+{
+    size_t n_units = fl_layout_units(job->layout);
+    size_t k;
+    size_t l;
+
+    for (k = 0; k < job->n_clients; k++) {
+        for (l = 1; l < n_units; l++) {
+            if ((job->clients[k].units[l] != 0) != (job->clients[k].units[0] != 0)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+int fl__agg_read_senders(const struct fl__agg_pass *p, size_t l, size_t n)
+{
+    const struct fl__agg_attention *a = &p->attention;
+    size_t s;
+
+    for (s = 0; s < p->n_senders; s++) {
+        int rv = fl__agg_read(p, p->senders[s], 0, l, a->in + s * a->block, n);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
+}
+
+static void gram_add_block(const struct fl__agg_pass *p, size_t n)
+{
+    const struct fl__agg_attention *a = &p->attention;
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < p->n_senders; i++) {
+        for (j = 0; j <= i; j++) {
+            a->gram[i * p->n_senders + j] +=
+                fl_vec_dot(a->in + i * a->block, a->in + j * a->block, n);
+        }
+    }
+}
+
+static int gram_add_tensor(const struct fl__agg_pass *p, size_t l, const struct fl_tensor *tensor)
+{
+    size_t left = tensor->count;
+
+    while (left > 0) {
+        size_t n = left < p->attention.block ? left : p->attention.block;
+        int rv = fl__agg_read_senders(p, l, n);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (fl_tensor_counts(tensor)) {
+            gram_add_block(p, n);
+        }
+        left -= n;
+    }
+    return FL_OK;
+}
+
+static void gram_clear(const struct fl__agg_pass *p)
+{
+    (void)memset(p->attention.gram, 0, p->n_senders * p->n_senders * sizeof(double));
+}
+
+/* exp(entropy) of a row of weights. */
+static double attend_effective_n(const double *w, size_t n)
+{
+    double entropy = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        entropy -= w[i] > 0 ? w[i] * log(w[i]) : 0;
+    }
+    return exp(entropy);
+}
+
+static void attend_add_info(struct fl__agg_pass *p, size_t entries, const double *out)
+{
+    struct fl__agg_attention *a = &p->attention;
+    size_t n = p->n_senders;
+    size_t rows = p->job->ops->mixes ? n : 1;
+    double share = (double)entries / (double)rows;
+    size_t i;
+
+    for (i = 0; i < rows; i++) {
+        a->effective += share * attend_effective_n(out + i * n, n);
+        a->self_weight += p->job->ops->mixes ? share * out[i * n + i] : 0;
+    }
+    a->entries += (double)entries;
+}
+
+/* Call the policy for a component whose Gram matrix is complete. */
+static void attend_component(struct fl__agg_pass *p, size_t entries, double *out)
+{
+    struct fl__agg_attention *a = &p->attention;
+    const struct fl_agg_job *job = p->job;
+    struct fl_attention in = {
+        .n = p->n_senders,
+        .entries = entries,
+        .model_entries = fl_layout_trainable(job->layout),
+        .gram = a->gram,
+        .samples = a->samples,
+        .previous_dot = a->previous_dot,
+    };
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < in.n; i++) {
+        a->samples[i] = job->clients[p->senders[i]].weight;
+        a->previous_dot[i] = job->clients[p->senders[i]].previous_dot;
+        for (j = 0; j < i; j++) {
+            a->gram[j * in.n + i] = a->gram[i * in.n + j];
+        }
+    }
+    job->ops->attend(job->options, &in, out);
+    attend_add_info(p, entries, out);
+}
+
+/* A component without a trainable entry keeps the weights by samples. */
+static void attend_take_weights(const struct fl__agg_pass *p, size_t entries)
+{
+    size_t s;
+
+    for (s = 0; entries > 0 && !p->job->ops->mixes && s < p->n_senders; s++) {
+        p->weights[p->senders[s]] = p->attention.out[s];
+    }
+}
+
+static int attend_model(struct fl__agg_pass *p)
+{
+    const struct fl_layout *layout = p->job->layout;
+    size_t l;
+    size_t t;
+
+    if (!fl__agg_weigh(p, 0) || fl_layout_trainable(layout) == 0) {
+        return FL_OK;
+    }
+    gram_clear(p);
+    for (l = 0; l < fl_layout_units(layout); l++) {
+        const struct fl_unit *unit = fl_layout_unit(layout, l);
+        int rv = fl__agg_open(p, l, 1);
+
+        for (t = 0; rv == FL_OK && t < unit->n_tensors; t++) {
+            rv = gram_add_tensor(p, l, fl_layout_tensor(layout, unit->first_tensor + t));
+        }
+        rv = rv == FL_OK ? fl__agg_close(p, l, 1) : rv;
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    attend_component(p, fl_layout_trainable(layout), p->attention.out);
+    return FL_OK;
+}
+
+int fl__agg_attend_unit(struct fl__agg_pass *p, size_t l)
+{
+    struct fl__agg_attention *a = &p->attention;
+    const struct fl_layout *layout = p->job->layout;
+    const struct fl_unit *unit = fl_layout_unit(layout, l);
+    size_t t;
+    int rv;
+
+    if (a->scope == FL_SCOPE_NONE) {
+        return FL_OK;
+    }
+    if (a->scope == FL_SCOPE_MODEL) {
+        attend_take_weights(p, fl_layout_trainable(layout));
+        return FL_OK;
+    }
+    if (unit->n_trainable == 0) {
+        return FL_OK;
+    }
+    gram_clear(p);
+    rv = fl__agg_open(p, l, 1);
+    for (t = 0; rv == FL_OK && t < unit->n_tensors; t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(layout, unit->first_tensor + t);
+
+        rv = gram_add_tensor(p, l, tensor);
+        if (rv == FL_OK && a->scope == FL_SCOPE_TENSOR && fl_tensor_counts(tensor)) {
+            attend_component(p, tensor->count, a->out + t * a->stride);
+            gram_clear(p);
+        }
+    }
+    rv = rv == FL_OK ? fl__agg_close(p, l, 1) : rv;
+    if (rv == FL_OK && a->scope == FL_SCOPE_UNIT) {
+        attend_component(p, unit->n_trainable, a->out);
+        attend_take_weights(p, unit->n_trainable);
+    }
+    return rv;
+}
+
+static size_t attend_components(const struct fl_layout *layout, enum fl_agg_scope scope)
+{
+    size_t most = 1;
+    size_t l;
+
+    for (l = 0; scope == FL_SCOPE_TENSOR && l < fl_layout_units(layout); l++) {
+        size_t n = fl_layout_unit(layout, l)->n_tensors;
+
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static size_t attend_choose_block(size_t n_clients)
+{
+    size_t block = FL__AGG_SCRATCH / sizeof(float) / n_clients;
+
+    block = block > BLOCK_MAX ? BLOCK_MAX : block;
+    return block < BLOCK_MIN ? BLOCK_MIN : block;
+}
+
+int fl__agg_attend_init(struct fl__agg_pass *p)
+{
+    struct fl__agg_attention *a = &p->attention;
+    const struct fl_agg_job *job = p->job;
+    size_t n = job->n_clients;
+
+    a->scope = job->ops->scope != NULL ? job->ops->scope(job->options) : FL_SCOPE_NONE;
+    if (a->scope == FL_SCOPE_NONE) {
+        return FL_OK;
+    }
+    FL_REQUIRE(a->scope != FL_SCOPE_TENSOR || job->ops->mixes);
+    if (a->scope == FL_SCOPE_MODEL && attend_is_partial(job)) {
+        a->scope = FL_SCOPE_UNIT;
+    }
+    a->block = attend_choose_block(n);
+    a->stride = n * n;
+    a->in = calloc(n, a->block * sizeof(*a->in));
+    a->gram = calloc(n, n * sizeof(*a->gram));
+    a->samples = calloc(n, sizeof(*a->samples));
+    a->previous_dot = calloc(n, sizeof(*a->previous_dot));
+    a->out = calloc(n * attend_components(job->layout, a->scope), n * sizeof(*a->out));
+    if (a->in == NULL || a->gram == NULL || a->samples == NULL || a->previous_dot == NULL ||
+        a->out == NULL)
+    {
+        return fl_err_set(p->err, FL_ENOMEM, "attention between %zu updates: out of memory", n);
+    }
+    return a->scope == FL_SCOPE_MODEL ? attend_model(p) : FL_OK;
+}
+
+void fl__agg_attend_done(struct fl__agg_pass *p)
+{
+    free(p->attention.in);
+    free(p->attention.gram);
+    free(p->attention.samples);
+    free(p->attention.previous_dot);
+    free(p->attention.out);
+}

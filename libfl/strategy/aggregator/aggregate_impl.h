@@ -1,0 +1,115 @@
+#ifndef FL_STRATEGY_AGGREGATE_IMPL_H
+#define FL_STRATEGY_AGGREGATE_IMPL_H
+
+/* Shared by the files of the aggregation pass, and helpers of several aggregators. */
+
+#include "libfl/strategy/aggregator/aggregate.h"
+
+/* Limit of the memory of all decoded blocks together, in bytes. */
+#define FL__AGG_SCRATCH ((size_t)4 << 20)
+
+/* An attention over the components of one unit, or of the model. */
+struct fl__agg_attention {
+    enum fl_agg_scope
+        /* The scope in effect: not MODEL when some client sent only a part of the units. */
+        scope;
+    size_t block;
+    float *in;                     /* [n_clients][block] */
+    double *gram;                  /* [n_clients][n_clients] */
+    double *samples;               /* [n_clients] */
+    double *previous_dot;          /* [n_clients] */
+    double *out;                   /* of each component: weights, or q with `mixes` */
+    size_t stride;                 /* doubles of a component in `out` */
+    double entries;                /* trainable, of all components so far */
+    double effective, self_weight; /* sums over them of the values of fl_agg_info */
+};
+
+struct fl__agg_pass {
+    const struct fl_agg_job *job;
+    size_t n_weighted; /* payloads that are averaged with weights: the update, ops->takes */
+    size_t n_payloads; /* and extra->takes after them, averaged without weights */
+    size_t n_state;    /* state vectors of the aggregator and of the server part */
+    size_t n_sums;     /* n_payloads, plus one when the part reads fl_agg_block.scaled */
+    size_t block;
+    struct fl_codec_decoder *decoders; /* [n_clients][n_payloads] */
+    double *weights;                   /* [n_clients], of the current unit; 0: not sent */
+    size_t *senders;                   /* of the current unit, in client order */
+    size_t n_senders;
+    double *sums;                  /* [n_sums][block] */
+    const double **means;          /* [n_payloads]: of payload 1, 2, … */
+    double *step;                  /* [block] */
+    float *in;                     /* [n_clients][block] with distances, else [block] */
+    double *distance_sq;           /* [n_clients] */
+    struct fl__presence *presence; /* per entry of the current unit (aggregate_masked.h) */
+    struct fl__agg_attention attention;
+    size_t *ret_client;
+    struct fl_err *err;
+};
+
+/* Check the job: an error for values that come from peers, FL_REQUIRE for errors of the caller. */
+FL_MUST_CHECK int fl__agg_check(const struct fl_agg_job *job, size_t *ret_client,
+                                struct fl_err *err);
+/* n_clients must not be 0. Call fl__agg_done() also after an error. */
+FL_MUST_CHECK int fl__agg_init(struct fl__agg_pass *p);
+void fl__agg_done(struct fl__agg_pass *p);
+
+/* Copy theta and all states unchanged for entries offset .. offset + n - 1. */
+void fl__agg_keep(const struct fl_agg_job *job, size_t offset, size_t n);
+/* List the unit's senders and their weights, which sum to 1. False: no client sent it. */
+bool fl__agg_weigh(struct fl__agg_pass *p, size_t l);
+/*
+ * Open, and close, the decoders of the first n_payloads payloads of the unit's senders. Upload
+ * masks are refused where whole units are needed: distances, attention, a solver's server part.
+ */
+FL_MUST_CHECK int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_payloads);
+FL_MUST_CHECK int fl__agg_close(const struct fl__agg_pass *p, size_t l, size_t n_payloads);
+/* Decode the next n entries of a payload of client k. */
+FL_MUST_CHECK int fl__agg_read(const struct fl__agg_pass *p, size_t k, size_t payload, size_t l,
+                               float *out, size_t n);
+/* The same, added to sum[n] with weight w (fl_codec_add()). */
+FL_MUST_CHECK int fl__agg_add(const struct fl__agg_pass *p, size_t k, size_t payload, size_t l,
+                              double w, double *sum, size_t n);
+/* Report FL_ENUMERIC that no single client caused (*ret_client = n_clients). */
+int fl__agg_not_finite(const struct fl__agg_pass *p, size_t l, const char *what);
+
+/*
+ * Attention (aggregate_attend.c). fl__agg_attend_init() computes the attention of the whole
+ * model when the scope is MODEL; otherwise fl__agg_attend_unit() computes it for each unit that
+ * was sent. The resulting weights replace p->weights. Without attention both do nothing.
+ */
+FL_MUST_CHECK int fl__agg_attend_init(struct fl__agg_pass *p);
+FL_MUST_CHECK int fl__agg_attend_unit(struct fl__agg_pass *p, size_t l);
+void fl__agg_attend_done(struct fl__agg_pass *p);
+/* Decode the next n entries of every sender's update into attention.in, one block per sender. */
+FL_MUST_CHECK int fl__agg_read_senders(const struct fl__agg_pass *p, size_t l, size_t n);
+/* Personalized models of a unit that was sent, and its theta (aggregate_mix.c). */
+FL_MUST_CHECK int fl__agg_mix_unit(struct fl__agg_pass *p, size_t l);
+
+/* In place: exp(x[i]) / sum exp(x); no overflow, always finite, sum 1. */
+void fl__softmax(double *x, size_t n);
+/* Scale x[n], not negative and not all 0, to sum 1. */
+void fl__normalise(double *x, size_t n);
+/* Cosine of the uploads of senders i and j, in [-1, 1]: 1 for i = j, 0 when one is zero. */
+double fl__agg_cosine(const struct fl_attention *in, size_t i, size_t j);
+
+/* First member of the options of all policies with a weighted mean or fl__agg_mean_step(). */
+struct fl__agg_common {
+    double server_lr;
+    enum fl_agg_weights weights;
+};
+
+/* The option row `weights` of such a policy. */
+/* clang-format off */
+#define FL__AGG_WEIGHTS_OPTION(S)                                                         \
+    {FL_OPT_IN(S, ENUM, common, weights), .def = "auto", .choices = fl__agg_weights,      \
+     .help = "How updates are weighted in their mean: by the 'samples' of the client, or "   \
+             "all 'equal'. 'auto' is equal with solver 'scaffold', whose correction is a "    \
+             "plain mean over clients, and samples with all others."}
+/* clang-format on */
+extern const char *const fl__agg_weights[];
+/* fl_aggregate_ops.weights */
+enum fl_agg_weights fl__agg_weights_of(const struct fl_options *o);
+/* step = server_lr dbar */
+void fl__agg_mean_step(const struct fl_options *o, const struct fl_agg_block *block);
+
+#endif

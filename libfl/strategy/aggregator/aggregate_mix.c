@@ -1,0 +1,121 @@
+/*
+ * Personalized models of an aggregator with `mixes`
+ * (docs/algorithms.md#personalized-models-by-component): one for each sender of a unit, computed
+ * from the blocks of all senders and passed to the callback block by block, so no personalized
+ * model is ever in memory as a whole. Buffers stay the sender's own. theta becomes the mean of the
+ * models sent.
+ *
+ * Cost: n^2 multiplications per entry; factors of 0 are skipped.
+ */
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/aggregator/aggregate_impl.h"
+
+/* q of the tensor's component; NULL for a tensor whose entries stay the sender's own. */
+static const double *mix_rows_of(const struct fl__agg_pass *p, const struct fl_unit *unit, size_t t)
+{
+    const struct fl__agg_attention *a = &p->attention;
+
+    if (!fl_tensor_counts(fl_layout_tensor(p->job->layout, unit->first_tensor + t))) {
+        return NULL;
+    }
+    return a->scope == FL_SCOPE_TENSOR ? a->out + t * a->stride : a->out;
+}
+
+/* sums[n] = sum w[s] x_s over the senders. */
+static void sum_senders(const struct fl__agg_pass *p, const double *w, size_t n)
+{
+    const struct fl__agg_attention *a = &p->attention;
+    size_t s;
+
+    (void)memset(p->sums, 0, n * sizeof(double));
+    for (s = 0; s < p->n_senders; s++) {
+        if (w[s] > 0) {
+            fl_acc_add(p->sums, w[s], a->in + s * a->block, n);
+        }
+    }
+}
+
+static void mix_to_floats(float *out, const double *x, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        out[i] = (float)x[i];
+    }
+}
+
+static int mix_block(const struct fl__agg_pass *p, size_t l, const double *q, size_t offset,
+                     size_t n)
+{
+    const struct fl__agg_attention *a = &p->attention;
+    const struct fl_agg_job *job = p->job;
+    size_t s;
+
+    for (s = 0; s < p->n_senders; s++) {
+        const float *values = a->in + s * a->block;
+        int rv;
+
+        if (q != NULL) {
+            sum_senders(p, q + s * p->n_senders, n);
+            mix_to_floats(p->in, p->sums, n);
+            values = p->in;
+        }
+        if (!fl_vec_finite(values, n)) {
+            return fl__agg_not_finite(p, l, "a personalized model");
+        }
+        rv = job->personal_model(job->ctx, p->senders[s], offset, values, n);
+        if (rv != FL_OK) {
+            return fl_err_wrap(p->err, rv, "personalized model of update %zu", p->senders[s]);
+        }
+    }
+    return FL_OK;
+}
+
+static int mean_block(const struct fl__agg_pass *p, size_t l, size_t offset, size_t n)
+{
+    const struct fl__agg_attention *a = &p->attention;
+    float *theta_new = p->job->theta_new + offset;
+    size_t s;
+
+    (void)memset(p->sums, 0, n * sizeof(double));
+    for (s = 0; s < p->n_senders; s++) {
+        fl_acc_add(p->sums, p->weights[p->senders[s]], a->in + s * a->block, n);
+    }
+    mix_to_floats(theta_new, p->sums, n);
+    return fl_vec_finite(theta_new, n) ? FL_OK : fl__agg_not_finite(p, l, "the new model");
+}
+
+static int mix_tensor(const struct fl__agg_pass *p, size_t l, size_t t)
+{
+    const struct fl_unit *unit = fl_layout_unit(p->job->layout, l);
+    const struct fl_tensor *tensor = fl_layout_tensor(p->job->layout, unit->first_tensor + t);
+    size_t most = p->block < p->attention.block ? p->block : p->attention.block;
+    size_t done = 0;
+
+    while (done < tensor->count) {
+        size_t n = tensor->count - done < most ? tensor->count - done : most;
+        int rv = fl__agg_read_senders(p, l, n);
+
+        rv = rv == FL_OK ? mean_block(p, l, tensor->offset + done, n) : rv;
+        rv = rv == FL_OK ? mix_block(p, l, mix_rows_of(p, unit, t), tensor->offset + done, n) : rv;
+        if (rv != FL_OK) {
+            return rv;
+        }
+        done += n;
+    }
+    return FL_OK;
+}
+
+int fl__agg_mix_unit(struct fl__agg_pass *p, size_t l)
+{
+    size_t n_tensors = fl_layout_unit(p->job->layout, l)->n_tensors;
+    size_t t;
+    int rv = fl__agg_open(p, l, 1);
+
+    for (t = 0; rv == FL_OK && t < n_tensors; t++) {
+        rv = mix_tensor(p, l, t);
+    }
+    return rv == FL_OK ? fl__agg_close(p, l, 1) : rv;
+}

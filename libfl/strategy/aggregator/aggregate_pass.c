@@ -1,0 +1,312 @@
+/*
+ * Set-up of the aggregation pass (aggregate_run.c): its checks, its memory, the senders of a
+ * unit and their decoders. Runs on the caller's thread; it does no arithmetic on parameters.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/strategy/aggregator/aggregate_impl.h"
+#include "libfl/strategy/aggregator/aggregate_masked.h"
+#include "libfl/strategy/codec/codec_masked.h"
+
+/* Limits of the block length: 64 KiB still fit into a core's own cache beside the sums. */
+#define BLOCK_MAX 16384u
+#define BLOCK_MIN 64u
+
+const char *const fl__agg_weights[] = {[FL_WEIGHTS_AUTO] = "auto",
+                                       [FL_WEIGHTS_SAMPLES] = "samples",
+                                       [FL_WEIGHTS_EQUAL] = "equal",
+                                       NULL};
+
+enum fl_agg_weights fl__agg_weights_of(const struct fl_options *o)
+{
+    const struct fl__agg_common *common = fl_options_values(o);
+
+    return common->weights;
+}
+
+static bool agg_client_sends(const struct fl__agg_pass *p, size_t k, size_t l)
+{
+    return p->job->clients[k].units[l] != 0;
+}
+
+static int agg_client_error(const struct fl__agg_pass *p, size_t k, size_t l, int code)
+{
+    *p->ret_client = k;
+    return fl_err_set(p->err, code, "update %zu, unit '%s': %s", k,
+                      fl_layout_unit(p->job->layout, l)->name, fl_strerror(code));
+}
+
+int fl__agg_not_finite(const struct fl__agg_pass *p, size_t l, const char *what)
+{
+    *p->ret_client = p->job->n_clients;
+    return fl_err_set(p->err, FL_ENUMERIC, "%s is not finite in unit '%s'", what,
+                      fl_layout_unit(p->job->layout, l)->name);
+}
+
+static size_t agg_count_states(const struct fl_agg_job *job)
+{
+    return job->ops->n_state + (job->extra != NULL ? job->extra->n_state : 0);
+}
+
+void fl__agg_keep(const struct fl_agg_job *job, size_t offset, size_t n)
+{
+    size_t n_state = agg_count_states(job);
+    size_t s;
+
+    (void)memcpy(job->theta_new + offset, job->theta + offset, n * sizeof(float));
+    for (s = 0; s < n_state; s++) {
+        (void)memcpy(job->state_new[s] + offset, job->state[s] + offset, n * sizeof(float));
+    }
+}
+
+static bool agg_weigh_equally(const struct fl_agg_job *job)
+{
+    enum fl_agg_weights weights =
+        job->ops->weights != NULL ? job->ops->weights(job->options) : FL_WEIGHTS_SAMPLES;
+
+    return weights == FL_WEIGHTS_EQUAL ||
+           (weights == FL_WEIGHTS_AUTO && job->extra != NULL && job->extra->weighs_equally);
+}
+
+bool fl__agg_weigh(struct fl__agg_pass *p, size_t l)
+{
+    const struct fl_agg_job *job = p->job;
+    bool equal = agg_weigh_equally(job);
+    double total = 0;
+    size_t k;
+
+    p->n_senders = 0;
+    for (k = 0; k < job->n_clients; k++) {
+        p->weights[k] = 0;
+        if (agg_client_sends(p, k, l)) {
+            p->weights[k] = equal ? 1 : job->clients[k].weight;
+            p->senders[p->n_senders++] = k;
+        }
+        total += p->weights[k];
+    }
+    for (k = 0; p->n_senders > 0 && k < job->n_clients; k++) {
+        p->weights[k] /= total;
+    }
+    return p->n_senders > 0;
+}
+
+/*
+ * fl_strategy_check() refuses these combinations; an upload of an older configuration is
+ * rejected here instead of being decoded wrongly.
+ */
+static int agg_mark_presence(const struct fl__agg_pass *p, size_t k)
+{
+    const struct fl_agg_job *job = p->job;
+
+    if (!fl_masked_decoder(&p->decoders[k * p->n_payloads])) {
+        return FL_OK;
+    }
+    p->presence->on = true;
+    return job->want_distance || job->ops->scope != NULL ||
+                   (job->extra != NULL && !job->extra->takes_masks)
+               ? FL_EFORMAT
+               : FL_OK;
+}
+
+int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_payloads)
+{
+    size_t b;
+    size_t s;
+
+    p->presence->on = false;
+    for (s = 0; s < p->n_senders; s++) {
+        size_t k = p->senders[s];
+
+        for (b = 0; b < n_payloads; b++) {
+            int rv = p->job->open(p->job->ctx, k, b, l, &p->decoders[k * p->n_payloads + b]);
+
+            if (rv == FL_OK && b == 0) {
+                rv = agg_mark_presence(p, k);
+            }
+            if (rv != FL_OK) {
+                return agg_client_error(p, k, l, rv);
+            }
+        }
+    }
+    return FL_OK;
+}
+
+int fl__agg_close(const struct fl__agg_pass *p, size_t l, size_t n_payloads)
+{
+    size_t b;
+    size_t s;
+
+    for (s = 0; s < p->n_senders; s++) {
+        size_t k = p->senders[s];
+
+        for (b = 0; b < n_payloads; b++) {
+            struct fl_codec_decoder *d = &p->decoders[k * p->n_payloads + b];
+            int rv = d->ops->close(d);
+
+            if (rv != FL_OK) {
+                return agg_client_error(p, k, l, rv);
+            }
+        }
+    }
+    return FL_OK;
+}
+
+int fl__agg_read(const struct fl__agg_pass *p, size_t k, size_t payload, size_t l, float *out,
+                 size_t n)
+{
+    struct fl_codec_decoder *d = &p->decoders[k * p->n_payloads + payload];
+    int rv = d->ops->read(d, out, n);
+
+    return rv == FL_OK ? FL_OK : agg_client_error(p, k, l, rv);
+}
+
+int fl__agg_add(const struct fl__agg_pass *p, size_t k, size_t payload, size_t l, double w,
+                double *sum, size_t n)
+{
+    int rv = fl_codec_add(&p->decoders[k * p->n_payloads + payload], w, sum, p->in, n);
+
+    return rv == FL_OK ? FL_OK : agg_client_error(p, k, l, rv);
+}
+
+static size_t agg_choose_block(const struct fl_agg_job *job)
+{
+    size_t block = job->block;
+
+    if (block == 0) {
+        size_t n_blocks = job->want_distance ? job->n_clients : 1;
+
+        block = FL__AGG_SCRATCH / sizeof(float) / n_blocks;
+        block = block > BLOCK_MAX ? BLOCK_MAX : block;
+        block = block < BLOCK_MIN ? BLOCK_MIN : block;
+    }
+    return block;
+}
+
+static size_t agg_count_names(const char *const *list)
+{
+    size_t n = 0;
+
+    while (list != NULL && list[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
+int fl__agg_init(struct fl__agg_pass *p)
+{
+    const struct fl_agg_job *job = p->job;
+    const struct fl_agg_part *extra = job->extra;
+    size_t n_blocks = job->want_distance ? job->n_clients : 1;
+    size_t b;
+
+    p->n_weighted = 1 + agg_count_names(job->ops->takes);
+    p->n_payloads =
+        p->n_weighted +
+        (extra != NULL ? agg_count_names(fl_agg_part_takes(extra, job->extra_options)) : 0);
+    p->n_state = agg_count_states(job);
+    p->n_sums = p->n_payloads + (extra != NULL && extra->wants_scaled != NULL &&
+                                 extra->wants_scaled(job->extra_options));
+    p->block = agg_choose_block(job);
+    p->decoders = calloc(job->n_clients * p->n_payloads, sizeof(*p->decoders));
+    p->weights = calloc(job->n_clients, sizeof(*p->weights));
+    p->senders = calloc(job->n_clients, sizeof(*p->senders));
+    p->distance_sq = calloc(job->n_clients, sizeof(*p->distance_sq));
+    p->sums = calloc(p->n_sums * p->block, sizeof(*p->sums));
+    p->means = calloc(p->n_payloads, sizeof(*p->means));
+    p->step = calloc(p->block, sizeof(*p->step));
+    p->presence = fl__presence_create(p->block);
+    p->in = calloc(n_blocks * p->block, sizeof(*p->in));
+    if (p->decoders == NULL || p->weights == NULL || p->senders == NULL || p->distance_sq == NULL ||
+        p->sums == NULL || p->means == NULL || p->step == NULL || p->presence == NULL ||
+        p->in == NULL)
+    {
+        return fl_err_set(p->err, FL_ENOMEM, "aggregation of %zu updates: out of memory",
+                          job->n_clients);
+    }
+    for (b = 1; b < p->n_payloads; b++) {
+        p->means[b - 1] = p->sums + b * p->block;
+    }
+    return FL_OK;
+}
+
+void fl__agg_done(struct fl__agg_pass *p)
+{
+    fl__agg_attend_done(p);
+    free(p->decoders);
+    free(p->weights);
+    free(p->senders);
+    free(p->distance_sq);
+    free(p->sums);
+    free(p->means);
+    free(p->step);
+    free(p->presence);
+    free(p->in);
+}
+
+static void agg_check_caller(const struct fl_agg_job *job)
+{
+    FL_REQUIRE(agg_count_states(job) <= FL_AGG_MAX_STATE);
+    FL_REQUIRE((job->ops->scope == NULL) == (job->ops->attend == NULL));
+    FL_REQUIRE(job->ops->mixes ? job->ops->attend != NULL : job->ops->step != NULL);
+    FL_REQUIRE(job->ops->mixes == (job->personal_model != NULL));
+    /*
+     * With `mixes` there is no step that a server part could read, and no common model for a
+     * distance.
+     */
+    FL_REQUIRE(!job->ops->mixes ||
+               (agg_count_states(job) == 0 && job->extra == NULL && !job->want_distance));
+    FL_REQUIRE(job->extra == NULL || job->members > 0);
+}
+
+/* These values come from peers' reports: an invalid one is the client's error, not an assertion. */
+static int agg_check_client(const struct fl_agg_job *job, size_t k, struct fl_err *err)
+{
+    const struct fl_agg_client *client = &job->clients[k];
+    size_t l;
+
+    if (!(client->weight > 0) || !isfinite(client->weight)) {
+        return fl_err_set(err, FL_ENUMERIC,
+                          "update %zu has weight %g, expected a finite number "
+                          "above 0",
+                          k, client->weight);
+    }
+    if (!isfinite(client->factor)) {
+        return fl_err_set(err, FL_ENUMERIC, "update %zu has factor %g, expected a finite number", k,
+                          client->factor);
+    }
+    if (!isfinite(client->previous_dot)) {
+        return fl_err_set(err, FL_ENUMERIC,
+                          "update %zu reports inner product %g with its previous update, expected "
+                          "a finite number",
+                          k, client->previous_dot);
+    }
+    /* The distance of a client needs all its units. */
+    for (l = 0; job->want_distance && l < fl_layout_units(job->layout); l++) {
+        if (client->units[l] == 0) {
+            return fl_err_set(err, FL_EFORMAT,
+                              "update %zu lacks unit '%s', which its distance to the new model "
+                              "needs",
+                              k, fl_layout_unit(job->layout, l)->name);
+        }
+    }
+    return FL_OK;
+}
+
+int fl__agg_check(const struct fl_agg_job *job, size_t *ret_client, struct fl_err *err)
+{
+    size_t k;
+
+    agg_check_caller(job);
+    for (k = 0; k < job->n_clients; k++) {
+        int rv = agg_check_client(job, k, err);
+
+        if (rv != FL_OK) {
+            *ret_client = k;
+            return rv;
+        }
+    }
+    *ret_client = job->n_clients;
+    return FL_OK;
+}

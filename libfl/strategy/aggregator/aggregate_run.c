@@ -1,0 +1,325 @@
+/*
+ * The aggregation pass (docs/algorithms.md#partial-uploads): unit by unit, block by block, clients
+ * in the order given. All values are displacements. Denominators are per unit, or per entry with
+ * upload masks. Weights are normalised to sum 1 before they are used, so the update of a single
+ * sender is applied exactly. Runs on the caller's thread; set-up and checks are in
+ * aggregate_pass.c.
+ *
+ * Cost: one read of each coded unit; with distances the decoded blocks of all clients stay in
+ * memory until the step of the block is known.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/aggregator/aggregate_impl.h"
+#include "libfl/strategy/aggregator/aggregate_masked.h"
+#include "libfl/strategy/codec/codec_impl.h"
+
+static double *payload_sum(const struct fl__agg_pass *p, size_t payload)
+{
+    return p->sums + payload * p->block;
+}
+
+/* NULL when the server part does not read it. */
+static double *scaled_sum(const struct fl__agg_pass *p)
+{
+    return p->n_sums > p->n_payloads ? payload_sum(p, p->n_payloads) : NULL;
+}
+
+/* Read the values of the update themselves, for distances, masks or the scaled sum. */
+static int read_values(const struct fl__agg_pass *p, size_t k, size_t l, size_t n)
+{
+    const struct fl_agg_job *job = p->job;
+    float *in = job->want_distance ? p->in + k * p->block : p->in;
+    int rv = fl__agg_read(p, k, 0, l, in, n);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (p->presence->on) {
+        fl__presence_add(p->presence, p->sums, p->weights[k], in, n);
+    } else {
+        fl_acc_add(p->sums, p->weights[k], in, n);
+    }
+    if (scaled_sum(p) != NULL) {
+        fl_acc_add(scaled_sum(p), job->clients[k].factor, in, n);
+    }
+    return FL_OK;
+}
+
+static int agg_read_client(const struct fl__agg_pass *p, size_t k, size_t l, size_t n)
+{
+    bool values = p->job->want_distance || p->presence->on || scaled_sum(p) != NULL;
+    size_t b;
+
+    for (b = p->n_payloads; b-- > 0;) {
+        double w = b < p->n_weighted ? p->weights[k] : 1;
+        int rv = b == 0 && values ? read_values(p, k, l, n)
+                                  : fl__agg_add(p, k, b, l, w, payload_sum(p, b), n);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
+}
+
+static void agg_divide(double *sum, size_t n, size_t by)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        sum[i] /= (double)by;
+    }
+}
+
+static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n)
+{
+    size_t b;
+    size_t s;
+
+    for (b = 0; b < p->n_sums; b++) {
+        (void)memset(payload_sum(p, b), 0, n * sizeof(double));
+    }
+    if (p->presence->on) {
+        fl__presence_clear(p->presence, n);
+    }
+    for (s = 0; s < p->n_senders; s++) {
+        int rv = agg_read_client(p, p->senders[s], l, n);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    if (p->presence->on) {
+        fl__presence_divide(p->presence, p->sums, n);
+    }
+    for (b = p->n_weighted; b < p->n_sums; b++) {
+        agg_divide(payload_sum(p, b), n, p->n_senders);
+    }
+    return FL_OK;
+}
+
+/* The aggregator's step, then the step of the server part, which reads it. */
+static void agg_server_step(const struct fl__agg_pass *p, size_t offset, size_t n)
+{
+    const struct fl_agg_job *job = p->job;
+    const float *state[FL_AGG_MAX_STATE];
+    float *state_new[FL_AGG_MAX_STATE];
+    struct fl_agg_block block = {
+        .n = n,
+        .round = job->round,
+        .n_senders = p->n_senders,
+        .members = job->members,
+        .dbar = p->sums,
+        .means = p->means,
+        .state = state,
+        .state_new = state_new,
+        .step = p->step,
+    };
+    size_t s;
+
+    for (s = 0; s < p->n_state; s++) {
+        state[s] = job->state[s] + offset;
+        state_new[s] = job->state_new[s] + offset;
+    }
+    job->ops->step(job->options, &block);
+    if (job->extra != NULL) {
+        block.means = p->means + (p->n_weighted - 1);
+        block.scaled = scaled_sum(p);
+        block.state = state + job->ops->n_state;
+        block.state_new = state_new + job->ops->n_state;
+        job->extra->step(job->extra_options, &block);
+    }
+}
+
+static bool block_finite(const struct fl__agg_pass *p, size_t offset, size_t n)
+{
+    bool finite = fl_vec_finite(p->job->theta_new + offset, n);
+    size_t s;
+
+    for (s = 0; finite && s < p->n_state; s++) {
+        finite = fl_vec_finite(p->job->state_new[s] + offset, n);
+    }
+    return finite;
+}
+
+/* Is state `s` the step itself (fl_agg_part.is_step)? */
+static bool agg_state_is_step(const struct fl_agg_job *job, size_t s)
+{
+    return job->extra != NULL && job->extra->is_step && s >= job->ops->n_state;
+}
+
+/* Entries that no client sent keep their value, whatever the step computed for them. */
+static void agg_freeze_absent(const struct fl__agg_pass *p, size_t offset, size_t n)
+{
+    const struct fl_agg_job *job = p->job;
+    size_t s;
+
+    fl__presence_freeze(p->presence, job->theta_new + offset, job->theta + offset, n);
+    for (s = 0; s < p->n_state; s++) {
+        if (agg_state_is_step(job, s)) {
+            fl__presence_zero(p->presence, job->state_new[s] + offset, n);
+        } else {
+            fl__presence_freeze(p->presence, job->state_new[s] + offset, job->state[s] + offset, n);
+        }
+    }
+}
+
+static int agg_run_block(const struct fl__agg_pass *p, size_t l, size_t offset, size_t n,
+                         bool buffer)
+{
+    const struct fl_agg_job *job = p->job;
+    int rv = sum_block(p, l, n);
+    size_t k;
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (buffer) {
+        fl__agg_keep(job, offset, n);
+        fl_acc_step(job->theta_new + offset, job->theta + offset, p->sums, n);
+    } else {
+        agg_server_step(p, offset, n);
+        fl_acc_step(job->theta_new + offset, job->theta + offset, p->step, n);
+        for (k = 0; job->want_distance && k < job->n_clients; k++) {
+            /* theta_new - theta_k = step - Delta_k (AdaFL, eq. 1). */
+            p->distance_sq[k] += fl_acc_distance_sq(p->step, p->in + k * p->block, n);
+        }
+    }
+    if (p->presence->on) {
+        agg_freeze_absent(p, offset, n);
+    }
+    return block_finite(p, offset, n) ? FL_OK : fl__agg_not_finite(p, l, "the new model");
+}
+
+static int agg_step_unit(const struct fl__agg_pass *p, size_t l)
+{
+    size_t offset = fl_layout_unit(p->job->layout, l)->offset;
+    size_t tensor = 0;
+    size_t count;
+    bool buffer;
+    int rv = fl__agg_open(p, l, p->n_payloads);
+
+    while (rv == FL_OK && fl__unit_next_run(p->job->layout, l, &tensor, &count, &buffer)) {
+        while (rv == FL_OK && count > 0) {
+            size_t n = count < p->block ? count : p->block;
+
+            rv = agg_run_block(p, l, offset, n, buffer);
+            offset += n;
+            count -= n;
+        }
+    }
+    return rv == FL_OK ? fl__agg_close(p, l, p->n_payloads) : rv;
+}
+
+/*
+ * Freeze a range that no client sent, with its state: a missing update is not a zero update. A
+ * state that is the step itself becomes 0.
+ */
+static void agg_freeze_range(const struct fl_agg_job *job, size_t offset, size_t n)
+{
+    size_t n_state = job->ops->n_state + (job->extra != NULL ? job->extra->n_state : 0);
+    size_t s;
+
+    fl__agg_keep(job, offset, n);
+    for (s = 0; s < n_state; s++) {
+        if (agg_state_is_step(job, s)) {
+            (void)memset(job->state_new[s] + offset, 0, n * sizeof(float));
+        }
+    }
+}
+
+static int agg_run_unit(struct fl__agg_pass *p, size_t l)
+{
+    const struct fl_unit *unit = fl_layout_unit(p->job->layout, l);
+    int rv;
+
+    if (!fl__agg_weigh(p, l)) {
+        agg_freeze_range(p->job, unit->offset, unit->count);
+        return FL_OK;
+    }
+    rv = fl__agg_attend_unit(p, l);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return p->job->ops->mixes ? fl__agg_mix_unit(p, l) : agg_step_unit(p, l);
+}
+
+/*
+ * Local tensors (batch-norm layers that stay on the clients) keep the server's values bit for
+ * bit, also when a client sent them.
+ */
+static void agg_keep_local(const struct fl_agg_job *job, size_t l)
+{
+    const struct fl_unit *unit = fl_layout_unit(job->layout, l);
+    size_t t;
+
+    for (t = 0; fl_layout_local(job->layout) > 0 && t < unit->n_tensors; t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(job->layout, unit->first_tensor + t);
+
+        if (tensor->local) {
+            fl__agg_keep(job, tensor->offset, tensor->count);
+        }
+    }
+}
+
+static int agg_make_unit(struct fl__agg_pass *p, size_t l)
+{
+    const struct fl_unit *unit = fl_layout_unit(p->job->layout, l);
+    int rv = agg_run_unit(p, l);
+
+    if (rv == FL_OK) {
+        agg_keep_local(p->job, l);
+        if (p->job->made != NULL) {
+            p->job->made(p->job->ctx, unit->offset, unit->count);
+        }
+    }
+    return rv;
+}
+
+/* Means over the components, weighted by their entries. */
+static void agg_fill_info(const struct fl__agg_pass *p, struct fl_agg_info *info)
+{
+    const struct fl__agg_attention *a = &p->attention;
+
+    if (a->entries > 0) {
+        info->effective = a->effective / a->entries;
+        info->self_weight = a->self_weight / a->entries;
+    }
+}
+
+int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl_err *err)
+{
+    struct fl__agg_pass p = {.job = job, .ret_client = ret_client, .err = err};
+    size_t k;
+    size_t l;
+    int rv;
+
+    rv = fl__agg_check(job, ret_client, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (job->info != NULL) {
+        *job->info = (struct fl_agg_info){0};
+    }
+    if (job->n_clients == 0) {
+        agg_freeze_range(job, 0, fl_layout_count(job->layout));
+        return FL_OK;
+    }
+    rv = fl__agg_init(&p);
+    rv = rv == FL_OK ? fl__agg_attend_init(&p) : rv;
+    for (l = 0; rv == FL_OK && l < fl_layout_units(job->layout); l++) {
+        rv = agg_make_unit(&p, l);
+    }
+    for (k = 0; rv == FL_OK && job->want_distance && k < job->n_clients; k++) {
+        job->distance[k] = sqrt(p.distance_sq[k]);
+    }
+    if (rv == FL_OK && job->info != NULL) {
+        agg_fill_info(&p, job->info);
+    }
+    fl__agg_done(&p);
+    return rv;
+}

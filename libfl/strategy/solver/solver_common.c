@@ -1,0 +1,256 @@
+/*
+ * Shared by the solvers beside the SGD update (solver_sgd.c): the proximal term, model-shaped
+ * vectors between exported bytes and the network's internal order, and the positions of buffers.
+ * Pure computation on the caller's thread.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/solver/solver_impl.h"
+
+size_t fl_solver_names(const char *const *names)
+{
+    size_t n = 0;
+
+    while (names != NULL && names[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
+size_t fl_solver_keeps(const struct fl_keep *keeps)
+{
+    size_t n = 0;
+
+    while (keeps != NULL && keeps[n].name != NULL) {
+        n++;
+    }
+    return n;
+}
+
+const char *const *fl_solver_sends(const struct fl_solver_ops *ops, const struct fl_options *o)
+{
+    bool rebuilt =
+        ops->server != NULL && ops->server->wants_scaled != NULL && ops->server->wants_scaled(o);
+
+    return rebuilt ? NULL : ops->sends;
+}
+
+static int block_new(const struct fl_net *net, const char *name, float **ret, struct fl_err *err)
+{
+    *ret = calloc(fl_net_block(net), sizeof(**ret));
+    return *ret != NULL ? FL_OK
+                        : fl_err_set(err, FL_ENOMEM, "%s of %zu parameters: out of memory", name,
+                                     fl_net_block(net));
+}
+
+int fl__prox_init(struct fl__prox *prox, double mu, const struct fl_solver_setup *setup,
+                  struct fl_err *err)
+{
+    int rv;
+
+    prox->mu = (float)mu;
+    prox->anchor = NULL;
+    if (!(prox->mu > 0)) {
+        return FL_OK;
+    }
+    rv = block_new(setup->net, "anchor", &prox->anchor, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (setup->anchor != NULL) {
+        fl_net_import(setup->net, prox->anchor, setup->anchor);
+    } else {
+        (void)memcpy(prox->anchor, fl_net_params(setup->net),
+                     fl_net_block(setup->net) * sizeof(float));
+    }
+    return FL_OK;
+}
+
+void fl__prox_done(struct fl__prox *prox)
+{
+    free(prox->anchor);
+    prox->anchor = NULL;
+}
+
+void fl__prox_pull(const struct fl__prox *prox, size_t offset, size_t n, const float *params,
+                   float *grad)
+{
+    float distance[FL__SOLVER_CHUNK];
+
+    FL_REQUIRE(n <= FL__SOLVER_CHUNK);
+    if (prox->mu > 0) {
+        fl_vec_sub(distance, params, prox->anchor + offset, n);
+        fl_vec_axpy(grad, prox->mu, distance, n);
+    }
+}
+
+void fl__prox_update(const struct fl__prox *prox, const struct fl__sgd *sgd, size_t offset,
+                     size_t n, float *params, const float *grad)
+{
+    float pulled[FL__SOLVER_CHUNK];
+    size_t at;
+
+    if (!(prox->mu > 0)) {
+        fl__sgd_update(sgd, offset, n, params, grad);
+        return;
+    }
+    for (at = 0; at < n; at += FL__SOLVER_CHUNK) {
+        size_t m = n - at < FL__SOLVER_CHUNK ? n - at : FL__SOLVER_CHUNK;
+
+        (void)memcpy(pulled, grad + at, m * sizeof(float));
+        fl__prox_pull(prox, offset + at, m, params + at, pulled);
+        fl__sgd_update(sgd, offset + at, m, params + at, pulled);
+    }
+}
+
+int fl__solver_check(const struct fl_layout *layout, const struct fl_solver_bytes *bytes,
+                     const char *name, struct fl_err *err)
+{
+    size_t count = fl_layout_count(layout);
+
+    if (bytes->len != count * sizeof(float)) {
+        return fl_err_set(
+            err, FL_EFORMAT,
+            "'%s' has %zu bytes, expected %zu (float32 of the model's %zu parameters)", name,
+            bytes->len, count * sizeof(float), count);
+    }
+    return fl_vec_finite(bytes->data, count)
+               ? FL_OK
+               : fl_err_set(err, FL_ENUMERIC, "'%s' contains values that are not finite", name);
+}
+
+void fl__solver_clear_buffers(const struct fl_layout *layout, float *exported)
+{
+    size_t t;
+
+    for (t = 0; t < fl_layout_tensors(layout); t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+
+        if (tensor->buffer) {
+            (void)memset(exported + tensor->offset, 0, tensor->count * sizeof(float));
+        }
+    }
+}
+
+int fl__solver_take(const struct fl_net *net, const struct fl_solver_bytes *bytes, const char *name,
+                    float **ret, struct fl_err *err)
+{
+    bool none = bytes == NULL || bytes->data == NULL;
+    int rv = none ? FL_OK : fl__solver_check(fl_net_layout(net), bytes, name, err);
+
+    if (rv == FL_OK) {
+        rv = block_new(net, name, ret, err);
+    }
+    if (rv == FL_OK && !none) {
+        fl_net_import(net, *ret, bytes->data);
+    }
+    return rv;
+}
+
+int fl__solver_put(const struct fl_net *net, const float *block, struct fl_buf *out,
+                   struct fl_err *err)
+{
+    const struct fl_layout *layout = fl_net_layout(net);
+    size_t size = fl_layout_count(layout) * sizeof(float);
+    float *exported;
+    int rv = fl_buf_reserve(out, size);
+
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "solver state of %zu bytes: %s", size, fl_strerror(rv));
+    }
+    FL_REQUIRE(out->len % sizeof(float) == 0);
+    exported = (void *)(out->data + out->len);
+    fl_net_export(net, exported, block);
+    fl__solver_clear_buffers(layout, exported);
+    out->len += size;
+    return FL_OK;
+}
+
+int fl__solver_copy(struct fl_net *net, float **ret, struct fl_err *err)
+{
+    int rv = block_new(net, "a copy", ret, err);
+
+    if (rv == FL_OK) {
+        (void)memcpy(*ret, fl_net_params(net), fl_net_block(net) * sizeof(float));
+    }
+    return rv;
+}
+
+/* Find the runs of entries above 0 in a block; returns their number; `run` may be NULL. */
+static size_t find_runs(const float *mark, size_t n, struct fl__run *run)
+{
+    size_t n_runs = 0;
+    size_t i = 0;
+
+    while (i < n) {
+        size_t from = i;
+
+        for (; i < n && mark[i] > 0; i++) {
+        }
+        if (i > from) {
+            if (run != NULL) {
+                run[n_runs] = (struct fl__run){from, i - from};
+            }
+            n_runs++;
+        }
+        for (; i < n && !(mark[i] > 0); i++) {
+        }
+    }
+    return n_runs;
+}
+
+int fl__runs_of_buffers(const struct fl_net *net, struct fl__runs *ret, struct fl_err *err)
+{
+    const struct fl_layout *layout = fl_net_layout(net);
+    size_t count = fl_layout_count(layout);
+    size_t block = fl_net_block(net);
+    float *exported;
+    float *mark;
+    size_t t;
+    size_t i;
+
+    *ret = (struct fl__runs){0};
+    if (fl_layout_trainable(layout) == count) {
+        return FL_OK;
+    }
+    exported = calloc(count, sizeof(*exported));
+    mark = calloc(block, sizeof(*mark));
+    if (exported != NULL && mark != NULL) {
+        for (t = 0; t < fl_layout_tensors(layout); t++) {
+            const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+
+            for (i = 0; tensor->buffer && i < tensor->count; i++) {
+                exported[tensor->offset + i] = 1;
+            }
+        }
+        fl_net_import(net, mark, exported);
+        ret->n = find_runs(mark, block, NULL);
+        ret->run = calloc(ret->n, sizeof(*ret->run));
+        if (ret->run != NULL) {
+            (void)find_runs(mark, block, ret->run);
+        }
+    }
+    free(exported);
+    free(mark);
+    return ret->run != NULL ? FL_OK
+                            : fl_err_set(err, FL_ENOMEM, "positions of the buffers: out of memory");
+}
+
+void fl__runs_done(struct fl__runs *runs)
+{
+    free(runs->run);
+    *runs = (struct fl__runs){0};
+}
+
+void fl__runs_copy(const struct fl__runs *runs, float *to, const float *from)
+{
+    size_t i;
+
+    for (i = 0; i < runs->n; i++) {
+        const struct fl__run *run = &runs->run[i];
+
+        (void)memcpy(to + run->offset, from + run->offset, run->n * sizeof(float));
+    }
+}

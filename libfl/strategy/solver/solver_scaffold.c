@@ -1,0 +1,338 @@
+/*
+ * solver: scaffold (SCAFFOLD, option II: Karimireddy et al. 2020, eq. 4)
+ *
+ *     x <- x - learning_rate (g - c_k + c)                                  each step
+ *     dc_k = -c + (theta^t - theta_k) / (learning_rate a_k),  c_k <- c_k + dc_k
+ *     server: s <- s + sum_k dc_k,  c = s / N
+ *
+ * with c_k and c the controls of the client and of the server, 0 at the start, and
+ * a_k = sum over q = 1..steps of (1 - m^q) / (1 - m), what a constant gradient of 1 moves x
+ * by under momentum m; without momentum it is the number of steps. Weight decay and the
+ * proximal term count as parts of the gradient: controls hold them too.
+ *
+ * A client commits c_k only for the units whose upload was aggregated: then s = sum of all c_k,
+ * unit by unit, whichever clients drop out. The server keeps the sum, because N may change between
+ * rounds: a client that joins has c_k = 0, so c is the mean at once. N counts every client whose
+ * c_k is in the sum (docs/algorithms.md#scaffolds-control).
+ *
+ * Updates have equal weights in their mean unless configured otherwise, as in the paper: c is a
+ * plain mean, and sum_k w_k (c - c_k) is 0 over all clients for equal w_k only.
+ *
+ * With a learning rate of 0 the gradient is unknown: dc_k is 0. (With rebuild_dc the server cannot
+ * distinguish this from a model that did not move: dc_k is -c then, on both sides.)
+ *
+ * Options: mu (proximal term), rebuild_dc: dc_k is not sent; the server computes it from the update
+ * and the number of steps reported, so the update must be exact (codec float32). State: client:
+ * theta^t, c and c_k, three models, beside sgd's. Server: s, and c in a round. Cost: sgd's and two
+ * more reads per step. One more model to download (c) and, without rebuild_dc, to upload (dc_k).
+ * Runs on the training thread; server_step runs in the aggregation pass.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/solver/solver_impl.h"
+
+struct options {
+    double mu;
+    bool rebuild_dc;
+};
+
+/* Up to this number of steps a_k is summed term by term; above, the closed form is as accurate. */
+#define SUMMED_STEPS 4096
+
+struct fl_solver {
+    struct fl__sgd sgd;
+    struct fl__prox prox;
+    double factor; /* 1 / (learning_rate a_k) */
+    bool rebuild;
+    /* Internal order; all NULL when adapting. */
+    float *start;       /* theta^t */
+    float *control;     /* c */
+    float *own_control; /* c_k */
+};
+
+static void scaffold_update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    const struct fl_solver *solver = ctx;
+    float g[FL__SOLVER_CHUNK];
+    size_t at;
+
+    for (at = 0; at < n; at += FL__SOLVER_CHUNK) {
+        size_t m = n - at < FL__SOLVER_CHUNK ? n - at : FL__SOLVER_CHUNK;
+
+        (void)memcpy(g, grad + at, m * sizeof(float));
+        if (solver->control != NULL) {
+            fl_vec_sub(g, g, solver->own_control + offset + at, m);
+            fl_vec_axpy(g, 1.0f, solver->control + offset + at, m);
+        }
+        fl__prox_pull(&solver->prox, offset + at, m, params + at, g);
+        fl__sgd_update(&solver->sgd, offset + at, m, params + at, g);
+    }
+}
+
+/* a_k; `momentum` is at least 0 and below 1. */
+static double momentum_steps(double momentum, uint64_t n_steps)
+{
+    double rest = 1 - momentum;
+    double n = (double)n_steps;
+    double velocity = 0;
+    double sum = 0;
+    uint64_t q;
+
+    if (!(momentum > 0)) {
+        return n;
+    }
+    if (n_steps > SUMMED_STEPS) {
+        return (n + momentum * expm1(n * log(momentum)) / rest) / rest;
+    }
+    for (q = 0; q < n_steps; q++) {
+        velocity = momentum * velocity + 1;
+        sum += velocity;
+    }
+    return sum;
+}
+
+static double scaffold_factor(const struct fl_options *o, double learning_rate, double momentum,
+                              uint64_t n_steps)
+{
+    double moved = momentum < 1 ? learning_rate * momentum_steps(momentum, n_steps) : 0;
+    double inverse = 1 / moved;
+
+    (void)o;
+    return moved > 0 && isfinite(inverse) ? inverse : 0;
+}
+
+static bool scaffold_rebuilds_dc(const struct fl_options *o)
+{
+    const struct options *v = fl_options_values(o);
+
+    return v->rebuild_dc;
+}
+
+static void scaffold_destroy(struct fl_solver *solver)
+{
+    if (solver != NULL) {
+        fl__sgd_done(&solver->sgd);
+        fl__prox_done(&solver->prox);
+        free(solver->start);
+        free(solver->control);
+        free(solver->own_control);
+        free(solver);
+    }
+}
+
+static int take_controls(struct fl_solver *solver, const struct fl_solver_setup *setup,
+                         struct fl_err *err)
+{
+    const struct fl_solver_bytes *control = setup->inputs;
+    const struct fl_solver_bytes *own = setup->kept;
+    int rv = fl__solver_take(setup->net, control, "control", &solver->control, err);
+
+    if (rv == FL_OK) {
+        rv = fl__solver_take(setup->net, own, "this client's control", &solver->own_control, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl__solver_copy(setup->net, &solver->start, err);
+    }
+    return rv;
+}
+
+static int scaffold_create(const struct fl_options *o, const struct fl_solver_setup *setup,
+                           struct fl_solver **ret, struct fl_err *err)
+{
+    const struct options *v = fl_options_values(o);
+    struct fl_solver *solver = calloc(1, sizeof(*solver));
+    int rv;
+
+    if (solver == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
+    }
+    solver->rebuild = scaffold_rebuilds_dc(o);
+    solver->factor = scaffold_factor(o, setup->learning_rate, setup->momentum, setup->n_steps);
+    rv = fl__prox_init(&solver->prox, v->mu, setup, err);
+    if (rv == FL_OK) {
+        rv = fl__sgd_init(&solver->sgd, setup, err);
+    }
+    if (rv == FL_OK && !setup->adapting) {
+        rv = take_controls(solver, setup, err);
+    }
+    if (rv != FL_OK) {
+        scaffold_destroy(solver);
+        return rv;
+    }
+    *ret = solver;
+    return FL_OK;
+}
+
+static double scaffold_step(struct fl_solver *solver, const float *x, const int32_t *y,
+                            size_t batch)
+{
+    return fl_net_step(solver->sgd.net, x, y, batch, scaffold_update, solver);
+}
+
+/*
+ * Compute dc_k[n] for a displacement from `start` to x under c, and own += dc_k; `known` is
+ * false when the gradient is unknown (dc_k = 0). `change` may be one of the inputs.
+ */
+static void change_control(double factor, bool known, const float *x, const float *start,
+                           const float *control, float *change, float *own, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        double moved = (double)x[i] - (double)start[i];
+        double dc = -(double)control[i] - moved * factor;
+
+        change[i] = known ? (float)dc : 0;
+        own[i] = (float)((double)own[i] + (double)change[i]);
+    }
+}
+
+static int scaffold_finish(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *sent,
+                           struct fl_err *err)
+{
+    struct fl_net *net = solver->sgd.net;
+    float *change = solver->start; /* reused: each entry is read before it is written */
+    int rv;
+
+    change_control(solver->factor, solver->factor > 0 || solver->rebuild, fl_net_params(net),
+                   solver->start, solver->control, change, solver->own_control, fl_net_block(net));
+    rv = fl__solver_put(net, solver->own_control, &kept[0], err);
+    if (rv == FL_OK && !solver->rebuild) {
+        rv = fl__solver_put(net, change, &sent[0], err);
+    }
+    return rv;
+}
+
+static unsigned scaffold_external_parts(const struct fl_options *o, bool adapting)
+{
+    const struct options *v = fl_options_values(o);
+
+    return (v->mu > 0 ? FL_CAPABILITY_PULL : 0u) | (adapting ? 0u : FL_CAPABILITY_GRADIENT);
+}
+
+static int scaffold_external_begin(const struct fl_options *o, const struct fl_external_task *task,
+                                   struct fl_external *ret, struct fl_err *err)
+{
+    const struct options *v = fl_options_values(o);
+    float *own = NULL;
+    int rv;
+
+    ret->mu = v->mu;
+    if (task->adapting) {
+        return FL_OK;
+    }
+    rv = fl__external_take(task->layout, task->inputs, "control", &ret->gradient, err);
+    if (rv == FL_OK) {
+        rv = fl__external_take(task->layout, task->kept, "this client's control", &own, err);
+    }
+    if (rv == FL_OK) {
+        fl_vec_sub(ret->gradient, ret->gradient, own, fl_layout_count(task->layout));
+        fl__solver_clear_buffers(task->layout, ret->gradient);
+    }
+    free(own);
+    return rv;
+}
+
+static int scaffold_external_finish(const struct fl_options *o, const struct fl_external_task *task,
+                                    const float *trained, uint64_t steps, struct fl_buf *kept,
+                                    struct fl_buf *sent, struct fl_err *err)
+{
+    double inverse = scaffold_factor(o, task->learning_rate, task->momentum, steps);
+    bool known = inverse > 0 || scaffold_rebuilds_dc(o);
+    size_t n = fl_layout_count(task->layout);
+    float *control = NULL;
+    float *own = NULL;
+    int rv = fl__external_take(task->layout, task->inputs, "control", &control, err);
+
+    if (rv == FL_OK) {
+        rv = fl__external_take(task->layout, task->kept, "this client's control", &own, err);
+    }
+    if (rv == FL_OK) { /* dc_k overwrites c, entry by entry. */
+        change_control(inverse, known, trained, task->model, control, control, own, n);
+        rv = fl__external_put(task->layout, own, &kept[0], err);
+    }
+    if (rv == FL_OK && !scaffold_rebuilds_dc(o)) {
+        rv = fl__external_put(task->layout, control, &sent[0], err);
+    }
+    free(control);
+    free(own);
+    return rv;
+}
+
+/* c from the sum, rounded as it is sent to the clients. */
+static float mean_of(float sum, size_t members)
+{
+    return (float)((double)sum / (double)members);
+}
+
+static void scaffold_describe_mean(const float *state, size_t members, float *out, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        out[i] = mean_of(state[i], members);
+    }
+}
+
+static void scaffold_server_step(const struct fl_options *o, const struct fl_agg_block *block)
+{
+    bool rebuild = scaffold_rebuilds_dc(o);
+    double senders = (double)block->n_senders;
+    size_t i;
+
+    for (i = 0; i < block->n; i++) {
+        float sum = block->state[0][i];
+        double change =
+            rebuild ? -(double)mean_of(sum, block->members) - block->scaled[i] : block->means[0][i];
+
+        block->state_new[0][i] = (float)((double)sum + senders * change);
+    }
+}
+
+static const struct fl_opt_spec options[] = {
+    FL__PROX_OPTION(struct options, "0"),
+    {FL_OPT(struct options, BOOL, rebuild_dc), .def = "no",
+     .help = "The server computes the change of a client's control variate from its update, and "
+             "the client does not send it: half the bytes uploaded."},
+    FL_OPT_END_OF(struct options),
+};
+
+static const char *const control[] = {"control", NULL};
+static const char *const control_sum[] = {"control_sum", NULL};
+static const char *const control_change[] = {"control_change", NULL};
+static const struct fl_keep keeps[] = {{"control", true}, {NULL, false}};
+
+static const struct fl_agg_part server = {
+    .n_state = 1,
+    .state_names = control_sum,
+    .tells = control,
+    .tell = scaffold_describe_mean,
+    .takes = control_change,
+    .weighs_equally = true,
+    .sums_kept = true,
+    .step = scaffold_server_step,
+    .wants_scaled = scaffold_rebuilds_dc,
+};
+
+const struct fl_solver_ops fl_solver_scaffold = {
+    .policy =
+        {
+            .name = "scaffold",
+            .help = "sgd corrected by control variates against the drift of the clients",
+            .source = "SCAFFOLD, option II",
+            .options = options,
+        },
+    .inputs = control,
+    .sends = control_change,
+    .keeps = keeps,
+    .server = &server,
+    .factor = scaffold_factor,
+    .create = scaffold_create,
+    .destroy = scaffold_destroy,
+    .step = scaffold_step,
+    .finish = scaffold_finish,
+    .outside = {scaffold_external_parts, scaffold_external_begin, scaffold_external_finish},
+};

@@ -1,0 +1,150 @@
+/* Jobs of the coordinator (coord_job.h): copies of their effects, and their work in server/work. */
+#include "server/shell/coord_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/shell/coord_shell.h"
+#include "server/work/persist.h"
+
+void fl_coord_job_free(struct fl_coord_job *job)
+{
+    size_t i;
+
+    if (job == NULL) {
+        return;
+    }
+    for (i = 0; i < job->e.n_parts; i++) {
+        free(job->parts[i].divergence);
+        free(job->parts[i].units);
+    }
+    free(job->parts);
+    free(job->clients);
+    free(job->distance);
+    fl_file_unref(job->offered.file);
+    fl_blob_unref(job->theta);
+    fl_aggregation_done(&job->aggregation);
+    free(job);
+}
+
+static void *job_copy_bytes(const void *data, size_t len)
+{
+    void *copy = data != NULL && len > 0 ? malloc(len) : NULL;
+
+    if (copy != NULL) {
+        (void)memcpy(copy, data, len);
+    }
+    return copy;
+}
+
+static bool job_copy_parts(struct fl_coord_job *job, const struct fl_effect *e, size_t n_units)
+{
+    size_t i;
+
+    job->parts = calloc(e->n_parts > 0 ? e->n_parts : 1, sizeof(*job->parts));
+    if (job->parts == NULL) {
+        return false;
+    }
+    for (i = 0; i < e->n_parts; i++) {
+        const struct fl_participant_rec *from = &e->parts[i];
+
+        job->parts[i] = *from;
+        job->parts[i].divergence = job_copy_bytes(from->divergence, n_units * sizeof(float));
+        job->parts[i].units = job_copy_bytes(from->units, n_units);
+        job->e.n_parts = i + 1;
+        if ((from->divergence != NULL) != (job->parts[i].divergence != NULL) ||
+            (from->units != NULL) != (job->parts[i].units != NULL))
+        {
+            return false;
+        }
+    }
+    job->e.parts = job->parts;
+    return true;
+}
+
+/* AGGREGATE: the records of the participants' clients, in the order of the participants. */
+static bool job_copy_clients(struct fl_coord_job *job, const struct fl_effect *e)
+{
+    const struct fl_coord *coord = job->shell->coord;
+    bool aggregates = e->type == FL_EFF_AGGREGATE;
+    size_t n = aggregates ? e->n_parts : e->n_clients;
+    size_t i;
+
+    job->clients = calloc(n + 1, sizeof(*job->clients));
+    if (job->clients == NULL) {
+        return false;
+    }
+    for (i = 0; i < n; i++) {
+        job->clients[i] =
+            aggregates ? *fl_coord_part_client(coord, e->parts[i].client) : e->clients[i];
+    }
+    job->e.clients = job->clients;
+    return true;
+}
+
+struct fl_coord_job *fl_coord_job_new(struct fl_coord_shell *shell, const struct fl_effect *e)
+{
+    struct fl_coord_job *job = calloc(1, sizeof(*job));
+
+    if (job == NULL) {
+        return NULL;
+    }
+    job->shell = shell;
+    job->e = *e;
+    job->e.n_parts = 0; /* Only copied entries count. */
+    job->e.units = NULL;
+    job->e.text = NULL;
+    job->aggregation.bad_client = FL_NO_CLIENT;
+    if (e->record != NULL) {
+        job->record = *e->record;
+        job->e.record = &job->record;
+    }
+    if (e->type == FL_EFF_PERSIST_PAUSE && e->text != NULL) {
+        FL_REQUIRE(fl_str_copy(job->pause, sizeof(job->pause), e->text) == FL_OK);
+        job->e.text = job->pause;
+    }
+    if (!job_copy_parts(job, e, fl_layout_units(shell->federation->layout)) ||
+        !job_copy_clients(job, e))
+    {
+        fl_coord_job_free(job);
+        return NULL;
+    }
+    job->summaries =
+        e->type == FL_EFF_FORGET_CLIENTS ||
+        (e->type == FL_EFF_PERSIST_SELECTION &&
+         (shell->summaries_stale || fl_offering_wanted(shell->federation, shell->progress)));
+    if (e->type == FL_EFF_EVALUATE) {
+        job->theta = fl_blob_ref(fl_progress_model(shell->progress)->theta);
+    }
+    if (e->type == FL_EFF_AGGREGATE) {
+        /* The models that the round began with are replaced only by a commit, which comes later. */
+        job->aggregation = fl_aggregation_of(
+            &job->e, job->clients, fl_coord_learning_rate(shell->conf, e->round), shell->progress);
+    }
+    return job;
+}
+
+static int job_commit(struct fl_coord_job *job)
+{
+    const struct fl_commit commit = {.progress = job->shell->progress,
+                                     .record = &job->record,
+                                     .clients = job->clients,
+                                     .n_clients = job->e.n_clients,
+                                     .wall_ms = job->record.ended_ms,
+                                     .epoch = job->e.epoch};
+
+    return fl_commit_run(job->shell->federation, &commit, &job->err);
+}
+
+void fl_coord_job_run(struct fl_coord_job *job)
+{
+    const struct fl_federation *federation = job->shell->federation;
+
+    FL_REQUIRE(job->e.type != FL_EFF_EVALUATE);
+    job->code =
+        job->e.type == FL_EFF_AGGREGATE
+            ? fl_aggregation_run(federation, &job->aggregation, &job->err)
+        : job->e.type == FL_EFF_COMMIT
+            ? job_commit(job)
+            : fl_persist_run(federation, &job->e, job->summaries ? &job->offered : NULL, &job->err);
+}

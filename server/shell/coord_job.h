@@ -1,0 +1,45 @@
+#ifndef FL_SERVER_SHELL_COORD_JOB_H
+#define FL_SERVER_SHELL_COORD_JOB_H
+
+/*
+ * Jobs of the coordinator: the work that an effect asks for (records, aggregation, commit,
+ * evaluation). A job owns copies of what its effect points to, so it can run on any thread while
+ * the coordinator continues.
+ */
+
+#include "server/work/aggregation.h"
+
+struct fl_coord_shell;
+
+struct fl_coord_job {
+    struct fl_coord_shell *shell;
+    struct fl_effect
+        e;          /* its arrays are copies; units and text are NULL, except in PERSIST_PAUSE */
+    bool summaries; /* the collection of data summaries may change */
+    struct fl_blob *theta; /* EVALUATE: the model; a reference */
+    /* Results, with `code` FL_OK. Whoever does not run a job sets `event` instead. */
+    struct fl_aggregation aggregation; /* AGGREGATE */
+    struct fl_offered offered;         /* with `summaries` */
+    double accuracy, loss;             /* EVALUATE */
+    int code;
+    struct fl_err err;
+    struct fl_event event; /* the result for the coordinator; type 0: not taken yet */
+    double *distance;      /* owned, of an `event` set from outside; or NULL */
+    /* The copies. */
+    struct fl_participant_rec *parts;
+    struct fl_client_rec *clients; /* of the participants (AGGREGATE), else as in the effect */
+    struct fl_round_rec record;
+    char pause[FL_PAUSE_SIZE];
+};
+
+/* The job of a PERSIST effect, FORGET_CLIENTS, AGGREGATE, EVALUATE or COMMIT. Coordinator thread.
+   NULL: out of memory. */
+struct fl_coord_job *fl_coord_job_new(struct fl_coord_shell *shell, const struct fl_effect *e);
+void fl_coord_job_free(struct fl_coord_job *job); /* NULL is allowed */
+/*
+ * Run a job of another type than EVALUATE, whose arithmetic is the caller's, and fill its results.
+ * Any thread: PERSIST effects, FORGET_CLIENTS and COMMIT on that of the store, one after the other.
+ */
+void fl_coord_job_run(struct fl_coord_job *job);
+
+#endif
