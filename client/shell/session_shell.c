@@ -199,16 +199,7 @@ void fl_session_shell_key(struct fl_session_shell *s, enum fl_session_event_type
 
 void fl_session_shell_tick(struct fl_session_shell *s)
 {
-    struct fl_session_event event = {.type = FL_CEV_TICK};
-
-    if (s->stopped) {
-        return;
-    }
-    shell_step_queued(s);
-    if (!s->stopped && fl_session_deadline(s->session) <= s->ops->now_ms(s->ctx)) {
-        shell_step_now(s, &event);
-    }
-    shell_set_timer(s);
+    fl_session_shell_key(s, FL_CEV_TICK, (struct fl_round_key){0});
 }
 
 bool fl_session_shell_command(struct fl_session_shell *s, struct fl_session_event *command,

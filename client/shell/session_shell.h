@@ -86,7 +86,7 @@ struct fl_session_ops {
     void (*drop_result)(void *ctx, struct fl_round_key key);
     /* FL_LOG_DEBUG: a change of the state; FL_LOG_NOTICE: for the operator. */
     void (*log)(void *ctx, enum fl_log_level level, const char *text);
-    /* The client leaves for good. `code`: enum fl_session_exit; `why` may be NULL. */
+    /* The client ends. `code`: enum fl_session_exit; `why` may be NULL. */
     void (*leave)(void *ctx, int code, const char *why);
 };
 
@@ -107,7 +107,7 @@ void fl_session_shell_step(struct fl_session_shell *shell, struct fl_session_eve
 /* The same with an event that has only a key. */
 void fl_session_shell_key(struct fl_session_shell *shell, enum fl_session_event_type type,
                           struct fl_round_key key);
-/* The timer fired: steps the queued events, and the session when its deadline has passed. */
+/* The timer fired: steps the queued events, and what is due in the session. */
 void fl_session_shell_tick(struct fl_session_shell *shell);
 /*
  * Handle a command of the server (FL_CEV_WELCOME to FL_CEV_HEARTBEAT); `message` is passed to

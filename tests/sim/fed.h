@@ -234,6 +234,7 @@ struct fed_client {
     bool linked;
     /* With real_sessions: */
     struct fl_session_shell *shell;
+    uint64_t tick_ms; /* when its timer fires; timers with another time are stale */
     bool connected;
 };
 

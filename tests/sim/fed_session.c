@@ -52,11 +52,14 @@ static uint64_t session_now_ms(void *ctx)
 
 static void session_set_timer(void *ctx, uint64_t at_ms)
 {
-    const struct fed_client *c = ctx;
+    struct fed_client *c = ctx;
+    uint64_t now = fl_sim_now(c->fed->sim);
+    uint64_t at = at_ms > now ? at_ms : now;
 
-    if (at_ms != UINT64_MAX) {
-        fl_sim_timer(c->fed->sim, FED_CLIENT0 + c->index, at_ms, TAG_TICK);
+    if (at != UINT64_MAX && at != c->tick_ms) {
+        fl_sim_timer(c->fed->sim, FED_CLIENT0 + c->index, at, TAG_TICK);
     }
+    c->tick_ms = at;
 }
 
 static void push(struct fed_client *c, const uint8_t *units)
@@ -315,13 +318,15 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
     uint64_t number = tag & ~TAG_KIND;
     struct fl_round_key key;
 
-    (void)sim;
     if (c->writer.dead) {
         return;
     }
     switch (tag & TAG_KIND) {
     case TAG_TICK:
-        fl_session_shell_tick(c->shell);
+        if (c->tick_ms == fl_sim_now(sim)) {
+            c->tick_ms = 0;
+            fl_session_shell_tick(c->shell);
+        }
         break;
     case TAG_CONNECT:
         connected(c);
@@ -386,6 +391,7 @@ static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
     c->granting = 0;
     c->connected = false;
     c->linked = false;
+    c->tick_ms = 0;
     ck_assert_int_eq(fl_session_shell_create(&conf, &session_ops, c, &c->shell), FL_OK);
     fl_session_shell_key(c->shell, FL_CEV_START, fl_pending_result_key(&c->member.held));
 }
