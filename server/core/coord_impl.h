@@ -393,6 +393,8 @@ void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why);
 void fl__coord_forget(struct fl_coord *c, uint32_t client, const char *why);
 /* As fl__coord_forget(), for an operator command that waits for FORGOTTEN. */
 void fl__coord_forget_for(struct fl_coord *c, uint32_t client, const char *why);
+/* The client was evicted: if its state is in the server's sum, a new epoch begins. */
+void fl__coord_leave_sum(struct fl_coord *c, uint32_t client);
 /* It was forgotten before the restart: its record stays for its part in the open round. */
 void fl__coord_resume_forgotten(struct fl_coord *c, uint32_t client);
 void fl__coord_released(struct fl_coord *c, uint32_t client);
