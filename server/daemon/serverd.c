@@ -209,6 +209,9 @@ static int serverd_start(struct fl_serverd *srv, int *ret_exit, struct fl_err *e
 
     rv = fl_preflight_places(srv->own, NULL, ret_exit, err);
     if (rv == FL_OK) {
+        rv = fl_preflight_identity(srv->own, ret_exit, err);
+    }
+    if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;
         rv = limit_connections(srv, err);
     }
