@@ -296,7 +296,10 @@ struct listening {
  */
 static bool disk_answers(void *arg)
 {
-    return fl_stall_find(arg).for_ms < FL_STALL_WATCHDOG_MS;
+    uint64_t periods_ms = FL_STALL_WATCHDOG_PERIODS * fl_notify_watchdog_ms();
+
+    return fl_stall_find(arg).for_ms <
+           (periods_ms < FL_STALL_WATCHDOG_MS ? periods_ms : FL_STALL_WATCHDOG_MS);
 }
 
 static int serverd_sources_open(struct fl_serverd *srv, struct listening *to)

@@ -21,9 +21,11 @@ struct fl_serverd;
 /* operators are warned, */
 #define FL_STALL_REPORT_MS 10000
 /*
- * and the service manager ends the process. A commit of a large model on a slow disk takes minutes.
+ * and the service manager ends the process, after five periods of its watchdog when they are
+ * shorter. A commit of a large model on a slow disk takes minutes.
  */
-#define FL_STALL_WATCHDOG_MS 600000
+#define FL_STALL_WATCHDOG_MS      600000
+#define FL_STALL_WATCHDOG_PERIODS 5
 
 struct fl_stall {
     const char *thread; /* "io", "db" or "identity" */

@@ -13,7 +13,7 @@ synthetic "$dir/data" 2 --seed 5
 write_server srv "model: {preset: mlr60}" "rounds: 100000" \
   "round: {start_clients: 2, min_responders: 2, train_deadline: 5s, upload_deadline: 5s}"
 notify_socket
-FL_HANG=$hang LD_PRELOAD=$dir/hang.so start_server srv
+WATCHDOG_USEC=2000000 FL_HANG=$hang LD_PRELOAD=$dir/hang.so start_server srv
 start_client c0 "$dir/data/client-000"
 start_client c1 "$dir/data/client-001"
 wait_for "a round" at_round srv 1
@@ -28,8 +28,16 @@ says "why names the disk before the clients" 0 \
 wait_for "systemctl status to show it" in_log notify "STATUS=the disk of '$dir/srv.state' has not answered for "
 before=$(status_of srv rounds_committed)
 equal "the round waits for uploads" UPLOADING "$(status_of srv phase)"
+# After five periods of 2 s, that is from a STATUS of 12 s on.
+fed() { sed -nE '/answered for (1[2-9]|[2-9][0-9]|[0-9]{3,}) s/,$p' "$dir/notify.log" | grep -c WATCHDOG=1; }
+hangs_on() { grep -qE 'answered for (1[5-9]|[2-9][0-9]|[0-9]{3,}) s' "$dir/notify.log"; }
+fed_again() { [ "$(fed)" -gt 0 ]; }
+wait_for "a status after the limit of the watchdog" hangs_on
+check "the watchdog was fed before" in_log notify WATCHDOG=1
+equal "it is no longer fed" 0 "$(fed)"
 rm "$hang"
 wait_for "the disk" in_log srv "answers again after "
+wait_for "the watchdog to be fed again" fed_again
 wait_for "the next round" at_round srv $((before + 2))
 lacks_line "the deadlines of 5 s passed for no client in 10 s of waiting" "$dir/srv.log" ": timed out at the deadline: "
 lacks_line "nor was a round aborted" "$dir/srv.log" "aborted"
