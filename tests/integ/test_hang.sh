@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A disk that does not answer: the server reports it, times out no client meanwhile, answers operators, goes on
-# when the disk answers again, and ends after the limit of a stop when it does not.
+# when the disk answers again, and ends after the limit of a stop when it does not, as a client does.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 if ldd "$build/fl-serverd" | grep -qE 'lib(a|t|m)san'; then
@@ -65,6 +65,16 @@ equal "what was not on disk is as it was" PAUSED "$(status_of srv phase)"
 before=$(status_of srv rounds_committed)
 check "and can be asked for again" "$build/flctl" -d "$dir/srv.state" resume
 wait_for "rounds after it" at_round srv $((before + 2))
+
+### The disk of a client never answers
+FL_HANG=$dir/hang2 LD_PRELOAD=$dir/hang.so start_client c2 "$dir/data/client-001"
+wait_for "the client" connected srv 3
+echo "c2.state" >"$dir/hang2"
+wait_for "a step that hangs" in_log srv ": timed out at the deadline: c2"
+kill -TERM "${pid_of[c2]}"
+wait_end c2
+equal "its stop ends as a failure" 1 "$rc"
+has_line "and says what it waited for" "$dir/c2.log" "stop timed out after 25 s: the current step of the task has not finished"
 stop srv
 equal "and an orderly end" 0 "$rc"
 
