@@ -3,9 +3,10 @@
 
 /*
  * A disk stall: one of the threads that wait for a disk (io, db, identity) has been in the same job
- * for long. Clients are not at fault, so the coordinator's time is suspended meanwhile; operators
- * see the stall in the log, in STATUS, in `flctl why` and in the answer of a command; and after a
- * while the watchdog is no longer fed (docs/operating.md#a-disk-that-does-not-answer).
+ * for long, or the one that aggregates (work) in the same read or write. Clients are not at fault,
+ * so the coordinator's time is suspended meanwhile; operators see the stall in the log, in STATUS,
+ * in `flctl why` and in the answer of a command; and after a while the watchdog is no longer fed
+ * (docs/operating.md#a-disk-that-does-not-answer).
  *
  * Threading: fl_stall_find() any thread, once the daemon has started; a clock is its owner's.
  */
@@ -28,7 +29,7 @@ struct fl_serverd;
 #define FL_STALL_WATCHDOG_PERIODS 5
 
 struct fl_stall {
-    const char *thread; /* "io", "db" or "identity" */
+    const char *thread; /* "io", "db", "work" or "identity" */
     uint64_t for_ms;    /* 0: all are idle */
 };
 

@@ -51,6 +51,18 @@ says "a command whose promise cannot be kept is answered" 1 \
 rm "$hang"
 wait_for "the pause" in_phase srv PAUSED
 
+### The checkpoint cannot be written while updates are aggregated
+before=$(status_of srv rounds_committed)
+echo "srv.state/models" >"$hang"
+check "the rounds go on" "$build/flctl" -d "$dir/srv.state" resume
+wait_for "the thread that aggregates to be named" in_log srv "(thread work): rounds and commands are waiting"
+says "why names it, too" 0 "s (thread work)" timeout 60 "$build/flctl" -d "$dir/srv.state" why
+equal "the round waits for its model" AGGREGATING "$(status_of srv phase)"
+rm "$hang"
+wait_for "rounds after it" at_round srv $((before + 2))
+check "a pause" "$build/flctl" -d "$dir/srv.state" pause
+wait_for "the pause" in_phase srv PAUSED
+
 ### The disk never answers
 echo "srv.state/" >"$hang"
 "$build/flctl" -d "$dir/srv.state" resume >/dev/null 2>&1 &
