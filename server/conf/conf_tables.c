@@ -168,7 +168,8 @@ const struct fl_opt_spec fl_server_round_specs[] = {
     {FL_OPT(struct fl_server_round, DURATION, upload_deadline), .def = "1h", .min = 100,
      .max = 6.048e8,
      .help = "Deadline from the upload plan to the accepted upload, also for slow uploads that "
-             "make progress"},
+             "make progress. Where the server has not yet written what it received of an upload, "
+             "that client has straggler_min more, repeatedly, up to twice the deadline"},
     {FL_OPT(struct fl_server_round, DURATION, lost_grace), .def = "10s", .min = 0, .max = 6.048e8,
      .help = "How long a disconnected client can still reconnect to its round"},
     {FL_OPT(struct fl_server_round, DURATION, retry), .def = "5s", .min = 10, .max = 3.6e6,

@@ -275,6 +275,7 @@ struct fl_event {
         struct {
             uint32_t client;
             const char *reason;
+            bool leaves; /* evicted: its client state also leaves the server's sum */
         } excluded;
         struct {
             uint32_t client;

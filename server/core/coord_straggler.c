@@ -13,6 +13,9 @@
  * timeout: the rate of the slowest of the first half divided by straggler_factor, so that the size
  * of the update does not matter; and never more than round.patience_rate, which slow honest links
  * reach. An upload that keeps it has until the deadline.
+ *
+ * At the deadline of the uploads, those that wait for the server's own disk are not late: they get
+ * straggler_min_ms more, again and again, at most upload_ms in total.
  */
 #include <inttypes.h>
 
@@ -88,6 +91,28 @@ void fl__straggler_begin_uploads(struct fl_coord *c)
 {
     c->round.moved_ms = c->now_ms;
     c->round.quiet_ms = c->now_ms; /* Check at once. */
+    c->round.held_until_ms = 0;
+}
+
+bool fl__straggler_is_held(const struct fl_coord *c, size_t i)
+{
+    uint64_t held_ms = c->round.live[i].held_ms;
+
+    return held_ms != 0 && c->now_ms - held_ms < c->conf.straggler_min_ms;
+}
+
+bool fl__straggler_extend(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+
+    if (r->held_until_ms == 0) {
+        r->held_until_ms = fl__coord_after(c, c->conf.upload_ms);
+    }
+    if (c->now_ms >= r->held_until_ms || r->grace_only) {
+        return false;
+    }
+    r->deadline_ms = fl__coord_after(c, c->conf.straggler_min_ms);
+    return true;
 }
 
 void fl__straggler_stored(struct fl_coord *c, size_t i, uint64_t bytes)
@@ -160,6 +185,7 @@ void fl__straggler_progress(struct fl_coord *c, const struct fl_event *ev)
         /* The time before its first bytes is not part of its rate. */
         keep_pace(c, i, ev->u.upload.bytes, ev->u.upload.held || r->live[i].moved_ms == 0);
         r->live[i].moved_ms = c->now_ms;
+        r->live[i].held_ms = ev->u.upload.held ? c->now_ms : 0;
         r->moved_ms = c->now_ms;
     }
 }

@@ -182,10 +182,10 @@ START_TEST(without_patience_the_deadline_stays)
 END_TEST
 
 /*
- * All reports of a round of n clients are in at 20 ms, with an hour to upload, at `rate` bytes a
- * second at least.
+ * All reports of a round of n clients are in at 20 ms, with `upload_ms` to upload, at `rate` bytes
+ * a second at least.
  */
-static struct script *uploading_at(unsigned n, uint64_t rate)
+static struct script *uploading_for(unsigned n, uint64_t rate, uint64_t upload_ms)
 {
     struct script *s = script_new("fedavg");
     unsigned i;
@@ -197,7 +197,7 @@ static struct script *uploading_at(unsigned n, uint64_t rate)
     s->conf.straggler_min_ms = 50;
     s->conf.patience_rate = rate;
     s->conf.train_ms = 100000;
-    s->conf.upload_ms = 3600000;
+    s->conf.upload_ms = upload_ms;
     script_create(s, NULL);
     script_start(s);
     for (i = 0; i < n; i++) {
@@ -209,6 +209,11 @@ static struct script *uploading_at(unsigned n, uint64_t rate)
     }
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
     return s;
+}
+
+static struct script *uploading_at(unsigned n, uint64_t rate)
+{
+    return uploading_for(n, rate, 3600000);
 }
 
 static struct script *uploading(unsigned n)
@@ -358,6 +363,76 @@ START_TEST(an_upload_that_the_server_holds_back_is_not_too_slow)
 }
 END_TEST
 
+/* Until `until`, each 40 ms: bytes of "b" arrive, and those of "c" wait for the server. */
+static void hold_back(struct script *s, uint64_t from, uint64_t until)
+{
+    struct fl_event ev = {.type = FL_EV_UPLOAD_PROGRESS};
+    uint64_t at;
+
+    ev.u.upload.round = fl_coord_round(s->coord);
+    ev.u.upload.attempt = fl_coord_attempt(s->coord);
+    for (at = from; at <= until; at += 40) {
+        script_run_to(s, at);
+        ev.u.upload.bytes = at;
+        ev.u.upload.client = script_id(s, "b");
+        ev.u.upload.held = false;
+        script_step(s, &ev);
+        ev.u.upload.client = script_id(s, "c");
+        ev.u.upload.held = true;
+        script_step(s, &ev);
+    }
+}
+
+START_TEST(an_upload_that_the_server_holds_back_is_not_late)
+{
+    struct script *s = uploading_for(3, 0, 1000);
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    hold_back(s, 60, 1500);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "b"))->state, FL_PARTICIPANT_LOST);
+    script_stored(s, "c");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 2);
+    ck_assert_uint_eq(s->clients[1].n_lost, 1);
+    ck_assert_uint_eq(s->clients[2].n_lost, 0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_upload_that_the_server_holds_back_for_too_long_is_lost_without_blame)
+{
+    struct script *s = uploading_for(3, 0, 1000);
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    hold_back(s, 60, 2000);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    hold_back(s, 2040, 2120); /* The deadline, and as much again. */
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 1);
+    ck_assert_uint_eq(s->clients[2].n_lost, 0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_upload_that_no_longer_waits_for_the_server_has_the_deadline)
+{
+    struct script *s = uploading_for(3, 0, 1000);
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    hold_back(s, 60, 900);
+    script_progress(s, "c", 7);
+    script_run_to(s, 1020);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 1);
+    ck_assert_uint_eq(s->clients[2].n_lost, 1);
+    script_free(s);
+}
+END_TEST
+
 START_TEST(a_rate_before_half_are_in_is_held_against_no_client)
 {
     struct script *s = uploading_at(4, 100);
@@ -493,6 +568,9 @@ SUITE()
     tcase_add_test(tc, no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_patience);
     tcase_add_test(tc, bytes_that_arrive_twice_do_not_count_as_progress);
     tcase_add_test(tc, an_upload_that_the_server_holds_back_is_not_too_slow);
+    tcase_add_test(tc, an_upload_that_the_server_holds_back_is_not_late);
+    tcase_add_test(tc, an_upload_that_the_server_holds_back_for_too_long_is_lost_without_blame);
+    tcase_add_test(tc, an_upload_that_no_longer_waits_for_the_server_has_the_deadline);
     tcase_add_test(tc, a_rate_before_half_are_in_is_held_against_no_client);
     tcase_add_test(tc, an_upload_that_stops_half_way_is_lost);
     tcase_add_test(tc, before_half_are_in_none_is_lost_while_any_upload_moves);
