@@ -11,7 +11,7 @@
  * A client that sends a byte now and then makes progress, and would hold the round until the
  * deadline. So once half are in an upload has to keep a minimum rate, over spans as long as that
  * timeout: the rate of the slowest of the first half divided by straggler_factor, so that the size
- * of the update does not matter; and never more than round.patience_rate, which slow honest links
+ * of the update does not matter; and never more than round.straggler_rate, which slow honest links
  * reach. An upload that keeps it has until the deadline.
  *
  * At the deadline of the uploads, those that wait for the server's own disk are not late: they get
@@ -140,7 +140,7 @@ static double least_rate(const struct fl_coord *c)
 {
     double of_others =
         c->conf.straggler_factor > 0.0 ? c->round.upload_rate / c->conf.straggler_factor : 0.0;
-    double configured = (double)c->conf.patience_rate / 1000.0;
+    double configured = (double)c->conf.straggler_rate / 1000.0;
 
     return of_others < configured ? of_others : configured;
 }
@@ -260,7 +260,7 @@ void fl__straggler_uploading(struct fl_coord *c)
             fl__names_add(&names, fl__coord_name(c, client));
             fl__coord_client_error(c, client,
                                    "timed out: its upload stalled or was too slow "
-                                   "(round.straggler_factor, round.patience_rate)");
+                                   "(round.straggler_factor, round.straggler_rate)");
             fl__participant_lose(c, i);
         } else {
             next = due < next ? due : next;

@@ -127,7 +127,7 @@ START_TEST(once_half_are_in_the_others_have_their_time_many_times_over)
 }
 END_TEST
 
-START_TEST(the_patience_has_a_least_and_never_exceeds_the_deadline)
+START_TEST(the_straggler_timeout_has_a_least_and_never_exceeds_the_deadline)
 {
     struct script *s = half_of(2);
 
@@ -164,7 +164,7 @@ START_TEST(who_has_more_samples_has_more_time)
 }
 END_TEST
 
-START_TEST(without_patience_the_deadline_stays)
+START_TEST(without_a_straggler_factor_the_deadline_stays)
 {
     struct script *s = script_new("fedavg");
 
@@ -195,7 +195,7 @@ static struct script *uploading_for(unsigned n, uint64_t rate, uint64_t upload_m
     s->conf.min_responders = 1;
     s->conf.straggler_factor = 10;
     s->conf.straggler_min_ms = 50;
-    s->conf.patience_rate = rate;
+    s->conf.straggler_rate = rate;
     s->conf.train_ms = 100000;
     s->conf.upload_ms = upload_ms;
     script_create(s, NULL);
@@ -236,7 +236,7 @@ START_TEST(an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout)
     ck_assert_uint_eq(s->record.n_responders, 2);
     ck_assert_uint_eq(s->clients[2].n_lost, 1);
     ck_assert_str_eq(s->error, "c: timed out: its upload stalled or was too slow "
-                               "(round.straggler_factor, round.patience_rate)");
+                               "(round.straggler_factor, round.straggler_rate)");
     script_free(s);
 }
 END_TEST
@@ -306,7 +306,7 @@ START_TEST(an_upload_at_the_least_rate_has_until_the_deadline)
 }
 END_TEST
 
-START_TEST(no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_patience)
+START_TEST(no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_factor)
 {
     unsigned lost;
 
@@ -550,22 +550,22 @@ END_TEST
 
 SUITE()
 {
-    Suite *s = suite_create("coord_patience");
-    TCase *tc = tcase_create("patience");
+    Suite *s = suite_create("coord_straggler");
+    TCase *tc = tcase_create("straggler");
 
     tcase_add_test(tc, half_of_the_clients_rounded_up_make_a_round);
     tcase_add_test(tc, fewer_than_half_repeat_the_attempt);
     tcase_add_test(tc, half_of_them_holds_no_round_up_before_it_begins);
     tcase_add_test(tc, a_round_without_somebody_is_a_warning);
     tcase_add_test(tc, once_half_are_in_the_others_have_their_time_many_times_over);
-    tcase_add_test(tc, the_patience_has_a_least_and_never_exceeds_the_deadline);
+    tcase_add_test(tc, the_straggler_timeout_has_a_least_and_never_exceeds_the_deadline);
     tcase_add_test(tc, who_has_more_samples_has_more_time);
-    tcase_add_test(tc, without_patience_the_deadline_stays);
+    tcase_add_test(tc, without_a_straggler_factor_the_deadline_stays);
     tcase_add_test(tc, an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout);
     tcase_add_test(tc, without_a_least_rate_an_upload_that_moves_has_until_the_deadline);
     tcase_add_test(tc, an_upload_that_trickles_is_lost_once_half_are_in);
     tcase_add_test(tc, an_upload_at_the_least_rate_has_until_the_deadline);
-    tcase_add_test(tc, no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_patience);
+    tcase_add_test(tc, no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_factor);
     tcase_add_test(tc, bytes_that_arrive_twice_do_not_count_as_progress);
     tcase_add_test(tc, an_upload_that_the_server_holds_back_is_not_too_slow);
     tcase_add_test(tc, an_upload_that_the_server_holds_back_is_not_late);
