@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +17,53 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libfl/base/clock.h"
 #include "libfl/base/str.h"
 
 #define FL_FS_PATH_MAX 4096
 #define LOCK_WAIT_MS   10000
 #define LOCK_NAP_MS    20
+
+static _Thread_local atomic_uint_fast64_t *fs_since_ms; /* of this thread; NULL: not watched */
+
+void fl_fs_watch(atomic_uint_fast64_t *since_ms)
+{
+    fs_since_ms = since_ms;
+}
+
+static void fs_io_begins(void)
+{
+    if (fs_since_ms != NULL) {
+        atomic_store_explicit(fs_since_ms, fl_clock_ms(), memory_order_relaxed);
+    }
+}
+
+static void fs_io_ended(void)
+{
+    if (fs_since_ms != NULL) {
+        atomic_store_explicit(fs_since_ms, 0, memory_order_relaxed);
+    }
+}
+
+static int fs_fsync(int fd)
+{
+    int rv;
+
+    fs_io_begins();
+    rv = fsync(fd);
+    fs_io_ended();
+    return rv;
+}
+
+int fl_fs_fdatasync(int fd)
+{
+    int rv;
+
+    fs_io_begins();
+    rv = fdatasync(fd);
+    fs_io_ended();
+    return rv;
+}
 
 static int fs_fail(struct fl_err *err, const char *what, const char *path)
 {
@@ -66,7 +109,8 @@ static int fs_make_folder(const char *path, struct fl_err *err)
              ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
              : -1;
     if (fd >= 0) {
-        rv = fsync(fd) == 0 || errno == EINVAL ? FL_OK : fs_fail(err, "cannot sync folder", parent);
+        rv = fs_fsync(fd) == 0 || errno == EINVAL ? FL_OK
+                                                  : fs_fail(err, "cannot sync folder", parent);
         (void)close(fd);
     }
     return rv;
@@ -152,8 +196,11 @@ int fl_fs_pwrite(int fd, const void *data, size_t len, uint64_t offset)
     const char *p = data;
 
     while (len > 0) {
-        ssize_t n = pwrite(fd, p, len, (off_t)offset);
+        ssize_t n;
 
+        fs_io_begins();
+        n = pwrite(fd, p, len, (off_t)offset);
+        fs_io_ended();
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -172,8 +219,11 @@ int fl_fs_pread(int fd, void *data, size_t len, uint64_t offset)
     char *p = data;
 
     while (len > 0) {
-        ssize_t n = pread(fd, p, len, (off_t)offset);
+        ssize_t n;
 
+        fs_io_begins();
+        n = pread(fd, p, len, (off_t)offset);
+        fs_io_ended();
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -198,7 +248,7 @@ int fl_fs_sync_dir(const char *path, struct fl_err *err)
     if (fd < 0) {
         return fs_fail(err, "cannot open folder", path);
     }
-    if (fsync(fd) != 0) {
+    if (fs_fsync(fd) != 0) {
         rv = fs_fail(err, "cannot sync folder", path);
     }
     (void)close(fd);
@@ -238,7 +288,7 @@ int fl_fs_replace(const char *path, const void *data, size_t len, bool sync, str
     rv = fl_fs_pwrite(fd, data, len, 0);
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
-    } else if (sync && fsync(fd) != 0) {
+    } else if (sync && fs_fsync(fd) != 0) {
         rv = fs_fail(err, "cannot sync", tmp);
     }
     if (close(fd) != 0 && rv == FL_OK) {

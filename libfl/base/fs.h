@@ -6,6 +6,7 @@
  * never called from a network loop for large files.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +32,12 @@ FL_MUST_CHECK int fl_fs_sync_dir(const char *path, struct fl_err *err);
 FL_MUST_CHECK int fl_fs_pwrite(int fd, const void *data, size_t len, uint64_t offset);
 /* Read exactly `len` bytes at `offset`; FL_EFORMAT when the file ends before. */
 FL_MUST_CHECK int fl_fs_pread(int fd, void *data, size_t len, uint64_t offset);
+int fl_fs_fdatasync(int fd); /* as fdatasync(2) */
+/*
+ * Watch the disk of the calling thread: while one of these functions reads, writes or syncs,
+ * `*since_ms` is when the call began (fl_clock_ms()), else 0. NULL: no longer.
+ */
+void fl_fs_watch(atomic_uint_fast64_t *since_ms);
 /* Remove a file; a missing one is fine. */
 FL_MUST_CHECK int fl_fs_remove(const char *path);
 bool fl_fs_exists(const char *path);

@@ -5,6 +5,8 @@
 
 #include "libfl/base/log_out.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,25 +157,38 @@ static bool put_member(struct json *j, const char *key, size_t key_len, const ch
     return ok;
 }
 
-/* Is it a JSON number that a double represents exactly? */
+#define DIGITS "0123456789"
+
+/* Length of "e-05" at `s`, 0: none. printf() always writes the sign; without one, 12e45 is as
+   likely the beginning of a digest in hexadecimal. */
+static size_t exponent_at(const char *s)
+{
+    size_t n = (s[0] == 'e' || s[0] == 'E') && (s[1] == '+' || s[1] == '-') ? 2 : 0;
+    size_t digits = n > 0 ? strspn(s + n, DIGITS) : 0;
+
+    return digits > 0 ? n + digits : 0;
+}
+
+/* Is it a JSON number that a double holds: finite, and every digit of a whole one? */
 static bool is_number(const char *s, size_t len)
 {
     size_t sign = len > 0 && s[0] == '-' ? 1 : 0;
-    size_t whole = strspn(s + sign, "0123456789");
+    size_t whole = strspn(s + sign, DIGITS);
     size_t end = sign + whole;
 
     if (whole == 0 || (whole > 1 && s[sign] == '0')) {
         return false;
     }
-    if (end < len && s[end] == '.') {
-        size_t part = strspn(s + end + 1, "0123456789");
+    if (s[end] == '.') {
+        size_t part = strspn(s + end + 1, DIGITS);
 
         if (part == 0) {
             return false;
         }
         end += 1 + part;
     }
-    return end == len && len <= 16;
+    end += exponent_at(s + end);
+    return end == len && (end > sign + whole ? isfinite(strtod(s, NULL)) : whole <= DBL_DIG);
 }
 
 /* Length of the key of a "key=value" at `s`; 0: no such word. */

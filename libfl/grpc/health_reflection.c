@@ -2,8 +2,9 @@
  * The standard services of gRPC tools, on the loop of the server. Health/Check answers once;
  * Health/Watch stays open and sends each change; reflection answers one question after the other
  * until the peer closes its side. Knows no service of ours beyond its name.
- * Failures: a request that does not decode ends the call with INVALID_ARGUMENT; a peer that asks
- * without reading the answers fills its send queue, and the call ends with RESOURCE_EXHAUSTED.
+ * Failures: a request that does not decode ends the call with INVALID_ARGUMENT; one that there is
+ * no memory to decode, with RESOURCE_EXHAUSTED, and so does a peer that asks without reading the
+ * answers and fills its send queue.
  */
 
 #include <stdlib.h>
@@ -52,6 +53,13 @@ static void send_reply(struct fl_call *call, int rv, const struct fl_buf *out, c
     }
 }
 
+/* Ends the call after a request that was not decoded. */
+static void request_refused(struct fl_call *call, int rv, const struct fl_err *err)
+{
+    fl_call_finish(call, rv == FL_ENOMEM ? FL_GRPC_RESOURCE_EXHAUSTED : FL_GRPC_INVALID_ARGUMENT,
+                   fl_err_text(err, rv));
+}
+
 static void request_missing(struct fl_call *call)
 {
     fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "the request is missing");
@@ -95,7 +103,7 @@ static bool check_message(struct fl_call *call, void *ctx, const uint8_t *data, 
     int rv = fl_wire_health_request_decode(data, len, service, &err);
 
     if (rv != FL_OK) {
-        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, fl_err_text(&err, rv));
+        request_refused(call, rv, &err);
     } else if (!is_offered(builtin, service)) {
         fl_call_finish(call, FL_GRPC_NOT_FOUND, "no such service");
     } else {
@@ -139,7 +147,7 @@ static bool watch_message(struct fl_call *call, void *ctx, const uint8_t *data, 
         return true;
     }
     if (rv != FL_OK) {
-        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, fl_err_text(&err, rv));
+        request_refused(call, rv, &err);
         return true;
     }
     if (watcher->builtin->n_watching >= WATCHERS_MAX) {

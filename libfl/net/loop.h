@@ -65,6 +65,8 @@ FL_MUST_CHECK int fl_worker_thread_submit(struct fl_worker_thread *thread, fl_lo
 unsigned fl_worker_thread_pending(struct fl_worker_thread *thread);
 /* Age in ms of the job that runs now; 0: none runs. Any thread; NULL counts as idle. */
 uint64_t fl_worker_thread_busy_ms(struct fl_worker_thread *thread);
+/* Time in ms since its job began to wait for a disk (fl_fs_watch); 0: it computes, or none runs. */
+uint64_t fl_worker_thread_disk_ms(struct fl_worker_thread *thread);
 /* Finishes the queued jobs, joins the thread, frees. */
 void fl_worker_thread_free(struct fl_worker_thread *thread);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
+#include "libfl/base/fs.h"
 #include "libfl/net/net_impl.h"
 
 struct fl_thread {
@@ -105,6 +106,7 @@ struct fl_worker_thread {
     bool running; /* a job runs, since started_ms */
     uint64_t started_ms;
     bool ending;
+    atomic_uint_fast64_t disk_since_ms; /* not guarded: of fl_fs_watch() */
 };
 
 /* The next job, or NULL when there is none and no more will follow. */
@@ -134,6 +136,7 @@ static void *worker_thread_main(void *arg)
     struct fl_worker_thread *thread = arg;
     struct job *job;
 
+    fl_fs_watch(&thread->disk_since_ms);
     while ((job = take_job(thread)) != NULL) {
         job->work(job->post.arg);
         (void)pthread_mutex_lock(&thread->lock);
@@ -158,6 +161,7 @@ int fl_worker_thread_create(const char *name, struct fl_worker_thread **ret, str
         return fl_err_set(err, FL_ENOMEM, "worker thread %s: out of memory", name);
     }
     thread->tail = &thread->head;
+    atomic_init(&thread->disk_since_ms, 0);
     (void)pthread_mutex_init(&thread->lock, NULL);
     (void)pthread_cond_init(&thread->more, NULL);
     rv = fl__thread_start(&thread->thread, name, false, worker_thread_main, thread);
@@ -216,6 +220,14 @@ uint64_t fl_worker_thread_busy_ms(struct fl_worker_thread *thread)
     age = thread->running ? fl_clock_ms() - thread->started_ms : 0;
     (void)pthread_mutex_unlock(&thread->lock);
     return age;
+}
+
+uint64_t fl_worker_thread_disk_ms(struct fl_worker_thread *thread)
+{
+    uint64_t since = thread != NULL ? atomic_load(&thread->disk_since_ms) : 0;
+    uint64_t now = fl_clock_ms();
+
+    return since != 0 && now > since ? now - since : 0;
 }
 
 void fl_worker_thread_free(struct fl_worker_thread *thread)

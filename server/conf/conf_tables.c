@@ -153,12 +153,12 @@ const struct fl_opt_spec fl_server_round_specs[] = {
      .help = "Straggler timeout. Once half of the reports are in, the other clients have this many "
              "times as long as those took, longer in proportion to their samples. Once half of the "
              "uploads are in, a client is lost when its upload stalls for this many times as long "
-             "as those took, or is too slow (patience_rate); before that, only when all uploads "
+             "as those took, or is too slow (straggler_rate); before that, only when all uploads "
              "stall. 0: the whole deadlines"},
     {FL_OPT(struct fl_server_round, DURATION, straggler_min), .def = "2m", .min = 0, .max = 6.048e8,
      .help =
          "Least straggler timeout; more than two heartbeats, which report the progress of uploads"},
-    {FL_OPT(struct fl_server_round, RATE, patience_rate), .flags = FL_SERVER_DAEMON,
+    {FL_OPT(struct fl_server_round, RATE, straggler_rate), .flags = FL_SERVER_DAEMON,
      .def = "4kbit/s", .min = 0, .max = (double)FL_RATE_MAX,
      .help = "Minimum rate of an upload. Once half of the uploads are in, a client is also lost "
              "when its upload, over one straggler timeout, is slower than this rate and slower "
@@ -168,7 +168,8 @@ const struct fl_opt_spec fl_server_round_specs[] = {
     {FL_OPT(struct fl_server_round, DURATION, upload_deadline), .def = "1h", .min = 100,
      .max = 6.048e8,
      .help = "Deadline from the upload plan to the accepted upload, also for slow uploads that "
-             "make progress"},
+             "make progress. Where the server has not yet written what it received of an upload, "
+             "that client has straggler_min more, repeatedly, up to twice the deadline"},
     {FL_OPT(struct fl_server_round, DURATION, lost_grace), .def = "10s", .min = 0, .max = 6.048e8,
      .help = "How long a disconnected client can still reconnect to its round"},
     {FL_OPT(struct fl_server_round, DURATION, retry), .def = "5s", .min = 10, .max = 3.6e6,

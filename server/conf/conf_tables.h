@@ -48,7 +48,7 @@ struct fl_server_round {
     double over_selection, straggler_factor, norm_bound, weight_cap, norm_cap;
     enum { FL_OVER_STOP, FL_OVER_GRACE } over_selected;
     uint64_t forget_after_ms, train_deadline_ms, straggler_min_ms, upload_deadline_ms;
-    uint64_t patience_rate_per_s; /* 0: none */
+    uint64_t straggler_rate_per_s; /* 0: none */
     uint64_t lost_grace_ms, retry_ms;
     bool backfill;
 };

@@ -248,7 +248,7 @@ void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_con
             r->min_responders_given ? (uint32_t)r->min_responders : FL_RESPONDERS_HALF,
         .straggler_factor = r->straggler_factor,
         .straggler_min_ms = r->straggler_min_ms,
-        .patience_rate = r->patience_rate_per_s,
+        .straggler_rate = r->straggler_rate_per_s,
         .over_selection = r->over_selection,
         .weight_cap = r->weight_cap,
         .norm_cap = r->norm_cap,

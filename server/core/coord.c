@@ -522,6 +522,9 @@ static void coord_take_presence(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_EXCLUDE:
         if (fl_coord_client(c, ev->u.excluded.client) != NULL) {
             fl__coord_exclude(c, ev->u.excluded.client, ev->u.excluded.reason);
+            if (ev->u.excluded.leaves) {
+                fl__coord_leave_sum(c, ev->u.excluded.client);
+            }
         }
         break;
     case FL_EV_RELEASED:

@@ -126,11 +126,11 @@ struct fl_coord_conf {
      * whole deadline.
      *
      * From then on an upload that makes progress also has a minimum rate: in each such span it has
-     * to deliver as many bytes as at patience_rate bytes a second, or as at 1/straggler_factor of
+     * to deliver as many bytes as at straggler_rate bytes a second, or as at 1/straggler_factor of
      * the lowest rate among the first half, whichever is less. 0: any byte is enough.
      */
     double straggler_factor;
-    uint64_t straggler_min_ms, patience_rate;
+    uint64_t straggler_min_ms, straggler_rate;
     /*
      * Upper bound of a client's weight: this many times the samples of the median client, of those
      * that are connected when a round is drawn; applies to the draw and to the aggregation. 0: no
@@ -275,6 +275,7 @@ struct fl_event {
         struct {
             uint32_t client;
             const char *reason;
+            bool leaves; /* evicted: its client state also leaves the server's sum */
         } excluded;
         struct {
             uint32_t client;

@@ -37,6 +37,26 @@ static void queue_deletion(struct fl_coord *c, uint32_t client)
     t->last_deletion = client;
 }
 
+/* Its control is in the model that is being evaluated, which a commit then counts. */
+static bool will_be_summed(const struct fl_coord *c, uint32_t client)
+{
+    const struct fl_participant_rec *part = fl_coord_part(c, client);
+
+    return part != NULL && part->state == FL_PARTICIPANT_ACCEPTED &&
+           c->sm.state == FL_PHASE_EVALUATING && fl_strategy_sums_kept(c->conf.strategy) &&
+           c->round.round >= c->clients.epoch;
+}
+
+/* The epoch is written with the pause. The caller repeats the event at every start. */
+void fl__coord_leave_sum(struct fl_coord *c, uint32_t client)
+{
+    if (fl__coord_is_summed(c, client) || will_be_summed(c, client)) {
+        fl__coord_begin_epoch(c, "client '%s' was evicted, and its control is in the sum",
+                              fl__coord_name(c, client));
+        c->pause.dirty = true;
+    }
+}
+
 void fl__coord_forget(struct fl_coord *c, uint32_t client, const char *why)
 {
     struct fl__client *live = &c->clients.live[client];

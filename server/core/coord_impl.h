@@ -124,6 +124,7 @@ struct fl__participant {
     bool repeated;     /* its second report came from another training */
     uint64_t asked_ms; /* when it was allowed to upload */
     uint64_t moved_ms; /* when bytes of its upload last arrived; 0: never */
+    uint64_t held_ms;  /* when its upload last waited for the server; 0: it does not */
     /* Start of the current minimum-rate span: time and bytes received by then. */
     uint64_t paced_ms, paced_bytes;
     uint64_t arrived_bytes;
@@ -190,6 +191,7 @@ struct fl__round {
     uint64_t upload_span_ms;            /* longest upload of the first half */
     double upload_rate;                 /* lowest rate of the first half, bytes per ms; 0: none */
     uint64_t excused_ms;                /* end of the server's own trouble: timeouts start there */
+    uint64_t held_until_ms;             /* last extension for uploads that wait for the server */
     uint64_t quiet_ms;                  /* next check for stalled uploads */
     uint64_t grace_ms;                  /* earliest time at which a lost client is given up */
     uint64_t store_retry_ms;            /* earliest retry of a record */
@@ -391,6 +393,8 @@ void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why);
 /* --- coord_forget.c: forgotten clients and the deletion queue --- */
 
 void fl__coord_forget(struct fl_coord *c, uint32_t client, const char *why);
+/* The client was evicted: if its state is in the server's sum, a new epoch begins. */
+void fl__coord_leave_sum(struct fl_coord *c, uint32_t client);
 /* As fl__coord_forget(), for an operator command that waits for FORGOTTEN. */
 void fl__coord_forget_for(struct fl_coord *c, uint32_t client, const char *why);
 /* It was forgotten before the restart: its record stays for its part in the open round. */
@@ -520,6 +524,10 @@ void fl__straggler_stored(struct fl_coord *c, size_t i, uint64_t bytes);
 void fl__straggler_progress(struct fl_coord *c, const struct fl_event *ev);
 /* The server itself had trouble: timeouts start from now. */
 void fl__straggler_excuse(struct fl_coord *c);
+/* Does its upload wait for the server, as its newest report of progress says? */
+bool fl__straggler_is_held(const struct fl_coord *c, size_t i);
+/* Sets the deadline for uploads that are held. false: they had their time. */
+bool fl__straggler_extend(struct fl_coord *c);
 /* UPLOADING: participants whose upload stalled, or is too slow, are lost. */
 void fl__straggler_uploading(struct fl_coord *c);
 /* When a participant whose upload is awaited is lost if nothing more of it arrives (or less than

@@ -187,6 +187,25 @@ static void give_up_lost(struct fl_coord *c)
     }
 }
 
+/* At the deadline of the uploads: those that wait for the server get more time. */
+static void extend_held(struct fl_coord *c)
+{
+    struct fl__names names = {.used = 0};
+    size_t i;
+
+    for (i = 0; c->sm.state == FL_PHASE_UPLOADING && i < c->round.n; i++) {
+        if (fl__participant_waiting(c, i) && fl__straggler_is_held(c, i)) {
+            fl__names_add(&names, fl__coord_name(c, c->round.parts[i].client));
+        }
+    }
+    if (names.total > 0 && fl__straggler_extend(c)) {
+        fl__coord_trace(c,
+                        "round %" PRIu64 ": upload deadline extended by %" PRIu64
+                        " ms, the server has not written what it received: %s",
+                        c->round.round, c->conf.straggler_min_ms, fl__names_text(&names));
+    }
+}
+
 /* At the deadline of the phase: what is neither in nor being written is lost. */
 static void give_up_late(struct fl_coord *c)
 {
@@ -198,11 +217,17 @@ static void give_up_late(struct fl_coord *c)
         return;
     }
     c->round.deadline_ms = FL__NEVER;
-    c->round.expired = true;
+    extend_held(c);
+    c->round.expired = c->round.deadline_ms == FL__NEVER;
     for (i = 0; i < c->round.n; i++) {
-        if (c->round.parts[i].state == wanted && c->round.live[i].store_seq == 0) {
+        bool held = c->sm.state == FL_PHASE_UPLOADING && fl__straggler_is_held(c, i);
+
+        if (c->round.parts[i].state == wanted && c->round.live[i].store_seq == 0 &&
+            !(held && !c->round.expired))
+        {
             uint32_t client = c->round.parts[i].client;
 
+            c->round.live[i].blameless = c->round.live[i].blameless || held;
             fl__names_add(&names, fl__coord_name(c, client));
             fl__coord_client_error(c, client,
                                    c->sm.state == FL_PHASE_TRAINING

@@ -11,8 +11,11 @@
  * A client that sends a byte now and then makes progress, and would hold the round until the
  * deadline. So once half are in an upload has to keep a minimum rate, over spans as long as that
  * timeout: the rate of the slowest of the first half divided by straggler_factor, so that the size
- * of the update does not matter; and never more than round.patience_rate, which slow honest links
+ * of the update does not matter; and never more than round.straggler_rate, which slow honest links
  * reach. An upload that keeps it has until the deadline.
+ *
+ * At the deadline of the uploads, those that wait for the server's own disk are not late: they get
+ * straggler_min_ms more, again and again, at most upload_ms in total.
  */
 #include <inttypes.h>
 
@@ -88,6 +91,28 @@ void fl__straggler_begin_uploads(struct fl_coord *c)
 {
     c->round.moved_ms = c->now_ms;
     c->round.quiet_ms = c->now_ms; /* Check at once. */
+    c->round.held_until_ms = 0;
+}
+
+bool fl__straggler_is_held(const struct fl_coord *c, size_t i)
+{
+    uint64_t held_ms = c->round.live[i].held_ms;
+
+    return held_ms != 0 && c->now_ms - held_ms < c->conf.straggler_min_ms;
+}
+
+bool fl__straggler_extend(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+
+    if (r->held_until_ms == 0) {
+        r->held_until_ms = fl__coord_after(c, c->conf.upload_ms);
+    }
+    if (c->now_ms >= r->held_until_ms || r->grace_only) {
+        return false;
+    }
+    r->deadline_ms = fl__coord_after(c, c->conf.straggler_min_ms);
+    return true;
 }
 
 void fl__straggler_stored(struct fl_coord *c, size_t i, uint64_t bytes)
@@ -115,7 +140,7 @@ static double least_rate(const struct fl_coord *c)
 {
     double of_others =
         c->conf.straggler_factor > 0.0 ? c->round.upload_rate / c->conf.straggler_factor : 0.0;
-    double configured = (double)c->conf.patience_rate / 1000.0;
+    double configured = (double)c->conf.straggler_rate / 1000.0;
 
     return of_others < configured ? of_others : configured;
 }
@@ -160,6 +185,7 @@ void fl__straggler_progress(struct fl_coord *c, const struct fl_event *ev)
         /* The time before its first bytes is not part of its rate. */
         keep_pace(c, i, ev->u.upload.bytes, ev->u.upload.held || r->live[i].moved_ms == 0);
         r->live[i].moved_ms = c->now_ms;
+        r->live[i].held_ms = ev->u.upload.held ? c->now_ms : 0;
         r->moved_ms = c->now_ms;
     }
 }
@@ -234,7 +260,7 @@ void fl__straggler_uploading(struct fl_coord *c)
             fl__names_add(&names, fl__coord_name(c, client));
             fl__coord_client_error(c, client,
                                    "timed out: its upload stalled or was too slow "
-                                   "(round.straggler_factor, round.patience_rate)");
+                                   "(round.straggler_factor, round.straggler_rate)");
             fl__participant_lose(c, i);
         } else {
             next = due < next ? due : next;

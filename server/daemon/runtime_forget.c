@@ -204,6 +204,7 @@ void fl_runtime_exclude(struct fl_runtime *runtime, const char *name, enum fl_re
     }
     event.u.excluded.client = number;
     event.u.excluded.reason = "its certificate is revoked";
+    event.u.excluded.leaves = keeps == FL_REVOKED_KEEPS_RECORD;
     fl_runtime_step(runtime, &event);
     if (keeps == FL_REVOKED_KEEPS_NOTHING) {
         event = (struct fl_event){.type = FL_EV_FORGET};

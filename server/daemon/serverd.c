@@ -208,6 +208,9 @@ static int serverd_start(struct fl_serverd *srv, int *ret_exit, struct fl_err *e
 
     rv = fl_preflight_places(srv->own, NULL, ret_exit, err);
     if (rv == FL_OK) {
+        rv = fl_preflight_identity(srv->own, ret_exit, err);
+    }
+    if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;
         rv = limit_connections(srv, err);
     }
@@ -292,7 +295,10 @@ struct listening {
  */
 static bool disk_answers(void *arg)
 {
-    return fl_stall_find(arg).for_ms < FL_STALL_WATCHDOG_MS;
+    uint64_t periods_ms = FL_STALL_WATCHDOG_PERIODS * fl_notify_watchdog_ms();
+
+    return fl_stall_find(arg).for_ms <
+           (periods_ms < FL_STALL_WATCHDOG_MS ? periods_ms : FL_STALL_WATCHDOG_MS);
 }
 
 static int serverd_sources_open(struct fl_serverd *srv, struct listening *to)

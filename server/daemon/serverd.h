@@ -74,7 +74,7 @@ struct fl_admin_request;
 /* The data of a client with a revoked certificate that remains, beside its contributions. */
 enum fl_revoked_keeps {
     FL_REVOKED_KEEPS_ALL,    /* disabled: it continues when it is enabled */
-    FL_REVOKED_KEEPS_RECORD, /* evicted: its data summary is removed */
+    FL_REVOKED_KEEPS_RECORD, /* evicted: its data summary and its control are removed */
     FL_REVOKED_KEEPS_NOTHING /* revoked */
 };
 

@@ -201,6 +201,15 @@ static int check_state(const struct fl_serverd_conf *own, struct fl_preflight_re
     return preflight_add_error(report, FL_EXIT_STATE, ret_exit, rv, err);
 }
 
+int fl_preflight_identity(const struct fl_serverd_conf *own, int *ret_exit, struct fl_err *err)
+{
+    if (!fl_serverd_conf_has_tls(own) || fl_auth_own_pki(own)) {
+        return FL_OK;
+    }
+    *ret_exit = FL_EXIT_IDENTITY;
+    return fl_authority_check_folder(own->state_dir, err);
+}
+
 int fl_preflight_places(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
                         int *ret_exit, struct fl_err *err)
 {

@@ -16,6 +16,13 @@
 /* FL_ESTATE: the records or the identity in the state folder are those of another federation. */
 FL_MUST_CHECK int fl_preflight_federation(const struct fl_serverd_conf *own, struct fl_err *err);
 /*
+ * A start of a server with TLS has an identity, or certificates of the operator's own PKI. A start
+ * checks this before it creates anything: the state database records the name of the federation,
+ * and --init would then refuse any other one.
+ */
+FL_MUST_CHECK int fl_preflight_identity(const struct fl_serverd_conf *own, int *ret_exit,
+                                        struct fl_err *err);
+/*
  * The result of a check. A start passes NULL: its first error ends it, and it binds its addresses
  * itself.
  */

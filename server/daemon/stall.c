@@ -19,6 +19,8 @@ struct fl_stall fl_stall_find(struct fl_serverd *srv)
 
     stall_longest(&stall, "io", fl_worker_thread_busy_ms(srv->io));
     stall_longest(&stall, "db", fl_worker_thread_busy_ms(srv->db));
+    /* Computing is no stall: only the time in a read or write of its job counts. */
+    stall_longest(&stall, "work", fl_worker_thread_disk_ms(srv->work));
     if (srv->auth != NULL) {
         stall_longest(&stall, "identity", fl_auth_busy_ms(srv->auth));
     }

@@ -3,9 +3,10 @@
 
 /*
  * A disk stall: one of the threads that wait for a disk (io, db, identity) has been in the same job
- * for long. Clients are not at fault, so the coordinator's time is suspended meanwhile; operators
- * see the stall in the log, in STATUS, in `flctl why` and in the answer of a command; and after a
- * while the watchdog is no longer fed (docs/operating.md#a-disk-that-does-not-answer).
+ * for long, or the one that aggregates (work) in the same read or write. Clients are not at fault,
+ * so the coordinator's time is suspended meanwhile; operators see the stall in the log, in STATUS,
+ * in `flctl why` and in the answer of a command; and after a while the watchdog is no longer fed
+ * (docs/operating.md#a-disk-that-does-not-answer).
  *
  * Threading: fl_stall_find() any thread, once the daemon has started; a clock is its owner's.
  */
@@ -21,12 +22,14 @@ struct fl_serverd;
 /* operators are warned, */
 #define FL_STALL_REPORT_MS 10000
 /*
- * and the service manager ends the process. A commit of a large model on a slow disk takes minutes.
+ * and the service manager ends the process, after five periods of its watchdog when they are
+ * shorter. A commit of a large model on a slow disk takes minutes.
  */
-#define FL_STALL_WATCHDOG_MS 600000
+#define FL_STALL_WATCHDOG_MS      600000
+#define FL_STALL_WATCHDOG_PERIODS 5
 
 struct fl_stall {
-    const char *thread; /* "io", "db" or "identity" */
+    const char *thread; /* "io", "db", "work" or "identity" */
     uint64_t for_ms;    /* 0: all are idle */
 };
 

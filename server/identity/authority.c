@@ -113,6 +113,13 @@ int fl_authority_check_name(const char *state_dir, const char *federation, struc
     return authority_wrong_federation(path, name, federation, certificates == 0, err);
 }
 
+int fl_authority_check_folder(const char *state_dir, struct fl_err *err)
+{
+    const struct fl_authority_conf conf = {.state_dir = state_dir};
+
+    return fl__files_check_folder(&conf, err);
+}
+
 static int authority_open_db(const struct fl_authority_conf *conf, struct fl_db *db,
                              struct fl_err *err)
 {

@@ -83,6 +83,11 @@ FL_MUST_CHECK int fl_authority_init(const struct fl_authority_conf *conf, int64_
 FL_MUST_CHECK int fl_authority_check_name(const char *state_dir, const char *federation,
                                           struct fl_err *err);
 /*
+ * FL_ENOENT: there is no identity below `state_dir`; FL_EPERM: other users can access it. Changes
+ * nothing.
+ */
+FL_MUST_CHECK int fl_authority_check_folder(const char *state_dir, struct fl_err *err);
+/*
  * `fl-serverd --init --renew-root`: a root with a new key. From now on clients get both roots with
  * every certificate; after leaf + grace, when every client that is not lost has them, the new one
  * signs (fl_authority_refresh), and after the same time again the old one is no longer trusted. The

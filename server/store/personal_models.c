@@ -240,7 +240,7 @@ int fl_personal_models_publish(struct fl_personal_models_writer *w, struct fl_er
             (void)fl_err_set(err, rv, "cannot write '%s': %s", w->tmp, fl_strerror(rv));
         }
     }
-    if (rv == FL_OK && !w->scratch && fdatasync(w->fd) != 0) {
+    if (rv == FL_OK && !w->scratch && fl_fs_fdatasync(w->fd) != 0) {
         rv = fl_err_from_errno(errno);
         (void)fl_err_set(err, rv, "cannot sync '%s': %s", w->tmp, fl_strerror(rv));
     }

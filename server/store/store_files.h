@@ -115,7 +115,7 @@ bool fl_offers_fixed(const char *dir);
  */
 FL_MUST_CHECK int fl_offers_remove(const char *dir, const char *client, bool stays,
                                    struct fl_err *err);
-/* Remove all data summaries and the collection. */
+/* Remove all data summaries and the collection; the markers of dropped ones stay. */
 FL_MUST_CHECK int fl_offers_clear(const char *dir, struct fl_err *err);
 
 enum fl_offer_state {

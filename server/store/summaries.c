@@ -172,13 +172,16 @@ int fl_offers_remove(const char *dir, const char *client, bool stays, struct fl_
     return stays ? write_summary(dir, client, NULL, 0, 0, err) : remove_summary(dir, path, err);
 }
 
+/* The marker of a dropped summary stays: the operator's decision is about the client, whatever
+   summary it would send for other settings. */
 static bool is_summary_file(const void *ctx, const char *name)
 {
+    const char *dir = ctx;
     char client[FL_NAME_MAX];
 
-    (void)ctx;
-    return fl__offer_client(name, client) || /* or its quarantined or temporary file */
-           strncmp(name, FL__OFFERS_FIXED, strlen(FL__OFFERS_FIXED)) == 0;
+    return fl__offer_client(name, client)
+               ? !fl_offers_dropped(dir, client) /* or its quarantined or temporary file */
+               : strncmp(name, FL__OFFERS_FIXED, strlen(FL__OFFERS_FIXED)) == 0;
 }
 
 int fl_offers_clear(const char *dir, struct fl_err *err)
@@ -186,6 +189,6 @@ int fl_offers_clear(const char *dir, struct fl_err *err)
     char folder[FL__STORE_PATH_MAX];
 
     return fl_fs_join(folder, sizeof(folder), dir, "offers") == FL_OK
-               ? fl_fs_remove_each(folder, is_summary_file, NULL, err)
+               ? fl_fs_remove_each(folder, is_summary_file, dir, err)
                : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }

@@ -527,6 +527,7 @@ static void event(struct world *w, uint8_t what, uint8_t arg)
             ev.type = FL_EV_EXCLUDE;
             ev.u.excluded.client = arg & 7;
             ev.u.excluded.reason = "fuzz";
+            ev.u.excluded.leaves = (arg & 8) != 0;
             step(w, &ev);
         } else {
             ev.type = FL_EV_FORGET;

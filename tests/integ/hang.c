@@ -1,6 +1,6 @@
 /*
  * Preloaded into a daemon: while the file $FL_HANG exists, writes and syncs of files whose path
- * holds the text in it do not return, like those of a disk that has gone away.
+ * contains the text in it do not return, like those of a disk that has gone away.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -218,6 +218,33 @@ equal "SIGTERM inside Popen ends the run" 143 $?
 none_runs() { ! pgrep -f "$dir/made/bench/hangs|$dir/made/never" >/dev/null; }
 wait_for "the benchmark that was being started to be ended" none_runs
 
+# A second SIGTERM: sent after the first one was raised, where the run begins to defer signals to end the benchmark.
+cat >"$dir/twice.py" <<'EOF'
+import contextlib, os, runpy, signal, subprocess, sys
+ending = False
+class Signalled(subprocess.Popen):
+    def communicate(self, *args, **kwargs):
+        global ending
+        if self.args[-1].endswith("/hangs"):
+            ending = True
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().communicate(*args, **kwargs)
+def enter(self, real=contextlib._GeneratorContextManager.__enter__):
+    if ending:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return real(self)
+subprocess.Popen = Signalled
+contextlib._GeneratorContextManager.__enter__ = enter
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+EOF
+rm -f "$dir/made/pids" "$dir/out.jsonl"
+"$python" "$dir/twice.py" "$srcdir/bench/all" --build "$dir/made" --plan "$dir/plan" --output "$dir/out.jsonl" 2>"$dir/stopped.log"
+equal "two of them end the run once" 143 $?
+has_line "and with its line" "$dir/stopped.log" "bench/all: ended; what was measured is written"
+wait_for "the benchmark to be ended in spite of the second" none_runs
+
 # A real one.
 check "the short rounds run" "${all[@]}" --quick --only round --build "$build" --output "$dir/round.jsonl"
 says "and compare with themselves" 0 "round[clients=" "${compare[@]}" "$dir/round.jsonl" "$dir/round.jsonl"

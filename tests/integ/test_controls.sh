@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SCAFFOLD's control is the mean of the controls of the clients that are there: also after a client lost its
-# folder, was forgotten, or the operator reset the controls.
+# folder, was forgotten, evicted or revoked, or the operator reset the controls.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 synthetic "$dir/data" 3 --seed 3
@@ -74,4 +74,52 @@ for i in 0 1; do run_client "c$i"; done
 ends 11
 has_line "a server that was killed goes on with it" "$dir/c1.log" "starts a new sum with round 10"
 check "and it is the sum" sums_up fed 11 c0 c1
+
+### Evicted and revoked clients leave the sum, a disabled one does not
+port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+tls() { # rounds, clients
+  write_server tls "rounds: $1" "listen: [\"127.0.0.1:$port\"]" "seed: 4" "model: {preset: dnn60}" \
+    "training: {learning_rate: 0.02}" "algorithm: scaffold" \
+    "round: {start_clients: $2, min_clients: $2, min_responders: $2, lost_grace: 1s}"
+  sed -i '/^insecure:/d' "$dir/tls.yaml"
+}
+until_round() { # round
+  wait_for "round $1" at_round tls "$1"
+  for i in 0 1 2; do running "t$i" && stop "t$i"; done
+}
+tls 2 3
+check "init" "$build/fl-serverd" --init "$dir/tls.yaml"
+start_server tls || finish
+for i in 0 1 2; do
+  ctl tls invite "t$i" >"$dir/line" 2>/dev/null
+  write_client "t$i" "$dir/data/client-00$i" "exit_when_done: no"
+  sed -i '/^insecure:/d' "$dir/t$i.yaml"
+  check "t$i joins" "$build/fl-clientd" --join "$dir/t$i.yaml" <"$dir/line"
+  run_client "t$i"
+done
+until_round 2
+check "the sum is that of three clients" sums_up tls 2 t0 t1 t2
+check "a client is disabled" ctl tls disable t1 --reason "in repair"
+check "and enabled" ctl tls enable t1
+check "another is evicted" ctl tls evict t2 --reason "moves"
+wait_for "a new epoch" in_log tls "client 't2' was evicted, and its control is in the sum"
+lacks_line "a disabled client is no reason" "$dir/tls.log" "'t1' was"
+stop tls
+tls 5 2
+start_server tls || finish
+for i in 0 1; do run_client "t$i"; done
+until_round 5
+has_line "the others drop theirs" "$dir/t0.log" "dropping client state 'scaffold.control' of round 2"
+check "then it is the sum of the others" sums_up tls 5 t0 t1
+equal "the client is evicted once" 1 "$(grep -c "'t2' was evicted, and its control" "$dir/tls.log")"
+check "a client is revoked" ctl tls revoke t1 --yes --reason "stolen"
+wait_for "a new epoch" in_log tls "client 't1' was forgotten, and its control is in the sum"
+stop tls
+tls 7 1
+start_server tls || finish
+run_client t0
+until_round 7
+check "then it is the sum of the one that remains" sums_up tls 7 t0
+stop tls
+equal "the server ends well" 0 "$rc"
 finish

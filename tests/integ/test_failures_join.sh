@@ -66,6 +66,17 @@ says "nor by --recover" 4 "belongs to federation 'integ'" "$serverd" --recover m
 write_own fresh
 misspelt fresh.yaml
 says "a first start with a misspelt name, without an identity" 8 "there is no identity" "$serverd" misspelt.yaml
+check "it writes nothing" test ! -e fresh.state
+check "so the right name can have an identity" "$serverd" --init fresh.yaml
+start_server fresh
+stop fresh
+rm -r fresh.state
+{ cat misspelt.yaml; echo "insecure: yes"; } >plain.yaml
+mv fresh.yaml tls.yaml
+mv plain.yaml fresh.yaml
+start_server fresh # without TLS it needs no identity
+stop fresh
+mv tls.yaml fresh.yaml
 says "--init compares with the records" 8 "belongs to federation 'misspelt'" "$serverd" --init fresh.yaml
 check "and makes no identity" test ! -e fresh.state/identity
 documented state-federation-empty "$serverd" fresh.yaml

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A disk that does not answer: the server reports it, times out no client meanwhile, answers operators, goes on
-# when the disk answers again, and ends after the limit of a stop when it does not.
+# when the disk answers again, and ends after the limit of a stop when it does not, as a client does.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 if ldd "$build/fl-serverd" | grep -qE 'lib(a|t|m)san'; then
@@ -13,7 +13,7 @@ synthetic "$dir/data" 2 --seed 5
 write_server srv "model: {preset: mlr60}" "rounds: 100000" \
   "round: {start_clients: 2, min_responders: 2, train_deadline: 5s, upload_deadline: 5s}"
 notify_socket
-FL_HANG=$hang LD_PRELOAD=$dir/hang.so start_server srv
+WATCHDOG_USEC=2000000 FL_HANG=$hang LD_PRELOAD=$dir/hang.so start_server srv
 start_client c0 "$dir/data/client-000"
 start_client c1 "$dir/data/client-001"
 wait_for "a round" at_round srv 1
@@ -28,8 +28,16 @@ says "why names the disk before the clients" 0 \
 wait_for "systemctl status to show it" in_log notify "STATUS=the disk of '$dir/srv.state' has not answered for "
 before=$(status_of srv rounds_committed)
 equal "the round waits for uploads" UPLOADING "$(status_of srv phase)"
+# After five periods of 2 s, that is from a STATUS of 12 s on.
+fed() { sed -nE '/answered for (1[2-9]|[2-9][0-9]|[0-9]{3,}) s/,$p' "$dir/notify.log" | grep -c WATCHDOG=1; }
+hangs_on() { grep -qE 'answered for (1[5-9]|[2-9][0-9]|[0-9]{3,}) s' "$dir/notify.log"; }
+fed_again() { [ "$(fed)" -gt 0 ]; }
+wait_for "a status after the limit of the watchdog" hangs_on
+check "the watchdog was fed before" in_log notify WATCHDOG=1
+equal "it is no longer fed" 0 "$(fed)"
 rm "$hang"
 wait_for "the disk" in_log srv "answers again after "
+wait_for "the watchdog to be fed again" fed_again
 wait_for "the next round" at_round srv $((before + 2))
 lacks_line "the deadlines of 5 s passed for no client in 10 s of waiting" "$dir/srv.log" ": timed out at the deadline: "
 lacks_line "nor was a round aborted" "$dir/srv.log" "aborted"
@@ -41,6 +49,18 @@ says "a command whose promise cannot be kept is answered" 1 \
   "the command is not on disk yet and may be executed when the disk answers" \
   timeout 300 "$build/flctl" -d "$dir/srv.state" pause
 rm "$hang"
+wait_for "the pause" in_phase srv PAUSED
+
+### The checkpoint cannot be written while updates are aggregated
+before=$(status_of srv rounds_committed)
+echo "srv.state/models" >"$hang"
+check "the rounds go on" "$build/flctl" -d "$dir/srv.state" resume
+wait_for "the thread that aggregates to be named" in_log srv "(thread work): rounds and commands are waiting"
+says "why names it, too" 0 "s (thread work)" timeout 60 "$build/flctl" -d "$dir/srv.state" why
+equal "the round waits for its model" AGGREGATING "$(status_of srv phase)"
+rm "$hang"
+wait_for "rounds after it" at_round srv $((before + 2))
+check "a pause" "$build/flctl" -d "$dir/srv.state" pause
 wait_for "the pause" in_phase srv PAUSED
 
 ### The disk never answers
@@ -57,6 +77,16 @@ equal "what was not on disk is as it was" PAUSED "$(status_of srv phase)"
 before=$(status_of srv rounds_committed)
 check "and can be asked for again" "$build/flctl" -d "$dir/srv.state" resume
 wait_for "rounds after it" at_round srv $((before + 2))
+
+### The disk of a client never answers
+FL_HANG=$dir/hang2 LD_PRELOAD=$dir/hang.so start_client c2 "$dir/data/client-001"
+wait_for "the client" connected srv 3
+echo "c2.state" >"$dir/hang2"
+wait_for "a step that hangs" in_log srv ": timed out at the deadline: c2"
+kill -TERM "${pid_of[c2]}"
+wait_end c2
+equal "its stop ends as a failure" 1 "$rc"
+has_line "and says what it waited for" "$dir/c2.log" "stop timed out after 25 s: the current step of the task has not finished"
 stop srv
 equal "and an orderly end" 0 "$rc"
 

@@ -129,6 +129,11 @@ refused "a model file that is missing" "server.model.file" goes-on.yaml --set se
 "$fl_sim" run goes-on.yaml --quiet --out warned --set server.listen=[] --set client.tls.ca=x --set server.limits.idle=9s >/dev/null 2>warned.err
 equal "keys without effect are named in a warning" "$(cat warned.err)" \
   "fl-sim run: warning: without effect in a simulation: server.listen, server.limits.idle, client.tls"
+"$fl_sim" run goes-on.yaml --quiet --out no-state --set server.checkpoints.keep=3 >/dev/null 2>warned.err
+equal "rules for checkpoints without --keep-state, too" "$(cat warned.err)" \
+  "fl-sim run: warning: without effect in a simulation: server.checkpoints (without --keep-state)"
+"$fl_sim" run goes-on.yaml --quiet --keep-state --out with-state --set server.checkpoints.keep=3 >/dev/null 2>warned.err
+equal "with it they are obeyed" "$(cat warned.err)" ""
 
 # --- a trial that diverges ends, the others go on ---
 experiment diverges.yaml "stop: {rounds: 4}" "sweep:" "  - {label: tame, server.training.weight_decay: 0}" "  - {label: wild, server.training.learning_rate: 1000, server.training.weight_decay: 10}"

@@ -253,7 +253,7 @@ static void keep_work(struct script *s, const struct fl_effect *e)
 {
     if (e->seq != 0) {
         ck_assert_uint_lt(s->n_works, SCRIPT_WORKS);
-        s->works[s->n_works++] = (struct script_work){e->type, e->seq, e->n_parts};
+        s->works[s->n_works++] = (struct script_work){e->type, e->seq, e->n_parts, e->epoch};
     }
     if (e->type == FL_EFF_COMMIT) {
         size_t i;
@@ -450,6 +450,16 @@ void script_exclude(struct script *s, const char *name)
 
     ev.u.excluded.client = script_id(s, name);
     ev.u.excluded.reason = "its certificate is revoked";
+    script_step(s, &ev);
+}
+
+void script_evict(struct script *s, const char *name)
+{
+    struct fl_event ev = {.type = FL_EV_EXCLUDE};
+
+    ev.u.excluded.client = script_id(s, name);
+    ev.u.excluded.reason = "its certificate is revoked";
+    ev.u.excluded.leaves = true;
     script_step(s, &ev);
 }
 

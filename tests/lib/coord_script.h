@@ -21,6 +21,7 @@ struct script_work {
     enum fl_effect_type type;
     uint64_t seq;
     size_t n_parts;
+    uint64_t epoch;
 };
 
 struct script {
@@ -74,6 +75,8 @@ void script_forget_client(struct script *s, const char *name);
 /* A report for the open round; d: [3] or NULL. */
 /* Its certificate is revoked. */
 void script_exclude(struct script *s, const char *name);
+/* The same of an evicted client. */
+void script_evict(struct script *s, const char *name);
 void script_report(struct script *s, const char *name, const float *d);
 void script_report_of(struct script *s, const char *name, uint64_t round, uint32_t attempt,
                       uint64_t samples, double loss, const float *d, size_t n);

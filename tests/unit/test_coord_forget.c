@@ -614,116 +614,6 @@ START_TEST(names_stay_in_order_whatever_comes_and_goes)
 }
 END_TEST
 
-/* --- epochs of what a solver's part sums up --- */
-
-static struct script *scaffold(void)
-{
-    struct script *s = script_new("scaffold");
-
-    s->conf.start_clients = 2;
-    script_create(s, NULL);
-    script_start(s);
-    script_join(s, "a", 100);
-    script_join(s, "b", 200);
-    return s;
-}
-
-/* What it trained with is of that round. */
-static void report_kept(struct script *s, const char *name, uint64_t kept)
-{
-    struct fl_event ev = {.type = FL_EV_REPORT};
-
-    ev.u.report.client = script_id(s, name);
-    ev.u.report.round = fl_coord_round(s->coord);
-    ev.u.report.attempt = fl_coord_attempt(s->coord);
-    ev.u.report.samples = 100;
-    ev.u.report.has_kept = true;
-    ev.u.report.kept_round = kept;
-    ev.u.report.kept_attempt = kept != 0;
-    script_step(s, &ev);
-    script_stored(s, name);
-}
-
-/* A round that both answer; the last task sent says which epoch the next one is of. */
-static void round_of_both(struct script *s, uint64_t kept_by_a, uint64_t kept_by_b)
-{
-    report_kept(s, "a", kept_by_a);
-    report_kept(s, "b", kept_by_b);
-}
-
-START_TEST(the_sum_begins_anew_when_a_client_lost_its_part_of_it)
-{
-    struct script *s = scaffold();
-
-    round_of_both(s, 0, 0); /* Nobody was counted yet: nothing can be lost. */
-    round_of_both(s, 1, 1);
-    ck_assert_uint_eq(s->task.round, 3);
-    ck_assert_uint_eq(s->task.size.epoch, 1);
-    round_of_both(s, 2, 0);
-    ck_assert_uint_eq(s->task.round, 4);
-    ck_assert_uint_eq(s->task.size.epoch, 4);
-    /* What is of round 3 is not in it, so no client can lose that. */
-    round_of_both(s, 3, 0);
-    ck_assert_uint_eq(s->task.round, 5);
-    ck_assert_uint_eq(s->task.size.epoch, 4);
-    round_of_both(s, 4, 3); /* An older folder in its place. */
-    ck_assert_uint_eq(s->task.size.epoch, 6);
-    script_free(s);
-}
-END_TEST
-
-START_TEST(the_sum_begins_anew_when_a_client_in_it_is_forgotten)
-{
-    struct script *s = scaffold();
-
-    script_join(s, "c", 100);
-    round_of_both(s, 0, 0);
-    ck_assert_uint_eq(s->task.size.members, 3);
-    script_forget_client(s, "c"); /* It came too late for round 1, and is in round 2. */
-    round_of_both(s, 1, 1);
-    ck_assert_uint_eq(s->task.size.epoch, 1);
-    ck_assert_uint_eq(s->task.size.members, 2);
-    script_forget_client(s, "b");
-    report_kept(s, "a", 2);
-    ck_assert_uint_eq(s->task.round, 4);
-    ck_assert_uint_eq(s->task.size.epoch, 4);
-    ck_assert_uint_eq(s->task.size.members, 1); /* Those that are there. */
-    script_free(s);
-}
-END_TEST
-
-START_TEST(an_accepted_control_of_a_forgotten_client_is_in_no_later_sum)
-{
-    struct script *s = scaffold();
-
-    report_kept(s, "b", 0);
-    script_forget_client(s, "b");
-    report_kept(s, "a", 0);
-    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
-    ck_assert_uint_eq(s->task.size.epoch, 2);
-    script_free(s);
-}
-END_TEST
-
-START_TEST(the_operator_resets_controls_where_there_are_any)
-{
-    struct script *s = scaffold();
-
-    round_of_both(s, 0, 0);
-    script_simple(s, FL_EV_NEW_EPOCH);
-    script_forget(s);
-    round_of_both(s, 1, 1);
-    ck_assert_uint_eq(s->task.size.epoch, 3);
-    script_free(s);
-    s = fedavg();
-    script_create(s, NULL);
-    script_simple(s, FL_EV_NEW_EPOCH);
-    script_expect(s,
-                  "[    0] answer (no): solver 'sgd' has no controls: there is nothing to reset\n");
-    script_free(s);
-}
-END_TEST
-
 SUITE()
 {
     Suite *s = suite_create("coord_forget");
@@ -752,10 +642,6 @@ SUITE()
     tcase_add_test(tc, a_report_tells_how_many_samples_a_client_has_by_now);
     tcase_add_test(tc, a_commit_writes_those_of_its_round_and_a_bounded_number_of_others);
     tcase_add_test(tc, names_stay_in_order_whatever_comes_and_goes);
-    tcase_add_test(tc, the_sum_begins_anew_when_a_client_lost_its_part_of_it);
-    tcase_add_test(tc, the_sum_begins_anew_when_a_client_in_it_is_forgotten);
-    tcase_add_test(tc, an_accepted_control_of_a_forgotten_client_is_in_no_later_sum);
-    tcase_add_test(tc, the_operator_resets_controls_where_there_are_any);
     suite_add_tcase(s, tc);
     return s;
 }

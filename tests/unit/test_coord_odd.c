@@ -66,6 +66,7 @@ static void odd_event(const struct odd *odd, struct fl_event *ev)
     case FL_EV_EXCLUDE:
         ev->u.excluded.client = odd->client;
         ev->u.excluded.reason = "odd";
+        ev->u.excluded.leaves = true;
         break;
     case FL_EV_REPORT:
         ev->u.report.client = odd->client;

@@ -284,7 +284,7 @@ static void check_row(const char *key, const char *type, const char *def)
     ck_assert_msg(load_set(HEAD, sets, 1, &e, &err) == FL_OK, "%s: %s", set, err.msg);
     p = open_point(e, 0, 0);
     fl_buf_init(&named, 4096);
-    ck_assert_int_eq(fl_experiment_without_effect(p, &named), FL_OK);
+    ck_assert_int_eq(fl_experiment_without_effect(p, true, &named), FL_OK);
     ck_assert_int_eq(fl_buf_add(&named, "", 1), FL_OK);
     ck_assert_msg(named.len > 1 && strncmp(key, (const char *)named.data, named.len - 1) == 0,
                   "'%s' is neither obeyed by a simulation, refused, nor named as one without "

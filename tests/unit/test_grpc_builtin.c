@@ -55,6 +55,20 @@ void fl_call_set_patient(struct fl_call *call, bool patient)
     call->patient = patient;
 }
 
+int __real_fl_wire_health_request_decode(const void *data, size_t len, char service[FL_NAME_MAX],
+                                         struct fl_err *err);
+int __wrap_fl_wire_health_request_decode(const void *data, size_t len, char service[FL_NAME_MAX],
+                                         struct fl_err *err);
+
+static bool no_memory;
+
+int __wrap_fl_wire_health_request_decode(const void *data, size_t len, char service[FL_NAME_MAX],
+                                         struct fl_err *err)
+{
+    return no_memory ? fl_err_set(err, FL_ENOMEM, "as the test wants it")
+                     : __real_fl_wire_health_request_decode(data, len, service, err);
+}
+
 static const char *const offered[] = {"fl.v1.Federation", NULL};
 static struct fl_grpc_builtin *builtin;
 static struct fl_rpc_method methods[4];
@@ -169,6 +183,24 @@ START_TEST(a_request_that_does_not_decode_is_invalid)
         ck_assert_ptr_nonnull(strstr(call.message, "no protobuf message"));
         stop(&call);
     }
+}
+END_TEST
+
+START_TEST(a_request_that_there_is_no_memory_to_decode_is_not_invalid)
+{
+    struct fl_call call;
+    size_t i;
+
+    no_memory = true;
+    for (i = 0; i < 2; i++) {
+        start(&call, methods[i].path);
+        ask(&call, 1, "");
+        ck_assert(call.finished);
+        ck_assert_int_eq(call.status, FL_GRPC_RESOURCE_EXHAUSTED);
+        ck_assert_str_eq(call.message, "as the test wants it");
+        stop(&call);
+    }
+    no_memory = false;
 }
 END_TEST
 
@@ -291,6 +323,7 @@ int main(void)
     tcase_add_test(tc, check_of_an_unknown_service_is_not_found);
     tcase_add_loop_test(tc, a_call_that_ends_without_a_request_is_invalid, 0, 2);
     tcase_add_test(tc, a_request_that_does_not_decode_is_invalid);
+    tcase_add_test(tc, a_request_that_there_is_no_memory_to_decode_is_not_invalid);
     tcase_add_test(tc, watchers_are_told_each_change_once);
     tcase_add_test(tc, closed_watchers_leave_the_list_in_any_order);
     tcase_add_test(tc, a_watcher_that_does_not_read_is_ended);

@@ -115,6 +115,52 @@ START_TEST(fields_of_a_line_become_members)
 }
 END_TEST
 
+static double number_of(const char *value)
+{
+    char text[128];
+    json_t *o;
+    double number;
+
+    (void)snprintf(text, sizeof(text), "x a=%s b=1", value);
+    o = parsed(text);
+    ck_assert_msg(json_is_number(json_object_get(o, "a")), "'%s' is text", value);
+    number = json_number_value(json_object_get(o, "a"));
+    json_decref(o);
+    return number;
+}
+
+START_TEST(every_figure_that_printf_writes_is_a_number)
+{
+    ck_assert(number_of("1e-05") == 1e-05);
+    ck_assert(number_of("-1.5E+20") == -1.5e20);
+    ck_assert(number_of("2.302585092994046") == 2.302585092994046);
+    ck_assert(number_of("-0.30000000000000004") == -0.30000000000000004);
+    ck_assert(number_of("1.7976931348623157e+308") == 1.7976931348623157e308);
+    ck_assert(number_of("4.9406564584124654e-324") == 4.9406564584124654e-324);
+    ck_assert(number_of("999999999999999") == 999999999999999.0);
+    ck_assert(number_of("-999999999999999") == -999999999999999.0);
+}
+END_TEST
+
+START_TEST(what_no_double_holds_is_text)
+{
+    static const char *const texts[] = {"007", "-007",  "1000000000000000", "1e+999", "1e",
+                                        "1e+", "12e45", "1.e+05",           "nan",    "inf",
+                                        "0x1", "1e-05s"};
+    size_t i;
+
+    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        char text[128];
+        json_t *o;
+
+        (void)snprintf(text, sizeof(text), "x a=%s b=1", texts[i]);
+        o = parsed(text);
+        ck_assert_str_eq(json_string_value(json_object_get(o, "a")), texts[i]);
+        json_decref(o);
+    }
+}
+END_TEST
+
 START_TEST(fields_in_the_middle_of_a_text_stay_there)
 {
     json_t *o = parsed("refused: wants a=1 and more b=2");
@@ -205,6 +251,8 @@ SUITE()
     tcase_add_test(tc, what_is_said_before_there_is_a_log_is_an_error_for_the_journal);
     tcase_add_test(tc, a_stream_that_went_elsewhere_is_not_the_journals);
     tcase_add_test(tc, fields_of_a_line_become_members);
+    tcase_add_test(tc, every_figure_that_printf_writes_is_a_number);
+    tcase_add_test(tc, what_no_double_holds_is_text);
     tcase_add_test(tc, fields_in_the_middle_of_a_text_stay_there);
     tcase_add_test(tc, whatever_is_in_a_line_it_is_one_object);
     tcase_add_test(tc, a_line_that_is_too_long_is_cut_and_still_an_object);

@@ -291,6 +291,27 @@ START_TEST(a_dropped_summary_stays_dropped_and_is_no_damage)
 }
 END_TEST
 
+START_TEST(a_dropped_summary_stays_dropped_when_the_settings_change)
+{
+    struct fl_err err = {0};
+
+    offer("ann", "A");
+    offer("bob", "B");
+    ck_assert_int_eq(fl_offers_remove(dir, "bob", true, &err), FL_OK);
+    fix("");
+    ck_assert_int_eq(fl_offers_clear(dir, &err), FL_OK);
+    ck_assert(!fl_offers_has(dir, "ann"));
+    ck_assert(!fl_offers_fixed(dir));
+    ck_assert(fl_offers_dropped(dir, "bob"));
+    ck_assert(fl_offers_has(dir, "bob")); /* It is not asked for another one. */
+    offer("ann", "C");
+    fix("");
+    fixed_are("C");
+    ck_assert_int_eq(fl_offers_remove(dir, "bob", false, &err), FL_OK); /* It is forgotten. */
+    ck_assert(!fl_offers_has(dir, "bob"));
+}
+END_TEST
+
 START_TEST(readers_of_the_old_collection_keep_it)
 {
     struct fl_file *f = NULL;
@@ -438,6 +459,7 @@ int main(void)
     tcase_add_test(tc, a_summary_out_of_the_range_of_the_others_is_left_out);
     tcase_add_loop_test(tc, a_summary_that_is_removed_leaves_the_collection, 0, 2);
     tcase_add_test(tc, a_dropped_summary_stays_dropped_and_is_no_damage);
+    tcase_add_test(tc, a_dropped_summary_stays_dropped_when_the_settings_change);
     tcase_add_test(tc, readers_of_the_old_collection_keep_it);
     tcase_add_test(tc, another_range_makes_the_collection_again);
     tcase_add_test(tc, a_collection_that_cannot_be_made_again_is_made_later);

@@ -200,7 +200,7 @@ static int run_warn_keys(const struct job *j, struct fl_err *err)
     int rv = fl_experiment_open(j->experiment, 0, 0, &point, err);
 
     fl_buf_init(&keys, FILE_MAX);
-    rv = rv == FL_OK ? fl_experiment_without_effect(point, &keys) : rv;
+    rv = rv == FL_OK ? fl_experiment_without_effect(point, j->o.keep_state, &keys) : rv;
     if (rv == FL_OK && keys.len > 0) {
         (void)fprintf(stderr, "fl-sim run: warning: without effect in a simulation: %.*s\n",
                       (int)keys.len, (const char *)keys.data);

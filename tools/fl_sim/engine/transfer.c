@@ -309,7 +309,6 @@ void fl__push_progress(struct fl_fed *fed)
             event.u.upload.client = fed->clients[i].number;
             event.u.upload.round = a->pushing.round;
             event.u.upload.attempt = a->pushing.attempt;
-            event.u.upload.held = true; /* No simulated client trickles on purpose. */
             fl__fed_step(fed, &event);
         }
     }

@@ -90,11 +90,12 @@ FL_MUST_CHECK int fl_experiment_open(const struct fl_experiment *experiment, siz
                                      size_t trial, struct fl_experiment_point **ret,
                                      struct fl_err *err);
 /*
- * Appends the keys of this point that have no effect in a simulation, "server.listen, client.tls";
- * the same for all points, since they cannot be swept. FL_ENOMEM, FL_ELIMIT of the buffer.
+ * Appends the keys of this point that have no effect in a simulation, "server.listen, client.tls".
+ * With `keep_state` checkpoints are kept, and their rules have one. FL_ENOMEM, FL_ELIMIT of the
+ * buffer.
  */
 FL_MUST_CHECK int fl_experiment_without_effect(const struct fl_experiment_point *point,
-                                               struct fl_buf *out);
+                                               bool keep_state, struct fl_buf *out);
 void fl_experiment_close(struct fl_experiment_point *point); /* NULL is allowed. */
 
 /* Appends the keys of the file that are not those of the daemons, as Markdown, to `out`. */

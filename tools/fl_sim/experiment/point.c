@@ -185,10 +185,23 @@ int fl_experiment_open(const struct fl_experiment *e, size_t point, size_t trial
     return FL_OK;
 }
 
-int fl_experiment_without_effect(const struct fl_experiment_point *p, struct fl_buf *out)
+static int point_add_checkpoints(const struct fl_experiment_point *p, struct fl_buf *out)
+{
+    static const char key[] = ", server.checkpoints (without --keep-state)";
+    const struct fl_conf_node *server = fl_conf_get(fl_conf_root(p->doc), "server");
+    size_t skip = out->len > 0 ? 0 : 2;
+
+    return fl_conf_get(server, "checkpoints") != NULL
+               ? fl_buf_add(out, key + skip, sizeof(key) - 1 - skip)
+               : FL_OK;
+}
+
+int fl_experiment_without_effect(const struct fl_experiment_point *p, bool keep_state,
+                                 struct fl_buf *out)
 {
     int rv = fl_server_conf_daemons(p->server, out);
 
+    rv = rv == FL_OK && !keep_state ? point_add_checkpoints(p, out) : rv;
     return rv == FL_OK ? fl_client_conf_daemons(p->client, out) : rv;
 }
 

@@ -127,7 +127,7 @@ START_TEST(once_half_are_in_the_others_have_their_time_many_times_over)
 }
 END_TEST
 
-START_TEST(the_patience_has_a_least_and_never_exceeds_the_deadline)
+START_TEST(the_straggler_timeout_has_a_least_and_never_exceeds_the_deadline)
 {
     struct script *s = half_of(2);
 
@@ -164,7 +164,7 @@ START_TEST(who_has_more_samples_has_more_time)
 }
 END_TEST
 
-START_TEST(without_patience_the_deadline_stays)
+START_TEST(without_a_straggler_factor_the_deadline_stays)
 {
     struct script *s = script_new("fedavg");
 
@@ -182,10 +182,10 @@ START_TEST(without_patience_the_deadline_stays)
 END_TEST
 
 /*
- * All reports of a round of n clients are in at 20 ms, with an hour to upload, at `rate` bytes a
- * second at least.
+ * All reports of a round of n clients are in at 20 ms, with `upload_ms` to upload, at `rate` bytes
+ * a second at least.
  */
-static struct script *uploading_at(unsigned n, uint64_t rate)
+static struct script *uploading_for(unsigned n, uint64_t rate, uint64_t upload_ms)
 {
     struct script *s = script_new("fedavg");
     unsigned i;
@@ -195,9 +195,9 @@ static struct script *uploading_at(unsigned n, uint64_t rate)
     s->conf.min_responders = 1;
     s->conf.straggler_factor = 10;
     s->conf.straggler_min_ms = 50;
-    s->conf.patience_rate = rate;
+    s->conf.straggler_rate = rate;
     s->conf.train_ms = 100000;
-    s->conf.upload_ms = 3600000;
+    s->conf.upload_ms = upload_ms;
     script_create(s, NULL);
     script_start(s);
     for (i = 0; i < n; i++) {
@@ -209,6 +209,11 @@ static struct script *uploading_at(unsigned n, uint64_t rate)
     }
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
     return s;
+}
+
+static struct script *uploading_at(unsigned n, uint64_t rate)
+{
+    return uploading_for(n, rate, 3600000);
 }
 
 static struct script *uploading(unsigned n)
@@ -231,7 +236,7 @@ START_TEST(an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout)
     ck_assert_uint_eq(s->record.n_responders, 2);
     ck_assert_uint_eq(s->clients[2].n_lost, 1);
     ck_assert_str_eq(s->error, "c: timed out: its upload stalled or was too slow "
-                               "(round.straggler_factor, round.patience_rate)");
+                               "(round.straggler_factor, round.straggler_rate)");
     script_free(s);
 }
 END_TEST
@@ -301,7 +306,7 @@ START_TEST(an_upload_at_the_least_rate_has_until_the_deadline)
 }
 END_TEST
 
-START_TEST(no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_patience)
+START_TEST(no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_factor)
 {
     unsigned lost;
 
@@ -354,6 +359,76 @@ START_TEST(an_upload_that_the_server_holds_back_is_not_too_slow)
         script_step(s, &ev);
     }
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    script_free(s);
+}
+END_TEST
+
+/* Until `until`, each 40 ms: bytes of "b" arrive, and those of "c" wait for the server. */
+static void hold_back(struct script *s, uint64_t from, uint64_t until)
+{
+    struct fl_event ev = {.type = FL_EV_UPLOAD_PROGRESS};
+    uint64_t at;
+
+    ev.u.upload.round = fl_coord_round(s->coord);
+    ev.u.upload.attempt = fl_coord_attempt(s->coord);
+    for (at = from; at <= until; at += 40) {
+        script_run_to(s, at);
+        ev.u.upload.bytes = at;
+        ev.u.upload.client = script_id(s, "b");
+        ev.u.upload.held = false;
+        script_step(s, &ev);
+        ev.u.upload.client = script_id(s, "c");
+        ev.u.upload.held = true;
+        script_step(s, &ev);
+    }
+}
+
+START_TEST(an_upload_that_the_server_holds_back_is_not_late)
+{
+    struct script *s = uploading_for(3, 0, 1000);
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    hold_back(s, 60, 1500);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "b"))->state, FL_PARTICIPANT_LOST);
+    script_stored(s, "c");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 2);
+    ck_assert_uint_eq(s->clients[1].n_lost, 1);
+    ck_assert_uint_eq(s->clients[2].n_lost, 0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_upload_that_the_server_holds_back_for_too_long_is_lost_without_blame)
+{
+    struct script *s = uploading_for(3, 0, 1000);
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    hold_back(s, 60, 2000);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    hold_back(s, 2040, 2120); /* The deadline, and as much again. */
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 1);
+    ck_assert_uint_eq(s->clients[2].n_lost, 0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_upload_that_no_longer_waits_for_the_server_has_the_deadline)
+{
+    struct script *s = uploading_for(3, 0, 1000);
+
+    script_run_to(s, 40);
+    script_stored(s, "a");
+    hold_back(s, 60, 900);
+    script_progress(s, "c", 7);
+    script_run_to(s, 1020);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 1);
+    ck_assert_uint_eq(s->clients[2].n_lost, 1);
     script_free(s);
 }
 END_TEST
@@ -475,24 +550,27 @@ END_TEST
 
 SUITE()
 {
-    Suite *s = suite_create("coord_patience");
-    TCase *tc = tcase_create("patience");
+    Suite *s = suite_create("coord_straggler");
+    TCase *tc = tcase_create("straggler");
 
     tcase_add_test(tc, half_of_the_clients_rounded_up_make_a_round);
     tcase_add_test(tc, fewer_than_half_repeat_the_attempt);
     tcase_add_test(tc, half_of_them_holds_no_round_up_before_it_begins);
     tcase_add_test(tc, a_round_without_somebody_is_a_warning);
     tcase_add_test(tc, once_half_are_in_the_others_have_their_time_many_times_over);
-    tcase_add_test(tc, the_patience_has_a_least_and_never_exceeds_the_deadline);
+    tcase_add_test(tc, the_straggler_timeout_has_a_least_and_never_exceeds_the_deadline);
     tcase_add_test(tc, who_has_more_samples_has_more_time);
-    tcase_add_test(tc, without_patience_the_deadline_stays);
+    tcase_add_test(tc, without_a_straggler_factor_the_deadline_stays);
     tcase_add_test(tc, an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout);
     tcase_add_test(tc, without_a_least_rate_an_upload_that_moves_has_until_the_deadline);
     tcase_add_test(tc, an_upload_that_trickles_is_lost_once_half_are_in);
     tcase_add_test(tc, an_upload_at_the_least_rate_has_until_the_deadline);
-    tcase_add_test(tc, no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_patience);
+    tcase_add_test(tc, no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_factor);
     tcase_add_test(tc, bytes_that_arrive_twice_do_not_count_as_progress);
     tcase_add_test(tc, an_upload_that_the_server_holds_back_is_not_too_slow);
+    tcase_add_test(tc, an_upload_that_the_server_holds_back_is_not_late);
+    tcase_add_test(tc, an_upload_that_the_server_holds_back_for_too_long_is_lost_without_blame);
+    tcase_add_test(tc, an_upload_that_no_longer_waits_for_the_server_has_the_deadline);
     tcase_add_test(tc, a_rate_before_half_are_in_is_held_against_no_client);
     tcase_add_test(tc, an_upload_that_stops_half_way_is_lost);
     tcase_add_test(tc, before_half_are_in_none_is_lost_while_any_upload_moves);
