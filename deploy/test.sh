@@ -108,7 +108,7 @@ if [ "$scope" != fast ]; then
   builds+=(build-asan)
   (
     renice -n 10 "$BASHPID" >/dev/null
-    build build-asan --enable-werror --enable-sanitize=address,undefined CFLAGS='-O1 -g'
+    build build-asan --enable-werror --enable-sanitize=address,undefined CFLAGS='-O2 -g1'
   ) &
 fi
 run_suite build-test
