@@ -7,10 +7,7 @@
 - a .c file uses something of each header that it includes;
 - messages (string literals of the product) and documents do not use private vocabulary (docs/architecture.md#terms).
 
-    lint_names.py [--counts]
-                                 --counts prints how many findings of each kind there are, and what lint does not
-                                 bound: lines, functions with more than seven parameters, static functions of one
-                                 word, external functions that only tests call; exits 0
+tools/house.sh prints how many of each kind there are, beside what lint does not bound.
 """
 import collections
 import re
@@ -31,7 +28,6 @@ WORDS = re.compile(
 TOKENS = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 EXTERNAL = re.compile(r"^(?!static\b|typedef\b|#)[a-zA-Z_][^;{}()=#]*\b([a-z_]\w*)\([^;{}]*\)\n\{", re.M)
 STATIC = re.compile(r"^static\b[^;{}()=#]*\b([a-z_]\w*)\([^;{}]*\)\n\{", re.M)
-DEFINITION = re.compile(r"^[a-zA-Z_][^;{}()=#]*\b([a-z_]\w*)\(([^;{}]*)\)\n\{", re.M)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 INCLUDE = re.compile(r'^#include "([^"]+)"[^\n]*', re.M)
 ENUM = re.compile(r"enum\s*\w*\s*\{([^}]*)\}")
@@ -131,40 +127,8 @@ def findings():
     return found
 
 
-def parameters(text):
-    """For each function defined in a C file: its name and how many parameters it has."""
-    for match in DEFINITION.finditer(text):
-        yield match.group(1), match.group(2).count(",") + 1
-
-
-def measures():
-    """What the product looks like, as (figure, what it counts)."""
-    product = {f: read(f) for f in listed("server", "client", "libfl", "tools") if f.endswith((".c", ".h"))}
-    code = {f: TOKENS.sub("", text) for f, text in product.items()}
-    calls = collections.Counter(name for text in code.values() for name in re.findall(r"\bfl_\w+", text))
-    external = {name for f, text in product.items() if f.endswith(".c") for name in EXTERNAL.findall(text)}
-    declared = collections.Counter(name for f, text in code.items() if f.endswith(".h")
-                                   for name in re.findall(r"\b(fl_\w+)\(", text))
-    all_parameters = [n for f, text in code.items() if f.endswith(".c") for _, n in parameters(text)]
-    statics = [name for text in product.values() for name in STATIC.findall(text)]
-    tests = subprocess.check_output(["git", "ls-files", "tests"], text=True).split()
-    yield sum(text.count("\n") for text in product.values()), "lines of C of the product"
-    yield (sum(read(f).count("\n") for f in tests if f.endswith((".c", ".h", ".sh", ".py"))),
-           "lines of tests")
-    yield sum(n > 7 for n in all_parameters), "functions with more than seven parameters"
-    yield sum("_" not in name for name in statics), "static functions of one word, of %d" % len(statics)
-    yield (sum(calls[name] - declared[name] <= 1 for name in external if declared[name] > 0),
-           "external functions that the product does not call")
-
-
 def main():
     found = findings()
-    if sys.argv[1:] == ["--counts"]:
-        for kind, lines in found.items():
-            print("%7d  %s" % (len(lines), kind))
-        for figure, text in measures():
-            print("%7d  %s" % (figure, text))
-        return 0
     for kind, lines in found.items():
         for line in lines:
             print("%s: %s" % (kind, line))
