@@ -32,11 +32,6 @@ void fl_vec_sub(float *z, const float *x, const float *y, size_t n)
     vec_kernels()->sub(z, x, y, n);
 }
 
-void fl_vec_heavy_ball(float *x, float *v, float rate, float m, const float *g, size_t n)
-{
-    vec_kernels()->heavy_ball(x, v, rate, m, g, n);
-}
-
 double fl_vec_dot(const float *x, const float *y, size_t n)
 {
     return vec_kernels()->dot(x, y, n);
@@ -50,11 +45,6 @@ double fl_vec_norm2(const float *x, size_t n)
 double fl_vec_distance_sq(const float *x, const float *y, size_t n)
 {
     return vec_kernels()->distance_sq(x, y, n);
-}
-
-double fl_vec_distance(const float *x, const float *y, size_t n)
-{
-    return sqrt(fl_vec_distance_sq(x, y, n));
 }
 
 bool fl_vec_finite(const float *x, size_t n)

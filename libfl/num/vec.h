@@ -25,18 +25,11 @@ void fl_vec_axpy(float *y, float a, const float *x, size_t n);
 void fl_vec_scale(float *y, float a, const float *x, size_t n);
 /* z[i] = x[i] - y[i]; z may be x or y. */
 void fl_vec_sub(float *z, const float *x, const float *y, size_t n);
-/*
- * Heavy ball in one pass: v[i] = m * v[i] + g[i]; x[i] -= rate * v[i]. The same bits as
- * scale(v, m), axpy(v, 1, g), axpy(x, -rate, v).
- */
-void fl_vec_heavy_ball(float *x, float *v, float rate, float m, const float *g, size_t n);
 double fl_vec_dot(const float *x, const float *y, size_t n);
 /* sqrt(sum x^2) */
 double fl_vec_norm2(const float *x, size_t n);
 /* sum (x - y)^2, each difference taken in double. */
 double fl_vec_distance_sq(const float *x, const float *y, size_t n);
-/* sqrt(sum (x - y)^2) */
-double fl_vec_distance(const float *x, const float *y, size_t n);
 bool fl_vec_finite(const float *x, size_t n);
 
 /* Block sums of the aggregation: acc[i] += w * x[i], in double. */

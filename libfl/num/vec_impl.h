@@ -48,17 +48,6 @@ static void vec_kern_sub(float *z, const float *x, const float *y, size_t n)
     }
 }
 
-static void heavy_ball(float *restrict x, float *restrict v, float rate, float m,
-                       const float *restrict g, size_t n)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        v[i] = m * v[i] + g[i];
-        x[i] -= rate * v[i];
-    }
-}
-
 static double vec_kern_dot(const float *x, const float *y, size_t n)
 {
     double s[FL_VEC_LANES] = {0};
@@ -178,12 +167,11 @@ static double acc_distance_sq(const double *acc, const float *x, size_t n)
     return lanes_total(s);
 }
 
-#define FL__VEC_ROW                                                                             \
-    {                                                                                           \
-        .axpy = vec_kern_axpy, .scale = vec_kern_scale, .sub = vec_kern_sub,                    \
-        .heavy_ball = heavy_ball, .dot = vec_kern_dot, .distance_sq = distance_sq,              \
-        .finite = all_finite, .acc_add = acc_add, .acc_step = acc_step, .acc_scale = acc_scale, \
-        .acc_distance_sq = acc_distance_sq,                                                     \
+#define FL__VEC_ROW                                                                               \
+    {                                                                                             \
+        .axpy = vec_kern_axpy, .scale = vec_kern_scale, .sub = vec_kern_sub, .dot = vec_kern_dot, \
+        .distance_sq = distance_sq, .finite = all_finite, .acc_add = acc_add,                     \
+        .acc_step = acc_step, .acc_scale = acc_scale, .acc_distance_sq = acc_distance_sq,         \
     }
 
 #endif

@@ -11,7 +11,6 @@ struct fl__vec_kern {
     void (*axpy)(float *y, float a, const float *x, size_t n);
     void (*scale)(float *y, float a, const float *x, size_t n);
     void (*sub)(float *z, const float *x, const float *y, size_t n);
-    void (*heavy_ball)(float *x, float *v, float rate, float m, const float *g, size_t n);
     double (*dot)(const float *x, const float *y, size_t n);
     double (*distance_sq)(const float *x, const float *y, size_t n);
     bool (*finite)(const float *x, size_t n);

@@ -168,11 +168,6 @@ void fl_call_set_handler(struct fl_call *call, const struct fl_call_handler *han
     call->ctx = ctx;
 }
 
-void *fl_call_ctx(const struct fl_call *call)
-{
-    return call->ctx;
-}
-
 void fl_call_set_queue(struct fl_call *call, size_t bytes)
 {
     FL_REQUIRE(call->magic == FL_CALL_MAGIC);

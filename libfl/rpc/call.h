@@ -42,9 +42,8 @@ enum fl_grpc_status {
 };
 
 const char *fl_grpc_status_name(enum fl_grpc_status status);
-/* The only mapping of our codes to a status, and of a status to our codes for clients. */
+/* The only mapping of our codes to a status. */
 enum fl_grpc_status fl_grpc_status_from_err(int code);
-int fl_err_from_grpc_status(enum fl_grpc_status status);
 
 struct fl_call;
 
@@ -67,7 +66,6 @@ struct fl_call_handler {
 
 /* Handler and context of a call; the server's start callback sets them. */
 void fl_call_set_handler(struct fl_call *call, const struct fl_call_handler *handler, void *ctx);
-void *fl_call_ctx(const struct fl_call *call);
 
 /*
  * Part of a message: copied when `blob` is NULL, otherwise data[0..len) is in `blob` and a

@@ -90,18 +90,6 @@ enum fl_grpc_status fl_grpc_status_from_err(int code)
     return FL_GRPC_UNKNOWN;
 }
 
-int fl_err_from_grpc_status(enum fl_grpc_status status)
-{
-    size_t i;
-
-    for (i = 0; i < sizeof(map) / sizeof(map[0]); i++) {
-        if (map[i].status == status) {
-            return map[i].code;
-        }
-    }
-    return FL_EIO;
-}
-
 /* "HTTP to gRPC Status Code Mapping" of the gRPC documentation. */
 enum fl_grpc_status fl_grpc_status_from_http(unsigned http_status)
 {

@@ -8,13 +8,6 @@
 #include "fl/v1/federation.pb-c.h"
 #include "libfl/wire/wire_impl.h"
 
-uint32_t fl_wire_version(uint32_t min, uint32_t max)
-{
-    uint32_t best = max < FL_WIRE_VERSION ? max : FL_WIRE_VERSION;
-
-    return best >= min && best >= FL_WIRE_VERSION_MIN ? best : 0;
-}
-
 /* --- encoding --- */
 
 static int pack_event(Fl__V1__ClientEvent__EventCase event_case, void *part, struct fl_buf *out)

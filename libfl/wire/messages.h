@@ -52,9 +52,6 @@
 #define FL_WIRE_CHUNK      (1u << 20)
 #define FL_WIRE_CHUNK_HEAD 64
 
-/* The highest version that both sides support; 0: none (answer with REASON_VERSION). */
-uint32_t fl_wire_version(uint32_t min, uint32_t max);
-
 /* Borrowed text for a struct that is only encoded: decoded structs own theirs. */
 static inline char *fl_wire_lend(const char *text)
 {

@@ -59,11 +59,6 @@ void fl_revocations_unref(struct fl_revocations *revocations)
     free(revocations);
 }
 
-size_t fl_revocations_len(const struct fl_revocations *revocations)
-{
-    return revocations->n;
-}
-
 /* In SQLite's order: by kind, then as memcmp(), the shorter one first. */
 static int revocation_compare(const void *x, const void *y)
 {

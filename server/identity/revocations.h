@@ -37,7 +37,6 @@ bool fl_revocations_has(const struct fl_revocations *revocations, const struct f
  */
 bool fl_revocations_temporary(const struct fl_revocations *revocations,
                               const struct fl_identity *who);
-size_t fl_revocations_len(const struct fl_revocations *revocations);
 
 /*
  * The current revocations, a reference for the caller; the same object while nothing has changed.

@@ -22,10 +22,10 @@
 #include "client/shell/session_shell.h"
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
-#include "libfl/sim/sim.h"
 #include "server/shell/coord_shell.h"
 #include "server/store/recycled_files.h"
 #include "tests/lib/coord_check.h"
+#include "tests/lib/sim.h"
 #include "tools/fl_sim/engine/member.h"
 
 #define FED_UNITS  3

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "libfl/base/buf.h"
-#include "libfl/sim/sim.h"
+#include "tests/lib/sim.h"
 #include "tests/lib/suites.h"
 
 /* Nodes that write down what happens to them. */

@@ -143,15 +143,6 @@ START_TEST(encoding_past_the_limit_of_the_buffer_changes_nothing)
 }
 END_TEST
 
-START_TEST(the_highest_common_version_is_chosen)
-{
-    ck_assert_uint_eq(fl_wire_version(1, 1), 1);
-    ck_assert_uint_eq(fl_wire_version(1, 9), 1);
-    ck_assert_uint_eq(fl_wire_version(2, 9), 0);
-    ck_assert_uint_eq(fl_wire_version(0, 0), 0);
-}
-END_TEST
-
 SUITE()
 {
     Suite *suite = suite_create("wire");
@@ -164,7 +155,6 @@ SUITE()
     tcase_add_loop_test(all, unknown_fields_are_ignored, 0, N_SAMPLES);
     tcase_add_loop_test(all, encoding_past_the_limit_of_the_buffer_changes_nothing, 0, N_SAMPLES);
     tcase_add_test(rest, the_sample_table_is_whole);
-    tcase_add_test(rest, the_highest_common_version_is_chosen);
     suite_add_tcase(suite, all);
     suite_add_tcase(suite, rest);
     return suite;

@@ -251,16 +251,6 @@ const char *fl_fed_why(const struct fl_fed *fed)
     return fed->why;
 }
 
-uint64_t fl_fed_now_us(const struct fl_fed *fed)
-{
-    return fed->now_us;
-}
-
-const float *fl_fed_model(const struct fl_fed *fed)
-{
-    return fl_blob_floats(fed->progress.committed.model.theta);
-}
-
 /* --- create and free --- */
 
 static int federation_initial_model(void *ctx, float *theta, struct fl_err *err)

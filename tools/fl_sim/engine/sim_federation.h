@@ -82,8 +82,5 @@ void fl_fed_free(struct fl_fed *fed); /* NULL is allowed. */
 FL_MUST_CHECK int fl_fed_run(struct fl_fed *fed, enum fl_fed_end *ret, struct fl_err *err);
 /* Why the run ended. */
 const char *fl_fed_why(const struct fl_fed *fed);
-uint64_t fl_fed_now_us(const struct fl_fed *fed);
-/* The last committed model, exported order; as long as the federation. */
-const float *fl_fed_model(const struct fl_fed *fed);
 
 #endif

@@ -1,5 +1,5 @@
-#ifndef FL_SIM_SIM_H
-#define FL_SIM_SIM_H
+#ifndef FL_TEST_SIM_H
+#define FL_TEST_SIM_H
 
 /*
  * Deterministic simulation for tests: virtual time, nodes, a network with latency, bandwidth,

@@ -2,7 +2,7 @@
  * Deterministic simulation of nodes, links and disks for tests (sim.h): runs the events of one
  * agenda on the caller's thread. No real time, threads or I/O.
  */
-#include "libfl/sim/sim.h"
+#include "tests/lib/sim.h"
 
 #include <stdlib.h>
 #include <string.h>
