@@ -211,10 +211,7 @@ const struct fl_opt_spec fl_server_checkpoint_specs[] = {
      .help = "Number of newest checkpoints to keep, however fast rounds are"},
     {FL_OPT(struct fl_server_checkpoints, DURATION, keep_for), .def = "24h", .min = 0,
      .max = 3.2e11,
-     .help =
-         "Also keep the last checkpoint of each of keep_parts parts of this time span; 0: none"},
-    {FL_OPT(struct fl_server_checkpoints, INT, keep_parts), .def = "8", .min = 1, .max = 10000,
-     .help = "Parts of keep_for: it keeps at most this many checkpoints and one more"},
+     .help = "Also keep the last checkpoint of each eighth of this time span: 9 at most; 0: none"},
     {FL_OPT(struct fl_server_checkpoints, INT, keep_best), .def = "1", .min = 0, .max = 1000,
      .help = "Number of checkpoints with the best accuracy to keep; 0: none"},
     {FL_OPT(struct fl_server_checkpoints, INT, every), .def = "0", .min = 0, .max = 1e6,
@@ -270,8 +267,6 @@ const struct fl_opt_spec fl_server_limit_specs[] = {
      .min = 100, .max = 3.6e6,
      .help = "Idle timeout: a connection without calls, a call that waits for its client, or a "
              "client that does not read is closed after once to twice this time"},
-    {FL_OPT(struct fl_server_limits, INT, resets), .flags = FL_SERVER_DAEMON, .def = "100",
-     .min = 1, .max = 1e6, .help = "Calls that a connection may cancel per second"},
     FL_OPT_END_OF(struct fl_server_limits)};
 
 static int reference_slot(enum fl_slot slot, struct fl_buf *out)

@@ -63,12 +63,12 @@ struct fl_server_evaluation {
 };
 
 struct fl_server_checkpoints {
-    int64_t keep, keep_parts, keep_best, every;
+    int64_t keep, keep_best, every;
     uint64_t keep_for_ms;
 };
 
 struct fl_server_limits {
-    int64_t clients, client_connections, known_clients, streams, resets;
+    int64_t clients, client_connections, known_clients, streams;
     uint64_t header_bytes, upload_memory, memory, peer_memory, offer, connection_window;
     uint64_t handshake_ms, idle_ms;
     double offer_range;

@@ -28,6 +28,9 @@ struct fl_checkpoint {
     unsigned reasons; /* enum fl_retain_reason, output; 0: it is removed */
 };
 
+/* Parts of a span in every program. */
+#define FL_RETENTION_PARTS 8
+
 struct fl_retention {
     uint32_t keep;    /* at least 1: without the newest the federation cannot resume */
     uint32_t best;    /* 0: none */

@@ -227,7 +227,6 @@ static void fill_limits(struct fl_serverd_conf *own)
     own->rpc.memory = fl_addressable(l->peer_memory);
     own->rpc.handshake_ms = (uint32_t)l->handshake_ms;
     own->rpc.idle_ms = (uint32_t)l->idle_ms;
-    own->rpc.resets = (uint32_t)l->resets;
 }
 
 /*

@@ -228,11 +228,10 @@ static const char *const obeyed[] = {
     "server.round.norm_bound", "server.round.norm_cap", "server.round.weight_cap",
     "server.evaluation.every", "server.evaluation.clients", "server.evaluation.deadline",
     /* With --keep-state. */
-    "server.checkpoints.keep", "server.checkpoints.keep_for", "server.checkpoints.keep_parts",
-    "server.checkpoints.keep_best", "server.checkpoints.every", "server.limits.offer",
-    "server.limits.offer_range", "client.offers", "client.least_group", "client.seed",
-    "client.data.validation", "client.data.augment", "client.limits.upload_rate",
-    "client.limits.download_rate", NULL};
+    "server.checkpoints.keep", "server.checkpoints.keep_for", "server.checkpoints.keep_best",
+    "server.checkpoints.every", "server.limits.offer", "server.limits.offer_range", "client.offers",
+    "client.least_group", "client.seed", "client.data.validation", "client.data.augment",
+    "client.limits.upload_rate", "client.limits.download_rate", NULL};
 /* And those that it refuses. */
 static const char *const refused[] = {"server.model.units", "server.evaluation.command",
                                       "client.trainer", "client.data.path", NULL};

@@ -206,7 +206,7 @@ static struct fl_retention trial_retention(const struct trial *t)
                                                       .best = (uint32_t)c->keep_best,
                                                       .every = (uint32_t)c->every,
                                                       .span_ms = c->keep_for_ms,
-                                                      .parts = (uint32_t)c->keep_parts}
+                                                      .parts = FL_RETENTION_PARTS}
                               : (struct fl_retention){.keep = 1};
 }
 
