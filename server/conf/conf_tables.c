@@ -174,9 +174,9 @@ const struct fl_opt_spec fl_server_round_specs[] = {
      .help = "How long a disconnected client can still reconnect to its round"},
     {FL_OPT(struct fl_server_round, DURATION, retry), .def = "5s", .min = 10, .max = 3.6e6,
      .help = "Wait before an aborted round is retried, doubled up to 64 times"},
-    {FL_OPT(struct fl_server_round, BOOL, backfill), .def = "no",
-     .help = "When a planned uploader is lost, ask the next-ranked client for its layers, once per "
-             "round"},
+    {FL_OPT(struct fl_server_round, BOOL, backfill), .def = "yes",
+     .help = "When a planned uploader is lost, or its claim was false, ask the next-ranked client "
+             "for its layers, once per round"},
     {FL_OPT(struct fl_server_round, FLOAT, norm_bound), .def = "0", .min = 0, .max = 1e30,
      .help = "Reject updates with a larger Euclidean norm; 0: no bound"},
     FL_OPT_END_OF(struct fl_server_round)};
