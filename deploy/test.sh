@@ -127,5 +127,6 @@ say "ten slowest tests"
 slowest "${builds[@]}"
 
 say "totals"
+printf 'took %d min %d s on %d processors\n' $((SECONDS / 60)) $((SECONDS % 60)) "$jobs"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
