@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "client/shell/session_shell.h"
+#include "libfl/base/rng.h"
 #include "tests/lib/failmalloc.h"
 
 #define HEARTBEAT_MS 1000
@@ -24,6 +25,7 @@ static struct world {
     bool refuses;                          /* take() returns false */
     struct fl_round_key result;            /* the pending result */
     char calls[4096];                      /* one line each */
+    struct fl_rng *rng;                    /* begin() does what is drawn, and no call is noted */
 } w;
 
 FL_PRINTF(1, 2) static void call(const char *fmt, ...)
@@ -31,6 +33,9 @@ FL_PRINTF(1, 2) static void call(const char *fmt, ...)
     size_t len = strlen(w.calls);
     va_list ap;
 
+    if (w.rng != NULL) {
+        return;
+    }
     va_start(ap, fmt);
     (void)vsnprintf(w.calls + len, sizeof(w.calls) - len, fmt, ap);
     va_end(ap);
@@ -73,6 +78,11 @@ static int op_begin(void *ctx, enum fl_activity activity, const struct fl_sessio
 
     (void)ctx;
     call("begin %s %d\n", name_of(activity), (int)e->key.round);
+    if (w.rng != NULL) {
+        w.fetched = fl_rng_below(w.rng, 2) == 0;
+        w.fails_itself = fl_rng_below(w.rng, 3) == 0;
+        w.fails[activity] = w.fails_itself || fl_rng_below(w.rng, 2) == 0 ? FL_OK : FL_EIO;
+    }
     if (w.fetched && activity == FL_ACTIVITY_FETCH) {
         fl_session_shell_ended(w.shell, activity, e->key, FL_OK, NULL);
     }
@@ -250,6 +260,65 @@ START_TEST(a_queued_event_may_queue_another)
 }
 END_TEST
 
+/* What happens to a client at random: commands of any server, and the end of any work. */
+static void happens(struct fl_rng *rng)
+{
+    const struct fl_round_key key = {fl_rng_below(rng, 4), (uint32_t)fl_rng_below(rng, 2)};
+    enum fl_activity activity = (enum fl_activity)(1 + fl_rng_below(rng, FL_ACTIVITY_EVALUATION));
+    struct fl_session_event event = {.type = FL_CEV_WELCOME};
+
+    w.now_ms += fl_rng_below(rng, 400);
+    switch (fl_rng_below(rng, 4)) {
+    case 0:
+        w.result = key;
+        fl_session_shell_ended(w.shell, activity, key, fl_rng_below(rng, 2) == 0 ? FL_OK : FL_EIO,
+                               "it fails");
+        break;
+    case 1:
+        fl_session_shell_tick(w.shell);
+        break;
+    default:
+        event.type = (enum fl_session_event_type)(
+            FL_CEV_WELCOME + fl_rng_below(rng, FL_CEV_HEARTBEAT - FL_CEV_WELCOME + 1));
+        if (event.type == FL_CEV_TASK) {
+            event.u.task.key = key;
+            event.u.task.has_plan = fl_rng_below(rng, 2) == 0;
+        } else if (event.type == FL_CEV_PLAN) {
+            event.u.plan.key = key;
+        } else if (event.type == FL_CEV_EVALUATE) {
+            event.u.evaluate.round = key.round;
+        } else if (event.type == FL_CEV_REJECTED) {
+            event.u.failed.key = key;
+        } else if (event.type == FL_CEV_ACCEPTED || event.type == FL_CEV_DISMISSED) {
+            event.u.key = key;
+        }
+        (void)fl_session_shell_command(w.shell, &event, &w);
+        break;
+    }
+}
+
+/* The queue allocates nothing, so a full one ends the process: what a server sends cannot fill it.
+ */
+START_TEST(no_sequence_of_events_fills_the_queue)
+{
+    struct fl_rng rng;
+    uint64_t seed;
+    unsigned i;
+
+    for (seed = 0; seed < 300; seed++) {
+        set_up();
+        fl_rng_key(&rng, seed, FL_RNG_TEST, 0, 0);
+        w.rng = &rng;
+        start();
+        for (i = 0; i < 500; i++) {
+            happens(&rng);
+        }
+        fl_session_shell_free(w.shell);
+    }
+    set_up();
+}
+END_TEST
+
 START_TEST(a_command_is_taken_only_by_a_session_that_takes_it)
 {
     start();
@@ -375,6 +444,7 @@ int main(void)
     tcase_add_test(tc, what_fails_at_once_is_stepped_after_the_effects_and_without_memory);
     tcase_add_test(tc, work_that_does_not_start_has_failed);
     tcase_add_test(tc, a_queued_event_may_queue_another);
+    tcase_add_test(tc, no_sequence_of_events_fills_the_queue);
     tcase_add_test(tc, a_command_is_taken_only_by_a_session_that_takes_it);
     tcase_add_test(tc, a_result_that_is_missing_is_neither_reported_nor_pushed);
     tcase_add_test(tc, an_evaluation_is_sent_before_the_session_continues);
