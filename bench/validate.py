@@ -49,7 +49,7 @@ ORDERS = ([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [7, 2, 9, 4, 0, 6, 1, 8, 3, 5], [3, 8,
 
 
 class World:
-    """Links and machines of the clients, and what the server is told of rounds."""
+    """Links and machines of the clients, and the rounds of a server."""
 
     def __init__(self, name, up=None, down=None, train_ms=None, algorithm="fedavg-0.5", rules=""):
         self.name, self.algorithm, self.rules = name, algorithm, rules
@@ -169,9 +169,9 @@ class Daemons:
         rounds = {}
         with open(self.path("server.log")) as f:
             for line in f:
-                told = re.search(r" told: (\w+) '([^']+)' round=(\d+) attempt=(\d+)", line)
-                if told:
-                    what, name, number, attempt = told.groups()
+                decision = re.search(r" decision: (\w+) '([^']+)' round=(\d+) attempt=(\d+)", line)
+                if decision:
+                    what, name, number, attempt = decision.groups()
                     r = rounds.setdefault(int(number), {}).setdefault(int(attempt), {})
                     r.setdefault(what, set()).add(name)
                 done = re.match(r"(\S+)T(\d+):(\d+):([\d.]+)Z .* round (\d+) committed:", line)

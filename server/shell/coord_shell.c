@@ -16,7 +16,7 @@ static void shell_log_decision(const struct fl_coord_shell *shell, const struct 
     if (shell->log != NULL && atomic_load(&shell->log->level) >= FL_LOG_DEBUG &&
         fl_decision_log(shell->coord, e, n, line) != NULL)
     {
-        fl_log(shell->log, FL_LOG_DEBUG, "told", "%s", line);
+        fl_log(shell->log, FL_LOG_DEBUG, "decision", "%s", line);
     }
 }
 

@@ -165,16 +165,16 @@ def client(folder):
 
 # --- what was decided ---
 
-TOLD = re.compile(r"\btold: (\w+ '([^']*)' round=(\d+) attempt=(\d+).*)$")
+DECISION = re.compile(r"\bdecision: (\w+ '([^']*)' round=(\d+) attempt=(\d+).*)$")
 GAVE_UP = re.compile(r"\bround: (round (\d+): (?:timed out at the deadline|disconnected, did not reconnect in time): .*)$")
 
 
-def told(path):
+def decisions(path):
     """In an order of their own: which client was faster is not compared."""
     lines = []
     with open(path, encoding="utf-8") as f:
         for line in f:
-            found = TOLD.search(line)
+            found = DECISION.search(line)
             if found:
                 lines.append((int(found[3]), int(found[4]), found[2], found[1]))
             found = GAVE_UP.search(line)
@@ -184,7 +184,7 @@ def told(path):
 
 
 def federation(folder, log):
-    yield from told(log)
+    yield from decisions(log)
     for line in server(os.path.join(folder, "server")):
         yield "server " + line
     clients = os.path.join(folder, "clients")  # whoever keeps nothing may have no folder

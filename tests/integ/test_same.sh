@@ -39,11 +39,11 @@ federation() { # preset, seed, upload deadline: lines of the server's configurat
 
 # --- through daemons ---
 
-is_told() { grep -qF "told: task '$2' round=$3 attempt=1 " "$dir/$1.log"; } # server, client, round
+is_decided() { grep -qF "decision: task '$2' round=$3 attempt=1 " "$dir/$1.log"; } # server, client, round
 is_open() { # server, round: all its tasks are out
   local n
   n=$(sed -n "s/.* round $2 attempt 1: SELECTING -> TRAINING, \([0-9]*\) clients .*/\1/p" "$dir/$1.log")
-  [ -n "$n" ] && [ "$(grep -c "told: task '.*' round=$2 attempt=1 " "$dir/$1.log")" -eq "$n" ]
+  [ -n "$n" ] && [ "$(grep -c "decision: task '.*' round=$2 attempt=1 " "$dir/$1.log")" -eq "$n" ]
 }
 
 # server: somebody was late, or lost, who was not meant to be
@@ -81,14 +81,14 @@ kill_one() {
   kill -STOP "${pid_of[$n-$killed]}" # so that the round waits, and a pause comes in time
   ctl "$n" resume >"$dir/ctl.out"
   wait_for "the first round of $n" is_open "$n" 1
-  is_told "$n" "$killed" 1 || return 1
+  is_decided "$n" "$killed" 1 || return 1
   ctl "$n" pause >"$dir/ctl.out"
   kill -CONT "${pid_of[$n-$killed]}"
   wait_for "the first round of $n to end" in_phase "$n" PAUSED
   kill -STOP "${pid_of[$n-$killed]}"
   ctl "$n" resume >"$dir/ctl.out"
   wait_for "the second round of $n" is_open "$n" 2
-  is_told "$n" "$killed" 2 || return 1
+  is_decided "$n" "$killed" 2 || return 1
   kill_hard "$n-$killed" 2>/dev/null
   wait_for "the second round of $n to end" at_round "$n" 2
   run_client "$n-$killed"
@@ -114,7 +114,7 @@ daemons() {
   equal "$n: the server ends well" 0 "$rc"
   ! disturbed "$n" || return 2
   # What it keeps is of a committed round once more.
-  is_told "$n" "$killed" 3 || is_told "$n" "$killed" 4 || return 1
+  is_decided "$n" "$killed" 3 || is_decided "$n" "$killed" 4 || return 1
   [ "$2" = local_only ] || in_log "$n" "timed out at the deadline: $late" || return 1 # where nothing is asked for, nobody is late
   mkdir -p "$dir/$n/clients"
   mv "$dir/$n.state" "$dir/$n/server"

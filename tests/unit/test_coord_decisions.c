@@ -7,7 +7,7 @@
 #include "server/core/decision_log.h"
 #include "tests/lib/coord_script.h"
 
-static struct fl_buf told;
+static struct fl_buf decisions;
 
 static int step(struct fl_coord *coord, const struct fl_event *ev, struct fl_effects *ret)
 {
@@ -17,7 +17,7 @@ static int step(struct fl_coord *coord, const struct fl_event *ev, struct fl_eff
 
     for (i = 0; rv == FL_OK && i < ret->n; i++) {
         if (fl_decision_log(coord, &ret->list[i], SCRIPT_UNITS, line) != NULL) {
-            ck_assert_int_eq(fl_buf_printf(&told, "%s\n", line), FL_OK);
+            ck_assert_int_eq(fl_buf_printf(&decisions, "%s\n", line), FL_OK);
         }
     }
     return rv;
@@ -25,16 +25,16 @@ static int step(struct fl_coord *coord, const struct fl_event *ev, struct fl_eff
 
 static void expect(const char *text)
 {
-    ck_assert_int_eq(fl_buf_add(&told, "", 1), FL_OK);
-    ck_assert_str_eq((const char *)told.data, text);
-    told.len = 0;
+    ck_assert_int_eq(fl_buf_add(&decisions, "", 1), FL_OK);
+    ck_assert_str_eq((const char *)decisions.data, text);
+    decisions.len = 0;
 }
 
 static struct script *begin(const char *preset)
 {
     struct script *s = script_new(preset);
 
-    told.len = 0;
+    decisions.len = 0;
     s->take = step;
     s->conf.start_clients = 2;
     s->conf.rounds = 1;
@@ -47,7 +47,7 @@ static struct script *begin(const char *preset)
     return s;
 }
 
-START_TEST(a_round_with_feedback_is_told_client_by_client)
+START_TEST(a_round_with_feedback_is_logged_client_by_client)
 {
     struct script *s = begin("fedldf");
     const float far[3] = {3, 0, 1};
@@ -68,7 +68,7 @@ START_TEST(a_round_with_feedback_is_told_client_by_client)
     expect("update 'a' round=1 attempt=1 units=101 bytes=24 samples=10 steps=5 loss=2\n"
            "accepted 'a' round=1 attempt=1\n");
     script_invalid(s, "b", "cut off");
-    ck_assert_ptr_nonnull(strstr((const char *)told.data, "rejected 'b' round=1 attempt=1\n"));
+    ck_assert_ptr_nonnull(strstr((const char *)decisions.data, "rejected 'b' round=1 attempt=1\n"));
     script_free(s);
 }
 END_TEST
@@ -77,7 +77,7 @@ START_TEST(without_feedback_a_task_says_what_is_asked_for)
 {
     struct script *s = begin("fedavg");
 
-    told.len = 0;
+    decisions.len = 0;
     script_report(s, "a", NULL);
     script_stored(s, "a");
     script_run_to(s, 5000);
@@ -104,19 +104,19 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("coord_told");
+    Suite *suite = suite_create("coord_decisions");
     TCase *tc = tcase_create("all");
     SRunner *sr = srunner_create(suite);
     int failed;
 
-    fl_buf_init(&told, 1u << 20);
-    tcase_add_test(tc, a_round_with_feedback_is_told_client_by_client);
+    fl_buf_init(&decisions, 1u << 20);
+    tcase_add_test(tc, a_round_with_feedback_is_logged_client_by_client);
     tcase_add_test(tc, without_feedback_a_task_says_what_is_asked_for);
     tcase_add_test(tc, a_list_of_units_that_does_not_fit_is_cut);
     suite_add_tcase(suite, tc);
     srunner_run_all(sr, CK_ENV);
     failed = srunner_ntests_failed(sr);
     srunner_free(sr);
-    fl_buf_done(&told);
+    fl_buf_done(&decisions);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
