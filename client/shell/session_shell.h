@@ -62,8 +62,8 @@ struct fl_session_ops {
     /*
      * Work: start it (CONNECTION: connect). `effect` has the key, for an evaluation its round, and
      * for a push the upload mask. Its end is reported by fl_session_shell_ended() or one of its
-     * variants; of cancelled work that is allowed, the key tells it apart. An error: it did not
-     * start, and the shell reports that.
+     * variants, also if it was cancelled: the key identifies it. An error: it did not start, and
+     * the shell reports that.
      */
     int (*begin)(void *ctx, enum fl_activity activity, const struct fl_session_effect *effect,
                  struct fl_err *err);

@@ -17,7 +17,7 @@ struct fl_coord_job {
         e;          /* its arrays are copies; units and text are NULL, except in PERSIST_PAUSE */
     bool summaries; /* the collection of data summaries may change */
     struct fl_blob *theta; /* EVALUATE: the model; a reference */
-    /* Results, with `code` FL_OK. Whoever does not run a job sets `event` instead. */
+    /* Results, with `code` FL_OK. For a job that does not run, the owner sets `event` instead. */
     struct fl_aggregation aggregation; /* AGGREGATE */
     struct fl_offered offered;         /* with `summaries` */
     double accuracy, loss;             /* EVALUATE */

@@ -103,7 +103,7 @@ has_line "the missing file is named" "$dir/own.log" "checkpoint of round 6: skip
 has_line "with its path" "$dir/own.log" "personal_models/000006.mix"
 has_line "it goes back" "$dir/own.log" "resuming from round 5, the newest"
 equal "to the round before" 5 "$(status_of own rounds_committed)"
-lacks_line "nobody goes on without a personal model" "$dir/own.log" "clients resume from their own"
+lacks_line "no client continues without a personal model" "$dir/own.log" "clients resume from their own"
 sed -i 's/rounds: 6/rounds: 8/' "$dir/own.yaml"
 kill_hard own
 start_server own

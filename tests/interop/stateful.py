@@ -253,7 +253,7 @@ class WrongPayload(Rounds):
 
     def judge(self, log):
         super().judge(log)
-        contains("WrongPayload: the server is told", self.failed or "",
+        contains("WrongPayload: the failure reaches the server", self.failed or "",
                  "payload 'control' has %d bytes, expected %d entries of the model" % (
                      len(BLOCK) - 4, COUNT))
         equal("WrongPayload: nothing is fetched", self.asked, [])

@@ -44,7 +44,7 @@ static void fill_task(struct fed *fed, const struct fl_effect *e, uint32_t i, st
 
     fed_model_size(fed, e);
     if (e->personal_model != (fed->plan.own && s->model.sent[i])) {
-        fed_fail(fed, "%s is told of %s personalized model", fed->clients[i].name,
+        fed_fail(fed, "%s gets %s personalized model in its task", fed->clients[i].name,
                  e->personal_model ? "a" : "no");
     }
     msg->counted_round = e->counted_round;
@@ -71,8 +71,8 @@ static void fill_task(struct fed *fed, const struct fl_effect *e, uint32_t i, st
     }
 }
 
-static void tell(struct fed *fed, const struct fl_effect *e, enum fed_msg_type type,
-                 const char *what)
+static void send_message(struct fed *fed, const struct fl_effect *e, enum fed_msg_type type,
+                         const char *what)
 {
     struct fed_msg msg = {.type = type, .round = e->round, .attempt = e->attempt};
     uint32_t i = fed_index(fed, e->client);
@@ -210,7 +210,7 @@ static void server_send(void *ctx, const struct fl_effect *e)
                                    [FL_EFF_EVALUATE_CLIENT] = {FED_EVALUATE, "EVALUATE"},
                                    [FL_EFF_DRAIN_CLIENTS] = {FED_DRAIN, "DRAIN"}};
 
-    tell(ctx, e, messages[e->type].type, messages[e->type].what);
+    send_message(ctx, e, messages[e->type].type, messages[e->type].what);
 }
 
 static void server_admit(void *ctx, const struct fl_effect *e)
@@ -260,7 +260,7 @@ static void server_answered(void *ctx, const struct fl_effect *e)
 static void server_stopped(void *ctx, const struct fl_effect *e)
 {
     (void)e;
-    fed_fail(ctx, "nobody has asked the server to stop");
+    fed_fail(ctx, "the server stopped without a request");
 }
 
 static uint64_t server_now_ms(void *ctx)

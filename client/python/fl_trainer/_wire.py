@@ -1,6 +1,6 @@
 """The socket to the client: framed messages, and what arrived while the program was busy.
 
-docs/trainers.md has the frames. Nothing here starts a thread: whoever computes looks at the
+docs/trainers.md has the frames. Nothing here starts a thread: the computing thread looks at the
 socket between two batches (`Channel.interrupted`).
 """
 
