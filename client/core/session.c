@@ -269,24 +269,40 @@ static void session_on_connected(struct fl_session *s, uint64_t now_ms)
     }
     s->greet_until = fl__later(now_ms, GREETING_MS);
     fl__session_move(s, FL_SESSION_GREETING, "connected");
-    fl__session_emit(s, FL_CEFF_HELLO, s->held);
+    s->yields = now_ms < s->fence_until;
+    fl__session_emit(s, FL_CEFF_HELLO, s->held)->yields = s->yields;
+}
+
+/*
+ * Another host has this client's name. Both would end each other's sessions forever, so each waits
+ * longer before it does so again; an operator notices, and stops one of them. Until then the other
+ * asks as often as for what is curable, without ending a session, and so connects soon after.
+ */
+static uint64_t fenced_wait(struct fl_session *s, uint64_t now_ms)
+{
+    uint64_t max = s->conf.refused_ms;
+    uint64_t ask = curable_wait(s);
+
+    if (!s->yields) {
+        if (now_ms - s->welcomed_at >= max) {
+            s->fenced = 0;
+        }
+        s->fence_until = fl__later(
+            now_ms, next_wait(s, &s->fenced,
+                              s->conf.backoff_max_ms < max ? s->conf.backoff_max_ms : max, max));
+    }
+    if (now_ms >= s->fence_until) {
+        return 0;
+    }
+    return ask < s->fence_until - now_ms ? ask : s->fence_until - now_ms;
 }
 
 static uint64_t wait_after(struct fl_session *s, uint64_t now_ms, enum fl_session_refusal kind)
 {
-    uint64_t max = s->conf.refused_ms;
-
     if (kind == FL_SESSION_REFUSED_FINAL) {
-        return wait_at_least(s, max);
+        return wait_at_least(s, s->conf.refused_ms);
     }
-    if (kind == FL_SESSION_REFUSED_CURABLE) {
-        return curable_wait(s);
-    }
-    if (now_ms - s->welcomed_at >= max) {
-        s->fenced = 0;
-    }
-    return next_wait(s, &s->fenced, s->conf.backoff_max_ms < max ? s->conf.backoff_max_ms : max,
-                     max);
+    return kind == FL_SESSION_REFUSED_CURABLE ? curable_wait(s) : fenced_wait(s, now_ms);
 }
 
 /* A refusal that neither side can resolve automatically: pause, or stop without after_refusal. */
@@ -346,6 +362,8 @@ static void on_welcome(struct fl_session *s, const struct fl_session_event *even
     s->heartbeat_at = fl__later(event->now_ms, s->heartbeat_ms);
     s->heard_at = event->now_ms;
     s->welcomed_at = event->now_ms;
+    s->fence_until = 0;
+    s->yields = false;
     fl__session_move(s, FL_SESSION_READY, "welcome");
 }
 

@@ -182,7 +182,7 @@ struct fl_session_event {
 enum fl_session_effect_type {
     FL_CEFF_CONNECT = 1,
     FL_CEFF_DISCONNECT, /* text: what the server failed to do, or NULL */
-    FL_CEFF_HELLO,      /* key: of the pending result, round 0: none */
+    FL_CEFF_HELLO,      /* key: of the pending result, round 0: none; yields */
     FL_CEFF_HEARTBEAT,
     FL_CEFF_FETCH, /* key: payloads of the newest task */
     FL_CEFF_TRAIN, /* key */
@@ -213,6 +213,7 @@ struct fl_session_effect {
     size_t n_units;
     const char *text;
     bool diverged;
+    bool yields; /* ask only for a session that no other host has */
     int code;
 };
 

@@ -21,9 +21,14 @@ struct fl_session {
     bool started;
 
     /* The connection. */
-    unsigned lost;         /* consecutive failures, as the next two: length of the next pause */
-    unsigned done;         /* sessions that a finished server ended */
-    unsigned fenced;       /* sessions that another one of the same name ended */
+    unsigned lost;   /* consecutive failures, as the next two: length of the next pause */
+    unsigned done;   /* sessions that a finished server ended */
+    unsigned fenced; /* sessions that another one of the same name ended */
+    /*
+     * Fenced: until then this client asks only for a session that no other host has; 0: it is not.
+     */
+    uint64_t fence_until;
+    bool yields;           /* the Hello of this connection said so */
     uint64_t last_wait_ms; /* the pause before this session */
     uint64_t wake_at;      /* OFFLINE: reconnect time */
     bool server_pause;     /* OFFLINE: the server requested this pause */

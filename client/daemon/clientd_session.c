@@ -130,7 +130,7 @@ static void clientd_send(void *ctx, const struct fl_session_message *m)
 
     switch (m->type) {
     case FL_CMSG_HELLO:
-        fl_event_hello(cli->connection, cli->conf, fl__clientd_name(cli), &cli->data, m->key);
+        fl_event_hello(cli->connection, cli->conf, fl__clientd_name(cli), &cli->data, m);
         break;
     case FL_CMSG_HEARTBEAT:
         fl_event_heartbeat(cli->connection, ++cli->heartbeats);

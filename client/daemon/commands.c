@@ -107,9 +107,10 @@ static struct fl_session_event command_event(const struct fl_wire_command *w)
     switch (w->type) {
     case FL_WIRE_REFUSED:
         event.u.refused.retry_after_ms = w->u.refused.retry_after_ms;
-        event.u.refused.kind = w->u.refused.reason == FL_WIRE_REASON_DENIED
-                                   ? FL_SESSION_REFUSED_CURABLE
-                                   : FL_SESSION_REFUSED_FINAL;
+        event.u.refused.kind =
+            w->u.refused.reason == FL_WIRE_REASON_DENIED      ? FL_SESSION_REFUSED_CURABLE
+            : w->u.refused.reason == FL_WIRE_REASON_DUPLICATE ? FL_SESSION_REFUSED_FENCED
+                                                              : FL_SESSION_REFUSED_FINAL;
         event.u.refused.reason = w->u.refused.message;
         break;
     case FL_WIRE_TASK:

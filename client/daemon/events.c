@@ -1,7 +1,8 @@
 #include "client/daemon/events.h"
 
 void fl_event_hello(struct fl_connection *connection, const struct fl_client_conf *conf,
-                    const char *name, const struct fl_local_data *data, struct fl_round_key held)
+                    const char *name, const struct fl_local_data *data,
+                    const struct fl_session_message *hello)
 {
     struct fl_wire_event event = {.type = FL_WIRE_HELLO};
     struct fl_wire_hello *h = &event.u.hello;
@@ -21,9 +22,10 @@ void fl_event_hello(struct fl_connection *connection, const struct fl_client_con
     h->labels = labels;
     h->n_labels = i;
     h->agent = fl_wire_lend("fl-clientd " PACKAGE_VERSION);
-    h->held = held.round != 0;
-    h->held_round = held.round;
-    h->held_attempt = held.attempt;
+    h->held = hello->key.round != 0;
+    h->held_round = hello->key.round;
+    h->held_attempt = hello->key.attempt;
+    h->yields = hello->yields;
     fl_connection_send(connection, &event);
 }
 

@@ -6,12 +6,14 @@
 #include "client/daemon/client_data.h"
 #include "client/daemon/clientd_conf.h"
 #include "client/daemon/connection.h"
+#include "client/shell/session_shell.h"
 #include "client/store/result.h"
 #include "client/work/evaluation.h"
 
-/* `name`: of this client; `held`: the key of the pending result, round 0: none. */
+/* `name`: of this client; `hello`: FL_CMSG_HELLO of the session. */
 void fl_event_hello(struct fl_connection *connection, const struct fl_client_conf *conf,
-                    const char *name, const struct fl_local_data *data, struct fl_round_key held);
+                    const char *name, const struct fl_local_data *data,
+                    const struct fl_session_message *hello);
 void fl_event_heartbeat(struct fl_connection *connection, uint64_t number);
 void fl_event_report(struct fl_connection *connection, const struct fl_result *result);
 /* `reason` may be NULL. */

@@ -49,7 +49,7 @@ static void shell_send(struct fl_session_shell *s, enum fl_session_message_type 
                        const struct fl_session_effect *e)
 {
     struct fl_session_message message = {
-        .type = type, .key = e->key, .text = e->text, .diverged = e->diverged};
+        .type = type, .key = e->key, .text = e->text, .diverged = e->diverged, .yields = e->yields};
 
     if (type == FL_CMSG_REPORT && !s->ops->has_result(s->ctx, e->key)) {
         message.type = FL_CMSG_FAILED;

@@ -36,7 +36,7 @@ enum fl_activity {
 };
 
 enum fl_session_message_type {
-    FL_CMSG_HELLO = 1, /* key: of the pending result, round 0: none */
+    FL_CMSG_HELLO = 1, /* key: of the pending result, round 0: none; yields */
     FL_CMSG_HEARTBEAT,
     FL_CMSG_REPORT, /* key: of the pending result */
     FL_CMSG_FAILED, /* key, text (may be NULL), diverged */
@@ -49,6 +49,7 @@ struct fl_session_message {
     struct fl_round_key key;
     const char *text; /* FAILED: the reason; EVALUATION: why there is no evaluation */
     bool diverged;
+    bool yields;            /* as in the effect */
     const void *evaluation; /* EVALUATION: as fl_session_shell_evaluated(); NULL: none was made */
 };
 

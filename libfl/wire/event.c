@@ -57,6 +57,7 @@ static int encode_hello(struct fl__wire_arena *arena, const struct fl_wire_hello
     msg.client = hello->client;
     msg.samples = hello->samples;
     msg.evaluation_samples = hello->evaluation_samples;
+    msg.yields = hello->yields;
     msg.agent = fl__wire_clean(arena, hello->agent);
     if (msg.agent == NULL) {
         return FL_ENOMEM;
@@ -238,6 +239,7 @@ static int decode_hello(const Fl__V1__Hello *msg, struct fl_wire_hello *ret, str
     ret->version_max = msg->version_max;
     ret->samples = msg->samples;
     ret->evaluation_samples = msg->evaluation_samples;
+    ret->yields = msg->yields;
     if ((rv = fl__wire_check_range("ClientEvent.hello.version_min", msg->version_min, 1, UINT32_MAX,
                                    err)) != FL_OK ||
         (rv = fl__wire_check_range("ClientEvent.hello.version_max", msg->version_max,

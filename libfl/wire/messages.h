@@ -99,6 +99,7 @@ struct fl_wire_hello {
     bool held;
     uint64_t held_round;
     uint32_t held_attempt;
+    bool yields; /* refused while another session of the client is open */
     bool has_digest;
     uint8_t digest[FL_DIGEST_SIZE];
 };

@@ -35,13 +35,16 @@ void fl_control_stream_refuse(struct fl_control_stream *attend, enum fl_wire_rea
     command.u.refused.reason = reason;
     command.u.refused.message = fl_wire_lend(message);
     command.u.refused.retry_after_ms = retry_ms;
-    fl_log_peer(attend->frontend->srv->log, FL_LOG_WARNING, "attend", fl_call_peer(attend->call),
-                "client '%s' at %s refused: %s", attend->name, fl_call_peer(attend->call), message);
+    fl_log_peer(attend->frontend->srv->log,
+                reason == FL_WIRE_REASON_DUPLICATE ? FL_LOG_INFO : FL_LOG_WARNING, "attend",
+                fl_call_peer(attend->call), "client '%s' at %s refused: %s", attend->name,
+                fl_call_peer(attend->call), message);
     fl_control_stream_command(attend, &command);
     fl_call_finish(attend->call,
-                   reason == FL_WIRE_REASON_FULL     ? FL_GRPC_RESOURCE_EXHAUSTED
-                   : reason == FL_WIRE_REASON_DENIED ? FL_GRPC_PERMISSION_DENIED
-                                                     : FL_GRPC_INVALID_ARGUMENT,
+                   reason == FL_WIRE_REASON_FULL        ? FL_GRPC_RESOURCE_EXHAUSTED
+                   : reason == FL_WIRE_REASON_DENIED    ? FL_GRPC_PERMISSION_DENIED
+                   : reason == FL_WIRE_REASON_DUPLICATE ? FL_GRPC_ABORTED
+                                                        : FL_GRPC_INVALID_ARGUMENT,
                    message);
 }
 

@@ -1,7 +1,8 @@
 /*
  * Queues Hellos for the coordinator in the order of arrival. Only a few are posted at a time, which
  * bounds the coordinator's queue during a flood of connections, and a session that ends before its
- * turn is never posted.
+ * turn is never posted. One that yields is refused here while another session of its client is
+ * open: the coordinator would take it for a reconnect.
  */
 
 #include <string.h>
@@ -30,8 +31,33 @@ static void hello_post_next(struct fl_frontend *frontend)
     }
 }
 
+/* Does another session of the same name exist, or is one about to? */
+static bool hello_has_rival(const struct fl_control_stream *attend)
+{
+    const struct fl_frontend *frontend = attend->frontend;
+    const struct fl_control_stream *a;
+
+    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
+        bool is_open = a->joined && frontend->slots[a->client].attend == a;
+
+        if (a != attend && a->call != NULL && (is_open || a->asked || a->hello != NULL) &&
+            strcmp(a->name, attend->name) == 0)
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
 void fl_control_stream_ask(struct fl_control_stream *attend, struct fl_coord_msg *up)
 {
+    if (up->event.u.hello.yields && hello_has_rival(attend)) {
+        fl_coord_msg_free(up);
+        fl_control_stream_refuse(attend, FL_WIRE_REASON_DUPLICATE, 0,
+                                 "another session of this client is open, and this host "
+                                 "to yield to it: two machines use one identity");
+        return;
+    }
     attend->hello = up;
     fl_list_append(&attend->frontend->waiting, &attend->hellos);
     hello_post_next(attend->frontend);

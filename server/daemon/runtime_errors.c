@@ -90,8 +90,8 @@ void fl_runtime_client_error(void *ctx, const struct fl_effect *e)
 /* Fits FL_CLIENT_ERROR_SIZE with what precedes it. */
 #define TAKEOVER_ADVICE                                                                           \
     "two machines use its identity (a copied state folder or disk image?): stop one and give it " \
-    "its own invitation, or flctl evict it and invite both again; restart the other (it waits "   \
-    "for up to after_refusal)"
+    "its own invitation, or flctl evict it and invite both again; the other connects within a "   \
+    "minute"
 
 void fl_runtime_takeover(struct fl_runtime *runtime, uint32_t client, const char *text)
 {

@@ -176,11 +176,14 @@ flips() { [ "$(ctl names clients --json | json 'd[0]["takeovers"]')" -ge 4 ]; }
 wait_for "a copied machine and the first one take over from each other" flips
 says "clients says what to do" 0 "two machines use its identity (a copied state folder or disk image?): stop one and give it its own invitation" \
   "$build/flctl" --state-dir "$dir/names.state" clients
-has_line "and how to end the wait of the right one" "$dir/says.out" "restart the other (it waits for up to after_refusal)"
+has_line "and how long the right one takes to come back" "$dir/says.out" "the other connects within a minute"
 has_line "and how often" "$dir/says.out" "sessions were taken over by a newer one of the same name"
 says "so does why" 0 "sessions of client 'same' take over from each other: two machines use its identity" \
   "$build/flctl" --state-dir "$dir/names.state" why
+wait_for "one waits, without ending the other's session" in_log names "refused: another session of this client is open"
 kill_hard clone
+before=$(status_of names rounds_committed)
+wait_for "when one is stopped, the other goes on" at_round names $((before + 2))
 kill_hard newer
 stop names
 

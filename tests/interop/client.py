@@ -6,6 +6,7 @@ import os
 import queue
 import re
 import threading
+import time
 
 import grpc
 from google.protobuf import descriptor_pb2
@@ -482,6 +483,27 @@ def garbage(channel):
     ends("garbage to Health", "INVALID_ARGUMENT", lambda: raw(noise, timeout=DEADLINE))
 
 
+def yielding(channel, p):
+    """A client that yields gets a session only while no other of its name is open."""
+    late = Peer(channel, p.name, p.samples).attend()
+    late.send(hello=pb.Hello(version_min=1, version_max=1, client=p.name, samples=p.samples,
+                             yields=True))
+    equal("a yielding hello beside an open session", pb.Refused.Reason.Name(
+        late.expect("refused", DEADLINE).reason), "REASON_DUPLICATE")
+    gone("a yielding hello (status)", late, "ABORTED", "another session of this client is open")
+    first = join(channel, "yields", yields=True)
+    first.leave()
+    end = time.monotonic() + DEADLINE
+    again = None
+    while again is None and time.monotonic() < end:
+        try:
+            again = join(channel, "yields", yields=True)
+        except Gone:  # The server has not seen the end of the first one yet.
+            pass
+    if check("a yielding hello after that session has ended", again is not None):
+        again.leave()
+
+
 def fenced(channel, p, task):
     newer = join(channel, p.name)
     gone("older session of a name", p, "ABORTED", "newer session")
@@ -688,6 +710,7 @@ def alone(folder):
         no_such_thing(channel)
         garbage(channel)
         compressed(server)
+        yielding(channel, p)
         p, task = fenced(channel, p, task)
         p, task = cancelling(server, channel, p, task, parts, data)
         check("a round after all of that", task.round == 3, task)

@@ -115,8 +115,9 @@ static void write_effect(struct session_trace *t, const struct fl_session_effect
     if (effect->type == FL_CEFF_EXIT) {
         ck_assert_int_eq(fl_buf_printf(&t->text, " %d", effect->code), FL_OK);
     }
-    ck_assert_int_eq(fl_buf_printf(&t->text, "%s%s%s%s\n", effect->diverged ? " diverged" : "",
-                                   units, effect->text != NULL ? ": " : "",
+    ck_assert_int_eq(fl_buf_printf(&t->text, "%s%s%s%s%s\n", effect->diverged ? " diverged" : "",
+                                   effect->yields ? " yields" : "", units,
+                                   effect->text != NULL ? ": " : "",
                                    effect->text != NULL ? effect->text : ""),
                      FL_OK);
 }

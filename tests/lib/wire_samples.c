@@ -77,6 +77,7 @@ static int hello(struct fl_buf *out)
                                            .held = true,
                                            .held_round = 7,
                                            .held_attempt = 2,
+                                           .yields = true,
                                            .has_digest = true,
                                            .digest = {9, 8, 7}};
     return fl_wire_event_encode(&event, out);

@@ -196,10 +196,18 @@ START_TEST(a_client_that_stays_asks_within_the_longest_wait_after_a_refused_conn
 }
 END_TEST
 
+static void refuse(enum fl_session_refusal kind)
+{
+    struct fl_session_event event = session_event(FL_CEV_REFUSED);
+
+    event.u.refused.kind = kind;
+    event.u.refused.reason = "refused";
+    go(event);
+}
+
 /* The wait after a refusal of that kind, of a session that stood for `stood_ms`. */
 static uint64_t wait_after_refusal(enum fl_session_refusal kind, uint64_t stood_ms)
 {
-    struct fl_session_event event = session_event(FL_CEV_REFUSED);
     struct fl_session_event welcome = session_event(FL_CEV_WELCOME);
 
     welcome.u.welcome.heartbeat_ms = 100000000;
@@ -211,9 +219,7 @@ static uint64_t wait_after_refusal(enum fl_session_refusal kind, uint64_t stood_
     go(session_event(FL_CEV_CONNECTED));
     go(welcome);
     world.now_ms += stood_ms;
-    event.u.refused.kind = kind;
-    event.u.refused.reason = "refused";
-    go(event);
+    refuse(kind);
     return fl_session_deadline(world.session) - world.now_ms;
 }
 
@@ -243,17 +249,85 @@ START_TEST(what_an_operator_can_cure_is_asked_again_within_the_longest_wait)
 }
 END_TEST
 
+/* The next attempt: does its Hello yield to a session that is open? */
+static bool next_hello_yields(void)
+{
+    world.now_ms = fl_session_deadline(world.session);
+    go(session_event(FL_CEV_TICK));
+    go(session_event(FL_CEV_CONNECTED));
+    ck_assert_uint_eq(world.effects.n, 2); /* the change of the state, Hello */
+    ck_assert_int_eq(world.effects.list[1].type, FL_CEFF_HELLO);
+    return world.effects.list[1].yields;
+}
+
+/*
+ * A session that stood for so long is taken over: the time until this client takes over itself.
+ * Until then it asks each minute.
+ */
+static uint64_t fenced_for(uint64_t stood_ms)
+{
+    uint64_t fenced_at;
+    uint64_t asked_at;
+
+    (void)wait_after_refusal(FL_SESSION_REFUSED_FENCED, stood_ms);
+    fenced_at = world.now_ms;
+    asked_at = world.now_ms;
+    while (next_hello_yields()) {
+        ck_assert_uint_le(world.now_ms - asked_at, 60000);
+        asked_at = world.now_ms;
+        refuse(FL_SESSION_REFUSED_FENCED);
+        session_trace_skip(&world);
+    }
+    ck_assert_uint_le(world.now_ms - asked_at, 60000);
+    lose("closed"); /* OFFLINE again, as wait_after_refusal() expects it. */
+    session_trace_skip(&world);
+    return world.now_ms - fenced_at;
+}
+
 START_TEST(two_hosts_of_one_name_end_each_others_sessions_ever_more_rarely)
 {
     int i;
 
     stay_after_refusals();
-    ck_assert_uint_le(wait_after_refusal(FL_SESSION_REFUSED_FENCED, 0), 72000);
+    ck_assert_uint_le(fenced_for(0), 72000);
     for (i = 0; i < 5; i++) { /* The other one comes as soon. */
-        (void)wait_after_refusal(FL_SESSION_REFUSED_FENCED, 60000);
+        (void)fenced_for(60000);
     }
-    ck_assert_uint_ge(wait_after_refusal(FL_SESSION_REFUSED_FENCED, 60000), 720000);
-    ck_assert_uint_le(wait_after_refusal(FL_SESSION_REFUSED_FENCED, 900000), 72000);
+    ck_assert_uint_ge(fenced_for(60000), 720000);
+    ck_assert_uint_le(fenced_for(900000), 72000);
+}
+END_TEST
+
+START_TEST(a_host_whose_rival_was_stopped_joins_within_the_longest_wait)
+{
+    int i;
+
+    stay_after_refusals();
+    for (i = 0; i < 6; i++) { /* From now on the rival would be left alone for 12 minutes. */
+        (void)fenced_for(60000);
+    }
+    ck_assert_uint_le(wait_after_refusal(FL_SESSION_REFUSED_FENCED, 60000), 60000);
+    ck_assert(next_hello_yields());
+    refuse(FL_SESSION_REFUSED_FENCED); /* It is still there. */
+    ck_assert_uint_le(fl_session_deadline(world.session) - world.now_ms, 60000);
+    ck_assert(next_hello_yields());
+    go(session_event_welcome(5000)); /* It is not. */
+    ck_assert_int_eq(fl_session_state(world.session), FL_SESSION_READY);
+    lose("reset by peer");
+    ck_assert(!next_hello_yields()); /* This session was ended by nobody. */
+}
+END_TEST
+
+START_TEST(a_refusal_of_another_kind_neither_ends_nor_shortens_a_fence)
+{
+    stay_after_refusals();
+    (void)fenced_for(60000);
+    (void)wait_after_refusal(FL_SESSION_REFUSED_FENCED, 60000); /* for 96 to 144 s */
+    ck_assert(next_hello_yields());
+    refuse(FL_SESSION_REFUSED_CURABLE);
+    ck_assert(next_hello_yields());
+    refuse(FL_SESSION_REFUSED_FINAL); /* 900 s: it is over. */
+    ck_assert(!next_hello_yields());
 }
 END_TEST
 
@@ -438,6 +512,8 @@ SUITE()
     tcase_add_test(tc, a_client_that_stays_asks_within_the_longest_wait_after_a_refused_connection);
     tcase_add_test(tc, what_an_operator_can_cure_is_asked_again_within_the_longest_wait);
     tcase_add_test(tc, two_hosts_of_one_name_end_each_others_sessions_ever_more_rarely);
+    tcase_add_test(tc, a_host_whose_rival_was_stopped_joins_within_the_longest_wait);
+    tcase_add_test(tc, a_refusal_of_another_kind_neither_ends_nor_shortens_a_fence);
     tcase_add_test(tc, what_kept_a_client_away_is_over_and_it_asks_at_once);
     tcase_add_test(tc, a_wait_that_the_server_asked_for_is_not_cut_short);
     tcase_add_test(tc, stopping_ends_what_is_under_way_and_keeps_the_result);
