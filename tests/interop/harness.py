@@ -137,6 +137,9 @@ class Server(Daemon):
         # The rest of its output must not fill the pipe.
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
         check("%s listens" % name, self.address is not None, self.log())
+        # Its addresses are opened one after the other: the operator's socket behind this one.
+        until("%s takes commands" % name,
+              lambda: os.path.exists(os.path.join(self.state, "admin.sock")))
 
     def channel(self, *options, **more):
         return grpc.insecure_channel(self.address, options=list(options), **more)
