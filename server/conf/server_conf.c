@@ -271,3 +271,10 @@ void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_con
         .layout = conf->layout,
     };
 }
+
+bool fl_server_conf_has_tls(const struct fl_server_conf *conf)
+{
+    const struct fl_server_main *m = conf->main;
+
+    return (m->listen.n > 0 && !m->insecure) || m->listen_admin.n > 0;
+}

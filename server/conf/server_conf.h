@@ -20,6 +20,8 @@
 
 /* Sent to clients when the server stops: about how long a restart takes. */
 #define FL_RESTART_MS 2000
+/* Longest path in a configuration. */
+#define FL_SERVER_PATH_MAX 4096
 
 struct fl_server_conf {
     struct fl_conf_file *file; /* owns what the next nine members point to */
@@ -53,6 +55,8 @@ FL_MUST_CHECK int fl_server_conf_go_on(struct fl_server_conf *conf, const struct
  */
 FL_MUST_CHECK int fl_server_conf_load(const char *path, struct fl_findings *all,
                                       struct fl_server_conf **ret, struct fl_err *err);
+/* True when an address uses TLS. */
+bool fl_server_conf_has_tls(const struct fl_server_conf *conf);
 /* Warnings with file, line and key of values that are allowed but probably unintended. */
 void fl_server_conf_odd(const struct fl_server_conf *conf, struct fl_findings *notes);
 /*

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/auth.h"
+#include "server/auth/auth.h"
 #include "server/daemon/frontend_impl.h"
 #include "server/daemon/runtime.h"
 #include "server/identity/plain_names.h"
@@ -144,7 +144,7 @@ void fl_control_stream_shown(const struct fl_control_stream *attend,
     int rv = FL_ENOMEM;
 
     fl_control_stream_certified(frontend, attend->name);
-    if (!fl_auth_own_pki(frontend->srv->own)) {
+    if (!fl_auth_own_pki(frontend->srv->conf)) {
         return; /* The database has it since its issue. */
     }
     p = plain_name_new(attend);

@@ -14,7 +14,7 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/net/inherited.h"
-#include "server/daemon/auth.h"
+#include "server/auth/auth.h"
 #include "server/daemon/descriptor_limit.h"
 #include "server/daemon/frontend_impl.h"
 #include "server/daemon/runtime.h"
@@ -463,7 +463,7 @@ static int listen_admin(struct fl_frontend *frontend, struct fl_err *err)
 {
     struct fl_admin_access *access = &frontend->access;
     const char *address = frontend->srv->own->admin;
-    int rv = fl_admin_access_init(frontend->srv->own, access, err);
+    int rv = fl_admin_access_init(frontend->srv->conf, access, err);
 
     if (rv == FL_OK) {
         rv = fl_grpc_server_listen(frontend->admin,

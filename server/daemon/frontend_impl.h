@@ -4,7 +4,7 @@
 /* Private to the files of the network front end. */
 
 #include "libfl/base/list.h"
-#include "server/daemon/admin_access.h"
+#include "server/auth/admin_access.h"
 #include "server/daemon/disk.h"
 #include "server/daemon/frontend.h"
 #include "server/daemon/inbox.h"

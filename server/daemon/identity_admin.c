@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/auth.h"
+#include "server/auth/auth.h"
 #include "server/daemon/identity_calls.h"
 #include "server/daemon/identity_revoke.h"
 #include "server/identity/audit.h"

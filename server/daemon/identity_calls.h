@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 
 #include "libfl/wire/admin_identity.h"
-#include "server/daemon/auth.h"
+#include "server/auth/auth.h"
 #include "server/daemon/frontend_impl.h"
 
 /* "uid 1000 (alice)", "admin ops-1, serial 5f0a…", an address. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/auth.h"
+#include "server/auth/auth.h"
 #include "server/daemon/identity_revoke.h"
 #include "server/identity/certificates.h"
 #include "server/identity/invitations.h"
@@ -197,7 +197,7 @@ static int check_known(struct fl_authority *authority, const struct fl_identity_
     char target[FL_DENY_TARGET];
     int rv;
 
-    if (request->force || (whom->name == NULL && fl_auth_own_pki(own))) {
+    if (request->force || (whom->name == NULL && fl_auth_own_pki(own->conf))) {
         return FL_OK;
     }
     rv = fl_authority_certificates(authority, whom->name != NULL ? whom->name : "",

@@ -17,7 +17,7 @@
 #include "libfl/net/stop_limit.h"
 #include "libfl/net/watchdog.h"
 #include "libfl/num/gemm.h"
-#include "server/daemon/auth.h"
+#include "server/auth/auth.h"
 #include "server/daemon/frontend.h"
 #include "server/daemon/frontend_impl.h"
 #include "server/daemon/hints.h"
@@ -204,6 +204,8 @@ static int serverd_exclude(void *ctx, const char *name, enum fl_revoked_keeps ke
 
 static int serverd_start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
 {
+    const struct fl_auth_setup auth = {
+        .conf = srv->conf, .state_dir = srv->state_dir, .log = srv->log};
     int rv;
 
     rv = fl_preflight_places(srv->own, NULL, ret_exit, err);
@@ -224,7 +226,8 @@ static int serverd_start(struct fl_serverd *srv, int *ret_exit, struct fl_err *e
         rv = fl_runtime_create(srv, &srv->runtime, ret_exit, err);
     }
     if (rv == FL_OK) {
-        rv = fl_auth_create(srv, serverd_on_auth_changed, srv, &srv->auth, ret_exit, err);
+        *ret_exit = FL_EXIT_IDENTITY;
+        rv = fl_auth_create(&auth, srv->net, serverd_on_auth_changed, srv, &srv->auth, err);
     }
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;

@@ -20,13 +20,13 @@
 #include "libfl/base/log_out.h"
 #include "libfl/grpc/endpoint.h"
 #include "libfl/wire/wire_admin.h"
+#include "server/auth/auth.h"
 #include "server/daemon/replies.h"
 #include "server/daemon/serverd_conf.h"
 #include "server/work/payloads.h"
 
 struct fl_frontend;
 struct fl_runtime;
-struct fl_auth;
 struct fl_stop_limit;
 
 struct fl_serverd {
@@ -70,13 +70,6 @@ enum fl_coord_msg_type {
 };
 
 struct fl_admin_request;
-
-/* The data of a client with a revoked certificate that remains, beside its contributions. */
-enum fl_revoked_keeps {
-    FL_REVOKED_KEEPS_ALL,    /* disabled: it continues when it is enabled */
-    FL_REVOKED_KEEPS_RECORD, /* evicted: its data summary and its control are removed */
-    FL_REVOKED_KEEPS_NOTHING /* revoked */
-};
 
 struct fl_coord_msg {
     enum fl_coord_msg_type type;

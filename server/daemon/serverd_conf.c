@@ -82,13 +82,6 @@ static int check_hosts(const struct fl_server_conf *conf, struct fl_findings *al
     return rv;
 }
 
-bool fl_serverd_conf_has_tls(const struct fl_serverd_conf *own)
-{
-    const struct fl_server_main *m = own->conf->main;
-
-    return (m->listen.n > 0 && !m->insecure) || m->listen_admin.n > 0;
-}
-
 /* An own PKI needs all of its keys or none. */
 static int check_tls(const struct fl_serverd_conf *own, struct fl_err *err)
 {
@@ -108,7 +101,7 @@ static int check_tls(const struct fl_serverd_conf *own, struct fl_err *err)
                                  : "without certificate and key only the federation's own "
                                    "authority is trusted, and no other root");
     }
-    if (pki && !fl_serverd_conf_has_tls(own)) {
+    if (pki && !fl_server_conf_has_tls(conf)) {
         return fl_conf_error(fl_conf_field(conf->file, &t->certificate), err,
                              "no address uses TLS: remove `insecure`, or this key");
     }

@@ -12,9 +12,6 @@
 #include "libfl/rpc/call.h"
 #include "server/conf/server_conf.h"
 
-/* Longest path in a configuration. */
-#define FL_SERVER_PATH_MAX 4096
-
 struct fl_serverd_conf {
     struct fl_server_conf *conf;
     const char *path;                   /* of the file, owned by the caller */
@@ -32,8 +29,6 @@ struct fl_serverd_conf {
  */
 FL_MUST_CHECK int fl_serverd_conf_load(const char *path, struct fl_findings *all,
                                        struct fl_serverd_conf **ret, struct fl_err *err);
-/* True when an address uses TLS. */
-bool fl_serverd_conf_has_tls(const struct fl_serverd_conf *own);
 void fl_serverd_conf_free(struct fl_serverd_conf *own);
 
 #endif

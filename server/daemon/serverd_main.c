@@ -14,7 +14,7 @@
 #include "libfl/net/failed_start.h"
 #include "libfl/net/loop.h"
 #include "libfl/num/gemm.h"
-#include "server/daemon/auth.h"
+#include "server/auth/auth.h"
 #include "server/daemon/serverd.h"
 #include "server/daemon/serverd_exit.h"
 #include "server/daemon/serverd_preflight.h"
@@ -124,6 +124,30 @@ static int serverd_serve(const struct fl_serverd_conf *own, struct fl_log *log,
     return exit_code;
 }
 
+/* --init, with `renew_root` for a new root. Returns the exit code. */
+static int serverd_init(const struct fl_serverd_conf *own, const struct fl_log *log,
+                        bool renew_root)
+{
+    const struct fl_auth_setup setup = {.conf = own->conf, .state_dir = own->state_dir, .log = log};
+    struct fl_err err = {0};
+    int rv;
+
+    if (fl_auth_own_pki(own->conf)) {
+        (void)fprintf(stderr, "fl-serverd: `tls: certificate` configures the operator's own "
+                              "certificates: nothing to create here\n");
+        return FL_EXIT_CONFIG;
+    }
+    /* Files that root creates must belong to the service user, or the service cannot read them. */
+    rv = fl_owner_become(own->state_dir, own->path, NULL, &err);
+    rv = rv == FL_OK ? fl_preflight_federation(own, &err) : rv;
+    rv = rv == FL_OK ? fl_auth_init(&setup, renew_root, &err) : rv;
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
+        return FL_EXIT_IDENTITY;
+    }
+    return fflush(stdout) == 0 ? FL_EXIT_OK : FL_EXIT_FAILURE;
+}
+
 enum task { TASK_RUN, TASK_CHECK, TASK_RECOVER, TASK_INIT, TASK_RENEW_ROOT };
 
 static void serverd_print_note(void *ctx, const char *note)
@@ -223,7 +247,7 @@ static int serverd_run(const char *path, enum task task)
     if (task == TASK_RECOVER) {
         exit_code = fl_server_recover(own, &log);
     } else if (task == TASK_INIT || task == TASK_RENEW_ROOT) {
-        exit_code = fl_auth_init(own, &log, task == TASK_RENEW_ROOT);
+        exit_code = serverd_init(own, &log, task == TASK_RENEW_ROOT);
     } else if (task == TASK_CHECK) {
         exit_code = serverd_check_config(own, &out);
     } else {

@@ -16,8 +16,8 @@
 #include "libfl/net/address.h"
 #include "libfl/net/conn.h"
 #include "libfl/program/program.h"
-#include "server/daemon/admin_access.h"
-#include "server/daemon/auth.h"
+#include "server/auth/admin_access.h"
+#include "server/auth/auth.h"
 #include "server/daemon/descriptor_limit.h"
 #include "server/daemon/serverd_exit.h"
 #include "server/store/moved.h"
@@ -203,7 +203,7 @@ static int check_state(const struct fl_serverd_conf *own, struct fl_preflight_re
 
 int fl_preflight_identity(const struct fl_serverd_conf *own, int *ret_exit, struct fl_err *err)
 {
-    if (!fl_serverd_conf_has_tls(own) || fl_auth_own_pki(own)) {
+    if (!fl_server_conf_has_tls(own->conf) || fl_auth_own_pki(own->conf)) {
         return FL_OK;
     }
     *ret_exit = FL_EXIT_IDENTITY;
@@ -214,7 +214,7 @@ int fl_preflight_places(const struct fl_serverd_conf *own, struct fl_preflight_r
                         int *ret_exit, struct fl_err *err)
 {
     struct fl_admin_access access;
-    int rv = fl_admin_access_init(own, &access, err);
+    int rv = fl_admin_access_init(own->conf, &access, err);
 
     rv = preflight_add_error(report, FL_EXIT_CONFIG, ret_exit, rv, err);
     rv = rv == FL_OK ? check_state(own, report, ret_exit, err) : rv;
@@ -335,7 +335,8 @@ int fl_preflight(const struct fl_serverd_conf *own, struct fl_preflight_report *
         fl_findings_note(&report->notes, "%s: %s", own->path, text);
     }
     if (rv == FL_OK) {
-        rv = fl_auth_check(own, text, sizeof(text), err);
+        rv = fl_auth_check(&(struct fl_auth_setup){.conf = own->conf, .state_dir = own->state_dir},
+                           text, sizeof(text), err);
         rv = preflight_add_error(report, FL_EXIT_IDENTITY, ret_exit, rv, err);
     }
     if (text[0] != '\0') {

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "server/daemon/auth.h"
+#include "server/auth/auth.h"
 #include "server/daemon/serverd.h"
 
 static void stall_longest(struct fl_stall *stall, const char *thread, uint64_t busy_ms)

@@ -11,7 +11,6 @@
 #include "libfl/base/clock.h"
 #include "libfl/pki/request.h"
 #include "server/daemon/identity_calls.h"
-#include "server/daemon/serverd_exit.h"
 #include "server/identity/invitations.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/rawpeer.h"
@@ -57,12 +56,13 @@ static void load_conf(void)
 static void setup(void)
 {
     static const struct fl_log log = {.level = FL_LOG_ERROR};
+    struct fl_auth_setup auth;
     struct fl_err err = {0};
-    int exit_code = FL_EXIT_OK;
 
     ck_assert(folder_make("fl-guard", dir));
     load_conf();
-    ck_assert_int_eq(fl_auth_init(own, &log, /* renew_root= */ false), FL_EXIT_OK);
+    auth = (struct fl_auth_setup){.conf = own->conf, .state_dir = own->state_dir, .log = &log};
+    ck_assert_msg(fl_auth_init(&auth, /* renew_root= */ false, &err) == FL_OK, "%s", err.msg);
     srv = (struct fl_serverd){.frontend = &frontend,
                               .conf = own->conf,
                               .own = own,
@@ -72,8 +72,8 @@ static void setup(void)
     frontend = (struct fl_frontend){.srv = &srv};
     n_changed = 0;
     ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
-    ck_assert_msg(fl_auth_create(&srv, on_changed, NULL, &srv.auth, &exit_code, &err) == FL_OK,
-                  "%s", err.msg);
+    ck_assert_msg(fl_auth_create(&auth, srv.net, on_changed, NULL, &srv.auth, &err) == FL_OK, "%s",
+                  err.msg);
     fl_budget_init(&budget, SIZE_MAX, 0, NULL, NULL);
 }
 

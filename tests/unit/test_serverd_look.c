@@ -9,9 +9,8 @@
 #include <sys/stat.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/auth.h"
-#include "server/daemon/frontend_impl.h"
-#include "server/daemon/serverd_exit.h"
+#include "server/auth/auth.h"
+#include "server/daemon/serverd_conf.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/pki_rig.h"
 #include "tests/lib/suites.h"
@@ -25,7 +24,8 @@ static struct rig_pki pki;
 static struct fl_key *second_key;
 static struct fl_chain *second;
 static struct fl_serverd_conf *own;
-static struct fl_serverd srv;
+static struct fl_loop *net;
+static struct fl_auth *guard;
 static struct fl_log log_of_it;
 static struct tlsrig rig; /* the filters of both sides, no more */
 static char said[2000];
@@ -110,28 +110,24 @@ static void load_conf(void)
 static void setup(void)
 {
     struct fl_err err = {0};
-    int exit_code = FL_EXIT_OK;
+    struct fl_auth_setup auth;
 
     make_files();
     load_conf();
     log_of_it = (struct fl_log){.level = FL_LOG_NOTICE, .sink = on_line};
-    srv = (struct fl_serverd){.conf = own->conf,
-                              .own = own,
-                              .log = &log_of_it,
-                              .state_dir = own->state_dir,
-                              .federation = own->conf->main->federation};
+    auth =
+        (struct fl_auth_setup){.conf = own->conf, .state_dir = own->state_dir, .log = &log_of_it};
     said[0] = '\0';
-    ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
-    ck_assert_msg(fl_auth_create(&srv, NULL, NULL, &srv.auth, &exit_code, &err) == FL_OK, "%s",
-                  err.msg);
-    rig.filter[TLSRIG_SERVER] = *fl_auth_filter(srv.auth);
+    ck_assert_int_eq(fl_loop_create(&net, NULL), FL_OK);
+    ck_assert_msg(fl_auth_create(&auth, net, NULL, NULL, &guard, &err) == FL_OK, "%s", err.msg);
+    rig.filter[TLSRIG_SERVER] = *fl_auth_filter(guard);
 }
 
 static void teardown(void)
 {
-    fl_auth_close(srv.auth);
-    fl_loop_free(srv.net);
-    fl_auth_free(srv.auth);
+    fl_auth_close(guard);
+    fl_loop_free(net);
+    fl_auth_free(guard);
     fl_serverd_conf_free(own);
     fl_chain_unref(second);
     fl_key_unref(second_key);
@@ -153,9 +149,9 @@ static void nothing(struct fl_authority *authority, void *arg)
 static void look(bool all)
 {
     said[0] = '\0';
-    fl_auth_look(srv.auth, all);
-    ck_assert_int_eq(fl_auth_submit(srv.auth, nothing, stop_loop, srv.net), FL_OK);
-    fl_loop_run(srv.net);
+    fl_auth_look(guard, all);
+    ck_assert_int_eq(fl_auth_submit(guard, nothing, stop_loop, net), FL_OK);
+    fl_loop_run(net);
 }
 
 static bool is_shown(const struct fl_chain *chain)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/auth_impl.h"
+#include "server/auth/auth_impl.h"
 #include "server/identity/certificates.h"
 
 /* The newest certificate of a name while the certificates are listed. */

@@ -13,11 +13,11 @@
 
 #include "libfl/base/checksum.h"
 #include "libfl/net/address.h"
-#include "server/daemon/auth_impl.h"
+#include "server/auth/auth_impl.h"
 
-bool fl_auth_own_pki(const struct fl_serverd_conf *own)
+bool fl_auth_own_pki(const struct fl_server_conf *conf)
 {
-    return own->conf->tls->certificate[0] != '\0';
+    return conf->tls->certificate[0] != '\0';
 }
 
 /* --- host names --- */
@@ -78,18 +78,17 @@ static uint16_t port_of(const struct fl_server_conf *conf)
                : 0;
 }
 
-void fl_auth_place(const struct fl_serverd_conf *own, const struct fl_log *log,
-                   struct fl_auth_place *ret)
+void fl_auth_place(const struct fl_auth_setup *setup, struct fl_auth_place *ret)
 {
-    const struct fl_server_identity *id = own->conf->identity;
+    const struct fl_server_identity *id = setup->conf->identity;
     size_t i;
 
     *ret = (struct fl_auth_place){.conf = {0}};
     ret->conf = (struct fl_authority_conf){
-        .state_dir = own->state_dir,
-        .federation = own->conf->main->federation,
+        .state_dir = setup->state_dir,
+        .federation = setup->conf->main->federation,
         .hosts = ret->hosts,
-        .port = port_of(own->conf),
+        .port = port_of(setup->conf),
         .spans = {.root = (int64_t)(id->root_validity_ms / 1000),
                   .intermediate = (int64_t)(id->intermediate_validity_ms / 1000),
                   .leaf = (int64_t)(id->validity_ms / 1000),
@@ -98,15 +97,15 @@ void fl_auth_place(const struct fl_serverd_conf *own, const struct fl_log *log,
                   .back_date = (int64_t)(id->back_date_ms / 1000)},
         .root_key = id->root_key[0] != '\0' ? id->root_key : NULL,
         .credentials = getenv("CREDENTIALS_DIRECTORY"),
-        .own_pki = fl_auth_own_pki(own),
+        .own_pki = fl_auth_own_pki(setup->conf),
         .say = auth_log,
-        .say_ctx = (void *)(uintptr_t)log,
+        .say_ctx = (void *)(uintptr_t)setup->log,
     };
     for (i = 0; i < id->hosts.n; i++) {
         auth_add_host(ret, id->hosts.list[i]);
     }
     if (id->hosts.n == 0) {
-        guess_hosts(own->conf, ret);
+        guess_hosts(setup->conf, ret);
     }
 }
 
@@ -127,15 +126,15 @@ void fl_credentials_of(const struct fl_authority *authority, struct fl_credentia
     ret->trust = fl_trust_ref(fl_authority_trust(authority));
 }
 
-static int own_trust(const struct fl_serverd_conf *own, struct fl_trust **ret, struct fl_err *err)
+static int own_trust(const struct fl_server_conf *conf, struct fl_trust **ret, struct fl_err *err)
 {
-    const struct fl_server_tls *t = own->conf->tls;
+    const struct fl_server_tls *t = conf->tls;
     struct fl_rules *rules = NULL;
     struct fl_trust_setup setup = {.root_files = t->ca.list,
                                    .n_root_files = t->ca.n,
                                    .crl_files = t->crl.list,
                                    .n_crl_files = t->crl.n,
-                                   .federation = own->conf->main->federation};
+                                   .federation = conf->main->federation};
     int rv = FL_OK;
 
     if (t->names.n > 0) {
@@ -143,7 +142,7 @@ static int own_trust(const struct fl_serverd_conf *own, struct fl_trust **ret, s
 
         rv = fl_rules_create(t->names.list, t->names.n, &rules, NULL, &inner);
         if (rv != FL_OK) {
-            return fl_conf_error(fl_conf_field(own->conf->file, &t->names), err, "%s",
+            return fl_conf_error(fl_conf_field(conf->file, &t->names), err, "%s",
                                  fl_err_text(&inner, rv));
         }
         setup.rules = rules;
@@ -154,15 +153,15 @@ static int own_trust(const struct fl_serverd_conf *own, struct fl_trust **ret, s
     return rv;
 }
 
-int fl_credentials_own_pki(const struct fl_serverd_conf *own, struct fl_credentials *ret,
+int fl_credentials_own_pki(const struct fl_server_conf *conf, struct fl_credentials *ret,
                            struct fl_err *err)
 {
-    const struct fl_server_tls *t = own->conf->tls;
+    const struct fl_server_tls *t = conf->tls;
     struct fl_credentials c = {NULL, NULL, NULL};
     int rv = fl_credentials_load(t->certificate, t->key, &c.chain, &c.key, err);
 
     if (rv == FL_OK) {
-        rv = own_trust(own, &c.trust, err);
+        rv = own_trust(conf, &c.trust, err);
     }
     if (rv != FL_OK) {
         fl_credentials_done(&c);
@@ -199,7 +198,7 @@ static uint64_t auth_files_fingerprint(const struct fl_opt_texts *list, uint64_t
     return before;
 }
 
-static uint64_t auth_authority_fingerprint(const struct fl_serverd_conf *own)
+static uint64_t auth_authority_fingerprint(const char *state_dir)
 {
     static const char *const names[] = {"root.pem", "intermediate.pem", "intermediate.key",
                                         "server.pem", "server.key"};
@@ -208,22 +207,22 @@ static uint64_t auth_authority_fingerprint(const struct fl_serverd_conf *own)
     size_t i;
 
     for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        (void)snprintf(path, sizeof(path), "%s/identity/%s", own->state_dir, names[i]);
+        (void)snprintf(path, sizeof(path), "%s/identity/%s", state_dir, names[i]);
         seen = auth_file_fingerprint(path, seen);
     }
     return seen;
 }
 
-bool fl_credentials_changed(const struct fl_serverd_conf *own, uint64_t *seen)
+bool fl_credentials_changed(const struct fl_auth_setup *setup, uint64_t *seen)
 {
-    const struct fl_server_tls *t = own->conf->tls;
+    const struct fl_server_tls *t = setup->conf->tls;
     uint64_t before = *seen;
 
-    *seen = fl_auth_own_pki(own)
+    *seen = fl_auth_own_pki(setup->conf)
                 ? auth_files_fingerprint(
                       &t->crl, auth_files_fingerprint(
                                    &t->ca, auth_file_fingerprint(
                                                t->key, auth_file_fingerprint(t->certificate, 0))))
-                : auth_authority_fingerprint(own);
+                : auth_authority_fingerprint(setup->state_dir);
     return *seen != before;
 }

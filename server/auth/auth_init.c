@@ -6,10 +6,7 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
-#include "libfl/base/owner.h"
-#include "server/daemon/auth_impl.h"
-#include "server/daemon/serverd_exit.h"
-#include "server/daemon/serverd_preflight.h"
+#include "server/auth/auth_impl.h"
 
 static int64_t auth_init_now_ms(void)
 {
@@ -17,12 +14,12 @@ static int64_t auth_init_now_ms(void)
 }
 
 /* Print the addresses that clients get, so that the operator can check them. */
-static void print_made(const struct fl_serverd_conf *own, const struct fl_auth_place *place)
+static void print_made(const struct fl_auth_place *place)
 {
     size_t i;
 
     (void)printf("federation '%s' has its identity in %s/identity\n", place->conf.federation,
-                 own->state_dir);
+                 place->conf.state_dir);
     (void)printf("clients connect to");
     for (i = 0; i < place->conf.n_hosts; i++) {
         (void)printf("%s %s", i == 0 ? "" : ",", place->hosts[i]);
@@ -32,31 +29,19 @@ static void print_made(const struct fl_serverd_conf *own, const struct fl_auth_p
                  "next: start the server, then for each client: flctl invite NAME\n");
 }
 
-int fl_auth_init(const struct fl_serverd_conf *own, const struct fl_log *log, bool renew_root)
+int fl_auth_init(const struct fl_auth_setup *setup, bool renew_root, struct fl_err *err)
 {
     struct fl_auth_place place;
-    struct fl_err err = {0};
     int rv;
 
-    if (fl_auth_own_pki(own)) {
-        (void)fprintf(stderr, "fl-serverd: `tls: certificate` configures the operator's own "
-                              "certificates: nothing to create here\n");
-        return FL_EXIT_CONFIG;
-    }
-    fl_auth_place(own, log, &place);
-    /* Files that root creates must belong to the service user, or the service cannot read them. */
-    rv = fl_owner_become(own->state_dir, own->path, NULL, &err);
-    rv = rv == FL_OK ? fl_preflight_federation(own, &err) : rv;
+    FL_REQUIRE(!fl_auth_own_pki(setup->conf));
+    fl_auth_place(setup, &place);
+    rv = renew_root ? fl_authority_renew_root(&place.conf, auth_init_now_ms(), err)
+                    : fl_authority_init(&place.conf, auth_init_now_ms(), err);
     if (rv == FL_OK) {
-        rv = renew_root ? fl_authority_renew_root(&place.conf, auth_init_now_ms(), &err)
-                        : fl_authority_init(&place.conf, auth_init_now_ms(), &err);
+        print_made(&place);
     }
-    if (rv != FL_OK) {
-        (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
-        return FL_EXIT_IDENTITY;
-    }
-    print_made(own, &place);
-    return fflush(stdout) == 0 ? FL_EXIT_OK : FL_EXIT_FAILURE;
+    return rv;
 }
 
 /*
@@ -64,7 +49,7 @@ int fl_auth_init(const struct fl_serverd_conf *own, const struct fl_log *log, bo
  * state folder. Only a process of the unit has the credentials, so a check by hand may find
  * neither.
  */
-static bool auth_init_find_key(const struct fl_serverd_conf *own, char *path, size_t size)
+static bool auth_init_find_key(const char *state_dir, char *path, size_t size)
 {
     const char *credentials = getenv("CREDENTIALS_DIRECTORY");
 
@@ -73,8 +58,7 @@ static bool auth_init_find_key(const struct fl_serverd_conf *own, char *path, si
     {
         return true;
     }
-    return fl_fs_join(path, size, own->state_dir, "identity/server.key") == FL_OK &&
-           fl_fs_exists(path);
+    return fl_fs_join(path, size, state_dir, "identity/server.key") == FL_OK && fl_fs_exists(path);
 }
 
 static int auth_init_load_chain(const char *certificate, const char *key, struct fl_chain **ret,
@@ -93,17 +77,17 @@ static int auth_init_load_chain(const char *certificate, const char *key, struct
 
 /* Notes for the operator go to `notes`: what a start would warn of, and a key that only the unit
  * can load. What a start would fail of is an error. */
-static int check_authority(const struct fl_serverd_conf *own, char *notes, size_t size,
+static int check_authority(const struct fl_auth_setup *setup, char *notes, size_t size,
                            struct fl_err *err)
 {
     struct fl_err soon = {0};
     char certificate[FL_SERVER_PATH_MAX + 32];
     char key[FL_SERVER_PATH_MAX + 32];
     struct fl_chain *chain = NULL;
-    bool has_key = auth_init_find_key(own, key, sizeof(key));
+    bool has_key = auth_init_find_key(setup->state_dir, key, sizeof(key));
     int rv;
 
-    (void)snprintf(certificate, sizeof(certificate), "%s/identity/server.pem", own->state_dir);
+    (void)snprintf(certificate, sizeof(certificate), "%s/identity/server.pem", setup->state_dir);
     if (!fl_fs_exists(certificate)) {
         return fl_err_set(err, FL_ENOENT,
                           "'%s' does not exist: the federation has no identity yet; create it with "
@@ -112,7 +96,7 @@ static int check_authority(const struct fl_serverd_conf *own, char *notes, size_
     }
     rv = auth_init_load_chain(certificate, has_key ? key : NULL, &chain, err);
     if (rv == FL_OK) {
-        rv = fl_auth_dated_authority(own, chain, auth_init_now_ms() / 1000, &soon);
+        rv = fl_auth_dated_authority(setup, chain, auth_init_now_ms() / 1000, &soon);
     }
     if (rv == FL_EAGAIN) {
         (void)snprintf(notes, size, "%s", soon.msg);
@@ -125,27 +109,28 @@ static int check_authority(const struct fl_serverd_conf *own, char *notes, size_
                        "%s/identity/server.key: not found, so the key was not checked; a unit with "
                        "LoadCredential=server.key provides it only to the service (systemctl start "
                        "fl-serverd checks it), without one restore the file from a backup",
-                       own->state_dir);
+                       setup->state_dir);
     }
     fl_chain_unref(chain);
     return rv;
 }
 
-int fl_auth_check(const struct fl_serverd_conf *own, char *notes, size_t size, struct fl_err *err)
+int fl_auth_check(const struct fl_auth_setup *setup, char *notes, size_t size, struct fl_err *err)
 {
     struct fl_credentials c = {NULL, NULL, NULL};
     struct fl_err found = {0};
     int rv;
 
     notes[0] = '\0';
-    if (!fl_serverd_conf_has_tls(own)) {
+    if (!fl_server_conf_has_tls(setup->conf)) {
         return FL_OK;
     }
-    if (!fl_auth_own_pki(own)) {
-        return check_authority(own, notes, size, err);
+    if (!fl_auth_own_pki(setup->conf)) {
+        return check_authority(setup, notes, size, err);
     }
-    rv = fl_credentials_own_pki(own, &c, err);
-    if (rv == FL_OK && fl_auth_dated(own, c.chain, auth_init_now_ms() / 1000, &found) != FL_OK) {
+    rv = fl_credentials_own_pki(setup->conf, &c, err);
+    if (rv == FL_OK &&
+        fl_auth_dated(setup->conf, c.chain, auth_init_now_ms() / 1000, &found) != FL_OK) {
         (void)snprintf(notes, size, "%s", found.msg); /* A start only warns of it. */
     }
     fl_credentials_done(&c);

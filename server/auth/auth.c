@@ -5,7 +5,7 @@
  * which auth_install() puts into use on the loop. Does not end connections: `changed` does.
  */
 
-#include "server/daemon/auth.h"
+#include "server/auth/auth.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,10 +14,9 @@
 #include "libfl/base/clock.h"
 #include "libfl/base/str.h"
 #include "libfl/pki/when.h"
+#include "libfl/rpc/call.h"
 #include "libfl/tls/tls.h"
-#include "server/daemon/auth_impl.h"
-#include "server/daemon/frontend_impl.h"
-#include "server/daemon/serverd_exit.h"
+#include "server/auth/auth_impl.h"
 
 /* A job for the identity thread, and its results for the loop. */
 struct job {
@@ -34,7 +33,8 @@ struct job {
 };
 
 struct fl_auth {
-    const struct fl_serverd *srv;
+    struct fl_auth_setup setup;
+    struct fl_loop *loop;
     struct fl_auth_place place;
     struct fl_authority *authority;  /* of the identity thread once it runs */
     struct fl_worker_thread *thread; /* NULL: shutting down */
@@ -127,11 +127,11 @@ static void auth_install(struct fl_auth *g, struct job *job)
             fl_chain_unref(g->chain);
             g->chain = fl_chain_ref(job->fresh.chain);
             g->dates_logged_s = 0;
-            fl_log(g->srv->log, FL_LOG_NOTICE, "identity",
+            fl_log(g->setup.log, FL_LOG_NOTICE, "identity",
                    "certificates reloaded for new connections, open connections are unaffected");
-            fl_auth_log_dates(g->srv, g->chain, auth_now_s(NULL), &g->dates_logged_s);
+            fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates_logged_s);
         } else {
-            fl_log(g->srv->log, FL_LOG_ERROR, "identity",
+            fl_log(g->setup.log, FL_LOG_ERROR, "identity",
                    "new certificates rejected, keeping the previous ones: %s",
                    fl_err_text(&err, rv));
         }
@@ -159,7 +159,7 @@ static void auth_job_done(void *arg)
     struct fl_auth *g = job->auth;
 
     if (job->code != FL_OK) {
-        fl_log(g->srv->log, FL_LOG_ERROR, "identity",
+        fl_log(g->setup.log, FL_LOG_ERROR, "identity",
                "reading certificates failed, keeping the previous ones: %s",
                fl_err_text(&job->err, job->code));
     }
@@ -178,18 +178,18 @@ static void auth_job_done(void *arg)
 /* A half-written file causes an error now and is read completely at the next check. */
 static int auth_check_files(struct fl_auth *g, struct job *job)
 {
-    const struct fl_serverd_conf *own = g->srv->own;
-    bool fresh = fl_credentials_changed(own, &g->seen) || job->all;
+    const struct fl_server_conf *conf = g->setup.conf;
+    bool fresh = fl_credentials_changed(&g->setup, &g->seen) || job->all;
     bool due = fl_authority_due(g->authority, (int64_t)fl_clock_wall_ms());
     bool other = false;
     int rv = FL_OK;
 
     if (fresh || due) {
         rv = fl_authority_refresh(g->authority, (int64_t)fl_clock_wall_ms(), &other, &job->err);
-        (void)fl_credentials_changed(own, &g->seen); /* Its own writes are not changes. */
+        (void)fl_credentials_changed(&g->setup, &g->seen); /* Its own writes are not changes. */
     }
-    if (rv == FL_OK && fl_auth_own_pki(own) && fresh) {
-        rv = fl_credentials_own_pki(own, &job->fresh, &job->err);
+    if (rv == FL_OK && fl_auth_own_pki(conf) && fresh) {
+        rv = fl_credentials_own_pki(conf, &job->fresh, &job->err);
     } else if (rv == FL_OK && other) {
         fl_credentials_of(g->authority, &job->fresh);
     }
@@ -221,7 +221,7 @@ static int auth_job_submit(struct fl_auth *g, struct job what)
     }
     *job = what;
     job->auth = g;
-    rv = fl_worker_thread_submit(g->thread, auth_job_run, g->srv->net, auth_job_done, job);
+    rv = fl_worker_thread_submit(g->thread, auth_job_run, g->loop, auth_job_done, job);
     if (rv != FL_OK) {
         free(job);
     }
@@ -254,7 +254,7 @@ void fl_auth_sweep(struct fl_auth *g, uint64_t now_ms)
     if (now_ms >= g->checked_ms + FL_AUTH_LOOK_MS) {
         g->checked_ms = now_ms;
         fl_auth_look(g, /* all= */ false);
-        fl_auth_log_dates(g->srv, g->chain, auth_now_s(NULL), &g->dates_logged_s);
+        fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates_logged_s);
     }
 }
 
@@ -274,7 +274,7 @@ static void auth_on_notice(void *ctx, const char *peer, const char *reason, cons
 {
     const struct fl_auth *g = ctx;
 
-    fl_log_reason(g->srv->log, FL_LOG_WARNING, "tls", peer, reason, "%s: %s", peer, text);
+    fl_log_reason(g->setup.log, FL_LOG_WARNING, "tls", peer, reason, "%s: %s", peer, text);
 }
 
 static int auth_make_tls(struct fl_auth *g, struct fl_err *err)
@@ -282,8 +282,8 @@ static int auth_make_tls(struct fl_auth *g, struct fl_err *err)
     struct fl_credentials c = {NULL, NULL, NULL};
     int rv = FL_OK;
 
-    if (fl_auth_own_pki(g->srv->own)) {
-        rv = fl_credentials_own_pki(g->srv->own, &c, err);
+    if (fl_auth_own_pki(g->setup.conf)) {
+        rv = fl_credentials_own_pki(g->setup.conf, &c, err);
     } else {
         fl_credentials_of(g->authority, &c);
     }
@@ -301,7 +301,7 @@ static int auth_make_tls(struct fl_auth *g, struct fl_err *err)
     if (rv == FL_OK) {
         g->trust = fl_trust_ref(c.trust);
         g->chain = fl_chain_ref(c.chain);
-        fl_auth_log_dates(g->srv, g->chain, auth_now_s(NULL), &g->dates_logged_s);
+        fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates_logged_s);
         g->filter = fl_tls_filter(g->tls);
     }
     fl_credentials_done(&c);
@@ -316,32 +316,32 @@ static int auth_open_all(struct fl_auth *g, struct fl_err *err)
         rv = fl_authority_revocations(g->authority, &g->revocations, err);
     }
     if (rv == FL_OK) {
-        (void)fl_credentials_changed(g->srv->own, &g->seen);
+        (void)fl_credentials_changed(&g->setup, &g->seen);
         rv = auth_make_tls(g, err);
     }
     return rv == FL_OK ? fl_worker_thread_create("fl-identity", &g->thread, err) : rv;
 }
 
-int fl_auth_create(const struct fl_serverd *srv, fl_loop_cb changed, void *ctx,
-                   struct fl_auth **ret, int *ret_exit, struct fl_err *err)
+int fl_auth_create(const struct fl_auth_setup *setup, struct fl_loop *loop, fl_loop_cb changed,
+                   void *ctx, struct fl_auth **ret, struct fl_err *err)
 {
     struct fl_auth *g;
     int rv;
 
     *ret = NULL;
-    if (!fl_serverd_conf_has_tls(srv->own)) {
+    if (!fl_server_conf_has_tls(setup->conf)) {
         return FL_OK;
     }
-    *ret_exit = FL_EXIT_IDENTITY;
     g = calloc(1, sizeof(*g));
     if (g == NULL) {
         return FL_ENOMEM;
     }
-    g->srv = srv;
+    g->setup = *setup;
+    g->loop = loop;
     g->changed = changed;
     g->ctx = ctx;
-    g->grace_s = (int64_t)(srv->conf->identity->grace_ms / 1000);
-    fl_auth_place(srv->own, srv->log, &g->place);
+    g->grace_s = (int64_t)(setup->conf->identity->grace_ms / 1000);
+    fl_auth_place(setup, &g->place);
     rv = auth_open_all(g, err);
     if (rv != FL_OK) {
         fl_auth_close(g);

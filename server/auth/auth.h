@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_GUARD_H
-#define FL_SERVERD_GUARD_H
+#ifndef FL_SERVER_AUTH_H
+#define FL_SERVER_AUTH_H
 
 /*
  * Authentication: the credentials of the server, the roots it trusts, and the role of each peer
@@ -13,7 +13,10 @@
  * Threading: the network loop; `work` of fl_auth_submit() runs on the identity thread.
  */
 
-#include "server/daemon/serverd.h"
+#include "libfl/base/log.h"
+#include "libfl/net/loop.h"
+#include "libfl/net/stream.h"
+#include "server/conf/server_conf.h"
 #include "server/identity/authority.h"
 #include "server/identity/revocations.h"
 
@@ -21,12 +24,27 @@
 
 struct fl_auth;
 
+/* What authentication needs of the server; all of it is borrowed and outlives its users. */
+struct fl_auth_setup {
+    const struct fl_server_conf *conf;
+    const char *state_dir;
+    const struct fl_log *log;
+};
+
+/* The data of a client with a revoked certificate that remains, beside its contributions. */
+enum fl_revoked_keeps {
+    FL_REVOKED_KEEPS_ALL,    /* disabled: it continues when it is enabled */
+    FL_REVOKED_KEEPS_RECORD, /* evicted: its data summary and its control are removed */
+    FL_REVOKED_KEEPS_NOTHING /* revoked */
+};
+
 /*
  * FL_OK with NULL where no address uses TLS. `changed(ctx)` is called on the loop after a change
- * that may affect the roles of connected peers. `*ret_exit`: the exit code on error.
+ * that may affect the roles of connected peers. Copies `setup`.
  */
-FL_MUST_CHECK int fl_auth_create(const struct fl_serverd *srv, fl_loop_cb changed, void *ctx,
-                                 struct fl_auth **ret, int *ret_exit, struct fl_err *err);
+FL_MUST_CHECK int fl_auth_create(const struct fl_auth_setup *setup, struct fl_loop *loop,
+                                 fl_loop_cb changed, void *ctx, struct fl_auth **ret,
+                                 struct fl_err *err);
 /* Call before the loop is freed and after the front end was closed: finishes the submitted jobs. */
 void fl_auth_close(struct fl_auth *auth);
 void fl_auth_free(struct fl_auth *auth); /* after the loop has run out; NULL is allowed */
@@ -34,7 +52,7 @@ void fl_auth_free(struct fl_auth *auth); /* after the loop has run out; NULL is 
 /* The TLS filter of each connection; lives as long as `g`. */
 const struct fl_stream_filter *fl_auth_filter(const struct fl_auth *auth);
 /* True when the operator configured certificates of its own PKI. */
-bool fl_auth_own_pki(const struct fl_serverd_conf *own);
+bool fl_auth_own_pki(const struct fl_server_conf *conf);
 /* Age of the job that runs on the identity thread; see fl_worker_thread_busy_ms(). Any thread. */
 uint64_t fl_auth_busy_ms(struct fl_auth *auth);
 /* As in struct fl_grpc_listen; the context is a struct fl_auth. */
@@ -70,14 +88,18 @@ void fl_auth_look(struct fl_auth *auth, bool all);
 /* Call about once a second: checks when FL_AUTH_LOOK_MS have passed. */
 void fl_auth_sweep(struct fl_auth *auth, uint64_t now_ms);
 
-/* `fl-serverd --init`, with `renew_root` for a new root. Returns the exit code. */
-int fl_auth_init(const struct fl_serverd_conf *own, const struct fl_log *log, bool renew_root);
+/*
+ * `fl-serverd --init`, with `renew_root` for a new root: creates the identity of the federation and
+ * prints the addresses of its server. Not for an operator's own PKI.
+ */
+FL_MUST_CHECK int fl_auth_init(const struct fl_auth_setup *setup, bool renew_root,
+                               struct fl_err *err);
 /*
  * Checks what a start needs of all this: for --check-config. Changes nothing. `notes` gets what is
  * no error: a certificate that has expired or soon will, a key that only the unit can load; "":
  * none.
  */
-FL_MUST_CHECK int fl_auth_check(const struct fl_serverd_conf *own, char *notes, size_t size,
+FL_MUST_CHECK int fl_auth_check(const struct fl_auth_setup *setup, char *notes, size_t size,
                                 struct fl_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "server/daemon/admin_access.h"
+#include "server/auth/admin_access.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -65,16 +65,16 @@ static int configured_group(const struct fl_server_conf *conf, const char *const
     return rv;
 }
 
-int fl_admin_access_init(const struct fl_serverd_conf *own, struct fl_admin_access *ret,
+int fl_admin_access_init(const struct fl_server_conf *conf, struct fl_admin_access *ret,
                          struct fl_err *err)
 {
-    const struct fl_server_main *m = own->conf->main;
+    const struct fl_server_main *m = conf->main;
     int rv;
 
     *ret = (struct fl_admin_access){.own = geteuid()};
-    rv = configured_group(own->conf, &m->admin_viewers, &ret->viewers, err);
+    rv = configured_group(conf, &m->admin_viewers, &ret->viewers, err);
     if (rv == FL_OK && m->admin_group[0] != '\0') {
-        rv = configured_group(own->conf, &m->admin_group, &ret->admins, err);
+        rv = configured_group(conf, &m->admin_group, &ret->admins, err);
     } else if (rv == FL_OK) {
         rv = find_group(DEFAULT_GROUP, &ret->admins, err);
         rv = rv == FL_ENOENT ? FL_OK : rv;

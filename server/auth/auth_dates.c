@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "libfl/base/fs.h"
-#include "server/daemon/auth_impl.h"
+#include "server/auth/auth_impl.h"
 
 #define SOON_S         INT64_C(2592000) /* 30 days: for a PKI with manual renewal */
 #define LOG_INTERVAL_S INT64_C(86400)
@@ -38,10 +38,10 @@ static int dated_from(const struct fl_chain *chain, size_t from, int64_t now, co
     return rv;
 }
 
-int fl_auth_dated(const struct fl_serverd_conf *own, const struct fl_chain *chain, int64_t now,
+int fl_auth_dated(const struct fl_server_conf *conf, const struct fl_chain *chain, int64_t now,
                   struct fl_err *err)
 {
-    if (fl_auth_own_pki(own)) {
+    if (fl_auth_own_pki(conf)) {
         return dated_from(chain, 0, now,
                           "ask its issuer for a new one and put it there: the server loads it when "
                           "the file changes",
@@ -52,13 +52,13 @@ int fl_auth_dated(const struct fl_serverd_conf *own, const struct fl_chain *chai
                           "`fl-serverd --init` with this configuration makes a new one", err);
 }
 
-int fl_auth_dated_authority(const struct fl_serverd_conf *own, const struct fl_chain *chain,
+int fl_auth_dated_authority(const struct fl_auth_setup *setup, const struct fl_chain *chain,
                             int64_t now, struct fl_err *err)
 {
-    const char *kept = own->conf->identity->root_key;
+    const char *kept = setup->conf->identity->root_key;
     char default_path[FL_SERVER_PATH_MAX + 32];
 
-    (void)snprintf(default_path, sizeof(default_path), "%s/identity/root.key", own->state_dir);
+    (void)snprintf(default_path, sizeof(default_path), "%s/identity/root.key", setup->state_dir);
     if (fl_fs_exists(kept[0] != '\0' ? kept : default_path)) {
         return FL_OK; /* The next start renews it. */
     }
@@ -69,7 +69,7 @@ int fl_auth_dated_authority(const struct fl_serverd_conf *own, const struct fl_c
         err);
 }
 
-void fl_auth_log_dates(const struct fl_serverd *srv, const struct fl_chain *chain, int64_t now,
+void fl_auth_log_dates(const struct fl_auth_setup *setup, const struct fl_chain *chain, int64_t now,
                        int64_t *logged_s)
 {
     struct fl_err err = {0};
@@ -78,10 +78,10 @@ void fl_auth_log_dates(const struct fl_serverd *srv, const struct fl_chain *chai
     if (*logged_s != 0 && now >= *logged_s && now - *logged_s < LOG_INTERVAL_S) {
         return;
     }
-    rv = fl_auth_dated(srv->own, chain, now, &err);
+    rv = fl_auth_dated(setup->conf, chain, now, &err);
     if (rv != FL_OK) {
         *logged_s = now;
-        fl_log(srv->log, rv == FL_EPERM ? FL_LOG_ERROR : FL_LOG_WARNING, "identity",
+        fl_log(setup->log, rv == FL_EPERM ? FL_LOG_ERROR : FL_LOG_WARNING, "identity",
                "certificate that this server shows to clients: %s", fl_err_text(&err, rv));
     }
 }

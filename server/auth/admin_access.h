@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_ADMIN_ACCESS_H
-#define FL_SERVERD_ADMIN_ACCESS_H
+#ifndef FL_SERVER_AUTH_ADMIN_ACCESS_H
+#define FL_SERVER_AUTH_ADMIN_ACCESS_H
 
 /*
  * Authorization at the admin socket (docs/security.md). The kernel reports the user of each
@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "libfl/base/identity.h"
-#include "server/daemon/serverd_conf.h"
+#include "server/conf/server_conf.h"
 
 struct fl_admin_group {
     bool is; /* false: no such group */
@@ -26,7 +26,7 @@ struct fl_admin_access {
 };
 
 /* FL_ECONF: a configured group does not exist. */
-FL_MUST_CHECK int fl_admin_access_init(const struct fl_serverd_conf *own,
+FL_MUST_CHECK int fl_admin_access_init(const struct fl_server_conf *conf,
                                        struct fl_admin_access *ret, struct fl_err *err);
 /* As `who` of struct fl_grpc_listen; `ctx` is a struct fl_admin_access. */
 uint32_t fl_admin_access_who(void *ctx, const struct fl_identity *identity, const char **why);
