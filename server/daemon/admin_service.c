@@ -10,10 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/daemon/admin_impl.h"
+#include "server/daemon/admin_request.h"
 #include "server/daemon/audit_note.h"
-#include "server/daemon/frontend_impl.h"
-#include "server/daemon/runtime.h"
-#include "server/daemon/stall.h"
 
 /* Interval at which an unanswered command checks for a disk stall. */
 #define ANSWER_CHECK_MS 2000
@@ -25,6 +24,17 @@ static void admin_request_free(struct fl_admin_request *r)
     fl_blob_unref(r->model);
     fl_wire_control_done(&r->control);
     free(r);
+}
+
+int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *message)
+{
+    int rv = fl_replies_add(&request->replies, message);
+
+    return rv == FL_ELIMIT ? fl_err_set(&request->err, rv,
+                                        "the answer would be longer than the limit of %u MB; for "
+                                        "rounds, ask for fewer (flctl rounds --last N)",
+                                        FL_REPLIES_MAX >> 20)
+                           : rv;
 }
 
 /* Bytes [offset, +n) of the exported file: header, then the model block. */
@@ -90,7 +100,7 @@ static void admin_answer_send(struct fl_admin_request *r)
 static void admin_answer(void *arg)
 {
     struct fl_admin_request *r = arg;
-    struct fl_serverd *srv = r->srv;
+    const struct fl_admin_setup *setup = &r->admin->setup;
     /* Restart whether or not the peer is still connected. */
     bool restart = r->type == FL_ADMIN_ROLLBACK && r->code == FL_OK;
 
@@ -101,7 +111,7 @@ static void admin_answer(void *arg)
         admin_answer_send(r);
     }
     if (restart) {
-        fl_server_restart(srv, "rolling back to an older model");
+        setup->ops->restart(setup->ctx, "rolling back to an older model");
     }
 }
 
@@ -165,7 +175,7 @@ void fl_admin_answered(struct fl_admin_request *r)
     }
     /* The answer is sent after the audit entry, which names the operator. */
     fl_audit_note(
-        r->srv,
+        r->admin->setup.auth, r->admin->setup.log,
         &(struct fl_audit_note){.who = r->known ? &r->who : NULL,
                                 .peer = "unix",
                                 .what = what,
@@ -217,7 +227,7 @@ static bool admin_on_message(struct fl_call *call, void *ctx, const uint8_t *dat
     }
     up->request = r;
     fl_timer_start(r->timer, ANSWER_CHECK_MS);
-    fl_runtime_post(r->srv->runtime, up);
+    fl_frontend_up(r->admin->setup.frontend, up);
     return true;
 }
 
@@ -247,21 +257,21 @@ static void admin_on_end(struct fl_call *call, void *ctx)
 static void on_answer_timer(void *arg)
 {
     struct fl_admin_request *r = arg;
-    struct fl_stall stall = fl_stall_find(r->srv);
-    char text[FL_ERR_BUF_SIZE];
+    const struct fl_admin_setup *setup = &r->admin->setup;
+    char text[FL_ERR_BUF_SIZE + 128];
     char why[FL_ERR_BUF_SIZE];
 
     if (r->answered || r->type == FL_ADMIN_EXPORT) {
         return;
     }
-    if (stall.for_ms < FL_STALL_REPORT_MS) {
+    if (!setup->ops->stalled(setup->ctx, why, sizeof(why))) {
         fl_timer_start(r->timer, ANSWER_CHECK_MS);
         return;
     }
     (void)snprintf(text, sizeof(text),
                    "%s: the command is not on disk yet and may be executed when the disk answers; "
                    "'flctl why' shows what is waiting",
-                   fl_stall_text(r->srv, stall, why, sizeof(why)));
+                   why);
     fl_call_finish(r->call, FL_GRPC_UNAVAILABLE, text);
 }
 
@@ -286,18 +296,18 @@ static const struct fl_call_handler admin_handler = {.on_message = admin_on_mess
                                                      .on_writable = admin_on_writable,
                                                      .on_closed = admin_on_closed};
 
-static void admin_start(struct fl_call *call, struct fl_frontend *frontend, enum fl_admin_type type)
+static void admin_start(struct fl_call *call, struct fl_admin *admin, enum fl_admin_type type)
 {
     const struct fl_identity *who = fl_call_identity(call);
     struct fl_admin_request *r = calloc(1, sizeof(*r));
 
-    if (r == NULL || fl_timer_create(frontend->srv->net, on_answer_timer, r, &r->timer) != FL_OK) {
+    if (r == NULL || fl_timer_create(admin->setup.net, on_answer_timer, r, &r->timer) != FL_OK) {
         free(r);
         fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
     r->type = type;
-    r->srv = frontend->srv;
+    r->admin = admin;
     r->call = call;
     r->known = who != NULL;
     if (who != NULL) {
@@ -392,27 +402,23 @@ static void start_drop_summary(struct fl_call *call, void *ctx)
 #define ACTS  (FL_WHO_LOCAL | FL_WHO_ADMIN)
 #define LOOKS (ACTS | FL_WHO_VIEWER)
 
-size_t fl_admin_methods(struct fl_frontend *frontend, struct fl_rpc_method *methods)
+struct fl_rpc_method *fl_admin_service_methods(struct fl_admin *admin, struct fl_rpc_method *m)
 {
-    struct fl_rpc_method *m = methods;
-
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Status", LOOKS, start_status, frontend};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Why", LOOKS, start_why, frontend};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListRounds", LOOKS, start_rounds, frontend};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListClients", LOOKS, start_clients, frontend};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ForgetClients", ACTS, start_forget, frontend};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ExportModel", ACTS, start_export, frontend};
-    *m++ =
-        (struct fl_rpc_method){"/fl.v1.Admin/ListCheckpoints", LOOKS, start_checkpoints, frontend};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/HoldCheckpoint", ACTS, start_hold, frontend};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Rollback", ACTS, start_rollback, frontend};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Pause", ACTS, start_pause, frontend};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Resume", ACTS, start_resume, frontend};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Drain", ACTS, start_drain, frontend};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/AbortRound", ACTS, start_abort_round, frontend};
-    *m++ =
-        (struct fl_rpc_method){"/fl.v1.Admin/ResetControls", ACTS, start_reset_controls, frontend};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListSummaries", LOOKS, start_summaries, frontend};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/DropSummary", ACTS, start_drop_summary, frontend};
-    return (size_t)(m - methods);
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Status", LOOKS, start_status, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Why", LOOKS, start_why, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListRounds", LOOKS, start_rounds, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListClients", LOOKS, start_clients, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ForgetClients", ACTS, start_forget, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ExportModel", ACTS, start_export, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListCheckpoints", LOOKS, start_checkpoints, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/HoldCheckpoint", ACTS, start_hold, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Rollback", ACTS, start_rollback, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Pause", ACTS, start_pause, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Resume", ACTS, start_resume, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Drain", ACTS, start_drain, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/AbortRound", ACTS, start_abort_round, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ResetControls", ACTS, start_reset_controls, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListSummaries", LOOKS, start_summaries, admin};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/DropSummary", ACTS, start_drop_summary, admin};
+    return m;
 }

@@ -1,14 +1,15 @@
 #include "server/daemon/audit_note.h"
 
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/identity_calls.h"
+#include "libfl/wire/wire_admin.h"
 #include "server/identity/audit.h"
 
 struct note {
-    struct fl_serverd *srv;
+    const struct fl_log *log;
     bool known;
     struct fl_identity who;
     char peer[64];
@@ -18,6 +19,35 @@ struct note {
     int code;
     struct fl_err err;
 };
+
+static const char *identity_user_name(uint32_t uid, char *buf, size_t size)
+{
+    struct passwd entry;
+    struct passwd *found = NULL;
+
+    return getpwuid_r(uid, &entry, buf, size, &found) == 0 && found != NULL ? found->pw_name : "?";
+}
+
+const char *fl_identity_by(const struct fl_identity *who, const char *peer, char out[FL_BY_TEXT])
+{
+    char buf[4096];
+    char serial[2 * FL_SERIAL_MAX + 1] = "";
+    size_t i;
+
+    if (who != NULL && who->kind == FL_IDENTITY_LOCAL) {
+        (void)snprintf(out, FL_BY_TEXT, "uid %u (%.100s)", who->uid,
+                       identity_user_name(who->uid, buf, sizeof(buf)));
+    } else if (who != NULL && who->kind == FL_IDENTITY_CERTIFICATE) {
+        for (i = 0; i < who->serial_len; i++) {
+            (void)snprintf(serial + 2 * i, 3, "%02x", who->serial[i]);
+        }
+        (void)snprintf(out, FL_BY_TEXT, "%s %s, serial %s",
+                       who->role == FL_ROLE_ADMIN ? "admin" : "client", who->name, serial);
+    } else {
+        (void)snprintf(out, FL_BY_TEXT, "%s", peer);
+    }
+    return out;
+}
 
 /* Runs on the network loop, so it does not look up user names. */
 static void log_note(const struct note *n)
@@ -29,7 +59,7 @@ static void log_note(const struct note *n)
     } else {
         (void)snprintf(who, sizeof(who), "%s", n->peer);
     }
-    fl_log(n->srv->log, FL_LOG_NOTICE, "audit", "audit: %s%s%s: %s by=\"%s\"", n->what,
+    fl_log(n->log, FL_LOG_NOTICE, "audit", "audit: %s%s%s: %s by=\"%s\"", n->what,
            n->object[0] != '\0' ? " " : "", n->object, n->result, who);
 }
 
@@ -48,7 +78,7 @@ static void audit_note_written(void *arg)
     struct note *n = arg;
 
     if (n->code != FL_OK) { /* The action has succeeded; the log at least records who did it. */
-        fl_log(n->srv->log, FL_LOG_ERROR, "audit", "audit entry not written: %s",
+        fl_log(n->log, FL_LOG_ERROR, "audit", "audit entry not written: %s",
                fl_err_text(&n->err, n->code));
         log_note(n);
     }
@@ -58,20 +88,20 @@ static void audit_note_written(void *arg)
     free(n);
 }
 
-void fl_audit_note(struct fl_serverd *srv, const struct fl_audit_note *note, fl_loop_cb then,
-                   void *arg)
+void fl_audit_note(struct fl_auth *auth, const struct fl_log *log, const struct fl_audit_note *note,
+                   fl_loop_cb then, void *arg)
 {
     struct note *n = calloc(1, sizeof(*n));
 
     if (n == NULL) {
-        fl_log(srv->log, FL_LOG_ERROR, "audit", "out of memory for an audit entry: %s %s",
-               note->what, note->object);
+        fl_log(log, FL_LOG_ERROR, "audit", "out of memory for an audit entry: %s %s", note->what,
+               note->object);
         if (then != NULL) {
             then(arg);
         }
         return;
     }
-    n->srv = srv;
+    n->log = log;
     n->known = note->who != NULL;
     if (n->known) {
         n->who = *note->who;
@@ -82,9 +112,7 @@ void fl_audit_note(struct fl_serverd *srv, const struct fl_audit_note *note, fl_
     (void)snprintf(n->result, sizeof(n->result), "%s", note->result);
     n->then = then;
     n->arg = arg;
-    if (srv->auth != NULL &&
-        fl_auth_submit(srv->auth, audit_note_write, audit_note_written, n) == FL_OK)
-    {
+    if (auth != NULL && fl_auth_submit(auth, audit_note_write, audit_note_written, n) == FL_OK) {
         return;
     }
     log_note(n);

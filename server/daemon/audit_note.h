@@ -7,7 +7,11 @@
  * log only.
  */
 
-#include "server/daemon/serverd.h"
+#include "libfl/base/identity.h"
+#include "server/auth/auth.h"
+
+/* "uid 1000 (alice)", "admin ops-1, serial 5f0a…", an address. */
+#define FL_BY_TEXT 256
 
 struct fl_audit_note {
     const struct fl_identity *who; /* NULL: only `peer` is known; copied */
@@ -15,11 +19,13 @@ struct fl_audit_note {
     const char *what, *object, *result;
 };
 
+/* The requester's name for the audit. Identity thread only, since it looks up the user name. */
+const char *fl_identity_by(const struct fl_identity *who, const char *peer, char out[FL_BY_TEXT]);
 /*
  * Network loop: writes the entry, then calls then(arg) on the loop (NULL: nothing). `then` is
- * always called, also when the entry could not be written.
+ * always called, also when the entry could not be written. `auth`: NULL without TLS.
  */
-void fl_audit_note(struct fl_serverd *srv, const struct fl_audit_note *note, fl_loop_cb then,
-                   void *arg);
+void fl_audit_note(struct fl_auth *auth, const struct fl_log *log, const struct fl_audit_note *note,
+                   fl_loop_cb then, void *arg);
 
 #endif

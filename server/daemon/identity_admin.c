@@ -75,7 +75,7 @@ static void work_invite(struct fl_authority *authority, struct fl_identity_reque
                                          .uses = one->uses,
                                          .valid_ms = (int64_t)one->valid_ms};
     }
-    fl_authority_bound(authority, r->frontend->port);
+    fl_authority_bound(authority, fl_frontend_port(r->admin->setup.frontend));
     r->code = fl_authority_invite(authority, list, request->n, identity_admin_by(r, who),
                                   identity_admin_now_ms(), on_invited, r, &r->err);
     free(list);

@@ -6,7 +6,6 @@
 
 #include "server/daemon/identity_calls.h"
 
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,35 +68,6 @@ int fl_identity_chain(const struct fl_chain *chain, struct fl_wire_chain *ret)
     return FL_OK;
 }
 
-static const char *identity_user_name(uint32_t uid, char *buf, size_t size)
-{
-    struct passwd entry;
-    struct passwd *found = NULL;
-
-    return getpwuid_r(uid, &entry, buf, size, &found) == 0 && found != NULL ? found->pw_name : "?";
-}
-
-const char *fl_identity_by(const struct fl_identity *who, const char *peer, char out[FL_BY_TEXT])
-{
-    char buf[4096];
-    char serial[2 * FL_SERIAL_MAX + 1] = "";
-    size_t i;
-
-    if (who != NULL && who->kind == FL_IDENTITY_LOCAL) {
-        (void)snprintf(out, FL_BY_TEXT, "uid %u (%.100s)", who->uid,
-                       identity_user_name(who->uid, buf, sizeof(buf)));
-    } else if (who != NULL && who->kind == FL_IDENTITY_CERTIFICATE) {
-        for (i = 0; i < who->serial_len; i++) {
-            (void)snprintf(serial + 2 * i, 3, "%02x", who->serial[i]);
-        }
-        (void)snprintf(out, FL_BY_TEXT, "%s %s, serial %s",
-                       who->role == FL_ROLE_ADMIN ? "admin" : "client", who->name, serial);
-    } else {
-        (void)snprintf(out, FL_BY_TEXT, "%s", peer);
-    }
-    return out;
-}
-
 /* --- the answer --- */
 
 static void identity_answer_send(struct fl_identity_request *r)
@@ -108,7 +78,7 @@ static void identity_answer_send(struct fl_identity_request *r)
         return; /* identity_on_writable() continues. */
     }
     if (rv != FL_OK && identity_is_unauthenticated(r)) {
-        fl_frontend_finish(r->frontend, r->call, fl_grpc_status_from_err(rv),
+        fl_frontend_finish(r->admin->setup.frontend, r->call, fl_grpc_status_from_err(rv),
                            fl_err_text(&r->err, rv));
     } else if (rv != FL_OK) {
         fl_frontend_fail(r->call, rv, &r->err);
@@ -133,10 +103,10 @@ static void identity_request_done(void *arg)
 {
     struct fl_identity_request *r = arg;
 
-    r->frontend->n_unauthenticated -= identity_is_unauthenticated(r);
+    r->admin->n_unauthenticated -= identity_is_unauthenticated(r);
     r->submitted = false;
     if (r->certified[0] != '\0') {
-        fl_control_stream_certified(r->frontend, r->certified);
+        fl_control_stream_certified(r->admin->setup.frontend, r->certified);
     }
     if (r->code == FL_OK && r->kind->landed != NULL) {
         r->kind->landed(r);
@@ -154,8 +124,8 @@ static void identity_request_done(void *arg)
 /* FL_OK: submitted to the identity thread. */
 static int identity_request_submit(struct fl_identity_request *r)
 {
-    struct fl_frontend *frontend = r->frontend;
-    struct fl_auth *auth = frontend->srv->auth;
+    struct fl_admin *admin = r->admin;
+    struct fl_auth *auth = admin->setup.auth;
     int rv;
 
     if (auth == NULL) {
@@ -163,15 +133,15 @@ static int identity_request_submit(struct fl_identity_request *r)
                           "no address of this server uses TLS: it has no certificates and no "
                           "invitations (docs/security.md)");
     }
-    if (identity_is_unauthenticated(r) && frontend->n_unauthenticated >= UNAUTHENTICATED_MAX) {
+    if (identity_is_unauthenticated(r) && admin->n_unauthenticated >= UNAUTHENTICATED_MAX) {
         return fl_err_set(&r->err, FL_EAGAIN,
                           "too many requests for certificates in progress, retry later");
     }
-    r->expelled = frontend->n_expelled;
+    r->expelled = fl_frontend_expelled(admin->setup.frontend);
     rv = fl_auth_submit(auth, identity_request_run, identity_request_done, r);
     if (rv == FL_OK) {
         r->submitted = true;
-        frontend->n_unauthenticated += identity_is_unauthenticated(r);
+        admin->n_unauthenticated += identity_is_unauthenticated(r);
     }
     return rv;
 }
@@ -245,7 +215,7 @@ static void identity_start(struct fl_call *call, void *ctx)
         return;
     }
     r->kind = method->kind;
-    r->frontend = method->frontend;
+    r->admin = method->admin;
     r->call = call;
     r->is = fl_call_who(call);
     r->known = who != NULL;
@@ -275,7 +245,8 @@ static void answer_join(struct fl_identity_request *r, const struct fl_joined *j
                                    .time_ms = fl_clock_wall_ms()};
 
     (void)snprintf(reply.name, sizeof(reply.name), "%s", joined->name);
-    (void)snprintf(reply.federation, sizeof(reply.federation), "%s", r->frontend->srv->federation);
+    (void)snprintf(reply.federation, sizeof(reply.federation), "%s",
+                   r->admin->setup.conf->main->federation);
     r->code = fl_identity_chain(joined->chain, &reply.chain);
     if (r->code == FL_OK) {
         r->code = fl_identity_chain(joined->roots, &reply.roots);
@@ -366,7 +337,7 @@ static void landed_renew(struct fl_identity_request *r)
     if (r->call != NULL && (r->is & FL_WHO_CLIENT) != 0 &&
         fl_call_set_identity(r->call, &r->fresh) != FL_OK)
     {
-        fl_log(r->frontend->srv->log, FL_LOG_WARNING, "identity",
+        fl_log(r->admin->setup.log, FL_LOG_WARNING, "identity",
                "%s: out of memory for its renewed certificate: the session ends when the old one "
                "expires",
                r->peer);
@@ -380,29 +351,26 @@ static const struct fl_identity_rpc client_kinds[] = {
      done_renew},
     {.path = NULL}};
 
-static struct fl_rpc_method *identity_method_add(struct fl_frontend *frontend,
+static struct fl_rpc_method *identity_method_add(struct fl_admin *admin,
                                                  const struct fl_identity_rpc *kind,
                                                  struct fl_identity_method *slot,
                                                  struct fl_rpc_method *m)
 {
     for (; kind->path != NULL; kind++, slot++) {
-        *slot = (struct fl_identity_method){frontend, kind};
+        *slot = (struct fl_identity_method){admin, kind};
         *m++ = (struct fl_rpc_method){kind->path, kind->who, identity_start, slot};
     }
     return m;
 }
 
-struct fl_rpc_method *fl_identity_client_methods(struct fl_frontend *frontend,
-                                                 struct fl_rpc_method *m)
+struct fl_rpc_method *fl_identity_client_methods(struct fl_admin *admin, struct fl_rpc_method *m)
 {
-    return identity_method_add(frontend, client_kinds, frontend->identity_methods, m);
+    return identity_method_add(admin, client_kinds, admin->identity_methods, m);
 }
 
-struct fl_rpc_method *fl_identity_admin_methods(struct fl_frontend *frontend,
-                                                struct fl_rpc_method *m)
+struct fl_rpc_method *fl_identity_admin_methods(struct fl_admin *admin, struct fl_rpc_method *m)
 {
     size_t used = sizeof(client_kinds) / sizeof(client_kinds[0]) - 1;
 
-    return identity_method_add(frontend, fl_identity_admin_kinds, frontend->identity_methods + used,
-                               m);
+    return identity_method_add(admin, fl_identity_admin_kinds, admin->identity_methods + used, m);
 }

@@ -8,21 +8,20 @@
  * disconnected is freed when it is done; requests of unauthenticated peers and clients that the
  * identity thread has not begun are dropped then. Requests of operators are always executed.
  *
- * Private to identity_*.c; frontend.c needs the functions at the end.
+ * Private to identity_*.c.
  */
 
 #include <stdatomic.h>
 
 #include "libfl/wire/admin_identity.h"
-#include "server/auth/auth.h"
-#include "server/daemon/frontend_impl.h"
-
-/* "uid 1000 (alice)", "admin ops-1, serial 5f0a…", an address. */
-#define FL_BY_TEXT 256
+#include "server/daemon/admin_impl.h"
+#include "server/daemon/audit_note.h"
+#include "server/daemon/replies.h"
+#include "server/identity/authority.h"
 
 struct fl_identity_request {
     const struct fl_identity_rpc *kind;
-    struct fl_frontend *frontend;
+    struct fl_admin *admin;
     struct fl_call *call; /* NULL: the peer disconnected */
     atomic_bool left;     /* the same, for the identity thread */
     bool asked;
@@ -32,7 +31,7 @@ struct fl_identity_request {
     bool known;  /* `who` is valid */
     struct fl_identity who;
     char peer[64];
-    uint64_t expelled; /* value of n_expelled before the request */
+    uint64_t expelled; /* value of fl_frontend_expelled() before the request */
     union {
         struct fl_wire_join join;
         struct fl_wire_renew renew;
@@ -85,8 +84,6 @@ struct fl_identity_rpc {
 FL_MUST_CHECK int fl_identity_reply(struct fl_identity_request *r, const struct fl_buf *message);
 /* Convert a chain of libfl/pki to that of a message; free with fl_wire_chain_done(). */
 FL_MUST_CHECK int fl_identity_chain(const struct fl_chain *chain, struct fl_wire_chain *ret);
-/* The requester's name for the audit. Identity thread only, since it looks up the user name. */
-const char *fl_identity_by(const struct fl_identity *who, const char *peer, char out[FL_BY_TEXT]);
 
 /* identity_admin.c: terminated by a NULL path. */
 extern const struct fl_identity_rpc fl_identity_admin_kinds[];

@@ -13,24 +13,12 @@
 #include "server/daemon/identity_revoke.h"
 #include "server/identity/certificates.h"
 #include "server/identity/invitations.h"
+#include "server/network/no_memory.h"
+#include "server/store/store.h"
 
 static int64_t revocation_now_ms(void)
 {
     return (int64_t)fl_clock_wall_ms();
-}
-
-static bool is_connected(const struct fl_frontend *frontend, const char *name)
-{
-    size_t i;
-
-    for (i = 0; i < frontend->n_slots; i++) {
-        const struct fl_control_stream *attend = frontend->slots[i].attend;
-
-        if (attend != NULL && strcmp(attend->name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 int fl_revocation_decode(struct fl_identity_request *r, const void *data, size_t len)
@@ -38,7 +26,7 @@ int fl_revocation_decode(struct fl_identity_request *r, const void *data, size_t
     int rv = fl_wire_deny_decode(data, len, &r->in.deny, &r->err);
 
     if (rv == FL_OK && r->in.deny.what == FL_WIRE_DENY_NAME) {
-        r->connected = is_connected(r->frontend, r->in.deny.name);
+        r->connected = fl_frontend_is_connected(r->admin->setup.frontend, r->in.deny.name);
     }
     return rv;
 }
@@ -149,7 +137,7 @@ static void find_excluded(struct fl_authority *authority, const struct fl_revoke
     }
     rv = fl_auth_each_revoked(authority, target, on_excluded, r, &err);
     if (rv != FL_OK) {
-        fl_log(r->frontend->srv->log, FL_LOG_ERROR, "identity",
+        fl_log(r->admin->setup.log, FL_LOG_ERROR, "identity",
                "the revocation does not affect the open round, only the next start applies it: %s",
                fl_err_text(&err, rv));
     }
@@ -191,13 +179,13 @@ static int search_invitation(void *ctx, const struct fl_invitation_info *info)
 static int check_known(struct fl_authority *authority, const struct fl_identity_request *r,
                        const struct fl_revoked *whom, const char *verb, struct fl_err *err)
 {
-    const struct fl_serverd_conf *own = r->frontend->srv->own;
+    const struct fl_admin_setup *setup = &r->admin->setup;
     const struct fl_wire_deny *request = &r->in.deny;
     struct target_search s = {.whom = whom, .found = r->connected};
     char target[FL_DENY_TARGET];
     int rv;
 
-    if (request->force || (whom->name == NULL && fl_auth_own_pki(own->conf))) {
+    if (request->force || (whom->name == NULL && fl_auth_own_pki(setup->conf))) {
         return FL_OK;
     }
     rv = fl_authority_certificates(authority, whom->name != NULL ? whom->name : "",
@@ -206,7 +194,7 @@ static int check_known(struct fl_authority *authority, const struct fl_identity_
         rv = fl_authority_invitations(authority, revocation_now_ms(), search_invitation, &s, err);
     }
     if (rv == FL_OK && whom->name != NULL && !s.found) {
-        s.found = fl_store_knows_client(own->state_dir, whom->name);
+        s.found = fl_store_knows_client(setup->state_dir, whom->name);
     }
     if (rv != FL_OK || s.found) {
         return rv;
@@ -320,17 +308,19 @@ static void verb_text(const struct fl_identity_request *r, const char *target, c
 void fl_revocation_landed(struct fl_identity_request *r)
 {
     const struct fl_wire_deny *request = &r->in.deny;
-    struct fl_wire_denied reply = {.certificates = (uint32_t)r->n_denied,
-                                   .sessions = (uint32_t)(r->frontend->n_expelled - r->expelled)};
+    struct fl_wire_denied reply = {
+        .certificates = (uint32_t)r->n_denied,
+        .sessions = (uint32_t)(fl_frontend_expelled(r->admin->setup.frontend) - r->expelled)};
     bool enabled = strcmp(r->kind->path, "/fl.v1.Admin/Enable") == 0;
     char target[FL_DENY_TARGET];
     char what[512];
     char text[FL_WIRE_MAX_TEXT];
     int n;
 
-    if (r->excluded[0] != '\0' && fl_frontend_exclude(r->frontend, r->excluded, r->keeps) != FL_OK)
+    if (r->excluded[0] != '\0' &&
+        fl_frontend_exclude(r->admin->setup.frontend, r->excluded, r->keeps) != FL_OK)
     {
-        fl_serverd_no_memory(r->frontend->srv, "the revocation of a client");
+        fl_serverd_no_memory(r->admin->setup.log, "the revocation of a client");
     }
     verb_text(r, target_text(request, target), what, sizeof(what));
     n = snprintf(text, sizeof(text), "%s: %zu certificate%s", what, r->n_denied,

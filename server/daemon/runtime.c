@@ -13,50 +13,23 @@
 #include <unistd.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/frontend.h"
 #include "server/daemon/runtime_impl.h"
-
-void fl_coord_msg_free(struct fl_coord_msg *up)
-{
-    if (up == NULL) {
-        return;
-    }
-    if (up->event.type != 0) {
-        fl_wire_event_done(&up->event);
-    }
-    fl_buf_done(&up->offer);
-    free(up->text);
-    free(up->norms.unit);
-    free(up);
-}
-
-void fl_net_msg_free(struct fl_net_msg *down)
-{
-    if (down == NULL) {
-        return;
-    }
-    fl_bytes_done(&down->bytes);
-    free(down->units);
-    free(down->text);
-    free(down);
-}
+#include "server/network/frontend.h"
 
 struct fl_net_msg *fl_net_msg_new(struct fl_runtime *runtime, enum fl_net_msg_type type)
 {
     struct fl_net_msg *down = calloc(1, sizeof(*down));
 
     if (down == NULL) {
-        fl_serverd_no_memory(runtime->srv, "a command");
+        fl_serverd_no_memory(runtime->srv->log, "a command");
     }
     down->type = type;
-    down->frontend = runtime->srv->frontend;
     return down;
 }
 
 void fl_runtime_down(struct fl_runtime *runtime, struct fl_net_msg *down)
 {
-    (void)runtime;
-    fl_frontend_post(down);
+    fl_frontend_post(runtime->srv->frontend, down);
 }
 
 void *fl_net_msg_copy(const struct fl_runtime *runtime, const void *data, size_t len)
@@ -64,7 +37,7 @@ void *fl_net_msg_copy(const struct fl_runtime *runtime, const void *data, size_t
     void *copy = data != NULL ? malloc(len > 0 ? len : 1) : NULL;
 
     if (data != NULL && copy == NULL) {
-        fl_serverd_no_memory(runtime->srv, "a command");
+        fl_serverd_no_memory(runtime->srv->log, "a command");
     }
     return copy != NULL ? memcpy(copy, data, len) : NULL;
 }
@@ -275,7 +248,7 @@ static void runtime_no_memory(void *ctx)
 {
     const struct fl_runtime *runtime = ctx;
 
-    fl_serverd_no_memory(runtime->srv, "a step of the coordinator");
+    fl_serverd_no_memory(runtime->srv->log, "a step of the coordinator");
 }
 
 static void runtime_settled(void *ctx)
@@ -491,7 +464,7 @@ void fl_runtime_post(struct fl_runtime *runtime, struct fl_coord_msg *up)
 {
     up->runtime = runtime;
     if (fl_loop_post(runtime->loop, runtime_on_message, up) != FL_OK) {
-        fl_serverd_no_memory(runtime->srv, "a message to the coordinator");
+        fl_serverd_no_memory(runtime->srv->log, "a message to the coordinator");
     }
 }
 
@@ -581,7 +554,7 @@ void fl_runtime_stop(struct fl_runtime *runtime)
     }
     atomic_store(&runtime->cancel, true);
     if (fl_loop_post(runtime->loop, on_stop, runtime) != FL_OK) {
-        fl_serverd_no_memory(runtime->srv, "stopping the coordinator");
+        fl_serverd_no_memory(runtime->srv->log, "stopping the coordinator");
     }
     fl_thread_join(runtime->thread);
     runtime->thread = NULL;

@@ -24,7 +24,4 @@ void fl_runtime_stop(struct fl_runtime *runtime);
 /* Call after the worker threads were freed. */
 void fl_runtime_free(struct fl_runtime *runtime);
 
-void fl_coord_msg_free(struct fl_coord_msg *up);
-void fl_net_msg_free(struct fl_net_msg *down);
-
 #endif

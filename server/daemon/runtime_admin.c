@@ -19,17 +19,6 @@
 /* Most names that `why` lists; the rest is only counted. */
 #define FL_WHY_MAX 64
 
-int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *message)
-{
-    int rv = fl_replies_add(&request->replies, message);
-
-    return rv == FL_ELIMIT ? fl_err_set(&request->err, rv,
-                                        "the answer would be longer than the limit of %u MB; for "
-                                        "rounds, ask for fewer (flctl rounds --last N)",
-                                        FL_REPLIES_MAX >> 20)
-                           : rv;
-}
-
 void fl_runtime_answer(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
     struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_ADMIN);
@@ -191,7 +180,7 @@ static int admin_add_round(void *ctx, const struct fl_round_rec *r)
     size_t i;
 
     w.changes = changes;
-    request->code = fl_store_changes(request->srv->runtime->federation.store, r->round, r->round,
+    request->code = fl_store_changes(request->runtime->federation.store, r->round, r->round,
                                      add_change, &w, &request->err);
     if (request->code == FL_OK) {
         FL_ADMIN_REPLY(request, fl_wire_round_encode, &w);
@@ -217,7 +206,7 @@ static int add_abandoned(void *ctx, const struct fl_abandoned_round *r)
 static void rounds_work(void *arg)
 {
     struct fl_admin_request *request = arg;
-    struct fl_store *store = request->srv->runtime->federation.store;
+    struct fl_store *store = request->runtime->federation.store;
     uint32_t last = request->list.last;
 
     request->code = request->list.abandoned
@@ -229,7 +218,7 @@ static void admin_db_job_done(void *arg)
 {
     struct fl_admin_request *request = arg;
 
-    fl_runtime_answer(request->srv->runtime, request);
+    fl_runtime_answer(request->runtime, request);
 }
 
 static int export_header(const struct fl_runtime *runtime, struct fl_admin_request *request)
@@ -256,7 +245,7 @@ static void export_current(struct fl_runtime *runtime, struct fl_admin_request *
 static void export_work(void *arg)
 {
     struct fl_admin_request *request = arg;
-    struct fl_runtime *runtime = request->srv->runtime;
+    struct fl_runtime *runtime = request->runtime;
 
     request->model_round = request->round;
     request->code =
@@ -282,14 +271,14 @@ static void checkpoints_work(void *arg)
 {
     struct fl_admin_request *request = arg;
 
-    request->code = fl_checkpoints_each(&request->srv->runtime->federation, fl_clock_wall_ms(),
+    request->code = fl_checkpoints_each(&request->runtime->federation, fl_clock_wall_ms(),
                                         add_checkpoint, request, &request->err);
 }
 
 static void hold_work(void *arg)
 {
     struct fl_admin_request *request = arg;
-    struct fl_runtime *runtime = request->srv->runtime;
+    struct fl_runtime *runtime = request->runtime;
     struct fl_buf empty;
 
     request->code = request->release
@@ -310,8 +299,8 @@ static void rollback_work(void *arg)
     struct fl_admin_request *request = arg;
     struct fl_buf empty;
 
-    request->code = fl_rollback_ask(&request->srv->runtime->federation, request->round,
-                                    request->force, fl_clock_wall_ms(), &request->err);
+    request->code = fl_rollback_ask(&request->runtime->federation, request->round, request->force,
+                                    fl_clock_wall_ms(), &request->err);
     if (request->code == FL_OK) {
         fl_buf_init(&empty, 1);
         request->code = fl_admin_reply(request, &empty);
@@ -331,6 +320,7 @@ static void admin_submit_db_job(struct fl_runtime *runtime, struct fl_admin_requ
 
 void fl_runtime_admin(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
+    request->runtime = runtime;
     switch (request->type) {
     case FL_ADMIN_STATUS:
         admin_status(runtime, request);

@@ -77,7 +77,7 @@ void fl_runtime_command_answered(void *ctx, const struct fl_effect *e)
     if (runtime->commands.first != NULL &&
         fl_loop_post(runtime->loop, command_post_next, runtime) != FL_OK)
     {
-        fl_serverd_no_memory(runtime->srv, "an operator command");
+        fl_serverd_no_memory(runtime->srv->log, "an operator command");
     }
 }
 

@@ -6,11 +6,13 @@
 #include <stdatomic.h>
 
 #include "libfl/net/systemd_status.h"
+#include "server/daemon/admin_request.h"
 #include "server/daemon/client_errors.h"
 #include "server/daemon/labels.h"
 #include "server/daemon/runtime.h"
 #include "server/daemon/stall.h"
 #include "server/daemon/takeovers.h"
+#include "server/network/no_memory.h"
 #include "server/shell/coord_shell.h"
 #include "server/store/store_files.h"
 #include "server/work/evaluator.h"
@@ -105,19 +107,6 @@ void fl_runtime_work_failed(void *ctx, int code, const char *reason);
 
 void fl_runtime_admin(struct fl_runtime *runtime, struct fl_admin_request *request);
 void fl_runtime_answer(struct fl_runtime *runtime, struct fl_admin_request *request);
-
-/* Encode with `encode(item)` and append to the answer. */
-#define FL_ADMIN_REPLY(request, encode, item)                 \
-    do {                                                      \
-        struct fl_buf buf_;                                   \
-                                                              \
-        fl_buf_init(&buf_, FL_WIRE_MAX_CONTROL);              \
-        (request)->code = encode(item, &buf_);                \
-        if ((request)->code == FL_OK) {                       \
-            (request)->code = fl_admin_reply(request, &buf_); \
-        }                                                     \
-        fl_buf_done(&buf_);                                   \
-    } while (0)
 
 /* runtime_forget.c: clients that an operator forgets. */
 void fl_runtime_forget(struct fl_runtime *runtime, struct fl_admin_request *request);

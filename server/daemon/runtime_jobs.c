@@ -80,7 +80,7 @@ void fl_runtime_unsubmitted(void *ctx, uint64_t seq)
         *u = (struct unsubmitted){runtime, seq};
     }
     if (u == NULL || fl_loop_post(runtime->loop, job_report_unsubmitted, u) != FL_OK) {
-        fl_serverd_no_memory(runtime->srv, "reporting that a job could not be submitted");
+        fl_serverd_no_memory(runtime->srv->log, "reporting that a job could not be submitted");
     }
 }
 

@@ -52,7 +52,7 @@ void fl_runtime_round_open(void *ctx, const struct fl_effect *e)
     if (fl_payloads_open(&runtime->federation, &runtime->progress, e->round, &e->size,
                          payload_publish, &o) != FL_OK)
     {
-        fl_serverd_no_memory(runtime->srv, "publishing a payload");
+        fl_serverd_no_memory(runtime->srv->log, "publishing a payload");
     }
 }
 

@@ -147,7 +147,7 @@ void fl_runtime_forget_summary(struct fl_runtime *runtime, const char *name,
     struct forget_job *job = calloc(1, sizeof(*job));
 
     if (job == NULL) {
-        fl_serverd_no_memory(runtime->srv, "the removal of a data summary");
+        fl_serverd_no_memory(runtime->srv->log, "the removal of a data summary");
     }
     job->runtime = runtime;
     job->request = request;
@@ -155,7 +155,7 @@ void fl_runtime_forget_summary(struct fl_runtime *runtime, const char *name,
     if (fl_worker_thread_submit(runtime->srv->db, forget_work, runtime->loop, forget_done, job) !=
         FL_OK)
     {
-        fl_serverd_no_memory(runtime->srv, "the removal of a data summary");
+        fl_serverd_no_memory(runtime->srv->log, "the removal of a data summary");
     }
 }
 
@@ -181,7 +181,7 @@ static const char *state_text(const struct fl_offer_info *info, bool fixed)
 static int add_summary(void *ctx, const struct fl_offer_info *info)
 {
     struct fl_admin_request *request = ctx;
-    bool fixed = fl_offers_fixed(request->srv->runtime->federation.state_dir);
+    bool fixed = fl_offers_fixed(request->runtime->federation.state_dir);
     struct fl_wire_summary w = {.bytes = info->bytes,
                                 .largest = info->largest,
                                 .bound = isfinite(info->bound) ? info->bound : 0.0,

@@ -18,14 +18,14 @@
 #include "libfl/net/watchdog.h"
 #include "libfl/num/gemm.h"
 #include "server/auth/auth.h"
-#include "server/daemon/frontend.h"
-#include "server/daemon/frontend_impl.h"
+#include "server/daemon/descriptor_limit.h"
 #include "server/daemon/hints.h"
 #include "server/daemon/runtime.h"
 #include "server/daemon/serverd_exit.h"
 #include "server/daemon/serverd_preflight.h"
 #include "server/daemon/serverd_reload.h"
 #include "server/daemon/stall.h"
+#include "server/network/no_memory.h"
 
 /*
  * Calls get this long to finish, which costs peers that do not read their last messages the most.
@@ -101,7 +101,7 @@ static void begin_stop(struct fl_serverd *srv, const char *why)
         up->text = fl_str_dup(why);
     }
     if (up == NULL || up->text == NULL) {
-        fl_serverd_no_memory(srv, "stopping the server");
+        fl_serverd_no_memory(srv->log, "stopping the server");
     }
     fl_runtime_post(srv->runtime, up);
     fl_timer_start(srv->stop_timer, STOP_WAIT_MS);
@@ -202,6 +202,86 @@ static int serverd_exclude(void *ctx, const char *name, enum fl_revoked_keeps ke
     return fl_frontend_exclude(srv->frontend, name, keeps);
 }
 
+/* --- operations of the front end and of the admin calls --- */
+
+static void serverd_post(void *ctx, struct fl_coord_msg *up)
+{
+    struct fl_serverd *srv = ctx;
+
+    if (srv->runtime == NULL)
+    { /* During shutdown the remaining messages of the coordinator are handled here. */
+        fl_coord_msg_free(up);
+        return;
+    }
+    fl_runtime_post(srv->runtime, up);
+}
+
+static void serverd_answered(void *ctx, struct fl_admin_request *request)
+{
+    (void)ctx;
+    fl_admin_answered(request);
+}
+
+static void serverd_stopped(void *ctx)
+{
+    fl_server_stopped(ctx);
+}
+
+static void serverd_restart(void *ctx, const char *why)
+{
+    fl_server_restart(ctx, why);
+}
+
+static bool serverd_stalled(void *ctx, char *text, size_t size)
+{
+    struct fl_serverd *srv = ctx;
+    struct fl_stall stall = fl_stall_find(srv);
+
+    (void)fl_stall_text(srv, stall, text, size);
+    return stall.for_ms >= FL_STALL_REPORT_MS;
+}
+
+/* The front end, and the calls that it serves. */
+static int open_frontend(struct fl_serverd *srv, struct fl_err *err)
+{
+    static const struct fl_frontend_ops frontend_ops = {
+        .post = serverd_post, .answered = serverd_answered, .stopped = serverd_stopped};
+    static const struct fl_admin_ops admin_ops = {.restart = serverd_restart,
+                                                  .stalled = serverd_stalled};
+    const struct fl_serverd_conf *own = srv->own;
+    const struct fl_frontend_setup setup = {.conf = srv->conf,
+                                            .state_dir = srv->state_dir,
+                                            .admin = own->admin,
+                                            .rpc = own->rpc,
+                                            .memory = own->memory,
+                                            .chunk_bytes = own->chunk_bytes,
+                                            .max_connections = (uint32_t)srv->max_connections,
+                                            .admin_connections = FL_SERVERD_ADMIN_CONNECTIONS,
+                                            .line = srv->line,
+                                            .log = srv->log,
+                                            .net = srv->net,
+                                            .io = srv->io,
+                                            .auth = srv->auth,
+                                            .ops = &frontend_ops,
+                                            .ctx = srv};
+    int rv = fl_frontend_create(&setup, &srv->frontend, err);
+
+    if (rv == FL_OK) {
+        rv = fl_admin_create(&(struct fl_admin_setup){.conf = srv->conf,
+                                                      .state_dir = srv->state_dir,
+                                                      .log = srv->log,
+                                                      .net = srv->net,
+                                                      .auth = srv->auth,
+                                                      .frontend = srv->frontend,
+                                                      .ops = &admin_ops,
+                                                      .ctx = srv},
+                             &srv->admin);
+    }
+    return rv == FL_OK ? fl_frontend_serve(srv->frontend, fl_admin_client_methods(srv->admin),
+                                           fl_admin_methods(srv->admin), err)
+                       : rv;
+}
+
 static int serverd_start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
 {
     const struct fl_auth_setup auth = {
@@ -231,7 +311,7 @@ static int serverd_start(struct fl_serverd *srv, int *ret_exit, struct fl_err *e
     }
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;
-        rv = fl_frontend_create(srv, &srv->frontend, err);
+        rv = open_frontend(srv, err);
     }
     if (rv == FL_OK && srv->auth != NULL) {
         *ret_exit = FL_EXIT_IDENTITY;
@@ -270,8 +350,9 @@ static void stop_all(struct fl_serverd *srv)
     fl_auth_close(srv->auth);
     atomic_store(&srv->stop_waits_for, "thread io");
     fl_worker_thread_free(srv->io);
-    srv->io =
-        NULL; /* Its callbacks and the coordinator may submit further file requests until here. */
+    srv->io = NULL;
+    /* Its callbacks and the coordinator may submit further file requests until here. */
+    fl_frontend_disk_closed(srv->frontend);
     atomic_store(&srv->stop_waits_for, "thread work");
     fl_worker_thread_free(srv->work);
     atomic_store(&srv->stop_waits_for, "thread db");
@@ -282,6 +363,7 @@ static void stop_all(struct fl_serverd *srv)
         fl_loop_free(srv->net);
     }
     fl_frontend_free(srv->frontend);
+    fl_admin_free(srv->admin);
     fl_auth_free(srv->auth);
     fl_stop_limit_end(srv->stop_limit);
     srv->stop_limit = NULL;

@@ -18,6 +18,7 @@
 #include "server/daemon/serverd.h"
 #include "server/daemon/serverd_exit.h"
 #include "server/daemon/serverd_preflight.h"
+#include "server/network/no_memory.h"
 
 static const struct fl_arg options[] = {
     FL_ARG("check-config", 'c', NULL, 'c',

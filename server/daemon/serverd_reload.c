@@ -56,7 +56,7 @@ void fl_server_reload(struct fl_serverd *srv)
         fl_log(srv->log, FL_LOG_ERROR, "server", "reload failed, nothing is changed: %s",
                fl_err_text(&err, rv));
     }
-    fl_audit_note(srv,
+    fl_audit_note(srv->auth, srv->log,
                   &(struct fl_audit_note){.peer = "signal SIGHUP",
                                           .what = "reload",
                                           .object = srv->own->path,

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
-#include "server/daemon/frontend_impl.h"
+#include "server/network/frontend_impl.h"
 #include "tests/lib/rawpeer.h"
 
 #define KIB     ((size_t)1024)
@@ -21,7 +21,6 @@
 #define IDLE_MS 1000
 
 static struct fl_frontend frontend;
-static struct fl_serverd srv;
 static struct fl_slot_rec slot;
 static struct fl_control_stream attend;
 static struct fl_budget budget;
@@ -78,8 +77,7 @@ static void begin(size_t peer_memory, uint32_t window)
 
     memset(&attend, 0, sizeof(attend)); /* Client 0, token of zeros. */
     slot = (struct fl_slot_rec){.attend = &attend};
-    srv = (struct fl_serverd){.frontend = &frontend};
-    frontend = (struct fl_frontend){.srv = &srv, .slots = &slot, .n_slots = 1};
+    frontend = (struct fl_frontend){.slots = &slot, .n_slots = 1};
     methods[0] = (struct fl_rpc_method){"/fl.v1.Federation/Fetch", FL_WHO_ANYBODY, fl_fetch_start,
                                         &frontend};
     methods[1] = (struct fl_rpc_method){"/fl.v1.Federation/PushStatus", FL_WHO_ANYBODY,
@@ -99,8 +97,8 @@ static void begin(size_t peer_memory, uint32_t window)
     loop_thread = pthread_self();
     ck_assert_int_eq(sem_init(&disk, 0, 0), 0);
     notice[0] = '\0';
-    ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
-    ck_assert_int_eq(fl_worker_thread_create("io", &srv.io, NULL), FL_OK);
+    ck_assert_int_eq(fl_loop_create(&frontend.setup.net, NULL), FL_OK);
+    ck_assert_int_eq(fl_worker_thread_create("io", &frontend.setup.io, NULL), FL_OK);
     ck_assert_int_eq(fl_h2_server_create(&setup, &server), FL_OK);
     rawpeer_open(&raw, server, /* server= */ false, window);
     rawpeer_run(&raw);
@@ -121,13 +119,13 @@ static void end(void)
     size_t i;
 
     hang_up();
-    fl_worker_thread_free(srv.io);
-    srv.io = NULL;
+    fl_worker_thread_free(frontend.setup.io);
+    frontend.setup.io = NULL;
     ck_assert(!read_by_loop);
     for (i = 0; i < FL_FRONTEND_MAX_PAYLOADS; i++) {
         fl_bytes_done(&frontend.payloads[i].bytes);
     }
-    fl_loop_free(srv.net);
+    fl_loop_free(frontend.setup.net);
 }
 
 static void on_freed(void *ctx)
@@ -161,9 +159,10 @@ static void settle(void)
 {
     do {
         rawpeer_run(&raw);
-        ck_assert_int_eq(fl_worker_thread_submit(srv.io, on_lane, srv.net, stop_loop, srv.net),
+        ck_assert_int_eq(fl_worker_thread_submit(frontend.setup.io, on_lane, frontend.setup.net,
+                                                 stop_loop, frontend.setup.net),
                          FL_OK);
-        fl_loop_run(srv.net);
+        fl_loop_run(frontend.setup.net);
         rawpeer_run(&raw);
     } while (frontend.disk.n_submitted > 0);
 }
@@ -180,9 +179,9 @@ static void serve(const char *name, uint64_t round, struct fl_bytes bytes)
                                 .round = round,
                                 .text = fl_str_dup(name),
                                 .bytes = bytes};
-    fl_frontend_post(down);
-    ck_assert_int_eq(fl_loop_post(srv.net, stop_loop, srv.net), FL_OK);
-    fl_loop_run(srv.net);
+    fl_frontend_post(&frontend, down);
+    ck_assert_int_eq(fl_loop_post(frontend.setup.net, stop_loop, frontend.setup.net), FL_OK);
+    fl_loop_run(frontend.setup.net);
 }
 
 static void serve_blob(const char *name, uint64_t round, size_t len)
@@ -442,7 +441,7 @@ START_TEST(of_peers_that_hang_up_while_the_disk_is_slow_little_is_left)
     for (i = 0; i < 20; i++) {
         fetch("personal_model", 1);
     }
-    ck_assert_uint_le(fl_worker_thread_pending(srv.io), 2);
+    ck_assert_uint_le(fl_worker_thread_pending(frontend.setup.io), 2);
     hang_up(); /* One read is on its way, one is next. */
     slow = false;
     ck_assert_int_eq(sem_post(&disk), 0);
@@ -462,9 +461,10 @@ START_TEST(files_are_read_in_turn)
     fetch("offers", 1);
     fetch("personal_model", 1);
     while (fl_h2_calls(raw.other) == 4) {
-        ck_assert_int_eq(fl_worker_thread_submit(srv.io, on_lane, srv.net, stop_loop, srv.net),
+        ck_assert_int_eq(fl_worker_thread_submit(frontend.setup.io, on_lane, frontend.setup.net,
+                                                 stop_loop, frontend.setup.net),
                          FL_OK);
-        fl_loop_run(srv.net);
+        fl_loop_run(frontend.setup.net);
         rawpeer_run(&raw);
     }
     ck_assert_uint_lt(n_read, 2 * MIB); /* The short one was done before the long ones. */
@@ -495,7 +495,7 @@ START_TEST(where_an_upload_goes_on_is_asked_of_its_file_on_the_lane_too)
     struct fl_buf got;
 
     begin(16 * MIB, 1 << 20);
-    srv.state_dir = "/nowhere";
+    frontend.setup.state_dir = "/nowhere";
     ck_assert_int_eq(fl_str_copy(attend.name, sizeof(attend.name), "edge"), FL_OK);
     fl_buf_init(&buf, sizeof(message) - 5);
     fl_buf_init(&got, 1000);

@@ -11,7 +11,9 @@
 #include "libfl/base/clock.h"
 #include "libfl/pki/request.h"
 #include "server/daemon/identity_calls.h"
+#include "server/daemon/serverd_conf.h"
 #include "server/identity/invitations.h"
+#include "server/network/frontend_impl.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/rawpeer.h"
 #include "tests/lib/suites.h"
@@ -21,8 +23,10 @@
 
 static char dir[FOLDER_PATH];
 static struct fl_serverd_conf *own;
-static struct fl_serverd srv;
+static struct fl_loop *net;
+static struct fl_auth *guard;
 static struct fl_frontend frontend;
+static struct fl_admin admin;
 static struct fl_budget budget;
 static unsigned n_changed;
 
@@ -63,26 +67,26 @@ static void setup(void)
     load_conf();
     auth = (struct fl_auth_setup){.conf = own->conf, .state_dir = own->state_dir, .log = &log};
     ck_assert_msg(fl_auth_init(&auth, /* renew_root= */ false, &err) == FL_OK, "%s", err.msg);
-    srv = (struct fl_serverd){.frontend = &frontend,
-                              .conf = own->conf,
-                              .own = own,
-                              .log = (struct fl_log *)(uintptr_t)&log,
-                              .state_dir = own->state_dir,
-                              .federation = own->conf->main->federation};
-    frontend = (struct fl_frontend){.srv = &srv};
     n_changed = 0;
-    ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
-    ck_assert_msg(fl_auth_create(&auth, srv.net, on_changed, NULL, &srv.auth, &err) == FL_OK, "%s",
+    ck_assert_int_eq(fl_loop_create(&net, NULL), FL_OK);
+    ck_assert_msg(fl_auth_create(&auth, net, on_changed, NULL, &guard, &err) == FL_OK, "%s",
                   err.msg);
+    frontend = (struct fl_frontend){.setup = {.conf = own->conf, .state_dir = own->state_dir}};
+    admin = (struct fl_admin){.setup = {.conf = own->conf,
+                                        .state_dir = own->state_dir,
+                                        .log = &log,
+                                        .net = net,
+                                        .auth = guard,
+                                        .frontend = &frontend}};
     fl_budget_init(&budget, SIZE_MAX, 0, NULL, NULL);
 }
 
 static void teardown(void)
 {
-    fl_auth_close(srv.auth);
-    fl_loop_free(srv.net);
-    fl_auth_free(srv.auth);
-    ck_assert_uint_eq(frontend.n_unauthenticated, 0);
+    fl_auth_close(guard);
+    fl_loop_free(net);
+    fl_auth_free(guard);
+    ck_assert_uint_eq(admin.n_unauthenticated, 0);
     ck_assert_uint_eq(budget.used, 0);
     fl_serverd_conf_free(own);
     folder_remove(dir);
@@ -102,8 +106,8 @@ static void nothing(struct fl_authority *authority, void *arg)
 /* Until what the lane has now is done and told. */
 static void after_lane(void)
 {
-    ck_assert_int_eq(fl_auth_submit(srv.auth, nothing, stop_loop, srv.net), FL_OK);
-    fl_loop_run(srv.net);
+    ck_assert_int_eq(fl_auth_submit(guard, nothing, stop_loop, net), FL_OK);
+    fl_loop_run(net);
 }
 
 static void hold(struct fl_authority *authority, void *arg)
@@ -120,7 +124,7 @@ static void hold(struct fl_authority *authority, void *arg)
 static void hold_lane(void)
 {
     held = true;
-    ck_assert_int_eq(fl_auth_submit(srv.auth, hold, NULL, NULL), FL_OK);
+    ck_assert_int_eq(fl_auth_submit(guard, hold, NULL, NULL), FL_OK);
 }
 
 static void let_go(void)
@@ -167,11 +171,11 @@ START_TEST(a_peer_is_what_its_certificate_says_as_long_as_it_lasts)
         struct fl_identity who = somebody(cases[i].role, cases[i].ends_in_s);
 
         why = NULL;
-        ck_assert_uint_eq(fl_auth_who(srv.auth, &who, &why), cases[i].is);
+        ck_assert_uint_eq(fl_auth_who(guard, &who, &why), cases[i].is);
         ck_assert(cases[i].why != NULL ? strstr(why, cases[i].why) != NULL : why == NULL);
     }
-    ck_assert_uint_eq(fl_auth_who(srv.auth, NULL, &why), FL_WHO_UNAUTHENTICATED);
-    ck_assert_uint_eq(fl_auth_who(srv.auth, &local, &why), FL_WHO_UNAUTHENTICATED);
+    ck_assert_uint_eq(fl_auth_who(guard, NULL, &why), FL_WHO_UNAUTHENTICATED);
+    ck_assert_uint_eq(fl_auth_who(guard, &local, &why), FL_WHO_UNAUTHENTICATED);
 }
 END_TEST
 
@@ -198,17 +202,17 @@ static void revoked(void *arg)
 {
     struct revoking *r = arg;
 
-    r->after = fl_auth_who(srv.auth, &r->who, &r->why);
-    fl_loop_stop(srv.net);
+    r->after = fl_auth_who(guard, &r->who, &r->why);
+    fl_loop_stop(net);
 }
 
 START_TEST(what_the_lane_has_changed_is_in_force_when_it_is_told)
 {
     struct revoking r = {.who = somebody(FL_ROLE_CLIENT, 3600), .why = ""};
 
-    r.before = fl_auth_who(srv.auth, &r.who, &r.why);
-    ck_assert_int_eq(fl_auth_submit(srv.auth, revoke_one, revoked, &r), FL_OK);
-    fl_loop_run(srv.net);
+    r.before = fl_auth_who(guard, &r.who, &r.why);
+    ck_assert_int_eq(fl_auth_submit(guard, revoke_one, revoked, &r), FL_OK);
+    fl_loop_run(net);
     ck_assert_int_eq(r.code, FL_OK);
     ck_assert(!pthread_equal(r.thread, pthread_self()));
     ck_assert_uint_eq(r.before, FL_WHO_CLIENT);
@@ -234,12 +238,12 @@ START_TEST(one_that_ends_finishes_what_it_has_and_takes_no_more)
 
     hold_lane();
     for (i = 0; i < 5; i++) {
-        ck_assert_int_eq(fl_auth_submit(srv.auth, append, NULL, letters), FL_OK);
+        ck_assert_int_eq(fl_auth_submit(guard, append, NULL, letters), FL_OK);
     }
     let_go();
-    fl_auth_close(srv.auth);
+    fl_auth_close(guard);
     ck_assert_str_eq(letters, "abcde");
-    ck_assert_int_eq(fl_auth_submit(srv.auth, append, NULL, letters), FL_ECLOSED);
+    ck_assert_int_eq(fl_auth_submit(guard, append, NULL, letters), FL_ECLOSED);
     ck_assert_str_eq(letters, "abcde");
 }
 END_TEST
@@ -257,8 +261,8 @@ static void peer_begin(struct peer *p, uint32_t who)
     struct fl_h2 *h2 = NULL;
 
     (void)memset(p, 0, sizeof(*p));
-    *(who == FL_WHO_LOCAL ? fl_identity_admin_methods(&frontend, p->methods)
-                          : fl_identity_client_methods(&frontend, p->methods)) =
+    *(who == FL_WHO_LOCAL ? fl_identity_admin_methods(&admin, p->methods)
+                          : fl_identity_client_methods(&admin, p->methods)) =
         (struct fl_rpc_method){.path = NULL};
     fl_rpc_limits_default(&setup.limits);
     setup.limits.streams = 2 * WAITING;
@@ -316,7 +320,7 @@ static void frame(struct fl_buf *message, struct fl_buf *body)
 
 static void make_invitation(struct fl_invite *line)
 {
-    ck_assert_int_eq(fl_auth_submit(srv.auth, invite, NULL, line), FL_OK);
+    ck_assert_int_eq(fl_auth_submit(guard, invite, NULL, line), FL_OK);
     after_lane();
 }
 
@@ -377,7 +381,7 @@ START_TEST(so_many_strangers_wait_and_no_more)
         ask(&strangers, "/fl.v1.Identity/Join", &join);
     }
     ck_assert_uint_eq(heard(&strangers, "grpc-status"), 0);
-    ck_assert_uint_eq(frontend.n_unauthenticated, WAITING);
+    ck_assert_uint_eq(admin.n_unauthenticated, WAITING);
     ask(&strangers, "/fl.v1.Identity/Join", &join);
     ck_assert_uint_eq(heard(&strangers, "grpc-status=14"), 1); /* UNAVAILABLE */
     ck_assert_uint_eq(heard(&strangers, "too many requests for certificates"), 1);
@@ -413,11 +417,11 @@ START_TEST(one_who_goes_away_while_he_waits_leaves_nothing_behind)
     peer_begin(&other, FL_WHO_UNAUTHENTICATED);
     hold_lane();
     ask(&stranger, "/fl.v1.Identity/Join", &join);
-    ck_assert_uint_eq(frontend.n_unauthenticated, 1);
+    ck_assert_uint_eq(admin.n_unauthenticated, 1);
     rawpeer_close(&stranger.raw);
     let_go();
     after_lane();
-    ck_assert_uint_eq(frontend.n_unauthenticated, 0); /* and teardown() looks for memory */
+    ck_assert_uint_eq(admin.n_unauthenticated, 0); /* and teardown() looks for memory */
     ask(&other, "/fl.v1.Identity/Join", &another);
     after_lane();
     ck_assert_uint_eq(heard(&other, "grpc-status=0"), 1);

@@ -2,7 +2,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "server/daemon/inbox.h"
+#include "server/network/inbox.h"
 #include "tests/lib/suites.h"
 
 #define N_STREAMS 3

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "libfl/base/log_out.h"
-#include "server/daemon/frontend_impl.h"
 #include "server/daemon/runtime_impl.h"
 #include "server/daemon/serverd_exit.h"
+#include "server/network/frontend_impl.h"
 #include "tests/lib/failmalloc.h"
 
 /* What the linker renames: what the coordinator hears. */
@@ -21,7 +21,7 @@ static struct fl_log_out out = {.fd = STDERR_FILENO};
 static struct fl_log log_ = {.level = FL_LOG_INFO, .sink = fl_log_out_sink, .ctx = &out};
 static struct fl_serverd srv = {.log = &log_};
 static struct fl_runtime runtime = {.srv = &srv};
-static struct fl_frontend frontend = {.srv = &srv, .n_units = 2};
+static struct fl_frontend frontend = {.setup = {.log = &log_}, .n_units = 2};
 static struct fl_coord_msg *heard;
 
 void __wrap_fl_frontend_up(struct fl_frontend *to, struct fl_coord_msg *up)

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/daemon/runtime.h"
-#include "server/daemon/spool_writer.h"
+#include "server/daemon/serverd_conf.h"
+#include "server/network/spool_writer.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/push_body.h"
 #include "tests/lib/rawpeer.h"
@@ -22,7 +22,6 @@ static char dir[64];
 static struct fl_serverd_conf *own;
 static const struct fl_server_conf *conf;
 static struct fl_frontend frontend;
-static struct fl_serverd srv;
 static struct fl_slot_rec slot;
 static struct fl_control_stream attend;
 static struct fl_budget budget;
@@ -121,12 +120,11 @@ static void setup(void)
     ck_assert_ptr_nonnull(slot.units);
     (void)memset(slot.units, 1, n_units);
     ck_assert_int_eq(fl_str_copy(attend.name, sizeof(attend.name), "edge"), FL_OK);
-    srv = (struct fl_serverd){
-        .frontend = &frontend, .conf = conf, .own = own, .state_dir = own->state_dir};
-    frontend = (struct fl_frontend){.srv = &srv, .slots = &slot, .n_slots = 1};
-    ck_assert_int_eq(fl_recycled_create(srv.state_dir, &frontend.recycled, NULL), FL_OK);
-    ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
-    ck_assert_int_eq(fl_worker_thread_create("io", &srv.io, NULL), FL_OK);
+    frontend = (struct fl_frontend){
+        .setup = {.conf = conf, .state_dir = own->state_dir}, .slots = &slot, .n_slots = 1};
+    ck_assert_int_eq(fl_recycled_create(frontend.setup.state_dir, &frontend.recycled, NULL), FL_OK);
+    ck_assert_int_eq(fl_loop_create(&frontend.setup.net, NULL), FL_OK);
+    ck_assert_int_eq(fl_worker_thread_create("io", &frontend.setup.io, NULL), FL_OK);
     methods[0] =
         (struct fl_rpc_method){"/fl.v1.Federation/Push", FL_WHO_ANYBODY, fl_push_start, &frontend};
     fl_budget_init(&budget, SIZE_MAX, 0, NULL, NULL);
@@ -154,8 +152,10 @@ static void stop_loop(void *arg)
 /* Until what the lane has now is done and told. */
 static void after_lane(void)
 {
-    ck_assert_int_eq(fl_worker_thread_submit(srv.io, on_lane, srv.net, stop_loop, srv.net), FL_OK);
-    fl_loop_run(srv.net);
+    ck_assert_int_eq(fl_worker_thread_submit(frontend.setup.io, on_lane, frontend.setup.net,
+                                             stop_loop, frontend.setup.net),
+                     FL_OK);
+    fl_loop_run(frontend.setup.net);
 }
 
 /* Until the lane and the connection have nothing to do: a chunk may wait for the credit of others.
@@ -176,9 +176,9 @@ static void teardown(void)
     if (raw.session != NULL) {
         rawpeer_close(&raw);
     }
-    fl_worker_thread_free(srv.io);
-    srv.io = NULL;
-    fl_loop_free(srv.net);
+    fl_worker_thread_free(frontend.setup.io);
+    frontend.setup.io = NULL;
+    fl_loop_free(frontend.setup.net);
     ck_assert(fl_list_is_empty(&frontend.pushes));
     ck_assert_ptr_null(slot.push);
     ck_assert_uint_eq(budget.used, 0);
@@ -395,7 +395,7 @@ START_TEST(a_text_for_a_client_does_not_say_where_the_state_folder_is)
     char out[256];
 
     (void)snprintf(text, sizeof(text), "cannot write '%s/spool/1.part', '%s' is full",
-                   srv.state_dir, srv.state_dir);
+                   frontend.setup.state_dir, frontend.setup.state_dir);
     ck_assert_str_eq(fl_frontend_public(&frontend, text, out, sizeof(out)),
                      "cannot write 'spool/1.part', '' is full");
     ck_assert_str_eq(fl_frontend_public(&frontend, text, text, sizeof(text)), out);
@@ -422,9 +422,9 @@ static void leave_upload(const char *client)
     struct fl_spool *spool = NULL;
     uint64_t received = 0;
 
-    ck_assert_int_eq(
-        fl_spool_open(srv.state_dir, ROUND - 1, 1, client, &part, 1, &spool, &received, NULL),
-        FL_OK);
+    ck_assert_int_eq(fl_spool_open(frontend.setup.state_dir, ROUND - 1, 1, client, &part, 1, &spool,
+                                   &received, NULL),
+                     FL_OK);
     ck_assert_int_eq(fl_spool_write(spool, 0, "1234", 4, NULL), FL_OK);
     fl_spool_close(spool);
 }
@@ -599,8 +599,8 @@ START_TEST(without_a_lane_it_is_freed_all_the_same)
 
     open_writer(1);
     append(0);
-    fl_worker_thread_free(srv.io);
-    srv.io = NULL;
+    fl_worker_thread_free(frontend.setup.io);
+    frontend.setup.io = NULL;
     ck_assert_int_eq(fl_spool_writer_append(writer, &piece), FL_ECLOSED);
     fl_spool_writer_close(writer); /* What the lane has done is heard by nobody. */
 }

@@ -12,8 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/daemon/frontend_impl.h"
+#include "server/daemon/admin.h"
 #include "server/daemon/runtime_impl.h"
+#include "server/network/frontend_impl.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/push_body.h"
 #include "tests/lib/rawpeer.h"
@@ -25,9 +26,13 @@ static unsigned n_finished, n_closed;
 static struct fl_loop *net;
 static atomic_bool checking; /* the lane checks the upload, and waits for the next */
 static sem_t hung_up;
+static struct fl_frontend *frontend;
+static struct fl_admin *admin;
 
 /* What the linker renames. */
 void __wrap_fl_notify_ready(const char *status);
+int __real_fl_admin_create(const struct fl_admin_setup *setup, struct fl_admin **ret);
+int __wrap_fl_admin_create(const struct fl_admin_setup *setup, struct fl_admin **ret);
 void __real_fl_runtime_stop(struct fl_runtime *runtime);
 void __wrap_fl_runtime_stop(struct fl_runtime *runtime);
 int __real_fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, double bound,
@@ -43,20 +48,29 @@ void __wrap_fl_notify_ready(const char *status)
     ck_assert_int_eq(raise(SIGTERM), 0);
 }
 
+int __wrap_fl_admin_create(const struct fl_admin_setup *setup, struct fl_admin **ret)
+{
+    int rv = __real_fl_admin_create(setup, ret);
+
+    frontend = setup->frontend;
+    admin = *ret;
+    return rv;
+}
+
 static void stop_loop(void *arg)
 {
     fl_loop_stop(arg);
 }
 
 /* An upload whose client has hung up is checked on its lane: all of it had come. */
-static void add_upload(struct fl_frontend *frontend)
+static void add_upload(void)
 {
     static struct fl_budget budget;
     static struct fl_control_stream attend; /* Client 0, token of zeros. */
     struct fl_rpc_method methods[2] = {
         {"/fl.v1.Federation/Push", FL_WHO_ANYBODY, fl_push_start, frontend}};
     struct fl_h2_setup setup = {.peer = "raw:9", .budget = &budget, .methods = methods};
-    const struct fl_layout *layout = frontend->srv->conf->layout;
+    const struct fl_layout *layout = frontend->setup.conf->layout;
     struct fl_slot_rec *slot = fl_frontend_slot(frontend, 0);
     struct fl_h2 *server = NULL;
     struct rawpeer raw;
@@ -75,10 +89,10 @@ static void add_upload(struct fl_frontend *frontend)
     push_body(&body, layout, 1, 1, push_body_size(layout));
     (void)rawpeer_request(&raw, "/fl.v1.Federation/Push", NULL, body.data, body.len, true);
     ck_assert_int_eq(sem_init(&hung_up, 0, 0), 0);
-    net = frontend->srv->net;
+    net = frontend->setup.net;
     while (!atomic_load(&checking)) {
         rawpeer_run(&raw);
-        ck_assert_int_eq(fl_worker_thread_submit(frontend->srv->io, stop_loop, NULL, NULL, net),
+        ck_assert_int_eq(fl_worker_thread_submit(frontend->setup.io, stop_loop, NULL, NULL, net),
                          FL_OK);
         fl_loop_run(net);
     }
@@ -102,7 +116,7 @@ static void say(struct fl_runtime *runtime, enum fl_net_msg_type type)
     } else if (type == FL_NET_MSG_ADMIN) {
         down->request = calloc(1, sizeof(*down->request));
         ck_assert_ptr_nonnull(down->request);
-        down->request->srv = runtime->srv;
+        down->request->admin = admin;
         down->request->type = FL_ADMIN_ROLLBACK;
         down->request->asked = true;
     } else if (type == FL_NET_MSG_TASK || type == FL_NET_MSG_PLAN) {
@@ -114,13 +128,11 @@ static void say(struct fl_runtime *runtime, enum fl_net_msg_type type)
 /* Here the network side has closed; its loop turns once more, when the coordinator is gone. */
 void __wrap_fl_runtime_stop(struct fl_runtime *runtime)
 {
-    struct fl_frontend *frontend = runtime->srv->frontend;
-
     __real_fl_runtime_stop(runtime);
     ck_assert_ptr_null(frontend->server);
     ck_assert_ptr_nonnull(fl_frontend_slot(frontend, 0));
     if (with_upload) {
-        add_upload(frontend);
+        add_upload();
     }
     if (last_words != 0) {
         say(runtime, last_words);

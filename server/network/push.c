@@ -28,8 +28,7 @@
 #include <string.h>
 
 #include "libfl/base/sm.h"
-#include "server/daemon/runtime.h"
-#include "server/daemon/spool_writer.h"
+#include "server/network/spool_writer.h"
 #include "server/work/payload_sizes.h"
 
 enum push_state {
@@ -125,7 +124,7 @@ static void push_fail(struct fl_push *p, enum fl_grpc_status status, const char 
     }
     push_end(p);
     if (p->call != NULL) {
-        fl_log_peer(p->frontend->srv->log, FL_LOG_WARNING, "push",
+        fl_log_peer(p->frontend->setup.log, FL_LOG_WARNING, "push",
                     p->name[0] != '?' ? p->name : fl_call_peer(p->call),
                     "upload of client '%s' for round %llu ended: %s", p->name,
                     (unsigned long long)p->key.round, message);
@@ -306,7 +305,7 @@ static void push_take_slot(struct fl_push *p, struct fl_slot_rec *slot)
 static void push_open_file(struct fl_push *p, const struct fl_wire_push_header *h,
                            const struct fl_slot_rec *slot)
 {
-    const struct fl_server_conf *conf = p->frontend->srv->conf;
+    const struct fl_server_conf *conf = p->frontend->setup.conf;
     struct fl_spool_part *parts = NULL;
     struct fl_err err = {0};
     int rv = fl_sent_parts(conf->layout, conf->strategy, h, slot->units, &parts, &err);

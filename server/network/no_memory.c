@@ -1,23 +1,19 @@
 /* Out of memory for an operation that cannot be refused: the server ends. */
 
+#include "server/network/no_memory.h"
+
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "libfl/net/uv_memory.h"
-#include "server/daemon/serverd.h"
-#include "server/daemon/serverd_exit.h"
 
-FL_NORETURN static void end(const struct fl_log *log, const char *what)
+void fl_serverd_no_memory(const struct fl_log *log, const char *what)
 {
     fl_log(log, FL_LOG_ERROR, "server",
            "out of memory for %s: exiting, all acknowledged data is on disk and the next start "
            "continues from it",
            what);
-    _exit(FL_EXIT_FAILURE);
-}
-
-void fl_serverd_no_memory(const struct fl_serverd *srv, const char *what)
-{
-    end(srv->log, what);
+    _exit(EXIT_FAILURE);
 }
 
 static void memory_on_reserve_used(void *ctx, size_t bytes)
@@ -31,7 +27,7 @@ static void memory_on_reserve_used(void *ctx, size_t bytes)
 static void memory_on_exhausted(void *ctx, size_t bytes)
 {
     (void)bytes;
-    end(ctx, "the event loop");
+    fl_serverd_no_memory(ctx, "the event loop");
 }
 
 int fl_serverd_keep_back_memory(struct fl_log *log)

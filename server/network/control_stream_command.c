@@ -1,15 +1,32 @@
 /*
  * Commands to clients: encodes the messages of the coordinator (task, upload mask, verdict,
- * evaluation, drain) and queues them on the control streams. Runs on the network loop. Does not
- * decide anything about a round.
+ * evaluation, drain, refusal) and queues them on the control streams. Runs on the network loop.
+ * Does not decide anything about a round.
  */
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/frontend_impl.h"
+#include "server/network/frontend_impl.h"
 
 _Static_assert(FL_PAYLOADS_MAX <= FL_WIRE_MAX_PAYLOADS, "a task lists all of them");
+
+const char *fl_control_stream_who(const struct fl_control_stream *attend)
+{
+    return attend->joined ? attend->name : fl_call_peer(attend->call);
+}
+
+struct fl_control_stream *fl_control_stream_find(struct fl_frontend *frontend, uint64_t id)
+{
+    struct fl_control_stream *a;
+
+    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
+        if (a->id == id) {
+            return a;
+        }
+    }
+    return NULL;
+}
 
 void fl_control_stream_command(struct fl_control_stream *attend,
                                const struct fl_wire_command *command)
@@ -30,12 +47,33 @@ void fl_control_stream_command(struct fl_control_stream *attend,
         /*
          * The client does not read its control stream, and a session without commands is useless.
          */
-        fl_log_peer(attend->frontend->srv->log, FL_LOG_WARNING, "attend",
+        fl_log_peer(attend->frontend->setup.log, FL_LOG_WARNING, "attend",
                     fl_control_stream_who(attend),
                     "client '%s' at %s does not read its commands (%s), ending its session",
                     attend->name, fl_call_peer(attend->call), fl_strerror(rv));
         fl_call_cancel(attend->call);
     }
+}
+
+void fl_control_stream_refuse(struct fl_control_stream *attend, enum fl_wire_reason reason,
+                              uint32_t retry_ms, const char *message)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_REFUSED};
+
+    command.u.refused.reason = reason;
+    command.u.refused.message = fl_wire_lend(message);
+    command.u.refused.retry_after_ms = retry_ms;
+    fl_log_peer(attend->frontend->setup.log,
+                reason == FL_WIRE_REASON_DUPLICATE ? FL_LOG_INFO : FL_LOG_WARNING, "attend",
+                fl_call_peer(attend->call), "client '%s' at %s refused: %s", attend->name,
+                fl_call_peer(attend->call), message);
+    fl_control_stream_command(attend, &command);
+    fl_call_finish(attend->call,
+                   reason == FL_WIRE_REASON_FULL        ? FL_GRPC_RESOURCE_EXHAUSTED
+                   : reason == FL_WIRE_REASON_DENIED    ? FL_GRPC_PERMISSION_DENIED
+                   : reason == FL_WIRE_REASON_DUPLICATE ? FL_GRPC_ABORTED
+                                                        : FL_GRPC_INVALID_ARGUMENT,
+                   message);
 }
 
 /* Takes the units of `down`: the upload mask, which limits what the client may push. */
@@ -44,7 +82,7 @@ static void command_set_upload_mask(struct fl_frontend *frontend, struct fl_net_
     struct fl_slot_rec *slot = fl_frontend_slot(frontend, down->client);
 
     if (slot == NULL) {
-        fl_serverd_no_memory(frontend->srv, "an upload mask");
+        fl_serverd_no_memory(frontend->setup.log, "an upload mask");
     }
     slot->grant = (struct fl_session_key){down->round, down->attempt};
     free(slot->units);
@@ -56,7 +94,7 @@ static void command_set_upload_mask(struct fl_frontend *frontend, struct fl_net_
 static struct fl_wire_payload model_ref(const struct fl_frontend *frontend, const char *name)
 {
     return (struct fl_wire_payload){.name = fl_wire_lend(name),
-                                    .bytes = fl_layout_count(frontend->srv->conf->layout) *
+                                    .bytes = fl_layout_count(frontend->setup.conf->layout) *
                                              sizeof(float)};
 }
 
@@ -80,7 +118,7 @@ static size_t command_list_payloads(const struct fl_frontend *frontend,
                                     const struct fl_net_msg *down, struct fl_wire_payload *list)
 {
     struct fl_payload_name names[FL_PAYLOADS_MAX];
-    size_t n_names = fl_payloads_of(frontend->srv->conf->strategy, names);
+    size_t n_names = fl_payloads_of(frontend->setup.conf->strategy, names);
     size_t n = 0;
     size_t i;
 
@@ -177,7 +215,7 @@ void fl_control_stream_down(struct fl_frontend *frontend, struct fl_net_msg *dow
  */
 static bool keeps_sessions(const struct fl_frontend *frontend, uint64_t reconnect_ms)
 {
-    return reconnect_ms == 0 && frontend->srv->conf->main->when_finished == FL_FINISHED_STAY;
+    return reconnect_ms == 0 && frontend->setup.conf->main->when_finished == FL_FINISHED_STAY;
 }
 
 void fl_control_stream_drain(struct fl_frontend *frontend, uint32_t client, const char *reason,

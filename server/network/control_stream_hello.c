@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-#include "server/daemon/frontend_impl.h"
-#include "server/daemon/runtime.h"
+#include "server/network/frontend_impl.h"
 
 /* Hellos posted at a time: enough to keep the coordinator busy while an answer travels. */
 #define HELLOS_POSTED_MAX 64

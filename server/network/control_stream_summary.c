@@ -5,14 +5,14 @@
 
 #include <stdio.h>
 
-#include "server/daemon/frontend_impl.h"
+#include "server/network/frontend_impl.h"
 
 static void summary_piece_refuse(struct fl_control_stream *attend, enum fl_grpc_status status,
                                  const char *text)
 {
-    fl_log_peer(attend->frontend->srv->log, FL_LOG_WARNING, "attend", fl_control_stream_who(attend),
-                "data summary of client '%s' at %s rejected: %s", attend->name,
-                fl_call_peer(attend->call), text);
+    fl_log_peer(attend->frontend->setup.log, FL_LOG_WARNING, "attend",
+                fl_control_stream_who(attend), "data summary of client '%s' at %s rejected: %s",
+                attend->name, fl_call_peer(attend->call), text);
     fl_buf_done(&attend->offer);
     attend->wants_offer = false;
     fl_call_finish(attend->call, status, text);

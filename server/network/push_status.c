@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/frontend_impl.h"
+#include "server/network/frontend_impl.h"
 
 struct question {
     struct fl_frontend *frontend;
@@ -70,7 +70,7 @@ static void push_status_ask_file(struct question *q, const char *client)
     if (p != NULL) {
         *p = (struct peek){.job = {.work = peek_work, .done = peek_done},
                            .question = q,
-                           .dir = q->frontend->srv->state_dir,
+                           .dir = q->frontend->setup.state_dir,
                            .round = q->status.round,
                            .attempt = q->status.attempt};
         (void)memcpy(p->client, client, sizeof(p->client));

@@ -16,41 +16,15 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/model/digest.h"
-#include "server/daemon/frontend_impl.h"
+#include "server/network/frontend_impl.h"
 #include "server/work/welcome.h"
 
 #define HEARTBEATS_OF_SILENCE 3
 #define ALIVE_REPORT_MS       1000
 
-const char *fl_control_stream_who(const struct fl_control_stream *attend)
-{
-    return attend->joined ? attend->name : fl_call_peer(attend->call);
-}
-
-void fl_control_stream_refuse(struct fl_control_stream *attend, enum fl_wire_reason reason,
-                              uint32_t retry_ms, const char *message)
-{
-    struct fl_wire_command command = {.type = FL_WIRE_REFUSED};
-
-    command.u.refused.reason = reason;
-    command.u.refused.message = fl_wire_lend(message);
-    command.u.refused.retry_after_ms = retry_ms;
-    fl_log_peer(attend->frontend->srv->log,
-                reason == FL_WIRE_REASON_DUPLICATE ? FL_LOG_INFO : FL_LOG_WARNING, "attend",
-                fl_call_peer(attend->call), "client '%s' at %s refused: %s", attend->name,
-                fl_call_peer(attend->call), message);
-    fl_control_stream_command(attend, &command);
-    fl_call_finish(attend->call,
-                   reason == FL_WIRE_REASON_FULL        ? FL_GRPC_RESOURCE_EXHAUSTED
-                   : reason == FL_WIRE_REASON_DENIED    ? FL_GRPC_PERMISSION_DENIED
-                   : reason == FL_WIRE_REASON_DUPLICATE ? FL_GRPC_ABORTED
-                                                        : FL_GRPC_INVALID_ARGUMENT,
-                   message);
-}
-
 static bool hello_fits(struct fl_control_stream *attend, const struct fl_wire_hello *hello)
 {
-    const struct fl_layout *layout = attend->frontend->srv->conf->layout;
+    const struct fl_layout *layout = attend->frontend->setup.conf->layout;
     char text[256];
 
     if (hello->version_min > FL_WIRE_VERSION || hello->version_max < FL_WIRE_VERSION) {
@@ -118,7 +92,7 @@ static void on_hello(struct fl_control_stream *attend, struct fl_wire_event *eve
     up->session = attend->id;
     up->event = *event;
     *event = (struct fl_wire_event){0};
-    if (attend->frontend->srv->auth == NULL) { /* Without TLS no name has a certificate. */
+    if (attend->frontend->setup.auth == NULL) { /* Without TLS no name has a certificate. */
         fl_control_stream_ask(attend, up);
     } else if (attend->verified) {
         fl_control_stream_shown(attend, fl_call_identity(attend->call));
@@ -237,7 +211,7 @@ static bool control_on_message(struct fl_call *call, void *ctx, const uint8_t *d
 
     attend->heard_ms = fl_clock_ms();
     if (rv != FL_OK) {
-        fl_log_peer(attend->frontend->srv->log, FL_LOG_WARNING, "attend",
+        fl_log_peer(attend->frontend->setup.log, FL_LOG_WARNING, "attend",
                     fl_control_stream_who(attend), "%s from %s: %s",
                     rv == FL_ENOMEM ? "cannot read an event, ending the session" : "bad event",
                     fl_call_peer(call), fl_err_text(&err, rv));
@@ -258,7 +232,7 @@ static void control_post_lost(struct fl_frontend *frontend, uint32_t client)
     struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_LOST);
 
     if (up == NULL) {
-        fl_serverd_no_memory(frontend->srv, "the end of a session");
+        fl_serverd_no_memory(frontend->setup.log, "the end of a session");
     }
     up->client = client;
     fl_frontend_up(frontend, up);
@@ -273,7 +247,7 @@ static void end_older(struct fl_control_stream *attend, struct fl_control_stream
 
     (void)snprintf(text, sizeof(text), "from %s to %s", fl_call_peer(older->call),
                    fl_call_peer(attend->call));
-    fl_log_peer(frontend->srv->log, FL_LOG_WARNING, "attend", fl_control_stream_who(attend),
+    fl_log_peer(frontend->setup.log, FL_LOG_WARNING, "attend", fl_control_stream_who(attend),
                 "client '%s' disconnected: a newer session took over, %s: if this repeats, two "
                 "machines use one identity",
                 attend->name, text);
@@ -316,7 +290,7 @@ static void control_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_stat
     struct fl_control_stream *attend = ctx;
     struct fl_frontend *frontend = attend->frontend;
 
-    fl_log_peer(frontend->srv->log, FL_LOG_INFO, "attend", fl_control_stream_who(attend),
+    fl_log_peer(frontend->setup.log, FL_LOG_INFO, "attend", fl_control_stream_who(attend),
                 "session of '%s' at %s ended: %s%s%s", attend->name, fl_call_peer(call),
                 fl_grpc_status_name(status), message != NULL && message[0] != '\0' ? ", " : "",
                 message != NULL ? message : "");
@@ -351,7 +325,7 @@ void fl_control_stream_start(struct fl_call *call, void *ctx)
     attend->call = call;
     attend->heard_ms = fl_clock_ms();
     attend->name[0] = '?';
-    fl_buf_init(&attend->offer, fl_addressable(frontend->srv->conf->limits->offer));
+    fl_buf_init(&attend->offer, fl_addressable(frontend->setup.conf->limits->offer));
     fl_list_prepend(&frontend->attends, &attend->link);
     fl_inbox_init(&attend->inbox);
     fl_call_set_handler(call, &attend_handler, attend);
@@ -359,29 +333,16 @@ void fl_control_stream_start(struct fl_call *call, void *ctx)
 
 /* --- messages from the coordinator --- */
 
-struct fl_control_stream *fl_control_stream_find(struct fl_frontend *frontend, uint64_t id)
-{
-    struct fl_control_stream *a;
-
-    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
-        if (a->id == id) {
-            return a;
-        }
-    }
-    return NULL;
-}
-
 /* Sends Welcome: the federation and the session parameters. */
 static void control_send_welcome(struct fl_control_stream *attend)
 {
-    const struct fl_serverd *srv = attend->frontend->srv;
-    const struct fl_server_conf *conf = srv->conf;
-    const struct fl_serverd_conf *own = srv->own;
-    const struct fl_described of = {.federation = srv->federation,
+    const struct fl_frontend_setup *setup = &attend->frontend->setup;
+    const struct fl_server_conf *conf = setup->conf;
+    const struct fl_described of = {.federation = conf->main->federation,
                                     .strategy = conf->strategy,
                                     .layout = conf->layout,
                                     .net = &conf->net,
-                                    .line = srv->line,
+                                    .line = setup->line,
                                     .training = {.epochs = (uint32_t)conf->training->epochs,
                                                  .steps = (uint32_t)conf->training->steps,
                                                  .batch_size = (uint32_t)conf->training->batch_size,
@@ -397,10 +358,10 @@ static void control_send_welcome(struct fl_control_stream *attend)
     w->session = attend->token;
     w->heartbeat_ms = (uint32_t)conf->main->heartbeat_ms;
     w->wants_offer = attend->wants_offer;
-    w->limits = (struct fl_wire_limits){.chunk_bytes = own->chunk_bytes,
-                                        .message_bytes = (uint32_t)own->rpc.message_bytes,
-                                        .streams = own->rpc.streams,
-                                        .idle_ms = own->rpc.idle_ms};
+    w->limits = (struct fl_wire_limits){.chunk_bytes = setup->chunk_bytes,
+                                        .message_bytes = (uint32_t)setup->rpc.message_bytes,
+                                        .streams = setup->rpc.streams,
+                                        .idle_ms = setup->rpc.idle_ms};
     fl_control_stream_command(attend, &command);
     fl_welcome_done(w);
 }
@@ -436,7 +397,7 @@ void fl_control_stream_joined(struct fl_frontend *frontend, const struct fl_net_
     if (older != NULL && older->call != NULL) {
         end_older(attend, older);
     }
-    fl_log_peer(frontend->srv->log, FL_LOG_INFO, "attend", fl_control_stream_who(attend),
+    fl_log_peer(frontend->setup.log, FL_LOG_INFO, "attend", fl_control_stream_who(attend),
                 "client '%s' joined from %s", attend->name, fl_call_peer(attend->call));
     control_send_welcome(attend);
 }
@@ -508,12 +469,12 @@ void fl_control_stream_taken(struct fl_frontend *frontend, const struct fl_net_m
 
 void fl_control_stream_sweep(struct fl_frontend *frontend, uint64_t now_ms)
 {
-    uint64_t limit = HEARTBEATS_OF_SILENCE * frontend->srv->conf->main->heartbeat_ms;
+    uint64_t limit = HEARTBEATS_OF_SILENCE * frontend->setup.conf->main->heartbeat_ms;
     struct fl_control_stream *a;
 
     FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
         if (a->call != NULL && now_ms > a->heard_ms + limit) {
-            fl_log_peer(frontend->srv->log, FL_LOG_WARNING, "attend", fl_control_stream_who(a),
+            fl_log_peer(frontend->setup.log, FL_LOG_WARNING, "attend", fl_control_stream_who(a),
                         "client '%s' at %s timed out: no message for %llu ms, ending its session",
                         a->name, fl_call_peer(a->call), (unsigned long long)(now_ms - a->heard_ms));
             a->heard_ms = now_ms;

@@ -1,4 +1,4 @@
-#include "server/daemon/inbox.h"
+#include "server/network/inbox.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_SPOOL_WRITER_H
-#define FL_SERVERD_SPOOL_WRITER_H
+#ifndef FL_SERVER_NETWORK_SPOOL_WRITER_H
+#define FL_SERVER_NETWORK_SPOOL_WRITER_H
 
 /*
  * A spool file that is written on the io thread. Operations run in the order of the calls, and
@@ -13,7 +13,7 @@
  * completion is delivered after the close. Threading: the network loop.
  */
 
-#include "server/daemon/frontend_impl.h"
+#include "server/network/frontend_impl.h"
 
 struct fl_spool_writer;
 

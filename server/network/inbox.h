@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_INBOX_H
-#define FL_SERVERD_INBOX_H
+#ifndef FL_SERVER_NETWORK_INBOX_H
+#define FL_SERVER_NETWORK_INBOX_H
 
 /*
  * Events of one control stream on their way to the coordinator. The coordinator's queue is in

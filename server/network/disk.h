@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_DISK_H
-#define FL_SERVERD_DISK_H
+#ifndef FL_SERVER_NETWORK_DISK_H
+#define FL_SERVER_NETWORK_DISK_H
 
 /*
  * File requests of peers, executed on the io thread: the network loop never waits for a disk. A few

@@ -4,7 +4,7 @@
  * bytes: fl_spool does.
  */
 
-#include "server/daemon/spool_writer.h"
+#include "server/network/spool_writer.h"
 
 #include <stdlib.h>
 
@@ -167,7 +167,7 @@ int fl_spool_writer_append(struct fl_spool_writer *w, const struct fl_spool_piec
 static int spool_finish_work(struct job *job)
 {
     struct fl_spool_writer *w = job->writer;
-    const struct fl_server_conf *conf = w->frontend->srv->conf;
+    const struct fl_server_conf *conf = w->frontend->setup.conf;
     int rv;
 
     if (w->spool == NULL) {

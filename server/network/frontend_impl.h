@@ -1,13 +1,15 @@
-#ifndef FL_SERVERD_FRONT_IMPL_H
-#define FL_SERVERD_FRONT_IMPL_H
+#ifndef FL_SERVER_NETWORK_FRONTEND_IMPL_H
+#define FL_SERVER_NETWORK_FRONTEND_IMPL_H
 
 /* Private to the files of the network front end. */
 
 #include "libfl/base/list.h"
+#include "libfl/grpc/endpoint.h"
 #include "server/auth/admin_access.h"
-#include "server/daemon/disk.h"
-#include "server/daemon/frontend.h"
-#include "server/daemon/inbox.h"
+#include "server/network/disk.h"
+#include "server/network/frontend.h"
+#include "server/network/inbox.h"
+#include "server/network/no_memory.h"
 #include "server/store/recycled_files.h"
 
 /* The model, the candidate, and the other payloads of a solver. */
@@ -66,22 +68,12 @@ struct fl_slot_rec {
     struct fl_payload_rec *personal_model; /* its personalized model; owned, or NULL */
 };
 
-struct fl_identity_rpc;
-
-/* A method of identity_calls.c, the context that its calls start with. */
-struct fl_identity_method {
-    struct fl_frontend *frontend;
-    const struct fl_identity_rpc *kind;
-};
-
 struct fl_frontend {
-    struct fl_serverd *srv;
+    struct fl_frontend_setup setup;
     struct fl_grpc_builtin *builtin;
-    struct fl_rpc_method methods[16], admin_methods[40];
+    struct fl_rpc_method methods[16];
     struct fl_admin_access access;
-    struct fl_identity_method identity_methods[16];
-    uint16_t port;            /* of the first TLS address that has one */
-    size_t n_unauthenticated; /* requests for certificates submitted to the identity thread */
+    uint16_t port;       /* of the first TLS address that has one */
     uint64_t n_expelled; /* peers disconnected or refused because of a limit, since the start */
     struct fl_grpc_server *server, *admin;
     struct fl_timer *sweep;
@@ -114,30 +106,18 @@ struct fl_slot_rec *fl_frontend_slot(struct fl_frontend *frontend, uint32_t clie
 struct fl_control_stream *fl_frontend_session(struct fl_frontend *frontend,
                                               const struct fl_call *call,
                                               const struct fl_wire_session *token);
-void fl_frontend_up(struct fl_frontend *frontend, struct fl_coord_msg *up);
 /*
  * Run work(arg) on the io thread, then done(arg) (may be NULL) here. FL_ENOMEM; FL_ECLOSED:
  * shutting down, and the thread has finished its jobs.
  */
 FL_MUST_CHECK int fl_frontend_on_disk(struct fl_frontend *frontend, fl_loop_cb work,
                                       fl_loop_cb done, void *arg);
-struct fl_coord_msg *fl_coord_msg_new(enum fl_coord_msg_type type);
-/* Finish a call with an error code of libfl and a message. */
-void fl_frontend_fail(struct fl_call *call, int code, const struct fl_err *err);
-/*
- * fl_call_finish() with a text that may name files: removes the path of the state folder, which
- * peers must not see.
- */
-void fl_frontend_finish(const struct fl_frontend *frontend, struct fl_call *call,
-                        enum fl_grpc_status status, const char *message);
-/* `text` without that path; returns `out`. */
+/* `text` without the path of the state folder; returns `out`. */
 const char *fl_frontend_public(const struct fl_frontend *frontend, const char *text, char *out,
                                size_t size);
 /* The same for a request of a session: FL_EPERM means that there is no such session. */
 void fl_frontend_fail_request(struct fl_call *call, int code, const struct fl_err *err);
 enum fl_grpc_status fl_frontend_request_status(int code);
-/* Queue one encoded message. */
-FL_MUST_CHECK int fl_frontend_send(struct fl_call *call, const struct fl_buf *message);
 
 /* A peer was disconnected or refused because of what it did: one line in the log. */
 void fl_frontend_notice(struct fl_frontend *frontend, const char *peer, const char *reason,
@@ -145,16 +125,6 @@ void fl_frontend_notice(struct fl_frontend *frontend, const char *peer, const ch
 
 /* control_stream.c */
 void fl_control_stream_start(struct fl_call *call, void *ctx);
-/*
- * Rate-limit key for fl_log_peer(): many clients may share one address, but unauthenticated peers
- * choose their names.
- */
-const char *fl_control_stream_who(const struct fl_control_stream *attend);
-struct fl_control_stream *fl_control_stream_find(struct fl_frontend *frontend,
-                                                 uint64_t id); /* or NULL */
-/* Sends Refused, logs it, and ends the call; 0: the client chooses when it retries. */
-void fl_control_stream_refuse(struct fl_control_stream *attend, enum fl_wire_reason reason,
-                              uint32_t retry_ms, const char *message);
 void fl_control_stream_joined(struct fl_frontend *frontend, const struct fl_net_msg *down);
 void fl_control_stream_refused(struct fl_frontend *frontend, const struct fl_net_msg *down);
 void fl_control_stream_bad_offer(struct fl_frontend *frontend, const struct fl_net_msg *down);
@@ -185,21 +155,23 @@ void fl_control_stream_ask_plain(struct fl_control_stream *attend, struct fl_coo
 /* The client has shown a certificate: its name is refused in plaintext from now on. */
 void fl_control_stream_shown(const struct fl_control_stream *attend,
                              const struct fl_identity *identity);
-/* `name` has a certificate: ends plaintext sessions under it. */
-void fl_control_stream_certified(struct fl_frontend *frontend, const char *name);
 /* Ends plaintext sessions under revoked names; does nothing without authentication. */
 void fl_control_stream_review_plain(struct fl_frontend *frontend);
 /* control_stream_command.c */
+/*
+ * Rate-limit key for fl_log_peer(): many clients may share one address, but unauthenticated peers
+ * choose their names.
+ */
+const char *fl_control_stream_who(const struct fl_control_stream *attend);
+struct fl_control_stream *fl_control_stream_find(struct fl_frontend *frontend,
+                                                 uint64_t id); /* or NULL */
+/* Sends Refused, logs it, and ends the call; 0: the client chooses when it retries. */
+void fl_control_stream_refuse(struct fl_control_stream *attend, enum fl_wire_reason reason,
+                              uint32_t retry_ms, const char *message);
 void fl_control_stream_command(struct fl_control_stream *attend,
                                const struct fl_wire_command *command);
 void fl_control_stream_down(struct fl_frontend *frontend,
                             struct fl_net_msg *down); /* may take its units */
-/*
- * Tell `client`, or FL_EVERYBODY, to reconnect after that time, and end the session. 0: all rounds
- * are done; with when_finished: stay the session stays open.
- */
-void fl_control_stream_drain(struct fl_frontend *frontend, uint32_t client, const char *reason,
-                             uint64_t reconnect_ms);
 /* control_stream_summary.c */
 void fl_control_stream_offer(struct fl_control_stream *attend, const struct fl_wire_offer *piece);
 
@@ -241,15 +213,5 @@ void fl_push_release(struct fl_frontend *frontend, uint32_t client);
 
 /* push_status.c */
 void fl_push_status_start(struct fl_call *call, void *ctx);
-
-/* admin_service.c */
-size_t fl_admin_methods(struct fl_frontend *frontend, struct fl_rpc_method *methods);
-void fl_admin_answered(struct fl_admin_request *request);
-
-/* identity_calls.c: append their methods; each returns the position after the last one. */
-struct fl_rpc_method *fl_identity_client_methods(struct fl_frontend *frontend,
-                                                 struct fl_rpc_method *m);
-struct fl_rpc_method *fl_identity_admin_methods(struct fl_frontend *frontend,
-                                                struct fl_rpc_method *m);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "libfl/base/sm.h"
-#include "server/daemon/frontend_impl.h"
+#include "server/network/frontend_impl.h"
 
 /* Bytes per read from a file, and most bytes queued. */
 #define FILE_CHUNK ((size_t)128 << 10)
@@ -134,7 +134,7 @@ static void fetch_read_done(struct fl_disk_job *job)
         return;
     }
     if (job->code != FL_OK) {
-        fl_log_peer(f->frontend->srv->log, FL_LOG_ERROR, "fetch", fl_call_peer(f->call),
+        fl_log_peer(f->frontend->setup.log, FL_LOG_ERROR, "fetch", fl_call_peer(f->call),
                     "cannot read the payload for %s: %s", fl_call_peer(f->call),
                     fl_strerror(job->code));
         fetch_end(f, FL_GRPC_UNAVAILABLE, "the server cannot read the payload");
@@ -435,10 +435,10 @@ void fl_fetch_serve(struct fl_frontend *frontend, struct fl_net_msg *down)
     struct fl_bytes old;
 
     if (place == NULL && down->client != FL_EVERYBODY) {
-        fl_serverd_no_memory(frontend->srv, "a personalized model for its client");
+        fl_serverd_no_memory(frontend->setup.log, "a personalized model for its client");
     }
     if (place == NULL) {
-        fl_log(frontend->srv->log, FL_LOG_ERROR, "server", "too many payloads, cannot serve '%s'",
+        fl_log(frontend->setup.log, FL_LOG_ERROR, "server", "too many payloads, cannot serve '%s'",
                down->text);
         return;
     }

@@ -14,9 +14,8 @@
 #include <string.h>
 
 #include "server/auth/auth.h"
-#include "server/daemon/frontend_impl.h"
-#include "server/daemon/runtime.h"
 #include "server/identity/plain_names.h"
+#include "server/network/frontend_impl.h"
 
 /* A name being looked up on the identity thread. */
 struct plain_name {
@@ -102,7 +101,7 @@ void fl_control_stream_ask_plain(struct fl_control_stream *attend, struct fl_coo
 
     if (p != NULL) {
         p->up = up;
-        rv = fl_auth_submit(attend->frontend->srv->auth, plain_name_look_up, plain_name_looked_up,
+        rv = fl_auth_submit(attend->frontend->setup.auth, plain_name_look_up, plain_name_looked_up,
                             p);
     }
     if (rv != FL_OK) {
@@ -128,7 +127,7 @@ static void on_noted(void *arg)
     struct plain_name *p = arg;
 
     if (p->code != FL_OK) {
-        fl_log(p->frontend->srv->log, FL_LOG_WARNING, "identity",
+        fl_log(p->frontend->setup.log, FL_LOG_WARNING, "identity",
                "the certificate of '%s' is not recorded, a client without TLS may use the name "
                "once '%s' is disconnected: %s",
                p->name, p->name, fl_err_text(&p->err, p->code));
@@ -144,16 +143,16 @@ void fl_control_stream_shown(const struct fl_control_stream *attend,
     int rv = FL_ENOMEM;
 
     fl_control_stream_certified(frontend, attend->name);
-    if (!fl_auth_own_pki(frontend->srv->conf)) {
+    if (!fl_auth_own_pki(frontend->setup.conf)) {
         return; /* The database has it since its issue. */
     }
     p = plain_name_new(attend);
     if (p != NULL) {
         p->not_after = identity->not_after;
-        rv = fl_auth_submit(frontend->srv->auth, plain_name_record, on_noted, p);
+        rv = fl_auth_submit(frontend->setup.auth, plain_name_record, on_noted, p);
     }
     if (rv == FL_ENOMEM) { /* The next session retries. */
-        fl_log(frontend->srv->log, FL_LOG_WARNING, "identity",
+        fl_log(frontend->setup.log, FL_LOG_WARNING, "identity",
                "out of memory to record the certificate of '%s'", attend->name);
     }
     if (rv != FL_OK) {
@@ -165,7 +164,7 @@ void fl_control_stream_shown(const struct fl_control_stream *attend,
 
 static void end_plain(struct fl_control_stream *attend, const char *why)
 {
-    fl_log_peer(attend->frontend->srv->log, FL_LOG_WARNING, "attend", fl_call_peer(attend->call),
+    fl_log_peer(attend->frontend->setup.log, FL_LOG_WARNING, "attend", fl_call_peer(attend->call),
                 "client '%s' at %s without TLS refused, ending its session: %s", attend->name,
                 fl_call_peer(attend->call), why);
     fl_call_finish(attend->call, FL_GRPC_PERMISSION_DENIED, why);
@@ -193,11 +192,11 @@ void fl_control_stream_review_plain(struct fl_frontend *frontend)
     struct fl_control_stream *a;
     const char *why = NULL;
 
-    if (frontend->srv->auth == NULL || frontend->n_plain == 0) {
+    if (frontend->setup.auth == NULL || frontend->n_plain == 0) {
         return;
     }
     FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
-        if (is_plain(a) && !a->ended && fl_auth_is_revoked(frontend->srv->auth, a->name, &why)) {
+        if (is_plain(a) && !a->ended && fl_auth_is_revoked(frontend->setup.auth, a->name, &why)) {
             a->ended = true;
             end_plain(a, why);
         }

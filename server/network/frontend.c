@@ -1,11 +1,11 @@
 /*
  * The network front end: creates and closes it, binds the addresses, and dispatches the messages of
  * the coordinator (fl_frontend_post()) to sessions, transfers and admin calls. Runs on the network
- * loop, except fl_frontend_post(). The calls themselves are in control_stream.c, fetch.c, push.c,
- * push_status.c, admin_service.c and identity_calls.c.
+ * loop, except fl_frontend_post(). The calls themselves are in control_stream.c, fetch.c, push.c
+ * and push_status.c, and in rooms above (fl_frontend_serve()).
  */
 
-#include "server/daemon/frontend.h"
+#include "server/network/frontend.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,149 +15,10 @@
 #include "libfl/base/clock.h"
 #include "libfl/net/inherited.h"
 #include "server/auth/auth.h"
-#include "server/daemon/descriptor_limit.h"
-#include "server/daemon/frontend_impl.h"
-#include "server/daemon/runtime.h"
+#include "server/network/frontend_impl.h"
 
 static const char *const services[] = {"fl.v1.Federation", "grpc.health.v1.Health",
                                        "grpc.reflection.v1alpha.ServerReflection", NULL};
-
-struct fl_coord_msg *fl_coord_msg_new(enum fl_coord_msg_type type)
-{
-    struct fl_coord_msg *up = calloc(1, sizeof(*up));
-
-    if (up != NULL) {
-        up->type = type;
-    }
-    return up;
-}
-
-void fl_frontend_up(struct fl_frontend *frontend, struct fl_coord_msg *up)
-{
-    if (frontend->srv->runtime == NULL)
-    { /* During shutdown the remaining messages of the coordinator are handled here. */
-        fl_coord_msg_free(up);
-        return;
-    }
-    fl_runtime_post(frontend->srv->runtime, up);
-}
-
-int fl_frontend_on_disk(struct fl_frontend *frontend, fl_loop_cb work, fl_loop_cb done, void *arg)
-{
-    struct fl_serverd *srv = frontend->srv;
-
-    if (srv->io == NULL) {
-        return FL_ECLOSED;
-    }
-    return fl_worker_thread_submit(srv->io, work, done != NULL ? srv->net : NULL, done, arg);
-}
-
-void fl_frontend_fail(struct fl_call *call, int code, const struct fl_err *err)
-{
-    fl_call_finish(call, fl_grpc_status_from_err(code), fl_err_text(err, code));
-}
-
-const char *fl_frontend_public(const struct fl_frontend *frontend, const char *text, char *out,
-                               size_t size)
-{
-    const char *dir = frontend->srv->state_dir;
-    size_t skip = dir != NULL && dir[0] == '/' && dir[1] != '\0' ? strlen(dir) : 0;
-    size_t at = 0;
-
-    while (*text != '\0' && at + 1 < size) {
-        if (skip > 0 && strncmp(text, dir, skip) == 0) {
-            text += skip + (text[skip] == '/');
-        } else {
-            out[at++] = *text++;
-        }
-    }
-    out[at] = '\0';
-    return out;
-}
-
-void fl_frontend_finish(const struct fl_frontend *frontend, struct fl_call *call,
-                        enum fl_grpc_status status, const char *message)
-{
-    char text[FL_ERR_BUF_SIZE];
-
-    fl_call_finish(call, status,
-                   message != NULL ? fl_frontend_public(frontend, message, text, sizeof(text))
-                                   : NULL);
-}
-
-void fl_frontend_fail_request(struct fl_call *call, int code, const struct fl_err *err)
-{
-    fl_call_finish(call, fl_frontend_request_status(code), fl_err_text(err, code));
-}
-
-enum fl_grpc_status fl_frontend_request_status(int code)
-{
-    return code == FL_EPERM ? FL_GRPC_UNAUTHENTICATED : fl_grpc_status_from_err(code);
-}
-
-int fl_frontend_send(struct fl_call *call, const struct fl_buf *message)
-{
-    struct fl_piece piece = {.data = message->data, .len = message->len};
-
-    return fl_call_send(call, &piece, 1);
-}
-
-struct fl_slot_rec *fl_frontend_slot(struct fl_frontend *frontend, uint32_t client)
-{
-    if (client >= frontend->n_slots) {
-        size_t n = frontend->n_slots < 64 ? 64 : frontend->n_slots * 2;
-        struct fl_slot_rec *slots;
-
-        while (n <= client) {
-            n *= 2;
-        }
-        slots = realloc(frontend->slots, n * sizeof(*slots));
-        if (slots == NULL) {
-            return NULL;
-        }
-        (void)memset(slots + frontend->n_slots, 0, (n - frontend->n_slots) * sizeof(*slots));
-        frontend->slots = slots;
-        frontend->n_slots = n;
-    }
-    return &frontend->slots[client];
-}
-
-/* A renewed certificate is another one of the same name; peers without one are all alike. */
-static bool frontend_is_same_peer(const struct fl_control_stream *attend,
-                                  const struct fl_identity *identity)
-{
-    if (identity == NULL || identity->kind != FL_IDENTITY_CERTIFICATE) {
-        return !attend->verified;
-    }
-    return attend->verified && strcmp(identity->name, attend->name) == 0;
-}
-
-/* The first four bytes of a token are the client's number, the rest is random. */
-struct fl_control_stream *fl_frontend_session(struct fl_frontend *frontend,
-                                              const struct fl_call *call,
-                                              const struct fl_wire_session *token)
-{
-    struct fl_control_stream *attend;
-    unsigned char differ = 0;
-    uint32_t client;
-    size_t i;
-
-    (void)memcpy(&client, token->id, sizeof(client));
-    if (client >= frontend->n_slots || frontend->slots[client].attend == NULL) {
-        return NULL;
-    }
-    attend = frontend->slots[client].attend;
-    for (i = 0; i < sizeof(token->id); i++) {
-        differ |= (unsigned char)(token->id[i] ^ attend->token.id[i]);
-    }
-    return differ == 0 && frontend_is_same_peer(attend, fl_call_identity(call)) ? attend : NULL;
-}
-
-void fl_frontend_notice(struct fl_frontend *frontend, const char *peer, const char *reason,
-                        const char *text)
-{
-    fl_log_reason(frontend->srv->log, FL_LOG_WARNING, "net", peer, reason, "%s: %s", peer, text);
-}
 
 static void frontend_on_notice(void *ctx, const char *peer, const char *reason, const char *text)
 {
@@ -174,7 +35,7 @@ static void frontend_collect_recycled(void *arg)
     int rv = fl_recycled_collect(frontend->recycled, &err);
 
     if (rv != FL_OK) {
-        fl_log(frontend->srv->log, FL_LOG_WARNING, "server",
+        fl_log(frontend->setup.log, FL_LOG_WARNING, "server",
                "cannot remove old spool files, ignoring them: %s", fl_err_text(&err, rv));
     }
 }
@@ -192,7 +53,7 @@ static void frontend_submit_recycled(struct fl_frontend *frontend, fl_loop_cb wo
     int rv = fl_frontend_on_disk(frontend, work, NULL, frontend);
 
     if (rv != FL_OK && rv != FL_ECLOSED) { /* During shutdown: the next start removes them. */
-        fl_log(frontend->srv->log, FL_LOG_WARNING, "server",
+        fl_log(frontend->setup.log, FL_LOG_WARNING, "server",
                "cannot remove recycled spool files: %s", fl_strerror(rv));
     }
 }
@@ -229,7 +90,7 @@ static void frontend_release_client(struct fl_frontend *frontend, const struct f
     }
     if (up == NULL)
     { /* Without the acknowledgement the number is not reused before the next start. */
-        fl_log(frontend->srv->log, FL_LOG_WARNING, "server",
+        fl_log(frontend->setup.log, FL_LOG_WARNING, "server",
                "out of memory to release a client's number");
         return;
     }
@@ -240,9 +101,9 @@ static void frontend_release_client(struct fl_frontend *frontend, const struct f
 static void frontend_finished(struct fl_frontend *frontend)
 {
     frontend_submit_recycled(frontend, frontend_drop_recycled);
-    if (frontend->srv->conf->main->when_finished == FL_FINISHED_EXIT) {
+    if (frontend->setup.conf->main->when_finished == FL_FINISHED_EXIT) {
         fl_control_stream_drain(frontend, FL_EVERYBODY, "all rounds are done", 0);
-        fl_loop_stop(frontend->srv->net);
+        fl_loop_stop(frontend->setup.net);
     }
 }
 
@@ -270,10 +131,10 @@ static void frontend_on_message(void *arg)
         frontend_submit_recycled(frontend, frontend_drop_recycled);
         break;
     case FL_NET_MSG_STOPPED:
-        fl_server_stopped(frontend->srv);
+        frontend->setup.ops->stopped(frontend->setup.ctx);
         break;
     case FL_NET_MSG_ADMIN:
-        fl_admin_answered(down->request);
+        frontend->setup.ops->answered(frontend->setup.ctx, down->request);
         break;
     case FL_NET_MSG_ACCEPTED:
         fl_push_verdict(frontend, down, FL_OK);
@@ -311,27 +172,12 @@ static void frontend_on_message(void *arg)
     fl_net_msg_free(down);
 }
 
-void fl_frontend_post(struct fl_net_msg *down)
+void fl_frontend_post(struct fl_frontend *frontend, struct fl_net_msg *down)
 {
-    if (fl_loop_post(down->frontend->srv->net, frontend_on_message, down) != FL_OK) {
-        fl_serverd_no_memory(down->frontend->srv, "a command");
+    down->frontend = frontend;
+    if (fl_loop_post(frontend->setup.net, frontend_on_message, down) != FL_OK) {
+        fl_serverd_no_memory(frontend->setup.log, "a command");
     }
-}
-
-int fl_frontend_exclude(struct fl_frontend *frontend, const char *name, enum fl_revoked_keeps keeps)
-{
-    struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_EXCLUDE);
-
-    if (up != NULL) {
-        up->text = fl_str_dup(name);
-        up->keeps = keeps;
-    }
-    if (up == NULL || up->text == NULL) {
-        fl_coord_msg_free(up);
-        return FL_ENOMEM;
-    }
-    fl_frontend_up(frontend, up);
-    return FL_OK;
 }
 
 void fl_frontend_review(struct fl_frontend *frontend)
@@ -345,7 +191,7 @@ void fl_frontend_review(struct fl_frontend *frontend)
 
 static uint64_t sweep_interval(const struct fl_frontend *frontend)
 {
-    uint64_t beat = frontend->srv->conf->main->heartbeat_ms;
+    uint64_t beat = frontend->setup.conf->main->heartbeat_ms;
 
     return beat < 2000 ? beat / 2 + 1 : 1000;
 }
@@ -357,18 +203,20 @@ static void on_sweep(void *arg)
 
     fl_control_stream_sweep(frontend, now);
     fl_frontend_review(frontend);
-    if (frontend->srv->auth != NULL) {
-        fl_auth_sweep(frontend->srv->auth, now);
+    if (frontend->setup.auth != NULL) {
+        fl_auth_sweep(frontend->setup.auth, now);
     }
-    fl_log_left_out(frontend->srv->log, /* all= */ false);
+    fl_log_left_out(frontend->setup.log, /* all= */ false);
     fl_timer_start(frontend->sweep, sweep_interval(frontend));
 }
 
 /* Roles that may take part. */
 #define CLIENTS (FL_WHO_PLAIN | FL_WHO_CLIENT)
 
-static void make_methods(struct fl_frontend *frontend)
+static void make_methods(struct fl_frontend *frontend, const struct fl_rpc_method *more)
 {
+    const struct fl_rpc_method *end =
+        &frontend->methods[sizeof(frontend->methods) / sizeof(frontend->methods[0]) - 1];
     struct fl_rpc_method *m = frontend->methods;
 
     *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Attend", CLIENTS, fl_control_stream_start,
@@ -378,52 +226,61 @@ static void make_methods(struct fl_frontend *frontend)
     *m++ = (struct fl_rpc_method){"/fl.v1.Federation/PushStatus", CLIENTS, fl_push_status_start,
                                   frontend};
     m += fl_grpc_builtin_methods(frontend->builtin, m);
-    (void)fl_identity_client_methods(frontend, m);
-    m = frontend->admin_methods + fl_admin_methods(frontend, frontend->admin_methods);
-    (void)fl_identity_admin_methods(frontend, m);
+    while (more->path != NULL) {
+        FL_REQUIRE(m < end);
+        *m++ = *more++;
+    }
 }
 
-int fl_frontend_create(struct fl_serverd *srv, struct fl_frontend **ret, struct fl_err *err)
+int fl_frontend_create(const struct fl_frontend_setup *setup, struct fl_frontend **ret,
+                       struct fl_err *err)
 {
     struct fl_frontend *frontend = calloc(1, sizeof(*frontend));
-    struct fl_grpc_server_setup setup = {
-        .loop = srv->net,
-        .limits = srv->own->rpc,
-        .max_connections = (uint32_t)srv->max_connections,
-        .peer_connections = (uint32_t)srv->conf->limits->client_connections,
-        .memory = fl_addressable(srv->own->memory),
-        .notice = frontend_on_notice,
-        .notice_ctx = frontend,
-    };
     int rv;
 
     if (frontend == NULL) {
         return FL_ENOMEM;
     }
-    frontend->srv = srv;
-    frontend->n_units = fl_layout_units(srv->conf->layout);
-    rv = fl_recycled_create(srv->state_dir, &frontend->recycled, err);
+    frontend->setup = *setup;
+    frontend->n_units = fl_layout_units(setup->conf->layout);
+    rv = fl_recycled_create(setup->state_dir, &frontend->recycled, err);
     if (rv == FL_OK) {
         rv = fl_grpc_builtin_create(services, &frontend->builtin);
     }
-    if (rv == FL_OK) {
-        make_methods(frontend);
-        setup.methods = frontend->methods;
-        rv = fl_grpc_server_create(&setup, &frontend->server, err);
-    }
+    *ret = frontend;
+    return rv;
+}
+
+int fl_frontend_serve(struct fl_frontend *frontend, const struct fl_rpc_method *client_methods,
+                      const struct fl_rpc_method *admin_methods, struct fl_err *err)
+{
+    const struct fl_frontend_setup *from = &frontend->setup;
+    struct fl_grpc_server_setup setup = {
+        .loop = from->net,
+        .limits = from->rpc,
+        .max_connections = from->max_connections,
+        .peer_connections = (uint32_t)from->conf->limits->client_connections,
+        .memory = fl_addressable(from->memory),
+        .notice = frontend_on_notice,
+        .notice_ctx = frontend,
+        .methods = frontend->methods,
+    };
+    int rv;
+
+    make_methods(frontend, client_methods);
+    rv = fl_grpc_server_create(&setup, &frontend->server, err);
     if (rv == FL_OK) {
         frontend->n_open_servers++;
-        setup.methods = frontend->admin_methods;
-        setup.max_connections = FL_SERVERD_ADMIN_CONNECTIONS;
+        setup.methods = admin_methods;
+        setup.max_connections = from->admin_connections;
         setup.peer_connections = 0;
         setup.memory = 0;
         rv = fl_grpc_server_create(&setup, &frontend->admin, err);
     }
     if (rv == FL_OK) {
         frontend->n_open_servers++;
-        rv = fl_timer_create(srv->net, on_sweep, frontend, &frontend->sweep);
+        rv = fl_timer_create(from->net, on_sweep, frontend, &frontend->sweep);
     }
-    *ret = frontend; /* A partly created front end, too: close and free handle it. */
     return rv;
 }
 
@@ -441,7 +298,7 @@ static void frontend_announce(const struct fl_frontend *frontend, const char *ki
         (void)printf("%s %s\n", kind, address);
     }
     (void)fflush(stdout);
-    fl_log(frontend->srv->log, FL_LOG_NOTICE, "server", "%s on '%s' port=%u", kind, address, port);
+    fl_log(frontend->setup.log, FL_LOG_NOTICE, "server", "%s on '%s' port=%u", kind, address, port);
 }
 
 static int listen_one(struct fl_frontend *frontend, struct fl_grpc_server *server, const char *kind,
@@ -462,8 +319,8 @@ static int listen_one(struct fl_frontend *frontend, struct fl_grpc_server *serve
 static int listen_admin(struct fl_frontend *frontend, struct fl_err *err)
 {
     struct fl_admin_access *access = &frontend->access;
-    const char *address = frontend->srv->own->admin;
-    int rv = fl_admin_access_init(frontend->srv->conf, access, err);
+    const char *address = frontend->setup.admin;
+    int rv = fl_admin_access_init(frontend->setup.conf, access, err);
 
     if (rv == FL_OK) {
         rv = fl_grpc_server_listen(frontend->admin,
@@ -487,7 +344,7 @@ static int listen_admin(struct fl_frontend *frontend, struct fl_err *err)
  */
 static int check_inherited(const struct fl_frontend *frontend, struct fl_err *err)
 {
-    const struct fl_server_conf *conf = frontend->srv->conf;
+    const struct fl_server_conf *conf = frontend->setup.conf;
     char address[256];
 
     if (!fl_inherited_unused(address, sizeof(address))) {
@@ -504,7 +361,7 @@ static int listen_list(struct fl_frontend *frontend, struct fl_grpc_server *serv
                        const char *kind, const struct fl_opt_texts *list, bool plain,
                        struct fl_err *err)
 {
-    struct fl_auth *auth = frontend->srv->auth;
+    struct fl_auth *auth = frontend->setup.auth;
     struct fl_grpc_listen listen = {.address = NULL};
     size_t i;
     int rv = FL_OK;
@@ -524,7 +381,7 @@ static int listen_list(struct fl_frontend *frontend, struct fl_grpc_server *serv
 
 int fl_frontend_listen(struct fl_frontend *frontend, struct fl_err *err)
 {
-    const struct fl_server_main *m = frontend->srv->conf->main;
+    const struct fl_server_main *m = frontend->setup.conf->main;
     int rv = listen_list(frontend, frontend->server, "listening", &m->listen, m->insecure, err);
 
     if (rv == FL_OK) {
@@ -559,9 +416,9 @@ void fl_frontend_close(struct fl_frontend *frontend, uint32_t grace_ms, fl_loop_
     if (frontend->server != NULL) {
         const struct fl_budget *budget = fl_grpc_server_budget(frontend->server);
 
-        fl_log(frontend->srv->log, FL_LOG_INFO, "net",
+        fl_log(frontend->setup.log, FL_LOG_INFO, "net",
                "buffered for clients at most bytes=%zu limit=%zu", budget->peak, budget->limit);
-        fl_log(frontend->srv->log, FL_LOG_INFO, "net",
+        fl_log(frontend->setup.log, FL_LOG_INFO, "net",
                "queued for the coordinator at most events=%zu", frontend->most_events);
     }
     frontend->closing = true;

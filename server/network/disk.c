@@ -1,8 +1,8 @@
-#include "server/daemon/disk.h"
+#include "server/network/disk.h"
 
 #include <stdlib.h>
 
-#include "server/daemon/frontend_impl.h"
+#include "server/network/frontend_impl.h"
 
 /* Two: the thread has its next job while the loop handles the result of one. */
 #define JOBS_SUBMITTED_MAX 2

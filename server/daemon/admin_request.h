@@ -1,0 +1,85 @@
+#ifndef FL_SERVER_ADMIN_ADMIN_REQUEST_H
+#define FL_SERVER_ADMIN_ADMIN_REQUEST_H
+
+/*
+ * A call of an operator that the coordinator answers. The network loop decodes it and posts it in
+ * FL_COORD_MSG_ADMIN; the coordinator thread fills in the answer and posts it back in
+ * FL_NET_MSG_ADMIN; the network loop sends the answer and frees the request.
+ */
+
+#include "libfl/wire/wire_admin.h"
+#include "server/daemon/replies.h"
+
+struct fl_admin;
+struct fl_blob;
+struct fl_call;
+struct fl_runtime;
+struct fl_timer;
+
+/* One admin call: the coordinator fills in the answer, the network front end sends it. */
+enum fl_admin_type {
+    FL_ADMIN_STATUS = 1,
+    FL_ADMIN_WHY,
+    FL_ADMIN_ROUNDS,
+    FL_ADMIN_CLIENTS,
+    FL_ADMIN_FORGET,
+    FL_ADMIN_EXPORT,
+    FL_ADMIN_CHECKPOINTS,
+    FL_ADMIN_HOLD,
+    FL_ADMIN_ROLLBACK,
+    FL_ADMIN_SUMMARIES,
+    FL_ADMIN_DROP_SUMMARY,
+    FL_ADMIN_PAUSE,
+    FL_ADMIN_RESUME,
+    FL_ADMIN_DRAIN,
+    FL_ADMIN_RESET_CONTROLS,
+    FL_ADMIN_ABORT_ROUND
+};
+
+struct fl_admin_request {
+    enum fl_admin_type type;
+    struct fl_admin *admin;     /* network front end only */
+    struct fl_runtime *runtime; /* coordinator only */
+    struct fl_call *call;       /* network front end only; NULL when the peer disconnected */
+    struct fl_timer
+        *timer;    /* network front end only, while `call` is set: checks for a disk stall */
+    bool asked;    /* network front end only: the request was posted to the coordinator */
+    bool answered; /* network front end only */
+    bool known;    /* network front end only: `who` is valid */
+    struct fl_identity who;
+    struct fl_wire_list_rounds list;       /* ROUNDS */
+    uint64_t round;                        /* EXPORT, HOLD, ROLLBACK */
+    bool release;                          /* HOLD */
+    bool force;                            /* ROLLBACK */
+    struct fl_wire_control control;        /* PAUSE to ABORT_ROUND */
+    struct fl_admin_request *next_command; /* next in the queue; coordinator only */
+    struct fl_wire_forget forget;
+    char drop[FL_NAME_MAX]; /* DROP_SUMMARY: the client's name */
+    struct fl_wire_forgotten forgotten;
+    size_t n_waits;            /* FORGET: number of pending writes */
+    struct fl_replies replies; /* the answer */
+    struct fl_blob *model;     /* EXPORT */
+    uint64_t model_round;
+    uint64_t offset; /* bytes of the export sent so far */
+    struct fl_buf header;
+    int code; /* FL_OK, or the error */
+    struct fl_err err;
+};
+
+/* Append one encoded message to `replies`. */
+FL_MUST_CHECK int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *message);
+
+/* Encode with `encode(item)` and append to the answer. */
+#define FL_ADMIN_REPLY(request, encode, item)                 \
+    do {                                                      \
+        struct fl_buf buf_;                                   \
+                                                              \
+        fl_buf_init(&buf_, FL_WIRE_MAX_CONTROL);              \
+        (request)->code = encode(item, &buf_);                \
+        if ((request)->code == FL_OK) {                       \
+            (request)->code = fl_admin_reply(request, &buf_); \
+        }                                                     \
+        fl_buf_done(&buf_);                                   \
+    } while (0)
+
+#endif
