@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "libfl/net/systemd_status.h"
-#include "server/daemon/admin_request.h"
+#include "server/admin/admin_request.h"
 #include "server/daemon/client_errors.h"
 #include "server/daemon/labels.h"
 #include "server/daemon/runtime.h"

@@ -18,7 +18,7 @@
 #include <stdatomic.h>
 
 #include "libfl/base/log_out.h"
-#include "server/daemon/admin.h"
+#include "server/admin/admin.h"
 #include "server/daemon/serverd_conf.h"
 #include "server/network/loop_messages.h"
 

@@ -3,8 +3,8 @@
 #include "libfl/base/log_out.h"
 #include "libfl/conf/differ.h"
 #include "libfl/net/notify.h"
+#include "server/admin/audit_note.h"
 #include "server/auth/auth.h"
-#include "server/daemon/audit_note.h"
 
 /* Keys, and whole sections, that reload_apply() applies. */
 static const char *const live[] = {"log_level", "log_format", NULL};

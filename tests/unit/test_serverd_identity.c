@@ -10,7 +10,7 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/pki/request.h"
-#include "server/daemon/identity_calls.h"
+#include "server/admin/identity_calls.h"
 #include "server/daemon/serverd_conf.h"
 #include "server/identity/invitations.h"
 #include "server/network/frontend_impl.h"

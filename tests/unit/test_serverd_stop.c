@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/daemon/admin.h"
+#include "server/admin/admin.h"
 #include "server/daemon/runtime_impl.h"
 #include "server/network/frontend_impl.h"
 #include "tests/lib/folder.h"

@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_REPLIES_H
-#define FL_SERVERD_REPLIES_H
+#ifndef FL_SERVER_ADMIN_REPLIES_H
+#define FL_SERVER_ADMIN_REPLIES_H
 
 /*
  * The answer to one request of an operator or a peer: encoded messages that one thread makes and

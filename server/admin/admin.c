@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "server/daemon/admin_impl.h"
+#include "server/admin/admin_impl.h"
 
 int fl_admin_create(const struct fl_admin_setup *setup, struct fl_admin **ret)
 {

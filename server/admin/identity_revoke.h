@@ -1,11 +1,11 @@
-#ifndef FL_SERVERD_IDENTITY_DENY_H
-#define FL_SERVERD_IDENTITY_DENY_H
+#ifndef FL_SERVER_ADMIN_IDENTITY_REVOKE_H
+#define FL_SERVER_ADMIN_IDENTITY_REVOKE_H
 
 /*
  * The calls by which operators revoke, evict, disable and enable; rows of fl_identity_admin_kinds.
  */
 
-#include "server/daemon/identity_calls.h"
+#include "server/admin/identity_calls.h"
 
 FL_MUST_CHECK int fl_revocation_decode(struct fl_identity_request *r, const void *data, size_t len);
 void fl_revocation_revoke(struct fl_authority *authority, struct fl_identity_request *r);

@@ -8,7 +8,7 @@
  */
 
 #include "libfl/wire/wire_admin.h"
-#include "server/daemon/replies.h"
+#include "server/admin/replies.h"
 
 struct fl_admin;
 struct fl_blob;

@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_AUDIT_NOTE_H
-#define FL_SERVERD_AUDIT_NOTE_H
+#ifndef FL_SERVER_ADMIN_AUDIT_NOTE_H
+#define FL_SERVER_ADMIN_AUDIT_NOTE_H
 
 /*
  * An audit entry for an action of an operator. With TLS it goes to the identity database (flctl

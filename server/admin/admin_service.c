@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/admin_impl.h"
-#include "server/daemon/admin_request.h"
-#include "server/daemon/audit_note.h"
+#include "server/admin/admin_impl.h"
+#include "server/admin/admin_request.h"
+#include "server/admin/audit_note.h"
 
 /* Interval at which an unanswered command checks for a disk stall. */
 #define ANSWER_CHECK_MS 2000

@@ -1,4 +1,4 @@
-#include "server/daemon/audit_note.h"
+#include "server/admin/audit_note.h"
 
 #include <pwd.h>
 #include <stdio.h>

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
+#include "server/admin/identity_revoke.h"
 #include "server/auth/auth.h"
-#include "server/daemon/identity_revoke.h"
 #include "server/identity/certificates.h"
 #include "server/identity/invitations.h"
 #include "server/network/no_memory.h"

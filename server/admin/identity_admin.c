@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
+#include "server/admin/identity_calls.h"
+#include "server/admin/identity_revoke.h"
 #include "server/auth/auth.h"
-#include "server/daemon/identity_calls.h"
-#include "server/daemon/identity_revoke.h"
 #include "server/identity/audit.h"
 #include "server/identity/certificates.h"
 #include "server/identity/invitations.h"

@@ -4,7 +4,7 @@
  * are in identity_admin.c and identity_revoke.c.
  */
 
-#include "server/daemon/identity_calls.h"
+#include "server/admin/identity_calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "server/daemon/replies.h"
+#include "server/admin/replies.h"
 
 #include <string.h>
 

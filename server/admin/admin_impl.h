@@ -3,7 +3,7 @@
 
 /* Private to the files of this room. */
 
-#include "server/daemon/admin.h"
+#include "server/admin/admin.h"
 
 struct fl_identity_rpc;
 

@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_IDENTITY_CALLS_H
-#define FL_SERVERD_IDENTITY_CALLS_H
+#ifndef FL_SERVER_ADMIN_IDENTITY_CALLS_H
+#define FL_SERVER_ADMIN_IDENTITY_CALLS_H
 
 /*
  * Calls that the federation's authority answers: fl.v1.Identity, and those of fl.v1.Admin about
@@ -14,9 +14,9 @@
 #include <stdatomic.h>
 
 #include "libfl/wire/admin_identity.h"
-#include "server/daemon/admin_impl.h"
-#include "server/daemon/audit_note.h"
-#include "server/daemon/replies.h"
+#include "server/admin/admin_impl.h"
+#include "server/admin/audit_note.h"
+#include "server/admin/replies.h"
 #include "server/identity/authority.h"
 
 struct fl_identity_request {
