@@ -7,6 +7,7 @@
 #include "server/daemon/serverd.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,15 +18,17 @@
 #include "libfl/net/stop_limit.h"
 #include "libfl/net/watchdog.h"
 #include "libfl/num/gemm.h"
+#include "server/admin/admin.h"
 #include "server/auth/auth.h"
 #include "server/daemon/descriptor_limit.h"
 #include "server/daemon/hints.h"
-#include "server/daemon/runtime.h"
 #include "server/daemon/serverd_exit.h"
 #include "server/daemon/serverd_preflight.h"
 #include "server/daemon/serverd_reload.h"
-#include "server/daemon/stall.h"
+#include "server/network/frontend.h"
 #include "server/network/no_memory.h"
+#include "server/runtime/runtime.h"
+#include "server/runtime/stall.h"
 
 /*
  * Calls get this long to finish, which costs peers that do not read their last messages the most.
@@ -42,8 +45,27 @@
  */
 #define STOP_LIMIT_MS 25000
 
+/* What main wires together. Rooms below name what they need of it in a setup of their own. */
+struct serverd {
+    const struct fl_server_conf *conf;
+    const struct fl_serverd_conf *own; /* the part for the daemon only */
+    struct fl_log *log;                /* changed by serverd_reload.c only */
+    struct fl_log_out *log_out;        /* destination of `log`; NULL: not ours */
+    struct fl_loop *net;
+    struct fl_stall_watch disk; /* the worker threads, the state folder and authentication */
+    struct fl_frontend *frontend;
+    struct fl_admin *admin;
+    struct fl_runtime *runtime;
+    uint64_t started_ms;
+    uint64_t max_connections;         /* limits.clients, or fewer if descriptors are short */
+    bool restart, stopping;           /* restart after the stop; network loop only */
+    struct fl_timer *stop_timer;      /* limits the time for the coordinator's stop */
+    struct fl_stop_limit *stop_limit; /* NULL: not stopping */
+    _Atomic(const char *) stop_waits_for;
+};
+
 struct stop {
-    struct fl_serverd *srv;
+    struct serverd *srv;
     bool done;
 };
 
@@ -51,7 +73,7 @@ struct stop {
  * Stops with writes pending: the worker threads finish them, and the next start continues from
  * there.
  */
-static void stop_now(struct fl_serverd *srv)
+static void stop_now(struct serverd *srv)
 {
     fl_control_stream_drain(srv->frontend, FL_EVERYBODY, "the server is stopping", FL_RESTART_MS);
     fl_loop_stop(srv->net);
@@ -59,7 +81,7 @@ static void stop_now(struct fl_serverd *srv)
 
 static void serverd_on_stop_timeout(void *arg)
 {
-    struct fl_serverd *srv = arg;
+    struct serverd *srv = arg;
 
     fl_log(srv->log, FL_LOG_WARNING, "server",
            "pending writes not finished after %d s, disconnecting clients", STOP_WAIT_MS / 1000);
@@ -68,13 +90,13 @@ static void serverd_on_stop_timeout(void *arg)
 
 static void serverd_stop_text(void *ctx, char *out, size_t size)
 {
-    struct fl_serverd *srv = ctx;
+    struct serverd *srv = ctx;
 
     (void)snprintf(out, size, "%s has not finished; the disk of '%s' may not answer",
-                   atomic_load(&srv->stop_waits_for), srv->state_dir);
+                   atomic_load(&srv->stop_waits_for), srv->disk.state_dir);
 }
 
-static void limit_stop(struct fl_serverd *srv)
+static void limit_stop(struct serverd *srv)
 {
     struct fl_err err = {0};
     int rv;
@@ -91,7 +113,7 @@ static void limit_stop(struct fl_serverd *srv)
 }
 
 /* The coordinator finishes the stop when no write is pending. */
-static void begin_stop(struct fl_serverd *srv, const char *why)
+static void begin_stop(struct serverd *srv, const char *why)
 {
     struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_STOP);
 
@@ -109,17 +131,18 @@ static void begin_stop(struct fl_serverd *srv, const char *why)
 
 static void serverd_on_reload(void *arg, int signum)
 {
-    struct fl_serverd *srv = arg;
+    struct serverd *srv = arg;
 
     (void)signum;
     if (!srv->stopping) {
-        fl_server_reload(srv);
+        fl_server_reload(&(struct fl_reload){
+            .own = srv->own, .log = srv->log, .log_out = srv->log_out, .auth = srv->disk.auth});
     }
 }
 
 static void serverd_on_signal(void *arg, int signum)
 {
-    struct fl_serverd *srv = arg;
+    struct serverd *srv = arg;
 
     srv->restart = false;
     if (srv->stopping) {
@@ -131,8 +154,11 @@ static void serverd_on_signal(void *arg, int signum)
     begin_stop(srv, "the server is stopping");
 }
 
-void fl_server_restart(struct fl_serverd *srv, const char *why)
+/* Stop as on a signal, tell clients to reconnect soon, and restart. */
+static void serverd_restart(void *ctx, const char *why)
 {
+    struct serverd *srv = ctx;
+
     if (srv->stopping) {
         return; /* Stopping already; the next start covers this request. */
     }
@@ -141,8 +167,11 @@ void fl_server_restart(struct fl_serverd *srv, const char *why)
     begin_stop(srv, why);
 }
 
-void fl_server_stopped(struct fl_serverd *srv)
+/* The coordinator has stopped. */
+static void serverd_stopped(void *ctx)
 {
+    struct serverd *srv = ctx;
+
     if (!srv->stopping) {
         srv->stopping = true;
         fl_log(srv->log, FL_LOG_NOTICE, "server", "stopping: the operator drained the server");
@@ -160,7 +189,7 @@ static void serverd_on_frontend_closed(void *arg)
 }
 
 /* Limit the connections to those that the descriptors allow. */
-static int limit_connections(struct fl_serverd *srv, struct fl_err *err)
+static int limit_connections(struct serverd *srv, struct fl_err *err)
 {
     char fewer[FL_ERR_BUF_SIZE] = "";
     int rv = fl_preflight_connections(srv->conf, fl_descriptors_raise(NULL), &srv->max_connections,
@@ -172,15 +201,15 @@ static int limit_connections(struct fl_serverd *srv, struct fl_err *err)
     return rv;
 }
 
-static int serverd_open_threads(struct fl_serverd *srv, struct fl_err *err)
+static int serverd_open_threads(struct serverd *srv, struct fl_err *err)
 {
-    int rv = fl_worker_thread_create("fl-io", &srv->io, err);
+    int rv = fl_worker_thread_create("fl-io", &srv->disk.io, err);
 
     if (rv == FL_OK) {
-        rv = fl_worker_thread_create("fl-db", &srv->db, err);
+        rv = fl_worker_thread_create("fl-db", &srv->disk.db, err);
     }
     if (rv == FL_OK) {
-        rv = fl_worker_thread_create("fl-work", &srv->work, err);
+        rv = fl_worker_thread_create("fl-work", &srv->disk.work, err);
     }
     return rv;
 }
@@ -188,7 +217,7 @@ static int serverd_open_threads(struct fl_serverd *srv, struct fl_err *err)
 /* Peers may be revoked or no longer trusted. */
 static void serverd_on_auth_changed(void *arg)
 {
-    struct fl_serverd *srv = arg;
+    struct serverd *srv = arg;
 
     if (srv->frontend != NULL) {
         fl_frontend_review(srv->frontend);
@@ -197,7 +226,7 @@ static void serverd_on_auth_changed(void *arg)
 
 static int serverd_exclude(void *ctx, const char *name, enum fl_revoked_keeps keeps)
 {
-    const struct fl_serverd *srv = ctx;
+    const struct serverd *srv = ctx;
 
     return fl_frontend_exclude(srv->frontend, name, keeps);
 }
@@ -206,7 +235,7 @@ static int serverd_exclude(void *ctx, const char *name, enum fl_revoked_keeps ke
 
 static void serverd_post(void *ctx, struct fl_coord_msg *up)
 {
-    struct fl_serverd *srv = ctx;
+    struct serverd *srv = ctx;
 
     if (srv->runtime == NULL)
     { /* During shutdown the remaining messages of the coordinator are handled here. */
@@ -222,27 +251,52 @@ static void serverd_answered(void *ctx, struct fl_admin_request *request)
     fl_admin_answered(request);
 }
 
-static void serverd_stopped(void *ctx)
-{
-    fl_server_stopped(ctx);
-}
-
-static void serverd_restart(void *ctx, const char *why)
-{
-    fl_server_restart(ctx, why);
-}
-
 static bool serverd_stalled(void *ctx, char *text, size_t size)
 {
-    struct fl_serverd *srv = ctx;
-    struct fl_stall stall = fl_stall_find(srv);
+    struct serverd *srv = ctx;
+    struct fl_stall stall = fl_stall_find(&srv->disk);
 
-    (void)fl_stall_text(srv, stall, text, size);
+    (void)fl_stall_text(&srv->disk, stall, text, size);
     return stall.for_ms >= FL_STALL_REPORT_MS;
 }
 
+static void serverd_send(void *ctx, struct fl_net_msg *down)
+{
+    const struct serverd *srv = ctx;
+
+    fl_frontend_post(srv->frontend, down);
+}
+
+/* The state of the federation, and what evaluates its models. */
+static int open_runtime(struct serverd *srv, int *ret_exit, struct fl_err *err)
+{
+    struct fl_runtime_setup setup = {.conf = srv->conf,
+                                     .state_dir = srv->disk.state_dir,
+                                     .log = srv->log,
+                                     .started_ms = srv->started_ms,
+                                     .db = srv->disk.db,
+                                     .work = srv->disk.work,
+                                     .watch = &srv->disk,
+                                     .send = serverd_send,
+                                     .ctx = srv};
+    bool no_model = false;
+    int rv;
+
+    *ret_exit = FL_EXIT_DATA;
+    rv = fl_preflight_evaluation(srv->conf, srv->log, &setup.evaluator, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_runtime_create(&setup, &srv->runtime, &no_model, err);
+    if (rv != FL_OK) {
+        fl_evaluator_free(setup.evaluator);
+        *ret_exit = no_model ? FL_EXIT_DATA : FL_EXIT_STATE;
+    }
+    return rv;
+}
+
 /* The front end, and the calls that it serves. */
-static int open_frontend(struct fl_serverd *srv, struct fl_err *err)
+static int open_frontend(struct serverd *srv, struct fl_err *err)
 {
     static const struct fl_frontend_ops frontend_ops = {
         .post = serverd_post, .answered = serverd_answered, .stopped = serverd_stopped};
@@ -250,28 +304,28 @@ static int open_frontend(struct fl_serverd *srv, struct fl_err *err)
                                                   .stalled = serverd_stalled};
     const struct fl_serverd_conf *own = srv->own;
     const struct fl_frontend_setup setup = {.conf = srv->conf,
-                                            .state_dir = srv->state_dir,
+                                            .state_dir = srv->disk.state_dir,
                                             .admin = own->admin,
                                             .rpc = own->rpc,
                                             .memory = own->memory,
                                             .chunk_bytes = own->chunk_bytes,
                                             .max_connections = (uint32_t)srv->max_connections,
                                             .admin_connections = FL_SERVERD_ADMIN_CONNECTIONS,
-                                            .line = srv->line,
+                                            .line = fl_runtime_generation(srv->runtime),
                                             .log = srv->log,
                                             .net = srv->net,
-                                            .io = srv->io,
-                                            .auth = srv->auth,
+                                            .io = srv->disk.io,
+                                            .auth = srv->disk.auth,
                                             .ops = &frontend_ops,
                                             .ctx = srv};
     int rv = fl_frontend_create(&setup, &srv->frontend, err);
 
     if (rv == FL_OK) {
         rv = fl_admin_create(&(struct fl_admin_setup){.conf = srv->conf,
-                                                      .state_dir = srv->state_dir,
+                                                      .state_dir = srv->disk.state_dir,
                                                       .log = srv->log,
                                                       .net = srv->net,
-                                                      .auth = srv->auth,
+                                                      .auth = srv->disk.auth,
                                                       .frontend = srv->frontend,
                                                       .ops = &admin_ops,
                                                       .ctx = srv},
@@ -282,10 +336,10 @@ static int open_frontend(struct fl_serverd *srv, struct fl_err *err)
                        : rv;
 }
 
-static int serverd_start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
+static int serverd_start(struct serverd *srv, int *ret_exit, struct fl_err *err)
 {
     const struct fl_auth_setup auth = {
-        .conf = srv->conf, .state_dir = srv->state_dir, .log = srv->log};
+        .conf = srv->conf, .state_dir = srv->disk.state_dir, .log = srv->log};
     int rv;
 
     rv = fl_preflight_places(srv->own, NULL, ret_exit, err);
@@ -303,19 +357,19 @@ static int serverd_start(struct fl_serverd *srv, int *ret_exit, struct fl_err *e
         rv = serverd_open_threads(srv, err);
     }
     if (rv == FL_OK) {
-        rv = fl_runtime_create(srv, &srv->runtime, ret_exit, err);
+        rv = open_runtime(srv, ret_exit, err);
     }
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_IDENTITY;
-        rv = fl_auth_create(&auth, srv->net, serverd_on_auth_changed, srv, &srv->auth, err);
+        rv = fl_auth_create(&auth, srv->net, serverd_on_auth_changed, srv, &srv->disk.auth, err);
     }
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;
         rv = open_frontend(srv, err);
     }
-    if (rv == FL_OK && srv->auth != NULL) {
+    if (rv == FL_OK && srv->disk.auth != NULL) {
         *ret_exit = FL_EXIT_IDENTITY;
-        rv = fl_auth_revoked(srv->auth, serverd_exclude, srv, err);
+        rv = fl_auth_revoked(srv->disk.auth, serverd_exclude, srv, err);
     }
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_LISTEN;
@@ -332,7 +386,7 @@ static int serverd_start(struct fl_serverd *srv, int *ret_exit, struct fl_err *e
  * Shutdown order: the network first, so that nothing new arrives; then the coordinator, so that no
  * effect starts new work; then the worker threads, which finish their jobs; then memory.
  */
-static void stop_all(struct fl_serverd *srv)
+static void stop_all(struct serverd *srv)
 {
     struct stop stop = {.srv = srv};
 
@@ -347,16 +401,16 @@ static void stop_all(struct fl_serverd *srv)
         fl_runtime_stop(srv->runtime);
     }
     atomic_store(&srv->stop_waits_for, "thread identity");
-    fl_auth_close(srv->auth);
+    fl_auth_close(srv->disk.auth);
     atomic_store(&srv->stop_waits_for, "thread io");
-    fl_worker_thread_free(srv->io);
-    srv->io = NULL;
+    fl_worker_thread_free(srv->disk.io);
+    srv->disk.io = NULL;
     /* Its callbacks and the coordinator may submit further file requests until here. */
     fl_frontend_disk_closed(srv->frontend);
     atomic_store(&srv->stop_waits_for, "thread work");
-    fl_worker_thread_free(srv->work);
+    fl_worker_thread_free(srv->disk.work);
     atomic_store(&srv->stop_waits_for, "thread db");
-    fl_worker_thread_free(srv->db);
+    fl_worker_thread_free(srv->disk.db);
     fl_runtime_free(srv->runtime);
     srv->runtime = NULL;
     if (srv->net != NULL) {
@@ -364,7 +418,7 @@ static void stop_all(struct fl_serverd *srv)
     }
     fl_frontend_free(srv->frontend);
     fl_admin_free(srv->admin);
-    fl_auth_free(srv->auth);
+    fl_auth_free(srv->disk.auth);
     fl_stop_limit_end(srv->stop_limit);
     srv->stop_limit = NULL;
 }
@@ -380,13 +434,14 @@ struct listening {
  */
 static bool disk_answers(void *arg)
 {
+    const struct serverd *srv = arg;
     uint64_t periods_ms = FL_STALL_WATCHDOG_PERIODS * fl_notify_watchdog_ms();
 
-    return fl_stall_find(arg).for_ms <
+    return fl_stall_find(&srv->disk).for_ms <
            (periods_ms < FL_STALL_WATCHDOG_MS ? periods_ms : FL_STALL_WATCHDOG_MS);
 }
 
-static int serverd_sources_open(struct fl_serverd *srv, struct listening *to)
+static int serverd_sources_open(struct serverd *srv, struct listening *to)
 {
     int rv = fl_timer_create(srv->net, serverd_on_stop_timeout, srv, &srv->stop_timer);
 
@@ -408,7 +463,7 @@ static int serverd_sources_open(struct fl_serverd *srv, struct listening *to)
     return rv;
 }
 
-static void serverd_sources_close(struct fl_serverd *srv, struct listening *to)
+static void serverd_sources_close(struct serverd *srv, struct listening *to)
 {
     fl_watchdog_close(to->watchdog);
     fl_signal_close(to->term);
@@ -422,13 +477,12 @@ static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struc
                     bool *ret_restart)
 {
     const struct fl_server_conf *conf = own->conf;
-    struct fl_serverd srv = {.conf = conf,
-                             .own = own,
-                             .log = log,
-                             .log_out = out,
-                             .state_dir = own->state_dir,
-                             .federation = conf->main->federation,
-                             .started_ms = fl_clock_ms()};
+    struct serverd srv = {.conf = conf,
+                          .own = own,
+                          .log = log,
+                          .log_out = out,
+                          .disk = {.state_dir = own->state_dir},
+                          .started_ms = fl_clock_ms()};
     struct listening to = {NULL};
     struct fl_err err = {0};
     int exit_code = FL_EXIT_OK;
@@ -440,7 +494,7 @@ static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struc
         exit_code = FL_EXIT_OK;
         fl_log(log, FL_LOG_NOTICE, "server",
                "federation '%s' runs: algorithm=%s units=%zu parameters=%zu kernels=%s blas=%s",
-               srv.federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
+               conf->main->federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
                fl_layout_count(conf->layout), fl_kernels_name(conf->net.kernels), fl_gemm_kernel());
         fl_notify_ready();
         fl_start_succeeded();

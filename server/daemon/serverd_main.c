@@ -19,6 +19,7 @@
 #include "server/daemon/serverd_exit.h"
 #include "server/daemon/serverd_preflight.h"
 #include "server/network/no_memory.h"
+#include "server/runtime/runtime.h"
 
 static const struct fl_arg options[] = {
     FL_ARG("check-config", 'c', NULL, 'c',
@@ -149,6 +150,30 @@ static int serverd_init(const struct fl_serverd_conf *own, const struct fl_log *
     return fflush(stdout) == 0 ? FL_EXIT_OK : FL_EXIT_FAILURE;
 }
 
+/*
+ * --recover: make the newest good checkpoint of the state folder its last committed round, and
+ * print the result. Starts no server. Returns the exit code.
+ */
+static int serverd_recover(const struct fl_serverd_conf *own, const struct fl_log *log)
+{
+    const char *dir = own->state_dir;
+    struct fl_err err = {0};
+    int lock = -1;
+    int rv = fl_fs_exists(dir)
+                 ? fl_fs_lock_dir(dir, &lock, &err)
+                 : fl_err_set(&err, FL_ENOENT, "the state folder '%s' does not exist", dir);
+
+    rv = rv == FL_OK ? fl_preflight_federation(own, &err) : rv;
+    rv = rv == FL_OK ? fl_runtime_rebuild(own->conf, dir, log, &err) : rv;
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "fl-serverd: cannot recover: %s\n", fl_err_text(&err, rv));
+    }
+    if (lock >= 0) {
+        (void)close(lock);
+    }
+    return rv == FL_OK ? FL_EXIT_OK : FL_EXIT_STATE;
+}
+
 enum task { TASK_RUN, TASK_CHECK, TASK_RECOVER, TASK_INIT, TASK_RENEW_ROOT };
 
 static void serverd_print_note(void *ctx, const char *note)
@@ -246,7 +271,7 @@ static int serverd_run(const char *path, enum task task)
     atomic_store(&log.level, (int)conf->main->log_level);
     atomic_store(&out.format, (int)conf->main->log_format);
     if (task == TASK_RECOVER) {
-        exit_code = fl_server_recover(own, &log);
+        exit_code = serverd_recover(own, &log);
     } else if (task == TASK_INIT || task == TASK_RENEW_ROOT) {
         exit_code = serverd_init(own, &log, task == TASK_RENEW_ROOT);
     } else if (task == TASK_CHECK) {

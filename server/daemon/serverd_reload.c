@@ -10,56 +10,56 @@
 static const char *const live[] = {"log_level", "log_format", NULL};
 
 /* First the steps that can fail, which change nothing on error; last those that cannot. */
-static int reload_apply(struct fl_serverd *srv, const struct fl_serverd_conf *fresh,
+static int reload_apply(const struct fl_reload *of, const struct fl_serverd_conf *fresh,
                         struct fl_err *err)
 {
     const struct fl_server_main *m = fresh->conf->main;
 
     (void)err;
-    if (srv->log != NULL) {
-        atomic_store(&srv->log->level, (int)m->log_level);
-        atomic_store(&srv->log_out->format, (int)m->log_format);
+    if (of->log != NULL) {
+        atomic_store(&of->log->level, (int)m->log_level);
+        atomic_store(&of->log_out->format, (int)m->log_format);
     }
-    if (srv->auth != NULL) {
-        fl_auth_look(srv->auth, /* all= */ true); /* Certificates, keys, roots, revocation lists. */
+    if (of->auth != NULL) {
+        fl_auth_look(of->auth, /* all= */ true); /* Certificates, keys, roots, revocation lists. */
     }
     return FL_OK;
 }
 
-static void reload_log(const struct fl_serverd *srv, const struct fl_serverd_conf *fresh)
+static void reload_log(const struct fl_reload *of, const struct fl_serverd_conf *fresh)
 {
     const struct fl_server_main *m = fresh->conf->main;
     char keys[1024];
 
-    fl_log(srv->log, FL_LOG_NOTICE, "server", "reloaded '%s' log_level=%s log_format=%s",
+    fl_log(of->log, FL_LOG_NOTICE, "server", "reloaded '%s' log_level=%s log_format=%s",
            fresh->path, fl_log_names[m->log_level], fl_log_formats[m->log_format]);
-    if (fl_conf_differ(fl_conf_file_map(srv->conf->file), fl_conf_file_map(fresh->conf->file), live,
-                       keys, sizeof(keys)) > 0)
+    if (fl_conf_differ(fl_conf_file_map(of->own->conf->file), fl_conf_file_map(fresh->conf->file),
+                       live, keys, sizeof(keys)) > 0)
     {
-        fl_log(srv->log, FL_LOG_WARNING, "server",
+        fl_log(of->log, FL_LOG_WARNING, "server",
                "changed in the file, takes effect at the next restart: %s", keys);
     }
 }
 
-void fl_server_reload(struct fl_serverd *srv)
+void fl_server_reload(const struct fl_reload *of)
 {
     struct fl_serverd_conf *fresh = NULL;
     struct fl_err err = {0};
     int rv;
 
     fl_notify_reloading();
-    rv = fl_serverd_conf_load(srv->own->path, NULL, &fresh, &err);
-    rv = rv == FL_OK ? reload_apply(srv, fresh, &err) : rv;
+    rv = fl_serverd_conf_load(of->own->path, NULL, &fresh, &err);
+    rv = rv == FL_OK ? reload_apply(of, fresh, &err) : rv;
     if (rv == FL_OK) {
-        reload_log(srv, fresh);
+        reload_log(of, fresh);
     } else {
-        fl_log(srv->log, FL_LOG_ERROR, "server", "reload failed, nothing is changed: %s",
+        fl_log(of->log, FL_LOG_ERROR, "server", "reload failed, nothing is changed: %s",
                fl_err_text(&err, rv));
     }
-    fl_audit_note(srv->auth, srv->log,
+    fl_audit_note(of->auth, of->log,
                   &(struct fl_audit_note){.peer = "signal SIGHUP",
                                           .what = "reload",
-                                          .object = srv->own->path,
+                                          .object = of->own->path,
                                           .result = rv == FL_OK ? "ok" : fl_err_text(&err, rv)},
                   NULL, NULL);
     fl_serverd_conf_free(fresh);

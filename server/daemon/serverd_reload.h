@@ -12,8 +12,19 @@
  * Threading: the network loop.
  */
 
-#include "server/daemon/serverd.h"
+#include "server/auth/auth.h"
+#include "server/daemon/serverd_conf.h"
 
-void fl_server_reload(struct fl_serverd *srv);
+struct fl_log_out;
+
+/* What a reload reads and changes; everything is borrowed. */
+struct fl_reload {
+    const struct fl_serverd_conf *own; /* the configuration of the start */
+    struct fl_log *log;                /* NULL: nothing is logged */
+    struct fl_log_out *log_out;        /* destination of `log`; NULL: not ours */
+    struct fl_auth *auth;              /* NULL: no address uses TLS */
+};
+
+void fl_server_reload(const struct fl_reload *of);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/client_errors.h"
+#include "server/runtime/client_errors.h"
 #include "tests/lib/suites.h"
 
 static struct fl_client_error error_of(unsigned client, uint64_t at_ms, const char *text)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/labels.h"
+#include "server/runtime/labels.h"
 #include "tests/lib/suites.h"
 
 static struct fl_wire_pair pair_of(const char *key, const char *value)

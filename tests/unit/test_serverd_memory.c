@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "libfl/base/log_out.h"
-#include "server/daemon/runtime_impl.h"
 #include "server/daemon/serverd_exit.h"
 #include "server/network/frontend_impl.h"
+#include "server/runtime/runtime_impl.h"
 #include "tests/lib/failmalloc.h"
 
 /* What the linker renames: what the coordinator hears. */
@@ -19,8 +19,7 @@ void __wrap_fl_frontend_up(struct fl_frontend *frontend, struct fl_coord_msg *up
 
 static struct fl_log_out out = {.fd = STDERR_FILENO};
 static struct fl_log log_ = {.level = FL_LOG_INFO, .sink = fl_log_out_sink, .ctx = &out};
-static struct fl_serverd srv = {.log = &log_};
-static struct fl_runtime runtime = {.srv = &srv};
+static struct fl_runtime runtime = {.setup = {.log = &log_}};
 static struct fl_frontend frontend = {.setup = {.log = &log_}, .n_units = 2};
 static struct fl_coord_msg *heard;
 

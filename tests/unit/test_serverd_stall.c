@@ -2,7 +2,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "server/daemon/stall.h"
+#include "server/runtime/stall.h"
 #include "tests/lib/suites.h"
 
 static struct fl_stall_clock stall_clock;

@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 #include "server/admin/admin.h"
-#include "server/daemon/runtime_impl.h"
+#include "server/daemon/serverd.h"
 #include "server/network/frontend_impl.h"
+#include "server/runtime/runtime_impl.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/push_body.h"
 #include "tests/lib/rawpeer.h"
@@ -120,7 +121,7 @@ static void say(struct fl_runtime *runtime, enum fl_net_msg_type type)
         down->request->type = FL_ADMIN_ROLLBACK;
         down->request->asked = true;
     } else if (type == FL_NET_MSG_TASK || type == FL_NET_MSG_PLAN) {
-        down->units = calloc(fl_layout_units(runtime->srv->conf->layout), 1);
+        down->units = calloc(fl_layout_units(runtime->setup.conf->layout), 1);
     }
     fl_runtime_down(runtime, down);
 }

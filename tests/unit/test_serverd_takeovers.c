@@ -2,7 +2,7 @@
 
 #include <check.h>
 
-#include "server/daemon/takeovers.h"
+#include "server/runtime/takeovers.h"
 #include "tests/lib/suites.h"
 
 #define MINUTE UINT64_C(60000)

@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_RUNTIME_IMPL_H
-#define FL_SERVERD_RUNTIME_IMPL_H
+#ifndef FL_SERVER_RUNTIME_RUNTIME_IMPL_H
+#define FL_SERVER_RUNTIME_RUNTIME_IMPL_H
 
 /* Private to the files of the coordinator runtime. */
 
@@ -7,15 +7,14 @@
 
 #include "libfl/net/systemd_status.h"
 #include "server/admin/admin_request.h"
-#include "server/daemon/client_errors.h"
-#include "server/daemon/labels.h"
-#include "server/daemon/runtime.h"
-#include "server/daemon/stall.h"
-#include "server/daemon/takeovers.h"
 #include "server/network/no_memory.h"
+#include "server/runtime/client_errors.h"
+#include "server/runtime/labels.h"
+#include "server/runtime/runtime.h"
+#include "server/runtime/stall.h"
+#include "server/runtime/takeovers.h"
 #include "server/shell/coord_shell.h"
 #include "server/store/store_files.h"
-#include "server/work/evaluator.h"
 #include "server/work/summary_work.h"
 
 /* Operator commands in the order of arrival; the core has the first. */
@@ -24,7 +23,7 @@ struct fl_runtime_commands {
 };
 
 struct fl_runtime {
-    struct fl_serverd *srv;
+    struct fl_runtime_setup setup;
     struct fl_loop *loop;
     struct fl_thread *thread;
     struct fl_timer *timer;
@@ -38,8 +37,6 @@ struct fl_runtime {
     struct fl_coord_shell shell;
     const struct fl_coord_msg *joining; /* the message that the current step handles */
 
-    struct fl_evaluator
-        *evaluator;     /* NULL: the server does not evaluate; used by the work thread */
     atomic_bool cancel; /* cancels a running evaluation */
 
     struct fl_errors errors;
@@ -60,6 +57,20 @@ struct fl_runtime {
     bool finished;
 };
 
+/* runtime_send.c */
+/* Send a message to the network; takes `down`. */
+void fl_runtime_down(struct fl_runtime *runtime, struct fl_net_msg *down);
+/* Messages are never dropped: out of memory these functions do not return. */
+struct fl_net_msg *fl_net_msg_new(struct fl_runtime *runtime, enum fl_net_msg_type type);
+void *fl_net_msg_copy(const struct fl_runtime *runtime, const void *data,
+                      size_t len);                                         /* NULL: NULL */
+char *fl_net_msg_text(const struct fl_runtime *runtime, const char *text); /* NULL: NULL */
+/* The answer is complete. */
+void fl_runtime_answer(struct fl_runtime *runtime, struct fl_admin_request *request);
+/* One deletion that `request` waits for is durable; else `why`. */
+void fl_runtime_forgot(struct fl_runtime *runtime, struct fl_admin_request *request,
+                       const char *why);
+
 /* runtime_errors.c */
 void fl_runtime_client_error(void *ctx, const struct fl_effect *e);
 /* A session of this client ended an older one: "from ADDRESS to ADDRESS". */
@@ -77,9 +88,6 @@ void fl_runtime_age_errors(struct fl_runtime *runtime);
 /* Append the newest error of this round to the text of what the round waits for. */
 void fl_runtime_add_error(const struct fl_runtime *runtime, char *text, size_t size);
 FL_MUST_CHECK int fl_runtime_load_errors(struct fl_runtime *runtime, struct fl_err *err);
-
-/* fl_coord_shell_step(). */
-void fl_runtime_step(struct fl_runtime *runtime, struct fl_event *event);
 
 /* runtime_payloads.c: the payloads that clients may fetch in a round. */
 void fl_runtime_payload(struct fl_runtime *runtime, const char *name, uint64_t round,
@@ -106,7 +114,6 @@ void fl_runtime_result(void *ctx, const struct fl_coord_job *job);
 void fl_runtime_work_failed(void *ctx, int code, const char *reason);
 
 void fl_runtime_admin(struct fl_runtime *runtime, struct fl_admin_request *request);
-void fl_runtime_answer(struct fl_runtime *runtime, struct fl_admin_request *request);
 
 /* runtime_forget.c: clients that an operator forgets. */
 void fl_runtime_forget(struct fl_runtime *runtime, struct fl_admin_request *request);
@@ -117,9 +124,6 @@ void fl_runtime_forget(struct fl_runtime *runtime, struct fl_admin_request *requ
 void fl_runtime_exclude(struct fl_runtime *runtime, const char *name, enum fl_revoked_keeps keeps);
 /* FORGOTTEN: answers the requests that waited for this client last. */
 void fl_runtime_forgotten(void *ctx, const struct fl_effect *e);
-/* One deletion that `request` waits for is durable; else `why`. */
-void fl_runtime_forgot(struct fl_runtime *runtime, struct fl_admin_request *request,
-                       const char *why);
 /* Shutdown: answers the waiting requests. */
 void fl_runtime_forget_done(struct fl_runtime *runtime);
 
@@ -142,15 +146,8 @@ FL_MUST_CHECK int fl_runtime_status_create(struct fl_runtime *runtime);
 /* The server's own work failed, and is retried; NULL: it succeeded. */
 void fl_runtime_own_failure(struct fl_runtime *runtime, const char *reason);
 
-/* Send a message to the network; takes `down`. */
-void fl_runtime_down(struct fl_runtime *runtime, struct fl_net_msg *down);
-/* Messages are never dropped: out of memory these functions do not return. */
-struct fl_net_msg *fl_net_msg_new(struct fl_runtime *runtime, enum fl_net_msg_type type);
-void *fl_net_msg_copy(const struct fl_runtime *runtime, const void *data,
-                      size_t len);                                         /* NULL: NULL */
-char *fl_net_msg_text(const struct fl_runtime *runtime, const char *text); /* NULL: NULL */
-
-/* recover.c: open the state folder. `*ret_exit`: the exit code on error. */
-FL_MUST_CHECK int fl_runtime_recover(struct fl_runtime *runtime, int *ret_exit, struct fl_err *err);
+/* recover.c: open the state folder; `*ret_no_model` as of fl_runtime_create(). */
+FL_MUST_CHECK int fl_runtime_recover(struct fl_runtime *runtime, bool *ret_no_model,
+                                     struct fl_err *err);
 
 #endif

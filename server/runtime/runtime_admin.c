@@ -11,21 +11,13 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/model/safetensors.h"
-#include "server/daemon/runtime_impl.h"
+#include "server/runtime/runtime_impl.h"
 #include "server/store/store_rollback.h"
 #include "server/work/checkpoints.h"
 #include "server/work/rollback.h"
 
 /* Most names that `why` lists; the rest is only counted. */
 #define FL_WHY_MAX 64
-
-void fl_runtime_answer(struct fl_runtime *runtime, struct fl_admin_request *request)
-{
-    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_ADMIN);
-
-    down->request = request;
-    fl_runtime_down(runtime, down);
-}
 
 /* The text of `why`, also part of `status`. Returns the number of missing clients. */
 static size_t admin_why_text(struct fl_runtime *runtime, char *text, size_t size,
@@ -48,21 +40,21 @@ static size_t admin_why_text(struct fl_runtime *runtime, char *text, size_t size
 
 static void admin_status(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
-    const struct fl_serverd *srv = runtime->srv;
+    const struct fl_server_conf *conf = runtime->setup.conf;
     bool done = runtime->coord_conf.rounds != 0 &&
                 fl_coord_committed(runtime->coord) >= runtime->coord_conf.rounds;
     char text[FL_WIRE_MAX_TEXT];
     struct fl_wire_status s = {
-        .federation = fl_wire_lend(srv->federation),
+        .federation = fl_wire_lend(conf->main->federation),
         .phase = fl_wire_lend(fl_phase_name(fl_coord_phase(runtime->coord))),
-        .algorithm = fl_wire_lend(srv->conf->strategy->algorithm),
+        .algorithm = fl_wire_lend(conf->strategy->algorithm),
         .version = fl_wire_lend(PACKAGE_VERSION),
         .round = done ? fl_coord_committed(runtime->coord) : fl_coord_round(runtime->coord),
         .rounds_committed = fl_coord_committed(runtime->coord),
         .rounds_total = runtime->coord_conf.rounds,
         .clients_known = (uint32_t)fl_coord_n_known(runtime->coord),
         .clients_connected = (uint32_t)fl_coord_n_connected(runtime->coord),
-        .uptime_ms = fl_clock_ms() - srv->started_ms,
+        .uptime_ms = fl_clock_ms() - runtime->setup.started_ms,
         .totals = runtime->progress.totals,
         .why = text,
     };
@@ -224,10 +216,11 @@ static void admin_db_job_done(void *arg)
 static int export_header(const struct fl_runtime *runtime, struct fl_admin_request *request)
 {
     char round[24];
-    struct fl_st_meta meta[] = {{"federation", runtime->srv->federation}, {"round", round}};
+    struct fl_st_meta meta[] = {{"federation", runtime->setup.conf->main->federation},
+                                {"round", round}};
 
     (void)snprintf(round, sizeof(round), "%llu", (unsigned long long)request->model_round);
-    return fl_st_header(runtime->srv->conf->layout, meta, 2, &request->header);
+    return fl_st_header(runtime->setup.conf->layout, meta, 2, &request->header);
 }
 
 static void export_current(struct fl_runtime *runtime, struct fl_admin_request *request)
@@ -286,7 +279,7 @@ static void hold_work(void *arg)
                         : fl_checkpoints_pin(&runtime->federation, request->round,
                                              fl_clock_wall_ms(), &request->err);
     if (request->code == FL_OK) {
-        fl_log(runtime->srv->log, FL_LOG_NOTICE, "server",
+        fl_log(runtime->setup.log, FL_LOG_NOTICE, "server",
                "the checkpoint of round %llu is %s by the operator",
                (unsigned long long)request->round, request->release ? "unpinned" : "pinned");
         fl_buf_init(&empty, 1);
@@ -310,7 +303,7 @@ static void rollback_work(void *arg)
 static void admin_submit_db_job(struct fl_runtime *runtime, struct fl_admin_request *request,
                                 fl_loop_cb work)
 {
-    if (fl_worker_thread_submit(runtime->srv->db, work, runtime->loop, admin_db_job_done,
+    if (fl_worker_thread_submit(runtime->setup.db, work, runtime->loop, admin_db_job_done,
                                 request) != FL_OK)
     {
         request->code = FL_ENOMEM;

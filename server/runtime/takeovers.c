@@ -1,4 +1,4 @@
-#include "server/daemon/takeovers.h"
+#include "server/runtime/takeovers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-#include "server/daemon/stall.h"
+#include "server/runtime/stall.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "libfl/net/loop.h"
 #include "server/auth/auth.h"
-#include "server/daemon/serverd.h"
 
 static void stall_longest(struct fl_stall *stall, const char *thread, uint64_t busy_ms)
 {
@@ -13,25 +13,25 @@ static void stall_longest(struct fl_stall *stall, const char *thread, uint64_t b
     }
 }
 
-struct fl_stall fl_stall_find(struct fl_serverd *srv)
+struct fl_stall fl_stall_find(const struct fl_stall_watch *watch)
 {
     struct fl_stall stall = {.thread = "io"};
 
-    stall_longest(&stall, "io", fl_worker_thread_busy_ms(srv->io));
-    stall_longest(&stall, "db", fl_worker_thread_busy_ms(srv->db));
+    stall_longest(&stall, "io", fl_worker_thread_busy_ms(watch->io));
+    stall_longest(&stall, "db", fl_worker_thread_busy_ms(watch->db));
     /* Computing is no stall: only the time in a read or write of its job counts. */
-    stall_longest(&stall, "work", fl_worker_thread_disk_ms(srv->work));
-    if (srv->auth != NULL) {
-        stall_longest(&stall, "identity", fl_auth_busy_ms(srv->auth));
+    stall_longest(&stall, "work", fl_worker_thread_disk_ms(watch->work));
+    if (watch->auth != NULL) {
+        stall_longest(&stall, "identity", fl_auth_busy_ms(watch->auth));
     }
     return stall;
 }
 
-const char *fl_stall_text(const struct fl_serverd *srv, struct fl_stall stall, char *out,
+const char *fl_stall_text(const struct fl_stall_watch *watch, struct fl_stall stall, char *out,
                           size_t size)
 {
     (void)snprintf(out, size, "the disk of '%s' has not answered for %" PRIu64 " s (thread %s)",
-                   srv->state_dir, stall.for_ms / 1000, stall.thread);
+                   watch->state_dir, stall.for_ms / 1000, stall.thread);
     return out;
 }
 

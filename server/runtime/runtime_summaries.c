@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/runtime_impl.h"
+#include "server/runtime/runtime_impl.h"
 
 static void step_offered(struct fl_runtime *runtime, uint32_t client, const char *name)
 {
@@ -15,7 +15,7 @@ static void step_offered(struct fl_runtime *runtime, uint32_t client, const char
 
     event.u.offered.client = client;
     event.u.offered.name = name;
-    fl_runtime_step(runtime, &event);
+    fl_coord_shell_step(&runtime->shell, &event);
 }
 
 struct offer_job {
@@ -33,7 +33,7 @@ static void summary_reject(struct fl_runtime *runtime, uint64_t session, const c
 {
     struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_BAD_OFFER);
 
-    fl_log(runtime->srv->log, FL_LOG_WARNING, "round", "data summary of client '%s' rejected: %s",
+    fl_log(runtime->setup.log, FL_LOG_WARNING, "round", "data summary of client '%s' rejected: %s",
            name, text);
     down->session = session;
     down->code = code;
@@ -92,7 +92,7 @@ void fl_runtime_offer(struct fl_runtime *runtime, struct fl_coord_msg *up)
         job->data = up->offer;
         fl_buf_init(&up->offer, 0);
     }
-    if (job == NULL || fl_worker_thread_submit(runtime->srv->db, summary_put_work, runtime->loop,
+    if (job == NULL || fl_worker_thread_submit(runtime->setup.db, summary_put_work, runtime->loop,
                                                summary_put_done, job) != FL_OK)
     {
         summary_reject(runtime, up->session, name, FL_ENOMEM, "out of memory");
@@ -129,7 +129,7 @@ static void forget_done(void *arg)
 
     fl_coord_shell_summaries(&job->runtime->shell, &job->offered, job->code);
     if (why != NULL) {
-        fl_log(job->runtime->srv->log, FL_LOG_ERROR, "round",
+        fl_log(job->runtime->setup.log, FL_LOG_ERROR, "round",
                "cannot remove the data summary of client '%s', retrying at the next selection or "
                "start: %s",
                job->client.name, why);
@@ -147,15 +147,15 @@ void fl_runtime_forget_summary(struct fl_runtime *runtime, const char *name,
     struct forget_job *job = calloc(1, sizeof(*job));
 
     if (job == NULL) {
-        fl_serverd_no_memory(runtime->srv->log, "the removal of a data summary");
+        fl_serverd_no_memory(runtime->setup.log, "the removal of a data summary");
     }
     job->runtime = runtime;
     job->request = request;
     FL_REQUIRE(fl_str_copy(job->client.name, sizeof(job->client.name), name) == FL_OK);
-    if (fl_worker_thread_submit(runtime->srv->db, forget_work, runtime->loop, forget_done, job) !=
+    if (fl_worker_thread_submit(runtime->setup.db, forget_work, runtime->loop, forget_done, job) !=
         FL_OK)
     {
-        fl_serverd_no_memory(runtime->srv->log, "the removal of a data summary");
+        fl_serverd_no_memory(runtime->setup.log, "the removal of a data summary");
     }
 }
 
@@ -238,7 +238,7 @@ void fl_runtime_summaries(struct fl_runtime *runtime, struct fl_admin_request *r
 
     if (job != NULL) {
         *job = (struct operator_job){.runtime = runtime, .request = request};
-        if (fl_worker_thread_submit(runtime->srv->db, operator_work, runtime->loop, operator_done,
+        if (fl_worker_thread_submit(runtime->setup.db, operator_work, runtime->loop, operator_done,
                                     job) == FL_OK)
         {
             return;

@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_LABELS_H
-#define FL_SERVERD_LABELS_H
+#ifndef FL_SERVER_RUNTIME_LABELS_H
+#define FL_SERVER_RUNTIME_LABELS_H
 
 /*
  * The labels from each client's newest Hello, by client number, shown to operators. In memory only:

@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_ERRORS_H
-#define FL_SERVERD_ERRORS_H
+#ifndef FL_SERVER_RUNTIME_CLIENT_ERRORS_H
+#define FL_SERVER_RUNTIME_CLIENT_ERRORS_H
 
 /*
  * The newest error of each client, for operators: at most FL_ERRORS_MAX, sorted by name. Threading:

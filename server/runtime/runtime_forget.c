@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/runtime_impl.h"
+#include "server/runtime/runtime_impl.h"
 
 /* Names whose errors are dropped as well. */
 struct names {
@@ -57,7 +57,7 @@ static void forget_number(struct fl_runtime *runtime, struct fl_admin_request *r
     runtime->forgetting[number] = request;
     forget_add_name(runtime, names, fl_coord_client(runtime->coord, number)->name);
     event.u.client = number;
-    fl_runtime_step(runtime, &event);
+    fl_coord_shell_step(&runtime->shell, &event);
 }
 
 static void forget_name(struct fl_runtime *runtime, struct fl_admin_request *request,
@@ -144,27 +144,6 @@ void fl_runtime_forget(struct fl_runtime *runtime, struct fl_admin_request *requ
     fl_runtime_forgot(runtime, request, NULL);
 }
 
-void fl_runtime_forgot(struct fl_runtime *runtime, struct fl_admin_request *request,
-                       const char *why)
-{
-    if (why != NULL && request->code == FL_OK) {
-        request->code =
-            fl_err_set(&request->err, FL_EIO,
-                       "the clients take no part any more, but that is not on disk yet: %.300s; a "
-                       "crash now would restore them: free some space, and repeat the command",
-                       why);
-    }
-    if (--request->n_waits > 0) {
-        return;
-    }
-    if (request->code == FL_OK) {
-        fl_log(runtime->srv->log, FL_LOG_NOTICE, "server", "the operator forgets %llu clients",
-               (unsigned long long)request->forgotten.forgotten);
-        FL_ADMIN_REPLY(request, fl_wire_forgotten_encode, &request->forgotten);
-    }
-    fl_runtime_answer(runtime, request);
-}
-
 void fl_runtime_forgotten(void *ctx, const struct fl_effect *e)
 {
     struct fl_runtime *runtime = ctx;
@@ -205,10 +184,10 @@ void fl_runtime_exclude(struct fl_runtime *runtime, const char *name, enum fl_re
     event.u.excluded.client = number;
     event.u.excluded.reason = "its certificate is revoked";
     event.u.excluded.leaves = keeps == FL_REVOKED_KEEPS_RECORD;
-    fl_runtime_step(runtime, &event);
+    fl_coord_shell_step(&runtime->shell, &event);
     if (keeps == FL_REVOKED_KEEPS_NOTHING) {
         event = (struct fl_event){.type = FL_EV_FORGET};
         event.u.client = number;
-        fl_runtime_step(runtime, &event);
+        fl_coord_shell_step(&runtime->shell, &event);
     }
 }

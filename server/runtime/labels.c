@@ -1,4 +1,4 @@
-#include "server/daemon/labels.h"
+#include "server/runtime/labels.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/runtime_impl.h"
+#include "server/runtime/runtime_impl.h"
 
 void fl_runtime_payload(struct fl_runtime *runtime, const char *name, uint64_t round,
                         struct fl_blob *blob)
@@ -52,7 +52,7 @@ void fl_runtime_round_open(void *ctx, const struct fl_effect *e)
     if (fl_payloads_open(&runtime->federation, &runtime->progress, e->round, &e->size,
                          payload_publish, &o) != FL_OK)
     {
-        fl_serverd_no_memory(runtime->srv->log, "publishing a payload");
+        fl_serverd_no_memory(runtime->setup.log, "publishing a payload");
     }
 }
 

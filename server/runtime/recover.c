@@ -1,6 +1,7 @@
 /*
  * Opens the state folder at a start, checks that it belongs to the configured federation, and
- * recovers its state; fl-serverd --recover. Runs before the coordinator thread starts.
+ * recovers its state, or rebuilds it (fl-serverd --recover). Runs before the coordinator thread
+ * starts.
  */
 
 #include <stdio.h>
@@ -8,22 +9,19 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
-#include "server/daemon/runtime_impl.h"
-#include "server/daemon/serverd_exit.h"
-#include "server/daemon/serverd_preflight.h"
+#include "server/runtime/runtime_impl.h"
 #include "server/store/moved.h"
 #include "server/work/opening.h"
 
-static struct fl_federation federation_of(const struct fl_serverd_conf *own,
+static struct fl_federation federation_of(const struct fl_server_conf *conf, const char *state_dir,
                                           const struct fl_log *log)
 {
-    const struct fl_server_conf *conf = own->conf;
     const struct fl_server_checkpoints *c = conf->checkpoints;
 
     return (struct fl_federation){
         .layout = conf->layout,
         .strategy = conf->strategy,
-        .state_dir = own->state_dir,
+        .state_dir = state_dir,
         .log = log,
         .momentum = conf->training->momentum,
         .retention = {.keep = (uint32_t)c->keep,
@@ -38,11 +36,11 @@ static struct fl_federation federation_of(const struct fl_serverd_conf *own,
     };
 }
 
-/* The first model of a new federation, and the exit code of a start without one. */
+/* The first model of a new federation, and whether it could not be made. */
 struct first {
     const struct fl_server_conf *conf;
     uint64_t seed;
-    int *exit;
+    bool *failed;
 };
 
 static int recover_first_model(void *ctx, float *theta, struct fl_err *err)
@@ -52,25 +50,25 @@ static int recover_first_model(void *ctx, float *theta, struct fl_err *err)
     int rv = conf->model->file[0] != '\0' ? fl_server_conf_model(conf, theta, err)
                                           : fl_opening_draw(&conf->net, first->seed, theta, err);
 
-    *first->exit = rv == FL_OK ? FL_EXIT_STATE : FL_EXIT_DATA;
+    *first->failed = rv != FL_OK;
     return rv;
 }
 
-static int recover_open_folder(struct fl_runtime *runtime, int *ret_exit, struct fl_err *err)
+static int recover_open_folder(struct fl_runtime *runtime, bool *ret_no_model, struct fl_err *err)
 {
-    const struct fl_server_conf *conf = runtime->srv->conf;
+    const struct fl_server_conf *conf = runtime->setup.conf;
     struct fl_settings settings = {.n = 0};
-    struct first first = {conf, runtime->coord_conf.seed, ret_exit};
-    const struct fl_opening opening = {.name = runtime->srv->federation,
+    struct first first = {conf, runtime->coord_conf.seed, ret_no_model};
+    const struct fl_opening opening = {.name = conf->main->federation,
                                        .durability = conf->main->durability,
                                        .settings = &settings,
                                        .wall_ms = fl_clock_wall_ms(),
                                        .first_model = recover_first_model,
                                        .ctx = &first};
-    int rv = fl_fs_mkdirs(runtime->srv->state_dir, err);
+    int rv = fl_fs_mkdirs(runtime->setup.state_dir, err);
 
-    rv = rv == FL_OK ? fl_fs_lock_dir(runtime->srv->state_dir, &runtime->lock_fd, err) : rv;
-    rv = rv == FL_OK ? fl_moved_check(runtime->srv->state_dir, err)
+    rv = rv == FL_OK ? fl_fs_lock_dir(runtime->setup.state_dir, &runtime->lock_fd, err) : rv;
+    rv = rv == FL_OK ? fl_moved_check(runtime->setup.state_dir, err)
                      : rv; /* after locking the folder */
     rv = rv == FL_OK ? fl_server_conf_settings(conf, &settings) : rv;
     if (rv == FL_OK) {
@@ -81,19 +79,13 @@ static int recover_open_folder(struct fl_runtime *runtime, int *ret_exit, struct
     return rv == FL_OK ? fl_runtime_load_errors(runtime, err) : rv;
 }
 
-int fl_runtime_recover(struct fl_runtime *runtime, int *ret_exit, struct fl_err *err)
+int fl_runtime_recover(struct fl_runtime *runtime, bool *ret_no_model, struct fl_err *err)
 {
-    const struct fl_server_conf *conf = runtime->srv->conf;
-    int rv;
+    const struct fl_runtime_setup *setup = &runtime->setup;
 
-    runtime->federation = federation_of(runtime->srv->own, runtime->srv->log);
-    *ret_exit = FL_EXIT_DATA;
-    rv = fl_preflight_evaluation(conf, runtime->srv->log, &runtime->evaluator, err);
-    if (rv == FL_OK) {
-        *ret_exit = FL_EXIT_STATE;
-        rv = recover_open_folder(runtime, ret_exit, err);
-    }
-    return rv;
+    *ret_no_model = false;
+    runtime->federation = federation_of(setup->conf, setup->state_dir, setup->log);
+    return recover_open_folder(runtime, ret_no_model, err);
 }
 
 /* --- --recover: a database that is lost, or does not match its checkpoints --- */
@@ -115,12 +107,12 @@ static void recover_print_lost(const struct fl_store_rebuild *r,
     }
 }
 
-static int recover_rebuild(const struct fl_serverd_conf *own, const struct fl_log *log,
-                           struct fl_err *err)
+int fl_runtime_rebuild(const struct fl_server_conf *conf, const char *state_dir,
+                       const struct fl_log *log, struct fl_err *err)
 {
-    struct fl_federation federation = federation_of(own, log);
+    struct fl_federation federation = federation_of(conf, state_dir, log);
     struct fl_store_rebuild r;
-    int rv = fl_opening_rebuild(&federation, own->conf->main->federation, &r, err);
+    int rv = fl_opening_rebuild(&federation, conf->main->federation, &r, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -136,24 +128,4 @@ static int recover_rebuild(const struct fl_serverd_conf *own, const struct fl_lo
                          : "");
     recover_print_lost(&r, &federation);
     return FL_OK;
-}
-
-int fl_server_recover(const struct fl_serverd_conf *own, const struct fl_log *log)
-{
-    const char *dir = own->state_dir;
-    struct fl_err err = {0};
-    int lock = -1;
-    int rv = fl_fs_exists(dir)
-                 ? fl_fs_lock_dir(dir, &lock, &err)
-                 : fl_err_set(&err, FL_ENOENT, "the state folder '%s' does not exist", dir);
-
-    rv = rv == FL_OK ? fl_preflight_federation(own, &err) : rv;
-    rv = rv == FL_OK ? recover_rebuild(own, log, &err) : rv;
-    if (rv != FL_OK) {
-        (void)fprintf(stderr, "fl-serverd: cannot recover: %s\n", fl_err_text(&err, rv));
-    }
-    if (lock >= 0) {
-        (void)close(lock);
-    }
-    return rv == FL_OK ? FL_EXIT_OK : FL_EXIT_STATE;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
-#include "server/daemon/runtime_impl.h"
+#include "server/runtime/runtime_impl.h"
 
 /* Failures come first, because the line is truncated at its end. */
 static void status_trouble(const struct fl_runtime *runtime, char *out, size_t size)

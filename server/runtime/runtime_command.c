@@ -3,7 +3,7 @@
  * executes one at a time; its answer is durable.
  */
 
-#include "server/daemon/runtime_impl.h"
+#include "server/runtime/runtime_impl.h"
 
 static enum fl_event_type command_event_of(enum fl_admin_type type)
 {
@@ -29,7 +29,7 @@ static void command_post_next(void *arg)
     if (runtime->commands.first != NULL) {
         event.type = command_event_of(runtime->commands.first->type);
         event.u.reason = runtime->commands.first->control.reason;
-        fl_runtime_step(runtime, &event);
+        fl_coord_shell_step(&runtime->shell, &event);
     }
 }
 
@@ -67,7 +67,7 @@ void fl_runtime_command_answered(void *ctx, const struct fl_effect *e)
             .text = fl_wire_lend(e->text),
             .round = fl_coord_round(runtime->coord)};
 
-        fl_log(runtime->srv->log, FL_LOG_NOTICE, "server", "operator command: %s", e->text);
+        fl_log(runtime->setup.log, FL_LOG_NOTICE, "server", "operator command: %s", e->text);
         FL_ADMIN_REPLY(request, fl_wire_controlled_encode, &reply);
     } else {
         (void)fl_err_set(&request->err, e->code, "%s", e->text);
@@ -77,7 +77,7 @@ void fl_runtime_command_answered(void *ctx, const struct fl_effect *e)
     if (runtime->commands.first != NULL &&
         fl_loop_post(runtime->loop, command_post_next, runtime) != FL_OK)
     {
-        fl_serverd_no_memory(runtime->srv->log, "an operator command");
+        fl_serverd_no_memory(runtime->setup.log, "an operator command");
     }
 }
 

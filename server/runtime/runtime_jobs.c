@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "libfl/figures/figures_text.h"
-#include "server/daemon/runtime_impl.h"
+#include "server/runtime/runtime_impl.h"
 
 #define TRIM_MIN ((size_t)256 << 10) /* bytes of a model */
 
@@ -22,7 +22,7 @@ static void job_work(void *arg)
     struct fl_runtime *runtime = job_runtime(job);
 
     if (job->e.type == FL_EFF_EVALUATE) {
-        job->code = fl_evaluator_run(runtime->evaluator, fl_blob_floats(job->theta),
+        job->code = fl_evaluator_run(runtime->setup.evaluator, fl_blob_floats(job->theta),
                                      &runtime->cancel, &job->accuracy, &job->loss, &job->err);
         return;
     }
@@ -53,7 +53,7 @@ int fl_runtime_submit(void *ctx, struct fl_coord_job *job)
     if (job->e.type == FL_EFF_COMMIT) {
         runtime->newest_error[0] = '\0';
     }
-    return fl_worker_thread_submit(computes ? runtime->srv->work : runtime->srv->db, job_work,
+    return fl_worker_thread_submit(computes ? runtime->setup.work : runtime->setup.db, job_work,
                                    runtime->loop, job_done, job);
 }
 
@@ -80,7 +80,7 @@ void fl_runtime_unsubmitted(void *ctx, uint64_t seq)
         *u = (struct unsubmitted){runtime, seq};
     }
     if (u == NULL || fl_loop_post(runtime->loop, job_report_unsubmitted, u) != FL_OK) {
-        fl_serverd_no_memory(runtime->srv->log, "reporting that a job could not be submitted");
+        fl_serverd_no_memory(runtime->setup.log, "reporting that a job could not be submitted");
     }
 }
 
@@ -88,7 +88,7 @@ void fl_runtime_work_failed(void *ctx, int code, const char *reason)
 {
     struct fl_runtime *runtime = ctx;
 
-    fl_log(runtime->srv->log, FL_LOG_ERROR, "server", "work failed: %s", reason);
+    fl_log(runtime->setup.log, FL_LOG_ERROR, "server", "work failed: %s", reason);
     fl_runtime_own_failure(runtime, reason);
     if (code == FL_ENOSPC) { /* The job is retried. */
         fl_runtime_down(runtime, fl_net_msg_new(runtime, FL_NET_MSG_NO_SPACE));
@@ -100,7 +100,7 @@ static void job_report_round(const struct fl_runtime *runtime, const struct fl_r
     char figures[256];
 
     /* Round and bytes appear as key=value too: log_format json makes them members. */
-    fl_log(runtime->srv->log, FL_LOG_NOTICE, "server",
+    fl_log(runtime->setup.log, FL_LOG_NOTICE, "server",
            "round %llu committed: round=%llu selected=%u responders=%u%s train_loss=%.4f "
            "uplink_bytes=%llu uplink_bytes_full=%llu",
            (unsigned long long)r->round, (unsigned long long)r->round, r->n_selected,

@@ -1,4 +1,4 @@
-#include "server/daemon/client_errors.h"
+#include "server/runtime/client_errors.h"
 
 #include <stdlib.h>
 #include <string.h>

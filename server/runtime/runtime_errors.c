@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/runtime_impl.h"
+#include "server/runtime/runtime_impl.h"
 
 /* Records being written; further ones are kept in memory only, until the restart. */
 #define PENDING_MAX 64
@@ -36,7 +36,7 @@ static void error_put_done(void *arg)
 
     job->runtime->n_error_jobs--;
     if (job->code != FL_OK) {
-        fl_log(job->runtime->srv->log, FL_LOG_WARNING, "server",
+        fl_log(job->runtime->setup.log, FL_LOG_WARNING, "server",
                "the error of client '%s' is not recorded: %s", job->error.name,
                fl_err_text(&job->err, job->code));
     }
@@ -54,15 +54,15 @@ static void error_persist(struct fl_runtime *runtime, const struct fl_client_err
     if (job != NULL) {
         job->runtime = runtime;
         job->error = *error;
-        if (fl_worker_thread_submit(runtime->srv->db, error_put_work, runtime->loop, error_put_done,
-                                    job) == FL_OK)
+        if (fl_worker_thread_submit(runtime->setup.db, error_put_work, runtime->loop,
+                                    error_put_done, job) == FL_OK)
         {
             runtime->n_error_jobs++;
             return;
         }
         free(job);
     }
-    fl_log(runtime->srv->log, FL_LOG_WARNING, "server",
+    fl_log(runtime->setup.log, FL_LOG_WARNING, "server",
            "the error of client '%s' is not recorded: out of memory", error->name);
 }
 
@@ -179,7 +179,7 @@ static void drop_done(void *arg)
     if (job->request != NULL) {
         fl_runtime_forgot(job->runtime, job->request, why);
     } else if (why != NULL) {
-        fl_log(job->runtime->srv->log, FL_LOG_WARNING, "server",
+        fl_log(job->runtime->setup.log, FL_LOG_WARNING, "server",
                "%zu old errors of clients are not removed from the disk: %s", job->n, why);
     }
     free(job->list);
@@ -206,7 +206,7 @@ void fl_runtime_drop_errors(struct fl_runtime *runtime, struct fl_client_error *
         }
     }
     *job = (struct drop_job){.runtime = runtime, .list = list, .n = n, .request = request};
-    if (fl_worker_thread_submit(runtime->srv->db, drop_work, runtime->loop, drop_done, job) !=
+    if (fl_worker_thread_submit(runtime->setup.db, drop_work, runtime->loop, drop_done, job) !=
         FL_OK) {
         job->code = FL_ENOMEM;
         drop_done(job);

@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_STALL_H
-#define FL_SERVERD_STALL_H
+#ifndef FL_SERVER_RUNTIME_STALL_H
+#define FL_SERVER_RUNTIME_STALL_H
 
 /*
  * A disk stall: one of the threads that wait for a disk (io, db, identity) has been in the same job
@@ -15,7 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct fl_serverd;
+struct fl_auth;
+struct fl_worker_thread;
 
 /* At this age of a job the coordinator's time is suspended, */
 #define FL_STALL_CLOCK_MS 2000
@@ -33,10 +34,17 @@ struct fl_stall {
     uint64_t for_ms;    /* 0: all are idle */
 };
 
-/* The oldest job of the threads that wait for a disk. */
-struct fl_stall fl_stall_find(struct fl_serverd *srv);
+/* The threads that wait for a disk; constant once the daemon has started. */
+struct fl_stall_watch {
+    const char *state_dir;
+    struct fl_worker_thread *io, *db, *work;
+    struct fl_auth *auth; /* NULL: no identity thread */
+};
+
+/* The oldest job of these threads. */
+struct fl_stall fl_stall_find(const struct fl_stall_watch *watch);
 /* "the disk of '/var/lib/fl-serverd' has not answered for 35 s (thread io)". Returns `out`. */
-const char *fl_stall_text(const struct fl_serverd *srv, struct fl_stall stall, char *out,
+const char *fl_stall_text(const struct fl_stall_watch *watch, struct fl_stall stall, char *out,
                           size_t size);
 
 /* Time without the stalls; zero-initialized. */

@@ -4,7 +4,7 @@
  * jobs are in runtime_jobs.c. Coordinator thread. Decisions about rounds are made in server/core.
  */
 
-#include "server/daemon/runtime.h"
+#include "server/runtime/runtime.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,45 +13,13 @@
 #include <unistd.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/runtime_impl.h"
-#include "server/network/frontend.h"
-
-struct fl_net_msg *fl_net_msg_new(struct fl_runtime *runtime, enum fl_net_msg_type type)
-{
-    struct fl_net_msg *down = calloc(1, sizeof(*down));
-
-    if (down == NULL) {
-        fl_serverd_no_memory(runtime->srv->log, "a command");
-    }
-    down->type = type;
-    return down;
-}
-
-void fl_runtime_down(struct fl_runtime *runtime, struct fl_net_msg *down)
-{
-    fl_frontend_post(runtime->srv->frontend, down);
-}
-
-void *fl_net_msg_copy(const struct fl_runtime *runtime, const void *data, size_t len)
-{
-    void *copy = data != NULL ? malloc(len > 0 ? len : 1) : NULL;
-
-    if (data != NULL && copy == NULL) {
-        fl_serverd_no_memory(runtime->srv->log, "a command");
-    }
-    return copy != NULL ? memcpy(copy, data, len) : NULL;
-}
-
-char *fl_net_msg_text(const struct fl_runtime *runtime, const char *text)
-{
-    return text != NULL ? fl_net_msg_copy(runtime, text, strlen(text) + 1) : NULL;
-}
+#include "server/runtime/runtime_impl.h"
 
 static void runtime_send_command(struct fl_runtime *runtime, const struct fl_effect *e,
                                  enum fl_net_msg_type type)
 {
     struct fl_net_msg *down = fl_net_msg_new(runtime, type);
-    size_t n = fl_layout_units(runtime->srv->conf->layout);
+    size_t n = fl_layout_units(runtime->setup.conf->layout);
     /*
      * Clients that restarted their state since this round have nothing of it, and have lost
      * nothing.
@@ -109,7 +77,7 @@ static void runtime_finished(void *ctx, const struct fl_effect *e)
 
     (void)e;
     runtime->finished = true;
-    fl_log(runtime->srv->log, FL_LOG_NOTICE, "server", "all rounds are done rounds=%llu",
+    fl_log(runtime->setup.log, FL_LOG_NOTICE, "server", "all rounds are done rounds=%llu",
            (unsigned long long)fl_coord_committed(runtime->coord));
     fl_runtime_down(runtime, fl_net_msg_new(runtime, FL_NET_MSG_FINISHED));
 }
@@ -127,7 +95,7 @@ static void runtime_set_labels(struct fl_runtime *runtime, uint32_t client,
                                const struct fl_wire_hello *hello)
 {
     if (fl_labels_set(&runtime->labels, client, hello->labels, hello->n_labels) != FL_OK) {
-        fl_log_peer(runtime->srv->log, FL_LOG_WARNING, "server", hello->client,
+        fl_log_peer(runtime->setup.log, FL_LOG_WARNING, "server", hello->client,
                     "out of memory for the labels of client '%s', they are not shown",
                     hello->client);
     }
@@ -175,11 +143,11 @@ static void runtime_trace(void *ctx, const struct fl_effect *e)
     char who[FL_NAME_MAX];
 
     if (strncmp(text, about, sizeof(about) - 1) != 0 || (end = strchr(name, '\'')) == NULL) {
-        fl_log(runtime->srv->log, level, "round", "%s", text);
+        fl_log(runtime->setup.log, level, "round", "%s", text);
         return;
     }
     (void)snprintf(who, sizeof(who), "%.*s", (int)(end - name), name);
-    fl_log_peer(runtime->srv->log, level, "round", who, "%s", text);
+    fl_log_peer(runtime->setup.log, level, "round", who, "%s", text);
 }
 
 /* --- the operations of the shell --- */
@@ -248,7 +216,7 @@ static void runtime_no_memory(void *ctx)
 {
     const struct fl_runtime *runtime = ctx;
 
-    fl_serverd_no_memory(runtime->srv->log, "a step of the coordinator");
+    fl_serverd_no_memory(runtime->setup.log, "a step of the coordinator");
 }
 
 static void runtime_settled(void *ctx)
@@ -287,16 +255,12 @@ static const struct fl_coord_ops runtime_ops = {
                 [FL_EFF_FINISHED] = runtime_finished,
                 [FL_EFF_STOPPED] = runtime_ended}};
 
-void fl_runtime_step(struct fl_runtime *runtime, struct fl_event *event)
-{
-    fl_coord_shell_step(&runtime->shell, event);
-}
-
 static void runtime_on_timer(void *arg)
 {
+    struct fl_runtime *runtime = arg;
     struct fl_event event = {.type = FL_EV_TICK};
 
-    fl_runtime_step(arg, &event);
+    fl_coord_shell_step(&runtime->shell, &event);
 }
 
 static void on_join(struct fl_runtime *runtime, const struct fl_coord_msg *up)
@@ -311,7 +275,7 @@ static void on_join(struct fl_runtime *runtime, const struct fl_coord_msg *up)
     event.u.joined.offer_missing =
         fl_offering_waits(&runtime->federation, &runtime->progress, hello->client);
     runtime->joining = up;
-    fl_runtime_step(runtime, &event);
+    fl_coord_shell_step(&runtime->shell, &event);
     runtime->joining = NULL;
 }
 
@@ -340,7 +304,7 @@ static void on_report(struct fl_runtime *runtime, const struct fl_coord_msg *up)
     event.u.report.kept_attempt = r->kept_attempt;
     event.u.report.received = runtime_eval_rec(r->has_received, &r->received);
     event.u.report.trained = runtime_eval_rec(r->has_trained, &r->trained);
-    fl_runtime_step(runtime, &event);
+    fl_coord_shell_step(&runtime->shell, &event);
 }
 
 static void on_client_event(struct fl_runtime *runtime, const struct fl_coord_msg *up)
@@ -372,7 +336,7 @@ static void on_client_event(struct fl_runtime *runtime, const struct fl_coord_ms
     case FL_WIRE_HEARTBEAT_EVENT:
         return;
     }
-    fl_runtime_step(runtime, &event);
+    fl_coord_shell_step(&runtime->shell, &event);
 }
 
 /* The next event of that session may be posted. */
@@ -401,7 +365,7 @@ static void on_upload(struct fl_runtime *runtime, const struct fl_coord_msg *up)
     event.u.upload.reason = up->text;
     event.u.upload.norms = up->norms.unit != NULL ? &up->norms : NULL;
     fl_runtime_own_failure(runtime, up->type == FL_COORD_MSG_UNSTORED ? up->text : NULL);
-    fl_runtime_step(runtime, &event);
+    fl_coord_shell_step(&runtime->shell, &event);
 }
 
 static void runtime_on_message(void *arg)
@@ -417,12 +381,12 @@ static void runtime_on_message(void *arg)
     case FL_COORD_MSG_LOST:
         event.type = FL_EV_CLIENT_LOST;
         event.u.client = up->client;
-        fl_runtime_step(runtime, &event);
+        fl_coord_shell_step(&runtime->shell, &event);
         break;
     case FL_COORD_MSG_ALIVE:
         event.type = FL_EV_CLIENT_HEARD;
         event.u.client = up->client;
-        fl_runtime_step(runtime, &event);
+        fl_coord_shell_step(&runtime->shell, &event);
         break;
     case FL_COORD_MSG_TAKEOVER:
         fl_runtime_takeover(runtime, up->client, up->text);
@@ -430,7 +394,7 @@ static void runtime_on_message(void *arg)
     case FL_COORD_MSG_RELEASED:
         event.type = FL_EV_RELEASED;
         event.u.client = up->client;
-        fl_runtime_step(runtime, &event);
+        fl_coord_shell_step(&runtime->shell, &event);
         break;
     case FL_COORD_MSG_EVENT:
         on_client_event(runtime, up);
@@ -454,7 +418,7 @@ static void runtime_on_message(void *arg)
     case FL_COORD_MSG_STOP:
         event.type = FL_EV_STOP;
         event.u.reason = up->text;
-        fl_runtime_step(runtime, &event);
+        fl_coord_shell_step(&runtime->shell, &event);
         break;
     }
     fl_coord_msg_free(up);
@@ -464,7 +428,7 @@ void fl_runtime_post(struct fl_runtime *runtime, struct fl_coord_msg *up)
 {
     up->runtime = runtime;
     if (fl_loop_post(runtime->loop, runtime_on_message, up) != FL_OK) {
-        fl_serverd_no_memory(runtime->srv->log, "a message to the coordinator");
+        fl_serverd_no_memory(runtime->setup.log, "a message to the coordinator");
     }
 }
 
@@ -473,7 +437,7 @@ static void runtime_on_start(void *arg)
     struct fl_runtime *runtime = arg;
     struct fl_event event = {.type = FL_EV_START};
 
-    fl_runtime_step(runtime, &event);
+    fl_coord_shell_step(&runtime->shell, &event);
 }
 
 static void runtime_thread_main(void *arg)
@@ -483,8 +447,8 @@ static void runtime_thread_main(void *arg)
     fl_loop_run(runtime->loop);
 }
 
-int fl_runtime_create(struct fl_serverd *srv, struct fl_runtime **ret, int *ret_exit,
-                      struct fl_err *err)
+int fl_runtime_create(const struct fl_runtime_setup *setup, struct fl_runtime **ret,
+                      bool *ret_no_model, struct fl_err *err)
 {
     struct fl_runtime *runtime = calloc(1, sizeof(*runtime));
     int rv;
@@ -492,11 +456,10 @@ int fl_runtime_create(struct fl_serverd *srv, struct fl_runtime **ret, int *ret_
     if (runtime == NULL) {
         return FL_ENOMEM;
     }
-    runtime->srv = srv;
+    runtime->setup = *setup;
     runtime->lock_fd = -1;
-    fl_server_conf_coord(srv->conf, &runtime->coord_conf);
-    srv->line = &runtime->federation.line;
-    rv = fl_runtime_recover(runtime, ret_exit, err);
+    fl_server_conf_coord(setup->conf, &runtime->coord_conf);
+    rv = fl_runtime_recover(runtime, ret_no_model, err);
     if (rv == FL_OK) {
         rv = fl_coord_create(&runtime->coord_conf, &runtime->resume, &runtime->coord, err);
     }
@@ -506,7 +469,7 @@ int fl_runtime_create(struct fl_serverd *srv, struct fl_runtime **ret, int *ret_
                                              .conf = &runtime->coord_conf,
                                              .federation = &runtime->federation,
                                              .progress = &runtime->progress,
-                                             .log = srv->log};
+                                             .log = setup->log};
     if (rv == FL_OK) {
         rv = fl_loop_create(&runtime->loop, err);
     }
@@ -520,6 +483,7 @@ int fl_runtime_create(struct fl_serverd *srv, struct fl_runtime **ret, int *ret_
         rv = fl_runtime_stall_create(runtime);
     }
     if (rv != FL_OK) {
+        runtime->setup.evaluator = NULL; /* It stays the caller's. */
         fl_runtime_free(runtime);
         return rv;
     }
@@ -532,6 +496,11 @@ int fl_runtime_start(struct fl_runtime *runtime, struct fl_err *err)
     int rv = fl_thread_create("fl-coord", runtime_thread_main, runtime, &runtime->thread, err);
 
     return rv == FL_OK ? fl_loop_post(runtime->loop, runtime_on_start, runtime) : rv;
+}
+
+const struct fl_generation *fl_runtime_generation(const struct fl_runtime *runtime)
+{
+    return &runtime->federation.line;
 }
 
 struct fl_loop *fl_runtime_loop(struct fl_runtime *runtime)
@@ -554,7 +523,7 @@ void fl_runtime_stop(struct fl_runtime *runtime)
     }
     atomic_store(&runtime->cancel, true);
     if (fl_loop_post(runtime->loop, on_stop, runtime) != FL_OK) {
-        fl_serverd_no_memory(runtime->srv->log, "stopping the coordinator");
+        fl_serverd_no_memory(runtime->setup.log, "stopping the coordinator");
     }
     fl_thread_join(runtime->thread);
     runtime->thread = NULL;
@@ -582,7 +551,7 @@ void fl_runtime_free(struct fl_runtime *runtime)
     fl_errors_done(&runtime->errors);
     fl_labels_done(&runtime->labels);
     fl_takeovers_done(&runtime->takeovers);
-    fl_evaluator_free(runtime->evaluator);
+    fl_evaluator_free(runtime->setup.evaluator);
     if (runtime->lock_fd >= 0) {
         (void)close(runtime->lock_fd);
     }

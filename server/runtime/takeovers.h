@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_TAKEOVERS_H
-#define FL_SERVERD_TAKEOVERS_H
+#ifndef FL_SERVER_RUNTIME_TAKEOVERS_H
+#define FL_SERVER_RUNTIME_TAKEOVERS_H
 
 /*
  * Counts how often a new session took over from an existing one of the same client, by client

@@ -6,29 +6,30 @@
 #include <inttypes.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/runtime_impl.h"
+#include "server/runtime/runtime_impl.h"
 
 #define STALL_CHECK_MS 1000
 
 uint64_t fl_runtime_now(struct fl_runtime *runtime)
 {
-    return fl_stall_clock_read(&runtime->clock, fl_clock_ms(), fl_stall_find(runtime->srv).for_ms);
+    return fl_stall_clock_read(&runtime->clock, fl_clock_ms(),
+                               fl_stall_find(runtime->setup.watch).for_ms);
 }
 
 void fl_runtime_stall_text(const struct fl_runtime *runtime, char *out, size_t size)
 {
-    struct fl_stall stall = fl_stall_find(runtime->srv);
+    struct fl_stall stall = fl_stall_find(runtime->setup.watch);
 
     out[0] = '\0';
     if (stall.for_ms >= FL_STALL_REPORT_MS) {
-        (void)fl_stall_text(runtime->srv, stall, out, size);
+        (void)fl_stall_text(runtime->setup.watch, stall, out, size);
     }
 }
 
 static void stall_report(struct fl_runtime *runtime)
 {
-    const struct fl_log *log = runtime->srv->log;
-    struct fl_stall stall = fl_stall_find(runtime->srv);
+    const struct fl_log *log = runtime->setup.log;
+    struct fl_stall stall = fl_stall_find(runtime->setup.watch);
     bool stalls = stall.for_ms >= FL_STALL_REPORT_MS;
     char text[FL_ERR_BUF_SIZE];
 
@@ -36,11 +37,11 @@ static void stall_report(struct fl_runtime *runtime)
         fl_log(log, FL_LOG_WARNING, "server",
                "%s: rounds and commands are waiting, no client is timed out meanwhile; check the "
                "kernel log (dmesg) and the storage behind the disk",
-               fl_stall_text(runtime->srv, stall, text, sizeof(text)));
+               fl_stall_text(runtime->setup.watch, stall, text, sizeof(text)));
     } else if (!stalls && runtime->stall_reported) {
         fl_log(log, FL_LOG_NOTICE, "server",
                "the disk of '%s' answers again after %" PRIu64 " s, deadlines continue",
-               runtime->srv->state_dir, runtime->stall_ms / 1000);
+               runtime->setup.state_dir, runtime->stall_ms / 1000);
     }
     if (stalls || runtime->stall_reported) {
         fl_status_changed(runtime->status);
