@@ -2,8 +2,9 @@
 #define FL_SERVER_NETWORK_FRONTEND_H
 
 /*
- * The network front end of the daemon: sessions, transfers and admin calls, all on the network
- * loop. Its only knowledge of rounds is what the coordinator sent: upload masks and payloads.
+ * The network front end of the daemon: sessions, transfers, and the connections of calls of other
+ * rooms (fl_frontend_serve()), all on the network loop. Its only knowledge of rounds is what the
+ * coordinator sent: upload masks and payloads.
  *
  * Threading: fl_frontend_post() from any thread, everything else on the network loop.
  */
@@ -48,7 +49,7 @@ FL_MUST_CHECK int fl_frontend_create(const struct fl_frontend_setup *setup,
 FL_MUST_CHECK int fl_frontend_serve(struct fl_frontend *frontend,
                                     const struct fl_rpc_method *client_methods,
                                     const struct fl_rpc_method *admin_methods, struct fl_err *err);
-/* Bind all addresses; prints and logs them. `*ret_exit`: the exit code on error. */
+/* Bind all addresses; prints and logs them. */
 FL_MUST_CHECK int fl_frontend_listen(struct fl_frontend *frontend, struct fl_err *err);
 /*
  * The client is revoked: its upload for the open round is not aggregated, and `keeps` says which of

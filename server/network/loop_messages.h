@@ -36,7 +36,7 @@ enum fl_coord_msg_type {
 
 struct fl_coord_msg {
     enum fl_coord_msg_type type;
-    struct fl_runtime *runtime;
+    struct fl_runtime *runtime; /* set by fl_runtime_post() */
     uint64_t session;
     uint32_t client;
     uint64_t round;
@@ -81,7 +81,7 @@ enum fl_net_msg_type {
 
 struct fl_net_msg {
     enum fl_net_msg_type type;
-    struct fl_frontend *frontend;
+    struct fl_frontend *frontend; /* set by fl_frontend_post() */
     uint64_t session;
     uint32_t client;
     uint64_t round;
