@@ -19,7 +19,7 @@ struct fl_connection {
     struct fl_connection_cbs cbs;
     void *ctx;
     struct fl_grpc_channel *channel; /* NULL: none */
-    struct fl_call *attend;          /* NULL: none */
+    struct fl_call *stream;          /* NULL: none */
     size_t queue_bytes;              /* of the control stream */
     struct fl_wire_session token;
     uint32_t chunk_bytes;
@@ -51,16 +51,16 @@ static void connection_on_stream_closed(struct fl_call *call, void *ctx, enum fl
     struct fl_connection *c = ctx;
 
     (void)call;
-    c->attend = NULL;
+    c->stream = NULL;
     if (!c->last) {
         c->cbs.on_ended(c->ctx, status, message);
     }
     fl_connection_close(c);
 }
 
-static const struct fl_call_handler attend_handler = {.on_message = connection_on_message,
-                                                      .on_writable = connection_on_writable,
-                                                      .on_closed = connection_on_stream_closed};
+static const struct fl_call_handler control_handler = {.on_message = connection_on_message,
+                                                       .on_writable = connection_on_writable,
+                                                       .on_closed = connection_on_stream_closed};
 
 void fl_connection_send(struct fl_connection *c, const struct fl_wire_event *event)
 {
@@ -68,39 +68,39 @@ void fl_connection_send(struct fl_connection *c, const struct fl_wire_event *eve
     struct fl_piece piece;
     int rv;
 
-    if (c->attend == NULL) {
+    if (c->stream == NULL) {
         return;
     }
     fl_buf_init(&buf, FL_WIRE_MAX_CONTROL);
     rv = fl_wire_event_encode(event, &buf);
     if (rv == FL_OK) {
         piece = (struct fl_piece){.data = buf.data, .len = buf.len};
-        rv = fl_call_send(c->attend, &piece, 1);
+        rv = fl_call_send(c->stream, &piece, 1);
     }
     fl_buf_done(&buf);
     if (rv != FL_OK && rv != FL_ECLOSED) {
         fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "control stream does not accept data (%s), reconnecting", fl_strerror(rv));
-        fl_call_cancel(c->attend);
+        fl_call_cancel(c->stream);
     }
 }
 
 bool fl_connection_has_room(const struct fl_connection *c)
 {
-    return c->attend != NULL && fl_call_queued(c->attend) <= c->queue_bytes / 2;
+    return c->stream != NULL && fl_call_queued(c->stream) <= c->queue_bytes / 2;
 }
 
 void fl_connection_end(struct fl_connection *c)
 {
-    if (c->attend != NULL) {
-        fl_call_end(c->attend);
+    if (c->stream != NULL) {
+        fl_call_end(c->stream);
     }
 }
 
 void fl_connection_give_up(struct fl_connection *c)
 {
-    if (c->attend != NULL) {
-        fl_call_cancel(c->attend);
+    if (c->stream != NULL) {
+        fl_call_cancel(c->stream);
     }
 }
 
@@ -114,7 +114,7 @@ static void connection_on_channel_up(void *ctx)
     if (!c->cbs.on_channel(c->ctx)) {
         return;
     }
-    rv = fl_grpc_call(c->channel, "/fl.v1.Federation/Attend", 0, &attend_handler, c, &c->attend);
+    rv = fl_grpc_call(c->channel, "/fl.v1.Federation/Attend", 0, &control_handler, c, &c->stream);
     if (rv != FL_OK) {
         fl_grpc_channel_close(c->channel);
         return;

@@ -22,15 +22,15 @@
 #define HEARTBEATS_OF_SILENCE 3
 #define ALIVE_REPORT_MS       1000
 
-static bool hello_fits(struct fl_control_stream *attend, const struct fl_wire_hello *hello)
+static bool hello_fits(struct fl_control_stream *stream, const struct fl_wire_hello *hello)
 {
-    const struct fl_layout *layout = attend->frontend->setup.conf->layout;
+    const struct fl_layout *layout = stream->frontend->setup.conf->layout;
     char text[256];
 
     if (hello->version_min > FL_WIRE_VERSION || hello->version_max < FL_WIRE_VERSION) {
         (void)snprintf(text, sizeof(text), "the server speaks wire version %d, the client %u to %u",
                        FL_WIRE_VERSION, hello->version_min, hello->version_max);
-        fl_control_stream_refuse(attend, FL_WIRE_REASON_VERSION, 0, text);
+        fl_control_stream_refuse(stream, FL_WIRE_REASON_VERSION, 0, text);
         return false;
     }
     if (hello->has_digest && memcmp(hello->digest, fl_layout_digest(layout), FL_DIGEST_SIZE) != 0) {
@@ -43,110 +43,110 @@ static bool hello_fits(struct fl_control_stream *attend, const struct fl_wire_he
                        fl_hex(have, hello->digest, FL_DIGEST_SIZE),
                        fl_hex(want, fl_layout_digest(layout), FL_DIGEST_SIZE),
                        fl_layout_units(layout), fl_layout_count(layout));
-        fl_control_stream_refuse(attend, FL_WIRE_REASON_MODEL, 0, text);
+        fl_control_stream_refuse(stream, FL_WIRE_REASON_MODEL, 0, text);
         return false;
     }
     return true;
 }
 
 /* The name in Hello must be that of the certificate, if the connection has one. */
-static bool name_fits(struct fl_control_stream *attend)
+static bool name_fits(struct fl_control_stream *stream)
 {
-    const struct fl_identity *identity = fl_call_identity(attend->call);
+    const struct fl_identity *identity = fl_call_identity(stream->call);
     char text[512];
 
-    attend->verified = identity != NULL && identity->kind == FL_IDENTITY_CERTIFICATE;
-    if (!attend->verified || strcmp(identity->name, attend->name) == 0) {
+    stream->verified = identity != NULL && identity->kind == FL_IDENTITY_CERTIFICATE;
+    if (!stream->verified || strcmp(identity->name, stream->name) == 0) {
         return true;
     }
     (void)snprintf(text, sizeof(text),
                    "its certificate is for '%s', but its Hello names '%s': set `name` in the "
                    "client's configuration to the name of its certificate, or leave it out",
-                   identity->name, attend->name);
-    fl_control_stream_refuse(attend, FL_WIRE_REASON_NAME, 0, text);
+                   identity->name, stream->name);
+    fl_control_stream_refuse(stream, FL_WIRE_REASON_NAME, 0, text);
     return false;
 }
 
-static size_t *greeted_of(struct fl_control_stream *attend)
+static size_t *greeted_of(struct fl_control_stream *stream)
 {
-    return attend->verified ? &attend->frontend->n_verified : &attend->frontend->n_plain;
+    return stream->verified ? &stream->frontend->n_verified : &stream->frontend->n_plain;
 }
 
-static void on_hello(struct fl_control_stream *attend, struct fl_wire_event *event)
+static void on_hello(struct fl_control_stream *stream, struct fl_wire_event *event)
 {
     struct fl_coord_msg *up;
 
     /* Decoding has checked the name and its length. */
-    FL_REQUIRE(fl_str_copy(attend->name, sizeof(attend->name), event->u.hello.client) == FL_OK);
-    if (!name_fits(attend) || !hello_fits(attend, &event->u.hello)) {
+    FL_REQUIRE(fl_str_copy(stream->name, sizeof(stream->name), event->u.hello.client) == FL_OK);
+    if (!name_fits(stream) || !hello_fits(stream, &event->u.hello)) {
         return;
     }
     up = fl_coord_msg_new(FL_COORD_MSG_JOIN);
     if (up == NULL) {
-        fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        fl_call_finish(stream->call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
-    attend->greeted = true;
-    *greeted_of(attend) += 1;
-    fl_call_set_patient(attend->call, true); /* Heartbeats detect a dead peer. */
-    up->session = attend->id;
+    stream->greeted = true;
+    *greeted_of(stream) += 1;
+    fl_call_set_patient(stream->call, true); /* Heartbeats detect a dead peer. */
+    up->session = stream->id;
     up->event = *event;
     *event = (struct fl_wire_event){0};
-    if (attend->frontend->setup.auth == NULL) { /* Without TLS no name has a certificate. */
-        fl_control_stream_ask(attend, up);
-    } else if (attend->verified) {
-        fl_control_stream_shown(attend, fl_call_identity(attend->call));
-        fl_control_stream_ask(attend, up);
+    if (stream->frontend->setup.auth == NULL) { /* Without TLS no name has a certificate. */
+        fl_control_stream_ask(stream, up);
+    } else if (stream->verified) {
+        fl_control_stream_shown(stream, fl_call_identity(stream->call));
+        fl_control_stream_ask(stream, up);
     } else {
-        fl_control_stream_ask_plain(attend, up);
+        fl_control_stream_ask_plain(stream, up);
     }
 }
 
 /* Report the client as alive. The coordinator needs the time only to about a heartbeat. */
-static void control_report_heard(struct fl_control_stream *attend)
+static void control_report_heard(struct fl_control_stream *stream)
 {
     struct fl_push_progress progress;
     struct fl_coord_msg *up;
 
-    if (attend->heard_ms < attend->reported_ms + ALIVE_REPORT_MS) {
+    if (stream->heard_ms < stream->reported_ms + ALIVE_REPORT_MS) {
         return;
     }
     up = fl_coord_msg_new(FL_COORD_MSG_ALIVE);
     if (up != NULL) { /* Without memory the next message reports it. */
-        attend->reported_ms = attend->heard_ms;
-        up->client = attend->client;
-        if (fl_push_progress(attend->frontend->slots[attend->client].push, &progress)) {
+        stream->reported_ms = stream->heard_ms;
+        up->client = stream->client;
+        if (fl_push_progress(stream->frontend->slots[stream->client].push, &progress)) {
             up->type = FL_COORD_MSG_PROGRESS;
             up->round = progress.key.round;
             up->attempt = progress.key.attempt;
             up->bytes = progress.bytes;
             up->held = progress.held;
         }
-        fl_frontend_up(attend->frontend, up);
+        fl_frontend_up(stream->frontend, up);
     }
 }
 
-static void control_heartbeat(struct fl_control_stream *attend)
+static void control_heartbeat(struct fl_control_stream *stream)
 {
     struct fl_wire_command command = {.type = FL_WIRE_HEARTBEAT_COMMAND};
 
-    control_report_heard(attend);
-    command.u.heartbeat = ++attend->heartbeat;
-    fl_control_stream_command(attend, &command);
+    control_report_heard(stream);
+    command.u.heartbeat = ++stream->heartbeat;
+    fl_control_stream_command(stream, &command);
 }
 
 /* The inbox has counted it as posted. */
-static void control_post_event(struct fl_control_stream *attend, struct fl_wire_event *event)
+static void control_post_event(struct fl_control_stream *stream, struct fl_wire_event *event)
 {
-    struct fl_frontend *frontend = attend->frontend;
+    struct fl_frontend *frontend = stream->frontend;
     struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_EVENT);
 
     if (up == NULL) { /* The client reconnects and sends it again. */
-        fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        fl_call_finish(stream->call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
-    up->session = attend->id;
-    up->client = attend->client;
+    up->session = stream->id;
+    up->client = stream->client;
     up->event = *event;
     *event = (struct fl_wire_event){0};
     frontend->n_events++;
@@ -156,70 +156,70 @@ static void control_post_event(struct fl_control_stream *attend, struct fl_wire_
 }
 
 /* Returns whether the message was consumed; a queued message keeps its credit. */
-static bool control_forward_event(struct fl_control_stream *attend, struct fl_wire_event *event,
+static bool control_forward_event(struct fl_control_stream *stream, struct fl_wire_event *event,
                                   const uint8_t *data, size_t len)
 {
     bool now = false;
-    int rv = fl_inbox_put(&attend->inbox, data, len, &now);
+    int rv = fl_inbox_put(&stream->inbox, data, len, &now);
 
     if (rv != FL_OK) {
-        fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED,
+        fl_call_finish(stream->call, FL_GRPC_RESOURCE_EXHAUSTED,
                        "the client sends more events than the server requested");
         return true;
     }
     if (now) {
-        control_post_event(attend, event);
+        control_post_event(stream, event);
     }
     return now;
 }
 
 /* As fl_call_handler.on_message. */
-static bool control_on_event(struct fl_control_stream *attend, struct fl_wire_event *event,
+static bool control_on_event(struct fl_control_stream *stream, struct fl_wire_event *event,
                              const uint8_t *data, size_t len)
 {
     if (event->type == FL_WIRE_HELLO) {
-        if (attend->greeted) {
-            fl_call_finish(attend->call, FL_GRPC_FAILED_PRECONDITION, "a second hello");
+        if (stream->greeted) {
+            fl_call_finish(stream->call, FL_GRPC_FAILED_PRECONDITION, "a second hello");
         } else {
-            on_hello(attend, event);
+            on_hello(stream, event);
         }
         return true;
     }
-    if (!attend->joined) {
-        fl_call_finish(attend->call, FL_GRPC_FAILED_PRECONDITION,
+    if (!stream->joined) {
+        fl_call_finish(stream->call, FL_GRPC_FAILED_PRECONDITION,
                        "expected hello as the first event, and Welcome before others");
         return true;
     }
     if (event->type == FL_WIRE_HEARTBEAT_EVENT) {
-        control_heartbeat(attend);
+        control_heartbeat(stream);
         return true;
     }
     if (event->type == FL_WIRE_OFFER) {
-        fl_control_stream_offer(attend, &event->u.offer);
+        fl_control_stream_offer(stream, &event->u.offer);
         return true;
     }
-    return control_forward_event(attend, event, data, len);
+    return control_forward_event(stream, event, data, len);
 }
 
 static bool control_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
-    struct fl_control_stream *attend = ctx;
+    struct fl_control_stream *stream = ctx;
     struct fl_wire_event event;
     struct fl_err err = {0};
     bool dealt;
     int rv = fl_wire_event_decode(data, len, &event, &err);
 
-    attend->heard_ms = fl_clock_ms();
+    stream->heard_ms = fl_clock_ms();
     if (rv != FL_OK) {
-        fl_log_peer(attend->frontend->setup.log, FL_LOG_WARNING, "attend",
-                    fl_control_stream_who(attend), "%s from %s: %s",
+        fl_log_peer(stream->frontend->setup.log, FL_LOG_WARNING, "session",
+                    fl_control_stream_who(stream), "%s from %s: %s",
                     rv == FL_ENOMEM ? "cannot read an event, ending the session" : "bad event",
                     fl_call_peer(call), fl_err_text(&err, rv));
         fl_frontend_fail(call, rv,
                          &err); /* too large: RESOURCE_EXHAUSTED; others: INVALID_ARGUMENT */
         return true;
     }
-    dealt = control_on_event(attend, &event, data, len);
+    dealt = control_on_event(stream, &event, data, len);
     if (event.type != 0) {
         fl_wire_event_done(&event);
     }
@@ -239,42 +239,42 @@ static void control_post_lost(struct fl_frontend *frontend, uint32_t client)
 }
 
 /* Without memory this takeover is not counted. */
-static void end_older(struct fl_control_stream *attend, struct fl_control_stream *older)
+static void end_older(struct fl_control_stream *stream, struct fl_control_stream *older)
 {
-    struct fl_frontend *frontend = attend->frontend;
+    struct fl_frontend *frontend = stream->frontend;
     struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_TAKEOVER);
     char text[256];
 
     (void)snprintf(text, sizeof(text), "from %s to %s", fl_call_peer(older->call),
-                   fl_call_peer(attend->call));
-    fl_log_peer(frontend->setup.log, FL_LOG_WARNING, "attend", fl_control_stream_who(attend),
+                   fl_call_peer(stream->call));
+    fl_log_peer(frontend->setup.log, FL_LOG_WARNING, "session", fl_control_stream_who(stream),
                 "client '%s' disconnected: a newer session took over, %s: if this repeats, two "
                 "machines use one identity",
-                attend->name, text);
+                stream->name, text);
     fl_call_finish(older->call, FL_GRPC_ABORTED,
                    "a newer session with the same client name took over: if this repeats, two "
                    "machines use one identity (a copied state folder or disk image): give the "
                    "second one its own invitation");
     if (up != NULL) {
-        up->client = attend->client;
+        up->client = stream->client;
         up->text = fl_str_dup(text);
         fl_frontend_up(frontend, up);
     }
 }
 
-static void control_report_lost(struct fl_control_stream *attend)
+static void control_report_lost(struct fl_control_stream *stream)
 {
-    struct fl_frontend *frontend = attend->frontend;
+    struct fl_frontend *frontend = stream->frontend;
 
-    if (!attend->joined || frontend->slots[attend->client].attend != attend) {
+    if (!stream->joined || frontend->slots[stream->client].stream != stream) {
         return; /* It never joined, or a newer session owns the slot. */
     }
-    frontend->slots[attend->client].attend = NULL;
-    if (fl_control_stream_asked(frontend, attend->name)) {
+    frontend->slots[stream->client].stream = NULL;
+    if (fl_control_stream_asked(frontend, stream->name)) {
         return; /* If the newer session ends before it is answered, fl_control_stream_joined()
                    reports the loss. */
     }
-    control_post_lost(frontend, attend->client);
+    control_post_lost(frontend, stream->client);
 }
 
 /* The token is invalidated before the peer can learn that the session has ended. */
@@ -287,56 +287,56 @@ static void control_on_end(struct fl_call *call, void *ctx)
 static void control_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
                               const char *message)
 {
-    struct fl_control_stream *attend = ctx;
-    struct fl_frontend *frontend = attend->frontend;
+    struct fl_control_stream *stream = ctx;
+    struct fl_frontend *frontend = stream->frontend;
 
-    fl_log_peer(frontend->setup.log, FL_LOG_INFO, "attend", fl_control_stream_who(attend),
-                "session of '%s' at %s ended: %s%s%s", attend->name, fl_call_peer(call),
+    fl_log_peer(frontend->setup.log, FL_LOG_INFO, "session", fl_control_stream_who(stream),
+                "session of '%s' at %s ended: %s%s%s", stream->name, fl_call_peer(call),
                 fl_grpc_status_name(status), message != NULL && message[0] != '\0' ? ", " : "",
                 message != NULL ? message : "");
-    attend->call = NULL;
-    if (attend->greeted) {
-        *greeted_of(attend) -= 1;
+    stream->call = NULL;
+    if (stream->greeted) {
+        *greeted_of(stream) -= 1;
     }
-    fl_control_stream_withdraw_hello(attend);
-    control_report_lost(attend);
-    fl_list_remove(&attend->link);
-    fl_buf_done(&attend->offer);
-    fl_inbox_done(&attend->inbox);
-    free(attend);
+    fl_control_stream_withdraw_hello(stream);
+    control_report_lost(stream);
+    fl_list_remove(&stream->link);
+    fl_buf_done(&stream->offer);
+    fl_inbox_done(&stream->inbox);
+    free(stream);
 }
 
-static const struct fl_call_handler attend_handler = {
+static const struct fl_call_handler control_handler = {
     .on_message = control_on_message, .on_end = control_on_end, .on_closed = control_on_closed};
 
 void fl_control_stream_start(struct fl_call *call, void *ctx)
 {
     struct fl_frontend *frontend = ctx;
-    struct fl_control_stream *attend = calloc(1, sizeof(*attend));
+    struct fl_control_stream *stream = calloc(1, sizeof(*stream));
 
-    if (attend == NULL || frontend->closing) {
-        fl_call_finish(call, attend == NULL ? FL_GRPC_RESOURCE_EXHAUSTED : FL_GRPC_UNAVAILABLE,
-                       attend == NULL ? "out of memory" : "the server is stopping");
-        free(attend);
+    if (stream == NULL || frontend->closing) {
+        fl_call_finish(call, stream == NULL ? FL_GRPC_RESOURCE_EXHAUSTED : FL_GRPC_UNAVAILABLE,
+                       stream == NULL ? "out of memory" : "the server is stopping");
+        free(stream);
         return;
     }
-    attend->frontend = frontend;
-    attend->id = ++frontend->next_id;
-    attend->call = call;
-    attend->heard_ms = fl_clock_ms();
-    attend->name[0] = '?';
-    fl_buf_init(&attend->offer, fl_addressable(frontend->setup.conf->limits->offer));
-    fl_list_prepend(&frontend->attends, &attend->link);
-    fl_inbox_init(&attend->inbox);
-    fl_call_set_handler(call, &attend_handler, attend);
+    stream->frontend = frontend;
+    stream->id = ++frontend->next_id;
+    stream->call = call;
+    stream->heard_ms = fl_clock_ms();
+    stream->name[0] = '?';
+    fl_buf_init(&stream->offer, fl_addressable(frontend->setup.conf->limits->offer));
+    fl_list_prepend(&frontend->streams, &stream->link);
+    fl_inbox_init(&stream->inbox);
+    fl_call_set_handler(call, &control_handler, stream);
 }
 
 /* --- messages from the coordinator --- */
 
 /* Sends Welcome: the federation and the session parameters. */
-static void control_send_welcome(struct fl_control_stream *attend)
+static void control_send_welcome(struct fl_control_stream *stream)
 {
-    const struct fl_frontend_setup *setup = &attend->frontend->setup;
+    const struct fl_frontend_setup *setup = &stream->frontend->setup;
     const struct fl_server_conf *conf = setup->conf;
     const struct fl_described of = {.federation = conf->main->federation,
                                     .strategy = conf->strategy,
@@ -352,67 +352,67 @@ static void control_send_welcome(struct fl_control_stream *attend)
     struct fl_wire_welcome *w = &command.u.welcome;
 
     if (fl_welcome_describe(&of, w) != FL_OK) {
-        fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        fl_call_finish(stream->call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
-    w->session = attend->token;
+    w->session = stream->token;
     w->heartbeat_ms = (uint32_t)conf->main->heartbeat_ms;
-    w->wants_offer = attend->wants_offer;
+    w->wants_offer = stream->wants_offer;
     w->limits = (struct fl_wire_limits){.chunk_bytes = setup->chunk_bytes,
                                         .message_bytes = (uint32_t)setup->rpc.message_bytes,
                                         .streams = setup->rpc.streams,
                                         .idle_ms = setup->rpc.idle_ms};
-    fl_control_stream_command(attend, &command);
+    fl_control_stream_command(stream, &command);
     fl_welcome_done(w);
 }
 
 void fl_control_stream_joined(struct fl_frontend *frontend, const struct fl_net_msg *down)
 {
-    struct fl_control_stream *attend = fl_control_stream_answered(frontend, down->session);
+    struct fl_control_stream *stream = fl_control_stream_answered(frontend, down->session);
     struct fl_slot_rec *slot = fl_frontend_slot(frontend, down->client);
     struct fl_control_stream *older;
-    bool is_open = attend != NULL && attend->call != NULL;
+    bool is_open = stream != NULL && stream->call != NULL;
 
     /* The session ended in the meantime, or the client has to reconnect. */
     if (!is_open || slot == NULL ||
-        fl_random_bytes(attend->token.id, sizeof(attend->token.id)) != FL_OK)
+        fl_random_bytes(stream->token.id, sizeof(stream->token.id)) != FL_OK)
     {
         if (is_open) {
-            fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED,
+            fl_call_finish(stream->call, FL_GRPC_RESOURCE_EXHAUSTED,
                            "out of memory or of random numbers for a session");
         }
-        if ((slot == NULL || slot->attend == NULL) &&
+        if ((slot == NULL || slot->stream == NULL) &&
             !fl_control_stream_asked(frontend, down->text)) {
             control_post_lost(frontend, down->client);
         }
         return;
     }
-    older = slot->attend;
-    slot->attend = attend;
-    attend->client = down->client;
-    attend->joined = true;
-    fl_call_vouch(attend->call, attend->name);
-    attend->wants_offer = down->wants_offer;
-    (void)memcpy(attend->token.id, &attend->client, sizeof(attend->client));
+    older = slot->stream;
+    slot->stream = stream;
+    stream->client = down->client;
+    stream->joined = true;
+    fl_call_vouch(stream->call, stream->name);
+    stream->wants_offer = down->wants_offer;
+    (void)memcpy(stream->token.id, &stream->client, sizeof(stream->client));
     if (older != NULL && older->call != NULL) {
-        end_older(attend, older);
+        end_older(stream, older);
     }
-    fl_log_peer(frontend->setup.log, FL_LOG_INFO, "attend", fl_control_stream_who(attend),
-                "client '%s' joined from %s", attend->name, fl_call_peer(attend->call));
-    control_send_welcome(attend);
+    fl_log_peer(frontend->setup.log, FL_LOG_INFO, "session", fl_control_stream_who(stream),
+                "client '%s' joined from %s", stream->name, fl_call_peer(stream->call));
+    control_send_welcome(stream);
 }
 
 void fl_control_stream_release(struct fl_frontend *frontend, const struct fl_net_msg *down)
 {
-    struct fl_control_stream *attend = frontend->slots[down->client].attend;
+    struct fl_control_stream *stream = frontend->slots[down->client].stream;
 
-    if (attend == NULL) {
+    if (stream == NULL) {
         return;
     }
-    frontend->slots[down->client].attend = NULL;
-    attend->joined = false; /* Later messages of this client are ignored. */
-    if (attend->call != NULL) {
-        fl_call_finish(attend->call, FL_GRPC_UNAVAILABLE,
+    frontend->slots[down->client].stream = NULL;
+    stream->joined = false; /* Later messages of this client are ignored. */
+    if (stream->call != NULL) {
+        fl_call_finish(stream->call, FL_GRPC_UNAVAILABLE,
                        down->text != NULL ? down->text
                                           : "the client was forgotten by the operator");
     }
@@ -420,49 +420,49 @@ void fl_control_stream_release(struct fl_frontend *frontend, const struct fl_net
 
 void fl_control_stream_refused(struct fl_frontend *frontend, const struct fl_net_msg *down)
 {
-    struct fl_control_stream *attend = fl_control_stream_answered(frontend, down->session);
+    struct fl_control_stream *stream = fl_control_stream_answered(frontend, down->session);
 
-    if (attend != NULL && attend->call != NULL) {
-        fl_control_stream_refuse(attend, FL_WIRE_REASON_FULL, 60000, down->text);
+    if (stream != NULL && stream->call != NULL) {
+        fl_control_stream_refuse(stream, FL_WIRE_REASON_FULL, 60000, down->text);
     }
 }
 
 void fl_control_stream_bad_offer(struct fl_frontend *frontend, const struct fl_net_msg *down)
 {
-    struct fl_control_stream *attend = fl_control_stream_find(frontend, down->session);
+    struct fl_control_stream *stream = fl_control_stream_find(frontend, down->session);
 
-    if (attend != NULL && attend->call != NULL) {
-        fl_frontend_finish(frontend, attend->call, fl_grpc_status_from_err(down->code), down->text);
+    if (stream != NULL && stream->call != NULL) {
+        fl_frontend_finish(frontend, stream->call, fl_grpc_status_from_err(down->code), down->text);
     }
 }
 
 /* The coordinator consumed an event: post the next one and return its credit. */
 void fl_control_stream_taken(struct fl_frontend *frontend, const struct fl_net_msg *down)
 {
-    struct fl_control_stream *attend =
-        down->client < frontend->n_slots ? frontend->slots[down->client].attend : NULL;
+    struct fl_control_stream *stream =
+        down->client < frontend->n_slots ? frontend->slots[down->client].stream : NULL;
     struct fl_wire_event event;
     struct fl_buf buf;
     int rv;
 
     frontend->n_events--;
-    if (attend == NULL || attend->id != down->session || attend->call == NULL) {
+    if (stream == NULL || stream->id != down->session || stream->call == NULL) {
         return; /* That session has ended. */
     }
-    fl_inbox_taken(&attend->inbox);
+    fl_inbox_taken(&stream->inbox);
     fl_buf_init(&buf, SIZE_MAX);
-    rv = fl_inbox_next(&attend->inbox, &buf);
+    rv = fl_inbox_next(&stream->inbox, &buf);
     if (rv == FL_OK) {
-        fl_call_consume(attend->call, buf.len);
+        fl_call_consume(stream->call, buf.len);
         rv = fl_wire_event_decode(buf.data, buf.len, &event, NULL);
     }
     if (rv == FL_OK) {
-        control_post_event(attend, &event);
+        control_post_event(stream, &event);
         if (event.type != 0) {
             fl_wire_event_done(&event);
         }
     } else if (rv != FL_ENOENT) {
-        fl_call_cancel(attend->call); /* Out of memory: it was decoded successfully before. */
+        fl_call_cancel(stream->call); /* Out of memory: it was decoded successfully before. */
     }
     fl_buf_done(&buf);
 }
@@ -472,9 +472,9 @@ void fl_control_stream_sweep(struct fl_frontend *frontend, uint64_t now_ms)
     uint64_t limit = HEARTBEATS_OF_SILENCE * frontend->setup.conf->main->heartbeat_ms;
     struct fl_control_stream *a;
 
-    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
+    FL_LIST_FOREACH (a, &frontend->streams, struct fl_control_stream, link) {
         if (a->call != NULL && now_ms > a->heard_ms + limit) {
-            fl_log_peer(frontend->setup.log, FL_LOG_WARNING, "attend", fl_control_stream_who(a),
+            fl_log_peer(frontend->setup.log, FL_LOG_WARNING, "session", fl_control_stream_who(a),
                         "client '%s' at %s timed out: no message for %llu ms, ending its session",
                         a->name, fl_call_peer(a->call), (unsigned long long)(now_ms - a->heard_ms));
             a->heard_ms = now_ms;

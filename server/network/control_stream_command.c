@@ -11,16 +11,16 @@
 
 _Static_assert(FL_PAYLOADS_MAX <= FL_WIRE_MAX_PAYLOADS, "a task lists all of them");
 
-const char *fl_control_stream_who(const struct fl_control_stream *attend)
+const char *fl_control_stream_who(const struct fl_control_stream *stream)
 {
-    return attend->joined ? attend->name : fl_call_peer(attend->call);
+    return stream->joined ? stream->name : fl_call_peer(stream->call);
 }
 
 struct fl_control_stream *fl_control_stream_find(struct fl_frontend *frontend, uint64_t id)
 {
     struct fl_control_stream *a;
 
-    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
+    FL_LIST_FOREACH (a, &frontend->streams, struct fl_control_stream, link) {
         if (a->id == id) {
             return a;
         }
@@ -28,34 +28,34 @@ struct fl_control_stream *fl_control_stream_find(struct fl_frontend *frontend, u
     return NULL;
 }
 
-void fl_control_stream_command(struct fl_control_stream *attend,
+void fl_control_stream_command(struct fl_control_stream *stream,
                                const struct fl_wire_command *command)
 {
     struct fl_buf buf;
     int rv;
 
-    if (attend->call == NULL) {
+    if (stream->call == NULL) {
         return;
     }
     fl_buf_init(&buf, FL_WIRE_MAX_CONTROL + 65536);
     rv = fl_wire_command_encode(command, &buf);
     if (rv == FL_OK) {
-        rv = fl_frontend_send(attend->call, &buf);
+        rv = fl_frontend_send(stream->call, &buf);
     }
     fl_buf_done(&buf);
     if (rv != FL_OK && rv != FL_ECLOSED) {
         /*
          * The client does not read its control stream, and a session without commands is useless.
          */
-        fl_log_peer(attend->frontend->setup.log, FL_LOG_WARNING, "attend",
-                    fl_control_stream_who(attend),
+        fl_log_peer(stream->frontend->setup.log, FL_LOG_WARNING, "session",
+                    fl_control_stream_who(stream),
                     "client '%s' at %s does not read its commands (%s), ending its session",
-                    attend->name, fl_call_peer(attend->call), fl_strerror(rv));
-        fl_call_cancel(attend->call);
+                    stream->name, fl_call_peer(stream->call), fl_strerror(rv));
+        fl_call_cancel(stream->call);
     }
 }
 
-void fl_control_stream_refuse(struct fl_control_stream *attend, enum fl_wire_reason reason,
+void fl_control_stream_refuse(struct fl_control_stream *stream, enum fl_wire_reason reason,
                               uint32_t retry_ms, const char *message)
 {
     struct fl_wire_command command = {.type = FL_WIRE_REFUSED};
@@ -63,12 +63,12 @@ void fl_control_stream_refuse(struct fl_control_stream *attend, enum fl_wire_rea
     command.u.refused.reason = reason;
     command.u.refused.message = fl_wire_lend(message);
     command.u.refused.retry_after_ms = retry_ms;
-    fl_log_peer(attend->frontend->setup.log,
-                reason == FL_WIRE_REASON_DUPLICATE ? FL_LOG_INFO : FL_LOG_WARNING, "attend",
-                fl_call_peer(attend->call), "client '%s' at %s refused: %s", attend->name,
-                fl_call_peer(attend->call), message);
-    fl_control_stream_command(attend, &command);
-    fl_call_finish(attend->call,
+    fl_log_peer(stream->frontend->setup.log,
+                reason == FL_WIRE_REASON_DUPLICATE ? FL_LOG_INFO : FL_LOG_WARNING, "session",
+                fl_call_peer(stream->call), "client '%s' at %s refused: %s", stream->name,
+                fl_call_peer(stream->call), message);
+    fl_control_stream_command(stream, &command);
+    fl_call_finish(stream->call,
                    reason == FL_WIRE_REASON_FULL        ? FL_GRPC_RESOURCE_EXHAUSTED
                    : reason == FL_WIRE_REASON_DENIED    ? FL_GRPC_PERMISSION_DENIED
                    : reason == FL_WIRE_REASON_DUPLICATE ? FL_GRPC_ABORTED
@@ -197,12 +197,12 @@ void fl_control_stream_down(struct fl_frontend *frontend, struct fl_net_msg *dow
 {
     struct fl_wire_payload payloads[FL_PAYLOADS_MAX];
     struct fl_wire_command command = {0};
-    struct fl_control_stream *attend;
+    struct fl_control_stream *stream;
 
-    attend = down->client < frontend->n_slots ? frontend->slots[down->client].attend : NULL;
-    if (attend != NULL) {
+    stream = down->client < frontend->n_slots ? frontend->slots[down->client].stream : NULL;
+    if (stream != NULL) {
         make_command(frontend, down, payloads, &command);
-        fl_control_stream_command(attend, &command);
+        fl_control_stream_command(stream, &command);
     }
     if (down->units != NULL && (down->type == FL_NET_MSG_TASK || down->type == FL_NET_MSG_PLAN)) {
         command_set_upload_mask(frontend, down);
@@ -226,7 +226,7 @@ void fl_control_stream_drain(struct fl_frontend *frontend, uint32_t client, cons
 
     command.u.drain.reason = fl_wire_lend(reason);
     command.u.drain.reconnect_after_ms = reconnect_ms;
-    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
+    FL_LIST_FOREACH (a, &frontend->streams, struct fl_control_stream, link) {
         if (a->call == NULL || !a->joined || (client != FL_EVERYBODY && a->client != client)) {
             continue;
         }

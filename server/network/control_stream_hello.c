@@ -14,33 +14,33 @@
 
 static void hello_post_next(struct fl_frontend *frontend)
 {
-    struct fl_control_stream *attend;
+    struct fl_control_stream *stream;
 
     while (frontend->n_asked < HELLOS_POSTED_MAX &&
-           (attend = FL_LIST_FIRST(&frontend->waiting, struct fl_control_stream, hellos)) != NULL)
+           (stream = FL_LIST_FIRST(&frontend->waiting, struct fl_control_stream, hellos)) != NULL)
     {
-        struct fl_coord_msg *up = attend->hello;
+        struct fl_coord_msg *up = stream->hello;
 
-        fl_list_remove(&attend->hellos);
-        fl_list_append(&frontend->asked, &attend->hellos);
-        attend->hello = NULL;
-        attend->asked = true;
+        fl_list_remove(&stream->hellos);
+        fl_list_append(&frontend->asked, &stream->hellos);
+        stream->hello = NULL;
+        stream->asked = true;
         frontend->n_asked++;
         fl_frontend_up(frontend, up);
     }
 }
 
 /* Does another session of the same name exist, or is one about to? */
-static bool hello_has_rival(const struct fl_control_stream *attend)
+static bool hello_has_rival(const struct fl_control_stream *stream)
 {
-    const struct fl_frontend *frontend = attend->frontend;
+    const struct fl_frontend *frontend = stream->frontend;
     const struct fl_control_stream *a;
 
-    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
-        bool is_open = a->joined && frontend->slots[a->client].attend == a;
+    FL_LIST_FOREACH (a, &frontend->streams, struct fl_control_stream, link) {
+        bool is_open = a->joined && frontend->slots[a->client].stream == a;
 
-        if (a != attend && a->call != NULL && (is_open || a->asked || a->hello != NULL) &&
-            strcmp(a->name, attend->name) == 0)
+        if (a != stream && a->call != NULL && (is_open || a->asked || a->hello != NULL) &&
+            strcmp(a->name, stream->name) == 0)
         {
             return true;
         }
@@ -48,29 +48,29 @@ static bool hello_has_rival(const struct fl_control_stream *attend)
     return false;
 }
 
-void fl_control_stream_ask(struct fl_control_stream *attend, struct fl_coord_msg *up)
+void fl_control_stream_ask(struct fl_control_stream *stream, struct fl_coord_msg *up)
 {
-    if (up->event.u.hello.yields && hello_has_rival(attend)) {
+    if (up->event.u.hello.yields && hello_has_rival(stream)) {
         fl_coord_msg_free(up);
-        fl_control_stream_refuse(attend, FL_WIRE_REASON_DUPLICATE, 0,
-                                 "another session of this client is open, and this host "
-                                 "to yield to it: two machines use one identity");
+        fl_control_stream_refuse(stream, FL_WIRE_REASON_DUPLICATE, 0,
+                                 "another session of this client is open, and this "
+                                 "one asked only for a session that no other host has");
         return;
     }
-    attend->hello = up;
-    fl_list_append(&attend->frontend->waiting, &attend->hellos);
-    hello_post_next(attend->frontend);
+    stream->hello = up;
+    fl_list_append(&stream->frontend->waiting, &stream->hellos);
+    hello_post_next(stream->frontend);
 }
 
-void fl_control_stream_withdraw_hello(struct fl_control_stream *attend)
+void fl_control_stream_withdraw_hello(struct fl_control_stream *stream)
 {
-    if (attend->asked) {
-        fl_list_remove(&attend->hellos);
-        attend->asked = false;
-    } else if (attend->hello != NULL) {
-        fl_list_remove(&attend->hellos);
-        fl_coord_msg_free(attend->hello);
-        attend->hello = NULL;
+    if (stream->asked) {
+        fl_list_remove(&stream->hellos);
+        stream->asked = false;
+    } else if (stream->hello != NULL) {
+        fl_list_remove(&stream->hellos);
+        fl_coord_msg_free(stream->hello);
+        stream->hello = NULL;
     }
 }
 

@@ -28,21 +28,21 @@ struct plain_name {
     struct fl_err err;
 };
 
-static struct plain_name *plain_name_new(const struct fl_control_stream *attend)
+static struct plain_name *plain_name_new(const struct fl_control_stream *stream)
 {
     struct plain_name *p = calloc(1, sizeof(*p));
 
     if (p != NULL) {
-        p->frontend = attend->frontend;
-        p->session = attend->id;
-        (void)memcpy(p->name, attend->name, sizeof(p->name));
+        p->frontend = stream->frontend;
+        p->session = stream->id;
+        (void)memcpy(p->name, stream->name, sizeof(p->name));
     }
     return p;
 }
 
-static bool is_plain(const struct fl_control_stream *attend)
+static bool is_plain(const struct fl_control_stream *stream)
 {
-    return attend->call != NULL && attend->greeted && !attend->verified;
+    return stream->call != NULL && stream->greeted && !stream->verified;
 }
 
 /* True for a session with a certificate, also before its Hello is answered. */
@@ -53,7 +53,7 @@ static bool is_in_use(const struct fl_frontend *frontend, const char *name)
     if (frontend->n_verified == 0) {
         return false;
     }
-    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
+    FL_LIST_FOREACH (a, &frontend->streams, struct fl_control_stream, link) {
         if (a->verified && a->greeted && strcmp(a->name, name) == 0) {
             return true;
         }
@@ -71,43 +71,43 @@ static void plain_name_look_up(struct fl_authority *authority, void *arg)
 static void plain_name_looked_up(void *arg)
 {
     struct plain_name *p = arg;
-    struct fl_control_stream *attend = fl_control_stream_find(p->frontend, p->session);
+    struct fl_control_stream *stream = fl_control_stream_find(p->frontend, p->session);
 
     if (p->code == FL_OK && is_in_use(p->frontend, p->name)) {
         p->code =
             fl_err_set(&p->err, FL_EPERM,
                        "'%s' is connected with a certificate and is refused without TLS", p->name);
     }
-    if (attend == NULL || attend->call == NULL || attend->ended) {
+    if (stream == NULL || stream->call == NULL || stream->ended) {
         fl_coord_msg_free(p->up);
     } else if (p->code == FL_OK) {
-        fl_control_stream_ask(attend, p->up);
+        fl_control_stream_ask(stream, p->up);
     } else {
         fl_coord_msg_free(p->up);
         if (p->code == FL_EPERM) {
-            fl_control_stream_refuse(attend, FL_WIRE_REASON_DENIED, 0, p->err.msg);
+            fl_control_stream_refuse(stream, FL_WIRE_REASON_DENIED, 0, p->err.msg);
         } else {
-            fl_frontend_finish(p->frontend, attend->call, fl_grpc_status_from_err(p->code),
+            fl_frontend_finish(p->frontend, stream->call, fl_grpc_status_from_err(p->code),
                                fl_err_text(&p->err, p->code));
         }
     }
     free(p);
 }
 
-void fl_control_stream_ask_plain(struct fl_control_stream *attend, struct fl_coord_msg *up)
+void fl_control_stream_ask_plain(struct fl_control_stream *stream, struct fl_coord_msg *up)
 {
-    struct plain_name *p = plain_name_new(attend);
+    struct plain_name *p = plain_name_new(stream);
     int rv = FL_ENOMEM;
 
     if (p != NULL) {
         p->up = up;
-        rv = fl_auth_submit(attend->frontend->setup.auth, plain_name_look_up, plain_name_looked_up,
+        rv = fl_auth_submit(stream->frontend->setup.auth, plain_name_look_up, plain_name_looked_up,
                             p);
     }
     if (rv != FL_OK) {
         fl_coord_msg_free(up);
         free(p);
-        fl_call_finish(attend->call,
+        fl_call_finish(stream->call,
                        rv == FL_ENOMEM ? FL_GRPC_RESOURCE_EXHAUSTED : FL_GRPC_UNAVAILABLE,
                        rv == FL_ENOMEM ? "out of memory" : "the server is stopping");
     }
@@ -135,25 +135,25 @@ static void on_noted(void *arg)
     free(p);
 }
 
-void fl_control_stream_shown(const struct fl_control_stream *attend,
+void fl_control_stream_shown(const struct fl_control_stream *stream,
                              const struct fl_identity *identity)
 {
-    struct fl_frontend *frontend = attend->frontend;
+    struct fl_frontend *frontend = stream->frontend;
     struct plain_name *p;
     int rv = FL_ENOMEM;
 
-    fl_control_stream_certified(frontend, attend->name);
+    fl_control_stream_certified(frontend, stream->name);
     if (!fl_auth_own_pki(frontend->setup.conf)) {
         return; /* The database has it since its issue. */
     }
-    p = plain_name_new(attend);
+    p = plain_name_new(stream);
     if (p != NULL) {
         p->not_after = identity->not_after;
         rv = fl_auth_submit(frontend->setup.auth, plain_name_record, on_noted, p);
     }
     if (rv == FL_ENOMEM) { /* The next session retries. */
         fl_log(frontend->setup.log, FL_LOG_WARNING, "identity",
-               "out of memory to record the certificate of '%s'", attend->name);
+               "out of memory to record the certificate of '%s'", stream->name);
     }
     if (rv != FL_OK) {
         free(p);
@@ -162,12 +162,12 @@ void fl_control_stream_shown(const struct fl_control_stream *attend,
 
 /* --- ending plaintext sessions --- */
 
-static void end_plain(struct fl_control_stream *attend, const char *why)
+static void end_plain(struct fl_control_stream *stream, const char *why)
 {
-    fl_log_peer(attend->frontend->setup.log, FL_LOG_WARNING, "attend", fl_call_peer(attend->call),
-                "client '%s' at %s without TLS refused, ending its session: %s", attend->name,
-                fl_call_peer(attend->call), why);
-    fl_call_finish(attend->call, FL_GRPC_PERMISSION_DENIED, why);
+    fl_log_peer(stream->frontend->setup.log, FL_LOG_WARNING, "session", fl_call_peer(stream->call),
+                "client '%s' at %s without TLS refused, ending its session: %s", stream->name,
+                fl_call_peer(stream->call), why);
+    fl_call_finish(stream->call, FL_GRPC_PERMISSION_DENIED, why);
 }
 
 void fl_control_stream_certified(struct fl_frontend *frontend, const char *name)
@@ -178,7 +178,7 @@ void fl_control_stream_certified(struct fl_frontend *frontend, const char *name)
     if (frontend->n_plain == 0) {
         return;
     }
-    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
+    FL_LIST_FOREACH (a, &frontend->streams, struct fl_control_stream, link) {
         if (is_plain(a) && !a->ended && strcmp(a->name, name) == 0) {
             a->ended = true;
             (void)snprintf(why, sizeof(why), FL_PLAIN_NAME_REFUSED, name);
@@ -195,7 +195,7 @@ void fl_control_stream_review_plain(struct fl_frontend *frontend)
     if (frontend->setup.auth == NULL || frontend->n_plain == 0) {
         return;
     }
-    FL_LIST_FOREACH (a, &frontend->attends, struct fl_control_stream, link) {
+    FL_LIST_FOREACH (a, &frontend->streams, struct fl_control_stream, link) {
         if (is_plain(a) && !a->ended && fl_auth_is_revoked(frontend->setup.auth, a->name, &why)) {
             a->ended = true;
             end_plain(a, why);

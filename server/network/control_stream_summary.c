@@ -7,78 +7,78 @@
 
 #include "server/network/frontend_impl.h"
 
-static void summary_piece_refuse(struct fl_control_stream *attend, enum fl_grpc_status status,
+static void summary_piece_refuse(struct fl_control_stream *stream, enum fl_grpc_status status,
                                  const char *text)
 {
-    fl_log_peer(attend->frontend->setup.log, FL_LOG_WARNING, "attend",
-                fl_control_stream_who(attend), "data summary of client '%s' at %s rejected: %s",
-                attend->name, fl_call_peer(attend->call), text);
-    fl_buf_done(&attend->offer);
-    attend->wants_offer = false;
-    fl_call_finish(attend->call, status, text);
+    fl_log_peer(stream->frontend->setup.log, FL_LOG_WARNING, "session",
+                fl_control_stream_who(stream), "data summary of client '%s' at %s rejected: %s",
+                stream->name, fl_call_peer(stream->call), text);
+    fl_buf_done(&stream->offer);
+    stream->wants_offer = false;
+    fl_call_finish(stream->call, status, text);
 }
 
 /* NULL, or why the piece does not continue the previous ones. */
-static const char *summary_piece_error(const struct fl_control_stream *attend,
+static const char *summary_piece_error(const struct fl_control_stream *stream,
                                        const struct fl_wire_offer *piece)
 {
-    if (!attend->wants_offer) {
+    if (!stream->wants_offer) {
         return "no data summary, or no more of it, is expected in this session";
     }
-    if (piece->offset != attend->offer.len) {
+    if (piece->offset != stream->offer.len) {
         return "the pieces of the data summary have gaps or overlap";
     }
-    if (piece->offset > 0 && piece->total != attend->offer_total) {
+    if (piece->offset > 0 && piece->total != stream->offer_total) {
         return "the pieces of the data summary have different totals";
     }
     return piece->len == 0 && piece->total > 0 ? "empty piece in a data summary that is not empty"
                                                : NULL;
 }
 
-static void summary_post(struct fl_control_stream *attend)
+static void summary_post(struct fl_control_stream *stream)
 {
     struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_OFFER);
 
     if (up == NULL) {
-        summary_piece_refuse(attend, FL_GRPC_UNAVAILABLE, "out of memory");
+        summary_piece_refuse(stream, FL_GRPC_UNAVAILABLE, "out of memory");
         return;
     }
-    up->session = attend->id;
-    up->client = attend->client;
-    up->offer = attend->offer;
-    fl_call_discharge(attend->call, attend->offer.len);
-    fl_buf_init(&attend->offer, 0);
-    attend->wants_offer = false;
-    fl_frontend_up(attend->frontend, up);
+    up->session = stream->id;
+    up->client = stream->client;
+    up->offer = stream->offer;
+    fl_call_discharge(stream->call, stream->offer.len);
+    fl_buf_init(&stream->offer, 0);
+    stream->wants_offer = false;
+    fl_frontend_up(stream->frontend, up);
 }
 
-void fl_control_stream_offer(struct fl_control_stream *attend, const struct fl_wire_offer *piece)
+void fl_control_stream_offer(struct fl_control_stream *stream, const struct fl_wire_offer *piece)
 {
-    const char *why = summary_piece_error(attend, piece);
+    const char *why = summary_piece_error(stream, piece);
     char text[160];
     int rv;
 
     if (why != NULL) {
-        summary_piece_refuse(attend, FL_GRPC_INVALID_ARGUMENT, why);
+        summary_piece_refuse(stream, FL_GRPC_INVALID_ARGUMENT, why);
         return;
     }
-    if (piece->total > attend->offer.max) {
+    if (piece->total > stream->offer.max) {
         (void)snprintf(text, sizeof(text),
                        "the data summary of %llu bytes is larger than limits.offer (%zu bytes)",
-                       (unsigned long long)piece->total, attend->offer.max);
-        summary_piece_refuse(attend, FL_GRPC_RESOURCE_EXHAUSTED, text);
+                       (unsigned long long)piece->total, stream->offer.max);
+        summary_piece_refuse(stream, FL_GRPC_RESOURCE_EXHAUSTED, text);
         return;
     }
-    attend->offer_total = piece->total;
-    rv = fl_call_charge(attend->call, piece->len);
+    stream->offer_total = piece->total;
+    rv = fl_call_charge(stream->call, piece->len);
     if (rv == FL_OK) {
-        rv = fl_buf_add(&attend->offer, piece->data, piece->len);
+        rv = fl_buf_add(&stream->offer, piece->data, piece->len);
     }
     if (rv != FL_OK) {
-        summary_piece_refuse(attend, fl_grpc_status_from_err(rv), fl_strerror(rv));
+        summary_piece_refuse(stream, fl_grpc_status_from_err(rv), fl_strerror(rv));
         return;
     }
-    if (attend->offer.len == piece->total) {
-        summary_post(attend);
+    if (stream->offer.len == piece->total) {
+        summary_post(stream);
     }
 }

@@ -223,18 +223,18 @@ static void fetch_continue(struct fl_fetch *f)
 static int fetch_begin(struct fl_fetch *f, const uint8_t *data, size_t len, struct fl_err *err)
 {
     const struct fl_payload_rec *payload;
-    const struct fl_control_stream *attend;
+    const struct fl_control_stream *stream;
     struct fl_wire_fetch request;
     int rv = fl_wire_fetch_decode(data, len, &request, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    attend = fl_frontend_session(f->frontend, f->call, &request.session);
-    if (attend == NULL) {
-        return fl_err_set(err, FL_EPERM, "unknown session: attend first, or a newer one took over");
+    stream = fl_frontend_session(f->frontend, f->call, &request.session);
+    if (stream == NULL) {
+        return fl_err_set(err, FL_EPERM, "unknown session: stream first, or a newer one took over");
     }
-    payload = fl_fetch_payload(f->frontend, request.payload, request.round, attend->client);
+    payload = fl_fetch_payload(f->frontend, request.payload, request.round, stream->client);
     if (payload == NULL) {
         return fl_err_set(err, FL_ENOENT, "payload '%s' of round %llu is not served",
                           request.payload, (unsigned long long)request.round);
@@ -244,7 +244,7 @@ static int fetch_begin(struct fl_fetch *f, const uint8_t *data, size_t len, stru
                           (unsigned long long)request.offset,
                           (unsigned long long)fl_bytes_len(&payload->bytes));
     }
-    fl_call_vouch(f->call, attend->name);
+    fl_call_vouch(f->call, stream->name);
     f->bytes = fl_bytes_ref(&payload->bytes);
     f->offset = request.offset;
     if (f->bytes.file != NULL) {

@@ -86,7 +86,7 @@ static void frontend_release_client(struct fl_frontend *frontend, const struct f
         fl_push_release(frontend, down->client);
         fl_fetch_drop_personal_model(slot);
         free(slot->units);
-        *slot = (struct fl_slot_rec){.attend = NULL};
+        *slot = (struct fl_slot_rec){.stream = NULL};
     }
     if (up == NULL)
     { /* Without the acknowledgement the number is not reused before the next start. */

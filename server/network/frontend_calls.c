@@ -101,13 +101,13 @@ struct fl_slot_rec *fl_frontend_slot(struct fl_frontend *frontend, uint32_t clie
 }
 
 /* A renewed certificate is another one of the same name; peers without one are all alike. */
-static bool frontend_is_same_peer(const struct fl_control_stream *attend,
+static bool frontend_is_same_peer(const struct fl_control_stream *stream,
                                   const struct fl_identity *identity)
 {
     if (identity == NULL || identity->kind != FL_IDENTITY_CERTIFICATE) {
-        return !attend->verified;
+        return !stream->verified;
     }
-    return attend->verified && strcmp(identity->name, attend->name) == 0;
+    return stream->verified && strcmp(identity->name, stream->name) == 0;
 }
 
 /* The first four bytes of a token are the client's number, the rest is random. */
@@ -115,20 +115,20 @@ struct fl_control_stream *fl_frontend_session(struct fl_frontend *frontend,
                                               const struct fl_call *call,
                                               const struct fl_wire_session *token)
 {
-    struct fl_control_stream *attend;
+    struct fl_control_stream *stream;
     unsigned char differ = 0;
     uint32_t client;
     size_t i;
 
     (void)memcpy(&client, token->id, sizeof(client));
-    if (client >= frontend->n_slots || frontend->slots[client].attend == NULL) {
+    if (client >= frontend->n_slots || frontend->slots[client].stream == NULL) {
         return NULL;
     }
-    attend = frontend->slots[client].attend;
+    stream = frontend->slots[client].stream;
     for (i = 0; i < sizeof(token->id); i++) {
-        differ |= (unsigned char)(token->id[i] ^ attend->token.id[i]);
+        differ |= (unsigned char)(token->id[i] ^ stream->token.id[i]);
     }
-    return differ == 0 && frontend_is_same_peer(attend, fl_call_identity(call)) ? attend : NULL;
+    return differ == 0 && frontend_is_same_peer(stream, fl_call_identity(call)) ? stream : NULL;
 }
 
 void fl_frontend_notice(struct fl_frontend *frontend, const char *peer, const char *reason,
@@ -158,9 +158,9 @@ bool fl_frontend_is_connected(const struct fl_frontend *frontend, const char *na
     size_t i;
 
     for (i = 0; i < frontend->n_slots; i++) {
-        const struct fl_control_stream *attend = frontend->slots[i].attend;
+        const struct fl_control_stream *stream = frontend->slots[i].stream;
 
-        if (attend != NULL && strcmp(attend->name, name) == 0) {
+        if (stream != NULL && strcmp(stream->name, name) == 0) {
             return true;
         }
     }

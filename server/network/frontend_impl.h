@@ -23,7 +23,7 @@ struct fl_session_key {
 /* One open Attend call, the control stream of a session. */
 struct fl_control_stream {
     struct fl_frontend *frontend;
-    struct fl_list link;   /* all open streams */
+    struct fl_list link;   /* all open ones */
     struct fl_list hellos; /* in one of the front end's two lists of Hellos */
     uint64_t id;
     struct fl_call *call;       /* NULL after it closed */
@@ -55,7 +55,7 @@ struct fl_payload_rec {
 
 /* The front end's record of a client, connected or not. */
 struct fl_slot_rec {
-    struct fl_control_stream *attend; /* newest session, or NULL */
+    struct fl_control_stream *stream; /* newest session, or NULL */
     struct fl_session_key grant;      /* the round and attempt that it may push for */
     uint8_t *units;                   /* [n_units] upload mask */
     /*
@@ -77,7 +77,7 @@ struct fl_frontend {
     uint64_t n_expelled; /* peers disconnected or refused because of a limit, since the start */
     struct fl_grpc_server *server, *admin;
     struct fl_timer *sweep;
-    struct fl_list attends;
+    struct fl_list streams;
     size_t n_events, most_events; /* posted to the coordinator and not consumed yet; maximum */
     size_t n_plain, n_verified;   /* sessions that sent Hello, without a certificate and with one */
     size_t n_asked; /* Hellos that the coordinator has not answered, of ended calls too */
@@ -134,9 +134,9 @@ void fl_control_stream_release(struct fl_frontend *frontend, const struct fl_net
 void fl_control_stream_sweep(struct fl_frontend *frontend, uint64_t now_ms);
 /* control_stream_hello.c */
 /* Ask the coordinator for a client number, after the Hellos that arrived before; takes `up`. */
-void fl_control_stream_ask(struct fl_control_stream *attend, struct fl_coord_msg *up);
+void fl_control_stream_ask(struct fl_control_stream *stream, struct fl_coord_msg *up);
 /* The session has ended: removes its Hello from the queue, or ignores its answer. */
-void fl_control_stream_withdraw_hello(struct fl_control_stream *attend);
+void fl_control_stream_withdraw_hello(struct fl_control_stream *stream);
 /* The coordinator has answered a Hello: its control stream, or NULL when that session has ended. */
 struct fl_control_stream *fl_control_stream_answered(struct fl_frontend *frontend,
                                                      uint64_t session);
@@ -151,9 +151,9 @@ bool fl_control_stream_asked(const struct fl_frontend *frontend, const char *nam
  * fl_control_stream_ask() of a client without TLS, unless its name is refused in plaintext; takes
  * `up`.
  */
-void fl_control_stream_ask_plain(struct fl_control_stream *attend, struct fl_coord_msg *up);
+void fl_control_stream_ask_plain(struct fl_control_stream *stream, struct fl_coord_msg *up);
 /* The client has shown a certificate: its name is refused in plaintext from now on. */
-void fl_control_stream_shown(const struct fl_control_stream *attend,
+void fl_control_stream_shown(const struct fl_control_stream *stream,
                              const struct fl_identity *identity);
 /* Ends plaintext sessions under revoked names; does nothing without authentication. */
 void fl_control_stream_review_plain(struct fl_frontend *frontend);
@@ -162,18 +162,18 @@ void fl_control_stream_review_plain(struct fl_frontend *frontend);
  * Rate-limit key for fl_log_peer(): many clients may share one address, but unauthenticated peers
  * choose their names.
  */
-const char *fl_control_stream_who(const struct fl_control_stream *attend);
+const char *fl_control_stream_who(const struct fl_control_stream *stream);
 struct fl_control_stream *fl_control_stream_find(struct fl_frontend *frontend,
                                                  uint64_t id); /* or NULL */
 /* Sends Refused, logs it, and ends the call; 0: the client chooses when it retries. */
-void fl_control_stream_refuse(struct fl_control_stream *attend, enum fl_wire_reason reason,
+void fl_control_stream_refuse(struct fl_control_stream *stream, enum fl_wire_reason reason,
                               uint32_t retry_ms, const char *message);
-void fl_control_stream_command(struct fl_control_stream *attend,
+void fl_control_stream_command(struct fl_control_stream *stream,
                                const struct fl_wire_command *command);
 void fl_control_stream_down(struct fl_frontend *frontend,
                             struct fl_net_msg *down); /* may take its units */
 /* control_stream_summary.c */
-void fl_control_stream_offer(struct fl_control_stream *attend, const struct fl_wire_offer *piece);
+void fl_control_stream_offer(struct fl_control_stream *stream, const struct fl_wire_offer *piece);
 
 /* fetch.c */
 void fl_fetch_start(struct fl_call *call, void *ctx);

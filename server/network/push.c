@@ -330,19 +330,19 @@ static void push_open_file(struct fl_push *p, const struct fl_wire_push_header *
 
 static void push_on_header(struct fl_push *p, const struct fl_wire_push_header *h)
 {
-    struct fl_control_stream *attend = fl_frontend_session(p->frontend, p->call, &h->session);
+    struct fl_control_stream *stream = fl_frontend_session(p->frontend, p->call, &h->session);
     struct fl_slot_rec *slot;
     struct fl_err err = {0};
 
-    if (attend == NULL) {
+    if (stream == NULL) {
         push_fail(p, FL_GRPC_UNAUTHENTICATED,
-                  "unknown session: attend first, or a newer one took over");
+                  "unknown session: stream first, or a newer one took over");
         return;
     }
-    slot = &p->frontend->slots[attend->client];
-    fl_call_vouch(p->call, attend->name);
-    p->client = attend->client;
-    (void)memcpy(p->name, attend->name, sizeof(p->name));
+    slot = &p->frontend->slots[stream->client];
+    fl_call_vouch(p->call, stream->name);
+    p->client = stream->client;
+    (void)memcpy(p->name, stream->name, sizeof(p->name));
     p->key = (struct fl_session_key){h->round, h->attempt};
     p->bytes = h->bytes;
     p->whole = fl_call_received(p->call);

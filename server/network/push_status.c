@@ -89,7 +89,7 @@ static bool push_status_on_message(struct fl_call *call, void *ctx, const uint8_
 {
     struct question *q = ctx;
     struct fl_wire_push_status *s = &q->status;
-    const struct fl_control_stream *attend;
+    const struct fl_control_stream *stream;
     const struct fl_slot_rec *slot;
     struct fl_err err = {0};
     int rv;
@@ -104,17 +104,17 @@ static bool push_status_on_message(struct fl_call *call, void *ctx, const uint8_
         fl_frontend_fail_request(call, rv, &err);
         return true;
     }
-    attend = fl_frontend_session(q->frontend, call, &s->session);
-    if (attend == NULL) {
-        fl_call_finish(call, FL_GRPC_UNAUTHENTICATED, "unknown session: attend first");
+    stream = fl_frontend_session(q->frontend, call, &s->session);
+    if (stream == NULL) {
+        fl_call_finish(call, FL_GRPC_UNAUTHENTICATED, "unknown session: stream first");
         return true;
     }
-    slot = &q->frontend->slots[attend->client];
+    slot = &q->frontend->slots[stream->client];
     s->accepted = fl_session_is(&slot->accepted, s->round, s->attempt);
     if (s->accepted || fl_push_written(slot->push, s->round, s->attempt, &s->received)) {
         push_status_answer(q);
     } else {
-        push_status_ask_file(q, attend->name);
+        push_status_ask_file(q, stream->name);
     }
     return true;
 }
