@@ -27,23 +27,6 @@ void fl_train_result_done(struct fl_train_result *result)
     *result = (struct fl_train_result){0};
 }
 
-int fl__train_check(const struct fl_layout *layout, const float *trained, struct fl_err *err)
-{
-    size_t l;
-
-    for (l = 0; l < fl_layout_units(layout); l++) {
-        const struct fl_unit *unit = fl_layout_unit(layout, l);
-
-        if (!fl_vec_finite(trained + unit->offset, unit->count)) {
-            return fl_err_set(err, FL_ENUMERIC,
-                              "the trained model is not finite in unit '%s': training diverged; a "
-                              "smaller learning rate helps",
-                              unit->name);
-        }
-    }
-    return FL_OK;
-}
-
 int fl__train_finish(const struct fl_layout *layout, const struct fl_train_task *task,
                      struct fl_train_result *ret, struct fl_err *err)
 {
@@ -51,7 +34,7 @@ int fl__train_finish(const struct fl_layout *layout, const struct fl_train_task 
     size_t count = fl_layout_count(layout);
     size_t units = fl_layout_units(layout);
     size_t l;
-    int rv = fl__train_check(layout, ret->delta, err);
+    int rv = fl_layout_check_trained(layout, ret->delta, err);
 
     if (rv != FL_OK) {
         return rv;

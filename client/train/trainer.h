@@ -98,9 +98,11 @@ FL_MUST_CHECK int fl_trainer_builtin(const struct fl_dataset *train, const struc
 FL_MUST_CHECK int fl_trainer_set_data(struct fl_trainer *trainer, const struct fl_dataset *train,
                                       const struct fl_dataset *test, struct fl_err *err);
 
+/* The user's own program (docs/trainers.md). */
 struct fl_command_conf {
-    const char *const *argv; /* NULL-terminated; {task} is replaced by the task file's path */
-    const char *work_dir;    /* each task gets a folder in it */
+    const char *const *argv; /* NULL-terminated; of a program per task {task} is replaced */
+    /* NULL: the program is persistent; else each task gets a folder in it, and a program. */
+    const char *work_dir;
     uint64_t time_limit_ms;  /* 0: only the task's deadline */
     uint64_t first_limit_ms; /* limit of runs before the first good one; 0: only the other two */
     /*
@@ -113,26 +115,20 @@ struct fl_command_conf {
     enum fl_program_memory memory_of;
     const char *const *environment; /* "NAME=value", NULL-terminated; NULL: as ours */
     uint64_t descriptors;           /* soft limit of open files; 0: that of this process */
-    uint64_t samples;         /* samples until the first result gives the number; 0: unknown */
-    const char *data;         /* path of the data, passed in task.json; NULL: none */
-    const struct fl_log *log; /* gets its stderr output; may be NULL */
-};
-FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
-                                     struct fl_err *err);
-/* Options of a persistent program (docs/trainers.md). */
-struct fl_persistent_options {
-    const char *client; /* name of the client, sent to the program */
-    uint64_t start_limit_ms, cancel_grace_ms;
-    uint64_t idle_exit_ms;                   /* 0: never */
-    const struct fl_persistent_clock *clock; /* as in fl_persistent_conf */
+    const char *data;               /* path of the data, passed to the program; NULL: none */
+    const struct fl_log *log;       /* gets its stderr output; may be NULL */
+    /* Of a program per task: its samples until the first result gives the number; 0: unknown. */
+    uint64_t samples;
+    /* Of a persistent program only, as in fl_persistent_conf. */
+    const char *client;
+    uint64_t start_limit_ms, cancel_grace_ms, idle_exit_ms;
+    const struct fl_persistent_clock *clock;
 };
 /*
- * Does not start the program. work_dir and samples of `conf` are not used. FL_ENOENT, FL_EPERM: no
- * such program; FL_ENOMEM.
+ * Does not start the program. FL_ECONF: no program is given; the errors of fl_persistent_create().
  */
-FL_MUST_CHECK int fl_trainer_persistent(const struct fl_command_conf *conf,
-                                        const struct fl_persistent_options *options,
-                                        struct fl_trainer **ret, struct fl_err *err);
+FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
+                                     struct fl_err *err);
 /*
  * Starts the program of a persistent trainer if it does not run, before any other call;
  * `*ret_samples` and `*ret_test_samples` are the numbers it declares, the latter 0 when it cannot

@@ -42,9 +42,6 @@ struct fl_trainer {
  */
 FL_MUST_CHECK int fl__train_finish(const struct fl_layout *layout, const struct fl_train_task *task,
                                    struct fl_train_result *ret, struct fl_err *err);
-/* FL_ENUMERIC: a parameter is not finite. fl__train_finish() checks it too. */
-FL_MUST_CHECK int fl__train_check(const struct fl_layout *layout, const float *trained,
-                                  struct fl_err *err);
 /* Creates `n` empty buffers for the client state or the extra uploads of a solver. FL_ENOMEM. */
 FL_MUST_CHECK int fl__train_extras(size_t n, struct fl_buf **ret, size_t *ret_n,
                                    struct fl_err *err);

@@ -27,15 +27,14 @@ static inline struct fl_trainer *both_open(struct both *f, const char *name, con
 {
     const char *argv[] = {f->path, mode, NULL};
     const char *build = getenv("FL_BUILDDIR");
-    const struct fl_command_conf conf = {.argv = argv};
-    const struct fl_persistent_options options = {
-        .client = "c", .start_limit_ms = BOTH_LONG, .cancel_grace_ms = BOTH_LONG};
+    const struct fl_command_conf conf = {
+        .argv = argv, .client = "c", .start_limit_ms = BOTH_LONG, .cancel_grace_ms = BOTH_LONG};
     struct fl_trainer *trainer = NULL;
     uint64_t samples = 0;
     uint64_t test_samples = 0;
 
     (void)snprintf(f->path, sizeof(f->path), "%s/tests/lib/%s", build != NULL ? build : ".", name);
-    ck_assert_msg(fl_trainer_persistent(&conf, &options, &trainer, &f->err) == FL_OK &&
+    ck_assert_msg(fl_trainer_command(&conf, &trainer, &f->err) == FL_OK &&
                       fl_trainer_start(trainer, &samples, &test_samples, &f->err) == FL_OK,
                   "%s", f->err.msg);
     ck_assert_uint_eq(samples, strcmp(name, "nn_trainer") == 0 ? SAMPLES : 270);

@@ -189,7 +189,7 @@ START_TEST(a_run_that_takes_many_times_longer_than_the_longest_is_ended)
     (void)snprintf(path, sizeof(path), "%s/hang", f.dir);
     ck_assert_int_eq(fl_fs_replace(path, "", 0, false, &f.err), FL_OK);
     ck_assert_int_eq(run(&f, &r), FL_ETIMEOUT);
-    ck_assert_msg(says(&f, "'sh' was ended after its time limit of "), "%s", f.err.msg);
+    ck_assert_msg(says(&f, "'sh' timed out at 'train' after its time limit of "), "%s", f.err.msg);
     fixture_done(&f);
 }
 END_TEST
@@ -264,8 +264,9 @@ START_TEST(a_first_run_that_hangs_is_ended_by_its_limit_which_is_named)
     ck_assert_int_eq(fl_trainer_command(&conf, &f.trainer, &f.err), FL_OK);
     ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
     ck_assert_int_eq(run(&f, &r), FL_ETIMEOUT);
-    ck_assert_msg(says(&f, "'sh' was ended after its time limit of 100 ms: the first run here may "
-                           "take no longer (command.first_limit)"),
+    ck_assert_msg(says(&f,
+                       "'sh' timed out at 'train' after its time limit of 100 ms: the first run "
+                       "here may take no longer (command.first_limit)"),
                   "%s", f.err.msg);
     fixture_done(&f);
 }
@@ -717,9 +718,9 @@ START_TEST(what_a_program_cannot_do_is_said)
     script(&f, COPY RESULT, 0, 0);
     task = task_of(&f.server);
     ck_assert_int_eq(fl_trainer_offer(f.trainer, 1, &out, &f.err), FL_EUNIMPL);
-    ck_assert_msg(says(&f, "means of this client's data"), "%s", f.err.msg);
+    ck_assert_msg(says(&f, "'sh' is started for each task and cannot 'offer'"), "%s", f.err.msg);
     ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ENOENT);
-    ck_assert_msg(says(&f, "evaluates only while it trains"), "%s", f.err.msg);
+    ck_assert_msg(says(&f, "'sh' is started for each task and cannot 'adapt'"), "%s", f.err.msg);
     /* Known before a client is selected. */
     ops.offer = no_offer;
     f.server.model.solver = &ops;

@@ -51,16 +51,19 @@ static void open_torch(struct both *f)
     char script[PATH_MAX], path[PATH_MAX + 32], absolute[PATH_MAX];
     const char *argv[] = {python(), script, NULL};
     const char *environment[] = {path, "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", NULL};
-    const struct fl_command_conf conf = {.argv = argv, .environment = environment, .data = f->dir};
-    const struct fl_persistent_options options = {
-        .client = "c", .start_limit_ms = BOTH_LONG, .cancel_grace_ms = BOTH_LONG};
+    const struct fl_command_conf conf = {.argv = argv,
+                                         .environment = environment,
+                                         .data = f->dir,
+                                         .client = "c",
+                                         .start_limit_ms = BOTH_LONG,
+                                         .cancel_grace_ms = BOTH_LONG};
     uint64_t samples = 0;
     uint64_t test_samples = 0;
 
     ck_assert_ptr_nonnull(realpath(top(), absolute));
     (void)snprintf(script, sizeof(script), "%.4000s/tests/lib/torch_trainer.py", absolute);
     (void)snprintf(path, sizeof(path), "PYTHONPATH=%.4000s/client/python", absolute);
-    ck_assert_msg(fl_trainer_persistent(&conf, &options, &f->program, &f->err) == FL_OK &&
+    ck_assert_msg(fl_trainer_command(&conf, &f->program, &f->err) == FL_OK &&
                       fl_trainer_start(f->program, &samples, &test_samples, &f->err) == FL_OK,
                   "%s", f->err.msg);
     ck_assert_uint_eq(samples, SAMPLES);
