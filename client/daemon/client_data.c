@@ -99,23 +99,24 @@ static int open_command(const struct fl_client_conf *conf, const char *name, uin
     const struct fl_client_command *c = conf->command;
     char **environment = fl_local_environment(conf);
     char work[4096];
-    struct fl_command_conf command = {.argv = c->program.list,
-                                      .work_dir = c->resident ? NULL : work,
-                                      .environment = (const char *const *)environment,
-                                      .time_limit_ms = c->time_limit_ms,
-                                      .first_limit_ms = first_limit(c),
-                                      .straggler_factor = c->straggler_factor,
-                                      .straggler_min_ms = c->straggler_min_ms,
-                                      .memory_bytes = c->memory_limit,
-                                      .memory_of = c->memory_of,
-                                      .descriptors = descriptors,
-                                      .samples = c->samples_given ? (uint64_t)c->samples : 0,
-                                      .log = log,
-                                      .data = conf->data->path[0] != '\0' ? conf->data->path : NULL,
-                                      .client = name,
-                                      .start_limit_ms = c->start_limit_ms,
-                                      .cancel_grace_ms = c->cancel_grace_ms,
-                                      .idle_exit_ms = c->idle_exit_ms};
+    struct fl_command_conf command = {
+        .program = {.argv = c->program.list,
+                    .work_dir = c->resident ? NULL : work,
+                    .samples = c->samples_given ? (uint64_t)c->samples : 0,
+                    .environment = (const char *const *)environment,
+                    .memory_bytes = c->memory_limit,
+                    .memory_of = c->memory_of,
+                    .descriptors = descriptors,
+                    .client = name,
+                    .data = conf->data->path[0] != '\0' ? conf->data->path : NULL,
+                    .start_limit_ms = c->start_limit_ms,
+                    .cancel_grace_ms = c->cancel_grace_ms,
+                    .idle_exit_ms = c->idle_exit_ms,
+                    .log = log},
+        .time_limit_ms = c->time_limit_ms,
+        .first_limit_ms = first_limit(c),
+        .straggler_factor = c->straggler_factor,
+        .straggler_min_ms = c->straggler_min_ms};
     int rv = environment != NULL ? fl_fs_join(work, sizeof(work), conf->main->state_dir, "tasks")
                                  : FL_ENOMEM;
 

@@ -9,7 +9,7 @@ struct fl_evaluation_job {
     struct fl_task task;
     double rate;
     atomic_bool cancel;
-    struct fl_evaluation measured;
+    struct fl_evaluation_result measured;
     int code;
     struct fl_err err;
 };

@@ -272,12 +272,9 @@ static void take_answer(const struct fl_train_task *task, const struct fl_persis
     ret->steps = a->steps;
     ret->train_loss = a->train_loss;
     ret->has_received = a->has_received;
-    ret->eval_samples = a->received.samples;
-    ret->eval_correct = a->received.correct;
-    ret->eval_loss_sum = a->received.loss_sum;
+    ret->received = a->received;
     ret->has_trained = a->has_trained && task->evaluate_trained;
-    ret->trained =
-        (struct fl_train_evaluation){a->trained.samples, a->trained.correct, a->trained.loss_sum};
+    ret->trained = a->trained;
 }
 
 static int command_train(struct command *c, const struct fl_train_task *task,
@@ -328,8 +325,8 @@ static int command_run(struct fl_trainer *trainer, const struct fl_train_task *t
 }
 
 static int command_adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
-                         struct fl_train_evaluation *ret_received,
-                         struct fl_train_evaluation *ret_adapted, struct fl_err *err)
+                         struct fl_evaluation *ret_received, struct fl_evaluation *ret_adapted,
+                         struct fl_err *err)
 {
     struct command *c = command_of(trainer);
     struct fl_persistent_answer a = {0};
@@ -363,17 +360,14 @@ static int command_adapt(struct fl_trainer *trainer, const struct fl_train_task 
     free(parts);
     fl_external_done(&outside);
     if (rv == FL_OK) {
-        *ret_received = (struct fl_train_evaluation){a.received.samples, a.received.correct,
-                                                     a.received.loss_sum};
-        *ret_adapted =
-            (struct fl_train_evaluation){a.adapted.samples, a.adapted.correct, a.adapted.loss_sum};
+        *ret_received = a.received;
+        *ret_adapted = a.adapted;
     }
     return rv;
 }
 
 static int command_evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
-                            uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
-                            struct fl_err *err)
+                            struct fl_evaluation *ret, struct fl_err *err)
 {
     struct command *c = command_of(trainer);
     struct fl_persistent_task t = {
@@ -383,9 +377,7 @@ static int command_evaluate(struct fl_trainer *trainer, const float *model, atom
 
     rv = rv == FL_OK ? command_run_limited(c, &t, 0, &a, err) : rv;
     if (rv == FL_OK) {
-        *ret_samples = a.received.samples;
-        *ret_correct = a.received.correct;
-        *ret_loss_sum = a.received.loss_sum;
+        *ret = a.received;
     }
     return rv;
 }
@@ -467,22 +459,8 @@ int fl_trainer_command_find(const char *program, struct fl_err *err)
 
 static int open_program(struct command *c, const struct fl_command_conf *conf, struct fl_err *err)
 {
-    const struct fl_persistent_conf program = {.argv = conf->argv,
-                                               .environment = conf->environment,
-                                               .work_dir = conf->work_dir,
-                                               .samples = conf->samples,
-                                               .memory_bytes = conf->memory_bytes,
-                                               .memory_of = conf->memory_of,
-                                               .descriptors = conf->descriptors,
-                                               .client = conf->client != NULL ? conf->client : "",
-                                               .data = conf->data,
-                                               .purpose = "train",
-                                               .start_limit_ms = conf->start_limit_ms,
-                                               .cancel_grace_ms = conf->cancel_grace_ms,
-                                               .idle_exit_ms = conf->idle_exit_ms,
-                                               .clock = conf->clock,
-                                               .log = conf->log};
-    int rv = fl_trainer_command_find(conf->argv != NULL ? conf->argv[0] : NULL, err);
+    struct fl_persistent_conf program = conf->program;
+    int rv = fl_trainer_command_find(program.argv != NULL ? program.argv[0] : NULL, err);
     size_t i;
 
     if (rv != FL_OK) {
@@ -491,10 +469,12 @@ static int open_program(struct command *c, const struct fl_command_conf *conf, s
     for (i = 0; i < FL_PERSISTENT_KINDS; i++) {
         c->limit[i] = fl__limit_from(conf);
     }
-    c->program = fl_str_dup(conf->argv[0]);
+    c->program = fl_str_dup(program.argv[0]);
     if (c->program == NULL) {
         return fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
     }
+    program.client = program.client != NULL ? program.client : "";
+    program.purpose = "train";
     return fl_persistent_create(&program, &c->r, err);
 }
 

@@ -124,20 +124,18 @@ int fl_trainer_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *o
 }
 
 int fl_trainer_adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
-                     struct fl_train_evaluation *ret_received,
-                     struct fl_train_evaluation *ret_adapted, struct fl_err *err)
+                     struct fl_evaluation *ret_received, struct fl_evaluation *ret_adapted,
+                     struct fl_err *err)
 {
-    *ret_received = (struct fl_train_evaluation){0};
-    *ret_adapted = (struct fl_train_evaluation){0};
+    *ret_received = (struct fl_evaluation){0};
+    *ret_adapted = (struct fl_evaluation){0};
     return trainer->ops->adapt(trainer, task, ret_received, ret_adapted, err);
 }
 
 int fl_trainer_evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
-                        uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
-                        struct fl_err *err)
+                        struct fl_evaluation *ret, struct fl_err *err)
 {
-    return trainer->ops->evaluate(trainer, model, cancel, ret_samples, ret_correct, ret_loss_sum,
-                                  err);
+    return trainer->ops->evaluate(trainer, model, cancel, ret, err);
 }
 
 int fl_trainer_start(struct fl_trainer *trainer, uint64_t *ret_samples, uint64_t *ret_test_samples,

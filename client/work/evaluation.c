@@ -6,9 +6,10 @@
 
 static int evaluation_measure(const struct fl_worker *worker, const struct fl_setup *setup,
                               const struct fl_task *task, const float *model, double rate,
-                              atomic_bool *cancel, struct fl_evaluation *ret, struct fl_err *err)
+                              atomic_bool *cancel, struct fl_evaluation_result *ret,
+                              struct fl_err *err)
 {
-    struct fl_train_evaluation *r = &ret->received;
+    struct fl_evaluation *r = &ret->received;
     struct fl_train_task fit = {.round = task->key.round > 0 ? task->key.round : 1,
                                 .model = model,
                                 .learning_rate = rate != 0.0 ? rate : task->learning_rate,
@@ -22,18 +23,17 @@ static int evaluation_measure(const struct fl_worker *worker, const struct fl_se
     if (setup->personal->adapts && fit.learning_rate != 0.0) {
         return fl_trainer_adapt(worker->trainer, &fit, r, &ret->adapted, err);
     }
-    return fl_trainer_evaluate(worker->trainer, model, cancel, &r->samples, &r->correct,
-                               &r->loss_sum, err);
+    return fl_trainer_evaluate(worker->trainer, model, cancel, r, err);
 }
 
 int fl_evaluation_run(const struct fl_worker *worker, const struct fl_setup *setup,
                       const struct fl_task *task, const float *model, double rate,
-                      atomic_bool *cancel, struct fl_evaluation *ret, struct fl_err *err)
+                      atomic_bool *cancel, struct fl_evaluation_result *ret, struct fl_err *err)
 {
     float *own = NULL;
     int rv;
 
-    *ret = (struct fl_evaluation){.received = {0}};
+    *ret = (struct fl_evaluation_result){.received = {0}};
     if (setup != worker->setup) {
         return fl_err_set(err, FL_ESTATE,
                           "the setup changed: the evaluation was for another model");

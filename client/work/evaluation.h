@@ -6,9 +6,8 @@
 #include "client/work/task.h"
 #include "client/work/worker.h"
 
-struct fl_evaluation {
-    struct fl_train_evaluation received,
-        adapted; /* adapted: 0 samples when the model was not fitted */
+struct fl_evaluation_result {
+    struct fl_evaluation received, adapted; /* adapted: 0 samples when the model was not fitted */
 };
 
 /*
@@ -20,7 +19,7 @@ struct fl_evaluation {
  */
 FL_MUST_CHECK int fl_evaluation_run(const struct fl_worker *worker, const struct fl_setup *setup,
                                     const struct fl_task *task, const float *model, double rate,
-                                    atomic_bool *cancel, struct fl_evaluation *ret,
+                                    atomic_bool *cancel, struct fl_evaluation_result *ret,
                                     struct fl_err *err);
 
 #endif

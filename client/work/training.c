@@ -464,12 +464,6 @@ static int take_sent(struct fl_training *t)
     return FL_OK;
 }
 
-static struct fl_result_evaluation training_evaluation(uint64_t samples, uint64_t correct,
-                                                       double loss_sum)
-{
-    return (struct fl_result_evaluation){samples, correct, loss_sum};
-}
-
 static void training_take_result(struct fl_training *t)
 {
     const struct fl_layout *layout = t->setup->layout;
@@ -483,10 +477,9 @@ static void training_take_result(struct fl_training *t)
     made->steps = r->steps;
     made->train_loss = r->train_loss;
     made->has_received = r->has_received;
-    made->received = training_evaluation(r->eval_samples, r->eval_correct, r->eval_loss_sum);
+    made->received = r->received;
     made->has_trained = r->has_trained;
-    made->trained =
-        training_evaluation(r->trained.samples, r->trained.correct, r->trained.loss_sum);
+    made->trained = r->trained;
     made->n_units = fl_layout_units(layout);
     made->n_floats = fl_layout_count(layout);
     made->divergence = r->divergence;

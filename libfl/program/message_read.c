@@ -101,14 +101,6 @@ static int message_read_ready(const json_t *json, struct fl_answer *ret, struct 
     return FL_OK;
 }
 
-static int message_read_evaluation(const json_t *json, const char *where, const char *key,
-                                   bool *ret_has, struct fl_persistent_evaluation *ret,
-                                   struct fl_err *err)
-{
-    return fl_field_evaluation(json, where, key, ret_has, &ret->samples, &ret->correct,
-                               &ret->loss_sum, err);
-}
-
 static int message_check_present(bool has, const char *key, enum fl_persistent_kind asked,
                                  struct fl_err *err)
 {
@@ -133,7 +125,7 @@ static int message_read_trained(const json_t *json, const char *where,
         rv = fl_field_number(json, where, "train_loss", &ret->train_loss, err);
     }
     if (rv == FL_OK) {
-        rv = message_read_evaluation(json, where, "trained", &ret->has_trained, &ret->trained, err);
+        rv = fl_field_evaluation(json, where, "trained", &ret->has_trained, &ret->trained, err);
     }
     return rv;
 }
@@ -142,8 +134,7 @@ static int message_read_trained(const json_t *json, const char *where,
 static int message_read_done(const json_t *json, const char *where, enum fl_persistent_kind asked,
                              struct fl_persistent_answer *ret, struct fl_err *err)
 {
-    int rv =
-        message_read_evaluation(json, where, "received", &ret->has_received, &ret->received, err);
+    int rv = fl_field_evaluation(json, where, "received", &ret->has_received, &ret->received, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -152,7 +143,7 @@ static int message_read_done(const json_t *json, const char *where, enum fl_pers
     case FL_PERSISTENT_TRAIN:
         return message_read_trained(json, where, ret, err);
     case FL_PERSISTENT_ADAPT:
-        rv = message_read_evaluation(json, where, "adapted", &ret->has_adapted, &ret->adapted, err);
+        rv = fl_field_evaluation(json, where, "adapted", &ret->has_adapted, &ret->adapted, err);
         rv = rv == FL_OK ? message_check_present(ret->has_adapted, "adapted", asked, err) : rv;
         return rv == FL_OK ? message_check_present(ret->has_received, "received", asked, err) : rv;
     case FL_PERSISTENT_EVALUATE:

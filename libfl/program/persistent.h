@@ -22,6 +22,7 @@
 #include <stdatomic.h>
 
 #include "libfl/base/log.h"
+#include "libfl/model/accuracy.h"
 #include "libfl/model/layout.h"
 #include "libfl/program/program.h"
 
@@ -126,16 +127,11 @@ struct fl_persistent_task {
     void *ctx;
 };
 
-struct fl_persistent_evaluation {
-    uint64_t samples, correct;
-    double loss_sum;
-};
-
 struct fl_persistent_answer {
     uint64_t samples, steps; /* TRAIN; at least 1 sample */
     double train_loss;
     bool has_received, has_trained, has_adapted;
-    struct fl_persistent_evaluation received, trained, adapted;
+    struct fl_evaluation received, trained, adapted;
     uint64_t offer_bytes; /* OFFER; at most that of the model */
     uint64_t handed_ms;   /* when the task was sent, by the clock */
     uint64_t took_ms;     /* from then to the answer */

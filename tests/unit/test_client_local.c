@@ -312,7 +312,7 @@ END_TEST
 static double loss_of(struct rig *r, const float *model)
 {
     struct fl_task task = rig_task(1, 0);
-    struct fl_evaluation found;
+    struct fl_evaluation_result found;
     atomic_bool cancel;
 
     atomic_init(&cancel, false);
