@@ -348,7 +348,10 @@ int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *
         size_t dim = c.width - 1;
 
         csv_trim(&c);
-        rv = fl__dataset_adopt(FL_DATA_F32, c.n_y, &dim, 1, c.x, c.y, ret, err);
+        rv = fl__dataset_adopt(
+            &(struct fl__arrays){
+                .type = FL_DATA_F32, .n = c.n_y, .dims = &dim, .n_dims = 1, .x = c.x, .y = c.y},
+            ret, err);
     }
     if (rv != FL_OK) {
         free(c.x);
