@@ -234,8 +234,13 @@ static struct fl_evaluation_result evaluate(struct rig *r, const struct fl_task 
     atomic_bool cancel;
 
     atomic_init(&cancel, false);
-    ck_assert_msg(fl_evaluation_run(&r->worker, r->setup, task, r->theta, rate, &cancel, &e,
-                                    &r->err) == FL_OK,
+    ck_assert_msg(fl_evaluation_run(&r->worker,
+                                    &(struct fl_evaluation_request){.setup = r->setup,
+                                                                    .task = task,
+                                                                    .model = r->theta,
+                                                                    .rate = rate,
+                                                                    .cancel = &cancel},
+                                    &e, &r->err) == FL_OK,
                   "%s", r->err.msg);
     return e;
 }
@@ -331,9 +336,14 @@ START_TEST(an_evaluation_fails_for_its_reason)
 
     rig_init(&r, &server, rows[_i].with_test);
     atomic_init(&cancel, rows[_i].canceled);
-    ck_assert_int_eq(
-        fl_evaluation_run(&r.worker, r.setup, &task, r.theta, rows[_i].rate, &cancel, &e, &r.err),
-        rows[_i].code);
+    ck_assert_int_eq(fl_evaluation_run(&r.worker,
+                                       &(struct fl_evaluation_request){.setup = r.setup,
+                                                                       .task = &task,
+                                                                       .model = r.theta,
+                                                                       .rate = rows[_i].rate,
+                                                                       .cancel = &cancel},
+                                       &e, &r.err),
+                     rows[_i].code);
     ck_assert_int_ne(r.err.msg[0], '\0');
     ck_assert(!rig_has_file(&r, "result.bin"));
     rig_done(&r);
@@ -352,8 +362,13 @@ START_TEST(an_evaluation_of_a_model_of_another_description_is_refused)
     before = fl_setup_ref(r.setup);
     rig_describe(&r, &plain);
     atomic_init(&cancel, false);
-    ck_assert_int_eq(fl_evaluation_run(&r.worker, before, &task, r.theta, 0.1, &cancel, &e, &r.err),
-                     FL_ESTATE);
+    ck_assert_int_eq(
+        fl_evaluation_run(
+            &r.worker,
+            &(struct fl_evaluation_request){
+                .setup = before, .task = &task, .model = r.theta, .rate = 0.1, .cancel = &cancel},
+            &e, &r.err),
+        FL_ESTATE);
     ck_assert_str_eq(r.err.msg, "the setup changed: the evaluation was for another model");
     fl_setup_unref(before);
     rig_done(&r);

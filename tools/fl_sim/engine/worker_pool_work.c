@@ -218,9 +218,14 @@ static int work_code(struct fl_pool_job *job, struct fl_member *m, struct fl_err
 static int work_evaluate(struct fl_pool_job *job, struct fl_member *m, struct fl_err *err)
 {
     struct fl_evaluation_result found = {.received = {0}};
-    int rv = fl_evaluation_run(&m->worker, job->pool->conf.setup, &job->task,
-                               (const float *)(const void *)fl_blob_data(job->model), job->rate,
-                               &job->cancel, &found, err);
+    int rv = fl_evaluation_run(&m->worker,
+                               &(struct fl_evaluation_request){
+                                   .setup = job->pool->conf.setup,
+                                   .task = &job->task,
+                                   .model = (const float *)(const void *)fl_blob_data(job->model),
+                                   .rate = job->rate,
+                                   .cancel = &job->cancel},
+                               &found, err);
 
     job->answer.received = work_eval(&found.received);
     job->answer.trained = work_eval(&found.adapted);
