@@ -24,6 +24,7 @@ struct fl_training {
     struct fl_train_result result;
     struct fl_inputs in;
     struct fl_solver_bytes inputs[EXTRAS_MAX], kept[EXTRAS_MAX];
+    float *kept_values[EXTRAS_MAX]; /* owned; `kept` borrows them; NULL: never stored */
     bool has_kept;
     struct fl_round_key kept_of; /* the round that `kept` belongs to */
     size_t n_inputs, n_kept;
@@ -37,16 +38,22 @@ struct fl_training {
     struct fl_err err; /* error of the run, copied to the caller at its end */
 };
 
-void fl_training_free(struct fl_training *t)
+static void training_drop_kept(struct fl_training *t)
 {
     size_t i;
 
+    for (i = 0; i < t->n_kept; i++) {
+        free(t->kept_values[i]);
+    }
+    t->n_kept = 0;
+}
+
+void fl_training_free(struct fl_training *t)
+{
     if (t == NULL) {
         return;
     }
-    for (i = 0; i < t->n_kept; i++) {
-        free((void *)(uintptr_t)t->kept[i].data);
-    }
+    training_drop_kept(t);
     fl_buf_done(&t->summary);
     free(t->anchor);
     free(t->local);
@@ -149,6 +156,7 @@ static int load_kept(struct fl_training *t)
         if (rv != FL_OK && rv != FL_ENOENT) {
             return rv;
         }
+        t->kept_values[i] = data;
         t->kept[i].data = data;
         t->kept[i].len = data != NULL ? fl_layout_count(setup->layout) * sizeof(*data) : 0;
         t->n_kept = i + 1;
@@ -259,10 +267,7 @@ static void release_inputs(struct fl_training *t)
 {
     size_t i;
 
-    for (i = 0; i < t->n_kept; i++) {
-        free((void *)(uintptr_t)t->kept[i].data);
-    }
-    t->n_kept = 0;
+    training_drop_kept(t);
     fl_buf_done(&t->summary);
     free(t->anchor);
     t->anchor = NULL;
