@@ -91,59 +91,38 @@ char **fl_local_environment(const struct fl_client_conf *conf)
     return list;
 }
 
-static int open_resident(const struct fl_client_conf *conf, const char *name,
-                         const struct fl_command_conf *command, struct fl_local_data *data,
-                         struct fl_trainer **ret, struct fl_err *err)
-{
-    const struct fl_client_command *c = conf->command;
-    const struct fl_persistent_options options = {.client = name,
-                                                  .start_limit_ms = c->start_limit_ms,
-                                                  .cancel_grace_ms = c->cancel_grace_ms,
-                                                  .idle_exit_ms = c->idle_exit_ms};
-
-    data->trainer_counts = true;
-    return fl_trainer_persistent(command, &options, ret, err);
-}
-
-static int open_per_task(const struct fl_client_conf *conf, struct fl_command_conf command,
-                         struct fl_local_data *data, struct fl_trainer **ret, struct fl_err *err)
-{
-    char work[4096];
-    int rv = fl_fs_join(work, sizeof(work), conf->main->state_dir, "tasks");
-
-    command.work_dir = work;
-    if (rv == FL_OK) {
-        rv = fl_fs_mkdirs(work, err);
-    }
-    data->samples = (uint64_t)conf->command->samples;
-    return rv == FL_OK ? fl_trainer_command(&command, ret, err) : rv;
-}
-
+/* Of a persistent program the counts are those of its `ready`; see trainer_start.c. */
 static int open_command(const struct fl_client_conf *conf, const char *name, uint64_t descriptors,
                         const struct fl_log *log, struct fl_local_data *data,
                         struct fl_trainer **ret, struct fl_err *err)
 {
     const struct fl_client_command *c = conf->command;
     char **environment = fl_local_environment(conf);
-    struct fl_command_conf command = {.argv = c->program.list,
-                                      .environment = (const char *const *)environment,
-                                      .time_limit_ms = c->time_limit_ms,
-                                      .first_limit_ms = first_limit(c),
-                                      .straggler_factor = c->straggler_factor,
-                                      .straggler_min_ms = c->straggler_min_ms,
-                                      .memory_bytes = c->memory_limit,
-                                      .memory_of = c->memory_of,
-                                      .descriptors = descriptors,
-                                      .samples = c->samples_given ? (uint64_t)c->samples : 0,
-                                      .log = log,
-                                      .data =
-                                          conf->data->path[0] != '\0' ? conf->data->path : NULL};
-    int rv = FL_ENOMEM;
+    char work[4096];
+    struct fl_command_conf command = {
+        .program = {.argv = c->program.list,
+                    .work_dir = c->resident ? NULL : work,
+                    .samples = c->samples_given ? (uint64_t)c->samples : 0,
+                    .environment = (const char *const *)environment,
+                    .memory_bytes = c->memory_limit,
+                    .memory_of = c->memory_of,
+                    .descriptors = descriptors,
+                    .client = name,
+                    .data = conf->data->path[0] != '\0' ? conf->data->path : NULL,
+                    .start_limit_ms = c->start_limit_ms,
+                    .cancel_grace_ms = c->cancel_grace_ms,
+                    .idle_exit_ms = c->idle_exit_ms,
+                    .log = log},
+        .time_limit_ms = c->time_limit_ms,
+        .first_limit_ms = first_limit(c),
+        .straggler_factor = c->straggler_factor,
+        .straggler_min_ms = c->straggler_min_ms};
+    int rv = environment != NULL ? fl_fs_join(work, sizeof(work), conf->main->state_dir, "tasks")
+                                 : FL_ENOMEM;
 
-    if (environment != NULL) {
-        rv = c->resident ? open_resident(conf, name, &command, data, ret, err)
-                         : open_per_task(conf, command, data, ret, err);
-    }
+    data->trainer_counts = c->resident;
+    data->samples = c->resident ? 0 : (uint64_t)c->samples;
+    rv = rv == FL_OK ? fl_trainer_command(&command, ret, err) : rv;
     fl_str_list_free(environment);
     return rv;
 }

@@ -125,11 +125,16 @@ static int clientd_create_parts(struct fl_clientd *cli)
     struct fl_jobs *jobs = &cli->jobs;
     struct fl_worker *worker = &cli->worker;
     struct fl_connection *c;
-    int rv = fl_connection_create(
-        jobs->loop, cli->log, cli->conf->main->server,
-        cli->credentials != NULL ? fl_credentials_filter(cli->credentials) : NULL,
-        (uint32_t)cli->conf->reconnect->connect_timeout_ms, cli->conf->limits, &fl_commands_cbs,
-        &cli->commands, &cli->connection);
+    const struct fl_connection_conf conf = {
+        .loop = jobs->loop,
+        .log = cli->log,
+        .server = cli->conf->main->server,
+        .filter = cli->credentials != NULL ? fl_credentials_filter(cli->credentials) : NULL,
+        .timeout_ms = (uint32_t)cli->conf->reconnect->connect_timeout_ms,
+        .limits = cli->conf->limits,
+        .cbs = fl_commands_cbs,
+        .ctx = &cli->commands};
+    int rv = fl_connection_create(&conf, &cli->connection);
 
     if (rv != FL_OK) {
         return rv;

@@ -125,7 +125,7 @@ static void clientd_cancel(void *ctx, enum fl_activity activity, const char *why
 
 static void clientd_send(void *ctx, const struct fl_session_message *m)
 {
-    static const struct fl_evaluation none = {.received = {0}};
+    static const struct fl_evaluation_result none = {.received = {0}};
     struct fl_clientd *cli = ctx;
 
     switch (m->type) {

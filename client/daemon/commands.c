@@ -43,7 +43,7 @@ static bool take_evaluate(struct fl_commands *c, const struct fl_wire_command *w
         fl_wanted_evaluate(c->wanted, round, w->u.evaluate.learning_rate, &w->u.evaluate.payload);
 
     if (rv != FL_OK) {
-        fl_event_evaluation(c->connection, round, &(struct fl_evaluation){.received = {0}});
+        fl_event_evaluation(c->connection, round, &(struct fl_evaluation_result){.received = {0}});
     }
     return rv == FL_OK;
 }

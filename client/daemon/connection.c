@@ -10,14 +10,7 @@
 #include "client/work/worker.h"
 
 struct fl_connection {
-    struct fl_loop *loop;
-    const struct fl_log *log;
-    const char *server;
-    const struct fl_stream_filter *filter; /* NULL: plaintext */
-    uint32_t timeout_ms;
-    const struct fl_client_limits *limits;
-    struct fl_connection_cbs cbs;
-    void *ctx;
+    struct fl_connection_conf conf;
     struct fl_grpc_channel *channel; /* NULL: none */
     struct fl_call *stream;          /* NULL: none */
     size_t queue_bytes;              /* of the control stream */
@@ -33,7 +26,7 @@ static bool connection_on_message(struct fl_call *call, void *ctx, const uint8_t
     struct fl_connection *c = ctx;
 
     (void)call;
-    c->cbs.on_message(c->ctx, data, len);
+    c->conf.cbs.on_message(c->conf.ctx, data, len);
     return true;
 }
 
@@ -42,7 +35,7 @@ static void connection_on_writable(struct fl_call *call, void *ctx)
     struct fl_connection *c = ctx;
 
     (void)call;
-    c->cbs.on_writable(c->ctx);
+    c->conf.cbs.on_writable(c->conf.ctx);
 }
 
 static void connection_on_stream_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
@@ -53,7 +46,7 @@ static void connection_on_stream_closed(struct fl_call *call, void *ctx, enum fl
     (void)call;
     c->stream = NULL;
     if (!c->last) {
-        c->cbs.on_ended(c->ctx, status, message);
+        c->conf.cbs.on_ended(c->conf.ctx, status, message);
     }
     fl_connection_close(c);
 }
@@ -79,7 +72,7 @@ void fl_connection_send(struct fl_connection *c, const struct fl_wire_event *eve
     }
     fl_buf_done(&buf);
     if (rv != FL_OK && rv != FL_ECLOSED) {
-        fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
+        fl_log_peer(c->conf.log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "control stream does not accept data (%s), reconnecting", fl_strerror(rv));
         fl_call_cancel(c->stream);
     }
@@ -111,7 +104,7 @@ static void connection_on_channel_up(void *ctx)
     struct fl_connection *c = ctx;
     int rv;
 
-    if (!c->cbs.on_channel(c->ctx)) {
+    if (!c->conf.cbs.on_channel(c->conf.ctx)) {
         return;
     }
     rv = fl_grpc_call(c->channel, "/fl.v1.Federation/Attend", 0, &control_handler, c, &c->stream);
@@ -119,13 +112,13 @@ static void connection_on_channel_up(void *ctx)
         fl_grpc_channel_close(c->channel);
         return;
     }
-    c->cbs.on_up(c->ctx);
+    c->conf.cbs.on_up(c->conf.ctx);
 }
 
 static void log_down(const struct fl_connection *c, int code, const char *why)
 {
-    fl_log_peer(c->log, code == FL_EPERM ? FL_LOG_ERROR : FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                "no connection to '%s': %s", c->server, why);
+    fl_log_peer(c->conf.log, code == FL_EPERM ? FL_LOG_ERROR : FL_LOG_WARNING, "client",
+                FL_WORK_SERVER, "no connection to '%s': %s", c->conf.server, why);
 }
 
 static void connection_on_channel_down(void *ctx, int code, const char *text)
@@ -135,13 +128,13 @@ static void connection_on_channel_down(void *ctx, int code, const char *text)
 
     c->channel = NULL;
     if (c->last) {
-        fl_loop_stop(c->loop);
+        fl_loop_stop(c->conf.loop);
         return;
     }
     if (code != FL_OK) {
         log_down(c, code, why);
     }
-    c->cbs.on_down(c->ctx, code == FL_EPERM, why);
+    c->conf.cbs.on_down(c->conf.ctx, code == FL_EPERM, why);
 }
 
 static const struct fl_grpc_channel_cbs channel_cbs = {.on_up = connection_on_channel_up,
@@ -161,16 +154,16 @@ int fl_connection_open(struct fl_connection *c, struct fl_err *err)
         limits.stream_window = 2 * FL_WIRE_MAX_CONTROL;
     }
     limits.conn_window = 2 * limits.stream_window;
-    limits.send_rate = c->limits->upload_rate_per_s;
-    limits.take_rate = c->limits->download_rate_per_s;
+    limits.send_rate = c->conf.limits->upload_rate_per_s;
+    limits.take_rate = c->conf.limits->download_rate_per_s;
     c->queue_bytes = limits.queue_bytes;
-    rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = c->loop,
-                                                         .address = c->server,
+    rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = c->conf.loop,
+                                                         .address = c->conf.server,
                                                          .limits = &limits,
-                                                         .timeout_ms = c->timeout_ms,
+                                                         .timeout_ms = c->conf.timeout_ms,
                                                          .cbs = &channel_cbs,
                                                          .ctx = c,
-                                                         .filter = c->filter},
+                                                         .filter = c->conf.filter},
                          &c->channel, err);
     if (rv != FL_OK) {
         log_down(c, rv, fl_err_text(err, rv));
@@ -211,24 +204,14 @@ int fl_connection_call(struct fl_connection *c, const char *path, uint64_t timeo
 
 /* --- life --- */
 
-int fl_connection_create(struct fl_loop *loop, const struct fl_log *log, const char *server,
-                         const struct fl_stream_filter *filter, uint32_t timeout_ms,
-                         const struct fl_client_limits *limits, const struct fl_connection_cbs *cbs,
-                         void *ctx, struct fl_connection **ret)
+int fl_connection_create(const struct fl_connection_conf *conf, struct fl_connection **ret)
 {
     struct fl_connection *c = calloc(1, sizeof(*c));
 
     if (c == NULL) {
         return FL_ENOMEM;
     }
-    *c = (struct fl_connection){.loop = loop,
-                                .log = log,
-                                .server = server,
-                                .filter = filter,
-                                .timeout_ms = timeout_ms,
-                                .limits = limits,
-                                .cbs = *cbs,
-                                .ctx = ctx};
+    c->conf = *conf;
     *ret = c;
     return FL_OK;
 }
@@ -241,7 +224,7 @@ void fl_connection_free(struct fl_connection *c)
     c->last = true;
     if (c->channel != NULL) {
         fl_grpc_channel_close(c->channel);
-        fl_loop_run(c->loop); /* connection_on_channel_down() stops the loop. */
+        fl_loop_run(c->conf.loop); /* connection_on_channel_down() stops the loop. */
     }
     free(c);
 }

@@ -34,14 +34,19 @@ struct fl_connection_cbs {
     void (*on_down)(void *ctx, bool refused, const char *why);
 };
 
-/*
- * Borrows everything but `cbs`, which is copied. `filter` wraps each connection (TLS); NULL:
- * plaintext. FL_ENOMEM.
- */
-FL_MUST_CHECK int fl_connection_create(struct fl_loop *loop, const struct fl_log *log,
-                                       const char *server, const struct fl_stream_filter *filter,
-                                       uint32_t timeout_ms, const struct fl_client_limits *limits,
-                                       const struct fl_connection_cbs *cbs, void *ctx,
+/* Copied; what it points to is borrowed. */
+struct fl_connection_conf {
+    struct fl_loop *loop;
+    const struct fl_log *log;
+    const char *server;                    /* address */
+    const struct fl_stream_filter *filter; /* wraps each connection (TLS); NULL: plaintext */
+    uint32_t timeout_ms;                   /* of connecting */
+    const struct fl_client_limits *limits;
+    struct fl_connection_cbs cbs;
+    void *ctx; /* of cbs */
+};
+/* FL_ENOMEM. */
+FL_MUST_CHECK int fl_connection_create(const struct fl_connection_conf *conf,
                                        struct fl_connection **ret);
 /* Close the channel and run the loop until that is done, without a callback. NULL is allowed. */
 void fl_connection_free(struct fl_connection *connection);

@@ -9,7 +9,7 @@ struct fl_evaluation_job {
     struct fl_task task;
     double rate;
     atomic_bool cancel;
-    struct fl_evaluation measured;
+    struct fl_evaluation_result measured;
     int code;
     struct fl_err err;
 };
@@ -18,9 +18,15 @@ static void evaluation_job_work(void *arg)
 {
     struct fl_evaluation_job *job = arg;
 
-    job->code = fl_evaluation_run(job->owner->worker, job->inputs.setup, &job->task,
-                                  (const float *)(const void *)job->inputs.list[0].data, job->rate,
-                                  &job->cancel, &job->measured, &job->err);
+    job->code =
+        fl_evaluation_run(job->owner->worker,
+                          &(struct fl_evaluation_request){
+                              .setup = job->inputs.setup,
+                              .task = &job->task,
+                              .model = (const float *)(const void *)job->inputs.list[0].data,
+                              .rate = job->rate,
+                              .cancel = &job->cancel},
+                          &job->measured, &job->err);
 }
 
 static void evaluation_job_done(void *arg)

@@ -37,7 +37,7 @@ void fl_event_heartbeat(struct fl_connection *connection, uint64_t number)
     fl_connection_send(connection, &event);
 }
 
-static struct fl_wire_evaluation event_result_evaluation(const struct fl_result_evaluation *e)
+static struct fl_wire_evaluation event_evaluation(const struct fl_evaluation *e)
 {
     return (struct fl_wire_evaluation){e->samples, e->correct, e->loss_sum};
 }
@@ -55,9 +55,9 @@ void fl_event_report(struct fl_connection *connection, const struct fl_result *r
     w->divergence = r->divergence;
     w->n_divergence = r->n_units;
     w->has_received = r->has_received;
-    w->received = event_result_evaluation(&r->received);
+    w->received = event_evaluation(&r->received);
     w->has_trained = r->has_trained;
-    w->trained = event_result_evaluation(&r->trained);
+    w->trained = event_evaluation(&r->trained);
     w->previous_dot = r->previous_dot;
     w->has_kept = r->has_kept;
     w->kept_round = r->kept.round;
@@ -77,21 +77,16 @@ void fl_event_failed(struct fl_connection *connection, struct fl_round_key key, 
     fl_connection_send(connection, &event);
 }
 
-static struct fl_wire_evaluation event_train_evaluation(const struct fl_train_evaluation *e)
-{
-    return (struct fl_wire_evaluation){e->samples, e->correct, e->loss_sum};
-}
-
 void fl_event_evaluation(struct fl_connection *connection, uint64_t round,
-                         const struct fl_evaluation *evaluation)
+                         const struct fl_evaluation_result *evaluation)
 {
     struct fl_wire_event event = {.type = FL_WIRE_EVALUATION};
 
     event.u.evaluation.round = round;
-    event.u.evaluation.result = event_train_evaluation(&evaluation->received);
+    event.u.evaluation.result = event_evaluation(&evaluation->received);
     if (evaluation->adapted.samples > 0) {
         event.u.evaluation.has_adapted = true;
-        event.u.evaluation.adapted = event_train_evaluation(&evaluation->adapted);
+        event.u.evaluation.adapted = event_evaluation(&evaluation->adapted);
     }
     fl_connection_send(connection, &event);
 }

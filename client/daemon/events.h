@@ -21,6 +21,6 @@ void fl_event_failed(struct fl_connection *connection, struct fl_round_key key, 
                      bool diverged);
 /* All zero: no evaluation was made. */
 void fl_event_evaluation(struct fl_connection *connection, uint64_t round,
-                         const struct fl_evaluation *evaluation);
+                         const struct fl_evaluation_result *evaluation);
 
 #endif

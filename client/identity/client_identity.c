@@ -161,7 +161,10 @@ static int check_ours(const struct fl_client_identity_files *files, const struct
 
     if (rv == FL_OK) {
         fl_chain_info(r->chain, 0, &info);
-        rv = fl_trust_verify(trust, r->chain, FL_ROLE_CLIENT, NULL, info.not_after, ret, NULL, err);
+        rv = fl_trust_verify(
+            trust,
+            &(struct fl_claim){.chain = r->chain, .purpose = FL_ROLE_CLIENT, .now = info.not_after},
+            ret, NULL, err);
         if (rv != FL_OK && rv != FL_ENOMEM) {
             rv = fl_err_wrap(err, FL_EFORMAT, "'%s'", fl_chain_origin(r->chain));
         }

@@ -312,7 +312,10 @@ static int check_chain(const struct fl_enrolling *e, const struct fl_chain *chai
 
     if (rv == FL_OK) {
         fl_chain_info(chain, 0, &info);
-        rv = fl_trust_verify(trust, chain, FL_ROLE_CLIENT, NULL, info.not_after, ret, NULL, err);
+        rv = fl_trust_verify(
+            trust,
+            &(struct fl_claim){.chain = chain, .purpose = FL_ROLE_CLIENT, .now = info.not_after},
+            ret, NULL, err);
     }
     fl_trust_unref(trust);
     if (rv == FL_OK && ret->role != FL_ROLE_CLIENT) {

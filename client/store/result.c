@@ -228,9 +228,9 @@ static void take_head(const struct head *head, struct fl_result *r)
     r->has_kept = (head->flags & HAS_KEPT) != 0;
     r->kept = (struct fl_round_key){head->kept_round, (uint32_t)head->kept_attempt};
     r->received =
-        (struct fl_result_evaluation){head->eval_samples, head->eval_correct, head->eval_loss_sum};
-    r->trained = (struct fl_result_evaluation){head->trained_samples, head->trained_correct,
-                                               head->trained_loss_sum};
+        (struct fl_evaluation){head->eval_samples, head->eval_correct, head->eval_loss_sum};
+    r->trained = (struct fl_evaluation){head->trained_samples, head->trained_correct,
+                                        head->trained_loss_sum};
     r->n_units = (size_t)head->n_units;
     r->n_floats = (size_t)head->n_floats;
     r->n_sent = (size_t)head->n_sent;

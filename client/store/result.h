@@ -14,12 +14,8 @@
 #include <stdbool.h>
 
 #include "client/core/session.h"
+#include "libfl/model/accuracy.h"
 #include "libfl/model/layout.h"
-
-struct fl_result_evaluation {
-    uint64_t samples, correct;
-    double loss_sum;
-};
 
 struct fl_result {
     unsigned refs;
@@ -27,7 +23,7 @@ struct fl_result {
     uint64_t samples, steps;
     double train_loss;
     bool has_received, has_trained;
-    struct fl_result_evaluation received, trained;
+    struct fl_evaluation received, trained;
     double previous_dot;
     /* A pending set was written with it (client_state.h), and the result is useless without it. */
     bool pending;

@@ -124,8 +124,7 @@ static int builtin_canceled(struct fl_err *err)
 }
 
 /* Evaluates the parameters in the network. */
-static int evaluate_net(struct fl__builtin *b, const atomic_bool *cancel, uint64_t *ret_samples,
-                        uint64_t *ret_correct, double *ret_loss_sum)
+static int evaluate_net(struct fl__builtin *b, const atomic_bool *cancel, struct fl_evaluation *ret)
 {
     size_t piece = fl_net_piece(b->net);
     uint64_t correct = 0;
@@ -149,9 +148,7 @@ static int evaluate_net(struct fl__builtin *b, const atomic_bool *cancel, uint64
         loss_sum += loss;
         correct += right;
     }
-    *ret_samples = b->test->n;
-    *ret_correct = correct;
-    *ret_loss_sum = loss_sum;
+    *ret = (struct fl_evaluation){b->test->n, correct, loss_sum};
     return FL_OK;
 }
 
@@ -167,8 +164,7 @@ static int check_evaluation(const struct fl__builtin *b, struct fl_err *err)
 }
 
 static int builtin_evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
-                            uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
-                            struct fl_err *err)
+                            struct fl_evaluation *ret, struct fl_err *err)
 {
     struct fl__builtin *b = builtin_of(trainer);
     int rv = check_evaluation(b, err);
@@ -177,9 +173,7 @@ static int builtin_evaluate(struct fl_trainer *trainer, const float *model, atom
         return rv;
     }
     fl_net_set(b->net, model);
-    return evaluate_net(b, cancel, ret_samples, ret_correct, ret_loss_sum) == FL_OK
-               ? FL_OK
-               : builtin_canceled(err);
+    return evaluate_net(b, cancel, ret) == FL_OK ? FL_OK : builtin_canceled(err);
 }
 
 static int make_solver(const struct fl__walk *w, bool adapting, struct fl_solver **ret,
@@ -243,9 +237,7 @@ static int judge_trained(struct fl__builtin *b, const struct fl_train_task *task
     if (b->solver->personal != NULL) {
         b->solver->personal(solver);
     }
-    if (evaluate_net(b, task->cancel, &ret->trained.samples, &ret->trained.correct,
-                     &ret->trained.loss_sum) != FL_OK)
-    {
+    if (evaluate_net(b, task->cancel, &ret->trained) != FL_OK) {
         return builtin_canceled(err);
     }
     ret->has_trained = true;
@@ -316,9 +308,7 @@ static int builtin_run(struct fl_trainer *trainer, const struct fl_train_task *t
         return rv;
     }
     if (has_test(b)) {
-        if (evaluate_net(b, task->cancel, &ret->eval_samples, &ret->eval_correct,
-                         &ret->eval_loss_sum) != FL_OK)
-        {
+        if (evaluate_net(b, task->cancel, &ret->received) != FL_OK) {
             return builtin_canceled(err);
         }
         ret->has_received = true;
@@ -354,8 +344,8 @@ static int builtin_fit(struct fl__builtin *b, const struct fl_train_task *task, 
 }
 
 static int builtin_adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
-                         struct fl_train_evaluation *ret_received,
-                         struct fl_train_evaluation *ret_adapted, struct fl_err *err)
+                         struct fl_evaluation *ret_received, struct fl_evaluation *ret_adapted,
+                         struct fl_err *err)
 {
     struct fl__builtin *b = builtin_of(trainer);
     int rv = check_evaluation(b, err);
@@ -366,9 +356,7 @@ static int builtin_adapt(struct fl_trainer *trainer, const struct fl_train_task 
     if (rv != FL_OK) {
         return rv;
     }
-    if (evaluate_net(b, task->cancel, &ret_received->samples, &ret_received->correct,
-                     &ret_received->loss_sum) != FL_OK)
-    {
+    if (evaluate_net(b, task->cancel, ret_received) != FL_OK) {
         return builtin_canceled(err);
     }
     if (!b->adapts) {
@@ -384,9 +372,7 @@ static int builtin_adapt(struct fl_trainer *trainer, const struct fl_train_task 
                           "diverged; a smaller learning rate than %g helps",
                           task->learning_rate);
     }
-    if (evaluate_net(b, task->cancel, &ret_adapted->samples, &ret_adapted->correct,
-                     &ret_adapted->loss_sum) != FL_OK)
-    {
+    if (evaluate_net(b, task->cancel, ret_adapted) != FL_OK) {
         return builtin_canceled(err);
     }
     return FL_OK;

@@ -1,37 +1,37 @@
 /*
- * The command trainer: the user's own program trains. Runs on the training thread. Each task gets a
- * folder with the model as safetensors and task.json; the program writes the trained model and
- * result.json (docs/trainers.md). A folder is removed after success; the last failed one is
- * kept for diagnosis.
+ * The command trainer: the user's own program trains, persistent or started for each task
+ * (libfl/program/persistent.h). Runs on the training thread. The program gets what the server's
+ * solver needs for each step (libfl/strategy/external_training.h); the client state and the extra
+ * uploads of the solver are computed here from the model before and after training. Does not know
+ * the messages or files that the program gets: libfl/program does.
  */
-#include <errno.h>
-#include <ftw.h>
-#include <inttypes.h>
-#include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/train/command_impl.h"
-#include "libfl/base/clock.h"
-#include "libfl/base/fs.h"
-#include "libfl/model/safetensors.h"
+#include "client/train/limit.h"
+#include "libfl/program/fields.h"
 
-#define TASK_PLACE "{task}"
+/*
+ * How long joining waits for the program to accept the model, because the wait blocks the
+ * connection. For a slower program the first task waits.
+ */
+#define KNOWS_MODEL_MS 2000
 
 struct command {
     struct fl_trainer base;
-    char **argv, **environment;
-    char *data;
-    char work_dir[PATH_MAX];
-    char failed[PATH_MAX]; /* folder of the last failed task; "": none */
-    uint64_t memory_bytes, descriptors;
-    uint64_t samples; /* of the last result, initially as configured; 0: unknown */
-    const struct fl_log *log;
-    enum fl_program_memory memory_of;
-    struct fl__limit limit;
-    /* Of the last command_prepare(); layout NULL: none. */
+    struct fl_persistent *r;
+    char *program;
+    struct fl__limit limit[FL_PERSISTENT_KINDS];
+    /* Set by the last command_prepare(); layout NULL: not prepared. */
     struct fl_layout *layout;
-    struct fl__description *description;
+    const struct fl_solver_ops *solver;
+    struct fl_options *options;
+    char *solver_text;
+    uint32_t epochs, steps, batch_size;
+    double momentum, weight_decay;
+    uint32_t adapt_epochs, adapt_steps; /* both 0: as the training */
+    bool adapts, adapt_on_test;
 };
 
 static struct command *command_of(struct fl_trainer *trainer)
@@ -41,319 +41,412 @@ static struct command *command_of(struct fl_trainer *trainer)
 
 static void command_forget(struct command *c)
 {
+    size_t i;
+
+    fl_persistent_forget(c->r);
     fl_layout_free(c->layout);
-    fl__description_free(c->description);
+    fl_options_free(c->options);
+    free(c->solver_text);
     c->layout = NULL;
-    c->description = NULL;
+    c->options = NULL;
+    c->solver_text = NULL;
+    for (i = 0; i < FL_PERSISTENT_KINDS; i++) {
+        fl__limit_forget(&c->limit[i]); /* The old run times do not apply. */
+    }
 }
 
 static void command_free(struct fl_trainer *trainer)
 {
     struct command *c = command_of(trainer);
 
-    command_forget(c);
-    fl_str_list_free(c->argv);
-    fl_str_list_free(c->environment);
-    free(c->data);
+    if (c->r != NULL) {
+        command_forget(c);
+    }
+    fl_persistent_free(c->r);
+    free(c->program);
     free(c);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static void take_adapting(struct command *c, const struct fl_train_model *m)
 {
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
+    const struct fl_personal_adapt_options *adapt;
+
+    c->adapts = m->personal != NULL && m->personal->adapts;
+    c->adapt_on_test = false;
+    c->adapt_epochs = c->adapt_steps = 0;
+    if (c->adapts) {
+        adapt = fl_options_values(m->personal_options);
+        c->adapt_on_test = adapt->data == FL_ADAPT_TEST;
+        c->adapt_steps = (uint32_t)adapt->steps;
+        c->adapt_epochs = adapt->steps == 0 ? (uint32_t)adapt->epochs : 0;
+    }
 }
 
-static void remove_folder(const char *path)
+static int command_describe_model(struct command *c, const struct fl_train_model *m,
+                                  struct fl_err *err)
 {
-    /* A folder that cannot be removed does no harm: the next task has another name. */
-    (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    const char *parts[FL__PARTS_MAX + 1];
+    unsigned all = fl_external_parts(m->solver, m->solver_options, false);
+    struct fl_persistent_model model = {.layout = m->layout,
+                                        .input = m->net.input,
+                                        .n_input = m->net.n_input,
+                                        .layers = m->net.layers,
+                                        .n_layers = m->net.n_layers,
+                                        .solver = c->solver_text,
+                                        .parts = parts,
+                                        .epochs = m->epochs,
+                                        .steps = m->steps,
+                                        .batch_size = m->batch_size,
+                                        .momentum = m->momentum,
+                                        .weight_decay = m->weight_decay,
+                                        .offer_bytes = m->solver->offer != NULL ? FL_OFFER_MAX : 0};
+    char *personal = NULL;
+    int rv;
+
+    fl__parts_names(all, parts);
+    all |= c->adapts ? fl_external_parts(m->solver, m->solver_options, true) : 0;
+    model.vectors = fl__parts_vectors(all);
+    if (m->personal != NULL) {
+        personal = fl__policy_text(&m->personal->policy, m->personal_options);
+        if (personal == NULL) {
+            return fl_err_set(err, FL_ENOMEM, "description of the model: out of memory");
+        }
+    }
+    model.personal = personal;
+    rv = fl_persistent_describe(c->r, &model, KNOWS_MODEL_MS, err);
+    free(personal);
+    return rv;
 }
 
-static int command_prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
+static int command_prepare(struct fl_trainer *trainer, const struct fl_train_model *m,
                            struct fl_err *err)
 {
     struct command *c = command_of(trainer);
-    const struct fl_solver_ops *s = model->solver;
-    int rv;
+    int rv = fl__parts_check(c->r, c->program, m, err);
 
     command_forget(c);
-    fl__limit_forget(&c->limit); /* The old run times do not apply. */
-    if (s->offer != NULL || fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) > 0 ||
-        fl_solver_sends(s, model->solver_options) != NULL)
+    if (rv != FL_OK) {
+        return rv;
+    }
+    c->solver = m->solver;
+    c->epochs = m->epochs;
+    c->steps = m->steps;
+    c->batch_size = m->batch_size;
+    c->momentum = m->momentum;
+    c->weight_decay = m->weight_decay;
+    take_adapting(c, m);
+    c->solver_text = fl__policy_text(&m->solver->policy, m->solver_options);
+    rv = fl_layout_copy(m->layout, NULL, NULL, &c->layout, err);
+    if (rv == FL_OK &&
+        (c->solver_text == NULL || fl_options_copy(m->solver_options, &c->options) != FL_OK))
     {
-        return fl_err_set(
-            err, FL_EUNIMPL,
-            "the server's solver '%s' needs more than models, which a program that is "
-            "started for each task cannot exchange: use a persistent program "
-            "('command.resident: yes') or 'trainer: builtin'",
-            s->policy.name);
+        rv = fl_err_set(err, FL_ENOMEM, "solver options: out of memory");
     }
-    rv = fl_layout_copy(model->layout, NULL, NULL, &c->layout, err);
-    if (rv == FL_OK) {
-        rv = fl__description_create(model, &c->description, err);
-    }
+    rv = rv == FL_OK ? command_describe_model(c, m, err) : rv;
     if (rv != FL_OK) {
         command_forget(c);
     }
     return rv;
 }
 
-static int make_paths(const struct command *c, const struct fl_train_task *task,
-                      struct fl__task_paths *p, struct fl_err *err)
+/* --- tasks --- */
+
+/* What the program did not declare in `ready`; a program per task only trains. */
+static int command_check_can(const struct command *c, enum fl_persistent_kind kind, int code,
+                             struct fl_err *err)
 {
-    char name[64];
+    if (fl_persistent_can(c->r, kind)) {
+        return FL_OK;
+    }
+    return fl_persistent_per_task(c->r)
+               ? fl_err_set(err, code,
+                            "'%.100s' is started for each task and cannot '%s': use a persistent "
+                            "program ('command.resident: yes') or 'trainer: builtin'",
+                            c->program, fl_persistent_kinds[kind])
+               : fl_err_set(err, code, "'%.100s' did not declare that it can '%s'", c->program,
+                            fl_persistent_kinds[kind]);
+}
+
+/* A protocol error of the program must not look like one of the server. */
+static int command_map_error(int rv)
+{
+    return rv == FL_EPROTO ? FL_EIO : rv;
+}
+
+static int command_run_limited(struct command *c, struct fl_persistent_task *task,
+                               uint64_t deadline_ms, struct fl_persistent_answer *ret,
+                               struct fl_err *err)
+{
+    struct fl__limit *limit = &c->limit[task->kind];
     int rv;
 
-    (void)snprintf(name, sizeof(name), "round-%06" PRIu64 "-%" PRIu32, task->round, task->attempt);
-    rv = fl_fs_join(p->folder, sizeof(p->folder), c->work_dir, name);
+    task->limit_ms = fl__limit_of(limit, deadline_ms);
+    task->limit_note = fl__limit_note(limit, deadline_ms);
+    rv = fl_persistent_run(c->r, task, ret, err);
     if (rv == FL_OK) {
-        rv = fl_fs_join(p->task, sizeof(p->task), p->folder, "task.json");
+        fl__limit_good(limit, ret->took_ms);
     }
-    if (rv == FL_OK) {
-        rv = fl_fs_join(p->model, sizeof(p->model), p->folder, "model.safetensors");
-    }
-    if (rv == FL_OK) {
-        rv = fl_fs_join(p->anchor, sizeof(p->anchor), p->folder, "anchor.safetensors");
-    }
-    if (rv == FL_OK) {
-        rv = fl_fs_join(p->result, sizeof(p->result), p->folder, "result.json");
-    }
-    if (rv == FL_OK) {
-        rv = fl_fs_join(p->result_model, sizeof(p->result_model), p->folder, "result.safetensors");
-    }
-    if (rv == FL_OK) {
-        rv = fl_fs_join(p->stderr_tail, sizeof(p->stderr_tail), p->folder, "stderr.txt");
-    }
-    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "%.200s: the path is too long", c->work_dir);
+    return command_map_error(rv);
 }
 
-/* Returns `text` with each {task} replaced; owned, NULL without memory. */
-static char *put_task(const char *text, const char *task)
+static struct fl_external_task outside_task(const struct command *c,
+                                            const struct fl_train_task *task, bool adapting)
 {
-    size_t size = strlen(text) + 1;
-    const char *at;
-    char *out;
-    size_t len = 0;
-
-    for (at = text; (at = strstr(at, TASK_PLACE)) != NULL; at += strlen(TASK_PLACE)) {
-        size += strlen(task);
-    }
-    out = malloc(size);
-    while (out != NULL && (at = strstr(text, TASK_PLACE)) != NULL) {
-        (void)memcpy(out + len, text, (size_t)(at - text));
-        len += (size_t)(at - text);
-        (void)memcpy(out + len, task, strlen(task));
-        len += strlen(task);
-        text = at + strlen(TASK_PLACE);
-    }
-    if (out != NULL) {
-        (void)memcpy(out + len, text, strlen(text) + 1);
-    }
-    return out;
+    return (struct fl_external_task){.layout = c->layout,
+                                     .model = task->model,
+                                     .anchor = task->anchor,
+                                     .learning_rate = task->learning_rate,
+                                     .momentum = c->momentum,
+                                     .n_selected = task->n_selected,
+                                     .population = task->population,
+                                     .adapting = adapting,
+                                     .inputs = task->inputs,
+                                     .kept = task->kept};
 }
 
-/* The environment with FL_TASK; the caller frees the array and its first text only. */
-static char **with_task(const struct command *c, const char *task_file)
+/* `do`, owned. */
+static char *parts_text(const struct command *c, const struct fl_train_task *task,
+                        const struct fl_external *outside)
 {
-    size_t size = strlen(task_file) + sizeof("FL_TASK=");
-    size_t n = 0;
-    char **list;
-
-    while (c->environment[n] != NULL) {
-        n++;
-    }
-    list = calloc(n + 2, sizeof(*list));
-    if (list == NULL || (list[0] = malloc(size)) == NULL) {
-        free(list);
-        return NULL;
-    }
-    (void)snprintf(list[0], size, "FL_TASK=%s", task_file);
-    (void)memcpy(list + 1, c->environment, n * sizeof(*list));
-    return list;
+    return fl__parts_text(c->solver, c->options, outside, task->offer_seed & FL_FIELD_EXACT);
 }
 
-static char **command_arguments(const struct command *c, const char *task_file)
+/* Describes a training task for the program. `parts` is borrowed. */
+static struct fl_persistent_task steps_task(const struct command *c,
+                                            const struct fl_train_task *task,
+                                            const struct fl_external *outside, const char *parts)
 {
-    size_t n = 0;
-    char **argv;
-    size_t i;
+    struct fl_persistent_task t = {.kind = FL_PERSISTENT_TRAIN,
+                                   .given = {[FL_PERSISTENT_MODEL] = task->model,
+                                             [FL_PERSISTENT_GRADIENT] = outside->gradient,
+                                             [FL_PERSISTENT_DRIFT] = outside->drift},
+                                   .round = task->round,
+                                   .attempt = task->attempt,
+                                   .seed = task->seed & FL_FIELD_EXACT,
+                                   .order_seed = task->order_seed & FL_FIELD_EXACT,
+                                   .learning_rate = outside->learning_rate,
+                                   .momentum = c->momentum,
+                                   .weight_decay = c->weight_decay,
+                                   .epochs = c->epochs,
+                                   .steps = c->steps,
+                                   .batch_size = c->batch_size,
+                                   .evaluate_trained = task->evaluate_trained,
+                                   .parts = parts,
+                                   .cancel = task->cancel,
+                                   .progress = task->progress,
+                                   .ctx = task->ctx};
 
-    while (c->argv[n] != NULL) {
-        n++;
+    /* A program per task pulls by the solver's options, if at all. */
+    if ((outside->parts & FL_CAPABILITY_PULL) != 0 || fl_persistent_per_task(c->r)) {
+        t.given[FL_PERSISTENT_ANCHOR] = task->anchor;
     }
-    argv = calloc(n + 1, sizeof(*argv));
-    for (i = 0; argv != NULL && i < n; i++) {
-        argv[i] = put_task(c->argv[i], task_file);
-        if (argv[i] == NULL) {
-            fl_str_list_free(argv);
-            return NULL;
-        }
+    if (outside->mixup != NULL) {
+        t.mixup = outside->mixup->data;
+        t.mixup_len = outside->mixup->len;
     }
-    return argv;
+    return t;
 }
 
-static int run_program(const struct command *c, const struct fl_train_task *task,
-                       const struct fl__task_paths *paths, struct fl_err *err)
+/* Computes client state and extra uploads from a result that was copied and checked. */
+static int command_take_result(struct command *c, const struct fl_train_task *task,
+                               const struct fl_external_task *of, struct fl_train_result *ret,
+                               struct fl_err *err)
 {
-    char **argv = command_arguments(c, paths->task);
-    char **additions = with_task(c, paths->task);
-    struct fl__child child = {
-        .conf = {.argv = (const char *const *)argv,
-                 .additions = (const char *const *)additions,
-                 .memory_bytes = c->memory_bytes,
-                 .memory_of = c->memory_of,
-                 .descriptors = c->descriptors,
-                 .log = c->log},
-        .stderr_file = paths->stderr_tail,
-        .time_limit_ms = fl__limit_of(&c->limit, task->deadline_ms),
-        .limit_note = fl__limit_note(&c->limit, task->deadline_ms),
-        .cancel = task->cancel,
-    };
-    int rv = argv != NULL && additions != NULL
-                 ? fl__child_run(&child, err)
-                 : fl_err_set(err, FL_ENOMEM, "arguments of the program: out of memory");
+    int rv = fl__train_extras(fl_solver_keeps(c->solver->keeps), &ret->kept, &ret->n_kept, err);
 
-    if (additions != NULL) {
-        free(additions[0]);
+    if (rv == FL_OK) {
+        rv = fl__train_extras(fl_solver_names(fl_solver_sends(c->solver, c->options)), &ret->sent,
+                              &ret->n_sent, err);
     }
-    free(additions);
-    fl_str_list_free(argv);
-    return rv;
+    if (rv == FL_OK) {
+        rv = fl_external_finish(c->solver, c->options, of, ret->delta, ret->steps, ret->kept,
+                                ret->sent, err);
+    }
+    return rv == FL_OK ? fl__train_finish(c->layout, task, ret, err) : rv;
 }
 
-static int read_result(const struct command *c, const struct fl_train_task *task,
-                       const struct fl__task_paths *paths, struct fl_train_result *ret,
-                       struct fl_err *err)
+static void take_answer(const struct fl_train_task *task, const struct fl_persistent_answer *a,
+                        struct fl_train_result *ret)
 {
-    int rv;
+    ret->samples = a->samples;
+    ret->steps = a->steps;
+    ret->train_loss = a->train_loss;
+    ret->has_received = a->has_received;
+    ret->received = a->received;
+    ret->has_trained = a->has_trained && task->evaluate_trained;
+    ret->trained = a->trained;
+}
 
-    if (!fl_fs_exists(paths->result) || !fl_fs_exists(paths->result_model)) {
-        return fl_err_set(err, FL_ENOENT, "'%.100s' ended without writing %s in %.200s", c->argv[0],
-                          fl_fs_exists(paths->result) ? "result.safetensors" : "result.json",
-                          paths->folder);
-    }
+static int command_train(struct command *c, const struct fl_train_task *task,
+                         const struct fl_external_task *of, const struct fl_external *outside,
+                         struct fl_train_result *ret, struct fl_err *err)
+{
+    char *parts = parts_text(c, task, outside);
+    struct fl_persistent_task t = steps_task(c, task, outside, parts);
+    struct fl_persistent_answer answer = {0};
+    int rv = parts != NULL ? FL_OK : fl_err_set(err, FL_ENOMEM, "parts of a step: out of memory");
+
     ret->delta = malloc(fl_layout_count(c->layout) * sizeof(*ret->delta));
-    if (ret->delta == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "result of %zu parameters: out of memory",
-                          fl_layout_count(c->layout));
-    }
-    /*
-     * The model is checked first: divergence is reported as such even if the loss is a NaN, which
-     * JSON lacks.
-     */
-    rv = fl_st_load(paths->result_model, c->layout, ret->delta, err);
-    if (rv == FL_OK) {
-        rv = fl__train_finish(c->layout, task, ret, err);
+    if (rv == FL_OK && ret->delta == NULL) {
+        rv = fl_err_set(err, FL_ENOMEM, "result of %zu parameters: out of memory",
+                        fl_layout_count(c->layout));
     }
     if (rv == FL_OK) {
-        rv = fl__result_read(paths->result, ret, err);
+        t.trained = ret->delta;
+        rv = command_run_limited(c, &t, task->deadline_ms, &answer, err);
     }
-    if (!task->evaluate_trained) {
-        ret->has_trained = false;
+    free(parts);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    take_answer(task, &answer, ret);
+    return command_take_result(c, task, of, ret, err);
 }
 
 static int command_run(struct fl_trainer *trainer, const struct fl_train_task *task,
                        struct fl_train_result *ret, struct fl_err *err)
 {
     struct command *c = command_of(trainer);
-    struct fl__task_paths paths;
-    uint64_t started_ms;
-    uint64_t took_ms;
+    struct fl_external outside = {0};
+    struct fl_external_task of;
     int rv;
 
     if (c->layout == NULL) {
         return fl_err_set(err, FL_ESTATE, "training before the server described its model");
     }
-    rv = make_paths(c, task, &paths, err);
+    of = outside_task(c, task, false);
+    rv = fl_external_begin(c->solver, c->options, &of, &outside, err);
     if (rv != FL_OK) {
         return rv;
     }
-    if (c->failed[0] != '\0') {
-        remove_folder(c->failed);
-        c->failed[0] = '\0';
+    rv = command_train(c, task, &of, &outside, ret, err);
+    fl_external_done(&outside);
+    return rv;
+}
+
+static int command_adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
+                         struct fl_evaluation *ret_received, struct fl_evaluation *ret_adapted,
+                         struct fl_err *err)
+{
+    struct command *c = command_of(trainer);
+    struct fl_persistent_answer a = {0};
+    struct fl_external outside = {0};
+    struct fl_external_task of;
+    struct fl_persistent_task t;
+    char *parts;
+    int rv = command_check_can(c, FL_PERSISTENT_ADAPT, FL_ENOENT, err);
+
+    if (rv == FL_OK && c->layout == NULL) {
+        rv = fl_err_set(err, FL_ESTATE, "fitting before the server described its model");
     }
-    /* An earlier run of this task, ended by a crash, may have left files. */
-    remove_folder(paths.folder);
-    rv = fl_fs_mkdirs(paths.folder, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    of = outside_task(c, task, true);
+    rv = fl_external_begin(c->solver, c->options, &of, &outside, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    parts = parts_text(c, task, &outside);
+    t = steps_task(c, task, &outside, parts);
+    t.kind = FL_PERSISTENT_ADAPT;
+    t.on_test = c->adapt_on_test;
+    if (c->adapt_epochs + c->adapt_steps > 0) {
+        t.epochs = c->adapt_epochs;
+        t.steps = c->adapt_steps;
+    }
+    rv = parts != NULL ? command_run_limited(c, &t, task->deadline_ms, &a, err)
+                       : fl_err_set(err, FL_ENOMEM, "parts of a step: out of memory");
+    free(parts);
+    fl_external_done(&outside);
     if (rv == FL_OK) {
-        rv = fl_st_save(paths.model, c->layout, task->model, NULL, 0, false, err);
-    }
-    if (rv == FL_OK && task->anchor != NULL) {
-        rv = fl_st_save(paths.anchor, c->layout, task->anchor, NULL, 0, false, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl__task_write(c->description, task, &paths, c->data,
-                            fl__limit_of(&c->limit, task->deadline_ms), err);
-    }
-    started_ms = fl_clock_ms();
-    if (rv == FL_OK) {
-        rv = run_program(c, task, &paths, err);
-    }
-    took_ms = fl_clock_ms() - started_ms;
-    if (rv == FL_OK) {
-        rv = read_result(c, task, &paths, ret, err);
-    }
-    if (rv == FL_OK) {
-        fl__limit_good(&c->limit, took_ms);
-        c->samples = ret->samples;
-    }
-    if (rv == FL_OK || rv == FL_ECANCELED) {
-        remove_folder(paths.folder);
-    } else {
-        (void)memcpy(c->failed, paths.folder, sizeof(c->failed));
+        *ret_received = a.received;
+        *ret_adapted = a.adapted;
     }
     return rv;
 }
 
-static uint64_t command_samples(const struct fl_trainer *trainer)
-{
-    return ((const struct command *)(const void *)trainer)->samples;
-}
-
 static int command_evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
-                            uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
-                            struct fl_err *err)
+                            struct fl_evaluation *ret, struct fl_err *err)
 {
-    (void)trainer;
-    (void)model;
-    (void)cancel;
-    (void)ret_samples;
-    (void)ret_correct;
-    (void)ret_loss_sum;
-    return fl_err_set(err, FL_ENOENT,
-                      "a command trainer evaluates only while it trains ('received' in "
-                      "result.json)");
+    struct command *c = command_of(trainer);
+    struct fl_persistent_task t = {
+        .kind = FL_PERSISTENT_EVALUATE, .given = {model}, .cancel = cancel};
+    struct fl_persistent_answer a = {0};
+    int rv = command_check_can(c, FL_PERSISTENT_EVALUATE, FL_ENOENT, err);
+
+    rv = rv == FL_OK ? command_run_limited(c, &t, 0, &a, err) : rv;
+    if (rv == FL_OK) {
+        *ret = a.received;
+    }
+    return rv;
 }
 
 static int command_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
                          struct fl_err *err)
 {
-    (void)trainer;
-    (void)seed;
-    (void)out;
-    return fl_err_set(err, FL_EUNIMPL,
-                      "the server wants means of this client's data, which a command trainer "
-                      "cannot make: use 'trainer: builtin'");
+    struct command *c = command_of(trainer);
+    struct fl_persistent_task t = {
+        .kind = FL_PERSISTENT_OFFER, .seed = seed & FL_FIELD_EXACT, .solver = c->solver_text};
+    struct fl_persistent_answer a = {0};
+    size_t len;
+    int rv = command_check_can(c, FL_PERSISTENT_OFFER, FL_EUNIMPL, err);
+
+    if (rv == FL_OK && (c->layout == NULL || c->solver->offer == NULL)) {
+        rv = fl_err_set(err, FL_ESTATE, "an offer that no solver asks for");
+    }
+    rv = rv == FL_OK ? command_run_limited(c, &t, 0, &a, err) : rv;
+    len = (size_t)a.offer_bytes;
+    rv = rv == FL_OK ? fl_buf_reserve(out, len) : rv;
+    if (rv != FL_OK || len == 0) {
+        return rv;
+    }
+    rv = fl_persistent_offer(c->r, out->data + out->len, len, err);
+    if (rv == FL_OK && c->solver->offer_check != NULL) {
+        rv = c->solver->offer_check(c->options, out->data + out->len, len, 0, 0, err);
+    }
+    out->len += rv == FL_OK ? len : 0;
+    return rv;
 }
 
-static int command_adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
-                         struct fl_train_evaluation *ret_received,
-                         struct fl_train_evaluation *ret_adapted, struct fl_err *err)
+static uint64_t command_samples(const struct fl_trainer *trainer)
 {
-    (void)trainer;
-    (void)task;
-    (void)ret_received;
-    (void)ret_adapted;
-    return fl_err_set(err, FL_ENOENT,
-                      "a command trainer evaluates only while it trains ('received' and 'trained' "
-                      "in result.json): fitting a model before its evaluation needs 'trainer: "
-                      "builtin'");
+    const struct command *c = (const struct command *)(const void *)trainer;
+
+    return fl_persistent_ready(c->r)->samples;
 }
+
+static int command_start(struct fl_trainer *trainer, uint64_t *ret_samples,
+                         uint64_t *ret_test_samples, struct fl_err *err)
+{
+    struct command *c = command_of(trainer);
+    int rv = fl_persistent_start(c->r, err);
+
+    if (rv == FL_OK) {
+        *ret_samples = fl_persistent_ready(c->r)->samples;
+        *ret_test_samples = fl_persistent_can(c->r, FL_PERSISTENT_EVALUATE)
+                                ? fl_persistent_ready(c->r)->test_samples
+                                : 0;
+    }
+    return rv;
+}
+
+static uint64_t command_idle(struct fl_trainer *trainer)
+{
+    return fl_persistent_rest(command_of(trainer)->r);
+}
+
+static void command_stop(struct fl_trainer *trainer)
+{
+    fl_persistent_stop(command_of(trainer)->r);
+}
+
+static void command_interrupt(struct fl_trainer *trainer)
+{
+    fl_persistent_interrupt(command_of(trainer)->r);
+}
+
+/* --- life --- */
 
 int fl_trainer_command_find(const char *program, struct fl_err *err)
 {
@@ -364,34 +457,25 @@ int fl_trainer_command_find(const char *program, struct fl_err *err)
                : fl_program_find(program, found, sizeof(found), err);
 }
 
-static int copy_conf(struct command *c, const struct fl_command_conf *conf, struct fl_err *err)
+static int open_program(struct command *c, const struct fl_command_conf *conf, struct fl_err *err)
 {
-    int rv = fl_trainer_command_find(conf->argv != NULL ? conf->argv[0] : NULL, err);
+    struct fl_persistent_conf program = conf->program;
+    int rv = fl_trainer_command_find(program.argv != NULL ? program.argv[0] : NULL, err);
+    size_t i;
 
-    if (rv == FL_OK) {
-        rv = fl_fs_mkdirs(conf->work_dir, err);
-    }
     if (rv != FL_OK) {
         return rv;
     }
-    /* Absolute, because the program may change its working directory. */
-    if (realpath(conf->work_dir, c->work_dir) == NULL) {
-        return fl_err_set(err, fl_err_from_errno(errno), "%.200s: %s", conf->work_dir,
-                          strerror(errno));
+    for (i = 0; i < FL_PERSISTENT_KINDS; i++) {
+        c->limit[i] = fl__limit_from(conf);
     }
-    c->argv = fl_str_list_dup(conf->argv);
-    c->environment = fl_str_list_dup(conf->environment);
-    c->data = conf->data != NULL ? fl_str_dup(conf->data) : NULL;
-    if (c->argv == NULL || c->environment == NULL || (conf->data != NULL && c->data == NULL)) {
-        return fl_err_set(err, FL_ENOMEM, "command trainer: out of memory");
+    c->program = fl_str_dup(program.argv[0]);
+    if (c->program == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
     }
-    c->limit = fl__limit_from(conf);
-    c->memory_bytes = conf->memory_bytes;
-    c->memory_of = conf->memory_of;
-    c->descriptors = conf->descriptors;
-    c->samples = conf->samples;
-    c->log = conf->log;
-    return FL_OK;
+    program.client = program.client != NULL ? program.client : "";
+    program.purpose = "train";
+    return fl_persistent_create(&program, &c->r, err);
 }
 
 int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
@@ -400,18 +484,22 @@ int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **r
     static const struct fl__trainer_ops ops = {.free = command_free,
                                                .prepare = command_prepare,
                                                .run = command_run,
-                                               .samples = command_samples,
                                                .offer = command_offer,
+                                               .samples = command_samples,
                                                .adapt = command_adapt,
-                                               .evaluate = command_evaluate};
+                                               .evaluate = command_evaluate,
+                                               .start = command_start,
+                                               .rest = command_idle,
+                                               .stop = command_stop,
+                                               .interrupt = command_interrupt};
     struct command *c = calloc(1, sizeof(*c));
     int rv;
 
     if (c == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "command trainer: out of memory");
+        return fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
     }
     c->base.ops = &ops;
-    rv = copy_conf(c, conf, err);
+    rv = open_program(c, conf, err);
     if (rv != FL_OK) {
         command_free(&c->base);
         return rv;

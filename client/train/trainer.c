@@ -27,23 +27,6 @@ void fl_train_result_done(struct fl_train_result *result)
     *result = (struct fl_train_result){0};
 }
 
-int fl__train_check(const struct fl_layout *layout, const float *trained, struct fl_err *err)
-{
-    size_t l;
-
-    for (l = 0; l < fl_layout_units(layout); l++) {
-        const struct fl_unit *unit = fl_layout_unit(layout, l);
-
-        if (!fl_vec_finite(trained + unit->offset, unit->count)) {
-            return fl_err_set(err, FL_ENUMERIC,
-                              "the trained model is not finite in unit '%s': training diverged; a "
-                              "smaller learning rate helps",
-                              unit->name);
-        }
-    }
-    return FL_OK;
-}
-
 int fl__train_finish(const struct fl_layout *layout, const struct fl_train_task *task,
                      struct fl_train_result *ret, struct fl_err *err)
 {
@@ -51,7 +34,7 @@ int fl__train_finish(const struct fl_layout *layout, const struct fl_train_task 
     size_t count = fl_layout_count(layout);
     size_t units = fl_layout_units(layout);
     size_t l;
-    int rv = fl__train_check(layout, ret->delta, err);
+    int rv = fl_layout_check_trained(layout, ret->delta, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -141,20 +124,18 @@ int fl_trainer_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *o
 }
 
 int fl_trainer_adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
-                     struct fl_train_evaluation *ret_received,
-                     struct fl_train_evaluation *ret_adapted, struct fl_err *err)
+                     struct fl_evaluation *ret_received, struct fl_evaluation *ret_adapted,
+                     struct fl_err *err)
 {
-    *ret_received = (struct fl_train_evaluation){0};
-    *ret_adapted = (struct fl_train_evaluation){0};
+    *ret_received = (struct fl_evaluation){0};
+    *ret_adapted = (struct fl_evaluation){0};
     return trainer->ops->adapt(trainer, task, ret_received, ret_adapted, err);
 }
 
 int fl_trainer_evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
-                        uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
-                        struct fl_err *err)
+                        struct fl_evaluation *ret, struct fl_err *err)
 {
-    return trainer->ops->evaluate(trainer, model, cancel, ret_samples, ret_correct, ret_loss_sum,
-                                  err);
+    return trainer->ops->evaluate(trainer, model, cancel, ret, err);
 }
 
 int fl_trainer_start(struct fl_trainer *trainer, uint64_t *ret_samples, uint64_t *ret_test_samples,

@@ -59,21 +59,14 @@ struct fl_train_task {
     void *ctx;
 };
 
-struct fl_train_evaluation {
-    uint64_t samples, correct;
-    double loss_sum;
-};
-
 struct fl_train_result {
     uint64_t samples, steps;
     double train_loss;
     float *delta;      /* trained - received, exported order; owned, free() */
     float *divergence; /* [units], trainable entries; owned, free() */
     bool has_received; /* evaluation of the received model on the local test data */
-    uint64_t eval_samples, eval_correct;
-    double eval_loss_sum;
-    bool has_trained; /* the personal model, after training */
-    struct fl_train_evaluation trained;
+    bool has_trained;  /* of the personal model, after training */
+    struct fl_evaluation received, trained;
     /* In the order of solver->keeps and solver->sends; owned. */
     struct fl_buf *kept, *sent;
     size_t n_kept, n_sent;
@@ -98,9 +91,10 @@ FL_MUST_CHECK int fl_trainer_builtin(const struct fl_dataset *train, const struc
 FL_MUST_CHECK int fl_trainer_set_data(struct fl_trainer *trainer, const struct fl_dataset *train,
                                       const struct fl_dataset *test, struct fl_err *err);
 
+/* The user's own program (docs/trainers.md). */
 struct fl_command_conf {
-    const char *const *argv; /* NULL-terminated; {task} is replaced by the task file's path */
-    const char *work_dir;    /* each task gets a folder in it */
+    /* `purpose` is set here; `client` NULL: "". */
+    struct fl_persistent_conf program;
     uint64_t time_limit_ms;  /* 0: only the task's deadline */
     uint64_t first_limit_ms; /* limit of runs before the first good one; 0: only the other two */
     /*
@@ -109,30 +103,12 @@ struct fl_command_conf {
      */
     double straggler_factor;
     uint64_t straggler_min_ms;
-    uint64_t memory_bytes; /* 0: none */
-    enum fl_program_memory memory_of;
-    const char *const *environment; /* "NAME=value", NULL-terminated; NULL: as ours */
-    uint64_t descriptors;           /* soft limit of open files; 0: that of this process */
-    uint64_t samples;         /* samples until the first result gives the number; 0: unknown */
-    const char *data;         /* path of the data, passed in task.json; NULL: none */
-    const struct fl_log *log; /* gets its stderr output; may be NULL */
-};
-FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
-                                     struct fl_err *err);
-/* Options of a persistent program (docs/trainers.md). */
-struct fl_persistent_options {
-    const char *client; /* name of the client, sent to the program */
-    uint64_t start_limit_ms, cancel_grace_ms;
-    uint64_t idle_exit_ms;                   /* 0: never */
-    const struct fl_persistent_clock *clock; /* as in fl_persistent_conf */
 };
 /*
- * Does not start the program. work_dir and samples of `conf` are not used. FL_ENOENT, FL_EPERM: no
- * such program; FL_ENOMEM.
+ * Does not start the program. FL_ECONF: no program is given; the errors of fl_persistent_create().
  */
-FL_MUST_CHECK int fl_trainer_persistent(const struct fl_command_conf *conf,
-                                        const struct fl_persistent_options *options,
-                                        struct fl_trainer **ret, struct fl_err *err);
+FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
+                                     struct fl_err *err);
 /*
  * Starts the program of a persistent trainer if it does not run, before any other call;
  * `*ret_samples` and `*ret_test_samples` are the numbers it declares, the latter 0 when it cannot
@@ -173,13 +149,12 @@ FL_MUST_CHECK int fl_trainer_offer(struct fl_trainer *trainer, uint64_t seed, st
  * data; FL_ECANCELED; FL_ENUMERIC when fitting diverges.
  */
 FL_MUST_CHECK int fl_trainer_adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
-                                   struct fl_train_evaluation *ret_received,
-                                   struct fl_train_evaluation *ret_adapted, struct fl_err *err);
+                                   struct fl_evaluation *ret_received,
+                                   struct fl_evaluation *ret_adapted, struct fl_err *err);
 /* Evaluate a model on the local test data; FL_ENOENT without test data; FL_ECANCELED: `cancel`,
    which may be NULL, was set. */
 FL_MUST_CHECK int fl_trainer_evaluate(struct fl_trainer *trainer, const float *model,
-                                      atomic_bool *cancel, uint64_t *ret_samples,
-                                      uint64_t *ret_correct, double *ret_loss_sum,
+                                      atomic_bool *cancel, struct fl_evaluation *ret,
                                       struct fl_err *err);
 
 /*

@@ -14,11 +14,10 @@ struct fl__trainer_ops {
     int (*offer)(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, struct fl_err *err);
     uint64_t (*samples)(const struct fl_trainer *trainer); /* NULL: not known */
     int (*adapt)(struct fl_trainer *trainer, const struct fl_train_task *task,
-                 struct fl_train_evaluation *ret_received, struct fl_train_evaluation *ret_adapted,
+                 struct fl_evaluation *ret_received, struct fl_evaluation *ret_adapted,
                  struct fl_err *err);
     int (*evaluate)(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
-                    uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
-                    struct fl_err *err);
+                    struct fl_evaluation *ret, struct fl_err *err);
     /* NULL: the program has its own data */
     int (*set_data)(struct fl_trainer *trainer, const struct fl_dataset *train,
                     const struct fl_dataset *test, struct fl_err *err);
@@ -42,9 +41,6 @@ struct fl_trainer {
  */
 FL_MUST_CHECK int fl__train_finish(const struct fl_layout *layout, const struct fl_train_task *task,
                                    struct fl_train_result *ret, struct fl_err *err);
-/* FL_ENUMERIC: a parameter is not finite. fl__train_finish() checks it too. */
-FL_MUST_CHECK int fl__train_check(const struct fl_layout *layout, const float *trained,
-                                  struct fl_err *err);
 /* Creates `n` empty buffers for the client state or the extra uploads of a solver. FL_ENOMEM. */
 FL_MUST_CHECK int fl__train_extras(size_t n, struct fl_buf **ret, size_t *ret_n,
                                    struct fl_err *err);

@@ -4,44 +4,42 @@
 
 #include "client/work/local_model.h"
 
-static int evaluation_measure(const struct fl_worker *worker, const struct fl_setup *setup,
-                              const struct fl_task *task, const float *model, double rate,
-                              atomic_bool *cancel, struct fl_evaluation *ret, struct fl_err *err)
+static int evaluation_measure(const struct fl_worker *worker,
+                              const struct fl_evaluation_request *request, const float *model,
+                              struct fl_evaluation_result *ret, struct fl_err *err)
 {
-    struct fl_train_evaluation *r = &ret->received;
+    const struct fl_task *task = request->task;
     struct fl_train_task fit = {.round = task->key.round > 0 ? task->key.round : 1,
                                 .model = model,
-                                .learning_rate = rate != 0.0 ? rate : task->learning_rate,
+                                .learning_rate =
+                                    request->rate != 0.0 ? request->rate : task->learning_rate,
                                 .seed = worker->seed,
                                 .order_seed = worker->seed,
                                 .n_selected = task->n_selected,
                                 .population = task->population,
-                                .cancel = cancel};
+                                .cancel = request->cancel};
 
     /* Fitting needs a learning rate. */
-    if (setup->personal->adapts && fit.learning_rate != 0.0) {
-        return fl_trainer_adapt(worker->trainer, &fit, r, &ret->adapted, err);
+    if (request->setup->personal->adapts && fit.learning_rate != 0.0) {
+        return fl_trainer_adapt(worker->trainer, &fit, &ret->received, &ret->adapted, err);
     }
-    return fl_trainer_evaluate(worker->trainer, model, cancel, &r->samples, &r->correct,
-                               &r->loss_sum, err);
+    return fl_trainer_evaluate(worker->trainer, model, request->cancel, &ret->received, err);
 }
 
-int fl_evaluation_run(const struct fl_worker *worker, const struct fl_setup *setup,
-                      const struct fl_task *task, const float *model, double rate,
-                      atomic_bool *cancel, struct fl_evaluation *ret, struct fl_err *err)
+int fl_evaluation_run(const struct fl_worker *worker, const struct fl_evaluation_request *request,
+                      struct fl_evaluation_result *ret, struct fl_err *err)
 {
     float *own = NULL;
     int rv;
 
-    *ret = (struct fl_evaluation){.received = {0}};
-    if (setup != worker->setup) {
+    *ret = (struct fl_evaluation_result){.received = {0}};
+    if (request->setup != worker->setup) {
         return fl_err_set(err, FL_ESTATE,
                           "the setup changed: the evaluation was for another model");
     }
-    rv = fl_local_copy(worker, setup->layout, model, &own, err);
+    rv = fl_local_copy(worker, request->setup->layout, request->model, &own, err);
     if (rv == FL_OK) {
-        rv = evaluation_measure(worker, setup, task, own != NULL ? own : model, rate, cancel, ret,
-                                err);
+        rv = evaluation_measure(worker, request, own != NULL ? own : request->model, ret, err);
     }
     free(own);
     return rv;

@@ -24,6 +24,7 @@ struct fl_training {
     struct fl_train_result result;
     struct fl_inputs in;
     struct fl_solver_bytes inputs[EXTRAS_MAX], kept[EXTRAS_MAX];
+    float *kept_values[EXTRAS_MAX]; /* owned; `kept` borrows them; NULL: never stored */
     bool has_kept;
     struct fl_round_key kept_of; /* the round that `kept` belongs to */
     size_t n_inputs, n_kept;
@@ -37,16 +38,22 @@ struct fl_training {
     struct fl_err err; /* error of the run, copied to the caller at its end */
 };
 
-void fl_training_free(struct fl_training *t)
+static void training_drop_kept(struct fl_training *t)
 {
     size_t i;
 
+    for (i = 0; i < t->n_kept; i++) {
+        free(t->kept_values[i]);
+    }
+    t->n_kept = 0;
+}
+
+void fl_training_free(struct fl_training *t)
+{
     if (t == NULL) {
         return;
     }
-    for (i = 0; i < t->n_kept; i++) {
-        free((void *)(uintptr_t)t->kept[i].data);
-    }
+    training_drop_kept(t);
     fl_buf_done(&t->summary);
     free(t->anchor);
     free(t->local);
@@ -149,6 +156,7 @@ static int load_kept(struct fl_training *t)
         if (rv != FL_OK && rv != FL_ENOENT) {
             return rv;
         }
+        t->kept_values[i] = data;
         t->kept[i].data = data;
         t->kept[i].len = data != NULL ? fl_layout_count(setup->layout) * sizeof(*data) : 0;
         t->n_kept = i + 1;
@@ -259,10 +267,7 @@ static void release_inputs(struct fl_training *t)
 {
     size_t i;
 
-    for (i = 0; i < t->n_kept; i++) {
-        free((void *)(uintptr_t)t->kept[i].data);
-    }
-    t->n_kept = 0;
+    training_drop_kept(t);
     fl_buf_done(&t->summary);
     free(t->anchor);
     t->anchor = NULL;
@@ -464,12 +469,6 @@ static int take_sent(struct fl_training *t)
     return FL_OK;
 }
 
-static struct fl_result_evaluation training_evaluation(uint64_t samples, uint64_t correct,
-                                                       double loss_sum)
-{
-    return (struct fl_result_evaluation){samples, correct, loss_sum};
-}
-
 static void training_take_result(struct fl_training *t)
 {
     const struct fl_layout *layout = t->setup->layout;
@@ -483,10 +482,9 @@ static void training_take_result(struct fl_training *t)
     made->steps = r->steps;
     made->train_loss = r->train_loss;
     made->has_received = r->has_received;
-    made->received = training_evaluation(r->eval_samples, r->eval_correct, r->eval_loss_sum);
+    made->received = r->received;
     made->has_trained = r->has_trained;
-    made->trained =
-        training_evaluation(r->trained.samples, r->trained.correct, r->trained.loss_sum);
+    made->trained = r->trained;
     made->n_units = fl_layout_units(layout);
     made->n_floats = fl_layout_count(layout);
     made->divergence = r->divergence;

@@ -49,19 +49,18 @@ size_t fl__dataset_count_classes(const int32_t *y, size_t n)
     return (size_t)(top + 1);
 }
 
-int fl__dataset_adopt(enum fl_data_type type, size_t n, const size_t *dims, size_t n_dims, void *x,
-                      int32_t *y, struct fl_dataset **ret, struct fl_err *err)
+int fl__dataset_adopt(const struct fl__arrays *arrays, struct fl_dataset **ret, struct fl_err *err)
 {
     struct fl_dataset *ds = NULL;
-    int rv = fl_dataset_create(type, 0, dims, n_dims, &ds, err);
+    int rv = fl_dataset_create(arrays->type, 0, arrays->dims, arrays->n_dims, &ds, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    ds->n = n;
-    ds->x = x;
-    ds->y = y;
-    ds->classes = fl__dataset_count_classes(y, n);
+    ds->n = arrays->n;
+    ds->x = arrays->x;
+    ds->y = arrays->y;
+    ds->classes = fl__dataset_count_classes(ds->y, ds->n);
     *ret = ds;
     return FL_OK;
 }

@@ -1,10 +1,9 @@
 /*
- * CSV: one sample a line, features then the class number in the last column; separated by commas,
- * ended by LF or CRLF. A first line without any number is a heading. Blank lines are skipped.
- * Values are read one at a time, so a long line needs no memory beyond its values. Runs on the
- * caller's thread; bytes come from struct fl_source (plain or gzip).
+ * Data as CSV: one sample a line, features then the class number in the last column. A first line
+ * without any number is a heading. Values are read one at a time, so a long line needs no memory
+ * beyond its values. Runs on the caller's thread; bytes come from struct fl_source (plain or gzip).
+ * Does not split the text: libfl/base/csv_split.h does.
  */
-#include <ctype.h>
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -12,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "libfl/base/csv_split.h"
 #include "libfl/base/log.h"
 #include "libfl/base/str.h"
 #include "libfl/data/format.h"
@@ -21,17 +21,14 @@
 #define NO_WIDTH   SIZE_MAX
 
 struct csv {
+    struct fl_csv text;
     struct fl_source *src;
     struct fl_err *err;
     float *x;
     size_t n_x, cap_x;
     int32_t *y;
     size_t n_y, cap_y;
-    size_t width; /* columns, label included; NO_WIDTH before the first line */
-    size_t col;   /* columns seen in this line */
-    uint64_t line;
-    char field[FIELD_MAX + 1];
-    size_t len;         /* length of `field`; FIELD_MAX + 1: too long */
+    size_t width;       /* columns, label included; NO_WIDTH before the first line */
     double label;       /* value in the last column of this line */
     size_t n_words;     /* first line: number of fields that are no numbers */
     struct fl_err word; /* the error message of the first of them */
@@ -44,7 +41,7 @@ static int csv_grow(struct csv *c, void **data, size_t *cap, size_t size)
 
     if (want > FL_DATA_MAX_BYTES / size) {
         return fl_err_set(c->err, FL_ELIMIT, "'%s', line %" PRIu64 ": more data than may be held",
-                          c->src->name, c->line);
+                          c->src->name, c->text.line);
     }
     more = realloc(*data, want * size);
     if (more == NULL) {
@@ -81,7 +78,7 @@ static int push_y(struct csv *c, double value)
         return fl_err_set(c->err, FL_ERANGE,
                           "'%s', line %" PRIu64 ": expected a class number from 0 to %d in the "
                           "last column, found %.17g",
-                          c->src->name, c->line, FL_DATA_MAX_LABEL, value);
+                          c->src->name, c->text.line, FL_DATA_MAX_LABEL, value);
     }
     if (c->n_y == FL_DATA_MAX_SAMPLES) {
         return fl_err_set(c->err, FL_ELIMIT, "'%s': more than %" PRIu64 " samples", c->src->name,
@@ -139,10 +136,10 @@ static int not_a_number(const struct csv *c, const char *text, size_t len, int c
 {
     char quoted[FIELD_MAX * 4 + 8];
 
-    return fl_err_set(err, code,
-                      "'%s', line %" PRIu64 ", column %zu: expected a %snumber, found %s",
-                      c->src->name, c->line, c->col + 1, code == FL_ENUMERIC ? "finite " : "",
-                      len > 0 ? fl_log_quote(quoted, sizeof(quoted), text, len) : "nothing");
+    return fl_err_set(
+        err, code, "'%s', line %" PRIu64 ", column %zu: expected a %snumber, found %s",
+        c->src->name, c->text.line, c->text.col + 1, code == FL_ENUMERIC ? "finite " : "",
+        len > 0 ? fl_log_quote(quoted, sizeof(quoted), text, len) : "nothing");
 }
 
 static bool csv_is_nan_or_inf(const char *s)
@@ -151,25 +148,15 @@ static bool csv_is_nan_or_inf(const char *s)
     return strcasecmp(s, "nan") == 0 || strcasecmp(s, "inf") == 0 || strcasecmp(s, "infinity") == 0;
 }
 
-static int parse_field(struct csv *c, double *ret, struct fl_err *err)
+static int parse_field(const struct csv *c, const char *s, size_t len, double *ret,
+                       struct fl_err *err)
 {
-    char *s = c->field;
-    size_t len = c->len;
-
     if (len > FIELD_MAX) {
         return fl_err_set(err, FL_EFORMAT,
                           "'%s', line %" PRIu64 ", column %zu: expected a number, found more than "
                           "%d characters",
-                          c->src->name, c->line, c->col + 1, FIELD_MAX);
+                          c->src->name, c->text.line, c->text.col + 1, FIELD_MAX);
     }
-    while (len > 0 && isspace((unsigned char)s[len - 1])) {
-        len--;
-    }
-    while (len > 0 && isspace((unsigned char)*s)) {
-        s++;
-        len--;
-    }
-    s[len] = '\0';
     if (parse_plain(s, len, ret)) {
         return FL_OK;
     }
@@ -187,54 +174,53 @@ static int parse_field(struct csv *c, double *ret, struct fl_err *err)
 }
 
 /* End a field of the first line; whether the line is a heading is known only at its end. */
-static int end_first_field(struct csv *c)
+static int end_first_field(struct csv *c, const char *text, size_t len)
 {
     struct fl_err word = {0};
     double value = 0.0;
 
-    if (parse_field(c, &value, &word) != FL_OK && c->n_words++ == 0) {
+    if (parse_field(c, text, len, &value, &word) != FL_OK && c->n_words++ == 0) {
         c->word = word;
     }
-    if (c->col > FL_DATA_MAX_DIM) {
+    if (c->text.col > FL_DATA_MAX_DIM) {
         return fl_err_set(c->err, FL_ELIMIT,
                           "'%s', line %" PRIu64 ": more than %" PRIu64 " columns", c->src->name,
-                          c->line, FL_DATA_MAX_DIM);
+                          c->text.line, FL_DATA_MAX_DIM);
     }
     c->label = value;
     return push_x(c, value);
 }
 
-static int end_field(struct csv *c)
+static int csv_on_field(void *ctx, char *text, size_t len)
 {
+    struct csv *c = ctx;
     double value = 0.0;
     int rv = FL_OK;
 
     if (c->width == NO_WIDTH) {
-        rv = end_first_field(c);
-    } else if (c->col < c->width) { /* Surplus columns are only counted. */
-        rv = parse_field(c, &value, c->err);
-        if (rv == FL_OK && c->col + 1 < c->width) {
+        rv = end_first_field(c, text, len);
+    } else if (c->text.col < c->width) { /* Surplus columns are only counted. */
+        rv = parse_field(c, text, len, &value, c->err);
+        if (rv == FL_OK && c->text.col + 1 < c->width) {
             rv = push_x(c, value);
         }
         c->label = value;
     }
-    c->col++;
-    c->len = 0;
     return rv;
 }
 
 static int end_first_row(struct csv *c)
 {
-    if (c->n_words > 0 && c->n_words < c->col) {
+    if (c->n_words > 0 && c->n_words < c->text.col) {
         return fl_err_set(c->err, c->word.code, "%s", c->word.msg);
     }
-    if (c->col < 2) {
+    if (c->text.col < 2) {
         return fl_err_set(c->err, FL_EFORMAT,
                           "'%s', line %" PRIu64 ": expected at least one feature and a class "
                           "number, separated by a comma, found one column",
-                          c->src->name, c->line);
+                          c->src->name, c->text.line);
     }
-    c->width = c->col;
+    c->width = c->text.col;
     if (c->n_words > 0) {
         c->n_x = 0;
         return FL_OK;
@@ -243,55 +229,20 @@ static int end_first_row(struct csv *c)
     return push_y(c, c->label);
 }
 
-static bool csv_row_is_blank(const struct csv *c)
+static int csv_on_row(void *ctx)
 {
-    size_t i;
+    struct csv *c = ctx;
 
-    for (i = 0; i < c->len && i < FIELD_MAX && isspace((unsigned char)c->field[i]); i++) {
+    if (c->width == NO_WIDTH) {
+        return end_first_row(c);
     }
-    return c->col == 0 && i == c->len;
-}
-
-static int end_row(struct csv *c)
-{
-    int rv = FL_OK;
-
-    if (!csv_row_is_blank(c)) {
-        rv = end_field(c);
-        if (rv == FL_OK && c->width == NO_WIDTH) {
-            rv = end_first_row(c);
-        } else if (rv == FL_OK && c->col != c->width) {
-            rv = fl_err_set(c->err, FL_EFORMAT,
-                            "'%s', line %" PRIu64 ": expected %zu columns as in the first line, "
-                            "found %zu",
-                            c->src->name, c->line, c->width, c->col);
-        } else if (rv == FL_OK) {
-            rv = push_y(c, c->label);
-        }
+    if (c->text.col != c->width) {
+        return fl_err_set(c->err, FL_EFORMAT,
+                          "'%s', line %" PRIu64 ": expected %zu columns as in the first line, "
+                          "found %zu",
+                          c->src->name, c->text.line, c->width, c->text.col);
     }
-    c->line++;
-    c->col = 0;
-    c->len = 0;
-    return rv;
-}
-
-static int csv_parse_chunk(struct csv *c, const char *text, size_t len)
-{
-    size_t i;
-    int rv = FL_OK;
-
-    for (i = 0; i < len && rv == FL_OK; i++) {
-        if (text[i] == ',') {
-            rv = end_field(c);
-        } else if (text[i] == '\n') {
-            rv = end_row(c);
-        } else if (c->len < FIELD_MAX) {
-            c->field[c->len++] = text[i];
-        } else {
-            c->len = FIELD_MAX + 1;
-        }
-    }
-    return rv;
+    return push_y(c, c->label);
 }
 
 static int csv_read_rows(struct csv *c, char *text)
@@ -300,15 +251,8 @@ static int csv_read_rows(struct csv *c, char *text)
     int rv;
 
     do {
-        size_t skip;
-
         rv = fl__source_read(c->src, text, READ_AHEAD, &got, c->err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-        /* Spreadsheets write a byte order mark before UTF-8. */
-        skip = c->src->pos == got && got >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-        rv = csv_parse_chunk(c, text + skip, got - skip);
+        rv = rv == FL_OK ? fl_csv_feed(&c->text, text, got) : rv;
         if (rv != FL_OK) {
             return rv;
         }
@@ -316,7 +260,7 @@ static int csv_read_rows(struct csv *c, char *text)
     if (c->src->cut) {
         return fl_err_set(c->err, FL_EFORMAT, "'%s': the gzip stream is cut short", c->src->name);
     }
-    rv = end_row(c); /* The last line may lack its line feed. */
+    rv = fl_csv_end(&c->text);
     if (rv == FL_OK && c->n_y == 0) {
         rv = fl_err_set(c->err, FL_EFORMAT, "'%s': holds no sample", c->src->name);
     }
@@ -335,7 +279,10 @@ static void csv_trim(struct csv *c)
 
 int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *err)
 {
-    struct csv c = {.src = src, .err = err, .width = NO_WIDTH, .line = 1};
+    struct csv c = {.text = {.field = csv_on_field, .row = csv_on_row, .ctx = &c, .line = 1},
+                    .src = src,
+                    .err = err,
+                    .width = NO_WIDTH};
     char *text = malloc(READ_AHEAD);
     int rv;
 
@@ -348,7 +295,10 @@ int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *
         size_t dim = c.width - 1;
 
         csv_trim(&c);
-        rv = fl__dataset_adopt(FL_DATA_F32, c.n_y, &dim, 1, c.x, c.y, ret, err);
+        rv = fl__dataset_adopt(
+            &(struct fl__arrays){
+                .type = FL_DATA_F32, .n = c.n_y, .dims = &dim, .n_dims = 1, .x = c.x, .y = c.y},
+            ret, err);
     }
     if (rv != FL_OK) {
         free(c.x);

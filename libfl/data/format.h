@@ -32,11 +32,17 @@ FL_MUST_CHECK int fl__cifar_create(struct fl_dataset **ret, struct fl_err *err);
 FL_MUST_CHECK int fl__cifar_append(struct fl_source *src, struct fl_dataset *ds,
                                    struct fl_err *err);
 
-/*
- * Build a set from arrays that a reader has filled. Takes `x` and `y` (on success).
- */
-FL_MUST_CHECK int fl__dataset_adopt(enum fl_data_type type, size_t n, const size_t *dims,
-                                    size_t n_dims, void *x, int32_t *y, struct fl_dataset **ret,
+/* What a reader has filled. */
+struct fl__arrays {
+    enum fl_data_type type;
+    size_t n;           /* samples */
+    const size_t *dims; /* of a sample */
+    size_t n_dims;
+    void *x;    /* owned */
+    int32_t *y; /* owned */
+};
+/* Build a set from arrays. Takes `x` and `y` (on success). */
+FL_MUST_CHECK int fl__dataset_adopt(const struct fl__arrays *arrays, struct fl_dataset **ret,
                                     struct fl_err *err);
 /* Largest label + 1. */
 size_t fl__dataset_count_classes(const int32_t *y, size_t n);

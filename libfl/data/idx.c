@@ -117,8 +117,13 @@ int fl__idx_read(struct fl_source *images, struct fl_source *labels, struct fl_d
     if (rv != FL_OK) {
         goto out;
     }
-    rv = fl__dataset_adopt(FL_DATA_U8, head[0], (const size_t[]){1, head[1], head[2]}, 3, x, y, ret,
-                           err);
+    rv = fl__dataset_adopt(&(struct fl__arrays){.type = FL_DATA_U8,
+                                                .n = head[0],
+                                                .dims = (const size_t[]){1, head[1], head[2]},
+                                                .n_dims = 3,
+                                                .x = x,
+                                                .y = y},
+                           ret, err);
 out:
     if (rv != FL_OK) {
         free(x);

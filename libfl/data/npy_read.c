@@ -255,8 +255,13 @@ int fl__npy_read(struct fl_source *x_src, struct fl_source *y_src, struct fl_dat
         rv = fl__source_expect_end(x_src, err);
     }
     if (rv == FL_OK) {
-        rv = fl__dataset_adopt(h.size == 1 ? FL_DATA_U8 : FL_DATA_F32, (size_t)h.shape[0], dims,
-                               n_dims, x, y, ret, err);
+        rv = fl__dataset_adopt(&(struct fl__arrays){.type = h.size == 1 ? FL_DATA_U8 : FL_DATA_F32,
+                                                    .n = (size_t)h.shape[0],
+                                                    .dims = dims,
+                                                    .n_dims = n_dims,
+                                                    .x = x,
+                                                    .y = y},
+                               ret, err);
     }
     if (rv != FL_OK) {
         free(x);

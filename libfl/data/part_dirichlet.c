@@ -15,42 +15,49 @@
 /* Limit of clients times classes: 1 GiB of cuts. */
 #define DIRICHLET_CELLS ((size_t)1 << 27)
 
+struct dirichlet {
+    size_t classes, n_clients;
+    uint32_t *sorted; /* indices of the samples, by class */
+    size_t *first;    /* [classes + 1], of each class in `sorted` */
+    /* Client k gets samples cuts[c][k] … cuts[c][k + 1] - 1 of class c; [classes][clients + 1]. */
+    size_t *cuts;
+    size_t *sizes; /* [clients] */
+    double *p;     /* [clients], of one draw */
+};
+
 /*
- * One draw of cuts: client k gets samples cut[c][k] … cut[c][k + 1] - 1 of class c, where
- * the cuts are the running sums of a Dirichlet draw. Returns the smallest client's size.
+ * One draw of cuts, the running sums of a Dirichlet draw. Returns the smallest client's size.
  */
-static size_t draw_cuts(struct fl_rng *rng, double alpha, const size_t *first, size_t classes,
-                        size_t n_clients, double *p, size_t *cuts, size_t *sizes)
+static size_t draw_cuts(struct dirichlet *d, struct fl_rng *rng, double alpha)
 {
     size_t least = SIZE_MAX;
     size_t c;
     size_t k;
 
-    (void)memset(sizes, 0, n_clients * sizeof(*sizes));
-    for (c = 0; c < classes; c++) {
-        size_t *cut = cuts + c * (n_clients + 1);
-        double n_c = (double)(first[c + 1] - first[c]);
+    (void)memset(d->sizes, 0, d->n_clients * sizeof(*d->sizes));
+    for (c = 0; c < d->classes; c++) {
+        size_t *cut = d->cuts + c * (d->n_clients + 1);
+        double n_c = (double)(d->first[c + 1] - d->first[c]);
         double sum = 0.0;
 
-        fl_dirichlet_draw(rng, alpha, p, n_clients);
+        fl_dirichlet_draw(rng, alpha, d->p, d->n_clients);
         cut[0] = 0;
-        for (k = 0; k < n_clients; k++) {
-            sum += p[k];
+        for (k = 0; k < d->n_clients; k++) {
+            sum += d->p[k];
             cut[k + 1] = sum * n_c < n_c ? (size_t)(sum * n_c) : (size_t)n_c;
         }
-        cut[n_clients] = (size_t)n_c; /* Rounding must not lose the last sample. */
-        for (k = 0; k < n_clients; k++) {
-            sizes[k] += cut[k + 1] - cut[k];
+        cut[d->n_clients] = (size_t)n_c; /* Rounding must not lose the last sample. */
+        for (k = 0; k < d->n_clients; k++) {
+            d->sizes[k] += cut[k + 1] - cut[k];
         }
     }
-    for (k = 0; k < n_clients; k++) {
-        least = sizes[k] < least ? sizes[k] : least;
+    for (k = 0; k < d->n_clients; k++) {
+        least = d->sizes[k] < least ? d->sizes[k] : least;
     }
     return least;
 }
 
-static void deal_cuts(const uint32_t *sorted, const size_t *first, size_t classes,
-                      const size_t *cuts, struct fl_partition *ret)
+static void deal_cuts(const struct dirichlet *d, struct fl_partition *ret)
 {
     size_t used = 0;
     size_t c;
@@ -58,11 +65,11 @@ static void deal_cuts(const uint32_t *sorted, const size_t *first, size_t classe
 
     for (k = 0; k < ret->n_clients; k++) {
         ret->start[k] = used;
-        for (c = 0; c < classes; c++) {
-            const size_t *cut = cuts + c * (ret->n_clients + 1) + k;
+        for (c = 0; c < d->classes; c++) {
+            const size_t *cut = d->cuts + c * (ret->n_clients + 1) + k;
 
-            (void)memcpy(ret->items + used, sorted + first[c] + cut[0],
-                         (cut[1] - cut[0]) * sizeof(*sorted));
+            (void)memcpy(ret->items + used, d->sorted + d->first[c] + cut[0],
+                         (cut[1] - cut[0]) * sizeof(*d->sorted));
             used += cut[1] - cut[0];
         }
     }
@@ -79,11 +86,7 @@ int fl__partition_dirichlet(const struct fl_partition_conf *conf, const int32_t 
 {
     size_t n_clients = conf->n_clients;
     uint64_t need = conf->min_samples > 0 ? conf->min_samples : 1;
-    uint32_t *sorted = NULL;
-    size_t *first = NULL;
-    size_t *cuts = NULL;
-    size_t *sizes = NULL;
-    double *p = NULL;
+    struct dirichlet d = {.classes = classes, .n_clients = n_clients};
     struct fl_rng rng;
     size_t tries = 0;
     size_t c;
@@ -93,12 +96,12 @@ int fl__partition_dirichlet(const struct fl_partition_conf *conf, const int32_t 
         return fl_err_set(err, FL_ELIMIT, "%zu clients times %zu classes exceed the limit",
                           n_clients, classes);
     }
-    cuts = calloc(classes * (n_clients + 1), sizeof(*cuts));
-    sizes = calloc(n_clients, sizeof(*sizes));
-    p = calloc(n_clients, sizeof(*p));
+    d.cuts = calloc(classes * (n_clients + 1), sizeof(*d.cuts));
+    d.sizes = calloc(n_clients, sizeof(*d.sizes));
+    d.p = calloc(n_clients, sizeof(*d.p));
     ret->items = malloc(n * sizeof(*ret->items));
-    if (cuts == NULL || sizes == NULL || p == NULL || ret->items == NULL ||
-        fl__partition_sort(y, n, classes, &sorted, &first) != FL_OK)
+    if (d.cuts == NULL || d.sizes == NULL || d.p == NULL || ret->items == NULL ||
+        fl__partition_sort(y, n, classes, &d.sorted, &d.first) != FL_OK)
     {
         rv = fl__partition_no_memory(err);
         goto out;
@@ -111,7 +114,7 @@ int fl__partition_dirichlet(const struct fl_partition_conf *conf, const int32_t 
         goto out;
     }
     fl__partition_key(&rng, conf);
-    while (draw_cuts(&rng, conf->alpha, first, classes, n_clients, p, cuts, sizes) < need) {
+    while (draw_cuts(&d, &rng, conf->alpha) < need) {
         if (++tries == DIRICHLET_TRIES) {
             rv = fl_err_set(err, FL_ERANGE,
                             "no split with alpha %g gave every one of %zu clients at least "
@@ -122,14 +125,14 @@ int fl__partition_dirichlet(const struct fl_partition_conf *conf, const int32_t 
         }
     }
     for (c = 0; c < classes; c++) {
-        fl_rng_shuffle(&rng, sorted + first[c], first[c + 1] - first[c]);
+        fl_rng_shuffle(&rng, d.sorted + d.first[c], d.first[c + 1] - d.first[c]);
     }
-    deal_cuts(sorted, first, classes, cuts, ret);
+    deal_cuts(&d, ret);
 out:
-    free(cuts);
-    free(sizes);
-    free(p);
-    free(sorted);
-    free(first);
+    free(d.cuts);
+    free(d.sizes);
+    free(d.p);
+    free(d.sorted);
+    free(d.first);
     return rv;
 }

@@ -125,5 +125,8 @@ void fl_layout_diff(const struct fl_layout *have, const struct fl_layout *want, 
 
 /* Norm of (a - b) over the trainable entries of unit `l`, in double: D[k][l] of FedLDF eq. (3). */
 double fl_unit_distance(const struct fl_layout *layout, size_t l, const float *a, const float *b);
+/* FL_ENUMERIC names the first unit of a trained model with a value that is not finite. */
+FL_MUST_CHECK int fl_layout_check_trained(const struct fl_layout *layout, const float *trained,
+                                          struct fl_err *err);
 
 #endif

@@ -1,10 +1,11 @@
-/* Describes the first difference between two layouts (fl_layout_diff()). */
+/* Describes the first difference between two layouts, and the first fault of trained values. */
 
 #include <stdio.h>
 #include <string.h>
 
 #include "libfl/model/layout.h"
 #include "libfl/model/shape.h"
+#include "libfl/num/vec.h"
 
 static bool same_dims(const struct fl_tensor *a, const struct fl_tensor *b)
 {
@@ -78,4 +79,22 @@ void fl_layout_diff(const struct fl_layout *have, const struct fl_layout *want, 
         return;
     }
     (void)snprintf(out, size, "no difference");
+}
+
+int fl_layout_check_trained(const struct fl_layout *layout, const float *trained,
+                            struct fl_err *err)
+{
+    size_t l;
+
+    for (l = 0; l < fl_layout_units(layout); l++) {
+        const struct fl_unit *unit = fl_layout_unit(layout, l);
+
+        if (!fl_vec_finite(trained + unit->offset, unit->count)) {
+            return fl_err_set(err, FL_ENUMERIC,
+                              "the trained model is not finite in unit '%s': training diverged; a "
+                              "smaller learning rate helps",
+                              unit->name);
+        }
+    }
+    return FL_OK;
 }

@@ -16,29 +16,29 @@ static size_t loss_largest(const float *row, size_t n)
     return best;
 }
 
-double fl__softmax_ce(const struct fl_kernels *kernels, const float *z, size_t ld, const int32_t *y,
-                      size_t batch, size_t classes, float scale, float *dz, size_t *ret_correct)
+static double loss_of_labels(const struct fl_kernels *kernels, const struct fl__ce *in, float *dz,
+                             size_t *ret_correct)
 {
     double total = 0.0;
     size_t correct = 0;
     size_t b;
 
-    for (b = 0; b < batch; b++) {
-        const float *row = z + b * ld;
-        float *d = dz != NULL ? dz + b * ld : NULL;
-        size_t label = (size_t)y[b];
+    for (b = 0; b < in->batch; b++) {
+        const float *row = in->z + b * in->ld;
+        float *d = dz != NULL ? dz + b * in->ld : NULL;
+        size_t label = (size_t)in->y[b];
         float top;
-        double sum = fl_softmax(kernels, d, row, classes, (double)scale, &top);
+        double sum = fl_softmax(kernels, d, row, in->classes, (double)in->scale, &top);
         double loss;
 
-        FL_REQUIRE(y[b] >= 0 && label < classes);
+        FL_REQUIRE(in->y[b] >= 0 && label < in->classes);
         loss = log(sum) - ((double)row[label] - (double)top);
         total += loss;
         if (ret_correct != NULL) {
-            correct += loss_largest(row, classes) == label && isfinite(loss);
+            correct += loss_largest(row, in->classes) == label && isfinite(loss);
         }
         if (d != NULL) {
-            d[label] -= scale;
+            d[label] -= in->scale;
         }
     }
     if (ret_correct != NULL) {
@@ -47,32 +47,37 @@ double fl__softmax_ce(const struct fl_kernels *kernels, const float *z, size_t l
     return total;
 }
 
-double fl__softmax_ce_soft(const struct fl_kernels *kernels, const float *z, size_t ld,
-                           const float *target, size_t batch, size_t classes, float scale,
-                           float *dz)
+static double loss_of_targets(const struct fl_kernels *kernels, const struct fl__ce *in, float *dz)
 {
     double total = 0.0;
     size_t b;
     size_t j;
 
-    for (b = 0; b < batch; b++) {
-        const float *row = z + b * ld;
-        const float *t = target + b * classes;
-        float *d = dz + b * ld;
+    for (b = 0; b < in->batch; b++) {
+        const float *row = in->z + b * in->ld;
+        const float *t = in->target + b * in->classes;
+        float *d = dz + b * in->ld;
         double weight = 0.0;
         double log_sum;
         float top;
 
-        for (j = 0; j < classes; j++) {
+        for (j = 0; j < in->classes; j++) {
             weight += (double)t[j];
         }
-        log_sum = log(fl_softmax(kernels, d, row, classes, (double)scale * weight, &top));
-        for (j = 0; j < classes; j++) {
+        log_sum = log(fl_softmax(kernels, d, row, in->classes, (double)in->scale * weight, &top));
+        for (j = 0; j < in->classes; j++) {
             total += (double)t[j] * (log_sum - ((double)row[j] - (double)top));
-            d[j] -= t[j] * scale;
+            d[j] -= t[j] * in->scale;
         }
     }
     return total;
+}
+
+double fl__softmax_ce(const struct fl_kernels *kernels, const struct fl__ce *in, float *dz,
+                      size_t *ret_correct)
+{
+    return in->target != NULL ? loss_of_targets(kernels, in, dz)
+                              : loss_of_labels(kernels, in, dz, ret_correct);
 }
 
 /*
@@ -82,29 +87,27 @@ double fl__softmax_ce_soft(const struct fl_kernels *kernels, const float *z, siz
 double fl__softmax_ce_jvp(const struct fl_kernels *kernels, const struct fl__ce_jvp *in, float *dz,
                           float *sz, double *ret_slope)
 {
-    double total = in->target != NULL ? fl__softmax_ce_soft(kernels, in->z, in->ld, in->target,
-                                                            in->batch, in->classes, in->loss, dz)
-                                      : fl__softmax_ce(kernels, in->z, in->ld, in->y, in->batch,
-                                                       in->classes, in->loss, dz, NULL);
+    const struct fl__ce *ce = &in->ce;
+    double total = fl__softmax_ce(kernels, ce, dz, NULL);
     size_t b;
     size_t j;
 
     *ret_slope = 0.0;
-    for (b = 0; b < in->batch; b++) {
-        const float *along = in->rz + b * in->ld;
-        float *d = dz + b * in->ld;
-        float *s = sz + b * in->ld;
-        size_t label = (size_t)in->y[b];
+    for (b = 0; b < ce->batch; b++) {
+        const float *along = in->rz + b * ce->ld;
+        float *d = dz + b * ce->ld;
+        float *s = sz + b * ce->ld;
+        size_t label = (size_t)ce->y[b];
         double mean = 0.0;
         float top;
 
-        FL_REQUIRE(in->y[b] >= 0 && label < in->classes);
-        (void)fl_softmax(kernels, s, in->z + b * in->ld, in->classes, 1.0, &top);
-        for (j = 0; j < in->classes; j++) {
+        FL_REQUIRE(ce->y[b] >= 0 && label < ce->classes);
+        (void)fl_softmax(kernels, s, ce->z + b * ce->ld, ce->classes, 1.0, &top);
+        for (j = 0; j < ce->classes; j++) {
             mean += (double)s[j] * (double)along[j];
         }
         *ret_slope += mean - (double)along[label];
-        for (j = 0; j < in->classes; j++) {
+        for (j = 0; j < ce->classes; j++) {
             d[j] += (float)((double)in->slope * (double)s[j] * ((double)along[j] - mean));
             s[j] *= in->slope;
         }

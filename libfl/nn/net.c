@@ -291,13 +291,15 @@ double fl_net_pass(struct fl_net *net, const struct fl_net_pass *how, fl_net_upd
     for (i = 0; i < net->n_layers; i++) {
         fl__net_forward(net, &pass, i, views);
     }
-    if (how->target != NULL) {
-        loss = fl__softmax_ce_soft(net->layers[0].kernels, logits->data, logits->ld, how->target,
-                                   how->batch, net->classes, share, dz);
-    } else {
-        loss = fl__softmax_ce(net->layers[0].kernels, logits->data, logits->ld, how->y, how->batch,
-                              net->classes, share, dz, NULL);
-    }
+    loss = fl__softmax_ce(net->layers[0].kernels,
+                          &(struct fl__ce){.z = logits->data,
+                                           .ld = logits->ld,
+                                           .y = how->y,
+                                           .target = how->target,
+                                           .batch = how->batch,
+                                           .classes = net->classes,
+                                           .scale = share},
+                          dz, NULL);
     fl__net_clear_padding(dz, logits->ld, logits->ld, how->batch);
     fl__net_mark(net, FL_NET_LOSS, 0);
     net_backward(net, &pass, views);
@@ -331,8 +333,13 @@ void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_
 
         pass.batch = n - at < net->piece ? n - at : net->piece;
         logits = forward_only(net, &pass, x + at * net->inputs);
-        *ret_loss_sum += fl__softmax_ce(net->layers[0].kernels, logits.data, logits.ld, y + at,
-                                        pass.batch, net->classes, 0.0f, /* dz= */ NULL, &correct);
+        *ret_loss_sum += fl__softmax_ce(net->layers[0].kernels,
+                                        &(struct fl__ce){.z = logits.data,
+                                                         .ld = logits.ld,
+                                                         .y = y + at,
+                                                         .batch = pass.batch,
+                                                         .classes = net->classes},
+                                        /* dz= */ NULL, &correct);
         *ret_correct += correct;
     }
 }

@@ -160,21 +160,21 @@ double fl_net_pass_jvp(struct fl_net *net, const struct fl_net_pass *how,
     struct fl__view rviews[FL_NET_MAX_LAYERS + 1];
     const struct fl__layer *top = &net->layers[net->n_layers - 1];
     double batch = (double)how->batch;
-    struct fl__ce_jvp ce = {.y = how->y,
-                            .target = how->target,
-                            .batch = how->batch,
-                            .classes = net->classes,
-                            .loss = (float)(direction->loss / batch),
-                            .slope = (float)(direction->slope / batch)};
+    struct fl__ce_jvp jvp = {.ce = {.y = how->y,
+                                    .target = how->target,
+                                    .batch = how->batch,
+                                    .classes = net->classes,
+                                    .scale = (float)(direction->loss / batch)},
+                             .slope = (float)(direction->slope / batch)};
     double loss;
 
     FL_REQUIRE(net->along.memory != NULL && (direction->x != NULL || direction->params != NULL));
     pass.scratch = net->along.scratch;
     forward_jvp(net, &pass, how->x, direction, views, rviews);
-    ce.z = views[net->n_layers].data;
-    ce.rz = rviews[net->n_layers].data;
-    ce.ld = views[net->n_layers].ld;
-    loss = fl__softmax_ce_jvp(net->layers[0].kernels, &ce, top->dy, top->sy, ret_slope);
+    jvp.ce.z = views[net->n_layers].data;
+    jvp.ce.ld = views[net->n_layers].ld;
+    jvp.rz = rviews[net->n_layers].data;
+    loss = fl__softmax_ce_jvp(net->layers[0].kernels, &jvp, top->dy, top->sy, ret_slope);
     fl__net_clear_padding(top->dy, top->ldy, top->ldy, how->batch);
     fl__net_clear_padding(top->sy, top->ldy, top->ldy, how->batch);
     fl__net_mark(net, FL_NET_LOSS, 0);

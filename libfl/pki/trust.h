@@ -90,16 +90,23 @@ const struct fl_chain *fl_trust_roots(const struct fl_trust *trust);
  */
 FL_MUST_CHECK int fl_chain_name(const struct fl_chain *chain, struct fl_uri_name *ret);
 
+/* A chain to be verified; borrowed for the call. */
+struct fl_claim {
+    const struct fl_chain *chain; /* leaf first, then in any order */
+    /*
+     * FL_ROLE_SERVER: it must be a server's and `host`'s; the name is that of its fl:// URI, in an
+     * operator's own PKI `host`. FL_ROLE_CLIENT: a client's or an admin's, the identity says which.
+     */
+    enum fl_role purpose;
+    const char *host; /* of a server; NULL: any */
+    int64_t now;      /* seconds since 1970 */
+};
 /*
- * Verifies `chain` (leaf first, in any order after it) at `now`, seconds since 1970. `purpose`
- * FL_ROLE_SERVER: it must be a server's and `host`'s (NULL: any); the name is that of its fl://
- * URI, in an operator's own PKI `host`. FL_ROLE_CLIENT: a client's or an admin's, the identity says
- * which. On FL_OK `ret` is filled; `lapsed` is set only with a grace period. Otherwise FL_EPERM,
- * `*ret_refusal` (may be NULL) and a message that names the certificate, what was expected, what
- * was found and what to do (the caller puts the peer in front); or FL_ENOMEM.
+ * Verifies a chain. On FL_OK `ret` is filled; `lapsed` is set only with a grace period. Otherwise
+ * FL_EPERM, `*ret_refusal` (may be NULL) and a message that names the certificate, what was
+ * expected, what was found and what to do (the caller puts the peer in front); or FL_ENOMEM.
  */
-FL_MUST_CHECK int fl_trust_verify(const struct fl_trust *trust, const struct fl_chain *chain,
-                                  enum fl_role purpose, const char *host, int64_t now,
+FL_MUST_CHECK int fl_trust_verify(const struct fl_trust *trust, const struct fl_claim *claim,
                                   struct fl_identity *ret, struct fl_refusal *ret_refusal,
                                   struct fl_err *err);
 /*
@@ -109,13 +116,17 @@ FL_MUST_CHECK int fl_trust_verify(const struct fl_trust *trust, const struct fl_
  */
 bool fl_trust_listed(const struct fl_trust *trust, const struct fl_identity *who, char *why,
                      size_t size);
+/* All that an invitation says about the server; borrowed. */
+struct fl_pin {
+    const uint8_t *key; /* hash of the root's public key [FL_KEY_HASH] */
+    const char *federation;
+};
 /*
- * Joining: only the hash of the root's public key is known, from an invitation for `federation`.
- * The self-signed certificate of that key is taken from `chain`, and the rest is verified with it
- * as a server's. `ret_roots` (may be NULL) is that root, to be stored.
+ * Joining: only an invitation is known. The self-signed certificate of the pinned key is taken from
+ * the chain, and the rest is verified with it; the purpose of the claim is FL_ROLE_SERVER.
+ * `ret_roots` (may be NULL) is that root, to be stored.
  */
-FL_MUST_CHECK int fl_pin_verify(const uint8_t pin[FL_KEY_HASH], const char *federation,
-                                const struct fl_chain *chain, const char *host, int64_t now,
+FL_MUST_CHECK int fl_pin_verify(const struct fl_pin *pin, const struct fl_claim *claim,
                                 struct fl_identity *ret, struct fl_chain **ret_roots,
                                 struct fl_refusal *ret_refusal, struct fl_err *err);
 

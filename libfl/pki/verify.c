@@ -110,21 +110,20 @@ static int verify_path(X509_STORE_CTX *ctx, STACK_OF(X509) * others, struct fl_v
     return v->error == X509_V_ERR_OUT_OF_MEM || v->error == X509_V_OK ? FL_ENOMEM : FL_OK;
 }
 
-int fl_trust_verify(const struct fl_trust *trust, const struct fl_chain *chain,
-                    enum fl_role purpose, const char *host, int64_t now, struct fl_identity *ret,
-                    struct fl_refusal *ret_refusal, struct fl_err *err)
+int fl_trust_verify(const struct fl_trust *trust, const struct fl_claim *claim,
+                    struct fl_identity *ret, struct fl_refusal *ret_refusal, struct fl_err *err)
 {
     struct fl_verifying v = {.trust = trust,
-                             .chain = chain,
-                             .purpose = purpose,
-                             .host = purpose == FL_ROLE_SERVER ? host : NULL,
-                             .now = now};
+                             .chain = claim->chain,
+                             .purpose = claim->purpose,
+                             .host = claim->purpose == FL_ROLE_SERVER ? claim->host : NULL,
+                             .now = claim->now};
     struct fl_refusal refusal = {.reason = FL_REFUSED_NOT, .alert = FL_ALERT_INTERNAL};
     STACK_OF(X509) *others = sk_X509_new_null();
     X509_STORE_CTX *ctx = X509_STORE_CTX_new();
     int rv = FL_ENOMEM;
 
-    FL_REQUIRE(purpose == FL_ROLE_SERVER || purpose == FL_ROLE_CLIENT);
+    FL_REQUIRE(v.purpose == FL_ROLE_SERVER || v.purpose == FL_ROLE_CLIENT);
     (void)fl__openssl_forget(FL_OK); /* errors in OpenSSL's queue from other code */
     if (ctx != NULL && others != NULL) {
         rv = verify_path(ctx, others, &v);
@@ -163,7 +162,7 @@ static int pin_refused(const struct fl_chain *chain, struct fl_refusal *refusal,
 }
 
 /* All roots with that key: a root that was renewed with it is beside the old one for a while. */
-static int pinned_roots(const uint8_t pin[FL_KEY_HASH], const struct fl_chain *chain,
+static int pinned_roots(const uint8_t key[FL_KEY_HASH], const struct fl_chain *chain,
                         struct fl_chain **ret)
 {
     struct fl_chain *roots;
@@ -177,7 +176,7 @@ static int pinned_roots(const uint8_t pin[FL_KEY_HASH], const struct fl_chain *c
     for (i = 1; rv == FL_OK && i < chain->n; i++) {
         const struct fl_cert *cert = &chain->certs[i];
 
-        if (memcmp(cert->info.key, pin, FL_KEY_HASH) == 0 && cert->info.self_issued &&
+        if (memcmp(cert->info.key, key, FL_KEY_HASH) == 0 && cert->info.self_issued &&
             cert->info.is_ca) {
             rv = fl__chain_add(roots, cert->x509, chain->origin, NULL);
         }
@@ -191,32 +190,31 @@ static int pinned_roots(const uint8_t pin[FL_KEY_HASH], const struct fl_chain *c
 }
 
 static int verify_under(const struct fl_chain *roots, const char *federation,
-                        const struct fl_chain *chain, const char *host, int64_t now,
-                        struct fl_identity *ret, struct fl_refusal *refusal, struct fl_err *err)
+                        const struct fl_claim *claim, struct fl_identity *ret,
+                        struct fl_refusal *refusal, struct fl_err *err)
 {
     const struct fl_trust_setup setup = {.roots = roots, .federation = federation};
     struct fl_trust *trust = NULL;
     int rv = fl_trust_create(&setup, &trust, err);
 
     if (rv == FL_OK) {
-        rv = fl_trust_verify(trust, chain, FL_ROLE_SERVER, host, now, ret, refusal, err);
+        rv = fl_trust_verify(trust, claim, ret, refusal, err);
     }
     fl_trust_unref(trust);
     return rv;
 }
 
-int fl_pin_verify(const uint8_t pin[FL_KEY_HASH], const char *federation,
-                  const struct fl_chain *chain, const char *host, int64_t now,
-                  struct fl_identity *ret, struct fl_chain **ret_roots,
-                  struct fl_refusal *ret_refusal, struct fl_err *err)
+int fl_pin_verify(const struct fl_pin *pin, const struct fl_claim *claim, struct fl_identity *ret,
+                  struct fl_chain **ret_roots, struct fl_refusal *ret_refusal, struct fl_err *err)
 {
     struct fl_refusal refusal = {.reason = FL_REFUSED_NOT, .alert = FL_ALERT_INTERNAL};
     struct fl_chain *roots = NULL;
-    int rv = pinned_roots(pin, chain, &roots);
+    int rv = pinned_roots(pin->key, claim->chain, &roots);
 
+    FL_REQUIRE(claim->purpose == FL_ROLE_SERVER);
     if (rv == FL_OK) {
-        rv = roots->n == 0 ? pin_refused(chain, &refusal, err)
-                           : verify_under(roots, federation, chain, host, now, ret, &refusal, err);
+        rv = roots->n == 0 ? pin_refused(claim->chain, &refusal, err)
+                           : verify_under(roots, pin->federation, claim, ret, &refusal, err);
     }
     if (rv == FL_OK && ret_roots != NULL) {
         *ret_roots = fl_chain_ref(roots);

@@ -31,8 +31,7 @@ int fl_field_number(const json_t *object, const char *where, const char *key, do
 }
 
 int fl_field_evaluation(const json_t *object, const char *where, const char *key, bool *ret_has,
-                        uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
-                        struct fl_err *err)
+                        struct fl_evaluation *ret, struct fl_err *err)
 {
     const json_t *inner = json_object_get(object, key);
     int rv;
@@ -41,14 +40,14 @@ int fl_field_evaluation(const json_t *object, const char *where, const char *key
     if (inner == NULL || json_is_null(inner)) {
         return FL_OK;
     }
-    rv = fl_field_count(inner, where, "samples", ret_samples, err);
+    rv = fl_field_count(inner, where, "samples", &ret->samples, err);
     if (rv == FL_OK) {
-        rv = fl_field_count(inner, where, "correct", ret_correct, err);
+        rv = fl_field_count(inner, where, "correct", &ret->correct, err);
     }
     if (rv == FL_OK) {
-        rv = fl_field_number(inner, where, "loss_sum", ret_loss_sum, err);
+        rv = fl_field_number(inner, where, "loss_sum", &ret->loss_sum, err);
     }
-    if (rv == FL_OK && *ret_correct > *ret_samples) {
+    if (rv == FL_OK && ret->correct > ret->samples) {
         rv = fl_err_set(err, FL_EFORMAT, "%.200s: '%s' has more correct predictions than samples",
                         where, key);
     }

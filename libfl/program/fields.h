@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "libfl/base/err.h"
+#include "libfl/model/accuracy.h"
 #include "libfl/model/layout.h"
 
 /* Largest integer that JSON readers of other languages represent exactly. */
@@ -24,8 +25,7 @@ FL_MUST_CHECK int fl_field_number(const json_t *object, const char *where, const
                                   double *ret, struct fl_err *err);
 /* An evaluation on local test data; `*ret_has`: the field is present. */
 FL_MUST_CHECK int fl_field_evaluation(const json_t *object, const char *where, const char *key,
-                                      bool *ret_has, uint64_t *ret_samples, uint64_t *ret_correct,
-                                      double *ret_loss_sum, struct fl_err *err);
+                                      bool *ret_has, struct fl_evaluation *ret, struct fl_err *err);
 
 /* The units of a model with their tensors; with the offset of each when `offsets`. NULL when out of
    memory, as the next. */

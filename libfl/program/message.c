@@ -38,6 +38,17 @@ static json_t *message_names(const char *const *list)
     return array;
 }
 
+/* The fields of both; takes both. NULL when one of them is. */
+static json_t *message_merged(json_t *json, json_t *more)
+{
+    if (json == NULL || json_object_update_missing(json, more) != 0) {
+        json_decref(json);
+        json = NULL;
+    }
+    json_decref(more);
+    return json;
+}
+
 char *fl_message_start(const struct fl_persistent_conf *conf)
 {
     return message_text(json_pack("{s:s, s:i, s:s, s:s?, s:s}", "type", "start", "protocol",
@@ -45,19 +56,23 @@ char *fl_message_start(const struct fl_persistent_conf *conf)
                                   "purpose", conf->purpose));
 }
 
-json_t *fl_message_description(const struct fl_persistent_model *m)
+json_t *fl_message_description(const struct fl_persistent_model *m, bool for_files)
 {
-    json_t *training =
-        json_pack("{s:I, s:I, s:I, s:f, s:f}", "epochs", (json_int_t)m->epochs, "steps",
-                  (json_int_t)m->steps, "batch_size", (json_int_t)m->batch_size, "momentum",
-                  m->momentum, "weight_decay", m->weight_decay);
-
     /* A NULL from any of the parts makes json_pack() fail as a whole. */
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "type", "model", "units",
-                     fl_field_units(m->layout, true), "network",
-                     fl_field_network(m->input, m->n_input, m->layers, m->n_layers), "solver",
-                     message_parsed(m->solver), "personal", message_parsed(m->personal), "parts",
-                     message_names(m->parts), "training", training);
+    json_t *json =
+        json_pack("{s:o, s:o, s:o, s:o}", "units", fl_field_units(m->layout, !for_files), "network",
+                  fl_field_network(m->input, m->n_input, m->layers, m->n_layers), "solver",
+                  message_parsed(m->solver), "personal", message_parsed(m->personal));
+    json_t *more;
+
+    if (json == NULL || for_files) {
+        return json;
+    }
+    more = json_pack("{s:s, s:o, s:{s:I, s:I, s:I, s:f, s:f}}", "type", "model", "parts",
+                     message_names(m->parts), "training", "epochs", (json_int_t)m->epochs, "steps",
+                     (json_int_t)m->steps, "batch_size", (json_int_t)m->batch_size, "momentum",
+                     m->momentum, "weight_decay", m->weight_decay);
+    return message_merged(json, more);
 }
 
 static void message_add_slot(json_t *slots, const char *name, const struct fl_memory_slot *slot,
@@ -80,7 +95,6 @@ char *fl_message_model(json_t *description, const struct fl_slots *slots)
 {
     json_t *weights = json_object();
     json_t *result = json_object();
-    json_t *json;
     size_t i;
 
     for (i = 0; i < FL_PERSISTENT_VECTORS; i++) {
@@ -89,14 +103,11 @@ char *fl_message_model(json_t *description, const struct fl_slots *slots)
     message_add_slot(weights, "mixup", &slots->mixup, false);
     message_add_slot(result, "model", &slots->result, true);
     message_add_slot(result, "offer", &slots->offer, false);
-    json = json_pack("{s:{s:I, s:o}, s:{s:I, s:o}}", "weights", "bytes",
-                     (json_int_t)slots->weights_bytes, "slots", weights, "result", "bytes",
-                     (json_int_t)slots->result_bytes, "slots", result);
-    if (json != NULL && json_object_update_missing(json, description) != 0) {
-        json_decref(json);
-        return NULL;
-    }
-    return message_text(json);
+    return message_text(
+        message_merged(json_pack("{s:{s:I, s:o}, s:{s:I, s:o}}", "weights", "bytes",
+                                 (json_int_t)slots->weights_bytes, "slots", weights, "result",
+                                 "bytes", (json_int_t)slots->result_bytes, "slots", result),
+                       json_incref(description)));
 }
 
 static json_t *message_given_vectors(const struct fl_persistent_task *task)
@@ -118,13 +129,11 @@ static json_t *message_given_vectors(const struct fl_persistent_task *task)
 /* Settings of gradient steps: training, and fitting before an evaluation. */
 static json_t *message_steps(const struct fl_persistent_task *t)
 {
-    return json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:o, s:o}", "round",
-                     (json_int_t)t->round, "seed", (json_int_t)t->seed, "order_seed",
-                     (json_int_t)t->order_seed, "learning_rate", t->learning_rate, "momentum",
-                     t->momentum, "weight_decay", t->weight_decay, "epochs", (json_int_t)t->epochs,
-                     "steps", (json_int_t)t->steps, "batch_size", (json_int_t)t->batch_size,
-                     "given", message_given_vectors(t), "do",
-                     t->parts != NULL ? message_parsed(t->parts) : json_object());
+    return json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I}", "round", (json_int_t)t->round,
+                     "seed", (json_int_t)t->seed, "order_seed", (json_int_t)t->order_seed,
+                     "learning_rate", t->learning_rate, "momentum", t->momentum, "weight_decay",
+                     t->weight_decay, "epochs", (json_int_t)t->epochs, "steps",
+                     (json_int_t)t->steps, "batch_size", (json_int_t)t->batch_size);
 }
 
 static json_t *message_task_fields(const struct fl_persistent_task *t)
@@ -147,7 +156,7 @@ static json_t *message_task_fields(const struct fl_persistent_task *t)
         }
         break;
     case FL_PERSISTENT_EVALUATE:
-        json = json_pack("{s:o}", "given", message_given_vectors(t));
+        json = json_object();
         break;
     case FL_PERSISTENT_OFFER:
         json = json_pack("{s:I, s:o}", "seed", (json_int_t)t->seed, "solver",
@@ -163,18 +172,35 @@ char *fl_message_task(const struct fl_persistent_task *task, uint64_t id)
 {
     json_t *json =
         json_pack("{s:s, s:I}", "type", fl_persistent_kinds[task->kind], "id", (json_int_t)id);
-    json_t *fields = message_task_fields(task);
     json_t *more = task->more != NULL ? message_parsed(task->more) : json_object();
 
-    if (json == NULL || json_object_update(json, fields) != 0 ||
-        json_object_update_missing(json, more) != 0)
+    json = message_merged(json, message_task_fields(task));
+    if (json != NULL && task->kind != FL_PERSISTENT_OFFER) {
+        (void)json_object_set_new(json, "given", message_given_vectors(task));
+    }
+    if (json != NULL && (task->kind == FL_PERSISTENT_TRAIN || task->kind == FL_PERSISTENT_ADAPT) &&
+        json_object_set_new(json, "do",
+                            task->parts != NULL ? message_parsed(task->parts) : json_object()) != 0)
     {
         json_decref(json);
         json = NULL;
     }
-    json_decref(fields);
-    json_decref(more);
-    return message_text(json);
+    return message_text(message_merged(json, more));
+}
+
+char *fl_message_task_file(json_t *description, const struct fl_persistent_task *task,
+                           const struct fl_task_paths *paths)
+{
+    json_t *json = json_pack("{s:i, s:s?, s:s, s:s?, s:s, s:s}", "version", FL_TASK_FILE_VERSION,
+                             "data", paths->data, "model", paths->model, "anchor", paths->anchor,
+                             "result_model", paths->result_model, "result", paths->result);
+    char *text = NULL;
+
+    json = message_merged(json, message_task_fields(task));
+    json = message_merged(json, json_incref(description));
+    text = json != NULL ? json_dumps(json, JSON_INDENT(1)) : NULL;
+    json_decref(json);
+    return text;
 }
 
 char *fl_message_cancel(uint64_t id)

@@ -31,7 +31,7 @@ struct fl_answer {
     uint64_t protocol;
     bool diverged; /* FAILED */
     char error[FL_PERSISTENT_TEXT];
-    /* DONE: the result; `kind` says which members are required */
+    /* DONE: the result; the kind of the task says which members are required */
     struct fl_persistent_answer figures;
 };
 
@@ -41,6 +41,22 @@ struct fl_answer {
  */
 FL_MUST_CHECK int fl_answer_parse(const char *text, size_t len, enum fl_persistent_kind asked,
                                   struct fl_answer *ret, struct fl_err *err);
+
+/*
+ * The fields of result.json: FL_EFORMAT, with the file in the message; FL_ELIMIT: more than 1 MiB;
+ * the errors of fl_fs_read().
+ */
+FL_MUST_CHECK int fl_answer_read_file(const char *path, struct fl_persistent_answer *ret,
+                                      struct fl_err *err);
+
+/* The version of task.json and result.json. */
+#define FL_TASK_FILE_VERSION 1
+/* Paths in task.json; all must be UTF-8. */
+struct fl_task_paths {
+    const char *data;   /* NULL: none */
+    const char *anchor; /* NULL: none */
+    const char *model, *result_model, *result;
+};
 
 /* Location in the shared memory, in bytes. */
 struct fl_memory_slot {
@@ -56,14 +72,19 @@ struct fl_slots {
     size_t result_used; /* part of result_bytes: without the data summary, which is seldom long */
 };
 
-/* The description in `model` except the slots; NULL when out of memory, or when a text is not
-   JSON. */
-json_t *fl_message_description(const struct fl_persistent_model *model);
+/*
+ * The fields of task.json that are the same for all tasks, or the description in `model` except the
+ * slots. NULL when out of memory, or when a text is not JSON.
+ */
+json_t *fl_message_description(const struct fl_persistent_model *model, bool for_files);
 
 /* Each returns a text that the caller frees, NULL when out of memory. */
 char *fl_message_start(const struct fl_persistent_conf *conf);
 char *fl_message_model(json_t *description, const struct fl_slots *slots);
 char *fl_message_task(const struct fl_persistent_task *task, uint64_t id);
+/* task.json of a TRAIN task. */
+char *fl_message_task_file(json_t *description, const struct fl_persistent_task *task,
+                           const struct fl_task_paths *paths);
 char *fl_message_cancel(uint64_t id);
 char *fl_message_bye(void);
 

@@ -1,11 +1,17 @@
-/* Parses and checks the program's messages (docs/trainers.md). Pure functions; the order of
-   messages is checked in persistent_protocol.c. */
+/*
+ * Parses and checks the program's messages and result.json (docs/trainers.md). Pure functions but
+ * for reading that file; the order of messages is checked in persistent_protocol.c.
+ */
 #include <stdio.h>
 #include <string.h>
 
+#include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "libfl/program/fields.h"
 #include "libfl/program/message.h"
+
+/* Far above the size of any result, so that a faulty program cannot fill memory. */
+#define RESULT_FILE_MAX ((size_t)1 << 20)
 
 const char *const fl_answer_types[] = {
     [FL_ANSWER_READY] = "ready",       [FL_ANSWER_ACCEPTED] = "accepted",
@@ -95,13 +101,6 @@ static int message_read_ready(const json_t *json, struct fl_answer *ret, struct 
     return FL_OK;
 }
 
-static int message_read_evaluation(const json_t *json, const char *key, bool *ret_has,
-                                   struct fl_persistent_evaluation *ret, struct fl_err *err)
-{
-    return fl_field_evaluation(json, "'done'", key, ret_has, &ret->samples, &ret->correct,
-                               &ret->loss_sum, err);
-}
-
 static int message_check_present(bool has, const char *key, enum fl_persistent_kind asked,
                                  struct fl_err *err)
 {
@@ -110,52 +109,71 @@ static int message_check_present(bool has, const char *key, enum fl_persistent_k
                             fl_persistent_kinds[asked], key);
 }
 
-static int message_read_trained(const json_t *json, struct fl_persistent_answer *ret,
-                                struct fl_err *err)
+static int message_read_trained(const json_t *json, const char *where,
+                                struct fl_persistent_answer *ret, struct fl_err *err)
 {
-    int rv = fl_field_count(json, "'done'", "samples", &ret->samples, err);
+    int rv = fl_field_count(json, where, "samples", &ret->samples, err);
 
     if (rv == FL_OK && ret->samples == 0) {
         rv = fl_err_set(err, FL_EFORMAT,
-                        "'done': 'samples' is 0: a result without samples has no weight");
+                        "%.200s: 'samples' is 0: a result without samples has no weight", where);
     }
     if (rv == FL_OK) {
-        rv = fl_field_count(json, "'done'", "steps", &ret->steps, err);
+        rv = fl_field_count(json, where, "steps", &ret->steps, err);
     }
     if (rv == FL_OK) {
-        rv = fl_field_number(json, "'done'", "train_loss", &ret->train_loss, err);
+        rv = fl_field_number(json, where, "train_loss", &ret->train_loss, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_field_evaluation(json, where, "trained", &ret->has_trained, &ret->trained, err);
     }
     return rv;
 }
 
-static int message_read_done(const json_t *json, enum fl_persistent_kind asked,
+/* Fields of another kind of task are ignored. `where`: the message or the file. */
+static int message_read_done(const json_t *json, const char *where, enum fl_persistent_kind asked,
                              struct fl_persistent_answer *ret, struct fl_err *err)
 {
-    int rv = message_read_evaluation(json, "received", &ret->has_received, &ret->received, err);
+    int rv = fl_field_evaluation(json, where, "received", &ret->has_received, &ret->received, err);
 
-    if (rv == FL_OK) {
-        rv = message_read_evaluation(json, "trained", &ret->has_trained, &ret->trained, err);
-    }
-    if (rv == FL_OK) {
-        rv = message_read_evaluation(json, "adapted", &ret->has_adapted, &ret->adapted, err);
-    }
     if (rv != FL_OK) {
         return rv;
     }
     switch (asked) {
     case FL_PERSISTENT_TRAIN:
-        return message_read_trained(json, ret, err);
+        return message_read_trained(json, where, ret, err);
     case FL_PERSISTENT_ADAPT:
-        rv = message_check_present(ret->has_adapted, "adapted", asked, err);
+        rv = fl_field_evaluation(json, where, "adapted", &ret->has_adapted, &ret->adapted, err);
+        rv = rv == FL_OK ? message_check_present(ret->has_adapted, "adapted", asked, err) : rv;
         return rv == FL_OK ? message_check_present(ret->has_received, "received", asked, err) : rv;
     case FL_PERSISTENT_EVALUATE:
         return message_check_present(ret->has_received, "received", asked, err);
     case FL_PERSISTENT_OFFER:
-        return fl_field_count(json, "'done'", "bytes", &ret->offer_bytes, err);
+        return fl_field_count(json, where, "bytes", &ret->offer_bytes, err);
     case FL_PERSISTENT_KINDS:
         break;
     }
     return FL_OK;
+}
+
+int fl_answer_read_file(const char *path, struct fl_persistent_answer *ret, struct fl_err *err)
+{
+    struct fl_buf text = {0};
+    json_error_t where;
+    json_t *json;
+    int rv = fl_fs_read(path, RESULT_FILE_MAX, &text, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    json = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, &where);
+    fl_buf_done(&text);
+    if (json == NULL) {
+        return fl_err_set(err, FL_EFORMAT, "%.200s:%d: not JSON: %s", path, where.line, where.text);
+    }
+    rv = message_read_done(json, path, FL_PERSISTENT_TRAIN, ret, err);
+    json_decref(json);
+    return rv;
 }
 
 static int message_read_fields(const json_t *json, enum fl_persistent_kind asked,
@@ -170,7 +188,7 @@ static int message_read_fields(const json_t *json, enum fl_persistent_kind asked
                fl_field_count(json, "", "total", &ret->total, NULL) != FL_OK);
         return FL_OK;
     case FL_ANSWER_DONE:
-        return message_read_done(json, asked, &ret->figures, err);
+        return message_read_done(json, "'done'", asked, &ret->figures, err);
     case FL_ANSWER_FAILED:
         message_read_text(json, "error", ret->error);
         ret->diverged = json_is_true(json_object_get(json, "diverged"));

@@ -77,9 +77,14 @@ int fl_persistent_create(const struct fl_persistent_conf *conf, struct fl_persis
     r->weights.fd = r->weights.theirs = r->result.fd = r->result.theirs = -1;
     atomic_init(&r->interrupted, false);
     fl_sm_init(&r->sm, fl__persistent_states, FL__PERSISTENT_STATES, FL__PERSISTENT_OFF);
-    if (!persistent_copy_strings(r, conf)) {
+    rv = persistent_copy_strings(r, conf) ? FL_OK
+                                          : fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
+    if (rv == FL_OK && conf->work_dir != NULL) {
+        rv = fl__task_files_open(r, err);
+    }
+    if (rv != FL_OK) {
         fl_persistent_free(r);
-        return fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
+        return rv;
     }
     *ret = r;
     return FL_OK;
@@ -111,6 +116,11 @@ void fl_persistent_free(struct fl_persistent *r)
     free(r->purpose);
     free(r->data);
     free(r);
+}
+
+bool fl_persistent_per_task(const struct fl_persistent *r)
+{
+    return r->work_dir[0] != '\0';
 }
 
 bool fl_persistent_runs(const struct fl_persistent *r)
@@ -147,38 +157,46 @@ bool fl_persistent_has_part(const struct fl_persistent *r, const char *part)
 
 /* --- start --- */
 
-#define STARTS_WITH \
-    "FL_TRAINER_PROTOCOL=1", "FL_TRAINER_SOCKET=3", "FL_TRAINER_WEIGHTS=4", "FL_TRAINER_RESULT=5"
-#define N_STARTS_WITH 4
-
-static int persistent_spawn(struct fl_persistent *r, struct fl_err *err)
+int fl__persistent_spawn(struct fl_persistent *r, struct fl_program_conf conf, struct fl_err *err)
 {
-    static const char *const preset[N_STARTS_WITH] = {STARTS_WITH};
-    const int inherited[] = {r->sockets[1], r->weights.theirs, r->result.theirs};
-    struct fl_program_conf conf = {.argv = r->conf.argv,
-                                   .inherited = inherited,
-                                   .n_inherited = 3,
-                                   .memory_bytes = r->conf.memory_bytes,
-                                   .memory_of = r->conf.memory_of,
-                                   .descriptors = r->conf.descriptors,
-                                   .log = r->conf.log};
     const char **additions;
+    size_t preset = 0;
     size_t n = 0;
     int rv;
 
+    while (conf.additions[preset] != NULL) {
+        preset++;
+    }
     while (r->environment[n] != NULL) {
         n++;
     }
-    additions = calloc(N_STARTS_WITH + n + 1, sizeof(*additions));
+    additions = calloc(preset + n + 1, sizeof(*additions));
     if (additions == NULL) {
         return fl_err_set(err, FL_ENOMEM, "environment of the program: out of memory");
     }
-    (void)memcpy(additions, preset, sizeof(preset));
-    (void)memcpy(additions + N_STARTS_WITH, r->environment, n * sizeof(*additions));
+    (void)memcpy(additions, conf.additions, preset * sizeof(*additions));
+    (void)memcpy(additions + preset, r->environment, n * sizeof(*additions));
     conf.additions = additions;
+    conf.memory_bytes = r->conf.memory_bytes;
+    conf.memory_of = r->conf.memory_of;
+    conf.descriptors = r->conf.descriptors;
+    conf.log = r->conf.log;
     rv = fl_program_start(&conf, &r->program, err);
     free(additions);
     return rv;
+}
+
+static int persistent_spawn(struct fl_persistent *r, struct fl_err *err)
+{
+    static const char *const preset[] = {"FL_TRAINER_PROTOCOL=1", "FL_TRAINER_SOCKET=3",
+                                         "FL_TRAINER_WEIGHTS=4", "FL_TRAINER_RESULT=5", NULL};
+    const int inherited[] = {r->sockets[1], r->weights.theirs, r->result.theirs};
+
+    return fl__persistent_spawn(
+        r,
+        (struct fl_program_conf){
+            .argv = r->conf.argv, .additions = preset, .inherited = inherited, .n_inherited = 3},
+        err);
 }
 
 static void persistent_close_sockets(struct fl_persistent *r)
@@ -288,7 +306,8 @@ static int persistent_start_program(struct fl_persistent *r, const atomic_bool *
 
 int fl_persistent_start(struct fl_persistent *r, struct fl_err *err)
 {
-    return r->program != NULL ? FL_OK : persistent_start_program(r, NULL, err);
+    return r->program != NULL || fl_persistent_per_task(r) ? FL_OK
+                                                           : persistent_start_program(r, NULL, err);
 }
 
 /* Waits for the end of the backoff after a failure. */
@@ -360,7 +379,7 @@ static int persistent_take_model(struct fl_persistent *r, const struct fl_persis
         rv = fl_st_header(r->layout, NULL, 0, &r->header);
     }
     if (rv == FL_OK) {
-        r->description = fl_message_description(m);
+        r->description = fl_message_description(m, fl_persistent_per_task(r));
         rv = r->description != NULL ? FL_OK : FL_ENOMEM;
     }
     if (rv != FL_OK) {
@@ -488,10 +507,15 @@ static int persistent_take_answer(struct fl_persistent *r, const struct fl_answe
         r->failures = 0;
     }
     /* Detects a second answer that came together with the first. */
-    return fl__persistent_check_silent(r, err);
+    rv = fl__persistent_check_silent(r, err);
+    if (rv == FL_OK && answer->type == FL_ANSWER_DONE && r->task->trained != NULL) {
+        rv = fl_persistent_result(r, r->task->trained, err);
+        rv = rv == FL_OK ? fl_layout_check_trained(r->layout, r->task->trained, err) : rv;
+    }
+    return rv;
 }
 
-static int persistent_canceled_error(struct fl_persistent *r, int why, struct fl_err *err)
+int fl__persistent_canceled_error(const struct fl_persistent *r, int why, struct fl_err *err)
 {
     const struct fl_persistent_task *t = r->task;
     const char *note = t->limit_note != NULL ? t->limit_note : "";
@@ -517,7 +541,7 @@ static int persistent_cancel(struct fl_persistent *r, int why, struct fl_persist
                                   err);
     }
     if (rv == FL_ETIMEOUT || rv == FL_ENOMEM) {
-        (void)persistent_canceled_error(r, why, err);
+        (void)fl__persistent_canceled_error(r, why, err);
         (void)fl_err_wrap(
             err, why, "the program was killed, as it did not answer 'cancel' within %" PRIu64 " ms",
             r->conf.cancel_grace_ms);
@@ -525,14 +549,14 @@ static int persistent_cancel(struct fl_persistent *r, int why, struct fl_persist
         return why;
     }
     if (rv != FL_OK) {
-        return why == FL_ECANCELED ? persistent_canceled_error(r, why, err) : rv;
+        return why == FL_ECANCELED ? fl__persistent_canceled_error(r, why, err) : rv;
     }
     rv = persistent_take_answer(r, &answer, ret, err);
     /* The result was sent before the cancellation arrived. */
     if (rv == FL_OK && why == FL_ETIMEOUT && answer.type == FL_ANSWER_DONE) {
         return FL_OK;
     }
-    return persistent_canceled_error(r, why, err);
+    return fl__persistent_canceled_error(r, why, err);
 }
 
 static int persistent_run_task(struct fl_persistent *r, const struct fl_persistent_task *task,
@@ -542,7 +566,6 @@ static int persistent_run_task(struct fl_persistent *r, const struct fl_persiste
     uint64_t now;
     int rv;
 
-    r->task = task;
     r->id++;
     rv = fl__persistent_hand_over(r, task, err);
     if (rv == FL_OK) {
@@ -573,9 +596,13 @@ int fl_persistent_run(struct fl_persistent *r, const struct fl_persistent_task *
     if (r->layout == NULL) {
         return fl_err_set(err, FL_ESTATE, "a task before the server described its model");
     }
-    rv = persistent_get_ready(r, task, &why);
-    if (rv == FL_OK) {
-        rv = persistent_run_task(r, task, &answer, &why);
+    if (fl_persistent_per_task(r)) {
+        r->task = task;
+        rv = fl__task_files_run(r, &answer, &why);
+    } else {
+        rv = persistent_get_ready(r, task, &why);
+        r->task = task;
+        rv = rv == FL_OK ? persistent_run_task(r, task, &answer, &why) : rv;
     }
     r->task = NULL;
     if (rv == FL_OK) {

@@ -2,16 +2,18 @@
 #define FL_PROGRAM_PERSISTENT_H
 
 /*
- * A persistent trainer: a program of the user that is started once and gets one task after the
- * other. The protocol is docs/trainers.md. Whatever the program does, each call returns
+ * An external trainer: a program of the user that is started once and gets one task after the
+ * other, or with `work_dir` one that is started for each task, gets it as files and ends after it.
+ * Both interfaces are docs/trainers.md. Whatever the program does, each call returns
  * within its time limits: a program that crashes, hangs or violates the protocol is killed with its
- * process group, fails the current task, and is restarted for the next one, after a backoff of 1,
- * 2, 4 ... up to 60 s, until a task succeeds.
+ * process group and fails the current task. A persistent one is restarted for the next task, after
+ * a backoff of 1, 2, 4 ... up to 60 s, until a task succeeds.
  *
  * Errors name the program, what happened, what was expected, and the end of its stderr: FL_EPROTO:
  * it violated the protocol; FL_EIO: it ended, or reported a failure; FL_ENUMERIC: it reported that
- * the numbers diverged; FL_ETIMEOUT; FL_ECANCELED; FL_ELIMIT: memory, or a model too large to
- * describe; FL_EVERSION; FL_ENOMEM.
+ * the numbers diverged, or its model is not finite; FL_ETIMEOUT; FL_ECANCELED; FL_ELIMIT: memory,
+ * or a model too large to describe; FL_EVERSION; FL_ENOMEM. Of the files of a program per task:
+ * FL_ENOENT: one is missing; FL_EFORMAT, FL_ESHAPE: its content.
  *
  * Threading: one call at a time, except fl_persistent_interrupt(). The kernel kills the program
  * when the thread whose call started it ends (program.h).
@@ -20,6 +22,7 @@
 #include <stdatomic.h>
 
 #include "libfl/base/log.h"
+#include "libfl/model/accuracy.h"
 #include "libfl/model/layout.h"
 #include "libfl/program/program.h"
 
@@ -36,13 +39,20 @@ struct fl_persistent_clock {
     void *ctx;
 };
 
-struct fl_persistent_conf {         /* copied */
-    const char *const *argv;        /* NULL-terminated; argv[0] is searched in PATH */
+struct fl_persistent_conf { /* copied */
+    /* NULL-terminated; argv[0] is searched in PATH; of a program per task {task} is replaced */
+    const char *const *argv;
     const char *const *environment; /* "NAME=value", NULL-terminated; NULL: none */
-    uint64_t memory_bytes;          /* 0: no limit */
+    /*
+     * NULL: the program is persistent; else it is started for each task, which gets a folder in
+     * this one. It can train, and its number of samples is `samples` until its first result.
+     */
+    const char *work_dir;
+    uint64_t samples;
+    uint64_t memory_bytes; /* 0: no limit */
     enum fl_program_memory memory_of;
     uint64_t descriptors; /* soft limit; 0: that of this process */
-    const char *client;   /* sent to the program, as the next two */
+    const char *client;   /* sent to the program, as the next two; not NULL, nor is `purpose` */
     const char *data;     /* NULL: none */
     const char *purpose;  /* "train", "evaluate" or "try" */
     uint64_t start_limit_ms, cancel_grace_ms;
@@ -61,7 +71,7 @@ enum fl_persistent_kind {
 /* "train" …, by kind. */
 extern const char *const fl_persistent_kinds[];
 
-/* The fields of `ready` at the last start. */
+/* The fields of `ready` at the last start; of a program per task what such a program can do. */
 struct fl_persistent_ready {
     unsigned can; /* set of 1u << enum fl_persistent_kind */
     char parts[FL_PERSISTENT_PARTS][FL_PERSISTENT_PART];
@@ -105,6 +115,7 @@ struct fl_persistent_task {
     uint32_t epochs, steps, batch_size;
     bool evaluate_trained;
     bool on_test;              /* ADAPT: fit to the test data */
+    float *trained;            /* TRAIN: gets the trained parameters, all finite; NULL: nothing */
     const char *parts;         /* `do` as JSON text; NULL: {} */
     const char *solver;        /* OFFER: as in the model */
     const char *more;          /* further fields of the message as JSON text; NULL: none */
@@ -116,16 +127,11 @@ struct fl_persistent_task {
     void *ctx;
 };
 
-struct fl_persistent_evaluation {
-    uint64_t samples, correct;
-    double loss_sum;
-};
-
 struct fl_persistent_answer {
     uint64_t samples, steps; /* TRAIN; at least 1 sample */
     double train_loss;
     bool has_received, has_trained, has_adapted;
-    struct fl_persistent_evaluation received, trained, adapted;
+    struct fl_evaluation received, trained, adapted;
     uint64_t offer_bytes; /* OFFER; at most that of the model */
     uint64_t handed_ms;   /* when the task was sent, by the clock */
     uint64_t took_ms;     /* from then to the answer */
@@ -133,13 +139,16 @@ struct fl_persistent_answer {
 
 struct fl_persistent;
 
-/* Does not start the program. FL_ENOENT, FL_EPERM: no such program; FL_ENOMEM. */
+/*
+ * Does not start the program. FL_ENOENT, FL_EPERM: no such program; FL_ENOMEM; the errors of
+ * creating work_dir.
+ */
 FL_MUST_CHECK int fl_persistent_create(const struct fl_persistent_conf *conf,
                                        struct fl_persistent **ret, struct fl_err *err);
 /* Kills the program; call fl_persistent_stop() before to let it exit. NULL is allowed. */
 void fl_persistent_free(struct fl_persistent *r);
 
-/* Start the program if it is not running, and wait for `ready`. */
+/* Start the program if it is not running, and wait for `ready`. One per task needs no start. */
 FL_MUST_CHECK int fl_persistent_start(struct fl_persistent *r, struct fl_err *err);
 /* Of the last start; no capabilities before the first one. */
 const struct fl_persistent_ready *fl_persistent_ready(const struct fl_persistent *r);
@@ -154,13 +163,16 @@ FL_MUST_CHECK int fl_persistent_describe(struct fl_persistent *r,
                                          const struct fl_persistent_model *model, uint64_t wait_ms,
                                          struct fl_err *err);
 void fl_persistent_forget(struct fl_persistent *r);
-/* Run a task; starts the program if it is not running. FL_ESTATE: no model is set. */
+/*
+ * Run a task; starts the program if it is not running. FL_ESTATE: no model is set. A program per
+ * task trains only, and `trained` of the task is not NULL.
+ */
 FL_MUST_CHECK int fl_persistent_run(struct fl_persistent *r, const struct fl_persistent_task *task,
                                     struct fl_persistent_answer *ret, struct fl_err *err);
 /*
- * Copy the result of the previous task out of the shared memory: the model, or its data summary.
- * Check only this copy, as the program can change the original. FL_ESTATE: the program is not
- * running any more.
+ * Copy the result of the previous task out of the shared memory: the model (as `trained` of a task
+ * does, without the check), or its data summary. Check only this copy, as the program can change
+ * the original. FL_ESTATE: the program is not running any more.
  */
 FL_MUST_CHECK int fl_persistent_result(const struct fl_persistent *r, float *out,
                                        struct fl_err *err);
@@ -173,6 +185,7 @@ FL_MUST_CHECK int fl_persistent_offer(const struct fl_persistent *r, void *out, 
 uint64_t fl_persistent_rest(struct fl_persistent *r);
 /* Send `bye` and wait for the exit; the program is started again for the next task. */
 void fl_persistent_stop(struct fl_persistent *r);
+bool fl_persistent_per_task(const struct fl_persistent *r);
 bool fl_persistent_runs(const struct fl_persistent *r);
 /* Any thread: cancels the running call and all later ones, permanently. */
 void fl_persistent_interrupt(struct fl_persistent *r);

@@ -1,8 +1,12 @@
 #ifndef FL_PROGRAM_PERSISTENT_IMPL_H
 #define FL_PROGRAM_PERSISTENT_IMPL_H
 
-/* Shared by persistent.c and persistent_protocol.c: the state of the protocol and its
-   transitions. */
+/*
+ * Shared by persistent.c, persistent_protocol.c, slots.c and task_files.c: the state of the
+ * protocol and its transitions.
+ */
+
+#include <limits.h>
 
 #include "libfl/base/sm.h"
 #include "libfl/program/message.h"
@@ -28,6 +32,8 @@ struct fl_persistent {
     struct fl_persistent_conf conf; /* its strings are the next members */
     char **argv, **environment;
     char *client, *data, *purpose;
+    char work_dir[PATH_MAX]; /* absolute; of a program per task only */
+    char failed[PATH_MAX];   /* folder of its last failed task; "": none */
     struct fl_sm sm;
     struct fl_persistent_ready ready;
     atomic_bool interrupted;
@@ -72,6 +78,20 @@ FL_MUST_CHECK int fl__persistent_hand_over(struct fl_persistent *r,
                                            const struct fl_persistent_task *task,
                                            struct fl_err *err);
 
+/*
+ * Start the program as `conf` says, whose limits and log are filled in here; its additions to the
+ * environment come before the configured ones.
+ */
+FL_MUST_CHECK int fl__persistent_spawn(struct fl_persistent *r, struct fl_program_conf conf,
+                                       struct fl_err *err);
+/* Sets the message of a task that timed out or was cancelled; returns `why`. */
+int fl__persistent_canceled_error(const struct fl_persistent *r, int why, struct fl_err *err);
+/* A program per task: start it for the open task, wait for its end, and read its files. */
+FL_MUST_CHECK int fl__task_files_run(struct fl_persistent *r, struct fl_persistent_answer *ret,
+                                     struct fl_err *err);
+/* Creates the folder of the tasks. */
+FL_MUST_CHECK int fl__task_files_open(struct fl_persistent *r, struct fl_err *err);
+
 /* --- messages (persistent_protocol.c) --- */
 
 /* Queue a message; takes `text`, NULL means out of memory. FL_ELIMIT: longer than a message may
@@ -95,6 +115,12 @@ FL_MUST_CHECK int fl__persistent_check_quiet(struct fl_persistent *r, struct fl_
 FL_MUST_CHECK int fl__persistent_check_silent(struct fl_persistent *r, struct fl_err *err);
 /* Kill the program after a violation; appends its stderr to the message of `err`. */
 void fl__persistent_end(struct fl_persistent *r, struct fl_err *err);
+/*
+ * Wait until the program has exited. FL_OK: by itself, or for its memory limit; FL_ETIMEOUT: it was
+ * ended at `until_ms`; FL_ECANCELED: `task`, NULL for none, was cancelled.
+ */
+FL_MUST_CHECK int fl__persistent_wait_exit(struct fl_persistent *r, uint64_t until_ms,
+                                           const struct fl_persistent_task *task);
 /* Wait for its exit for so long, then kill it; frees its resources. Reports nothing. */
 void fl__persistent_shutdown(struct fl_persistent *r, uint64_t patience_ms);
 /* The program failed: start the backoff. */

@@ -95,21 +95,35 @@ static const char *protocol_expected(const struct fl_persistent *r, char *out, s
     return "no request was pending";
 }
 
-/* Waits until it has exited by itself within `patience_ms`, or was killed on request. */
-static void protocol_wait_exit(struct fl_persistent *r, uint64_t patience_ms)
+int fl__persistent_wait_exit(struct fl_persistent *r, uint64_t until_ms,
+                             const struct fl_persistent_task *task)
 {
-    uint64_t began = fl__persistent_now(r);
-    uint64_t now = began;
+    uint64_t now = fl__persistent_now(r);
+    int why = FL_OK;
 
     while (!fl_program_look(r->program, now)) {
         struct pollfd p = {.fd = fl_program_stderr(r->program), .events = POLLIN};
 
-        if (now - began >= patience_ms) {
-            fl_program_end(r->program, now);
+        if (!fl_program_ending(r->program)) {
+            if (task != NULL && fl__persistent_canceled(r, task->cancel)) {
+                why = FL_ECANCELED;
+            } else if (now >= until_ms) {
+                why = FL_ETIMEOUT;
+            }
+            if (why != FL_OK) {
+                fl_program_end(r->program, now);
+            }
         }
         (void)poll(&p, 1, FL_PROGRAM_TICK_MS);
         now = fl__persistent_now(r);
     }
+    return why;
+}
+
+/* Waits until it has exited by itself within `patience_ms`, or was killed on request. */
+static void protocol_wait_exit(struct fl_persistent *r, uint64_t patience_ms)
+{
+    (void)!fl__persistent_wait_exit(r, fl__persistent_now(r) + patience_ms, NULL);
 }
 
 /* Frees all resources of the program. */

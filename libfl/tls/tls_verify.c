@@ -9,15 +9,15 @@
 bool fl__tls_believes(const struct fl_tls *tls, const struct fl_chain *chain,
                       struct fl_identity *ret, struct fl_refusal *ret_refusal, struct fl_err *err)
 {
-    int64_t now = tls->now(tls->now_ctx);
+    const struct fl_claim claim = {.chain = chain,
+                                   .purpose = tls->server ? FL_ROLE_CLIENT : FL_ROLE_SERVER,
+                                   .host = tls->server ? NULL : tls->host,
+                                   .now = tls->now(tls->now_ctx)};
+    const struct fl_pin pin = {.key = tls->pin, .federation = tls->federation};
 
     *ret_refusal = (struct fl_refusal){0};
-    if (tls->has_pin) {
-        return fl_pin_verify(tls->pin, tls->federation, chain, tls->host, now, ret, NULL,
-                             ret_refusal, err) == FL_OK;
-    }
-    return fl_trust_verify(tls->trust, chain, tls->server ? FL_ROLE_CLIENT : FL_ROLE_SERVER,
-                           tls->server ? NULL : tls->host, now, ret, ret_refusal, err) == FL_OK;
+    return (tls->has_pin ? fl_pin_verify(&pin, &claim, ret, NULL, ret_refusal, err)
+                         : fl_trust_verify(tls->trust, &claim, ret, ret_refusal, err)) == FL_OK;
 }
 
 /* OpenSSL derives the alert from its error code: returns a code that leads to the wanted alert. */

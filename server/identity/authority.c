@@ -242,7 +242,11 @@ static int authority_check_server(const struct fl_authority *a, const struct fl_
                                   const struct fl_trust *trust, int64_t now_ms, struct fl_err *err)
 {
     struct fl_identity who;
-    int rv = fl_trust_verify(trust, files->server, FL_ROLE_SERVER, a->conf.hosts[0], now_ms / 1000,
+    int rv = fl_trust_verify(trust,
+                             &(struct fl_claim){.chain = files->server,
+                                                .purpose = FL_ROLE_SERVER,
+                                                .host = a->conf.hosts[0],
+                                                .now = now_ms / 1000},
                              &who, NULL, err);
 
     return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "the server's own certificate");

@@ -23,8 +23,12 @@ static void verify(const struct fl_chain *chain, const struct fl_trust_setup *se
         struct fl_refusal refusal = {.reason = FL_REFUSED_NOT};
         struct fl_identity who;
         struct fl_err err = {0};
-        int rv = fl_trust_verify(trust, chain, purposes[i], "localhost", INT64_C(1795198500), &who,
-                                 &refusal, &err);
+        int rv = fl_trust_verify(trust,
+                                 &(struct fl_claim){.chain = chain,
+                                                    .purpose = purposes[i],
+                                                    .host = "localhost",
+                                                    .now = INT64_C(1795198500)},
+                                 &who, &refusal, &err);
 
         FL_REQUIRE(rv == FL_OK ||
                    (rv == FL_EPERM && refusal.reason != FL_REFUSED_NOT && err.msg[0] != '\0'));

@@ -144,8 +144,11 @@ struct fl_identity rig_who(struct rig *r)
     struct fl_identity who;
 
     ck_assert_ptr_nonnull(r->joined.chain);
-    ck_assert_msg(fl_trust_verify(fl_authority_trust(r->a), r->joined.chain, FL_ROLE_CLIENT, NULL,
-                                  r->now_ms / 1000, &who, NULL, &r->err) == FL_OK,
+    ck_assert_msg(fl_trust_verify(fl_authority_trust(r->a),
+                                  &(struct fl_claim){.chain = r->joined.chain,
+                                                     .purpose = FL_ROLE_CLIENT,
+                                                     .now = r->now_ms / 1000},
+                                  &who, NULL, &r->err) == FL_OK,
                   "%s", r->err.msg);
     return who;
 }

@@ -27,15 +27,16 @@ static inline struct fl_trainer *both_open(struct both *f, const char *name, con
 {
     const char *argv[] = {f->path, mode, NULL};
     const char *build = getenv("FL_BUILDDIR");
-    const struct fl_command_conf conf = {.argv = argv};
-    const struct fl_persistent_options options = {
-        .client = "c", .start_limit_ms = BOTH_LONG, .cancel_grace_ms = BOTH_LONG};
+    const struct fl_command_conf conf = {.program.argv = argv,
+                                         .program.client = "c",
+                                         .program.start_limit_ms = BOTH_LONG,
+                                         .program.cancel_grace_ms = BOTH_LONG};
     struct fl_trainer *trainer = NULL;
     uint64_t samples = 0;
     uint64_t test_samples = 0;
 
     (void)snprintf(f->path, sizeof(f->path), "%s/tests/lib/%s", build != NULL ? build : ".", name);
-    ck_assert_msg(fl_trainer_persistent(&conf, &options, &trainer, &f->err) == FL_OK &&
+    ck_assert_msg(fl_trainer_command(&conf, &trainer, &f->err) == FL_OK &&
                       fl_trainer_start(trainer, &samples, &test_samples, &f->err) == FL_OK,
                   "%s", f->err.msg);
     ck_assert_uint_eq(samples, strcmp(name, "nn_trainer") == 0 ? SAMPLES : 270);
@@ -130,8 +131,8 @@ static inline void both_same(const struct both *f)
     ck_assert_uint_eq(f->a.steps, f->b.steps);
     ck_assert_double_eq_tol(f->a.train_loss, f->b.train_loss, 1e-6);
     ck_assert(f->a.has_received && f->b.has_received);
-    ck_assert_uint_eq(f->a.eval_correct, f->b.eval_correct);
-    ck_assert_double_eq(f->a.eval_loss_sum, f->b.eval_loss_sum);
+    ck_assert_uint_eq(f->a.received.correct, f->b.received.correct);
+    ck_assert_double_eq(f->a.received.loss_sum, f->b.received.loss_sum);
     both_floats(f->a.delta, f->b.delta, f->server.count, "delta");
     both_floats(f->a.divergence, f->b.divergence, 2, "divergence");
     both_bufs(f->a.kept, f->a.n_kept, f->b.kept, f->b.n_kept, "kept");

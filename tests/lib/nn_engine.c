@@ -170,7 +170,7 @@ json_t *nn_engine_train(struct nn_engine *engine, const json_t *m, const struct 
     (void)memcpy(ret, r.delta, fl_layout_count(engine->model.layout) * sizeof(*ret));
     fields = json_pack("{s:I, s:I, s:f, s:o}", "samples", (json_int_t)r.samples, "steps",
                        (json_int_t)r.steps, "train_loss", r.train_loss, "received",
-                       evaluation(r.eval_samples, r.eval_correct, r.eval_loss_sum));
+                       evaluation(r.received.samples, r.received.correct, r.received.loss_sum));
     if (r.has_trained) {
         (void)json_object_set_new(
             fields, "trained",
@@ -184,7 +184,7 @@ json_t *nn_engine_train(struct nn_engine *engine, const json_t *m, const struct 
 json_t *nn_engine_adapt(struct nn_engine *engine, const json_t *m, const struct nn_given *given)
 {
     struct fl_train_task task = task_of_message(m, given, NULL);
-    struct fl_train_evaluation received, adapted;
+    struct fl_evaluation received, adapted;
     struct session s = {.model = engine->model};
 
     take_solver(&s, m);

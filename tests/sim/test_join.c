@@ -371,12 +371,18 @@ static void check_identity(const struct fl_client_identity *mine)
 {
     struct fl_identity who;
 
-    ck_assert_msg(fl_trust_verify(mine->trust, fl_authority_chain(server.a), FL_ROLE_SERVER,
-                                  "10.77.0.1", server.now_ms / 1000, &who, NULL,
-                                  &server.err) == FL_OK,
+    ck_assert_msg(fl_trust_verify(mine->trust,
+                                  &(struct fl_claim){.chain = fl_authority_chain(server.a),
+                                                     .purpose = FL_ROLE_SERVER,
+                                                     .host = "10.77.0.1",
+                                                     .now = server.now_ms / 1000},
+                                  &who, NULL, &server.err) == FL_OK,
                   "%s", server.err.msg);
-    ck_assert_msg(fl_trust_verify(fl_authority_trust(server.a), mine->chain, FL_ROLE_CLIENT, NULL,
-                                  server.now_ms / 1000, &who, NULL, &server.err) == FL_OK,
+    ck_assert_msg(fl_trust_verify(fl_authority_trust(server.a),
+                                  &(struct fl_claim){.chain = mine->chain,
+                                                     .purpose = FL_ROLE_CLIENT,
+                                                     .now = server.now_ms / 1000},
+                                  &who, NULL, &server.err) == FL_OK,
                   "%s", server.err.msg);
     ck_assert_str_eq(who.name, "edge-001");
 }

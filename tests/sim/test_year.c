@@ -74,16 +74,22 @@ static void load(struct client *c, struct fl_client_identity *ret)
 /* Who the server says this client is; FL_EPERM: nobody it believes. */
 static int asked(const struct fl_client_identity *mine, struct fl_identity *ret)
 {
-    return fl_trust_verify(fl_authority_trust(r.a), mine->chain, FL_ROLE_CLIENT, NULL,
-                           r.now_ms / 1000, ret, NULL, &r.err);
+    return fl_trust_verify(
+        fl_authority_trust(r.a),
+        &(struct fl_claim){.chain = mine->chain, .purpose = FL_ROLE_CLIENT, .now = r.now_ms / 1000},
+        ret, NULL, &r.err);
 }
 
 static int believes(const struct fl_client_identity *mine, const char *host)
 {
     struct fl_identity server;
 
-    return fl_trust_verify(mine->trust, fl_authority_chain(r.a), FL_ROLE_SERVER, host,
-                           r.now_ms / 1000, &server, NULL, &r.err);
+    return fl_trust_verify(mine->trust,
+                           &(struct fl_claim){.chain = fl_authority_chain(r.a),
+                                              .purpose = FL_ROLE_SERVER,
+                                              .host = host,
+                                              .now = r.now_ms / 1000},
+                           &server, NULL, &r.err);
 }
 
 static void renew(struct client *c, const struct fl_client_identity *mine,

@@ -454,8 +454,12 @@ START_TEST(roots_come_with_the_certificate)
     fl_client_identity_done(&identity);
     ck_assert_int_eq(fl_client_identity_load(&rig.files, &identity, NULL), FL_OK);
     ck_assert_uint_eq(fl_chain_len(fl_trust_roots(identity.trust)), 2);
-    ck_assert_int_eq(fl_trust_verify(identity.trust, other.server, FL_ROLE_SERVER, "localhost",
-                                     RIG_PKI_NOW, &identity.who, NULL, NULL),
+    ck_assert_int_eq(fl_trust_verify(identity.trust,
+                                     &(struct fl_claim){.chain = other.server,
+                                                        .purpose = FL_ROLE_SERVER,
+                                                        .host = "localhost",
+                                                        .now = RIG_PKI_NOW},
+                                     &identity.who, NULL, NULL),
                      FL_OK);
     fl_client_identity_done(&identity);
     fl_chain_unref(both);

@@ -75,18 +75,33 @@ START_TEST(it_believes_its_own_server_and_no_other)
     struct fl_identity who;
 
     loads();
-    ck_assert_int_eq(fl_trust_verify(identity.trust, rig.pki.server, FL_ROLE_SERVER, "localhost",
-                                     RIG_PKI_NOW, &who, NULL, NULL),
+    ck_assert_int_eq(fl_trust_verify(identity.trust,
+                                     &(struct fl_claim){.chain = rig.pki.server,
+                                                        .purpose = FL_ROLE_SERVER,
+                                                        .host = "localhost",
+                                                        .now = RIG_PKI_NOW},
+                                     &who, NULL, NULL),
                      FL_OK);
-    ck_assert_int_eq(fl_trust_verify(identity.trust, rig.pki.server, FL_ROLE_SERVER, "example.org",
-                                     RIG_PKI_NOW, &who, NULL, NULL),
+    ck_assert_int_eq(fl_trust_verify(identity.trust,
+                                     &(struct fl_claim){.chain = rig.pki.server,
+                                                        .purpose = FL_ROLE_SERVER,
+                                                        .host = "example.org",
+                                                        .now = RIG_PKI_NOW},
+                                     &who, NULL, NULL),
                      FL_EPERM);
-    ck_assert_int_eq(fl_trust_verify(identity.trust, rig.pki.client, FL_ROLE_SERVER, NULL,
-                                     RIG_PKI_NOW, &who, NULL, NULL),
+    ck_assert_int_eq(fl_trust_verify(identity.trust,
+                                     &(struct fl_claim){.chain = rig.pki.client,
+                                                        .purpose = FL_ROLE_SERVER,
+                                                        .now = RIG_PKI_NOW},
+                                     &who, NULL, NULL),
                      FL_EPERM);
     rig_pki_make(&other, "demo", RIG_PKI_NOW);
-    ck_assert_int_eq(fl_trust_verify(identity.trust, other.server, FL_ROLE_SERVER, "localhost",
-                                     RIG_PKI_NOW, &who, NULL, NULL),
+    ck_assert_int_eq(fl_trust_verify(identity.trust,
+                                     &(struct fl_claim){.chain = other.server,
+                                                        .purpose = FL_ROLE_SERVER,
+                                                        .host = "localhost",
+                                                        .now = RIG_PKI_NOW},
+                                     &who, NULL, NULL),
                      FL_EPERM);
     rig_pki_free(&other);
 }

@@ -312,12 +312,16 @@ END_TEST
 static double loss_of(struct rig *r, const float *model)
 {
     struct fl_task task = rig_task(1, 0);
-    struct fl_evaluation found;
+    struct fl_evaluation_result found;
     atomic_bool cancel;
 
     atomic_init(&cancel, false);
     ck_assert_msg(
-        fl_evaluation_run(&r->worker, r->setup, &task, model, 0, &cancel, &found, &r->err) == FL_OK,
+        fl_evaluation_run(
+            &r->worker,
+            &(struct fl_evaluation_request){
+                .setup = r->setup, .task = &task, .model = model, .rate = 0, .cancel = &cancel},
+            &found, &r->err) == FL_OK,
         "%s", r->err.msg);
     return found.received.loss_sum;
 }

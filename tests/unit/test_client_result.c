@@ -54,9 +54,9 @@ static struct fl_result *make(void)
     r->steps = 60;
     r->train_loss = 0.5;
     r->has_received = true;
-    r->received = (struct fl_result_evaluation){100, 90, 12.5};
+    r->received = (struct fl_evaluation){100, 90, 12.5};
     r->has_trained = true;
-    r->trained = (struct fl_result_evaluation){100, 95, 6.25};
+    r->trained = (struct fl_evaluation){100, 95, 6.25};
     r->previous_dot = -0.75;
     r->pending = true;
     (void)memset(r->digest, 9, sizeof(r->digest));

@@ -65,7 +65,8 @@ END_TEST
 static void use_program(struct rig *r, uint64_t samples)
 {
     static const char *const argv[] = {"sh", NULL};
-    struct fl_command_conf conf = {.argv = argv, .work_dir = r->dir, .samples = samples};
+    struct fl_command_conf conf = {
+        .program.argv = argv, .program.work_dir = r->dir, .program.samples = samples};
 
     fl_trainer_free(r->worker.trainer);
     r->worker.trainer = NULL;

@@ -228,14 +228,19 @@ END_TEST
 
 /* --- evaluations --- */
 
-static struct fl_evaluation evaluate(struct rig *r, const struct fl_task *task, double rate)
+static struct fl_evaluation_result evaluate(struct rig *r, const struct fl_task *task, double rate)
 {
-    struct fl_evaluation e;
+    struct fl_evaluation_result e;
     atomic_bool cancel;
 
     atomic_init(&cancel, false);
-    ck_assert_msg(fl_evaluation_run(&r->worker, r->setup, task, r->theta, rate, &cancel, &e,
-                                    &r->err) == FL_OK,
+    ck_assert_msg(fl_evaluation_run(&r->worker,
+                                    &(struct fl_evaluation_request){.setup = r->setup,
+                                                                    .task = task,
+                                                                    .model = r->theta,
+                                                                    .rate = rate,
+                                                                    .cancel = &cancel},
+                                    &e, &r->err) == FL_OK,
                   "%s", r->err.msg);
     return e;
 }
@@ -243,14 +248,12 @@ static struct fl_evaluation evaluate(struct rig *r, const struct fl_task *task, 
 START_TEST(a_model_is_evaluated_as_it_is_where_clients_do_not_adapt)
 {
     struct fl_task task = rig_task(1, 0);
-    struct fl_train_evaluation want;
-    struct fl_evaluation e;
+    struct fl_evaluation want;
+    struct fl_evaluation_result e;
     struct rig r;
 
     rig_init(&r, &plain, true);
-    ck_assert_int_eq(fl_trainer_evaluate(r.worker.trainer, r.theta, NULL, &want.samples,
-                                         &want.correct, &want.loss_sum, &r.err),
-                     FL_OK);
+    ck_assert_int_eq(fl_trainer_evaluate(r.worker.trainer, r.theta, NULL, &want, &r.err), FL_OK);
     e = evaluate(&r, &task, 0.1);
     ck_assert_uint_eq(e.received.samples, r.test->n);
     ck_assert_uint_eq(e.received.correct, want.correct);
@@ -264,8 +267,8 @@ START_TEST(a_client_that_adapts_tells_what_the_model_is_worth_before_and_after)
 {
     const struct rig_server server = {.personal = "adapt epochs=5"};
     struct fl_task task = rig_task(0, 0); /* Before its first task. */
-    struct fl_evaluation first;
-    struct fl_evaluation e;
+    struct fl_evaluation_result first;
+    struct fl_evaluation_result e;
     struct rig r;
 
     rig_init(&r, &server, true);
@@ -293,8 +296,8 @@ START_TEST(what_a_fitted_model_is_worth_does_not_depend_on_the_tasks_before)
     const struct rig_server server = {.personal = "adapt steps=3"};
     struct fl_wire_welcome w = rig_welcome(&server);
     struct fl_task task = rig_task(1, 0);
-    struct fl_evaluation e;
-    struct fl_evaluation other;
+    struct fl_evaluation_result e;
+    struct fl_evaluation_result other;
     struct fl_setup *s = NULL;
     struct rig r;
 
@@ -327,15 +330,20 @@ START_TEST(an_evaluation_fails_for_its_reason)
                 {1e30, true, false, FL_ENUMERIC}};
     const struct rig_server server = {.personal = "adapt epochs=2"};
     struct fl_task task = rig_task(1, 0);
-    struct fl_evaluation e;
+    struct fl_evaluation_result e;
     atomic_bool cancel;
     struct rig r;
 
     rig_init(&r, &server, rows[_i].with_test);
     atomic_init(&cancel, rows[_i].canceled);
-    ck_assert_int_eq(
-        fl_evaluation_run(&r.worker, r.setup, &task, r.theta, rows[_i].rate, &cancel, &e, &r.err),
-        rows[_i].code);
+    ck_assert_int_eq(fl_evaluation_run(&r.worker,
+                                       &(struct fl_evaluation_request){.setup = r.setup,
+                                                                       .task = &task,
+                                                                       .model = r.theta,
+                                                                       .rate = rows[_i].rate,
+                                                                       .cancel = &cancel},
+                                       &e, &r.err),
+                     rows[_i].code);
     ck_assert_int_ne(r.err.msg[0], '\0');
     ck_assert(!rig_has_file(&r, "result.bin"));
     rig_done(&r);
@@ -346,7 +354,7 @@ START_TEST(an_evaluation_of_a_model_of_another_description_is_refused)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_setup *before;
-    struct fl_evaluation e;
+    struct fl_evaluation_result e;
     atomic_bool cancel;
     struct rig r;
 
@@ -354,8 +362,13 @@ START_TEST(an_evaluation_of_a_model_of_another_description_is_refused)
     before = fl_setup_ref(r.setup);
     rig_describe(&r, &plain);
     atomic_init(&cancel, false);
-    ck_assert_int_eq(fl_evaluation_run(&r.worker, before, &task, r.theta, 0.1, &cancel, &e, &r.err),
-                     FL_ESTATE);
+    ck_assert_int_eq(
+        fl_evaluation_run(
+            &r.worker,
+            &(struct fl_evaluation_request){
+                .setup = before, .task = &task, .model = r.theta, .rate = 0.1, .cancel = &cancel},
+            &e, &r.err),
+        FL_ESTATE);
     ck_assert_str_eq(r.err.msg, "the setup changed: the evaluation was for another model");
     fl_setup_unref(before);
     rig_done(&r);

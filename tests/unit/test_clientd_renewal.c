@@ -205,9 +205,15 @@ static void begin(void)
                   err.msg);
     ck_assert_int_eq(fl_session_shell_create(&session, &ops, NULL, &shell), FL_OK);
     ck_assert_int_eq(fl_timer_create(loop, on_session_timer, NULL, &timer), FL_OK);
-    ck_assert_int_eq(fl_connection_create(loop, &logs, conf->main->server,
-                                          fl_credentials_filter(credentials), 600000, conf->limits,
-                                          &cbs, NULL, &connection),
+    ck_assert_int_eq(fl_connection_create(
+                         &(struct fl_connection_conf){.loop = loop,
+                                                      .log = &logs,
+                                                      .server = conf->main->server,
+                                                      .filter = fl_credentials_filter(credentials),
+                                                      .timeout_ms = 600000,
+                                                      .limits = conf->limits,
+                                                      .cbs = cbs},
+                         &connection),
                      FL_OK);
     ck_assert_int_eq(fl_renewal_create(loop, &logs, credentials, connection, shell, &renewal),
                      FL_OK);

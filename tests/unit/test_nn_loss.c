@@ -57,6 +57,18 @@ static double plain(const float *z, const float *t, size_t moved, double e)
     return loss;
 }
 
+static double soft_loss(const struct rig *rig, const float *target, float scale, float *dz)
+{
+    const struct fl__ce ce = {.z = rig->z,
+                              .ld = LD,
+                              .target = target,
+                              .batch = BATCH,
+                              .classes = CLASSES,
+                              .scale = scale};
+
+    return fl__softmax_ce(fl_kernels_best(), &ce, dz, NULL);
+}
+
 START_TEST(the_gradient_towards_distributions_agrees_with_central_differences_in_double)
 {
     struct rig rig;
@@ -66,7 +78,7 @@ START_TEST(the_gradient_towards_distributions_agrees_with_central_differences_in
     size_t b, j;
 
     rig_up(&rig);
-    loss = fl__softmax_ce_soft(fl_kernels_best(), rig.z, LD, rig.t, BATCH, CLASSES, 0.5f, rig.dz);
+    loss = soft_loss(&rig, rig.t, 0.5f, rig.dz);
     for (b = 0; b < BATCH; b++) {
         const float *z = rig.z + b * LD;
         const float *t = rig.t + b * CLASSES;
@@ -98,8 +110,12 @@ START_TEST(a_distribution_with_one_class_is_the_label_bit_for_bit)
     for (i = 0; i < BATCH; i++) {
         rig.t[i * CLASSES + (size_t)rig.y[i]] = 1.0f;
     }
-    a = fl__softmax_ce(fl_kernels_best(), rig.z, LD, rig.y, BATCH, CLASSES, 0.125f, hard, &correct);
-    b = fl__softmax_ce_soft(fl_kernels_best(), rig.z, LD, rig.t, BATCH, CLASSES, 0.125f, rig.dz);
+    a = fl__softmax_ce(
+        fl_kernels_best(),
+        &(struct fl__ce){
+            .z = rig.z, .ld = LD, .y = rig.y, .batch = BATCH, .classes = CLASSES, .scale = 0.125f},
+        hard, &correct);
+    b = soft_loss(&rig, rig.t, 0.125f, rig.dz);
     ck_assert_double_eq(a, b);
     ck_assert_mem_eq(hard, rig.dz, sizeof(hard));
 }
@@ -118,9 +134,9 @@ START_TEST(loss_and_gradient_are_linear_in_the_distribution)
         other[i] = rig.t[BATCH * CLASSES - 1 - i];
         mixed[i] = 0.25f * rig.t[i] + 0.75f * other[i];
     }
-    la = fl__softmax_ce_soft(fl_kernels_best(), rig.z, LD, rig.t, BATCH, CLASSES, 1.0f, a);
-    lb = fl__softmax_ce_soft(fl_kernels_best(), rig.z, LD, other, BATCH, CLASSES, 1.0f, b);
-    loss = fl__softmax_ce_soft(fl_kernels_best(), rig.z, LD, mixed, BATCH, CLASSES, 1.0f, rig.dz);
+    la = soft_loss(&rig, rig.t, 1.0f, a);
+    lb = soft_loss(&rig, other, 1.0f, b);
+    loss = soft_loss(&rig, mixed, 1.0f, rig.dz);
     ck_assert_double_eq_tol(loss, 0.25 * la + 0.75 * lb, 1e-5);
     for (i = 0; i < BATCH * LD; i++) {
         ck_assert_double_eq_tol((double)rig.dz[i], 0.25 * (double)a[i] + 0.75 * (double)b[i], 1e-6);
@@ -135,11 +151,9 @@ START_TEST(a_logit_that_is_not_finite_shows_in_the_loss)
 
     rig_up(&rig);
     rig.z[2 * LD + 1] = NAN;
-    ck_assert(isnan(
-        fl__softmax_ce_soft(fl_kernels_best(), rig.z, LD, rig.t, BATCH, CLASSES, 1.0f, rig.dz)));
+    ck_assert(isnan(soft_loss(&rig, rig.t, 1.0f, rig.dz)));
     rig.z[2 * LD + 1] = INFINITY;
-    ck_assert(!isfinite(
-        fl__softmax_ce_soft(fl_kernels_best(), rig.z, LD, rig.t, BATCH, CLASSES, 1.0f, rig.dz)));
+    ck_assert(!isfinite(soft_loss(&rig, rig.t, 1.0f, rig.dz)));
 }
 END_TEST
 

@@ -132,9 +132,11 @@ START_TEST(the_longest_names_are_kept_whole)
     rig_pki_make(&b, name, NOW);
     issue = rig_pki_issue(name, FL_ROLE_CLIENT, name, NOW, 30);
     chain = rig_pki_leaf(&b, a.client_key, &issue);
-    ck_assert_msg(fl_trust_verify(b.trust, chain, FL_ROLE_CLIENT, NULL, NOW, &who, NULL, &err) ==
-                      FL_OK,
-                  "%s", err.msg);
+    ck_assert_msg(
+        fl_trust_verify(b.trust,
+                        &(struct fl_claim){.chain = chain, .purpose = FL_ROLE_CLIENT, .now = NOW},
+                        &who, NULL, &err) == FL_OK,
+        "%s", err.msg);
     ck_assert_str_eq(who.name, name);
     ck_assert_str_eq(who.federation, name);
     fl_chain_unref(chain);

@@ -38,7 +38,10 @@ static void setup(void)
     rig_pki_make(&pki, "fed-a", NOW);
     trust = trust_with(NULL, 0);
     ck_assert_int_eq(
-        fl_trust_verify(trust, pki.client, FL_ROLE_CLIENT, NULL, NOW, &client, NULL, NULL), FL_OK);
+        fl_trust_verify(
+            trust, &(struct fl_claim){.chain = pki.client, .purpose = FL_ROLE_CLIENT, .now = NOW},
+            &client, NULL, NULL),
+        FL_OK);
     fl_trust_unref(trust);
     (void)snprintf(path, sizeof(path), "/tmp/fl-listed-XXXXXX");
     fd = mkstemp(path);

@@ -43,7 +43,9 @@ static int step_verify(void)
     struct fl_refusal refusal = {.alert = 0};
     struct fl_identity who = {.kind = FL_IDENTITY_NONE};
     struct fl_err err = {0};
-    int rv = fl_trust_verify(a.trust, a.client, FL_ROLE_CLIENT, NULL, NOW, &who, &refusal, &err);
+    int rv = fl_trust_verify(
+        a.trust, &(struct fl_claim){.chain = a.client, .purpose = FL_ROLE_CLIENT, .now = NOW}, &who,
+        &refusal, &err);
 
     failmalloc_pause(true);
     if (rv == FL_OK) {
@@ -62,7 +64,11 @@ static int step_verify(void)
 static int step_refuse(void)
 {
     struct fl_identity who;
-    int rv = fl_trust_verify(a.trust, a.client, FL_ROLE_SERVER, "localhost", NOW, &who, NULL, NULL);
+    int rv = fl_trust_verify(
+        a.trust,
+        &(struct fl_claim){
+            .chain = a.client, .purpose = FL_ROLE_SERVER, .host = "localhost", .now = NOW},
+        &who, NULL, NULL);
 
     failmalloc_pause(true);
     ck_assert_int_ne(rv, FL_OK);
@@ -78,7 +84,11 @@ static int step_pin(void)
     int rv;
 
     fl_key_hash(a.root_key, pin);
-    rv = fl_pin_verify(pin, "fed-a", a.server, "localhost", NOW, &who, &roots, NULL, NULL);
+    rv = fl_pin_verify(
+        &(struct fl_pin){.key = pin, .federation = "fed-a"},
+        &(struct fl_claim){
+            .chain = a.server, .purpose = FL_ROLE_SERVER, .host = "localhost", .now = NOW},
+        &who, &roots, NULL, NULL);
     fl_chain_unref(roots);
     return rv;
 }

@@ -104,7 +104,9 @@ static void is(const struct fl_trust *trust, struct fl_chain *chain, enum fl_rol
     char text[256];
     char *rest = text;
     char *word;
-    int rv = fl_trust_verify(trust, chain, purpose, NULL, now, &who, &refusal, &err);
+    int rv =
+        fl_trust_verify(trust, &(struct fl_claim){.chain = chain, .purpose = purpose, .now = now},
+                        &who, &refusal, &err);
 
     ck_assert(rv == FL_OK || rv == FL_EPERM);
     if (rv == FL_OK) {
@@ -171,20 +173,32 @@ START_TEST(a_purpose_has_to_be_said)
     fl_trust_unref(trust);
     trust = trust_by(NULL, 0, NULL, 0);
     server = leaf("not.this", "DNS:fl.acme.org", "serverAuth");
-    ck_assert_msg(fl_trust_verify(trust, server, FL_ROLE_SERVER, "fl.acme.org", NOW, &who, NULL,
-                                  &err) == FL_OK,
+    ck_assert_msg(fl_trust_verify(trust,
+                                  &(struct fl_claim){.chain = server,
+                                                     .purpose = FL_ROLE_SERVER,
+                                                     .host = "fl.acme.org",
+                                                     .now = NOW},
+                                  &who, NULL, &err) == FL_OK,
                   "%s", err.msg);
     ck_assert_str_eq(who.name, "fl.acme.org");
     /* A common name is no name of a host. */
-    ck_assert_int_eq(
-        fl_trust_verify(trust, server, FL_ROLE_SERVER, "not.this", NOW, &who, NULL, &err),
-        FL_EPERM);
+    ck_assert_int_eq(fl_trust_verify(trust,
+                                     &(struct fl_claim){.chain = server,
+                                                        .purpose = FL_ROLE_SERVER,
+                                                        .host = "not.this",
+                                                        .now = NOW},
+                                     &who, NULL, &err),
+                     FL_EPERM);
     ck_assert_ptr_nonnull(strstr(err.msg, "its names are fl.acme.org"));
     fl_chain_unref(server);
     server = leaf("fl.acme.org", NULL, "serverAuth");
-    ck_assert_int_eq(
-        fl_trust_verify(trust, server, FL_ROLE_SERVER, "fl.acme.org", NOW, &who, NULL, &err),
-        FL_EPERM);
+    ck_assert_int_eq(fl_trust_verify(trust,
+                                     &(struct fl_claim){.chain = server,
+                                                        .purpose = FL_ROLE_SERVER,
+                                                        .host = "fl.acme.org",
+                                                        .now = NOW},
+                                     &who, NULL, &err),
+                     FL_EPERM);
     ck_assert_ptr_nonnull(strstr(err.msg, "its names are none"));
     fl_chain_unref(server);
     fl_trust_unref(trust);
@@ -599,7 +613,9 @@ START_TEST(a_uri_of_ours_fits_the_purpose_and_stands_alone)
         struct fl_refusal refusal;
         struct fl_identity who;
         struct fl_err err = {0};
-        int rv = fl_trust_verify(b.trust, chain, cases[i].purpose, NULL, NOW, &who, &refusal, &err);
+        int rv = fl_trust_verify(
+            b.trust, &(struct fl_claim){.chain = chain, .purpose = cases[i].purpose, .now = NOW},
+            &who, &refusal, &err);
 
         if (cases[i].word == NULL) {
             ck_assert_msg(rv == FL_OK, "%s", err.msg);
@@ -742,8 +758,10 @@ START_TEST(one_intermediate_may_be_believed_without_its_root)
     ck_assert_int_eq(fl_chain_part(b.intermediate, 0, 1, &only), FL_OK);
     s.roots = only;
     ck_assert_int_eq(fl_trust_create(&s, &trust, &err), FL_OK);
-    ck_assert_msg(fl_trust_verify(trust, b.client, CLIENT, NULL, NOW, &who, NULL, &err) == FL_OK,
-                  "%s", err.msg);
+    ck_assert_msg(
+        fl_trust_verify(trust, &(struct fl_claim){.chain = b.client, .purpose = CLIENT, .now = NOW},
+                        &who, NULL, &err) == FL_OK,
+        "%s", err.msg);
     fl_trust_unref(trust);
     fl_chain_unref(only);
     rig_pki_free(&b);

@@ -35,8 +35,11 @@ static struct fl_identity believed(const struct fl_trust *trust, const struct fl
     struct fl_identity who;
     struct fl_err err = {0};
 
-    ck_assert_msg(fl_trust_verify(trust, chain, purpose, host, now, &who, &refusal, &err) == FL_OK,
-                  "%s", err.msg);
+    ck_assert_msg(
+        fl_trust_verify(
+            trust, &(struct fl_claim){.chain = chain, .purpose = purpose, .host = host, .now = now},
+            &who, &refusal, &err) == FL_OK,
+        "%s", err.msg);
     ck_assert_int_eq(who.kind, FL_IDENTITY_CERTIFICATE);
     return who;
 }
@@ -52,7 +55,9 @@ static void refused(const struct fl_trust *trust, const struct fl_chain *chain,
     char text[512];
     char *rest = text;
     char *word;
-    int rv = fl_trust_verify(trust, chain, purpose, host, now, &who, &refusal, &err);
+    int rv = fl_trust_verify(
+        trust, &(struct fl_claim){.chain = chain, .purpose = purpose, .host = host, .now = now},
+        &who, &refusal, &err);
 
     ck_assert_msg(rv == FL_EPERM, "%s was believed", words);
     ck_assert_msg(refusal.reason == reason, "%s: %s", fl_refusal_text(refusal.reason), err.msg);
@@ -352,7 +357,11 @@ static int pinned(const struct fl_key *root, const struct fl_chain *chain, const
     uint8_t pin[FL_KEY_HASH];
 
     fl_key_hash(root, pin);
-    return fl_pin_verify(pin, federation, chain, "localhost", now, &who, ret_roots, refusal, err);
+    return fl_pin_verify(
+        &(struct fl_pin){.key = pin, .federation = federation},
+        &(struct fl_claim){
+            .chain = chain, .purpose = FL_ROLE_SERVER, .host = "localhost", .now = now},
+        &who, ret_roots, refusal, err);
 }
 
 START_TEST(a_pin_finds_its_root_in_what_the_server_shows)

@@ -103,7 +103,7 @@ START_TEST(augmented_training_follows_the_seed_of_the_task)
     ck_assert(same(&r, &a, &again));
     ck_assert(!same(&r, &a, &other));
     /* What is evaluated is never augmented. */
-    ck_assert(a.has_received && plain.eval_loss_sum == a.eval_loss_sum);
+    ck_assert(a.has_received && plain.received.loss_sum == a.received.loss_sum);
     fl_train_result_done(&plain);
     fl_train_result_done(&plain_other);
     fl_train_result_done(&a);

@@ -49,8 +49,7 @@ START_TEST(the_loss_falls_and_the_model_learns)
 {
     struct fl_train_task task;
     struct fl_train_result r;
-    uint64_t samples = 0;
-    uint64_t correct = 0;
+    struct fl_evaluation e = {0};
     double first = 0;
     double loss = 0;
     struct fixture f;
@@ -73,11 +72,9 @@ START_TEST(the_loss_falls_and_the_model_learns)
         fl_train_result_done(&r);
     }
     ck_assert_double_lt(loss, 0.5 * first);
-    ck_assert_int_eq(
-        fl_trainer_evaluate(f.trainer, f.server.theta, NULL, &samples, &correct, &loss, &f.err),
-        FL_OK);
-    ck_assert_uint_eq(samples, 70);
-    ck_assert_uint_ge(correct, 60);
+    ck_assert_int_eq(fl_trainer_evaluate(f.trainer, f.server.theta, NULL, &e, &f.err), FL_OK);
+    ck_assert_uint_eq(e.samples, 70);
+    ck_assert_uint_ge(e.correct, 60);
     fixture_done(&f);
 }
 END_TEST
@@ -226,22 +223,18 @@ START_TEST(the_received_model_is_evaluated_before_training)
 {
     struct fl_train_result r;
     struct fl_train_task task;
-    uint64_t samples = 0;
-    uint64_t correct = 0;
-    double loss = 0;
+    struct fl_evaluation e = {0};
     struct fixture f;
 
     fixture_init(&f, true);
     prepare(&f);
     task = task_of(&f.server);
     r = train(&f, &task);
-    ck_assert_int_eq(
-        fl_trainer_evaluate(f.trainer, f.server.theta, NULL, &samples, &correct, &loss, &f.err),
-        FL_OK);
+    ck_assert_int_eq(fl_trainer_evaluate(f.trainer, f.server.theta, NULL, &e, &f.err), FL_OK);
     ck_assert(r.has_received);
-    ck_assert_uint_eq(r.eval_samples, samples);
-    ck_assert_uint_eq(r.eval_correct, correct);
-    ck_assert_double_eq(r.eval_loss_sum, loss);
+    ck_assert_uint_eq(r.received.samples, e.samples);
+    ck_assert_uint_eq(r.received.correct, e.correct);
+    ck_assert_double_eq(r.received.loss_sum, e.loss_sum);
     fl_train_result_done(&r);
     fixture_done(&f);
 }
@@ -463,8 +456,7 @@ START_TEST(descriptions_that_cannot_be_trained_are_refused)
     static const char *const other[] = {"dense 17", "relu", "dense 3"};
     static const char *const bad[] = {"dense x"};
     struct fl_train_result r = {0};
-    uint64_t n = 0;
-    double loss = 0;
+    struct fl_evaluation e;
     struct fl_train_model m;
     struct fl_train_task task;
     struct fixture f;
@@ -490,8 +482,7 @@ START_TEST(descriptions_that_cannot_be_trained_are_refused)
     m.net.n_layers = 1;
     ck_assert_int_ne(fl_trainer_prepare(f.trainer, &m, &f.err), FL_OK);
     ck_assert_int_eq(fl_trainer_run(f.trainer, &task, &r, &f.err), FL_ESTATE);
-    ck_assert_int_eq(fl_trainer_evaluate(f.trainer, f.server.theta, NULL, &n, &n, &loss, &f.err),
-                     FL_ENOENT);
+    ck_assert_int_eq(fl_trainer_evaluate(f.trainer, f.server.theta, NULL, &e, &f.err), FL_ENOENT);
     fixture_done(&f);
 }
 END_TEST

@@ -21,12 +21,12 @@ static void script(struct fixture *f, const char *text, uint64_t time_limit_ms,
 {
     static char body[4096];
     const char *argv[] = {"sh", "-c", body, "sh", "{task}", NULL};
-    struct fl_command_conf conf = {.argv = argv,
-                                   .work_dir = f->dir,
+    struct fl_command_conf conf = {.program.argv = argv,
+                                   .program.work_dir = f->dir,
                                    .time_limit_ms = time_limit_ms,
-                                   .memory_bytes = memory_bytes,
-                                   .samples = 5,
-                                   .data = "/some/data"};
+                                   .program.memory_bytes = memory_bytes,
+                                   .program.samples = 5,
+                                   .program.data = "/some/data"};
 
     (void)snprintf(body, sizeof(body), "d=$(dirname \"$1\")\n%s", text);
     ck_assert_msg(fl_trainer_command(&conf, &f->trainer, &f->err) == FL_OK, "%s", f->err.msg);
@@ -103,9 +103,9 @@ START_TEST(the_update_is_trained_minus_received)
     }
     ck_assert_double_eq_tol((double)r.divergence[0], 0.5 * sqrt(12 * 16 + 16), 1e-5);
     ck_assert(r.has_received);
-    ck_assert_uint_eq(r.eval_samples, 10);
-    ck_assert_uint_eq(r.eval_correct, 4);
-    ck_assert_double_eq(r.eval_loss_sum, 12.5);
+    ck_assert_uint_eq(r.received.samples, 10);
+    ck_assert_uint_eq(r.received.correct, 4);
+    ck_assert_double_eq(r.received.loss_sum, 12.5);
     fl_train_result_done(&r);
     free(trained);
     fixture_done(&f);
@@ -174,13 +174,14 @@ START_TEST(a_run_that_takes_many_times_longer_than_the_longest_is_ended)
                           "sh",
                           "{task}",
                           NULL};
-    struct fl_command_conf conf = {.argv = argv, .straggler_factor = 1, .straggler_min_ms = 200};
+    struct fl_command_conf conf = {
+        .program.argv = argv, .straggler_factor = 1, .straggler_min_ms = 200};
     struct fl_train_result r = {0};
     struct fixture f;
     char path[PATH_MAX];
 
     fixture_init(&f);
-    conf.work_dir = f.dir;
+    conf.program.work_dir = f.dir;
     ck_assert_int_eq(fl_trainer_command(&conf, &f.trainer, &f.err), FL_OK);
     ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
     /* However long the first one takes: it has nothing to be compared with. */
@@ -189,7 +190,7 @@ START_TEST(a_run_that_takes_many_times_longer_than_the_longest_is_ended)
     (void)snprintf(path, sizeof(path), "%s/hang", f.dir);
     ck_assert_int_eq(fl_fs_replace(path, "", 0, false, &f.err), FL_OK);
     ck_assert_int_eq(run(&f, &r), FL_ETIMEOUT);
-    ck_assert_msg(says(&f, "'sh' was ended after its time limit of "), "%s", f.err.msg);
+    ck_assert_msg(says(&f, "'sh' timed out at 'train' after its time limit of "), "%s", f.err.msg);
     fixture_done(&f);
 }
 END_TEST
@@ -219,7 +220,7 @@ START_TEST(a_run_before_the_first_good_one_has_a_limit_of_its_own)
                           "sh",
                           "{task}",
                           NULL};
-    struct fl_command_conf conf = {.argv = argv,
+    struct fl_command_conf conf = {.program.argv = argv,
                                    .time_limit_ms = 3600000,
                                    .first_limit_ms = 600000,
                                    .straggler_factor = 1e-9,
@@ -229,7 +230,7 @@ START_TEST(a_run_before_the_first_good_one_has_a_limit_of_its_own)
     char path[PATH_MAX];
 
     fixture_init(&f);
-    conf.work_dir = f.dir;
+    conf.program.work_dir = f.dir;
     ck_assert_int_eq(fl_trainer_command(&conf, &f.trainer, &f.err), FL_OK);
     ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
     (void)snprintf(path, sizeof(path), "%s/fail", f.dir);
@@ -255,17 +256,19 @@ END_TEST
 START_TEST(a_first_run_that_hangs_is_ended_by_its_limit_which_is_named)
 {
     const char *argv[] = {"sh", "-c", "exec sleep 1000", NULL};
-    struct fl_command_conf conf = {.argv = argv, .time_limit_ms = 3600000, .first_limit_ms = 100};
+    struct fl_command_conf conf = {
+        .program.argv = argv, .time_limit_ms = 3600000, .first_limit_ms = 100};
     struct fl_train_result r = {0};
     struct fixture f;
 
     fixture_init(&f);
-    conf.work_dir = f.dir;
+    conf.program.work_dir = f.dir;
     ck_assert_int_eq(fl_trainer_command(&conf, &f.trainer, &f.err), FL_OK);
     ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
     ck_assert_int_eq(run(&f, &r), FL_ETIMEOUT);
-    ck_assert_msg(says(&f, "'sh' was ended after its time limit of 100 ms: the first run here may "
-                           "take no longer (command.first_limit)"),
+    ck_assert_msg(says(&f,
+                       "'sh' timed out at 'train' after its time limit of 100 ms: the first run "
+                       "here may take no longer (command.first_limit)"),
                   "%s", f.err.msg);
     fixture_done(&f);
 }
@@ -280,7 +283,7 @@ START_TEST(a_program_has_the_soft_limit_of_descriptors_that_we_were_started_with
                           "sh",
                           "{task}",
                           NULL};
-    struct fl_command_conf conf = {.argv = argv, .descriptors = 100};
+    struct fl_command_conf conf = {.program.argv = argv, .program.descriptors = 100};
     struct rlimit limit = {.rlim_cur = 300, .rlim_max = 300};
     struct fl_train_result r = {0};
     struct fl_buf text = {0};
@@ -289,7 +292,7 @@ START_TEST(a_program_has_the_soft_limit_of_descriptors_that_we_were_started_with
 
     fixture_init(&f);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    conf.work_dir = f.dir;
+    conf.program.work_dir = f.dir;
     ck_assert_int_eq(fl_trainer_command(&conf, &f.trainer, &f.err), FL_OK);
     ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
     ck_assert_msg(run(&f, &r) == FL_OK, "%s", f.err.msg);
@@ -580,7 +583,7 @@ START_TEST(a_program_that_is_not_there_is_named)
     const char *argv[] = {rows[_i].name, NULL};
     struct fl_trainer *trainer = NULL;
     struct fixture f;
-    struct fl_command_conf conf = {.argv = argv, .work_dir = f.dir};
+    struct fl_command_conf conf = {.program.argv = argv, .program.work_dir = f.dir};
 
     fixture_init(&f);
     ck_assert_int_eq(fl_trainer_command(&conf, &trainer, &f.err), rows[_i].code);
@@ -596,7 +599,7 @@ START_TEST(a_file_that_cannot_be_run_is_named)
     struct fl_train_result r = {0};
     char path[128];
     struct fixture f;
-    struct fl_command_conf conf = {.argv = argv, .work_dir = f.dir};
+    struct fl_command_conf conf = {.program.argv = argv, .program.work_dir = f.dir};
 
     fixture_init(&f);
     (void)snprintf(path, sizeof(path), "%s/program", f.dir);
@@ -630,8 +633,7 @@ START_TEST(solvers_with_payloads_are_refused)
     static const char *const names[] = {"control", NULL};
     struct fl_solver_ops ops = fl_solver_sgd;
     struct fl_train_result r = {0};
-    uint64_t n = 0;
-    double loss = 0;
+    struct fl_evaluation e;
     struct fixture f;
 
     fixture_init(&f);
@@ -642,8 +644,7 @@ START_TEST(solvers_with_payloads_are_refused)
     ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_EUNIMPL);
     ck_assert_msg(says(&f, "solver 'controlled'"), "%s", f.err.msg);
     ck_assert_int_eq(run(&f, &r), FL_ESTATE);
-    ck_assert_int_eq(fl_trainer_evaluate(f.trainer, f.server.theta, NULL, &n, &n, &loss, &f.err),
-                     FL_ENOENT);
+    ck_assert_int_eq(fl_trainer_evaluate(f.trainer, f.server.theta, NULL, &e, &f.err), FL_ENOENT);
     fixture_done(&f);
 }
 END_TEST
@@ -707,7 +708,7 @@ END_TEST
 
 START_TEST(what_a_program_cannot_do_is_said)
 {
-    struct fl_train_evaluation received, adapted;
+    struct fl_evaluation received, adapted;
     struct fl_solver_ops ops = fl_solver_sgd;
     struct fl_train_task task;
     struct fl_buf out = {0};
@@ -717,9 +718,9 @@ START_TEST(what_a_program_cannot_do_is_said)
     script(&f, COPY RESULT, 0, 0);
     task = task_of(&f.server);
     ck_assert_int_eq(fl_trainer_offer(f.trainer, 1, &out, &f.err), FL_EUNIMPL);
-    ck_assert_msg(says(&f, "means of this client's data"), "%s", f.err.msg);
+    ck_assert_msg(says(&f, "'sh' is started for each task and cannot 'offer'"), "%s", f.err.msg);
     ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ENOENT);
-    ck_assert_msg(says(&f, "evaluates only while it trains"), "%s", f.err.msg);
+    ck_assert_msg(says(&f, "'sh' is started for each task and cannot 'adapt'"), "%s", f.err.msg);
     /* Known before a client is selected. */
     ops.offer = no_offer;
     f.server.model.solver = &ops;

@@ -138,7 +138,7 @@ static float *block(const struct world *w, uint64_t seed)
 
 struct outcome {
     struct fl_train_result trained;
-    struct fl_train_evaluation received, adapted;
+    struct fl_evaluation received, adapted;
     struct fl_buf offer;
 };
 
@@ -203,8 +203,7 @@ static void same_bytes(const struct fl_buf *a, const struct fl_buf *b)
     ck_assert(a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
 }
 
-static void same_evaluation(const struct fl_train_evaluation *a,
-                            const struct fl_train_evaluation *b)
+static void same_evaluation(const struct fl_evaluation *a, const struct fl_evaluation *b)
 {
     ck_assert_uint_eq(a->samples, b->samples);
     ck_assert_uint_eq(a->correct, b->correct);
@@ -224,8 +223,9 @@ static void same(const struct world *w, const struct outcome *x, const struct ou
     ck_assert(memcmp(a->divergence, b->divergence,
                      fl_layout_units(w->server.model.layout) * sizeof(float)) == 0);
     ck_assert_int_eq(a->has_received, b->has_received);
-    ck_assert_uint_eq(a->eval_samples, b->eval_samples);
-    ck_assert(memcmp(&a->eval_loss_sum, &b->eval_loss_sum, sizeof(a->eval_loss_sum)) == 0);
+    ck_assert_uint_eq(a->received.samples, b->received.samples);
+    ck_assert(memcmp(&a->received.loss_sum, &b->received.loss_sum, sizeof(a->received.loss_sum)) ==
+              0);
     ck_assert_int_eq(a->has_trained, b->has_trained);
     same_evaluation(&a->trained, &b->trained);
     ck_assert_uint_eq(a->n_kept, b->n_kept);
@@ -341,7 +341,7 @@ END_TEST
 START_TEST(a_program_that_trains_has_its_own_data)
 {
     static const char *const argv[] = {"/bin/true", NULL};
-    const struct fl_command_conf conf = {.argv = argv, .work_dir = "/tmp"};
+    const struct fl_command_conf conf = {.program.argv = argv, .program.work_dir = "/tmp"};
     struct fl_dataset *ds = make_data(10, INPUTS, CLASSES, 9);
     struct fl_trainer *t = NULL;
     struct fl_err err = {0};

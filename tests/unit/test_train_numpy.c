@@ -47,8 +47,10 @@ START_TEST(the_numpy_example_learns_as_the_engine_does)
     struct fixture f;
     double dot = 0;
     size_t i;
-    struct fl_command_conf conf = {
-        .argv = argv, .work_dir = f.dir, .data = f.dir, .time_limit_ms = 60000};
+    struct fl_command_conf conf = {.program.argv = argv,
+                                   .program.work_dir = f.dir,
+                                   .program.data = f.dir,
+                                   .time_limit_ms = 60000};
 
     if (!have_numpy(python)) {
         (void)printf("skipped: %s has no numpy\n", python);
@@ -107,8 +109,10 @@ START_TEST(the_numpy_example_walks_through_the_order_of_the_order_seed)
     float *steps[3];
     size_t bytes;
     size_t i;
-    struct fl_command_conf conf = {
-        .argv = argv, .work_dir = f.dir, .data = f.dir, .time_limit_ms = 60000};
+    struct fl_command_conf conf = {.program.argv = argv,
+                                   .program.work_dir = f.dir,
+                                   .program.data = f.dir,
+                                   .time_limit_ms = 60000};
 
     if (!have_numpy(python)) {
         (void)printf("skipped: %s has no numpy\n", python);

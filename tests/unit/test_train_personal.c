@@ -50,18 +50,15 @@ static struct fl_train_result train(struct fixture *f, const struct fl_train_tas
     return r;
 }
 
-static struct fl_train_evaluation evaluate(struct fixture *f, const float *model)
+static struct fl_evaluation evaluate(struct fixture *f, const float *model)
 {
-    struct fl_train_evaluation e = {0};
+    struct fl_evaluation e = {0};
 
-    ck_assert_int_eq(
-        fl_trainer_evaluate(f->trainer, model, NULL, &e.samples, &e.correct, &e.loss_sum, &f->err),
-        FL_OK);
+    ck_assert_int_eq(fl_trainer_evaluate(f->trainer, model, NULL, &e, &f->err), FL_OK);
     return e;
 }
 
-static void assert_same(const struct fl_train_evaluation *have,
-                        const struct fl_train_evaluation *want)
+static void assert_same(const struct fl_evaluation *have, const struct fl_evaluation *want)
 {
     ck_assert_uint_eq(have->samples, want->samples);
     ck_assert_uint_eq(have->correct, want->correct);
@@ -96,7 +93,7 @@ END_TEST
 
 START_TEST(the_trained_model_is_evaluated_when_asked_for)
 {
-    struct fl_train_evaluation want;
+    struct fl_evaluation want;
     struct fl_train_result r;
     struct fl_train_task task;
     struct fixture f;
@@ -113,7 +110,7 @@ START_TEST(the_trained_model_is_evaluated_when_asked_for)
     want = evaluate(&f, r.delta);
     ck_assert(r.has_trained);
     assert_same(&r.trained, &want);
-    ck_assert_double_lt(r.trained.loss_sum, r.eval_loss_sum);
+    ck_assert_double_lt(r.trained.loss_sum, r.received.loss_sum);
     fl_train_result_done(&r);
     fixture_done(&f);
     fixture_init(&f, false);
@@ -245,7 +242,7 @@ END_TEST
 
 START_TEST(the_solver_hears_of_anchor_population_and_purpose)
 {
-    struct fl_train_evaluation received, adapted;
+    struct fl_evaluation received, adapted;
     struct fl_train_result r;
     struct fl_train_task task;
     float *anchor;
@@ -382,7 +379,7 @@ START_TEST(an_adapted_model_is_the_received_one_after_the_steps_that_were_asked_
         {"0", "0", "train", 0, 9, 0, 9}, {"4", "3", "train", 0, 9, 0, 4},
         {"0", "1", "train", 0, 9, 1, 0}, {"7", "0", "test", 4, 0, 1, 0}, /* one pass */
     };
-    struct fl_train_evaluation received, adapted, want;
+    struct fl_evaluation received, adapted, want;
     struct fl_trainer *same = NULL;
     struct fl_train_result r = {0};
     struct fl_train_task task;
@@ -424,7 +421,7 @@ END_TEST
 
 START_TEST(without_adaption_only_the_received_model_is_evaluated)
 {
-    struct fl_train_evaluation received, adapted, want;
+    struct fl_evaluation received, adapted, want;
     struct fl_train_task task;
     struct fixture f;
 
@@ -457,7 +454,7 @@ static void cancel_at_3(void *ctx, uint64_t done, uint64_t total)
 
 START_TEST(adaption_can_be_cancelled_and_can_diverge)
 {
-    struct fl_train_evaluation received, adapted;
+    struct fl_evaluation received, adapted;
     struct fl_train_task task;
     atomic_bool cancel;
     struct fixture f;

@@ -9,9 +9,7 @@ START_TEST(plain_descent_is_the_same_bit_for_bit)
 {
     struct both f;
     struct fl_train_task task;
-    uint64_t n = 0;
-    uint64_t correct = 0;
-    double loss = 0;
+    struct fl_evaluation e = {0};
 
     both_init(&f, &fl_solver_sgd);
     task = task_of(&f.server);
@@ -19,11 +17,10 @@ START_TEST(plain_descent_is_the_same_bit_for_bit)
     both_same(&f);
     ck_assert_mem_eq(f.a.delta, f.b.delta, f.server.count * sizeof(float));
     ck_assert(memcmp(&f.a.train_loss, &f.b.train_loss, sizeof(double)) == 0);
-    ck_assert_msg(
-        fl_trainer_evaluate(f.program, f.server.theta, NULL, &n, &correct, &loss, &f.err) == FL_OK,
-        "%s", f.err.msg);
-    ck_assert_uint_eq(n, 40);
-    ck_assert_double_eq(loss, f.a.eval_loss_sum);
+    ck_assert_msg(fl_trainer_evaluate(f.program, f.server.theta, NULL, &e, &f.err) == FL_OK, "%s",
+                  f.err.msg);
+    ck_assert_uint_eq(e.samples, 40);
+    ck_assert_double_eq(e.loss_sum, f.a.received.loss_sum);
     both_done(&f);
 }
 END_TEST
@@ -34,16 +31,14 @@ START_TEST(an_evaluation_that_is_cancelled_ends)
     struct both f;
     struct fl_train_task task;
     atomic_bool cancel = true;
-    uint64_t n = 0;
-    double loss = 0;
+    struct fl_evaluation e = {0};
 
     both_init(&f, &fl_solver_sgd);
     task = task_of(&f.server);
     both_train(&f, &task);
-    ck_assert_int_eq(fl_trainer_evaluate(f.program, f.server.theta, &cancel, &n, &n, &loss, NULL),
+    ck_assert_int_eq(fl_trainer_evaluate(f.program, f.server.theta, &cancel, &e, NULL),
                      FL_ECANCELED);
-    ck_assert_int_eq(fl_trainer_evaluate(f.own, f.server.theta, &cancel, &n, &n, &loss, NULL),
-                     FL_ECANCELED);
+    ck_assert_int_eq(fl_trainer_evaluate(f.own, f.server.theta, &cancel, &e, NULL), FL_ECANCELED);
     fl_train_result_done(&f.a);
     fl_train_result_done(&f.b);
     both_train(&f, &task); /* And the program goes on. */

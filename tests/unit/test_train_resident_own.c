@@ -200,8 +200,7 @@ static struct fl_train_task task_of_row(const struct both *f, const struct row *
     return task;
 }
 
-static void same_evaluation(const struct fl_train_evaluation *a,
-                            const struct fl_train_evaluation *b)
+static void same_evaluation(const struct fl_evaluation *a, const struct fl_evaluation *b)
 {
     ck_assert_uint_eq(a->samples, b->samples);
     ck_assert_uint_eq(a->correct, b->correct);
@@ -378,7 +377,7 @@ static const struct {
 START_TEST(a_copy_that_is_fitted_is_judged_the_same)
 {
     const struct fl_solver_ops *solver = adapting[_i / N_FITS];
-    struct fl_train_evaluation received[2], adapted[2];
+    struct fl_evaluation received[2], adapted[2];
     struct fl_options *personal = NULL;
     struct fl_train_task task;
     struct both f;

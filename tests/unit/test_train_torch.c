@@ -51,16 +51,19 @@ static void open_torch(struct both *f)
     char script[PATH_MAX], path[PATH_MAX + 32], absolute[PATH_MAX];
     const char *argv[] = {python(), script, NULL};
     const char *environment[] = {path, "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", NULL};
-    const struct fl_command_conf conf = {.argv = argv, .environment = environment, .data = f->dir};
-    const struct fl_persistent_options options = {
-        .client = "c", .start_limit_ms = BOTH_LONG, .cancel_grace_ms = BOTH_LONG};
+    const struct fl_command_conf conf = {.program.argv = argv,
+                                         .program.environment = environment,
+                                         .program.data = f->dir,
+                                         .program.client = "c",
+                                         .program.start_limit_ms = BOTH_LONG,
+                                         .program.cancel_grace_ms = BOTH_LONG};
     uint64_t samples = 0;
     uint64_t test_samples = 0;
 
     ck_assert_ptr_nonnull(realpath(top(), absolute));
     (void)snprintf(script, sizeof(script), "%.4000s/tests/lib/torch_trainer.py", absolute);
     (void)snprintf(path, sizeof(path), "PYTHONPATH=%.4000s/client/python", absolute);
-    ck_assert_msg(fl_trainer_persistent(&conf, &options, &f->program, &f->err) == FL_OK &&
+    ck_assert_msg(fl_trainer_command(&conf, &f->program, &f->err) == FL_OK &&
                       fl_trainer_start(f->program, &samples, &test_samples, &f->err) == FL_OK,
                   "%s", f->err.msg);
     ck_assert_uint_eq(samples, SAMPLES);
@@ -154,8 +157,8 @@ START_TEST(a_round_in_pytorch_is_the_built_in_trainers)
     ck_assert_uint_eq(f.a.steps, f.b.steps);
     both_floats(f.a.delta, f.b.delta, f.server.count, row->solver->policy.name);
     ck_assert_double_eq_tol(f.a.train_loss, f.b.train_loss, row->cut ? 0.1 : 1e-5);
-    ck_assert_double_eq_tol(f.a.eval_loss_sum, f.b.eval_loss_sum, 1e-4);
-    ck_assert_uint_eq(f.a.eval_correct, f.b.eval_correct);
+    ck_assert_double_eq_tol(f.a.received.loss_sum, f.b.received.loss_sum, 1e-4);
+    ck_assert_uint_eq(f.a.received.correct, f.b.received.correct);
     ck_assert_double_eq_tol(f.a.trained.loss_sum, f.b.trained.loss_sum, 1e-4);
     ck_assert_double_gt((double)f.b.divergence[0], 1e-3); /* It went somewhere. */
     both_done(&f);

@@ -152,10 +152,10 @@ START_TEST(a_view_trains_as_files_do_bit_for_bit)
     ck_assert_uint_eq(a.samples, b.samples);
     ck_assert_uint_eq(a.steps, b.steps);
     ck_assert(memcmp(&a.train_loss, &b.train_loss, sizeof(double)) == 0);
-    ck_assert_uint_eq(a.eval_samples, b.eval_samples);
-    ck_assert_uint_gt(a.eval_samples, 0);
-    ck_assert_uint_eq(a.eval_correct, b.eval_correct);
-    ck_assert(memcmp(&a.eval_loss_sum, &b.eval_loss_sum, sizeof(double)) == 0);
+    ck_assert_uint_eq(a.received.samples, b.received.samples);
+    ck_assert_uint_gt(a.received.samples, 0);
+    ck_assert_uint_eq(a.received.correct, b.received.correct);
+    ck_assert(memcmp(&a.received.loss_sum, &b.received.loss_sum, sizeof(double)) == 0);
     fl_train_result_done(&a);
     fl_train_result_done(&b);
     fl_dataset_free(ds);

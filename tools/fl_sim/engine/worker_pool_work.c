@@ -126,7 +126,7 @@ static int work_read_payloads(const struct fl_model_cache_item *const *items, si
     return rv;
 }
 
-static struct fl_eval_rec work_eval_result(const struct fl_result_evaluation *e)
+static struct fl_eval_rec work_eval(const struct fl_evaluation *e)
 {
     return (struct fl_eval_rec){e->samples, e->correct, e->loss_sum};
 }
@@ -139,8 +139,8 @@ static int work_take_result(const struct fl_result *r, struct fl_job_answer *a)
     a->previous_dot = r->previous_dot;
     a->has_received = r->has_received;
     a->has_trained = r->has_trained;
-    a->received = r->has_received ? work_eval_result(&r->received) : (struct fl_eval_rec){0};
-    a->trained = r->has_trained ? work_eval_result(&r->trained) : (struct fl_eval_rec){0};
+    a->received = r->has_received ? work_eval(&r->received) : (struct fl_eval_rec){0};
+    a->trained = r->has_trained ? work_eval(&r->trained) : (struct fl_eval_rec){0};
     a->n_units = r->n_units;
     a->divergence = malloc((r->n_units + 1) * sizeof(*a->divergence));
     if (a->divergence == NULL) {
@@ -215,20 +215,20 @@ static int work_code(struct fl_pool_job *job, struct fl_member *m, struct fl_err
     return rv;
 }
 
-static struct fl_eval_rec work_eval_measured(const struct fl_train_evaluation *e)
-{
-    return (struct fl_eval_rec){e->samples, e->correct, e->loss_sum};
-}
-
 static int work_evaluate(struct fl_pool_job *job, struct fl_member *m, struct fl_err *err)
 {
-    struct fl_evaluation found = {.received = {0}};
-    int rv = fl_evaluation_run(&m->worker, job->pool->conf.setup, &job->task,
-                               (const float *)(const void *)fl_blob_data(job->model), job->rate,
-                               &job->cancel, &found, err);
+    struct fl_evaluation_result found = {.received = {0}};
+    int rv = fl_evaluation_run(&m->worker,
+                               &(struct fl_evaluation_request){
+                                   .setup = job->pool->conf.setup,
+                                   .task = &job->task,
+                                   .model = (const float *)(const void *)fl_blob_data(job->model),
+                                   .rate = job->rate,
+                                   .cancel = &job->cancel},
+                               &found, err);
 
-    job->answer.received = work_eval_measured(&found.received);
-    job->answer.trained = work_eval_measured(&found.adapted);
+    job->answer.received = work_eval(&found.received);
+    job->answer.trained = work_eval(&found.adapted);
     job->answer.has_received = found.received.samples > 0;
     job->answer.has_trained = found.adapted.samples > 0;
     return rv;

@@ -1,13 +1,15 @@
 /*
- * Table files: comma-separated numbers below a header with their source and units. This is not a
- * general CSV reader, on purpose: it rejects everything else. One thread, while the network and
- * device model is loaded.
+ * Table files: comma-separated numbers below a header with their source and units, split by
+ * libfl/base/csv_split.h; everything else is rejected. One thread, while the network and device
+ * model is loaded.
  */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/csv_split.h"
 #include "libfl/base/log.h"
 #include "libfl/base/str.h"
 #include "tools/fl_sim/world/world_impl.h"
@@ -16,8 +18,9 @@
 
 struct reader {
     struct fl__table *table;
-    size_t cap; /* capacity in rows */
-    size_t line;
+    struct fl_csv csv;
+    size_t cap;      /* capacity in rows */
+    bool has_header; /* all columns are known */
     struct fl_err *err;
 };
 
@@ -29,7 +32,7 @@ FL_PRINTF(2, 3) static int refuse(const struct reader *r, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    return fl_err_set(r->err, FL_ECONF, "%s:%zu: %s", r->table->path, r->line, text);
+    return fl_err_set(r->err, FL_ECONF, "%s:%" PRIu64 ": %s", r->table->path, r->csv.line, text);
 }
 
 static char *table_trimmed(char *text)
@@ -44,30 +47,15 @@ static char *table_trimmed(char *text)
     return text;
 }
 
-/* Cuts the next field off `*rest`; NULL behind the last. */
-static char *table_next_field(char **rest)
-{
-    char *field = *rest;
-    char *comma;
-
-    if (field == NULL) {
-        return NULL;
-    }
-    comma = strchr(field, ',');
-    if (comma != NULL) {
-        *comma = '\0';
-    }
-    *rest = comma != NULL ? comma + 1 : NULL;
-    return table_trimmed(field);
-}
-
 /* Header lines "# source: …" and "# length: 7d"; all other lines with # are comments. */
-static int table_read_comment(struct reader *r, char *text)
+static int table_on_comment(void *ctx, char *text, size_t len)
 {
+    struct reader *r = ctx;
     char *colon;
     const char *value;
     struct fl_err why = {0};
 
+    (void)len; /* Of a long comment the beginning counts. */
     text = table_trimmed(text + strspn(text, "#"));
     colon = strchr(text, ':');
     if (colon == NULL) {
@@ -139,23 +127,6 @@ static int table_read_column(struct reader *r, char *text)
     return FL_OK;
 }
 
-static int table_read_header(struct reader *r, char *text)
-{
-    char *field;
-    int rv = FL_OK;
-
-    if (r->table->source == NULL) {
-        return refuse(r, "no source: add a line '# source: where the figures are from' above");
-    }
-    while (rv == FL_OK && (field = table_next_field(&text)) != NULL) {
-        if (r->table->n_columns == FL__COLUMNS_MAX) {
-            return refuse(r, "more than %d columns", FL__COLUMNS_MAX);
-        }
-        rv = table_read_column(r, field);
-    }
-    return rv;
-}
-
 static int table_grow(struct reader *r)
 {
     struct fl__table *t = r->table;
@@ -195,51 +166,61 @@ static int table_read_cell(const struct reader *r, const struct fl__column *c, c
     return why == NULL ? FL_OK : refuse(r, "column '%s': %s %s", c->name, quoted, why);
 }
 
-static int table_read_row(struct reader *r, char *text)
+/* A name of the header, or a value of a row. */
+static int table_on_field(void *ctx, char *text, size_t len)
 {
+    struct reader *r = ctx;
     struct fl__table *t = r->table;
-    char *field;
-    size_t i = 0;
-    int rv = table_grow(r);
+    size_t i = r->csv.col;
+    int rv;
 
-    for (field = table_next_field(&text); rv == FL_OK && field != NULL;
-         field = table_next_field(&text)) {
-        if (i == t->n_columns) {
-            return refuse(r, "more values than the %zu columns", t->n_columns);
+    if (len > FL_CSV_TEXT) {
+        return refuse(r, "a field of more than %zu bytes", FL_CSV_TEXT);
+    }
+    if (!r->has_header) {
+        if (i == 0 && t->source == NULL) {
+            return refuse(r, "no source: add a line '# source: where the figures are from' above");
         }
-        rv = table_read_cell(r, &t->columns[i], field, &t->cells[t->n_rows * t->n_columns + i]);
-        i++;
+        return i < FL__COLUMNS_MAX ? table_read_column(r, text)
+                                   : refuse(r, "more than %d columns", FL__COLUMNS_MAX);
     }
-    if (rv == FL_OK && i < t->n_columns) {
-        return refuse(r, "no value in column '%s'", t->columns[i].name);
+    if (i == t->n_columns) {
+        return refuse(r, "more values than the %zu columns", t->n_columns);
     }
-    if (rv == FL_OK) {
-        t->lines[t->n_rows++] = (uint32_t)r->line;
-    }
-    return rv;
+    rv = table_grow(r);
+    return rv == FL_OK
+               ? table_read_cell(r, &t->columns[i], text, &t->cells[t->n_rows * t->n_columns + i])
+               : rv;
 }
 
-static int table_read_lines(struct reader *r, char *text)
+static int table_on_row(void *ctx)
 {
-    int rv = FL_OK;
+    struct reader *r = ctx;
+    struct fl__table *t = r->table;
 
-    for (r->line = 1; rv == FL_OK && text != NULL; r->line++) {
-        char *end = strchr(text, '\n');
-        char *line;
-
-        if (end != NULL) {
-            *end = '\0';
-        }
-        line = table_trimmed(text);
-        text = end != NULL ? end + 1 : NULL;
-        if (line[0] == '#') {
-            rv = table_read_comment(r, line);
-        } else if (line[0] != '\0') {
-            rv = r->table->n_columns == 0 ? table_read_header(r, line) : table_read_row(r, line);
-        }
+    if (!r->has_header) {
+        r->has_header = true;
+        return FL_OK;
     }
+    if (r->csv.col < t->n_columns) {
+        return refuse(r, "no value in column '%s'", t->columns[r->csv.col].name);
+    }
+    t->lines[t->n_rows++] = (uint32_t)r->csv.line;
+    return FL_OK;
+}
+
+static int table_read(struct reader *r, const char *text, size_t len)
+{
+    int rv;
+
+    if (len > 0 && memchr(text, '\0', len) != NULL) {
+        return fl_err_set(r->err, FL_ECONF, "%s: not a text file: it contains a NUL byte",
+                          r->table->path);
+    }
+    rv = fl_csv_feed(&r->csv, text, len);
+    rv = rv == FL_OK ? fl_csv_end(&r->csv) : rv;
     if (rv == FL_OK && r->table->n_rows == 0) {
-        r->line--;
+        r->csv.line--;
         rv = refuse(r, "no rows: a model without clients");
     }
     return rv;
@@ -248,25 +229,19 @@ static int table_read_lines(struct reader *r, char *text)
 int fl__table_parse(const char *path, const void *data, size_t len, struct fl__table **ret,
                     struct fl_err *err)
 {
-    struct reader r = {.err = err};
-    char *text = malloc(len + 1);
-    size_t bom = len >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    struct reader r = {.csv = {.field = table_on_field,
+                               .row = table_on_row,
+                               .comment = table_on_comment,
+                               .ctx = &r,
+                               .line = 1},
+                       .err = err};
     int rv = FL_ENOMEM;
 
     r.table = calloc(1, sizeof(*r.table));
     if (r.table != NULL) {
         r.table->path = fl_str_dup(path);
+        rv = r.table->path != NULL ? table_read(&r, data, len) : FL_ENOMEM;
     }
-    if (text != NULL && r.table != NULL && r.table->path != NULL) {
-        if (len > 0) {
-            (void)memcpy(text, data, len);
-        }
-        text[len] = '\0';
-        rv = strlen(text) == len
-                 ? table_read_lines(&r, text + bom)
-                 : fl_err_set(err, FL_ECONF, "%s: not a text file: it contains a NUL byte", path);
-    }
-    free(text);
     if (rv != FL_OK) {
         fl__table_free(r.table);
         return rv == FL_ENOMEM ? fl_err_set(err, rv, "out of memory reading '%s'", path) : rv;

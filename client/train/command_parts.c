@@ -1,8 +1,12 @@
+/*
+ * What a federation needs of an external trainer, checked against what the program declared, and a
+ * solver and its steps as JSON for the program. Pure functions.
+ */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/train/persistent_trainer_impl.h"
+#include "client/train/command_impl.h"
 
 void fl__parts_names(unsigned parts, const char *ret[FL__PARTS_MAX + 1])
 {
@@ -27,6 +31,21 @@ unsigned fl__parts_vectors(unsigned parts)
     return vectors;
 }
 
+/* A program per task exchanges models only. */
+static int parts_check_files(const struct fl_train_model *m, struct fl_err *err)
+{
+    const struct fl_solver_ops *s = m->solver;
+
+    return s->offer == NULL && fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) == 0 &&
+                   fl_solver_sends(s, m->solver_options) == NULL
+               ? FL_OK
+               : fl_err_set(err, FL_EUNIMPL,
+                            "the server's solver '%s' needs more than models, which a program that "
+                            "is started for each task cannot exchange: use a persistent program "
+                            "('command.resident: yes') or 'trainer: builtin'",
+                            s->policy.name);
+}
+
 static int check_kind(const struct fl_persistent *r, const char *program,
                       enum fl_persistent_kind kind, const char *why, const char *name,
                       struct fl_err *err)
@@ -49,6 +68,9 @@ int fl__parts_check(const struct fl_persistent *r, const char *program,
     size_t i;
     int rv;
 
+    if (fl_persistent_per_task(r)) {
+        return parts_check_files(m, err);
+    }
     if (s->outside.parts == NULL &&
         (s->offer != NULL || fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) > 0))
     {
@@ -75,6 +97,25 @@ int fl__parts_check(const struct fl_persistent *r, const char *program,
         rv = check_kind(r, program, FL_PERSISTENT_ADAPT, "personal", m->personal->policy.name, err);
     }
     return rv;
+}
+
+/* All options as text values. */
+char *fl__policy_text(const struct fl_policy *policy, const struct fl_options *options)
+{
+    const struct fl_opt_spec *spec = fl_options_specs(options);
+    json_t *values = json_object();
+    char shown[256];
+    json_t *json;
+    char *text;
+
+    for (; spec->name != NULL; spec++) {
+        (void)json_object_set_new(
+            values, spec->name, json_string(fl_options_show(options, spec, shown, sizeof(shown))));
+    }
+    json = json_pack("{s:s, s:o}", "name", policy->name, "options", values);
+    text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    return text;
 }
 
 /* Options keep their JSON type, because programs compute with them. */

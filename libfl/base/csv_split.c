@@ -1,0 +1,112 @@
+#include "libfl/base/csv_split.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* Passes on what was collected, without the blanks around it. */
+static int csv_pass(struct fl_csv *csv, fl_csv_text_cb *cb)
+{
+    char *s = csv->text;
+    size_t len = csv->len;
+
+    csv->len = 0;
+    if (len > FL_CSV_TEXT) {
+        s[FL_CSV_TEXT] = '\0';
+        return cb(csv->ctx, s, len);
+    }
+    while (len > 0 && isspace((unsigned char)s[len - 1])) {
+        len--;
+    }
+    while (len > 0 && isspace((unsigned char)*s)) {
+        s++;
+        len--;
+    }
+    s[len] = '\0';
+    return cb(csv->ctx, s, len);
+}
+
+static int csv_end_field(struct fl_csv *csv)
+{
+    int rv = csv_pass(csv, csv->field);
+
+    csv->col++;
+    return rv;
+}
+
+/* Has this line nothing but blanks so far? */
+static bool csv_is_blank(const struct fl_csv *csv)
+{
+    size_t i;
+
+    for (i = 0; i < csv->len && i < FL_CSV_TEXT && isspace((unsigned char)csv->text[i]); i++) {
+    }
+    return csv->col == 0 && i == csv->len;
+}
+
+static int csv_end_line(struct fl_csv *csv)
+{
+    int rv = FL_OK;
+
+    if (csv->in_comment) {
+        rv = csv_pass(csv, csv->comment);
+    } else if (!csv_is_blank(csv)) {
+        rv = csv_end_field(csv);
+        rv = rv == FL_OK ? csv->row(csv->ctx) : rv;
+    }
+    csv->line++;
+    csv->col = 0;
+    csv->len = 0;
+    csv->in_comment = false;
+    return rv;
+}
+
+static void csv_collect(struct fl_csv *csv, const char *text, size_t n)
+{
+    size_t room = csv->len < FL_CSV_TEXT ? FL_CSV_TEXT - csv->len : 0;
+
+    (void)memcpy(csv->text + csv->len, text, n < room ? n : room);
+    csv->len = n <= room && csv->len <= FL_CSV_TEXT ? csv->len + n : FL_CSV_TEXT + 1;
+}
+
+static size_t csv_plain(const char *text, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && text[n] != ',' && text[n] != '\n' && text[n] != '#') {
+        n++;
+    }
+    return n;
+}
+
+int fl_csv_feed(struct fl_csv *csv, const char *text, size_t len)
+{
+    size_t i = !csv->begun && len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    int rv = FL_OK;
+
+    csv->begun = true;
+    while (i < len && rv == FL_OK) {
+        size_t n = csv_plain(text + i, len - i);
+
+        csv_collect(csv, text + i, n);
+        i += n;
+        if (i == len) {
+            break;
+        }
+        if (text[i] == '\n') {
+            rv = csv_end_line(csv);
+        } else if (text[i] == ',' && !csv->in_comment) {
+            rv = csv_end_field(csv);
+        } else {
+            csv->in_comment =
+                csv->in_comment || (text[i] == '#' && csv->comment != NULL && csv_is_blank(csv));
+            csv_collect(csv, text + i, 1);
+        }
+        i++;
+    }
+    return rv;
+}
+
+int fl_csv_end(struct fl_csv *csv)
+{
+    return csv_end_line(csv);
+}
