@@ -22,7 +22,7 @@
 
 static struct fl_frontend frontend;
 static struct fl_slot_rec slot;
-static struct fl_control_stream attend;
+static struct fl_control_stream stream;
 static struct fl_budget budget;
 static struct fl_rpc_method methods[3];
 static struct rawpeer raw;
@@ -75,8 +75,8 @@ static void begin(size_t peer_memory, uint32_t window)
     struct fl_h2_setup setup = {.peer = "raw:9", .budget = &budget, .notice = on_notice};
     struct fl_h2 *server = NULL;
 
-    memset(&attend, 0, sizeof(attend)); /* Client 0, token of zeros. */
-    slot = (struct fl_slot_rec){.attend = &attend};
+    memset(&stream, 0, sizeof(stream)); /* Client 0, token of zeros. */
+    slot = (struct fl_slot_rec){.stream = &stream};
     frontend = (struct fl_frontend){.slots = &slot, .n_slots = 1};
     methods[0] = (struct fl_rpc_method){"/fl.v1.Federation/Fetch", FL_WHO_ANYBODY, fl_fetch_start,
                                         &frontend};
@@ -249,8 +249,8 @@ static size_t served_to(const char *shown, const char *of)
     size_t n;
 
     begin(16 * MIB, 0);
-    attend.verified = of != NULL;
-    (void)snprintf(attend.name, sizeof(attend.name), "%s", of != NULL ? of : "edge-1");
+    stream.verified = of != NULL;
+    (void)snprintf(stream.name, sizeof(stream.name), "%s", of != NULL ? of : "edge-1");
     (void)snprintf(identity.name, sizeof(identity.name), "%s", shown != NULL ? shown : "");
     ck_assert_int_eq(
         fl_h2_identify(raw.other, FL_WHO_ANYBODY, NULL, shown != NULL ? &identity : NULL), FL_OK);
@@ -496,7 +496,7 @@ START_TEST(where_an_upload_goes_on_is_asked_of_its_file_on_the_lane_too)
 
     begin(16 * MIB, 1 << 20);
     frontend.setup.state_dir = "/nowhere";
-    ck_assert_int_eq(fl_str_copy(attend.name, sizeof(attend.name), "edge"), FL_OK);
+    ck_assert_int_eq(fl_str_copy(stream.name, sizeof(stream.name), "edge"), FL_OK);
     fl_buf_init(&buf, sizeof(message) - 5);
     fl_buf_init(&got, 1000);
     raw.sink = &got;

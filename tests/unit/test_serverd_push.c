@@ -23,7 +23,7 @@ static struct fl_serverd_conf *own;
 static const struct fl_server_conf *conf;
 static struct fl_frontend frontend;
 static struct fl_slot_rec slot;
-static struct fl_control_stream attend;
+static struct fl_control_stream stream;
 static struct fl_budget budget;
 static struct fl_rpc_method methods[2];
 static struct rawpeer raw;
@@ -116,10 +116,10 @@ static void setup(void)
     size = push_body_size(conf->layout);
     n_units = fl_layout_units(conf->layout);
     slot = (struct fl_slot_rec){
-        .attend = &attend, .grant = {ROUND, ATTEMPT}, .units = calloc(n_units, 1)};
+        .stream = &stream, .grant = {ROUND, ATTEMPT}, .units = calloc(n_units, 1)};
     ck_assert_ptr_nonnull(slot.units);
     (void)memset(slot.units, 1, n_units);
-    ck_assert_int_eq(fl_str_copy(attend.name, sizeof(attend.name), "edge"), FL_OK);
+    ck_assert_int_eq(fl_str_copy(stream.name, sizeof(stream.name), "edge"), FL_OK);
     frontend = (struct fl_frontend){
         .setup = {.conf = conf, .state_dir = own->state_dir}, .slots = &slot, .n_slots = 1};
     ck_assert_int_eq(fl_recycled_create(frontend.setup.state_dir, &frontend.recycled, NULL), FL_OK);

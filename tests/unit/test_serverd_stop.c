@@ -67,7 +67,7 @@ static void stop_loop(void *arg)
 static void add_upload(void)
 {
     static struct fl_budget budget;
-    static struct fl_control_stream attend; /* Client 0, token of zeros. */
+    static struct fl_control_stream stream; /* Client 0, token of zeros. */
     struct fl_rpc_method methods[2] = {
         {"/fl.v1.Federation/Push", FL_WHO_ANYBODY, fl_push_start, frontend}};
     struct fl_h2_setup setup = {.peer = "raw:9", .budget = &budget, .methods = methods};
@@ -77,8 +77,8 @@ static void add_upload(void)
     struct rawpeer raw;
     struct fl_buf body;
 
-    ck_assert_int_eq(fl_str_copy(attend.name, sizeof(attend.name), "edge"), FL_OK);
-    *slot = (struct fl_slot_rec){.attend = &attend, .grant = {1, 1}};
+    ck_assert_int_eq(fl_str_copy(stream.name, sizeof(stream.name), "edge"), FL_OK);
+    *slot = (struct fl_slot_rec){.stream = &stream, .grant = {1, 1}};
     slot->units = malloc(frontend->n_units);
     ck_assert_ptr_nonnull(slot->units);
     (void)memset(slot->units, 1, frontend->n_units);
@@ -98,7 +98,7 @@ static void add_upload(void)
         fl_loop_run(net);
     }
     rawpeer_close(&raw);
-    slot->attend = NULL;
+    slot->stream = NULL;
     ck_assert_int_eq(sem_post(&hung_up), 0);
     ck_assert_ptr_nonnull(slot->push);
     fl_buf_done(&body);
