@@ -35,6 +35,8 @@ NAMES = [re.compile(pattern) for pattern in (
     r"#define\s+(\w+)", r"(?:struct|union|enum)\s+(\w+)\s*[{;]", r"\b(\w+)\s*\([^;{}]*\)\s*[;{]",
     r"\(\s*\*?\s*(\w+)\s*\)\(", r"\btypedef\b[^;]*?\b(\w+)\s*(?:\([^;]*\))?;",
     r"\bextern\b[^;]*?\b(\w+)(?:\[[^\]]*\])*;", r"\b(\w+)(?:\[[^\]]*\])*\s*=\s*[^=]")]
+# Declarations by the macros of libfl/wire/wire_row.h.
+WIRE = re.compile(r"\bFL_WIRE_(?:STRUCT|CODEC|CODEC_OF|OWNER|DONE|VALUE)\((\w+)")
 BODY = re.compile(r"^(?:struct|union|enum) (fl_\w+) \{", re.M)
 DOCUMENT_EXTRAS = ("README.md", "CONTRIBUTING.md")
 
@@ -83,6 +85,8 @@ def names_of(header):
     names = {name for pattern in NAMES for name in pattern.findall(text)}
     for constants in ENUM.findall(text):
         names.update(re.findall(r"\b[A-Z]\w+", constants))
+    for stem in WIRE.findall(text):
+        names.update("fl_wire_%s%s" % (stem, end) for end in ("", "_encode", "_decode", "_done"))
     return names
 
 

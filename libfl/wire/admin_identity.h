@@ -22,157 +22,131 @@
 /* Maximum invitations per request. */
 #define FL_WIRE_MAX_INVITES 10000
 
-/* NewInvitation. */
-struct fl_wire_new_invitation {
-    char name[FL_NAME_MAX]; /* fl_wire_pattern_valid() was checked */
-    struct fl_wire_labels labels;
-    uint32_t uses;     /* 0: one */
-    uint64_t valid_ms; /* 0: as configured */
-};
+/* clang-format off */
 
-/* InviteRequest. */
-struct fl_wire_invite {
-    struct fl_wire_new_invitation *list;
-    size_t n; /* 1 to FL_WIRE_MAX_INVITES */
-};
+/* NewInvitation. */
+#define FL_WIRE_ROWS_new_invitation(X)                                                             \
+    X(PATTERN, name, name)                                                                         \
+    X(LABELS, labels, labels)                                                                      \
+    X(U32, uses, uses) /* 0: one */                                                                \
+    X(U64, valid_ms, valid_ms, .max = FL_WIRE_MAX_VALID_MS) /* 0: as configured */
+FL_WIRE_STRUCT(new_invitation)
+
+/* InviteRequest: at least one. */
+#define FL_WIRE_ROWS_invite(X)                                                                     \
+    X(ENTRIES, list, invitations, new_invitation, .none = "empty, expected at least one",          \
+      .most = FL_WIRE_MAX_INVITES)
+FL_WIRE_STRUCT(invite)
 
 /* InviteReply. */
-struct fl_wire_invited {
-    char *line; /* secret: wiped by done() */
-    char prefix[FL_WIRE_PREFIX_SIZE];
-    uint64_t ends_ms;
-};
+#define FL_WIRE_ROWS_invited(X)                                                                    \
+    X(SECRET_TEXT, line, line)                                                                     \
+    X(PREFIX, prefix, prefix)                                                                      \
+    X(U64, ends_ms, ends_ms)
+FL_WIRE_STRUCT(invited)
 
 /* InvitationInfo. */
-struct fl_wire_invitation {
-    char prefix[FL_WIRE_PREFIX_SIZE];
-    char name[FL_NAME_MAX];
-    uint32_t uses, used;
-    uint64_t made_ms, ends_ms;
-    char *by, *state;
-    struct fl_wire_labels labels;
-};
+#define FL_WIRE_ROWS_invitation(X)                                                                 \
+    X(PREFIX, prefix, prefix)                                                                      \
+    X(PATTERN, name, name)                                                                         \
+    X(U32, uses, uses)                                                                             \
+    X(U32, used, used)                                                                             \
+    X(U64, made_ms, made_ms)                                                                       \
+    X(U64, ends_ms, ends_ms)                                                                       \
+    X(TEXT, by, by)                                                                                \
+    X(TEXT, state, state)                                                                          \
+    X(LABELS, labels, labels)
+FL_WIRE_STRUCT(invitation)
 
 /* WithdrawInvitationReply. */
-struct fl_wire_withdrawn {
-    char name[FL_NAME_MAX];
-    uint32_t used;
-};
+#define FL_WIRE_ROWS_withdrawn(X)                                                                  \
+    X(PATTERN, name, name)                                                                         \
+    X(U32, used, used)
+FL_WIRE_STRUCT(withdrawn)
 
 /* ListCertificatesRequest. */
-struct fl_wire_list_certificates {
-    char name[FL_NAME_MAX]; /* "": all */
-    bool all;
-};
+#define FL_WIRE_ROWS_list_certificates(X)                                                          \
+    X(OPTIONAL_NAME, name, name) /* "": all */                                                     \
+    X(BOOL, all, all)
+FL_WIRE_STRUCT(list_certificates)
 
 /* CertificateInfo. */
-struct fl_wire_certificate {
-    char name[FL_NAME_MAX];
-    char *role, *state, *why, *by;
-    uint8_t serial[FL_WIRE_SERIAL_MAX];
-    size_t serial_len; /* 1 to FL_WIRE_SERIAL_MAX */
-    uint8_t key[FL_WIRE_KEY_HASH];
-    uint64_t issued_ms, not_before_ms, not_after_ms;
-};
+#define FL_WIRE_ROWS_certificate(X)                                                                \
+    X(NAME_BUF, name, name)                                                                        \
+    X(TEXT, role, role)                                                                            \
+    X(SERIAL, serial, serial)                                                                      \
+    X(KEY_HASH, key, key)                                                                          \
+    X(TEXT, state, state)                                                                          \
+    X(TEXT, why, why)                                                                              \
+    X(TEXT, by, by)                                                                                \
+    X(U64, issued_ms, issued_ms)                                                                   \
+    X(U64, not_before_ms, not_before_ms)                                                           \
+    X(U64, not_after_ms, not_after_ms)
+FL_WIRE_STRUCT(certificate)
 
 /* IssueAdminRequest. */
-struct fl_wire_issue_admin {
-    char name[FL_NAME_MAX];
-    struct fl_wire_bytes request;
-    uint64_t valid_ms; /* 0: as configured */
-};
+#define FL_WIRE_ROWS_issue_admin(X)                                                                \
+    X(NAME_BUF, name, name)                                                                        \
+    X(BYTES, request, request, .min = 1, .max = FL_WIRE_MAX_CSR)                                   \
+    X(U64, valid_ms, valid_ms, .max = FL_WIRE_MAX_VALID_MS) /* 0: as configured */
+FL_WIRE_STRUCT(issue_admin)
 
 /* IssueAdminReply. */
-struct fl_wire_issued_admin {
-    struct fl_wire_chain chain, roots;
-};
+#define FL_WIRE_ROWS_issued_admin(X)                                                               \
+    X(CHAIN, chain, chain)                                                                         \
+    X(CHAIN, roots, roots)
+FL_WIRE_STRUCT(issued_admin)
 
-/* DenyRequest: of Revoke, Evict, Disable and Enable. */
+/* DenyRequest: of Revoke, Evict, Disable and Enable; one of its first three fields. */
 enum fl_wire_deny_what { FL_WIRE_DENY_NAME = 1, FL_WIRE_DENY_SERIAL, FL_WIRE_DENY_KEY };
-
+#define FL_WIRE_ROWS_deny(X)                                                                       \
+    X(NAME_BUF, name, name, .which = FL_WIRE_DENY_NAME)                                            \
+    X(SERIAL, serial, serial, .which = FL_WIRE_DENY_SERIAL)                                        \
+    X(KEY_HASH, key, key, .which = FL_WIRE_DENY_KEY)                                               \
+    X(REASON, reason, reason) /* "": none */                                                       \
+    X(BOOL, force, force) /* Revoke, Disable: even if no client is known by the name */
 struct fl_wire_deny {
     enum fl_wire_deny_what what;
-    char name[FL_NAME_MAX];
-    uint8_t serial[FL_WIRE_SERIAL_MAX];
-    size_t serial_len;
-    uint8_t key[FL_WIRE_KEY_HASH];
-    char *reason; /* "": none; at most FL_WIRE_MAX_REASON bytes */
-    bool force;   /* Revoke, Disable: even if no client is known by the name */
+    FL_WIRE_ROWS_deny(FL_WIRE_MEMBER)
 };
 
 /* DenyReply. */
-struct fl_wire_denied {
-    uint32_t certificates, sessions;
-    char *text;
-};
+#define FL_WIRE_ROWS_denied(X)                                                                     \
+    X(U32, certificates, certificates)                                                             \
+    X(U32, sessions, sessions)                                                                     \
+    X(TEXT, text, text)
+FL_WIRE_STRUCT(denied)
 
 /* AuditLine. */
-struct fl_wire_audit {
-    uint64_t number, time_ms;
-    char *who, *what, *object, *result;
-};
+#define FL_WIRE_ROWS_audit(X)                                                                      \
+    X(U64, number, number)                                                                         \
+    X(U64, time_ms, time_ms)                                                                       \
+    X(TEXT, who, who)                                                                              \
+    X(TEXT, what, what)                                                                            \
+    X(TEXT, object, object)                                                                        \
+    X(TEXT, result, result)
+FL_WIRE_STRUCT(audit)
 
-FL_MUST_CHECK int fl_wire_invite_encode(const struct fl_wire_invite *invite, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_invite_decode(const void *data, size_t len, struct fl_wire_invite *ret,
-                                        struct fl_err *err);
-void fl_wire_invite_done(struct fl_wire_invite *invite);
-FL_MUST_CHECK int fl_wire_invited_encode(const struct fl_wire_invited *reply, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_invited_decode(const void *data, size_t len, struct fl_wire_invited *ret,
-                                         struct fl_err *err);
-void fl_wire_invited_done(struct fl_wire_invited *reply);
-/* ListInvitationsRequest. */
-FL_MUST_CHECK int fl_wire_list_invitations_encode(bool all, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_list_invitations_decode(const void *data, size_t len, bool *ret_all,
-                                                  struct fl_err *err);
-FL_MUST_CHECK int fl_wire_invitation_encode(const struct fl_wire_invitation *invitation,
-                                            struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_invitation_decode(const void *data, size_t len,
-                                            struct fl_wire_invitation *ret, struct fl_err *err);
-void fl_wire_invitation_done(struct fl_wire_invitation *invitation);
-/* WithdrawInvitationRequest. */
-FL_MUST_CHECK int fl_wire_withdraw_encode(const char *prefix, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_withdraw_decode(const void *data, size_t len,
-                                          char ret_prefix[FL_WIRE_PREFIX_SIZE], struct fl_err *err);
-FL_MUST_CHECK int fl_wire_withdrawn_encode(const struct fl_wire_withdrawn *reply,
-                                           struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_withdrawn_decode(const void *data, size_t len,
-                                           struct fl_wire_withdrawn *ret, struct fl_err *err);
-FL_MUST_CHECK int fl_wire_list_certificates_encode(const struct fl_wire_list_certificates *list,
-                                                   struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_list_certificates_decode(const void *data, size_t len,
-                                                   struct fl_wire_list_certificates *ret,
-                                                   struct fl_err *err);
-FL_MUST_CHECK int fl_wire_certificate_encode(const struct fl_wire_certificate *certificate,
-                                             struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_certificate_decode(const void *data, size_t len,
-                                             struct fl_wire_certificate *ret, struct fl_err *err);
-void fl_wire_certificate_done(struct fl_wire_certificate *certificate);
-FL_MUST_CHECK int fl_wire_issue_admin_encode(const struct fl_wire_issue_admin *issue,
-                                             struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_issue_admin_decode(const void *data, size_t len,
-                                             struct fl_wire_issue_admin *ret, struct fl_err *err);
-void fl_wire_issue_admin_done(struct fl_wire_issue_admin *issue);
-FL_MUST_CHECK int fl_wire_issued_admin_encode(const struct fl_wire_issued_admin *reply,
-                                              struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_issued_admin_decode(const void *data, size_t len,
-                                              struct fl_wire_issued_admin *ret, struct fl_err *err);
-void fl_wire_issued_admin_done(struct fl_wire_issued_admin *reply);
-FL_MUST_CHECK int fl_wire_deny_encode(const struct fl_wire_deny *deny, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_deny_decode(const void *data, size_t len, struct fl_wire_deny *ret,
-                                      struct fl_err *err);
-void fl_wire_deny_done(struct fl_wire_deny *deny);
-FL_MUST_CHECK int fl_wire_denied_encode(const struct fl_wire_denied *reply, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_denied_decode(const void *data, size_t len, struct fl_wire_denied *ret,
-                                        struct fl_err *err);
-void fl_wire_denied_done(struct fl_wire_denied *reply);
-/* ListAuditRequest: the newest `last`, 0: FL_WIRE_AUDIT. */
-FL_MUST_CHECK int fl_wire_list_audit_encode(uint32_t last, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_list_audit_decode(const void *data, size_t len, uint32_t *ret_last,
-                                            struct fl_err *err);
-FL_MUST_CHECK int fl_wire_audit_encode(const struct fl_wire_audit *line, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_audit_decode(const void *data, size_t len, struct fl_wire_audit *ret,
-                                       struct fl_err *err);
-void fl_wire_audit_done(struct fl_wire_audit *line);
+/* clang-format on */
+
+FL_WIRE_OWNER(invite)
+/* The line is wiped. */
+FL_WIRE_OWNER(invited)
+FL_WIRE_OWNER(invitation)
+FL_WIRE_CODEC(withdrawn)
+FL_WIRE_CODEC(list_certificates)
+FL_WIRE_OWNER(certificate)
+FL_WIRE_OWNER(issue_admin)
+FL_WIRE_OWNER(issued_admin)
+FL_WIRE_OWNER(deny)
+FL_WIRE_OWNER(denied)
+FL_WIRE_OWNER(audit)
+/* ListInvitationsRequest: all of them? */
+FL_WIRE_VALUE(list_invitations, bool, bool *)
+/* WithdrawInvitationRequest: char[FL_WIRE_PREFIX_SIZE]. */
+FL_WIRE_VALUE(withdraw, const char *, char *)
+/* ListAuditRequest: the newest ones, 0: FL_WIRE_AUDIT. */
+FL_WIRE_VALUE(list_audit, uint32_t, uint32_t *)
 /* A prefix of a token as it is listed: four of [A-Za-z0-9_-]. */
 bool fl_wire_prefix_valid(const char *prefix);
 

@@ -1,14 +1,18 @@
 /*
- * Decoding under a memory cap, checks of single fields, and the arena for encoding, for all
- * messages of libfl/wire. Pure functions, any thread. Knows no message.
+ * Decoding under a memory cap, checks of single fields, the arena for encoding, and the pairs of
+ * maps, for all messages of libfl/wire. Pure functions, any thread.
  */
 #include <inttypes.h>
-#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fl/v1/federation.pb-c.h"
+#include "fl/v1/identity.pb-c.h"
 #include "libfl/base/log.h"
-#include "libfl/wire/wire_impl.h"
+#include "libfl/wire/row_impl.h"
+#include "libfl/wire/wire_admin.h"
 
 /* Header of every block, so that freeing returns its cost. */
 union block_head {
@@ -65,9 +69,10 @@ static bool has_nul(const ProtobufCMessageDescriptor *type, const void *data, si
     fl__scan_init(&scan, data, len);
     while (depth < DEEPEST && fl__scan_next(&scan, &field) == 1) {
         const ProtobufCFieldDescriptor *of =
-            protobuf_c_message_descriptor_get_field(type, field.number);
+            field.type == FL__BYTES ? protobuf_c_message_descriptor_get_field(type, field.number)
+                                    : NULL;
 
-        if (of == NULL || field.type != FL__BYTES) {
+        if (of == NULL) {
             continue;
         }
         if (of->type == PROTOBUF_C_TYPE_STRING && memchr(field.data, 0, field.len) != NULL) {
@@ -109,14 +114,14 @@ int fl__wire_unpack_capped(const ProtobufCMessageDescriptor *type, const void *d
 }
 
 int fl__wire_unpack(const ProtobufCMessageDescriptor *type, const void *data, size_t len,
-                    size_t max, struct fl__unpacked *ret, struct fl_err *err)
+                    size_t max, size_t extra, struct fl__unpacked *ret, struct fl_err *err)
 {
     *ret = (struct fl__unpacked){.cap = 0};
     if (len > max) {
         return fl_err_set(err, FL_ELIMIT, "%s: %zu bytes, at most %zu are taken", type->short_name,
                           len, max);
     }
-    return fl__wire_unpack_capped(type, data, len, FL__WIRE_COST(len), ret, err);
+    return fl__wire_unpack_capped(type, data, len, FL__WIRE_COST(len) + extra, ret, err);
 }
 
 void fl__wire_unpacked_done(struct fl__unpacked *u)
@@ -139,7 +144,7 @@ int fl__wire_pack(const ProtobufCMessage *msg, struct fl_buf *out)
     return FL_OK;
 }
 
-bool fl__utf8_valid(const char *text, size_t len)
+static bool text_is_utf8(const char *text, size_t len)
 {
     const uint8_t *s = (const uint8_t *)text;
     size_t i = 0;
@@ -155,195 +160,109 @@ bool fl__utf8_valid(const char *text, size_t len)
     return true;
 }
 
-int fl__wire_check_name(const char *field, const char *value, struct fl_err *err)
+/* --- checks --- */
+
+/* Writes "Message.field.field" and returns its length, which is below `size`. */
+static size_t write_path(const struct fl__wire_at *at, char *out, size_t size)
+{
+    size_t n = at->up != NULL ? write_path(at->up, out, size) : 0;
+
+    if (at->name != NULL) {
+        int more = snprintf(out + n, size - n, "%s%s", n > 0 ? "." : "", at->name);
+
+        n += more > 0 && (size_t)more < size - n ? (size_t)more : 0;
+    }
+    return n;
+}
+
+int fl__wire_refuse(const struct fl__wire_at *at, struct fl_err *err, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    (void)fl_err_set(err, FL_EPROTO, "%s", text);
+    return fl__wire_wrap(at, err, FL_EPROTO);
+}
+
+int fl__wire_wrap(const struct fl__wire_at *at, struct fl_err *err, int code)
+{
+    char path[256] = "";
+
+    (void)write_path(at, path, sizeof(path));
+    return fl_err_wrap(err, code, "%s", path);
+}
+
+int fl__wire_check_name(const struct fl__wire_at *at, const char *value, struct fl_err *err)
 {
     char quoted[64];
 
     if (fl_name_valid(value)) {
         return FL_OK;
     }
-    return fl_err_set(
-        err, FL_EPROTO, "%s: %s is not a name (1 to %d of [A-Za-z0-9._-], not starting with a dot)",
-        field, fl_log_quote(quoted, sizeof(quoted), value, strlen(value)), FL_NAME_MAX - 1);
+    return fl__wire_refuse(
+        at, err, "%s is not a name (1 to %d of [A-Za-z0-9._-], not starting with a dot)",
+        fl_log_quote(quoted, sizeof(quoted), value, strlen(value)), FL_NAME_MAX - 1);
 }
 
-int fl__wire_check_text(const char *field, const char *value, struct fl_err *err)
+int fl__wire_check_optional_name(const struct fl__wire_at *at, const char *value,
+                                 struct fl_err *err)
+{
+    return value[0] == '\0' ? FL_OK : fl__wire_check_name(at, value, err);
+}
+
+int fl__wire_check_text(const struct fl__wire_at *at, const char *value, struct fl_err *err)
 {
     size_t len = strlen(value);
 
     if (len > FL_WIRE_MAX_TEXT) {
-        return fl_err_set(err, FL_EPROTO, "%s: %zu bytes of text, at most %d are taken", field, len,
-                          FL_WIRE_MAX_TEXT);
+        return fl__wire_refuse(at, err, "%zu bytes of text, at most %d are taken", len,
+                               FL_WIRE_MAX_TEXT);
     }
-    if (!fl__utf8_valid(value, len)) {
-        return fl_err_set(err, FL_EPROTO, "%s: the text is not UTF-8", field);
+    if (!text_is_utf8(value, len)) {
+        return fl__wire_refuse(at, err, "the text is not UTF-8");
     }
     return FL_OK;
 }
 
-int fl__wire_check_count(const char *field, size_t n, size_t max, struct fl_err *err)
+int fl__wire_check_reason(const struct fl__wire_at *at, const char *value, struct fl_err *err)
+{
+    if (strlen(value) > FL_WIRE_MAX_REASON) {
+        return fl__wire_refuse(at, err, "more than %d bytes", FL_WIRE_MAX_REASON);
+    }
+    return fl__wire_check_text(at, value, err);
+}
+
+int fl__wire_check_count(const struct fl__wire_at *at, size_t n, size_t max, struct fl_err *err)
 {
     if (n > max) {
-        return fl_err_set(err, FL_EPROTO, "%s: %zu entries, at most %zu are taken", field, n, max);
+        return fl__wire_refuse(at, err, "%zu entries, at most %zu are taken", n, max);
     }
     return FL_OK;
 }
 
-int fl__wire_check_range(const char *field, uint64_t value, uint64_t min, uint64_t max,
+int fl__wire_check_range(const struct fl__wire_at *at, uint64_t value, uint64_t min, uint64_t max,
                          struct fl_err *err)
 {
     if (value < min || value > max) {
-        return fl_err_set(err, FL_EPROTO,
-                          "%s: %" PRIu64 " is out of range, expected %" PRIu64 " to %" PRIu64,
-                          field, value, min, max);
+        return fl__wire_refuse(at, err,
+                               "%" PRIu64 " is out of range, expected %" PRIu64 " to %" PRIu64,
+                               value, min, max);
     }
     return FL_OK;
 }
 
-int fl__wire_check_finite(const char *field, double value, struct fl_err *err)
-{
-    if (!isfinite(value)) {
-        return fl_err_set(err, FL_EPROTO, "%s: %g is not a finite number", field, value);
-    }
-    return FL_OK;
-}
-
-int fl__wire_check_set(const char *field, const void *message, struct fl_err *err)
-{
-    if (message == NULL) {
-        return fl_err_set(err, FL_EPROTO, "%s: is missing", field);
-    }
-    return FL_OK;
-}
-
-static int take_text(const char *value, char **ret)
-{
-    char *copy = fl_str_dup(value);
-
-    if (copy == NULL) {
-        return FL_ENOMEM;
-    }
-    *ret = copy;
-    return FL_OK;
-}
-
-int fl__wire_take_name(const char *field, const char *value, char **ret, struct fl_err *err)
-{
-    int rv = fl__wire_check_name(field, value, err);
-
-    return rv != FL_OK ? rv : take_text(value, ret);
-}
-
-int fl__wire_take_text(const char *field, const char *value, char **ret, struct fl_err *err)
-{
-    int rv = fl__wire_check_text(field, value, err);
-
-    return rv != FL_OK ? rv : take_text(value, ret);
-}
-
-int fl__wire_copy_name(const char *field, const char *value, char ret[FL_NAME_MAX],
-                       struct fl_err *err)
-{
-    int rv = fl__wire_check_name(field, value, err);
-
-    return rv != FL_OK ? rv : fl_str_copy(ret, FL_NAME_MAX, value);
-}
-
-int fl__wire_copy_session(const char *field, const ProtobufCBinaryData *value,
-                          struct fl_wire_session *ret, struct fl_err *err)
-{
-    if (value->len != FL_WIRE_SESSION) {
-        return fl_err_set(err, FL_EPROTO, "%s: %zu bytes, a session has %d", field, value->len,
-                          FL_WIRE_SESSION);
-    }
-    (void)memcpy(ret->id, value->data, FL_WIRE_SESSION);
-    return FL_OK;
-}
-
-int fl__wire_copy_digest(const char *field, const ProtobufCBinaryData *value, bool *ret_has,
-                         uint8_t ret[FL_DIGEST_SIZE], struct fl_err *err)
-{
-    if (value->len != 0 && value->len != FL_DIGEST_SIZE) {
-        return fl_err_set(err, FL_EPROTO, "%s: %zu bytes, a SHA-256 has %d", field, value->len,
-                          FL_DIGEST_SIZE);
-    }
-    *ret_has = value->len != 0;
-    if (*ret_has) {
-        (void)memcpy(ret, value->data, FL_DIGEST_SIZE);
-    }
-    return FL_OK;
-}
-
-static int take_pair(const char *field, const struct fl__pair_ref *ref, struct fl_wire_pair *ret,
-                     struct fl_err *err)
-{
-    int rv;
-
-    if (ref->key[0] == '\0') {
-        return fl_err_set(err, FL_EPROTO, "%s: an entry has no key", field);
-    }
-    rv = fl__wire_take_text(field, ref->key, &ret->key, err);
-    return rv != FL_OK ? rv : fl__wire_take_text(field, ref->value, &ret->value, err);
-}
-
-int fl__wire_take_pairs(const char *field, const struct fl__pair_ref *refs, size_t n,
-                        struct fl_wire_pair **ret, size_t *ret_n, struct fl_err *err)
-{
-    struct fl_wire_pair *pairs;
-    size_t n_pairs = 0;
-    size_t i;
-    size_t j;
-    int rv = FL_OK;
-
-    *ret = NULL;
-    *ret_n = 0;
-    if (n == 0) {
-        return FL_OK;
-    }
-    pairs = calloc(n, sizeof(*pairs));
-    if (pairs == NULL) {
-        return FL_ENOMEM;
-    }
-    for (i = 0; i < n && rv == FL_OK; i++) {
-        struct fl_wire_pair pair = {NULL, NULL};
-
-        rv = take_pair(field, &refs[i], &pair, err);
-        if (rv != FL_OK) {
-            free(pair.key);
-            free(pair.value);
-            break;
-        }
-        for (j = 0; j < n_pairs && strcmp(pairs[j].key, pair.key) != 0; j++) {
-        }
-        free(pairs[j].key);
-        free(pairs[j].value);
-        pairs[j] = pair;
-        n_pairs += j == n_pairs;
-    }
-    if (rv != FL_OK) {
-        fl__wire_pairs_done(pairs, n_pairs);
-        return rv;
-    }
-    *ret = pairs;
-    *ret_n = n_pairs;
-    return FL_OK;
-}
-
-void fl__wire_pairs_done(struct fl_wire_pair *pairs, size_t n)
-{
-    size_t i;
-
-    for (i = 0; pairs != NULL && i < n; i++) {
-        free(pairs[i].key);
-        free(pairs[i].value);
-    }
-    free(pairs);
-}
+/* --- the arena --- */
 
 struct fl__arena_block {
     struct fl__arena_block *next;
     max_align_t data[];
 };
+
+/* Payload of a block, unless one array needs more. */
+#define BLOCK_BYTES 4096
 
 void fl__arena_done(struct fl__wire_arena *arena)
 {
@@ -357,18 +276,27 @@ void fl__arena_done(struct fl__wire_arena *arena)
 
 void *fl__arena_array(struct fl__wire_arena *arena, size_t n, size_t size)
 {
-    struct fl__arena_block *block;
+    const size_t align = sizeof(max_align_t);
+    struct fl__arena_block *block = arena->blocks;
+    size_t len;
 
-    if (n > (SIZE_MAX - sizeof(*block)) / size) {
+    if (n > (SIZE_MAX - sizeof(*block) - align) / size) {
         return NULL;
     }
-    block = calloc(1, sizeof(*block) + n * size);
-    if (block == NULL) {
-        return NULL;
+    len = (n * size + align - 1) / align * align;
+    if (block == NULL || len > arena->size - arena->used) {
+        arena->size = len > BLOCK_BYTES ? len : BLOCK_BYTES;
+        arena->used = 0;
+        block = calloc(1, sizeof(*block) + arena->size);
+        if (block == NULL) {
+            arena->size = 0; /* The next one needs a block of its own. */
+            return NULL;
+        }
+        block->next = arena->blocks;
+        arena->blocks = block;
     }
-    block->next = arena->blocks;
-    arena->blocks = block;
-    return block->data;
+    arena->used += len;
+    return (uint8_t *)block->data + arena->used - len;
 }
 
 char *fl__wire_clean(struct fl__wire_arena *arena, const char *text)
@@ -403,4 +331,38 @@ char *fl__wire_clean(struct fl__wire_arena *arena, const char *text)
 ProtobufCBinaryData fl__wire_bytes(const void *data, size_t len)
 {
     return (ProtobufCBinaryData){.len = len, .data = (uint8_t *)(uintptr_t)data};
+}
+
+/* --- pairs --- */
+
+static int check_label(const struct fl__wire_at *at, const char *value, struct fl_err *err)
+{
+    return value[0] != '\0' ? fl__wire_check_text(at, value, err)
+                            : fl__wire_refuse(at, err, "an entry has no key");
+}
+
+/* Entries of all map fields are alike; errors are of the map. */
+typedef Fl__V1__Labels__LabelsEntry entry;
+_Static_assert(sizeof(entry) == sizeof(Fl__V1__Hello__LabelsEntry) &&
+                   sizeof(entry) == sizeof(Fl__V1__Slot__OptionsEntry) &&
+                   offsetof(entry, value) == offsetof(Fl__V1__Hello__LabelsEntry, value) &&
+                   offsetof(entry, value) == offsetof(Fl__V1__Slot__OptionsEntry, value),
+               "one table for all entries");
+
+#define FL__ROW_LABEL(m, f, ...) FL__ONE(FL__TEXT, m, f, char *, .check = check_label, __VA_ARGS__)
+#define FL_WIRE_ROWS_label(X) \
+    X(LABEL, key, key, .hidden = true) X(TEXT, value, value, .hidden = true)
+#define FL_WIRE_ROWS_option(X) \
+    X(NAME, key, key, .hidden = true) X(TEXT, value, value, .raw = true, .hidden = true)
+FL__WIRE_TABLE(label, pair, Labels__LabelsEntry, labels__labels_entry, .max = 0)
+FL__WIRE_TABLE(option, pair, Labels__LabelsEntry, labels__labels_entry, .max = 0)
+
+const struct fl__wire_message *fl__wire_label_type(void)
+{
+    return label_type();
+}
+
+const struct fl__wire_message *fl__wire_option_type(void)
+{
+    return option_type();
 }

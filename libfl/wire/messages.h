@@ -12,6 +12,7 @@
  * refused. A session that cannot be one, in a request, is FL_EPERM: it is unknown. What a
  * decode returns is bounded by FL_WIRE_MAX_* and freed by the matching done(), which also
  * takes a zeroed struct. On error `ret` is unchanged.
+ * The rows of a message (libfl/wire/wire_row.h) are the members of its struct and their limits.
  * Encoding appends to a fl_buf; inputs are borrowed; on error `out` is unchanged. Free
  * texts (reasons, labels, agent) are cut at FL_WIRE_MAX_TEXT bytes and made UTF-8; all
  * else must satisfy what decoding checks, or the peer will refuse it. NULL is "".
@@ -22,6 +23,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/model/layout.h"
+#include "libfl/wire/wire_row.h"
 
 #define FL_WIRE_VERSION     1
 #define FL_WIRE_VERSION_MIN 1
@@ -48,6 +50,8 @@
 #define FL_WIRE_MAX_STEPS   1000000000
 #define FL_WIRE_MAX_SAMPLES (UINT64_C(1) << 40)
 #define FL_WIRE_SESSION     16
+/* An hour: a longer interval is useless as a heartbeat. */
+#define FL_WIRE_MAX_HEARTBEAT 3600000
 /* Maximum data of a chunk, and room for the fields around it. */
 #define FL_WIRE_CHUNK      (1u << 20)
 #define FL_WIRE_CHUNK_HEAD 64
@@ -63,23 +67,27 @@ struct fl_wire_pair {
     char *value;
 };
 
-struct fl_wire_slot {
-    char *name;
-    struct fl_wire_pair *options;
-    size_t n_options;
-};
-
 struct fl_wire_session {
     uint8_t id[FL_WIRE_SESSION];
 };
 
-struct fl_wire_evaluation {
-    uint64_t samples, correct; /* correct <= samples */
-    double loss_sum;           /* NaN and infinity pass, see fl_wire_report */
-};
+/* clang-format off */
+
+#define FL_WIRE_ROWS_slot(X)                                                                       \
+    X(NAME, name, name)                                                                            \
+    X(OPTIONS, options, options)
+FL_WIRE_STRUCT(slot)
+
+#define FL_WIRE_ROWS_evaluation(X)                                                                 \
+    X(U64, samples, samples, .max = FL_WIRE_MAX_SAMPLES)                                           \
+    X(U64, correct, correct)                                                                       \
+    X(RULE, rule_correct) /* correct <= samples */                                                 \
+    X(F64, loss_sum, loss_sum) /* NaN and infinity pass, see fl_wire_report */
+FL_WIRE_STRUCT(evaluation)
 
 /* --- ClientEvent --- */
 
+/* Numbers as in fl.v1.ClientEvent. */
 enum fl_wire_event_type {
     FL_WIRE_HELLO = 1,
     FL_WIRE_REPORT,
@@ -89,82 +97,101 @@ enum fl_wire_event_type {
     FL_WIRE_OFFER
 };
 
+#define FL_WIRE_ROWS_hello(X)                                                                      \
+    X(U32, version_min, version_min, .min = 1)                                                     \
+    X(U32, version_max, version_max)                                                               \
+    X(RULE, rule_version) /* version_max >= version_min */                                         \
+    X(NAME, client, client)                                                                        \
+    X(RULE, rule_client) /* does not begin with '-' */                                             \
+    X(U64, samples, samples, .max = FL_WIRE_MAX_SAMPLES)                                           \
+    X(U64, evaluation_samples, evaluation_samples, .max = FL_WIRE_MAX_SAMPLES)                     \
+    X(PAIRS, labels, labels)                                                                       \
+    X(TEXT, agent, agent)                                                                          \
+    X(FLAT_IF, held, held, hello_held)                                                             \
+    X(BOOL, yields, yields) /* refused while another session of the client is open */              \
+    X(DIGEST, digest, model_digest)
+#define FL_WIRE_ROWS_hello_held(X)                                                                 \
+    X(U64, held_round, round, .min = 1)                                                            \
+    X(U32, held_attempt, attempt)
 struct fl_wire_hello {
-    uint32_t version_min, version_max;
-    char *client; /* fl_name_valid() was checked */
-    uint64_t samples, evaluation_samples;
-    struct fl_wire_pair *labels;
-    size_t n_labels;
-    char *agent;
     bool held;
-    uint64_t held_round;
-    uint32_t held_attempt;
-    bool yields; /* refused while another session of the client is open */
-    bool has_digest;
-    uint8_t digest[FL_DIGEST_SIZE];
+    FL_WIRE_ROWS_hello(FL_WIRE_MEMBER)
+    FL_WIRE_ROWS_hello_held(FL_WIRE_MEMBER)
 };
 
 /*
  * Measurements of a client may be NaN or infinite: the core rejects such a client with a reason. If
  * decoding failed instead, the session would end and the client would reconnect forever.
  */
+#define FL_WIRE_ROWS_report(X)                                                                     \
+    X(U64, round, round, .min = 1)                                                                 \
+    X(U32, attempt, attempt)                                                                       \
+    X(U64, samples, samples, .max = FL_WIRE_MAX_SAMPLES)                                           \
+    X(U64, steps, steps, .max = FL_WIRE_MAX_SAMPLES)                                               \
+    X(F64, train_loss, train_loss)                                                                 \
+    X(FLOATS, divergence, divergence, .most = FL_LAYOUT_MAX_UNITS)                                 \
+    X(OPTIONAL, received, received, evaluation)                                                    \
+    X(OPTIONAL, trained, trained, evaluation)                                                      \
+    X(F64, previous_dot, previous_dot)                                                             \
+    X(FLAT_IF, has_kept, kept, report_kept)
+#define FL_WIRE_ROWS_report_kept(X)                                                                \
+    X(U64, kept_round, round)                                                                      \
+    X(U32, kept_attempt, attempt)
 struct fl_wire_report {
-    uint64_t round;
-    uint32_t attempt;
-    uint64_t samples, steps;
-    double train_loss;
-    float *divergence;
-    size_t n_divergence;
-    bool has_received;
-    struct fl_wire_evaluation received;
-    bool has_trained;
-    struct fl_wire_evaluation trained;
-    double previous_dot;
-    bool
-        has_kept; /* the client state used for training is of that round; round 0: there was none */
-    uint64_t kept_round;
-    uint32_t kept_attempt;
+    /* The client state used for training is of that round; round 0: there was none. */
+    bool has_kept;
+    FL_WIRE_ROWS_report(FL_WIRE_MEMBER)
+    FL_WIRE_ROWS_report_kept(FL_WIRE_MEMBER)
 };
+
+#define FL_WIRE_ROWS_failed(X)                                                                     \
+    X(U64, round, round) /* 0: no round, the client leaves */                                      \
+    X(U32, attempt, attempt)                                                                       \
+    X(TEXT, reason, reason)                                                                        \
+    X(BOOL, diverged, diverged)
+FL_WIRE_STRUCT(failed)
+
+#define FL_WIRE_ROWS_evaluated(X)                                                                  \
+    X(U64, round, round)                                                                           \
+    X(SUB, result, result, evaluation)                                                             \
+    X(OPTIONAL, adapted, adapted, evaluation)
+FL_WIRE_STRUCT(evaluated)
 
 /* A piece of a client's data summary, sent before the client can be selected. */
 #define FL_WIRE_OFFER_PIECE (64u << 10)
 #define FL_WIRE_OFFER_MAX   (UINT64_C(64) << 20)
-struct fl_wire_offer {
-    uint64_t offset;
-    uint64_t total; /* the same in every piece; 0: there is no summary, the only piece is empty */
-    uint8_t *data;  /* owned when decoded */
-    size_t len;     /* at most FL_WIRE_OFFER_PIECE, and not past total: checked */
-};
+#define FL_WIRE_ROWS_offer(X)                                                                      \
+    X(U64, offset, offset)                                                                         \
+    /* The same in every piece; 0: there is no summary, the only piece is empty. */                \
+    X(U64, total, total, .max = FL_WIRE_OFFER_MAX)                                                 \
+    X(DATA, data, data)                                                                            \
+    X(RULE, rule_offer) /* len <= FL_WIRE_OFFER_PIECE, and not past total */
+FL_WIRE_STRUCT(offer)
 
+#define FL_WIRE_ROWS_event(X)                                                                      \
+    X(CASE, FL_WIRE_HELLO, u.hello, hello, hello)                                                  \
+    X(CASE, FL_WIRE_REPORT, u.report, report, report)                                              \
+    X(CASE, FL_WIRE_HEARTBEAT_EVENT, u.heartbeat, heartbeat, heartbeat)                            \
+    X(CASE, FL_WIRE_FAILED, u.failed, failed, failed)                                              \
+    X(CASE, FL_WIRE_EVALUATION, u.evaluation, evaluation, evaluated)                               \
+    X(CASE, FL_WIRE_OFFER, u.offer, offer, offer)
 struct fl_wire_event {
     enum fl_wire_event_type type;
     union {
         struct fl_wire_hello hello;
         struct fl_wire_report report;
         uint64_t heartbeat;
-        struct {
-            uint64_t round;
-            uint32_t attempt;
-            char *reason;
-            bool diverged;
-        } failed;
-        struct {
-            uint64_t round;
-            struct fl_wire_evaluation result;
-            bool has_adapted;
-            struct fl_wire_evaluation adapted;
-        } evaluation;
+        struct fl_wire_failed failed;
+        struct fl_wire_evaluated evaluation;
         struct fl_wire_offer offer;
     } u;
 };
 
-FL_MUST_CHECK int fl_wire_event_encode(const struct fl_wire_event *event, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_event_decode(const void *data, size_t len, struct fl_wire_event *ret,
-                                       struct fl_err *err);
-void fl_wire_event_done(struct fl_wire_event *event);
+FL_WIRE_OWNER(event)
 
 /* --- ServerCommand --- */
 
+/* Numbers as in fl.v1.ServerCommand. */
 enum fl_wire_command_type {
     FL_WIRE_WELCOME = 1,
     FL_WIRE_REFUSED,
@@ -190,115 +217,157 @@ enum fl_wire_reason {
     FL_WIRE_REASON_NO_DATA = 7
 };
 
-struct fl_wire_limits {
-    uint32_t chunk_bytes, message_bytes, streams, idle_ms;
-};
+#define FL_WIRE_ROWS_limits(X)                                                                     \
+    X(U32, chunk_bytes, chunk_bytes, .min = 1, .max = FL_WIRE_CHUNK)                               \
+    X(U32, message_bytes, message_bytes)                                                           \
+    X(RULE, rule_message_bytes) /* message_bytes >= chunk_bytes */                                 \
+    X(U32, streams, streams, .min = 1)                                                             \
+    X(U32, idle_ms, idle_ms)
+FL_WIRE_STRUCT(limits)
 
-struct fl_wire_training {
-    uint32_t epochs, steps, batch_size;
-    double momentum, weight_decay;
-};
+#define FL_WIRE_ROWS_training(X)                                                                   \
+    X(U32, epochs, epochs, .max = FL_WIRE_MAX_EPOCHS)                                              \
+    X(U32, steps, steps, .max = FL_WIRE_MAX_STEPS)                                                 \
+    X(U32, batch_size, batch_size, .min = 1)                                                       \
+    X(FINITE, momentum, momentum)                                                                  \
+    X(FINITE, weight_decay, weight_decay)                                                          \
+    X(RULE, rule_training) /* epochs or steps */
+FL_WIRE_STRUCT(training)
 
+#define FL_WIRE_ROWS_welcome(X)                                                                    \
+    X(U32, version, version, .min = FL_WIRE_VERSION_MIN, .max = FL_WIRE_VERSION)                   \
+    X(NAME, federation, federation)                                                                \
+    X(SESSION, session, session)                                                                   \
+    X(FLAT, model, welcome_model)                                                                  \
+    X(SUB, solver, solver, slot)                                                                   \
+    X(SUB, codec, codec, slot)                                                                     \
+    X(SLOT, upload, upload) /* NULL name: "full" */                                                \
+    X(SLOT, personal, personal) /* NULL name: "none" */                                            \
+    X(BOOL, wants_previous_dot, wants_previous_dot)                                                \
+    X(BOOL, wants_offer, wants_offer)                                                              \
+    X(U32, heartbeat_ms, heartbeat_interval_ms, .min = 1, .max = FL_WIRE_MAX_HEARTBEAT)            \
+    /* Generations of the model and of client state: state of another generation is ignored. */    \
+    X(GENERATION, line, line)                                                                      \
+    X(GENERATION, kept_line, kept_line)                                                            \
+    X(SUB, limits, limits, limits)                                                                 \
+    X(SUB, training, training, training)
+#define FL_WIRE_ROWS_welcome_model(X)                                                              \
+    /* From the model description; the digest was checked. */                                      \
+    X(OWN_CODE, fl__wire_layout_code, struct fl_layout *layout)                                    \
+    X(DIMS, input, input, .most = FL_LAYOUT_MAX_DIMS)                                              \
+    X(TEXTS, layers, layers, .most = FL_WIRE_MAX_LAYERS)                                           \
+    X(U32, classes, classes)
 struct fl_wire_welcome {
-    uint32_t version;
-    char *federation;
-    struct fl_wire_session session;
-    struct fl_layout *layout; /* from the model description; the digest was checked */
-    uint32_t *input;
-    size_t n_input;
-    char **layers;
-    size_t n_layers;
-    uint32_t classes;
-    struct fl_wire_slot solver, codec;
-    struct fl_wire_slot upload, personal; /* NULL name: "full", "none" */
-    bool wants_previous_dot;
-    bool wants_offer;
-    /*
-     * Generations of the model and of client state: state of another generation is ignored; zeros:
-     * not sent.
-     */
-    uint8_t line[FL_DIGEST_SIZE], kept_line[FL_DIGEST_SIZE];
-    uint32_t heartbeat_ms;
-    struct fl_wire_limits limits;
-    struct fl_wire_training training;
+    FL_WIRE_ROWS_welcome(FL_WIRE_MEMBER)
+    FL_WIRE_ROWS_welcome_model(FL_WIRE_MEMBER)
 };
 
-struct fl_wire_payload {
-    char *name;
-    uint64_t bytes;
-    bool has_digest;
-    uint8_t digest[FL_DIGEST_SIZE];
-};
+#define FL_WIRE_ROWS_refused(X)                                                                    \
+    X(ENUM, reason, reason, enum fl_wire_reason, .max = FL_WIRE_REASON_NO_DATA)                    \
+    X(TEXT, message, message)                                                                      \
+    X(U32, retry_after_ms, retry_after_ms)
+FL_WIRE_STRUCT(refused)
+
+#define FL_WIRE_ROWS_payload(X)                                                                    \
+    X(NAME, name, name)                                                                            \
+    X(U64, bytes, bytes)                                                                           \
+    X(DIGEST, digest, sha256)
+FL_WIRE_STRUCT(payload)
 
 /* A bit mask as one byte per unit, or NULL for all units; n is what the wire had bits for
    (a multiple of 8), bits past the model's units must be zero. */
-struct fl_wire_plan {
-    uint64_t round;
-    uint32_t attempt;
-    uint8_t *units;
-    size_t n_units;
-};
+#define FL_WIRE_ROWS_plan(X)                                                                       \
+    X(U64, round, round, .min = 1)                                                                 \
+    X(U32, attempt, attempt)                                                                       \
+    X(MASK, units, units, .max = FL_LAYOUT_MAX_UNITS / 8)
+FL_WIRE_STRUCT(plan)
 
+#define FL_WIRE_ROWS_task(X)                                                                       \
+    X(U64, round, round, .min = 1)                                                                 \
+    X(U32, attempt, attempt)                                                                       \
+    X(FLAT_IF, counted_round, counted, task_counted)                                               \
+    X(LIST, payloads, payloads, payload, .least = 1, .most = FL_WIRE_MAX_PAYLOADS)                 \
+    X(RULE, rule_payloads) /* each name once */                                                    \
+    X(FINITE, learning_rate, learning_rate)                                                        \
+    X(U64, seed, seed)                                                                             \
+    X(U64, order_seed, order_seed) /* 0: not sent */                                               \
+    X(OPTIONAL, plan, plan, plan)                                                                  \
+    X(RULE, rule_plan) /* the same round and attempt */                                            \
+    X(U64, deadline_ms, deadline_ms)                                                               \
+    X(U32, selected, selected) /* K_t and N; 0: not sent */                                        \
+    X(U32, population, population)                                                                 \
+    X(U64, epoch, epoch) /* first round whose client state is in the server's sum; 0: not sent */
+/*
+ * The aggregated round may be newer than the task: a server that lost its newest rounds repeats
+ * them.
+ */
+#define FL_WIRE_ROWS_task_counted(X)                                                               \
+    X(U64, counted_round, round, .min = 1) /* 0: none, not sent */                                 \
+    X(U32, counted_attempt, attempt)
 struct fl_wire_task {
-    uint64_t round;
-    uint32_t attempt;
-    struct fl_wire_payload *payloads;
-    size_t n_payloads;
-    double learning_rate;
-    uint64_t seed;
-    uint64_t order_seed; /* 0: not sent */
-    bool has_plan;
-    struct fl_wire_plan plan;
-    uint64_t deadline_ms;
-    uint32_t selected, population; /* K_t and N; 0: not sent */
-    uint64_t counted_round;        /* 0: none */
-    uint32_t counted_attempt;
-    uint64_t epoch; /* first round whose client state is in the server's sum; 0: not sent */
+    FL_WIRE_ROWS_task(FL_WIRE_MEMBER)
+    FL_WIRE_ROWS_task_counted(FL_WIRE_MEMBER)
 };
 
+/* Accepted, Rejected, Dismissed. */
+#define FL_WIRE_ROWS_accepted(X)                                                                   \
+    X(U64, round, round, .min = 1)                                                                 \
+    X(U32, attempt, attempt)
+#define FL_WIRE_ROWS_rejected(X)                                                                   \
+    FL_WIRE_ROWS_accepted(X)                                                                       \
+    X(TEXT, reason, reason) /* Rejected only */
+#define FL_WIRE_ROWS_dismissed(X) FL_WIRE_ROWS_accepted(X)
+struct fl_wire_verdict {
+    FL_WIRE_ROWS_rejected(FL_WIRE_MEMBER)
+};
+
+#define FL_WIRE_ROWS_drain(X)                                                                      \
+    X(TEXT, reason, reason)                                                                        \
+    X(U64, reconnect_after_ms, reconnect_after_ms)
+FL_WIRE_STRUCT(drain)
+
+#define FL_WIRE_ROWS_evaluate(X)                                                                   \
+    X(U64, round, round)                                                                           \
+    X(SUB, payload, payload, payload)                                                              \
+    X(U64, deadline_ms, deadline_ms)                                                               \
+    X(FINITE, learning_rate, learning_rate) /* 0: that of the last task */
+FL_WIRE_STRUCT(evaluate)
+
+#define FL_WIRE_ROWS_command(X)                                                                    \
+    X(CASE, FL_WIRE_WELCOME, u.welcome, welcome, welcome)                                          \
+    X(CASE, FL_WIRE_REFUSED, u.refused, refused, refused)                                          \
+    X(CASE, FL_WIRE_TASK, u.task, task, task)                                                      \
+    X(CASE, FL_WIRE_PLAN, u.plan, plan, plan)                                                      \
+    X(CASE, FL_WIRE_ACCEPTED, u.verdict, accepted, accepted)                                       \
+    X(CASE, FL_WIRE_REJECTED, u.verdict, rejected, rejected)                                       \
+    X(CASE, FL_WIRE_HEARTBEAT_COMMAND, u.heartbeat, heartbeat, heartbeat)                          \
+    X(CASE, FL_WIRE_DRAIN, u.drain, drain, drain)                                                  \
+    X(CASE, FL_WIRE_EVALUATE, u.evaluate, evaluate, evaluate)                                      \
+    X(CASE, FL_WIRE_DISMISSED, u.verdict, dismissed, dismissed)
 struct fl_wire_command {
     enum fl_wire_command_type type;
     union {
         struct fl_wire_welcome welcome;
-        struct {
-            enum fl_wire_reason reason;
-            char *message;
-            uint32_t retry_after_ms;
-        } refused;
+        struct fl_wire_refused refused;
         struct fl_wire_task task;
         struct fl_wire_plan plan;
-        struct {
-            uint64_t round;
-            uint32_t attempt;
-            char *reason; /* Rejected only */
-        } verdict;        /* Accepted, Rejected, Dismissed */
+        struct fl_wire_verdict verdict; /* Accepted, Rejected, Dismissed */
         uint64_t heartbeat;
-        struct {
-            char *reason;
-            uint64_t reconnect_after_ms;
-        } drain;
-        struct {
-            uint64_t round;
-            struct fl_wire_payload payload;
-            uint64_t deadline_ms;
-            double learning_rate; /* 0: that of the last task */
-        } evaluate;
+        struct fl_wire_drain drain;
+        struct fl_wire_evaluate evaluate;
     } u;
 };
 
-FL_MUST_CHECK int fl_wire_command_encode(const struct fl_wire_command *command, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_command_decode(const void *data, size_t len, struct fl_wire_command *ret,
-                                         struct fl_err *err);
-void fl_wire_command_done(struct fl_wire_command *command);
+FL_WIRE_OWNER(command)
 
 /* --- bulk --- */
 
-struct fl_wire_fetch {
-    struct fl_wire_session session;
-    uint64_t round;
-    char payload[FL_NAME_MAX];
-    uint64_t offset;
-};
+#define FL_WIRE_ROWS_fetch(X)                                                                      \
+    X(SESSION_TOKEN, session, session)                                                             \
+    X(U64, round, round)                                                                           \
+    X(NAME_BUF, payload, payload)                                                                  \
+    X(U64, offset, offset)
+FL_WIRE_STRUCT(fetch)
 
 /* `data` points into the decoded message: valid as long as that. */
 struct fl_wire_chunk {
@@ -307,31 +376,45 @@ struct fl_wire_chunk {
     size_t len;
 };
 
-struct fl_wire_part {
-    char payload[FL_NAME_MAX];
-    uint32_t unit;
-    uint32_t codec; /* any number: the strategy rejects unknown values */
-    uint64_t bytes;
-    bool masked; /* starts with the mask of neurons */
+#define FL_WIRE_ROWS_part(X)                                                                       \
+    X(NAME_BUF, payload, payload)                                                                  \
+    X(U32, unit, unit, .max = FL_LAYOUT_MAX_UNITS - 1)                                             \
+    X(ENUM, codec, codec, uint32_t) /* any number: the strategy rejects unknown values */          \
+    X(U64, bytes, bytes)                                                                           \
+    X(BOOL, masked, masked) /* starts with the mask of neurons */
+FL_WIRE_STRUCT(part)
+
+#define FL_WIRE_ROWS_push_header(X)                                                                \
+    X(SESSION_TOKEN, session, session)                                                             \
+    X(U64, round, round, .min = 1)                                                                 \
+    X(U32, attempt, attempt)                                                                       \
+    X(LIST, parts, parts, part, .most = FL_WIRE_MAX_PARTS)                                         \
+    X(U64, bytes, bytes)                                                                           \
+    X(RULE, rule_bytes) /* equals the sum of the parts, without overflow */                        \
+    X(RULE, rule_parts) /* no unit of a payload twice */
+FL_WIRE_STRUCT(push_header)
+
+#define FL_WIRE_ROWS_push_reply(X)                                                                 \
+    /* Else incomplete: the values of fl.v1.PushReply.Result. */                                   \
+    X(YES, accepted, result, .min = 1, .max = 2)                                                   \
+    X(U64, received, received)
+FL_WIRE_STRUCT(push_reply)
+
+#define FL_WIRE_ROWS_push_status_request(X)                                                        \
+    X(SESSION_TOKEN, session, session)                                                             \
+    X(U64, round, round, .min = 1)                                                                 \
+    X(U32, attempt, attempt)
+#define FL_WIRE_ROWS_push_status_reply(X)                                                          \
+    X(U64, received, received)                                                                     \
+    X(BOOL, accepted, accepted)
+struct fl_wire_push_status {
+    FL_WIRE_ROWS_push_status_request(FL_WIRE_MEMBER)
+    FL_WIRE_ROWS_push_status_reply(FL_WIRE_MEMBER)
 };
 
-struct fl_wire_push_header {
-    struct fl_wire_session session;
-    uint64_t round;
-    uint32_t attempt;
-    struct fl_wire_part *parts;
-    size_t n_parts;
-    uint64_t bytes; /* equals the sum of the parts, without overflow: checked */
-};
+/* clang-format on */
 
-struct fl_wire_push_reply {
-    bool accepted; /* else incomplete */
-    uint64_t received;
-};
-
-FL_MUST_CHECK int fl_wire_fetch_encode(const struct fl_wire_fetch *fetch, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_fetch_decode(const void *data, size_t len, struct fl_wire_fetch *ret,
-                                       struct fl_err *err);
+FL_WIRE_CODEC(fetch)
 /*
  * Encodes a Chunk message up to its data, so that the data can follow from shared memory without a
  * copy. `head` has FL_WIRE_CHUNK_HEAD bytes. Returns its length.
@@ -348,28 +431,10 @@ FL_MUST_CHECK int fl_wire_push_header_encode(const struct fl_wire_push_header *h
 FL_MUST_CHECK int fl_wire_push_decode(const void *data, size_t len, bool *ret_is_header,
                                       struct fl_wire_push_header *ret_header,
                                       struct fl_wire_chunk *ret_chunk, struct fl_err *err);
-void fl_wire_push_header_done(struct fl_wire_push_header *header);
-FL_MUST_CHECK int fl_wire_push_reply_encode(const struct fl_wire_push_reply *reply,
-                                            struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_push_reply_decode(const void *data, size_t len,
-                                            struct fl_wire_push_reply *ret, struct fl_err *err);
-
-struct fl_wire_push_status {
-    struct fl_wire_session session; /* request */
-    uint64_t round;
-    uint32_t attempt;
-    uint64_t received; /* reply */
-    bool accepted;
-};
-FL_MUST_CHECK int fl_wire_push_status_request_encode(const struct fl_wire_push_status *status,
-                                                     struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_push_status_request_decode(const void *data, size_t len,
-                                                     struct fl_wire_push_status *ret,
-                                                     struct fl_err *err);
-FL_MUST_CHECK int fl_wire_push_status_reply_encode(const struct fl_wire_push_status *status,
-                                                   struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_push_status_reply_decode(const void *data, size_t len,
-                                                   struct fl_wire_push_status *ret,
-                                                   struct fl_err *err);
+FL_WIRE_DONE(push_header)
+FL_WIRE_CODEC(push_reply)
+/* The two messages of PushStatus; the members of the other one are zeros once decoded. */
+FL_WIRE_CODEC_OF(push_status_request, push_status)
+FL_WIRE_CODEC_OF(push_status_reply, push_status)
 
 #endif

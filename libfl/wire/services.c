@@ -21,7 +21,7 @@ int fl_wire_health_request_decode(const void *data, size_t len, char service[FL_
     struct fl__unpacked u;
     const Grpc__Health__V1__HealthCheckRequest *msg;
     int rv = fl__wire_unpack(&grpc__health__v1__health_check_request__descriptor, data, len,
-                             REQUEST_MAX, &u, err);
+                             REQUEST_MAX, 0, &u, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -54,7 +54,7 @@ static int answer_error(reflection_response *response, int code, const char *tex
 
     grpc__reflection__v1alpha__error_response__init(&error);
     error.error_code = code;
-    error.error_message = (char *)(uintptr_t)text;
+    error.error_message = fl_wire_lend(text);
     response->message_response_case =
         GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ERROR_RESPONSE;
     response->error_response = &error;
@@ -83,35 +83,24 @@ static int answer_files(reflection_response *response, struct fl__file file, str
 static int answer_services(reflection_response *response, const char *const *services,
                            struct fl_buf *out)
 {
-    struct fl__wire_arena arena = {NULL};
     Grpc__Reflection__V1alpha__ListServiceResponse msg;
-    Grpc__Reflection__V1alpha__ServiceResponse *entries;
-    size_t n = 0;
-    size_t i;
-    int rv = FL_ENOMEM;
+    Grpc__Reflection__V1alpha__ServiceResponse entries[FL__FILES_MAX];
+    Grpc__Reflection__V1alpha__ServiceResponse *list[FL__FILES_MAX];
+    size_t n;
 
-    while (services[n] != NULL) {
-        n++;
+    /* No server offers more services than there are files. */
+    for (n = 0; services[n] != NULL && n < FL__FILES_MAX; n++) {
+        grpc__reflection__v1alpha__service_response__init(&entries[n]);
+        entries[n].name = fl_wire_lend(services[n]);
+        list[n] = &entries[n];
     }
     grpc__reflection__v1alpha__list_service_response__init(&msg);
-    entries = fl__arena_array(&arena, n, sizeof(*entries));
-    msg.service = fl__arena_array(&arena, n, sizeof(*msg.service));
-    if (entries == NULL || msg.service == NULL) {
-        goto out;
-    }
     msg.n_service = n;
-    for (i = 0; i < n; i++) {
-        grpc__reflection__v1alpha__service_response__init(&entries[i]);
-        entries[i].name = (char *)(uintptr_t)services[i];
-        msg.service[i] = &entries[i];
-    }
+    msg.service = list;
     response->message_response_case =
         GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_LIST_SERVICES_RESPONSE;
     response->list_services_response = &msg;
-    rv = fl__wire_pack(&response->base, out);
-out:
-    fl__arena_done(&arena);
-    return rv;
+    return fl__wire_pack(&response->base, out);
 }
 
 /* proto3 has no extensions: an empty list for every known type. */
@@ -124,7 +113,7 @@ static int answer_extensions(reflection_response *response, const char *type, st
         return answer_error(response, STATUS_NOT_FOUND, "no such type", out);
     }
     grpc__reflection__v1alpha__extension_number_response__init(&msg);
-    msg.base_type_name = (char *)(uintptr_t)type;
+    msg.base_type_name = fl_wire_lend(type);
     response->message_response_case =
         GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ALL_EXTENSION_NUMBERS_RESPONSE;
     response->all_extension_numbers_response = &msg;
@@ -166,7 +155,7 @@ int fl_wire_reflect(const void *data, size_t len, const char *const *services, s
     reflection_request *request;
     reflection_response response;
     int rv = fl__wire_unpack(&grpc__reflection__v1alpha__server_reflection_request__descriptor,
-                             data, len, REQUEST_MAX, &u, err);
+                             data, len, REQUEST_MAX, 0, &u, err);
 
     if (rv != FL_OK) {
         return rv;

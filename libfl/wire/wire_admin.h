@@ -10,62 +10,79 @@
 #include "libfl/figures/round_figures.h"
 #include "libfl/wire/messages.h"
 
-struct fl_wire_status {
-    char *federation, *phase, *algorithm, *version;
-    uint64_t round, rounds_committed, rounds_total;
-    uint32_t clients_known, clients_connected;
-    uint64_t uptime_ms;
-    struct fl_round_rec totals; /* only the rows that are sent; the others are 0 */
-    char *why;                  /* as fl_wire_why.text */
-};
+/* Maximum size of a message of fl.v1.Admin, unless it says another one. */
+#define FL_WIRE_MAX_LINE 65536
 
-struct fl_wire_why {
-    char *text;
-    char **missing;
-    size_t n_missing;
-};
+/* clang-format off */
 
-struct fl_wire_round {
-    struct fl_round_rec figures;
-    char **changes; /* from this round on; at most FL_WIRE_MAX_CHANGES */
-    size_t n_changes;
-    uint64_t line, abandoned_ms; /* of an abandoned round only */
-    char *abandoned_by;          /* "": not abandoned */
-};
+#define FL_WIRE_ROWS_status(X)                                                                     \
+    X(TEXT, federation, federation)                                                                \
+    X(TEXT, phase, phase)                                                                          \
+    X(TEXT, algorithm, algorithm)                                                                  \
+    X(TEXT, version, version)                                                                      \
+    X(U64, round, round)                                                                           \
+    X(U64, rounds_committed, rounds_committed)                                                     \
+    X(U64, rounds_total, rounds_total)                                                             \
+    X(U32, clients_known, clients_known)                                                           \
+    X(U32, clients_connected, clients_connected)                                                   \
+    X(U64, uptime_ms, uptime_ms)                                                                   \
+    /* Only the rows that are sent; the others are 0. */                                           \
+    X(OWN_CODE, totals_code, struct fl_round_rec totals)                                           \
+    X(TEXT, why, why) /* as fl_wire_why.text */
+FL_WIRE_STRUCT(status)
+
+#define FL_WIRE_MAX_MISSING 4096
+#define FL_WIRE_ROWS_why(X)                                                                        \
+    X(TEXT, text, text)                                                                            \
+    /* The list is cut; the text has the total number of missing clients. */                       \
+    X(NAMES, missing, missing, .cut = true, .most = FL_WIRE_MAX_MISSING)
+FL_WIRE_STRUCT(why)
 
 #define FL_WIRE_MAX_CHANGES 64
+#define FL_WIRE_ROWS_round(X)                                                                      \
+    X(OWN_CODE, round_code, struct fl_round_rec figures)                                           \
+    X(TEXTS, changes, changes, .cut = true, .most = FL_WIRE_MAX_CHANGES) /* from this round on */  \
+    X(U64, line, line) /* of an abandoned round only */                                            \
+    X(U64, abandoned_ms, abandoned_ms)                                                             \
+    X(TEXT, abandoned_by, abandoned_by) /* "": not abandoned */
+FL_WIRE_STRUCT(round)
 
-struct fl_wire_client {
-    char *name, *agent, *state;
-    bool connected;
-    struct fl_client_figures figures;
-    char *last_error; /* "": none */
-    uint64_t last_error_ms;
-    uint64_t takeovers;
-    struct fl_wire_pair *labels;
-    size_t n_labels; /* at most FL_WIRE_MAX_PAIRS */
-};
+#define FL_WIRE_ROWS_client(X)                                                                     \
+    X(NAME, name, name)                                                                            \
+    X(TEXT, agent, agent)                                                                          \
+    X(TEXT, state, state)                                                                          \
+    X(BOOL, connected, connected)                                                                  \
+    X(OWN_CODE, client_code, struct fl_client_figures figures)                                     \
+    X(TEXT, last_error, last_error) /* "": none */                                                 \
+    X(U64, last_error_ms, last_error_ms)                                                           \
+    X(U64, takeovers, takeovers)                                                                   \
+    X(PAIRS, labels, labels)
+FL_WIRE_STRUCT(client)
 
-struct fl_wire_checkpoint {
-    uint64_t round, made_ms;
-    double accuracy;
-    char *why;
-};
+#define FL_WIRE_ROWS_checkpoint(X)                                                                 \
+    X(U64, round, round)                                                                           \
+    X(U64, made_ms, made_ms)                                                                       \
+    X(F64, accuracy, accuracy)                                                                     \
+    X(TEXT, why, why)
+FL_WIRE_STRUCT(checkpoint)
 
-struct fl_wire_hold {
-    uint64_t round;
-    bool release;
-};
+/* HoldCheckpointRequest; its reply is an empty message. */
+#define FL_WIRE_ROWS_hold(X)                                                                       \
+    X(U64, round, round)                                                                           \
+    X(BOOL, release, release)
+FL_WIRE_STRUCT(hold)
 
-struct fl_wire_rollback {
-    uint64_t round;
-    bool force;
-};
+/* RollbackRequest; its reply is an empty message. */
+#define FL_WIRE_ROWS_rollback(X)                                                                   \
+    X(U64, round, round)                                                                           \
+    X(BOOL, force, force)
+FL_WIRE_STRUCT(rollback)
 
-struct fl_wire_list_rounds {
-    uint32_t last; /* 0: all */
-    bool abandoned;
-};
+/* ListRoundsRequest. */
+#define FL_WIRE_ROWS_list_rounds(X)                                                                \
+    X(U32, last, last) /* 0: all */                                                                \
+    X(BOOL, abandoned, abandoned)
+FL_WIRE_STRUCT(list_rounds)
 
 struct fl_wire_export_chunk {
     uint64_t round;
@@ -73,105 +90,62 @@ struct fl_wire_export_chunk {
     size_t len;
 };
 
-FL_MUST_CHECK int fl_wire_status_encode(const struct fl_wire_status *status, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_status_decode(const void *data, size_t len, struct fl_wire_status *ret,
-                                        struct fl_err *err);
-void fl_wire_status_done(struct fl_wire_status *status);
-FL_MUST_CHECK int fl_wire_why_encode(const struct fl_wire_why *why, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_why_decode(const void *data, size_t len, struct fl_wire_why *ret,
-                                     struct fl_err *err);
-void fl_wire_why_done(struct fl_wire_why *why);
-FL_MUST_CHECK int fl_wire_round_encode(const struct fl_wire_round *round, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_round_decode(const void *data, size_t len, struct fl_wire_round *ret,
-                                       struct fl_err *err);
-void fl_wire_round_done(struct fl_wire_round *round);
-FL_MUST_CHECK int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_client_decode(const void *data, size_t len, struct fl_wire_client *ret,
-                                        struct fl_err *err);
-void fl_wire_client_done(struct fl_wire_client *client);
+/* ForgetClientsRequest: a name, or "" and an age; neither or both is FL_EPROTO. */
+#define FL_WIRE_ROWS_forget(X)                                                                     \
+    X(OPTIONAL_NAME, name, name)                                                                   \
+    X(U64, unseen_for_ms, unseen_for_ms)                                                           \
+    X(RULE, rule_forget)
+FL_WIRE_STRUCT(forget)
+
+#define FL_WIRE_ROWS_forgotten(X)                                                                  \
+    X(U64, forgotten, forgotten)                                                                   \
+    X(U64, in_round, in_round)
+FL_WIRE_STRUCT(forgotten)
+
+/* SummaryInfo. */
+#define FL_WIRE_ROWS_summary(X)                                                                    \
+    X(TEXT, client, client)                                                                        \
+    X(TEXT, state, state)                                                                          \
+    X(U64, bytes, bytes)                                                                           \
+    X(F64, largest, largest)                                                                       \
+    X(F64, bound, bound) /* 0: none */
+FL_WIRE_STRUCT(summary)
+
+#define FL_WIRE_MAX_REASON 300
+/* ControlRequest: Pause, Resume, Drain, AbortRound and ResetControls. */
+#define FL_WIRE_ROWS_control(X)                                                                    \
+    X(REASON, reason, reason) /* "": none */
+FL_WIRE_STRUCT(control)
+
+#define FL_WIRE_ROWS_controlled(X)                                                                 \
+    X(TEXT, phase, phase)                                                                          \
+    X(TEXT, text, text)                                                                            \
+    X(U64, round, round)
+FL_WIRE_STRUCT(controlled)
+
+/* clang-format on */
+
+FL_WIRE_OWNER(status)
+FL_WIRE_OWNER(why)
+FL_WIRE_OWNER(round)
+FL_WIRE_OWNER(client)
+FL_WIRE_OWNER(checkpoint)
+FL_WIRE_CODEC(hold)
+FL_WIRE_CODEC(rollback)
+FL_WIRE_CODEC(list_rounds)
+FL_WIRE_CODEC(forget)
+FL_WIRE_CODEC(forgotten)
+FL_WIRE_OWNER(summary)
+FL_WIRE_OWNER(control)
+FL_WIRE_OWNER(controlled)
 FL_MUST_CHECK int fl_wire_export_encode(const struct fl_wire_export_chunk *chunk,
                                         struct fl_buf *out);
 FL_MUST_CHECK int fl_wire_export_decode(const void *data, size_t len,
                                         struct fl_wire_export_chunk *ret, struct fl_err *err);
-FL_MUST_CHECK int fl_wire_checkpoint_encode(const struct fl_wire_checkpoint *checkpoint,
-                                            struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_checkpoint_decode(const void *data, size_t len,
-                                            struct fl_wire_checkpoint *ret, struct fl_err *err);
-void fl_wire_checkpoint_done(struct fl_wire_checkpoint *checkpoint);
-/* HoldCheckpointRequest; its reply is an empty message. */
-FL_MUST_CHECK int fl_wire_hold_encode(const struct fl_wire_hold *hold, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_hold_decode(const void *data, size_t len, struct fl_wire_hold *ret,
-                                      struct fl_err *err);
-/* RollbackRequest; its reply is an empty message. */
-FL_MUST_CHECK int fl_wire_rollback_encode(const struct fl_wire_rollback *rollback,
-                                          struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_rollback_decode(const void *data, size_t len,
-                                          struct fl_wire_rollback *ret, struct fl_err *err);
-/* ExportModelRequest. */
-FL_MUST_CHECK int fl_wire_export_request_encode(uint64_t round, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_export_request_decode(const void *data, size_t len, uint64_t *ret_round,
-                                                struct fl_err *err);
-/* ListRoundsRequest. The other requests of Admin are empty messages. */
-FL_MUST_CHECK int fl_wire_list_rounds_encode(const struct fl_wire_list_rounds *list,
-                                             struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_list_rounds_decode(const void *data, size_t len,
-                                             struct fl_wire_list_rounds *ret, struct fl_err *err);
-
-/* ForgetClientsRequest: a name, or "" and an age. */
-struct fl_wire_forget {
-    char name[FL_NAME_MAX];
-    uint64_t unseen_for_ms;
-};
-
-struct fl_wire_forgotten {
-    uint64_t forgotten, in_round;
-};
-
-FL_MUST_CHECK int fl_wire_forget_encode(const struct fl_wire_forget *forget, struct fl_buf *out);
-/* Neither a name nor an age is FL_EPROTO. */
-FL_MUST_CHECK int fl_wire_forget_decode(const void *data, size_t len, struct fl_wire_forget *ret,
-                                        struct fl_err *err);
-FL_MUST_CHECK int fl_wire_forgotten_encode(const struct fl_wire_forgotten *reply,
-                                           struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_forgotten_decode(const void *data, size_t len,
-                                           struct fl_wire_forgotten *ret, struct fl_err *err);
-
-/* SummaryInfo: texts are owned where it was decoded. */
-struct fl_wire_summary {
-    char *client, *state;
-    uint64_t bytes;
-    double largest, bound; /* bound 0: none */
-};
-FL_MUST_CHECK int fl_wire_summary_encode(const struct fl_wire_summary *summary, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_summary_decode(const void *data, size_t len, struct fl_wire_summary *ret,
-                                         struct fl_err *err);
-void fl_wire_summary_done(struct fl_wire_summary *summary);
-/* DropSummaryRequest: the name of a client; its reply is an empty message. */
-FL_MUST_CHECK int fl_wire_drop_summary_encode(const char *client, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_drop_summary_decode(const void *data, size_t len,
-                                              char ret_client[FL_NAME_MAX], struct fl_err *err);
-
-/* ControlRequest: Pause, Resume, Drain, AbortRound and ResetControls. */
-struct fl_wire_control {
-    char *reason; /* "": none; at most FL_WIRE_MAX_REASON bytes */
-};
-
-#define FL_WIRE_MAX_REASON 300
-
-struct fl_wire_controlled {
-    char *phase, *text;
-    uint64_t round;
-};
-
-FL_MUST_CHECK int fl_wire_control_encode(const struct fl_wire_control *control, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_control_decode(const void *data, size_t len, struct fl_wire_control *ret,
-                                         struct fl_err *err);
-void fl_wire_control_done(struct fl_wire_control *control);
-FL_MUST_CHECK int fl_wire_controlled_encode(const struct fl_wire_controlled *reply,
-                                            struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_controlled_decode(const void *data, size_t len,
-                                            struct fl_wire_controlled *ret, struct fl_err *err);
-void fl_wire_controlled_done(struct fl_wire_controlled *reply);
+/* ExportModelRequest: the round. */
+FL_WIRE_VALUE(export_request, uint64_t, uint64_t *)
+/* DropSummaryRequest: the name of a client, char[FL_NAME_MAX]; its reply is an empty message. */
+FL_WIRE_VALUE(drop_summary, const char *, char *)
 
 /* grpc.health.v1: numbers as in HealthCheckResponse.ServingStatus. */
 enum fl_wire_health {

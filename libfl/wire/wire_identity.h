@@ -35,63 +35,56 @@ struct fl_wire_chain {
     size_t n; /* 1 to FL_WIRE_MAX_CHAIN, each 1 to FL_WIRE_MAX_CERTIFICATE bytes */
 };
 
-struct fl_wire_labels {
-    struct fl_wire_pair *list;
-    size_t n; /* at most FL_WIRE_MAX_PAIRS, and FL_WIRE_LABELS_BYTES */
-};
+/* clang-format off */
+
+#define FL_WIRE_ROWS_labels(X)                                                                     \
+    X(LABEL_LIST, list, labels)
+FL_WIRE_STRUCT(labels)
 
 /* JoinRequest. */
-struct fl_wire_join {
-    uint8_t token[FL_WIRE_TOKEN];
-    char name[FL_NAME_MAX]; /* "": the name of the invitation */
-    struct fl_wire_bytes request;
-    char *agent;
-    uint64_t time_ms; /* 0: not sent */
-};
+#define FL_WIRE_ROWS_join(X)                                                                       \
+    X(SECRET, token, token, FL_WIRE_TOKEN)                                                         \
+    X(OPTIONAL_NAME, name, name) /* "": the name of the invitation */                              \
+    X(BYTES, request, request, .min = 1, .max = FL_WIRE_MAX_CSR)                                   \
+    X(TEXT, agent, agent)                                                                          \
+    X(U64, time_ms, time_ms, .max = FL_WIRE_MAX_TIME_MS) /* 0: not sent */
+FL_WIRE_STRUCT(join)
 
 /* JoinReply. */
-struct fl_wire_joined {
-    char name[FL_NAME_MAX], federation[FL_NAME_MAX];
-    struct fl_wire_chain chain, roots;
-    struct fl_wire_labels labels;
-    uint64_t time_ms;
-};
+#define FL_WIRE_ROWS_joined(X)                                                                     \
+    X(NAME_BUF, name, name)                                                                        \
+    X(NAME_BUF, federation, federation)                                                            \
+    X(CHAIN, chain, chain)                                                                         \
+    X(CHAIN, roots, roots)                                                                         \
+    X(LABELS, labels, labels)                                                                      \
+    X(U64, time_ms, time_ms, .max = FL_WIRE_MAX_TIME_MS)
+FL_WIRE_STRUCT(joined)
 
 /* RenewRequest. */
-struct fl_wire_renew {
-    struct fl_wire_bytes request;
-    uint64_t time_ms; /* 0: not sent */
-};
+#define FL_WIRE_ROWS_renew(X)                                                                      \
+    X(BYTES, request, request, .min = 1, .max = FL_WIRE_MAX_CSR)                                   \
+    X(U64, time_ms, time_ms, .max = FL_WIRE_MAX_TIME_MS) /* 0: not sent */
+FL_WIRE_STRUCT(renew)
 
 /* RenewReply. */
-struct fl_wire_renewed {
-    struct fl_wire_chain chain, roots;
-    uint64_t time_ms;
-};
+#define FL_WIRE_ROWS_renewed(X)                                                                    \
+    X(CHAIN, chain, chain)                                                                         \
+    X(CHAIN, roots, roots)                                                                         \
+    X(U64, time_ms, time_ms, .max = FL_WIRE_MAX_TIME_MS)
+FL_WIRE_STRUCT(renewed)
 
-FL_MUST_CHECK int fl_wire_join_encode(const struct fl_wire_join *join, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_join_decode(const void *data, size_t len, struct fl_wire_join *ret,
-                                      struct fl_err *err);
+/* clang-format on */
+
 /* The token is wiped. */
-void fl_wire_join_done(struct fl_wire_join *join);
-FL_MUST_CHECK int fl_wire_joined_encode(const struct fl_wire_joined *reply, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_joined_decode(const void *data, size_t len, struct fl_wire_joined *ret,
-                                        struct fl_err *err);
-void fl_wire_joined_done(struct fl_wire_joined *reply);
-FL_MUST_CHECK int fl_wire_renew_encode(const struct fl_wire_renew *renew, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_renew_decode(const void *data, size_t len, struct fl_wire_renew *ret,
-                                       struct fl_err *err);
-void fl_wire_renew_done(struct fl_wire_renew *renew);
-FL_MUST_CHECK int fl_wire_renewed_encode(const struct fl_wire_renewed *reply, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_renewed_decode(const void *data, size_t len, struct fl_wire_renewed *ret,
-                                         struct fl_err *err);
-void fl_wire_renewed_done(struct fl_wire_renewed *reply);
+FL_WIRE_OWNER(join)
+FL_WIRE_OWNER(joined)
+FL_WIRE_OWNER(renew)
+FL_WIRE_OWNER(renewed)
 
-/* Copy; FL_ENOMEM. Free with fl_wire_bytes_done(), which also takes a zeroed struct. */
+/* Copy; FL_ENOMEM. The caller frees `ret->data`. */
 FL_MUST_CHECK int fl_wire_bytes_copy(const void *data, size_t len, struct fl_wire_bytes *ret);
-void fl_wire_bytes_done(struct fl_wire_bytes *bytes);
 void fl_wire_chain_done(struct fl_wire_chain *chain);
-void fl_wire_labels_done(struct fl_wire_labels *labels);
+FL_WIRE_DONE(labels)
 /*
  * Checks the name pattern of an invitation: 1 to FL_NAME_MAX - 1 of [A-Za-z0-9._-], * for any
  * characters and ? for one; not starting with a dot.

@@ -2,8 +2,8 @@
 #define FL_WIRE_WIRE_IMPL_H
 
 /*
- * Shared inside libfl/wire: decoding under a memory cap, checks of single fields, a small
- * arena for encoding, and a scanner over raw protobuf fields.
+ * Shared inside libfl/wire: decoding under a memory cap, checks of single fields, a small arena for
+ * encoding, and a scanner over raw protobuf fields. Tables of rows are in row_impl.h.
  *
  * Every check names its field ("ClientEvent.hello.client"), so that a peer's author finds the
  * place in the .proto file.
@@ -30,9 +30,11 @@ struct fl__unpacked {
  */
 #define FL__WIRE_COST(len) (24 * (len) + 262144)
 
-/* FL_ELIMIT: longer than `max` or over the cost; FL_EPROTO; FL_ENOMEM. */
+/*
+ * FL_ELIMIT: longer than `max` or more than `extra` over the cost; FL_EPROTO; FL_ENOMEM.
+ */
 FL_MUST_CHECK int fl__wire_unpack(const ProtobufCMessageDescriptor *type, const void *data,
-                                  size_t len, size_t max, struct fl__unpacked *ret,
+                                  size_t len, size_t max, size_t extra, struct fl__unpacked *ret,
                                   struct fl_err *err);
 /* The same with a cap given by the caller (tests make every allocation fail once). */
 FL_MUST_CHECK int fl__wire_unpack_capped(const ProtobufCMessageDescriptor *type, const void *data,
@@ -42,44 +44,39 @@ void fl__wire_unpacked_done(struct fl__unpacked *u);
 /* Append the encoding of `msg`. FL_ELIMIT, FL_ENOMEM: `out` is unchanged. */
 FL_MUST_CHECK int fl__wire_pack(const ProtobufCMessage *msg, struct fl_buf *out);
 
-/* --- checks; `field` goes into the message --- */
+/* --- where a field stands --- */
 
-bool fl__utf8_valid(const char *text, size_t len);
-FL_MUST_CHECK int fl__wire_check_name(const char *field, const char *value, struct fl_err *err);
-FL_MUST_CHECK int fl__wire_check_text(const char *field, const char *value, struct fl_err *err);
-FL_MUST_CHECK int fl__wire_check_count(const char *field, size_t n, size_t max, struct fl_err *err);
-FL_MUST_CHECK int fl__wire_check_range(const char *field, uint64_t value, uint64_t min,
-                                       uint64_t max, struct fl_err *err);
-FL_MUST_CHECK int fl__wire_check_finite(const char *field, double value, struct fl_err *err);
-FL_MUST_CHECK int fl__wire_check_set(const char *field, const void *message, struct fl_err *err);
-/* Checked copies: returns owned (free()), or into a fixed buffer. */
-FL_MUST_CHECK int fl__wire_take_name(const char *field, const char *value, char **ret,
-                                     struct fl_err *err);
-FL_MUST_CHECK int fl__wire_take_text(const char *field, const char *value, char **ret,
-                                     struct fl_err *err);
-FL_MUST_CHECK int fl__wire_copy_name(const char *field, const char *value, char ret[FL_NAME_MAX],
-                                     struct fl_err *err);
-FL_MUST_CHECK int fl__wire_copy_session(const char *field, const ProtobufCBinaryData *value,
-                                        struct fl_wire_session *ret, struct fl_err *err);
-/* 32 bytes or none. */
-FL_MUST_CHECK int fl__wire_copy_digest(const char *field, const ProtobufCBinaryData *value,
-                                       bool *ret_has, uint8_t ret[FL_DIGEST_SIZE],
-                                       struct fl_err *err);
-
-/* Pairs of a map field; a repeated key keeps its last value, as maps on the wire do. */
-struct fl__pair_ref {
-    const char *key;
-    const char *value;
+/* A field inside the message `up`; a NULL name adds nothing to the path. */
+struct fl__wire_at {
+    const struct fl__wire_at *up;
+    const char *name;
 };
-FL_MUST_CHECK int fl__wire_take_pairs(const char *field, const struct fl__pair_ref *refs, size_t n,
-                                      struct fl_wire_pair **ret, size_t *ret_n, struct fl_err *err);
-void fl__wire_pairs_done(struct fl_wire_pair *pairs, size_t n);
+/* Returns FL_EPROTO, with the path of the field in front of the text. */
+FL_PRINTF(3, 4)
+int fl__wire_refuse(const struct fl__wire_at *at, struct fl_err *err, const char *fmt, ...);
+/* Put the path in front of what `err` says; returns `code`. */
+int fl__wire_wrap(const struct fl__wire_at *at, struct fl_err *err, int code);
+
+/* --- checks --- */
+
+typedef int fl__wire_check(const struct fl__wire_at *at, const char *value, struct fl_err *err);
+FL_MUST_CHECK fl__wire_check fl__wire_check_name;
+FL_MUST_CHECK fl__wire_check fl__wire_check_optional_name;
+FL_MUST_CHECK fl__wire_check fl__wire_check_pattern;
+FL_MUST_CHECK fl__wire_check fl__wire_check_prefix;
+FL_MUST_CHECK fl__wire_check fl__wire_check_text;
+FL_MUST_CHECK fl__wire_check fl__wire_check_reason;
+FL_MUST_CHECK int fl__wire_check_range(const struct fl__wire_at *at, uint64_t value, uint64_t min,
+                                       uint64_t max, struct fl_err *err);
+FL_MUST_CHECK int fl__wire_check_count(const struct fl__wire_at *at, size_t n, size_t max,
+                                       struct fl_err *err);
 
 /* --- encoding --- */
 
-/* Memory that lives as long as one encode. */
+/* Memory that lives as long as one encode; zeroed at first. */
 struct fl__wire_arena {
     struct fl__arena_block *blocks;
+    size_t used, size; /* of the first block */
 };
 void fl__arena_done(struct fl__wire_arena *arena);
 /* Zeroed; NULL without memory. */
@@ -118,13 +115,6 @@ size_t fl__varint_put(uint64_t value, uint8_t *out);
 
 /* --- shared by the files of libfl/wire --- */
 
-/* Welcome has its own file: to and from Fl__V1__Welcome. */
-FL_MUST_CHECK int fl__wire_welcome_fill(struct fl__wire_arena *arena,
-                                        const struct fl_wire_welcome *welcome,
-                                        ProtobufCMessage **ret);
-FL_MUST_CHECK int fl__wire_welcome_take(const ProtobufCMessage *msg, struct fl_wire_welcome *ret,
-                                        struct fl_err *err);
-void fl__wire_welcome_done(struct fl_wire_welcome *welcome);
 /* A PushMessage that holds a header. */
 FL_MUST_CHECK int fl__wire_push_header_decode(const void *data, size_t len,
                                               struct fl_wire_push_header *ret, struct fl_err *err);
