@@ -119,7 +119,7 @@ if [ "$scope" != fast ]; then
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
   export UBSAN_OPTIONS=print_stacktrace=1
   # Fewer random seeds: the werror build has tried them all.
-  export FL_SIM_SEEDS=60 FL_CONF_SEEDS=300
+  if [ "$scope" = all ]; then export FL_SIM_SEEDS=60 FL_CONF_SEEDS=300; else export FL_SIM_SEEDS=30 FL_CONF_SEEDS=150; fi
   run_suite build-asan
 fi
 

@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/sanitized.h"
 #include "tests/sim/fed.h"
+
+/* Odd, so that the stride has both kinds of a death: before a write and after it. */
+#define SANITIZED_STRIDE 5
 
 static const struct {
     const char *preset;
@@ -70,7 +74,7 @@ static void crash_everywhere(int i, uint32_t node)
     uint64_t k;
 
     ck_assert_uint_gt(writes, 0);
-    for (k = 0; k < 2 * writes; k++) {
+    for (k = 0; k < 2 * writes; k += sanitized_stride(SANITIZED_STRIDE)) {
         struct fed_plan plan = plan_of(i);
         struct fed *fed;
 
@@ -134,7 +138,7 @@ START_TEST(a_server_that_forgets_may_die_at_any_write)
     bool more = true;
     size_t k;
 
-    for (k = 0; more; k++) {
+    for (k = 0; more; k += sanitized_stride(SANITIZED_STRIDE)) {
         struct fed_plan plan = plan_of(_i);
         struct fed *fed;
 
@@ -151,7 +155,7 @@ START_TEST(a_server_that_forgets_may_die_at_any_write)
         fed_free(fed);
     }
     ck_assert_uint_gt(k, 40);
-    ck_assert_uint_gt(promised, k);
+    ck_assert_uint_gt(promised, k / sanitized_stride(SANITIZED_STRIDE));
 }
 END_TEST
 
@@ -162,7 +166,7 @@ START_TEST(a_server_that_is_paused_may_die_at_any_write)
     bool more = true;
     size_t k;
 
-    for (k = 0; more; k++) {
+    for (k = 0; more; k += sanitized_stride(SANITIZED_STRIDE)) {
         struct fed_plan plan = plan_of(_i);
         struct fed *fed;
 
@@ -179,7 +183,7 @@ START_TEST(a_server_that_is_paused_may_die_at_any_write)
         fed_free(fed);
     }
     ck_assert_uint_gt(k, 40);
-    ck_assert_uint_gt(answered, k);
+    ck_assert_uint_gt(answered, k / sanitized_stride(SANITIZED_STRIDE));
 }
 END_TEST
 

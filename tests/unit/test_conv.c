@@ -8,6 +8,7 @@
 #include "libfl/num/dense.h"
 #include "libfl/num/gemm.h"
 #include "libfl/num/pool.h"
+#include "tests/lib/sanitized.h"
 #include "tests/lib/suites.h"
 
 #define N(list) (sizeof(list) / sizeof((list)[0]))
@@ -128,21 +129,13 @@ static void to_plain(const struct rig *rig, float *to, const float *from)
 }
 
 /*
- * Plain deploy/test.sh under ASan: those of more than three million products take minutes there,
+ * Plain deploy/test.sh under ASan: those of more than a million products take minutes there,
  * and all ways of computing one have smaller shapes.
  */
 static bool is_left_out(size_t shape, const struct fl_conv *conv)
 {
-#ifdef __SANITIZE_ADDRESS__
-    const char *slow = getenv("FL_SLOW_TESTS");
-
-    return slow != NULL && strcmp(slow, "no") == 0 &&
-           fl_conv_weights(conv) * conv->oh * conv->ow * shapes[shape].batch > 3000000;
-#else
-    (void)shape;
-    (void)conv;
-    return false;
-#endif
+    return sanitized_short() &&
+           fl_conv_weights(conv) * conv->oh * conv->ow * shapes[shape].batch > 1000000;
 }
 
 /* False: this processor lacks the row, or the shape is left out. */
