@@ -405,13 +405,26 @@ static void fill_result(const char *type)
     }
 }
 
+/* Returns once the child has noted itself and ignores SIGTERM: an answer may end both at once. */
 static void start_child(void (*what)(void))
 {
+    int ready[2];
+    char byte;
+
+    if (pipe(ready) != 0) {
+        abort();
+    }
     if (fork() == 0) {
         ignore_sigterm();
         note("child %d", (int)getpid());
+        (void)close(ready[0]);
+        (void)close(ready[1]);
         what();
     }
+    (void)close(ready[1]);
+    while (read(ready[0], &byte, 1) < 0 && errno == EINTR) {
+    }
+    (void)close(ready[0]);
 }
 
 static void take_memory(void)
