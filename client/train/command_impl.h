@@ -26,6 +26,6 @@ char *fl__policy_text(const struct fl_policy *policy, const struct fl_options *o
  * that the program was asked for, below 2^53.
  */
 char *fl__parts_text(const struct fl_solver_ops *solver, const struct fl_options *o,
-                     const struct fl_external *outside, uint64_t offer_seed);
+                     const struct fl_external *external, uint64_t offer_seed);
 
 #endif

@@ -71,7 +71,7 @@ int fl__parts_check(const struct fl_persistent *r, const char *program,
     if (fl_persistent_per_task(r)) {
         return parts_check_files(m, err);
     }
-    if (s->outside.parts == NULL &&
+    if (s->external.parts == NULL &&
         (s->offer != NULL || fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) > 0))
     {
         return fl_err_set(err, FL_EUNIMPL,
@@ -159,7 +159,7 @@ static json_t *mixup_of(const struct fl_solver_ops *solver, const struct fl_opti
 }
 
 char *fl__parts_text(const struct fl_solver_ops *solver, const struct fl_options *o,
-                     const struct fl_external *outside, uint64_t offer_seed)
+                     const struct fl_external *external, uint64_t offer_seed)
 {
     json_t *json = json_object();
     json_t *part;
@@ -167,13 +167,13 @@ char *fl__parts_text(const struct fl_solver_ops *solver, const struct fl_options
     size_t i;
 
     for (i = 0; fl_capability_names[i] != NULL; i++) {
-        unsigned bit = outside->parts & 1u << i;
+        unsigned bit = external->parts & 1u << i;
 
         if (bit == 0) {
             continue;
         }
         if (bit == FL_CAPABILITY_PULL) {
-            part = json_pack("{s:f}", "mu", outside->mu);
+            part = json_pack("{s:f}", "mu", external->mu);
         } else if (bit == FL_CAPABILITY_GRADIENT || bit == FL_CAPABILITY_DRIFT) {
             part = json_object();
         } else if (bit == FL_CAPABILITY_MIXUP) {

@@ -189,8 +189,8 @@ static int command_run_limited(struct command *c, struct fl_persistent_task *tas
     return command_map_error(rv);
 }
 
-static struct fl_external_task outside_task(const struct command *c,
-                                            const struct fl_train_task *task, bool adapting)
+static struct fl_external_task external_task(const struct command *c,
+                                             const struct fl_train_task *task, bool adapting)
 {
     return (struct fl_external_task){.layout = c->layout,
                                      .model = task->model,
@@ -206,25 +206,25 @@ static struct fl_external_task outside_task(const struct command *c,
 
 /* `do`, owned. */
 static char *parts_text(const struct command *c, const struct fl_train_task *task,
-                        const struct fl_external *outside)
+                        const struct fl_external *external)
 {
-    return fl__parts_text(c->solver, c->options, outside, task->offer_seed & FL_FIELD_EXACT);
+    return fl__parts_text(c->solver, c->options, external, task->offer_seed & FL_FIELD_EXACT);
 }
 
 /* Describes a training task for the program. `parts` is borrowed. */
 static struct fl_persistent_task steps_task(const struct command *c,
                                             const struct fl_train_task *task,
-                                            const struct fl_external *outside, const char *parts)
+                                            const struct fl_external *external, const char *parts)
 {
     struct fl_persistent_task t = {.kind = FL_PERSISTENT_TRAIN,
                                    .given = {[FL_PERSISTENT_MODEL] = task->model,
-                                             [FL_PERSISTENT_GRADIENT] = outside->gradient,
-                                             [FL_PERSISTENT_DRIFT] = outside->drift},
+                                             [FL_PERSISTENT_GRADIENT] = external->gradient,
+                                             [FL_PERSISTENT_DRIFT] = external->drift},
                                    .round = task->round,
                                    .attempt = task->attempt,
                                    .seed = task->seed & FL_FIELD_EXACT,
                                    .order_seed = task->order_seed & FL_FIELD_EXACT,
-                                   .learning_rate = outside->learning_rate,
+                                   .learning_rate = external->learning_rate,
                                    .momentum = c->momentum,
                                    .weight_decay = c->weight_decay,
                                    .epochs = c->epochs,
@@ -237,12 +237,12 @@ static struct fl_persistent_task steps_task(const struct command *c,
                                    .ctx = task->ctx};
 
     /* A program per task pulls by the solver's options, if at all. */
-    if ((outside->parts & FL_CAPABILITY_PULL) != 0 || fl_persistent_per_task(c->r)) {
+    if ((external->parts & FL_CAPABILITY_PULL) != 0 || fl_persistent_per_task(c->r)) {
         t.given[FL_PERSISTENT_ANCHOR] = task->anchor;
     }
-    if (outside->mixup != NULL) {
-        t.mixup = outside->mixup->data;
-        t.mixup_len = outside->mixup->len;
+    if (external->mixup != NULL) {
+        t.mixup = external->mixup->data;
+        t.mixup_len = external->mixup->len;
     }
     return t;
 }
@@ -278,11 +278,11 @@ static void take_answer(const struct fl_train_task *task, const struct fl_persis
 }
 
 static int command_train(struct command *c, const struct fl_train_task *task,
-                         const struct fl_external_task *of, const struct fl_external *outside,
+                         const struct fl_external_task *of, const struct fl_external *external,
                          struct fl_train_result *ret, struct fl_err *err)
 {
-    char *parts = parts_text(c, task, outside);
-    struct fl_persistent_task t = steps_task(c, task, outside, parts);
+    char *parts = parts_text(c, task, external);
+    struct fl_persistent_task t = steps_task(c, task, external, parts);
     struct fl_persistent_answer answer = {0};
     int rv = parts != NULL ? FL_OK : fl_err_set(err, FL_ENOMEM, "parts of a step: out of memory");
 
@@ -307,20 +307,20 @@ static int command_run(struct fl_trainer *trainer, const struct fl_train_task *t
                        struct fl_train_result *ret, struct fl_err *err)
 {
     struct command *c = command_of(trainer);
-    struct fl_external outside = {0};
+    struct fl_external external = {0};
     struct fl_external_task of;
     int rv;
 
     if (c->layout == NULL) {
         return fl_err_set(err, FL_ESTATE, "training before the server described its model");
     }
-    of = outside_task(c, task, false);
-    rv = fl_external_begin(c->solver, c->options, &of, &outside, err);
+    of = external_task(c, task, false);
+    rv = fl_external_begin(c->solver, c->options, &of, &external, err);
     if (rv != FL_OK) {
         return rv;
     }
-    rv = command_train(c, task, &of, &outside, ret, err);
-    fl_external_done(&outside);
+    rv = command_train(c, task, &of, &external, ret, err);
+    fl_external_done(&external);
     return rv;
 }
 
@@ -330,7 +330,7 @@ static int command_adapt(struct fl_trainer *trainer, const struct fl_train_task 
 {
     struct command *c = command_of(trainer);
     struct fl_persistent_answer a = {0};
-    struct fl_external outside = {0};
+    struct fl_external external = {0};
     struct fl_external_task of;
     struct fl_persistent_task t;
     char *parts;
@@ -342,13 +342,13 @@ static int command_adapt(struct fl_trainer *trainer, const struct fl_train_task 
     if (rv != FL_OK) {
         return rv;
     }
-    of = outside_task(c, task, true);
-    rv = fl_external_begin(c->solver, c->options, &of, &outside, err);
+    of = external_task(c, task, true);
+    rv = fl_external_begin(c->solver, c->options, &of, &external, err);
     if (rv != FL_OK) {
         return rv;
     }
-    parts = parts_text(c, task, &outside);
-    t = steps_task(c, task, &outside, parts);
+    parts = parts_text(c, task, &external);
+    t = steps_task(c, task, &external, parts);
     t.kind = FL_PERSISTENT_ADAPT;
     t.on_test = c->adapt_on_test;
     if (c->adapt_epochs + c->adapt_steps > 0) {
@@ -358,7 +358,7 @@ static int command_adapt(struct fl_trainer *trainer, const struct fl_train_task 
     rv = parts != NULL ? command_run_limited(c, &t, task->deadline_ms, &a, err)
                        : fl_err_set(err, FL_ENOMEM, "parts of a step: out of memory");
     free(parts);
-    fl_external_done(&outside);
+    fl_external_done(&external);
     if (rv == FL_OK) {
         *ret_received = a.received;
         *ret_adapted = a.adapted;

@@ -16,44 +16,44 @@ const char *const fl_capability_names[] = {"pull",       "gradient", "drift", "p
 unsigned fl_external_parts(const struct fl_solver_ops *ops, const struct fl_options *o,
                            bool adapting)
 {
-    return ops->outside.parts != NULL ? ops->outside.parts(o, adapting) : 0;
+    return ops->external.parts != NULL ? ops->external.parts(o, adapting) : 0;
 }
 
 int fl_external_begin(const struct fl_solver_ops *ops, const struct fl_options *o,
                       const struct fl_external_task *task, struct fl_external *ret,
                       struct fl_err *err)
 {
-    struct fl_external outside = {.parts = fl_external_parts(ops, o, task->adapting),
-                                  .learning_rate = task->learning_rate};
+    struct fl_external external = {.parts = fl_external_parts(ops, o, task->adapting),
+                                   .learning_rate = task->learning_rate};
     int rv = FL_OK;
 
     if (ops->fits_training != NULL) {
         rv = ops->fits_training(o, task->learning_rate, task->momentum, err);
     }
-    if (rv == FL_OK && ops->outside.begin != NULL) {
-        rv = ops->outside.begin(o, task, &outside, err);
+    if (rv == FL_OK && ops->external.begin != NULL) {
+        rv = ops->external.begin(o, task, &external, err);
     }
     if (rv != FL_OK) {
-        fl_external_done(&outside);
+        fl_external_done(&external);
         return rv;
     }
-    *ret = outside;
+    *ret = external;
     return FL_OK;
 }
 
-void fl_external_done(struct fl_external *outside)
+void fl_external_done(struct fl_external *external)
 {
-    free(outside->gradient);
-    free(outside->drift);
-    *outside = (struct fl_external){0};
+    free(external->gradient);
+    free(external->drift);
+    *external = (struct fl_external){0};
 }
 
 int fl_external_finish(const struct fl_solver_ops *ops, const struct fl_options *o,
                        const struct fl_external_task *task, const float *trained, uint64_t steps,
                        struct fl_buf *kept, struct fl_buf *sent, struct fl_err *err)
 {
-    return ops->outside.finish != NULL
-               ? ops->outside.finish(o, task, trained, steps, kept, sent, err)
+    return ops->external.finish != NULL
+               ? ops->external.finish(o, task, trained, steps, kept, sent, err)
                : FL_OK;
 }
 

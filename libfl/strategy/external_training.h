@@ -62,7 +62,7 @@ unsigned fl_external_parts(const struct fl_solver_ops *ops, const struct fl_opti
 FL_MUST_CHECK int fl_external_begin(const struct fl_solver_ops *ops, const struct fl_options *o,
                                     const struct fl_external_task *task, struct fl_external *ret,
                                     struct fl_err *err);
-void fl_external_done(struct fl_external *outside);
+void fl_external_done(struct fl_external *external);
 /*
  * After `steps` steps from task->model to `trained`: append the client state to kept[i] and the
  * payloads to send to sent[i], in the order of ops->keeps and of fl_solver_sends(). Not for a

@@ -173,7 +173,7 @@ struct fl_solver_ops {
         int (*finish)(const struct fl_options *o, const struct fl_external_task *task,
                       const float *trained, uint64_t steps, struct fl_buf *kept,
                       struct fl_buf *sent, struct fl_err *err);
-    } outside;
+    } external;
 };
 
 /* Number of names in a NULL-terminated list, which may be NULL. */

@@ -276,7 +276,7 @@ const struct fl_solver_ops fl_solver_fedmix = {
     .create = fedmix_create,
     .destroy = fedmix_destroy,
     .step = fedmix_step,
-    .outside = {fedmix_external_parts, fedmix_external_begin, NULL},
+    .external = {fedmix_external_parts, fedmix_external_begin, NULL},
 };
 
 const struct fl_solver_ops fl_solver_naivemix = {
@@ -298,5 +298,5 @@ const struct fl_solver_ops fl_solver_naivemix = {
     .create = naivemix_create,
     .destroy = fedmix_destroy,
     .step = fedmix_step,
-    .outside = {fedmix_external_parts, fedmix_external_begin, NULL},
+    .external = {fedmix_external_parts, fedmix_external_begin, NULL},
 };

@@ -285,5 +285,5 @@ const struct fl_solver_ops fl_solver_igfl_c = {
     .destroy = igfl_c_destroy,
     .step = igfl_c_step,
     .finish = igfl_c_finish,
-    .outside = {igfl_c_external_parts, igfl_c_external_begin, igfl_c_external_finish},
+    .external = {igfl_c_external_parts, igfl_c_external_begin, igfl_c_external_finish},
 };

@@ -270,5 +270,5 @@ const struct fl_solver_ops fl_solver_per_fedavg = {
     .create = per_fedavg_create,
     .destroy = per_fedavg_destroy,
     .step = per_fedavg_step,
-    .outside = {per_fedavg_external_parts, NULL, NULL},
+    .external = {per_fedavg_external_parts, NULL, NULL},
 };

@@ -258,5 +258,5 @@ const struct fl_solver_ops fl_solver_pfedme = {
     .step = pfedme_step,
     .finish = pfedme_finish,
     .personal = pfedme_personal,
-    .outside = {pfedme_external_parts, NULL, NULL},
+    .external = {pfedme_external_parts, NULL, NULL},
 };

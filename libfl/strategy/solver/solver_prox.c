@@ -113,5 +113,5 @@ const struct fl_solver_ops fl_solver_prox = {
     .create = prox_create,
     .destroy = prox_destroy,
     .step = prox_step,
-    .outside = {prox_external_parts, prox_external_begin, NULL},
+    .external = {prox_external_parts, prox_external_begin, NULL},
 };

@@ -334,5 +334,5 @@ const struct fl_solver_ops fl_solver_scaffold = {
     .destroy = scaffold_destroy,
     .step = scaffold_step,
     .finish = scaffold_finish,
-    .outside = {scaffold_external_parts, scaffold_external_begin, scaffold_external_finish},
+    .external = {scaffold_external_parts, scaffold_external_begin, scaffold_external_finish},
 };

@@ -38,7 +38,7 @@ struct side {
 
 /* What the step of a program is, entry by entry. */
 struct stepper {
-    const struct fl_external *outside;
+    const struct fl_external *external;
     const struct fl_solver_setup *how;
     float *anchor, *gradient, *drift, *velocity; /* internal order; NULL: none */
 };
@@ -54,10 +54,10 @@ static void update(void *ctx, size_t offset, size_t n, float *params, const floa
         double g = (double)grad[i];
 
         g += s->gradient != NULL ? (double)s->gradient[at] : 0.0;
-        g += s->anchor != NULL ? s->outside->mu * (x - (double)s->anchor[at]) : 0.0;
+        g += s->anchor != NULL ? s->external->mu * (x - (double)s->anchor[at]) : 0.0;
         g += s->how->weight_decay * x;
         s->velocity[at] = (float)(s->how->momentum * (double)s->velocity[at] + g);
-        x -= s->outside->learning_rate * (double)s->velocity[at];
+        x -= s->external->learning_rate * (double)s->velocity[at];
         x += s->drift != NULL ? (double)s->drift[at] / STEPS : 0.0;
         params[i] = (float)x;
     }
@@ -106,25 +106,25 @@ static void round_outside(struct fixture *f, const struct fl_solver_ops *ops,
     const struct fl_solver_bytes kept = {side->kept.data, side->kept.len};
     float *start = calloc(f->count, sizeof(float));
     struct fl_external_task task;
-    struct fl_external outside = {0};
+    struct fl_external external = {0};
     struct fl_buf kept_now = {0};
     struct fl_buf sent_now = {0};
-    struct stepper s = {&outside, how, NULL, NULL, NULL, calloc(f->block, sizeof(float))};
+    struct stepper s = {&external, how, NULL, NULL, NULL, calloc(f->block, sizeof(float))};
     size_t i;
 
     (void)memcpy(start, side->model, f->count * sizeof(float));
     task = task_of(f, how, side, start, &inputs, &kept);
     fl_buf_init(&kept_now, SIZE_MAX);
     fl_buf_init(&sent_now, SIZE_MAX);
-    ck_assert_int_eq(fl_external_begin(ops, o, &task, &outside, NULL), FL_OK);
-    ck_assert_uint_eq(outside.parts, fl_external_parts(ops, o, how->adapting));
-    if ((outside.parts & FL_CAPABILITY_PULL) != 0) {
+    ck_assert_int_eq(fl_external_begin(ops, o, &task, &external, NULL), FL_OK);
+    ck_assert_uint_eq(external.parts, fl_external_parts(ops, o, how->adapting));
+    if ((external.parts & FL_CAPABILITY_PULL) != 0) {
         s.anchor = internal(f, side->anchor != NULL ? side->anchor : start);
     }
-    s.gradient = internal(f, outside.gradient);
-    s.drift = internal(f, outside.drift);
-    ck_assert_int_eq(s.gradient != NULL, (outside.parts & FL_CAPABILITY_GRADIENT) != 0);
-    ck_assert_int_eq(s.drift != NULL, (outside.parts & FL_CAPABILITY_DRIFT) != 0);
+    s.gradient = internal(f, external.gradient);
+    s.drift = internal(f, external.drift);
+    ck_assert_int_eq(s.gradient != NULL, (external.parts & FL_CAPABILITY_GRADIENT) != 0);
+    ck_assert_int_eq(s.drift != NULL, (external.parts & FL_CAPABILITY_DRIFT) != 0);
     fl_net_set(f->net, start);
     for (i = 0; i < STEPS; i++) {
         (void)fl_net_step(f->net, f->x[i], f->y[i], BATCH, update, &s);
@@ -142,7 +142,7 @@ static void round_outside(struct fixture *f, const struct fl_solver_ops *ops,
     free(s.drift);
     free(s.velocity);
     free(start);
-    fl_external_done(&outside);
+    fl_external_done(&external);
 }
 
 /* The same round by the solver. */
@@ -313,18 +313,19 @@ START_TEST(what_peers_sent_in_another_size_or_not_finite_is_refused)
     struct side side = {NULL};
     struct fl_solver_bytes inputs;
     struct fl_external_task task;
-    struct fl_external outside;
+    struct fl_external external;
     struct fl_err err = {0};
 
     fixture_init(f);
     tell(&side, f->count, 0);
     inputs = (struct fl_solver_bytes){side.told.data, side.told.len - sizeof(float)};
     task = task_of(f, &setups[0], &side, f->start, &inputs, NULL);
-    ck_assert_int_eq(fl_external_begin(&fl_solver_scaffold, o, &task, &outside, &err), FL_EFORMAT);
+    ck_assert_int_eq(fl_external_begin(&fl_solver_scaffold, o, &task, &external, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(err.msg, "'control' has"));
     inputs.len = side.told.len;
     ((float *)(void *)side.told.data)[3] = NAN;
-    ck_assert_int_eq(fl_external_begin(&fl_solver_scaffold, o, &task, &outside, &err), FL_ENUMERIC);
+    ck_assert_int_eq(fl_external_begin(&fl_solver_scaffold, o, &task, &external, &err),
+                     FL_ENUMERIC);
     side_done(&side);
     fl_options_free(o);
     fixture_done(f);
@@ -338,12 +339,12 @@ START_TEST(a_count_that_the_server_did_not_tell_is_said)
     struct fl_options *o = options_of(&fl_solver_igfl_c.policy, NULL, NULL, NULL);
     struct side side = {NULL};
     struct fl_external_task task;
-    struct fl_external outside;
+    struct fl_external external;
     struct fl_err err = {0};
 
     fixture_init(f);
     task = task_of(f, &setups[0], &side, f->start, NULL, NULL);
-    ck_assert_int_eq(fl_external_begin(&fl_solver_igfl_c, o, &task, &outside, &err), FL_ESTATE);
+    ck_assert_int_eq(fl_external_begin(&fl_solver_igfl_c, o, &task, &external, &err), FL_ESTATE);
     ck_assert_ptr_nonnull(strstr(err.msg, "did not send"));
     fl_options_free(o);
     fixture_done(f);
@@ -353,8 +354,8 @@ END_TEST
 
 SUITE()
 {
-    Suite *suite = suite_create("solver_outside");
-    TCase *tc = tcase_create("outside");
+    Suite *suite = suite_create("solver_external");
+    TCase *tc = tcase_create("external");
 
     tcase_set_timeout(tc, 0);
     tcase_add_loop_test(tc, steps_by_the_page_are_the_solvers, 0, (int)(N_CASES * N_WAYS));
