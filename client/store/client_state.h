@@ -17,7 +17,7 @@
  *   layout            the textual layout of the model, for readers without a server
  *                     (client_state_read.h)
  *   index             which blocks are kept and which pending, of which rounds, for which
- *                     federation, model and kept_line (generation of client state), and the
+ *                     federation, model and state_generation (generation of client state), and the
  *                     upload mask of the pending round
  *
  * Each change writes new blocks first, then replaces the index, then removes files that the index
@@ -73,18 +73,18 @@ FL_MUST_CHECK int fl_client_state_open_scratch(const char *state_dir, const stru
                                                struct fl_client_state **ret, struct fl_err *err);
 void fl_client_state_free(struct fl_client_state *keeps);
 
-/* What the client state belongs to: Welcome's federation, model and kept_line. */
+/* What the client state belongs to: Welcome's federation, model and state_generation. */
 struct fl_client_state_home {
     const char *federation;
-    const struct fl_layout *layout; /* borrowed until the next bind or unbind */
-    const uint8_t *kept_line;       /* [FL_DIGEST_SIZE], copied */
+    const struct fl_layout *layout;  /* borrowed until the next bind or unbind */
+    const uint8_t *state_generation; /* [FL_DIGEST_SIZE], copied */
 };
 
 /*
  * Set what is kept from now on. State on disk of another federation or model, or of another
- * kept_line (the server reset its part), is not used, and removed by the next write. n 0: nothing
- * is wanted. FL_EINVAL: an invalid or repeated name, more than FL_CLIENT_STATE_MAX, or no folder.
- * After fl_client_state_open_scratch() also errors of the disk.
+ * state_generation (the server reset its part), is not used, and removed by the next write. n 0:
+ * nothing is wanted. FL_EINVAL: an invalid or repeated name, more than FL_CLIENT_STATE_MAX, or no
+ * folder. After fl_client_state_open_scratch() also errors of the disk.
  */
 FL_MUST_CHECK int fl_client_state_bind(struct fl_client_state *keeps,
                                        const struct fl_client_state_home *home,

@@ -219,8 +219,8 @@ bool fl_setup_is(const struct fl_setup *setup, const struct fl_wire_welcome *b)
            same_slot(&a->solver, &b->solver) && same_slot(&a->codec, &b->codec) &&
            same_slot(&a->upload, &b->upload) && same_slot(&a->personal, &b->personal) &&
            a->wants_previous_dot == b->wants_previous_dot &&
-           memcmp(a->line, b->line, sizeof(a->line)) == 0 &&
-           memcmp(a->kept_line, b->kept_line, sizeof(a->kept_line)) == 0 &&
+           memcmp(a->generation, b->generation, sizeof(a->generation)) == 0 &&
+           memcmp(a->state_generation, b->state_generation, sizeof(a->state_generation)) == 0 &&
            a->training.epochs == b->training.epochs && a->training.steps == b->training.steps &&
            a->training.batch_size == b->training.batch_size &&
            memcmp(&a->training.momentum, &b->training.momentum, sizeof(double)) == 0 &&
@@ -237,7 +237,7 @@ const char *fl_setup_unfit(const struct fl_setup *setup, const struct fl_result 
     {
         return "it is for another model";
     }
-    if (memcmp(result->line, setup->welcome.line, sizeof(result->line)) != 0) {
+    if (memcmp(result->line, setup->welcome.generation, sizeof(result->line)) != 0) {
         return "it was made with other settings of the federation, or before the server rolled "
                "back to an older model";
     }

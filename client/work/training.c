@@ -490,7 +490,7 @@ static void training_take_result(struct fl_training *t)
     made->divergence = r->divergence;
     made->delta = r->delta;
     (void)memcpy(made->digest, fl_layout_digest(layout), sizeof(made->digest));
-    (void)memcpy(made->line, t->setup->welcome.line, sizeof(made->line));
+    (void)memcpy(made->line, t->setup->welcome.generation, sizeof(made->line));
     r->divergence = NULL;
     r->delta = NULL;
 }

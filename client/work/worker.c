@@ -83,7 +83,7 @@ static int prepare_keeps(struct fl_client_state *keeps, const struct fl_setup *s
 {
     struct fl_client_state_spec specs[FL_CLIENT_STATE_MAX];
     const struct fl_client_state_home home = {s->welcome.federation, s->layout,
-                                              s->welcome.kept_line};
+                                              s->welcome.state_generation};
     size_t n = 0;
     int rv = worker_wanted_state(s, specs, &n);
 

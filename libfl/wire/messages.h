@@ -247,8 +247,8 @@ FL_WIRE_STRUCT(training)
     X(BOOL, wants_offer, wants_offer)                                                              \
     X(U32, heartbeat_ms, heartbeat_interval_ms, .min = 1, .max = FL_WIRE_MAX_HEARTBEAT)            \
     /* Generations of the model and of client state: state of another generation is ignored. */    \
-    X(GENERATION, line, line)                                                                      \
-    X(GENERATION, kept_line, kept_line)                                                            \
+    X(GENERATION, generation, generation)                                                          \
+    X(GENERATION, state_generation, state_generation)                                              \
     X(SUB, limits, limits, limits)                                                                 \
     X(SUB, training, training, training)
 #define FL_WIRE_ROWS_welcome_model(X)                                                              \

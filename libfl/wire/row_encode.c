@@ -7,7 +7,7 @@
 
 #include "libfl/wire/row_impl.h"
 
-/* Is any of the bytes that tell so other than zero? */
+/* Is any byte of the presence marker not zero? */
 static bool is_sent(const struct fl__wire_row *row, const uint8_t *own)
 {
     size_t i;

@@ -38,7 +38,7 @@ void fl_serverd_close(struct fl_serverd *srv);
 /* serverd_stop.c; each takes a struct fl_serverd. */
 void fl_serverd_on_signal(void *arg, int signum);
 void fl_serverd_on_stop_timeout(void *arg);
-/* Stop as on a signal, tell clients to reconnect soon, and restart. */
+/* Stop as on a signal, make clients reconnect soon, and restart. */
 void fl_serverd_restart(void *ctx, const char *why);
 /* The coordinator has stopped. */
 void fl_serverd_stopped(void *ctx);

@@ -95,8 +95,8 @@ uint16_t fl_frontend_port(const struct fl_frontend *frontend);
 /* `name` has a certificate: ends plaintext sessions under it. */
 void fl_control_stream_certified(struct fl_frontend *frontend, const char *name);
 /*
- * Tell `client`, or FL_EVERYBODY, to reconnect after that time, and end the session. 0: all rounds
- * are done; with when_finished: stay the session stays open.
+ * Send `client`, or all (FL_EVERYBODY), a Drain: reconnect after that time, and end the session. 0:
+ * all rounds are done; with when_finished: stay the session stays open.
  */
 void fl_control_stream_drain(struct fl_frontend *frontend, uint32_t client, const char *reason,
                              uint64_t reconnect_ms);

@@ -12,11 +12,11 @@
 #include "server/core/records.h"
 
 /* A text that is read is borrowed until the next row. */
-#define FL__LINE_ROW(X)            \
-    X(U64, line, line)             \
-    X(U64, kept_line, kept_line)   \
-    X(U64, kept_since, kept_since) \
-    X(U64, used_round, used_round) \
+#define FL__LINE_ROW(X)                        \
+    X(U64, line, line)                         \
+    X(U64, state_generation, state_generation) \
+    X(U64, kept_since, kept_since)             \
+    X(U64, used_round, used_round)             \
     X(U64, used_attempt, used_attempt)
 
 #define FL__SIZE_ROW(X)            \

@@ -211,7 +211,7 @@ static int enter_settings(struct fl_store *store, const struct fl_settings *now,
     e->kept_anew = e->verdict.kept || (e->unknown && keeps != NULL && keeps[0] != '\0');
     row.line += e->new_line;
     if (e->kept_anew) {
-        row.kept_line++;
+        row.state_generation++;
         row.kept_since = e->committed;
     }
     rv = fl_settings_meaning(now, store->layout, row.meaning);
@@ -288,7 +288,7 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
         return rv;
     }
     row.line++;
-    row.kept_line += why->keep_anew;
+    row.state_generation += why->keep_anew;
     /* Rounds up to kept_since are run again, with the current client states. */
     row.kept_since = why->keep_anew || row.kept_since > round ? round : row.kept_since;
     (void)snprintf(before, sizeof(before), "%" PRIu64, last);

@@ -8,8 +8,9 @@
  * A *generation* (`line`) is a sequence of rounds with compatible updates that build on each other.
  * Its number only increases; a new generation starts when the meaning of an update changes and when
  * the federation is rolled back to an older checkpoint. Client state has a generation of its own
- * (`kept_line`), which restarts only together with the server's share of that state. Clients
- * receive tags of both (Welcome.line, Welcome.kept_line) and discard data of other generations.
+ * (`state_generation`), which restarts only together with the server's share of that state. Clients
+ * receive tags of both (Welcome.generation, Welcome.state_generation) and discard data of other
+ * generations.
  *
  * Threading and errors: as store.h. Every function here is one transaction.
  */

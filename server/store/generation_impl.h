@@ -11,7 +11,7 @@ struct fl__generation_row {
     uint8_t identity[FL__IDENTITY], kept_identity[FL__IDENTITY];
     uint8_t meaning[FL_DIGEST_SIZE];
     bool known; /* `meaning` is recorded */
-    uint64_t line, kept_line, kept_since;
+    uint64_t line, state_generation, kept_since;
     uint64_t used_round, used_attempt;
 };
 

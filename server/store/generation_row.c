@@ -80,12 +80,13 @@ static int make_tag(const char *what, const uint8_t whose[FL__IDENTITY], uint64_
 int fl__generation_of(const struct fl__generation_row *row, struct fl_generation *ret)
 {
     struct fl_generation line = {
-        .number = row->line, .kept_number = row->kept_line, .kept_since = row->kept_since};
+        .number = row->line, .kept_number = row->state_generation, .kept_since = row->kept_since};
     char meaning[2 * FL_DIGEST_SIZE + 1];
     int rv = make_tag("line", row->identity, row->line, row->meaning, line.tag);
 
-    rv = rv == FL_OK ? make_tag("kept", row->kept_identity, row->kept_line, NULL, line.kept_tag)
-                     : rv;
+    rv = rv == FL_OK
+             ? make_tag("kept", row->kept_identity, row->state_generation, NULL, line.kept_tag)
+             : rv;
     (void)snprintf(line.made, sizeof(line.made), "%" PRIu64 " %s", row->line,
                    fl_hex(meaning, row->meaning, FL_DIGEST_SIZE));
     *ret = line;

@@ -37,7 +37,7 @@ static int claim_folder(struct fl_store *store, const char *federation,
                         const struct fl_layout *layout, const char *model,
                         const uint8_t id[FL__STORE_ID_SIZE], struct fl_err *err)
 {
-    const struct fl__generation_row line = {.line = 1, .kept_line = 1};
+    const struct fl__generation_row line = {.line = 1, .state_generation = 1};
     const struct fl__generation_row *rec = &line;
     struct fl_query query = fl_db_query(&store->db, FL__DB_PUT_FEDERATION);
     struct fl_query *q = &query;

@@ -76,8 +76,8 @@ int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *r
                                 .training = of->training};
     int rv = fill_network(of->net, &w);
 
-    (void)memcpy(w.line, of->line->tag, sizeof(w.line));
-    (void)memcpy(w.kept_line, of->line->kept_tag, sizeof(w.kept_line));
+    (void)memcpy(w.generation, of->line->tag, sizeof(w.generation));
+    (void)memcpy(w.state_generation, of->line->kept_tag, sizeof(w.state_generation));
     if (rv == FL_OK) {
         rv = welcome_fill_components(of->strategy, &w);
     }

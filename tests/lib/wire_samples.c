@@ -203,8 +203,8 @@ static int welcome(struct fl_buf *out)
                                                  .personal = {text_own, NULL, 0},
                                                  .wants_previous_dot = true,
                                                  .wants_offer = true,
-                                                 .line = {1, 2, 3},
-                                                 .kept_line = {4, 5, 6},
+                                                 .generation = {1, 2, 3},
+                                                 .state_generation = {4, 5, 6},
                                                  .heartbeat_ms = 5000,
                                                  .limits = {1u << 20, (1u << 20) + 64, 16, 30000},
                                                  .training = {1, 0, 10, 0.9, 0.0001}};

@@ -603,7 +603,7 @@ START_TEST(what_was_kept_before_the_server_began_anew_is_not_used)
     struct fl_client_state *k = one_round();
 
     put(k, 2); /* Pending values were made from kept ones: they go too. */
-    home.kept_line = other_line;
+    home.state_generation = other_line;
     ck_assert_int_eq(fl_client_state_bind(k, &home, specs, 3, NULL), FL_OK);
     expect_none(k, "scaffold.control");
     ck_assert(!fl_client_state_pending(k, at(2, 1)));

@@ -368,7 +368,7 @@ START_TEST(after_a_change_of_the_server_it_begins_with_what_is_received)
     make_norm_good(&r);
     x = round_of(&r, 2, 1);
     ck_assert(!x->pending);
-    again.kept_line = 1;
+    again.state_generation = 1;
     rig_describe(&r, &again);
     make_norm_good(&r);
     y = round_of(&r, 2, 1);

@@ -159,10 +159,10 @@ static void change(struct fl_wire_welcome *w, int which)
         w->wants_previous_dot = true;
         break;
     case 11:
-        w->line[31] = 1;
+        w->generation[31] = 1;
         break;
     case 12:
-        w->kept_line[31] = 1;
+        w->state_generation[31] = 1;
         break;
     case 13:
         w->training.epochs++;
@@ -223,7 +223,7 @@ static struct fl_result *result_for(const struct fl_setup *s)
     r->n_units = fl_layout_units(s->layout);
     r->n_floats = fl_layout_count(s->layout);
     (void)memcpy(r->digest, fl_layout_digest(s->layout), sizeof(r->digest));
-    (void)memcpy(r->line, s->welcome.line, sizeof(r->line));
+    (void)memcpy(r->line, s->welcome.generation, sizeof(r->line));
     return r;
 }
 

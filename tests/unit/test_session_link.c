@@ -314,7 +314,7 @@ START_TEST(a_host_whose_rival_was_stopped_joins_within_the_longest_wait)
     go(session_event_welcome(5000)); /* It is not. */
     ck_assert_int_eq(fl_session_state(world.session), FL_SESSION_READY);
     lose("reset by peer");
-    ck_assert(!next_hello_yields()); /* This session was ended by nobody. */
+    ck_assert(!next_hello_yields()); /* No rival ended this session. */
 }
 END_TEST
 
@@ -326,7 +326,7 @@ START_TEST(a_refusal_of_another_kind_neither_ends_nor_shortens_a_fence)
     ck_assert(next_hello_yields());
     refuse(FL_SESSION_REFUSED_CURABLE);
     ck_assert(next_hello_yields());
-    refuse(FL_SESSION_REFUSED_FINAL); /* 900 s: it is over. */
+    refuse(FL_SESSION_REFUSED_FINAL); /* 900 s: the fence has passed. */
     ck_assert(!next_hello_yields());
 }
 END_TEST

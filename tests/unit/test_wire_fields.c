@@ -108,8 +108,8 @@ START_TEST(a_welcome_names_the_slots_that_the_client_fills)
     ck_assert_uint_eq(w->personal.n_options, 0);
     ck_assert(w->wants_previous_dot);
     ck_assert(w->wants_offer);
-    ck_assert_uint_eq(w->line[2], 3);
-    ck_assert_uint_eq(w->kept_line[2], 6);
+    ck_assert_uint_eq(w->generation[2], 3);
+    ck_assert_uint_eq(w->state_generation[2], 6);
     fl_wire_command_done(&command);
 }
 END_TEST
