@@ -168,8 +168,12 @@ static int clientd_create_parts(struct fl_clientd *cli)
                              .downloads = &cli->downloads,
                              .offering = &cli->offering,
                              .rounds_per_day = (uint64_t)cli->conf->limits->rounds_per_day};
-    cli->commands =
-        (struct fl_commands){cli->log, jobs->shell, c, &cli->wanted, &cli->joining, cli->renewal};
+    cli->commands = (struct fl_commands){.log = cli->log,
+                                         .shell = jobs->shell,
+                                         .connection = c,
+                                         .wanted = &cli->wanted,
+                                         .joining = &cli->joining,
+                                         .renewal = cli->renewal};
     return FL_OK;
 }
 

@@ -6,6 +6,9 @@
 
 #include "client/daemon/commands.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "client/daemon/events.h"
 
 /* False: the upload mask has layers that the model lacks, and the control stream was closed. */
@@ -48,8 +51,13 @@ static bool take_evaluate(struct fl_commands *c, const struct fl_wire_command *w
     return rv == FL_OK;
 }
 
-static void log_refusal(const struct fl_commands *c, const char *reason)
+/* Once a reason: the session announces each reconnect after it. */
+static void log_refusal(struct fl_commands *c, const char *reason)
 {
+    if (c->refusal[0] != '\0' && strncmp(c->refusal, reason, sizeof(c->refusal) - 1) == 0) {
+        return;
+    }
+    (void)snprintf(c->refusal, sizeof(c->refusal), "%s", reason);
     fl_log_peer(c->log, FL_LOG_ERROR, "client", FL_WORK_SERVER,
                 "the server refused this client: %s", reason);
 }
@@ -59,6 +67,7 @@ bool fl_commands_take(struct fl_commands *c, struct fl_session_event *event,
 {
     switch (w->type) {
     case FL_WIRE_WELCOME:
+        c->refusal[0] = '\0';
         return fl_joining_welcome(c->joining, &w->u.welcome, event);
     case FL_WIRE_TASK:
         return take_task(c, &w->u.task);
@@ -206,16 +215,20 @@ static void commands_on_writable(void *ctx)
     fl_summary_upload_go_on(c->joining->offering);
 }
 
-/* The status of the stream's end says so. */
+/*
+ * The status of the stream's end says so. After Refused, which says it too, the session has left
+ * the stream and ignores this.
+ */
 static void commands_on_refused(struct fl_commands *c, enum fl_session_refusal kind,
                                 const char *reason)
 {
     struct fl_session_event event = {.type = FL_CEV_REFUSED};
+    struct fl_wire_command command = {.type = FL_WIRE_REFUSED};
 
-    log_refusal(c, reason);
     event.u.refused.kind = kind;
     event.u.refused.reason = reason;
-    fl_session_shell_step(c->shell, &event);
+    command.u.refused.message = fl_wire_lend(reason);
+    (void)fl_session_shell_command(c->shell, &event, &command);
 }
 
 static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)

@@ -11,12 +11,13 @@
 #include "client/daemon/renewal.h"
 
 struct fl_commands {
-    const struct fl_log *log;         /* borrowed, as all members */
+    const struct fl_log *log;         /* borrowed, as all pointers */
     struct fl_session_shell *shell;   /* receives the events */
     struct fl_connection *connection; /* the source of the commands */
     struct fl_wanted *wanted;         /* the newest task and evaluation */
     struct fl_join_job *joining;      /* handles a Welcome */
     struct fl_renewal *renewal;       /* decides whether a new channel is for renewal only */
+    char refusal[256]; /* the refusal that was logged since the last Welcome, cut; "": none */
 };
 
 /* The context is a struct fl_commands. */

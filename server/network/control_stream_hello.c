@@ -53,8 +53,10 @@ void fl_control_stream_ask(struct fl_control_stream *stream, struct fl_coord_msg
     if (up->event.u.hello.yields && hello_has_rival(stream)) {
         fl_coord_msg_free(up);
         fl_control_stream_refuse(stream, FL_WIRE_REASON_DUPLICATE, 0,
-                                 "another session of this client is open, and this "
-                                 "one asked only for a session that no other host has");
+                                 "another session of this client is open: two machines use one "
+                                 "identity (a copied state folder or disk image): stop one, or "
+                                 "give it its own invitation; this one connects soon after the "
+                                 "other has ended");
         return;
     }
     stream->hello = up;

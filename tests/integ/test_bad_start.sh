@@ -181,6 +181,11 @@ has_line "and how often" "$dir/says.out" "sessions were taken over by a newer on
 says "so does why" 0 "sessions of client 'same' take over from each other: two machines use its identity" \
   "$build/flctl" --state-dir "$dir/names.state" why
 wait_for "one waits, without ending the other's session" in_log names "refused: another session of this client is open"
+logs_refusals_once() { # name: no two errors in a row about the same rival
+  ! sed -n 's/.* error .* client: the server refused this client: //p' "$dir/$1.log" | uniq -d | grep -q "another session"
+}
+check "a client logs a refusal once, however often it asks" logs_refusals_once clone
+check "so does the other" logs_refusals_once newer
 kill_hard clone
 before=$(status_of names rounds_committed)
 wait_for "when one is stopped, the other goes on" at_round names $((before + 2))
