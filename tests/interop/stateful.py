@@ -195,7 +195,8 @@ class ScaffoldKilled(Scaffold):
             return True
 
     def on_report(self, context):
-        self.killed("report", self.at)
+        # Of the round that it names: its push may have been taken before, and the next one begun.
+        self.killed("report", self.report.round - 7)
         yield from super().on_report(context)
 
     def take(self, requests, context, limit=1 << 30):
