@@ -175,7 +175,12 @@ static void auth_job_done(void *arg)
 
 /* --- identity thread --- */
 
-/* A half-written file causes an error now and is read completely at the next check. */
+/*
+ * A half-written file causes an error now and is read completely at the next check. Files are
+ * marked as seen before they are read: `fl-serverd --init` may write others right after the
+ * reading. What the authority writes itself is read once more at the next check, and nothing has
+ * changed then.
+ */
 static int auth_check_files(struct fl_auth *g, struct job *job)
 {
     const struct fl_server_conf *conf = g->setup.conf;
@@ -186,7 +191,6 @@ static int auth_check_files(struct fl_auth *g, struct job *job)
 
     if (fresh || due) {
         rv = fl_authority_refresh(g->authority, (int64_t)fl_clock_wall_ms(), &other, &job->err);
-        (void)fl_credentials_changed(&g->setup, &g->seen); /* Its own writes are not changes. */
     }
     if (rv == FL_OK && fl_auth_own_pki(conf) && fresh) {
         rv = fl_credentials_own_pki(conf, &job->fresh, &job->err);
@@ -310,13 +314,14 @@ static int auth_make_tls(struct fl_auth *g, struct fl_err *err)
 
 static int auth_open_all(struct fl_auth *g, struct fl_err *err)
 {
-    int rv = fl_authority_open(&g->place.conf, (int64_t)fl_clock_wall_ms(), &g->authority, err);
+    int rv;
 
+    (void)fl_credentials_changed(&g->setup, &g->seen); /* Before they are read. */
+    rv = fl_authority_open(&g->place.conf, (int64_t)fl_clock_wall_ms(), &g->authority, err);
     if (rv == FL_OK) {
         rv = fl_authority_revocations(g->authority, &g->revocations, err);
     }
     if (rv == FL_OK) {
-        (void)fl_credentials_changed(&g->setup, &g->seen);
         rv = auth_make_tls(g, err);
     }
     return rv == FL_OK ? fl_worker_thread_create("fl-identity", &g->thread, err) : rv;

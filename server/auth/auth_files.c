@@ -200,8 +200,10 @@ static uint64_t auth_files_fingerprint(const struct fl_opt_texts *list, uint64_t
 
 static uint64_t auth_authority_fingerprint(const char *state_dir)
 {
-    static const char *const names[] = {"root.pem", "intermediate.pem", "intermediate.key",
-                                        "server.pem", "server.key"};
+    /* What fl_authority_refresh() reads; the next ones are those of `--init --renew-root`. */
+    static const char *const names[] = {"root.pem",      "intermediate.pem",     "intermediate.key",
+                                        "server.pem",    "server.key",           "next-root.pem",
+                                        "next-root.key", "next-intermediate.pem"};
     char path[FL_SERVER_PATH_MAX + 32];
     uint64_t seen = 0;
     size_t i;
