@@ -6,7 +6,12 @@
 . "$(dirname "$0")/lib.sh"
 synthetic "$dir/data" 3 --seed 3
 
-accuracy() { status_of "$1" accuracy; }
+# server, round: the training loss of the first round, and the highest after that round. The accuracy of one round
+# says nothing: under clients as different as these it is 0.9 in one and 0.5 in the next.
+losses() {
+  ctl "$1" rounds --json |
+    json "'%.3f %.3f' % (d[0]['train_loss'], max(r['train_loss'] for r in d if r['round'] > $2))"
+}
 # In one call, as the next round may open between two.
 two_of_three() {
   local states
@@ -19,7 +24,7 @@ common=("rounds: 0" "seed: 4" "model: {preset: dnn60}" "training: {epochs: 5, le
 
 # name, lines of A, lines of B, what changed
 change() {
-  local name=$1 a=$2 b=$3 what=$4 i before after round
+  local name=$1 a=$2 b=$3 what=$4 i first after round
   local flctl=("$build/flctl" --state-dir "$dir/$1.state")
   write_server "$name" "${common[@]}" "$a"
   start_server "$name" || finish
@@ -27,7 +32,6 @@ change() {
   wait_for "$name: a good model" at_round "$name" 10
   kill -STOP "${pid_of[$name-2]}" # so that the open round waits for it
   wait_for "$name: an open round with two updates" two_of_three "$name"
-  before=$(accuracy "$name")
   round=$(status_of "$name" rounds_committed)
   kill_hard "$name"
   write_server "$name" "${common[@]}" "$b"
@@ -38,9 +42,9 @@ change() {
   equal "$name: nothing is left of them" "" "$(ls "$dir/$name.state/spool")"
   kill -CONT "${pid_of[$name-2]}"
   wait_for "$name: the rounds after it" at_round "$name" $((round + 5))
-  after=$(accuracy "$name")
-  check "$name: accuracy $before before, $after after: no collapse" \
-    "$python" -c "import sys; sys.exit(not $after > 0.6 * $before)"
+  read -r first after < <(losses "$name" "$round")
+  check "$name: training loss $first at first, at most $after after the change: no collapse" \
+    "$python" -c "import sys; sys.exit(not $after < 0.6 * $first)"
   check "$name: the model of before is kept" \
     test -f "$dir/$name.state/models/round-$(printf %06d "$round").safetensors"
   ctl "$name" rounds >"$dir/$name.rounds"
