@@ -71,7 +71,7 @@ static const char *target_text(const struct fl_wire_deny *deny, char out[FL_DENY
 #define NAMES_MAX 10000
 
 struct names {
-    const char *list[NAMES_MAX];
+    char *list[NAMES_MAX]; /* owned */
     size_t n;
 };
 
@@ -101,13 +101,13 @@ static void find_near(struct fl_authority *authority, struct fl_identity_request
     if (names != NULL && fl_authority_certificates(authority, "", revocation_now_ms(), on_name,
                                                    names, NULL) == FL_OK)
     {
-        near = fl_str_nearest(r->in.deny.name, names->list, names->n);
+        near = fl_str_nearest(r->in.deny.name, (const char *const *)names->list, names->n);
     }
     if (near != NULL && strcmp(near, r->in.deny.name) != 0) {
         (void)snprintf(r->near, sizeof(r->near), "%s", near);
     }
     for (i = 0; names != NULL && i < names->n; i++) {
-        free((char *)(uintptr_t)names->list[i]);
+        free(names->list[i]);
     }
     free(names);
 }
