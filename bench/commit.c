@@ -303,7 +303,7 @@ static void set_fraction(struct bench *b, const char *name, uint64_t known)
 
     (void)snprintf(value, sizeof(value), "%.17g", (double)b->responders / (double)known);
     /* Presets have one of two policies in this slot, each without the other's options. */
-    if (fl_options_set(b->strategy->options[FL_SLOT_FRACTION], name, value, NULL) != FL_OK) {
+    if (fl_options_set(b->strategy->options[FL_COMPONENT_FRACTION], name, value, NULL) != FL_OK) {
         return;
     }
 }

@@ -166,7 +166,8 @@ static int measure_training(struct bench *b, struct fl_err *err)
     const struct fl_train_model model = {.layout = fl_net_layout(b->net),
                                          .net = b->spec,
                                          .solver = solver,
-                                         .solver_options = b->strategy->options[FL_SLOT_SOLVER],
+                                         .solver_options =
+                                             b->strategy->options[FL_COMPONENT_SOLVER],
                                          .epochs = b->c->epochs,
                                          .batch_size = b->c->batch};
     float *theta = calloc(fl_layout_count(model.layout), sizeof(*theta));

@@ -74,7 +74,8 @@ static int set_option(struct fl_options *options, const char *text, struct fl_er
     return fl_options_set(options, name, equals + 1, err);
 }
 
-/* The solver of the algorithm, for steps without end; what other clients offer is our own data. */
+/* The solver of the algorithm, for steps without end; what other clients summary is our own data.
+ */
 static int open_solver(struct train_work *work, const struct train_how *how, struct fl_err *err)
 {
     struct fl_solver_bytes inputs[FL_AGG_MAX_STATE] = {{0}};
@@ -95,15 +96,15 @@ static int open_solver(struct train_work *work, const struct train_how *how, str
                                         .ctx = work};
     int rv = fl_strategy_create(how->algorithm, &work->strategy, err);
     const struct fl_solver_ops *ops = rv == FL_OK ? work->strategy->solver : NULL;
-    struct fl_options *options = rv == FL_OK ? work->strategy->options[FL_SLOT_SOLVER] : NULL;
+    struct fl_options *options = rv == FL_OK ? work->strategy->options[FL_COMPONENT_SOLVER] : NULL;
     size_t i;
 
     for (i = 0; rv == FL_OK && i < how->n_options; i++) {
         rv = set_option(options, how->options[i], err);
     }
-    if (rv == FL_OK && ops->offer != NULL) {
-        rv = ops->offer(options, &data, /* seed= */ 1, &work->offers, err);
-        inputs[0] = (struct fl_solver_bytes){work->offers.data, work->offers.len};
+    if (rv == FL_OK && ops->summary != NULL) {
+        rv = ops->summary(options, &data, /* seed= */ 1, &work->summaries, err);
+        inputs[0] = (struct fl_solver_bytes){work->summaries.data, work->summaries.len};
     }
     return rv == FL_OK ? ops->create(options, &setup, &work->solver, err) : rv;
 }
@@ -113,7 +114,7 @@ int train_work_open(struct train_work *work, const struct train_how *how, struct
     int rv;
 
     *work = (struct train_work){.batch = (size_t)how->batch};
-    fl_buf_init(&work->offers, SIZE_MAX);
+    fl_buf_init(&work->summaries, SIZE_MAX);
     rv = fl_net_preset(how->model, &work->spec, err);
     work->spec.kernels = how->kernels;
     rv = rv == FL_OK ? fl_net_create(&work->spec, work->batch, &work->net, err) : rv;
@@ -130,7 +131,7 @@ void train_work_close(struct train_work *work)
         work->strategy->solver->destroy(work->solver);
     }
     fl_strategy_free(work->strategy);
-    fl_buf_done(&work->offers);
+    fl_buf_done(&work->summaries);
     free(work->x);
     free(work->y);
     fl_net_free(work->net);

@@ -27,7 +27,7 @@ struct train_work {
     size_t at; /* the sample that the next step begins with */
     struct fl_strategy *strategy;
     struct fl_solver *solver;
-    struct fl_buf offers;
+    struct fl_buf summaries;
 };
 
 /* To be closed in any case, also when it fails. */

@@ -196,7 +196,7 @@ done
 [ -n "$address" ] || die "fl-serverd does not listen"
 
 # These send means of samples: each client has to agree.
-case $algorithm in *fedmix* | *naivemix*) offers='offers: yes' ;; *) offers='' ;; esac
+case $algorithm in *fedmix* | *naivemix*) summaries='summaries: yes' ;; *) summaries='' ;; esac
 i=0
 for folder in "${folders[@]}"; do
   name=$(printf 'edge-%03d' "$i")
@@ -208,7 +208,7 @@ state_dir: "$dir/state/$name"
 insecure: yes
 exit_when_done: yes          # by default a client waits for more rounds
 data: {path: "$folder"}
-$offers
+$summaries
 YAML
   "$build/fl-clientd" "$dir/$name.yaml" 2>"$dir/logs/$name.log" &
   pids+=($!)

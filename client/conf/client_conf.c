@@ -54,12 +54,12 @@ static const struct fl_opt_spec main_specs[] = {
      .help = "Exit with code 0 when all rounds are done. Otherwise the client stays and, when the "
              "server is started with more rounds, reconnects within seconds, without any action on "
              "the clients"},
-    {FL_OPT(struct fl_client_main, BOOL, offers), .def = "no",
+    {FL_OPT(struct fl_client_main, BOOL, summaries), .def = "no",
      .help = "Allow data summaries: algorithms such as fedmix and naivemix send means of a few "
              "samples each, which the server distributes to all clients. With 'no' the client "
              "leaves such a federation, and sends the reason"},
     {FL_OPT(struct fl_client_main, INT, least_group), .def = "10", .min = 2, .max = 1e9,
-     .help = "With offers: least number of samples of a mean. The client leaves a server that "
+     .help = "With summaries: least number of samples of a mean. The client leaves a server that "
              "requests less, and sends no means when it has fewer samples. 10, as publishers of "
              "health statistics show no count of fewer than 5 to 11 people; more hides more "
              "(docs/security.md)"},

@@ -22,7 +22,7 @@ struct fl_client_main {
     const char *server;
     const char *name; /* "": that of the certificate */
     const char *state_dir;
-    bool insecure, insecure_remote, exit_when_done, offers;
+    bool insecure, insecure_remote, exit_when_done, summaries;
     int64_t least_group;
     enum fl_client_trainer trainer;
     struct fl_opt_map labels;

@@ -75,7 +75,7 @@ static struct fl_worker_terms terms_of(const struct fl_client_conf *conf)
 {
     const struct fl_client_limits *limits = conf->limits;
 
-    return (struct fl_worker_terms){.offers = conf->main->offers,
+    return (struct fl_worker_terms){.summaries = conf->main->summaries,
                                     .least_group = (uint64_t)conf->main->least_group,
                                     .least_samples = (uint64_t)limits->least_samples,
                                     .least_steps = (uint64_t)limits->least_steps,
@@ -147,7 +147,7 @@ static int clientd_create_parts(struct fl_clientd *cli)
     cli->reload.renewal = cli->renewal;
     cli->trainings = (struct fl_trainings){jobs, worker, &cli->pending, NULL};
     cli->evaluations = (struct fl_evaluations){jobs, worker, NULL};
-    fl_summary_upload_init(&cli->offering, jobs, worker, c);
+    fl_summary_upload_init(&cli->summary_upload, jobs, worker, c);
     cli->downloads = (struct fl_downloads){.jobs = jobs,
                                            .connection = c,
                                            .worker = worker,
@@ -166,7 +166,7 @@ static int clientd_create_parts(struct fl_clientd *cli)
                              .trainings = &cli->trainings,
                              .evaluations = &cli->evaluations,
                              .downloads = &cli->downloads,
-                             .offering = &cli->offering,
+                             .summary_upload = &cli->summary_upload,
                              .rounds_per_day = (uint64_t)cli->conf->limits->rounds_per_day};
     cli->commands = (struct fl_commands){.log = cli->log,
                                          .shell = jobs->shell,
@@ -264,7 +264,7 @@ static void clientd_free_parts(struct fl_clientd *cli)
     fl_renewal_free(cli->renewal);
     fl_credentials_free(cli->credentials);
     fl_downloads_cancel_task(&cli->downloads);
-    fl_summary_upload_forget(&cli->offering);
+    fl_summary_upload_forget(&cli->summary_upload);
     fl_session_shell_free(cli->jobs.shell);
     fl_wanted_done(&cli->wanted);
     fl_worker_done(&cli->worker);

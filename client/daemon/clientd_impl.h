@@ -37,7 +37,7 @@ struct fl_clientd {
 
     struct fl_trainings trainings;
     struct fl_evaluations evaluations;
-    struct fl_summary_upload offering;
+    struct fl_summary_upload summary_upload;
     struct fl_downloads downloads;
     struct fl_deliveries deliveries;
     struct fl_join_job joining;

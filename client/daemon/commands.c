@@ -117,7 +117,7 @@ static struct fl_session_event command_event(const struct fl_wire_command *w)
     case FL_WIRE_REFUSED:
         event.u.refused.retry_after_ms = w->u.refused.retry_after_ms;
         event.u.refused.kind =
-            w->u.refused.reason == FL_WIRE_REASON_DENIED      ? FL_SESSION_REFUSED_CURABLE
+            w->u.refused.reason == FL_WIRE_REASON_REVOKED     ? FL_SESSION_REFUSED_CURABLE
             : w->u.refused.reason == FL_WIRE_REASON_DUPLICATE ? FL_SESSION_REFUSED_FENCED
                                                               : FL_SESSION_REFUSED_FINAL;
         event.u.refused.reason = w->u.refused.message;
@@ -161,10 +161,10 @@ static struct fl_session_event command_event(const struct fl_wire_command *w)
 static void commands_on_command(struct fl_commands *c, struct fl_wire_command *w)
 {
     struct fl_session_event event = command_event(w);
-    bool wants_offer = w->type == FL_WIRE_WELCOME && w->u.welcome.wants_offer;
+    bool wants_summary = w->type == FL_WIRE_WELCOME && w->u.welcome.wants_summary;
 
-    if (fl_session_shell_command(c->shell, &event, w) && wants_offer) {
-        fl_summary_upload_begin(c->joining->offering);
+    if (fl_session_shell_command(c->shell, &event, w) && wants_summary) {
+        fl_summary_upload_begin(c->joining->summary_upload);
     }
 }
 
@@ -212,7 +212,7 @@ static void commands_on_writable(void *ctx)
 {
     struct fl_commands *c = ctx;
 
-    fl_summary_upload_go_on(c->joining->offering);
+    fl_summary_upload_go_on(c->joining->summary_upload);
 }
 
 /*
@@ -235,7 +235,7 @@ static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)
 {
     struct fl_commands *c = ctx;
 
-    fl_summary_upload_stop(c->joining->offering);
+    fl_summary_upload_stop(c->joining->summary_upload);
     if (fl_joining_told(c->joining)) {
         fl_log(c->log, FL_LOG_DEBUG, "client", "the reason for leaving was sent");
     } else if (status == FL_GRPC_ABORTED) {

@@ -156,7 +156,7 @@ void fl_joining_count_round(struct fl_join_job *j)
 void fl_joining_forget(struct fl_join_job *j)
 {
     fl_downloads_cancel_task(j->downloads);
-    fl_summary_upload_forget(j->offering);
+    fl_summary_upload_forget(j->summary_upload);
     fl_worker_forget(j->worker);
 }
 
@@ -226,7 +226,7 @@ bool fl_joining_welcome(struct fl_join_job *j, struct fl_wire_welcome *w,
     struct fl_err err = {0};
     /* After a reconnect the setup is nearly always the prepared one. */
     bool same = j->worker->setup != NULL && fl_setup_is(j->worker->setup, w);
-    bool wants_offer = w->wants_offer; /* of this session only, so not compared */
+    bool wants_summary = w->wants_summary; /* of this session only, so not compared */
     int rv = FL_OK;
 
     if (!same && joining_is_busy(j)) {
@@ -244,7 +244,7 @@ bool fl_joining_welcome(struct fl_join_job *j, struct fl_wire_welcome *w,
         rv = fl_terms_check_training(j->worker, &err);
     }
     if (rv == FL_OK) {
-        rv = fl_offer_check(j->worker, wants_offer, &err);
+        rv = fl_data_summary_check(j->worker, wants_summary, &err);
     }
     if (rv == FL_OK && j->pending->result == NULL && leave_for_today(j, (struct fl_round_key){0})) {
         return false;

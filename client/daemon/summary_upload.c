@@ -17,7 +17,7 @@ static const struct fl_sm_state summary_states[SUMMARY_STATES] = {
 
 struct summary_job {
     struct fl_summary_upload *owner;
-    struct fl_offer offer;
+    struct fl_data_summary summary;
     int code;
     struct fl_err err;
 };
@@ -31,17 +31,17 @@ void fl_summary_upload_init(struct fl_summary_upload *o, const struct fl_jobs *j
 
 void fl_summary_upload_go_on(struct fl_summary_upload *o)
 {
-    struct fl_wire_event event = {.type = FL_WIRE_OFFER};
+    struct fl_wire_event event = {.type = FL_WIRE_DATA_SUMMARY};
 
     if (!o->wanted || o->sm.state != SUMMARY_MADE) {
         return;
     }
     /* Above half of its queue the stream rejects more; on_writable continues. */
     while (fl_connection_has_room(o->connection)) {
-        if (!fl_offer_next(&o->offer, &event.u.offer)) {
+        if (!fl_data_summary_next(&o->summary, &event.u.summary)) {
             o->wanted = false;
             fl_log(o->jobs->log, FL_LOG_INFO, "client", "sent the data summary: %zu bytes",
-                   o->offer.data.len);
+                   o->summary.data.len);
             return;
         }
         fl_connection_send(o->connection, &event);
@@ -52,7 +52,7 @@ static void summary_job_work(void *arg)
 {
     struct summary_job *job = arg;
 
-    job->code = fl_offer_make(job->owner->worker, &job->offer, &job->err);
+    job->code = fl_data_summary_make(job->owner->worker, &job->summary, &job->err);
 }
 
 /* Without a summary, or an empty one, the server does not select this client. */
@@ -70,7 +70,7 @@ static void summary_job_done(void *arg)
     bool stopped = fl_session_shell_stopped(o->jobs->shell);
 
     fl_sm_move(&o->sm, job->code == FL_OK ? SUMMARY_MADE : SUMMARY_NONE);
-    o->offer = job->offer;
+    o->summary = job->summary;
     if (job->code == FL_OK && !stopped) {
         fl_summary_upload_go_on(o);
     } else if (!stopped) {
@@ -85,7 +85,7 @@ void fl_summary_upload_begin(struct fl_summary_upload *o)
 
     o->wanted = true;
     if (o->sm.state == SUMMARY_MADE) {
-        fl_offer_rewind(&o->offer);
+        fl_data_summary_rewind(&o->summary);
         fl_summary_upload_go_on(o);
     }
     if (o->sm.state != SUMMARY_NONE) {
@@ -111,7 +111,7 @@ void fl_summary_upload_stop(struct fl_summary_upload *o)
 void fl_summary_upload_forget(struct fl_summary_upload *o)
 {
     if (o->sm.state == SUMMARY_MADE) {
-        fl_offer_done(&o->offer);
+        fl_data_summary_done(&o->summary);
         fl_sm_move(&o->sm, SUMMARY_NONE);
     }
 }

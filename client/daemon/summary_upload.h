@@ -1,5 +1,5 @@
-#ifndef FL_CLIENTD_OFFERING_H
-#define FL_CLIENTD_OFFERING_H
+#ifndef FL_CLIENTD_SUMMARY_UPLOAD_H
+#define FL_CLIENTD_SUMMARY_UPLOAD_H
 
 /*
  * Makes a data summary (client/work/data_summary.h) on the training thread and sends it on the
@@ -18,18 +18,18 @@ struct fl_summary_upload {
     struct fl_connection *connection; /* sends it */
     struct fl_sm sm;
     bool wanted; /* the current session requested it */
-    struct fl_offer offer;
+    struct fl_data_summary summary;
 };
 
-void fl_summary_upload_init(struct fl_summary_upload *offering, const struct fl_jobs *jobs,
+void fl_summary_upload_init(struct fl_summary_upload *summary_upload, const struct fl_jobs *jobs,
                             const struct fl_worker *worker, struct fl_connection *connection);
 /* Welcome requests the data summary: send it from the first byte. */
-void fl_summary_upload_begin(struct fl_summary_upload *offering);
+void fl_summary_upload_begin(struct fl_summary_upload *summary_upload);
 /* The control stream accepts more data. */
-void fl_summary_upload_go_on(struct fl_summary_upload *offering);
+void fl_summary_upload_go_on(struct fl_summary_upload *summary_upload);
 /* The control stream ended. */
-void fl_summary_upload_stop(struct fl_summary_upload *offering);
+void fl_summary_upload_stop(struct fl_summary_upload *summary_upload);
 /* A new setup, while the training thread is idle: drop the data summary in memory. */
-void fl_summary_upload_forget(struct fl_summary_upload *offering);
+void fl_summary_upload_forget(struct fl_summary_upload *summary_upload);
 
 #endif

@@ -517,8 +517,8 @@ static void try_tasks(struct fl__try *t)
     if (fl_persistent_can(t->r, FL_PERSISTENT_ADAPT)) {
         try_adapt(t);
     }
-    if (fl_persistent_can(t->r, FL_PERSISTENT_OFFER)) {
-        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "offer", "it needs the options of a federation");
+    if (fl_persistent_can(t->r, FL_PERSISTENT_SUMMARY)) {
+        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "summary", "it needs the options of a federation");
     }
     fl__try_shape(t);
 }

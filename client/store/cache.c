@@ -14,7 +14,7 @@
 
 static int cache_path(const char *state_dir, char path[CACHE_PATH])
 {
-    return fl_fs_join(path, CACHE_PATH, state_dir, "offered.bin");
+    return fl_fs_join(path, CACHE_PATH, state_dir, "summaries.bin");
 }
 
 int fl_cache_load(const char *state_dir, const uint8_t digest[FL_DIGEST_SIZE], size_t len,

@@ -3,8 +3,8 @@
 
 /*
  * The cache of the payload that is the same in every round (the collected data summaries of all
- * clients), <state_dir>/offered.bin, so that it is fetched once and not once a round. It can always
- * be fetched again: a file that is damaged or has another SHA-256 counts as missing.
+ * clients), <state_dir>/summaries.bin, so that it is fetched once and not once a round. It can
+ * always be fetched again: a file that is damaged or has another SHA-256 counts as missing.
  */
 
 #include "libfl/model/layout.h"

@@ -17,8 +17,8 @@ FL_MUST_CHECK int fl_summary_group(const char *state_dir, uint64_t *ret, struct 
 /* Read the whole summary into `out`, which is empty. The same errors; FL_ELIMIT, FL_ENOMEM. */
 FL_MUST_CHECK int fl_summary_load(const char *state_dir, struct fl_buf *out, struct fl_err *err);
 /*
- * `group`: the group size that the server requested (fl_solver_ops.offer_group). It is on disk when
- * this returns.
+ * `group`: the group size that the server requested (fl_solver_ops.summary_group). It is on disk
+ * when this returns.
  */
 FL_MUST_CHECK int fl_summary_save(const char *state_dir, uint64_t group, const void *data,
                                   size_t len, struct fl_err *err);

@@ -141,7 +141,7 @@ void fl__builtin_forget_data(struct fl__builtin *b)
     free(b->order_test);
     free(b->x);
     free(b->y);
-    fl_buf_done(&b->own_offer);
+    fl_buf_done(&b->own_summary);
     forget_description(b);
     b->order = NULL;
     b->order_test = NULL;
@@ -194,7 +194,7 @@ int fl__builtin_set_data(struct fl_trainer *trainer, const struct fl_dataset *tr
     if (rv != FL_OK) {
         return rv;
     }
-    fl_buf_done(&b->own_offer); /* It was computed from the previous data. */
+    fl_buf_done(&b->own_summary); /* It was computed from the previous data. */
     b->train = train;
     b->test = test;
     return FL_OK;

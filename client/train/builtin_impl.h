@@ -32,7 +32,8 @@ struct fl__builtin {
     float *x;             /* a batch or a piece, whichever is larger, [..][dim] */
     int32_t *y;
     struct fl__builtin_room room;
-    struct fl_buf own_offer; /* data summary of the solver, computed on first use; len 0: not yet */
+    struct fl_buf
+        own_summary; /* data summary of the solver, computed on first use; len 0: not yet */
 };
 
 /* Copies the network that the server describes. FL_ENOMEM. */
@@ -74,10 +75,10 @@ struct fl__walk fl__walk_passes(struct fl__builtin *b, const struct fl_train_tas
 FL_MUST_CHECK int fl__walk_run(const struct fl__walk *walk, struct fl_solver *solver,
                                struct fl__walk_sums *ret, struct fl_err *err);
 
-/* Appends the solver's summary of the training data; solver->offer must not be NULL. */
-FL_MUST_CHECK int fl__offer_make(struct fl__builtin *b, uint64_t seed, struct fl_buf *out,
-                                 struct fl_err *err);
-/* Fills b->own_offer if the solver makes a data summary. FL_ENOMEM. */
-FL_MUST_CHECK int fl__offer_own(struct fl__builtin *b, uint64_t seed, struct fl_err *err);
+/* Appends the solver's summary of the training data; solver->summary must not be NULL. */
+FL_MUST_CHECK int fl__summary_make(struct fl__builtin *b, uint64_t seed, struct fl_buf *out,
+                                   struct fl_err *err);
+/* Fills b->own_summary if the solver makes a data summary. FL_ENOMEM. */
+FL_MUST_CHECK int fl__summary_own(struct fl__builtin *b, uint64_t seed, struct fl_err *err);
 
 #endif

@@ -14,7 +14,7 @@ static int32_t summary_sample(void *ctx, size_t i, float *x)
     return y;
 }
 
-int fl__offer_make(struct fl__builtin *b, uint64_t seed, struct fl_buf *out, struct fl_err *err)
+int fl__summary_make(struct fl__builtin *b, uint64_t seed, struct fl_buf *out, struct fl_err *err)
 {
     const struct fl_solver_data data = {
         .n = b->train->n,
@@ -25,23 +25,23 @@ int fl__offer_make(struct fl__builtin *b, uint64_t seed, struct fl_buf *out, str
         .ctx = b,
     };
 
-    return b->solver->offer(b->options, &data, seed, out, err);
+    return b->solver->summary(b->options, &data, seed, out, err);
 }
 
-int fl__offer_own(struct fl__builtin *b, uint64_t seed, struct fl_err *err)
+int fl__summary_own(struct fl__builtin *b, uint64_t seed, struct fl_err *err)
 {
     struct fl_err why = {0};
     int rv;
 
-    if (b->solver->offer == NULL || b->own_offer.len > 0) {
+    if (b->solver->summary == NULL || b->own_summary.len > 0) {
         return FL_OK;
     }
-    fl_buf_init(&b->own_offer, FL_OFFER_MAX);
-    rv = fl__offer_make(b, seed, &b->own_offer, &why);
+    fl_buf_init(&b->own_summary, FL_SUMMARY_MAX);
+    rv = fl__summary_make(b, seed, &b->own_summary, &why);
     if (rv == FL_OK) {
         return FL_OK;
     }
-    fl_buf_done(&b->own_offer);
+    fl_buf_done(&b->own_summary);
     /* No summary of this data was sent if none can be made, so there is none to recognise. */
     return rv == FL_ENOMEM ? fl_err_set(err, rv, "%s", why.msg) : FL_OK;
 }

@@ -195,9 +195,9 @@ static int make_solver(const struct fl__walk *w, bool adapting, struct fl_solver
         .anchor = task->anchor,
         .inputs = task->inputs,
         .kept = task->kept,
-        .own_offer = task->own_offer.data != NULL
-                         ? task->own_offer
-                         : (struct fl_solver_bytes){b->own_offer.data, b->own_offer.len},
+        .own_summary = task->own_summary.data != NULL
+                           ? task->own_summary
+                           : (struct fl_solver_bytes){b->own_summary.data, b->own_summary.len},
     };
 
     return b->solver->create(b->options, &setup, ret, err);
@@ -256,8 +256,8 @@ static int builtin_solve(const struct fl__walk *w, struct fl_train_result *ret, 
         rv = fl__train_extras(fl_solver_names(fl_solver_sends(b->solver, b->options)), &ret->sent,
                               &ret->n_sent, err);
     }
-    if (rv == FL_OK && w->task->own_offer.data == NULL) {
-        rv = fl__offer_own(b, w->task->offer_seed, err);
+    if (rv == FL_OK && w->task->own_summary.data == NULL) {
+        rv = fl__summary_own(b, w->task->summary_seed, err);
     }
     if (rv == FL_OK) {
         rv = make_solver(w, /* adapting= */ false, &solver, err);
@@ -378,8 +378,8 @@ static int builtin_adapt(struct fl_trainer *trainer, const struct fl_train_task 
     return FL_OK;
 }
 
-static int builtin_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
-                         struct fl_err *err)
+static int builtin_summary(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
+                           struct fl_err *err)
 {
     struct fl__builtin *b = builtin_of(trainer);
 
@@ -387,10 +387,11 @@ static int builtin_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_bu
         return fl_err_set(err, FL_ESTATE,
                           "data summary requested before the server described its model");
     }
-    if (b->solver->offer == NULL) {
-        return fl_err_set(err, FL_ESTATE, "the solver '%s' offers nothing", b->solver->policy.name);
+    if (b->solver->summary == NULL) {
+        return fl_err_set(err, FL_ESTATE, "the solver '%s' summaries nothing",
+                          b->solver->policy.name);
     }
-    return fl__offer_make(b, seed, out, err);
+    return fl__summary_make(b, seed, out, err);
 }
 
 static uint64_t builtin_samples(const struct fl_trainer *trainer)
@@ -405,7 +406,7 @@ int fl_trainer_builtin(const struct fl_dataset *train, const struct fl_dataset *
     static const struct fl__trainer_ops ops = {.free = builtin_free,
                                                .prepare = builtin_prepare,
                                                .run = builtin_run,
-                                               .offer = builtin_offer,
+                                               .summary = builtin_summary,
                                                .samples = builtin_samples,
                                                .adapt = builtin_adapt,
                                                .evaluate = builtin_evaluate,

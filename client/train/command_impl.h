@@ -22,10 +22,10 @@ FL_MUST_CHECK int fl__parts_check(const struct fl_persistent *r, const char *pro
 /* A policy with its options as JSON text; owned, NULL without memory. */
 char *fl__policy_text(const struct fl_policy *policy, const struct fl_options *options);
 /*
- * `do` of a task as JSON text; owned, NULL without memory. `offer_seed`: seed of the data summary
+ * `do` of a task as JSON text; owned, NULL without memory. `summary_seed`: seed of the data summary
  * that the program was asked for, below 2^53.
  */
 char *fl__parts_text(const struct fl_solver_ops *solver, const struct fl_options *o,
-                     const struct fl_external *external, uint64_t offer_seed);
+                     const struct fl_external *external, uint64_t summary_seed);
 
 #endif

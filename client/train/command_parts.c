@@ -36,7 +36,7 @@ static int parts_check_files(const struct fl_train_model *m, struct fl_err *err)
 {
     const struct fl_solver_ops *s = m->solver;
 
-    return s->offer == NULL && fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) == 0 &&
+    return s->summary == NULL && fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) == 0 &&
                    fl_solver_sends(s, m->solver_options) == NULL
                ? FL_OK
                : fl_err_set(err, FL_EUNIMPL,
@@ -72,7 +72,7 @@ int fl__parts_check(const struct fl_persistent *r, const char *program,
         return parts_check_files(m, err);
     }
     if (s->external.parts == NULL &&
-        (s->offer != NULL || fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) > 0))
+        (s->summary != NULL || fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) > 0))
     {
         return fl_err_set(err, FL_EUNIMPL,
                           "the server's solver '%s' is not supported by external programs: use "
@@ -90,8 +90,8 @@ int fl__parts_check(const struct fl_persistent *r, const char *program,
         }
     }
     rv = check_kind(r, program, FL_PERSISTENT_TRAIN, "solver", s->policy.name, err);
-    if (rv == FL_OK && s->offer != NULL) {
-        rv = check_kind(r, program, FL_PERSISTENT_OFFER, "solver", s->policy.name, err);
+    if (rv == FL_OK && s->summary != NULL) {
+        rv = check_kind(r, program, FL_PERSISTENT_SUMMARY, "solver", s->policy.name, err);
     }
     if (rv == FL_OK && adapts) {
         rv = check_kind(r, program, FL_PERSISTENT_ADAPT, "personal", m->personal->policy.name, err);
@@ -147,19 +147,19 @@ static json_t *options_of(const struct fl_options *o)
     return json;
 }
 
-/* `offer_seed` lets the program make its own data summary again, to leave it out. */
+/* `summary_seed` lets the program make its own data summary again, to leave it out. */
 static json_t *mixup_of(const struct fl_solver_ops *solver, const struct fl_options *o,
-                        uint64_t offer_seed)
+                        uint64_t summary_seed)
 {
     json_t *json = options_of(o);
 
     (void)json_object_set_new(json, "naive", json_boolean(solver == &fl_solver_naivemix));
-    (void)json_object_set_new(json, "seed", json_integer((json_int_t)offer_seed));
+    (void)json_object_set_new(json, "seed", json_integer((json_int_t)summary_seed));
     return json;
 }
 
 char *fl__parts_text(const struct fl_solver_ops *solver, const struct fl_options *o,
-                     const struct fl_external *external, uint64_t offer_seed)
+                     const struct fl_external *external, uint64_t summary_seed)
 {
     json_t *json = json_object();
     json_t *part;
@@ -177,7 +177,7 @@ char *fl__parts_text(const struct fl_solver_ops *solver, const struct fl_options
         } else if (bit == FL_CAPABILITY_GRADIENT || bit == FL_CAPABILITY_DRIFT) {
             part = json_object();
         } else if (bit == FL_CAPABILITY_MIXUP) {
-            part = mixup_of(solver, o, offer_seed);
+            part = mixup_of(solver, o, summary_seed);
         } else {
             part = options_of(o);
         }

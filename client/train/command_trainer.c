@@ -99,7 +99,8 @@ static int command_describe_model(struct command *c, const struct fl_train_model
                                         .batch_size = m->batch_size,
                                         .momentum = m->momentum,
                                         .weight_decay = m->weight_decay,
-                                        .offer_bytes = m->solver->offer != NULL ? FL_OFFER_MAX : 0};
+                                        .summary_bytes =
+                                            m->solver->summary != NULL ? FL_SUMMARY_MAX : 0};
     char *personal = NULL;
     int rv;
 
@@ -208,7 +209,7 @@ static struct fl_external_task external_task(const struct command *c,
 static char *parts_text(const struct command *c, const struct fl_train_task *task,
                         const struct fl_external *external)
 {
-    return fl__parts_text(c->solver, c->options, external, task->offer_seed & FL_FIELD_EXACT);
+    return fl__parts_text(c->solver, c->options, external, task->summary_seed & FL_FIELD_EXACT);
 }
 
 /* Describes a training task for the program. `parts` is borrowed. */
@@ -382,28 +383,28 @@ static int command_evaluate(struct fl_trainer *trainer, const float *model, atom
     return rv;
 }
 
-static int command_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
-                         struct fl_err *err)
+static int command_summary(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
+                           struct fl_err *err)
 {
     struct command *c = command_of(trainer);
     struct fl_persistent_task t = {
-        .kind = FL_PERSISTENT_OFFER, .seed = seed & FL_FIELD_EXACT, .solver = c->solver_text};
+        .kind = FL_PERSISTENT_SUMMARY, .seed = seed & FL_FIELD_EXACT, .solver = c->solver_text};
     struct fl_persistent_answer a = {0};
     size_t len;
-    int rv = command_check_can(c, FL_PERSISTENT_OFFER, FL_EUNIMPL, err);
+    int rv = command_check_can(c, FL_PERSISTENT_SUMMARY, FL_EUNIMPL, err);
 
-    if (rv == FL_OK && (c->layout == NULL || c->solver->offer == NULL)) {
-        rv = fl_err_set(err, FL_ESTATE, "an offer that no solver asks for");
+    if (rv == FL_OK && (c->layout == NULL || c->solver->summary == NULL)) {
+        rv = fl_err_set(err, FL_ESTATE, "a summary that no solver asks for");
     }
     rv = rv == FL_OK ? command_run_limited(c, &t, 0, &a, err) : rv;
-    len = (size_t)a.offer_bytes;
+    len = (size_t)a.summary_bytes;
     rv = rv == FL_OK ? fl_buf_reserve(out, len) : rv;
     if (rv != FL_OK || len == 0) {
         return rv;
     }
-    rv = fl_persistent_offer(c->r, out->data + out->len, len, err);
-    if (rv == FL_OK && c->solver->offer_check != NULL) {
-        rv = c->solver->offer_check(c->options, out->data + out->len, len, 0, 0, err);
+    rv = fl_persistent_summary(c->r, out->data + out->len, len, err);
+    if (rv == FL_OK && c->solver->summary_check != NULL) {
+        rv = c->solver->summary_check(c->options, out->data + out->len, len, 0, 0, err);
     }
     out->len += rv == FL_OK ? len : 0;
     return rv;
@@ -484,7 +485,7 @@ int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **r
     static const struct fl__trainer_ops ops = {.free = command_free,
                                                .prepare = command_prepare,
                                                .run = command_run,
-                                               .offer = command_offer,
+                                               .summary = command_summary,
                                                .samples = command_samples,
                                                .adapt = command_adapt,
                                                .evaluate = command_evaluate,

@@ -117,10 +117,10 @@ uint64_t fl_trainer_samples(const struct fl_trainer *trainer)
     return trainer->ops->samples != NULL ? trainer->ops->samples(trainer) : 0;
 }
 
-int fl_trainer_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
-                     struct fl_err *err)
+int fl_trainer_summary(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
+                       struct fl_err *err)
 {
-    return trainer->ops->offer(trainer, seed, out, err);
+    return trainer->ops->summary(trainer, seed, out, err);
 }
 
 int fl_trainer_adapt(struct fl_trainer *trainer, const struct fl_train_task *task,

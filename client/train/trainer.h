@@ -43,8 +43,9 @@ struct fl_train_task {
     bool evaluate_trained; /* fill `trained` of the result when there is test data */
     double learning_rate;
     uint64_t seed;
-    uint64_t offer_seed;              /* seed that fl_trainer_offer() was called with */
-    struct fl_solver_bytes own_offer; /* data summary sent with that seed; NULL: it is made again */
+    uint64_t summary_seed; /* seed that fl_trainer_summary() was called with */
+    struct fl_solver_bytes
+        own_summary; /* data summary sent with that seed; NULL: it is made again */
     /* Seed of the fixed order that `steps` walk through, the same in every round; 0: not sent. */
     uint64_t order_seed;
     uint64_t deadline_ms; /* span; the command is ended after it */
@@ -138,11 +139,11 @@ FL_MUST_CHECK int fl_trainer_run(struct fl_trainer *trainer, const struct fl_tra
 /* Current number of training samples; 0: unknown. */
 uint64_t fl_trainer_samples(const struct fl_trainer *trainer);
 /*
- * Appends the data summary of the solver (fl_solver_ops.offer) to `out`. FL_EUNIMPL: a command
+ * Appends the data summary of the solver (fl_solver_ops.summary) to `out`. FL_EUNIMPL: a command
  * trainer; FL_ESTATE: the solver has none.
  */
-FL_MUST_CHECK int fl_trainer_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
-                                   struct fl_err *err);
+FL_MUST_CHECK int fl_trainer_summary(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
+                                     struct fl_err *err);
 /*
  * Evaluate task->model on the local test data, then, when personal.adapts, a copy of it that was
  * fitted to the local data. `*ret_adapted` has 0 samples when it was not. FL_ENOENT without test

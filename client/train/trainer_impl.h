@@ -11,7 +11,8 @@ struct fl__trainer_ops {
                    struct fl_err *err);
     int (*run)(struct fl_trainer *trainer, const struct fl_train_task *task,
                struct fl_train_result *ret, struct fl_err *err);
-    int (*offer)(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, struct fl_err *err);
+    int (*summary)(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
+                   struct fl_err *err);
     uint64_t (*samples)(const struct fl_trainer *trainer); /* NULL: not known */
     int (*adapt)(struct fl_trainer *trainer, const struct fl_train_task *task,
                  struct fl_evaluation *ret_received, struct fl_evaluation *ret_adapted,

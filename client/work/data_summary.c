@@ -1,7 +1,7 @@
 /*
  * The data summary of this client: makes it once per state folder, checks it against the operator's
- * limits, and cuts it into pieces to send. The checks run on the loop, fl_offer_make() on the
- * training thread. It does not send (client/daemon/summary_upload.c).
+ * limits, and cuts it into pieces to send. The checks run on the loop, fl_data_summary_make() on
+ * the training thread. It does not send (client/daemon/summary_upload.c).
  */
 #include "client/work/data_summary.h"
 
@@ -17,9 +17,9 @@ static int check_means(const struct fl_worker *worker, const struct fl_buf *made
                        struct fl_err *err)
 {
     const struct fl_setup *setup = worker->setup;
-    uint64_t group = setup->solver->offer_group(setup->solver_options);
+    uint64_t group = setup->solver->summary_group(setup->solver_options);
     uint64_t least = worker->terms.least_group > 1 ? worker->terms.least_group : 1;
-    uint64_t means = setup->solver->offer_means(made->data, made->len);
+    uint64_t means = setup->solver->summary_means(made->data, made->len);
 
     if (group == 0 || group > samples) {
         group = samples;
@@ -46,7 +46,7 @@ static int make_new(const struct fl_worker *worker, struct fl_buf *out, struct f
                           " samples ('least_group' of this client), and the client has %" PRIu64,
                           least, samples);
     }
-    rv = fl_trainer_offer(worker->trainer, worker->seed, out, err);
+    rv = fl_trainer_summary(worker->trainer, worker->seed, out, err);
     return rv == FL_OK && out->len > 0 ? check_means(worker, out, samples, err) : rv;
 }
 
@@ -63,18 +63,19 @@ static int save_new(const struct fl_worker *worker, const struct fl_buf *made, s
 
     return worker->state_dir != NULL && made->len > 0
                ? fl_summary_save(worker->state_dir,
-                                 setup->solver->offer_group(setup->solver_options), made->data,
+                                 setup->solver->summary_group(setup->solver_options), made->data,
                                  made->len, err)
                : FL_OK;
 }
 
-int fl_offer_make(const struct fl_worker *worker, struct fl_offer *ret, struct fl_err *err)
+int fl_data_summary_make(const struct fl_worker *worker, struct fl_data_summary *ret,
+                         struct fl_err *err)
 {
     int rv;
     bool made = false;
 
-    *ret = (struct fl_offer){.sent = 0};
-    fl_buf_init(&ret->data, FL_OFFER_MAX);
+    *ret = (struct fl_data_summary){.sent = 0};
+    fl_buf_init(&ret->data, FL_SUMMARY_MAX);
     rv = load_sent(worker, &ret->data, err);
     if (rv == FL_ENOENT) {
         made = true;
@@ -97,44 +98,44 @@ int fl_offer_make(const struct fl_worker *worker, struct fl_offer *ret, struct f
     return FL_OK;
 }
 
-void fl_offer_rewind(struct fl_offer *offer)
+void fl_data_summary_rewind(struct fl_data_summary *summary)
 {
-    offer->sent = 0;
-    offer->sent_all = false;
+    summary->sent = 0;
+    summary->sent_all = false;
 }
 
-bool fl_offer_next(struct fl_offer *offer, struct fl_wire_offer *ret)
+bool fl_data_summary_next(struct fl_data_summary *summary, struct fl_wire_data_summary *ret)
 {
-    size_t left = offer->data.len - offer->sent;
+    size_t left = summary->data.len - summary->sent;
 
-    if (offer->sent_all) {
+    if (summary->sent_all) {
         return false;
     }
-    ret->offset = offer->sent;
-    ret->total = offer->data.len;
-    ret->len = left < FL_WIRE_OFFER_PIECE ? left : FL_WIRE_OFFER_PIECE;
-    ret->data = ret->len > 0 ? offer->data.data + offer->sent : NULL;
-    offer->sent += ret->len;
-    offer->sent_all = offer->sent == offer->data.len;
+    ret->offset = summary->sent;
+    ret->total = summary->data.len;
+    ret->len = left < FL_WIRE_SUMMARY_PIECE ? left : FL_WIRE_SUMMARY_PIECE;
+    ret->data = ret->len > 0 ? summary->data.data + summary->sent : NULL;
+    summary->sent += ret->len;
+    summary->sent_all = summary->sent == summary->data.len;
     return true;
 }
 
-void fl_offer_done(struct fl_offer *offer)
+void fl_data_summary_done(struct fl_data_summary *summary)
 {
-    fl_buf_done(&offer->data);
-    *offer = (struct fl_offer){.sent = 0};
+    fl_buf_done(&summary->data);
+    *summary = (struct fl_data_summary){.sent = 0};
 }
 
-int fl_offer_allowed(const struct fl_worker_terms *terms, const struct fl_solver_ops *solver,
-                     const struct fl_options *options, struct fl_err *err)
+int fl_data_summary_allowed(const struct fl_worker_terms *terms, const struct fl_solver_ops *solver,
+                            const struct fl_options *options, struct fl_err *err)
 {
-    uint64_t group = solver->offer != NULL ? solver->offer_group(options) : 0;
+    uint64_t group = solver->summary != NULL ? solver->summary_group(options) : 0;
 
-    if (!terms->offers) {
+    if (!terms->summaries) {
         return fl_err_set(
             err, FL_EPERM,
             "solver '%s' sends means of this client's samples to all other clients, and the "
-            "configuration of this client does not allow that ('offers: yes')",
+            "configuration of this client does not allow that ('summaries: yes')",
             solver->policy.name);
     }
     if (group != 0 && group < terms->least_group) {
@@ -151,7 +152,7 @@ int fl_offer_allowed(const struct fl_worker_terms *terms, const struct fl_solver
 static int summary_check_sent(const struct fl_worker *worker, struct fl_err *err)
 {
     const struct fl_setup *setup = worker->setup;
-    uint64_t asked = setup->solver->offer_group(setup->solver_options);
+    uint64_t asked = setup->solver->summary_group(setup->solver_options);
     uint64_t sent = 0;
     int rv =
         worker->state_dir != NULL ? fl_summary_group(worker->state_dir, &sent, err) : FL_ENOENT;
@@ -167,15 +168,15 @@ static int summary_check_sent(const struct fl_worker *worker, struct fl_err *err
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
-int fl_offer_check(const struct fl_worker *worker, bool wants, struct fl_err *err)
+int fl_data_summary_check(const struct fl_worker *worker, bool wants, struct fl_err *err)
 {
     const struct fl_setup *setup = worker->setup;
-    bool made = setup->solver->offer != NULL;
+    bool made = setup->solver->summary != NULL;
     int rv;
 
     if (!wants && !made) {
         return FL_OK;
     }
-    rv = fl_offer_allowed(&worker->terms, setup->solver, setup->solver_options, err);
+    rv = fl_data_summary_allowed(&worker->terms, setup->solver, setup->solver_options, err);
     return rv == FL_OK && made ? summary_check_sent(worker, err) : rv;
 }

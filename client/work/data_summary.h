@@ -1,16 +1,16 @@
-#ifndef FL_CLIENT_WORK_OFFER_H
-#define FL_CLIENT_WORK_OFFER_H
+#ifndef FL_CLIENT_WORK_DATA_SUMMARY_H
+#define FL_CLIENT_WORK_DATA_SUMMARY_H
 
 /*
- * The data summary that a client sends before it can be selected (Welcome.wants_offer; the means of
- * FedMix), in pieces, from the first byte in each session. It is made once per state folder
+ * The data summary that a client sends before it can be selected (Welcome.wants_summary; the means
+ * of FedMix), in pieces, from the first byte in each session. It is made once per state folder
  * (client/store/own_summary.h): later sessions, setups and servers get the same bytes, even when
  * the data has changed since.
  */
 
 #include "client/work/worker.h"
 
-struct fl_offer {
+struct fl_data_summary {
     struct fl_buf data;
     size_t sent;   /* bytes sent */
     bool sent_all; /* all pieces were sent; an empty summary is one piece, too */
@@ -22,13 +22,13 @@ struct fl_offer {
  * give an empty summary and a log line: the protocol allows clients without one. Errors that can
  * pass: FL_ENOMEM, errors of the disk.
  */
-FL_MUST_CHECK int fl_offer_make(const struct fl_worker *worker, struct fl_offer *ret,
-                                struct fl_err *err);
+FL_MUST_CHECK int fl_data_summary_make(const struct fl_worker *worker, struct fl_data_summary *ret,
+                                       struct fl_err *err);
 /* From the first byte again. */
-void fl_offer_rewind(struct fl_offer *offer);
-/* The next piece, which points into `offer`; false: all pieces were sent. */
-bool fl_offer_next(struct fl_offer *offer, struct fl_wire_offer *ret);
-void fl_offer_done(struct fl_offer *offer);
+void fl_data_summary_rewind(struct fl_data_summary *summary);
+/* The next piece, which points into `summary`; false: all pieces were sent. */
+bool fl_data_summary_next(struct fl_data_summary *summary, struct fl_wire_data_summary *ret);
+void fl_data_summary_done(struct fl_data_summary *summary);
 
 /*
  * The server forwards a data summary to all other clients, so the operator of this client decides
@@ -36,10 +36,11 @@ void fl_offer_done(struct fl_offer *offer);
  * server that `wants` a summary, requires one that worker->terms forbid, or another than the one
  * sent before. Errors of fl_summary_group().
  */
-FL_MUST_CHECK int fl_offer_check(const struct fl_worker *worker, bool wants, struct fl_err *err);
+FL_MUST_CHECK int fl_data_summary_check(const struct fl_worker *worker, bool wants,
+                                        struct fl_err *err);
 /* The same check of the terms alone. */
-FL_MUST_CHECK int fl_offer_allowed(const struct fl_worker_terms *terms,
-                                   const struct fl_solver_ops *solver,
-                                   const struct fl_options *options, struct fl_err *err);
+FL_MUST_CHECK int fl_data_summary_allowed(const struct fl_worker_terms *terms,
+                                          const struct fl_solver_ops *solver,
+                                          const struct fl_options *options, struct fl_err *err);
 
 #endif

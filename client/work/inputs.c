@@ -119,7 +119,7 @@ int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_
     rv = choose_start(listed, has_own, ret, err);
     for (; rv == FL_OK && name != NULL && *name != NULL; name++) {
         const struct fl_input *in = fl_inputs_find(listed, *name);
-        bool opaque = solver->offered != NULL && strcmp(*name, solver->offered) == 0;
+        bool opaque = solver->collection != NULL && strcmp(*name, solver->collection) == 0;
 
         if (opaque && (in == NULL || in->bytes == 0)) {
             fl_log_peer(log, FL_LOG_NOTICE, "client", FL_WORK_SERVER,

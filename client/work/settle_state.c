@@ -8,7 +8,7 @@ bool fl_settling_begin(const struct fl_worker *worker, struct fl_setup *setup,
                        struct fl_inputs *listed, const struct fl_task *task,
                        struct fl_settling *ret)
 {
-    const char *name = setup->solver->offered;
+    const char *name = setup->solver->collection;
     const struct fl_input *in = name != NULL ? fl_inputs_find(listed, name) : NULL;
     bool cached = in != NULL && in->has_digest && in->bytes > 0;
 

@@ -13,83 +13,85 @@
 
 /* --- components --- */
 
-static int slot_options(const struct fl_wire_slot *slot, struct fl_slot_option **ret)
+static int component_options(const struct fl_wire_component *component,
+                             struct fl_component_option **ret)
 {
-    struct fl_slot_option *o = calloc(slot->n_options > 0 ? slot->n_options : 1, sizeof(*o));
+    struct fl_component_option *o =
+        calloc(component->n_options > 0 ? component->n_options : 1, sizeof(*o));
     size_t i;
 
     if (o == NULL) {
         return FL_ENOMEM;
     }
-    for (i = 0; i < slot->n_options; i++) {
-        o[i].name = slot->options[i].key;
-        o[i].value = slot->options[i].value;
+    for (i = 0; i < component->n_options; i++) {
+        o[i].name = component->options[i].key;
+        o[i].value = component->options[i].value;
     }
     *ret = o;
     return FL_OK;
 }
 
 /* Names the component that this client does not support. */
-static int slot_error(const char *slot, const char *name, int rv, struct fl_err *err)
+static int component_error(const char *component, const char *name, int rv, struct fl_err *err)
 {
     return rv == FL_OK || rv == FL_ENOMEM
                ? rv
                : fl_err_wrap(err, rv, "the server's %s is '%s', which this client does not support",
-                             slot, name);
+                             component, name);
 }
 
 static int prepare_solver(struct fl_setup *s, struct fl_err *err)
 {
-    const struct fl_wire_slot *w = &s->welcome.solver;
-    struct fl_slot_option *o = NULL;
-    int rv = slot_options(w, &o);
+    const struct fl_wire_component *w = &s->welcome.solver;
+    struct fl_component_option *o = NULL;
+    int rv = component_options(w, &o);
 
     if (rv == FL_OK) {
         rv = fl_solver_by_name(w->name, o, w->n_options, &s->solver, &s->solver_options, err);
     }
     free(o);
-    return slot_error("solver", w->name, rv, err);
+    return component_error("solver", w->name, rv, err);
 }
 
 static int prepare_codec(struct fl_setup *s, struct fl_err *err)
 {
-    const struct fl_wire_slot *w = &s->welcome.codec;
-    struct fl_slot_option *o = NULL;
-    int rv = slot_options(w, &o);
+    const struct fl_wire_component *w = &s->welcome.codec;
+    struct fl_component_option *o = NULL;
+    int rv = component_options(w, &o);
 
     if (rv == FL_OK) {
         rv = fl_codec_by_name(w->name, o, w->n_options, &s->codec, &s->codec_options, err);
     }
     free(o);
-    return slot_error("codec", w->name, rv, err);
+    return component_error("codec", w->name, rv, err);
 }
 
 static int prepare_upload(struct fl_setup *s, struct fl_err *err)
 {
-    const struct fl_wire_slot *w = &s->welcome.upload;
+    const struct fl_wire_component *w = &s->welcome.upload;
     const char *name = w->name != NULL ? w->name : "full";
-    struct fl_slot_option *o = NULL;
-    int rv = slot_options(w, &o);
+    struct fl_component_option *o = NULL;
+    int rv = component_options(w, &o);
 
     if (rv == FL_OK) {
         rv = fl_upload_by_name(name, o, w->n_options, &s->upload, &s->upload_options, err);
     }
     free(o);
-    return slot_error("upload", name, rv, err);
+    return component_error("upload", name, rv, err);
 }
 
 static int prepare_personal(struct fl_setup *s, struct fl_err *err)
 {
-    const struct fl_wire_slot *w = &s->welcome.personal;
+    const struct fl_wire_component *w = &s->welcome.personal;
     const char *name = w->name != NULL ? w->name : "none";
-    struct fl_slot_option *o = NULL;
-    int rv = slot_options(w, &o);
+    struct fl_component_option *o = NULL;
+    int rv = component_options(w, &o);
 
     if (rv == FL_OK) {
         rv = fl_personal_by_name(name, o, w->n_options, &s->personal, &s->personal_options, err);
     }
     free(o);
-    return slot_error("personal", name, rv, err);
+    return component_error("personal", name, rv, err);
 }
 
 static int prepare_slots(struct fl_setup *s, struct fl_err *err)
@@ -172,7 +174,7 @@ void fl_setup_unref(struct fl_setup *setup)
 
 /* --- comparing --- */
 
-static bool same_slot(const struct fl_wire_slot *a, const struct fl_wire_slot *b)
+static bool same_slot(const struct fl_wire_component *a, const struct fl_wire_component *b)
 {
     size_t i;
 

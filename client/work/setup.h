@@ -20,7 +20,7 @@
 struct fl_setup {
     atomic_uint refs;
     /*
-     * The received Welcome. Fields of one session (session, limits, heartbeat, wants_offer) are
+     * The received Welcome. Fields of one session (session, limits, heartbeat, wants_summary) are
      * those of the first session with this setup.
      */
     struct fl_wire_welcome welcome;

@@ -190,13 +190,13 @@ static int load_summary(struct fl_training *t)
     const struct fl_worker *worker = t->worker;
     int rv;
 
-    if (t->setup->solver->offer == NULL || worker->state_dir == NULL) {
+    if (t->setup->solver->summary == NULL || worker->state_dir == NULL) {
         return FL_OK;
     }
-    fl_buf_init(&t->summary, FL_OFFER_MAX);
+    fl_buf_init(&t->summary, FL_SUMMARY_MAX);
     rv = fl_summary_load(worker->state_dir, &t->summary, &t->err);
     if (rv == FL_OK && t->summary.len > 0) {
-        t->task.own_offer = (struct fl_solver_bytes){t->summary.data, t->summary.len};
+        t->task.own_summary = (struct fl_solver_bytes){t->summary.data, t->summary.len};
     }
     /* Without the file the trainer computes the summary from the data. */
     return rv == FL_ENOENT || rv == FL_EFORMAT || rv == FL_EVERSION ? FL_OK : rv;
@@ -217,7 +217,7 @@ static void training_log_left_out(const struct fl_training *t)
             fl_log_peer(
                 t->worker->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                 "the server does not distribute the data summary of this client: its values are "
-                "outside the range of the others (limits.offer_range of the server), an operator "
+                "outside the range of the others (limits.summary_range of the server), an operator "
                 "dropped it, or it arrived after the first round began; 'flctl summaries' at the "
                 "server shows which. Training continues with those of the others");
         }
@@ -556,7 +556,7 @@ int fl_training_new(const struct fl_worker *worker, const struct fl_task *task,
                                      .attempt = task->key.attempt,
                                      .learning_rate = task->learning_rate,
                                      .seed = task->seed,
-                                     .offer_seed = worker->seed,
+                                     .summary_seed = worker->seed,
                                      .order_seed = task->order_seed,
                                      .deadline_ms = task->deadline_ms,
                                      .n_selected = task->n_selected,

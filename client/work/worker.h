@@ -31,7 +31,7 @@
 
 /* The operator's limits on what a server may request. All zero: no limits, and no data summary. */
 struct fl_worker_terms {
-    bool offers;            /* a data summary may be sent */
+    bool summaries;         /* a data summary may be sent */
     uint64_t least_group;   /* least samples in each of its means */
     uint64_t least_samples; /* least samples of an update; here and in the next member 0 means 1 */
     uint64_t least_steps;

@@ -3,7 +3,8 @@
 
 /*
  * Option tables: each row binds a field of a struct to its key, type, range, default and help.
- * Daemons and strategy slots describe their settings in such tables; the reader, the checker,
+ * Daemons and the components of an algorithm describe their settings in such tables; the reader,
+ * the checker,
  * --help and the generated reference walk the same table. Code that runs reads the fields.
  *
  *     struct adam { double beta1; uint64_t wait_ms; };

@@ -7,7 +7,7 @@
 const char *const fl_persistent_kinds[] = {[FL_PERSISTENT_TRAIN] = "train",
                                            [FL_PERSISTENT_EVALUATE] = "evaluate",
                                            [FL_PERSISTENT_ADAPT] = "adapt",
-                                           [FL_PERSISTENT_OFFER] = "offer"};
+                                           [FL_PERSISTENT_SUMMARY] = "summary"};
 
 static const char *const vector_names[] = {[FL_PERSISTENT_MODEL] = "model",
                                            [FL_PERSISTENT_ANCHOR] = "anchor",
@@ -102,7 +102,7 @@ char *fl_message_model(json_t *description, const struct fl_slots *slots)
     }
     message_add_slot(weights, "mixup", &slots->mixup, false);
     message_add_slot(result, "model", &slots->result, true);
-    message_add_slot(result, "offer", &slots->offer, false);
+    message_add_slot(result, "summary", &slots->summary, false);
     return message_text(
         message_merged(json_pack("{s:{s:I, s:o}, s:{s:I, s:o}}", "weights", "bytes",
                                  (json_int_t)slots->weights_bytes, "slots", weights, "result",
@@ -158,7 +158,7 @@ static json_t *message_task_fields(const struct fl_persistent_task *t)
     case FL_PERSISTENT_EVALUATE:
         json = json_object();
         break;
-    case FL_PERSISTENT_OFFER:
+    case FL_PERSISTENT_SUMMARY:
         json = json_pack("{s:I, s:o}", "seed", (json_int_t)t->seed, "solver",
                          message_parsed(t->solver));
         break;
@@ -175,7 +175,7 @@ char *fl_message_task(const struct fl_persistent_task *task, uint64_t id)
     json_t *more = task->more != NULL ? message_parsed(task->more) : json_object();
 
     json = message_merged(json, message_task_fields(task));
-    if (json != NULL && task->kind != FL_PERSISTENT_OFFER) {
+    if (json != NULL && task->kind != FL_PERSISTENT_SUMMARY) {
         (void)json_object_set_new(json, "given", message_given_vectors(task));
     }
     if (json != NULL && (task->kind == FL_PERSISTENT_TRAIN || task->kind == FL_PERSISTENT_ADAPT) &&

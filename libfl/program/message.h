@@ -68,7 +68,7 @@ struct fl_slots {
     size_t weights_bytes, result_bytes;
     struct fl_memory_slot vectors[FL_PERSISTENT_VECTORS]; /* bytes 0: not present */
     struct fl_memory_slot mixup;
-    struct fl_memory_slot result, offer;
+    struct fl_memory_slot result, summary;
     size_t result_used; /* part of result_bytes: without the data summary, which is seldom long */
 };
 

@@ -148,8 +148,8 @@ static int message_read_done(const json_t *json, const char *where, enum fl_pers
         return rv == FL_OK ? message_check_present(ret->has_received, "received", asked, err) : rv;
     case FL_PERSISTENT_EVALUATE:
         return message_check_present(ret->has_received, "received", asked, err);
-    case FL_PERSISTENT_OFFER:
-        return fl_field_count(json, where, "bytes", &ret->offer_bytes, err);
+    case FL_PERSISTENT_SUMMARY:
+        return fl_field_count(json, where, "bytes", &ret->summary_bytes, err);
     case FL_PERSISTENT_KINDS:
         break;
     }

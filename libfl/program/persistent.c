@@ -388,7 +388,7 @@ static int persistent_take_model(struct fl_persistent *r, const struct fl_persis
                                           : fl_strerror(rv));
     }
     r->vectors = m->vectors | 1u << FL_PERSISTENT_MODEL;
-    r->offer_bytes = m->offer_bytes;
+    r->summary_bytes = m->summary_bytes;
     return fl__persistent_place(r, err);
 }
 
@@ -482,13 +482,13 @@ static int persistent_take_answer(struct fl_persistent *r, const struct fl_answe
     uint64_t handed = ret->handed_ms;
     int rv = FL_OK;
 
-    if (answer->type == FL_ANSWER_DONE && r->task->kind == FL_PERSISTENT_OFFER &&
-        answer->figures.offer_bytes > r->slots.offer.bytes)
+    if (answer->type == FL_ANSWER_DONE && r->task->kind == FL_PERSISTENT_SUMMARY &&
+        answer->figures.summary_bytes > r->slots.summary.bytes)
     {
         rv = fl_err_set(err, FL_EPROTO,
                         "'%.100s' broke the trainer protocol: a data summary of %" PRIu64
                         " bytes in a slot of %zu",
-                        r->argv[0], answer->figures.offer_bytes, r->slots.offer.bytes);
+                        r->argv[0], answer->figures.summary_bytes, r->slots.summary.bytes);
         fl__persistent_end(r, err);
         return rv;
     }
@@ -622,13 +622,13 @@ int fl_persistent_result(const struct fl_persistent *r, float *out, struct fl_er
                           fl_layout_count(r->layout) * sizeof(*out), err);
 }
 
-int fl_persistent_offer(const struct fl_persistent *r, void *out, size_t len, struct fl_err *err)
+int fl_persistent_summary(const struct fl_persistent *r, void *out, size_t len, struct fl_err *err)
 {
     if (r->result.bytes == 0 || r->layout == NULL) {
         return fl_err_set(err, FL_ESTATE, "'%.100s' is not running any more", r->argv[0]);
     }
-    FL_REQUIRE(len <= r->slots.offer.bytes);
-    return fl_shared_read(&r->result, r->slots.offer.offset, out, len, err);
+    FL_REQUIRE(len <= r->slots.summary.bytes);
+    return fl_shared_read(&r->result, r->slots.summary.offset, out, len, err);
 }
 
 /* --- idle --- */

@@ -65,7 +65,7 @@ enum fl_persistent_kind {
     FL_PERSISTENT_TRAIN,
     FL_PERSISTENT_EVALUATE,
     FL_PERSISTENT_ADAPT,
-    FL_PERSISTENT_OFFER,
+    FL_PERSISTENT_SUMMARY,
     FL_PERSISTENT_KINDS
 };
 /* "train" …, by kind. */
@@ -99,8 +99,8 @@ struct fl_persistent_model { /* copied */
     const char *const *parts;      /* labels of all steps, NULL-terminated; NULL: none */
     uint32_t epochs, steps, batch_size;
     double momentum, weight_decay;
-    unsigned vectors;   /* set of 1u << enum fl_persistent_vector; the model is always included */
-    size_t offer_bytes; /* maximum size of a data summary; 0: none is requested */
+    unsigned vectors;     /* set of 1u << enum fl_persistent_vector; the model is always included */
+    size_t summary_bytes; /* maximum size of a data summary; 0: none is requested */
 };
 
 struct fl_persistent_task {
@@ -117,7 +117,7 @@ struct fl_persistent_task {
     bool on_test;              /* ADAPT: fit to the test data */
     float *trained;            /* TRAIN: gets the trained parameters, all finite; NULL: nothing */
     const char *parts;         /* `do` as JSON text; NULL: {} */
-    const char *solver;        /* OFFER: as in the model */
+    const char *solver;        /* SUMMARY: as in the model */
     const char *more;          /* further fields of the message as JSON text; NULL: none */
     uint64_t limit_ms;         /* from the start of the task; 0: none */
     const char *limit_note;    /* appended to the message of a timeout; NULL: nothing */
@@ -132,9 +132,9 @@ struct fl_persistent_answer {
     double train_loss;
     bool has_received, has_trained, has_adapted;
     struct fl_evaluation received, trained, adapted;
-    uint64_t offer_bytes; /* OFFER; at most that of the model */
-    uint64_t handed_ms;   /* when the task was sent, by the clock */
-    uint64_t took_ms;     /* from then to the answer */
+    uint64_t summary_bytes; /* SUMMARY; at most that of the model */
+    uint64_t handed_ms;     /* when the task was sent, by the clock */
+    uint64_t took_ms;       /* from then to the answer */
 };
 
 struct fl_persistent;
@@ -176,8 +176,8 @@ FL_MUST_CHECK int fl_persistent_run(struct fl_persistent *r, const struct fl_per
  */
 FL_MUST_CHECK int fl_persistent_result(const struct fl_persistent *r, float *out,
                                        struct fl_err *err);
-FL_MUST_CHECK int fl_persistent_offer(const struct fl_persistent *r, void *out, size_t len,
-                                      struct fl_err *err);
+FL_MUST_CHECK int fl_persistent_summary(const struct fl_persistent *r, void *out, size_t len,
+                                        struct fl_err *err);
 /*
  * Call when there is no task: stops a program whose idle timeout has passed. Returns the ms after
  * which to call again; 0: not before the next task.

@@ -50,7 +50,7 @@ struct fl_persistent {
     json_t *description;
     struct fl_buf header; /* header of a safetensors file */
     unsigned vectors;
-    size_t mixup_bytes, offer_bytes;
+    size_t mixup_bytes, summary_bytes;
     struct fl_slots slots;
     bool model_accepted; /* the running program has accepted the model */
 

@@ -48,7 +48,7 @@ int fl__persistent_place(struct fl_persistent *r, struct fl_err *err)
     s.mixup = slots_place_bytes(r->mixup_bytes, &weights);
     s.result = slots_place_model(r, &result);
     s.result_used = (size_t)slots_align(result, PAGE);
-    s.offer = slots_place_bytes(r->offer_bytes, &result);
+    s.summary = slots_place_bytes(r->summary_bytes, &result);
     weights = slots_align(weights, PAGE);
     result = slots_align(result, PAGE);
     if (weights > SIZE_MAX / 2 || result > SIZE_MAX / 2) {

@@ -5,33 +5,35 @@
 /* Limit of an option value as text; far above any value of a component's options. */
 #define VALUE_MAX 256
 
-int fl_strategy_slot_text(const struct fl_strategy *strategy, enum fl_slot slot, struct fl_buf *out)
+int fl_strategy_component_text(const struct fl_strategy *strategy, enum fl_component component,
+                               struct fl_buf *out)
 {
-    const struct fl_policy *policy = fl__strategy_policy(strategy, slot);
+    const struct fl_policy *policy = fl__strategy_policy(strategy, component);
     const struct fl_opt_spec *spec;
     int rv = fl_buf_printf(out, "%s", policy->name);
 
     for (spec = policy->options; rv == FL_OK && spec != NULL && spec->name != NULL; spec++) {
         char value[VALUE_MAX];
 
-        rv = fl_buf_printf(out, " %s=%s", spec->name,
-                           fl_options_show(strategy->options[slot], spec, value, sizeof(value)));
+        rv = fl_buf_printf(
+            out, " %s=%s", spec->name,
+            fl_options_show(strategy->options[component], spec, value, sizeof(value)));
     }
     return rv;
 }
 
-bool fl_strategy_slot_is_meaning(enum fl_slot slot)
+bool fl_strategy_component_is_update(enum fl_component component)
 {
-    switch (slot) {
-    case FL_SLOT_SOLVER:
-    case FL_SLOT_UPLOAD:
-    case FL_SLOT_CODEC:
-    case FL_SLOT_AGGREGATE:
-    case FL_SLOT_PERSONAL:
+    switch (component) {
+    case FL_COMPONENT_SOLVER:
+    case FL_COMPONENT_UPLOAD:
+    case FL_COMPONENT_CODEC:
+    case FL_COMPONENT_AGGREGATE:
+    case FL_COMPONENT_PERSONAL:
         return true;
-    case FL_SLOT_SELECTION: /* It decides which clients train, not what an update is. */
-    case FL_SLOT_FRACTION:
-    case FL_SLOT_COUNT:
+    case FL_COMPONENT_SELECTION: /* It decides which clients train, not what an update is. */
+    case FL_COMPONENT_FRACTION:
+    case FL_COMPONENT_COUNT:
         break;
     }
     return false;
@@ -42,7 +44,7 @@ bool fl_strategy_scales_updates(const struct fl_strategy *strategy)
     const struct fl_agg_part *server = strategy->solver->server;
 
     return server != NULL && server->wants_scaled != NULL &&
-           server->wants_scaled(strategy->options[FL_SLOT_SOLVER]);
+           server->wants_scaled(strategy->options[FL_COMPONENT_SOLVER]);
 }
 
 int fl_strategy_kept_text(const struct fl_strategy *strategy, struct fl_buf *out)
@@ -58,7 +60,8 @@ int fl_strategy_kept_text(const struct fl_strategy *strategy, struct fl_buf *out
     if (rv == FL_OK && fl_strategy_needs_previous_dot(strategy)) {
         rv = fl_buf_printf(out, "%supdate.previous", out->len > 0 ? " " : "");
     }
-    if (rv == FL_OK && fl_codec_keeps_residual(strategy->codec, strategy->options[FL_SLOT_CODEC])) {
+    if (rv == FL_OK &&
+        fl_codec_keeps_residual(strategy->codec, strategy->options[FL_COMPONENT_CODEC])) {
         rv = fl_buf_printf(out, "%scodec.residual", out->len > 0 ? " " : "");
     }
     if (rv == FL_OK && strategy->personal->own) {
@@ -67,8 +70,9 @@ int fl_strategy_kept_text(const struct fl_strategy *strategy, struct fl_buf *out
     return rv;
 }
 
-int fl_strategy_offer_text(const struct fl_strategy *strategy, struct fl_buf *out)
+int fl_strategy_summary_text(const struct fl_strategy *strategy, struct fl_buf *out)
 {
-    return strategy->solver->offer != NULL ? fl_strategy_slot_text(strategy, FL_SLOT_SOLVER, out)
-                                           : FL_OK;
+    return strategy->solver->summary != NULL
+               ? fl_strategy_component_text(strategy, FL_COMPONENT_SOLVER, out)
+               : FL_OK;
 }

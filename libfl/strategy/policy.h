@@ -12,15 +12,15 @@
 #include "libfl/conf/options.h"
 #include "libfl/model/layout.h"
 
-enum fl_slot {
-    FL_SLOT_SELECTION,
-    FL_SLOT_FRACTION,
-    FL_SLOT_SOLVER,
-    FL_SLOT_UPLOAD,
-    FL_SLOT_CODEC,
-    FL_SLOT_AGGREGATE,
-    FL_SLOT_PERSONAL,
-    FL_SLOT_COUNT
+enum fl_component {
+    FL_COMPONENT_SELECTION,
+    FL_COMPONENT_FRACTION,
+    FL_COMPONENT_SOLVER,
+    FL_COMPONENT_UPLOAD,
+    FL_COMPONENT_CODEC,
+    FL_COMPONENT_AGGREGATE,
+    FL_COMPONENT_PERSONAL,
+    FL_COMPONENT_COUNT
 };
 
 struct fl_policy {
@@ -33,6 +33,6 @@ struct fl_policy {
 };
 
 /* "selection", "fraction", … */
-const char *fl_slot_name(enum fl_slot slot);
+const char *fl_component_name(enum fl_component component);
 
 #endif

@@ -54,14 +54,14 @@ static const struct fl_policy *const personals[] = {
 static const struct {
     const char *name;
     const struct fl_policy *const *policies;
-} slots[FL_SLOT_COUNT] = {
-    [FL_SLOT_SELECTION] = {"selection", selections},
-    [FL_SLOT_FRACTION] = {"fraction", fractions},
-    [FL_SLOT_SOLVER] = {"solver", solvers},
-    [FL_SLOT_UPLOAD] = {"upload", uploads},
-    [FL_SLOT_CODEC] = {"codec", codecs},
-    [FL_SLOT_AGGREGATE] = {"aggregate", aggregates},
-    [FL_SLOT_PERSONAL] = {"personal", personals},
+} components[FL_COMPONENT_COUNT] = {
+    [FL_COMPONENT_SELECTION] = {"selection", selections},
+    [FL_COMPONENT_FRACTION] = {"fraction", fractions},
+    [FL_COMPONENT_SOLVER] = {"solver", solvers},
+    [FL_COMPONENT_UPLOAD] = {"upload", uploads},
+    [FL_COMPONENT_CODEC] = {"codec", codecs},
+    [FL_COMPONENT_AGGREGATE] = {"aggregate", aggregates},
+    [FL_COMPONENT_PERSONAL] = {"personal", personals},
 };
 
 _Static_assert(offsetof(struct fl_selection_ops, policy) == 0, "policy comes first");
@@ -72,22 +72,22 @@ _Static_assert(offsetof(struct fl_codec_ops, policy) == 0, "policy comes first")
 _Static_assert(offsetof(struct fl_aggregate_ops, policy) == 0, "policy comes first");
 _Static_assert(offsetof(struct fl_personal_ops, policy) == 0, "policy comes first");
 
-const char *fl_slot_name(enum fl_slot slot)
+const char *fl_component_name(enum fl_component component)
 {
-    FL_REQUIRE(slot < FL_SLOT_COUNT);
-    return slots[slot].name;
+    FL_REQUIRE(component < FL_COMPONENT_COUNT);
+    return components[component].name;
 }
 
-const struct fl_policy *const *fl_strategy_policies(enum fl_slot slot)
+const struct fl_policy *const *fl_strategy_policies(enum fl_component component)
 {
-    FL_REQUIRE(slot < FL_SLOT_COUNT);
-    return slots[slot].policies;
+    FL_REQUIRE(component < FL_COMPONENT_COUNT);
+    return components[component].policies;
 }
 
-int fl__policy_find(enum fl_slot slot, const char *name, const struct fl_policy **ret,
+int fl__policy_find(enum fl_component component, const char *name, const struct fl_policy **ret,
                     struct fl_err *err)
 {
-    const struct fl_policy *const *all = fl_strategy_policies(slot);
+    const struct fl_policy *const *all = fl_strategy_policies(component);
     const char *names[FL__POLICIES_MAX];
     const char *nearest;
     size_t n = 0;
@@ -103,9 +103,9 @@ int fl__policy_find(enum fl_slot slot, const char *name, const struct fl_policy 
     nearest = fl_str_nearest(name, names, n);
     if (nearest != NULL) {
         return fl_err_set(err, FL_ECONF, "no %s policy '%.64s'; did you mean '%s'?",
-                          fl_slot_name(slot), name, nearest);
+                          fl_component_name(component), name, nearest);
     }
-    return fl__unknown(err, fl_slot_name(slot), "policy ", name, names, n);
+    return fl__unknown(err, fl_component_name(component), "policy ", name, names, n);
 }
 
 int fl__unknown(struct fl_err *err, const char *what, const char *kind, const char *name,

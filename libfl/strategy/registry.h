@@ -9,24 +9,25 @@
 #define FL__POLICIES_MAX 64
 
 /* Find a policy by name; FL_ECONF with the nearest known name, or all names. */
-FL_MUST_CHECK int fl__policy_find(enum fl_slot slot, const char *name, const struct fl_policy **ret,
-                                  struct fl_err *err);
+FL_MUST_CHECK int fl__policy_find(enum fl_component component, const char *name,
+                                  const struct fl_policy **ret, struct fl_err *err);
 /* The policy of a component. */
-const struct fl_policy *fl__strategy_policy(const struct fl_strategy *strategy, enum fl_slot slot);
+const struct fl_policy *fl__strategy_policy(const struct fl_strategy *strategy,
+                                            enum fl_component component);
 /* "no WHAT KIND'name'; known: …" */
 int fl__unknown(struct fl_err *err, const char *what, const char *kind, const char *name,
                 const char *const *names, size_t n);
 
 /* How a preset differs from FedAvg: the policy of a component, and its options. */
 struct fl__filling {
-    enum fl_slot slot;
+    enum fl_component component;
     const char *policy;
-    struct fl_slot_option options[4]; /* ended by a NULL name */
+    struct fl_component_option options[4]; /* ended by a NULL name */
 };
 
 struct fl__preset {
-    struct fl__filling list[FL_SLOT_COUNT + 1]; /* ended by policy NULL */
-    char name[FL_NAME_MAX];                     /* texts that the list may point to */
+    struct fl__filling list[FL_COMPONENT_COUNT + 1]; /* ended by policy NULL */
+    char name[FL_NAME_MAX];                          /* texts that the list may point to */
     const char *fraction;
 };
 /*

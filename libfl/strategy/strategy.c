@@ -11,82 +11,84 @@
 
 #include "libfl/strategy/registry.h"
 
-static void strategy_put(struct fl_strategy *strategy, enum fl_slot slot,
+static void strategy_put(struct fl_strategy *strategy, enum fl_component component,
                          const struct fl_policy *policy, struct fl_options *options)
 {
     const void *ops = policy;
 
-    switch (slot) {
-    case FL_SLOT_SELECTION:
+    switch (component) {
+    case FL_COMPONENT_SELECTION:
         strategy->selection = ops;
         break;
-    case FL_SLOT_FRACTION:
+    case FL_COMPONENT_FRACTION:
         strategy->fraction = ops;
         break;
-    case FL_SLOT_SOLVER:
+    case FL_COMPONENT_SOLVER:
         strategy->solver = ops;
         break;
-    case FL_SLOT_UPLOAD:
+    case FL_COMPONENT_UPLOAD:
         strategy->upload = ops;
         break;
-    case FL_SLOT_CODEC:
+    case FL_COMPONENT_CODEC:
         strategy->codec = ops;
         break;
-    case FL_SLOT_AGGREGATE:
+    case FL_COMPONENT_AGGREGATE:
         strategy->aggregate = ops;
         break;
-    case FL_SLOT_PERSONAL:
+    case FL_COMPONENT_PERSONAL:
         strategy->personal = ops;
         break;
-    case FL_SLOT_COUNT:
+    case FL_COMPONENT_COUNT:
         break;
     }
-    fl_options_free(strategy->options[slot]);
-    strategy->options[slot] = options;
+    fl_options_free(strategy->options[component]);
+    strategy->options[component] = options;
 }
 
-const struct fl_policy *fl__strategy_policy(const struct fl_strategy *strategy, enum fl_slot slot)
+const struct fl_policy *fl__strategy_policy(const struct fl_strategy *strategy,
+                                            enum fl_component component)
 {
-    switch (slot) {
-    case FL_SLOT_SELECTION:
+    switch (component) {
+    case FL_COMPONENT_SELECTION:
         return &strategy->selection->policy;
-    case FL_SLOT_FRACTION:
+    case FL_COMPONENT_FRACTION:
         return &strategy->fraction->policy;
-    case FL_SLOT_SOLVER:
+    case FL_COMPONENT_SOLVER:
         return &strategy->solver->policy;
-    case FL_SLOT_UPLOAD:
+    case FL_COMPONENT_UPLOAD:
         return &strategy->upload->policy;
-    case FL_SLOT_CODEC:
+    case FL_COMPONENT_CODEC:
         return &strategy->codec->policy;
-    case FL_SLOT_AGGREGATE:
+    case FL_COMPONENT_AGGREGATE:
         return &strategy->aggregate->policy;
-    case FL_SLOT_PERSONAL:
+    case FL_COMPONENT_PERSONAL:
         return &strategy->personal->policy;
-    case FL_SLOT_COUNT:
+    case FL_COMPONENT_COUNT:
         break;
     }
     return NULL;
 }
 
-int fl_strategy_set(struct fl_strategy *strategy, enum fl_slot slot, const char *name,
+int fl_strategy_set(struct fl_strategy *strategy, enum fl_component component, const char *name,
                     struct fl_err *err)
 {
     const struct fl_policy *policy = NULL;
     struct fl_options *options = NULL;
-    int rv = fl__policy_find(slot, name, &policy, err);
+    int rv = fl__policy_find(component, name, &policy, err);
 
     if (rv != FL_OK) {
         return rv;
     }
     rv = fl_options_create(policy->options, &options);
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "%s '%s': %s", fl_slot_name(slot), name, fl_strerror(rv));
+        return fl_err_set(err, rv, "%s '%s': %s", fl_component_name(component), name,
+                          fl_strerror(rv));
     }
-    strategy_put(strategy, slot, policy, options);
+    strategy_put(strategy, component, policy, options);
     return FL_OK;
 }
 
-static int strategy_set_options(struct fl_options *options, const struct fl_slot_option *list,
+static int strategy_set_options(struct fl_options *options, const struct fl_component_option *list,
                                 size_t n, struct fl_err *err)
 {
     int rv = FL_OK;
@@ -104,9 +106,9 @@ static int strategy_fill(struct fl_strategy *strategy, const struct fl__filling 
     int rv = FL_OK;
 
     for (; rv == FL_OK && filling->policy != NULL; filling++) {
-        rv = fl_strategy_set(strategy, filling->slot, filling->policy, err);
+        rv = fl_strategy_set(strategy, filling->component, filling->policy, err);
         if (rv == FL_OK) {
-            rv = strategy_set_options(strategy->options[filling->slot], filling->options,
+            rv = strategy_set_options(strategy->options[filling->component], filling->options,
                                       sizeof(filling->options) / sizeof(filling->options[0]), err);
         }
     }
@@ -116,13 +118,13 @@ static int strategy_fill(struct fl_strategy *strategy, const struct fl__filling 
 int fl_strategy_create(const char *preset, struct fl_strategy **ret, struct fl_err *err)
 {
     static const struct fl__filling base[] = {
-        {.slot = FL_SLOT_SELECTION, .policy = "uniform"},
-        {.slot = FL_SLOT_FRACTION, .policy = "constant"},
-        {.slot = FL_SLOT_SOLVER, .policy = "sgd"},
-        {.slot = FL_SLOT_UPLOAD, .policy = "full"},
-        {.slot = FL_SLOT_CODEC, .policy = "float32"},
-        {.slot = FL_SLOT_AGGREGATE, .policy = "mean"},
-        {.slot = FL_SLOT_PERSONAL, .policy = "none"},
+        {.component = FL_COMPONENT_SELECTION, .policy = "uniform"},
+        {.component = FL_COMPONENT_FRACTION, .policy = "constant"},
+        {.component = FL_COMPONENT_SOLVER, .policy = "sgd"},
+        {.component = FL_COMPONENT_UPLOAD, .policy = "full"},
+        {.component = FL_COMPONENT_CODEC, .policy = "float32"},
+        {.component = FL_COMPONENT_AGGREGATE, .policy = "mean"},
+        {.component = FL_COMPONENT_PERSONAL, .policy = "none"},
         {.policy = NULL},
     };
     struct fl__preset own;
@@ -153,13 +155,13 @@ int fl_strategy_create(const char *preset, struct fl_strategy **ret, struct fl_e
 
 void fl_strategy_free(struct fl_strategy *strategy)
 {
-    size_t slot;
+    size_t component;
 
     if (strategy == NULL) {
         return;
     }
-    for (slot = 0; slot < FL_SLOT_COUNT; slot++) {
-        fl_options_free(strategy->options[slot]);
+    for (component = 0; component < FL_COMPONENT_COUNT; component++) {
+        fl_options_free(strategy->options[component]);
     }
     free(strategy);
 }
@@ -169,7 +171,7 @@ enum fl_distance fl_strategy_distance(const struct fl_strategy *strategy)
     if (strategy->selection->distance == NULL) {
         return FL_DISTANCE_NONE;
     }
-    return strategy->selection->distance(strategy->options[FL_SLOT_SELECTION],
+    return strategy->selection->distance(strategy->options[FL_COMPONENT_SELECTION],
                                          strategy->upload->partial || strategy->codec->sparse);
 }
 
@@ -181,7 +183,7 @@ bool fl_strategy_needs_divergence(const struct fl_strategy *strategy)
 bool fl_strategy_needs_previous_dot(const struct fl_strategy *strategy)
 {
     return strategy->aggregate->wants_previous_dot != NULL &&
-           strategy->aggregate->wants_previous_dot(strategy->options[FL_SLOT_AGGREGATE]);
+           strategy->aggregate->wants_previous_dot(strategy->options[FL_COMPONENT_AGGREGATE]);
 }
 
 size_t fl_strategy_states(const struct fl_strategy *strategy)
@@ -258,13 +260,14 @@ void fl_strategy_describe(const struct fl_strategy *strategy, size_t i, const fl
     }
 }
 
-static int slot_by_name(enum fl_slot slot, const char *name, const struct fl_slot_option *options,
-                        size_t n, const struct fl_policy **ret_policy,
-                        struct fl_options **ret_options, struct fl_err *err)
+static int component_by_name(enum fl_component component, const char *name,
+                             const struct fl_component_option *options, size_t n,
+                             const struct fl_policy **ret_policy, struct fl_options **ret_options,
+                             struct fl_err *err)
 {
     const struct fl_policy *policy = NULL;
     struct fl_options *values = NULL;
-    int rv = fl__policy_find(slot, name, &policy, err);
+    int rv = fl__policy_find(component, name, &policy, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -278,19 +281,19 @@ static int slot_by_name(enum fl_slot slot, const char *name, const struct fl_slo
     }
     if (rv != FL_OK) {
         fl_options_free(values);
-        return fl_err_wrap(err, rv, "%s '%s'", fl_slot_name(slot), name);
+        return fl_err_wrap(err, rv, "%s '%s'", fl_component_name(component), name);
     }
     *ret_policy = policy;
     *ret_options = values;
     return FL_OK;
 }
 
-int fl_solver_by_name(const char *name, const struct fl_slot_option *options, size_t n,
+int fl_solver_by_name(const char *name, const struct fl_component_option *options, size_t n,
                       const struct fl_solver_ops **ret_ops, struct fl_options **ret_options,
                       struct fl_err *err)
 {
     const struct fl_policy *policy = NULL;
-    int rv = slot_by_name(FL_SLOT_SOLVER, name, options, n, &policy, ret_options, err);
+    int rv = component_by_name(FL_COMPONENT_SOLVER, name, options, n, &policy, ret_options, err);
 
     if (rv == FL_OK) {
         *ret_ops = (const void *)policy;
@@ -298,12 +301,12 @@ int fl_solver_by_name(const char *name, const struct fl_slot_option *options, si
     return rv;
 }
 
-int fl_codec_by_name(const char *name, const struct fl_slot_option *options, size_t n,
+int fl_codec_by_name(const char *name, const struct fl_component_option *options, size_t n,
                      const struct fl_codec_ops **ret_ops, struct fl_options **ret_options,
                      struct fl_err *err)
 {
     const struct fl_policy *policy = NULL;
-    int rv = slot_by_name(FL_SLOT_CODEC, name, options, n, &policy, ret_options, err);
+    int rv = component_by_name(FL_COMPONENT_CODEC, name, options, n, &policy, ret_options, err);
 
     if (rv == FL_OK) {
         *ret_ops = (const void *)policy;
@@ -311,12 +314,12 @@ int fl_codec_by_name(const char *name, const struct fl_slot_option *options, siz
     return rv;
 }
 
-int fl_upload_by_name(const char *name, const struct fl_slot_option *options, size_t n,
+int fl_upload_by_name(const char *name, const struct fl_component_option *options, size_t n,
                       const struct fl_upload_ops **ret_ops, struct fl_options **ret_options,
                       struct fl_err *err)
 {
     const struct fl_policy *policy = NULL;
-    int rv = slot_by_name(FL_SLOT_UPLOAD, name, options, n, &policy, ret_options, err);
+    int rv = component_by_name(FL_COMPONENT_UPLOAD, name, options, n, &policy, ret_options, err);
 
     if (rv == FL_OK) {
         *ret_ops = (const void *)policy;
@@ -324,12 +327,12 @@ int fl_upload_by_name(const char *name, const struct fl_slot_option *options, si
     return rv;
 }
 
-int fl_personal_by_name(const char *name, const struct fl_slot_option *options, size_t n,
+int fl_personal_by_name(const char *name, const struct fl_component_option *options, size_t n,
                         const struct fl_personal_ops **ret_ops, struct fl_options **ret_options,
                         struct fl_err *err)
 {
     const struct fl_policy *policy = NULL;
-    int rv = slot_by_name(FL_SLOT_PERSONAL, name, options, n, &policy, ret_options, err);
+    int rv = component_by_name(FL_COMPONENT_PERSONAL, name, options, n, &policy, ret_options, err);
 
     if (rv == FL_OK) {
         *ret_ops = (const void *)policy;

@@ -23,7 +23,7 @@ struct fl_strategy {
     const struct fl_codec_ops *codec;
     const struct fl_aggregate_ops *aggregate;
     const struct fl_personal_ops *personal;
-    struct fl_options *options[FL_SLOT_COUNT]; /* owned */
+    struct fl_options *options[FL_COMPONENT_COUNT]; /* owned */
 };
 
 struct fl_preset {
@@ -36,15 +36,15 @@ struct fl_preset {
 
 /* Presets and policies: NULL-terminated tables for --help, check and the reference. */
 const struct fl_preset *fl_strategy_presets(void);
-const struct fl_policy *const *fl_strategy_policies(enum fl_slot slot);
+const struct fl_policy *const *fl_strategy_policies(enum fl_component component);
 
 /* Create a strategy from a preset (returns owned); FL_ECONF with the nearest known name. */
 FL_MUST_CHECK int fl_strategy_create(const char *preset, struct fl_strategy **ret,
                                      struct fl_err *err);
 void fl_strategy_free(struct fl_strategy *strategy);
 /* Set a component to policy `name` with default options. */
-FL_MUST_CHECK int fl_strategy_set(struct fl_strategy *strategy, enum fl_slot slot, const char *name,
-                                  struct fl_err *err);
+FL_MUST_CHECK int fl_strategy_set(struct fl_strategy *strategy, enum fl_component component,
+                                  const char *name, struct fl_err *err);
 /*
  * `algorithm: NAME` and the map `strategy:` of a configuration file, whose keys are component names
  * and whose values are a policy name or a map {policy: NAME, option: value, …}. A map without
@@ -101,13 +101,13 @@ void fl_strategy_describe(const struct fl_strategy *strategy, size_t i, const fl
  * The policy of a component and all its options, defaults included, as text, for the
  * compatibility check at a restart: "prox mu=0.1 anchor=fixed". Appends.
  */
-FL_MUST_CHECK int fl_strategy_slot_text(const struct fl_strategy *strategy, enum fl_slot slot,
-                                        struct fl_buf *out);
+FL_MUST_CHECK int fl_strategy_component_text(const struct fl_strategy *strategy,
+                                             enum fl_component component, struct fl_buf *out);
 /*
  * True when the component determines what an update means and how it is aggregated. Selection
  * and fraction only determine which clients train.
  */
-bool fl_strategy_slot_is_meaning(enum fl_slot slot);
+bool fl_strategy_component_is_update(enum fl_component component);
 /*
  * The server part scales updates by the clients' learning rates (fl_agg_part.wants_scaled): then
  * these rates belong to the compatibility digest.
@@ -116,26 +116,26 @@ bool fl_strategy_scales_updates(const struct fl_strategy *strategy);
 /* Names of all client states: "scaffold.control codec.residual"; none: "". Appends. */
 FL_MUST_CHECK int fl_strategy_kept_text(const struct fl_strategy *strategy, struct fl_buf *out);
 /* What determines the data summaries: the text of the solver component; none: "". Appends. */
-FL_MUST_CHECK int fl_strategy_offer_text(const struct fl_strategy *strategy, struct fl_buf *out);
+FL_MUST_CHECK int fl_strategy_summary_text(const struct fl_strategy *strategy, struct fl_buf *out);
 
 /*
  * An option of a component as text. The client creates the components solver, codec, upload and
  * personal from their wire form: name and option texts.
  */
-struct fl_slot_option {
+struct fl_component_option {
     const char *name;
     const char *value;
 };
-FL_MUST_CHECK int fl_solver_by_name(const char *name, const struct fl_slot_option *options,
+FL_MUST_CHECK int fl_solver_by_name(const char *name, const struct fl_component_option *options,
                                     size_t n, const struct fl_solver_ops **ret_ops,
                                     struct fl_options **ret_options, struct fl_err *err);
-FL_MUST_CHECK int fl_codec_by_name(const char *name, const struct fl_slot_option *options, size_t n,
-                                   const struct fl_codec_ops **ret_ops,
+FL_MUST_CHECK int fl_codec_by_name(const char *name, const struct fl_component_option *options,
+                                   size_t n, const struct fl_codec_ops **ret_ops,
                                    struct fl_options **ret_options, struct fl_err *err);
-FL_MUST_CHECK int fl_upload_by_name(const char *name, const struct fl_slot_option *options,
+FL_MUST_CHECK int fl_upload_by_name(const char *name, const struct fl_component_option *options,
                                     size_t n, const struct fl_upload_ops **ret_ops,
                                     struct fl_options **ret_options, struct fl_err *err);
-FL_MUST_CHECK int fl_personal_by_name(const char *name, const struct fl_slot_option *options,
+FL_MUST_CHECK int fl_personal_by_name(const char *name, const struct fl_component_option *options,
                                       size_t n, const struct fl_personal_ops **ret_ops,
                                       struct fl_options **ret_options, struct fl_err *err);
 

@@ -65,7 +65,7 @@ static int strategy_check_personal(const struct fl_strategy *s, struct fl_err *e
  */
 static int strategy_check_residual(const struct fl_strategy *s, struct fl_err *err)
 {
-    if (s->personal->own && fl_codec_keeps_residual(s->codec, s->options[FL_SLOT_CODEC])) {
+    if (s->personal->own && fl_codec_keeps_residual(s->codec, s->options[FL_COMPONENT_CODEC])) {
         return fl_err_set(err, FL_ECONF,
                           "codec '%s' with a residual cannot be combined with personal 'own': "
                           "whole models are uploaded, so the coding error of one upload must not "
@@ -93,7 +93,7 @@ static int strategy_check_sent(const struct fl_strategy *s, struct fl_err *err)
                           s->upload->policy.name, s->aggregate->policy.name);
     }
     if (server != NULL && server->wants_scaled != NULL &&
-        server->wants_scaled(s->options[FL_SLOT_SOLVER]) && s->codec->id != FL_CODEC_FLOAT32)
+        server->wants_scaled(s->options[FL_COMPONENT_SOLVER]) && s->codec->id != FL_CODEC_FLOAT32)
     {
         return fl_err_set(err, FL_ECONF,
                           "solver '%s' computes the clients' state changes from their exact "
@@ -116,12 +116,12 @@ static bool has_name(const char *const *names, const char *name)
 /* Payloads that the server or the clients need must be sent by the other side. */
 static int strategy_check_payloads(const struct fl_strategy *s, struct fl_err *err)
 {
-    const char *offered = s->solver->offered;
+    const char *collection = s->solver->collection;
     const char *const *name;
 
     for (name = s->solver->inputs; name != NULL && *name != NULL; name++) {
         if (fl_strategy_described_from(s, *name) == fl_strategy_states(s) &&
-            !(offered != NULL && strcmp(offered, *name) == 0))
+            !(collection != NULL && strcmp(collection, *name) == 0))
         {
             return fl_err_set(err, FL_ECONF,
                               "solver '%s' needs '%s' from the server, which aggregate '%s' does "
@@ -130,7 +130,7 @@ static int strategy_check_payloads(const struct fl_strategy *s, struct fl_err *e
         }
     }
     for (name = s->aggregate->takes; name != NULL && *name != NULL; name++) {
-        if (!has_name(fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]), *name)) {
+        if (!has_name(fl_solver_sends(s->solver, s->options[FL_COMPONENT_SOLVER]), *name)) {
             return fl_err_set(err, FL_ECONF,
                               "aggregate '%s' needs '%s' from the clients, which solver '%s' does "
                               "not send: choose another solver policy",
@@ -142,17 +142,19 @@ static int strategy_check_payloads(const struct fl_strategy *s, struct fl_err *e
 
 int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
 {
-    size_t slot;
+    size_t component;
     int rv;
 
-    for (slot = 0; slot < FL_SLOT_COUNT; slot++) {
-        const struct fl_policy *policy = fl__strategy_policy(strategy, (enum fl_slot)slot);
+    for (component = 0; component < FL_COMPONENT_COUNT; component++) {
+        const struct fl_policy *policy =
+            fl__strategy_policy(strategy, (enum fl_component)component);
         rv = FL_OK;
         if (policy->check != NULL) {
-            rv = policy->check(strategy->options[slot], err);
+            rv = policy->check(strategy->options[component], err);
         }
         if (rv != FL_OK) {
-            return fl_err_wrap(err, rv, "%s '%s'", fl_slot_name((enum fl_slot)slot), policy->name);
+            return fl_err_wrap(err, rv, "%s '%s'", fl_component_name((enum fl_component)component),
+                               policy->name);
         }
     }
     if (strategy->upload->partial && fl_strategy_distance(strategy) == FL_DISTANCE_NEW) {
@@ -171,7 +173,8 @@ int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
     }
     rv = strategy_check_personal(strategy, err);
     if (rv == FL_OK && strategy->solver->fits != NULL) {
-        rv = strategy->solver->fits(strategy->options[FL_SLOT_SOLVER], strategy->aggregate, err);
+        rv = strategy->solver->fits(strategy->options[FL_COMPONENT_SOLVER], strategy->aggregate,
+                                    err);
     }
     rv = rv == FL_OK ? strategy_check_residual(strategy, err) : rv;
     rv = rv == FL_OK ? strategy_check_sent(strategy, err) : rv;
@@ -183,7 +186,8 @@ int fl_strategy_check_training(const struct fl_strategy *strategy, double learni
 {
     const struct fl_solver_ops *solver = strategy->solver;
 
-    return solver->fits_training != NULL ? solver->fits_training(strategy->options[FL_SLOT_SOLVER],
-                                                                 learning_rate, momentum, err)
-                                         : FL_OK;
+    return solver->fits_training != NULL
+               ? solver->fits_training(strategy->options[FL_COMPONENT_SOLVER], learning_rate,
+                                       momentum, err)
+               : FL_OK;
 }

@@ -6,8 +6,9 @@
 #include "libfl/strategy/strategy.h"
 #include <string.h>
 
-static int load_slot(const struct fl_conf_doc *doc, const struct fl_conf_node *node,
-                     enum fl_slot slot, struct fl_strategy *strategy, struct fl_err *err)
+static int load_component(const struct fl_conf_doc *doc, const struct fl_conf_node *node,
+                          enum fl_component component, struct fl_strategy *strategy,
+                          struct fl_err *err)
 {
     static const char *const others[] = {"policy", NULL};
     const struct fl_conf_node *name = node;
@@ -27,38 +28,38 @@ static int load_slot(const struct fl_conf_doc *doc, const struct fl_conf_node *n
         if (fl_conf_text(name) == NULL) {
             return fl_conf_error(name, err, "expected the name of a policy");
         }
-        rv = fl_strategy_set(strategy, slot, fl_conf_text(name), &why);
+        rv = fl_strategy_set(strategy, component, fl_conf_text(name), &why);
         if (rv != FL_OK) {
             return rv == FL_ECONF ? fl_conf_error(name, err, "%s", why.msg)
                                   : fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
         }
     }
     if (fl_conf_kind(node) == FL_CONF_MAP) {
-        rv = fl_conf_apply(doc, node, NULL, others, strategy->options[slot], err);
+        rv = fl_conf_apply(doc, node, NULL, others, strategy->options[component], err);
     }
     return rv;
 }
 
-static int load_slots(const struct fl_conf_doc *doc, const struct fl_conf_node *node,
-                      struct fl_strategy *strategy, struct fl_err *err)
+static int load_components(const struct fl_conf_doc *doc, const struct fl_conf_node *node,
+                           struct fl_strategy *strategy, struct fl_err *err)
 {
-    const char *names[FL_SLOT_COUNT + 1];
-    size_t slot;
+    const char *names[FL_COMPONENT_COUNT + 1];
+    size_t component;
     int rv;
 
     if (fl_conf_kind(node) != FL_CONF_MAP) {
         return fl_conf_error(node, err, "expected a map from components to policies");
     }
-    for (slot = 0; slot < FL_SLOT_COUNT; slot++) {
-        names[slot] = fl_slot_name((enum fl_slot)slot);
+    for (component = 0; component < FL_COMPONENT_COUNT; component++) {
+        names[component] = fl_component_name((enum fl_component)component);
     }
-    names[FL_SLOT_COUNT] = NULL;
+    names[FL_COMPONENT_COUNT] = NULL;
     rv = fl_conf_only(node, names, err);
-    for (slot = 0; rv == FL_OK && slot < FL_SLOT_COUNT; slot++) {
-        const struct fl_conf_node *entry = fl_conf_get(node, names[slot]);
+    for (component = 0; rv == FL_OK && component < FL_COMPONENT_COUNT; component++) {
+        const struct fl_conf_node *entry = fl_conf_get(node, names[component]);
 
         if (entry != NULL) {
-            rv = load_slot(doc, entry, (enum fl_slot)slot, strategy, err);
+            rv = load_component(doc, entry, (enum fl_component)component, strategy, err);
         }
     }
     return rv;
@@ -87,7 +88,7 @@ int fl_strategy_load(const struct fl_conf_doc *doc, const struct fl_conf_node *a
                    : fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
     }
     if (strategy != NULL) {
-        rv = load_slots(doc, strategy, s, err);
+        rv = load_components(doc, strategy, s, err);
     }
     if (rv == FL_OK) {
         rv = fl_strategy_check(s, &why);

@@ -97,25 +97,25 @@ FL_WIRE_STRUCT(issue_admin)
     X(CHAIN, roots, roots)
 FL_WIRE_STRUCT(issued_admin)
 
-/* DenyRequest: of Revoke, Evict, Disable and Enable; one of its first three fields. */
-enum fl_wire_deny_what { FL_WIRE_DENY_NAME = 1, FL_WIRE_DENY_SERIAL, FL_WIRE_DENY_KEY };
-#define FL_WIRE_ROWS_deny(X)                                                                       \
-    X(NAME_BUF, name, name, .which = FL_WIRE_DENY_NAME)                                            \
-    X(SERIAL, serial, serial, .which = FL_WIRE_DENY_SERIAL)                                        \
-    X(KEY_HASH, key, key, .which = FL_WIRE_DENY_KEY)                                               \
+/* RevokeRequest: of Revoke, Evict, Disable and Enable; one of its first three fields. */
+enum fl_wire_revoke_what { FL_WIRE_REVOKE_NAME = 1, FL_WIRE_REVOKE_SERIAL, FL_WIRE_REVOKE_KEY };
+#define FL_WIRE_ROWS_revoke(X)                                                                       \
+    X(NAME_BUF, name, name, .which = FL_WIRE_REVOKE_NAME)                                            \
+    X(SERIAL, serial, serial, .which = FL_WIRE_REVOKE_SERIAL)                                        \
+    X(KEY_HASH, key, key, .which = FL_WIRE_REVOKE_KEY)                                               \
     X(REASON, reason, reason) /* "": none */                                                       \
     X(BOOL, force, force) /* Revoke, Disable: even if no client is known by the name */
-struct fl_wire_deny {
-    enum fl_wire_deny_what what;
-    FL_WIRE_ROWS_deny(FL_WIRE_MEMBER)
+struct fl_wire_revoke {
+    enum fl_wire_revoke_what what;
+    FL_WIRE_ROWS_revoke(FL_WIRE_MEMBER)
 };
 
-/* DenyReply. */
-#define FL_WIRE_ROWS_denied(X)                                                                     \
+/* RevokeReply. */
+#define FL_WIRE_ROWS_revoke_reply(X)                                                                     \
     X(U32, certificates, certificates)                                                             \
     X(U32, sessions, sessions)                                                                     \
     X(TEXT, text, text)
-FL_WIRE_STRUCT(denied)
+FL_WIRE_STRUCT(revoke_reply)
 
 /* AuditLine. */
 #define FL_WIRE_ROWS_audit(X)                                                                      \
@@ -138,8 +138,8 @@ FL_WIRE_CODEC(list_certificates)
 FL_WIRE_OWNER(certificate)
 FL_WIRE_OWNER(issue_admin)
 FL_WIRE_OWNER(issued_admin)
-FL_WIRE_OWNER(deny)
-FL_WIRE_OWNER(denied)
+FL_WIRE_OWNER(revoke)
+FL_WIRE_OWNER(revoke_reply)
 FL_WIRE_OWNER(audit)
 /* ListInvitationsRequest: all of them? */
 FL_WIRE_VALUE(list_invitations, bool, bool *)

@@ -344,9 +344,9 @@ static int check_label(const struct fl__wire_at *at, const char *value, struct f
 /* Entries of all map fields are alike; errors are of the map. */
 typedef Fl__V1__Labels__LabelsEntry entry;
 _Static_assert(sizeof(entry) == sizeof(Fl__V1__Hello__LabelsEntry) &&
-                   sizeof(entry) == sizeof(Fl__V1__Slot__OptionsEntry) &&
+                   sizeof(entry) == sizeof(Fl__V1__Component__OptionsEntry) &&
                    offsetof(entry, value) == offsetof(Fl__V1__Hello__LabelsEntry, value) &&
-                   offsetof(entry, value) == offsetof(Fl__V1__Slot__OptionsEntry, value),
+                   offsetof(entry, value) == offsetof(Fl__V1__Component__OptionsEntry, value),
                "one table for all entries");
 
 #define FL__ROW_LABEL(m, f, ...) FL__ONE(FL__TEXT, m, f, char *, .check = check_label, __VA_ARGS__)

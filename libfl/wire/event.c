@@ -33,19 +33,19 @@ static int rule_client(const struct fl__wire_at *at, const void *own, struct fl_
                                  "for an option: choose another `name`");
 }
 
-static int rule_offer(const struct fl__wire_at *at, const void *own, struct fl_err *err)
+static int rule_summary(const struct fl__wire_at *at, const void *own, struct fl_err *err)
 {
-    const struct fl_wire_offer *offer = own;
+    const struct fl_wire_data_summary *summary = own;
     const struct fl__wire_at field = {at, "data"};
 
-    if (offer->len > FL_WIRE_OFFER_PIECE || offer->offset > offer->total ||
-        offer->len > offer->total - offer->offset)
+    if (summary->len > FL_WIRE_SUMMARY_PIECE || summary->offset > summary->total ||
+        summary->len > summary->total - summary->offset)
     {
         return fl__wire_refuse(&field, err,
                                "%zu bytes at %llu of %llu, expected at most %u and not past the "
                                "end",
-                               offer->len, (unsigned long long)offer->offset,
-                               (unsigned long long)offer->total, FL_WIRE_OFFER_PIECE);
+                               summary->len, (unsigned long long)summary->offset,
+                               (unsigned long long)summary->total, FL_WIRE_SUMMARY_PIECE);
     }
     return FL_OK;
 }
@@ -58,7 +58,7 @@ FL__WIRE_TYPE(report, Report, report)
 FL__WIRE_TYPE(heartbeat, Heartbeat, heartbeat)
 FL__WIRE_TYPE(failed, Failed, failed)
 FL__WIRE_TYPE(evaluated, EvaluationReport, evaluation_report)
-FL__WIRE_TYPE(offer, Offer, offer)
+FL__WIRE_TYPE(data_summary, DataSummary, data_summary)
 
 FL__WIRE_TABLE(event, event, ClientEvent, client_event, .max = FL_WIRE_MAX_EVENT,
                .unset = FL__WIRE_UNSET, .oneof = "event", .own_case = offsetof(S, type),

@@ -73,10 +73,10 @@ struct fl_wire_session {
 
 /* clang-format off */
 
-#define FL_WIRE_ROWS_slot(X)                                                                       \
+#define FL_WIRE_ROWS_component(X)                                                                       \
     X(NAME, name, name)                                                                            \
     X(OPTIONS, options, options)
-FL_WIRE_STRUCT(slot)
+FL_WIRE_STRUCT(component)
 
 #define FL_WIRE_ROWS_evaluation(X)                                                                 \
     X(U64, samples, samples, .max = FL_WIRE_MAX_SAMPLES)                                           \
@@ -94,7 +94,7 @@ enum fl_wire_event_type {
     FL_WIRE_HEARTBEAT_EVENT,
     FL_WIRE_FAILED,
     FL_WIRE_EVALUATION,
-    FL_WIRE_OFFER
+    FL_WIRE_DATA_SUMMARY
 };
 
 #define FL_WIRE_ROWS_hello(X)                                                                      \
@@ -158,15 +158,15 @@ FL_WIRE_STRUCT(failed)
 FL_WIRE_STRUCT(evaluated)
 
 /* A piece of a client's data summary, sent before the client can be selected. */
-#define FL_WIRE_OFFER_PIECE (64u << 10)
-#define FL_WIRE_OFFER_MAX   (UINT64_C(64) << 20)
-#define FL_WIRE_ROWS_offer(X)                                                                      \
+#define FL_WIRE_SUMMARY_PIECE (64u << 10)
+#define FL_WIRE_SUMMARY_MAX   (UINT64_C(64) << 20)
+#define FL_WIRE_ROWS_data_summary(X)                                                                      \
     X(U64, offset, offset)                                                                         \
     /* The same in every piece; 0: there is no summary, the only piece is empty. */                \
-    X(U64, total, total, .max = FL_WIRE_OFFER_MAX)                                                 \
+    X(U64, total, total, .max = FL_WIRE_SUMMARY_MAX)                                                 \
     X(DATA, data, data)                                                                            \
-    X(RULE, rule_offer) /* len <= FL_WIRE_OFFER_PIECE, and not past total */
-FL_WIRE_STRUCT(offer)
+    X(RULE, rule_summary) /* len <= FL_WIRE_SUMMARY_PIECE, and not past total */
+FL_WIRE_STRUCT(data_summary)
 
 #define FL_WIRE_ROWS_event(X)                                                                      \
     X(CASE, FL_WIRE_HELLO, u.hello, hello, hello)                                                  \
@@ -174,7 +174,7 @@ FL_WIRE_STRUCT(offer)
     X(CASE, FL_WIRE_HEARTBEAT_EVENT, u.heartbeat, heartbeat, heartbeat)                            \
     X(CASE, FL_WIRE_FAILED, u.failed, failed, failed)                                              \
     X(CASE, FL_WIRE_EVALUATION, u.evaluation, evaluation, evaluated)                               \
-    X(CASE, FL_WIRE_OFFER, u.offer, offer, offer)
+    X(CASE, FL_WIRE_DATA_SUMMARY, u.summary, summary, data_summary)
 struct fl_wire_event {
     enum fl_wire_event_type type;
     union {
@@ -183,7 +183,7 @@ struct fl_wire_event {
         uint64_t heartbeat;
         struct fl_wire_failed failed;
         struct fl_wire_evaluated evaluation;
-        struct fl_wire_offer offer;
+        struct fl_wire_data_summary summary;
     } u;
 };
 
@@ -212,7 +212,7 @@ enum fl_wire_reason {
     FL_WIRE_REASON_NAME = 2,
     FL_WIRE_REASON_MODEL = 3,
     FL_WIRE_REASON_FULL = 4,
-    FL_WIRE_REASON_DENIED = 5,
+    FL_WIRE_REASON_REVOKED = 5,
     FL_WIRE_REASON_DUPLICATE = 6,
     FL_WIRE_REASON_NO_DATA = 7
 };
@@ -239,12 +239,12 @@ FL_WIRE_STRUCT(training)
     X(NAME, federation, federation)                                                                \
     X(SESSION, session, session)                                                                   \
     X(FLAT, model, welcome_model)                                                                  \
-    X(SUB, solver, solver, slot)                                                                   \
-    X(SUB, codec, codec, slot)                                                                     \
-    X(SLOT, upload, upload) /* NULL name: "full" */                                                \
-    X(SLOT, personal, personal) /* NULL name: "none" */                                            \
+    X(SUB, solver, solver, component)                                                                   \
+    X(SUB, codec, codec, component)                                                                     \
+    X(COMPONENT, upload, upload) /* NULL name: "full" */                                                \
+    X(COMPONENT, personal, personal) /* NULL name: "none" */                                            \
     X(BOOL, wants_previous_dot, wants_previous_dot)                                                \
-    X(BOOL, wants_offer, wants_offer)                                                              \
+    X(BOOL, wants_summary, wants_summary)                                                              \
     X(U32, heartbeat_ms, heartbeat_interval_ms, .min = 1, .max = FL_WIRE_MAX_HEARTBEAT)            \
     /* Generations of the model and of client state: state of another generation is ignored. */    \
     X(GENERATION, generation, generation)                                                          \

@@ -272,7 +272,7 @@ FL_WIRE_STRUCT(heartbeat)
 #define FL__ROW_ENTRIES(m, f, type, ...)  FL__ROW_LIST(m, f, type, __VA_ARGS__)
 #define FL__ROW_SUB(m, f, type, ...)      FL__NESTED(f, type, .own = offsetof(S, m), __VA_ARGS__)
 #define FL__ROW_OPTIONAL(m, f, type, ...) FL__ROW_SUB(m, f, type, FL__HAS(has_##m), .flag = true, )
-#define FL__ROW_SLOT(m, f, ...)           FL__ROW_SUB(m, f, slot, FL__HAS(m.name), )
+#define FL__ROW_COMPONENT(m, f, ...)           FL__ROW_SUB(m, f, component, FL__HAS(m.name), )
 #define FL__ROW_LABELS(m, f, ...)         FL__ROW_SUB(m, f, labels, FL__HAS(m.n), )
 #define FL__ROW_FLAT(f, type, ...)        FL__NESTED(f, type, )
 #define FL__ROW_FLAT_IF(m, f, type, ...)                                                           \

@@ -54,7 +54,7 @@ static int rule_plan(const struct fl__wire_at *at, const void *own, struct fl_er
                : fl__wire_refuse(&field, err, "is for another round or attempt than the task");
 }
 
-FL__WIRE_TYPE(slot, Slot, slot)
+FL__WIRE_TYPE(component, Component, component)
 FL__WIRE_TYPE(limits, Limits, limits)
 FL__WIRE_TYPE(training, TrainingOptions, training_options)
 FL__WIRE_TABLE(welcome_model, welcome, ModelDescription, model_description, .max = 0)

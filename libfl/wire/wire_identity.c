@@ -85,12 +85,12 @@ FL__WIRE_CODEC(list_certificates, ListCertificatesRequest, list_certificates_req
 FL__WIRE_OWNER(certificate, CertificateInfo, certificate_info, FL_WIRE_MAX_LINE)
 FL__WIRE_OWNER(issue_admin, IssueAdminRequest, issue_admin_request, FL_WIRE_MAX_LINE)
 FL__WIRE_OWNER(issued_admin, IssueAdminReply, issue_admin_reply, FL_WIRE_MAX_IDENTITY)
-FL__WIRE_TABLE(deny, deny, DenyRequest, deny_request, .max = FL_WIRE_MAX_LINE,
+FL__WIRE_TABLE(revoke, revoke, RevokeRequest, revoke_request, .max = FL_WIRE_MAX_LINE,
                .unset = "expected a name, a serial number or a key", .own_case = offsetof(S, what),
                .msg_case = offsetof(M, what_case))
-FL__WIRE_FUNCTIONS(deny, deny)
-FL__WIRE_DONE(deny)
-FL__WIRE_OWNER(denied, DenyReply, deny_reply, FL_WIRE_MAX_LINE)
+FL__WIRE_FUNCTIONS(revoke, revoke)
+FL__WIRE_DONE(revoke)
+FL__WIRE_OWNER(revoke_reply, RevokeReply, revoke_reply, FL_WIRE_MAX_LINE)
 FL__WIRE_OWNER(audit, AuditLine, audit_line, FL_WIRE_MAX_LINE)
 
 #define FL_WIRE_ROWS_list_invitations(X) X(BOOL, value, all)

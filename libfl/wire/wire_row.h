@@ -36,7 +36,7 @@
  *   CHAIN LABELS  struct fl_wire_chain; struct fl_wire_labels, not sent when empty
  *   MASK          uint8_t *, size_t n_member: a byte for each bit, NULL without bits
  *   SUB           a nested message; required; OPTIONAL: with bool has_member
- *   SLOT          struct fl_wire_slot; without a name it was not sent
+ *   COMPONENT     struct fl_wire_component; without a name it was not sent
  *   FLAT          a nested message whose rows are members of this struct; required
  *   FLAT_IF       the same; `member` is a bool, or not 0, when it is sent
  *   LIST          struct fl_wire_NAME *, size_t n_member; ENTRIES: with its count in `n`
@@ -87,7 +87,7 @@
 #define FL_WIRE_MEMBER_MASK(m, ...)               uint8_t *m; size_t n_##m;
 #define FL_WIRE_MEMBER_SUB(m, field, name, ...)   struct fl_wire_##name m;
 #define FL_WIRE_MEMBER_OPTIONAL(m, field, name, ...) bool has_##m; struct fl_wire_##name m;
-#define FL_WIRE_MEMBER_SLOT(m, ...)               struct fl_wire_slot m;
+#define FL_WIRE_MEMBER_COMPONENT(m, ...)               struct fl_wire_component m;
 #define FL_WIRE_MEMBER_FLAT(...)
 #define FL_WIRE_MEMBER_FLAT_IF(...)
 #define FL_WIRE_MEMBER_LIST(m, field, name, ...)  struct fl_wire_##name *m; size_t n_##m;

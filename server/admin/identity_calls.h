@@ -40,7 +40,7 @@ struct fl_identity_request {
         char prefix[FL_WIRE_PREFIX_SIZE];
         struct fl_wire_list_certificates certificates;
         struct fl_wire_issue_admin admin;
-        struct fl_wire_deny deny;
+        struct fl_wire_revoke revoke;
         uint32_t last; /* ListAudit */
     } in;
     /* Written by the identity thread, then used by the loop. */
@@ -50,7 +50,7 @@ struct fl_identity_request {
     struct fl_identity fresh;    /* Renew: identity by the new certificate */
     char certified[FL_NAME_MAX]; /* Join, IssueAdmin: the name that has a certificate now */
     bool connected; /* Revoke, Disable: a client of that name was connected at the request */
-    size_t n_denied;
+    size_t n_revoked;
     char excluded[FL_NAME_MAX];  /* the client that is revoked now, or "" */
     enum fl_revoked_keeps keeps; /* with `excluded` */
     char near[FL_NAME_MAX];      /* an existing name similar to the unknown one, or "" */

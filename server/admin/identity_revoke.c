@@ -23,44 +23,44 @@ static int64_t revocation_now_ms(void)
 
 int fl_revocation_decode(struct fl_identity_request *r, const void *data, size_t len)
 {
-    int rv = fl_wire_deny_decode(data, len, &r->in.deny, &r->err);
+    int rv = fl_wire_revoke_decode(data, len, &r->in.revoke, &r->err);
 
-    if (rv == FL_OK && r->in.deny.what == FL_WIRE_DENY_NAME) {
-        r->connected = fl_frontend_is_connected(r->admin->setup.frontend, r->in.deny.name);
+    if (rv == FL_OK && r->in.revoke.what == FL_WIRE_REVOKE_NAME) {
+        r->connected = fl_frontend_is_connected(r->admin->setup.frontend, r->in.revoke.name);
     }
     return rv;
 }
 
 void fl_revocation_done(struct fl_identity_request *r)
 {
-    fl_wire_deny_done(&r->in.deny);
+    fl_wire_revoke_done(&r->in.revoke);
 }
 
-static struct fl_revoked revocation_target(const struct fl_wire_deny *deny)
+static struct fl_revoked revocation_target(const struct fl_wire_revoke *revoke)
 {
-    return (struct fl_revoked){.name = deny->what == FL_WIRE_DENY_NAME ? deny->name : NULL,
-                               .serial = deny->serial,
+    return (struct fl_revoked){.name = revoke->what == FL_WIRE_REVOKE_NAME ? revoke->name : NULL,
+                               .serial = revoke->serial,
                                .serial_len =
-                                   deny->what == FL_WIRE_DENY_SERIAL ? deny->serial_len : 0,
-                               .key = deny->what == FL_WIRE_DENY_KEY ? deny->key : NULL};
+                                   revoke->what == FL_WIRE_REVOKE_SERIAL ? revoke->serial_len : 0,
+                               .key = revoke->what == FL_WIRE_REVOKE_KEY ? revoke->key : NULL};
 }
 
-#define FL_DENY_TARGET (2 * FL_NAME_MAX)
+#define FL_REVOKE_TARGET (2 * FL_NAME_MAX)
 
 /* "'edge-04'", "the certificate 5f0a…", "the key 01ab…" */
-static const char *target_text(const struct fl_wire_deny *deny, char out[FL_DENY_TARGET])
+static const char *target_text(const struct fl_wire_revoke *revoke, char out[FL_REVOKE_TARGET])
 {
-    const uint8_t *data = deny->what == FL_WIRE_DENY_KEY ? deny->key : deny->serial;
-    size_t n = deny->what == FL_WIRE_DENY_KEY ? sizeof(deny->key) : deny->serial_len;
+    const uint8_t *data = revoke->what == FL_WIRE_REVOKE_KEY ? revoke->key : revoke->serial;
+    size_t n = revoke->what == FL_WIRE_REVOKE_KEY ? sizeof(revoke->key) : revoke->serial_len;
     size_t at;
     size_t i;
 
-    if (deny->what == FL_WIRE_DENY_NAME) {
-        (void)snprintf(out, FL_DENY_TARGET, "'%s'", deny->name);
+    if (revoke->what == FL_WIRE_REVOKE_NAME) {
+        (void)snprintf(out, FL_REVOKE_TARGET, "'%s'", revoke->name);
         return out;
     }
-    at = (size_t)snprintf(out, FL_DENY_TARGET, "%s ",
-                          deny->what == FL_WIRE_DENY_KEY ? "the key" : "the certificate");
+    at = (size_t)snprintf(out, FL_REVOKE_TARGET, "%s ",
+                          revoke->what == FL_WIRE_REVOKE_KEY ? "the key" : "the certificate");
     for (i = 0; i < n; i++) {
         (void)snprintf(out + at + 2 * i, 3, "%02x", data[i]);
     }
@@ -101,9 +101,9 @@ static void find_near(struct fl_authority *authority, struct fl_identity_request
     if (names != NULL && fl_authority_certificates(authority, "", revocation_now_ms(), on_name,
                                                    names, NULL) == FL_OK)
     {
-        near = fl_str_nearest(r->in.deny.name, (const char *const *)names->list, names->n);
+        near = fl_str_nearest(r->in.revoke.name, (const char *const *)names->list, names->n);
     }
-    if (near != NULL && strcmp(near, r->in.deny.name) != 0) {
+    if (near != NULL && strcmp(near, r->in.revoke.name) != 0) {
         (void)snprintf(r->near, sizeof(r->near), "%s", near);
     }
     for (i = 0; names != NULL && i < names->n; i++) {
@@ -180,9 +180,9 @@ static int check_known(struct fl_authority *authority, const struct fl_identity_
                        const struct fl_revoked *whom, const char *verb, struct fl_err *err)
 {
     const struct fl_admin_setup *setup = &r->admin->setup;
-    const struct fl_wire_deny *request = &r->in.deny;
+    const struct fl_wire_revoke *request = &r->in.revoke;
     struct target_search s = {.whom = whom, .found = r->connected};
-    char target[FL_DENY_TARGET];
+    char target[FL_REVOKE_TARGET];
     int rv;
 
     if (request->force || (whom->name == NULL && fl_auth_own_pki(setup->conf))) {
@@ -206,17 +206,17 @@ static int check_known(struct fl_authority *authority, const struct fl_identity_
         target_text(request, target), verb);
 }
 
-typedef int (*deny_fn)(struct fl_authority *authority, const struct fl_revoked *whom,
-                       const char *reason, const char *by, int64_t now_ms, size_t *ret_n,
-                       struct fl_err *err);
+typedef int (*revoke_fn)(struct fl_authority *authority, const struct fl_revoked *whom,
+                         const char *reason, const char *by, int64_t now_ms, size_t *ret_n,
+                         struct fl_err *err);
 
 static void revocation_run(struct fl_authority *authority, struct fl_identity_request *r,
-                           deny_fn verb)
+                           revoke_fn verb)
 {
     bool enables = strcmp(r->kind->path, "/fl.v1.Admin/Enable") == 0;
     bool revokes = strcmp(r->kind->path, "/fl.v1.Admin/Revoke") == 0;
     bool disables = strcmp(r->kind->path, "/fl.v1.Admin/Disable") == 0;
-    const struct fl_wire_deny *request = &r->in.deny;
+    const struct fl_wire_revoke *request = &r->in.revoke;
     const struct fl_revoked target = revocation_target(request);
     char who[FL_BY_TEXT];
 
@@ -226,7 +226,7 @@ static void revocation_run(struct fl_authority *authority, struct fl_identity_re
     if (r->code == FL_OK) {
         r->code = verb(authority, &target, request->reason,
                        fl_identity_by(r->known ? &r->who : NULL, r->peer, who), revocation_now_ms(),
-                       &r->n_denied, &r->err);
+                       &r->n_revoked, &r->err);
     }
     if (r->code == FL_OK && !enables) {
         /* The record of an evicted client stays: its contributions remain. */
@@ -236,8 +236,8 @@ static void revocation_run(struct fl_authority *authority, struct fl_identity_re
                                  : FL_REVOKED_KEEPS_RECORD,
                       r);
     }
-    if (request->what == FL_WIRE_DENY_NAME &&
-        (r->code == FL_ENOENT || (r->code == FL_OK && r->n_denied == 0)))
+    if (request->what == FL_WIRE_REVOKE_NAME &&
+        (r->code == FL_ENOENT || (r->code == FL_OK && r->n_revoked == 0)))
     {
         find_near(authority, r);
     }
@@ -281,8 +281,8 @@ void fl_revocation_enable(struct fl_authority *authority, struct fl_identity_req
 static void verb_text(const struct fl_identity_request *r, const char *target, char *out,
                       size_t size)
 {
-    const struct fl_wire_deny *request = &r->in.deny;
-    bool name = request->what == FL_WIRE_DENY_NAME;
+    const struct fl_wire_revoke *request = &r->in.revoke;
+    bool name = request->what == FL_WIRE_REVOKE_NAME;
     const char *verb = strrchr(r->kind->path, '/') + 1;
 
     if (strcmp(verb, "Revoke") == 0) {
@@ -307,12 +307,12 @@ static void verb_text(const struct fl_identity_request *r, const char *target, c
  */
 void fl_revocation_landed(struct fl_identity_request *r)
 {
-    const struct fl_wire_deny *request = &r->in.deny;
-    struct fl_wire_denied reply = {
-        .certificates = (uint32_t)r->n_denied,
+    const struct fl_wire_revoke *request = &r->in.revoke;
+    struct fl_wire_revoke_reply reply = {
+        .certificates = (uint32_t)r->n_revoked,
         .sessions = (uint32_t)(fl_frontend_expelled(r->admin->setup.frontend) - r->expelled)};
     bool enabled = strcmp(r->kind->path, "/fl.v1.Admin/Enable") == 0;
-    char target[FL_DENY_TARGET];
+    char target[FL_REVOKE_TARGET];
     char what[512];
     char text[FL_WIRE_MAX_TEXT];
     int n;
@@ -323,8 +323,8 @@ void fl_revocation_landed(struct fl_identity_request *r)
         fl_serverd_no_memory(r->admin->setup.log, "the revocation of a client");
     }
     verb_text(r, target_text(request, target), what, sizeof(what));
-    n = snprintf(text, sizeof(text), "%s: %zu certificate%s", what, r->n_denied,
-                 r->n_denied == 1 ? "" : "s");
+    n = snprintf(text, sizeof(text), "%s: %zu certificate%s", what, r->n_revoked,
+                 r->n_revoked == 1 ? "" : "s");
     if (!enabled && n > 0 && (size_t)n < sizeof(text)) {
         n += snprintf(text + n, sizeof(text) - (size_t)n,
                       reply.sessions > 0
@@ -333,11 +333,11 @@ void fl_revocation_landed(struct fl_identity_request *r)
                           : ", %u session%s",
                       reply.sessions, reply.sessions == 1 ? "" : "s");
     }
-    if (!enabled && r->n_denied == 0 && n > 0 && (size_t)n < sizeof(text)) {
+    if (!enabled && r->n_revoked == 0 && n > 0 && (size_t)n < sizeof(text)) {
         (void)snprintf(
             text + n, sizeof(text) - (size_t)n, "; it has no valid certificate issued here%s%s%s",
             r->near[0] != '\0' ? ", did you mean '" : "", r->near, r->near[0] != '\0' ? "'?" : "");
     }
     reply.text = text;
-    FL_IDENTITY_REPLY(r, fl_wire_denied_encode, &reply);
+    FL_IDENTITY_REPLY(r, fl_wire_revoke_reply_encode, &reply);
 }

@@ -37,7 +37,7 @@ static int coded_size(const struct fl_strategy *s, const struct fl_layout *layou
             delta[i] = (float)(1e-3 * fl_rng_normal(&rng));
         }
         fl_buf_init(&buf, SIZE_MAX / 2);
-        rv = fl_unit_encode(s->codec, s->options[FL_SLOT_CODEC], layout, l, &in, &buf);
+        rv = fl_unit_encode(s->codec, s->options[FL_COMPONENT_CODEC], layout, l, &in, &buf);
         *ret += buf.len;
         fl_buf_done(&buf);
         free(delta);
@@ -49,7 +49,7 @@ bool fl_server_conf_beside(const struct fl_server_conf *conf, char *out, size_t 
 {
     const struct fl_strategy *s = conf->strategy;
     const char *const *sends =
-        s != NULL ? fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]) : NULL;
+        s != NULL ? fl_solver_sends(s->solver, s->options[FL_COMPONENT_SOLVER]) : NULL;
     uint64_t full = conf->layout != NULL ? fl_layout_count(conf->layout) * sizeof(float) : 0;
     uint64_t coded = 0;
     char texts[4][32];

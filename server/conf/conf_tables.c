@@ -251,9 +251,9 @@ const struct fl_opt_spec fl_server_limit_specs[] = {
      .min = 65536, .max = 1099511627776.0,
      .help = "The same for one connection: bytes in flight (connection_window), and as much again "
              "waiting"},
-    {FL_OPT(struct fl_server_limits, BYTES, offer), .def = "1M", .min = 1024, .max = 67108864,
+    {FL_OPT(struct fl_server_limits, BYTES, summary), .def = "1M", .min = 1024, .max = 67108864,
      .help = "Size of the data summary of one client, sent before the first round (solver fedmix)"},
-    {FL_OPT(struct fl_server_limits, FLOAT, offer_range), .def = "10", .min = 0, .max = 1e30,
+    {FL_OPT(struct fl_server_limits, FLOAT, summary_range), .def = "10", .min = 0, .max = 1e30,
      .help =
          "Largest value of a data summary (solver fedmix), as a multiple of the median of the "
          "other summaries' largest values: a summary above it is left out, and its client takes "
@@ -269,17 +269,17 @@ const struct fl_opt_spec fl_server_limit_specs[] = {
              "client that does not read is closed after once to twice this time"},
     FL_OPT_END_OF(struct fl_server_limits)};
 
-static int reference_slot(enum fl_slot slot, struct fl_buf *out)
+static int reference_component(enum fl_component component, struct fl_buf *out)
 {
-    const struct fl_policy *const *p = fl_strategy_policies(slot);
+    const struct fl_policy *const *p = fl_strategy_policies(component);
     char prefix[2 * FL_NAME_MAX];
     int rv = FL_OK;
 
     for (; rv == FL_OK && *p != NULL; p++) {
-        rv = fl_buf_printf(out, "\n`%s` policy `%s`: %s (%s)\n\n", fl_slot_name(slot), (*p)->name,
-                           (*p)->help, (*p)->source);
+        rv = fl_buf_printf(out, "\n`%s` policy `%s`: %s (%s)\n\n", fl_component_name(component),
+                           (*p)->name, (*p)->help, (*p)->source);
         if (rv == FL_OK && (*p)->options != NULL && (*p)->options[0].name != NULL) {
-            (void)snprintf(prefix, sizeof(prefix), "strategy.%s", fl_slot_name(slot));
+            (void)snprintf(prefix, sizeof(prefix), "strategy.%s", fl_component_name(component));
             rv = fl_buf_printf(out, "| key | type | default | range | meaning |\n"
                                     "| --- | --- | --- | --- | --- |\n");
             if (rv == FL_OK) {
@@ -327,8 +327,8 @@ int fl_server_conf_reference(struct fl_buf *out)
     for (preset = fl_strategy_presets(); rv == FL_OK && preset->name != NULL; preset++) {
         rv = fl_buf_printf(out, "| `%s` | %s | %s |\n", preset->name, preset->help, preset->source);
     }
-    for (i = 0; rv == FL_OK && i < FL_SLOT_COUNT; i++) {
-        rv = reference_slot((enum fl_slot)i, out);
+    for (i = 0; rv == FL_OK && i < FL_COMPONENT_COUNT; i++) {
+        rv = reference_component((enum fl_component)i, out);
     }
     return rv;
 }

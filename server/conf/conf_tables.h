@@ -69,9 +69,9 @@ struct fl_server_checkpoints {
 
 struct fl_server_limits {
     int64_t clients, client_connections, known_clients, streams;
-    uint64_t header_bytes, upload_memory, memory, peer_memory, offer, connection_window;
+    uint64_t header_bytes, upload_memory, memory, peer_memory, summary, connection_window;
     uint64_t handshake_ms, idle_ms;
-    double offer_range;
+    double summary_range;
 };
 
 /* TLS with the operator's own PKI: the server's certificate and the roots it trusts. */

@@ -305,8 +305,8 @@ int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resu
     c->needs_divergence = fl_strategy_needs_divergence(conf->strategy);
     c->compares_claims = fl__claims_compared(conf->strategy);
     c->needs_previous_dot = fl_strategy_needs_previous_dot(conf->strategy);
-    c->n_model_inputs =
-        fl_solver_names(conf->strategy->solver->inputs) - (conf->strategy->solver->offered != NULL);
+    c->n_model_inputs = fl_solver_names(conf->strategy->solver->inputs) -
+                        (conf->strategy->solver->collection != NULL);
     c->attempt = 1;
     c->clients.epoch = 1;
     c->clients.most_samples = (double)INFINITY;
@@ -501,8 +501,8 @@ static void coord_take_presence(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_CLIENT_JOINED:
         fl__coord_joined(c, ev);
         break;
-    case FL_EV_CLIENT_OFFERED:
-        fl__coord_offered(c, ev);
+    case FL_EV_CLIENT_SUMMARY:
+        fl__coord_summary(c, ev);
         break;
     case FL_EV_CLIENT_LOST:
         fl__coord_lost(c, client);
@@ -608,7 +608,7 @@ static void coord_take_event(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_TICK:
         break;
     case FL_EV_CLIENT_JOINED:
-    case FL_EV_CLIENT_OFFERED:
+    case FL_EV_CLIENT_SUMMARY:
     case FL_EV_CLIENT_LOST:
     case FL_EV_CLIENT_HEARD:
     case FL_EV_FORGET:

@@ -211,9 +211,9 @@ enum fl_event_type {
     /* u.joined; a second one for the same name replaces the first: a new session, or a client
        that became ready (0 samples before; a client with 0 samples is not selected). */
     FL_EV_CLIENT_JOINED,
-    /* u.offered: its data summary is on disk, or came too late to count: the client can be
+    /* u.summary: its data summary is on disk, or came too late to count: the client can be
        selected. */
-    FL_EV_CLIENT_OFFERED,
+    FL_EV_CLIENT_SUMMARY,
     FL_EV_CLIENT_LOST,  /* u.client */
     FL_EV_CLIENT_HEARD, /* u.client: it was seen alive, updates last_seen_ms */
     FL_EV_FORGET,       /* u.client: forget it, see RELEASE. Answer: FORGOTTEN */
@@ -265,12 +265,12 @@ struct fl_event {
             uint64_t samples;
             uint64_t evaluation_samples;
             /* its data summary is missing; until it arrives the client counts with no samples */
-            bool offer_missing;
+            bool summary_missing;
         } joined;
         struct {
             uint32_t client;
             const char *name; /* the number may have been reassigned */
-        } offered;
+        } summary;
         uint32_t client;
         struct {
             uint32_t client;
@@ -319,7 +319,7 @@ struct fl_event {
             uint64_t seq;
             const double *distance; /* [n_responders of the effect], NULL when not asked */
             double effective, self_weight;
-            uint64_t offered_bytes; /* size of the payload `offered`; 0: none */
+            uint64_t collection_bytes; /* size of the payload `collection`; 0: none */
         } aggregated;
         struct {
             uint64_t seq;

@@ -21,7 +21,7 @@
 bool fl__claims_compared(const struct fl_strategy *s)
 {
     return fl_strategy_needs_divergence(s) &&
-           !fl_codec_keeps_residual(s->codec, s->options[FL_SLOT_CODEC]);
+           !fl_codec_keeps_residual(s->codec, s->options[FL_COMPONENT_CODEC]);
 }
 
 void fl__claim_take(struct fl_coord *c, size_t i, const struct fl_norms *norms)

@@ -101,7 +101,7 @@ static uint64_t count_downlink(const struct fl_coord *c, uint32_t client)
     bool model =
         first || !c->conf.strategy->personal->own || fl__coord_has_personal_model(c, client);
 
-    return c->full_bytes * (c->n_model_inputs + model) + (first ? c->round.offered_bytes : 0);
+    return c->full_bytes * (c->n_model_inputs + model) + (first ? c->round.collection_bytes : 0);
 }
 
 void fl__coord_count_round(struct fl_coord *c)
@@ -137,7 +137,7 @@ void fl__coord_count_round(struct fl_coord *c)
     rec->n_selected = (uint32_t)r->n;
     rec->uplink_bytes += rec->feedback_bytes;
     if (r->round == 1) {
-        rec->uplink_bytes += r->offered_bytes; /* Uploaded once, before the first round. */
+        rec->uplink_bytes += r->collection_bytes; /* Uploaded once, before the first round. */
     }
     rec->uplink_bytes_full = c->full_bytes * rec->n_responders;
     rec->train_loss = samples > 0.0 ? loss / samples : 0.0;

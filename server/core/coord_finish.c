@@ -86,7 +86,8 @@ static void update_scores(struct fl_coord *c)
     if (n == 0) {
         return;
     }
-    ops->update(c->conf.strategy->options[FL_SLOT_SELECTION], &t->sums, t->scores, t->distance, n);
+    ops->update(c->conf.strategy->options[FL_COMPONENT_SELECTION], &t->sums, t->scores, t->distance,
+                n);
     for (i = 0; i < n; i++) {
         t->recs[t->chosen[i]].score = t->scores[i];
     }
@@ -172,7 +173,7 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
     }
     r->rec.effective = finite_or_zero(ev->u.aggregated.effective);
     r->rec.self_weight = finite_or_zero(ev->u.aggregated.self_weight);
-    r->offered_bytes = ev->u.aggregated.offered_bytes;
+    r->collection_bytes = ev->u.aggregated.collection_bytes;
     r->n_asked = due ? ask_clients(c) : 0;
     if (due && c->conf.evaluate_clients && r->n_asked == 0) {
         fl__coord_warn(c,

@@ -198,7 +198,7 @@ struct fl__round {
     size_t n_asked;                     /* outstanding client evaluations */
     size_t n_answers;                   /* clients that were asked for one */
     struct fl__figures result, adapted; /* of the evaluations after the aggregation */
-    uint64_t offered_bytes;             /* size of the payload `offered` */
+    uint64_t collection_bytes;          /* size of the payload `collection` */
     struct fl_round_rec rec;
 };
 
@@ -383,7 +383,7 @@ const char *fl__coord_name(const struct fl_coord *c, uint32_t client);
 /* --- coord_join.c: clients connect and disconnect --- */
 
 void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev);
-void fl__coord_offered(struct fl_coord *c, const struct fl_event *ev);
+void fl__coord_summary(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_lost(struct fl_coord *c, uint32_t client);
 /* Remove the client from the known names. */
 void fl__coord_leave(struct fl_coord *c, uint32_t client);

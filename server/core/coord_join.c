@@ -52,7 +52,7 @@ static uint32_t join_admit(struct fl_coord *c, const char *name, const char **re
 /* Samples that the client counts with: none while its data summary is missing. */
 static uint64_t counted_samples(struct fl_coord *c, uint32_t id, const struct fl_event *ev)
 {
-    bool waits = ev->u.joined.offer_missing;
+    bool waits = ev->u.joined.summary_missing;
 
     c->clients.live[id].withheld = waits ? ev->u.joined.samples : 0;
     return waits ? 0 : ev->u.joined.samples;
@@ -125,13 +125,13 @@ void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
     fl__coord_rejoin(c, id);
 }
 
-void fl__coord_offered(struct fl_coord *c, const struct fl_event *ev)
+void fl__coord_summary(struct fl_coord *c, const struct fl_event *ev)
 {
-    const struct fl_client_rec *rec = fl_coord_client(c, ev->u.offered.client);
-    uint32_t id = ev->u.offered.client;
+    const struct fl_client_rec *rec = fl_coord_client(c, ev->u.summary.client);
+    uint32_t id = ev->u.summary.client;
     struct fl__client *live;
 
-    if (rec == NULL || strcmp(rec->name, ev->u.offered.name) != 0) {
+    if (rec == NULL || strcmp(rec->name, ev->u.summary.name) != 0) {
         return;
     }
     live = &c->clients.live[id];

@@ -166,7 +166,7 @@ bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *chosen, size_t n, 
     in.samples = c->clients.samples;
     in.divergence = feedback ? r->feedback : NULL;
     fl_rng_key(&rng, c->conf.seed, FL_RNG_PLAN, r->round, r->attempt);
-    if (s->upload->plan(s->options[FL_SLOT_UPLOAD], &in, &rng, r->grant) != FL_OK) {
+    if (s->upload->plan(s->options[FL_COMPONENT_UPLOAD], &in, &rng, r->grant) != FL_OK) {
         return false;
     }
     for (i = 0; i < n; i++) {

@@ -132,7 +132,7 @@ void fl__coord_add_scores(struct fl_coord *c)
 void fl__coord_ensure_scores(struct fl_coord *c)
 {
     const struct fl_selection_ops *ops = c->conf.strategy->selection;
-    const struct fl_options *o = c->conf.strategy->options[FL_SLOT_SELECTION];
+    const struct fl_options *o = c->conf.strategy->options[FL_COMPONENT_SELECTION];
     struct fl_score_sums *sums = &c->clients.sums;
     struct fl_order_at at = {0};
     bool restart;
@@ -224,7 +224,7 @@ static bool plan_all(struct fl_coord *c)
 size_t fl__coord_count(const struct fl_coord *c, size_t population)
 {
     const struct fl_strategy *s = c->conf.strategy;
-    double gamma = s->fraction->at(s->options[FL_SLOT_FRACTION], c->committed + 1);
+    double gamma = s->fraction->at(s->options[FL_COMPONENT_FRACTION], c->committed + 1);
     size_t want = fl_fraction_count(gamma, population);
 
     return want > fixed_least(c) ? want : fixed_least(c);
@@ -260,7 +260,8 @@ static bool select_draw(struct fl_coord *c, size_t want, size_t ask)
     in.scores = c->clients.scores;
     in.samples = c->clients.samples;
     fl_rng_key(&rng, c->conf.seed, FL_RNG_SELECT, c->committed + 1, c->attempt);
-    if (s->selection->pick(s->options[FL_SLOT_SELECTION], &in, &rng, c->clients.chosen) != FL_OK) {
+    if (s->selection->pick(s->options[FL_COMPONENT_SELECTION], &in, &rng, c->clients.chosen) !=
+        FL_OK) {
         return false;
     }
     fill_parts(c, c->clients.chosen);

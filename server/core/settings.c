@@ -57,28 +57,28 @@ static int settings_add_text(struct fl_settings *s, enum fl_setting_kind kind, c
 }
 
 static int settings_add_component(struct fl_settings *s, const struct fl_strategy *strategy,
-                                  enum fl_slot slot)
+                                  enum fl_component component)
 {
     char name[FL_NAME_MAX];
     struct fl_buf buf;
     int rv;
 
-    (void)snprintf(name, sizeof(name), "strategy.%s", fl_slot_name(slot));
+    (void)snprintf(name, sizeof(name), "strategy.%s", fl_component_name(component));
     fl_buf_init(&buf, TEXT_MAX);
-    rv = fl_strategy_slot_text(strategy, slot, &buf);
+    rv = fl_strategy_component_text(strategy, component, &buf);
     return settings_add_text(
-        s, fl_strategy_slot_is_meaning(slot) ? FL_SETTING_UPDATE : FL_SETTING_FIGURE, name, &buf,
-        rv);
+        s, fl_strategy_component_is_update(component) ? FL_SETTING_UPDATE : FL_SETTING_FIGURE, name,
+        &buf, rv);
 }
 
 int fl_settings_add_strategy(struct fl_settings *s, const struct fl_strategy *strategy)
 {
     struct fl_buf buf;
-    int slot;
+    int component;
     int rv = fl_settings_add(s, FL_SETTING_FIGURE, "algorithm", strategy->algorithm);
 
-    for (slot = 0; rv == FL_OK && slot < FL_SLOT_COUNT; slot++) {
-        rv = settings_add_component(s, strategy, (enum fl_slot)slot);
+    for (component = 0; rv == FL_OK && component < FL_COMPONENT_COUNT; component++) {
+        rv = settings_add_component(s, strategy, (enum fl_component)component);
     }
     if (rv == FL_OK) {
         fl_buf_init(&buf, TEXT_MAX);
@@ -87,8 +87,8 @@ int fl_settings_add_strategy(struct fl_settings *s, const struct fl_strategy *st
     }
     if (rv == FL_OK) {
         fl_buf_init(&buf, TEXT_MAX);
-        rv = settings_add_text(s, FL_SETTING_OFFER, "offer", &buf,
-                               fl_strategy_offer_text(strategy, &buf));
+        rv = settings_add_text(s, FL_SETTING_SUMMARY, "summary", &buf,
+                               fl_strategy_summary_text(strategy, &buf));
     }
     return rv == FL_OK
                ? fl_settings_add(s, FL_SETTING_SCORE, "scores", strategy->selection->policy.name)
@@ -170,8 +170,8 @@ static void settings_add_difference(struct fl_settings_verdict *v, enum fl_setti
     case FL_SETTING_KEPT:
         v->kept = true;
         return;
-    case FL_SETTING_OFFER:
-        v->offer = true;
+    case FL_SETTING_SUMMARY:
+        v->summary = true;
         return;
     case FL_SETTING_SCORE:
         v->score = true;

@@ -19,10 +19,10 @@ enum fl_setting_kind {
     /*
      * Derived from the components, for state that outlives a round; not shown to users. After a
      * change client state and the server's part of it restart together (KEPT), data summaries are
-     * requested again (OFFER), selection scores restart (SCORE).
+     * requested again (SUMMARY), selection scores restart (SCORE).
      */
     FL_SETTING_KEPT,
-    FL_SETTING_OFFER,
+    FL_SETTING_SUMMARY,
     FL_SETTING_SCORE
 };
 
@@ -62,7 +62,7 @@ struct fl_settings_difference {
 };
 
 struct fl_settings_verdict {
-    bool update, kept, offer, score; /* something of that kind changed */
+    bool update, kept, summary, score; /* something of that kind changed */
     bool rewrite; /* the stored list has to be replaced, if only because of other names */
     struct fl_settings_difference *list; /* owned */
     size_t n;

@@ -193,7 +193,8 @@ static void size_uploads(struct fl_serverd_conf *own)
     uint64_t start = (uint64_t)conf->round->start_clients;
     uint64_t share = conf->limits->upload_memory / (population > start ? population : start);
     const struct fl_strategy *s = conf->strategy;
-    uint64_t payloads = 1 + fl_solver_names(fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]));
+    uint64_t payloads =
+        1 + fl_solver_names(fl_solver_sends(s->solver, s->options[FL_COMPONENT_SOLVER]));
     uint64_t least = fl_layout_units(conf->layout) * payloads * PART_BYTES + CHUNK_HEAD;
     uint64_t chunk;
 
@@ -201,8 +202,8 @@ static void size_uploads(struct fl_serverd_conf *own)
     chunk = share / 3 > CHUNK_MIN + CHUNK_HEAD ? share / 3 - CHUNK_HEAD : CHUNK_MIN;
     chunk = (chunk > FL_WIRE_CHUNK ? FL_WIRE_CHUNK : chunk) / 4096 * 4096;
     own->chunk_bytes = (uint32_t)chunk;
-    if (s->solver->offer != NULL && least < FL_WIRE_OFFER_PIECE + CHUNK_HEAD) {
-        least = FL_WIRE_OFFER_PIECE + CHUNK_HEAD;
+    if (s->solver->summary != NULL && least < FL_WIRE_SUMMARY_PIECE + CHUNK_HEAD) {
+        least = FL_WIRE_SUMMARY_PIECE + CHUNK_HEAD;
     }
     own->rpc.message_bytes = (size_t)(chunk + CHUNK_HEAD > least ? chunk + CHUNK_HEAD : least);
     own->rpc.stream_window = 2 * (uint32_t)own->rpc.message_bytes;

@@ -378,7 +378,7 @@ static int authority_delete_expired(struct fl_authority *a, int64_t then_ms, int
                  {FL__SQL_DROP_USES, -1},
                  {FL__SQL_DROP_CERTIFICATES, ended},
                  {FL__SQL_DROP_SHOWN, ended},
-                 {FL__SQL_DROP_DENIALS, then_ms / 1000 - DAY_MS / 1000},
+                 {FL__SQL_DROP_REVOCATIONS, then_ms / 1000 - DAY_MS / 1000},
                  {FL__SQL_SET_CLEANED, now_ms}};
     int rv = FL_OK;
     size_t i;

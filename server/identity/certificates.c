@@ -21,7 +21,7 @@ static enum fl_certificate_state certificate_state_of(const struct fl_authority 
                                                       const struct fl__certificate *c, int verb,
                                                       int64_t now)
 {
-    static const enum fl_certificate_state denied[] = {
+    static const enum fl_certificate_state revoked[] = {
         [FL_REVOCATION_REVOKED] = FL_CERTIFICATE_REVOKED,
         [FL_REVOCATION_EVICTED] = FL_CERTIFICATE_EVICTED,
         [FL_REVOCATION_REPLACED] = FL_CERTIFICATE_REPLACED,
@@ -29,7 +29,7 @@ static enum fl_certificate_state certificate_state_of(const struct fl_authority 
     };
 
     if (verb != 0) {
-        return denied[verb];
+        return revoked[verb];
     }
     return now <= c->not_after                         ? FL_CERTIFICATE_VALID
            : now <= c->not_after + a->conf.spans.grace ? FL_CERTIFICATE_LAPSED

@@ -10,7 +10,7 @@
     "serial, name, role, key, issued_ms, not_before, not_after, by, der"
 /* The most final revocation of serial, key and name. */
 #define FL__REVOKED_BY \
-    " FROM denial WHERE (kind = 1 AND value = ?1) OR (kind = 2 AND value = ?2)" \
+    " FROM revocation WHERE (kind = 1 AND value = ?1) OR (kind = 2 AND value = ?2)" \
     " OR (kind = 3 AND value = ?3) ORDER BY verb LIMIT 1"
 
 #define FL__IDENTITY_STATEMENTS(X)                                                          \
@@ -46,7 +46,7 @@
     X(HOLDER, "SELECT key, not_after, issued_ms, (SELECT MAX(issued_ms) FROM certificate"   \
         " WHERE name = ?1 AND joined = 1), role, not_before FROM certificate AS c"          \
         " WHERE name = ?1"                                                                  \
-        " AND not_after >= ?2 AND key <> ?3 AND NOT EXISTS (SELECT 1 FROM denial WHERE"     \
+        " AND not_after >= ?2 AND key <> ?3 AND NOT EXISTS (SELECT 1 FROM revocation WHERE"     \
         " (kind = 1 AND value = c.serial) OR (kind = 2 AND value = c.key))"                 \
         " ORDER BY issued_ms DESC LIMIT 1")                                                 \
     X(OTHER_NAME, "SELECT name FROM certificate WHERE key = ? AND name <> ?"                \
@@ -58,22 +58,22 @@
     X(DROP_SHOWN, "DELETE FROM shown WHERE not_after < ?")                                  \
     X(COUNT_RECENT, "SELECT COUNT(*) FROM certificate WHERE name = ? AND issued_ms > ?")    \
     X(DROP_CERTIFICATES, "DELETE FROM certificate WHERE not_after < ?")                     \
-    X(GET_DENIAL, "SELECT verb, why, by, at_ms" FL__REVOKED_BY)                              \
-    X(GET_DENIALS, "SELECT kind, value, verb, why, by, at_ms FROM denial"                   \
+    X(GET_REVOCATION, "SELECT verb, why, by, at_ms" FL__REVOKED_BY)                              \
+    X(GET_REVOCATIONS, "SELECT kind, value, verb, why, by, at_ms FROM revocation"                   \
         " ORDER BY kind, value")                                                            \
-    X(PUT_DENIAL, "INSERT OR REPLACE INTO denial (kind, value, verb, why, by, at_ms, ends)" \
+    X(PUT_REVOCATION, "INSERT OR REPLACE INTO revocation (kind, value, verb, why, by, at_ms, ends)" \
         " VALUES (?, ?, ?, ?, ?, ?, ?)")                                                    \
     /* All certificates of a name that have no longer revocation yet. */                    \
-    X(DENY_NAME, "INSERT OR REPLACE INTO denial (kind, value, verb, why, by, at_ms, ends)"  \
+    X(REVOKE_NAME, "INSERT OR REPLACE INTO revocation (kind, value, verb, why, by, at_ms, ends)"  \
         " SELECT 1, serial, ?2, ?3, ?4, ?5, not_after + ?6 FROM certificate AS c"           \
-        " WHERE name = ?1 AND key <> ?7 AND NOT EXISTS (SELECT 1 FROM denial"               \
+        " WHERE name = ?1 AND key <> ?7 AND NOT EXISTS (SELECT 1 FROM revocation"               \
         " WHERE kind = 1 AND value = c.serial AND verb <= ?2)")                             \
-    X(DENY_KEYS, "INSERT OR REPLACE INTO denial (kind, value, verb, why, by, at_ms, ends)"  \
+    X(REVOKE_KEYS, "INSERT OR REPLACE INTO revocation (kind, value, verb, why, by, at_ms, ends)"  \
         " SELECT DISTINCT 2, key, ?2, ?3, ?4, ?5, 0 FROM certificate WHERE name = ?1")      \
     X(COUNT_NAME, "SELECT COUNT(*) FROM certificate WHERE name = ?1 AND not_after >= ?2")   \
     X(COUNT_KEY, "SELECT COUNT(*) FROM certificate WHERE key = ?1 AND not_after >= ?2")     \
-    X(DROP_DENIAL, "DELETE FROM denial WHERE kind = ? AND value = ? AND verb = ?")          \
-    X(DROP_DENIALS, "DELETE FROM denial WHERE ends > 0 AND ends < ?")                       \
+    X(DROP_REVOCATION, "DELETE FROM revocation WHERE kind = ? AND value = ? AND verb = ?")          \
+    X(DROP_REVOCATIONS, "DELETE FROM revocation WHERE ends > 0 AND ends < ?")                       \
     X(PUT_AUDIT, "INSERT INTO audit (at_ms, who, what, object, result, peer)"               \
         " VALUES (?, ?, ?, ?, ?, ?)")                                                       \
     X(DROP_AUDIT, "DELETE FROM audit WHERE peer = 1 AND number <= (SELECT number FROM audit"\
@@ -90,7 +90,7 @@ enum fl__identity_statement {
 };
 
 /* Objects of a revocation; the lower number is the more final one. */
-enum fl__revocation_kind { FL__DENY_SERIAL = 1, FL__DENY_KEY, FL__DENY_NAME };
+enum fl__revocation_kind { FL__REVOKE_SERIAL = 1, FL__REVOKE_KEY, FL__REVOKE_NAME };
 
 extern const struct fl_db_kind fl__identity_db;
 

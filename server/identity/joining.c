@@ -242,7 +242,7 @@ static int join_issued_before(struct fl_authority *a, const struct invitation *i
 static int join_replace_holder(struct fl_authority *a, const char *name, const uint8_t *key,
                                const char *prefix, int64_t now_ms, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_DENY_NAME);
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_REVOKE_NAME);
     char why[96];
 
     (void)snprintf(why, sizeof(why), "another host joined by this name, invitation %s", prefix);

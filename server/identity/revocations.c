@@ -13,7 +13,7 @@
 #include "libfl/pki/when.h"
 #include "server/identity/authority_impl.h"
 
-struct denial {
+struct revocation {
     uint8_t kind; /* enum fl__revocation_kind */
     uint8_t len;
     uint8_t value[FL_IDENTITY_NAME_MAX];
@@ -23,7 +23,7 @@ struct denial {
 
 struct fl_revocations {
     atomic_uint refs;
-    struct denial *list; /* in the order of revocation_compare() */
+    struct revocation *list; /* in the order of revocation_compare() */
     size_t n, cap;
 };
 
@@ -62,8 +62,8 @@ void fl_revocations_unref(struct fl_revocations *revocations)
 /* In SQLite's order: by kind, then as memcmp(), the shorter one first. */
 static int revocation_compare(const void *x, const void *y)
 {
-    const struct denial *a = x;
-    const struct denial *b = y;
+    const struct revocation *a = x;
+    const struct revocation *b = y;
     int order = (int)a->kind - (int)b->kind;
 
     if (order == 0) {
@@ -72,11 +72,11 @@ static int revocation_compare(const void *x, const void *y)
     return order != 0 ? order : (int)a->len - (int)b->len;
 }
 
-static const struct denial *revocation_find(const struct fl_revocations *revocations,
-                                            enum fl__revocation_kind kind, const void *value,
-                                            size_t len)
+static const struct revocation *revocation_find(const struct fl_revocations *revocations,
+                                                enum fl__revocation_kind kind, const void *value,
+                                                size_t len)
 {
-    struct denial key = {.kind = (uint8_t)kind, .len = (uint8_t)len};
+    struct revocation key = {.kind = (uint8_t)kind, .len = (uint8_t)len};
 
     if (len == 0 || len > sizeof(key.value) || revocations->n == 0) {
         return NULL;
@@ -119,26 +119,26 @@ static void revocation_format_advice(char *out, size_t size, enum fl_revocation_
                    named ? advice[verb].after : "");
 }
 
-static const struct denial *denial_of(const struct fl_revocations *revocations,
-                                      const struct fl_identity *who)
+static const struct revocation *revocation_of(const struct fl_revocations *revocations,
+                                              const struct fl_identity *who)
 {
-    const struct denial *found = NULL;
+    const struct revocation *found = NULL;
 
     if (who->kind == FL_IDENTITY_CERTIFICATE) {
-        found = revocation_find(revocations, FL__DENY_SERIAL, who->serial, who->serial_len);
+        found = revocation_find(revocations, FL__REVOKE_SERIAL, who->serial, who->serial_len);
         found = found != NULL
                     ? found
-                    : revocation_find(revocations, FL__DENY_KEY, who->key, sizeof(who->key));
+                    : revocation_find(revocations, FL__REVOKE_KEY, who->key, sizeof(who->key));
     }
     return found != NULL
                ? found
-               : revocation_find(revocations, FL__DENY_NAME, who->name, strlen(who->name));
+               : revocation_find(revocations, FL__REVOKE_NAME, who->name, strlen(who->name));
 }
 
 bool fl_revocations_temporary(const struct fl_revocations *revocations,
                               const struct fl_identity *who)
 {
-    const struct denial *found = denial_of(revocations, who);
+    const struct revocation *found = revocation_of(revocations, who);
 
     return found != NULL && found->verb == FL_REVOCATION_DISABLED;
 }
@@ -146,7 +146,7 @@ bool fl_revocations_temporary(const struct fl_revocations *revocations,
 bool fl_revocations_has(const struct fl_revocations *revocations, const struct fl_identity *who,
                         char *why, size_t size)
 {
-    const struct denial *found = denial_of(revocations, who);
+    const struct revocation *found = revocation_of(revocations, who);
     int n;
 
     if (found != NULL && why != NULL) {
@@ -161,7 +161,7 @@ bool fl_revocations_has(const struct fl_revocations *revocations, const struct f
 static int revocation_add(struct fl_revocations *d, struct fl_query *q)
 {
     char text[2 * FL__AUDIT_TEXT];
-    struct denial *slot;
+    struct revocation *slot;
     const void *value;
     const char *why;
     const char *by;
@@ -169,7 +169,7 @@ static int revocation_add(struct fl_revocations *d, struct fl_query *q)
 
     if (d->n == d->cap) {
         size_t cap = d->cap > 0 ? 2 * d->cap : 64;
-        struct denial *grown = realloc(d->list, cap * sizeof(*grown));
+        struct revocation *grown = realloc(d->list, cap * sizeof(*grown));
 
         if (grown == NULL) {
             return FL_ENOMEM;
@@ -178,7 +178,7 @@ static int revocation_add(struct fl_revocations *d, struct fl_query *q)
         d->cap = cap;
     }
     slot = &d->list[d->n];
-    *slot = (struct denial){.kind = (uint8_t)fl_column_u64(q)};
+    *slot = (struct revocation){.kind = (uint8_t)fl_column_u64(q)};
     value = fl_column_blob(q, &len);
     slot->len = (uint8_t)(len < sizeof(slot->value) ? len : sizeof(slot->value));
     (void)memcpy(slot->value, value != NULL ? value : "", slot->len);
@@ -207,7 +207,7 @@ int fl_authority_revocations(struct fl_authority *authority, struct fl_revocatio
         return fl_err_set(err, FL_ENOMEM, "revocations: out of memory");
     }
     atomic_init(&made->refs, 1);
-    q = fl_db_query(&authority->db, FL__SQL_GET_DENIALS);
+    q = fl_db_query(&authority->db, FL__SQL_GET_REVOCATIONS);
     while ((rv = fl_query_next(&q, err)) == FL_OK) {
         rv = revocation_add(made, &q);
         if (rv != FL_OK) {
@@ -233,7 +233,7 @@ int fl__revoked_by(struct fl_authority *a, const uint8_t *serial, size_t serial_
                    const uint8_t *key, const char *name, int *ret_verb, char *why, size_t size,
                    struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_DENIAL);
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_REVOCATION);
     int rv;
 
     *ret_verb = 0;

@@ -1,5 +1,5 @@
-#ifndef FL_SERVER_IDENTITY_DENIALS_H
-#define FL_SERVER_IDENTITY_DENIALS_H
+#ifndef FL_SERVER_IDENTITY_REVOCATIONS_H
+#define FL_SERVER_IDENTITY_REVOCATIONS_H
 
 /*
  * Peers that are refused although their certificates verify: by serial number and by public key,

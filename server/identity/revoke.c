@@ -18,9 +18,9 @@ struct verb {
 
 static enum fl__revocation_kind kind_of(const struct fl_revoked *whom)
 {
-    return whom->name != NULL     ? FL__DENY_NAME
-           : whom->serial_len > 0 ? FL__DENY_SERIAL
-                                  : FL__DENY_KEY;
+    return whom->name != NULL     ? FL__REVOKE_NAME
+           : whom->serial_len > 0 ? FL__REVOKE_SERIAL
+                                  : FL__REVOKE_KEY;
 }
 
 static const void *revoke_value_of(const struct fl_revoked *whom, size_t *ret_len)
@@ -66,7 +66,7 @@ static int check_whom(const struct fl_revoked *whom, const char *reason, struct 
 static int revoke_put(struct fl_authority *a, enum fl__revocation_kind kind, const void *value,
                       size_t len, const struct verb *v, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_PUT_DENIAL);
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_PUT_REVOCATION);
 
     fl_query_u64(&q, (uint64_t)kind);
     fl_query_blob(&q, value, len);
@@ -81,7 +81,7 @@ static int revoke_put(struct fl_authority *a, enum fl__revocation_kind kind, con
 static int put_certificates(struct fl_authority *a, const char *name, const struct verb *v,
                             struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_DENY_NAME);
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_REVOKE_NAME);
 
     fl_query_text(&q, name);
     fl_query_u64(&q, (uint64_t)v->verb);
@@ -96,7 +96,7 @@ static int put_certificates(struct fl_authority *a, const char *name, const stru
 static int put_keys(struct fl_authority *a, const char *name, const struct verb *v,
                     struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_DENY_KEYS);
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_REVOKE_KEYS);
 
     fl_query_text(&q, name);
     fl_query_u64(&q, (uint64_t)v->verb);
@@ -110,32 +110,32 @@ static int put_keys(struct fl_authority *a, const char *name, const struct verb 
 static int revoke_count(struct fl_authority *a, const struct fl_revoked *whom, int64_t now_ms,
                         size_t *ret_n, struct fl_err *err)
 {
-    static const int statements[] = {[FL__DENY_SERIAL] = FL__SQL_GET_CERTIFICATE,
-                                     [FL__DENY_KEY] = FL__SQL_COUNT_KEY,
-                                     [FL__DENY_NAME] = FL__SQL_COUNT_NAME};
+    static const int statements[] = {[FL__REVOKE_SERIAL] = FL__SQL_GET_CERTIFICATE,
+                                     [FL__REVOKE_KEY] = FL__SQL_COUNT_KEY,
+                                     [FL__REVOKE_NAME] = FL__SQL_COUNT_NAME};
     enum fl__revocation_kind kind = kind_of(whom);
     struct fl_query q = fl_db_query(&a->db, (size_t)statements[kind]);
     size_t len;
     const void *value = revoke_value_of(whom, &len);
     int rv;
 
-    if (kind == FL__DENY_NAME) {
+    if (kind == FL__REVOKE_NAME) {
         fl_query_text(&q, whom->name);
     } else {
         fl_query_blob(&q, value, len);
     }
-    if (kind != FL__DENY_SERIAL) {
+    if (kind != FL__REVOKE_SERIAL) {
         fl_query_u64(&q, (uint64_t)(now_ms / 1000 - a->conf.spans.grace));
     }
     rv = fl_query_next(&q, err);
-    *ret_n = rv != FL_OK ? 0 : kind == FL__DENY_SERIAL ? 1 : (size_t)fl_column_u64(&q);
+    *ret_n = rv != FL_OK ? 0 : kind == FL__REVOKE_SERIAL ? 1 : (size_t)fl_column_u64(&q);
     fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
 /* The revocation of exactly this name, serial or key. */
-static int denied_as(struct fl_authority *a, const struct fl_revoked *whom, int *ret_verb,
-                     char *why, size_t size, struct fl_err *err)
+static int revoke_state(struct fl_authority *a, const struct fl_revoked *whom, int *ret_verb,
+                        char *why, size_t size, struct fl_err *err)
 {
     return fl__revoked_by(a, whom->serial, whom->serial_len, whom->key, whom->name, ret_verb, why,
                           size, err);
@@ -153,7 +153,7 @@ static int revoke_apply(struct fl_authority *a, const struct fl_revoked *whom, c
     int rv = revoke_count(a, whom, v->now_ms, ret_n, err);
 
     object_of(whom, object, sizeof(object));
-    rv = rv == FL_OK ? denied_as(a, whom, &before, why, sizeof(why), err) : rv;
+    rv = rv == FL_OK ? revoke_state(a, whom, &before, why, sizeof(why), err) : rv;
     if (rv != FL_OK) {
         return rv;
     }
@@ -181,8 +181,8 @@ static int revoke_apply(struct fl_authority *a, const struct fl_revoked *whom, c
     return rv == FL_OK ? fl__audit(a, false, v->by, v->what, object, result, v->now_ms, err) : rv;
 }
 
-static int revoke_deny(struct fl_authority *a, const struct fl_revoked *whom, const struct verb *v,
-                       size_t *ret_n, struct fl_err *err)
+static int revoke_with_verb(struct fl_authority *a, const struct fl_revoked *whom,
+                            const struct verb *v, size_t *ret_n, struct fl_err *err)
 {
     size_t n = 0;
     int rv = check_whom(whom, v->reason, err);
@@ -206,7 +206,7 @@ int fl_authority_revoke(struct fl_authority *authority, const struct fl_revoked 
 {
     struct verb v = {FL_REVOCATION_REVOKED, "revoke", reason, by, now_ms};
 
-    return revoke_deny(authority, whom, &v, ret_n, err);
+    return revoke_with_verb(authority, whom, &v, ret_n, err);
 }
 
 int fl_authority_evict(struct fl_authority *authority, const struct fl_revoked *whom,
@@ -220,7 +220,7 @@ int fl_authority_evict(struct fl_authority *authority, const struct fl_revoked *
                           "only a name can be evicted, with all its certificates; revoke a single "
                           "serial number or key: flctl revoke");
     }
-    return revoke_deny(authority, whom, &v, ret_n, err);
+    return revoke_with_verb(authority, whom, &v, ret_n, err);
 }
 
 int fl_authority_disable(struct fl_authority *authority, const struct fl_revoked *whom,
@@ -229,7 +229,7 @@ int fl_authority_disable(struct fl_authority *authority, const struct fl_revoked
 {
     struct verb v = {FL_REVOCATION_DISABLED, "disable", reason, by, now_ms};
 
-    return revoke_deny(authority, whom, &v, ret_n, err);
+    return revoke_with_verb(authority, whom, &v, ret_n, err);
 }
 
 static int revoke_enable(struct fl_authority *a, const struct fl_revoked *whom, const char *by,
@@ -242,7 +242,7 @@ static int revoke_enable(struct fl_authority *a, const struct fl_revoked *whom, 
     size_t len;
     const void *value = revoke_value_of(whom, &len);
     int verb = 0;
-    int rv = denied_as(a, whom, &verb, why, sizeof(why), err);
+    int rv = revoke_state(a, whom, &verb, why, sizeof(why), err);
 
     object_of(whom, object, sizeof(object));
     if (rv == FL_OK && verb != FL_REVOCATION_DISABLED) {
@@ -253,7 +253,7 @@ static int revoke_enable(struct fl_authority *a, const struct fl_revoked *whom, 
     if (rv != FL_OK) {
         return rv;
     }
-    q = fl_db_query(&a->db, FL__SQL_DROP_DENIAL);
+    q = fl_db_query(&a->db, FL__SQL_DROP_REVOCATION);
     fl_query_u64(&q, (uint64_t)kind_of(whom));
     fl_query_blob(&q, value, len);
     fl_query_u64(&q, FL_REVOCATION_DISABLED);

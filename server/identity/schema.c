@@ -54,7 +54,7 @@ static const char schema[] =
     "CREATE INDEX certificate_key ON certificate (key);"
     "CREATE INDEX certificate_parent ON certificate (parent);"
     "CREATE INDEX certificate_end ON certificate (not_after);"
-    "CREATE TABLE denial ("
+    "CREATE TABLE revocation ("
     " id INTEGER PRIMARY KEY,"
     " kind INTEGER NOT NULL," /* enum fl__revocation_kind */
     " value BLOB NOT NULL,"   /* serial, hash of the key, or name */

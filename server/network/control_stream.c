@@ -194,8 +194,8 @@ static bool control_on_event(struct fl_control_stream *stream, struct fl_wire_ev
         control_heartbeat(stream);
         return true;
     }
-    if (event->type == FL_WIRE_OFFER) {
-        fl_control_stream_offer(stream, &event->u.offer);
+    if (event->type == FL_WIRE_DATA_SUMMARY) {
+        fl_control_stream_summary(stream, &event->u.summary);
         return true;
     }
     return control_forward_event(stream, event, data, len);
@@ -301,7 +301,7 @@ static void control_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_stat
     fl_control_stream_withdraw_hello(stream);
     control_report_lost(stream);
     fl_list_remove(&stream->link);
-    fl_buf_done(&stream->offer);
+    fl_buf_done(&stream->summary);
     fl_inbox_done(&stream->inbox);
     free(stream);
 }
@@ -325,7 +325,7 @@ void fl_control_stream_start(struct fl_call *call, void *ctx)
     stream->call = call;
     stream->heard_ms = fl_clock_ms();
     stream->name[0] = '?';
-    fl_buf_init(&stream->offer, fl_addressable(frontend->setup.conf->limits->offer));
+    fl_buf_init(&stream->summary, fl_addressable(frontend->setup.conf->limits->summary));
     fl_list_prepend(&frontend->streams, &stream->link);
     fl_inbox_init(&stream->inbox);
     fl_call_set_handler(call, &control_handler, stream);
@@ -357,7 +357,7 @@ static void control_send_welcome(struct fl_control_stream *stream)
     }
     w->session = stream->token;
     w->heartbeat_ms = (uint32_t)conf->main->heartbeat_ms;
-    w->wants_offer = stream->wants_offer;
+    w->wants_summary = stream->wants_summary;
     w->limits = (struct fl_wire_limits){.chunk_bytes = setup->chunk_bytes,
                                         .message_bytes = (uint32_t)setup->rpc.message_bytes,
                                         .streams = setup->rpc.streams,
@@ -369,7 +369,7 @@ static void control_send_welcome(struct fl_control_stream *stream)
 void fl_control_stream_joined(struct fl_frontend *frontend, const struct fl_net_msg *down)
 {
     struct fl_control_stream *stream = fl_control_stream_answered(frontend, down->session);
-    struct fl_slot_rec *slot = fl_frontend_slot(frontend, down->client);
+    struct fl_frontend_client *slot = fl_frontend_client_at(frontend, down->client);
     struct fl_control_stream *older;
     bool is_open = stream != NULL && stream->call != NULL;
 
@@ -392,7 +392,7 @@ void fl_control_stream_joined(struct fl_frontend *frontend, const struct fl_net_
     stream->client = down->client;
     stream->joined = true;
     fl_call_vouch(stream->call, stream->name);
-    stream->wants_offer = down->wants_offer;
+    stream->wants_summary = down->wants_summary;
     (void)memcpy(stream->token.id, &stream->client, sizeof(stream->client));
     if (older != NULL && older->call != NULL) {
         end_older(stream, older);
@@ -427,7 +427,7 @@ void fl_control_stream_refused(struct fl_frontend *frontend, const struct fl_net
     }
 }
 
-void fl_control_stream_bad_offer(struct fl_frontend *frontend, const struct fl_net_msg *down)
+void fl_control_stream_bad_summary(struct fl_frontend *frontend, const struct fl_net_msg *down)
 {
     struct fl_control_stream *stream = fl_control_stream_find(frontend, down->session);
 

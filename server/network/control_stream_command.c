@@ -70,7 +70,7 @@ void fl_control_stream_refuse(struct fl_control_stream *stream, enum fl_wire_rea
     fl_control_stream_command(stream, &command);
     fl_call_finish(stream->call,
                    reason == FL_WIRE_REASON_FULL        ? FL_GRPC_RESOURCE_EXHAUSTED
-                   : reason == FL_WIRE_REASON_DENIED    ? FL_GRPC_PERMISSION_DENIED
+                   : reason == FL_WIRE_REASON_REVOKED   ? FL_GRPC_PERMISSION_DENIED
                    : reason == FL_WIRE_REASON_DUPLICATE ? FL_GRPC_ABORTED
                                                         : FL_GRPC_INVALID_ARGUMENT,
                    message);
@@ -79,7 +79,7 @@ void fl_control_stream_refuse(struct fl_control_stream *stream, enum fl_wire_rea
 /* Takes the units of `down`: the upload mask, which limits what the client may push. */
 static void command_set_upload_mask(struct fl_frontend *frontend, struct fl_net_msg *down)
 {
-    struct fl_slot_rec *slot = fl_frontend_slot(frontend, down->client);
+    struct fl_frontend_client *slot = fl_frontend_client_at(frontend, down->client);
 
     if (slot == NULL) {
         fl_serverd_no_memory(frontend->setup.log, "an upload mask");

@@ -85,7 +85,7 @@ static void plain_name_looked_up(void *arg)
     } else {
         fl_coord_msg_free(p->up);
         if (p->code == FL_EPERM) {
-            fl_control_stream_refuse(stream, FL_WIRE_REASON_DENIED, 0, p->err.msg);
+            fl_control_stream_refuse(stream, FL_WIRE_REASON_REVOKED, 0, p->err.msg);
         } else {
             fl_frontend_finish(p->frontend, stream->call, fl_grpc_status_from_err(p->code),
                                fl_err_text(&p->err, p->code));

@@ -1,6 +1,6 @@
 /*
- * Data summaries, in pieces on the Attend stream (wants_offer). The pieces are assembled here,
- * within limits.offer, and posted to the coordinator as a whole.
+ * Data summaries, in pieces on the Attend stream (wants_summary). The pieces are assembled here,
+ * within limits.summary, and posted to the coordinator as a whole.
  */
 
 #include <stdio.h>
@@ -13,22 +13,22 @@ static void summary_piece_refuse(struct fl_control_stream *stream, enum fl_grpc_
     fl_log_peer(stream->frontend->setup.log, FL_LOG_WARNING, "session",
                 fl_control_stream_who(stream), "data summary of client '%s' at %s rejected: %s",
                 stream->name, fl_call_peer(stream->call), text);
-    fl_buf_done(&stream->offer);
-    stream->wants_offer = false;
+    fl_buf_done(&stream->summary);
+    stream->wants_summary = false;
     fl_call_finish(stream->call, status, text);
 }
 
 /* NULL, or why the piece does not continue the previous ones. */
 static const char *summary_piece_error(const struct fl_control_stream *stream,
-                                       const struct fl_wire_offer *piece)
+                                       const struct fl_wire_data_summary *piece)
 {
-    if (!stream->wants_offer) {
+    if (!stream->wants_summary) {
         return "no data summary, or no more of it, is expected in this session";
     }
-    if (piece->offset != stream->offer.len) {
+    if (piece->offset != stream->summary.len) {
         return "the pieces of the data summary have gaps or overlap";
     }
-    if (piece->offset > 0 && piece->total != stream->offer_total) {
+    if (piece->offset > 0 && piece->total != stream->summary_total) {
         return "the pieces of the data summary have different totals";
     }
     return piece->len == 0 && piece->total > 0 ? "empty piece in a data summary that is not empty"
@@ -37,7 +37,7 @@ static const char *summary_piece_error(const struct fl_control_stream *stream,
 
 static void summary_post(struct fl_control_stream *stream)
 {
-    struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_OFFER);
+    struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_SUMMARY);
 
     if (up == NULL) {
         summary_piece_refuse(stream, FL_GRPC_UNAVAILABLE, "out of memory");
@@ -45,14 +45,15 @@ static void summary_post(struct fl_control_stream *stream)
     }
     up->session = stream->id;
     up->client = stream->client;
-    up->offer = stream->offer;
-    fl_call_discharge(stream->call, stream->offer.len);
-    fl_buf_init(&stream->offer, 0);
-    stream->wants_offer = false;
+    up->summary = stream->summary;
+    fl_call_discharge(stream->call, stream->summary.len);
+    fl_buf_init(&stream->summary, 0);
+    stream->wants_summary = false;
     fl_frontend_up(stream->frontend, up);
 }
 
-void fl_control_stream_offer(struct fl_control_stream *stream, const struct fl_wire_offer *piece)
+void fl_control_stream_summary(struct fl_control_stream *stream,
+                               const struct fl_wire_data_summary *piece)
 {
     const char *why = summary_piece_error(stream, piece);
     char text[160];
@@ -62,23 +63,23 @@ void fl_control_stream_offer(struct fl_control_stream *stream, const struct fl_w
         summary_piece_refuse(stream, FL_GRPC_INVALID_ARGUMENT, why);
         return;
     }
-    if (piece->total > stream->offer.max) {
+    if (piece->total > stream->summary.max) {
         (void)snprintf(text, sizeof(text),
-                       "the data summary of %llu bytes is larger than limits.offer (%zu bytes)",
-                       (unsigned long long)piece->total, stream->offer.max);
+                       "the data summary of %llu bytes is larger than limits.summary (%zu bytes)",
+                       (unsigned long long)piece->total, stream->summary.max);
         summary_piece_refuse(stream, FL_GRPC_RESOURCE_EXHAUSTED, text);
         return;
     }
-    stream->offer_total = piece->total;
+    stream->summary_total = piece->total;
     rv = fl_call_charge(stream->call, piece->len);
     if (rv == FL_OK) {
-        rv = fl_buf_add(&stream->offer, piece->data, piece->len);
+        rv = fl_buf_add(&stream->summary, piece->data, piece->len);
     }
     if (rv != FL_OK) {
         summary_piece_refuse(stream, fl_grpc_status_from_err(rv), fl_strerror(rv));
         return;
     }
-    if (stream->offer.len == piece->total) {
+    if (stream->summary.len == piece->total) {
         summary_post(stream);
     }
 }

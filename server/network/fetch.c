@@ -378,7 +378,7 @@ static void fetch_charge_readers(struct fl_frontend *frontend, const struct fl_b
     }
 }
 
-void fl_fetch_drop_personal_model(struct fl_slot_rec *slot)
+void fl_fetch_drop_personal_model(struct fl_frontend_client *slot)
 {
     if (slot->personal_model != NULL) {
         fl_bytes_done(&slot->personal_model->bytes);
@@ -392,11 +392,11 @@ static struct fl_payload_rec *fetch_find_record(struct fl_frontend *frontend,
                                                 const struct fl_net_msg *down)
 {
     struct fl_payload_rec *place = NULL;
-    struct fl_slot_rec *slot;
+    struct fl_frontend_client *slot;
     size_t i;
 
     if (down->client != FL_EVERYBODY) {
-        slot = fl_frontend_slot(frontend, down->client);
+        slot = fl_frontend_client_at(frontend, down->client);
         if (slot != NULL && slot->personal_model == NULL) {
             slot->personal_model = calloc(1, sizeof(*slot->personal_model));
         }

@@ -63,7 +63,7 @@ static void frontend_round_closed(struct fl_frontend *frontend, const struct fl_
     size_t i;
 
     for (i = 0; i < frontend->n_slots; i++) {
-        struct fl_slot_rec *slot = &frontend->slots[i];
+        struct fl_frontend_client *slot = &frontend->slots[i];
 
         fl_push_withdraw(slot, down->round, down->attempt);
         if (slot->personal_model != NULL && slot->personal_model->round == down->round) {
@@ -80,13 +80,13 @@ static void frontend_release_client(struct fl_frontend *frontend, const struct f
     struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_RELEASED);
 
     if (down->client < frontend->n_slots) {
-        struct fl_slot_rec *slot = &frontend->slots[down->client];
+        struct fl_frontend_client *slot = &frontend->slots[down->client];
 
         fl_control_stream_release(frontend, down);
         fl_push_release(frontend, down->client);
         fl_fetch_drop_personal_model(slot);
         free(slot->units);
-        *slot = (struct fl_slot_rec){.stream = NULL};
+        *slot = (struct fl_frontend_client){.stream = NULL};
     }
     if (up == NULL)
     { /* Without the acknowledgement the number is not reused before the next start. */
@@ -154,8 +154,8 @@ static void frontend_on_message(void *arg)
     case FL_NET_MSG_REFUSED:
         fl_control_stream_refused(frontend, down);
         break;
-    case FL_NET_MSG_BAD_OFFER:
-        fl_control_stream_bad_offer(frontend, down);
+    case FL_NET_MSG_BAD_SUMMARY:
+        fl_control_stream_bad_summary(frontend, down);
         break;
     case FL_NET_MSG_RELEASE:
         frontend_release_client(frontend, down);

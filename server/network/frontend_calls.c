@@ -80,11 +80,11 @@ int fl_frontend_send(struct fl_call *call, const struct fl_buf *message)
     return fl_call_send(call, &piece, 1);
 }
 
-struct fl_slot_rec *fl_frontend_slot(struct fl_frontend *frontend, uint32_t client)
+struct fl_frontend_client *fl_frontend_client_at(struct fl_frontend *frontend, uint32_t client)
 {
     if (client >= frontend->n_slots) {
         size_t n = frontend->n_slots < 64 ? 64 : frontend->n_slots * 2;
-        struct fl_slot_rec *slots;
+        struct fl_frontend_client *slots;
 
         while (n <= client) {
             n *= 2;

@@ -38,10 +38,10 @@ struct fl_control_stream {
     uint64_t heard_ms;
     uint64_t reported_ms; /* when the coordinator was last notified that it is alive */
     uint64_t heartbeat;
-    bool ended;       /* by fl_control_stream_review_plain(): its call is about to close */
-    bool wants_offer; /* a data summary, or the rest of it, is expected */
-    uint64_t offer_total;
-    struct fl_buf offer;
+    bool ended;         /* by fl_control_stream_review_plain(): its call is about to close */
+    bool wants_summary; /* a data summary, or the rest of it, is expected */
+    uint64_t summary_total;
+    struct fl_buf summary;
     struct fl_inbox inbox; /* events for the coordinator */
 };
 
@@ -54,7 +54,7 @@ struct fl_payload_rec {
 };
 
 /* The front end's record of a client, connected or not. */
-struct fl_slot_rec {
+struct fl_frontend_client {
     struct fl_control_stream *stream; /* newest session, or NULL */
     struct fl_session_key grant;      /* the round and attempt that it may push for */
     uint8_t *units;                   /* [n_units] upload mask */
@@ -82,7 +82,7 @@ struct fl_frontend {
     size_t n_plain, n_verified;   /* sessions that sent Hello, without a certificate and with one */
     size_t n_asked; /* Hellos that the coordinator has not answered, of ended calls too */
     struct fl_list asked, waiting; /* Hellos, in order of arrival */
-    struct fl_slot_rec *slots;
+    struct fl_frontend_client *slots;
     size_t n_slots;
     struct fl_payload_rec payloads[FL_FRONTEND_MAX_PAYLOADS];
     struct fl_list fetches;
@@ -98,7 +98,7 @@ struct fl_frontend {
 };
 
 /* The slot of a client number, growing the table; NULL: out of memory. */
-struct fl_slot_rec *fl_frontend_slot(struct fl_frontend *frontend, uint32_t client);
+struct fl_frontend_client *fl_frontend_client_at(struct fl_frontend *frontend, uint32_t client);
 /*
  * The control stream that a session token belongs to, or NULL. The token is valid only on
  * connections of the identity that began the session.
@@ -127,7 +127,7 @@ void fl_frontend_notice(struct fl_frontend *frontend, const char *peer, const ch
 void fl_control_stream_start(struct fl_call *call, void *ctx);
 void fl_control_stream_joined(struct fl_frontend *frontend, const struct fl_net_msg *down);
 void fl_control_stream_refused(struct fl_frontend *frontend, const struct fl_net_msg *down);
-void fl_control_stream_bad_offer(struct fl_frontend *frontend, const struct fl_net_msg *down);
+void fl_control_stream_bad_summary(struct fl_frontend *frontend, const struct fl_net_msg *down);
 void fl_control_stream_taken(struct fl_frontend *frontend, const struct fl_net_msg *down);
 /* Ends the session of a forgotten client, which may join again as a new one. */
 void fl_control_stream_release(struct fl_frontend *frontend, const struct fl_net_msg *down);
@@ -173,7 +173,8 @@ void fl_control_stream_command(struct fl_control_stream *stream,
 void fl_control_stream_down(struct fl_frontend *frontend,
                             struct fl_net_msg *down); /* may take its units */
 /* control_stream_summary.c */
-void fl_control_stream_offer(struct fl_control_stream *stream, const struct fl_wire_offer *piece);
+void fl_control_stream_summary(struct fl_control_stream *stream,
+                               const struct fl_wire_data_summary *piece);
 
 /* fetch.c */
 void fl_fetch_start(struct fl_call *call, void *ctx);
@@ -183,7 +184,7 @@ const struct fl_payload_rec *fl_fetch_payload(const struct fl_frontend *frontend
 /* Handles FL_NET_MSG_PAYLOAD; takes its bytes. */
 void fl_fetch_serve(struct fl_frontend *frontend, struct fl_net_msg *down);
 /* The client has no personalized model any more. */
-void fl_fetch_drop_personal_model(struct fl_slot_rec *slot);
+void fl_fetch_drop_personal_model(struct fl_frontend_client *slot);
 
 /* push.c */
 void fl_push_start(struct fl_call *call, void *ctx);
@@ -192,7 +193,7 @@ void fl_push_verdict(struct fl_frontend *frontend, const struct fl_net_msg *down
 /* True when `key` is (round, attempt); round 0 is none. */
 bool fl_session_is(const struct fl_session_key *key, uint64_t round, uint32_t attempt);
 /* No more of (round, attempt) is accepted from the client. */
-void fl_push_withdraw(struct fl_slot_rec *slot, uint64_t round, uint32_t attempt);
+void fl_push_withdraw(struct fl_frontend_client *slot, uint64_t round, uint32_t attempt);
 /* True, and the bytes on disk, when `push` (may be NULL) is for (round, attempt). */
 bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attempt,
                      uint64_t *ret_written);

@@ -20,7 +20,7 @@ void fl_coord_msg_free(struct fl_coord_msg *up)
     if (up->event.type != 0) {
         fl_wire_event_done(&up->event);
     }
-    fl_buf_done(&up->offer);
+    fl_buf_done(&up->summary);
     free(up->text);
     free(up->norms.unit);
     free(up);

@@ -24,7 +24,7 @@ enum fl_coord_msg_type {
     FL_COORD_MSG_RELEASED, /* client: answer to RELEASE, no further message has this number */
     FL_COORD_MSG_EVENT,   /* session, client, event: report, failed or evaluation; answered by TAKEN
                            */
-    FL_COORD_MSG_OFFER,   /* session, client, offer: the complete data summary */
+    FL_COORD_MSG_SUMMARY, /* session, client, summary: the complete data summary */
     FL_COORD_MSG_STORED,  /* client, round, attempt, bytes */
     FL_COORD_MSG_INVALID, /* client, round, attempt, text */
     FL_COORD_MSG_UNSTORED, /* client, round, attempt, code, text: failure of the server */
@@ -48,7 +48,7 @@ struct fl_coord_msg {
     char *text;                  /* owned */
     struct fl_norms norms;       /* STORED; owned */
     struct fl_wire_event event;  /* owned; JOIN: the hello */
-    struct fl_buf offer;         /* owned */
+    struct fl_buf summary;       /* owned */
     struct fl_admin_request *request;
 };
 
@@ -57,12 +57,12 @@ struct fl_coord_msg {
 
 /* Messages from the coordinator to the network front end. */
 enum fl_net_msg_type {
-    FL_NET_MSG_JOINED = 1, /* session -> client, text = its name; wants_offer */
-    FL_NET_MSG_REFUSED,    /* session, text */
-    FL_NET_MSG_RELEASE,    /* client, text: it was forgotten */
-    FL_NET_MSG_BAD_OFFER,  /* session, text; code: distinguishes errors of the client and of the
-                              server */
-    FL_NET_MSG_TAKEN,      /* session, client: one of its events was consumed */
+    FL_NET_MSG_JOINED = 1,  /* session -> client, text = its name; wants_summary */
+    FL_NET_MSG_REFUSED,     /* session, text */
+    FL_NET_MSG_RELEASE,     /* client, text: it was forgotten */
+    FL_NET_MSG_BAD_SUMMARY, /* session, text; code: distinguishes errors of the client and of the
+                             server */
+    FL_NET_MSG_TAKEN,       /* session, client: one of its events was consumed */
     /* text = name, client or FL_EVERYBODY, round, bytes, digest; no bytes: withdrawn */
     FL_NET_MSG_PAYLOAD,
     FL_NET_MSG_TASK,
@@ -97,7 +97,7 @@ struct fl_net_msg {
     struct fl_bytes bytes; /* owned */
     bool has_digest;
     uint8_t digest[FL_DIGEST_SIZE];
-    bool wants_offer;
+    bool wants_summary;
     /* TASK: as the effect. */
     uint64_t counted_round;
     uint32_t counted_attempt;

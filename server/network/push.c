@@ -290,7 +290,7 @@ static const struct fl_spool_writer_cbs writer_cbs = {
 
 /* --- the header --- */
 
-static void push_take_slot(struct fl_push *p, struct fl_slot_rec *slot)
+static void push_take_slot(struct fl_push *p, struct fl_frontend_client *slot)
 {
     struct fl_push *older = slot->push;
 
@@ -303,7 +303,7 @@ static void push_take_slot(struct fl_push *p, struct fl_slot_rec *slot)
 
 /* The update is expected: open its file, or find that its shape is wrong. */
 static void push_open_file(struct fl_push *p, const struct fl_wire_push_header *h,
-                           const struct fl_slot_rec *slot)
+                           const struct fl_frontend_client *slot)
 {
     const struct fl_server_conf *conf = p->frontend->setup.conf;
     struct fl_spool_part *parts = NULL;
@@ -331,7 +331,7 @@ static void push_open_file(struct fl_push *p, const struct fl_wire_push_header *
 static void push_on_header(struct fl_push *p, const struct fl_wire_push_header *h)
 {
     struct fl_control_stream *stream = fl_frontend_session(p->frontend, p->call, &h->session);
-    struct fl_slot_rec *slot;
+    struct fl_frontend_client *slot;
     struct fl_err err = {0};
 
     if (stream == NULL) {
@@ -494,7 +494,7 @@ void fl_push_start(struct fl_call *call, void *ctx)
 
 /* --- messages from the coordinator --- */
 
-void fl_push_withdraw(struct fl_slot_rec *slot, uint64_t round, uint32_t attempt)
+void fl_push_withdraw(struct fl_frontend_client *slot, uint64_t round, uint32_t attempt)
 {
     if (fl_session_is(&slot->grant, round, attempt)) {
         slot->grant = (struct fl_session_key){0};
@@ -506,7 +506,7 @@ void fl_push_withdraw(struct fl_slot_rec *slot, uint64_t round, uint32_t attempt
 
 void fl_push_verdict(struct fl_frontend *frontend, const struct fl_net_msg *down, int code)
 {
-    struct fl_slot_rec *slot = fl_frontend_slot(frontend, down->client);
+    struct fl_frontend_client *slot = fl_frontend_client_at(frontend, down->client);
     struct fl_push *p = slot != NULL ? slot->push : NULL;
 
     if (slot == NULL) {

@@ -90,7 +90,7 @@ static bool push_status_on_message(struct fl_call *call, void *ctx, const uint8_
     struct question *q = ctx;
     struct fl_wire_push_status *s = &q->status;
     const struct fl_control_stream *stream;
-    const struct fl_slot_rec *slot;
+    const struct fl_frontend_client *slot;
     struct fl_err err = {0};
     int rv;
 

@@ -29,8 +29,8 @@ static struct fl_federation federation_of(const struct fl_server_conf *conf, con
                       .every = (uint32_t)c->every,
                       .span_ms = c->keep_for_ms,
                       .parts = FL_RETENTION_PARTS},
-        .offer_max = fl_addressable(conf->limits->offer),
-        .offer_range = conf->limits->offer_range,
+        .summary_max = fl_addressable(conf->limits->summary),
+        .summary_range = conf->limits->summary_range,
         .inputs = conf->inputs,
         .classes = conf->classes,
     };

@@ -118,7 +118,7 @@ static void runtime_client_id(void *ctx, const struct fl_effect *e)
     down->session = runtime->joining->session;
     down->client = e->client;
     down->text = fl_net_msg_text(runtime, runtime->joining->event.u.hello.client);
-    down->wants_offer = fl_offering_wanted(&runtime->federation, &runtime->progress);
+    down->wants_summary = fl_collection_wanted(&runtime->federation, &runtime->progress);
     fl_runtime_down(runtime, down);
 }
 
@@ -272,8 +272,8 @@ static void on_join(struct fl_runtime *runtime, const struct fl_coord_msg *up)
     event.u.joined.agent = hello->agent != NULL ? hello->agent : "";
     event.u.joined.samples = hello->samples;
     event.u.joined.evaluation_samples = hello->evaluation_samples;
-    event.u.joined.offer_missing =
-        fl_offering_waits(&runtime->federation, &runtime->progress, hello->client);
+    event.u.joined.summary_missing =
+        fl_collection_waits(&runtime->federation, &runtime->progress, hello->client);
     runtime->joining = up;
     fl_coord_shell_step(&runtime->shell, &event);
     runtime->joining = NULL;
@@ -331,7 +331,7 @@ static void on_client_event(struct fl_runtime *runtime, const struct fl_coord_ms
         event.u.eval.adapted =
             runtime_eval_rec(up->event.u.evaluation.has_adapted, &up->event.u.evaluation.adapted);
         break;
-    case FL_WIRE_OFFER: /* The front end assembles data summaries. */
+    case FL_WIRE_DATA_SUMMARY: /* The front end assembles data summaries. */
     case FL_WIRE_HELLO:
     case FL_WIRE_HEARTBEAT_EVENT:
         return;
@@ -400,8 +400,8 @@ static void runtime_on_message(void *arg)
         on_client_event(runtime, up);
         runtime_event_taken(runtime, up);
         break;
-    case FL_COORD_MSG_OFFER:
-        fl_runtime_offer(runtime, up);
+    case FL_COORD_MSG_SUMMARY:
+        fl_runtime_summary(runtime, up);
         break;
     case FL_COORD_MSG_STORED:
     case FL_COORD_MSG_INVALID:

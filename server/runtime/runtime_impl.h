@@ -96,8 +96,8 @@ void fl_runtime_round_open(void *ctx, const struct fl_effect *effect);
 void fl_runtime_round_payloads_closed(struct fl_runtime *runtime, uint64_t round);
 
 /* runtime_summaries.c: data summaries. */
-/* Takes the summary in up->offer. */
-void fl_runtime_offer(struct fl_runtime *runtime, struct fl_coord_msg *up);
+/* Takes the summary in up->summary. */
+void fl_runtime_summary(struct fl_runtime *runtime, struct fl_coord_msg *up);
 /*
  * Remove the data summary of a forgotten client. `request`, or NULL, waits for it as for
  * fl_runtime_forgot(). With or without a record: a client that was never selected has a summary and

@@ -9,16 +9,16 @@
 
 #include "server/runtime/runtime_impl.h"
 
-static void step_offered(struct fl_runtime *runtime, uint32_t client, const char *name)
+static void runtime_step_summary(struct fl_runtime *runtime, uint32_t client, const char *name)
 {
-    struct fl_event event = {.type = FL_EV_CLIENT_OFFERED};
+    struct fl_event event = {.type = FL_EV_CLIENT_SUMMARY};
 
-    event.u.offered.client = client;
-    event.u.offered.name = name;
+    event.u.summary.client = client;
+    event.u.summary.name = name;
     fl_coord_shell_step(&runtime->shell, &event);
 }
 
-struct offer_job {
+struct summary_job {
     struct fl_runtime *runtime;
     uint64_t session;
     uint32_t client;
@@ -31,7 +31,7 @@ struct offer_job {
 static void summary_reject(struct fl_runtime *runtime, uint64_t session, const char *name, int code,
                            const char *text)
 {
-    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_BAD_OFFER);
+    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_BAD_SUMMARY);
 
     fl_log(runtime->setup.log, FL_LOG_WARNING, "round", "data summary of client '%s' rejected: %s",
            name, text);
@@ -43,44 +43,44 @@ static void summary_reject(struct fl_runtime *runtime, uint64_t session, const c
 
 static void summary_put_work(void *arg)
 {
-    struct offer_job *job = arg;
+    struct summary_job *job = arg;
 
-    job->code = fl_offering_take(&job->runtime->federation, job->name, job->data.data,
-                                 job->data.len, &job->err);
+    job->code = fl_collection_take(&job->runtime->federation, job->name, job->data.data,
+                                   job->data.len, &job->err);
 }
 
 static void summary_put_done(void *arg)
 {
-    struct offer_job *job = arg;
+    struct summary_job *job = arg;
 
     if (job->code != FL_OK) {
         /* Our own failure: the client may retry. */
         summary_reject(job->runtime, job->session, job->name,
-                       fl_offering_is_theirs(job->code) ? job->code : FL_EUNAVAIL,
+                       fl_collection_is_theirs(job->code) ? job->code : FL_EUNAVAIL,
                        fl_err_text(&job->err, job->code));
     } else {
-        step_offered(job->runtime, job->client, job->name);
+        runtime_step_summary(job->runtime, job->client, job->name);
     }
     fl_buf_done(&job->data);
     free(job);
 }
 
-void fl_runtime_offer(struct fl_runtime *runtime, struct fl_coord_msg *up)
+void fl_runtime_summary(struct fl_runtime *runtime, struct fl_coord_msg *up)
 {
     const struct fl_client_rec *rec = fl_coord_client(runtime->coord, up->client);
-    struct offer_job *job;
+    struct summary_job *job;
     const char *name;
 
     if (rec == NULL) {
         return; /* The client was forgotten in the meantime. */
     }
     name = rec->name;
-    if (!fl_offering_wanted(&runtime->federation, &runtime->progress)) {
+    if (!fl_collection_wanted(&runtime->federation, &runtime->progress)) {
         /* Too late for the open selection. A copy, for it has to outlive the step. */
         char known[FL_NAME_MAX];
 
         FL_REQUIRE(fl_str_copy(known, sizeof(known), name) == FL_OK);
-        step_offered(runtime, up->client, known);
+        runtime_step_summary(runtime, up->client, known);
         return;
     }
     job = calloc(1, sizeof(*job));
@@ -89,8 +89,8 @@ void fl_runtime_offer(struct fl_runtime *runtime, struct fl_coord_msg *up)
         job->session = up->session;
         job->client = up->client;
         FL_REQUIRE(fl_str_copy(job->name, sizeof(job->name), name) == FL_OK);
-        job->data = up->offer;
-        fl_buf_init(&up->offer, 0);
+        job->data = up->summary;
+        fl_buf_init(&up->summary, 0);
     }
     if (job == NULL || fl_worker_thread_submit(runtime->setup.db, summary_put_work, runtime->loop,
                                                summary_put_done, job) != FL_OK)
@@ -108,7 +108,7 @@ void fl_runtime_offer(struct fl_runtime *runtime, struct fl_coord_msg *up)
 struct forget_job {
     struct fl_runtime *runtime;
     struct fl_client_rec client; /* only its name is set */
-    struct fl_offered offered;
+    struct fl_collection collection;
     struct fl_admin_request *request; /* NULL: no request waits */
     int code;
     struct fl_err err;
@@ -118,8 +118,8 @@ static void forget_work(void *arg)
 {
     struct forget_job *job = arg;
 
-    job->code =
-        fl_offering_forget(&job->runtime->federation, &job->client, 1, &job->offered, &job->err);
+    job->code = fl_collection_forget(&job->runtime->federation, &job->client, 1, &job->collection,
+                                     &job->err);
 }
 
 static void forget_done(void *arg)
@@ -127,7 +127,7 @@ static void forget_done(void *arg)
     struct forget_job *job = arg;
     const char *why = job->code != FL_OK ? fl_err_text(&job->err, job->code) : NULL;
 
-    fl_coord_shell_summaries(&job->runtime->shell, &job->offered, job->code);
+    fl_coord_shell_summaries(&job->runtime->shell, &job->collection, job->code);
     if (why != NULL) {
         fl_log(job->runtime->setup.log, FL_LOG_ERROR, "round",
                "cannot remove the data summary of client '%s', retrying at the next selection or "
@@ -137,7 +137,7 @@ static void forget_done(void *arg)
     if (job->request != NULL) {
         fl_runtime_forgot(job->runtime, job->request, why);
     }
-    fl_file_unref(job->offered.file);
+    fl_file_unref(job->collection.file);
     free(job);
 }
 
@@ -161,27 +161,27 @@ void fl_runtime_forget_summary(struct fl_runtime *runtime, const char *name,
 
 /* --- operator requests --- */
 
-static const char *state_text(const struct fl_offer_info *info, bool fixed)
+static const char *state_text(const struct fl_data_summary_info *info, bool fixed)
 {
     switch (info->state) {
-    case FL_OFFER_TAKEN:
+    case FL_SUMMARY_TAKEN:
         return fixed ? "handed out" : "waits for the first round";
-    case FL_OFFER_EMPTY:
+    case FL_SUMMARY_EMPTY:
         return "empty";
-    case FL_OFFER_DROPPED:
+    case FL_SUMMARY_DROPPED:
         return "dropped";
-    case FL_OFFER_UNFIT:
+    case FL_SUMMARY_UNFIT:
         return "left out: damaged, or of another configuration";
-    case FL_OFFER_OUT_OF_RANGE:
-        return "left out: above the bound (limits.offer_range)";
+    case FL_SUMMARY_OUT_OF_RANGE:
+        return "left out: above the bound (limits.summary_range)";
     }
     return "";
 }
 
-static int add_summary(void *ctx, const struct fl_offer_info *info)
+static int add_summary(void *ctx, const struct fl_data_summary_info *info)
 {
     struct fl_admin_request *request = ctx;
-    bool fixed = fl_offers_fixed(request->runtime->federation.state_dir);
+    bool fixed = fl_summaries_fixed(request->runtime->federation.state_dir);
     struct fl_wire_summary w = {.bytes = info->bytes,
                                 .largest = info->largest,
                                 .bound = isfinite(info->bound) ? info->bound : 0.0,
@@ -195,7 +195,7 @@ static int add_summary(void *ctx, const struct fl_offer_info *info)
 struct operator_job {
     struct fl_runtime *runtime;
     struct fl_admin_request *request;
-    struct fl_offered offered;
+    struct fl_collection collection;
 };
 
 static void operator_work(void *arg)
@@ -206,10 +206,10 @@ static void operator_work(void *arg)
     struct fl_buf empty;
 
     if (r->type == FL_ADMIN_SUMMARIES) {
-        r->code = fl_offering_list(f, add_summary, r, &r->err);
+        r->code = fl_collection_list(f, add_summary, r, &r->err);
         return;
     }
-    r->code = fl_offering_drop(f, r->drop, &job->offered, &r->err);
+    r->code = fl_collection_drop(f, r->drop, &job->collection, &r->err);
     if (r->code == FL_OK) {
         fl_log(f->log, FL_LOG_NOTICE, "round",
                "the data summary of client '%s' is dropped by the operator", r->drop);
@@ -225,9 +225,9 @@ static void operator_done(void *arg)
 
     /* When there was nothing to remove, the collection is not stale. */
     if (r->type == FL_ADMIN_DROP_SUMMARY && r->code != FL_ENOENT && r->code != FL_ESTATE) {
-        fl_coord_shell_summaries(&job->runtime->shell, &job->offered, r->code);
+        fl_coord_shell_summaries(&job->runtime->shell, &job->collection, r->code);
     }
-    fl_file_unref(job->offered.file);
+    fl_file_unref(job->collection.file);
     fl_runtime_answer(job->runtime, r);
     free(job);
 }

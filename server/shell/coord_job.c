@@ -21,7 +21,7 @@ void fl_coord_job_free(struct fl_coord_job *job)
     free(job->parts);
     free(job->clients);
     free(job->distance);
-    fl_file_unref(job->offered.file);
+    fl_file_unref(job->collection.file);
     fl_blob_unref(job->theta);
     fl_aggregation_done(&job->aggregation);
     free(job);
@@ -112,7 +112,7 @@ struct fl_coord_job *fl_coord_job_new(struct fl_coord_shell *shell, const struct
     job->summaries =
         e->type == FL_EFF_FORGET_CLIENTS ||
         (e->type == FL_EFF_PERSIST_SELECTION &&
-         (shell->summaries_stale || fl_offering_wanted(shell->federation, shell->progress)));
+         (shell->summaries_stale || fl_collection_wanted(shell->federation, shell->progress)));
     if (e->type == FL_EFF_EVALUATE) {
         job->theta = fl_blob_ref(fl_progress_model(shell->progress)->theta);
     }
@@ -141,10 +141,10 @@ void fl_coord_job_run(struct fl_coord_job *job)
     const struct fl_federation *federation = job->shell->federation;
 
     FL_REQUIRE(job->e.type != FL_EFF_EVALUATE);
-    job->code =
-        job->e.type == FL_EFF_AGGREGATE
-            ? fl_aggregation_run(federation, &job->aggregation, &job->err)
-        : job->e.type == FL_EFF_COMMIT
-            ? job_commit(job)
-            : fl_persist_run(federation, &job->e, job->summaries ? &job->offered : NULL, &job->err);
+    job->code = job->e.type == FL_EFF_AGGREGATE
+                    ? fl_aggregation_run(federation, &job->aggregation, &job->err)
+                : job->e.type == FL_EFF_COMMIT
+                    ? job_commit(job)
+                    : fl_persist_run(federation, &job->e, job->summaries ? &job->collection : NULL,
+                                     &job->err);
 }

@@ -19,7 +19,7 @@ struct fl_coord_job {
     struct fl_blob *theta; /* EVALUATE: the model; a reference */
     /* Results, with `code` FL_OK. For a job that does not run, the owner sets `event` instead. */
     struct fl_aggregation aggregation; /* AGGREGATE */
-    struct fl_offered offered;         /* with `summaries` */
+    struct fl_collection collection;   /* with `summaries` */
     double accuracy, loss;             /* EVALUATE */
     int code;
     struct fl_err err;

@@ -80,11 +80,12 @@ void fl_coord_shell_step(struct fl_coord_shell *shell, struct fl_event *event)
 
 /* --- results --- */
 
-void fl_coord_shell_summaries(struct fl_coord_shell *shell, struct fl_offered *offered, int code)
+void fl_coord_shell_summaries(struct fl_coord_shell *shell, struct fl_collection *collection,
+                              int code)
 {
     /* No round is selected until the collection is rebuilt: the selection rebuilds it. */
-    shell->summaries_stale = code != FL_OK || (shell->summaries_stale && offered->file == NULL);
-    fl_progress_offered(shell->progress, offered);
+    shell->summaries_stale = code != FL_OK || (shell->summaries_stale && collection->file == NULL);
+    fl_progress_collection(shell->progress, collection);
 }
 
 /* Logged once as a notice: an operator who knows that the data differ needs no repetition. */
@@ -174,7 +175,7 @@ static void shell_number_event(struct fl_event *event, uint64_t seq)
 void fl_coord_shell_done(struct fl_coord_shell *shell, struct fl_coord_job *job)
 {
     if (job->summaries) {
-        fl_coord_shell_summaries(shell, &job->offered, job->code);
+        fl_coord_shell_summaries(shell, &job->collection, job->code);
     }
     if (job->code == FL_OK) {
         fl_coord_shell_take(shell, job);

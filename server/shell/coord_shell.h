@@ -71,7 +71,8 @@ void fl_coord_shell_done(struct fl_coord_shell *shell, struct fl_coord_job *job)
 void fl_coord_shell_failed(struct fl_coord_shell *shell, uint64_t seq, int code, const char *reason,
                            uint32_t client);
 /* The collection of data summaries after a change on the store's thread, and its code. Takes
-   offered->file. */
-void fl_coord_shell_summaries(struct fl_coord_shell *shell, struct fl_offered *offered, int code);
+   collection->file. */
+void fl_coord_shell_summaries(struct fl_coord_shell *shell, struct fl_collection *collection,
+                              int code);
 
 #endif

@@ -70,12 +70,12 @@ static int open_personal_models(void *ctx, const char *folder, const char *name,
 }
 
 /* Published data summaries; a file that is being written has another suffix. */
-static int open_offer(void *ctx, const char *folder, const char *name, struct fl_err *err)
+static int open_summary(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
     struct opening *o = ctx;
 
     (void)folder;
-    return fl_str_ends_with(name, ".offer") || strcmp(name, "fixed") == 0 ||
+    return fl_str_ends_with(name, ".summary") || strcmp(name, "fixed") == 0 ||
                    strcmp(name, "all") == 0
                ? fl__making_open(o->m, o->folder, name, err)
                : FL_OK;
@@ -117,7 +117,7 @@ static int open_files(struct fl__making *m, struct fl_err *err)
 
     rv = rv == FL_OK ? open_folder(m, "personal_models", open_personal_models, err) : rv;
     rv = rv == FL_OK ? open_uploads(m, err) : rv;
-    return rv == FL_OK ? open_folder(m, "offers", open_offer, err) : rv;
+    return rv == FL_OK ? open_folder(m, "summaries", open_summary, err) : rv;
 }
 
 /* --- copying --- */
@@ -235,7 +235,8 @@ static int write_info(struct fl__making *m, struct fl_err *err)
 /* Sync the folders, so that the new names survive a power failure. */
 static int sync_folders(const struct fl__making *m, struct fl_err *err)
 {
-    static const char *const folders[] = {"models", "personal_models", "offers", "spool", IDENTITY};
+    static const char *const folders[] = {"models", "personal_models", "summaries", "spool",
+                                          IDENTITY};
     char path[FL__STORE_PATH_MAX];
     size_t i;
     int rv = FL_OK;

@@ -175,8 +175,8 @@ static int apply_changed_settings(struct fl_store *store, struct fl__generation_
     }
     rv = write_settings(store, now, err);
     /* Clear before the change is durable: after that a restart would not detect it again. */
-    if (rv == FL_OK && e->verdict.offer) {
-        rv = fl_offers_clear(store->dir, err);
+    if (rv == FL_OK && e->verdict.summary) {
+        rv = fl_summaries_clear(store->dir, err);
     }
     rv = rv == FL_OK ? put_differences(store, e, wall_ms, err) : rv;
     if (rv == FL_OK && e->new_line) {

@@ -194,7 +194,7 @@ const char *fl_store_id(const struct fl_store *store)
 
 static int make_folders(const char *dir, struct fl_err *err)
 {
-    static const char *const names[] = {"models", "spool", "personal_models", "offers"};
+    static const char *const names[] = {"models", "spool", "personal_models", "summaries"};
     char path[FL__STORE_PATH_MAX];
     size_t i;
     int rv = fl_fs_mkdirs(dir, err);

@@ -5,9 +5,9 @@
  * Data for clients that is stored in files, not in memory.
  *
  *   <dir>/personal_models/NNNNNN.mix    the personalized models of all clients of round N
- *   <dir>/offers/<client>.offer  the data summary of a client
- *   <dir>/offers/fixed           the collection of all data summaries, fixed when the first round
- * starts and rebuilt when one is removed
+ *   <dir>/summaries/<client>.summary  the data summary of a client
+ *   <dir>/summaries/fixed           the collection of all data summaries, fixed when the first
+ * round starts and rebuilt when one is removed
  *
  * Every file is written under a temporary name, synced and renamed: after a crash it is complete or
  * absent. The valid personalized models are those of the last committed round, as recorded in the
@@ -97,42 +97,42 @@ FL_MUST_CHECK int fl_personal_models_clean(const char *dir, uint64_t oldest, uin
 FL_MUST_CHECK int fl_personal_models_quarantine(const char *dir, uint64_t round,
                                                 struct fl_err *err);
 
-/* --- data summaries ("offers") --- */
+/* --- data summaries ("summaries") --- */
 
 /* Replace the data summary of `client`, durably. FL_EEXIST: the collection is fixed already. */
-FL_MUST_CHECK int fl_offers_put(const char *dir, const char *client, const void *data, size_t len,
-                                struct fl_err *err);
+FL_MUST_CHECK int fl_summaries_put(const char *dir, const char *client, const void *data,
+                                   size_t len, struct fl_err *err);
 /* false: no file, or a damaged one. */
-bool fl_offers_has(const char *dir, const char *client);
-/* Was it removed by fl_offers_remove() with `stays`? */
-bool fl_offers_dropped(const char *dir, const char *client);
+bool fl_summaries_has(const char *dir, const char *client);
+/* Was it removed by fl_summaries_remove() with `stays`? */
+bool fl_summaries_dropped(const char *dir, const char *client);
 /* Does the collection exist, damaged or not? */
-bool fl_offers_fixed(const char *dir);
+bool fl_summaries_fixed(const char *dir);
 /*
- * Remove the data summary of `client`, durably; fl_offers_renew() removes it from the collection.
- * With `stays` a marker is kept, so that the client is not asked for a summary again. FL_ENOENT: no
- * summary, or dropped already.
+ * Remove the data summary of `client`, durably; fl_summaries_renew() removes it from the
+ * collection. With `stays` a marker is kept, so that the client is not asked for a summary again.
+ * FL_ENOENT: no summary, or dropped already.
  */
-FL_MUST_CHECK int fl_offers_remove(const char *dir, const char *client, bool stays,
-                                   struct fl_err *err);
+FL_MUST_CHECK int fl_summaries_remove(const char *dir, const char *client, bool stays,
+                                      struct fl_err *err);
 /* Remove all data summaries and the collection; the markers of dropped ones stay. */
-FL_MUST_CHECK int fl_offers_clear(const char *dir, struct fl_err *err);
+FL_MUST_CHECK int fl_summaries_clear(const char *dir, struct fl_err *err);
 
-enum fl_offer_state {
-    FL_OFFER_TAKEN = 1,   /* it is in the collection, or will be */
-    FL_OFFER_EMPTY,       /* the client has none */
-    FL_OFFER_DROPPED,     /* an operator removed it */
-    FL_OFFER_UNFIT,       /* damaged, or made for another configuration */
-    FL_OFFER_OUT_OF_RANGE /* largest > bound */
+enum fl_data_summary_state {
+    FL_SUMMARY_TAKEN = 1,   /* it is in the collection, or will be */
+    FL_SUMMARY_EMPTY,       /* the client has none */
+    FL_SUMMARY_DROPPED,     /* an operator removed it */
+    FL_SUMMARY_UNFIT,       /* damaged, or made for another configuration */
+    FL_SUMMARY_OUT_OF_RANGE /* largest > bound */
 };
-struct fl_offer_info {
+struct fl_data_summary_info {
     char client[FL_NAME_MAX];
-    enum fl_offer_state state;
+    enum fl_data_summary_state state;
     uint64_t bytes;
     double largest, bound; /* fl_summary_bounds(); for states TAKEN and OUT_OF_RANGE */
 };
 /* The rule by which summaries are accepted. */
-struct fl_offers_rule {
+struct fl_summaries_rule {
     size_t max;   /* bytes of one */
     double range; /* fl_summary_bounds(), 0: none */
     void *ctx;
@@ -140,33 +140,33 @@ struct fl_offers_rule {
     int (*check)(void *ctx, const void *data, size_t len, double *ret_largest, struct fl_err *err);
     /* Called for each summary that is UNFIT, with the reason, or OUT_OF_RANGE (`why` NULL). May be
      * NULL. */
-    void (*left_out)(void *ctx, const struct fl_offer_info *info, const char *why);
+    void (*left_out)(void *ctx, const struct fl_data_summary_info *info, const char *why);
 };
 /*
  * Write the collection of all accepted summaries, in client order. Does nothing when it exists
  * already.
  */
-FL_MUST_CHECK int fl_offers_fix(const char *dir, const struct fl_offers_rule *rule,
-                                struct fl_err *err);
+FL_MUST_CHECK int fl_summaries_fix(const char *dir, const struct fl_summaries_rule *rule,
+                                   struct fl_err *err);
 /*
  * Rebuild an existing collection unless it was made from the current files with this `range`;
  * `*ret_new`: it was rebuilt. Open readers keep the old collection. On an error the old one stays,
  * and a later call retries.
  */
-FL_MUST_CHECK int fl_offers_renew(const char *dir, const struct fl_offers_rule *rule, bool *ret_new,
-                                  struct fl_err *err);
+FL_MUST_CHECK int fl_summaries_renew(const char *dir, const struct fl_summaries_rule *rule,
+                                     bool *ret_new, struct fl_err *err);
 /* Calls `cb` for the file of each client, in client order; an error of `cb` ends the loop. Does not
  * call left_out(). */
-typedef int fl_offers_list_cb(void *ctx, const struct fl_offer_info *info);
-FL_MUST_CHECK int fl_offers_list(const char *dir, const struct fl_offers_rule *rule,
-                                 fl_offers_list_cb *cb, void *ctx, struct fl_err *err);
+typedef int fl_summaries_list_cb(void *ctx, const struct fl_data_summary_info *info);
+FL_MUST_CHECK int fl_summaries_list(const char *dir, const struct fl_summaries_rule *rule,
+                                    fl_summaries_list_cb *cb, void *ctx, struct fl_err *err);
 /*
  * The collection is damaged: rename it, so that it is rebuilt from the clients' files. The result
  * is the same, as no summary is added once the collection is fixed.
  */
-FL_MUST_CHECK int fl_offers_quarantine(const char *dir, struct fl_err *err);
+FL_MUST_CHECK int fl_summaries_quarantine(const char *dir, struct fl_err *err);
 /* Open the collection, with its SHA-256. FL_ENOENT: not fixed yet; FL_EFORMAT: damaged. */
-FL_MUST_CHECK int fl_offers_open(const char *dir, struct fl_file **ret,
-                                 uint8_t digest[FL_DIGEST_SIZE], struct fl_err *err);
+FL_MUST_CHECK int fl_summaries_open(const char *dir, struct fl_file **ret,
+                                    uint8_t digest[FL_DIGEST_SIZE], struct fl_err *err);
 
 #endif

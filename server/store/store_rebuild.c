@@ -59,7 +59,7 @@ int fl__store_check_new(const char *dir, const char *what, struct fl_err *err)
         const char *folder, *suffix, *what;
     } left[] = {{"spool", ".upload", "uploads"},
                 {"personal_models", ".mix", "personal models"},
-                {"offers", ".offer", "data summaries"}};
+                {"summaries", ".summary", "data summaries"}};
     uint64_t *rounds = NULL;
     uint64_t newest = 0;
     size_t n = 0;

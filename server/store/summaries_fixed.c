@@ -22,7 +22,7 @@
 /* --- the clients' files --- */
 
 struct summary_survey {
-    struct fl_offer_info *list; /* in client order */
+    struct fl_data_summary_info *list; /* in client order */
     size_t n, cap;
 };
 
@@ -38,14 +38,14 @@ static int add_name(struct summary_survey *s, const char *name)
         s->list = list;
         s->cap = cap;
     }
-    s->list[s->n] = (struct fl_offer_info){.bound = (double)INFINITY};
+    s->list[s->n] = (struct fl_data_summary_info){.bound = (double)INFINITY};
     return fl_str_copy(s->list[s->n++].client, FL_NAME_MAX, name);
 }
 
 static int summary_by_name(const void *a, const void *b)
 {
-    const struct fl_offer_info *x = a;
-    const struct fl_offer_info *y = b;
+    const struct fl_data_summary_info *x = a;
+    const struct fl_data_summary_info *y = b;
 
     return strcmp(x->client, y->client);
 }
@@ -53,7 +53,7 @@ static int summary_by_name(const void *a, const void *b)
 static int add_client(void *ctx, const char *folder, const char *file, struct fl_err *err)
 {
     char name[FL_NAME_MAX];
-    int rv = fl__offer_client(file, name) ? add_name(ctx, name) : FL_OK;
+    int rv = fl__summary_client(file, name) ? add_name(ctx, name) : FL_OK;
 
     return rv == FL_OK
                ? rv
@@ -65,7 +65,7 @@ static int list_names(const char *dir, struct summary_survey *s, struct fl_err *
     char folder[FL__STORE_PATH_MAX];
     int rv;
 
-    if (fl_fs_join(folder, sizeof(folder), dir, "offers") != FL_OK) {
+    if (fl_fs_join(folder, sizeof(folder), dir, "summaries") != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
     rv = fl_fs_each(folder, add_client, s, err);
@@ -76,21 +76,21 @@ static int list_names(const char *dir, struct summary_survey *s, struct fl_err *
 }
 
 /* Read the file of a client; FL_EFORMAT: damaged, or a dropped summary. */
-static int read_one(const char *dir, const struct fl_offers_rule *rule, const char *client,
+static int read_one(const char *dir, const struct fl_summaries_rule *rule, const char *client,
                     struct fl_buf *ret, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
-    int rv = fl__offers_path(dir, client, FL__OFFER_SUFFIX, path, err);
+    int rv = fl__summaries_path(dir, client, FL__SUMMARY_SUFFIX, path, err);
 
     *ret = (struct fl_buf){0};
-    rv = rv == FL_OK ? fl_fs_read(path, rule->max + FL__OFFER_HEAD, ret, err) : rv;
-    return rv == FL_OK && !fl__offer_is_whole(ret)
+    rv = rv == FL_OK ? fl_fs_read(path, rule->max + FL__SUMMARY_HEAD, ret, err) : rv;
+    return rv == FL_OK && !fl__summary_is_whole(ret)
                ? fl_err_set(err, FL_EFORMAT, "its file '%s' is damaged", path)
                : rv;
 }
 
-static void leave_out(const struct fl_offers_rule *rule, struct fl_offer_info *info,
-                      enum fl_offer_state state, const char *why)
+static void leave_out(const struct fl_summaries_rule *rule, struct fl_data_summary_info *info,
+                      enum fl_data_summary_state state, const char *why)
 {
     info->state = state;
     if (rule->left_out != NULL) {
@@ -98,27 +98,27 @@ static void leave_out(const struct fl_offers_rule *rule, struct fl_offer_info *i
     }
 }
 
-static int survey_summary(const char *dir, const struct fl_offers_rule *rule,
-                          struct fl_offer_info *info, struct fl_err *err)
+static int survey_summary(const char *dir, const struct fl_summaries_rule *rule,
+                          struct fl_data_summary_info *info, struct fl_err *err)
 {
     struct fl_buf buf;
     struct fl_err why = {0};
     int rv = read_one(dir, rule, info->client, &buf, &why);
 
-    info->bytes = buf.len > FL__OFFER_HEAD ? buf.len - FL__OFFER_HEAD : 0;
+    info->bytes = buf.len > FL__SUMMARY_HEAD ? buf.len - FL__SUMMARY_HEAD : 0;
     if (rv == FL_OK && info->bytes > 0) {
-        rv = rule->check(rule->ctx, buf.data + FL__OFFER_HEAD, (size_t)info->bytes, &info->largest,
-                         &why);
+        rv = rule->check(rule->ctx, buf.data + FL__SUMMARY_HEAD, (size_t)info->bytes,
+                         &info->largest, &why);
     }
     if (rv == FL_OK) {
-        info->state = info->bytes > 0 ? FL_OFFER_TAKEN : FL_OFFER_EMPTY;
-    } else if (buf.len == FL__OFFER_HEAD && fl__offer_is_dropped(buf.data)) {
-        info->state = FL_OFFER_DROPPED;
+        info->state = info->bytes > 0 ? FL_SUMMARY_TAKEN : FL_SUMMARY_EMPTY;
+    } else if (buf.len == FL__SUMMARY_HEAD && fl__summary_is_dropped(buf.data)) {
+        info->state = FL_SUMMARY_DROPPED;
         rv = FL_OK;
     } else if (rv == FL_EFORMAT || rv == FL_ELIMIT) {
         /* Damaged, or made for another configuration: continue without it, as for a client that
          * sent none. */
-        leave_out(rule, info, FL_OFFER_UNFIT, fl_err_text(&why, rv));
+        leave_out(rule, info, FL_SUMMARY_UNFIT, fl_err_text(&why, rv));
         rv = FL_OK;
     }
     fl_buf_done(&buf);
@@ -126,7 +126,7 @@ static int survey_summary(const char *dir, const struct fl_offers_rule *rule,
 }
 
 /* Drop the accepted summaries whose magnitude is out of range compared to the others. */
-static int drop_out_of_range(const struct fl_offers_rule *rule, struct summary_survey *s,
+static int drop_out_of_range(const struct fl_summaries_rule *rule, struct summary_survey *s,
                              struct fl_err *err)
 {
     double *largest = malloc((s->n + 1) * sizeof(*largest));
@@ -136,19 +136,19 @@ static int drop_out_of_range(const struct fl_offers_rule *rule, struct summary_s
     int rv = largest != NULL && bounds != NULL ? FL_OK : FL_ENOMEM;
 
     for (i = 0; rv == FL_OK && i < s->n; i++) {
-        if (s->list[i].state == FL_OFFER_TAKEN) {
+        if (s->list[i].state == FL_SUMMARY_TAKEN) {
             largest[n++] = s->list[i].largest;
         }
     }
     rv = rv == FL_OK ? fl_summary_bounds(largest, n, rule->range, bounds) : rv;
     n = 0;
     for (i = 0; rv == FL_OK && i < s->n; i++) {
-        struct fl_offer_info *info = &s->list[i];
+        struct fl_data_summary_info *info = &s->list[i];
 
-        if (info->state == FL_OFFER_TAKEN) {
+        if (info->state == FL_SUMMARY_TAKEN) {
             info->bound = bounds[n++];
             if (info->largest > info->bound) {
-                leave_out(rule, info, FL_OFFER_OUT_OF_RANGE, NULL);
+                leave_out(rule, info, FL_SUMMARY_OUT_OF_RANGE, NULL);
             }
         }
     }
@@ -157,7 +157,7 @@ static int drop_out_of_range(const struct fl_offers_rule *rule, struct summary_s
     return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_strerror(rv));
 }
 
-static int survey_summaries(const char *dir, const struct fl_offers_rule *rule,
+static int survey_summaries(const char *dir, const struct fl_summaries_rule *rule,
                             struct summary_survey *s, struct fl_err *err)
 {
     size_t i;
@@ -169,10 +169,10 @@ static int survey_summaries(const char *dir, const struct fl_offers_rule *rule,
     return rv == FL_OK ? drop_out_of_range(rule, s, err) : rv;
 }
 
-int fl_offers_list(const char *dir, const struct fl_offers_rule *rule, fl_offers_list_cb *cb,
-                   void *ctx, struct fl_err *err)
+int fl_summaries_list(const char *dir, const struct fl_summaries_rule *rule,
+                      fl_summaries_list_cb *cb, void *ctx, struct fl_err *err)
 {
-    struct fl_offers_rule silent = *rule;
+    struct fl_summaries_rule silent = *rule;
     struct summary_survey s = {0};
     size_t i;
     int rv;
@@ -191,9 +191,9 @@ int fl_offers_list(const char *dir, const struct fl_offers_rule *rule, fl_offers
 static int add_input(const char *dir, const char *client, struct fl_buf *out)
 {
     char path[FL__STORE_PATH_MAX];
-    uint8_t head[FL__OFFER_HEAD];
+    uint8_t head[FL__SUMMARY_HEAD];
     int fd;
-    int rv = fl__offers_path(dir, client, FL__OFFER_SUFFIX, path, NULL);
+    int rv = fl__summaries_path(dir, client, FL__SUMMARY_SUFFIX, path, NULL);
 
     if (rv != FL_OK) {
         return rv;
@@ -212,7 +212,7 @@ static int add_input(const char *dir, const char *client, struct fl_buf *out)
 }
 
 /* Digest of the files' names and headers, which contain their checksums, and of the bound. */
-static int inputs_of(const char *dir, const struct fl_offers_rule *rule,
+static int inputs_of(const char *dir, const struct fl_summaries_rule *rule,
                      const struct summary_survey *s, uint64_t *ret, struct fl_err *err)
 {
     struct fl_buf all;
@@ -227,7 +227,7 @@ static int inputs_of(const char *dir, const struct fl_offers_rule *rule,
     if (rv == FL_OK) {
         *ret = fl_checksum(all.data, all.len);
     } else {
-        rv = fl_err_set(err, rv, "the data summaries in '%s/offers': %s", dir, fl_strerror(rv));
+        rv = fl_err_set(err, rv, "the data summaries in '%s/summaries': %s", dir, fl_strerror(rv));
     }
     fl_buf_done(&all);
     return rv;
@@ -237,13 +237,14 @@ static int inputs_of(const char *dir, const struct fl_offers_rule *rule,
 
 struct fixing {
     const char *dir;
-    const struct fl_offers_rule *rule;
+    const struct fl_summaries_rule *rule;
     uint64_t inputs;
     int fd;
     struct fl__sums sums; /* of what was written */
 };
 
-static int append_summary(struct fixing *f, const struct fl_offer_info *info, struct fl_err *err)
+static int append_summary(struct fixing *f, const struct fl_data_summary_info *info,
+                          struct fl_err *err)
 {
     struct fl_buf buf;
     int rv = read_one(f->dir, f->rule, info->client, &buf, err);
@@ -251,11 +252,11 @@ static int append_summary(struct fixing *f, const struct fl_offer_info *info, st
     if (rv == FL_OK) {
         rv = fl__sums_reserve(&f->sums, (size_t)info->bytes);
         if (rv == FL_OK) {
-            rv = fl_fs_pwrite(f->fd, buf.data + FL__OFFER_HEAD, (size_t)info->bytes,
-                              FL__OFFERS_HEAD + f->sums.bytes);
+            rv = fl_fs_pwrite(f->fd, buf.data + FL__SUMMARY_HEAD, (size_t)info->bytes,
+                              FL__SUMMARIES_HEAD + f->sums.bytes);
         }
         if (rv == FL_OK) {
-            fl__sums_add(&f->sums, buf.data + FL__OFFER_HEAD, (size_t)info->bytes);
+            fl__sums_add(&f->sums, buf.data + FL__SUMMARY_HEAD, (size_t)info->bytes);
         } else {
             (void)fl_err_set(err, rv, "the data summaries in '%s': %s", f->dir, fl_strerror(rv));
         }
@@ -267,7 +268,7 @@ static int append_summary(struct fixing *f, const struct fl_offer_info *info, st
 /* Write the checksums after the summaries, and the header before them. */
 static int seal_collection(struct fixing *f)
 {
-    uint8_t head[FL__OFFERS_HEAD];
+    uint8_t head[FL__SUMMARIES_HEAD];
     uint64_t checksum;
     size_t len;
     int rv;
@@ -275,11 +276,11 @@ static int seal_collection(struct fixing *f)
     fl__sums_end(&f->sums);
     len = f->sums.n * sizeof(*f->sums.list);
     checksum = fl_checksum(f->sums.list, len);
-    (void)memcpy(head, FL__OFFERS_MAGIC, 8);
+    (void)memcpy(head, FL__SUMMARIES_MAGIC, 8);
     (void)memcpy(head + 8, &f->sums.bytes, 8);
     (void)memcpy(head + 16, &checksum, 8);
     (void)memcpy(head + 24, &f->inputs, 8);
-    rv = fl_fs_pwrite(f->fd, f->sums.list, len, FL__OFFERS_HEAD + f->sums.bytes);
+    rv = fl_fs_pwrite(f->fd, f->sums.list, len, FL__SUMMARIES_HEAD + f->sums.bytes);
     rv = rv == FL_OK ? fl_fs_pwrite(f->fd, head, sizeof(head), 0) : rv;
     return rv == FL_OK && fdatasync(f->fd) != 0 ? fl_err_from_errno(errno) : rv;
 }
@@ -289,9 +290,9 @@ static int write_collection(struct fixing *f, const struct summary_survey *s, st
     char path[FL__STORE_PATH_MAX];
     char tmp[FL__STORE_PATH_MAX];
     size_t i;
-    int rv = fl__offers_path(f->dir, FL__OFFERS_FIXED, "", path, err);
+    int rv = fl__summaries_path(f->dir, FL__SUMMARIES_FIXED, "", path, err);
 
-    rv = rv == FL_OK ? fl__offers_path(f->dir, FL__OFFERS_FIXED, ".tmp", tmp, err) : rv;
+    rv = rv == FL_OK ? fl__summaries_path(f->dir, FL__SUMMARIES_FIXED, ".tmp", tmp, err) : rv;
     if (rv != FL_OK) {
         return rv;
     }
@@ -301,7 +302,7 @@ static int write_collection(struct fixing *f, const struct summary_survey *s, st
         return fl_err_set(err, rv, "cannot create '%s': %s", tmp, strerror(errno));
     }
     for (i = 0; rv == FL_OK && i < s->n; i++) {
-        rv = s->list[i].state == FL_OFFER_TAKEN ? append_summary(f, &s->list[i], err) : FL_OK;
+        rv = s->list[i].state == FL_SUMMARY_TAKEN ? append_summary(f, &s->list[i], err) : FL_OK;
     }
     if (rv == FL_OK) {
         rv = seal_collection(f);
@@ -317,7 +318,8 @@ static int write_collection(struct fixing *f, const struct summary_survey *s, st
     return rv;
 }
 
-static int make_collection(const char *dir, const struct fl_offers_rule *rule, struct fl_err *err)
+static int make_collection(const char *dir, const struct fl_summaries_rule *rule,
+                           struct fl_err *err)
 {
     struct fixing f = {.dir = dir, .rule = rule, .fd = -1};
     struct summary_survey s = {0};
@@ -330,18 +332,18 @@ static int make_collection(const char *dir, const struct fl_offers_rule *rule, s
     return rv;
 }
 
-int fl_offers_fix(const char *dir, const struct fl_offers_rule *rule, struct fl_err *err)
+int fl_summaries_fix(const char *dir, const struct fl_summaries_rule *rule, struct fl_err *err)
 {
-    return fl_offers_fixed(dir) ? FL_OK : make_collection(dir, rule, err);
+    return fl_summaries_fixed(dir) ? FL_OK : make_collection(dir, rule, err);
 }
 
 /* FL_OK: the collection is up to date; FL_ENOENT: it is not. */
-static int is_current(const char *dir, const struct fl_offers_rule *rule, struct fl_err *err)
+static int is_current(const char *dir, const struct fl_summaries_rule *rule, struct fl_err *err)
 {
     struct summary_survey s = {0};
     uint64_t was = 0;
     uint64_t now = 0;
-    int rv = fl__offers_made_of(dir, &was, err);
+    int rv = fl__summaries_made_of(dir, &was, err);
 
     rv = rv == FL_OK ? list_names(dir, &s, err) : rv;
     rv = rv == FL_OK ? inputs_of(dir, rule, &s, &now, err) : rv;
@@ -349,13 +351,13 @@ static int is_current(const char *dir, const struct fl_offers_rule *rule, struct
     return rv == FL_OK && was != now ? FL_ENOENT : rv;
 }
 
-int fl_offers_renew(const char *dir, const struct fl_offers_rule *rule, bool *ret_new,
-                    struct fl_err *err)
+int fl_summaries_renew(const char *dir, const struct fl_summaries_rule *rule, bool *ret_new,
+                       struct fl_err *err)
 {
     int rv;
 
     *ret_new = false;
-    if (!fl_offers_fixed(dir)) {
+    if (!fl_summaries_fixed(dir)) {
         return FL_OK;
     }
     rv = is_current(dir, rule, err);

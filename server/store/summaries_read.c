@@ -16,7 +16,7 @@
 /* Open the section of the file that is sent: the summaries, with their checksums. */
 static int open_part(struct fl_file *whole, struct fl_file **ret)
 {
-    uint8_t head[FL__OFFERS_HEAD];
+    uint8_t head[FL__SUMMARIES_HEAD];
     uint64_t *sums = NULL;
     uint64_t len = 0;
     uint64_t checksum = 0;
@@ -28,14 +28,14 @@ static int open_part(struct fl_file *whole, struct fl_file **ret)
     }
     (void)memcpy(&len, head + 8, sizeof(len));
     (void)memcpy(&checksum, head + 16, sizeof(checksum));
-    if (memcmp(head, FL__OFFERS_MAGIC, 8) != 0 || len > fl_file_size(whole) ||
-        fl_file_size(whole) != FL__OFFERS_HEAD + len + fl__sums_blocks(len) * sizeof(*sums))
+    if (memcmp(head, FL__SUMMARIES_MAGIC, 8) != 0 || len > fl_file_size(whole) ||
+        fl_file_size(whole) != FL__SUMMARIES_HEAD + len + fl__sums_blocks(len) * sizeof(*sums))
     {
         return FL_EFORMAT;
     }
     size = fl__sums_blocks(len) * sizeof(*sums);
     sums = malloc(size + 1);
-    rv = sums != NULL ? fl_file_read(whole, FL__OFFERS_HEAD + len, sums, size) : FL_ENOMEM;
+    rv = sums != NULL ? fl_file_read(whole, FL__SUMMARIES_HEAD + len, sums, size) : FL_ENOMEM;
     if (rv == FL_OK && fl_checksum(sums, size) != checksum) {
         rv = FL_EFORMAT;
     }
@@ -43,16 +43,16 @@ static int open_part(struct fl_file *whole, struct fl_file **ret)
         free(sums);
         return rv;
     }
-    *ret = fl__file_part(whole, FL__OFFERS_HEAD, len, sums);
+    *ret = fl__file_part(whole, FL__SUMMARIES_HEAD, len, sums);
     return *ret != NULL ? fl_file_verify(*ret) : FL_ENOMEM;
 }
 
-int fl__offers_made_of(const char *dir, uint64_t *ret, struct fl_err *err)
+int fl__summaries_made_of(const char *dir, uint64_t *ret, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
-    uint8_t head[FL__OFFERS_HEAD];
+    uint8_t head[FL__SUMMARIES_HEAD];
     int fd;
-    int rv = fl__offers_path(dir, FL__OFFERS_FIXED, "", path, err);
+    int rv = fl__summaries_path(dir, FL__SUMMARIES_FIXED, "", path, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -61,9 +61,10 @@ int fl__offers_made_of(const char *dir, uint64_t *ret, struct fl_err *err)
     if (fd < 0) {
         return FL_ENOENT;
     }
-    rv = fl_fs_pread(fd, head, sizeof(head), 0) == FL_OK && memcmp(head, FL__OFFERS_MAGIC, 8) == 0
-             ? FL_OK
-             : FL_ENOENT;
+    rv =
+        fl_fs_pread(fd, head, sizeof(head), 0) == FL_OK && memcmp(head, FL__SUMMARIES_MAGIC, 8) == 0
+            ? FL_OK
+            : FL_ENOENT;
     (void)close(fd);
     (void)memcpy(ret, head + 24, sizeof(*ret));
     return rv;
@@ -109,12 +110,12 @@ static int open_fixed(const char *path, struct fl_file **ret, struct fl_err *err
     return FL_OK;
 }
 
-int fl_offers_open(const char *dir, struct fl_file **ret, uint8_t digest[FL_DIGEST_SIZE],
-                   struct fl_err *err)
+int fl_summaries_open(const char *dir, struct fl_file **ret, uint8_t digest[FL_DIGEST_SIZE],
+                      struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
     struct fl_file *file = NULL;
-    int rv = fl__offers_path(dir, FL__OFFERS_FIXED, "", path, err);
+    int rv = fl__summaries_path(dir, FL__SUMMARIES_FIXED, "", path, err);
 
     rv = rv == FL_OK ? open_fixed(path, &file, err) : rv;
     if (rv != FL_OK) {
@@ -129,12 +130,12 @@ int fl_offers_open(const char *dir, struct fl_file **ret, uint8_t digest[FL_DIGE
     return FL_OK;
 }
 
-int fl_offers_quarantine(const char *dir, struct fl_err *err)
+int fl_summaries_quarantine(const char *dir, struct fl_err *err)
 {
     char from[FL__STORE_PATH_MAX];
     char to[FL__STORE_PATH_MAX];
-    int rv = fl__offers_path(dir, FL__OFFERS_FIXED, "", from, err);
+    int rv = fl__summaries_path(dir, FL__SUMMARIES_FIXED, "", from, err);
 
-    rv = rv == FL_OK ? fl__offers_path(dir, FL__OFFERS_FIXED, ".bad-1", to, err) : rv;
+    rv = rv == FL_OK ? fl__summaries_path(dir, FL__SUMMARIES_FIXED, ".bad-1", to, err) : rv;
     return rv == FL_OK ? fl_fs_publish(from, to, /* sync= */ true, err) : rv;
 }

@@ -96,7 +96,7 @@ static int open_readers(struct pass *a)
         c->units = fl_spool_reader_units(a->readers[i]);
         c->previous_dot = part->previous_dot;
         if (s->solver->factor != NULL) {
-            c->factor = s->solver->factor(s->options[FL_SLOT_SOLVER], job->learning_rate,
+            c->factor = s->solver->factor(s->options[FL_COMPONENT_SOLVER], job->learning_rate,
                                           f->momentum, part->steps);
         }
     }
@@ -202,7 +202,7 @@ static int run_aggregation(struct pass *a)
     struct fl_agg_job run = {
         .layout = f->layout,
         .ops = strategy->aggregate,
-        .options = strategy->options[FL_SLOT_AGGREGATE],
+        .options = strategy->options[FL_COMPONENT_AGGREGATE],
         .round = job->round,
         .members = (size_t)job->members,
         .n_clients = job->n_parts,
@@ -212,7 +212,7 @@ static int run_aggregation(struct pass *a)
         .theta = fl_blob_floats(job->model->theta),
         .theta_new = fl_blob_fill_floats(job->next.model.theta),
         .extra = strategy->solver->server,
-        .extra_options = strategy->options[FL_SLOT_SOLVER],
+        .extra_options = strategy->options[FL_COMPONENT_SOLVER],
         .state = state,
         .state_new = state_new,
         .personal_model = strategy->aggregate->mixes ? take_personal_model : NULL,
@@ -323,8 +323,8 @@ struct fl_event fl_aggregation_take(struct fl_aggregation *aggregation,
     event.u.aggregated.distance = aggregation->want_distance ? aggregation->distance : NULL;
     event.u.aggregated.effective = aggregation->info.effective;
     event.u.aggregated.self_weight = aggregation->info.self_weight;
-    event.u.aggregated.offered_bytes =
-        progress->offered.file != NULL ? fl_file_size(progress->offered.file) : 0;
+    event.u.aggregated.collection_bytes =
+        progress->collection.file != NULL ? fl_file_size(progress->collection.file) : 0;
     return event;
 }
 

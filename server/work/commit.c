@@ -8,8 +8,8 @@ void fl_progress_done(struct fl_progress *progress)
 {
     fl_outcome_done(&progress->committed);
     fl_outcome_done(&progress->next);
-    fl_file_unref(progress->offered.file);
-    progress->offered.file = NULL;
+    fl_file_unref(progress->collection.file);
+    progress->collection.file = NULL;
 }
 
 const struct fl_model_state *fl_progress_model(const struct fl_progress *progress)
@@ -24,12 +24,12 @@ void fl_progress_aggregated(struct fl_progress *progress, struct fl_outcome *out
     *outcome = (struct fl_outcome){.personal_models = NULL};
 }
 
-void fl_progress_offered(struct fl_progress *progress, struct fl_offered *offered)
+void fl_progress_collection(struct fl_progress *progress, struct fl_collection *collection)
 {
-    if (offered->file != NULL) {
-        fl_file_unref(progress->offered.file); /* An open round holds its own reference. */
-        progress->offered = *offered;
-        offered->file = NULL;
+    if (collection->file != NULL) {
+        fl_file_unref(progress->collection.file); /* An open round holds its own reference. */
+        progress->collection = *collection;
+        collection->file = NULL;
     }
 }
 

@@ -7,7 +7,7 @@
 #include "server/work/server_work.h"
 
 /* The collection of data summaries (summary_work.h). */
-struct fl_offered {
+struct fl_collection {
     struct fl_file *file; /* owned; NULL: not fixed yet, or not needed */
     uint8_t digest[FL_DIGEST_SIZE];
 };
@@ -18,7 +18,7 @@ struct fl_progress {
     struct fl_outcome committed; /* of the last committed round: start of the open one */
     struct fl_outcome next;      /* aggregated, not committed; without theta: nothing is */
     struct fl_round_rec totals;  /* over all committed rounds, as fl_store_totals() */
-    struct fl_offered offered;
+    struct fl_collection collection;
 };
 void fl_progress_done(struct fl_progress *progress);
 
@@ -27,8 +27,8 @@ void fl_progress_done(struct fl_progress *progress);
 const struct fl_model_state *fl_progress_model(const struct fl_progress *progress);
 /* Takes the aggregated outcome, and frees an earlier one. */
 void fl_progress_aggregated(struct fl_progress *progress, struct fl_outcome *outcome);
-/* Takes the collection of data summaries, if `offered` has one, and frees the earlier one. */
-void fl_progress_offered(struct fl_progress *progress, struct fl_offered *offered);
+/* Takes the collection of data summaries, if `collection` has one, and frees the earlier one. */
+void fl_progress_collection(struct fl_progress *progress, struct fl_collection *collection);
 
 struct fl_commit {
     const struct fl_progress *progress;

@@ -237,7 +237,7 @@ static void opening_log_changes(const struct fl_log *log, const struct fl_store_
         fl_log(log, FL_LOG_NOTICE, "server",
                "state of the solver on the server and on clients is reset");
     }
-    if (e->verdict.offer) {
+    if (e->verdict.summary) {
         fl_log(log, FL_LOG_NOTICE, "server",
                "data summaries of the clients are removed, they are requested again");
     }
@@ -330,7 +330,7 @@ int fl_opening_run(struct fl_federation *federation, const struct fl_opening *op
     fl_federation_name_states(federation);
     rv = open_records(&o, err);
     rv = rv == FL_OK ? opening_open_model(&o, err) : rv;
-    return rv == FL_OK ? fl_offering_open(federation, &ret->offered, err) : rv;
+    return rv == FL_OK ? fl_collection_open(federation, &ret->collection, err) : rv;
 }
 
 int fl_opening_draw(const struct fl_net_spec *spec, uint64_t seed, float *theta, struct fl_err *err)

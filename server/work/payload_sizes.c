@@ -5,7 +5,7 @@
 
 static const char *const *strategy_sends(const struct fl_strategy *s)
 {
-    return fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]);
+    return fl_solver_sends(s->solver, s->options[FL_COMPONENT_SOLVER]);
 }
 
 size_t fl_sent_place(const struct fl_strategy *strategy, const char *payload)

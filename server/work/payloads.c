@@ -16,10 +16,10 @@ size_t fl_payloads_of(const struct fl_strategy *strategy,
         bool is_state = state < fl_strategy_states(strategy);
 
         FL_REQUIRE(n + 1 < FL_PAYLOADS_MAX); /* limited by the built-in policies */
-        list[n++] =
-            (struct fl_payload_name){.kind = is_state ? FL_PAYLOAD_IS_STATE : FL_PAYLOAD_IS_OFFERS,
-                                     .name = *name,
-                                     .state = state};
+        list[n++] = (struct fl_payload_name){.kind = is_state ? FL_PAYLOAD_IS_STATE
+                                                              : FL_PAYLOAD_IS_SUMMARIES,
+                                             .name = *name,
+                                             .state = state};
     }
     list[n++] = (struct fl_payload_name){.kind = FL_PAYLOAD_IS_PERSONAL_MODEL,
                                          .name = FL_PAYLOAD_PERSONAL_MODEL};
@@ -88,9 +88,9 @@ static int payload_open(const struct opening *o, const struct fl_payload_name *n
     case FL_PAYLOAD_IS_STATE:
         rv = payload_describe_state(o, name->state, &b.bytes.blob);
         break;
-    case FL_PAYLOAD_IS_OFFERS:
-        b.bytes.file = p->offered.file != NULL ? fl_file_ref(p->offered.file) : NULL;
-        b.digest = p->offered.digest;
+    case FL_PAYLOAD_IS_SUMMARIES:
+        b.bytes.file = p->collection.file != NULL ? fl_file_ref(p->collection.file) : NULL;
+        b.digest = p->collection.digest;
         break;
     case FL_PAYLOAD_IS_PERSONAL_MODEL:
         return payload_open_personal_models(o);

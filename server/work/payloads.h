@@ -45,7 +45,7 @@ static inline void fl_bytes_done(struct fl_bytes *b)
 enum fl_payload_kind {
     FL_PAYLOAD_IS_MODEL,
     FL_PAYLOAD_IS_STATE,         /* a state vector beside the model, in the form for clients */
-    FL_PAYLOAD_IS_OFFERS,        /* the collection of data summaries */
+    FL_PAYLOAD_IS_SUMMARIES,     /* the collection of data summaries */
     FL_PAYLOAD_IS_PERSONAL_MODEL /* of one client only */
 };
 

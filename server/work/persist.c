@@ -1,7 +1,7 @@
 #include "server/work/persist.h"
 
 static int select_clients(const struct fl_federation *f, const struct fl_effect *e,
-                          struct fl_offered *offers, struct fl_err *err)
+                          struct fl_collection *summaries, struct fl_err *err)
 {
     const struct fl_selection selection = {.round = e->round,
                                            .attempt = e->attempt,
@@ -12,20 +12,21 @@ static int select_clients(const struct fl_federation *f, const struct fl_effect 
                                            .size = e->size,
                                            .expected = e->expected};
 
-    return fl_offering_select(f, &selection, offers, err);
+    return fl_collection_select(f, &selection, summaries, err);
 }
 
 /* The record is deleted last: as long as it exists a failed deletion is retried. */
 static int forget_clients(const struct fl_federation *f, const struct fl_effect *e,
-                          struct fl_offered *offers, struct fl_err *err)
+                          struct fl_collection *summaries, struct fl_err *err)
 {
-    int rv = offers != NULL ? fl_offering_forget(f, e->clients, e->n_clients, offers, err) : FL_OK;
+    int rv = summaries != NULL ? fl_collection_forget(f, e->clients, e->n_clients, summaries, err)
+                               : FL_OK;
 
     return rv == FL_OK ? fl_store_forget(f->store, e->clients, e->n_clients, err) : rv;
 }
 
 int fl_persist_run(const struct fl_federation *federation, const struct fl_effect *effect,
-                   struct fl_offered *offers, struct fl_err *err)
+                   struct fl_collection *summaries, struct fl_err *err)
 {
     const struct fl_effect *e = effect;
     struct fl_store *store = federation->store;
@@ -36,11 +37,11 @@ int fl_persist_run(const struct fl_federation *federation, const struct fl_effec
     }
     switch (e->type) {
     case FL_EFF_FORGET_CLIENTS:
-        return forget_clients(federation, e, offers, err);
+        return forget_clients(federation, e, summaries, err);
     case FL_EFF_PERSIST_PAUSE:
         return fl_store_put_pause(store, e->text, err);
     case FL_EFF_PERSIST_SELECTION:
-        return select_clients(federation, e, offers, err);
+        return select_clients(federation, e, summaries, err);
     case FL_EFF_PERSIST_PLAN:
         return fl_store_put_plan(store, e->round, e->attempt, e->parts, e->n_parts, err);
     case FL_EFF_PERSIST_UPDATE:

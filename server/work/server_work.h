@@ -30,8 +30,8 @@ struct fl_federation {
     const struct fl_log *log; /* may be NULL */
     double momentum;          /* momentum of the clients' optimizer */
     struct fl_retention retention;
-    size_t offer_max;       /* bytes of a data summary */
-    double offer_range;     /* fl_offers_rule.range */
+    size_t summary_max;     /* bytes of a data summary */
+    double summary_range;   /* fl_summaries_rule.range */
     size_t inputs, classes; /* of the network; 0: not known */
     double norm_bound;      /* of an upload; 0: none */
     size_t n_state;         /* vectors that the strategy keeps beside the model */

@@ -7,16 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool fl_offering_wanted(const struct fl_federation *federation, const struct fl_progress *progress)
+bool fl_collection_wanted(const struct fl_federation *federation,
+                          const struct fl_progress *progress)
 {
-    return federation->strategy->solver->offer != NULL && progress->offered.file == NULL;
+    return federation->strategy->solver->summary != NULL && progress->collection.file == NULL;
 }
 
-bool fl_offering_waits(const struct fl_federation *federation, const struct fl_progress *progress,
-                       const char *client)
+bool fl_collection_waits(const struct fl_federation *federation, const struct fl_progress *progress,
+                         const char *client)
 {
-    return fl_offering_wanted(federation, progress) &&
-           !fl_offers_has(federation->state_dir, client);
+    return fl_collection_wanted(federation, progress) &&
+           !fl_summaries_has(federation->state_dir, client);
 }
 
 /* Log lines about left-out summaries of one collection; further ones are only counted. */
@@ -32,9 +33,10 @@ static int summary_check_data(const struct fl_federation *f, const void *data, s
 {
     const struct fl_strategy *s = f->strategy;
 
-    return s->solver->offer_check != NULL ? s->solver->offer_check(s->options[FL_SLOT_SOLVER], data,
-                                                                   len, f->inputs, f->classes, err)
-                                          : FL_OK;
+    return s->solver->summary_check != NULL
+               ? s->solver->summary_check(s->options[FL_COMPONENT_SOLVER], data, len, f->inputs,
+                                          f->classes, err)
+               : FL_OK;
 }
 
 static int summary_check_one(void *ctx, const void *data, size_t len, double *ret_largest,
@@ -43,24 +45,24 @@ static int summary_check_one(void *ctx, const void *data, size_t len, double *re
     const struct ruling *r = ctx;
     int rv = summary_check_data(r->f, data, len, err);
 
-    if (rv == FL_OK && r->f->strategy->solver->offer_largest != NULL) {
-        *ret_largest = r->f->strategy->solver->offer_largest(data, len);
+    if (rv == FL_OK && r->f->strategy->solver->summary_largest != NULL) {
+        *ret_largest = r->f->strategy->solver->summary_largest(data, len);
     }
     return rv;
 }
 
-static void left_out(void *ctx, const struct fl_offer_info *info, const char *why)
+static void left_out(void *ctx, const struct fl_data_summary_info *info, const char *why)
 {
     struct ruling *r = ctx;
 
     if (r->n_left_out++ >= LINES_MAX) {
         return;
     }
-    if (info->state == FL_OFFER_OUT_OF_RANGE) {
+    if (info->state == FL_SUMMARY_OUT_OF_RANGE) {
         fl_log(r->f->log, FL_LOG_WARNING, "round",
                "data summary of client '%s' left out: its largest value %g is above %g, %g times "
-               "the median of the others (limits.offer_range); the client takes part without it",
-               info->client, info->largest, info->bound, r->f->offer_range);
+               "the median of the others (limits.summary_range); the client takes part without it",
+               info->client, info->largest, info->bound, r->f->summary_range);
     } else {
         fl_log(r->f->log, FL_LOG_WARNING, "round",
                "data summary of client '%s' left out, the client takes part without it: %s",
@@ -68,13 +70,13 @@ static void left_out(void *ctx, const struct fl_offer_info *info, const char *wh
     }
 }
 
-static struct fl_offers_rule rule_of(struct ruling *ruling)
+static struct fl_summaries_rule rule_of(struct ruling *ruling)
 {
-    return (struct fl_offers_rule){.max = ruling->f->offer_max,
-                                   .range = ruling->f->offer_range,
-                                   .ctx = ruling,
-                                   .check = summary_check_one,
-                                   .left_out = left_out};
+    return (struct fl_summaries_rule){.max = ruling->f->summary_max,
+                                      .range = ruling->f->summary_range,
+                                      .ctx = ruling,
+                                      .check = summary_check_one,
+                                      .left_out = left_out};
 }
 
 static void summary_log_left_out(const struct ruling *r)
@@ -85,21 +87,21 @@ static void summary_log_left_out(const struct ruling *r)
     }
 }
 
-int fl_offering_take(const struct fl_federation *federation, const char *client, const void *data,
-                     size_t len, struct fl_err *err)
+int fl_collection_take(const struct fl_federation *federation, const char *client, const void *data,
+                       size_t len, struct fl_err *err)
 {
     int rv = len > 0 ? summary_check_data(federation, data, len, err) : FL_OK;
 
-    if (rv == FL_OK && fl_offers_dropped(federation->state_dir, client)) {
+    if (rv == FL_OK && fl_summaries_dropped(federation->state_dir, client)) {
         fl_log(federation->log, FL_LOG_NOTICE, "round",
                "data summary of client '%s' ignored: an operator dropped it", client);
         return FL_OK;
     }
-    rv = rv == FL_OK ? fl_offers_put(federation->state_dir, client, data, len, err) : rv;
+    rv = rv == FL_OK ? fl_summaries_put(federation->state_dir, client, data, len, err) : rv;
     return rv == FL_EEXIST ? FL_OK : rv; /* Too late: the collection is fixed. */
 }
 
-bool fl_offering_is_theirs(int code)
+bool fl_collection_is_theirs(int code)
 {
     return code == FL_EFORMAT || code == FL_ENUMERIC || code == FL_ESHAPE || code == FL_ELIMIT ||
            code == FL_EINVAL;
@@ -109,8 +111,8 @@ bool fl_offering_is_theirs(int code)
 static int summary_renew(const struct fl_federation *f, bool *ret_new, struct fl_err *err)
 {
     struct ruling ruling = {.f = f};
-    struct fl_offers_rule rule = rule_of(&ruling);
-    int rv = fl_offers_renew(f->state_dir, &rule, ret_new, err);
+    struct fl_summaries_rule rule = rule_of(&ruling);
+    int rv = fl_summaries_renew(f->state_dir, &rule, ret_new, err);
 
     summary_log_left_out(&ruling);
     if (rv == FL_OK && *ret_new) {
@@ -120,65 +122,66 @@ static int summary_renew(const struct fl_federation *f, bool *ret_new, struct fl
     return rv;
 }
 
-int fl_offering_open(const struct fl_federation *federation, struct fl_offered *ret,
-                     struct fl_err *err)
+int fl_collection_open(const struct fl_federation *federation, struct fl_collection *ret,
+                       struct fl_err *err)
 {
     bool made = false;
     int rv;
 
-    if (federation->strategy->solver->offer == NULL) {
+    if (federation->strategy->solver->summary == NULL) {
         return FL_OK;
     }
-    rv = fl_offers_open(federation->state_dir, &ret->file, ret->digest, err);
+    rv = fl_summaries_open(federation->state_dir, &ret->file, ret->digest, err);
     if (rv == FL_EFORMAT) {
         fl_log(federation->log, FL_LOG_WARNING, "server",
                "collection of data summaries is damaged and quarantined, rebuilding it before the "
                "next round: %s",
                fl_err_text(err, rv));
-        rv = fl_offers_quarantine(federation->state_dir, err);
+        rv = fl_summaries_quarantine(federation->state_dir, err);
     } else if (rv == FL_OK) {
         rv = summary_renew(federation, &made, err);
         if (made) {
             fl_file_unref(ret->file);
             ret->file = NULL;
-            rv = fl_offers_open(federation->state_dir, &ret->file, ret->digest, err);
+            rv = fl_summaries_open(federation->state_dir, &ret->file, ret->digest, err);
         }
     }
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
-static int summary_fix(const struct fl_federation *f, struct fl_offered *ret, struct fl_err *err)
+static int summary_fix(const struct fl_federation *f, struct fl_collection *ret, struct fl_err *err)
 {
     struct ruling ruling = {.f = f};
-    struct fl_offers_rule rule = rule_of(&ruling);
+    struct fl_summaries_rule rule = rule_of(&ruling);
     bool made = false;
-    int rv = fl_offers_fix(f->state_dir, &rule, err);
+    int rv = fl_summaries_fix(f->state_dir, &rule, err);
 
     summary_log_left_out(&ruling);
     rv = rv == FL_OK ? summary_renew(f, &made, err) : rv; /* Completes an interrupted removal. */
-    return rv == FL_OK ? fl_offers_open(f->state_dir, &ret->file, ret->digest, err) : rv;
+    return rv == FL_OK ? fl_summaries_open(f->state_dir, &ret->file, ret->digest, err) : rv;
 }
 
-static int renew_for(const struct fl_federation *f, struct fl_offered *ret, struct fl_err *err)
+static int renew_for(const struct fl_federation *f, struct fl_collection *ret, struct fl_err *err)
 {
     bool made = false;
     int rv = summary_renew(f, &made, err);
 
-    return rv == FL_OK && made ? fl_offers_open(f->state_dir, &ret->file, ret->digest, err) : rv;
+    return rv == FL_OK && made ? fl_summaries_open(f->state_dir, &ret->file, ret->digest, err) : rv;
 }
 
-int fl_offering_forget(const struct fl_federation *federation, const struct fl_client_rec *clients,
-                       size_t n, struct fl_offered *ret, struct fl_err *err)
+int fl_collection_forget(const struct fl_federation *federation,
+                         const struct fl_client_rec *clients, size_t n, struct fl_collection *ret,
+                         struct fl_err *err)
 {
     bool removed = false;
     size_t i;
     int rv = FL_OK;
 
-    if (federation->strategy->solver->offer == NULL) {
+    if (federation->strategy->solver->summary == NULL) {
         return FL_OK;
     }
     for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = fl_offers_remove(federation->state_dir, clients[i].name, /* stays= */ false, err);
+        rv = fl_summaries_remove(federation->state_dir, clients[i].name, /* stays= */ false, err);
         if (rv == FL_OK) {
             removed = true;
             fl_log(federation->log, FL_LOG_NOTICE, "round",
@@ -190,36 +193,37 @@ int fl_offering_forget(const struct fl_federation *federation, const struct fl_c
     return rv == FL_OK && removed ? renew_for(federation, ret, err) : rv;
 }
 
-int fl_offering_drop(const struct fl_federation *federation, const char *client,
-                     struct fl_offered *ret, struct fl_err *err)
+int fl_collection_drop(const struct fl_federation *federation, const char *client,
+                       struct fl_collection *ret, struct fl_err *err)
 {
     int rv;
 
-    if (federation->strategy->solver->offer == NULL) {
+    if (federation->strategy->solver->summary == NULL) {
         return fl_err_set(err, FL_ESTATE,
                           "data summaries: the configured algorithm does not use them");
     }
-    rv = fl_offers_remove(federation->state_dir, client, /* stays= */ true, err);
+    rv = fl_summaries_remove(federation->state_dir, client, /* stays= */ true, err);
     return rv == FL_OK ? renew_for(federation, ret, err) : rv;
 }
 
-int fl_offering_list(const struct fl_federation *federation, fl_offers_list_cb *cb, void *ctx,
-                     struct fl_err *err)
+int fl_collection_list(const struct fl_federation *federation, fl_summaries_list_cb *cb, void *ctx,
+                       struct fl_err *err)
 {
     struct ruling ruling = {.f = federation};
-    struct fl_offers_rule rule = rule_of(&ruling);
+    struct fl_summaries_rule rule = rule_of(&ruling);
 
-    return federation->strategy->solver->offer != NULL
-               ? fl_offers_list(federation->state_dir, &rule, cb, ctx, err)
+    return federation->strategy->solver->summary != NULL
+               ? fl_summaries_list(federation->state_dir, &rule, cb, ctx, err)
                : fl_err_set(err, FL_ESTATE,
                             "data summaries: the configured algorithm does not use them");
 }
 
-int fl_offering_select(const struct fl_federation *federation, const struct fl_selection *selection,
-                       struct fl_offered *offers, struct fl_err *err)
+int fl_collection_select(const struct fl_federation *federation,
+                         const struct fl_selection *selection, struct fl_collection *summaries,
+                         struct fl_err *err)
 {
-    int rv =
-        offers != NULL && selection->n_parts > 0 ? summary_fix(federation, offers, err) : FL_OK;
+    int rv = summaries != NULL && selection->n_parts > 0 ? summary_fix(federation, summaries, err)
+                                                         : FL_OK;
 
     return rv == FL_OK ? fl_store_put_selection(federation->store, selection, err) : rv;
 }

@@ -5,45 +5,47 @@
 
 /* Name and option texts of a component that runs on the client. */
 static int welcome_fill_component(const struct fl_policy *policy, const struct fl_options *options,
-                                  struct fl_wire_slot *slot)
+                                  struct fl_wire_component *component)
 {
     const struct fl_opt_spec *spec;
     size_t n = 0;
 
-    slot->name = fl_wire_lend(policy->name);
+    component->name = fl_wire_lend(policy->name);
     for (spec = policy->options; spec != NULL && spec->name != NULL; spec++) {
         n++;
     }
-    slot->options = calloc(n > 0 ? n : 1, sizeof(*slot->options));
-    if (slot->options == NULL) {
+    component->options = calloc(n > 0 ? n : 1, sizeof(*component->options));
+    if (component->options == NULL) {
         return FL_ENOMEM;
     }
     for (spec = policy->options; spec != NULL && spec->name != NULL; spec++) {
         char text[FL_WIRE_MAX_TEXT];
 
-        slot->options[slot->n_options].key = fl_wire_lend(spec->name);
-        slot->options[slot->n_options].value =
+        component->options[component->n_options].key = fl_wire_lend(spec->name);
+        component->options[component->n_options].value =
             fl_str_dup(fl_options_show(options, spec, text, sizeof(text)));
-        if (slot->options[slot->n_options].value == NULL) {
+        if (component->options[component->n_options].value == NULL) {
             return FL_ENOMEM;
         }
-        slot->n_options++;
+        component->n_options++;
     }
     return FL_OK;
 }
 
 static int welcome_fill_components(const struct fl_strategy *s, struct fl_wire_welcome *w)
 {
-    int rv = welcome_fill_component(&s->solver->policy, s->options[FL_SLOT_SOLVER], &w->solver);
+    int rv =
+        welcome_fill_component(&s->solver->policy, s->options[FL_COMPONENT_SOLVER], &w->solver);
 
     if (rv == FL_OK) {
-        rv = welcome_fill_component(&s->codec->policy, s->options[FL_SLOT_CODEC], &w->codec);
+        rv = welcome_fill_component(&s->codec->policy, s->options[FL_COMPONENT_CODEC], &w->codec);
     }
     if (rv == FL_OK) {
-        rv = welcome_fill_component(&s->upload->policy, s->options[FL_SLOT_UPLOAD], &w->upload);
+        rv =
+            welcome_fill_component(&s->upload->policy, s->options[FL_COMPONENT_UPLOAD], &w->upload);
     }
     if (rv == FL_OK) {
-        rv = welcome_fill_component(&s->personal->policy, s->options[FL_SLOT_PERSONAL],
+        rv = welcome_fill_component(&s->personal->policy, s->options[FL_COMPONENT_PERSONAL],
                                     &w->personal);
     }
     return rv;
@@ -89,14 +91,14 @@ int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *r
     return FL_OK;
 }
 
-static void welcome_component_done(struct fl_wire_slot *slot)
+static void welcome_component_done(struct fl_wire_component *component)
 {
     size_t i;
 
-    for (i = 0; i < slot->n_options; i++) {
-        free(slot->options[i].value);
+    for (i = 0; i < component->n_options; i++) {
+        free(component->options[i].value);
     }
-    free(slot->options);
+    free(component->options);
 }
 
 void fl_welcome_done(struct fl_wire_welcome *w)

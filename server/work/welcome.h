@@ -18,8 +18,8 @@ struct fl_described {
 };
 
 /*
- * Overwrites `ret`; what concerns one session (session, limits, heartbeat, wants_offer) is left to
- * the caller. Texts, layout and layers are lent by `of`: free with fl_welcome_done(), not with
+ * Overwrites `ret`; what concerns one session (session, limits, heartbeat, wants_summary) is left
+ * to the caller. Texts, layout and layers are lent by `of`: free with fl_welcome_done(), not with
  * fl_wire_command_done(). On FL_ENOMEM nothing has to be freed.
  */
 FL_MUST_CHECK int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *ret);

@@ -332,7 +332,7 @@ static void answer(struct world *w, uint8_t arg)
         ev.u.aggregated.seq = k->seq;
         ev.u.aggregated.distance = distance;
         ev.u.aggregated.effective = (arg & 32) != 0 ? (double)NAN : 2;
-        ev.u.aggregated.offered_bytes = arg;
+        ev.u.aggregated.collection_bytes = arg;
     } else if (k->type == FL_EFF_EVALUATE) {
         ev.type = FL_EV_EVALUATED;
         ev.u.evaluated.seq = k->seq;
@@ -601,8 +601,9 @@ static void configure(struct world *w, uint8_t bits)
     require(fl_strategy_create(own ? "fedavg" : presets[bits & 3], &w->strategy, NULL) == FL_OK,
             "no strategy");
     if (own) {
-        require(fl_strategy_set(w->strategy, FL_SLOT_PERSONAL, "own", NULL) == FL_OK &&
-                    fl_strategy_set(w->strategy, FL_SLOT_UPLOAD, uploads[bits & 3], NULL) == FL_OK,
+        require(fl_strategy_set(w->strategy, FL_COMPONENT_PERSONAL, "own", NULL) == FL_OK &&
+                    fl_strategy_set(w->strategy, FL_COMPONENT_UPLOAD, uploads[bits & 3], NULL) ==
+                        FL_OK,
                 "no personal models");
     }
     w->layout = make_layout();

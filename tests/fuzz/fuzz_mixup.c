@@ -1,4 +1,4 @@
-/* Offers of FedMix, from a client (one) and from a server (one behind the other). */
+/* Summaries of FedMix, from a client (one) and from a server (one behind the other). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +24,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rv = fl__mix_union_open(&bytes, &own, DIM, CLASSES, &all, &err);
 
     FL_REQUIRE(rv == FL_OK || rv == FL_EFORMAT);
-    FL_REQUIRE(one == FL_EFORMAT || (any == FL_OK && rv == FL_OK && all.n_offers == 1));
+    FL_REQUIRE(one == FL_EFORMAT || (any == FL_OK && rv == FL_OK && all.n_summaries == 1));
     FL_REQUIRE(size > 0 || (rv == FL_OK && all.n_pairs == 0));
     for (i = 0; i < all.n_pairs; i++) {
         fl__mix_union_pair(&all, i, pair, pair + DIM);
         FL_REQUIRE(isfinite(pair[0]) && pair[DIM] >= 0.0F && pair[DIM + 1] >= 0.0F);
     }
-    FL_REQUIRE(all.n_offers <= all.n_pairs);
+    FL_REQUIRE(all.n_summaries <= all.n_pairs);
     fl__mix_union_done(&all);
     return 0;
 }

@@ -272,7 +272,7 @@ write_client() {
     echo "state_dir: \"$dir/$name.state\""
     echo "insecure: yes"
     [ -z "$data" ] || echo "data: {path: \"$data\"}"
-    [[ "$*" == *offers:* ]] || echo "offers: yes"
+    [[ "$*" == *summaries:* ]] || echo "summaries: yes"
     [[ "$*" == *exit_when_done:* ]] || echo "exit_when_done: yes"
     [[ "$*" == *reconnect:* ]] || echo "reconnect: {first: 50ms, longest: 200ms}"
     printf '%s\n' "$@"

@@ -3,13 +3,13 @@
  * `NAME` and does what each word says, one after the other:
  *
  *     fetch:ROUND:PAYLOAD   prints "fetch PAYLOAD STATUS bytes=N"
- *     offer:OFFSET:TOTAL:N a piece of an offer, N bytes of 0xA5
+ *     summary:OFFSET:TOTAL:N a piece of a summary, N bytes of 0xA5
  *     flood                events that nobody asked for, as fast as they are taken, without end
  *     stay                 does nothing more, and does not leave
  *     wait                 until the server has taken what was sent (a heartbeat comes back)
  *
  * Without "samples" as the first word it has none, and is nobody to wait for.
- * "welcome offer=0|1" comes first and "attend STATUS message" last. With the name "-" it
+ * "welcome summary=0|1" comes first and "attend STATUS message" last. With the name "-" it
  * talks to an admin socket instead: "twice" sends a request two times, "never" none; it
  * prints "STATUS messages=N".
  *
@@ -112,17 +112,17 @@ static void fetch(struct odd *o, const char *word)
 
 /* --- the control stream --- */
 
-static void offer(struct odd *o, const char *word)
+static void summary(struct odd *o, const char *word)
 {
-    static uint8_t bytes[FL_WIRE_OFFER_PIECE];
-    struct fl_wire_event event = {.type = FL_WIRE_OFFER};
+    static uint8_t bytes[FL_WIRE_SUMMARY_PIECE];
+    struct fl_wire_event event = {.type = FL_WIRE_DATA_SUMMARY};
     char *at = NULL;
 
     (void)memset(bytes, 0xA5, sizeof(bytes));
-    event.u.offer.offset = strtoull(word, &at, 10);
-    event.u.offer.total = strtoull(at + 1, &at, 10);
-    event.u.offer.len = strtoull(at + 1, &at, 10);
-    event.u.offer.data = bytes;
+    event.u.summary.offset = strtoull(word, &at, 10);
+    event.u.summary.total = strtoull(at + 1, &at, 10);
+    event.u.summary.len = strtoull(at + 1, &at, 10);
+    event.u.summary.data = bytes;
     send_event(o, &event);
 }
 
@@ -161,8 +161,8 @@ static void next_word(struct odd *o)
     while (o->attend != NULL && *o->words != NULL) {
         const char *word = *o->words++;
 
-        if (strncmp(word, "offer:", 6) == 0) {
-            offer(o, word + 6);
+        if (strncmp(word, "summary:", 6) == 0) {
+            summary(o, word + 6);
         } else if (strncmp(word, "fetch:", 6) == 0) {
             fetch(o, word + 6);
             return;
@@ -196,7 +196,7 @@ static bool on_command(struct fl_call *call, void *ctx, const uint8_t *data, siz
     if (command.type == FL_WIRE_WELCOME && !o->welcome) {
         o->welcome = true;
         o->token = command.u.welcome.session;
-        (void)printf("welcome offer=%d\n", command.u.welcome.wants_offer);
+        (void)printf("welcome summary=%d\n", command.u.welcome.wants_summary);
         (void)fflush(stdout);
         next_word(o);
     } else if (command.type == FL_WIRE_HEARTBEAT_COMMAND && o->waiting) {

@@ -1,4 +1,4 @@
-/* Every preset of fl-serverd --help with the policies of its slots, a line each: "lean uniform
+/* Every preset of fl-serverd --help with the policies of its components, a line each: "lean uniform
  * stepped sgd …". */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static int show(const char *name)
     struct fl_strategy *strategy = NULL;
     struct fl_err err = {0};
     struct fl_buf text;
-    int slot;
+    int component;
     int rv = fl_strategy_create(name, &strategy, &err);
 
     if (rv != FL_OK) {
@@ -21,9 +21,9 @@ static int show(const char *name)
     }
     (void)printf("%s", name);
     fl_buf_init(&text, 4096);
-    for (slot = 0; slot < FL_SLOT_COUNT && rv == FL_OK; slot++) {
+    for (component = 0; component < FL_COMPONENT_COUNT && rv == FL_OK; component++) {
         text.len = 0;
-        rv = fl_strategy_slot_text(strategy, (enum fl_slot)slot, &text);
+        rv = fl_strategy_component_text(strategy, (enum fl_component)component, &text);
         /* The policy is the first word, options follow. */
         (void)printf(" %.*s", (int)strcspn((const char *)text.data, " "), (const char *)text.data);
     }

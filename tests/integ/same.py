@@ -157,9 +157,9 @@ def client(folder):
             yield from kept(folder)
         elif name == "result.bin":
             yield from held(folder)
-        # offered.bin and summary.bin are copies of what is with the server: all summaries, to fetch
+        # summaries.bin and summary.bin are copies of what is with the server: all summaries, to fetch
         # them once, and the client's own, so that it never sends another.
-        elif not name.startswith((".lock", "keep/", "offered.bin", "summary.bin")):
+        elif not name.startswith((".lock", "keep/", "summaries.bin", "summary.bin")):
             yield from whole(folder, name)
 
 

@@ -124,7 +124,7 @@ printf 'server: "localhost:%s"\nname: edge-01\nstate_dir: "%s"\ndata: {path: "%s
 "$flctl" -d "$state" invite edge-01 2>/dev/null >"$dir/line"
 check "an invited one joins from the same address" "$build/fl-clientd" --join "$dir/edge.yaml" <"$dir/line"
 
-### A client without TLS: any name but one that has a certificate, or is denied
+### A client without TLS: any name but one that has a certificate, or is revoked
 plain_client() { # name of the files, name that it says
   write_client "$1" "$dir/data/client-000" "name: $2" "exit_when_done: no" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 0s}"
   run_client "$1"

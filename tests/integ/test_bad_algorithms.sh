@@ -16,7 +16,7 @@ slip() { # name, text after the name of the file, lines of YAML… from line 5 o
   says "$name: a start refuses it too" 3 "fl-serverd: $dir/slip.yaml:$text" "$serverd" "$dir/slip.yaml"
 }
 m='model: {preset: dnn60}'
-range() { # preset, slot, option, value, kind and range
+range() { # preset, component, option, value, kind and range
   slip "$1: $3 = $4" "7: key 'strategy.$2.$3': expected $5, found '$4'" "$m" "algorithm: $1" "strategy: {$2: {$3: $4}}"
 }
 range fedprox solver mu -1 "a number, 0 to 1000000"
@@ -54,7 +54,7 @@ nonsense "solver 'scaffold' computes the clients' state changes from their exact
   "solver: {policy: scaffold, rebuild_dc: yes}, codec: int8"
 nonsense "selection 'attention' with reference 'new' cannot be combined with upload 'ldf'" \
   "selection: {policy: attention, reference: new}, upload: ldf"
-slip "two algorithms of one slot" "6: key 'algorithm': " "$m" "algorithm: scaffold+fedprox"
+slip "two algorithms of one component" "6: key 'algorithm': " "$m" "algorithm: scaffold+fedprox"
 check "and both are named" grep -q "scaffold.*fedprox\|fedprox.*scaffold" "$dir/says.out"
 check "nothing was made" test ! -e "$dir/slip.state"
 

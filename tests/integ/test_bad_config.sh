@@ -86,7 +86,7 @@ server "!a NUL in it" 'federation: "a\\0b"\nstate_dir: s\ninsecure: yes\nmodel: 
 
 ### Algorithms, policies, networks: the nearest name is told
 server "algorithm" "${m}algorithm: fedav\n" "6: key 'algorithm': no algorithm 'fedav'; did you mean 'fedavg'?"
-server "slot" "${m}strategy: {uploads: ldf}\n" "6: key 'strategy': unknown key 'uploads', did you mean 'upload'?"
+server "component" "${m}strategy: {uploads: ldf}\n" "6: key 'strategy': unknown key 'uploads', did you mean 'upload'?"
 server "policy" "${m}strategy: {upload: lfd}\n" \
   "6: key 'strategy.upload': no upload policy 'lfd'; did you mean 'ldf'?"
 server "option of another policy" "${m}strategy: {upload: {share: 2}}\n" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Another algorithm over the same state folder: the server is killed while a round is open with
-# accepted updates, and started again under slots where those mean something else. None of them may
+# accepted updates, and started again under components where those mean something else. None of them may
 # reach the model, the record says what happened, and the model of before the change stays.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -66,13 +66,13 @@ done
 ### Means of samples: only with a yes
 write_server mix "rounds: 1" "algorithm: fedmix" "model: {preset: dnn60}" "round: {start_clients: 2, min_responders: 2}"
 start_server mix
-start_client shy "$dir/data/client-000" "offers: no" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 24h}"
+start_client shy "$dir/data/client-000" "summaries: no" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 24h}"
 wait_for "the server to hear why" in_log mix "client 'shy' cannot take part: solver 'fedmix' sends means of this client's samples to all other clients"
-has_line "the client says what to do" "$dir/shy.log" "the configuration of this client does not allow that ('offers: yes')"
+has_line "the client says what to do" "$dir/shy.log" "the configuration of this client does not allow that ('summaries: yes')"
 lacks_line "nothing was told of its data" "$dir/shy.log" "sent the data summary"
 wait_for "it to be away for long" in_log shy "reconnecting in"
-start_client m1 "$dir/data/client-001" "offers: yes"
-start_client m2 "$dir/data/client-002" "offers: yes"
+start_client m1 "$dir/data/client-001" "summaries: yes"
+start_client m2 "$dir/data/client-002" "summaries: yes"
 wait_for "a round of those who agreed" at_round mix 1
 equal "without the one that did not" 0 "$(ctl mix clients --json | json 'sum(c["accepted"] for c in d if c["name"] == "shy")')"
 stop shy
@@ -82,7 +82,7 @@ stop m1
 stop m2
 write_server small "rounds: 1" "strategy: {solver: {policy: fedmix, group: 9}}" "model: {preset: dnn60}"
 start_server small
-start_client fresh "$dir/data/client-001" "offers: yes" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 24h}"
+start_client fresh "$dir/data/client-001" "summaries: yes" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 24h}"
 wait_for "the server to read that its groups are small" \
   in_log small "client 'fresh' cannot take part: the server requests means of 9 samples each (strategy.solver.group), fewer than 'least_group' of this client, 10"
 has_line "so does the client's operator" "$dir/fresh.log" "cannot take part in this federation, leaving: the server requests means of 9 samples each"
@@ -92,7 +92,7 @@ stop small
 write_server regroup "rounds: 1" "strategy: {solver: {policy: naivemix, group: 20}}" "model: {preset: dnn60}"
 start_server regroup
 cp "$dir/m1.state/summary.bin" "$dir/summary.bin"
-start_client m1 "$dir/data/client-001" "offers: yes" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 24h}"
+start_client m1 "$dir/data/client-001" "summaries: yes" "reconnect: {first: 50ms, longest: 200ms, after_refusal: 24h}"
 wait_for "another server to read that the samples were summarised otherwise" \
   in_log regroup "client 'm1' cannot take part: the server requests means with strategy.solver.group 20, and this client sent its data summary with 0"
 check "the summary is the one that was sent" cmp "$dir/summary.bin" "$dir/m1.state/summary.bin"
@@ -100,6 +100,6 @@ stop m1
 stop regroup
 write_server plain "rounds: 1" "model: {preset: dnn60}"
 start_server plain
-start_client other "$dir/data/client-000" "offers: no"
+start_client other "$dir/data/client-000" "summaries: no"
 wait_for "a federation that wants no means takes it" at_round plain 1
 finish

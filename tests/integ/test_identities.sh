@@ -31,7 +31,7 @@ federation() {
   {
     echo "server:"
     printf '  %s\n' "${base[@]}" "rounds: $rounds" "round: {start_clients: ${#order[@]}, min_responders: ${#order[@]}}" "$@"
-    printf '%s\n' "client: {offers: yes}" "data: {path: \"$dir/$name.data\"}" "stop: {rounds: $rounds}"
+    printf '%s\n' "client: {summaries: yes}" "data: {path: \"$dir/$name.data\"}" "stop: {rounds: $rounds}"
   } >"$dir/$name.yaml"
   check "$name runs" "$build/fl-sim" run "$dir/$name.yaml" --out "$dir/$name.out" --quiet --keep-state || return
   cp "$(printf '%s/models/round-%06d.safetensors' "$dir/$name.out/base/seed-7/state/server" "$rounds")" "$dir/$name.safetensors"
@@ -72,7 +72,7 @@ zero() {
   {
     printf '%s\n' "server:"
     printf '  %s\n' "${base[@]}" "rounds: 3" "round: {start_clients: 5, min_responders: 5}" "evaluation: {every: 0}"
-    printf '%s\n' "client: {offers: yes}" "data: {path: \"$dir/data\"}" "stop: {rounds: 3}" "sweep:"
+    printf '%s\n' "client: {summaries: yes}" "data: {path: \"$dir/data\"}" "stop: {rounds: 3}" "sweep:"
     for preset in "$@"; do
       momentum=0.5
       [[ $preset != pfedme* ]] || momentum=0 # it refuses any

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The operator's side of who takes part: inviting, certificates, denying, an admin over TLS, the audit; with a client
+# The operator's side of who takes part: inviting, certificates, revoking, an admin over TLS, the audit; with a client
 # that joins and is sent away.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -87,7 +87,7 @@ server: "localhost:$port"
 name: edge-01
 state_dir: "$dir/edge.state"
 data: {path: "$dir/data/client-000"}
-offers: yes
+summaries: yes
 reconnect: {first: 50ms, longest: 200ms}
 END
 check "it joins" "$build/fl-clientd" --join "$dir/edge.yaml" <"$dir/line"
@@ -99,14 +99,14 @@ equal "by the invitation" "['invitation $prefix']" "$("$flctl" -d "$state" certi
 c "its key is told with its name" 0 "public key " certificates edge-01
 c "the invitation is used" 0 "used          1 of 1" invitations --all
 c "who is somebody's slip" 1 "did you mean 'edge-01'?" evict edge-1
-c "a slip is not denied for good" 1 "NOT_FOUND: 'edge-1' is not known here: it has no certificate, no invitation and no record" revoke edge-1 --yes
+c "a misspelled name is not revoked" 1 "NOT_FOUND: 'edge-1' is not known here: it has no certificate, no invitation and no record" revoke edge-1 --yes
 has_line "and is told what was meant" "$dir/says.out" "to revoke it all the same, add --force; did you mean 'edge-01'?"
 c "nor disabled" 1 "'nobody' is not known here" disable nobody
 c "nor is a certificate" 1 "the certificate 5f0a is not known here" revoke --serial 5f0a --yes
 c "with --force it is" 0 "'sold-1' is revoked permanently and no client can join by this name again: 0 certificates" revoke sold-1 --force --yes
 c "and cannot be invited" 1 "PERMISSION_DENIED: the name 'sold-1' is permanently revoked" invite sold-1
 check "a name is invited" "$flctl" -d "$state" invite lent-1 >/dev/null 2>&1
-c "so it is denied" 0 "'lent-1' is disabled until flctl enable" disable lent-1
+c "so it is disabled" 0 "'lent-1' is disabled until flctl enable" disable lent-1
 c "a revocation wants a yes" 2 "revoke: revocation is permanent: without a terminal to confirm it, add --yes" revoke edge-01
 cat >"$dir/answer.py" <<'PY'
 # What is typed at a terminal, then the command: its exit code, what is printed.

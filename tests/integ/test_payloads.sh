@@ -32,8 +32,8 @@ has_line "the control is for everybody" "$dir/odd.out" "fetch control OK bytes=$
 has_line "as the model" "$dir/odd.out" "fetch model OK bytes=$model"
 has_line "in its round" "$dir/odd.out" "fetch control NOT_FOUND bytes=0"
 has_line "what is not served is not there" "$dir/odd.out" "fetch momentum NOT_FOUND bytes=0"
-has_line "nobody is asked for offers" "$dir/odd.out" "welcome offer=0"
-odd "$address" guest offer:0:5:5 wait
+has_line "nobody is asked for summaries" "$dir/odd.out" "welcome summary=0"
+odd "$address" guest summary:0:5:5 wait
 has_line "nor may tell any" "$dir/odd.out" "attend INVALID_ARGUMENT no data summary, or no more of it,"
 run_client s0
 wait_for "the second round" at_round scaffold 2
@@ -155,9 +155,9 @@ done
 stop own
 equal "own: the server ends well" 0 "$rc"
 
-### Offers: what clients tell of their data, fixed when the first round begins
+### Summaries: what clients tell of their data, fixed when the first round begins
 write_server mix "rounds: 3" "seed: 6" "model: {preset: dnn60}" \
-  "strategy: {solver: fedmix, fraction: {fraction: 1}}" "round: {start_clients: 3, min_responders: 3, lost_grace: 3s}" "limits: {offer: 200K}"
+  "strategy: {solver: fedmix, fraction: {fraction: 1}}" "round: {start_clients: 3, min_responders: 3, lost_grace: 3s}" "limits: {summary: 200K}"
 start_server mix
 slip() { # name, expected status and text, words…
   local name=$1 want=$2
@@ -165,46 +165,46 @@ slip() { # name, expected status and text, words…
   odd "$address" guest samples "$@" wait
   has_line "$name" "$dir/odd.out" "attend $want"
 }
-slip "an offer with a gap" "INVALID_ARGUMENT the pieces of the data summary have gaps or overlap" offer:0:100:50 offer:60:100:40
-slip "that overlaps" "INVALID_ARGUMENT the pieces of the data summary have gaps or overlap" offer:0:100:50 offer:40:100:60
-slip "of changing length" "INVALID_ARGUMENT the pieces of the data summary have different totals" offer:0:100:50 offer:50:101:51
-slip "of empty pieces" "INVALID_ARGUMENT empty piece in a data summary" offer:0:100:0
-slip "that is too large" "RESOURCE_EXHAUSTED the data summary of 300000 bytes is larger than limits.offer (204800 bytes)" offer:0:300000:1000
-slip "that is told twice" "INVALID_ARGUMENT no data summary, or no more of it," offer:0:0:0 offer:0:0:0
-odd "$address" thief samples offer:0:100:100 stay # ended by the server
+slip "a summary with a gap" "INVALID_ARGUMENT the pieces of the data summary have gaps or overlap" summary:0:100:50 summary:60:100:40
+slip "that overlaps" "INVALID_ARGUMENT the pieces of the data summary have gaps or overlap" summary:0:100:50 summary:40:100:60
+slip "of changing length" "INVALID_ARGUMENT the pieces of the data summary have different totals" summary:0:100:50 summary:50:101:51
+slip "of empty pieces" "INVALID_ARGUMENT empty piece in a data summary" summary:0:100:0
+slip "that is too large" "RESOURCE_EXHAUSTED the data summary of 300000 bytes is larger than limits.summary (204800 bytes)" summary:0:300000:1000
+slip "that is told twice" "INVALID_ARGUMENT no data summary, or no more of it," summary:0:0:0 summary:0:0:0
+odd "$address" thief samples summary:0:100:100 stay # ended by the server
 has_line "that is none" "$dir/odd.out" "attend INVALID_ARGUMENT"
 has_line "the operator reads it" "$dir/mix.log" "data summary of client 'thief'"
 "$build/tests/integ/odd_client" "$address" mute samples stay >"$dir/mute.out" 2>&1 &
 pid_of[mute]=$!
-wait_for "mute to be welcome" grep -q "welcome offer=1" "$dir/mute.out"
+wait_for "mute to be welcome" grep -q "welcome summary=1" "$dir/mute.out"
 check "who tells nothing is not selected" ctl mix why
 has_line "and why says so" "$dir/check.out" "; 1 connected clients have not sent their data summary yet (solver 'fedmix'"
 for i in 0 1; do start_client "m$i" "$dir/data/client-00$i"; done
-wait_for "both offers" test -e "$dir/mix.state/offers/m0.offer" -a -e "$dir/mix.state/offers/m1.offer"
+wait_for "both summaries" test -e "$dir/mix.state/summaries/m0.summary" -a -e "$dir/mix.state/summaries/m1.summary"
 kill_hard mix
 kill_hard mute
-equal "they are on disk, and nothing is fixed" "./guest.offer ./m0.offer ./m1.offer " "$(files mix.state/offers)"
+equal "they are on disk, and nothing is fixed" "./guest.summary ./m0.summary ./m1.summary " "$(files mix.state/summaries)"
 start_server mix
 start_client m2 "$dir/data/client-002"
 wait_for "the first round" at_round mix 1
 kill_hard mix
-# Behind a head of 24 bytes lies what was offered, of 32 all of them; behind those, a checksum of each 16 KiB.
-offered() { tail -q -c +25 "$@"; }
-offered "$dir/mix.state/offers/guest.offer" "$dir/mix.state/offers/m"[012].offer >"$dir/all"
-check "all offers in client order" cmp "$dir/all" \
-  <(tail -c +33 "$dir/mix.state/offers/fixed" | head -c "$(stat -c %s "$dir/all")")
-cp "$dir/mix.state/offers/fixed" "$dir/fixed"
+# Behind a head of 24 bytes lies what was collection, of 32 all of them; behind those, a checksum of each 16 KiB.
+collection() { tail -q -c +25 "$@"; }
+collection "$dir/mix.state/summaries/guest.summary" "$dir/mix.state/summaries/m"[012].summary >"$dir/all"
+check "all summaries in client order" cmp "$dir/all" \
+  <(tail -c +33 "$dir/mix.state/summaries/fixed" | head -c "$(stat -c %s "$dir/all")")
+cp "$dir/mix.state/summaries/fixed" "$dir/fixed"
 # Nothing is drawn while it is there: it would be selected, and fetch nothing.
 freeze m0
 freeze m1
 start_server mix
 odd "$address" late samples wait
-has_line "late clients are not asked any more" "$dir/odd.out" "welcome offer=0"
+has_line "late clients are not asked any more" "$dir/odd.out" "welcome summary=0"
 for i in 0 1; do kill -CONT "${pid_of[m$i]}"; done
 wait_for "the other rounds" at_round mix 3
 for i in 0 1 2; do wait_end "m$i"; done
-check "what was fixed stays" cmp "$dir/fixed" "$dir/mix.state/offers/fixed"
-equal "downlink: the model, and the offers once to each" \
+check "what was fixed stays" cmp "$dir/fixed" "$dir/mix.state/summaries/fixed"
+equal "downlink: the model, and the summaries once to each" \
   "[$((3 * model + 3 * $(stat -c %s "$dir/all"))), $((3 * model)), $((3 * model))]" \
   "$(of_rounds mix '[r["downlink_bytes"] for r in d]')"
 stop mix

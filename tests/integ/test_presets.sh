@@ -49,7 +49,7 @@ server:
   training: {epochs: 2, learning_rate: 0.05}
   evaluation: {every: 1, clients: yes}
   round: {start_clients: 5, lost_grace: 200ms, retry: 50ms}
-client: {offers: yes, data: {validation: 0.25}}
+client: {summaries: yes, data: {validation: 0.25}}
 data: {path: "$dir/data"}
 world:
   latency: 5ms

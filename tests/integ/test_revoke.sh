@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A client that is denied in the middle of a round: its sessions end, what was accepted of it is not aggregated, also
+# A client that is revoked in the middle of a round: its sessions end, what was accepted of it is not aggregated, also
 # when the server is killed right after; the others and their updates are not touched. For each verb.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -65,9 +65,9 @@ for verb in revoke evict disable; do
   wait_for "$verb: the client to hear why" in_log "$verb-1" "lost on a train"
   wait_for "$verb: that it waits" in_log "$verb-1" "reconnecting in"
   case $verb in # by name, for test_failures.sh looks whether each row is provoked
-    revoke) documented_log denied-revoke "$dir/revoke-1.log"; documented_log denied-revoke-there "$dir/revoke.log" ;;
-    evict) documented_log denied-evict "$dir/evict-1.log"; documented_log denied-evict-there "$dir/evict.log" ;;
-    disable) documented_log denied-disable "$dir/disable-1.log"; documented_log denied-disable-there "$dir/disable.log" ;;
+    revoke) documented_log revoked-revoke "$dir/revoke-1.log"; documented_log revoked-revoke-there "$dir/revoke.log" ;;
+    evict) documented_log revoked-evict "$dir/evict-1.log"; documented_log revoked-evict-there "$dir/evict.log" ;;
+    disable) documented_log revoked-disable "$dir/disable-1.log"; documented_log revoked-disable-there "$dir/disable.log" ;;
   esac
   equal "$verb: one of three is counted" "1 of 3" "$(outcome "$verb")"
   known=yes

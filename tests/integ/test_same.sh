@@ -153,7 +153,7 @@ experiment() { # file, preset, seed, deadline, from, until, lines…
     echo "server:"
     echo "  federation: integ" # as write_server has it
     printf '  %s\n' "${lines[@]}"
-    echo "client: {offers: yes}"
+    echo "client: {summaries: yes}"
     echo "data: {path: \"$dir/data\"}"
     echo "world:"
     echo "  uplink: {table: \"$1.links\", column: uplink, assign: in_order}"

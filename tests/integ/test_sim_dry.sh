@@ -15,7 +15,7 @@ server:
   model: {input: [64], layers: [dense 32, relu, dense 10]}
   training: {epochs: 2, batch_size: 5, learning_rate: 0.05}
   evaluation: {every: 2, clients: yes}
-client: {data: {validation: 0.2}, offers: yes, least_group: 2}
+client: {data: {validation: 0.2}, summaries: yes, least_group: 2}
 data: {set: $srcdir/deploy/data/optdigits, method: dirichlet, alpha: 0.5, clients: 20, seed: 3}
 stop: {rounds: 4}
 sweep: {server.algorithm: [$(echo "$presets" | paste -sd,)]}
@@ -26,8 +26,8 @@ check "it does not train" "$fl_sim" run e.yaml --quiet --clients --no-training -
 cat >compare.py <<'END'
 import glob, json, os, sys
 
-EXACT = ["uplink_bytes", "downlink_bytes", "up_update_bytes", "up_offer_bytes", "up_wasted_bytes",
-         "down_model_bytes", "down_state_bytes", "down_personal_model_bytes", "down_offer_bytes",
+EXACT = ["uplink_bytes", "downlink_bytes", "up_update_bytes", "up_summary_bytes", "up_wasted_bytes",
+         "down_model_bytes", "down_state_bytes", "down_personal_model_bytes", "down_summary_bytes",
          "down_evaluation_bytes"]
 CLOSE = ["up_report_bytes", "up_control_bytes", "down_control_bytes"]
 ABSENT = ["train_loss", "accuracy", "loss", "client_accuracy_mean", "client_loss_mean"]

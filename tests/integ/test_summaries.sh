@@ -35,9 +35,9 @@ summary_of() { ctl "$1" summaries --json | json "[s['state'] for s in d if s['cl
 collects() {
   local name=$1 c
   shift
-  for c in "$@"; do tail -q -c +25 "$dir/$name.state/offers/$c.offer"; done >"$dir/want"
-  cmp <(tail -c +33 "$dir/$name.state/offers/fixed" | head -c "$(stat -c %s "$dir/want")") "$dir/want" &&
-    [ "$(stat -c %s "$dir/$name.state/offers/fixed")" -lt $((33 + $(stat -c %s "$dir/want") + 16)) ]
+  for c in "$@"; do tail -q -c +25 "$dir/$name.state/summaries/$c.summary"; done >"$dir/want"
+  cmp <(tail -c +33 "$dir/$name.state/summaries/fixed" | head -c "$(stat -c %s "$dir/want")") "$dir/want" &&
+    [ "$(stat -c %s "$dir/$name.state/summaries/fixed")" -lt $((33 + $(stat -c %s "$dir/want") + 16)) ]
 }
 
 ### Out of the range of the others
@@ -50,14 +50,14 @@ has_line "the log names client, value and bound" "$dir/a.log" \
 has_line "its client says so" "$dir/a3.log" "the server does not distribute the data summary of this client"
 lacks_line "the others have nothing to say" "$dir/a0.log" "the server does not distribute the data summary of this client"
 check "the others are collected" collects a a0 a1 a2
-equal "the list says what became of it" "left out: above the bound (limits.offer_range)" "$(summary_of a a3)"
+equal "the list says what became of it" "left out: above the bound (limits.summary_range)" "$(summary_of a a3)"
 equal "and of the others" "handed out" "$(summary_of a a0)"
 check "for people" ctl a summaries
 has_line "a table with a line for each" "$dir/check.out" "3e+38"
 stop a
 
 ### Without a bound it spoils the training, until an operator drops it
-fed b "rounds: 3" "round: {start_clients: 4, min_clients: 4, min_responders: 4, retry: 20ms}" "limits: {offer_range: 0}"
+fed b "rounds: 3" "round: {start_clients: 4, min_clients: 4, min_responders: 4, retry: 20ms}" "limits: {summary_range: 0}"
 clients b
 wait_for "the training to diverge" in_phase b PAUSED
 equal "it is handed out" "handed out" "$(summary_of b b3)"
@@ -76,18 +76,18 @@ check "every number of the model is finite" ctl b export --output "$dir/b.safete
 check "finite" finite "$dir/b.safetensors"
 ### A server that was killed in the middle: between removing a client's file and making the collection again
 kill_hard b
-rm "$dir/b.state/offers/b1.offer"
+rm "$dir/b.state/summaries/b1.summary"
 start_server b
 check "the next start finishes it" collects b b0 b2
 lacks_line "it was not damaged" "$dir/b.log" "is damaged and quarantined"
 ### Another bound
 stop b
-sed -i 's/offer_range: 0/offer_range: 5/' "$dir/b.yaml"
+sed -i 's/summary_range: 0/summary_range: 5/' "$dir/b.yaml"
 start_server b
 check "another bound makes the same of these" collects b b0 b2
 check "a client is forgotten" ctl b clients forget b0
 check "and its summary with it" collects b b2
-check "its file too" test ! -e "$dir/b.state/offers/b0.offer"
+check "its file too" test ! -e "$dir/b.state/summaries/b0.summary"
 stop b
 equal "the server ends well" 0 "$rc"
 
@@ -102,7 +102,7 @@ joined() { # server, client
 port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 write_server c "listen: [\"127.0.0.1:$port\"]" "seed: 4" "rounds: 3" "model: {preset: dnn60}" \
   "training: {learning_rate: 0.02}" "strategy: {solver: fedmix, fraction: {fraction: 1}}" \
-  "round: {start_clients: 4, min_clients: 2, min_responders: 2, retry: 20ms}" "limits: {offer_range: 0}"
+  "round: {start_clients: 4, min_clients: 2, min_responders: 2, retry: 20ms}" "limits: {summary_range: 0}"
 sed -i '/^insecure:/d' "$dir/c.yaml"
 check "init" "$build/fl-serverd" --init "$dir/c.yaml"
 start_server c || finish
@@ -113,10 +113,10 @@ check "its author is revoked" ctl c revoke c3 --yes --reason "false data"
 kill_hard c
 sed -i 's/start_clients: 4/start_clients: 2/' "$dir/c.yaml"
 start_server c
-removed() { [ ! -e "$dir/c.state/offers/c3.offer" ] && collects c c0 c1 c2; }
+removed() { [ ! -e "$dir/c.state/summaries/c3.summary" ] && collects c c0 c1 c2; }
 wait_for "a kill behind the answer takes nothing back" removed
 check "another is evicted" ctl c evict c2 --reason "moves"
-evicted() { [ ! -e "$dir/c.state/offers/c2.offer" ] && collects c c0 c1; }
+evicted() { [ ! -e "$dir/c.state/summaries/c2.summary" ] && collects c c0 c1; }
 wait_for "its summary to be removed" evicted
 equal "its record stays" 1 "$(ctl c clients --json | json 'sum(l["name"] == "c2" for l in d)')"
 check "a client is disabled" ctl c disable c1
@@ -125,7 +125,7 @@ check "until it is enabled" ctl c enable c1
 ctl c resume >/dev/null
 wait_for "the rounds without them" at_round c 3
 for i in 0 1; do # What it was given last is what was made last.
-  check "c$i has fetched the new collection" cmp "$dir/want" "$dir/c$i.state/offered.bin"
+  check "c$i has fetched the new collection" cmp "$dir/want" "$dir/c$i.state/summaries.bin"
 done
 for i in 0 1 2 3; do stop "c$i"; done
 stop c

@@ -81,7 +81,7 @@ def rounds_beside_clientd(folder, data, algorithm, more):
         ranges = peer.unit_ranges(p.welcome.model)
         equal("digest of the layout", p.welcome.model.digest, peer.layout_digest(p.welcome.model))
         equal("codec", p.welcome.codec.name, "float32")
-        check("no feedback slot without Welcome", p.welcome.solver.name == "sgd", p.welcome.solver)
+        check("no feedback component without Welcome", p.welcome.solver.name == "sgd", p.welcome.solver)
         for round in (1, 2):
             task = p.expect("task", DEADLINE)
             equal("round of the task", (task.round, task.attempt > 0), (round, True))

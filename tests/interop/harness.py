@@ -152,7 +152,7 @@ class Server(Daemon):
 
 def clientd(folder, name, address, data, more=""):
     return Daemon("fl-clientd", "server: \"%s\"\nname: %s\nstate_dir: \"%s\"\ninsecure: yes\n"
-                  "exit_when_done: yes\noffers: yes\nleast_group: 5\n"
+                  "exit_when_done: yes\nsummaries: yes\nleast_group: 5\n"
                   "data: {path: \"%s\"}\n%s" % (
                       address, name, os.path.join(folder, name + "-state"), data, more),
                   folder, name)

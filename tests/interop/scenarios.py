@@ -59,7 +59,7 @@ class Good:
     def welcome(self):
         return pb.Welcome(
             version=1, federation="foreign", session=self.session(), model=MODEL,
-            solver=pb.Slot(name="sgd"), codec=pb.Slot(name="float32"),
+            solver=pb.Component(name="sgd"), codec=pb.Component(name="float32"),
             heartbeat_interval_ms=10000,
             limits=pb.Limits(chunk_bytes=512, message_bytes=65536, streams=8, idle_ms=60000),
             training=pb.TrainingOptions(epochs=1, batch_size=50))
@@ -537,7 +537,7 @@ class Aborted(RefusedForGood):
         yield
 
 
-class Denied(Aborted):
+class Revoked(Aborted):
     said = ("refused this client: not you",)
     status_ = (grpc.StatusCode.PERMISSION_DENIED, "not you")
 
@@ -570,4 +570,4 @@ ALL = [Good, AllUnits, FetchBroken, FetchShort, FetchWrongOffset, FetchTooLong, 
        PushUnreadOnce, PushUnreadAlways,
        PushUnwanted, Unavailable, EndsAtOnce, WelcomeDigest, WelcomeEmpty, WelcomeVersion,
        EmptyCommand, PlanTooLong, Silent, Reattend, Dismissed, Drained, RefusedForNow,
-       *REASONS.values(), Aborted, Denied, OtherInput, OtherSolver]
+       *REASONS.values(), Aborted, Revoked, OtherInput, OtherSolver]

@@ -27,8 +27,8 @@ class Rounds(Good):
     feedback = False
     finishes = False
     rounds = ()  # (counted round or None, mask of units, names of payloads)
-    slots = {}
-    solver = pb.Slot(name="sgd")
+    components = {}
+    solver = pb.Component(name="sgd")
 
     def __init__(self):
         super().__init__()
@@ -44,8 +44,8 @@ class Rounds(Good):
     def welcome(self):
         welcome = super().welcome()
         welcome.solver.CopyFrom(self.solver)
-        for name, value in self.slots.items():
-            if isinstance(value, pb.Slot):
+        for name, value in self.components.items():
+            if isinstance(value, pb.Component):
                 getattr(welcome, name).CopyFrom(value)
             else:
                 setattr(welcome, name, value)
@@ -141,7 +141,7 @@ class Scaffold(Rounds):
     """The client's control follows the server's, counted round by counted round: then training is
     that of the first round, whatever was not counted in between."""
 
-    solver = pb.Slot(name="scaffold")
+    solver = pb.Component(name="scaffold")
     rounds = ((None, b"\x02", ("model", "control")), (7, b"", ("model", "control")),
               (7, b"", ("model", "control")), (9, b"\x01", ("model", "control")))
 
@@ -245,7 +245,7 @@ class ScaffoldLost(Scaffold):
 class WrongPayload(Rounds):
     """A control that is not as large as the model: told, not trained."""
 
-    solver = pb.Slot(name="scaffold")
+    solver = pb.Component(name="scaffold")
     rounds = ((None, b"", ("model", "control")),)
 
     def __init__(self):
@@ -263,7 +263,7 @@ class WrongPayload(Rounds):
 class Own(Rounds):
     """A model of its own: kept when its round counts, replaced by a personal model."""
 
-    slots = {"personal": pb.Slot(name="own")}
+    components = {"personal": pb.Component(name="own")}
     rounds = ((None, b"", ("model",)), (7, b"\0", ("model",)), (8, b"", ("model",)),
               (8, b"", ("model",)), (10, b"", ("model", "personal_model")))
 
@@ -292,7 +292,7 @@ class OwnBlended(Rounds):
     """beta 0.5: half of the personal model, half of where it started when it last received something:
     B, then (B + 3 B) / 2, then (2 B + 0) / 2, which is B again."""
 
-    slots = {"personal": pb.Slot(name="own", options={"beta": "0.5"})}
+    components = {"personal": pb.Component(name="own", options={"beta": "0.5"})}
     rounds = ((None, b"", ("model",)), (7, b"", ("model", "personal_model")),
               (8, b"\0", ("model",)), (9, b"", ("model", "personal_model")))
 
@@ -311,8 +311,8 @@ class OwnAnchored(Rounds):
     """Pulled hard to the model that it received last, its own model goes no further in the second
     round than in the first."""
 
-    slots = {"personal": pb.Slot(name="own")}
-    solver = pb.Slot(name="prox", options={"mu": "50"})
+    components = {"personal": pb.Component(name="own")}
+    solver = pb.Component(name="prox", options={"mu": "50"})
     rounds = ((None, b"", ("model",)), (7, b"", ("model",)))
 
     def judge(self, log):
@@ -325,7 +325,7 @@ class OwnAnchored(Rounds):
 
 
 class PreviousDot(Rounds):
-    slots = {"wants_previous_dot": True}
+    components = {"wants_previous_dot": True}
     rounds = ((None, b"", ("model",)), (7, b"", ("model",)), (7, b"\0", ("model",)))
 
     def judge(self, log):
@@ -343,7 +343,7 @@ class PreviousDot(Rounds):
 class Residual(Rounds):
     """What int8 lost in a counted round is sent in the next one."""
 
-    slots = {"codec": pb.Slot(name="int8", options={"residual": "yes", "decay": "1"})}
+    components = {"codec": pb.Component(name="int8", options={"residual": "yes", "decay": "1"})}
     rounds = ((None, b"", ("model",)), (7, b"", ("model",)), (7, b"", ("model",)))
 
     def decode(self, part, data):
@@ -373,7 +373,7 @@ class Resumed(Residual):
 class Masked(Rounds):
     """Neurons of the first unit, the last unit whole: the mask says which."""
 
-    slots = {"upload": pb.Slot(name="fedadp", options={"rho": "0.3"})}
+    components = {"upload": pb.Component(name="fedadp", options={"rho": "0.3"})}
     rounds = ((None, b"", ("model",)),)
 
     def take_update(self):
@@ -395,7 +395,7 @@ class Masked(Rounds):
 class Adapted(Rounds):
     """An evaluation before and after a few steps on the client's own data."""
 
-    slots = {"personal": pb.Slot(name="adapt", options={"steps": "20"})}
+    components = {"personal": pb.Component(name="adapt", options={"steps": "20"})}
     rounds = ((None, b"", ("model",)),)
 
     def after(self):
@@ -410,72 +410,72 @@ class Adapted(Rounds):
             check("Adapted: it got better", e.adapted.loss_sum < e.result.loss_sum, e)
 
 
-class Offered(Rounds):
+class Collection(Rounds):
     """What it tells of its data comes in pieces, the same after a reconnect, and comes back as a
     payload that is fetched once."""
 
-    solver = pb.Slot(name="fedmix", options={"group": "5"})
-    slots = {"wants_offer": True}
+    solver = pb.Component(name="fedmix", options={"group": "5"})
+    components = {"wants_summary": True}
     rounds = ((None, b"", ("model", "mixup")), (7, b"", ("model", "mixup")))
 
     def __init__(self):
         super().__init__()
-        self.offers = []
+        self.summaries = []
 
     def attend(self, hello, requests, context):
         self.hello = hello
-        offer = b""
+        summary = b""
         yield pb.ServerCommand(welcome=self.welcome())
         for event in requests:
-            if event.WhichOneof("event") == "offer":
-                piece = event.offer
-                if piece.offset != len(offer) or len(piece.data) > 65536:
+            if event.WhichOneof("event") == "summary":
+                piece = event.summary
+                if piece.offset != len(summary) or len(piece.data) > 65536:
                     self.errors.append("piece of %d at %d" % (len(piece.data), piece.offset))
-                offer += piece.data
-                if len(offer) == piece.total:
+                summary += piece.data
+                if len(summary) == piece.total:
                     break
-        self.offers.append(offer)
-        if len(self.offers) == 1:
+        self.summaries.append(summary)
+        if len(self.summaries) == 1:
             context.abort(peer.grpc.StatusCode.UNAVAILABLE, "once more")
-        self.payloads["mixup"] = offer
+        self.payloads["mixup"] = summary
         inner = super().attend(hello, requests, context)
         next(inner)  # the Welcome was sent
         yield from inner
 
     def judge(self, log):
         super().judge(log)
-        if not equal("Offered: offers", len(self.offers), 2):
+        if not equal("Collection: summaries", len(self.summaries), 2):
             return
-        check("Offered: more than a piece", len(self.offers[0]) > 65536, len(self.offers[0]))
-        check("Offered: the same bytes", self.offers[0] == self.offers[1])
-        equal("Offered: rounds", len(self.updates), 2)
-        equal("Offered: fetched once", self.asked,
+        check("Collection: more than a piece", len(self.summaries[0]) > 65536, len(self.summaries[0]))
+        check("Collection: the same bytes", self.summaries[0] == self.summaries[1])
+        equal("Collection: rounds", len(self.updates), 2)
+        equal("Collection: fetched once", self.asked,
               [(7, "model"), (7, "mixup"), (8, "model")])
 
 
 class OtherUpload(Good):
     finishes = False
     exit_code = 7
-    slot, name = "upload", "smoke-signals"
+    component, name = "upload", "smoke-signals"
 
     @property
     def said(self):
-        return ("the server's %s is '%s', which this client does not support" % (self.slot, self.name),)
+        return ("the server's %s is '%s', which this client does not support" % (self.component, self.name),)
 
     def attend(self, hello, requests, context):
         welcome = self.welcome()
-        getattr(welcome, self.slot).name = self.name
+        getattr(welcome, self.component).name = self.name
         yield pb.ServerCommand(welcome=welcome)
         list(requests)
 
 
 class OtherPersonal(OtherUpload):
-    slot = "personal"
+    component = "personal"
 
 
 class OtherCodec(OtherUpload):
-    slot = "codec"
+    component = "codec"
 
 
 ALL = [Scaffold, ScaffoldKilled, ScaffoldLost, WrongPayload, Own, OwnBlended, OwnAnchored, PreviousDot, Residual, Resumed, Masked,
-       Adapted, Offered, OtherUpload, OtherPersonal, OtherCodec]
+       Adapted, Collection, OtherUpload, OtherPersonal, OtherCodec]

@@ -166,13 +166,13 @@ int rig_renew(struct rig *r, const struct fl_identity *who, const struct fl_key 
     return rv;
 }
 
-bool rig_denied(struct rig *r, const struct fl_identity *who, char *why, size_t size)
+bool rig_revoked(struct rig *r, const struct fl_identity *who, char *why, size_t size)
 {
-    struct fl_revocations *denials = NULL;
+    struct fl_revocations *revocations = NULL;
     bool has;
 
-    ck_assert_int_eq(fl_authority_revocations(r->a, &denials, &r->err), FL_OK);
-    has = fl_revocations_has(denials, who, why, size);
-    fl_revocations_unref(denials);
+    ck_assert_int_eq(fl_authority_revocations(r->a, &revocations, &r->err), FL_OK);
+    has = fl_revocations_has(revocations, who, why, size);
+    fl_revocations_unref(revocations);
     return has;
 }

@@ -54,6 +54,6 @@ int rig_join(struct rig *r, const struct fl_invite *invite, const struct fl_key 
 struct fl_identity rig_who(struct rig *r);
 /* Renew with the last certificate, or that of `who`, for `key`. */
 int rig_renew(struct rig *r, const struct fl_identity *who, const struct fl_key *key);
-bool rig_denied(struct rig *r, const struct fl_identity *who, char *why, size_t size);
+bool rig_revoked(struct rig *r, const struct fl_identity *who, char *why, size_t size);
 
 #endif

@@ -11,37 +11,37 @@
 
 /* --- the server's description --- */
 
-static void take_option(struct fl_wire_slot *slot, const char *word)
+static void take_option(struct fl_wire_component *component, const char *word)
 {
     const char *equals = strchr(word, '=');
     struct fl_wire_pair *grown =
-        realloc(slot->options, (slot->n_options + 1) * sizeof(*slot->options));
+        realloc(component->options, (component->n_options + 1) * sizeof(*component->options));
     struct fl_wire_pair *pair;
 
     ck_assert_ptr_nonnull(grown);
     ck_assert_ptr_nonnull(equals);
-    slot->options = grown;
-    pair = &slot->options[slot->n_options++];
+    component->options = grown;
+    pair = &component->options[component->n_options++];
     pair->key = strndup(word, (size_t)(equals - word));
     pair->value = fl_str_dup(equals + 1);
 }
 
-static struct fl_wire_slot slot_of(const char *text)
+static struct fl_wire_component slot_of(const char *text)
 {
-    struct fl_wire_slot slot = {0};
+    struct fl_wire_component component = {0};
     char *copy = fl_str_dup(text);
     char *rest = copy;
     char *word;
 
     while ((word = strsep(&rest, " ")) != NULL) {
-        if (slot.name == NULL) {
-            slot.name = fl_str_dup(word);
+        if (component.name == NULL) {
+            component.name = fl_str_dup(word);
         } else {
-            take_option(&slot, word);
+            take_option(&component, word);
         }
     }
     free(copy);
-    return slot;
+    return component;
 }
 
 static bool is_norm(void *ctx, const struct fl_layout *layout, const struct fl_tensor *tensor)

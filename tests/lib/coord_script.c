@@ -65,11 +65,12 @@ void script_free(struct script *s)
     free(s);
 }
 
-void script_option(struct script *s, enum fl_slot slot, const char *name, const char *value)
+void script_option(struct script *s, enum fl_component component, const char *name,
+                   const char *value)
 {
     struct fl_err err = {0};
 
-    ck_assert_msg(fl_options_set(s->strategy->options[slot], name, value, &err) == FL_OK, "%s",
+    ck_assert_msg(fl_options_set(s->strategy->options[component], name, value, &err) == FL_OK, "%s",
                   err.msg);
 }
 
@@ -341,7 +342,7 @@ void script_answer(struct script *s)
             distance[i] = 1.0 + (double)i;
         }
         ev.u.aggregated.distance = distance;
-        ev.u.aggregated.offered_bytes = s->offered_bytes;
+        ev.u.aggregated.collection_bytes = s->collection_bytes;
         ev.u.aggregated.effective = s->effective;
         ev.u.aggregated.self_weight = s->self_weight;
     } else if (w.type == FL_EFF_EVALUATE) {
@@ -415,16 +416,16 @@ void script_join_waiting(struct script *s, const char *name, uint64_t samples)
 
     ev.u.joined.name = name;
     ev.u.joined.samples = samples;
-    ev.u.joined.offer_missing = true;
+    ev.u.joined.summary_missing = true;
     script_step(s, &ev);
 }
 
-void script_offered(struct script *s, const char *name, const char *said)
+void script_summary(struct script *s, const char *name, const char *said)
 {
-    struct fl_event ev = {.type = FL_EV_CLIENT_OFFERED};
+    struct fl_event ev = {.type = FL_EV_CLIENT_SUMMARY};
 
-    ev.u.offered.client = script_id(s, name);
-    ev.u.offered.name = said;
+    ev.u.summary.client = script_id(s, name);
+    ev.u.summary.name = said;
     script_step(s, &ev);
 }
 

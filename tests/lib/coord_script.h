@@ -47,7 +47,7 @@ struct script {
     char error[512];                              /* the last CLIENT_ERROR: "name: text" */
     struct fl_effect task;                        /* the last TASK */
     struct fl_effect aggregate;                   /* the last AGGREGATE, without its participants */
-    uint64_t offered_bytes;
+    uint64_t collection_bytes;
     double effective, self_weight;
     struct coord_check check;
 };
@@ -55,7 +55,8 @@ struct script {
 /* Defaults: seed 1, no end, all clients of a full fraction, deadlines of 1000 ms. */
 struct script *script_new(const char *preset);
 void script_free(struct script *s);
-void script_option(struct script *s, enum fl_slot slot, const char *name, const char *value);
+void script_option(struct script *s, enum fl_component component, const char *name,
+                   const char *value);
 /* Create the coordinator (after script_new(), so that `conf` can be changed before) and start it.
  */
 void script_create(struct script *s, const struct fl_coord_resume *resume);
@@ -68,7 +69,7 @@ void script_join(struct script *s, const char *name, uint64_t samples);
 /* Its data summary is missing; is present. */
 void script_join_waiting(struct script *s, const char *name, uint64_t samples);
 /* Under the number of `name`, as `said`. */
-void script_offered(struct script *s, const char *name, const char *said);
+void script_summary(struct script *s, const char *name, const char *said);
 void script_lost(struct script *s, const char *name);
 /* Removal by the operator. Numbers are released at once. */
 void script_forget_client(struct script *s, const char *name);

@@ -2,8 +2,8 @@
 #define FL_LIB_ENROL_SERVER_H
 
 /*
- * A server on a real socket with TLS that offers Identity/Join and Renew, and an Attend that only
- * stays open, on the loop of the test.
+ * A server on a real socket with TLS that summaries Identity/Join and Renew, and an Attend that
+ * only stays open, on the loop of the test.
  */
 
 #include "libfl/grpc/endpoint.h"

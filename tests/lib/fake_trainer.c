@@ -54,7 +54,7 @@
  *   memory          takes 64 MB of memory, then hangs
  *   child_memory    the same in another process
  *   stays           does not end with `bye`
- *   offers_much     tells of an offer that is longer than its slot
+ *   summaries_much     tells of a summary that is longer than its slot
  *   fills           writes as much as it can into the working folder, then fails
  *   two             answers from a second process too
  *   second          starts another program, which has its socket and answers too
@@ -84,8 +84,8 @@ static int sock, weights, result;
 
 static struct {
     size_t weights_bytes, result_bytes;
-    size_t given, made, offer; /* offsets of numbers */
-    size_t count, offer_bytes;
+    size_t given, made, summary; /* offsets of numbers */
+    size_t count, summary_bytes;
     const uint8_t *weights;
     uint8_t *result;
 } memory;
@@ -246,9 +246,9 @@ static json_t *parts(void)
 
 static void on_start(const json_t *m)
 {
-    json_t *can = is("few")
-                      ? json_pack("[s]", "train")
-                      : json_pack("[s, s, s, s, s]", "train", "evaluate", "adapt", "offer", "fly");
+    json_t *can =
+        is("few") ? json_pack("[s]", "train")
+                  : json_pack("[s, s, s, s, s]", "train", "evaluate", "adapt", "summary", "fly");
     const char *data = json_string_value(json_object_get(m, "data"));
 
     note("start %s %s %s", json_string_value(json_object_get(m, "client")),
@@ -319,14 +319,14 @@ static void map_memory(const json_t *m)
     const json_t *r = json_object_get(m, "result");
     const json_t *from = json_object_get(json_object_get(w, "slots"), "model");
     const json_t *to = json_object_get(json_object_get(r, "slots"), "model");
-    const json_t *offer = json_object_get(json_object_get(r, "slots"), "offer");
+    const json_t *summary = json_object_get(json_object_get(r, "slots"), "summary");
 
     memory.weights_bytes = number(w, "bytes");
     memory.result_bytes = number(r, "bytes");
     memory.given = number(from, "data");
     memory.made = number(to, "data");
-    memory.offer = number(offer, "offset");
-    memory.offer_bytes = number(offer, "bytes");
+    memory.summary = number(summary, "offset");
+    memory.summary_bytes = number(summary, "bytes");
     memory.count = (number(from, "offset") + number(from, "bytes") - memory.given) / sizeof(float);
     memory.weights = mmap(NULL, memory.weights_bytes, PROT_READ, MAP_SHARED, weights, 0);
     memory.result = mmap(NULL, memory.result_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, result, 0);
@@ -377,10 +377,10 @@ static json_t *done_of(const char *type, json_int_t id)
     if (strcmp(type, "adapt") == 0) {
         (void)json_object_set_new(json, "adapted", evaluation(27));
     }
-    if (strcmp(type, "offer") == 0) {
+    if (strcmp(type, "summary") == 0) {
         (void)json_object_set_new(
             json, "bytes",
-            json_integer((json_int_t)(is("offers_much") ? memory.offer_bytes + 1 : 5)));
+            json_integer((json_int_t)(is("summaries_much") ? memory.summary_bytes + 1 : 5)));
     } else {
         (void)json_object_set_new(json, "received", evaluation(21));
     }
@@ -393,8 +393,8 @@ static void fill_result(const char *type)
     float *to = (float *)(void *)(memory.result + memory.made);
     size_t i;
 
-    if (strcmp(type, "offer") == 0) {
-        (void)memcpy(memory.result + memory.offer, "means", 5);
+    if (strcmp(type, "summary") == 0) {
+        (void)memcpy(memory.result + memory.summary, "means", 5);
         return;
     }
     for (i = 0; i < memory.count; i++) {

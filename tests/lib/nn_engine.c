@@ -87,7 +87,7 @@ static void take_solver(struct session *s, const json_t *task)
     s->model.solver = solver_of(parts, &fields);
     MUST(fl_options_create(s->model.solver->policy.options, &s->solver));
     set_options(s->solver, fields);
-    if (s->model.solver->offer != NULL) {
+    if (s->model.solver->summary != NULL) {
         set_options(s->solver, json_object_get(parts, "pull"));
     }
     s->model.solver_options = s->solver;
@@ -144,7 +144,7 @@ static struct fl_train_task task_of_message(const json_t *m, const struct nn_giv
         .learning_rate = real(m, "learning_rate"),
         .seed = whole(m, "seed"),
         .order_seed = whole(m, "order_seed"),
-        .offer_seed = whole(json_object_get(json_object_get(m, "do"), "mixup"), "seed"),
+        .summary_seed = whole(json_object_get(json_object_get(m, "do"), "mixup"), "seed"),
         .inputs = mixup};
 }
 
@@ -197,7 +197,7 @@ json_t *nn_engine_adapt(struct nn_engine *engine, const json_t *m, const struct 
                      evaluation(adapted.samples, adapted.correct, adapted.loss_sum));
 }
 
-json_t *nn_engine_offer(struct nn_engine *engine, const json_t *m, void *ret, size_t size)
+json_t *nn_engine_summary(struct nn_engine *engine, const json_t *m, void *ret, size_t size)
 {
     const json_t *solver = json_object_get(m, "solver");
     const char *name = json_string_value(json_object_get(solver, "name"));
@@ -212,7 +212,7 @@ json_t *nn_engine_offer(struct nn_engine *engine, const json_t *m, void *ret, si
     take_training(&s, json_object_get(engine->described, "training"));
     open_trainer(&s, engine);
     fl_buf_init(&out, size);
-    MUST(fl_trainer_offer(s.trainer, whole(m, "seed"), &out, err));
+    MUST(fl_trainer_summary(s.trainer, whole(m, "seed"), &out, err));
     (void)memcpy(ret, out.data, out.len);
     fields = json_pack("{s:I}", "bytes", (json_int_t)out.len);
     fl_buf_done(&out);

@@ -28,7 +28,7 @@ struct nn_given {
 json_t *nn_engine_train(struct nn_engine *engine, const json_t *task, const struct nn_given *given,
                         float *ret);
 json_t *nn_engine_adapt(struct nn_engine *engine, const json_t *task, const struct nn_given *given);
-/* `ret` is the slot `offer`, of `size` bytes. */
-json_t *nn_engine_offer(struct nn_engine *engine, const json_t *task, void *ret, size_t size);
+/* `ret` is the slot `summary`, of `size` bytes. */
+json_t *nn_engine_summary(struct nn_engine *engine, const json_t *task, void *ret, size_t size);
 
 #endif

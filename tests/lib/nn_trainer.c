@@ -36,7 +36,7 @@ static struct {
     const uint8_t *read;
     uint8_t *write;
     size_t at[SLOTS], made, block;
-    size_t mixup, mixup_bytes, offer, offer_bytes;
+    size_t mixup, mixup_bytes, summary, summary_bytes;
     struct nn_engine engine;
     const char *notes; /* NULL: a small program */
 } me;
@@ -137,8 +137,8 @@ static void on_model(json_t *m)
     me.made = whole(json_object_get(made, "model"), "data");
     me.mixup = whole(json_object_get(slots, "mixup"), "offset");
     me.mixup_bytes = whole(json_object_get(slots, "mixup"), "bytes");
-    me.offer = whole(json_object_get(made, "offer"), "offset");
-    me.offer_bytes = whole(json_object_get(made, "offer"), "bytes");
+    me.summary = whole(json_object_get(made, "summary"), "offset");
+    me.summary_bytes = whole(json_object_get(made, "summary"), "bytes");
     json_decref(me.engine.described);
     me.engine.described = json_incref(m);
     me.read = mmap(NULL, whole(w, "bytes"), PROT_READ, MAP_SHARED, me.weights, 0);
@@ -359,8 +359,8 @@ static void on_task(const char *type, const json_t *m)
     } else if (strcmp(type, "adapt") == 0) {
         given = given_of(m);
         answer(m, nn_engine_adapt(&me.engine, m, &given));
-    } else if (strcmp(type, "offer") == 0) {
-        answer(m, nn_engine_offer(&me.engine, m, me.write + me.offer, me.offer_bytes));
+    } else if (strcmp(type, "summary") == 0) {
+        answer(m, nn_engine_summary(&me.engine, m, me.write + me.summary, me.summary_bytes));
     } else if (strcmp(type, "evaluate") == 0) {
         fl_net_set(me.net, slot(MODEL));
         answer(m, json_pack("{s:o}", "received", evaluated()));
@@ -372,7 +372,7 @@ static void on_task(const char *type, const json_t *m)
 static json_t *ready(void)
 {
     bool all = me.notes != NULL;
-    json_t *can = all ? json_pack("[s, s, s, s]", "train", "evaluate", "adapt", "offer")
+    json_t *can = all ? json_pack("[s, s, s, s]", "train", "evaluate", "adapt", "summary")
                       : json_pack("[s, s]", "train", "evaluate");
     json_t *parts = all ? json_pack("[s, s, s, s, s, s]", "pull", "gradient", "drift", "pfedme",
                                     "per_fedavg", "mixup")

@@ -150,17 +150,18 @@ static int evaluation_adapted(struct fl_buf *out)
     return fl_wire_event_encode(&event, out);
 }
 
-static int offer(struct fl_buf *out)
+static int data_summary(struct fl_buf *out)
 {
     uint8_t data[] = {0, 0, 128, 63, 0, 0, 0, 64};
-    struct fl_wire_event event = {.type = FL_WIRE_OFFER, .u.offer = {65536, 65544, data, 8}};
+    struct fl_wire_event event = {.type = FL_WIRE_DATA_SUMMARY,
+                                  .u.summary = {65536, 65544, data, 8}};
 
     return fl_wire_event_encode(&event, out);
 }
 
-static int offer_nothing(struct fl_buf *out)
+static int data_summary_nothing(struct fl_buf *out)
 {
-    struct fl_wire_event event = {.type = FL_WIRE_OFFER, .u.offer = {0, 0, NULL, 0}};
+    struct fl_wire_event event = {.type = FL_WIRE_DATA_SUMMARY, .u.summary = {0, 0, NULL, 0}};
 
     return fl_wire_event_encode(&event, out);
 }
@@ -202,7 +203,7 @@ static int welcome(struct fl_buf *out)
                                                  .upload = {text_fedadp, options, 1},
                                                  .personal = {text_own, NULL, 0},
                                                  .wants_previous_dot = true,
-                                                 .wants_offer = true,
+                                                 .wants_summary = true,
                                                  .generation = {1, 2, 3},
                                                  .state_generation = {4, 5, 6},
                                                  .heartbeat_ms = 5000,
@@ -748,8 +749,8 @@ const struct wire_sample wire_samples[] = {
     {"event_failed", failed, wire_recode_event},
     {"event_evaluation", evaluation, wire_recode_event},
     {"event_evaluation_adapted", evaluation_adapted, wire_recode_event},
-    {"event_offer", offer, wire_recode_event},
-    {"event_offer_nothing", offer_nothing, wire_recode_event},
+    {"event_data_summary", data_summary, wire_recode_event},
+    {"event_data_summary_nothing", data_summary_nothing, wire_recode_event},
     {"command_welcome", welcome, wire_recode_command},
     {"command_refused", refused, wire_recode_command},
     {"command_task", task, wire_recode_command},

@@ -58,18 +58,18 @@ RECODE(list_certificates, fl_wire_list_certificates, nothing)
 RECODE(certificate, fl_wire_certificate, fl_wire_certificate_done)
 RECODE(issue_admin, fl_wire_issue_admin, fl_wire_issue_admin_done)
 RECODE(issued_admin, fl_wire_issued_admin, fl_wire_issued_admin_done)
-RECODE(deny, fl_wire_deny, fl_wire_deny_done)
-RECODE(denied, fl_wire_denied, fl_wire_denied_done)
+RECODE(revoke, fl_wire_revoke, fl_wire_revoke_done)
+RECODE(revoke_reply, fl_wire_revoke_reply, fl_wire_revoke_reply_done)
 RECODE(audit, fl_wire_audit, fl_wire_audit_done)
 
-int wire_recode_deny_serial_(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+int wire_recode_revoke_serial_(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
 {
-    return wire_recode_deny_(data, len, out, err);
+    return wire_recode_revoke_(data, len, out, err);
 }
 
-int wire_recode_deny_key_(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+int wire_recode_revoke_key_(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
 {
-    return wire_recode_deny_(data, len, out, err);
+    return wire_recode_revoke_(data, len, out, err);
 }
 
 int wire_recode_list_invitations_(const void *data, size_t len, struct fl_buf *out,
@@ -213,31 +213,31 @@ int wire_sample_issued_admin_(struct fl_buf *out)
     return fl_wire_issued_admin_encode(&(struct fl_wire_issued_admin){chain, roots}, out);
 }
 
-int wire_sample_deny_(struct fl_buf *out)
+int wire_sample_revoke_(struct fl_buf *out)
 {
-    return fl_wire_deny_encode(
-        &(struct fl_wire_deny){
-            .what = FL_WIRE_DENY_NAME, .name = "edge-04", .reason = text_reason, .force = true},
+    return fl_wire_revoke_encode(
+        &(struct fl_wire_revoke){
+            .what = FL_WIRE_REVOKE_NAME, .name = "edge-04", .reason = text_reason, .force = true},
         out);
 }
 
-int wire_sample_deny_serial_(struct fl_buf *out)
+int wire_sample_revoke_serial_(struct fl_buf *out)
 {
-    return fl_wire_deny_encode(&(struct fl_wire_deny){.what = FL_WIRE_DENY_SERIAL,
-                                                      .serial = {0x5f, 0x0a},
-                                                      .serial_len = 2},
-                               out);
+    return fl_wire_revoke_encode(&(struct fl_wire_revoke){.what = FL_WIRE_REVOKE_SERIAL,
+                                                          .serial = {0x5f, 0x0a},
+                                                          .serial_len = 2},
+                                 out);
 }
 
-int wire_sample_deny_key_(struct fl_buf *out)
+int wire_sample_revoke_key_(struct fl_buf *out)
 {
-    return fl_wire_deny_encode(&(struct fl_wire_deny){.what = FL_WIRE_DENY_KEY, .key = {1, 2, 3}},
-                               out);
+    return fl_wire_revoke_encode(
+        &(struct fl_wire_revoke){.what = FL_WIRE_REVOKE_KEY, .key = {1, 2, 3}}, out);
 }
 
-int wire_sample_denied_(struct fl_buf *out)
+int wire_sample_revoke_reply_(struct fl_buf *out)
 {
-    return fl_wire_denied_encode(&(struct fl_wire_denied){2, 1, text_reason}, out);
+    return fl_wire_revoke_reply_encode(&(struct fl_wire_revoke_reply){2, 1, text_reason}, out);
 }
 
 int wire_sample_list_audit_(struct fl_buf *out)

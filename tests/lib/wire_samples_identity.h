@@ -21,10 +21,10 @@
     X(certificate)               \
     X(issue_admin)               \
     X(issued_admin)              \
-    X(deny)                      \
-    X(deny_serial)               \
-    X(deny_key)                  \
-    X(denied)                    \
+    X(revoke)                    \
+    X(revoke_serial)             \
+    X(revoke_key)                \
+    X(revoke_reply)              \
     X(list_audit)                \
     X(audit)
 #define WIRE_N_IDENTITY_SAMPLES 20

@@ -55,7 +55,7 @@ int work_rig_try(struct work_rig *rig, const char *algorithm, struct fl_err *err
                                       .strategy = rig->strategy,
                                       .state_dir = rig_path(dir, "."),
                                       .log = &rig->log,
-                                      .offer_max = 1 << 20,
+                                      .summary_max = 1 << 20,
                                       .retention = rig->retention};
     rv = fl_opening_run(&rig->fed, &opening, &rig->progress, &rig->resume, err);
     fl_settings_done(&settings);

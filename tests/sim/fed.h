@@ -49,7 +49,7 @@ struct fed_plan {
     uint64_t seed;
     unsigned n_clients;
     const char *preset;
-    const char *upload; /* another policy in the slot, or NULL */
+    const char *upload; /* another policy in the component, or NULL */
     bool own;           /* personal models */
     bool rebuild;       /* the changes of the float controls are rebuilt, not sent */
     uint32_t population;

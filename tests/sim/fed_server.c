@@ -63,7 +63,7 @@ static void fill_task(struct fed *fed, const struct fl_effect *e, uint32_t i, st
             continue;
         }
         if (data == NULL) {
-            fed_fail(fed, "'%s' is listed for %s and not offered", list[n].name,
+            fed_fail(fed, "'%s' is listed for %s and not collection", list[n].name,
                      fed->clients[i].name);
         } else {
             (void)memcpy(to, data, sizeof(msg->model));
@@ -620,11 +620,12 @@ static void make_strategy(const struct fed_plan *plan, struct fl_strategy **ret)
 
     ck_assert_msg(fl_strategy_create(plan->preset, ret, &err) == FL_OK, "%s", err.msg);
     if (plan->upload != NULL) {
-        ck_assert_msg(fl_strategy_set(*ret, FL_SLOT_UPLOAD, plan->upload, &err) == FL_OK, "%s",
+        ck_assert_msg(fl_strategy_set(*ret, FL_COMPONENT_UPLOAD, plan->upload, &err) == FL_OK, "%s",
                       err.msg);
     }
     if (plan->own) {
-        ck_assert_msg(fl_strategy_set(*ret, FL_SLOT_PERSONAL, "own", &err) == FL_OK, "%s", err.msg);
+        ck_assert_msg(fl_strategy_set(*ret, FL_COMPONENT_PERSONAL, "own", &err) == FL_OK, "%s",
+                      err.msg);
     }
 }
 

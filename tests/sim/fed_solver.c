@@ -206,7 +206,7 @@ struct fl_strategy *fed_strategy(const struct fed_plan *plan)
     ck_assert_msg(fl_strategy_create(plan->own ? "fedavg+mcsa" : "scaffold", &s, &err) == FL_OK,
                   "%s", err.msg);
     if (!plan->own) {
-        ck_assert_int_eq(fl_options_set(s->options[FL_SLOT_SOLVER], "rebuild_dc",
+        ck_assert_int_eq(fl_options_set(s->options[FL_COMPONENT_SOLVER], "rebuild_dc",
                                         plan->rebuild ? "yes" : "no", NULL),
                          FL_OK);
     }

@@ -137,7 +137,8 @@ static void set_codec(struct run *r, const char *algorithm, const char *codec)
     struct fl_err err = {0};
 
     ck_assert_msg(fl_strategy_create(algorithm, &r->strategy, &err) == FL_OK, "%s", err.msg);
-    ck_assert_msg(fl_strategy_set(r->strategy, FL_SLOT_CODEC, codec, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_strategy_set(r->strategy, FL_COMPONENT_CODEC, codec, &err) == FL_OK, "%s",
+                  err.msg);
 }
 
 static void run_init(struct run *r, const char *algorithm, const char *codec)
@@ -195,7 +196,7 @@ static void go(struct run *r)
         .training = {.steps = 3, .batch_size = 10},
         .inputs = INPUTS,
         .classes = CLASSES,
-        .offer_max = 1u << 20,
+        .summary_max = 1u << 20,
         .sim_clients = &sim_clients,
         .threads = 1,
         .watch = {.part = on_part, .committed = on_commit, .ctx = r},

@@ -1,7 +1,7 @@
 #ifndef FL_TESTS_FEDMIX_FIXTURE_H
 #define FL_TESTS_FEDMIX_FIXTURE_H
 
-/* Offers of FedMix, written by hand. */
+/* Summaries of FedMix, written by hand. */
 
 #include "libfl/strategy/solver/solver_fedmix.h"
 #include "tests/unit/strategy_fixture.h"
@@ -18,9 +18,9 @@ static inline void put_header(struct fl_buf *out, uint32_t dim, uint32_t classes
     ck_assert_int_eq(fl_buf_add(out, words, sizeof(words)), FL_OK);
 }
 
-/* Adds an offer of `n` pairs to a union; `size` 0: means that are 0. */
-static inline struct fl_solver_bytes put_offer(struct fl_buf *means, uint32_t n, double size,
-                                               uint64_t seed)
+/* Adds a summary of `n` pairs to a union; `size` 0: means that are 0. */
+static inline struct fl_solver_bytes put_summary(struct fl_buf *means, uint32_t n, double size,
+                                                 uint64_t seed)
 {
     struct fl_rng rng;
     uint32_t i;

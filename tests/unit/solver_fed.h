@@ -151,9 +151,9 @@ static inline void fed_open_server(struct fed *f, const char *option)
     const char *eq = option != NULL ? strchr(option, '=') : NULL;
 
     ck_assert_int_eq(fl_strategy_create("fedavg", &f->strategy, &err), FL_OK);
-    ck_assert_int_eq(fl_strategy_set(f->strategy, FL_SLOT_SOLVER, f->ops->policy.name, &err),
+    ck_assert_int_eq(fl_strategy_set(f->strategy, FL_COMPONENT_SOLVER, f->ops->policy.name, &err),
                      FL_OK);
-    f->o = f->strategy->options[FL_SLOT_SOLVER];
+    f->o = f->strategy->options[FL_COMPONENT_SOLVER];
     if (eq != NULL) {
         (void)snprintf(name, sizeof(name), "%.*s", (int)(eq - option), option);
         ck_assert_int_eq(fl_options_set(f->o, name, eq + 1, &err), FL_OK);

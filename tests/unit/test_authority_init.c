@@ -271,7 +271,7 @@ START_TEST(a_database_of_a_newer_program_is_refused_with_both_versions)
 }
 END_TEST
 
-START_TEST(a_denial_that_a_bit_was_turned_in_stops_the_start)
+START_TEST(a_revocation_that_a_bit_was_turned_in_stops_the_start)
 {
     struct fl_revoked whom = {.name = "edge-001"};
     char path[256];
@@ -281,10 +281,11 @@ START_TEST(a_denial_that_a_bit_was_turned_in_stops_the_start)
     ck_assert_int_eq(fl_authority_revoke(r.a, &whom, "", "root", r.now_ms, NULL, &r.err), FL_OK);
     rig_close(&r);
     ck_assert_int_eq(sqlite3_open(rig_path(&r, "identity.db", path), &db), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_exec(db, "UPDATE denial SET verb = 4", NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "UPDATE revocation SET verb = 4", NULL, NULL, NULL),
+                     SQLITE_OK);
     ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
     ck_assert_int_eq(fl_authority_open(&r.conf, r.now_ms, &r.a, &r.err), FL_EFORMAT);
-    rig_says(&r, "'denial' is not what was written");
+    rig_says(&r, "'revocation' is not what was written");
 }
 END_TEST
 
@@ -760,7 +761,7 @@ static Suite *suite(void)
     tcase_add_test(files, the_folder_of_another_federation_is_refused_with_both_names);
     tcase_add_test(files, a_federation_has_no_name_that_programs_take_for_an_option);
     tcase_add_test(files, a_database_of_a_newer_program_is_refused_with_both_versions);
-    tcase_add_test(files, a_denial_that_a_bit_was_turned_in_stops_the_start);
+    tcase_add_test(files, a_revocation_that_a_bit_was_turned_in_stops_the_start);
     tcase_add_test(
         files, while_another_process_changes_the_files_what_is_in_use_stays_and_is_looked_at_soon);
     tcase_add_test(files, init_waits_for_a_server_that_is_looking_at_the_files);

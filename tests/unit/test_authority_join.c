@@ -210,15 +210,15 @@ START_TEST(a_host_that_was_installed_anew_takes_its_name_back)
     ck_assert_int_eq(rig_join(&r, &before, other, "", NULL), FL_EEXIST);
     r.now_ms += 1000;
     rig_invite(&r, "edge-001", 0, &in);
-    ck_assert(!rig_denied(&r, &old, NULL, 0));
+    ck_assert(!rig_revoked(&r, &old, NULL, 0));
     /* The old host renewing in between changes nothing about it. */
     r.now_ms += 1000;
     ck_assert_int_eq(rig_renew(&r, &old, key), FL_OK);
     ck_assert_int_eq(rig_join(&r, &in, other, "", NULL), FL_OK);
     fresh = rig_who(&r);
-    ck_assert(rig_denied(&r, &old, why, sizeof(why)));
+    ck_assert(rig_revoked(&r, &old, why, sizeof(why)));
     ck_assert_ptr_nonnull(strstr(why, "replaced"));
-    ck_assert(!rig_denied(&r, &fresh, NULL, 0));
+    ck_assert(!rig_revoked(&r, &fresh, NULL, 0));
     ck_assert_int_eq(rig_renew(&r, &old, key), FL_EPERM);
     rig_says(&r, "another host joined by this name");
     ck_assert_uint_eq(certificates("edge-001").by_state[FL_CERTIFICATE_REPLACED], 2);

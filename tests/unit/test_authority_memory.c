@@ -109,7 +109,7 @@ static int renew(void)
                               &r.joined, &r.err);
 }
 
-static int denials(void)
+static int revocations(void)
 {
     struct fl_revoked whom = {.name = "edge-001"};
     struct fl_revocations *list = NULL;
@@ -167,10 +167,10 @@ START_TEST(inviting_joining_and_renewing)
 }
 END_TEST
 
-START_TEST(denying)
+START_TEST(revoking)
 {
     ck_assert_int_eq(join(), FL_OK);
-    try_each(denials);
+    try_each(revocations);
 }
 END_TEST
 
@@ -182,7 +182,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_add_test(all, opening_and_making);
     tcase_add_test(all, inviting_joining_and_renewing);
-    tcase_add_test(all, denying);
+    tcase_add_test(all, revoking);
     suite_add_tcase(s, all);
     return s;
 }

@@ -136,7 +136,7 @@ START_TEST(a_description_is_the_same_only_when_all_of_it_is)
 }
 END_TEST
 
-START_TEST(a_slot_that_this_client_lacks_is_named)
+START_TEST(a_component_that_this_client_lacks_is_named)
 {
     struct fl_wire_welcome w = welcome_of(3, "morse");
     struct fl_setup *s = NULL;
@@ -157,7 +157,7 @@ SUITE()
     tcase_add_test(tc, a_result_is_coded_by_its_own_layout);
     tcase_add_test(tc, a_result_of_another_layout_is_never_coded);
     tcase_add_test(tc, a_description_is_the_same_only_when_all_of_it_is);
-    tcase_add_test(tc, a_slot_that_this_client_lacks_is_named);
+    tcase_add_test(tc, a_component_that_this_client_lacks_is_named);
     suite_add_tcase(suite, tc);
     return suite;
 }

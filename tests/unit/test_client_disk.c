@@ -150,7 +150,7 @@ START_TEST(a_folder_that_is_not_there_is_named)
     ck_assert_int_eq(fl_whole_write(in_dir("missing/file"), &run, 1, true, &err), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "missing/file.tmp'"));
     ck_assert_int_eq(fl_cache_save(in_dir("missing"), "x", 1, &err), FL_ENOENT);
-    ck_assert_ptr_nonnull(strstr(err.msg, "missing/offered.bin.tmp'"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "missing/summaries.bin.tmp'"));
     ck_assert_int_eq(fl_result_save(in_dir("missing"), r, &err), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "missing/result.bin.tmp'"));
     fl_result_unref(r);

@@ -14,10 +14,10 @@
 #include "tests/lib/client_spy.h"
 #include "tests/lib/suites.h"
 
-#define UNION_BYTES 64 /* of all offers; nothing here looks into them */
+#define UNION_BYTES 64 /* of all summaries; nothing here looks into them */
 
 static const struct rig_server plain, mixing = {.solver = "fedmix"}, own = {.personal = "own"};
-static uint8_t offers[UNION_BYTES];
+static uint8_t summaries[UNION_BYTES];
 
 static size_t bytes(const struct rig *r)
 {
@@ -160,7 +160,7 @@ START_TEST(one_payload_is_where_a_client_starts_or_none_with_its_own_model)
 }
 END_TEST
 
-START_TEST(that_nobody_offered_anything_is_told)
+START_TEST(that_nobody_collection_anything_is_told)
 {
     struct rig_payload list[2];
     struct fl_inputs listed = {.n = 0};
@@ -169,7 +169,7 @@ START_TEST(that_nobody_offered_anything_is_told)
 
     rig_init(&r, &mixing, false);
     list[0] = model_of(&r);
-    list[1] = (struct rig_payload){"mixup", offers, _i == 0 ? 0 : UNION_BYTES, true};
+    list[1] = (struct rig_payload){"mixup", summaries, _i == 0 ? 0 : UNION_BYTES, true};
     rig_list(list, 2, &listed);
     ck_assert_int_eq(choose(&r, &listed, false, &chosen), FL_OK);
     ck_assert(
@@ -272,12 +272,12 @@ START_TEST(an_opaque_payload_that_is_not_its_sha256_is_refused)
     struct fl_input in = input_of("mixup", UNION_BYTES);
     struct fl_err err = {0};
 
-    in.data = offers;
+    in.data = summaries;
     in.opaque = true;
     in.has_digest = true;
     ck_assert_int_eq(fl_input_check(&in, &err), FL_EFORMAT);
     ck_assert_str_eq(err.msg, "the payload 'mixup' does not match its SHA-256");
-    ck_assert_int_eq(fl_sha256(offers, UNION_BYTES, in.digest), FL_OK);
+    ck_assert_int_eq(fl_sha256(summaries, UNION_BYTES, in.digest), FL_OK);
     ck_assert_int_eq(fl_input_check(&in, &err), FL_OK);
     in.digest[0] ^= 1;
     in.has_digest = false; /* There is nothing to go by. */
@@ -291,16 +291,16 @@ START_TEST(an_opaque_payload_that_is_not_its_sha256_is_refused)
 }
 END_TEST
 
-/* FedMix with a union of two offers, this client's and another's. */
+/* FedMix with a union of two summaries, this client's and another's. */
 static struct fl_buf make_union(struct rig *r)
 {
     struct fl_buf all;
     size_t one;
 
     fl_buf_init(&all, SIZE_MAX / 2);
-    ck_assert_int_eq(fl_trainer_offer(r->worker.trainer, 1, &all, NULL), FL_OK);
+    ck_assert_int_eq(fl_trainer_summary(r->worker.trainer, 1, &all, NULL), FL_OK);
     one = all.len;
-    ck_assert_int_eq(fl_trainer_offer(r->worker.trainer, 1, &all, NULL), FL_OK);
+    ck_assert_int_eq(fl_trainer_summary(r->worker.trainer, 1, &all, NULL), FL_OK);
     all.data[one + 20] ^= 1;
     return all;
 }
@@ -318,7 +318,7 @@ START_TEST(a_payload_that_was_cached_is_not_fetched_again)
     list[0] = model_of(&r);
     list[1] = (struct rig_payload){"mixup", all.data, all.len, true};
     fl_result_unref(rig_train(&r, &task, list, 2));
-    ck_assert(rig_has_file(&r, "offered.bin"));
+    ck_assert(rig_has_file(&r, "summaries.bin"));
     task = rig_task(2, 1);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 1); /* The model alone. */
     ck_assert(fl_inputs_find(&in, "mixup")->cached);
@@ -343,19 +343,20 @@ START_TEST(a_damaged_cache_file_counts_as_none)
 
     rig_init(&r, &mixing, false);
     list[0] = model_of(&r);
-    list[1] = (struct rig_payload){"mixup", offers, UNION_BYTES, true};
-    ck_assert_int_eq(fl_cache_save(r.dir, offers, UNION_BYTES, NULL), FL_OK);
+    list[1] = (struct rig_payload){"mixup", summaries, UNION_BYTES, true};
+    ck_assert_int_eq(fl_cache_save(r.dir, summaries, UNION_BYTES, NULL), FL_OK);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 1);
     fl_inputs_done(&in);
     if (_i == 0) { /* Cut, or changed. */
         ck_assert_int_eq(
-            fl_fs_replace(rig_path(&r, "offered.bin"), offers, UNION_BYTES - 1, false, NULL),
+            fl_fs_replace(rig_path(&r, "summaries.bin"), summaries, UNION_BYTES - 1, false, NULL),
             FL_OK);
     } else {
-        offers[9] ^= 1;
+        summaries[9] ^= 1;
         ck_assert_int_eq(
-            fl_fs_replace(rig_path(&r, "offered.bin"), offers, UNION_BYTES, false, NULL), FL_OK);
-        offers[9] ^= 1;
+            fl_fs_replace(rig_path(&r, "summaries.bin"), summaries, UNION_BYTES, false, NULL),
+            FL_OK);
+        summaries[9] ^= 1;
     }
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 2);
     fl_inputs_done(&in);
@@ -373,10 +374,10 @@ START_TEST(what_is_here_already_is_better_than_the_cache)
 
     rig_init(&r, &mixing, false);
     list[0] = model_of(&r);
-    list[1] = (struct rig_payload){"mixup", offers, UNION_BYTES, true};
+    list[1] = (struct rig_payload){"mixup", summaries, UNION_BYTES, true};
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 2);
     data = fl_inputs_find(&in, "mixup")->data;
-    ck_assert_int_eq(fl_cache_save(r.dir, offers, UNION_BYTES, NULL), FL_OK);
+    ck_assert_int_eq(fl_cache_save(r.dir, summaries, UNION_BYTES, NULL), FL_OK);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 0);
     ck_assert_ptr_eq(fl_inputs_find(&in, "mixup")->data, data);
     fl_inputs_done(&in);
@@ -399,10 +400,10 @@ START_TEST(only_an_opaque_payload_with_a_digest_goes_to_the_disk_and_once)
     in.list[0].opaque = true;
     in.list[0].cached = true;
     fl_inputs_save(&in, r.dir, &r.log);
-    ck_assert(!rig_has_file(&r, "offered.bin"));
+    ck_assert(!rig_has_file(&r, "summaries.bin"));
     in.list[0].cached = false;
     fl_inputs_save(&in, r.dir, &r.log);
-    ck_assert(rig_has_file(&r, "offered.bin"));
+    ck_assert(rig_has_file(&r, "summaries.bin"));
     ck_assert_str_eq(r.lines, "");
     fl_inputs_done(&in);
     rig_done(&r);
@@ -449,7 +450,7 @@ START_TEST(a_client_that_keeps_and_caches_nothing_has_nothing_to_settle)
     ck_assert(!fl_settling_begin(&r.worker, r.setup, &listed, &task, &s));
     fl_settling_done(&s);
     list[0] = model_of(&r); /* Each description has a model of its own. */
-    list[1] = (struct rig_payload){"mixup", offers, UNION_BYTES, true};
+    list[1] = (struct rig_payload){"mixup", summaries, UNION_BYTES, true};
     rig_list(list, 2, &listed); /* It can be on the disk. */
     ck_assert(fl_settling_begin(&r.worker, r.setup, &listed, &task, &s));
     fl_settling_done(&s);
@@ -491,7 +492,8 @@ START_TEST(payloads_are_filled_one_after_the_other_where_the_last_bytes_ended)
     struct fl_err err = {0};
 
     in.list[0] = input_of("model", 5);
-    in.list[1] = input_of("nothing", 0); /* Nobody offered anything: there is nothing to fetch. */
+    in.list[1] =
+        input_of("nothing", 0); /* Nobody collection anything: there is nothing to fetch. */
     in.list[2] = input_of("control", 4);
     ck_assert_int_eq(fl_inputs_next(&in, &at), FL_OK);
     ck_assert_ptr_eq(at, &in.list[0]);
@@ -580,7 +582,7 @@ SUITE()
     tcase_add_test(tc, an_opaque_payload_has_a_limit);
     tcase_add_test(tc, a_task_without_a_model_is_refused);
     tcase_add_test(tc, one_payload_is_where_a_client_starts_or_none_with_its_own_model);
-    tcase_add_loop_test(tc, that_nobody_offered_anything_is_told, 0, 2);
+    tcase_add_loop_test(tc, that_nobody_collection_anything_is_told, 0, 2);
     tcase_add_test(tc, what_an_earlier_try_has_of_the_same_payload_is_used_again);
     tcase_add_loop_test(tc, what_an_earlier_try_has_of_another_payload_is_not_used, 0, 4);
     tcase_add_test(tc, a_task_that_comes_again_fetches_only_what_is_not_here);

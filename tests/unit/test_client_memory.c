@@ -219,19 +219,19 @@ START_TEST(a_push_without_memory_is_an_error_and_the_next_one_works)
 }
 END_TEST
 
-START_TEST(an_offer_or_a_push_without_memory_is_not_begun)
+START_TEST(a_summary_or_a_push_without_memory_is_not_begun)
 {
     const struct rig_server mixing = {.solver = "fedmix"};
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result;
-    struct fl_offer offer;
+    struct fl_data_summary summary;
     struct fl_code code;
     struct rig r;
     size_t n = 0;
     int rv[2];
 
     rig_init(&r, &mixing, false);
-    r.worker.terms = (struct fl_worker_terms){.offers = true, .least_group = 10};
+    r.worker.terms = (struct fl_worker_terms){.summaries = true, .least_group = 10};
     result = rig_train_plain(&r, &task);
     failmalloc_start(0, true);
     rv[0] = fl_code_begin(&code, &r.worker, result, NULL, 0);
@@ -239,11 +239,11 @@ START_TEST(an_offer_or_a_push_without_memory_is_not_begun)
     ck_assert_int_eq(rv[0], FL_ENOMEM);
     do {
         failmalloc_start(n++, false);
-        rv[1] = fl_offer_make(&r.worker, &offer, &r.err);
+        rv[1] = fl_data_summary_make(&r.worker, &summary, &r.err);
         (void)failmalloc_stop();
         ck_assert(rv[1] == FL_OK || rv[1] == FL_ENOMEM);
-        ck_assert((offer.data.len > 0) == (rv[1] == FL_OK)); /* Not taken for an empty one. */
-        fl_offer_done(&offer);
+        ck_assert((summary.data.len > 0) == (rv[1] == FL_OK)); /* Not taken for an empty one. */
+        fl_data_summary_done(&summary);
     } while (rv[1] != FL_OK);
     ck_assert_uint_gt(n, 1);
     fl_result_unref(result);
@@ -310,7 +310,7 @@ int main(void)
     tcase_add_loop_test(tc, a_training_without_memory_is_an_error_and_the_next_one_works, 0,
                         SERVERS);
     tcase_add_loop_test(tc, a_push_without_memory_is_an_error_and_the_next_one_works, 0, SERVERS);
-    tcase_add_test(tc, an_offer_or_a_push_without_memory_is_not_begun);
+    tcase_add_test(tc, a_summary_or_a_push_without_memory_is_not_begun);
     tcase_add_test(tc, what_lies_on_the_disk_is_not_lost_without_memory);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

@@ -24,10 +24,10 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char offered[128];
+    char collection[128];
 
-    (void)snprintf(offered, sizeof(offered), "%s/offered.bin", dir);
-    (void)unlink(offered);
+    (void)snprintf(collection, sizeof(collection), "%s/summaries.bin", dir);
+    (void)unlink(collection);
     (void)unlink(path);
     ck_assert_int_eq(rmdir(dir), 0);
 }

@@ -17,7 +17,7 @@ static void welcome_done(struct fl_wire_welcome *w)
     fl_wire_command_done(&c);
 }
 
-START_TEST(a_slot_that_this_client_cannot_fill_is_named)
+START_TEST(a_component_that_this_client_cannot_fill_is_named)
 {
     static const struct {
         struct rig_server server;
@@ -45,7 +45,7 @@ START_TEST(a_slot_that_this_client_cannot_fill_is_named)
 }
 END_TEST
 
-START_TEST(slots_that_are_not_told_are_the_plain_ones)
+START_TEST(components_that_are_not_set_are_the_plain_ones)
 {
     const struct rig_server server = {.solver = NULL};
     struct fl_setup *s = rig_setup(&server);
@@ -57,7 +57,7 @@ START_TEST(slots_that_are_not_told_are_the_plain_ones)
 }
 END_TEST
 
-START_TEST(options_of_a_slot_are_those_of_the_server)
+START_TEST(options_of_a_component_are_those_of_the_server)
 {
     const struct rig_server server = {.solver = "prox mu=5 anchor=moving",
                                       .personal = "own beta=0.25"};
@@ -205,7 +205,7 @@ START_TEST(what_belongs_to_a_session_is_no_change)
     w.session.id[0] = 9;
     w.heartbeat_ms = 5;
     w.limits.streams = 3;
-    w.wants_offer = true;
+    w.wants_summary = true;
     ck_assert(fl_setup_is(s, &w));
     welcome_done(&w);
     fl_setup_unref(s);
@@ -286,9 +286,9 @@ SUITE()
     Suite *suite = suite_create("client_setup");
     TCase *tc = tcase_create("client_setup");
 
-    tcase_add_loop_test(tc, a_slot_that_this_client_cannot_fill_is_named, 0, 6);
-    tcase_add_test(tc, slots_that_are_not_told_are_the_plain_ones);
-    tcase_add_test(tc, options_of_a_slot_are_those_of_the_server);
+    tcase_add_loop_test(tc, a_component_that_this_client_cannot_fill_is_named, 0, 6);
+    tcase_add_test(tc, components_that_are_not_set_are_the_plain_ones);
+    tcase_add_test(tc, options_of_a_component_are_those_of_the_server);
     tcase_add_loop_test(tc, a_network_above_our_limits_is_refused_with_its_size, 0, 2);
     tcase_add_test(tc, a_setup_lives_as_long_as_a_reference_to_it);
     tcase_add_loop_test(tc, any_change_of_a_description_makes_it_another, 0, CHANGES);

@@ -16,22 +16,22 @@ static const struct rig_server mixing = {.solver = "fedmix group=20"};
 static void start(struct rig *r, const struct rig_server *server)
 {
     rig_init(r, server, false);
-    r->worker.terms = (struct fl_worker_terms){.offers = true, .least_group = 10};
+    r->worker.terms = (struct fl_worker_terms){.summaries = true, .least_group = 10};
 }
 
-static struct fl_offer made(struct rig *r)
+static struct fl_data_summary made(struct rig *r)
 {
-    struct fl_offer offer;
+    struct fl_data_summary summary;
 
-    ck_assert_msg(fl_offer_make(&r->worker, &offer, &r->err) == FL_OK, "%s", r->err.msg);
-    return offer;
+    ck_assert_msg(fl_data_summary_make(&r->worker, &summary, &r->err) == FL_OK, "%s", r->err.msg);
+    return summary;
 }
 
 /* As a server describes it that asks for a summary; FL_OK or FL_EPERM. */
 static int asked(struct rig *r, const struct rig_server *server)
 {
     rig_describe(r, server);
-    return fl_offer_check(&r->worker, true, &r->err);
+    return fl_data_summary_check(&r->worker, true, &r->err);
 }
 
 /* The samples of a client that lost some of them, as data that changed. */
@@ -51,14 +51,14 @@ START_TEST(the_first_summary_is_sent_for_ever)
     };
     struct rig r;
     struct fl_dataset *less;
-    struct fl_offer first, again;
+    struct fl_data_summary first, again;
 
     start(&r, &mixing);
     first = made(&r);
     ck_assert_uint_gt(first.data.len, 0);
     ck_assert(rig_has_file(&r, "summary.bin")); /* Before a byte of it is sent. */
     rig_restart(&r);
-    r.worker.terms = (struct fl_worker_terms){.offers = true, .least_group = 10};
+    r.worker.terms = (struct fl_worker_terms){.summaries = true, .least_group = 10};
     ck_assert_msg(asked(&r, &others[_i]) == FL_OK, "%s", r.err.msg);
     /* Data that changed, another name: the difference of two summaries would tell of samples. */
     less = fewer(SAMPLES - 1);
@@ -67,8 +67,8 @@ START_TEST(the_first_summary_is_sent_for_ever)
     again = made(&r);
     ck_assert_uint_eq(again.data.len, first.data.len);
     ck_assert_mem_eq(again.data.data, first.data.data, first.data.len);
-    fl_offer_done(&first);
-    fl_offer_done(&again);
+    fl_data_summary_done(&first);
+    fl_data_summary_done(&again);
     rig_done(&r);
     fl_dataset_free(less);
 }
@@ -79,7 +79,7 @@ START_TEST(another_group_than_that_of_the_summary_is_refused)
     static const struct rig_server other = {.solver = "fedmix group=21"};
     static const struct rig_server all = {.solver = "naivemix"};
     static const struct rig_server plain = {.solver = "sgd"};
-    struct fl_offer first;
+    struct fl_data_summary first;
     struct rig r;
 
     start(&r, &mixing);
@@ -93,8 +93,8 @@ START_TEST(another_group_than_that_of_the_summary_is_refused)
     ck_assert_int_eq(asked(&r, &all), FL_EPERM);
     ck_assert_int_eq(asked(&r, &mixing), FL_OK);
     rig_describe(&r, &plain);
-    ck_assert_int_eq(fl_offer_check(&r.worker, false, &r.err), FL_OK);
-    fl_offer_done(&first);
+    ck_assert_int_eq(fl_data_summary_check(&r.worker, false, &r.err), FL_OK);
+    fl_data_summary_done(&first);
     rig_done(&r);
 }
 END_TEST
@@ -121,9 +121,9 @@ START_TEST(a_server_that_asks_for_less_than_the_least_group_is_refused)
         ck_assert_msg(strstr(r.err.msg, "fewer than 'least_group' of this client, 10") != NULL,
                       "%s", r.err.msg);
     }
-    r.worker.terms.offers = false;
+    r.worker.terms.summaries = false;
     ck_assert_int_eq(asked(&r, &rows[_i].server), FL_EPERM);
-    ck_assert_msg(strstr(r.err.msg, "does not allow that ('offers: yes')") != NULL, "%s",
+    ck_assert_msg(strstr(r.err.msg, "does not allow that ('summaries: yes')") != NULL, "%s",
                   r.err.msg);
     rig_done(&r);
 }
@@ -136,20 +136,20 @@ START_TEST(a_client_with_fewer_samples_than_the_least_group_sends_nothing)
                                                 {.solver = "fedmix group=20"}};
     struct fl_dataset *few = make_data(9, INPUTS, CLASSES, 3);
     struct fl_dataset *enough = make_data(10, INPUTS, CLASSES, 3);
-    struct fl_offer offer;
+    struct fl_data_summary summary;
     struct rig r;
 
     start(&r, &servers[_i]);
     ck_assert_int_eq(fl_trainer_set_data(r.worker.trainer, few, NULL, &r.err), FL_OK);
-    offer = made(&r);
-    ck_assert_uint_eq(offer.data.len, 0);
+    summary = made(&r);
+    ck_assert_uint_eq(summary.data.len, 0);
     ck_assert(!rig_has_file(&r, "summary.bin"));
     ck_assert_msg(strstr(r.lines, "a mean needs at least 10 samples") != NULL, "%s", r.lines);
-    fl_offer_done(&offer);
+    fl_data_summary_done(&summary);
     ck_assert_int_eq(fl_trainer_set_data(r.worker.trainer, enough, NULL, &r.err), FL_OK);
-    offer = made(&r);
-    ck_assert_uint_eq(fl_solver_fedmix.offer_means(offer.data.data, offer.data.len), 1);
-    fl_offer_done(&offer);
+    summary = made(&r);
+    ck_assert_uint_eq(fl_solver_fedmix.summary_means(summary.data.data, summary.data.len), 1);
+    fl_data_summary_done(&summary);
     rig_done(&r);
     fl_dataset_free(few);
     fl_dataset_free(enough);
@@ -158,24 +158,24 @@ END_TEST
 
 static uint64_t one_too_many(const void *data, size_t len)
 {
-    return fl_solver_fedmix.offer_means(data, len) + 1;
+    return fl_solver_fedmix.summary_means(data, len) + 1;
 }
 
 /* A program that trains makes its own summary. */
 START_TEST(a_summary_with_a_short_group_is_not_sent)
 {
     struct fl_solver_ops loose = fl_solver_fedmix;
-    struct fl_offer offer;
+    struct fl_data_summary summary;
     struct rig r;
 
     start(&r, &mixing);
-    loose.offer_means = one_too_many;
+    loose.summary_means = one_too_many;
     r.setup->solver = &loose;
-    offer = made(&r);
-    ck_assert_uint_eq(offer.data.len, 0);
+    summary = made(&r);
+    ck_assert_uint_eq(summary.data.len, 0);
     ck_assert(!rig_has_file(&r, "summary.bin"));
     ck_assert_msg(strstr(r.lines, "a short last group has to be merged") != NULL, "%s", r.lines);
-    fl_offer_done(&offer);
+    fl_data_summary_done(&summary);
     rig_done(&r);
 }
 END_TEST
@@ -199,33 +199,33 @@ static void damage(struct rig *r, long at)
 START_TEST(without_the_summary_that_was_sent_none_is_made)
 {
     static const long at[] = {0, 8, 20, 40, 70, 100, -1};
-    struct fl_offer offer;
+    struct fl_data_summary summary;
     struct rig r;
 
     start(&r, &mixing);
-    offer = made(&r);
-    fl_offer_done(&offer);
+    summary = made(&r);
+    fl_data_summary_done(&summary);
     damage(&r, at[_i]);
-    offer = made(&r);
-    ck_assert_uint_eq(offer.data.len, 0);
+    summary = made(&r);
+    ck_assert_uint_eq(summary.data.len, 0);
     ck_assert_msg(strstr(r.lines, "no data summary is sent, taking part without") != NULL, "%s",
                   r.lines);
-    fl_offer_done(&offer);
+    fl_data_summary_done(&summary);
     rig_done(&r);
 }
 END_TEST
 
 START_TEST(a_summary_that_cannot_be_kept_is_not_sent)
 {
-    struct fl_offer offer;
+    struct fl_data_summary summary;
     struct rig r;
 
     start(&r, &mixing);
     r.worker.state_dir = "/proc/no-such-folder";
-    ck_assert_int_ne(fl_offer_make(&r.worker, &offer, &r.err), FL_OK);
-    ck_assert_uint_eq(offer.data.len, 0);
+    ck_assert_int_ne(fl_data_summary_make(&r.worker, &summary, &r.err), FL_OK);
+    ck_assert_uint_eq(summary.data.len, 0);
     ck_assert_msg(strstr(r.err.msg, "summary.bin") != NULL, "%s", r.err.msg);
-    fl_offer_done(&offer);
+    fl_data_summary_done(&summary);
     r.worker.state_dir = r.dir;
     rig_done(&r);
 }
@@ -239,15 +239,15 @@ START_TEST(the_summary_that_was_sent_is_left_out_when_the_data_has_changed)
     struct rig_payload list[2];
     struct fl_result *mixed, *alone;
     struct fl_dataset *less;
-    struct fl_offer offer;
+    struct fl_data_summary summary;
     struct rig r;
 
     start(&r, &mixing);
-    offer = made(&r);
+    summary = made(&r);
     less = fewer(SAMPLES / 2);
     ck_assert_int_eq(fl_trainer_set_data(r.worker.trainer, less, NULL, &r.err), FL_OK);
     list[0] = (struct rig_payload){"model", r.theta, r.count * sizeof(float), false};
-    list[1] = (struct rig_payload){"mixup", offer.data.data, offer.data.len, true};
+    list[1] = (struct rig_payload){"mixup", summary.data.data, summary.data.len, true};
     mixed = rig_train(&r, &task, list, 2);
     rig_describe(&r, &plain);
     list[0].data = r.theta;
@@ -255,7 +255,7 @@ START_TEST(the_summary_that_was_sent_is_left_out_when_the_data_has_changed)
     ck_assert_mem_eq(mixed->delta, alone->delta, r.count * sizeof(float));
     fl_result_unref(mixed);
     fl_result_unref(alone);
-    fl_offer_done(&offer);
+    fl_data_summary_done(&summary);
     rig_done(&r);
     fl_dataset_free(less);
 }

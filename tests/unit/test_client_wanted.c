@@ -92,60 +92,60 @@ START_TEST(only_what_every_other_try_would_give_again_lasts)
 }
 END_TEST
 
-/* --- offers --- */
+/* --- summaries --- */
 
-START_TEST(an_offer_goes_out_in_pieces_that_make_it_up_and_starts_over_in_each_session)
+START_TEST(a_summary_goes_out_in_pieces_that_make_it_up_and_starts_over_in_each_session)
 {
-    static uint8_t bytes[2 * FL_WIRE_OFFER_PIECE + 5];
-    static const size_t lens[] = {FL_WIRE_OFFER_PIECE, FL_WIRE_OFFER_PIECE, 5};
-    struct fl_wire_offer piece;
-    struct fl_offer offer = {.sent = 0};
+    static uint8_t bytes[2 * FL_WIRE_SUMMARY_PIECE + 5];
+    static const size_t lens[] = {FL_WIRE_SUMMARY_PIECE, FL_WIRE_SUMMARY_PIECE, 5};
+    struct fl_wire_data_summary piece;
+    struct fl_data_summary summary = {.sent = 0};
     size_t pass;
     size_t i;
 
-    fl_buf_init(&offer.data, sizeof(bytes));
-    ck_assert_int_eq(fl_buf_add(&offer.data, bytes, sizeof(bytes)), FL_OK);
+    fl_buf_init(&summary.data, sizeof(bytes));
+    ck_assert_int_eq(fl_buf_add(&summary.data, bytes, sizeof(bytes)), FL_OK);
     for (pass = 0; pass < 2; pass++) {
         size_t at = 0;
 
         for (i = 0; i < 3; i++) {
-            ck_assert(fl_offer_next(&offer, &piece));
+            ck_assert(fl_data_summary_next(&summary, &piece));
             ck_assert_uint_eq(piece.offset, at);
             ck_assert_uint_eq(piece.total, sizeof(bytes));
             ck_assert_uint_eq(piece.len, lens[i]);
-            ck_assert_ptr_eq(piece.data, offer.data.data + at);
+            ck_assert_ptr_eq(piece.data, summary.data.data + at);
             at += piece.len;
         }
-        ck_assert(!fl_offer_next(&offer, &piece));
-        fl_offer_rewind(&offer);
+        ck_assert(!fl_data_summary_next(&summary, &piece));
+        fl_data_summary_rewind(&summary);
     }
-    fl_offer_done(&offer);
+    fl_data_summary_done(&summary);
 }
 END_TEST
 
-START_TEST(an_empty_offer_is_one_empty_piece)
+START_TEST(an_empty_summary_is_one_empty_piece)
 {
-    struct fl_offer offer = {.sent = 0};
-    struct fl_wire_offer piece;
+    struct fl_data_summary summary = {.sent = 0};
+    struct fl_wire_data_summary piece;
 
-    ck_assert(fl_offer_next(&offer, &piece));
+    ck_assert(fl_data_summary_next(&summary, &piece));
     ck_assert_uint_eq(piece.total, 0);
     ck_assert_uint_eq(piece.len, 0);
     ck_assert_ptr_null(piece.data);
-    ck_assert(!fl_offer_next(&offer, &piece));
+    ck_assert(!fl_data_summary_next(&summary, &piece));
 }
 END_TEST
 
-START_TEST(who_cannot_offer_takes_part_with_an_empty_offer_and_says_so)
+START_TEST(who_cannot_summary_takes_part_with_an_empty_summary_and_says_so)
 {
-    struct fl_offer offer;
+    struct fl_data_summary summary;
     struct rig r;
 
-    rig_init(&r, &plain, false); /* This solver has no offer. */
-    ck_assert_int_eq(fl_offer_make(&r.worker, &offer, &r.err), FL_OK);
-    ck_assert_uint_eq(offer.data.len, 0);
+    rig_init(&r, &plain, false); /* This solver has no summary. */
+    ck_assert_int_eq(fl_data_summary_make(&r.worker, &summary, &r.err), FL_OK);
+    ck_assert_uint_eq(summary.data.len, 0);
     ck_assert_ptr_nonnull(strstr(r.lines, "no data summary is sent, taking part without one: "));
-    fl_offer_done(&offer);
+    fl_data_summary_done(&summary);
     rig_done(&r);
 }
 END_TEST
@@ -167,10 +167,10 @@ START_TEST(nothing_is_told_of_the_data_unless_the_operator_allows_it)
         struct rig r;
 
         rig_init(&r, rows[i].server, false);
-        r.worker.terms = (struct fl_worker_terms){.offers = rows[i].allowed, .least_group = 2};
+        r.worker.terms = (struct fl_worker_terms){.summaries = rows[i].allowed, .least_group = 2};
         r.err.msg[0] = '\0';
-        ck_assert_int_eq(fl_offer_check(&r.worker, rows[i].wants, &r.err), rows[i].code);
-        ck_assert((strstr(r.err.msg, "does not allow that ('offers: yes')") != NULL) ==
+        ck_assert_int_eq(fl_data_summary_check(&r.worker, rows[i].wants, &r.err), rows[i].code);
+        ck_assert((strstr(r.err.msg, "does not allow that ('summaries: yes')") != NULL) ==
                   (rows[i].code == FL_EPERM));
         rig_done(&r);
     }
@@ -185,9 +185,10 @@ SUITE()
     tcase_add_test(tc, the_newest_task_takes_the_place_of_the_one_before);
     tcase_add_test(tc, an_evaluation_of_a_payload_without_a_possible_name_changes_nothing);
     tcase_add_test(tc, only_what_every_other_try_would_give_again_lasts);
-    tcase_add_test(tc, an_offer_goes_out_in_pieces_that_make_it_up_and_starts_over_in_each_session);
-    tcase_add_test(tc, an_empty_offer_is_one_empty_piece);
-    tcase_add_test(tc, who_cannot_offer_takes_part_with_an_empty_offer_and_says_so);
+    tcase_add_test(tc,
+                   a_summary_goes_out_in_pieces_that_make_it_up_and_starts_over_in_each_session);
+    tcase_add_test(tc, an_empty_summary_is_one_empty_piece);
+    tcase_add_test(tc, who_cannot_summary_takes_part_with_an_empty_summary_and_says_so);
     tcase_add_test(tc, nothing_is_told_of_the_data_unless_the_operator_allows_it);
     suite_add_tcase(suite, tc);
     return suite;

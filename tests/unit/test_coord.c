@@ -19,8 +19,8 @@ static struct script *ldf(void)
 {
     struct script *s = script_new("fedldf");
 
-    script_option(s, FL_SLOT_UPLOAD, "n", "1");
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_UPLOAD, "n", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     return s;
 }
 
@@ -28,7 +28,7 @@ static struct script *fedavg(void)
 {
     struct script *s = script_new("fedavg");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     return s;
 }
 

@@ -18,12 +18,12 @@ static struct script *training(const char *preset, bool backfill)
     struct script *s = script_new(preset);
     unsigned i;
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = 4;
     s->conf.min_responders = 2;
     s->conf.rounds = 1;
     s->conf.backfill = backfill;
-    script_option(s, FL_SLOT_UPLOAD, "n", "2");
+    script_option(s, FL_COMPONENT_UPLOAD, "n", "2");
     script_create(s, NULL);
     script_start(s);
     for (i = 0; i < 4; i++) {
@@ -132,8 +132,8 @@ START_TEST(with_a_residual_nothing_is_compared)
     struct fl_err err = {0};
     struct script *s = script_new("lean");
 
-    ck_assert_int_eq(fl_options_set(s->strategy->options[FL_SLOT_CODEC], "residual", "yes", &err),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_options_set(s->strategy->options[FL_COMPONENT_CODEC], "residual", "yes", &err), FL_OK);
     s->conf.start_clients = 1;
     s->conf.rounds = 1;
     script_create(s, NULL);
@@ -151,7 +151,7 @@ START_TEST(a_report_after_the_upload_is_compared_with_it)
 {
     struct script *s = training("attn+random_layer", false);
 
-    script_option(s, FL_SLOT_UPLOAD, "n", "4");
+    script_option(s, FL_COMPONENT_UPLOAD, "n", "4");
     stored(s, "a", moved);
     script_report(s, "a", _i == 0 ? hostile : moved);
     ck_assert_int_eq(state_of(s, "a"), _i == 0 ? FL_PARTICIPANT_REJECTED : FL_PARTICIPANT_ACCEPTED);

@@ -16,15 +16,15 @@ static struct script *fedavg(void)
 {
     struct script *s = script_new("fedavg");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     return s;
 }
 
-static void set(struct script *s, enum fl_slot slot, const char *name)
+static void set(struct script *s, enum fl_component component, const char *name)
 {
     struct fl_err err = {0};
 
-    ck_assert_msg(fl_strategy_set(s->strategy, slot, name, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_strategy_set(s->strategy, component, name, &err) == FL_OK, "%s", err.msg);
 }
 
 static void begin(struct script *s, unsigned n)
@@ -65,8 +65,8 @@ START_TEST(a_commit_counts_who_sent_an_update_and_of_whom_nothing_was_asked)
 {
     struct script *s = script_new("fedldf");
 
-    script_option(s, FL_SLOT_UPLOAD, "n", "1");
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_UPLOAD, "n", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     begin(s, 3);
     check_counted(rec_of(s, "a"), 0, 0, false);
     script_report(s, "a", high_in_bc);
@@ -201,7 +201,7 @@ START_TEST(a_task_names_the_round_that_counted_its_client)
     struct script *s = fedavg();
 
     s->conf.population = 10;
-    script_option(s, FL_SLOT_FRACTION, "fraction", "0.3");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "0.3");
     begin(s, 3);
     ck_assert_uint_eq(s->task.counted_round, 0);
     ck_assert_uint_eq(s->task.size.selected, 3);
@@ -228,7 +228,7 @@ START_TEST(after_a_restart_a_task_says_the_same)
     struct fl_coord_resume resume = {.committed = 1, .clients = clients, .n_clients = 2};
     struct fl_effect before;
 
-    set(s, FL_SLOT_PERSONAL, "own");
+    set(s, FL_COMPONENT_PERSONAL, "own");
     begin(s, 2);
     respond(s, "a");
     respond(s, "b");
@@ -291,7 +291,7 @@ START_TEST(a_server_that_went_back_to_an_older_model_counts_nobody_after_it)
     const struct fl_coord_resume resume = {.committed = 2, .clients = clients, .n_clients = 1};
     struct script *s = fedavg();
 
-    set(s, FL_SLOT_PERSONAL, "own");
+    set(s, FL_COMPONENT_PERSONAL, "own");
     s->check.committed = 2;
     script_create(s, &resume);
     script_start(s);

@@ -69,7 +69,7 @@ START_TEST(adafl_asks_exactly_as_often_as_its_schedule_says)
     uint64_t sum = 0;
     size_t hit = 0;
 
-    script_option(s, FL_SLOT_FRACTION, "every", schedules[_i].every);
+    script_option(s, FL_COMPONENT_FRACTION, "every", schedules[_i].every);
     s->conf.start_clients = 100;
     s->quiet = true;
     script_create(s, NULL);
@@ -93,8 +93,8 @@ START_TEST(fedldf_sends_its_share_and_the_feedback_to_the_byte)
     struct script *s = script_new("fedldf");
     unsigned i;
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "0.4");
-    script_option(s, FL_SLOT_UPLOAD, "n", "4");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "0.4");
+    script_option(s, FL_COMPONENT_UPLOAD, "n", "4");
     s->conf.start_clients = 50;
     s->quiet = true;
     script_create(s, NULL);
@@ -117,8 +117,8 @@ START_TEST(fedldf_with_all_uploaders_sends_what_fedavg_sends_and_the_feedback)
 {
     struct script *s = script_new("fedldf");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
-    script_option(s, FL_SLOT_UPLOAD, "share", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_UPLOAD, "share", "1");
     s->conf.start_clients = 10;
     s->quiet = true;
     script_create(s, NULL);
@@ -137,9 +137,10 @@ START_TEST(random_layers_send_the_same_share_without_feedback)
     struct fl_err err = {0};
     unsigned i;
 
-    ck_assert_int_eq(fl_strategy_set(s->strategy, FL_SLOT_UPLOAD, "random_layer", &err), FL_OK);
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
-    script_option(s, FL_SLOT_UPLOAD, "n", "2");
+    ck_assert_int_eq(fl_strategy_set(s->strategy, FL_COMPONENT_UPLOAD, "random_layer", &err),
+                     FL_OK);
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_UPLOAD, "n", "2");
     s->conf.start_clients = 10;
     s->quiet = true;
     script_create(s, NULL);
@@ -164,8 +165,8 @@ START_TEST(attention_moves_by_the_reported_divergence_under_partial_uploads)
 {
     struct script *s = script_new("adafl+fedldf");
 
-    script_option(s, FL_SLOT_FRACTION, "start", "1");
-    script_option(s, FL_SLOT_FRACTION, "end", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "start", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "end", "1");
     s->conf.start_clients = 2;
     script_create(s, NULL);
     script_start(s);
@@ -187,8 +188,8 @@ START_TEST(a_silent_client_keeps_its_attention)
 {
     struct script *s = script_new("adafl");
 
-    script_option(s, FL_SLOT_FRACTION, "start", "1");
-    script_option(s, FL_SLOT_FRACTION, "end", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "start", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "end", "1");
     s->conf.start_clients = 3;
     script_create(s, NULL);
     script_start(s);
@@ -220,8 +221,8 @@ START_TEST(who_came_first_does_not_matter)
 
     a->conf.start_clients = b->conf.start_clients = 20;
     a->quiet = b->quiet = true;
-    script_option(a, FL_SLOT_FRACTION, "start", "0.3");
-    script_option(b, FL_SLOT_FRACTION, "start", "0.3");
+    script_option(a, FL_COMPONENT_FRACTION, "start", "0.3");
+    script_option(b, FL_COMPONENT_FRACTION, "start", "0.3");
     script_create(a, NULL);
     script_create(b, NULL);
     script_start(a);
@@ -315,7 +316,7 @@ START_TEST(participation_is_counted_once_an_attempt_is_over)
 
     s->conf.min_responders = 2;
     s->conf.start_clients = 2;
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     script_create(s, NULL);
     script_start(s);
     script_join(s, "a", 100);
@@ -334,7 +335,7 @@ START_TEST(participation_is_counted_once_an_attempt_is_over)
 }
 END_TEST
 
-/* --- offers --- */
+/* --- summaries --- */
 
 START_TEST(who_has_not_told_of_its_data_is_not_selected_before_it_has)
 {
@@ -348,15 +349,15 @@ START_TEST(who_has_not_told_of_its_data_is_not_selected_before_it_has)
     script_why(s,
                "round 1 is IDLE: 0 of 1 clients are connected; 1 connected clients have not sent "
                "their data summary yet (solver 'sgd' needs it before they can be selected)");
-    script_offered(s, "a", "b"); /* The number was another's. */
+    script_summary(s, "a", "b"); /* The number was another's. */
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
     script_lost(s, "a");
     script_join_waiting(s, "a", 70);
-    script_offered(s, "a", "a");
+    script_summary(s, "a", "a");
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->samples, 70);
     script_forget(s);
-    script_offered(s, "a", "a"); /* Once. */
+    script_summary(s, "a", "a"); /* Once. */
     script_expect(s, "");
     script_free(s);
 }
@@ -370,7 +371,8 @@ static struct script *weighing(const char *preset, double cap)
 {
     struct script *s = script_new(preset);
 
-    script_option(s, FL_SLOT_FRACTION, strcmp(preset, "adafl") == 0 ? "start" : "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, strcmp(preset, "adafl") == 0 ? "start" : "fraction",
+                  "1");
     s->conf.start_clients = 3;
     s->conf.weight_cap = cap;
     script_create(s, NULL);
@@ -445,7 +447,7 @@ START_TEST(of_two_clients_the_smaller_one_is_the_measure)
 {
     struct script *s = script_new("fedavg");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = 2;
     s->conf.weight_cap = 3;
     script_create(s, NULL);

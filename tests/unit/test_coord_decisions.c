@@ -39,7 +39,7 @@ static struct script *begin(const char *preset)
     s->conf.start_clients = 2;
     s->conf.rounds = 1;
     s->conf.learning_rate = 0.1;
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     script_create(s, NULL);
     script_start(s);
     script_join(s, "a", 10);

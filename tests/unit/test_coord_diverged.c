@@ -15,7 +15,7 @@ static struct script *training(const char *preset, uint32_t min_responders)
 {
     struct script *s = script_new(preset);
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = 3;
     s->conf.min_responders = min_responders;
     s->conf.rounds = 1;
@@ -101,7 +101,7 @@ START_TEST(a_restart_stays_paused_and_resume_begins_the_next_attempt)
                                            .pause = "round 1 attempt 1 diverged: NaN"};
     struct script *s = script_new("fedavg");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     script_create(s, &resume);
     script_start(s);
     script_join(s, "a", 300);

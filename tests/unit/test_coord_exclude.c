@@ -11,7 +11,7 @@ static struct script *open_round(void)
 {
     struct script *s = script_new("fedavg");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = 3;
     s->conf.evaluate_every = 1;
     s->conf.evaluate_server = true;

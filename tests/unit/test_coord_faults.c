@@ -14,7 +14,7 @@ static struct script *of(const char *preset)
 {
     struct script *s = script_new(preset);
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = 2;
     script_create(s, NULL);
     script_start(s);
@@ -292,7 +292,7 @@ START_TEST(a_failed_evaluation_commits_without_accuracy)
 
     s->conf.evaluate_every = 1;
     s->conf.evaluate_server = true;
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     script_create(s, NULL);
     script_start(s);
     script_join(s, "a", 1);
@@ -317,7 +317,7 @@ START_TEST(a_client_gets_its_record_with_its_first_selection_or_not_at_all)
     struct script *s = script_new("fedavg");
 
     s->conf.start_clients = 2;
-    script_option(s, FL_SLOT_FRACTION, "fraction", "0.5");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "0.5");
     s->manual = true;
     script_create(s, NULL);
     script_start(s);

@@ -20,15 +20,15 @@ static struct script *fedavg(void)
 {
     struct script *s = script_new("fedavg");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     return s;
 }
 
-static void set(struct script *s, enum fl_slot slot, const char *name)
+static void set(struct script *s, enum fl_component component, const char *name)
 {
     struct fl_err err = {0};
 
-    ck_assert_msg(fl_strategy_set(s->strategy, slot, name, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_strategy_set(s->strategy, component, name, &err) == FL_OK, "%s", err.msg);
 }
 
 static void begin(struct script *s, unsigned n)
@@ -69,9 +69,9 @@ START_TEST(only_who_uploaded_in_the_last_round_has_a_personal_model)
 {
     struct script *s = fedavg();
 
-    set(s, FL_SLOT_PERSONAL, "own");
-    set(s, FL_SLOT_UPLOAD, "hdfl");
-    script_option(s, FL_SLOT_UPLOAD, "n", "1");
+    set(s, FL_COMPONENT_PERSONAL, "own");
+    set(s, FL_COMPONENT_UPLOAD, "hdfl");
+    script_option(s, FL_COMPONENT_UPLOAD, "n", "1");
     begin(s, 2);
     script_report(s, "a", NULL);
     script_report(s, "b", NULL);
@@ -94,9 +94,9 @@ START_TEST(a_lost_uploader_is_left_out_of_the_mixing)
     bool lost = false;
     uint32_t i;
 
-    set(s, FL_SLOT_PERSONAL, "own");
-    set(s, FL_SLOT_UPLOAD, "hdfl");
-    script_option(s, FL_SLOT_UPLOAD, "n", "2");
+    set(s, FL_COMPONENT_PERSONAL, "own");
+    set(s, FL_COMPONENT_UPLOAD, "hdfl");
+    script_option(s, FL_COMPONENT_UPLOAD, "n", "2");
     begin(s, 3);
     for (i = 0; i < 3; i++) {
         script_report(s, names[i], NULL);
@@ -130,8 +130,8 @@ START_TEST(without_uploads_by_design_a_round_is_whole_without_an_update)
 {
     struct script *s = fedavg();
 
-    set(s, FL_SLOT_PERSONAL, "own");
-    set(s, FL_SLOT_UPLOAD, "none");
+    set(s, FL_COMPONENT_PERSONAL, "own");
+    set(s, FL_COMPONENT_UPLOAD, "none");
     s->conf.rounds = 1;
     s->conf.min_responders = 2;
     begin(s, 2);
@@ -167,8 +167,8 @@ START_TEST(without_uploads_too_few_reports_abort_nevertheless)
 {
     struct script *s = fedavg();
 
-    set(s, FL_SLOT_PERSONAL, "own");
-    set(s, FL_SLOT_UPLOAD, "none");
+    set(s, FL_COMPONENT_PERSONAL, "own");
+    set(s, FL_COMPONENT_UPLOAD, "none");
     s->conf.min_responders = 2;
     begin(s, 2);
     script_report(s, "a", NULL);
@@ -243,7 +243,7 @@ START_TEST(reports_give_the_figures_of_personal_models)
 {
     struct script *s = fedavg();
 
-    set(s, FL_SLOT_PERSONAL, "trained");
+    set(s, FL_COMPONENT_PERSONAL, "trained");
     begin(s, 3);
     report_evaluations(s, "a", EVAL(10, 4, 9.0), EVAL(10, 8, 5.0));
     report_evaluations(s, "b", EVAL(2, 2, 9.0), EVAL(2, 1, 5.0));
@@ -264,7 +264,7 @@ START_TEST(only_responders_are_in_the_figures)
     struct script *s = fedavg();
     struct fl_event ev;
 
-    set(s, FL_SLOT_PERSONAL, "trained");
+    set(s, FL_COMPONENT_PERSONAL, "trained");
     begin(s, 2);
     report_evaluations(s, "a", EVAL(10, 4, 9.0), EVAL(10, 8, 5.0));
     ev = report_of(s, "b");
@@ -316,7 +316,7 @@ START_TEST(an_evaluation_that_cannot_be_true_is_left_out_and_the_update_counts)
 {
     struct script *s = fedavg();
 
-    set(s, FL_SLOT_PERSONAL, "trained");
+    set(s, FL_COMPONENT_PERSONAL, "trained");
     begin(s, 1);
     report_evaluations(s, "a", nonsense[_i], nonsense[_i]);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
@@ -359,8 +359,8 @@ START_TEST(fitted_models_are_evaluated_by_every_client_whoever_took_part)
 {
     struct script *s = fedavg();
 
-    set(s, FL_SLOT_PERSONAL, "adapt");
-    script_option(s, FL_SLOT_FRACTION, "fraction", "0.1");
+    set(s, FL_COMPONENT_PERSONAL, "adapt");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "0.1");
     s->conf.evaluate_every = 1; /* The configuration need not ask for clients' evaluations. */
     begin(s, 2);
     respond(s, fl_coord_part(s->coord, 0) != NULL ? "a" : "b");
@@ -391,7 +391,7 @@ START_TEST(what_clients_find_adds_up_to_the_same_bits_whoever_is_first)
     for (o = 0; o < 2; o++) {
         struct script *s = fedavg();
 
-        set(s, FL_SLOT_PERSONAL, "adapt");
+        set(s, FL_COMPONENT_PERSONAL, "adapt");
         s->conf.evaluate_every = 1;
         begin(s, 3);
         for (i = 0; i < 3; i++) {
@@ -430,16 +430,16 @@ END_TEST
 
 /* --- bytes --- */
 
-START_TEST(payloads_of_the_solver_are_counted_and_offers_once)
+START_TEST(payloads_of_the_solver_are_counted_and_summaries_once)
 {
     static const char *const inputs[] = {"control", "union", NULL};
     struct fl_solver_ops ops = fl_solver_sgd;
     struct script *s = fedavg();
 
     ops.inputs = inputs;
-    ops.offered = "union";
+    ops.collection = "union";
     s->strategy->solver = &ops;
-    s->offered_bytes = 1000;
+    s->collection_bytes = 1000;
     begin(s, 2);
     respond(s, "a");
     respond(s, "b");
@@ -450,7 +450,7 @@ START_TEST(payloads_of_the_solver_are_counted_and_offers_once)
     respond(s, "b");
     ck_assert_uint_eq(s->record.downlink_bytes, 2 * (2 * MODEL));
     ck_assert_uint_eq(s->record.uplink_bytes, 2 * MODEL);
-    script_join(s, "c", 100); /* It has to fetch the union, though it offered nothing. */
+    script_join(s, "c", 100); /* It has to fetch the union, though it collection nothing. */
     respond(s, "a");
     respond(s, "b");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 3);
@@ -467,9 +467,9 @@ START_TEST(own_models_go_down_as_personal_models_only)
 {
     struct script *s = fedavg();
 
-    set(s, FL_SLOT_PERSONAL, "own");
-    set(s, FL_SLOT_UPLOAD, "hdfl");
-    script_option(s, FL_SLOT_UPLOAD, "n", "1");
+    set(s, FL_COMPONENT_PERSONAL, "own");
+    set(s, FL_COMPONENT_UPLOAD, "hdfl");
+    script_option(s, FL_COMPONENT_UPLOAD, "n", "1");
     begin(s, 3);
     respond(s, "a");
     respond(s, "b");
@@ -503,7 +503,7 @@ static void add_figures(TCase *tc)
     tcase_add_test(tc, fitted_models_are_evaluated_by_every_client_whoever_took_part);
     tcase_add_test(tc, what_clients_find_adds_up_to_the_same_bits_whoever_is_first);
     tcase_add_test(tc, the_attention_of_the_aggregation_is_on_record);
-    tcase_add_test(tc, payloads_of_the_solver_are_counted_and_offers_once);
+    tcase_add_test(tc, payloads_of_the_solver_are_counted_and_summaries_once);
     tcase_add_test(tc, own_models_go_down_as_personal_models_only);
 }
 

@@ -14,7 +14,7 @@ static struct script *fedavg(void)
 {
     struct script *s = script_new("fedavg");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     return s;
 }
 
@@ -528,8 +528,8 @@ START_TEST(a_commit_writes_those_of_its_round_and_a_bounded_number_of_others)
     unsigned i;
     int round;
 
-    script_option(s, FL_SLOT_FRACTION, "start", "0.01");
-    script_option(s, FL_SLOT_FRACTION, "end", "0.01");
+    script_option(s, FL_COMPONENT_FRACTION, "start", "0.01");
+    script_option(s, FL_COMPONENT_FRACTION, "end", "0.01");
     s->quiet = true;
     s->conf.start_clients = 2000;
     script_create(s, NULL);

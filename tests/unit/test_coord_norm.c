@@ -16,7 +16,7 @@ static struct script *training(const char *preset, unsigned n, uint32_t min_resp
     struct script *s = script_new(preset);
     unsigned i;
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = n;
     s->conf.min_responders = min_responders;
     s->conf.rounds = 1;
@@ -256,8 +256,8 @@ START_TEST(with_backfill_another_client_is_asked_for_what_was_left_out)
     static const float large[] = {9, 9, 9};
     struct script *s = script_new("fedldf");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
-    script_option(s, FL_SLOT_UPLOAD, "share", "0.6");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_UPLOAD, "share", "0.6");
     s->conf.start_clients = 5;
     s->conf.min_responders = 2;
     s->conf.rounds = 1;
@@ -315,7 +315,7 @@ START_TEST(a_server_that_comes_back_leaves_out_the_same_update)
                                            .n_parts = 3};
     struct script *s = script_new("fedavg");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = 3;
     s->conf.min_responders = 2;
     s->conf.rounds = 1;

@@ -14,7 +14,7 @@ static struct script *of(const char *preset)
 {
     struct script *s = script_new(preset);
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = 2;
     script_create(s, NULL);
     script_start(s);
@@ -107,7 +107,7 @@ static void odd_event(const struct odd *odd, struct fl_event *ev)
     case FL_EV_START:
     case FL_EV_TICK:
     case FL_EV_CLIENT_JOINED:
-    case FL_EV_CLIENT_OFFERED:
+    case FL_EV_CLIENT_SUMMARY:
     case FL_EV_PAUSE:
     case FL_EV_RESUME:
     case FL_EV_DRAIN:
@@ -125,7 +125,7 @@ START_TEST(events_that_do_not_fit_change_nothing)
     struct fl_event ev;
     bool done = false;
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.evaluate_every = 1;
     s->conf.evaluate_server = true;
     s->conf.rounds = 1;
@@ -277,7 +277,7 @@ START_TEST(an_attempt_draws_anew)
     unsigned i;
 
     s->conf.start_clients = 4;
-    script_option(s, FL_SLOT_FRACTION, "fraction", "0.25");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "0.25");
     script_create(s, NULL);
     script_start(s);
     script_join(s, "a", 1);
@@ -327,7 +327,7 @@ START_TEST(a_client_without_samples_is_never_selected)
 {
     struct script *s = script_new("fedavg");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     script_create(s, NULL);
     script_start(s);
     script_join(s, "a", 0);
@@ -391,7 +391,7 @@ START_TEST(why_says_in_every_phase_what_is_waited_for)
     struct script *s = script_new("fedldf");
     unsigned i;
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = 3;
     s->conf.min_responders = 3;
     s->conf.evaluate_every = 1;

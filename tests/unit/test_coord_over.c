@@ -12,7 +12,7 @@ static struct script *fedavg(void)
 {
     struct script *s = script_new("fedavg");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     return s;
 }
 
@@ -20,8 +20,8 @@ static struct script *ldf(void)
 {
     struct script *s = script_new("fedldf");
 
-    script_option(s, FL_SLOT_UPLOAD, "n", "1");
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_UPLOAD, "n", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     return s;
 }
 
@@ -116,8 +116,8 @@ START_TEST(clients_of_whom_nothing_is_asked_do_not_end_an_over_selected_round_wi
     const char *sender = NULL;
     size_t i;
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
-    script_option(s, FL_SLOT_UPLOAD, "n", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_UPLOAD, "n", "1");
     script_create(s, NULL);
     join_three(s);
     for (i = 0; i < 3; i++) {

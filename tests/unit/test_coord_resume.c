@@ -41,7 +41,7 @@ static struct script *restarted(const char *preset, const struct fl_coord_resume
 {
     struct script *s = script_new(preset);
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->check.committed = resume->committed;
     s->conf.rounds = 5;
     script_create(s, resume);

@@ -23,9 +23,9 @@ static struct script *of(const char *preset, unsigned n)
 {
     struct script *s = script_new(preset);
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     if (strcmp(preset, "fedldf") == 0) {
-        script_option(s, FL_SLOT_UPLOAD, "n", "1");
+        script_option(s, FL_COMPONENT_UPLOAD, "n", "1");
     }
     s->conf.start_clients = n;
     s->conf.rounds = 2;

@@ -13,7 +13,7 @@ static struct script *half_of(unsigned n)
     struct script *s = script_new("fedavg");
     unsigned i;
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = n;
     s->conf.min_responders = FL_RESPONDERS_HALF;
     s->conf.straggler_factor = 10;
@@ -147,7 +147,7 @@ START_TEST(who_has_more_samples_has_more_time)
 {
     struct script *s = script_new("fedavg");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = 3;
     s->conf.straggler_factor = 10;
     s->conf.train_ms = 100000;
@@ -168,7 +168,7 @@ START_TEST(without_a_straggler_factor_the_deadline_stays)
 {
     struct script *s = script_new("fedavg");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = 2;
     script_create(s, NULL);
     script_start(s);
@@ -190,7 +190,7 @@ static struct script *uploading_for(unsigned n, uint64_t rate, uint64_t upload_m
     struct script *s = script_new("fedavg");
     unsigned i;
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = n;
     s->conf.min_responders = 1;
     s->conf.straggler_factor = 10;
@@ -522,7 +522,7 @@ START_TEST(the_time_of_a_planned_upload_runs_from_its_plan)
     const float less[] = {0.5f, 0.5f, 0.5f};
     struct script *s = script_new("fedldf");
 
-    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = 2;
     s->conf.min_responders = 1;
     s->conf.straggler_factor = 10;

@@ -71,7 +71,8 @@ static const struct {
      "x.yaml:6: key 'client.data.path': the data of simulated"},
     {HEAD "client:\n  data: {augment: flop}\n",
      "x.yaml:6: key 'client.data.augment': expected one"},
-    {HEAD "client: {offer: yes}\n", "x.yaml:5: key 'client': unknown key 'offer', did you mean"},
+    {HEAD "client: {summary: yes}\n",
+     "x.yaml:5: key 'client': unknown key 'summary', did you mean"},
     /* What ends it. */
     {"server:\n  model: {preset: mlr60}\ndata: {}\n",
      "x.yaml:1: key 'server': the run would never end"},
@@ -189,7 +190,7 @@ END_TEST
 
 START_TEST(a_file_without_sweep_is_one_point_and_one_trial)
 {
-    static const char text[] = HEAD "world: lte\nclient: {offers: yes}\n";
+    static const char text[] = HEAD "world: lte\nclient: {summaries: yes}\n";
     struct fl_experiment *e = load(text);
     struct fl_experiment_point *p = open_point(e, 0, 0);
 
@@ -202,7 +203,7 @@ START_TEST(a_file_without_sweep_is_one_point_and_one_trial)
     ck_assert_int_eq(p->server->main->seed, 1);
     ck_assert_int_eq(p->stop.rounds, 5);
     ck_assert_uint_eq(p->server->inputs, 60);
-    ck_assert(p->client->main->offers);
+    ck_assert(p->client->main->summaries);
     ck_assert_str_eq(fl_conf_text(p->world), "lte");
     ck_assert_str_eq(fl_conf_path(p->data), "data");
     fl_experiment_free(e);
@@ -229,9 +230,9 @@ static const char *const obeyed[] = {
     "server.evaluation.every", "server.evaluation.clients", "server.evaluation.deadline",
     /* With --keep-state. */
     "server.checkpoints.keep", "server.checkpoints.keep_for", "server.checkpoints.keep_best",
-    "server.checkpoints.every", "server.limits.offer", "server.limits.offer_range", "client.offers",
-    "client.least_group", "client.seed", "client.data.validation", "client.data.augment",
-    "client.limits.upload_rate", "client.limits.download_rate", NULL};
+    "server.checkpoints.every", "server.limits.summary", "server.limits.summary_range",
+    "client.summaries", "client.least_group", "client.seed", "client.data.validation",
+    "client.data.augment", "client.limits.upload_rate", "client.limits.download_rate", NULL};
 /* And those that it refuses. */
 static const char *const refused[] = {"server.model.units", "server.evaluation.command",
                                       "client.trainer", "client.data.path", NULL};

@@ -144,7 +144,7 @@ static struct fl_fed_conf conf_of(struct run *r, uint64_t rounds)
         .training = {.steps = 3, .batch_size = 10},
         .inputs = INPUTS,
         .classes = CLASSES,
-        .offer_max = 1u << 20,
+        .summary_max = 1u << 20,
         .sim_clients = &r->sim_clients,
         .journal = r->journal[0] != '\0' ? r->journal : NULL,
         .threads = r->threads,

@@ -32,7 +32,7 @@ struct world {
     struct fl_setup *setup;
     struct fl_dataset *data[CLIENTS];
     struct fl_trainer *lent;
-    struct fl_buf offered; /* of all clients */
+    struct fl_buf collection; /* of all clients */
     struct side files, memory;
     char dir[FOLDER_PATH];
     struct fl_err err;
@@ -77,7 +77,8 @@ static void world_init(struct world *w, const char *preset)
     ck_assert_msg(fl_strategy_create(preset, &w->strategy, &w->err) == FL_OK, "%s", w->err.msg);
     if (w->strategy->personal->own) { /* so that what is received is blended */
         ck_assert_int_eq(
-            fl_options_set(w->strategy->options[FL_SLOT_PERSONAL], "beta", "0.5", NULL), FL_OK);
+            fl_options_set(w->strategy->options[FL_COMPONENT_PERSONAL], "beta", "0.5", NULL),
+            FL_OK);
     }
     ck_assert_msg(
         fl_member_setup(&(struct fl_described){.federation = "f",
@@ -92,7 +93,7 @@ static void world_init(struct world *w, const char *preset)
     w->data[1] = make_data(6, INPUTS, CLASSES, 2);
     ck_assert_int_eq(fl_trainer_builtin(w->data[0], NULL, NULL, &w->lent, &w->err), FL_OK);
     ck_assert_int_eq(fl_worker_prepare_trainer(w->lent, w->setup, &w->err), FL_OK);
-    fl_buf_init(&w->offered, SIZE_MAX);
+    fl_buf_init(&w->collection, SIZE_MAX);
     side_init(w, "files", &w->files);
     side_init(w, "memory", &w->memory);
     ck_assert_int_eq(fl_uploads_create(&w->memory.fed.uploads), FL_OK);
@@ -106,7 +107,7 @@ static void world_done(struct world *w)
     for (k = 0; k < CLIENTS; k++) {
         fl_dataset_free(w->data[k]);
     }
-    fl_buf_done(&w->offered);
+    fl_buf_done(&w->collection);
     side_done(&w->files);
     side_done(&w->memory);
     fl_setup_unref(w->setup);
@@ -146,23 +147,23 @@ static void open_one(struct world *w, size_t k, struct fl_member *ret)
     ck_assert_msg(fl_worker_prepare(&ret->worker, w->setup, &w->err) == FL_OK, "%s", w->err.msg);
 }
 
-/* Both make the same offer; the round has those of all. */
-static void offer(struct world *w, const struct fl_member *a, const struct fl_member *b)
+/* Both make the same summary; the round has those of all. */
+static void summary(struct world *w, const struct fl_member *a, const struct fl_member *b)
 {
-    struct fl_offer x;
-    struct fl_offer y;
+    struct fl_data_summary x;
+    struct fl_data_summary y;
 
-    if (w->setup->solver->offer == NULL) {
+    if (w->setup->solver->summary == NULL) {
         return;
     }
-    ck_assert_int_eq(fl_offer_make(&a->worker, &x, NULL), FL_OK);
-    ck_assert_int_eq(fl_offer_make(&b->worker, &y, NULL), FL_OK);
+    ck_assert_int_eq(fl_data_summary_make(&a->worker, &x, NULL), FL_OK);
+    ck_assert_int_eq(fl_data_summary_make(&b->worker, &y, NULL), FL_OK);
     ck_assert_uint_gt(x.data.len, 0);
     ck_assert_uint_eq(x.data.len, y.data.len);
     ck_assert_mem_eq(x.data.data, y.data.data, x.data.len);
-    ck_assert_int_eq(fl_buf_add(&w->offered, x.data.data, x.data.len), FL_OK);
-    fl_offer_done(&x);
-    fl_offer_done(&y);
+    ck_assert_int_eq(fl_buf_add(&w->collection, x.data.data, x.data.len), FL_OK);
+    fl_data_summary_done(&x);
+    fl_data_summary_done(&y);
 }
 
 /* --- a round --- */
@@ -192,7 +193,7 @@ static void add_block(const struct world *w, struct payloads *b, const char *nam
 static void list_payloads(const struct world *w, uint64_t round, struct payloads *b)
 {
     const char *const *name = w->setup->solver->inputs;
-    const char *offered = w->setup->solver->offered;
+    const char *collection = w->setup->solver->collection;
 
     *b = (struct payloads){.n = 0};
     add_block(w, b, "model", round);
@@ -200,9 +201,9 @@ static void list_payloads(const struct world *w, uint64_t round, struct payloads
         add_block(w, b, "personal_model", round);
     }
     for (; name != NULL && *name != NULL; name++) {
-        if (offered != NULL && strcmp(*name, offered) == 0) {
+        if (collection != NULL && strcmp(*name, collection) == 0) {
             b->list[b->n++] =
-                (struct fl_member_payload){*name, w->offered.data, w->offered.len, true};
+                (struct fl_member_payload){*name, w->collection.data, w->collection.len, true};
         } else {
             add_block(w, b, *name, round);
         }
@@ -349,7 +350,7 @@ START_TEST(who_comes_for_a_round_and_goes_is_who_stays_for_every_preset)
     for (k = 0; k < CLIENTS; k++) {
         open_one(&w, k, &stays[k]);
         begin(&w, k, &comes);
-        offer(&w, &stays[k], &comes);
+        summary(&w, &stays[k], &comes);
         fl_member_close(&comes);
     }
     for (round = 1; round <= ROUNDS; round++) {
@@ -395,7 +396,7 @@ START_TEST(a_folder_is_made_only_where_something_is_kept)
 
     world_init(&w, preset(_i));
     begin(&w, 0, &m);
-    if (w.setup->solver->offer == NULL) {
+    if (w.setup->solver->summary == NULL) {
         take_part(&w, &m, 0, 1, &code);
         fl_code_done(&code);
         path_of(&w, "begun", 0, dir);

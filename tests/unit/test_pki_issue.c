@@ -429,7 +429,7 @@ START_TEST(openssl_shows_what_we_issued)
     shows("intermediate.pem", between);
     shows("client.pem", client);
     shows("server.pem", server);
-    /* The hash by which a key is denied and a root is pinned, as anybody can find it. */
+    /* The hash by which a key is revoked and a root is pinned, as anybody can find it. */
     for (i = 0; i < FL_KEY_HASH; i++) {
         (void)snprintf(hash + 2 * i, 3, "%02x", info.key[i]);
     }

@@ -169,7 +169,7 @@ static const struct {
     {FL_PERSISTENT_ADAPT,
      "{\"type\": \"done\", \"received\": {\"samples\": 2, \"correct\": 2, \"loss_sum\": 1}}",
      "'adapted' is missing"},
-    {FL_PERSISTENT_OFFER, "{\"type\": \"done\", \"id\": 1}", "'bytes' is missing"},
+    {FL_PERSISTENT_SUMMARY, "{\"type\": \"done\", \"id\": 1}", "'bytes' is missing"},
     {FL_PERSISTENT_TRAIN, "{\"type\": \"ready\"}", "'protocol' is missing"},
     {FL_PERSISTENT_TRAIN, "{\"type\": \"ready\", \"protocol\": 1, \"can\": \"train\"}",
      "'can' is missing or not a list"},

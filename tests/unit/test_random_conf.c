@@ -135,9 +135,9 @@ static void add_round(struct fl_buf *yaml, struct fl_rng *rng)
     conf_drawn_add(yaml, fl_rng_below(rng, 2) == 0 ? ", backfill: yes}\n" : "}\n");
 }
 
-static void add_slot(struct fl_buf *yaml, struct fl_rng *rng, enum fl_slot slot)
+static void add_component(struct fl_buf *yaml, struct fl_rng *rng, enum fl_component component)
 {
-    const struct fl_policy *const *policies = fl_strategy_policies(slot);
+    const struct fl_policy *const *policies = fl_strategy_policies(component);
     const struct fl_policy *policy;
     size_t n = 0;
 
@@ -145,8 +145,9 @@ static void add_slot(struct fl_buf *yaml, struct fl_rng *rng, enum fl_slot slot)
         n++;
     }
     policy = policies[fl_rng_below(rng, n)];
-    ck_assert_int_eq(fl_buf_printf(yaml, "  %s: {policy: %s", fl_slot_name(slot), policy->name),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_buf_printf(yaml, "  %s: {policy: %s", fl_component_name(component), policy->name),
+        FL_OK);
     add_options(yaml, rng, policy->options, "", ", ");
     conf_drawn_add(yaml, "}\n");
 }
@@ -157,8 +158,8 @@ static void draw_conf(struct fl_buf *yaml, struct fl_rng *rng)
         "{preset: mlr60}", "{input: [4], layers: [dense 5, bn, relu, dense 3]}",
         "{input: [1], layers: [dense 2]}",
         "{input: [3, 6, 6], layers: [conv 4 3, bn, relu, maxpool 2, flatten, dense 3]}"};
-    unsigned slots = fl_rng_below(rng, 2) == 0 ? (unsigned)fl_rng_below(rng, 4) : 0;
-    unsigned slot;
+    unsigned components = fl_rng_below(rng, 2) == 0 ? (unsigned)fl_rng_below(rng, 4) : 0;
+    unsigned component;
 
     conf_drawn_add(yaml, "federation: f\nstate_dir: /nowhere/state\ninsecure: yes\n");
     ck_assert_int_eq(fl_buf_printf(yaml, "seed: %" PRIu64 "\nrounds: %d\nmodel: %s\n",
@@ -177,10 +178,10 @@ static void draw_conf(struct fl_buf *yaml, struct fl_rng *rng)
     add_section(yaml, rng, "training", fl_server_training_specs, "");
     add_round(yaml, rng);
     add_section(yaml, rng, "evaluation", fl_server_evaluation_specs, "data");
-    conf_drawn_add(yaml, slots > 0 ? "strategy:\n" : "");
-    for (slot = 0; slots > 0 && slot < FL_SLOT_COUNT; slot++) {
-        if (fl_rng_below(rng, FL_SLOT_COUNT) < slots) {
-            add_slot(yaml, rng, (enum fl_slot)slot);
+    conf_drawn_add(yaml, components > 0 ? "strategy:\n" : "");
+    for (component = 0; components > 0 && component < FL_COMPONENT_COUNT; component++) {
+        if (fl_rng_below(rng, FL_COMPONENT_COUNT) < components) {
+            add_component(yaml, rng, (enum fl_component)component);
         }
     }
 }
@@ -243,10 +244,10 @@ static void encode_units(struct rig *r, uint32_t client, size_t payload, const f
         fl_buf_clear(out);
         keep += keep != NULL ? fl_neurons(r->layout, l) : 0;
         if (units[l] != 0) {
-            ck_assert_int_eq(fl_unit_encode(codec,
-                                            payload == 0 ? r->s->options[FL_SLOT_CODEC] : plain,
-                                            r->layout, l, &in, out),
-                             FL_OK);
+            ck_assert_int_eq(
+                fl_unit_encode(codec, payload == 0 ? r->s->options[FL_COMPONENT_CODEC] : plain,
+                               r->layout, l, &in, out),
+                FL_OK);
             r->bytes[client] += out->len;
         }
     }
@@ -257,7 +258,7 @@ static void encode_units(struct rig *r, uint32_t client, size_t payload, const f
 static void upload(struct rig *r, const struct fl_effect *e)
 {
     struct fl_event ev = {.type = FL_EV_UPLOAD_STORED};
-    const char *const *sends = fl_solver_sends(r->s->solver, r->s->options[FL_SLOT_SOLVER]);
+    const char *const *sends = fl_solver_sends(r->s->solver, r->s->options[FL_COMPONENT_SOLVER]);
     size_t n = 1 + fl_solver_names(sends);
     uint8_t *keep = NULL;
     size_t b;
@@ -273,9 +274,9 @@ static void upload(struct rig *r, const struct fl_effect *e)
 
         if (b == 0 && r->s->upload->mask != NULL) {
             keep = calloc(fl_neurons_total(r->layout), 1);
-            ck_assert_int_eq(
-                r->s->upload->mask(r->s->options[FL_SLOT_UPLOAD], r->layout, r->theta, x, keep),
-                FL_OK);
+            ck_assert_int_eq(r->s->upload->mask(r->s->options[FL_COMPONENT_UPLOAD], r->layout,
+                                                r->theta, x, keep),
+                             FL_OK);
         }
         encode_units(r, e->client, b, x, b == 0 ? keep : NULL, e->units);
         free(x);
@@ -346,7 +347,7 @@ static void aggregate(struct rig *r, const struct fl_effect *e)
     struct fl_agg_client clients[CLIENTS];
     struct fl_agg_job job = {.layout = r->layout,
                              .ops = r->s->aggregate,
-                             .options = r->s->options[FL_SLOT_AGGREGATE],
+                             .options = r->s->options[FL_COMPONENT_AGGREGATE],
                              .round = e->round,
                              .members = e->size.members,
                              .n_clients = e->n_parts,
@@ -356,7 +357,7 @@ static void aggregate(struct rig *r, const struct fl_effect *e)
                              .theta = r->theta,
                              .theta_new = r->theta_new,
                              .extra = r->s->solver->server,
-                             .extra_options = r->s->options[FL_SLOT_SOLVER],
+                             .extra_options = r->s->options[FL_COMPONENT_SOLVER],
                              .state = (const float *const *)r->state,
                              .state_new = r->state_new,
                              .personal_model = r->s->aggregate->mixes ? no_personal_model : NULL,
@@ -377,9 +378,9 @@ static void aggregate(struct rig *r, const struct fl_effect *e)
                                             .units = r->sent[part->client],
                                             .previous_dot = part->previous_dot};
         if (r->s->solver->factor != NULL) {
-            clients[i].factor =
-                r->s->solver->factor(r->s->options[FL_SLOT_SOLVER], conf->training->learning_rate,
-                                     conf->training->momentum, part->steps);
+            clients[i].factor = r->s->solver->factor(r->s->options[FL_COMPONENT_SOLVER],
+                                                     conf->training->learning_rate,
+                                                     conf->training->momentum, part->steps);
         }
     }
     rv = fl_aggregate_run(&job, &who, &err);

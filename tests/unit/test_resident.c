@@ -46,7 +46,7 @@ START_TEST(what_it_says_of_itself_is_known_before_a_task)
     rig_create(&rig);
     ck_assert_msg(fl_persistent_start(rig.r, &rig.err) == FL_OK, "%s", rig.err.msg);
     ck_assert(fl_persistent_can(rig.r, FL_PERSISTENT_TRAIN));
-    ck_assert(fl_persistent_can(rig.r, FL_PERSISTENT_OFFER));
+    ck_assert(fl_persistent_can(rig.r, FL_PERSISTENT_SUMMARY));
     ck_assert(fl_persistent_has_part(rig.r, "per_fedavg"));
     ck_assert(!fl_persistent_has_part(rig.r, "momentum"));
     ck_assert_uint_eq(fl_persistent_ready(rig.r)->samples, 270);
@@ -76,14 +76,14 @@ START_TEST(a_task_before_a_model_is_refused)
 }
 END_TEST
 
-START_TEST(evaluating_fitting_and_offering_are_tasks_too)
+START_TEST(evaluating_fitting_and_making_summaries_are_tasks_too)
 {
     struct fl_persistent_answer a;
     struct rig rig;
-    char offer[5];
+    char summary[5];
 
     rig_init(&rig, "good");
-    rig.model.offer_bytes = 100;
+    rig.model.summary_bytes = 100;
     rig_create(&rig);
     rig_describe(&rig);
     ck_assert_msg(rig_run(&rig, FL_PERSISTENT_EVALUATE, &a) == FL_OK, "%s", rig.err.msg);
@@ -92,10 +92,10 @@ START_TEST(evaluating_fitting_and_offering_are_tasks_too)
     ck_assert_msg(rig_run(&rig, FL_PERSISTENT_ADAPT, &a) == FL_OK, "%s", rig.err.msg);
     ck_assert(a.has_received && a.has_adapted);
     ck_assert_uint_eq(a.adapted.correct, 27);
-    ck_assert_msg(rig_run(&rig, FL_PERSISTENT_OFFER, &a) == FL_OK, "%s", rig.err.msg);
-    ck_assert_uint_eq(a.offer_bytes, 5);
-    ck_assert_int_eq(fl_persistent_offer(rig.r, offer, 5, &rig.err), FL_OK);
-    ck_assert_mem_eq(offer, "means", 5);
+    ck_assert_msg(rig_run(&rig, FL_PERSISTENT_SUMMARY, &a) == FL_OK, "%s", rig.err.msg);
+    ck_assert_uint_eq(a.summary_bytes, 5);
+    ck_assert_int_eq(fl_persistent_summary(rig.r, summary, 5, &rig.err), FL_OK);
+    ck_assert_mem_eq(summary, "means", 5);
     rig_done(&rig);
 }
 END_TEST
@@ -417,7 +417,7 @@ int main(void)
     tcase_add_test(tc, it_is_started_once_and_trains_task_after_task);
     tcase_add_test(tc, what_it_says_of_itself_is_known_before_a_task);
     tcase_add_test(tc, a_task_before_a_model_is_refused);
-    tcase_add_test(tc, evaluating_fitting_and_offering_are_tasks_too);
+    tcase_add_test(tc, evaluating_fitting_and_making_summaries_are_tasks_too);
     tcase_add_test(tc, a_model_that_is_not_its_own_is_known_when_it_is_described);
     tcase_add_test(tc, one_that_is_slow_to_know_the_model_is_waited_for_by_the_task);
     tcase_add_test(tc, another_model_is_told_to_the_same_program);

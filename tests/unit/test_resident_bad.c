@@ -387,16 +387,16 @@ START_TEST(memory_that_it_sealed_itself_is_told)
 }
 END_TEST
 
-START_TEST(an_offer_beyond_its_slot_is_no_offer)
+START_TEST(a_summary_beyond_its_slot_is_no_summary)
 {
     struct fl_persistent_answer a;
     struct rig rig;
 
-    rig_init(&rig, "offers_much");
-    rig.model.offer_bytes = 100;
+    rig_init(&rig, "summaries_much");
+    rig.model.summary_bytes = 100;
     rig_create(&rig);
     rig_describe(&rig);
-    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_OFFER, &a), FL_EPROTO);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_SUMMARY, &a), FL_EPROTO);
     ck_assert_msg(rig_says(&rig, "a data summary of 101 bytes in a slot of 100"), "%s",
                   rig.err.msg);
     rig_done(&rig);
@@ -442,7 +442,7 @@ SUITE()
     tcase_add_loop_test(tc, nothing_of_its_group_is_left, 0, 2);
     tcase_add_test(tc, the_weights_cannot_be_written_to);
     tcase_add_test(tc, memory_that_it_sealed_itself_is_told);
-    tcase_add_test(tc, an_offer_beyond_its_slot_is_no_offer);
+    tcase_add_test(tc, a_summary_beyond_its_slot_is_no_summary);
     tcase_add_loop_test(tc, one_that_takes_more_memory_than_it_may_is_ended, 0, 2);
     suite_add_tcase(s, tc);
     return s;

@@ -271,7 +271,7 @@ START_TEST(what_the_core_asked_for_is_aggregated_and_told_to_it)
     ck_assert_int_eq(event.type, FL_EV_AGGREGATED);
     ck_assert_double_eq_tol(event.u.aggregated.distance[0] / event.u.aggregated.distance[1], 2.0,
                             1e-5);
-    ck_assert_uint_eq(event.u.aggregated.offered_bytes, 0);
+    ck_assert_uint_eq(event.u.aggregated.collection_bytes, 0);
     ck_assert_ptr_null(a.next.model.theta);
     expect_unit(fl_progress_model(&progress), 0, 1.3);
     fl_aggregation_done(&a);
@@ -401,7 +401,7 @@ START_TEST(payloads_stand_in_an_upload_as_the_solver_sends_them)
     size_t i;
 
     begin("scaffold");
-    payloads[1] = fl_solver_sends(strategy->solver, strategy->options[FL_SLOT_SOLVER])[0];
+    payloads[1] = fl_solver_sends(strategy->solver, strategy->options[FL_COMPONENT_SOLVER])[0];
     ck_assert_uint_eq(fl_sent_place(strategy, "update"), 0);
     ck_assert_uint_eq(fl_sent_place(strategy, payloads[1]), 1);
     ck_assert_uint_eq(fl_sent_place(strategy, "model"), FL_SPOOL_MAX_PAYLOADS);

@@ -21,7 +21,7 @@
 #define IDLE_MS 1000
 
 static struct fl_frontend frontend;
-static struct fl_slot_rec slot;
+static struct fl_frontend_client slot;
 static struct fl_control_stream stream;
 static struct fl_budget budget;
 static struct fl_rpc_method methods[3];
@@ -76,7 +76,7 @@ static void begin(size_t peer_memory, uint32_t window)
     struct fl_h2 *server = NULL;
 
     memset(&stream, 0, sizeof(stream)); /* Client 0, token of zeros. */
-    slot = (struct fl_slot_rec){.stream = &stream};
+    slot = (struct fl_frontend_client){.stream = &stream};
     frontend = (struct fl_frontend){.slots = &slot, .n_slots = 1};
     methods[0] = (struct fl_rpc_method){"/fl.v1.Federation/Fetch", FL_WHO_ANYBODY, fl_fetch_start,
                                         &frontend};
@@ -455,10 +455,10 @@ START_TEST(files_are_read_in_turn)
     begin(16 * MIB, 1 << 20);
     raw.mute = true;
     serve("personal_model", 1, new_file(256 * KIB));
-    serve("offers", 1, new_file(3 * MIB));
-    fetch("offers", 1);
-    fetch("offers", 1);
-    fetch("offers", 1);
+    serve("summaries", 1, new_file(3 * MIB));
+    fetch("summaries", 1);
+    fetch("summaries", 1);
+    fetch("summaries", 1);
     fetch("personal_model", 1);
     while (fl_h2_calls(raw.other) == 4) {
         ck_assert_int_eq(fl_worker_thread_submit(frontend.setup.io, on_lane, frontend.setup.net,

@@ -85,7 +85,7 @@ START_TEST(a_grant_needs_no_memory_of_its_own)
     size_t n;
 
     ck_assert_ptr_nonnull(units);
-    ck_assert_ptr_nonnull(fl_frontend_slot(&frontend, 0));
+    ck_assert_ptr_nonnull(fl_frontend_client_at(&frontend, 0));
     down.units = units;
     failmalloc_start(0, true);
     fl_control_stream_down(&frontend, &down);

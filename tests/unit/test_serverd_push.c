@@ -22,7 +22,7 @@ static char dir[64];
 static struct fl_serverd_conf *own;
 static const struct fl_server_conf *conf;
 static struct fl_frontend frontend;
-static struct fl_slot_rec slot;
+static struct fl_frontend_client slot;
 static struct fl_control_stream stream;
 static struct fl_budget budget;
 static struct fl_rpc_method methods[2];
@@ -115,7 +115,7 @@ static void setup(void)
     load_conf();
     size = push_body_size(conf->layout);
     n_units = fl_layout_units(conf->layout);
-    slot = (struct fl_slot_rec){
+    slot = (struct fl_frontend_client){
         .stream = &stream, .grant = {ROUND, ATTEMPT}, .units = calloc(n_units, 1)};
     ck_assert_ptr_nonnull(slot.units);
     (void)memset(slot.units, 1, n_units);

@@ -72,13 +72,13 @@ static void add_upload(void)
         {"/fl.v1.Federation/Push", FL_WHO_ANYBODY, fl_push_start, frontend}};
     struct fl_h2_setup setup = {.peer = "raw:9", .budget = &budget, .methods = methods};
     const struct fl_layout *layout = frontend->setup.conf->layout;
-    struct fl_slot_rec *slot = fl_frontend_slot(frontend, 0);
+    struct fl_frontend_client *slot = fl_frontend_client_at(frontend, 0);
     struct fl_h2 *server = NULL;
     struct rawpeer raw;
     struct fl_buf body;
 
     ck_assert_int_eq(fl_str_copy(stream.name, sizeof(stream.name), "edge"), FL_OK);
-    *slot = (struct fl_slot_rec){.stream = &stream, .grant = {1, 1}};
+    *slot = (struct fl_frontend_client){.stream = &stream, .grant = {1, 1}};
     slot->units = malloc(frontend->n_units);
     ck_assert_ptr_nonnull(slot->units);
     (void)memset(slot->units, 1, frontend->n_units);
@@ -131,7 +131,7 @@ void __wrap_fl_runtime_stop(struct fl_runtime *runtime)
 {
     __real_fl_runtime_stop(runtime);
     ck_assert_ptr_null(frontend->server);
-    ck_assert_ptr_nonnull(fl_frontend_slot(frontend, 0));
+    ck_assert_ptr_nonnull(fl_frontend_client_at(frontend, 0));
     if (with_upload) {
         add_upload();
     }

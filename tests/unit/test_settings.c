@@ -16,7 +16,7 @@ static struct fl_settings list_of(enum fl_setting_kind kind, const char *name, c
     return s;
 }
 
-/* What comes of the change, as letters: update, kept, offer, score, and told. */
+/* What comes of the change, as letters: update, kept, summary, score, and told. */
 static const char *verdict(const struct fl_settings *a, const struct fl_settings *b)
 {
     static char text[128];
@@ -24,7 +24,7 @@ static const char *verdict(const struct fl_settings *a, const struct fl_settings
 
     ck_assert_int_eq(fl_settings_compare(a, b, &v), FL_OK);
     (void)snprintf(text, sizeof(text), "%s%s%s%s", v.update ? "u" : "", v.kept ? "k" : "",
-                   v.offer ? "o" : "", v.score ? "s" : "");
+                   v.summary ? "o" : "", v.score ? "s" : "");
     if (v.n > 0) {
         (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s: %s -> %s",
                        v.list[0].name, v.list[0].before, v.list[0].after);
@@ -42,7 +42,7 @@ START_TEST(each_kind_has_its_consequence)
         {FL_SETTING_FIGURE, " x: 1 -> 2"},
         {FL_SETTING_UPDATE, "u x: 1 -> 2"},
         {FL_SETTING_KEPT, "k"},
-        {FL_SETTING_OFFER, "o"},
+        {FL_SETTING_SUMMARY, "o"},
         {FL_SETTING_SCORE, "s"},
     };
     struct fl_settings a = list_of(rows[_i].kind, "x", "1");
@@ -71,19 +71,19 @@ START_TEST(an_option_that_only_one_version_knows_changed_nothing)
 {
     struct fl_settings none = {.n = 0};
     struct fl_settings figure = list_of(FL_SETTING_FIGURE, "x", "1");
-    struct fl_settings slot = list_of(FL_SETTING_UPDATE, "x", "1");
+    struct fl_settings component = list_of(FL_SETTING_UPDATE, "x", "1");
     struct fl_settings_verdict v;
 
     ck_assert_str_eq(verdict(&none, &figure), "");
     ck_assert_str_eq(verdict(&figure, &none), "");
-    ck_assert_str_eq(verdict(&none, &slot), "u x:  -> 1");
-    ck_assert_str_eq(verdict(&slot, &none), "u x: 1 -> ");
+    ck_assert_str_eq(verdict(&none, &component), "u x:  -> 1");
+    ck_assert_str_eq(verdict(&component, &none), "u x: 1 -> ");
     /* It is written down all the same, for the next comparison. */
     ck_assert_int_eq(fl_settings_compare(&none, &figure, &v), FL_OK);
     ck_assert(v.rewrite && v.n == 0);
     fl_settings_verdict_done(&v);
     fl_settings_done(&figure);
-    fl_settings_done(&slot);
+    fl_settings_done(&component);
 }
 END_TEST
 
@@ -111,11 +111,11 @@ START_TEST(the_digest_is_of_the_layout_and_of_what_an_update_means)
 }
 END_TEST
 
-START_TEST(a_strategy_says_what_is_kept_and_offered)
+START_TEST(a_strategy_says_what_is_kept_and_collection)
 {
     static const struct {
         const char *preset, *kept;
-        bool offers, scales;
+        bool summaries, scales;
     } rows[] = {
         {"fedavg", "", false, false},
         {"scaffold", "scaffold.control", false, false},
@@ -130,7 +130,7 @@ START_TEST(a_strategy_says_what_is_kept_and_offered)
     ck_assert_int_eq(fl_strategy_create(rows[_i].preset, &strategy, NULL), FL_OK);
     ck_assert_int_eq(fl_settings_add_strategy(&s, strategy), FL_OK);
     ck_assert_str_eq(fl_settings_find(&s, "kept"), rows[_i].kept);
-    ck_assert_int_eq(fl_settings_find(&s, "offer")[0] != '\0', rows[_i].offers);
+    ck_assert_int_eq(fl_settings_find(&s, "summary")[0] != '\0', rows[_i].summaries);
     ck_assert_int_eq(fl_strategy_scales_updates(strategy), rows[_i].scales);
     fl_settings_done(&s);
     fl_strategy_free(strategy);
@@ -146,15 +146,15 @@ START_TEST(no_two_policies_keep_state_under_one_name)
     size_t i;
     size_t j;
 
-    /* A checkpoint's files are found by these names, whatever slots wrote them. */
-    for (p = fl_strategy_policies(FL_SLOT_AGGREGATE); *p != NULL; p++) {
+    /* A checkpoint's files are found by these names, whatever components wrote them. */
+    for (p = fl_strategy_policies(FL_COMPONENT_AGGREGATE); *p != NULL; p++) {
         const struct fl_aggregate_ops *a = (const void *)*p;
 
         for (i = 0; i < a->n_state; i++) {
             seen[n++] = a->state_names[i];
         }
     }
-    for (q = fl_strategy_policies(FL_SLOT_SOLVER); *q != NULL; q++) {
+    for (q = fl_strategy_policies(FL_COMPONENT_SOLVER); *q != NULL; q++) {
         const struct fl_solver_ops *s = (const void *)*q;
 
         for (i = 0; s->server != NULL && i < s->server->n_state; i++) {
@@ -179,7 +179,7 @@ SUITE()
     tcase_add_test(all, a_rate_counts_as_an_update_where_either_side_divides_by_it);
     tcase_add_test(all, an_option_that_only_one_version_knows_changed_nothing);
     tcase_add_test(all, the_digest_is_of_the_layout_and_of_what_an_update_means);
-    tcase_add_loop_test(all, a_strategy_says_what_is_kept_and_offered, 0, 6);
+    tcase_add_loop_test(all, a_strategy_says_what_is_kept_and_collection, 0, 6);
     tcase_add_test(all, no_two_policies_keep_state_under_one_name);
     suite_add_tcase(suite, all);
     return suite;

@@ -70,7 +70,7 @@ static void put_round(struct rig *rig, uint64_t round)
 
     event.u.aggregated.effective = 1.5;
     event.u.aggregated.self_weight = 0.75;
-    event.u.aggregated.offered_bytes = 99;
+    event.u.aggregated.collection_bytes = 99;
     event.u.aggregated.distance = distance;
     ck_assert_int_eq(
         fl_journal_put(rig->journal, FL_JOB_TRAIN, 5, (struct fl_round_key){round, 1}, &answer),
@@ -114,7 +114,7 @@ static void take_round(struct rig *rig, uint64_t round)
     ck_assert_int_eq(fl_journal_take_aggregated(rig->journal, &event, &distance, &rig->err), FL_OK);
     ck_assert_double_eq(event.u.aggregated.effective, 1.5);
     ck_assert_double_eq(event.u.aggregated.self_weight, 0.75);
-    ck_assert_uint_eq(event.u.aggregated.offered_bytes, 99);
+    ck_assert_uint_eq(event.u.aggregated.collection_bytes, 99);
     ck_assert_double_eq(distance[0], 3);
     ck_assert_double_eq(distance[1], 0.125);
     ck_assert_int_eq(fl_journal_take_evaluated(rig->journal, &accuracy, &loss, &rig->err), FL_OK);

@@ -1,4 +1,4 @@
-/* FedMix and NaiveMix: steps against plain networks in double, offers, bad offers. */
+/* FedMix and NaiveMix: steps against plain networks in double, summaries, bad summaries. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -60,9 +60,9 @@ static void fixture_done(struct fixture *f)
     fl_buf_done(&f->means);
 }
 
-static void add_offer(struct fixture *f, uint32_t n, double size, uint64_t seed)
+static void add_summary(struct fixture *f, uint32_t n, double size, uint64_t seed)
 {
-    f->input = put_offer(&f->means, n, size, seed);
+    f->input = put_summary(&f->means, n, size, seed);
 }
 
 /* `n_steps` steps; the model, exported, and the loss of the last step. */
@@ -118,7 +118,7 @@ START_TEST(lambda_zero_is_sgd_bit_for_bit)
     struct fixture f;
 
     fixture_init(&f, true);
-    add_offer(&f, 3, 1, 2);
+    add_summary(&f, 3, 1, 2);
     assert_bits(&f, run(&f, &fl_solver_fedmix, "lambda=0", NULL, &setups[_i], STEPS, NULL),
                 run(&f, &fl_solver_sgd, NULL, NULL, &setups[_i], STEPS, NULL));
     assert_bits(&f, run(&f, &fl_solver_naivemix, "lambda=0", NULL, &setups[_i], STEPS, NULL),
@@ -139,7 +139,7 @@ START_TEST(without_means_or_to_adapt_it_is_sgd_bit_for_bit)
                 run(&f, &fl_solver_sgd, NULL, NULL, &setups[1], STEPS, NULL));
     assert_bits(&f, run(&f, &fl_solver_naivemix, NULL, NULL, &setups[1], STEPS, NULL),
                 run(&f, &fl_solver_sgd, NULL, NULL, &setups[1], STEPS, NULL));
-    add_offer(&f, 3, 1, 2);
+    add_summary(&f, 3, 1, 2);
     adapting.adapting = true;
     assert_bits(&f, run(&f, &fl_solver_fedmix, NULL, NULL, &adapting, STEPS, NULL),
                 run(&f, &fl_solver_sgd, NULL, NULL, &setups[1], STEPS, NULL));
@@ -310,7 +310,7 @@ START_TEST(the_third_term_agrees_with_the_r_operator)
         size_t b, i;
 
         fixture_init(&f, false);
-        add_offer(&f, 1, 0.7, seed);
+        add_summary(&f, 1, 0.7, seed);
         for (i = 0; i < (size_t)BATCH * INPUTS; i++) {
             f.x[0][i] *= 1 + 0.01f * (float)seed; /* moves past bends */
         }
@@ -406,7 +406,7 @@ START_TEST(a_mean_of_zero_is_label_smoothing_of_smaller_inputs)
     struct fixture f;
 
     fixture_init(&f, _i != 0);
-    add_offer(&f, 1, 0, 2);
+    add_summary(&f, 1, 0, 2);
     assert_bits(&f, run(&f, &fl_solver_fedmix, "lambda=0.25", NULL, &how, STEPS, NULL),
                 by_hand(&f, 0.25f, 0));
     fixture_done(&f);
@@ -421,7 +421,7 @@ START_TEST(naivemix_trains_on_the_personal_model)
     size_t i;
 
     fixture_init(&f, _i != 0);
-    add_offer(&f, 1, 0.5, 2);
+    add_summary(&f, 1, 0.5, 2);
     have = run(&f, &fl_solver_naivemix, "lambda=0.25", NULL, &how, STEPS, NULL);
     want = by_hand(&f, 0.25f, 0.25f);
     for (i = 0; i < f.count; i++) {
@@ -444,7 +444,7 @@ START_TEST(the_third_term_moves_no_statistics_and_draws_no_mask)
     size_t i, t;
 
     fixture_init(&f, true);
-    add_offer(&f, 1, 0.5, 2);
+    add_summary(&f, 1, 0.5, 2);
     with = run(&f, &fl_solver_fedmix, "lambda=0.25", NULL, &how, STEPS, NULL);
     (void)memset(f.means.data + FL__MIX_HEADER, 0, INPUTS * sizeof(float));
     without = run(&f, &fl_solver_fedmix, "lambda=0.25", NULL, &how, STEPS, NULL);
@@ -474,8 +474,8 @@ START_TEST(seed_and_round_decide_which_means_are_drawn)
     size_t size;
 
     fixture_init(&f, false);
-    add_offer(&f, 3, 1, 2);
-    add_offer(&f, 2, 1, 3);
+    add_summary(&f, 3, 1, 2);
+    add_summary(&f, 2, 1, 3);
     size = f.count * sizeof(float);
     a = run(&f, &fl_solver_fedmix, NULL, NULL, &how, STEPS, NULL);
     b = run(&f, &fl_solver_fedmix, NULL, NULL, &how, STEPS, NULL);
@@ -506,8 +506,8 @@ START_TEST(a_malformed_union_is_refused_before_training)
     struct fixture f;
 
     fixture_init(&f, false);
-    add_offer(&f, 2, 1, 1);
-    add_offer(&f, 3, 1, 1);
+    add_summary(&f, 2, 1, 1);
+    add_summary(&f, 3, 1, 1);
     setup.net = f.net;
     setup.inputs = &f.input;
     f.input.len -= 4;

@@ -363,15 +363,15 @@ START_TEST(momentum_on_the_server_is_refused_unless_asked_for)
     struct fl_err err = {0};
 
     ck_assert_int_eq(fl_strategy_create("fedavg", &s, NULL), FL_OK);
-    ck_assert_int_eq(fl_strategy_set(s, FL_SLOT_SOLVER, "igfl_c", NULL), FL_OK);
+    ck_assert_int_eq(fl_strategy_set(s, FL_COMPONENT_SOLVER, "igfl_c", NULL), FL_OK);
     ck_assert_int_eq(fl_strategy_check(s, &err), FL_OK);
-    ck_assert_int_eq(fl_strategy_set(s, FL_SLOT_AGGREGATE, "fedadam", NULL), FL_OK);
+    ck_assert_int_eq(fl_strategy_set(s, FL_COMPONENT_AGGREGATE, "fedadam", NULL), FL_OK);
     ck_assert_int_eq(fl_strategy_check(s, &err), FL_OK);
-    ck_assert_int_eq(fl_strategy_set(s, FL_SLOT_AGGREGATE, "momentum", NULL), FL_OK);
+    ck_assert_int_eq(fl_strategy_set(s, FL_COMPONENT_AGGREGATE, "momentum", NULL), FL_OK);
     ck_assert_int_eq(fl_strategy_check(s, &err), FL_ECONF);
     ck_assert_ptr_nonnull(strstr(err.msg, "doubles"));
-    ck_assert_int_eq(fl_options_set(s->options[FL_SLOT_SOLVER], "server_momentum", "yes", NULL),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_options_set(s->options[FL_COMPONENT_SOLVER], "server_momentum", "yes", NULL), FL_OK);
     ck_assert_int_eq(fl_strategy_check(s, &err), FL_OK);
     fl_strategy_free(s);
 }

@@ -278,7 +278,7 @@ START_TEST(training_options_that_it_cannot_have_are_refused)
     ck_assert_int_eq(fl_strategy_create("fedavg", &s, NULL), FL_OK);
     ck_assert_int_eq(fl_strategy_check_training(s, setup.learning_rate, setup.momentum, &err),
                      FL_OK);
-    ck_assert_int_eq(fl_strategy_set(s, FL_SLOT_SOLVER, "pfedme", NULL), FL_OK);
+    ck_assert_int_eq(fl_strategy_set(s, FL_COMPONENT_SOLVER, "pfedme", NULL), FL_OK);
     ck_assert_int_eq(fl_strategy_check_training(s, setup.learning_rate, setup.momentum, &err),
                      rows[_i].code);
     ck_assert_ptr_nonnull(strstr(err.msg, rows[_i].says));

@@ -9,19 +9,20 @@
 
 static bool same_meaning(const struct fl_strategy *a, const struct fl_strategy *b)
 {
-    static const enum fl_slot slots[] = {FL_SLOT_SOLVER, FL_SLOT_UPLOAD, FL_SLOT_CODEC,
-                                         FL_SLOT_AGGREGATE, FL_SLOT_PERSONAL};
+    static const enum fl_component components[] = {FL_COMPONENT_SOLVER, FL_COMPONENT_UPLOAD,
+                                                   FL_COMPONENT_CODEC, FL_COMPONENT_AGGREGATE,
+                                                   FL_COMPONENT_PERSONAL};
     bool same = true;
     size_t i;
 
-    for (i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
+    for (i = 0; i < sizeof(components) / sizeof(components[0]); i++) {
         struct fl_buf x;
         struct fl_buf y;
 
         fl_buf_init(&x, 4096);
         fl_buf_init(&y, 4096);
-        ck_assert_int_eq(fl_strategy_slot_text(a, slots[i], &x), FL_OK);
-        ck_assert_int_eq(fl_strategy_slot_text(b, slots[i], &y), FL_OK);
+        ck_assert_int_eq(fl_strategy_component_text(a, components[i], &x), FL_OK);
+        ck_assert_int_eq(fl_strategy_component_text(b, components[i], &y), FL_OK);
         same = same && x.len == y.len && memcmp(x.data, y.data, x.len) == 0;
         fl_buf_done(&x);
         fl_buf_done(&y);
@@ -119,7 +120,7 @@ START_TEST(a_change_stands_in_the_record_with_what_followed)
     char expected[1024];
 
     fl_buf_init(&solver, 1024);
-    ck_assert_int_eq(fl_strategy_slot_text(scaffold, FL_SLOT_SOLVER, &solver), FL_OK);
+    ck_assert_int_eq(fl_strategy_component_text(scaffold, FL_COMPONENT_SOLVER, &solver), FL_OK);
     (void)snprintf(expected, sizeof(expected),
                    "2/2 algorithm: fedavg -> scaffold\n"
                    "2/2 strategy.solver: sgd -> %.*s\n"
@@ -230,17 +231,17 @@ START_TEST(a_folder_that_does_not_say_what_it_is_begins_its_attempt_again)
 }
 END_TEST
 
-START_TEST(offers_made_for_other_options_are_forgotten)
+START_TEST(summaries_made_for_other_options_are_forgotten)
 {
     struct fl_store *store;
 
     left_by("fedmix");
     store = open_store();
-    ck_assert_int_eq(fl_offers_put(dir, "a", "means", 5, NULL), FL_OK);
-    ck_assert(!enter(store, "fedmix", "0.05").verdict.offer);
-    ck_assert(fl_offers_has(dir, "a"));
-    ck_assert(enter(store, "fedavg", "0.05").verdict.offer);
-    ck_assert(!fl_offers_has(dir, "a"));
+    ck_assert_int_eq(fl_summaries_put(dir, "a", "means", 5, NULL), FL_OK);
+    ck_assert(!enter(store, "fedmix", "0.05").verdict.summary);
+    ck_assert(fl_summaries_has(dir, "a"));
+    ck_assert(enter(store, "fedavg", "0.05").verdict.summary);
+    ck_assert(!fl_summaries_has(dir, "a"));
     fl_store_close(store);
 }
 END_TEST
@@ -284,7 +285,7 @@ int main(void)
     tcase_add_test(rules, two_folders_never_have_the_same_line);
     tcase_add_test(rules, an_open_attempt_of_another_meaning_is_never_loaded);
     tcase_add_test(rules, a_folder_that_does_not_say_what_it_is_begins_its_attempt_again);
-    tcase_add_test(rules, offers_made_for_other_options_are_forgotten);
+    tcase_add_test(rules, summaries_made_for_other_options_are_forgotten);
     tcase_add_test(rules, scores_of_another_selection_are_forgotten);
     suite_add_tcase(suite, pairs);
     suite_add_tcase(suite, rules);

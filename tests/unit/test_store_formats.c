@@ -211,11 +211,11 @@ START_TEST(personal_models_of_an_unknown_version_are_refused)
 }
 END_TEST
 
-/* --- offers --- */
+/* --- summaries --- */
 
-#define OFFER 20000 /* two of them: three blocks of checksums */
+#define SUMMARY 20000 /* two of them: three blocks of checksums */
 
-static uint8_t offers[2 * OFFER];
+static uint8_t summaries[2 * SUMMARY];
 
 static size_t n_left_out;
 
@@ -225,10 +225,10 @@ static int any(void *ctx, const void *data, size_t len, double *ret_largest, str
     (void)data;
     (void)err;
     *ret_largest = 1.0;
-    return len == OFFER ? FL_OK : FL_EFORMAT;
+    return len == SUMMARY ? FL_OK : FL_EFORMAT;
 }
 
-static void count(void *ctx, const struct fl_offer_info *info, const char *why)
+static void count(void *ctx, const struct fl_data_summary_info *info, const char *why)
 {
     (void)ctx;
     (void)info;
@@ -236,18 +236,18 @@ static void count(void *ctx, const struct fl_offer_info *info, const char *why)
     n_left_out++;
 }
 
-static const struct fl_offers_rule rule = {.max = OFFER, .check = any, .left_out = count};
+static const struct fl_summaries_rule rule = {.max = SUMMARY, .check = any, .left_out = count};
 
-static void put_offers(void)
+static void put_summaries(void)
 {
     struct fl_err err = {0};
     size_t i;
 
-    for (i = 0; i < sizeof(offers); i++) {
-        offers[i] = (uint8_t)(i * 11 + i / 256);
+    for (i = 0; i < sizeof(summaries); i++) {
+        summaries[i] = (uint8_t)(i * 11 + i / 256);
     }
-    ck_assert_int_eq(fl_offers_put(dir, "ann", offers, OFFER, &err), FL_OK);
-    ck_assert_int_eq(fl_offers_put(dir, "bob", offers + OFFER, OFFER, &err), FL_OK);
+    ck_assert_int_eq(fl_summaries_put(dir, "ann", summaries, SUMMARY, &err), FL_OK);
+    ck_assert_int_eq(fl_summaries_put(dir, "bob", summaries + SUMMARY, SUMMARY, &err), FL_OK);
 }
 
 static void fix(size_t want_bad)
@@ -255,15 +255,15 @@ static void fix(size_t want_bad)
     struct fl_err err = {0};
 
     n_left_out = 0;
-    ck_assert_msg(fl_offers_fix(dir, &rule, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_summaries_fix(dir, &rule, &err) == FL_OK, "%s", err.msg);
     ck_assert_uint_eq(n_left_out, want_bad);
 }
 
-static int open_offers(void)
+static int open_summaries(void)
 {
     struct fl_file *f = NULL;
     uint8_t digest[FL_DIGEST_SIZE];
-    int rv = fl_offers_open(dir, &f, digest, NULL);
+    int rv = fl_summaries_open(dir, &f, digest, NULL);
 
     fl_file_unref(f);
     return rv;
@@ -275,9 +275,9 @@ static void fixed_are(const uint8_t *want, size_t len)
     struct fl_err err = {0};
     uint8_t digest[FL_DIGEST_SIZE];
     uint8_t expected[FL_DIGEST_SIZE];
-    static uint8_t got[sizeof(offers)];
+    static uint8_t got[sizeof(summaries)];
 
-    ck_assert_msg(fl_offers_open(dir, &f, digest, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_summaries_open(dir, &f, digest, &err) == FL_OK, "%s", err.msg);
     ck_assert_uint_eq(fl_file_size(f), len);
     ck_assert_int_eq(fl_file_read(f, 0, got, len), FL_OK);
     ck_assert_mem_eq(got, want, len);
@@ -286,39 +286,39 @@ static void fixed_are(const uint8_t *want, size_t len)
     fl_file_unref(f);
 }
 
-START_TEST(an_offer_without_a_head_is_asked_for_again_and_never_joined)
+START_TEST(a_summary_without_a_head_is_asked_for_again_and_never_joined)
 {
-    put_offers();
-    put_file("offers/bob.offer", offers + OFFER, OFFER);
-    ck_assert(fl_offers_has(dir, "ann"));
-    ck_assert(!fl_offers_has(dir, "bob"));
+    put_summaries();
+    put_file("summaries/bob.summary", summaries + SUMMARY, SUMMARY);
+    ck_assert(fl_summaries_has(dir, "ann"));
+    ck_assert(!fl_summaries_has(dir, "bob"));
     fix(1);
-    fixed_are(offers, OFFER);
+    fixed_are(summaries, SUMMARY);
 }
 END_TEST
 
 /* magic, length, checksum, first and last byte */
-static const size_t offer_flips[] = {0, 8, 15, 16, 23, 24, 24 + OFFER - 1};
+static const size_t summary_flips[] = {0, 8, 15, 16, 23, 24, 24 + SUMMARY - 1};
 
-START_TEST(a_damaged_offer_is_left_out)
+START_TEST(a_damaged_summary_is_left_out)
 {
-    put_offers();
-    flip("offers/ann.offer", offer_flips[_i]);
+    put_summaries();
+    flip("summaries/ann.summary", summary_flips[_i]);
     fix(1);
-    fixed_are(offers + OFFER, OFFER);
+    fixed_are(summaries + SUMMARY, SUMMARY);
 }
 END_TEST
 
-static const size_t offer_cuts[] = {0, 7, 8, 23, 24, OFFER, 24 + OFFER - 1};
+static const size_t summary_cuts[] = {0, 7, 8, 23, 24, SUMMARY, 24 + SUMMARY - 1};
 
-START_TEST(an_offer_that_is_cut_is_left_out)
+START_TEST(a_summary_that_is_cut_is_left_out)
 {
     char path[RIG_PATH_MAX];
 
-    put_offers();
-    rig_cut(rig_path(path, "offers/ann.offer"), offer_cuts[_i]);
+    put_summaries();
+    rig_cut(rig_path(path, "summaries/ann.summary"), summary_cuts[_i]);
     fix(1);
-    fixed_are(offers + OFFER, OFFER);
+    fixed_are(summaries + SUMMARY, SUMMARY);
 }
 END_TEST
 
@@ -332,41 +332,41 @@ static const size_t fixed_flips[] = {0,
                                      23,
                                      32,
                                      32 + 16384,
-                                     32 + 2 * OFFER - 1,
-                                     32 + 2 * OFFER,
-                                     32 + 2 * OFFER + 3 * 8 - 1};
+                                     32 + 2 * SUMMARY - 1,
+                                     32 + 2 * SUMMARY,
+                                     32 + 2 * SUMMARY + 3 * 8 - 1};
 
-/* Renamed, and made again out of the same offers. */
+/* Renamed, and made again out of the same summaries. */
 static void fixed_again(void)
 {
-    ck_assert_int_eq(open_offers(), FL_EFORMAT);
-    ck_assert_int_eq(fl_offers_quarantine(dir, NULL), FL_OK);
-    ck_assert(exists("offers/fixed.bad-1"));
-    ck_assert_int_eq(open_offers(), FL_ENOENT);
+    ck_assert_int_eq(open_summaries(), FL_EFORMAT);
+    ck_assert_int_eq(fl_summaries_quarantine(dir, NULL), FL_OK);
+    ck_assert(exists("summaries/fixed.bad-1"));
+    ck_assert_int_eq(open_summaries(), FL_ENOENT);
     fix(0);
-    fixed_are(offers, sizeof(offers));
+    fixed_are(summaries, sizeof(summaries));
 }
 
-START_TEST(fixed_offers_with_one_byte_changed_are_refused_and_fixed_again_alike)
+START_TEST(fixed_summaries_with_one_byte_changed_are_refused_and_fixed_again_alike)
 {
-    put_offers();
+    put_summaries();
     fix(0);
-    fixed_are(offers, sizeof(offers));
-    flip("offers/fixed", fixed_flips[_i]);
+    fixed_are(summaries, sizeof(summaries));
+    flip("summaries/fixed", fixed_flips[_i]);
     fixed_again();
 }
 END_TEST
 
 static const size_t fixed_cuts[] = {
-    0, 8, 23, 24, 32, 33, OFFER, 32 + 2 * OFFER, 32 + 2 * OFFER + 23};
+    0, 8, 23, 24, 32, 33, SUMMARY, 32 + 2 * SUMMARY, 32 + 2 * SUMMARY + 23};
 
-START_TEST(fixed_offers_that_are_cut_are_refused_and_fixed_again_alike)
+START_TEST(fixed_summaries_that_are_cut_are_refused_and_fixed_again_alike)
 {
     char path[RIG_PATH_MAX];
 
-    put_offers();
+    put_summaries();
     fix(0);
-    rig_cut(rig_path(path, "offers/fixed"), fixed_cuts[_i]);
+    rig_cut(rig_path(path, "summaries/fixed"), fixed_cuts[_i]);
     fixed_again();
 }
 END_TEST
@@ -376,22 +376,22 @@ START_TEST(a_collection_made_of_other_files_is_made_again)
 {
     bool made = false;
 
-    put_offers();
+    put_summaries();
     fix(0);
-    flip("offers/fixed", 24 + (size_t)_i);
-    ck_assert_int_eq(fl_offers_renew(dir, &rule, &made, NULL), FL_OK);
+    flip("summaries/fixed", 24 + (size_t)_i);
+    ck_assert_int_eq(fl_summaries_renew(dir, &rule, &made, NULL), FL_OK);
     ck_assert(made);
-    fixed_are(offers, sizeof(offers));
+    fixed_are(summaries, sizeof(summaries));
 }
 END_TEST
 
-START_TEST(forgetting_offers_forgets_what_was_fixed_of_them)
+START_TEST(forgetting_summaries_forgets_what_was_fixed_of_them)
 {
-    put_offers();
+    put_summaries();
     fix(0);
-    ck_assert_int_eq(fl_offers_clear(dir, NULL), FL_OK);
-    ck_assert_int_eq(open_offers(), FL_ENOENT);
-    ck_assert(!fl_offers_has(dir, "ann"));
+    ck_assert_int_eq(fl_summaries_clear(dir, NULL), FL_OK);
+    ck_assert_int_eq(open_summaries(), FL_ENOENT);
+    ck_assert(!fl_summaries_has(dir, "ann"));
     fix(0);
     fixed_are((const uint8_t *)"", 0);
 }
@@ -405,15 +405,15 @@ static void add_tests(TCase *tc)
     tcase_add_loop_test(tc, a_damaged_head_of_personal_models_is_found, 0, COUNT(mixed_flips));
     tcase_add_test(tc, personal_models_of_another_length_are_found);
     tcase_add_test(tc, personal_models_of_an_unknown_version_are_refused);
-    tcase_add_test(tc, an_offer_without_a_head_is_asked_for_again_and_never_joined);
-    tcase_add_loop_test(tc, a_damaged_offer_is_left_out, 0, COUNT(offer_flips));
-    tcase_add_loop_test(tc, an_offer_that_is_cut_is_left_out, 0, COUNT(offer_cuts));
-    tcase_add_loop_test(tc, fixed_offers_with_one_byte_changed_are_refused_and_fixed_again_alike, 0,
-                        COUNT(fixed_flips));
-    tcase_add_loop_test(tc, fixed_offers_that_are_cut_are_refused_and_fixed_again_alike, 0,
+    tcase_add_test(tc, a_summary_without_a_head_is_asked_for_again_and_never_joined);
+    tcase_add_loop_test(tc, a_damaged_summary_is_left_out, 0, COUNT(summary_flips));
+    tcase_add_loop_test(tc, a_summary_that_is_cut_is_left_out, 0, COUNT(summary_cuts));
+    tcase_add_loop_test(tc, fixed_summaries_with_one_byte_changed_are_refused_and_fixed_again_alike,
+                        0, COUNT(fixed_flips));
+    tcase_add_loop_test(tc, fixed_summaries_that_are_cut_are_refused_and_fixed_again_alike, 0,
                         COUNT(fixed_cuts));
     tcase_add_loop_test(tc, a_collection_made_of_other_files_is_made_again, 0, 8);
-    tcase_add_test(tc, forgetting_offers_forgets_what_was_fixed_of_them);
+    tcase_add_test(tc, forgetting_summaries_forgets_what_was_fixed_of_them);
 }
 
 SUITE()

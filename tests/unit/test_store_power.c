@@ -646,10 +646,10 @@ START_TEST(the_renames_of_quarantined_files_are_synced)
     ck_assert_int_eq(fl_personal_models_quarantine(dir, 1, NULL), FL_OK);
     ck_assert(!fl_fs_exists(path));
     ck_assert(was_synced("personal_models"));
-    ck_assert_int_eq(fl_fs_replace(rig_path(path, "offers/fixed"), "x", 1, false, NULL), FL_OK);
-    ck_assert_int_eq(fl_offers_quarantine(dir, NULL), FL_OK);
+    ck_assert_int_eq(fl_fs_replace(rig_path(path, "summaries/fixed"), "x", 1, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_summaries_quarantine(dir, NULL), FL_OK);
     ck_assert(!fl_fs_exists(path));
-    ck_assert(was_synced("offers"));
+    ck_assert(was_synced("summaries"));
 }
 END_TEST
 

@@ -98,11 +98,11 @@ int fdatasync(int fd)
 
 /* --- summaries --- */
 
-static void offer(const char *client, const char *text)
+static void summary(const char *client, const char *text)
 {
     struct fl_err err = {0};
 
-    ck_assert_msg(fl_offers_put(dir, client, text, strlen(text), &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_summaries_put(dir, client, text, strlen(text), &err) == FL_OK, "%s", err.msg);
 }
 
 /* Of the text: an x fits no configuration, and a digit is how large its values are. */
@@ -121,7 +121,7 @@ static int no_x(void *ctx, const void *data, size_t len, double *ret_largest, st
 
 static char left_out[256]; /* whose, and how */
 
-static void note(void *ctx, const struct fl_offer_info *info, const char *why)
+static void note(void *ctx, const struct fl_data_summary_info *info, const char *why)
 {
     size_t len = strlen(left_out);
 
@@ -130,7 +130,7 @@ static void note(void *ctx, const struct fl_offer_info *info, const char *why)
                    why != NULL ? "" : "!");
 }
 
-static const struct fl_offers_rule rule = {
+static const struct fl_summaries_rule rule = {
     .max = 100, .range = 10.0, .check = no_x, .left_out = note};
 
 static void fix(const char *want_left_out)
@@ -138,7 +138,7 @@ static void fix(const char *want_left_out)
     struct fl_err err = {0};
 
     left_out[0] = '\0';
-    ck_assert_msg(fl_offers_fix(dir, &rule, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_summaries_fix(dir, &rule, &err) == FL_OK, "%s", err.msg);
     ck_assert_str_eq(left_out, want_left_out);
 }
 
@@ -148,7 +148,7 @@ static bool renew(void)
     bool made = false;
 
     left_out[0] = '\0';
-    ck_assert_msg(fl_offers_renew(dir, &rule, &made, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_summaries_renew(dir, &rule, &made, &err) == FL_OK, "%s", err.msg);
     return made;
 }
 
@@ -160,7 +160,7 @@ static void fixed_are(const char *want)
     uint8_t expected[FL_DIGEST_SIZE];
     char got[256] = "";
 
-    ck_assert_msg(fl_offers_open(dir, &f, digest, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_summaries_open(dir, &f, digest, &err) == FL_OK, "%s", err.msg);
     ck_assert_uint_eq(fl_file_size(f), strlen(want));
     ck_assert_int_eq(fl_file_read(f, 0, got, strlen(want)), FL_OK);
     ck_assert_str_eq(got, want);
@@ -169,58 +169,58 @@ static void fixed_are(const char *want)
     fl_file_unref(f);
 }
 
-START_TEST(offers_are_joined_in_client_order)
+START_TEST(summaries_are_joined_in_client_order)
 {
-    offer("zoe", "last");
-    offer("a-b", "first");
-    offer("a.b", "second");
-    offer("mia", "");
+    summary("zoe", "last");
+    summary("a-b", "first");
+    summary("a.b", "second");
+    summary("mia", "");
     fix("");
     fixed_are("firstsecondlast");
 }
 END_TEST
 
-START_TEST(a_newer_offer_replaces_until_they_are_fixed)
+START_TEST(a_newer_summary_replaces_until_they_are_fixed)
 {
     uint8_t digest[FL_DIGEST_SIZE];
     struct fl_file *f = NULL;
     struct fl_err err = {0};
 
-    ck_assert(!fl_offers_has(dir, "ann"));
-    offer("ann", "old");
-    ck_assert(fl_offers_has(dir, "ann"));
-    offer("ann", "new");
-    ck_assert_int_eq(fl_offers_open(dir, &f, digest, &err), FL_ENOENT);
+    ck_assert(!fl_summaries_has(dir, "ann"));
+    summary("ann", "old");
+    ck_assert(fl_summaries_has(dir, "ann"));
+    summary("ann", "new");
+    ck_assert_int_eq(fl_summaries_open(dir, &f, digest, &err), FL_ENOENT);
     fix("");
     fixed_are("new");
-    ck_assert_int_eq(fl_offers_put(dir, "ann", "late", 4, &err), FL_EEXIST);
-    ck_assert_int_eq(fl_offers_put(dir, "bob", "late", 4, &err), FL_EEXIST);
-    ck_assert(!fl_offers_has(dir, "bob"));
+    ck_assert_int_eq(fl_summaries_put(dir, "ann", "late", 4, &err), FL_EEXIST);
+    ck_assert_int_eq(fl_summaries_put(dir, "bob", "late", 4, &err), FL_EEXIST);
+    ck_assert(!fl_summaries_has(dir, "bob"));
     fix("");
     ck_assert(!renew());
     fixed_are("new");
 }
 END_TEST
 
-START_TEST(offers_that_do_not_fit_are_left_out)
+START_TEST(summaries_that_do_not_fit_are_left_out)
 {
     char large[102];
 
     (void)memset(large, 'a', sizeof(large));
     large[101] = '\0';
-    offer("ann", "ok");
-    offer("bob", "x");
-    offer("cid", large);
+    summary("ann", "ok");
+    summary("bob", "x");
+    summary("cid", large);
     fix("bob cid ");
     fixed_are("ok");
 }
 END_TEST
 
-START_TEST(no_offers_at_all_are_fixed_too)
+START_TEST(no_summaries_at_all_are_fixed_too)
 {
     fix("");
     fixed_are("");
-    ck_assert_int_eq(fl_offers_put(dir, "ann", "late", 4, NULL), FL_EEXIST);
+    ck_assert_int_eq(fl_summaries_put(dir, "ann", "late", 4, NULL), FL_EEXIST);
     fix("");
     fixed_are("");
 }
@@ -231,13 +231,14 @@ START_TEST(only_names_of_clients_are_offered)
     struct fl_err err = {0};
     char path[RIG_PATH_MAX];
 
-    ck_assert_int_eq(fl_offers_put(dir, "../x", "a", 1, &err), FL_EINVAL);
-    ck_assert_int_eq(fl_fs_replace(rig_path(path, "offers/.hidden.offer"), "h", 1, false, &err),
+    ck_assert_int_eq(fl_summaries_put(dir, "../x", "a", 1, &err), FL_EINVAL);
+    ck_assert_int_eq(
+        fl_fs_replace(rig_path(path, "summaries/.hidden.summary"), "h", 1, false, &err), FL_OK);
+    ck_assert_int_eq(
+        fl_fs_replace(rig_path(path, "summaries/ann.summary.tmp"), "t", 1, false, &err), FL_OK);
+    ck_assert_int_eq(fl_fs_replace(rig_path(path, "summaries/.summary"), "n", 1, false, &err),
                      FL_OK);
-    ck_assert_int_eq(fl_fs_replace(rig_path(path, "offers/ann.offer.tmp"), "t", 1, false, &err),
-                     FL_OK);
-    ck_assert_int_eq(fl_fs_replace(rig_path(path, "offers/.offer"), "n", 1, false, &err), FL_OK);
-    offer("all", "mine"); /* a client may be called as the file is */
+    summary("all", "mine"); /* a client may be called as the file is */
     fix("");
     fixed_are("mine");
 }
@@ -245,10 +246,10 @@ END_TEST
 
 static void four(void)
 {
-    offer("ann", "A0");
-    offer("bob", "B1");
-    offer("cid", "C9");
-    offer("dan", "D0");
+    summary("ann", "A0");
+    summary("bob", "B1");
+    summary("cid", "C9");
+    summary("dan", "D0");
 }
 
 START_TEST(a_summary_out_of_the_range_of_the_others_is_left_out)
@@ -266,14 +267,14 @@ START_TEST(a_summary_that_is_removed_leaves_the_collection)
 
     four();
     fix("cid! ");
-    ck_assert_int_eq(fl_offers_remove(dir, "bob", _i != 0, &err), FL_OK);
-    ck_assert(fl_offers_has(dir, "bob") == (_i != 0));
-    ck_assert(fl_offers_dropped(dir, "bob") == (_i != 0));
+    ck_assert_int_eq(fl_summaries_remove(dir, "bob", _i != 0, &err), FL_OK);
+    ck_assert(fl_summaries_has(dir, "bob") == (_i != 0));
+    ck_assert(fl_summaries_dropped(dir, "bob") == (_i != 0));
     ck_assert(renew());
     ck_assert_str_eq(left_out, "cid! ");
     fixed_are("A0D0");
     ck_assert(!renew());
-    ck_assert_int_eq(fl_offers_remove(dir, "bob", _i != 0, &err), FL_ENOENT);
+    ck_assert_int_eq(fl_summaries_remove(dir, "bob", _i != 0, &err), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "no data summary of client 'bob'"));
 }
 END_TEST
@@ -282,9 +283,9 @@ START_TEST(a_dropped_summary_stays_dropped_and_is_no_damage)
 {
     struct fl_err err = {0};
 
-    offer("ann", "A");
-    offer("bob", "B");
-    ck_assert_int_eq(fl_offers_remove(dir, "bob", true, &err), FL_OK);
+    summary("ann", "A");
+    summary("bob", "B");
+    ck_assert_int_eq(fl_summaries_remove(dir, "bob", true, &err), FL_OK);
     ck_assert(!renew()); /* There is no collection yet. */
     fix("");
     fixed_are("A");
@@ -295,20 +296,20 @@ START_TEST(a_dropped_summary_stays_dropped_when_the_settings_change)
 {
     struct fl_err err = {0};
 
-    offer("ann", "A");
-    offer("bob", "B");
-    ck_assert_int_eq(fl_offers_remove(dir, "bob", true, &err), FL_OK);
+    summary("ann", "A");
+    summary("bob", "B");
+    ck_assert_int_eq(fl_summaries_remove(dir, "bob", true, &err), FL_OK);
     fix("");
-    ck_assert_int_eq(fl_offers_clear(dir, &err), FL_OK);
-    ck_assert(!fl_offers_has(dir, "ann"));
-    ck_assert(!fl_offers_fixed(dir));
-    ck_assert(fl_offers_dropped(dir, "bob"));
-    ck_assert(fl_offers_has(dir, "bob")); /* It is not asked for another one. */
-    offer("ann", "C");
+    ck_assert_int_eq(fl_summaries_clear(dir, &err), FL_OK);
+    ck_assert(!fl_summaries_has(dir, "ann"));
+    ck_assert(!fl_summaries_fixed(dir));
+    ck_assert(fl_summaries_dropped(dir, "bob"));
+    ck_assert(fl_summaries_has(dir, "bob")); /* It is not asked for another one. */
+    summary("ann", "C");
     fix("");
     fixed_are("C");
-    ck_assert_int_eq(fl_offers_remove(dir, "bob", false, &err), FL_OK); /* It is forgotten. */
-    ck_assert(!fl_offers_has(dir, "bob"));
+    ck_assert_int_eq(fl_summaries_remove(dir, "bob", false, &err), FL_OK); /* It is forgotten. */
+    ck_assert(!fl_summaries_has(dir, "bob"));
 }
 END_TEST
 
@@ -318,11 +319,11 @@ START_TEST(readers_of_the_old_collection_keep_it)
     uint8_t digest[FL_DIGEST_SIZE];
     char got[4] = "";
 
-    offer("ann", "A");
-    offer("bob", "B");
+    summary("ann", "A");
+    summary("bob", "B");
     fix("");
-    ck_assert_int_eq(fl_offers_open(dir, &f, digest, NULL), FL_OK);
-    ck_assert_int_eq(fl_offers_remove(dir, "bob", false, NULL), FL_OK);
+    ck_assert_int_eq(fl_summaries_open(dir, &f, digest, NULL), FL_OK);
+    ck_assert_int_eq(fl_summaries_remove(dir, "bob", false, NULL), FL_OK);
     ck_assert(renew());
     ck_assert_int_eq(fl_file_read(f, 0, got, 2), FL_OK);
     ck_assert_str_eq(got, "AB");
@@ -333,13 +334,13 @@ END_TEST
 
 START_TEST(another_range_makes_the_collection_again)
 {
-    struct fl_offers_rule without = rule;
+    struct fl_summaries_rule without = rule;
     bool made = false;
 
     four();
     fix("cid! ");
     without.range = 0.0;
-    ck_assert_int_eq(fl_offers_renew(dir, &without, &made, NULL), FL_OK);
+    ck_assert_int_eq(fl_summaries_renew(dir, &without, &made, NULL), FL_OK);
     ck_assert(made);
     fixed_are("A0B1C9D0");
 }
@@ -353,9 +354,9 @@ START_TEST(a_collection_that_cannot_be_made_again_is_made_later)
 
     four();
     fix("cid! ");
-    ck_assert_int_eq(fl_offers_remove(dir, "bob", false, &err), FL_OK);
+    ck_assert_int_eq(fl_summaries_remove(dir, "bob", false, &err), FL_OK);
     rig_limit_files(30);
-    rv = fl_offers_renew(dir, &rule, &made, &err);
+    rv = fl_summaries_renew(dir, &rule, &made, &err);
     rig_limit_files(0);
     ck_assert_int_ne(rv, FL_OK);
     ck_assert(!made);
@@ -365,7 +366,7 @@ START_TEST(a_collection_that_cannot_be_made_again_is_made_later)
 }
 END_TEST
 
-static int list(void *ctx, const struct fl_offer_info *info)
+static int list(void *ctx, const struct fl_data_summary_info *info)
 {
     char *out = ctx;
     size_t len = strlen(out);
@@ -380,11 +381,11 @@ START_TEST(all_summaries_are_listed_with_what_became_of_them)
     char out[256] = "";
 
     four();
-    offer("eva", "");
-    offer("fay", "x");
-    ck_assert_int_eq(fl_offers_remove(dir, "ann", true, NULL), FL_OK);
+    summary("eva", "");
+    summary("fay", "x");
+    ck_assert_int_eq(fl_summaries_remove(dir, "ann", true, NULL), FL_OK);
     left_out[0] = '\0';
-    ck_assert_int_eq(fl_offers_list(dir, &rule, list, out, NULL), FL_OK);
+    ck_assert_int_eq(fl_summaries_list(dir, &rule, list, out, NULL), FL_OK);
     ck_assert_str_eq(out, "ann=3:0:inf bob=1:10:5e+09 cid=5:1e+09:55 dan=1:1:5e+09 eva=2:0:inf "
                           "fay=4:1:inf ");
     ck_assert_str_eq(left_out, "");
@@ -407,8 +408,8 @@ START_TEST(a_removal_that_is_killed_at_any_step_is_undone_or_finished_by_the_nex
         bool made = false;
 
         die_at(_i);
-        if (fl_offers_remove(dir, "bob", false, NULL) != FL_OK ||
-            fl_offers_renew(dir, &rule, &made, NULL) != FL_OK)
+        if (fl_summaries_remove(dir, "bob", false, NULL) != FL_OK ||
+            fl_summaries_renew(dir, &rule, &made, NULL) != FL_OK)
         {
             _exit(2);
         }
@@ -418,11 +419,11 @@ START_TEST(a_removal_that_is_killed_at_any_step_is_undone_or_finished_by_the_nex
     ck_assert_msg(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 0),
                   "status %d", status);
     ck_assert(WIFSIGNALED(status) == (_i < STEPS)); /* All steps are tried. */
-    there = fl_offers_has(dir, "bob");
+    there = fl_summaries_has(dir, "bob");
     ck_assert(there == (_i == 0));
     (void)renew();
     fixed_are(there ? "A0B1D0" : "A0D0");
-    ck_assert_int_eq(fl_offers_remove(dir, "bob", false, &err), there ? FL_OK : FL_ENOENT);
+    ck_assert_int_eq(fl_summaries_remove(dir, "bob", false, &err), there ? FL_OK : FL_ENOENT);
     (void)renew();
     fixed_are("A0D0");
 }
@@ -434,7 +435,7 @@ START_TEST(a_removal_syncs_each_of_its_steps)
     four();
     fix("cid! ");
     die_at(-1);
-    ck_assert_int_eq(fl_offers_remove(dir, "bob", _i != 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_summaries_remove(dir, "bob", _i != 0, NULL), FL_OK);
     ck_assert(renew());
     watching = false;
     ck_assert_str_eq(steps, _i == 0 ? "unlink sync-folder sync-file rename sync-folder "
@@ -451,10 +452,10 @@ int main(void)
     int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, offers_are_joined_in_client_order);
-    tcase_add_test(tc, a_newer_offer_replaces_until_they_are_fixed);
-    tcase_add_test(tc, offers_that_do_not_fit_are_left_out);
-    tcase_add_test(tc, no_offers_at_all_are_fixed_too);
+    tcase_add_test(tc, summaries_are_joined_in_client_order);
+    tcase_add_test(tc, a_newer_summary_replaces_until_they_are_fixed);
+    tcase_add_test(tc, summaries_that_do_not_fit_are_left_out);
+    tcase_add_test(tc, no_summaries_at_all_are_fixed_too);
     tcase_add_test(tc, only_names_of_clients_are_offered);
     tcase_add_test(tc, a_summary_out_of_the_range_of_the_others_is_left_out);
     tcase_add_loop_test(tc, a_summary_that_is_removed_leaves_the_collection, 0, 2);

@@ -21,9 +21,9 @@ static int load(const char *yaml, struct fl_strategy **ret, struct fl_err *err)
     return rv;
 }
 
-START_TEST(every_slot_has_policies_with_documented_options)
+START_TEST(every_component_has_policies_with_documented_options)
 {
-    const struct fl_policy *const *p = fl_strategy_policies((enum fl_slot)_i);
+    const struct fl_policy *const *p = fl_strategy_policies((enum fl_component)_i);
 
     ck_assert_ptr_nonnull(p[0]);
     for (; *p != NULL; p++) {
@@ -78,10 +78,10 @@ START_TEST(every_preset_loads_from_yaml_and_fits_together)
 }
 END_TEST
 
-START_TEST(presets_fill_the_slots_as_in_the_table)
+START_TEST(presets_fill_the_components_as_in_the_table)
 {
     static const struct {
-        const char *name, *slots;
+        const char *name, *components;
     } rows[] = {
         {"fedavg", "uniform constant sgd full float32 mean none"},
         {"fedprox", "uniform constant prox full float32 mean none"},
@@ -135,13 +135,14 @@ START_TEST(presets_fill_the_slots_as_in_the_table)
     };
     struct fl_strategy *s = NULL;
     struct fl_err err = {0};
-    char slots[200];
+    char components[200];
 
     ck_assert_msg(fl_strategy_create(rows[_i].name, &s, &err) == FL_OK, "%s", err.msg);
-    (void)snprintf(slots, sizeof(slots), "%s %s %s %s %s %s %s", s->selection->policy.name,
-                   s->fraction->policy.name, s->solver->policy.name, s->upload->policy.name,
-                   s->codec->policy.name, s->aggregate->policy.name, s->personal->policy.name);
-    ck_assert_str_eq(slots, rows[_i].slots);
+    (void)snprintf(components, sizeof(components), "%s %s %s %s %s %s %s",
+                   s->selection->policy.name, s->fraction->policy.name, s->solver->policy.name,
+                   s->upload->policy.name, s->codec->policy.name, s->aggregate->policy.name,
+                   s->personal->policy.name);
+    ck_assert_str_eq(components, rows[_i].components);
     ck_assert_msg(fl_strategy_check(s, &err) == FL_OK, "%s", err.msg);
     fl_strategy_free(s);
 }
@@ -153,11 +154,11 @@ START_TEST(a_fraction_behind_the_name_is_that_of_the_clients)
     struct fl_err err = {0};
 
     ck_assert_int_eq(fl_strategy_create("fedavg-0.1", &s, NULL), FL_OK);
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "fraction"), "0.1");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_FRACTION], "fraction"), "0.1");
     ck_assert_str_eq(s->algorithm, "fedavg-0.1");
     fl_strategy_free(s);
     ck_assert_int_eq(fl_strategy_create("fedldf+fedprox-0.25", &s, NULL), FL_OK);
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "fraction"), "0.25");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_FRACTION], "fraction"), "0.25");
     fl_strategy_free(s);
     ck_assert_int_eq(fl_strategy_create("adafl-0.1", &s, &err), FL_ECONF);
     ck_assert_ptr_nonnull(strstr(err.msg, "the fraction of 'adafl' grows"));
@@ -219,31 +220,31 @@ START_TEST(defaults_are_those_of_the_papers)
     struct fl_strategy *s = NULL;
 
     ck_assert_int_eq(fl_strategy_create("adafl+fedldf", &s, NULL), FL_OK);
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_SELECTION], "alpha"), "0.9");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_SELECTION], "floor"), "0");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_SELECTION], "reference"), "auto");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "start"), "0.1");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "end"), "0.5");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "step"), "0.1");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "every"), "200");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_UPLOAD], "n"), "0");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_UPLOAD], "share"), "0.2");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_SELECTION], "alpha"), "0.9");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_SELECTION], "floor"), "0");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_SELECTION], "reference"), "auto");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_FRACTION], "start"), "0.1");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_FRACTION], "end"), "0.5");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_FRACTION], "step"), "0.1");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_FRACTION], "every"), "200");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_UPLOAD], "n"), "0");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_UPLOAD], "share"), "0.2");
     fl_strategy_free(s);
     ck_assert_int_eq(fl_strategy_create("fedprox", &s, NULL), FL_OK);
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_SOLVER], "mu"), "0.01");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_SOLVER], "mu"), "0.01");
     fl_strategy_free(s);
     ck_assert_int_eq(fl_strategy_create("fedavgm", &s, NULL), FL_OK);
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_AGGREGATE], "beta"), "0.9");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_AGGREGATE], "server_lr"), "1");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_AGGREGATE], "beta"), "0.9");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_AGGREGATE], "server_lr"), "1");
     fl_strategy_free(s);
     ck_assert_int_eq(fl_strategy_create("fedldf", &s, NULL), FL_OK);
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "fraction"), "0.4");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_FRACTION], "fraction"), "0.4");
     fl_strategy_free(s);
     ck_assert_int_eq(fl_strategy_create("fedadam", &s, NULL), FL_OK);
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_AGGREGATE], "beta1"), "0.9");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_AGGREGATE], "beta2"), "0.99");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_AGGREGATE], "tau"), "0.01");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_AGGREGATE], "bias_correction"), "no");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_AGGREGATE], "beta1"), "0.9");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_AGGREGATE], "beta2"), "0.99");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_AGGREGATE], "tau"), "0.01");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_AGGREGATE], "bias_correction"), "no");
     fl_strategy_free(s);
 }
 END_TEST
@@ -254,12 +255,12 @@ START_TEST(lean_keeps_a_twentieth_of_a_fifth_of_a_growing_number_of_clients)
     struct fl_strategy *s = NULL;
 
     ck_assert_int_eq(fl_strategy_create("lean", &s, NULL), FL_OK);
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "start"), "0.1");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "end"), "0.5");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "every"), "20");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_UPLOAD], "share"), "0.2");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_CODEC], "share"), "0.05");
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_AGGREGATE], "server_lr"), "1");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_FRACTION], "start"), "0.1");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_FRACTION], "end"), "0.5");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_FRACTION], "every"), "20");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_UPLOAD], "share"), "0.2");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_CODEC], "share"), "0.05");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_AGGREGATE], "server_lr"), "1");
     fl_strategy_free(s);
 }
 END_TEST
@@ -278,7 +279,7 @@ START_TEST(nothing_configured_is_fedavg)
 }
 END_TEST
 
-START_TEST(slots_take_a_name_or_a_map)
+START_TEST(components_take_a_name_or_a_map)
 {
     struct fl_strategy *s = NULL;
     struct fl_err err = {0};
@@ -292,9 +293,9 @@ START_TEST(slots_take_a_name_or_a_map)
                   "%s", err.msg);
     ck_assert_str_eq(s->algorithm, "adafl");
     ck_assert_ptr_eq(s->selection, &fl_selection_attention);
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_SELECTION], "alpha"), "0.5");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_SELECTION], "alpha"), "0.5");
     ck_assert_ptr_eq(s->fraction, &fl_fraction_constant);
-    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "fraction"), "0.3");
+    ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_FRACTION], "fraction"), "0.3");
     ck_assert_ptr_eq(s->solver, &fl_solver_prox);
     fl_strategy_free(s);
     ck_assert_int_eq(load("strategy: {upload: ldf}\n", &s, &err), FL_OK);
@@ -361,7 +362,7 @@ START_TEST(mistakes_are_named_with_line_and_way_out)
 }
 END_TEST
 
-START_TEST(distances_and_divergences_follow_from_the_slots)
+START_TEST(distances_and_divergences_follow_from_the_components)
 {
     static const struct {
         const char *yaml;
@@ -393,7 +394,7 @@ START_TEST(distances_and_divergences_follow_from_the_slots)
 END_TEST
 
 /* Policies to come: control variates need both sides. */
-START_TEST(what_one_slot_needs_another_must_give)
+START_TEST(what_one_component_needs_another_must_give)
 {
     static const char *const names[] = {"control", NULL};
     struct fl_solver_ops solver = fl_solver_sgd;
@@ -425,8 +426,8 @@ END_TEST
 
 START_TEST(solvers_come_from_their_wire_form)
 {
-    struct fl_slot_option mu = {.name = "mu", .value = "0.25"};
-    struct fl_slot_option bad = {.name = "nu", .value = "0.25"};
+    struct fl_component_option mu = {.name = "mu", .value = "0.25"};
+    struct fl_component_option bad = {.name = "nu", .value = "0.25"};
     const struct fl_solver_ops *ops = NULL;
     struct fl_options *o = NULL;
     struct fl_err err = {0};
@@ -461,16 +462,16 @@ START_TEST(codecs_come_by_name_and_number)
 }
 END_TEST
 
-START_TEST(setting_a_slot_by_hand_keeps_the_others)
+START_TEST(setting_a_component_by_hand_keeps_the_others)
 {
     struct fl_strategy *s = NULL;
     struct fl_err err = {0};
 
     ck_assert_int_eq(fl_strategy_create("adafl", &s, &err), FL_OK);
-    ck_assert_int_eq(fl_strategy_set(s, FL_SLOT_AGGREGATE, "momentum", &err), FL_OK);
+    ck_assert_int_eq(fl_strategy_set(s, FL_COMPONENT_AGGREGATE, "momentum", &err), FL_OK);
     ck_assert_ptr_eq(s->aggregate, &fl_aggregate_momentum);
     ck_assert_ptr_eq(s->selection, &fl_selection_attention);
-    ck_assert_int_eq(fl_strategy_set(s, FL_SLOT_AGGREGATE, "momentun", &err), FL_ECONF);
+    ck_assert_int_eq(fl_strategy_set(s, FL_COMPONENT_AGGREGATE, "momentun", &err), FL_ECONF);
     ck_assert_ptr_nonnull(strstr(err.msg, "did you mean 'momentum'?"));
     ck_assert_ptr_eq(s->aggregate, &fl_aggregate_momentum);
     fl_strategy_free(s);
@@ -483,21 +484,22 @@ SUITE()
     Suite *s = suite_create("strategy");
     TCase *tc = tcase_create("all");
 
-    tcase_add_loop_test(tc, every_slot_has_policies_with_documented_options, 0, FL_SLOT_COUNT);
+    tcase_add_loop_test(tc, every_component_has_policies_with_documented_options, 0,
+                        FL_COMPONENT_COUNT);
     tcase_add_test(tc, every_preset_loads_from_yaml_and_fits_together);
-    tcase_add_loop_test(tc, presets_fill_the_slots_as_in_the_table, 0, 47);
+    tcase_add_loop_test(tc, presets_fill_the_components_as_in_the_table, 0, 47);
     tcase_add_test(tc, a_fraction_behind_the_name_is_that_of_the_clients);
     tcase_add_loop_test(tc, combinations_without_a_meaning_are_refused_with_the_reason, 0, 20);
     tcase_add_test(tc, defaults_are_those_of_the_papers);
     tcase_add_test(tc, lean_keeps_a_twentieth_of_a_fifth_of_a_growing_number_of_clients);
     tcase_add_test(tc, nothing_configured_is_fedavg);
-    tcase_add_test(tc, slots_take_a_name_or_a_map);
+    tcase_add_test(tc, components_take_a_name_or_a_map);
     tcase_add_loop_test(tc, mistakes_are_named_with_line_and_way_out, 0, 28);
-    tcase_add_loop_test(tc, distances_and_divergences_follow_from_the_slots, 0, 13);
-    tcase_add_test(tc, what_one_slot_needs_another_must_give);
+    tcase_add_loop_test(tc, distances_and_divergences_follow_from_the_components, 0, 13);
+    tcase_add_test(tc, what_one_component_needs_another_must_give);
     tcase_add_test(tc, solvers_come_from_their_wire_form);
     tcase_add_test(tc, codecs_come_by_name_and_number);
-    tcase_add_test(tc, setting_a_slot_by_hand_keeps_the_others);
+    tcase_add_test(tc, setting_a_component_by_hand_keeps_the_others);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -616,8 +616,8 @@ START_TEST(a_file_that_cannot_be_run_is_named)
 }
 END_TEST
 
-static int no_offer(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
-                    struct fl_buf *out, struct fl_err *err)
+static int no_summary(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
+                      struct fl_buf *out, struct fl_err *err)
 {
     (void)o;
     (void)data;
@@ -717,12 +717,12 @@ START_TEST(what_a_program_cannot_do_is_said)
     fixture_init(&f);
     script(&f, COPY RESULT, 0, 0);
     task = task_of(&f.server);
-    ck_assert_int_eq(fl_trainer_offer(f.trainer, 1, &out, &f.err), FL_EUNIMPL);
-    ck_assert_msg(says(&f, "'sh' is started for each task and cannot 'offer'"), "%s", f.err.msg);
+    ck_assert_int_eq(fl_trainer_summary(f.trainer, 1, &out, &f.err), FL_EUNIMPL);
+    ck_assert_msg(says(&f, "'sh' is started for each task and cannot 'summary'"), "%s", f.err.msg);
     ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ENOENT);
     ck_assert_msg(says(&f, "'sh' is started for each task and cannot 'adapt'"), "%s", f.err.msg);
     /* Known before a client is selected. */
-    ops.offer = no_offer;
+    ops.summary = no_summary;
     f.server.model.solver = &ops;
     ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_EUNIMPL);
     fixture_done(&f);

@@ -12,14 +12,14 @@
 
 struct client {
     struct fl_dataset *train, *test;
-    struct fl_buf offer;
+    struct fl_buf summary;
 };
 
 struct world {
     struct server server;
     struct fl_strategy *strategy;
     struct client clients[CLIENTS];
-    struct fl_buf offered; /* of all */
+    struct fl_buf collection; /* of all */
     struct fl_err err;
 };
 
@@ -61,31 +61,31 @@ static void describe(struct world *w, const char *preset, uint32_t epochs, uint3
     m->layout = fl_net_layout(w->server.net);
     m->net = spec;
     m->solver = w->strategy->solver;
-    m->solver_options = w->strategy->options[FL_SLOT_SOLVER];
+    m->solver_options = w->strategy->options[FL_COMPONENT_SOLVER];
     m->personal = w->strategy->personal;
-    m->personal_options = w->strategy->options[FL_SLOT_PERSONAL];
+    m->personal_options = w->strategy->options[FL_COMPONENT_PERSONAL];
     m->epochs = epochs;
     m->steps = steps;
     m->batch_size = 10;
 }
 
-static void make_offers(struct world *w)
+static void make_summaries(struct world *w)
 {
     size_t k;
 
-    fl_buf_init(&w->offered, SIZE_MAX);
+    fl_buf_init(&w->collection, SIZE_MAX);
     for (k = 0; k < CLIENTS; k++) {
         struct client *c = &w->clients[k];
         struct fl_trainer *t = NULL;
 
-        fl_buf_init(&c->offer, FL_OFFER_MAX);
-        if (w->strategy->solver->offer == NULL) {
+        fl_buf_init(&c->summary, FL_SUMMARY_MAX);
+        if (w->strategy->solver->summary == NULL) {
             continue;
         }
         t = new_trainer(w, k);
-        ck_assert_msg(fl_trainer_offer(t, seed_of(k), &c->offer, &w->err) == FL_OK, "%s",
+        ck_assert_msg(fl_trainer_summary(t, seed_of(k), &c->summary, &w->err) == FL_OK, "%s",
                       w->err.msg);
-        ck_assert_int_eq(fl_buf_add(&w->offered, c->offer.data, c->offer.len), FL_OK);
+        ck_assert_int_eq(fl_buf_add(&w->collection, c->summary.data, c->summary.len), FL_OK);
         fl_trainer_free(t);
     }
 }
@@ -105,7 +105,7 @@ static void world_init(struct world *w, const char *preset, uint32_t epochs, uin
         w->clients[k].train = make_data(n_train[k], INPUTS, CLASSES, 3 + k);
         w->clients[k].test = n_test[k] > 0 ? make_data(n_test[k], INPUTS, CLASSES, 30 + k) : NULL;
     }
-    make_offers(w);
+    make_summaries(w);
 }
 
 static void world_done(struct world *w)
@@ -115,9 +115,9 @@ static void world_done(struct world *w)
     for (k = 0; k < CLIENTS; k++) {
         fl_dataset_free(w->clients[k].train);
         fl_dataset_free(w->clients[k].test);
-        fl_buf_done(&w->clients[k].offer);
+        fl_buf_done(&w->clients[k].summary);
     }
-    fl_buf_done(&w->offered);
+    fl_buf_done(&w->collection);
     fl_strategy_free(w->strategy);
     server_done(&w->server);
 }
@@ -139,13 +139,13 @@ static float *block(const struct world *w, uint64_t seed)
 struct outcome {
     struct fl_train_result trained;
     struct fl_evaluation received, adapted;
-    struct fl_buf offer;
+    struct fl_buf summary;
 };
 
 static void outcome_done(struct outcome *o)
 {
     fl_train_result_done(&o->trained);
-    fl_buf_done(&o->offer);
+    fl_buf_done(&o->summary);
 }
 
 /* The task of client `k` in its `turn`, by `t`, which is over its data. */
@@ -160,12 +160,13 @@ static void carry_out(struct world *w, struct fl_trainer *t, size_t k, size_t tu
     size_t bytes = w->server.count * sizeof(float);
     size_t i;
 
-    *ret = (struct outcome){.offer = {.data = NULL}};
+    *ret = (struct outcome){.summary = {.data = NULL}};
     for (i = 0; i < fl_solver_names(solver->inputs); i++) {
-        bool opaque = solver->offered != NULL && strcmp(solver->inputs[i], solver->offered) == 0;
+        bool opaque =
+            solver->collection != NULL && strcmp(solver->inputs[i], solver->collection) == 0;
 
         blocks[i] = block(w, 50 + i);
-        inputs[i] = opaque ? (struct fl_solver_bytes){w->offered.data, w->offered.len}
+        inputs[i] = opaque ? (struct fl_solver_bytes){w->collection.data, w->collection.len}
                            : (struct fl_solver_bytes){blocks[i], bytes};
     }
     for (i = 0; i < fl_solver_keeps(solver->keeps); i++) {
@@ -176,7 +177,7 @@ static void carry_out(struct world *w, struct fl_trainer *t, size_t k, size_t tu
     task.learning_rate = 0.01;
     task.seed = 1000 * turn + k;
     task.order_seed = 5 + k;
-    task.offer_seed = seed_of(k);
+    task.summary_seed = seed_of(k);
     task.raw = w->strategy->personal->own;
     task.evaluate_trained = w->strategy->personal->trained;
     task.n_selected = 3;
@@ -188,9 +189,9 @@ static void carry_out(struct world *w, struct fl_trainer *t, size_t k, size_t tu
         ck_assert_msg(fl_trainer_adapt(t, &task, &ret->received, &ret->adapted, &w->err) == FL_OK,
                       "%s", w->err.msg);
     }
-    if (solver->offer != NULL) {
-        fl_buf_init(&ret->offer, FL_OFFER_MAX);
-        ck_assert_int_eq(fl_trainer_offer(t, seed_of(k), &ret->offer, &w->err), FL_OK);
+    if (solver->summary != NULL) {
+        fl_buf_init(&ret->summary, FL_SUMMARY_MAX);
+        ck_assert_int_eq(fl_trainer_summary(t, seed_of(k), &ret->summary, &w->err), FL_OK);
     }
     for (i = 0; i < 8; i++) {
         free(blocks[i]);
@@ -238,7 +239,7 @@ static void same(const struct world *w, const struct outcome *x, const struct ou
     }
     same_evaluation(&x->received, &y->received);
     same_evaluation(&x->adapted, &y->adapted);
-    same_bytes(&x->offer, &y->offer);
+    same_bytes(&x->summary, &y->summary);
 }
 
 static void one_trainer_for_all(const char *preset, uint32_t epochs, uint32_t steps)

@@ -47,7 +47,7 @@ struct rig {
     struct fl_options *options;
     struct fl_dataset *data;
     struct fl_trainer *trainer;
-    struct fl_buf offers;
+    struct fl_buf summaries;
     float *theta, *zeros;
     struct fl_solver_bytes inputs[4], kept[4];
     struct fl_train_task task;
@@ -81,10 +81,11 @@ static void fill_task(struct rig *r, const struct fl_solver_ops *solver)
     size_t i;
 
     for (i = 0; i < fl_solver_names(solver->inputs); i++) {
-        bool offers = solver->offered != NULL && strcmp(solver->inputs[i], solver->offered) == 0;
+        bool summaries =
+            solver->collection != NULL && strcmp(solver->inputs[i], solver->collection) == 0;
 
-        r->inputs[i] = offers ? (struct fl_solver_bytes){r->offers.data, r->offers.len}
-                              : (struct fl_solver_bytes){r->zeros, bytes};
+        r->inputs[i] = summaries ? (struct fl_solver_bytes){r->summaries.data, r->summaries.len}
+                                 : (struct fl_solver_bytes){r->zeros, bytes};
     }
     for (i = 0; i < fl_solver_keeps(solver->keeps); i++) {
         r->kept[i] = (struct fl_solver_bytes){r->zeros, bytes};
@@ -93,7 +94,7 @@ static void fill_task(struct rig *r, const struct fl_solver_ops *solver)
                                      .model = r->theta,
                                      .learning_rate = 1e-3,
                                      .seed = 77,
-                                     .offer_seed = 5,
+                                     .summary_seed = 5,
                                      .n_selected = 2,
                                      .population = 4,
                                      .inputs = r->inputs,
@@ -127,9 +128,9 @@ static void rig_open(struct rig *r, size_t net, const struct fl_solver_ops *solv
     model.solver_options = r->options;
     ck_assert_int_eq(fl_trainer_builtin(r->data, NULL, kernels, &r->trainer, &r->err), FL_OK);
     ck_assert_msg(fl_trainer_prepare(r->trainer, &model, &r->err) == FL_OK, "%s", r->err.msg);
-    fl_buf_init(&r->offers, SIZE_MAX);
-    if (solver->offer != NULL) {
-        ck_assert_msg(fl_trainer_offer(r->trainer, 5, &r->offers, &r->err) == FL_OK, "%s",
+    fl_buf_init(&r->summaries, SIZE_MAX);
+    if (solver->summary != NULL) {
+        ck_assert_msg(fl_trainer_summary(r->trainer, 5, &r->summaries, &r->err) == FL_OK, "%s",
                       r->err.msg);
     }
     fill_task(r, solver);
@@ -140,7 +141,7 @@ static void rig_close(struct rig *r)
     fl_trainer_free(r->trainer);
     fl_options_free(r->options);
     fl_dataset_free(r->data);
-    fl_buf_done(&r->offers);
+    fl_buf_done(&r->summaries);
     fl_net_free(r->net);
     free(r->theta);
     free(r->zeros);
@@ -199,7 +200,7 @@ static void try_one(size_t net, const struct fl_solver_ops *solver, const char *
         must_fail(&r, "training diverged: the loss of step ", what);
     }
     r.task.learning_rate = 1e-3;
-    /* One pixel of one sample, what was offered of it before. */
+    /* One pixel of one sample, what was collection of it before. */
     ((float *)r.data->x)[42 * SIDE * SIDE + 3 * SIDE + 4] = INFINITY;
     (void)snprintf(says, sizeof(says), "the loss of step %zu of %d is not finite",
                    step_of(r.task.seed, 42), STEPS);
@@ -212,7 +213,8 @@ static void try_one(size_t net, const struct fl_solver_ops *solver, const char *
 START_TEST(what_is_not_finite_ends_a_task_at_the_loss_of_the_step_that_saw_it)
 {
     /* A policy is the first member. */
-    const struct fl_solver_ops *solver = (const void *)fl_strategy_policies(FL_SLOT_SOLVER)[_i];
+    const struct fl_solver_ops *solver =
+        (const void *)fl_strategy_policies(FL_COMPONENT_SOLVER)[_i];
     size_t net;
     size_t row;
 
@@ -228,7 +230,7 @@ static int n_solvers(void)
 {
     int n = 0;
 
-    while (fl_strategy_policies(FL_SLOT_SOLVER)[n] != NULL) {
+    while (fl_strategy_policies(FL_COMPONENT_SOLVER)[n] != NULL) {
         n++;
     }
     return n;

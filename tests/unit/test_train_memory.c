@@ -66,8 +66,8 @@ START_TEST(the_step_loop_allocates_nothing)
     ck_assert_msg(fl_trainer_prepare(trainer, &s.model, &err) == FL_OK, "%s", err.msg);
     task = task_of(&s);
     fl_buf_init(&means, SIZE_MAX);
-    if (rows[_i].solver->offer != NULL) {
-        ck_assert_msg(fl_trainer_offer(trainer, 5, &means, &err) == FL_OK, "%s", err.msg);
+    if (rows[_i].solver->summary != NULL) {
+        ck_assert_msg(fl_trainer_summary(trainer, 5, &means, &err) == FL_OK, "%s", err.msg);
         means.data[20] ^= 1; /* of another client: the own one is left out */
         input = (struct fl_solver_bytes){means.data, means.len};
         task.inputs = &input;

@@ -1,4 +1,4 @@
-/* What the built-in trainer does beside a displacement: personal models, adaption, offers. */
+/* What the built-in trainer does beside a displacement: personal models, adaption, summaries. */
 #include <math.h>
 #include <stdio.h>
 
@@ -123,7 +123,7 @@ START_TEST(the_trained_model_is_evaluated_when_asked_for)
 }
 END_TEST
 
-/* --- a solver whose personal model is not what it uploads, and which offers --- */
+/* --- a solver whose personal model is not what it uploads, and which summaries --- */
 
 struct fl_solver {
     struct fl_net *net;
@@ -184,8 +184,8 @@ static void toy_personal(struct fl_solver *s)
     (void)memset(fl_net_params(s->net), 0, fl_net_block(s->net) * sizeof(float));
 }
 
-static int toy_offer(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
-                     struct fl_buf *out, struct fl_err *err)
+static int toy_summary(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
+                       struct fl_buf *out, struct fl_err *err)
 {
     float x[INPUTS];
     size_t i;
@@ -209,7 +209,7 @@ static const struct fl_solver_ops *toy(void)
     static struct fl_solver_ops ops;
 
     ops = (struct fl_solver_ops){.policy = fl_solver_sgd.policy,
-                                 .offer = toy_offer,
+                                 .summary = toy_summary,
                                  .create = toy_create,
                                  .destroy = toy_destroy,
                                  .step = toy_step,
@@ -279,7 +279,7 @@ START_TEST(the_solver_hears_of_anchor_population_and_purpose)
 }
 END_TEST
 
-START_TEST(an_offer_sees_every_sample_and_the_seed)
+START_TEST(a_summary_sees_every_sample_and_the_seed)
 {
     struct fl_buf out;
     uint64_t seed;
@@ -287,13 +287,13 @@ START_TEST(an_offer_sees_every_sample_and_the_seed)
 
     fixture_init(&f, false);
     fl_buf_init(&out, SIZE_MAX);
-    ck_assert_int_eq(fl_trainer_offer(f.trainer, 9, &out, &f.err), FL_ESTATE);
+    ck_assert_int_eq(fl_trainer_summary(f.trainer, 9, &out, &f.err), FL_ESTATE);
     prepare(&f);
-    ck_assert_int_eq(fl_trainer_offer(f.trainer, 9, &out, &f.err), FL_ESTATE);
-    ck_assert_str_eq(f.err.msg, "the solver 'sgd' offers nothing");
+    ck_assert_int_eq(fl_trainer_summary(f.trainer, 9, &out, &f.err), FL_ESTATE);
+    ck_assert_str_eq(f.err.msg, "the solver 'sgd' summaries nothing");
     f.server.model.solver = toy();
     prepare(&f);
-    ck_assert_int_eq(fl_trainer_offer(f.trainer, 9, &out, &f.err), FL_OK);
+    ck_assert_int_eq(fl_trainer_summary(f.trainer, 9, &out, &f.err), FL_OK);
     ck_assert_uint_eq(out.len, SAMPLES * INPUTS * sizeof(float) + sizeof(seed));
     ck_assert_mem_eq(out.data, f.train->x, SAMPLES * INPUTS * sizeof(float));
     (void)memcpy(&seed, out.data + out.len - sizeof(seed), sizeof(seed));
@@ -303,7 +303,8 @@ START_TEST(an_offer_sees_every_sample_and_the_seed)
 }
 END_TEST
 
-/* FedMix with everybody's offers is FedMix with those of the others; with its own alone it is sgd.
+/* FedMix with everybody's summaries is FedMix with those of the others; with its own alone it is
+ * sgd.
  */
 START_TEST(what_a_client_told_itself_is_not_mixed_in)
 {
@@ -325,12 +326,12 @@ START_TEST(what_a_client_told_itself_is_not_mixed_in)
     prepare(&f);
     fl_buf_init(&all, SIZE_MAX);
     fl_buf_init(&others, SIZE_MAX);
-    ck_assert_int_eq(fl_trainer_offer(f.trainer, 9, &all, &f.err), FL_OK);
+    ck_assert_int_eq(fl_trainer_summary(f.trainer, 9, &all, &f.err), FL_OK);
     one = all.len;
-    ck_assert_int_eq(fl_trainer_offer(f.trainer, 8, &all, &f.err), FL_OK);
-    ck_assert_int_eq(fl_trainer_offer(f.trainer, 8, &others, &f.err), FL_OK);
+    ck_assert_int_eq(fl_trainer_summary(f.trainer, 8, &all, &f.err), FL_OK);
+    ck_assert_int_eq(fl_trainer_summary(f.trainer, 8, &others, &f.err), FL_OK);
     task = task_of(&f.server);
-    task.offer_seed = 9;
+    task.summary_seed = 9;
     task.inputs = &input;
     input = (struct fl_solver_bytes){all.data, all.len};
     with = train(&f, &task);
@@ -492,7 +493,7 @@ SUITE()
     tcase_add_test(tc, the_trained_model_is_evaluated_when_asked_for);
     tcase_add_test(tc, the_solver_says_which_model_is_personal_and_it_changes_no_result);
     tcase_add_test(tc, the_solver_hears_of_anchor_population_and_purpose);
-    tcase_add_test(tc, an_offer_sees_every_sample_and_the_seed);
+    tcase_add_test(tc, a_summary_sees_every_sample_and_the_seed);
     tcase_add_test(tc, what_a_client_told_itself_is_not_mixed_in);
     tcase_add_loop_test(
         tc, an_adapted_model_is_the_received_one_after_the_steps_that_were_asked_for, 0, 8);

@@ -1,6 +1,6 @@
 /*
- * Solvers that make their steps in their own way, adapting and offers, by a program that stays: its
- * results are those of the built-in trainer bit for bit, when it is told all that
+ * Solvers that make their steps in their own way, adapting and summaries, by a program that stays:
+ * its results are those of the built-in trainer bit for bit, when it is told all that
  * docs/trainers.md says (tests/lib/nn_engine.c reads nothing else).
  */
 #include <jansson.h>
@@ -10,7 +10,7 @@
 #include "tests/lib/both_rig.h"
 #include "tests/lib/suites.h"
 
-#define OWN_SEED 9 /* of this client's offer */
+#define OWN_SEED 9 /* of this client's summary */
 
 static void set(struct fl_options *o, const char *name, const char *value)
 {
@@ -58,22 +58,22 @@ static void heard(const json_t *message, const char *key, const char *expected)
     json_decref(want);
 }
 
-/* --- offers --- */
+/* --- summaries --- */
 
-static void add_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out)
+static void add_summary(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out)
 {
     struct fl_err err = {0};
 
-    ck_assert_msg(fl_trainer_offer(trainer, seed, out, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_trainer_summary(trainer, seed, out, &err) == FL_OK, "%s", err.msg);
 }
 
 /* What the server collected: this client's in the middle. */
 static void personal_model(struct both *f, struct fl_buf *out)
 {
     fl_buf_init(out, SIZE_MAX);
-    add_offer(f->own, 7, out);
-    add_offer(f->own, OWN_SEED, out);
-    add_offer(f->own, 8, out);
+    add_summary(f->own, 7, out);
+    add_summary(f->own, OWN_SEED, out);
+    add_summary(f->own, 8, out);
 }
 
 /* --- training --- */
@@ -179,9 +179,9 @@ static void describe(struct both *f, const struct row *row)
     f->server.model.weight_decay = row->weight_decay;
 }
 
-static bool offers(const struct row *row)
+static bool summaries(const struct row *row)
 {
-    return row->solver->offer != NULL;
+    return row->solver->summary != NULL;
 }
 
 static struct fl_train_task task_of_row(const struct both *f, const struct row *row,
@@ -193,10 +193,10 @@ static struct fl_train_task task_of_row(const struct both *f, const struct row *
     task.attempt = 1;
     task.learning_rate = row->learning_rate;
     task.order_seed = 1234;
-    task.offer_seed = OWN_SEED;
+    task.summary_seed = OWN_SEED;
     task.evaluate_trained = true;
     task.anchor = strstr(row->given, "anchor") != NULL ? anchor : NULL;
-    task.inputs = offers(row) ? input : NULL;
+    task.inputs = summaries(row) ? input : NULL;
     return task;
 }
 
@@ -230,7 +230,7 @@ START_TEST(steps_that_a_solver_makes_in_its_own_way_are_the_same_bit_for_bit)
     anchor = calloc(f.server.count, sizeof(*anchor));
     anchor[5] = 0.5F;
     both_prepare(&f);
-    if (offers(row)) {
+    if (summaries(row)) {
         personal_model(&f, &means);
         input = (struct fl_solver_bytes){means.data, means.len};
     }
@@ -247,7 +247,7 @@ START_TEST(steps_that_a_solver_makes_in_its_own_way_are_the_same_bit_for_bit)
 }
 END_TEST
 
-START_TEST(an_offer_is_the_same_and_mixes_only_what_others_offered)
+START_TEST(a_summary_is_the_same_and_mixes_only_what_others_collection)
 {
     struct fl_buf own = {0};
     struct fl_buf theirs = {0};
@@ -260,11 +260,11 @@ START_TEST(an_offer_is_the_same_and_mixes_only_what_others_offered)
     both_prepare(&f);
     fl_buf_init(&own, SIZE_MAX);
     fl_buf_init(&theirs, SIZE_MAX);
-    add_offer(f.own, OWN_SEED, &own);
-    add_offer(f.program, OWN_SEED, &theirs);
+    add_summary(f.own, OWN_SEED, &own);
+    add_summary(f.program, OWN_SEED, &theirs);
     ck_assert_uint_eq(own.len, theirs.len);
     ck_assert_mem_eq(own.data, theirs.data, own.len);
-    said = last_heard(&f, "offer");
+    said = last_heard(&f, "summary");
     heard(said, "seed", "9");
     heard(said, "solver",
           "{\"name\": \"fedmix\", \"options\": {\"lambda\": \"0.05\", \"q\": \"one\", "
@@ -285,8 +285,9 @@ START_TEST(an_offer_is_the_same_and_mixes_only_what_others_offered)
 }
 END_TEST
 
-/* What is sent as an offer is what offer() makes: others, and another server, would choke on it. */
-START_TEST(an_offer_of_a_program_is_checked_as_a_peers)
+/* What is sent as a summary is what summary() makes: others, and another server, would choke on it.
+ */
+START_TEST(a_summary_of_a_program_is_checked_as_a_peers)
 {
     struct fl_buf out = {0};
     struct fl_trainer *bad;
@@ -296,7 +297,7 @@ START_TEST(an_offer_of_a_program_is_checked_as_a_peers)
     bad = both_open(&f, "fake_trainer", "good");
     ck_assert_msg(fl_trainer_prepare(bad, &f.server.model, &f.err) == FL_OK, "%s", f.err.msg);
     fl_buf_init(&out, SIZE_MAX);
-    ck_assert_int_eq(fl_trainer_offer(bad, OWN_SEED, &out, &f.err), FL_EFORMAT);
+    ck_assert_int_eq(fl_trainer_summary(bad, OWN_SEED, &out, &f.err), FL_EFORMAT);
     ck_assert_msg(strstr(f.err.msg, "data summary of 5 bytes is shorter than its header of 16") !=
                       NULL,
                   "%s", f.err.msg);
@@ -345,7 +346,7 @@ START_TEST(slots_are_those_that_the_parts_need)
     slot_lies(json_object_get(said, "weights"), "model", bytes, true);
     slot_lies(json_object_get(said, "weights"), "anchor", bytes, true);
     slot_lies(json_object_get(said, "result"), "model", bytes, true);
-    slot_lies(json_object_get(said, "result"), "offer", FL_OFFER_MAX, false);
+    slot_lies(json_object_get(said, "result"), "summary", FL_SUMMARY_MAX, false);
     ck_assert_uint_eq(json_object_size(json_object_get(json_object_get(said, "weights"), "slots")),
                       2);
     json_decref(said);
@@ -424,8 +425,8 @@ SUITE()
 
     tcase_add_loop_test(tc, steps_that_a_solver_makes_in_its_own_way_are_the_same_bit_for_bit, 0,
                         N_ROWS);
-    tcase_add_test(tc, an_offer_is_the_same_and_mixes_only_what_others_offered);
-    tcase_add_test(tc, an_offer_of_a_program_is_checked_as_a_peers);
+    tcase_add_test(tc, a_summary_is_the_same_and_mixes_only_what_others_collection);
+    tcase_add_test(tc, a_summary_of_a_program_is_checked_as_a_peers);
     tcase_add_test(tc, slots_are_those_that_the_parts_need);
     tcase_add_loop_test(tc, a_copy_that_is_fitted_is_judged_the_same, 0, 5 * N_FITS);
     suite_add_tcase(s, tc);

@@ -111,7 +111,7 @@ static void begin(struct both *f, const struct row *row)
     both_prepare(f);
 }
 
-/* The offer of `trainer`, and of one other client behind it. */
+/* The summary of `trainer`, and of one other client behind it. */
 static void collect(const struct both *f, struct fl_trainer *trainer, struct fl_buf *out)
 {
     struct fl_dataset *data = make_data(50, INPUTS, CLASSES, 8);
@@ -121,8 +121,8 @@ static void collect(const struct both *f, struct fl_trainer *trainer, struct fl_
     fl_buf_init(out, SIZE_MAX);
     ck_assert_int_eq(fl_trainer_builtin(data, NULL, NULL, &other, &err), FL_OK);
     ck_assert_int_eq(fl_trainer_prepare(other, &f->server.model, &err), FL_OK);
-    ck_assert_msg(fl_trainer_offer(trainer, OWN_SEED, out, &err) == FL_OK, "%s", err.msg);
-    ck_assert_int_eq(fl_trainer_offer(other, 4, out, &err), FL_OK);
+    ck_assert_msg(fl_trainer_summary(trainer, OWN_SEED, out, &err) == FL_OK, "%s", err.msg);
+    ck_assert_int_eq(fl_trainer_summary(other, 4, out, &err), FL_OK);
     fl_trainer_free(other);
     fl_dataset_free(data);
 }
@@ -135,9 +135,9 @@ static void run(struct both *f, struct fl_trainer *trainer, const struct row *ro
     struct fl_buf means = {0};
 
     task.learning_rate = row->learning_rate;
-    task.offer_seed = OWN_SEED;
+    task.summary_seed = OWN_SEED;
     task.evaluate_trained = true;
-    if (row->solver->offer != NULL) {
+    if (row->solver->summary != NULL) {
         collect(f, trainer, &means);
         input = (struct fl_solver_bytes){means.data, means.len};
         task.inputs = &input;
@@ -165,7 +165,7 @@ START_TEST(a_round_in_pytorch_is_the_built_in_trainers)
 }
 END_TEST
 
-START_TEST(an_offer_in_pytorch_is_the_built_in_trainers)
+START_TEST(a_summary_in_pytorch_is_the_built_in_trainers)
 {
     struct fl_buf a, b;
     struct both f;
@@ -173,8 +173,8 @@ START_TEST(an_offer_in_pytorch_is_the_built_in_trainers)
     begin(&f, &rows[7]);
     fl_buf_init(&a, SIZE_MAX);
     fl_buf_init(&b, SIZE_MAX);
-    ck_assert_int_eq(fl_trainer_offer(f.own, OWN_SEED, &a, &f.err), FL_OK);
-    ck_assert_msg(fl_trainer_offer(f.program, OWN_SEED, &b, &f.err) == FL_OK, "%s", f.err.msg);
+    ck_assert_int_eq(fl_trainer_summary(f.own, OWN_SEED, &a, &f.err), FL_OK);
+    ck_assert_msg(fl_trainer_summary(f.program, OWN_SEED, &b, &f.err) == FL_OK, "%s", f.err.msg);
     ck_assert_uint_eq(a.len, b.len);
     ck_assert_mem_eq(a.data, b.data, 16);
     both_floats((const float *)(const void *)(a.data + 16),
@@ -199,7 +199,7 @@ int main(void)
     s = suite_create("train_torch");
     tc = tcase_create("all");
     tcase_add_loop_test(tc, a_round_in_pytorch_is_the_built_in_trainers, 0, N_ROWS);
-    tcase_add_test(tc, an_offer_in_pytorch_is_the_built_in_trainers);
+    tcase_add_test(tc, a_summary_in_pytorch_is_the_built_in_trainers);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);

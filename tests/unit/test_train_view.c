@@ -73,7 +73,7 @@ static struct fl_dataset *view(const struct fl_dataset *ds, const uint32_t *item
     return ret;
 }
 
-/* A round with what the way says, its offer included; the data goes. */
+/* A round with what the way says, its summary included; the data goes. */
 static struct fl_train_result train(const struct way *way, struct fl_dataset *mine,
                                     struct fl_dataset *test, size_t *ret_count)
 {
@@ -85,14 +85,14 @@ static struct fl_train_result train(const struct way *way, struct fl_dataset *mi
                                    .steps = way->steps,
                                    .batch_size = 10};
     struct fl_train_task task = {
-        .round = 3, .learning_rate = 0.05, .seed = 77, .order_seed = 5, .offer_seed = 9};
+        .round = 3, .learning_rate = 0.05, .seed = 77, .order_seed = 5, .summary_seed = 9};
     struct fl_train_result result = {0};
     struct fl_trainer *trainer = NULL;
     struct fl_options *options = NULL;
     struct fl_net *net = NULL;
     struct fl_solver_bytes input;
     struct fl_err err = {0};
-    struct fl_buf offer;
+    struct fl_buf summary;
     struct fl_rng rng;
     float *theta;
 
@@ -113,16 +113,16 @@ static struct fl_train_result train(const struct way *way, struct fl_dataset *mi
     task.model = theta;
     ck_assert_int_eq(fl_trainer_builtin(mine, test, NULL, &trainer, NULL), FL_OK);
     ck_assert_msg(fl_trainer_prepare(trainer, &model, &err) == FL_OK, "%s", err.msg);
-    fl_buf_init(&offer, FL_OFFER_MAX);
-    if (way->solver->offer != NULL) {
+    fl_buf_init(&summary, FL_SUMMARY_MAX);
+    if (way->solver->summary != NULL) {
         /* Its own and another's, so that the own one has to be known again. */
-        ck_assert_msg(fl_trainer_offer(trainer, 9, &offer, &err) == FL_OK, "%s", err.msg);
-        ck_assert_msg(fl_trainer_offer(trainer, 8, &offer, &err) == FL_OK, "%s", err.msg);
-        input = (struct fl_solver_bytes){offer.data, offer.len};
+        ck_assert_msg(fl_trainer_summary(trainer, 9, &summary, &err) == FL_OK, "%s", err.msg);
+        ck_assert_msg(fl_trainer_summary(trainer, 8, &summary, &err) == FL_OK, "%s", err.msg);
+        input = (struct fl_solver_bytes){summary.data, summary.len};
         task.inputs = &input;
     }
     ck_assert_msg(fl_trainer_run(trainer, &task, &result, &err) == FL_OK, "%s", err.msg);
-    fl_buf_done(&offer);
+    fl_buf_done(&summary);
     fl_trainer_free(trainer);
     fl_options_free(options);
     fl_net_free(net);

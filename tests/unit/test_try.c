@@ -41,7 +41,7 @@ START_TEST(a_report_is_a_line_for_each_check_and_says_at_its_end_whether_it_is_g
     fl_try_say(&report, FL_TRY_WARNING, "bye", "two\nlines\x1b[2J");
     ck_assert(fl_try_report_end(&report));
     fl_try_report_begin(&report, out, false);
-    fl_try_say(&report, FL_TRY_NOT_TRIED, "offer", "why");
+    fl_try_say(&report, FL_TRY_NOT_TRIED, "summary", "why");
     fl_try_say(&report, FL_TRY_FAILED, "train", "what");
     ck_assert(!fl_try_report_end(&report));
     (void)fclose(out);
@@ -49,7 +49,7 @@ START_TEST(a_report_is_a_line_for_each_check_and_says_at_its_end_whether_it_is_g
                            "            below it\n"
                            "warning   bye: two?lines?[2J\n"
                            "good: 1 ok, 0 failed, 1 warnings, 0 not tried\n"
-                           "not tried offer: why\n"
+                           "not tried summary: why\n"
                            "FAILED    train: what\n"
                            "NOT GOOD: 0 ok, 1 failed, 0 warnings, 1 not tried\n");
     free(text);
@@ -416,14 +416,15 @@ START_TEST(a_good_program_is_good_with_all_that_it_declares)
     int code = all_of(&x, "nn_trainer", NULL, true);
 
     ck_assert_msg(code == FL_EXIT_OK, "%s", x.text);
-    trial_says(&x, "declares train, evaluate, adapt, offer; parts: pull, gradient, drift, pfedme, "
-                   "per_fedavg, mixup\n");
+    trial_says(&x,
+               "declares train, evaluate, adapt, summary; parts: pull, gradient, drift, pfedme, "
+               "per_fedavg, mixup\n");
     trial_says(&x, "ok        model: layers=2 tensors=4 parameters=259 accepted");
     trial_says(&x, "ok        train: steps=7 samples=103 loss=");
     trial_says(&x, "ok        repeatable: the same task with the same seed made the same model");
     trial_says(&x, "ok        unknown field: a task with an unknown field is carried out");
     trial_says(&x, "ok        adapt: correct=");
-    trial_says(&x, "not tried offer: it needs the options of a federation");
+    trial_says(&x, "not tried summary: it needs the options of a federation");
     trial_says(&x, "ok        bye: exited with code 0");
     trial_says(&x, "\ngood: ");
     all_done(&x);

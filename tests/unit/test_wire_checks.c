@@ -250,49 +250,51 @@ START_TEST(measured_numbers_pass_as_they_are)
 }
 END_TEST
 
-static const char *spoil_offer(int row, Fl__V1__Offer *m)
+static const char *spoil_summary(int row, Fl__V1__DataSummary *m)
 {
-    static uint8_t much[FL_WIRE_OFFER_PIECE + 1];
+    static uint8_t much[FL_WIRE_SUMMARY_PIECE + 1];
 
     switch (row) {
     case 0:
-        m->total = FL_WIRE_OFFER_MAX + 1;
-        return "ClientEvent.offer.total: 67108865 is out of range, expected 0 to 67108864";
+        m->total = FL_WIRE_SUMMARY_MAX + 1;
+        return "ClientEvent.summary.total: 67108865 is out of range, expected 0 to 67108864";
     case 1:
         m->offset = 93;
-        return "ClientEvent.offer.data: 8 bytes at 93 of 100, expected at most 65536 and not past "
+        return "ClientEvent.summary.data: 8 bytes at 93 of 100, expected at most 65536 and not "
+               "past "
                "the end";
     case 2:
         m->offset = UINT64_MAX;
-        return "ClientEvent.offer.data: 8 bytes at 18446744073709551615 of 100, expected at most "
+        return "ClientEvent.summary.data: 8 bytes at 18446744073709551615 of 100, expected at most "
                "65536 and not past the end";
     case 3:
-        m->total = FL_WIRE_OFFER_MAX;
+        m->total = FL_WIRE_SUMMARY_MAX;
         m->data = (ProtobufCBinaryData){sizeof(much), much};
-        return "ClientEvent.offer.data: 65537 bytes at 0 of 67108864, expected at most 65536 and "
+        return "ClientEvent.summary.data: 65537 bytes at 0 of 67108864, expected at most 65536 and "
                "not past the end";
     case 4:
         m->total = 0;
-        return "ClientEvent.offer.data: 8 bytes at 0 of 0, expected at most 65536 and not past the "
+        return "ClientEvent.summary.data: 8 bytes at 0 of 0, expected at most 65536 and not past "
+               "the "
                "end";
     default:
         return NULL;
     }
 }
-#define N_OFFER 5
+#define N_SUMMARY 5
 
-START_TEST(a_bad_offer_is_refused)
+START_TEST(a_bad_summary_is_refused)
 {
     Fl__V1__ClientEvent msg;
-    Fl__V1__Offer offer;
+    Fl__V1__DataSummary summary;
 
     fl__v1__client_event__init(&msg);
-    fl__v1__offer__init(&offer);
-    offer.total = 100;
-    offer.data = run_of(8);
-    msg.event_case = FL__V1__CLIENT_EVENT__EVENT_OFFER;
-    msg.offer = &offer;
-    expect_event(&msg, spoil_offer(_i, &offer));
+    fl__v1__data_summary__init(&summary);
+    summary.total = 100;
+    summary.data = run_of(8);
+    msg.event_case = FL__V1__CLIENT_EVENT__EVENT_SUMMARY;
+    msg.summary = &summary;
+    expect_event(&msg, spoil_summary(_i, &summary));
 }
 END_TEST
 
@@ -385,7 +387,7 @@ SUITE()
     tcase_add_loop_test(tc, a_bad_hello_is_refused, 0, N_HELLO);
     tcase_add_loop_test(tc, a_bad_report_is_refused, 0, N_REPORT);
     tcase_add_test(tc, measured_numbers_pass_as_they_are);
-    tcase_add_loop_test(tc, a_bad_offer_is_refused, 0, N_OFFER);
+    tcase_add_loop_test(tc, a_bad_summary_is_refused, 0, N_SUMMARY);
     tcase_add_test(tc, other_bad_events_are_refused);
     tcase_add_test(tc, what_is_no_protobuf_is_refused);
     tcase_add_test(tc, bad_names_in_admin_messages_are_refused);

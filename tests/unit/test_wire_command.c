@@ -36,9 +36,9 @@ struct welcome {
     Fl__V1__Tensor other;
     Fl__V1__Tensor *tensor_list[1];
     Fl__V1__Tensor *other_list[1];
-    Fl__V1__Slot solver, codec;
-    Fl__V1__Slot__OptionsEntry option;
-    Fl__V1__Slot__OptionsEntry *options[FL_WIRE_MAX_PAIRS + 1];
+    Fl__V1__Component solver, codec;
+    Fl__V1__Component__OptionsEntry option;
+    Fl__V1__Component__OptionsEntry *options[FL_WIRE_MAX_PAIRS + 1];
     Fl__V1__Limits limits;
     Fl__V1__TrainingOptions training;
     uint32_t dims[FL_LAYOUT_MAX_DIMS + 1];
@@ -87,9 +87,9 @@ static void fill_welcome(struct welcome *w)
     size_t i;
 
     fill_model(w);
-    fl__v1__slot__init(&w->solver);
-    fl__v1__slot__init(&w->codec);
-    fl__v1__slot__options_entry__init(&w->option);
+    fl__v1__component__init(&w->solver);
+    fl__v1__component__init(&w->codec);
+    fl__v1__component__options_entry__init(&w->option);
     w->option.key = text_ok;
     for (i = 0; i <= FL_WIRE_MAX_PAIRS; i++) {
         w->options[i] = &w->option;

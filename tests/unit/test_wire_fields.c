@@ -1,5 +1,5 @@
 /*
- * What one side puts into the fields for solvers, personal models and offers is what the other
+ * What one side puts into the fields for solvers, personal models and summaries is what the other
  * side reads, and what is not said reads as nothing.
  */
 
@@ -96,7 +96,7 @@ START_TEST(a_task_that_never_counted_says_so)
 }
 END_TEST
 
-START_TEST(a_welcome_names_the_slots_that_the_client_fills)
+START_TEST(a_welcome_names_the_components_that_the_client_fills)
 {
     struct fl_wire_command command = command_of("command_welcome");
     const struct fl_wire_welcome *w = &command.u.welcome;
@@ -107,14 +107,14 @@ START_TEST(a_welcome_names_the_slots_that_the_client_fills)
     ck_assert_str_eq(w->personal.name, "own");
     ck_assert_uint_eq(w->personal.n_options, 0);
     ck_assert(w->wants_previous_dot);
-    ck_assert(w->wants_offer);
+    ck_assert(w->wants_summary);
     ck_assert_uint_eq(w->generation[2], 3);
     ck_assert_uint_eq(w->state_generation[2], 6);
     fl_wire_command_done(&command);
 }
 END_TEST
 
-START_TEST(a_welcome_without_those_slots_leaves_them_empty)
+START_TEST(a_welcome_without_those_components_leaves_them_empty)
 {
     static char name[] = "x";
     struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
@@ -135,7 +135,7 @@ START_TEST(a_welcome_without_those_slots_leaves_them_empty)
     ck_assert_ptr_null(command.u.welcome.upload.name);
     ck_assert_ptr_null(command.u.welcome.personal.name);
     ck_assert(!command.u.welcome.wants_previous_dot);
-    ck_assert(!command.u.welcome.wants_offer);
+    ck_assert(!command.u.welcome.wants_summary);
     fl_wire_command_done(&command);
     fl_layout_free(layout);
     fl_buf_done(&buf);
@@ -188,35 +188,35 @@ START_TEST(an_evaluation_tells_of_the_adapted_model)
 }
 END_TEST
 
-START_TEST(an_offer_arrives_in_pieces)
+START_TEST(a_summary_arrives_in_pieces)
 {
     static const uint8_t data[] = {0, 0, 128, 63, 0, 0, 0, 64};
-    struct fl_wire_event event = event_of("event_offer");
+    struct fl_wire_event event = event_of("event_data_summary");
 
-    ck_assert_uint_eq(event.u.offer.offset, 65536);
-    ck_assert_uint_eq(event.u.offer.total, 65544);
-    ck_assert_uint_eq(event.u.offer.len, sizeof(data));
-    ck_assert_mem_eq(event.u.offer.data, data, sizeof(data));
+    ck_assert_uint_eq(event.u.summary.offset, 65536);
+    ck_assert_uint_eq(event.u.summary.total, 65544);
+    ck_assert_uint_eq(event.u.summary.len, sizeof(data));
+    ck_assert_mem_eq(event.u.summary.data, data, sizeof(data));
     fl_wire_event_done(&event);
-    event = event_of("event_offer_nothing");
-    ck_assert_uint_eq(event.u.offer.total, 0);
-    ck_assert_uint_eq(event.u.offer.len, 0);
+    event = event_of("event_data_summary_nothing");
+    ck_assert_uint_eq(event.u.summary.total, 0);
+    ck_assert_uint_eq(event.u.summary.len, 0);
     fl_wire_event_done(&event);
 }
 END_TEST
 
-START_TEST(the_largest_piece_of_the_largest_offer_is_taken)
+START_TEST(the_largest_piece_of_the_largest_summary_is_taken)
 {
-    static uint8_t data[FL_WIRE_OFFER_PIECE];
-    struct fl_wire_event event = {.type = FL_WIRE_OFFER};
+    static uint8_t data[FL_WIRE_SUMMARY_PIECE];
+    struct fl_wire_event event = {.type = FL_WIRE_DATA_SUMMARY};
     struct fl_buf buf;
 
-    event.u.offer = (struct fl_wire_offer){FL_WIRE_OFFER_MAX - sizeof(data), FL_WIRE_OFFER_MAX,
-                                           data, sizeof(data)};
+    event.u.summary = (struct fl_wire_data_summary){FL_WIRE_SUMMARY_MAX - sizeof(data),
+                                                    FL_WIRE_SUMMARY_MAX, data, sizeof(data)};
     fl_buf_init(&buf, FL_WIRE_MAX_EVENT);
     ck_assert_int_eq(fl_wire_event_encode(&event, &buf), FL_OK);
     ck_assert_int_eq(fl_wire_event_decode(buf.data, buf.len, &event, NULL), FL_OK);
-    ck_assert_uint_eq(event.u.offer.len, sizeof(data));
+    ck_assert_uint_eq(event.u.summary.len, sizeof(data));
     fl_wire_event_done(&event);
     fl_buf_done(&buf);
 }
@@ -254,14 +254,14 @@ SUITE()
     tcase_add_test(tc, a_failure_says_whether_training_diverged);
     tcase_add_test(tc, a_task_says_who_takes_part_and_what_was_counted);
     tcase_add_test(tc, a_task_that_never_counted_says_so);
-    tcase_add_test(tc, a_welcome_names_the_slots_that_the_client_fills);
-    tcase_add_test(tc, a_welcome_without_those_slots_leaves_them_empty);
+    tcase_add_test(tc, a_welcome_names_the_components_that_the_client_fills);
+    tcase_add_test(tc, a_welcome_without_those_components_leaves_them_empty);
     tcase_add_test(tc, an_evaluate_says_how_fast_to_adapt);
     tcase_add_test(tc, a_report_tells_of_the_trained_model);
     tcase_add_test(tc, an_evaluation_tells_of_the_adapted_model);
-    tcase_add_test(tc, an_offer_arrives_in_pieces);
+    tcase_add_test(tc, a_summary_arrives_in_pieces);
     tcase_add_test(tc, an_abandoned_round_says_its_line_and_what_gave_it_up);
-    tcase_add_test(tc, the_largest_piece_of_the_largest_offer_is_taken);
+    tcase_add_test(tc, the_largest_piece_of_the_largest_summary_is_taken);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -312,24 +312,24 @@ START_TEST(bad_certificates_are_refused)
 }
 END_TEST
 
-START_TEST(a_denial_says_what_it_denies)
+START_TEST(a_revocation_says_what_it_rejects)
 {
-    Fl__V1__DenyRequest msg;
+    Fl__V1__RevokeRequest msg;
 
-    fl__v1__deny_request__init(&msg);
-    EXPECT(fl_wire_deny, &msg.base, "DenyRequest: expected a name, a serial number or a key");
-    msg.what_case = FL__V1__DENY_REQUEST__WHAT_NAME;
+    fl__v1__revoke_request__init(&msg);
+    EXPECT(fl_wire_revoke, &msg.base, "RevokeRequest: expected a name, a serial number or a key");
+    msg.what_case = FL__V1__REVOKE_REQUEST__WHAT_NAME;
     msg.name = text_pattern;
-    EXPECT(fl_wire_deny, &msg.base, "DenyRequest.name: 'edge-*' " NOT_A_NAME);
-    msg.what_case = FL__V1__DENY_REQUEST__WHAT_SERIAL;
+    EXPECT(fl_wire_revoke, &msg.base, "RevokeRequest.name: 'edge-*' " NOT_A_NAME);
+    msg.what_case = FL__V1__REVOKE_REQUEST__WHAT_SERIAL;
     msg.serial = run_of(21);
-    EXPECT(fl_wire_deny, &msg.base, "DenyRequest.serial: 21 bytes, expected 1 to 20");
-    msg.what_case = FL__V1__DENY_REQUEST__WHAT_KEY;
+    EXPECT(fl_wire_revoke, &msg.base, "RevokeRequest.serial: 21 bytes, expected 1 to 20");
+    msg.what_case = FL__V1__REVOKE_REQUEST__WHAT_KEY;
     msg.key = run_of(20);
-    EXPECT(fl_wire_deny, &msg.base, "DenyRequest.key: 20 bytes, expected 32");
+    EXPECT(fl_wire_revoke, &msg.base, "RevokeRequest.key: 20 bytes, expected 32");
     msg.key = run_of(32);
     msg.reason = text_long_reason;
-    EXPECT(fl_wire_deny, &msg.base, "DenyRequest.reason: more than 300 bytes");
+    EXPECT(fl_wire_revoke, &msg.base, "RevokeRequest.reason: more than 300 bytes");
 }
 END_TEST
 
@@ -390,7 +390,7 @@ SUITE()
     tcase_add_test(tc, bad_invitations_are_refused);
     tcase_add_test(tc, a_whole_fleet_is_invited_at_once);
     tcase_add_test(tc, bad_certificates_are_refused);
-    tcase_add_test(tc, a_denial_says_what_it_denies);
+    tcase_add_test(tc, a_revocation_says_what_it_rejects);
     tcase_add_test(tc, the_audit_is_told_in_part);
     tcase_add_test(tc, a_pattern_is_a_name_with_stars);
     tcase_add_test(tc, the_token_is_wiped_with_its_message);

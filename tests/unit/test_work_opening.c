@@ -346,7 +346,7 @@ START_TEST(a_change_is_told_with_what_follows_from_it)
 }
 END_TEST
 
-START_TEST(offers_are_asked_for_again_when_they_would_be_others)
+START_TEST(summaries_are_asked_for_again_when_they_would_be_others)
 {
     work_rig_open(&rig, "fedmix");
     work_rig_rounds(&rig, 1, 1);
@@ -444,7 +444,7 @@ SUITE()
     tcase_add_test(tc, behind_an_older_round_what_goes_with_the_clients_begins_anew);
     tcase_add_test(tc, of_the_aggregate_a_vector_stays_behind_an_older_round);
     tcase_add_test(tc, a_change_is_told_with_what_follows_from_it);
-    tcase_add_test(tc, offers_are_asked_for_again_when_they_would_be_others);
+    tcase_add_test(tc, summaries_are_asked_for_again_when_they_would_be_others);
     tcase_add_test(tc, a_model_file_is_ignored_once_there_is_a_model);
     tcase_add_test(tc, a_rebuilt_database_that_does_not_know_its_settings_is_told);
     tcase_add_test(tc, a_lost_database_is_made_anew_behind_the_newest_good_checkpoint);

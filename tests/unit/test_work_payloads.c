@@ -134,7 +134,7 @@ START_TEST(every_client_that_has_one_is_offered_its_own_personal_model)
 }
 END_TEST
 
-START_TEST(offers_are_there_once_they_are_fixed)
+START_TEST(summaries_are_there_once_they_are_fixed)
 {
     char path[RIG_PATH_MAX];
     const float bytes[2] = {3, 4};
@@ -143,7 +143,7 @@ START_TEST(offers_are_there_once_they_are_fixed)
     ck_assert_str_eq(open_for(2), "model * 35328 0.5\n");
     ck_assert_int_eq(fl_fs_replace(rig_path(path, "all"), bytes, sizeof(bytes), false, NULL),
                      FL_OK);
-    ck_assert_int_eq(fl_file_open(path, &rig.progress.offered.file, NULL), FL_OK);
+    ck_assert_int_eq(fl_file_open(path, &rig.progress.collection.file, NULL), FL_OK);
     ck_assert_str_eq(open_for(2), "model * 35328 0.5\nmixup * 8 3 digest\n");
 }
 END_TEST
@@ -189,7 +189,7 @@ int main(void)
     tcase_add_test(tc, the_sum_of_controls_is_zero_where_an_epoch_begins);
     tcase_add_test(tc, without_memory_for_what_is_told_nothing_is_told_of_it);
     tcase_add_test(tc, every_client_that_has_one_is_offered_its_own_personal_model);
-    tcase_add_test(tc, offers_are_there_once_they_are_fixed);
+    tcase_add_test(tc, summaries_are_there_once_they_are_fixed);
     tcase_add_loop_test(tc, the_list_is_the_model_what_the_solver_takes_and_the_personal_model, 0,
                         4);
     suite_add_tcase(suite, tc);

@@ -53,11 +53,11 @@ int setting_memory(const struct setting *s, unsigned threads, uint64_t *ret, str
     const struct fl_server_conf *server = s->point->server;
     const struct fl_strategy *strategy = server->strategy;
     size_t clients = fl_sim_data_clients(s->data);
-    double share = strategy->fraction->at(strategy->options[FL_SLOT_FRACTION],
+    double share = strategy->fraction->at(strategy->options[FL_COMPONENT_FRACTION],
                                           (uint64_t)server->main->rounds + 1);
     uint64_t round = (uint64_t)ceil(share * (double)clients * server->round->over_selection);
     uint64_t sent =
-        fl_solver_names(fl_solver_sends(strategy->solver, strategy->options[FL_SLOT_SOLVER]));
+        fl_solver_names(fl_solver_sends(strategy->solver, strategy->options[FL_COMPONENT_SOLVER]));
     uint64_t model = fl_layout_count(server->layout) * sizeof(float);
     struct fl_net_memory memory;
     struct fl_net *net = NULL;
@@ -139,26 +139,26 @@ static int setting_check_clients(const struct setting *s, struct fl_err *err)
 }
 
 /* What the clients would refuse. */
-static int setting_check_offers(const struct setting *s, struct fl_err *err)
+static int setting_check_summaries(const struct setting *s, struct fl_err *err)
 {
     const struct fl_strategy *strategy = s->point->server->strategy;
     const struct fl_client_conf *client = s->point->client;
-    const struct fl_worker_terms terms = {.offers = true,
+    const struct fl_worker_terms terms = {.summaries = true,
                                           .least_group = (uint64_t)client->main->least_group};
     struct fl_err why = {0};
 
-    if (strategy->solver->offer == NULL) {
+    if (strategy->solver->summary == NULL) {
         return FL_OK;
     }
-    if (!client->main->offers) {
+    if (!client->main->summaries) {
         return fl_conf_error(
-            fl_conf_field(client->file, &client->main->offers), err,
-            "expected client.offers: yes, as the solver '%s' needs clients to send "
+            fl_conf_field(client->file, &client->main->summaries), err,
+            "expected client.summaries: yes, as the solver '%s' needs clients to send "
             "means of their samples",
             strategy->solver->policy.name);
     }
-    return fl_offer_allowed(&terms, strategy->solver, strategy->options[FL_SLOT_SOLVER], &why) ==
-                   FL_OK
+    return fl_data_summary_allowed(&terms, strategy->solver, strategy->options[FL_COMPONENT_SOLVER],
+                                   &why) == FL_OK
                ? FL_OK
                : fl_conf_error(fl_conf_field(client->file, &client->main->least_group), err, "%s",
                                why.msg);
@@ -172,5 +172,5 @@ int setting_check(const struct setting *s, struct fl_err *err)
     rv = rv == FL_OK ? setting_model(s, &first, err) : rv;
     free(first);
     rv = rv == FL_OK ? setting_check_clients(s, err) : rv;
-    return rv == FL_OK ? setting_check_offers(s, err) : rv;
+    return rv == FL_OK ? setting_check_summaries(s, err) : rv;
 }

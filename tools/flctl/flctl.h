@@ -115,12 +115,12 @@ int fl_ctl_ask_rollback(struct fl_ctl_args *args, struct fl_buf *request);
 int fl_ctl_invite_args(struct fl_ctl_args *args, int n, char **words);
 int fl_ctl_prefix_arg(struct fl_ctl_args *args, int n, char **words);
 int fl_ctl_certificates_args(struct fl_ctl_args *args, int n, char **words);
-int fl_ctl_deny_args(struct fl_ctl_args *args, int n, char **words);
+int fl_ctl_revoke_args(struct fl_ctl_args *args, int n, char **words);
 int fl_ctl_ask_invite(struct fl_ctl_args *args, struct fl_buf *request);
 int fl_ctl_ask_invitations(struct fl_ctl_args *args, struct fl_buf *request);
 int fl_ctl_ask_uninvite(struct fl_ctl_args *args, struct fl_buf *request);
 int fl_ctl_ask_certificates(struct fl_ctl_args *args, struct fl_buf *request);
-int fl_ctl_ask_deny(struct fl_ctl_args *args, struct fl_buf *request);
+int fl_ctl_ask_revoke(struct fl_ctl_args *args, struct fl_buf *request);
 int fl_ctl_ask_audit(struct fl_ctl_args *args, struct fl_buf *request);
 
 /* print.c: "2026-11-22T19:00:00Z", or "-". */
@@ -139,7 +139,7 @@ int fl_ctl_on_withdrawn(struct fl_ctl_out *out, const uint8_t *data, size_t len,
 int fl_ctl_on_certificate(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                           struct fl_err *err);
 void fl_ctl_finish_certificates(struct fl_ctl_out *out);
-int fl_ctl_on_denied(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err);
+int fl_ctl_on_revoked(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err);
 int fl_ctl_on_audit(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err);
 
 /* remote.c: keep `*ret` for as long as the call. */

@@ -245,7 +245,7 @@ static bool identity_parse_hex(const char *text, uint8_t *ret, size_t size, size
     return n > 0;
 }
 
-int fl_ctl_deny_args(struct fl_ctl_args *args, int n, char **words)
+int fl_ctl_revoke_args(struct fl_ctl_args *args, int n, char **words)
 {
     bool only_name = strcmp(args->command->name, "evict") == 0;
     int given = (args->serial != NULL) + (args->public_key != NULL);
@@ -302,9 +302,9 @@ static int identity_confirm(const struct fl_ctl_args *args)
     return FL_CTL_OK;
 }
 
-int fl_ctl_ask_deny(struct fl_ctl_args *args, struct fl_buf *request)
+int fl_ctl_ask_revoke(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    struct fl_wire_deny deny = {.reason = args->reason, .force = args->force};
+    struct fl_wire_revoke revoke = {.reason = args->reason, .force = args->force};
     size_t len = 0;
     int code = identity_confirm(args);
 
@@ -313,26 +313,27 @@ int fl_ctl_ask_deny(struct fl_ctl_args *args, struct fl_buf *request)
     }
 
     if (args->name != NULL) {
-        deny.what = FL_WIRE_DENY_NAME;
-        (void)snprintf(deny.name, sizeof(deny.name), "%s", args->name);
+        revoke.what = FL_WIRE_REVOKE_NAME;
+        (void)snprintf(revoke.name, sizeof(revoke.name), "%s", args->name);
     } else if (args->serial != NULL) {
-        deny.what = FL_WIRE_DENY_SERIAL;
-        if (!identity_parse_hex(args->serial, deny.serial, sizeof(deny.serial), &deny.serial_len)) {
+        revoke.what = FL_WIRE_REVOKE_SERIAL;
+        if (!identity_parse_hex(args->serial, revoke.serial, sizeof(revoke.serial),
+                                &revoke.serial_len)) {
             return fl_ctl_complain(args, FL_CTL_USAGE,
                                    "--serial: expected up to %d bytes in hexadecimal digits, as "
                                    "flctl certificates prints them, found '%s'",
                                    FL_WIRE_SERIAL_MAX, args->serial);
         }
     } else {
-        deny.what = FL_WIRE_DENY_KEY;
-        if (!identity_parse_hex(args->public_key, deny.key, sizeof(deny.key), &len) ||
-            len != sizeof(deny.key))
+        revoke.what = FL_WIRE_REVOKE_KEY;
+        if (!identity_parse_hex(args->public_key, revoke.key, sizeof(revoke.key), &len) ||
+            len != sizeof(revoke.key))
         {
             return fl_ctl_complain(args, FL_CTL_USAGE,
                                    "--public-key: expected %zu hexadecimal digits, as flctl "
                                    "certificates NAME prints them, found '%s'",
-                                   2 * sizeof(deny.key), args->public_key);
+                                   2 * sizeof(revoke.key), args->public_key);
         }
     }
-    return identity_encoded(args, fl_wire_deny_encode(&deny, request));
+    return identity_encoded(args, fl_wire_revoke_encode(&revoke, request));
 }

@@ -269,10 +269,10 @@ void fl_ctl_finish_certificates(struct fl_ctl_out *out)
     fl_ctl_finish_list(out);
 }
 
-int fl_ctl_on_denied(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+int fl_ctl_on_revoked(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
 {
-    struct fl_wire_denied r;
-    int rv = fl_wire_denied_decode(data, len, &r, err);
+    struct fl_wire_revoke_reply r;
+    int rv = fl_wire_revoke_reply_decode(data, len, &r, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -287,7 +287,7 @@ int fl_ctl_on_denied(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
     } else {
         (void)printf("%s\n", fl_str_clean(r.text));
     }
-    fl_wire_denied_done(&r);
+    fl_wire_revoke_reply_done(&r);
     return FL_OK;
 }
 

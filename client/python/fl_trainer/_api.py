@@ -96,7 +96,7 @@ def run(
     examples, classes
         With `criterion`: the training samples, a sequence of (x, label) as train() sees them, and the
         number of classes: mixup can be had, for which means of them leave the machine if the client's
-        configuration says `offers: yes`.
+        configuration says `summaries: yes`.
     evaluate_received
         False: do not evaluate the received model in each round before training.
     software

@@ -16,7 +16,7 @@ from ._work import (
     Program,
     do_adapt,
     do_evaluate,
-    do_offer,
+    do_summary,
     do_train,
     from_environment,
     is_broken_device,
@@ -39,7 +39,7 @@ class Resident:
         self._result: Optional[Block] = None
         #: What lies in slots that are no models.
         self._mixup: Optional[memoryview] = None
-        self._offer: Optional[memoryview] = None
+        self._summary: Optional[memoryview] = None
         self._buffers: Tuple[str, ...] = ()
 
     @classmethod
@@ -141,7 +141,7 @@ class Resident:
         self._given, more = self._blocks(message["weights"], self._fds[0], places, write=False)
         self._mixup = more.get("mixup")
         made, more = self._blocks(message["result"], self._fds[1], places, write=True)
-        self._result, self._offer = made["model"], more.get("offer")
+        self._result, self._summary = made["model"], more.get("summary")
         return {"type": "accepted"}
 
     @staticmethod
@@ -173,10 +173,10 @@ class Resident:
         if self._result is None:
             raise ProtocolError(f"'{kind}' came before 'model'")
         id = message.get("id")
-        if kind == "offer":
-            if self._offer is None:
-                raise ProtocolError("'offer' without a slot for it")
-            return do_offer(program, message, self._offer)
+        if kind == "summary":
+            if self._summary is None:
+                raise ProtocolError("'summary' without a slot for it")
+            return do_summary(program, message, self._summary)
         task = Task(
             message,
             program.backend,
@@ -186,8 +186,8 @@ class Resident:
             slots={name: self._given[name] for name in message["given"] if name in self._given},
             buffers=self._buffers,
             criterion=program.criterion,
-            offers=self._mixup if "mixup" in message["given"] else None,
-            own_offer=program.own_offer,
+            summaries=self._mixup if "mixup" in message["given"] else None,
+            own_summary=program.own_summary,
             interrupted=self._interrupted,
             say_progress=lambda done, total: self.channel.send(
                 {"type": "progress", "id": id, "done": done, "total": total}

@@ -1,6 +1,6 @@
 """What clients tell of their data for FedMix, and the loss of a batch that is mixed with it.
 
-docs/algorithms.md#mix-up-from-means; an offer's bytes are those of libfl/strategy/solver/solver_fedmix.h.
+docs/algorithms.md#mix-up-from-means; a summary's bytes are those of libfl/strategy/solver/solver_fedmix.h.
 Imported only for a model of PyTorch.
 """
 
@@ -17,7 +17,7 @@ _HEADER = struct.Struct("<4sIII")
 _MAGIC = b"FLMX"
 
 
-def make_offer(examples: Any, classes: int, group: int, seed: int, room: int) -> bytes:
+def make_summary(examples: Any, classes: int, group: int, seed: int, room: int) -> bytes:
     """Means of groups of `group` samples (0: of all) and of their labels, drawn by `seed`.
 
     The last group takes the rest, so that no mean is of fewer samples.
@@ -29,17 +29,17 @@ def make_offer(examples: Any, classes: int, group: int, seed: int, room: int) ->
     if _HEADER.size + pairs * 4 * (dim + classes) > room:
         raise ValueError(
             f"{pairs} means of {dim + classes} values are more than the {room} bytes that a client may "
-            f"offer: the server's strategy.solver.group must be larger than {group}"
+            f"summary: the server's strategy.solver.group must be larger than {group}"
         )
     generator = torch.Generator()
     generator.manual_seed(seed)
     order = torch.randperm(n, generator=generator).tolist()
-    offer = bytearray(_HEADER.pack(_MAGIC, dim, classes, pairs))
+    summary = bytearray(_HEADER.pack(_MAGIC, dim, classes, pairs))
     for pair in range(pairs):
         end = n if pair == pairs - 1 else (pair + 1) * group
         mean = _mean(examples, order[pair * group : end], dim, classes)
-        offer += struct.pack(f"<{dim + classes}f", *mean.tolist())
-    return bytes(offer)
+        summary += struct.pack(f"<{dim + classes}f", *mean.tolist())
+    return bytes(summary)
 
 
 def _mean(examples: Any, group: Sequence[int], dim: int, classes: int) -> Any:
@@ -60,7 +60,7 @@ def _mean(examples: Any, group: Sequence[int], dim: int, classes: int) -> Any:
 class Mixture:
     """The means of the other clients, and mixing a batch with them."""
 
-    def __init__(self, do: Mapping[str, Any], seed: int, offers: Any, own: bytes) -> None:
+    def __init__(self, do: Mapping[str, Any], seed: int, summaries: Any, own: bytes) -> None:
         self.share = float(do["lambda"])
         self.naive = bool(do.get("naive"))
         one = do.get("q") == "one"
@@ -68,7 +68,7 @@ class Mixture:
         self.slope = 0.0 if self.naive else self.share * (1.0 if one else 1.0 - self.share)
         self._generator = torch.Generator()
         self._generator.manual_seed(seed)
-        self._pairs = _others(memoryview(offers).cast("B"), own)
+        self._pairs = _others(memoryview(summaries).cast("B"), own)
 
     def loss(self, model: Any, x: Any, y: Any, criterion: Callable[[Any, Any], Any]) -> Any:
         """The formula at the top of libfl/strategy/solver/solver_fedmix.c, as the mean of a batch."""
@@ -102,27 +102,27 @@ class Mixture:
         return mean.to(x.device, x.dtype).reshape(x.shape[1:]), label
 
 
-def _others(offers: memoryview, own: bytes) -> List[Tuple[Any, Any]]:
+def _others(summaries: memoryview, own: bytes) -> List[Tuple[Any, Any]]:
     """The pairs of all data summaries except the first one equal to `own`."""
     pairs: List[Tuple[Any, Any]] = []
     at, found = 0, False
     expected = _HEADER.unpack_from(own)[1:3]
-    while at < len(offers):
-        if len(offers) - at < _HEADER.size:
-            raise PartError(f"mixup: the offers end in the middle of one, at byte {at}")
-        magic, dim, classes, n = _HEADER.unpack_from(offers, at)
+    while at < len(summaries):
+        if len(summaries) - at < _HEADER.size:
+            raise PartError(f"mixup: the summaries end in the middle of one, at byte {at}")
+        magic, dim, classes, n = _HEADER.unpack_from(summaries, at)
         end = at + _HEADER.size + n * 4 * (dim + classes)
-        if magic != _MAGIC or (dim, classes) != expected or end > len(offers):
+        if magic != _MAGIC or (dim, classes) != expected or end > len(summaries):
             raise PartError(
-                f"mixup: an offer of {n} means of {dim} values and {classes} classes at byte {at} of "
-                f"{len(offers)}, expected {expected[0]} values and {expected[1]} classes as in examples"
+                f"mixup: a summary of {n} means of {dim} values and {classes} classes at byte {at} of "
+                f"{len(summaries)}, expected {expected[0]} values and {expected[1]} classes as in examples"
             )
-        if not found and bytes(offers[at:end]) == own:
+        if not found and bytes(summaries[at:end]) == own:
             found = True
         else:
             # A copy: the memory is reused by the next task.
             numbers = torch.frombuffer(
-                bytearray(offers[at + _HEADER.size : end]), dtype=torch.float32
+                bytearray(summaries[at + _HEADER.size : end]), dtype=torch.float32
             ).reshape(n, dim + classes)
             pairs += [(row[:dim], row[dim:]) for row in numbers]
         at = end

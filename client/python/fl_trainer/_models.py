@@ -196,9 +196,9 @@ class Backend:
         """Implements task.loss(); see Losses in `_losses`."""
         raise ModelError("task.loss() is for PyTorch models")
 
-    def offer(self, examples: Any, classes: int, group: int, seed: int, room: int) -> bytes:
+    def summary(self, examples: Any, classes: int, group: int, seed: int, room: int) -> bytes:
         """The data summary, `room` bytes at most."""
-        raise ModelError("offers are for PyTorch models")
+        raise ModelError("summaries are for PyTorch models")
 
     def optimizer(self, task: Any, params: Any, options: Dict[str, Any]) -> Any:
         raise ModelError("task.optimizer() is for PyTorch models and dictionaries of numpy arrays")

@@ -68,8 +68,8 @@ class Task:
         slots: Optional[Mapping[str, Block]] = None,
         buffers: Iterable[str] = (),
         criterion: Optional[Callable[[Any, Any], Any]] = None,
-        offers: Any = None,
-        own_offer: Optional[Callable[[int, int], bytes]] = None,
+        summaries: Any = None,
+        own_summary: Optional[Callable[[int, int], bytes]] = None,
         interrupted: Optional[Callable[[], bool]] = None,
         say_progress: Optional[Callable[[int, int], None]] = None,
     ) -> None:
@@ -104,9 +104,9 @@ class Task:
         self.watches: List[Any] = []
         #: What task.loss() calls, once it was called.
         self.losses: Any = None
-        #: The offers of all clients (a buffer), and own_offer(group, seed), this one's.
-        self.offers = offers
-        self.own_offer = own_offer
+        #: The summaries of all clients (a buffer), and own_summary(group, seed), this one's.
+        self.summaries = summaries
+        self.own_summary = own_summary
         self._criterion = criterion
         self._on: str = message.get("on") or "train"
         self.on_was_read = False

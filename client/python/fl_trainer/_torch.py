@@ -12,7 +12,7 @@ import torch
 
 from ._losses import Losses
 from ._memory import Block, Shape
-from ._mixup import Mixture, make_offer
+from ._mixup import Mixture, make_summary
 from ._models import CLOSURE_PARTS, LOSS_PARTS, STEP_PARTS, Backend, Entry, ModelError
 from ._parts import PartError, PerFedAvg, PFedMe, Step, step_of
 
@@ -171,14 +171,14 @@ class TorchBackend(Backend):
 
     def losses(self, task: Any, criterion: Callable[[Any, Any], Any]) -> Losses:
         do = task.parts.get("mixup")
-        offers = task.offers
-        if do is None or offers is None:
+        summaries = task.summaries
+        if do is None or summaries is None:
             return Losses(self.model, criterion)
-        own = task.own_offer(int(do.get("group") or 0), int(do["seed"]))
-        return Losses(self.model, criterion, Mixture(do, task.seed, offers, own))
+        own = task.own_summary(int(do.get("group") or 0), int(do["seed"]))
+        return Losses(self.model, criterion, Mixture(do, task.seed, summaries, own))
 
-    def offer(self, examples: Any, classes: int, group: int, seed: int, room: int) -> bytes:
-        return make_offer(examples, classes, group, seed, room)
+    def summary(self, examples: Any, classes: int, group: int, seed: int, room: int) -> bytes:
+        return make_summary(examples, classes, group, seed, room)
 
     def optimizer(self, task: Any, params: Any, options: Dict[str, Any]) -> Any:
         settings = {

@@ -15,8 +15,8 @@ from ._task import Diverged, Evaluation, Task, Trained, evaluation_of, seed_all,
 
 #: What the client takes of an error.
 MAX_ERROR = 1000
-#: What it takes of an offer.
-MAX_OFFER = 64 << 20
+#: What it takes of a summary.
+MAX_SUMMARY = 64 << 20
 
 
 @dataclass
@@ -35,21 +35,21 @@ class Program:
     criterion: Optional[Callable[[Any, Any], Any]] = None
     examples: Any = None
     classes: int = 0
-    _offers: Dict[Tuple[int, int], bytes] = field(default_factory=dict)
+    _summaries: Dict[Tuple[int, int], bytes] = field(default_factory=dict)
 
     @property
     def has_losses(self) -> bool:
         """Whether train() can call task.loss()."""
         return self.criterion is not None and self.backend.has_losses
 
-    def own_offer(self, group: int, seed: int, room: int = MAX_OFFER) -> bytes:
+    def own_summary(self, group: int, seed: int, room: int = MAX_SUMMARY) -> bytes:
         """The data summary of this client, the same for the same request."""
-        if (group, seed) not in self._offers:
+        if (group, seed) not in self._summaries:
             seed_all(seed)  # a data set may use random numbers
-            self._offers[group, seed] = self.backend.offer(
+            self._summaries[group, seed] = self.backend.summary(
                 self.examples, self.classes, group, seed, room
             )
-        return self._offers[group, seed]
+        return self._summaries[group, seed]
 
     def can(self, purpose: str) -> List[str]:
         """The tasks that the program carries out."""
@@ -61,7 +61,7 @@ class Program:
         if len(able) == 2:
             able.append("adapt")
         if "mixup" in self.parts and purpose != "evaluate":
-            able.append("offer")
+            able.append("summary")
         return able
 
     def judge(self, task: Task) -> Evaluation:
@@ -155,12 +155,12 @@ def do_evaluate(program: Program, task: Task, given: Block) -> Dict[str, Any]:
     return {"received": evaluation.message()}
 
 
-def do_offer(program: Program, message: Mapping[str, Any], target: memoryview) -> Dict[str, Any]:
+def do_summary(program: Program, message: Mapping[str, Any], target: memoryview) -> Dict[str, Any]:
     """Write the data summary for the server's solver to `target`."""
     options = (message.get("solver") or {}).get("options") or {}
-    offer = program.own_offer(int(options.get("group") or 0), int(message["seed"]), len(target))
-    target[: len(offer)] = offer
-    return {"bytes": len(offer)}
+    summary = program.own_summary(int(options.get("group") or 0), int(message["seed"]), len(target))
+    target[: len(summary)] = summary
+    return {"bytes": len(summary)}
 
 
 def last_line(error: BaseException) -> str:

@@ -113,7 +113,7 @@ class Client:
         self.mine, self.other = socket.socketpair()
         self.mine.settimeout(600)
         self.weights = Memory(self.SLOTS, self.units, self.count, {"mixup": mixup} if mixup else None)
-        self.result = Memory(("model",), self.units, self.count, {"offer": 4096})
+        self.result = Memory(("model",), self.units, self.count, {"summary": 4096})
         self.progress = []
         self.id = 0
 

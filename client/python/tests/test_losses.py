@@ -26,8 +26,8 @@ def by_loss(model, task):
         task.count(loss, len(i))
 
 
-def offer_of(pairs):
-    """An offer as the page of formulas has it: (mean, label) pairs."""
+def summary_of(pairs):
+    """A summary as the page of formulas has it: (mean, label) pairs."""
     dim, classes = len(pairs[0][0]), len(pairs[0][1])
     return struct.pack("<4sIII", b"FLMX", dim, classes, len(pairs)) + b"".join(
         struct.pack(f"<{dim + classes}f", *mean, *label) for mean, label in pairs
@@ -53,7 +53,7 @@ class Losses(Torch):
 class Declared(Losses):
     def test_a_criterion_and_examples_declare_all(self):
         ready = self.client(evaluate=judge).ready
-        self.assertEqual(["train", "evaluate", "adapt", "offer"], ready["can"])
+        self.assertEqual(["train", "evaluate", "adapt", "summary"], ready["can"])
         self.assertEqual(["pull", "gradient", "drift", "per_fedavg", "pfedme", "mixup"], ready["parts"])
 
     def test_without_examples_nothing_is_told_of_the_data(self):
@@ -159,15 +159,15 @@ class Steps(Losses):
 class Mixed(Losses):
     DO = {"lambda": 0.3, "q": "one_minus_lambda", "naive": False, "group": 0, "mu": 0.0, "seed": 5}
 
-    def offer(self, client, group="0", seed=5):
+    def summary(self, client, group="0", seed=5):
         done = client.ask(
-            {"type": "offer", "id": 1, "seed": seed, "solver": {"name": "fedmix", "options": {"group": group}}}
+            {"type": "summary", "id": 1, "seed": seed, "solver": {"name": "fedmix", "options": {"group": group}}}
         )
         self.assertEqual("done", done["type"], done)
-        return client.result.get_bytes("offer", done["bytes"])
+        return client.result.get_bytes("summary", done["bytes"])
 
-    def test_an_offer_is_the_means(self):
-        raw = self.offer(self.client())
+    def test_a_summary_is_the_means(self):
+        raw = self.summary(self.client())
         self.assertEqual((b"FLMX", 4, 3, 1), struct.unpack("<4sIII", raw[:16]))
         numbers = struct.unpack("<7f", raw[16:])
         share = torch.bincount(Y, minlength=3) / 20
@@ -176,17 +176,17 @@ class Mixed(Losses):
 
     def test_groups_are_drawn_from_the_seed_and_the_last_one_takes_the_rest(self):
         client = self.client()
-        raw = self.offer(client, "6")
+        raw = self.summary(client, "6")
         self.assertEqual(3, struct.unpack("<4sIII", raw[:16])[3])
-        self.assertEqual(raw, self.offer(client, "6"))
-        self.assertEqual(raw, self.offer(self.client(), "6"))
-        self.assertNotEqual(raw, self.offer(client, "6", 7))
+        self.assertEqual(raw, self.summary(client, "6"))
+        self.assertEqual(raw, self.summary(self.client(), "6"))
+        self.assertNotEqual(raw, self.summary(client, "6", 7))
         sums = torch.tensor(struct.unpack("<21f", raw[16:])).reshape(3, 7)
         mean = (sums * torch.tensor([[6.0], [6.0], [8.0]])).sum(0) / 20
         self.assertLess((mean[:4] - X.mean(0)).abs().max().item(), 1e-6)
 
-    def test_an_offer_that_cannot_be_is_told(self):
-        odd = {"type": "offer", "id": 1, "seed": 5, "solver": {"name": "fedmix", "options": {"group": "2"}}}
+    def test_a_summary_that_cannot_be_is_told(self):
+        odd = {"type": "summary", "id": 1, "seed": 5, "solver": {"name": "fedmix", "options": {"group": "2"}}}
 
         class Wide(Examples):
             def __init__(self):
@@ -198,20 +198,20 @@ class Mixed(Losses):
         nan[3] = (X[3] * float("nan"), Y[3])
         self.assertIn("not finite", self.client(examples=nan).ask(odd)["error"])
 
-    def mixed(self, offers, do=None, train=by_loss, **keywords):
-        """A client that was given the offers of all."""
-        client = self.client(nn.Sequential(nn.Linear(4, 3)), train, mixup=len(offers), **keywords)
-        client.weights.put_bytes("mixup", offers)
+    def mixed(self, summaries, do=None, train=by_loss, **keywords):
+        """A client that was given the summaries of all."""
+        client = self.client(nn.Sequential(nn.Linear(4, 3)), train, mixup=len(summaries), **keywords)
+        client.weights.put_bytes("mixup", summaries)
         client.weights.put("model", [0.1 * i for i in range(15)])
         fields = {"given": ["model", "mixup"], "do": {"mixup": {**self.DO, **(do or {})}}, "batch_size": 20}
         return client, fields
 
     def test_what_a_client_told_itself_is_left_out(self):
-        own = self.offer(self.client())
-        other = offer_of([((1, 2, 3, 4), (0.5, 0.25, 0.25))])
+        own = self.summary(self.client())
+        other = summary_of([((1, 2, 3, 4), (0.5, 0.25, 0.25))])
         results = []
-        for offers in (own, own + other, other + own, other):
-            client, fields = self.mixed(offers)
+        for summaries in (own, own + other, other + own, other):
+            client, fields = self.mixed(summaries)
             self.train(client, **fields)
             results.append(client.result.raw("model"))
         client, fields = self.mixed(own)
@@ -221,7 +221,7 @@ class Mixed(Losses):
         self.assertNotEqual(*results[:2])
 
     def test_nothing_is_given_to_who_has_nobody_to_mix_with(self):
-        client, fields = self.mixed(offer_of([((1, 2, 3, 4), (1, 0, 0))]))
+        client, fields = self.mixed(summary_of([((1, 2, 3, 4), (1, 0, 0))]))
         fields["given"] = ["model"]
         self.train(client, **fields)
         with_part = client.result.raw("model")
@@ -229,27 +229,27 @@ class Mixed(Losses):
         self.assertEqual(client.result.raw("model"), with_part)
 
     def test_a_pair_is_drawn_for_each_step_from_the_seed(self):
-        offers = offer_of([((1, 0, 0, 0), (1, 0, 0)), ((0, 3, 0, 0), (0, 1, 0)), ((0, 0, 2, 0), (0, 0, 1))])
+        summaries = summary_of([((1, 0, 0, 0), (1, 0, 0)), ((0, 3, 0, 0), (0, 1, 0)), ((0, 0, 2, 0), (0, 0, 1))])
         results = []
         for seed in (1, 1, 2, 3, 4):
-            client, fields = self.mixed(offers)
+            client, fields = self.mixed(summaries)
             self.train(client, epochs=3, seed=seed, **fields)
             results.append(client.result.raw("model"))
         self.assertEqual(*results[:2])
         self.assertGreater(len(set(results)), 2)
 
     def test_a_train_that_computes_its_losses_itself_fails(self):
-        client, fields = self.mixed(offer_of([((1, 2, 3, 4), (1, 0, 0))]), train=descend)
+        client, fields = self.mixed(summary_of([((1, 2, 3, 4), (1, 0, 0))]), train=descend)
         self.assertIn("task.loss(x, y)", self.failed(client, **fields))
 
-    def test_offers_of_other_samples_are_told(self):
-        client, fields = self.mixed(offer_of([((1, 2, 3), (1, 0, 0))]))
+    def test_summaries_of_other_samples_are_told(self):
+        client, fields = self.mixed(summary_of([((1, 2, 3), (1, 0, 0))]))
         self.assertIn("expected 4 values and 3 classes", self.failed(client, **fields))
         client, fields = self.mixed(b"FLMX")
         self.assertIn("in the middle of one", self.failed(client, **fields))
 
     def test_samples_that_cannot_be_mixed_are_told(self):
-        mixture = _mixup.Mixture(self.DO, 1, offer_of([((1, 2), (1, 0))]), offer_of([((0, 0), (0, 1))]))
+        mixture = _mixup.Mixture(self.DO, 1, summary_of([((1, 2), (1, 0))]), summary_of([((0, 0), (0, 1))]))
         with self.assertRaisesRegex(Exception, "int64"):
             mixture.loss(None, torch.zeros(3, 2, dtype=torch.int64), torch.zeros(3), LOSS)
 

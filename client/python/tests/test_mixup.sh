@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # FedMix with scripts of PyTorch under fl-clientd and fl-serverd: two clients tell the means of their data, each
-# is given the other's, and Per-FedAvg with second derivatives goes on from there; who does not say `offers: yes`
+# is given the other's, and Per-FedAvg with second derivatives goes on from there; who does not say `summaries: yes`
 # tells nothing.
 # shellcheck source=tests/integ/lib.sh
 . "${FL_SRCDIR:-$(cd "$(dirname "$0")/../../.." && pwd)}/tests/integ/lib.sh"
@@ -49,8 +49,8 @@ federation() { # name, strategy
 }
 
 federation mix "policy: fedmix, lambda: 0.1, group: 20"
-client one 1 "offers: yes"
-client two 2 "offers: yes"
+client one 1 "summaries: yes"
+client two 2 "summaries: yes"
 wait_for "three rounds of FedMix" at_round mix 3
 ctl mix rounds --json >"$dir/mix.json"
 equal "both respond in all rounds" True "$(json 'all(r["responders"] == 2 for r in d)' <"$dir/mix.json")"
@@ -62,8 +62,8 @@ done
 stop mix
 
 federation silent "policy: fedmix"
-client closed 3 "offers: no"
-wait_for "who does not offer is refused" in_log closed "does not allow that ('offers: yes')"
+client closed 3 "summaries: no"
+wait_for "who does not summary is refused" in_log closed "does not allow that ('summaries: yes')"
 stop silent
 
 federation bend "policy: per_fedavg, variant: hf, alpha: 0.05"

@@ -15,23 +15,23 @@
 #include "libfl/strategy/registry.h"
 
 /* clang-format off */
-#define ATTENTION  {.slot = FL_SLOT_SELECTION, .policy = "attention"}
-#define STEPPED    {.slot = FL_SLOT_FRACTION, .policy = "stepped"}
-#define CONSTANT(text) {.slot = FL_SLOT_FRACTION, .policy = "constant", \
+#define ATTENTION  {.component = FL_COMPONENT_SELECTION, .policy = "attention"}
+#define STEPPED    {.component = FL_COMPONENT_FRACTION, .policy = "stepped"}
+#define CONSTANT(text) {.component = FL_COMPONENT_FRACTION, .policy = "constant", \
                         .options = {{"fraction", (text)}}}
-#define UPLOAD(name)    {.slot = FL_SLOT_UPLOAD, .policy = (name)}
-#define SOLVER(name)    {.slot = FL_SLOT_SOLVER, .policy = (name)}
-#define AGGREGATE(name) {.slot = FL_SLOT_AGGREGATE, .policy = (name)}
-#define PERSONAL(name)  {.slot = FL_SLOT_PERSONAL, .policy = (name)}
-#define EQUAL_MEAN      {.slot = FL_SLOT_AGGREGATE, .policy = "mean", \
+#define UPLOAD(name)    {.component = FL_COMPONENT_UPLOAD, .policy = (name)}
+#define SOLVER(name)    {.component = FL_COMPONENT_SOLVER, .policy = (name)}
+#define AGGREGATE(name) {.component = FL_COMPONENT_AGGREGATE, .policy = (name)}
+#define PERSONAL(name)  {.component = FL_COMPONENT_PERSONAL, .policy = (name)}
+#define EQUAL_MEAN      {.component = FL_COMPONENT_AGGREGATE, .policy = "mean", \
                          .options = {{"weights", "equal"}}}
-#define IGFL_S(which)   {.slot = FL_SLOT_AGGREGATE, .policy = "igfl_s", \
+#define IGFL_S(which)   {.component = FL_COMPONENT_AGGREGATE, .policy = "igfl_s", \
                          .options = {{"attention", (which)}}}
 /* FedMCSA's proximal term: "moving" as in its code, "fixed" as in its text (eq. 9). */
-#define PULL(which)     {.slot = FL_SLOT_SOLVER, .policy = "prox", \
+#define PULL(which)     {.component = FL_COMPONENT_SOLVER, .policy = "prox", \
                          .options = {{"mu", "5"}, {"anchor", (which)}}}
 /* All clients train, a fifth of them uploads: S = 20 of N = 100, as on Synthetic. */
-#define ALL_TRAIN       CONSTANT("1"), {.slot = FL_SLOT_UPLOAD, .policy = "hdfl", \
+#define ALL_TRAIN       CONSTANT("1"), {.component = FL_COMPONENT_UPLOAD, .policy = "hdfl", \
                                         .options = {{"share", "0.2"}}}
 #define END             {.policy = NULL}
 #define FILL(...)       (const struct fl__filling[]){__VA_ARGS__, END}
@@ -64,7 +64,7 @@ static const struct fl_preset presets[] = {
     {"attn", "clients selected by attention, a constant fraction of them", "AdaFL's ablation",
      FILL(ATTENTION)},
     {"dyn_fedavg", "fedavg with a growing fraction", "AdaFL's ablation",
-     FILL({.slot = FL_SLOT_FRACTION, .policy = "stepped", .options = {{"every", "300"}}})},
+     FILL({.component = FL_COMPONENT_FRACTION, .policy = "stepped", .options = {{"every", "300"}}})},
     {"fedldf", "each layer uploaded only by the clients where it changed most", "FedLDF",
      FILL(CONSTANT("0.4"), UPLOAD("ldf"))},
     {"random_layer", "each layer uploaded by randomly drawn clients", "FedLDF's baseline",
@@ -88,7 +88,7 @@ static const struct fl_preset presets[] = {
      FILL(ALL_TRAIN, PULL("moving"), AGGREGATE("mcsa"), PERSONAL("own"))},
     {"fedmcsa_fixed", "fedmcsa with the proximal term towards the received model, as in the paper's text",
      "FedMCSA",
-     FILL(ALL_TRAIN, PULL("fixed"), {.slot = FL_SLOT_AGGREGATE, .policy = "mcsa",
+     FILL(ALL_TRAIN, PULL("fixed"), {.component = FL_COMPONENT_AGGREGATE, .policy = "mcsa",
            .options = {{"component", "unit"}, {"size_weight", "no"}}},
            PERSONAL("own"))},
     {"fedmcsa_mean", "fedmcsa's training with one mean model for all", "FedMCSA's ablation",
@@ -100,7 +100,7 @@ static const struct fl_preset presets[] = {
     {"pfedme", "personalized models with a proximal term towards a global model", "pFedMe",
      FILL(ALL_TRAIN, SOLVER("pfedme"), PERSONAL("trained"))},
     {"per_fedavg", "a global model that one local step personalizes", "Per-FedAvg",
-     FILL(SOLVER("per_fedavg"), {.slot = FL_SLOT_PERSONAL, .policy = "adapt",
+     FILL(SOLVER("per_fedavg"), {.component = FL_COMPONENT_PERSONAL, .policy = "adapt",
            .options = {{"steps", "1"}}})},
     {"heur_fedamp", "personalized models, averaged by attention between whole models", "HeurFedAMP",
      FILL(ALL_TRAIN, PULL("fixed"), AGGREGATE("heur_fedamp"), PERSONAL("own"))},
@@ -112,9 +112,9 @@ static const struct fl_preset presets[] = {
      FILL(PERSONAL("adapt"))},
     {"lean", "fewest bytes uploaded: growing fraction, layer-wise uploads, ternary coding",
      "FedLDF with AdaFL's schedule; ours",
-     FILL({.slot = FL_SLOT_FRACTION, .policy = "stepped", .options = {{"every", "20"}}},
-           {.slot = FL_SLOT_UPLOAD, .policy = "ldf", .options = {{"share", "0.2"}}},
-           {.slot = FL_SLOT_CODEC, .policy = "ternary", .options = {{"share", "0.05"}}})},
+     FILL({.component = FL_COMPONENT_FRACTION, .policy = "stepped", .options = {{"every", "20"}}},
+           {.component = FL_COMPONENT_UPLOAD, .policy = "ldf", .options = {{"share", "0.2"}}},
+           {.component = FL_COMPONENT_CODEC, .policy = "ternary", .options = {{"share", "0.05"}}})},
     /* Combinations of the presets above */
     {"adafl+fedldf", "attention and growing fraction with layer-wise uploads", "AdaFL and FedLDF", NULL},
     {"adafl+fedprox", "adafl with a proximal term towards the received model", "AdaFL, FedProx", NULL},
@@ -196,16 +196,17 @@ static int preset_add_name(const char *part, struct fl__filling *list, size_t *n
     for (; own->policy != NULL; own++) {
         size_t i = 0;
 
-        while (i < before && list[i].slot != own->slot) {
+        while (i < before && list[i].component != own->component) {
             i++;
         }
         if (i == before) {
             list[(*n)++] = *own;
-        } else if (own->slot != FL_SLOT_FRACTION && !preset_same_component(&list[i], own)) {
+        } else if (own->component != FL_COMPONENT_FRACTION && !preset_same_component(&list[i], own))
+        {
             return fl_err_set(err, FL_ECONF,
                               "'%.64s' needs %s '%s', but an earlier part of the name needs '%s': "
                               "an algorithm has one policy per component; remove one of the names",
-                              part, fl_slot_name(own->slot), own->policy, list[i].policy);
+                              part, fl_component_name(own->component), own->policy, list[i].policy);
         }
     }
     return FL_OK;
@@ -233,7 +234,7 @@ static int set_fraction(struct fl__preset *ret, struct fl_err *err)
 {
     struct fl__filling *f = ret->list;
 
-    while (f->policy != NULL && f->slot != FL_SLOT_FRACTION) {
+    while (f->policy != NULL && f->component != FL_COMPONENT_FRACTION) {
         f++;
     }
     if (f->policy != NULL && strcmp(f->policy, "constant") != 0) {
@@ -242,8 +243,9 @@ static int set_fraction(struct fl__preset *ret, struct fl_err *err)
                           "strategy.fraction",
                           ret->name, ret->fraction);
     }
-    *f = (struct fl__filling){
-        .slot = FL_SLOT_FRACTION, .policy = "constant", .options = {{"fraction", ret->fraction}}};
+    *f = (struct fl__filling){.component = FL_COMPONENT_FRACTION,
+                              .policy = "constant",
+                              .options = {{"fraction", ret->fraction}}};
     return FL_OK;
 }
 

@@ -60,10 +60,10 @@ struct fl_solver_setup {
     const struct fl_solver_bytes *inputs;
     const struct fl_solver_bytes *kept;
     /*
-     * The data summary that this client's offer() made, borrowed for create(); NULL: none, or
+     * The data summary that this client's summary() made, borrowed for create(); NULL: none, or
      * unknown.
      */
-    struct fl_solver_bytes own_offer;
+    struct fl_solver_bytes own_summary;
 };
 
 struct fl_solver;
@@ -71,7 +71,7 @@ struct fl_external;
 struct fl_external_task;
 
 /*
- * The training data, for fl_solver_ops.offer(): copies sample i into x[dim] and returns its
+ * The training data, for fl_solver_ops.summary(): copies sample i into x[dim] and returns its
  * label.
  */
 struct fl_solver_data {
@@ -81,14 +81,14 @@ struct fl_solver_data {
 };
 
 /* Largest size of a data summary in bytes. */
-#define FL_OFFER_MAX ((size_t)64 << 20)
+#define FL_SUMMARY_MAX ((size_t)64 << 20)
 
 /*
  * Model-shaped byte strings are float32 in the exported order, aligned as such.
  *
  * `server` is the solver's server part (control variates, the last displacement): the
  * aggregation pass runs it after the aggregator's step, whatever the aggregator is. `inputs`
- * names its state vectors, except the payload of `offer`.
+ * names its state vectors, except the payload of `summary`.
  */
 struct fl_solver_ops {
     struct fl_policy policy;
@@ -104,31 +104,32 @@ struct fl_solver_ops {
     /*
      * Called once per client, before it can be selected: append the data summary (means, never
      * samples; FedMix). The data summaries of all clients that are connected when the first
-     * round begins are sent back as the payload `offered` (one of `inputs`): concatenated in
+     * round begins are sent back as the payload `collection` (one of `inputs`): concatenated in
      * client order, unchanged. Both NULL: no data summaries. The options are the solver's;
      * `seed` is the client's.
      */
-    const char *offered;
-    int (*offer)(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
-                 struct fl_buf *out, struct fl_err *err);
+    const char *collection;
+    int (*summary)(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
+                   struct fl_buf *out, struct fl_err *err);
     /*
      * Check a data summary received from a peer: FL_EFORMAT. dim, classes 0: unknown. NULL
      * without data summaries.
      */
-    int (*offer_check)(const struct fl_options *o, const void *data, size_t len, size_t dim,
-                       size_t classes, struct fl_err *err);
+    int (*summary_check)(const struct fl_options *o, const void *data, size_t len, size_t dim,
+                         size_t classes, struct fl_err *err);
     /*
-     * offer_group(): smallest number of samples that offer() averages into one mean; 0: all
-     * samples of the client. offer_means(): number of means in a data summary that offer_check()
-     * accepts. A client compares both with its own limits. NULL without data summaries.
+     * summary_group(): smallest number of samples that summary() averages into one mean; 0: all
+     * samples of the client. summary_means(): number of means in a data summary that
+     * summary_check() accepts. A client compares both with its own limits. NULL without data
+     * summaries.
      */
-    uint64_t (*offer_group)(const struct fl_options *o);
-    uint64_t (*offer_means)(const void *data, size_t len);
+    uint64_t (*summary_group)(const struct fl_options *o);
+    uint64_t (*summary_means)(const void *data, size_t len);
     /*
-     * Largest magnitude of the values in a data summary that offer_check() accepts, for
+     * Largest magnitude of the values in a data summary that summary_check() accepts, for
      * comparison with those of other clients. NULL without data summaries.
      */
-    double (*offer_largest)(const void *data, size_t len);
+    double (*summary_largest)(const void *data, size_t len);
     /* Check that the solver fits the aggregator: FL_ECONF with the reason. NULL: fits all. */
     int (*fits)(const struct fl_options *o, const struct fl_aggregate_ops *aggregate,
                 struct fl_err *err);

@@ -27,7 +27,7 @@
  * and targets; fedmix a second of inputs, and another batch of activations. Cost: naivemix sgd's,
  * fedmix twice that. Bytes: 16 + floor(n_k / group) * 4 (dim + classes) uploaded once, V downloaded
  * once per client. Runs on the training thread; data summaries are made and checked in
- * solver_fedmix_offer.c.
+ * solver_fedmix_summary.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -175,7 +175,7 @@ static int create_mix(const struct fl_options *o, const struct fl_solver_setup *
         rv = fl__sgd_init(&solver->sgd, setup, err);
     }
     if (rv == FL_OK && !setup->adapting && solver->lambda > 0) {
-        rv = fl__mix_union_open(setup->inputs, &setup->own_offer, fl_net_inputs(setup->net),
+        rv = fl__mix_union_open(setup->inputs, &setup->own_summary, fl_net_inputs(setup->net),
                                 fl_net_classes(setup->net), &solver->means, err);
     }
     if (rv == FL_OK && solver->means.n_pairs > 0) {
@@ -267,12 +267,12 @@ const struct fl_solver_ops fl_solver_fedmix = {
             .check = fl__mix_check_options,
         },
     .inputs = inputs,
-    .offered = "mixup",
-    .offer = fl__mix_offer,
-    .offer_check = fl__mix_check,
-    .offer_group = fl__mix_group,
-    .offer_means = fl__mix_means,
-    .offer_largest = fl__mix_largest,
+    .collection = "mixup",
+    .summary = fl__mix_summary,
+    .summary_check = fl__mix_check,
+    .summary_group = fl__mix_group,
+    .summary_means = fl__mix_means,
+    .summary_largest = fl__mix_largest,
     .create = fedmix_create,
     .destroy = fedmix_destroy,
     .step = fedmix_step,
@@ -289,12 +289,12 @@ const struct fl_solver_ops fl_solver_naivemix = {
             .check = fl__mix_check_options,
         },
     .inputs = inputs,
-    .offered = "mixup",
-    .offer = fl__mix_offer,
-    .offer_check = fl__mix_check,
-    .offer_group = fl__mix_group,
-    .offer_means = fl__mix_means,
-    .offer_largest = fl__mix_largest,
+    .collection = "mixup",
+    .summary = fl__mix_summary,
+    .summary_check = fl__mix_check,
+    .summary_group = fl__mix_group,
+    .summary_means = fl__mix_means,
+    .summary_largest = fl__mix_largest,
     .create = naivemix_create,
     .destroy = fedmix_destroy,
     .step = fedmix_step,

@@ -27,12 +27,12 @@ struct fl__mix_options {
     enum { FL__MIX_ONE, FL__MIX_ONE_MINUS_LAMBDA } q;
 };
 
-/* fl_solver_ops.offer and offer_check. */
-FL_MUST_CHECK int fl__mix_offer(const struct fl_options *o, const struct fl_solver_data *data,
-                                uint64_t seed, struct fl_buf *out, struct fl_err *err);
+/* fl_solver_ops.summary and summary_check. */
+FL_MUST_CHECK int fl__mix_summary(const struct fl_options *o, const struct fl_solver_data *data,
+                                  uint64_t seed, struct fl_buf *out, struct fl_err *err);
 FL_MUST_CHECK int fl__mix_check(const struct fl_options *o, const void *data, size_t len,
                                 size_t dim, size_t classes, struct fl_err *err);
-/* fl_solver_ops.offer_group, offer_means and offer_largest. */
+/* fl_solver_ops.summary_group, summary_means and summary_largest. */
 uint64_t fl__mix_group(const struct fl_options *o);
 uint64_t fl__mix_means(const void *data, size_t len);
 double fl__mix_largest(const void *data, size_t len);
@@ -46,7 +46,7 @@ FL_MUST_CHECK int fl__mix_check_options(const struct fl_options *o, struct fl_er
 struct fl__mix_union {
     size_t dim, classes;
     uint64_t n_pairs;
-    size_t n_offers;
+    size_t n_summaries;
     struct fl__mix_part {
         const uint8_t *pairs;
         uint64_t end; /* number of pairs up to and including this data summary */

@@ -39,7 +39,7 @@ struct job_record {
 
 /* The result of an aggregation; the distances follow. */
 struct aggregated_record {
-    uint64_t n_distance, offered_bytes;
+    uint64_t n_distance, collection_bytes;
     double effective, self_weight;
 };
 
@@ -211,7 +211,7 @@ int fl_journal_take_aggregated(struct fl_journal *j, struct fl_event *ret, doubl
     }
     ret->u.aggregated.effective = r.effective;
     ret->u.aggregated.self_weight = r.self_weight;
-    ret->u.aggregated.offered_bytes = r.offered_bytes;
+    ret->u.aggregated.collection_bytes = r.collection_bytes;
     *ret_distance = distance;
     return rv;
 }
@@ -313,7 +313,7 @@ int fl_journal_put_aggregated(struct fl_journal *j, const struct fl_event *event
 {
     const double *distance = event->u.aggregated.distance;
     struct aggregated_record r = {.n_distance = distance != NULL ? n_distance : 0,
-                                  .offered_bytes = event->u.aggregated.offered_bytes,
+                                  .collection_bytes = event->u.aggregated.collection_bytes,
                                   .effective = event->u.aggregated.effective,
                                   .self_weight = event->u.aggregated.self_weight};
 

@@ -38,11 +38,12 @@ int fl_member_begin(struct fl_member *m, const struct fl_member_place *place,
 {
     int rv;
 
-    *m = (struct fl_member){.begun = true,
-                            .worker = {.log = place->log,
-                                       .terms = {.offers = true, .least_group = place->least_group},
-                                       .seed = place->seed},
-                            .held = {.log = place->log}};
+    *m = (struct fl_member){
+        .begun = true,
+        .worker = {.log = place->log,
+                   .terms = {.summaries = true, .least_group = place->least_group},
+                   .seed = place->seed},
+        .held = {.log = place->log}};
     rv = fl_client_state_open_scratch(place->dir, place->log, &m->worker.keeps, err);
     rv = rv == FL_OK ? fl_worker_prepare(&m->worker, setup, err) : rv;
     if (rv != FL_OK) {

@@ -103,8 +103,8 @@ static size_t message_list_payloads(const struct fl_fed *fed, bool personal_mode
         if (names[i].kind != FL_PAYLOAD_IS_PERSONAL_MODEL || personal_model) {
             list[listed++] = (struct fl_wire_payload){
                 .name = fl_wire_lend(names[i].name),
-                .bytes = names[i].kind == FL_PAYLOAD_IS_OFFERS ? fed->offered_bytes : model,
-                .has_digest = names[i].kind == FL_PAYLOAD_IS_OFFERS};
+                .bytes = names[i].kind == FL_PAYLOAD_IS_SUMMARIES ? fed->collection_bytes : model,
+                .has_digest = names[i].kind == FL_PAYLOAD_IS_SUMMARIES};
         }
     }
     return listed;
@@ -201,22 +201,23 @@ static void message_take_summary(struct fl_fed *fed, uint32_t client)
     int rv = FL_OK;
 
     if (!fl__fed_replays(fed)) {
-        job = fl_worker_pool_offer(fed->pool, client);
+        job = fl_worker_pool_summary(fed->pool, client);
         if (job == NULL) {
             fl__fed_fail(fed, FL_ENOMEM, NULL, "a data summary");
             return;
         }
     }
-    if (fl__fed_take(fed, job, FL_JOB_OFFER, client, (struct fl_round_key){0}, &answer) == FL_OK) {
-        fed->account.sim.up_offer_bytes += answer.bytes;
-        fed->dry_offered_bytes += fed->conf.dry && !fed->offers_fixed ? answer.bytes : 0;
+    if (fl__fed_take(fed, job, FL_JOB_SUMMARY, client, (struct fl_round_key){0}, &answer) == FL_OK)
+    {
+        fed->account.sim.up_summary_bytes += answer.bytes;
+        fed->dry_collection_bytes += fed->conf.dry && !fed->summaries_fixed ? answer.bytes : 0;
         rv = answer.code;
         if (rv == FL_OK && job != NULL && !fed->conf.dry &&
-            fl_offering_waits(&fed->federation, &fed->progress, name))
+            fl_collection_waits(&fed->federation, &fed->progress, name))
         {
             const struct fl_buf *bytes = fl_job_bytes(job);
 
-            rv = fl_offering_take(&fed->federation, name, bytes->data, bytes->len, &err);
+            rv = fl_collection_take(&fed->federation, name, bytes->data, bytes->len, &err);
         }
         if (rv != FL_OK) {
             fl__fed_fail(fed, rv, &err, name);
@@ -235,8 +236,8 @@ static void message_receive_hello(struct fl_fed *fed, const struct fl__message *
     if (c->connection != m->connection) {
         return; /* The client disconnected before the message arrived. */
     }
-    if (!c->offered && fed->federation.strategy->solver->offer != NULL) {
-        c->offered = true;
+    if (!c->collection && fed->federation.strategy->solver->summary != NULL) {
+        c->collection = true;
         message_take_summary(fed, m->client);
     }
     fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, m->client, &sim_client);

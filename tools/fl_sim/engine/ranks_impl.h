@@ -54,7 +54,7 @@ struct fl__ranks_item {
 struct fl__ranks_answer {
     struct fl_job_answer answer; /* without divergences */
     bool has_divergence;
-    uint64_t n_offer, n_parts, n_upload;
+    uint64_t n_summary, n_parts, n_upload;
 };
 
 /* The unread rest of a message. */

@@ -155,8 +155,8 @@ static int serve_start_job(struct serving *s, uint32_t client, struct fl__ranks_
         return rv;
     }
     switch (begin.job) {
-    case FL_JOB_OFFER:
-        *ret = fl_worker_pool_offer(s->pool, client);
+    case FL_JOB_SUMMARY:
+        *ret = fl_worker_pool_summary(s->pool, client);
         break;
     case FL_JOB_TRAIN:
         rv = serve_start_training(s, client, &begin, rest, ret);
@@ -228,7 +228,7 @@ static int serve_send_answer(struct serving *s, const struct serve_job *p, struc
                              struct fl_err *err)
 {
     const struct fl__ranks_head head = {FL__RANKS_ANSWER, p->job->client, p->id, {0}};
-    const struct fl_buf *offer = fl_job_bytes(p->job);
+    const struct fl_buf *summary = fl_job_bytes(p->job);
     struct fl__ranks_answer answer;
     struct fl_buf message;
     int rv = fl__ranks_start_message(&message, &head);
@@ -237,14 +237,14 @@ static int serve_send_answer(struct serving *s, const struct serve_job *p, struc
     answer.answer = *a;
     answer.answer.divergence = NULL;
     answer.has_divergence = a->divergence != NULL;
-    answer.n_offer = offer->len;
+    answer.n_summary = summary->len;
     answer.n_parts = p->job->n_parts;
     answer.n_upload = p->job->upload != NULL ? fl_blob_len(p->job->upload) : 0;
     rv = rv == FL_OK ? fl_buf_add(&message, &answer, sizeof(answer)) : rv;
     if (rv == FL_OK && a->divergence != NULL) {
         rv = fl_buf_add(&message, a->divergence, a->n_units * sizeof(*a->divergence));
     }
-    rv = rv == FL_OK ? fl_buf_add(&message, offer->data, offer->len) : rv;
+    rv = rv == FL_OK ? fl_buf_add(&message, summary->data, summary->len) : rv;
     rv = rv == FL_OK && answer.n_parts > 0
              ? fl_buf_add(&message, p->job->parts, p->job->n_parts * sizeof(*p->job->parts))
              : rv;

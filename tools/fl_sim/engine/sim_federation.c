@@ -267,8 +267,9 @@ static int federation_initial_model(void *ctx, float *theta, struct fl_err *err)
 
 static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
 {
-    struct fl_settings slots = {.n = 0};
-    const struct fl_settings *settings = fed->conf.settings != NULL ? fed->conf.settings : &slots;
+    struct fl_settings components = {.n = 0};
+    const struct fl_settings *settings =
+        fed->conf.settings != NULL ? fed->conf.settings : &components;
     const struct fl_opening opening = {.name = fed->conf.name,
                                        .durability = FL_DURABLE_SCRATCH,
                                        .settings = settings,
@@ -282,18 +283,18 @@ static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
                                              .log = fed->conf.log,
                                              .momentum = fed->conf.training.momentum,
                                              .retention = fed->conf.retention,
-                                             .offer_max = fed->conf.offer_max,
-                                             .offer_range = fed->conf.offer_range,
+                                             .summary_max = fed->conf.summary_max,
+                                             .summary_range = fed->conf.summary_range,
                                              .inputs = fed->conf.inputs,
                                              .classes = fed->conf.classes,
                                              .norm_bound = fed->conf.norm_bound,
                                              .uploads = fed->uploads};
     rv = rv == FL_OK ? fl_fs_lock_dir(fed->server_dir, &fed->lock_fd, err) : rv;
-    rv = rv == FL_OK ? fl_settings_add_strategy(&slots, fed->conf.coord.strategy) : rv;
+    rv = rv == FL_OK ? fl_settings_add_strategy(&components, fed->conf.coord.strategy) : rv;
     if (rv == FL_OK) {
         rv = fl_opening_run(&fed->federation, &opening, &fed->progress, &fed->resume, err);
     }
-    fl_settings_done(&slots);
+    fl_settings_done(&components);
     return rv;
 }
 

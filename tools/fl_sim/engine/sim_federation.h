@@ -43,8 +43,8 @@ struct fl_fed_conf {
     struct fl_coord_conf coord;
     struct fl_net_spec net;
     struct fl_wire_training training;
-    size_t inputs, classes, offer_max; /* as fl_federation */
-    double offer_range;
+    size_t inputs, classes, summary_max; /* as fl_federation */
+    double summary_range;
     double norm_bound;                  /* of an update; 0: no limit */
     struct fl_retention retention;      /* all zero: the newest checkpoint */
     const struct fl_settings *settings; /* that the folder stores; NULL: those of the strategy */

@@ -79,7 +79,7 @@ struct fl__transfer {
 /* Payloads that a client fetches for a task. */
 struct fl__fetch {
     uint32_t n; /* number of payloads */
-    uint64_t model, state, personal_model, offers;
+    uint64_t model, state, personal_model, summaries;
 };
 
 /* A client with work in progress. */
@@ -127,8 +127,8 @@ struct fl__fed_client {
     uint64_t latency_us; /* of a message, one way */
     bool up;             /* its machine is up, and its process runs */
     bool dropped;        /* it disconnected during its work */
-    bool has_offers;     /* the data summaries of all clients are on its disk */
-    bool offered;        /* its own data summary was sent */
+    bool has_summaries;  /* the data summaries of all clients are on its disk */
+    bool collection;     /* its own data summary was sent */
     struct fl__active *active;
 };
 
@@ -165,10 +165,10 @@ struct fl_fed {
     struct fl__fed_answer *queue; /* [n_queue], pending from `first` on */
     size_t first, n_queue, cap_queue;
     struct fl_sim_account account;
-    uint64_t offered_bytes;     /* of the payload with all data summaries */
-    uint64_t dry_offered_bytes; /* dry: of the data summaries before the first selection */
-    bool offers_fixed;          /* the first selection has happened */
-    struct fl_buf scratch;      /* for messages whose length is measured */
+    uint64_t collection_bytes;     /* of the payload with all data summaries */
+    uint64_t dry_collection_bytes; /* dry: of the data summaries before the first selection */
+    bool summaries_fixed;          /* the first selection has happened */
+    struct fl_buf scratch;         /* for messages whose length is measured */
     uint64_t welcome_bytes;
     uint64_t training_bytes; /* memory that a client needs */
     size_t classes;          /* of the network */

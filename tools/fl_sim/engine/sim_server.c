@@ -158,7 +158,7 @@ static void server_aggregate_dry(const struct fl_fed *fed, struct fl_coord_job *
         job->distance[i] = 1;
     }
     job->event.type = FL_EV_AGGREGATED;
-    job->event.u.aggregated.offered_bytes = fed->offered_bytes;
+    job->event.u.aggregated.collection_bytes = fed->collection_bytes;
     job->event.u.aggregated.distance = job->distance;
 }
 
@@ -255,13 +255,13 @@ static void server_unsubmitted(void *ctx, uint64_t seq)
 static void server_result(void *ctx, const struct fl_coord_job *job)
 {
     struct fl_fed *fed = ctx;
-    const struct fl_file *file = fed->progress.offered.file;
+    const struct fl_file *file = fed->progress.collection.file;
 
     if (job->e.type == FL_EFF_PERSIST_SELECTION && job->e.n_parts > 0) {
-        fed->offers_fixed = true;
-        fed->offered_bytes = fed->conf.dry  ? fed->dry_offered_bytes
-                             : file != NULL ? fl_file_size(file)
-                                            : 0;
+        fed->summaries_fixed = true;
+        fed->collection_bytes = fed->conf.dry  ? fed->dry_collection_bytes
+                                : file != NULL ? fl_file_size(file)
+                                               : 0;
     }
 }
 

@@ -136,8 +136,8 @@ static int transfer_choose_payloads(struct fl_fed *fed, struct fl__active *a, st
         if (names[i].kind == FL_PAYLOAD_IS_PERSONAL_MODEL && !a->personal_model) {
             continue;
         }
-        *in = (struct fl_input){.bytes = names[i].kind == FL_PAYLOAD_IS_OFFERS ? fed->offered_bytes
-                                                                               : model};
+        *in = (struct fl_input){
+            .bytes = names[i].kind == FL_PAYLOAD_IS_SUMMARIES ? fed->collection_bytes : model};
         rv = fl_str_copy(in->name, sizeof(in->name), names[i].name);
         listed.n += rv == FL_OK;
     }
@@ -146,11 +146,11 @@ static int transfer_choose_payloads(struct fl_fed *fed, struct fl__active *a, st
     for (i = 0; rv == FL_OK && i < chosen.n; i++) {
         const struct fl_input *in = &chosen.list[i];
 
-        if (in->opaque && fed->clients[a->client].has_offers) {
+        if (in->opaque && fed->clients[a->client].has_summaries) {
             continue; /* On its disk since its first session. */
         }
         a->fetch.n++;
-        *(in->opaque                                         ? &a->fetch.offers
+        *(in->opaque                                         ? &a->fetch.summaries
           : strcmp(in->name, FL_PAYLOAD_MODEL) == 0          ? &a->fetch.model
           : strcmp(in->name, FL_PAYLOAD_PERSONAL_MODEL) == 0 ? &a->fetch.personal_model
                                                              : &a->fetch.state) += in->bytes;
@@ -199,8 +199,8 @@ static void transfer_fetch_done(struct fl_fed *fed, struct fl__active *a)
     sim->down_model_bytes += a->fetch.model;
     sim->down_state_bytes += a->fetch.state;
     sim->down_personal_model_bytes += a->fetch.personal_model;
-    sim->down_offer_bytes += a->fetch.offers;
-    fed->clients[a->client].has_offers |= a->fetch.offers > 0;
+    sim->down_summary_bytes += a->fetch.summaries;
+    fed->clients[a->client].has_summaries |= a->fetch.summaries > 0;
     if (p != NULL) {
         p->bytes_down += a->down.bytes;
     }
@@ -465,7 +465,7 @@ void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed
     if (kind == FL__AT_FETCH && stamp == a->awaits_fetch) {
         transfer_begin_flow(fed, a, &a->down,
                             a->fetch.model + a->fetch.state + a->fetch.personal_model +
-                                a->fetch.offers,
+                                a->fetch.summaries,
                             FL__AT_LOADED);
     } else if (kind == FL__AT_LOADED && stamp == a->awaits_fetch && a->down.on) {
         transfer_fetch_done(fed, a);

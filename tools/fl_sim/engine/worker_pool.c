@@ -122,9 +122,9 @@ static struct fl_pool_job *pool_submit(struct fl_pool_job *job)
     return job;
 }
 
-struct fl_pool_job *fl_worker_pool_offer(struct fl_worker_pool *pool, uint32_t client)
+struct fl_pool_job *fl_worker_pool_summary(struct fl_worker_pool *pool, uint32_t client)
 {
-    struct fl_pool_job *job = pool_begin(pool, FL_JOB_OFFER, client);
+    struct fl_pool_job *job = pool_begin(pool, FL_JOB_SUMMARY, client);
 
     return job != NULL ? pool_submit(job) : NULL;
 }

@@ -18,9 +18,9 @@
 #include "tools/fl_sim/engine/sim_clients.h"
 
 enum fl_job_kind {
-    FL_JOB_OFFER = 1, /* make its data summary */
-    FL_JOB_TRAIN,     /* fetch and train; keeps the pending result */
-    FL_JOB_CODE,      /* code the upload mask of the pending result into the server's spool */
+    FL_JOB_SUMMARY = 1, /* make its data summary */
+    FL_JOB_TRAIN,       /* fetch and train; keeps the pending result */
+    FL_JOB_CODE,        /* code the upload mask of the pending result into the server's spool */
     FL_JOB_EVALUATE
 };
 
@@ -70,7 +70,7 @@ FL_MUST_CHECK int fl_worker_pool_create(const struct fl_worker_pool_conf *conf,
 void fl_worker_pool_free(struct fl_worker_pool *pool); /* NULL is allowed; cancels running jobs. */
 
 /* Start a job; NULL: out of memory. Takes a reference to `model_cache`. */
-struct fl_pool_job *fl_worker_pool_offer(struct fl_worker_pool *pool, uint32_t client);
+struct fl_pool_job *fl_worker_pool_summary(struct fl_worker_pool *pool, uint32_t client);
 struct fl_pool_job *fl_worker_pool_train(struct fl_worker_pool *pool, uint32_t client,
                                          const struct fl_task *task,
                                          struct fl_model_cache *model_cache);

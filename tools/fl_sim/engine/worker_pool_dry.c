@@ -176,9 +176,10 @@ static int dry_summarize_data(struct fl_pool_job *job)
     data.n = sim_client.samples;
     data.ctx = &data.dim;
     if (data.n == 0 || data.n < sim_client.least_group) {
-        return FL_OK; /* The client takes part without a data summary, as with fl_offer_make(). */
+        return FL_OK; /* The client takes part without a data summary, as with
+                         fl_data_summary_make(). */
     }
-    rv = s->solver->offer(s->solver_options, &data, sim_client.seed, &job->bytes, &err);
+    rv = s->solver->summary(s->solver_options, &data, sim_client.seed, &job->bytes, &err);
     job->answer.bytes = job->bytes.len;
     if (rv != FL_OK) {
         (void)snprintf(job->answer.why, sizeof(job->answer.why), "%s", fl_err_text(&err, rv));
@@ -211,7 +212,7 @@ void fl__worker_pool_dry(struct fl_pool_job *job)
     case FL_JOB_EVALUATE:
         dry_evaluate(job);
         break;
-    case FL_JOB_OFFER:
+    case FL_JOB_SUMMARY:
         job->answer.code = dry_summarize_data(job);
         break;
     }

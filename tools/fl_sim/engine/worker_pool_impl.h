@@ -27,7 +27,7 @@ struct fl_pool_job {
     double rate;
     atomic_bool cancel;
     struct fl_job_answer answer;
-    struct fl_buf bytes; /* OFFER */
+    struct fl_buf bytes; /* SUMMARY */
     /* CODE without a federation to upload to: data for the leader; owned. */
     struct fl_wire_part *parts;
     size_t n_parts;

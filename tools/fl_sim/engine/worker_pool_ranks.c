@@ -219,7 +219,7 @@ static int ranks_take_answer(struct fl_pool_job *job, struct fl__ranks_rest *res
                              struct fl_err *err)
 {
     struct fl__ranks_answer head_answer;
-    const uint8_t *offer = NULL;
+    const uint8_t *summary = NULL;
     size_t n;
     int rv = fl__ranks_read(rest, &head_answer, sizeof(head_answer));
 
@@ -235,8 +235,8 @@ static int ranks_take_answer(struct fl_pool_job *job, struct fl__ranks_rest *res
                  ? fl__ranks_read(rest, job->answer.divergence, n * sizeof(float))
                  : FL_ENOMEM;
     }
-    rv = rv == FL_OK ? fl__ranks_skip(rest, head_answer.n_offer, &offer) : rv;
-    rv = rv == FL_OK ? fl_buf_add(&job->bytes, offer, (size_t)head_answer.n_offer) : rv;
+    rv = rv == FL_OK ? fl__ranks_skip(rest, head_answer.n_summary, &summary) : rv;
+    rv = rv == FL_OK ? fl_buf_add(&job->bytes, summary, (size_t)head_answer.n_summary) : rv;
     if (rv == FL_OK && job->kind == FL_JOB_CODE && head_answer.answer.code == FL_OK) {
         rv = ranks_take_upload(job, rest, &head_answer, err);
     }

@@ -236,14 +236,14 @@ static int work_evaluate(struct fl_pool_job *job, struct fl_member *m, struct fl
 
 static int work_summarize_data(struct fl_pool_job *job, struct fl_member *m, struct fl_err *err)
 {
-    struct fl_offer made;
-    int rv = fl_offer_make(&m->worker, &made, err);
+    struct fl_data_summary made;
+    int rv = fl_data_summary_make(&m->worker, &made, err);
 
     if (rv == FL_OK) {
         rv = fl_buf_add(&job->bytes, made.data.data, made.data.len);
         job->answer.bytes = made.data.len;
     }
-    fl_offer_done(&made);
+    fl_data_summary_done(&made);
     return rv;
 }
 
@@ -256,7 +256,7 @@ static int work_run(struct fl_pool_job *job, struct fl_member *m, struct fl_err 
         return work_code(job, m, err);
     case FL_JOB_EVALUATE:
         return work_evaluate(job, m, err);
-    case FL_JOB_OFFER:
+    case FL_JOB_SUMMARY:
     default:
         return work_summarize_data(job, m, err);
     }

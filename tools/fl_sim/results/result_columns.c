@@ -41,14 +41,14 @@ uint64_t fl_sim_round_parts(const struct fl_sim_round *sim)
 
 uint64_t fl_sim_round_up(const struct fl_sim_round *sim)
 {
-    return sim->up_update_bytes + sim->up_report_bytes + sim->up_offer_bytes +
+    return sim->up_update_bytes + sim->up_report_bytes + sim->up_summary_bytes +
            sim->up_control_bytes + sim->up_wasted_bytes;
 }
 
 uint64_t fl_sim_round_down(const struct fl_sim_round *sim)
 {
     return sim->down_model_bytes + sim->down_state_bytes + sim->down_personal_model_bytes +
-           sim->down_offer_bytes + sim->down_evaluation_bytes + sim->down_control_bytes;
+           sim->down_summary_bytes + sim->down_evaluation_bytes + sim->down_control_bytes;
 }
 
 void fl_sim_client_init(struct fl_sim_client_round *client)

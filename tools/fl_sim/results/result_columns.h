@@ -54,7 +54,7 @@
       .meaning = "Bytes of updates that clients sent")                                                      \
     X(U64, up_report_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                            \
       .meaning = "Bytes of reports that they sent")                                                         \
-    X(U64, up_offer_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                             \
+    X(U64, up_summary_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                             \
       .meaning = "Bytes of data summaries that they sent")                                                          \
     X(U64, up_control_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                           \
       .meaning = "All other bytes that they sent: hellos, heartbeats, requests")                          \
@@ -66,7 +66,7 @@
       .meaning = "Bytes of vectors of the algorithm beside the model")                                      \
     X(U64, down_personal_model_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                         \
       .meaning = "Bytes of personalized models, each for one client")                                                  \
-    X(U64, down_offer_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                           \
+    X(U64, down_summary_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                           \
       .meaning = "Bytes of data summaries of other clients")                                                            \
     X(U64, down_evaluation_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                      \
       .meaning = "Bytes of models sent for evaluation only")                                      \

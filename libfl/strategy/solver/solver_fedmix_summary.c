@@ -110,8 +110,8 @@ static int add_groups(const struct fl_solver_data *data, size_t group, uint64_t 
     return rv;
 }
 
-int fl__mix_offer(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
-                  struct fl_buf *out, struct fl_err *err)
+int fl__mix_summary(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
+                    struct fl_buf *out, struct fl_err *err)
 {
     const struct fl__mix_options *v = fl_options_values(o);
     size_t width = data->dim + data->classes;
@@ -125,12 +125,12 @@ int fl__mix_offer(const struct fl_options *o, const struct fl_solver_data *data,
     FL_REQUIRE(data->n > 0 && data->n <= UINT32_MAX && data->dim <= UINT32_MAX);
     group = group == 0 || group > data->n ? data->n : group;
     pairs = data->n / group;
-    if (fedmix_pair_bytes(data->dim, data->classes) > (FL_OFFER_MAX - FL__MIX_HEADER) / pairs) {
+    if (fedmix_pair_bytes(data->dim, data->classes) > (FL_SUMMARY_MAX - FL__MIX_HEADER) / pairs) {
         return fl_err_set(err, FL_ELIMIT,
                           "data summary: %" PRIu64
                           " means of %zu values exceed the limit of %zu MiB: set "
                           "strategy.solver.group on the server to more than %zu",
-                          pairs, width, FL_OFFER_MAX >> 20, group);
+                          pairs, width, FL_SUMMARY_MAX >> 20, group);
     }
     (void)memcpy(header.magic, magic, sizeof(magic));
     header.pairs = (uint32_t)pairs;
@@ -298,8 +298,8 @@ static int fedmix_union_add(struct fl__mix_union *all, const uint8_t *pairs, uin
     struct fl__mix_part *more = all->parts;
 
     /* The capacity is a power of two; it is doubled when the number reaches it. */
-    if ((all->n_offers & (all->n_offers - 1)) == 0) {
-        size_t room = all->n_offers == 0 ? 1 : 2 * all->n_offers;
+    if ((all->n_summaries & (all->n_summaries - 1)) == 0) {
+        size_t room = all->n_summaries == 0 ? 1 : 2 * all->n_summaries;
 
         more = realloc(all->parts, room * sizeof(*more));
         if (more == NULL) {
@@ -308,14 +308,14 @@ static int fedmix_union_add(struct fl__mix_union *all, const uint8_t *pairs, uin
     }
     all->parts = more;
     all->n_pairs += n;
-    all->parts[all->n_offers] = (struct fl__mix_part){.pairs = pairs, .end = all->n_pairs};
-    all->n_offers++;
+    all->parts[all->n_summaries] = (struct fl__mix_part){.pairs = pairs, .end = all->n_pairs};
+    all->n_summaries++;
     return FL_OK;
 }
 
-static bool is_own(const struct fl_solver_bytes *own, const uint8_t *offer, size_t len)
+static bool is_own(const struct fl_solver_bytes *own, const uint8_t *summary, size_t len)
 {
-    return own->data != NULL && own->len == len && memcmp(own->data, offer, len) == 0;
+    return own->data != NULL && own->len == len && memcmp(own->data, summary, len) == 0;
 }
 
 int fl__mix_union_open(const struct fl_solver_bytes *bytes, const struct fl_solver_bytes *own,
@@ -337,7 +337,7 @@ int fl__mix_union_open(const struct fl_solver_bytes *bytes, const struct fl_solv
         } else if (rv == FL_OK &&
                    fedmix_union_add(&all, data + at + sizeof(header), header.pairs) != FL_OK) {
             rv = fl_err_set(err, FL_ENOMEM, "data summaries of %zu clients: out of memory",
-                            all.n_offers);
+                            all.n_summaries);
         }
         if (rv != FL_OK) {
             fl__mix_union_done(&all);
@@ -359,7 +359,7 @@ void fl__mix_union_pair(const struct fl__mix_union *all, uint64_t i, float *x, f
 {
     const uint8_t *pair;
     size_t low = 0;
-    size_t high = all->n_offers;
+    size_t high = all->n_summaries;
 
     FL_REQUIRE(i < all->n_pairs);
     /* Binary search of the first data summary that ends after pair i. */

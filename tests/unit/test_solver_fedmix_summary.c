@@ -1,4 +1,4 @@
-/* What clients of FedMix offer, and what is refused as an offer. */
+/* What clients of FedMix summary, and what is refused as a summary. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include "tests/lib/suites.h"
 #include "tests/unit/fedmix_fixture.h"
 
-START_TEST(the_union_is_all_pairs_in_the_order_of_the_offers)
+START_TEST(the_union_is_all_pairs_in_the_order_of_the_summaries)
 {
     static const uint32_t sizes[] = {3, 1, 1, 5, 2, 1, 4, 1, 1};
     struct fl__mix_union all = {0};
@@ -21,7 +21,7 @@ START_TEST(the_union_is_all_pairs_in_the_order_of_the_offers)
 
     fl_buf_init(&means, SIZE_MAX);
     for (o = 0; o < N(sizes); o++) {
-        input = put_offer(&means, sizes[o], 1, o);
+        input = put_summary(&means, sizes[o], 1, o);
     }
     ck_assert_msg(fl__mix_union_open(&input, &none, INPUTS, CLASSES, &all, &err) == FL_OK, "%s",
                   err.msg);
@@ -43,7 +43,7 @@ START_TEST(the_union_is_all_pairs_in_the_order_of_the_offers)
 END_TEST
 
 /* Samples are mixed with what others told; one of others that tells the same stays. */
-START_TEST(the_clients_own_offer_is_left_out_once)
+START_TEST(the_clients_own_summary_is_left_out_once)
 {
     static const uint32_t sizes[] = {2, 3, 1, 3};
     static const uint64_t seeds[] = {1, 2, 3, 2};
@@ -56,14 +56,14 @@ START_TEST(the_clients_own_offer_is_left_out_once)
     fl_buf_init(&means, SIZE_MAX);
     fl_buf_init(&told, SIZE_MAX);
     for (o = 0; o < N(sizes); o++) {
-        input = put_offer(&means, sizes[o], 1, seeds[o]);
+        input = put_summary(&means, sizes[o], 1, seeds[o]);
     }
-    own = put_offer(&told, 3, 1, 2);
+    own = put_summary(&told, 3, 1, 2);
     ck_assert_int_eq(fl__mix_union_open(&input, &own, INPUTS, CLASSES, &all, NULL), FL_OK);
     ck_assert_uint_eq(all.n_pairs, 2 + 1 + 3);
-    ck_assert_uint_eq(all.n_offers, 3);
+    ck_assert_uint_eq(all.n_summaries, 3);
     fl__mix_union_pair(&all, 2, pair, pair + INPUTS);
-    /* Behind two offers with their headers: the one of the third client. */
+    /* Behind two summaries with their headers: the one of the third client. */
     ck_assert_mem_eq(pair, means.data + 3 * FL__MIX_HEADER + 5 * sizeof(pair), sizeof(pair));
     fl__mix_union_done(&all);
     told.data[FL__MIX_HEADER] ^= 1; /* data that changed since is nobody's */
@@ -75,7 +75,7 @@ START_TEST(the_clients_own_offer_is_left_out_once)
 }
 END_TEST
 
-/* --- offers --- */
+/* --- summaries --- */
 
 #define ROWS 10
 
@@ -96,7 +96,7 @@ static int32_t sample(void *ctx, size_t i, float *x)
     return (int32_t)(i % 3);
 }
 
-static struct fl_buf offer(const char *group, uint64_t seed, size_t n)
+static struct fl_buf summary(const char *group, uint64_t seed, size_t n)
 {
     struct fl_options *o = options_of(&fl_solver_fedmix.policy, group, NULL);
     size_t n_seen = 0;
@@ -105,19 +105,19 @@ static struct fl_buf offer(const char *group, uint64_t seed, size_t n)
     struct fl_err err = {0};
     struct fl_buf out;
 
-    fl_buf_init(&out, FL_OFFER_MAX);
-    ck_assert_msg(fl_solver_fedmix.offer(o, &data, seed, &out, &err) == FL_OK, "%s", err.msg);
+    fl_buf_init(&out, FL_SUMMARY_MAX);
+    ck_assert_msg(fl_solver_fedmix.summary(o, &data, seed, &out, &err) == FL_OK, "%s", err.msg);
     ck_assert_uint_eq(n_seen, n);
-    ck_assert_msg(fl_solver_fedmix.offer_check(o, out.data, out.len, INPUTS, CLASSES, &err) ==
+    ck_assert_msg(fl_solver_fedmix.summary_check(o, out.data, out.len, INPUTS, CLASSES, &err) ==
                       FL_OK,
                   "%s", err.msg);
-    ck_assert_int_eq(fl_solver_fedmix.offer_check(o, out.data, out.len, 0, 0, &err), FL_OK);
+    ck_assert_int_eq(fl_solver_fedmix.summary_check(o, out.data, out.len, 0, 0, &err), FL_OK);
     fl_options_free(o);
     return out;
 }
 
 /* Behind a header (docs/algorithms.md#mix-up-from-means); every sample is in one group. */
-START_TEST(an_offer_is_the_means_of_groups)
+START_TEST(a_summary_is_the_means_of_groups)
 {
     static const struct {
         const char *group;
@@ -126,7 +126,7 @@ START_TEST(an_offer_is_the_means_of_groups)
         {"group=0", ROWS, ROWS, 1},  {"group=4", ROWS, 4, 2},    {"group=5", ROWS, 5, 2},
         {"group=99", ROWS, ROWS, 1}, {"group=9", ROWS, ROWS, 1}, {"group=3", ROWS, 3, 3},
     };
-    struct fl_buf out = offer(rows[_i].group, 8, rows[_i].n);
+    struct fl_buf out = summary(rows[_i].group, 8, rows[_i].n);
     size_t width = INPUTS + CLASSES;
     double sum[INPUTS + CLASSES] = {0};
     uint32_t words[3];
@@ -169,9 +169,9 @@ END_TEST
 
 START_TEST(the_seed_decides_who_is_grouped_with_whom)
 {
-    struct fl_buf a = offer("group=4", 8, ROWS);
-    struct fl_buf b = offer("group=4", 8, ROWS);
-    struct fl_buf c = offer("group=4", 9, ROWS);
+    struct fl_buf a = summary("group=4", 8, ROWS);
+    struct fl_buf b = summary("group=4", 8, ROWS);
+    struct fl_buf c = summary("group=4", 9, ROWS);
 
     ck_assert_uint_eq(a.len, b.len);
     ck_assert_mem_eq(a.data, b.data, a.len);
@@ -194,11 +194,11 @@ static int32_t no_sample(void *ctx, size_t i, float *x)
     (void)ctx;
     (void)i;
     (void)x;
-    ck_abort_msg("nothing is read for an offer that would be too large");
+    ck_abort_msg("nothing is read for a summary that would be too large");
     return 0;
 }
 
-START_TEST(data_that_cannot_be_offered_is_refused)
+START_TEST(data_that_cannot_be_collection_is_refused)
 {
     struct fl_options *o = options_of(&fl_solver_fedmix.policy, "group=2", NULL);
     float bad = NAN;
@@ -207,15 +207,15 @@ START_TEST(data_that_cannot_be_offered_is_refused)
     struct fl_err err = {0};
     struct fl_buf out;
 
-    fl_buf_init(&out, FL_OFFER_MAX);
-    ck_assert_int_eq(fl_solver_fedmix.offer(o, &data, 1, &out, &err), FL_ENUMERIC);
+    fl_buf_init(&out, FL_SUMMARY_MAX);
+    ck_assert_int_eq(fl_solver_fedmix.summary(o, &data, 1, &out, &err), FL_ENUMERIC);
     ck_assert_msg(strstr(err.msg, "not finite") != NULL, "%s", err.msg);
     bad = INFINITY;
-    ck_assert_int_eq(fl_solver_fedmix.offer(o, &data, 1, &out, &err), FL_ENUMERIC);
+    ck_assert_int_eq(fl_solver_fedmix.summary(o, &data, 1, &out, &err), FL_ENUMERIC);
     data.sample = no_sample;
     data.n = 1000000;
     data.dim = 3072;
-    ck_assert_int_eq(fl_solver_fedmix.offer(o, &data, 1, &out, &err), FL_ELIMIT);
+    ck_assert_int_eq(fl_solver_fedmix.summary(o, &data, 1, &out, &err), FL_ELIMIT);
     ck_assert_msg(strstr(err.msg, "solver.group") != NULL, "%s", err.msg);
     /* A group of one would be the sample itself. */
     ck_assert_int_eq(fl_solver_fedmix.policy.check(o, &err), FL_OK);
@@ -228,11 +228,11 @@ START_TEST(data_that_cannot_be_offered_is_refused)
 }
 END_TEST
 
-/* An offer of two pairs that is good, and one thing that is not. */
-START_TEST(a_malformed_offer_is_refused)
+/* A summary of two pairs that is good, and one thing that is not. */
+START_TEST(a_malformed_summary_is_refused)
 {
     static const struct {
-        size_t at;     /* a word of the offer … */
+        size_t at;     /* a word of the summary … */
         uint32_t word; /* … that becomes this, unless at is SIZE_MAX */
         int more;      /* bytes at the end */
         const char *says;
@@ -267,7 +267,7 @@ START_TEST(a_malformed_offer_is_refused)
     size_t len;
 
     fl_buf_init(&means, SIZE_MAX);
-    (void)put_offer(&means, 2, 1, 1);
+    (void)put_summary(&means, 2, 1, 1);
     ck_assert_uint_eq(means.len, 104);
     len = (size_t)((int)means.len + rows[_i].more);
     ck_assert_int_eq(fl_buf_add(&means, "0123456789012345678901234567890123456789012345678901", 52),
@@ -281,7 +281,7 @@ START_TEST(a_malformed_offer_is_refused)
     /* Of its own size, so that a sanitizer sees what is read behind it. */
     exact = malloc(len > 0 ? len : 1);
     (void)memcpy(exact, means.data, len);
-    ck_assert_int_eq(fl_solver_fedmix.offer_check(o, exact, len, INPUTS, CLASSES, &err),
+    ck_assert_int_eq(fl_solver_fedmix.summary_check(o, exact, len, INPUTS, CLASSES, &err),
                      FL_EFORMAT);
     ck_assert_msg(strstr(err.msg, rows[_i].says) != NULL, "'%s' does not say '%s'", err.msg,
                   rows[_i].says);
@@ -293,15 +293,15 @@ END_TEST
 
 SUITE()
 {
-    Suite *s = suite_create("solver_fedmix_offer");
+    Suite *s = suite_create("solver_fedmix_summary");
     TCase *tc = tcase_create("all");
 
-    tcase_add_test(tc, the_clients_own_offer_is_left_out_once);
-    tcase_add_test(tc, the_union_is_all_pairs_in_the_order_of_the_offers);
-    tcase_add_loop_test(tc, an_offer_is_the_means_of_groups, 0, 6);
+    tcase_add_test(tc, the_clients_own_summary_is_left_out_once);
+    tcase_add_test(tc, the_union_is_all_pairs_in_the_order_of_the_summaries);
+    tcase_add_loop_test(tc, a_summary_is_the_means_of_groups, 0, 6);
     tcase_add_test(tc, the_seed_decides_who_is_grouped_with_whom);
-    tcase_add_test(tc, data_that_cannot_be_offered_is_refused);
-    tcase_add_loop_test(tc, a_malformed_offer_is_refused, 0, 22);
+    tcase_add_test(tc, data_that_cannot_be_collection_is_refused);
+    tcase_add_loop_test(tc, a_malformed_summary_is_refused, 0, 22);
     suite_add_tcase(s, tc);
     return s;
 }

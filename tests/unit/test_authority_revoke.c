@@ -33,10 +33,10 @@ static void teardown(void)
     rig_end(&r);
 }
 
-typedef int deny_fn(struct fl_authority *, const struct fl_revoked *, const char *, const char *,
-                    int64_t, size_t *, struct fl_err *);
+typedef int revoke_fn(struct fl_authority *, const struct fl_revoked *, const char *, const char *,
+                      int64_t, size_t *, struct fl_err *);
 
-static size_t deny(deny_fn *verb, const struct fl_revoked *whom)
+static size_t revoke_by(revoke_fn *verb, const struct fl_revoked *whom)
 {
     size_t n = 0;
 
@@ -70,10 +70,10 @@ START_TEST(a_name_that_is_revoked_is_out_for_good_with_all_its_keys)
 
     ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
     renewed = rig_who(&r);
-    ck_assert(!rig_denied(&r, &who, NULL, 0));
-    ck_assert_uint_eq(deny(fl_authority_revoke, &whom), 2);
-    ck_assert(rig_denied(&r, &who, why, sizeof(why)));
-    ck_assert(rig_denied(&r, &renewed, NULL, 0));
+    ck_assert(!rig_revoked(&r, &who, NULL, 0));
+    ck_assert_uint_eq(revoke_by(fl_authority_revoke, &whom), 2);
+    ck_assert(rig_revoked(&r, &who, why, sizeof(why)));
+    ck_assert(rig_revoked(&r, &renewed, NULL, 0));
     ck_assert_ptr_nonnull(strstr(why, "'edge-001' was revoked at 2026-11-22"));
     ck_assert_ptr_nonnull(strstr(why, "by uid 0 (root): stolen"));
     ck_assert_int_eq(rig_renew(&r, &who, other), FL_EPERM);
@@ -96,7 +96,7 @@ START_TEST(a_name_that_is_revoked_is_out_for_good_with_all_its_keys)
     r.now_ms += 400 * RIG_DAY_MS;
     rig_close(&r);
     rig_open(&r);
-    ck_assert(rig_denied(&r, &who, NULL, 0));
+    ck_assert(rig_revoked(&r, &who, NULL, 0));
 }
 END_TEST
 
@@ -110,15 +110,15 @@ START_TEST(a_certificate_or_key_that_is_revoked_leaves_the_name)
 
     ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
     next = rig_who(&r);
-    ck_assert_uint_eq(deny(fl_authority_revoke, &serial), 1);
-    ck_assert(rig_denied(&r, &who, NULL, 0));
-    ck_assert(!rig_denied(&r, &next, NULL, 0));
-    ck_assert_uint_eq(deny(fl_authority_revoke, &by_key), 1);
+    ck_assert_uint_eq(revoke_by(fl_authority_revoke, &serial), 1);
+    ck_assert(rig_revoked(&r, &who, NULL, 0));
+    ck_assert(!rig_revoked(&r, &next, NULL, 0));
+    ck_assert_uint_eq(revoke_by(fl_authority_revoke, &by_key), 1);
     /* Whatever else was made for that key, by whom ever. */
     altered = who;
     altered.serial[0] ^= 1;
     (void)snprintf(altered.name, sizeof(altered.name), "somebody");
-    ck_assert(rig_denied(&r, &altered, NULL, 0));
+    ck_assert(rig_revoked(&r, &altered, NULL, 0));
     invite_again("edge-001", &line);
     ck_assert_int_eq(rig_join(&r, &line, key, "", NULL), FL_EPERM);
     rig_says(&r, "was revoked");
@@ -137,15 +137,15 @@ START_TEST(who_was_evicted_joins_again_by_a_new_invitation_even_with_the_same_ke
     struct fl_identity again;
     struct fl_invite line;
 
-    ck_assert_uint_eq(deny(fl_authority_evict, &whom), 1);
-    ck_assert(rig_denied(&r, &who, NULL, 0));
+    ck_assert_uint_eq(revoke_by(fl_authority_evict, &whom), 1);
+    ck_assert(rig_revoked(&r, &who, NULL, 0));
     ck_assert_int_eq(rig_renew(&r, &who, other), FL_EPERM);
     rig_says(&r, "flctl invite edge-001");
     invite_again("edge-001", &line);
     ck_assert_int_eq(rig_join(&r, &line, key, "", NULL), FL_OK);
     again = rig_who(&r);
-    ck_assert(!rig_denied(&r, &again, NULL, 0));
-    ck_assert(rig_denied(&r, &who, NULL, 0));
+    ck_assert(!rig_revoked(&r, &again, NULL, 0));
+    ck_assert(rig_revoked(&r, &who, NULL, 0));
     whom.name = "edge-007";
     ck_assert_int_eq(fl_authority_evict(r.a, &whom, "", "ops", r.now_ms, NULL, &r.err), FL_ENOENT);
     rig_says(&r, "has no certificate issued here");
@@ -159,7 +159,7 @@ START_TEST(the_line_of_who_was_evicted_does_not_let_him_in_again)
 
     rig_invite(&r, "edge-002", 0, &line);
     ck_assert_int_eq(rig_join(&r, &line, other, "", NULL), FL_OK);
-    ck_assert_uint_eq(deny(fl_authority_evict, &whom), 1);
+    ck_assert_uint_eq(revoke_by(fl_authority_evict, &whom), 1);
     ck_assert_int_eq(rig_join(&r, &line, other, "", NULL), FL_EPERM);
     rig_says(&r, "evicted");
 }
@@ -170,12 +170,12 @@ START_TEST(who_is_disabled_is_kept_and_comes_back_when_enabled)
     struct fl_revoked whom = {.name = "edge-001"};
     char why[512];
 
-    ck_assert_uint_eq(deny(fl_authority_disable, &whom), 1);
-    ck_assert(rig_denied(&r, &who, why, sizeof(why)));
+    ck_assert_uint_eq(revoke_by(fl_authority_disable, &whom), 1);
+    ck_assert(rig_revoked(&r, &who, why, sizeof(why)));
     ck_assert_ptr_nonnull(strstr(why, "until flctl enable"));
     ck_assert_int_eq(rig_renew(&r, &who, other), FL_EPERM);
     ck_assert_int_eq(fl_authority_enable(r.a, &whom, "ops", r.now_ms, NULL, &r.err), FL_OK);
-    ck_assert(!rig_denied(&r, &who, NULL, 0));
+    ck_assert(!rig_revoked(&r, &who, NULL, 0));
     ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
     ck_assert_int_eq(fl_authority_enable(r.a, &whom, "ops", r.now_ms, NULL, &r.err), FL_ENOENT);
 }
@@ -195,21 +195,21 @@ START_TEST(a_name_of_an_own_pki_is_kept_out_by_its_name)
     r.conf.own_pki = true;
     rig_open(&r);
     ck_assert_ptr_null(fl_authority_chain(r.a));
-    ck_assert(!rig_denied(&r, &theirs, NULL, 0));
-    ck_assert_uint_eq(deny(fl_authority_disable, &whom), 0);
-    ck_assert(rig_denied(&r, &theirs, NULL, 0));
+    ck_assert(!rig_revoked(&r, &theirs, NULL, 0));
+    ck_assert_uint_eq(revoke_by(fl_authority_disable, &whom), 0);
+    ck_assert(rig_revoked(&r, &theirs, NULL, 0));
     ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, nothing, NULL, &r.err),
                      FL_ESTATE);
     rig_says(&r, "own PKI");
 }
 END_TEST
 
-START_TEST(a_clock_that_was_years_ahead_for_an_hour_has_forgotten_no_denial)
+START_TEST(a_clock_that_was_years_ahead_for_an_hour_has_forgotten_no_revocation)
 {
     struct fl_revoked whom = {.name = "edge-001"};
     int64_t right = r.now_ms;
 
-    ck_assert_uint_eq(deny(fl_authority_evict, &whom), 1);
+    ck_assert_uint_eq(revoke_by(fl_authority_evict, &whom), 1);
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
     r.now_ms += 300 * RIG_DAY_MS;
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
@@ -217,13 +217,13 @@ START_TEST(a_clock_that_was_years_ahead_for_an_hour_has_forgotten_no_denial)
     r.now_ms = right + 3600 * 1000;
     rig_close(&r);
     rig_open(&r);
-    ck_assert(rig_denied(&r, &who, NULL, 0));
+    ck_assert(rig_revoked(&r, &who, NULL, 0));
     /* But it goes in the end: the certificate is of no use to anybody. */
     r.now_ms = right + 100 * RIG_DAY_MS;
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
     r.now_ms += RIG_DAY_MS;
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
-    ck_assert(!rig_denied(&r, &who, NULL, 0));
+    ck_assert(!rig_revoked(&r, &who, NULL, 0));
 }
 END_TEST
 
@@ -237,7 +237,7 @@ START_TEST(a_snapshot_stays_what_it_was_and_is_the_same_until_something_changes)
     ck_assert_int_eq(fl_authority_revocations(r.a, &before, &r.err), FL_OK);
     ck_assert_int_eq(fl_authority_revocations(r.a, &same, &r.err), FL_OK);
     ck_assert_ptr_eq(before, same);
-    ck_assert_uint_eq(deny(fl_authority_disable, &whom), 1);
+    ck_assert_uint_eq(revoke_by(fl_authority_disable, &whom), 1);
     ck_assert_int_eq(fl_authority_revocations(r.a, &now, &r.err), FL_OK);
     ck_assert_ptr_ne(before, now);
     ck_assert(!fl_revocations_has(before, &who, NULL, 0));
@@ -248,11 +248,11 @@ START_TEST(a_snapshot_stays_what_it_was_and_is_the_same_until_something_changes)
 }
 END_TEST
 
-START_TEST(a_thousand_denials_are_found_each)
+START_TEST(a_thousand_revocations_are_found_each)
 {
     struct fl_revoked whom = {.name = NULL};
     struct fl_identity one = who;
-    struct fl_revocations *denials = NULL;
+    struct fl_revocations *revocations = NULL;
     uint32_t i;
 
     for (i = 0; i < 1000; i++) {
@@ -260,19 +260,19 @@ START_TEST(a_thousand_denials_are_found_each)
 
         whom.serial = serial;
         whom.serial_len = 1 + i % 4;
-        (void)deny(fl_authority_revoke, &whom);
+        (void)revoke_by(fl_authority_revoke, &whom);
     }
-    ck_assert_int_eq(fl_authority_revocations(r.a, &denials, &r.err), FL_OK);
+    ck_assert_int_eq(fl_authority_revocations(r.a, &revocations, &r.err), FL_OK);
     for (i = 0; i < 1000; i++) {
         uint8_t serial[4] = {(uint8_t)(1 + i % 7), (uint8_t)(i >> 8), (uint8_t)i, 9};
 
         (void)memcpy(one.serial, serial, 4);
         one.serial_len = 1 + i % 4;
-        ck_assert(fl_revocations_has(denials, &one, NULL, 0));
+        ck_assert(fl_revocations_has(revocations, &one, NULL, 0));
         one.serial[one.serial_len - 1] = 200;
-        ck_assert(!fl_revocations_has(denials, &one, NULL, 0));
+        ck_assert(!fl_revocations_has(revocations, &one, NULL, 0));
     }
-    fl_revocations_unref(denials);
+    fl_revocations_unref(revocations);
 }
 END_TEST
 
@@ -328,7 +328,7 @@ START_TEST(a_name_with_a_certificate_is_refused_in_plaintext_until_its_grace_has
     ck_assert_int_eq(plain("edge-002"), FL_OK);
     ck_assert_int_eq(plain("edge-001"), FL_EPERM);
     rig_says(&r, "'edge-001' has a certificate and is refused without TLS");
-    (void)deny(fl_authority_evict, &whom);
+    (void)revoke_by(fl_authority_evict, &whom);
     ck_assert_int_eq(plain("edge-001"), FL_EPERM);
     rig_close(&r);
     rig_open(&r);
@@ -342,13 +342,13 @@ START_TEST(a_name_with_a_certificate_is_refused_in_plaintext_until_its_grace_has
 }
 END_TEST
 
-START_TEST(a_name_that_is_denied_is_refused_in_plaintext)
+START_TEST(a_name_that_is_revoked_is_refused_in_plaintext)
 {
     struct fl_revoked revoked = {.name = "edge-003"};
     struct fl_revoked disabled = {.name = "edge-004"};
 
-    (void)deny(fl_authority_revoke, &revoked);
-    (void)deny(fl_authority_disable, &disabled);
+    (void)revoke_by(fl_authority_revoke, &revoked);
+    (void)revoke_by(fl_authority_disable, &disabled);
     ck_assert_int_eq(plain("edge-003"), FL_EPERM);
     rig_says(&r, "'edge-003' was revoked");
     ck_assert_int_eq(plain("edge-004"), FL_EPERM);
@@ -380,7 +380,7 @@ END_TEST
 
 static Suite *suite(void)
 {
-    Suite *s = suite_create("authority_deny");
+    Suite *s = suite_create("authority_revoke");
     TCase *verbs = tcase_create("verbs");
 
     tcase_add_checked_fixture(verbs, setup, teardown);
@@ -390,14 +390,14 @@ static Suite *suite(void)
     tcase_add_test(verbs, the_line_of_who_was_evicted_does_not_let_him_in_again);
     tcase_add_test(verbs, who_is_disabled_is_kept_and_comes_back_when_enabled);
     tcase_add_test(verbs, a_name_of_an_own_pki_is_kept_out_by_its_name);
-    tcase_add_test(verbs, a_clock_that_was_years_ahead_for_an_hour_has_forgotten_no_denial);
+    tcase_add_test(verbs, a_clock_that_was_years_ahead_for_an_hour_has_forgotten_no_revocation);
     tcase_add_test(verbs, a_snapshot_stays_what_it_was_and_is_the_same_until_something_changes);
-    tcase_add_test(verbs, a_thousand_denials_are_found_each);
+    tcase_add_test(verbs, a_thousand_revocations_are_found_each);
     tcase_add_test(
         verbs, of_ten_thousand_that_joined_in_one_second_no_second_sees_more_than_one_in_a_hundred);
     tcase_add_test(verbs,
                    a_name_with_a_certificate_is_refused_in_plaintext_until_its_grace_has_passed);
-    tcase_add_test(verbs, a_name_that_is_denied_is_refused_in_plaintext);
+    tcase_add_test(verbs, a_name_that_is_revoked_is_refused_in_plaintext);
     tcase_add_test(verbs, a_name_shown_with_a_certificate_of_an_own_pki_is_refused_in_plaintext);
     suite_add_tcase(s, verbs);
     return s;
