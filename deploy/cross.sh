@@ -95,13 +95,14 @@ else
 fi
 
 [ "$tests" != none ] || exit 0
-unit=$(inside sh -c "cd /fl/tree/build && printf 'include Makefile\nfl-print:\n\t@echo \$(filter tests/unit/%%,\$(check_PROGRAMS))\n' |
+unit=$(inside sh -c "cd /fl/tree/build && printf 'include Makefile\nfl-print:\n\t@echo \$(filter tests/libfl/%% tests/server/%% tests/client/%%,\$(check_PROGRAMS))\n' |
   make -s -f - fl-print")
 if [ "$tests" = kernels ]; then
-  tests=$(sed -n 's/^check_PROGRAMS += //p' tests/unit/num.inc tests/unit/nn.inc | tr ' ' '\n' | sed 's,.*/,,')
+  tests=$(sed -n 's/^check_PROGRAMS += //p' tests/libfl/num/Makefile.inc tests/libfl/nn/Makefile.inc | tr ' ' '\n')
 fi
 if [ "$tests" != all ]; then
-  unit=$(printf 'tests/unit/%s ' $tests)
+  # shellcheck disable=SC2086 # one word each
+  unit=$(for test in $tests; do find tests -name "$(basename "$test").c" | sed 's,\.c$,,'; done)
 fi
 echo "unit tests under $qemu"
 inside sh -c "cd /fl/tree/build && nice make -s -k -j$(nproc) $unit" >"$output/tests.log" 2>&1 ||

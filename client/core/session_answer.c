@@ -2,7 +2,7 @@
  * How the client handles each command of the server in each state of the session. A command that
  * the contract (proto/fl/v1/federation.proto) does not allow ends the session before its contents
  * are read: they would refer to a setup that this session does not have. docs/clients.md
- * shows this table; tests/unit/test_session_answer.c compares the two.
+ * shows this table; tests/client/core/test_session_answer.c compares the two.
  */
 
 #include "client/core/session.h"

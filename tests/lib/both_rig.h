@@ -7,8 +7,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "tests/client/train/train_fixture.h"
 #include "tests/lib/folder.h"
-#include "tests/unit/train_fixture.h"
 
 /* Longer than any test takes: only a hang reaches it. */
 #define BOTH_LONG UINT64_C(600000)

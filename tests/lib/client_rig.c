@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "libfl/model/digest.h"
-#include "tests/unit/train_fixture.h"
+#include "tests/client/train/train_fixture.h"
 
 #define TEST_SAMPLES 70
 

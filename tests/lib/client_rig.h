@@ -4,7 +4,7 @@
 /*
  * A client without a connection: a state folder, a small data set, the built-in trainer and a
  * worker that is prepared for what a made-up server describes. The model is that of
- * tests/unit/train_fixture.h, two dense units.
+ * tests/client/train/train_fixture.h, two dense units.
  */
 
 #include "client/work/code.h"

@@ -1,5 +1,5 @@
 /*
- * A persistent trainer for the small problem of tests/unit/train_fixture.h with our own
+ * A persistent trainer for the small problem of tests/client/train/train_fixture.h with our own
  * network:
  *
  *     nn_trainer [FILE]
@@ -23,8 +23,8 @@
 #undef ck_assert_int_eq
 #define ck_assert(ok)          ((ok) ? (void)0 : abort())
 #define ck_assert_int_eq(a, b) ck_assert((a) == (b))
+#include "tests/client/train/train_fixture.h"
 #include "tests/lib/nn_engine.h"
-#include "tests/unit/train_fixture.h"
 
 enum slot { MODEL, ANCHOR, GRADIENT, DRIFT, SLOTS };
 static const char *const slot_names[] = {"model", "anchor", "gradient", "drift"};

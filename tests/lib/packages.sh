@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
 # For tests of what is installed: the Debian packages of this tree and a clean root to install them in, both made
-# once and kept in the build folder. Source after tests/integ/lib.sh.
+# once and kept in the build folder. Source after tests/system/lib.sh.
 #
 #   packages_wanted        skips the test where packages cannot be built or a root cannot be made
 #   packages               builds them if the tree has changed; $packages is their folder

@@ -2,7 +2,8 @@
 #define FL_LIB_SUITES_H
 
 /*
- * The unit tests of one module are one program, tests/unit/ROOM, with a suite for each file.
+ * The unit tests of one room are one program, tests/server/core/server_core, with a suite for each
+ * file.
  * suites.c has its main(): run under the name of a file (a link, as make check does) it runs the
  * suite of this file, under its own name all.
  */

@@ -1,4 +1,4 @@
-"""The network and the data of tests/unit/train_fixture.h as a client of PyTorch: a script as docs/trainers.md has it.
+"""The network and the data of tests/client/train/train_fixture.h as a client of PyTorch: a script as docs/trainers.md has it.
 
 It reads data.path/train and data.path/test: float32 samples, then int32 labels.
 """

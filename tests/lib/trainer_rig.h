@@ -6,8 +6,8 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "tests/client/train/train_fixture.h"
 #include "tests/lib/folder.h"
-#include "tests/unit/train_fixture.h"
 
 struct fixture {
     struct server server;

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/client/train/train_fixture.h"
 #include "tests/lib/folder.h"
-#include "tests/unit/train_fixture.h"
 #include "tools/fl_sim/engine/sim_federation.h"
 
 #define N_CLIENTS 6

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # fl_trainer under fl-clientd and fl-serverd: a script's first model begins a federation, two clients train it
 # by a program per task, with and without a pull; another model is refused with the tensor's name.
-# shellcheck source=tests/integ/lib.sh
-. "${FL_SRCDIR:-$(cd "$(dirname "$0")/../../.." && pwd)}/tests/integ/lib.sh"
+# shellcheck source=tests/system/lib.sh
+. "${FL_SRCDIR:-$(cd "$(dirname "$0")/../../.." && pwd)}/tests/system/lib.sh"
 "$python" -c 'import numpy' 2>/dev/null || skip "$python has no numpy"
 export PYTHONPATH=$srcdir/client/python PYTHONDONTWRITEBYTECODE=1
 cat >"$dir/script.py" <<'TEXT'

@@ -1,6 +1,6 @@
 """task.loss() of PyTorch: second derivatives, mix-up, what is told of the data.
 
-That a round comes out as the built-in trainer's is tests/unit/test_train_torch.c's.
+That a round comes out as the built-in trainer's is tests/client/train/test_train_torch.c's.
 """
 
 import struct

@@ -2,8 +2,8 @@
 # FedMix with scripts of PyTorch under fl-clientd and fl-serverd: two clients tell the means of their data, each
 # is given the other's, and Per-FedAvg with second derivatives goes on from there; who does not say `summaries: yes`
 # tells nothing.
-# shellcheck source=tests/integ/lib.sh
-. "${FL_SRCDIR:-$(cd "$(dirname "$0")/../../.." && pwd)}/tests/integ/lib.sh"
+# shellcheck source=tests/system/lib.sh
+. "${FL_SRCDIR:-$(cd "$(dirname "$0")/../../.." && pwd)}/tests/system/lib.sh"
 "$python" -c 'import torch' 2>/dev/null || skip "$python has no torch (package python3-torch)"
 export PYTHONPATH=$srcdir/client/python PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 cat >"$dir/script.py" <<'TEXT'

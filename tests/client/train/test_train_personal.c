@@ -1,0 +1,504 @@
+/* What the built-in trainer does beside a displacement: personal models, adaption, summaries. */
+#include <math.h>
+#include <stdio.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/personalization/personal.h"
+#include "tests/client/train/train_fixture.h"
+#include "tests/lib/suites.h"
+
+struct fixture {
+    struct server server;
+    struct fl_dataset *train, *test;
+    struct fl_options *personal;
+    struct fl_trainer *trainer;
+    struct fl_err err;
+};
+
+static void fixture_init(struct fixture *f, bool with_test)
+{
+    (void)memset(f, 0, sizeof(*f));
+    server_init(&f->server);
+    f->train = make_data(SAMPLES, INPUTS, CLASSES, 3);
+    f->test = with_test ? make_data(70, INPUTS, CLASSES, 4) : NULL;
+    ck_assert_int_eq(fl_trainer_builtin(f->train, f->test, NULL, &f->trainer, &f->err), FL_OK);
+    ck_assert_int_eq(fl_options_create(fl_personal_adapt.policy.options, &f->personal), FL_OK);
+}
+
+static void fixture_done(struct fixture *f)
+{
+    fl_trainer_free(f->trainer);
+    fl_dataset_free(f->train);
+    if (f->test != NULL) {
+        fl_dataset_free(f->test);
+    }
+    fl_options_free(f->personal);
+    server_done(&f->server);
+}
+
+static void prepare(struct fixture *f)
+{
+    ck_assert_msg(fl_trainer_prepare(f->trainer, &f->server.model, &f->err) == FL_OK, "%s",
+                  f->err.msg);
+}
+
+static struct fl_train_result train(struct fixture *f, const struct fl_train_task *task)
+{
+    struct fl_train_result r = {0};
+
+    ck_assert_msg(fl_trainer_run(f->trainer, task, &r, &f->err) == FL_OK, "%s", f->err.msg);
+    return r;
+}
+
+static struct fl_evaluation evaluate(struct fixture *f, const float *model)
+{
+    struct fl_evaluation e = {0};
+
+    ck_assert_int_eq(fl_trainer_evaluate(f->trainer, model, NULL, &e, &f->err), FL_OK);
+    return e;
+}
+
+static void assert_same(const struct fl_evaluation *have, const struct fl_evaluation *want)
+{
+    ck_assert_uint_eq(have->samples, want->samples);
+    ck_assert_uint_eq(have->correct, want->correct);
+    ck_assert_double_eq(have->loss_sum, want->loss_sum);
+}
+
+START_TEST(a_raw_result_holds_the_parameters_and_the_norm_of_what_changed)
+{
+    struct fl_train_result moved, raw;
+    struct fl_train_task task;
+    struct fixture f;
+    size_t i;
+
+    fixture_init(&f, false);
+    prepare(&f);
+    task = task_of(&f.server);
+    moved = train(&f, &task);
+    task.raw = true;
+    raw = train(&f, &task);
+    for (i = 0; i < f.server.count; i++) {
+        float d = raw.delta[i] - f.server.theta[i];
+
+        ck_assert(d == moved.delta[i]);
+    }
+    ck_assert_mem_eq(raw.divergence, moved.divergence,
+                     fl_layout_units(f.server.model.layout) * sizeof(float));
+    fl_train_result_done(&moved);
+    fl_train_result_done(&raw);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(the_trained_model_is_evaluated_when_asked_for)
+{
+    struct fl_evaluation want;
+    struct fl_train_result r;
+    struct fl_train_task task;
+    struct fixture f;
+
+    fixture_init(&f, true);
+    prepare(&f);
+    task = task_of(&f.server);
+    task.raw = true;
+    r = train(&f, &task);
+    ck_assert(!r.has_trained);
+    fl_train_result_done(&r);
+    task.evaluate_trained = true;
+    r = train(&f, &task);
+    want = evaluate(&f, r.delta);
+    ck_assert(r.has_trained);
+    assert_same(&r.trained, &want);
+    ck_assert_double_lt(r.trained.loss_sum, r.received.loss_sum);
+    fl_train_result_done(&r);
+    fixture_done(&f);
+    fixture_init(&f, false);
+    prepare(&f);
+    task.model = f.server.theta;
+    r = train(&f, &task);
+    ck_assert(!r.has_trained);
+    fl_train_result_done(&r);
+    fixture_done(&f);
+}
+END_TEST
+
+/* --- a solver whose personal model is not what it uploads, and which summaries --- */
+
+struct fl_solver {
+    struct fl_net *net;
+};
+
+static struct {
+    struct fl_solver_setup setup;
+    float anchor;
+    unsigned n_steps, n_finish;
+} seen;
+
+static int toy_create(const struct fl_options *o, const struct fl_solver_setup *setup,
+                      struct fl_solver **ret, struct fl_err *err)
+{
+    (void)o;
+    (void)err;
+    (void)memset(&seen, 0, sizeof(seen));
+    seen.setup = *setup;
+    seen.anchor = setup->anchor != NULL ? setup->anchor[3] : 0;
+    *ret = calloc(1, sizeof(**ret));
+    (*ret)->net = setup->net;
+    return FL_OK;
+}
+
+static void toy_destroy(struct fl_solver *s)
+{
+    free(s);
+}
+
+static void move(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    (void)ctx;
+    (void)offset;
+    fl_vec_axpy(params, -0.01f, grad, n);
+}
+
+static double toy_step(struct fl_solver *s, const float *x, const int32_t *y, size_t batch)
+{
+    seen.n_steps++;
+    return fl_net_step(s->net, x, y, batch, move, NULL);
+}
+
+static int toy_finish(struct fl_solver *s, struct fl_buf *kept, struct fl_buf *sent,
+                      struct fl_err *err)
+{
+    (void)s;
+    (void)kept;
+    (void)sent;
+    (void)err;
+    seen.n_finish++;
+    return FL_OK;
+}
+
+/* All parameters 0: every class has the same probability. */
+static void toy_personal(struct fl_solver *s)
+{
+    ck_assert_uint_eq(seen.n_finish, 1);
+    (void)memset(fl_net_params(s->net), 0, fl_net_block(s->net) * sizeof(float));
+}
+
+static int toy_summary(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
+                       struct fl_buf *out, struct fl_err *err)
+{
+    float x[INPUTS];
+    size_t i;
+
+    (void)err;
+    ck_assert_ptr_nonnull(o);
+    ck_assert_uint_eq(data->n, SAMPLES);
+    ck_assert_uint_eq(data->dim, INPUTS);
+    ck_assert_uint_eq(data->classes, CLASSES);
+    for (i = 0; i < data->n; i++) {
+        int32_t y = data->sample(data->ctx, i, x);
+
+        ck_assert_int_eq(y, (int32_t)(i % CLASSES));
+        ck_assert_int_eq(fl_buf_add(out, x, sizeof(x)), FL_OK);
+    }
+    return fl_buf_add(out, &seed, sizeof(seed));
+}
+
+static const struct fl_solver_ops *toy(void)
+{
+    static struct fl_solver_ops ops;
+
+    ops = (struct fl_solver_ops){.policy = fl_solver_sgd.policy,
+                                 .summary = toy_summary,
+                                 .create = toy_create,
+                                 .destroy = toy_destroy,
+                                 .step = toy_step,
+                                 .finish = toy_finish,
+                                 .personal = toy_personal};
+    return &ops;
+}
+
+START_TEST(the_solver_says_which_model_is_personal_and_it_changes_no_result)
+{
+    struct fl_train_result without, with;
+    struct fl_train_task task;
+    struct fixture f;
+
+    fixture_init(&f, true);
+    f.server.model.solver = toy();
+    prepare(&f);
+    task = task_of(&f.server);
+    without = train(&f, &task);
+    task.evaluate_trained = true;
+    with = train(&f, &task);
+    ck_assert_mem_eq(with.delta, without.delta, f.server.count * sizeof(float));
+    ck_assert(with.has_trained);
+    ck_assert_double_eq_tol(with.trained.loss_sum, 70 * log(CLASSES), 1e-4);
+    fl_train_result_done(&without);
+    fl_train_result_done(&with);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(the_solver_hears_of_anchor_population_and_purpose)
+{
+    struct fl_evaluation received, adapted;
+    struct fl_train_result r;
+    struct fl_train_task task;
+    float *anchor;
+    struct fixture f;
+
+    fixture_init(&f, true);
+    f.server.model.solver = toy();
+    f.server.model.personal = &fl_personal_adapt;
+    f.server.model.personal_options = f.personal;
+    prepare(&f);
+    anchor = calloc(f.server.count, sizeof(float));
+    anchor[3] = 5;
+    task = task_of(&f.server);
+    task.anchor = anchor;
+    task.n_selected = 4;
+    task.population = 12;
+    r = train(&f, &task);
+    ck_assert_double_eq((double)seen.anchor, 5);
+    ck_assert_uint_eq(seen.setup.n_selected, 4);
+    ck_assert_uint_eq(seen.setup.population, 12);
+    ck_assert(!seen.setup.adapting);
+    ck_assert_uint_eq(seen.n_finish, 1);
+    fl_train_result_done(&r);
+    task.anchor = NULL;
+    ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_OK);
+    ck_assert(seen.setup.adapting);
+    ck_assert_ptr_null(seen.setup.anchor);
+    ck_assert_uint_eq(seen.n_finish, 0);
+    anchor[0] = NAN;
+    task.anchor = anchor;
+    ck_assert_int_eq(fl_trainer_run(f.trainer, &task, &r, &f.err), FL_ENUMERIC);
+    free(anchor);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_summary_sees_every_sample_and_the_seed)
+{
+    struct fl_buf out;
+    uint64_t seed;
+    struct fixture f;
+
+    fixture_init(&f, false);
+    fl_buf_init(&out, SIZE_MAX);
+    ck_assert_int_eq(fl_trainer_summary(f.trainer, 9, &out, &f.err), FL_ESTATE);
+    prepare(&f);
+    ck_assert_int_eq(fl_trainer_summary(f.trainer, 9, &out, &f.err), FL_ESTATE);
+    ck_assert_str_eq(f.err.msg, "the solver 'sgd' summaries nothing");
+    f.server.model.solver = toy();
+    prepare(&f);
+    ck_assert_int_eq(fl_trainer_summary(f.trainer, 9, &out, &f.err), FL_OK);
+    ck_assert_uint_eq(out.len, SAMPLES * INPUTS * sizeof(float) + sizeof(seed));
+    ck_assert_mem_eq(out.data, f.train->x, SAMPLES * INPUTS * sizeof(float));
+    (void)memcpy(&seed, out.data + out.len - sizeof(seed), sizeof(seed));
+    ck_assert_uint_eq(seed, 9);
+    fl_buf_done(&out);
+    fixture_done(&f);
+}
+END_TEST
+
+/* FedMix with everybody's summaries is FedMix with those of the others; with its own alone it is
+ * sgd.
+ */
+START_TEST(what_a_client_told_itself_is_not_mixed_in)
+{
+    struct fl_options *sgd, *mix = NULL;
+    struct fl_train_result with, without, alone, plain;
+    struct fl_buf all, others;
+    struct fl_solver_bytes input;
+    struct fl_train_task task;
+    struct fixture f;
+    size_t size, one;
+
+    fixture_init(&f, false);
+    size = f.server.count * sizeof(float);
+    sgd = f.server.options;
+    ck_assert_int_eq(fl_options_create(fl_solver_fedmix.policy.options, &mix), FL_OK);
+    ck_assert_int_eq(fl_options_set(mix, "group", "7", NULL), FL_OK);
+    f.server.model.solver = &fl_solver_fedmix;
+    f.server.model.solver_options = mix;
+    prepare(&f);
+    fl_buf_init(&all, SIZE_MAX);
+    fl_buf_init(&others, SIZE_MAX);
+    ck_assert_int_eq(fl_trainer_summary(f.trainer, 9, &all, &f.err), FL_OK);
+    one = all.len;
+    ck_assert_int_eq(fl_trainer_summary(f.trainer, 8, &all, &f.err), FL_OK);
+    ck_assert_int_eq(fl_trainer_summary(f.trainer, 8, &others, &f.err), FL_OK);
+    task = task_of(&f.server);
+    task.summary_seed = 9;
+    task.inputs = &input;
+    input = (struct fl_solver_bytes){all.data, all.len};
+    with = train(&f, &task);
+    input = (struct fl_solver_bytes){others.data, others.len};
+    without = train(&f, &task);
+    input = (struct fl_solver_bytes){all.data, one};
+    alone = train(&f, &task);
+    f.server.model.solver = &fl_solver_sgd;
+    f.server.model.solver_options = sgd;
+    prepare(&f);
+    plain = train(&f, &task);
+    ck_assert_mem_eq(with.delta, without.delta, size);
+    ck_assert_mem_eq(alone.delta, plain.delta, size);
+    ck_assert_mem_ne(with.delta, plain.delta, size);
+    fl_train_result_done(&with);
+    fl_train_result_done(&without);
+    fl_train_result_done(&alone);
+    fl_train_result_done(&plain);
+    fl_buf_done(&all);
+    fl_buf_done(&others);
+    fl_options_free(mix);
+    fixture_done(&f);
+}
+END_TEST
+
+/* --- personal.adapt --- */
+
+static void set(struct fl_options *o, const char *name, const char *value)
+{
+    ck_assert_int_eq(fl_options_set(o, name, value, NULL), FL_OK);
+}
+
+/*
+ * Fitting is training: of the same number of steps, on the same samples, from the same model. A
+ * trainer over that data with those steps says what is to come out.
+ */
+START_TEST(an_adapted_model_is_the_received_one_after_the_steps_that_were_asked_for)
+{
+    static const struct {
+        const char *steps, *epochs, *data;
+        uint32_t train_epochs, train_steps; /* of the server */
+        uint32_t same_epochs, same_steps;   /* of a training that does the same */
+    } rows[] = {
+        {"0", "0", "train", 2, 0, 2, 0}, {"0", "3", "train", 2, 0, 3, 0},
+        {"0", "1", "test", 2, 0, 1, 0},  {"11", "0", "train", 2, 0, 1, 0}, /* one pass */
+        {"0", "0", "train", 0, 9, 0, 9}, {"4", "3", "train", 0, 9, 0, 4},
+        {"0", "1", "train", 0, 9, 1, 0}, {"7", "0", "test", 4, 0, 1, 0}, /* one pass */
+    };
+    struct fl_evaluation received, adapted, want;
+    struct fl_trainer *same = NULL;
+    struct fl_train_result r = {0};
+    struct fl_train_task task;
+    struct fixture f;
+
+    fixture_init(&f, true);
+    set(f.personal, "steps", rows[_i].steps);
+    set(f.personal, "epochs", rows[_i].epochs);
+    set(f.personal, "data", rows[_i].data);
+    f.server.model.epochs = rows[_i].train_epochs;
+    f.server.model.steps = rows[_i].train_steps;
+    f.server.model.personal = &fl_personal_adapt;
+    f.server.model.personal_options = f.personal;
+    prepare(&f);
+    task = task_of(&f.server);
+    task.round = 2;
+    ck_assert_msg(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err) == FL_OK, "%s",
+                  f.err.msg);
+    want = evaluate(&f, f.server.theta);
+    assert_same(&received, &want);
+
+    ck_assert_int_eq(
+        fl_trainer_builtin(rows[_i].data[1] == 'e' ? f.test : f.train, NULL, NULL, &same, &f.err),
+        FL_OK);
+    f.server.model.personal = NULL;
+    f.server.model.epochs = rows[_i].same_epochs;
+    f.server.model.steps = rows[_i].same_steps;
+    ck_assert_int_eq(fl_trainer_prepare(same, &f.server.model, &f.err), FL_OK);
+    task.raw = true;
+    ck_assert_int_eq(fl_trainer_run(same, &task, &r, &f.err), FL_OK);
+    want = evaluate(&f, r.delta);
+    assert_same(&adapted, &want);
+    ck_assert_double_ne(adapted.loss_sum, received.loss_sum);
+    fl_train_result_done(&r);
+    fl_trainer_free(same);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(without_adaption_only_the_received_model_is_evaluated)
+{
+    struct fl_evaluation received, adapted, want;
+    struct fl_train_task task;
+    struct fixture f;
+
+    fixture_init(&f, true);
+    task = task_of(&f.server);
+    ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ESTATE);
+    prepare(&f);
+    ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_OK);
+    want = evaluate(&f, f.server.theta);
+    assert_same(&received, &want);
+    ck_assert_uint_eq(adapted.samples, 0);
+    fixture_done(&f);
+    fixture_init(&f, false);
+    prepare(&f);
+    task.model = f.server.theta;
+    ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ENOENT);
+    fixture_done(&f);
+}
+END_TEST
+
+static void cancel_at_3(void *ctx, uint64_t done, uint64_t total)
+{
+    atomic_bool *cancel = ctx;
+
+    ck_assert_uint_eq(total, 22);
+    if (done == 3) {
+        atomic_store(cancel, true);
+    }
+}
+
+START_TEST(adaption_can_be_cancelled_and_can_diverge)
+{
+    struct fl_evaluation received, adapted;
+    struct fl_train_task task;
+    atomic_bool cancel;
+    struct fixture f;
+
+    fixture_init(&f, true);
+    f.server.model.personal = &fl_personal_adapt;
+    f.server.model.personal_options = f.personal;
+    prepare(&f);
+    task = task_of(&f.server);
+    atomic_init(&cancel, false);
+    task.cancel = &cancel;
+    task.progress = cancel_at_3;
+    task.ctx = &cancel;
+    ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ECANCELED);
+    ck_assert_msg(strstr(f.err.msg, "after 3 of 22 steps") != NULL, "%s", f.err.msg);
+    ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ECANCELED);
+    atomic_store(&cancel, false);
+    task.progress = NULL;
+    task.learning_rate = 1e30;
+    ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ENUMERIC);
+    ck_assert_msg(strstr(f.err.msg, "diverged") != NULL, "%s", f.err.msg);
+    task.learning_rate = 0.1;
+    f.server.theta[1] = INFINITY;
+    ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ENUMERIC);
+    fixture_done(&f);
+}
+END_TEST
+
+SUITE()
+{
+    Suite *s = suite_create("train_personal");
+    TCase *tc = tcase_create("all");
+
+    tcase_add_test(tc, a_raw_result_holds_the_parameters_and_the_norm_of_what_changed);
+    tcase_add_test(tc, the_trained_model_is_evaluated_when_asked_for);
+    tcase_add_test(tc, the_solver_says_which_model_is_personal_and_it_changes_no_result);
+    tcase_add_test(tc, the_solver_hears_of_anchor_population_and_purpose);
+    tcase_add_test(tc, a_summary_sees_every_sample_and_the_seed);
+    tcase_add_test(tc, what_a_client_told_itself_is_not_mixed_in);
+    tcase_add_loop_test(
+        tc, an_adapted_model_is_the_received_one_after_the_steps_that_were_asked_for, 0, 8);
+    tcase_add_test(tc, without_adaption_only_the_received_model_is_evaluated);
+    tcase_add_test(tc, adaption_can_be_cancelled_and_can_diverge);
+    suite_add_tcase(s, tc);
+    return s;
+}

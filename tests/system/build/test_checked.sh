@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Every test that docs/algorithms.md names under "What is checked" exists, and the tables of docs/results.md are those
+# that its script makes of the runs that were kept, and so is the table of README.md.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
+# The backquotes are those of the document.
+# shellcheck disable=SC2016
+mapfile -t named < <(sed -n '/^## What is checked/,$p' "$srcdir/docs/algorithms.md" | grep -o '`[a-z]*/[a-z_0-9.]*::[^`]*`' | tr -d '`')
+check "the table names tests" test "${#named[@]}" -ge 50
+for test in "${named[@]}"; do
+  file=$srcdir/tests/${test%%::*}
+  text=${test#*::}
+  case $file in
+    *.c) text="START_TEST($text)" ;;
+  esac
+  check "$test exists" grep -qF -- "$text" "$file"
+done
+# The table of the first page.
+check "the table of README.md is made of the recorded run" cmp "$srcdir/README.md" \
+  <("$python" "$srcdir/bench/compare" --table "$srcdir/bench/results/readme.jsonl" --into "$srcdir/README.md" --print)
+# The tables of the results.
+report=$srcdir/bench/experiments/report.py
+check "the page of results is made of the kept runs" cmp <("$python" "$report" page --print) "$srcdir/docs/results.md"
+for file in "$srcdir"/bench/experiments/*.yaml; do
+  name=$(basename "$file" .yaml)
+  for what in command seeds "run time" date commit machine; do
+    has_line "the record of $name says its $what" "${file%.yaml}.csv" "# $what: "
+  done
+  equal "the record of $name has the rows of its file" "$(sed -n 's/^- {label: \([^,]*\),.*/\1/p' "$file")" \
+    "$(grep -v '^#' "${file%.yaml}.csv" | sed '1d; s/,.*//')"
+done
+finish

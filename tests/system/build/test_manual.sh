@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# The manual pages say what the programs say: every option, command, exit code and key is in its page, man
+# has nothing to complain about, and the completion for bash offers what --help lists.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
+pages=$build/docs/man
+[ -e "$pages/fl-serverd.8" ] || skip "this build made no manual pages (a cross build without FL_RUN)"
+plain() { # page: without what formats it, blanks and line ends alike
+  sed -e 's/\\f[BIR]//g; s/\\-/-/g; s/\\&//g; s/,\\:/,/g; s/\\e/\\/g' "$pages/$1" | tr -s ' \n' ' '
+}
+has_words() { # name, page, words
+  local words
+  words=$(tr -s ' \n' ' ' <<<"$3")
+  words=${words#"${words%%[! ]*}"}
+  check "$1" grep -qF -- "${words% }" "$dir/$2.plain"
+}
+
+### Options, commands, exit codes
+help_in_page() { # page, program, arguments…: every line of the help stands there
+  local page=$1 line left right
+  shift
+  [ -e "$dir/$page.plain" ] || plain "$page" >"$dir/$page.plain"
+  "$@" --help >"$dir/help.txt" 2>&1
+  check "help of $*" test -s "$dir/help.txt"
+  while IFS= read -r line; do
+    case $line in
+    '   '*' '[0-9]' '*', '[0-9]' '*) continue ;; # the exit codes' second line
+    '' | [Ee]xit\ * | [A-Za-z]*: | [Uu]sage:*) continue ;;
+    esac
+    # "item   what it is": blanks in between are the list's.
+    left=$(sed -E 's/^ +//; s/ {2,}.*//' <<<"$line") right=$(sed -E 's/^ +//; s/^.{1,40}[^ ] {2,}//' <<<"$line")
+    left=${left%%: *}
+    has_words "$*: '$left' is in $page" "$page" "$left"
+    has_words "$*: '$right' is in $page" "$page" "${right#*: }"
+  done <"$dir/help.txt"
+}
+help_in_page fl-serverd.8 "$build/fl-serverd"
+help_in_page fl-clientd.8 "$build/fl-clientd"
+help_in_page flctl.1 "$build/flctl"
+help_in_page fl-data.1 "$build/fl-data"
+for command in split synthetic inspect; do help_in_page fl-data.1 "$build/fl-data" $command; done
+help_in_page fl-sim.1 "$build/fl-sim"
+for command in run plot compare table world; do help_in_page fl-sim.1 "$build/fl-sim" $command; done
+for page in fl-serverd.8 fl-clientd.8 flctl.1; do
+  name=${page%.*}
+  codes=$("$build/$name" --help | sed -n '/^exit codes: /,$p' | tr -s ' \n' ' ' | sed 's/^exit codes: //; s/ $//; /^$/q')
+  while read -r code what; do
+    [[ $code =~ ^[0-9]$ ]] || continue
+    check "$page: exit code $code" grep -qF "$what" "$dir/$page.plain"
+  done < <(tr ',' '\n' <<<"${codes%%algorithms:*}")
+done
+
+### Keys
+keys_in_page() { # page, command…
+  local page=$1 key
+  shift
+  plain "$page" >"$dir/$page.plain"
+  "$@" | sed -n 's/^| `\([^`]*\)`.*/\1/p' >"$dir/keys.txt"
+  check "$* lists keys" test -s "$dir/keys.txt"
+  while read -r key; do
+    check "$page has $key" grep -qF ".TP $key (" "$dir/$page.plain"
+  done <"$dir/keys.txt"
+  equal "$page has no others" "$(wc -l <"$dir/keys.txt")" "$(grep -c '^\.TP' "$pages/$page")"
+}
+keys_in_page fl-server.yaml.5 "$build/fl-serverd" --reference
+keys_in_page fl-client.yaml.5 "$build/fl-clientd" --reference
+keys_in_page fl-sim.yaml.5 "$build/fl-sim" --reference experiment
+
+### What man says to them
+if command -v man >/dev/null; then
+  for page in "$pages"/*.[158]; do
+    [ "$(basename "$page")" != fl-sim-mpi.1 ] || continue
+    LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" \
+      >/dev/null 2>"$dir/man.err" </dev/null
+    equal "man --warnings $(basename "$page")" "" "$(cat "$dir/man.err")"
+  done
+fi
+
+### Completion
+offered() { # words…: what is offered for the last one
+  bash -c '. "$1" && PATH=$2:$PATH && shift 2 && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) && _fl_complete "$1" &&
+    printf "%s\n" "${COMPREPLY[@]}"' - "$build/deploy/completions/$1" "$build" "$@" | sed '/^$/d' | sort | tr '\n' ' '
+}
+sorted() { tr ' ' '\n' | sed '/^$/d' | sort | tr '\n' ' '; }
+for program in fl-serverd fl-clientd flctl fl-data fl-sim; do
+  equal "$program: its long options" \
+    "$("$build/$program" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | sorted)" \
+    "$(offered $program --)"
+done
+for program in flctl fl-data fl-sim; do
+  equal "$program: its commands" \
+    "$("$build/$program" --help | sed -n '/^[Cc]ommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p' | sort -u | sorted)" \
+    "$(offered $program '')"
+done
+equal "options of a command" "--method --min-samples " "$(offered fl-data split --m)"
+equal "nothing for a number" "" "$(offered flctl rounds --last '')"
+mkdir -p "$dir/here/folder" && : >"$dir/here/file"
+equal "folders for a folder" "$dir/here/folder " "$(offered fl-data split --input "$dir/here/f")"
+equal "files for a file" "$dir/here/file $dir/here/folder " "$(offered flctl export --output "$dir/here/f")"
+finish

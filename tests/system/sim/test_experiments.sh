@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# A miniature of each experiment of bench/experiments and of the README: bit for bit the same for one and for two
+# threads, and for what is the same on every machine (rounds, clients, bytes, simulated times) the one that is
+# recorded in experiments.csv. With another BLAS kernel trained weights differ in the last bits: accuracies may be off by
+# a few test samples, and ternary uploads, whose length follows from the weights, by a few bytes.
+#   test_experiments.sh --record     prints the file anew
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
+sim=$build/fl-sim
+record=$srcdir/tests/system/experiments.csv
+# Digits in place of MNIST, which is not everywhere.
+digits=(--set "data={set: digits, method: shards, clients: 20, seed: trial}"
+  --set "server.model={input: [1, 8, 8], layers: [flatten, dense 32, relu, dense 10]}" --set stop.accuracy=1)
+
+# file, options…: $dir/NAME-1 and -2, and what is recorded of them
+miniature() {
+  local file=$1 name jobs
+  shift
+  name=$(basename "$file" .yaml)
+  for jobs in 1 2; do
+    check "$name runs with $jobs" "$sim" run "$file" --quiet --jobs "$jobs" --out "$dir/$name-$jobs" \
+      --set stop.rounds=3 --set trials=1 --set server.round.start_clients=20 "$@" || return
+  done
+  check "$name: two threads change nothing" diff -r --exclude run.json --exclude .lock "$dir/$name-1" "$dir/$name-2"
+  "$python" - "$name" "$dir/$name-1" >>"$dir/found.csv" <<'END'
+import json, os, sys
+name, folder = sys.argv[1:]
+points = [point["point"] for point in json.load(open(os.path.join(folder, "run.json")))["points"]]
+for point in points:
+    for line in open(os.path.join(folder, point, "seed-1", "rounds.jsonl")):
+        row = json.loads(line)
+        best = row["personal_accuracy"] if row["personal_accuracy"] is not None else row["accuracy"]
+        print(name, point, row["round"], row["responders"], row["up_update_bytes"], row["down_model_bytes"],
+              row["time_us"], "" if best is None else f"{best:.4f}", sep=",")
+END
+}
+
+echo "experiment,point,round,responders,up_update_bytes,down_model_bytes,time_us,accuracy" >"$dir/found.csv"
+for file in "$srcdir"/bench/experiments/*.yaml; do
+  case $file in
+    */fedmcsa-synthetic.yaml) miniature "$file" --set data.clients=20 --set server.evaluation.every=2 ;;
+    *) miniature "$file" "${digits[@]}" ;;
+  esac
+done
+miniature "$srcdir/deploy/examples/what-would-it-save.yaml" "${digits[@]}"
+if [ "${1:-}" = --record ]; then
+  cat "$dir/found.csv"
+  exit
+fi
+check "as recorded" "$python" - "$record" "$dir/found.csv" <<'END'
+import csv, sys
+recorded, found = (list(csv.reader(open(name))) for name in sys.argv[1:])
+assert len(recorded) == len(found), f"{len(recorded)} lines are recorded, found {len(found)}"
+def like(a, b, share, least):
+    return a == b or (a != "" and b != "" and abs(float(a) - float(b)) <= max(share * float(a), least))
+for a, b in zip(recorded, found):
+    ternary = "lean" in a[1]
+    ok = a[:4] == b[:4] and a[5] == b[5] and like(a[4], b[4], 0.01 * ternary, 0) and \
+        like(a[6], b[6], 0.01 * ternary, 0) and (a == b or like(a[7], b[7], 0, 0.02))
+    assert ok, f"recorded {a}, found {b}"
+END
+finish

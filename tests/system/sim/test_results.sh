@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# What fl-sim makes of results: pictures when gnuplot is installed, comparisons, tables, and what it says
+# of what is no result.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
+sim=$build/fl-sim
+cd "$dir" || exit 99
+"$build/tests/system/results_fixture" run || exit 99
+"$build/tests/system/results_fixture" still --still || exit 99
+
+says "compare" 0 'B: lean, 2 "Mbit/s"' "$sim" compare run/fedavg run/lean
+says "compare says what is noise" 0 'Within noise' "$sim" compare run/lean run/lean/
+says "no figure is compared of which nothing was spent" 0 'bytes to' "$sim" compare still/fedavg still/lean
+lacks_line "nor is time" "$dir/says.out" 'time to'
+says "compare of one" 2 'expected two results, found 1' "$sim" compare run
+says "table" 0 '| FedAvg | 3 | 60 |' "$sim" table run
+says "table as CSV" 0 'FedAvg,3,60.0,0.0,3' "$sim" table --format csv run
+says "table of two folders" 0 '| run/fedavg: FedAvg | 3 |' "$sim" table --columns trials run/fedavg run/fedavg
+says "table of means" 0 '| FedAvg | 3 |' "$sim" table --mean-of 10 --columns trials,best run
+says "means of nothing" 2 '--mean-of: expected 1 to 64' "$sim" table --mean-of 0 run
+says "unknown column" 2 "did you mean 'uplink'" "$sim" table --columns uplnk run
+says "no results" 1 'has no results of fl-sim' "$sim" table /
+says "no folder" 2 'expected the folder of a run' "$sim" plot
+says "unknown figure" 2 "did you mean 'accuracy'" "$sim" plot --y acuracy run
+says "unknown axis" 2 '--x: expected rounds' "$sim" plot --x miles run
+says "even window" 2 '--smooth: expected an odd number' "$sim" plot --smooth 4 run
+says "no gnuplot" 1 "cannot find the program 'gnuplot' in PATH" env PATH=/nonexistent "$sim" plot run
+says "results of nothing" 1 "'personal_accuracy' is unknown in all rounds" "$sim" plot --y personal_accuracy run
+
+mkdir thesis && touch thesis/thesis.tex
+printf '%s\n' 'server: {algorithm: fedavg, model: {preset: mlp200}, rounds: 1}' \
+  'data: {set: mnist, method: shards, clients: 10}' >x.yaml
+says "a folder with other files" 1 "it contains 'thesis.tex', and no run.json" "$sim" run x.yaml --out thesis
+equal "nothing is made in it" thesis.tex "$(ls -A thesis)"
+
+if command -v gnuplot >/dev/null; then
+  check "four pictures" "$sim" plot run --title "it's 90 %" --smooth 3
+  for axis in rounds uplink bytes time; do
+    check "accuracy-$axis.svg is a picture with both curves" grep -q 'lean, 2 "Mbit/s"\|lean, 2 &quot;Mbit/s&quot;' accuracy-$axis.svg
+    equal "accuracy-$axis.png is one" 89504e470d0a1a0a "$(head -c 8 accuracy-$axis.png | od -An -tx1 | tr -d ' ')"
+  done
+  check "one picture" "$sim" plot run/lean run/fedavg --x time --y loss --out 'a b' --band std --scale log
+  check "by its name" test -s 'a b.svg' -a -s 'a b.png'
+  equal "nothing else is left" "" "$(find . -name '*.tmp')"
+  says "nothing was spent" 1 "have no 'models'" "$sim" plot still --x models
+  check "three pictures" "$sim" plot still --out still
+  equal "none over time" "" "$(ls still-time* 2>/dev/null)"
+  says "no place for it" 1 "nowhere" "$sim" plot run --out nowhere/x
+else
+  echo "gnuplot is not installed: no pictures"
+fi
+finish

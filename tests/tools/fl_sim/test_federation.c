@@ -1,0 +1,491 @@
+/*
+ * Federations in one process: every preset runs through both cores and both work rooms, on files.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/checksum.h"
+#include "libfl/model/safetensors.h"
+#include "tests/client/train/train_fixture.h"
+#include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
+#include "tools/fl_sim/engine/sim_federation.h"
+
+#define N_CLIENTS 4
+#define N_SAMPLES 40
+#define N_FLOATS  ((INPUTS + 1) * 16 + 17 * CLASSES)
+
+struct run {
+    char dir[FOLDER_PATH];
+    struct fl_strategy *strategy;
+    struct server server; /* network and layout */
+    struct fl_dataset *train[N_CLIENTS], *test;
+    uint64_t committed;
+    unsigned reported, evaluated; /* trainings; rounds that clients evaluated */
+    char names[N_CLIENTS][16];
+    struct fl_sim_clients sim_clients;
+    char journal[FOLDER_PATH + 16]; /* "": none */
+    unsigned threads;
+    const struct fl_world *world;
+    unsigned late;
+    const struct fl_ranks *ranks; /* NULL: this process alone */
+    uint64_t figures;             /* of all rounds, as they were told last */
+};
+
+static void on_part(void *ctx, const struct fl_fed_part *part)
+{
+    struct run *r = ctx;
+
+    if (part->state == FL_PARTICIPANT_ACCEPTED || part->state == FL_PARTICIPANT_EMPTY) {
+        ck_assert_uint_eq(part->samples, N_SAMPLES);
+        r->reported++;
+    }
+}
+
+static bool on_commit(void *ctx, const struct fl_round_rec *record, const struct fl_sim_round *sim)
+{
+    struct run *r = ctx;
+
+    r->committed += r->journal[0] == '\0' || record->round > r->committed;
+    ck_assert_uint_eq(record->round, r->journal[0] == '\0' ? r->committed : record->round);
+    ck_assert_uint_eq(fl_sim_round_parts(sim), sim->wall_us);
+    r->evaluated += record->accuracy >= 0 && sim->client_accuracy_mean >= 0;
+    if (record->round == 1) {
+        r->figures = 0;
+    }
+    r->figures = r->figures * 31 + fl_checksum(record, sizeof(*record));
+    r->figures = r->figures * 31 + fl_checksum(sim, offsetof(struct fl_sim_round, waiting_for));
+    return true;
+}
+
+/* --- who they are --- */
+
+static void sim_client(void *ctx, size_t client, struct fl_sim_client *ret)
+{
+    const struct run *r = ctx;
+
+    *ret = (struct fl_sim_client){.name = r->names[client],
+                                  .samples = N_SAMPLES,
+                                  .evaluation_samples = N_SAMPLES,
+                                  .seed = 7 + client};
+}
+
+static int data(void *ctx, size_t client, struct fl_sim_client_data *ret, struct fl_err *err)
+{
+    const struct run *r = ctx;
+
+    (void)err;
+    *ret = (struct fl_sim_client_data){r->train[client], r->test, {NULL}};
+    return FL_OK;
+}
+
+static void release(void *ctx, struct fl_sim_client_data *of)
+{
+    (void)ctx;
+    (void)of;
+}
+
+static void run_init(struct run *r, const char *algorithm)
+{
+    struct fl_err err = {0};
+    size_t k;
+
+    *r = (struct run){.committed = 0};
+    ck_assert(folder_make("fl-federation", r->dir));
+    server_init(&r->server);
+    ck_assert_uint_eq(r->server.count, N_FLOATS);
+    ck_assert_msg(fl_strategy_create(algorithm, &r->strategy, &err) == FL_OK, "%s", err.msg);
+    for (k = 0; k < N_CLIENTS; k++) {
+        r->train[k] = make_data(N_SAMPLES, INPUTS, CLASSES, 1 + k);
+        (void)snprintf(r->names[k], sizeof(r->names[k]), "c%zu", k);
+    }
+    r->sim_clients = (struct fl_sim_clients){N_CLIENTS, sim_client, data, release, r};
+    r->test = make_data(N_SAMPLES, INPUTS, CLASSES, 99);
+}
+
+static void run_done(struct run *r)
+{
+    size_t k;
+
+    for (k = 0; k < N_CLIENTS; k++) {
+        fl_dataset_free(r->train[k]);
+    }
+    fl_dataset_free(r->test);
+    fl_strategy_free(r->strategy);
+    server_done(&r->server);
+    folder_remove(r->dir);
+}
+
+static struct fl_fed_conf conf_of(struct run *r, uint64_t rounds)
+{
+    return (struct fl_fed_conf){
+        .dir = r->dir,
+        .name = "f",
+        .coord = {.seed = 3,
+                  .rounds = rounds,
+                  .start_clients = N_CLIENTS,
+                  .min_clients = N_CLIENTS,
+                  .min_responders = 1,
+                  .over_selection = 1,
+                  .train_ms = 100000,
+                  .upload_ms = 100000,
+                  .evaluate_ms = 100000,
+                  .evaluate_every = 1,
+                  .evaluate_clients = true,
+                  .learning_rate = 0.05,
+                  .learning_rate_decay = 1,
+                  .strategy = r->strategy,
+                  .layout = r->server.model.layout},
+        .net = r->server.model.net,
+        .training = {.steps = 3, .batch_size = 10},
+        .inputs = INPUTS,
+        .classes = CLASSES,
+        .summary_max = 1u << 20,
+        .sim_clients = &r->sim_clients,
+        .journal = r->journal[0] != '\0' ? r->journal : NULL,
+        .threads = r->threads,
+        .ranks = r->ranks,
+        .watch = {.part = on_part, .committed = on_commit, .ctx = r},
+    };
+}
+
+/* A process of everybody, until so many rounds are committed. */
+static void go(struct run *r, uint64_t rounds)
+{
+    const struct fl_fed_conf conf = conf_of(r, rounds);
+    struct fl_fed *fed = NULL;
+    enum fl_fed_end end;
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_fed_create(&conf, &fed, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_fed_run(fed, &end, &err) == FL_OK, "%s: %s", r->strategy->algorithm, err.msg);
+    ck_assert_msg(end == FL_FED_DONE, "%s: %s", r->strategy->algorithm, fl_fed_why(fed));
+    fl_fed_free(fed);
+}
+
+static void model_of(const struct run *r, uint64_t round, float theta[N_FLOATS])
+{
+    struct fl_err err = {0};
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "%s/server/models/round-%06llu.safetensors", r->dir,
+                   (unsigned long long)round);
+    ck_assert_msg(fl_st_load(path, r->server.model.layout, theta, &err) == FL_OK, "%s", err.msg);
+}
+
+static const char *preset(int i)
+{
+    return fl_strategy_presets()[i].name;
+}
+
+START_TEST(every_preset_commits_its_rounds_and_goes_on_as_if_it_had_not_stopped)
+{
+    float whole[N_FLOATS];
+    float twice[N_FLOATS];
+    struct run r;
+
+    run_init(&r, preset(_i));
+    go(&r, 4);
+    ck_assert_uint_eq(r.committed, 4);
+    ck_assert_uint_gt(r.reported, 0);
+    ck_assert_uint_eq(r.evaluated, 4);
+    model_of(&r, 4, whole);
+    run_done(&r);
+    run_init(&r, preset(_i));
+    go(&r, 2);
+    go(&r, 4);
+    ck_assert_uint_eq(r.committed, 4);
+    model_of(&r, 4, twice);
+    run_done(&r);
+    ck_assert_mem_eq(whole, twice, sizeof(whole));
+}
+END_TEST
+
+START_TEST(
+    with_a_journal_a_run_goes_on_where_it_was_with_the_same_figures_for_any_number_of_threads)
+{
+    float whole[N_FLOATS];
+    float twice[N_FLOATS];
+    uint64_t figures;
+    struct run r;
+
+    run_init(&r, preset(_i));
+    (void)snprintf(r.journal, sizeof(r.journal), "%s/journal", r.dir);
+    go(&r, 4);
+    figures = r.figures;
+    model_of(&r, 4, whole);
+    run_done(&r);
+    run_init(&r, preset(_i));
+    (void)snprintf(r.journal, sizeof(r.journal), "%s/journal", r.dir);
+    r.threads = 3;
+    go(&r, 1);
+    go(&r, 3); /* What was taken in round 1 is not computed again. */
+    go(&r, 4);
+    model_of(&r, 4, twice);
+    ck_assert_uint_eq(r.committed, 4);
+    ck_assert_uint_eq(r.figures, figures);
+    run_done(&r);
+    ck_assert_mem_eq(whole, twice, sizeof(whole));
+}
+END_TEST
+
+/* --- a team of threads that share nothing but messages --- */
+
+#define TEAM_MAX 3
+
+struct letter {
+    struct letter *next;
+    struct fl_blob *blob;
+};
+
+struct process {
+    struct post *post;
+    struct fl_ranks ranks;
+    const struct fl_sim_clients *sim_clients;
+    struct letter *first, **end;
+    pthread_t thread;
+    unsigned heard;
+    int code;
+    struct fl_err err;
+};
+
+struct post {
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    struct process processes[TEAM_MAX];
+};
+
+static int post_send(void *ctx, unsigned to, struct fl_blob *message, struct fl_err *err)
+{
+    struct process *from = ctx;
+    struct process *p = &from->post->processes[to];
+    struct letter *letter = calloc(1, sizeof(*letter));
+
+    (void)err;
+    ck_assert_ptr_nonnull(letter);
+    letter->blob = fl_blob_ref(message);
+    (void)pthread_mutex_lock(&from->post->lock);
+    *p->end = letter;
+    p->end = &letter->next;
+    (void)pthread_cond_broadcast(&from->post->more);
+    (void)pthread_mutex_unlock(&from->post->lock);
+    return FL_OK;
+}
+
+static int post_receive(void *ctx, bool wait, struct fl_buf *ret, struct fl_err *err)
+{
+    struct process *p = ctx;
+    struct letter *letter;
+
+    (void)err;
+    (void)pthread_mutex_lock(&p->post->lock);
+    while (wait && p->first == NULL) {
+        (void)pthread_cond_wait(&p->post->more, &p->post->lock);
+    }
+    letter = p->first;
+    if (letter != NULL) {
+        p->first = letter->next;
+        p->end = p->first == NULL ? &p->first : p->end;
+    }
+    (void)pthread_mutex_unlock(&p->post->lock);
+    if (letter == NULL) {
+        return FL_ENOENT;
+    }
+    fl_buf_init(ret, SIZE_MAX / 2);
+    ck_assert_int_eq(fl_buf_add(ret, fl_blob_data(letter->blob), fl_blob_len(letter->blob)), FL_OK);
+    fl_blob_unref(letter->blob);
+    free(letter);
+    p->heard++;
+    return FL_OK;
+}
+
+static void *serve(void *ctx)
+{
+    struct process *p = ctx;
+
+    p->code = fl_ranks_serve(&p->ranks, p->sim_clients, NULL, 1, NULL, &p->err);
+    return NULL;
+}
+
+static void post_begin(struct post *post, unsigned n, const struct fl_sim_clients *sim_clients)
+{
+    unsigned k;
+
+    *post = (struct post){.more = PTHREAD_COND_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
+    for (k = 0; k < n; k++) {
+        struct process *p = &post->processes[k];
+
+        p->post = post;
+        p->sim_clients = sim_clients;
+        p->end = &p->first;
+        p->ranks = (struct fl_ranks){n, k, post_send, post_receive, p};
+    }
+    for (k = 1; k < n; k++) {
+        ck_assert_int_eq(
+            pthread_create(&post->processes[k].thread, NULL, serve, &post->processes[k]), 0);
+    }
+}
+
+/* All have ended well, and did some of it. */
+static void post_end(struct post *post)
+{
+    struct process *leader = &post->processes[0];
+    unsigned k;
+
+    ck_assert_int_eq(fl_ranks_end(&leader->ranks, NULL), FL_OK);
+    for (k = 1; k < leader->ranks.n; k++) {
+        (void)pthread_join(post->processes[k].thread, NULL);
+        ck_assert_msg(post->processes[k].code == FL_OK, "%s", post->processes[k].err.msg);
+        ck_assert_uint_gt(post->processes[k].heard, 2);
+    }
+    while (leader->first != NULL) { /* Answers that nobody waited for. */
+        struct fl_buf message;
+
+        ck_assert_int_eq(post_receive(leader, false, &message, NULL), FL_OK);
+        fl_buf_done(&message);
+    }
+}
+
+START_TEST(processes_that_share_the_clients_work_come_to_the_same_bits)
+{
+    float whole[N_FLOATS];
+    float spread[N_FLOATS];
+    uint64_t figures;
+    struct post post;
+    struct run r;
+    unsigned n;
+
+    run_init(&r, preset(_i));
+    go(&r, 4);
+    figures = r.figures;
+    model_of(&r, 4, whole);
+    run_done(&r);
+    for (n = 2; n <= TEAM_MAX; n++) {
+        run_init(&r, preset(_i));
+        (void)snprintf(r.journal, sizeof(r.journal), "%s/journal", r.dir);
+        post_begin(&post, n, &r.sim_clients);
+        r.ranks = &post.processes[0].ranks;
+        go(&r, 2); /* The clients' folders are all that is left of it. */
+        go(&r, 4);
+        post_end(&post);
+        model_of(&r, 4, spread);
+        ck_assert_uint_eq(r.figures, figures);
+        run_done(&r);
+        ck_assert_mem_eq(whole, spread, sizeof(whole));
+    }
+}
+END_TEST
+
+static void trained_as_the_world_says(void *ctx, const struct fl_fed_part *part)
+{
+    const struct fl_world *world = ((struct run *)ctx)->world;
+    uint64_t span = fl_world_train_us(world, part->client, part->round, 30);
+
+    if (part->trained_us != 0) {
+        ck_assert_uint_eq(part->trained_us - part->fetched_us, span);
+    } else {
+        ck_assert_uint_ge(part->fetched_us - part->selected_us + span, 1000000);
+        ((struct run *)ctx)->late++;
+    }
+}
+
+START_TEST(a_training_that_was_cancelled_does_not_end_the_next_one)
+{
+    static const char text[] = "{train: {fixed: 800ms, jitter: 0.7}}";
+    struct fl_conf_doc *doc = NULL;
+    struct fl_world *world = NULL;
+    struct fl_fed_conf conf;
+    struct fl_fed *fed = NULL;
+    struct fl_err err = {0};
+    enum fl_fed_end end;
+    struct run r;
+
+    run_init(&r, "fedavg");
+    ck_assert_int_eq(fl_conf_parse("world", text, strlen(text), &doc, &err), FL_OK);
+    ck_assert_msg(
+        fl_world_load(&(struct fl_world_ask){.node = fl_conf_root(doc), .seed = 1, .n = 4}, &world,
+                      &err) == FL_OK,
+        "%s", err.msg);
+    r.world = world;
+    conf = conf_of(&r, 20);
+    conf.world = world;
+    conf.dry = true;
+    conf.coord.train_ms = 1000;
+    conf.coord.evaluate_every = 0;
+    conf.watch.part = trained_as_the_world_says;
+    ck_assert_msg(fl_fed_create(&conf, &fed, &err) == FL_OK, "%s", err.msg);
+    ck_assert_int_eq(fl_fed_run(fed, &end, &err), FL_OK);
+    ck_assert_int_eq(end, FL_FED_DONE);
+    ck_assert_uint_gt(r.late, 10);
+    fl_fed_free(fed);
+    fl_world_free(world);
+    fl_conf_free(doc);
+    run_done(&r);
+}
+END_TEST
+
+START_TEST(a_federation_that_waits_for_more_clients_than_come_says_so)
+{
+    struct fl_fed_conf conf;
+    struct fl_fed *fed = NULL;
+    struct fl_err err = {0};
+    enum fl_fed_end end;
+    struct run r;
+
+    run_init(&r, "fedavg");
+    r.sim_clients.n = 3;
+    conf = conf_of(&r, 1);
+    ck_assert_msg(fl_fed_create(&conf, &fed, &err) == FL_OK, "%s", err.msg);
+    ck_assert_int_eq(fl_fed_run(fed, &end, &err), FL_OK);
+    ck_assert_int_eq(end, FL_FED_STUCK);
+    ck_assert_ptr_nonnull(strstr(fl_fed_why(fed), "3 of 4 clients are connected"));
+    fl_fed_free(fed);
+    run_done(&r);
+}
+END_TEST
+
+START_TEST(a_name_that_nobody_can_have_ends_the_run)
+{
+    struct fl_fed_conf conf;
+    struct fl_fed *fed = NULL;
+    struct fl_err err = {0};
+    enum fl_fed_end end;
+    struct run r;
+
+    run_init(&r, "fedavg");
+    (void)snprintf(r.names[0], sizeof(r.names[0]), "../up");
+    conf = conf_of(&r, 1);
+    ck_assert_int_eq(fl_fed_create(&conf, &fed, &err), FL_OK);
+    ck_assert_int_eq(fl_fed_run(fed, &end, &err), FL_EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.msg, "../up"));
+    fl_fed_free(fed);
+    run_done(&r);
+}
+END_TEST
+
+SUITE()
+{
+    Suite *s = suite_create("federation");
+    TCase *tc = tcase_create("all");
+    int n = 0;
+
+    while (preset(n) != NULL) {
+        n++;
+    }
+    tcase_add_loop_test(tc, every_preset_commits_its_rounds_and_goes_on_as_if_it_had_not_stopped, 0,
+                        n);
+    tcase_add_loop_test(
+        tc,
+        with_a_journal_a_run_goes_on_where_it_was_with_the_same_figures_for_any_number_of_threads,
+        0, n);
+    tcase_add_loop_test(tc, processes_that_share_the_clients_work_come_to_the_same_bits, 0, n);
+    tcase_add_test(tc, a_training_that_was_cancelled_does_not_end_the_next_one);
+    tcase_add_test(tc, a_federation_that_waits_for_more_clients_than_come_says_so);
+    tcase_add_test(tc, a_name_that_nobody_can_have_ends_the_run);
+    suite_add_tcase(s, tc);
+    return s;
+}
