@@ -17,6 +17,8 @@ would change the model. Root checks as the owner of the state folder, whose righ
 folder of a socket below `/run` may be missing, as the unit creates it; an address that the running server of the same state
 folder uses is no error. Unknown keys are refused with the nearest known one. Relative paths start at the current folder. Sizes take K, M, G (powers of 1024),
 durations us, ms, s, m, h, d, rates kbit/s, Mbit/s, kB/s, MB/s and the like (powers of 1000).
+The keys of each daemon stand in three tables. **Basic** ones, and `algorithm`, are what a first configuration sets. **Advanced** ones
+have defaults that suit most federations. **Debug** ones are for tests and for the diagnosis of a fault.
 The programs print this page themselves (`make reference`).
 
 ## fl-serverd

@@ -25,27 +25,31 @@ static const char *const reloads[] = {
     [FL_RELOAD_BEFORE_TASK] = "before_task", [FL_RELOAD_NEVER] = "never", NULL};
 
 static const struct fl_opt_spec main_specs[] = {
-    {FL_OPT(struct fl_client_main, STRING, server), .flags = FL_OPT_REQUIRED | FL_CLIENT_DAEMON,
+    {FL_OPT(struct fl_client_main, STRING, server),
+     .flags = FL_OPT_REQUIRED | FL_CLIENT_DAEMON | FL_OPT_BASIC,
      .help = "Address of fl-serverd: host:port, [v6]:port or unix:/path"},
-    {FL_OPT(struct fl_client_main, STRING, name), .flags = FL_CLIENT_DAEMON,
+    {FL_OPT(struct fl_client_main, STRING, name), .flags = FL_CLIENT_DAEMON | FL_OPT_BASIC,
      .help = "Name of this client, unique in the federation: 1 to 127 of A-Z a-z 0-9 . _ -; not "
              "set: the name in its certificate, which must be equal when both are set"},
-    {FL_OPT(struct fl_client_main, STRING, state_dir), .flags = FL_OPT_REQUIRED | FL_CLIENT_DAEMON,
+    {FL_OPT(struct fl_client_main, STRING, state_dir),
+     .flags = FL_OPT_REQUIRED | FL_CLIENT_DAEMON | FL_OPT_BASIC,
      .help = "Folder for a finished and unsent result, and for the client state kept between "
              "rounds; created when missing"},
-    {FL_OPT(struct fl_client_main, BOOL, insecure), .flags = FL_CLIENT_DAEMON, .def = "no",
+    {FL_OPT(struct fl_client_main, BOOL, insecure), .flags = FL_CLIENT_DAEMON | FL_OPT_BASIC,
+     .def = "no",
      .help = "Plaintext instead of TLS, for loopback addresses and socket files. No "
              "authentication: the server trusts the name that the client sends"},
     {FL_OPT(struct fl_client_main, BOOL, insecure_remote), .flags = FL_CLIENT_DAEMON, .def = "no",
      .help =
          "Plaintext to other hosts too: anyone on the network path can read and change updates"},
-    {FL_OPT(struct fl_client_main, ENUM, trainer), .def = "builtin", .choices = fl_client_trainers,
+    {FL_OPT(struct fl_client_main, ENUM, trainer), .flags = FL_OPT_BASIC, .def = "builtin",
+     .choices = fl_client_trainers,
      .help = "The trainer: the built-in engine, which needs OpenBLAS, or a program of yours"},
     {FL_OPT(struct fl_client_main, MAP, labels), .flags = FL_CLIENT_DAEMON,
      .help =
          "Labels, free names and values that flctl clients shows; at most 64, 2048 bytes in all"},
-    {FL_OPT(struct fl_client_main, ENUM, log_level), .flags = FL_CLIENT_DAEMON, .def = "info",
-     .choices = fl_log_names, .help = "Messages above this level are not logged"},
+    {FL_OPT(struct fl_client_main, ENUM, log_level), .flags = FL_CLIENT_DAEMON | FL_OPT_BASIC,
+     .def = "info", .choices = fl_log_names, .help = "Messages above this level are not logged"},
     {FL_OPT(struct fl_client_main, ENUM, log_format), .flags = FL_CLIENT_DAEMON, .def = "text",
      .choices = fl_log_formats,
      .help =
@@ -63,10 +67,10 @@ static const struct fl_opt_spec main_specs[] = {
              "requests less, and sends no means when it has fewer samples. 10, as publishers of "
              "health statistics show no count of fewer than 5 to 11 people; more hides more "
              "(docs/security.md)"},
-    {FL_OPT(struct fl_client_main, INT, seed), .def = "0", .min = 0, .max = 9e15,
-     .help = "Seed of the jitter of reconnects; 0 derives it from the name"},
-    {FL_OPT(struct fl_client_main, ENUM, instructions), .flags = FL_CLIENT_DAEMON, .def = "auto",
-     .choices = fl_kernels_names,
+    {FL_OPT(struct fl_client_main, INT, seed), .flags = FL_OPT_DEBUG, .def = "0", .min = 0,
+     .max = 9e15, .help = "Seed of the jitter of reconnects; 0 derives it from the name"},
+    {FL_OPT(struct fl_client_main, ENUM, instructions), .flags = FL_CLIENT_DAEMON | FL_OPT_DEBUG,
+     .def = "auto", .choices = fl_kernels_names,
      .help = "Instruction set of this machine's processor for the built-in engine; one that the "
              "processor lacks is refused. auto: the fastest available (docs/kernels.md)"},
     FL_OPT_END_OF(struct fl_client_main)};
@@ -89,9 +93,10 @@ static const struct fl_opt_spec tls_specs[] = {
     FL_OPT_END_OF(struct fl_client_tls)};
 
 static const struct fl_opt_spec data_specs[] = {
-    {FL_OPT(struct fl_client_data, STRING, path),
+    {FL_OPT(struct fl_client_data, STRING, path), .flags = FL_OPT_BASIC,
      .help = "Folder with the training part (IDX, CIFAR, NPY or CSV), and a test part if any"},
-    {FL_OPT(struct fl_client_data, FLOAT, validation), .def = "0", .min = 0, .max = 0.9,
+    {FL_OPT(struct fl_client_data, FLOAT, validation), .flags = FL_OPT_BASIC, .def = "0", .min = 0,
+     .max = 0.9,
      .help = "Share of the training part reserved for evaluation when there is no test part"},
     {FL_OPT(struct fl_client_data, ENUM, augment), .def = "none", .choices = augments,
      .help =
@@ -106,9 +111,9 @@ static const struct fl_opt_spec data_specs[] = {
     FL_OPT_END_OF(struct fl_client_data)};
 
 static const struct fl_opt_spec command_specs[] = {
-    {FL_OPT(struct fl_client_command, STRING_LIST, program),
+    {FL_OPT(struct fl_client_command, STRING_LIST, program), .flags = FL_OPT_BASIC,
      .help = "Program and arguments; {task} is replaced by the path of the task file"},
-    {FL_OPT(struct fl_client_command, DURATION, time_limit),
+    {FL_OPT(struct fl_client_command, DURATION, time_limit), .flags = FL_OPT_BASIC,
      FL_OPT_GIVEN(struct fl_client_command, time_limit), .def = "1h", .min = 100, .max = 6.048e8,
      .help = "Longest run of the program; it is killed after this time"},
     {FL_OPT(struct fl_client_command, DURATION, first_limit),
@@ -135,7 +140,8 @@ static const struct fl_opt_spec command_specs[] = {
              "it is started for each task (docs/trainers.md)"},
     {FL_OPT(struct fl_client_command, DURATION, start_limit), .def = "2m", .min = 100,
      .max = 8.64e7, .help = "Timeout for a persistent program to be ready and to accept the model"},
-    {FL_OPT(struct fl_client_command, DURATION, cancel_grace), .def = "10s", .min = 0, .max = 3.6e6,
+    {FL_OPT(struct fl_client_command, DURATION, cancel_grace), .flags = FL_OPT_DEBUG, .def = "10s",
+     .min = 0, .max = 3.6e6,
      .help =
          "A persistent program that does not confirm a canceled task within this time is killed"},
     {FL_OPT(struct fl_client_command, DURATION, idle_exit), .def = "10m", .min = 0, .max = 6.048e8,
@@ -164,8 +170,8 @@ static const struct fl_opt_spec reconnect_specs[] = {
      .help = "Longest pause when all rounds are done and the server ends the session of a client "
              "that stays. A minute is soon enough for an operator who adds rounds, and a thousand "
              "clients that retry every minute cost a server nothing"},
-    {FL_OPT(struct fl_client_reconnect, DURATION, connect_timeout), .def = "10s", .min = 100,
-     .max = 600000, .help = "Timeout of a connection attempt"},
+    {FL_OPT(struct fl_client_reconnect, DURATION, connect_timeout), .flags = FL_OPT_DEBUG,
+     .def = "10s", .min = 100, .max = 600000, .help = "Timeout of a connection attempt"},
     FL_OPT_END_OF(struct fl_client_reconnect)};
 
 static const struct fl_opt_spec limits_specs[] = {

@@ -345,10 +345,27 @@ static int reference_add_row(const struct fl_opt_spec *spec, const char *prefix,
 
 int fl_conf_reference(const struct fl_opt_spec *specs, const char *prefix, struct fl_buf *out)
 {
-    int rv = FL_OK;
+    for (; specs->name != NULL; specs++) {
+        int rv = reference_add_row(specs, prefix, out);
 
-    for (; rv == FL_OK && specs->name != NULL; specs++) {
-        rv = reference_add_row(specs, prefix, out);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
+}
+
+int fl_conf_reference_of(const struct fl_opt_spec *specs, const char *prefix, unsigned tier,
+                         struct fl_buf *out)
+{
+    const unsigned tiers = (unsigned)FL_OPT_BASIC | (unsigned)FL_OPT_DEBUG;
+
+    for (; specs->name != NULL; specs++) {
+        int rv = (specs->flags & tiers) == tier ? reference_add_row(specs, prefix, out) : FL_OK;
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
 }

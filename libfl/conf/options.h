@@ -4,8 +4,8 @@
 /*
  * Option tables: each row binds a field of a struct to its key, type, range, default and help.
  * Daemons and the components of an algorithm describe their settings in such tables; the reader,
- * the checker,
- * --help and the generated reference walk the same table. Code that runs reads the fields.
+ * the checker, --help and the generated reference walk the same table. Code that runs reads the
+ * fields.
  *
  *     struct adam { double beta1; uint64_t wait_ms; };
  *
@@ -63,6 +63,8 @@ struct fl_opt_map {
 enum fl_opt_flags {
     FL_OPT_REQUIRED = 1u << 0,
     FL_OPT_SECRET = 1u << 1, /* never printed back */
+    FL_OPT_BASIC = 1u << 2,  /* a first configuration sets it; the reference begins with these */
+    FL_OPT_DEBUG = 1u << 3,  /* for tests and diagnosis only; the reference ends with these */
     FL_OPT_OWNERS = 1u << 8  /* this flag and higher ones are defined by the owner of the table */
 };
 

@@ -280,11 +280,27 @@ unsigned fl_conf_key_flags(const struct fl_conf_section *sections, const char *k
 
 int fl_conf_sections_reference(const struct fl_conf_section *sections, struct fl_buf *out)
 {
-    int rv = fl_buf_printf(out, "| key | type | default | range | meaning |\n"
-                                "| --- | --- | --- | --- | --- |\n");
+    static const struct {
+        const char *head;
+        unsigned tier;
+    } tiers[] = {{"Basic: what a first configuration sets", FL_OPT_BASIC},
+                 {"Advanced: the defaults suit most federations", 0},
+                 {"Debug: for tests and diagnosis, to be left alone otherwise", FL_OPT_DEBUG}};
+    const struct fl_conf_section *section;
+    size_t i;
 
-    for (; rv == FL_OK && sections->name != NULL; sections++) {
-        rv = fl_conf_reference(sections->specs, sections->name, out);
+    for (i = 0; i < sizeof(tiers) / sizeof(tiers[0]); i++) {
+        int rv = fl_buf_printf(out,
+                               "%s### %s\n\n| key | type | default | range | meaning |\n"
+                               "| --- | --- | --- | --- | --- |\n",
+                               i > 0 ? "\n" : "", tiers[i].head);
+
+        for (section = sections; rv == FL_OK && section->name != NULL; section++) {
+            rv = fl_conf_reference_of(section->specs, section->name, tiers[i].tier, out);
+        }
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }

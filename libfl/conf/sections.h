@@ -85,7 +85,7 @@ FL_MUST_CHECK int fl_conf_given(const struct fl_conf_file *file, unsigned flags,
  */
 unsigned fl_conf_key_flags(const struct fl_conf_section *sections, const char *key);
 
-/* The reference of all sections, as one Markdown table with its head; appends. */
+/* The reference of all sections, as a Markdown table with its head for each tier; appends. */
 FL_MUST_CHECK int fl_conf_sections_reference(const struct fl_conf_section *sections,
                                              struct fl_buf *out);
 

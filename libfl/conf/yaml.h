@@ -72,5 +72,11 @@ FL_MUST_CHECK int fl_conf_only(const struct fl_conf_node *map, const char *const
 struct fl_buf;
 FL_MUST_CHECK int fl_conf_reference(const struct fl_opt_spec *specs, const char *prefix,
                                     struct fl_buf *out);
+/*
+ * The same of the rows of one tier: FL_OPT_BASIC, FL_OPT_DEBUG, or 0 for the advanced ones, which
+ * have neither flag.
+ */
+FL_MUST_CHECK int fl_conf_reference_of(const struct fl_opt_spec *specs, const char *prefix,
+                                       unsigned tier, struct fl_buf *out);
 
 #endif

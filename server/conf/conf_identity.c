@@ -27,7 +27,8 @@ const struct fl_opt_spec fl_server_tls_specs[] = {
     FL_OPT_END_OF(struct fl_server_tls)};
 
 const struct fl_opt_spec fl_server_identity_specs[] = {
-    {FL_OPT(struct fl_server_identity, STRING_LIST, hosts), .flags = FL_SERVER_DAEMON,
+    {FL_OPT(struct fl_server_identity, STRING_LIST, hosts),
+     .flags = FL_SERVER_DAEMON | FL_OPT_BASIC,
      .help = "Host names and addresses of this server for clients; they go into its certificate, "
              "the first one into invitations. Default: the hosts of `listen`, if it names any, and "
              "the name of this machine"},
@@ -53,8 +54,8 @@ const struct fl_opt_spec fl_server_identity_specs[] = {
     {FL_OPT(struct fl_server_identity, DURATION, invitation_validity), .flags = FL_SERVER_DAEMON,
      .def = "1h", .min = 1000, .max = 3.2e10,
      .help = "Validity of an invitation by default: long enough to carry it to a machine"},
-    {FL_OPT(struct fl_server_identity, DURATION, back_date), .flags = FL_SERVER_DAEMON,
-     .def = "10m", .min = 0, .max = 86400000,
+    {FL_OPT(struct fl_server_identity, DURATION, back_date),
+     .flags = FL_SERVER_DAEMON | FL_OPT_DEBUG, .def = "10m", .min = 0, .max = 86400000,
      .help = "Certificates are valid from this long before they are issued, for clients whose "
              "clocks are behind"},
     FL_OPT_END_OF(struct fl_server_identity)};

@@ -20,11 +20,13 @@ static const char *const finish_choices[] = {
     [FL_FINISHED_STAY] = "stay", [FL_FINISHED_EXIT] = "exit", NULL};
 
 const struct fl_opt_spec fl_server_main_specs[] = {
-    {FL_OPT(struct fl_server_main, STRING, federation), .flags = FL_OPT_REQUIRED | FL_SERVER_NEEDED,
+    {FL_OPT(struct fl_server_main, STRING, federation),
+     .flags = FL_OPT_REQUIRED | FL_SERVER_NEEDED | FL_OPT_BASIC,
      .help = "Name of the federation: 1 to 127 of A-Z a-z 0-9 . _ -"},
-    {FL_OPT(struct fl_server_main, STRING, state_dir), .flags = FL_OPT_REQUIRED | FL_SERVER_DAEMON,
+    {FL_OPT(struct fl_server_main, STRING, state_dir),
+     .flags = FL_OPT_REQUIRED | FL_SERVER_DAEMON | FL_OPT_BASIC,
      .help = "Folder for the database, checkpoints and the upload spool; created when missing"},
-    {FL_OPT(struct fl_server_main, STRING_LIST, listen), .flags = FL_SERVER_DAEMON,
+    {FL_OPT(struct fl_server_main, STRING_LIST, listen), .flags = FL_SERVER_DAEMON | FL_OPT_BASIC,
      .def = "127.0.0.1:7800",
      .help = "Addresses for clients: host:port, [v6]:port or unix:/path; port 0 picks a free one. "
              "Mutual TLS, unless `insecure` is set"},
@@ -34,7 +36,8 @@ const struct fl_opt_spec fl_server_main_specs[] = {
              "is revoked is rejected there (docs/security.md)"},
     {FL_OPT(struct fl_server_main, STRING_LIST, listen_admin), .flags = FL_SERVER_DAEMON,
      .help = "Addresses for flctl over TLS with an admin certificate; none by default"},
-    {FL_OPT(struct fl_server_main, BOOL, insecure), .flags = FL_SERVER_DAEMON, .def = "no",
+    {FL_OPT(struct fl_server_main, BOOL, insecure), .flags = FL_SERVER_DAEMON | FL_OPT_BASIC,
+     .def = "no",
      .help = "Plaintext on all of `listen`. No TLS, no authentication: every client is trusted by "
              "the name it sends, so use it on loopback only"},
     {FL_OPT(struct fl_server_main, BOOL, insecure_remote), .flags = FL_SERVER_DAEMON, .def = "no",
@@ -49,38 +52,39 @@ const struct fl_opt_spec fl_server_main_specs[] = {
      .help =
          "Group whose members have read-only access to the admin socket; every local user can then "
          "connect to the socket, and others are rejected after they connect. Default: none"},
-    {FL_OPT(struct fl_server_main, ENUM, log_level), .flags = FL_SERVER_DAEMON, .def = "info",
-     .choices = fl_log_names, .help = "Log lines less severe than this are not written"},
+    {FL_OPT(struct fl_server_main, ENUM, log_level), .flags = FL_SERVER_DAEMON | FL_OPT_BASIC,
+     .def = "info", .choices = fl_log_names,
+     .help = "Log lines less severe than this are not written"},
     {FL_OPT(struct fl_server_main, ENUM, log_format), .flags = FL_SERVER_DAEMON, .def = "text",
      .choices = fl_log_formats,
      .help = "Plain text lines, or one JSON object per line with each key=value as a member"},
     {FL_OPT(struct fl_server_main, ENUM, durability), .flags = FL_SERVER_DAEMON, .def = "process",
      .choices = durabilities,
      .help = "What an accepted update survives: a kill -9 (process) or a power cut (power)"},
-    {FL_OPT(struct fl_server_main, INT, seed), .flags = FL_SERVER_FIGURE, .def = "1", .min = 0,
-     .max = 9e15,
+    {FL_OPT(struct fl_server_main, INT, seed), .flags = FL_SERVER_FIGURE | FL_OPT_BASIC, .def = "1",
+     .min = 0, .max = 9e15,
      .help = "Master seed: same seed and same responders give the same model, bit for bit"},
-    {FL_OPT(struct fl_server_main, INT, rounds), .flags = FL_SERVER_FIGURE, .def = "0", .min = 0,
-     .max = 1e9, .help = "Rounds to run; 0: no limit"},
+    {FL_OPT(struct fl_server_main, INT, rounds), .flags = FL_SERVER_FIGURE | FL_OPT_BASIC,
+     .def = "0", .min = 0, .max = 1e9, .help = "Rounds to run; 0: no limit"},
     {FL_OPT(struct fl_server_main, ENUM, when_finished), .flags = FL_SERVER_DAEMON, .def = "stay",
      .choices = finish_choices, .help = "After the last round: stay (flctl still works) or exit"},
     {FL_OPT(struct fl_server_main, DURATION, heartbeat), .flags = FL_SERVER_DAEMON, .def = "10s",
      .min = 200, .max = 3600000,
      .help = "Interval of heartbeats; a session is disconnected after three missed ones"},
-    {FL_OPT(struct fl_server_main, ENUM, instructions), .flags = FL_SERVER_DAEMON, .def = "auto",
-     .choices = fl_kernels_names,
+    {FL_OPT(struct fl_server_main, ENUM, instructions), .flags = FL_SERVER_DAEMON | FL_OPT_DEBUG,
+     .def = "auto", .choices = fl_kernels_names,
      .help = "CPU instruction set that the built-in engine evaluates with; one that the processor "
              "lacks is an error. auto: the fastest that it has (docs/kernels.md)"},
     FL_OPT_END_OF(struct fl_server_main)};
 
 const struct fl_opt_spec fl_server_model_specs[] = {
-    {FL_OPT(struct fl_server_model, STRING, preset),
+    {FL_OPT(struct fl_server_model, STRING, preset), .flags = FL_OPT_BASIC,
      .help = "A named network (fl-serverd --help lists them)"},
-    {FL_OPT(struct fl_server_model, INT_LIST, input), .min = 1, .max = 1e6,
+    {FL_OPT(struct fl_server_model, INT_LIST, input), .flags = FL_OPT_BASIC, .min = 1, .max = 1e6,
      .help = "Input of a network of your own: [features] or [channels, height, width]"},
-    {FL_OPT(struct fl_server_model, STRING_LIST, layers),
+    {FL_OPT(struct fl_server_model, STRING_LIST, layers), .flags = FL_OPT_BASIC,
      .help = "Layers of that network, such as [dense 200, relu, dense 10]"},
-    {FL_OPT(struct fl_server_model, STRING, file), .flags = FL_SERVER_FIGURE,
+    {FL_OPT(struct fl_server_model, STRING, file), .flags = FL_SERVER_FIGURE | FL_OPT_BASIC,
      .help = "A safetensors file with the first model; also its shape when no network is given"},
     {FL_OPT(struct fl_server_model, STRING_LIST, units),
      .help = "Layers of a model from a file, which layer-wise algorithms request separately: "
@@ -95,14 +99,14 @@ const struct fl_opt_spec fl_server_model_specs[] = {
     FL_OPT_END_OF(struct fl_server_model)};
 
 const struct fl_opt_spec fl_server_training_specs[] = {
-    {FL_OPT(struct fl_server_training, INT, epochs), .def = "1", .min = 0, .max = 10000,
-     .help = "Passes over the local data per round; 0: use steps"},
+    {FL_OPT(struct fl_server_training, INT, epochs), .flags = FL_OPT_BASIC, .def = "1", .min = 0,
+     .max = 10000, .help = "Passes over the local data per round; 0: use steps"},
     {FL_OPT(struct fl_server_training, INT, steps), .def = "0", .min = 0, .max = 1e9,
      .help = "Mini-batch steps per round when epochs is 0"},
-    {FL_OPT(struct fl_server_training, INT, batch_size), .def = "10", .min = 1, .max = 65536,
-     .help = "Samples per mini-batch"},
-    {FL_OPT(struct fl_server_training, FLOAT, learning_rate), .flags = FL_SERVER_RATE,
-     .def = "0.05", .min = 0, .max = 1000,
+    {FL_OPT(struct fl_server_training, INT, batch_size), .flags = FL_OPT_BASIC, .def = "10",
+     .min = 1, .max = 65536, .help = "Samples per mini-batch"},
+    {FL_OPT(struct fl_server_training, FLOAT, learning_rate),
+     .flags = FL_SERVER_RATE | FL_OPT_BASIC, .def = "0.05", .min = 0, .max = 1000,
      .help = "Learning rate of the clients in the first round"},
     {FL_OPT(struct fl_server_training, FLOAT, learning_rate_decay), .flags = FL_SERVER_RATE,
      .def = "1", .min = 0, .max = 1, .help = "Factor on the learning rate from round to round"},
@@ -124,10 +128,10 @@ const struct fl_opt_spec fl_server_round_specs[] = {
          "clients that left permanently no longer count. Time while the server is down does not "
          "count, and setting the clock of the machine ages no client. The last error of a name "
          "without a client is deleted after the same time. 0: never"},
-    {FL_OPT(struct fl_server_round, INT, start_clients), .def = "1", .min = 1, .max = 1e6,
-     .help = "Connected clients needed to start the first round"},
-    {FL_OPT(struct fl_server_round, INT, min_clients), .def = "1", .min = 1, .max = 1e6,
-     .help = "Connected clients needed to start any round"},
+    {FL_OPT(struct fl_server_round, INT, start_clients), .flags = FL_OPT_BASIC, .def = "1",
+     .min = 1, .max = 1e6, .help = "Connected clients needed to start the first round"},
+    {FL_OPT(struct fl_server_round, INT, min_clients), .flags = FL_OPT_BASIC, .def = "1", .min = 1,
+     .max = 1e6, .help = "Connected clients needed to start any round"},
     {FL_OPT(struct fl_server_round, INT, min_responders),
      FL_OPT_GIVEN(struct fl_server_round, min_responders), .min = 0, .max = 1e6,
      .help = "A round with fewer responders is aborted and retried; not set: half of the clients "
@@ -184,9 +188,9 @@ const struct fl_opt_spec fl_server_round_specs[] = {
 const struct fl_opt_spec fl_server_evaluation_specs[] = {
     {FL_OPT(struct fl_server_evaluation, INT, every), .def = "1", .min = 0, .max = 1e6,
      .help = "Evaluate every this many rounds, and after the last one; 0: never"},
-    {FL_OPT(struct fl_server_evaluation, STRING, data), .flags = FL_SERVER_DAEMON,
+    {FL_OPT(struct fl_server_evaluation, STRING, data), .flags = FL_SERVER_DAEMON | FL_OPT_BASIC,
      .help = "Data folder; the server evaluates on its test set"},
-    {FL_OPT(struct fl_server_evaluation, BOOL, clients), .def = "no",
+    {FL_OPT(struct fl_server_evaluation, BOOL, clients), .flags = FL_OPT_BASIC, .def = "no",
      .help = "Ask the connected clients to evaluate on their own test data"},
     {FL_OPT(struct fl_server_evaluation, DURATION, deadline), .def = "5m", .min = 100,
      .max = 6.048e8, .help = "Deadline for the evaluations of the clients"},
@@ -232,10 +236,10 @@ const struct fl_opt_spec fl_server_limit_specs[] = {
      .def = "100000", .min = 1, .max = 1e7,
      .help = "Known client names, connected or having taken part; further names are refused, but "
              "disconnected clients that never took part are forgotten first"},
-    {FL_OPT(struct fl_server_limits, INT, streams), .flags = FL_SERVER_DAEMON, .def = "16",
-     .min = 3, .max = 1000, .help = "Simultaneous calls on one connection"},
-    {FL_OPT(struct fl_server_limits, BYTES, header_bytes), .flags = FL_SERVER_DAEMON, .def = "16K",
-     .min = 1024, .max = 1048576, .help = "Size of the headers of a call"},
+    {FL_OPT(struct fl_server_limits, INT, streams), .flags = FL_SERVER_DAEMON | FL_OPT_DEBUG,
+     .def = "16", .min = 3, .max = 1000, .help = "Simultaneous calls on one connection"},
+    {FL_OPT(struct fl_server_limits, BYTES, header_bytes), .flags = FL_SERVER_DAEMON | FL_OPT_DEBUG,
+     .def = "16K", .min = 1024, .max = 1048576, .help = "Size of the headers of a call"},
     {FL_OPT(struct fl_server_limits, BYTES, upload_memory), .flags = FL_SERVER_DAEMON, .def = "32M",
      .min = 1048576, .max = 1099511627776.0,
      .help = "Memory for uploads when all expected clients (round.population or start_clients) "
@@ -247,8 +251,8 @@ const struct fl_opt_spec fl_server_limit_specs[] = {
              "less; above it connections without a client are closed first, those with the most "
              "memory before others; a quarter of it is reserved for clients. All connections of "
              "one client share one fair share. 0: four times upload_memory"},
-    {FL_OPT(struct fl_server_limits, BYTES, peer_memory), .flags = FL_SERVER_DAEMON, .def = "16M",
-     .min = 65536, .max = 1099511627776.0,
+    {FL_OPT(struct fl_server_limits, BYTES, peer_memory), .flags = FL_SERVER_DAEMON | FL_OPT_DEBUG,
+     .def = "16M", .min = 65536, .max = 1099511627776.0,
      .help = "The same for one connection: bytes in flight (connection_window), and as much again "
              "waiting"},
     {FL_OPT(struct fl_server_limits, BYTES, summary), .def = "1M", .min = 1024, .max = 67108864,
@@ -258,10 +262,11 @@ const struct fl_opt_spec fl_server_limit_specs[] = {
          "Largest value of a data summary (solver fedmix), as a multiple of the median of the "
          "other summaries' largest values: a summary above it is left out, and its client takes "
          "part without it. With fewer than three summaries none is left out. 0: no bound"},
-    {FL_OPT(struct fl_server_limits, BYTES, connection_window), .flags = FL_SERVER_DAEMON,
-     .def = "8M", .min = 65536, .max = 1073741824, .help = "Bytes in flight from a connection"},
-    {FL_OPT(struct fl_server_limits, DURATION, handshake), .flags = FL_SERVER_DAEMON, .def = "10s",
-     .min = 100, .max = 600000,
+    {FL_OPT(struct fl_server_limits, BYTES, connection_window),
+     .flags = FL_SERVER_DAEMON | FL_OPT_DEBUG, .def = "8M", .min = 65536, .max = 1073741824,
+     .help = "Bytes in flight from a connection"},
+    {FL_OPT(struct fl_server_limits, DURATION, handshake), .flags = FL_SERVER_DAEMON | FL_OPT_DEBUG,
+     .def = "10s", .min = 100, .max = 600000,
      .help = "Timeout from accepting a connection to the end of the TLS and HTTP/2 handshake"},
     {FL_OPT(struct fl_server_limits, DURATION, idle), .flags = FL_SERVER_DAEMON, .def = "60s",
      .min = 100, .max = 3.6e6,

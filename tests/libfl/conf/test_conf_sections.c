@@ -24,13 +24,15 @@ struct conf {
 };
 
 static const struct fl_opt_spec top_specs[] = {
-    {FL_OPT(struct top, STRING, name), .flags = FL_OPT_REQUIRED, .help = "Its name."},
+    {FL_OPT(struct top, STRING, name), .flags = FL_OPT_REQUIRED | FL_OPT_BASIC,
+     .help = "Its name."},
     {FL_OPT(struct top, INT, seed), .def = "1", .help = "A seed."},
     FL_OPT_END_OF(struct top),
 };
 
 static const struct fl_opt_spec part_specs[] = {
-    {FL_OPT(struct part, DURATION, wait), .def = "1s", .min = 1, .max = 1e6, .help = "A span."},
+    {FL_OPT(struct part, DURATION, wait), .flags = FL_OPT_DEBUG, .def = "1s", .min = 1, .max = 1e6,
+     .help = "A span."},
     {FL_OPT(struct part, INT_LIST, sizes), .help = "Sizes."},
     FL_OPT_END_OF(struct part),
 };
@@ -186,8 +188,8 @@ END_TEST
 
 START_TEST(flags_of_a_key_are_its_own_and_its_sections)
 {
-    ck_assert_uint_eq(fl_conf_key_flags(lax, "name"), FL_OPT_REQUIRED | OWN_FILE);
-    ck_assert_uint_eq(fl_conf_key_flags(lax, "part.wait"), OWN_FILE << 1);
+    ck_assert_uint_eq(fl_conf_key_flags(lax, "name"), FL_OPT_REQUIRED | FL_OPT_BASIC | OWN_FILE);
+    ck_assert_uint_eq(fl_conf_key_flags(lax, "part.wait"), FL_OPT_DEBUG | OWN_FILE << 1);
     ck_assert_uint_eq(fl_conf_key_flags(lax, "part"), OWN_FILE << 1);
     ck_assert_uint_eq(fl_conf_key_flags(lax, "part.wait.x"), 0);
     ck_assert_uint_eq(fl_conf_key_flags(lax, "par"), 0);
@@ -195,16 +197,22 @@ START_TEST(flags_of_a_key_are_its_own_and_its_sections)
 }
 END_TEST
 
-START_TEST(the_reference_has_every_section_in_order)
+START_TEST(the_reference_begins_with_basic_options_and_ends_with_those_for_debugging)
 {
-    static const char want[] = "| key | type | default | range | meaning |\n"
-                               "| --- | --- | --- | --- | --- |\n"
-                               "| `name` | text | required |  | Its name. |\n"
-                               "| `seed` | integer | `1` |  | A seed. |\n"
-                               "| `part.wait` | duration | `1s` | 1ms to 1000s | A span. |\n"
-                               "| `part.sizes` | list of integers |  |  | Sizes. |\n"
-                               "| `other.wait` | duration | `1s` | 1ms to 1000s | A span. |\n"
-                               "| `other.sizes` | list of integers |  |  | Sizes. |\n";
+#define HEAD                                       \
+    "| key | type | default | range | meaning |\n" \
+    "| --- | --- | --- | --- | --- |\n"
+    static const char want[] =
+        "### Basic: what a first configuration sets\n\n" HEAD
+        "| `name` | text | required |  | Its name. |\n"
+        "\n### Advanced: the defaults suit most federations\n\n" HEAD
+        "| `seed` | integer | `1` |  | A seed. |\n"
+        "| `part.sizes` | list of integers |  |  | Sizes. |\n"
+        "| `other.sizes` | list of integers |  |  | Sizes. |\n"
+        "\n### Debug: for tests and diagnosis, to be left alone otherwise\n\n" HEAD
+        "| `part.wait` | duration | `1s` | 1ms to 1000s | A span. |\n"
+        "| `other.wait` | duration | `1s` | 1ms to 1000s | A span. |\n";
+#undef HEAD
     struct fl_buf out;
 
     fl_buf_init(&out, 65536);
@@ -244,7 +252,7 @@ SUITE()
                         (int)(sizeof(bad) / sizeof(bad[0])));
     tcase_add_test(tc, sections_below_a_key_of_another_document_have_its_line_and_full_key);
     tcase_add_test(tc, flags_of_a_key_are_its_own_and_its_sections);
-    tcase_add_test(tc, the_reference_has_every_section_in_order);
+    tcase_add_test(tc, the_reference_begins_with_basic_options_and_ends_with_those_for_debugging);
     tcase_add_test_raise_signal(tc, a_table_for_another_struct_is_our_own_bug, 6);
     suite_add_tcase(s, tc);
     return s;

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib.sh"
 # The backquotes are those of the document.
 # shellcheck disable=SC2016
-mapfile -t named < <(sed -n '/^## What is checked/,$p' "$srcdir/docs/algorithms.md" | grep -o '`[a-z]*/[a-z_0-9.]*::[^`]*`' | tr -d '`')
+mapfile -t named < <(sed -n '/^## What is checked/,$p' "$srcdir/docs/algorithms.md" | grep -o '`[a-z_0-9/]*/[a-z_0-9.]*::[^`]*`' | tr -d '`')
 check "the table names tests" test "${#named[@]}" -ge 50
 for test in "${named[@]}"; do
   file=$srcdir/tests/${test%%::*}

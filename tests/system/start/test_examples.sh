@@ -46,6 +46,35 @@ unknown = sorted(found - known)
 assert len(found) > 10 and not unknown, unknown
 PY
 done
+# Basic keys stand before the advanced ones, of the file and of each section; those for debugging are not named.
+for d in server client; do
+  check "$d.yaml has the basic keys first and none for debugging" "$python" - "$examples/$d.yaml" "$dir/$d.md" <<'PY'
+import re, sys
+tiers, tier = {}, None
+for line in open(sys.argv[2], encoding="utf-8"):
+    tier = line.split()[1].rstrip(":") if line.startswith("### ") else tier
+    for key in re.findall(r"^\| `([a-z_.]+)` \|", line):
+        tiers.setdefault(key, tier)
+section, expected, inner, seen = "", None, None, 0
+for line in open(sys.argv[1], encoding="utf-8"):
+    if line.startswith("# ==="):
+        expected = line.split()[2].rstrip(":").capitalize()
+    if "# --- advanced" in line:
+        inner = "Advanced"
+    found = re.match(r"( *)(?:# ?( *))?([a-z_]+):(?:\s|$)", line)
+    if not found or found.group(3) in ("tls", "limits") and "{" in line:
+        continue
+    key = found.group(3)
+    if found.group(1) or found.group(2):
+        key = section + "." + key
+    else:
+        section, inner = key, None
+    if key in tiers:
+        seen += 1
+        assert tiers[key] == (inner or expected), (key, tiers[key], inner or expected)
+assert seen > 8, seen
+PY
+done
 # A slip in them would be seen.
 sed 's/^seed:/sed:/' "$examples/server.yaml" >"$dir/slip.yaml"
 says "a slip in server.yaml" 3 "unknown key 'sed', did you mean 'seed'?" \
